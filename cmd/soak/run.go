@@ -144,7 +144,7 @@ func setProfile(f *pflag.FlagSet, kind suite.Suite, name string) error {
 }
 
 func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
-	if kind.Plan.DeclaredLoad {
+	if kind.Plan.BySettings {
 		return plannedCommand(kind, outcome)
 	}
 	c := run.Config{Suite: kind, Plan: plan.Plan{Runners: cmp.Or(kind.Runners.Default, 2), Control: plan.Default().Control}, Local: plan.DefaultLocal(), Backends: 1, Version: version(), Commit: commit()}

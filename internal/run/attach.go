@@ -60,7 +60,7 @@ func (d *attachedDriver) check(ctx context.Context) error {
 	if err := d.Suite.Check(d.Plan); err != nil {
 		return err
 	}
-	if d.needs.Duration = job.Length; d.Suite.Plan.DeclaredLoad {
+	if d.needs.Duration = job.Length; d.Suite.Plan.BySettings {
 		d.planNeeds()
 	}
 	return nil

@@ -22,7 +22,7 @@ import (
 // runnersSurvive reports whether the runners continue if soak is killed. They end with soak if soak started their target, which ends
 // too, or if the run has actions, which only soak can run.
 func (d *local) runnersSurvive() bool {
-	return d.part == 0 && !d.ownTarget && d.Suite.Plan.DeclaredLoad && d.Suite.InPlan() == "" && len(d.actions) == 0
+	return d.part == 0 && !d.ownTarget && d.Suite.Plan.BySettings && d.Suite.InPlan() == "" && len(d.actions) == 0
 }
 
 // removePipes removes the pipes of the runners when the run has a verdict.

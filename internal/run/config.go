@@ -106,7 +106,7 @@ func (s *session) complete(now time.Time) (err error) {
 	if err := s.trust(); err != nil {
 		return err
 	}
-	if s.Suite.Plan.DeclaredLoad {
+	if s.Suite.Plan.BySettings {
 		err = s.completePlan()
 	} else {
 		err = s.completeSettings()
@@ -131,7 +131,7 @@ func (s *session) complete(now time.Time) (err error) {
 	if err != nil {
 		return err
 	}
-	if s.Suite.Plan.DeclaredLoad && !s.isModule {
+	if s.Suite.Plan.BySettings && !s.isModule {
 		s.Plan.EndTimeoutS = s.Plan.EndTimeout().Seconds()
 	}
 	s.Plan.RunID = shard.NewProcess()
@@ -152,7 +152,7 @@ func (s *session) trust() error {
 // checkURLs checks and normalizes the URLs, because a merge compares them as text.
 func (s *session) checkURLs() (err error) {
 	normalize := plan.NormalURLs
-	if !s.Suite.Plan.DeclaredLoad && s.Plan.BackendURL != "" {
+	if !s.Suite.Plan.BySettings && s.Plan.BackendURL != "" {
 		normalize = plan.NormalURL // of one service
 	}
 	if s.Plan.BackendURL, err = normalize("BACKEND_URL", s.Plan.BackendURL); err == nil && s.ClusterURL != "" {

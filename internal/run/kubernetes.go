@@ -103,7 +103,7 @@ func (d *kubernetes) start(ctx context.Context, r round) (roundRun, error) {
 		if d.Suite.Plan.Profiles != nil { // the suite has its own script
 			job.Script = d.Suite.Script
 		}
-		if !d.Suite.Plan.DeclaredLoad {
+		if !d.Suite.Plan.BySettings {
 			job.Script, job.Memory = d.Suite.Script, preflight.Users{VUs: (d.needs.VUs-1)/d.Plan.Runners + 1, Runners: 1, Connections: (d.needs.Connections-1)/d.Plan.Runners + 1}.Memory()
 		}
 		if err := d.manifests.Render(job); err != nil {

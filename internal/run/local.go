@@ -44,7 +44,7 @@ func (d *local) check(ctx context.Context) error {
 	d.record.Limits = preflight.Read()
 	var errs []error
 	var sentences, warnings []string
-	if d.Suite.Plan.DeclaredLoad {
+	if d.Suite.Plan.BySettings {
 		sentences, warnings = preflight.Check(d.localPlan(), d.record.Limits, d.services())
 	} else {
 		sentences, warnings = d.users().Check(d.record.Limits)
@@ -137,7 +137,7 @@ func (d *local) targetConfig() target.LocalConfig {
 		PlainConnections: d.needs.Connections, LogDir: string(d.dir), NoNginx: d.NoNginx, HTTP2: d.Plan.HTTPVersion == plan.HTTP2,
 		Certificates: d.certificates, Cores: d.targetCores, Model: d.Suite.Target.Kind == suite.Model,
 	}
-	if d.Suite.Plan.DeclaredLoad {
+	if d.Suite.Plan.BySettings {
 		config.Connections = d.Plan.PerBackend(d.Backends)
 	}
 	return config

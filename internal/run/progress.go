@@ -101,9 +101,9 @@ func (s *session) progress(group roundRun, m *meter) string {
 	sum, lateness := group.Progress()
 	var parts []string
 	switch p := s.localPlan(); {
-	case s.Suite.Plan.DeclaredLoad && !s.service.Counted():
+	case s.Suite.Plan.BySettings && !s.service.Counted():
 		parts = append(parts, fmt.Sprintf("%d/%d open", sum.Open, p.Connections), fmt.Sprintf("%d heartbeats", sum.Heartbeats))
-	case s.Suite.Plan.DeclaredLoad:
+	case s.Suite.Plan.BySettings:
 		parts = append(parts, fmt.Sprintf("%d/%d open", sum.Open, p.Connections),
 			s.receivedText(sum.Received, p.Connections*p.NoopsPerConnection()), fmt.Sprintf("%d missed", sum.Missed()))
 	case s.Suite.Target.Streams:
@@ -118,14 +118,14 @@ func (s *session) progress(group roundRun, m *meter) string {
 		count int
 		name  string
 	}{{sum.Refused, "refused"}, {sum.Dropped, "dropped"}, {sum.DroppedByScript, cmp.Or(s.Suite.Page.Ended, "dropped by the script")}, {sum.Reconnected, "reconnects"}, {int(min(sum.Faults(), 1<<30)), "faulty"}} {
-		if problem.count > 0 && s.Suite.Plan.DeclaredLoad {
+		if problem.count > 0 && s.Suite.Plan.BySettings {
 			parts = append(parts, fmt.Sprintf("%d %s", problem.count, problem.name))
 		}
 	}
 	if sum.Published > 0 {
 		parts = append(parts, fmt.Sprintf("%d/%d confirmed", sum.Confirmed, sum.Published))
 	}
-	if lateness.Count() > 0 && s.Suite.Plan.DeclaredLoad {
+	if lateness.Count() > 0 && s.Suite.Plan.BySettings {
 		parts = append(parts, "late p99 "+format.Duration(lateness.Quantile(.99)))
 	}
 	if b := m.backend(); b != "" {

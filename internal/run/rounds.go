@@ -129,7 +129,7 @@ func (s *session) incomplete() bool { return len(s.record.Problems)+len(s.record
 
 // duration returns how long the runners run.
 func (s *session) duration() time.Duration {
-	if s.Suite.Plan.DeclaredLoad {
+	if s.Suite.Plan.BySettings {
 		return s.Plan.Hold()
 	}
 	return s.needs.Duration

@@ -188,14 +188,14 @@ func (s *session) inspect(ctx context.Context) (err error) {
 	switch {
 	case s.isModule:
 		err = s.describe(ctx)
-	case s.Suite.Plan.DeclaredLoad && s.Suite.Declares(): // it has settings outside of the plan
+	case s.Suite.Plan.BySettings && s.Suite.Declares(): // it has settings outside of the plan
 		_, err = s.loadScript(ctx)
 	}
 	if err != nil {
 		return err
 	}
 	switch {
-	case s.Suite.Plan.DeclaredLoad:
+	case s.Suite.Plan.BySettings:
 		s.planNeeds()
 		return nil
 	case s.isModule: // describe has loaded the script
@@ -234,7 +234,7 @@ func (s *session) settings(extra map[string]string) map[string]string {
 	}
 	names = append(names, s.Suite.Variables...)
 	for _, setting := range s.Plan.Settings() {
-		if !s.Suite.Plan.DeclaredLoad && setting.Help != "" && setting.SuiteHelp == "" { // it has no flag
+		if !s.Suite.Plan.BySettings && setting.Help != "" && setting.SuiteHelp == "" { // it has no flag
 			names = append(names, setting.Name)
 		}
 	}

@@ -32,7 +32,7 @@ var limitedResources = []resource{
 	{"descriptors of the backend", .98, "raise its limit of open files (ulimit -n, LimitNOFILE), and close idle connections sooner", backendFiles},
 	{"descriptors of nginx", .98, "raise worker_rlimit_nofile, and the limit of the unit that starts nginx", nginxFiles},
 	{"connections of nginx", 1, "raise worker_connections: a proxied request needs two",
-		nginxLog(func(log resources.NginxLog) int { return log.NoConnections }, "times there was none")},
+		nginxLog(func(log resources.NginxLog) int { return log.NoConnections }, "failures for lack of a connection")},
 	{"accept queue of the service", 1, "raise net.core.somaxconn and the backlog of the listener, and accept sooner; " +
 		"clients that keep connections need fewer", acceptQueue},
 	{"accept queue behind nginx", 1, "raise net.core.somaxconn before the backend starts, " +
@@ -65,7 +65,8 @@ type ResourceUse struct {
 	FullFrom  float64 // the lowest load at and above which it was full; 0: it was not full
 }
 
-// findBottleneck compares the stages around the breaking point; nil if there is none.
+// findBottleneck compares the use of all resources around the breaking point. It returns nil if there is no breaking
+// point.
 func findBottleneck(stages []StageResult, b Breaking) *Bottleneck {
 	if b.Failed == 0 || b.Status == BadOnRetry {
 		return nil
@@ -156,11 +157,7 @@ func (b *Bottleneck) facts() []verdict.Fact {
 	if b == nil {
 		return nil
 	}
-	name := "what broke"
-	if b.Status == ByGenerator {
-		name = "what was full"
-	}
-	return []verdict.Fact{{Name: name, Value: b.String()}, {Name: "advice", Value: b.advice()}}
+	return []verdict.Fact{{Name: "bottleneck", Value: b.String()}, {Name: "advice", Value: b.advice()}}
 }
 
 func (b *Bottleneck) tables() []verdict.Table {
@@ -171,7 +168,7 @@ func (b *Bottleneck) tables() []verdict.Table {
 	if b.Good != nil {
 		good = b.Good.Title
 	}
-	t := newTable("What was full", "by the samples of the last load that was good and of the first that was not", "resource|"+good+"|"+b.Bad.Title+"|full from")
+	t := newTable("Resource usage", "at the last good load and at the first bad load", "resource|"+good+"|"+b.Bad.Title+"|full from")
 	for _, u := range b.Uses {
 		from := "–"
 		if u.FullFrom > 0 {
@@ -209,7 +206,7 @@ func speedupFacts(stages []StageResult, levels []Level, limits Limits) []verdict
 	return []verdict.Fact{{Name: "p50 under load", Value: text + fasterCauses(low.Machine, fast.Machine)}}
 }
 
-// fasterCauses names the differences between a low load and a higher one with faster answers.
+// fasterCauses names the differences between a low load and a higher load with faster answers.
 func fasterCauses(low, fast Machine) string {
 	var causes []string
 	add := func(differs bool, format string, a ...any) {

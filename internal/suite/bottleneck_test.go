@@ -37,59 +37,59 @@ func stageAt(rate float64, edit func(*StageResult)) StageResult {
 func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		full     func(*StageResult) // edits the bad stage
-		what     string             // the resource with its evidence
-		wantText string             // another part of the sentence
+		full       func(*StageResult) // edits the bad stage
+		bottleneck string             // the resource with its evidence
+		wantText   string             // another part of the sentence
 	}{
 		"the limit of a control group": {
 			func(st *StageResult) { st.Machine.Usage.Periods, st.Machine.Usage.Throttled = 100, 92 },
-			"CPU limit of its control group: full from 400/s on, reached in 92 % of the time at 400/s, it has none at 200/s, which was good", "",
+			"CPU limit of its control group: full from 400/s on, reached in 92 % of the time at 400/s, no limit at 200/s, which was good", "",
 		},
-		"cores of its own": {
+		"separate cores": {
 			func(st *StageResult) { st.Machine.ServiceBusy, st.Machine.Backend, st.Machine.Nginx = .99, 61, 37 },
 			"CPU of the service: full from 400/s on, 99 % busy (backend 61 %, nginx 37 % of a core) at 400/s, 70 % busy (backend 50 %, nginx 20 % of a core) at 200/s, which was good",
 			"CPU of the machine 99 % busy, most of it by the service, CPU of the backend (GOMAXPROCS) 30 % busy, of 2 cores",
 		},
-		"cores that are shared": {
+		"shared cores": {
 			func(st *StageResult) {
 				st.Machine.SeparateCores, st.Machine.Host, st.Machine.Usage.TargetCores, st.Machine.Runners = false, 196, 2, 60
 				st.Machine.Backend, st.Machine.Nginx = 80, 25
 			},
 			"CPU of the service: full from 400/s on, 98 % busy (backend 80 %, nginx 25 %, others and the kernel 31 % of a core), shared with the load generator at 400/s", "",
 		},
-		"cores that are shared, of which no one took half": {
+		"shared cores, without a main user": {
 			func(st *StageResult) {
 				st.Machine.SeparateCores, st.Machine.Host, st.Machine.Usage.TargetCores, st.Machine.Runners = false, 196, 2, 90
 			},
 			"CPU of the machine: full from 400/s on, 98 % busy (backend 50 %, nginx 20 %, others and the kernel 36 % of a core), shared with the load generator at 400/s",
 			"CPU of the service 70 % of a core, of cores that were 98 % busy",
 		},
-		"cores that are shared with a service of which no process is known": {
+		"shared cores, with an unknown process of the service": {
 			func(st *StageResult) {
 				st.Machine = Machine{Host: 198, Runners: 20, Shared: true, Cores: 2, Usage: Usage{Host: true, Loopback: true, Link: -1, TargetCores: 2, GeneratorCores: 2}}
 			},
 			"CPU of the machine: full from 400/s on, 99 % busy, shared with the load generator at 400/s", "",
 		},
-		"a service that took 0.33 s of CPU, on a machine that others filled": {
+		"other programs on shared cores, with little CPU of the service": {
 			func(st *StageResult) {
 				st.Machine = Machine{Host: 198, Runners: 20, Backend: 3, Shared: true, Cores: 2, Usage: Usage{Inside: true, Host: true, Loopback: true, Link: -1, TargetCores: 2, GeneratorCores: 2}}
 			},
 			"CPU used by other programs: full from 400/s on, 99 % busy, 175 % of a core by others and the kernel at 400/s",
 			"CPU of the service 3 % of a core, of cores that were 99 % busy, CPU of the machine 99 % busy, most of it by other programs",
 		},
-		"its machine, by Prometheus": {
+		"another machine, sampled by Prometheus": {
 			func(st *StageResult) {
 				st.Machine.SeparateCores, st.Machine.Shared, st.Machine.Host = false, false, 390
 				st.Machine.Usage.Inside, st.Machine.Usage.TargetCores = false, 4
 			},
 			"CPU of the machine: full from 400/s on, 98 % busy (backend 50 %, nginx 20 % of a core) at 400/s", "",
 		},
-		"others on the service's cores": {
+		"other programs on the service's cores": {
 			func(st *StageResult) { st.Machine.ServiceBusy, st.Machine.Backend, st.Machine.Nginx = 1, 20, 15 },
 			"CPU used by other programs: full from 400/s on, 100 % busy, 65 % of a core by others and the kernel at 400/s, 70 % busy, 0 % of a core by others and the kernel at 200/s",
 			"CPU of the service 35 % of a core, of cores that were 100 % busy",
 		},
-		"others on cores that are shared": {
+		"other programs on shared cores": {
 			func(st *StageResult) {
 				st.Machine.SeparateCores, st.Machine.Host, st.Machine.Usage.TargetCores = false, 200, 2
 			},
@@ -103,9 +103,9 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 			func(st *StageResult) { st.Machine.Usage.Available = 64 << 20 },
 			"memory of the service's machine: full from 400/s on, 98 % of 4.00 GiB at 400/s, 25 % of 4.00 GiB at 200/s", "",
 		},
-		"a process that was killed": {
+		"a killed process": {
 			func(st *StageResult) { st.Machine.Usage.Killed = 1 },
-			"memory of the service's machine: full from 400/s on, the kernel killed 1 process that ran out of it at 400/s", "",
+			"memory of the service's machine: full from 400/s on, the kernel killed 1 process for lack of memory at 400/s", "",
 		},
 		"network cards": {
 			func(st *StageResult) { st.Machine.Usage.Loopback, st.Machine.Usage.Link = false, .97 },
@@ -126,11 +126,11 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 		},
 		"descriptors of nginx, between two samples": {
 			func(st *StageResult) { st.Machine.Usage.Log.NoFiles = 7 },
-			"descriptors of nginx: full from 400/s on, 7 times there was none at 400/s", "",
+			"descriptors of nginx: full from 400/s on, 7 failures for lack of a descriptor at 400/s", "",
 		},
 		"worker_connections": {
 			func(st *StageResult) { st.Machine.Usage.Log.NoConnections = 40 },
-			"connections of nginx: full from 400/s on, 40 times there was none at 400/s, none refused at 200/s", "",
+			"connections of nginx: full from 400/s on, 40 failures for lack of a connection at 400/s, none refused at 200/s", "",
 		},
 		"an accept queue": {
 			func(st *StageResult) { st.Machine.Usage.Overflows = 25 },
@@ -154,7 +154,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 			func(st *StageResult) { st.Codes["net-1213"] = 3 },
 			"the generator's ports and descriptors: full from 400/s on, 3 connects found none at 400/s", "",
 		},
-		"the resource that was full first is listed first": {
+		"several resources, the first full one first": {
 			func(st *StageResult) {
 				st.Machine.ServiceBusy, st.Machine.Usage.Files, st.Machine.Usage.Overflows = 1, 1000, 90
 			},
@@ -164,7 +164,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 	} {
 		stages := []StageResult{stageAt(400, c.full), stageAt(100, nil), stageAt(200, nil), stageAt(800, nil)}
 		f := findBottleneck(stages, Breaking{Sustained: 200, Failed: 400, Status: Bad})
-		require.Contains(t, f.String(), c.what, name)
+		require.Contains(t, f.String(), c.bottleneck, name)
 		require.Contains(t, f.String()+f.list("", func(ResourceUse) bool { return true }), c.wantText, name)
 		require.Equal(t, f.Full()[0].Advice, f.advice(), name)
 		table := f.tables()[0]
@@ -173,7 +173,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 	}
 }
 
-// A core may be full for some loads before the service breaks.
+// A resource may be full at lower loads than the load at which the service breaks.
 func TestFirstFullResource(t *testing.T) {
 	t.Parallel()
 	busy := func(st *StageResult) { st.Machine.ServiceBusy = .96 }
@@ -202,14 +202,14 @@ func TestFewFailuresAreNoFullResource(t *testing.T) {
 		st.Machine.Usage.Overflows = 9
 	}
 	f := findBottleneck([]StageResult{stageAt(100, nil), stageAt(200, few)}, Breaking{Sustained: 100, Failed: 200, Status: Bad})
-	require.Empty(t, f.Full(), "9 of 10,000 requests")
+	require.Empty(t, f.Full(), "9 failures of 10,000 requests")
 	require.Contains(t, f.String(), "accept queue of the service 9 connects found it full")
 }
 
 func TestBreakingPointWithoutAFullResource(t *testing.T) {
 	t.Parallel()
 	f := findBottleneck([]StageResult{stageAt(100, nil), stageAt(200, nil)}, Breaking{Sustained: 100, Failed: 200, Status: Bad})
-	require.True(t, strings.HasPrefix(f.String(), "no measured resource was full at 200/s: CPU used by other programs 70 % busy, 0 % of a core by others and the kernel, CPU limit of its control group it has none, CPU of the service 70 % busy"), f.String())
+	require.True(t, strings.HasPrefix(f.String(), "no measured resource was full at 200/s: CPU used by other programs 70 % busy, 0 % of a core by others and the kernel, CPU limit of its control group no limit, CPU of the service 70 % busy"), f.String())
 	require.NotContains(t, f.String(), "not known")
 	require.Equal(t, noAdvice, f.advice())
 
@@ -222,7 +222,7 @@ func TestBreakingPointWithoutAFullResource(t *testing.T) {
 	require.Equal(t, []string{"CPU of the service", "not known", "not known", "–"}, f.tables()[0].Rows[2])
 	f.Status = ByGenerator
 	require.Equal(t, generatorAdvice, f.advice())
-	require.Equal(t, "what was full", f.facts()[0].Name, "it is unknown that the service broke")
+	require.Equal(t, "bottleneck", f.facts()[0].Name)
 }
 
 // docs/http.md has the same names and the same advice.
@@ -232,8 +232,8 @@ func TestResourcesAreDocumented(t *testing.T) {
 	require.NoError(t, err)
 	_, tables, _ := strings.Cut(string(page), "### Bottleneck")
 	tables, _, _ = strings.Cut(tables, "###")
-	for _, of := range limitedResources {
-		require.Regexp(t, `(?m)^\| `+regexp.QuoteMeta(of.Name)+` \| .* \| `+regexp.QuoteMeta(of.Advice)+` \|$`, tables, of.Name)
+	for _, limited := range limitedResources {
+		require.Regexp(t, `(?m)^\| `+regexp.QuoteMeta(limited.Name)+` \| .* \| `+regexp.QuoteMeta(limited.Advice)+` \|$`, tables, limited.Name)
 	}
 	require.Contains(t, tables, " | "+noAdvice+" |\n")
 }
@@ -324,7 +324,7 @@ func TestMedianFallsUnderLoad(t *testing.T) {
 		}
 		return st
 	}
-	says := func(stages ...StageResult) string {
+	speedup := func(stages ...StageResult) string {
 		var levels []Level
 		for _, st := range stages {
 			levels = append(levels, level(st.Rate, nil))
@@ -336,41 +336,41 @@ func TestMedianFallsUnderLoad(t *testing.T) {
 		require.Equal(t, "p50 under load", facts[0].Name)
 		return facts[0].Value
 	}
-	require.Empty(t, says())
-	require.Empty(t, says(at(20, .5, nil)))
-	require.Empty(t, says(at(20, .5, nil), at(100, .6, nil)), "it rises")
-	require.Empty(t, says(at(20, .5, nil), at(100, .46, nil)), "hardly")
-	require.Empty(t, says(at(100, .5, nil), at(20, .3, nil)), "in the other order it rises")
+	require.Empty(t, speedup())
+	require.Empty(t, speedup(at(20, .5, nil)))
+	require.Empty(t, speedup(at(20, .5, nil), at(100, .6, nil)), "the median rises")
+	require.Empty(t, speedup(at(20, .5, nil), at(100, .46, nil)), "the median falls by less than a tenth")
+	require.Empty(t, speedup(at(100, .5, nil), at(20, .3, nil)), "the median rises, although the stages are in another order")
 	few := at(20, .5, nil)
 	few.Requests = newRequests()
 	few.OK.Record(time.Second)
-	require.Empty(t, says(few, at(100, .2, nil)), "one answer has no median")
+	require.Empty(t, speedup(few, at(100, .2, nil)), "the low load has too few answers")
 	for name, c := range map[string]struct {
 		low, fast func(*Machine)
 		want      string
 	}{
-		"cores sleep": {
+		"idle cores": {
 			func(m *Machine) { m.ServiceBusy = .05 }, func(m *Machine) { m.ServiceBusy = .75 },
 			"it falls from 0.50 ms at 20/s to 0.20 ms at 1,000/s: cores were idle for 95 % of the time and then 25 %, and an idle core has to wake up for an answer",
 		},
-		"connections stay": {
+		"fewer connects": {
 			func(m *Machine) { m.Usage.Accepts = .5 }, func(m *Machine) { m.Usage.Accepts = .001 },
 			": 0.50 connections were made for each request and then 0.00",
 		},
-		"wake-ups are shared": {
+		"fewer wake-ups": {
 			func(m *Machine) { m.Usage.Runs = 6 }, func(m *Machine) { m.Usage.Runs = 2 },
 			": threads of backend and nginx were scheduled 6.0 times for each request and then 2.0, as a thread that wakes up handles several requests",
 		},
-		"caches are warm": {
+		"less CPU time per answer": {
 			func(m *Machine) { m.Usage.CPU = 500e-6 }, func(m *Machine) { m.Usage.CPU = 100e-6 },
 			": backend and nginx used 500 µs of CPU for each answer and then 100, as more answers share",
 		},
-		"nothing of it": {nil, nil, ": neither idle cores nor new connections, wake-ups or CPU of an answer differ enough to explain it"},
-		"unknown": {
+		"no difference": {nil, nil, ": neither idle cores nor new connections, wake-ups or CPU of an answer differ enough to explain it"},
+		"no samples": {
 			func(m *Machine) { m.Usage, m.SeparateCores = Usage{}, false }, nil,
 			": the cause is unknown: no samples cover it",
 		},
 	} {
-		require.Contains(t, says(at(20, .5, c.low), at(200, .4, nil), at(1000, .2, c.fast)), c.want, name)
+		require.Contains(t, speedup(at(20, .5, c.low), at(200, .4, nil), at(1000, .2, c.fast)), c.want, name)
 	}
 }

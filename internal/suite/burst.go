@@ -26,8 +26,8 @@ var burst = Suite{
 	Assess:  assessBurst,
 }
 
-// fixedLevels returns stages with a fixed concurrency as levels. In a stage of fixed duration the offered requests are
-// all that were made.
+// fixedLevels returns stages with a fixed concurrency as levels. The offered requests of a stage are the planned ones
+// or, in a stage of fixed duration, those that were made or dropped.
 func (l Limits) fixedLevels(stages []StageResult) []Level {
 	out := make([]Level, 0, len(stages))
 	for _, st := range stages {
@@ -38,9 +38,10 @@ func (l Limits) fixedLevels(stages []StageResult) []Level {
 
 func assessBurst(r *Run) verdict.Assessment {
 	all := r.stages()
-	bursts, checks := ofKinds(all, kindLoad), map[string]StageResult{} // by the stage that they follow
+	bursts := ofKinds(all, kindLoad)
+	healthChecks := map[string]StageResult{} // by the burst before
 	for _, st := range ofKinds(all, kindHealth) {
-		checks[st.Target] = st
+		healthChecks[st.Target] = st
 	}
 	limits := r.limits()
 	levels := limits.fixedLevels(bursts)
@@ -50,7 +51,7 @@ func assessBurst(r *Run) verdict.Assessment {
 	sentAfter, inFlight := sumsByStage(r.Rounds[0], "sent_after"), sumsByStage(r.Rounds[0], "server_in_flight")
 	for i, st := range bursts {
 		health := "–"
-		if h, ok := checks[st.Name]; ok {
+		if h, ok := healthChecks[st.Name]; ok {
 			health = "good"
 			if h.OK.Count() == 0 { // a service that does not recover has failed, even if it responded before
 				health = "bad"
@@ -93,8 +94,8 @@ func checkRecovery(all []StageResult) verdict.Check {
 	return check(CheckHealth, "healthy after each burst", "always", actual, len(stages) > 0 && len(reasons) == 0, reasons...)
 }
 
-// sentWithin returns the milliseconds in which the requests of a burst were sent. It uses the times of the samples,
-// because each runner measures from its own start, which is later if its connections took longer to open.
+// sentWithin returns the milliseconds in which the requests of a burst were sent. The values of the metric are times
+// since the start of a runner, and runners start at different times, so the result is from the times of the samples.
 func sentWithin(sent shard.Metric) float64 {
 	if sent.FirstUS == 0 {
 		return sent.Max - sent.Min

@@ -12,7 +12,8 @@ import (
 
 var burstParameters = map[string]string{"MAX_FAILED_PERCENT": "1", "MAX_P95_MS": "5000", "MIN_ANSWERED_PERCENT": "99"}
 
-// newBurstRun returns a run in which both bursts got responses within 100 ms, and the service was healthy after each.
+// newBurstRun returns a run with two bursts, in which the first was answered within 100 ms and the service was healthy
+// after it.
 func newBurstRun() *Run {
 	r := runOf("burst", burstParameters,
 		shard.Stage{Name: "burst-100", Title: "100 at once", Kind: kindLoad, Seconds: 10, Concurrency: 100, Requests: 100},
@@ -41,8 +42,8 @@ func TestBurst(t *testing.T) {
 func TestServiceUnhealthyAfterABurst(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]*Run{
-		"it answers with an error": newBurstRun().addAnswers("burst-200", 200, 100).addAnswers("health-burst-200", 1, 1, shard.TagCode, "status-500"),
-		"it does not answer":       newBurstRun().addAnswers("burst-200", 200, 100),
+		"an error status": newBurstRun().addAnswers("burst-200", 200, 100).addAnswers("health-burst-200", 1, 1, shard.TagCode, "status-500"),
+		"no answer":       newBurstRun().addAnswers("burst-200", 200, 100),
 	} {
 		v := judge(r)
 		require.Equal(t, verdict.Fail, v.Verdict, name)
@@ -51,7 +52,8 @@ func TestServiceUnhealthyAfterABurst(t *testing.T) {
 	}
 }
 
-// Each runner measures from its own start. If half a burst was sent a second after the other half, sentWithin shows it.
+// Each runner measures from its own start, so only the times of the samples show that half of a burst was sent a second
+// after the other half.
 func TestSentWithinOfAllRunners(t *testing.T) {
 	t.Parallel()
 	for _, apart := range []int64{0, 1000} {
@@ -69,9 +71,9 @@ func TestSentWithinOfAllRunners(t *testing.T) {
 // X-In-Flight may count the requests of other clients, or be wrong.
 func TestMoreInFlightThanSent(t *testing.T) {
 	t.Parallel()
-	for inHand, says := range map[float64]string{100: "100", 101: "101 (more than in the burst)"} {
+	for inFlight, want := range map[float64]string{100: "100", 101: "101 (more than in the burst)"} {
 		r := newBurstRun()
-		r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "server_in_flight", Type: "trend", Tags: map[string]string{shard.TagStage: "burst-100"}, Count: 100, Min: 1, Max: inHand, Trend: shard.NewHistogram()})
-		require.Equal(t, says, table(judge(r), "Bursts").Rows[0][3])
+		r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "server_in_flight", Type: "trend", Tags: map[string]string{shard.TagStage: "burst-100"}, Count: 100, Min: 1, Max: inFlight, Trend: shard.NewHistogram()})
+		require.Equal(t, want, table(judge(r), "Bursts").Rows[0][3])
 	}
 }

@@ -19,39 +19,39 @@ func lateMessages(n int, by time.Duration) shard.Late {
 	return shard.Late{Late: n, Lateness: h.Pack()}
 }
 
-// The lateness of held streams is attributed without that of the other streams: a client that resumes reading after
-// half a minute receives messages that are far later than any delay of a generator.
-func TestLatenessOfHeldStreamsAlone(t *testing.T) {
+// The lateness of bystanders is attributed without the lateness of the other streams: a client that resumes reading
+// after half a minute receives messages that are far later than any delay of a generator.
+func TestLatenessOfBystandersAlone(t *testing.T) {
 	t.Parallel()
 	const second = time.Second
-	for suite, of := range map[string]struct {
-		run  func() *Run
-		held int // a held stream
+	for suite, runs := range map[string]struct {
+		newRun    func() *Run
+		bystander int // the number of a stream
 	}{
 		"slow": {newSlowRun, 7}, "storm": {newStormRun, 10}, "vanish": {newVanishRun, 7},
 	} {
 		for name, c := range map[string]struct {
-			group time.Duration // by which the control group was late
-			all   shard.Late
-			held  []shard.Late // of the first held client; empty: unknown
-			want  verdict.Outcome
+			group      time.Duration // lateness of the control group
+			all        shard.Late
+			bystanders []shard.Late // empty: unknown
+			want       verdict.Outcome
 		}{
-			"the generator was late, and others are late by themselves": {3 * second, lateMessages(900, 30*second), []shard.Late{lateMessages(5, 2*second)}, verdict.Invalid},
-			"the service was late, and so were others":                  {0, lateMessages(900, 2*second), []shard.Late{lateMessages(5, 2*second)}, verdict.Fail},
-			"the service was far later than the generator":              {3 * second, lateMessages(900, 30*second), []shard.Late{lateMessages(5, 30*second)}, verdict.Fail},
-			"all stay open, and were far later than the generator":      {3 * second, lateMessages(5, 30*second), nil, verdict.Fail},
+			"the generator and disturbed streams were late": {3 * second, lateMessages(900, 30*second), []shard.Late{lateMessages(5, 2*second)}, verdict.Invalid},
+			"the service was late for all streams":          {0, lateMessages(900, 2*second), []shard.Late{lateMessages(5, 2*second)}, verdict.Fail},
+			"the service was far later than the generator":  {3 * second, lateMessages(900, 30*second), []shard.Late{lateMessages(5, 30*second)}, verdict.Fail},
+			"all streams were far later than the generator": {3 * second, lateMessages(5, 30*second), nil, verdict.Fail},
 		} {
 			t.Run(suite+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				r := of.run()
-				r.delayNoops(of.held, 5, 20*second)
+				r := runs.newRun()
+				r.delayNoops(runs.bystander, 5, 20*second)
 				m := r.Rounds[0]
 				m.Plan.LateMS = 1000
 				m.Control = &shard.Control{Streams: 20, LateMS: 1000, Opened: 20, ControlCounts: shard.ControlCounts{Expected: 800, Received: 800, LongestUS: c.group.Microseconds()}}
 				m.Runners[0].ControlGroup = &shard.RunnerControl{Control: *m.Control, Moments: []shard.ControlWindow{
 					{At: start.Add(20 * second), Longest: c.group, Late: c.all.Late, Lateness: c.all.Lateness},
 				}}
-				for _, late := range c.held {
+				for _, late := range c.bystanders {
 					m.Runners[0].ControlGroup.Moments[0].Undisturbed = &late
 				}
 				v := judge(r)

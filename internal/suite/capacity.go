@@ -39,15 +39,15 @@ func assessCapacity(r *Run) verdict.Assessment {
 	cpu.Columns[0] = "streams"
 	trials := make([]Trial, 0, len(steps))
 	for _, s := range steps {
-		try := s.trial()
+		result := s.trial()
 		late := []string{"–", "–", "–"}
 		if s.lateness != nil {
 			late = quantiles(s.lateness, .5, .99, 1)
 		}
 		t.Add(row(s.Concurrency, trend(s.connect, .5), trend(s.connect, .99), late[0], late[1], late[2],
-			s.refused, s.dropped, s.missed, s.late, s.faults, try.Status)...)
+			s.refused, s.dropped, s.missed, s.late, s.faults, result.Status)...)
 		cpu.Rows = append(cpu.Rows, s.machine.row(text(s.Concurrency)))
-		trials = append(trials, try)
+		trials = append(trials, result)
 	}
 	b, stages := findBreaking(trials), stagesOf(m)
 	first := lowestSustained("the first step is sustained", trials)
@@ -68,14 +68,14 @@ func assessCapacity(r *Run) verdict.Assessment {
 	}
 }
 
-// startedSteps returns the merged shards with a plan that has only the streams of steps that were started, because the
-// script stops adding streams when it has found the breaking point.
+// startedSteps returns the merged shards with the plan reduced to the streams of started steps. The script starts no
+// further step after the breaking point.
 func (r *Run) startedSteps() *shard.Merged {
 	m := *r.Rounds[0]
-	open := sumsByStage(&m, "capacity_streams")
+	streams := sumsByStage(&m, "capacity_streams")
 	m.Plan.Connections = 0
 	for _, st := range stagesOf(&m) {
-		if _, ok := open[st.Name]; ok {
+		if _, ok := streams[st.Name]; ok {
 			m.Plan.Connections = st.Concurrency
 		}
 	}
@@ -94,7 +94,7 @@ func checkEnds(streams *verdict.Streams, m *shard.Merged, b Breaking) verdict.Ch
 	if open > 0 {
 		actual = text(open) + " stayed open"
 	}
-	c := check(CheckEnded, "streams ended on request", "all that were sustained", actual, open == 0,
+	c := check(CheckEnded, "streams ended on request", "all sustained streams", actual, open == 0,
 		sentence("%v of %v sustained streams stayed open after the request to end them", open, b.Sustained))
 	if b.Sustained == 0 {
 		return c.NotJudged("no step was sustained")

@@ -75,7 +75,7 @@ var (
 // bystander returns the id of a check of the streams that the suite does not disturb.
 func bystander(id verdict.CheckID) verdict.CheckID { return "bystanders." + id }
 
-// check returns a check with its impact. The reasons are kept if it is not met.
+// check returns a check with its impact. It ignores the reasons if the check is met.
 func check(id verdict.CheckID, name, limit string, actual any, pass bool, reasons ...string) verdict.Check {
 	c := verdict.Check{ID: id, Name: name, Limit: limit, Actual: text(actual), Pass: pass, Why: impacts[id]}
 	if !pass {
@@ -84,13 +84,14 @@ func check(id verdict.CheckID, name, limit string, actual any, pass bool, reason
 	return c
 }
 
-// inconclusive returns a copy of the check that, if it is not met, makes the run invalid.
+// inconclusive returns a copy of the check. If it is not met, the run is invalid, even if another check fails.
+// verdict.Check.Inconclusive differs: it turns only a pass into invalid.
 func inconclusive(c verdict.Check) verdict.Check {
 	c.Severity = verdict.SeverityInconclusive
 	return c
 }
 
-// advisory returns a copy of the check that, if it is not met, is a warning.
+// advisory returns a copy of the check. If it is not met, it is a warning.
 func advisory(c verdict.Check) verdict.Check {
 	c.Severity = verdict.SeverityWarning
 	return c

@@ -42,7 +42,7 @@ func assessChurn(r *Run) verdict.Assessment {
 	}
 	if leak, table, ok := checkLeaks(r, m, planned); ok {
 		a.Checks, a.Tables = append(a.Checks, leak), append(a.Tables, table)
-		a.Passed[0] += ", nothing leaked"
+		a.Passed[0] += ", and the backend leaked no resources"
 	}
 	if seconds := r.number("SECONDS"); seconds > 0 {
 		a.Facts = append(a.Facts, verdict.Fact{Name: "churn", Value: sentence("%v connects and disconnects each per second", float64(planned)/seconds)})
@@ -50,8 +50,7 @@ func assessChurn(r *Run) verdict.Assessment {
 	return a
 }
 
-// lifetimeTable returns the counts of connections by lifetime. It shows that the messages of short connections are also
-// counted.
+// lifetimeTable returns the numbers of connections and messages by lifetime of the connection.
 func lifetimeTable(m *shard.Merged, streams *verdict.Streams) verdict.Table {
 	interval := m.Plan.Interval()
 	t := newTable("Connections by lifetime", "", "noop intervals|connections|noops received|missed|duplicated|not completed")
@@ -79,23 +78,23 @@ func lifetimeTable(m *shard.Merged, streams *verdict.Streams) verdict.Table {
 	return t
 }
 
-// The growth of a backend during a run that does not count as a leak. Its ledger has an entry per stream.
+// The maximum growth of a backend that does not count as a leak. The backend keeps a ledger entry per stream.
 const (
 	leakFiles      = 32
 	leakGoroutines = 32
-	leakMemory     = 8 << 20
-	ledgerEntry    = 400 // bytes
+	leakMemory     = 8 << 20 // bytes
+	ledgerEntry    = 400     // bytes
 )
 
-// checkLeaks returns the check that the backend's usage late in the run is not above its usage early in the run, both
-// while all streams are open. It is not ok if the backend does not report its usage.
+// checkLeaks returns the check that the backend's usage late in the run is not above its usage early in the run. All
+// streams are open at both times. The check is not ok if the backend does not report its usage.
 func checkLeaks(r *Run, m *shard.Merged, streams int) (c verdict.Check, t verdict.Table, ok bool) {
 	early, isEarly := peakUsage(r.Samples, m, .2, .4)
 	late, isLate := peakUsage(r.Samples, m, .6, .9)
 	if !isEarly || !isLate {
 		return c, t, false
 	}
-	reasons := []string(nil)
+	var reasons []string
 	compare := func(name string, from, to, tolerance int) {
 		if to > from+tolerance {
 			reasons = append(reasons, fmt.Sprintf("%s of the backend grew from %d to %d; growth by up to %d is normal", name, from, to, tolerance))
@@ -104,7 +103,7 @@ func checkLeaks(r *Run, m *shard.Merged, streams int) (c verdict.Check, t verdic
 	compare("descriptors other than streams", early.Files, late.Files, leakFiles)
 	compare("goroutines", early.Goroutines, late.Goroutines, leakGoroutines)
 	compare("MiB of memory", int(early.BackendRSS>>20), int(late.BackendRSS>>20), (leakMemory+ledgerEntry*streams)>>20)
-	c = check(CheckLeaks, "nothing leaks", "no growth", append(reasons, "none")[0], len(reasons) == 0, reasons...)
+	c = check(CheckLeaks, "growth of the backend", "none", append(reasons, "none")[0], len(reasons) == 0, reasons...)
 	t = newTable("The backend, early and late",
 		fmt.Sprintf("maximum from 20 to 40 %% of the run, and from 60 to 90 %%; its ledger may keep %d bytes per stream", ledgerEntry), "|early|late")
 	t.Add(row("streams", early.Streams, late.Streams)...)

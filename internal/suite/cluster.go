@@ -53,12 +53,13 @@ type Side struct {
 
 	bestLevel roundLevel // the level of the peak
 	levels    []roundLevel
+	total     Total
 }
 
-// sideOf sums up a target of size servers. A server that no answer names received no request.
-func sideOf(stages []StageResult, size int) (s Side, sum Total) {
-	sum, s.levels = total(stages), byLevel(stages)
-	s.FailedShare, s.Evenness = sum.FailedShare(), 1
+// sideOf sums up a target with a number of servers. A server that no answer names received no request.
+func sideOf(stages []StageResult, servers int) Side {
+	sum := total(stages)
+	s := Side{total: sum, levels: byLevel(stages), FailedShare: sum.FailedShare(), Evenness: 1}
 	for _, level := range s.levels {
 		s.P95 += p95(&level.StageResult) / float64(len(s.levels))
 		if level.PerSecond() > s.Peak {
@@ -67,13 +68,13 @@ func sideOf(stages []StageResult, size int) (s Side, sum Total) {
 	}
 	switch {
 	case len(sum.Servers) == 0:
-	case len(sum.Servers) < size:
+	case len(sum.Servers) < servers:
 		s.Evenness = 0
 	default:
 		counts := slices.Sorted(maps.Values(sum.Servers))
 		s.Evenness = share(counts[0], counts[len(counts)-1])
 	}
-	return s, sum
+	return s
 }
 
 // stages returns the levels, each with all of its rounds.
@@ -127,7 +128,7 @@ type Comparison struct {
 	Winner   string // single or cluster; "": none
 	Margin   string // difference between the winner and the other target
 	Interval string // confidence interval of the difference of the cluster from the single backend
-	None     Reason // why there is no winner
+	NoWinner Reason // why there is no winner
 }
 
 // A Reason is a cause, as a sentence for texts and as a word for tables.
@@ -144,18 +145,18 @@ func Compare(one, several []float64, lower bool, incomparable Reason) Comparison
 		}
 	}
 	if len(logs) < 2 || len(logs) < n {
-		return Comparison{Interval: "–", None: Reason{"a comparison requires at least two rounds, with an answer in each", "few rounds"}}
+		return Comparison{Interval: "–", NoWinner: Reason{"a comparison requires at least two rounds, with an answer in each", "few rounds"}}
 	}
 	mean, low, high := stats.MeanCI(logs, confidence)
 	c := Comparison{Interval: signedPercent(low) + " … " + signedPercent(high)}
 	factor := math.Exp(math.Abs(mean))
 	switch {
 	case incomparable.Sentence != "":
-		c.None = incomparable
+		c.NoWinner = incomparable
 	case low <= 0 && high >= 0:
-		c.None = Reason{"the difference is not significant", "chance"}
+		c.NoWinner = Reason{"the difference is not significant", "chance"}
 	case factor-1 < minGain:
-		c.None = Reason{"the difference is under " + percent(minGain), "little"}
+		c.NoWinner = Reason{"the difference is under " + percent(minGain), "little"}
 	default:
 		c.Margin = percent(factor - 1)
 		if c.Winner = cluster; (mean > 0) == lower {
@@ -173,7 +174,7 @@ func compareFailures(one, several float64) Comparison {
 	case several-one > failureMargin:
 		return Comparison{Interval: "–", Winner: single, Margin: percentOf(several - one)}
 	}
-	return Comparison{Interval: "–", None: Reason{Word: "little"}}
+	return Comparison{Interval: "–", NoWinner: Reason{Word: "little"}}
 }
 
 // signedPercent formats a difference of logarithms in percent.
@@ -191,9 +192,9 @@ func (c Comparison) Sentence() string {
 	case c.Winner != "":
 		return fmt.Sprintf("winner: %s by %s (interval of the difference: %s)", c.Winner, c.Margin, c.Interval)
 	case c.Interval == "–":
-		return "no winner: " + c.None.Sentence
+		return "no winner: " + c.NoWinner.Sentence
 	}
-	return fmt.Sprintf("no winner: the interval of the difference is %s; %s", c.Interval, c.None.Sentence)
+	return fmt.Sprintf("no winner: the interval of the difference is %s; %s", c.Interval, c.NoWinner.Sentence)
 }
 
 // incomparable returns the reason why a level cannot be compared: the load generator was saturated, or may have been.
@@ -243,18 +244,16 @@ func Deployment(one, several Side, peaks Comparison) (choice, reason string) {
 
 func assessCluster(r *Run) verdict.Assessment {
 	stages := r.stages()
-	loads, by := ofKinds(stages, kindLoad), map[string][]StageResult{}
+	loads, byTarget := ofKinds(stages, kindLoad), map[string][]StageResult{}
 	for _, st := range loads {
-		by[st.Target] = append(by[st.Target], st)
+		byTarget[st.Target] = append(byTarget[st.Target], st)
 	}
 	size := cmp.Or(int(r.number("CLUSTER_SIZE")), clusterSize)
-	one, oneTotal := sideOf(by[single], 1)
-	several, manyTotal := sideOf(by[cluster], size)
+	one, several := sideOf(byTarget[single], 1), sideOf(byTarget[cluster], size)
 	all := append(one.stages(), several.stages()...)
 	sum, limits := total(loads), r.limits()
 	peaks := Compare(one.bestLevel.values(perSecondOf), several.bestLevel.values(perSecondOf), false, incomparable([]roundLevel{one.bestLevel}, []roundLevel{several.bestLevel}))
 	choice, reason := Deployment(one, several, peaks)
-	ofOne, ofMany := StageResult{Requests: oneTotal.Requests}, StageResult{Requests: manyTotal.Requests}
 	return verdict.Assessment{
 		Facts: []verdict.Fact{
 			sum.fact(),
@@ -264,27 +263,26 @@ func assessCluster(r *Run) verdict.Assessment {
 		},
 		Checks: append([]verdict.Check{
 			checkResponses(sum, stages), lowestSustained("the lowest load is sustained", limits.Trials(limits.fixedLevels(one.stages()))),
-			checkAnsweringServers(several.stages(), manyTotal, size), checkGeneratorOfStages(all),
+			checkAnsweringServers(several.stages(), several.total, size), checkGeneratorOfStages(all),
 		}, r.checkServerCount(stages)...),
 		Passed: []string{sentence("single %v answers/s, cluster %v; %s; deploy %s: %s", one.Peak, several.Peak, peaks.Sentence(), choice, reason)},
 		Tables: slices.Concat([]verdict.Table{
-			levelTable(one, several), sideTable(one, several, peaks, size), serverTable(oneTotal, manyTotal),
+			levelTable(one, several), sideTable(one, several, peaks, size), serverTable(one.total, several.total),
 			fixedTable("Single", limits, one.stages()), fixedTable("Cluster", limits, several.stages()),
 		}, endpointTables(loads), failureTables(all, sum), r.resourceTables(stages, all)),
 		Metrics: slices.Concat([]verdict.Metric{one.peakMetric("peak answers/s, single"), several.peakMetric("peak answers/s, cluster")},
-			ofOne.timeMetrics("of single", false), ofMany.timeMetrics("of cluster", false)),
+			one.total.timeMetrics("of single", false), several.total.timeMetrics("of cluster", false)),
 	}
 }
 
-// answersPerServer is the number of answers per server from which on it is certain that a server without an answer
-// received no request.
+// answersPerServer is the number of answers per server that proves that a server without an answer received no request.
 const answersPerServer = 30
 
 // checkAnsweringServers returns the check that every server of the cluster answered requests at every level, by the
 // header X-Server.
-func checkAnsweringServers(levels []StageResult, q Total, size int) verdict.Check {
-	servers := slices.Sorted(maps.Keys(q.Servers))
-	c := check(CheckServers, "every server of the cluster answers", fmt.Sprint(size), fmt.Sprintf("%d named themselves", len(servers)), len(servers) == size)
+func checkAnsweringServers(levels []StageResult, sum Total, size int) verdict.Check {
+	servers := slices.Sorted(maps.Keys(sum.Servers))
+	c := check(CheckServers, "every server of the cluster answers", fmt.Sprint(size), fmt.Sprintf("%d answered", len(servers)), len(servers) == size)
 	switch {
 	case len(servers) < size && len(servers) > 0:
 		c.Reasons = []string{fmt.Sprintf("only %d of the %d servers of the cluster answered (%s); check the load balancer, or CLUSTER_SIZE", len(servers), size, shortList(servers))}
@@ -300,7 +298,7 @@ func checkAnsweringServers(levels []StageResult, q Total, size int) verdict.Chec
 		for _, server := range servers {
 			if st.Servers[server] == 0 {
 				c.Pass = false
-				c.Actual += fmt.Sprintf(", %s was silent at %d at a time", server, st.Concurrency)
+				c.Actual += fmt.Sprintf(", %s did not answer at %d at a time", server, st.Concurrency)
 				c.Reasons = append(c.Reasons, sentence("%s answered none of %v requests to the cluster at %v at a time", server, st.OK.Count(), st.Concurrency))
 			}
 		}
@@ -322,12 +320,12 @@ const comparedColumns = "|single|cluster|difference|winner|by"
 // row returns the cells for comparedColumns.
 func (c Comparison) row(one, several string) []string {
 	if c.Winner == "" {
-		return []string{one, several, c.Interval, "none", c.None.Word}
+		return []string{one, several, c.Interval, "none", c.NoWinner.Word}
 	}
 	return []string{one, several, c.Interval, c.Winner, c.Margin}
 }
 
-// levelTable compares the two level by level.
+// levelTable compares the two targets level by level.
 func levelTable(one, several Side) verdict.Table {
 	t := newTable("Level by level", fmt.Sprintf("difference: of the cluster from the single backend, %s interval by Student's t over the rounds; "+
 		"a winner is better by at least %s (otherwise little), the interval excludes 0 (otherwise chance), and the load generator limited neither; "+
@@ -353,7 +351,7 @@ func levelTable(one, several Side) verdict.Table {
 	return t
 }
 
-// sideTable compares gains and costs.
+// sideTable compares gains and costs of the two targets.
 func sideTable(one, several Side, peaks Comparison, size int) verdict.Table {
 	t := newTable("Total: gains and costs", "", "figure"+comparedColumns)
 	add := func(name string, c Comparison, x, y string) { t.Add(append([]string{name}, c.row(x, y)...)...) }
@@ -362,7 +360,7 @@ func sideTable(one, several Side, peaks Comparison, size int) verdict.Table {
 	add("failed", compareFailures(one.FailedShare, several.FailedShare), percentOf(one.FailedShare), percentOf(several.FailedShare))
 	t.Add("least ÷ most busy", "–", percentOf(several.Evenness), "–", "–", "–")
 	t.Add("backends", "1", fmt.Sprint(size), "–", single, "–")
-	t.Add("may fail", "0", fmt.Sprint(size-1), "–", cluster, "–")
+	t.Add("tolerated failures", "0", fmt.Sprint(size-1), "–", cluster, "–")
 	return t
 }
 

@@ -17,26 +17,26 @@ import (
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		one, many []float64
-		lower     bool
-		unfit     string
-		winner    string
-		wantText  string
+		one, several []float64
+		lower        bool
+		incomparable string
+		winner       string
+		wantText     string
 	}{
-		"the cluster":               {one: []float64{100, 101, 99}, many: []float64{150, 151, 149}, winner: cluster, wantText: "winner: cluster by 50 % (interval of the difference: +49 % … +51 %)"},
-		"the single backend":        {one: []float64{150, 151, 149}, many: []float64{100, 101, 99}, winner: single, wantText: "winner: single by 50 % (interval of the difference: -34 % … -33 %)"},
-		"less is better":            {one: []float64{100, 101, 99}, many: []float64{150, 151, 149}, lower: true, winner: single, wantText: "by 50 %"},
-		"less of the cluster":       {one: []float64{150, 151, 149}, many: []float64{100, 101, 99}, lower: true, winner: cluster, wantText: "by 50 %"},
-		"what both have in a round": {one: []float64{100, 50, 200}, many: []float64{151, 75, 299}, winner: cluster, wantText: "by 50 %"},
-		"chance":                    {one: []float64{100, 102, 98}, many: []float64{101, 98, 104}, wantText: "no winner: the interval of the difference is -11 % … +14 %; the difference is not significant"},
-		"sure, and little":          {one: []float64{100, 101, 99}, many: []float64{105, 106, 104}, wantText: "no winner: the interval of the difference is +5 % … +5 %; the difference is under 10 %"},
-		"much, and unsure":          {one: []float64{100, 100, 100}, many: []float64{100, 160, 240}, wantText: "the difference is not significant"},
-		"the generator":             {one: []float64{100, 101, 99}, many: []float64{150, 151, 149}, unfit: "the load generator was saturated at the cluster", wantText: "no winner: the interval of the difference is +49 % … +51 %; the load generator was saturated at the cluster"},
-		"two rounds":                {one: []float64{100, 100}, many: []float64{150, 180}, wantText: "the difference is not significant"},
-		"one round":                 {one: []float64{100}, many: []float64{150}, wantText: "no winner: a comparison requires at least two rounds"},
-		"no answers in a round":     {one: []float64{100, 100, 0}, many: []float64{150, 150, 150}, wantText: "no winner: a comparison requires at least two rounds, with an answer in each"},
+		"the cluster":                       {one: []float64{100, 101, 99}, several: []float64{150, 151, 149}, winner: cluster, wantText: "winner: cluster by 50 % (interval of the difference: +49 % … +51 %)"},
+		"the single backend":                {one: []float64{150, 151, 149}, several: []float64{100, 101, 99}, winner: single, wantText: "winner: single by 50 % (interval of the difference: -34 % … -33 %)"},
+		"a lower figure is better, single":  {one: []float64{100, 101, 99}, several: []float64{150, 151, 149}, lower: true, winner: single, wantText: "by 50 %"},
+		"a lower figure is better, cluster": {one: []float64{150, 151, 149}, several: []float64{100, 101, 99}, lower: true, winner: cluster, wantText: "by 50 %"},
+		"rounds differ for both targets":    {one: []float64{100, 50, 200}, several: []float64{151, 75, 299}, winner: cluster, wantText: "by 50 %"},
+		"no significant difference":         {one: []float64{100, 102, 98}, several: []float64{101, 98, 104}, wantText: "no winner: the interval of the difference is -11 % … +14 %; the difference is not significant"},
+		"small significant difference":      {one: []float64{100, 101, 99}, several: []float64{105, 106, 104}, wantText: "no winner: the interval of the difference is +5 % … +5 %; the difference is under 10 %"},
+		"large difference by chance":        {one: []float64{100, 100, 100}, several: []float64{100, 160, 240}, wantText: "the difference is not significant"},
+		"saturated generator":               {one: []float64{100, 101, 99}, several: []float64{150, 151, 149}, incomparable: "the load generator was saturated at the cluster", wantText: "no winner: the interval of the difference is +49 % … +51 %; the load generator was saturated at the cluster"},
+		"two rounds":                        {one: []float64{100, 100}, several: []float64{150, 180}, wantText: "the difference is not significant"},
+		"one round":                         {one: []float64{100}, several: []float64{150}, wantText: "no winner: a comparison requires at least two rounds"},
+		"no answers in a round":             {one: []float64{100, 100, 0}, several: []float64{150, 150, 150}, wantText: "no winner: a comparison requires at least two rounds, with an answer in each"},
 	} {
-		got := Compare(c.one, c.many, c.lower, Reason{Sentence: c.unfit})
+		got := Compare(c.one, c.several, c.lower, Reason{Sentence: c.incomparable})
 		require.Equal(t, c.winner, got.Winner, name)
 		require.Contains(t, got.Sentence(), c.wantText, name)
 	}
@@ -46,19 +46,19 @@ func TestCompare(t *testing.T) {
 func TestChanceRarelyWins(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
-	won := 0
+	wins := 0
 	const cases = 2000
 	for range cases {
-		var one, many []float64
+		var one, several []float64
 		for range 5 {
-			one, many = append(one, 100*math.Exp(.2*random.NormFloat64())), append(many, 100*math.Exp(.2*random.NormFloat64()))
+			one, several = append(one, 100*math.Exp(.2*random.NormFloat64())), append(several, 100*math.Exp(.2*random.NormFloat64()))
 		}
-		if Compare(one, many, false, Reason{}).Winner != "" {
-			won++
+		if Compare(one, several, false, Reason{}).Winner != "" {
+			wins++
 		}
 	}
-	require.Less(t, won, cases*6/100)
-	require.NotZero(t, won, "95 % are not all")
+	require.Less(t, wins, cases*6/100)
+	require.NotZero(t, wins, "about one of twenty cases has a winner")
 }
 
 func TestDeployment(t *testing.T) {
@@ -67,11 +67,11 @@ func TestDeployment(t *testing.T) {
 		return Side{Peak: peak, FailedShare: failed, Evenness: evenness}
 	}
 	for _, c := range []struct {
-		name      string
-		one, many Side
-		peaks     Comparison
-		want      string
-		wantText  string
+		name         string
+		one, several Side
+		peaks        Comparison
+		want         string
+		wantText     string
 	}{
 		{"the cluster fails", side(100, 0, 1), side(300, .05, 1), Comparison{Winner: cluster}, single, "the cluster failed 5.00 %"},
 		{"the single backend fails", side(300, .05, 1), side(100, 0, 1), Comparison{Winner: single}, cluster, "the single backend failed 5.00 %"},
@@ -81,7 +81,7 @@ func TestDeployment(t *testing.T) {
 		{"the cluster is a little faster", side(100, 0, 1), side(115, 0, 1), Comparison{Winner: cluster, Margin: "15 %"}, single, "not over a fifth faster"},
 		{"the single backend is faster", side(155, 0, 1), side(110, 0, 1), Comparison{Winner: single, Margin: "41 %"}, single, "41 % more requests per second"},
 	} {
-		choice, reason := Deployment(c.one, c.many, c.peaks)
+		choice, reason := Deployment(c.one, c.several, c.peaks)
 		require.Equal(t, c.want, choice, c.name)
 		require.Contains(t, reason, c.wantText, c.name)
 	}
@@ -153,6 +153,7 @@ func TestStallInOneRound(t *testing.T) {
 	require.Contains(t, stalled(0, 1), "the load generator was saturated at the single backend (a runner stalled for 900 ms)")
 }
 
+// compareRun returns a comparison of one round, in which only the single backend has answered.
 func compareRun() *Run {
 	return runOf("cluster", fixedParameters,
 		shard.Stage{Name: "level-5-single", Title: "5 at a time, single", Kind: kindLoad, Target: single, Seconds: 10, Concurrency: 5, Requests: 1000},
@@ -160,7 +161,7 @@ func compareRun() *Run {
 	).addAnswers("level-5-single", 1000, 10, shard.TagServer, "backend-1")
 }
 
-// For a load of a second or two the limit is unknown, so there is no winner.
+// The limit of a level under two seconds is unknown, so there is no winner.
 func TestShortLevelsDecideNothing(t *testing.T) {
 	t.Parallel()
 	r := newComparisonRun(1500, 1530, 1470)
@@ -192,7 +193,7 @@ func TestUnbalancedCluster(t *testing.T) {
 	require.Equal(t, "only 1 of the 3 servers of the cluster answered (backend-1); check the load balancer, or CLUSTER_SIZE", v.Reasons[0])
 	v = judge(compareRun().addAnswers("level-5-cluster", 1500, 4))
 	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Contains(t, v.Reasons[0], "every server of the cluster answers: 0 named themselves, the limit is 3")
+	require.Contains(t, v.Reasons[0], "every server of the cluster answers: 0 answered, the limit is 3")
 }
 
 // The remaining servers share the load evenly, which must not hide the missing one.
@@ -252,7 +253,7 @@ func TestCrashOutranksCount(t *testing.T) {
 	require.Contains(t, fmt.Sprint(v.Warnings), "the count of a process is lost when it crashes")
 }
 
-func TestFewNames(t *testing.T) {
+func TestShortList(t *testing.T) {
 	t.Parallel()
 	names := make([]string, 3000)
 	for i := range names {

@@ -65,7 +65,7 @@ func TestCoreUsageOfEachSide(t *testing.T) {
 	cores := table(v, "Busy cores")
 	require.Equal(t, []string{"5 at a time", "97 %", "61 %", "service"}, cores.Rows[1])
 	require.Contains(t, cores.Note, "reserved cores: 1 core for the service, 1 core for the runners")
-	require.Empty(t, table(judge(levels().addAnswers("level-10", 2000, 20)), "Busy cores").Rows, "they share all")
+	require.Empty(t, table(judge(levels().addAnswers("level-10", 2000, 20)), "Busy cores").Rows, "the cores are shared")
 }
 
 // The CPU time per request is a metric to compare runs with different rates.
@@ -77,7 +77,7 @@ func TestThroughputCostPerRequest(t *testing.T) {
 	require.InDelta(t, 1e6*.8*.5*35/4910, cost.Value, 1, "35 s of stages, 4,910 requests")
 	require.False(t, cost.HigherIsBetter)
 	v = judge(levels().addAnswers("level-10", 2000, 20))
-	require.NotEqual(t, "service CPU per request", v.Metrics[len(v.Metrics)-1].Name, "the service shows none")
+	require.NotEqual(t, "service CPU per request", v.Metrics[len(v.Metrics)-1].Name, "the CPU time of the service is unknown")
 }
 
 // If other programs filled the cores, the limit is unknown.

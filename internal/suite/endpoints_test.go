@@ -25,7 +25,7 @@ func TestEndpointRows(t *testing.T) {
 	}
 }
 
-// Uploads have one endpoint, so a table by endpoint would repeat the table above it.
+// With one endpoint, a table by endpoint would repeat the table by stage.
 func TestOneEndpointHasNoTable(t *testing.T) {
 	t.Parallel()
 	r := runOf("rampup", fixedParameters, shard.Stage{Name: "a", Title: "a", Kind: kindLoad, Seconds: 10, Rate: 30}).addAnswers("a", 300, 5)

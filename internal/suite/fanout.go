@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -36,18 +37,18 @@ func assessFanout(r *Run) verdict.Assessment {
 	var delivered int64
 	var metrics []verdict.Metric
 	for _, st := range stagesOf(m) {
-		l, ok := latency[st.Name]
+		delay, ok := latency[st.Name]
 		if !ok {
 			continue
 		}
-		to, last, q := int64(arrived[st.Name].Sum), last[st.Name], request[st.Name]
-		delivered += to
-		x := r.machine(m, time.UnixMicro(l.FirstUS), time.UnixMicro(l.LastUS))
-		t.Add(row(st.Concurrency, to, trend(l, .5), trend(l, .95), trend(l, .99), trend(l, 1), trend(last, .5), trend(last, 1),
-			trend(q, .5), trend(q, .99), trend(q, 1), trend(post[st.Name], .5), fmt.Sprintf("%.0f", x.Runners), fmt.Sprintf("%.0f", x.Backend))...)
-		metrics = append(metrics, verdict.Metric{Name: sentence("p99 to %v", st.Concurrency), Unit: "ms", Value: quantile(l.Trend, .99)})
-		if q.Count > 0 {
-			metrics = append(metrics, verdict.Metric{Name: sentence("p99 since the request, to %v", st.Concurrency), Unit: "ms", Value: quantile(q.Trend, .99)})
+		deliveries, last, request := int64(arrived[st.Name].Sum), last[st.Name], request[st.Name]
+		delivered += deliveries
+		use := r.machine(m, time.UnixMicro(delay.FirstUS), time.UnixMicro(delay.LastUS))
+		t.Add(row(st.Concurrency, deliveries, trend(delay, .5), trend(delay, .95), trend(delay, .99), trend(delay, 1), trend(last, .5), trend(last, 1),
+			trend(request, .5), trend(request, .99), trend(request, 1), trend(post[st.Name], .5), fmt.Sprintf("%.0f", use.Runners), fmt.Sprintf("%.0f", use.Backend))...)
+		metrics = append(metrics, verdict.Metric{Name: sentence("p99 to %v", st.Concurrency), Unit: "ms", Value: quantile(delay.Trend, .99)})
+		if request.Count > 0 {
+			metrics = append(metrics, verdict.Metric{Name: sentence("p99 since the request, to %v", st.Concurrency), Unit: "ms", Value: quantile(request.Trend, .99)})
 		}
 	}
 	return verdict.Assessment{
@@ -58,8 +59,8 @@ func assessFanout(r *Run) verdict.Assessment {
 	}
 }
 
-// checkDeliveries returns the checks that each broadcast reached each subscriber exactly once, and that no other broadcast
-// arrived.
+// checkDeliveries returns the checks that each broadcast reached each subscriber exactly once, and that no other
+// broadcast arrived.
 func checkDeliveries(m *shard.Merged) []verdict.Check {
 	total := func(name string) (sum float64) {
 		for _, metric := range sumsByStage(m, name) {
@@ -78,7 +79,7 @@ func checkDeliveries(m *shard.Merged) []verdict.Check {
 	}
 	zeroCheck := func(id verdict.CheckID, name, counter, reason string) verdict.Check {
 		n := total(counter)
-		c := check(id, name, "0", n, n == 0, count(n)+" "+reason)
+		c := check(id, name, "0", n, n == 0, format.Plural(int64(n), "delivery ", "deliveries ")+reason)
 		if c.Pass && arrived == 0 {
 			return c.NotJudged("no broadcast arrived")
 		}
@@ -86,9 +87,9 @@ func checkDeliveries(m *shard.Merged) []verdict.Check {
 	}
 	return []verdict.Check{
 		all,
-		zeroCheck(CheckDeliveredOnce, "broadcasts duplicated", "fanout_twice", "deliveries were of a broadcast that the subscriber had already received"),
-		zeroCheck(CheckIntact, "unknown broadcasts", "fanout_strange", "deliveries did not match any broadcast sent to the subscriber: damaged, or from another sender"),
+		zeroCheck(CheckDeliveredOnce, "broadcasts duplicated", "fanout_twice", "repeated a broadcast that the subscriber had already received"),
+		zeroCheck(CheckIntact, "unknown broadcasts", "fanout_strange", "did not match any broadcast sent to the subscriber: damaged, or from another sender"),
 		inconclusive(zeroCheck(CheckSendTime, "deliveries without a send time", "fanout_untimed",
-			"deliveries have no send time, or one in the future: the clocks of server and runners differ")),
+			"lacked a send time, or had one in the future: the clocks of server and runners differ")),
 	}
 }

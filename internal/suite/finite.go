@@ -36,8 +36,8 @@ var finite = Suite{
 		{"MIN_GOODPUT", "percentage of responses that must be complete and within the limits, if any are set"},
 		{"MAX_REFUSED", "maximum percentage of refused requests, such as by status 429"},
 		{"ABANDON", "percentage of requests whose client disconnects after ABANDON_AFTER chunks"},
-		{"ABANDON_AFTER", "number of chunks after which these clients disconnect"},
-		{"ABANDON_BY", "how these clients disconnect: fin, reset, or vanish (no acknowledgements)"},
+		{"ABANDON_AFTER", "number of chunks after which a client of ABANDON disconnects"},
+		{"ABANDON_BY", "how a client of ABANDON disconnects: fin, reset, or vanish (no acknowledgements)"},
 		{"MODEL_URL", "URL of a numbered model behind a gateway, whose ledger shows cancelled requests (empty: the target)"},
 		{"GAUGE", "gauge of open requests of another model: a metric of MODEL_URL/metrics or BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL"},
 		{"ACCEPT_ENCODING", "compression that responses accept: none, gzip or browser"},
@@ -96,13 +96,13 @@ func (f *finiteRun) facts() []verdict.Fact {
 		{Name: "chunks", Value: sentence("%v of %v received, %v missed, %v duplicated, %v reordered, %v corrupted",
 			f.chunks.Received, f.chunks.Expected, f.chunks.Missed, f.chunks.Duplicated, f.chunks.Reordered, f.chunks.Corrupted)},
 	}
-	for _, one := range []struct {
+	for _, latency := range []struct {
 		name string
 		h    *shard.Histogram
 		q    verdict.ResponseQuantiles
 	}{{"ttft", f.responses.First, f.v.TTFT}, {"inter-chunk", f.responses.Gap, f.v.InterChunkLatency}} {
-		if one.h.Count() > 0 {
-			facts = append(facts, verdict.Fact{Name: one.name, Value: sentence("p50 %s, p99 %s, max %s", ms(one.q.P50), ms(one.q.P99), ms(one.q.Max))})
+		if latency.h.Count() > 0 {
+			facts = append(facts, verdict.Fact{Name: latency.name, Value: sentence("p50 %s, p99 %s, max %s", ms(latency.q.P50), ms(latency.q.P99), ms(latency.q.Max))})
 		}
 	}
 	if bursts := f.bursts(); bursts != "" {
@@ -143,9 +143,9 @@ func (f *finiteRun) bursts() string {
 }
 
 func (f *finiteRun) warnings() (out []string) {
-	through := verdict.Buffer(f.responses.Bursts)
+	cause := verdict.Buffer(f.responses.Bursts)
 	if late := f.v.StartDelay.P99; late > maxDelay {
-		through = sentence("the load generator, which made requests up to %s late, read them late, or ", ms(f.v.StartDelay.Max)) + through
+		cause = sentence("the load generator, which made requests up to %s late, read them late, or ", ms(f.v.StartDelay.Max)) + cause
 	}
 	if f.gauge.problem != "" {
 		out = append(out, f.gauge.problem)
@@ -153,9 +153,9 @@ func (f *finiteRun) warnings() (out []string) {
 	switch {
 	case f.responses.Bursts.Messages <= f.v.Complete: // responses have a single chunk
 	case share(f.v.AtOnce, f.v.Complete) > verdict.MinBufferedShare:
-		out = append(out, sentence("in %s of the complete responses the first chunk arrived together with the last: %s", percent(share(f.v.AtOnce, f.v.Complete)), through))
+		out = append(out, sentence("in %s of the complete responses the first chunk arrived together with the last: %s", percent(share(f.v.AtOnce, f.v.Complete)), cause))
 	case f.v.ArrivedTogether > verdict.MinBufferedShare:
-		out = append(out, sentence("%s of the chunks arrived together with the previous one: %s", percent(f.v.ArrivedTogether), through))
+		out = append(out, sentence("%s of the chunks arrived together with the previous one: %s", percent(f.v.ArrivedTogether), cause))
 	}
 	return out
 }
@@ -214,8 +214,8 @@ func (f *finiteRun) chunkCheck(id verdict.CheckID, name string, n uint64, countO
 		reasons = []string{sentence("%v of %v %s", n, format.Count(f.chunks.Expected, "chunk"), name[len("chunks "):])}
 	}
 	for i := range f.responses.Findings {
-		if one := &f.responses.Findings[i]; countOf(one.Counts) > 0 {
-			reasons = append(reasons, verdict.ResponseSentence(one))
+		if finding := &f.responses.Findings[i]; countOf(finding.Counts) > 0 {
+			reasons = append(reasons, verdict.ResponseSentence(finding))
 		}
 	}
 	c := check(id, name, "0", n, n == 0, reasons...)
@@ -225,7 +225,7 @@ func (f *finiteRun) chunkCheck(id verdict.CheckID, name string, n uint64, countO
 	return c
 }
 
-// sentences describes the responses in a state: first their number, then each listed one.
+// sentences states the number of responses in a state, and describes each finding among them.
 func (f *finiteRun) sentences(state ledger.ResponseState) []string {
 	n := f.responses.States[state]
 	if n == 0 {
@@ -233,8 +233,8 @@ func (f *finiteRun) sentences(state ledger.ResponseState) []string {
 	}
 	out := []string{sentence("%v of %v responses %s", n, f.v.Started, verdict.ResponseStates[state])}
 	for i := range f.responses.Findings {
-		if one := &f.responses.Findings[i]; one.State == state {
-			out = append(out, verdict.ResponseSentence(one))
+		if finding := &f.responses.Findings[i]; finding.State == state {
+			out = append(out, verdict.ResponseSentence(finding))
 		}
 	}
 	return out
@@ -251,14 +251,15 @@ func (f *finiteRun) checkGoodput() verdict.Check {
 // maxDelay is the maximum delay with which the load generator makes requests, in milliseconds at p99.
 const maxDelay = 100
 
-// checkOnTime returns the check that the load generator made the requests on time, without which times cannot be judged.
+// checkOnTime returns the check that the load generator made the requests on time, without which times cannot be
+// judged.
 func (f *finiteRun) checkOnTime() verdict.Check {
 	late := f.v.StartDelay.P99
 	return inconclusive(check(verdict.CheckGenerator, "requests made on time", sentence("p99 at most %s late", ms(maxDelay)), ms(late), late <= maxDelay,
 		sentence("the load generator made requests up to %s late (p99 %s): its machine was saturated, or connects were slow", ms(f.v.StartDelay.Max), ms(late))))
 }
 
-// checkNumbers returns the check that all complete responses have chunk numbers, or none.
+// checkNumbers returns the check that either all complete responses have chunk numbers, or none has them.
 func (f *finiteRun) checkNumbers() verdict.Check {
 	without := int64(0)
 	if f.responses.Numbered > 0 {
@@ -280,7 +281,7 @@ func (f *finiteRun) stateTable() verdict.Table {
 
 func (f *finiteRun) figureTable() verdict.Table {
 	t := newTable("Figures, ms", "of complete responses, from the intended start of the request; chunks are not tokens", "figure|p50|p90|p95|p99|max")
-	for _, one := range []struct {
+	for _, times := range []struct {
 		name string
 		h    *shard.Histogram
 	}{
@@ -288,10 +289,10 @@ func (f *finiteRun) figureTable() verdict.Table {
 		{"delay of the request", f.responses.Delay},
 	} {
 		cells := []string{"–", "–", "–", "–", "–"}
-		if one.h.Count() > 0 {
-			cells = quantiles(one.h, .5, .9, .95, .99, 1)
+		if times.h.Count() > 0 {
+			cells = quantiles(times.h, .5, .9, .95, .99, 1)
 		}
-		t.Add(append([]string{one.name}, cells...)...)
+		t.Add(append([]string{times.name}, cells...)...)
 	}
 	return t
 }
@@ -331,6 +332,7 @@ func (f *finiteRun) timeTable() verdict.Table {
 	return t
 }
 
+// unpackInto adds a packed histogram to another. The merge has checked that it can be unpacked.
 func unpackInto(h *shard.Histogram, p *shard.Packed) {
 	if p == nil {
 		return

@@ -9,8 +9,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A requestGauge compares a gauge of open requests (GAUGE) with the number of responses that clients waited for. The
-// difference is the number of abandoned requests that the service was still answering.
+// A requestGauge is the comparison of a gauge of open requests (GAUGE) with the number of responses that clients waited
+// for. The difference is the number of abandoned requests that the service was still answering.
 type requestGauge struct {
 	name    string        // "": GAUGE is not set, or no request was abandoned
 	problem string        // why the gauge cannot be used; "": it can
@@ -18,8 +18,8 @@ type requestGauge struct {
 	last    float64       // open requests after the last response, minus those before the first
 }
 
-// requestGauge evaluates the samples of the gauge. By Little's law the mean time of an abandoned request is the
-// integral of the open ones over time, divided by their number.
+// requestGauge evaluates the samples of the gauge. By Little's law the mean time for which an abandoned request stays
+// open is the integral of the number of open ones over time, divided by the number of all abandoned requests.
 func (f *finiteRun) requestGauge() (g requestGauge) {
 	if f.v.Abandoned == 0 {
 		return g
@@ -54,13 +54,13 @@ func (f *finiteRun) requestGauge() (g requestGauge) {
 	return g
 }
 
-// responseTimes returns the sorted starts and ends of all responses in Unix seconds. complete is false if some were not
-// logged.
+// responseTimes returns the sorted starts and ends of all responses in Unix seconds. complete is false if the log of a
+// runner lacks responses.
 func (f *finiteRun) responseTimes() (starts, ends []float64, complete bool) {
 	complete = true
 	for i := range f.responses.Logs {
-		for one := range f.responses.Logs[i].All() {
-			starts, ends = append(starts, one.From), append(ends, one.To)
+		for response := range f.responses.Logs[i].All() {
+			starts, ends = append(starts, response.From), append(ends, response.To)
 		}
 		complete = complete && f.responses.Logs[i].Unlisted == 0
 	}
@@ -69,7 +69,7 @@ func (f *finiteRun) responseTimes() (starts, ends []float64, complete bool) {
 	return starts, ends, complete
 }
 
-// countUntil returns how many sorted times are not after another one.
+// countUntil returns the number of sorted times up to and including a time.
 func countUntil(times []float64, at float64) int {
 	n, _ := slices.BinarySearchFunc(times, at, func(t, at float64) int {
 		if t <= at {

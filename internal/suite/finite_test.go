@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// finiteWith returns a run with responses that end in these states, each with its chunks 10 ms apart.
+// finiteWith returns a run with a response in each of these states. The chunks of a response are 10 ms apart.
 func finiteWith(t *testing.T, parameters map[string]string, states ...ledger.ResponseState) *Run {
 	t.Helper()
 	r := runOf("finite", parameters, shard.Stage{Name: "finite", Title: "20/s", Kind: "load", Seconds: 60, Rate: 20})
@@ -21,15 +21,15 @@ func finiteWith(t *testing.T, parameters map[string]string, states ...ledger.Res
 	m.Responses = shard.NewResponses()
 	for i, state := range states {
 		due := time.Duration(i) * time.Second
-		one := ledger.Response{Due: due, Started: due + time.Millisecond, Headers: due + 2*time.Millisecond}
+		response := ledger.Response{Due: due, Started: due + time.Millisecond, Headers: due + 2*time.Millisecond}
 		for k := range uint64(4) {
-			one.Block(&ledger.Chunk{At: due + time.Duration(50+10*k)*time.Millisecond, Content: true})
-			one.Numbered(k+1, 4, true)
+			response.Block(&ledger.Chunk{At: due + time.Duration(50+10*k)*time.Millisecond, Content: true})
+			response.Numbered(k+1, 4, true)
 		}
-		one.Block(&ledger.Chunk{Done: true})
-		one.Close(due+100*time.Millisecond, ledger.ClosedInOrder)
-		one.State = state
-		m.Responses.Add(&one, "r-1", "", start.Add(due), shard.ResponseLimits{First: 100 * time.Millisecond})
+		response.Block(&ledger.Chunk{Done: true})
+		response.Close(due+100*time.Millisecond, ledger.ClosedInOrder)
+		response.State = state
+		m.Responses.Add(&response, "r-1", "", start.Add(due), shard.ResponseLimits{First: 100 * time.Millisecond})
 	}
 	return r
 }
@@ -72,10 +72,10 @@ func TestFiniteReadsAGaugeOfOpenRequests(t *testing.T) {
 		r.Rounds[0].Responses = shard.NewResponses()
 		for i := range 600 {
 			due := time.Duration(i) * time.Second / 10
-			one := ledger.Response{Due: due, Started: due}
-			one.Block(&ledger.Chunk{At: due, Content: true})
-			one.Close(due+time.Second, ledger.ClosedOnPurpose)
-			r.Rounds[0].Responses.Add(&one, "r", "", start.Add(due+time.Second), shard.ResponseLimits{})
+			response := ledger.Response{Due: due, Started: due}
+			response.Block(&ledger.Chunk{At: due, Content: true})
+			response.Close(due+time.Second, ledger.ClosedOnPurpose)
+			r.Rounds[0].Responses.Add(&response, "r", "", start.Add(due+time.Second), shard.ResponseLimits{})
 		}
 		for second := -1.; second < 70; second++ {
 			at := start.Add(time.Duration(second * float64(time.Second)))
@@ -83,23 +83,15 @@ func TestFiniteReadsAGaugeOfOpenRequests(t *testing.T) {
 		}
 		return judge(r)
 	}
-	factOf := func(v *verdict.Verdict) (text string) {
-		for _, fact := range v.Facts {
-			if fact.Name == "gauge" {
-				text = fact.Value
-			}
-		}
-		return text
-	}
-	open := func(second float64) *float64 { // requests since 3 s, and 5 of others
+	open := func(second float64) *float64 { // requests of the last 3 s, and 5 of other clients
 		value := 5 + 10*(min(max(second, 0), 60)-min(max(second-3, 0), 60))
 		return &value
 	}
 	named := map[string]string{"GAUGE": "running"}
-	require.Equal(t, "running: the service continued to answer an abandoned request for 2 s on average; 0 requests were open after the run", factOf(run(named, open)))
-	require.Empty(t, factOf(run(nil, open)))
+	require.Equal(t, "running: the service continued to answer an abandoned request for 2 s on average; 0 requests were open after the run", fact(run(named, open), "gauge"))
+	require.Empty(t, fact(run(nil, open), "gauge"))
 	v := run(named, func(float64) *float64 { return nil })
-	require.Empty(t, factOf(v))
+	require.Empty(t, fact(v, "gauge"))
 	require.Contains(t, strings.Join(v.Warnings, ""), "the gauge running has no samples")
 }
 

@@ -51,7 +51,7 @@ func assessHandshake(r *Run) verdict.Assessment {
 		},
 		Passed: []string{sentence("%v of %v connections were made, each with a full handshake; untrusted certificates were refused", sum.OK.Count(), sum.Total())},
 	}
-	a.Checks = append([]verdict.Check{checkAllTried(stages), failedShare(r, stages), checkUntrustedRefused(m)}, r.checkHandshakeLimits(stages)...)
+	a.Checks = append([]verdict.Check{checkAllTried(stages), r.checkFailures(stages), checkUntrustedRefused(m)}, r.checkHandshakeLimits(stages)...)
 	memory, flat := r.memoryByScale(m, stages)
 	if r.number("HOLD_SECONDS") > 0 {
 		a.Checks = append(append(a.Checks, checkOpenToTheEnd(m)), checkOpenTogether(m, stages[0])...)
@@ -109,15 +109,16 @@ func (r *Run) checkHandshakeLimits(stages []StageResult) (out []verdict.Check) {
 
 // checkAllTried returns the check that all connections were tried before the run ended, for example at MAX_SECONDS.
 func checkAllTried(stages []StageResult) verdict.Check {
-	var planned, handshakes int64
+	var planned, attempts int64
 	for _, st := range stages {
 		planned += int64(st.Stage.Requests)
-		handshakes += st.Total()
+		attempts += st.Total()
 	}
-	return inconclusive(check(CheckTried, "connections tried", text(planned), handshakes, handshakes == planned && planned > 0))
+	return inconclusive(check(CheckTried, "connections tried", text(planned), attempts, attempts == planned && planned > 0))
 }
 
-func failedShare(r *Run, stages []StageResult) verdict.Check {
+// checkFailures returns the check that at most MAX_FAILED_PERCENT of the connections of each scale failed.
+func (r *Run) checkFailures(stages []StageResult) verdict.Check {
 	limit := r.number("MAX_FAILED_PERCENT") / 100
 	var worst float64
 	var reasons []string
@@ -138,7 +139,8 @@ func failedShare(r *Run, stages []StageResult) verdict.Check {
 var untrustedClients = []string{"without a certificate", "with a foreign certificate", "with a certificate of another authority of the same name"}
 
 // checkUntrustedRefused returns the check that the server refused all untrusted certificates, by the script's checks
-// before and during the load. The script checks only attempts that the server answered, or refused with an alert or a status.
+// before and during the load. The script checks only attempts that the server answered, or refused with an alert or a
+// status.
 func checkUntrustedRefused(m *shard.Merged) verdict.Check {
 	c := check(CheckUntrusted, "untrusted certificates are refused", "each attempt, before and during the load", "", true)
 	var attempts int64
@@ -182,13 +184,14 @@ func untrustedResult(m *shard.Merged, credentials string) (answered bool, ends [
 	return answered, ends
 }
 
+// checkOpenToTheEnd returns the check that the service closed no connection that stays open.
 func checkOpenToTheEnd(m *shard.Merged) verdict.Check {
 	passes, fails := scriptCheck(m, "open to the end")
 	return check(verdict.CheckOpenToEnd, "connections open to the end", text(passes+fails), passes, fails == 0 && passes > 0)
 }
 
 // checkOpenTogether returns the check that all connections were open at the same time: the first worker closed its
-// connections after the last one had opened its own.
+// connections after the last worker had opened its own.
 func checkOpenTogether(m *shard.Merged, st StageResult) []verdict.Check {
 	released := sumsByStage(m, "handshake_released")[st.Name]
 	if released.Count == 0 || st.OK.Count() == 0 {
@@ -210,7 +213,7 @@ func checkOpenTogether(m *shard.Merged, st StageResult) []verdict.Check {
 	return []verdict.Check{inconclusive(c)}
 }
 
-// scriptCheck returns the count of a check of the script.
+// scriptCheck returns how often a check of the script passed and failed.
 func scriptCheck(m *shard.Merged, name string) (passes, fails int64) {
 	for _, c := range m.Checks {
 		if c.Name == name {
@@ -220,7 +223,7 @@ func scriptCheck(m *shard.Merged, name string) (passes, fails int64) {
 	return 0, 0
 }
 
-// causes describes the causes of k6/x/handshake.
+// causes describes the causes of failures by their names in k6/x/handshake.
 var causes = map[string]string{
 	"interrupted": "interrupted", "dns": "name lookup failed", "refused": "connection refused", "unreachable": "no route",
 	"tcp_timeout": "no TCP connection in time", "tcp_reset": "reset while connecting", "no_ports": "no ephemeral port left on this host",
@@ -242,7 +245,7 @@ func dominantCause(q *Requests) string {
 
 func causeText(cause string) string { return cmp.Or(causes[cause], cause) }
 
-// peakOpen states how many connections were open at the same time. Each runner counts its own connections.
+// peakOpen states the maximum number of concurrent connections. Each runner counts its own connections.
 func peakOpen(m *shard.Merged, stages []StageResult) string {
 	open, highest := sumsByStage(m, "handshake_open"), 0.
 	for _, st := range stages {
@@ -260,14 +263,14 @@ func scaleTable(m *shard.Merged, stages []StageResult) verdict.Table {
 		"connections|good|per second|whole mean ms|p50|p99|peak open|runner CPU ms|server CPU ms")
 	open := sumsByStage(m, "handshake_open")
 	for _, st := range stages {
-		quantileOf := func(percent float64) string {
+		cpuPerConnection := func(percent float64) string {
 			if st.PerSecond() == 0 || percent == 0 { // the scale was shorter than a sample
 				return "–"
 			}
 			return figure(10 * percent / st.PerSecond())
 		}
 		t.Add(row(st.Total(), percentOf(1-st.FailedShare()), st.PerSecond(), figure(st.Mean()), figure(quantile(st.OK, .5)), figure(quantile(st.OK, .99)),
-			open[st.Name].Max, quantileOf(st.Machine.Runners), quantileOf(st.Machine.Backend))...)
+			open[st.Name].Max, cpuPerConnection(st.Machine.Runners), cpuPerConnection(st.Machine.Backend))...)
 	}
 	return t
 }
@@ -304,15 +307,15 @@ func bytesTable(m *shard.Merged, stages []StageResult) verdict.Table {
 		}
 		return fmt.Sprintf("%.0f", sum/float64(n))
 	}
-	unpaired := received["alone"]
+	alone := received["alone"] // the single connection before the load
 	for _, st := range stages {
 		out, in := sent[st.Name], received[st.Name]
 		if out.Count == 0 {
 			continue
 		}
 		expected, share := "–", "–"
-		if unpaired.Count > 0 && st.OK.Count() > 0 && st.Kind != "held" { // connections that stay open receive more answers
-			bytes := unpaired.Sum / float64(unpaired.Count) * float64(st.OK.Count())
+		if alone.Count > 0 && st.OK.Count() > 0 && st.Kind != "held" { // connections that stay open receive more answers
+			bytes := alone.Sum / float64(alone.Count) * float64(st.OK.Count())
 			expected, share = format.Bytes(uint64(bytes)), percentOf(in.Sum/bytes)
 		}
 		t.Add(row(st.Total(), format.Bytes(uint64(out.Sum)), format.Bytes(uint64(in.Sum)), expected, share, average(out.Sum, st.Total()), average(in.Sum, st.Total()),

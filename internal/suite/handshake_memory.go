@@ -11,14 +11,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// The growth of memory from the first scale to the last that counts as flat.
+// The maximum growth of memory from the first scale to the last at which memory counts as flat.
 const (
 	flatFactor = 1.25
-	flatSpare  = 16 << 20
+	flatSpare  = 16 << 20 // bytes
 )
 
-// memoryByScale returns the memory of runners and backend at each scale, and the checks that it is flat: the last scale
-// uses hardly more than the first, although it has many times the connections.
+// memoryByScale returns the memory of runners and backend at each scale, and the checks that memory is flat: the last
+// scale has many times the connections of the first, but uses little more memory.
 func (r *Run) memoryByScale(m *shard.Merged, stages []StageResult) (t verdict.Table, flat []verdict.Check) {
 	t = newTable("Memory by scale", "maximum during each scale", "connections|runners|backend")
 	var runners, backend []uint64
@@ -67,7 +67,7 @@ func (r *Run) memory(m *shard.Merged, from, to time.Time) (runners, backend uint
 	return runners, backend
 }
 
-// maxMemoryRows limits the rows of memory over time.
+// maxMemoryRows limits the rows of the table of memory over time.
 const maxMemoryRows = 20
 
 // memoryOverTime returns memory, descriptors and closed connections over time, which shows leaks of connections.
@@ -85,17 +85,17 @@ func (r *Run) memoryOverTime(m *shard.Merged, stages []StageResult) verdict.Tabl
 	}
 	for start := from; start.Before(to); start = start.Add(width) {
 		end := start.Add(width)
-		inStage := func(unix int64) bool { at := time.Unix(unix, 0); return !at.Before(start) && at.Before(end) }
+		inRow := func(unix int64) bool { at := time.Unix(unix, 0); return !at.Before(start) && at.Before(end) }
 		var runners shard.Process
 		for _, b := range m.Series {
-			if inStage(b.Unix) {
+			if inRow(b.Unix) {
 				runners.RSS, runners.HeapLive, runners.Files = max(runners.RSS, b.RSS), max(runners.HeapLive, b.HeapLive), max(runners.Files, b.Files)
 			}
 		}
 		var backend uint64
 		var files, waiting int
 		for _, s := range r.Samples {
-			if inStage(s.Unix) {
+			if inRow(s.Unix) {
 				backend, files, waiting = max(backend, s.BackendRSS), max(files, s.Files), max(waiting, s.TimeWait)
 			}
 		}
@@ -105,7 +105,7 @@ func (r *Run) memoryOverTime(m *shard.Merged, stages []StageResult) verdict.Tabl
 	return t
 }
 
-// scalesDuring returns the titles of the scales between two times; – if there are none. A scale of connections that
+// scalesDuring returns the titles of the scales between two times; "–" if there are none. A scale whose connections
 // stay open lasts until their last answer.
 func scalesDuring(m *shard.Merged, stages []StageResult, from, to time.Time) string {
 	titles, answers := "", sumsByStage(m, "handshake_answer")
@@ -130,13 +130,13 @@ func (r *Run) memoryOfOpen(m *shard.Merged, st StageResult) (t verdict.Table, me
 		"and the median while all were open; KB each (1024 bytes): the growth from the first to the last per connection, including garbage",
 		"process|connections|before|maximum|all open|KB each")
 	add := func(name, metric string, samples iter.Seq2[time.Time, uint64]) {
-		p, perHandshake := memoryOf(samples, st, sumsByStage(m, "handshake_answer")[st.Name]), "–"
+		p, perConnection := memoryOf(samples, st, sumsByStage(m, "handshake_answer")[st.Name]), "–"
 		if p.before > 0 && p.open >= p.before && st.OK.Count() > 0 {
 			kb := float64(p.open-p.before) / 1024 / float64(st.OK.Count())
-			perHandshake = figure(kb)
+			perConnection = figure(kb)
 			metrics = append(metrics, verdict.Metric{Name: metric, Unit: "KB", Value: kb})
 		}
-		t.Add(row(name, st.OK.Count(), sampledBytes(p.before), sampledBytes(p.peak), sampledBytes(p.open), perHandshake)...)
+		t.Add(row(name, st.OK.Count(), sampledBytes(p.before), sampledBytes(p.peak), sampledBytes(p.open), perConnection)...)
 	}
 	add("runners, together", "runner, per held connection", runnersRSS(m))
 	add("backend", "backend, per held connection", func(yield func(time.Time, uint64) bool) {
@@ -149,6 +149,8 @@ func (r *Run) memoryOfOpen(m *shard.Merged, st StageResult) (t verdict.Table, me
 	return t, metrics
 }
 
+// memoryOf returns the memory of a process before, during and after the connects of a stage, by samples of its resident
+// memory. answered has the time of the last answer.
 func memoryOf(samples iter.Seq2[time.Time, uint64], st StageResult, answered shard.Metric) (p processMemory) {
 	var open []float64
 	for at, rss := range samples {

@@ -20,14 +20,14 @@ func newMemoryRun() *Run {
 	m := r.Rounds[0]
 	m.Runners = append(m.Runners, m.Runners[0])
 	m.Checks = []shard.Check{{Name: "refused with a foreign certificate", Passes: 1}, {Name: "refused without a certificate", Passes: 1}, {Name: "refused with a certificate of another authority of the same name", Passes: 1}, {Name: "open to the end", Passes: 1000}}
-	memory := func(second int64, quiet, opening, held uint64) uint64 {
+	memory := func(second int64, before, opening, open uint64) uint64 {
 		switch {
 		case second <= 10:
-			return quiet << 20
+			return before << 20
 		case second <= 20:
 			return opening << 20
 		}
-		return held << 20
+		return open << 20
 	}
 	at := start.Unix()
 	for range 2 {
@@ -55,7 +55,7 @@ func newMemoryRun() *Run {
 	return r
 }
 
-func TestMemoryAndBytesOfHeldConnections(t *testing.T) {
+func TestMemoryAndBytesOfOpenConnections(t *testing.T) {
 	t.Parallel()
 	v := judge(newMemoryRun())
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)

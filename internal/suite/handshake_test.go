@@ -118,18 +118,18 @@ func TestFailedHandshakes(t *testing.T) {
 			r.Rounds[0].Checks = r.Rounds[0].Checks[:2]
 			return r
 		}, verdict.Invalid, "untrusted certificates are refused: not tried"},
-		{"it is too slow", func() *Run {
+		{"the rate is too low", func() *Run {
 			return newHandshakeRun(map[string]string{"MIN_RATE": "20"}, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 		}, verdict.Fail, "1000 connections: 10/s, the limit is at least 20"},
-		{"it is too slow, or the generator", func() *Run {
+		{"the rate is too low, and the generator stalled", func() *Run {
 			r := newHandshakeRun(map[string]string{"MIN_RATE": "20"}, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 			r.Rounds[0].Series[5].StallMS = 900
 			return r
 		}, verdict.Invalid, "the load generator may be the cause: a runner stalled for 900 ms"},
-		{"a connection takes too long", func() *Run {
+		{"the mean time is too long", func() *Run {
 			return newHandshakeRun(map[string]string{"MAX_MEAN_MS": "10"}, flat, flat).addAnswers("scale-1", 100, 9).addAnswers("scale-2", 1000, 15)
 		}, verdict.Fail, "1000 connections: 15.0 ms, the limit is at most 10.0 ms"},
-		{"it was stopped early", func() *Run {
+		{"the run was stopped early", func() *Run {
 			return newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 400, 15)
 		}, verdict.Invalid, "connections tried: 500, the limit is 1,100"},
 		{"an open connection is lost", func() *Run {
@@ -147,15 +147,15 @@ func TestFailedHandshakes(t *testing.T) {
 	}
 }
 
-// The first worker of 100 connections closes its share before the last worker has opened its own.
-func TestHeldConnectionsAreConcurrent(t *testing.T) {
+// The check is met if the first worker closes its connections after the last worker has opened its own.
+func TestOpenConnectionsAreConcurrent(t *testing.T) {
 	t.Parallel()
 	for after, want := range map[time.Duration]verdict.Outcome{10500 * time.Millisecond: verdict.Pass, 8 * time.Second: verdict.Invalid} {
 		r := runOf("handshake", map[string]string{"MAX_FAILED_PERCENT": "1", "HOLD_SECONDS": "1"},
 			shard.Stage{Name: "scale-1", Title: "100", Kind: "held", Seconds: 10, Requests: 100, Concurrency: 100}).addAnswers("scale-1", 100, 15)
 		m := r.Rounds[0]
 		m.Checks = []shard.Check{{Name: "refused with a foreign certificate", Passes: 1}, {Name: "refused without a certificate", Passes: 1}, {Name: "refused with a certificate of another authority of the same name", Passes: 1}, {Name: "open to the end", Passes: 100}}
-		require.Equal(t, verdict.Pass, judge(r).Verdict, "no connection was let go")
+		require.Equal(t, verdict.Pass, judge(r).Verdict, "no connection was released")
 		m.Metrics = append(m.Metrics, shard.Metric{Name: "handshake_released", Tags: map[string]string{shard.TagStage: "scale-1"}, Count: 2, Sum: 100, FirstUS: start.Add(after).UnixMicro()})
 		v := judge(r)
 		require.Equal(t, want, v.Verdict, v.Reasons)
@@ -171,5 +171,5 @@ func TestHeldConnectionsAreConcurrent(t *testing.T) {
 func TestCausesHaveText(t *testing.T) {
 	t.Parallel()
 	require.Len(t, causes, 19)
-	require.Equal(t, "whatever", causeText("whatever"))
+	require.Equal(t, "unlisted", causeText("unlisted"))
 }

@@ -81,6 +81,7 @@ func (r *Run) levelStatus() (Status, string) {
 	return r.limits().Judge(r.limits().arrivalLevels(ofKinds(r.stages(), kindLoad))[0])
 }
 
+// judge returns the verdict of a run.
 func judge(r *Run) *verdict.Verdict {
 	v, err := Judge((*verdict.Evidence)(r))
 	if err != nil {
@@ -99,6 +100,7 @@ func table(v *verdict.Verdict, title string) verdict.Table {
 	return verdict.Table{}
 }
 
+// fact returns the value of the fact with that name; "" if there is none.
 func fact(v *verdict.Verdict, name string) string {
 	for _, f := range v.Facts {
 		if f.Name == name {
@@ -108,7 +110,7 @@ func fact(v *verdict.Verdict, name string) string {
 	return ""
 }
 
-func TestPlanWithoutSuite(t *testing.T) {
+func TestByNameFindsEachSuite(t *testing.T) {
 	t.Parallel()
 	for _, kind := range append(All(), Default()) {
 		found, err := ByName(plan.Plan{Suite: kind.InPlan()})
@@ -117,8 +119,8 @@ func TestPlanWithoutSuite(t *testing.T) {
 	}
 	soak := Default()
 	require.Empty(t, soak.InPlan())
-	_, err := ByName(plan.Plan{Suite: "unheard"})
-	require.ErrorContains(t, err, `the suite "unheard"`)
+	_, err := ByName(plan.Plan{Suite: "unlisted"})
+	require.ErrorContains(t, err, `the unknown suite "unlisted"`)
 }
 
 // An edited run has one difference from a good run, and the expected verdict.

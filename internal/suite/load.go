@@ -113,14 +113,14 @@ type Breaking struct {
 	Unclear   float64 // the lowest load between the two at which the generator was saturated; 0: none
 }
 
-// findBreaking finds the breaking point in trials of ascending loads, which is above the last good load and at most the
-// first bad one. A second trial of a load comes after the first. If only the first was good, the service gets worse
-// with time, not with load.
-func findBreaking(rising []Trial) (b Breaking) {
-	for _, v := range rising {
-		switch served := b.Failed == 0 && v.Load == b.Sustained; {
-		case served && v.Status == ByGenerator: // the first trial of this load was good
-		case served && v.Status == Bad:
+// findBreaking finds the breaking point in trials of ascending loads: it is above the last good load and at most the
+// first bad load. Trials of the same load are in the order of time. If only the first of them is good, the service gets
+// worse with time, not with load.
+func findBreaking(trials []Trial) (b Breaking) {
+	for _, v := range trials {
+		switch repeated := b.Failed == 0 && v.Load == b.Sustained; {
+		case repeated && v.Status == ByGenerator: // the first trial of this load was good
+		case repeated && v.Status == Bad:
 			return Breaking{Sustained: v.Load, Failed: v.Load, Status: BadOnRetry, Reason: v.Reason}
 		case v.Status == Bad:
 			if b.Failed > 0 {
@@ -202,11 +202,11 @@ func (b Breaking) facts(unit string) []verdict.Fact {
 }
 
 // lowestSustained returns the check that the lowest load is sustained.
-func lowestSustained(name string, rising []Trial) verdict.Check {
-	if len(rising) == 0 {
-		return inconclusive(check(CheckLowest, name, "good", "there was none", false))
+func lowestSustained(name string, trials []Trial) verdict.Check {
+	if len(trials) == 0 {
+		return inconclusive(check(CheckLowest, name, "good", "no load was tried", false))
 	}
-	first := rising[0]
+	first := trials[0]
 	if first.Status == ByGenerator {
 		return inconclusive(check(CheckLowest, name, "good", first.Status, false, "at the lowest load the load generator was saturated: "+first.Reason))
 	}
@@ -269,8 +269,8 @@ func checkGeneratorOfStages(stages []StageResult) verdict.Check {
 	return advisory(check(verdict.CheckGenerator, "the generator was not the limit", "at no load", actual, limited+unknown == 0, reason))
 }
 
-// NextLoad returns the next load to try in the search for the breaking point; 0 if it is known within 10 %, or cannot
-// be found.
+// NextLoad returns the next load to try in the search for the breaking point. It returns 0 if the breaking point is
+// known within 10 %, or cannot be found.
 func (b Breaking) NextLoad() float64 {
 	above := cmp.Or(b.Unclear, b.Failed)
 	if b.Status != Bad || b.Sustained == 0 || above-b.Sustained <= b.Sustained/10 {
@@ -304,27 +304,27 @@ func countUnrequested(all []StageResult) (n int64) {
 	return n
 }
 
-// checkResponses returns the check that no stage, warm-ups included, has a wrong answer or unrequested bytes. counted
-// has the requests that the other checks count.
+// checkResponses returns the check that no stage has a wrong answer or unrequested bytes, warm-ups included. counted
+// has the requests of the stages that count.
 func checkResponses(counted Total, all []StageResult) verdict.Check {
 	sum := total(all)
-	wrong, cases := sum.wrongResponses(), countUnrequested(all)
-	c := check(CheckCorrect, "answers are correct", "all", sentence("%v wrong", wrong), wrong+cases == 0 && counted.Total() > 0)
+	wrong, unrequested := sum.wrongResponses(), countUnrequested(all)
+	c := check(CheckCorrect, "answers are correct", "all", sentence("%v wrong", wrong), wrong+unrequested == 0 && counted.Total() > 0)
 	if counted.Total() == 0 {
 		c.Actual = "no request was made"
 		return inconclusive(c)
 	}
-	if sum.OK.Count() == 0 && wrong+cases == 0 {
+	if sum.OK.Count() == 0 && wrong+unrequested == 0 {
 		return c.NotJudged("no request was answered")
 	}
 	if n := sum.Codes[shard.CodeTruncated]; n > 0 {
 		c.Actual += sentence(", %v of them truncated", n)
 	}
-	if before := total(ofKinds(all, kindWarmup)).wrongResponses(); before > 0 {
-		c.Actual += sentence(", %v of them in the warm-up", before)
+	if n := total(ofKinds(all, kindWarmup)).wrongResponses(); n > 0 {
+		c.Actual += sentence(", %v of them in the warm-up", n)
 	}
-	if cases > 0 {
-		c.Actual += fmt.Sprintf(", %s of unrequested bytes after an answer", format.Plural(cases, "case", "cases"))
+	if unrequested > 0 {
+		c.Actual += fmt.Sprintf(", %s of unrequested bytes after an answer", format.Plural(unrequested, "case", "cases"))
 	}
 	return c
 }

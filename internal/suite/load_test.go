@@ -22,11 +22,11 @@ func level(load float64, edit func(*Level)) Level {
 	return v
 }
 
-func setRefused(v *Level) { v.FailedShare, v.HardFailures, v.Answered = .2, .2, .8 }
-func slow(v *Level)       { v.P95 = 800 }
-func timeouts(v *Level)   { v.FailedShare, v.Answered = .05, .95 }
-func fewer(v *Level)      { v.Answered = .7 }
-func setFull(v *Level)    { v.MachineLimit = "the machine was full" }
+func setRefused(v *Level)  { v.FailedShare, v.HardFailures, v.Answered = .2, .2, .8 }
+func setSlow(v *Level)     { v.P95 = 800 }
+func setTimeouts(v *Level) { v.FailedShare, v.Answered = .05, .95 }
+func setFewer(v *Level)    { v.Answered = .7 }
+func setFull(v *Level)     { v.MachineLimit = "the machine was full" }
 
 // setSaturated makes the delays of the generator explain all failures except refusals.
 func setSaturated(v *Level) {
@@ -34,6 +34,7 @@ func setSaturated(v *Level) {
 	v.UndelayedP95, v.UndelayedFailed, v.UndelayedAnswered = 10, v.HardFailures, 1-v.HardFailures
 }
 
+// inOrder returns an edit that applies two edits.
 func inOrder(a, b func(*Level)) func(*Level) { return func(v *Level) { a(v); b(v) } }
 
 func TestStatusOfALevel(t *testing.T) {
@@ -44,21 +45,21 @@ func TestStatusOfALevel(t *testing.T) {
 		want     Status
 		wantText string
 	}{
-		{"all well", nil, Good, ""},
+		{"no fault", nil, Good, ""},
 		{"at the limits", func(v *Level) { v.FailedShare, v.P95, v.Answered = .01, 500, .95 }, Good, ""},
-		{"saturated, but all well", setSaturated, Good, ""},
+		{"saturated generator without a fault", setSaturated, Good, ""},
 		{"refused", setRefused, Bad, "20.00 % failed, 80.0 % answered"},
-		{"slow", slow, Bad, "p95 800 ms"},
-		{"timeouts", timeouts, Bad, "5.00 % failed"},
-		{"requests were never made, and the generator did not wait", fewer, Bad, "70.0 % answered"},
-		{"slow by what the generator may have added", inOrder(slow, setSaturated), ByGenerator, "p95 800 ms; the load generator waited up to 300 ms to run"},
-		{"slow by itself, whatever the generator added", inOrder(slow, inOrder(setSaturated, func(v *Level) { v.UndelayedP95 = 770 })), Bad, "p95 800 ms"},
-		{"timeouts of a saturated generator", inOrder(timeouts, setSaturated), ByGenerator, "5.00 % failed"},
-		{"never made by a saturated generator", inOrder(fewer, setSaturated), ByGenerator, "70.0 % answered"},
-		{"the server refused, saturated generator or not", inOrder(setRefused, setSaturated), Bad, "20.00 % failed"},
-		{"slow on a full machine", inOrder(slow, setFull), ByGenerator, "p95 800 ms; the machine was full"},
-		{"timeouts on a full machine", inOrder(timeouts, setFull), ByGenerator, "the machine was full"},
-		{"the server refused, on a full machine", inOrder(setRefused, setFull), Bad, "20.00 % failed"},
+		{"slow", setSlow, Bad, "p95 800 ms"},
+		{"timeouts", setTimeouts, Bad, "5.00 % failed"},
+		{"requests not made, and the generator did not wait", setFewer, Bad, "70.0 % answered"},
+		{"slow by delays of the generator", inOrder(setSlow, setSaturated), ByGenerator, "p95 800 ms; the load generator waited up to 300 ms to run"},
+		{"slow even without delays of the generator", inOrder(setSlow, inOrder(setSaturated, func(v *Level) { v.UndelayedP95 = 770 })), Bad, "p95 800 ms"},
+		{"timeouts of a saturated generator", inOrder(setTimeouts, setSaturated), ByGenerator, "5.00 % failed"},
+		{"requests not made by a saturated generator", inOrder(setFewer, setSaturated), ByGenerator, "70.0 % answered"},
+		{"refused, with a saturated generator", inOrder(setRefused, setSaturated), Bad, "20.00 % failed"},
+		{"slow on a full machine", inOrder(setSlow, setFull), ByGenerator, "p95 800 ms; the machine was full"},
+		{"timeouts on a full machine", inOrder(setTimeouts, setFull), ByGenerator, "the machine was full"},
+		{"refused on a full machine", inOrder(setRefused, setFull), Bad, "20.00 % failed"},
 	} {
 		status, reason := limits.Judge(level(100, c.edit))
 		require.Equal(t, c.want, status, c.name)
@@ -74,30 +75,30 @@ func TestFindBreaking(t *testing.T) {
 		sustained, failed float64
 		status            Status
 		wantText          string
-		between           float64
+		next              float64
 	}{
-		{"none was tried", nil, 0, 0, "", "not reached", 0},
-		{"never", []Level{level(100, nil), level(20, nil)}, 100, 0, "", "not reached: 100 requests/s were sustained", 0},
-		{"between two", []Level{level(500, nil), level(1000, setRefused), level(20, nil)}, 500, 1000, Bad, "between 500 and 1,000 requests/s (20.00 % failed", 750},
-		{"at once", []Level{level(20, slow), level(50, nil)}, 0, 20, Bad, "below 20 requests/s", 0},
-		{"a good one above a bad one does not count", []Level{level(20, nil), level(50, setRefused), level(100, nil)}, 20, 50, Bad, "between 20 and 50", 35},
-		{"the generator", []Level{level(500, nil), level(1000, inOrder(fewer, setSaturated))}, 500, 1000, ByGenerator, "not found: at 1,000 requests/s the load generator was saturated", 0},
-		{"the generator, below a load that the service did not bear", []Level{level(500, nil), level(750, inOrder(fewer, setSaturated)), level(1000, setRefused)}, 500, 1000, Bad, "between 500 and 1,000 requests/s (20.00 % failed, 80.0 % answered); at 750 the load generator was saturated, so it cannot be narrowed down", 625},
-		{"a good one above one of the generator does not count", []Level{level(500, nil), level(750, inOrder(fewer, setSaturated)), level(800, nil), level(1000, setRefused)}, 500, 1000, Bad, "between 500 and 1,000", 625},
-		{"the generator at once", []Level{level(500, inOrder(fewer, setSaturated)), level(1000, setRefused)}, 0, 1000, Bad, "between 0 and 1,000 requests/s", 0},
-		{"known to a tenth below the generator", []Level{level(500, nil), level(550, inOrder(fewer, setSaturated)), level(1000, setRefused)}, 500, 1000, Bad, "at 550 the load generator was saturated", 0},
-		{"no whole number between", []Level{level(4, nil), level(5, slow)}, 4, 5, Bad, "between 4 and 5", 0},
-		{"good again", []Level{level(100, nil), level(110, slow), level(100, nil)}, 100, 110, Bad, "between 100 and 110", 0},
-		{"again, with a saturated generator", []Level{level(100, nil), level(110, slow), level(100, inOrder(fewer, setSaturated))}, 100, 110, Bad, "between 100 and 110 requests/s (p95 800 ms)", 0},
-		{"no longer good", []Level{level(100, nil), level(110, slow), level(100, slow)}, 100, 100, BadOnRetry, "not found: 100 requests/s were sustained at first", 0},
-		{"known to a tenth", []Level{level(100, nil), level(110, slow)}, 100, 110, Bad, "between 100 and 110", 0},
+		{"no load", nil, 0, 0, "", "not reached", 0},
+		{"all good", []Level{level(100, nil), level(20, nil)}, 100, 0, "", "not reached: 100 requests/s were sustained", 0},
+		{"good below bad", []Level{level(500, nil), level(1000, setRefused), level(20, nil)}, 500, 1000, Bad, "between 500 and 1,000 requests/s (20.00 % failed", 750},
+		{"the lowest load is bad", []Level{level(20, setSlow), level(50, nil)}, 0, 20, Bad, "below 20 requests/s", 0},
+		{"a good load above a bad one does not count", []Level{level(20, nil), level(50, setRefused), level(100, nil)}, 20, 50, Bad, "between 20 and 50", 35},
+		{"saturated generator above a good load", []Level{level(500, nil), level(1000, inOrder(setFewer, setSaturated))}, 500, 1000, ByGenerator, "not found: at 1,000 requests/s the load generator was saturated", 0},
+		{"saturated generator between good and bad", []Level{level(500, nil), level(750, inOrder(setFewer, setSaturated)), level(1000, setRefused)}, 500, 1000, Bad, "between 500 and 1,000 requests/s (20.00 % failed, 80.0 % answered); at 750 the load generator was saturated, so it cannot be narrowed down", 625},
+		{"a good load above one with a saturated generator does not count", []Level{level(500, nil), level(750, inOrder(setFewer, setSaturated)), level(800, nil), level(1000, setRefused)}, 500, 1000, Bad, "between 500 and 1,000", 625},
+		{"saturated generator at the lowest load", []Level{level(500, inOrder(setFewer, setSaturated)), level(1000, setRefused)}, 0, 1000, Bad, "between 0 and 1,000 requests/s", 0},
+		{"known to a tenth below the saturated generator", []Level{level(500, nil), level(550, inOrder(setFewer, setSaturated)), level(1000, setRefused)}, 500, 1000, Bad, "at 550 the load generator was saturated", 0},
+		{"no whole number between", []Level{level(4, nil), level(5, setSlow)}, 4, 5, Bad, "between 4 and 5", 0},
+		{"the repeated load is good", []Level{level(100, nil), level(110, setSlow), level(100, nil)}, 100, 110, Bad, "between 100 and 110", 0},
+		{"the generator was saturated at the repeated load", []Level{level(100, nil), level(110, setSlow), level(100, inOrder(setFewer, setSaturated))}, 100, 110, Bad, "between 100 and 110 requests/s (p95 800 ms)", 0},
+		{"the repeated load is bad", []Level{level(100, nil), level(110, setSlow), level(100, setSlow)}, 100, 100, BadOnRetry, "not found: 100 requests/s were sustained at first", 0},
+		{"known to a tenth", []Level{level(100, nil), level(110, setSlow)}, 100, 110, Bad, "between 100 and 110", 0},
 	} {
 		b := findBreaking(limits.Trials(c.levels))
 		require.InDelta(t, c.sustained, b.Sustained, 0, c.name)
 		require.InDelta(t, c.failed, b.Failed, 0, c.name)
 		require.Equal(t, c.status, b.Status, c.name)
 		require.Contains(t, b.Sentence(perSecond), c.wantText, c.name)
-		require.InDelta(t, c.between, b.NextLoad(), 0, c.name)
+		require.InDelta(t, c.next, b.NextLoad(), 0, c.name)
 	}
 }
 
@@ -120,12 +121,12 @@ func TestRecommendations(t *testing.T) {
 func TestMinimumRateWithSaturatedGenerator(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		least         string
+		minimum       string
 		pass, invalid bool
 	}{{"500", true, true}, {"800", false, true}, {"1000", false, false}} {
 		b := Breaking{Sustained: 500, Unclear: 750, Failed: 1000, Status: Bad}
-		got := b.checkSustained(runOf("rampup", map[string]string{"MIN_RATE": c.least}), "MIN_RATE", "requests/s sustained")
-		require.Equal(t, c.pass, got.Pass, c.least)
-		require.Equal(t, c.invalid, got.Severity == verdict.SeverityInconclusive, c.least)
+		got := b.checkSustained(runOf("rampup", map[string]string{"MIN_RATE": c.minimum}), "MIN_RATE", "requests/s sustained")
+		require.Equal(t, c.pass, got.Pass, c.minimum)
+		require.Equal(t, c.invalid, got.Severity == verdict.SeverityInconclusive, c.minimum)
 	}
 }

@@ -76,14 +76,14 @@ func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
 	return out
 }
 
-// withWaitsOf returns the machine with the longest waits of a longer time in which requests of the stage were open.
+// withWaitsOf returns the machine with the waits of a longer time, in which requests of the stage were open.
 func (m Machine) withWaitsOf(longer Machine) Machine {
 	m.Stall, m.Wait, m.Control, m.Controlled = longer.Stall, longer.Wait, longer.Control, longer.Controlled
 	return m
 }
 
-// control returns the maximum delay that the control groups of the runners measured between two times, or could have
-// missed. It is not ok if a group measured nothing.
+// control returns the maximum delay that the control groups of the runners measured between two times, plus the delay
+// that they cannot detect. It is not ok if a group measured nothing.
 func control(m *shard.Merged, from, to time.Time) (delay time.Duration, ok bool) {
 	for i := range m.Runners {
 		group := m.Runners[i].ControlGroup
@@ -127,8 +127,9 @@ func seconds(m *shard.Merged) []shard.Second {
 	return out
 }
 
-// sampleRange returns the times of the first and the last sample between two times. It returns these times and false if
-// there are no two samples, or only samples of a Prometheus, whose times are whole seconds.
+// sampleRange returns the times of the first and the last sample between two times. If there are fewer than two
+// samples, it returns the two times and false. Samples of a Prometheus do not count, because their times are whole
+// seconds.
 func (r *Run) sampleRange(from, to time.Time) (first, last time.Time, ok bool) {
 	for _, s := range r.Samples {
 		if at := s.At(); s.AtUS != 0 && !at.Before(from) && !at.After(to) {

@@ -40,7 +40,7 @@ func (r *Run) limits() Limits {
 	return Limits{FailedShare: r.number("MAX_FAILED_PERCENT") / 100, P95: r.number("MAX_P95_MS"), Answered: r.number("MIN_ANSWERED_PERCENT") / 100}
 }
 
-// searchRounds limits the rounds of a search. Each round halves the distance.
+// searchRounds limits the rounds of a search. Each round halves the distance between a good and a bad load.
 const searchRounds = 6
 
 func searchRampup(r *Run) map[string]string {
@@ -52,7 +52,7 @@ func searchRampup(r *Run) map[string]string {
 	breaking := findBreaking(limits.Trials(limits.arrivalLevels(stages)))
 	next := breaking.NextLoad()
 	if next == 0 || len(r.Rounds) > searchRounds {
-		next = breaking.Recovered(stages)
+		next = breaking.repeatLoad(stages)
 	}
 	if next == 0 {
 		return nil
@@ -60,9 +60,9 @@ func searchRampup(r *Run) map[string]string {
 	return map[string]string{"STAGES": strconv.FormatFloat(next, 'f', -1, 64), "CEILING": "0"}
 }
 
-// Recovered returns the load to repeat at the end: the highest sustained one, unless it was the last; 0: none. If the
-// service does not sustain it the second time, it gets slower with time, or does not recover from overload.
-func (b Breaking) Recovered(stages []StageResult) float64 {
+// repeatLoad returns the load to repeat at the end of the search: the highest sustained one, unless it was the last; 0:
+// none. A service that does not sustain it again gets slower with time, or does not recover from overload.
+func (b Breaking) repeatLoad(stages []StageResult) float64 {
 	if b.Status != Bad || b.Sustained == 0 || stages[len(stages)-1].Rate == b.Sustained {
 		return 0
 	}

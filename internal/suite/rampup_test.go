@@ -60,13 +60,13 @@ func TestRampupBreaks(t *testing.T) {
 	r.Rounds[0].Suite.Stages = append(r.Rounds[0].Suite.Stages, shard.Stage{Name: "rate-100", Title: "100/s", Kind: kindLoad, Start: 60, Seconds: 10, Rate: 100, Connections: 100})
 	r.addAnswers("rate-100", 600, 40).addAnswers("rate-100", 300, 1, shard.TagCode, "status-503").addAnswers("rate-100", 100, 10_000, shard.TagCode, "net-1050")
 	v := judge(r)
-	require.Equal(t, verdict.Pass, v.Verdict, "that a service has a limit is no fault: %v", v.Reasons)
+	require.Equal(t, verdict.Pass, v.Verdict, "a limit of the service is not a fault: %v", v.Reasons)
 	require.Contains(t, fact(v, "breaking point"), "between 50 and 100 requests/s (40.00 % failed, mostly by status 503, 60.0 % answered)")
 	require.Equal(t, []string{"100/s", "1,000", "400", "0", "60", "40.0", "bad"}, table(v, "Stages").Rows[2])
 	require.Equal(t, [][]string{
 		{"status-503", "status 503", "300", "75.00 %", "17.65 %"}, {"net-1050", "timeout", "100", "25.00 %", "5.88 %"},
 	}, table(v, "Errors").Rows)
-	require.Equal(t, "40.0", table(v, "Latency of good answers, ms").Rows[2][5], "what failed does not touch the good ones")
+	require.Equal(t, "40.0", table(v, "Latency of good answers, ms").Rows[2][5], "failed requests do not count")
 	require.Equal(t, [][]string{
 		{"100/s", "status 503", "300", "1.00", "1.00", "1.00", "1.00"}, {"100/s", "timeout", "100", "10000", "10000", "10000", "10000"},
 	}, table(v, "Duration of failed requests, ms").Rows)
@@ -101,7 +101,7 @@ func TestFirstByteTime(t *testing.T) {
 	failed.Metrics[len(failed.Metrics)-1].Name = shard.FirstByte
 	v := judge(r)
 	require.Equal(t, []string{"20/s", "600"}, table(v, title).Rows[0][:2])
-	require.Equal(t, "4.00", table(v, title).Rows[0][3], "of those that failed none")
+	require.Equal(t, "4.00", table(v, title).Rows[0][3], "failed requests do not count")
 	require.NotEqual(t, "4.00", table(v, "Latency of good answers, ms").Rows[0][3])
 }
 
@@ -114,15 +114,15 @@ func TestWrongResponseFails(t *testing.T) {
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, v.Reasons[0], "answers are correct: 3 wrong, 2 of them in the warm-up")
 	v = judge(newRampRun(rampupParameters, 20, 50).addAnswers("warmup", 1, 5, shard.TagCode, shard.CodeWrongContent))
-	require.Equal(t, verdict.Fail, v.Verdict, "a warm-up is not counted, but judged")
+	require.Equal(t, verdict.Fail, v.Verdict, "wrong answers of a warm-up fail the run")
 }
 
 func TestRunWithoutResultIsInvalid(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]*Run{
-		"no request": runOf("rampup", rampupParameters),
-		"no stage":   newRampRun(rampupParameters),
-		"no shard":   func() *Run { r := newRampRun(rampupParameters, 20); r.Rounds[0].Suite = nil; return r }(),
+		"no stage":     runOf("rampup", rampupParameters),
+		"warm-up only": newRampRun(rampupParameters),
+		"no shard":     func() *Run { r := newRampRun(rampupParameters, 20); r.Rounds[0].Suite = nil; return r }(),
 		"lost runner": func() *Run {
 			r := newRampRun(rampupParameters, 20)
 			r.Rounds[0].Problems = []string{"runner 2 left no shard"}
@@ -181,15 +181,15 @@ func TestSlowServiceIsNotTheGenerator(t *testing.T) {
 		wait := time.Duration(r.Rounds[0].Seconds[0].WaitMS) * time.Millisecond
 		return r.withOwnTimes(wait).addCounter(shard.Dropped, "rate-100", 100)
 	}
-	keep := func(*shard.Second) {}
-	require.Contains(t, fact(judge(slow(keep, .6)), "breaking point"), "between 20 and 100 requests/s (p95 1.1 s")
+	unchanged := func(*shard.Second) {}
+	require.Contains(t, fact(judge(slow(unchanged, .6)), "breaking point"), "between 20 and 100 requests/s (p95 1.1 s")
 	require.Contains(t, fact(judge(slow(func(s *shard.Second) { s.CPUSeconds, s.RunDelayMS = .9, 950 }, .6)), "breaking point"), "between 20 and 100", "the waits of threads add up")
 	require.Contains(t, fact(judge(slow(func(s *shard.Second) { s.StallMS, s.WaitMS = 115, 115 }, .6)), "breaking point"), "between 20 and 100")
-	require.Contains(t, fact(judge(slow(keep, 1.9)), "breaking point"), "between 20 and 100", "on a full machine, but no thread waited for long")
+	require.Contains(t, fact(judge(slow(unchanged, 1.9)), "breaking point"), "between 20 and 100", "on a full machine, but no thread waited for long")
 	for name, r := range map[string]*Run{
-		"woke up late":         slow(func(s *shard.Second) { s.StallMS, s.WaitMS = 200, 200 }, .6),
-		"was busy":             slow(func(s *shard.Second) { s.CPUSeconds, s.WaitMS = .9, 200 }, .6),
-		"the machine was full": slow(func(s *shard.Second) { s.StallMS, s.WaitMS = 115, 115 }, 1.9),
+		"the runner woke up late": slow(func(s *shard.Second) { s.StallMS, s.WaitMS = 200, 200 }, .6),
+		"the runner was busy":     slow(func(s *shard.Second) { s.CPUSeconds, s.WaitMS = .9, 200 }, .6),
+		"the machine was full":    slow(func(s *shard.Second) { s.StallMS, s.WaitMS = 115, 115 }, 1.9),
 	} {
 		require.Contains(t, fact(judge(r), "breaking point"), "at 100 requests/s the load generator was saturated", name)
 	}
@@ -214,7 +214,7 @@ func TestServerCount(t *testing.T) {
 		v := judge(r)
 		require.Equal(t, c.want, v.Verdict, "%+v %v", c, v.Reasons)
 		r.OneHost = false
-		require.Equal(t, verdict.Pass, judge(r).Verdict, "others may ask a service that is somewhere else")
+		require.Equal(t, verdict.Pass, judge(r).Verdict, "a remote service may have other clients")
 	}
 }
 
@@ -232,7 +232,7 @@ func TestSearch(t *testing.T) {
 	for len(r.Rounds) <= searchRounds {
 		r.Rounds = append(r.Rounds, second.Rounds[0])
 	}
-	require.Nil(t, searchRampup(r), "it ends")
+	require.Nil(t, searchRampup(r), "the search has a limited number of rounds")
 	r = newRampRun(rampupParameters, 20, 50).addAnswers("rate-50", 500, 1, shard.TagCode, "status-500")
 	require.Nil(t, searchRampup(r), "the search was not requested")
 }
@@ -240,8 +240,8 @@ func TestSearch(t *testing.T) {
 // A service that gets slower with time is bad at any load at the end, so the search ends by repeating the good load.
 func TestSearchRetriesTheGoodLoad(t *testing.T) {
 	t.Parallel()
-	broken := func(least string, retries ...float64) *Run {
-		r := newRampRun(withSetting("MIN_RATE", least), 20, 40, 43).addAnswers("rate-43", 400, 1, shard.TagCode, "status-500")
+	broken := func(minRate string, retries ...float64) *Run {
+		r := newRampRun(withSetting("MIN_RATE", minRate), 20, 40, 43).addAnswers("rate-43", 400, 1, shard.TagCode, "status-500")
 		r.Rounds[0].Suite.Parameters["SEARCH"] = "1"
 		require.Equal(t, "40", searchRampup(r)["STAGES"])
 		for _, rate := range retries {
@@ -254,30 +254,30 @@ func TestSearchRetriesTheGoodLoad(t *testing.T) {
 	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Contains(t, fact(v, "breaking point"), "between 40 and 43 requests/s")
-	first := 0
+	count := 0
 	for _, m := range v.Metrics {
 		if m.Name == "p95 at 40/s" {
-			first++
+			count++
 		}
 	}
-	require.Equal(t, 1, first)
+	require.Equal(t, 1, count, "metrics of a repeated stage")
 
-	for least, want := range map[string]verdict.Outcome{"0": verdict.Pass, "30": verdict.Invalid, "40": verdict.Fail, "41": verdict.Fail} {
-		r = broken(least)
+	for minRate, want := range map[string]verdict.Outcome{"0": verdict.Pass, "30": verdict.Invalid, "40": verdict.Fail, "41": verdict.Fail} {
+		r = broken(minRate)
 		last := newRampRun(rampupParameters, 40).addAnswers("rate-40", 400, 1, shard.TagCode, "status-500")
 		r.Rounds = append(r.Rounds, last.Rounds[0])
 		require.Nil(t, searchRampup(r))
 		v = judge(r)
-		require.Equal(t, want, v.Verdict, least)
+		require.Equal(t, want, v.Verdict, minRate)
 		require.Equal(t, "not found: 40 requests/s were sustained at first, but not when they were repeated at the end (50.00 % failed, mostly by status 500); "+
 			"the result depends on time or on earlier load, too", fact(v, "breaking point"))
 		require.Equal(t, "not known", fact(v, "safe load"))
-		require.Empty(t, fact(v, "what broke"))
+		require.Empty(t, fact(v, "bottleneck"))
 		require.Equal(t, "not known", table(v, "Recommended maximum loads").Rows[0][2])
 	}
 }
 
-func TestSpread(t *testing.T) {
+func TestMeanAndDeviation(t *testing.T) {
 	t.Parallel()
 	q := newRequests()
 	for _, ms := range []float64{10, 20, 30} {
@@ -288,15 +288,16 @@ func TestSpread(t *testing.T) {
 	}
 	require.InDelta(t, 20, q.Mean(), 1e-9)
 	require.InDelta(t, 8.165, q.StdDev(), .001)
-	require.InDelta(t, 10, q.Min(), 0)
+	require.InDelta(t, 10, q.fastest, 0)
 	require.InDelta(t, .3, q.PerSecond(), 1e-9)
 	require.Equal(t, 30*time.Millisecond, q.OK.Max())
 }
 
-// addWaits adds n good answers that waited for a connection for waited milliseconds, and then took took milliseconds.
-func (r *Run) addWaits(stage string, n int, waited, took float64) *Run {
-	r.addAnswers(stage, n, waited+took, shard.TagWaited, "yes")
-	r.addAnswers(stage, n, took).addAnswers(stage, n, waited)
+// addWaits adds n good answers whose requests waited for a connection. Both times are in milliseconds; duration
+// excludes the wait.
+func (r *Run) addWaits(stage string, n int, wait, duration float64) *Run {
+	r.addAnswers(stage, n, wait+duration, shard.TagWaited, "yes")
+	r.addAnswers(stage, n, duration).addAnswers(stage, n, wait)
 	m := r.Rounds[0]
 	last := m.Metrics[len(m.Metrics)-2:]
 	last[0].Name, last[1].Name = shard.Connected, shard.Waited
@@ -309,11 +310,11 @@ func (r *Run) addWaits(stage string, n int, waited, took float64) *Run {
 func TestTooFewConnectionsLimitTheGenerator(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		fastest, took, waited float64 // milliseconds: of the service when idle and in the stage, and for a connection
-		waiting               int
-		failed                int
-		limit                 string
-		status                Status
+		fastest, duration, wait float64 // milliseconds: of the idle service, of the service in the stage, for a connection
+		waiting                 int     // requests that wait
+		failed                  int
+		limit                   string // MAX_P95_MS
+		status                  Status
 	}{
 		"too few connections":                {1500, 1600, 5000, 150, 0, "2000", ByGenerator},
 		"too few, and any time is allowed":   {1500, 1600, 15000, 150, 0, "0", ByGenerator},
@@ -327,22 +328,22 @@ func TestTooFewConnectionsLimitTheGenerator(t *testing.T) {
 		r := runOf("rampup", withSetting("MAX_P95_MS", c.limit),
 			shard.Stage{Name: "warmup", Kind: kindWarmup, Seconds: 10, Rate: 20, Connections: 20},
 			shard.Stage{Name: "rate-20", Title: "20/s", Kind: kindLoad, Start: 20, Seconds: 10, Rate: 20, Connections: 20, Patience: 10})
-		r.addAnswers("warmup", 1, c.fastest).addAnswers("rate-20", 170-c.waiting, c.took).addWaits("rate-20", c.waiting, c.waited, c.took)
+		r.addAnswers("warmup", 1, c.fastest).addAnswers("rate-20", 170-c.waiting, c.duration).addWaits("rate-20", c.waiting, c.wait, c.duration)
 		if c.failed > 0 {
 			r.addAnswers("rate-20", c.failed, 10, shard.TagCode, "status-503")
 		}
 		all := r.stages()
 		stages := ofKinds(all, kindLoad)
-		tried := r.limits().Trials(r.limits().arrivalLevels(stages))
-		require.Equal(t, c.status, tried[0].Status, "%s: %s", name, tried[0].Reason)
-		broke := findBottleneck(stages, findBreaking(tried))
+		trials := r.limits().Trials(r.limits().arrivalLevels(stages))
+		require.Equal(t, c.status, trials[0].Status, "%s: %s", name, trials[0].Reason)
+		bottleneck := findBottleneck(stages, findBreaking(trials))
 		if c.status == ByGenerator {
-			require.Contains(t, tried[0].Reason, "all 20 connections were in use, and with a connection a request took 1.6 s on average", name)
-			require.Contains(t, broke.String(), "connections of the load generator: full from 20/s on, all 20 in use", name)
-			require.Contains(t, broke.advice(), "MAX_CONNECTIONS", name)
+			require.Contains(t, trials[0].Reason, "all 20 connections were in use, and with a connection a request took 1.6 s on average", name)
+			require.Contains(t, bottleneck.String(), "connections of the load generator: full from 20/s on, all 20 in use", name)
+			require.Contains(t, bottleneck.advice(), "MAX_CONNECTIONS", name)
 		} else {
-			require.Empty(t, broke.Full(), name)
-			require.NotContains(t, broke.advice(), "MAX_CONNECTIONS", name)
+			require.Empty(t, bottleneck.Full(), name)
+			require.NotContains(t, bottleneck.advice(), "MAX_CONNECTIONS", name)
 		}
 	}
 }
@@ -350,7 +351,7 @@ func TestTooFewConnectionsLimitTheGenerator(t *testing.T) {
 // If 150 of 200 answers per second arrive in the stage, the rate is 150 and the load is not sustained, even if the
 // others arrive later. A service with 0.9 s per answer has 0.9 s of answers in flight at the end of the stage, and
 // sustains the load.
-func TestRateOfResponsesInsideAWindow(t *testing.T) {
+func TestRateExcludesAnswersAfterTheStage(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		limit     string

@@ -12,15 +12,15 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A part is a named subset of the requests.
+// A part is a named part of the requests.
 type part struct {
 	name string
 	*Requests
 }
 
 // addRequests adds the checks and tables that all suites of requests have: the server's own count, times and failures
-// of the listed stages, CPU and memory. It inserts the tables more before the tables of the processes. all has all
-// stages of the run; sum excludes stages that do not count.
+// of the listed stages, CPU and memory. It inserts the tables of the parameter more before those of the processes. all
+// has all stages of the run; sum excludes stages that do not count.
 func (r *Run) addRequests(a *verdict.Assessment, all, listed []StageResult, sum Total, more ...verdict.Table) {
 	times, firstBytes := make([]part, 0, len(listed)+1), []part(nil)
 	for _, st := range listed {
@@ -46,7 +46,7 @@ func latencyTable(title, by string, parts []part) verdict.Table {
 			t.Add(p.name, "0", "–", "–", "–", "–", "–", "–", "–", "–")
 			continue
 		}
-		cells := row(p.name, p.OK.Count(), figure(p.Min()), figure(p.Mean()), figure(p.StdDev()))
+		cells := row(p.name, p.OK.Count(), figure(p.fastest), figure(p.Mean()), figure(p.StdDev()))
 		t.Add(append(cells, quantiles(p.OK, .5, .75, .95, .99, 1)...)...)
 	}
 	return t
@@ -143,7 +143,7 @@ func failureTables(stages []StageResult, sum Total) []verdict.Table {
 
 // causes returns a table of the failures by code, the most frequent first.
 func (q *Requests) causes(title, code, unit string, words func(string) string) verdict.Table {
-	t := newTable(title, "", code+"|what|"+unit+"|of failed|of all")
+	t := newTable(title, "", code+"|description|"+unit+"|of failed|of all")
 	for _, code := range q.codesByCount() {
 		n := q.Codes[code]
 		t.Add(row(code, words(code), n, percentOf(share(n, q.Failed.Count())), percentOf(share(n, q.Total())))...)

@@ -63,14 +63,15 @@ func (st *StageResult) attributeToGenerator(dropped shard.Metric) {
 // maxSmallRequest is the size in bytes up to which the time to send a request is negligible.
 const maxSmallRequest = 64 << 10
 
-// onlyWaited reports whether the requests of the stage are small, so that they only wait for their answers, and the
-// control group shows the delay with which the generator noticed these.
+// onlyWaited reports whether the requests of the stage are small. Such requests only wait for their answers, so the
+// control group shows the delay with which the generator read these.
 func (st *StageResult) onlyWaited() bool {
 	return st.Machine.Controlled && st.Sent > 0 && st.Sent <= maxSmallRequest*float64(st.Total())
 }
 
-// hadFreeCores reports whether a lack of cores of the generator cannot explain a delay, because the control group was
-// on time. It is false for runners that use half of their cores, because requests may wait in their own queues.
+// hadFreeCores reports whether the control group was on time, so that a lack of cores of the generator does not explain
+// a delay. It returns false for runners that use half of their cores, because requests may wait in queues of the
+// runners.
 func (st *StageResult) hadFreeCores(duration time.Duration) bool {
 	m := st.Machine
 	return st.onlyWaited() && m.Runners < 50*m.Usage.GeneratorCores && 2*shard.WakeUps*m.Control < duration

@@ -18,12 +18,12 @@ func (r *Run) withOwnTimes(wait time.Duration) *Run {
 	return r
 }
 
-// withWait sets the records of the seconds from 10 to 20; the second in has the wait.
-func (r *Run) withWait(in int64, wait time.Duration) *Run {
+// withWait adds records of the seconds from 10 to 20. The record with an index, from 0, has the wait.
+func (r *Run) withWait(index int64, wait time.Duration) *Run {
 	for i := range int64(10) {
 		at := start.Unix() + 10 + i
 		second := shard.Second{FromUS: at * 1e6, ToUS: (at + 1) * 1e6, CPUSeconds: .1}
-		if i == in {
+		if i == index {
 			second.WaitMS = wait.Milliseconds()
 		}
 		r.Rounds[0].Seconds = append(r.Rounds[0].Seconds, second)
@@ -60,34 +60,34 @@ func TestGeneratorFaults(t *testing.T) {
 		return run
 	}
 	packets := func(run *Run, at time.Duration) *Run { return counted(run, "pps_allowance_exceeded", at) }
-	local := packets(timeouts(0, "net-1050"), 0)
-	local.OneHost = true
+	loopback := packets(timeouts(0, "net-1050"), 0)
+	loopback.OneHost = true
 	for name, c := range map[string]struct {
 		run      *Run
 		want     Status
 		wantText string
 	}{
-		"a timeout of 2.1 s and waits of 20 ms":                    {timeouts(20*time.Millisecond, "net-1050"), Bad, "10.00 % failed"},
-		"a timeout of 2.1 s and a wait of 300 ms at that moment":   {timeouts(300*time.Millisecond, "net-1050"), ByGenerator, "20 of them by waits of the load generator"},
-		"a connect that timed out":                                 {timeouts(300*time.Millisecond, "net-1211"), ByGenerator, "20 of them by waits of the load generator"},
-		"a wait of 300 ms at another moment":                       {timeouts(0, "net-1050").withWait(3, 300*time.Millisecond), Bad, "10.00 % failed"},
-		"a timeout, and AWS dropped packets then":                  {packets(timeouts(0, "net-1050"), 0), ByGenerator, "90.0 % answered; AWS dropped 14 packets of the runners' machines"},
-		"a timeout, and AWS dropped packets before":                {packets(timeouts(0, "net-1050"), -30*time.Second), Bad, "10.00 % failed"},
-		"a timeout, and AWS dropped packets afterwards":            {packets(timeouts(0, "net-1050"), 30*time.Second), Bad, "10.00 % failed"},
-		"a timeout, and AWS dropped packets, but not to a target":  {local, Bad, "10.00 % failed"},
-		"a timeout, and an accept queue overflowed then":           {counted(timeouts(0, "net-1050"), machine.Overflows, 0), Bad, "10.00 % failed"},
-		"resets, and AWS dropped packets then":                     {packets(timeouts(0, "net-1220"), 0), Bad, "10.00 % failed"},
-		"resets, whatever the waits":                               {timeouts(300*time.Millisecond, "net-1220").withWait(3, 300*time.Millisecond), Bad, "10.00 % failed"},
-		"204s, whatever the waits":                                 {timeouts(300*time.Millisecond, "status-204").withWait(3, 300*time.Millisecond), Bad, "10.00 % failed"},
-		"no ports left on this host":                               {timeouts(0, "net-1213"), ByGenerator, "because it had no ports or descriptors"},
-		"answers of 600 ms and waits of 20 ms":                     {fewer(180).addAnswers("rate-20", 180, 600).withOwnTimes(19 * time.Millisecond), Bad, "p95 600 ms"},
-		"answers of 600 ms and waits of 40 ms":                     {fewer(180).addAnswers("rate-20", 180, 600).withOwnTimes(40 * time.Millisecond), ByGenerator, "p95 600 ms"},
-		"left out, and nothing waited":                             {dropped(5).withWait(4, 20*time.Millisecond), Bad, "90.0 % answered"},
-		"left out after the runner waited for 700 ms":              {dropped(5).withWait(4, 700*time.Millisecond), ByGenerator, "the load generator did not make 20 requests"},
-		"left out before the runner waited for 700 ms":             {dropped(5).withWait(8, 700*time.Millisecond), Bad, "90.0 % answered"},
-		"left out after 4 s, and the runner had waited for 700 ms": {patient(dropped(5).withWait(4, 700*time.Millisecond)), Bad, "90.0 % answered"},
-		"left out after 4 s, and the runner had waited for 2.1 s":  {patient(dropped(5).withWait(2, 2100*time.Millisecond)), ByGenerator, "the load generator did not make 20 requests"},
-		"omitted while waits of the runner blocked its users":      {fewer(200).addAnswers("rate-20", 180, 900).withOwnTimes(150*time.Millisecond).addCounter(shard.Dropped, "rate-20", 20), ByGenerator, "90.0 % answered"},
+		"a timeout of 2.1 s and waits of 20 ms":                                     {timeouts(20*time.Millisecond, "net-1050"), Bad, "10.00 % failed"},
+		"a timeout of 2.1 s and a wait of 300 ms at that moment":                    {timeouts(300*time.Millisecond, "net-1050"), ByGenerator, "20 of them by waits of the load generator"},
+		"a connect that timed out":                                                  {timeouts(300*time.Millisecond, "net-1211"), ByGenerator, "20 of them by waits of the load generator"},
+		"a wait of 300 ms at another moment":                                        {timeouts(0, "net-1050").withWait(3, 300*time.Millisecond), Bad, "10.00 % failed"},
+		"a timeout, and AWS dropped packets at that time":                           {packets(timeouts(0, "net-1050"), 0), ByGenerator, "90.0 % answered; AWS dropped 14 packets of the runners' machines"},
+		"a timeout, and AWS dropped packets before":                                 {packets(timeouts(0, "net-1050"), -30*time.Second), Bad, "10.00 % failed"},
+		"a timeout, and AWS dropped packets afterwards":                             {packets(timeouts(0, "net-1050"), 30*time.Second), Bad, "10.00 % failed"},
+		"a timeout, and AWS dropped packets, and the target is on the same machine": {loopback, Bad, "10.00 % failed"},
+		"a timeout, and an accept queue overflowed at that time":                    {counted(timeouts(0, "net-1050"), machine.Overflows, 0), Bad, "10.00 % failed"},
+		"resets, and AWS dropped packets at that time":                              {packets(timeouts(0, "net-1220"), 0), Bad, "10.00 % failed"},
+		"resets, with long waits":                                                   {timeouts(300*time.Millisecond, "net-1220").withWait(3, 300*time.Millisecond), Bad, "10.00 % failed"},
+		"status 204, with long waits":                                               {timeouts(300*time.Millisecond, "status-204").withWait(3, 300*time.Millisecond), Bad, "10.00 % failed"},
+		"no ports left on this host":                                                {timeouts(0, "net-1213"), ByGenerator, "because it had no ports or descriptors"},
+		"answers of 600 ms and waits of 20 ms":                                      {fewer(180).addAnswers("rate-20", 180, 600).withOwnTimes(19 * time.Millisecond), Bad, "p95 600 ms"},
+		"answers of 600 ms and waits of 40 ms":                                      {fewer(180).addAnswers("rate-20", 180, 600).withOwnTimes(40 * time.Millisecond), ByGenerator, "p95 600 ms"},
+		"dropped without a long wait":                                               {dropped(5).withWait(4, 20*time.Millisecond), Bad, "90.0 % answered"},
+		"dropped after the runner waited for 700 ms":                                {dropped(5).withWait(4, 700*time.Millisecond), ByGenerator, "the load generator did not make 20 requests"},
+		"dropped before the runner waited for 700 ms":                               {dropped(5).withWait(8, 700*time.Millisecond), Bad, "90.0 % answered"},
+		"dropped after 4 s, and the runner had waited for 700 ms":                   {patient(dropped(5).withWait(4, 700*time.Millisecond)), Bad, "90.0 % answered"},
+		"dropped after 4 s, and the runner had waited for 2.1 s":                    {patient(dropped(5).withWait(2, 2100*time.Millisecond)), ByGenerator, "the load generator did not make 20 requests"},
+		"dropped while waits of the runner blocked its users":                       {fewer(200).addAnswers("rate-20", 180, 900).withOwnTimes(150*time.Millisecond).addCounter(shard.Dropped, "rate-20", 20), ByGenerator, "90.0 % answered"},
 	} {
 		status, reason := c.run.levelStatus()
 		require.Equal(t, c.want, status, "%s: %s", name, reason)
@@ -133,8 +133,8 @@ func TestTimelyControlGroupDoesNotExplainTimeouts(t *testing.T) {
 	silent.Rounds[0].Series[3].Control.Received = 0
 	closedGroup := run(300).withControlGroup(0) // no stream of the group is open, so no event is expected
 	*closedGroup.Rounds[0].Series[3].Control = shard.ControlCounts{}
-	ofOne := run(300).withControlGroup(0) // other streams were open at that time
-	ofOne.Rounds[0].Runners[0].ControlGroup.Moments = []shard.ControlWindow{{At: start.Add(15 * time.Second), Silent: true}}
+	oneSilent := run(300).withControlGroup(0) // other streams were open at that time
+	oneSilent.Rounds[0].Runners[0].ControlGroup.Moments = []shard.ControlWindow{{At: start.Add(15 * time.Second), Silent: true}}
 	with := func(edit func(during *shard.ControlCounts, runner *shard.RunnerControl)) *Run {
 		r := run(300).withControlGroup(0)
 		edit(r.Rounds[0].Series[3].Control, r.Rounds[0].Runners[0].ControlGroup)
@@ -150,25 +150,25 @@ func TestTimelyControlGroupDoesNotExplainTimeouts(t *testing.T) {
 		run  *Run
 		want Status
 	}{
-		"few measurements":            {few, ByGenerator},
-		"half of the measurements":    {half, Bad},
-		"its own reference was late":  {late, ByGenerator},
-		"no measurements before":      {before, Bad},
-		"not known what was sent":     {run(0).withControlGroup(0), ByGenerator},
-		"no control group":            {run(300), ByGenerator},
-		"in time":                     {run(300).withControlGroup(0), Bad},
-		"late too":                    {run(300).withControlGroup(300 * time.Millisecond), ByGenerator},
-		"in time, next to large ones": {run(10e6).withControlGroup(0), ByGenerator},
-		"no measurements":             {silent, ByGenerator},
-		"it was closed meanwhile":     {closedGroup, ByGenerator},
-		"that of a runner was not":    {ofOne, ByGenerator},
+		"less than half of the measurements": {few, ByGenerator},
+		"half of the measurements":           {half, Bad},
+		"its own reference was late":         {late, ByGenerator},
+		"no measurements before the stage":   {before, Bad},
+		"unknown size of the requests":       {run(0).withControlGroup(0), ByGenerator},
+		"no control group":                   {run(300), ByGenerator},
+		"on time":                            {run(300).withControlGroup(0), Bad},
+		"late":                               {run(300).withControlGroup(300 * time.Millisecond), ByGenerator},
+		"on time, with large requests":       {run(10e6).withControlGroup(0), ByGenerator},
+		"no measurements":                    {silent, ByGenerator},
+		"closed during the stage":            {closedGroup, ByGenerator},
+		"the group of one runner was silent": {oneSilent, ByGenerator},
 	} {
 		status, reason := c.run.levelStatus()
 		require.Equal(t, c.want, status, "%s: %s", name, reason)
 	}
 }
 
-func TestControlGroupDecidesThroughput(t *testing.T) {
+func TestControlGroupOverridesStall(t *testing.T) {
 	t.Parallel()
 	require.Contains(t, Machine{Stall: time.Second}.GeneratorLimit(), "a runner stalled for 1 s")
 	require.Empty(t, Machine{Stall: time.Second, Controlled: true, Control: 60 * time.Millisecond}.GeneratorLimit())

@@ -31,7 +31,7 @@ var slowReaders = Suite{
 	Target:  Target{Streams: true},
 	Runners: oneRunner,
 	Page:    Page{Doc: "docs/suites.md", Ended: "slow streams disconnected"},
-	Plan: Plan{DeclaredLoad: true, Profiles: map[string][]string{
+	Plan: Plan{BySettings: true, Profiles: map[string][]string{
 		"full":  {"CONNECTIONS=500", "SECONDS=91", "NOOP_INTERVAL=1", "RUNNERS=1", "MESSAGE_KB=32"},
 		"smoke": {"CONNECTIONS=50", "SECONDS=23", "NOOP_INTERVAL=1", "RUNNERS=1", "MESSAGE_KB=60"},
 	}},
@@ -41,7 +41,7 @@ var slowReaders = Suite{
 func assessSlow(r *Run) verdict.Assessment {
 	m, open := r.Rounds[0], r.streamsOf(r.isNotSelected)
 	s := r.slowStreams()
-	closed, behind := [2]string{"–", "–"}, s.backlog
+	closed := [2]string{"–", "–"}
 	if s.closed.Count > 0 {
 		closed = [2]string{fmt.Sprintf("%.1f", s.closed.Min/1000), fmt.Sprintf("%.1f", s.closed.Max/1000)}
 	}
@@ -49,7 +49,7 @@ func assessSlow(r *Run) verdict.Assessment {
 		"clients detected when they resumed reading; backlog: data in KB that the other streams had not read by then",
 		"streams|disconnected|first|last|detected later|cause|open, complete|open, incomplete|backlog p50|max")
 	t.Add(row(s.started, s.closed.Count, closed[0], closed[1], s.detectedLater, reasonCounts(s.reasons), s.complete, s.started-s.closedAll()-s.complete,
-		trend(behind, .5), trend(behind, 1))...)
+		trend(s.backlog, .5), trend(s.backlog, 1))...)
 	a := verdict.Assessment{
 		Streams: open, Warnings: open.Warnings,
 		Checks: slices.Concat([]verdict.Check{checkObserved(m)}, bystanderFaults(open), open.Agreement(),
@@ -91,7 +91,7 @@ func readerFacts(open *verdict.Streams, m *shard.Merged) []verdict.Fact {
 	return facts
 }
 
-// A slowStreams has the sums of the slow streams of a run.
+// slowStreams has the counts of the slow streams of a run.
 type slowStreams struct {
 	planned, started, filled int  // streams
 	confirmed, unconfirmed   int  // messages while streams were slow
@@ -123,17 +123,17 @@ func (r *Run) slowStreams() slowStreams {
 	for _, st := range stagesOf(m) {
 		s.planned = st.Requests
 	}
-	completeCount := 0
+	complete := 0
 	for c := range r.streamsOf(r.isSelected).Records() {
 		switch {
 		case c.State == ledger.Dropped:
 			s.reasons[c.Reason]++
 		case c.State == ledger.Completed && c.Missed() == 0:
-			completeCount++
+			complete++
 		}
 	}
 	if !s.broadcasts {
-		s.complete = completeCount
+		s.complete = complete
 	}
 	if first := metric("begun").FirstUS; first > 0 {
 		s.memory = r.memoryDuring(r.parameter("GAUGE"), time.UnixMicro(first), s.duration)
@@ -161,7 +161,7 @@ func (s *slowStreams) count(p *shard.Published, from int64) {
 	}
 }
 
-// closedAll returns the number of slow streams that ended.
+// closedAll returns the number of slow streams that the service closed.
 func (s *slowStreams) closedAll() int { return int(s.closed.Count) + s.detectedLater }
 
 // outcome states how the slow streams ended.
@@ -281,8 +281,8 @@ type memory struct {
 	readings    []reading
 }
 
-// memoryDuring returns the memory from the samples, from the start of slow reads on. A sample counts at the end of its
-// second.
+// memoryDuring returns the memory of the service while clients read slowly, from start for a duration, and afterwards.
+// A sample counts at the end of its second.
 func (r *Run) memoryDuring(gauge string, start time.Time, duration time.Duration) (out memory) {
 	before, after := false, false
 	known, unknown := 0, 0 // samples while clients were slow: a service close to its limit may not report its memory
@@ -338,8 +338,8 @@ func (m *memory) table() verdict.Table {
 	return t
 }
 
-// closeTime returns the time until our own backend had n streams fewer than before; 0 if it never had, or for other
-// services.
+// closeTime returns the time until our own backend had n streams fewer than before. It returns 0 if that did not
+// happen, and for other services.
 func (r *Run) closeTime(start time.Time, n int) time.Duration {
 	before := 0
 	for _, s := range r.Samples {

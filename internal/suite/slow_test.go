@@ -72,19 +72,19 @@ func TestSlow(t *testing.T) {
 	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, "at most 20.0 ms on the streams that are read", fact(v, "lateness"))
-	const fate = "4 disconnected, the first after 12.0 s, the last after 15.0 s; 6 still open, with all messages at the end"
-	require.Equal(t, []string{"10 streams that read nothing: " + fate + "; the other streams received all messages"}, v.Reasons)
-	require.Equal(t, fate, fact(v, "outcome"))
+	const outcome = "4 disconnected, the first after 12.0 s, the last after 15.0 s; 6 still open, with all messages at the end"
+	require.Equal(t, []string{"10 streams that read nothing: " + outcome + "; the other streams received all messages"}, v.Reasons)
+	require.Equal(t, outcome, fact(v, "outcome"))
 	require.Equal(t, "20 MiB before, +50 MiB at most, +10 MiB at the end", fact(v, "memory"))
 	require.Equal(t, [][]string{{"10", "4", "12.0", "15.0", "0", "4 × reset", "6", "0", "7680", "7680"}}, table(v, "Slow streams").Rows)
-	require.Equal(t, 90, v.Connections.Planned, "only those that are read are judged")
+	require.Equal(t, 90, v.Connections.Planned, "only the streams that are read are judged")
 	rows := table(v, "Memory of the service").Rows
 	require.Equal(t, []string{"before", "20.0"}, rows[0])
 	require.Equal(t, []string{"50.0", "30.0"}, rows[len(rows)-1])
 }
 
 // A client that does not read does not detect that the service closed the stream, but the gauge of our backend does.
-func TestSlowStreamsNoticeDisconnectsLater(t *testing.T) {
+func TestSlowStreamsDetectDisconnectsLater(t *testing.T) {
 	t.Parallel()
 	r := newSlowRun()
 	r.metric("slow_cut").Count, r.metric("slow_whole").Sum = 0, 0
@@ -121,12 +121,12 @@ func TestSlowFindsFaults(t *testing.T) {
 	sum := func(name string, value float64) func(*Run) { return func(r *Run) { r.metric(name).Sum = value } }
 	judgeEdited(t, newSlowRun, []edited{
 		{"a stream was not slow", sum("slow_begun", 9), verdict.Invalid, "only 9 of 10 clients were slow"},
-		{"nothing was filled", sum("slow_filled", 3), verdict.Invalid, "7 of 10 slow streams were neither disconnected nor 4,096 KB"},
+		{"most buffers were not filled", sum("slow_filled", 3), verdict.Invalid, "7 of 10 slow streams were neither disconnected nor 4,096 KB"},
 		{"the service has no broadcasts", func(r *Run) {
 			sum("slow_taken", 0)(r)
 			r.addCounter("slow_untaken", "slow", 120)
 		}, verdict.Invalid, "the service accepted none of the messages"},
-		{"the service refuses messages meanwhile", func(r *Run) { r.addCounter("slow_untaken", "slow", 2) }, verdict.Fail, "the service did not accept 2 of 122 messages while some clients did not read"},
+		{"the service refuses messages while clients are slow", func(r *Run) { r.addCounter("slow_untaken", "slow", 2) }, verdict.Fail, "the service did not accept 2 of 122 messages while some clients did not read"},
 		{"other clients miss large messages", sum("slow_arrived", 10_790), verdict.Fail, "10 of 10,800 large messages did not arrive on streams that were read"},
 		{"other clients receive large messages twice", func(r *Run) { r.addCounter("slow_again", "slow", 3) }, verdict.Fail, "3 large messages arrived twice, or after a later one, on streams that were read"},
 		{"a stream that is read is late", func(r *Run) { r.delayNoops(7, 1, 30*time.Second) }, verdict.Fail, "d-7"},
@@ -136,24 +136,24 @@ func TestSlowFindsFaults(t *testing.T) {
 			r.endEarly(7, 30*time.Second, "reset")
 		}, verdict.Fail, "d-7 was disconnected"},
 		{"memory grows", set("MAX_GROWTH", "49"), verdict.Fail, "the service's memory grew by 50.0 MiB while clients did not read, the limit is 49 MiB (MAX_GROWTH); at the end the growth was +10.0 MiB"},
-		{"memory is not known", func(r *Run) { r.Samples = nil }, verdict.Invalid, "the service's memory is unknown"},
+		{"memory is unknown", func(r *Run) { r.Samples = nil }, verdict.Invalid, "the service's memory is unknown"},
 		{"memory is a counter", func(r *Run) {
 			r.Rounds[0].Suite.Parameters["GAUGE"] = "allocated_bytes_total"
 			for i := range r.Samples {
 				r.Samples[i].Counter = true
 			}
 		}, verdict.Invalid, "allocated_bytes_total is a counter, which never falls; set GAUGE to a gauge of the service's memory"},
-		{"memory grows by what it may", set("MAX_GROWTH", "50"), verdict.Pass, "10 streams that read nothing"},
-		{"memory is not known before", func(r *Run) { r.Samples = r.Samples[12:] }, verdict.Invalid, "the service's memory is unknown"},
-		{"memory is not known meanwhile", func(r *Run) { r.Samples = append(r.Samples[:5], r.Samples[len(r.Samples)-3:]...) }, verdict.Invalid, "the service's memory is unknown"},
-		{"memory is not known for most of the time meanwhile", func(r *Run) {
+		{"memory grows by the limit", set("MAX_GROWTH", "50"), verdict.Pass, "10 streams that read nothing"},
+		{"memory is unknown before", func(r *Run) { r.Samples = r.Samples[12:] }, verdict.Invalid, "the service's memory is unknown"},
+		{"memory is unknown while clients are slow", func(r *Run) { r.Samples = append(r.Samples[:5], r.Samples[len(r.Samples)-3:]...) }, verdict.Invalid, "the service's memory is unknown"},
+		{"memory is unknown for most of the time while clients are slow", func(r *Run) {
 			for i := 12; i < 39; i++ {
 				r.Samples[i].BackendRSS = 0
 			}
 		}, verdict.Invalid, "the service's memory is unknown"},
-		{"memory is not known for a moment", func(r *Run) { r.Samples[25].BackendRSS, r.Samples[26].BackendRSS = 0, 0 }, verdict.Pass, "10 streams that read nothing"},
-		{"memory is not known after", func(r *Run) { r.Samples = r.Samples[:30] }, verdict.Invalid, "the service's memory is unknown"},
-		{"memory is not known and does not matter", func(r *Run) {
+		{"memory is unknown for two seconds", func(r *Run) { r.Samples[25].BackendRSS, r.Samples[26].BackendRSS = 0, 0 }, verdict.Pass, "10 streams that read nothing"},
+		{"memory is unknown afterwards", func(r *Run) { r.Samples = r.Samples[:30] }, verdict.Invalid, "the service's memory is unknown"},
+		{"memory is unknown, and has no limit", func(r *Run) {
 			r.Samples = nil
 			set("MAX_GROWTH", "-1")(r)
 		}, verdict.Pass, "10 streams that read nothing"},

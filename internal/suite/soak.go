@@ -16,7 +16,7 @@ var soak = Suite{
 	Name:     "soak",
 	Short:    "keep every stream open for the whole run, and check every message of each",
 	Script:   []string{"load-tests", "sse", "connectionTest.js"},
-	Plan:     Plan{DeclaredLoad: true},
+	Plan:     Plan{BySettings: true},
 	Target:   Target{Streams: true},
 	Sampling: Sampling{Interval: resources.Interval, Optional: true},
 	Page: Page{Doc: "docs/accounting.md", Sections: []string{
@@ -80,7 +80,7 @@ var resume = Suite{
 	Script:   []string{"load-tests", "sse", "resume.js"},
 	Target:   soak.Target,
 	Sampling: soak.Sampling,
-	Plan: Plan{DeclaredLoad: true, Profiles: map[string][]string{
+	Plan: Plan{BySettings: true, Profiles: map[string][]string{
 		"full":  {"CONNECTIONS=600", "SECONDS=600", "NOOP_INTERVAL=1", "CUTS_PER_SECOND=4"},
 		"smoke": {"CONNECTIONS=60", "SECONDS=20", "NOOP_INTERVAL=1", "CUTS_PER_SECOND=6", "PAUSE=2"},
 	}},

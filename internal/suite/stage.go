@@ -117,9 +117,6 @@ func (q *Requests) StdDev() float64 {
 	return math.Sqrt(max(q.square/n-q.Mean()*q.Mean(), 0))
 }
 
-// Min returns the time of the fastest good answer in milliseconds.
-func (q *Requests) Min() float64 { return q.fastest }
-
 func share(n, total int64) float64 {
 	if total == 0 {
 		return 0
@@ -242,22 +239,22 @@ func (st *StageResult) rateMetric(name string) verdict.Metric {
 	return verdict.Metric{Name: name, Unit: perSecond, Value: st.PerSecond(), HigherIsBetter: true, Bound: st.isGeneratorLimited()}
 }
 
-// timeMetrics returns the times of the good answers and the share of failures as metrics. subject names the stage.
+// timeMetrics returns the times of the good answers and the share of failures as metrics. subject names the requests.
 // bound reports whether the load generator was the limit.
-func (st *StageResult) timeMetrics(subject string, bound bool) []verdict.Metric {
-	failed := verdict.Metric{Name: "failed " + subject, Unit: OfRequests, Value: 100 * st.FailedShare(), Requests: st.Total(), Bound: bound}
-	if st.OK.Count() == 0 {
+func (q *Requests) timeMetrics(subject string, bound bool) []verdict.Metric {
+	failed := verdict.Metric{Name: "failed " + subject, Unit: OfRequests, Value: 100 * q.FailedShare(), Requests: q.Total(), Bound: bound}
+	if q.OK.Count() == 0 {
 		return []verdict.Metric{failed}
 	}
 	var out []verdict.Metric
 	add := func(name string, value, undelayed float64) {
 		out = append(out, verdict.Metric{Name: name + " " + subject, Unit: "ms", Value: value, Undelayed: &undelayed, Bound: bound})
 	}
-	add("mean", st.Mean(), format.InMilliseconds(st.Undelayed.Mean()))
-	add("p50", quantile(st.OK, .5), quantile(st.Undelayed, .5))
-	add("p95", quantile(st.OK, .95), quantile(st.Undelayed, .95))
-	add("p99", quantile(st.OK, .99), quantile(st.Undelayed, .99))
-	add("max", quantile(st.OK, 1), quantile(st.Undelayed, 1))
+	add("mean", q.Mean(), format.InMilliseconds(q.Undelayed.Mean()))
+	add("p50", quantile(q.OK, .5), quantile(q.Undelayed, .5))
+	add("p95", quantile(q.OK, .95), quantile(q.Undelayed, .95))
+	add("p99", quantile(q.OK, .99), quantile(q.Undelayed, .99))
+	add("max", quantile(q.OK, 1), quantile(q.Undelayed, 1))
 	return append(out, failed)
 }
 
@@ -287,12 +284,13 @@ func ofKinds(all []StageResult, kinds ...string) (out []StageResult) {
 	return out
 }
 
-// A Total sums up the requests of several stages.
+// A Total has the requests of several stages.
 type Total struct {
 	*Requests
 	Dropped int64
 }
 
+// total sums up the requests of stages.
 func total(stages []StageResult) Total {
 	t := Total{Requests: newRequests()}
 	for _, st := range stages {
@@ -307,7 +305,7 @@ func total(stages []StageResult) Total {
 	return t
 }
 
-// fact counts all requests.
+// fact states the numbers of requests.
 func (t Total) fact() verdict.Fact {
 	return verdict.Fact{Name: "requests", Value: sentence("%v made, %v good, %s failed, %v not made",
 		t.Total(), t.OK.Count(), ratio(t.Failed.Count(), t.Total()), t.Dropped)}
@@ -335,6 +333,7 @@ func byLevel(stages []StageResult) (out []roundLevel) {
 	return out
 }
 
+// sum sets the StageResult to the sum of the rounds.
 func (l *roundLevel) sum() {
 	l.Requests, l.Title = total(l.rounds).Requests, sentence("%v at a time, %s", l.Concurrency, l.Target)
 	l.First = l.rounds[0].First
@@ -356,7 +355,7 @@ func (l *roundLevel) sum() {
 	l.Machine = typical(machines)
 }
 
-// values returns a figure of each round.
+// values returns the value of a figure in each round.
 func (l *roundLevel) values(figure func(*StageResult) float64) (out []float64) {
 	for i := range l.rounds {
 		out = append(out, figure(&l.rounds[i]))
@@ -364,8 +363,9 @@ func (l *roundLevel) values(figure func(*StageResult) float64) (out []float64) {
 	return out
 }
 
-// typical returns the machine of the median round, in the order of the generator's limit and the CPU of the runners, so
-// that a single round with a fault does not decide. If most rounds were too short for figures, all count as too short.
+// typical returns the machine of the median round. Rounds are ordered by the generator's limit and the CPU of the
+// runners, so a single round with a fault does not decide. If most rounds were too short for figures, all count as too
+// short.
 func typical(all []Machine) Machine {
 	known := slices.DeleteFunc(slices.Clone(all), func(m Machine) bool { return m.Short })
 	if 2*len(known) <= len(all) {

@@ -27,16 +27,16 @@ type step struct {
 	tolerance                      time.Duration // LATE_MS
 }
 
-// trial returns whether the step was sustained. Delays of the generator may explain late messages and idle streams, but
-// not a refusal, a disconnect or a loss on an open stream.
+// trial returns the status of the step. Delays of the generator may explain late messages and idle streams, but not a
+// refusal, a disconnect or a loss on an open stream.
 func (s step) trial() Trial {
 	var reason []string
-	for _, f := range []struct {
-		n     int64
-		phase string
-	}{{s.refused, "connects failed"}, {s.dropped, "streams dropped"}, {s.missed, "noops missed"}, {s.late, "noops late"}, {s.faults, "noops duplicated, reordered or corrupted"}} {
-		if f.n > 0 {
-			reason = append(reason, format.Thousands(f.n)+" "+f.phase)
+	for _, fault := range []struct {
+		n           int64
+		noun, state string
+	}{{s.refused, "connect", "failed"}, {s.dropped, "stream", "dropped"}, {s.missed, "noop", "missed"}, {s.late, "noop", "late"}, {s.faults, "noop", "duplicated, reordered or corrupted"}} {
+		if fault.n > 0 {
+			reason = append(reason, format.Count(fault.n, fault.noun)+" "+fault.state)
 		}
 	}
 	switch {
@@ -74,13 +74,13 @@ func (s step) generatorDelay() string {
 // steps returns the steps that were started, in order, with their faults by the ledgers.
 func (r *Run) steps(streams *verdict.Streams) (out []step) {
 	m := r.Rounds[0]
-	open, connect := sumsByStage(m, "capacity_streams"), sumsByStage(m, "capacity_connect")
+	open, connect := sumsByStage(m, "capacity_streams"), sumsByStage(m, "capacity_connect") // by step
 	for _, st := range stagesOf(m) {
-		isOpen, ok := open[st.Name]
+		streams, ok := open[st.Name]
 		if !ok {
 			continue
 		}
-		s := step{Stage: st, from: time.UnixMicro(isOpen.FirstUS), to: time.UnixMicro(isOpen.LastUS), connect: connect[st.Name]}
+		s := step{Stage: st, from: time.UnixMicro(streams.FirstUS), to: time.UnixMicro(streams.LastUS), connect: connect[st.Name]}
 		s.lateness = lateness(m, s.from, s.to)
 		s.machine, s.tolerance = r.machine(m, s.from, s.to), time.Duration(m.Plan.LateMS)*time.Millisecond
 		out = append(out, s)
@@ -127,14 +127,14 @@ func addFaults(steps []step, n int, c *shard.Connection, runner *shard.Runner, i
 			faults--
 		case ledger.KindLost, ledger.KindUnsent, ledger.KindTail:
 			for due, left := firstDue(c, f, interval), f.Count; left > 0 && missed > 0; due += interval {
-				k := uint64(1)
+				n := uint64(1)
 				if due > f.At {
-					k = left // the times of the rest are unknown
+					n = left // the times of the rest are unknown
 				}
 				lastMissed = stepAt(steps, opening, runner.At(due))
-				lastMissed.missed += min(int64(k), missed)
-				missed -= min(int64(k), missed)
-				left -= k
+				lastMissed.missed += min(int64(n), missed)
+				missed -= min(int64(n), missed)
+				left -= n
 			}
 		}
 	}

@@ -27,7 +27,7 @@ var storm = Suite{
 	},
 	Target: Target{Streams: true},
 	Page:   Page{Doc: "docs/suites.md"},
-	Plan: Plan{DeclaredLoad: true, Profiles: map[string][]string{
+	Plan: Plan{BySettings: true, Profiles: map[string][]string{
 		"full":  {"CONNECTIONS=5000", "SECONDS=80", "NOOP_INTERVAL=1"},
 		"smoke": {"CONNECTIONS=200", "SECONDS=20", "NOOP_INTERVAL=1"},
 	}},
@@ -36,14 +36,14 @@ var storm = Suite{
 
 func assessStorm(r *Run) verdict.Assessment {
 	m, streams := r.Rounds[0], r.streams()
-	untouched, storms := r.streamsOf(r.isSelected), r.storms(streams)
+	bystanders, storms := r.streamsOf(r.isSelected), r.storms(streams)
 	t := newTable("Storms", "times since the first drop; connects/s: ≥ if refused clients waited before the next attempt; connect: dial to headers, in ms; "+
 		"dial delay: how late the load generator dialed, in ms",
 		"storm|dropped|50 % reconnected|99 %|all|connects/s|max in 1 s|connect p50|p99|max|slow|refused|dial delay p99")
 	cpu := r.cpuTable("storm", "runners", "")
 	a := verdict.Assessment{
 		Streams: streams, Warnings: streams.Warnings,
-		Checks: slices.Concat([]verdict.Check{checkObserved(m)}, stormFaults(streams), streams.Agreement(), bystanderChecks(untouched)),
+		Checks: slices.Concat([]verdict.Check{checkObserved(m)}, stormFaults(streams), streams.Agreement(), bystanderChecks(bystanders)),
 	}
 	for _, s := range storms {
 		a.Facts = append(a.Facts, verdict.Fact{Name: s.Title, Value: s.String()})
@@ -58,15 +58,15 @@ func assessStorm(r *Run) verdict.Assessment {
 		a.Checks = append(a.Checks, storms[len(storms)-1].checkConnectRate(r))
 	}
 	a.Facts = append(a.Facts, verdict.Fact{Name: "other streams", Value: sentence("%v stayed open during the storms; %v of their %ss were late",
-		untouched.Connections.Planned, untouched.Messages.Late, m.Service.Noun())})
+		bystanders.Connections.Planned, bystanders.Messages.Late, m.Service.Noun())})
 	a.Facts = append(a.Facts, streamFacts(streams, m)...)
 	a.Tables = []verdict.Table{t, r.queueTable(), cpu}
 	return a
 }
 
 // bystanderChecks returns the checks of the streams that stay open during the storms: their missed and late messages.
-func bystanderChecks(untouched *verdict.Streams) (out []verdict.Check) {
-	for _, c := range bystanderFaults(untouched) {
+func bystanderChecks(bystanders *verdict.Streams) (out []verdict.Check) {
+	for _, c := range bystanderFaults(bystanders) {
 		if c.ID == verdict.CheckMissed || c.ID == verdict.CheckLate {
 			c.ID, c.Name, c.Why = bystander(c.ID), "other streams: "+c.Name, "connected clients lose messages when others reconnect"
 			out = append(out, c)
@@ -86,7 +86,7 @@ func stormFaults(streams *verdict.Streams) []verdict.Check {
 	for i := range all {
 		if c := &all[i]; c.ID == verdict.CheckMissed && !c.Pass && !numbered {
 			c.Severity = verdict.SeverityWarning
-			c.Reasons = []string{c.Actual + " were missed, most of them by streams that were dropped: the service does not number them, so clients cannot resume"}
+			c.Reasons = []string{c.Actual + " missed, most of them by dropped streams: the service does not number messages, so clients cannot resume"}
 		}
 	}
 	return all
@@ -116,13 +116,14 @@ func (s *stormStage) checkDialDelay(r *Run) verdict.Check {
 	return c.Inconclusive()
 }
 
+// checkReconnected returns the check that all dropped streams reconnected in time, and that no other stream was lost.
 func (s *stormStage) checkReconnected() verdict.Check {
 	limit := time.Duration(s.Seconds * float64(time.Second))
 	inTime, _ := slices.BinarySearch(s.reconnects, limit+1)
 	missing := max(s.dropped-len(s.reconnects), 0) + len(s.reconnects) - inTime
 	c := check(CheckAllReconnected, s.Title+": all streams reconnected", sentence("within %v", limit), "within "+s.reconnectText(1), missing == 0 && s.lost == 0)
 	if missing > 0 {
-		c.Actual = text(missing) + " did not"
+		c.Actual = text(missing) + " did not reconnect"
 		reason := sentence("%s: %v of %v streams did not reconnect within %v", s.Title, missing, s.dropped, limit)
 		if refused := s.refusalText(); refused != "" {
 			reason += "; " + refused
@@ -130,13 +131,13 @@ func (s *stormStage) checkReconnected() verdict.Check {
 		c.Reasons = append(c.Reasons, reason)
 	}
 	if s.lost > 0 {
-		c.Actual = text(s.lost) + " were also lost"
-		c.Reasons = append(c.Reasons, fmt.Sprintf("%s: %s lost although the client did not drop them", s.Title, format.Plural(s.lost, "stream was", "streams were")))
+		c.Actual += sentence("; %v lost", s.lost)
+		c.Reasons = append(c.Reasons, fmt.Sprintf("%s: %s lost, but not dropped by the client", s.Title, format.Plural(s.lost, "stream was", "streams were")))
 	}
 	return c
 }
 
-// checkRefusals warns of refusals. They are no fault, because a service may refuse some clients to survive a storm.
+// checkRefusals warns of refusals. They are not faults, because a service may refuse some clients to survive a storm.
 func (s *stormStage) checkRefusals() verdict.Check {
 	n := s.refusals()
 	return advisory(check(CheckRefusals, s.Title+": attempts refused", "0", n, n == 0, s.Title+": "+s.refusalText()))
@@ -201,7 +202,7 @@ type stormStage struct {
 	dropped      int             // streams
 	dropTimes    []time.Duration // times of the drops since the first one, sorted
 	reconnects   []time.Duration // times of the reconnects since the first drop, sorted
-	lost         int             // streams that ended without a request, whether or not the script drops them
+	lost         int             // streams that ended without a request, bystanders included
 	refused      map[string]int  // refused attempts, by reason
 	delayed      int             // streams with a refused attempt, after which clients wait longer before each attempt
 	firstRefusal time.Duration   // time of the first refused attempt; 0: there was none
@@ -248,7 +249,7 @@ func (r *Run) storms(streams *verdict.Streams) (out []stormStage) {
 const clockTolerance = 100_000 // µs
 
 // readLedgers counts the streams that the script dropped between from and to, and those that were lost between since
-// and to, all in microseconds. A storm drops a stream once, so the service caused a second planned end.
+// and to, all in microseconds. A storm drops a stream once, so the service caused any further planned end.
 func (s *stormStage) readLedgers(r *Run, streams *verdict.Streams, since, from, to int64) {
 	m := r.Rounds[0]
 	var drops, reconnects, refusals []int64
@@ -256,13 +257,13 @@ func (s *stormStage) readLedgers(r *Run, streams *verdict.Streams, since, from, 
 	for c := range streams.Records() {
 		runner, dropped := &m.Runners[c.Runner], false
 		n, _ := m.Plan.Number(c.ID)
-		untouched, lost := r.isSelected(n), false
+		bystander, lost := r.isSelected(n), false
 		for _, o := range c.Outages {
 			switch opened := runner.At(o.From).UnixMicro(); {
 			case opened >= to-clockTolerance || opened < since-clockTolerance:
 			case !o.Planned:
 				lost = lost || r.isStreamLoss(o)
-			case !untouched && !dropped && opened >= from-clockTolerance:
+			case !bystander && !dropped && opened >= from-clockTolerance:
 				dropped = true
 				drops, reconnects = append(drops, opened), append(reconnects, runner.At(o.To).UnixMicro())
 				refusals = append(refusals, s.countRefusals(runner, o.Refusals)...)
@@ -271,7 +272,7 @@ func (s *stormStage) readLedgers(r *Run, streams *verdict.Streams, since, from, 
 		if lost {
 			s.lost++
 		}
-		if last := c.Longest; !untouched && !dropped && c.State != ledger.Completed && runner.At(last.From).UnixMicro() >= from-clockTolerance && runner.At(last.From).UnixMicro() < to-clockTolerance {
+		if last := c.Longest; !bystander && !dropped && c.State != ledger.Completed && runner.At(last.From).UnixMicro() >= from-clockTolerance && runner.At(last.From).UnixMicro() < to-clockTolerance {
 			refusals = append(refusals, s.countRefusals(runner, last.Refusals)...) // the client did not reconnect
 		}
 	}
@@ -317,11 +318,11 @@ func (s *stormStage) reconnectText(share float64) string {
 
 // rate returns the connects per second until 99 % of the streams had reconnected; 0 if fewer did.
 func (s *stormStage) rate() float64 {
-	took := s.reconnectTime(.99)
-	if took == 0 {
+	duration := s.reconnectTime(.99)
+	if duration == 0 {
 		return 0
 	}
-	return .99 * float64(s.dropped) / took.Seconds()
+	return .99 * float64(s.dropped) / duration.Seconds()
 }
 
 // isLimitedByBackoff reports whether the waits of clients after refused attempts may have limited the rate: the service
@@ -341,13 +342,13 @@ func (s *stormStage) backoffText() string {
 	if !s.isLimitedByBackoff() {
 		return ""
 	}
-	return sentence("%v of %v clients were refused and waited before the next attempt, so the rate is a lower bound",
-		s.delayed, s.dropped)
+	return sentence("refusals delayed %v of %v clients, so the rate is a lower bound", s.delayed, s.dropped)
 }
 
 // peak returns the maximum number of streams that reconnected within a second.
 func (s *stormStage) peak() int { return verdict.MaxWithin(s.reconnects, time.Second) }
 
+// refusals returns the number of refused attempts.
 func (s *stormStage) refusals() (n int) {
 	for _, count := range s.refused {
 		n += count
@@ -355,7 +356,8 @@ func (s *stormStage) refusals() (n int) {
 	return n
 }
 
-// refusalText states how many connects the service accepted before its first refusal; "" if it refused none.
+// refusalText states the refusals, and how many connects the service accepted before the first one; "" if there are
+// none.
 func (s *stormStage) refusalText() string {
 	if s.refusals() == 0 {
 		return ""

@@ -31,11 +31,11 @@ func newStormRun() *Run {
 			}
 			m.Metrics = append(m.Metrics, shard.Metric{Name: name, Type: "trend", Tags: map[string]string{shard.TagStage: st.Name}, Trend: h, Count: 90, Max: 20})
 		}
-		back := at
+		reconnectAt := at
 		for i := range m.Connections.Len() {
 			if c := m.Connections.Edit(i); i%10 != 0 {
-				back += 10 * time.Millisecond
-				c.Outages = append(c.Outages, ledger.Outage{From: at, To: back, Planned: true})
+				reconnectAt += 10 * time.Millisecond
+				c.Outages = append(c.Outages, ledger.Outage{From: at, To: reconnectAt, Planned: true})
 				c.Streams, c.Survived = c.Streams+1, c.Survived+1
 			}
 		}
@@ -57,13 +57,13 @@ func TestStorm(t *testing.T) {
 	t.Parallel()
 	r := newStormRun()
 	r.Rounds[0].Plan.BackendURL = "http://127.0.0.1:1"
-	r.Rounds[0].Runners[0].Host = "box"
+	r.Rounds[0].Runners[0].Host = "host-1"
 	r.Rounds[0].Runners[0].Machine = &machine.Record{Counters: []machine.Series{{Name: machine.Overflows, Increase: 3, Stretches: []machine.Stretch{{FromUS: 1, ToUS: 2, By: 3}}}, {Name: machine.SYNRetrans, Increase: 7}}}
 	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, []string{"spread: all 90 streams reconnected within 900 ms", "at once: all 90 streams reconnected within 900 ms"}, v.Reasons)
 	require.Equal(t, []string{"at once", "90", "450 ms", "900 ms", "900 ms", "99", "90", "20.0", "20.0", "20.0", "0", "0", "20.0"}, table(v, "Storms").Rows[1])
-	require.Equal(t, []string{"runner 1 (box)", "service and runners", "3", "–", "7"}, table(v, "Accept queues").Rows[0])
+	require.Equal(t, []string{"runner 1 (host-1)", "service and runners", "3", "–", "7"}, table(v, "Accept queues").Rows[0])
 	require.Equal(t, "10 stayed open during the storms; 0 of their noops were late", fact(v, "other streams"))
 }
 
@@ -72,9 +72,9 @@ func TestStormFindsFaults(t *testing.T) {
 	const second = time.Second
 	judgeEdited(t, newStormRun, []edited{
 		{"a stream was not dropped", func(r *Run) { r.Rounds[0].Metrics[0].Sum = 89 }, verdict.Invalid, "spread: only 89 of 90 streams were dropped"},
-		{"nothing was dropped", func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "at once: only 0 of 90 streams were dropped"},
+		{"no stream was dropped", func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "at once: only 0 of 90 streams were dropped"},
 		{"the generator dialed late", func(r *Run) { r.setDialDelay("at-once", 3*second) }, verdict.Invalid, "at once: the load generator was saturated: it dropped 99 % of the streams within 0 ms and dialed up to 3 s late, the limit is 1 s (DIAL_MS)"},
-		{"the generator dialed late, the limit is a noop was lost", func(r *Run) {
+		{"the generator dialed late, and a noop was lost", func(r *Run) {
 			r.setDialDelay("at-once", 3*second)
 			r.silence(3, 38*second)
 		}, verdict.Fail, "d-3 missed"},
@@ -97,19 +97,19 @@ func TestStormFindsFaults(t *testing.T) {
 		{"a reconnected stream was lost again", func(r *Run) {
 			c := r.Rounds[0].Connections.Edit(55)
 			c.Outages = append(c.Outages, ledger.Outage{From: 25 * second, To: 26 * second})
-		}, verdict.Fail, "at once: 1 stream was lost although the client did not drop them"},
+		}, verdict.Fail, "at once: 1 stream was lost, but not dropped by the client"},
 		{"another stream was lost and reconnected at once", func(r *Run) {
 			c := r.Rounds[0].Connections.Edit(10)
 			c.Outages, c.Streams, c.Survived = []ledger.Outage{{From: 20*second + 100*time.Millisecond, To: 20*second + 300*time.Millisecond}}, 2, 1
-		}, verdict.Fail, "at once: 1 stream was lost although the client did not drop them"},
+		}, verdict.Fail, "at once: 1 stream was lost, but not dropped by the client"},
 		{"a stream was lost before the first storm", func(r *Run) {
 			c := r.Rounds[0].Connections.Edit(55)
 			c.Outages = append([]ledger.Outage{{From: 7 * second, To: 8 * second}}, c.Outages...)
-		}, verdict.Fail, "spread: 1 stream was lost although the client did not drop them"},
+		}, verdict.Fail, "spread: 1 stream was lost, but not dropped by the client"},
 		{"a stream was lost between the storms", func(r *Run) {
 			c := r.Rounds[0].Connections.Edit(55)
 			c.Outages = []ledger.Outage{c.Outages[0], {From: 15 * second, To: 16 * second}, c.Outages[1]}
-		}, verdict.Fail, "spread: 1 stream was lost although the client did not drop them"},
+		}, verdict.Fail, "spread: 1 stream was lost, but not dropped by the client"},
 		{"a proxy closed streams after their lifetime", func(r *Run) {
 			r.Rounds[0].Service = shard.Service{Name: "mine", LifetimeS: 6, Counts: shard.CountsInterval}
 			c := r.Rounds[0].Connections.Edit(10)
@@ -139,7 +139,7 @@ func TestStormFindsFaults(t *testing.T) {
 			for n := range 3 {
 				r.Rounds[0].Connections.Edit(51 + n).Outages[1].Refusals = []ledger.Refusal{{Reason: "status 503", Count: 1, First: 20*second + 100*time.Millisecond}}
 			}
-		}, verdict.Invalid, "it is unknown whether the service accepts 200 connects per second: 3 of 90 clients were refused and waited"},
+		}, verdict.Invalid, "it is unknown whether the service accepts 200 connects per second: refusals delayed 3 of 90 clients, so the rate is a lower bound"},
 		{"refused clients waited, and the rate suffices", func(r *Run) {
 			r.Rounds[0].Suite.Parameters["MIN_RATE"] = "90"
 			r.Rounds[0].Connections.Edit(51).Outages[1].Refusals = []ledger.Refusal{{Reason: "status 503", Count: 1, First: 20*second + 100*time.Millisecond}}
@@ -159,8 +159,8 @@ func TestStormPasses(t *testing.T) {
 	r.Rounds[0].Metrics[5].Trend.Record(3 * time.Second)
 	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-	require.Equal(t, []string{"1 were missed, most of them by streams that were dropped: the service does not number them, so clients cannot resume", "at once: refused: 2 × status 503, the first after 100 ms and 9 connects", "at once: 1 of 90 connects took over 1 s, the longest 20.0 ms"}, v.Warnings)
-	require.Contains(t, fact(v, "at once"), "≥ 99 connects/s, at most 90 in a second; 1 of 90 clients were refused and waited before the next attempt, so the rate is a lower bound")
+	require.Equal(t, []string{"1 missed, most of them by dropped streams: the service does not number messages, so clients cannot resume", "at once: refused: 2 × status 503, the first after 100 ms and 9 connects", "at once: 1 of 90 connects took over 1 s, the longest 20.0 ms"}, v.Warnings)
+	require.Contains(t, fact(v, "at once"), "≥ 99 connects/s, at most 90 in a second; refusals delayed 1 of 90 clients, so the rate is a lower bound")
 }
 
 func TestStormPeakPerSecond(t *testing.T) {

@@ -94,14 +94,10 @@ func lateness(m *shard.Merged, from, to time.Time) *shard.Histogram {
 		if b.Lateness == nil || start.Before(from) || start.Add(shard.BucketWidth).After(to) {
 			continue
 		}
-		h, err := b.Lateness.Unpack()
-		if err != nil {
-			continue // impossible: the merge has checked the histograms
-		}
 		if sum == nil {
 			sum = shard.NewHistogram()
 		}
-		sum.Merge(h)
+		unpackInto(sum, b.Lateness)
 	}
 	return sum
 }
@@ -126,8 +122,7 @@ func stagesOf(m *shard.Merged) []shard.Stage {
 // others.
 var bystanderSetting = Setting{"MAX_HELD_LATE", "maximum number of late noops on the streams that stay open (-1: no limit; default: 0)"}
 
-// isSelected reports whether the nth stream is one of the share that the script treats differently: every nth one, by
-// the setting EVERY (load-tests/lib/share.js).
+// isSelected reports whether a stream is one of those that load-tests/lib/share.js selects by the setting EVERY.
 func (r *Run) isSelected(n int) bool { return n%max(int(r.number("EVERY")), 1) == 0 }
 
 func (r *Run) isNotSelected(n int) bool { return !r.isSelected(n) }
@@ -176,9 +171,9 @@ func counterReason(gauge, subject string) string {
 	return fmt.Sprintf("%s is a counter, which never falls; set GAUGE to a gauge of %s", gauge, subject)
 }
 
-// isStreamLoss reports whether an outage started with the loss of a stream that neither the client nor the service ended
-// on purpose. It is false if the service ends streams on purpose, because other checks find the streams that it ended
-// too early.
+// isStreamLoss reports whether an outage started with the loss of a stream that neither the client nor the service
+// ended on purpose. It returns false if the service ends streams on purpose: other checks find streams that ended too
+// early.
 func (r *Run) isStreamLoss(o ledger.Outage) bool {
 	m := r.Rounds[0]
 	return !o.Planned && m.Plan.TokenTTL == 0 && !m.Service.EndsStreams()
@@ -191,7 +186,7 @@ func (r *Run) checkBystanders(s *verdict.Streams) verdict.Check {
 	for c := range s.Records() {
 		if slices.ContainsFunc(c.Outages, r.isStreamLoss) {
 			if lost++; lost <= limit {
-				reasons = append(reasons, c.ID+" lost its stream, which was to stay open")
+				reasons = append(reasons, c.ID+" lost its stream, which the suite does not disconnect")
 			}
 		}
 	}
@@ -205,7 +200,7 @@ func (r *Run) checkBystanders(s *verdict.Streams) verdict.Check {
 	return c
 }
 
-// checkTreated returns the check that all planned clients were treated as planned. An unmet check turns a pass into
+// checkTreated returns the check that the suite disturbed all planned clients. An unmet check turns a pass into
 // invalid. reason is a layout for the two numbers: "only %v of %v …".
 func checkTreated(id verdict.CheckID, name string, treated, planned int, reason string) verdict.Check {
 	return check(id, name, text(planned), treated, treated == planned && planned > 0, sentence(reason, treated, planned)).Inconclusive()

@@ -46,8 +46,8 @@ func newChurnRun() *Run {
 	return r
 }
 
-// With only two samples no values are compared, so the report must not claim that nothing leaked.
-func TestChurnClaimsNoLeakFreedomWithoutSamples(t *testing.T) {
+// If no samples late in the run exist, the report must not claim that the backend leaked no resources.
+func TestChurnWithoutSamplesDoesNotJudgeLeaks(t *testing.T) {
 	t.Parallel()
 	r := newChurnRun()
 	r.Samples = r.Samples[:10]
@@ -60,7 +60,7 @@ func TestChurnPasses(t *testing.T) {
 	t.Parallel()
 	v := judge(newChurnRun())
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-	require.Equal(t, []string{"55 connections were opened and closed, 260 of 260 noops received, nothing leaked"}, v.Reasons)
+	require.Equal(t, []string{"55 connections were opened and closed, 260 of 260 noops received, and the backend leaked no resources"}, v.Reasons)
 	require.Equal(t, 55, v.Connections.Completed)
 	require.EqualValues(t, 260, v.Server.Sent)
 	require.Equal(t, [][]string{
@@ -98,7 +98,7 @@ func TestChurnFindsFaults(t *testing.T) {
 				r.Samples[i].BackendRSS += uint64(i) << 20
 			}
 		}, verdict.Fail, "MiB of memory of the backend grew from 43 to 73; growth by up to 8 is normal"},
-		{"connections so short that not one owes a noop", func(r *Run) {
+		{"all connections are shorter than the interval", func(r *Run) {
 			m := r.Rounds[0]
 			m.Connections, m.Plan.Connections = connectionsBetween(m, 0, 20), 20
 			m.Checks[0].Passes = 20
@@ -154,7 +154,7 @@ func (r *Run) delayNoops(n, count int, due time.Duration) {
 	}
 }
 
-// silence removes the noops of a stream after an instant.
+// silence removes the noops that a stream receives after an instant.
 func (r *Run) silence(n int, after time.Duration) {
 	c := r.Rounds[0].Connections.Edit(n)
 	c.LastAt = max(after, c.OpenedAt)
@@ -175,7 +175,7 @@ func (r *Run) endEarly(n int, at time.Duration, reason string) {
 	r.Server[c.ID] = verdict.ServerEntry{ID: c.ID, First: 1, Last: c.Last, Sent: c.Last}
 }
 
-// refuse makes a stream that was never opened.
+// refuse replaces a stream by one that was never opened.
 func (r *Run) refuse(n int) {
 	c := r.Rounds[0].Connections.Edit(n)
 	delete(r.Server, c.ID)
@@ -206,17 +206,17 @@ func TestCapacity(t *testing.T) {
 		name     string
 		edit     func(*Run)
 		want     verdict.Outcome
-		breaks   string
-		standard string
+		breaking string // the breaking point
+		standard string // the standard recommendation
 	}{
-		{"it never breaks", func(*Run) {}, verdict.Pass, "not reached: 300 connections were sustained", "214"},
+		{"no step breaks", func(*Run) {}, verdict.Pass, "not reached: 300 connections were sustained", "214"},
 		{"a noop is late", func(r *Run) { r.delayNoops(3, 7, 21*second) }, verdict.Pass, "between 200 and 300 connections (7 noops late)", "143"},
-		{"a late noop was due before the step in which it arrived", func(r *Run) { r.delayNoops(3, 1, 19*second) }, verdict.Pass, "between 100 and 200 connections (1 noops late)", "71"},
-		{"a noop is missed, which is never the generator's", func(r *Run) {
+		{"a late noop was due before the step in which it arrived", func(r *Run) { r.delayNoops(3, 1, 19*second) }, verdict.Pass, "between 100 and 200 connections (1 noop late)", "71"},
+		{"a noop is missed while the generator stalled", func(r *Run) {
 			r.silence(3, 28*second)
 			r.Rounds[0].Series[1].StallMS = 900
 		}, verdict.Pass, "between 200 and 300 connections (2 noops missed)", "143"},
-		{"what a stream missed counts when it was due, not when it ended", func(r *Run) { r.silence(3, 18*second) }, verdict.Pass, "between 100 and 200 connections (1 noops missed)", "71"},
+		{"missed noops count at their due times, not at the end of the stream", func(r *Run) { r.silence(3, 18*second) }, verdict.Pass, "between 100 and 200 connections (1 noop missed)", "71"},
 		{"a skipped noop counts at its due time, not at the arrival of the next one", func(r *Run) {
 			c := r.stream(3)
 			c.Lost, c.Received = 4, c.Received-4
@@ -226,12 +226,12 @@ func TestCapacity(t *testing.T) {
 		{"the last noops in the server's ledger", func(r *Run) {
 			r.Server["d-250"] = verdict.ServerEntry{ID: "d-250", First: 1, Last: 12, Sent: 12}
 		}, verdict.Pass, "between 200 and 300 connections (2 noops missed)", "143"},
-		{"a miss that is not listed counts where the last one that is was due", func(r *Run) {
+		{"an unlisted miss counts for the step of the last listed one", func(r *Run) {
 			r.silence(3, 25*second)
 			c := r.Rounds[0].Connections.Edit(3)
 			c.Unsent, c.Received, c.Unlisted = 1, c.Received-1, 1
 		}, verdict.Pass, "between 200 and 300 connections (6 noops missed)", "143"},
-		{"silence beyond 100", func(r *Run) {
+		{"all streams beyond 100 are silent", func(r *Run) {
 			for n := 100; n < 200; n++ {
 				r.silence(n, 0)
 			}
@@ -241,30 +241,30 @@ func TestCapacity(t *testing.T) {
 			r.delayNoops(3, 2, 16*second)
 			r.Rounds[0].Series[1].StallMS = 900
 		}, verdict.Pass, "not found: at 200 connections the load generator was saturated", "71"},
-		{"a saturated load generator gave a stream up", func(r *Run) {
+		{"a saturated load generator closed an idle stream", func(r *Run) {
 			r.silence(7, 12*second)
 			c := r.Rounds[0].Connections.Edit(7)
 			c.State, c.Reason = ledger.Dropped, "idle"
 			r.removeSteps(2)
 			r.Rounds[0].Series[1].StallMS = 6000
 		}, verdict.Pass, "not found: at 200 connections the load generator was saturated", "71"},
-		{"the server closed a stream meanwhile", func(r *Run) {
+		{"the server closed a stream while the generator stalled", func(r *Run) {
 			r.Rounds[0].Series[1].StallMS = 900
 			r.endEarly(7, 15*second, "reset")
-		}, verdict.Pass, "between 100 and 200 connections (1 streams dropped)", "71"},
+		}, verdict.Pass, "between 100 and 200 connections (1 stream dropped)", "71"},
 		{"connects fail in the first step", func(r *Run) {
 			for n := range 50 {
 				r.refuse(n)
 			}
 		}, verdict.Fail, "below 100 connections, the lowest load that was tried (50 connects failed)", "0"},
-		{"a connect that was answered in the next step", func(r *Run) { r.Rounds[0].Connections.Edit(150).OpenedAt = 21 * second }, verdict.Pass, "between 100 and 200 connections (1 connects failed)", "71"},
+		{"a stream opened in the next step", func(r *Run) { r.Rounds[0].Connections.Edit(150).OpenedAt = 21 * second }, verdict.Pass, "between 100 and 200 connections (1 connect failed)", "71"},
 		{"a noop is missed at the first step", func(r *Run) { r.silence(3, 5*second); r.removeSteps(1) }, verdict.Fail, "below 100 connections", "0"},
 		{"more than the sustained load is required", func(r *Run) {
 			r.Rounds[0].Suite.Parameters["MIN_CONNECTIONS"] = "250"
 			r.endEarly(7, 25*second, "reset")
 		}, verdict.Fail, "between 200 and 300", "143"},
-		{"nothing was measured", func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "", "0"},
-		{"the climb ended for no reason", func(r *Run) { r.removeSteps(2) }, verdict.Invalid, "", "143"},
+		{"there are no metrics", func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "", "0"},
+		{"a step was not tried", func(r *Run) { r.removeSteps(2) }, verdict.Invalid, "", "143"},
 		{"an unobserved stream", func(r *Run) { r.Rounds[0].Connections = connectionsBetween(r.Rounds[0], 1, 1000) }, verdict.Invalid, "", "214"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -273,7 +273,7 @@ func TestCapacity(t *testing.T) {
 			c.edit(r)
 			v := judge(r)
 			require.Equal(t, c.want, v.Verdict, v.Reasons)
-			require.Contains(t, fact(v, "breaking point"), c.breaks)
+			require.Contains(t, fact(v, "breaking point"), c.breaking)
 			require.Equal(t, c.standard, table(v, "Recommended maximum loads").Rows[1][2])
 		})
 	}
@@ -297,15 +297,15 @@ func TestCapacityFailsOnFaults(t *testing.T) {
 			c.Corrupted, c.Received = 1, c.Received-1
 			c.Findings = []ledger.Finding{{Kind: ledger.KindCorrupted, From: 3, At: 24 * time.Second, Note: "1"}}
 		}, "d-250 received noop 3 corrupted"},
-		"a noop was overtaken": {func(_ *Run, c *shard.Connection) {
+		"a noop arrived out of order": {func(_ *Run, c *shard.Connection) {
 			c.Reordered = 1
 			c.Findings = []ledger.Finding{{Kind: ledger.KindReordered, From: 3, At: 24 * time.Second}}
 		}, "d-250 received noop 3 out of order"},
-		"the server counts otherwise": {func(r *Run, c *shard.Connection) {
+		"the server counts more noops": {func(r *Run, c *shard.Connection) {
 			r.Server[c.ID] = verdict.ServerEntry{ID: c.ID, First: 1, Last: c.Last, Sent: c.Last + 3}
 		}, "the server's ledger lists 13 noops as sent to d-250, but 10 arrived"},
-		"the server does not know of a stream": {func(r *Run, c *shard.Connection) { delete(r.Server, c.ID) }, "the server's ledger has no entry for d-250"},
-		"a stream continues":                   {func(_ *Run, c *shard.Connection) { c.State = ledger.Unfinished }, "1 of 300 sustained streams stayed open"},
+		"the server has no entry for a stream": {func(r *Run, c *shard.Connection) { delete(r.Server, c.ID) }, "the server's ledger has no entry for d-250"},
+		"a stream stays open":                  {func(_ *Run, c *shard.Connection) { c.State = ledger.Unfinished }, "1 of 300 sustained streams stayed open"},
 	} {
 		r := newCapacityRun(100, 200, 300)
 		c.edit(r, r.Rounds[0].Connections.Edit(250))
@@ -313,11 +313,11 @@ func TestCapacityFailsOnFaults(t *testing.T) {
 		require.Equal(t, verdict.Fail, v.Verdict, name)
 		require.Contains(t, fmt.Sprint(v.Reasons), c.wantText, name)
 		if strings.HasPrefix(name, "a noop") {
-			require.Contains(t, fact(v, "breaking point"), "between 200 and 300 connections (1 noops duplicated, reordered or corrupted)", name)
+			require.Contains(t, fact(v, "breaking point"), "between 200 and 300 connections (1 noop duplicated, reordered or corrupted)", name)
 		}
 	}
 	r := newCapacityRun(100, 200, 300)
-	r.silence(299, 25*time.Second) // missed messages of one stream do not excuse the server's result for another
+	r.silence(299, 25*time.Second) // missed messages of one stream do not explain the server's count of another
 	r.Server["d-7"] = verdict.ServerEntry{ID: "d-7", First: 1, Last: 30, Sent: 31}
 	v := judge(r)
 	require.Equal(t, verdict.Fail, v.Verdict)
@@ -356,14 +356,14 @@ func TestFanout(t *testing.T) {
 		want     verdict.Outcome
 		wantText string
 	}{
-		"one delivery is missing":          {func(r *Run) { r.addCounter("fanout_due", "to-10", 1) }, verdict.Fail, "100 of 101 deliveries arrived in time, 0 later"},
-		"one arrived twice, and one never": {func(r *Run) { r.addCounter("fanout_due", "to-10", 1).addCounter("fanout_twice", "to-10", 1) }, verdict.Fail, "1 deliveries were of a broadcast that the subscriber had already received"},
-		"one arrived after the time limit": {func(r *Run) { r.addCounter("fanout_due", "to-10", 1).addCounter("fanout_overdue", "to-10", 1) }, verdict.Fail, "100 of 101 deliveries arrived in time, 1 later"},
-		"one arrived twice":                {func(r *Run) { r.addCounter("fanout_twice", "to-10", 1) }, verdict.Fail, "1 deliveries were of a broadcast that the subscriber had already received"},
-		"one arrived that was not sent":    {func(r *Run) { r.addCounter("fanout_strange", "", 1) }, verdict.Fail, "1 deliveries did not match any broadcast sent to the subscriber"},
-		"one has no send time":             {func(r *Run) { r.addCounter("fanout_untimed", "to-10", 1) }, verdict.Invalid, "1 deliveries have no send time"},
-		"the server left one out":          {func(r *Run) { r.addCounter("fanout_short", "to-10", 1) }, verdict.Fail, "the server reports that it did not send 1 broadcasts"},
-		"no broadcast":                     {func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "broadcasts delivered"},
+		"one delivery is missing":                {func(r *Run) { r.addCounter("fanout_due", "to-10", 1) }, verdict.Fail, "100 of 101 deliveries arrived in time, 0 later"},
+		"one is a duplicate, and one is missing": {func(r *Run) { r.addCounter("fanout_due", "to-10", 1).addCounter("fanout_twice", "to-10", 1) }, verdict.Fail, "1 delivery repeated a broadcast that the subscriber had already received"},
+		"one arrived after the time limit":       {func(r *Run) { r.addCounter("fanout_due", "to-10", 1).addCounter("fanout_overdue", "to-10", 1) }, verdict.Fail, "100 of 101 deliveries arrived in time, 1 later"},
+		"one arrived twice":                      {func(r *Run) { r.addCounter("fanout_twice", "to-10", 1) }, verdict.Fail, "1 delivery repeated a broadcast that the subscriber had already received"},
+		"one arrived that was not sent":          {func(r *Run) { r.addCounter("fanout_strange", "", 1) }, verdict.Fail, "1 delivery did not match any broadcast sent to the subscriber"},
+		"one has no send time":                   {func(r *Run) { r.addCounter("fanout_untimed", "to-10", 1) }, verdict.Invalid, "1 delivery lacked a send time"},
+		"the server did not send one":            {func(r *Run) { r.addCounter("fanout_short", "to-10", 1) }, verdict.Fail, "the server reports that it did not send 1 broadcasts"},
+		"no broadcast":                           {func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "broadcasts delivered"},
 	} {
 		r := newFanoutRun(10)
 		c.edit(r)

@@ -32,19 +32,19 @@ type Suite struct {
 	Sampling  Sampling
 	Page      Page
 	Assess    func(*Run) verdict.Assessment
-	// Metrics returns further metrics to compare with other runs; nil: Assess returns all.
+	// Metrics returns further metrics to compare with other runs; nil: Assess returns all metrics.
 	Metrics func(*verdict.Verdict) []verdict.Metric
 	// Next returns the environment of the next round; nil ends the run. A nil func means one round. Only a run with all
 	// runners on this machine has further rounds.
 	Next func(*Run) map[string]string
 }
 
-// A Plan states where the plan of a run is declared.
+// A Plan states how a suite defines the plan of a run.
 type Plan struct {
-	// DeclaredLoad reports whether the settings of plan.Plan are the plan. Such a plan is known before the script is
-	// loaded, and a merge compares it. Otherwise the script declares the plan.
-	DeclaredLoad bool
-	// Profiles has the defaults (NAME=value) of the settings of plan.Plan, by profile.
+	// BySettings reports whether the settings of package plan define the plan. Such a plan is known before the script
+	// is loaded, and a merge compares it with the plans of the runners. Otherwise the script declares the plan.
+	BySettings bool
+	// Profiles has the defaults (NAME=value) of the settings of package plan, by profile.
 	Profiles map[string][]string
 }
 
@@ -61,17 +61,17 @@ type TargetKind int
 // The kinds of targets.
 const (
 	Proxied   TargetKind = iota // a backend behind nginx
-	Direct                      // a backend, unless --no-nginx=false
+	Direct                      // a backend; with --no-nginx=false behind nginx
 	Cluster                     // a backend, and CLUSTER_SIZE backends behind CLUSTER_URL
 	MutualTLS                   // a TLS server that requires client certificates
 	Model                       // the numbered model, which answers as a language model does
 )
 
-// Runners has the number of runners of a suite, and the environments that do not support it.
+// Runners has the default number of runners of a suite, and the environments that do not support the suite.
 type Runners struct {
 	Default      int    // 0: 2
-	OneMachine   string // why they cannot run on several machines (--runner K/N); "": they can
-	NoKubernetes string // why they cannot run on Kubernetes; "": they can
+	OneMachine   string // why the runners cannot be on several machines (--runner K/N); "": they can
+	NoKubernetes string // why the runners cannot be on Kubernetes; "": they can
 }
 
 // oneRunner is for suites whose script coordinates all streams.
@@ -87,7 +87,7 @@ type Sampling struct {
 type Page struct {
 	Doc      string   // page that explains the figures
 	Sections []string // of report.html; nil: those of a script that declares its stages
-	Ended    string   // progress line: the streams that the script ended; "": dropped by the script
+	Ended    string   // text of the progress line for streams that the script ended; "": dropped by the script
 }
 
 const httpDoc = "docs/http.md"
@@ -124,7 +124,7 @@ func (s *Suite) Layout() verdict.Layout {
 }
 
 // Declares reports whether the script declares stages. Scripts of suites without settings do not.
-func (s *Suite) Declares() bool { return !s.Plan.DeclaredLoad || len(s.Settings) > 0 }
+func (s *Suite) Declares() bool { return !s.Plan.BySettings || len(s.Settings) > 0 }
 
 // all are the suites of `soak run NAME`, sorted by name.
 var all = []Suite{burst, capacity, churn, clusterSuite, fanout, finite, handshake, rampup, resume, slowReaders, storm, throughput, upload, vanish}
@@ -142,7 +142,7 @@ func ByName(p plan.Plan) (Suite, error) {
 			return s, nil
 		}
 	}
-	return Suite{}, fmt.Errorf("it is a run of the suite %q, which this version does not have", p.Suite)
+	return Suite{}, fmt.Errorf("the plan has the unknown suite %q; use a version of soak that has this suite", p.Suite)
 }
 
 // InPlan returns the name in the field suite of plan.json: "" for the default suite.
@@ -155,7 +155,7 @@ func (s *Suite) InPlan() string {
 
 // Check returns an error if a plan is not valid for the suite.
 func (s *Suite) Check(p plan.Plan) error {
-	if s.Plan.DeclaredLoad {
+	if s.Plan.BySettings {
 		return p.Check()
 	}
 	return p.CheckDeclared()
@@ -170,13 +170,13 @@ func Declared(s *shard.Shard, runners int) (p plan.Plan, ok bool) {
 	return plan.Plan{Suite: s.Suite.Name, TestID: s.Runner.TestID, Runners: runners}, true
 }
 
-// number returns the value of a setting as the script parsed it, 0 if it has none.
+// number returns the number that the script recorded for a setting; 0 if there is none.
 func (r *Run) number(name string) float64 {
 	v, _ := strconv.ParseFloat(r.parameter(name), 64) // "" is 0
 	return v
 }
 
-// parameter returns a setting as the script understood it, "" if no shard has it.
+// parameter returns the value that the script recorded for a setting; "" if no shard has one.
 func (r *Run) parameter(name string) string {
 	if r.Rounds[0].Suite == nil {
 		return ""
@@ -216,8 +216,8 @@ func Metrics(v *verdict.Verdict) []verdict.Metric {
 	}
 	out := []verdict.Metric{fault("failed verdict", uint64(failed))}
 	kind, err := ByName(v.Plan)
-	// Other suites have no streams, or load them up to a breaking point, so their losses are no faults.
-	if err == nil && kind.Plan.DeclaredLoad || slices.ContainsFunc(v.Checks, func(c verdict.Check) bool { return c.ID == verdict.CheckMissed }) {
+	// In suites that add streams up to a breaking point, losses are not faults.
+	if err == nil && kind.Plan.BySettings || slices.ContainsFunc(v.Checks, func(c verdict.Check) bool { return c.ID == verdict.CheckMissed }) {
 		out = append(out, fault("connections refused", clamp.Uint64(v.Connections.Refused)), fault("connections dropped", clamp.Uint64(v.Connections.Dropped)))
 		for _, n := range v.Messages.Each() {
 			if n.Fault && v.Service.Counted() {

@@ -43,14 +43,14 @@ func TestJudgeDoesNotModifyEvidence(t *testing.T) {
 	for name, r := range map[string]*Run{
 		"soak": newSoakRun(), "churn": newChurnRun(), "capacity": newCapacityRun(10, 20), "fanout": newFanoutRun(5, 10), "cluster": compareRun(), "burst": newBurstRun(), "throughput": levels(), "rampup": newRampRun(nil, 20, 50), "upload": uploads(nil), "storm": newStormRun(), "vanish": newVanishRun(), "slow": newSlowRun(),
 	} {
-		r.Warnings = append(make([]string, 0, 9), "known before")
-		before := dump.Sdump(r)
+		r.Warnings = append(make([]string, 0, 9), "a warning of the run")
+		unchanged := dump.Sdump(r)
 		v := judge(r)
-		require.Equal(t, before, dump.Sdump(r), name)
+		require.Equal(t, unchanged, dump.Sdump(r), name)
 		require.Equal(t, v, judge(r), name)
 		for _, c := range r.Rounds[0].Connections.All() {
-			for _, behind := range c.Findings[len(c.Findings):cap(c.Findings)] {
-				require.Zero(t, behind, "%s: nor the spare capacity of a record", name)
+			for _, spare := range c.Findings[len(c.Findings):cap(c.Findings)] {
+				require.Zero(t, spare, "%s: the spare capacity of a record is modified", name)
 			}
 		}
 	}
@@ -97,9 +97,9 @@ func TestHelpShowsScriptDefaults(t *testing.T) {
 	}
 }
 
-// questions finds the lines by which a Go file or a template depends on the suite of a run: comparisons of a field
-// Suite with nil, a text or a length, and comparisons with the name of a suite.
-func questions() *regexp.Regexp {
+// suiteComparisons matches the lines by which a Go file or a template depends on the suite of a run: comparisons of a
+// field Suite with nil, a text or a length, and comparisons with the name of a suite.
+func suiteComparisons() *regexp.Regexp {
 	var names []string
 	for _, s := range append(All(), Default()) {
 		names = append(names, s.Name)
@@ -113,15 +113,15 @@ func questions() *regexp.Regexp {
 // tests are exempt, because they choose what they run.
 func TestOnlyThisPackageComparesSuites(t *testing.T) {
 	t.Parallel()
-	comparison := questions()
-	for question, want := range map[string]bool{
+	comparison := suiteComparisons()
+	for line, want := range map[string]bool{
 		`p.Suite == ""`: true, `"" != v.Plan.Suite`: true, `v.Suite != nil`: true, `len(p.Suite) > 0`: true, `name == "churn"`: true,
 		`{{if .Suite}}`: true, `p.Suite == q.Suite`: false, `v.Layout.Declared`: false,
 	} {
-		require.Equal(t, want, comparison.MatchString(question), question)
+		require.Equal(t, want, comparison.MatchString(line), line)
 	}
 	root := filepath.Join("..", "..")
-	read := 0
+	files := 0
 	for _, folder := range []string{"internal", "cmd", "k6", "backend"} {
 		require.NoError(t, filepath.WalkDir(filepath.Join(root, folder), func(path string, d fs.DirEntry, err error) error {
 			require.NoError(t, err)
@@ -131,13 +131,13 @@ func TestOnlyThisPackageComparesSuites(t *testing.T) {
 			case strings.HasSuffix(path, ".tmpl") || strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go"):
 				source, err := os.ReadFile(path)
 				require.NoError(t, err)
-				read++
+				files++
 				require.Empty(t, comparison.FindAllString(string(source), -1), "%s: read a field of the suite instead", path)
 			}
 			return nil
 		}))
 	}
-	require.Greater(t, read, 100, "the sources are where they were")
+	require.Greater(t, files, 100, "the folders of the sources")
 }
 
 func TestRunWithoutShardsIsInvalid(t *testing.T) {

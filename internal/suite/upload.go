@@ -42,11 +42,11 @@ func (r *Run) uploadRate(st *StageResult) (bytes, seconds, mbPerSecond float64) 
 }
 
 func assessUpload(r *Run) verdict.Assessment {
-	all, least := r.stages(), r.number("MIN_MB_PER_SECOND")
+	all, minRate := r.stages(), r.number("MIN_MB_PER_SECOND")
 	t := newTable("Uploads", "seconds: sum of the times of sequential uploads; time from the first byte to the last of parallel uploads",
 		"stage|uploads|complete|failed|MB|seconds|MB/s")
 	var planned, complete int64
-	var rates, lost, slow []string
+	var rates, incomplete, slow []string
 	var a verdict.Assessment
 	for i := range all {
 		st := &all[i]
@@ -56,9 +56,9 @@ func assessUpload(r *Run) verdict.Assessment {
 		complete += st.OK.Count()
 		t.Add(row(st.Title, st.Stage.Requests, st.OK.Count(), st.Failed.Count(), fmt.Sprintf("%.0f", bytes/1e6), fmt.Sprintf("%.2f", seconds), text)...)
 		if st.OK.Count() < int64(st.Stage.Requests) {
-			lost = append(lost, sentence("%s: %v of %v arrived complete (%s)", st.Title, st.OK.Count(), st.Stage.Requests, mostFrequent(st.Requests)))
+			incomplete = append(incomplete, sentence("%s: %v of %v arrived complete (%s)", st.Title, st.OK.Count(), st.Stage.Requests, mostFrequent(st.Requests)))
 		}
-		if rate < least {
+		if rate < minRate {
 			slow = append(slow, st.Title+": "+text+" MB/s")
 		}
 		rates = append(rates, text)
@@ -67,15 +67,15 @@ func assessUpload(r *Run) verdict.Assessment {
 		a.Metrics = append(a.Metrics, st.timeMetrics("in "+st.Kind, st.isGeneratorLimited())...)
 	}
 	if n := countUnrequested(all); n > 0 {
-		lost = append(lost, "the server sent unrequested bytes after its answer in "+format.Plural(n, "case", "cases"))
+		incomplete = append(incomplete, "the server sent unrequested bytes after its answer in "+format.Plural(n, "case", "cases"))
 	}
 	limit := "any"
-	if least > 0 {
-		limit = fmt.Sprintf("at least %.1f", least)
+	if minRate > 0 {
+		limit = fmt.Sprintf("at least %.1f", minRate)
 	}
 	completed := sentence("%v of %v", complete, planned)
 	a.Checks = []verdict.Check{
-		check(CheckCorrect, "every upload arrived complete", "all", completed, planned > 0 && len(lost) == 0, lost...),
+		check(CheckCorrect, "every upload arrived complete", "all", completed, planned > 0 && len(incomplete) == 0, incomplete...),
 		check(CheckRate, "MB/s", limit, strings.Join(rates, " and "), len(slow) == 0, slow...),
 	}
 	a.Tables = []verdict.Table{t}

@@ -12,6 +12,7 @@ import (
 
 var uploadParameters = map[string]string{"SEQUENCE_MB": "10", "PARALLEL_MB": "5", "MIN_MB_PER_SECOND": "0"}
 
+// uploads returns a run in which only the sequential uploads were answered.
 func uploads(parameters map[string]string) *Run {
 	return runOf("upload", parameters,
 		shard.Stage{Name: "sequence", Title: "2 × 10 MB in sequence", Kind: kindSequence, Seconds: 60, Concurrency: 1, Requests: 2},

@@ -153,7 +153,7 @@ func cpuLimit(st *StageResult) measurement {
 	case !t.Inside:
 		return unknownValue(noSamples)
 	case t.Periods == 0:
-		return usageOf(0, "it has none")
+		return usageOf(0, "no limit")
 	}
 	share := t.Throttled / t.Periods
 	return usageOf(share, "reached in %s of the time", percent(share))
@@ -172,7 +172,7 @@ func memoryUse(st *StageResult) measurement {
 	t := st.Machine.Usage
 	switch {
 	case t.Killed > 0:
-		return usageOf(1, "the kernel killed %s that ran out of it", format.Plural(int(t.Killed), "process", "processes"))
+		return usageOf(1, "the kernel killed %s for lack of memory", format.Plural(int(t.Killed), "process", "processes"))
 	case !t.Host || t.Memory == 0 || t.Available == 0:
 		return unknownValue(noPrometheus)
 	}
@@ -206,7 +206,7 @@ func backendFiles(st *StageResult) measurement {
 
 func nginxFiles(st *StageResult) measurement {
 	t := st.Machine.Usage
-	if u := nginxLog(func(log resources.NginxLog) int { return log.NoFiles }, "times there was none")(st); !u.measured || u.share > 0 {
+	if u := nginxLog(func(log resources.NginxLog) int { return log.NoFiles }, "failures for lack of a descriptor")(st); !u.measured || u.share > 0 {
 		return u
 	}
 	return usageOf(t.NginxFull, "%s of the fullest process open", percent(t.NginxFull))

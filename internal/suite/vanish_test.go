@@ -57,7 +57,7 @@ func TestVanish(t *testing.T) {
 	require.Equal(t, []string{"the service noticed after 25 s that 20 clients had vanished"}, v.Reasons)
 	require.Equal(t, "half of them after 20 s, 99 % after 25 s, all after 25 s", fact(v, "noticed"))
 	require.Equal(t, [][]string{{"before", "100"}, {"20", "90"}, {"25", "80"}, {"60", "80"}}, table(v, "The gauge after clients vanished").Rows)
-	require.Equal(t, 80, v.Connections.Planned, "only those that are held are judged")
+	require.Equal(t, 80, v.Connections.Planned, "only the streams that stay open are judged")
 }
 
 // The gauge of a proxy may count two connections for each stream, and some connections of its own.
@@ -73,8 +73,9 @@ func TestGaugeCountsTwoPerStream(t *testing.T) {
 	require.Equal(t, "half of them after 20 s, 99 % after 25 s, all after 25 s", fact(v, "noticed"))
 }
 
-// A killed runner leaves streams that were not observed: the merge reports it, and the suite does not repeat it.
-func TestUnobservedValuesAreListedOnce(t *testing.T) {
+// A killed runner leaves streams that were not observed. The merge reports these, and the suite does not repeat the
+// report.
+func TestUnobservedStreamsAreReportedOnce(t *testing.T) {
 	t.Parallel()
 	r := newVanishRun()
 	m := r.Rounds[0]
@@ -104,10 +105,10 @@ func TestVanishFindsFaults(t *testing.T) {
 		{"no client vanished", func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "only 0 of 20 clients vanished"},
 		{"there is no gauge", func(r *Run) { r.gauge(func(resources.Sample) *float64 { return nil }) }, verdict.Invalid, "the gauge clients has no samples"},
 		{"the gauge is a counter of streams that were opened", func(r *Run) {
-			most := 0
+			opened := 0
 			r.gauge(func(s resources.Sample) *float64 {
-				most = max(most, s.Streams)
-				v := float64(most)
+				opened = max(opened, s.Streams)
+				v := float64(opened)
 				return &v
 			})
 			for i := range r.Samples {
@@ -126,15 +127,15 @@ func TestVanishFindsFaults(t *testing.T) {
 				return &v
 			})
 		}, verdict.Invalid, "the gauge clients does not count the streams: it went from 0 to 50 while they opened"},
-		{"the gauge counts two for a stream, and half of it in time", func(r *Run) {
+		{"the gauge counts two per stream, and half of the clients are noticed in time", func(r *Run) {
 			r.Rounds[0].Suite.Parameters["NOTICE_SECONDS"] = "22"
 			r.gauge(func(s resources.Sample) *float64 {
 				v := float64(2 * s.Streams)
 				return &v
 			})
 		}, verdict.Fail, "still counts 10 of them as open (clients)"},
-		{"the gauge counts one stream of somebody else", func(r *Run) { r.Samples[8].Streams = 101 }, verdict.Invalid, "the gauge backend_streams_open changed by 1 right before the clients vanished"},
-		{"the gauge counts somebody else's streams, too", func(r *Run) { r.Samples[8].Streams = 130 }, verdict.Invalid, "the gauge backend_streams_open changed by 30 right before the clients vanished"},
+		{"the gauge counts one stream of another user", func(r *Run) { r.Samples[8].Streams = 101 }, verdict.Invalid, "the gauge backend_streams_open changed by 1 right before the clients vanished"},
+		{"the gauge counts 30 streams of another user", func(r *Run) { r.Samples[8].Streams = 130 }, verdict.Invalid, "the gauge backend_streams_open changed by 30 right before the clients vanished"},
 		{"one reading covers a part of the service, and no loss is noticed", func(r *Run) {
 			for i := range r.Samples {
 				r.Samples[i].Streams = min(100, 50*i)
@@ -178,7 +179,7 @@ func TestVanishFindsFaults(t *testing.T) {
 		}, verdict.Fail, "d-7 was disconnected"},
 		{"another stream is disconnected, and reconnects at once", func(r *Run) {
 			r.stream(7).Outages = []ledger.Outage{{From: 20 * time.Second, To: 21 * time.Second, Planned: true}, {From: 30 * time.Second, To: 30*time.Second + 200*time.Millisecond}}
-		}, verdict.Fail, "d-7 lost its stream, which was to stay open"},
+		}, verdict.Fail, "d-7 lost its stream, which the suite does not disconnect"},
 		{"a proxy closes other streams when their tokens expire", func(r *Run) {
 			r.Rounds[0].Plan.TokenTTL = 20
 			r.Rounds[0].Connections.Edit(7).Outages = []ledger.Outage{{From: 30 * time.Second, To: 31 * time.Second}}

@@ -171,7 +171,7 @@ func TestBusyCores(t *testing.T) {
 		// Each response takes more than a nanosecond, so the second stage fails on any machine.
 		r := smoke(t, "rampup", "--stages", "20,100", "--stage-seconds", "6", "--warmup-seconds", "0", "--max-p95-ms", "0.001", "--backend-url", url)
 		v := r.verdict()
-		rows := section(v, "What was full").Rows
+		rows := section(v, "Resource usage").Rows
 		require.NotEmpty(t, rows, r.out.String())
 		for _, row := range rows {
 			if row[0] == "CPU of the service" {
@@ -179,7 +179,7 @@ func TestBusyCores(t *testing.T) {
 				require.NotEqual(t, "not known", row[2], "the listening process must be found: %v", rows)
 			}
 		}
-		require.NotContains(t, factOf(v, "what broke"), "CPU of the service: full")
+		require.NotContains(t, factOf(v, "bottleneck"), "CPU of the service: full")
 	})
 }
 

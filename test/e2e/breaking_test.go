@@ -25,7 +25,7 @@ import (
 
 // fullFrom returns the load at which a resource became full, as in the report; "–" if it did not.
 func fullFrom(v *verdict.Verdict, resource string) string {
-	for _, row := range section(v, "What was full").Rows {
+	for _, row := range section(v, "Resource usage").Rows {
 		if row[0] == resource {
 			return row[3]
 		}
@@ -69,7 +69,7 @@ func TestControlGroupLimitBreaksAService(t *testing.T) {
 	})
 	v := r.verdict()
 	require.Equal(t, "1,000/s", fullFrom(v, "CPU limit of its control group"), r.out.String())
-	require.Contains(t, factOf(v, "what broke")+factOf(v, "what was full"), "CPU limit of its control group", r.out.String())
+	require.Contains(t, factOf(v, "bottleneck"), "CPU limit of its control group", r.out.String())
 }
 
 // relay forwards connections from a listener to an address, and delays the responses.
@@ -117,8 +117,8 @@ func TestDescriptorLimitBreaksTheBackend(t *testing.T) { // not parallel: the sa
 	r := begin(t, []string{"BACKEND_TOKEN=secret"}, "rampup", "--profile", "smoke", "--stages", "20,1500", "--backend-url", "http://"+l.Addr().String())
 	v := r.verdict()
 	require.Equal(t, "1,500/s", fullFrom(v, "descriptors of the backend"), r.out.String())
-	require.Contains(t, factOf(v, "what broke")+factOf(v, "what was full"), "descriptors of the backend", r.out.String())
-	require.Contains(t, factOf(v, "what broke")+factOf(v, "what was full"), " of 100 open", r.out.String())
+	require.Contains(t, factOf(v, "bottleneck"), "descriptors of the backend", r.out.String())
+	require.Contains(t, factOf(v, "bottleneck"), " of 100 open", r.out.String())
 }
 
 // A delayedListener waits before it accepts a connection.
@@ -147,5 +147,5 @@ func TestAcceptQueueBreaksAService(t *testing.T) { // not parallel: the sampler 
 	r := begin(t, nil, "rampup", "--profile", "smoke", "--stages", "10,300", "--backend-url", s.URL)
 	v := r.verdict()
 	require.Equal(t, "300/s", fullFrom(v, "accept queue of the service"), r.out.String())
-	require.Contains(t, factOf(v, "what broke")+factOf(v, "what was full"), "connects found it full (ListenOverflows)", r.out.String())
+	require.Contains(t, factOf(v, "bottleneck"), "connects found it full (ListenOverflows)", r.out.String())
 }

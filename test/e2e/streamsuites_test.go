@@ -102,7 +102,7 @@ func TestFanoutCountsSubscribers(t *testing.T) {
 	v := begin(t, nil, "fanout", "--profile", "smoke", "--levels", "20", "--delivery-seconds", "2", "--backend-url", url).verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
 	require.Contains(t, reasons(v), "99 of 100 deliveries arrived in time")
-	require.Contains(t, reasons(v), "1 deliveries were of a broadcast that the subscriber had already received")
+	require.Contains(t, reasons(v), "1 delivery repeated a broadcast that the subscriber had already received")
 	require.Equal(t, []uint64{0, 0}, []uint64{v.Messages.Missed, v.Messages.Duplicated}, reasons(v))
 }
 
