@@ -68,8 +68,8 @@ func (p *Plan) shares() (out []int, err error) {
 	return out, nil
 }
 
-// CutWindow returns the window in which streams are disconnected, relative to the start of the first stream. It begins when
-// each stream had time for a message, and ends when a client still has time to reconnect and receive another one.
+// CutWindow returns the window in which streams are disconnected, relative to the start of the first stream. Before it
+// each stream has time to receive a message; after it a client has time to reconnect and to receive another message.
 func (p *Plan) CutWindow() (from, to time.Duration) {
 	interval := p.Interval()
 	from = firstMessage*time.Second + interval + time.Second
@@ -104,7 +104,7 @@ func (p *Plan) PlannedCuts() (out []Cut) {
 	return out
 }
 
-// deal returns count kinds in proportion to their shares, with a deviation of at most one per kind.
+// deal returns a number of kinds of cuts in proportion to their shares. The count of each kind deviates by at most one.
 func deal(shares []int, count int) (out []string) {
 	kinds := CutKinds()
 	counts := make([]int, len(shares))

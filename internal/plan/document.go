@@ -17,8 +17,8 @@ type Document struct {
 	Settings map[string]string `json:"settings,omitempty"` // by name
 }
 
-// Document returns the document of a plan. If the plan has no connections, the script of the suite declares the other settings:
-// the document then has the defaults of scripts, and the settings that every run has.
+// Document returns the document of a plan. If the plan has no connections, the script of the suite declares the other
+// settings. The document then has the settings of every suite, and the defaults of scripts for the others.
 func (p Plan) Document(settings map[string]string) Document {
 	if p.Connections > 0 {
 		return Document{Plan: p, Settings: settings}
@@ -33,9 +33,9 @@ func (p Plan) Document(settings map[string]string) Document {
 	return d
 }
 
-// Variables returns the environment of a runner with the document. A description may read the interval.
+// Variables returns the environment of a runner with the document. It has NOOP_INTERVAL for service descriptions.
 func (d Document) Variables() map[string]string {
-	text, _ := json.Marshal(d) // it consists of strings and finite numbers
+	text, _ := json.Marshal(d) // a document has only strings and finite numbers
 	return map[string]string{DocumentVariable: string(text), "NOOP_INTERVAL": number(d.Plan.NoopInterval)}
 }
 
@@ -49,7 +49,7 @@ func (d Document) PodVariables() map[string]string {
 // A Source is the place where the script of a runner finds the plan and its settings: the document, or the variables
 // of a `k6 run` without soak.
 type Source struct {
-	document *Document // nil without one
+	document *Document // nil: the source is the variables
 	variable func(name string) string
 }
 

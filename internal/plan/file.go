@@ -20,15 +20,15 @@ import (
 const SettingsFile = "soak.yaml"
 
 const (
-	// FromFile is the annotation of a flag that was set by the settings file.
+	// FromFile is the annotation of a flag that the settings file sets.
 	FromFile = "from-file"
-	// AllowActions is the flag that allows the commands of the settings file.
+	// AllowActions is the name of the flag that allows the commands of the settings file.
 	AllowActions = "allow-actions"
 )
 
-// FlagsFromFile sets flags from a YAML file whose keys are the names of flags. It keeps flags from the command line and from
-// variables. If explicit, the file must exist. All commands of a folder use the same file, so a key that unknownKey accepts,
-// because another command has the flag, is ignored.
+// FlagsFromFile sets flags from a YAML file whose keys are the names of flags. It does not change flags that the command
+// line or a variable has set. It ignores keys that unknownKey accepts, because other commands read the same file. A
+// missing file is an error if explicit; otherwise read is false.
 func FlagsFromFile(flags *pflag.FlagSet, path string, explicit bool, unknownKey func(name string) bool) (read bool, err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return false, fmt.Errorf("read the settings: %s must be a regular file; remove it", path)

@@ -20,8 +20,8 @@ func flagsOf(t *testing.T) (*pflag.FlagSet, *Plan, *Local) {
 	return f, &p, &l
 }
 
-// alsoOfStorm reports whether another command has the setting.
-func alsoOfStorm(name string) bool { return name == "held-percent" }
+// isStormSetting reports whether the setting is one of `soak run storm`.
+func isStormSetting(name string) bool { return name == "held-percent" }
 
 func writeFile(t *testing.T, text string) string {
 	t.Helper()
@@ -45,7 +45,7 @@ backends: 2
 prefix: "007-"
 at: ["10s one: true", "20s two: false"]
 held-percent: 3 # of another suite
-`), true, alsoOfStorm)
+`), true, isStormSetting)
 	require.NoError(t, err)
 	require.True(t, read)
 	require.Equal(t, []any{7, 90, .5, true, "007-"}, []any{p.Connections, p.Seconds, p.NoopInterval, p.Reconnect, p.Prefix})
@@ -71,7 +71,7 @@ func TestFlagsFromFileRejectsInvalidFiles(t *testing.T) {
 		"connections: 5\n\tseconds: 1000": "not YAML such as",
 	} {
 		f, _, _ := flagsOf(t)
-		_, err := FlagsFromFile(f, writeFile(t, text), true, alsoOfStorm)
+		_, err := FlagsFromFile(f, writeFile(t, text), true, isStormSetting)
 		require.ErrorContains(t, err, want, "%s", text)
 	}
 }
@@ -80,12 +80,12 @@ func TestOnlyAnExplicitFileMustExist(t *testing.T) {
 	t.Parallel()
 	f, _, _ := flagsOf(t)
 	path := filepath.Join(t.TempDir(), SettingsFile)
-	read, err := FlagsFromFile(f, path, false, alsoOfStorm)
+	read, err := FlagsFromFile(f, path, false, isStormSetting)
 	require.NoError(t, err)
 	require.False(t, read)
-	_, err = FlagsFromFile(f, path, true, alsoOfStorm)
+	_, err = FlagsFromFile(f, path, true, isStormSetting)
 	require.ErrorContains(t, err, "read the settings: open "+path)
-	read, err = FlagsFromFile(f, writeFile(t, "# nothing\n"), true, alsoOfStorm)
+	read, err = FlagsFromFile(f, writeFile(t, "# nothing\n"), true, isStormSetting)
 	require.NoError(t, err)
 	require.True(t, read)
 }
@@ -96,7 +96,7 @@ func TestSettingsTextRoundTrip(t *testing.T) {
 	text, err := SettingsText(map[string]string{"service": "./hub.js", "backend-url": "https://hub.example:8443", "topics": "4", "publish-rate": "0.5"})
 	require.NoError(t, err)
 	f, p, _ := flagsOf(t)
-	_, err = FlagsFromFile(f, writeFile(t, text), true, alsoOfStorm)
+	_, err = FlagsFromFile(f, writeFile(t, text), true, isStormSetting)
 	require.NoError(t, err, text)
 	require.Equal(t, []any{"./hub.js", "https://hub.example:8443", 4, .5}, []any{p.Service, p.BackendURL, p.Topics, p.PublishRate})
 	f.VisitAll(func(flag *pflag.Flag) {

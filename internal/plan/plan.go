@@ -86,7 +86,7 @@ type Plan struct {
 
 var idPart = regexp.MustCompile(`^[A-Za-z0-9._-]*$`)
 
-// Check returns an error of one sentence if the plan is not valid.
+// Check returns an error if the plan is not valid.
 func (p *Plan) Check() error {
 	if err := p.checkRate(); err != nil {
 		return err
@@ -190,16 +190,16 @@ func (p *Plan) BackendOf(runner int) string {
 // PerRunner returns the maximum number of connections of one runner.
 func (p *Plan) PerRunner() int { return p.Share(1) }
 
-// Share returns the number of connections of a runner (from 1): k6 assigns the virtual users in turn, and the last of
-// them may have fewer connections than the others.
+// Share returns the number of connections of a runner (from 1). k6 assigns the virtual users to the runners in turn,
+// and the last virtual user may have fewer connections than the others.
 func (p *Plan) Share(runner int) int {
-	users, each := p.Iterations(), max(p.ConnectionsPerVU, 1)
+	users, perUser := p.Iterations(), max(p.ConnectionsPerVU, 1)
 	if runner > users {
 		return 0
 	}
-	connections := ((users-runner)/p.Runners + 1) * each
+	connections := ((users-runner)/p.Runners + 1) * perUser
 	if (users-runner)%p.Runners == 0 {
-		connections -= users*each - p.Connections
+		connections -= users*perUser - p.Connections
 	}
 	return connections
 }
@@ -215,7 +215,8 @@ func (p *Plan) PerBackend(services int) (connections int) {
 // HTTP2 is the HTTPVersion in which streams share connections.
 const HTTP2 = "2"
 
-// defaultPerConnection is the number of streams that RFC 9113 (6.5.2) recommends a server to allow per HTTP/2 connection.
+// defaultPerConnection is the number of streams that RFC 9113 (6.5.2) recommends a server to allow per HTTP/2
+// connection.
 const defaultPerConnection = 100
 
 // Sockets returns the maximum number of connections for a number of streams. Virtual users do not share connections.
@@ -223,14 +224,14 @@ func (p *Plan) Sockets(streams int) int {
 	if p.HTTPVersion != HTTP2 {
 		return streams
 	}
-	each, per := max(p.ConnectionsPerVU, 1), cmp.Or(p.PerConnection, defaultPerConnection)
-	users, remainder := streams/each, streams%each
-	return users*((each-1)/per+1) + (remainder+per-1)/per
+	perUser, perConnection := max(p.ConnectionsPerVU, 1), cmp.Or(p.PerConnection, defaultPerConnection)
+	users, remainder := streams/perUser, streams%perUser
+	return users*((perUser-1)/perConnection+1) + (remainder+perConnection-1)/perConnection
 }
 
-// Density returns the number of streams per virtual user. Streams share a virtual user, because it needs twenty times the
-// memory of a stream. Each runner has several, so that it uses all its cores and a failed one affects few streams. It has not
-// too many, because each has its own requests in flight when it ends its streams.
+// Density returns the number of streams per virtual user. A virtual user needs twenty times the memory of a stream, so
+// streams share it. A runner needs several virtual users to use all its cores, and so that the failure of one affects
+// few streams. Their number is limited, because all of them have requests in flight when their streams end.
 func (p *Plan) Density() int {
 	const maxStreams, minUsers, maxUsers = 50, 8, 100
 	perRunner := p.Connections / max(p.Runners, 1)
@@ -269,8 +270,8 @@ func (p *Plan) Hold() time.Duration {
 // LateLimit returns the lateness above which a noop counts as late.
 func (p *Plan) LateLimit() time.Duration { return time.Duration(p.LateMS) * time.Millisecond }
 
-// EndTimeout returns the maximum time between the response to the request to end a stream and its end. The default is the
-// longer of 15 s and 1.5 intervals, because a service may check at its next tick.
+// EndTimeout returns the maximum time between the response to the request to end a stream and its end. The default is
+// the longer of 15 s and 1.5 intervals, because a service may check at its next tick.
 func (p *Plan) EndTimeout() time.Duration {
 	if p.EndTimeoutS > 0 {
 		return time.Duration(p.EndTimeoutS * float64(time.Second))
@@ -283,8 +284,8 @@ func (p *Plan) Teardown() time.Duration {
 	return teardownSeconds*time.Second + p.EndTimeout() + time.Duration(p.Connections/p.Runners/endsPerSecond+1)*time.Second
 }
 
-// MaxOutage returns the maximum outage of a client. ok is false if there is no limit: MAX_OUTAGE is -1, or clients do not
-// reconnect.
+// MaxOutage returns the maximum outage of a client. ok is false if there is no limit: MAX_OUTAGE is -1, or clients do
+// not reconnect.
 func (p *Plan) MaxOutage() (limit time.Duration, ok bool) {
 	switch {
 	case !p.Reconnect || p.MaxOutageS < 0:
@@ -329,8 +330,8 @@ func (p *Plan) BackWithin() (limit time.Duration, ok bool) {
 	return time.Duration(p.BackWithinS * float64(time.Second)), true
 }
 
-// NoopsPerConnection returns floor(Hold / Interval), as the original test computes it. It returns 0 without an interval, as in
-// the plan of a suite without shards.
+// NoopsPerConnection returns floor(Hold / Interval), as the original test computes it. It returns 0 without an
+// interval, as in the plan of a suite without shards.
 func (p *Plan) NoopsPerConnection() int {
 	if p.Interval() <= 0 {
 		return 0

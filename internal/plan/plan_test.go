@@ -49,7 +49,7 @@ func TestMaxOutage(t *testing.T) {
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	checkEdited(t, validPlan, []edited{
-		{"nothing", func(*Plan) {}, ""},
+		{"no edit", func(*Plan) {}, ""},
 		{"no URL: the local backend", func(p *Plan) { p.BackendURL = "" }, ""},
 		{"a path after the host", func(p *Plan) { p.BackendURL = "https://host/sse/" }, ""},
 		{"a fraction of a second", func(p *Plan) { p.NoopInterval, p.Seconds = .25, 6 }, ""},
@@ -58,8 +58,8 @@ func TestCheck(t *testing.T) {
 		{"too short", func(p *Plan) { p.Seconds = 5 }, "SECONDS must be over 5, because streams end 5 s before the end, and at most a year, got 5"},
 		{"no interval", func(p *Plan) { p.NoopInterval = 0 }, "NOOP_INTERVAL must be at least 0.001 seconds, got 0"},
 		{"an interval that is not a number", func(p *Plan) { p.NoopInterval = math.NaN() }, "NOOP_INTERVAL must be at least 0.001 seconds, got NaN"},
-		{"an endless interval", func(p *Plan) { p.NoopInterval = math.Inf(1) }, "SECONDS must be at least +Inf"},
-		{"an interval below the resolution of a clock", func(p *Plan) { p.NoopInterval = 1e-12 }, "NOOP_INTERVAL must be at least 0.001 seconds, got 1e-12"},
+		{"an infinite interval", func(p *Plan) { p.NoopInterval = math.Inf(1) }, "SECONDS must be at least +Inf"},
+		{"an interval under a millisecond", func(p *Plan) { p.NoopInterval = 1e-12 }, "NOOP_INTERVAL must be at least 0.001 seconds, got 1e-12"},
 		{"too short for two noops", func(p *Plan) { p.Seconds = 30 }, "SECONDS must be at least 35, so that a stream receives two noops (NOOP_INTERVAL 15), got 30"},
 		{"longer than a duration can be", func(p *Plan) { p.Seconds = math.MaxInt }, "SECONDS must be over 5"},
 		{"compression that browsers request", func(p *Plan) { p.AcceptEncoding = "browser" }, ""},
@@ -73,17 +73,17 @@ func TestCheck(t *testing.T) {
 		{"more runners than virtual users", func(p *Plan) { p.Connections, p.ConnectionsPerVU, p.Runners = 10, 10, 2 }, "RUNNERS must be at most the number of virtual users, 1, got 2"},
 		{"no lateness", func(p *Plan) { p.LateMS = 0 }, "LATE_MS must be at least 1 ms, and at most a year, got 0"},
 		{"lateness beyond a duration", func(p *Plan) { p.LateMS = math.MaxInt }, "LATE_MS must be at least 1 ms, and at most a year, got 9"},
-		{"no maximum outage, as in a plan of an old version", func(p *Plan) { p.MaxOutageS = 0 }, ""},
-		{"any outage", func(p *Plan) { p.MaxOutageS = -1 }, ""},
+		{"maximum outage 0, which means the default", func(p *Plan) { p.MaxOutageS = 0 }, ""},
+		{"no limit of outages", func(p *Plan) { p.MaxOutageS = -1 }, ""},
 		{"an outage below -1", func(p *Plan) { p.MaxOutageS = -2 }, "MAX_OUTAGE must be positive seconds up to a year, or -1 (no limit), got -2"},
-		{"an endless outage", func(p *Plan) { p.MaxOutageS = math.Inf(1) }, "MAX_OUTAGE must be positive seconds up to a year, or -1 (no limit), got +Inf"},
+		{"an infinite outage", func(p *Plan) { p.MaxOutageS = math.Inf(1) }, "MAX_OUTAGE must be positive seconds up to a year, or -1 (no limit), got +Inf"},
 		{"an outage that is not a number", func(p *Plan) { p.MaxOutageS = math.NaN() }, "(no limit), got NaN"},
 		{"a prefix with a blank", func(p *Plan) { p.Prefix = "a b" }, "PREFIX must consist of"},
 		{"a prefix with a newline at its end", func(p *Plan) { p.Prefix = "a\n" }, "PREFIX must consist of"},
 		{"a prefix that is too long", func(p *Plan) { p.Prefix = strings.Repeat("a", 61) }, "PREFIX and the number of a client must have at most 64 characters together"},
-		{"a test id that leaves its folder", func(p *Plan) { p.TestID = "../x" }, "TESTID must be the name of a folder"},
-		{"a test id that is its folder's parent", func(p *Plan) { p.TestID = ".." }, "TESTID must be the name of a folder"},
-		{"a test id that is the folder", func(p *Plan) { p.TestID = "." }, "TESTID must be the name of a folder"},
+		{"a test id with a path", func(p *Plan) { p.TestID = "../x" }, "TESTID must be the name of a folder"},
+		{"a test id of two dots", func(p *Plan) { p.TestID = ".." }, "TESTID must be the name of a folder"},
+		{"a test id of one dot", func(p *Plan) { p.TestID = "." }, "TESTID must be the name of a folder"},
 		{"an invalid URL", func(p *Plan) { p.BackendURL = "http://[::1" }, "BACKEND_URL must be the URL of a service"},
 		{"a negative end timeout", func(p *Plan) { p.EndTimeoutS = -1 }, "END_TIMEOUT must be positive seconds up to a year, or 0 (the default), got -1"},
 		{"an end timeout that is not a number", func(p *Plan) { p.EndTimeoutS = math.NaN() }, "(the default), got NaN"},
@@ -210,7 +210,7 @@ func TestEndTimeout(t *testing.T) {
 	require.Equal(t, time.Second/2, p.EndTimeout())
 }
 
-// An edited plan is a plan with one difference, and a part of the error of its check; "": no error.
+// An edited plan has one difference from a valid plan. want is a part of the error of its check; "": no error.
 type edited struct {
 	name string
 	edit func(p *Plan)

@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// NoopService is the name of the default service. A plan stores it as "", so that files of such a run keep the format of
-// versions without other services.
+// NoopService is the name of the default service. A plan stores it as "", so plan.json does not name it.
 const NoopService = "noop"
 
 var serviceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
@@ -29,7 +28,7 @@ func (p *Plan) ServiceName() string {
 // Published reports whether the run publishes the messages that its streams should receive.
 func (p *Plan) Published() bool { return p.Topics > 0 && p.PublishRate > 0 }
 
-// PublishInterval returns the seconds between two messages of a topic, and therefore of a stream.
+// PublishInterval returns the seconds between two messages of a topic. Each stream has one topic.
 func (p *Plan) PublishInterval() float64 { return float64(p.Topics) / p.PublishRate }
 
 // TopicCount returns the number of topics that the streams subscribe to.
@@ -38,8 +37,8 @@ func (p *Plan) TopicCount() int { return max(p.Topics, len(p.TopicNames), 1) }
 // Topic returns the topic of stream n. Both count from 0.
 func (p *Plan) Topic(n int) int { return n % p.TopicCount() }
 
-// TopicName returns the name of topic k. A generated name contains the prefix, so that runs with different prefixes use different
-// topics.
+// TopicName returns the name of topic k. A generated name contains the prefix, so that runs with different prefixes use
+// different topics.
 func (p *Plan) TopicName(k int) string {
 	if k < len(p.TopicNames) {
 		return p.TopicNames[k]

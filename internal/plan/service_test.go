@@ -13,7 +13,7 @@ func planForNchan() Plan {
 	return p
 }
 
-// Files of a run with noops keep the format of versions without other services.
+// The plan of a run with noops has no settings of described services.
 func TestNoopPlanDoesNotMentionServices(t *testing.T) {
 	t.Parallel()
 	p := validPlan()
@@ -55,7 +55,7 @@ func TestServiceName(t *testing.T) {
 func TestCheckRejectsInvalidServiceSettings(t *testing.T) {
 	t.Parallel()
 	checkEdited(t, planForNchan, []edited{
-		{"nothing", func(*Plan) {}, ""},
+		{"no edit", func(*Plan) {}, ""},
 		{"a file", func(p *Plan) { p.Service = "/services/mine.js" }, ""},
 		{"the slowest publisher", func(p *Plan) { p.Topics, p.PublishRate, p.NoopInterval, p.Seconds = 1, .01, 100, 300 }, ""},
 		{"a relative file", func(p *Plan) { p.Service = "services/mine.js" }, `SERVICE must be the absolute path of a .js file, or a name in load-tests/services, got "services/mine.js"`},
@@ -72,7 +72,7 @@ func TestCheckRejectsInvalidServiceSettings(t *testing.T) {
 		{"an interval that is too long", func(p *Plan) { p.Topics = 50 }, "a stream must receive at least two messages, got one every 25 s (TOPICS 50, PUBLISH_RATE 2) for 25 s; lower TOPICS"},
 		{"heartbeats that are too rare", func(p *Plan) { p.Topics, p.PublishRate, p.NoopInterval = 0, 0, 30 }, "a stream must receive at least two heartbeats, got one every 30 s for 25 s (SECONDS 30)"},
 		{"several services", func(p *Plan) { p.BackendURL = "http://a,http://b" }, "BACKEND_URL must name one service with TOPICS and PUBLISH_RATE, because messages reach the streams of one service only, got 2"},
-		{"several services that publish by themselves", func(p *Plan) { p.BackendURL, p.Topics, p.PublishRate = "http://a,http://b", 0, 0 }, ""},
+		{"several services without a publisher", func(p *Plan) { p.BackendURL, p.Topics, p.PublishRate = "http://a,http://b", 0, 0 }, ""},
 		{"noops that are published", func(p *Plan) { p.Service, p.NoopInterval = "", 1 }, "need a service that accepts messages, but noop sends its own"},
 	})
 }

@@ -37,8 +37,8 @@ type Setting struct {
 	Scope      Scope
 }
 
-// A Scope is the set of machines on which a setting must have the same value. The zero value is the widest, so that a merge
-// compares a new setting by default.
+// A Scope is the set of machines on which a setting must have the same value. The zero value is the widest, so that a
+// merge compares a new setting by default.
 type Scope int
 
 const (
@@ -50,6 +50,7 @@ const (
 
 var _ pflag.Value = Setting{}
 
+// Flag returns the name of the flag.
 func (s Setting) Flag() string { return strings.ToLower(strings.ReplaceAll(s.Name, "_", "-")) }
 
 // Type returns the type of the value, as pflag names it.
@@ -167,8 +168,8 @@ func (s Setting) kind() string {
 }
 
 func kindOf(flagType string) string {
-	words := map[string]string{"int": "a whole number", "float64": "a number", "bool": "1 or 0", "duration": "a duration, such as 90s or 10m"}
-	return cmp.Or(words[flagType], "of type "+flagType)
+	kinds := map[string]string{"int": "a whole number", "float64": "a number", "bool": "1 or 0", "duration": "a duration, such as 90s or 10m"}
+	return cmp.Or(kinds[flagType], "of type "+flagType)
 }
 
 // Property returns the name of the property in scripts, "" for none, and reports whether it is optional.
@@ -244,7 +245,7 @@ func EnvironmentSettings(flags *pflag.FlagSet) (out []string) {
 	return out
 }
 
-// SuiteSettings returns the settings that `soak run SUITE` has, with their help there.
+// SuiteSettings returns the settings of every suite, with SuiteHelp as their help.
 func SuiteSettings(settings []Setting) (out []Setting) {
 	for _, s := range settings {
 		if s.SuiteHelp != "" {
@@ -287,13 +288,13 @@ func (p *Plan) ReadEnvironment(lookup func(name string) string) error {
 	return nil
 }
 
-// Difference describes the first setting in which other differs from want, among those with at least this scope. It returns
-// "" if there is none.
+// Difference describes the first difference between two plans, among the settings whose scope is at least as wide. It
+// returns "" if there is none.
 func Difference(want, other Plan, scope Scope) string {
-	wanted := want.Settings()
+	planned := want.Settings()
 	for i, s := range other.Settings() {
-		if w := wanted[i]; s.Scope <= scope && !reflect.DeepEqual(s.value(), w.value()) {
-			return fmt.Sprintf("%s is %v, planned was %v", s.Name, s.value(), w.value())
+		if s.Scope <= scope && !reflect.DeepEqual(s.value(), planned[i].value()) {
+			return fmt.Sprintf("%s is %v, planned was %v", s.Name, s.value(), planned[i].value())
 		}
 	}
 	return ""

@@ -133,7 +133,7 @@ func TestFlagOverridesItsVariable(t *testing.T) {
 	require.NoError(t, flags.Parse([]string{"--seconds", "90"}))
 	require.Equal(t, []string{"CONNECTIONS=7", "RECONNECT=1"}, EnvironmentSettings(flags))
 	require.NoError(t, FlagsFromEnvironment(flags))
-	require.Empty(t, EnvironmentSettings(flags), "they are set already")
+	require.Empty(t, EnvironmentSettings(flags), "the flags have their values already")
 	require.Equal(t, []int{7, 90, 2}, []int{p.Connections, p.Seconds, p.Runners})
 	require.True(t, p.Reconnect)
 	require.Nil(t, flags.Lookup("soak-run-id"), "a value that `soak run` chooses has no flag")

@@ -19,7 +19,7 @@ const (
 	slow   = "slow"
 )
 
-// MaxConnections exceeds every real run. Within this bound no sum and no duration overflows.
+// MaxConnections is the maximum number of connections of a run. Within this bound no sum and no duration overflows.
 const MaxConnections = 10_000_000
 
 // Settings returns the table of all settings of a plan, bound to the fields of p. It defines flags and their help, the

@@ -43,14 +43,14 @@ func NormalURL(name, text string) (string, error) {
 	return normal, nil
 }
 
-// NormalURLs returns the canonical form of several URLs that are separated by commas; "" for "".
+// NormalURLs returns the canonical form of URLs that are separated by commas; "" if there are none.
 func NormalURLs(name, text string) (string, error) {
 	if strings.TrimSpace(text) == "" {
 		return "", nil
 	}
 	all := strings.Split(text, ",")
-	for i, one := range all {
-		normal, err := NormalURL(name, one)
+	for i, text := range all {
+		normal, err := NormalURL(name, text)
 		if err != nil {
 			return "", err
 		}

@@ -19,7 +19,7 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// ends has, by file, the text after the generated part. That part begins with the first line of the template. "" means that
+// ends has, by file, the text after the generated part, which begins with the first line of the template. "" means that
 // the whole file is generated.
 var ends = map[string]string{
 	"docs/reference/settings.md": "", "load-tests/types/soak.d.ts": "  }\n", "load-tests/lib/plan.js": "",
@@ -28,7 +28,7 @@ var ends = map[string]string{
 // defaultPattern matches the end of a help text with the default that `soak run` chooses.
 var defaultPattern = regexp.MustCompile(` \(default:? "?(.*?)"?\)$`)
 
-var words = template.FuncMap{
+var functions = template.FuncMap{
 	"name":    func(doc string) string { return strings.TrimSuffix(path.Base(doc), ".md") },
 	"link":    func(doc string) string { return "../" + strings.TrimPrefix(doc, "docs/") },
 	"help":    func(s plan.Setting) string { return defaultPattern.ReplaceAllString(s.Help, "") },
@@ -42,6 +42,7 @@ var words = template.FuncMap{
 	},
 }
 
+// initial returns the default of a setting: the text in its help, or its value.
 func initial(s plan.Setting) string {
 	if found := defaultPattern.FindStringSubmatch(s.Help); found != nil {
 		return found[1]
@@ -62,6 +63,7 @@ func main() {
 	}
 }
 
+// all returns the settings of the plan and the local ones.
 func all() []plan.Setting {
 	p, l := plan.Default(), plan.DefaultLocal()
 	p.ConnectionsPerVU = 0 // `soak run` chooses it
@@ -79,7 +81,7 @@ func modules(root string) ([]string, error) {
 
 // generate returns the expected content of a file.
 func generate(root, file string) (string, error) {
-	t, err := template.New(path.Base(file)+".tmpl").Funcs(words).ParseFS(templates, "templates/*.tmpl")
+	t, err := template.New(path.Base(file)+".tmpl").Funcs(functions).ParseFS(templates, "templates/*.tmpl")
 	if err != nil {
 		return "", err
 	}

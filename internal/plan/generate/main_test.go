@@ -27,13 +27,13 @@ func TestMakefileHasTheSameDefaults(t *testing.T) {
 	t.Parallel()
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	require.NoError(t, err)
-	found := 0
+	count := 0
 	for _, s := range all() {
 		line := regexp.MustCompile(`(?m)^` + s.Name + ` \?= ?(.*)$`).FindStringSubmatch(string(makefile))
 		if line != nil {
 			require.Equal(t, s.String(), line[1], s.Name)
-			found++
+			count++
 		}
 	}
-	require.GreaterOrEqual(t, found, 7)
+	require.GreaterOrEqual(t, count, 7, "settings in the Makefile")
 }
