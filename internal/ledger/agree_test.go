@@ -116,11 +116,11 @@ func (o *view) disagreement(r Record, tight bool) (difference string, undecided 
 	case len(simplest) == 0:
 	case events == 0 && !complete:
 		difference = "a false alarm"
-	case complete && !simplest[is] && r.Hidden == 0:
+	case complete && !simplest[is] && r.Undetectable == 0:
 		difference = "a false pass"
-	case !complete && !simplest[is] && !next[is] && !covered(simplest, is, r.Hidden) && events <= fewEvents:
+	case !complete && !simplest[is] && !next[is] && !covered(simplest, is, r.Undetectable) && events <= fewEvents:
 		difference = "another count"
-	case tight && (events == 0 || !numbered) && is.lost+int(r.Hidden) < most:
+	case tight && (events == 0 || !numbered) && is.lost+int(r.Undetectable) < most:
 		difference = "more undetectable losses than it reports"
 	}
 	return difference, len(simplest) > 1

@@ -18,7 +18,7 @@ type Arrival struct {
 	// lateness or a loss, so one arrival may decide two.
 	Lateness [2]time.Duration
 	N        int // number of elements of Lateness that are set
-	Late     int // number of these elements that are over the limit
+	Late     int // number of these elements above Config.Late
 }
 
 // Noop counts one noop, by interval and by number.

@@ -67,7 +67,7 @@ func TestLateNoopAtTheEndIsNotLost(t *testing.T) {
 		}
 		r := playAt(15*sec, .5+8+.05, noops...) // the next is due 0.75 s before the end, less than LATE_MS
 		require.Zero(t, r.Missed(), "%+v", r)
-		require.EqualValues(t, 1, r.Hidden, "the next may have been lost or on its way: %+v", r)
+		require.EqualValues(t, 1, r.Undetectable, "the next may have been lost or on its way: %+v", r)
 	}
 }
 
@@ -236,7 +236,7 @@ func TestUndecided(t *testing.T) {
 		}
 		r := p.end(interval + p.Undecided(p.at+interval))
 		require.EqualValues(t, 1, r.Missed())
-		require.Zero(t, r.Hidden, "%+v", r)
+		require.Zero(t, r.Undetectable, "%+v", r)
 	}
 }
 

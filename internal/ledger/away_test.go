@@ -74,7 +74,7 @@ func TestNoopsDueInTheLastOutageAreUndetectable(t *testing.T) {
 				if !numbered {
 					hidden++ // the first message may have been lost, because the first one arrived an interval after the headers
 				}
-				require.Equal(t, hidden, r.Hidden, "%+v", r)
+				require.Equal(t, hidden, r.Undetectable, "%+v", r)
 				require.Equal(t, Outage{From: c.ended, To: c.requested, Planned: lifetime > 0}, *r.LastOutage)
 			})
 		}
@@ -169,7 +169,7 @@ func TestNoNoopIsExpectedBeforeTheFirstInterval(t *testing.T) {
 			}
 			require.Equal(t, Completed, r.State)
 			require.Equal(t, missed, r.Missed(), "%+v", r)
-			require.Equal(t, hidden, r.Hidden, "%+v", r)
+			require.Equal(t, hidden, r.Undetectable, "%+v", r)
 		})
 	}
 }
@@ -236,7 +236,7 @@ func TestReplayedMessagesDoNotShowThePhase(t *testing.T) {
 			r := l.Record()
 			require.Equal(t, Completed, r.State)
 			require.Equal(t, c.missed, r.Missed(), "%+v", r)
-			require.Equal(t, c.hidden, r.Hidden, "%+v", r)
+			require.Equal(t, c.hidden, r.Undetectable, "%+v", r)
 		})
 	}
 }

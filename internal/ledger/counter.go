@@ -15,16 +15,16 @@ type counter struct {
 	lastAt   Instant // arrival of the last noop of this stream, or of its headers; the start of the current gap
 
 	maxGap, maxLateness time.Duration
-	Hidden              uint32 // see Counts; at most a few per noop that was not on time
+	Undetectable        uint32 // see Counts; at most a few per noop that was not on time
 	hasNoop             bool   // a noop arrived on this stream
 }
 
-// faults are the faults of the noops of a connection.
+// faults are the faults of a connection, as one counter found them.
 type faults struct {
-	Counts   // without Received and Hidden
-	findings []Finding
-	unlisted int
-	earlier  measurement // pace of the earlier stream with the longest measurement
+	Counts      // without Received and Hidden
+	findings    []Finding
+	unlisted    int
+	earlierPace measurement // the longest measurement of an earlier stream
 }
 
 // fault returns the faults, allocating them on first use.
@@ -60,19 +60,19 @@ func (c *counter) fill(r *Record) {
 	r.Counts = Counts{}
 	if f := c.faults; f != nil {
 		r.Counts = f.Counts
-		if span.n < f.earlier.n {
-			span = f.earlier
+		if span.n < f.earlierPace.n {
+			span = f.earlierPace
 		}
 	}
-	r.Received, r.Hidden = c.Received, uint64(c.Hidden)
+	r.Received, r.Undetectable = c.Received, uint64(c.Undetectable)
 	r.MaxGap, r.MaxLateness, r.LastAt = c.maxGap, c.maxLateness, c.lastAt
 	span.fill(r, c.interval())
 }
 
 func (c *counter) opened(at Instant) {
 	c.hasNoop, c.lastAt = false, at
-	if span := c.pace.measured(c.interval()); span.n > 0 && (c.faults == nil || span.n > c.faults.earlier.n) {
-		c.fault().earlier = span
+	if span := c.pace.measured(c.interval()); span.n > 0 && (c.faults == nil || span.n > c.faults.earlierPace.n) {
+		c.fault().earlierPace = span
 	}
 	c.pace = pace{}
 }
@@ -93,7 +93,7 @@ func (c *counter) measures(at Instant) bool {
 func (c *counter) checkGap(gap time.Duration) {
 	interval := c.interval()
 	if (gap - time.Duration(nearest(gap, interval))*interval).Abs() > share(interval, jitter+duePrecision) {
-		c.fault().Uneven++
+		c.fault().UnevenGaps++
 	}
 }
 
@@ -101,14 +101,14 @@ func (c *counter) checkGap(gap time.Duration) {
 // copy.
 func (c *counter) inBurst(at Instant) bool { return c.hasNoop && at-c.lastAt < c.interval()/50 }
 
-// passed returns the number of slots from the last arrival to this one. The first noop of a stream belongs to the first
-// slot if it arrives up to 1.5 intervals after the headers.
-func (c *counter) passed(at Instant) int64 {
+// passedSlots returns the number of slots from the last arrival to this one. The first noop of a stream belongs to the
+// first slot if it arrives up to 1.5 intervals after the headers.
+func (c *counter) passedSlots(at Instant) int64 {
 	interval := c.interval()
 	if c.hasNoop {
 		return c.slots.advance(at, interval)
 	}
-	if c.stream.count > 1 && c.slots.anchor > 0 { // not resumed by number, so noops of the outage are expected, and can no longer arrive
+	if c.stream.count > 1 && c.slots.anchor > 0 { // the noops of the outage are expected and can no longer arrive
 		c.addEmptySlots(c.stream.openedAt, c.slots.settle()+c.slots.expected(c.stream.openedAt, interval, 0))
 	}
 	c.slots.start(at)
@@ -185,14 +185,14 @@ func (c *counter) addLate(number uint64, at Instant, lateness time.Duration) {
 	c.find(Finding{Kind: KindLate, From: number, At: at, Lateness: lateness})
 }
 
-// delayOf returns the lateness of a noop that arrives before the next slot while earlier slots are in doubt. It fills
-// the first of these slots.
+// delayOf returns the lateness of a noop that arrives before the next slot while earlier slots are in doubt. The noop
+// fills the first of these slots.
 func (c *counter) delayOf(at Instant) time.Duration {
 	return at - (c.slots.anchor - time.Duration(c.slots.balance)*c.interval())
 }
 
-// emptySlots returns the number of empty slots of the present stream at an instant, if no noop has shown when slots are
-// due.
+// emptySlots returns the number of empty slots of the present stream at an instant. It applies if no noop has shown
+// when slots are due.
 func (c *counter) emptySlots(at Instant, tolerance time.Duration) uint64 {
 	age := at - c.stream.openedAt - tolerance
 	if age < share(c.interval(), maxFirstDue) {
@@ -210,7 +210,7 @@ func (c *counter) endTolerance() time.Duration {
 func (c *counter) tail(end Instant) uint64 {
 	interval, tolerance := c.interval(), c.endTolerance()
 	if c.slots.nextDue(end-tolerance, c.lastAt, interval) <= end+share(interval, duePrecision) {
-		c.Hidden++ // the noop of the next slot may have been in transit
+		c.Undetectable++ // the noop of the next slot may have been in transit
 	}
 	return c.slots.expected(end, interval, tolerance)
 }
@@ -219,22 +219,22 @@ func (c *counter) tail(end Instant) uint64 {
 func (c *counter) tailWithoutPhase(end Instant) uint64 {
 	empty := c.emptySlots(end, c.endTolerance())
 	if empty > 0 || c.stream.count == 1 {
-		c.Hidden += 2 // one at each end
+		c.Undetectable += 2 // one at each end
 	}
 	return empty
 }
 
 // close ends the count of slots. The last stream ended at the instant end, with tail empty slots. The client was
-// disconnected until the instant at; losses in between are undetectable. It returns the number of empty slots before
+// disconnected until the instant at; losses in between are undetectable. close returns the number of empty slots before
 // the last arrival. It may be called again if a client reconnects after the request to end.
 func (c *counter) close(end, at Instant, tail uint64) (unsent uint64) {
 	interval := c.interval()
 	from := end
-	if c.hasNoop { // tail has counted noops that were about to be due
+	if c.hasNoop { // tail has counted noops that were almost due
 		from += share(interval, duePrecision)
 	}
 	if at > from {
-		c.Hidden += uint32(wholeIntervals(at-c.slots.anchor, interval) - wholeIntervals(from-c.slots.anchor, interval)) // #nosec G115 -- intervals of one run
+		c.Undetectable += uint32(wholeIntervals(at-c.slots.anchor, interval) - wholeIntervals(from-c.slots.anchor, interval)) // #nosec G115 -- intervals of one run
 	}
 	notDue := c.slots.notDue(end, c.lastAt, interval, c.stream.cfg.tolerance())
 	unsent = c.slots.settle()
@@ -277,6 +277,7 @@ func (c *counter) findAt(kind Kind, from uint64, at Instant) {
 	c.find(Finding{Kind: kind, From: from, At: at})
 }
 
-func share(interval time.Duration, of float64) time.Duration {
-	return time.Duration(float64(interval) * of)
+// share returns a fraction of an interval.
+func share(interval time.Duration, fraction float64) time.Duration {
+	return time.Duration(float64(interval) * fraction)
 }

@@ -6,10 +6,10 @@ import "time"
 // service.
 type clockCounter struct {
 	counter
-	early       earlyArrival  // the last arrival, if it may have been a duplicate
-	pendingGap  time.Duration // the gap before the last arrival, if its lateness is undecided; otherwise 0
-	pendingSlot int64         // the number of slots in that gap
-	silent      bool          // an earlier stream ended without a noop that was due, and none has arrived since
+	early        earlyArrival  // the last arrival, if it may have been a duplicate
+	pendingGap   time.Duration // the gap before the last arrival, if its lateness is undecided; otherwise 0
+	pendingSlots int64         // the number of slots in that gap
+	silent       bool          // no noop has arrived, although one was due on an earlier stream
 }
 
 // An earlyArrival is an arrival well before the next slot. Either it is the next noop, and the previous one was late,
@@ -25,10 +25,11 @@ func (e *earlyArrival) isCopyBefore(at Instant, interval time.Duration) bool {
 	return e.time > 0 && at-e.previous < interval+(e.time-e.previous)/2
 }
 
-// knownPhase is the number of noops from which the phase is precise enough to count an early arrival at the end as a
-// copy.
+// knownPhase is the number of noops from which the phase of a stream is precise. An early arrival at the end then
+// counts as a copy.
 const knownPhase = 5
 
+// noop counts one noop by interval.
 func (c *clockCounter) noop(n *Noop) (a Arrival) {
 	interval := c.interval()
 	if c.early.isCopyBefore(n.At, interval) {
@@ -54,10 +55,10 @@ func (c *clockCounter) noop(n *Noop) (a Arrival) {
 	c.addEmptySlots(c.lastAt, c.slots.fill(n.At, passed, 1, 0, burst, true))
 	switch {
 	case passed > 1:
-		c.pendingGap, c.pendingSlot = gap, passed
+		c.pendingGap, c.pendingSlots = gap, passed
 	case passed == 0: // it may be a copy of the previous noop, in place of a lost one
-		c.fault().Filled++
-		c.Hidden++
+		c.fault().PossibleCopies++
+		c.Undetectable++
 		c.addLateness(&a, ordinal, n.At, c.delayOf(n.At))
 	default:
 		c.addLateness(&a, ordinal, n.At, gap-interval)
@@ -74,18 +75,18 @@ func (c *clockCounter) noop(n *Noop) (a Arrival) {
 	return a
 }
 
-// place assigns an arrival to a slot. It returns the number of slots from the last one to this slot; 0 for a slot in
-// doubt. An arrival without a slot is a duplicate.
+// place assigns an arrival to a slot. It returns the number of slots from the last arrival to this one; 0: it fills a
+// slot in doubt. An arrival without a slot is a duplicate.
 func (c *clockCounter) place(at Instant, gap time.Duration) (passed int64, duplicate bool) {
 	interval := c.interval()
 	uncertain, phaseKnown := c.slots.balance > 0, c.slots.phaseKnown
 	lastWasLate := uncertain && !c.slots.isOnSlot(c.lastAt, interval) // the slot of the last arrival is not due yet
 	regular := (gap - interval).Abs() < share(interval, earlyShare)
 	if c.slots.longGap && regular {
-		c.Hidden++ // the previous noop was on time, so one before it may have been lost
+		c.Undetectable++ // the previous noop was on time, so one before it may have been lost
 	}
 	longGap := c.hasNoop && !phaseKnown && !uncertain && gap > interval+share(interval, jitter)
-	passed = c.passed(at)
+	passed = c.passedSlots(at)
 	c.slots.longGap = longGap && passed == 1
 	switch {
 	case lastWasLate && !phaseKnown && regular: // the last arrival was on time after all, and these two show the phase
@@ -106,13 +107,13 @@ func (c *clockCounter) place(at Instant, gap time.Duration) (passed int64, dupli
 	return passed, duplicate
 }
 
-// decideLateness records the lateness of the previous noop. The present one shows whether noops before it were lost, or
-// late too.
+// decideLateness records the lateness of the previous noop. The present noop shows whether noops before the previous
+// one were lost or late.
 func (c *clockCounter) decideLateness(a *Arrival, ordinal uint64, passed int64) {
 	if c.pendingGap <= 0 {
 		return
 	}
-	slots := c.pendingSlot
+	slots := c.pendingSlots
 	if passed == 0 {
 		slots = 1
 	}
@@ -131,10 +132,10 @@ func (c *clockCounter) countsForPace(at Instant) bool {
 func (c *clockCounter) countFirst(at Instant, slotsPassed int64) {
 	c.slots.firstLate = at-c.stream.openedAt > c.interval()*3/2
 	if slotsPassed > 1 || at-c.stream.openedAt >= share(c.interval(), immediateStart) {
-		c.Hidden++
+		c.Undetectable++
 	}
 	if c.stream.count > 1 {
-		c.Hidden++
+		c.Undetectable++
 	}
 }
 
@@ -157,8 +158,8 @@ func (c *clockCounter) phaseUnknown(at Instant, gap time.Duration) bool {
 	if c.slots.phaseKnown {
 		return false
 	}
-	behind := gap >= c.interval()/4 || c.slots.firstLate
-	return behind && c.Arrived() <= wholeIntervals(at-c.stream.openedAt+share(at-c.stream.openedAt, duePrecision), c.interval())
+	distinct := gap >= c.interval()/4 || c.slots.firstLate // it is not a copy of the previous noop
+	return distinct && c.Arrived() <= wholeIntervals(at-c.stream.openedAt+share(at-c.stream.openedAt, duePrecision), c.interval())
 }
 
 // streamLost records that the stream was lost and the client reconnects. No noop was expected on the stream if none was
@@ -179,7 +180,7 @@ func (c *clockCounter) close(end, last Instant) {
 	if c.early.time > 0 && c.Arrived() > knownPhase {
 		c.countAsDuplicate()
 	}
-	at, hidden := c.lastAt, c.Hidden
+	at, hidden := c.lastAt, c.Undetectable
 	few := c.Arrived() == 1 || c.Arrived() == 2
 	late := c.slots.balance > 0 && !c.slots.isOnSlot(at, c.interval()) && at >= c.slots.anchor-share(c.interval(), jitter+.1)
 	var tail uint64
@@ -196,7 +197,7 @@ func (c *clockCounter) close(end, last Instant) {
 		tail = c.tailWithoutPhase(end)
 	}
 	c.addEmptySlots(at, c.counter.close(end, last, tail))
-	if c.Hidden == hidden && (few || late) {
-		c.Hidden++ // too few noops show whether the last one was late
+	if c.Undetectable == hidden && (few || late) {
+		c.Undetectable++ // too few noops show whether the last one was late
 	}
 }

@@ -17,25 +17,25 @@ type numberCounter struct {
 	firstNumber uint64  // number of the first noop of this numbering, or of the slots before it if these are more
 	startedAt   Instant // arrival of that noop
 
-	headStart     int64   // numbers before the first noop of a stream without a slot
+	headStart     int64   // number of numbers before the first noop of a stream that have no slot
 	skipped       uint64  // numbers skipped by numbered messages other than noops since the last noop
-	uncertainAt   Instant // time at which slots were last in doubt
-	uncertainFrom uint64  // ordinal of the noop after these slots
+	uncertainAt   Instant // arrival of the last noop before which slots were in doubt
+	uncertainFrom uint64  // ordinal of that noop
 	silentSlots   int64   // empty slots of lost streams since the last noop
 }
 
 // maxJump is the maximum step between two numbers. A number beyond it is not part of a sequence.
 const maxJump = 1 << 32
 
-// sequence reports whether the ids so far are a sequence.
-func (c *numberCounter) sequence() bool {
-	return (c.ids.next > 0 || c.ids.gap || c.numbers.highest <= 1) && c.ids.sequence(c.keepsUp())
+// isSequence reports whether the ids so far are a sequence.
+func (c *numberCounter) isSequence() bool {
+	return (c.ids.next > 0 || c.ids.gap || c.numbers.highest <= 1) && c.ids.isSequence(c.keepsUp())
 }
 
 // keepsUp reports whether the numbers grew about as fast as slots passed. This separates a service that sometimes
 // repeats a noop in place of the next one from a service that always sends the same number.
 func (c *numberCounter) keepsUp() bool {
-	slots := c.firstNumber + uint64(nearest(c.lastAt-c.startedAt, c.interval())) // #nosec G115 -- lastAt is not before since
+	slots := c.firstNumber + uint64(nearest(c.lastAt-c.startedAt, c.interval())) // #nosec G115 -- lastAt is not before startedAt
 	return slots >= 6 && 4*c.numbers.highest >= 3*slots
 }
 
@@ -44,6 +44,7 @@ func (c *numberCounter) plausible(at Instant, number uint64) bool {
 	return number > 0 && number <= c.numbers.highest+2+wholeIntervals(at-c.stream.openedAt, c.interval())
 }
 
+// message counts a numbered event that is not a noop.
 func (c *numberCounter) message(at Instant, number uint64) {
 	if number == 0 || number > c.numbers.highest+maxJump {
 		return
@@ -51,7 +52,7 @@ func (c *numberCounter) message(at Instant, number uint64) {
 	switch s := c.numbers.record(number, at); s.placement {
 	case inOrder:
 		c.fault().Messages++
-		c.skipped += s.advance - 1
+		c.skipped += s.growth - 1
 	case filled:
 		c.fault().Messages++
 		c.fault().Reordered++
@@ -62,6 +63,7 @@ func (c *numberCounter) message(at Instant, number uint64) {
 	}
 }
 
+// noop counts one noop by number.
 func (c *numberCounter) noop(n *Noop) (a Arrival) {
 	if n.Number == 0 || n.Number > c.numbers.highest+1+maxJump {
 		c.assumeNext(n)
@@ -69,9 +71,9 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 	if !c.hasNoop && c.stream.count > 1 && n.Number == 1 && c.numbers.highest > 1 {
 		c.restart(n.At)
 	}
-	known, sight := c.numbers.known, c.numbers.record(n.Number, n.At)
-	grew := sight.advance
-	if sight.placement == repeated {
+	known, result := c.numbers.known, c.numbers.record(n.Number, n.At)
+	growth := result.growth
+	if result.placement == repeated {
 		if c.hasNoop && n.At-c.slots.anchor >= c.interval()/2 {
 			c.ids.stale++
 		}
@@ -81,19 +83,19 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 	}
 	gap, uncertain := n.At-c.lastAt, c.slots.balance > 0
 	if !known {
-		c.firstNumber, c.startedAt = max(n.Number, uint64(c.firstSlots(n.At))), n.At // #nosec G115 -- headSlots is not negative
+		c.firstNumber, c.startedAt = max(n.Number, uint64(c.firstSlots(n.At))), n.At // #nosec G115 -- firstSlots is not negative
 	}
-	next := sight.placement == inOrder && grew == 1
-	leap := sight.placement == inOrder && grew > 1 && c.aheadOfClock(n)
-	if sight.placement == inOrder {
-		grew, c.skipped = grew+c.skipped, 0
+	next := result.placement == inOrder && growth == 1
+	leap := result.placement == inOrder && growth > 1 && c.aheadOfClock(n)
+	if result.placement == inOrder {
+		growth, c.skipped = growth+c.skipped, 0
 	}
-	passed, measured := c.fillSlots(n.At, int64(grew)), c.measures(n.At) // #nosec G115 -- numbers grow by less than 1<<63
+	passed, measured := c.fillSlots(n.At, int64(growth)), c.measures(n.At) // #nosec G115 -- numbers grow by less than 1<<63
 	c.recordGap(n.At, gap)
 	a.Counted, c.hasNoop, c.silentSlots = true, true, 0
 	c.count(n)
-	if sight.placement == filled {
-		if n.At-sight.skippedAt >= 2*c.interval() {
+	if result.placement == filled {
+		if n.At-result.skippedAt >= 2*c.interval() {
 			c.ids.stale++ // a number that arrives so late is as suspicious as one that repeats
 		} else {
 			c.ids.removeLeap()
@@ -104,7 +106,7 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 	}
 	if measured && c.stream.closeRequestedAt == 0 {
 		c.checkGap(n.At - c.pace.last)
-		c.pace.step(n.At, int64(grew), c.interval()) // #nosec G115 -- numbers grow by less than 1<<63
+		c.pace.step(n.At, int64(growth), c.interval()) // #nosec G115 -- numbers grow by less than 1<<63
 	}
 	switch {
 	case leap:
@@ -114,10 +116,10 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 	case known:
 		c.ids.gap = true
 	}
-	if uncertain && passed == 0 && grew == 1 {
+	if uncertain && passed == 0 && growth == 1 {
 		c.addLateness(&a, n.Number, n.At, c.delayOf(n.At))
 	} else {
-		c.addLateness(&a, n.Number, n.At, gap-time.Duration(grew)*c.interval()) // #nosec G115 -- numbers grow by less than 1<<63
+		c.addLateness(&a, n.Number, n.At, gap-time.Duration(growth)*c.interval()) // #nosec G115 -- numbers grow by less than 1<<63
 	}
 	return a
 }
@@ -125,7 +127,7 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 // aheadOfClock reports whether the numbers have grown by more than one per interval and one per message since the first
 // noop of this numbering.
 func (c *numberCounter) aheadOfClock(n *Noop) bool {
-	slots := uint64(nearest(n.At-c.startedAt, c.interval())) // #nosec G115 -- a message is not before since
+	slots := uint64(nearest(n.At-c.startedAt, c.interval())) // #nosec G115 -- a message is not before startedAt
 	messages := uint64(0)
 	if c.faults != nil {
 		messages = c.faults.Messages
@@ -160,36 +162,36 @@ func (c *numberCounter) due(passed int64) int64 {
 	return passed
 }
 
-// fillSlots counts the slots of an arrival that increased the highest number by grew. It returns the number of slots
+// fillSlots counts the slots of an arrival that increased the highest number by growth. It returns the number of slots
 // that passed.
-func (c *numberCounter) fillSlots(at Instant, grew int64) int64 {
+func (c *numberCounter) fillSlots(at Instant, growth int64) int64 {
 	resumed := c.stream.count > 1 && !c.hasNoop && (c.numbers.known || c.Arrived() == 0) // otherwise the service restarted its numbers at 1
 	c.numbers.known = true
 	if resumed { // the numbers show the losses of the outage, but not empty slots before it
 		passed := c.due(c.resumedSlots(at)) + c.silentSlots
-		if passed > grew {
+		if passed > growth {
 			c.markUncertain(at)
 		}
-		c.slots.resume(at, passed, grew)
+		c.slots.resume(at, passed, growth)
 		return passed
 	}
-	passed := c.due(c.passed(at))
+	passed := c.due(c.passedSlots(at))
 	switch {
-	case !c.hasNoop && grew > passed: // the phase is still unknown: the numbers show how many slots passed
-		c.headStart = grew - passed
-		passed = grew
-	case grew == 0 && c.headStart > 0: // a number below that of the first noop arrived after it
+	case !c.hasNoop && growth > passed: // the phase is still unknown: the numbers show how many slots passed
+		c.headStart = growth - passed
+		passed = growth
+	case growth == 0 && c.headStart > 0: // a number below that of the first noop arrived after it
 		c.headStart--
-		grew = 1
+		growth = 1
 	}
-	if passed > grew {
+	if passed > growth {
 		c.markUncertain(at)
 	}
-	if passed > 1 && grew == passed && c.hasNoop {
+	if passed > 1 && growth == passed && c.hasNoop {
 		c.slots.anchor = min(c.slots.anchor, at) // the numbers show that it is the noop of this slot
 	}
 	ahead := min(c.numbers.missing(), maxJump)
-	c.slots.fill(at, passed, grew, int64(ahead), c.inBurst(at), false)
+	c.slots.fill(at, passed, growth, int64(ahead), c.inBurst(at), false)
 	return passed
 }
 
@@ -211,6 +213,7 @@ func (c *numberCounter) missedSlots(at Instant) uint64 {
 	return wholeIntervals(at-c.slots.anchor+share(c.interval(), duePrecision), c.interval())
 }
 
+// restart records that the server restarted its numbers at 1.
 func (c *numberCounter) restart(at Instant) {
 	c.numberings, c.skipped = max(c.numberings, 1)+1, 0
 	c.findAt(KindRestarted, c.numbers.highest, at)
@@ -235,12 +238,12 @@ func (c *numberCounter) streamLost(at Instant) {
 	c.silentSlots += int64(silent) // #nosec G115 -- intervals of one run
 }
 
-// close ends the count like counter.close. kept is the number of slots of the last outage for which no noop arrived.
-// unknown reports whether it is unknown if these were lost.
-func (c *numberCounter) close(end, at Instant, kept uint64) (unknown bool) {
+// close ends the count like counter.close. replayable is the number of slots of the last outage for which no noop
+// arrived. unknown reports whether noops of these slots may have been lost.
+func (c *numberCounter) close(end, at Instant, replayable uint64) (unknown bool) {
 	c.anchorAtHeaders()
 	var tail uint64
-	hidden := c.Hidden
+	hidden := c.Undetectable
 	if c.settled() {
 		tail = c.tail(end)
 	} else {
@@ -249,12 +252,12 @@ func (c *numberCounter) close(end, at Instant, kept uint64) (unknown bool) {
 			tail += empty
 		}
 		if !c.stream.openedAfterRequest() {
-			c.Hidden += uint32(min(kept-min(kept, silent), math.MaxInt32))
+			c.Undetectable += uint32(min(replayable-min(replayable, silent), math.MaxInt32))
 			if c.hasNoop && empty == 0 && c.slots.expected(end, c.interval(), 0) > 0 || at > end {
-				c.Hidden++ // a noop may have been due after the replayed ones
+				c.Undetectable++ // a noop may have been due after the replayed ones
 			}
 		}
-		unknown = c.Hidden > hidden
+		unknown = c.Undetectable > hidden
 	}
 	if unsent := c.counter.close(end, at, tail); unsent > 0 {
 		c.addUnsent(c.uncertainFrom, c.uncertainAt, unsent)

@@ -1,7 +1,7 @@
 package ledger
 
-// Counts has the numbers of messages of one connection by outcome, or their sums. A new counter is a field here and in
-// list, and a field of Totals if reports show it.
+// Counts has the numbers of messages of one connection by outcome, or the sums over connections. A new counter is a
+// field of Counts with an entry in list, and a field of Totals if reports show it.
 type Counts struct {
 	Received   uint64 `json:"received"`   // distinct intact messages
 	Lost       uint64 `json:"lost"`       // skipped numbers that did not arrive
@@ -12,34 +12,34 @@ type Counts struct {
 	Corrupted  uint64 `json:"corrupted"`  // arrived, but not exactly `0`
 	Late       uint64 `json:"late"`
 	Messages   uint64 `json:"messages,omitempty"` // distinct numbered events that are not noops
-	// Hidden is the number of undetectable losses (docs/accounting.md).
-	Hidden uint64 `json:"could_hide,omitempty"`
-	// Filled is the part of Hidden that followed a late noop immediately, in the count by interval. Each may be a copy
-	// in place of a lost noop, which even the server's count of sent noops does not show.
-	Filled uint64 `json:"could_be_copies,omitempty"`
-	// Uneven counts the gaps between two noops that differ from a multiple of the interval by more than the assumed
+	// Undetectable is the number of undetectable losses (docs/accounting.md).
+	Undetectable uint64 `json:"could_hide,omitempty"`
+	// PossibleCopies is the part of Undetectable that followed a late noop immediately, in the count by interval. Each
+	// may be a copy in place of a lost noop, which even the server's count of sent noops does not show.
+	PossibleCopies uint64 `json:"could_be_copies,omitempty"`
+	// UnevenGaps counts the gaps between two noops that differ from a multiple of the interval by more than the assumed
 	// jitter.
-	Uneven uint64 `json:"uneven_gaps,omitempty"`
+	UnevenGaps uint64 `json:"uneven_gaps,omitempty"`
 
 	// The following counts are of services whose messages are numbered.
-	Repeated   uint64 `json:"repeated,omitempty"` // arrived twice, if the service may repeat messages
-	Foreign    uint64 `json:"foreign,omitempty"`  // messages of other publishers, or of another run
-	Misrouted  uint64 `json:"strayed,omitempty"`  // messages of this run for another topic
-	Heartbeats uint64 `json:"heartbeats,omitempty"`
-	Unchecked  uint64 `json:"unchecked,omitempty"`  // events that match message.event and are not checked
-	Unnumbered uint64 `json:"unnumbered,omitempty"` // part of Corrupted: no number at message.seq
-	Uncounted  uint64 `json:"uncounted,omitempty"`  // blocks that are neither message nor heartbeat
-	Gaps       uint64 `json:"gaps,omitempty"`       // announcements of the service that messages are missing
-	Cut        uint64 `json:"cut,omitempty"`        // streams that ended before their lifetime
-	Overdue    uint64 `json:"overdue,omitempty"`    // streams that were open for longer than their lifetime
-	IDResets   uint64 `json:"id_resets,omitempty"`  // reconnects without an id because the service had reset it
-	NoIDs      uint64 `json:"no_ids,omitempty"`     // reconnects without an id because the service had sent none
+	Repeated      uint64 `json:"repeated,omitempty"` // arrived twice, if the service may repeat messages
+	Foreign       uint64 `json:"foreign,omitempty"`  // messages of other publishers, or of another run
+	Misrouted     uint64 `json:"strayed,omitempty"`  // messages of this run for another topic
+	Heartbeats    uint64 `json:"heartbeats,omitempty"`
+	Unchecked     uint64 `json:"unchecked,omitempty"`  // events that match message.event and are not checked
+	Unnumbered    uint64 `json:"unnumbered,omitempty"` // part of Corrupted: no number at message.seq
+	Uncounted     uint64 `json:"uncounted,omitempty"`  // blocks that are neither message nor heartbeat
+	AnnouncedGaps uint64 `json:"gaps,omitempty"`       // announcements of the service that messages are missing
+	EndedEarly    uint64 `json:"cut,omitempty"`        // streams that ended before their lifetime
+	Overdue       uint64 `json:"overdue,omitempty"`    // streams that were open for longer than their lifetime
+	IDResets      uint64 `json:"id_resets,omitempty"`  // reconnects without an id because the service had reset it
+	NoIDs         uint64 `json:"no_ids,omitempty"`     // reconnects without an id because the service had sent none
 }
 
 func (c *Counts) list() [24]*uint64 {
 	return [...]*uint64{
-		&c.Received, &c.Lost, &c.Unsent, &c.Tail, &c.Duplicated, &c.Reordered, &c.Corrupted, &c.Late, &c.Messages, &c.Hidden, &c.Filled, &c.Uneven,
-		&c.Repeated, &c.Foreign, &c.Misrouted, &c.Heartbeats, &c.Unchecked, &c.Unnumbered, &c.Uncounted, &c.Gaps, &c.Cut, &c.Overdue,
+		&c.Received, &c.Lost, &c.Unsent, &c.Tail, &c.Duplicated, &c.Reordered, &c.Corrupted, &c.Late, &c.Messages, &c.Undetectable, &c.PossibleCopies, &c.UnevenGaps,
+		&c.Repeated, &c.Foreign, &c.Misrouted, &c.Heartbeats, &c.Unchecked, &c.Unnumbered, &c.Uncounted, &c.AnnouncedGaps, &c.EndedEarly, &c.Overdue,
 		&c.IDResets, &c.NoIDs,
 	}
 }

@@ -9,32 +9,32 @@ const maxDeviations = 4096
 type cursor struct {
 	log        *Log
 	last       uint64 // number of the message that arrived last; 0: none
-	joined     uint32 // the last stream whose place in the log is certain
+	joined     uint32 // ordinal of the last stream whose place in the log is certain
 	deviations *Deviations
-	waiting    []waiting // messages of a stream that has just opened, whose numbers are not known yet
+	pending    []pendingPrint // messages of a stream that has just opened, whose numbers are not known yet
 }
 
 // Deviations are the differences between the messages of a connection and the Log, in addition to its holes.
 type Deviations struct {
-	// Overtaken lists the messages that arrived after one with a higher number.
-	Overtaken []Overtaken `json:"overtaken,omitempty"`
+	// Overtakes lists the messages that arrived after one with a higher number.
+	Overtakes []Overtake `json:"overtaken,omitempty"`
 	// Repeats lists the messages that arrived again after another message: see Extra.
 	Repeats []Repeat `json:"again,omitempty"`
-	// UnknownAt are the arrival times of messages whose numbers are not known.
+	// UnknownAt has the arrival times of messages whose numbers are unknown.
 	UnknownAt []Instant `json:"unknown_at_ns,omitempty"`
-	// Unlisted counts deviations beyond the bound.
+	// Unlisted counts the deviations beyond maxDeviations.
 	Unlisted uint64 `json:"unlisted,omitempty"`
 }
 
-// An Overtaken message arrived after the message By.
-type Overtaken struct {
+// An Overtake is a message that arrived after the message By, which has a higher number.
+type Overtake struct {
 	Number uint64  `json:"number"`
 	By     uint64  `json:"by"`
 	At     Instant `json:"at_ns"`
 }
 
-// A Repeat is a message that arrived again. Extra is the index of the Extra, and Number that of the message with its
-// content.
+// A Repeat is a message that arrived again. Extra is the index of its Extra, and Number the number of the first message
+// with its content.
 type Repeat struct {
 	Extra  int     `json:"extra"`
 	Number uint64  `json:"number"`
@@ -90,15 +90,16 @@ func (c *deliveries) deviate(p *Print, a *Arrival) {
 	c.place(p, a)
 }
 
-func (f *cursor) deviate() *Deviations {
+// allDeviations returns the deviations, allocating them on first use.
+func (f *cursor) allDeviations() *Deviations {
 	if f.deviations == nil {
 		f.deviations = new(Deviations)
 	}
 	return f.deviations
 }
 
-// list adds a deviation to its list, unless that is full.
-func list[T any](d *Deviations, to *[]T, one T) {
+// addDeviation adds a deviation to its list. It counts the deviation if the list is full.
+func addDeviation[T any](d *Deviations, to *[]T, one T) {
 	if len(*to) >= maxDeviations {
 		d.Unlisted++
 		return
@@ -106,7 +107,7 @@ func list[T any](d *Deviations, to *[]T, one T) {
 	*to = append(*to, one)
 }
 
-// place counts a message that is not the next one.
+// place counts a message that is not the next one of the log, on a stream whose place in the log is certain.
 func (c *deliveries) place(p *Print, a *Arrival) {
 	f := c.cursor
 	first, known := f.log.index[p.Sum]
@@ -119,17 +120,17 @@ func (c *deliveries) place(p *Print, a *Arrival) {
 		return
 	}
 	span := c.openSpan()
-	resumed := span != nil && span.Resumed && (p.At-span.From < joining || !c.hasNoop) && c.has(uint64(first))
+	resumed := span != nil && span.Resumed && (p.At-span.From < joinTime || !c.hasNoop) && c.has(uint64(first))
 	last := c.atEnd(p.At) || c.numbers.highest == f.log.last() && !f.log.hasNearby(f.last, p.Sum)
 	if last && (f.log.similar || !resumed) {
 		c.addEntry(p, a) // no stream shows whether it is a copy or a new message: see Entry.Repeat
 		return
 	}
-	if f.log.repeats && span != nil && !span.Resumed && p.At-span.From < joining {
+	if f.log.repeats && span != nil && !span.Resumed && p.At-span.From < joinTime {
 		c.fault().Repeated++ // the place of a message whose content repeats is uncertain at the start of a stream
 		return
 	}
-	list(f.deviate(), &f.deviate().Repeats, Repeat{Extra: f.log.extra(f.last, p, resumed), Number: uint64(first), At: p.At})
+	addDeviation(f.allDeviations(), &f.allDeviations().Repeats, Repeat{Extra: f.log.extra(f.last, p, resumed), Number: uint64(first), At: p.At})
 	c.recordGap(p.At, p.At-c.lastAt)
 	if c.stream.cfg.Repeats {
 		c.fault().Repeated++
@@ -151,8 +152,8 @@ func (c *deliveries) atEnd(at Instant) bool {
 	return true
 }
 
-// candidate returns the number of the message with this content that arrived now: the next one that the connection has
-// not received, or one that it has skipped; 0: there is none. first is the first one with this content.
+// candidate returns the number of the message with this content that the connection has received now: a later message
+// than its last one, or a message that it has skipped; 0: there is none. first is the first number with this content.
 func (c *deliveries) candidate(first uint64, p *Print) uint64 {
 	f := c.cursor
 	log, highest := f.log, max(c.numbers.highest, f.last)
@@ -177,7 +178,8 @@ func (c *deliveries) candidate(first uint64, p *Print) uint64 {
 	return 0
 }
 
-// leads reports whether no other connection received any of its messages so far: it joined before the others, and lags.
+// leads reports whether no other connection has received any message of this one. Such a connection joined before the
+// others, and lags.
 func (c *deliveries) leads() bool {
 	if !c.hasNumber || c.numbers.highest-c.first > lookahead {
 		return false
@@ -190,18 +192,18 @@ func (c *deliveries) leads() bool {
 	return true
 }
 
-// skipped reports whether the connection has not received a message below the highest one, which may still arrive.
+// skipped reports whether a message below the highest number has not arrived on this connection and may still arrive.
 func (c *deliveries) skipped(number uint64, at Instant) bool {
 	sent := c.cursor.log.at(number).At
-	earliest := c.openedAt() // of the messages that the stream can receive
+	earliest := c.openedAt() // the stream receives messages that are sent from then on
 	switch {
 	case c.cursor.log.repeated(number):
 		earliest += skew
 	case number+lookback >= c.cursor.last:
 		earliest -= skew
 	}
-	joined := number >= c.first || sent >= earliest || c.leads() // when it was sent
-	return joined && !c.has(number) && (sent >= at-recent || number == c.cursor.last+1)
+	subscribed := number >= c.first || sent >= earliest || c.leads() // when the message was sent
+	return subscribed && !c.has(number) && (sent >= at-maxSkipAge || number == c.cursor.last+1)
 }
 
 // has reports whether the connection has received a message.
@@ -222,12 +224,12 @@ func (c *deliveries) addEntry(p *Print, a *Arrival) {
 	last := c.cursor.last
 	lags := last > 0 && last+2*lookback < log.last()
 	c.receive(log.add(p.Sum, p.At), p.At, a)
-	if lags { // the others lost the message: the next one continues from the previous place
+	if lags { // other connections lost the message, so the next one continues from the previous place
 		c.cursor.last = last
 	}
 }
 
-// receive counts a message that the connection receives for the first time.
+// receive counts a message of the log that the connection receives for the first time.
 func (c *deliveries) receive(number uint64, at Instant, a *Arrival) {
 	f := c.cursor
 	e := f.log.at(number)
@@ -235,13 +237,13 @@ func (c *deliveries) receive(number uint64, at Instant, a *Arrival) {
 		f.log.repeats = true
 	}
 	opened, span := c.openedAt(), c.openSpan()
-	e.Live = e.Live || at-opened > joining && c.hasNoop || e.Count > 1 && span != nil && span.Resumed
-	if at-opened > joining || e.Count > 1 && e.At >= opened-skew || !c.joins() {
+	e.Live = e.Live || at-opened > joinTime && c.hasNoop || e.Count > 1 && span != nil && span.Resumed
+	if at-opened > joinTime || e.Count > 1 && e.At >= opened-skew || !c.joins() {
 		f.joined = c.stream.count
 	}
 	highest := c.numbers.highest
 	if c.record(number, at) == filled {
-		list(f.deviate(), &f.deviate().Overtaken, Overtaken{Number: number, By: highest, At: at})
+		addDeviation(f.allDeviations(), &f.allDeviations().Overtakes, Overtake{Number: number, By: highest, At: at})
 	}
 	f.last = number
 	a.Counted = true
@@ -284,12 +286,12 @@ func (l *Ledger) Lag(at Instant) (skipped, due uint64) {
 // fillDeviations copies the deviations into a record.
 func (c *deliveries) fillDeviations(r *Record) {
 	f := c.cursor
-	if f == nil || f.deviations == nil && len(f.waiting) == 0 {
+	if f == nil || f.deviations == nil && len(f.pending) == 0 {
 		return
 	}
-	d := *f.deviate()
-	d.Overtaken, d.Repeats, d.UnknownAt = slices.Clone(d.Overtaken), slices.Clone(d.Repeats), slices.Clone(d.UnknownAt)
-	for _, w := range f.waiting {
+	d := *f.allDeviations()
+	d.Overtakes, d.Repeats, d.UnknownAt = slices.Clone(d.Overtakes), slices.Clone(d.Repeats), slices.Clone(d.UnknownAt)
+	for _, w := range f.pending {
 		d.UnknownAt = append(d.UnknownAt, w.at)
 	}
 	r.Deviations = &d

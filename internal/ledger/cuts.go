@@ -17,17 +17,17 @@ type Cut struct {
 	ReconnectedAt Instant `json:"back_ns,omitempty"`
 	// ResumeRequested reports whether the client requested to resume.
 	ResumeRequested bool `json:"asked,omitempty"`
-	// First is the arrival time of the next message, and Next its number; 0: none arrived.
-	First Instant `json:"first_ns,omitempty"`
-	Next  uint64  `json:"next,omitempty"`
+	// NextAt is the arrival time of the next message, and Next its number; 0: none arrived.
+	NextAt Instant `json:"first_ns,omitempty"`
+	Next   uint64  `json:"next,omitempty"`
 
 	Duplicated uint64 `json:"doubled,omitempty"`   // messages that arrived twice
 	Repeated   uint64 `json:"repeated,omitempty"`  // messages that arrived twice, if the service may repeat messages
 	Announced  uint64 `json:"announced,omitempty"` // announcements of the service that messages are missing
 }
 
-// Interruption returns the time from the cut to the next message. It is not ok if no message arrived.
-func (c *Cut) Interruption() (d time.Duration, ok bool) { return c.First - c.At, c.First > 0 }
+// Interruption returns the time from the cut to the next message. ok is false if no message arrived.
+func (c *Cut) Interruption() (d time.Duration, ok bool) { return c.NextAt - c.At, c.NextAt > 0 }
 
 // pauseGrace is the time after a pause in which the end of a stream counts as an end during the pause, because the
 // client first reads the messages that arrived before the end.
@@ -64,7 +64,7 @@ func (c *cuts) openUntil(at Instant) Instant {
 	return at
 }
 
-// latest returns the last cut; nil: there was none, or it is not listed.
+// latest returns the last cut, or nil if there was none or it is not listed.
 func (c *cuts) latest() *Cut {
 	if c == nil || len(c.List) == 0 || c.Unlisted > 0 {
 		return nil
@@ -151,10 +151,10 @@ func (l *Ledger) cutLost(at Instant) {
 	c := l.cuts.latest()
 	switch {
 	case c == nil:
-	case c.ReconnectedAt == 0, c.First == 0:
+	case c.ReconnectedAt == 0, c.NextAt == 0:
 		c.Lost, c.ReconnectedAt = true, 0
 	case l.cuts.paused && !c.Lost && at-c.ReconnectedAt <= pauseGrace:
-		c.LastNumber, c.Lost, c.ReconnectedAt, c.First, c.Next = l.highest(), true, 0, 0, 0
+		c.LastNumber, c.Lost, c.ReconnectedAt, c.NextAt, c.Next = l.highest(), true, 0, 0, 0
 	}
 	l.cuts.pausing, l.cuts.received = false, false
 }
@@ -173,7 +173,7 @@ func (l *Ledger) cutOpened(at Instant) {
 
 // cutResumed records that the client requested to resume after the last message.
 func (l *Ledger) cutResumed() {
-	if c := l.cuts.latest(); c != nil && c.Lost && c.ReconnectedAt > 0 && c.First == 0 {
+	if c := l.cuts.latest(); c != nil && c.Lost && c.ReconnectedAt > 0 && c.NextAt == 0 {
 		c.ResumeRequested = true
 	}
 }
@@ -185,8 +185,8 @@ func (l *Ledger) cutAnnounced(at Instant) {
 	}
 }
 
-// cutMessage records a message for the last cut: the first one after it, or one that the resume repeated.
-func (l *Ledger) cutMessage(at Instant, number uint64, doubled, repeated bool) {
+// cutMessage records a message for the last cut: the first message after it, or a message that the resume repeated.
+func (l *Ledger) cutMessage(at Instant, number uint64, duplicated, repeated bool) {
 	if l.cuts == nil {
 		return
 	}
@@ -195,13 +195,13 @@ func (l *Ledger) cutMessage(at Instant, number uint64, doubled, repeated bool) {
 	if c == nil || c.ReconnectedAt == 0 {
 		return
 	}
-	if c.First == 0 {
-		c.First, c.Next = at, number
+	if c.NextAt == 0 {
+		c.NextAt, c.Next = at, number
 	}
 	if number > c.LastNumber && at-c.ReconnectedAt > resumeWindow {
 		return
 	}
-	if doubled {
+	if duplicated {
 		c.Duplicated++
 	}
 	if repeated {

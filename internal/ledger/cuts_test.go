@@ -46,7 +46,7 @@ func TestCutRecordsItsEffects(t *testing.T) {
 		deliver(l, 7*sec, 3, 4, 4, 5)
 		require.True(t, l.CanCut())
 		r := l.Record()
-		require.Equal(t, []Cut{{Kind: "rst", At: 4 * sec, LastNumber: 2, Lost: true, ReconnectedAt: 6 * sec, ResumeRequested: true, First: 7 * sec, Next: 3, Duplicated: 1}}, r.Cuts.List)
+		require.Equal(t, []Cut{{Kind: "rst", At: 4 * sec, LastNumber: 2, Lost: true, ReconnectedAt: 6 * sec, ResumeRequested: true, NextAt: 7 * sec, Next: 3, Duplicated: 1}}, r.Cuts.List)
 		away, ok := r.Cuts.List[0].Interruption()
 		require.Equal(t, 3*sec, away)
 		require.True(t, ok)
@@ -78,8 +78,8 @@ func TestPauseLosesTheStreamOnlyIfTheServiceEndsIt(t *testing.T) {
 	l.Announced(21 * sec) // also not caused by a cut
 	deliver(l, 22*sec, 5)
 	require.Equal(t, []Cut{
-		{Kind: "pause", At: 3 * sec, LastNumber: 1, ReconnectedAt: 5 * sec, First: 5*sec + 1, Next: 2},
-		{Kind: "pause", At: 6 * sec, LastNumber: 3, Lost: true, ReconnectedAt: 10 * sec, ResumeRequested: true, First: 11 * sec, Next: 4},
+		{Kind: "pause", At: 3 * sec, LastNumber: 1, ReconnectedAt: 5 * sec, NextAt: 5*sec + 1, Next: 2},
+		{Kind: "pause", At: 6 * sec, LastNumber: 3, Lost: true, ReconnectedAt: 10 * sec, ResumeRequested: true, NextAt: 11 * sec, Next: 4},
 	}, l.Record().Cuts.List)
 }
 
@@ -109,7 +109,7 @@ func TestPauseDoesNotCountAsLifetime(t *testing.T) {
 		"its end was requested in the pause": {pause: 60 * sec, end: 66 * sec, requested: true},
 	} {
 		l := New("s-1", &Config{
-			Counting: Numbered, Published: true, ClientEnds: true, Cuts: true, Interval: sec, Late: sec, Lifetime: 50 * sec, Longest: 60 * sec,
+			Counting: Numbered, Published: true, ClientEnds: true, Cuts: true, Interval: sec, Late: sec, Lifetime: 50 * sec, MaxLifetime: 60 * sec,
 		})
 		l.Connecting(sec / 2)
 		l.Opened(sec)
@@ -134,7 +134,7 @@ func TestCutIsNotAnEndBeforeTheLifetime(t *testing.T) {
 	l.Opened(sec)
 	l.Cut(4*sec, "fin", false)
 	l.Closed(4*sec, ReasonCut, false, true)
-	require.Zero(t, l.Record().Cut)
+	require.Zero(t, l.Record().EndedEarly)
 	l.Connecting(5 * sec)
 	l.Opened(6 * sec)
 	r := l.Record()

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// A Delivery is one numbered message as it arrived.
+// A Delivery is the arrival of one numbered message.
 type Delivery struct {
 	At Instant
 	// Number is 0 if the message has none. It is undefined if the message is Broken.
 	Number uint64
-	// Broken is the reason why the message counts as corrupted; "": it does not.
+	// Broken is the reason why the message counts as corrupted; "": it is intact.
 	Broken string
 	// Unnumbered reports whether the message has no number at message.seq.
 	Unnumbered bool
@@ -27,28 +27,29 @@ type Span struct {
 	// Resumed reports whether messages published since the previous stream are expected on this one: the client had an
 	// id to resume from, or the service had reset that id.
 	Resumed bool `json:"resumed,omitempty"`
-	// Planned and Cut are those of the Outage that follows.
+	// Planned and Cut are the fields of the Outage that follows.
 	Planned bool `json:"planned,omitempty"`
 	Cut     bool `json:"cut,omitempty"`
 	// First and Last are the lowest and the highest number among the messages received on this stream; 0: none.
 	First uint64 `json:"first,omitempty"`
 	Last  uint64 `json:"last,omitempty"`
-	// Prints is the number of messages without a number that this stream received, and Sum their Checksum: on a stream
-	// that did not resume, without those of its first second.
+	// Prints is the number of messages without a number that this stream received, and Sum their Checksum. A stream
+	// that did not resume omits the messages of its first second.
 	Prints uint64 `json:"prints,omitempty"`
 	Sum    uint64 `json:"sum,omitempty"`
 }
 
-// A Checksum identifies a sequence of fingerprints: that of one fingerprint more is Add of the fingerprint.
+// A Checksum identifies a sequence of fingerprints. The checksum of no fingerprint is 0, and Add appends one.
 type Checksum uint64
 
-// sumFactor is odd, so that no fingerprint is lost by multiplication.
+// sumFactor is odd, so that multiplication maps different sums to different ones.
 const sumFactor = 0x9e3779b97f4a7c15
 
-// Add returns the checksum of the sequence with one fingerprint more.
+// Add returns the checksum of the sequence with another fingerprint at its end.
 func (s Checksum) Add(print uint64) Checksum { return s*sumFactor + Checksum(print) }
 
-// Shift returns the contribution of a sequence to the checksum of a sequence with count more fingerprints.
+// Shift returns the contribution of a sequence to the checksum of a longer one, which continues with count
+// fingerprints.
 func (s Checksum) Shift(count uint64) Checksum {
 	for factor := Checksum(sumFactor); count > 0; count /= 2 {
 		if count%2 == 1 {
@@ -61,7 +62,7 @@ func (s Checksum) Shift(count uint64) Checksum {
 
 // print adds a fingerprint to the checksum of the stream.
 func (s *Span) print(p *Print) {
-	if s.Resumed || p.At-s.From >= joining {
+	if s.Resumed || p.At-s.From >= joinTime {
 		s.Prints++
 		s.Sum = uint64(Checksum(s.Sum).Add(p.Sum))
 	}
@@ -78,13 +79,13 @@ func (s *Span) receive(number uint64) {
 // A Range is a run of numbers.
 type Range [2]uint64
 
-// maxSpans is the number of spans that a connection lists. The messages expected in others are unknown. A service that
-// ends each stream after 5 minutes makes 288 in a day. Each may leave a hole.
+// maxSpans is the number of spans that a connection lists. The messages expected in further spans are unknown. A
+// service that ends each stream after 5 minutes causes 288 spans per day. Each may leave a hole.
 const maxSpans = 1000
 
-// deliveries count the messages of a connection by their numbers alone: none is due at a known time. The first number
-// may be any, since a stream may join late. The record has the numbers that arrived: the first, the last, and the holes
-// between. Package verdict decides at the end of the run which of the others were expected.
+// deliveries count the messages of a connection by their numbers alone, because no message is due at a known time. The
+// first number may be any, because a stream may join late. The record has the first number, the last number, and the
+// holes between them. Package verdict decides at the end of the run which of the missing messages were expected.
 type deliveries struct {
 	counter
 	numbers   numbers
@@ -92,15 +93,15 @@ type deliveries struct {
 	first     uint64
 	corrupted *corrupted // nil: no corrupted message arrived
 	spans     []Span
-	unlisted  uint64  // spans beyond maxSpans
+	unlisted  uint64  // number of spans beyond maxSpans
 	cursor    *cursor // nil: messages carry numbers
 }
 
 // corrupted holds the possible numbers of corrupted messages.
 type corrupted struct {
 	guesses  []uint64  // the numbers that corrupted messages were assumed to have
-	unplaced uint64    // corrupted messages without such a number
-	at       []Instant // the arrival times of unplaced messages that may be any message missing then
+	unplaced uint64    // number of corrupted messages without an assumed number
+	at       []Instant // their arrival times, if each may replace any message that was missing then
 }
 
 // Delivered counts a numbered message. One with an impossible number counts as corrupted.
@@ -136,7 +137,7 @@ func (c *deliveries) add(d *Delivery) (a Arrival) {
 			c.findAt(KindReordered, d.Number, d.At)
 		}
 	case repeated:
-		if c.wasGuessed(d.Number) {
+		if c.withdrawGuess(d.Number) {
 			a.Counted = true
 			break
 		}
@@ -166,14 +167,15 @@ func (c *deliveries) record(number uint64, at Instant) placement {
 	case !c.hasNumber:
 		c.hasNumber, c.first, c.numbers.highest = true, number, number
 		return inOrder
-	case number < c.first: // the first that arrived had overtaken this one
+	case number < c.first: // messages with higher numbers overtook it
 		if number+1 < c.first {
-			c.numbers.open(hole{from: number + 1, to: c.first - 1, at: at, separate: true}) // it is unknown from which number on the stream received messages
+			// It is unknown from which number on the stream received messages.
+			c.numbers.open(hole{from: number + 1, to: c.first - 1, at: at, separate: true})
 		}
 		c.first = number
 		return filled
 	case number > c.numbers.highest+1 && c.startsWithoutResume():
-		if !c.stream.cfg.Published { // it is unknown whether they were expected
+		if !c.stream.cfg.Published { // it is unknown whether the skipped numbers were expected
 			c.numbers.highest = number
 			return inOrder
 		}
@@ -184,8 +186,8 @@ func (c *deliveries) record(number uint64, at Instant) placement {
 	return c.numbers.record(number, at).placement
 }
 
-// lostCount returns the number of messages that are certainly missing. Messages published while there was no stream
-// are not. Nor are, with AnyOrder, messages that may have been on their way when the stream ended.
+// lostCount returns the number of messages that are certainly lost. It omits messages that were published while no
+// stream was open. With AnyOrder it also omits messages that may have been in transit when the stream ended.
 func (c *deliveries) lostCount() (sum uint64) {
 	for _, h := range c.numbers.holes {
 		if !c.stream.cfg.Published || !h.separate && !c.stream.cfg.AnyOrder {
@@ -201,7 +203,7 @@ func (c *deliveries) startsWithoutResume() bool {
 	return c.stream.count > 1 && !c.hasNoop && (span == nil || !span.Resumed)
 }
 
-// addCorrupted counts a corrupted message. If messages come in order, it is the next one.
+// addCorrupted counts a corrupted message. If messages arrive in order, it replaces the next one.
 //
 //go:noinline
 func (c *deliveries) addCorrupted(d *Delivery) {
@@ -228,9 +230,9 @@ func (c *deliveries) addCorrupted(d *Delivery) {
 	c.find(Finding{Kind: KindCorrupted, From: number, At: d.At, Note: d.Broken})
 }
 
-// wasGuessed reports whether a corrupted message was assumed to have the number that arrives now. That message was an
-// extra copy then, and replaces no missing one.
-func (c *deliveries) wasGuessed(number uint64) bool {
+// withdrawGuess withdraws the assumption that a corrupted message had a number, because the message with this number
+// arrives. The corrupted message then was an extra copy. withdrawGuess returns false if there was no such assumption.
+func (c *deliveries) withdrawGuess(number uint64) bool {
 	if c.corrupted == nil {
 		return false
 	}
@@ -249,11 +251,11 @@ func (c *deliveries) wasGuessed(number uint64) bool {
 	return true
 }
 
-// checkNumber returns the reason why a number is impossible: it was not published, or is too far from the others. "":
-// it is possible.
+// checkNumber returns the reason why a number is impossible: it was not published, or is too far from the other
+// numbers. It returns "" for a possible number.
 func (c *deliveries) checkNumber(number uint64) string {
-	switch most := c.stream.cfg.MaxNumber; {
-	case c.stream.cfg.Published && most > 0 && (number == 0 || number > most):
+	switch highest := c.stream.cfg.MaxNumber; {
+	case c.stream.cfg.Published && highest > 0 && (number == 0 || number > highest):
 		return fmt.Sprintf("no message was published with the number %d", number)
 	case c.hasNumber && number > c.numbers.highest && number-c.numbers.highest > maxJump:
 		return fmt.Sprintf("it has the number %d, and the highest before was %d", number, c.numbers.highest)
@@ -270,7 +272,7 @@ func (c *deliveries) opened(at Instant) {
 	c.spans = append(c.spans, Span{From: at})
 }
 
-// openSpan returns the span of the open stream; nil: it is not listed.
+// openSpan returns the span of the open stream, or nil if it is not listed.
 func (c *deliveries) openSpan() *Span {
 	if last := len(c.spans) - 1; last >= 0 && c.spans[last].To == 0 {
 		return &c.spans[last]
@@ -278,7 +280,7 @@ func (c *deliveries) openSpan() *Span {
 	return nil
 }
 
-// endSpan ends the span of the open stream: no more messages are expected on it.
+// endSpan ends the span of the open stream. Messages are no longer expected on it.
 func (c *deliveries) endSpan(at Instant) {
 	if span := c.openSpan(); span != nil {
 		span.To = max(at, span.From, 1)
@@ -321,8 +323,8 @@ func (c *deliveries) fillLists(r *Record) {
 	}
 }
 
-// Joined records that messages are expected on the present stream from here on, not from its headers on: a second
-// request had to be answered.
+// Joined records that messages are expected on the present stream from an instant on instead of from its headers on,
+// because the stream required a second request.
 func (l *Ledger) Joined(at Instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -338,7 +340,7 @@ func (l *Ledger) Joined(at Instant) {
 func (l *Ledger) Announced(at Instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.extras().Gaps++
+	l.extras().AnnouncedGaps++
 	l.cutAnnounced(at)
 	l.find(Finding{Kind: KindAnnounced, At: at})
 }
@@ -352,24 +354,23 @@ func (l *Ledger) Misrouted(at Instant, data string) {
 	l.find(Finding{Kind: KindMisrouted, At: at, Note: data})
 }
 
-// A SignOfLife is the kind of a sign of life on a stream that is not a message.
+// A SignOfLife is a kind of data on a stream other than messages.
 type SignOfLife int
 
-// The signs of life: one that is not counted, a heartbeat, a message of another publisher, an event that message.event
-// names and that is not checked, or a block that is neither message nor heartbeat.
+// The signs of life.
 const (
-	UncountedSign SignOfLife = iota
-	HeartbeatSign
-	ForeignSign
-	UncheckedSign
-	UnknownBlockSign
+	UncountedSign    SignOfLife = iota // data that is not counted
+	HeartbeatSign                      // a heartbeat
+	ForeignSign                        // a message of another publisher
+	UncheckedSign                      // an event that message.event names and that is not checked
+	UnknownBlockSign                   // a block that is neither message nor heartbeat
 )
 
 // RecordSign records a sign of life on the open stream.
-func (l *Ledger) RecordSign(at Instant, activity SignOfLife) {
+func (l *Ledger) RecordSign(at Instant, sign SignOfLife) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch activity {
+	switch sign {
 	case UncountedSign:
 	case HeartbeatSign:
 		l.extras().Heartbeats++
@@ -392,5 +393,5 @@ func (l *Ledger) endSilence(at Instant) {
 	if silence := at - s.lastSignAt; silence > s.longest {
 		s.longest, s.startedAt = silence, s.lastSignAt
 	}
-	s.lastSignAt = max(s.lastSignAt, at) // a comment line may be known as a heartbeat only when the next block arrived
+	s.lastSignAt = max(s.lastSignAt, at) // a comment line may be recognized as a heartbeat only after the next block
 }

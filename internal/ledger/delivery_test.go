@@ -77,14 +77,14 @@ func TestHoleIsALossWithoutAPublisher(t *testing.T) {
 func TestOverdueStreamIsFound(t *testing.T) {
 	for lived, want := range map[time.Duration]uint64{60 * time.Second: 0, 62 * time.Second: 0, 64 * time.Second: 1} {
 		for _, reason := range []string{"server", ReasonClient} {
-			l := New("s0", &Config{Counting: Numbered, Published: true, ClientEnds: true, Lifetime: time.Minute, Longest: time.Minute, Late: time.Second})
+			l := New("s0", &Config{Counting: Numbered, Published: true, ClientEnds: true, Lifetime: time.Minute, MaxLifetime: time.Minute, Late: time.Second})
 			l.Connecting(1)
 			l.Opened(time.Second)
 			if reason == ReasonClient {
 				l.CloseRequested(time.Second + lived)
 			}
 			l.Closed(time.Second+lived, reason, true, reason != ReasonClient)
-			if r := l.Record(); r.Overdue != want || r.Cut != 0 {
+			if r := l.Record(); r.Overdue != want || r.EndedEarly != 0 {
 				t.Errorf("after %s: %+v", lived, r)
 			}
 		}
@@ -100,7 +100,7 @@ func TestLifetimeStartsAtTheRequest(t *testing.T) {
 		l.Connecting(min(opened, 2*time.Second+1))
 		l.Opened(2*time.Second + 1)
 		l.Closed(62*time.Second, "server", true, true)
-		if r := l.Record(); r.Cut != want {
+		if r := l.Record(); r.EndedEarly != want {
 			t.Errorf("requested at %s: %+v", opened, r)
 		}
 	}
@@ -129,7 +129,7 @@ func TestSpansAreTheTimesWithExpectedMessages(t *testing.T) {
 	if len(r.Outages) != 2 || !r.Outages[0].Planned || r.Outages[1].Planned {
 		t.Errorf("the first end was planned, the second was not: %+v", r.Outages)
 	}
-	if r.Cut != 1 || r.Findings[0].Kind != KindCut || r.State != Completed || !r.Faultless() {
+	if r.EndedEarly != 1 || r.Findings[0].Kind != KindEndedEarly || r.State != Completed || !r.Faultless() {
 		t.Errorf("%+v", r)
 	}
 }
@@ -240,8 +240,8 @@ func TestReconnectUnderWayAtTheEnd(t *testing.T) {
 		for _, counting := range []Counting{Noops, Numbered, Nothing} {
 			l := opened(&Config{Counting: counting, Interval: time.Second, ClientEnds: true, Lifetime: time.Minute})
 			c.ends(l)
-			if r := l.Record(); r.State != c.want || r.Cut != c.cut {
-				t.Errorf("%s: %s, %d cut", c.name, r.State, r.Cut)
+			if r := l.Record(); r.State != c.want || r.EndedEarly != c.cut {
+				t.Errorf("%s: %s, %d cut", c.name, r.State, r.EndedEarly)
 			}
 		}
 	}

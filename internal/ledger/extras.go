@@ -17,7 +17,7 @@ type extras struct {
 	LastOutage *Outage
 
 	OutageTime time.Duration // sum of all outages, except a first connect without a failed attempt
-	Longest    Outage        // the longest of these outages
+	Longest    Outage        // longest of these outages
 	Refusals   []Refusal
 	Survived   int
 	MaxOutage  time.Duration
@@ -57,7 +57,7 @@ func (l *Ledger) fill(r *Record) {
 	}
 }
 
-// fillLists adds the lists of Record that Sums omits. Findings are added last.
+// fillLists adds the lists of Record that Sums omits, except Findings.
 func (x *extras) fillLists(r *Record) {
 	r.LastOutage = x.LastOutage
 	r.Outages, r.Others, r.Refusals = slices.Clone(x.Outages), slices.Clone(x.Others), slices.Clone(x.Refusals)

@@ -4,32 +4,34 @@ package ledger
 // may look like a sequence at first, such as a counter over all clients. So every noop counts as evidence, not only the
 // first.
 type ids struct {
-	next    uint32 // noops whose number is one more than the highest before
-	gap     bool   // numbers were skipped while slots passed for them
+	next    uint32 // noops whose number is the previous highest number plus one
+	gap     bool   // numbers were skipped while as many slots passed
 	decided bool   // next is so high that repeated numbers cannot change the decision
 
 	// The following fields are evidence against a sequence.
-	leaps    uint32 // numbers that were skipped although no slot passed for them
+	leaps    uint32 // steps to a number that is too high for the slots that passed
 	stale    uint32 // numbers that repeat or are overdue, in a new slot
 	missing  uint32 // noops without an id, although others have one
 	nonDigit uint32 // ids that are not numbers
 }
 
-// decidingNoops is the number of noops in sequence, in addition to those that repeat a number, that decides that ids
-// are a sequence. Only leaps can still change that, because a counter over all clients starts like a sequence.
+// decidingNoops is the number of noops in sequence, in addition to noops that repeat a number, from which the ids are a
+// sequence. Only leaps can still change this decision, because a counter over all clients starts like a sequence.
 const decidingNoops = 5
 
+// addNext counts a noop in sequence.
 func (i *ids) addNext() {
 	i.next++
 	i.decided = i.decided || i.next >= decidingNoops+i.stale
 }
 
-// removeLeap removes the leap over a number that arrived after all, because noops may be swapped.
+// removeLeap removes the leap over a number that arrived later, because noops may be swapped.
 func (i *ids) removeLeap() { i.leaps -= min(i.leaps, 1) }
 
-// sequence reports whether the ids are a sequence. One noop in five may contradict, because numbered messages that are
-// lost cause leaps. Ids that are not numbers weigh more, because hexadecimal ids start with nine numbers in sequence.
-func (i *ids) sequence(keepsUp bool) bool {
+// isSequence reports whether the ids are a sequence. One noop in five may contradict, because numbered messages that
+// are lost cause leaps. Ids that are not numbers weigh more, because hexadecimal ids start with nine numbers in
+// sequence.
+func (i *ids) isSequence(keepsUp bool) bool {
 	return i.next >= 4*(i.leaps+i.missing)+16*i.nonDigit && (i.decided || i.stale < max(i.next, 1) || keepsUp && i.leaps == 0)
 }
 
@@ -57,14 +59,15 @@ func (l *Ledger) checkFirst(n *Noop) {
 	}
 }
 
-// numbersDecide reports whether the record has the count by number instead of the count by interval: the ids look like
-// a sequence, and so do those of at least half of the runner's connections. Random ids look like a sequence on a few
-// connections.
+// numbersDecide reports whether the record has the count by number instead of the count by interval. This requires that
+// the ids of this connection, and of at least half of the runner's connections, look like a sequence. Random ids look
+// like a sequence on a few connections.
 func (l *Ledger) numbersDecide() bool {
 	c, cfg := l.byNumber, l.stream.cfg
-	return c != nil && l.clock.Arrived() > 0 && c.sequence() && cfg.sequences.Load() >= cfg.otherStreams.Load()
+	return c != nil && l.clock.Arrived() > 0 && c.isSequence() && cfg.sequences.Load() >= cfg.otherStreams.Load()
 }
 
+// counterOf returns the count by number or by interval.
 func (l *Ledger) counterOf(byNumber bool) *counter {
 	if byNumber {
 		return &l.byNumber.counter
@@ -75,7 +78,7 @@ func (l *Ledger) counterOf(byNumber bool) *counter {
 // presentClass returns the class of a stream that is counted by number.
 func (l *Ledger) presentClass() idClass {
 	switch {
-	case l.byNumber.sequence():
+	case l.byNumber.isSequence():
 		return sequenceIDs
 	case l.clock.Arrived() > 0:
 		return otherIDs

@@ -2,8 +2,8 @@ package ledger
 
 import "slices"
 
-// A waiting message may be part of a history, or a message that no other stream has received yet.
-type waiting struct {
+// A pendingPrint is a message that may be part of a history, or that no other stream has received yet.
+type pendingPrint struct {
 	print uint64
 	at    Instant
 }
@@ -14,8 +14,8 @@ func (c *deliveries) joins() bool {
 	return c.cursor.joined != c.stream.count && (span == nil || !span.Resumed)
 }
 
-// join counts a message of a stream that has just opened. If its content is known, its number is not: it waits until
-// the messages so far fit at one place of the log only.
+// join counts a message of a stream that has just opened. If the log has its content, its number is uncertain. Then the
+// message is pending until the pending messages fit at only one place of the log.
 func (c *deliveries) join(p *Print, a *Arrival) {
 	f := c.cursor
 	first, known := f.log.index[p.Sum]
@@ -26,7 +26,7 @@ func (c *deliveries) join(p *Print, a *Arrival) {
 	}
 	number, live := c.anchor(p)
 	switch {
-	case live && c.hasNoop && len(f.waiting) == 0:
+	case live && c.hasNoop && len(f.pending) == 0:
 		c.place(p, a)
 		return
 	case number > f.log.last(), c.alone(p):
@@ -37,31 +37,31 @@ func (c *deliveries) join(p *Print, a *Arrival) {
 		c.claim(number)
 		c.receive(number, p.At, a)
 		return
-	case !live && c.has(uint64(first)) && !f.log.at(uint64(first)).repeatedLater && (!f.log.similar || p.At-c.openedAt() < joining): // the history repeats it
+	case !live && c.has(uint64(first)) && !f.log.at(uint64(first)).repeatedLater && (!f.log.similar || p.At-c.openedAt() < joinTime): // the history repeats it
 		c.fault().Repeated++
 		return
 	}
 	c.Received++
 	a.Counted = true
 	c.recordGap(p.At, p.At-c.lastAt)
-	if len(f.waiting) == maxRanges {
-		c.forgetWaiting(1)
+	if len(f.pending) == maxRanges {
+		c.forgetPending(1)
 	}
-	f.waiting = append(f.waiting, waiting{p.Sum, p.At})
+	f.pending = append(f.pending, pendingPrint{p.Sum, p.At})
 }
 
-// anchor returns the number of the entry that a message with known content is: one since its stream opened, or the next
-// one for a new message. It returns 0 if the place is not certain. live reports whether entries since then have this
-// content.
+// anchor returns the number of a message with known content: an entry since the stream opened, or the number after the
+// last entry if the message is new. It returns 0 if the place is uncertain. live reports whether an entry since the
+// stream opened has this content.
 func (c *deliveries) anchor(p *Print) (number uint64, live bool) {
 	log := c.cursor.log
-	waiting := len(c.cursor.waiting)
+	pending := len(c.cursor.pending)
 	opened := c.openedAt()
 	from := opened - skew
-	if waiting == 0 && p.At > opened+skew { // a message that was sent before arrives at once
+	if pending == 0 && p.At > opened+skew { // a message that was sent before arrives immediately
 		from = opened
 	}
-	best, places := -1, 0 // messages in the same order, and the number of places with as many
+	best, places := -1, 0 // the most pending messages before an entry, and the number of entries with as many
 	for n := log.last(); n > 0 && log.at(n).At >= from && log.last()-n < maxAnchors; n-- {
 		if log.at(n).Print != p.Sum {
 			continue
@@ -70,11 +70,11 @@ func (c *deliveries) anchor(p *Print) (number uint64, live bool) {
 		if c.has(n) {
 			continue
 		}
-		switch same := c.waitingBefore(n, from); {
+		switch same := c.pendingBefore(n, from); {
 		case same > best:
 			number, best, places = n, same, 1
 		case same == best:
-			if places++; log.at(n).At >= opened+skew { // the stream was open for certain, so it received the first one
+			if places++; log.at(n).At >= opened+skew { // the stream was certainly open, so it received the first one
 				number = n
 			}
 		}
@@ -82,39 +82,39 @@ func (c *deliveries) anchor(p *Print) (number uint64, live bool) {
 	if number == 0 || !log.repeated(number) {
 		return number, live
 	}
-	ahead := c.waitingBefore(log.last()+1, from) == waiting // no other stream may have received the message yet
-	certain := places == 1 && best == waiting && !ahead
+	ahead := c.pendingBefore(log.last()+1, from) == pending // no other stream may have received the message yet
+	certain := places == 1 && best == pending && !ahead
 	switch {
 	case certain:
-	case p.At-opened < joining && waiting < maxWaiting:
+	case p.At-opened < joinTime && pending < maxPending:
 		return 0, live
-	case ahead && best < waiting:
+	case ahead && best < pending:
 		return log.last() + 1, live
 	}
 	return number, live
 }
 
-// alone reports whether no other stream has received anything since this one opened, and what arrives is no history: it
-// is too late for that, and the content repeats.
+// alone reports whether no other stream has received a message since this one opened, and a message that arrives now is
+// not part of a history, because it is too late and its content repeats.
 func (c *deliveries) alone(p *Print) bool {
 	log, opened := c.cursor.log, c.openedAt()
-	return p.At-opened >= 2*joining && log.at(log.last()).At <= opened && log.repeated(uint64(log.index[p.Sum]))
+	return p.At-opened >= 2*joinTime && log.at(log.last()).At <= opened && log.repeated(uint64(log.index[p.Sum]))
 }
 
 const (
-	// maxWaiting is the number of messages after which the place of a stream is certain enough.
-	maxWaiting = 64
-	// maxAnchors limits the messages among which the place of a stream is looked for.
+	// maxPending is the number of pending messages from which the place of a stream is certain enough.
+	maxPending = 64
+	// maxAnchors limits the entries among which the place of a stream is searched.
 	maxAnchors = 8192
 )
 
-// waitingBefore returns how many of the waiting messages the log has before a number, in the same order, if they
-// arrived from an instant on.
-func (c *deliveries) waitingBefore(number uint64, from Instant) (count int) {
+// pendingBefore returns how many of the last pending messages equal the entries directly before a number, in the same
+// order, if these arrived from an instant on.
+func (c *deliveries) pendingBefore(number uint64, from Instant) (count int) {
 	f := c.cursor
-	for count < len(f.waiting) {
+	for count < len(f.pending) {
 		n := number - 1 - uint64(count)
-		if n == 0 || f.log.at(n).At < from || f.log.at(n).Print != f.waiting[len(f.waiting)-1-count].print || c.has(n) {
+		if n == 0 || f.log.at(n).At < from || f.log.at(n).Print != f.pending[len(f.pending)-1-count].print || c.has(n) {
 			break
 		}
 		count++
@@ -122,7 +122,7 @@ func (c *deliveries) waitingBefore(number uint64, from Instant) (count int) {
 	return count
 }
 
-// openedAt returns when the present stream opened.
+// openedAt returns the time from which messages are expected on the present stream.
 func (c *deliveries) openedAt() Instant {
 	if span := c.openSpan(); span != nil {
 		return span.From
@@ -130,23 +130,23 @@ func (c *deliveries) openedAt() Instant {
 	return c.stream.openedAt
 }
 
-// claim numbers the waiting messages as those right before the message with the given number. If that is a new one, the
-// last of them may be new as well.
+// claim numbers the pending messages as the entries directly before the given number. If that number is new, the last
+// pending messages may be new as well.
 func (c *deliveries) claim(before uint64) {
 	f := c.cursor
-	if len(f.waiting) == 0 {
+	if len(f.pending) == 0 {
 		return
 	}
-	known := c.waitingBefore(before, 0)
+	known := c.pendingBefore(before, 0)
 	start := before - uint64(known) // #nosec G115 -- at most maxRanges
-	if overlap := c.overlap(); known < len(f.waiting) && before > f.log.last() && overlap > 0 {
-		known, start = len(f.waiting), before-uint64(overlap)
+	if overlap := c.overlap(); known < len(f.pending) && before > f.log.last() && overlap > 0 {
+		known, start = len(f.pending), before-uint64(overlap)
 	}
-	c.forgetWaiting(len(f.waiting) - known)
+	c.forgetPending(len(f.pending) - known)
 	same := c.neighboursBefore(start)
-	for i, w := range f.waiting {
+	for i, w := range f.pending {
 		number := start + uint64(i)
-		if w.print == f.waiting[0].print && same > 0 {
+		if w.print == f.pending[0].print && same > 0 {
 			number -= same
 		} else {
 			same = 0
@@ -158,13 +158,13 @@ func (c *deliveries) claim(before uint64) {
 		var a Arrival
 		c.receive(number, w.at, &a)
 	}
-	f.waiting = nil
+	f.pending = nil
 }
 
-// overlap returns how many of the waiting messages, from the first on, are the last ones of the log.
+// overlap returns how many of the first pending messages equal the last entries of the log.
 func (c *deliveries) overlap() int {
 	f := c.cursor
-	for count := min(len(f.waiting), len(f.log.entries)); count > 0; count-- {
+	for count := min(len(f.pending), len(f.log.entries)); count > 0; count-- {
 		first := f.log.last() - uint64(count) + 1
 		if f.log.at(first).At < c.openedAt()-skew {
 			continue
@@ -172,7 +172,7 @@ func (c *deliveries) overlap() int {
 		fits := true
 		for i := 0; i < count && fits; i++ {
 			n := first + uint64(i)
-			fits = f.log.at(n).Print == f.waiting[i].print && !c.has(n)
+			fits = f.log.at(n).Print == f.pending[i].print && !c.has(n)
 		}
 		if fits {
 			return count
@@ -194,11 +194,11 @@ func (c *deliveries) neighboursBefore(number uint64) (count uint64) {
 	return count
 }
 
-// forgetWaiting lists the first waiting messages as unknown.
-func (c *deliveries) forgetWaiting(count int) {
+// forgetPending lists the arrival times of the first pending messages as UnknownAt, because their numbers stay unknown.
+func (c *deliveries) forgetPending(count int) {
 	f := c.cursor
-	for _, w := range f.waiting[:count] {
-		list(f.deviate(), &f.deviate().UnknownAt, w.at)
+	for _, w := range f.pending[:count] {
+		addDeviation(f.allDeviations(), &f.allDeviations().UnknownAt, w.at)
 	}
-	f.waiting = slices.Delete(f.waiting, 0, count)
+	f.pending = slices.Delete(f.pending, 0, count)
 }

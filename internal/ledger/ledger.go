@@ -47,14 +47,13 @@ type Config struct {
 	Cuts bool
 	// Lifetime is the minimum lifetime of a stream if the service ends streams on purpose; 0: it does not.
 	Lifetime time.Duration
-	// Longest is the maximum lifetime of a stream; 0: unknown.
-	Longest time.Duration
+	// MaxLifetime is the maximum lifetime of a stream; 0: unknown.
+	MaxLifetime time.Duration
 	// MaxOutage is the maximum outage of a client at the request to end it. After a longer outage the client counts as
 	// dropped. 0: clients do not reconnect.
 	MaxOutage time.Duration
 
-	// Connections of the runner whose ids are a sequence, and others.
-	sequences, otherStreams atomic.Int64
+	sequences, otherStreams atomic.Int64 // connections of the runner whose ids are a sequence, and others
 }
 
 func (c *Config) tolerance() time.Duration { return min(c.Late, c.Interval/2) }
@@ -148,8 +147,8 @@ func (s *stream) openedAfterRequest() bool {
 	return s.closeRequestedAt != 0 && s.openedAt >= s.closeRequestedAt
 }
 
-// until returns the instant up to which noops are expected on a stream that ends at an instant.
-func (s *stream) until(at Instant) Instant {
+// expectedUntil returns the instant up to which noops are expected on a stream that ends at an instant.
+func (s *stream) expectedUntil(at Instant) Instant {
 	if s.closeRequestedAt != 0 {
 		return min(at, s.closeRequestedAt)
 	}
@@ -164,11 +163,11 @@ type streamEnd struct {
 	open      time.Duration // headers to the request to end
 }
 
-// dials are the attempts that lead to the next stream. With a Lifetime they are kept until the first attempt after that
-// stream.
+// dials are the times of the attempts that lead to the next stream. With a Lifetime they are kept until the first
+// attempt after that stream.
 type dials struct {
 	first, last Instant
-	pending     bool // no stream has opened since the first
+	pending     bool // no stream has opened since the first attempt
 }
 
 // silences are the times without a sign of life on a stream.
@@ -282,15 +281,15 @@ func (l *Ledger) sumUp(r *Record) {
 	}
 }
 
-// A Steady has the sums of a connection whose first stream is open and has no fault, like most of many thousand.
-type Steady struct {
-	Received, Hidden uint64
-	LastAt           Instant
+// SteadySums are the sums of a connection whose first stream is open and has no fault, as on most connections.
+type SteadySums struct {
+	Received, Undetectable uint64
+	LastAt                 Instant
 }
 
-// Steady returns the sums of a steady connection; it is not ok for any other. It takes a third of the time of Sums, and
+// Steady returns the sums of a steady connection; ok is false for any other. It takes a third of the time of Sums, and
 // is called on every ledger once a second.
-func (l *Ledger) Steady() (s Steady, ok bool) {
+func (l *Ledger) Steady() (s SteadySums, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.stream.cfg.Counting != Noops || !l.stream.open || l.stream.count != 1 || l.extra != nil || l.state != Open {
@@ -300,5 +299,5 @@ func (l *Ledger) Steady() (s Steady, ok bool) {
 		return s, false // either count may decide later
 	}
 	c := l.counterOf(l.numbersDecide())
-	return Steady{Received: c.Received, Hidden: uint64(c.Hidden), LastAt: c.lastAt}, true
+	return SteadySums{Received: c.Received, Undetectable: uint64(c.Undetectable), LastAt: c.lastAt}, true
 }

@@ -236,7 +236,7 @@ func TestReconnect(t *testing.T) {
 		r := p.noop(0, 4).noop(0, 5).noop(0, 6).noop(10*sec, 7).regular(8, 12, true).end(sec)
 		require.True(t, r.Faultless(), "%+v", r)
 		require.Equal(t, 2, r.Streams)
-		require.Equal(t, []Outage{{From: 46 * sec, To: 96 * sec, Resumed: 3}}, r.Outages)
+		require.Equal(t, []Outage{{From: 46 * sec, To: 96 * sec, Replayed: 3}}, r.Outages)
 	})
 	t.Run("a noop that is due right after the headers is not replayed", func(t *testing.T) {
 		p := newTape(t)
@@ -250,7 +250,7 @@ func TestReconnect(t *testing.T) {
 		p.regular(1, 3, true)
 		again(p, 3*interval+5*sec)
 		r := p.noop(sec/50, 4).noop(sec/10, 5).noop(0, 6).end(sec)
-		require.EqualValues(t, 1, r.Outages[0].Resumed)
+		require.EqualValues(t, 1, r.Outages[0].Replayed)
 	})
 	t.Run("resumed by number, one not replayed", func(t *testing.T) {
 		p := newTape(t)

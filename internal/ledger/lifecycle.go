@@ -19,18 +19,18 @@ func (l *Ledger) Connecting(at Instant) {
 	}
 }
 
-// Opened records that the headers of a good response are complete. Noops are expected from this instant on. It returns
-// the time since the first dial after the last stream.
+// Opened records that the headers of a good response are complete. Noops are expected from this instant on. Opened
+// returns the time since the first dial after the last stream.
 func (l *Ledger) Opened(at Instant) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	took := at - l.dials.first
+	connect := at - l.dials.first
 	l.stream.count++
 	if l.extra != nil {
 		l.extra.replayable = 0
 	}
 	if l.stream.count == 1 {
-		l.connected(at, took)
+		l.connected(at, connect)
 	} else if o := l.endOutage(at); o != nil {
 		l.reconnected(at, o)
 	}
@@ -50,11 +50,11 @@ func (l *Ledger) Opened(at Instant) time.Duration {
 	}
 	l.cutOpened(at)
 	l.resume(at)
-	return took
+	return connect
 }
 
 // CloseRequested records the request to end the stream. From this instant on no noop is expected, and the end of the
-// stream is not a drop. It reports whether a stream is open.
+// stream is not a drop. CloseRequested reports whether a stream is open.
 func (l *Ledger) CloseRequested(at Instant) (open bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,7 +111,7 @@ func (l *Ledger) Closed(at Instant, reason string, clean, reconnects bool) {
 		}
 		return
 	}
-	end := l.stream.until(at)
+	end := l.stream.expectedUntil(at)
 	asPlanned := l.stream.lifetimeOver || requested && (clean || l.clientEnds() && reason == ReasonClient)
 	switch {
 	case l.stream.count == 0:
@@ -132,7 +132,7 @@ func (l *Ledger) Closed(at Instant, reason string, clean, reconnects bool) {
 
 // streamClosed records the end of the open stream; its arguments are those of Closed.
 func (l *Ledger) streamClosed(at Instant, reason string, clean, reconnects bool) {
-	requested, end := l.stream.closeRequestedAt != 0, l.stream.until(at)
+	requested, end := l.stream.closeRequestedAt != 0, l.stream.expectedUntil(at)
 	l.stream.open = false
 	if l.stream.cfg.Counting != Noops {
 		l.endSilence(end)
@@ -175,26 +175,27 @@ func (l *Ledger) clientEnds() bool { return l.stream.cfg.ClientEnds || l.stream.
 // is measured from the dial, because the headers may have arrived late.
 func (l *Ledger) checkLifetime(at Instant, clean bool) {
 	if at-l.dials.last < l.stream.cfg.Lifetime {
-		l.extras().Cut++
-		l.find(Finding{Kind: KindCut, At: at, Lateness: at - l.stream.openedAt})
+		l.extras().EndedEarly++
+		l.find(Finding{Kind: KindEndedEarly, At: at, Lateness: at - l.stream.openedAt})
 		return
 	}
 	l.stream.lifetimeOver = clean
 }
 
-// A stream may end late by its lifetime divided by lifetimeTolerance, because of clocks or a busy machine.
+// lifetimeTolerance divides the maximum lifetime. A stream may exceed its lifetime by the quotient, because clocks
+// differ and machines are busy.
 const lifetimeTolerance = 20
 
 // checkLongestLifetime compares the duration of a stream with the maximum lifetime.
 func (l *Ledger) checkLongestLifetime(at Instant) {
-	longest, duration := l.stream.cfg.Longest, l.cuts.openUntil(l.stream.until(at))-l.stream.openedAt
+	longest, duration := l.stream.cfg.MaxLifetime, l.cuts.openUntil(l.stream.expectedUntil(at))-l.stream.openedAt
 	if longest > 0 && duration > longest+max(l.stream.cfg.Late, longest/lifetimeTolerance) {
 		l.extras().Overdue++
 		l.find(Finding{Kind: KindOverdue, At: at, Lateness: duration})
 	}
 }
 
-// Explain adds the text of an error, or of the response that refused the client, to the finding of Closed.
+// Explain adds the text of an error, or of the response that refused the client, to the finding that Closed recorded.
 func (l *Ledger) Explain(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -207,11 +208,11 @@ func (l *Ledger) Explain(text string) {
 	}
 }
 
-// closeCounters closes both counters. The last stream ended at the instant end; the client was disconnected until the
-// instant at. Slots in doubt count as missed. Losses of noops due between end and at are undetectable.
+// closeCounters closes the counts of noops. The last stream ended at the instant end; the client was disconnected until
+// the instant at. Slots in doubt count as missed. Losses of noops due between end and at are undetectable.
 func (l *Ledger) closeCounters(end, at Instant) {
 	if l.stream.cfg.Counting != Noops {
-		return // package verdict knows the expected messages
+		return // package verdict determines the expected messages
 	}
 	l.clock.close(end, at)
 	if l.byNumber == nil {

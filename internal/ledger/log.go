@@ -10,16 +10,17 @@ import (
 const MostEntries = 36_000_000
 
 const (
-	// joining is the time after its headers in which a stream may bring messages for itself alone, such as a greeting
-	// or a history.
-	joining = time.Second
-	// skew is how much earlier than its headers another stream may receive a message that is sent to both.
+	// joinTime is the time after the headers of a stream in which it may receive messages that other streams do not
+	// receive, such as a greeting or a history.
+	joinTime = time.Second
+	// skew is the maximum time before the headers of a stream at which another stream may receive a message that is
+	// sent to both.
 	skew = 100 * time.Millisecond
-	// recent is the age up to which a skipped message may still arrive. A later message with the same content is
+	// maxSkipAge is the age up to which a skipped message may still arrive. Later, a message with the same content is
 	// another one.
-	recent = 30 * time.Second
-	// lookahead and lookback are the numbers of messages after and before the last one in which one with repeated
-	// content is looked for.
+	maxSkipAge = 30 * time.Second
+	// lookahead and lookback are the numbers of messages after and before the last one among which a message with
+	// repeated content is searched.
 	lookahead = 1024
 	lookback  = 4
 )
@@ -32,9 +33,9 @@ type Log struct {
 	entries []Entry
 	index   map[uint64]uint32 // number of the first entry with a fingerprint
 	extras  []Extra
-	dropped uint64
-	similar bool // a message has the content of an earlier one; it may be a copy
-	repeats bool // several streams received a message with the content of an earlier one
+	dropped uint64 // messages beyond MostEntries
+	similar bool   // a message, or a copy, has the content of an earlier message
+	repeats bool   // several streams received a message with the content of an earlier one
 }
 
 // An Entry is one message of a Log.
@@ -61,7 +62,7 @@ type Extra struct {
 // NewLog returns an empty log.
 func NewLog() *Log { return &Log{index: map[uint64]uint32{}} }
 
-// Entries returns the messages so far, those that streams received again, and the number of messages beyond
+// Entries returns the messages so far, the messages that streams received again, and the number of messages beyond
 // MostEntries.
 func (l *Log) Entries() (entries []Entry, extras []Extra, dropped uint64) {
 	l.mu.Lock()
@@ -78,9 +79,10 @@ func (l *Log) repeated(number uint64) bool {
 	return l.repeats || e.Repeat || e.repeatedLater
 }
 
+// last returns the number of the last entry.
 func (l *Log) last() uint64 { return uint64(len(l.entries)) }
 
-// add appends a message.
+// add appends a message, and returns its number.
 func (l *Log) add(print uint64, at Instant) (number uint64) {
 	e := Entry{Print: print, At: at}
 	number = l.last() + 1
@@ -93,8 +95,8 @@ func (l *Log) add(print uint64, at Instant) (number uint64) {
 	return number
 }
 
-// hasNearby reports whether one of the messages around another one has this content: then what arrives may be a copy of
-// it.
+// hasNearby reports whether a message within lookback of a number has this content. A message that arrives after that
+// number may then be a copy.
 func (l *Log) hasNearby(number, print uint64) bool {
 	for n := max(number, lookback+1) - lookback; n <= min(number+lookback, l.last()); n++ {
 		if l.at(n).Print == print {

@@ -42,20 +42,20 @@ const (
 	repeated                  // it arrived before
 )
 
-// A sight is the result of numbers.record.
-type sight struct {
+// A numberResult is the result of numbers.record.
+type numberResult struct {
 	placement
-	advance   uint64  // how much the highest number grew
-	skippedAt Instant // when a filled hole was opened
+	growth    uint64  // increase of the highest number
+	skippedAt Instant // time at which the filled hole was opened
 }
 
 // record records one number.
-func (n *numbers) record(seq uint64, at Instant) (s sight) {
+func (n *numbers) record(seq uint64, at Instant) (s numberResult) {
 	if seq > n.highest {
 		if seq > n.highest+1 {
 			n.open(hole{from: n.highest + 1, to: seq - 1, at: at})
 		}
-		s.advance = seq - n.highest
+		s.growth = seq - n.highest
 		n.highest = seq
 		return s
 	}

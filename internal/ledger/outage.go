@@ -12,8 +12,8 @@ type Outage struct {
 	From     Instant   `json:"from_ns"`
 	To       Instant   `json:"to_ns"`
 	Refusals []Refusal `json:"refused,omitempty"` // failed attempts
-	// Resumed is the number of noops that the service replayed right after the headers of the next stream.
-	Resumed uint64 `json:"resumed,omitempty"`
+	// Replayed is the number of noops that the service replayed right after the headers of the next stream.
+	Replayed uint64 `json:"resumed,omitempty"`
 	// Planned reports whether the service ended the stream after its lifetime, or the client disconnected on purpose.
 	Planned bool `json:"planned,omitempty"`
 	// Cut reports whether the client disconnected on purpose.
@@ -28,7 +28,7 @@ type Refusal struct {
 	Last   Instant `json:"last_ns"`
 }
 
-// OtherReasons replaces all reasons beyond maxReasons, so that a server cannot exhaust the memory.
+// OtherReasons replaces all reasons beyond maxReasons, which limits the memory.
 const OtherReasons = "other reasons"
 
 // countRefusal adds an attempt that failed at an instant.
@@ -52,24 +52,25 @@ func countRefusal(list []Refusal, reason string, at Instant) []Refusal {
 }
 
 // connected records the first stream, and the duration of its connect.
-func (l *Ledger) connected(at Instant, took time.Duration) {
-	l.connect, l.openedAt = took, at
-	if o := l.outage; o != nil && o.Refusals == nil && o.From == l.dials.first && took > 0 {
+func (l *Ledger) connected(at Instant, connect time.Duration) {
+	l.connect, l.openedAt = connect, at
+	if o := l.outage; o != nil && o.Refusals == nil && o.From == l.dials.first && connect > 0 {
 		l.connectIsPlain, l.outage = true, nil
 	}
 	l.endOutage(at)
 }
 
-// endOutage ends the present outage, because a stream opened or none will follow; nil if there is none.
+// endOutage ends the present outage, because a stream opened or none will follow. It returns the outage, or nil if
+// there is none.
 func (l *Ledger) endOutage(at Instant) (o *Outage) {
 	if o, l.outage = l.outage, nil; o == nil {
 		return nil
 	}
 	o.To = at
-	if took := o.To - o.From; took > 0 {
+	if duration := o.To - o.From; duration > 0 {
 		x := l.extras()
-		x.OutageTime += took
-		if took > x.Longest.To-x.Longest.From {
+		x.OutageTime += duration
+		if duration > x.Longest.To-x.Longest.From {
 			x.Longest = *o
 		}
 	}
@@ -93,7 +94,7 @@ func (l *Ledger) reconnected(at Instant, o *Outage) {
 // replayWindow returns the time after the headers, or after the previous noop, in which a noop counts as replayed.
 func (l *Ledger) replayWindow() Instant { return min(l.stream.cfg.Interval/50, 50*time.Millisecond) }
 
-// replayed counts a noop as resumed after the last outage, unless the service has already replayed all noops.
+// replayed counts a noop as replayed after the last outage, unless it arrives too late for that.
 //
 //go:noinline
 func (l *Ledger) replayed(at Instant, counted bool) {
@@ -105,9 +106,9 @@ func (l *Ledger) replayed(at Instant, counted bool) {
 	x.replayedAt = at
 	if counted {
 		x.replayable--
-		x.latest.Resumed++
+		x.latest.Replayed++
 		if x.Survived == len(x.Outages) { // it is listed
-			x.Outages[len(x.Outages)-1].Resumed++
+			x.Outages[len(x.Outages)-1].Replayed++
 		}
 	}
 }
@@ -125,8 +126,8 @@ func (l *Ledger) attemptFailed(at Instant, reason string) {
 	}
 }
 
-// refuse sets the state of a client without a stream. If the service refused an attempt, that is the reason, even if
-// the client cancelled the last attempt.
+// refuse sets the state of a client without a stream. A refusal by the service takes precedence as the reason if the
+// client cancelled its last attempt.
 func (l *Ledger) refuse(at Instant, reason string) {
 	byClient := reason == ReasonClient || reason == ReasonInterrupted
 	switch {

@@ -24,9 +24,9 @@ type pace struct {
 // A gauge counts the intervals in the gaps between noops without numbers.
 type gauge struct {
 	first   [medianGaps]time.Duration // the first gaps, until there are enough
-	gaps    int8                      // number of gaps in early
-	typical time.Duration             // their median, once there are enough
-	excess  time.Duration             // excess of the counted gaps over their intervals
+	gaps    int8                      // number of elements of first that are set
+	typical time.Duration             // median of the first gaps, once there are enough
+	excess  time.Duration             // sum of the counted gaps minus their intervals, without jitter
 }
 
 // A measurement is a time, and the number of intervals in it.
@@ -124,6 +124,7 @@ func (g *gauge) median(planned time.Duration) time.Duration {
 	return median
 }
 
+// nearest returns the number of intervals that is closest to a gap.
 func nearest(gap, interval time.Duration) int64 {
 	if interval <= 0 {
 		return 0
@@ -131,7 +132,7 @@ func nearest(gap, interval time.Duration) int64 {
 	return int64((gap + interval/2) / interval)
 }
 
-// intervals returns the number of intervals between the first noop and the last.
+// intervals returns the number of intervals between the first and the last noop.
 func (p *pace) intervals(planned time.Duration) int64 {
 	if g := p.gauge; g != nil && g.gaps > 0 {
 		steps, _ := g.count(planned)

@@ -118,7 +118,7 @@ func TestUnevenGapsExceedTheAssumedJitter(t *testing.T) {
 					l.Noop(noop)
 				}
 			}
-			got := float64(l.Record().Uneven) / 400
+			got := float64(l.Record().UnevenGaps) / 400
 			require.True(t, c.least <= got && got <= c.most, "%s, numbered %v: %g", c.name, numbered, got)
 		}
 	}

@@ -173,7 +173,7 @@ func TestSteadyEqualsSums(t *testing.T) {
 				}
 				steady.Add(1)
 				sums := l.Sums()
-				if sums.Counts != (Counts{Received: total.Received, Hidden: total.Hidden}) || sums.LastAt != total.LastAt ||
+				if sums.Counts != (Counts{Received: total.Received, Undetectable: total.Undetectable}) || sums.LastAt != total.LastAt ||
 					sums.State != Open || sums.Streams != 1 || sums.Survived != 0 || sums.Reason != "" {
 					fault = "Steady omits counts of Sums"
 				}

@@ -180,11 +180,11 @@ func (l *refClient) open(at int) bool {
 	return false
 }
 
-// disagreement describes how a record contradicts the reference; "" if it does not. A count may differ by one loss more or
-// less.
+// disagreement describes how a record contradicts the reference; "" if it does not. A count may differ by one loss more
+// or less.
 func (l *refClient) disagreement(r Record) string {
 	want := l.explain()
-	missed, hidden := int(r.Missed()), int(r.Hidden)
+	missed, hidden := int(r.Missed()), int(r.Undetectable)
 	closed := l.streams[len(l.streams)-1].closed
 	state := Completed
 	if l.end-closed > l.maxOutage {
@@ -226,8 +226,9 @@ func (l *refClient) agreesNearby(r Record) bool {
 	return false
 }
 
-// shortClient returns a random client with up to three streams. Its service continues one schedule or starts a new one per
-// stream, and replays noops that become due between two streams or drops them. faults is whether some noops are lost.
+// shortClient returns a random client with up to three streams. Its service continues one schedule or starts a new one
+// per stream, and replays noops that become due between two streams or drops them. faults is whether some noops are
+// lost.
 func shortClient(r *rand.Rand) (l *refClient, faults bool) {
 	l = &refClient{numbered: r.IntN(2) == 0, late: []int{67, 333, 500}[r.IntN(3)], latest: 1500, maxOutage: 2000}
 	anew, keeps := r.IntN(2) == 0, l.numbered && r.IntN(2) == 0

@@ -16,7 +16,7 @@ type Record struct {
 	OpenedAt   Instant       `json:"opened_ns"`
 	ClosedAt   Instant       `json:"closed_ns"`
 	StreamTime time.Duration `json:"held_ns"` // headers to end, summed over streams
-	OpenTime   time.Duration `json:"open_ns"` // headers to the request for the end, summed over streams
+	OpenTime   time.Duration `json:"open_ns"` // headers to the request to end, summed over streams
 	OutageTime time.Duration `json:"away_ns"` // sum of all outages, including the first connect
 	LastAt     Instant       `json:"last_ns"` // last message, or the headers of the last stream after it
 
@@ -43,7 +43,7 @@ type Record struct {
 	Spans         []Span        `json:"spans,omitempty"`          // when streams were open
 	Deviations    *Deviations   `json:"deviations,omitempty"`     // from the Log of the topic; nil: none
 	UnlistedSpans uint64        `json:"unlisted_spans,omitempty"` // beyond the bound
-	Unanswered    time.Duration `json:"unanswered_ns,omitempty"`  // age of the attempt that was under way at the request for the end
+	Unanswered    time.Duration `json:"unanswered_ns,omitempty"`  // age of the attempt in progress at the request to end
 	MaxSilence    time.Duration `json:"max_silence_ns,omitempty"` // the longest time without a sign of life on an open stream
 	SilentFrom    Instant       `json:"silent_from_ns,omitempty"` // start of that time
 
@@ -89,17 +89,17 @@ const (
 	KindTail       Kind = "tail"       // Count noops were still expected when the stream ended
 	KindDuplicated Kind = "duplicated" // number (or ordinal) From arrived twice
 	KindReordered  Kind = "reordered"  // number From arrived after a higher one
-	KindCorrupted  Kind = "corrupted"  // Note holds the data
-	KindLate       Kind = "late"       // number From arrived Lateness too late
-	KindDropped    Kind = "dropped"
-	KindRefused    Kind = "refused"
-	KindRestarted  Kind = "restarted" // the server restarted its numbers at 1
-	KindCut        Kind = "cut"       // a stream ended before its promised lifetime
-	KindOverdue    Kind = "overdue"   // a stream was open for longer than its promised lifetime
-	KindMisrouted  Kind = "strayed"   // a message of another topic arrived; Note holds it
-	KindAnnounced  Kind = "announced" // the service announced that messages are missing
-	KindIDReset    Kind = "id_reset"  // a reconnect without an id: the event Note had reset it at At, after message From
-	KindNoID       Kind = "no_id"     // a reconnect without an id: none had arrived
+	KindCorrupted  Kind = "corrupted"  // number (or ordinal) From was not intact; Note is the data or the reason
+	KindLate       Kind = "late"       // number From was late by Lateness
+	KindDropped    Kind = "dropped"    // the stream ended before its end was requested; Note is the reason
+	KindRefused    Kind = "refused"    // no stream was opened; Note is the reason
+	KindRestarted  Kind = "restarted"  // the server restarted its numbers at 1
+	KindEndedEarly Kind = "cut"        // a stream ended before its promised lifetime
+	KindOverdue    Kind = "overdue"    // a stream was open for longer than its promised lifetime
+	KindMisrouted  Kind = "strayed"    // a message of another topic arrived; Note is its data
+	KindAnnounced  Kind = "announced"  // the service announced that messages are missing
+	KindIDReset    Kind = "id_reset"   // a reconnect without an id, because the event Note reset it at At, after message From
+	KindNoID       Kind = "no_id"      // a reconnect without an id, because none had arrived
 )
 
 // A Finding is one fault of a connection.

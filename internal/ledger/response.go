@@ -13,7 +13,7 @@ type ResponseState string
 // The states of a response.
 const (
 	ResponseComplete   ResponseState = "complete"    // it ended with its terminal event
-	ResponseTruncated  ResponseState = "truncated"   // it ended before its terminal event, or before the last chunk by the numbers in its text
+	ResponseTruncated  ResponseState = "truncated"   // it ended before its terminal event, or before the last chunk number of its text
 	ResponseError      ResponseState = "error_event" // the service reported an error inside a response with the status 200
 	ResponseRefused    ResponseState = "refused"     // there was no event stream: no connection, another status, another type
 	ResponseEmpty      ResponseState = "empty"       // it had no content
@@ -30,10 +30,10 @@ var ResponseStates = []ResponseState{
 	ResponseUnfinished, ResponseAbandoned,
 }
 
-// A Closing is how the stream of a response was closed.
+// A Closing is the way in which the stream of a response was closed.
 type Closing int
 
-// The ways to close a stream.
+// The closings of a stream.
 const (
 	ClosedInOrder   Closing = iota // the server ended it normally
 	ClosedBroken                   // the connection failed
@@ -56,24 +56,25 @@ type Response struct {
 	First, Last, Ended Instant
 
 	State      ResponseState // "" until it ended
-	Incomplete bool          // the service reported that it shortened the answer
-	Chunks     uint32        // with content
+	Incomplete bool          // the service reported that it shortened the response
+	Chunks     uint32        // number of chunks with content
 	Gaps       []uint32      // microseconds between two chunks with content
 	Corrupted  uint64        // chunks that do not match the description, or their checksum
 
-	wire, text      sequence // by the numbers of the service, and by those in the text
-	textTotal       uint64   // chunks of the whole answer, by the numbers in its text; 0: not known
-	events          uint32
-	done, afterDone uint32 // terminal events, and blocks after the first one
+	wire, text      sequence // by the numbers of the service, and by the numbers in the text
+	textTotal       uint64   // number of chunks of the complete response, by the numbers in its text; 0: unknown
+	events          uint32   // number of blocks that are not heartbeats
+	done, afterDone uint32   // number of terminal events, and of blocks after the first one
 	failed          bool
 	doneNumbered    bool // the terminal event had a number
 
-	sum, length    uint64 // of the text since the last statement
-	sinceStatement uint64 // chunks since the last statement
-	stated         bool
-	statedMissing  uint64 // chunks that the service stated and that did not arrive, at least
-	splitCharacter bool   // a chunk has half a character, so that the text cannot be compared
-	tokens         uint64 // that the service stated, plus 1; 0: none
+	// A statement of the service has the text, or the number of chunks, since the previous statement.
+	sum, length    uint64 // checksum and length of the text since the last statement
+	sinceStatement uint64 // number of chunks since the last statement
+	stated         bool   // a statement was compared
+	statedMissing  uint64 // minimum number of stated chunks that did not arrive
+	splitCharacter bool   // a chunk has half a character, so the text cannot be compared
+	tokens         uint64 // stated number of tokens, plus 1; 0: none was stated
 }
 
 // A Chunk is a block of a response, as the service description classifies it.
@@ -119,14 +120,14 @@ func (r *Response) content(at Instant) {
 	r.Last = at
 }
 
-// Numbered adds a chunk number that was found in the text, out of a total. A number that is not valid belongs to a
-// changed chunk, or to another response.
-func (r *Response) Numbered(k, of uint64, valid bool) {
+// Numbered adds a chunk number from the text, and the total that it states. An invalid number belongs to a changed
+// chunk or to another response.
+func (r *Response) Numbered(k, total uint64, valid bool) {
 	if !valid || !r.text.add(k) {
 		r.Corrupted++
 		return
 	}
-	r.textTotal = max(r.textTotal, of)
+	r.textTotal = max(r.textTotal, total)
 }
 
 // IsNumbered reports whether a valid chunk number was found in the text.
@@ -135,7 +136,7 @@ func (r *Response) IsNumbered() bool { return r.text.started }
 // table is the CRC table for checksums of texts.
 var table = crc64.MakeTable(crc64.ECMA)
 
-// Text adds a part of the text, which the service states as a whole later.
+// Text adds a part of the text. The service states the complete text later.
 func (r *Response) Text(part []byte) {
 	r.sinceStatement++
 	r.length += uint64(len(part))
@@ -143,8 +144,8 @@ func (r *Response) Text(part []byte) {
 	r.splitCharacter = r.splitCharacter || bytes.Contains(part, replacement)
 }
 
-// replacement stands for half a surrogate pair: a service that cuts its text into pieces of UTF-16 may put the halves
-// of a character into two chunks.
+// replacement replaces half of a surrogate pair. A service that splits its text in UTF-16 may put the halves of a
+// character into two chunks.
 var replacement = []byte("\ufffd")
 
 // StateText compares the text since the last statement with the text that the service states.
@@ -167,8 +168,8 @@ func (r *Response) StateChunks(n uint64) {
 	r.reset()
 }
 
-// StateTokens sets the number of tokens that the service states, which is the maximum number of chunks, because each
-// has at least one. The last statement counts.
+// StateTokens sets the number of tokens that the service states. It is the maximum number of chunks, because each chunk
+// has at least one token. The last statement counts.
 func (r *Response) StateTokens(n uint64) { r.tokens = n + 1 }
 
 // beyondTokens returns the number of chunks with content beyond the stated number of tokens, which must be duplicates.
@@ -179,6 +180,7 @@ func (r *Response) beyondTokens() uint64 {
 	return uint64(r.Chunks) - min(r.tokens-1, uint64(r.Chunks))
 }
 
+// reset starts the text of the next statement.
 func (r *Response) reset() { r.sum, r.length, r.sinceStatement, r.stated = 0, 0, 0, true }
 
 // Close ends the response.
@@ -215,42 +217,40 @@ func (r *Response) stateAfter(by Closing) ResponseState {
 // Counts returns the counts of chunks: by the numbers in the text, by the numbers of the service if there are none, or
 // by content. The last chunks are expected only if the terminal event arrived.
 func (r *Response) Counts() (c Totals) {
-	by := r.wire
-	switch {
-	case r.text.started:
-		by = r.text
-		if r.done > 0 {
-			by.last = max(by.last, r.textTotal)
+	if s := r.numbers(); s.started {
+		missed := s.missed()
+		c = Totals{Received: s.received, Duplicated: s.duplicated, Reordered: s.reordered, Corrupted: r.Corrupted}
+		c.Missed = missed - min(missed, r.Corrupted)
+		if c.Missed+c.Duplicated+c.Reordered+c.Corrupted == 0 { // otherwise these explain why the text differs
+			c.Missed = r.statedMissing
 		}
-	case !r.wire.started:
-		c = Totals{Received: uint64(r.Chunks), Missed: r.statedMissing, Duplicated: r.wire.duplicated, Corrupted: min(r.Corrupted, uint64(r.Chunks))}
-		c.Duplicated = max(c.Duplicated, r.beyondTokens())
-		c.Received -= c.Corrupted
-		c.Expected = c.Received + c.Missed + c.Corrupted
-		return c
-	}
-	missed := by.missed()
-	c = Totals{Received: by.received, Duplicated: by.duplicated, Reordered: by.reordered, Corrupted: r.Corrupted}
-	c.Missed = missed - min(missed, r.Corrupted)
-	if c.Missed+c.Duplicated+c.Reordered+c.Corrupted == 0 { // otherwise these explain why the text differs
-		c.Missed = r.statedMissing
+	} else {
+		c = Totals{Missed: r.statedMissing, Duplicated: max(s.duplicated, r.beyondTokens()), Corrupted: min(r.Corrupted, uint64(r.Chunks))}
+		c.Received = uint64(r.Chunks) - c.Corrupted
 	}
 	c.Expected = c.Received + c.Missed + c.Corrupted
 	return c
 }
 
-// Missing returns the first number that did not arrive. It is not ok if none is known to be missing.
-func (r *Response) Missing() (number uint64, ok bool) {
-	by, last := &r.wire, r.wire.last
-	if r.text.started {
-		if by, last = &r.text, r.text.last; r.done > 0 {
-			last = max(last, r.textTotal)
-		}
+// numbers returns the numbers by which chunks are counted. They are not started if no chunk has a number.
+func (r *Response) numbers() sequence {
+	if !r.text.started {
+		return r.wire
 	}
-	return by.next, by.started && by.next <= last
+	s := r.text
+	if r.done > 0 {
+		s.last = max(s.last, r.textTotal)
+	}
+	return s
 }
 
-// TotalChunks returns the number of chunks of the whole answer, by the numbers in its text; 0: unknown.
+// Missing returns the first number that did not arrive; ok is false if none is known to be missing.
+func (r *Response) Missing() (number uint64, ok bool) {
+	s := r.numbers()
+	return s.next, s.started && s.next <= s.last
+}
+
+// TotalChunks returns the number of chunks of the complete response, by the numbers in its text; 0: unknown.
 func (r *Response) TotalChunks() uint64 { return r.textTotal }
 
 // A Coverage states which losses inside a complete response would have been detected.
@@ -274,9 +274,9 @@ func (r *Response) Coverage() Coverage {
 	return CoversNone
 }
 
-// Begins returns the lowest number of the service. It is not ok if chunks are not counted by these numbers, or only a
+// FirstNumber returns the lowest number of the service. ok is false if chunks are counted in another way, or only a
 // statement of the service shows a loss.
-func (r *Response) Begins() (number uint64, ok bool) {
+func (r *Response) FirstNumber() (number uint64, ok bool) {
 	w := &r.wire
 	byStatement := r.statedMissing > 0 && w.missed()+w.duplicated+w.reordered+r.Corrupted == 0
 	return w.base, w.started && !r.text.started && !byStatement
@@ -284,19 +284,19 @@ func (r *Response) Begins() (number uint64, ok bool) {
 
 // A sequence counts the numbers of one response, which start at 0 or 1.
 type sequence struct {
-	base, next                      uint64   // the first number, and the lowest that has not arrived
-	last                            uint64   // the highest that is expected
-	ahead                           []uint64 // numbers above next that arrived, sorted
+	base, next                      uint64   // first number, and lowest number that has not arrived
+	last                            uint64   // highest expected number
+	queue                           []uint64 // numbers above next that arrived, sorted
 	received, duplicated, reordered uint64
 	started                         bool
 }
 
-// maxAhead is the maximum distance of a number from the next expected one.
-const maxAhead = 1_000_000
+// maxDistance is the maximum distance of a number from the next expected one.
+const maxDistance = 1_000_000
 
 // add adds a number. It returns false if the number cannot be part of the sequence.
 func (s *sequence) add(n uint64) bool {
-	if n > s.next+maxAhead {
+	if n > s.next+maxDistance {
 		return false
 	}
 	if !s.started {
@@ -312,26 +312,26 @@ func (s *sequence) add(n uint64) bool {
 	case n < s.next:
 		s.duplicated++
 	case n == s.next:
-		if len(s.ahead) > 0 {
+		if len(s.queue) > 0 {
 			s.reordered++
 		}
 		s.received++
 		s.next++
-		for len(s.ahead) > 0 && s.ahead[0] == s.next {
+		for len(s.queue) > 0 && s.queue[0] == s.next {
 			s.next++
-			s.ahead = s.ahead[1:]
+			s.queue = s.queue[1:]
 		}
 	default:
-		i, repeated := slices.BinarySearch(s.ahead, n)
+		i, repeated := slices.BinarySearch(s.queue, n)
 		if repeated {
 			s.duplicated++
 			return true
 		}
-		if i < len(s.ahead) {
+		if i < len(s.queue) {
 			s.reordered++
 		}
 		s.received++
-		s.ahead = slices.Insert(s.ahead, i, n)
+		s.queue = slices.Insert(s.queue, i, n)
 	}
 	return true
 }

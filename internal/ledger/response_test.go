@@ -90,10 +90,10 @@ func TestResponseWithBrokenChunk(t *testing.T) {
 func TestResponseFirstNumber(t *testing.T) {
 	var r Response
 	r.Block(&Chunk{Content: true, Seq: 1, HasSeq: true})
-	_, ok := r.Begins()
+	_, ok := r.FirstNumber()
 	require.True(t, ok)
 	r.Numbered(1, 2, true)
-	_, ok = r.Begins()
+	_, ok = r.FirstNumber()
 	require.False(t, ok)
 }
 

@@ -57,7 +57,7 @@ func TestCutsHaveAChart(t *testing.T) {
 	}
 	require.NotContains(t, charts(), "cuts", "a run without cuts has none")
 	cut := func(at time.Duration, behind, next, doubled uint64) ledger.Cut {
-		return ledger.Cut{Kind: "fin", At: at, LastNumber: behind, Lost: true, ReconnectedAt: at + time.Second, ResumeRequested: true, First: at + 2*time.Second, Next: next, Duplicated: doubled}
+		return ledger.Cut{Kind: "fin", At: at, LastNumber: behind, Lost: true, ReconnectedAt: at + time.Second, ResumeRequested: true, NextAt: at + 2*time.Second, Next: next, Duplicated: doubled}
 	}
 	r.Merged.Connections.Edit(3).Cuts = &ledger.Cuts{List: []ledger.Cut{cut(61*time.Second, 4, 6, 0), cut(64*time.Second, 6, 7, 0), cut(70*time.Second, 7, 7, 1)}}
 	r.Merged.Connections.Edit(9).Cuts = &ledger.Cuts{List: []ledger.Cut{cut(62*time.Second, 4, 5, 0), cut(24*time.Hour, 5, 6, 0)}}

@@ -201,7 +201,7 @@ func CutsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 			outage = decimals(d, time.Second)
 		}
 		row(out, cell(r.ID), runner.Index, cell(c.Kind), stamp(true, runner.At(c.At)), number(c.LastNumber), c.Lost, stamp(c.ReconnectedAt > 0, runner.At(c.ReconnectedAt)), c.ResumeRequested,
-			stamp(c.First > 0, runner.At(c.First)), number(c.Next), outage, c.Missed, c.Duplicated, c.Repeated, c.Announced)
+			stamp(c.NextAt > 0, runner.At(c.NextAt)), number(c.Next), outage, c.Missed, c.Duplicated, c.Repeated, c.Announced)
 	}
 	out.Flush()
 	return out.Error()
@@ -217,7 +217,7 @@ func messageCells(m *shard.Merged, c *shard.Connection) []any {
 		topic, _ = m.FeedTopic(c)
 	}
 	return []any{
-		cell(topic), number(c.First), number(c.Last), c.Heartbeats, c.Foreign, c.Repeated, c.Gaps, c.Uncounted, silence(c), c.Misrouted,
+		cell(topic), number(c.First), number(c.Last), c.Heartbeats, c.Foreign, c.Repeated, c.AnnouncedGaps, c.Uncounted, silence(c), c.Misrouted,
 	}
 }
 

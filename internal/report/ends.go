@@ -135,7 +135,7 @@ var kindNames = map[ledger.Kind]string{
 	ledger.KindLost: "lost: a number was skipped", ledger.KindUnsent: "never sent: the stream was silent",
 	ledger.KindTail: "missing at the end", ledger.KindDuplicated: "received twice", ledger.KindReordered: "received out of order",
 	ledger.KindCorrupted: "corrupted", ledger.KindLate: "late", ledger.KindRestarted: "numbers restarted at 1",
-	ledger.KindCut: "a stream closed before its lifetime", ledger.KindAnnounced: "a gap that the service announced",
+	ledger.KindEndedEarly: "a stream closed before its lifetime", ledger.KindAnnounced: "a gap that the service announced",
 	ledger.KindMisrouted: "of another topic", ledger.KindIDReset: "an id that the service reset", ledger.KindNoID: "no id to resume from",
 }
 

@@ -53,19 +53,21 @@ func hostileShards(t testing.TB) map[string]struct{ text, want string } {
 		"a count that overflows": {text(func(s *Shard) {
 			s.Connections = []ledger.Record{{ID: "a", Counts: ledger.Counts{Lost: 1<<64 - 1, Unsent: 1}}}
 		}), "impossible count of the connection a"},
-		"a count that overflows a sum":      {text(func(s *Shard) { s.Connections = []ledger.Record{{ID: "a", Counts: ledger.Counts{Lost: 1 << 48}}} }), "impossible count of the connection a"},
-		"undetectable losses that overflow": {text(func(s *Shard) { s.Connections = []ledger.Record{{ID: "a", Counts: ledger.Counts{Hidden: 1<<64 - 1}}} }), "impossible count of the connection a"},
-		"a check with a negative count":     {text(func(s *Shard) { s.Checks = []Check{{Name: "a", Passes: 2, Fails: -1}} }), "-1 failed"},
-		"a histogram of too many buckets":   {with("metrics", `{"trend":{"max_us":0,"counts":"//8BAQ=="}}`, 1), "unreadable buckets"},
-		"a histogram with a bucket twice":   {strings.Replace(text(func(*Shard) {}), `"counts":"`, `"counts":"AAAA`, 1), "unreadable buckets"},
-		"a host of a megabyte":              {text(func(s *Shard) { s.Runner.Host = strings.Repeat("h", 1<<20) }), "texts must have at most 4096 characters, got 1048576"},
-		"a text of a gigabyte":              {`{"schema":2,"runner":{"host":"` + strings.Repeat("h", 64<<20) + `"}}`, "a value must have at most 8 MiB"},
-		"blanks":                            {strings.Repeat(" ", 80<<20), "a value must have at most 8 MiB"},
-		"half a million buckets and more":   {with("series", `{}`, maxBuckets+1), "series must have at most 524288 elements"},
-		"a million connections and more":    {with("connections", `{"id":"a"}`, maxConnections+1), "connections must have at most 1048576 elements"},
-		"ten thousand histograms":           {with("metrics", `{"trend":{"max_us":0,"counts":""}}`, 10_000), "metrics must have at most 6144 elements"},
-		"four million findings":             {with("connections", `{"id":"a","findings":[`+repeatElement(`{"at_ns":1}`, 50_000)+`]}`, 84), "connections must have at most 4194304 findings"},
-		"a hundred kinds of findings":       {text(func(s *Shard) { s.Connections = []ledger.Record{{ID: "a", Findings: kinds(101)}} }), "findings must have at most 100 kinds"},
+		"a count that overflows a sum": {text(func(s *Shard) { s.Connections = []ledger.Record{{ID: "a", Counts: ledger.Counts{Lost: 1 << 48}}} }), "impossible count of the connection a"},
+		"undetectable losses that overflow": {text(func(s *Shard) {
+			s.Connections = []ledger.Record{{ID: "a", Counts: ledger.Counts{Undetectable: 1<<64 - 1}}}
+		}), "impossible count of the connection a"},
+		"a check with a negative count":   {text(func(s *Shard) { s.Checks = []Check{{Name: "a", Passes: 2, Fails: -1}} }), "-1 failed"},
+		"a histogram of too many buckets": {with("metrics", `{"trend":{"max_us":0,"counts":"//8BAQ=="}}`, 1), "unreadable buckets"},
+		"a histogram with a bucket twice": {strings.Replace(text(func(*Shard) {}), `"counts":"`, `"counts":"AAAA`, 1), "unreadable buckets"},
+		"a host of a megabyte":            {text(func(s *Shard) { s.Runner.Host = strings.Repeat("h", 1<<20) }), "texts must have at most 4096 characters, got 1048576"},
+		"a text of a gigabyte":            {`{"schema":2,"runner":{"host":"` + strings.Repeat("h", 64<<20) + `"}}`, "a value must have at most 8 MiB"},
+		"blanks":                          {strings.Repeat(" ", 80<<20), "a value must have at most 8 MiB"},
+		"half a million buckets and more": {with("series", `{}`, maxBuckets+1), "series must have at most 524288 elements"},
+		"a million connections and more":  {with("connections", `{"id":"a"}`, maxConnections+1), "connections must have at most 1048576 elements"},
+		"ten thousand histograms":         {with("metrics", `{"trend":{"max_us":0,"counts":""}}`, 10_000), "metrics must have at most 6144 elements"},
+		"four million findings":           {with("connections", `{"id":"a","findings":[`+repeatElement(`{"at_ns":1}`, 50_000)+`]}`, 84), "connections must have at most 4194304 findings"},
+		"a hundred kinds of findings":     {text(func(s *Shard) { s.Connections = []ledger.Record{{ID: "a", Findings: kinds(101)}} }), "findings must have at most 100 kinds"},
 		"a machine whose counter decreased": {text(func(s *Shard) {
 			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS, ToUS: s.Runner.EndedUS, Counters: []machine.Series{{Name: "steal", Increase: -1}}}
 		}), "impossible counter steal of the machine: -1"},

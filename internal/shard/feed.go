@@ -168,7 +168,7 @@ func (s *Shard) checkFeed(c *ledger.Record) error {
 		bad = bad || h[0] <= c.First || h[1] >= c.Last || h[0] > h[1]
 	}
 	if d := c.Deviations; d != nil {
-		for _, o := range d.Overtaken {
+		for _, o := range d.Overtakes {
 			bad = bad || o.Number == 0 || o.By == 0 || max(o.Number, o.By) > known
 		}
 		for _, a := range d.Repeats {

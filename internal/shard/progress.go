@@ -63,10 +63,10 @@ func (p *Progress) Count(r *ledger.Record) {
 }
 
 // CountSteady counts a connection without faults.
-func (p *Progress) CountSteady(s ledger.Steady) {
+func (p *Progress) CountSteady(s ledger.SteadySums) {
 	p.Opened++
 	p.Received += s.Received
-	p.Hidden += s.Hidden
+	p.Undetectable += s.Undetectable
 }
 
 // CountDisturbed adds a connection that the script disturbs, such as one that vanishes. Its end is not a drop by the service.

@@ -119,7 +119,7 @@ func (r *Responses) Add(one *ledger.Response, id, reason string, ended time.Time
 	}
 	number, lost := one.Missing()
 	lost = lost && counts.Missed > 0
-	if first, ok := one.Begins(); ok && first == 0 {
+	if first, ok := one.FirstNumber(); ok && first == 0 {
 		r.FromZero++
 	} else if ok {
 		r.FromOne++

@@ -272,7 +272,7 @@ func (s *Streams) concludePublished(i int, a *account, lost []ledger.Range) *sha
 		r.Corrupted += unknown
 		r = s.conclude(i, r, ledger.Finding{Kind: ledger.KindCorrupted, From: r.Last, At: r.LastAt, Note: unpublishedNote})
 	}
-	r.Hidden += a.undecided
+	r.Undetectable += a.undecided
 	return r
 }
 

@@ -51,19 +51,19 @@ func (e Basis) Text() string {
 // of the last message sent. If the ledger has only a count, and as many messages arrived, a duplicate may still have
 // replaced a lost message.
 func (s *Streams) undetectable(r *shard.Connection) uint64 {
-	if r.Hidden+r.Filled == 0 { // the common case, before a lookup in a large map
+	if r.Undetectable+r.PossibleCopies == 0 { // the common case, before a lookup in a large map
 		return 0
 	}
 	e, ok := s.server[r.ID]
 	switch {
 	case !ok || idInUse(r) || isDisconnected(r):
-		return r.Hidden
+		return r.Undetectable
 	case r.Numbered:
 		return 0
 	case e.First <= 1 && e.Sent <= r.Received+r.Corrupted+r.Missed():
-		return r.Filled
+		return r.PossibleCopies
 	}
-	return r.Hidden
+	return r.Undetectable
 }
 
 // setBasis sets the basis of the counts, which is the weakest evidence of any stream: if one stream is counted by
@@ -121,8 +121,8 @@ func sourceName(by string) string {
 func (s *Streams) setBasisOfNumbers() {
 	e := &s.Evidence
 	for c := range s.Records() {
-		e.Undetectable += c.Hidden
-		s.lastOutages.count(c, c.Hidden)
+		e.Undetectable += c.Undetectable
+		s.lastOutages.count(c, c.Undetectable)
 	}
 	switch {
 	case !s.m.Service.Counted():

@@ -12,7 +12,7 @@ func TestEvidence(t *testing.T) {
 		t.Parallel()
 		m, server := cleanRun()
 		for i := range m.Connections.Len() {
-			m.Connections.Edit(i).Hidden = 1 // one was due at the end, and the server's ledger has its last one
+			m.Connections.Edit(i).Undetectable = 1 // one was due at the end, and the server's ledger has its last one
 		}
 		v := judgeSoak(m, server, Evidence{})
 		require.Equal(t, Pass, v.Verdict, v.Reasons)
@@ -22,7 +22,7 @@ func TestEvidence(t *testing.T) {
 		t.Parallel()
 		m, _ := cleanRun()
 		for i := range m.Connections.Len() {
-			m.Connections.Edit(i).Numbered, m.Connections.Edit(i).Last, m.Connections.Edit(i).Hidden = false, 0, 2
+			m.Connections.Edit(i).Numbered, m.Connections.Edit(i).Last, m.Connections.Edit(i).Undetectable = false, 0, 2
 		}
 		v := judgeSoak(m, nil, Evidence{})
 		require.Equal(t, Pass, v.Verdict, v.Reasons)
@@ -33,7 +33,7 @@ func TestEvidence(t *testing.T) {
 
 		m, _ = cleanRun()
 		for i := range m.Connections.Len() {
-			m.Connections.Edit(i).Numbered, m.Connections.Edit(i).Last, m.Connections.Edit(i).Hidden = false, 0, 2
+			m.Connections.Edit(i).Numbered, m.Connections.Edit(i).Last, m.Connections.Edit(i).Undetectable = false, 0, 2
 		}
 		m.Plan.MaxHidden = 5
 		v = judgeSoak(m, nil, Evidence{})
@@ -44,7 +44,7 @@ func TestEvidence(t *testing.T) {
 	t.Run("numbers without a ledger leave nothing open either", func(t *testing.T) {
 		t.Parallel()
 		m, _ := cleanRun()
-		m.Connections.Edit(1).Hidden = 1
+		m.Connections.Edit(1).Undetectable = 1
 		v := judgeSoak(m, nil, Evidence{})
 		require.Equal(t, Invalid, v.Verdict)
 		require.Equal(t, ByNumbers, v.Evidence.By)
@@ -55,7 +55,7 @@ func TestEvidence(t *testing.T) {
 		t.Parallel()
 		m, server := cleanRun()
 		m.Connections.Edit(1).Numbered, m.Connections.Edit(1).Last = false, 0
-		m.Connections.Edit(1).Hidden, m.Connections.Edit(1).Filled = 3, 2
+		m.Connections.Edit(1).Undetectable, m.Connections.Edit(1).PossibleCopies = 3, 2
 		v := judgeSoak(m, server, Evidence{})
 		require.Equal(t, Pass, v.Verdict, v.Reasons)
 		require.Equal(t, ByClock, v.Evidence.By)

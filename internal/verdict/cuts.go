@@ -202,7 +202,7 @@ func (s *Streams) untestedReason(c *ledger.Cut) string {
 		return "the client did not reconnect"
 	case c.Lost && !c.ResumeRequested && s.m.Service.Resumes():
 		return "there was no id from which the client could resume"
-	case c.First == 0:
+	case c.NextAt == 0:
 		return "nothing arrived after it"
 	}
 	return ""

@@ -231,7 +231,7 @@ func TestNoopsAreCountedByNumberOverACut(t *testing.T) {
 			m, server := cleanRun()
 			m.Plan.Reconnect, m.Plan.Seconds, m.Plan.NoopInterval, m.Plan.CutsPerSecond, m.Plan.CutShares, m.Plan.AllowGaps = true, 3600, 15, .0003, cmp.Or(c.cut.Kind, "rst"), c.gaps
 			require.Len(t, m.Plan.PlannedCuts(), 1)
-			c.cut.At, c.cut.ReconnectedAt, c.cut.First = time.Minute, 61*time.Second, 61*time.Second
+			c.cut.At, c.cut.ReconnectedAt, c.cut.NextAt = time.Minute, 61*time.Second, 61*time.Second
 			if c.cut.Kind == "" {
 				c.cut.Kind, c.cut.Lost, c.cut.ResumeRequested = "rst", true, true
 			}

@@ -317,7 +317,7 @@ func (s *Streams) countMessages(a *Action, losses []loss, e *Effect, counted flo
 		case published:
 			resumed += s.countResumed(l)
 		case l.Outage != nil:
-			resumed += l.Resumed
+			resumed += l.Replayed
 		}
 	}
 	e.Resumed = &resumed

@@ -55,7 +55,7 @@ func TestStreamsLostAfterAnActionAreAttributedToIt(t *testing.T) {
 	}
 	slow := lose(m, 7, 70, 79.5)
 	slow.Refusals = []ledger.Refusal{{Reason: "status 502", Count: 3}}
-	slow.Resumed = 4
+	slow.Replayed = 4
 	lose(m, 150, 300, 301) // over a minute after the last reconnect
 	m.Connections.Edit(3).Findings = []ledger.Finding{
 		{Kind: ledger.KindLost, From: 5, To: 6, Count: 2, At: 62 * time.Second}, {Kind: ledger.KindDuplicated, From: 9, At: 63 * time.Second},

@@ -148,7 +148,7 @@ func (s *Streams) compareShared(i int, r *shard.Connection) *shard.Connection {
 	if !ok || t == nil {
 		return r
 	}
-	t.aligned.Joining = s.joiningTime(r)
+	t.aligned.JoinTime = s.joiningTime(r)
 	corrected := t.aligned.Correct(t.Of[r.Runner], &r.Record)
 	if corrected.Uncertain {
 		t.uncertain = append(t.uncertain, r.ID)

@@ -282,7 +282,7 @@ func (s *Streams) subjectOf(r *shard.Connection, f ledger.Finding) subject {
 			return subject{from: r.Last, to: r.Last, numbered: true}
 		}
 		return subject{from: r.Received, to: r.Received}
-	case ledger.KindRefused, ledger.KindCut, ledger.KindOverdue, ledger.KindAnnounced, ledger.KindIDReset, ledger.KindNoID:
+	case ledger.KindRefused, ledger.KindEndedEarly, ledger.KindOverdue, ledger.KindAnnounced, ledger.KindIDReset, ledger.KindNoID:
 		return subject{}
 	}
 	topic, _, _ := s.m.Topic(r)
@@ -315,7 +315,7 @@ func (s *Streams) countKinds(all ledger.Counts) {
 	}{
 		{ledger.KindRefused, clamp.Uint64(s.Connections.Refused)},
 		{ledger.KindDropped, clamp.Uint64(s.Connections.Dropped)},
-		{ledger.KindCut, all.Cut},
+		{ledger.KindEndedEarly, all.EndedEarly},
 		{ledger.KindOverdue, all.Overdue},
 		{ledger.KindLost, all.Lost},
 		{ledger.KindUnsent, all.Unsent},
@@ -324,7 +324,7 @@ func (s *Streams) countKinds(all ledger.Counts) {
 		{ledger.KindReordered, all.Reordered},
 		{ledger.KindCorrupted, all.Corrupted},
 		{ledger.KindMisrouted, all.Misrouted},
-		{ledger.KindAnnounced, all.Gaps},
+		{ledger.KindAnnounced, all.AnnouncedGaps},
 		{ledger.KindIDReset, all.IDResets},
 		{ledger.KindNoID, all.NoIDs},
 		{ledger.KindRestarted, clamp.Uint64(s.listed[ledger.KindRestarted])},

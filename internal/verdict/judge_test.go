@@ -221,7 +221,7 @@ func TestEachCheckAlone(t *testing.T) {
 			s["d-1"] = ServerEntry{ID: "d-1", First: 100, Last: noopsEach, Sent: 140}
 		}, Pass, nil, []string{"3 streams open to the end, 717 of 717 noops received"}},
 		{"un-numbered noops are compared with the server's count, not with its numbers", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
-			m.Connections.Edit(1).Numbered, m.Connections.Edit(1).Last, m.Connections.Edit(1).Hidden = false, 0, 2
+			m.Connections.Edit(1).Numbered, m.Connections.Edit(1).Last, m.Connections.Edit(1).Undetectable = false, 0, 2
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: 9, Sent: noopsEach}
 		}, Pass, nil, []string{"3 streams open to the end, 717 of 717 noops received"}},
 		{"un-numbered, and the server's ledger lists more", func(m *shard.Merged, s ServerLedger, _ *Evidence) {

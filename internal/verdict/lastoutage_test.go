@@ -15,7 +15,7 @@ import (
 func disconnect(m *shard.Merged, n int, change func(r *ledger.Record)) {
 	for i := range n {
 		r := &m.Connections.Edit(i).Record
-		r.Hidden, r.LastOutage = 1, &ledger.Outage{From: r.ClosedAt, To: r.ClosedAt + time.Second}
+		r.Undetectable, r.LastOutage = 1, &ledger.Outage{From: r.ClosedAt, To: r.ClosedAt + time.Second}
 		if change != nil {
 			change(r)
 		}
@@ -45,10 +45,10 @@ func TestFewClientsMayReconnectAtTheEnd(t *testing.T) {
 		"one, without an answer":        {1, func(r *ledger.Record) { r.Unanswered = 1100 * time.Millisecond }, -1, Invalid, "the service had left the reconnect attempts of 1 client unanswered for over 1 s when the run ended"},
 		"one that was dropped":          {1, func(r *ledger.Record) { r.State = ledger.Waiting }, -1, Fail, "d-0 was closed by the server after 239 noops, at 23:13:16.000 UTC, and was still disconnected when the run ended, 1 s later"},
 		"all, as planned, for most of the run": {100, func(r *ledger.Record) {
-			r.Hidden, r.LastOutage.Planned = 240, true
+			r.Undetectable, r.LastOutage.Planned = 240, true
 		}, -1, Invalid, "; 24000 messages could not be checked, and 23900 could"},
 		"none was due meanwhile": {100, func(r *ledger.Record) {
-			r.Hidden, r.LastOutage.Planned = 0, true
+			r.Undetectable, r.LastOutage.Planned = 0, true
 		}, -1, Pass, "100 streams open to the end"},
 		"others are in doubt, too": {1, func(r *ledger.Record) { r.LastOutage = nil }, -1, Invalid, "1 of 23900 noops could be undetectable losses"},
 	} {
@@ -101,7 +101,7 @@ func TestJitterBeyondTheAssumptionIsNotAFailure(t *testing.T) {
 		m := crowd(100)
 		for i := range 100 {
 			r := &m.Connections.Edit(i).Record
-			r.Uneven, r.Interval, r.IntervalError = c.uneven, 15*time.Second, time.Millisecond
+			r.UnevenGaps, r.Interval, r.IntervalError = c.uneven, 15*time.Second, time.Millisecond
 		}
 		c.of(&m.Connections.Edit(0).Record)
 		v := judgeSoak(m, nil, Evidence{})

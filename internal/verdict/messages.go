@@ -110,7 +110,7 @@ func (s *Streams) sumMessages(all ledger.Counts) {
 		m.Floor = clamp.Uint64(s.m.Plan.Connections) * clamp.Uint64(s.m.Plan.NoopsPerConnection())
 	}
 	m.Misrouted, m.Unchecked, s.unnumbered = all.Misrouted, all.Unchecked, all.Unnumbered
-	m.Repeated, m.Foreign, m.Heartbeats, m.Uncounted, m.Announced = all.Repeated, all.Foreign, all.Heartbeats, all.Uncounted, all.Gaps
+	m.Repeated, m.Foreign, m.Heartbeats, m.Uncounted, m.Announced = all.Repeated, all.Foreign, all.Heartbeats, all.Uncounted, all.AnnouncedGaps
 	m.Published = publication(s.m.Publishers())
 	if s.m.Reach != nil {
 		if h := s.m.Reach.Histogram(); h.Count() > 0 {
@@ -266,7 +266,7 @@ func (s *Streams) Endings() (out []Check) {
 	if s.m.Service.EndsStreams() {
 		unconnected := s.Connections.Opened == 0
 		if s.m.Plan.TokenTTL == 0 { // a stream may end early when its token expires
-			endedEarly := s.zeroCheck(CheckLifetime, ledger.KindCut, "streams closed before their lifetime", s.belowLifetime, "clients have to reconnect early")
+			endedEarly := s.zeroCheck(CheckLifetime, ledger.KindEndedEarly, "streams closed before their lifetime", s.belowLifetime, "clients have to reconnect early")
 			out = append(out, endedEarly.notJudgedIf(unconnected, reasonNoStream))
 		}
 		late := s.zeroCheck(CheckOverdue, ledger.KindOverdue, "streams open for longer than their lifetime", s.overLifetime,

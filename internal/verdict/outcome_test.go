@@ -35,7 +35,7 @@ func TestDoubtDoesNotExcuseFaults(t *testing.T) {
 		r := &m.Connections.Edit(0).Record
 		r.OpenTime, r.StreamTime, r.OutageTime = 10*time.Second, 10*time.Second, 3585*time.Second
 	}
-	hide := func(m *shard.Merged) { m.Connections.Edit(0).Hidden, m.Plan.MaxHidden = 1, 0 }
+	hide := func(m *shard.Merged) { m.Connections.Edit(0).Undetectable, m.Plan.MaxHidden = 1, 0 }
 	for name, doubt := range map[string]func(*shard.Merged){"late": late, "outage": outage, "short": short, "hidden": hide, "interval": halfAsOften} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

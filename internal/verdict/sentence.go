@@ -52,7 +52,7 @@ func (w Formatter) Sentence(r *shard.Connection, f ledger.Finding, at time.Time)
 		return fmt.Sprintf("%s was refused at %s (%s)%s", r.ID, clock, f.Note, refusalText(r.Record, f))
 	case ledger.KindRestarted:
 		return fmt.Sprintf("%s restarted its numbers at 1 after %s %d, at %s", r.ID, noun, f.From, clock)
-	case ledger.KindCut:
+	case ledger.KindEndedEarly:
 		return fmt.Sprintf("%s was closed by the service at %s after %s, before the end of its lifetime (end.lifetime)", r.ID, clock, format.Duration(f.Lateness))
 	case ledger.KindOverdue:
 		return fmt.Sprintf("%s was still open at %s after %s, longer than its lifetime (end.lifetime)", r.ID, clock, format.Duration(f.Lateness))
@@ -145,7 +145,7 @@ func (w Formatter) phrase(b *bundle) string {
 		return fmt.Sprintf("%s refused (%s)", verb, b.reason)
 	case ledger.KindRestarted:
 		return "restarted their numbers at 1"
-	case ledger.KindCut:
+	case ledger.KindEndedEarly:
 		return verb + " closed by the service before the end of their lifetime (end.lifetime)"
 	case ledger.KindOverdue:
 		return verb + " open for longer than their lifetime (end.lifetime)"

@@ -58,7 +58,7 @@ func TestSummary(t *testing.T) {
 		"a pass": {func(*shard.Merged, *Evidence) {}, "PASS: 3 of 3 streams open to the end, 717 of 717 messages received"},
 		"losses that could not have been detected": {func(m *shard.Merged, _ *Evidence) {
 			m.Plan.MaxHidden = 2
-			m.Connections.Edit(0).Hidden = 2
+			m.Connections.Edit(0).Undetectable = 2
 		}, "PASS: 3 of 3 streams open to the end, 717 of 717 messages received; up to 2 losses could not have been detected"},
 		"losses and a dropped stream": {func(m *shard.Merged, _ *Evidence) {
 			r := &m.Connections.Edit(0).Record

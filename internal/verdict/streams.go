@@ -80,7 +80,7 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 	}
 	s.sumMessages(all)
 	s.addCuts()
-	s.belowLifetime, s.overLifetime, s.unevenGaps = all.Cut, all.Overdue, all.Uneven
+	s.belowLifetime, s.overLifetime, s.unevenGaps = all.EndedEarly, all.Overdue, all.UnevenGaps
 	s.groupFindings()
 	s.countKinds(all)
 	s.Server.Agrees = s.differences.total() == 0

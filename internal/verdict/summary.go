@@ -182,7 +182,7 @@ func (v *Verdict) clause(c *Check) (text string, dated bool) {
 	case CheckLate:
 		return messages(m.Late, fmt.Sprintf("over %s late", format.Duration(v.Plan.LateLimit())))
 	case CheckLifetime:
-		return streams(int(min(v.Total(ledger.KindCut), 1<<31)), "closed before the end of their lifetime")
+		return streams(int(min(v.Total(ledger.KindEndedEarly), 1<<31)), "closed before the end of their lifetime")
 	case CheckOverdue:
 		return streams(int(min(v.Total(ledger.KindOverdue), 1<<31)), "open for longer than their lifetime")
 	}

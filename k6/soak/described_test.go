@@ -96,7 +96,7 @@ func TestBlocksAreCountedByKind(t *testing.T) {
 	o.ledger.CloseRequested(r.instant(second(13)))
 	o.closed(second(13), sseclient.Close{Reason: sseclient.ReasonClient, Retry: -1})
 	got := shardOf(r).Connections[0]
-	require.Equal(t, ledger.Counts{Received: 4, Duplicated: 1, Corrupted: 1, Lost: 1, Heartbeats: 2, Uncounted: 1, Foreign: 1, Misrouted: 1, Gaps: 1}, got.Counts)
+	require.Equal(t, ledger.Counts{Received: 4, Duplicated: 1, Corrupted: 1, Lost: 1, Heartbeats: 2, Uncounted: 1, Foreign: 1, Misrouted: 1, AnnouncedGaps: 1}, got.Counts)
 	require.EqualValues(t, 4, got.First)
 	require.EqualValues(t, 9, got.Last)
 	require.Equal(t, ledger.Completed, got.State)

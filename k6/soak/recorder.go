@@ -104,7 +104,7 @@ func (r *recorder) configure() {
 	c.IgnoresSilence = !s.MeasuresSilence()
 	c.AnyOrder, c.Repeats, c.Published = s.Message.AnyOrder, s.Message.AtLeastOnce, p.Published()
 	c.Resumes = s.Resume.Resumes()
-	c.ClientEnds, c.Lifetime, c.Longest = s.End.By != service.ByRequest, s.End.Shortest, s.End.Longest
+	c.ClientEnds, c.Lifetime, c.MaxLifetime = s.End.By != service.ByRequest, s.End.Shortest, s.End.Longest
 	if p.TokenTTL > 0 {
 		c.Lifetime = time.Nanosecond // a service may end a stream before its token expires, as Mercure does
 	}

@@ -125,6 +125,6 @@ func TestStreamEndsWithItsToken(t *testing.T) {
 	o.closed(r.start.Add(20*time.Second), sseclient.Close{Reason: sseclient.ReasonServer, Retry: time.Second})
 	o.ledger.CloseRequested(r.instant(r.start.Add(20100 * time.Millisecond)))
 	got := shardOf(r).Connections[0]
-	require.Zero(t, got.Cut)
+	require.Zero(t, got.EndedEarly)
 	require.Equal(t, ledger.Completed, got.State)
 }

@@ -63,11 +63,11 @@ func TestProxyFaultsAreFound(t *testing.T) {
 		require.Len(t, findings(v, ledger.KindCorrupted), corrupted)
 		lossKind, reconnects := ledger.KindDropped, 0
 		if endsStreams(name) {
-			lossKind, reconnects = ledger.KindCut, int(cut)
+			lossKind, reconnects = ledger.KindEndedEarly, int(cut)
 		}
 		require.Len(t, findings(v, lossKind), int(cut))
 		for k, text := range map[int]string{9: "was disconnected (reset) after ", 10: "was closed by the server in the middle of a response after ", 11: "was closed by the server after "} {
-			if lossKind == ledger.KindCut {
+			if lossKind == ledger.KindEndedEarly {
 				text = "was closed by the service at "
 			}
 			s.requireFinding(v, lossKind, k, text)
@@ -148,7 +148,7 @@ func TestRestartedServiceDoesNotPass(t *testing.T) {
 		require.Equal(t, verdict.Fail, v.Verdict, s.out.String())
 		require.Zero(t, v.Messages.Missed+v.Messages.Duplicated+v.Messages.Reordered+v.Messages.Corrupted, s.out.String())
 		if endsStreams(name) {
-			require.Len(t, findings(v, ledger.KindCut), serviceStreams)
+			require.Len(t, findings(v, ledger.KindEndedEarly), serviceStreams)
 			require.Equal(t, serviceStreams, v.Connections.Completed)
 			require.Equal(t, serviceStreams, v.Connections.Reconnected)
 		} else {

@@ -7,27 +7,28 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// certifies reports whether chains are searched for: content repeats, and the service sends each message once and in order.
+// certifies reports whether places of chains are searched, because content repeats and the service sends each message
+// once and in order.
 func (f *Feed) certifies() bool {
 	return f.repeated && !f.AnyOrder && !f.Repeats
 }
 
-// certify replaces what was recorded of the chains that have a place. It reports whether it is known what the connection received: a chain
-// without a place has a fault, if other streams show what was sent.
+// certify sets the received messages from the places of the chains. It reports whether it is certain which messages the
+// connection received. A chain without a place has a fault if other streams show which messages were sent.
 func (c *correction) certify() (certain bool) {
 	r := &c.record
-	had := without([]ledger.Range{{r.First, r.Last}}, r.Holes)
+	before := without([]ledger.Range{{r.First, r.Last}}, r.Holes) // the recorded messages
 	var received []ledger.Range
 	var faulty []period
 	certain = true
 	for _, chain := range c.chains(c.log, c.source) {
 		at := period{c.source.Spans[chain.from].From, endOf(c.source, chain)}
-		c.certain[chain.from] = at.from + c.Joining + maxSpread
+		c.certain[chain.from] = at.from + c.JoinTime + maxSpread
 		low, high := numbersOf(r.Spans[chain.from : chain.to+1])
-		recorded := within(had, low, high)
+		recorded := within(before, low, high)
 		switch {
 		case chain.state == placed:
-			received = append(received, c.receivedFirst(at.from, chain.first, had)...)
+			received = append(received, c.receivedFirst(at.from, chain.first, before)...)
 			received = append(received, c.place(chain)...)
 			c.dropFaults(at)
 		case chain.state == unplaced && c.isFaulty(chain, recorded):
@@ -57,7 +58,7 @@ func (c *correction) place(of chain) []ledger.Range {
 	return []ledger.Range{{of.first, of.last}}
 }
 
-// setReceived sets the numbers that arrived.
+// setReceived sets the numbers of the received messages.
 func (c *correction) setReceived(received []ledger.Range) {
 	r := &c.record
 	slices.SortFunc(received, func(a, b ledger.Range) int { return cmp.Compare(a[0], b[0]) })
@@ -73,8 +74,8 @@ func (c *correction) setReceived(received []ledger.Range) {
 	}
 }
 
-// dropUnknown drops the messages whose numbers were unknown, but not those of faulty chains. Without such chains, the connection has no
-// fault of which only the count is listed.
+// dropUnknown drops the messages with unknown numbers, except those of faulty chains. Without faulty chains it also
+// resets the counts of faults, because not every fault is listed as a finding.
 func (c *correction) dropUnknown(faulty []period) {
 	r := &c.record
 	if r.Deviations != nil {
@@ -89,12 +90,12 @@ func (c *correction) dropUnknown(faulty []period) {
 	}
 }
 
-// assume returns the numbers of the messages that a chain without a place may have received: all that were sent while it was open, but
-// not one with unique content that did not arrive.
+// assume returns the numbers of the messages that a chain without a place may have received: all messages of the time
+// in which it was open, except those with unique content that did not arrive.
 func (c *correction) assume(of chain, received []ledger.Range) (assumed []ledger.Range) {
 	shift := c.offset(c.log, 0)
 	first, end := c.series.between(c.source.Spans[of.from].From+shift, endOf(c.source, of)+shift)
-	last := uint64(0) // of the messages whose loss is certain
+	last := uint64(0) // up to this number, a message with unique content is certainly lost if it did not arrive
 	if len(received) > 0 && c.source.Duplicated == 0 && of.state == unplaced {
 		last = received[len(received)-1][1]
 	}
@@ -106,9 +107,9 @@ func (c *correction) assume(of chain, received []ledger.Range) (assumed []ledger
 	return assumed
 }
 
-// receivedFirst returns the messages before a chain that arrived immediately after its start.
+// receivedFirst returns the recorded messages before the place of a chain that arrived immediately after its start.
 func (c *correction) receivedFirst(from ledger.Instant, before uint64, received []ledger.Range) []ledger.Range {
-	first, end := c.series.between(from+c.offset(c.log, 0)-maxSpread, from+c.offset(c.log, 0)+c.Joining)
+	first, end := c.series.between(from+c.offset(c.log, 0)-maxSpread, from+c.offset(c.log, 0)+c.JoinTime)
 	if first >= end || before == 0 {
 		return nil
 	}
@@ -135,7 +136,7 @@ func (c *correction) misses(p part) bool {
 	return false
 }
 
-// hasFault reports whether there is a finding of a period.
+// hasFault reports whether there is a finding of a period on which the alignment decides.
 func (c *correction) hasFault(p period) bool {
 	return slices.ContainsFunc(c.record.Findings, func(f ledger.Finding) bool { return isOfFeed(f.Kind) && p.has(f.At) })
 }
@@ -145,7 +146,7 @@ func isOfFeed(k ledger.Kind) bool {
 	return k == ledger.KindDuplicated || k == ledger.KindReordered || k == ledger.KindCorrupted
 }
 
-// dropFaults drops the findings of a period.
+// dropFaults drops the findings of a period on which the alignment decides, and their counts.
 func (c *correction) dropFaults(p period) {
 	r := &c.record
 	r.Findings = slices.DeleteFunc(r.Findings, func(f ledger.Finding) bool {

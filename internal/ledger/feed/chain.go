@@ -6,21 +6,21 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// A chain is a stream and those that resumed it, one after the other. It has a place in the feed if it received all messages from one to
-// another: nothing is missing between, nothing arrived twice, and all came in order, whatever their contents.
+// A chain is a stream and the streams that resumed it, one after the other. It has a place in the feed if it received
+// every message from the first to the last one exactly once and in order.
 type chain struct {
-	from, to    int    // spans
-	first, last uint64 // numbers of the messages; 0: none
+	from, to    int    // indexes of its first and last span
+	first, last uint64 // numbers of its first and last message; 0: it received none
 	state       placing
 }
 
-// A placing is how well the place of a chain in the feed is known.
+// A placing states whether the place of a chain in the feed is known.
 type placing int
 
 const (
 	unplaced  placing = iota // no part of the feed equals its messages
-	placed                   // exactly one part is
-	ambiguous                // several parts are
+	placed                   // exactly one part equals its messages
+	ambiguous                // several parts equal its messages
 )
 
 // chains returns the chains of a connection.
@@ -44,8 +44,8 @@ func (f *Feed) placeChain(log int, r *ledger.Record, c *chain) {
 	count, sum := sumOf(r.Spans[c.from : c.to+1])
 	shift, tolerance := f.offset(log, 0), f.Lag(log).Abs()+maxSpread
 	from, to := r.Spans[c.from].From+shift, endOf(r, *c)+shift
-	if !r.Spans[c.from].Resumed { // its checksum is without the first second
-		from += max(2*time.Second-f.Joining-r.MaxLateness, 0)
+	if !r.Spans[c.from].Resumed { // its checksum omits the first second
+		from += max(2*time.Second-f.JoinTime-r.MaxLateness, 0)
 	}
 	first, end := s.between(from-tolerance, to+tolerance)
 	switch {
@@ -76,7 +76,7 @@ func (f *Feed) placeChain(log int, r *ledger.Record, c *chain) {
 	}
 }
 
-// endOf returns when a chain ended, or received its last message if its runner was killed.
+// endOf returns the end of a chain, or the arrival of its last message if its runner was killed.
 func endOf(r *ledger.Record, c chain) ledger.Instant {
 	if to := r.Spans[c.to].To; to != 0 {
 		return to
@@ -84,17 +84,17 @@ func endOf(r *ledger.Record, c chain) ledger.Instant {
 	return r.LastAt
 }
 
-// A part is a part of the series in which it is certain which messages were sent: chains that have their place were open, and received
-// these messages in this order. Messages with unique content are certain without them.
+// A part is a part of the series whose messages certainly were sent in this order, because chains with a known place
+// received them. Messages with unique content need no chain.
 type part struct {
 	first, end int    // indexes of the messages
-	time       period // in which they were sent, by the clock of the chain that is compared
+	time       period // when the messages were sent, by the clock of the chain that is compared
 }
 
-// agreed returns the longest part of a chain's time that is certain.
+// agreed returns the longest certain part of the series while a chain was open.
 func (f *Feed) agreed(log int, r *ledger.Record, c chain) (of part, ok bool) {
 	s, shift := &f.series, f.offset(log, 0)
-	at := period{r.Spans[c.from].From + f.Joining + shift, endOf(r, c) + shift}
+	at := period{r.Spans[c.from].From + f.JoinTime + shift, endOf(r, c) + shift}
 	open := s.longestOpen(at)
 	first, end := s.between(max(at.from, open.from), min(at.to, open.to))
 	for start := first; start < end; {

@@ -6,7 +6,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// changes returns the messages that one stream received in place of those that others received, by id.
+// changes returns the changed messages: those that one stream received in place of a message that other streams
+// received. The keys are the ids of the changed messages, the values those of their originals.
 func (f *Feed) changes(order []uint32, copies map[uint32]bool, records Records) map[uint32]uint32 {
 	singles := make([][]uint64, len(f.logs)) // of each log: its numbers of messages that one stream received
 	found := false
@@ -31,17 +32,18 @@ func (f *Feed) changes(order []uint32, copies map[uint32]bool, records Records) 
 	return c.originals
 }
 
-// changes finds changed messages.
+// changes is the state of Feed.changes.
 type changes struct {
 	*Feed
 	order     []uint32
 	copies    map[uint32]bool
 	place     []uint32
-	numbers   []map[uint32]uint64 // of each log: its numbers by id, where needed
-	originals map[uint32]uint32
+	numbers   []map[uint32]uint64 // of each log: its numbers by id; nil: not needed so far
+	originals map[uint32]uint32   // the result
 }
 
-// compare finds the message that a connection lacks next to one, n, that it alone received on the same stream.
+// compare finds the original of message n, which only this connection received. The original is a message close to n
+// that this connection lacks, between messages that the same stream received.
 func (c *changes) compare(log int, r *ledger.Record, n uint64) {
 	id := c.ids[log][n-1]
 	at, from, to := int(c.place[id]), r.First, r.Last
@@ -77,8 +79,8 @@ func (c *changes) lacks(log int, r *ledger.Record, id uint32) bool {
 	return r.Deviations == nil || !slices.ContainsFunc(r.Deviations.Repeats, func(a ledger.Repeat) bool { return c.extras[log][a.Extra] == id })
 }
 
-// streamOf returns the lowest and the highest number of the stream that received a message, and of those that it resumed or that resumed
-// it; 0: it is not listed.
+// streamOf returns the lowest and the highest number of the chain of streams that received a message; 0: the stream is
+// not listed.
 func streamOf(r *ledger.Record, n uint64) (low, high uint64) {
 	found := false
 	for _, s := range r.Spans {

@@ -9,13 +9,14 @@ import (
 // A Correction is the record of one connection in the numbers of the feed.
 type Correction struct {
 	Record *ledger.Record
-	// Certain is when the place of each stream in the feed was known; 0: from its start on. Until then no message is expected.
+	// Certain is the time from which the place of each stream in the feed is known; 0: its start. No message is
+	// expected before that time.
 	Certain []ledger.Instant
 	// Uncertain reports whether content repeats, and it is unknown which messages the connection received.
 	Uncertain bool
 }
 
-// Correct returns the record of a connection in the numbers of the feed, with its copies and its messages out of order.
+// Correct returns the record of a connection in the numbers of the feed, with corrected faults.
 func (f *Feed) Correct(log int, r *ledger.Record) Correction {
 	certain, raw := make([]ledger.Instant, len(r.Spans)), r
 	r = repairRecord(f.logs[log], r, f.Repeats)
@@ -27,7 +28,7 @@ func (f *Feed) Correct(log int, r *ledger.Record) Correction {
 	c.record.Findings, c.record.Cuts = slices.Clone(r.Findings), cutsOf(r)
 	c.countRepeats()
 	c.copies()
-	c.begin()
+	c.permitCopies()
 	c.reorder()
 	c.renumber()
 	uncertain := f.certifies() && !c.certify()
@@ -35,16 +36,16 @@ func (f *Feed) Correct(log int, r *ledger.Record) Correction {
 	return Correction{Record: &c.record, Certain: certain, Uncertain: uncertain}
 }
 
-// A correction makes the record of one connection.
+// A correction computes the Correction of one connection.
 type correction struct {
 	*Feed
 	log      int
-	raw      *ledger.Record // as it was recorded
-	source   *ledger.Record // with the simplest explanation of its deviations
+	raw      *ledger.Record // by the numbers of the log
+	source   *ledger.Record // raw with the simplest explanation of its deviations
 	record   ledger.Record
 	certain  []ledger.Instant // see Correction
-	received []uint64         // numbers of messages that the log has as extras, or changed
-	findings []ledger.Finding // by the numbers of the feed
+	received []uint64         // feed numbers of received messages that are extras of the log, or changed
+	findings []ledger.Finding // with feed numbers
 }
 
 // numberOf returns the number of an entry of the log; 0: it is a copy.
@@ -70,10 +71,10 @@ func (c *correction) countRepeats() {
 		c.received = append(c.received, number)
 		uncount(&c.record, a, c.Repeats)
 	}
-	c.record.Hidden += d.Unlisted
+	c.record.Undetectable += d.Unlisted
 }
 
-// copies counts the entries of the log that are copies.
+// copies counts the received entries of the log that are copies or changed messages.
 func (c *correction) copies() {
 	for _, n := range c.doubles[c.log] {
 		if !hasReceived(c.source, n) {
@@ -98,8 +99,9 @@ func (c *correction) copies() {
 	}
 }
 
-// begin counts no copies right after the start of a stream, if content repeats.
-func (c *correction) begin() {
+// permitCopies counts copies immediately after the start of a stream as repeated, not as duplicated, if content
+// repeats.
+func (c *correction) permitCopies() {
 	c.record.Findings = slices.DeleteFunc(c.record.Findings, func(f ledger.Finding) bool {
 		if f.Kind != ledger.KindDuplicated || !c.uncertain(f.At) {
 			return false
@@ -110,14 +112,14 @@ func (c *correction) begin() {
 	})
 }
 
-// change counts an entry that arrived in place of a message.
+// change counts entry n of the log, which arrived in place of a message.
 func (c *correction) change(number, n uint64) {
 	c.record.Corrupted++
 	c.received = append(c.received, number)
 	c.findings = append(c.findings, ledger.Finding{Kind: ledger.KindCorrupted, From: number, At: c.logs[c.log].Entries[n-1].At, Note: Changed})
 }
 
-// Changed is the note on a message of which other clients received other content.
+// Changed is the note of the finding on a message whose content differs on other clients.
 const Changed = "other clients received other content"
 
 // original returns the last number before n with the same content, as an entry of the log.
@@ -130,7 +132,7 @@ func (c *correction) original(print, n uint64) uint64 {
 	return 0
 }
 
-// reorder counts the messages that arrived after one with a higher number.
+// reorder counts the messages that arrived after a message with a higher number.
 func (c *correction) reorder() {
 	if c.AnyOrder {
 		return
@@ -152,8 +154,8 @@ func (c *correction) reorder() {
 	}
 }
 
-// numbersOf returns the numbers of messages in the order of their arrival. Messages with the same content are interchangeable: the first
-// to arrive is the one with the lowest number.
+// numbersOf returns the feed numbers of messages in the order of their arrival. Messages with the same content are
+// interchangeable: their numbers ascend.
 func (c *correction) numbersOf(sequence []uint64) []uint64 {
 	numbers := make([]uint64, len(sequence))
 	same := map[uint64][]int{} // places by content
@@ -164,26 +166,26 @@ func (c *correction) numbersOf(sequence []uint64) []uint64 {
 		}
 	}
 	for _, places := range same {
-		of := make([]uint64, len(places))
+		sorted := make([]uint64, len(places))
 		for i, at := range places {
-			of[i] = numbers[at]
+			sorted[i] = numbers[at]
 		}
-		slices.Sort(of)
+		slices.Sort(sorted)
 		for i, at := range places {
-			numbers[at] = of[i]
+			numbers[at] = sorted[i]
 		}
 	}
 	return numbers
 }
 
-// uncertain reports whether the place of a message that arrived at an instant is uncertain: content repeats, and a stream that did not
-// resume had just started.
+// uncertain reports whether the place of a message that arrived at an instant is uncertain, because content repeats and
+// a stream that did not resume had just started.
 func (c *correction) uncertain(at ledger.Instant) bool {
 	if !c.Repeated() {
 		return false
 	}
 	for i, s := range c.source.Spans {
-		if !s.Resumed && at >= s.From && at < max(s.From+c.Joining, c.certain[i])+c.source.MaxLateness {
+		if !s.Resumed && at >= s.From && at < max(s.From+c.JoinTime, c.certain[i])+c.source.MaxLateness {
 			return true
 		}
 	}
@@ -193,26 +195,27 @@ func (c *correction) uncertain(at ledger.Instant) bool {
 // Repeated reports whether messages have the content of earlier ones.
 func (f *Feed) Repeated() bool { return f.repeated }
 
-// arrival returns about when a message arrived.
+// arrival returns the arrival of a message: its own if it was overtaken, otherwise the first arrival at the runner.
 func (c *correction) arrival(n uint64) ledger.Instant {
 	if d := c.source.Deviations; d != nil {
-		if i := slices.IndexFunc(d.Overtaken, func(o ledger.Overtaken) bool { return o.Number == n }); i >= 0 {
-			return d.Overtaken[i].At
+		if i := slices.IndexFunc(d.Overtakes, func(o ledger.Overtake) bool { return o.Number == n }); i >= 0 {
+			return d.Overtakes[i].At
 		}
 	}
 	return c.logs[c.log].Entries[n-1].At
 }
 
+// find adds a finding, or counts it if there are too many.
 func (c *correction) find(f ledger.Finding) {
-	const most = 16
-	if len(c.record.Findings) >= most {
+	const maxFindings = 16
+	if len(c.record.Findings) >= maxFindings {
 		c.record.Unlisted++
 		return
 	}
 	c.record.Findings = append(c.record.Findings, f)
 }
 
-// renumber states numbers of the log as numbers of the feed.
+// renumber replaces the numbers of the log in the record by numbers of the feed.
 func (c *correction) renumber() {
 	r := &c.record
 	for i, f := range r.Findings {
@@ -239,7 +242,8 @@ func (c *correction) renumber() {
 	}
 }
 
-// cuts renumbers the messages around the disconnects. A copy of the message before one has its number.
+// cuts renumbers the messages around the disconnects. If the next message is a copy, it has the number of the message
+// before the disconnect.
 func (c *correction) cuts() {
 	if c.record.Cuts == nil {
 		return
@@ -255,7 +259,8 @@ func (c *correction) cuts() {
 	}
 }
 
-// ends returns the lowest and the highest number of the received messages among entries of the log; 0: there is none.
+// ends returns the lowest and the highest feed number of the received messages from entry first to entry last of the
+// log; 0: there is none.
 func (c *correction) ends(first, last uint64) (low, high uint64) {
 	if first == 0 {
 		return 0, 0
@@ -301,7 +306,7 @@ func (c *correction) holes() (holes []ledger.Range) {
 			add(n)
 		}
 	}
-	for _, w := range c.windows { // beyond the first and the last entry
+	for _, w := range c.windows { // entries before the first and after the last received one
 		for _, n := range w.locals[c.log] {
 			if !hasReceived(c.source, n) && (n < c.source.First || n > c.source.Last) {
 				add(c.numberOf(n))

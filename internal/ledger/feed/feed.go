@@ -1,8 +1,8 @@
 // Package feed aligns the messages that the streams of several runners received from one topic without numbers. It
 // numbers the messages of the topic, and rewrites the record of each connection with these numbers.
 //
-// The order of the messages, and whether a message is a copy of another one, is decided by the majority of the streams. The result
-// does not depend on which stream received a message first.
+// The order of the messages, and whether a message is a copy of another one, is decided by the majority of the streams.
+// The result does not depend on which stream received a message first.
 package feed
 
 import (
@@ -29,10 +29,11 @@ type Records = iter.Seq2[int, *ledger.Record]
 // A Feed holds the messages of one topic, from number 1 on.
 type Feed struct {
 	Messages []Message
-	// AnyOrder reports whether the service may reorder messages; Repeats, whether it may send one twice.
+	// AnyOrder reports whether the service may reorder messages, and Repeats whether it may send a message twice.
 	AnyOrder, Repeats bool
-	// Joining is the time after the start of a stream in which the place of a message with repeated content is uncertain.
-	Joining time.Duration
+	// JoinTime is the time after the start of a stream in which the place of a message with repeated content is
+	// uncertain.
+	JoinTime time.Duration
 
 	logs     []*Log
 	nodes    []node     // by id; 0 is the head of the list
@@ -40,14 +41,14 @@ type Feed struct {
 	orders   [][]uint32 // of each log: its numbers in the order of most of its streams; nil: ascending
 	extras   [][]uint32 // of each log: ids of its extras
 	windows  []window
-	windowOf map[uint32]int // windows by id
-	absent   [][]ledger.Range
-	doubles  [][]uint64 // of each log: its numbers of copies and changed messages
-	changed  map[uint32]uint32
-	// repeated: a message has the content of an earlier one.
+	windowOf map[uint32]int    // index in windows by id
+	absent   [][]ledger.Range  // of each log: numbers of messages that it lacks
+	doubles  [][]uint64        // of each log: its numbers of copies and changed messages
+	changed  map[uint32]uint32 // see changes
+	// repeated reports whether a message has the content of an earlier one.
 	repeated    bool
 	series      series
-	offsets     [][]offset       // between the instants of two logs
+	offsets     [][]offset       // see offset
 	delays      []ledger.Instant // of each log: see setDelays
 	sameNumbers []bool           // of each log: its entries have the numbers of the feed
 }
@@ -56,7 +57,8 @@ type Feed struct {
 type Message struct {
 	Count uint32 // streams that received it
 	Live  bool   // see ledger.Entry
-	// At is its first arrival, by the clock of the first log. It may have been sent later by Doubt.
+	// At is its first arrival by the clock of the first log, or the earliest possible one if the order of the messages
+	// contradicts it. Doubt is the time from At to the latest possible arrival.
 	At, Doubt ledger.Instant
 
 	id uint32
@@ -70,12 +72,12 @@ type node struct {
 	previous      uint32
 	count         uint32
 	number        uint32 // 0: it is a copy
-	log           int32  // the last log that has it
+	log           int32  // index of the last log that has it
 	live          bool
 	doubtful      bool // it may be a copy
 	copied        bool // see ledger.Extra.Resumed
 	repeated      bool // an earlier node has the same print
-	repeatedLater bool // a later node has it
+	repeatedLater bool // a later node has the same print
 }
 
 // A window is a part of the list in which streams received messages in different orders.
@@ -86,7 +88,7 @@ type window struct {
 
 // Align aligns the logs of the runners.
 func Align(logs []*Log, anyOrder, repeats bool, records Records) *Feed {
-	f := &Feed{AnyOrder: anyOrder, Repeats: repeats, Joining: time.Second, logs: logs, nodes: make([]node, 1), windowOf: map[uint32]int{}}
+	f := &Feed{AnyOrder: anyOrder, Repeats: repeats, JoinTime: time.Second, logs: logs, nodes: make([]node, 1), windowOf: map[uint32]int{}}
 	records = repairAll(logs, repeats, records)
 	index := map[uint64]uint32{}
 	for i := range logs {
@@ -117,7 +119,8 @@ func (f *Feed) order() []uint32 {
 	return order
 }
 
-// addExtras adds the extras of the logs behind the messages that they followed. One that another log has as an entry is that.
+// addExtras adds the extras of the logs after the messages that they followed. An extra that equals an entry of
+// another log is counted there.
 func (f *Feed) addExtras(order []uint32) []uint32 {
 	followers := map[uint32][]uint32{}
 	f.extras = make([][]uint32, len(f.logs))
@@ -158,7 +161,8 @@ func (f *Feed) addExtras(order []uint32) []uint32 {
 	return out
 }
 
-// extraAs returns the id of the message that an extra is; 0: it is a new one. has are the messages that its log has.
+// extraAs returns the id of the message that equals an extra, or 0 if it is new. has reports which messages its log
+// has.
 func (f *Feed) extraAs(after uint32, x ledger.Extra, order, place, followers []uint32, has []bool) uint32 {
 	next := 0
 	if after != 0 {
@@ -183,8 +187,8 @@ func (f *Feed) places(order []uint32) []uint32 {
 	return place
 }
 
-// number numbers the messages that are not copies. A message with repeated content is a copy if at most half of the streams that
-// were open received it.
+// number numbers the messages that are neither copies nor changed messages. A message with repeated content is a copy
+// if at most half of the open streams received it.
 func (f *Feed) number(order []uint32, records Records) {
 	copies := f.copies(order, records)
 	f.changed = f.changes(order, copies, records)
@@ -216,7 +220,7 @@ func (f *Feed) setArrival(id uint32, at ledger.Instant) {
 	}
 }
 
-// A doubt is a message that may be a copy, and when it arrived first by the clock of a log.
+// A doubt is a message that may be a copy, with its first arrival by the clock of a log.
 type doubt struct {
 	id  uint32
 	log int
@@ -226,7 +230,7 @@ type doubt struct {
 // margin is the time after the start and before the end of a stream in which it may or may not receive a message.
 var margin = time.Second
 
-// copies returns the messages that are copies. Messages that may be copies are not live: no client is expected to
+// copies returns the messages that are copies. Messages that may be copies become doubtful: no client is expected to
 // receive them.
 func (f *Feed) copies(order []uint32, records Records) map[uint32]bool {
 	copies := map[uint32]bool{}
@@ -240,30 +244,30 @@ func (f *Feed) copies(order []uint32, records Records) map[uint32]bool {
 		return copies
 	}
 	place := f.places(order)
-	surely, possibly := map[uint32]uint32{}, map[uint32]uint32{} // streams that were open
+	minOpen, maxOpen := map[uint32]uint32{}, map[uint32]uint32{} // numbers of streams that were open
 	for log, r := range records {
-		last := f.furthest(log, r, place)
+		last := f.lastPlace(log, r, place)
 		for _, d := range doubts {
 			at := d.at + f.offset(d.log, log)
 			passed := last >= int(place[d.id])
 			if passed && wasOpen(r, at, margin) {
-				surely[d.id]++
+				minOpen[d.id]++
 			}
 			if wasOpen(r, at, -margin) {
-				possibly[d.id]++
+				maxOpen[d.id]++
 			}
 		}
 	}
 	for _, d := range doubts {
 		n := &f.nodes[d.id]
-		copies[d.id] = 2*n.count <= surely[d.id]
-		n.doubtful = 2*n.count <= possibly[d.id]
+		copies[d.id] = 2*n.count <= minOpen[d.id]
+		n.doubtful = 2*n.count <= maxOpen[d.id]
 	}
 	return copies
 }
 
-// furthest returns the place of the last message that a connection received; -1: it received none.
-func (f *Feed) furthest(log int, r *ledger.Record, place []uint32) int {
+// lastPlace returns the place of the last message that a connection received; -1: it received none.
+func (f *Feed) lastPlace(log int, r *ledger.Record, place []uint32) int {
 	last := -1
 	for n := r.Last; n > 0 && n >= r.First; n-- {
 		id := f.ids[log][n-1]
@@ -278,21 +282,21 @@ func (f *Feed) furthest(log int, r *ledger.Record, place []uint32) int {
 	return last
 }
 
-// wasOpen reports whether a connection had a stream at an instant, for longer than within before and after that.
+// wasOpen reports whether a connection had an open stream from within before an instant to within after it.
 func wasOpen(r *ledger.Record, at, within ledger.Instant) bool {
 	return slices.ContainsFunc(r.Spans, func(s ledger.Span) bool { return s.From+within <= at && (s.To == 0 || at <= s.To-within) })
 }
 
 // doubts returns the messages with repeated content that at most half of the connections received.
 func (f *Feed) doubts(records Records) (doubts []doubt) {
-	var most uint32
+	var connections uint32
 	for range records {
-		most++
+		connections++
 	}
 	found := map[uint32]bool{}
 	for log, l := range f.logs {
 		add := func(id uint32, at ledger.Instant) {
-			if n := &f.nodes[id]; n.repeated && !n.copied && 2*n.count <= most && !found[id] {
+			if n := &f.nodes[id]; n.repeated && !n.copied && 2*n.count <= connections && !found[id] {
 				found[id], doubts = true, append(doubts, doubt{id, log, at})
 			}
 		}
@@ -338,7 +342,8 @@ func addNumber(ranges []ledger.Range, n uint64) []ledger.Range {
 	return append(ranges, ledger.Range{n, n})
 }
 
-// Unshared reports whether most messages reached one client each, of several: the clients do not receive the same messages.
+// Unshared reports whether most messages reached one client each, of several: the clients do not receive the same
+// messages.
 func (f *Feed) Unshared(records Records) bool {
 	singles := 0
 	single := make([]bool, len(f.Messages)+1)
@@ -353,13 +358,13 @@ func (f *Feed) Unshared(records Records) bool {
 	}
 	clients := 0
 	for log, r := range records {
-		of := 0
+		count := 0
 		for n := max(r.First, 1); n <= r.Last; n++ {
 			if number := f.nodes[f.ids[log][n-1]].number; single[number] && hasReceived(r, n) {
-				of++
+				count++
 			}
 		}
-		if uint64(of)*2 > r.Received {
+		if uint64(count)*2 > r.Received {
 			clients++
 		}
 	}

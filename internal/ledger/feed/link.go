@@ -6,11 +6,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// context is the number of messages by which one with repeated content is found if no message has unique content.
+// context is the number of consecutive messages that identify a place if no message has unique content.
 const context = 8
 
-// link adds the entries of a log to the list. Messages with unique content are found first, and then their neighbours. An entry that
-// no earlier log has follows the one before it. order has the numbers of the log in the order of most streams; nil: ascending.
+// link adds the entries of a log to the list. It first finds messages with unique content, then their neighbours. An
+// entry that no earlier log has follows the entry before it. order has the numbers of the log in the order of most
+// streams; nil: ascending.
 func (f *Feed) link(log int, order []uint32, index map[uint64]uint32) {
 	entries := f.logs[log].Entries
 	if order != nil {
@@ -51,18 +52,18 @@ func majorityOrder(log int, l *Log, records Records) []uint32 {
 		order[i] = uint32(i) + 1
 	}
 	f.ids, f.orders = [][]uint32{order}, [][]uint32{nil}
-	of := func(yield func(int, *ledger.Record) bool) {
+	recordsOfLog := func(yield func(int, *ledger.Record) bool) {
 		for i, r := range records {
 			if i == log && !yield(0, r) {
 				return
 			}
 		}
 	}
-	settled := slices.Clone(order)
-	if !f.agreeOnOrder(settled, of) {
+	majority := slices.Clone(order)
+	if !f.agreeOnOrder(majority, recordsOfLog) {
 		return nil
 	}
-	return settled
+	return majority
 }
 
 // A linker finds the messages of one log in the list.
@@ -70,15 +71,15 @@ type linker struct {
 	*Feed
 	log     int32
 	entries []ledger.Entry
-	ids     []uint32
-	index   map[uint64]uint32 // first message with a print
-	shift   ledger.Instant    // from the clock of the log to that of the first one
+	ids     []uint32          // of each entry: the id of its message; 0: not found so far
+	index   map[uint64]uint32 // id of the first message with a print
+	shift   ledger.Instant    // difference to add to an instant of the log for the clock of the first log
 }
 
 // assign sets the message of an entry.
 func (l *linker) assign(i int, id uint32) { l.ids[i], l.nodes[id].log = id, l.log }
 
-// fits reports whether a message may be that of an entry.
+// fits reports whether a message has the content of an entry, and belongs to no other entry of the log.
 func (l *linker) fits(i int, id uint32) bool {
 	return id != 0 && l.nodes[id].print == l.entries[i].Print && l.nodes[id].log != l.log
 }
@@ -102,28 +103,28 @@ func (l *linker) unique() {
 	}
 }
 
-// byContext finds messages that, with those before them, are unique in the log and in the list. Of few contents, more of those before
-// are needed.
+// byContext finds messages that, together with the messages before them, are unique in the log and in the list. It uses
+// the number of messages before them that finds most.
 func (l *linker) byContext() {
 	order := l.order()
 	prints := make([]uint64, len(order))
 	for i, id := range order {
 		prints[i] = l.nodes[id].print
 	}
-	here := make([]uint64, len(l.entries))
+	entryPrints := make([]uint64, len(l.entries))
 	for i := range l.entries {
-		here[i] = l.entries[i].Print
+		entryPrints[i] = l.entries[i].Print
 	}
 	var found map[int]uint32
 	for length := context / 2; length <= 8*context; length *= 2 {
-		there, more := contexts(prints, length), map[int]uint32{}
-		for sum, i := range contexts(here, length) {
-			if at, known := there[sum]; known && i >= 0 && at >= 0 {
-				more[i] = order[at]
+		places, matches := contexts(prints, length), map[int]uint32{}
+		for sum, i := range contexts(entryPrints, length) {
+			if at, known := places[sum]; known && i >= 0 && at >= 0 {
+				matches[i] = order[at]
 			}
 		}
-		if len(more) > len(found) {
-			found = more
+		if len(matches) > len(found) {
+			found = matches
 		}
 	}
 	for i, id := range found {
@@ -131,7 +132,7 @@ func (l *linker) byContext() {
 	}
 }
 
-// contexts returns the places of the messages by the content of them and of those before; -1: several have it.
+// contexts returns the places of the messages by a hash of length prints that end there; -1: several places have it.
 func contexts(prints []uint64, length int) map[uint64]int {
 	const prime = 0x100000001b3
 	places := map[uint64]int{}
@@ -149,31 +150,31 @@ func contexts(prints []uint64, length int) map[uint64]int {
 	return places
 }
 
-// dropOutliers drops messages that are far from the place that most others indicate: one before the first stream of a runner opened may
-// have the content of one after the last stream of another runner ended.
+// dropOutliers drops messages that are far from the place that most others indicate. A message before the first stream
+// of one runner may have the content of a message after the last stream of another runner.
 func (l *linker) dropOutliers() {
 	place := l.places(l.order())
-	var found []int // entries
-	var at []uint32 // their places
+	var found []int // indexes of the entries with a message
+	var at []uint32 // places of these messages
 	for i, id := range l.ids {
 		if id != 0 {
 			found, at = append(found, i), append(at, place[id])
 		}
 	}
 	inOrder := longestAscending(at)
-	kept := slices.Index(inOrder, true)
+	last := slices.Index(inOrder, true)
 	for k, i := range found {
-		far := int(at[k]) - int(at[kept])
+		distance := int(at[k]) - int(at[last])
 		switch id := l.ids[i]; {
 		case inOrder[k]:
-			kept = k
-		case max(far, -far) > nearby || !l.near(i, id):
+			last = k
+		case max(distance, -distance) > nearby || !l.near(i, id):
 			l.ids[i], l.nodes[id].log = 0, -1
 		}
 	}
 }
 
-// neighbours finds the messages next to those that are found.
+// neighbours finds the messages next to messages that are found.
 func (l *linker) neighbours() {
 	for i := 1; i < len(l.ids); i++ {
 		if before := l.ids[i-1]; l.ids[i] == 0 && before != 0 && l.fits(i, l.nodes[before].next) {
@@ -187,7 +188,7 @@ func (l *linker) neighbours() {
 	}
 }
 
-// gaps finds the messages between those that are found, with as many as possible in the same order.
+// gaps finds the messages between messages that are found. It finds as many as possible in the same order.
 func (l *linker) gaps() {
 	for from := 0; from < len(l.ids); from++ {
 		if l.ids[from] != 0 {
@@ -205,8 +206,8 @@ func (l *linker) gaps() {
 // mostCells limits the work for one gap.
 const mostCells = 1 << 20
 
-// gap finds the messages of the entries from one that is found to the next. Before the first one that is found, the last of neighbours
-// with the same content are preferred: the log may begin among them.
+// gap finds the messages of the entries from index from to before index to, which have none. Before the first entry
+// with a message, it prefers the last of neighbours with the same content, because the log may begin among them.
 func (l *linker) gap(from, to int) {
 	list := l.candidates(from, to)
 	count := to - from
@@ -242,9 +243,9 @@ func (l *linker) gap(from, to int) {
 	}
 }
 
-// candidates returns the messages of the list that may belong to the entries, up to a limit.
+// candidates returns the messages of the list that may belong to the entries of a gap, up to a limit.
 func (l *linker) candidates(from, to int) (list []uint32) {
-	most := 2*(to-from) + 64
+	limit := 2*(to-from) + 64
 	before, after := uint32(0), uint32(0)
 	if from > 0 {
 		before = l.ids[from-1]
@@ -253,19 +254,19 @@ func (l *linker) candidates(from, to int) (list []uint32) {
 		after = l.ids[to]
 	}
 	if before == 0 && after != 0 {
-		for id := l.nodes[after].previous; id != 0 && len(list) < most; id = l.nodes[id].previous {
+		for id := l.nodes[after].previous; id != 0 && len(list) < limit; id = l.nodes[id].previous {
 			list = append(list, id)
 		}
 		slices.Reverse(list)
 		return list
 	}
-	for id := l.nodes[before].next; id != 0 && id != after && len(list) < most; id = l.nodes[id].next {
+	for id := l.nodes[before].next; id != 0 && id != after && len(list) < limit; id = l.nodes[id].next {
 		list = append(list, id)
 	}
 	return list
 }
 
-// preferFirst prefers the first of neighbours with the same content: a copy follows its original.
+// preferFirst prefers the first of neighbours with the same content, because a copy follows its original.
 func (l *linker) preferFirst() {
 	for i := range l.ids {
 		for at := i; at > 0 && l.ids[at] != 0 && l.ids[at-1] == 0 && l.entries[at].Print == l.entries[at-1].Print; at-- {
@@ -276,11 +277,12 @@ func (l *linker) preferFirst() {
 		}
 	}
 	for i := range l.ids {
-		l.first(i)
+		l.moveToFirst(i)
 	}
 }
 
-func (l *linker) first(i int) {
+// moveToFirst assigns an entry to the first of neighbours with its content that arrived at about the same time.
+func (l *linker) moveToFirst(i int) {
 	for id := l.ids[i]; id != 0 && l.fits(i, l.nodes[id].previous) && l.distance(i, l.nodes[id].previous) <= max(l.distance(i, id), maxSpread); id = l.ids[i] {
 		l.nodes[id].log = -1
 		l.assign(i, l.nodes[id].previous)
@@ -297,17 +299,17 @@ func (l *linker) insertOthers() {
 				id = l.insert(l.before(at, i), i)
 			}
 			l.assign(i, id)
-			l.first(i)
+			l.moveToFirst(i)
 		}
 		at = l.ids[i]
 	}
 }
 
-// nearby is the number of messages around the one before an entry in which it may be, in another order than in the log.
+// nearby is the number of messages before and after a place among which a message in another order is searched.
 const nearby = 64
 
-// findNearby returns the message around another one that an entry with repeated content can be, and that arrived closest to it in time;
-// 0: none.
+// findNearby returns the message of an entry with repeated content among the messages around another one: the message
+// that arrived closest to the entry in time. It returns 0 if there is none.
 func (l *linker) findNearby(i int, at uint32) uint32 {
 	if _, known := l.index[l.entries[i].Print]; l.log == 0 || !known {
 		return 0
@@ -318,21 +320,22 @@ func (l *linker) findNearby(i int, at uint32) uint32 {
 			found = id
 		}
 	}
-	after, ahead := at, l.nodes[at].next
+	before, after := at, l.nodes[at].next
 	for range nearby {
+		consider(before)
 		consider(after)
-		consider(ahead)
-		if after != 0 { // the list ends there
-			after = l.nodes[after].previous
+		if before != 0 { // the list ends there
+			before = l.nodes[before].previous
 		}
-		if ahead != 0 {
-			ahead = l.nodes[ahead].next
+		if after != 0 {
+			after = l.nodes[after].next
 		}
 	}
 	return found
 }
 
-// start returns the message before the first entry: the one before the first that is found, or the last one that is not later.
+// start returns the message before the first entry: the message before the first one that is found, or the last message
+// that is not later than the entry.
 func (l *linker) start() uint32 {
 	for _, id := range l.ids {
 		if id != 0 {
@@ -346,8 +349,8 @@ func (l *linker) start() uint32 {
 	return at
 }
 
-// before returns the last message after the given one that this log lacks and that arrived before an entry; if there is none, the
-// given one.
+// before returns the last of the messages after a given one that this log lacks and that arrived before an entry.
+// Without such a message it returns the given one.
 func (l *linker) before(at uint32, i int) uint32 {
 	for next := l.nodes[at].next; next != 0 && l.nodes[next].log != l.log && l.nodes[next].at < l.entries[i].At+l.shift; next = l.nodes[next].next {
 		at = next
@@ -355,7 +358,8 @@ func (l *linker) before(at uint32, i int) uint32 {
 	return at
 }
 
-// insert adds the message of an entry behind another one. The head, 0, precedes the first and follows the last.
+// insert adds the message of an entry after another one. The head of the list, 0, precedes the first message and
+// follows the last.
 func (l *linker) insert(at uint32, i int) uint32 {
 	id, print := uint32(len(l.nodes)), l.entries[i].Print // #nosec G115 -- bounded by the logs
 	next := l.nodes[at].next

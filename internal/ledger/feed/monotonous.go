@@ -2,15 +2,15 @@ package feed
 
 import "time"
 
-// A log of so few contents and such a short mean interval is monotonous: several messages with the same content are on their way at once,
-// so it is unknown which one a stream lacks.
+// A log with at most fewContents contents and a mean interval below shortInterval is monotonous. Several messages with
+// the same content are in transit at the same time, so it is unknown which of them a stream lacks.
 const (
 	fewContents   = 5
 	shortInterval = 60 * time.Millisecond
 )
 
-// Monotonous returns the number of different contents and the mean interval of a runner's messages if they are too few and too short to
-// compare streams; otherwise 0.
+// Monotonous returns the number of different contents and the mean interval of a runner's messages if they are too few
+// and too short to compare streams; otherwise 0.
 func (f *Feed) Monotonous() (contents int, interval time.Duration) {
 	for _, l := range f.logs {
 		if contents, interval = l.monotonous(); contents > 0 {
@@ -20,8 +20,8 @@ func (f *Feed) Monotonous() (contents int, interval time.Duration) {
 	return 0, 0
 }
 
-// monotonous returns the same for one log. Contents repeat if streams received more than one message with one of them; if all messages have
-// the same, it does not matter which one a stream lacks.
+// monotonous is Monotonous for one log. A log counts only if several streams received repeated content, and there are
+// several contents. If all messages have the same content, it does not matter which of them a stream lacks.
 func (l *Log) monotonous() (contents int, interval time.Duration) {
 	shared := false
 	for i := range l.Entries {

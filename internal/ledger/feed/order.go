@@ -46,8 +46,8 @@ type group struct {
 	streams int
 }
 
-// mergeOrders returns the order that most streams received. Messages that they lack follow the messages that they
-// follow on others.
+// mergeOrders returns the order that most streams received. A message that these streams lack follows the message that
+// it follows on other streams.
 func mergeOrders(groups map[string]*group, all []uint32) []uint32 {
 	sorted := make([]*group, 0, len(groups)+1)
 	for _, g := range groups {
@@ -75,10 +75,10 @@ func mergeOrders(groups map[string]*group, all []uint32) []uint32 {
 	return vote(order, sorted[:len(sorted)-1])
 }
 
-// mostVotes limits the work for one window.
+// mostVotes limits the computation for one window.
 const mostVotes = 1 << 26
 
-// vote puts each message behind those that most streams received before it.
+// vote puts each message after the messages that most streams received before it.
 func vote(order []uint32, groups []*group) []uint32 {
 	if len(order)*len(order)*len(groups) > mostVotes {
 		return order
@@ -87,7 +87,7 @@ func vote(order []uint32, groups []*group) []uint32 {
 	for i, id := range order {
 		at[id] = i
 	}
-	before := make([]int, len(order)*len(order)) // votes for one before another, minus those against
+	before := make([]int, len(order)*len(order)) // of each pair: votes for the first before the second, minus votes against
 	for _, g := range groups {
 		for i, a := range g.ids {
 			for _, b := range g.ids[i+1:] {
@@ -96,7 +96,7 @@ func vote(order []uint32, groups []*group) []uint32 {
 			}
 		}
 	}
-	open := make([]int, len(order)) // votes for others before it
+	open := make([]int, len(order)) // of each message: votes for remaining messages before it
 	for i := range order {
 		for j := range order {
 			open[j] += max(before[i*len(order)+j], 0)
@@ -118,7 +118,7 @@ func vote(order []uint32, groups []*group) []uint32 {
 	return out
 }
 
-// disordered returns the parts of the list that streams received in different orders, as first and last places.
+// disordered returns the parts of the list that streams received in different orders, as their first and last places.
 func (f *Feed) disordered(place []uint32, records Records) (parts [][2]int) {
 	add := func(places ...uint32) {
 		parts = append(parts, [2]int{int(slices.Min(places)), int(slices.Max(places))})
@@ -140,7 +140,7 @@ func (f *Feed) disordered(place []uint32, records Records) (parts [][2]int) {
 		if r.Deviations == nil {
 			continue
 		}
-		for _, o := range r.Deviations.Overtaken {
+		for _, o := range r.Deviations.Overtakes {
 			low, high := min(o.Number, o.By), max(o.Number, o.By)
 			places := make([]uint32, 0, high-low+1)
 			for n := low; n <= high; n++ {
@@ -161,7 +161,7 @@ func (f *Feed) disordered(place []uint32, records Records) (parts [][2]int) {
 	return joined
 }
 
-// open makes the windows of the parts.
+// open creates a window for each part.
 func (f *Feed) open(order []uint32, parts [][2]int) {
 	f.windows = make([]window, len(parts))
 	for w, part := range parts {
@@ -179,18 +179,18 @@ func (f *Feed) open(order []uint32, parts [][2]int) {
 	}
 }
 
-// sequence returns the messages of a window in the order in which a connection received them, by the numbers of its log.
+// sequence returns the log numbers of the messages of a window, in the order in which a connection received them.
 func (f *Feed) sequence(w, log int, r *ledger.Record) (out []uint64) {
 	locals := f.windows[w].locals[log]
 	if len(locals) == 0 || r.Last < locals[0] || r.First > locals[len(locals)-1] {
 		return nil
 	}
-	var overtaken []ledger.Overtaken
+	var overtaken []ledger.Overtake
 	if r.Deviations != nil {
-		overtaken = r.Deviations.Overtaken
+		overtaken = r.Deviations.Overtakes
 	}
 	late := func(n uint64) bool {
-		return slices.ContainsFunc(overtaken, func(o ledger.Overtaken) bool { return o.Number == n })
+		return slices.ContainsFunc(overtaken, func(o ledger.Overtake) bool { return o.Number == n })
 	}
 	for _, n := range locals {
 		if !hasReceived(r, n) || late(n) {
@@ -206,12 +206,13 @@ func (f *Feed) sequence(w, log int, r *ledger.Record) (out []uint64) {
 	return out
 }
 
-// hasReceived reports whether a connection received a message, by the number of its log.
+// hasReceived reports whether a connection received the message with a log number.
 func hasReceived(r *ledger.Record, n uint64) bool {
 	return r.First > 0 && n >= r.First && n <= r.Last &&
 		!slices.ContainsFunc(r.Holes, func(h ledger.Range) bool { return n >= h[0] && n <= h[1] })
 }
 
+// idsOf returns the ids of messages with log numbers.
 func (f *Feed) idsOf(log int, sequence []uint64) []uint32 {
 	ids := make([]uint32, len(sequence))
 	for i, n := range sequence {
@@ -220,6 +221,7 @@ func (f *Feed) idsOf(log int, sequence []uint64) []uint32 {
 	return ids
 }
 
+// key returns the ids of messages as a key of a map.
 func (f *Feed) key(log int, sequence []uint64) string {
 	text := make([]byte, 0, 4*len(sequence))
 	for _, n := range sequence {
@@ -230,8 +232,8 @@ func (f *Feed) key(log int, sequence []uint64) string {
 
 // longestAscending reports which values belong to the longest sequence among them that never descends.
 func longestAscending[T cmp.Ordered](values []T) []bool {
-	var ends []int                     // the last values of the sequences, by length
-	before := make([]int, len(values)) // of each value: the one before it in its sequence
+	var ends []int                     // by length: index of the last value of a sequence
+	before := make([]int, len(values)) // of each value: index of the value before it in its sequence
 	for i, v := range values {
 		length, _ := slices.BinarySearchFunc(ends, v, func(end int, v T) int {
 			if values[end] <= v {

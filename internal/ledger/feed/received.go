@@ -7,15 +7,15 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// A deviation is a message that arrived after a certain one, out of order or again.
+// A deviation is a message that arrived out of order or again.
 type deviation struct {
-	number uint64 // of the log; 0: it is an extra
+	number uint64 // log number; 0: it is an extra
 	print  uint64
 	at     ledger.Instant
 }
 
-// received returns the contents that a chain received after its first second, in the order of their arrival. ok reports whether they have
-// the checksum of the chain.
+// received returns the prints that a chain received after its first second, in the order of their arrival. ok reports
+// whether they have the checksum of the chain.
 func (f *Feed) received(log int, r *ledger.Record, of chain) (prints []uint64, ok bool) {
 	spans, entries := r.Spans[of.from:of.to+1], f.logs[log].Entries
 	low, high := numbersOf(spans)
@@ -58,7 +58,7 @@ func (f *Feed) deviations(log int, r *ledger.Record, in period) (after map[uint6
 	if r.Deviations == nil {
 		return after, late
 	}
-	for _, o := range r.Deviations.Overtaken {
+	for _, o := range r.Deviations.Overtakes {
 		late[o.Number] = true
 		if in.has(o.At) {
 			after[o.By] = append(after[o.By], deviation{number: o.Number, at: o.At})
@@ -83,7 +83,7 @@ func sumOf(spans []ledger.Span) (count uint64, sum ledger.Checksum) {
 	return count, sum
 }
 
-// checksums returns the checksums of the first contents.
+// checksums returns the checksums of the first n prints, for each n.
 func checksums(prints []uint64) []ledger.Checksum {
 	sums := make([]ledger.Checksum, 1, len(prints)+1)
 	for i, p := range prints {
@@ -92,7 +92,7 @@ func checksums(prints []uint64) []ledger.Checksum {
 	return sums
 }
 
-// contradicts reports whether the messages of a chain differ from a part of the feed for every possible first message.
+// contradicts reports whether the messages of a chain differ from a part of the series, whatever its first message is.
 func (c *correction) contradicts(of chain, p part) bool {
 	prints, ok := c.Feed.received(c.log, c.raw, of)
 	if !ok {
@@ -101,15 +101,15 @@ func (c *correction) contradicts(of chain, p part) bool {
 	sums, s, shift := checksums(prints), &c.series, c.offset(c.log, 0)
 	from, to := c.source.Spans[of.from].From+shift, endOf(c.source, of)+shift
 	lag := c.source.MaxLateness + c.Lag(c.log).Abs() + maxSpread
-	first, end := s.between(from+c.Joining+maxSpread, to-lag) // what was sent then arrived on the stream
+	first, end := s.between(from+c.JoinTime+maxSpread, to-lag) // the stream received the messages of this time
 	first, end = max(first, p.first), min(end, p.end)
 	if first >= end {
 		return false
 	}
-	for began := end - len(prints); began <= first; began++ { // the index of the first message of the chain
-		low, high := max(p.first, began), min(p.end, began+len(prints))
-		there := sums[high-began] - sums[low-began].Shift(uint64(high-low)) // #nosec G115 -- positive
-		if there == s.sum(low, high) {
+	for start := end - len(prints); start <= first; start++ { // the index of the first message of the chain
+		low, high := max(p.first, start), min(p.end, start+len(prints))
+		sum := sums[high-start] - sums[low-start].Shift(uint64(high-low)) // #nosec G115 -- positive
+		if sum == s.sum(low, high) {
 			return false
 		}
 	}

@@ -6,11 +6,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// lookback is the number of messages that a swapped message may be away from its place.
+// lookback is the maximum number of places by which a message is out of order.
 const lookback = 4
 
-// repairRecord returns the record of a connection with the simplest explanation of its deviations. When they were recorded, other streams
-// had not yet received what followed, and a message could be taken for another one with the same content.
+// repairRecord returns the record of a connection with the simplest explanation of its deviations. When the runner
+// recorded them, other streams had not received the following messages, so a message could be mistaken for another one
+// with the same content.
 func repairRecord(l *Log, r *ledger.Record, repeats bool) *ledger.Record {
 	if len(r.Holes) == 0 {
 		return r
@@ -22,11 +23,11 @@ func repairRecord(l *Log, r *ledger.Record, repeats bool) *ledger.Record {
 	out := *r
 	d := *r.Deviations
 	out.Deviations, out.Holes = &d, slices.Clone(r.Holes)
-	d.Overtaken, d.Repeats, out.Cuts = nil, nil, cutsOf(r)
-	for _, o := range r.Deviations.Overtaken {
+	d.Overtakes, d.Repeats, out.Cuts = nil, nil, cutsOf(r)
+	for _, o := range r.Deviations.Overtakes {
 		other := missingCopy(l, &out, l.Entries[o.Number-1].Print, o.By, lookback)
 		if other == 0 || o.Number <= out.First {
-			d.Overtaken = append(d.Overtaken, o)
+			d.Overtakes = append(d.Overtakes, o)
 			continue
 		}
 		out.Holes = removeNumber(out.Holes, other)
@@ -41,8 +42,8 @@ func repairRecord(l *Log, r *ledger.Record, repeats bool) *ledger.Record {
 			continue
 		}
 		for n := x.After + 1; n < other && other <= x.After+lookback; n++ {
-			if hasReceived(&out, n) && !received[n] && !slices.ContainsFunc(d.Overtaken, func(o ledger.Overtaken) bool { return o.Number == n }) {
-				d.Overtaken = append(d.Overtaken, ledger.Overtaken{Number: n, By: other, At: a.At})
+			if hasReceived(&out, n) && !received[n] && !slices.ContainsFunc(d.Overtakes, func(o ledger.Overtake) bool { return o.Number == n }) {
+				d.Overtakes = append(d.Overtakes, ledger.Overtake{Number: n, By: other, At: a.At})
 			}
 		}
 		received[other] = true
@@ -53,8 +54,8 @@ func repairRecord(l *Log, r *ledger.Record, repeats bool) *ledger.Record {
 }
 
 // trimStarts returns the record of a connection, corrected if a stream received only some of several neighbours with
-// the same content at its start. The received ones are then the last of these neighbours: the others were sent
-// before.
+// the same content at its start. These are the last of the neighbours, because the others were sent before the stream
+// started.
 func trimStarts(l *Log, r *ledger.Record) *ledger.Record {
 	out, changed := *r, false
 	for i := range r.Spans {
@@ -86,13 +87,14 @@ func trimStarts(l *Log, r *ledger.Record) *ledger.Record {
 	return &out
 }
 
-// follows reports whether a message has the content of an earlier one, and is no copy that few streams received.
+// follows reports whether message next has the content of message first and is not a copy that few streams received.
 func (l *Log) follows(first, next uint64) bool {
 	a, b := &l.Entries[first-1], &l.Entries[next-1]
 	return a.Print == b.Print && 2*b.Count > a.Count
 }
 
-// missingCopy returns the number of a message with the same content that the connection lacks, among the next few; 0: there is none.
+// missingCopy returns the number of a message with a print that the connection lacks, up to within messages after a
+// number; 0: there is none.
 func missingCopy(l *Log, r *ledger.Record, print, after, within uint64) uint64 {
 	for n := after + 1; n <= min(after+within, r.Last); n++ {
 		if l.Entries[n-1].Print == print && !hasReceived(r, n) {
@@ -102,7 +104,7 @@ func missingCopy(l *Log, r *ledger.Record, print, after, within uint64) uint64 {
 	return 0
 }
 
-// uncount counts a message that was taken for a copy as received.
+// uncount counts a message as received that the runner counted as a copy.
 func uncount(r *ledger.Record, a ledger.Repeat, repeats bool) {
 	r.Received++
 	if repeats {
@@ -146,7 +148,7 @@ func removeNumber(ranges []ledger.Range, n uint64) (out []ledger.Range) {
 	return out
 }
 
-// repairAll yields the records as repair returns them.
+// repairAll yields the records as repairRecord returns them.
 func repairAll(logs []*Log, repeats bool, records Records) Records {
 	return func(yield func(int, *ledger.Record) bool) {
 		for log, r := range records {

@@ -7,15 +7,16 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// A series holds the messages of the feed that open streams received. It is used to find the messages of a chain.
+// A series has the messages of the feed that streams received while they were open. The places of chains are searched
+// in it.
 type series struct {
-	numbers []uint64          // of the messages
-	sums    []ledger.Checksum // of the first messages
-	sent    []ledger.Instant  // ascending
+	numbers []uint64          // feed numbers of the messages
+	sums    []ledger.Checksum // sums[n] is the checksum of the first n messages
+	sent    []ledger.Instant  // times of the messages, ascending
 	unique  []bool            // no other message has this content
-	live    []uint32          // by number: how many of the messages up to it are expected of others
+	live    []uint32          // live[n] is the number of expected messages up to number n
 	proven  []bool            // a chain that has a place received it
-	follows []bool            // such a chain received it and the one after it
+	follows []bool            // such a chain received it and the next message
 	open    []period          // when such chains were open, by the clock of the first log
 }
 
@@ -46,7 +47,8 @@ func (f *Feed) setSeries(records Records) {
 	}
 }
 
-// late returns the messages that one stream received, as its first ones, but not right after its start: they are not a greeting.
+// late returns the first messages of streams that no other stream received and that are no greeting, because they did
+// not arrive directly after the start of the stream.
 func (f *Feed) late(records Records) map[uint32]bool {
 	late, singles := map[uint32]bool{}, make([][]uint64, len(f.logs))
 	for log, l := range f.logs {
@@ -58,7 +60,7 @@ func (f *Feed) late(records Records) map[uint32]bool {
 	}
 	for log, r := range records {
 		for _, n := range singles[log] {
-			if at := f.logs[log].Entries[n-1].At; hasReceived(r, n) && wasOpen(r, at, 0) && !hasJustOpened(r, at, f.Joining) {
+			if at := f.logs[log].Entries[n-1].At; hasReceived(r, n) && wasOpen(r, at, 0) && !hasJustOpened(r, at, f.JoinTime) {
 				late[f.ids[log][n-1]] = true
 			}
 		}
@@ -79,28 +81,28 @@ func (s *series) sum(from, to int) ledger.Checksum {
 	return s.sums[to] - s.sums[from].Shift(uint64(to-from)) // #nosec G115 -- positive
 }
 
-// between returns the indexes of the messages that were sent between two instants.
+// between returns the index of the first message that was sent between two instants, and the index after the last one.
 func (s *series) between(from, to ledger.Instant) (first, end int) {
 	first, _ = slices.BinarySearch(s.sent, from)
 	end, _ = slices.BinarySearch(s.sent, to+1)
 	return first, end
 }
 
-// numbered returns the indexes of the messages with numbers in a range.
+// numbered returns the index of the first message with a number in a range, and the index after the last one.
 func (s *series) numbered(low, high uint64) (first, end int) {
 	first, _ = slices.BinarySearch(s.numbers, low)
 	end, _ = slices.BinarySearch(s.numbers, high+1)
 	return first, end
 }
 
-// cover records what the chains received that have a place, and when they were open.
+// cover records which messages the chains with a place received, and when these chains were open.
 func (f *Feed) cover(records Records) {
 	s := &f.series
-	placings := make([]int, len(s.numbers)+1) // chains that have a place, minus others, from each message on
+	placings := make([]int, len(s.numbers)+1) // change of the number of chains with a place, minus other chains, at each message
 	for log, r := range records {
 		shift := f.offset(log, 0)
 		for _, c := range f.chains(log, r) {
-			at := period{r.Spans[c.from].From + f.Joining + shift, endOf(r, c) + shift}
+			at := period{r.Spans[c.from].From + f.JoinTime + shift, endOf(r, c) + shift}
 			if c.state != placed {
 				if first, end := s.between(at.from, at.to); first < end {
 					placings[first]--
@@ -137,8 +139,8 @@ func (f *Feed) cover(records Records) {
 	s.open = joined
 }
 
-// dropUnproven expects no message that no chain with a place received: it may be another one, recorded twice, or changed. Two streams
-// that received one with unique content prove it as well.
+// dropUnproven makes messages that no chain with a place received not live: such a message may have been recorded twice
+// or changed. A message with unique content that two streams received needs no chain.
 func (f *Feed) dropUnproven() {
 	s := &f.series
 	proven := make([]bool, len(f.Messages))
@@ -155,7 +157,7 @@ func (f *Feed) dropUnproven() {
 	}
 }
 
-// longestOpen returns the period of a chain with a place that covers most of another period.
+// longestOpen returns the period of open that covers most of another period.
 func (s *series) longestOpen(of period) (longest period) {
 	covered := ledger.Instant(0)
 	for _, p := range s.open {
@@ -166,8 +168,8 @@ func (s *series) longestOpen(of period) (longest period) {
 	return longest
 }
 
-// shifts reports whether the first messages of a part, or its last ones, have the content of earlier or later ones: then it is unknown
-// whether a stream that received the part lagged, or lost messages inside of it.
+// shifts reports whether the first messages of a part equal earlier messages, or its last messages equal later ones.
+// Then it is unknown whether a stream that received the part lagged, or lost messages inside of the part.
 func (s *series) shifts(from, to, first, end int) bool {
 	length := min(to-from, 2*context)
 	for at := first; at < from; at++ {

@@ -7,11 +7,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// maxDelay is the maximum time by which one runner may receive a message later than another runner. It applies if only
-// the time distinguishes several messages with the same content.
+// maxDelay is the maximum time by which one runner receives a message later than another runner. It applies if only the
+// time distinguishes several messages with the same content.
 const maxDelay = 5 * time.Second
 
-// setShift sets the difference of the clocks: the median of the messages that are found.
+// setShift sets the difference of the clocks to the median difference of the messages that are found.
 func (l *linker) setShift() {
 	l.shift = time.Duration(l.logs[l.log].StartedUS-l.logs[0].StartedUS) * time.Microsecond
 	var all []ledger.Instant
@@ -61,9 +61,10 @@ func (f *Feed) offset(from, to int) ledger.Instant {
 	return o.difference
 }
 
-// samples is the number of messages from which the difference of two clocks is known.
+// samples is the number of messages from which the difference of two clocks is computed.
 const samples = 1001
 
+// difference computes the offset of two logs.
 func (f *Feed) difference(from, to int) ledger.Instant {
 	at := map[uint32]ledger.Instant{}
 	step := max(len(f.ids[from])/samples, 1)
@@ -72,8 +73,8 @@ func (f *Feed) difference(from, to int) ledger.Instant {
 	}
 	var all []ledger.Instant
 	for i, id := range f.ids[to] {
-		if there, both := at[id]; both {
-			all = append(all, f.logs[to].Entries[i].At-there)
+		if first, common := at[id]; common {
+			all = append(all, f.logs[to].Entries[i].At-first)
 		}
 	}
 	if len(all) == 0 {
@@ -88,8 +89,8 @@ func (f *Feed) ArrivedAt(index, log int) ledger.Instant {
 	return f.Messages[index].At + f.offset(0, log)
 }
 
-// Lag returns how much later than the first log a log received messages by the clocks of their runners; 0 if it is so much that one of the
-// clocks is wrong.
+// Lag returns the time by which a log received messages later than the first log, by the clocks of their runners. It
+// returns 0 above maxDelay, because then one of the clocks is wrong.
 func (f *Feed) Lag(log int) time.Duration {
 	if lag := f.lag(log); lag.Abs() <= maxDelay {
 		return lag
@@ -97,13 +98,14 @@ func (f *Feed) Lag(log int) time.Duration {
 	return 0
 }
 
+// lag is Lag without the limit.
 func (f *Feed) lag(log int) time.Duration {
 	clocks := time.Duration(f.logs[0].StartedUS-f.logs[log].StartedUS) * time.Microsecond
 	return f.offset(0, log) - clocks
 }
 
-// setDelays bounds how late the streams of each log may have received messages, if the clock of a runner is wrong: the first one was not
-// sent before the first stream opened.
+// setDelays sets the maximum delay of the messages on each log if the clock of a runner is wrong. The first message was
+// sent after the first stream had opened.
 func (f *Feed) setDelays(records Records) {
 	f.delays = make([]ledger.Instant, len(f.logs))
 	if !slices.ContainsFunc(f.logs, func(l *Log) bool { return f.lag(slices.Index(f.logs, l)).Abs() > maxDelay }) {
@@ -116,16 +118,16 @@ func (f *Feed) setDelays(records Records) {
 	}
 }
 
-// delay postpones when the places of streams were certain, if the clock of a runner is wrong.
+// delay postpones the times from which the places of streams are certain, if the clock of a runner is wrong.
 func (f *Feed) delay(log int, certain []ledger.Instant, spans []ledger.Span) {
 	for i, s := range spans {
 		if d := f.delays[log]; d > 0 && !s.Resumed {
-			certain[i] = max(certain[i], s.From+f.Joining+d)
+			certain[i] = max(certain[i], s.From+f.JoinTime+d)
 		}
 	}
 }
 
-// orderTimes corrects when messages were sent: those that are expected were sent in their order.
+// orderTimes corrects the times of messages, because expected messages were sent in their order.
 func (f *Feed) orderTimes() {
 	if f.AnyOrder {
 		return
@@ -146,14 +148,15 @@ func (f *Feed) orderTimes() {
 	}
 }
 
-// orderedTimes returns between which times messages were sent. The fewest times that do not ascend are wrong: such a message was sent between
-// those before and after it. A client that joined before the others and lags receives the first messages after the others have joined.
+// orderedTimes returns the earliest and the latest possible time of each message. The smallest set of times without
+// which the others ascend is wrong: such a message was sent between the messages before and after it. The first
+// messages may all be wrong, because a client that joined before the others may lag.
 func orderedTimes(times []ledger.Instant) (earliest, latest []ledger.Instant) {
-	right := longestAscending(times)
+	inOrder := longestAscending(times)
 	earliest, latest = slices.Clone(times), slices.Clone(times)
-	first, last := slices.Index(right, true), 0
+	first, last := slices.Index(inOrder, true), 0
 	for i := range times {
-		if right[i] {
+		if inOrder[i] {
 			last = i
 		} else if i > first {
 			earliest[i] = times[last]
@@ -161,7 +164,7 @@ func orderedTimes(times []ledger.Instant) (earliest, latest []ledger.Instant) {
 	}
 	next := last
 	for i := range slices.Backward(times) {
-		if right[i] {
+		if inOrder[i] {
 			next = i
 		}
 		latest[i] = times[next]

@@ -79,8 +79,8 @@ func (f *timedFeed) run(seed uint64, runners ...int) *simulation {
 	return w
 }
 
-// faults returns the number of lost messages, and that of other faults. A message is lost if it arrived at other streams
-// while the stream was open and its position was certain.
+// faults returns the number of lost messages, and that of other faults. A message is lost if it arrived at other
+// streams while the stream was open and its position was certain.
 func faults(w *simulation) (lost, others uint64) {
 	records, f := w.end()
 	for i, r := range records {
