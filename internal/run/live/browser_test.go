@@ -68,8 +68,8 @@ func (n *network) pipe(c net.Conn) {
 		_ = c.Close()
 		return
 	}
-	go func() { _, _ = io.Copy(s, n.reader(c)); _ = s.Close() }()
-	_, _ = io.Copy(n.writer(c), s)
+	go func() { _, _ = io.Copy(s, c); _ = s.Close() }()
+	_, _ = io.Copy(gate{n, c}, s)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.down {
@@ -77,15 +77,13 @@ func (n *network) pipe(c net.Conn) {
 	}
 }
 
+// A gate is a connection of a browser through a network.
 type gate struct {
 	n *network
 	net.Conn
 }
 
-func (n *network) reader(c net.Conn) io.Reader { return gate{n, c} }
-func (n *network) writer(c net.Conn) io.Writer { return gate{n, c} }
-
-// Write discards the data that a disconnected network does not deliver.
+// Write discards the data while the network is down.
 func (g gate) Write(p []byte) (int, error) {
 	g.n.mu.Lock()
 	down := g.n.down
@@ -96,7 +94,7 @@ func (g gate) Write(p []byte) (int, error) {
 	return g.Conn.Write(p)
 }
 
-// set interrupts or restores the network. A restored network closes its connections.
+// set interrupts or restores the network. Restoring it closes all connections.
 func (n *network) set(down bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -14,9 +14,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Files is the page of a run of another session, from the files of its runners. The zero value has no files.
+// Files makes the page of a run of another session from the files of its runners. The zero value has no files.
 type Files struct {
-	Location string // of the files, as the user wrote it
+	Location string // location of the files, as the user wrote it
 
 	clock   func() time.Time // nil: time.Now
 	mu      sync.Mutex
@@ -25,19 +25,18 @@ type Files struct {
 	runners []Runner
 	charts  report.Section
 	axis    report.Axis
-	note    string
+	notice  string // sentence below the banner; "": none
 }
 
 // checkpointTolerance is the time by which a checkpoint may be later than planned.
 const checkpointTolerance = 45 * time.Second
 
-// Show sets the current content of the files. It does not show a verdict, which is not final before the end of the
-// run.
+// Show sets the current content of the files. The page does not show the verdict, which is not final before the end of the run.
 func (f *Files) Show(v *verdict.Verdict, m *shard.Merged, samples []resources.Sample) {
 	charts, axis := report.Timelines(&report.Run{Verdict: v, Merged: m, Samples: samples})
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.verdict, f.merged, f.charts, f.axis, f.note = v, m, charts, axis, ""
+	f.verdict, f.merged, f.charts, f.axis, f.notice = v, m, charts, axis, ""
 	f.runners = runnersOf(m)
 }
 
@@ -45,7 +44,7 @@ func (f *Files) Show(v *verdict.Verdict, m *shard.Merged, samples []resources.Sa
 func (f *Files) SetNotice(sentence string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.note = sentence
+	f.notice = sentence
 }
 
 // Page returns the page in its current state.
@@ -60,8 +59,8 @@ func (f *Files) Page() *html.Live {
 	if f.verdict != nil {
 		f.fill(&s)
 	}
-	if f.note != "" {
-		s.notes = append(s.notes, f.note)
+	if f.notice != "" {
+		s.notes = append(s.notes, f.notice)
 	}
 	page := s.page()
 	page.Sections[1].Lead = []string{"The first points come with the first checkpoints."}
@@ -92,7 +91,7 @@ func (f *Files) fill(s *state) {
 	}
 }
 
-// runnersOf returns the counts of each runner at the time when it wrote its file.
+// runnersOf returns the counts in the file of each runner.
 func runnersOf(m *shard.Merged) []Runner {
 	out := make([]Runner, len(m.Runners))
 	for i := range m.Runners {
@@ -107,7 +106,7 @@ func runnersOf(m *shard.Merged) []Runner {
 			out[i].Trouble = string(r.State)
 		}
 	}
-	if len(out) > 0 { // the shards have only the sum of all runners
+	if len(out) > 0 { // merged shards have only the sum over all runners
 		out[0].Lateness = m.Lateness.Pack()
 	}
 	interval := m.Plan.Interval()

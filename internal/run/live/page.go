@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// maxListed is the maximum number of findings of the page; the report has all.
+// maxListed is the maximum number of findings on the page. The report has all.
 const maxListed = 100
 
 // About is the part of the page that does not change during a run.
@@ -36,15 +36,15 @@ type About struct {
 type state struct {
 	*About
 	now      time.Time
-	started  time.Time // zero: not yet
-	word     string    // of the banner
+	started  time.Time // start of the runners; zero: not yet
+	word     string    // first word of the banner
 	notes    []string
 	runners  []Runner
 	findings []Finding // the newest first
 	omitted  int       // number of findings that are not listed
 }
 
-// page lays out the state, without the charts.
+// page returns the page of the state, without the charts.
 func (s *state) page() *html.Live {
 	sum, lateness := s.total()
 	out := &html.Live{Page: report.Page{Title: s.Title}, Links: s.links()}
@@ -69,6 +69,7 @@ func (s *state) total() (sum shard.Progress, lateness *shard.Histogram) {
 	return sum, lateness
 }
 
+// banner returns the result so far, and the problems of the runners.
 func (s *state) banner(sum *shard.Progress) report.Banner {
 	b := report.Banner{Word: s.word, Tone: report.Neutral, Name: s.Title, About: []string{s.Plan.BackendURL}}
 	if s.Plan.BackendURL == "" {
@@ -94,8 +95,8 @@ func (s *state) banner(sum *shard.Progress) report.Banner {
 	return b
 }
 
-// interimResult describes the result so far. It may become worse, but not better. If the script disconnects streams,
-// only missing messages are losses.
+// interimResult describes the result so far, which may become worse but not better. lost reports losses. If the script disconnects
+// streams, only missing and faulty messages are losses.
 func (s *state) interimResult(sum *shard.Progress) (words string, lost bool) {
 	if s.requests(sum) {
 		return format.Count(sum.Requests, "request") + " so far", false
@@ -132,9 +133,10 @@ func (s *state) interimResult(sum *shard.Progress) (words string, lost bool) {
 
 func (s *state) nouns() string { return s.Service.Noun() + "s" }
 
-// requests reports whether the run makes requests, and opens no streams.
+// requests reports whether the run makes requests and opens no streams.
 func (s *state) requests(sum *shard.Progress) bool { return s.Plan.Connections == 0 && sum.Opened == 0 }
 
+// tiles returns the most important counts.
 func (s *state) tiles(sum *shard.Progress, lateness *shard.Histogram) []report.Tile {
 	if s.requests(sum) {
 		return []report.Tile{
@@ -185,7 +187,7 @@ func (s *state) clock() (share float64, words string) {
 	return float64(elapsed) / float64(max(s.Total, 1)), format.Duration(elapsed) + " of " + format.Duration(s.Total)
 }
 
-// findingsSection returns the findings, the newest first.
+// findingsSection returns the section with the findings, the newest first.
 func (s *state) findingsSection() report.Section {
 	out := report.Section{ID: "found", Title: "Findings"}
 	if len(s.findings)+s.omitted == 0 {
@@ -212,7 +214,7 @@ func (s *state) findingsSection() report.Section {
 	return out
 }
 
-// health returns the state of each runner.
+// health returns the section with the state and the counts of each runner.
 func (s *state) health(requests bool) report.Section {
 	out := report.Section{ID: "runners", Title: "Runners"}
 	numbers := []string{"#open", "#received", "#missed", "#undecided", "#late p99"}

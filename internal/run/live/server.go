@@ -27,17 +27,17 @@ import (
 
 const (
 	maxViewers = 50
-	// maxConnections limits the descriptors of viewers: each page needs two, and a few more while it loads.
+	// maxConnections limits the descriptors of viewers. A page has two connections, and a few more while it loads.
 	maxConnections = 4 * maxViewers
-	// idleTimeout is how long after the last viewer the page is still updated.
+	// idleTimeout is how long the page is updated after the last viewer has left.
 	idleTimeout = time.Minute
-	// viewerGrace is how long before the end a viewer may have disconnected for Finish to wait for it.
+	// viewerGrace is how long Finish counts a viewer that has disconnected as one that may reconnect.
 	viewerGrace = 30 * time.Second
 	// finishTimeout is how long Finish waits for viewers to load the report.
 	finishTimeout = 15 * time.Second
 )
 
-// A Source makes the page. It is called by one goroutine at a time.
+// A Source makes the page. The Server calls it from one goroutine at a time.
 type Source interface {
 	Page() *html.Live
 }
@@ -48,7 +48,7 @@ type Server struct {
 	source     Source
 	listener   net.Listener
 	server     *http.Server
-	token      string // "": loopback only
+	token      string // "": none, because the server listens on a loopback address
 	epoch      string // of this server, in the ids of its events
 	done       chan struct{}
 	goroutines sync.WaitGroup
@@ -91,6 +91,7 @@ func Listen(address string, source Source, tick <-chan time.Time) (*Server, erro
 	return s, nil
 }
 
+// random returns a random number of the given size in hexadecimal.
 func random(bytes int) string {
 	b := make([]byte, bytes)
 	_, _ = rand.Read(b) // never fails
@@ -110,6 +111,7 @@ func (s *Server) URL() string {
 	return url
 }
 
+// run publishes the page at each tick until the server is closed.
 func (s *Server) run(tick <-chan time.Time) {
 	for {
 		select {
@@ -121,7 +123,7 @@ func (s *Server) run(tick <-chan time.Time) {
 	}
 }
 
-// publish updates the page, unless no viewer has been there for a while.
+// publish updates the page if it has viewers, or had one within idleTimeout.
 func (s *Server) publish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,11 +131,11 @@ func (s *Server) publish() {
 		s.lastView = time.Now()
 	}
 	if !s.ended && time.Since(s.lastView) <= idleTimeout {
-		_, _ = s.update() // the run continues without a page
+		_, _ = s.update() // an error of the page does not affect the run
 	}
 }
 
-// update makes the page, and an event of the parts that changed.
+// update makes the page, and numbers the parts that changed.
 func (s *Server) update() (*html.Live, error) {
 	l := s.source.Page()
 	parts, err := l.Parts()
@@ -163,7 +165,8 @@ func (s *Server) update() (*html.Live, error) {
 // id returns the id of the last event.
 func (s *Server) id() string { return fmt.Sprintf("%s-%d", s.epoch, s.number) }
 
-// changesSince returns an event of the parts that changed after the event of an id; nil if none did. An unknown id gets all parts.
+// changesSince returns an event with the parts that changed after the event of an id; nil if none changed. After an unknown id, the
+// event has all parts.
 func (s *Server) changesSince(id string) []byte {
 	epoch, text, _ := strings.Cut(id, "-")
 	number, err := strconv.Atoi(text)
@@ -185,11 +188,11 @@ func (s *Server) changesSince(id string) []byte {
 	if encoder.Encode(changed) != nil {
 		return nil
 	}
-	// JSON has control characters in strings only, so an escaped one is the same string.
+	// In JSON, control characters are in strings only, so escaping them does not change the data.
 	return fmt.Appendf(nil, "id: %s\nevent: parts\ndata: %s\n\n", s.id(), format.Escape(strings.TrimSpace(data.String())))
 }
 
-// recordVisit records that a viewer has the page open now.
+// recordVisit records that a viewer has the page open at this time.
 func (s *Server) recordVisit(key string) {
 	s.lastViews[key] = time.Now()
 	if len(s.lastViews) > 10*maxViewers {
@@ -220,9 +223,14 @@ func (s *Server) Finish(ctx context.Context, report []byte) {
 	s.Close()
 }
 
+// allDelivered reports whether all viewers have loaded the report. An open event stream ends after the event about the report, so its
+// viewer has not loaded the report yet.
 func (s *Server) allDelivered() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.viewers > 0 {
+		return false
+	}
 	for key, at := range s.lastViews {
 		if !s.delivered[key] && time.Since(at) < viewerGrace {
 			return false
@@ -231,7 +239,7 @@ func (s *Server) allDelivered() bool {
 	return true
 }
 
-// Close ends the server after the running requests for the page, for which it waits at most a second.
+// Close ends the server. It waits at most a second for requests in progress.
 func (s *Server) Close() {
 	s.mu.Lock()
 	select {
@@ -271,8 +279,8 @@ func (s *Server) page() (content []byte, err error) {
 
 var errEnded = errors.New("the run is over, and has no report")
 
-// isCrossSite reports whether a web page of another site makes the request (Fetch Metadata, section 2.3): such
-// requests would load the machine and disturb the measurement. Links that the user follows may come from any site.
+// isCrossSite reports whether a web page of another site makes the request (Fetch Metadata, section 2.3). Such requests would use the
+// machine and disturb the measurement. A link that the user follows may be on any site.
 func isCrossSite(r *http.Request) bool {
 	if r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" {
 		return false
@@ -282,6 +290,7 @@ func isCrossSite(r *http.Request) bool {
 	return site == "cross-site" || site == "same-site" || origin != "" && origin != "http://"+r.Host
 }
 
+// authorized reports whether a request has the token or, without a token, the name of a loopback address.
 func (s *Server) authorized(r *http.Request) bool {
 	if s.token != "" {
 		return subtle.ConstantTimeCompare([]byte(r.URL.Query().Get("token")), []byte(s.token)) == 1

@@ -23,8 +23,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A stage is a run that a test advances, and its server.
-type stage struct {
+// A testServer is a Server of a run that a test advances.
+type testServer struct {
 	*Server
 	view *View
 	tick chan time.Time
@@ -32,11 +32,11 @@ type stage struct {
 	n    int
 }
 
-func newStage(t *testing.T, address string) *stage {
+func newTestServer(t *testing.T, address string) *testServer {
 	t.Helper()
 	p := plan.Default()
 	p.TestID, p.Connections, p.NoopInterval = "t", 600, 5
-	s := &stage{view: &View{Watch: new(Watch), About: About{Plan: p, Title: "soak t", Service: shard.Service{Message: "noop"}, Total: time.Minute}}, tick: make(chan time.Time)}
+	s := &testServer{view: &View{Watch: new(Watch), About: About{Plan: p, Title: "soak t", Service: shard.Service{Message: "noop"}, Total: time.Minute}}, tick: make(chan time.Time)}
 	s.unix = time.Now().Unix()/5*5 - 600
 	s.view.Start()
 	var err error
@@ -47,7 +47,7 @@ func newStage(t *testing.T, address string) *stage {
 }
 
 // update adds a report of a runner, and updates the page.
-func (s *stage) update() {
+func (s *testServer) update() {
 	s.n++
 	s.view.Watch.Add(1, &shard.Progress{
 		Open: 600, Counts: ledger.Counts{Received: uint64(600 * s.n)}, Buckets: []shard.Bucket{bucket(s.unix, 600, time.Millisecond)},
@@ -55,14 +55,14 @@ func (s *stage) update() {
 	})
 	s.unix += 5
 	s.tick <- time.Now()
-	s.tick <- time.Now() // received after the previous update; the tick itself changes nothing
+	s.tick <- time.Now() // the server receives this tick after it has processed the first one
 }
 
 // A liveEvent is one event of the stream.
 type liveEvent struct{ id, name, data string }
 
-// listen reads the stream after the event of that id.
-func (s *stage) listen(t *testing.T, id string) (events <-chan liveEvent, stop func()) {
+// listen reads the events after the one with an id.
+func (s *testServer) listen(t *testing.T, id string) (events <-chan liveEvent, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.Replace(s.URL(), "/?", "/events?", 1), nil)
@@ -71,7 +71,7 @@ func (s *stage) listen(t *testing.T, id string) (events <-chan liveEvent, stop f
 		r.URL.Path = "/events"
 	}
 	query := r.URL.Query()
-	query.Set("viewer", rand.Text()) // without it, the address: a second viewer may have the connection of the first
+	query.Set("viewer", rand.Text()) // two viewers may share a connection, whose address is the default key
 	r.URL.RawQuery = query.Encode()
 	r.Header.Set("Last-Event-ID", id)
 	answer, err := http.DefaultClient.Do(r)
@@ -117,7 +117,7 @@ func nextEvent(t *testing.T, events <-chan liveEvent) liveEvent {
 
 func TestReconnectedViewerMissesNothing(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, "127.0.0.1:0")
+	s := newTestServer(t, "127.0.0.1:0")
 	events, stop := s.listen(t, "")
 	received := []liveEvent{nextEvent(t, events)}
 	require.ElementsMatch(t, []string{"now", "tiles", "found", "timelines", "runners"}, partsOf(t, received[0]), "the whole page")
@@ -153,7 +153,7 @@ func partsOf(t *testing.T, e liveEvent) []string {
 
 func TestOnlyChangedPartsAreSent(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, "127.0.0.1:0")
+	s := newTestServer(t, "127.0.0.1:0")
 	events, stop := s.listen(t, "")
 	defer stop()
 	nextEvent(t, events)
@@ -169,7 +169,7 @@ func TestOnlyChangedPartsAreSent(t *testing.T) {
 
 func TestUnknownEventGetsAllParts(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, "127.0.0.1:0")
+	s := newTestServer(t, "127.0.0.1:0")
 	events, stop := s.listen(t, "")
 	defer stop()
 	nextEvent(t, events)
@@ -188,7 +188,7 @@ func TestUnknownEventGetsAllParts(t *testing.T) {
 
 func TestPageAndEventsEscapeControlCharacters(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, "127.0.0.1:0")
+	s := newTestServer(t, "127.0.0.1:0")
 	s.view.About.Title = "soak \u009b31m\u202e"
 	s.view.Watch.Add(1, &shard.Progress{Found: []shard.FoundFault{{AtMS: s.unix * 1000, ID: "soak-1", What: "\u009b31m\u202e"}}})
 	events, stop := s.listen(t, "")
@@ -204,7 +204,7 @@ func TestPageAndEventsEscapeControlCharacters(t *testing.T) {
 
 func TestPageHasAnEventID(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, "127.0.0.1:0")
+	s := newTestServer(t, "127.0.0.1:0")
 	s.update()
 	page := fetchPage(t, s.URL(), http.StatusOK)
 	require.Contains(t, page, "soak-1<")
@@ -234,7 +234,7 @@ func fetchPage(t *testing.T, url string, status int) string {
 
 func TestRemoteViewersNeedTheToken(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, ":0")
+	s := newTestServer(t, ":0")
 	require.Regexp(t, `^http://[^/]+:\d+/\?token=[0-9a-f]{32}$`, s.URL())
 	_, port, _ := strings.Cut(s.listener.Addr().String(), "]:")
 	base := "http://127.0.0.1:" + port
@@ -247,7 +247,7 @@ func TestRemoteViewersNeedTheToken(t *testing.T) {
 // A page of another origin whose name resolves to this machine must not read the run.
 func TestLoopbackPageRejectsOtherHosts(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, "127.0.0.1:0")
+	s := newTestServer(t, "127.0.0.1:0")
 	require.NotContains(t, s.URL(), "token")
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL(), nil)
 	require.NoError(t, err)
@@ -261,7 +261,7 @@ func TestLoopbackPageRejectsOtherHosts(t *testing.T) {
 
 func TestOtherSitesAreRejected(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, "127.0.0.1:0")
+	s := newTestServer(t, "127.0.0.1:0")
 	for _, tt := range []struct {
 		header map[string]string
 		want   int
@@ -288,14 +288,14 @@ func TestOtherSitesAreRejected(t *testing.T) {
 
 func TestPageBecomesReport(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, "127.0.0.1:0")
+	s := newTestServer(t, "127.0.0.1:0")
 	events, stop := s.listen(t, "")
 	defer stop()
 	nextEvent(t, events)
 	var finished sync.WaitGroup
 	finished.Go(func() { s.Finish(t.Context(), []byte("<p>the report")) })
 	require.Equal(t, "report", nextEvent(t, events).name)
-	late, stopLate := s.listen(t, "any-1") // it does not load the report
+	late, stopLate := s.listen(t, "any-1") // this viewer does not load the report
 	defer stopLate()
 	require.Equal(t, "report", nextEvent(t, late).name)
 	require.Equal(t, "<p>the report", fetchPage(t, s.URL(), http.StatusOK))
@@ -305,14 +305,33 @@ func TestPageBecomesReport(t *testing.T) {
 	require.Error(t, err, "the server still listens")
 }
 
+// The last request of a viewer may be older than viewerGrace, because a page sends none while it receives events.
+func TestViewerOfALongRunGetsTheReport(t *testing.T) {
+	t.Parallel()
+	s := newTestServer(t, "127.0.0.1:0")
+	events, stop := s.listen(t, "")
+	defer stop()
+	nextEvent(t, events)
+	s.mu.Lock()
+	for key := range s.lastViews {
+		s.lastViews[key] = time.Now().Add(-2 * viewerGrace)
+	}
+	s.mu.Unlock()
+	var finished sync.WaitGroup
+	finished.Go(func() { s.Finish(t.Context(), []byte("<p>the report")) })
+	require.Equal(t, "report", nextEvent(t, events).name)
+	require.Equal(t, "<p>the report", fetchPage(t, s.URL(), http.StatusOK))
+	finished.Wait()
+}
+
 func TestFinishWithoutViewers(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, "127.0.0.1:0")
+	s := newTestServer(t, "127.0.0.1:0")
 	start := time.Now()
 	s.Finish(t.Context(), []byte("x"))
 	require.Less(t, time.Since(start), finishTimeout/2)
 
-	s = newStage(t, "127.0.0.1:0")
+	s = newTestServer(t, "127.0.0.1:0")
 	events, stop := s.listen(t, "")
 	defer stop()
 	nextEvent(t, events)
@@ -323,7 +342,7 @@ func TestFinishWithoutViewers(t *testing.T) {
 
 func TestPageIsNotRenderedWithoutViewers(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, "127.0.0.1:0")
+	s := newTestServer(t, "127.0.0.1:0")
 	for range 3 {
 		s.update()
 	}
@@ -334,7 +353,7 @@ func TestPageIsNotRenderedWithoutViewers(t *testing.T) {
 
 func TestAddressInUse(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, "127.0.0.1:0")
+	s := newTestServer(t, "127.0.0.1:0")
 	_, err := Listen(s.listener.Addr().String(), s.view, nil)
 	require.ErrorContains(t, err, "name another address")
 }
@@ -342,7 +361,7 @@ func TestAddressInUse(t *testing.T) {
 // Each key is stored for the whole run.
 func TestLongViewerKeyIsRejected(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, "127.0.0.1:0")
+	s := newTestServer(t, "127.0.0.1:0")
 	url := strings.TrimSuffix(s.URL(), "/") + "/events?viewer="
 	require.Equal(t, "viewer must have at most 100 characters, got 101\n", fetchPage(t, url+strings.Repeat("k", 101), http.StatusBadRequest))
 }

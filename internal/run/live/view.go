@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A View is the page of a run of this session.
+// A View makes the page of a run of this session.
 type View struct {
 	About
 	Watch *Watch
@@ -21,14 +21,14 @@ type View struct {
 	clock   func() time.Time // nil: time.Now
 	mu      sync.Mutex
 	started time.Time // zero: not yet
-	word    string    // of the banner, when the runners have ended
-	note    string
+	word    string    // of the banner, after the end of the runners
+	note    string    // sentence below the banner
 	samples []resources.Sample
 	markers []verdict.Action
 
 	charts   report.Section
 	axis     report.Axis
-	nextDraw time.Time // when the charts are drawn again
+	nextDraw time.Time // time of the next update of the charts
 }
 
 // Start records the current time as the start of the runners.
@@ -97,7 +97,7 @@ func (v *View) Page() *html.Live {
 // maxRedraws limits how often the charts of a run are drawn, which keeps the cost of a long run low.
 const maxRedraws = 200
 
-// draw draws the charts of the report from the points so far, at most once per bucket.
+// draw updates the charts, at most once per bucket.
 func (v *View) draw(now time.Time) {
 	if len(v.charts.Charts) > 0 && now.Before(v.nextDraw) {
 		return

@@ -1,5 +1,5 @@
-// Package live shows a run in progress: what its runners report each second, and the page that browsers follow. No
-// verdict is based on it.
+// Package live shows a run in progress: it collects the reports of the runners, and serves the page that browsers follow. No verdict
+// depends on it.
 package live
 
 import (
@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	maxFindings  = 300              // findings that are kept; all are counted
-	settleTime   = 60 * time.Second // after this no runner updates a bucket
-	sparkBuckets = 24               // buckets with the lateness of a runner
+	maxFindings  = 300              // findings that a Watch stores; it counts all
+	settleTime   = 60 * time.Second // after this time no runner updates a bucket
+	sparkBuckets = 24               // buckets in the chart of a runner's lateness
 )
 
 // A Finding is a fault or an action during the run.
@@ -34,28 +34,28 @@ type Runner struct {
 	Host  string
 	shard.Progress
 	ReportedAt time.Time     // zero: it has not reported yet
-	Patience   time.Duration // after which a runner that does not report is silent; 0: silentAfter
+	Patience   time.Duration // time without a report after which the runner counts as silent; 0: silentAfter
 	Ended      bool
 	Process    shard.Process // of its last complete bucket
 	// Late is the p99 of lateness in the last buckets, oldest first; negative if nothing was received.
 	Late []time.Duration
 
-	lateFrom int64 // Unix, the bucket of the last of Late
+	lateUnix int64 // bucket of the last element of Late
 }
 
 // A Watch collects the reports of runners. The zero value is ready to use, by any number of goroutines.
 type Watch struct {
-	mu         sync.Mutex
-	runners    []*Runner // by index
-	complete   []shard.Bucket
-	recent     map[int64]map[int]shard.Bucket // by time and runner
-	findings   []Finding                      // the newest
-	foundCount int                            // number of all findings so far
-	unlisted   int                            // how many runners only counted
-	responses  map[int][]shard.ResponseBucket // by runner
+	mu           sync.Mutex
+	runners      []*Runner // by index
+	complete     []shard.Bucket
+	recent       map[int64]map[int]shard.Bucket // by time and runner
+	findings     []Finding                      // the newest ones
+	findingCount int                            // all findings so far
+	unlisted     int                            // findings that the runners counted but did not report
+	responses    map[int][]shard.ResponseBucket // by runner
 }
 
-// Add adds a report of a runner; nil when it has ended.
+// Add adds a report of a runner; nil: the runner has ended.
 func (w *Watch) Add(index int, p *shard.Progress) {
 	now := time.Now()
 	w.mu.Lock()
@@ -117,14 +117,16 @@ func (w *Watch) Note(text string) {
 	w.note(Finding{At: time.Now(), Text: text})
 }
 
+// note adds a finding, and removes the oldest one if there are too many.
 func (w *Watch) note(f Finding) {
-	w.foundCount++
+	w.findingCount++
 	w.findings = append(w.findings, f)
 	if excess := len(w.findings) - maxFindings; excess > 0 {
 		w.findings = slices.Delete(w.findings, 0, excess)
 	}
 }
 
+// runner returns the runner with an index, and adds it if it is new.
 func (w *Watch) runner(index int) *Runner {
 	i, found := slices.BinarySearchFunc(w.runners, index, func(r *Runner, index int) int { return cmp.Compare(r.Index, index) })
 	if !found {
@@ -139,7 +141,7 @@ func (w *Watch) addBucket(r *Runner, b shard.Bucket) {
 		w.recent = map[int64]map[int]shard.Bucket{}
 	}
 	if n := len(w.complete); n > 0 && b.Unix <= w.complete[n-1].Unix {
-		return // of a slow clock: the shards have it
+		return // the clock of the runner is slow; its shard has the bucket
 	}
 	if w.recent[b.Unix] == nil {
 		w.recent[b.Unix] = map[int]shard.Bucket{}
@@ -152,7 +154,7 @@ func (w *Watch) addBucket(r *Runner, b shard.Bucket) {
 	r.spark(b)
 }
 
-// spark adds the lateness of a bucket to the last ones.
+// spark adds the lateness of a bucket to Late, or updates its last element.
 func (r *Runner) spark(b shard.Bucket) {
 	late := time.Duration(-1)
 	if b.Lateness != nil {
@@ -161,7 +163,7 @@ func (r *Runner) spark(b shard.Bucket) {
 		}
 	}
 	switch {
-	case len(r.Late) > 0 && b.Unix == r.lateFrom:
+	case len(r.Late) > 0 && b.Unix == r.lateUnix:
 		r.Late[len(r.Late)-1] = late
 	default:
 		r.Late = append(r.Late, late)
@@ -169,7 +171,7 @@ func (r *Runner) spark(b shard.Bucket) {
 			r.Late = slices.Delete(r.Late, 0, 1)
 		}
 	}
-	r.lateFrom = b.Unix
+	r.lateUnix = b.Unix
 }
 
 // settle moves the buckets before a time to complete.
@@ -180,7 +182,7 @@ func (w *Watch) settle(limit int64) {
 	}
 }
 
-// recentBuckets returns the recent buckets, each the sum over the runners.
+// recentBuckets returns the recent buckets that match, each summed over the runners.
 func (w *Watch) recentBuckets(match func(unix int64) bool) []shard.Bucket {
 	var out []shard.Bucket
 	for unix, byRunner := range w.recent {
@@ -212,13 +214,13 @@ func (w *Watch) Runners() []Runner {
 	return out
 }
 
-// Findings returns the findings from the nth on that are still listed, the n of the next one, and the number of findings that
-// runners only counted.
+// Findings returns the stored findings from the nth on, the number n of the next finding, and the number of findings that the runners
+// counted but did not report.
 func (w *Watch) Findings(n int) (listed []Finding, next, unlisted int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	first := w.foundCount - len(w.findings)
-	return slices.Clone(w.findings[min(max(n-first, 0), len(w.findings)):]), w.foundCount, w.unlisted
+	first := w.findingCount - len(w.findings)
+	return slices.Clone(w.findings[min(max(n-first, 0), len(w.findings)):]), w.findingCount, w.unlisted
 }
 
 // Sentence returns the finding with its runner and connection.
@@ -239,7 +241,7 @@ const (
 	stallMS     = 100 // minimum stall on the page; verdicts have their own limit
 )
 
-// Health returns the state of a runner at that time in words, and whether it is well.
+// Health returns the state of a runner at a time in words, and whether it has no problem.
 func (r *Runner) Health(now time.Time) (text string, healthy bool) {
 	silent := now.Sub(r.ReportedAt)
 	switch {

@@ -21,9 +21,9 @@ func TestBucketsOfAllRunnersAddUp(t *testing.T) {
 	t.Parallel()
 	var w Watch
 	for unix := int64(1000); unix <= 1200; unix += 5 {
-		for _, half := range []int{1, 2} { // the present state of each bucket is reported twice
+		for _, noops := range []int{1, 2} { // each bucket is reported twice, first incomplete
 			for runner := 1; runner <= 2; runner++ {
-				w.Add(runner, &shard.Progress{Buckets: []shard.Bucket{bucket(unix, half, time.Duration(runner)*time.Millisecond)}})
+				w.Add(runner, &shard.Progress{Buckets: []shard.Bucket{bucket(unix, noops, time.Duration(runner)*time.Millisecond)}})
 			}
 		}
 	}
