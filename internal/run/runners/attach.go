@@ -23,7 +23,7 @@ func PipePath(dir string, index int) string {
 // ErrAttached reports that another soak process is attached to a runner.
 var ErrAttached = errors.New("another soak follows it")
 
-// Attach adds a runner that another soak started, and reports whether it still runs. last is its last checkpoint.
+// Attach adds a runner that another soak started, and reports whether it still runs. last is the runner in its last checkpoint.
 func (g *Group) Attach(c Config, last shard.Runner) (running bool, err error) {
 	reader, err := openPipe(PipePath(c.Dir, last.Index))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -50,7 +50,7 @@ func (g *Group) Attach(c Config, last shard.Runner) (running bool, err error) {
 	return true, nil
 }
 
-// isClosed reports whether no process can write to a pipe. A line that it reads is lost.
+// isClosed reports whether no process can write to a pipe. It may read a byte, which makes one report unreadable.
 func isClosed(pipe *os.File) bool {
 	const timeout = 100 * time.Millisecond // the end of a pipe without a writer is read at once
 	_ = pipe.SetReadDeadline(time.Now().Add(timeout))
@@ -62,8 +62,8 @@ func isClosed(pipe *os.File) bool {
 // Join adds the runners of another group.
 func (g *Group) Join(other *Group) { g.runners = append(g.runners, other.runners...) }
 
-// openPipes returns both ends of the pipe for the progress of a runner, and the signal that the runner gets when soak
-// is killed: none if another soak process can open the pipe.
+// openPipes returns both ends of the pipe for the progress of a runner, and the signal that the runner gets when soak is killed. There
+// is no signal for a named pipe, which another soak process can open.
 func (c Config) openPipes(index int) (reader, writer *os.File, orphan syscall.Signal, err error) {
 	if c.Survive {
 		_ = os.Remove(PipePath(c.Dir, index)) // left by the runner that this one replaces

@@ -23,7 +23,7 @@ func TestAttachFollowsARunnerToItsEnd(t *testing.T) {
 	}
 	_, running, err := attach()
 	require.NoError(t, err)
-	require.False(t, running, "it never ran")
+	require.False(t, running, "the runner has not started")
 
 	reader, writer, orphan, err := c.openPipes(1)
 	require.NoError(t, err)
@@ -47,7 +47,7 @@ func TestAttachFollowsARunnerToItsEnd(t *testing.T) {
 
 	_, running, err = attach()
 	require.NoError(t, err)
-	require.False(t, running, "it has ended")
+	require.False(t, running, "the runner has ended")
 }
 
 func TestRunnerWithoutANamedPipeEndsWithSoak(t *testing.T) {

@@ -13,6 +13,7 @@ var inheritedVariables = []string{
 	"K6_DNS", "K6_HOSTS", "K6_INSECURE_SKIP_TLS_VERIFY", "K6_LOCAL_IPS", "K6_NO_CONNECTION_REUSE", "K6_USER_AGENT",
 }
 
+// isIgnored reports whether a variable, as NAME=value, is one of k6's that no runner inherits.
 func isIgnored(variable string) bool {
 	name, _, _ := strings.Cut(variable, "=")
 	return strings.HasPrefix(name, "K6_") && !strings.HasPrefix(name, RemoteWritePrefix) && !slices.Contains(inheritedVariables, name)
@@ -36,13 +37,13 @@ func IgnoredVariables() string {
 	return strings.Join(names, ", ") + " in the environment: ignored, because the plan sets them for the runners"
 }
 
-// fixedVariables lists the variables that every k6 of a soak gets. k6 reads no configuration file, which could set
-// vus and stages, too.
+// fixedVariables lists the variables that every k6 of a soak gets.
 var fixedVariables = []string{"K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false"}
 
+// noConfiguration prevents that k6 reads a configuration file of the user, which could set vus and stages.
 const noConfiguration = "XDG_CONFIG_HOME=/nonexistent"
 
-// inheritedEnvironment returns the part of the environment of soak that a k6 gets.
+// inheritedEnvironment returns the environment of every k6: that of soak without ignored variables, and the fixed variables.
 func inheritedEnvironment() []string {
 	env := slices.DeleteFunc(os.Environ(), isIgnored)
 	return append(append(env, fixedVariables...), noConfiguration)

@@ -36,7 +36,7 @@ func (g *Group) Ends() (out []shard.RunnerEnd) {
 	return out
 }
 
-// lastError returns LastError of the file at path. If there is no error, ok is false and last names the path.
+// lastError returns LastError of the file at path. If there is no message, ok is false and last names the path.
 func lastError(path string) (last string, ok bool) {
 	f, err := safefile.Open(path, safefile.Table)
 	if err != nil {
@@ -49,8 +49,8 @@ func lastError(path string) (last string, ok bool) {
 	return last, ok
 }
 
-// LastError returns the last line of a k6 log with an error. It skips failed writes to a Prometheus (FailedWrites), which do not
-// end a run.
+// LastError returns the last error message in a log of k6. It skips failed writes to a Prometheus (FailedWrites), which do not end a
+// run.
 func LastError(log io.Reader) (last string, ok bool) {
 	lines := bufio.NewScanner(log)
 	lines.Buffer(nil, 1<<20)

@@ -13,9 +13,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// Requirements are the needs of a script with the settings in its environment.
+// Requirements are the resources and the service that a script declares.
 type Requirements struct {
-	VUs int // at a time, over all runners
+	VUs int // maximum at a time, over all runners
 	// Connections is the number of connections that are open at a time over all runners, if the script declares it.
 	// 0: one of each virtual user.
 	Connections int
@@ -34,8 +34,8 @@ func (e SettingsError) Error() string { return e.Sentence }
 // inspectTimeout limits the time to load a script and its description.
 var inspectTimeout = 30 * time.Second
 
-// Inspect loads a script without running it, so that invalid settings are found before any runner starts. env has
-// variables in addition to the environment of soak and the document.
+// Inspect loads a script without running it, so that invalid settings are reported before any runner starts. env has variables in
+// addition to the environment of soak and to those of the document.
 func Inspect(ctx context.Context, k6, script string, d plan.Document, env map[string]string) (r Requirements, err error) {
 	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
 	defer cancel()
@@ -51,7 +51,7 @@ func Inspect(ctx context.Context, k6, script string, d plan.Document, env map[st
 		return r, ctx.Err() //nolint:wrapcheck // the error of the caller's context
 	}
 	if err != nil {
-		if sentence := refusal(stderr.Bytes()); sentence != "" {
+		if sentence := exceptionText(stderr.Bytes()); sentence != "" {
 			return r, SettingsError{sentence}
 		}
 		return r, errors.Join(fmt.Errorf("load %s: %w", script, err), errors.New(strings.TrimSpace(stderr.String())))
@@ -78,9 +78,9 @@ func Inspect(ctx context.Context, k6, script string, d plan.Document, env map[st
 	return r, nil
 }
 
-// refusal returns the text of an exception in k6's log, without its stack trace: one sentence, or a line for each
+// exceptionText returns the text of an exception in k6's log, without its stack trace: one sentence, or a line for each
 // mistake in the description of a service.
-func refusal(log []byte) string {
+func exceptionText(log []byte) string {
 	for line := range bytes.Lines(log) {
 		var entry struct{ Level, Msg string }
 		if json.Unmarshal(line, &entry) != nil || entry.Level != "error" {

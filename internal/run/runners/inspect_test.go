@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-func TestScriptRefusal(t *testing.T) {
+func TestExceptionText(t *testing.T) {
 	t.Parallel()
 	for log, want := range map[string]string{
 		`{"hint":"script exception","level":"error","msg":"Error: STAGES must be a number, got \"x\".\n\tat parsed (file:///x.js:1:2(3))\n"}`: `STAGES must be a number, got "x".`,
@@ -20,7 +20,7 @@ func TestScriptRefusal(t *testing.T) {
 		`{"level":"error","msg":"Error: it has no trace\n"}`:                                                                                  "it has no trace",
 		"": "", "not JSON\n": "",
 	} {
-		require.Equal(t, want, refusal([]byte(log)))
+		require.Equal(t, want, exceptionText([]byte(log)))
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// makePipe makes a named pipe and opens both ends.
+// makePipe creates a named pipe and opens both ends.
 func makePipe(path string) (reader, writer *os.File, err error) {
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		return nil, nil, err //nolint:wrapcheck // the caller uses another pipe
@@ -28,7 +28,7 @@ func openPipe(path string) (reader *os.File, err error) {
 	switch {
 	case err == nil:
 		return nil, errors.Join(ErrAttached, writer.Close())
-	case !errors.Is(err, syscall.ENXIO): // which is for a pipe without a reader
+	case !errors.Is(err, syscall.ENXIO): // ENXIO: the pipe has no reader
 		return nil, err //nolint:wrapcheck // names the file
 	}
 	reader, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // #nosec G304 -- in the folder of the run

@@ -5,9 +5,10 @@ import (
 	"os"
 )
 
-// Windows has no such pipes, and runs no runners.
-func makePipe(string) (listen, speak *os.File, err error) {
+// makePipe returns an error, because no runner runs on Windows.
+func makePipe(string) (reader, writer *os.File, err error) {
 	return nil, nil, errors.ErrUnsupported
 }
 
-func openPipe(string) (listen *os.File, err error) { return nil, os.ErrNotExist }
+// openPipe returns an error, because no runner runs on Windows.
+func openPipe(string) (reader *os.File, err error) { return nil, os.ErrNotExist }

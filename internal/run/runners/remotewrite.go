@@ -34,14 +34,14 @@ var remoteWriteFiles = []string{RemoteWritePrefix + "CLIENT_CERTIFICATE", Remote
 // HasRemoteWrite reports whether the runners send metrics to a Prometheus.
 func HasRemoteWrite() bool { return os.Getenv(remoteWriteURL) != "" }
 
-// RemoteWriteArgs returns the arguments of a k6 that sends metrics to a Prometheus. Dashboards select the run by the
-// tag. Each runner needs its own tag too, or it would overwrite the counters of the others.
+// RemoteWriteArgs returns the arguments of a k6 that sends metrics to a Prometheus. Dashboards select the run by the tag testid. Each
+// runner needs a further tag of its own, or it would overwrite the counters of the others.
 func RemoteWriteArgs(testID string) []string {
 	return []string{"--out", RemoteWrite, "--tag", "testid=" + testID}
 }
 
-// RemoteWriteSettings returns k6's variables for a Prometheus as a remote runner needs them, nil if the environment
-// has none. Each may be a credential, so they belong in a secret.
+// RemoteWriteSettings returns k6's variables for a Prometheus, for runners on other machines; nil if the environment has none. Each may
+// be a credential, so they belong in a secret.
 func RemoteWriteSettings() (map[string]string, error) {
 	if !HasRemoteWrite() {
 		return nil, nil
@@ -77,7 +77,7 @@ func RemoteWriteSettings() (map[string]string, error) {
 // remoteWriteMark is in each line of k6's log that the output for a Prometheus writes.
 const remoteWriteMark = `output="Prometheus remote write"`
 
-// FailedWrites returns how often a k6 could not write to Prometheus, by its log, and its last error.
+// FailedWrites returns the number of failed writes to a Prometheus in a log of k6, and the last error.
 func FailedWrites(log io.Reader) (count int, last string) {
 	lines := bufio.NewScanner(log)
 	lines.Buffer(nil, 1<<20)

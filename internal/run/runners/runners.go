@@ -26,11 +26,11 @@ type Config struct {
 	Script   string
 	Plan     plan.Plan
 	Token    string
-	Index    int               // the one runner to start, by its index; 0: all of the plan
-	Dir      string            // results/TESTID: logs go there
+	Index    int               // index of the only runner to start; 0: all runners of the plan
+	Dir      string            // folder for logs, results/TESTID
 	Shards   string            // location of the shards, see package store; "": Dir/shards
-	Cores    process.Cores     // to run on
-	Settings map[string]string // that only the script of the suite has, by name
+	Cores    process.Cores     // cores of the runners; empty: all
+	Settings map[string]string // settings that only the script of the suite has, by name
 	Env      map[string]string // further variables
 	Survive  bool              // the runners continue when soak is killed, and another soak process can attach to them
 	// OnRetry, if not nil, is called when a runner retries, once for each cause.
@@ -42,9 +42,10 @@ type Config struct {
 // A Group is the runners of one soak.
 type Group struct {
 	runners     []*runner
-	interrupted bool // by Wait
+	interrupted bool // Wait has interrupted the runners
 }
 
+// A runner is one k6 process and its last report.
 type runner struct {
 	*process.Process
 	index      int
@@ -56,10 +57,10 @@ type runner struct {
 	readers    sync.WaitGroup
 }
 
-// Segment returns the share of runner index of n, as k6 writes it.
+// Segment returns the execution segment of a runner of n, in k6's notation.
 func Segment(index, n int) string { return fraction(index-1, n) + ":" + fraction(index, n) }
 
-// Sequence returns the sequence of n segments of the whole.
+// Sequence returns the execution segment sequence of n runners, in k6's notation.
 func Sequence(n int) string {
 	bounds := make([]string, 0, n+1)
 	for i := range n + 1 {
@@ -131,7 +132,7 @@ func arguments(c Config, index int) []string {
 	return append(args, c.Script)
 }
 
-// environment returns the environment of a runner. It contains the plan, because ps shows arguments to every user.
+// environment returns the environment of a runner. The plan is in the environment, because ps shows arguments to every user.
 func environment(c Config, index int) []string {
 	p := c.Plan
 	p.BackendURL = p.BackendOf(index)
@@ -152,6 +153,7 @@ func withVariables(env []string, sets ...map[string]string) []string {
 	return env
 }
 
+// readReports reads the reports of the runner until it closes its end of the pipe.
 func (r *runner) readReports(f *os.File) {
 	defer r.readers.Done()
 	defer f.Close()
@@ -232,12 +234,4 @@ func (g *Group) Kill() {
 	for _, r := range g.runners {
 		r.Stop(expired, syscall.SIGKILL, time.Second)
 	}
-}
-
-// PIDs returns the process ids, by runner.
-func (g *Group) PIDs() (out []int) {
-	for _, r := range g.runners {
-		out = append(out, r.PID())
-	}
-	return out
 }

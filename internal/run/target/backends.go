@@ -12,11 +12,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/host/process"
 )
 
-// Connections of a backend that are not streams: the default limit, and the number that runners and health checks of
-// soak may add.
+// Limits of the connections of a backend that are not streams.
 const (
-	defaultPlain = 4096
-	sparePlain   = 64
+	defaultPlain = 4096 // default of the backend
+	sparePlain   = 64   // connections of health checks and the end of streams, in addition to those of the plan
 )
 
 // A backend is one of the processes behind nginx, or the only one without.
@@ -107,7 +106,7 @@ func (l *Local) ready(ctx context.Context) error {
 	return nil
 }
 
-// Backends returns the backends behind nginx as targets that bypass it; for a remote target, itself.
+// Backends returns each backend as a target that bypasses nginx; for a remote target, the target itself.
 func (t *Target) Backends() Targets {
 	if t.Local == nil {
 		return Targets{t}

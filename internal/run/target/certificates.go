@@ -13,12 +13,9 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-
-	"github.com/sse-soak/sse-soak/internal/proxy"
 )
 
-// Certificates is a folder of `make certs`: an authority, a server's certificate and those of clients. "" stands for
-// none: no TLS.
+// Certificates is a folder of `make certs` with an authority, a server's certificate and those of clients; "": no TLS.
 type Certificates string
 
 // secureName is the host in the server's certificate, for any address that it listens on.
@@ -45,7 +42,7 @@ func (c Certificates) backendEnv() []string {
 	}
 }
 
-// Client returns the configuration of a client with a certificate.
+// Client returns the configuration of a client with a certificate of the folder.
 func (c Certificates) Client() (*tls.Config, error) {
 	pem, err := os.ReadFile(c.path("ca.pem"))
 	if err != nil {
@@ -78,17 +75,8 @@ func (c Certificates) direct(address string) (*http.Client, error) {
 	}, nil
 }
 
-// useCertificate sets a client certificate for requests to a remote target.
-func (t *Target) useCertificate(c Certificates) error {
-	conf, err := c.Client()
-	if err == nil {
-		t.client.Transport = proxy.Chooser(nil).Transport(&http.Transport{TLSClientConfig: conf})
-	}
-	return err
-}
-
-// localAddresses is a range of addresses, each with its own ephemeral ports. A closed connection keeps its port for a
-// minute, in which these are enough for 300,000 connections.
+// localAddresses is a range of addresses, each with its own ephemeral ports. A closed connection keeps its port for a minute; the
+// ports of these addresses are enough for 300,000 connections in that time.
 const localAddresses = "127.0.0.2-127.0.0.33"
 
 // sourceCount is the number of localAddresses.

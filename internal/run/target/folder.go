@@ -10,7 +10,7 @@ import (
 )
 
 // A folder holds the files of a running local target: sockets, nginx's configuration and pid file. The kernel frees
-// its lock when this process ends, however it ends.
+// its lock when this process ends, even by a signal.
 type folder struct {
 	path string
 	lock *os.File
@@ -59,7 +59,7 @@ func removeOrphans(parent string) {
 	for _, path := range locks {
 		orphan, err := os.OpenFile(path, os.O_RDWR|safefile.NoFollow, 0) // #nosec G304 -- in the system's temporary folder, no link
 		if err != nil {
-			continue // another user's
+			continue // the folder of another user
 		}
 		if tryLock(orphan) == nil {
 			_ = os.RemoveAll(filepath.Dir(path))

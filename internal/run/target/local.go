@@ -30,12 +30,12 @@ type LocalConfig struct {
 	PlainConnections int // concurrent connections that are not streams; 0: the default of the backend
 	NoopInterval     time.Duration
 	LogDir           string
-	NoNginx          bool          // without nginx even if it is installed
+	NoNginx          bool          // no nginx, even if it is installed
 	HTTP2            bool          // only HTTP/2 is accepted, which requires nginx
-	Backends         int           // behind one nginx, which is then required; 0: 1
+	Backends         int           // number of backends; more than one require nginx; 0: 1
 	Token            string        // required by the backend; "": a random one
-	Suffix           string        // of the names of its processes and logs, if there are several
-	Cores            process.Cores // for its processes
+	Suffix           string        // of the names of processes and logs, if there are several targets
+	Cores            process.Cores // cores of the target's processes; empty: all
 	Certificates     Certificates  // if set, the backend itself uses mutual TLS, without nginx
 	Model            bool          // the backend is the numbered model, without nginx
 }
@@ -49,12 +49,12 @@ type Local struct {
 	dir      string // sockets, configuration, pid file
 	folder   *folder
 	token    string
-	port     string // for the runners
+	port     string // address for the runners, HOST:PORT
 	backends []*backend
 	nginx    *service // nil without nginx
 }
 
-// StartLocal starts the target and waits until it is ready. After an error none of its processes runs.
+// StartLocal starts a target on this machine and waits until it is ready. After an error none of its processes runs.
 func StartLocal(ctx context.Context, c LocalConfig) (*Target, error) {
 	if c.Token == "" {
 		var err error
@@ -159,9 +159,10 @@ func (l *Local) log(name string) string {
 	return filepath.Join(l.config.LogDir, name+l.config.Suffix+".log")
 }
 
+// startNginx writes the configuration of nginx, and starts nginx in front of the backends.
 func (l *Local) startNginx(ctx context.Context, binary string) error {
-	conf := filepath.Join(l.dir, "nginx.conf") // see NginxConfiguration
-	f, err := os.Create(conf)                  // #nosec G304 -- in our folder
+	conf := l.configurationPath()
+	f, err := os.Create(conf) // #nosec G304 -- in our folder
 	if err != nil {
 		return fmt.Errorf("write the configuration of nginx: %w", err)
 	}
@@ -215,12 +216,9 @@ func (l *Local) await(ctx context.Context, s *service, client *http.Client, url 
 	}
 }
 
+// answers returns an error unless the response of url is 200.
 func answers(ctx context.Context, client *http.Client, url string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := client.Do(req)
+	resp, err := get(ctx, client, url, "")
 	if err != nil {
 		return err
 	}
@@ -257,8 +255,10 @@ func (l *Local) NginxConfiguration() string {
 	if l.nginx == nil {
 		return ""
 	}
-	return filepath.Join(l.dir, "nginx.conf")
+	return l.configurationPath()
 }
+
+func (l *Local) configurationPath() string { return filepath.Join(l.dir, "nginx.conf") }
 
 // BackendPIDs returns the current process ids of the backends.
 func (l *Local) BackendPIDs() (out []int) {

@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
+// lock waits for an exclusive lock of a file.
 func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX) }
 
-// tryLock fails if another process has the lock.
+// tryLock locks a file, and returns an error if another process has the lock.
 func tryLock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }

@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// No target is started on Windows (run.newDriver).
+// lock returns an error, because no target runs on Windows (run.newDriver).
 func lock(*os.File) error { return errors.ErrUnsupported }
 
-// tryLock fails if another process has the lock.
+// tryLock returns an error, as lock does.
 func tryLock(*os.File) error { return errors.ErrUnsupported }

@@ -16,7 +16,7 @@ const (
 	maxCrashes   = 10 // after more crashes a process is not restarted
 )
 
-// A service is one process of the target. It is restarted after a crash, and the crash is reported.
+// A service is one process of the target. It restarts after a crash, and records the crash.
 type service struct {
 	name         string
 	startProcess func(restart bool) (*process.Process, error)
@@ -44,6 +44,7 @@ func (s *service) start(restart bool) error {
 	return nil
 }
 
+// watch waits for the end of the process. After a crash it starts the process again.
 func (s *service) watch(p *process.Process) {
 	select {
 	case <-s.stopping:
@@ -55,8 +56,8 @@ func (s *service) watch(p *process.Process) {
 		return
 	default:
 	}
-	diedAt := time.Now()
-	s.note(diedAt, fmt.Sprintf("%s died at %s UTC (%s) and was restarted", s.name, diedAt.UTC().Format(time.TimeOnly), exitText(p.Err())))
+	crashedAt := time.Now()
+	s.note(crashedAt, fmt.Sprintf("%s died at %s UTC (%s) and was restarted", s.name, crashedAt.UTC().Format(time.TimeOnly), exitText(p.Err())))
 	if len(s.crashList()) > maxCrashes {
 		return
 	}
@@ -77,7 +78,7 @@ func exitText(err error) string {
 	return err.Error()
 }
 
-// A Crash is a process of the target that ended on its own, or could not be restarted.
+// A Crash reports that a process of the target ended by itself, or could not be restarted.
 type Crash struct {
 	At   time.Time
 	Text string

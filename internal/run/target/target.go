@@ -25,15 +25,15 @@ type Target struct {
 	Token string
 	Local *Local // nil: soak did not start it
 
-	client *http.Client
-	base   string
+	client *http.Client // for the requests of soak
+	base   string       // URL of these requests, which may differ from the one for clients
 }
 
 // Remote returns a target on another machine.
 func Remote(url, token string) *Target {
 	return &Target{URL: url, Token: token, base: url, client: &http.Client{
 		Timeout: time.Minute, Transport: runnerTransport(),
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a redirect is an answer
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a redirect is a response, too
 	}}
 }
 
@@ -87,8 +87,8 @@ type health struct {
 	Interval float64 `json:"noop_interval_s"`
 }
 
-// health returns what /healthz reports; a zero value if the target is not our backend. It does not wait for the body of any other
-// target, which may be an event stream.
+// health returns the content of /healthz, or a zero value if the target is not our backend. It does not read the body of another
+// service, which may be an event stream.
 func (t *Target) health(ctx context.Context) (h health, err error) {
 	ctx, cancel := context.WithTimeout(ctx, ReadyTimeout)
 	defer cancel()
@@ -106,8 +106,8 @@ func (t *Target) health(ctx context.Context) (h health, err error) {
 	return h, nil
 }
 
-// Probe returns an error if nothing answers at the target's address, or if a backend of ours sends noops at another
-// interval. Another service need not have any other path, so every HTTP response is accepted. Interval 0 accepts any.
+// Probe returns an error if nothing responds at the target's address, or if our backend sends noops at another interval; 0: any
+// interval. Another service may not have the path, so Probe accepts every HTTP response.
 func (t *Target) Probe(ctx context.Context, interval time.Duration) error {
 	h, err := t.health(ctx)
 	if err != nil {
@@ -122,11 +122,11 @@ func (t *Target) Probe(ctx context.Context, interval time.Duration) error {
 	return nil
 }
 
-// ReadyTimeout is how long a target may take to answer. Tests shorten it.
+// ReadyTimeout is the time limit for a response of a target. Tests shorten it.
 var ReadyTimeout = 10 * time.Second
 
-// Ready waits until the target answers, for some seconds at most. Our own backend must report that it is ready; for
-// another service any response is enough.
+// Ready waits until the target responds, at most ReadyTimeout. A backend that soak started must report that it is ready. For any other
+// service every response is enough.
 func (t *Target) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, ReadyTimeout)
 	defer cancel()
@@ -203,13 +203,13 @@ func (t *Target) Metrics(ctx context.Context) (page io.ReadCloser, ok bool) {
 	return openPage(ctx, t.client, t.base+"/metrics", t.Token)
 }
 
-// Version returns the version of the backend, "" if it is not ours.
+// Version returns the version of our backend, "" for another service.
 func (t *Target) Version(ctx context.Context) string {
 	h, _ := t.health(ctx)
 	return h.Version
 }
 
-// openPage opens a page that may not exist.
+// openPage returns the body of a page. ok is false unless the response is 200.
 func openPage(ctx context.Context, client *http.Client, url, token string) (page io.ReadCloser, ok bool) {
 	resp, err := get(ctx, client, url, token)
 	if err != nil {

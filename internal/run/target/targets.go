@@ -5,29 +5,34 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"time"
+
+	"github.com/sse-soak/sse-soak/internal/proxy"
 )
 
 // Targets is the list of the targets of a run at different addresses, which the runners share (plan.BackendOf),
 // because one process, or one address, has a limited number of streams. They have one token.
 type Targets []*Target
 
-// Remotes returns targets on other machines; with certificates, clients must have one.
+// Remotes returns targets on other machines. Requests to them use the client certificate of c, unless c is "".
 func Remotes(urls []string, token string, c Certificates) (targets Targets, err error) {
 	for _, url := range urls {
 		t := Remote(url, token)
 		if c != "" {
-			if err := t.useCertificate(c); err != nil {
+			conf, err := c.Client()
+			if err != nil {
 				return nil, err
 			}
+			t.client.Transport = proxy.Chooser(nil).Transport(&http.Transport{TLSClientConfig: conf})
 		}
 		targets = append(targets, t)
 	}
 	return targets, nil
 }
 
-// StartLocals starts a number of targets here, each for the connections of c. After an error none of them is left.
+// StartLocals starts count targets on this machine, each with the settings c. After an error none of them runs.
 func StartLocals(ctx context.Context, c LocalConfig, count int) (targets Targets, err error) {
 	if c.Token, err = newToken(); err != nil {
 		return nil, err
@@ -47,7 +52,7 @@ func StartLocals(ctx context.Context, c LocalConfig, count int) (targets Targets
 	return targets, nil
 }
 
-// URL returns the URL for a plan.
+// URL returns the URLs in the notation of BACKEND_URL.
 func (s Targets) URL() string {
 	urls := make([]string, len(s))
 	for i, t := range s {
@@ -59,7 +64,7 @@ func (s Targets) URL() string {
 // Local reports whether the targets run on this machine.
 func (s Targets) Local() bool { return len(s) > 0 && s[0].Local != nil }
 
-// Nginx returns the version of the nginx in front of each, "" if soak started none.
+// Nginx returns the version of nginx, "" if soak started none.
 func (s Targets) Nginx() string {
 	if !s.Local() {
 		return ""
@@ -77,8 +82,8 @@ func (s Targets) Probe(ctx context.Context, interval time.Duration) error {
 	return nil
 }
 
-// Ledger copies the ledgers of all targets to w. hasLedger is false unless all have one: without it, the streams of
-// that target would seem lost.
+// Ledger copies the ledgers of all targets to w. hasLedger is false unless all have one, because the streams of a target without a
+// ledger would be missing in the sum.
 func (s Targets) Ledger(ctx context.Context, prefix string, w io.Writer) (hasLedger bool, err error) {
 	for _, t := range s {
 		found, ledgerErr := t.Ledger(ctx, prefix, w)
