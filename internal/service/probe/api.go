@@ -1,20 +1,23 @@
 package probe
 
-// An api describes the ends of a response as a module of load-tests/services does.
+// An api has the conditions for the end of a response that a module of load-tests/services has.
 type api struct {
 	module                   string
-	done, failed, incomplete any // nil: the API has no terminal event besides the observed one (done), or no such end
+	done, failed, incomplete any // nil: only the observed terminal event (done), or no such condition
 }
 
+// eventIs returns the condition that an event has a name.
 func eventIs(name string) object { return object{{name: "event", value: name}} }
 
+// valueIs returns the condition that the JSON of an event has a value at a path.
 func valueIs(path, value string) object {
 	return object{{name: "json", value: path}, {name: "is", value: value}}
 }
 
+// valueAt returns the condition that the JSON of an event has any value at a path.
 func valueAt(path string) object { return object{{name: "json", value: path}} }
 
-// apis are the APIs that are known by their terminal event.
+// apis are the known APIs by their terminal event.
 var apis = map[string]api{
 	literal(object{{name: "data", value: "[DONE]"}}): {
 		module:     "openai-chat",
@@ -34,12 +37,4 @@ var apis = map[string]api{
 	},
 	literal(valueIs("$.type", "RUN_FINISHED")): {module: "ag-ui", failed: valueIs("$.type", "RUN_ERROR")},
 	literal(eventIs("complete")):               {module: "graphql-sse", failed: valueAt("$.errors")},
-}
-
-// doneOr returns the terminal events of the API in addition to the observed one.
-func (a *api) doneOr(seen object) any {
-	if a.done != nil {
-		return a.done
-	}
-	return seen
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -25,7 +26,7 @@ func (f *findings) compression() (out []string) {
 		encoding := http.Header(t.header).Get("Content-Encoding")
 		switch {
 		case t.err != nil:
-			out = append(out, prefix+t.err.Error()+": it delays even the headers, or refuses the request.")
+			out = append(out, prefix+t.err.Error()+": the service or a proxy delays even the headers, or refuses the request.")
 		case t.open == nil:
 			out = append(out, fmt.Sprintf("%sanswered %d %s.", prefix, t.status, http.StatusText(t.status)))
 		case cmp.Or(encoding, "identity") == "identity":
@@ -34,46 +35,37 @@ func (f *findings) compression() (out []string) {
 			out = append(out, fmt.Sprintf("%scompressed (%s, %d bytes), and %s.", prefix, f.session.quote(encoding), t.bytes, f.delay(t, reference)))
 		}
 	}
-	if len(out) == len(encodings) && allEnd(out, "not compressed.") {
+	if len(out) == len(encodings) && !slices.ContainsFunc(out, func(s string) bool { return !strings.HasSuffix(s, "not compressed.") }) {
 		return []string{"Not compressed with any Accept-Encoding (" + strings.Join(encodings, ", ") + ")."}
 	}
 	return out
 }
 
-func allEnd(all []string, with string) bool {
-	for _, s := range all {
-		if !strings.HasSuffix(s, with) {
-			return false
-		}
-	}
-	return true
-}
-
-// delay returns a sentence if a compressed stream delivers events later than the others.
+// delay returns a clause about the delay of the events of a compressed stream.
 func (f *findings) delay(t *track, reference []*track) string {
 	const slow = 300 * time.Millisecond
 	var latest time.Duration
 	compared, due := 0, 0
 	var joint batches
 	for _, r := range reference {
-		came := map[string]time.Time{}
+		arrivals := map[string]time.Time{}
 		for i := range f.units[t] {
 			u := &f.units[t][i]
-			if _, there := came[f.key(u)]; !there && !u.isComment() {
-				came[f.key(u)] = u.at
+			if _, known := arrivals[f.key(u)]; !known && !u.isComment() {
+				arrivals[f.key(u)] = u.at
 			}
 		}
-		repeated := map[string]int{}
+		counts := map[string]int{}
 		for i := range f.units[r] {
-			repeated[f.key(&f.units[r][i])]++
+			counts[f.key(&f.units[r][i])]++
 		}
 		for i := range f.units[r] {
 			u := &f.units[r][i]
-			if u.isComment() || f.heartbeat.matches(u) || u.at.Before(t.headersAt) || repeated[f.key(u)] > 1 {
+			if u.isComment() || f.heartbeat.matches(u) || u.at.Before(t.headersAt) || counts[f.key(u)] > 1 {
 				continue
 			}
 			due++
-			if at, there := came[f.key(u)]; there {
+			if at, arrived := arrivals[f.key(u)]; arrived {
 				compared++
 				latest = max(latest, at.Sub(u.at))
 				joint.add(u.at, at)
@@ -93,13 +85,14 @@ func (f *findings) delay(t *track, reference []*track) string {
 	return "no event was delayed"
 }
 
-// A batches value counts the events that arrived together on a compressed stream, but one by one on another stream.
+// A batches value counts the events that arrived together on a compressed stream, but separately on another stream.
 type batches struct {
-	sent, arrived time.Time // the last one
-	together      bool      // it arrived together with the previous one
-	number, count int
+	sent, arrived time.Time // of the last event: its arrival on the other and on the compressed stream
+	together      bool      // the last event arrived together with the previous one
+	number, count int       // batches, and events in them
 }
 
+// add adds the next event by its arrival on the other stream and on the compressed stream.
 func (b *batches) add(sent, arrived time.Time) {
 	const apart, close = 30 * time.Millisecond, 20 * time.Millisecond
 	within := !b.sent.IsZero() && sent.Sub(b.sent) > apart && arrived.Sub(b.arrived).Abs() < close
@@ -113,6 +106,7 @@ func (b *batches) add(sent, arrived time.Time) {
 	b.sent, b.arrived, b.together = sent, arrived, within
 }
 
+// sentence returns the end of a sentence with the average size of a batch; "" without batches.
 func (b *batches) sentence() string {
 	if b.number == 0 {
 		return ""

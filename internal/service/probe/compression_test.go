@@ -15,7 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/trial"
 )
 
-// A run rejects a response that is compressed although the request did not allow it.
+// A run rejects a response that is compressed although the request does not accept compression.
 func TestCompressedStreams(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -31,7 +31,7 @@ func TestCompressedStreams(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	module, json := probe(t, server.URL, Config{URL: server.URL})
-	require.Contains(t, strings.Join(strings.Fields(strings.ReplaceAll(module, "//", "")), " "), "The streams were compressed (gzip) without a request for it, and soak refuses such streams.")
+	require.Contains(t, strings.Join(strings.Fields(strings.ReplaceAll(module, "//", "")), " "), "The streams were compressed (gzip) although the request did not accept it, and soak refuses such streams.")
 	s, err := service.Parse([]byte(json))
 	require.NoError(t, err)
 	require.ErrorContains(t, trial.Run(t.Context(), trial.Config{Service: s, Base: server.URL}), `answered with the Content-Encoding "gzip", which the request does not accept`)

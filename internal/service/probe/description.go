@@ -40,24 +40,24 @@ func (f *findings) description() (o object) {
 	if s.requests.publish == nil {
 		return f.withCheckedMessage(o, f.message.match)
 	}
-	with := slices.Clone(o)
-	with.add("publish", f.publishRequest(), fmt.Sprintf("%s were confirmed with %s, one every %s; the first one before any stream was open.", format.Count(s.countConfirmed(), "message"), joinNumbers(s.statuses), inSeconds(s.Pace)))
-	_, err := service.Parse(toJSON(with))
+	publishing := slices.Clone(o)
+	publishing.add("publish", f.publishRequest(), fmt.Sprintf("%s were confirmed with %s, one every %s; the first one before any stream was open.", format.Count(s.countConfirmed(), "message"), joinNumbers(s.statuses), inSeconds(s.Pace)))
+	_, err := service.Parse(toJSON(publishing))
 	if err == nil {
-		return with
+		return publishing
 	}
 	f.missing = append(f.missing, "publish is left out of the description: "+strings.ReplaceAll(err.Error(), "\n", "; ")+".")
-	return f.withCheckedMessage(o, slices.DeleteFunc(slices.Clone(f.message.match), func(m field) bool { return m.name == "sum" })) // it is of publish
+	return f.withCheckedMessage(o, slices.DeleteFunc(slices.Clone(f.message.match), func(m field) bool { return m.name == "sum" })) // sum requires publish
 }
 
-// withCheckedMessage returns the description with a message that can be checked: this one, or the one by which
-// clients are compared with each other. It is message: 'unchecked' if there is neither; the notes then have the
-// evidence.
-func (f *findings) withCheckedMessage(o object, is object) object {
-	if slices.ContainsFunc(is, func(m field) bool { return m.name == "seq" || m.name == "every" }) {
-		return withMessage(o, is)
+// withCheckedMessage returns the description with a message that a run can check: the found message if it has a number or an interval,
+// otherwise the message by which clients are compared with each other. Without either, message is 'unchecked' and its notes have the
+// found fields.
+func (f *findings) withCheckedMessage(o object, found object) object {
+	if slices.ContainsFunc(found, func(m field) bool { return m.name == "seq" || m.name == "every" }) {
+		return withMessage(o, found)
 	}
-	if same := f.findShared(is); same != nil {
+	if same := f.findShared(found); same != nil {
 		return withMessage(o, same)
 	}
 	o = withMessage(o, "unchecked")
@@ -65,12 +65,12 @@ func (f *findings) withCheckedMessage(o object, is object) object {
 		if o[i].name != "message" {
 			continue
 		}
-		for _, seen := range is {
-			o[i].notes = append(o[i].notes, fmt.Sprintf("%s was %s. %s", seen.name, literal(seen.value), strings.Join(seen.notes, " ")))
+		for _, member := range found {
+			o[i].notes = append(o[i].notes, fmt.Sprintf("%s was %s. %s", member.name, literal(member.value), strings.Join(member.notes, " ")))
 		}
 	}
-	f.missing = append(f.missing, "message is 'unchecked': neither number nor interval was found, and streams did not receive the same messages, so a run checks connections only. "+
-		"With --publish-url and --publish-body the probe finds them in messages that it publishes.")
+	f.missing = append(f.missing, "message is 'unchecked': no number and no interval was found, and streams did not receive the same messages, so a run checks connections only. "+
+		"With --publish-url and --publish-body the probe searches the messages that it publishes.")
 	return o
 }
 
@@ -85,11 +85,11 @@ func withMessage(o object, value any) object {
 	return o
 }
 
-// publishRequest returns the request that publishes, with the observed statuses unless all are the usual ones.
+// publishRequest returns the publish request, with the observed statuses if one of them is not a default of publish.ok.
 func (f *findings) publishRequest() object {
 	out := slices.Clone(f.session.requests.publish)
-	usual := []int{200, 201, 202, 204}
-	if slices.ContainsFunc(f.session.statuses, func(status int) bool { return !slices.Contains(usual, status) }) {
+	defaults := []int{200, 201, 202, 204}
+	if slices.ContainsFunc(f.session.statuses, func(status int) bool { return !slices.Contains(defaults, status) }) {
 		var ok []any
 		for _, status := range f.session.statuses {
 			ok = append(ok, float64(status))
@@ -99,6 +99,7 @@ func (f *findings) publishRequest() object {
 	return out
 }
 
+// connectNotes returns the evidence for the request of a stream: responses, greetings and compression.
 func (f *findings) connectNotes() (out []string) {
 	var heads []time.Duration
 	answers := map[string]int{}
@@ -113,8 +114,8 @@ func (f *findings) connectNotes() (out []string) {
 		}
 	}
 	var notes []string
-	for what, n := range answers {
-		notes = append(notes, fmt.Sprintf("%s (%s)", f.session.quote(what), times(n)))
+	for answer, n := range answers {
+		notes = append(notes, fmt.Sprintf("%s (%s)", f.session.quote(answer), times(n)))
 	}
 	slices.Sort(notes)
 	note := "Answered " + strings.Join(notes, ", ")
@@ -123,8 +124,8 @@ func (f *findings) connectNotes() (out []string) {
 	}
 	out = append(out, note+".")
 	for _, t := range f.opened(plain) {
-		if packed := t.open.Coding(); packed != "" {
-			f.session.notes = append(f.session.notes, fmt.Sprintf("The streams were compressed (%s) without a request for it, and soak refuses such streams. Set ACCEPT_ENCODING, or turn compression off in the service or its proxy.", f.session.quote(packed)))
+		if coding := t.open.Coding(); coding != "" {
+			f.session.notes = append(f.session.notes, fmt.Sprintf("The streams were compressed (%s) although the request did not accept it, and soak refuses such streams. Set ACCEPT_ENCODING, or turn off compression in the service or its proxy.", f.session.quote(coding)))
 			break
 		}
 	}
@@ -140,7 +141,7 @@ func (f *findings) connectNotes() (out []string) {
 	return append(out, f.compression()...)
 }
 
-// origin returns the origin to which redirects led the streams; "" if they stayed at the requested one.
+// origin returns the origin to which the streams were redirected; "" if it is the requested one.
 func (f *findings) origin() string {
 	requested, _ := url.Parse(f.session.requests.base)
 	for _, t := range f.opened(plain) {
@@ -151,6 +152,7 @@ func (f *findings) origin() string {
 	return ""
 }
 
+// thenNotes returns the evidence for the second request.
 func (f *findings) thenNotes() []string {
 	if f.session.requests.then == nil {
 		return nil
@@ -165,26 +167,26 @@ func (f *findings) thenNotes() []string {
 // minLifetime is the shortest time that a stream must be open to have a lifetime.
 const minLifetime = 100 * time.Millisecond
 
-// addEnd adds which side ends a stream.
+// addEnd adds end if the service ended streams that had been open for a while.
 func (f *findings) addEnd(o *object) {
-	var ended []time.Duration
-	longest, how := time.Duration(0), ""
+	var lifetimes []time.Duration
+	longest, reason := time.Duration(0), ""
 	for _, t := range f.opened(plain, resumed) {
-		if t.ended != nil && !t.closedHere {
-			ended = append(ended, t.lifetime())
+		if t.ended != nil && !t.closedByProbe {
+			lifetimes = append(lifetimes, t.lifetime())
 			if !errors.Is(t.ended, io.EOF) {
-				how = " One of them: " + stream.EndInWords(t.ended) + "."
+				reason = " One of them: " + stream.EndInWords(t.ended) + "."
 			}
 		} else {
 			longest = max(longest, t.lifetime())
 		}
 	}
-	if len(ended) == 0 {
-		f.missing = append(f.missing, fmt.Sprintf("end: no stream ended by itself within %s. If the service ends them after a while, write end: { by: 'server', lifetime: SECONDS }.", inSeconds(longest)))
+	if len(lifetimes) == 0 {
+		f.missing = append(f.missing, fmt.Sprintf("end: no stream ended by itself within %s. If the service ends streams after a longer time, write end: { by: 'server', lifetime: SECONDS }.", inSeconds(longest)))
 		return
 	}
-	least, most := slices.Min(ended), slices.Max(ended)
-	note := fmt.Sprintf("%s ended without a request of the probe, after %s.%s", format.Count(len(ended), "stream"), formatRange(least, most), how)
+	least, most := slices.Min(lifetimes), slices.Max(lifetimes)
+	note := fmt.Sprintf("%s ended without a request of the probe, after %s.%s", format.Count(len(lifetimes), "stream"), formatRange(least, most), reason)
 	if most < minLifetime {
 		f.missing = append(f.missing, fmt.Sprintf("end: %s That is not a lifetime, because no stream stays open.", note))
 		return
@@ -193,12 +195,12 @@ func (f *findings) addEnd(o *object) {
 		f.missing = append(f.missing, fmt.Sprintf("end: %s Others were open for %s, so that is not a lifetime.", note, inSeconds(longest)))
 		return
 	}
-	// A few streams do not show the whole range.
+	// The lifetimes of a few streams do not cover the whole range.
 	low, high := math.Max(0.001, floorTo(least*9/10)), ceilTo(max(most, longest)*11/10)
 	o.add("end", object{{name: "by", value: "server"}, {name: "lifetime", value: []any{low, high}}}, note+" A tenth was added to both ends.")
 }
 
-// floorTo and ceilTo round a lifetime to whole seconds, a short one to tenths.
+// floorTo and ceilTo round a lifetime to whole seconds, below 10 s to tenths.
 func floorTo(d time.Duration) float64 {
 	unit := unitOf(d)
 	return trimFloat(math.Floor(d.Seconds()/unit+0.02) * unit)

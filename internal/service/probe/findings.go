@@ -19,7 +19,7 @@ type findings struct {
 	message   message
 	resume    resume
 	finite    *finite  // nil: responses do not end by themselves
-	missing   []string // parts that were not found, as sentences
+	missing   []string // sentences about fields that were not found
 }
 
 // conclude derives the findings of a session.
@@ -47,8 +47,8 @@ func (f *findings) opened(roles ...role) (out []*track) {
 	return out
 }
 
-// published reports whether a unit is a message that the probe published.
-func (f *findings) published(u *unit) bool {
+// isFromProbe reports whether a unit is a message that the probe published.
+func (f *findings) isFromProbe(u *unit) bool {
 	if len(f.session.published) == 0 || !u.HasData {
 		return false
 	}
@@ -69,10 +69,10 @@ func (s *session) publishes(placeholder string) bool {
 	return s.requests.publish != nil && strings.Contains(string(toJSON(s.requests.publish)), placeholder)
 }
 
-// atStart reports whether a unit arrived when the stream was opened, like a greeting.
+// atStart reports whether a unit arrived at the start of a stream, like a greeting.
 func (f *findings) atStart(t *track, u *unit) bool { return u.at.Sub(t.headersAt) < f.session.Pace }
 
-// key identifies a message across streams. Its id is not part of it if the probe published it: ids may be per stream.
+// key identifies a message across streams. For messages of the probe it does not include the id, because ids may be per stream.
 func (f *findings) key(u *unit) string {
 	if len(f.session.published) > 0 {
 		return string(u.Data)
@@ -93,7 +93,7 @@ func (f *findings) silence() (longest time.Duration) {
 	return longest
 }
 
-// excerpt quotes data of the service.
+// excerpt returns the beginning of data of the service.
 func excerpt(text []byte) string { return format.Shorten(string(text), 80) }
 
 // example returns a block as one line.

@@ -16,20 +16,21 @@ import (
 )
 
 var (
+	// These match JSON paths: of the state of a response, of content, and of values that are not content.
 	nameOfState   = regexp.MustCompile(`(?i)type|event|stat|reason|kind|done|final|finish|last|complete`)
 	nameOfContent = regexp.MustCompile(`(?i)(content|text|delta|token|answer|chunk|response|output|message|value|piece)[^.]*$`)
 	notContent    = regexp.MustCompile(`(?i)(id|type|time|date|created|role|model|object|sum|hash|fingerprint|obfuscation|signature|status|kind)['\]]*$`)
 )
 
-// A finite holds the responses of a service that ends each of them with a terminal event.
+// A finite has the responses of a service that ends each response with a terminal event.
 type finite struct {
 	responses []series // their blocks without heartbeats, the terminal event last
 	heartbeat string   // name of the event; "" for none
 	done      object   // matches the terminal event and no other block
 }
 
-// awaitEnds reports whether the service ends all streams by itself, with a terminal event. It waits for them for half of the probe if a
-// request other than GET opened them, or if one has ended, and for the whole probe if requests have a prompt.
+// awaitEnds reports whether the service ends all streams by itself, with a terminal event. It waits until the end of the probe if
+// requests have a prompt. It waits for half of the probe if the method is not GET or a stream has ended, otherwise not at all.
 func (s *session) awaitEnds(ctx context.Context) bool {
 	if s.service.Publish != nil {
 		return false
@@ -48,13 +49,13 @@ func (s *session) awaitEnds(ctx context.Context) bool {
 	return findFinite(s.tracks, s.disconnected) != nil
 }
 
-// findFinite returns the responses of streams that the service ended; nil if it did not end each with a terminal event. cut is the stream
-// that the probe closed.
-func findFinite(tracks []*track, cut *track) *finite {
+// findFinite returns the responses of streams that the service ended; nil if it did not end each with a terminal event. disconnected is
+// the stream that the probe closed.
+func findFinite(tracks []*track, disconnected *track) *finite {
 	f := &finite{}
 	for _, t := range tracks {
 		switch {
-		case t.role != plain || t.open == nil || t == cut && !t.endedByService():
+		case t.role != plain || t.open == nil || t == disconnected && !t.endedByService():
 			continue
 		case !t.endedByService() || !errors.Is(t.ended, io.EOF):
 			return nil
@@ -91,12 +92,11 @@ func (f *finite) blocks(t *track) series {
 
 // last returns the terminal event of the first response.
 func (f *finite) last() *unit {
-	of := f.responses[0].units
-	return of[len(of)-1]
+	blocks := f.responses[0].units
+	return blocks[len(blocks)-1]
 }
 
-// findDone returns a condition that each response meets once, at its end: the name of an event, a value in its JSON, or
-// its data.
+// findDone returns a condition that only the last block of each response meets: the name of the event, a value in its JSON, or its data.
 func (f *finite) findDone() object {
 	last := f.last()
 	var options, unlikely []object
@@ -143,7 +143,7 @@ func (f *finite) endsAll(done object) bool {
 	return true
 }
 
-// chunks returns the blocks before the terminal event of each response, of one event name; "": of any.
+// chunks returns the blocks before the terminal event of each response that have an event name; "": all of them.
 func (f *finite) chunks(event string) []series {
 	out := make([]series, len(f.responses))
 	for i, one := range f.responses {
@@ -171,9 +171,10 @@ func findSeq(all []series) string {
 	return ""
 }
 
-// minNumbers is the number of blocks below which numbers may count up by chance.
+// minNumbers is the minimum number of blocks: with fewer, numbers may count up by chance.
 const minNumbers = 3
 
+// countsUp reports whether the numbers of each response begin at 0 or 1 and count up.
 func countsUp(all []series, read reader) bool {
 	for _, one := range all {
 		for i, u := range one.units {
@@ -187,8 +188,8 @@ func countsUp(all []series, read reader) bool {
 	return true
 }
 
-// findContent returns the place of the text of the answer in the JSON: the one with the most different texts in a
-// response.
+// findContent returns the place of the content in the JSON: the place with the most different texts within a response. Names that are
+// typical of content count four times.
 func (f *finite) findContent() string {
 	different := map[string]map[string]bool{}
 	var places []string
@@ -234,7 +235,7 @@ func (f *finite) names() (out []string) {
 	return out
 }
 
-// message describes the chunks. Numbers of all blocks are better than those of the chunks, which do not show a loss of the last one.
+// message describes the chunks. It prefers numbers of all blocks, because numbers of the chunks do not reveal the loss of the last chunk.
 func (f *finite) message() (o object, missing []string) {
 	seq, names := findSeq(f.responses), f.names()
 	if seq == "" {
@@ -280,21 +281,24 @@ func (f *finite) bursts() string {
 		note = fmt.Sprintf("%s In %s all chunks arrived together.", note, format.Count(atOnce, "response"))
 	}
 	if 2*together > chunks {
-		note += " Something between service and client buffers them, such as nginx with proxy_buffering on."
+		note += " A proxy may buffer them, such as nginx with proxy_buffering on."
 	}
 	return note
 }
 
-// end describes what ends a response, with the errors of an API that is known by its terminal event.
+// end describes the end of a response. For a known API it adds the other conditions of its module.
 func (f *finite) end() (o object, module string) {
 	o.add("by", "event")
-	note := fmt.Sprintf("It appeared once in each of %s, at the end: %s", format.Count(len(f.responses), "response"), f.last().example())
-	api, known := apis[literal(f.done)]
-	if !known {
-		o.add("done", f.done, note, "No response contained an error. If the service can report one, add it, such as", "failed: { event: 'error' },")
+	note := fmt.Sprintf("This event ended each of %s: %s", format.Count(len(f.responses), "response"), f.last().example())
+	api, isKnown := apis[literal(f.done)]
+	if !isKnown {
+		o.add("done", f.done, note, "No response contained an error. If the service can report one, add its event, such as", "failed: { event: 'error' },")
 		return o, ""
 	}
-	o.add("done", api.doneOr(f.done), note)
+	if api.done == nil {
+		api.done = f.done
+	}
+	o.add("done", api.done, note)
 	o.add("failed", api.failed, "From the module "+api.module+".")
 	if api.incomplete != nil {
 		o.add("incomplete", api.incomplete)

@@ -20,8 +20,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/module"
 )
 
-// newAnsweringServer returns a server that responds to each POST with blocks, in which %d is the number of the
-// request.
+// newAnsweringServer returns a server that responds to each POST with blocks. %d in a block is the number of the request.
 func newAnsweringServer(t *testing.T, blocks ...string) *httptest.Server {
 	t.Helper()
 	var requests atomic.Int64
@@ -55,7 +54,7 @@ data: {"n":0,"text":"a"}`, `event: piece
 data: {"n":1,"text":"b"}`, `event: piece
 data: {"n":2,"text":"c"}`, "event: finished\ndata: {}"},
 			[]string{`"message":{"event":"piece","seq":"json:$.n","content":"json:$.text","per":"request"}`, `"end":{"by":"event","done":{"event":"finished"}}`},
-			[]string{"failed: { event: 'error' },", "counts up from 0", "in each of 3 responses"}},
+			[]string{"failed: { event: 'error' },", "counts up from 0", "ended each of 3 responses"}},
 		{"a value, and numbers of all events", []string{`data: {"type":"start","i":1,"id":"r%d"}`, `data: {"type":"part","i":2,"delta":"a","id":"r%d"}`,
 			`data: {"type":"part","i":3,"delta":"b","id":"r%d"}`, `data: {"type":"end","i":4,"id":"r%d"}`},
 			[]string{`"message":{"seq":"json:$.i","content":"json:$.delta","per":"request"}`, `"done":{"json":"$.type","is":"end"}`},
@@ -115,11 +114,10 @@ func TestPromptNeedsFiniteResponses(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	_, err := Run(t.Context(), Config{URL: server.URL, Connect: Request{Method: "POST", Body: "{prompt}"}, Streams: 1, Pace: 40 * time.Millisecond, Length: time.Second})
-	require.ErrorContains(t, err, "{prompt} is of requests whose responses end by themselves")
+	require.ErrorContains(t, err, "{prompt} requires responses that end with a terminal event")
 }
 
-// The ends of APIs are those of the modules.
-func TestKnownAPIsEqualTheModules(t *testing.T) {
+func TestKnownAPIsEqualTheirModules(t *testing.T) {
 	t.Parallel()
 	for _, known := range apis {
 		source, err := os.ReadFile(filepath.Join("..", "..", "..", "load-tests", "services", known.module+".js"))

@@ -19,8 +19,8 @@ var publishRequest = Request{URL: "{base}/pub/{topic}", Body: `{"run":"{run}","s
 
 type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// inMemory starts a hub on a network within this process. In a bubble of testing/synctest only waits need time there.
-// dial connects to the hub, which needs a millisecond, so that no message arrives at the instant of its sending.
+// inMemory starts a hub on a network within this process, for the fake clock of testing/synctest. dial connects to the hub. It takes a
+// millisecond, so that no message arrives at the instant at which it was sent.
 func inMemory(t *testing.T, h *fakeservice.Hub) (url string, dial dialer) {
 	t.Helper()
 	l := bufconn.Listen(1 << 20)
@@ -32,7 +32,7 @@ func inMemory(t *testing.T, h *fakeservice.Hub) (url string, dial dialer) {
 	}
 }
 
-// probe probes a hub for two seconds at most. It returns the module and its description.
+// probe probes a hub, by default for 1.6 s. It returns the module and its description.
 func probe(t *testing.T, base string, c Config) (text, json string) {
 	t.Helper()
 	if c.URL == "" {
@@ -46,6 +46,6 @@ func probe(t *testing.T, base string, c Config) (text, json string) {
 	result, err := Run(t.Context(), c)
 	require.NoError(t, err)
 	t.Log(result.Module)
-	require.NotRegexp(t, `@ts-check|import\(`, result.Module, "an editor shows an error in an empty folder")
+	require.NotRegexp(t, `@ts-check|import\(`, result.Module, "the module must have no type checks and imports, because its folder may be empty")
 	return result.Module, string(module.Evaluate(t, result.Module))
 }

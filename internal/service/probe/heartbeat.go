@@ -1,18 +1,19 @@
 package probe
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 )
 
 // A heartbeat is the block that keeps streams alive.
 type heartbeat struct {
-	match    object // fields in the description; nil: none was observed
+	match    object // fields in the description; nil: no heartbeat was observed
 	interval float64
 	notes    []string
 	matches  func(u *unit) bool // never nil
@@ -23,14 +24,14 @@ type group struct {
 	match     object
 	name      string
 	matches   func(u *unit) bool
-	n         int
-	early     int
+	n         int // blocks after the start of a stream
+	early     int // blocks at the start of a stream
 	example   string
-	empty     bool            // without data
-	named     bool            // its name or its data is typical of heartbeats
-	payload   map[string]bool // its data
-	silences  []time.Duration // before each: since anything else
-	intervals []time.Duration // before each: since the previous one
+	empty     bool            // the blocks have no data
+	isTypical bool            // the name or the data is typical of heartbeats
+	payload   map[string]bool // data of the blocks
+	silences  []time.Duration // before each block: since the previous block of any group
+	intervals []time.Duration // before each block: since the previous block of the group
 }
 
 var (
@@ -38,12 +39,12 @@ var (
 	heartbeatData = regexp.MustCompile(`(?i)^(\{\}|\[\]|null|"?(ping|heart.?beat|keep.?alive|hb|noop)"?|\{"(type|event|kind)": ?"(ping|heart.?beat|keep.?alive)"\})?$`)
 )
 
-// groupOf returns the group of a unit that may be a heartbeat; "" if it cannot be one.
+// groupOf returns a new group for a unit that may be a heartbeat, and the key of the group; "" and nil for other units.
 func groupOf(u *unit) (key string, b *group) {
 	switch {
 	case u.isComment():
 		return ":", &group{
-			match: object{{name: "comment", value: true}}, name: "a comment", empty: true, named: true,
+			match: object{{name: "comment", value: true}}, name: "a comment", empty: true, isTypical: true,
 			matches: func(o *unit) bool { return o.isComment() },
 		}
 	case len(u.Event) > maxQuoted: // too long for a description
@@ -51,13 +52,13 @@ func groupOf(u *unit) (key string, b *group) {
 	case len(u.Event) > 0:
 		name := string(u.Event)
 		return "event " + name, &group{
-			match: object{{name: "event", value: name}}, name: "the event " + quoteJS(excerpt(u.Event)), empty: !u.HasData, named: heartbeatName.MatchString(name),
+			match: object{{name: "event", value: name}}, name: "the event " + quoteJS(excerpt(u.Event)), empty: !u.HasData, isTypical: heartbeatName.MatchString(name),
 			matches: func(o *unit) bool { return string(o.Event) == name },
 		}
 	case u.HasData && !u.HasID && len(u.Data) <= maxQuoted:
 		data := string(u.Data)
 		return "data " + data, &group{
-			match: object{{name: "data", value: data}}, name: "the data " + quoteJS(excerpt(u.Data)), named: heartbeatData.MatchString(data),
+			match: object{{name: "data", value: data}}, name: "the data " + quoteJS(excerpt(u.Data)), isTypical: heartbeatData.MatchString(data),
 			matches: func(o *unit) bool { return o.HasData && string(o.Data) == data },
 		}
 	}
@@ -71,11 +72,11 @@ func (f *findings) groups() []*group {
 		last, lastOf := t.headersAt, map[string]time.Time{}
 		for i := range f.units[t] {
 			u := &f.units[t][i]
-			key, made := groupOf(u)
-			if made != nil && !f.published(u) {
+			key, candidate := groupOf(u)
+			if candidate != nil && !f.isFromProbe(u) {
 				b := byKey[key]
 				if b == nil {
-					b = made
+					b = candidate
 					b.payload, b.example = map[string]bool{}, u.example()
 					byKey[key] = b
 				}
@@ -95,24 +96,21 @@ func (f *findings) groups() []*group {
 			last = u.at
 		}
 	}
-	var out []*group
-	for _, b := range byKey {
-		out = append(out, b)
-	}
-	sort.Slice(out, func(i, j int) bool { return out[i].n > out[j].n || out[i].n == out[j].n && out[i].name < out[j].name })
-	return out
+	return slices.SortedFunc(maps.Values(byKey), func(a, b *group) int {
+		return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.name, b.name))
+	})
 }
 
-// isHeartbeat reports whether a group consists of heartbeats: by its kind, or because it never changes while messages
-// do.
-func (b *group) isHeartbeat(changing bool) bool {
+// isHeartbeat reports whether a group consists of heartbeats: it is typical of heartbeats, or has constant data and a constant interval
+// while other blocks have messages.
+func (b *group) isHeartbeat(hasMessages bool) bool {
 	switch {
 	case b.n == 0:
 		return false
-	case b.empty, b.named:
+	case b.empty, b.isTypical:
 		return true
 	}
-	return changing && len(b.payload) == 1 && b.n >= 3 && ratio(b.intervals) < 1.3
+	return hasMessages && len(b.payload) == 1 && b.n >= 3 && ratio(b.intervals) < 1.3
 }
 
 // findHeartbeat finds the blocks that keep streams alive.
@@ -121,8 +119,8 @@ func (f *findings) findHeartbeat() heartbeat {
 	groups := f.groups()
 	var found []*group
 	for _, b := range groups {
-		others := len(f.session.published) > 0 || slices.ContainsFunc(groups, func(o *group) bool { return o != b && !o.empty && !o.named && o.n > 0 })
-		if b.isHeartbeat(others) {
+		hasMessages := len(f.session.published) > 0 || slices.ContainsFunc(groups, func(o *group) bool { return o != b && !o.empty && !o.isTypical && o.n > 0 })
+		if b.isHeartbeat(hasMessages) {
 			found = append(found, b)
 		}
 	}
@@ -132,18 +130,19 @@ func (f *findings) findHeartbeat() heartbeat {
 		return out
 	}
 	b := found[0]
-	after, how := b.intervals, formatRange(slices.Min(b.intervals), slices.Max(b.intervals))+" apart"
+	after, evidence := b.intervals, formatRange(slices.Min(b.intervals), slices.Max(b.intervals))+" apart"
 	if ratio(b.silences) < ratio(b.intervals) {
-		after, how = b.silences, fmt.Sprintf("after %s without other data", formatRange(slices.Min(b.silences), slices.Max(b.silences)))
+		after, evidence = b.silences, fmt.Sprintf("after %s without other data", formatRange(slices.Min(b.silences), slices.Max(b.silences)))
 	}
 	out.match, out.matches, out.interval = b.match, b.matches, roundInterval(typicalInterval(after))
-	out.notes = []string{fmt.Sprintf("Received %s: %s (%s), %s. The longest silence of a stream was %s.", times(b.n), b.name, b.example, how, inSeconds(silence))}
+	out.notes = []string{fmt.Sprintf("Received %s: %s (%s), %s. The longest silence of a stream was %s.", times(b.n), b.name, b.example, evidence, inSeconds(silence))}
 	for _, o := range found[1:] {
 		out.notes = append(out.notes, fmt.Sprintf("Also received %s: %s (%s). A description can have one heartbeat only.", times(o.n), o.name, o.example))
 	}
 	return out
 }
 
+// times returns a number of occurrences in words.
 func times(n int) string {
 	if n == 1 {
 		return "once"
@@ -151,7 +150,7 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// typicalInterval returns the median of intervals, or the longest if it is much longer.
+// typicalInterval returns the median of intervals, or the longest interval if that exceeds the median by over 30 %.
 func typicalInterval(d []time.Duration) time.Duration {
 	sorted := slices.Sorted(slices.Values(d))
 	middle, longest := sorted[len(sorted)/2], sorted[len(sorted)-1]
@@ -169,8 +168,8 @@ func ratio(d []time.Duration) float64 {
 	return float64(slices.Max(d)) / math.Max(float64(slices.Min(d)), float64(time.Millisecond))
 }
 
-// roundInterval returns an interval in seconds as its author probably wrote it: whole from 2 s on, rounded up if it
-// is clearly above.
+// roundInterval rounds an interval to the value that its author probably set: to whole seconds from 2 s on, to tenths from 0.2 s on, and
+// so on. It rounds up if the interval exceeds the value by over 3 %.
 func roundInterval(d time.Duration) float64 {
 	s := d.Seconds()
 	unit := 1.0
@@ -183,10 +182,10 @@ func roundInterval(d time.Duration) float64 {
 	return trimFloat(math.Ceil(s/unit) * unit)
 }
 
-// trimFloat removes the noise of floating-point arithmetic.
+// trimFloat rounds to microseconds, which removes errors of floating-point arithmetic.
 func trimFloat(s float64) float64 { return math.Round(s*1e6) / 1e6 }
 
-// greetings returns the blocks that arrive only at the start of streams.
+// greetings names up to three blocks that arrive only at the start of streams.
 func (f *findings) greetings() string {
 	var out []string
 	for _, b := range f.groups() {

@@ -17,17 +17,17 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// LongestIdle is the longest silence that is measured.
+// LongestIdle is the longest silence that Idle measures.
 const LongestIdle = 15 * time.Minute
 
-// checkTimes are the silences after which a message checks a stream, one stream each: below and above the known limits. A message ends the
-// silence, so each stream is checked once.
+// checkTimes are the silences after which a message checks a stream, just below and just above the known limits. A message ends the
+// silence, so each stream has one check.
 var checkTimes = []time.Duration{
 	30 * time.Second, 55 * time.Second, 65 * time.Second, 115 * time.Second, 125 * time.Second, 235 * time.Second, 245 * time.Second,
 	345 * time.Second, 355 * time.Second,
 }
 
-// knownLimits are timeouts that close silent streams by default.
+// knownLimits are default timeouts that close silent streams.
 var knownLimits = []struct {
 	after  time.Duration
 	source string
@@ -45,7 +45,7 @@ var knownLimits = []struct {
 type silenceOutcome int
 
 const (
-	open   silenceOutcome = iota // the probe ended first
+	open   silenceOutcome = iota // the stream was open when the probe ended
 	alive                        // the message that was published after the silence arrived
 	closed                       // the stream ended
 	lost                         // the message did not arrive, and the stream did not end
@@ -54,26 +54,26 @@ const (
 // A silentStream is a stream on which nothing is published until its check.
 type silentStream struct {
 	*track
-	checkAfter time.Duration // silence after which it is checked; 0: never
+	checkAfter time.Duration // silence before the check; 0: no check
 	outcome    silenceOutcome
-	silence    time.Duration // at the time of its outcome
-	longest    time.Duration // the longest silence that it survived
+	silence    time.Duration // silence before the outcome
+	longest    time.Duration // longest silence that the stream survived
 }
 
 // An idleProbe measures silent streams.
 type idleProbe struct {
 	*session
-	canPublish bool // a message checks whether a stream is alive
+	canPublish bool // messages can check whether a stream is alive
 	checkTimes []time.Duration
 
 	mu      sync.Mutex // guards the outcomes, and publishing
 	streams []*silentStream
 }
 
-// Idle keeps streams silent, and reports after how long something between client and service closes them.
+// Idle keeps streams silent, and reports the silence after which the service or the network closes them.
 //
-// A NAT drops a connection without telling the client. So if the probe can publish to a topic of each stream, a message checks each
-// stream once. TCP keep-alive is off: it would keep the entry of a NAT.
+// A NAT drops a connection without a packet to the client. So if the probe can publish to a topic of each stream, a message checks each
+// stream once. TCP keep-alive is off, because it would preserve the state of a NAT.
 func Idle(ctx context.Context, c Config) (text string, err error) {
 	a, err := c.prepare()
 	if err != nil {
@@ -93,17 +93,18 @@ func Idle(ctx context.Context, c Config) (text string, err error) {
 	return i.report(), nil
 }
 
-// checkTimesWithin returns the silences that fit into the length of the probe, and the longest that does.
+// checkTimesWithin returns the silences that are shorter than the probe, and the longest possible silence.
 func (c *Config) checkTimesWithin(all []time.Duration) (out []time.Duration) {
 	last := c.Length - c.Pace // the streams open one after the other
-	for _, age := range all {
-		if age < last {
-			out = append(out, age)
+	for _, silence := range all {
+		if silence < last {
+			out = append(out, silence)
 		}
 	}
 	return append(out[:min(len(out), MaxStreams-1)], last)
 }
 
+// watchSilence opens the streams, and follows each until its outcome or the end of the probe.
 func (i *idleProbe) watchSilence(ctx context.Context) error {
 	i.started = time.Now()
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -119,9 +120,9 @@ func (i *idleProbe) watchSilence(ctx context.Context) error {
 		s := &silentStream{track: t}
 		if i.canPublish {
 			s.checkAfter = i.checkTimes[n]
-			came, err := i.check(ctx, s)
-			if err == nil && !came && ctx.Err() == nil {
-				err = fmt.Errorf("a message that was published to %s was confirmed, and did not arrive on the stream of that topic within %s, so no message can check a silent stream",
+			isAlive, err := i.check(ctx, s)
+			if err == nil && !isAlive && ctx.Err() == nil {
+				err = fmt.Errorf("a message to the topic %s was confirmed, but did not arrive on the stream of that topic within %s, so messages cannot check silent streams",
 					i.values(t.n).Topic, inSeconds(10*i.Pace))
 			}
 			if err != nil {
@@ -136,7 +137,7 @@ func (i *idleProbe) watchSilence(ctx context.Context) error {
 	var watching sync.WaitGroup
 	for _, s := range i.streams {
 		watching.Go(func() {
-			if i.follow(ctx, limit, s); len(i.withOutcome(lost)) > 1 { // a single one may have another cause
+			if i.follow(ctx, limit, s); len(i.withOutcome(lost)) > 1 { // a single lost stream may have another cause
 				stop()
 			}
 		})
@@ -148,8 +149,8 @@ func (i *idleProbe) watchSilence(ctx context.Context) error {
 	return nil
 }
 
-// check publishes a message to the topic of a stream, and reports whether it arrives.
-func (i *idleProbe) check(ctx context.Context, s *silentStream) (came bool, err error) {
+// check publishes a message to the topic of a stream, and reports whether the message arrives.
+func (i *idleProbe) check(ctx context.Context, s *silentStream) (isAlive bool, err error) {
 	i.mu.Lock()
 	requested := time.Now()
 	err = i.send(ctx, s.n)
@@ -170,7 +171,7 @@ func (i *idleProbe) check(ctx context.Context, s *silentStream) (came bool, err 
 	return arrived(), nil
 }
 
-// follow waits until a stream ends, or until limit. Any byte starts a new silence.
+// follow waits until a stream has an outcome, or limit ends. Each byte of the stream starts a new silence.
 func (i *idleProbe) follow(ctx, limit context.Context, s *silentStream) {
 	for limit.Err() == nil {
 		last := s.lastByte()
@@ -180,14 +181,14 @@ func (i *idleProbe) follow(ctx, limit context.Context, s *silentStream) {
 			i.decide(s, closed, s.endedAt.Sub(last))
 			return
 		case s.checkAfter > 0 && quiet >= s.checkAfter:
-			came, err := i.check(ctx, s)
+			isAlive, err := i.check(ctx, s)
 			switch {
-			case came:
+			case isAlive:
 				s.longest = max(s.longest, quiet)
 				i.decide(s, alive, quiet)
-			case s.endedByService(): // the stream ended first
+			case s.endedByService():
 				i.decide(s, closed, quiet)
-			case err == nil && ctx.Err() == nil: // otherwise notes has the reason
+			case err == nil && ctx.Err() == nil: // send has recorded other failures in the notes
 				i.decide(s, lost, quiet)
 			}
 			return
@@ -197,24 +198,25 @@ func (i *idleProbe) follow(ctx, limit context.Context, s *silentStream) {
 	}
 }
 
-func (i *idleProbe) decide(s *silentStream, f silenceOutcome, after time.Duration) {
+// decide sets the outcome of a stream, and reports it as progress.
+func (i *idleProbe) decide(s *silentStream, outcome silenceOutcome, silence time.Duration) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	s.outcome, s.silence = f, after
-	i.Progress(fmt.Sprintf("stream %d after a silence of %s: %s", s.n+1, inSeconds(after), [...]string{"", "alive", "closed", "lost without notice"}[f]))
+	s.outcome, s.silence = outcome, silence
+	i.Progress(fmt.Sprintf("stream %d after a silence of %s: %s", s.n+1, inSeconds(silence), [...]string{"", "alive", "closed", "lost without notice"}[outcome]))
 }
 
 // withOutcome returns the streams with an outcome, sorted by their silence.
-func (i *idleProbe) withOutcome(f silenceOutcome) []*silentStream {
+func (i *idleProbe) withOutcome(outcome silenceOutcome) []*silentStream {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	out := slices.DeleteFunc(slices.Clone(i.streams), func(s *silentStream) bool { return s.outcome != f })
+	out := slices.DeleteFunc(slices.Clone(i.streams), func(s *silentStream) bool { return s.outcome != outcome })
 	slices.SortFunc(out, func(a, b *silentStream) int { return cmp.Compare(a.silence, b.silence) })
 	return out
 }
 
-// lastByte returns the time of the last byte of the stream, of its headers if there was none. An empty line, which is no part, resets a
-// proxy's timeout as well.
+// lastByte returns the time of the last byte of the body, or of the headers if there is none. An empty line, which is not a part, also
+// resets the timeout of a proxy.
 func (t *track) lastByte() time.Time {
 	if t.open != nil {
 		if n, at := t.open.Received(); n > 0 {
@@ -224,7 +226,7 @@ func (t *track) lastByte() time.Time {
 	return t.headersAt
 }
 
-// endReason returns how a stream ended, as the client observed it.
+// endReason describes how a stream ended.
 func (t *track) endReason() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -236,7 +238,7 @@ func (t *track) endReason() string {
 	case errors.Is(t.ended, syscall.ECONNRESET):
 		return "the connection was reset"
 	}
-	return fmt.Sprintf("it broke: %v", t.ended)
+	return t.ended.Error()
 }
 
 // report returns the findings as text.
@@ -245,19 +247,19 @@ func (i *idleProbe) report() string {
 	v := i.values(0)
 	fmt.Fprintf(&b, "%s: %s, silent for up to %s, without TCP keep-alive\n", stream.Fill(&i.service.Connect, &v), format.Count(len(i.streams), "stream"), inSeconds(i.Length))
 	if !i.canPublish {
-		b.WriteString("Only streams that are closed are found. To find a NAT, add --publish-url, with {topic} in both URLs.\n")
+		b.WriteString("Only closed streams can be detected. To detect a NAT, add --publish-url, with {topic} in both URLs.\n")
 	}
 	b.WriteString("\n")
-	for _, f := range []silenceOutcome{alive, closed, lost} {
-		for _, s := range i.withOutcome(f) {
-			what := "alive"
-			switch f {
+	for _, outcome := range []silenceOutcome{alive, closed, lost} {
+		for _, s := range i.withOutcome(outcome) {
+			text := "alive"
+			switch outcome {
 			case closed:
-				what = "closed: " + s.endReason()
+				text = "closed: " + s.endReason()
 			case lost:
-				what = "lost: the message did not arrive, and the stream did not end"
+				text = "lost: the message did not arrive, and the stream did not end"
 			}
-			fmt.Fprintf(&b, "after %7.1f s  %s\n", s.silence.Seconds(), what)
+			fmt.Fprintf(&b, "after %7.1f s  %s\n", s.silence.Seconds(), text)
 		}
 	}
 	b.WriteString("\n" + i.conclusion() + "\n")
@@ -275,10 +277,10 @@ func (i *idleProbe) conclusion() string {
 		survived = max(survived, s.longest)
 	}
 	if len(dead) == 0 {
-		return fmt.Sprintf("Nothing closed a stream that was silent for %s.", inSeconds(survived))
+		return fmt.Sprintf("No stream was closed during a silence of %s.", inSeconds(survived))
 	}
 	to := slices.MinFunc(dead, func(a, b *silentStream) int { return cmp.Compare(a.silence, b.silence) }).silence
-	slack := max(to/50, 2*time.Second) // a timeout may start at another moment than the client's silence
+	slack := max(to/50, 2*time.Second) // a timeout may start earlier or later than the silence that the client measures
 	from := time.Duration(0)
 	for _, s := range i.withOutcome(alive) {
 		switch {
@@ -289,7 +291,7 @@ func (i *idleProbe) conclusion() string {
 		}
 	}
 	if dead[0].outcome == closed {
-		from = to // the end of a stream was observed
+		from = to // the end of a stream was observed, so its time is exact
 	}
 	var out []string
 	for _, l := range knownLimits {

@@ -18,8 +18,8 @@ import (
 // A network is a path between client and service that drops connections after a silence.
 type network struct {
 	limit  time.Duration
-	closes bool // it closes them; otherwise it drops data, as a NAT does
-	reset  bool
+	closes bool // the path closes connections; otherwise it drops data, as a NAT does
+	resets bool // the path closes connections with a reset
 }
 
 // start listens for connections to an address, and returns the URL of the listener.
@@ -28,17 +28,18 @@ func (p *network) start(t *testing.T, to string) string {
 	return "http://" + sockets.Serve(t, func(client net.Conn) { p.carry(client, strings.TrimPrefix(to, "http://")) })
 }
 
+// carry copies data between a client and a service until the silence exceeds the limit.
 func (p *network) carry(client net.Conn, to string) {
 	server, err := net.Dial("tcp", to)
 	if err != nil {
 		return
 	}
 	defer server.Close()
-	var forgotten atomic.Bool
+	var expired atomic.Bool
 	timer := time.AfterFunc(p.limit, func() {
-		forgotten.Store(true)
+		expired.Store(true)
 		if p.closes {
-			if p.reset {
+			if p.resets {
 				_ = client.(*net.TCPConn).SetLinger(0)
 			}
 			_ = client.Close()
@@ -53,7 +54,7 @@ func (p *network) carry(client net.Conn, to string) {
 			if err != nil {
 				return
 			}
-			if !forgotten.Load() {
+			if !expired.Load() {
 				timer.Reset(p.limit)
 				_, _ = to.Write(b[:n])
 			}
@@ -63,15 +64,15 @@ func (p *network) carry(client net.Conn, to string) {
 	pass(server, client)
 }
 
-// silentFor are the check times of these tests, and pathLimit is a limit in the middle of them. They are far apart,
-// so that delays of half a second on a busy machine change no result.
-var silentFor = []time.Duration{400 * time.Millisecond, 1200 * time.Millisecond, 4800 * time.Millisecond, 6 * time.Second, 7600 * time.Millisecond}
+// testCheckTimes are the check times of these tests. They are far apart, and pathLimit is in the middle of them, so a delay of half a
+// second on a busy machine changes no result.
+var testCheckTimes = []time.Duration{400 * time.Millisecond, 1200 * time.Millisecond, 4800 * time.Millisecond, 6 * time.Second, 7600 * time.Millisecond}
 
 const pathLimit = 2800 * time.Millisecond
 
 func probeIdle(t *testing.T, url string, publish Request, c Config) string {
 	t.Helper()
-	c.URL, c.Publish, c.Streams, c.Pace, c.checkTimes = url+"/sub/{topic}", publish, 3, 80*time.Millisecond, silentFor
+	c.URL, c.Publish, c.Streams, c.Pace, c.checkTimes = url+"/sub/{topic}", publish, 3, 80*time.Millisecond, testCheckTimes
 	if c.Length == 0 {
 		c.Length = 10 * time.Second
 	}
@@ -86,37 +87,37 @@ func TestIdleTimeouts(t *testing.T) {
 	const limit = pathLimit
 	const two = `\n(after +\S+ s  alive\n){2}after`
 	for name, c := range map[string]struct {
-		path     *network
-		hub      *fakeservice.Hub
-		no       bool // nothing publishes
-		wantText []string
+		path        *network
+		hub         *fakeservice.Hub
+		noPublisher bool
+		wantText    []string
 	}{
-		"nobody": {wantText: []string{
-			`\n(after +\S+ s  alive\n){5}\n`, `Nothing closed a stream that was silent for (7\.[6-9]|[89]|1\d).* s\.`,
+		"no limit": {wantText: []string{
+			`\n(after +\S+ s  alive\n){5}\n`, `No stream was closed during a silence of (7\.[6-9]|[89]|1\d).* s\.`,
 		}},
-		"one who closes": {path: &network{limit: limit, closes: true}, wantText: []string{
+		"a proxy that closes": {path: &network{limit: limit, closes: true}, wantText: []string{
 			two, `\n(after +(2\.[89]|3\.[0-6]) s  closed: the connection was closed in the middle of the response\n){3}\n`,
 			"Send something on each stream, such as a comment, at least every 1.",
 		}},
-		"one who resets": {path: &network{limit: limit, closes: true, reset: true}, wantText: []string{`(closed: the connection was reset\n.*){3}`}},
+		"a proxy that resets": {path: &network{limit: limit, closes: true, resets: true}, wantText: []string{`(closed: the connection was reset\n.*){3}`}},
 		"a NAT": {path: &network{limit: limit}, wantText: []string{
 			two, `\n(after +(4\.[89]|[5-9]\.\d) s  lost: the message did not arrive, and the stream did not end\n){2}`, "at least every ",
 		}},
-		"one who closes, seen without messages": {path: &network{limit: limit, closes: true}, no: true, wantText: []string{
-			"Only streams that are closed are found", `\n(after +(2\.[89]|3\.[0-6]) s  closed: .*\n){3}`,
+		"a proxy that closes, without a publisher": {path: &network{limit: limit, closes: true}, noPublisher: true, wantText: []string{
+			"Only closed streams can be detected", `\n(after +(2\.[89]|3\.[0-6]) s  closed: .*\n){3}`,
 		}},
-		"a NAT, unseen without messages": {path: &network{limit: limit}, no: true, wantText: []string{`Nothing closed a stream that was silent for (9\.[5-9]|1\d)`}},
-		"the service itself": {hub: &fakeservice.Hub{Lifetime: limit}, no: true, wantText: []string{
+		"a NAT, without a publisher": {path: &network{limit: limit}, noPublisher: true, wantText: []string{`No stream was closed during a silence of (9\.[5-9]|1\d)`}},
+		"a service that closes": {hub: &fakeservice.Hub{Lifetime: limit}, noPublisher: true, wantText: []string{
 			`(closed: the response ended in order, possibly by the service itself .*\n.*){3}`,
 		}},
-		"heartbeats that are part of nothing": {path: &network{limit: limit, closes: true}, hub: &fakeservice.Hub{Heartbeat: "\n", HeartbeatInterval: 200 * time.Millisecond}, no: true, wantText: []string{
-			"Nothing closed a stream that was silent for 0.",
+		"empty lines as heartbeats": {path: &network{limit: limit, closes: true}, hub: &fakeservice.Hub{Heartbeat: "\n", HeartbeatInterval: 200 * time.Millisecond}, noPublisher: true, wantText: []string{
+			"No stream was closed during a silence of 0.",
 		}},
-		"many heartbeats": {path: &network{limit: limit, closes: true}, hub: &fakeservice.Hub{Heartbeat: strings.Repeat(":\n\n", 1000), HeartbeatInterval: 100 * time.Millisecond}, no: true, wantText: []string{
-			"Nothing closed a stream that was silent for 0.",
+		"many heartbeats": {path: &network{limit: limit, closes: true}, hub: &fakeservice.Hub{Heartbeat: strings.Repeat(":\n\n", 1000), HeartbeatInterval: 100 * time.Millisecond}, noPublisher: true, wantText: []string{
+			"No stream was closed during a silence of 0.",
 		}},
-		"heartbeats": {path: &network{limit: limit, closes: true}, hub: &fakeservice.Hub{Heartbeat: ":\n\n", HeartbeatInterval: 200 * time.Millisecond}, no: true, wantText: []string{
-			`Nothing closed a stream that was silent for [0-2]\.`,
+		"heartbeats": {path: &network{limit: limit, closes: true}, hub: &fakeservice.Hub{Heartbeat: ":\n\n", HeartbeatInterval: 200 * time.Millisecond}, noPublisher: true, wantText: []string{
+			`No stream was closed during a silence of [0-2]\.`,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,7 +131,7 @@ func TestIdleTimeouts(t *testing.T) {
 				to = c.path.start(t, to)
 			}
 			publish := publishRequest
-			if c.no {
+			if c.noPublisher {
 				publish = Request{}
 			}
 			text := probeIdle(t, to, publish, Config{})
@@ -194,10 +195,10 @@ func TestCheckTimesFitTheProbe(t *testing.T) {
 	require.Equal(t, 899*time.Second, all[len(all)-1])
 }
 
-// If a service confirms messages but delivers none, every stream would look dead.
+// If a service confirms messages but delivers none, checks cannot distinguish silent streams that are alive.
 func TestIdleProbeRejectsLostMessages(t *testing.T) {
 	t.Parallel()
 	h := &fakeservice.Hub{Lose: func(string, string) bool { return true }}
-	_, err := Idle(t.Context(), Config{URL: h.Start(t).URL + "/sub/{topic}", Publish: publishRequest, Pace: 20 * time.Millisecond, Length: time.Second, checkTimes: silentFor})
-	require.ErrorContains(t, err, "was confirmed, and did not arrive on the stream of that topic")
+	_, err := Idle(t.Context(), Config{URL: h.Start(t).URL + "/sub/{topic}", Publish: publishRequest, Pace: 20 * time.Millisecond, Length: time.Second, checkTimes: testCheckTimes})
+	require.ErrorContains(t, err, "was confirmed, but did not arrive on the stream of that topic")
 }

@@ -19,21 +19,21 @@ func TestPartsOfAStreamUseBoundedMemory(t *testing.T) {
 		p.Data = bytes.Repeat([]byte{mark}, 1<<20-1)
 		return p
 	}
-	for _, recent := range []bool{false, true} {
-		kept := track{keepsLast: recent}
+	for _, keepsLast := range []bool{false, true} {
+		track := track{keepsLast: keepsLast}
 		for i := range 100 {
-			kept.store(part(byte(i)))
+			track.store(part(byte(i)))
 		}
 		size := 0
-		for _, p := range kept.parts {
+		for _, p := range track.parts {
 			size += sizeOf(p)
 		}
-		require.Equal(t, size, kept.size)
+		require.Equal(t, size, track.size)
 		require.LessOrEqual(t, size, maxBytes)
-		require.NotEmpty(t, kept.parts)
-		first, last := kept.parts[0].Data[0], kept.parts[len(kept.parts)-1].Data[0]
-		require.Equal(t, recent, last == 99)
-		require.Equal(t, recent, first != 0)
+		require.NotEmpty(t, track.parts)
+		first, last := track.parts[0].Data[0], track.parts[len(track.parts)-1].Data[0]
+		require.Equal(t, keepsLast, last == 99)
+		require.Equal(t, keepsLast, first != 0)
 	}
 }
 

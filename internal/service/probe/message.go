@@ -1,31 +1,30 @@
 package probe
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
 )
 
-// A message is the message of a description: its fields, and the notes on them.
+// A message is the message of a description.
 type message struct {
-	match  object
-	seq    string
-	notes  []string // of the whole
-	idNote string   // description of the ids
+	match object   // its fields
+	seq   string   // place of the number; "": not found
+	notes []string // evidence for the message as a whole
 }
 
-// A series is the messages of one stream in the order of arrival.
+// A series is the list of the messages of one stream in the order of arrival.
 type series struct {
 	track *track
 	units []*unit
 }
 
-// messages returns the blocks that may be messages: those that the probe published, if it publishes; otherwise blocks
-// with data that are not heartbeats.
+// messages returns the messages of the streams of some roles.
 func (f *findings) messages(roles ...role) (out []series) {
 	for _, t := range f.opened(roles...) {
 		one := series{track: t}
@@ -40,13 +39,16 @@ func (f *findings) messages(roles ...role) (out []series) {
 	return out
 }
 
+// isMessage reports whether a unit is a message of the probe. If the probe published none, each block with data that is neither a
+// heartbeat nor the event of the second request may be a message.
 func (f *findings) isMessage(u *unit) bool {
 	if len(f.session.published) > 0 {
-		return f.published(u)
+		return f.isFromProbe(u)
 	}
 	return u.HasData && !f.heartbeat.matches(u) && (f.session.firstEvent == "" || u.EventName() != f.session.firstEvent)
 }
 
+// units returns the messages of all series.
 func units(all []series) (out []*unit) {
 	for _, one := range all {
 		out = append(out, one.units...)
@@ -58,29 +60,26 @@ func units(all []series) (out []*unit) {
 func (f *findings) findMessage() (m message) {
 	m.match = object{}
 	all := f.messages(plain, resumed, fresh)
-	came := units(all)
-	m.idNote = f.describeIDs(came)
-	if len(came) == 0 {
+	arrivals := units(all)
+	if len(arrivals) == 0 {
 		f.noMessage()
 		return m
 	}
+	ids := f.describeIDs(arrivals)
 	if len(f.session.published) == 0 {
-		all, came = f.keepCounted(&m, all)
+		all, arrivals = f.keepCounted(&m, all)
 	}
-	m.notes = append(m.notes, fmt.Sprintf("%s arrived, such as %s", format.Count(len(came), "message"), came[len(came)-1].example()))
-	if m.idNote != "" {
-		m.notes = append(m.notes, m.idNote)
-	}
+	m.notes = append(m.notes, fmt.Sprintf("%s arrived, such as %s", format.Count(len(arrivals), "message"), arrivals[len(arrivals)-1].example()), ids)
 	if len(f.session.published) > 0 {
-		f.findPublished(&m, came)
+		f.findPublished(&m, arrivals)
 	} else {
-		f.findCounter(&m, all, came)
+		f.findCounter(&m, all, arrivals)
 	}
 	f.findOrder(&m, all)
 	return m
 }
 
-// noMessage records that there is nothing to count.
+// noMessage records that no message arrived, with the remedy.
 func (f *findings) noMessage() {
 	if n := f.session.countConfirmed(); n > 0 {
 		f.missing = append(f.missing, fmt.Sprintf("message: %s were confirmed (%s), but none arrived on any stream. Check that the URL and --publish-url name the same topic (--topic %s).", format.Count(n, "published message"), joinNumbers(f.session.statuses), f.session.Topic))
@@ -90,7 +89,8 @@ func (f *findings) noMessage() {
 		"message: none arrived. Publish some with --publish-url, or probe for longer (--seconds).")
 }
 
-// keepCounted keeps the events of the name that has the most numbers, if there are several names.
+// keepCounted selects the events of the most frequent name that has numbers, if there are several names and events of all names
+// together have none.
 func (f *findings) keepCounted(m *message, all []series) ([]series, []*unit) {
 	names := map[string]int{}
 	for _, u := range units(all) {
@@ -104,12 +104,8 @@ func (f *findings) keepCounted(m *message, all []series) ([]series, []*unit) {
 		}
 		return all, units(all)
 	}
-	var order []string
-	for name := range names {
-		order = append(order, name)
-	}
-	sort.Slice(order, func(i, j int) bool {
-		return names[order[i]] > names[order[j]] || names[order[i]] == names[order[j]] && order[i] < order[j]
+	order := slices.SortedFunc(maps.Keys(names), func(a, b string) int {
+		return cmp.Or(cmp.Compare(names[b], names[a]), cmp.Compare(a, b))
 	})
 	var notes []string
 	for _, name := range order[:min(len(order), 8)] {
@@ -144,31 +140,31 @@ func (f *findings) keepCounted(m *message, all []series) ([]series, []*unit) {
 
 func excerptOf(s string) string { return excerpt([]byte(s)) }
 
-// quote returns the start of a text of the service, without the tokens: part of a token would not be found later.
+// quote returns the beginning of a text of the service. It hides tokens first, because a truncated token would not be found later.
 func (s *session) quote(text string) string { return excerptOf(s.requests.withoutTokens(text)) }
 
-// findPublished finds number, marker and time of the messages that the probe published.
-func (f *findings) findPublished(m *message, came []*unit) {
-	options := sources(came[0].Block)
-	sentAt := map[int64]publication{}
+// findPublished finds number, marker, time and checksum of the messages that the probe published.
+func (f *findings) findPublished(m *message, arrivals []*unit) {
+	options := sources(arrivals[0].Block)
+	publications := map[int64]publication{}
 	for _, p := range f.session.published {
-		sentAt[p.seq] = p
+		publications[p.seq] = p
 	}
 	for _, source := range append(slices.Clone(options), f.session.templateSources("seq")...) {
-		if read := readerOf(source, readSeq); read != nil && f.numbersOf(came, read, sentAt) {
+		if read := readerOf(source, readSeq); read != nil && f.areNumbers(arrivals, read, publications) {
 			m.seq = source
 			m.match.add("seq", source, "In every message this is the published number.")
 			break
 		}
 	}
 	if m.seq == "" {
-		f.missing = append(f.missing, "message.seq: the number that was published was not found in the events, such as "+came[0].example()+". Put {seq} into a field that the service passes on (--publish-body).")
+		f.missing = append(f.missing, "message.seq: the number that was published was not found in the events, such as "+arrivals[0].example()+". Put {seq} into a field that the service passes on (--publish-body).")
 	}
 	if f.session.publishes("{run}") {
 		all := append(slices.Clone(options), f.session.templateSources("run")...)
 		i := slices.IndexFunc(all, func(option string) bool {
 			message := object{{name: "run", value: option}, {name: "every", value: 1}}
-			return allDelivered(compile(`{"url":"{base}"}`, string(toJSON(message)), ""), f.session.marker, came)
+			return allDelivered(compile(`{"url":"{base}"}`, string(toJSON(message)), ""), f.session.marker, arrivals)
 		})
 		if i >= 0 {
 			m.match.add("run", all[i], "In every message this is the published marker.")
@@ -176,23 +172,23 @@ func (f *findings) findPublished(m *message, came []*unit) {
 			f.missing = append(f.missing, "message.run: the marker was in the events, but no expression finds it. Put text around {run}, such as run={run} (--publish-body).")
 		}
 	} else {
-		f.missing = append(f.missing, "message.run: the published message has no {run}, so messages of others would be counted. Add {run} to --publish-body.")
+		f.missing = append(f.missing, "message.run: the published message has no {run}, so a run would count the messages of other publishers. Add {run} to --publish-body.")
 	}
-	f.findTime(m, came, func(u *unit, at int64) bool {
+	f.findTime(m, arrivals, func(u *unit, at int64) bool {
 		return slices.ContainsFunc(f.session.published, func(p publication) bool { return p.sentAt == at })
 	})
-	f.findSum(m, came, options)
+	f.findSum(m, arrivals, options)
 }
 
-// findSum finds the checksum that was published among the values of a message.
-func (f *findings) findSum(m *message, came []*unit, options []string) {
+// findSum finds the place of the published checksum.
+func (f *findings) findSum(m *message, arrivals []*unit, options []string) {
 	if !f.session.publishes("{sum}") {
 		return
 	}
 	publish := `,"publish":` + string(toJSON(f.session.requests.publish))
 	for _, option := range append(slices.Clone(options), f.session.templateSources("sum")...) {
 		message := append(slices.Clone(m.match), field{name: "sum", value: option})
-		if allDelivered(compile(`{"url":"{base}/{topic}"}`, string(toJSON(message)), publish), f.session.marker, came) {
+		if allDelivered(compile(`{"url":"{base}/{topic}"}`, string(toJSON(message)), publish), f.session.marker, arrivals) {
 			m.match.add("sum", option, "In every message this is the published checksum, and it is correct.")
 			return
 		}
@@ -200,28 +196,28 @@ func (f *findings) findSum(m *message, came []*unit, options []string) {
 	f.missing = append(f.missing, "message.sum: the checksum that was published was not found in the events. Remove {sum} from --publish-body, or put it into a field that the service passes on.")
 }
 
-// numbersOf reports whether the numbers are the published ones: each after its publication, and at least two.
-func (f *findings) numbersOf(came []*unit, read reader, sent map[int64]publication) bool {
-	seen := map[int64]bool{}
-	for _, u := range came {
+// areNumbers reports whether the values of a reader are at least two different published numbers, each after its publication.
+func (f *findings) areNumbers(arrivals []*unit, read reader, publications map[int64]publication) bool {
+	numbers := map[int64]bool{}
+	for _, u := range arrivals {
 		v, ok := read(&u.Block)
-		p, published := sent[v.number]
+		p, published := publications[v.number]
 		if !ok || !published || u.at.Before(p.at) {
 			return false
 		}
 		if f.session.publishes("{sentAt}") && !strings.Contains(string(u.Data)+"\x00"+string(u.Comment)+"\x00"+string(u.ID), fmt.Sprint(p.sentAt)) {
 			return false
 		}
-		seen[v.number] = true
+		numbers[v.number] = true
 	}
-	return len(seen) > 1
+	return len(numbers) > 1
 }
 
-// findTime finds the time of messages: a published one, or one that is near the time of arrival.
-func (f *findings) findTime(m *message, came []*unit, published func(*unit, int64) bool) {
+// findTime finds the place of the published time, or of another time that is near the time of arrival.
+func (f *findings) findTime(m *message, arrivals []*unit, published func(*unit, int64) bool) {
 	const near = time.Minute
 	best, coarse := "", ""
-	options := sources(came[0].Block)
+	options := sources(arrivals[0].Block)
 	if published != nil {
 		options = append(options, f.session.templateSources("sentAt")...)
 	}
@@ -231,7 +227,7 @@ func (f *findings) findTime(m *message, came []*unit, published func(*unit, int6
 			continue
 		}
 		values, exact, fine, isOurs := map[int64]bool{}, true, false, published != nil
-		for _, u := range came {
+		for _, u := range arrivals {
 			v, ok := read(&u.Block)
 			if !ok || u.at.Sub(time.UnixMicro(v.number)).Abs() > near {
 				exact = false
@@ -256,25 +252,23 @@ func (f *findings) findTime(m *message, came []*unit, published func(*unit, int6
 	case best != "":
 		m.match.add("sentAt", best, "In each message this is a time within a minute of its arrival.")
 	case coarse != "":
-		f.missing = append(f.missing, fmt.Sprintf("message.sentAt: the time at %s has whole seconds only, too coarse for lateness.", quoteJS(coarse)))
+		f.missing = append(f.missing, fmt.Sprintf("message.sentAt: the time at %s is in whole seconds, which is too coarse to measure lateness.", quoteJS(coarse)))
 	default:
 		f.missing = append(f.missing, "message.sentAt: no time was found in the messages, so their lateness is unknown.")
 	}
 }
 
 // describeIDs describes the ids of messages in a sentence.
-func (f *findings) describeIDs(came []*unit) string {
+func (f *findings) describeIDs(arrivals []*unit) string {
 	var ids []string
 	distinct := map[string]bool{}
-	for _, u := range came {
+	for _, u := range arrivals {
 		if u.HasID {
 			ids = append(ids, string(u.ID))
 			distinct[string(u.ID)] = true
 		}
 	}
 	switch {
-	case len(came) == 0:
-		return ""
 	case len(ids) == 0:
 		return "The messages had no id."
 	case len(distinct) <= len(f.session.tracks) && len(ids) > 2*len(distinct) && f.onePerStream():
@@ -285,7 +279,7 @@ func (f *findings) describeIDs(came []*unit) string {
 	return fmt.Sprintf("Examples of ids: %s and %s.", excerpt([]byte(ids[0])), excerpt([]byte(ids[len(ids)-1])))
 }
 
-// onePerStream reports whether all messages of each stream had one id.
+// onePerStream reports whether all messages of each stream have the same id.
 func (f *findings) onePerStream() bool {
 	for _, one := range f.messages(plain) {
 		for _, u := range one.units {

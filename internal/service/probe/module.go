@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/format"
 )
 
-// An object is an object of a description, in the order in which it is written.
+// An object is an object of a description with its members in the order of the module.
 type object []field
 
 // A field is a member of an object, with the evidence for it.
@@ -20,9 +20,10 @@ type field struct {
 	notes []string
 }
 
-// A function is one of the two functions of a description, as JavaScript.
+// A function is the JavaScript source of a function in a description.
 type function string
 
+// add adds a member.
 func (o *object) add(name string, value any, notes ...string) {
 	*o = append(*o, field{name, value, notes})
 }
@@ -37,6 +38,7 @@ func (o object) value(name string) any {
 	return nil
 }
 
+// has reports whether the object has a member.
 func (o object) has(name string) bool { return o.value(name) != nil }
 
 // toJSON returns a description as service.Parse reads it.
@@ -59,7 +61,7 @@ func toJSON(v any) []byte {
 	}
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("%T in a description", v)) // all that is put there is text, numbers and bool
+		panic(fmt.Sprintf("%T in a description", v)) // descriptions consist of the types of field.value
 	}
 	return text
 }
@@ -67,7 +69,7 @@ func toJSON(v any) []byte {
 // lineWidth is the length in bytes at which the module breaks lines.
 const lineWidth = 110
 
-// toModule returns the description as a JavaScript module. It names no type, because its folder has none.
+// toModule returns the description as a JavaScript module. The module does not refer to type declarations, because its folder has none.
 func toModule(o object, head []string) string {
 	var out strings.Builder
 	writeComment(&out, "", head)
@@ -77,6 +79,7 @@ func toModule(o object, head []string) string {
 	return out.String()
 }
 
+// writeMembers writes the members of an object with their notes as comments.
 func writeMembers(out *strings.Builder, o object, indent string) {
 	for _, f := range o {
 		writeComment(out, indent, f.notes)
@@ -92,7 +95,7 @@ func writeMembers(out *strings.Builder, o object, indent string) {
 	}
 }
 
-// hasNotes reports whether an object has notes.
+// hasNotes reports whether an object or an object in it has notes.
 func hasNotes(o object) bool {
 	for _, f := range o {
 		inner, _ := f.value.(object)
@@ -103,6 +106,7 @@ func hasNotes(o object) bool {
 	return false
 }
 
+// literal returns a value as JavaScript, without notes.
 func literal(v any) string {
 	switch v := v.(type) {
 	case function:
@@ -130,7 +134,7 @@ func literal(v any) string {
 	return fmt.Sprint(v)
 }
 
-// key returns the name of a member, quoted if it needs quotes: names of headers have hyphens.
+// key returns the name of a member, in quotes if it is not an identifier, such as a header with a hyphen.
 func key(name string) string {
 	for i, c := range name {
 		if c != '_' && (c|0x20 < 'a' || c|0x20 > 'z') && (i == 0 || c < '0' || c > '9') {
@@ -160,7 +164,7 @@ func quoteJS(text string) string {
 	return out.String()
 }
 
-// writeComment writes sentences as line comments. They may quote the service: no character ends a line.
+// writeComment writes sentences as line comments. Sentences may quote the service, so no character of a sentence may end a line.
 func writeComment(out *strings.Builder, indent string, sentences []string) {
 	for _, sentence := range sentences {
 		prefix := "// "

@@ -1,5 +1,5 @@
-// Package probe examines an SSE service for a minute, with a few streams, and writes a description of it: a module as
-// in load-tests/services/, with the evidence for each part as comments, and the parts that could not be found.
+// Package probe examines an SSE service for a minute with a few streams, and writes its description: a module like those of
+// load-tests/services/. Comments in the module state the evidence for each field, and the fields that could not be found.
 package probe
 
 import (
@@ -20,20 +20,20 @@ import (
 // A Config is the configuration of a probe. URLs, headers and bodies may contain the placeholders of a description.
 type Config struct {
 	URL     string  // of a stream
-	Connect Request // the rest of that request
+	Connect Request // the other parts of the request of a stream
 	Then    Request // the second request that a stream needs; empty: none
 	Publish Request // publishes a message; empty: the probe publishes nothing
-	Topic   string  // the topic as it occurs in URLs; {topic} may replace it
+	Topic   string  // topic in the URLs, which {topic} replaces
 	Name    string  // of the description
 
 	Streams int
 	Length  time.Duration
-	Pace    time.Duration // between two messages that are published; 0: 1 s
+	Pace    time.Duration // between two published messages; 0: 1 s
 
 	SubscribeToken, PublishToken string
 	FollowRedirects              bool   // to other origins
-	CA                           string // file of certificates that are trusted, too
-	Insecure                     bool   // certificates are not verified
+	CA                           string // file of additional trusted certificates
+	Insecure                     bool   // accepts invalid certificates
 
 	Progress   func(sentence string) // may be nil
 	UsageError func(err error) error // wraps an error of invalid usage; may be nil
@@ -54,7 +54,7 @@ const (
 // requestTimeout is the time limit of a request.
 const requestTimeout = 10 * time.Second
 
-// defaultTopic is the topic if the user names none.
+// defaultTopic is the topic if the user sets none.
 const defaultTopic = "soak-probe"
 
 // A Result is the outcome of a probe.
@@ -62,9 +62,9 @@ type Result struct {
 	Module    string   // the description, as a JavaScript module
 	Missing   []string // missing facts, in sentences that name the remedy
 	Publishes bool     // the description has publish
-	Topics    bool     // its requests name {topic}
-	Checked   bool     // a run with it checks messages
-	Finite    bool     // responses end by themselves, so that `soak run finite` runs it
+	Topics    bool     // the requests have {topic}
+	Checked   bool     // a run with the description checks messages
+	Finite    bool     // responses end with a terminal event, so the suite is finite
 }
 
 // Run probes a service until Length has passed or ctx ends, and describes it.
@@ -77,7 +77,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	c.Progress = func(sentence string) { progress(a.withoutTokens(sentence)) }
 	s := newSession(c, a)
 	if err := s.observe(ctx); err != nil {
-		return Result{}, secret.HideInError(err, a.subscribeToken, a.publishToken) // Go quotes a malformed response
+		return Result{}, secret.HideInError(err, a.subscribeToken, a.publishToken) // package net/http quotes a malformed response
 	}
 	return s.describe()
 }
@@ -112,7 +112,7 @@ func (c *Config) client(timeout time.Duration) *stream.Client {
 	return &stream.Client{Timeout: timeout, Dial: c.Dial, HTTPVersion: os.Getenv("HTTP_VERSION"), FollowRedirects: c.FollowRedirects}
 }
 
-// reportProxy reports a proxy on the way, which may affect what the probe observes.
+// reportProxy reports a proxy between probe and service as progress, because it may affect the results.
 func (c *Config) reportProxy() {
 	if p, err := proxy.FromEnvironmentTo(c.URL); err == nil && p != nil {
 		c.Progress(fmt.Sprintf("through the proxy %s (%s)", p, p.Variable()))
@@ -123,7 +123,7 @@ func (c *Config) reportProxy() {
 func (s *session) describe() (Result, error) {
 	f := conclude(s)
 	if f.finite == nil && s.requests.uses("{prompt}") {
-		return Result{}, fmt.Errorf("{prompt} is of requests whose responses end by themselves, and not each of %s ended within %s with an event that only its end has; probe for longer (--seconds)",
+		return Result{}, fmt.Errorf("{prompt} requires responses that end with a terminal event, but %s did not all end with one within %s; probe for longer (--seconds)",
 			format.Count(s.streams, "response"), inSeconds(time.Since(s.started)))
 	}
 	description := f.description()

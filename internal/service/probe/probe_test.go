@@ -70,14 +70,14 @@ func TestPublishedMessages(t *testing.T) {
 			[]string{`"heartbeat"`},
 		},
 		{
-			"ids, and nothing comes again",
+			"ids, but no message is sent again",
 			&fakeservice.Hub{ID: fakeservice.DecimalID},
 			[]string{`"resume":{"by":"none"}`},
 			[]string{"None of them was sent again.", "A stream with an unknown id received no notice of it."},
 			nil,
 		},
 		{
-			"all comes again, and to everybody",
+			"all messages are sent again, also to new streams",
 			&fakeservice.Hub{ID: fakeservice.DecimalID, History: true, Newcomers: true},
 			[]string{`"resume":{"by":"header"}`},
 			[]string{"A new stream without that header also received 3 of them."},
@@ -105,14 +105,14 @@ func TestPublishedMessages(t *testing.T) {
 			nil,
 		},
 		{
-			"gzip holds back",
+			"gzip that delays events",
 			&fakeservice.Hub{Gzip: 700 * time.Millisecond},
 			[]string{published},
 			[]string{"Accept-Encoding: gzip: compressed (gzip,", "events were delayed by up to 0.", "in bursts of", "Accept-Encoding: br: not compressed."},
 			nil,
 		},
 		{
-			"gzip holds nothing back",
+			"gzip without delay",
 			&fakeservice.Hub{Gzip: time.Millisecond},
 			[]string{published},
 			[]string{"no event was delayed"},
@@ -146,8 +146,7 @@ func TestPublishedMessages(t *testing.T) {
 	}
 }
 
-// Payloads that are not JSON.
-func TestValuesInText(t *testing.T) {
+func TestValuesInPayloadsThatAreNotJSON(t *testing.T) {
 	t.Parallel()
 	h := &fakeservice.Hub{}
 	server := h.Start(t)
@@ -172,8 +171,7 @@ func TestSecondRequest(t *testing.T) {
 	require.Contains(t, module, "Answered 204.")
 }
 
-// Messages that a service sends by itself.
-func TestUnpublishedMessages(t *testing.T) {
+func TestMessagesThatTheServiceSendsByItself(t *testing.T) {
 	t.Parallel()
 	var tick atomic.Int64
 	for _, c := range []struct {
@@ -183,7 +181,7 @@ func TestUnpublishedMessages(t *testing.T) {
 		comments []string
 	}{
 		{
-			"numbers of each stream",
+			"numbers per stream",
 			&fakeservice.Hub{Generate: func(_, n int) string {
 				return fmt.Sprintf("id: %d\n: sent=%d\ndata: 0\n\n", n, time.Now().UnixMicro())
 			}, GenerateInterval: 100 * time.Millisecond},
@@ -305,7 +303,7 @@ func TestProbeErrors(t *testing.T) {
 		want string
 	}{
 		{Config{URL: base + "/sub/t"}, "GET " + base + "/sub/t answered 401 Unauthorized (who are you?); pass its credentials, such as --header 'Authorization: Bearer {token}' with SUBSCRIBE_TOKEN set"},
-		{Config{URL: base + "/nothing"}, "GET " + base + "/nothing answered 404 Not Found (404 page not found): give the URL of an event stream"},
+		{Config{URL: base + "/nothing"}, "GET " + base + "/nothing answered 404 Not Found (404 page not found); pass the URL of an event stream"},
 		{Config{URL: "http://127.0.0.1:1/x"}, "GET http://127.0.0.1:1/x: nothing listens there (connection refused)"},
 		{Config{URL: other + "/sub/{topic}", Publish: publishRequest}, "POST " + other + "/pub/soak-probe answered 401 Unauthorized (may you?); pass its credentials, such as --publish-header 'Authorization: Bearer {token}' with PUBLISH_TOKEN set"},
 		{Config{URL: other + "/sub/t", Publish: publishRequest}, "wrong: publish has {topic}, but connect does not; add {topic} to connect"},
@@ -330,7 +328,7 @@ func TestStoppedProbeWritesDescription(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	stop := func(message string) {
-		if strings.HasPrefix(message, "published 6 ") { // to one stream at least, and they arrived one Pace apart
+		if strings.HasPrefix(message, "published 6 ") { // at least one stream has several messages, one Pace apart
 			cancel()
 		}
 	}
@@ -340,7 +338,7 @@ func TestStoppedProbeWritesDescription(t *testing.T) {
 	require.Contains(t, string(module.Evaluate(t, result.Module)), published)
 }
 
-// Data of a service is only in comments or strings of the module, and changes no other part of it.
+// Data of a service occurs only in comments and strings of the module, and cannot end them.
 func TestModuleEscapesData(t *testing.T) {
 	t.Parallel()
 	evil := "'};\u2028alert(1)//*/\\"
@@ -369,7 +367,7 @@ func TestTopicPlaceholder(t *testing.T) {
 
 func TestUnusedID(t *testing.T) {
 	for id, want := range map[string]string{
-		"17": "1000017", "1732250000:3": "1732250000:1000003", "a": "a-never-was",
+		"17": "1000017", "1732250000:3": "1732250000:1000003", "a": "a-unused",
 		"urn:uuid:1b4e28ba-2fa1-11d2-883f-0016d3cca427": "urn:uuid:5f0ac000-0000-4000-8000-000000000000",
 	} {
 		require.Equal(t, want, unusedID(id))
@@ -385,7 +383,6 @@ func TestRoundInterval(t *testing.T) {
 	}
 }
 
-// Streams that end immediately used to produce an invalid description.
 func TestStreamsThatEndImmediately(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

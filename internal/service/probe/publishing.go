@@ -13,14 +13,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// A publication is a message that was published, with its times.
+// A publication is a message that the probe published.
 type publication struct {
 	seq, sentAt int64
-	at          time.Time
+	at          time.Time // sentAt as a time
 	confirmed   bool
 }
 
-// publish publishes n messages, one per Pace. The error has the reason of the first refusal.
+// publish publishes n messages, one per Pace. Its error is that of send.
 func (s *session) publish(ctx context.Context, n int) error {
 	for i := 0; i < n && s.service.Publish != nil && ctx.Err() == nil; i++ {
 		if err := s.send(ctx, 0); err != nil {
@@ -34,8 +34,8 @@ func (s *session) publish(ctx context.Context, n int) error {
 	return nil
 }
 
-// send publishes the next message, to the topic of stream n. Failures are errors until a message is confirmed, then
-// notes.
+// send publishes the next message to the topic of stream n. It returns a failure as an error until the service has confirmed a message,
+// and records later failures in the notes.
 func (s *session) send(ctx context.Context, n int) error {
 	v := s.values(n)
 	v.Token, v.Seq, v.SentAt = s.requests.publishToken, s.firstSeq+int64(len(s.published)), time.Now().UnixMicro()
@@ -47,7 +47,7 @@ func (s *session) send(ctx context.Context, n int) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		err = fmt.Errorf("%s: no response within %s", r, inSeconds(time.Since(s.published[len(s.published)-1].at)))
 	case errors.Is(err, context.Canceled):
-		err = nil // the probe was stopped: the message may have arrived anyway
+		err = nil // the probe was stopped, so the missing response is not a failure
 	case err == nil && answer.Status >= 200 && answer.Status <= 299:
 		if !slices.Contains(s.statuses, answer.Status) {
 			s.statuses = append(s.statuses, answer.Status)
@@ -65,17 +65,17 @@ func (s *session) send(ctx context.Context, n int) error {
 
 // refusalError describes the refusal of a message.
 func refusalError(r stream.Request, answer stream.Answer) error {
-	what := fmt.Sprintf("%s answered %d %s", r, answer.Status, http.StatusText(answer.Status))
+	text := fmt.Sprintf("%s answered %d %s", r, answer.Status, http.StatusText(answer.Status))
 	if to := answer.Header.Get("Location"); to != "" {
-		return fmt.Errorf("%s, to %s, which is not followed; use that URL", what, format.Shorten(secret.Hide(to, r.Secret()), 200))
+		return fmt.Errorf("%s, to %s, which is not followed; use that URL", text, format.Shorten(secret.Hide(to, r.Secret()), 200))
 	}
 	if answer.Body != "" {
-		what += " (" + answer.Body + ")"
+		text += " (" + answer.Body + ")"
 	}
 	if answer.Status == http.StatusUnauthorized || answer.Status == http.StatusForbidden {
-		what += "; pass its credentials, such as --publish-header 'Authorization: Bearer {token}' with PUBLISH_TOKEN set"
+		text += "; pass its credentials, such as --publish-header 'Authorization: Bearer {token}' with PUBLISH_TOKEN set"
 	}
-	return errors.New(what)
+	return errors.New(text)
 }
 
 // countConfirmed returns the number of messages that the service has confirmed.

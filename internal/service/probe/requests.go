@@ -12,13 +12,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service"
 )
 
-// A Request is a request as the user writes it: a URL with placeholders such as {topic}, and headers as "Name:
-// value".
+// A Request is a request in the notation of the flags: a URL with placeholders such as {topic}, and headers as "Name: value".
 type Request struct {
 	Method, URL, Body string
 	Headers           []string
 }
 
+// empty reports whether the user set no part of the request.
 func (r Request) empty() bool {
 	return r.Method == "" && r.URL == "" && r.Body == "" && len(r.Headers) == 0
 }
@@ -27,23 +27,24 @@ func (r Request) empty() bool {
 type requests struct {
 	name, base                   string
 	connect, then, publish       object
-	thenClient                   bool // the second request needs {client}
-	needsToken                   bool
-	subscribeToken, publishToken string // the tokens
+	thenClient                   bool // the second request has {client}
+	needsToken                   bool // connect or then has {token}
+	subscribeToken, publishToken string
 }
 
 // authScheme matches the scheme before a token in a value of Authorization.
 var authScheme = regexp.MustCompile(`(?i)^((?:bearer|basic|token|apikey|key)[ ]+)(.+)$`)
 
-// A tokenHider replaces the values of headers and parameters by {token}.
+// A tokenHider replaces the secrets in headers and parameters of a request with {token}.
 type tokenHider struct {
-	token string // from the environment, or the found one
-	found string
-	used  bool
+	token  string // the secret: from the environment, or found in a request
+	found  string // secret in a request
+	isUsed bool   // a request has {token}
 }
 
+// hide returns the value of a header or parameter with {token} instead of its secret.
 func (s *tokenHider) hide(value string) (string, error) {
-	s.used = true
+	s.isUsed = true
 	if strings.Contains(value, "{token}") {
 		return value, nil
 	}
@@ -86,7 +87,7 @@ func readRequests(c *Config) (*requests, error) {
 			return nil, err
 		}
 	}
-	out.needsToken, out.subscribeToken, out.publishToken = subscriber.used || strings.Contains(string(toJSON(out.connect))+string(toJSON(out.then)), "{token}"), subscriber.token, publisher.token
+	out.needsToken, out.subscribeToken, out.publishToken = subscriber.isUsed || strings.Contains(string(toJSON(out.connect))+string(toJSON(out.then)), "{token}"), subscriber.token, publisher.token
 	_, err = service.Parse(toJSON(out.draft("any", "id")))
 	return out, err //nolint:wrapcheck // sentences for the user
 }
@@ -127,15 +128,15 @@ func (a *requests) build(c *Config, r Request, s *tokenHider, flag string) (o ob
 	return o, nil
 }
 
-// normalizeURL replaces the base, the topic and the token of a URL by {base}, {topic} and {token}.
+// normalizeURL returns a URL with {base}, {topic} and {token} instead of their values.
 func (a *requests) normalizeURL(c *Config, raw string, s *tokenHider) (string, error) {
 	raw, _, _ = strings.Cut(raw, "#")
-	rest, ownOrigin := strings.CutPrefix(raw, "{base}")
-	if !ownOrigin {
-		rest, ownOrigin = strings.CutPrefix(raw, a.base)
+	rest, hasBase := strings.CutPrefix(raw, "{base}")
+	if !hasBase {
+		rest, hasBase = strings.CutPrefix(raw, a.base)
 	}
 	start := "{base}"
-	if !ownOrigin || rest != "" && !strings.ContainsRune("/?", rune(rest[0])) {
+	if !hasBase || rest != "" && !strings.ContainsRune("/?", rune(rest[0])) {
 		to, err := url.Parse(raw)
 		if err != nil || to.Host == "" {
 			return "", fmt.Errorf("the URL of a request must begin with {base}, http:// or https://, got %q", raw)
@@ -145,18 +146,18 @@ func (a *requests) normalizeURL(c *Config, raw string, s *tokenHider) (string, e
 			return "", fmt.Errorf("the URL of a request must begin with http:// or https:// and have no user, got %q", raw)
 		}
 	}
-	path, query, more := strings.Cut(rest, "?")
+	path, query, hasQuery := strings.Cut(rest, "?")
 	path = withTopic(path, c.Topic)
-	if !more {
+	if !hasQuery {
 		return start + path, nil
 	}
 	pairs := strings.Split(query, "&")
 	for i, pair := range pairs {
-		name, value, has := strings.Cut(pair, "=")
-		if has && value != "" && secret.IsSecretName(name) {
+		name, value, hasValue := strings.Cut(pair, "=")
+		if hasValue && value != "" && secret.IsSecretName(name) {
 			plain, err := url.QueryUnescape(value)
 			if err != nil {
-				return "", fmt.Errorf("the parameter %s in %s://… must be percent-encoded", name, schemeOf(start))
+				return "", fmt.Errorf("the parameter %s of a URL must be percent-encoded", name)
 			}
 			if value, err = s.hide(plain); err != nil {
 				return "", err
@@ -164,16 +165,14 @@ func (a *requests) normalizeURL(c *Config, raw string, s *tokenHider) (string, e
 		} else {
 			value = withTopic(value, c.Topic)
 		}
-		if pairs[i] = name; has {
+		if pairs[i] = name; hasValue {
 			pairs[i] += "=" + value
 		}
 	}
 	return start + path + "?" + strings.Join(pairs, "&"), nil
 }
 
-func schemeOf(start string) string { scheme, _, _ := strings.Cut(start, ":"); return scheme }
-
-// withTopic replaces a topic that is a separate word by {topic}, unchanged or encoded.
+// withTopic replaces a topic that is a separate word, plain or encoded, with {topic}.
 func withTopic(text, topic string) string {
 	if topic == "" {
 		return text
@@ -211,8 +210,8 @@ func isSeparateWord(text string, from, to int) bool {
 	return !isWord(from-1) && !isWord(to)
 }
 
-// draft returns a description of the requests alone, with which the probe sends them. event and client are those of
-// the first event of a stream, if a second request waits for it.
+// draft returns a description with which the probe sends the requests. event is the name of the first event of a stream, client the place
+// of {client} in it, for the second request.
 func (a *requests) draft(event, client string) (o object) {
 	o.add("name", a.name)
 	if a.needsToken {
@@ -229,7 +228,7 @@ func (a *requests) draft(event, client string) (o object) {
 	message := object{}
 	for _, value := range []struct{ name, sent string }{{"seq", "{seq}"}, {"run", "{run}"}, {"sentAt", "{sentAt}"}, {"sum", "{sum}"}} {
 		if value.name == "seq" || strings.Contains(string(toJSON(a.publish)), value.sent) {
-			message.add(value.name, "id") // it must be somewhere
+			message.add(value.name, "id") // publish requires a place for each of its values
 		}
 	}
 	o.add("publish", a.publish)
@@ -242,12 +241,12 @@ func (a *requests) uses(placeholder string) bool {
 	return strings.Contains(string(toJSON(a.connect))+string(toJSON(a.then))+string(toJSON(a.publish)), placeholder)
 }
 
-// withoutTokens replaces the tokens in a text by {token}.
+// withoutTokens replaces the tokens in a text with {token}.
 func (a *requests) withoutTokens(text string) string {
 	return secret.Hide(text, a.subscribeToken, a.publishToken)
 }
 
-// hideTokens replaces the tokens in the notes of a description.
+// hideTokens replaces the tokens in the notes of a description with {token}.
 func (a *requests) hideTokens(o object) {
 	for _, f := range o {
 		for i, note := range f.notes {
@@ -259,7 +258,7 @@ func (a *requests) hideTokens(o object) {
 	}
 }
 
-// connectWithSecond returns the request of a stream, with the second request in it.
+// connectWithSecond returns connect with the second request, if there is one, as its member then.
 func (a *requests) connectWithSecond(event, client string, notes ...string) object {
 	connect := append(object{}, a.connect...)
 	if a.then == nil {

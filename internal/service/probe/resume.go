@@ -15,7 +15,7 @@ type resume struct {
 	notes  []string
 }
 
-// findResume compares a stream that resumed after a disconnect with one that was opened at the same time.
+// findResume compares a stream that resumed after a disconnect with a new stream that was opened at the same time.
 func (f *findings) findResume() (r resume) {
 	s := f.session
 	reopened, control := f.first(resumed), f.first(fresh)
@@ -77,7 +77,7 @@ func (f *findings) first(role role) *track {
 	return nil
 }
 
-// refusal returns why no stream of a role was opened.
+// refusal returns the reason why no stream of a role was opened.
 func (f *findings) refusal(role role) string {
 	for _, t := range f.session.tracks {
 		switch {
@@ -91,7 +91,7 @@ func (f *findings) refusal(role role) string {
 	return ""
 }
 
-// missed returns the messages of the outage: those of the connected stream that received the most in that time.
+// missed returns the messages during the disconnect, from the stream that received the most of them.
 func (f *findings) missed() (out map[string]bool) {
 	for _, t := range f.opened(plain, compressed) {
 		arrived := map[string]bool{}
@@ -108,8 +108,8 @@ func (f *findings) missed() (out map[string]bool) {
 	return out
 }
 
-// countAtStart counts the messages of a set that arrived at the start of a stream. Later ones are new, though they
-// may look the same if each stream has its own numbers.
+// countAtStart counts the messages of a set that arrived at the start of a stream. It ignores later messages: they are new, although they
+// may have the same content if each stream has its own numbers.
 func (f *findings) countAtStart(t *track, messages map[string]bool) int {
 	arrived := map[string]bool{}
 	if t != nil {
@@ -133,9 +133,8 @@ func (f *findings) countRepeated(stream *track) (n int) {
 	return f.countAtStart(stream, earlier)
 }
 
-// gap finds how the service announces that it could not resume a stream. The announcement is a block or a header that
-// streams with an unknown event ID have, and new streams do not. If messages were lost, gap also searches the resumed
-// stream.
+// gap finds how the service announces that it could not resume a stream: a block or a header of a stream with an unknown event ID that
+// new streams do not have. If messages were lost, gap also searches the resumed stream.
 func (f *findings) gap(lost bool) (match object, note string) {
 	control, unknownID := f.first(fresh), f.first(unknown)
 	requested := map[*track]string{}
@@ -203,7 +202,7 @@ func (f *findings) isID(text string) bool {
 // has the same event name.
 func (f *findings) isPublished(u *unit) bool {
 	if len(f.session.published) > 0 {
-		return f.published(u)
+		return f.isFromProbe(u)
 	}
 	for _, stream := range f.messages(plain) {
 		for _, message := range stream.units {

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -13,8 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// secondRequest returns a function that sends the second request of a new stream after its first event; nil if there
-// is none.
+// secondRequest returns a function that receives the blocks of a new stream and sends its second request after the first event. It returns
+// nil if streams need no second request.
 func (s *session) secondRequest(life context.Context, t *track) func(stream.Part) {
 	if s.requests.then == nil || s.service.SecondRequest == nil || s.firstEvent == "" {
 		return nil
@@ -27,46 +28,41 @@ func (s *session) secondRequest(life context.Context, t *track) func(stream.Part
 	}
 }
 
-// join sends the second request.
+// join sends the second request of a stream.
 func (s *session) join(ctx context.Context, t *track, client string) (stream.Answer, error) {
 	v := s.values(t.n)
 	v.Client = client
-	return s.client(requestTimeout).Do(ctx, stream.Fill(&s.service.SecondRequest.Request, &v)) //nolint:wrapcheck // it names the request
+	return s.client(requestTimeout).Do(ctx, stream.Fill(&s.service.SecondRequest.Request, &v)) //nolint:wrapcheck // the error names the request
 }
 
-// openSecond waits for the first events of the streams, finds the value in them that the second request needs, and
-// sends it for each stream.
+// openSecond waits for the first events of the streams, finds {client} in them, and sends the second request of each stream.
 func (s *session) openSecond(ctx context.Context) error {
 	if s.requests.then == nil {
 		return nil
 	}
 	var first []unit
-	var of []*track
+	var opened []*track
 	for _, t := range s.tracks {
 		if t.open == nil {
 			continue
 		}
 		u, ok := t.firstEvent(ctx, s.Pace)
 		if !ok {
-			return fmt.Errorf("no event arrived on a stream within %s: the second request waits for one", inSeconds(requestTimeout))
+			return fmt.Errorf("no event arrived on a stream within %s, but the second request needs the first event", inSeconds(requestTimeout))
 		}
-		first, of = append(first, u), append(of, t)
+		first, opened = append(first, u), append(opened, t)
 	}
 	s.firstEvent, s.clientSource = first[0].EventName(), ""
 	if s.requests.thenClient {
 		if s.clientSource = clientSource(first); s.clientSource == "" {
-			return fmt.Errorf("--then-… contains {client}, but no value in the first event of a stream can be it: %s", format.Shorten(string(first[0].Data), 200))
+			return fmt.Errorf("--then-… contains {client}, but no value in the first events differs on each stream: %s", format.Shorten(string(first[0].Data), 200))
 		}
 	}
 	var err error
-	client := s.clientSource
-	if client == "" {
-		client = "id"
-	}
-	if s.service, err = service.Parse(toJSON(s.requests.draft(s.firstEvent, client))); err != nil {
+	if s.service, err = service.Parse(toJSON(s.requests.draft(s.firstEvent, cmp.Or(s.clientSource, "id")))); err != nil {
 		return err //nolint:wrapcheck // sentences for the user
 	}
-	for i, t := range of {
+	for i, t := range opened {
 		client, ok := s.service.Client(&first[i].Block)
 		if s.requests.thenClient && !ok {
 			return fmt.Errorf("the first event of a stream has no %s: %s", s.clientSource, format.Shorten(string(first[i].Data), 200))
@@ -101,10 +97,10 @@ func (t *track) firstEvent(ctx context.Context, pace time.Duration) (unit, bool)
 	return unit{}, false
 }
 
-// clientName matches names that a client's id may have.
+// clientName matches places that typically have the id of a client.
 var clientName = regexp.MustCompile(`(?i)client|conn|session|sub|id`)
 
-// clientSource returns the source of a value that differs on every stream.
+// clientSource returns the place of a value that differs on each stream, preferably one that matches clientName.
 func clientSource(first []unit) string {
 	best := ""
 	for _, source := range sources(first[0].Block) {

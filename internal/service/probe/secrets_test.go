@@ -55,7 +55,7 @@ func TestRepeatedTokensAreNotWritten(t *testing.T) {
 	require.NotContains(t, module, "s3cret-token")
 }
 
-// newRedirectingServer starts a server whose streams another one serves, and returns it, the other, and the headers that the other got.
+// newRedirectingServer starts a server that redirects to another server. got receives the headers of the requests to the other server.
 func newRedirectingServer(t *testing.T) (server, other *httptest.Server, got chan http.Header) {
 	t.Helper()
 	got = make(chan http.Header, 100)

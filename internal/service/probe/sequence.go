@@ -11,10 +11,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/format"
 )
 
-// findCounter finds number and time of messages that the probe did not publish.
-func (f *findings) findCounter(m *message, all []series, came []*unit) {
-	if len(came) > 2 && !bytes.Contains(came[0].Data, []byte("{token}")) && !slices.ContainsFunc(came, func(u *unit) bool { return string(u.Data) != string(came[0].Data) }) {
-		if same := came[0].Data; len(same) <= maxQuoted {
+// findCounter finds data, number, time and interval of messages that the probe did not publish.
+func (f *findings) findCounter(m *message, all []series, arrivals []*unit) {
+	if len(arrivals) > 2 && !bytes.Contains(arrivals[0].Data, []byte("{token}")) && !slices.ContainsFunc(arrivals, func(u *unit) bool { return string(u.Data) != string(arrivals[0].Data) }) {
+		if same := arrivals[0].Data; len(same) <= maxQuoted {
 			m.match.add("data", string(same), "All messages had this data.")
 		} else {
 			m.notes = append(m.notes, fmt.Sprintf("All messages had the same data of %d bytes, which is too long to quote.", len(same)))
@@ -27,11 +27,11 @@ func (f *findings) findCounter(m *message, all []series, came []*unit) {
 	} else {
 		f.missing = append(f.missing, "message.seq: "+note)
 	}
-	f.findTime(m, came, nil)
+	f.findTime(m, arrivals, nil)
 	f.findInterval(m, all)
 }
 
-// findSequence finds a source whose values grow by one on each stream; note has the evidence, or why there is none.
+// findSequence finds a source whose values grow by one on each stream. note has the evidence, or the reason why there is no such source.
 func (f *findings) findSequence(all []series) (source, note string) {
 	longest := series{}
 	for _, one := range all {
@@ -42,7 +42,7 @@ func (f *findings) findSequence(all []series) (source, note string) {
 	if len(longest.units) < 3 {
 		return "", fmt.Sprintf("%s on a stream are too few to find a sequence; use a longer probe (--seconds).", format.Count(len(longest.units), "message"))
 	}
-	holes := ""
+	growing := ""
 	options := sources(longest.units[0].Block)
 	if at := slices.Index(options, "id"); at > 0 {
 		options = slices.Insert(slices.Delete(options, at, at+1), 0, "id")
@@ -77,14 +77,14 @@ func (f *findings) findSequence(all []series) (source, note string) {
 		switch {
 		case byOne:
 			return option, fmt.Sprintf("It grew by one with each message of every stream: %s …", joinNumbers(example))
-		case grows && holes == "" && !f.isTime(option, longest):
-			holes = fmt.Sprintf("the value at %s grows, but not by one (%s …): a counter of the whole service, or messages for other clients in between. ", quoteJS(option), joinNumbers(example))
+		case grows && growing == "" && !f.isTime(option, longest):
+			growing = fmt.Sprintf("the value at %s grows, but not by one (%s …): a counter of the whole service, or messages for other clients in between. ", quoteJS(option), joinNumbers(example))
 		}
 	}
-	return "", holes + "No value in the messages grew by one with each message."
+	return "", growing + "No value in the messages grew by one with each message."
 }
 
-// isTime reports whether a number grows because it is a time.
+// isTime reports whether the number of the first message is a time within a day of its arrival.
 func (f *findings) isTime(source string, messages series) bool {
 	read := readerOf(source, readTime)
 	v, ok := read(&messages.units[0].Block)
@@ -100,7 +100,7 @@ func joinNumbers[N int | int64](numbers []N) string {
 	return strings.Join(out, ", ")
 }
 
-// findScope finds whether numbers are per stream or per topic, by a stream that was opened later.
+// findScope determines whether numbers are per stream or per topic, from a stream that was opened later.
 func (f *findings) findScope(m *message, all []series) {
 	read := readerOf(m.seq, readSeq)
 	var later *unit
@@ -114,13 +114,12 @@ func (f *findings) findScope(m *message, all []series) {
 		return
 	}
 	v, _ := read(&later.Block)
-	const at = time.Second
 	for _, one := range all {
 		if one.track.role != plain {
 			continue
 		}
 		for _, u := range one.units {
-			if o, ok := read(&u.Block); ok && o.number == v.number && u.at.Sub(later.at).Abs() < min(at, 2*f.session.Pace) {
+			if o, ok := read(&u.Block); ok && o.number == v.number && u.at.Sub(later.at).Abs() < min(time.Second, 2*f.session.Pace) {
 				m.match.add("per", "topic", fmt.Sprintf("A stream that was opened later began with %d, as the other streams did at that time.", v.number))
 				return
 			}
@@ -129,61 +128,61 @@ func (f *findings) findScope(m *message, all []series) {
 	m.match.add("per", "stream", fmt.Sprintf("A stream that was opened later began with %d, when the other streams had higher numbers.", v.number))
 }
 
-// shortestInterval is the shortest interval that cannot be chance.
+// shortestInterval is the shortest interval that is reported: messages of one burst are closer.
 const shortestInterval = 50 * time.Millisecond
 
 // findInterval finds the interval of messages, if they have one.
 func (f *findings) findInterval(m *message, all []series) {
-	if slices.ContainsFunc(m.match, func(is field) bool { return is.name == "per" && is.value == "topic" }) {
-		return // the numbers decide
+	if slices.ContainsFunc(m.match, func(member field) bool { return member.name == "per" && member.value == "topic" }) {
+		return // message.every cannot be combined with numbers of a topic
 	}
-	var apart []time.Duration
+	var intervals []time.Duration
 	for _, one := range all {
 		for i := 1; one.track.role == plain && i < len(one.units); i++ {
-			apart = append(apart, one.units[i].at.Sub(one.units[i-1].at))
+			intervals = append(intervals, one.units[i].at.Sub(one.units[i-1].at))
 		}
 	}
-	if len(apart) < 3 {
+	if len(intervals) < 3 {
 		return
 	}
-	slices.Sort(apart)
-	middle := apart[len(apart)/2]
-	if middle < shortestInterval {
+	slices.Sort(intervals)
+	least, median, most := intervals[0], intervals[len(intervals)/2], intervals[len(intervals)-1]
+	if median < shortestInterval {
 		return
 	}
-	slack := max(middle/5, shortestInterval)
-	if apart[0] > middle-slack && apart[len(apart)-1] < middle+slack {
-		m.match.add("every", roundInterval(middle), "The messages arrived "+formatRange(apart[0], apart[len(apart)-1])+" apart.")
+	slack := max(median/5, shortestInterval)
+	if least > median-slack && most < median+slack {
+		m.match.add("every", roundInterval(median), "The messages arrived "+formatRange(least, most)+" apart.")
 	}
 }
 
-// findOrder notes repeated and swapped messages.
+// findOrder notes duplicates and reordered messages.
 func (f *findings) findOrder(m *message, all []series) {
 	if m.seq == "" {
 		return
 	}
 	read := readerOf(m.seq, readSeq)
-	twice, swapped := 0, 0
+	duplicates, reordered := 0, 0
 	for _, one := range all {
-		seen, last := map[int64]bool{}, int64(math.MinInt64)
+		numbers, last := map[int64]bool{}, int64(math.MinInt64)
 		for _, u := range one.units {
 			v, ok := read(&u.Block)
 			if !ok {
 				continue
 			}
 			switch {
-			case seen[v.number]:
-				twice++
+			case numbers[v.number]:
+				duplicates++
 			case v.number < last:
-				swapped++
+				reordered++
 			}
-			seen[v.number], last = true, max(last, v.number)
+			numbers[v.number], last = true, max(last, v.number)
 		}
 	}
-	if twice > 0 {
-		m.notes = append(m.notes, fmt.Sprintf("%s arrived twice on a stream, which fails a run. If the service allows this, write delivery: 'at-least-once'.", format.Count(twice, "message")))
+	if duplicates > 0 {
+		m.notes = append(m.notes, fmt.Sprintf("%s arrived twice on a stream, which fails a run. If the service allows this, write delivery: 'at-least-once'.", format.Count(duplicates, "message")))
 	}
-	if swapped > 0 {
-		m.notes = append(m.notes, fmt.Sprintf("%s arrived in another order, which fails a run. If the service allows this, write order: 'any'.", format.Count(swapped, "message")))
+	if reordered > 0 {
+		m.notes = append(m.notes, fmt.Sprintf("%s arrived in another order, which fails a run. If the service allows this, write order: 'any'.", format.Count(reordered, "message")))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,9 +23,9 @@ import (
 type session struct {
 	Config
 	requests *requests
-	service  *service.Service // description of the requests; the probe finds the other parts
+	service  *service.Service // description of the requests
 	marker   string
-	firstSeq int64 // number of the first message: high, because a counter of the service may start at 1
+	firstSeq int64 // number of the first message; over 1000, because a counter of the service may start at 1
 	silent   bool  // each stream has its own topic and no keep-alive
 
 	started time.Time
@@ -37,11 +38,11 @@ type session struct {
 	published []publication
 	statuses  []int // of the responses to publish requests
 
-	disconnected   *track
+	disconnected   *track // the stream that disconnectOne closed
 	disconnectedAt time.Time
-	disconnectedID string
-	reopenedAt     time.Time
-	notes          []string // sentences about failures
+	disconnectedID string    // last event ID of the disconnected stream
+	reopenedAt     time.Time // when the stream was opened again
+	notes          []string  // sentences about failures
 }
 
 func newSession(c Config, requests *requests) *session {
@@ -52,6 +53,7 @@ func newSession(c Config, requests *requests) *session {
 	return s
 }
 
+// values returns the values of the placeholders for stream n.
 func (s *session) values(n int) service.Values {
 	topic := s.Topic
 	if s.silent {
@@ -64,30 +66,30 @@ func (s *session) values(n int) service.Values {
 	}
 }
 
-// observe runs the probe. It returns an error if there is nothing to describe.
+// observe opens and observes the streams. It returns an error if the service opens no stream, or confirms no message.
 func (s *session) observe(ctx context.Context) error {
 	s.started = time.Now()
-	life, end := context.WithCancel(context.WithoutCancel(ctx)) // of the streams, which outlive ctx
+	life, end := context.WithCancel(context.WithoutCancel(ctx)) // the streams outlive ctx
 	defer end()
 	defer s.closeAll()
 	limit, stop := context.WithDeadline(ctx, s.started.Add(s.Length))
 	defer stop()
-	if err := s.publish(limit, 1); err != nil { // the status may differ without a subscriber
+	if err := s.publish(limit, 1); err != nil { // without a subscriber the status may differ
 		return err
 	}
 	if err := s.start(limit, life); err != nil {
 		return err
 	}
-	packed := s.openCompressed(life)
+	opening := s.openCompressed(life)
 	defer func() {
 		end() // cancels pending requests
-		packed.Wait()
+		opening.Wait()
 	}()
 	if err := s.publish(limit, 7); err != nil {
 		return err
 	}
 	if s.service.Publish == nil {
-		s.await(limit, s.Length/4, 3) // an event provides an id to resume from
+		s.await(limit, s.Length/4, 3) // resuming needs the id of an event
 		if s.awaitEnds(limit) {
 			return nil
 		}
@@ -130,12 +132,12 @@ func (s *session) dial(life context.Context, t *track) *track {
 	t.n, t.keepsLast = s.streams, s.silent
 	s.streams++
 	s.tracks = append(s.tracks, t)
-	s.answer(life, t)
+	s.request(life, t)
 	return t
 }
 
-// answer sends the request of a stream.
-func (s *session) answer(life context.Context, t *track) {
+// request sends the request of a stream, and starts to read the stream.
+func (s *session) request(life context.Context, t *track) {
 	v := s.values(t.n)
 	r := stream.Fill(&s.service.Connect, &v)
 	if r.AcceptEncoding = t.encoding; t.encoding != "" {
@@ -170,9 +172,9 @@ func (s *session) answer(life context.Context, t *track) {
 func (s *session) checkFirst(t *track) error {
 	v := s.values(t.n)
 	r := stream.Fill(&s.service.Connect, &v)
-	answer := ""
+	body := ""
 	if t.refusal != "" {
-		answer = " (" + t.refusal + ")"
+		body = " (" + t.refusal + ")"
 	}
 	kind := http.Header(t.header).Get("Content-Type")
 	switch {
@@ -184,11 +186,11 @@ func (s *session) checkFirst(t *track) error {
 		}
 		return fmt.Errorf("%s: %w", r, t.err)
 	case t.status == http.StatusOK:
-		return fmt.Errorf("%s answered with %q, which is not an event stream%s: give the URL of one", r, kind, answer)
+		return fmt.Errorf("%s answered with %q%s, which is not an event stream; pass the URL of an event stream", r, kind, body)
 	case t.status == http.StatusUnauthorized || t.status == http.StatusForbidden:
-		return fmt.Errorf("%s answered %d %s%s; pass its credentials, such as --header 'Authorization: Bearer {token}' with SUBSCRIBE_TOKEN set", r, t.status, http.StatusText(t.status), answer)
+		return fmt.Errorf("%s answered %d %s%s; pass its credentials, such as --header 'Authorization: Bearer {token}' with SUBSCRIBE_TOKEN set", r, t.status, http.StatusText(t.status), body)
 	}
-	return fmt.Errorf("%s answered %d %s%s: give the URL of an event stream", r, t.status, http.StatusText(t.status), answer)
+	return fmt.Errorf("%s answered %d %s%s; pass the URL of an event stream", r, t.status, http.StatusText(t.status), body)
 }
 
 // encodings are the compressions that are tested, one stream each.
@@ -202,11 +204,12 @@ func (s *session) openCompressed(life context.Context) *sync.WaitGroup {
 		t := &track{role: compressed, encoding: encoding, n: s.streams}
 		s.streams++
 		s.tracks = append(s.tracks, t)
-		opening.Go(func() { s.answer(life, t) })
+		opening.Go(func() { s.request(life, t) })
 	}
 	return &opening
 }
 
+// sleep waits for a duration, or until ctx ends.
 func (s *session) sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -216,14 +219,14 @@ func (s *session) sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// disconnectOne closes a stream, waits for messages, and opens three streams: with the last event ID, with none, and
-// with an unknown one.
+// disconnectOne closes a stream, waits for messages, and opens three streams: with the last event ID, without an event ID, and with an
+// unknown event ID.
 func (s *session) disconnectOne(ctx, life context.Context) {
 	s.disconnected = s.tracks[s.Streams-1]
 	s.disconnected.close()
 	s.disconnectedAt, s.disconnectedID = time.Now(), s.disconnected.lastEventID()
 	if s.service.Publish != nil {
-		_ = s.publish(ctx, 3) // notes have the failures
+		_ = s.publish(ctx, 3) // send records failures in the notes
 	} else {
 		s.await(ctx, s.Length/4, 2)
 	}
@@ -233,7 +236,7 @@ func (s *session) disconnectOne(ctx, life context.Context) {
 	s.reopenedAt = time.Now()
 	reconnected := &track{role: resumed, n: s.disconnected.n, sentID: s.disconnectedID}
 	s.tracks = append(s.tracks, reconnected)
-	s.answer(life, reconnected)
+	s.request(life, reconnected)
 	s.dial(life, &track{role: fresh})
 	if s.disconnectedID != "" {
 		s.dial(life, &track{role: unknown, sentID: unusedID(s.disconnectedID)})
@@ -241,39 +244,29 @@ func (s *session) disconnectOne(ctx, life context.Context) {
 	_ = s.publish(ctx, 2)
 }
 
-// await waits until each plain stream that is still open has received n blocks with data, at most for the time most.
-func (s *session) await(ctx context.Context, most time.Duration, n int) {
-	until, from := time.Now().Add(most), time.Now()
-	for time.Now().Before(until) && ctx.Err() == nil {
-		all := true
-		for _, t := range s.tracks {
-			if t.role == plain && t != s.disconnected && !t.endedByService() && t.countSince(from) < n {
-				all = false
-			}
-		}
-		if all && s.Streams > 1 {
-			return
-		}
+// await waits until each open plain stream has received n blocks with data, but not longer than a limit.
+func (s *session) await(ctx context.Context, limit time.Duration, n int) {
+	from := time.Now()
+	isWaiting := func(t *track) bool {
+		return t.role == plain && t != s.disconnected && !t.endedByService() && t.countSince(from) < n
+	}
+	for time.Since(from) < limit && ctx.Err() == nil && (s.Streams == 1 || slices.ContainsFunc(s.tracks, isWaiting)) {
 		s.sleep(ctx, s.Pace/10)
 	}
 }
 
-// maxReopened limits how often a stream is opened again after the service ended one.
+// maxReopened limits the streams that replace a stream that the service ended.
 const maxReopened = 6
 
-// watch waits for the end of the probe, so that heartbeats arrive. It replaces each stream that the
-// service ends, to find out whether the lifetime of streams is constant.
+// watch waits for heartbeats until the end of the probe. It replaces streams that the service ends, to measure more lifetimes.
 func (s *session) watch(ctx, life context.Context) {
-	reopened, reported := 0, time.Now()
-	seen := map[*track]bool{}
+	reported := time.Now()
+	replaced := map[*track]bool{}
 	for ctx.Err() == nil {
 		s.sleep(ctx, s.Pace)
 		for _, t := range s.tracks {
-			if t.role != plain || t == s.disconnected || seen[t] || !t.endedByService() {
-				continue
-			}
-			if seen[t] = true; reopened < maxReopened && ctx.Err() == nil {
-				reopened++
+			if t.role == plain && t != s.disconnected && !replaced[t] && t.endedByService() && len(replaced) < maxReopened && ctx.Err() == nil {
+				replaced[t] = true
 				s.dial(life, &track{role: plain})
 			}
 		}
@@ -284,6 +277,7 @@ func (s *session) watch(ctx, life context.Context) {
 	}
 }
 
+// progress returns the numbers of events and comments that arrived.
 func (s *session) progress() string {
 	blocks, comments := 0, 0
 	for _, t := range s.tracks {
@@ -305,7 +299,7 @@ var (
 	lastDigits = regexp.MustCompile(`[0-9]{1,15}([^0-9]*)$`)
 )
 
-// unusedID returns an event ID of the same form that no event had.
+// unusedID returns an event ID of the same form that no event has.
 func unusedID(id string) string {
 	if at := uuid.FindStringIndex(id); at != nil {
 		return id[:at[0]] + "5f0ac000-0000-4000-8000-000000000000" + id[at[1]:]
@@ -314,9 +308,10 @@ func unusedID(id string) string {
 		n, _ := strconv.ParseInt(id[at[0]:at[2]], 10, 64)
 		return id[:at[0]] + strconv.FormatInt(n+1_000_000, 10) + id[at[2]:]
 	}
-	return id + "-never-was"
+	return id + "-unused"
 }
 
+// inSeconds formats a duration in seconds.
 func inSeconds(d time.Duration) string {
 	if d < 10*time.Second {
 		return fmt.Sprintf("%.2g s", d.Seconds())

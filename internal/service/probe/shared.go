@@ -10,12 +10,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service"
 )
 
-// minShared is the number of messages that streams must have in common to be compared with each other.
+// minShared is the number of different messages that streams must have in common to be compared with each other.
 const minShared = 3
 
-// findShared returns the message of a description by which clients are compared with each other: the events, and the
-// part of them, that all streams received in the same order; nil if there is none.
-func (f *findings) findShared(is object) object {
+// findShared returns the message of a description by which clients are compared with each other: names of events, and the part of these
+// events that all streams received in the same order. It returns nil if there is no such part. The result keeps sentAt of found.
+func (f *findings) findShared(found object) object {
 	if len(f.session.published) > 0 {
 		return nil
 	}
@@ -38,7 +38,7 @@ func (f *findings) findShared(is object) object {
 			count += f.countShared(source, name)
 		}
 		out.add("same", source, f.sharedNotes(source, count)...)
-		for _, one := range is {
+		for _, one := range found {
 			if one.name == "sentAt" {
 				out = append(out, one)
 			}
@@ -48,8 +48,7 @@ func (f *findings) findShared(is object) object {
 	return nil
 }
 
-// sharedNames returns the names of events with data that are not heartbeats and arrived more than a second after the
-// start of a stream.
+// sharedNames returns the names of messages that are steady.
 func (f *findings) sharedNames() (names []string) {
 	for _, u := range units(f.messages(plain)) {
 		if name := u.EventName(); !slices.Contains(names, name) && len(name) <= maxQuoted && f.isSteady(name) {
@@ -60,20 +59,19 @@ func (f *findings) sharedNames() (names []string) {
 	return names
 }
 
-// isSteady reports whether events of a name arrived later than at the start of streams.
+// isSteady reports whether messages of a name also arrived after the start of a stream.
 func (f *findings) isSteady(name string) bool {
 	return slices.ContainsFunc(f.messages(plain), func(one series) bool {
 		return slices.ContainsFunc(one.units, func(u *unit) bool { return u.EventName() == name && u.at.Sub(one.track.headersAt) > f.session.Pace })
 	})
 }
 
-// hasGreetings reports whether streams received events with data of other names.
+// hasGreetings reports whether streams also received messages of other names.
 func (f *findings) hasGreetings(names []string) bool {
 	return slices.ContainsFunc(units(f.messages(plain)), func(u *unit) bool { return !slices.Contains(names, u.EventName()) })
 }
 
-// sharedSources returns the parts of a message that may be the same for all streams: the data, a part of it, or the
-// id.
+// sharedSources returns the parts of a message that may be the same for all streams: the data, a part of the data, or the id.
 func (f *findings) sharedSources() []string {
 	all := units(f.messages(plain))
 	if len(all) == 0 {
@@ -88,14 +86,13 @@ func (f *findings) sharedSources() []string {
 	return out
 }
 
-// A sighting is a message on one stream.
+// A sighting is the arrival of a message on one stream.
 type sighting struct {
 	print uint64
 	at    time.Time
 }
 
-// countShared returns how many messages of a name all streams that were open together received, in the same order; 0: they differ, or are
-// too few, or mostly the same.
+// countShared returns the number of messages of a name that all plain streams received in the same order, as countCommon does.
 func (f *findings) countShared(source, name string) int {
 	s := compile(`{"url":"{base}"}`, string(toJSON(object{{name: "same", value: source}})), "")
 	if s == nil {
@@ -126,11 +123,12 @@ func (f *findings) countShared(source, name string) int {
 			to = end
 		}
 	}
-	return countShared(all, from, to)
+	return countCommon(all, from, to)
 }
 
-// countShared returns how many messages between two times all streams received in the same order; 0: see shared.
-func countShared(all [][]sighting, from, to time.Time) int {
+// countCommon returns the number of messages between two times that all streams received in the same order. It returns 0 if the streams
+// differ, or if the messages cannot identify a loss: fewer than minShared are different, or a message mostly equals the previous one.
+func countCommon(all [][]sighting, from, to time.Time) int {
 	if len(all) < 2 {
 		return 0
 	}
@@ -164,19 +162,19 @@ func countShared(all [][]sighting, from, to time.Time) int {
 	return len(first)
 }
 
-// sharedNotes states the evidence that messages are the same for all streams.
+// sharedNotes returns the evidence that messages are the same for all streams.
 func (f *findings) sharedNotes(source string, count int) []string {
 	notes := []string{fmt.Sprintf("All streams received the same %s in this part, in the same order. A run compares its clients with each other.", format.Count(count, "message"))}
 	if source != "data" {
 		notes = append(notes, "The rest of the data differed between streams.")
 	}
 	if n := f.countHistory(); n > 0 {
-		notes = append(notes, fmt.Sprintf("A new stream began with %s that others had received before it opened; these are not expected of others.", format.Count(n, "message")))
+		notes = append(notes, fmt.Sprintf("A new stream began with %s that other streams had received earlier; a run does not expect such messages.", format.Count(n, "message")))
 	}
 	return notes
 }
 
-// countHistory returns how many earlier messages a stream received that was opened later.
+// countHistory returns the number of earlier messages at the start of a stream that was opened later.
 func (f *findings) countHistory() (n int) {
 	for _, late := range f.messages(fresh) {
 		known := map[string]bool{}

@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// A stream sends a price every 300 ms and greets; content returns the data of a message.
+// sharedFindings returns three streams with a greeting and ten prices, one every 300 ms. content returns the data of a price.
 func sharedFindings(content func(client, message int) string) *findings {
 	f := &findings{session: &session{Config: Config{Pace: 100 * time.Millisecond}}, units: map[*track][]unit{}}
 	f.heartbeat.matches = func(*unit) bool { return false }
@@ -44,14 +44,14 @@ func TestSharedMessages(t *testing.T) {
 			},
 			`{"event":["price"],"same":"json:$.price"}`,
 		},
-		"other data for each":   {func(stream, message int) string { return fmt.Sprintf(`{"price":%d}`, message*7919%100+stream) }, `{}`},
-		"the same all the time": {func(int, int) string { return `{"price":1}` }, `{}`},
+		"other data per stream": {func(stream, message int) string { return fmt.Sprintf(`{"price":%d}`, message*7919%100+stream) }, `{}`},
+		"constant data":         {func(int, int) string { return `{"price":1}` }, `{}`},
 	} {
 		require.Equal(t, c.want, string(toJSON(sharedFindings(c.content).findShared(object{}))), name)
 	}
 }
 
-// A price that moves between a few values repeats most of its content.
+// The prices repeat a few values.
 func TestRepeatedContentIsShared(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
@@ -65,12 +65,12 @@ func TestRepeatedContentIsShared(t *testing.T) {
 		content func(n int) uint64
 		want    int
 	}{
-		"up and down":     {func(n int) uint64 { return uint64(max(n%6, 6-n%6)) }, 40}, // #nosec G115 -- small
-		"seldom another":  {func(n int) uint64 { return uint64(n / 10) }, 0},           // #nosec G115 -- small
-		"one of two only": {func(n int) uint64 { return uint64(n % 2) }, 0},            // #nosec G115 -- small
+		"six values":  {func(n int) uint64 { return uint64(max(n%6, 6-n%6)) }, 40}, // #nosec G115 -- small
+		"few changes": {func(n int) uint64 { return uint64(n / 10) }, 0},           // #nosec G115 -- small
+		"two values":  {func(n int) uint64 { return uint64(n % 2) }, 0},            // #nosec G115 -- small
 	} {
 		list := messages(c.content)
-		require.Equal(t, c.want, countShared([][]sighting{list, list}, began.Add(-1), began.Add(time.Hour)), name)
+		require.Equal(t, c.want, countCommon([][]sighting{list, list}, began.Add(-1), began.Add(time.Hour)), name)
 	}
 }
 

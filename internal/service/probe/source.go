@@ -13,10 +13,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service"
 )
 
-// maxSources bounds the places that are tried.
+// maxSources limits the places that are tried.
 const maxSources = 300
 
-// sources returns the places of a block that may contain a value, as a description writes them, the likeliest first.
+// sources returns the places of a block that may contain a value, in the syntax of a description. The most likely places come first.
 func sources(b service.Block) (out []string) {
 	if b.HasData {
 		walk(jsonOf(b.Data), "json:$", 0, func(path string, value any) {
@@ -44,7 +44,7 @@ func sources(b service.Block) (out []string) {
 // identifier matches a name that follows a dot in a path.
 var identifier = regexp.MustCompile(`^[^.\[\]'" *]+$`)
 
-// jsonOf returns the object or list in data; nil if it is neither.
+// jsonOf returns the object or list in data, or nil if data is neither.
 func jsonOf(data []byte) (payload any) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
@@ -104,8 +104,7 @@ var wordOrNumber = regexp.MustCompile(`[A-Za-z0-9_.-]*[0-9][A-Za-z0-9_.-]*`)
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// textSources returns the numbers and words in a text, each as a regular expression that finds it by the text before
-// it.
+// textSources returns the places of numbers and words in a text, as regular expressions that match the text before the value.
 func textSources(field, text string) (out []string) {
 	const longest = 200
 	if len(text) > longest {
@@ -122,7 +121,7 @@ func textSources(field, text string) (out []string) {
 	return out
 }
 
-// prefixPattern returns a pattern for the text before a value, with any numbers and words.
+// prefixPattern returns a pattern for the text before a value, in which numbers and words may differ.
 func prefixPattern(text string) string {
 	var out strings.Builder
 	out.WriteString("^")
@@ -140,8 +139,7 @@ func prefixPattern(text string) string {
 	return out.String()
 }
 
-// suffixPattern returns a pattern for the end of a value: the end of the text, or nothing if the value ends by
-// itself.
+// suffixPattern returns the pattern that ends a value: the end of the text, or "" if more text follows.
 func suffixPattern(text string) string {
 	if text == "" {
 		return "$"
@@ -149,13 +147,13 @@ func suffixPattern(text string) string {
 	return ""
 }
 
-// A value is a value that was read from a source.
+// A value is the result of a reader: a text for {client}, otherwise a number.
 type value struct {
 	text   string
 	number int64
 }
 
-// A reader reads a value from a block, as a run does.
+// A reader reads a value from a block with the code of a run.
 type reader func(b *service.Block) (value, bool)
 
 // A purpose is the field of a description for which a value is read.
@@ -167,7 +165,7 @@ const (
 	readClient
 )
 
-// compile returns a description with these fields; nil if one is invalid.
+// compile returns the service of a description with these fields, or nil if a field is invalid.
 func compile(connect, message, fields string) *service.Service {
 	s, err := service.Parse(fmt.Appendf(nil, `{"name":"x","connect":%s,"message":%s%s}`, connect, message, fields))
 	if err != nil {
@@ -176,7 +174,7 @@ func compile(connect, message, fields string) *service.Service {
 	return s
 }
 
-// readerOf returns a reader of a source; nil if it is invalid.
+// readerOf returns a reader of a source, or nil if the source is invalid.
 func readerOf(source string, as purpose) reader {
 	quoted, _ := json.Marshal(source)
 	connect, message := `{"url":"{base}"}`, `"unchecked"`
@@ -209,12 +207,12 @@ func readerOf(source string, as purpose) reader {
 }
 
 // allDelivered reports whether a description accepts all units as valid messages with the marker.
-func allDelivered(s *service.Service, marker string, came []*unit) bool {
+func allDelivered(s *service.Service, marker string, arrivals []*unit) bool {
 	if s == nil {
 		return false
 	}
 	r := s.Reader(marker)
-	return !slices.ContainsFunc(came, func(u *unit) bool {
+	return !slices.ContainsFunc(arrivals, func(u *unit) bool {
 		reading := r.Read(&u.Block)
 		return reading.Kind != service.Delivery || reading.Err != nil
 	})

@@ -18,39 +18,39 @@ type role int
 const (
 	plain      role = iota // observed from start to end
 	compressed             // requests compression
-	resumed                // resumes a disconnected stream
-	fresh                  // opened at the same time as resumed, without a last event ID
-	unknown                // opened with an event ID that no event had
+	resumed                // resumes the disconnected stream
+	fresh                  // new stream, opened at the same time as resumed
+	unknown                // opened with an event ID that no event has
 )
 
 // A track is the record of one stream.
 type track struct {
 	role     role
 	n        int    // {n}
-	encoding string // requested compression
-	sentID   string // as Last-Event-ID
+	encoding string // Accept-Encoding of the request
+	sentID   string // Last-Event-ID of the request
 
 	requestedAt, headersAt time.Time
 	status                 int
 	header                 map[string][]string
-	err                    error // of the request
-	refusal                string
+	err                    error  // of the request
+	refusal                string // beginning of the body if the response is not an event stream
 
-	mu         sync.Mutex
-	parts      []stream.Part
-	size       int  // bytes of parts
-	keepsLast  bool // keeps the last parts, not the first, if there are too many
-	ended      error
-	endedAt    time.Time
-	closedHere bool // closed by the probe
-	lastID     string
-	bytes      int64
+	mu            sync.Mutex // guards the fields below
+	parts         []stream.Part
+	size          int   // bytes of parts
+	keepsLast     bool  // stores the last parts, not the first, if there are too many
+	ended         error // reason for the end; nil: the stream is open
+	endedAt       time.Time
+	closedByProbe bool
+	lastID        string // last event ID
+	bytes         int64  // received bytes of the body
 
 	open *stream.Stream
 	done chan struct{}
 }
 
-// These limits bound the memory that the parts of one stream use, whatever the service sends.
+// These limits bound the memory for the parts of one stream.
 const (
 	maxParts = 5000
 	maxBytes = 4 << 20
@@ -81,11 +81,11 @@ func (t *track) drop(n int) {
 	t.parts = slices.Delete(t.parts, 0, n)
 }
 
+// sizeOf returns the size of a part in bytes.
 func sizeOf(p stream.Part) int { return len(p.Event) + len(p.ID) + len(p.Data) + len(p.Comment) }
 
-// read reads a stream to its end. It calls first for each block, for the second request, and hides secrets that the
-// service repeats.
-func (t *track) read(secrets []string, first func(stream.Part)) {
+// read reads a stream to its end and stores its parts without secrets. It passes each block to onBlock, which may be nil.
+func (t *track) read(secrets []string, onBlock func(stream.Part)) {
 	defer close(t.done)
 	for {
 		p, err := t.open.Next()
@@ -93,15 +93,15 @@ func (t *track) read(secrets []string, first func(stream.Part)) {
 		if err != nil {
 			t.ended, t.endedAt = err, time.Now()
 			t.bytes, _ = t.open.Received()
-			t.closedHere = errors.Is(err, context.Canceled)
+			t.closedByProbe = errors.Is(err, context.Canceled)
 			t.mu.Unlock()
 			return
 		}
 		t.store(hideSecrets(p, secrets))
 		t.lastID = t.open.LastEventID()
 		t.mu.Unlock()
-		if !p.Line && first != nil {
-			first(p)
+		if !p.Line && onBlock != nil {
+			onBlock(p)
 		}
 	}
 }
@@ -116,7 +116,7 @@ func hideSecrets(p stream.Part, secrets []string) stream.Part {
 	return p
 }
 
-// close ends the stream from this side.
+// close ends an open stream, and waits until its reader has ended.
 func (t *track) close() {
 	if t == nil || t.open == nil {
 		return
@@ -129,9 +129,10 @@ func (t *track) close() {
 func (t *track) endedByService() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.ended != nil && !t.closedHere
+	return t.ended != nil && !t.closedByProbe
 }
 
+// lastEventID returns the last event ID of the stream.
 func (t *track) lastEventID() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -150,20 +151,20 @@ func (t *track) countSince(from time.Time) (n int) {
 	return n
 }
 
-// A unit is a block, or a comment that arrived alone.
+// A unit is a block, or a comment line that arrived earlier than the rest of its block.
 type unit struct {
 	service.Block
 	at time.Time
 }
 
-// isComment reports whether there is only a comment.
+// isComment reports whether the unit consists of a comment.
 func (u *unit) isComment() bool { return u.HasComment && !u.HasData && len(u.Event) == 0 && !u.HasID }
 
-// sameBlock is the longest time between a comment line and the end of its block. A heartbeat without an empty line
-// after it becomes part of the block of the next message, which arrives later.
+// sameBlock is the longest time between a comment line and the end of its block. A later end means that the line is a heartbeat without
+// an empty line, which becomes part of the block of the next message.
 const sameBlock = 300 * time.Millisecond
 
-// units returns the blocks of a stream, and the comments that arrived alone.
+// units returns the blocks of a stream, and the comment lines that arrived earlier than the rest of their blocks.
 func (t *track) units() (out []unit) {
 	var lines []stream.Part
 	for _, p := range t.parts {
