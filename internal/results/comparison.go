@@ -1,7 +1,6 @@
 package results
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -13,8 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// comparison compares a run with baseline or, if that is "", with the last earlier run of the same plan that passed.
-// The section is empty if there is none.
+// comparison compares a run with a baseline. If baseline is "", the last earlier run of the same plan that passed is
+// the baseline; if there is none, the section is empty.
 func (d Dir) comparison(v *verdict.Verdict, baseline Dir) (report.Section, error) {
 	out := report.Section{ID: "comparison", Title: "Comparison with earlier runs", Short: "Comparison"}
 	if v.Verdict == verdict.Invalid {
@@ -31,7 +30,7 @@ func (d Dir) comparison(v *verdict.Verdict, baseline Dir) (report.Section, error
 	if baseline != "" {
 		chosen, err := chosenBaseline(string(baseline), current)
 		if err != nil {
-			return out, errors.Join(errors.New("the baseline does not fit"), err)
+			return out, fmt.Errorf("the baseline does not fit: %w", err)
 		}
 		isSame := func(r compare.Run) bool { return r.Verdict.TestID == chosen.Verdict.TestID }
 		old = append([]compare.Run{chosen}, slices.DeleteFunc(old, isSame)...)
@@ -72,12 +71,13 @@ func chosenBaseline(folder string, current compare.Run) (compare.Run, error) {
 	return baseline, err
 }
 
+// outcomes has the cell for each outcome of a metric.
 var outcomes = map[compare.Outcome]report.Cell{
 	compare.Same: {Text: "same"}, compare.Better: {Text: "better", Tone: report.Good}, compare.Worse: {Text: "regression", Tone: report.Bad},
 	compare.Unsure: {Text: "unsure", Tone: report.Doubt},
 }
 
-// fillComparison lists the differences from the first of the old runs, and whether they are more than the noise of all of them.
+// fillComparison lists the differences from the first of the old runs, the baseline, and the noise of all old runs.
 func fillComparison(out *report.Section, old []compare.Run, current compare.Run) {
 	baseline := old[0]
 	name := filepath.Base(baseline.Dir)
@@ -88,7 +88,7 @@ func fillComparison(out *report.Section, old []compare.Run, current compare.Run)
 		out.Notes = []string{fmt.Sprintf("The noise is the range that contains another run with 95 %% probability, from %s of this plan. A regression is outside of that range, and worse by over %.0f %%.",
 			format.Count(len(old), "earlier run"), 100*compare.Tolerance)}
 		for _, metric := range c.Undetectable {
-			out.Notes = append(out.Notes, "Not visible: "+metric+".")
+			out.Notes = append(out.Notes, "Undetectable: "+metric+".")
 		}
 		for _, w := range c.Warnings {
 			out.Notes = append(out.Notes, "Warning: "+w+".")
@@ -128,7 +128,7 @@ func noise(c compare.Change) string {
 	return format.Quantity(low, c.Unit) + " to " + format.Quantity(high, c.Unit)
 }
 
-// BaselineFile names the run that `soak report --baseline` last compared this one with.
+// BaselineFile has the name of the run with which `soak report --baseline` last compared this run.
 const BaselineFile = "baseline.json"
 
 // A baselineName is the content of BaselineFile.
@@ -141,13 +141,13 @@ func (d Dir) saveBaseline(baseline Dir) error {
 	if baseline == "" {
 		return nil
 	}
-	if target, err := filepath.EvalSymlinks(string(baseline)); err == nil { // results/latest will link to another run
+	if target, err := filepath.EvalSymlinks(string(baseline)); err == nil { // the link results/latest changes
 		baseline = Dir(target)
 	}
 	return d.WriteJSON(BaselineFile, baselineName{baseline.name()})
 }
 
-// Baseline returns the folder of the run in BaselineFile, or "" without that file.
+// Baseline returns the name of the folder in BaselineFile; "" if there is no such file.
 func (d Dir) Baseline() (string, error) {
 	var n baselineName
 	_, err := d.readJSON(BaselineFile, &n)

@@ -87,6 +87,7 @@ func runFiles(ctx context.Context, from store.Store) (names []string, err error)
 	return names, nil
 }
 
+// download copies files of a store into the folder. A file that cannot be copied is a problem.
 func (d Dir) download(ctx context.Context, from store.Store, names []string, progress func(done, total int)) (problems []string, err error) {
 	if err := makeFolder(d.Path(ShardsDir)); err != nil {
 		return nil, err
@@ -143,12 +144,12 @@ func (d Dir) testID(folder string) (string, error) {
 		return cmp.Or(s.Runner.TestID, "soak"), nil
 	}
 	if checkTestID(folder) != nil {
-		return "soak", nil //nolint:nilerr // a folder whose name cannot be that of a run
+		return "soak", nil //nolint:nilerr // the name of the source folder is not valid
 	}
 	return folder, nil
 }
 
-// checkTestID returns an error if a folder cannot have the name of a run.
+// checkTestID returns an error if the folder of a run cannot have this name.
 func checkTestID(testID string) error {
 	p := plan.Plan{TestID: testID, Runners: 1}
 	return p.CheckDeclared()

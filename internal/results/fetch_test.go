@@ -27,6 +27,7 @@ func newStore(t *testing.T) store.Folder {
 	return from
 }
 
+// fetch fetches a run without problems.
 func fetch(t *testing.T, from store.Store, out string) Dir {
 	t.Helper()
 	last := 0
@@ -44,7 +45,7 @@ func fetch(t *testing.T, from store.Store, out string) Dir {
 func TestFetchedFolderIsARun(t *testing.T) {
 	t.Parallel()
 	from, out := newStore(t), filepath.Join(t.TempDir(), "results")
-	require.NoError(t, from.Put(t.Context(), "report.html", []byte("someone's own")))
+	require.NoError(t, from.Put(t.Context(), "report.html", []byte("page of the user")))
 	d := fetch(t, from, out)
 	require.Equal(t, filepath.Join(out, "t"), string(d))
 	require.NoFileExists(t, d.Path("report.html"))
@@ -113,12 +114,12 @@ func (unreadableStore) Get(context.Context, string) ([]byte, error) {
 	return nil, errors.New("connection reset")
 }
 
-// Objects that are missing or broken end with a verdict.
+// A run with missing or damaged files still gets a verdict.
 func TestPartialFetchIsInvalid(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		spoil func(t *testing.T, from store.Folder) store.Store
-		want  string
+		edit func(t *testing.T, from store.Folder) store.Store
+		want string
 	}{
 		"unreadable files": {func(_ *testing.T, from store.Folder) store.Store { return unreadableStore{from} }, "connection reset"},
 		"the only shards are broken": {func(t *testing.T, from store.Folder) store.Store {
@@ -136,7 +137,7 @@ func TestPartialFetchIsInvalid(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			from, out := newStore(t), t.TempDir()
-			d, problems, err := Fetch(t.Context(), c.spoil(t, from), out, func(int, int) {})
+			d, problems, err := Fetch(t.Context(), c.edit(t, from), out, func(int, int) {})
 			require.NoError(t, err)
 			judge(t, d, verdict.Invalid, c.want, problems...)
 		})

@@ -33,19 +33,19 @@ type Entry struct {
 	compare.Run           // Verdict is nil without a verdict
 	Name        string    // of the folder
 	State       State     // "" with a verdict
-	Reason      string    // for the state, as a sentence; "" with a verdict
+	Reason      string    // reason of the state, as a sentence; "" with a verdict
 	Started     time.Time // start of the run or, if no file has it, the time of the folder
-	Record      Run       // run.json; empty if missing
-	Page        bool      // it has a report.html
+	Record      Run       // content of run.json; empty if there is none
+	Page        bool      // the folder has a report.html
 
-	Plan        *PlanRuns           // the runs that can be compared with it; nil without a verdict
+	Plan        *PlanRuns           // the runs of the same plan; nil without a verdict
 	Previous    *Entry              // the previous run of the same plan, or else of the same suite; nil for the first
 	Comparison  *compare.Comparison // with earlierRuns; nil if they are too few
 	earlierRuns []compare.Run       // the earlier runs of the plan that define the normal range, the latest first
 	metrics     map[string]float64
 }
 
-// A PlanRuns has the runs that can be compared with each other.
+// PlanRuns has the runs of one plan, which can be compared with each other.
 type PlanRuns struct {
 	Title string
 	Runs  []*Entry // the oldest first
@@ -55,12 +55,12 @@ type PlanRuns struct {
 type History struct {
 	Folder    string
 	Runs      []*Entry    // the newest first
-	Plans     []*PlanRuns // the one with the newest run first
+	Plans     []*PlanRuns // the plan with the newest run first
 	Unrelated []string    // folders that do not belong to a run
 }
 
-// ReadHistory reads the folder of all runs. Damaged or unfinished runs are listed as such. It returns an error if the
-// folder itself cannot be read.
+// ReadHistory reads the folder of all runs, including damaged and unfinished runs. It returns an error if the folder
+// itself cannot be read.
 func ReadHistory(folder string) (*History, error) {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -110,7 +110,7 @@ func readEntry(folder string) *Entry {
 	if r.Run, err = compare.Open(string(d)); err != nil {
 		r.Run = compare.Run{Dir: string(d)}
 		r.State, r.Started = Damaged, d.modTime(VerdictFile)
-		r.Reason = fmt.Sprintf("its %s cannot be read (%s); delete it, and soak merge will write it again", VerdictFile, reason(err))
+		r.Reason = fmt.Sprintf("its %s cannot be read (%s); delete the file, and write it again by soak merge", VerdictFile, reason(err))
 		return r
 	}
 	first := 0
@@ -150,7 +150,7 @@ func (d Dir) modTime(name string) time.Time {
 	return info.ModTime().UTC().Truncate(time.Second)
 }
 
-// reason returns the innermost error, because the outer ones name the file again.
+// reason returns the text of the innermost error, because outer errors repeat the name of the file.
 func reason(err error) string {
 	var file *fs.PathError
 	if errors.As(err, &file) {
@@ -201,7 +201,7 @@ func (p *PlanRuns) compare(r *Entry) {
 		}
 	}
 	r.earlierRuns = compare.EarlierRuns(candidates, r.Run)
-	// An error means that there are too few runs, or that one is a copy of another: then the comparison is unknown.
+	// An error means that there are too few runs, or that one is a copy of another. The run then has no comparison.
 	r.Comparison, _ = compare.Compare(r.earlierRuns, []compare.Run{r.Run}, compare.Tolerance)
 }
 

@@ -31,7 +31,7 @@ const generator = "soak history"
 // WriteHistory writes the page of all runs into their folder, and replaces an existing page. If runs end at the same
 // time, each writes the page again until it is complete.
 func WriteHistory(folder string) error {
-	const attempts = 5 // other runs may end continuously, and each writes the page
+	const attempts = 5 // a limit, because other runs may end continuously
 	for range attempts {
 		h, err := ReadHistory(folder)
 		if err != nil {
@@ -91,6 +91,7 @@ func isGenerated(path string) (bool, error) {
 	return bytes.Contains(head[:n], []byte(`<meta name="generator" content="`+generator+`">`)), err
 }
 
+// page returns the page of all runs.
 func (h *History) page() *report.Page {
 	p := &report.Page{Title: "Runs in " + h.name(), Generator: generator, Banner: h.banner()}
 	for _, s := range []report.Section{h.runs(), h.plans(), h.otherFolders()} {
@@ -141,6 +142,7 @@ func (r *Entry) mark() (mark string, tone report.Tone) {
 	return "", report.Doubt
 }
 
+// banner returns the banner of the page: the last run, and the number of runs of each outcome.
 func (h *History) banner() report.Banner {
 	b := report.Banner{Word: format.Count(len(h.Runs), "run"), Name: "Runs in " + h.name(), Tone: report.Doubt}
 	if len(h.Runs) == 0 {
@@ -181,9 +183,9 @@ func (h *History) runs() report.Section {
 			plan.Link = "#" + id
 		}
 		figures := report.Cell{Text: strings.Join(r.figures(), ", ")}
-		if trouble := r.trouble(); trouble != "" {
-			figures = report.Cell{Text: trouble, Tone: tone, Note: figures.Text}
-			if figures.Tone == report.Good { // of a suite that searches for the load at which faults start
+		if problem := r.problem(); problem != "" {
+			figures = report.Cell{Text: problem, Tone: tone, Note: figures.Text}
+			if figures.Tone == report.Good { // a suite that searches for a breaking point passes with faults
 				figures.Tone = report.Doubt
 			}
 		}
@@ -207,7 +209,7 @@ func (h *History) id(p *PlanRuns) string {
 	return fmt.Sprintf("plan-%d", slices.Index(h.Plans, p)+1)
 }
 
-// maxPoints is the number of runs of a plan that a line shows: more points could not be distinguished.
+// maxPoints is the maximum number of runs that a line shows, because more points cannot be distinguished.
 const maxPoints = 60
 
 // plans returns the section with the metrics of each plan over its runs.
@@ -224,6 +226,7 @@ func (h *History) plans() report.Section {
 	return out
 }
 
+// table returns the metrics of a plan over its runs.
 func (p *PlanRuns) table(id string) report.Table {
 	t := report.Table{ID: id, Caption: p.Title, Note: p.sum(), Columns: report.Columns("metric", "over the runs", "#newest", "#median", "#lowest", "#highest")}
 	for _, l := range p.lines() {
@@ -270,7 +273,7 @@ func (p *PlanRuns) lines() (out []line) {
 			if len(values) == 0 {
 				continue
 			}
-			if l.Summary = compare.Summarize(values); l.Max > 0 { // not measured, or without faults
+			if l.Summary = compare.Summarize(values); l.Max > 0 { // otherwise the metric is unmeasured, or a fault that no run has
 				out = append(out, l)
 			}
 		}

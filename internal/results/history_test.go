@@ -52,6 +52,7 @@ func writeRun(t *testing.T, out string, n int, edit func(*verdict.Verdict)) Dir 
 // setLate makes the noops of a run late.
 func setLate(v *verdict.Verdict) { v.LatenessMS.P99 = 90 }
 
+// read reads the history of a folder.
 func read(t *testing.T, out string) *History {
 	t.Helper()
 	h, err := ReadHistory(out)
@@ -76,6 +77,7 @@ func page(t *testing.T, out string) (doc *goquery.Document, rows []map[string]st
 	return doc, rows
 }
 
+// column returns the cells of a column.
 func column(rows []map[string]string, name string) (out []string) {
 	for _, r := range rows {
 		out = append(out, r[name])
@@ -93,8 +95,8 @@ func writeAllStates(t *testing.T, out string) {
 	content, err := os.ReadFile(damaged.Path(VerdictFile))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(damaged.Path(VerdictFile), content[:len(content)/2], 0o600))
-	when := time.Unix(start+3600*4, 0)
-	require.NoError(t, os.Chtimes(damaged.Path(VerdictFile), when, when))
+	modTime := time.Unix(start+3600*4, 0)
+	require.NoError(t, os.Chtimes(damaged.Path(VerdictFile), modTime, modTime))
 
 	active := Dir(filepath.Join(out, "run-005"))
 	require.NoError(t, os.MkdirAll(active.Path(ShardsDir), 0o700))
@@ -243,7 +245,7 @@ func TestForeignIndexIsKept(t *testing.T) {
 	require.Equal(t, "<h1>mine</h1>", string(content))
 	require.NoError(t, os.Remove(path))
 	require.NoError(t, WriteHistory(out))
-	require.NoError(t, WriteHistory(out), "its own page is replaced")
+	require.NoError(t, WriteHistory(out), "a page of soak is replaced")
 	require.True(t, HasHistory(out))
 }
 

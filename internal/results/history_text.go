@@ -54,14 +54,14 @@ func (r *Entry) facts() *report.Table {
 		return &t
 	}
 	status, _ := r.status()
-	t := report.Facts(name, about, "plan", r.Plan.Title, "faults", r.trouble(), "figures", strings.Join(r.figures(), ", "), "compared", status, "changed", r.changesSincePrevious())
+	t := report.Facts(name, about, "plan", r.Plan.Title, "faults", r.problem(), "figures", strings.Join(r.figures(), ", "), "compared", status, "changed", r.changesSincePrevious())
 	return &t
 }
 
 // A Pair is two runs, of any plans.
 type Pair struct{ Old, New *Entry }
 
-// ReadPair reads the folders of two runs that were judged.
+// ReadPair reads the folders of two runs. Both must have a verdict.
 func ReadPair(older, newer string) (p Pair, err error) {
 	for folder, run := range map[string]**Entry{older: &p.Old, newer: &p.New} {
 		r := readEntry(folder)
@@ -83,8 +83,8 @@ func (p Pair) Text(w io.Writer) error {
 	for i, r := range []*Entry{p.Old, p.New} {
 		about.Rows = append(about.Rows, report.Cells([]string{"old", "new"}[i], fmt.Sprintf("%s, %s: %s", r.Name, format.Time(r.Started), r.outcome())),
 			report.Cells("", suite.Title(r.Verdict)))
-		if trouble := r.trouble(); trouble != "" {
-			about.Rows = append(about.Rows, report.Cells("", trouble))
+		if problem := r.problem(); problem != "" {
+			about.Rows = append(about.Rows, report.Cells("", problem))
 		}
 	}
 	differences := changes(p.Old, p.New)

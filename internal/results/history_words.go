@@ -16,7 +16,7 @@ import (
 // failedVerdict is the metric that is 1 for a run that failed.
 const failedVerdict = "failed verdict"
 
-// maxFigures limits the metrics that describe a run, without its faults.
+// maxFigures limits the figures that describe a run.
 const maxFigures = 4
 
 // faults returns the non-zero fault counters of a run.
@@ -29,8 +29,8 @@ func (r *Entry) faults() (out []string) {
 	return out
 }
 
-// trouble returns a short reason why a run did not pass; "" for a pass without faults.
-func (r *Entry) trouble() string {
+// problem returns the faults of a run, or else the first reason why it did not pass; "" for a pass without faults.
+func (r *Entry) problem() string {
 	v := r.Verdict
 	if faults := r.faults(); len(faults) > 0 {
 		return strings.Join(faults, ", ")
@@ -41,7 +41,7 @@ func (r *Entry) trouble() string {
 	return ""
 }
 
-// figures returns the message counts, and the first of the other metrics.
+// figures returns the message counts and the first metrics that are not faults, at most maxFigures in all.
 func (r *Entry) figures() (out []string) {
 	v := r.Verdict
 	if n := v.Messages; n.Expected > 0 {
@@ -66,7 +66,7 @@ func number(m verdict.Metric, v float64) string {
 	return format.Quantity(v, m.Unit)
 }
 
-// status describes a run compared with earlier ones of its plan.
+// status states how a run compares with earlier runs of its plan.
 func (r *Entry) status() (text string, tone report.Tone) {
 	switch {
 	case r.Verdict == nil:
@@ -98,9 +98,9 @@ func (r *Entry) status() (text string, tone report.Tone) {
 
 // changes describes the differences between two runs: versions, the machine, settings.
 func changes(old, current *Entry) (out []string) {
-	add := func(name, old, to string) {
-		if old != to {
-			out = append(out, fmt.Sprintf("%s %s → %s", name, cmp.Or(old, "unknown"), cmp.Or(to, "unknown")))
+	add := func(name, from, to string) {
+		if from != to {
+			out = append(out, fmt.Sprintf("%s %s → %s", name, cmp.Or(from, "unknown"), cmp.Or(to, "unknown")))
 		}
 	}
 	add("soak", old.Record.Version, current.Record.Version)

@@ -30,8 +30,8 @@ func (d Dir) Judge(problems ...string) (*verdict.Verdict, *shard.Merged, error) 
 // ExpectAny is the number for JudgeExpecting that requires no number of laptops or runners.
 const ExpectAny = -1
 
-// JudgeExpecting judges a run that requires a number of laptops, or of runners if it has a plan. 0 requires the
-// number in the existing verdict of the folder.
+// JudgeExpecting is Judge with a required number of laptops, or of runners if the run has a plan. 0 means the number in
+// the existing verdict of the folder.
 func (d Dir) JudgeExpecting(expect int, problems ...string) (*verdict.Verdict, *shard.Merged, error) {
 	useEarlier := expect == 0
 	if useEarlier {
@@ -115,8 +115,8 @@ func (d Dir) shardFiles() ([]string, error) {
 	return paths, nil
 }
 
-// merge adds up all shards of the known plan, or of the plan in the files if known is nil. A shard that cannot be read is a
-// problem of the run and does not end the merge; problems come first in the result.
+// merge adds up all shards of the known plan, or of the plan in the files if known is nil. An unreadable shard is a
+// problem of the run. allProblems begins with the given problems.
 func (d Dir) merge(known *plan.Plan, problems ...string) (m *shard.Merged, allProblems []string, err error) {
 	paths, err := d.shardFiles()
 	if err != nil {
@@ -164,7 +164,7 @@ func (d Dir) merge(known *plan.Plan, problems ...string) (m *shard.Merged, allPr
 	return merger.Merged(p), problems, nil
 }
 
-// A shardResult is a shard that was read, or the error.
+// A shardResult is a shard, or the error of reading it.
 type shardResult struct {
 	shard *shard.Shard
 	err   error
@@ -229,8 +229,7 @@ func checkPlan(p plan.Plan) error {
 	return kind.Check(p)
 }
 
-// hasConnections reports whether connections.csv has a row. A suite that acts on all of its streams lists none of
-// them.
+// hasConnections reports whether a verdict has records of streams, which are the rows of connections.csv.
 func hasConnections(v *verdict.Verdict) bool {
 	for range v.Records() {
 		return true

@@ -12,16 +12,16 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// ManifestFile lists the files that a run must have. It is written before the first runner starts, so that evidence
-// which is missing later cannot turn a failure into a pass.
+// ManifestFile lists the files that a run must have. soak writes it before the first runner starts, so that a missing
+// file cannot turn a failure into a pass.
 const ManifestFile = "manifest.json"
 
 // A Manifest is the content of ManifestFile.
 type Manifest struct {
 	RunID string   `json:"run_id"` // the same as in the shards of its runners
 	Needs []string `json:"needs"`  // files and folders without which there is no verdict
-	// RunInfo describes the programs and the machine of the run, as known before its target starts; run.json has the
-	// complete information, but is missing if the run was killed.
+	// RunInfo describes the programs and the machine of the run before its target starts. run.json has the complete
+	// description, but a killed run leaves no run.json.
 	RunInfo *verdict.RunInfo `json:"ran,omitempty"`
 }
 
@@ -73,6 +73,7 @@ func (d Dir) Seal(part int) error {
 	return d.require(part, present...)
 }
 
+// require adds files to a manifest.
 func (d Dir) require(part int, names ...string) error {
 	var m Manifest
 	if _, err := d.readJSON(ManifestName(part), &m); err != nil {
@@ -99,15 +100,15 @@ func (d Dir) checkManifests(p plan.Plan, runners []shard.Runner) (problems []str
 	case err != nil:
 		problems = append(problems, err.Error())
 	case !exists && p.RunID != "":
-		problems = append(problems, d.Path(ManifestFile)+" is missing, which lists the files of this run")
+		problems = append(problems, d.Path(ManifestFile)+" is missing; it lists the files of this run")
 	}
 	if exists {
-		return problems // the plan states the run of the shards
+		return problems // the merge compares the shards with the run id of the plan
 	}
 	indexes := map[int]bool{}
 	for _, r := range runners {
 		if r.Replaced || r.RunID == "" || p.RunID != "" || indexes[r.Index] {
-			continue // of k6 alone
+			continue // k6 alone writes no manifest
 		}
 		indexes[r.Index] = true
 		m, exists, err := d.manifest(r.Index)
@@ -118,22 +119,24 @@ func (d Dir) checkManifests(p plan.Plan, runners []shard.Runner) (problems []str
 			problems = append(problems, fmt.Sprintf("%s or %s must list the files of the run of %s, but neither exists; merge its whole folder",
 				d.Path(ManifestFile), ManifestName(r.Index), r.String()))
 		case m.RunID != r.RunID:
-			problems = append(problems, fmt.Sprintf("the shard of %s is of another run than %s: remove the one of an earlier run", r.String(), ManifestName(r.Index)))
+			problems = append(problems, fmt.Sprintf("the shard of %s is of another run than %s; remove the older file", r.String(), ManifestName(r.Index)))
 		}
 		problems = append(problems, m.missing(d)...)
 	}
 	return problems
 }
 
+// manifest reads a manifest.
 func (d Dir) manifest(part int) (m Manifest, exists bool, err error) {
 	exists, err = d.readJSON(ManifestName(part), &m)
 	return m, exists, err
 }
 
+// missing returns a problem for each missing file.
 func (m Manifest) missing(d Dir) (problems []string) {
 	for _, name := range m.Needs {
 		if !d.exists(name) {
-			problems = append(problems, fmt.Sprintf("%s is missing, which the verdict of this run requires", d.Path(name)))
+			problems = append(problems, fmt.Sprintf("%s is missing; the verdict of this run requires it", d.Path(name)))
 		}
 	}
 	return problems

@@ -87,8 +87,8 @@ func TestPartsHaveTheirOwnManifests(t *testing.T) {
 	}
 	judge(t, parts(t), verdict.Pass, "")
 	for name, c := range map[string]struct {
-		spoil func(t *testing.T, d Dir)
-		want  string
+		edit func(t *testing.T, d Dir)
+		want string
 	}{
 		"the second part has no record": {func(t *testing.T, d Dir) { require.NoError(t, os.Remove(d.Path(RunName(2)))) }, "run-2.json is missing"},
 		"both ledgers are missing": {func(t *testing.T, d Dir) {
@@ -102,7 +102,7 @@ func TestPartsHaveTheirOwnManifests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := parts(t)
-			c.spoil(t, d)
+			c.edit(t, d)
 			judge(t, d, verdict.Invalid, c.want)
 		})
 	}

@@ -38,6 +38,7 @@ func writeReportedRun(t *testing.T, out string, hours int, connect time.Duration
 	return d
 }
 
+// judgeAgainst judges a run and writes its reports, compared with a baseline.
 func judgeAgainst(t *testing.T, d, baseline Dir) {
 	t.Helper()
 	v, m, err := d.Judge()

@@ -14,7 +14,7 @@ import (
 // A Run has the observations of `soak run` that the runners cannot make: run.json.
 type Run struct {
 	report.Circumstances
-	ServiceCores []int                  `json:"service_cores,omitempty"` // Cores as numbers
+	ServiceCores []int                  `json:"service_cores,omitempty"` // numbers of the reserved cores
 	RunnerCores  []int                  `json:"runner_cores,omitempty"`
 	Problems     []string               `json:"problems,omitempty"` // why the run is incomplete
 	RunnerEnds   []shard.RunnerEnd      `json:"runner_ends,omitempty"`
@@ -49,7 +49,7 @@ func Rejoin(out, testid string) (Dir, error) {
 	return d, nil
 }
 
-// Actions returns the actions in run.json; none without such a file.
+// Actions returns the actions in run.json; nil if it cannot be read.
 func (d Dir) Actions() []verdict.ActionResult {
 	var run Run
 	if _, err := d.readJSON(RunFile, &run); err != nil {
@@ -58,8 +58,8 @@ func (d Dir) Actions() []verdict.ActionResult {
 	return run.Actions
 }
 
-// Run returns the content of run.json; in a run in parts, that of the runner with this index. It is empty if no such file can
-// be read.
+// Run returns the content of run.json or, in a run in parts, of the file of the runner with this index. It is empty if
+// the file cannot be read.
 func (d Dir) Run(first int) Run {
 	var run Run
 	exists, err := d.readJSON(RunFile, &run)
@@ -126,7 +126,7 @@ func (d Dir) readRun(runners []shard.Runner) (run Run, err error) {
 	return run, nil
 }
 
-// A fullLedger is the server's ledger of a run in one piece, read once; nil without a ledger.
+// A fullLedger returns the server's ledger of a run that is not in parts; nil if there is none. It reads the file once.
 type fullLedger func() (verdict.ServerLedger, error)
 
 func (d Dir) serverLedger() fullLedger {
@@ -145,15 +145,15 @@ func (d Dir) modelLedger(m *shard.Merged) (verdict.ModelLedger, error) {
 	return l, err
 }
 
-// ledgerOf returns the server's own ledger. In a run in parts, each part read the ledger after the end of its own
-// streams, so each entry comes from the part that had the stream open. If a part has none, the run has none: with a
+// ledgerOf returns the server's ledger. In a run in parts, each part reads the ledger after the end of its own streams,
+// so each entry is from the part with the stream. If only some parts have a ledger, ledgerOf returns an error: with a
 // partial ledger, the other messages would count as lost by the server.
 func (d Dir) ledgerOf(m *shard.Merged, ledger fullLedger) (verdict.ServerLedger, error) {
 	merged, err := ledger()
 	if merged != nil || err != nil {
 		return merged, err
 	}
-	parts, found, needed := make([]verdict.ServerLedger, len(m.Runners)), 0, 0
+	parts, stored, required := make([]verdict.ServerLedger, len(m.Runners)), 0, 0
 	for i, r := range m.Runners {
 		if parts[i], err = verdict.ReadServerLedger(d.Path(LedgerName(r.Index))); err != nil {
 			return nil, err
@@ -161,17 +161,17 @@ func (d Dir) ledgerOf(m *shard.Merged, ledger fullLedger) (verdict.ServerLedger,
 		if r.EndedEarly() { // its entries are not compared
 			continue
 		}
-		needed++
+		required++
 		if parts[i] != nil {
-			found++
+			stored++
 		}
 	}
-	switch found {
+	switch stored {
 	case 0:
 		return nil, nil
-	case needed:
+	case required:
 	default:
-		return nil, fmt.Errorf("%d of %d runners stored the backend's ledger, so the last noops cannot be checked", found, needed)
+		return nil, fmt.Errorf("%d of %d runners stored the backend's ledger, so the last noops cannot be checked", stored, required)
 	}
 	merged = make(verdict.ServerLedger, m.Connections.Len())
 	for _, c := range m.Connections.All() {

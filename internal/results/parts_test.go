@@ -28,6 +28,7 @@ func newParts(t *testing.T) Dir {
 	return d
 }
 
+// entry returns an entry of the server's ledger.
 func entry(connection, last int) string {
 	return fmt.Sprintf(`{"id":"d-%d","first":1,"last":%d,"sent":%[2]d}`+"\n", connection, last)
 }
@@ -84,10 +85,10 @@ func TestMachinesFromPrometheus(t *testing.T) {
 		text string // "": the file is removed
 		want string
 	}{
-		"none":    {"", "machines.json is missing"},
-		"half":    {"[", "machines.json"},
-		"null":    {"[null]", "an empty machine"},
-		"hostile": {`[{"counters":[{"name":"steal","grown":-1}]}]`, "impossible counter steal of the machine: -1"},
+		"missing":   {"", "machines.json is missing"},
+		"truncated": {"[", "machines.json"},
+		"null":      {"[null]", "an empty machine"},
+		"hostile":   {`[{"counters":[{"name":"steal","grown":-1}]}]`, "impossible counter steal of the machine: -1"},
 	} {
 		t.Log(name)
 		d := newRun()

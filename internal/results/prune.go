@@ -22,9 +22,8 @@ type Decision struct {
 // as a run.
 const removedPrefix = ".removed-"
 
-// Prune decides which runs to remove. It keeps the given number of newest runs, and every run that may still be
-// needed: one that failed or found faults, the named baseline of another run, one without a verdict, and the one that
-// `latest` links to.
+// Prune decides which runs to remove. It keeps the given number of newest runs, and all runs that failed, found faults,
+// have no verdict, are the named baseline of another run, or are the target of the link `latest`.
 func (h *History) Prune(keep int) ([]Decision, error) {
 	baselines, err := h.baselines()
 	if err != nil {
@@ -59,8 +58,8 @@ func (h *History) Prune(keep int) ([]Decision, error) {
 	return decisions, nil
 }
 
-// baselines returns the runs that are the named baseline of another run (`soak report --baseline`), each with such a
-// run.
+// baselines returns, by the name of a run that is a named baseline (`soak report --baseline`), the name of a run that
+// is compared with it.
 func (h *History) baselines() (map[string]string, error) {
 	out := map[string]string{}
 	for _, r := range h.Runs {
@@ -73,8 +72,8 @@ func (h *History) baselines() (map[string]string, error) {
 	return out, nil
 }
 
-// Remove removes the folders of the runs to remove, and those that an interrupted removal left. A run that cannot be
-// removed is kept, with the reason in its decision.
+// Remove removes the runs of decisions to remove, and folders that an interrupted removal left. If a run cannot be
+// removed, its decision changes to keep it.
 func (h *History) Remove(decisions []Decision) error {
 	errs := []error{h.clear()}
 	for i, d := range decisions {

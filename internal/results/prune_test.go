@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// reasonsOf returns the reason for which pruning keeps each run; "" for a run that is removed.
+// reasonsOf returns, by run, the reason why pruning keeps it; "" for a run to remove.
 func reasonsOf(list []Decision) map[string]string {
 	out := map[string]string{}
 	for _, d := range list {
@@ -72,10 +72,10 @@ func TestPruneKeepsActiveRuns(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	writeRun(t, out, 500_000, nil) // in the far future
-	require.NoError(t, os.MkdirAll(filepath.Join(out, "going", ShardsDir), 0o700))
+	require.NoError(t, os.MkdirAll(filepath.Join(out, "running", ShardsDir), 0o700))
 	decisions, err := read(t, out).Prune(1)
 	require.NoError(t, err)
-	require.Equal(t, map[string]string{"run-500000": "one of the newest 1", "going": "it has no verdict, and may be running"}, reasonsOf(decisions))
+	require.Equal(t, map[string]string{"run-500000": "one of the newest 1", "running": "it has no verdict, and may be running"}, reasonsOf(decisions))
 }
 
 // An unknown verdict, of a newer soak or of a user, may be a failure.

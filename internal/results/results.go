@@ -1,5 +1,5 @@
-// Package results defines the files in the folder of a run, results/TESTID, makes the verdict and its reports from them, and
-// lists the runs of a folder with the changes from one run to the next.
+// Package results defines the files in the folder of a run, results/TESTID, makes the verdict and its reports from
+// them, and lists the runs of a folder with the changes from one run to the next.
 package results
 
 import (
@@ -49,8 +49,8 @@ func NewTestID(out string, now time.Time) string {
 	}
 }
 
-// makeFolder creates a folder of results that other users may read unless the umask forbids it, because the user who
-// merges may not be the one who fetched.
+// makeFolder creates a folder of results. Other users may read it unless the umask forbids it, because one user may
+// fetch a run and another one merge it.
 func makeFolder(path string) error {
 	return os.MkdirAll(path, 0o755) // #nosec G301 -- see above
 }
@@ -106,6 +106,7 @@ func (d Dir) Write(name string, fill func(io.Writer) error) error {
 	return store.Folder(d).Write(name, func(w io.Writer) error { return fill(format.NewEscaper(w)) })
 }
 
+// readJSON reads a JSON file, if it exists.
 func (d Dir) readJSON(name string, v any) (exists bool, err error) {
 	err = safefile.JSON(d.Path(name), safefile.Document, v)
 	if errors.Is(err, fs.ErrNotExist) {

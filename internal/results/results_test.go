@@ -19,12 +19,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
+// testPlan returns a plan of two streams.
 func testPlan() plan.Plan {
 	p := plan.Default()
 	p.TestID, p.Prefix, p.Connections, p.Seconds, p.NoopInterval, p.BackendURL = "t", "d-", 2, 20, 1, "http://h"
 	return p
 }
 
+// testShard returns the shard of one of two runners, each with one stream.
 func testShard(p plan.Plan, index int) *shard.Shard {
 	h := shard.NewHistogram()
 	h.Record(time.Millisecond)
@@ -55,6 +57,7 @@ func newPass(t *testing.T) Dir {
 	return d
 }
 
+// put writes a file of a run.
 func put(t *testing.T, d Dir, name, text string) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(d.Path(name), []byte(text), 0o600))
@@ -249,6 +252,7 @@ func TestFoldersWithoutRuns(t *testing.T) {
 	}
 }
 
+// sub returns a subfolder.
 func (d Dir) sub(name string) Dir { return Dir(d.Path(name)) }
 
 func TestRelative(t *testing.T) {

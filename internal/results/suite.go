@@ -38,7 +38,8 @@ func (d Dir) SuiteRun(run Run) (*suite.Run, error) {
 	return (*suite.Run)(e), err
 }
 
-// evidence returns the evidence of the verdict other than the sum of the shards. Unreadable files are problems.
+// evidence returns the evidence of a verdict: the merged shards, and the other files of the run. Unreadable files are
+// problems.
 func (d Dir) evidence(merged *shard.Merged, run Run, ledger fullLedger) (*verdict.Evidence, error) {
 	kind, err := suite.ByName(merged.Plan)
 	if err != nil {
@@ -92,7 +93,7 @@ func (d Dir) evidence(merged *shard.Merged, run Run, ledger fullLedger) (*verdic
 	return e, nil
 }
 
-// machines returns the records of machines from a Prometheus; none without a Prometheus.
+// machines returns the records of machines from a Prometheus; nil if there is no file.
 func (d Dir) machines() (records []*machine.Record, err error) {
 	if _, err := d.readJSON(MachinesFile, &records); err != nil {
 		return nil, err

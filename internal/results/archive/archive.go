@@ -1,5 +1,5 @@
-// Package archive packs the folder of a run into one tar.gz, without secrets, together with the data that a Prometheus has of
-// the run's time. It unpacks such an archive without trust in its author, and starts Prometheus with the data.
+// Package archive packs the folder of a run into one tar.gz, without secrets, together with the data that a Prometheus
+// has of the run's time. It unpacks such an archive without trust in its author, and starts Prometheus with the data.
 // docs/report.md#archive-a-run describes the format.
 package archive
 
@@ -26,7 +26,7 @@ const (
 	ExportFile   = "prometheus.pb" // see Export
 )
 
-// Contents is archive.json: the list of what the archive contains and omits.
+// Contents is the content of archive.json: the run, its Prometheus data, and the files that were omitted or redacted.
 type Contents struct {
 	Schema     int       `json:"schema"`
 	TestID     string    `json:"testid"`
@@ -66,4 +66,5 @@ func readVerdict(folder string) (v verdictFields, err error) {
 	return v, nil
 }
 
+// timeOf returns a time in Unix seconds, in UTC.
 func timeOf(unix float64) time.Time { return time.UnixMicro(int64(unix * 1e6)).UTC() }

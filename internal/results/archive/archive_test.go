@@ -45,9 +45,10 @@ func folder(t *testing.T, extra map[string]string) string {
 	return dir
 }
 
+// makeArchive makes the archive of a run.
 func makeArchive(t *testing.T, from Source) (file string, c Contents) {
 	t.Helper()
-	file = filepath.Join(t.TempDir(), "it.tar.gz")
+	file = filepath.Join(t.TempDir(), "run.tar.gz")
 	c, err := Make(t.Context(), from, file)
 	require.NoError(t, err)
 	return file, c
@@ -74,7 +75,7 @@ func archiveFiles(t *testing.T, file string) (map[string]string, Contents) {
 func TestArchiveContents(t *testing.T) {
 	t.Parallel()
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, "told{token=\"of-the-service\"} 1\n")
+		fmt.Fprint(w, "metric{token=\"of-the-service\"} 1\n")
 	}))
 	t.Cleanup(target.Close)
 	address := watcher.Start(t, target.Listener.Addr().String())
@@ -183,9 +184,9 @@ func TestSecretsInEveryForm(t *testing.T) {
 		asJSON, err := json.Marshal(token)
 		require.NoError(t, err)
 		for _, text := range []string{string(asJSON[1 : len(asJSON)-1]), token} {
-			clean, found := secrets.Clean([]byte(`{"told": "` + text + `"}`))
+			clean, found := secrets.Clean([]byte(`{"text": "` + text + `"}`))
 			require.True(t, found, text)
-			require.Equal(t, `{"told": "[redacted]"}`, string(clean), text)
+			require.Equal(t, `{"text": "[redacted]"}`, string(clean), text)
 		}
 	}
 	for _, token := range []string{"redacted", "[redacted]"} {
@@ -194,10 +195,10 @@ func TestSecretsInEveryForm(t *testing.T) {
 	for _, name := range []string{"K6_PROMETHEUS_RW_SIGV4_SECRET_KEY", "K6_PROMETHEUS_RW_BEARER_TOKEN", "SIGNING_PRIVATE_KEY", "DB_PASS"} {
 		require.Equal(t, "[redacted]", NewSecrets([]string{name + "=some-value"}, "").String("some-value"), name)
 	}
-	require.Equal(t, `{"password":"[redacted]"}`, NewSecrets(nil, "").String(`{"password":"ab\"cdefgh"}`), "an escaped quote does not end it")
+	require.Equal(t, `{"password":"[redacted]"}`, NewSecrets(nil, "").String(`{"password":"ab\"cdefgh"}`), "an escaped quote is part of the value")
 }
 
-// An action printed GRAFANA_PASSWORD on a separate line; JSON then has a letter directly before it: ready\n0f3b….
+// In JSON, a password at the start of a line follows the letter of \n: ready\n0f3b….
 func TestEscapedSecretIsReplaced(t *testing.T) {
 	t.Parallel()
 	const password = "0f3b9c1d5e7a48b29c6d1e0f2a3b4c5d"
@@ -218,7 +219,7 @@ func TestEscapedSecretIsReplaced(t *testing.T) {
 	require.JSONEq(t, strings.ReplaceAll(string(text), password, secret.Redacted), files["run.json"])
 }
 
-// Secrets that cannot be replaced prevent the archive: in the name of a file, and in kinds of files without a rule.
+// A secret that cannot be replaced prevents the archive: in the name of a file, or in the page.
 func TestSecretPreventsArchive(t *testing.T) {
 	t.Parallel()
 	const token = "0f3b9c1d5e7a48b29c6d1e0f2a3b4c5d"
@@ -228,12 +229,12 @@ func TestSecretPreventsArchive(t *testing.T) {
 		"a-" + token + "/client.log": {"Cookie: x", "the name of the file a-[redacted]/client.log contains"},
 		page:                         {"<style>/* " + token + " */</style>", "report.html would contain"},
 	} {
-		to := filepath.Join(t.TempDir(), "it.tar.gz")
-		_, err := Make(t.Context(), Source{Results: folder(t, map[string]string{name: file.text}), Secrets: secrets}, to)
+		path := filepath.Join(t.TempDir(), "run.tar.gz")
+		_, err := Make(t.Context(), Source{Results: folder(t, map[string]string{name: file.text}), Secrets: secrets}, path)
 		require.ErrorContains(t, err, file.want)
 		require.ErrorContains(t, err, "the value of SUBSCRIBE_TOKEN")
 		require.NotContains(t, err.Error(), token)
-		require.NoFileExists(t, to)
+		require.NoFileExists(t, path)
 	}
 	_, c := makeArchive(t, Source{Results: folder(t, map[string]string{token + ".pem": ""}), Secrets: secrets})
 	require.Contains(t, fmt.Sprint(c.Omitted), "[redacted].pem is not a file that a run writes")
@@ -302,6 +303,7 @@ func TestSecretsInLongLines(t *testing.T) {
 	}
 }
 
+// zip returns a text as a gzip file.
 func zip(t *testing.T, text string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -318,6 +320,7 @@ type entry struct {
 	text string
 }
 
+// packEntries returns an archive of entries.
 func packEntries(t *testing.T, entries []entry) []byte {
 	t.Helper()
 	var out bytes.Buffer

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/protobuf/encoding/protodelim"
 )
 
-// An Export describes prometheus.pb, the data of a Prometheus: requests of remote write 1.0 in the order of time, each after
-// its length as a varint. A Prometheus accepts them in this order.
+// An Export describes prometheus.pb, the data of a Prometheus: requests of remote write 1.0 in the order of time, each
+// after its length as a varint. A Prometheus accepts them in this order.
 type Export struct {
 	Missing    string    `json:"missing,omitempty"` // why there is no data, as a sentence
 	Address    string    `json:"address,omitempty"` // without a password
@@ -27,7 +27,8 @@ type Export struct {
 }
 
 const (
-	// margin is the time before and after a run whose data is read too: Prometheus looks back this far for the value of a series.
+	// margin is the time before and after a run whose data is exported, too: Prometheus looks back this far for the
+	// value of a series.
 	margin = 5 * time.Minute
 
 	perRequest = 20_000   // samples of one request of remote write: some hundred KB
@@ -54,7 +55,7 @@ func (m *maker) addExport(address, skipReason string) error {
 		result.To = now
 	}
 	result.From, result.To = result.From.Truncate(time.Millisecond), result.To.Truncate(time.Millisecond)
-	var readErr error // while reading from Prometheus; other errors are local
+	var readErr error // of Prometheus; other errors are of this machine
 	err = m.copy(ExportFile, func(out io.Writer) error {
 		buffered := bufio.NewWriter(out)
 		var writeErr error

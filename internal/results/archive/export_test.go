@@ -35,7 +35,7 @@ func TestArchivedDataMatchesPrometheus(t *testing.T) {
 	var ended atomic.Bool // a series ends while Prometheus scrapes
 	var n atomic.Int64
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintf(w, "# TYPE seen_total counter\nseen_total %d.1\n", n.Add(1))
+		fmt.Fprintf(w, "# TYPE requests_total counter\nrequests_total %d.1\n", n.Add(1))
 		if !ended.Load() {
 			fmt.Fprint(w, "leaves 1\n")
 		}
@@ -49,7 +49,7 @@ func TestArchivedDataMatchesPrometheus(t *testing.T) {
 	await(t, address, `leaves`, func(v model.Vector) bool { return len(v) == 0 })
 
 	// Into the past, up to the limit of Prometheus: over several windows, at odd milliseconds, with odd values.
-	await(t, address, `count_over_time(seen_total[1m]) >= 3`, func(v model.Vector) bool { return len(v) == 1 })
+	await(t, address, `count_over_time(requests_total[1m]) >= 3`, func(v model.Vector) bool { return len(v) == 1 })
 	now := time.Now().Truncate(time.Millisecond)
 	start := now.Add(-25 * time.Minute)
 	special := []float64{0.1, math.MaxFloat64, math.SmallestNonzeroFloat64, math.Inf(1), math.Inf(-1), math.NaN(), 1e15 + .3, math.Float64frombits(staleMarker)}
@@ -97,7 +97,7 @@ func TestArchivedDataMatchesPrometheus(t *testing.T) {
 		}
 	}
 	window := prometheus.Range{Start: start, End: now, Step: 700 * time.Millisecond}
-	for _, query := range []string{`odd`, `leaves`, `rate(seen_total[10s])`, `count_over_time(odd[1m])`, `up`} {
+	for _, query := range []string{`odd`, `leaves`, `rate(requests_total[10s])`, `count_over_time(odd[1m])`, `up`} {
 		result := queryRange(t, address, query, window)
 		assert.NotEmpty(t, result, query)
 		assert.Equal(t, result, queryRange(t, restored.URL, query, window), query)
@@ -139,7 +139,7 @@ func TestInterruptedStartReturnsItsCause(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	_, err := StartPrometheus(ctx, t.TempDir())
-	require.ErrorIs(t, err, context.Canceled, "not: it did not become ready")
+	require.ErrorIs(t, err, context.Canceled, "the cause is the interruption, not a timeout")
 }
 
 // needsPrometheus skips a test if the program is not installed.
@@ -156,6 +156,7 @@ func TestPrometheusMustBeInstalled(t *testing.T) {
 	require.ErrorContains(t, err, "the program is not installed; install it")
 }
 
+// newAPI returns a client of the query API at an address.
 func newAPI(t *testing.T, address string) prometheus.API {
 	t.Helper()
 	client, err := api.NewClient(api.Config{Address: address})
@@ -163,6 +164,7 @@ func newAPI(t *testing.T, address string) prometheus.API {
 	return prometheus.NewAPI(client)
 }
 
+// await waits until the result of a query is accepted.
 func await(t *testing.T, address, query string, accept func(model.Vector) bool) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -172,6 +174,7 @@ func await(t *testing.T, address, query string, accept func(model.Vector) bool) 
 	}, time.Minute, 100*time.Millisecond, query)
 }
 
+// queryRange returns the result of a range query as text.
 func queryRange(t *testing.T, address, query string, window prometheus.Range) string {
 	t.Helper()
 	got, _, err := newAPI(t, address).QueryRange(t.Context(), query, window)

@@ -20,7 +20,8 @@ import (
 // evidence.
 var kinds = []string{".json", ".ndjson", ".csv", ".html", ".md", ".txt", ".log", ".gz"}
 
-// isInPage reports whether report.html has data of a file, some of it encoded so that no search finds a secret.
+// isInPage reports whether report.html has data of a file. Some of it is encoded, so that a search does not find
+// secrets.
 func isInPage(name string) bool { return filepath.Ext(name) != ".log" && filepath.Ext(name) != ".gz" }
 
 const page = "report.html"
@@ -107,7 +108,7 @@ func (m *maker) addFile(path, name string) (found bool, err error) {
 			return false, err
 		}
 	}
-	if filepath.Ext(name) == ".gz" || name == page { // unchanged, because the policy of the page has the hash of its code
+	if filepath.Ext(name) == ".gz" || name == page { // not redacted: the policy of the page has the hash of its code
 		return false, m.copy(name, func(out io.Writer) error {
 			_, err := io.Copy(out, file)
 			return err
@@ -123,11 +124,12 @@ func (m *maker) addFile(path, name string) (found bool, err error) {
 	return found, err
 }
 
-// maxFile limits the size of a file, unpacked if it is compressed: the size of the largest file that a run leaves.
+// maxFile is the maximum size of a file, unpacked if it is compressed: that of the largest file that a run leaves.
 const maxFile = safefile.Table
 
 var errUnpacked = errors.New("the unpacked file is too large")
 
+// sizeOf formats the size of a file.
 func sizeOf(file *os.File) string {
 	info, err := file.Stat()
 	if err != nil {
@@ -136,6 +138,7 @@ func sizeOf(file *os.File) string {
 	return format.Bytes(info.Size())
 }
 
+// hasPackedSecret reports whether the content of a compressed file has a secret.
 func (m *maker) hasPackedSecret(packed io.Reader) (bool, error) {
 	text, err := unpack(packed)
 	if err != nil {
@@ -153,6 +156,7 @@ func unpack(packed io.Reader) (io.Reader, error) {
 	return &limitedReader{from: in, remaining: maxFile}, nil
 }
 
+// A limitedReader fails with errUnpacked after a number of bytes.
 type limitedReader struct {
 	from      io.Reader
 	remaining int64

@@ -24,12 +24,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// withChecksum adds a file and its checksum, which a hostile archive can do, too.
+// withChecksum adds a file with its checksum, as the author of a hostile archive can.
 func withChecksum(entries []entry, name, text string) []entry {
 	entries[0].text += fmt.Sprintf("%x  %s\n", sha256.Sum256([]byte(text)), name)
 	return append(entries, entry{tar.Header{Name: "run-1/" + name, Mode: 0o644}, text})
 }
 
+// entryBySuffix returns the first entry whose name has a suffix.
 func entryBySuffix(entries []entry, suffix string) *entry {
 	return &entries[slices.IndexFunc(entries, func(e entry) bool { return strings.HasSuffix(e.Name, suffix) })]
 }
@@ -183,6 +184,7 @@ func plantFiles(t *testing.T, size int64) string {
 	return run
 }
 
+// zeros is an endless reader of zero bytes.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) {
@@ -190,7 +192,7 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// maxHeap returns the maximum heap while do runs.
+// maxHeap returns the maximum heap, in bytes, during a call of do.
 func maxHeap(do func()) (peak uint64) {
 	done, result := make(chan struct{}), make(chan uint64)
 	go func() {
@@ -237,7 +239,7 @@ func TestMakeIsInterruptible(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	file := filepath.Join(t.TempDir(), "it.tar.gz")
+	file := filepath.Join(t.TempDir(), "run.tar.gz")
 	_, err := Make(ctx, Source{Results: folder(t, nil), SkipReason: "it is off"}, file)
 	require.ErrorIs(t, err, context.Canceled)
 	require.NoFileExists(t, file)

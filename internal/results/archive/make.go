@@ -37,8 +37,8 @@ type maker struct {
 // ErrHasData reports that the existing archive of the run has Prometheus data, and the new one would have none.
 var ErrHasData = errors.New("the existing archive has the Prometheus data of the run, and a new one would not")
 
-// Make writes the archive of a run to a file, completely or not at all. If Prometheus cannot be read, the archive contains
-// the reason.
+// Make writes the archive of a run to a file, completely or not at all. If Prometheus cannot be read, the archive
+// contains the reason.
 func Make(ctx context.Context, from Source, file string) (Contents, error) {
 	run, err := readVerdict(from.Results)
 	if err != nil {
@@ -141,13 +141,14 @@ func (m *maker) copy(name string, fill func(io.Writer) error) error {
 	return errors.Join(fill(out), out.Close())
 }
 
-// addContents stores archive.json. Its secrets are replaced already; it names files such as token.log, whose names look like secrets.
+// addContents stores archive.json. Its secrets were replaced before. Another replacement would change the names of
+// files such as token.log.
 func (m *maker) addContents() error {
 	text, err := json.MarshalIndent(m.contents, "", "  ")
 	if err != nil {
 		return err
 	}
-	text = []byte(format.Escape(string(text))) // in JSON, such characters are in strings only
+	text = []byte(format.Escape(string(text))) // the escaped characters are inside of JSON strings
 	if len(text) >= maxContents {
 		return fmt.Errorf("%s must have at most %s, got %s; remove files from the results that no run leaves", contentsFile,
 			format.Bytes(maxContents), format.Bytes(len(text)))
@@ -158,6 +159,7 @@ func (m *maker) addContents() error {
 	})
 }
 
+// omit adds a sentence about an omitted file to the contents.
 func (m *maker) omit(format string, args ...any) {
 	sentence := string(m.secrets.Replace(fmt.Appendf(nil, format, args...), secret.Redacted))
 	if !slices.Contains(m.contents.Omitted, sentence) {

@@ -33,9 +33,9 @@ const (
 	maxPadding = 1 << 20 // bytes after the end of a tar
 )
 
-// Open unpacks an archive into a folder that is empty or does not exist. It does not trust the author of the archive: names
-// outside of the folder, links, missing or unlisted files, wrong checksums and too much data are errors. After an error it
-// removes all unpacked files.
+// Open unpacks an archive into a folder that is empty or does not exist. It does not trust the author of the archive:
+// names outside of the folder, links, missing or unlisted files, wrong checksums and too much data are errors. After an
+// error it removes all unpacked files.
 func Open(ctx context.Context, file, dir string) (c Contents, err error) {
 	in, err := openArchive(file)
 	if errors.Is(err, os.ErrNotExist) {
@@ -109,7 +109,7 @@ func HasData(file, testID string) bool {
 	}
 }
 
-// An interruptibleReader returns an error after the end of its context, because unpacking gigabytes takes minutes.
+// An interruptibleReader fails after the end of its context. Packing and unpacking gigabytes takes minutes.
 type interruptibleReader struct {
 	ctx  context.Context
 	from io.Reader
@@ -126,10 +126,11 @@ func (r *interruptibleReader) Read(p []byte) (int, error) {
 type unpacker struct {
 	root   *os.Root
 	top    string            // the folder in the archive
-	sums   map[string]string // of the files that are not unpacked yet
+	sums   map[string]string // checksums of the files that are not unpacked yet, by name
 	budget int64             // bytes
 }
 
+// unpackAll unpacks an archive into a folder.
 func unpackAll(in io.Reader, dir string, limit int64) (c Contents, err error) {
 	root, err := os.OpenRoot(dir) // no name and no link can escape it
 	if err != nil {
@@ -145,7 +146,7 @@ func unpackAll(in io.Reader, dir string, limit int64) (c Contents, err error) {
 	for err == nil {
 		var h *tar.Header
 		if h, err = files.Next(); err == nil {
-			err = u.file(h, files)
+			err = u.unpack(h, files)
 		}
 	}
 	if errors.Is(err, io.EOF) { // the end of the tar; the gzip has its own checksum
@@ -168,8 +169,8 @@ func unpackAll(in io.Reader, dir string, limit int64) (c Contents, err error) {
 	return readContents(root)
 }
 
-// file unpacks one file.
-func (u *unpacker) file(h *tar.Header, content io.Reader) error {
+// unpack unpacks one file.
+func (u *unpacker) unpack(h *tar.Header, content io.Reader) error {
 	top, name, _ := strings.Cut(h.Name, "/")
 	switch {
 	case h.Typeflag != tar.TypeReg:
@@ -237,6 +238,7 @@ func (u *unpacker) readSums(h *tar.Header, content io.Reader) error {
 	return errors.Join(err, out.Close())
 }
 
+// readContents reads and checks archive.json of an unpacked archive.
 func readContents(root *os.Root) (c Contents, err error) {
 	info, err := root.Stat(contentsFile)
 	if err == nil && info.Size() > maxContents {

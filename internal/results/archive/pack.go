@@ -18,7 +18,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// pack writes the files of dir to an archive. In the archive they are in a folder named testID, after their checksums.
+// pack writes the files of dir to an archive. The checksums are first; all files are in a folder named testID.
 func pack(ctx context.Context, dir, testID, file string) error {
 	names := []string{sumsFile, contentsFile} // HasData reads these two only
 	var sums bytes.Buffer
@@ -72,6 +72,7 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// write writes a tar.gz of files of dir.
 func write(ctx context.Context, w io.Writer, dir, testID string, names []string, level int) error {
 	zip, err := gzip.NewWriterLevel(w, level)
 	if err != nil {
@@ -86,6 +87,7 @@ func write(ctx context.Context, w io.Writer, dir, testID string, names []string,
 	return errors.Join(out.Close(), zip.Close())
 }
 
+// add adds a file to a tar.
 func add(ctx context.Context, out *tar.Writer, file, name string) error {
 	in, err := os.Open(file) // #nosec G304 -- in our temporary folder
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// window is the time range of one remote read. Windows are copied in the order of time, because a Prometheus rejects
-	// samples that are more than an hour older than its newest one.
+	// window is the time range of one remote read. Windows are copied in the order of time, because a Prometheus
+	// rejects samples that are more than an hour older than its newest one.
 	window    = 5 * time.Minute
 	minWindow = 5 * time.Second // minimum range after halving
 
@@ -35,6 +35,7 @@ const (
 // Series is one series of a window.
 type Series = prompb.TimeSeries
 
+// samplesOf returns the number of samples of a series.
 func samplesOf(s *Series) int { return len(s.Samples) + len(s.Histograms) }
 
 // A Remote reads and writes the data of a Prometheus by remote read and remote write. Both preserve timestamps, the
@@ -65,6 +66,7 @@ func (r *Remote) Read(ctx context.Context, from, to time.Time, handle func([]*Se
 	return r.readWindows(ctx, from, to, window, handle)
 }
 
+// readWindows reads windows of a width. It halves a window that has too many samples.
 func (r *Remote) readWindows(ctx context.Context, from, to time.Time, width time.Duration, handle func([]*Series) error) error {
 	for at := from; !at.After(to); at = at.Add(width) {
 		last := at.Add(width - time.Millisecond) // both ends are included
@@ -85,6 +87,7 @@ func (r *Remote) readWindows(ctx context.Context, from, to time.Time, width time
 	return nil
 }
 
+// readWindow returns all series of one window.
 func (r *Remote) readWindow(ctx context.Context, from, to time.Time) ([]*Series, error) {
 	request := &prompb.ReadRequest{Queries: []*prompb.Query{{
 		StartTimestampMs: from.UnixMilli(), EndTimestampMs: to.UnixMilli(),
@@ -129,6 +132,7 @@ func (r *Remote) Write(ctx context.Context, series []*Series) error {
 	return err
 }
 
+// post sends a message and returns the body of the response.
 func (r *Remote) post(ctx context.Context, path string, message proto.Message) ([]byte, error) {
 	body, err := proto.Marshal(message)
 	if err != nil {

@@ -74,10 +74,10 @@ func (s *Server) await(ctx context.Context) error {
 		}
 		select {
 		case <-s.process.Done():
-			err = fmt.Errorf("process prometheus ended: %s", s.LogEnd())
+			err = fmt.Errorf("start Prometheus: the process ended: %s", s.LogEnd())
 		case <-ctx.Done():
 			if err = caller.Err(); err == nil { // a timeout, not an interruption
-				err = fmt.Errorf("process prometheus did not become ready: %s", s.LogEnd())
+				err = fmt.Errorf("start Prometheus: not ready within %v: %s", readyTimeout, s.LogEnd())
 			}
 		case <-time.After(100 * time.Millisecond):
 			continue

@@ -28,18 +28,18 @@ func (s Summary) Spread() float64 {
 	return (s.Max - s.Min) / math.Abs(s.Median)
 }
 
-// A Difference states whether two sets of runs differ by more than chance: by the p-value of a test, or by a band if there are
-// too few runs for a test.
+// A Difference states whether two sets of runs differ by more than chance: by the p-value of a test, or by a band if
+// there are too few runs for a test.
 type Difference struct {
 	P           float64
 	Band        *Band // nil: P applies
 	Significant bool
 }
 
-// Differ compares new values with old ones, of which it needs at least two. It uses the test of Mann and Whitney,
-// two-sided, exact for up to 50 runs (25 with equal values), which makes no assumptions. That needs at least four
-// runs against four: with three against three the most extreme outcome has p = 2/20, which is not under alpha. For
-// fewer runs it uses the noiseBand.
+// Differ compares new values with at least two old ones. It uses the two-sided test of Mann and Whitney, which assumes
+// no distribution and is exact for up to 50 runs (25 with equal values). The test needs at least four runs against
+// four: with three against three the most extreme outcome has p = 2/20, which is not under alpha. For fewer runs,
+// Differ uses noiseBand.
 func Differ(old, recent []float64) (Difference, error) {
 	if MinP(len(old), len(recent)) > alpha {
 		band, ok := noiseBand(old, len(recent))
@@ -79,13 +79,12 @@ func differByFactor(old, recent []float64) (Difference, error) {
 // MinP returns the smallest possible two-sided p of a rank-sum test of n against m runs.
 func MinP(n, m int) float64 { return min(2/mathx.Choose(n+m, n), 1) }
 
-// A Band is the range of the mean of further runs of the same plan, with the probability 1 − alpha: a prediction
-// interval by Student's t, which assumes that runs scatter about normally. Few runs have a wide band, because they
-// show little.
+// A Band is the range of the mean of further runs of the same plan, with the probability 1 − alpha. It is a prediction
+// interval by Student's t, which assumes a normal distribution. The band of few runs is wide.
 type Band struct{ Low, High float64 }
 
-// noiseBand returns the band for the mean of `further` runs. ok is false for less than two values, which have no
-// spread.
+// noiseBand returns the band for the mean of a number of further runs. ok is false for fewer than two values, which
+// have no spread.
 func noiseBand(values []float64, further int) (b Band, ok bool) {
 	if len(values) < 2 || further < 1 {
 		return Band{}, false

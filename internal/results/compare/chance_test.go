@@ -52,7 +52,7 @@ func TestDiffer(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name        string
-		old, now    []float64
+		old, recent []float64
 		band        bool
 		p           float64
 		significant bool
@@ -66,7 +66,7 @@ func TestDiffer(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			d, err := Differ(c.old, c.now)
+			d, err := Differ(c.old, c.recent)
 			require.NoError(t, err)
 			require.Equal(t, c.band, d.Band != nil)
 			require.InDelta(t, c.p, d.P, 1e-9)

@@ -22,7 +22,8 @@ const (
 	Same   Outcome = "same"
 	Better Outcome = "better"
 	Worse  Outcome = "worse"
-	// Unsure is a time or a rate that got worse while a load generator was saturated: that may be the reason.
+	// Unsure is the outcome of a time or a rate that got worse while a load generator was saturated, perhaps for that
+	// reason.
 	Unsure Outcome = "unsure"
 )
 
@@ -34,7 +35,7 @@ type Change struct {
 	Outcome Outcome
 }
 
-// Relative returns the change of the median, as a share of the old one; infinite from 0.
+// Relative returns the change of the median as a share of the old median, which is infinite if that is 0.
 func (c Change) Relative() float64 {
 	if c.Old.Median == c.New.Median {
 		return 0
@@ -53,7 +54,7 @@ type Comparison struct {
 	saturated bool // a load generator was saturated
 }
 
-// Minimum numbers of runs: two runs have a spread, with which a third can be compared.
+// Minimum numbers of runs. Two old runs have a spread, with which a new run can be compared.
 const (
 	minOld = 2
 	minAll = 3
@@ -78,26 +79,27 @@ func Compare(old, recent []Run, tolerance float64) (*Comparison, error) {
 	}
 	c := &Comparison{Old: old, New: recent, Tolerance: tolerance}
 	c.warn(allRuns)
-	oldColumns, newColumns := columns(old), columns(recent)
-	for _, f := range suite.Metrics(recent[0].Verdict) {
-		if slices.Contains(sendingMetrics, f.Name) && !oneClock(allRuns) {
-			c.Warnings = append(c.Warnings, f.Name+" counts from the time of sending in some runs and not in others, so it is omitted")
+	oldByName, newByName := metricsByName(old), metricsByName(recent)
+	for _, metric := range suite.Metrics(recent[0].Verdict) {
+		if slices.Contains(sendingMetrics, metric.Name) && !oneClock(allRuns) {
+			c.Warnings = append(c.Warnings, metric.Name+" counts from the time of sending in some runs and not in others, so it is omitted")
 			continue
 		}
-		a, b := oldColumns[f.Name], newColumns[f.Name]
-		if len(a) != len(old) || len(b) != len(recent) {
-			c.Warnings = append(c.Warnings, fmt.Sprintf("%s is not known of every run, so it is omitted", f.Name))
+		oldMetrics, newMetrics := oldByName[metric.Name], newByName[metric.Name]
+		if len(oldMetrics) != len(old) || len(newMetrics) != len(recent) {
+			c.Warnings = append(c.Warnings, metric.Name+" is unknown for some runs, so it is omitted")
 			continue
 		}
-		change, err := changeOf(f, a, b, tolerance)
+		oldValues := valuesOf(oldMetrics)
+		change, err := changeOf(metric, oldValues, valuesOf(newMetrics), tolerance)
 		if err != nil {
 			return nil, err
 		}
 		switch {
 		case change.Outcome != Worse:
-		case f.Unit == suite.OfRequests && isChance(metricsNamed(old, f.Name), metricsNamed(recent, f.Name)):
+		case metric.Unit == suite.OfRequests && isChance(oldMetrics, newMetrics):
 			change.Outcome = Same
-		case c.isGeneratorsDelay(f, a) || c.isBound(f.Name):
+		case c.isGeneratorsDelay(metric, oldValues, newMetrics) || c.isBound(newMetrics):
 			change.Outcome = Unsure
 		}
 		c.Changes = append(c.Changes, change)
@@ -109,22 +111,22 @@ func Compare(old, recent []Run, tolerance float64) (*Comparison, error) {
 // isGeneratorsDelay reports whether a time may have got worse because of the load generator: without the maximum
 // delay by the generator, the new runs would not be worse. If that delay is unknown, it reports whether a generator
 // was saturated.
-func (c *Comparison) isGeneratorsDelay(f verdict.Metric, old []float64) bool {
-	if f.Unit != "ms" {
+func (c *Comparison) isGeneratorsDelay(metric verdict.Metric, old []float64, recent []verdict.Metric) bool {
+	if metric.Unit != "ms" {
 		return false
 	}
-	var recent []float64
-	for _, m := range metricsNamed(c.New, f.Name) {
+	var undelayed []float64
+	for _, m := range recent {
 		if m.Undelayed == nil {
 			return c.saturated
 		}
-		recent = append(recent, *m.Undelayed)
+		undelayed = append(undelayed, *m.Undelayed)
 	}
-	without, err := changeOf(f, old, recent, c.Tolerance)
-	return err != nil || without.Outcome != Worse
+	change, err := changeOf(metric, old, undelayed, c.Tolerance)
+	return err != nil || change.Outcome != Worse
 }
 
-// checkPlans rejects runs of several plans, and a repeated run, which would make a spread of 0.
+// checkPlans rejects runs of several plans, and a repeated run, because its spread would be 0.
 func checkPlans(runs []Run) error {
 	byKey := map[string]string{}
 	for _, r := range runs {
@@ -140,9 +142,10 @@ func checkPlans(runs []Run) error {
 	return nil
 }
 
+// warn adds warnings of different machines and of saturated load generators.
 func (c *Comparison) warn(allRuns []Run) {
 	for _, r := range allRuns {
-		if hosts, first := r.machines(), allRuns[0].machines(); hosts != first {
+		if hosts, first := r.hosts(), allRuns[0].hosts(); hosts != first {
 			c.Warnings = append(c.Warnings, fmt.Sprintf("%s ran on %s, %s on %s; the machines may cause the differences", allRuns[0].Dir, first, r.Dir, hosts))
 			break
 		}
@@ -158,49 +161,45 @@ func (c *Comparison) warn(allRuns []Run) {
 	}
 }
 
-// isBound reports whether half of the new runs or more are lower bounds of a metric, because their load generator was
+// isBound reports whether a metric of at least half of the new runs is a lower bound, because their load generator was
 // the limit. The service may then be as good as before. Lower bounds of old runs do not matter, because the actual
 // values were even better.
-func (c *Comparison) isBound(name string) bool {
+func (c *Comparison) isBound(recent []verdict.Metric) bool {
 	n := 0
-	for _, r := range c.New {
-		if slices.ContainsFunc(suite.Metrics(r.Verdict), func(m verdict.Metric) bool { return m.Name == name && m.Bound }) {
+	for _, m := range recent {
+		if m.Bound {
 			n++
 		}
 	}
-	if 2*n < len(c.New) {
+	if 2*n < len(recent) {
 		return false
 	}
-	c.Warnings = append(c.Warnings, fmt.Sprintf("%s is not comparable: the load generator was the limit in %d of %s", name, n, runs(len(c.New), "new")))
+	c.Warnings = append(c.Warnings, fmt.Sprintf("%s is not comparable: the load generator was the limit in %d of %s", recent[0].Name, n, runs(len(recent), "new")))
 	return true
 }
 
-// metricsNamed returns one metric of each run.
-func metricsNamed(runs []Run, name string) (out []verdict.Metric) {
+// metricsByName returns each metric of all runs, in their order.
+func metricsByName(runs []Run) map[string][]verdict.Metric {
+	out := map[string][]verdict.Metric{}
 	for _, r := range runs {
 		for _, m := range suite.Metrics(r.Verdict) {
-			if m.Name == name {
-				out = append(out, m)
-			}
+			out[m.Name] = append(out[m.Name], m)
 		}
 	}
 	return out
 }
 
-// columns returns the values of each metric by run.
-func columns(runs []Run) map[string][]float64 {
-	out := map[string][]float64{}
-	for _, r := range runs {
-		for _, f := range suite.Metrics(r.Verdict) {
-			out[f.Name] = append(out[f.Name], f.Value)
-		}
+func valuesOf(metrics []verdict.Metric) (out []float64) {
+	for _, m := range metrics {
+		out = append(out, m.Value)
 	}
 	return out
 }
 
-func changeOf(f verdict.Metric, old, recent []float64, tolerance float64) (Change, error) {
-	c := Change{Metric: f, Old: Summarize(old), New: Summarize(recent), Outcome: Same}
-	if f.Fault && c.Old.Max == 0 { // no statistics: a fault that never occurred before
+// changeOf returns the change of a metric from old to new values.
+func changeOf(metric verdict.Metric, old, recent []float64, tolerance float64) (Change, error) {
+	c := Change{Metric: metric, Old: Summarize(old), New: Summarize(recent), Outcome: Same}
+	if metric.Fault && c.Old.Max == 0 { // the first fault needs no statistics
 		if c.New.Max > 0 {
 			c.Outcome = Worse
 		}
@@ -208,18 +207,18 @@ func changeOf(f verdict.Metric, old, recent []float64, tolerance float64) (Chang
 	}
 	var err error
 	differ := Differ
-	if f.Unit == "ms" && min(c.Old.Min, c.New.Min) > 0 {
+	if metric.Unit == "ms" && min(c.Old.Min, c.New.Min) > 0 {
 		differ = differByFactor
 	}
 	if c.Difference, err = differ(old, recent); err != nil {
 		return c, err
 	}
 	difference := c.New.Median - c.Old.Median
-	if !c.Significant || math.Abs(difference) <= max(negligibleChange[f.Unit], tolerance*math.Abs(c.Old.Median)) {
+	if !c.Significant || math.Abs(difference) <= max(negligibleChange[metric.Unit], tolerance*math.Abs(c.Old.Median)) {
 		return c, nil
 	}
 	c.Outcome = Worse
-	if (difference > 0) == f.HigherIsBetter {
+	if (difference > 0) == metric.HigherIsBetter {
 		c.Outcome = Better
 	}
 	return c, nil
@@ -276,8 +275,7 @@ const (
 // sendingMetrics lists the metrics that count from the time of sending, if clocks allow it.
 var sendingMetrics = []string{latencyP50, latencyP99, "last subscriber p50", "last subscriber p99"}
 
-// undetectable lists changes between the runs that no compared metric would show: "nothing got worse" is limited to the
-// compared metrics.
+// undetectable lists changes between the runs that no compared metric would show.
 func (c *Comparison) undetectable() (out []string) {
 	isCompared := func(name string) bool {
 		return slices.ContainsFunc(c.Changes, func(f Change) bool { return f.Name == name })
@@ -287,18 +285,18 @@ func (c *Comparison) undetectable() (out []string) {
 	case isCompared(latencyP50) && clockOf(c.New[0]) != verdict.AboveSend:
 		out = append(out, equalDelay+"service and runners have no clock in common, so latency counts from the fastest message")
 	case !isCompared(latencyP50) && isCompared(latenessP99):
-		out = append(out, equalDelay+"no time of sending is compared, and lateness is how much longer a gap was than the interval")
+		out = append(out, equalDelay+"no time of sending is compared, and lateness is the excess of a gap over the interval")
 	case !isCompared(latencyP50) && !c.New[0].Verdict.Service.ByInterval():
-		out = append(out, "how long a message takes: no time of sending is compared")
+		out = append(out, "the delivery time of messages: no time of sending is compared")
 	}
 	isUnknown := func(m verdict.Metric) bool { return m.Name == "backend memory" && m.Value == 0 }
 	if slices.ContainsFunc(append(slices.Clone(c.Old), c.New...), func(r Run) bool { return slices.ContainsFunc(suite.Metrics(r.Verdict), isUnknown) }) {
-		out = append(out, "memory and CPU of the service: not every run has them")
+		out = append(out, "memory and CPU of the service: unknown for some runs")
 	}
 	return out
 }
 
-// clockOf returns the start of the latency of a run, "" without a latency.
+// clockOf returns the time from which the latency of a run counts; "" if the run has no latency.
 func clockOf(r Run) string {
 	if r.Verdict.LatencyMS == nil {
 		return ""

@@ -38,6 +38,7 @@ func folder(t *testing.T, n int, edit func(*verdict.Verdict)) string {
 	return dir
 }
 
+// write writes a value as JSON.
 func write(t *testing.T, path string, v any) {
 	t.Helper()
 	b, err := json.Marshal(v)
@@ -56,6 +57,7 @@ func readAll(t *testing.T, first, n int, edit func(*verdict.Verdict)) (out []Run
 	return out
 }
 
+// text returns a comparison as text.
 func text(t *testing.T, c *Comparison) string {
 	t.Helper()
 	var b strings.Builder
@@ -66,11 +68,11 @@ func text(t *testing.T, c *Comparison) string {
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name     string
-		old, now int
-		edit     func(*verdict.Verdict)
-		want     verdict.Outcome
-		wantText string
+		name        string
+		old, recent int
+		edit        func(*verdict.Verdict)
+		want        verdict.Outcome
+		wantText    string
 	}{
 		{"equal runs, one new", 3, 1, nil, verdict.Pass, "NO REGRESSION  1 new run against 3 old runs"},
 		{"equal runs, four new", 4, 4, nil, verdict.Pass, "rank-sum test (Mann-Whitney)"},
@@ -89,7 +91,7 @@ func TestCompare(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			result, err := Compare(readAll(t, 1, c.old, nil), readAll(t, 50, c.now, c.edit), .1)
+			result, err := Compare(readAll(t, 1, c.old, nil), readAll(t, 50, c.recent, c.edit), .1)
 			require.NoError(t, err)
 			out := text(t, result)
 			require.Equal(t, c.want, result.Verdict(), out)
@@ -113,23 +115,23 @@ func TestCompareListsUndetectableChanges(t *testing.T) {
 	noResources := func(v *verdict.Verdict) { v.Resources.BackendRSSMax, v.Resources.BackendCPUAverage = 0, 0 }
 	noLatency := func(v *verdict.Verdict) { v.LatencyMS = nil }
 	for name, c := range map[string]struct {
-		old, now func(*verdict.Verdict)
-		want     verdict.Outcome
-		wantText string
+		old, recent func(*verdict.Verdict)
+		want        verdict.Outcome
+		wantText    string
 	}{
-		"one clock":                         {latencyFrom(verdict.AboveSend), latencyFrom(verdict.AboveSend), verdict.Fail, "latency p50: 7.5 ms"},
-		"no common clock":                   {latencyFrom(verdict.AboveFastest), latencyFrom(verdict.AboveFastest), verdict.Pass, "not seen: an equal delay of every message: service and runners have no clock in common"},
-		"no time of sending":                {noLatency, noLatency, verdict.Pass, "not seen: an equal delay of every message: no time of sending is compared"},
-		"a clock in the old only":           {latencyFrom(verdict.AboveSend), latencyFrom(verdict.AboveFastest), verdict.Pass, "latency p99 counts from the time of sending in some runs and not in others"},
-		"a service that shows no resources": {noResources, noResources, verdict.Pass, "not seen: memory and CPU of the service"},
+		"one clock":                           {latencyFrom(verdict.AboveSend), latencyFrom(verdict.AboveSend), verdict.Fail, "latency p50: 7.5 ms"},
+		"different clocks":                    {latencyFrom(verdict.AboveFastest), latencyFrom(verdict.AboveFastest), verdict.Pass, "undetectable: an equal delay of every message: service and runners have no clock in common"},
+		"no time of sending":                  {noLatency, noLatency, verdict.Pass, "undetectable: an equal delay of every message: no time of sending is compared"},
+		"a common clock of the old runs only": {latencyFrom(verdict.AboveSend), latencyFrom(verdict.AboveFastest), verdict.Pass, "latency p99 counts from the time of sending in some runs and not in others"},
+		"unknown resources":                   {noResources, noResources, verdict.Pass, "undetectable: memory and CPU of the service"},
 	} {
-		result, err := Compare(readAll(t, 1, 4, c.old), readAll(t, 50, 4, c.now), .1)
+		result, err := Compare(readAll(t, 1, 4, c.old), readAll(t, 50, 4, c.recent), .1)
 		require.NoError(t, err)
 		out := text(t, result)
 		require.Equal(t, c.want, result.Verdict(), "%s: %s", name, out)
 		require.Contains(t, out, c.wantText, name)
 		if name == "one clock" {
-			require.NotContains(t, out, "not seen")
+			require.NotContains(t, out, "undetectable")
 		}
 	}
 }
@@ -224,26 +226,26 @@ func TestTailsAndNewFailuresAreRegressions(t *testing.T) {
 	}
 	saturated := func(v *verdict.Verdict) { requests(0, tail)(v); v.Generator.Saturated = true }
 	for name, c := range map[string]struct {
-		now  func(*verdict.Verdict)
+		edit func(*verdict.Verdict) // of the new runs
 		want []string
 	}{
-		"as before":                           {requests(0, nil), nil},
+		"no difference":                       {requests(0, nil), nil},
 		"4 % took 3 s":                        {requests(0, tail), []string{"mean at 200/s", "p99 at 200/s", "max at 200/s"}},
-		"0.83 % failed":                       {requests(50, nil), []string{"failed at 200/s"}},
-		"one failed":                          {oneFailure, nil},
+		"0.83 % failures":                     {requests(50, nil), []string{"failed at 200/s"}},
+		"one failure":                         {oneFailure, nil},
 		"a delay by the generator":            {generatorDelay, nil},
 		"a longer delay than the generator's": {saturated, []string{"mean at 200/s", "p99 at 200/s", "max at 200/s"}},
 		"slower by a negligible time":         {requests(0, map[string]float64{"p50": 8, "p95": 10, "p99": 12}), nil},
 	} {
 		for _, old := range []int{3, 10} {
-			for _, now := range []int{1, 4} {
-				result, err := Compare(readAll(t, 1, old, requests(0, nil)), readAll(t, 50, now, c.now), .1)
+			for _, recent := range []int{1, 4} {
+				result, err := Compare(readAll(t, 1, old, requests(0, nil)), readAll(t, 50, recent, c.edit), .1)
 				require.NoError(t, err)
 				var worse []string
 				for _, change := range result.Regressions() {
 					worse = append(worse, change.Name)
 				}
-				require.Equal(t, c.want, worse, "%s: %d against %d", name, old, now)
+				require.Equal(t, c.want, worse, "%s: %d against %d", name, old, recent)
 			}
 		}
 	}
@@ -261,8 +263,8 @@ func TestKnownFaultsAreNoRegression(t *testing.T) {
 	missed := func(n uint64) func(*verdict.Verdict) {
 		return func(v *verdict.Verdict) { v.Messages.Missed, v.Verdict = n+uint64(v.StartedUnix)%3, verdict.Fail }
 	}
-	for now, want := range map[uint64]verdict.Outcome{5: verdict.Pass, 50: verdict.Fail, 0: verdict.Pass} {
-		c, err := Compare(readAll(t, 1, 4, missed(5)), readAll(t, 9, 4, missed(now)), .1)
+	for faults, want := range map[uint64]verdict.Outcome{5: verdict.Pass, 50: verdict.Fail, 0: verdict.Pass} {
+		c, err := Compare(readAll(t, 1, 4, missed(5)), readAll(t, 9, 4, missed(faults)), .1)
 		require.NoError(t, err)
 		require.Equal(t, want, c.Verdict(), text(t, c))
 	}
@@ -276,20 +278,20 @@ func TestCompareErrors(t *testing.T) {
 		v.Actions = []verdict.Action{{ActionResult: verdict.ActionResult{Action: plan.Action{Name: "deploy", At: time.Minute, Command: "x"}}}}
 	})
 	for _, c := range []struct {
-		name     string
-		old, now []Run
-		wantText string
+		name        string
+		old, recent []Run
+		wantText    string
 	}{
 		{"two runs", good[:1], good[1:2], "at least 3 runs"},
-		{"no old ones", nil, good, "2 of them old ones"},
-		{"nothing new", good, nil, "at least one new run"},
+		{"no old runs", nil, good, "2 of them old ones"},
+		{"no new runs", good, nil, "at least one new run"},
 		{"another plan", good, other, "connections is 1200 in the first and 7 in the second"},
-		{"with a deploy", good, deploy, "actions is missing in the first and 1m0s: x in the second"},
+		{"another action", good, deploy, "actions is missing in the first and 1m0s: x in the second"},
 		{"the same run twice", good, good[:1], "are the same run"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := Compare(c.old, c.now, .1)
+			_, err := Compare(c.old, c.recent, .1)
 			require.ErrorContains(t, err, c.wantText)
 		})
 	}
@@ -327,17 +329,17 @@ func TestGeneratorLimitedRate(t *testing.T) {
 		return out
 	}
 	for name, c := range map[string]struct {
-		old, now []Run
-		want     verdict.Outcome
-		wantText string
+		old, recent []Run
+		want        verdict.Outcome
+		wantText    string
 	}{
-		"not by the generator":  {runs(1, 9000, false, false, false), runs(50, 6000, false, false, false), verdict.Fail, "peak answers/s: 6001 answers/s instead of 9001 answers/s"},
-		"the old ones":          {runs(1, 9000, true, true, true), runs(50, 6000, false, false, false), verdict.Fail, "REGRESSION"},
-		"one of the new ones":   {runs(1, 9000, false, false, false), runs(50, 6000, false, true, false), verdict.Fail, "REGRESSION"},
-		"most of the new ones":  {runs(1, 9000, false, false, false), runs(50, 6000, true, true, false), verdict.Pass, "peak answers/s is not comparable: the load generator was the limit in 2 of 3 new runs"},
-		"the only one is bound": {runs(1, 9000, false, false, false), runs(50, 6000, true), verdict.Pass, "in 1 of 1 new run"},
+		"no run limited by the generator":           {runs(1, 9000, false, false, false), runs(50, 6000, false, false, false), verdict.Fail, "peak answers/s: 6001 answers/s instead of 9001 answers/s"},
+		"the old runs limited by the generator":     {runs(1, 9000, true, true, true), runs(50, 6000, false, false, false), verdict.Fail, "REGRESSION"},
+		"one new run limited by the generator":      {runs(1, 9000, false, false, false), runs(50, 6000, false, true, false), verdict.Fail, "REGRESSION"},
+		"most new runs limited by the generator":    {runs(1, 9000, false, false, false), runs(50, 6000, true, true, false), verdict.Pass, "peak answers/s is not comparable: the load generator was the limit in 2 of 3 new runs"},
+		"the only new run limited by the generator": {runs(1, 9000, false, false, false), runs(50, 6000, true), verdict.Pass, "in 1 of 1 new run"},
 	} {
-		result, err := Compare(c.old, c.now, .1)
+		result, err := Compare(c.old, c.recent, .1)
 		require.NoError(t, err)
 		out := text(t, result)
 		require.Equal(t, c.want, result.Verdict(), "%s: %s", name, out)

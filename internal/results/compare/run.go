@@ -30,7 +30,7 @@ type Run struct {
 func Read(dir string) (Run, error) {
 	r, err := Open(dir)
 	if err == nil && r.Verdict.Verdict == verdict.Invalid {
-		err = fmt.Errorf("%s is invalid (%s), so it cannot be compared", dir, append(r.Verdict.Reasons, "it does not say why")[0])
+		err = fmt.Errorf("%s is invalid (%s), so it cannot be compared", dir, append(r.Verdict.Reasons, "without a reason")[0])
 	}
 	return r, err
 }
@@ -90,7 +90,7 @@ func Open(dir string) (Run, error) {
 		return r, fmt.Errorf("read %s: %w", path, err)
 	}
 	r.plan, r.otherSettings = content.Plan, map[string]any{}
-	if parameters, ok := r.plan["parameters"].(map[string]any); ok { // of a script: settings like the others
+	if parameters, ok := r.plan["parameters"].(map[string]any); ok { // settings of the script
 		delete(r.plan, "parameters")
 		maps.Copy(r.plan, parameters)
 	}
@@ -103,7 +103,7 @@ func Open(dir string) (Run, error) {
 			delete(r.plan, name)
 		}
 	}
-	if v := r.Verdict; v.Service.Name != "" { // independent of the place of its description
+	if v := r.Verdict; v.Service.Name != "" { // the path of its description does not matter
 		r.plan["service"], r.plan["description"] = v.Plan.ServiceName(), v.Service.SHA256
 	}
 	if actions := r.actions(); actions != "" {
@@ -128,7 +128,7 @@ func (r Run) actions() string {
 	return strings.Join(list, "; ")
 }
 
-// circumstances are the parts of run.json that must be equal, in addition to the plan.
+// circumstances has the fields of run.json that must be equal, in addition to the plan.
 type circumstances struct {
 	OneClock bool   `json:"one_clock"` // soak started the target, whose address is random
 	Cores    string `json:"cores"`     // reserved for target or runners
@@ -145,8 +145,8 @@ func readCircumstances(dir string) (run circumstances) {
 // MaxEarlier is the number of earlier runs that define the normal range: the latest ones.
 const MaxEarlier = 10
 
-// EarlierRuns returns the candidates of the plan of run that passed and started before it, the latest first, at most
-// MaxEarlier.
+// EarlierRuns returns the candidates that passed and started before run, the latest first, at most MaxEarlier. All must
+// have the plan of run.
 func EarlierRuns(candidates []Run, run Run) []Run {
 	var earlier []Run
 	for _, r := range candidates {
@@ -184,6 +184,7 @@ func Settings(a, b Run) []Setting {
 	return append(differences(a.plan, b.plan), differences(a.otherSettings, b.otherSettings)...)
 }
 
+// differences returns the settings with different values, sorted by name.
 func differences(a, b map[string]any) (out []Setting) {
 	union := maps.Clone(a)
 	maps.Copy(union, b)
@@ -195,6 +196,7 @@ func differences(a, b map[string]any) (out []Setting) {
 	return out
 }
 
+// setting formats the value of a setting.
 func setting(plan map[string]any, key string) string {
 	value, ok := plan[key]
 	if !ok {
@@ -203,8 +205,8 @@ func setting(plan map[string]any, key string) string {
 	return cmp.Or(fmt.Sprint(value), "empty")
 }
 
-// machines returns the hosts of the runners.
-func (r Run) machines() string {
+// hosts lists the hosts of the runners.
+func (r Run) hosts() string {
 	var hosts []string
 	for _, runner := range r.Verdict.Runners {
 		hosts = append(hosts, runner.Host)

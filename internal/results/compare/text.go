@@ -36,7 +36,7 @@ func (c *Comparison) Text(w io.Writer) error {
 	}
 	fmt.Fprintf(w, "\n%s\n", c.rule())
 	for _, name := range c.Undetectable {
-		fmt.Fprintf(w, "not seen: %s\n", name)
+		fmt.Fprintf(w, "undetectable: %s\n", name)
 	}
 	for _, warning := range c.Warnings {
 		fmt.Fprintf(w, "warning: %s\n", warning)
@@ -64,6 +64,7 @@ func (c Change) Sentence() string {
 		percent(c.Relative()), c.significance())
 }
 
+// significance states the evidence of the change: a fault, the p-value, or the band.
 func (c Change) significance() string {
 	switch {
 	case c.Fault && c.Old.Max == 0:
@@ -78,6 +79,7 @@ func (c Change) significance() string {
 	return fmt.Sprintf("%s %s…%s", preposition, c.number(max(c.Band.Low, 0)), c.number(c.Band.High))
 }
 
+// number formats a value of the metric with its unit.
 func (c Change) number(v float64) string {
 	switch {
 	case c.Fault:
@@ -99,6 +101,7 @@ func percent(share float64) string {
 	return fmt.Sprintf("%+.0f %%", 100*share)
 }
 
+// runs formats a number of runs.
 func runs(n int, kind string) string {
 	if n == 1 {
 		return "1 " + kind + " run"
