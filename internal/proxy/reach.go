@@ -120,5 +120,5 @@ func (c *bufferedConn) Read(p []byte) (int, error) {
 		c.buffered = c.buffered[n:]
 		return n, nil
 	}
-	return c.Conn.Read(p) //nolint:wrapcheck // crypto/tls inspects the error
+	return c.Conn.Read(p) // not wrapped, because crypto/tls inspects the error
 }

@@ -37,7 +37,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := t.next.RoundTrip(r)
 	p, chooseErr := t.chooser.For(r.URL)
 	if p == nil || chooseErr != nil {
-		return resp, err //nolint:wrapcheck // the error of net/http
+		return resp, err
 	}
 	if err == nil && p.Forwards() && resp.StatusCode == http.StatusProxyAuthRequired {
 		defer func() { _ = resp.Body.Close() }()
@@ -47,7 +47,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	var refusal *Error
 	switch {
 	case err == nil, errors.As(err, &refusal):
-		return resp, err //nolint:wrapcheck // names the proxy
+		return resp, err // names the proxy
 	case errors.As(err, &op) && op.Op == "proxyconnect":
 		return nil, p.DialError(op.Err)
 	default:

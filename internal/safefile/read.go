@@ -35,7 +35,7 @@ func Open(path string, limit int64) (*os.File, error) {
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|NoFollow|nonBlock, 0) // #nosec G304 -- a file of a run; it is checked below
 	if err != nil {
-		return nil, err //nolint:wrapcheck // names the file
+		return nil, err // names the file
 	}
 	if err := check(f, limit); err != nil {
 		_ = f.Close()
@@ -49,7 +49,7 @@ func check(f *os.File, limit int64) error {
 	info, err := f.Stat()
 	switch {
 	case err != nil:
-		return err //nolint:wrapcheck // withPath names the file
+		return err
 	case !info.Mode().IsRegular():
 		return ErrNotRegular
 	case info.Size() > limit:

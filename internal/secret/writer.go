@@ -75,7 +75,7 @@ func (w *Writer) next(n int) error {
 	clean, found := w.values.Clean(text)
 	w.Found = w.Found || found
 	_, err := w.out.Write(clean)
-	return err //nolint:wrapcheck // of the caller's writer
+	return err
 }
 
 // hide replaces all of rest by Redacted, and keeps the bytes after the first n to find a secret that starts in them. It
@@ -88,7 +88,7 @@ func (w *Writer) hide(n int) error {
 		return nil
 	}
 	_, err := io.WriteString(w.out, Redacted)
-	return err //nolint:wrapcheck // of the caller's writer
+	return err
 }
 
 // Rest returns the end of the text that is not yet written, without secrets. It also replaces the start of a secret, if
@@ -131,7 +131,7 @@ func (v *Values) LeftIn(text io.Reader) (string, error) {
 			return "", nil
 		}
 		if err != nil {
-			return "", err //nolint:wrapcheck // of the caller's reader
+			return "", err
 		}
 		part = part[:copy(part, part[len(part)-overlap:])]
 	}

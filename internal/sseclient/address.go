@@ -14,8 +14,8 @@ import (
 
 const schemeRule = "it must begin with http:// or https://"
 
-// ErrScheme is the error of a URL whose scheme is neither http nor https. The URL is valid, but a stream to it fails
-// with a network error that no reconnect can change (HTML standard, section 9.2.3).
+// ErrScheme is the error of a URL whose scheme is neither http nor https. The URL is valid, but each attempt to open a
+// stream to it fails with a network error (HTML standard, section 9.2.3).
 var ErrScheme = errors.New(schemeRule)
 
 // ParseURL parses an absolute http or https URL. It converts the host name to ASCII by the URL standard (section 3.5,
@@ -45,21 +45,33 @@ func ParseURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// domainToASCII is "domain to ASCII" of the URL standard (section 3.3), not strict.
-var domainToASCII = idna.New(idna.MapForLookup(), idna.Transitional(false), idna.StrictDomainName(false), idna.CheckHyphens(false), idna.BidiRule(), idna.CheckJoiners(true))
+// resolveURL resolves a reference, such as a redirect, against an absolute URL.
+func resolveURL(base *url.URL, reference string) (*url.URL, error) {
+	u, err := base.Parse(reference)
+	if err != nil {
+		return nil, err
+	}
+	return ParseURL(u.String())
+}
 
-// asciiHost returns a host with its port in ASCII.
+// domainToASCII is "domain to ASCII" of the URL standard (section 3.3), not strict.
+var domainToASCII = idna.New(
+	idna.MapForLookup(), idna.Transitional(false), idna.StrictDomainName(false), idna.CheckHyphens(false),
+	idna.BidiRule(), idna.CheckJoiners(true),
+)
+
+// asciiHost converts a host name with an optional port to ASCII.
 func asciiHost(host string) (string, error) {
 	if !strings.ContainsFunc(host, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		return host, nil
 	}
-	name, port, _ := strings.Cut(host, ":") // an IPv6 address has only ASCII characters
+	name, port, _ := strings.Cut(host, ":") // the host is no IPv6 address, which has only ASCII characters
 	name, err := domainToASCII.ToASCII(name)
 	switch {
 	case err != nil:
-		return "", err //nolint:wrapcheck // the caller wraps it
+		return "", err
 	case name == "" || strings.ContainsAny(name, "\x00\t\n\r #%/:<>?@[\\]^|"):
-		return "", fmt.Errorf("%q is not a domain name", name) // section 3.5, forbidden domain code points
+		return "", fmt.Errorf("%q is not a domain name", name) // forbidden domain code points (section 3.5)
 	}
 	if port != "" {
 		name += ":" + port

@@ -11,22 +11,24 @@ import (
 
 // A framing determines where a response's body ends (RFC 9112, section 6.3).
 type framing struct {
-	remaining uint64 // bytes of the body or of the current chunk; while the size of a chunk is read, the size so far
+	remaining uint64 // unread bytes of the body or the chunk; inside the size of a chunk, the value of its digits so far
 	skip      uint16 // bytes of the current extension or trailer so far
 	state     chunkState
 	kind      frameKind
-	done      bool // the body has
+	done      bool // the whole body was read
 	excess    bool // bytes follow the body
 }
 
+// A frameKind is the rule that determines the end of a body.
 type frameKind uint8
 
 const (
-	untilClose frameKind = iota
-	contentLength
-	chunked
+	untilClose    frameKind = iota // the end of the connection
+	contentLength                  // the number of bytes
+	chunked                        // the last chunk
 )
 
+// framingOf returns the framing of a response over HTTP/1.1.
 func framingOf(resp *http.Response) framing {
 	switch {
 	case resp.Request.Method == http.MethodHead:
@@ -40,11 +42,11 @@ func framingOf(resp *http.Response) framing {
 	}
 }
 
-// A body reads the body of a response from its connection. It has no buffer: chunks are decoded in place, in the
-// buffer of the caller. One goroutine uses it.
+// A body reads the body of a response from its connection. It decodes chunks in the buffer of the caller, without one
+// of its own. One goroutine uses it.
 type body struct {
 	idleMark
-	leftover     *leftover     // nil after it was read
+	leftover     *leftover     // nil if there are no unread bytes of it
 	arrival      *time.Time    // receives the arrival time of the last bytes; nil: not requested
 	decompressor *decompressor // nil: the body has no content coding
 	framing
@@ -53,7 +55,7 @@ type body struct {
 // A leftover is the part of the body that was read with the head.
 type leftover struct {
 	data []byte
-	at   time.Time
+	at   time.Time // its arrival
 }
 
 // begin prepares the body of a response for reading from t.
@@ -77,8 +79,8 @@ var (
 	errTruncatedChunks = fmt.Errorf("the connection ended before the last chunk: %w", io.ErrUnexpectedEOF)
 )
 
-// Read returns io.EOF at the end of the body. Its error wraps io.ErrUnexpectedEOF if the connection ended before, and
-// is errIdle if the server was silent for the idle timeout.
+// Read returns io.EOF at the end of the body. Its error wraps io.ErrUnexpectedEOF if the connection ended earlier, and
+// is errIdle if no byte arrived within the idle timeout.
 func (b *body) Read(p []byte) (int, error) {
 	if b.kind == contentLength && b.remaining == 0 {
 		b.done = true
@@ -98,7 +100,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return 0, io.EOF
 }
 
-// readSome returns the bytes that were read with the head, and then reads from the connection.
+// readSome reads bytes of the connection, starting with those that were read with the head.
 func (b *body) readSome(p []byte) (int, error) {
 	if b.leftover != nil {
 		n := copy(p, b.leftover.data)
@@ -125,26 +127,26 @@ func (b *body) readSome(p []byte) (int, error) {
 	}
 }
 
-// noteArrival reports the arrival time of bytes to the reader.
+// noteArrival stores the arrival time of bytes, if the reader requested it.
 func (b *body) noteArrival(at time.Time) {
 	if b.arrival != nil {
 		*b.arrival = at
 	}
 }
 
-// finalReadTimeout limits a read that is to find only bytes that have already arrived.
+// finalReadTimeout is the timeout of a read for bytes that have already arrived.
 const finalReadTimeout = 50 * time.Millisecond
 
-// handleReadError handles an error of a read. It returns no error if the sweep interrupted the read, but the server
-// is not silent. After a pause of the process, as by SIGSTOP, all servers seem silent. Therefore it first reads bytes
-// that have already arrived.
+// handleReadError returns the result of a read for the error of the transport. It returns no error if the sweep
+// interrupted the read although the server is not silent. After a pause of the process, such as by SIGSTOP, all servers
+// seem silent, so handleReadError first reads bytes that have already arrived.
 func (b *body) handleReadError(p []byte, err error) (int, error) {
 	if !b.interrupted.Load() || err != errNotReady && !errors.Is(err, os.ErrDeadlineExceeded) {
 		return 0, err
 	}
 	now := time.Since(processStart)
 	if st, ok := b.transport.(*h2Stream); ok {
-		now = st.conn.readAt // the stream may have its turn before the connection has read
+		now = st.conn.readAt // the turn of the stream may precede the read of the connection
 	}
 	silent := b.silent(now)
 	if err == errNotReady { // a polled transport has just read all bytes
@@ -165,14 +167,15 @@ func (b *body) handleReadError(p []byte, err error) (int, error) {
 	return n, err
 }
 
-// watch makes reads fail with errIdle when the server has been silent for the idle timeout, counted from at. The
-// timeout may change meanwhile. The caller must call unwatch after the last read, even if there was no timeout.
+// watch makes reads fail with errIdle if no byte arrives within the idle timeout. The time starts at at. The timeout may
+// change later. The caller must call unwatch after the last read, even without a timeout.
 func (b *body) watch(at time.Time) {
 	if b.limit() > 0 {
 		processSweep.watch(&b.idleMark, at)
 	}
 }
 
+// unwatch releases the resources of watch and decoded.
 func (b *body) unwatch() {
 	processSweep.forget(&b.idleMark)
 	if b.decompressor != nil {
@@ -182,11 +185,11 @@ func (b *body) unwatch() {
 
 // decoded returns a reader of the body without its content coding. It is valid until unwatch.
 func (b *body) decoded(r *Response) io.Reader {
-	codingName := r.Coding()
-	if codingName == "" {
+	contentCoding := r.Coding()
+	if contentCoding == "" {
 		return b
 	}
-	b.decompressor = newDecompressor(codingName, b)
+	b.decompressor = newDecompressor(contentCoding, b)
 	return b.decompressor
 }
 
@@ -212,7 +215,7 @@ func (b *body) endError(err error) error {
 	if err == errNotReady { // the most frequent case
 		return err
 	}
-	if err == io.ErrUnexpectedEOF { // only crypto/tls returns it
+	if err == io.ErrUnexpectedEOF { // only crypto/tls returns this value
 		return errTruncatedRecord
 	}
 	if !errors.Is(err, io.EOF) {

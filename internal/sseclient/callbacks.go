@@ -30,11 +30,11 @@ type Callbacks struct {
 	Connecting func(at time.Time)
 	// Opened reports an event stream with a complete header, and the time at which its dial started.
 	Opened func(started time.Time, r *Response)
-	// Event reports a block with data. at is when the read that completed it returned.
+	// Event reports a block with data. at is the time of the read that completed the block.
 	Event func(at time.Time, e *eventstream.Event)
-	// Block reports each block, also one without data; Event follows if it has data. Comment reports each comment
-	// line, before the Block that contains it, which may be hours later: Mercure sends heartbeats without a blank
-	// line. Comment requires Block.
+	// Block reports each block. If the block has data, Event follows. Comment reports each comment line at once. The
+	// Block with that line may follow hours later, because Mercure sends heartbeats without a blank line. Comment
+	// requires Block.
 	Block   func(at time.Time, b *eventstream.Block)
 	Comment func(at time.Time, text []byte)
 	// Closed reports the end of the attempt or the stream, once per Connecting.
@@ -42,14 +42,15 @@ type Callbacks struct {
 	// Ended is the last call: no goroutine or timer of the stream is left.
 	Ended func()
 
-	// FollowUp makes the second request of a stream. It is called for each event until it returns true; the second
-	// request is then sent by f.Send. nil: streams have none.
+	// FollowUp reports whether the second request of a stream follows an event. It is called for each event until it
+	// returns true. It, or a later call, then sends the request by f.Send. nil: streams have no second request.
 	FollowUp func(e *eventstream.Event, f *FollowUp) bool
 	// Answered reports the response that accepted the second request. Events that the service sent before this
 	// response may have been reported already.
 	Answered func(at time.Time, r *Response)
 
-	// Cuttable passes the stream to a caller of Cut, before the first Connecting. It returns false if there is none.
+	// Cuttable passes the stream to a caller of Cut, before the first Connecting. It returns false if no caller will cut
+	// the stream.
 	Cuttable func(s *Stream) bool
 	// Cut reports that the stream was cut, before Closed, or that its pause starts. Resumed reports the end of a
 	// pause, except if the stream was stopped meanwhile.
@@ -57,8 +58,8 @@ type Callbacks struct {
 	Resumed func(at time.Time, kind Cut)
 }
 
-// complete sets missing callbacks that are called without a check. With a second request two goroutines call
-// callbacks; complete then adds a mutex so that the calls do not overlap.
+// complete sets the missing callbacks that a Stream calls without a check. With a second request two goroutines call
+// callbacks. complete then adds a mutex, so that the calls do not overlap.
 func (on *Callbacks) complete() {
 	if on.Connecting == nil {
 		on.Connecting = func(time.Time) {}
@@ -88,7 +89,7 @@ func (on *Callbacks) complete() {
 	}
 }
 
-// locked returns a callback that calls f with mu locked; nil for nil.
+// locked returns a callback that calls f with mu locked, or nil if f is nil.
 func locked[T any](mu *sync.Mutex, f func(time.Time, T)) func(time.Time, T) {
 	if f == nil {
 		return nil
@@ -131,10 +132,10 @@ func (r *Request) Check() error {
 // A Close is the end of an attempt or a stream.
 type Close struct {
 	Reason Reason
-	// Err has the details; nil for client, server, no_content and interrupted.
+	// Err has the details. It is nil for the reasons client, server, no_content and interrupted.
 	Err error
-	// Status is the HTTP status of the response, 0 without a response. With ReasonThen it is that of the second
-	// request.
+	// Status is the HTTP status of the response, 0 without a response. With ReasonThen it is the status of the response
+	// to the second request.
 	Status int
 	// Retry is the time until the next attempt; negative if there is none. A Stop cancels the attempt.
 	Retry time.Duration
@@ -156,10 +157,10 @@ func (c *Close) Message() string {
 	}
 }
 
-// A Reason is why an attempt or a stream ended. It is the tag `reason` of the metric sse_connection_closed.
+// A Reason is the cause of the end of an attempt or a stream. It is the tag `reason` of the metric sse_connection_closed.
 type Reason string
 
-// The reasons. Those of the first group end a stream, those of the second an attempt, those of the third either.
+// The reasons for the end of a stream, of an attempt, and of either, in three groups.
 const (
 	ReasonServer    Reason = "server"    // the server ended the stream, not inside an event
 	ReasonTruncated Reason = "truncated" // the stream ended inside a line, an event, a chunk, its compression or the header
@@ -172,10 +173,10 @@ const (
 	ReasonRefused        Reason = "refused"         // the dial failed, or k6's options block the host
 	ReasonDNS            Reason = "dns"             // the name does not resolve
 	ReasonTLS            Reason = "tls"             // the handshake failed
-	ReasonProxy          Reason = "proxy"           // the proxy could not be reached, refused the request or did not respond with HTTP
+	ReasonProxy          Reason = "proxy"           // the proxy was unreachable, refused the request or did not respond with HTTP
 	ReasonStatus         Reason = "status"          // a status other than 200 and 204
 	ReasonContentType    Reason = "content_type"    // not text/event-stream, or a compression that was not requested
-	ReasonNoContent      Reason = "no_content"      // 204: the server wants no reconnect
+	ReasonNoContent      Reason = "no_content"      // 204: the client must not reconnect
 	ReasonRenew          Reason = "renew"           // Renew failed
 
 	ReasonReset       Reason = "reset"       // the connection broke: a TCP reset or timeout

@@ -2,7 +2,7 @@ package sseclient
 
 import "errors"
 
-// chunkState is the place in a body of the chunked coding (RFC 9112, section 7.1).
+// A chunkState is the position in a body of the chunked coding (RFC 9112, section 7.1).
 type chunkState uint8
 
 const (
@@ -16,13 +16,14 @@ const (
 	chunkTrailerLine // inside a trailer line
 )
 
+// maxChunkSkip is the maximum number of bytes of an extension or of the trailer.
 const maxChunkSkip = 8 << 10
 
 var errChunk = errors.New("malformed chunked response")
 
-// dechunk decodes the chunked coding in place. It moves the data in p to the front and returns its length. done
-// reports whether the last chunk and the trailer have ended; it sets excess if bytes follow. The input may be split
-// anywhere. Extensions and trailers are skipped.
+// dechunk decodes the next bytes of a body in the chunked coding. It moves the data to the front of p and returns its
+// length. done reports whether p contains the end of the trailer; dechunk sets excess if bytes follow the trailer. It
+// skips extensions and the fields of the trailer.
 func (f *framing) dechunk(p []byte) (n int, done bool, err error) {
 	for i := 0; i < len(p); {
 		if f.state == chunkData {
@@ -44,7 +45,7 @@ func (f *framing) dechunk(p []byte) (n int, done bool, err error) {
 	return n, false, nil
 }
 
-// step reads one byte that is not data.
+// step reads one byte that is not data. done reports whether it ends the trailer.
 func (f *framing) step(c byte) (done bool, err error) {
 	switch f.state {
 	case chunkSize, chunkSizeDigits:
@@ -76,7 +77,7 @@ func (f *framing) step(c byte) (done bool, err error) {
 	return false, nil
 }
 
-// readSize reads one byte of the line with the size of a chunk.
+// readSize reads a byte of the line with the size of a chunk, up to the extension.
 func (f *framing) readSize(c byte) error {
 	digit := uint64(0)
 	switch {
@@ -105,7 +106,7 @@ func (f *framing) readSize(c byte) error {
 	return nil
 }
 
-// beginChunk starts the data of a chunk after its size. The chunk of size 0 is the last.
+// beginChunk starts the data of a chunk, or the trailer after the chunk of size 0.
 func (f *framing) beginChunk() {
 	f.skip = 0
 	f.state = chunkData

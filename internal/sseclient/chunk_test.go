@@ -24,7 +24,7 @@ func dechunk(text string, size int) (out string, done bool, err error) {
 	return out, done, err
 }
 
-func TestChunkDecoder(t *testing.T) {
+func TestDechunk(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		in, want string
@@ -56,7 +56,8 @@ func TestChunkDecoder(t *testing.T) {
 	}
 }
 
-// Our decoder returns the same as net/http's for any input that net/http's accepts, in pieces of any size.
+// FuzzChunkDecoder checks that our decoder returns the same data as that of net/http, and that the sizes of the pieces
+// have no effect.
 func FuzzChunkDecoder(f *testing.F) {
 	f.Add([]byte("5\r\nhello\r\n0\r\n\r\n"), 3)
 	f.Add([]byte("a;x=y\r\n0123456789\r\n0\r\nA: b\r\n\r\n"), 1)
@@ -65,7 +66,7 @@ func FuzzChunkDecoder(f *testing.F) {
 		want, err := io.ReadAll(httputil.NewChunkedReader(bytes.NewReader(in)))
 		got, done, ourErr := dechunk(string(in), size)
 		if err == nil && ourErr == nil {
-			// net/http's reader stops before the trailer, which may be cut off here.
+			// The reader of net/http stops before the trailer, which may be truncated.
 			require.Equal(t, string(want), got)
 		}
 		whole, wholeDone, wholeErr := dechunk(string(in), len(in)+1)

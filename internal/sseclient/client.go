@@ -1,9 +1,8 @@
 // Package sseclient is a client of Server-Sent Events: it connects, parses, reconnects, resumes and disconnects
 // streams.
 //
-// A Client has the network settings. A Group has streams that end together. A Stream has one connection of a
-// subscriber after the other, and reports to its Callbacks. Client.Open and Client.Do make one request and return the
-// response.
+// A Client has the network settings. A Group has streams that end together. A Stream connects and reconnects one
+// subscriber, and reports to its Callbacks. Client.Open and Client.Do make one request and return the response.
 //
 // # Goroutines
 //
@@ -38,9 +37,9 @@ type Client struct {
 	TLS       func(serverName string) *tls.Config // returns a new configuration; nil: the defaults
 	Proxies   proxy.Chooser                       // nil: the proxies of the environment
 	UserAgent string                              // "": no User-Agent is sent
-	Await     func(ctx context.Context) bool      // waits until a request may be sent; false if ctx ends before; nil: no wait
+	Await     func(ctx context.Context) bool      // waits until a request may be sent; false if ctx ends first; nil: no wait
 	NoSharing bool                                // no stream shares a connection
-	// DialPatience is how long a request waits for the dial of another one that it could share; 0: 1 s.
+	// DialPatience is how long a request waits for an HTTP/2 connection that another request dials; 0: 1 s.
 	DialPatience time.Duration
 
 	tlsMu   sync.Mutex
@@ -86,6 +85,7 @@ func (c *Client) dial(ctx context.Context, address string) (net.Conn, error) {
 	return dial(ctx, "tcp", address)
 }
 
+// dialCounted is the default of Client.Dial.
 func dialCounted(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, network, address)
 	if err != nil {
@@ -127,18 +127,18 @@ func (c *Conn) SyscallConn() (syscall.RawConn, error) {
 	if !ok {
 		return nil, errors.ErrUnsupported
 	}
-	return socket.SyscallConn() //nolint:wrapcheck // as of the connection
+	return socket.SyscallConn()
 }
 
 // A Group is a set of streams that end together.
 type Group struct {
 	client      *Client
 	ctx         context.Context
-	unwatch     func() bool
+	unwatch     func() bool // stops watching ctx
 	interrupted atomic.Bool
 
 	mu      sync.Mutex
-	streams map[*Stream]struct{} // until their end
+	streams map[*Stream]struct{} // the streams that have not ended
 }
 
 // Group returns a group whose streams are interrupted when ctx ends.
@@ -177,7 +177,7 @@ func (g *Group) Add(o *Options, on Callbacks) *Stream {
 	}
 	s.reconnect.Store(int32(o.Reconnect))
 	s.body.timeout.Store(int64(o.IdleTimeout))
-	s.canCut = on.Cuttable != nil && on.Cuttable(s)
+	s.cuttable = on.Cuttable != nil && on.Cuttable(s)
 	g.mu.Lock()
 	g.streams[s] = struct{}{}
 	g.mu.Unlock()

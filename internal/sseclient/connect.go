@@ -11,15 +11,15 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// connect makes one attempt: dial, handshake, request, response header. Then it passes the stream to the poller or to
-// a new goroutine. It runs in its own goroutine, whose stack grows by TLS and the headers.
+// connect makes one attempt: dial, handshake, request, response header. If the stream opens, connect passes it to the
+// poller or to a new goroutine, because TLS and the headers have enlarged the stack of this one.
 func (s *Stream) connect() {
 	if a, ok := s.await(); ok {
 		s.attempt(a)
 	}
 }
 
-// An attempt is one attempt to open a stream that is allowed to dial.
+// An attempt is an attempt to open a stream that may dial.
 type attempt struct {
 	ctx     context.Context
 	end     func() // ends ctx
@@ -27,7 +27,7 @@ type attempt struct {
 	request Request
 }
 
-// await waits until the next attempt may dial. It ends the stream if the stream is stopped meanwhile.
+// await waits until the next attempt may dial. If the stream is stopped first, await ends it and returns false.
 func (s *Stream) await() (a attempt, ok bool) {
 	a.ctx, a.end = s.begin()
 	a.request = s.on.Request()
@@ -49,7 +49,7 @@ func (s *Stream) attempt(a attempt) {
 	s.opened = false
 	s.on.Connecting(started)
 	r, fail := s.dial(a)
-	a.end() // before the permit allows another attempt
+	a.end() // before the release of the permit, which allows another attempt
 	a.permit.leave()
 	if fail != nil {
 		s.closed(r, fail)
@@ -64,7 +64,7 @@ func (s *Stream) attempt(a attempt) {
 	}
 	r.keepOpen()
 	var t transport = blocking{r.conn}
-	if s.canCut {
+	if s.cuttable {
 		t = pausing{blocking{r.conn}, s}
 	}
 	p := poll(r.conn, s)
@@ -90,7 +90,7 @@ func (s *Stream) dial(a attempt) (*Response, *failure) {
 	}
 	c := s.group.client
 	r := s.opts.request(c, u, &a.request)
-	if s.canCut {
+	if s.cuttable {
 		r.PerConnection = 1 // a cut connection must not affect other streams
 	}
 	id := eventstream.Text(s.parser.LastEventID())
@@ -119,7 +119,7 @@ func (c *Client) sharing(s Sharing) Sharing {
 	return s
 }
 
-// begin makes the attempt the owner of the stream. ctx ends when end is called or the stream is stopped.
+// begin makes an attempt the owner of the stream. ctx ends when end is called or the stream is stopped.
 func (s *Stream) begin() (ctx context.Context, end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,6 +136,7 @@ func (s *Stream) begin() (ctx context.Context, end func()) {
 	}
 }
 
+// setRaw sets the connection that Stop closes.
 func (s *Stream) setRaw(t io.Closer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"math"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -16,12 +17,12 @@ type Cut uint8
 
 // The cuts.
 const (
-	CutFIN   Cut = iota + 1 // closes the connection (FIN)
-	CutRST                  // resets the connection (RST); unread bytes are lost
-	CutHalf                 // leaves the connection half-open, without acknowledgements; resets it after a minute
-	CutGone                 // leaves the connection half-open until the process ends
-	CutPause                // stops reading for a time and continues with the same connection
-	cutSlow                 // reads the stream slowly or not at all
+	CutFIN      Cut = iota + 1 // closes the connection (FIN)
+	CutRST                     // resets the connection (RST); unread bytes are lost
+	CutHalfOpen                // leaves the connection half-open, without acknowledgements; resets it after a minute
+	CutVanish                  // leaves the connection half-open until the process ends
+	CutPause                   // stops reading for a time and continues with the same connection
+	cutSlow                    // reads the stream slowly or not at all
 )
 
 // errCut is the error of reading a stream that this client cut.
@@ -37,13 +38,13 @@ type cutRequest struct {
 	stopped  chan struct{} // closed when the stream is stopped
 }
 
-// Cut cuts the stream. A polled stream makes the cut in its next turn, unless it ends before. For any other stream
-// Cut itself cuts the connection, except that a pause starts after the next read. pause is the duration of a
-// CutPause. Cut returns false if no stream is open or a cut is in progress. Any goroutine may call it.
+// Cut cuts the stream. A polled stream makes the cut in its next turn, unless it ends first. Any other stream is cut at
+// once, except that a pause starts after the next read. pause is the duration of a CutPause. Cut returns false if no
+// stream is open or a cut is in progress. Any goroutine may call it.
 func (s *Stream) Cut(kind Cut, pause time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.canBeCut() || s.cutting != nil {
+	if !s.isOpen() || s.cutting != nil {
 		return false
 	}
 	c := &cutRequest{kind: kind, pause: pause, stopped: make(chan struct{})}
@@ -66,8 +67,8 @@ func (s *Stream) Cut(kind Cut, pause time.Duration) bool {
 	return true
 }
 
-// canBeCut reports whether a stream is open. The caller holds mu.
-func (s *Stream) canBeCut() bool { return s.stopped == "" && s.raw != nil && s.cancel == nil }
+// isOpen reports whether the stream is open and not stopped. The caller holds mu.
+func (s *Stream) isOpen() bool { return s.stopped == "" && s.raw != nil && s.cancel == nil }
 
 // request stores a cut for the next turn of the stream. The caller holds mu.
 func (s *Stream) request(c *cutRequest) {
@@ -75,32 +76,32 @@ func (s *Stream) request(c *cutRequest) {
 	s.attention.Store(true)
 }
 
-// Values of Stream.dropped. They apply until the next Drop.
+// Values of Stream.drop. They apply until the next Drop.
 const (
-	returnNormal  int32 = iota // the stream was not dropped
-	returnDelayed              // reconnects after the reconnection time, without a permit to dial
-	returnAtOnce               // reconnects at once, without a permit to dial
+	dropNone      int32 = iota // the stream was not dropped
+	dropDelayed                // reconnects after the reconnection time, without a permit to dial
+	dropImmediate              // reconnects at once, without a permit to dial
 )
 
 // Drop closes the open stream, like a short loss of the client's network. The stream reconnects with the last event
 // ID, at once or after the reconnection time. It dials without a permit, because a storm of reconnects must not be
 // throttled. Drop returns false if no stream is open. Any goroutine may call it.
 func (s *Stream) Drop(immediate bool) bool {
-	previous := s.dropped.Load()
-	kind := returnDelayed
+	previous := s.drop.Load()
+	kind := dropDelayed
 	if immediate {
-		kind = returnAtOnce
+		kind = dropImmediate
 	}
-	s.dropped.Store(kind) // before the cut, because another goroutine may make it
+	s.drop.Store(kind) // before the cut, because another goroutine may make it
 	if !s.Cut(CutFIN, 0) {
-		s.dropped.Store(previous)
+		s.drop.Store(previous)
 		return false
 	}
 	return true
 }
 
 // needsPermit reports whether the stream needs a permit to dial.
-func (s *Stream) needsPermit() bool { return s.dropped.Load() == returnNormal }
+func (s *Stream) needsPermit() bool { return s.drop.Load() == dropNone }
 
 // Vanish leaves the open stream half-open, like a machine that loses its power. It returns false if no stream is
 // open, and an error if the system does not support it. Any goroutine may call it.
@@ -114,7 +115,7 @@ func (s *Stream) Vanish() (bool, error) {
 	if ok && !st.conn.singleStream {
 		return false, errSharedConnection
 	}
-	return s.Cut(CutGone, 0), nil
+	return s.Cut(CutVanish, 0), nil
 }
 
 // slowTick is the interval at which a slow stream is read.
@@ -128,7 +129,7 @@ var errNotSlow = errors.New("slow streams are supported on Linux only")
 func (s *Stream) Slow(bytesPerSecond float64) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.canBeCut() || s.cutting != nil && s.cutting.kind != cutSlow {
+	if !s.isOpen() || s.cutting != nil && s.cutting.kind != cutSlow {
 		return false, nil
 	}
 	if st, ok := s.raw.(*h2Stream); ok && !st.conn.singleStream {
@@ -159,7 +160,7 @@ func cutNow(tcp *net.TCPConn, kind Cut) error {
 	switch kind {
 	case CutRST:
 		_ = tcp.SetLinger(0) // the close returns the same error
-	case CutHalf, CutGone:
+	case CutHalfOpen, CutVanish:
 		file, err := tcp.File() // with another descriptor, the close sends nothing
 		if err != nil {
 			return err
@@ -169,7 +170,7 @@ func cutNow(tcp *net.TCPConn, kind Cut) error {
 	return tcp.Close()
 }
 
-// release makes the stream unreachable for Cut and Stop. It returns the cut that was made, 0 for none.
+// release ends the access of Cut and Stop to the connection. It returns the cut that was made, 0 for none.
 func (s *Stream) release() (kind Cut) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,18 +226,18 @@ func (s *Stream) pause(c *cutRequest) {
 	s.endCut(c)
 }
 
-// Limits of the connections that a CutHalf leaves half-open. Each uses a descriptor here and a stream of the server.
+// Limits of the connections that a CutHalfOpen leaves half-open. Each uses a descriptor here and a stream of the server.
 const (
 	halfOpenFor = time.Minute
 	maxHalfOpen = 1000
 )
 
-// A vanishedConns keeps half-open connections without reading them. It resets those of a CutHalf after halfOpenFor,
+// A vanishedConns keeps half-open connections without reading them. It resets those of a CutHalfOpen after halfOpenFor,
 // or earlier if there are more than maxHalfOpen, the oldest first.
 type vanishedConns struct {
-	mu    sync.Mutex
-	half  []*os.File
-	conns []*os.File // of a CutGone
+	mu        sync.Mutex
+	temporary []*os.File // of a CutHalfOpen
+	permanent []*os.File // of a CutVanish
 }
 
 var vanished vanishedConns
@@ -244,33 +245,30 @@ var vanished vanishedConns
 // add leaves a connection half-open. On Linux the kernel drops all packets that arrive on it, so the server gets no
 // acknowledgement. Other systems acknowledge bytes until the receive buffer is full.
 func (v *vanishedConns) add(conn *os.File, kind Cut) {
-	// conn.Fd would make reads block, also those by another descriptor, and a close could not end them.
+	// conn.Fd would make reads block, including reads by another descriptor, and a close could not end them.
 	if raw, err := conn.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) { _ = dropPackets(fd) })
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if kind == CutGone {
-		v.conns = append(v.conns, conn)
+	if kind == CutVanish {
+		v.permanent = append(v.permanent, conn)
 		return
 	}
-	if len(v.half) >= maxHalfOpen {
-		_ = v.half[0].Close()
-		v.half = v.half[1:]
+	if len(v.temporary) >= maxHalfOpen {
+		_ = v.temporary[0].Close()
+		v.temporary = v.temporary[1:]
 	}
-	v.half = append(v.half, conn)
+	v.temporary = append(v.temporary, conn)
 	time.AfterFunc(halfOpenFor, func() { v.reset(conn) })
 }
 
-// reset closes a connection of a CutHalf, if it is still open.
+// reset closes a connection of a CutHalfOpen, if it is still open.
 func (v *vanishedConns) reset(conn *os.File) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for i, c := range v.half {
-		if c == conn {
-			_ = conn.Close()
-			v.half = append(v.half[:i], v.half[i+1:]...)
-			return
-		}
+	if i := slices.Index(v.temporary, conn); i >= 0 {
+		_ = conn.Close()
+		v.temporary = slices.Delete(v.temporary, i, i+1)
 	}
 }

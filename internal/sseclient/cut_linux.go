@@ -12,13 +12,13 @@ import (
 )
 
 // dropPackets makes the kernel drop all packets that arrive on a connection. The peer gets no acknowledgement and no
-// reset, as if the machine had lost its power. Any user may attach a classic filter to their own socket. The last
-// close resets the connection.
+// reset, as if the machine had lost its power. The close of the last descriptor resets the connection. Any user may
+// attach a classic filter to their own socket.
 func dropPackets(fd uintptr) error {
-	nothing := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K} // accepts 0 bytes of each packet
+	filter := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K} // accepts 0 bytes of each packet
 	_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_KEEPALIVE, 0)
 	_ = unix.SetsockoptLinger(int(fd), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
-	return unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: 1, Filter: &nothing})
+	return unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: 1, Filter: &filter})
 }
 
 // CanVanish returns an error if a connection cannot be left half-open. A sandbox may forbid the filter of dropPackets.
@@ -34,8 +34,8 @@ var CanVanish = sync.OnceValue(func() error {
 	return nil
 })
 
-// turnCut makes the requested cut in a turn of the stream. done reports whether nothing is left to do in this turn.
-// Before a FIN it reads the bytes that have arrived, because a close with unread bytes sends a reset.
+// turnCut makes the requested cut in a turn of the stream. done reports whether the turn is over. Before a FIN, turnCut
+// reads the bytes that have arrived, because a close with unread bytes sends a reset.
 func (s *Stream) turnCut(c *cutRequest, buf []byte, b *eventstream.Block) (done bool) {
 	conn := polledBy(s.body.transport)
 	switch {
@@ -52,7 +52,7 @@ func (s *Stream) turnCut(c *cutRequest, buf []byte, b *eventstream.Block) (done 
 	case c.kind == CutRST:
 		_ = unix.SetsockoptLinger(int(conn.fd), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
 		s.abandon(conn.hangUp)
-	case c.kind == CutHalf, c.kind == CutGone:
+	case c.kind == CutHalfOpen, c.kind == CutVanish:
 		s.abandon(func() { conn.vanish(c.kind) })
 	}
 	c.done = true
@@ -65,41 +65,30 @@ func (s *Stream) turnPause(c *cutRequest, conn *polled) (done bool) {
 	now := time.Now()
 	switch {
 	case !c.done:
-		if conn.unregister() != nil {
+		if conn.control(unix.EPOLL_CTL_DEL, 0) != nil {
 			s.endCut(c) // the read returns the same error
 			return false
 		}
 		c.done, c.deadline = true, now.Add(c.pause)
 		s.body.touch(c.deadline) // the idle timeout starts after the pause
 		s.on.Cut(now, CutPause)
-		time.AfterFunc(c.pause, s.body.transport.interrupt) // gives it a turn
+		time.AfterFunc(c.pause, s.body.transport.interrupt) // requests a turn
 		return true
 	case now.Before(c.deadline) && !hasEnded(s.body.transport):
 		return true
 	}
 	s.endCut(c)
 	s.on.Resumed(now, CutPause)
-	if err := conn.register(); err != nil {
+	if err := conn.control(unix.EPOLL_CTL_ADD, incoming); err != nil {
 		s.finishStream(err)
 		return true
 	}
 	return false
 }
 
-// unregister stops the events of the connection. The reader calls it.
-func (c *polled) unregister() error {
-	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(processPoller.epoll, unix.EPOLL_CTL_DEL, int(c.fd), nil))
-}
-
-// register starts them again. The reader calls it.
-func (c *polled) register() error {
-	ev := unix.EpollEvent{Events: incoming, Fd: c.fd}
-	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(processPoller.epoll, unix.EPOLL_CTL_ADD, int(c.fd), &ev))
-}
-
 // vanish leaves the connection half-open. The reader calls it.
 func (c *polled) vanish(kind Cut) {
-	_ = c.unregister() // an error means that there are no events
+	_ = c.control(unix.EPOLL_CTL_DEL, 0) // an error means that the connection is not registered
 	processPoller.mu.Lock()
 	processPoller.forget(c)
 	processPoller.mu.Unlock()

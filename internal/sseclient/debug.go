@@ -12,6 +12,7 @@ type Debug struct {
 	Body bool // log the body of the request, too
 }
 
+// newDebug returns the log of the next request, nil for none.
 func (d *exchange) newDebug() *Debug {
 	if d.debug == nil {
 		return nil
@@ -33,6 +34,7 @@ func (d *Debug) request(r *request) {
 	d.Log(fmt.Sprintf("Request:\n%s\n\n%s\n", bytes.ReplaceAll(head, []byte("\r\n"), []byte("\n")), body))
 }
 
+// response logs the header of a response.
 func (d *Debug) response(r *Response) {
 	if d == nil {
 		return

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"iter"
-	"net/http"
 
 	"github.com/sse-soak/sse-soak/internal/sseclient/coding"
 )
@@ -14,18 +13,15 @@ import (
 // reader, because the stack of the coroutine exists as long as the stream.
 type decompressor struct {
 	body io.Reader
-	next func() (pauseSignal, bool)
-	stop func() // ends the coroutine; no Read may follow
+	next func() (struct{}, bool) // continues the coroutine until it pauses
+	stop func()                  // ends the coroutine; no Read may follow
 
 	pending []byte // decoded bytes, in a buffer of the coroutine
 	end     error  // error of the decoder after pending; nil: none
-	target  []byte // buffer in which the decoder expects bytes; nil: it expects none
+	target  []byte // buffer into which the decoder reads; nil: the decoder does not wait for bytes
 	n       int    // result of reading into target
 	err     error  // result of reading into target
 }
-
-// A pauseSignal is the value that the coroutine yields when it pauses.
-type pauseSignal struct{}
 
 var _ io.Reader = (*decompressor)(nil)
 
@@ -38,9 +34,9 @@ var errStopped = errors.New("the stream has ended")
 // newDecompressor returns a decompressor of a supported coding.
 func newDecompressor(name string, body io.Reader) *decompressor {
 	d := &decompressor{body: body}
-	d.next, d.stop = iter.Pull(func(pause func(pauseSignal) bool) {
+	d.next, d.stop = iter.Pull(func(pause func(struct{}) bool) {
 		decoder, err := coding.New(name, readFunc(func(p []byte) (int, error) {
-			if d.target = p; !pause(pauseSignal{}) {
+			if d.target = p; !pause(struct{}{}) {
 				return 0, errStopped
 			}
 			return d.n, d.err
@@ -48,7 +44,7 @@ func newDecompressor(name string, body io.Reader) *decompressor {
 		buf := make([]byte, decodedBufferSize)
 		for n := 0; err == nil; {
 			n, err = decoder.Read(buf)
-			if d.pending, d.end = buf[:n], err; !pause(pauseSignal{}) {
+			if d.pending, d.end = buf[:n], err; !pause(struct{}{}) {
 				return
 			}
 		}
@@ -79,10 +75,10 @@ func (d *decompressor) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// accepts reports whether the request accepts a content coding, by its header or by the setting.
+// accepts reports whether the request accepts a content coding. A header of the user replaces the setting.
 func (r *request) accepts(name string) bool {
 	accept := r.accept
-	if value, set := r.header[http.CanonicalHeaderKey("Accept-Encoding")]; set {
+	if value, isSet := r.header["Accept-Encoding"]; isSet {
 		accept = value[0]
 	}
 	return coding.Accepts(accept, name)

@@ -17,7 +17,7 @@ func FuzzDecompressor(f *testing.F) {
 			t.Skip()
 		}
 		unread, blocked := data, false
-		u := newDecompressor(coding, readFunc(func(p []byte) (int, error) {
+		d := newDecompressor(coding, readFunc(func(p []byte) (int, error) {
 			if blocked = !blocked; blocked {
 				return 0, errNotReady
 			}
@@ -28,17 +28,17 @@ func FuzzDecompressor(f *testing.F) {
 			unread = unread[n:]
 			return n, nil
 		}))
-		defer u.stop()
+		defer d.stop()
 		buf := make([]byte, int(step)+1)
 		for sum, waits := 0, 0; sum < 4<<20; {
-			n, err := u.Read(buf)
+			n, err := d.Read(buf)
 			sum += n
 			if err == errNotReady {
 				if waits++; waits > 2*len(data)+10 {
-					t.Fatal("the reader does not end")
+					t.Fatal("the decompressor returns neither data nor an error")
 				}
 			} else if err != nil {
-				if _, repeated := u.Read(buf); repeated != err {
+				if _, repeated := d.Read(buf); repeated != err {
 					t.Fatalf("got %v, then %v; want the same error again", err, repeated)
 				}
 				return

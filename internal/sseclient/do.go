@@ -22,6 +22,7 @@ func (c *Client) Do(ctx context.Context, o *Options, r Request) (*Response, *Clo
 	return c.send(ctx, o, r, (*exchange).do)
 }
 
+// send makes one request by roundTrip.
 func (c *Client) send(
 	ctx context.Context, o *Options, r Request, roundTrip func(*exchange, context.Context, *request) (*Response, *failure),
 ) (*Response, *Close) {
@@ -52,10 +53,10 @@ func closeAfter(ctx context.Context) func(net.Conn) bool {
 type Body struct {
 	body
 	decoder     io.Reader
-	err         error // of an unsupported content coding
+	err         error // an unsupported content coding
 	lastArrival time.Time
 	received    atomic.Int64
-	lastByte    atomic.Int64 // arrival of the last byte, since processStart
+	lastByte    atomic.Int64 // arrival time of the last byte, since processStart
 }
 
 // Body returns the body of the response. Reads fail if the server sends no byte for idleTimeout; 0: no limit.
@@ -67,8 +68,8 @@ func (r *Response) Body(idleTimeout time.Duration) *Body {
 	b.timeout.Store(int64(idleTimeout))
 	b.watch(r.At)
 	b.decoder = readFunc(b.readCoded)
-	if packed := r.Coding(); packed != "" {
-		b.decoder, b.err = coding.New(packed, b.decoder)
+	if contentCoding := r.Coding(); contentCoding != "" {
+		b.decoder, b.err = coding.New(contentCoding, b.decoder)
 	}
 	return b
 }
@@ -83,7 +84,7 @@ func (b *Body) readCoded(p []byte) (int, error) {
 	return n, err
 }
 
-// At returns when the bytes of the last Read arrived.
+// At returns the arrival time of the bytes of the last Read.
 func (b *Body) At() time.Time { return b.lastArrival }
 
 // Received returns the number of bytes of the body before decoding, and the arrival time of the last one.
@@ -100,7 +101,7 @@ func (b *Body) Read(p []byte) (int, error) {
 	return b.decoder.Read(p)
 }
 
-// Close closes the connection. There must be no Read after it.
+// Close closes the connection. No Read may follow.
 func (b *Body) Close() error {
 	b.unwatch()
 	b.transport.hangUp()

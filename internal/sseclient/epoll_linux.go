@@ -16,14 +16,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// A poller reads all streams of the process in one goroutine, by epoll. Compared with a goroutine per stream, each
-// stream saves a stack of 4 KB (8 KB with TLS), a read buffer, the connection's state in Go's network poller, and a
-// second read per event, which would find nothing. The goroutine runs only while there are streams.
+// A poller reads all streams of the process in one goroutine, by epoll. The goroutine runs only while there are streams.
+// A goroutine per stream would cost a stack of 4 KB (8 KB with TLS), a read buffer, the connection's state in Go's
+// network poller, and a second read per event, which returns no bytes.
 type poller struct {
 	mu      sync.Mutex
 	epoll   int       // valid while it is running
 	wake    int       // an eventfd
-	conns   []*polled // by descriptor, nil if not polled; a lookup in a map of thousands costs three cache lines per turn
+	conns   []*polled // by descriptor, nil if not polled; a map of thousands would cost three cache lines per lookup
 	streams int       // number of conns that are not nil
 	nudges  []*polled
 	running bool
@@ -40,13 +40,13 @@ type polled struct {
 	sent     *int64     // k6's data_sent
 	idle     *idleConns // takes the connection after its stream; nil: it is closed
 	fd       int32      // -1 once closed
-	budget   int32      // bytes that it may still read in this turn, if limited
-	reads    int16      // in this turn
-	started  bool       // registered with the poller; guarded by the poller's mu
+	budget   int32      // bytes that may still be read in this turn, if limited is set
+	reads    int16      // number of reads in this turn
+	started  bool       // the connection is registered with the poller; guarded by the poller's mu
 	drained  bool       // the last read emptied the socket
-	hasEnded bool       // the peer has ended the connection: a short read does not mean that the socket is empty
-	limited  bool       // it may read only budget bytes
-	inRound  bool       // has a turn in this round
+	hasEnded bool       // the peer has ended the connection, so a short read does not mean that the socket is empty
+	limited  bool       // the stream is slow: only budget bytes may be read
+	inRound  bool       // the connection already has a turn in this round
 }
 
 var (
@@ -59,8 +59,8 @@ const (
 	pollBuffer    = 32 << 10 // shared by all streams
 	// readsPerTurn limits how long a busy stream delays the others.
 	readsPerTurn = 16
-	// incoming are the events of each connection, edge-triggered: a turn reads everything that has arrived, or requests
-	// another turn. With level-triggered events epoll would check each connection twice.
+	// incoming is the set of events of each connection. They are edge-triggered: a turn reads everything that has arrived,
+	// or requests another turn. With level-triggered events epoll would check each connection twice.
 	incoming = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
 )
 
@@ -98,7 +98,7 @@ func pollTCP(counted *Conn, s turner) *polled {
 	return &polled{source: s, fd: int32(fd), received: counted.Received, sent: counted.Sent} // #nosec G115 -- a descriptor
 }
 
-// duplicate returns another descriptor of the connection, which Go's poller does not know.
+// duplicate returns another descriptor of the connection, which is not registered with Go's poller.
 func duplicate(conn syscall.Conn) (fd int, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -122,12 +122,11 @@ func (c *polled) start() error {
 			return err
 		}
 	}
-	ev := unix.EpollEvent{Events: incoming, Fd: c.fd}
-	if err := unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, int(c.fd), &ev); err != nil {
+	if err := c.control(unix.EPOLL_CTL_ADD, incoming); err != nil {
 		if !p.running {
 			p.close()
 		}
-		return os.NewSyscallError("epoll_ctl", err)
+		return err
 	}
 	for int(c.fd) >= len(p.conns) {
 		p.conns = append(p.conns, nil)
@@ -140,6 +139,13 @@ func (c *polled) start() error {
 	}
 	p.nudge(c)
 	return nil
+}
+
+// control adds (EPOLL_CTL_ADD), changes (EPOLL_CTL_MOD) or removes (EPOLL_CTL_DEL) the registration of the connection
+// with the poller. Regardless of events, the poller gets a reset of a registered connection.
+func (c *polled) control(op int, events uint32) error {
+	ev := unix.EpollEvent{Events: events, Fd: c.fd}
+	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(processPoller.epoll, op, int(c.fd), &ev))
 }
 
 // open opens the epoll and event descriptors.
@@ -188,13 +194,12 @@ func (p *poller) run(epoll, wake int) {
 	}
 }
 
-// gather returns the connections with events or nudges, each once per round. A stream whose socket is
-// always full would otherwise have two turns per round: one by its event, and one that it requested in the previous
-// round.
+// gather returns the connections with events or nudges, each once per round. A stream whose socket is always full would
+// otherwise have two turns per round: one by its event, and one that it requested in the previous round.
 func (p *poller) gather(ready []*polled, events []unix.EpollEvent, wake int) []*polled {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	call := func(c *polled) {
+	add := func(c *polled) {
 		if !c.inRound {
 			c.inRound = true
 			ready = append(ready, c)
@@ -205,7 +210,7 @@ func (p *poller) gather(ready []*polled, events []unix.EpollEvent, wake int) []*
 			var count [8]byte
 			_, _ = unix.Read(wake, count[:])
 			for _, c := range p.nudges {
-				call(c)
+				add(c)
 			}
 			clear(p.nudges)
 			p.nudges = p.nudges[:0]
@@ -216,7 +221,7 @@ func (p *poller) gather(ready []*polled, events []unix.EpollEvent, wake int) []*
 		}
 		if c := p.conns[ev.Fd]; c != nil {
 			c.hasEnded = c.hasEnded || ev.Events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
-			call(c)
+			add(c)
 		}
 	}
 	return ready
@@ -250,7 +255,7 @@ func (p *poller) forget(c *polled) {
 	}
 }
 
-// turn lets the stream read, unless its connection is closed, because a nudge may follow the close.
+// turn gives the stream a turn. It has no effect after a close of the connection, which a nudge may follow.
 func (c *polled) turn(shared *scratch) {
 	if c.inRound = false; c.fd < 0 {
 		return
@@ -258,20 +263,21 @@ func (c *polled) turn(shared *scratch) {
 	c.drained, c.reads = false, 0
 	c.source.turn(shared.buf[:], &shared.block)
 	if c.reads == readsPerTurn && !c.drained {
-		_ = c.Close() // requests another turn, after those of the others
+		_ = c.Close() // requests another turn, in the next round
 	}
 }
 
-// Read reads the bytes that have arrived, decrypted if the stream uses TLS. TLS keeps only the start of an incomplete
-// record: every complete record is read before errNotReady.
+// Read reads the bytes that have arrived, decrypted if the stream uses TLS. Before it returns errNotReady, it has
+// returned the bytes of all complete TLS records.
 func (c *polled) Read(p []byte) (int, error) {
 	if c.tls == nil {
 		return c.readSocket(p)
 	}
-	return c.tls.Read(p) //nolint:wrapcheck // errNotReady and io.EOF are compared
+	return c.tls.Read(p) // not wrapped, because callers compare errNotReady and io.EOF
 }
 
-// readSocket reads from the socket. A short read has emptied it, so there is no further read until the next event.
+// readSocket reads from the socket. A short read has emptied the socket, so readSocket does not read again before the
+// next event.
 func (c *polled) readSocket(p []byte) (int, error) {
 	if c.drained || c.reads == readsPerTurn {
 		return 0, errNotReady
@@ -302,10 +308,10 @@ func (c *polled) readSocket(p []byte) (int, error) {
 	}
 }
 
-// readNow reads from a descriptor that never blocks. It does not notify Go's scheduler, which would cost as much as
-// the read.
+// readNow reads from a nonblocking descriptor. It does not notify Go's scheduler, which would cost as much CPU as the
+// read.
 func readNow(fd int32, p []byte) (int, unix.Errno) {
-	n, _, err := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p))) // #nosec G103 G115 -- as package unix does
+	n, _, err := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p))) // #nosec G103 G115 -- the same call as in package unix
 	return int(n), err
 }
 

@@ -17,11 +17,11 @@ func TestOnlyCountedConnectionsArePolled(t *testing.T) {
 	client, server := connPair(t)
 	require.Nil(t, poll(tls.Client(client, &tls.Config{}), nil), "TLS without a tlsSocket below it")
 	require.Nil(t, poll(tls.Client(&tlsSocket{Conn: server}, &tls.Config{}), nil))
-	require.Nil(t, poll(server, nil), "only a Conn counts its bytes")
+	require.Nil(t, poll(server, nil), "a connection that is not a Conn")
 	c := poll(client, nil)
 	require.NotNil(t, c)
 	_, err := client.Read(make([]byte, 1))
-	require.Error(t, err, "Go's own connection is closed")
+	require.Error(t, err, "Go's own connection must be closed")
 	_, err = c.Read(make([]byte, 8))
 	require.ErrorIs(t, err, errNotReady)
 	_, err = io.WriteString(server, "abc")
@@ -33,19 +33,19 @@ func TestOnlyCountedConnectionsArePolled(t *testing.T) {
 	}, patience, time.Millisecond)
 	require.EqualValues(t, 3, *c.received)
 	c.hangUp()
-	require.NoError(t, c.Close(), "a second close")
+	require.NoError(t, c.Close(), "a close after hangUp")
 	c.turn(nil)
 }
 
-// A limitedReader reads into a small or large buffer, as often as a turn allows.
-type limitedReader struct {
+// A countingReader counts the bytes of its connection.
+type countingReader struct {
 	conn     *polled
 	buf      []byte
-	total    chan int // the number of bytes
-	received int
+	received int      // the number of bytes so far
+	total    chan int // receives the number of bytes at the end
 }
 
-func (s *limitedReader) turn([]byte, *eventstream.Block) {
+func (s *countingReader) turn([]byte, *eventstream.Block) {
 	for {
 		n, err := s.conn.Read(s.buf)
 		s.received += n
@@ -60,26 +60,26 @@ func (s *limitedReader) turn([]byte, *eventstream.Block) {
 	}
 }
 
-// A slowReader blocks the poller in its turn until it closes.
+// A blockingReader blocks the poller in its turn until release is closed.
 type blockingReader struct {
 	conn    *polled
 	started chan bool
 	release chan bool
 }
 
-func (h *blockingReader) turn([]byte, *eventstream.Block) {
-	h.started <- true
-	<-h.release
-	h.conn.hangUp()
+func (r *blockingReader) turn([]byte, *eventstream.Block) {
+	r.started <- true
+	<-r.release
+	r.conn.hangUp()
 }
 
-// The poller gets one event for more data than one turn reads, and for an end that arrived with them.
-func TestAvailableDataIsReadInOneTurn(t *testing.T) {
+// The poller gets a single event for more data than one turn reads, and for the end that arrived with the data.
+func TestAvailableDataIsReadAfterOneEvent(t *testing.T) {
 	t.Parallel()
 	const bytes = 3*readsPerTurn + 1
 	for _, size := range []int{1, 2 * bytes} {
 		client, server := connPair(t)
-		s := &limitedReader{buf: make([]byte, size), total: make(chan int, 1)}
+		s := &countingReader{buf: make([]byte, size), total: make(chan int, 1)}
 		s.conn = poll(client, s)
 		require.NoError(t, s.conn.start())
 		other, _ := connPair(t)
@@ -100,8 +100,8 @@ func TestAvailableDataIsReadInOneTurn(t *testing.T) {
 	}
 }
 
-// A stream whose socket is always full gets a turn by its event and by its own request. If both were separate turns,
-// each would request another one. Their number would grow without limit, and delay all other streams.
+// A stream whose socket is always full gets a turn by its event and by its own request. If these were separate turns, each
+// would request another one. The number of turns would grow without limit, and delay all other streams.
 func TestConnectionHasOneTurnPerRound(t *testing.T) {
 	t.Parallel()
 	const wake = -1

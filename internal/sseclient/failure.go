@@ -38,7 +38,7 @@ func dialFailure(ctx context.Context, err error) *failure {
 	}
 }
 
-// proxyFailure returns the failure of a connection through a proxy before the proxy has connected.
+// proxyFailure returns the failure of a connection to a proxy, or of the proxy's connection to the server.
 func proxyFailure(ctx context.Context, err error) *failure {
 	if http1.IsTimeout(ctx, err) {
 		return &failure{reason: ReasonConnectTimeout, err: fmt.Errorf("%w: %w", errConnectTimeout, err)}
@@ -46,8 +46,8 @@ func proxyFailure(ctx context.Context, err error) *failure {
 	return &failure{reason: ReasonProxy, err: err}
 }
 
-// phaseFailure returns a failure between the dial and the end of the response head. fallback is the reason if the
-// error does not determine one.
+// phaseFailure returns a failure of a phase between the dial and the end of the response head. fallback is the reason if
+// the error does not determine one.
 func phaseFailure(ctx context.Context, fallback Reason, phase string, err error) *failure {
 	f := &failure{reason: fallback, err: fmt.Errorf("%s: %w", phase, err)}
 	switch {
@@ -65,6 +65,7 @@ func phaseFailure(ctx context.Context, fallback Reason, phase string, err error)
 	return f
 }
 
+// isReset reports whether an error counts as a reset of the connection.
 func isReset(err error) bool {
 	return errors.Is(err, errResetByPeer) || errors.Is(err, errUnprocessed) || http1.IsReset(err) || http1.IsUnreachable(err) ||
 		http1.IsOneOf(err, syscall.ETIMEDOUT)
@@ -82,7 +83,7 @@ func readFailure(err error) *failure {
 		f.reason, f.err = ReasonIdle, err
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		f.reason = ReasonTruncated
-		if err == io.ErrUnexpectedEOF { // the parser returns it without details
+		if err == io.ErrUnexpectedEOF { // the parser returns this value without details
 			f.err = errTruncatedEvent
 		}
 	case errors.Is(err, eventstream.ErrTooLong):

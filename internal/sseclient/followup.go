@@ -15,8 +15,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// A SecondRequest is a request that a client sends after an event of its stream. Some services start to send messages
-// only then.
+// A SecondRequest is a request that a client sends after an event of its stream. Some services send messages only after
+// such a request.
 type SecondRequest struct {
 	Method string // "": POST
 	URL    string // absolute, or relative to the URL of the stream after redirects
@@ -27,21 +27,20 @@ type SecondRequest struct {
 	ByService bool
 }
 
-// A FollowUp is the second request of one stream, from the header of the stream to the response. The reader starts
-// it, and a goroutine sends it. If the stream ends meanwhile, that goroutine becomes the owner of the stream and
-// reports its end.
+// A FollowUp is the second request of one stream, from the header of the stream to the response. A goroutine sends the
+// request. If the stream ends meanwhile, that goroutine becomes the owner of the stream and reports its end.
 type FollowUp struct {
 	stream *Stream
 	url    *url.URL // of the stream before redirects
 	base   *url.URL // after redirects
 
 	// Guarded by the stream's mu.
-	timer     *time.Timer // for the wait for its event
+	timer     *time.Timer // limits the wait for the event
 	cancel    context.CancelFunc
-	running   bool // its goroutine will handle streamEnd
-	accepted  bool
-	failure   *failure // makes the reader end the stream
-	streamEnd *failure // the end of the stream during the request
+	running   bool     // the goroutine is running; it handles streamEnd
+	accepted  bool     // the service has accepted the request
+	failure   *failure // the reader ends the stream for this reason; nil: none
+	streamEnd *failure // the end of the stream during the request; nil: none
 }
 
 var (
@@ -62,26 +61,27 @@ func (s *Stream) startFollowUp(r *Response) {
 	}
 }
 
+// followUpFailure returns the failure of a second request. status is 0 without a response.
 func followUpFailure(err error, status int) *failure {
 	return &failure{reason: ReasonThen, err: fmt.Errorf("%w: %w", errSecondRequest, err), status: status}
 }
 
 // fail ends the stream for a failure of its second request. It does not wait.
-func (f *FollowUp) fail(reason *failure) {
+func (f *FollowUp) fail(cause *failure) {
 	s := f.stream
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.follow != f || f.failure != nil || f.accepted {
-		return // the stream has ended, or has no pending request
+		return // the stream or the request has already ended
 	}
-	f.failure = reason
+	f.failure = cause
 	s.attention.Store(true)
 	if s.raw != nil {
 		_ = s.raw.Close()
 	}
 }
 
-// offerEvent offers an event to the second request.
+// offerEvent passes an event to the callback FollowUp, which may start the second request.
 func (s *Stream) offerEvent(e *eventstream.Event) {
 	s.mu.Lock()
 	f := s.follow
@@ -104,6 +104,7 @@ func (f *FollowUp) Pending() bool {
 	return f.pending()
 }
 
+// pending is Pending for a caller that holds mu.
 func (f *FollowUp) pending() bool { return f.stream.follow == f && f.failure == nil }
 
 // Send sends the request in a goroutine, unless the stream has ended. An error ends the stream with ReasonThen. Any
@@ -128,14 +129,11 @@ func (f *FollowUp) Send(second *SecondRequest, err error) {
 	go f.run(ctx, second, r)
 }
 
-// request resolves the URL. If the service chose another origin, by its event or by a redirect, it is treated as in a
-// redirect.
+// request returns the request to send. If the service chose another origin, by its event or by a redirect, the rules of
+// checkRedirect apply.
 func (f *FollowUp) request(second *SecondRequest) (*request, error) {
 	o := f.stream.opts
-	to, err := f.base.Parse(second.URL)
-	if err == nil {
-		to, err = ParseURL(to.String())
-	}
+	to, err := resolveURL(f.base, second.URL)
 	crosses := false
 	if err == nil && (second.ByService || Origin(f.base) != Origin(f.url)) {
 		crosses, err = checkRedirect(f.url, to, o.FollowRedirects, second.Body != "")
@@ -143,7 +141,9 @@ func (f *FollowUp) request(second *SecondRequest) (*request, error) {
 	if err != nil {
 		return nil, fmt.Errorf("url: %w", err)
 	}
-	r := o.request(f.stream.group.client, to, &Request{Method: cmp.Or(second.Method, http.MethodPost), Header: make(http.Header), Body: second.Body, Plain: true})
+	r := o.request(f.stream.group.client, to, &Request{
+		Method: cmp.Or(second.Method, http.MethodPost), Header: make(http.Header), Body: second.Body, Plain: true,
+	})
 	r.accept = ""
 	for name, values := range second.Header {
 		value := strings.Join(values, ", ")
@@ -175,7 +175,7 @@ func (f *FollowUp) run(ctx context.Context, second *SecondRequest, r *request) {
 	switch {
 	case ended != nil:
 		s.closed(nil, ended) // also ends the ownership of the stream
-	case cause != nil && ctx.Err() == nil: // otherwise all streams end
+	case cause != nil && ctx.Err() == nil: // after the end of ctx all streams end
 		f.fail(cause)
 	}
 	if response != nil {
@@ -202,7 +202,7 @@ func (f *FollowUp) send(ctx context.Context, second *SecondRequest, r *request) 
 	case fail != nil:
 		return nil, followUpFailure(fail.err, response.Status)
 	case !second.accepts(response.Status):
-		cause := followUpFailure(fmt.Errorf("unexpected status %d %s%s", response.Status, http.StatusText(response.Status), response.explain()), response.Status)
+		cause := followUpFailure(response.statusError(), response.Status)
 		cause.retryAfter = retryAfter(response.Header.Get("Retry-After"), time.Now())
 		hangUp(response.conn)
 		return nil, cause
@@ -211,6 +211,7 @@ func (f *FollowUp) send(ctx context.Context, second *SecondRequest, r *request) 
 	return response, nil
 }
 
+// accepts reports whether a status means that the service has accepted the request.
 func (r *SecondRequest) accepts(status int) bool {
 	if r.OK != nil {
 		return r.OK(status)
@@ -218,21 +219,22 @@ func (r *SecondRequest) accepts(status int) bool {
 	return status >= 200 && status <= 299
 }
 
+// Limits of drain.
 const (
 	drainBytes = 64 << 10
 	drainFor   = 250 * time.Millisecond
 )
 
-// drain reads the rest of a response, so that the server closes the connection first and has it in TIME_WAIT.
-// Otherwise a ramp of thousands of streams could run out of ephemeral ports.
+// drain reads the rest of a response, so that the server closes the connection first and keeps the port in TIME_WAIT.
+// Otherwise a ramp of thousands of streams could use all ephemeral ports of this machine.
 func (r *Response) drain() {
 	_ = r.conn.SetReadDeadline(time.Now().Add(drainFor))
 	_, _ = io.Copy(io.Discard, io.LimitReader(r.conn, drainBytes))
 	hangUp(r.conn)
 }
 
-// endFollow ends the second request after the end of its stream. It returns the failure to report, which may be that
-// of the second request, or nil if the goroutine of the second request reports it. The reader calls it.
+// endFollow ends the second request after the end of its stream. It returns the failure to report, which may be that of
+// the second request. It returns nil if the goroutine of the second request reports the end. The reader calls it.
 func (s *Stream) endFollow(end *failure) *failure {
 	s.mu.Lock()
 	defer s.mu.Unlock()

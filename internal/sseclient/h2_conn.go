@@ -23,34 +23,34 @@ import (
 // Settings of this client (RFC 9113, section 6.5.2). Except for h2ConnWindow they are the defaults of the protocol.
 const (
 	h2Window     = 65535   // INITIAL_WINDOW_SIZE: maximum unread bytes of one stream
-	h2ConnWindow = 1 << 20 // window of the connection; it is enlarged on arrival, so that no stream blocks another
+	h2ConnWindow = 1 << 20 // window of the connection; enlarged on arrival, so that no stream blocks another
 	h2MaxFrame   = 16384   // MAX_FRAME_SIZE
-	h2Table      = 4096    // HEADER_TABLE_SIZE of both directions at most
+	h2Table      = 4096    // HEADER_TABLE_SIZE, the maximum for both directions
 )
 
 const (
 	h2FirstStream = 1
-	h2LastStream  = 1<<31 - 3 // after it a connection opens no stream
-	h2Unlimited   = 1<<31 - 1
+	h2LastStream  = 1<<31 - 3   // the last id that a connection uses
+	h2Unlimited   = 1<<31 - 1   // a limit that no connection reaches
 	h2IdleFor     = time.Second // how long a connection without streams stays open
 )
 
-// An h2Conn is an HTTP/2 connection (RFC 9113) with its streams. One goroutine reads it, on Linux the poller. It
-// passes the bytes of a stream to the reader of that stream in the same turn. Any goroutine may write.
+// An h2Conn is an HTTP/2 connection (RFC 9113) with its streams. One goroutine, on Linux that of the poller, reads the
+// connection, and passes the bytes of a stream to the reader of that stream in the same turn. Any goroutine may write.
 type h2Conn struct {
 	net          net.Conn // a tls.Conn, or the plain connection
 	remote       net.Addr
 	route        *proxy.Proxy
 	tls          *tls.ConnectionState // only the fields for tags; nil for a plain connection
 	pool         *h2Pool
-	singleStream bool          // the connection is for one stream, so a cut may affect all of it
+	singleStream bool          // the connection has only one stream, so a cut may affect the connection
 	ready        chan struct{} // closed after the SETTINGS of the server, or when the connection has ended
 
 	polled *polled   // nil without a poller
 	writer io.Writer // TLS, or the sender; nil without a poller
 	sender sender
 
-	// Of the reader.
+	// Only the reader uses these fields.
 	cursor  h2Cursor
 	active  *h2Stream     // the stream whose DATA is being read
 	payload []byte        // the unread part of that DATA
@@ -59,23 +59,23 @@ type h2Conn struct {
 	mu            sync.Mutex // guards the fields below
 	streams       h2Streams
 	nudges        []*h2Stream // streams that requested a turn
-	reservations  int         // for streams without an id
+	reservations  int         // for streams that have no id yet
 	maxStreams    int         // limit of the caller; 0: none
 	nextID        uint32      // id of the next stream
 	maxConcurrent uint32      // MAX_CONCURRENT_STREAMS of the server
 	maxFrame      uint32      // MAX_FRAME_SIZE of the server
 	initialWindow int64       // INITIAL_WINDOW_SIZE of the server
 	window        int64       // bytes that may be sent on the connection
-	unread        int32       // bytes received since the window was last enlarged
+	received      int32       // bytes received since the window was last enlarged
 	hasSettings   bool        // the SETTINGS of the server have arrived
-	lastID        uint32      // of GOAWAY: the server processes no later stream
-	goAwayErr     error       // from GOAWAY; nil without one
+	lastID        uint32      // the last stream that the server processes, by GOAWAY
+	goAwayErr     error       // the reason of GOAWAY; nil without one
 	hadStream     bool        // an event stream was opened
-	isRetired     bool        // to be closed, because it has no streams
+	isRetired     bool        // the reader closes the connection, because it has no streams
 	isSuspect     bool        // no byte has arrived since a stream timed out; see suspect
-	endErr        error       // why the connection has ended; nil before
-	writeErr      error       // of a failed write
-	idle          *time.Timer
+	endErr        error       // why the connection has ended; nil before its end
+	writeErr      error       // the first error of a write
+	idle          *time.Timer // retires the connection; nil before its first idle time
 
 	out         bytes.Buffer // frames to write
 	framer      *http2.Framer
@@ -84,14 +84,15 @@ type h2Conn struct {
 }
 
 // newH2Conn returns an HTTP/2 connection on a new connection. The caller calls sendPreface and start.
-func newH2Conn(a *Response, pool *h2Pool, maxStreams int) *h2Conn {
+func newH2Conn(resp *Response, pool *h2Pool, maxStreams int) *h2Conn {
 	c := &h2Conn{
-		net: a.conn, remote: a.Remote, route: a.proxy, pool: pool, maxStreams: maxStreams, singleStream: maxStreams == 1,
+		net: resp.conn, remote: resp.Remote, route: resp.proxy, pool: pool, maxStreams: maxStreams, singleStream: maxStreams == 1,
 		ready:  make(chan struct{}),
-		nextID: h2FirstStream, maxConcurrent: h2Unlimited, maxFrame: h2MaxFrame, initialWindow: h2Window, window: h2Window, lastID: h2Unlimited,
+		nextID: h2FirstStream, lastID: h2Unlimited, maxConcurrent: h2Unlimited, maxFrame: h2MaxFrame,
+		initialWindow: h2Window, window: h2Window,
 	}
-	if a.TLS != nil {
-		c.tls = &tls.ConnectionState{Version: a.TLS.Version, CipherSuite: a.TLS.CipherSuite}
+	if resp.TLS != nil {
+		c.tls = &tls.ConnectionState{Version: resp.TLS.Version, CipherSuite: resp.TLS.CipherSuite}
 	}
 	c.framer = http2.NewFramer(&c.out, nil)
 	c.encoder = hpack.NewEncoder(&c.headerBlock)
@@ -109,7 +110,7 @@ func (c *h2Conn) sendPreface() error {
 	_ = c.framer.WriteWindowUpdate(0, h2ConnWindow-h2Window) // writing to a buffer does not fail
 	_, err := c.net.Write(c.out.Bytes())
 	c.out.Reset()
-	return err //nolint:wrapcheck // the caller wraps it
+	return err
 }
 
 // start starts the reader of the connection.
@@ -138,7 +139,7 @@ func (c *h2Conn) isClosed() bool {
 
 var _ turner = (*h2Conn)(nil)
 
-// turn reads what has arrived. One half of the buffer is for frames, the other half for the streams.
+// turn processes the bytes that have arrived. It uses one half of the buffer for frames, and the other for the streams.
 func (c *h2Conn) turn(buf []byte, b *eventstream.Block) {
 	if err := c.sender.flush(); err != nil {
 		c.failWrite(err, buf, b)
@@ -152,7 +153,7 @@ func (c *h2Conn) turn(buf []byte, b *eventstream.Block) {
 	}
 }
 
-// readFrames reads frames until it fails, with errNotReady if there are no more bytes.
+// readFrames reads frames until an error, which is errNotReady if all bytes that have arrived are read.
 func (c *h2Conn) readFrames(buf []byte, b *eventstream.Block) error {
 	half := len(buf) / 2
 	c.readAt = time.Since(processStart)
@@ -176,7 +177,7 @@ func (c *h2Conn) readFrames(buf []byte, b *eventstream.Block) error {
 	}
 }
 
-// receive reads from the connection. With a poller it does not block. Otherwise a nudge ends it with errNotReady.
+// receive reads from the connection. With a poller it does not block. Otherwise a nudge makes it return errNotReady.
 func (c *h2Conn) receive(p []byte) (int, error) {
 	if c.polled != nil {
 		return c.polled.Read(p)
@@ -188,7 +189,7 @@ func (c *h2Conn) receive(p []byte) (int, error) {
 		c.mu.Unlock()
 		err = errNotReady
 	}
-	return n, err //nolint:wrapcheck // compared with errNotReady and io.EOF
+	return n, err // not wrapped, because callers compare errNotReady and io.EOF
 }
 
 // turnNudges gives a turn to the streams that requested one. It returns false if the connection has ended or pauses.
@@ -208,25 +209,25 @@ func (c *h2Conn) turnNudges(buf []byte, b *eventstream.Block) bool {
 	if c.isRetired {
 		err = errRetired
 	}
-	failed, stream := c.endErr != nil, c.onlyStream()
+	hasEnded, stream := c.endErr != nil, c.onlyStream()
 	c.mu.Unlock()
 	switch {
-	case failed:
+	case hasEnded:
+		return false
 	case err == errRetired:
 		c.fail(err, buf, b)
 		return false
 	case err != nil:
 		c.failWrite(err, buf, b)
 		return false
-	}
-	if failed || stream == nil || !stream.isPaused() {
-		return !failed
+	case stream == nil, !stream.isPaused():
+		return true
 	}
 	stream.turn(buf[len(buf)/2:], b) // the pause may be over
 	return !stream.isPaused() && !c.isClosed()
 }
 
-// failWrite reads what the server sent before a failed write, and then ends the connection.
+// failWrite ends the connection after a failed write. It first reads the bytes that the server sent before.
 func (c *h2Conn) failWrite(err error, buf []byte, b *eventstream.Block) {
 	if c.polled == nil {
 		_ = c.net.SetReadDeadline(time.Now().Add(finalReadTimeout))
@@ -275,7 +276,7 @@ func (c *h2Conn) flush() {
 	resetBuffer(&c.out)
 }
 
-// resetBuffer empties a buffer, and drops its memory if it is larger than a connection often needs.
+// resetBuffer empties a buffer, and releases its memory unless it is small.
 func resetBuffer(b *bytes.Buffer) {
 	if b.Reset(); b.Cap() > 256 {
 		*b = bytes.Buffer{}
@@ -285,20 +286,21 @@ func resetBuffer(b *bytes.Buffer) {
 // h2WriteTimeout limits a write without a poller.
 const h2WriteTimeout = 10 * time.Second
 
+// transmit writes to the connection. With a poller it does not block.
 func (c *h2Conn) transmit(p []byte) error {
+	to := c.writer
 	if c.polled == nil {
 		_ = c.net.SetWriteDeadline(time.Now().Add(h2WriteTimeout))
-		_, err := c.net.Write(p)
-		return err //nolint:wrapcheck // the caller wraps it
+		to = c.net
 	}
-	_, err := c.writer.Write(p)
-	return err //nolint:wrapcheck // the caller wraps it
+	_, err := to.Write(p)
+	return err
 }
 
 var (
 	errRetired         = errors.New("the connection was closed because it had no stream")
 	errTruncatedStream = fmt.Errorf("the connection ended before the stream did: %w", io.ErrUnexpectedEOF)
-	// errUnprocessed is the error of a request that the server has not processed. It may be sent again.
+	// errUnprocessed is the error of a request that the server has not processed, so it may be sent again.
 	errUnprocessed = errors.New("the server has not processed the request")
 	// errResetByPeer makes the end of a stream count as a reset.
 	errResetByPeer = errors.New("reset by the server")
@@ -323,7 +325,7 @@ func (c *h2Conn) fail(err error, buf []byte, b *eventstream.Block) {
 		err = fmt.Errorf("the server ended the connection without an HTTP/2 frame: %w", io.ErrUnexpectedEOF)
 	case err == io.EOF:
 		err = errTruncatedStream
-	case err == io.ErrUnexpectedEOF: // only crypto/tls returns it
+	case err == io.ErrUnexpectedEOF: // only crypto/tls returns this value
 		err = errTruncatedRecord
 	}
 	c.endErr = err
@@ -333,11 +335,11 @@ func (c *h2Conn) fail(err error, buf []byte, b *eventstream.Block) {
 	}
 	turns := c.nudges // may include streams that have ended
 	c.nudges = nil
-	for _, st := range slices.Clone(c.streams) { // end removes each
+	for _, st := range slices.Clone(c.streams) { // end removes streams from c.streams
 		st.end(err)
 		turns = append(turns, st)
 	}
-	// A stream without a reader will have its turn in start.
+	// A stream without a reader has its turn later, in start.
 	turns = slices.DeleteFunc(turns, func(st *h2Stream) bool { return st.reader == nil })
 	if c.idle != nil {
 		c.idle.Stop()

@@ -6,17 +6,17 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// A cut of a connection affects all its streams. A stream that shares its connection can therefore only be closed.
+// errSharedConnection is the error of Vanish and Slow, which affect all streams of a connection.
 var errSharedConnection = errors.New("the stream shares its HTTP/2 connection with others; set the option streamsPerConnection to 1")
 
 // polledBy returns the polled connection of a stream that does not share it, nil if there is none.
 func polledBy(conn any) *polled {
-	switch w := conn.(type) {
+	switch c := conn.(type) {
 	case *polled:
-		return w
+		return c
 	case *h2Stream:
-		if w.conn.singleStream {
-			return w.conn.polled
+		if c.conn.singleStream {
+			return c.conn.polled
 		}
 	}
 	return nil
@@ -41,14 +41,15 @@ func (s *Stream) turnShared(c *cutRequest, buf []byte, b *eventstream.Block) (do
 	if _, ok := s.body.transport.(*h2Stream); !ok || polledBy(s.body.transport) != nil || c.kind != CutFIN {
 		return false
 	}
-	if s.readStream(buf, b) { // otherwise the stream has ended
+	if s.readStream(buf, b) { // the stream has not ended
 		c.done = true
 		s.finishStream(errCut)
 	}
 	return true
 }
 
-// readArrived reads what has arrived on a connection for this stream only. It returns false if the stream has ended.
+// readArrived reports the events that have arrived on a connection that the stream does not share. It returns false if
+// the stream has ended.
 func (s *Stream) readArrived(buf []byte, b *eventstream.Block) bool {
 	if !s.readStream(buf, b) {
 		return false
@@ -65,7 +66,7 @@ func (s *Stream) readArrived(buf []byte, b *eventstream.Block) bool {
 	return s.body.transport != nil
 }
 
-// abandon closes the connection of the stream by hangUp, without a further frame on it.
+// abandon closes the connection of the stream by hangUp. It sends no frame.
 func (s *Stream) abandon(hangUp func()) {
 	st, ok := s.body.transport.(*h2Stream)
 	if !ok {
@@ -81,13 +82,13 @@ func (s *Stream) abandon(hangUp func()) {
 }
 
 // hasEnded reports whether a transport is an HTTP/2 stream that the server has ended.
-func hasEnded(w transport) bool {
-	st, ok := w.(*h2Stream)
+func hasEnded(t transport) bool {
+	st, ok := t.(*h2Stream)
 	return ok && st.err != nil
 }
 
-// isPaused reports whether a cut suspends reading from the connection. Without a poller it returns false: a cut has
-// then closed the connection, and only a read notices that.
+// isPaused reports whether a cut suspends reading from the connection. Without a poller it returns false: a cut then
+// closes the connection, and only a read returns that error.
 func (st *h2Stream) isPaused() bool {
 	if st.conn.polled == nil {
 		return false

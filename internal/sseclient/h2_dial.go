@@ -22,43 +22,44 @@ func (r *request) mayShare() bool {
 // unprocessedTries is the maximum number of attempts to send a request that no server has processed.
 const unprocessedTries = 5
 
-// share is roundTrip for a request that may use HTTP/2, on an existing or a new connection.
+// share is tryOnce for a request that may use HTTP/2. It uses an existing connection or dials a new one.
 func (d *exchange) share(ctx context.Context, req *request) (*Response, *failure) {
 	isLogged := false
 	for try := 1; ; try++ {
-		c, a, fail := d.reserveConn(ctx, req)
+		c, resp, fail := d.reserveConn(ctx, req)
 		switch {
 		case fail != nil && errors.Is(fail.err, errUnprocessed) && try < unprocessedTries:
 			continue
 		case fail != nil:
 			return nil, fail
 		case c == nil: // HTTP/1.1
-			return d.sendRequest(ctx, req, a)
+			return d.sendRequest(ctx, req, resp)
 		}
 		d.releasePermit()
-		a = &Response{URL: req.url, Remote: c.remote, TLS: c.tls, proxy: c.route}
+		resp = &Response{URL: req.url, Remote: c.remote, TLS: c.tls, proxy: c.route}
 		debug := d.newDebug()
 		if !isLogged {
 			debug.request(req)
 			isLogged = true
 		}
-		err := c.sendRequest(ctx, req, a)
+		err := c.sendRequest(ctx, req, resp)
 		if errors.Is(err, errUnprocessed) && try < unprocessedTries {
 			continue
 		}
 		if err != nil {
 			return nil, phaseFailure(ctx, ReasonError, "read the response header"+c.route.Through(), err)
 		}
-		debug.response(a)
-		if !d.attach(a.conn) {
-			hangUp(a.conn)
+		debug.response(resp)
+		if !d.attach(resp.conn) {
+			hangUp(resp.conn)
 			return nil, &failure{reason: ReasonClient, err: net.ErrClosed}
 		}
-		return a, nil
+		return resp, nil
 	}
 }
 
-// reserveConn returns an HTTP/2 connection with a reservation, or an HTTP/1.1 connection if the server chose that.
+// reserveConn returns an HTTP/2 connection with a reservation. If the server chose HTTP/1.1, it returns the connection as
+// a Response.
 func (d *exchange) reserveConn(ctx context.Context, req *request) (*h2Conn, *Response, *failure) {
 	pool, key := &d.client.pool, h2Key{req.url.Scheme, strings.ToLower(req.url.Host), req.Sharing}
 	singleStream := req.PerConnection == 1
@@ -71,15 +72,14 @@ func (d *exchange) reserveConn(ctx context.Context, req *request) (*h2Conn, *Res
 			return c, nil, nil
 		}
 	}
-	c, a, fail := d.dialHTTP2(ctx, req)
+	c, resp, fail := d.dialHTTP2(ctx, req)
 	if !singleStream {
-		pool.endDial(key, c, a != nil)
+		pool.endDial(key, c, resp != nil)
 	}
-	return c, a, fail
+	return c, resp, fail
 }
 
-// dialHTTP2 dials an HTTP/2 connection with a reservation. If the server chose HTTP/1.1, it returns the connection as
-// a Response.
+// dialHTTP2 is reserveConn for a new connection.
 func (d *exchange) dialHTTP2(ctx context.Context, req *request) (*h2Conn, *Response, *failure) {
 	var raw net.Conn
 	stop := func() bool { return true }
@@ -89,35 +89,35 @@ func (d *exchange) dialHTTP2(ctx context.Context, req *request) (*h2Conn, *Respo
 		stop = context.AfterFunc(ctx, func() { hangUp(conn) })
 		return ctx.Err() == nil
 	}
-	a, fail := dialer.connect(ctx, req)
+	resp, fail := dialer.connect(ctx, req)
 	if fail != nil {
 		stop()
 		return nil, nil, fail
 	}
-	if a.proxy.Forwards() {
+	if resp.proxy.Forwards() {
 		stop()
-		hangUp(a.conn)
-		return nil, nil, &failure{reason: ReasonProxy, err: fmt.Errorf("%w%s", errPlainProxy, a.proxy.Through())}
+		hangUp(resp.conn)
+		return nil, nil, &failure{reason: ReasonProxy, err: fmt.Errorf("%w%s", errPlainProxy, resp.proxy.Through())}
 	}
-	if a.TLS != nil && a.TLS.NegotiatedProtocol != alpn2 {
+	if resp.TLS != nil && resp.TLS.NegotiatedProtocol != alpn2 {
 		switch {
 		case req.Protocol == HTTP2:
 			stop()
-			hangUp(a.conn)
+			hangUp(resp.conn)
 			return nil, nil, &failure{reason: ReasonTLS, err: errNoH2}
 		case !stop() || !d.attach(raw):
-			hangUp(a.conn)
+			hangUp(resp.conn)
 			return nil, nil, &failure{reason: ReasonClient, err: net.ErrClosed}
 		}
-		return nil, a, nil
+		return nil, resp, nil
 	}
-	c := newH2Conn(a, &d.client.pool, int(req.PerConnection))
+	c := newH2Conn(resp, &d.client.pool, int(req.PerConnection))
 	err := c.sendPreface()
 	if stopped := stop(); err == nil && !stopped {
 		err = cmp.Or(ctx.Err(), net.ErrClosed)
 	}
 	if err == nil {
-		a.keepOpen()
+		resp.keepOpen()
 		err = c.start()
 	}
 	if err != nil {

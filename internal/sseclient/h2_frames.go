@@ -36,22 +36,23 @@ const (
 	h2MaxBlock = 2 * http1.MaxHead
 )
 
-// An h2Cursor is the position of the reader of a connection within a frame. It passes the content of DATA on as it
-// arrives. It keeps other frames until they are complete, and a header list until its last frame.
+// An h2Cursor is the position of the reader of a connection within a frame. It passes the content of DATA to the stream
+// as it arrives. It buffers any other frame until the frame is complete, and a header list until its last frame.
 type h2Cursor struct {
 	head    [h2FrameHeader]byte
 	headLen int // bytes of the header that have arrived
 	http2.FrameHeader
-	remaining uint32 // bytes of the payload that have not arrived
-	padding   uint32 // bytes of padding at the end of the payload
-	padded    bool   // the length of the padding has not arrived
-	stream    *h2Stream
+	remaining uint32    // bytes of the payload that have not arrived
+	padding   uint32    // bytes of padding at the end of the payload
+	padded    bool      // the first byte of the payload, with the length of the padding, has not arrived
+	stream    *h2Stream // receives the content of DATA; nil: the content is discarded
 
-	frames       bytes.Buffer // the current frame other than DATA, and the header list before it
-	continuation uint32       // the stream whose CONTINUATION must follow; 0: none
-	framer       *http2.Framer
+	frames       bytes.Buffer  // the current frame other than DATA, and the earlier frames of its header list
+	continuation uint32        // the stream whose CONTINUATION must follow; 0: none
+	framer       *http2.Framer // parses frames
 }
 
+// begin prepares the first read.
 func (r *h2Cursor) begin() {
 	r.framer = http2.NewFramer(nil, &r.frames)
 	r.framer.SetMaxReadFrameSize(h2MaxFrame)
@@ -106,9 +107,11 @@ func (r *h2Cursor) beginFrame(c *h2Conn) error {
 	case !hasSettings && (r.Type != http2.FrameSettings || r.Flags.Has(http2.FlagSettingsAck)):
 		return protocolError(http2.ErrCodeProtocol, "its first frame is %v, not SETTINGS", r.Type)
 	case r.Length > h2MaxFrame:
-		return protocolError(http2.ErrCodeFrameSize, "a %v frame of %d bytes exceeds the limit of %d", r.Type, r.Length, h2MaxFrame)
+		return protocolError(http2.ErrCodeFrameSize, "a %v frame of %d bytes exceeds the limit of %d",
+			r.Type, r.Length, h2MaxFrame)
 	case r.continuation != 0 && (r.Type != http2.FrameContinuation || r.StreamID != r.continuation):
-		return protocolError(http2.ErrCodeProtocol, "%v of stream %d instead of CONTINUATION of stream %d", r.Type, r.StreamID, r.continuation)
+		return protocolError(http2.ErrCodeProtocol, "%v of stream %d instead of CONTINUATION of stream %d",
+			r.Type, r.StreamID, r.continuation)
 	case r.frames.Len()+int(r.Length) > h2MaxBlock:
 		return protocolError(http2.ErrCodeEnhanceYourCalm, "%w", errHeaderTooLong)
 	case r.Type == http2.FrameData:
@@ -120,7 +123,7 @@ func (r *h2Cursor) beginFrame(c *h2Conn) error {
 
 var errNotH2 = errors.New("the server responded with HTTP/1.1 and does not support HTTP/2 without TLS")
 
-// beginData counts DATA, including its padding, towards the windows (section 6.9.1) and finds its stream.
+// beginData finds the stream of DATA, and subtracts DATA with its padding from the windows (section 6.9.1).
 func (r *h2Cursor) beginData(c *h2Conn) error {
 	r.padded = r.Flags.Has(http2.FlagDataPadded)
 	if r.padded && r.Length == 0 {
@@ -131,21 +134,21 @@ func (r *h2Cursor) beginData(c *h2Conn) error {
 	if !c.isKnown(r.StreamID) {
 		return protocolError(http2.ErrCodeProtocol, "DATA of stream %d, which this client has not opened", r.StreamID)
 	}
-	if c.unread += int32(r.Length); c.unread > h2ConnWindow { // #nosec G115 -- a frame has 24 bits of length
+	if c.received += int32(r.Length); c.received > h2ConnWindow { // #nosec G115 -- a frame has 24 bits of length
 		return protocolError(http2.ErrCodeFlowControl, "DATA exceeds the window of the connection")
 	}
-	if c.unread >= h2ConnWindow/2 {
-		_ = c.framer.WriteWindowUpdate(0, uint32(c.unread))
-		c.unread = 0
+	if c.received >= h2ConnWindow/2 {
+		_ = c.framer.WriteWindowUpdate(0, uint32(c.received))
+		c.received = 0
 	}
 	st := c.streams.get(r.StreamID)
 	if st == nil {
-		return nil // this client has closed the stream, so its DATA is discarded
+		return nil // this client has closed the stream
 	}
-	switch st.unread += int32(r.Length); { // #nosec G115 -- a frame has 24 bits of length
+	switch st.received += int32(r.Length); { // #nosec G115 -- a frame has 24 bits of length
 	case !st.hasHead:
 		st.refuse(protocolError(http2.ErrCodeProtocol, "DATA before HEADERS"))
-	case st.unread > h2Window:
+	case st.received > h2Window:
 		st.refuse(protocolError(http2.ErrCodeFlowControl, "DATA exceeds the window of the stream"))
 	default:
 		r.stream = st
@@ -160,7 +163,7 @@ func (r *h2Cursor) data(c *h2Conn, part, buf []byte, b *eventstream.Block) {
 		r.padding, r.padded = uint32(part[0]), false
 		part, discarded = part[1:], 1
 	}
-	// The padding is at the end of this part and the remaining bytes.
+	// The padding is at the end of the frame, so it may start in this part.
 	if content := int(int64(len(part)) + int64(r.remaining) - int64(r.padding)); content < len(part) {
 		discarded += len(part) - max(content, 0)
 		part = part[:max(content, 0)]
@@ -227,11 +230,12 @@ func (r *h2Cursor) frameError(c *h2Conn, err error) error {
 	return protocolError(code, "%v: %w", r.Type, detail)
 }
 
+// isSettled reports whether the SETTINGS of the server have arrived.
 func (c *h2Conn) isSettled() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.hasSettings
 }
 
-// isKnown reports whether this client has opened a stream, which may be closed again. The caller holds mu.
+// isKnown reports whether this client has opened a stream, which may already be closed. The caller holds mu.
 func (c *h2Conn) isKnown(id uint32) bool { return id%2 == 1 && id < c.nextID }

@@ -22,17 +22,17 @@ func (discardConn) Close() error                     { return nil }
 func (discardConn) SetReadDeadline(time.Time) error  { return nil }
 func (discardConn) SetWriteDeadline(time.Time) error { return nil }
 
-// A collector is a reader that stores the data of its stream and the error that ended it.
+// A collector is a reader that stores the data and the final error of its stream.
 type collector struct {
-	st  *h2Stream
-	got strings.Builder
-	end error
+	st   *h2Stream
+	data strings.Builder
+	end  error
 }
 
 func (r *collector) turn(buf []byte, _ *eventstream.Block) {
 	for {
 		n, err := r.st.Read(buf)
-		r.got.Write(buf[:n])
+		r.data.Write(buf[:n])
 		if err == errNotReady {
 			return
 		}
@@ -84,7 +84,7 @@ func readSplit(t *testing.T, output, pieces []byte) (all []string) {
 	}
 	for _, r := range readers {
 		require.Error(t, r.end)
-		all = append(all, r.got.String(), r.end.Error())
+		all = append(all, r.data.String(), r.end.Error())
 	}
 	require.Empty(t, c.streams)
 	return all
@@ -92,8 +92,8 @@ func readSplit(t *testing.T, output, pieces []byte) (all []string) {
 
 const pollBufferForTests = 32 << 10
 
-// FuzzH2Frames checks that each stream ends for any output of a server, that memory is bounded, and that the sizes of
-// the pieces have no effect.
+// FuzzH2Frames checks that each stream ends for any output of a server, that memory is limited, and that the sizes of the
+// pieces have no effect.
 func FuzzH2Frames(f *testing.F) {
 	var output bytes.Buffer
 	server := http2.NewFramer(&output, nil)
@@ -116,8 +116,10 @@ func FuzzH2Frames(f *testing.F) {
 		f.Add(bytes.Clone(output.Bytes()), []byte{8, 0, 20})
 	}
 	seed(func() error { return server.WriteDataPadded(1, true, []byte(twoEvents), make([]byte, 5)) })
-	seed(func() error { return server.WriteRSTStream(1, http2.ErrCodeInternal) }, func() error { return server.WriteRSTStream(3, http2.ErrCodeRefusedStream) })
-	seed(func() error { return server.WriteGoAway(1, http2.ErrCodeNo, []byte("bye")) }, func() error { return server.WriteData(1, true, []byte(twoEvents)) })
+	seed(func() error { return server.WriteRSTStream(1, http2.ErrCodeInternal) },
+		func() error { return server.WriteRSTStream(3, http2.ErrCodeRefusedStream) })
+	seed(func() error { return server.WriteGoAway(1, http2.ErrCodeNo, []byte("bye")) },
+		func() error { return server.WriteData(1, true, []byte(twoEvents)) })
 	seed(func() error { return server.WritePing(false, [8]byte{}) }, func() error { return server.WriteWindowUpdate(1, 5) },
 		func() error { return server.WriteData(3, false, nil) }, func() error { return server.WriteRawFrame(99, 0, 3, head) })
 	f.Add([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"), []byte{})

@@ -64,8 +64,8 @@ func (c *h2Conn) headers(f *http2.MetaHeadersFrame, buf []byte, b *eventstream.B
 		c.mu.Unlock()
 		return nil
 	}
-	if wrong := st.head(f); wrong != nil {
-		st.refuse(wrong)
+	if violation := st.head(f); violation != nil {
+		st.refuse(violation)
 	} else if f.StreamEnded() {
 		st.end(io.EOF)
 	}
@@ -74,7 +74,7 @@ func (c *h2Conn) headers(f *http2.MetaHeadersFrame, buf []byte, b *eventstream.B
 	return nil
 }
 
-// head processes a header list. The caller holds mu.
+// head processes a header list, and returns an error if it violates HTTP/2. The caller holds mu.
 func (st *h2Stream) head(f *http2.MetaHeadersFrame) *h2Error {
 	status, err := strconv.Atoi(f.PseudoValue("status"))
 	switch {
@@ -136,7 +136,7 @@ func (c *h2Conn) settings(f *http2.SettingsFrame) error {
 		return nil
 	})
 	if err != nil {
-		return err //nolint:wrapcheck // an h2Error
+		return err // an h2Error
 	}
 	_ = c.framer.WriteSettingsAck()
 	if !c.hasSettings {
@@ -172,7 +172,8 @@ func (c *h2Conn) enlargeWindow(id uint32, increase int64) error {
 	return nil
 }
 
-// goAway notes that the server accepts no new streams, and ends those that it does not process. The caller holds mu.
+// goAway stores that the server accepts no new streams, and ends the streams that the server does not process. The caller
+// holds mu.
 func (c *h2Conn) goAway(f *http2.GoAwayFrame) {
 	c.lastID = min(c.lastID, f.LastStreamID)
 	text := fmt.Sprintf("GOAWAY %v", f.ErrCode)
@@ -184,7 +185,7 @@ func (c *h2Conn) goAway(f *http2.GoAwayFrame) {
 	} else {
 		c.goAwayErr = fmt.Errorf("%s: %w", text, errResetByPeer)
 	}
-	for _, st := range slices.Clone(c.streams) { // end removes some
+	for _, st := range slices.Clone(c.streams) { // end removes streams from c.streams
 		if st.id > c.lastID {
 			st.end(fmt.Errorf("%s: %w", text, errUnprocessed))
 			c.nudge(st)

@@ -3,14 +3,15 @@ package sseclient
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
 
-// h2Patience is how long a request waits for the dial of another one before it dials, too.
+// h2Patience is how long a request waits for the dial of another request before it dials itself.
 const h2Patience = time.Second
 
-// An h2Pool has the HTTP/2 connections of a virtual user that streams share. Virtual users share none, as in k6/http.
+// An h2Pool has the shared HTTP/2 connections of a virtual user. Virtual users do not share connections, as in k6/http.
 type h2Pool struct {
 	mu    sync.Mutex
 	sites map[h2Key]*h2Site
@@ -25,10 +26,10 @@ type h2Key struct {
 // An h2Site is the state of the pool for one key.
 type h2Site struct {
 	conns    []*h2Conn     // the newest last
-	isHTTP1  bool          // the server chose HTTP/1.1 for the latest connection
-	capacity int           // of the latest connection; 0 before the first
-	dials    int           // in progress
-	waiting  int           // requests that wait for these dials
+	isHTTP1  bool          // the server chose HTTP/1.1 for the newest connection
+	capacity int           // number of streams of the newest connection; 0 before the first
+	dials    int           // number of dials in progress
+	waiting  int           // number of requests that wait for these dials
 	changed  chan struct{} // closed at the end of a dial
 }
 
@@ -45,8 +46,8 @@ func (p *h2Pool) site(key h2Key) *h2Site {
 	return s
 }
 
-// reserve returns a connection with a reservation. It waits for dials of other requests that may provide one, so that
-// a ramp does not open a connection for each stream. If it returns nil, the caller must dial and then call endDial.
+// reserve returns a connection with a reservation. It waits for the dials of other requests if these may provide one, so
+// that a ramp does not open a connection for each stream. If it returns nil, the caller must dial and then call endDial.
 func (p *h2Pool) reserve(ctx context.Context, key h2Key, patience time.Duration) (*h2Conn, error) {
 	timer := time.NewTimer(cmp.Or(patience, h2Patience))
 	defer timer.Stop()
@@ -76,7 +77,7 @@ func (p *h2Pool) reserve(ctx context.Context, key h2Key, patience time.Duration)
 		p.mu.Lock()
 		s.waiting--
 		if err != nil {
-			return nil, err //nolint:wrapcheck // its caller says of what
+			return nil, err
 		}
 		if timedOut {
 			s.dials++
@@ -118,12 +119,7 @@ func (p *h2Pool) forget(c *h2Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range p.sites {
-		for i, other := range s.conns {
-			if other == c {
-				s.conns = append(s.conns[:i:i], s.conns[i+1:]...)
-				return
-			}
-		}
+		s.conns = slices.DeleteFunc(s.conns, func(other *h2Conn) bool { return other == c })
 	}
 }
 

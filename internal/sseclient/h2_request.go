@@ -15,15 +15,15 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// sendRequest sends a request on a connection with a reservation of the caller, and waits for the response head until
-// ctx ends. It fills a.
-func (c *h2Conn) sendRequest(ctx context.Context, req *request, a *Response) error {
+// sendRequest sends a request for a reservation of the caller, and waits for the response head until ctx ends. It stores
+// the head in resp.
+func (c *h2Conn) sendRequest(ctx context.Context, req *request, resp *Response) error {
 	st, err := c.begin(req)
 	if err != nil {
 		return err
 	}
 	p := st.pipe
-	a.conn = p
+	resp.conn = p
 	if err := p.send(ctx, req.body); err != nil {
 		_ = p.Close()
 		return err
@@ -31,8 +31,8 @@ func (c *h2Conn) sendRequest(ctx context.Context, req *request, a *Response) err
 	for {
 		head, err := p.response()
 		if head != nil {
-			a.Status, a.Header, a.At, a.Proto = head.status, head.header, head.at, "HTTP/2.0"
-			a.frame = h2Framing(req.method, head)
+			resp.Status, resp.Header, resp.At, resp.Proto = head.status, head.header, head.at, "HTTP/2.0"
+			resp.frame = h2Framing(req.method, head)
 			return nil
 		}
 		if err == nil {
@@ -48,7 +48,7 @@ func (c *h2Conn) sendRequest(ctx context.Context, req *request, a *Response) err
 	}
 }
 
-// h2Framing returns the framing by the Content-Length. Without one, END_STREAM is the end of the body.
+// h2Framing returns the framing of a response over HTTP/2. Without a Content-Length, END_STREAM is the end of the body.
 func h2Framing(method string, head *h2Head) framing {
 	if length, err := strconv.ParseUint(head.header.Get("Content-Length"), 10, 63); err == nil &&
 		method != http.MethodHead && head.status != http.StatusNoContent && head.status != http.StatusNotModified {
@@ -85,14 +85,14 @@ func (c *h2Conn) unprocessed() error {
 	if cause := cmp.Or(c.goAwayErr, c.endErr, c.writeErr); cause != nil {
 		return fmt.Errorf("%w: %w", errUnprocessed, cause)
 	}
-	return errUnprocessed // the connection has used all ids, or is retired
+	return errUnprocessed // the connection is retired or has used all ids
 }
 
 // connectionFields are header fields about the connection, which HTTP/2 forbids (RFC 9113, section 8.2.2), and Host.
 var connectionFields = []string{"Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade", "Host"}
 
-// sensitiveFields are header fields that differ between streams, or must not be guessed from the size of others. They
-// are not added to the compression tables.
+// sensitiveFields are header fields that differ between streams or are secret. They are not added to the compression
+// tables, where the size of other fields could reveal them.
 var sensitiveFields = []string{":path", "authorization", "cookie", "last-event-id"}
 
 // encode encodes the header list of a request (section 8.3.1). The caller holds mu.
@@ -100,7 +100,8 @@ func (c *h2Conn) encode(r *http.Request, body string) {
 	c.headerBlock.Reset()
 	field := func(name, value string) {
 		sensitive := slices.Contains(sensitiveFields, name)
-		_ = c.encoder.WriteField(hpack.HeaderField{Name: name, Value: value, Sensitive: sensitive}) // writing to a buffer does not fail
+		// Writing to a buffer does not fail.
+		_ = c.encoder.WriteField(hpack.HeaderField{Name: name, Value: value, Sensitive: sensitive})
 	}
 	field(":method", r.Method)
 	field(":scheme", r.URL.Scheme)
@@ -187,6 +188,6 @@ func (p *h2Pipe) await(ctx context.Context) error {
 	case <-p.changed:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err() //nolint:wrapcheck // the caller wraps it
+		return ctx.Err()
 	}
 }

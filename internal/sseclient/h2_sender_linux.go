@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// senderQueue is the maximum number of queued bytes for a peer that does not read. A client usually sends far less.
+// senderQueue is the maximum number of queued bytes. Only a peer that does not read can fill the queue.
 const senderQueue = 256 << 10
 
 // A sender writes to a polled connection without blocking. It queues bytes that do not fit into the send buffer, and
@@ -68,7 +68,7 @@ func (s *sender) push(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// notifyRoom sets whether the poller reports room in the send buffer.
+// notifyRoom makes the poller report room in the send buffer, or not.
 func (s *sender) notifyRoom(room bool) error {
 	if s.awaitsRoom == room || !s.started() {
 		return nil
@@ -78,7 +78,7 @@ func (s *sender) notifyRoom(room bool) error {
 	if room {
 		events |= unix.EPOLLOUT
 	}
-	return s.conn.setEvents(events)
+	return s.conn.control(unix.EPOLL_CTL_MOD, events)
 }
 
 // started reports whether the connection is registered with the poller.

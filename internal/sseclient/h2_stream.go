@@ -13,18 +13,18 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// An h2Stream is one stream of an HTTP/2 connection. The goroutine of the connection calls its reader. Before it has
-// a reader, bytes wait in its pipe.
+// An h2Stream is one stream of an HTTP/2 connection. The goroutine of the connection calls its reader. Its pipe buffers
+// the bytes that arrive before it has a reader.
 type h2Stream struct {
 	conn *h2Conn
 
 	// Guarded by the connection's mu.
 	reader      turner  // nil before start and after hangUp
-	pipe        *h2Pipe // nil after the reader has read it
-	err         error   // how the stream ended; io.EOF: END_STREAM
+	pipe        *h2Pipe // nil after the reader has emptied it
+	err         error   // why the stream has ended; io.EOF: by END_STREAM
 	id          uint32
-	unread      int32 // bytes of the window that the server has used
-	consumed    int32 // of these, bytes that were read
+	received    int32 // bytes received and not yet returned as credit
+	consumed    int32 // the part of received that was read
 	hasHead     bool  // the response head has arrived
 	closed      bool  // removed from the streams of the connection
 	ignoresCuts bool  // turns only read; see readArrived
@@ -35,7 +35,7 @@ var (
 	_ io.Closer = (*h2Stream)(nil)
 )
 
-// start sets the reader. Its first turn reads what arrived after the response head.
+// start sets the reader. The first turn of the reader reads the bytes that arrived after the response head.
 func (st *h2Stream) start(reader turner) {
 	c := st.conn
 	c.mu.Lock()
@@ -45,7 +45,7 @@ func (st *h2Stream) start(reader turner) {
 		c.nudge(st)
 	}
 	c.mu.Unlock()
-	if ended { // the connection has no reader
+	if ended { // the reader of the connection has stopped
 		st.turn(make([]byte, 4<<10), new(eventstream.Block))
 	}
 }
@@ -62,7 +62,7 @@ func (st *h2Stream) turn(buf []byte, b *eventstream.Block) {
 	}
 }
 
-// deliver passes content of DATA to the reader. discarded is the number of bytes of padding with it.
+// deliver passes content of DATA to the reader. discarded is the number of bytes of padding next to it.
 func (st *h2Stream) deliver(part []byte, discarded int, buf []byte, b *eventstream.Block) {
 	c := st.conn
 	c.mu.Lock()
@@ -86,17 +86,17 @@ func (st *h2Stream) deliver(part []byte, discarded int, buf []byte, b *eventstre
 	st.credit()
 }
 
-// credit enlarges the window after half of it was read. The caller holds mu.
+// credit enlarges the window when half of it was read. The caller holds mu.
 func (st *h2Stream) credit() {
 	if st.closed || st.consumed < h2Window/2 {
 		return
 	}
 	_ = st.conn.framer.WriteWindowUpdate(st.id, uint32(st.consumed)) // writing to a buffer does not fail
-	st.unread -= st.consumed
+	st.received -= st.consumed
 	st.consumed = 0
 }
 
-// Read reads what has arrived, or returns errNotReady. The reader calls it.
+// Read reads the bytes that have arrived. It returns errNotReady if there are none. The reader calls it.
 func (st *h2Stream) Read(p []byte) (int, error) {
 	if st.pipe != nil {
 		st.conn.mu.Lock()
@@ -160,7 +160,7 @@ func (st *h2Stream) hangUp() {
 	c.flush()
 }
 
-// Close requests a turn, in which the stream notices that it was stopped or that its server is silent.
+// Close requests a turn, in which the reader checks whether the stream was stopped or the server is silent.
 func (st *h2Stream) Close() error {
 	st.conn.mu.Lock()
 	defer st.conn.mu.Unlock()
@@ -176,26 +176,25 @@ func (st *h2Stream) resume(time.Time) {}
 
 func (st *h2Stream) keep() bool { return false } // the pool keeps the connection
 
-// An h2Pipe is the buffer of a stream without a reader. The goroutine that waits for the response reads it as a
-// net.Conn.
+// An h2Pipe is the buffer of a stream without a reader. The goroutine that waits for the response uses it as a net.Conn.
 type h2Pipe struct {
 	net.Conn // nil, because only the methods below are called
 	st       *h2Stream
-	changed  chan struct{} // has a value after a change
+	changed  chan struct{} // has a value after a change of the stream
 
 	// Guarded by the connection's mu.
 	data     []byte
-	head     *h2Head // nil before it has arrived
-	interim  int     // interim responses (1xx) before it
-	window   int64   // bytes that may be sent on the stream
-	deadline time.Time
+	head     *h2Head   // nil before its arrival
+	interim  int       // number of interim responses (1xx)
+	window   int64     // bytes that may be sent on the stream
+	deadline time.Time // of Read; zero: none
 }
 
 // An h2Head is the head of a response.
 type h2Head struct {
 	status int
 	header http.Header
-	at     time.Time
+	at     time.Time // its arrival
 }
 
 var _ net.Conn = (*h2Pipe)(nil)
@@ -204,6 +203,7 @@ func newH2Pipe(st *h2Stream) *h2Pipe {
 	return &h2Pipe{st: st, changed: make(chan struct{}, 1)}
 }
 
+// wake wakes the goroutine that waits for a change of the stream.
 func (p *h2Pipe) wake() {
 	select {
 	case p.changed <- struct{}{}:
@@ -222,7 +222,7 @@ func (p *h2Pipe) readBuffered(to []byte) int {
 	return n
 }
 
-// Read waits for bytes, as net.Conn does.
+// Read waits for bytes until the deadline.
 func (p *h2Pipe) Read(to []byte) (int, error) {
 	for {
 		n, remaining, err := p.readNow(to)

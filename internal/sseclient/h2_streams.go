@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// h2Streams has the streams of a connection, sorted by id. A map would use four times the memory.
+// h2Streams is the list of the streams of a connection, sorted by id. A map would use four times the memory.
 type h2Streams []*h2Stream
 
-// index returns the index of an id, or the index at which it would be. If no stream was removed, it follows from the
-// first id.
+// index returns the index of an id, or the index at which it would be inserted. If no stream was removed, the index is
+// the distance from the first id.
 func (s h2Streams) index(id uint32) (i int, found bool) {
 	if len(s) > 0 && id >= s[0].id {
 		if i = int(id-s[0].id) / 2; i < len(s) && s[i].id == id {
@@ -38,7 +38,7 @@ func (s *h2Streams) remove(st *h2Stream) {
 
 var errNoStreams = errors.New("the server allows no stream on the connection (MAX_CONCURRENT_STREAMS is 0)")
 
-// awaitSettings waits until streams may be opened, until ctx ends. It makes the first reservation.
+// awaitSettings waits for the SETTINGS of the server until ctx ends, and makes the first reservation.
 func (c *h2Conn) awaitSettings(ctx context.Context) error {
 	select {
 	case <-c.ready:
@@ -50,12 +50,12 @@ func (c *h2Conn) awaitSettings(ctx context.Context) error {
 			return nil
 		case c.canOpen():
 			return errNoStreams
-		case errors.Is(c.goAwayErr, errTruncatedStream): // it goes, as at a deploy: another connection may lead to one that stays
+		case errors.Is(c.goAwayErr, errTruncatedStream): // the server shuts down, but another connection may reach another server
 			return c.unprocessed()
 		}
 		return cmp.Or(c.goAwayErr, c.endErr, c.writeErr)
 	case <-ctx.Done():
-		return ctx.Err() //nolint:wrapcheck // the caller wraps it
+		return ctx.Err()
 	}
 }
 
@@ -70,8 +70,8 @@ func (c *h2Conn) reserve() bool {
 	return true
 }
 
-// suspect sends a PING after the server was silent for too long, because a NAT may have dropped the connection
-// without notice. New streams use another connection until a byte arrives.
+// suspect sends a PING after a stream was silent for too long, because a NAT may have dropped the connection without
+// notice. Until a byte arrives, new streams use another connection.
 func (c *h2Conn) suspect() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +95,7 @@ func (c *h2Conn) capacity() int {
 	return int(c.maxConcurrent)
 }
 
-// firstOpened notes that an event stream has opened, and reports whether it is the first one on the connection.
+// firstOpened records that an event stream has opened, and reports whether it is the first one on the connection.
 func (c *h2Conn) firstOpened() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// An idleMark is the state that a reader with an idle timeout shares with the sweep. The reader only records when
-// bytes arrived. A read deadline per stream would cost a timer, a wake-up and a failed read per timeout: a quarter of
-// the CPU of a stream that gets two noops in that time.
+// An idleMark is the state that a reader with an idle timeout shares with the sweep. The reader only records the arrival
+// time of bytes. A read deadline per stream would cost a timer, a wake-up and a failed read per timeout: a quarter of the
+// CPU of a stream that receives two noops in that time.
 type idleMark struct {
 	transport   transport
 	timeout     atomic.Int64 // maximum silence of the server, a time.Duration; 0: no limit
-	last        atomic.Int64 // arrival of the last bytes, since processStart
-	interrupted atomic.Bool  // the sweep has interrupted a read, and the reader has not handled that
+	last        atomic.Int64 // arrival time of the last bytes, since processStart
+	interrupted atomic.Bool  // the sweep has interrupted a read, and the reader has not yet handled the interruption
 	index       int32        // position in the marks of the sweep, from 1; 0: not watched
 }
 
@@ -45,18 +45,18 @@ func (m *idleMark) due(now time.Duration) time.Duration {
 	return max(time.Duration(m.last.Load())+limit, now+grain(limit))
 }
 
-// grain returns the maximum delay with which a silence is noticed.
+// grain returns the maximum delay after a timeout until a sweep detects it.
 func grain(limit time.Duration) time.Duration { return max(limit/idleGrain, minIdleGrain) }
 
-// excuseLateness extends the time of the server by the delay of the sweep, up to half of the timeout. The process did
-// not run during that delay, and a server on the same machine may not have run either.
-func (m *idleMark) excuseLateness(now, lateness time.Duration) {
+// extend gives the server more time: the delay of a sweep, up to half of the timeout. The process did not run during that
+// delay, and a server on the same machine may not have run either.
+func (m *idleMark) extend(now, delay time.Duration) {
 	limit := m.limit()
-	if lateness <= grain(limit) {
+	if delay <= grain(limit) {
 		return
 	}
 	last := m.last.Load()
-	if earliest := int64(now - limit + min(lateness, limit/2)); last < earliest {
+	if earliest := int64(now - limit + min(delay, limit/2)); last < earliest {
 		m.last.CompareAndSwap(last, earliest) // fails if bytes arrive at the same time
 	}
 }
@@ -75,12 +75,12 @@ type idleSweep struct {
 	mu    sync.Mutex
 	marks []*idleMark
 	timer *time.Timer   // nil while there are no marks
-	next  time.Duration // when it fires, since processStart
+	next  time.Duration // time of the next sweep, since processStart
 }
 
 var processSweep idleSweep
 
-// watch adds a stream whose last bytes arrived at a given time.
+// watch adds a stream. at is the arrival time of its last bytes.
 func (w *idleSweep) watch(m *idleMark, at time.Time) {
 	m.touch(at)
 	w.mu.Lock()
@@ -109,7 +109,7 @@ func (w *idleSweep) advance(limit time.Duration) {
 	}
 }
 
-// forget removes a stream, if it was added. After it, the sweep does not use the connection.
+// forget removes a stream, if it was added. The sweep then no longer uses the connection.
 func (w *idleSweep) forget(m *idleMark) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,16 +127,16 @@ func (w *idleSweep) forget(m *idleMark) {
 	}
 }
 
-// sweep interrupts the reads of all silent streams, each once until its reader has handled that. Then it sets the
-// next timer.
+// sweep interrupts the reads of all silent streams. It does not interrupt a read again before the reader has handled the
+// interruption. Then it schedules the next sweep.
 func (w *idleSweep) sweep() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Since(processStart)
-	lateness := now - w.next
+	delay := now - w.next
 	next := time.Duration(-1)
 	for _, m := range w.marks {
-		m.excuseLateness(now, lateness)
+		m.extend(now, delay)
 		if m.silent(now) && m.interrupted.CompareAndSwap(false, true) {
 			m.transport.interrupt()
 		}

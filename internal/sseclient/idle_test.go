@@ -66,7 +66,7 @@ func TestInterruptedReadWithoutDataIsIdle(t *testing.T) {
 	require.ErrorIs(t, err, errIdle)
 }
 
-// The bytes arrived after the check of the sweep, but before its interruption.
+// Bytes may arrive after the check of the sweep, but before its interruption.
 func TestOutdatedInterruptIsIgnored(t *testing.T) {
 	t.Parallel()
 	client, server := connPair(t)
@@ -95,12 +95,11 @@ func TestSweepEndsWithItsLastStream(t *testing.T) {
 		}
 	}
 	require.Nil(t, w.timer)
-	w.sweep() // a sweep that had started
+	w.sweep() // a sweep that started before the last forget
 	require.Nil(t, w.timer)
 }
 
-// A stream with a long timeout does not delay one with a short timeout. Silence is detected within a tenth of the
-// timeout.
+// A stream with a long timeout must not delay one with a short timeout. Silence is detected within a tenth of the timeout.
 func TestSweepIsPunctual(t *testing.T) {
 	t.Parallel()
 	var w idleSweep
@@ -130,23 +129,22 @@ func TestSweepIsPunctual(t *testing.T) {
 	w.forget(longMark)
 }
 
-// If the process did not run, perhaps because the machine was stalled, the server gets the same time again, up to
-// half of the timeout.
-func TestStallIsNotSilence(t *testing.T) {
+// After a stall of the process or the machine, the server gets the same time again, up to half of the timeout.
+func TestStallDoesNotCountAsSilence(t *testing.T) {
 	t.Parallel()
 	const timeout = time.Minute
-	for _, c := range []struct{ lateness, extension time.Duration }{
+	for _, tt := range []struct{ delay, extension time.Duration }{
 		{timeout / 20, 0}, {timeout / 10, timeout / 10}, {timeout / 4, timeout / 4}, {10 * timeout, timeout / 2},
 	} {
 		client, _ := connPair(t)
 		m := markOf(client, timeout)
 		now := time.Since(processStart)
-		m.last.Store(int64(now - timeout - c.lateness))
-		w := idleSweep{marks: []*idleMark{m}, next: now - c.lateness}
+		m.last.Store(int64(now - timeout - tt.delay))
+		w := idleSweep{marks: []*idleMark{m}, next: now - tt.delay}
 		w.sweep()
-		require.Equal(t, c.extension == 0, m.interrupted.Load(), "%v late", c.lateness)
-		if c.extension > 0 {
-			require.InDelta(t, (now + c.extension).Seconds(), m.due(now).Seconds(), .25*c.extension.Seconds())
+		require.Equal(t, tt.extension == 0, m.interrupted.Load(), "%v late", tt.delay)
+		if tt.extension > 0 {
+			require.InDelta(t, (now + tt.extension).Seconds(), m.due(now).Seconds(), .25*tt.extension.Seconds())
 		}
 	}
 }

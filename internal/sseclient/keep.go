@@ -14,9 +14,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/http1"
 )
 
-// Connections are reused as by net/http.Transport, which k6/http and vegeta use: per server, the most recently used
-// first, after a whole body only, for a limited time. As there, a request with a body is repeated only if the server
-// has certainly not received it.
+// The rules for the reuse of connections are those of http.Transport, which k6/http and vegeta use. A connection is
+// reused for the same server, for a limited time, after a complete body; the most recently used one first. A request is
+// sent again only if the server has certainly not received it.
 
 // keepIdle is the maximum idle time of a connection that is reused.
 const keepIdle = 2 * time.Second
@@ -44,8 +44,8 @@ type idleKey struct {
 	protocol     Protocol
 }
 
-// idleFor returns the idle connections that a request may use, and to which its connection is added later. It returns
-// nil if the request needs its own connection.
+// idleFor returns the idle connections for a request. The request may use one of them, and its own connection is added to
+// them later. idleFor returns nil if the request needs its own connection.
 func (c *Client) idleFor(r *request) *idleConns {
 	if httpguts.HeaderValuesContainsToken(r.header.Values("Connection"), "close") {
 		return nil // no request may follow (RFC 9112, 9.6)
@@ -67,6 +67,7 @@ func (c *Client) idleFor(r *request) *idleConns {
 	return idle
 }
 
+// close closes all idle connections.
 func (p *idlePool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,8 +95,8 @@ func (d *exchange) takeIdle(req *request) net.Conn {
 	}
 }
 
-// KeepConnection keeps the connection for the next request of the client, if the response ends by its length or last
-// chunk. Only callbacks of the stream may call it.
+// KeepConnection keeps the connection for the next request of the client, if the framing of the response marks the end of
+// its body. Only callbacks of the stream may call it.
 func (s *Stream) KeepConnection() { s.keepsConnection = true }
 
 // leaveConnection makes the connection of an ended stream idle, and reports whether that is possible.
@@ -104,13 +105,14 @@ func (s *Stream) leaveConnection(err error) bool {
 	return s.keepsConnection && errors.Is(err, io.EOF) && b.done && !b.excess && b.leftover == nil && b.transport.keep()
 }
 
-// errUnreceived is the error of a request on a reused connection that the server had closed before any of it arrived.
+// errUnreceived is the error of a request on a reused connection, if the server closed the connection before any byte of
+// the request arrived.
 var errUnreceived = errors.New("the server had closed the idle connection")
 
-// markUnreceived wraps the error of a request with errUnreceived if the server certainly received none of its n
-// bytes. Only then may the request be sent again (RFC 9110, 9.2.2; RFC 9112, 9.3.1). The FIN of a server acknowledges
-// all bytes that arrived before it. If it acknowledges none, the server had closed the connection before the request.
-// A reset proves nothing.
+// markUnreceived wraps the error of a request with errUnreceived if the server certainly received none of its n bytes.
+// Only such a request may be sent again (RFC 9110, 9.2.2; RFC 9112, 9.3.1). The FIN of a server acknowledges all bytes
+// that arrived earlier. If it acknowledges no byte, the server closed the connection before the request arrived. A reset
+// proves nothing.
 func (r *Response) markUnreceived(n int, err error) error {
 	if r.reused && (n == 0 || errors.Is(err, io.EOF) && unacknowledged(rawOf(r.conn)) >= n) {
 		return fmt.Errorf("%w: %w", errUnreceived, err)

@@ -35,28 +35,28 @@ func (c *polled) keep() bool {
 	return true
 }
 
-// unpoll moves the connection from our poller to Go's network poller. After an error it is closed.
+// unpoll moves the connection from our poller to Go's network poller. After an error the connection is closed.
 func (c *polled) unpoll() (*Conn, error) {
 	p := &processPoller
 	p.mu.Lock()
 	p.forget(c)
-	err := unix.EpollCtl(p.epoll, unix.EPOLL_CTL_DEL, int(c.fd), nil) // the duplicate would keep the registration
+	err := c.control(unix.EPOLL_CTL_DEL, 0) // otherwise the duplicate would keep the registration
 	p.mu.Unlock()
 	file := os.NewFile(uintptr(c.fd), "") // #nosec G115 -- a descriptor
 	defer func() { _ = file.Close() }()
 	c.fd = -1
 	if err != nil {
-		return nil, os.NewSyscallError("epoll_ctl", err)
+		return nil, err
 	}
 	tcp, err := net.FileConn(file)
 	return &Conn{Conn: tcp, Received: c.received, Sent: c.sent}, err
 }
 
-// unacknowledged returns the number of bytes that were sent on a connection and not acknowledged by the peer.
+// unacknowledged returns the number of bytes that were sent on a connection and that the peer has not acknowledged.
 func unacknowledged(conn net.Conn) (n int) {
 	raw, err := conn.(syscall.Conn).SyscallConn() // each reused connection implements it
 	if err == nil {
-		_ = raw.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) }) // on an error n is 0, which proves nothing
+		_ = raw.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) }) // after an error n is 0
 	}
 	return n
 }

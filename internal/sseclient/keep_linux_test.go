@@ -27,13 +27,13 @@ import (
 )
 
 const (
-	head       = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
-	twoInChunk = "Transfer-Encoding: chunked\r\n\r\n12\r\n" + twoEvents + "\r\n0\r\n\r\n"
-	wholeOne   = head + twoInChunk
+	head        = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+	chunkedBody = "Transfer-Encoding: chunked\r\n\r\n12\r\n" + twoEvents + "\r\n0\r\n\r\n" // with its header field
+	okResponse  = head + chunkedBody
 )
 
-// finish makes a POST whose response ends by itself. It returns the end and the events. The remaining arguments are
-// names and values of header fields.
+// finish makes a POST request and reads the response to its end. It returns the Close and the number of events. fields
+// has names and values of header fields.
 func finish(t *testing.T, c *Client, url string, on Callbacks, fields ...string) (end Close, events int) {
 	t.Helper()
 	header := make(http.Header)
@@ -58,8 +58,8 @@ func finish(t *testing.T, c *Client, url string, on Callbacks, fields ...string)
 	return end, events
 }
 
-// answerEach sends the result of answer for each request on a connection, until it is "".
-func answerEach(t *testing.T, answer func(n int) string) (url string, accepted, requests *atomic.Int32) {
+// respondEach starts a server. It sends the result of response for each request, and closes the connection if that is "".
+func respondEach(t *testing.T, response func(n int) string) (url string, accepted, requests *atomic.Int32) {
 	t.Helper()
 	accepted, requests = new(atomic.Int32), new(atomic.Int32)
 	return "http://" + sockets.Serve(t, func(conn net.Conn) {
@@ -70,7 +70,7 @@ func answerEach(t *testing.T, answer func(n int) string) (url string, accepted, 
 				return
 			}
 			_, _ = io.Copy(io.Discard, r.Body)
-			text := answer(int(requests.Add(1)))
+			text := response(int(requests.Add(1)))
 			if _, err = io.WriteString(conn, text); err != nil || text == "" {
 				return
 			}
@@ -78,26 +78,26 @@ func answerEach(t *testing.T, answer func(n int) string) (url string, accepted, 
 	}), accepted, requests
 }
 
-func TestConnectionIsReusedAfterAWholeResponse(t *testing.T) {
+func TestConnectionIsReusedAfterACompleteResponse(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		response    string
 		unshared    bool
 		connections int32 // for three requests
 	}{
-		"chunks":                 {wholeOne, false, 1},
-		"trailers":               {strings.Replace(wholeOne, "0\r\n\r\n", "0\r\nA: b\r\n\r\n", 1), false, 1},
+		"chunks":                 {okResponse, false, 1},
+		"trailers":               {strings.Replace(okResponse, "0\r\n\r\n", "0\r\nA: b\r\n\r\n", 1), false, 1},
 		"a length":               {head + "Content-Length: 18\r\n\r\n" + twoEvents, false, 1},
-		"no reuse by the client": {wholeOne, true, 3},
-		"Connection: close":      {head + "Connection: close\r\n" + twoInChunk, false, 3},
-		"no time":                {head + "Keep-Alive: timeout=0\r\n" + twoInChunk, false, 3},
+		"no reuse by the client": {okResponse, true, 3},
+		"Connection: close":      {head + "Connection: close\r\n" + chunkedBody, false, 3},
+		"a timeout of 0":         {head + "Keep-Alive: timeout=0\r\n" + chunkedBody, false, 3},
 		"HTTP/1.0":               {strings.Replace(head, "1.1", "1.0", 1) + "Connection: keep-alive\r\nContent-Length: 18\r\n\r\n" + twoEvents, false, 3},
-		"bytes after the chunks": {wholeOne + "H", false, 3},
+		"bytes after the chunks": {okResponse + "H", false, 3},
 		"bytes after the length": {head + "Content-Length: 18\r\n\r\n" + twoEvents + "H", false, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url, accepted, requests := answerEach(t, func(int) string { return tt.response })
+			url, accepted, requests := respondEach(t, func(int) string { return tt.response })
 			c := &Client{NoSharing: tt.unshared}
 			t.Cleanup(c.CloseIdle)
 			for range 3 {
@@ -124,7 +124,7 @@ func TestConnectionIsClosedAfterABrokenResponse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url, accepted, _ := answerEach(t, func(int) string { return tt.response })
+			url, accepted, _ := respondEach(t, func(int) string { return tt.response })
 			c := new(Client)
 			for range 2 {
 				end, _ := finish(t, c, url, Callbacks{})
@@ -192,7 +192,7 @@ func TestConnectionIsReusedOverTLSAndProxies(t *testing.T) {
 	}
 }
 
-// endIdle returns an exchange whose idle connection was found usable, but which the server has then closed.
+// endIdle returns an exchange. After it has taken an idle connection, the server closes that connection.
 func endIdle(t *testing.T, c *Client, closeConn func()) *exchange {
 	t.Helper()
 	first := true
@@ -206,7 +206,7 @@ func endIdle(t *testing.T, c *Client, closeConn func()) *exchange {
 	}}
 }
 
-// A request that arrives after the server has closed the connection is sent again, once, with any method.
+// A request that is sent after the server has closed the connection is sent again, once, with any method.
 func TestRequestThatNeverArrivedIsSentAgain(t *testing.T) {
 	t.Parallel()
 	conns := make(chan net.Conn, 2)
@@ -219,7 +219,7 @@ func TestRequestThatNeverArrivedIsSentAgain(t *testing.T) {
 				return
 			}
 			_, _ = io.Copy(io.Discard, r.Body)
-			_, _ = io.WriteString(conn, wholeOne)
+			_, _ = io.WriteString(conn, okResponse)
 		}
 	})
 	c := new(Client)
@@ -240,11 +240,11 @@ func TestRequestThatNeverArrivedIsSentAgain(t *testing.T) {
 func TestRequestThatArrivedIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	for _, part := range []string{"", "HTTP/1.1 20"} {
-		url, accepted, requests := answerEach(t, func(n int) string {
+		url, accepted, requests := respondEach(t, func(n int) string {
 			if n == 2 {
 				return ""
 			}
-			return wholeOne
+			return okResponse
 		})
 		c := new(Client)
 		t.Cleanup(c.CloseIdle)
@@ -261,9 +261,9 @@ func TestRequestThatArrivedIsNotSentAgain(t *testing.T) {
 	}
 }
 
-// A server may close an idle connection at any time. A request that it had received by then fails only if it resets
-// the connection, because such a request may have been processed. All others get one response.
-func TestRequestsToAServerThatClosesIdleConnections(t *testing.T) {
+// A server may close an idle connection while a request arrives. The request fails only after a reset, because the server
+// may then have processed the request. Each other request gets one response.
+func TestEachRequestGetsAResponseOrAReset(t *testing.T) {
 	t.Parallel()
 	const clients, each = 8, 60
 	var requests atomic.Int32
@@ -282,7 +282,7 @@ func TestRequestsToAServerThatClosesIdleConnections(t *testing.T) {
 			}
 			_, _ = io.Copy(io.Discard, r.Body)
 			requests.Add(1)
-			_, _ = io.WriteString(conn, wholeOne)
+			_, _ = io.WriteString(conn, okResponse)
 		}
 	})
 	c := new(Client)
@@ -312,16 +312,15 @@ func TestRequestsToAServerThatClosesIdleConnections(t *testing.T) {
 	require.Less(t, resets.Load(), requests.Load())
 }
 
-// A service may send its response header late. Such requests must not delay others.
-func TestLateHeadersDoNotHoldBackOtherRequests(t *testing.T) {
+func TestLateHeadersDoNotDelayOtherRequests(t *testing.T) {
 	t.Parallel()
 	requests := cap(processDials) + 1
 	var arrived sync.WaitGroup
 	arrived.Add(requests)
-	url, _, _ := answerEach(t, func(int) string {
+	url, _, _ := respondEach(t, func(int) string {
 		arrived.Done()
 		arrived.Wait()
-		return wholeOne
+		return okResponse
 	})
 	c := new(Client)
 	t.Cleanup(c.CloseIdle)
@@ -339,8 +338,7 @@ func TestLateHeadersDoNotHoldBackOtherRequests(t *testing.T) {
 	}
 }
 
-// A server that closes an idle connection before any response on a reused one may close after each response, without
-// Connection: close.
+// Some servers close each connection after one response, without Connection: close.
 func TestConnectionOfAServerWithoutReuseIsNotReused(t *testing.T) {
 	t.Parallel()
 	var accepted atomic.Int32
@@ -353,7 +351,7 @@ func TestConnectionOfAServerWithoutReuseIsNotReused(t *testing.T) {
 				return
 			}
 			_, _ = io.Copy(io.Discard, r.Body)
-			_, _ = io.WriteString(conn, wholeOne)
+			_, _ = io.WriteString(conn, okResponse)
 			if first {
 				_ = conn.Close()
 				close(closed)
@@ -374,7 +372,7 @@ func TestConnectionOfAServerWithoutReuseIsNotReused(t *testing.T) {
 
 func TestConnectionIsClosedAfterARequestToCloseIt(t *testing.T) {
 	t.Parallel()
-	url, accepted, _ := answerEach(t, func(int) string { return wholeOne })
+	url, accepted, _ := respondEach(t, func(int) string { return okResponse })
 	c := new(Client)
 	t.Cleanup(c.CloseIdle)
 	for range 2 {
@@ -384,14 +382,13 @@ func TestConnectionIsClosedAfterARequestToCloseIt(t *testing.T) {
 	require.EqualValues(t, 2, accepted.Load())
 }
 
-// A response that the client abandons closes its connection, for every kind of cut.
 func TestCutConnectionIsNotReused(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []Cut{CutFIN, CutRST, CutGone} {
-		if kind == CutGone && CanVanish() != nil {
+	for _, kind := range []Cut{CutFIN, CutRST, CutVanish} {
+		if kind == CutVanish && CanVanish() != nil {
 			continue
 		}
-		url, accepted, _ := answerEach(t, func(int) string { return strings.TrimSuffix(wholeOne, "0\r\n\r\n") })
+		url, accepted, _ := respondEach(t, func(int) string { return strings.TrimSuffix(okResponse, "0\r\n\r\n") })
 		c := new(Client)
 		t.Cleanup(c.CloseIdle)
 		for range 2 {

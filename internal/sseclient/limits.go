@@ -9,15 +9,15 @@ import (
 // A dialGate limits the number of concurrent dials or handshakes.
 type dialGate chan struct{}
 
-// processDials limits the dials of the process. Ten thousand at once would overflow the accept queue of the server
-// and time out. Each uses about 20 KB. With a round trip of 100 ms the limit allows 1250 dials per second.
+// processDials limits the dials of the process. Ten thousand concurrent dials would overflow the accept queue of the
+// server and time out. A dial uses about 20 KB. With a round trip of 100 ms the limit allows 1250 dials per second.
 var processDials = make(dialGate, 250)
 
-// processHandshakes limits the TLS handshakes of the process. Each uses 60 KB, and more of them at a time are not
-// faster: two cores make about 1000 per second.
+// processHandshakes limits the TLS handshakes of the process. A handshake uses 60 KB. A higher limit makes no more
+// handshakes per second, because two cores make about 1000.
 var processHandshakes = make(dialGate, 200)
 
-// enter waits until the limit allows another entry. It returns false if ctx ends before.
+// enter waits until the limit allows another entry. It returns false if ctx ends first.
 func (g dialGate) enter(ctx context.Context) bool {
 	select {
 	case g <- struct{}{}:
@@ -33,49 +33,49 @@ func (g dialGate) enter(ctx context.Context) bool {
 
 func (g dialGate) leave() { <-g }
 
-// needsHandshake reports whether a request to a URL needs a TLS handshake, with its server or with a proxy.
+// needsHandshake reports whether a request to a URL needs a TLS handshake with the server or with a proxy.
 func needsHandshake(url string, proxies proxy.Chooser) bool {
 	u, err := ParseURL(url)
 	if err != nil {
 		return false
 	}
-	p, err := proxies.For(u)
-	return u.Scheme == "https" || err == nil && p.Secure()
+	route, err := proxies.For(u)
+	return u.Scheme == "https" || err == nil && route.Secure()
 }
 
-// A permit allows one dial. Callers that need no permit use nil.
+// A permit allows one dial. Dials without a permit use nil.
 type permit struct{ dials, handshakes dialGate }
 
 // takePermit waits for a permit until ctx ends. secure includes a TLS handshake.
-func takePermit(ctx context.Context, secure bool) (t *permit, ok bool) {
-	t = new(permit)
+func takePermit(ctx context.Context, secure bool) (p *permit, ok bool) {
+	p = new(permit)
 	if secure {
 		if !processHandshakes.enter(ctx) {
 			return nil, false
 		}
-		t.handshakes = processHandshakes
+		p.handshakes = processHandshakes
 	}
 	if !processDials.enter(ctx) {
-		t.leave()
+		p.leave()
 		return nil, false
 	}
-	t.dials = processDials
-	return t, true
+	p.dials = processDials
+	return p, true
 }
 
 // releaseHandshake allows another handshake.
-func (t *permit) releaseHandshake() {
-	if t != nil && t.handshakes != nil {
-		t.handshakes.leave()
-		t.handshakes = nil
+func (p *permit) releaseHandshake() {
+	if p != nil && p.handshakes != nil {
+		p.handshakes.leave()
+		p.handshakes = nil
 	}
 }
 
 // leave releases the permit.
-func (t *permit) leave() {
-	t.releaseHandshake()
-	if t != nil && t.dials != nil {
-		t.dials.leave()
-		t.dials = nil
+func (p *permit) leave() {
+	p.releaseHandshake()
+	if p != nil && p.dials != nil {
+		p.dials.leave()
+		p.dials = nil
 	}
 }

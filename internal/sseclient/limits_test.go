@@ -43,6 +43,6 @@ func TestDroppedStreamNeedsNoPermit(t *testing.T) {
 	t.Parallel()
 	var s Stream
 	require.True(t, s.needsPermit())
-	s.dropped.Store(returnDelayed)
+	s.drop.Store(dropDelayed)
 	require.False(t, s.needsPermit())
 }

@@ -12,10 +12,10 @@ import (
 type Options struct {
 	ConnectTimeout  time.Duration // until the response header is complete; 0: none
 	IdleTimeout     time.Duration // without a byte from the server; 0: none
-	FollowUpTimeout time.Duration // until the event of a second request, and for the request; 0: none
+	FollowUpTimeout time.Duration // until the event of a second request, and then for the request; 0: none
 	Reconnect       Reconnect
 	ReconnectDelay  time.Duration // until the server sets another one
-	ExactDelay      bool          // reconnect after exactly that delay, without backoff, jitter and Retry-After
+	ExactDelay      bool          // reconnect without backoff, jitter and Retry-After
 	LastEventID     string        // sent with the first attempt
 	MaxRedirects    int
 	FollowRedirects bool   // to other origins
@@ -26,7 +26,7 @@ type Options struct {
 	Resume          Resume
 	Jar             http.CookieJar // nil: none
 	Debug           func() *Debug  // returns the log of one request; nil: none
-	LateHeader      bool           // the response header may take long, so other streams may dial meanwhile
+	LateHeader      bool           // the response header may arrive late, so other streams may dial before it
 }
 
 // Defaults of a client.
@@ -41,7 +41,7 @@ type Reconnect int32
 // The values of Reconnect.
 const (
 	ReconnectOff      Reconnect = iota
-	ReconnectStandard           // as in the HTML standard: after the end of a stream or a network error, not after a wrong status or type
+	ReconnectStandard           // the rule of the HTML standard: after the end of a stream or a network error, not after a wrong status or type
 	ReconnectAlways             // also after a status that may be temporary
 )
 
@@ -86,13 +86,13 @@ func (p Protocol) alpn() []string {
 	}
 }
 
-// A Sharing is the setting of how streams share connections.
+// A Sharing is the setting that determines which streams share connections.
 type Sharing struct {
 	PerConnection uint16 // maximum number of streams per HTTP/2 connection; 0: as many as the server allows
 	Protocol      Protocol
 }
 
-// A Resume is the setting of how a reconnect sends the last event ID.
+// A Resume is the setting that determines how a reconnect sends the last event ID.
 type Resume struct {
 	Off   bool   // do not send it
 	Query string // name of a query parameter; "": send the header Last-Event-ID

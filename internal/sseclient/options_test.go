@@ -17,15 +17,15 @@ func FuzzWithParameter(f *testing.F) {
 		after, err := url.ParseQuery(got[strings.LastIndexByte(got, '&')+1:])
 		require.NoError(t, err)
 		require.Equal(t, url.Values{name: {value}}, after, "the parameter must be set once")
-		var kept []string
+		var others []string
 		for _, pair := range strings.Split(query, "&") {
 			key, _, _ := strings.Cut(pair, "=")
 			if plain, err := url.QueryUnescape(key); pair != "" && (err != nil || plain != name) {
-				kept = append(kept, pair)
+				others = append(others, pair)
 			}
 		}
 		prefix, _ := strings.CutSuffix(got, url.QueryEscape(name)+"="+url.QueryEscape(value))
-		require.Equal(t, strings.Join(kept, "&"), strings.TrimSuffix(prefix, "&"), "other parameters must not change")
+		require.Equal(t, strings.Join(others, "&"), strings.TrimSuffix(prefix, "&"), "other parameters must not change")
 		require.Equal(t, got, withParameter(got, name, value), "a second call must not change the query")
 	})
 }

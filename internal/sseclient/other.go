@@ -9,7 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// dropPackets does nothing. The kernel acknowledges bytes until the receive buffer is full.
+// dropPackets does nothing, so the kernel acknowledges bytes until the receive buffer is full.
 func dropPackets(uintptr) error { return nil }
 
 // CanVanish returns an error: connections cannot be left half-open.
@@ -17,6 +17,7 @@ func CanVanish() error {
 	return errors.New("leave a stream half-open: supported on Linux only")
 }
 
+// turnCut does nothing, because no stream is polled.
 func (s *Stream) turnCut(*cutRequest, []byte, *eventstream.Block) bool { return false }
 
 // A polled connection exists on Linux only.

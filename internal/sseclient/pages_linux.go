@@ -4,14 +4,15 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// releasePages releases the memory pages that map unmodified parts of files, such as the program itself. The kernel
-// loads those that are used again from the page cache.
+// releasePages releases the memory pages that map unmodified parts of files, such as the program itself. If the process
+// uses such a page again, the kernel loads it from the page cache.
 func releasePages() {
 	maps, err := os.Open("/proc/self/smaps")
 	if err != nil {
@@ -26,9 +27,9 @@ func releasePages() {
 // A mapping is a range of addresses.
 type mapping struct{ from, to uintptr }
 
-// cleanMappings yields the read-only mappings of files in /proc/PID/smaps that were never written. The loader writes
-// to some of them before it makes them read-only.
-func cleanMappings(smaps io.Reader) func(yield func(mapping) bool) {
+// cleanMappings yields the read-only mappings of files in /proc/PID/smaps that were never written. The loader writes to
+// some mappings before it makes them read-only.
+func cleanMappings(smaps io.Reader) iter.Seq[mapping] {
 	return func(yield func(mapping) bool) {
 		var m mapping
 		isFile := false

@@ -11,13 +11,13 @@ import (
 // and 110 of 120 KB with TLS, are garbage of the dial. Go would keep that memory for hours, because open streams do
 // not allocate.
 type ramp struct {
-	threshold int           // number of connections that make a ramp
+	threshold int           // minimum number of connections of a ramp
 	quiet     time.Duration // time without a new connection that ends a ramp
-	free      func()
+	free      func()        // returns memory
 
 	mu     sync.Mutex
-	count  int // connections since the last time memory was returned
-	latest time.Time
+	count  int       // number of connections since the last call of free
+	latest time.Time // time of the latest connection
 }
 
 var processRamp = &ramp{threshold: 500, quiet: 3 * time.Second, free: releaseMemory}
@@ -26,8 +26,8 @@ var processRamp = &ramp{threshold: 500, quiet: 3 * time.Second, free: releaseMem
 // cost little CPU.
 const gcPercent = 30
 
-// LimitMemory sets gcPercent, and returns memory that only the start of the process needed. Only the first call has
-// an effect. A process with many streams calls it before the first one.
+// LimitMemory applies gcPercent, and returns the memory that only the start of the process needed. Only the first call
+// has an effect. A process with many streams calls it before the first stream.
 var LimitMemory = sync.OnceFunc(func() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)

@@ -27,6 +27,6 @@ func TestRampReturnsMemoryAtItsEnd(t *testing.T) {
 		r.opened()
 		r.opened()
 		time.Sleep(time.Minute)
-		require.Empty(t, freed, "two connections are not a ramp")
+		require.Empty(t, freed, "two connections must not count as a ramp")
 	})
 }

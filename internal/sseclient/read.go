@@ -8,7 +8,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// read reads a stream to its end, if no poller does.
+// read reads a stream to its end. It is the goroutine of a stream without a poller.
 func (s *Stream) read() {
 	var b eventstream.Block
 	s.body.arrival = &b.At
@@ -44,7 +44,7 @@ func (s *Stream) next(b *eventstream.Block) error {
 	}
 }
 
-// turn reads what has arrived on a polled stream, into a buffer and a block of the poller.
+// turn reads the bytes that have arrived on a polled stream. buf and b belong to the poller.
 func (s *Stream) turn(buf []byte, b *eventstream.Block) {
 	if s.attention.Load() && s.attend(buf, b) {
 		return
@@ -52,7 +52,7 @@ func (s *Stream) turn(buf []byte, b *eventstream.Block) {
 	s.readStream(buf, b)
 }
 
-// attend ends or cuts the stream if requested. done reports whether nothing is left to do in this turn.
+// attend ends or cuts the stream if requested. done reports whether the turn is over.
 func (s *Stream) attend(buf []byte, b *eventstream.Block) (done bool) {
 	stopped, c := s.isStopped()
 	if stopped {
@@ -62,7 +62,7 @@ func (s *Stream) attend(buf []byte, b *eventstream.Block) (done bool) {
 	return c != nil && (s.turnShared(c, buf, b) || s.turnCut(c, buf, b))
 }
 
-// readStream reads what has arrived. It returns false if the stream has ended.
+// readStream reports the events that have arrived. It returns false if the stream has ended.
 func (s *Stream) readStream(buf []byte, b *eventstream.Block) bool {
 	s.parser.Borrow(buf, b)
 	s.body.arrival = &b.At
@@ -88,7 +88,7 @@ func (s *Stream) dispatch(at time.Time, e *eventstream.Event) {
 	}
 }
 
-// finishStream closes the connection, and reports what ended it.
+// finishStream closes the connection, and reports err as the reason.
 func (s *Stream) finishStream(err error) {
 	s.body.unwatch()
 	kind := s.release()
@@ -102,7 +102,7 @@ func (s *Stream) finishStream(err error) {
 	s.parser.Release()
 	if kind != 0 {
 		err = errCut
-		if s.canCut { // otherwise Drop made the cut
+		if s.cuttable { // otherwise Drop made the cut
 			s.on.Cut(time.Now(), kind)
 		}
 	}

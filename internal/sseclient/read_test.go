@@ -10,21 +10,21 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// An endlessStream is a transport that repeats a text and fills the buffer at each read.
+// An endlessStream is a transport that fills the buffer with a text at each read.
 type endlessStream struct {
 	transport
 	text  string
-	turns int // turns without errNotReady
+	reads int // number of reads before errNotReady
 }
 
-func (w *endlessStream) Read(p []byte) (int, error) {
-	if w.turns == 0 {
+func (s *endlessStream) Read(p []byte) (int, error) {
+	if s.reads == 0 {
 		return 0, errNotReady
 	}
-	w.turns--
+	s.reads--
 	n := 0
-	for n+len(w.text) <= len(p) {
-		n += copy(p[n:], w.text)
+	for n+len(s.text) <= len(p) {
+		n += copy(p[n:], s.text)
 	}
 	return n, nil
 }
@@ -42,14 +42,13 @@ var blocks = Callbacks{Block: func(time.Time, *eventstream.Block) {}, Comment: f
 
 const noop = ": sent=1763683200123456\nid: 1234\ndata: 0\n\n"
 
-// Reading allocates nothing, even with callbacks for blocks.
 func TestReadingAllocatesNothing(t *testing.T) {
 	for name, on := range map[string]Callbacks{"events": {}, "blocks": blocks} {
 		events := 0
 		s, buf, block := quietStream(on, &events), make([]byte, 4096), &eventstream.Block{}
 		w := &endlessStream{text: noop + ":\n\n" + "event: ping\n\n" + "id: 1\n\n" + "retry: 100\n\n"}
 		s.body = body{idleMark: idleMark{transport: w}}
-		turn := func() { w.turns = 1; s.turn(buf, block) }
+		turn := func() { w.reads = 1; s.turn(buf, block) }
 		for range 10 {
 			turn()
 		}
@@ -58,7 +57,7 @@ func TestReadingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkTurn measures one event in the poller without the kernel: read, parse, report, count.
+// BenchmarkTurn measures an event in the poller, except for the kernel: read, parse, report, count.
 func BenchmarkTurn(b *testing.B) {
 	for name, tt := range map[string]struct {
 		on   Callbacks
@@ -76,7 +75,7 @@ func BenchmarkTurn(b *testing.B) {
 			s.body = body{idleMark: idleMark{transport: w}}
 			b.ReportAllocs()
 			for b.Loop() {
-				w.turns = 1
+				w.reads = 1
 				s.turn(buf, block)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(events), "ns/event")

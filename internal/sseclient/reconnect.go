@@ -12,8 +12,8 @@ import (
 // maxBackoff limits the delay after repeated failures.
 const maxBackoff = 30 * time.Second
 
-// closed reports the end of an attempt or a stream, and schedules the next attempt. r is a response that was not
-// accepted.
+// closed reports the end of an attempt or a stream, and schedules the next attempt. r is a rejected response, nil for
+// none.
 func (s *Stream) closed(r *Response, f *failure) {
 	now := time.Now()
 	if !s.opened {
@@ -35,11 +35,12 @@ func (s *Stream) closed(r *Response, f *failure) {
 	}
 }
 
+// stopReason returns the reason for which the stream was stopped, "" if it was not.
 func (s *Stream) stopReason() Reason {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped == "" && s.group.ctx.Err() != nil {
-		s.stopped = ReasonInterrupted // Group.Interrupt has not stopped this stream yet
+		s.stopped = ReasonInterrupted // Group.Interrupt has not yet stopped this stream
 		s.group.interrupted.Store(true)
 	}
 	return s.stopped
@@ -53,18 +54,19 @@ func (s *Stream) retryIn(f *failure) time.Duration {
 	}
 	switch f.reason {
 	case ReasonNoContent, ReasonContentType, ReasonTooLong, ReasonRenew:
-		return -1 // HTML standard, section 9.2.3: fail the connection
+		return -1 // the HTML standard allows no reconnect (section 9.2.3, "fail the connection")
 	case ReasonStatus, ReasonThen:
 		if f.reason == ReasonThen && f.status == 0 {
 			break // a network error, or a timeout
 		}
-		passing := f.status >= 500 || f.status == http.StatusConflict || f.status == http.StatusTooManyRequests ||
-			f.reason == ReasonThen && (f.status == http.StatusNotFound || f.status == http.StatusGone) // of this stream; the next stream may have another one
-		if mode != ReconnectAlways || !passing {
+		// The URL of a second request may be valid only for its stream, which the server may have forgotten.
+		isUnknown := f.reason == ReasonThen && (f.status == http.StatusNotFound || f.status == http.StatusGone)
+		isTemporary := f.status >= 500 || f.status == http.StatusConflict || f.status == http.StatusTooManyRequests || isUnknown
+		if mode != ReconnectAlways || !isTemporary {
 			return -1
 		}
 	}
-	if f.reason == ReasonCut && s.dropped.Load() == returnAtOnce {
+	if f.reason == ReasonCut && s.drop.Load() == dropImmediate {
 		return 0
 	}
 	base, hasRetry := s.parser.ReconnectionTime()
@@ -78,9 +80,9 @@ func (s *Stream) retryIn(f *failure) time.Duration {
 }
 
 // delay returns the time until the next attempt. It is at least the reconnection time; section 9.2.3 of the HTML
-// standard allows a longer delay. Each successive failure after the first doubles it, up to 30 s. A random factor in
-// [1, 2) spreads the reconnects of many clients. The delay is not shorter than Retry-After multiplied by a random
-// factor in [1, 1.5).
+// standard allows a longer delay. Each successive failure after the first doubles the delay, up to 30 s. A random factor
+// in [1, 2) spreads the reconnects of many clients. The delay is at least Retry-After multiplied by a random factor in
+// [1, 1.5).
 func delay(base time.Duration, failures int, retryAfter time.Duration) time.Duration {
 	const minBackoff = 50 * time.Millisecond // also for retry: 0
 	if failures > 0 {
@@ -111,7 +113,7 @@ func (s *Stream) wait(d time.Duration) bool {
 	return true
 }
 
-// retry starts the next attempt when its timer fires.
+// retry starts the next attempt. The timer calls it.
 func (s *Stream) retry() {
 	if s.on.Renew == nil {
 		s.connect()
@@ -132,8 +134,8 @@ func (s *Stream) continueAttempt(err error) {
 	}
 }
 
-// failRenewal reports an attempt that Renew could not prepare, and ends the stream. A client would not repeat the
-// previous request, which was refused.
+// failRenewal reports an attempt that Renew could not prepare, and ends the stream. It does not repeat the previous
+// request, which may have an expired token.
 func (s *Stream) failRenewal(err error) {
 	_, end := s.begin()
 	end()

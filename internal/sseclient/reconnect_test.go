@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Section 9.2.3, reestablish the connection: wait for a delay equal to the reconnection time, and optionally some more.
-func TestDelay(t *testing.T) {
+// The delay is at least the reconnection time (section 9.2.3, "reestablish the connection").
+func TestDelayGrowsAndSpreads(t *testing.T) {
 	t.Parallel()
 	const s = time.Second
 	for _, tt := range []struct {

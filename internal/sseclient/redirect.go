@@ -6,13 +6,12 @@ import (
 	"strings"
 )
 
-// checkRedirect reports whether a redirect leads to another origin. A redirect within one origin is followed. One to
-// another origin is refused by default: otherwise, the service under test could send the load and the tokens of its
-// users to a third party. If the user allows it, the other origin gets no header of the service description, no body
-// and no Referer.
+// checkRedirect reports whether a redirect leads to another origin, and returns an error if it must not be followed.
 //
-// checkRedirect returns an error if the redirect must not be followed: follow is false, or the request has a body,
-// which may contain a token.
+// A redirect within one origin is always followed. Without follow, a redirect to another origin is refused: the service
+// under test could send the load and the tokens of its users to a third party. With follow, the other origin gets no
+// header of the service description and no Referer. A request with a body is still refused, because the body may contain
+// a token.
 func checkRedirect(from, to *url.URL, follow, hasBody bool) (crosses bool, err error) {
 	origin := Origin(to)
 	switch {

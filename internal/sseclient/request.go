@@ -9,11 +9,13 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/sse-soak/sse-soak/internal/http1"
 	"github.com/sse-soak/sse-soak/internal/proxy"
 )
 
-// A request is a request as it is sent, once per dial.
+// A request is one request to send. Another attempt or a redirect has another one.
 type request struct {
 	url             *url.URL
 	method          string
@@ -25,13 +27,14 @@ type request struct {
 	maxRedirects    int
 	followRedirects bool   // to other origins
 	accept          string // value of Accept-Encoding; "": none
-	plain           bool   // the response is not a stream: any type is accepted, and the connection closes after it
+	plain           bool   // the response is not a stream: any type is accepted, and the connection is closed after it
 	anyType         bool   // the response is a stream of any type
 
 	Sharing
 }
 
-// A requestEncoder has the buffers for encoding a request. They are reused, because a ramp encodes thousands.
+// A requestEncoder has the buffers for encoding a request. A pool reuses them, because a ramp encodes thousands of
+// requests.
 type requestEncoder struct {
 	buf    bytes.Buffer
 	header http.Header
@@ -50,7 +53,7 @@ func (r *request) send(to io.Writer, route *proxy.Proxy) (n int, err error) {
 	return to.Write(e.buf.Bytes())
 }
 
-// httpRequest returns the request for net/http, which is valid until the next use of the encoder.
+// httpRequest returns the request for net/http. It is valid until the next use of the encoder.
 func (r *request) httpRequest(e *requestEncoder) *http.Request {
 	e.buf.Reset()
 	clear(e.header)
@@ -65,7 +68,7 @@ func (r *request) httpRequest(e *requestEncoder) *http.Request {
 	}
 	req.Close = r.plain
 	if r.body != "" {
-		req.Body = readCloser{strings.NewReader(r.body)}
+		req.Body = io.NopCloser(strings.NewReader(r.body))
 		req.ContentLength = int64(len(r.body))
 	}
 	if user := r.url.User; user != nil && e.header.Get("Authorization") == "" {
@@ -100,25 +103,17 @@ func (r *request) fill(h http.Header) {
 	}
 }
 
-// Shared by all requests; read-only.
+// Header values that all requests share; read-only.
 var (
 	acceptValue = []string{"text/event-stream"}
 	acceptAny   = []string{"*/*"}
 	cacheValue  = []string{"no-cache"}
 )
 
-type readCloser struct{ *strings.Reader }
-
-func (readCloser) Close() error { return nil }
-
-// redirect returns the request that follows a redirect to location (RFC 9110,
-// section 15.4): 301, 302 and 303 turn a POST into a GET, 307 and 308 do not.
-// Another origin, which is refused unless followRedirects is set, gets neither the user's headers nor a body.
+// redirect returns the request that follows a redirect to location (RFC 9110, section 15.4). 301, 302 and 303 turn a POST
+// into a GET; 307 and 308 do not. Another origin gets neither the user's headers nor a body; see checkRedirect.
 func (r *request) redirect(status int, location string) (*request, error) {
-	to, err := r.url.Parse(location)
-	if err == nil {
-		to, err = ParseURL(to.String())
-	}
+	to, err := resolveURL(r.url, location)
 	if err != nil {
 		return nil, fmt.Errorf("follow the redirect (status %d): %w", status, err)
 	}
@@ -129,7 +124,7 @@ func (r *request) redirect(status int, location string) (*request, error) {
 		next.method, next.body = http.MethodGet, ""
 	}
 	next.header.Del("Host")
-	if next.method != r.method { // section 4.4 of the Fetch standard: headers about the body
+	if next.method != r.method { // the request has no body any more (Fetch standard, section 4.4)
 		for _, name := range []string{"Content-Encoding", "Content-Language", "Content-Location", "Content-Type"} {
 			next.header.Del(name)
 		}
@@ -147,8 +142,7 @@ func (r *request) redirect(status int, location string) (*request, error) {
 // CheckHeader returns an error for an invalid header field (RFC 9110, section 5.1). A CR or LF could inject further
 // fields (CWE-93).
 func CheckHeader(name, value string) error {
-	const token = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" // #nosec G101 -- the characters of a token in RFC 9110
-	if name == "" || strings.Trim(name, token) != "" {
+	if !httpguts.ValidHeaderFieldName(name) {
 		return fmt.Errorf("invalid header name %q", name)
 	}
 	if strings.ContainsAny(value, "\r\n\x00") {

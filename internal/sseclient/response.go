@@ -21,13 +21,12 @@ import (
 
 // A Response is a response whose header is complete.
 type Response struct {
-	Status int
-	Proto  string
-	Header http.Header
-	URL    *url.URL  // after redirects
-	At     time.Time // when the header was complete
-	// Started is when the dial of a second request started.
-	Started time.Time
+	Status  int
+	Proto   string
+	Header  http.Header
+	URL     *url.URL  // after redirects
+	At      time.Time // end of the header
+	Started time.Time // start of the dial, for a second request only
 	Remote  net.Addr
 	TLS     *tls.ConnectionState // nil: none
 	// OtherOrigin reports whether redirects led to another origin than that of the request.
@@ -36,12 +35,12 @@ type Response struct {
 	// connection.
 	HTTP2, FirstOnConnection bool
 
-	conn       net.Conn // the TLS or the dialed connection
+	conn       net.Conn // the dialed connection, or TLS on it
 	requestURL *url.URL // before redirects
 	proxy      *proxy.Proxy
 	frame      framing
 	leftover   []byte     // bytes of the body that were read with the header
-	reused     bool       // the connection had another response before
+	reused     bool       // the connection had an earlier response
 	persistent bool       // the header allows another response on the connection
 	idle       *idleConns // takes the connection after the body; nil: it is closed
 }
@@ -67,7 +66,7 @@ func (r *Response) readHead(method string) error {
 // Coding returns the content coding of the body, "" for none.
 func (r *Response) Coding() string { return coding.Name(r.Header.Values("Content-Encoding")...) }
 
-// Location returns the target of a redirect, "" for other responses.
+// Location returns the target of a redirect, "" for any other response.
 func (r *Response) Location() string {
 	if !slices.Contains([]int{301, 302, 303, 307, 308}, r.Status) {
 		return ""
@@ -81,32 +80,32 @@ func (r *Response) IsEventStream() bool {
 	return r.Status == http.StatusOK && strings.EqualFold(strings.TrimSpace(media), "text/event-stream")
 }
 
-// explainFor limits the time for reading the body of an error response.
-const explainFor = 250 * time.Millisecond
+// refusalTimeout is the timeout for reading the body of an error response.
+const refusalTimeout = 250 * time.Millisecond
 
 // validate returns nil for an event stream (HTML standard, section 9.2.3): status 200 and the type text/event-stream,
-// or any type if the caller accepts it. A body with a content coding that was not requested, or is not known, cannot
-// be read as it arrives.
+// or any type if the caller accepts it. The stream must have no content coding, or a supported one that was requested.
 func (r *Response) validate(req *request) *failure {
 	f := &failure{status: r.Status}
-	packed := r.Coding()
+	contentCoding := r.Coding()
 	switch {
 	case r.Status == http.StatusNoContent:
 		f.reason = ReasonNoContent
 		f.err = errNoContent
 	case r.Status != http.StatusOK:
 		f.reason = ReasonStatus
-		f.err = fmt.Errorf("unexpected status %d %s%s", r.Status, http.StatusText(r.Status), r.explain())
+		f.err = r.statusError()
 		f.retryAfter = retryAfter(r.Header.Get("Retry-After"), time.Now())
 	case !r.IsEventStream() && !req.anyType:
 		f.reason = ReasonContentType
 		f.err = fmt.Errorf("the response is %q, not text/event-stream", r.Header.Get("Content-Type"))
-	case packed != "" && !req.accepts(packed):
+	case contentCoding != "" && !req.accepts(contentCoding):
 		f.reason = ReasonContentType
-		f.err = fmt.Errorf("the response has the content-encoding %q, which was not requested; set acceptEncoding, or turn off compression in the service or its proxy", packed)
-	case packed != "" && !coding.Supported(packed):
+		f.err = fmt.Errorf("the response has the content-encoding %q, which was not requested; "+
+			"set acceptEncoding, or turn off compression in the service or its proxy", contentCoding)
+	case contentCoding != "" && !coding.Supported(contentCoding):
 		f.reason = ReasonContentType
-		f.err = fmt.Errorf("unsupported content-encoding %q; use one of %s", packed, coding.Browser)
+		f.err = fmt.Errorf("unsupported content-encoding %q; use one of %s", contentCoding, coding.Browser)
 	default:
 		return nil
 	}
@@ -115,25 +114,26 @@ func (r *Response) validate(req *request) *failure {
 
 var errNoContent = errors.New("the server responded with 204 No Content, so the client must not reconnect")
 
-// proxyRefused reports whether the response is a refusal of the proxy. No service sends status 407.
+// proxyRefused reports whether the proxy refused the request, by status 407, which no service sends.
 func (r *Response) proxyRefused() bool {
 	return r.proxy.Forwards() && r.Status == http.StatusProxyAuthRequired
 }
 
-// refusal returns the body of an error response, which can be read for explainFor.
+// refusal returns the decoded body of an error response. Reads fail after refusalTimeout.
 func (r *Response) refusal() io.Reader {
-	_ = r.conn.SetReadDeadline(time.Now().Add(explainFor))
+	_ = r.conn.SetReadDeadline(time.Now().Add(refusalTimeout))
 	b := new(body)
 	b.begin(r, blocking{r.conn})
-	if packed := r.Coding(); coding.Supported(packed) {
-		decoder, _ := coding.New(packed, b) // New fails only for unsupported codings
+	if contentCoding := r.Coding(); coding.Supported(contentCoding) {
+		decoder, _ := coding.New(contentCoding, b) // New fails only for unsupported codings
 		return decoder
 	}
 	return b
 }
 
-// explain returns the text of an error response and its proxy, which may have sent it. It starts with ": " or " ".
-func (r *Response) explain() string {
+// statusError returns the error for a response whose status is not accepted. Its text has the reason in the body, and
+// names the proxy, which may have sent the response.
+func (r *Response) statusError() error {
 	detail := proxy.Sentence(r.refusal())
 	if detail == "" && r.proxy.Forwards() {
 		detail = proxy.ErrorHeader(r.Header)
@@ -141,7 +141,7 @@ func (r *Response) explain() string {
 	if detail != "" {
 		detail = ": " + detail
 	}
-	return detail + r.proxy.Through()
+	return fmt.Errorf("unexpected status %d %s%s%s", r.Status, http.StatusText(r.Status), detail, r.proxy.Through())
 }
 
 // retryAfter parses the header field of RFC 9110, section 10.2.3. It returns 0 for an invalid value.

@@ -2,7 +2,6 @@ package sseclient
 
 import (
 	"math"
-	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -10,17 +9,17 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// maxRun is longer than any run. The idle timeout of a slow stream is suspended for that time.
-const maxRun = 24 * time.Hour
+// slowIdleTimeout is the extension of the idle timeout of a slow stream. It is longer than any run.
+const slowIdleTimeout = 24 * time.Hour
 
-// turnSlow reads as much of a slow stream as its rate allows. done reports whether nothing is left to do in this
-// turn. If the server has ended the stream, the rest is read at once.
+// turnSlow reads as much of a slow stream as its rate allows. done reports whether the turn is over. After the server
+// has ended the stream, turnSlow removes the limit.
 func (s *Stream) turnSlow(c *cutRequest, conn *polled, buf []byte, b *eventstream.Block) (done bool) {
 	now := time.Now()
 	if c.rate == math.MaxInt32 || conn.peerEnded() {
 		s.endCut(c)
 		s.body.touch(now)
-		if err := conn.setEvents(incoming); err != nil {
+		if err := conn.control(unix.EPOLL_CTL_MOD, incoming); err != nil {
 			s.finishStream(err)
 			return true
 		}
@@ -28,11 +27,11 @@ func (s *Stream) turnSlow(c *cutRequest, conn *polled, buf []byte, b *eventstrea
 	}
 	if !c.done {
 		c.done = true
-		if err := conn.setEvents(unix.EPOLLRDHUP); err != nil {
+		if err := conn.control(unix.EPOLL_CTL_MOD, unix.EPOLLRDHUP); err != nil {
 			s.finishStream(err)
 			return true
 		}
-		s.body.touch(now.Add(maxRun))
+		s.body.touch(now.Add(slowIdleTimeout))
 	}
 	if c.rate == 0 || now.Before(c.deadline) {
 		return true
@@ -41,16 +40,10 @@ func (s *Stream) turnSlow(c *cutRequest, conn *polled, buf []byte, b *eventstrea
 	time.AfterFunc(slowTick, s.body.transport.interrupt)                                              // requests a turn
 	conn.limited, conn.budget = true, int32(max(int64(c.rate)*int64(slowTick)/int64(time.Second), 1)) // #nosec G115 -- the rate is an int32, times a fraction of a second
 	if s.readArrived(buf, b) {
-		s.body.touch(now.Add(maxRun))
+		s.body.touch(now.Add(slowIdleTimeout))
 	}
 	conn.limited = false
 	return true
-}
-
-// setEvents sets the events that the poller gets; it always gets a reset. The reader calls it.
-func (c *polled) setEvents(events uint32) error {
-	ev := unix.EpollEvent{Events: events, Fd: c.fd}
-	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(processPoller.epoll, unix.EPOLL_CTL_MOD, int(c.fd), &ev))
 }
 
 // peerEnded reports whether the peer has ended the connection, even if there are unread bytes. The reader calls it.

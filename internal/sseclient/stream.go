@@ -14,23 +14,23 @@ import (
 // A Stream manages one client's SSE connection across reconnects. At any time one goroutine (dialing or reading), the
 // poller (reading) or a timer (waiting for the next attempt) owns it, until its callback Ended is called.
 type Stream struct {
-	group  *Group
-	opts   *Options
-	on     Callbacks
-	canCut bool // a caller may cut it, so it shares no connection
+	group    *Group
+	opts     *Options
+	on       Callbacks
+	cuttable bool // a caller may cut the stream, so it shares no connection
 
 	reconnect atomic.Int32 // a Reconnect
-	dropped   atomic.Int32 // how it reconnects after Drop
+	drop      atomic.Int32 // dropNone, dropDelayed or dropImmediate
 
-	mu      sync.Mutex // guards the fields up to stopped
-	raw     io.Closer  // closed by Stop to reach the owner
-	cancel  context.CancelFunc
-	timer   *time.Timer // until the next attempt
-	follow  *FollowUp   // second request of the open stream; nil: none
-	cutting *cutRequest // of the open stream; nil: none
-	stopped Reason      // "": not stopped
+	mu      sync.Mutex         // guards the fields up to stopped
+	raw     io.Closer          // Stop closes it to interrupt the owner
+	cancel  context.CancelFunc // ends the attempt; nil without one
+	timer   *time.Timer        // until the next attempt
+	follow  *FollowUp          // second request of the open stream; nil: none
+	cutting *cutRequest        // requested cut of the open stream; nil: none
+	stopped Reason             // the first reason of Stop; "": not stopped
 
-	// Of the owner.
+	// Only the owner uses these fields.
 	parser          eventstream.Parser
 	body            body  // any goroutine may change its timeout
 	failures        int32 // successive failed attempts
@@ -38,21 +38,21 @@ type Stream struct {
 	awaitsEvent     bool // the second request waits for its event
 	keepsConnection bool // see KeepConnection
 
-	attention atomic.Bool // isStopped may have a result; most turns thus need not call it
+	attention atomic.Bool // the stream may be stopped or have a requested cut; otherwise turn does not call isStopped
 }
 
 // Start starts the first attempt in a goroutine.
 func (s *Stream) Start() { go s.connect() }
 
-// Open starts the first attempt. It returns when the attempt may dial, so that a caller that opens thousands of
-// streams needs no goroutine for each.
+// Open starts the first attempt. It returns when the attempt may dial, so a caller that opens thousands of streams has
+// no goroutine for each waiting stream.
 func (s *Stream) Open() {
 	if at, ok := s.await(); ok {
 		go s.attempt(at)
 	}
 }
 
-// attach makes the connection reachable for Stop. It returns false if the stream was stopped before.
+// attach sets the connection that Stop closes. It returns false if the stream is already stopped.
 func (s *Stream) attach(conn net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +91,7 @@ func (s *Stream) Stopped() bool {
 	return s.stopped != ""
 }
 
-// isStopped reports whether the stream was stopped or its second request failed. c is a requested cut, nil for none.
+// isStopped reports whether the stream was stopped or its second request failed. c is the requested cut, nil for none.
 func (s *Stream) isStopped() (stopped bool, c *cutRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,8 +108,8 @@ func (s *Stream) end() {
 	s.on.Ended()
 }
 
-// SetReconnect sets whether the stream reconnects. It stops a stream that waits for its next attempt if on is false,
-// and reports whether it did.
+// SetReconnect sets whether the stream reconnects. If on is false, it stops a stream that waits for its next attempt, and
+// returns true.
 func (s *Stream) SetReconnect(on bool) (stopped bool) {
 	mode := ReconnectOff
 	if on {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A ciphertext is the net.Conn of a polled connection below crypto/tls.
+// A ciphertext is a polled connection as the net.Conn below crypto/tls.
 type ciphertext struct {
 	net.Conn // nil, because crypto/tls calls only the methods below
 	conn     *polled
@@ -42,18 +42,19 @@ func (c ciphertext) Write(p []byte) (int, error) {
 	}
 }
 
-// releaseHandshake releases the two buffers of a tls.Conn that grew to the size of the server's certificates during
-// the handshake (golang/go#43563, #81348): 4 KB and more for each of thousands of streams. No method does that, so
-// the fields are found by their names; if a version of Go has none, the stream works the same and
-// TestTLSReleasesHandshake fails. Only the reader of the connection may call it.
+// releaseHandshake releases two buffers of a tls.Conn, which grew to the size of the server's certificates during the
+// handshake (golang/go#43563, #81348): 4 KB and more for each of thousands of streams. No method of tls.Conn does that,
+// so releaseHandshake finds the fields by their names. If a version of Go renames them, streams work the same, but
+// TestTLSReleasesHandshake fails. Only the reader of the connection may call releaseHandshake.
 func releaseHandshake(conn *tls.Conn) {
 	for _, name := range []string{"rawInput", "hand"} {
 		if field, ok := bufferOf(conn, name); ok {
-			*field = *bytes.NewBuffer(bytes.Clone(field.Bytes())) // keeps bytes that were read ahead
+			*field = *bytes.NewBuffer(bytes.Clone(field.Bytes())) // keeps bytes after the handshake
 		}
 	}
 }
 
+// bufferOf returns a field of a tls.Conn.
 func bufferOf(conn *tls.Conn, name string) (*bytes.Buffer, bool) {
 	field := reflect.ValueOf(conn).Elem().FieldByName(name)
 	if !field.IsValid() {

@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
-// A socket is a polled connection: it returns the bytes that have arrived, and then errNotReady.
+// A socket replaces a polled connection: it returns the bytes that have arrived, and then errNotReady.
 type socket struct {
 	net.Conn
 	arrived []byte
@@ -28,7 +28,7 @@ func (s *socket) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// connectTLS returns a client after the handshake, the socket that it reads from, and the encrypted output of write.
+// connectTLS returns a client after the handshake, the socket from which it reads, and the encrypted output of write.
 func connectTLS(t testing.TB, version uint16, write func(w io.Writer)) (client *tls.Conn, from *socket, output []byte) {
 	clientConn, serverConn := net.Pipe()
 	t.Cleanup(func() { _, _ = clientConn.Close(), serverConn.Close() })
@@ -49,8 +49,7 @@ func connectTLS(t testing.TB, version uint16, write func(w io.Writer)) (client *
 	return client, from, l.Pending.Bytes()
 }
 
-// releaseHandshake depends on unexported fields of tls.Conn. If a version of Go renames them, each stream uses
-// 4 KB more.
+// releaseHandshake depends on unexported fields of tls.Conn. If a version of Go renames them, a stream uses 4 KB more.
 func TestTLSReleasesHandshake(t *testing.T) {
 	t.Parallel()
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {

@@ -7,15 +7,15 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// A transport is the connection of an open stream, from which its body reads. A blocking transport has a goroutine
-// that waits in Read. A polled transport has none, because the poller reads it when bytes arrive. An HTTP/2 stream is
-// read with its connection.
+// A transport is the connection of an open stream, from which its body reads. A blocking transport has a goroutine that
+// waits in Read. A polled transport has no goroutine: the poller reads it when bytes arrive. The goroutine of an HTTP/2
+// connection reads its streams.
 type transport interface {
 	// Read is Read of net.Conn. A polled transport returns errNotReady if there are no bytes.
 	Read(p []byte) (int, error)
 	// interrupt makes the reader check whether the server is silent. Any goroutine may call it.
 	interrupt()
-	// resume ends an interruption: reads continue, until a time unless it is zero. The reader calls it.
+	// resume ends an interruption: reads continue until deadline; zero: without a limit. The reader calls it.
 	resume(deadline time.Time)
 	// hangUp closes the connection. The reader calls it.
 	hangUp()
@@ -26,8 +26,8 @@ type transport interface {
 // errNotReady is the error of a polled transport that has nothing to read.
 var errNotReady error = notReady{}
 
-// notReady does not end a tls.Conn: crypto/tls continues after a temporary error (readRecordOrCCS), even inside a
-// record. It keeps any other error for good.
+// A notReady is a temporary error, after which crypto/tls continues, even inside a record (readRecordOrCCS). After any
+// other error a tls.Conn is unusable.
 type notReady struct{}
 
 var _ net.Error = notReady{}
@@ -50,8 +50,8 @@ func (c blocking) hangUp() { hangUp(c.Conn) }
 
 func (c blocking) keep() bool { return false }
 
-// A turner is a stream or an HTTP/2 connection that the poller reads. turn reads what has arrived, with a buffer and
-// a Block of the poller.
+// A turner is a stream or an HTTP/2 connection that the poller reads. turn reads the bytes that have arrived, with a
+// buffer and a Block of the poller.
 type turner interface {
 	turn(buf []byte, b *eventstream.Block)
 }

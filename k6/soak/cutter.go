@@ -13,7 +13,7 @@ import (
 )
 
 // cutKinds maps the kinds of cuts in a plan to those of the client.
-var cutKinds = map[string]sseclient.Cut{plan.CutFIN: sseclient.CutFIN, plan.CutRST: sseclient.CutRST, plan.CutHalf: sseclient.CutHalf, plan.CutPause: sseclient.CutPause}
+var cutKinds = map[string]sseclient.Cut{plan.CutFIN: sseclient.CutFIN, plan.CutRST: sseclient.CutRST, plan.CutHalf: sseclient.CutHalfOpen, plan.CutPause: sseclient.CutPause}
 
 // A cutter cuts streams of this runner at the planned times. It chooses at random among the open streams that
 // received a message since their last cut. If there is none, it waits until the end of the time for cuts. The ledgers

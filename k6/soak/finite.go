@@ -66,7 +66,7 @@ func (o *finiteOptions) check() error {
 		return fmt.Errorf("soak.finite: abandon must be a share from 0 to 1, and abandonAfter at least 1, got %v and %d", o.Abandon, o.AbandonAfter)
 	case abandonments[o.AbandonBy] == 0:
 		return fmt.Errorf("soak.finite: abandonBy must be fin, reset or vanish, got %q", o.AbandonBy)
-	case o.Abandon > 0 && o.cut() == sseclient.CutGone:
+	case o.Abandon > 0 && o.cut() == sseclient.CutVanish:
 		return sseclient.CanVanish()
 	}
 	return nil
@@ -74,7 +74,7 @@ func (o *finiteOptions) check() error {
 
 // abandonments maps the values of abandonBy to cuts.
 var abandonments = map[string]sseclient.Cut{
-	"": sseclient.CutFIN, "fin": sseclient.CutFIN, "reset": sseclient.CutRST, "vanish": sseclient.CutGone,
+	"": sseclient.CutFIN, "fin": sseclient.CutFIN, "reset": sseclient.CutRST, "vanish": sseclient.CutVanish,
 }
 
 // cut returns the cut by which clients abandon a response.

@@ -30,7 +30,7 @@ func (c *cutter) Cuttable(s *sseclient.Stream) bool {
 	return true
 }
 
-var cutNames = map[Cut]string{CutFIN: "fin", CutRST: "rst", CutHalf: "half", CutPause: "pause"}
+var cutNames = map[Cut]string{CutFIN: "fin", CutRST: "rst", CutHalfOpen: "half", CutPause: "pause"}
 
 func (c *cutter) Cut(at time.Time, kind Cut)  { c.note(at, "cut:%s", cutNames[kind]) }
 func (c *cutter) Resumed(at time.Time, _ Cut) { c.note(at, "pause-over") }
@@ -67,7 +67,7 @@ func readEnd(conn net.Conn, timeout time.Duration) string {
 // The server observes the kind of each disconnect, and the stream resumes after the last event that was read.
 func TestCutStreamResumes(t *testing.T) {
 	runTransports(t, transports, func(t *testing.T, w transport) {
-		for kind, want := range map[Cut]string{CutFIN: "FIN", CutRST: "RST", CutHalf: "nothing"} {
+		for kind, want := range map[Cut]string{CutFIN: "FIN", CutRST: "RST", CutHalfOpen: "nothing"} {
 			t.Run(want, func(t *testing.T) {
 				t.Parallel()
 				v, c := w.vu(t), &cutter{}
@@ -82,7 +82,7 @@ func TestCutStreamResumes(t *testing.T) {
 						return
 					}
 					p.send(streamHead + "retry: 5\n\nid: 1\ndata: a\n\n")
-					if kind == CutHalf {
+					if kind == CutHalfOpen {
 						<-reconnected
 						p.send("id: 9\ndata: unread\n\n")
 						end := readEnd(p.Conn, 300*time.Millisecond)

@@ -15,7 +15,7 @@ import (
 // A stream that can be cut has a separate connection, so the server observes the same as over HTTP/1.1.
 func TestCutOverH2(t *testing.T) {
 	t.Parallel()
-	for kind, want := range map[Cut]string{CutFIN: "FIN", CutRST: "RST", CutHalf: "nothing"} {
+	for kind, want := range map[Cut]string{CutFIN: "FIN", CutRST: "RST", CutHalfOpen: "nothing"} {
 		t.Run(want, func(t *testing.T) {
 			runTransports(t, transports, func(t *testing.T, w transport) {
 				v, c := w.vu(t), &cutter{}
@@ -30,7 +30,7 @@ func TestCutOverH2(t *testing.T) {
 						return
 					}
 					p.data(id, "id: 1\ndata: a\n\n")
-					result <- readEnd(p.line, map[bool]time.Duration{true: 500 * time.Millisecond, false: patience}[kind == CutHalf])
+					result <- readEnd(p.line, map[bool]time.Duration{true: 500 * time.Millisecond, false: patience}[kind == CutHalfOpen])
 				})))
 				require.Equal(t, "a behind", v.log(`
 					const other = new EventSource(url.replace("127.0.0.1", "127.0.0.2"), { http: "2", reconnect: false });
@@ -59,7 +59,7 @@ func (c *eagerCutter) Event(at time.Time, e *eventstream.Event) {
 // A cut during the handling of an event ends the stream, so the reader must check the connection again.
 func TestCutBetweenTwoReadsOverH2(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []Cut{CutFIN, CutRST, CutHalf} {
+	for _, kind := range []Cut{CutFIN, CutRST, CutHalfOpen} {
 		t.Run(cutNames[kind], func(t *testing.T) {
 			runTransports(t, transports, func(t *testing.T, w transport) {
 				v, c := w.vu(t), &eagerCutter{kind: kind}

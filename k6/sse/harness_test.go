@@ -167,7 +167,7 @@ type (
 )
 
 const (
-	CutFIN, CutRST, CutHalf, CutPause = sseclient.CutFIN, sseclient.CutRST, sseclient.CutHalf, sseclient.CutPause
+	CutFIN, CutRST, CutHalfOpen, CutPause = sseclient.CutFIN, sseclient.CutRST, sseclient.CutHalfOpen, sseclient.CutPause
 
 	handshakesAtATime = 200 // as internal/sseclient allows
 	typeHandshake     = 22  // of a TLS record

@@ -1,27 +1,27 @@
-// Package coding decodes the content codings of HTTP (RFC 9110, section 8.4) of streams that last for hours. Flushed
-// data is decoded at once, and memory use is limited by the window of the coding.
+// Package coding decodes streams in the content codings of HTTP (RFC 9110, section 8.4). It decodes flushed data at once.
+// Its memory use is limited by the window of the coding, even if a stream lasts for hours.
 package coding
 
 import (
 	"bufio"
+	"compress/flate"
+	"compress/gzip"
+	"compress/zlib"
 	"errors"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
 
-	"compress/flate"
-	"compress/gzip"
-	"compress/zlib"
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
 )
 
 // Values of Accept-Encoding.
 const (
-	None    = ""                        // the header is not sent, so no server should compress
-	Gzip    = "gzip"                    // as most clients except browsers send
-	Browser = "gzip, deflate, br, zstd" // as Chrome, Edge and Firefox send over TLS
+	None    = ""                        // no header, so no server should compress
+	Gzip    = "gzip"                    // the value of most clients except browsers
+	Browser = "gzip, deflate, br, zstd" // the value of Chrome, Edge and Firefox over TLS
 )
 
 // AcceptEncoding returns the Accept-Encoding for a value of the setting: none, gzip or browser.
@@ -53,8 +53,8 @@ func Name(fields ...string) string {
 	return strings.Join(names, ", ")
 }
 
-// Accepts reports whether a client with this Accept-Encoding accepts a coding (section 12.5.3). Without the header a
-// server may choose any coding, but clients do not expect that. Accepts therefore returns false for "".
+// Accepts reports whether a client with this Accept-Encoding accepts a coding (section 12.5.3). It returns false for "":
+// without the header a server may choose any coding, but clients do not expect one.
 func Accepts(accept, coding string) bool {
 	wildcard := false
 	for entry := range strings.SplitSeq(accept, ",") {
@@ -72,7 +72,7 @@ func Accepts(accept, coding string) bool {
 	return wildcard
 }
 
-// maxWindow is the maximum window of zstd, by RFC 9659. The windows of gzip and deflate have 32 KB. That of br has up
+// maxWindow is the maximum window of zstd, by RFC 9659. The window of gzip and deflate has 32 KB. The window of br has up
 // to 16 MB, but uses no more memory than the data received.
 const maxWindow = 8 << 20
 
@@ -84,7 +84,7 @@ var (
 	errTrailingData = errors.New("unexpected bytes after the end of the compressed stream")
 )
 
-// zstdMagic is the number of bytes with which a zstd frame starts. The decoder treats fewer bytes as the end of the
+// zstdMagic is the number of bytes of the magic number of a zstd frame. The decoder treats fewer bytes as the end of the
 // stream.
 const zstdMagic = 4
 
@@ -99,8 +99,8 @@ var decoders = map[string]func(src io.Reader) (io.Reader, error){
 // Supported reports whether New supports a coding.
 func Supported(coding string) bool { return decoders[coding] != nil }
 
-// A Reader decodes a coding. It reads from its source only during Read. It returns errors of the source unchanged,
-// unless the coding has ended before.
+// A Reader decodes a coding. It reads from its source only during Read. It returns errors of the source
+// unchanged, except io.EOF.
 type Reader struct {
 	coding     string
 	src        source
@@ -114,9 +114,6 @@ var _ io.Reader = (*Reader)(nil)
 
 // New returns a Reader for a coding with a name as returned by Name.
 func New(coding string, src io.Reader) (*Reader, error) {
-	if coding == "" {
-		return nil, errors.New("the response has no content coding")
-	}
 	r := &Reader{coding: coding, newDecoder: decoders[coding], src: source{Reader: src}}
 	if r.newDecoder == nil {
 		return nil, fmt.Errorf("unsupported Content-Encoding %q; use one of gzip, deflate, br and zstd", coding)
@@ -128,8 +125,8 @@ func New(coding string, src io.Reader) (*Reader, error) {
 	return r, nil
 }
 
-// Read returns io.EOF if both the coding and the source have ended, and an error that wraps io.ErrUnexpectedEOF if
-// the source ended before. Other errors report wrong data.
+// Read returns io.EOF if both the coding and the source have ended. Its error wraps io.ErrUnexpectedEOF if the source
+// ended before the coding. Other errors are those of the source, or report invalid data.
 func (r *Reader) Read(p []byte) (int, error) {
 	if r.err != nil {
 		return 0, r.err
@@ -144,6 +141,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// read is Read without the error of an earlier call. It creates the decoder at the first call.
 func (r *Reader) read(p []byte) (n int, err error) {
 	if r.decoder == nil {
 		if r.decoder, err = r.newDecoder(r.input); err != nil {
@@ -153,9 +151,9 @@ func (r *Reader) read(p []byte) (n int, err error) {
 	return r.decoder.Read(p)
 }
 
-// cause returns the error to report for an error of the decoder. An error of the source has precedence.
+// cause returns the error of Read for an error of the decoder. An error of the source has precedence.
 func (r *Reader) cause(err error) error {
-	if err == io.EOF && r.src.err == nil { // after the end mark the source must end
+	if err == io.EOF && r.src.err == nil { // after the end mark, the source must end
 		if _, err = io.ReadFull(r.input, make([]byte, 1)); err == nil {
 			return fmt.Errorf("%s: %w", r.coding, errTrailingData)
 		}
@@ -191,45 +189,47 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A members value reads a gzip stream of several members and returns the data of a member as soon as the member ends.
-// The multistream mode of gzip.Reader would first wait for the next member, which may arrive only with the next event.
-type members struct {
+// A gzipReader reads a gzip stream of several members, and returns the data of a member as soon as the member ends. The
+// multistream mode of gzip.Reader would first wait for the next member, which may arrive only with the next event.
+type gzipReader struct {
 	src    *bufio.Reader
 	member *gzip.Reader
 }
 
 func newGzip(src io.Reader) (io.Reader, error) {
-	m := &members{src: src.(*bufio.Reader), member: new(gzip.Reader)}
-	return m, m.next()
+	g := &gzipReader{src: src.(*bufio.Reader), member: new(gzip.Reader)}
+	return g, g.next()
 }
 
-func (m *members) next() error {
-	if err := m.member.Reset(m.src); err != nil {
+// next starts the next member.
+func (g *gzipReader) next() error {
+	if err := g.member.Reset(g.src); err != nil {
 		return err
 	}
-	m.member.Multistream(false)
+	g.member.Multistream(false)
 	return nil
 }
 
-func (m *members) Read(p []byte) (n int, err error) {
+func (g *gzipReader) Read(p []byte) (n int, err error) {
 	for {
-		n, err = m.member.Read(p)
+		n, err = g.member.Read(p)
 		switch {
 		case err != io.EOF:
 			return n, err
 		case n > 0:
 			return n, nil // the next read returns the end
 		}
-		if _, err = m.src.Peek(1); err != nil {
+		if _, err = g.src.Peek(1); err != nil {
 			return 0, err
 		}
-		if err = m.next(); err != nil {
+		if err = g.next(); err != nil {
 			return 0, err
 		}
 	}
 }
 
-// newDeflate returns a decoder of deflate. The standard means zlib, but many servers send raw deflate data.
+// newDeflate returns a decoder of deflate. By the standard its data has the zlib format, but many servers send raw
+// deflate data.
 func newDeflate(src io.Reader) (io.Reader, error) {
 	head, err := src.(*bufio.Reader).Peek(2)
 	if len(head) == 2 && head[0]&0x0f == 8 && (uint(head[0])<<8|uint(head[1]))%31 == 0 {

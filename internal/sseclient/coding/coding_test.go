@@ -25,8 +25,7 @@ type encoder interface {
 	Flush() error
 }
 
-// encoders come from the standard library, or from another library than the decoder: the agreement of two
-// implementations excludes an error of one.
+// encoders has an encoder for each supported format.
 var encoders = []struct {
 	name, coding string
 	start        func(io.Writer) encoder
@@ -38,6 +37,7 @@ var encoders = []struct {
 	{"zstd", "zstd", func(w io.Writer) encoder { e, _ := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1)); return e }},
 }
 
+// forEach runs a parallel subtest for each encoder.
 func forEach(t *testing.T, test func(t *testing.T, coding string, start func(io.Writer) encoder)) {
 	t.Parallel()
 	for _, e := range encoders {
@@ -48,6 +48,7 @@ func forEach(t *testing.T, test func(t *testing.T, coding string, start func(io.
 	}
 }
 
+// packed returns an encoded text.
 func packed(start func(io.Writer) encoder, text string) []byte {
 	var out bytes.Buffer
 	e := start(&out)
@@ -56,6 +57,7 @@ func packed(start func(io.Writer) encoder, text string) []byte {
 	return out.Bytes()
 }
 
+// unpack returns the decoded text of a source and the final error, which a second read must return again.
 func unpack(t *testing.T, coding string, src io.Reader) (string, error) {
 	t.Helper()
 	r, err := New(coding, src)
@@ -70,6 +72,7 @@ func unpack(t *testing.T, coding string, src io.Reader) (string, error) {
 	return string(text), err
 }
 
+// errNothingYet is the error of a read that would have to wait.
 var errNothingYet = errors.New("a read that would have waited")
 
 // Flushed data is returned without another byte or read. An empty flush returns nothing.
@@ -107,8 +110,8 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// Only the end mark of the coding ends a stream. Data before any other end is returned.
-func TestStreamEnds(t *testing.T) {
+// A stream is complete only if it has the end mark of its coding. Data before any other end is also returned.
+func TestOnlyTheEndMarkEndsAStream(t *testing.T) {
 	forEach(t, func(t *testing.T, coding string, start func(io.Writer) encoder) {
 		const text = "data: 0\n\ndata: 1\n\n"
 		var flushed bytes.Buffer
@@ -143,7 +146,7 @@ func TestStreamEnds(t *testing.T) {
 	})
 }
 
-func TestInvalidData(t *testing.T) {
+func TestInvalidDataIsAnError(t *testing.T) {
 	t.Parallel()
 	const text = "data: 0\n\ndata: 1\n\n"
 	gzipped := packed(encoders[0].start, text)
@@ -175,7 +178,7 @@ func TestInvalidData(t *testing.T) {
 }
 
 // Gzip members and zstd frames may follow each other, as in concatenated files.
-func TestConcatenatedMembers(t *testing.T) {
+func TestConcatenatedMembersAreOneStream(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{0, 4} {
 		e := encoders[n]
@@ -232,7 +235,7 @@ func TestCompressionBombUsesLittleMemory(t *testing.T) {
 	}
 }
 
-func TestAcceptedCodings(t *testing.T) {
+func TestNamesOfCodings(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		accept, coding string
@@ -267,14 +270,14 @@ func TestAcceptedCodings(t *testing.T) {
 	require.Error(t, err)
 }
 
-// For any input, a reader ends and then returns the same error again.
+// FuzzReader checks that a reader ends for any input, and then returns the same error again.
 func FuzzReader(f *testing.F) {
 	for _, e := range encoders {
 		f.Add(e.coding, packed(e.start, "data: 0\n\ndata: 1\n\n"), uint8(1))
 		f.Add(e.coding, packed(e.start, strings.Repeat("data: 0\n\n", 5000)), uint8(200))
 	}
 	f.Fuzz(func(t *testing.T, coding string, data []byte, step uint8) {
-		const maxSize = 4 << 20 // a few MB are allowed
+		const maxSize = 4 << 20 // limits the duration
 		r, err := New(coding, iotest.TimeoutReader(bytes.NewReader(data)))
 		if err != nil {
 			t.Skip()
@@ -289,12 +292,12 @@ func FuzzReader(f *testing.F) {
 				idle = 0
 			}
 			if idle > 100 {
-				t.Fatal("it reads nothing and does not end")
+				t.Fatal("the reader returns neither data nor an error")
 			}
 		}
 		if err != nil {
 			if _, repeated := r.Read(buf); repeated != err {
-				t.Fatalf("it ended with %v, and then with %v", err, repeated)
+				t.Fatalf("got the error %v, then %v; want the same error again", err, repeated)
 			}
 		}
 	})

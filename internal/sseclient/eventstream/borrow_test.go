@@ -11,10 +11,10 @@ import (
 
 var errNoData = errors.New("no data has arrived")
 
-// A splitStream is a stream of which one part arrives per turn of its parser.
+// A splitStream is a stream whose bytes arrive when the test sets arrived.
 type splitStream struct {
 	unread  string
-	arrived int // bytes that have arrived but were not read
+	arrived int // the number of bytes of unread that have arrived
 }
 
 func (s *splitStream) Read(p []byte) (int, error) {
@@ -26,8 +26,7 @@ func (s *splitStream) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Parsers of many streams read in turns with one shared block and buffer, from pieces of any size. Each returns the
-// same as a parser of its own.
+// Parsers that share a block and a buffer return the same parts as parsers with their own.
 func TestParsersShareABlock(t *testing.T) {
 	t.Parallel()
 	const streams = 40
@@ -78,6 +77,7 @@ func TestParsersShareABlock(t *testing.T) {
 	}
 }
 
+// describePart returns a part as text.
 func describePart(part Part, b *Block) string {
 	if part == CommentLine {
 		return ":" + string(b.Comment)
@@ -85,8 +85,7 @@ func describePart(part Part, b *Block) string {
 	return strings.Join([]string{string(b.ID), string(b.Name), string(b.Data), string(b.Comment), b.Retry.String()}, "|")
 }
 
-// A parser that waits for its next event has no buffers. An event that arrives at once is read without an
-// allocation.
+// An event that arrives at once needs no allocation.
 func TestWaitingParserHasNoBuffer(t *testing.T) {
 	from := &splitStream{unread: strings.Repeat("id: 1\nevent: x\ndata: a\n: b\n\n", 2000)}
 	event := len(from.unread) / 2000
@@ -104,16 +103,16 @@ func TestWaitingParserHasNoBuffer(t *testing.T) {
 	}
 	read(event)
 	require.Zero(t, testing.AllocsPerRun(100, func() { read(event) }))
-	require.Nil(t, p.work)
+	require.Nil(t, p.blockState)
 	read(event - 1)
-	require.NotNil(t, p.work)
+	require.NotNil(t, p.blockState)
 	require.False(t, p.isShared)
 	read(1)
-	require.Nil(t, p.work)
+	require.Nil(t, p.blockState)
 	p.Borrow(buf, b)
 	from.arrived = 3
 	require.ErrorIs(t, p.Next(&b.Event), errNoData)
-	p.Release() // inside a line, which the next parser must not return
+	p.Release() // inside a line, which must not affect the next parser
 	other := New(&splitStream{unread: "data: o\n\n", arrived: 9})
 	other.Borrow(buf, b)
 	require.NoError(t, other.Next(&b.Event))

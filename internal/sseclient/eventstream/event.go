@@ -1,8 +1,7 @@
-// Package eventstream reads the text/event-stream format of the HTML standard,
-// sections 9.2.5 (parsing) and 9.2.6 (interpreting),
-// https://html.spec.whatwg.org/multipage/server-sent-events.html.
+// Package eventstream reads the text/event-stream format of the HTML standard, sections 9.2.5 (parsing) and 9.2.6
+// (interpreting), https://html.spec.whatwg.org/multipage/server-sent-events.html.
 //
-// A parser that waits for its next event uses one buffer of 512 bytes. It does not allocate per event.
+// A parser does not allocate per event. One that waits for its next event with a borrowed buffer has no buffers.
 package eventstream
 
 import (
@@ -10,11 +9,11 @@ import (
 	"time"
 )
 
-// An Event is a dispatched event. Its slices belong to the parser and are valid until the next call of [Parser.Next].
-// They have the bytes as received; [Text] decodes them.
+// An Event is a dispatched event. Its slices have the bytes as received, which [Text] decodes. They belong to the parser
+// and are valid until the next call of [Parser.Next].
 type Event struct {
-	// ID is the last event ID after this event: its own id or, if it has none, the id of the latest event before it
-	// that has one (section 9.2.6, "the buffer does not get reset").
+	// ID is the last event ID after this block: its own id or, if it has none, the id of the latest earlier block with
+	// one (section 9.2.6, "the buffer does not get reset").
 	ID []byte
 	// Name is the value of the event field, empty without one. The caller applies the default type "message" of the
 	// standard.

@@ -9,8 +9,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// Reads the body of a response with the content type text/event-stream. io.EOF means that it ended after a
-// complete block, io.ErrUnexpectedEOF that it ended inside a block.
+// This example reads the body of a response with the content type text/event-stream. io.EOF means that the body ended
+// after a complete block, io.ErrUnexpectedEOF that it ended inside a block.
 func Example() {
 	body := strings.NewReader(": welcome\n\n" +
 		"id: 1\ndata: 0\n\n" +

@@ -9,14 +9,14 @@ import (
 
 // field processes a line that is not blank (section 9.2.6).
 func (p *Parser) field(line []byte) error {
-	p.partial = true
+	p.hasLine = true
 	name, value, colon := bytes.Cut(line, []byte{':'})
 	if colon && len(value) > 0 && value[0] == ' ' {
 		value = value[1:]
 	}
 	switch string(name) {
 	case "data":
-		p.event = true
+		p.hasEventField = true
 		if len(p.data)+len(value) > int(p.limit) {
 			return fmt.Errorf("%w of %d bytes (data)", ErrTooLong, p.limit)
 		}
@@ -25,11 +25,11 @@ func (p *Parser) field(line []byte) error {
 	case "id":
 		if bytes.IndexByte(value, 0) < 0 {
 			p.nextID = append(p.nextID[:0], value...)
-			p.hasID, p.event = true, true
+			p.hasID, p.hasEventField = true, true
 		}
 	case "event":
 		p.name = append(p.name[:0], value...)
-		p.event = true
+		p.hasEventField = true
 	case "retry":
 		p.setRetry(value)
 	case "":
@@ -40,7 +40,7 @@ func (p *Parser) field(line []byte) error {
 	return nil
 }
 
-// addComment adds a comment line to the block. If the comments exceed the limit, it drops the earlier ones.
+// addComment adds a comment line to the block. If the comments exceed the limit, addComment drops the earlier ones.
 func (p *Parser) addComment(value []byte) {
 	if len(p.comment)+len(value) > int(p.limit) {
 		p.comment, p.hasComment = p.comment[:0], false

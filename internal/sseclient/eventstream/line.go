@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// readLine returns the next line in the buffer without its end (section 9.2.5: CRLF, LF or CR). If the line is
-// incomplete, readLine moves its bytes to p.line and ok is false.
+// readLine returns the next line in the buffer, without the CRLF, LF or CR at its end (section 9.2.5). If the line is
+// incomplete, readLine moves its bytes to p.line, and ok is false.
 func (p *Parser) readLine() (line []byte, ok bool, err error) {
 	if p.pos == p.end {
 		return nil, false, nil
@@ -32,20 +32,20 @@ func (p *Parser) readLine() (line []byte, ok bool, err error) {
 		n = cr
 		p.skipLF = true
 	}
-	isWhole := n >= 0
-	if !isWhole {
+	isComplete := n >= 0
+	if !isComplete {
 		n = len(unread)
 	}
 	if p.skipsComment || len(p.line)+n > int(p.limit) {
-		return p.skipComment(unread, n, isWhole)
+		return p.skipComment(unread, n, isComplete)
 	}
 	line = unread[:n]
-	if !isWhole || len(p.line) > 0 {
+	if !isComplete || len(p.line) > 0 {
 		p.line = p.extend(p.line, line)
 		line = p.line
 	}
 	p.pos += n
-	if !isWhole {
+	if !isComplete {
 		return nil, false, nil
 	}
 	p.pos++ // the LF or CR
@@ -53,23 +53,23 @@ func (p *Parser) readLine() (line []byte, ok bool, err error) {
 }
 
 // skipComment reads a comment line over the limit as an empty comment. Any other line over the limit is an error.
-func (p *Parser) skipComment(unread []byte, n int, isWhole bool) (line []byte, ok bool, err error) {
+func (p *Parser) skipComment(unread []byte, n int, isComplete bool) (line []byte, ok bool, err error) {
 	if !p.skipsComment {
-		begin := unread
+		start := unread
 		if len(p.line) > 0 {
-			begin = p.line
+			start = p.line
 		}
-		if begin = p.withoutBOM(begin); begin[0] != ':' {
+		if start = p.withoutBOM(start); start[0] != ':' {
 			return nil, false, fmt.Errorf("%w of %d bytes (one line)", ErrTooLong, p.limit)
 		}
 		p.line = append(p.recycle(p.line), ':')
 	}
-	p.skipsComment = !isWhole
+	p.skipsComment = !isComplete
 	p.pos += n
-	if isWhole {
+	if isComplete {
 		p.pos++
 	}
-	return p.line, isWhole, nil
+	return p.line, isComplete, nil
 }
 
 // withoutBOM strips one U+FEFF from the first line of the stream.
@@ -81,7 +81,7 @@ func (p *Parser) withoutBOM(line []byte) []byte {
 	return line
 }
 
-// fill reads once.
+// fill reads bytes into the empty buffer.
 func (p *Parser) fill() error {
 	if p.buf == nil {
 		p.buf = make([]byte, readBuffer)
@@ -97,7 +97,7 @@ func (p *Parser) fill() error {
 			p.err = err
 			return nil
 		}
-		if errors.Is(err, io.EOF) && (p.event || p.unfinishedLine()) {
+		if errors.Is(err, io.EOF) && (p.hasEventField || p.unfinishedLine()) {
 			return io.ErrUnexpectedEOF
 		}
 		if err != nil {
@@ -107,7 +107,7 @@ func (p *Parser) fill() error {
 	return io.ErrNoProgress
 }
 
-// unfinishedLine reports whether a line has started; a lone byte order mark does not count.
+// unfinishedLine reports whether p.line has the start of a line, other than a byte order mark.
 func (p *Parser) unfinishedLine() bool {
 	return len(p.line) > 0 && (p.bomDone || string(p.line) != "\xEF\xBB\xBF")
 }

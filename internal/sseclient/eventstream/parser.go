@@ -11,10 +11,10 @@ const (
 	readBuffer = 4 << 10
 	// smallBuffer is the maximum size of the other buffers of a waiting parser.
 	smallBuffer = 512
-	// largeBuffer is the maximum size of a buffer of its own.
+	// largeBuffer is the maximum size of a buffer that is not pooled.
 	largeBuffer = 32 << 10
-	// patience is the number of successive events that must fit the small buffers before larger ones are dropped. A
-	// stream of long events thus does not allocate for each, and a single long event does not stay in memory for hours.
+	// patience is the number of successive events that must fit into small buffers before larger ones are dropped. A
+	// stream of long events thus does not allocate for each event, and a single long event does not stay in memory.
 	patience = 8
 	// DefaultLimit is the maximum size of a line, and of the data of an event, in bytes.
 	DefaultLimit = 1 << 20
@@ -24,13 +24,13 @@ const (
 //
 // It returns an event as soon as it has read the first byte of the line end of its blank line, CR or LF.
 type Parser struct {
-	r         io.Reader
-	id        []byte // "last event ID string"
-	reconnect time.Duration
-	*work     // nil: no part of a block has arrived; see Borrow
-	limit     int32
-	skipLF    bool // the last line ended with CR, so an LF that follows belongs to its end
-	bomDone   bool
+	r           io.Reader
+	id          []byte // "last event ID string"
+	reconnect   time.Duration
+	*blockState // nil: no part of a block has arrived; see Borrow
+	limit       int32
+	skipLF      bool // the last line ended with CR, so a following LF belongs to its end
+	bomDone     bool // the first line has started, so a byte order mark is part of a line
 }
 
 // New returns a parser over r with [DefaultLimit].
@@ -47,11 +47,11 @@ func (p *Parser) Reset(r io.Reader, limit int) {
 	if limit <= 0 {
 		limit = DefaultLimit
 	}
-	*p = Parser{r: r, limit: int32(min(limit, math.MaxInt32)), id: p.id, reconnect: p.reconnect, work: p.work.reset()}
+	*p = Parser{r: r, limit: int32(min(limit, math.MaxInt32)), id: p.id, reconnect: p.reconnect, blockState: p.blockState.reset()}
 }
 
-// LastEventID returns the last event ID string, which a reconnect sends. It is valid until the next call of Next. A
-// block that dispatches no event sets it, too, but an incomplete block does not.
+// LastEventID returns the last event ID string, which a reconnect sends. It is valid until the next call of Next. Each
+// complete block with an id sets it, even if the block dispatches no event.
 func (p *Parser) LastEventID() []byte { return p.id }
 
 // SetLastEventID sets the last event ID string before the first event.
@@ -64,7 +64,7 @@ func (p *Parser) ReconnectionTime() (d time.Duration, ok bool) {
 
 // Release releases all buffers. Reset makes the parser usable again.
 func (p *Parser) Release() {
-	if p.work != nil && p.isShared {
+	if p.blockState != nil && p.isShared {
 		p.reset()
 	}
 	*p = Parser{id: p.id, reconnect: p.reconnect}
@@ -90,23 +90,23 @@ func (p *Parser) Next(e *Event) error {
 	}
 }
 
-// begin prepares a call of Next.
+// begin prepares a call of nextPart.
 func (p *Parser) begin() {
-	if p.work == nil {
-		p.work = new(work)
+	if p.blockState == nil {
+		p.blockState = new(blockState)
 	}
 	p.recycleReturned()
 }
 
 // recycleReturned empties the buffers of the block that the last call returned.
 func (p *Parser) recycleReturned() {
-	if p.returned {
+	if p.isReturned {
 		p.data, p.name, p.comment, p.line = p.recycle(p.data), p.recycle(p.name), p.recycle(p.comment), p.recycle(p.line)
-		p.returned = false
+		p.isReturned = false
 	}
 }
 
-// dispatch ends a block and fills e. The id and the retry time of any block apply.
+// dispatch ends a block and stores its fields in e.
 func (p *Parser) dispatch(e *Event) {
 	if p.hasID {
 		p.id = append(p.id[:0], p.nextID...)
@@ -120,12 +120,12 @@ func (p *Parser) dispatch(e *Event) {
 	}
 	p.note(len(p.data))
 	p.note(len(p.comment))
-	p.returned = true
+	p.isReturned = true
 	p.retry = 0
-	p.hasData, p.hasComment, p.hasID, p.hasRetry, p.partial, p.event = false, false, false, false, false, false
+	p.hasData, p.hasComment, p.hasID, p.hasRetry, p.hasLine, p.hasEventField = false, false, false, false, false, false
 }
 
-// note counts a field of n bytes that needs a large buffer.
+// note makes the parser keep large buffers for the next events if a field of n bytes needs one.
 func (p *Parser) note(n int) {
 	if n > smallBuffer {
 		p.longFields = patience

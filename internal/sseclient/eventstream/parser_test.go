@@ -1,9 +1,7 @@
 package eventstream
 
 import (
-	"errors"
 	"io"
-	"os"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -28,7 +26,7 @@ func copyEvent(e *Event) receivedEvent {
 	}
 }
 
-// parseAll reads every event of r and the error that ended it.
+// parseAll returns all events of a stream, and the final error.
 func parseAll(p *Parser) (events []receivedEvent, err error) {
 	var e Event
 	for {
@@ -52,7 +50,7 @@ func TestParser(t *testing.T) {
 		want     []receivedEvent
 		err      error
 	}{
-		// The examples of section 9.2.6, as printed there.
+		// The examples of section 9.2.6.
 		{"spec: stock ticker, three lines of data", "data: YHOO\ndata: +2\ndata: 10\n\n", data("YHOO\n+2\n10"), io.EOF},
 		{
 			"spec: four blocks, the last one unfinished",
@@ -102,7 +100,7 @@ func TestParser(t *testing.T) {
 		{"a block of comments is not an event", ": keep-alive\n\n:\n\ndata: a\n\n", data("a"), io.EOF},
 		{"blank lines", "\n\n\r\n\r\rdata: a\n\n\n\n", data("a"), io.EOF},
 
-		// The end of the file inside a block.
+		// The end of the stream inside a block.
 		{"half a line", "data: a\n\ndata: b", data("a"), io.ErrUnexpectedEOF},
 		{"half a block", "data: a\n\ndata: b\n", data("a"), io.ErrUnexpectedEOF},
 		{"half a comment", ": sent=", nil, io.ErrUnexpectedEOF},
@@ -149,11 +147,14 @@ func TestParserLimits(t *testing.T) {
 		"data":         strings.Repeat("data: 0123456789\n", 11),
 		"unknown name": "data: ok\n" + strings.Repeat("y", 200) + ": z\n\n",
 	} {
-		p := New(iotest.HalfReader(strings.NewReader(in)))
+		p := New(nil)
 		p.Reset(iotest.HalfReader(strings.NewReader(in)), 100)
 		_, err := parseAll(p)
 		require.ErrorIs(t, err, ErrTooLong, name)
 		require.ErrorContains(t, err, "100 bytes", name)
+		p.Reset(strings.NewReader(in), 100)
+		_, _, err = parts(p)
+		require.ErrorIs(t, err, ErrTooLong, "NextPart: %s", name)
 	}
 	p := New(nil)
 	p.Reset(strings.NewReader("data: "+strings.Repeat("x", 94)+"\n\n"), 100)
@@ -164,24 +165,11 @@ func TestParserLimits(t *testing.T) {
 
 func TestParserContinuesAfterAReadError(t *testing.T) {
 	t.Parallel()
-	p := New(io.MultiReader(
-		strings.NewReader("data: a\nda"), &failOnce{os.ErrDeadlineExceeded}, strings.NewReader("ta: b\n\n"),
-	))
+	p := New(iotest.TimeoutReader(iotest.OneByteReader(strings.NewReader("data: a\ndata: b\n\n"))))
 	var e Event
-	require.ErrorIs(t, p.Next(&e), os.ErrDeadlineExceeded)
+	require.ErrorIs(t, p.Next(&e), iotest.ErrTimeout)
 	require.NoError(t, p.Next(&e))
 	require.Equal(t, "a\nb", string(e.Data))
-}
-
-type failOnce struct{ err error }
-
-func (f *failOnce) Read([]byte) (int, error) {
-	if f.err == nil {
-		return 0, io.EOF
-	}
-	err := f.err
-	f.err = nil
-	return 0, err
 }
 
 func TestParserResetKeepsIDAndReconnectionTime(t *testing.T) {
@@ -216,17 +204,12 @@ func TestParserDropsLargeBuffers(t *testing.T) {
 
 func TestParserRejectsEmptyReads(t *testing.T) {
 	t.Parallel()
-	_, err := parseAll(New(emptyReader{}))
-	require.True(t, errors.Is(err, io.ErrNoProgress))
+	_, err := parseAll(New(iotest.ErrReader(nil)))
+	require.ErrorIs(t, err, io.ErrNoProgress)
 }
 
-type emptyReader struct{}
-
-func (emptyReader) Read([]byte) (int, error) { return 0, nil }
-
-// Section 9.2.6: comments are ignored, so none is too long. A comment line over the limit is read as an empty one. Of
-// the comments of a block, the latest are kept.
-func TestHugeCommentsAreSkipped(t *testing.T) {
+// Clients ignore comments (section 9.2.6), so no comment is too long.
+func TestHugeCommentsAreReadAsEmptyOnes(t *testing.T) {
 	t.Parallel()
 	huge := ":" + strings.Repeat("x", 300)
 	in := "\xEF\xBB\xBF" + huge + "\r\n" + huge + "\r" + huge + "\n: a\nid: 1\ndata: 0\n\n" +

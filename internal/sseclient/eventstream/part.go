@@ -19,8 +19,7 @@ const (
 // A Block is a group of lines up to a blank line, whether or not it dispatches an event. Two successive blank lines
 // do not make a block.
 type Block struct {
-	// Event is the block as Next would return it. Without data, ID is the last event ID after the block.
-	// Its slices are valid until the next call.
+	// Event has the fields of the block, as Next would return them. Its slices are valid until the next call.
 	Event
 	// HasData reports whether the block has a data field, even an empty one, and thus dispatches an event.
 	HasData bool
@@ -29,18 +28,19 @@ type Block struct {
 	// At is the arrival time of the last bytes. The reader of the stream sets it, not the parser.
 	At time.Time
 
-	work *work // see [Parser.Borrow]
+	blockState *blockState // see [Parser.Borrow]
 }
 
-// NextPart reads as Next does, but returns at the end of every comment line and of every block. For a [CommentLine]
-// it sets only b.Comment; the block that follows contains its comments again.
+// NextPart is Next for every comment line and every block. For a [CommentLine] it sets only b.Comment. The block that
+// follows contains the comment again.
 //
 // Some services send comment lines as heartbeats, without a blank line. NextPart therefore drops the oldest comments
-// before the first field of a block if there are over 512 bytes of them; Next does not.
+// before the first field of a block if all of them exceed 512 bytes; Next does not.
 //
 // Like Next, it does not allocate per part.
 func (p *Parser) NextPart(b *Block) (Part, error) { return p.nextPart(b, true) }
 
+// nextPart is NextPart. dropsComments determines whether it limits the comments before the first field of a block.
 func (p *Parser) nextPart(b *Block, dropsComments bool) (Part, error) {
 	p.begin()
 	for {
@@ -64,7 +64,7 @@ func (p *Parser) nextPart(b *Block, dropsComments bool) (Part, error) {
 		if comment {
 			p.beginComment(len(line), dropsComments)
 		} else {
-			p.comments = false
+			p.onlyComments = false
 		}
 		if err := p.field(line); err != nil {
 			return 0, err
@@ -83,22 +83,23 @@ func (p *Parser) nextPart(b *Block, dropsComments bool) (Part, error) {
 
 // endBlock fills b at a blank line, and reports whether there was a block.
 func (p *Parser) endBlock(b *Block) bool {
-	if !p.partial {
-		p.line = p.recycle(p.line) // a byte order mark may be left
+	if !p.hasLine {
+		p.line = p.recycle(p.line) // p.line may have a byte order mark
 		return false
 	}
 	b.HasData, b.HasComment = p.hasData, p.hasComment
-	p.comments = false
+	p.onlyComments = false
 	p.dispatch(&b.Event)
 	return true
 }
 
-// beginComment prepares a comment line of n bytes. At the head of a block it makes room for it, if drops is set.
+// beginComment prepares a comment line of n bytes. If drops is set and the block has no field yet, beginComment drops
+// earlier comments that exceed the limit together with this line.
 func (p *Parser) beginComment(n int, drops bool) {
-	if !p.partial {
-		p.comments = true
+	if !p.hasLine {
+		p.onlyComments = true
 	}
-	if drops && p.comments && p.hasComment && len(p.comment)+n > smallBuffer {
+	if drops && p.onlyComments && p.hasComment && len(p.comment)+n > smallBuffer {
 		p.comment, p.hasComment = p.comment[:0], false
 	}
 }

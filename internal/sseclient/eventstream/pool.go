@@ -2,8 +2,8 @@ package eventstream
 
 import "sync"
 
-// pooledSize is the size of the buffers that parsers share for texts over largeBuffer. A parser that waits for its
-// next event has none.
+// pooledSize is the size of the pooled buffers, which parsers use for texts over largeBuffer. A parser that waits for its
+// next event has none of them.
 const pooledSize = 80 << 10
 
 var pool = sync.Pool{New: func() any { return new([pooledSize]byte) }}
@@ -16,7 +16,7 @@ func (p *Parser) extend(b, value []byte) []byte {
 	return p.grow(b, value)
 }
 
-// grow appends to a buffer that is too small. It uses a pooled buffer if the text is large, or if recent texts were.
+// grow appends to a buffer that is too small. It uses a pooled buffer for a large text, and after recent large texts.
 func (p *Parser) grow(b, value []byte) []byte {
 	n := len(b) + len(value)
 	if n > pooledSize || n <= smallBuffer || n <= largeBuffer && (p.longFields == 0 || cap(b) > 0) {
@@ -25,7 +25,7 @@ func (p *Parser) grow(b, value []byte) []byte {
 	return append(append(pool.Get().(*[pooledSize]byte)[:0], b...), value...)
 }
 
-// recycle empties a buffer for its next use. Nothing may refer to its content.
+// recycle returns an empty buffer in place of b, whose content is no longer used.
 func (p *Parser) recycle(b []byte) []byte {
 	if cap(b) > smallBuffer {
 		return p.shrink(b)
@@ -33,8 +33,8 @@ func (p *Parser) recycle(b []byte) []byte {
 	return b[:0]
 }
 
-// shrink returns a large buffer to the pool or drops it. It keeps a grown buffer while recent texts need it or
-// parsers share it.
+// shrink returns a pooled buffer to the pool, and drops a large one. It keeps a medium buffer while recent texts need it
+// or parsers share it.
 func (p *Parser) shrink(b []byte) []byte {
 	switch {
 	case cap(b) == pooledSize:

@@ -1,7 +1,6 @@
 package eventstream
 
 import (
-	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -9,32 +8,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var errWait = errors.New("no more bytes")
-
-// A pieces reader returns a text in pieces of n bytes, and then errWait.
-type pieces struct {
-	text string
-	n    int
-}
-
-func (r *pieces) Read(p []byte) (int, error) {
-	n := copy(p[:min(r.n, len(p))], r.text)
-	if r.text = r.text[n:]; n == 0 {
-		return 0, errWait
-	}
-	return n, nil
-}
-
 // A returned block does not change before the next call of its parser, even if other parsers use the same buffers. A
 // waiting parser has no buffers.
 func TestParsersDoNotMixSharedBuffers(t *testing.T) {
-	textOf := func(i int, size int) string { return strings.Repeat(string(rune('a'+i)), size) }
+	textOf := func(i, size int) string { return strings.Repeat(string(rune('a'+i)), size) }
 	for _, size := range []int{33 << 10, 64 << 10, 100 << 10} {
 		var parsers [8]Parser
 		var blocks [8]Block
 		for i := range parsers {
 			text := textOf(i, size)
-			parsers[i].Reset(&pieces{text: "data: x\n\n: " + text + "\ndata: " + text + "\n\ndata: " + text, n: 5000}, DefaultLimit)
+			text = "data: x\n\n: " + text + "\ndata: " + text + "\n\ndata: " + text
+			parsers[i].Reset(&splitStream{unread: text, arrived: len(text)}, DefaultLimit)
 		}
 		for step, want := range []Part{WholeBlock, CommentLine, WholeBlock} {
 			for i := range parsers {
@@ -49,7 +33,7 @@ func TestParsersDoNotMixSharedBuffers(t *testing.T) {
 		}
 		for i := range parsers {
 			_, err := parsers[i].NextPart(&blocks[i])
-			require.ErrorIs(t, err, errWait)
+			require.ErrorIs(t, err, errNoData)
 			require.Zero(t, cap(parsers[i].data)+cap(parsers[i].comment))
 			parsers[i].r = strings.NewReader("\n\n: " + textOf(i, 10))
 		}

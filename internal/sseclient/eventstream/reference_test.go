@@ -11,11 +11,10 @@ import (
 )
 
 // reference implements sections 9.2.5 and 9.2.6 of the HTML standard literally, for a complete stream. It returns the
-// events, and whether the stream ended inside a line or an event.
-func reference(stream string) (events []receivedEvent, unfinished bool) {
+// parts as text, the events, and whether the stream ended inside a line or an event.
+func reference(stream string) (parts []string, events []receivedEvent, unfinished bool) {
 	stream = strings.TrimPrefix(stream, "\xEF\xBB\xBF")
-	stream = strings.ReplaceAll(stream, "\r\n", "\n")
-	stream = strings.ReplaceAll(stream, "\r", "\n")
+	stream = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(stream)
 	lines := strings.Split(stream, "\n")
 	last := lines[len(lines)-1] // the text after the last line end
 	lines = lines[:len(lines)-1]
@@ -23,23 +22,27 @@ func reference(stream string) (events []receivedEvent, unfinished bool) {
 	var data, name, id string
 	var comments []string
 	var block receivedEvent
-	event := false
+	hasLine, hasEventField := false, false
 	for _, line := range lines {
-		if line == "" { // dispatch the event
-			if data != "" {
+		if line == "" { // end of the block
+			if hasLine {
 				block.ID, block.Name, block.Data = id, name, strings.TrimSuffix(data, "\n")
 				block.Comment = strings.Join(comments, "\n")
+				parts = append(parts, eventText(block, data != "", comments != nil))
+			}
+			if data != "" {
 				events = append(events, block)
 			}
-			data, name, comments, block, event = "", "", nil, receivedEvent{}, false
+			data, name, comments, block, hasLine, hasEventField = "", "", nil, receivedEvent{}, false, false
 			continue
 		}
-		event = event || ofEvent(line)
+		hasLine, hasEventField = true, hasEventField || ofEvent(line)
 		field, value, colon := strings.Cut(line, ":")
 		value = strings.TrimPrefix(value, " ")
 		switch {
 		case field == "" && colon:
 			comments = append(comments, value)
+			parts = append(parts, ":"+value)
 		case field == "event":
 			name = value
 		case field == "data":
@@ -56,16 +59,16 @@ func reference(stream string) (events []receivedEvent, unfinished bool) {
 			block.Retry, block.HasRetry = time.Duration(ms)*time.Millisecond, true
 		}
 	}
-	return events, event || last != ""
+	return parts, events, hasEventField || last != ""
 }
 
-// ofEvent reports whether a line belongs to an event. Without a blank line after it, the event is incomplete.
+// ofEvent reports whether a line is a field of an event, which is incomplete without a blank line.
 func ofEvent(line string) bool {
 	field, value, _ := strings.Cut(line, ":")
 	return field == "data" || field == "event" || field == "id" && !strings.Contains(value, "\x00")
 }
 
-// A chunks reader returns its text in pieces whose sizes the fuzzer chose.
+// A chunks is a reader that returns its text in pieces. The fuzzer chooses their sizes.
 type chunks struct {
 	text  string
 	sizes []byte
@@ -95,7 +98,7 @@ func FuzzParser(f *testing.F) {
 		f.Add(seed, []byte{})
 	}
 	f.Fuzz(func(t *testing.T, stream string, sizes []byte) {
-		want, unfinished := reference(stream)
+		_, want, unfinished := reference(stream)
 		wantErr := io.EOF
 		if unfinished {
 			wantErr = io.ErrUnexpectedEOF
