@@ -32,12 +32,12 @@ const (
 
 // A contender is one of the clients that a benchmark compares.
 type contender struct {
-	name    string // of its metrics
+	name    string // prefix of its metrics
 	service service
 	start   func(streams int) client
 }
 
-// soak returns a contender that runs a script like the soak's in one virtual user, with a plan that change adapts.
+// soak returns a contender that runs a script of a soak in one virtual user. change, unless nil, adapts its plan.
 func (s service) soak(name, script string, change func(*plan.Plan)) contender {
 	return contender{name, s, func(n int) client { return s.run(script, n, n, change) }}
 }
@@ -56,8 +56,8 @@ func compare(b *testing.B, streams int, contenders ...contender) (cpu map[string
 	return cpu, results
 }
 
-// measureOnce measures one client. If a saturated machine made the result incomplete, it measures again, at most
-// twice.
+// measureOnce measures one client. It repeats an incomplete measurement up to two times, because the machine may have been
+// saturated.
 func (c contender) measureOnce(streams int, window time.Duration) (result cost) {
 	s := c.service
 	var err error
@@ -92,14 +92,13 @@ func BenchmarkRunner(b *testing.B) {
 		b.ReportMetric(cpu["soak"]/cpu["epoll"], "soak/epoll")
 		p := plan.Default()
 		p.Connections, p.Runners = size.soak, 1
-		whole := contender{"", s, func(n int) client { return s.run(soakScript, n, p.Density(), nil) }}
-		b.ReportMetric(whole.measureOnce(size.soak, max(size.window/2, 2*time.Second)).rss/mb, "soak-1200-MB")
+		runner := contender{"", s, func(n int) client { return s.run(soakScript, n, p.Density(), nil) }}
+		b.ReportMetric(runner.measureOnce(size.soak, max(size.window/2, 2*time.Second)).rss/mb, "soak-1200-MB")
 	}
 }
 
-// BenchmarkMessages compares messages of described services with noops: JSON with marker, number, time and checksum,
-// and messages without a number, by which clients are compared with each other. All streams receive a message once a
-// second, at the same time.
+// BenchmarkMessages compares two kinds of messages with noops: JSON with a marker, a number, a time and a checksum, and
+// messages without a number. All streams receive one message per second, at the same time.
 func BenchmarkMessages(b *testing.B) {
 	for b.Loop() {
 		noops, messages, feed := backend(b, size.many, time.Second), backend(b, size.many, time.Hour), backend(b, size.many, time.Hour)
@@ -129,7 +128,7 @@ func BenchmarkTLS(b *testing.B) {
 	}
 }
 
-// http2Service starts a service of noops over HTTP/2, which sends one a second to all streams at once.
+// http2Service starts a service of noops over HTTP/2, which sends one noop per second to all streams at the same time.
 func http2Service(b testing.TB, certs string) service {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(b, err)
@@ -154,9 +153,9 @@ func http2Service(b testing.TB, certs string) service {
 
 func BenchmarkHTTP2(b *testing.B) {
 	for b.Loop() {
-		open, secure := http2Service(b, ""), http2Service(b, certificates(b))
+		plain, secure := http2Service(b, ""), http2Service(b, certificates(b))
 		h1, h2 := func(p *plan.Plan) { p.HTTPVersion = "1.1" }, func(p *plan.Plan) { p.HTTPVersion = plan.HTTP2 }
-		cpu, _ := compare(b, size.many, open.soak("h2", soakScript, h2), open.soak("h1", soakScript, h1),
+		cpu, _ := compare(b, size.many, plain.soak("h2", soakScript, h2), plain.soak("h1", soakScript, h1),
 			secure.soak("h2-tls", tlsScript, h2), secure.soak("h1-tls", tlsScript, h1))
 		b.ReportMetric(cpu["h2"]/cpu["h1"], "h2/h1")
 		b.ReportMetric(cpu["h2-tls"]/cpu["h1-tls"], "h2-tls/h1-tls")
@@ -176,7 +175,7 @@ func BenchmarkHandshake(b *testing.B) {
 				k6 = float64(m.Count) / (float64(m.LastUS-m.FirstUS) / 1e6)
 			}
 		}
-		require.Positive(b, k6, "some handshakes failed")
+		require.Positive(b, k6, "no handshakes, or some failed")
 		_, port, err := net.SplitHostPort(s.address())
 		require.NoError(b, err)
 		p, output := startProgram(b, "handshakes", handshakeOptions{
@@ -190,14 +189,14 @@ func BenchmarkHandshake(b *testing.B) {
 	}
 }
 
-// BenchmarkRequests compares the closed loop of k6/x/requests with wrk, if that is installed.
+// BenchmarkRequests compares a closed loop of k6/x/requests with wrk, if wrk is installed.
 func BenchmarkRequests(b *testing.B) {
-	const atATime = 50
+	const concurrency = 50
 	for b.Loop() {
 		s := backend(b, 1, time.Hour)
 		rate := 0.0
 		report := s.script(requestsScript, plan.Plan{Suite: "throughput"}, map[string]string{
-			"CONCURRENCY": strconv.Itoa(atATime), "WINDOW": strconv.FormatFloat(size.window.Seconds(), 'f', -1, 64),
+			"CONCURRENCY": strconv.Itoa(concurrency), "WINDOW": strconv.FormatFloat(size.window.Seconds(), 'f', -1, 64),
 		}, size.window+time.Minute)
 		for _, m := range report.Metrics {
 			if m.Name == shard.RequestDuration {
@@ -209,12 +208,12 @@ func BenchmarkRequests(b *testing.B) {
 		b.ReportMetric(rate, "k6-responses/s")
 		b.ReportMetric(0, "ns/op")
 		if wrk, err := exec.LookPath("wrk"); err != nil {
-			b.Log("wrk is not installed (Debian: apt install wrk): nothing to compare with")
+			b.Log("wrk not measured: it is not installed; install the package wrk")
 		} else {
 			url := s.URL + "/default/services/calculator/math.multiply?a=9&b=22"
-			out, err := exec.CommandContext(b.Context(), wrk, "-t1", fmt.Sprintf("-c%d", atATime), fmt.Sprintf("-d%ds", int(size.window.Seconds())), url).Output()
+			out, err := exec.CommandContext(b.Context(), wrk, "-t1", fmt.Sprintf("-c%d", concurrency), fmt.Sprintf("-d%ds", int(size.window.Seconds())), url).Output()
 			require.NoError(b, err)
-			wrkResult, err := wrkRateIn(string(out))
+			wrkResult, err := parseWrkRate(string(out))
 			require.NoError(b, err)
 			b.ReportMetric(wrkResult/rate, "wrk/k6")
 		}
@@ -226,9 +225,8 @@ var (
 	wrkFailures = regexp.MustCompile(`(?m)^\s*(Non-2xx or 3xx responses: .*|Socket errors: .*)$`)
 )
 
-// wrkRateIn returns the rate in the output of wrk. It returns an error if there are failures, because wrk counts
-// responses of any status.
-func wrkRateIn(text string) (rate float64, err error) {
+// parseWrkRate returns the rate in the output of wrk. Failed requests are an error, because wrk includes them in the rate.
+func parseWrkRate(text string) (rate float64, err error) {
 	if failure := wrkFailures.FindStringSubmatch(text); failure != nil {
 		return 0, errors.New("requests of wrk failed: " + failure[1])
 	}
@@ -269,33 +267,33 @@ func BenchmarkBackend(b *testing.B) {
 	}
 }
 
-// BenchmarkFinite compares the suite finite with a bare Go client, on answers of 40 chunks, and measures its memory for each response
-// in flight.
+// BenchmarkFinite compares the suite finite with a Go client and other load generators on responses of 40 chunks. It also
+// measures the memory per response in flight.
 func BenchmarkFinite(b *testing.B) {
-	const atATime, few, many = 50, 100, 1500
+	const concurrency, few, many = 50, 100, 1500
 	b.Setenv("MODEL_DELAY", "2ms")
 	b.Setenv("MODEL_TTFT", "5ms")
 	slow := filepath.Join(b.TempDir(), "prompts.ndjson")
 	require.NoError(b, os.WriteFile(slow, []byte(`"soak id={id} chunks=5 delay=1s"`), 0o600))
 	for b.Loop() {
 		s := startBackend(b, target.LocalConfig{NoopInterval: time.Hour, NoNginx: true, Model: true})
-		finite := func(concurrency int, prompts string) *shard.Shard {
+		finite := func(responses int, prompts string) *shard.Shard {
 			report := s.script("load-tests/sse/finite.js", plan.Plan{Suite: "finite"}, map[string]string{
-				"CONCURRENCY": strconv.Itoa(concurrency), "SECONDS": strconv.FormatFloat(size.window.Seconds(), 'f', -1, 64), "PROMPTS": prompts,
+				"CONCURRENCY": strconv.Itoa(responses), "SECONDS": strconv.FormatFloat(size.window.Seconds(), 'f', -1, 64), "PROMPTS": prompts,
 			}, size.window+2*time.Minute)
 			require.Equal(b, report.Responses.Started(), report.Responses.States[ledger.ResponseComplete], report.Responses.Findings)
 			require.Equal(b, report.Responses.Chunks.Expected, report.Responses.Chunks.Received)
 			return report
 		}
-		p, output := startProgram(b, "responses", responsesOptions{URL: s.URL, Concurrency: atATime, Duration: size.window})
+		p, output := startProgram(b, "responses", responsesOptions{URL: s.URL, Concurrency: concurrency, Duration: size.window})
 		bare := awaitResult[responsesResult](b, p, output, size.window+time.Minute)
-		soakShard := finite(atATime, "")
+		soakShard := finite(concurrency, "")
 		bareRate := float64(bare.Complete) / bare.CPUSeconds
 		rate := float64(soakShard.Responses.Started()) / soakShard.Runner.CPUSeconds
 		b.ReportMetric(bareRate, "bare-responses/core-s")
 		b.ReportMetric(rate, "finite-responses/core-s")
 		b.ReportMetric(rate/bareRate, "finite/bare")
-		measureFinitePeers(b, s.URL, atATime)
+		measureFinitePeers(b, s.URL, concurrency)
 		small, large := finite(few, slow).Runner.RSSMax, finite(many, slow).Runner.RSSMax
 		b.ReportMetric(float64(large-small)/float64(many-few)/kb, "finite-KB")
 		b.ReportMetric(0, "ns/op")
@@ -303,17 +301,17 @@ func BenchmarkFinite(b *testing.B) {
 	}
 }
 
-// BenchmarkChurn opens and ends streams as fast as possible next to many that are open.
+// BenchmarkChurn opens and ends streams as fast as possible while many other streams are open.
 func BenchmarkChurn(b *testing.B) {
 	const (
 		spare      = 800    // streams in addition to the open ones
-		maxStreams = 20_000 // in a window, for the client's ports
+		maxStreams = 20_000 // streams of a window, limited by the ports of the client
 	)
 	// By default the backend accepts three quarters of its descriptors.
 	b.Setenv("MAX_CONNECTIONS", strconv.Itoa(size.busy+spare))
 	for b.Loop() {
 		s := backend(b, size.busy+spare, 15*time.Second)
-		holder := s.startBare(size.busy, false)
+		openStreams := s.startBare(size.busy, false)
 		s.await(size.busy)
 		time.Sleep(size.settle)
 		for _, ending := range []string{"reset", "delete"} {
@@ -324,7 +322,7 @@ func BenchmarkChurn(b *testing.B) {
 			})
 			r := awaitResult[churnResult](b, p, output, size.window+time.Minute)
 			end := time.Now()
-			s.await(size.busy) // the backend may be behind
+			s.await(size.busy) // the backend may close the last streams later
 			streams, seconds := float64(len(r.Connect)), r.Seconds+time.Since(end).Seconds()
 			require.Empty(b, r.Errors)
 			b.ReportMetric(streams/seconds, ending+"s/s")
@@ -334,7 +332,7 @@ func BenchmarkChurn(b *testing.B) {
 				b.ReportMetric(quantile(r.End, .99), "delete-p99-ms")
 			}
 		}
-		_, missed := holder.end()
+		_, missed := openStreams.end()
 		require.Zero(b, missed, "the open streams missed noops")
 		b.ReportMetric(0, "ns/op")
 	}

@@ -20,8 +20,8 @@ import (
 // A client is a process that keeps streams open.
 type client interface {
 	pids() []int
-	received() (n uint64, known bool) // known: it reports the number before its end
-	end() (received, missed uint64)
+	received() (n uint64, known bool) // known is false if the client reports the number only at its end
+	end() (received, missed uint64)   // stops the client
 }
 
 // A runner is one k6 process.
@@ -29,11 +29,11 @@ type runner struct {
 	*runners.Group
 	b      testing.TB
 	shards string
-	ended  chan struct{}
+	done   chan struct{} // closed when the process has ended
 	stop   func()
 }
 
-// run starts k6 as a soak does, with a plan that change adapts.
+// run starts k6 in the same way as a soak. change, unless nil, adapts its plan.
 func (s service) run(script string, streams, perVU int, change func(*plan.Plan)) client {
 	dir, prefix := folder(s.b)
 	shards := filepath.Join(dir, "shards")
@@ -52,11 +52,11 @@ func (s service) run(script string, streams, perVU int, change func(*plan.Plan))
 	r := &runner{group, s.b, shards, make(chan struct{}), stop}
 	go func() {
 		_ = group.Wait(ctx, context.Background())
-		close(r.ended)
+		close(r.done)
 	}()
 	s.b.Cleanup(func() {
 		r.Kill()
-		<-r.ended
+		<-r.done
 	})
 	return r
 }
@@ -71,13 +71,13 @@ func (r *runner) received() (uint64, bool) {
 func (r *runner) end() (received, missed uint64) {
 	r.stop()
 	select {
-	case <-r.ended:
+	case <-r.done:
 	case <-time.After(time.Minute):
 		require.FailNow(r.b, "the runner did not end within a minute")
 	}
 	for c := range shardIn(r.b, r.shards).Records() {
 		received += c.Received
-		missed += c.Lost + c.Duplicated + c.Reordered + c.Corrupted // by numbers: a saturated runner is late
+		missed += c.Lost + c.Duplicated + c.Reordered + c.Corrupted // only by numbers, because a saturated runner may read late
 	}
 	return received, missed
 }
@@ -95,6 +95,7 @@ func (s service) script(script string, p plan.Plan, env map[string]string, limit
 	return shardIn(s.b, filepath.Join(dir, "shards"))
 }
 
+// shardIn returns the only shard in a folder.
 func shardIn(b testing.TB, dir string) *shard.Shard {
 	paths, err := filepath.Glob(filepath.Join(dir, "*"+shard.Suffix))
 	require.NoError(b, err)
@@ -104,13 +105,14 @@ func shardIn(b testing.TB, dir string) *shard.Shard {
 	return s
 }
 
-// A bareClient keeps streams open with minimal code.
+// A bareClient is the program "hold" of bench.
 type bareClient struct {
 	*process.Process
 	b      testing.TB
 	output string
 }
 
+// startBare starts a bareClient.
 func (s service) startBare(streams int, epoll bool) client {
 	_, prefix := folder(s.b)
 	p, output := startProgram(s.b, "hold", holdOptions{Address: s.address(), Streams: streams, Prefix: prefix, Epoll: epoll})

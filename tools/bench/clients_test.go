@@ -32,13 +32,13 @@ func TestScriptsExist(t *testing.T) {
 }
 
 func TestWrkRateWithoutFailures(t *testing.T) {
-	rate, err := wrkRateIn("  60 requests in 3.00s, 1MB read\nRequests/sec:  62836.25\nTransfer/sec:     12.93MB\n")
+	rate, err := parseWrkRate("  60 requests in 3.00s, 1MB read\nRequests/sec:  62836.25\nTransfer/sec:     12.93MB\n")
 	require.NoError(t, err)
 	require.InDelta(t, 62836.25, rate, 0)
 	for _, text := range []string{
 		"  Non-2xx or 3xx responses: 60\nRequests/sec:  62836.25\n", "  Socket errors: connect 0, read 2, write 0, timeout 0\nRequests/sec:  62836.25\n", "unable to connect\n",
 	} {
-		_, err = wrkRateIn(text)
+		_, err = parseWrkRate(text)
 		require.Error(t, err, text)
 	}
 }
@@ -46,7 +46,7 @@ func TestWrkRateWithoutFailures(t *testing.T) {
 func TestProcesses(t *testing.T) {
 	self := []int{os.Getpid()}
 	for _, value := range []func(procfs.Proc) (float64, error){rssOf, pssOf} {
-		require.InDelta(t, 100<<20, sum(t, self, value), 99<<20, "some MB")
+		require.InDelta(t, 100<<20, sum(t, self, value), 99<<20, "the memory of this process must be between 1 and 199 MB")
 	}
 	cpu, start := sum(t, self, cpuOf), time.Now()
 	for sum(t, self, cpuOf) == cpu && time.Since(start) < 10*time.Second { // a tick is 10 ms of CPU
@@ -61,8 +61,8 @@ func TestLowest(t *testing.T) {
 	require.Equal(t, []float64{4, 7}, y)
 }
 
-// The table has the figures in the output of benchmarks. Other benchmarks keep the figures of an earlier run, and a
-// figure over its limit is an error.
+// The table contains the figures of the given output. Other benchmarks keep their earlier figures. A figure over its limit
+// is an error.
 func TestTable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bench")
 	output := "goos: linux\nBenchmarkMerge-2  1  9000000 ns/op  431 RSS-MB  14.4 wall-s\nBenchmarkMerge-2  1  440 RSS-MB  14.8 wall-s\n" +
@@ -95,10 +95,10 @@ func TestReaderCountsLines(t *testing.T) {
 	require.EqualValues(t, 2, c.missed)
 }
 
-// Noops that the service sends at the end of a stream count, too.
+// The client also counts the noops that the service sends after the client has half-closed the stream.
 func TestHoldCountsEveryNoop(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("epoll is Linux's")
+		t.Skip("epoll needs Linux")
 	}
 	const streams = 20
 	for _, epoll := range []bool{false, true} {
@@ -126,8 +126,8 @@ func TestHoldCountsEveryNoop(t *testing.T) {
 	require.ErrorContains(t, err, "connection 0: ")
 }
 
-// The runs of BenchmarkMerge pass.
-func TestMergedRunPasses(t *testing.T) {
+// The runs that BenchmarkMerge generates pass.
+func TestGeneratedRunPasses(t *testing.T) {
 	t.Parallel()
 	p := plan.Default()
 	p.TestID, p.Prefix, p.BackendURL, p.Runners, p.Connections = "merge", "soak-", "http://127.0.0.1:1", 2, 20
@@ -139,9 +139,9 @@ func TestMergedRunPasses(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 }
 
-// An endlessService is a service whose streams only a DELETE or their clients end.
+// An endlessService is a service whose streams end only by a DELETE or by their clients.
 type endlessService struct {
-	streams       sync.Map // of channels, by id
+	streams       sync.Map // channels by client id, closed by a DELETE
 	open, deletes atomic.Int64
 }
 
@@ -169,10 +169,10 @@ func (e *endlessService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Each counted stream was open, and has ended. No id is used twice.
+// The client counts only streams that were open and have ended, and uses no id twice.
 func TestChurnClient(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("elsewhere 127.0.0.1 is the only address of loopback")
+		t.Skip("other systems have only one loopback address")
 	}
 	t.Parallel()
 	for _, withDelete := range []bool{false, true} {
@@ -191,10 +191,10 @@ func TestChurnClient(t *testing.T) {
 	}
 }
 
-// A refused request is not a measurement, and the client does not repeat it.
+// A refused request is counted as an error, without a time.
 func TestChurnClientReportsRefusals(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("elsewhere 127.0.0.1 is the only address of loopback")
+		t.Skip("other systems have only one loopback address")
 	}
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
@@ -202,11 +202,11 @@ func TestChurnClientReportsRefusals(t *testing.T) {
 	r, err := churn(t.Context(), churnOptions{Address: strings.TrimPrefix(server.URL, "http://"), Duration: time.Minute, MaxStreams: 10_000})
 	require.NoError(t, err)
 	require.Empty(t, r.Connect)
-	require.Equal(t, map[string]int{"GET answered 503 Service Unavailable": 10 * churnAtATime}, r.Errors)
+	require.Equal(t, map[string]int{"GET answered 503 Service Unavailable": 10 * churnWorkers}, r.Errors)
 
 	server = httptest.NewServer(&endlessService{})
 	defer server.Close()
 	r, err = churn(t.Context(), churnOptions{Address: strings.TrimPrefix(server.URL, "http://"), Token: "wrong", Delete: true, Duration: time.Minute, MaxStreams: 10_000})
 	require.NoError(t, err)
-	require.Equal(t, map[string]int{"DELETE answered 404 Not Found": 10 * churnAtATime}, r.Errors)
+	require.Equal(t, map[string]int{"DELETE answered 404 Not Found": 10 * churnWorkers}, r.Errors)
 }

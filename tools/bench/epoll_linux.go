@@ -16,8 +16,8 @@ const (
 	epollBuffer   = 32 << 10
 )
 
-// holdEpoll reads all streams in one loop over their descriptors, with minimal code. It only counts the bytes of
-// noops: the backend writes each in one piece, so no noop is divided between two reads.
+// holdEpoll reads all streams in one loop over their descriptors. It only counts the texts of noops in the bytes that it
+// reads. The backend writes each noop at once, so no noop is divided between two reads.
 func holdEpoll(ctx context.Context, o holdOptions) (r holdResult, err error) {
 	fds, err := o.connectAll(ctx)
 	if err != nil {
@@ -32,8 +32,7 @@ func holdEpoll(ctx context.Context, o holdOptions) (r holdResult, err error) {
 			return r, err
 		}
 	}
-	// As in the goroutine client, half-closed connections end the streams, and the end of the last stream ends the
-	// loop.
+	// As in the goroutine client, half-closed connections end the streams. The end of the last stream ends the loop.
 	go func() {
 		<-ctx.Done()
 		for _, fd := range fds {
@@ -44,17 +43,17 @@ func holdEpoll(ctx context.Context, o holdOptions) (r holdResult, err error) {
 	return r, err
 }
 
-// connectAll opens the connections one after the other, which needs little time on loopback.
+// connectAll opens the connections one after the other, which is fast enough on loopback.
 func (o holdOptions) connectAll(ctx context.Context) (fds []int, err error) {
 	address, err := net.ResolveTCPAddr("tcp4", o.Address)
 	if err != nil {
 		return nil, err
 	}
-	to := &unix.SockaddrInet4{Port: address.Port, Addr: [4]byte(address.IP.To4())}
+	target := &unix.SockaddrInet4{Port: address.Port, Addr: [4]byte(address.IP.To4())}
 	for i := 0; i < o.Streams && ctx.Err() == nil; i++ {
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		if err == nil {
-			err = unix.Connect(fd, to)
+			err = unix.Connect(fd, target)
 		}
 		if err == nil {
 			_, err = unix.Write(fd, o.request(i))
@@ -80,13 +79,13 @@ func readAll(ctx context.Context, epoll, open int) (received uint64, err error) 
 			return 0, fmt.Errorf("%d streams did not end", open)
 		}
 		for _, e := range events[:max(n, 0)] {
-			got, err := unix.Read(int(e.Fd), buf)
-			if err != nil || got == 0 {
+			size, err := unix.Read(int(e.Fd), buf)
+			if err != nil || size == 0 {
 				open--
 				_ = unix.Close(int(e.Fd))
 				continue
 			}
-			received += uint64(bytes.Count(buf[:got], noop))
+			received += uint64(bytes.Count(buf[:size], noop))
 		}
 	}
 	return received, nil

@@ -21,24 +21,24 @@ import (
 )
 
 const (
-	rawBuffer    = 512             // bytes that each stream of the goroutine client reads into
-	closeTimeout = 5 * time.Second // for the service to close a stream that the client has ended
-	dialsAtATime = 100             // few enough for the accept queue
+	rawBuffer    = 512             // size of the read buffer of a stream of the goroutine client
+	closeTimeout = 5 * time.Second // maximum time in which the service must close a half-closed stream
+	maxDials     = 100             // maximum number of concurrent dials, below the length of the accept queue
 )
 
 // holdOptions are the options of a client that keeps streams open.
 type holdOptions struct {
 	Address string // host:port of the service
 	Streams int
-	Prefix  string // of the client ids
-	Epoll   bool   // by one epoll loop, which only counts; otherwise by a goroutine for each stream
+	Prefix  string // prefix of the client ids
+	Epoll   bool   // one epoll loop reads all streams, and only counts noops; otherwise each stream has a goroutine
 }
 
-// A holdResult is the output of that client.
+// A holdResult is the output of the client that keeps streams open.
 type holdResult struct {
 	Received uint64
-	Missed   uint64         // skipped numbers
-	Errors   map[string]int // of streams that could not be opened
+	Missed   uint64         // noops whose numbers were skipped
+	Errors   map[string]int // number of streams that could not be opened, by error
 }
 
 // request returns the request for the nth stream.
@@ -54,7 +54,7 @@ func hold(ctx context.Context, o holdOptions) (holdResult, error) {
 	conns := make([]reader, o.Streams)
 	dialer := net.Dialer{Timeout: 20 * time.Second}
 	var dials errgroup.Group
-	dials.SetLimit(dialsAtATime)
+	dials.SetLimit(maxDials)
 	var readers sync.WaitGroup
 	for i := range conns {
 		dials.Go(func() error {
@@ -63,7 +63,7 @@ func hold(ctx context.Context, o holdOptions) (holdResult, error) {
 				return c.err
 			}
 			_, c.err = c.conn.Write(o.request(i))
-			readers.Go(c.read) // on a new stack, because the stack of the dial has grown
+			readers.Go(c.read) // in a new goroutine, because the stack of this one has grown
 			return nil
 		})
 	}
@@ -71,9 +71,9 @@ func hold(ctx context.Context, o holdOptions) (holdResult, error) {
 	_ = dials.Wait()
 	// Half-closed connections let the client read the remaining data before the service closes the stream.
 	for i := range conns {
-		if half, ok := conns[i].conn.(*net.TCPConn); ok {
-			_ = half.CloseWrite()
-			_ = half.SetReadDeadline(time.Now().Add(closeTimeout))
+		if tcp, ok := conns[i].conn.(*net.TCPConn); ok {
+			_ = tcp.CloseWrite()
+			_ = tcp.SetReadDeadline(time.Now().Add(closeTimeout))
 		}
 	}
 	readers.Wait()
@@ -114,7 +114,7 @@ var (
 	noop    = []byte("data: 0\n")
 )
 
-// line counts one line of the stream. It ignores headers and the sizes of chunks.
+// line counts the noop or the number in one line of the response. It ignores headers and the sizes of chunks.
 func (c *reader) line(line []byte) {
 	if id, ok := bytes.CutPrefix(line, idField); ok {
 		n, _ := strconv.ParseUint(string(bytes.TrimSpace(id)), 10, 64)
@@ -127,26 +127,27 @@ func (c *reader) line(line []byte) {
 	}
 }
 
-// churnAtATime is the number of streams that the churn client opens and ends at a time.
-const churnAtATime = 50
+// churnWorkers is the number of streams that the churn client opens and ends concurrently.
+const churnWorkers = 50
 
 // churnOptions has the options of a client that opens and ends streams as fast as possible.
 type churnOptions struct {
 	Address    string        // host:port of the service
-	Prefix     string        // of the client ids
-	Token      string        // for DELETE
-	Delete     bool          // requests the end of each stream and reads it to its end; otherwise resets it after the headers
-	Duration   time.Duration // opens no stream after that,
-	MaxStreams int64         // or after that number
+	Prefix     string        // prefix of the client ids
+	Token      string        // bearer token of DELETE requests
+	Delete     bool          // a DELETE ends each stream, which is read to its end; otherwise a reset after the headers ends it
+	Duration   time.Duration // time after which the client opens no stream
+	MaxStreams int64         // maximum number of streams
 }
 
 // A churnResult is the output of the churn client.
 type churnResult struct {
-	Seconds      float64   // from the first stream to the end of the last
-	Connect, End []float64 // milliseconds to the headers of each stream, and of each DELETE
-	Errors       map[string]int
+	Seconds      float64        // time from the first stream to the end of the last
+	Connect, End []float64      // milliseconds to the headers of each stream, and to the end of each DELETE
+	Errors       map[string]int // number of failed streams by error
 }
 
+// churn opens and ends streams until a limit of its options. A worker stops after ten errors.
 func churn(ctx context.Context, o churnOptions) (churnResult, error) {
 	limited, stop := context.WithTimeout(ctx, o.Duration)
 	defer stop()
@@ -154,14 +155,14 @@ func churn(ctx context.Context, o churnOptions) (churnResult, error) {
 	var count atomic.Int64
 	var mu sync.Mutex
 	var workers sync.WaitGroup
-	for n := range churnAtATime {
+	for n := range churnWorkers {
 		workers.Go(func() {
 			streams, requests := resettingClient(n, true), resettingClient(n, false)
-			for i, failed := 0, 0; failed < 10 && limited.Err() == nil && count.Add(1) <= o.MaxStreams; i++ {
+			for i, failures := 0, 0; failures < 10 && limited.Err() == nil && count.Add(1) <= o.MaxStreams; i++ {
 				connect, end, err := o.openAndEnd(ctx, streams, requests, fmt.Sprintf("%s%d-%d", o.Prefix, n, i))
 				mu.Lock()
 				if err != nil {
-					failed++
+					failures++
 					sum.Errors[err.Error()]++
 				} else {
 					sum.Connect, sum.End = append(sum.Connect, connect), append(sum.End, end...)
@@ -179,7 +180,7 @@ func churn(ctx context.Context, o churnOptions) (churnResult, error) {
 // openAndEnd opens a stream and ends it.
 func (o churnOptions) openAndEnd(ctx context.Context, streams, requests *http.Client, id string) (connect float64, end []float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel() // which resets the stream
+	defer cancel() // resets the stream
 	start := time.Now()
 	resp, err := do(ctx, streams, http.MethodGet, "http://"+o.Address+"/event/connect?id="+id, "")
 	if err != nil {
@@ -227,14 +228,14 @@ func do(ctx context.Context, client *http.Client, method, url, token string) (*h
 	return resp, nil
 }
 
-// resettingClient returns a client that connects from its own hundred addresses in turn and closes by RST. Without
-// RST a closed connection would keep its port for a minute and its connection tracking entry for two minutes, and
-// both would run out.
-func resettingClient(worker int, fresh bool) *http.Client {
+// resettingClient returns a client that connects from its own hundred addresses in turn, and closes connections by RST.
+// Without RST, ports and entries of the connection tracking would run out: a closed connection occupies its port for a
+// minute and its entry for two minutes.
+func resettingClient(worker int, newConnections bool) *http.Client {
 	const addresses = 100
 	dials := 0
 	return &http.Client{Transport: &http.Transport{
-		DisableKeepAlives: fresh, DisableCompression: true,
+		DisableKeepAlives: newConnections, DisableCompression: true,
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			dials++
 			dialer := net.Dialer{Timeout: closeTimeout, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, byte(1+dials%addresses), byte(1+worker))}}
@@ -250,12 +251,12 @@ func resettingClient(worker int, fresh bool) *http.Client {
 // handshakeOptions has the options of the loop that is compared with k6/x/handshake.
 type handshakeOptions struct {
 	Address     string // host:port of the service
-	Certs       string // folder as infra/compose/certs makes it
+	Certs       string // folder that infra/compose/certs creates
 	Connections int
 	Workers     int
 }
 
-// handshakes makes requests with a client's certificate, each on a new connection, and returns their duration in
+// handshakes makes requests with a client certificate, each on a new connection, and returns the time for all of them in
 // seconds.
 func handshakes(ctx context.Context, o handshakeOptions) (float64, error) {
 	conf, err := target.Certificates(o.Certs).Client()
@@ -267,7 +268,7 @@ func handshakes(ctx context.Context, o handshakeOptions) (float64, error) {
 	var count atomic.Int64
 	workers, ctx := errgroup.WithContext(ctx)
 	for n := range o.Workers {
-		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(2+n%32))}} // like virtual users of k6
+		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(2+n%32))}} // like the virtual users of k6
 		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: conf, DialContext: dialer.DialContext}}
 		workers.Go(func() error {
 			for count.Add(1) <= int64(o.Connections) {

@@ -33,12 +33,13 @@ func BenchmarkNginx(b *testing.B) {
 	}
 }
 
-var growthMeasured bool // it runs once only, because it takes twice -growth
+// growthMeasured is true after the first run of BenchmarkGrowth, which is not repeated because it takes twice -growth.
+var growthMeasured bool
 
 // BenchmarkGrowth measures the memory of a runner with open streams over time, without forced garbage collections.
 func BenchmarkGrowth(b *testing.B) {
 	if *growth == 0 || growthMeasured {
-		b.Skip("-growth=0, or measured already")
+		b.Skip("-growth is 0, or the growth was measured before")
 	}
 	growthMeasured = true
 	for b.Loop() {
@@ -46,7 +47,7 @@ func BenchmarkGrowth(b *testing.B) {
 		start, perVU := s.counts(), 50 // as `make soak` plans
 		c := s.run(soakScript, size.soak, perVU, nil)
 		s.await(size.soak)
-		// A slope is meaningful only after the heap has reached its size and rarely used code is loaded.
+		// Before the slope is measured, the heap must reach its size, and rarely used code must be loaded.
 		time.Sleep(min(*growth, 10*time.Minute))
 		var hours, used []float64
 		for begin := time.Now(); time.Since(begin) < *growth; time.Sleep(2 * time.Second) {
@@ -55,7 +56,7 @@ func BenchmarkGrowth(b *testing.B) {
 		s.awaitPause()
 		require.NoError(b, s.finish(c, start))
 		line, ok := resources.SlopeOf(lowest(hours, used, min(2*time.Minute, *growth/12).Hours()))
-		require.True(b, ok, "too few points for a slope")
+		require.True(b, ok, "too few points to compute a slope")
 		b.Logf("the slope is %.3g MB/h, with 95 %% confidence between %.3g and %.3g", line.PerUnit, line.Low, line.High)
 		b.ReportMetric(line.PerUnit, "RSS-MB/h")
 		b.ReportMetric(0, "ns/op")

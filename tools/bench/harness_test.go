@@ -37,13 +37,13 @@ const (
 
 // sizes has the numbers of connections and the durations of the benchmarks.
 type sizes struct {
-	few, many, encrypted  int // runner: its memory per stream is the difference of few and many
+	few, many, encrypted  int // streams of a runner; few and many determine its memory per stream
 	handshakes            int
-	idle, busy, broadcast int // backend
-	nginx, soak           int
-	shards, ledgers, days int // merge: ledgers in each shard; days of a long run
-	settle, idleSettle    time.Duration
-	window                time.Duration
+	idle, busy, broadcast int           // connections of the backend
+	nginx, soak           int           // streams behind nginx, and of a runner of a usual soak
+	shards, ledgers, days int           // merge: shards, ledgers per shard, and days of a long run
+	settle, idleSettle    time.Duration // time without measurement after all streams have opened
+	window                time.Duration // time of a measurement
 }
 
 var size = sizes{
@@ -51,9 +51,9 @@ var size = sizes{
 	shards: 1000, ledgers: 1000, days: 3, settle: 8 * time.Second, idleSettle: 10 * time.Second, window: 20 * time.Second,
 }
 
-var growth = flag.Duration("growth", 10*time.Minute, "how long to watch the memory of a runner that has settled for as long, 10m at most; 0: not")
+var growth = flag.Duration("growth", 10*time.Minute, "measurement time of BenchmarkGrowth, after an equal settling time up to 10m (0: skip)")
 
-// TestMain runs all tests at the root of the repository. -short selects small sizes, whose figures have no meaning.
+// TestMain runs all tests at the root of the repository. -short selects small sizes, which only test the benchmarks.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if testing.Short() {
@@ -101,7 +101,7 @@ func awaitResult[R any](b testing.TB, p *process.Process, output string, limit t
 	select {
 	case <-p.Done():
 	case <-time.After(limit):
-		require.FailNow(b, "a client did not end in time")
+		require.FailNow(b, "the program did not end within %s", limit)
 	}
 	text, err := os.ReadFile(output)
 	require.NoError(b, err)
@@ -120,10 +120,11 @@ func certificates(b testing.TB) string {
 type service struct {
 	*target.Target
 	b    testing.TB
-	env  map[string]string // that runners need to connect
-	stop func()            // of the backend
+	env  map[string]string // variables that runners need to connect
+	stop func()            // stops the backend
 }
 
+// backend starts bin/backend without nginx and TLS.
 func backend(b testing.TB, connections int, interval time.Duration) service {
 	return startBackend(b, target.LocalConfig{Connections: connections, NoopInterval: interval, NoNginx: true})
 }
@@ -169,18 +170,18 @@ func (s service) feed() {
 	})
 }
 
-// address returns host:port.
+// address returns the address of the service as host:port.
 func (s service) address() string {
 	u, err := url.Parse(s.URL)
 	require.NoError(s.b, err)
 	return u.Host
 }
 
-// counts has values of the service's metrics page.
+// counts has values of the metrics page of a service.
 type counts struct {
 	open   int
-	noops  uint64         // and messages
-	rounds *dto.Histogram // of noops
+	sent   uint64         // noops and messages
+	rounds *dto.Histogram // durations of the rounds of noops
 }
 
 func (s service) counts() counts {
@@ -198,33 +199,34 @@ func (s service) counts() counts {
 	}
 	return counts{
 		open:   int(first("backend_streams_open").GetGauge().GetValue()),
-		noops:  uint64(first("backend_noops_sent_total").GetCounter().GetValue() + first("backend_messages_sent_total").GetCounter().GetValue()),
+		sent:   uint64(first("backend_noops_sent_total").GetCounter().GetValue() + first("backend_messages_sent_total").GetCounter().GetValue()),
 		rounds: first("backend_broadcast_duration_seconds").GetHistogram(),
 	}
 }
 
 // await waits until the service has n open streams.
 func (s service) await(n int) {
-	require.Eventually(s.b, func() bool { return s.counts().open == n }, 2*time.Minute, 200*time.Millisecond, "%d open streams", n)
+	require.Eventually(s.b, func() bool { return s.counts().open == n }, 2*time.Minute, 200*time.Millisecond, "the service must have %d open streams", n)
 }
 
-// awaitPause waits for the pause after a round of noops, so that only complete rounds are between two pauses. The
-// interval must be one second.
+// awaitPause waits for the pause after a round of noops, so that the time between two pauses contains only complete rounds.
+// The interval of noops must be one second.
 func (s service) awaitPause() counts {
 	start := s.counts()
-	require.Eventually(s.b, func() bool { return s.counts().noops > start.noops }, 5*time.Second, 50*time.Millisecond, "noops")
+	require.Eventually(s.b, func() bool { return s.counts().sent > start.sent }, 5*time.Second, 50*time.Millisecond, "no round of noops within 5 s")
 	time.Sleep(400 * time.Millisecond)
 	return s.counts()
 }
 
 // A cost is the resource use of processes in a window.
 type cost struct {
-	rss, peak float64 // bytes: median, and maximum since the start
-	seconds   float64 // of CPU
-	messages  uint64  // sent in it
+	rss, peak float64 // bytes: median in the window, and maximum since the start
+	seconds   float64 // CPU time
+	messages  uint64  // number of messages sent in the window
 	from, to  counts
 }
 
+// per returns the CPU time for a number of messages, in seconds.
 func (c cost) per(messages float64) float64 { return c.seconds / float64(c.messages) * messages }
 
 // measureWindow measures processes during complete rounds of messages.
@@ -237,7 +239,7 @@ func (s service) measureWindow(pids []int, window time.Duration) (c cost) {
 	}
 	c.to = s.awaitPause()
 	c.rss, c.peak, c.seconds = resources.Median(rss), sum(s.b, pids, peakOf), max(sum(s.b, pids, cpuOf)-cpu, .01)
-	c.messages = c.to.noops - c.from.noops
+	c.messages = c.to.sent - c.from.sent
 	return c
 }
 
@@ -246,7 +248,7 @@ var errUnaccounted = errors.New("the result is incomplete")
 // finish ends a client in the pause after a round of messages. It returns an error unless the client received every
 // message that was sent since start.
 func (s service) finish(c client, start counts) error {
-	minimum := s.counts().noops - start.noops
+	minimum := s.counts().sent - start.sent
 	for range 100 {
 		if n, known := c.received(); !known || n >= minimum {
 			break
@@ -255,29 +257,32 @@ func (s service) finish(c client, start counts) error {
 	}
 	received, missed := c.end()
 	s.await(0)
-	maximum := s.counts().noops - start.noops
+	maximum := s.counts().sent - start.sent
 	if received < minimum || received > maximum || missed > 0 {
 		return fmt.Errorf("%d to %d messages were sent, %d received and %d missed: %w", minimum, maximum, received, missed, errUnaccounted)
 	}
 	return nil
 }
 
-// Values of a process in /proc: bytes, and seconds of user and system time.
+// rssOf returns the resident set size in bytes.
 func rssOf(p procfs.Proc) (float64, error) {
 	s, err := p.NewStatus()
 	return float64(s.VmRSS), err
 }
 
+// peakOf returns the largest resident set size in bytes.
 func peakOf(p procfs.Proc) (float64, error) {
 	s, err := p.NewStatus()
 	return float64(s.VmHWM), err
 }
 
+// pssOf returns the proportional set size in bytes.
 func pssOf(p procfs.Proc) (float64, error) {
 	s, err := p.ProcSMapsRollup()
 	return float64(s.Pss), err
 }
 
+// cpuOf returns the user and system time in seconds.
 func cpuOf(p procfs.Proc) (float64, error) {
 	s, err := p.Stat()
 	return s.CPUTime(), err
@@ -295,7 +300,7 @@ func sum(b testing.TB, pids []int, value func(procfs.Proc) (float64, error)) (to
 	return total
 }
 
-// medianSum returns the median of a few sums.
+// medianSum returns the median of five sums over one second.
 func medianSum(b testing.TB, pids []int, value func(procfs.Proc) (float64, error)) float64 {
 	var sums []float64
 	for range 5 {

@@ -14,11 +14,11 @@ import (
 
 // http2Options has the options of a service of noops over HTTP/2 and HTTP/1.1.
 type http2Options struct {
-	Listen   string  // address
-	Certs    string  // folder of `make certs`, for TLS
+	Listen   string  // address to listen on
+	Certs    string  // folder of `make certs` for TLS; "": no TLS
 	Interval float64 // seconds between two noops of a stream
-	Phase    string  // of noops: random, or wall for all streams at once
-	Streams  int     // maximum per connection
+	Phase    string  // phase of noops: random, or wall for the same time on all streams
+	Streams  int     // maximum number of streams per connection
 }
 
 // serveHTTP2 serves noops until ctx ends.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -13,7 +14,7 @@ import (
 	"syscall"
 )
 
-// commands has the programs of bench by name. Each reads its options as JSON.
+// commands has the programs of bench by name. Each accepts its options as JSON, and returns its result.
 var commands = map[string]func(context.Context, []byte) (any, error){
 	"hold": command(hold), "churn": command(churn), "handshakes": command(handshakes), "http2-service": command(serveHTTP2),
 	"responses": command(responses),
@@ -44,13 +45,8 @@ func run(ctx context.Context, args []string) error {
 	if len(args) == 2 && args[0] == "table" {
 		return writeTable(os.Stdin, args[1])
 	}
-	var names []string
-	for name := range commands {
-		names = append(names, name)
-	}
-	slices.Sort(names)
 	if len(args) == 0 || commands[args[0]] == nil || len(args) > 2 {
-		return fmt.Errorf("usage: bench table FILE (without .json and .md) <OUTPUT, or bench %s [OPTIONS as JSON]", strings.Join(names, "|"))
+		return fmt.Errorf("usage: bench table FILE (without .json and .md) <OUTPUT, or bench %s [OPTIONS as JSON]", strings.Join(slices.Sorted(maps.Keys(commands)), "|"))
 	}
 	options := []byte("{}")
 	if len(args) == 2 {

@@ -27,9 +27,9 @@ func writeRun(ctx context.Context, d results.Dir, p plan.Plan) error {
 	if err := os.MkdirAll(d.Path(results.ShardsDir), 0o755); err != nil {
 		return err
 	}
-	started := time.Unix(1_800_000_000, 0)
+	start := time.Unix(1_800_000_000, 0)
 	for n := 1; n <= p.Runners && ctx.Err() == nil; n++ {
-		s := newShard(p, n, started)
+		s := newShard(p, n, start)
 		if err := shard.Write(d.Path(filepath.Join(results.ShardsDir, shard.FileName(s.Runner))), s); err != nil {
 			return err
 		}
@@ -50,14 +50,14 @@ func writeRun(ctx context.Context, d results.Dir, p plan.Plan) error {
 }
 
 // newShard returns the shard of one runner without faults.
-func newShard(p plan.Plan, runner int, started time.Time) *shard.Shard {
-	r := rand.New(rand.NewPCG(1, uint64(runner))) // the same files every time
-	ended := started.Add(time.Duration(p.Seconds) * time.Second)
+func newShard(p plan.Plan, runner int, start time.Time) *shard.Shard {
+	r := rand.New(rand.NewPCG(1, uint64(runner))) // each repetition writes the same files
+	finish := start.Add(time.Duration(p.Seconds) * time.Second)
 	s := &shard.Shard{
 		Schema: shard.Schema, Plan: p, Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
 		Runner: shard.Runner{
 			TestID: p.TestID, Index: runner, Segment: runners.Segment(runner, p.Runners), Script: "connectionTest.js", State: shard.Finished,
-			StartedUS: started.UnixMicro(), EndedUS: ended.UnixMicro(), Checkpoints: 1 + p.Seconds/30,
+			StartedUS: start.UnixMicro(), EndedUS: finish.UnixMicro(), Checkpoints: 1 + p.Seconds/30,
 		},
 	}
 	noops := p.NoopsPerConnection()
@@ -83,7 +83,7 @@ func newShard(p plan.Plan, runner int, started time.Time) *shard.Shard {
 	}
 	width := int64(shard.BucketWidth / time.Second)
 	bucket := shard.NewHistogram()
-	for at := started.Unix() / width * width; at < ended.Unix(); at += width {
+	for at := start.Unix() / width * width; at < finish.Unix(); at += width {
 		bucket.Reset()
 		for range streams / 3 {
 			bucket.Record(time.Duration(r.ExpFloat64() * float64(2*time.Millisecond)))
@@ -106,7 +106,7 @@ func BenchmarkMerge(b *testing.B) {
 	}
 }
 
-// BenchmarkDays measures the merge of a run of 72 hours: shards and page.
+// BenchmarkDays measures `soak merge` of a run of 72 hours, and the sizes of its shards and its page.
 func BenchmarkDays(b *testing.B) {
 	for b.Loop() {
 		p := plan.Default()

@@ -1,5 +1,5 @@
 // @ts-check
-// The closed loop of k6/x/requests on one operation, counted as a suite counts it, with a threshold on its times.
+// Requests one operation in a closed loop of k6/x/requests. As in a suite, its results are counted, and a threshold applies.
 
 import { url } from 'k6/x/soak';
 

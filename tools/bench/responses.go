@@ -12,19 +12,21 @@ import (
 	"time"
 )
 
-// responsesOptions has the options of the program responses: a Go client with net/http and a scanner that reads
-// responses of the numbered model up to their terminal event, without other checks.
+// responsesOptions has the options of a Go client with net/http and a scanner. It reads responses of the numbered model,
+// and checks only whether they have their terminal event.
 type responsesOptions struct {
 	URL         string
 	Concurrency int
 	Duration    time.Duration
 }
 
+// A responsesResult is the output of that client.
 type responsesResult struct {
 	Complete   int64
 	CPUSeconds float64
 }
 
+// responses requests responses until the duration is over.
 func responses(ctx context.Context, o responsesOptions) (r responsesResult, err error) {
 	transport := &http.Transport{MaxIdleConnsPerHost: o.Concurrency}
 	client, end := &http.Client{Transport: transport}, time.Now().Add(o.Duration)
@@ -59,7 +61,7 @@ func responses(ctx context.Context, o responsesOptions) (r responsesResult, err 
 	return responsesResult{complete.Load(), cpu.Seconds()}, err
 }
 
-// readResponse requests a response, and reports whether it had its terminal event.
+// readResponse requests a response, and reports whether it contained its terminal event.
 func readResponse(ctx context.Context, client *http.Client, url string, n int64) (done bool, err error) {
 	body := fmt.Sprintf(`{"model":"m","stream":true,"messages":[{"role":"user","content":"soak id=b-%d"}]}`, n)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/chat/completions", strings.NewReader(body))

@@ -1,5 +1,5 @@
 // @ts-check
-// Answers of the numbered model by k6/http, which reads whole bodies and checks nothing of them.
+// Requests responses of the numbered model by k6/http, which reads whole bodies without checking them.
 
 import exec from 'k6/execution';
 import http from 'k6/http';

@@ -1,6 +1,6 @@
 // @ts-check
-// What the extension alone costs: one virtual user holds all connections, each with a ledger,
-// and no JavaScript is kept per connection. load-tests/sse/connectionTest.js is the soak.
+// Measures the cost of the extension alone: one virtual user opens all connections, each with a ledger, and keeps no
+// JavaScript objects per connection. load-tests/sse/connectionTest.js is the script of the soak.
 
 import { EventSource, Ledger } from 'k6/x/soak';
 
@@ -16,7 +16,7 @@ export const options = {
 };
 
 export default function () {
-  const held = {
+  const settings = {
     idleTimeout: config.idleTimeout,
     reconnect: false,
     headers: config.headers,
@@ -24,6 +24,6 @@ export default function () {
   };
   for (let n = 0; n < config.connections; n++) {
     const id = `${config.prefix}${n}`;
-    new EventSource(`${config.backendUrl}/event/connect?id=${id}`, { ...held, ledger: new Ledger(id) });
+    new EventSource(`${config.backendUrl}/event/connect?id=${id}`, { ...settings, ledger: new Ledger(id) });
   }
 }

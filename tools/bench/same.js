@@ -1,10 +1,11 @@
 // @ts-check
-// The service of service.js, with messages that carry no number and are not published by the run: clients are compared with each other.
+// The service of service.js, with messages that have no number and that the run does not publish. The run compares clients
+// with each other.
 
 import bench from './service.js';
 
 /** @type {import('../../load-tests/types/service').ServiceDescription} */
-const subscribed = { ...bench, message: { same: 'data' } };
-delete subscribed.publish;
+const feed = { ...bench, message: { same: 'data' } };
+delete feed.publish;
 
-export default subscribed;
+export default feed;

@@ -1,6 +1,6 @@
 // @ts-check
-// Our backend as a service that is published to: each message is JSON of 100 bytes and goes to every stream.
-// tools/bench holds the cost of receiving it against that of a noop.
+// Describes the backend as a service to which the run publishes. Each message is JSON of 100 bytes, and is sent to every
+// stream. BenchmarkMessages compares the cost of receiving it with the cost of a noop.
 
 /** @type {import('../../load-tests/types/service').ServiceDescription} */
 export default {

@@ -24,7 +24,7 @@ import (
 type measurement struct {
 	Section    string  `json:"section"`
 	Name       string  `json:"name"`
-	MeasuredAt string  `json:"measured"` // time
+	MeasuredAt string  `json:"measured"`
 	Commit     string  `json:"commit,omitempty"`
 	Unit       string  `json:"unit"`
 	Value      float64 `json:"value"` // median of the repetitions
@@ -34,12 +34,12 @@ type measurement struct {
 
 // A report is the stored form of benchmarks. Benchmarks that were not run again keep their figures.
 type report struct {
-	RunInfo *page.RunInfo `json:"ran"` // of the last benchmarks
+	RunInfo *page.RunInfo `json:"ran"` // origin of the newest figures
 	Figures []measurement `json:"figures"`
 }
 
-// writeTable reads the output of benchmarks, and writes PATH.json and PATH.md. It fails if a benchmark failed or a figure is over
-// its limit.
+// writeTable reads the output of benchmarks, and writes PATH.json and PATH.md. It returns an error if a benchmark failed or
+// a figure is over its limit.
 func writeTable(output io.Reader, path string) error {
 	values, failure, err := parse(output)
 	if err != nil {
@@ -61,14 +61,14 @@ func writeTable(output io.Reader, path string) error {
 	return errors.Join(r.write(os.Stdout), page.Save(path, r, r.write), failure, overLimits(r.Figures))
 }
 
-// parse returns the values of each metric by BENCHMARK METRIC, and an error for benchmarks that failed.
+// parse returns the values of each metric by "BENCHMARK METRIC". failure reports that a benchmark failed.
 func parse(output io.Reader) (values map[string][]float64, failure, err error) {
 	values = map[string][]float64{}
 	lines := bufio.NewScanner(output)
 	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
 		if len(fields) > 0 && fields[0] == "FAIL" {
-			failure = errors.New("a benchmark failed: see its output")
+			failure = errors.New("a benchmark failed; see its output")
 		}
 		if len(fields) < 4 || !strings.HasPrefix(fields[0], "Benchmark") {
 			continue
@@ -84,7 +84,7 @@ func parse(output io.Reader) (values map[string][]float64, failure, err error) {
 	return values, failure, lines.Err()
 }
 
-// merge replaces earlier values by new ones, in the order of figures.
+// merge replaces measurements by new ones, and sorts them in the order of figures.
 func (r *report) merge(values map[string][]float64, info *page.RunInfo) {
 	var out []measurement
 	for _, f := range figures {
@@ -100,14 +100,15 @@ func (r *report) merge(values map[string][]float64, info *page.RunInfo) {
 	r.RunInfo, r.Figures = info, out
 }
 
+// matches reports whether a measurement is one of the figure.
 func (f figure) matches(m measurement) bool { return f.Section == m.Section && f.Name == m.Name }
 
-// definition returns the figure that a row shows.
+// definition returns the figure of a measurement.
 func (m measurement) definition() figure {
 	return figures[slices.IndexFunc(figures, func(f figure) bool { return f.matches(m) })]
 }
 
-// overLimits returns an error with the figures over their limits.
+// overLimits returns an error that lists the figures over their limits.
 func overLimits(rows []measurement) (err error) {
 	for _, m := range rows {
 		if f := m.definition(); f.Limit > 0 && m.Value > f.Limit {
@@ -120,7 +121,7 @@ func overLimits(rows []measurement) (err error) {
 // write writes the page.
 func (r *report) write(w io.Writer) error {
 	machine := resources.ThisMachine()
-	fmt.Fprintf(w, "# What a soak costs\n\nWritten by `make bench`. %s, %d cores, Linux %s, %s.\n", machine.CPU, machine.Cores, machine.Kernel, runtime.Version())
+	fmt.Fprintf(w, "# Cost of a soak\n\nWritten by `make bench`. %s, %d cores, Linux %s, %s.\n", machine.CPU, machine.Cores, machine.Kernel, runtime.Version())
 	for remaining := r.Figures; len(remaining) > 0; {
 		first, rows := remaining[0], [][]string(nil)
 		for len(remaining) > 0 && remaining[0].Section == first.Section {
@@ -129,25 +130,26 @@ func (r *report) write(w io.Writer) error {
 		fmt.Fprintf(w, "\n## %s%s\n\nMeasured %s, commit %s.\n\n", strings.ToUpper(first.Section[:1]), first.Section[1:], first.MeasuredAt, first.Commit)
 		page.Table(w, []string{"figure", "ours", "limit", "", "peers"}, rows)
 	}
-	fmt.Fprint(w, "\n## What was measured\n\n")
+	fmt.Fprint(w, "\n## Definitions\n\n")
 	for _, m := range r.Figures {
 		fmt.Fprintf(w, "- **%s, %s**: %s\n", m.Section, m.Name, m.definition().Definition)
 	}
-	fmt.Fprintln(w, "\nIn brackets: the smallest and largest of the repetitions. Each stream gets one message per second, and the contenders of a\n"+
-		"benchmark take turns. Peers' figures were measured before, on a machine of the same kind. KB is 1024 bytes.")
+	fmt.Fprintln(w, "\nBrackets contain the smallest and the largest value of the repetitions. Each stream receives one message per second. The\n"+
+		"clients of a benchmark run one after the other. The figures of peers were measured earlier, on a machine of the same kind.\n"+
+		"KB is 1024 bytes.")
 	return page.WriteRunInfo(w, r.RunInfo)
 }
 
 // row returns the cells of a figure.
 func (m measurement) row() []string {
-	f, limit, verdict := m.definition(), " ", " "
+	f, limit, result := m.definition(), " ", " "
 	if f.Limit > 0 {
-		limit, verdict = short(f.Limit), "PASS"
+		limit, result = short(f.Limit), "PASS"
 		if m.Value > f.Limit {
-			verdict = "OVER"
+			result = "OVER"
 		}
 	}
-	return []string{m.Name, m.text(), limit, verdict, cmp.Or(f.Peers, " ")}
+	return []string{m.Name, m.text(), limit, result, cmp.Or(f.Peers, " ")}
 }
 
 // text returns the value with the spread of its repetitions.

@@ -1,5 +1,6 @@
 // Command bucket serves a bucket over S3 without authentication, for clusters that have no object storage
-// (infra/k6-operator/overlays/local) and for tests. Everyone who reaches it can read and write: keep it behind a network policy.
+// (infra/k6-operator/overlays/local) and for tests. Every client that reaches the server can read and write the bucket, so a
+// network policy must protect it.
 package main
 
 import (
@@ -36,7 +37,7 @@ func main() {
 // serve serves a bucket over S3 until ctx ends.
 func serve(ctx context.Context, name, listen, dir string) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return fmt.Errorf("make the bucket's folder: %w", err)
+		return fmt.Errorf("create the folder of the bucket: %w", err)
 	}
 	db, err := bbolt.Open(filepath.Join(dir, "bucket.db"), 0o600, &bbolt.Options{Timeout: time.Second})
 	if err != nil {
@@ -46,7 +47,7 @@ func serve(ctx context.Context, name, listen, dir string) error {
 	backend := s3bolt.New(db)
 	if found, err := backend.BucketExists(name); err != nil || !found {
 		if err = errors.Join(err, backend.CreateBucket(name)); err != nil {
-			return fmt.Errorf("make the bucket %s: %w", name, err)
+			return fmt.Errorf("create the bucket %s: %w", name, err)
 		}
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
@@ -54,13 +55,13 @@ func serve(ctx context.Context, name, listen, dir string) error {
 		return fmt.Errorf("serve the bucket %s: %w", name, err)
 	}
 	server := &http.Server{Handler: gofakes3.New(backend).Server(), ReadHeaderTimeout: 10 * time.Second}
-	ended := context.AfterFunc(ctx, func() {
-		grace, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	stop := context.AfterFunc(ctx, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		_ = server.Shutdown(grace) // remaining requests are closed
+		_ = server.Shutdown(ctx) // closes the remaining requests after 5 s
 	})
-	defer ended()
-	fmt.Fprintf(os.Stderr, "bucket: s3://%s is at http://%s\n", name, listener.Addr())
+	defer stop()
+	fmt.Fprintf(os.Stderr, "bucket: serving s3://%s at http://%s\n", name, listener.Addr())
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}

@@ -1,4 +1,4 @@
-// Package page writes the pages of the tools: tables in Markdown, the figures as JSON, and the origin of both, as reports of runs do.
+// Package page writes the pages of the tools: tables in Markdown, and figures as JSON, with the origin of the figures.
 package page
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Main runs a tool until it ends or is stopped by a signal. An error ends the program with exit code 2.
+// Main runs a tool. A signal cancels its context. An error ends the program with exit code 2.
 func Main(name string, run func(context.Context) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	err := run(ctx)
@@ -59,7 +59,7 @@ func Choose(list string, names []string) (chosen []string, err error) {
 	return chosen, nil
 }
 
-// Table writes a table in Markdown that can be read on a terminal, too. An empty cell becomes a dash.
+// Table writes a table in Markdown with aligned columns. An empty cell becomes a dash.
 func Table(w io.Writer, columns []string, rows [][]string) {
 	t := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
 	fmt.Fprintf(t, "| %s\t|\n|%s\n", strings.Join(columns, "\t| "), strings.Repeat("---\t|", len(columns)))
@@ -86,7 +86,7 @@ func Save(path string, figures any, write func(io.Writer) error) error {
 		safefile.Write(path+".md", write))
 }
 
-// LoadAverage returns the load average of the last minute, 0 if it is not known.
+// LoadAverage returns the load average of the last minute, or 0 if it is unknown.
 func LoadAverage() float64 {
 	fs, err := procfs.NewDefaultFS()
 	if err != nil {
@@ -107,8 +107,8 @@ func WriteRunInfo(w io.Writer, info *RunInfo) error { return report.WriteRunInfo
 
 var versionPattern = regexp.MustCompile(`\d+\.\d+\.\d+`)
 
-// ThisProgram returns this program with its arguments, on this machine, with the programs of the repository at root.
-// Unknown fields are empty.
+// ThisProgram returns the origin of figures that this process measures: its command, the machine, and the versions of the
+// programs in the repository at root. Unknown fields are empty.
 func ThisProgram(root string) *RunInfo {
 	machine := resources.ThisMachine()
 	machine.Name = "" // pages are published

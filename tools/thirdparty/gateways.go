@@ -23,18 +23,18 @@ import (
 // direct is the name of the model without a gateway.
 const direct = "direct"
 
-// gatewaysBench compares gateways by the chunks that arrive through each: without faults, with failures of the upstream, with
-// clients that leave or read slowly, and in a restart of the gateway.
+// A gatewaysBench compares gateways by the chunks that clients receive through them: without faults, during failures of the
+// upstream, with clients that leave or read slowly, and during a restart of the gateway.
 type gatewaysBench struct {
 	*options
 	Requests int        `json:"requests"`
 	Rate     float64    `json:"rate"`
 	Streams  int        `json:"streams"`
-	Load     float64    `json:"load"` // of the machine, before
+	Load     float64    `json:"load"` // load average of the machine before the benchmark
 	Gateways []*gateway `json:"gateways"`
 
-	upstream string // URL of the model
-	runID    string
+	upstream string       // URL of the model
+	runID    string       // start of the ids of all requests
 	next     atomic.Int64 // number of the last request
 }
 
@@ -55,7 +55,7 @@ func (b *gatewaysBench) check() error {
 	return nil
 }
 
-// start starts the model.
+// start starts the numbered model.
 func (b *gatewaysBench) start(ctx context.Context) (stop func(), err error) {
 	b.runID, b.Load = fmt.Sprintf("bench-%d", b.Date.Unix()), page.LoadAverage()
 	t, err := target.StartLocal(ctx, target.LocalConfig{Backend: filepath.Join(b.root, "bin", "backend"), Model: true, LogDir: b.out})
@@ -84,7 +84,7 @@ func (b *gatewaysBench) fill(ctx context.Context, g *gateway) error {
 		return err
 	}
 	defer stop()
-	for range 3 { // during the first responses a gateway compiles, imports and connects
+	for range 3 { // the first responses are slow, because a gateway compiles, imports and connects
 		c.do(ctx, fmt.Sprintf("%s-%d", b.runID, b.next.Add(1)), "chunks=5", 5, behaviour{})
 	}
 	for _, s := range scenarios() {
@@ -120,7 +120,7 @@ func (b *gatewaysBench) fill(ctx context.Context, g *gateway) error {
 	return nil
 }
 
-// launch starts a gateway, and returns its client.
+// launch starts a gateway, and returns a client of the gateway and the functions that restart and stop it.
 func (b *gatewaysBench) launch(ctx context.Context, g *gateway) (c *client, restart func() error, stop func(), err error) {
 	if g.Name == direct {
 		return newClient(ctx, b.upstream, "", protocols["openai-chat"]), nil, func() {}, nil
@@ -134,7 +134,8 @@ func (b *gatewaysBench) launch(ctx context.Context, g *gateway) (c *client, rest
 	return newClient(ctx, r.URL, r.SubscribeToken, p), func() error { return r.Restart(ctx) }, r.Stop, nil
 }
 
-// records reads the ledger of the requests from a number on, once all of them have ended at the upstream.
+// records waits until the upstream has ended all requests from the given number on, for at most a minute. It returns their
+// records.
 func (b *gatewaysBench) records(ctx context.Context, first int64) (out []model.Record, err error) {
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		open := 0
@@ -144,10 +145,11 @@ func (b *gatewaysBench) records(ctx context.Context, first int64) (out []model.R
 	}
 }
 
+// ledger returns the records of the requests from the given number on, and the number of requests that have not ended.
 func (b *gatewaysBench) ledger(ctx context.Context, first int64) (out []model.Record, open int, err error) {
 	var text bytes.Buffer
 	if found, err := target.Remote(b.upstream, "").ModelLedger(ctx, b.runID+"-", &text); err != nil || !found {
-		return nil, 0, fmt.Errorf("read the ledger: %w", cmp.Or(err, errors.New("the model does not answer")))
+		return nil, 0, fmt.Errorf("read the ledger: %w", cmp.Or(err, errors.New("the model has no ledger")))
 	}
 	for decoder := json.NewDecoder(&text); ; {
 		var r model.Record

@@ -54,14 +54,14 @@ var protocols = map[string]protocol{
 type response struct {
 	ledger.Response
 	ID       string
-	End      string // end of the body: "in order", "cut", "reset", or an error
-	Expected int    // chunks that were requested
-	LeftAt   time.Time
+	End      string    // end of the body: "in order", "cut", "reset", "open", or a status
+	Expected int       // number of requested chunks
+	LeftAt   time.Time // when the client left; zero: it did not leave
 
 	client  *client
 	request sseclient.Request
 	stream  *sseclient.Stream
-	started time.Time
+	start   time.Time
 	done    bool // the terminal event arrived
 	behaviour
 }
@@ -79,22 +79,22 @@ func newClient(ctx context.Context, url, token string, p protocol) *client {
 
 // A behaviour is an action of a client other than reading.
 type behaviour struct {
-	leaveAfter int           // chunks after which it leaves; 0: never
-	pauseAfter int           // chunks after which it stops reading
-	pause      time.Duration // duration of the pause
-	onFirst    func()        // called at the first chunk
+	leaveAfter int           // number of chunks after which the client leaves; 0: never
+	pauseAfter int           // number of chunks after which the client stops reading; 0: never
+	pause      time.Duration // time without reading
+	onFirst    func()        // called at the first chunk; nil: nothing
 }
 
 // responseOptions has the settings of all streams.
 var responseOptions = sseclient.Options{ConnectTimeout: idleLimit, IdleTimeout: idleLimit, LateHeader: true}
 
-// do requests one response of n chunks and reads it to its end.
+// do requests a response of n chunks and reads it until its end.
 func (c *client) do(ctx context.Context, id, order string, n int, b behaviour) *response {
 	body, err := json.Marshal(c.body("soak id=" + id + " " + order))
 	if err != nil {
-		panic(err) // maps of strings can always be encoded
+		panic(err) // the body consists of maps, slices and strings
 	}
-	r := &response{ID: id, Expected: n, client: c, behaviour: b, started: time.Now()}
+	r := &response{ID: id, Expected: n, client: c, behaviour: b, start: time.Now()}
 	r.request = sseclient.Request{
 		URL: c.url + c.path, Method: http.MethodPost, Body: string(body), Header: http.Header{"Content-Type": {"application/json"}},
 	}
@@ -118,7 +118,7 @@ func (r *response) onBlock(at time.Time, b *eventstream.Block) {
 	if !b.HasData || !r.LeftAt.IsZero() {
 		return
 	}
-	elapsed := at.Sub(r.started)
+	elapsed := at.Sub(r.start)
 	chunk := ledger.Chunk{At: elapsed, Done: string(b.Data) == "[DONE]", Failed: r.client.failed(b.Data)}
 	token, remaining, found := numbered.Next(b.Data)
 	if !found {
@@ -129,7 +129,7 @@ func (r *response) onBlock(at time.Time, b *eventstream.Block) {
 			r.onFirst()
 		}
 		r.Block(&ledger.Chunk{At: elapsed, Content: true})
-		r.Numbered(uint64(token.K), 0, token.Valid(r.ID)) // no total: a response with a terminal event is complete here
+		r.Numbered(uint64(token.K), 0, token.Valid(r.ID)) // total 0: the terminal event alone decides whether the response is complete
 	}
 	switch {
 	case chunk.Done && !r.done:
@@ -145,7 +145,7 @@ func (r *response) onBlock(at time.Time, b *eventstream.Block) {
 	}
 }
 
-// onClosed decides on the state at the end of the body.
+// onClosed sets the state of the response at the end of its body.
 func (r *response) onClosed(at time.Time, c sseclient.Close) {
 	closing := ledger.ClosedBroken
 	switch {
@@ -168,5 +168,5 @@ func (r *response) onClosed(at time.Time, c sseclient.Close) {
 	case sseclient.ReasonStatus:
 		r.End = fmt.Sprintf("%d %s", c.Status, http.StatusText(c.Status))
 	}
-	r.Close(at.Sub(r.started), closing)
+	r.Close(at.Sub(r.start), closing)
 }

@@ -30,23 +30,23 @@ type gateway struct {
 type scenarioRow struct {
 	Scenario   string                       `json:"scenario"`
 	States     map[ledger.ResponseState]int `json:"states"`
-	Ended      map[string]int               `json:"ended"` // how the bodies ended
+	Ends       map[string]int               `json:"ended"` // number of bodies by their end
 	Lost       int                          `json:"lost"`  // chunks that the upstream sent and no client received
 	Doubled    int                          `json:"doubled"`
 	Reordered  int                          `json:"reordered"`
 	Corrupt    int                          `json:"corrupt"`
 	Died       bool                         `json:"died,omitempty"` // the gateway's process ended
-	Silent     int                          `json:"silent"`         // complete by its events, although chunks are missing
-	Upstream   int                          `json:"upstream"`       // requests to the upstream
+	Silent     int                          `json:"silent"`         // responses with missing chunks that are complete by their events
+	Upstream   int                          `json:"upstream"`       // requests that the upstream received
 	TTFT       quantiles                    `json:"ttft_ms"`
 	Gap        quantiles                    `json:"inter_chunk_ms"`
-	BurstShare float64                      `json:"together"` // share of gaps below a tenth of the median that was sent
+	BurstShare float64                      `json:"together"` // share of gaps below ledger.TogetherLimit
 	Cancel     quantiles                    `json:"cancel_ms"`
-	Cancelled  int                          `json:"cancelled"`  // requests whose upstream noticed that the client had left
-	Wasted     int                          `json:"for_nobody"` // chunks sent after the client had left
+	Cancelled  int                          `json:"cancelled"`  // abandoned requests that were also cancelled at the upstream
+	Wasted     int                          `json:"for_nobody"` // chunks that the upstream sent after the client had left
 }
 
-// quantiles are quantiles of times in milliseconds; zero if there are none.
+// quantiles are quantiles of times in milliseconds, or zero without times.
 type quantiles struct{ P50, P99, Max float64 }
 
 func quantilesOf(times []time.Duration) (q quantiles) {
@@ -62,7 +62,7 @@ func quantilesOf(times []time.Duration) (q quantiles) {
 
 // assess compares the chunks that clients received with those that the upstream sent.
 func assess(s scenario, responses []*response, records []model.Record) scenarioRow {
-	r := scenarioRow{Scenario: s.name, States: map[ledger.ResponseState]int{}, Ended: map[string]int{}, Upstream: len(records)}
+	r := scenarioRow{Scenario: s.name, States: map[ledger.ResponseState]int{}, Ends: map[string]int{}, Upstream: len(records)}
 	sent := map[string]model.Record{}
 	for _, record := range records {
 		if sent[record.ID].Sent <= record.Sent {
@@ -83,7 +83,7 @@ func assess(s scenario, responses []*response, records []model.Record) scenarioR
 			continue
 		}
 		n := resp.Counts()
-		r.Ended[resp.End]++
+		r.Ends[resp.End]++
 		r.Lost += max(0, int(record.Sent)-int(n.Received+n.Corrupted))
 		r.Doubled += int(n.Duplicated)
 		r.Reordered += int(n.Reordered)
@@ -112,6 +112,7 @@ func assess(s scenario, responses []*response, records []model.Record) scenarioR
 // states lists the states with their counts, the most frequent first.
 func (r scenarioRow) states() string { return counts(r.States) }
 
+// counts returns values with their keys, the most frequent first.
 func counts[K ~string](values map[K]int) string {
 	keys := slices.SortedFunc(maps.Keys(values), func(a, b K) int {
 		if values[a] != values[b] {
@@ -141,7 +142,7 @@ func (b *gatewaysBench) write(w io.Writer) error {
 	}{
 		{"scenario, gateway, states, bodies ended, complete (chunks missing), lost, doubled, reordered, upstream requests", b.states()},
 		{"gateway, TTFT (ms: p50 / p99), added TTFT (ms: p50), inter-chunk latency (ms: p50 / p99 / max), chunks that arrived together, KB per stream in flight", b.times()},
-		{"gateway, clients that left, upstream cancelled, time to cancel (ms: p50 / max), chunks sent in vain", b.leavingRows()},
+		{"gateway, clients that left, upstream cancelled, time to cancel (ms: p50 / max), chunks sent after the client left", b.leavingRows()},
 		{"gateway, version, settings", b.versions()},
 	} {
 		fmt.Fprintln(w)
@@ -163,7 +164,7 @@ func (b *gatewaysBench) states() (rows [][]string) {
 					states += "; the gateway died"
 				}
 				rows = append(rows, []string{
-					s.name, g.Name, states, counts(row.Ended), fmt.Sprint(row.Silent), fmt.Sprint(row.Lost), fmt.Sprint(row.Doubled), fmt.Sprint(row.Reordered), fmt.Sprint(row.Upstream),
+					s.name, g.Name, states, counts(row.Ends), fmt.Sprint(row.Silent), fmt.Sprint(row.Lost), fmt.Sprint(row.Doubled), fmt.Sprint(row.Reordered), fmt.Sprint(row.Upstream),
 				})
 			}
 		}
@@ -171,7 +172,7 @@ func (b *gatewaysBench) states() (rows [][]string) {
 	return rows
 }
 
-// times returns the rows of times of the clean scenario.
+// times returns the rows of times and memory in the clean scenario.
 func (b *gatewaysBench) times() (rows [][]string) {
 	var base scenarioRow
 	for _, g := range b.Gateways {

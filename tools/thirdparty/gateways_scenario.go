@@ -12,7 +12,7 @@ type scenario struct {
 	name     string
 	chunks   int
 	order    string // parameters of the numbered model other than id and chunks
-	requests int    // 0: the number of the benchmark
+	requests int    // number of requests; 0: the default of the benchmark
 	behaviour
 	restart bool // restarts the gateway after half of the requests
 }

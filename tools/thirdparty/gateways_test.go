@@ -16,16 +16,16 @@ import (
 	"github.com/sse-soak/sse-soak/tools/page"
 )
 
-// Without a gateway, the client reports each fault of the model as a state with exact counts of chunks.
+// Without a gateway, each fault of the model becomes a state with exact counts of chunks.
 func TestDirectResponsesMatchTheModel(t *testing.T) {
 	server := httptest.NewServer(model.New(model.Config{Keep: 100, Log: slog.New(slog.DiscardHandler)}))
 	defer server.Close()
 	c := newClient(t.Context(), server.URL, "", protocols["openai-chat"])
 	b := &gatewaysBench{upstream: server.URL, runID: "test"}
 	for i, test := range []struct {
-		fault, ended string
-		state        ledger.ResponseState
-		want         ledger.Totals // without Expected
+		fault, end string
+		state      ledger.ResponseState
+		want       ledger.Totals // without Expected
 	}{
 		{"none", "in order", ledger.ResponseComplete, ledger.Totals{Received: 10}},
 		{"truncate@4", "in order", ledger.ResponseTruncated, ledger.Totals{Received: 4}},
@@ -46,7 +46,7 @@ func TestDirectResponsesMatchTheModel(t *testing.T) {
 			counts := got.Counts()
 			counts.Expected = 0
 			require.Equal(t, test.want, counts)
-			require.Equal(t, []any{test.state, test.ended}, []any{got.State, got.End})
+			require.Equal(t, []any{test.state, test.end}, []any{got.State, got.End})
 			records, err := b.records(t.Context(), int64(i))
 			require.NoError(t, err)
 			require.Len(t, records, 1)
@@ -64,7 +64,7 @@ func TestAPauseIsNotAFault(t *testing.T) {
 	require.Greater(t, got.Last, 300*time.Millisecond)
 }
 
-func TestDisconnectsMatchTheLedger(t *testing.T) {
+func TestAbandonedRequestsAreCancelledAtTheModel(t *testing.T) {
 	server := httptest.NewServer(model.New(model.Config{Keep: 100, Log: slog.New(slog.DiscardHandler)}))
 	defer server.Close()
 	b := &gatewaysBench{upstream: server.URL, runID: "test", Requests: 2, Rate: 100}

@@ -1,6 +1,6 @@
 // Command thirdparty measures programs of other projects, one at a time on this machine, and writes a page of tables and
-// their figures as JSON. `thirdparty services` soaks the services of test/services and our own backend, or runs another
-// suite of soak on them. `thirdparty gateways` puts gateways for language models in front of the numbered model.
+// their figures as JSON. `thirdparty services` soaks the services of test/services and the backend of this repository,
+// or runs another suite of soak on them. `thirdparty gateways` puts gateways for language models in front of the numbered model.
 // `make services-bench` and `make gateways-bench` run it.
 package main
 
@@ -19,9 +19,10 @@ import (
 // A comparison measures programs of one kind. Its exported fields are the figures.
 type comparison interface {
 	declare(*flag.FlagSet)
-	names() (all, extra []string) // that -only accepts; all are the default
+	// names returns the names that -only accepts: all are the default, extra are measured only by name.
+	names() (all, extra []string)
 	check() error
-	// start prepares the common requirements, and returns a function that ends them.
+	// start starts the processes that all measurements need, and returns a function that stops them.
 	start(context.Context) (stop func(), err error)
 	// measure measures one program, and returns the outcome in one line.
 	measure(ctx context.Context, name string) (outcome string)
@@ -48,7 +49,7 @@ func main() {
 	page.Main("thirdparty "+kind, func(ctx context.Context) error { return o.run(ctx, kind, c[kind], os.Args[2:]) })
 }
 
-// run measures each chosen program in turn, and writes the page after each, so an interruption loses no results.
+// run measures each chosen program in turn, and writes the page after each, so that an interruption loses no results.
 func (o *options) run(ctx context.Context, kind string, c comparison, args []string) error {
 	chosen, err := o.parse(kind, c, args)
 	if err != nil {

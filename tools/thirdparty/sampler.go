@@ -9,18 +9,18 @@ import (
 	"github.com/sse-soak/sse-soak/tools/page"
 )
 
-// sampleInterval is short compared with a run, and long compared with the milliseconds that reading the memory of a
-// large process needs.
+// sampleInterval is short compared with a run. It is long compared with the time to read the memory of a large process,
+// a few milliseconds.
 const sampleInterval = time.Second
 
-// A sample is the usage of a service at a time.
+// A sample is the usage of a service and of the machine at a time.
 type sample struct {
 	at time.Time
 	services.Usage
-	load float64 // of the machine: running and runnable processes, over the last minute
+	load float64 // load average of the machine in the last minute
 }
 
-// A sampler measures a service from start to stop.
+// A sampler samples the usage of a service from its start to stop.
 type sampler struct {
 	usage     func() (services.Usage, error)
 	quit      chan struct{}
@@ -53,7 +53,7 @@ func (s *sampler) run() {
 	}
 }
 
-// stop ends the sampler. No goroutine uses its samples afterwards.
+// stop ends the sampler and waits for its goroutine.
 func (s *sampler) stop() {
 	close(s.quit)
 	<-s.done
@@ -61,29 +61,29 @@ func (s *sampler) stop() {
 
 // A Cost is the usage of a service while its streams were open.
 type Cost struct {
-	IdleBytes   uint64  `json:"idle_bytes"`  // before the first stream
-	MedianBytes uint64  `json:"held_bytes"`  // the median of the samples
-	MaxBytes    uint64  `json:"most_bytes"`  // the largest
-	CPUSeconds  float64 `json:"cpu_seconds"` // of the window
-	WindowS     float64 `json:"window_s"`
-	Load        float64 `json:"load"` // of the machine, mean
+	IdleBytes   uint64  `json:"idle_bytes"`  // memory before the first stream
+	MedianBytes uint64  `json:"held_bytes"`  // median of the memory in the window
+	MaxBytes    uint64  `json:"most_bytes"`  // maximum of the memory in the window
+	CPUSeconds  float64 `json:"cpu_seconds"` // CPU time in the window
+	WindowS     float64 `json:"window_s"`    // duration of the window in seconds
+	Load        float64 `json:"load"`        // mean load average of the machine
 }
 
 // costBetween returns the cost of a window of time.
 func (s *sampler) costBetween(from, to time.Time) (c Cost, err error) {
 	var window []sample
-	for _, sample1 := range s.samples {
-		if !sample1.at.Before(from) && !sample1.at.After(to) {
-			window = append(window, sample1)
+	for _, p := range s.samples {
+		if !p.at.Before(from) && !p.at.After(to) {
+			window = append(window, p)
 		}
 	}
 	if len(window) < 2 {
-		return c, fmt.Errorf("%d samples of its memory and CPU in %.0f s: %w", len(window), to.Sub(from).Seconds(), s.lastError)
+		return c, fmt.Errorf("measure the cost: only %d samples in %.0f s: %w", len(window), to.Sub(from).Seconds(), s.lastError)
 	}
 	var memory []uint64
-	for _, sample1 := range window {
-		memory = append(memory, sample1.Memory)
-		c.Load += sample1.load
+	for _, p := range window {
+		memory = append(memory, p.Memory)
+		c.Load += p.load
 	}
 	c.Load /= float64(len(window))
 	slices.Sort(memory)

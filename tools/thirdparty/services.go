@@ -30,7 +30,7 @@ type load struct {
 // topics, sends noops at this interval.
 func (l load) interval() float64 { return float64(l.Topics) / l.Rate }
 
-// servicesBench soaks services, or runs another suite on them.
+// A servicesBench soaks services, or runs another suite on them.
 type servicesBench struct {
 	*options
 	Suite string `json:"suite,omitempty"` // "": the soak
@@ -47,7 +47,7 @@ func (b *servicesBench) declare(flags *flag.FlagSet) {
 	flags.StringVar(&b.Suite, "suite", "", "suite that runs on each service, such as resume (empty: the soak)")
 }
 
-// names returns each service, and as extra names each service without history.
+// names returns the services, and as extra names the services without history.
 func (b *servicesBench) names() (names, extra []string) {
 	names = append(services.Names(), backend)
 	for _, name := range names {
@@ -78,6 +78,7 @@ func (b *servicesBench) measure(ctx context.Context, name string) string {
 // settle is the time without load before the idle memory of a service is read.
 const settle = 2 * time.Second
 
+// fill runs the soak on a service, and adds the results and the cost to its row.
 func (b *servicesBench) fill(ctx context.Context, r *row) error {
 	c, err := b.launch(ctx, r.Service)
 	if err != nil {
@@ -101,7 +102,7 @@ func (b *servicesBench) fill(ctx context.Context, r *row) error {
 		lines := bytes.Split(bytes.TrimSpace(output), []byte("\n"))
 		return fmt.Errorf("the soak ended without a verdict (%w): %s", cmp.Or(exit, errors.New("exit status 0")), bytes.TrimSpace(lines[len(lines)-1]))
 	}
-	if r.started.IsZero() {
+	if r.start.IsZero() {
 		return nil
 	}
 	r.Cost, err = s.costBetween(r.window())
@@ -109,7 +110,7 @@ func (b *servicesBench) fill(ctx context.Context, r *row) error {
 	return err
 }
 
-// soak runs the soak and returns its output. Its exit code agrees with the verdict that it leaves.
+// soak runs bin/soak and returns its output. The error is that of the process, which exits with 1 if the verdict is fail.
 func (b *servicesBench) soak(ctx context.Context, name string, c *contender) (output []byte, err error) {
 	runs := filepath.Join(b.out, "runs")
 	if err := os.RemoveAll(filepath.Join(runs, name)); err != nil {
@@ -129,16 +130,16 @@ func (b *servicesBench) soak(ctx context.Context, name string, c *contender) (ou
 		args = append(args, "--topics", fmt.Sprint(b.Load.Topics), "--publish-rate", fmt.Sprint(b.Load.Rate))
 	}
 	cmd := exec.CommandContext(ctx, filepath.Join(b.root, "bin", "soak"), append(args, b.soakArgs...)...)
-	cmd.Dir, cmd.Env = b.root, append(withoutSettings(os.Environ()), c.env...)
-	// soak itself ends its runners in order.
+	cmd.Dir, cmd.Env = b.root, append(basicEnvironment(os.Environ()), c.env...)
+	// Ctrl-C in the terminal must reach soak only through Cancel. soak ends its runners.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 20 * time.Second
 	return cmd.CombinedOutput()
 }
 
-// withoutSettings returns the environment without settings of a soak, because the flags have all settings.
-func withoutSettings(env []string) (out []string) {
+// basicEnvironment returns the part of an environment that contains no settings of soak.
+func basicEnvironment(env []string) (out []string) {
 	for _, e := range env {
 		name, _, _ := strings.Cut(e, "=")
 		switch name {

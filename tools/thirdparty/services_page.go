@@ -36,7 +36,7 @@ func (b *servicesBench) write(w io.Writer) error {
 	})
 	b.writeTables(w)
 	b.table(w, "KB per stream, idle (MB), % of a core, µs per message, CPU s per stream and hour, connect (ms: p99), load generator (% of a core), load average", (*row).costs)
-	b.table(w, "version, set to, heartbeat, ends streams, resumes", func(row *row) []string {
+	b.table(w, "version, settings, heartbeat, ends streams, resumes", func(row *row) []string {
 		return append([]string{row.Version, row.Settings}, traits[strings.TrimSuffix(row.Service, bareSuffix)]...)
 	})
 	for _, row := range b.Rows {
@@ -84,6 +84,7 @@ func (b *servicesBench) writeTables(w io.Writer) {
 	}
 }
 
+// title returns the verdict, or "not measured".
 func (r *row) title() string {
 	if r.Verdict == "" {
 		return "not measured"
@@ -91,7 +92,7 @@ func (r *row) title() string {
 	return string(r.Verdict)
 }
 
-// count returns a count, or "" if there was no run.
+// count returns a formatted count, or "" if there was no run.
 func (r *row) count(n uint64) string {
 	if r.Verdict == "" {
 		return ""

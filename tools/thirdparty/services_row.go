@@ -12,15 +12,15 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A row has the figures of one service. Those of its run are parts of verdict.json.
+// A row has the figures of one service. The figures of its run are parts of verdict.json.
 type row struct {
 	Service  string          `json:"service"`
 	Version  string          `json:"version,omitempty"`
 	Settings string          `json:"settings,omitempty"`
-	Start    string          `json:"began"`
+	Start    string          `json:"began"`              // in RFC 3339
 	Verdict  verdict.Outcome `json:"verdict"`            // "": there was no run
-	Findings []string        `json:"findings,omitempty"` // why it did not pass, or could not be measured
-	Tables   []verdict.Table `json:"tables,omitempty"`   // of the suite
+	Findings []string        `json:"findings,omitempty"` // reasons for not passing, or the error of the measurement
+	Tables   []verdict.Table `json:"tables,omitempty"`   // tables of the suite
 
 	Opened    int                `json:"streams_opened"`
 	Messages  verdict.Messages   `json:"messages"`
@@ -29,10 +29,10 @@ type row struct {
 	Generator verdict.Generator  `json:"generator"`
 	Cost      Cost               `json:"cost"`
 
-	started, ended time.Time
+	start, end time.Time
 }
 
-// read reads the verdict of a run.
+// read adds the verdict of a run.
 func (r *row) read(run string) error {
 	text, err := os.ReadFile(filepath.Join(run, results.VerdictFile))
 	if err != nil {
@@ -48,12 +48,12 @@ func (r *row) read(run string) error {
 		r.ConnectMS = &v.ConnectMS
 	}
 	if v.StartedUnix > 0 {
-		r.started, r.ended = timeOf(v.StartedUnix), timeOf(v.EndedUnix)
+		r.start, r.end = timeOf(v.StartedUnix), timeOf(v.EndedUnix)
 	}
 	if v.Verdict == verdict.Pass {
 		return nil
 	}
-	if len(v.Reasons) > 0 { // thousands of reasons may report the same for other streams
+	if len(v.Reasons) > 0 { // further reasons, of which there may be thousands, mostly concern other streams
 		r.Findings = append(r.Findings, v.Reasons[0])
 	}
 	for _, c := range v.Checks {
@@ -66,10 +66,10 @@ func (r *row) read(run string) error {
 
 func timeOf(unix float64) time.Time { return time.UnixMicro(int64(unix * 1e6)) }
 
-// window returns the time in which all streams were open and received messages: connecting costs a service more than open
-// streams do, and nothing is published in the last two seconds.
+// window returns the time in which all streams were open and received messages. It excludes the start, because connecting
+// costs a service more than open streams, and the last seconds, in which the run does not publish.
 func (r *row) window() (from, to time.Time) {
-	return r.started.Add(min(30*time.Second, r.ended.Sub(r.started)/4)), r.ended.Add(-3 * time.Second)
+	return r.start.Add(min(30*time.Second, r.end.Sub(r.start)/4)), r.end.Add(-3 * time.Second)
 }
 
 // outcome returns a row in one line.
@@ -85,14 +85,14 @@ func (r *row) seconds() float64 {
 	if p := r.Messages.Published; p != nil && p.Rate > 0 {
 		return float64(p.Planned) / p.Rate
 	}
-	return r.ended.Sub(r.started).Seconds()
+	return r.end.Sub(r.start).Seconds()
 }
 
 // costs returns the cells of the table of costs.
 func (r *row) costs() []string {
 	out := []string{"", "", "", "", "", formatP99(r.ConnectMS), "", ""}
 	if r.Verdict != "" {
-		out[6] = formatNumber(100 * r.Generator.CPUSeconds / r.ended.Sub(r.started).Seconds())
+		out[6] = formatNumber(100 * r.Generator.CPUSeconds / r.end.Sub(r.start).Seconds())
 		if r.Generator.Saturated {
 			out[6] += ", saturated"
 		}

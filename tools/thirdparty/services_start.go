@@ -16,27 +16,28 @@ import (
 // backend is the name of the backend of this repository, which is measured like the other services.
 const backend = "backend"
 
-// bareSuffix follows the name of a service without history, whose reconnects have another result.
+// bareSuffix is the end of the names of services without history.
 const bareSuffix = "-without-history"
 
-// traits lists the heartbeat of each service, and how it ends and resumes streams (load-tests/services, and for
-// resuming TestDisconnectedStreamResumes and TestDisconnectWithoutHistory in test/services).
+// traits has three cells for each service: its heartbeat, how it ends streams, and how it resumes them. The descriptions in
+// load-tests/services define them; TestDisconnectedStreamResumes and TestDisconnectWithoutHistory in test/services check how
+// streams resume.
 var traits = map[string][]string{
-	"nchan":   {"event `ping`, 30 s", "no", "by `Last-Event-ID`; silent where its buffer is too short"},
-	"mercure": {"comment, 40 s", "after 475 to 600 s", "by `Last-Event-ID`, reports when it cannot"},
+	"nchan":   {"event `ping`, 30 s", "no", "by `Last-Event-ID`; omits messages silently if its buffer is too short"},
+	"mercure": {"comment, 40 s", "after 475 to 600 s", "by `Last-Event-ID`; reports a gap"},
 	"django-eventstream": {
 		"event `keep-alive`, 20 s", "no",
-		"by `Last-Event-ID`, reports when it cannot; may repeat messages that are published at that time",
+		"by `Last-Event-ID`; reports a gap; may repeat messages that are published during the reconnect",
 	},
 	"pocketbase":    {"none", "after 300 to 1800 s", "no"},
 	"sse-starlette": {"comment, 15 s", "no", "no"},
 	backend: {
-		"none, a noop is a message", "on request of the client",
+		"none; noops are messages", "on request of the client",
 		"by `Last-Event-ID`: numbers continue, noops of the outage are created again",
 	},
 }
 
-// A contender is a running service.
+// A contender is a running service, with the settings of its soak.
 type contender struct {
 	url, service      string
 	env               []string
@@ -45,13 +46,14 @@ type contender struct {
 	stop              func()
 }
 
+// launch starts a service.
 func (b *servicesBench) launch(ctx context.Context, name string) (*contender, error) {
 	if name == backend {
 		return b.startBackend(ctx)
 	}
 	o := services.Options{Streams: b.Load.Connections + 1000}
-	service, bare := strings.CutSuffix(name, bareSuffix)
-	if bare {
+	service, withoutHistory := strings.CutSuffix(name, bareSuffix)
+	if withoutHistory {
 		o.History = -1
 	}
 	r, err := services.Start(ctx, service, o)
@@ -76,7 +78,7 @@ func (b *servicesBench) startBackend(ctx context.Context) (*contender, error) {
 	}
 	return &contender{
 		url: t.URL, service: "noop", env: []string{"BACKEND_TOKEN=" + t.Token},
-		version: "of this commit, " + runtime.Version(), settings: fmt.Sprintf("a noop every %g s on every stream, without topics and publisher", b.Load.interval()),
+		version: "of this commit, " + runtime.Version(), settings: fmt.Sprintf("a noop every %g s on every stream, no topics, no publisher", b.Load.interval()),
 		usage: func() (services.Usage, error) { return services.UsageOf(backend, t.Local.BackendPIDs()) },
 		stop:  func() { t.Local.Stop(context.WithoutCancel(ctx)) },
 	}, nil

@@ -15,8 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/tools/page"
 )
 
-// Each service has its traits in the table.
-func TestTraits(t *testing.T) {
+func TestEachServiceHasTraits(t *testing.T) {
 	names, _ := new(servicesBench).names()
 	for _, name := range names {
 		require.Len(t, traits[name], 3, name)
@@ -24,7 +23,7 @@ func TestTraits(t *testing.T) {
 	require.Len(t, traits, len(names))
 }
 
-// The cost covers the time in which all streams were open, without the time before and after.
+// The cost covers only the samples within the window.
 func TestCostOfAWindow(t *testing.T) {
 	start := time.Unix(1000, 0)
 	var s sampler
@@ -39,13 +38,13 @@ func TestCostOfAWindow(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Cost{MedianBytes: 100, MaxBytes: 900, CPUSeconds: 75, WindowS: 5, Load: 2}, c)
 
-	s.lastError = errors.New("it does not run")
+	s.lastError = errors.New("no such process")
 	_, err = s.costBetween(start.Add(time.Minute), start.Add(2*time.Minute))
-	require.EqualError(t, err, "0 samples of its memory and CPU in 60 s: it does not run")
+	require.EqualError(t, err, "measure the cost: only 0 samples in 60 s: no such process")
 }
 
-// A row states the sums of a run with a publisher, its cost per stream and message, and why it failed.
-func TestRow(t *testing.T) {
+// The tables of a run with a publisher list its counts, its cost per stream and message, and the unmet checks.
+func TestTables(t *testing.T) {
 	dir := t.TempDir()
 	run := filepath.Join(dir, "runs", "mine")
 	require.NoError(t, os.MkdirAll(run, 0o700))
@@ -82,7 +81,7 @@ func TestRow(t *testing.T) {
 	}
 }
 
-func TestOptionsAreCheckedFirst(t *testing.T) {
+func TestInvalidOptions(t *testing.T) {
 	parse := func(args ...string) error {
 		_, err := new(options).parse("services", &servicesBench{options: &options{}}, append(args, "-root", "../..", "-out", t.TempDir()))
 		return err
