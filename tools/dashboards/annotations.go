@@ -8,8 +8,8 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
 )
 
-// An Annotation is a band on every graph while its query has values, with a title and a text at its start. Grafana
-// inserts labels of the series into both.
+// An Annotation is a band on every graph while its query has values. It has a title and a text, into which Grafana inserts
+// labels of the series.
 type Annotation struct{ Name, Colour, Expr, title, text string }
 
 // Annotations returns bands for the phases of a run and for events that affect it.
@@ -27,11 +27,11 @@ func (b Board) Annotations() []Annotation {
 		},
 		{
 			"Streams close", "purple", whileRising("sum by (testid)", "k6_sse_connection_closed_total"+run),
-			"Streams close", "run {{testid}}; at the end of a run by request, before it lost",
+			"Streams close", "run {{testid}}; before the end of the run they are lost",
 		},
 		{
 			"Action started", "yellow", whileRising("max by (action, testid)", "k6_soak_action"+run),
-			"Action {{action}} started", "planned by --at of run {{testid}}; the report has its effect",
+			"Action {{action}} started", "planned by --at of run {{testid}}; the report lists its effect",
 		},
 		{
 			"Backend restarted", "orange", `changes(process_start_time_seconds{job="backend"}[1m]) > 0`,
@@ -52,14 +52,15 @@ func whileRising(aggregate, metric string) string {
 	return query + ") - (" + query + " offset 15s) or " + query + ") * 0) > 0"
 }
 
+// builder returns the annotation for the SDK, without its texts.
 func (a Annotation) builder() cog.Builder[dashboard.AnnotationQuery] {
 	return dashboard.NewAnnotationQueryBuilder().
 		Name(a.Name).Datasource(source()).Enable(true).IconColor(a.Colour).
 		Target(prometheus.NewDataqueryBuilder().Expr(a.Expr).RefId("Anno").Interval("5s").Range().Datasource(source()))
 }
 
-// An annotatedDashboard is a dashboard with the texts of its annotations, which are fields of the data source
-// Prometheus that the SDK lacks.
+// An annotatedDashboard is a dashboard with the titles and texts of its annotations. The SDK lacks these fields of the data
+// source Prometheus.
 type annotatedDashboard struct {
 	dashboard.Dashboard
 	Annotations struct {
@@ -67,6 +68,7 @@ type annotatedDashboard struct {
 	} `json:"annotations"`
 }
 
+// An annotationText is an annotation with its title and text.
 type annotationText struct {
 	dashboard.AnnotationQuery
 	TitleFormat string `json:"titleFormat"`

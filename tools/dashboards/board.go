@@ -1,8 +1,5 @@
-// Package dashboards has the Grafana dashboards as code, one per file; `go generate` writes them to
-// grafana/dashboards, and a test fails if the two differ.
-//
-// The shared parts of all dashboards are here: the data source, the shared crosshair, phases as annotations, the
-// grid. A dashboard has a description of its content and its sources.
+// Package dashboards has the Grafana dashboards as code, one per file. `go generate` writes them to grafana/dashboards, and
+// a test fails if a file differs from the code.
 package dashboards
 
 import (
@@ -17,9 +14,9 @@ import (
 
 // A Board is one dashboard.
 type Board struct {
-	Name      string // of the file, without .json; the uid is sse-soak-NAME
+	Name      string // name of the file without .json; the uid is sse-soak-NAME
 	Title     string
-	About     string
+	About     string // description of the content and its sources
 	Variables []Variable
 	Rows      []Row
 }
@@ -27,14 +24,14 @@ type Board struct {
 // A Variable is a choice at the top of a dashboard, filled by label_values(Metric, Name).
 type Variable struct {
 	Name, Label, About string
-	Metric             string // whose label Name has the values
-	All                bool   // all values can be selected, which is the default
+	Metric             string // metric whose label Name has the values
+	All                bool   // several values can be selected; all are the default
 }
 
 // A Row is a heading with lines of panels below it.
 type Row struct {
 	Title     string
-	Collapsed bool // for rows that are empty in most runs, or needed only when the row above is red
+	Collapsed bool // the row is empty in most runs, or needed only if the row above is red
 	lines     []line
 }
 
@@ -46,10 +43,10 @@ func Boards() []Board {
 	return []Board{soak(), machines(), service()}
 }
 
-// A Tile is a position in Grafana's grid: of a panel or, if Panel is nil, of the heading of a row.
+// A Tile is a panel in Grafana's grid or, if Panel is nil, the heading of a row.
 type Tile struct {
 	Heading   string
-	Collapsed bool // the row of a heading
+	Collapsed bool // the row of the heading is collapsed
 	Panel     *Panel
 	At        dashboard.GridPos
 	ID        uint32
@@ -75,7 +72,7 @@ func (b Board) Tiles() (out []Tile) {
 	for _, row := range b.Rows {
 		out = append(out, Tile{Heading: row.Title, Collapsed: row.Collapsed, At: dashboard.GridPos{W: Columns, H: headingHeight, Y: y}})
 		y += headingHeight
-		next := y
+		collapsedEnd := y
 		for _, line := range row.lines {
 			height, width := uint32(graphHeight), uint32(Columns/len(line))
 			switch {
@@ -90,7 +87,7 @@ func (b Board) Tiles() (out []Tile) {
 			y += height
 		}
 		if row.Collapsed {
-			y = next
+			y = collapsedEnd
 		}
 	}
 	return out
@@ -105,7 +102,7 @@ func address(title string) string {
 			}
 		}
 	}
-	panic("no panel is called " + title)
+	panic("no panel has the title " + title)
 }
 
 // tag is on all dashboards of this package, so that each links to the others.
@@ -184,20 +181,22 @@ func sourceVariable() cog.Builder[dashboard.VariableModel] {
 		Label("Data source").Type("prometheus").Current(option("Prometheus", "prometheus"))
 }
 
+// option returns the value of a variable with its text.
 func option(text, value string) dashboard.VariableOption {
 	return dashboard.VariableOption{
 		Text: dashboard.StringOrArrayOfString{String: &text}, Value: dashboard.StringOrArrayOfString{String: &value},
 	}
 }
 
-// testID selects the run. Names of runs start with the time, so the latest is first.
+// testID selects the run. Ids of runs start with the time, so the latest run is first.
 var testID = Variable{Name: "testid", Label: "Run", About: "the tag testid of the k6 process", Metric: "k6_vus"}
 
-// instanceOf returns the variable that selects targets of a scrape job, by default all.
+// instanceOf returns the variable that selects targets of a scrape job. All targets are the default.
 func instanceOf(metric, about string) Variable {
 	return Variable{Name: "instance", Label: "Instance", About: about, Metric: metric, All: true}
 }
 
+// builder returns the variable for the SDK.
 func (v Variable) builder() cog.Builder[dashboard.VariableModel] {
 	values := fmt.Sprintf("label_values(%s, %s)", v.Metric, v.Name)
 	b := dashboard.NewQueryVariableBuilder(v.Name).

@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "update the JSON files")
 // extraFields matches the fields of an annotation of Prometheus that the SDK lacks.
 var extraFields = regexp.MustCompile(`,\s*"(titleFormat|textFormat)": "[^"]*"`)
 
-// parse reads a dashboard strictly: a field that Grafana does not have is an error.
+// parse reads a dashboard. An unknown field or a wrong type is an error.
 func parse(text []byte) (dashboard.Dashboard, error) {
 	plugins.RegisterDefaultPlugins()
 	var d dashboard.Dashboard
@@ -33,7 +33,7 @@ func parse(text []byte) (dashboard.Dashboard, error) {
 	return d, d.Validate()
 }
 
-// readDashboard reads a dashboard from disk. Unknown fields and wrong types are errors.
+// readDashboard reads the file of a dashboard.
 func readDashboard(t *testing.T, name string) dashboard.Dashboard {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(folder, name+".json"))
@@ -62,7 +62,7 @@ func TestFilesMatchTheCode(t *testing.T) {
 	}
 	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
 	require.NoError(t, err)
-	require.Len(t, files, len(Boards()), "a dashboard has no code")
+	require.Len(t, files, len(Boards()), "each file must have its code")
 }
 
 func TestDashboardUIDsAreUnique(t *testing.T) {
@@ -76,7 +76,7 @@ func TestDashboardUIDsAreUnique(t *testing.T) {
 	}
 }
 
-// A link or an annotation with a placement would be in a menu.
+// Grafana moves links and annotations with a placement into a menu.
 func TestCrosshairLinksAndAnnotations(t *testing.T) {
 	eachDashboard(t, func(t *testing.T, d dashboard.Dashboard) {
 		require.Equal(t, dashboard.DashboardCursorSyncCrosshair, *d.GraphTooltip)
@@ -132,7 +132,7 @@ func TestEveryPanelIsDescribed(t *testing.T) {
 		for _, p := range panels(d) {
 			require.NotNil(t, p.Title)
 			assert.Contains(t, []string{"timeseries", "stat", "heatmap", "table"}, p.Type, *p.Title)
-			assert.False(t, titles[*p.Title], "two panels are called %q", *p.Title)
+			assert.False(t, titles[*p.Title], "two panels have the title %q", *p.Title)
 			titles[*p.Title] = true
 			if assert.NotNil(t, p.Description, *p.Title) {
 				assert.Regexp(t, `^[A-Z0-9].{20,}[.]$`, *p.Description, "the description of %s must be a sentence", *p.Title)
@@ -164,7 +164,7 @@ func TestGridHasNoOverlapAndNoHole(t *testing.T) {
 			}
 			bottom = max(bottom, at.Y+at.H)
 		}
-		assert.Len(t, cells, int(Columns*bottom), "the grid has a hole")
+		assert.Len(t, cells, int(Columns*bottom), "the panels must fill the grid")
 	})
 }
 
@@ -213,8 +213,8 @@ func TestQueriesUseTheChosenSource(t *testing.T) {
 
 var recordingRule = regexp.MustCompile(`\b[a-z]+:\w+:\w+`)
 
-// A rule records each name with colons, and no query has a label per device, which would make a series per device.
-func TestQueriesUseRecordedNamesAndNoDevice(t *testing.T) {
+// A rule records each name with colons. No query uses a label of a client, which would need a series per client.
+func TestQueriesUseRecordedNamesAndNoClientLabels(t *testing.T) {
 	files, err := filepath.Glob("../../infra/prometheus/rules/*.yml")
 	require.NoError(t, err)
 	rules := map[string]bool{}
@@ -256,7 +256,7 @@ func query(t *testing.T, target any) prometheus.Dataquery {
 	case *prometheus.Dataquery:
 		return *q
 	}
-	require.Failf(t, "not a query of Prometheus", "%T", target)
+	require.Failf(t, "the target must be a query of Prometheus", "%T", target)
 	return prometheus.Dataquery{}
 }
 

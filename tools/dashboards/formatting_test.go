@@ -20,14 +20,14 @@ import (
 // A pair has two values that Grafana must display differently.
 type pair [2]float64
 
-// Counts are compared by ones, or per second by the effect of one in a minute. Measurements are compared by
-// hundredths.
+// The pairs of counts differ by one, the pairs of rates by one per minute, and the pairs of measurements by 1 %.
 var (
 	countPairs = []pair{{0, 1}, {1195, 1204}, {1199, 1200}, {287_999, 288_000}, {1_234_566, 1_234_567}}
 	ratePairs  = []pair{{0, 1. / 60}, {79.9, 80}, {1195, 1204}, {23_900, 24_080}}
 	timePairs  = hundredths(.0123, .5, 1, 9.95, 59.9, 120, 1195, 99_500, 1.2e9)
 )
 
+// hundredths returns each value with one that is 1 % higher, and the first value with zero.
 func hundredths(values ...float64) (out []pair) {
 	for _, v := range values {
 		out = append(out, pair{v, v * 1.01})
@@ -35,7 +35,7 @@ func hundredths(values ...float64) (out []pair) {
 	return append(out, pair{0, values[0]})
 }
 
-// samplesOfUnit has the units that the dashboards use. Grafana silently shows an unknown unit as a suffix.
+// samplesOfUnit has pairs for each unit that the dashboards use. Grafana shows an unknown unit as a suffix, without a warning.
 var samplesOfUnit = map[string][]pair{
 	count:           countPairs,
 	countsPerSecond: ratePairs, eventsPerSecond: ratePairs, timesPerSecond: ratePairs, requestsPerSecond: ratePairs, packetsPerSecond: ratePairs,
@@ -59,13 +59,14 @@ func TestDifferentValuesLookDifferent(t *testing.T) {
 			samples = append(samples, sampleOf(b.Name+"/"+*p.Title, p.FieldConfig.Defaults))
 		}
 	}
-	for _, complaint := range indistinguishable(t, samples) {
-		t.Error(complaint)
+	for _, problem := range indistinguishable(t, samples) {
+		t.Error(problem)
 	}
 }
 
-// Grafana's own units for counts show different values alike. Checks compare exact counts, so panels must show them.
-func TestGrafanaCountUnitsAreAlike(t *testing.T) {
+// Grafana's own units for counts display different values with the same text. Panels must display exact counts, because
+// checks compare them.
+func TestGrafanaCountUnitsAreInexact(t *testing.T) {
 	config := func(unit string) dashboard.FieldConfig { return dashboard.FieldConfig{Unit: &unit} }
 	require.Equal(t, []string{
 		`short: 1195 and 1204 both read "1.20 K"`,
@@ -85,7 +86,7 @@ type sample struct {
 	pairs  []pair
 }
 
-// sampleOf returns the samples of the unit, and the value at which the panel changes its colour.
+// sampleOf returns the pairs of the unit of a panel, and pairs for the values at which the panel changes its colour.
 func sampleOf(name string, config dashboard.FieldConfig) sample {
 	pairs := samplesOfUnit[*config.Unit]
 	if config.Thresholds == nil { // a heat map
@@ -96,20 +97,20 @@ func sampleOf(name string, config dashboard.FieldConfig) sample {
 		case step.Value == nil || *step.Value == 0:
 		case *config.Unit == count:
 			pairs = append(pairs[:len(pairs):len(pairs)], pair{*step.Value, *step.Value - 1})
-		case *config.Unit == units.PercentUnit && *step.Value == 1: // all streams of the plan
+		case *config.Unit == units.PercentUnit && *step.Value == 1: // all streams of the plan, and one less
 			pairs = append(pairs[:len(pairs):len(pairs)], pair{1, 1199. / 1200}, pair{1, .99999})
 		default:
 			pairs = append(pairs[:len(pairs):len(pairs)], pair{*step.Value, *step.Value * .99})
 		}
 	}
-	if *config.Unit == count && config.Decimals == nil { // load, which has fractions
+	if *config.Unit == count && config.Decimals == nil { // load averages have fractions
 		pairs = append(pairs[:len(pairs):len(pairs)], pair{.5, .55})
 	}
 	return sample{name, config, pairs}
 }
 
 // indistinguishable lists the values of panels that a reader cannot distinguish.
-func indistinguishable(t *testing.T, samples []sample) (complaints []string) {
+func indistinguishable(t *testing.T, samples []sample) (problems []string) {
 	t.Helper()
 	texts := formatWithGrafana(t, samples)
 	for i, s := range samples {
@@ -117,13 +118,13 @@ func indistinguishable(t *testing.T, samples []sample) (complaints []string) {
 			a, b := texts[i][2*j], texts[i][2*j+1]
 			switch {
 			case a == b:
-				complaints = append(complaints, fmt.Sprintf("%s: %v and %v both read %q", s.name, p[0], p[1], a))
+				problems = append(problems, fmt.Sprintf("%s: %v and %v both read %q", s.name, p[0], p[1], a))
 			case trimZeros(a) == trimZeros(b):
-				complaints = append(complaints, fmt.Sprintf("%s: %v and %v both read %q or %q", s.name, p[0], p[1], b, a))
+				problems = append(problems, fmt.Sprintf("%s: %v and %v both read %q or %q", s.name, p[0], p[1], b, a))
 			}
 		}
 	}
-	return complaints
+	return problems
 }
 
 var zeros = regexp.MustCompile(`(\.\d*?)0+(\D|$)`)
@@ -133,7 +134,8 @@ func trimZeros(text string) string {
 	return regexp.MustCompile(`\.(\D|$)`).ReplaceAllString(zeros.ReplaceAllString(text, "$1$2"), "$1")
 }
 
-// formatWithGrafana runs Grafana's formatters. They need a bundler, because their package is for browsers.
+// formatWithGrafana returns the values of each sample as texts of Grafana's formatters. It bundles the formatters, because
+// their package is for browsers.
 func formatWithGrafana(t *testing.T, samples []sample) (texts [][]string) {
 	t.Helper()
 	const esbuild = "../../node_modules/.bin/esbuild"

@@ -10,6 +10,7 @@ const (
 	tableRange = `[1m]`
 )
 
+// machines returns the dashboard of the machines of a run.
 func machines() Board {
 	return Board{
 		Name: "machines", Title: "Soak: the machines",

@@ -16,10 +16,10 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 )
 
-// Units of counts. Grafana's own units shorten: with units.Short 1195 and 1204 both read "1.20 K", and with
-// units.EventsPerSecond "1.20K evt/s". A test reads values of every panel with Grafana's formatters.
+// Units of counts. Grafana's own units round: units.Short displays 1195 and 1204 as "1.20 K", and units.EventsPerSecond as
+// "1.20K evt/s". TestDifferentValuesLookDifferent checks all panels with Grafana's formatters.
 const (
-	count             = units.NoUnit // whole, unless its panel sets another number of decimals
+	count             = units.NoUnit // without decimals, unless the panel sets them
 	countsPerSecond   = "suffix:/s"
 	eventsPerSecond   = "suffix:events/s"
 	timesPerSecond    = "suffix:times/s"
@@ -27,38 +27,38 @@ const (
 	packetsPerSecond  = "suffix:packets/s"
 )
 
-// A Panel is one graph or one number.
+// A Panel is a graph, a number, a table or a heat map.
 type Panel struct {
 	Title, Unit string
 	// About describes the panel, its source, and the meaning of a bad value. Every panel has one.
 	About   string
-	Number  bool // a single number, the latest, rather than a graph
-	Heat    bool // a heat map of a histogram's buckets, rather than a graph
+	Number  bool // the panel is a number: the latest value
+	Heat    bool // the panel is a heat map of the buckets of a histogram
 	Stacked bool
-	Limit   *Limit
-	Columns []column // of a table, rather than a graph
-	// Details is the title of the panel that a click on this one opens.
+	Limit   *Limit   // nil: none
+	Columns []column // columns of a table; empty: the panel is not a table
+	// Details is the title of the panel that a click on this one opens; "": none.
 	Details string
 	Queries []Query
-	// Names are shown in place of the values 0, 1, 2 …
+	// Names replace the values 0, 1, 2 …
 	Names []string
-	// Decimals is the number of decimals in Grafana, if it is not derived from the size of the value.
+	// Decimals is the number of decimals; nil: Grafana derives it from the size of the value.
 	Decimals *float64
 }
 
-// A Limit is drawn as a line, and colours values beyond it.
+// A Limit is a value that Grafana draws as a line, and that separates good values from bad ones by colour.
 type Limit struct {
 	At    float64
-	Below bool // values below it are bad; otherwise values from it on
+	Below bool // values below At are bad; otherwise At and higher values are bad
 }
 
-// A Query is PromQL and the name of its series.
+// A Query is a query in PromQL and the legend of its series.
 type Query struct{ Expr, Legend string }
 
-// limit is the prefix of the legend of a series that is a limit of others, which is dashed.
+// limit is the prefix of the legends of series that are limits of other series. Grafana draws them dashed.
 const limit = "limit "
 
-// graph returns a panel of pairs of a query and its legend.
+// graph returns a graph. queries alternates between queries and their legends.
 func graph(title, unit, about string, queries ...string) Panel {
 	p := Panel{Title: title, Unit: unit, About: about}
 	if unit == count {
@@ -70,26 +70,27 @@ func graph(title, unit, about string, queries ...string) Panel {
 	return p
 }
 
+// number returns a panel with the latest value of a query.
 func number(title, unit, about, query, legend string) Panel {
 	p := graph(title, unit, about, query, legend)
 	p.Number = true
 	return p
 }
 
-// heat returns a panel of a query of cumulative buckets by their label le.
+// heat returns a heat map of a query for cumulative buckets with the label le.
 func heat(title, unit, about, query string) Panel {
 	p := graph(title, unit, about, query, "{{le}}")
 	p.Heat = true
 	return p
 }
 
-// A column is one query of a table, with a value for each row; from bad on it is coloured (0: never).
+// A column is one query of a table, with a value for each row. Values from bad on are red (0: none).
 type column struct {
 	title, unit, expr string
 	bad               float64
 }
 
-// table returns a panel with a row for each series of its columns.
+// table returns a table with a row for each series of its columns.
 func table(title, about string, columns ...column) Panel {
 	p := Panel{Title: title, Unit: count, About: about, Columns: columns}
 	for _, c := range columns {
@@ -98,21 +99,25 @@ func table(title, about string, columns ...column) Panel {
 	return p
 }
 
-// withDetails links a panel to the one that explains it.
+// withDetails links the panel to the panel with the details.
 func (p Panel) withDetails(title string) Panel { p.Details = title; return p }
 
-// withNames shows names in place of the values 0, 1, 2 …
+// withNames replaces the values 0, 1, 2 … by names.
 func (p Panel) withNames(names ...string) Panel { p.Names = names; return p }
 
-// badFrom sets the lowest bad value, badBelow the lowest good one.
-func (p Panel) badFrom(at float64) Panel  { p.Limit = &Limit{At: at}; return p }
-func (p Panel) badBelow(at float64) Panel { p.Limit = &Limit{At: at, Below: true}; return p }
-func (p Panel) stack() Panel              { p.Stacked = true; return p }
+// badFrom sets the lowest bad value.
+func (p Panel) badFrom(at float64) Panel { p.Limit = &Limit{At: at}; return p }
 
-// asShare sets the decimals of a share, so that one stream of 100,000 is visible, which Grafana would round to 100.0
-// %.
+// badBelow sets the lowest good value.
+func (p Panel) badBelow(at float64) Panel { p.Limit = &Limit{At: at, Below: true}; return p }
+
+// stack stacks the series of a graph.
+func (p Panel) stack() Panel { p.Stacked = true; return p }
+
+// asShare sets three decimals. By default Grafana rounds the share of 99,999 of 100,000 streams to 100.0 %.
 func (p Panel) asShare() Panel { p.Decimals = cog.ToPtr(3.); return p }
 
+// builder returns the panel for the SDK.
 func (p Panel) builder(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
 	if p.Number {
 		return p.stat(id, at)
@@ -136,7 +141,7 @@ func (p Panel) timeseries(id uint32, at dashboard.GridPos) cog.Builder[dashboard
 			Calcs([]string{"max", "lastNotNull"})).
 		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).Sort(common.SortOrderDescending))
 	if p.Limit == nil {
-		b.AxisSoftMin(0) // a limit below zero, and rates of change, keep their own scale
+		b.AxisSoftMin(0) // the axis starts at zero, unless values are negative
 	} else {
 		b.ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed)).
 			AxisSoftMin(min(0, p.Limit.At)).AxisSoftMax(p.Limit.At)
@@ -183,7 +188,7 @@ func (p Panel) stat(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel
 	return b
 }
 
-// rows returns a table: one row per machine or runner, worst values coloured.
+// rows returns a table. It joins the queries of the columns by their labels.
 func (p Panel) rows(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
 	b := tables.NewPanelBuilder().
 		Id(id).GridPos(at).Title(p.Title).Description(p.About).Datasource(source()).Unit(p.Unit).Targets(p.targets()).MinWidth(60).
@@ -191,7 +196,7 @@ func (p Panel) rows(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel
 	names, hidden := map[string]any{}, map[string]any{"Time": true}
 	for i, c := range p.Columns {
 		value := "Value #" + string(rune('A'+i))
-		if len(p.Columns) == 1 { // only its rows have information
+		if len(p.Columns) == 1 { // the labels of the rows have all information
 			hidden["Value"] = true
 		}
 		names[value] = c.title
@@ -206,8 +211,8 @@ func (p Panel) rows(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel
 	return b.WithTransformation(dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{"excludeByName": hidden, "renameByName": names}})
 }
 
-// heatmap returns a heatmap with a row for each bucket, whose bounds are seconds; Grafana subtracts the lower buckets
-// from each.
+// heatmap returns a heat map with a row for each bucket. The bounds of buckets are seconds. Grafana computes the count of a
+// bucket as the difference to the next lower one.
 func (p Panel) heatmap(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
 	return heatmap.NewPanelBuilder().
 		Id(id).GridPos(at).Title(p.Title).Description(p.About).Datasource(source()).
@@ -218,7 +223,7 @@ func (p Panel) heatmap(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Pa
 		Tooltip(heatmap.NewHeatmapTooltipBuilder().Mode(common.TooltipDisplayModeSingle).YHistogram(true))
 }
 
-// targets returns range queries, also for numbers, so that their last value remains after the run.
+// targets returns the queries of the panel. Numbers have range queries, so that their last value remains after the run.
 func (p Panel) targets() []cog.Builder[variants.Dataquery] {
 	var out []cog.Builder[variants.Dataquery]
 	for i, q := range p.Queries {
@@ -238,7 +243,7 @@ func (p Panel) targets() []cog.Builder[variants.Dataquery] {
 	return out
 }
 
-// steps returns the colours of a limit, which are neutral without a limit.
+// steps returns the colours below and above the limit of a graph. Without a limit, all values are green.
 func (l *Limit) steps() cog.Builder[dashboard.ThresholdsConfig] {
 	if l == nil {
 		return thresholds(dashboard.Threshold{Color: "green"})
@@ -247,7 +252,7 @@ func (l *Limit) steps() cog.Builder[dashboard.ThresholdsConfig] {
 	return thresholds(dashboard.Threshold{Color: base}, dashboard.Threshold{Value: &l.At, Color: from})
 }
 
-// numberSteps returns steps, which are neutral if there is no number or it is below zero.
+// numberSteps returns the colours below and above the limit of a number. Negative numbers have no colour.
 func (l *Limit) numberSteps() cog.Builder[dashboard.ThresholdsConfig] {
 	if l == nil {
 		return l.steps()
@@ -256,7 +261,7 @@ func (l *Limit) numberSteps() cog.Builder[dashboard.ThresholdsConfig] {
 	return thresholds(dashboard.Threshold{Color: "transparent"}, dashboard.Threshold{Value: cog.ToPtr(0.), Color: base}, dashboard.Threshold{Value: &l.At, Color: from})
 }
 
-// colours returns the colours below the limit and from it on.
+// colours returns the colours below the limit, and from the limit on.
 func (l *Limit) colours() (base, from string) {
 	if l.Below {
 		return "red", "green"

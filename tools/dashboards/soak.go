@@ -28,7 +28,8 @@ var (
 	receivedGrowth = growth(receivedQuery, `sum(k6_sse_event_total{testid="$testid"} @ start())`)
 )
 
-const runFilter = "Correct only while no other run uses this backend, and reset when the backend restarts."
+// backendNote qualifies values of the backend, which has no label of the run.
+const backendNote = "Correct only while no other run uses this backend, and reset when the backend restarts."
 
 // ledgerQuery returns the query for a count of the ledgers. A run counts either noops or the messages of a described
 // service.
@@ -61,11 +62,12 @@ func latencyQueries(name, metric string) (out []string) {
 	return out
 }
 
-// lastValue selects the last reported value of a metric, so that a run that has ended is still shown.
+// lastValue selects the last reported value of a metric in the time range, even after the run has ended.
 func lastValue(metric string) string {
 	return `(last_over_time(k6_soak_` + metric + runSelector + `[$__range]))`
 }
 
+// soak returns the dashboard of a run.
 func soak() Board {
 	return Board{
 		Name: "soak", Title: "Soak: the run",
@@ -122,7 +124,7 @@ func soak() Board {
 						"Messages sent, as the backend counts them, minus events received by k6, since the "+
 							"start of the time range. During the run it varies by up to one message per stream, "+
 							"because both counters are read at different times. The rest 10 s after the end is "+
-							"loss. Below 0: the backend was restarted, or has another client. "+runFilter,
+							"loss. Below 0: the backend was restarted, or has another client. "+backendNote,
 						sentGrowth+` - `+receivedGrowth, "missing").badFrom(1).withDetails("Messages per second"),
 					number("Backend restarts", count,
 						"Changes of the start time of the backend process since the start of the time range. A "+
@@ -196,7 +198,7 @@ func soak() Board {
 					graph("Ended by cause, server", count,
 						"Streams that ended since the start of the time range, from the backend, by its "+
 							"reasons. `forcedisconnect`: closed by the DELETE of a clean run; `client`: closed by "+
-							"the client; `slow`: the client did not read; `error`: the connection broke. "+runFilter,
+							"the client; `slow`: the client did not read; `error`: the connection broke. "+backendNote,
 						`sum by (reason) (backend_streams_closed_total{instance=~"$instance"}`+` - (backend_streams_closed_total{instance=~"$instance"} @ start() or backend_streams_closed_total{instance=~"$instance"} * 0))`, "{{reason}}"),
 				},
 			}},
@@ -251,8 +253,8 @@ func soak() Board {
 						`sum by (state) (rate(k6_soak_responses_total{testid="$testid"}[$__rate_interval])) > 0`, "{{state}}"),
 					graph("First content and inter-chunk latency", units.Seconds,
 						"Time from the intended start of a request to its first content (ttft), and time between two "+
-							"chunks, of complete responses of all runners. The values are read off buckets from 10 ms to "+
-							"82 s, each twice as wide as the one before; verdict.json is exact to 1 %.",
+							"chunks, of complete responses of all runners. The values come from buckets from 10 ms to "+
+							"82 s, each twice as wide as the previous one; verdict.json is exact to 1 %.",
 						slices.Concat(latencyQueries("ttft", "time_to_first_chunk"), latencyQueries("inter-chunk", "time_per_output_chunk"))...),
 				},
 			}},

@@ -20,7 +20,7 @@ import (
 // A file is an entry of an archive or an image.
 type file struct {
 	name string      // path in the archive, with slashes
-	path string      // file with the content; "": text has it
+	path string      // path of the file with the content; "": the content is text
 	text []byte      // content if path is empty
 	mode fs.FileMode // 0: 0644
 }

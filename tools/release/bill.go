@@ -18,7 +18,7 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// modules returns the modules that the linker put into the programs, by path.
+// modules returns the modules that the programs contain, sorted by path, and the version of Go.
 func modules(programs []file) (deps []*debug.Module, compiler string, err error) {
 	found := map[string]bool{}
 	for _, program := range programs {
@@ -43,7 +43,7 @@ func modules(programs []file) (deps []*debug.Module, compiler string, err error)
 	return deps, compiler, nil
 }
 
-// bill writes the bill of materials of the programs, in the form of CycloneDX. It has no serial number, so that the same
+// bill writes the bill of materials of the programs in the format CycloneDX. It has no serial number, so that the same
 // programs have the same bill.
 func (r *release) bill(file string, programs []file) error {
 	deps, compiler, err := modules(programs)
@@ -75,7 +75,7 @@ func (r *release) bill(file string, programs []file) error {
 	return nil
 }
 
-// component returns a component with name, version and package URL. sum is Go's checksum of the module's files.
+// component returns a component. Its package URL is url with the version. sum is Go's checksum of the module; "": none.
 func component(name, version, url, sum string) cdx.Component {
 	c := cdx.Component{BOMRef: url + version, Type: cdx.ComponentTypeLibrary, Name: name, Version: version, PackageURL: url + version}
 	if raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(sum, "h1:")); err == nil && len(raw) > 0 {
@@ -84,7 +84,7 @@ func component(name, version, url, sum string) cdx.Component {
 	return c
 }
 
-// chart returns the third-party code in the report's page, which the linker does not know.
+// chart returns the component uPlot, which draws the charts of the report and is not a Go module.
 func (r *release) chart() (c cdx.Component, err error) {
 	text, err := os.ReadFile(filepath.Join(r.root, "package.json"))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// A platform is an operating system and an architecture, as Go names them.
+// A platform is an operating system and an architecture, with their names in Go.
 type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "/" + p.arch }
@@ -27,6 +27,7 @@ func platformNames() string {
 	return strings.Join(names, ",")
 }
 
+// parsePlatforms returns the platforms in a comma-separated list.
 func parsePlatforms(list string) (out []platform, err error) {
 	for name := range strings.SplitSeq(list, ",") {
 		i := slices.IndexFunc(platforms, func(p platform) bool { return p.String() == name })
@@ -46,7 +47,7 @@ func (p platform) programs() []string {
 	return []string{"./cmd/soak", "./cmd/k6", "./backend"}
 }
 
-// environment returns the environment of Go for a build of the platform, independent of other variables here.
+// environment returns the variables for a build of the platform. It overrides the build variables of this process.
 func (p platform) environment() []string {
 	return append(os.Environ(), "GOOS="+p.os, "GOARCH="+p.arch, "CGO_ENABLED=0", "GOFLAGS=", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0")
 }
@@ -57,8 +58,8 @@ func (r *release) build(work string, p platform, programs ...string) (out []file
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, fmt.Errorf("build for %s: %w", p, err)
 	}
-	// Programs are built one at a time, because linking k6 uses 1.3 GB. The build ID stays: it is a hash of the program, and macOS
-	// requires a UUID, which the linker derives from it.
+	// Programs are built one at a time, because linking k6 uses 1.3 GB. The build ID, a hash of the program, stays, because the
+	// linker derives the UUID from it that macOS requires.
 	for _, program := range programs {
 		flags := "-s -w -X main.version=" + r.version + " -X main.linked=" + r.version + " -X main.revision=" + r.commit
 		build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", folder, program)
@@ -92,17 +93,17 @@ func (r *release) commonFiles(work string) ([]file, error) {
 	for shell, name := range map[string]string{"bash": "soak.bash", "zsh": "_soak", "fish": "soak.fish", "powershell": "soak.ps1"} {
 		text, err := exec.Command(soak, "completion", shell).Output()
 		if err != nil {
-			return nil, fmt.Errorf("make the completion for %s: %w", shell, err)
+			return nil, fmt.Errorf("write the completion for %s: %w", shell, err)
 		}
 		files = append(files, file{name: "completions/" + name, text: text})
 	}
 	manual := filepath.Join(work, "man")
 	if err := exec.Command(soak, "man", manual).Run(); err != nil {
-		return nil, fmt.Errorf("make the manual: %w", err)
+		return nil, fmt.Errorf("write the manual: %w", err)
 	}
 	pages, err := os.ReadDir(manual)
 	if err != nil {
-		return nil, fmt.Errorf("make the manual: %w", err)
+		return nil, fmt.Errorf("write the manual: %w", err)
 	}
 	for _, page := range pages {
 		files = append(files, file{name: "man/man1/" + page.Name(), path: filepath.Join(manual, page.Name())})

@@ -20,8 +20,8 @@ import (
 // home is the web page of the repository, with documentation and source.
 const home = "https://" + module
 
-// image writes the image of Linux, for each architecture that was built, as an OCI layout: a folder that `crane
-// push`, skopeo and podman read. It contains only the programs, which are static: no shell, and no package to update.
+// image writes the image for Linux with the built architectures, as an OCI layout: a folder that `crane push`, skopeo and
+// podman read. It contains static programs and their licences: no shell, and no package to update.
 func (r *release) image(built map[platform][]file) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	count := 0
@@ -32,7 +32,7 @@ func (r *release) image(built map[platform][]file) error {
 		}
 		image, err := r.archImage(p, files)
 		if err != nil {
-			return fmt.Errorf("make the image for %s: %w", p, err)
+			return fmt.Errorf("build the image for %s: %w", p, err)
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{
 			Add: image, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: p.os, Architecture: p.arch}},
@@ -44,9 +44,9 @@ func (r *release) image(built map[platform][]file) error {
 	}
 	labelled, ok := mutate.Annotations(index, r.labels()).(v1.ImageIndex)
 	if !ok {
-		return fmt.Errorf("label the image: %T is no index", labelled)
+		return fmt.Errorf("label the image: %T is not an index", labelled)
 	}
-	// Tools require a single entry for a name.
+	// Tools require an outer index with a single, named entry.
 	named := mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), mutate.IndexAddendum{
 		Add: labelled, Descriptor: v1.Descriptor{Annotations: map[string]string{"org.opencontainers.image.ref.name": r.bareVersion()}},
 	})
@@ -56,7 +56,7 @@ func (r *release) image(built map[platform][]file) error {
 	return nil
 }
 
-// labels returns the labels that OCI defines.
+// labels returns the labels of the image that OCI defines.
 func (r *release) labels() map[string]string {
 	all := map[string]string{
 		"title": name, "description": "Holds Server-Sent-Event streams for hours and accounts for every message",
@@ -72,11 +72,11 @@ func (r *release) labels() map[string]string {
 	return out
 }
 
-// archImage returns the image of one architecture, of a single layer.
+// archImage returns the image of one architecture. It has a single layer.
 func (r *release) archImage(p platform, built []file) (v1.Image, error) {
 	files := slices.Clone(built)
 	for i := range files {
-		if files[i].mode == 0 { // no program
+		if files[i].mode == 0 { // a licence
 			files[i].name = "licenses/" + files[i].name
 		}
 	}
@@ -103,7 +103,7 @@ func (r *release) archImage(p platform, built []file) (v1.Image, error) {
 }
 
 // writeFolders writes the folders that any user of the container may write to: soak stores temporary files in /tmp,
-// and results in the working directory. It writes no end of the archive, because files follow.
+// and results in the working directory. It does not end the archive, because files follow.
 func (r *release) writeFolders(w io.Writer) error {
 	archive := tar.NewWriter(w)
 	for _, folder := range []string{"tmp/", "work/"} {
@@ -117,8 +117,8 @@ func (r *release) writeFolders(w io.Writer) error {
 // config returns the configuration of the image for `docker run IMAGE run --backend-url …`.
 func (r *release) config(p platform, image v1.Image) *v1.ConfigFile {
 	config, err := image.ConfigFile()
-	if err != nil { // it was made here, in memory
-		panic(err)
+	if err != nil {
+		panic(err) // the image is in memory
 	}
 	config = config.DeepCopy()
 	config.OS, config.Architecture, config.Created = p.os, p.arch, v1.Time{Time: r.time}

@@ -19,10 +19,11 @@ const (
 	k6      = "go.k6.io/k6/v2"
 )
 
+// licenceFile matches the names of files with licences.
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|copyright|patents)([.-].*)?$`)
 
-// licences returns the licences of the programs: the licence of this repository, and the licence texts of
-// all modules that they contain. The text of the licence is k6's own copy until the owner adds one (NOTICE).
+// licences returns the licence of this repository, and the licence texts of all modules that the programs contain. Without
+// a file LICENSE, the licence of this repository is the copy in k6, which has the same licence (NOTICE).
 func (r *release) licences(p platform, programs []file) ([]file, error) {
 	folders, err := r.sources(p)
 	if err != nil {
@@ -63,7 +64,7 @@ func (r *release) sources(p platform) (map[string]string, error) {
 	list.Dir, list.Env = r.root, p.environment()
 	out, err := list.Output()
 	if err != nil {
-		return nil, fmt.Errorf("find the modules that are built for %s: %w", p, err)
+		return nil, fmt.Errorf("list the modules for %s: %w", p, err)
 	}
 	folders := map[string]string{}
 	for line := range strings.Lines(string(out)) {
@@ -74,6 +75,7 @@ func (r *release) sources(p platform) (map[string]string, error) {
 	return folders, nil
 }
 
+// textsIn returns the paths of the licence files in a folder.
 func textsIn(folder string) (out []string, err error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {

@@ -1,6 +1,5 @@
-// Command release builds a release from the working tree, in dist/: an archive and a bill of
-// materials for each platform, an image for Linux, and the checksums of all files. The same tree and the same version
-// of Go produce the same bytes.
+// Command release builds a release from the working tree in dist/: an archive and a bill of materials for each platform, an
+// image for Linux, and the checksums of all files. The same tree and the same version of Go produce the same bytes.
 package main
 
 import (
@@ -17,7 +16,7 @@ import (
 	"time"
 )
 
-// name is the name of the project, the prefix of all file names as in goreleaser.
+// name is the name of the project, and the prefix of all file names.
 const name = "sse-soak"
 
 // A release is the set of files of one version.
@@ -25,8 +24,8 @@ type release struct {
 	root    string // folder of the repository
 	out     string
 	version string    // v1.2.3, or the commit
-	commit  string    // "": not known
-	time    time.Time // of the commit; all files have it
+	commit  string    // "": unknown
+	time    time.Time // time of the commit, and modification time of all files
 }
 
 func main() {
@@ -43,6 +42,7 @@ func main() {
 	}
 }
 
+// make builds the release for a comma-separated list of platforms.
 func (r *release) make(list string) (err error) {
 	targets, err := parsePlatforms(list)
 	if err == nil {
@@ -59,7 +59,7 @@ func (r *release) make(list string) (err error) {
 	}
 	work, err := os.MkdirTemp("", "release-*")
 	if err != nil {
-		return fmt.Errorf("make a folder to build in: %w", err)
+		return fmt.Errorf("create the build folder: %w", err)
 	}
 	defer os.RemoveAll(work)
 	common, err := r.commonFiles(work)
@@ -73,12 +73,12 @@ func (r *release) make(list string) (err error) {
 		if err != nil {
 			return err
 		}
-		terms, err := r.licences(p, programs)
+		licences, err := r.licences(p, programs)
 		if err != nil {
 			return err
 		}
-		built[p] = slices.Concat(programs, terms)
-		if err := r.archive(p, programs, slices.Concat(terms, common)); err != nil {
+		built[p] = slices.Concat(programs, licences)
+		if err := r.archive(p, programs, slices.Concat(licences, common)); err != nil {
 			return err
 		}
 	}
@@ -103,13 +103,13 @@ func (r *release) identify() error {
 		return errors.New("this folder is not a git clone; set -version and SOURCE_DATE_EPOCH")
 	}
 	r.time = time.Unix(seconds, 0).UTC()
-	return os.Setenv("SOURCE_DATE_EPOCH", epoch) // for the manual's pages
+	return os.Setenv("SOURCE_DATE_EPOCH", epoch) // read by soak when it writes the manual
 }
 
-// bareVersion returns the version without its v, as in names of files and images.
+// bareVersion returns the version without its v, for names of files and images.
 func (r *release) bareVersion() string { return strings.TrimPrefix(r.version, "v") }
 
-// removeOld removes only the files of an earlier release.
+// removeOld removes the files of an earlier release. Any other file in the folder is an error.
 func (r *release) removeOld() error {
 	entries, err := os.ReadDir(r.out)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -122,7 +122,7 @@ func (r *release) removeOld() error {
 	}
 	for _, e := range entries {
 		if err := os.RemoveAll(filepath.Join(r.out, e.Name())); err != nil {
-			return fmt.Errorf("remove the last release: %w", err)
+			return fmt.Errorf("remove the earlier release: %w", err)
 		}
 	}
 	return os.MkdirAll(r.out, 0o755)

@@ -20,7 +20,7 @@ import (
 
 var buildTime = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// fileNow returns a file with the current minute as its time, independent of the disk.
+// fileNow returns a program whose file on the disk was modified now.
 func fileNow(t *testing.T, name, text string) file {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "f")
@@ -28,7 +28,7 @@ func fileNow(t *testing.T, name, text string) file {
 	return file{name: name, path: path, mode: 0o755}
 }
 
-func TestArchivesAreAnonymous(t *testing.T) {
+func TestArchivesAreReproducible(t *testing.T) {
 	t.Parallel()
 	files := []file{fileNow(t, "x/soak", "program"), {name: "x/NOTICE", text: []byte("terms")}, fileNow(t, "x/k6", "other")}
 	otherOrder := []file{fileNow(t, "x/k6", "other"), fileNow(t, "x/soak", "program"), files[1]}
@@ -117,7 +117,7 @@ func TestImageHasBothArchitectures(t *testing.T) {
 		}
 		require.Equal(t, []string{"linux/amd64", "linux/arm64"}, architectures)
 	}
-	require.Equal(t, digests[:2], digests[2:], "the same programs make the same image")
+	require.Equal(t, digests[:2], digests[2:], "the same programs must have the same image")
 }
 
 func TestOnlyReleasesAreRemoved(t *testing.T) {
@@ -131,15 +131,15 @@ func TestOnlyReleasesAreRemoved(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, entries)
 
-	require.NoError(t, os.WriteFile(filepath.Join(r.out, "thesis.txt"), nil, 0o644))
-	require.ErrorContains(t, r.removeOld(), "thesis.txt, which is not a file of a release")
+	require.NoError(t, os.WriteFile(filepath.Join(r.out, "other.txt"), nil, 0o644))
+	require.ErrorContains(t, r.removeOld(), "other.txt, which is not a file of a release")
 }
 
 func TestPlatforms(t *testing.T) {
 	t.Parallel()
-	some, err := parsePlatforms(platformNames())
+	all, err := parsePlatforms(platformNames())
 	require.NoError(t, err)
-	require.True(t, slices.Equal(platforms, some))
+	require.True(t, slices.Equal(platforms, all))
 	_, err = parsePlatforms("linux/amd64,plan9/386")
 	require.ErrorContains(t, err, `unknown platform "plan9/386"; use one of linux/amd64`)
 }

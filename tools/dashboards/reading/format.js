@@ -1,5 +1,5 @@
-// Writes values as Grafana's panels do, by Grafana's own code. It reads `[{config, values}]`, where config is what the
-// JSON of a panel has as `fieldConfig.defaults`, and writes a list of texts for each.
+// Formats values with Grafana's formatters. It reads `[{config, values}]` from stdin, where config is the field
+// `fieldConfig.defaults` of a panel, and writes a list of texts for each element.
 import { readFileSync } from 'node:fs';
 import process from 'node:process';
 import { createTheme, FieldType, formattedValueToString, getDisplayProcessor } from '@grafana/data';
