@@ -235,3 +235,11 @@ func (g *Group) Kill() {
 		r.Stop(expired, syscall.SIGKILL, time.Second)
 	}
 }
+
+// PIDs returns the process ids, by runner.
+func (g *Group) PIDs() (out []int) {
+	for _, r := range g.runners {
+		out = append(out, r.PID())
+	}
+	return out
+}

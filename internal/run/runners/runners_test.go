@@ -81,7 +81,7 @@ func TestRunnersGetThePlan(t *testing.T) {
 	require.NoError(t, err)
 	wait(t, g)
 	require.Empty(t, g.Ends())
-	require.Len(t, g.runners, 2)
+	require.Len(t, g.PIDs(), 2)
 	for i := 1; i <= 2; i++ {
 		text, err := os.ReadFile(filepath.Join(c.Dir, fmt.Sprintf("k6-runner-%d.log", i)))
 		require.NoError(t, err)
