@@ -16,8 +16,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// The base of the image has no curl, and its sh and nc are those of BusyBox.
-func TestStarterNeedsNoCurl(t *testing.T) {
+// The script runs with the sh and nc of BusyBox, as in the image.
+func TestCurlReplacementStartsARunner(t *testing.T) {
 	busybox, err := exec.LookPath("busybox")
 	if err != nil {
 		untested.SkipMissing(t, "busybox is not installed: apt-get install busybox")
@@ -54,5 +54,5 @@ func TestStarterNeedsNoCurl(t *testing.T) {
 	output, err = start()
 	require.Error(t, err)
 	assert.Contains(t, output, "500 Internal Server Error")
-	assert.EqualValues(t, 1+4, requests.Load(), "a request that fails is sent again")
+	assert.EqualValues(t, 1+4, requests.Load(), "a failed request is sent three more times")
 }

@@ -33,15 +33,15 @@ type Connection struct {
 	Cipher   string  `js:"cipher"`
 	Group    string  `js:"group"` // of the key exchange
 
-	m         *module
-	ctx       context.Context // of the iteration
-	request   *request
-	conn      net.Conn
-	wire      *wire   // below conn
-	handshake traffic // of the TLS handshake
-	report    traffic // in samples so far
-	openCount int64   // open connections of the process, this one included, when it was opened
-	closing   sync.Once
+	m               *module
+	ctx             context.Context // of the iteration
+	request         *request
+	conn            net.Conn
+	wire            *wire   // below conn
+	handshake       traffic // of the TLS handshake
+	reportedTraffic traffic // the part of the traffic that samples contain
+	openCount       int64   // number of open connections of the process after this one opened
+	closeOnce       sync.Once
 }
 
 // connect is the function of that name in scripts. It blocks the VU until the server has responded or the connection
@@ -79,7 +79,7 @@ func (c *Connection) establish(ctx context.Context, state *lib.State) {
 		return
 	}
 	c.wire = &wire{Conn: raw}
-	c.conn, c.openCount = c.wire, c.m.root.open.Add(1)
+	c.conn, c.openCount = c.wire, c.m.root.openCount.Add(1)
 	connected := time.Now()
 	c.TCPMs = milliseconds(connected.Sub(start))
 	secure := tls.Client(c.wire, c.tlsConfig(state))
@@ -129,7 +129,7 @@ func (c *Connection) exchange(ctx context.Context) bool {
 		status, err = readResponse(c.conn, req)
 	}
 	if err != nil {
-		c.fail(tlsCause(ctx, err, causeTimeout, causeReset, causeAnswer), err)
+		c.fail(tlsCause(ctx, err, causeAnswerTimeout, causeAnswerReset, causeAnswer), err)
 		return false
 	}
 	c.AnswerMs, c.Status = milliseconds(time.Since(start)), status
@@ -176,10 +176,10 @@ func (c *Connection) Ask() bool {
 
 // Close closes the connection. Further calls have no effect. Any goroutine may call it.
 func (c *Connection) Close() {
-	c.closing.Do(func() {
+	c.closeOnce.Do(func() {
 		if c.conn != nil {
 			_ = c.conn.Close() // no data is pending
-			c.m.root.open.Add(-1)
+			c.m.root.openCount.Add(-1)
 		}
 	})
 }

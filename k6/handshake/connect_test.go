@@ -34,14 +34,14 @@ func TestEachConnectionMakesAFullHandshake(t *testing.T) {
 	})
 	v := newVU(t, ca, ca.Client())
 	require.Equal(t, true, v.js(fmt.Sprintf(`
-		var good = 0, c;
+		var complete = 0, c;
 		for (var i = 0; i < 20; i++) {
 			c = connect("%s/a?b");
-			if (c.ok && c.status === 200 && c.cause === "" && c.tcpMs > 0 && c.tlsMs > 0 && c.answerMs > 0) good++;
+			if (c.ok && c.status === 200 && c.cause === "" && c.tcpMs > 0 && c.tlsMs > 0 && c.answerMs > 0) complete++;
 		}
-		good === 20 && c.version === "TLS 1.3" && c.group !== "" && c.cipher !== ""`, s.URL)))
+		complete === 20 && c.version === "TLS 1.3" && c.group !== "" && c.cipher !== ""`, s.URL)))
 	require.Len(t, clients, 20)
-	require.Zero(t, v.root.open.Load())
+	require.Zero(t, v.root.openCount.Load())
 	require.Equal(t, map[string]int{
 		"handshake_tcp": 20, "handshake_tls": 20, "handshake_answer": 20, "handshake_open": 20,
 		"handshake_sent": 20, "handshake_received": 20, "handshake_tls_sent": 20, "handshake_tls_received": 20,
@@ -87,19 +87,19 @@ func TestCausesOfFailures(t *testing.T) {
 		{"unknown host name", func(*testing.T) string { return "https://nowhere.invalid" }, causeDNS},
 		{"a server of another authority", func(t *testing.T) string { return serve(t, certificate.NewAuthority(t), respondOK).URL }, causeServerCert},
 		{"another version of TLS", func(t *testing.T) string {
-			return raw(t, func(conn net.Conn) {
+			return serveRaw(t, func(conn net.Conn) {
 				_ = tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{*ca.Server()}, MaxVersion: tls.VersionTLS12}).Handshake()
 			})
 		}, causeTLSAlert},
 		{"plain HTTP", func(t *testing.T) string {
-			return raw(t, func(conn net.Conn) { _, _ = conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) })
+			return serveRaw(t, func(conn net.Conn) { _, _ = conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) })
 		}, causeTLS},
 		{"silent server", func(t *testing.T) string {
-			return raw(t, func(conn net.Conn) { _, _ = conn.Read(make([]byte, 1<<16)); <-t.Context().Done() })
+			return serveRaw(t, func(conn net.Conn) { _, _ = conn.Read(make([]byte, 1<<16)); <-t.Context().Done() })
 		}, causeTLSTimeout},
-		{"closed connection", func(t *testing.T) string { return raw(t, func(net.Conn) {}) }, causeTLSReset},
+		{"closed connection", func(t *testing.T) string { return serveRaw(t, func(net.Conn) {}) }, causeTLSReset},
 		{"reset connection", func(t *testing.T) string {
-			return raw(t, func(conn net.Conn) {
+			return serveRaw(t, func(conn net.Conn) {
 				_, _ = conn.Read(make([]byte, 1))
 				_ = conn.(*net.TCPConn).SetLinger(0)
 			})
@@ -109,10 +109,10 @@ func TestCausesOfFailures(t *testing.T) {
 		}, causeStatus},
 		{"no response", func(t *testing.T) string {
 			return serve(t, ca, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }).URL
-		}, causeTimeout},
+		}, causeAnswerTimeout},
 		{"truncated response", func(t *testing.T) string {
 			return serve(t, ca, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }).URL
-		}, causeReset},
+		}, causeAnswerReset},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -126,14 +126,16 @@ func TestCausesOfFailures(t *testing.T) {
 				status = http.StatusServiceUnavailable
 			}
 			require.Equal(t, fmt.Sprintf("false %s true %d", c.want, status), got, v.js(`c.message`))
-			require.Zero(t, v.root.open.Load(), "no connection stays open")
+			require.Zero(t, v.root.openCount.Load(), "no connection stays open")
 			require.Equal(t, 1, v.counts()["handshake_failed "+string(c.want)])
 		})
 	}
 }
 
-// raw starts a server that calls handle with each connection and then closes it.
-func raw(t *testing.T, handle func(net.Conn)) string { return "https://" + sockets.Serve(t, handle) }
+// serveRaw starts a server that calls handle with each connection and then closes it.
+func serveRaw(t *testing.T, handle func(net.Conn)) string {
+	return "https://" + sockets.Serve(t, handle)
+}
 
 func TestOpenConnectionsAreReused(t *testing.T) {
 	t.Parallel()
@@ -147,17 +149,17 @@ func TestOpenConnectionsAreReused(t *testing.T) {
 	v := newVU(t, ca, ca.Client())
 	require.NoError(t, v.VU.Runtime().Set("break", func() { broken.Store(true) }))
 	v.js(fmt.Sprintf(`var conns = []; for (var i = 0; i < 5; i++) conns.push(connect(%q, {hold: true}))`, s.URL))
-	require.EqualValues(t, 5, v.root.open.Load())
+	require.EqualValues(t, 5, v.root.openCount.Load())
 	require.Equal(t, true, v.js(`conns.every((c) => c.ok && c.ask() && c.ask())`))
 	require.Equal(t, 15, v.counts()["handshake_answer"])
 	v.js(`conns[0].close(); conns[0].close()`)
-	require.EqualValues(t, 4, v.root.open.Load())
+	require.EqualValues(t, 4, v.root.openCount.Load())
 	require.Equal(t, "false answer", v.js(`[conns[0].ask(), conns[0].cause].join(" ")`), "a closed connection makes no request")
 	v.js(`globalThis["break"]()`)
 	require.Equal(t, "false status false", v.js(`[conns[1].ask(), conns[1].cause, conns[1].ask()].join(" ")`))
-	require.EqualValues(t, 3, v.root.open.Load())
+	require.EqualValues(t, 3, v.root.openCount.Load())
 	v.CancelContext()
-	require.Eventually(t, func() bool { return v.root.open.Load() == 0 }, time.Minute, time.Millisecond, "no connection outlives its iteration")
+	require.Eventually(t, func() bool { return v.root.openCount.Load() == 0 }, time.Minute, time.Millisecond, "no connection outlives its iteration")
 }
 
 func TestInterruptedConnectionReturnsAtOnce(t *testing.T) {
@@ -204,5 +206,9 @@ func TestAlertsHaveTexts(t *testing.T) {
 	for _, a := range certificateAlerts {
 		require.NotContains(t, a.Error(), "alert(", "crypto/tls has no text for alert %d", uint8(a))
 	}
+}
+
+func TestWrongHostNameIsAServerCertificateFailure(t *testing.T) {
+	t.Parallel()
 	require.Equal(t, causeServerCert, tlsCause(context.Background(), x509.HostnameError{Certificate: &x509.Certificate{}, Host: "h"}, causeTLSTimeout, causeTLSReset, causeTLS))
 }

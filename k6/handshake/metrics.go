@@ -7,7 +7,7 @@ import (
 	"go.k6.io/k6/v2/metrics"
 )
 
-// handshakeMetrics are the metrics of the module. handshake.d.ts documents them for users.
+// A handshakeMetrics has the metrics of the module. handshake.d.ts documents them for users.
 type handshakeMetrics struct {
 	tcp    *metrics.Metric // trend, time: completed dials
 	tls    *metrics.Metric // trend, time: completed handshakes
@@ -37,9 +37,9 @@ func registerMetrics(vu modules.VU) *handshakeMetrics {
 
 // reportConnection pushes the samples of a new connection, with the tags of the VU and those of the call.
 func (m *module) reportConnection(c *Connection) {
-	set := m.tags(c)
+	tags := m.tagsOf(c)
 	samples := make([]metrics.Sample, 0, 9)
-	samples = append(samples, sampleOf(m.metrics.open, set, float64(c.openCount)))
+	samples = append(samples, sampleOf(m.metrics.open, tags, float64(c.openCount)))
 	for _, phase := range [...]struct {
 		metric *metrics.Metric
 		value  float64
@@ -48,35 +48,36 @@ func (m *module) reportConnection(c *Connection) {
 		{m.metrics.tlsSent, float64(c.handshake.sent)}, {m.metrics.tlsReceived, float64(c.handshake.received)},
 	} {
 		if phase.value > 0 {
-			samples = append(samples, sampleOf(phase.metric, set, phase.value))
+			samples = append(samples, sampleOf(phase.metric, tags, phase.value))
 		}
 	}
-	m.push(c, set, samples)
+	m.push(c, tags, samples)
 }
 
 // reportResponse pushes the samples of a further request on an open connection.
 func (m *module) reportResponse(c *Connection) {
-	set := m.tags(c)
+	tags := m.tagsOf(c)
 	var samples []metrics.Sample
 	if c.OK {
-		samples = append(samples, sampleOf(m.metrics.answer, set, c.AnswerMs))
+		samples = append(samples, sampleOf(m.metrics.answer, tags, c.AnswerMs))
 	}
-	m.push(c, set, samples)
+	m.push(c, tags, samples)
 }
 
-func (m *module) tags(c *Connection) *metrics.TagSet {
+// tagsOf returns the tags of the virtual user and those of the call.
+func (m *module) tagsOf(c *Connection) *metrics.TagSet {
 	return m.vu.State().Tags.GetCurrentValues().Tags.WithTagsFromMap(c.request.tags)
 }
 
-// push pushes samples, the traffic since the last report and, if the connection failed, its cause.
-func (m *module) push(c *Connection, set *metrics.TagSet, samples []metrics.Sample) {
-	now := c.wire.bytes()
-	if added := now.since(c.report); added != (traffic{}) {
-		samples = append(samples, sampleOf(m.metrics.sent, set, float64(added.sent)), sampleOf(m.metrics.received, set, float64(added.received)))
+// push pushes samples, the traffic since the last push and, if the connection failed, its cause.
+func (m *module) push(c *Connection, tags *metrics.TagSet, samples []metrics.Sample) {
+	total := c.wire.bytes()
+	if added := total.since(c.reportedTraffic); added != (traffic{}) {
+		samples = append(samples, sampleOf(m.metrics.sent, tags, float64(added.sent)), sampleOf(m.metrics.received, tags, float64(added.received)))
 	}
-	c.report = now
+	c.reportedTraffic = total
 	if !c.OK {
-		samples = append(samples, sampleOf(m.metrics.failed, set.With("cause", c.Cause), 1))
+		samples = append(samples, sampleOf(m.metrics.failed, tags.With("cause", c.Cause), 1))
 	}
 	metrics.PushIfNotDone(m.vu.Context(), m.vu.State().Samples, metrics.Samples(samples))
 }

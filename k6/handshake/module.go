@@ -15,8 +15,8 @@ import (
 type (
 	// A rootModule is shared by all virtual users of the process.
 	rootModule struct {
-		open  atomic.Int64 // number of open connections
-		pairs sync.Map     // from certificate and key in PEM to *tls.Certificate
+		openCount    atomic.Int64 // number of open connections
+		certificates sync.Map     // from certificate and key in PEM to *tls.Certificate
 	}
 
 	// A module is the k6/x/handshake of one virtual user.

@@ -81,7 +81,7 @@ func (m *module) parseCertificate(r *request, value sobek.Value) error {
 		return fmt.Errorf("connect: certificate must be {cert, key} in PEM, or null for none: %w", err)
 	}
 	key := pem.Cert + "\x00" + pem.Key
-	if pair, ok := m.root.pairs.Load(key); ok {
+	if pair, ok := m.root.certificates.Load(key); ok {
 		r.certificate = pair.(*tls.Certificate)
 		return nil
 	}
@@ -89,7 +89,7 @@ func (m *module) parseCertificate(r *request, value sobek.Value) error {
 	if err != nil {
 		return fmt.Errorf("connect: certificate must contain a certificate and its key in PEM: %w", err)
 	}
-	m.root.pairs.Store(key, &pair)
+	m.root.certificates.Store(key, &pair)
 	r.certificate = &pair
 	return nil
 }

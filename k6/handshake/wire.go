@@ -15,7 +15,7 @@ type wire struct {
 // A traffic is the number of bytes in each direction.
 type traffic struct{ sent, received int64 }
 
-// bytes returns the traffic so far; zero without a connection.
+// bytes returns the traffic so far, zero if w is nil.
 func (w *wire) bytes() traffic {
 	if w == nil {
 		return traffic{}

@@ -24,9 +24,9 @@ func TestMetricsCountBytesOnTheWire(t *testing.T) {
 
 	require.Equal(t, true, v.js(fmt.Sprintf(`connect(%q).ok`, s.URL)))
 	peer, sums := <-listener.conns, v.sums()
-	const end = 24 // bytes by which either side ends TLS; the other side may have closed the connection before
-	require.InDelta(t, float64(peer.received.Load())+end/2, sums["handshake_sent"], end/2)
-	requireSent(t, peer, sums["handshake_received"], end)
+	const closeNotify = 24 // size in bytes of the record that ends TLS; the other side may have closed the connection before it arrives
+	require.InDelta(t, float64(peer.received.Load())+closeNotify/2, sums["handshake_sent"], closeNotify/2)
+	requireSent(t, peer, sums["handshake_received"], closeNotify)
 	require.Greater(t, sums["handshake_tls_sent"], 500., "the client presents a certificate")
 	require.Less(t, sums["handshake_tls_sent"], sums["handshake_sent"])
 	require.Less(t, sums["handshake_tls_received"], sums["handshake_received"])
@@ -38,15 +38,16 @@ func TestMetricsCountBytesOnTheWire(t *testing.T) {
 }
 
 // requireSent waits until the server has counted the bytes that the client received, because the server counts bytes
-// after it sends them. The client may have received only a part of the last end bytes.
-func requireSent(t *testing.T, peer *wire, received float64, end int64) {
+// after it sends them. The client may have received up to tolerance bytes fewer.
+func requireSent(t *testing.T, peer *wire, received float64, tolerance int64) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		missing := peer.sent.Load() - int64(received)
-		return missing >= 0 && missing <= end
+		return missing >= 0 && missing <= tolerance
 	}, time.Minute, time.Millisecond, "the client received %v bytes, the server sent %d", received, peer.sent.Load())
 }
 
+// A countingListener counts the bytes of each connection that it accepts.
 type countingListener struct {
 	net.Listener
 	conns chan *wire

@@ -61,14 +61,14 @@ func (s *stage) dialAll(requests []*burstRequest) {
 func (s *stage) sendAll(requests []*burstRequest) {
 	var start time.Time
 	release := make(chan struct{})
-	var ready, joint, working sync.WaitGroup
+	var ready, jointSends, senders sync.WaitGroup
 	for _, r := range requests {
-		isJoint := r.err == nil && len(r.op.sent) <= maxJointSize
+		isJoint := r.err == nil && len(r.op.bytes) <= maxJointSize
 		ready.Add(1)
 		if isJoint {
-			joint.Add(1)
+			jointSends.Add(1)
 		}
-		working.Go(func() {
+		senders.Go(func() {
 			ready.Done()
 			<-release
 			if r.err != nil {
@@ -79,8 +79,8 @@ func (s *stage) sendAll(requests []*burstRequest) {
 			err := r.lane.send(&r.exchange)
 			sent := time.Now()
 			if isJoint {
-				joint.Done()
-				joint.Wait()
+				jointSends.Done()
+				jointSends.Wait()
 			}
 			r.lane.finish(&r.exchange, r.lane.receive(&r.exchange, err))
 			samples := []metrics.Sample{s.sample(s.m.metrics.sentAfter, sent, metrics.D(sent.Sub(start)))}
@@ -93,5 +93,5 @@ func (s *stage) sendAll(requests []*burstRequest) {
 	ready.Wait()
 	start = time.Now()
 	close(release)
-	working.Wait()
+	senders.Wait()
 }

@@ -24,9 +24,9 @@ func (s *stage) closed() {
 		defer stop()
 	}
 	var started, turns atomic.Int64
-	var working sync.WaitGroup
+	var workers sync.WaitGroup
 	for range n {
-		working.Go(func() {
+		workers.Go(func() {
 			l := s.newLane()
 			for s.ctx.Err() == nil && (s.duration == 0 || time.Since(s.start) < s.duration) {
 				i := turns.Add(1)
@@ -40,11 +40,11 @@ func (s *stage) closed() {
 			}
 		})
 	}
-	working.Wait()
+	workers.Wait()
 	s.drop(max(requests-started.Load(), 0))
 }
 
-// awaitRPS waits until k6's --rps allows a request. It returns false if that does not happen before ctx is done.
+// awaitRPS waits until k6's --rps allows a request. It returns false if ctx ends before that.
 func (s *stage) awaitRPS(ctx context.Context) bool {
 	return s.state.RPSLimit == nil || s.state.RPSLimit.Wait(ctx) == nil
 }

@@ -25,8 +25,8 @@ func TestClosedStageMakesEachRequestOnce(t *testing.T) {
 	t.Parallel()
 	var served, concurrent, peak, connections atomic.Int64
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		now := concurrent.Add(1)
-		for p := peak.Load(); now > p && !peak.CompareAndSwap(p, now); p = peak.Load() {
+		n := concurrent.Add(1)
+		for p := peak.Load(); n > p && !peak.CompareAndSwap(p, n); p = peak.Load() {
 		}
 		defer concurrent.Add(-1)
 		served.Add(1)
@@ -57,8 +57,7 @@ func TestClosedStageMakesEachRequestOnce(t *testing.T) {
 	require.LessOrEqual(t, sums["request_first_byte ok"].total, sums["request_duration ok a"].total)
 }
 
-// The expected response contains the unique text of its request.
-func TestUniqueTexts(t *testing.T) {
+func TestExpectedResponseContainsTheUniqueTextOfItsRequest(t *testing.T) {
 	t.Parallel()
 	var texts sync.Map
 	var wrong, requests atomic.Int64
@@ -111,7 +110,7 @@ func TestOutcomes(t *testing.T) {
 	for name, c := range map[string]struct {
 		url, want, code string
 	}{
-		"right":                          {serveBytes(t, ok), `{body: 'ok'}`, "ok"},
+		"expected body":                  {serveBytes(t, ok), `{body: 'ok'}`, "ok"},
 		"wrong body":                     {serveBytes(t, ok), `{body: 'no'}`, "wrong"},
 		"invalid JSON":                   {serveBytes(t, ok), `{json: 'ok'}`, "wrong"},
 		"JSON":                           {serveBytes(t, "HTTP/1.1 200 OK\r\nContent-Length: 17\r\n\r\n{\"a\":{\"b\":[1,2]}}"), `{json: [1, 2], at: 'a.b'}`, "ok"},
@@ -286,30 +285,30 @@ func TestUnrequestedBytesAreCounted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var sent, prompt atomic.Int64
+			var sentCount, timelyCount atomic.Int64
 			u := serveRaw(t, func(conn net.Conn, request func() bool) {
 				for request() {
-					answered := time.Now()
+					respondedAt := time.Now()
 					_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"))
 					time.Sleep(3 * time.Millisecond)
 					if _, err := conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno")); err != nil {
 						return
 					}
-					sent.Add(1)
-					if time.Since(answered) < settleTime/2 { // a later response may arrive after the client has closed the connection
-						prompt.Add(1)
+					sentCount.Add(1)
+					if time.Since(respondedAt) < settleTime/2 { // a later response may arrive after the client has closed the connection
+						timelyCount.Add(1)
 					}
 				}
 			})
 			v := newVU(t)
 			c := v.await(call, u)
 			sums := v.sums()
-			require.Positive(t, prompt.Load())
+			require.Positive(t, timelyCount.Load())
 			// A request that is sent within these 3 ms reads the second response to the previous request as its own.
 			wrong := float64(sums["request_duration wrong"].n)
 			found := sums["unrequested_bytes"].total + wrong
-			require.LessOrEqual(t, found, float64(sent.Load()))
-			require.GreaterOrEqual(t, found, .7*(float64(prompt.Load())-wrong))
+			require.LessOrEqual(t, found, float64(sentCount.Load()))
+			require.GreaterOrEqual(t, found, .7*(float64(timelyCount.Load())-wrong))
 			require.EqualValues(t, c.Failed, sums["request_duration wrong"].n)
 		})
 	}

@@ -17,12 +17,11 @@ import (
 
 // codeOf returns the outcome of a request that got no complete response: k6's error code. k6 does not export these
 // codes; TestErrorCodesMatchK6 compares them.
-func codeOf(err error) string { return shard.CodeNet + strconv.Itoa(number(err)) }
+func codeOf(err error) string { return shard.CodeNet + strconv.Itoa(errorCode(err)) }
 
-// number returns the error code of err, or else that of the first of its causes with a code.
-func number(err error) int {
-	var timeout net.Error
-	if errors.As(err, &timeout) && timeout.Timeout() {
+// errorCode returns the code of err, or else the code of the first of its causes that has one.
+func errorCode(err error) int {
+	if isTimeout(err) {
 		var op *net.OpError
 		if errors.As(err, &op) && op.Op == "dial" {
 			return 1211
@@ -30,16 +29,16 @@ func number(err error) int {
 		return 1050
 	}
 	for ; err != nil; err = errors.Unwrap(err) {
-		if n := numberOf(err); n != 0 {
+		if n := directCode(err); n != 0 {
 			return n
 		}
 	}
 	return 1000
 }
 
-// numberOf returns the code of an error without its causes, 0 for none.
-func numberOf(err error) int {
-	switch e := err.(type) { //nolint:errorlint // number unwraps
+// directCode returns the code of an error without regard to its causes, 0 for none.
+func directCode(err error) int {
+	switch e := err.(type) { //nolint:errorlint // errorCode unwraps
 	case *net.DNSError:
 		if e.IsNotFound {
 			return 1101
@@ -50,7 +49,7 @@ func numberOf(err error) int {
 	case netext.BlockedHostError:
 		return 1111
 	case *net.OpError:
-		return numberOfOp(e)
+		return opErrorCode(e)
 	case tls.RecordHeaderError:
 		return 1301
 	case x509.UnknownAuthorityError:
@@ -61,7 +60,8 @@ func numberOf(err error) int {
 	return 0
 }
 
-func numberOfOp(e *net.OpError) int {
+// opErrorCode returns the code of a failed operation on a connection.
+func opErrorCode(e *net.OpError) int {
 	var system *os.SyscallError
 	isSystem := errors.As(e, &system)
 	switch {
@@ -78,7 +78,7 @@ func numberOfOp(e *net.OpError) int {
 	case isSystem:
 		return 1213
 	}
-	if n := number(e.Err); n != 1000 {
+	if n := errorCode(e.Err); n != 1000 {
 		return n
 	}
 	return 1210

@@ -78,7 +78,7 @@ func (v *vu) lane(operation string, args ...any) (l *lane, request func() string
 	require.NoError(v.t, err)
 	s.ctx = v.VU.Context()
 	l = s.newLane()
-	v.t.Cleanup(l.close)
+	v.t.Cleanup(l.hangUp)
 	return l, func() string {
 		x := l.do(s.operations[0], time.Now(), time.Now().Add(time.Minute))
 		return x.code
@@ -90,8 +90,8 @@ func (v *vu) lane(operation string, args ...any) (l *lane, request func() string
 func (l *lane) idle(t *testing.T) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		begin, err := l.conn.Unrequested()
-		return len(begin) > 0 || err != nil
+		received, err := l.conn.Unrequested()
+		return len(received) > 0 || err != nil
 	}, 10*time.Second, time.Millisecond)
 	l.lastUse = time.Time{}
 }

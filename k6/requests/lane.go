@@ -6,11 +6,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
-	"maps"
 	"net"
 	"net/http"
 	"regexp"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -33,17 +31,17 @@ type lane struct {
 	s          *stage
 	conn       *http1.Conn // nil if there is none
 	target     *target     // of conn
-	last       *operation  // last request on conn
+	lastOp     *operation  // of the last request on conn
 	lastUse    time.Time   // end of the last exchange
 	body       bytes.Buffer
 	buffer     []byte // the last request with a unique text
 	uniqueText []byte // a part of buffer
 }
 
-// A lanes is the set of lanes of a stage that may have a connection.
-type lanes struct {
+// A laneList has the lanes of a stage.
+type laneList struct {
 	mu  sync.Mutex
-	all map[*lane]struct{}
+	all []*lane
 }
 
 // newDialer returns a dialer with k6's network settings.
@@ -63,10 +61,7 @@ func (s *stage) newLane() *lane {
 	l := &lane{s: s}
 	s.lanes.mu.Lock()
 	defer s.lanes.mu.Unlock()
-	if s.lanes.all == nil {
-		s.lanes.all = map[*lane]struct{}{}
-	}
-	s.lanes.all[l] = struct{}{}
+	s.lanes.all = append(s.lanes.all, l)
 	return l
 }
 
@@ -74,29 +69,19 @@ func (s *stage) newLane() *lane {
 // arrive.
 const settleTime = 50 * time.Millisecond
 
-// closeLanes checks the connections of the stage for unrequested bytes, then closes them.
+// closeLanes checks the connections of the stage for unrequested bytes, then closes them. It runs after the last
+// request.
 func (s *stage) closeLanes() {
 	select {
 	case <-time.After(settleTime):
 	case <-s.ctx.Done():
 	}
-	s.lanes.mu.Lock()
-	all := slices.Collect(maps.Keys(s.lanes.all))
-	s.lanes.mu.Unlock()
-	for _, l := range all {
+	for _, l := range s.lanes.all {
 		if l.conn != nil && s.ctx.Err() == nil {
 			_ = l.checkIdle()
 		}
-		l.close()
+		l.hangUp()
 	}
-}
-
-// close closes the connection and removes the lane from its stage.
-func (l *lane) close() {
-	l.hangUp()
-	l.s.lanes.mu.Lock()
-	defer l.s.lanes.mu.Unlock()
-	delete(l.s.lanes.all, l)
 }
 
 // hangUp closes the connection, if there is one.
@@ -117,7 +102,7 @@ type exchange struct {
 	code      string        // "" if k6 ended the stage: the exchange is not counted
 	server    string        // X-Server
 	inFlight  string        // X-In-Flight
-	wait      time.Duration // for a free lane
+	laneWait  time.Duration // time until a lane was free
 }
 
 // do makes a request. Its duration counts from start.
@@ -135,7 +120,7 @@ func (l *lane) do(op *operation, start, deadline time.Time) exchange {
 // finish records the end of an exchange.
 func (l *lane) finish(x *exchange, err error) {
 	x.end = time.Now()
-	l.lastUse, l.last = x.end, x.op
+	l.lastUse, l.lastOp = x.end, x.op
 	if err == nil {
 		return
 	}
@@ -156,8 +141,8 @@ func (l *lane) finish(x *exchange, err error) {
 
 // connect opens a connection to the target of an exchange, unless the lane has a reusable one.
 func (l *lane) connect(x *exchange) error {
-	// Within a millisecond after a response there is no check. It would cost a system call, and find no bytes that
-	// are on their way.
+	// Within a millisecond after a response there is no check. It would cost a system call, and miss unrequested bytes
+	// that are still in transit.
 	if l.conn != nil && (l.target != x.op.target || time.Since(l.lastUse) >= time.Millisecond && !l.checkIdle()) {
 		l.hangUp()
 	}
@@ -176,11 +161,11 @@ func (l *lane) connect(x *exchange) error {
 // checkIdle reports whether the connection can be reused: the server has not closed it and sent no unrequested bytes
 // after the last response. It counts unrequested bytes as a fault of the service.
 func (l *lane) checkIdle() bool {
-	begin, err := l.conn.Unrequested()
-	if len(begin) > 0 && !requestTimeout.Match(begin) {
-		l.s.unrequested(l.last, begin)
+	received, err := l.conn.Unrequested()
+	if len(received) > 0 && !requestTimeout.Match(received) {
+		l.s.unrequested(l.lastOp, received)
 	}
-	return len(begin) == 0 && (err == nil || errors.Is(err, errors.ErrUnsupported))
+	return len(received) == 0 && (err == nil || errors.Is(err, errors.ErrUnsupported))
 }
 
 // requestTimeout matches the response that a server may send on an idle connection before it closes it (RFC 9110,
@@ -202,12 +187,12 @@ func (l *lane) send(x *exchange) error {
 	if err := l.conn.SetDeadline(x.deadline); err != nil {
 		return err
 	}
-	sent := x.op.sent
+	request := x.op.bytes
 	if len(x.op.unique) > 0 {
 		l.buffer, l.uniqueText = x.op.writeUnique(l.buffer, l.s.prefix, l.s.uniqueCount.Add(1))
-		sent = l.buffer
+		request = l.buffer
 	}
-	_, err := l.conn.Write(sent)
+	_, err := l.conn.Write(request)
 	return err
 }
 
@@ -242,7 +227,7 @@ func (l *lane) check(x *exchange, resp *http.Response) error {
 	w := &x.op.want
 	l.body.Reset()
 	compare := resp.StatusCode == w.status && w.needsBody()
-	switched := resp.StatusCode == http.StatusSwitchingProtocols // no HTTP follows
+	isSwitched := resp.StatusCode == http.StatusSwitchingProtocols // no HTTP follows
 	if compare {
 		if _, err := l.body.ReadFrom(io.LimitReader(resp.Body, w.maxLength())); err != nil {
 			return truncatedError{err}
@@ -255,16 +240,16 @@ func (l *lane) check(x *exchange, resp *http.Response) error {
 	case err != nil:
 		return err
 	}
-	excess := len(l.conn.Buffered()) > 0 // unrequested bytes, or a body longer than its Content-Length
+	hasExcess := len(l.conn.Buffered()) > 0 // unrequested bytes, or a body longer than its Content-Length
 	switch {
 	case resp.StatusCode != w.status:
 		x.code = "status-" + strconv.Itoa(resp.StatusCode)
-	case excess && !switched, compare && surplus > 0, !w.matches(l.payload(x.op)):
+	case hasExcess && !isSwitched, compare && surplus > 0, !w.matches(l.payload(x.op)):
 		x.code = shard.CodeWrongContent
 	default:
 		x.code = shard.CodeOK
 	}
-	if resp.Close || excess || switched || l.s.state.Options.NoConnectionReuse.Bool {
+	if resp.Close || hasExcess || isSwitched || l.s.state.Options.NoConnectionReuse.Bool {
 		l.hangUp()
 	}
 	if l.body.Cap() > keepBuffer {

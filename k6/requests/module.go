@@ -25,6 +25,7 @@ import (
 )
 
 type (
+	// A rootModule creates the module of each virtual user.
 	rootModule struct{}
 
 	// A module is the k6/x/requests of one virtual user.
@@ -35,7 +36,7 @@ type (
 		exports modules.Exports
 	}
 
-	// requestMetrics are the metrics of the module. requests.d.ts documents them for users.
+	// A requestMetrics has the metrics of the module. requests.d.ts documents them for users.
 	requestMetrics struct {
 		duration, first, waited, connected, late, unrequested, sentAfter, inFlight *metrics.Metric
 	}
@@ -85,7 +86,7 @@ func (m *module) call(name string, model func(*stage)) func(sobek.Value) *sobek.
 		promise, resolve, _ := promises.New(m.vu)
 		go func() {
 			s.run(m.vu.Context(), model)
-			resolve(map[string]any{"made": s.sent, "failed": s.failed, "dropped": s.dropped})
+			resolve(map[string]any{"made": s.madeCount, "failed": s.failedCount, "dropped": s.droppedCount})
 		}()
 		return promise
 	}
@@ -105,7 +106,7 @@ type stage struct {
 	uniqueCount atomic.Int64
 
 	dialer *http1.Dialer
-	lanes  lanes
+	lanes  laneList
 	record
 }
 
@@ -123,7 +124,7 @@ func (s *stage) run(ctx context.Context, model func(*stage)) {
 	s.flush()
 }
 
-// end returns the end of a stage with a fixed duration. ok is false for a stage that lasts as long as its requests.
+// end returns the end of a stage with a fixed duration. ok is false for a stage that ends with its last request.
 func (s *stage) end() (end time.Time, ok bool) {
 	return s.start.Add(s.duration), s.duration > 0 && s.requests == 0
 }

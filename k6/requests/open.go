@@ -19,10 +19,10 @@ func (s *stage) open() {
 	a := &arrivals{stage: s, index: lib.NewSegmentedIndex(tuple), maxLanes: n, freeLane: make(chan struct{}, 1)}
 	a.advance()
 	a.pace()
-	a.working.Wait()
+	a.workers.Wait()
 }
 
-// arrivals distributes the requests of an open stage among its lanes, in the order of their intended starts.
+// An arrivals value distributes the requests of an open stage among its lanes, in the order of their intended starts.
 type arrivals struct {
 	stage    *stage
 	maxLanes int
@@ -31,17 +31,17 @@ type arrivals struct {
 	mu        sync.Mutex
 	index     *lib.SegmentedIndex
 	next      ticket
-	finished  bool // next is after the end of the stage
+	finished  bool // next is due after the end of the stage
 	laneCount int
-	idle      []chan ticket // wake an idle lane each
-	working   sync.WaitGroup
+	idle      []chan ticket // one per idle lane, which waits for a ticket
+	workers   sync.WaitGroup
 }
 
 // A ticket is a request to make.
 type ticket struct {
-	due  time.Time
-	n    int64         // index in the load of all runners, from 0
-	wait time.Duration // for a free lane
+	due      time.Time
+	n        int64         // index in the load of all runners, from 0
+	laneWait time.Duration // time until a lane was free
 }
 
 // advance moves to the next arrival of this runner.
@@ -65,12 +65,12 @@ func (a *arrivals) expire(now time.Time) {
 // pace assigns each request to a lane when it is due, until there are no more.
 func (a *arrivals) pace() {
 	for {
-		wait, full := a.assign()
+		wait, allBusy := a.assign()
 		switch {
 		case a.stage.ctx.Err() != nil || wait < 0:
 			a.stopLanes()
 			return
-		case full: // a lane that becomes free takes the next request itself
+		case allBusy: // a lane that becomes free takes the next request itself
 			timer := time.NewTimer(wait)
 			select {
 			case <-a.freeLane:
@@ -84,9 +84,9 @@ func (a *arrivals) pace() {
 	}
 }
 
-// assign assigns the requests that are due, and returns the time until the next one; negative if there is none. full
-// reports whether no lane is free.
-func (a *arrivals) assign() (wait time.Duration, full bool) {
+// assign assigns the requests that are due, and returns the time until the next one; negative if there is none.
+// allBusy reports whether no lane is free.
+func (a *arrivals) assign() (wait time.Duration, allBusy bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for {
@@ -103,7 +103,7 @@ func (a *arrivals) assign() (wait time.Duration, full bool) {
 		case a.laneCount < a.maxLanes:
 			a.laneCount++
 			first := a.next
-			a.working.Go(func() { a.work(first) })
+			a.workers.Go(func() { a.work(first) })
 		default:
 			return a.next.due.Add(a.stage.timeout).Sub(now), true
 		}
@@ -125,7 +125,7 @@ func (a *arrivals) nextTicket(wake chan ticket) (ticket, bool) {
 		return t, false
 	case !t.due.After(now):
 		if a.laneCount == a.maxLanes && len(a.idle) == 0 { // otherwise pace is late
-			t.wait = now.Sub(t.due)
+			t.laneWait = now.Sub(t.due)
 		}
 		a.advance()
 		a.mu.Unlock()
@@ -176,7 +176,7 @@ func (a *arrivals) work(t ticket) {
 			continue
 		}
 		x := l.do(s.operations[t.n%int64(len(s.operations))], t.due, time.Now().Add(s.timeout))
-		x.wait = t.wait
+		x.laneWait = t.laneWait
 		s.note(&x)
 	}
 }

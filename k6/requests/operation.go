@@ -26,8 +26,8 @@ import (
 type operation struct {
 	name    string
 	target  *target
-	sent    []byte
-	unique  []int         // offsets in sent of the unique text
+	bytes   []byte
+	unique  []int         // offsets in bytes of the unique text
 	request *http.Request // has the method, for ReadResponse
 	want    want
 }
@@ -66,40 +66,39 @@ type spec struct {
 
 // compile compiles the operations of a call.
 func (m *module) compile(v sobek.Value, state *lib.State) ([]*operation, error) {
-	var all []spec
-	if err := m.vu.Runtime().ExportTo(v, &all); err != nil || len(all) == 0 {
+	var specs []spec
+	if err := m.vu.Runtime().ExportTo(v, &specs); err != nil || len(specs) == 0 {
 		return nil, errors.New("must be a list of at least one operation, such as [{name: 'status', url: 'http://HOST/status'}]")
 	}
 	targets := map[string]*target{}
-	out := make([]*operation, len(all))
-	for i, element := range m.elements(v) {
-		err := checkNames(element, "name", "method", "url", "headers", "body", "want")
-		if object, ok := element.(*sobek.Object); ok && err == nil {
-			if err = checkNames(object.Get("want"), "status", "body", "json", "at"); err != nil {
-				err = fmt.Errorf("want: %w", err)
-			}
-		}
-		if err != nil {
-			return nil, fmt.Errorf("[%d]: %w", i, err)
-		}
-	}
-	for i := range all {
-		op, err := m.compileOne(&all[i], state, targets)
-		if err != nil {
-			return nil, fmt.Errorf("[%d]: %w", i, err)
-		}
-		out[i] = op
-	}
-	return out, nil
-}
-
-// listed returns the elements of a JavaScript array.
-func (m *module) elements(v sobek.Value) (out []sobek.Value) {
+	var out []*operation
+	var err error
 	m.vu.Runtime().ForOf(v, func(element sobek.Value) bool {
-		out = append(out, element)
+		var op *operation
+		if err = checkProperties(element); err == nil {
+			op, err = m.compileOne(&specs[len(out)], state, targets)
+		}
+		if err != nil {
+			err = fmt.Errorf("[%d]: %w", len(out), err)
+			return false
+		}
+		out = append(out, op)
 		return true
 	})
-	return out
+	return out, err
+}
+
+// checkProperties returns an error for an unknown property of an operation.
+func checkProperties(operation sobek.Value) error {
+	if err := checkNames(operation, "name", "method", "url", "headers", "body", "want"); err != nil {
+		return err
+	}
+	if object, ok := operation.(*sobek.Object); ok {
+		if err := checkNames(object.Get("want"), "status", "body", "json", "at"); err != nil {
+			return fmt.Errorf("want: %w", err)
+		}
+	}
+	return nil
 }
 
 // checkNames returns an error for an unknown property. With a misspelt "want", any response would be accepted.
@@ -116,6 +115,7 @@ func checkNames(v sobek.Value, names ...string) error {
 	return nil
 }
 
+// compileOne compiles one operation. Operations with the same scheme and host share a target.
 func (m *module) compileOne(o *spec, state *lib.State, targets map[string]*target) (*operation, error) {
 	body, err := bytesOf(o.Body)
 	if err != nil {
@@ -148,18 +148,16 @@ func (m *module) compileOne(o *spec, state *lib.State, targets map[string]*targe
 	if op.name == "" {
 		op.name = req.URL.Path
 	}
-	if op.sent, err = wireFormat(req, t.route); err != nil {
+	if op.bytes, err = wireFormat(req, t.route); err != nil {
 		return nil, err
 	}
-	for at, tail := 0, op.sent; ; {
-		n := bytes.Index(tail, []byte(placeholder))
+	for at := 0; ; at += len(placeholder) {
+		n := bytes.Index(op.bytes[at:], []byte(placeholder))
 		if n < 0 {
 			break
 		}
 		at += n
 		op.unique = append(op.unique, at)
-		at += len(placeholder)
-		tail = op.sent[at:]
 	}
 	return op, op.want.set(o)
 }
@@ -179,8 +177,8 @@ func withPlaceholders(text []byte) []byte {
 }
 
 // writeUnique writes the request with a unique text to buf. The text consists of prefix, zeros and n.
-func (op *operation) writeUnique(buf []byte, prefix string, n int64) (sent, text []byte) {
-	buf = append(buf[:0], op.sent...)
+func (op *operation) writeUnique(buf []byte, prefix string, n int64) (request, text []byte) {
+	buf = append(buf[:0], op.bytes...)
 	number := strconv.FormatInt(n, 36)
 	for _, at := range op.unique {
 		text = buf[at : at+len(placeholder)]
@@ -192,6 +190,7 @@ func (op *operation) writeUnique(buf []byte, prefix string, n int64) (sent, text
 	return buf, text
 }
 
+// target returns the target of a URL: a known one, or a new one, which it adds to them.
 func (m *module) target(u *url.URL, known map[string]*target) (*target, error) {
 	key := u.Scheme + "://" + u.Host
 	if t := known[key]; t != nil {
@@ -266,7 +265,7 @@ func (w *want) matches(body []byte) bool {
 	if !w.isJSON {
 		return w.body == nil || bytes.Equal(body, w.body)
 	}
-	if right := w.lastMatch.Load(); right != nil && bytes.Equal(*right, body) {
+	if last := w.lastMatch.Load(); last != nil && bytes.Equal(*last, body) {
 		return true
 	}
 	var value any

@@ -25,9 +25,9 @@ type record struct {
 	batch       metrics.Samples
 	series      map[series]*metrics.TagSet
 	codeTagSets map[string]*metrics.TagSet // by outcome only
-	loggedCodes map[string]bool            // failures that were logged
+	loggedCodes map[string]bool            // outcomes that were logged
 
-	sent, failed, dropped int64
+	madeCount, failedCount, droppedCount int64
 }
 
 // A series is the key of a tag set for samples of requests.
@@ -49,18 +49,18 @@ func (r *record) note(x *exchange, samples ...metrics.Sample) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.sent++
+	r.madeCount++
 	if x.code != shard.CodeOK {
-		r.failed++
+		r.failedCount++
 	}
 	tags := r.tagsOf(x)
 	r.add(r.stage.m.metrics.duration, tags, x.end, metrics.D(x.end.Sub(x.start)))
 	if !x.firstByte.IsZero() {
 		r.add(r.stage.m.metrics.first, r.codeTags(x.code), x.end, metrics.D(x.firstByte.Sub(x.start)))
 	}
-	if x.wait > 0 {
-		r.add(r.stage.m.metrics.waited, r.stage.tags.Tags, x.end, metrics.D(x.wait))
-		r.add(r.stage.m.metrics.connected, r.codeTags(x.code), x.end, metrics.D(x.end.Sub(x.start)-x.wait))
+	if x.laneWait > 0 {
+		r.add(r.stage.m.metrics.waited, r.stage.tags.Tags, x.end, metrics.D(x.laneWait))
+		r.add(r.stage.m.metrics.connected, r.codeTags(x.code), x.end, metrics.D(x.end.Sub(x.start)-x.laneWait))
 	}
 	if end, fixed := r.stage.end(); fixed && x.code == shard.CodeOK && x.end.After(end) {
 		r.add(r.stage.m.metrics.late, tags, x.end, metrics.D(x.end.Sub(end)))
@@ -72,7 +72,7 @@ func (r *record) note(x *exchange, samples ...metrics.Sample) {
 }
 
 func (r *record) tagsOf(x *exchange) *metrics.TagSet {
-	key := series{x.op, x.server, x.code, x.wait > 0}
+	key := series{x.op, x.server, x.code, x.laneWait > 0}
 	if tags := r.series[key]; tags != nil {
 		return tags
 	}
@@ -121,13 +121,13 @@ func (r *record) logFailure(x *exchange, err error) {
 }
 
 // unrequested counts a connection with unrequested bytes after the response to op, and logs the first one of the stage.
-func (r *record) unrequested(op *operation, begin []byte) {
+func (r *record) unrequested(op *operation, received []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.add(r.stage.m.metrics.unrequested, r.stage.tags.Tags.With(shard.TagEndpoint, op.name), time.Now(), 1)
 	if !r.loggedCodes[shard.Unrequested] {
 		r.loggedCodes[shard.Unrequested] = true
-		r.stage.state.Logger.Warnf("%s: the server sent unrequested bytes after its response, starting with %q (further cases of this stage are not logged)", op.name, begin)
+		r.stage.state.Logger.Warnf("%s: the server sent unrequested bytes after its response, starting with %q (further cases of this stage are not logged)", op.name, received)
 	}
 }
 
@@ -138,7 +138,7 @@ func (r *record) drop(n int64) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.dropped += n
+	r.droppedCount += n
 	r.add(r.stage.state.BuiltinMetrics.DroppedIterations, r.stage.tags.Tags, time.Now(), float64(n))
 }
 
