@@ -51,7 +51,7 @@ type broadcaster struct {
 
 	mu          sync.Mutex
 	subscribers []*subscriber // by the index of their streams
-	sent        []*broadcast  // numbered from 1
+	history     []*broadcast  // numbered from 1
 }
 
 // A subscriber counts the broadcasts that arrived on one stream.
@@ -68,11 +68,12 @@ type broadcast struct {
 	publishedAt time.Time
 	received    []bool // by index of the subscriber
 	missing     int
-	latest      time.Duration
+	maxLatency  time.Duration
 	expired     bool // the time limit has passed
 	complete    chan struct{}
 }
 
+// newBroadcaster returns a broadcaster for the streams of a call of hold.
 func newBroadcaster(h *holding, o broadcastOptions) *broadcaster {
 	const head = 60 // bytes of a message in front of its padding, at most
 	return &broadcaster{
@@ -98,40 +99,40 @@ func (b *broadcaster) subscribe(index int) func(time.Time, *service.Block) {
 func (b *broadcaster) arrive(s *subscriber, at time.Time, block *service.Block) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	n, sent := b.find(block.Data)
-	if sent == nil || s.index >= len(sent.received) {
+	n, message := b.find(block.Data)
+	if message == nil || s.index >= len(message.received) {
 		b.sample(fanoutUnexplained, b.h.state.Tags.GetCurrentValues(), at, 1)
 		return
 	}
-	duplicate := sent.received[s.index]
-	if duplicate || n < s.last {
+	isDuplicate := message.received[s.index]
+	if isDuplicate || n < s.last {
 		s.duplicates++
 	} else {
 		s.last = n
 		s.received++
 	}
-	switch sent.received[s.index] = true; {
-	case duplicate:
-		b.sample(fanoutDuplicated, sent.tags, at, 1)
-	case sent.expired:
-		b.sample(fanoutLate, sent.tags, at, 1)
+	switch message.received[s.index] = true; {
+	case isDuplicate:
+		b.sample(fanoutDuplicated, message.tags, at, 1)
+	case message.expired:
+		b.sample(fanoutLate, message.tags, at, 1)
 	default:
-		b.deliver(sent, at, block.Comment)
+		b.deliver(message, at, block.Comment)
 	}
 }
 
 // deliver counts a delivery in time. comment may contain the time at which the service sent it.
-func (b *broadcaster) deliver(sent *broadcast, at time.Time, comment []byte) {
-	b.sample(fanoutSinceRequest, sent.tags, at, metrics.D(max(at.Sub(sent.publishedAt), 0)))
+func (b *broadcaster) deliver(message *broadcast, at time.Time, comment []byte) {
+	b.sample(fanoutSinceRequest, message.tags, at, metrics.D(max(at.Sub(message.publishedAt), 0)))
 	if micros, ok := sentAt(comment); ok && at.UnixMicro() >= micros {
 		latency := time.Duration(at.UnixMicro()-micros) * time.Microsecond
-		sent.latest = max(sent.latest, latency)
-		b.sample(fanoutLatency, sent.tags, at, metrics.D(latency))
+		message.maxLatency = max(message.maxLatency, latency)
+		b.sample(fanoutLatency, message.tags, at, metrics.D(latency))
 	} else {
-		b.sample(fanoutUntimed, sent.tags, at, 1)
+		b.sample(fanoutUntimed, message.tags, at, 1)
 	}
-	if sent.missing--; sent.missing == 0 {
-		close(sent.complete)
+	if message.missing--; message.missing == 0 {
+		close(message.complete)
 	}
 }
 
@@ -143,16 +144,16 @@ func (b *broadcaster) sample(name string, tags metrics.TagsAndMeta, at time.Time
 }
 
 // find returns the broadcast with the given data and its number, nil for other data.
-func (b *broadcaster) find(data []byte) (n int, sent *broadcast) {
+func (b *broadcaster) find(data []byte) (n int, message *broadcast) {
 	words := bytes.SplitN(data, []byte(" "), 3)
 	if len(words) != 3 || string(words[0]) != b.run || len(words[2]) != len(b.padding) {
 		return 0, nil
 	}
 	n, err := strconv.Atoi(string(words[1]))
-	if err != nil || n < 1 || n > len(b.sent) {
+	if err != nil || n < 1 || n > len(b.history) {
 		return 0, nil
 	}
-	return n, b.sent[n-1]
+	return n, b.history[n-1]
 }
 
 // sentAt returns the time of sending in a comment such as sent=1700000000000000, in µs.
@@ -173,9 +174,9 @@ func sentAt(comment []byte) (micros int64, ok bool) {
 func (b *broadcaster) send(tags metrics.TagsAndMeta, response httpext.ResponseType) (*broadcast, *httpext.Response) {
 	b.mu.Lock()
 	n := len(b.subscribers)
-	sent := &broadcast{tags: tags, publishedAt: time.Now(), received: make([]bool, n), missing: n, complete: make(chan struct{})}
-	b.sent = append(b.sent, sent)
-	r := sseclient.Request{URL: b.URL, Method: http.MethodPost, Header: http.Header{}, Body: fmt.Sprintf("%s %d %s", b.run, len(b.sent), b.padding)}
+	message := &broadcast{tags: tags, publishedAt: time.Now(), received: make([]bool, n), missing: n, complete: make(chan struct{})}
+	b.history = append(b.history, message)
+	r := sseclient.Request{URL: b.URL, Method: http.MethodPost, Header: http.Header{}, Body: fmt.Sprintf("%s %d %s", b.run, len(b.history), b.padding)}
 	b.mu.Unlock()
 	for name, value := range b.Headers {
 		r.Header.Set(name, value)
@@ -183,34 +184,34 @@ func (b *broadcaster) send(tags metrics.TagsAndMeta, response httpext.ResponseTy
 	answer, err := b.h.send(&r, b.h.state.Tags.GetCurrentValues(), max(milli(b.Within), endTimeout), response)
 	if err != nil {
 		b.h.warn(err)
-		return sent, nil
+		return message, nil
 	}
-	return sent, answer
+	return message, answer
 }
 
 // measure sends a broadcast and waits until it has reached every stream, or until its time limit.
 func (b *broadcaster) measure(tags metrics.TagsAndMeta) {
 	h, timeout := b.h, time.After(milli(b.Within))
 	h.sample(fanoutDue, tags, time.Now(), float64(len(b.subscribers)))
-	sent, answer := b.send(tags, httpext.ResponseTypeText)
+	message, answer := b.send(tags, httpext.ResponseTypeText)
 	if answer != nil {
 		h.sample(fanoutPost, tags, time.Now(), answer.Timings.Duration)
 	}
-	if deliveredStreams(answer) != len(sent.received) {
+	if deliveredStreams(answer) != len(message.received) {
 		h.sample(fanoutShort, tags, time.Now(), 1)
 	}
 	select {
-	case <-sent.complete:
+	case <-message.complete:
 	case <-timeout:
 	case <-h.ctx.Done():
 	}
 	b.mu.Lock()
-	sent.expired = true
-	missing, latest := sent.missing, sent.latest
+	message.expired = true
+	missing, maxLatency := message.missing, message.maxLatency
 	b.mu.Unlock()
-	h.sample(fanoutArrived, tags, time.Now(), float64(len(sent.received)-missing))
+	h.sample(fanoutArrived, tags, time.Now(), float64(len(message.received)-missing))
 	if missing == 0 {
-		h.sample(fanoutLast, tags, time.Now(), metrics.D(latest))
+		h.sample(fanoutLast, tags, time.Now(), metrics.D(maxLatency))
 	}
 }
 

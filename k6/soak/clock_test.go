@@ -16,14 +16,14 @@ import (
 
 // steppedClock returns t as time.Now would return it after a step of the wall clock by an hour: with the same
 // monotonic reading and another wall time. It depends on the layout of time.Time (1 bit hasMonotonic, 33 bits of
-// seconds, 30 of nanoseconds), which TestSteppedClock checks.
+// seconds, 30 of nanoseconds), which TestStepOfTheWallClockChangesNothing checks.
 func steppedClock(t time.Time) time.Time {
 	const hour = 3600 << 30
 	*(*uint64)(unsafe.Pointer(&t)) += hour
 	return t
 }
 
-func TestSteppedClock(t *testing.T) {
+func TestStepOfTheWallClockChangesNothing(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	require.Equal(t, time.Hour, steppedClock(now).Round(0).Sub(now.Round(0)), "the wall time changes")
@@ -39,18 +39,17 @@ func TestSteppedClock(t *testing.T) {
 		l, err := r.newLedger("a-0")
 		require.NoError(t, err)
 		o := r.observer(l, false)
-		b := &o
 		at := now
-		b.connecting(at)
+		o.connecting(at)
 		at = at.Add(20 * time.Millisecond)
-		openStreams(b, at)
+		openStreams(&o, at)
 		for n := 1; n <= 40; n++ {
 			at = at.Add(15 * time.Second)
 			receivedAt := at
-			if n > 10 && n <= 30 { // the clock is wrong for five minutes
+			if n > 10 && n <= 30 { // the wall clock is wrong for five minutes
 				receivedAt = clock(at)
 			}
-			b.event(receivedAt, &eventstream.Event{
+			o.event(receivedAt, &eventstream.Event{
 				ID: fmt.Append(nil, n), HasID: true, Data: []byte("0"),
 				Comment: fmt.Appendf(nil, "sent=%d", at.Add(-3*time.Millisecond).UnixMicro()),
 			})
@@ -59,14 +58,14 @@ func TestSteppedClock(t *testing.T) {
 			}
 		}
 		l.CloseRequested(r.instant(clock(at.Add(time.Second))))
-		b.closed(clock(at.Add(time.Second+5*time.Millisecond)), sseclient.Close{Reason: sseclient.ReasonServer, Retry: -1})
+		o.closed(clock(at.Add(time.Second+5*time.Millisecond)), sseclient.Close{Reason: sseclient.ReasonServer, Retry: -1})
 		s := &shard.Shard{}
 		r.fill(s)
 		return writtenShard(s)
 	}
-	right := play(func(t time.Time) time.Time { return t })
-	require.True(t, right.Connections[0].Faultless(), "%+v", right.Connections[0])
-	require.EqualValues(t, 40, right.Connections[0].Received)
-	require.EqualValues(t, 3000, right.Latency.MinUS)
-	require.Equal(t, right, play(steppedClock))
+	expected := play(func(t time.Time) time.Time { return t })
+	require.True(t, expected.Connections[0].Faultless(), "%+v", expected.Connections[0])
+	require.EqualValues(t, 40, expected.Connections[0].Received)
+	require.EqualValues(t, 3000, expected.Latency.MinUS)
+	require.Equal(t, expected, play(steppedClock), "the shard does not depend on the wall clock")
 }

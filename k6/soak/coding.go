@@ -17,7 +17,7 @@ type codedStream struct {
 	countsBurst bool      // the current burst is not a replay for a client that was disconnected
 }
 
-// startCoding notes that a stream is compressed.
+// startCoding records that a stream is compressed.
 func (o *observer) startCoding(coding string) {
 	if !o.excluded { // an action of the script may make messages arrive together
 		o.coding = &codedStream{coding: coding, reconnected: o.coding != nil}
@@ -25,7 +25,7 @@ func (o *observer) startCoding(coding string) {
 	o.recorder.changeCoding(coding, func(sum *shard.Coding) { sum.Streams++ })
 }
 
-// message notes a message. first is the time since the headers for the first message of a stream, and negative for
+// message counts a message. first is the time since the headers for the first message of a stream, and negative for
 // others.
 func (c *codedStream) message(r *recorder, at time.Time, first time.Duration) {
 	r.changeCoding(c.coding, func(sum *shard.Coding) {
@@ -47,7 +47,7 @@ func (c *codedStream) message(r *recorder, at time.Time, first time.Duration) {
 	})
 }
 
-// codedStream changes the sum of a coding.
+// changeCoding calls change with the sum of a coding.
 func (t *tally) changeCoding(coding string, change func(sum *shard.Coding)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -12,11 +12,11 @@ import (
 )
 
 // feedNoops opens a gzip stream whose noops arrive the given number of seconds after its headers.
-func feedNoops(b *observer, opened time.Time, after ...float64) {
-	b.connecting(opened)
-	openStreams(b, opened, func(r *sseclient.Response) { r.Header.Set("Content-Encoding", "gzip") })
+func feedNoops(o *observer, opened time.Time, after ...float64) {
+	o.connecting(opened)
+	openStreams(o, opened, func(r *sseclient.Response) { r.Header.Set("Content-Encoding", "gzip") })
 	for n, s := range after {
-		b.event(opened.Add(time.Duration(s*float64(time.Second))), event(strconv.Itoa(n+1), "0", ""))
+		o.event(opened.Add(time.Duration(s*float64(time.Second))), event(strconv.Itoa(n+1), "0", ""))
 	}
 }
 
@@ -46,10 +46,10 @@ func TestCompressedBursts(t *testing.T) {
 	}
 
 	r := newPlannedRecorder(t)
-	b := newObserver(t, r, "d-0")
-	feedNoops(b, r.start, 15, 30)
-	b.closed(r.start.Add(40*time.Second), sseclient.Close{Reason: sseclient.ReasonReset, Retry: 0})
-	feedNoops(b, r.start.Add(100*time.Second), 40, 40, 40) // a replay after the reconnect
+	o := newObserver(t, r, "d-0")
+	feedNoops(o, r.start, 15, 30)
+	o.closed(r.start.Add(40*time.Second), sseclient.Close{Reason: sseclient.ReasonReset, Retry: 0})
+	feedNoops(o, r.start.Add(100*time.Second), 40, 40, 40) // a replay after the reconnect
 	excluded := newObserver(t, r, "d-1")
 	excluded.excluded = true
 	feedNoops(excluded, r.start, 60, 60, 60)

@@ -16,7 +16,7 @@ import (
 var cutKinds = map[string]sseclient.Cut{plan.CutFIN: sseclient.CutFIN, plan.CutRST: sseclient.CutRST, plan.CutHalf: sseclient.CutHalfOpen, plan.CutPause: sseclient.CutPause}
 
 // A cutter cuts streams of this runner at the planned times. It chooses at random among the open streams that
-// received a message since their last cut. If there is none, it waits until the end of the time for cuts. The ledgers
+// received a message since their last cut. If there is none, it waits for one until the cut window ends. The ledgers
 // record the cuts.
 type cutter struct {
 	mu      sync.Mutex
@@ -46,9 +46,9 @@ func (c *cutter) cutRandom(random *rand.Rand, cutKind sseclient.Cut, pause time.
 	if len(all) == 0 {
 		return false
 	}
-	from := random.IntN(len(all))
+	offset := random.IntN(len(all))
 	for i := range all {
-		if s := all[(from+i)%len(all)]; s.observer.ledger.CanCut() && s.stream.Cut(cutKind, pause) {
+		if s := all[(offset+i)%len(all)]; s.observer.ledger.CanCut() && s.stream.Cut(cutKind, pause) {
 			return true
 		}
 	}
@@ -61,13 +61,13 @@ const retryInterval = 20 * time.Millisecond
 // run makes the cuts of one runner in their order.
 func (c *cutter) run(ctx context.Context, p *plan.Plan, runner int, start time.Time) {
 	random := rand.New(rand.NewPCG(uint64(p.Seed), uint64(runner))) // #nosec G115 G404 -- the seed of the plan makes cuts repeatable; not a secret
-	_, to := p.CutWindow()
+	_, end := p.CutWindow()
 	for i, cut := range p.PlannedCuts() {
 		if i%max(p.Runners, 1) != runner-1 {
 			continue
 		}
 		for wait := time.Until(start.Add(cut.At)); ; wait = retryInterval {
-			if !sleep(ctx, wait) || time.Since(start) > to+time.Second {
+			if !sleep(ctx, wait) || time.Since(start) > end+time.Second {
 				return
 			}
 			if c.cutRandom(random, cutKinds[cut.Kind], p.Pause()) {

@@ -15,11 +15,11 @@ import (
 
 // A fakeStream reconnects at once after a cut and receives the next noop.
 type fakeStream struct {
-	mu   sync.Mutex
-	o    *observer
-	next uint64
-	cuts []sseclient.Cut
-	dead bool
+	mu       sync.Mutex
+	o        *observer
+	next     uint64
+	cuts     []sseclient.Cut
+	isClosed bool
 }
 
 func (s *fakeStream) deliver() {
@@ -30,7 +30,7 @@ func (s *fakeStream) deliver() {
 func (s *fakeStream) Cut(kind sseclient.Cut, pause time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.dead {
+	if s.isClosed {
 		return false
 	}
 	s.cuts = append(s.cuts, kind)
@@ -75,46 +75,46 @@ func TestCutterMakesPlannedCuts(t *testing.T) {
 	for _, c := range p.PlannedCuts() {
 		want[c.Kind]++
 	}
-	_, to := p.CutWindow()
+	_, end := p.CutWindow()
 	for runner := 1; runner <= 2; runner++ {
 		r, streams, _ := cutRecorder(t, 8)
 		for _, s := range streams[1:] { // the first stream receives nothing
 			s.deliver()
 		}
-		streams[7].dead = true
-		r.cutter.run(t.Context(), &p, runner, time.Now().Add(-to)) // all cuts are due
+		streams[7].isClosed = true
+		r.cutter.run(t.Context(), &p, runner, time.Now().Add(-end)) // all cuts are due
 		require.Empty(t, streams[0].cuts)
 		require.Empty(t, streams[7].cuts)
-		busy := 0
+		cutStreams := 0
 		for _, s := range streams {
 			cuts := s.o.ledger.Record().Cuts
 			if cuts == nil {
 				continue
 			}
-			busy++
+			cutStreams++
 			for _, c := range cuts.List {
 				got[c.Kind]++
 			}
 		}
-		require.Greater(t, busy, 3, "cuts must be spread over the streams")
+		require.Greater(t, cutStreams, 3, "cuts must be spread over the streams")
 	}
 	require.Equal(t, want, got)
 }
 
-// If no stream can be cut, the cutter ends with the time for cuts, or with the run.
+// If no stream can be cut, the cutter ends with the cut window, or with the run.
 func TestCutterEnds(t *testing.T) {
 	t.Parallel()
 	r, streams, p := cutRecorder(t, 2)
-	_, to := p.CutWindow()
-	r.cutter.run(t.Context(), &p, 1, time.Now().Add(-to-900*time.Millisecond))
+	_, end := p.CutWindow()
+	r.cutter.run(t.Context(), &p, 1, time.Now().Add(-end-900*time.Millisecond))
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	r.cutter.run(ctx, &p, 1, time.Now())
 	for _, s := range streams {
 		require.Empty(t, s.cuts)
 	}
-	none := newObserver(t, newPlannedRecorder(t), "d-1")
-	require.False(t, none.recorder.hasCutter(), "a run without cuts has no cutter")
+	uncut := newObserver(t, newPlannedRecorder(t), "d-1")
+	require.False(t, uncut.recorder.hasCutter(), "a run without cuts has no cutter")
 }
 
 // Under plain k6, the number of streams depends on the options, so the plan cannot check whether they suffice for the

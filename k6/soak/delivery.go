@@ -34,7 +34,7 @@ const (
 type delivery struct {
 	store        store.Store
 	name         string
-	explicit     bool // the user chose the name, so another process may use it, too; see checkOwner
+	explicit     bool // the user chose the name, so another process may use the same one; see checkOwner
 	log          logrus.FieldLogger
 	timeout      time.Duration // for the final shard; after it the shard is saved on this machine
 	localName    string        // file name on this machine
@@ -107,13 +107,14 @@ func (d *delivery) deliverFinal(s *shard.Shard) error {
 	if err == nil {
 		return nil
 	}
-	path, keepErr := d.saveLocally(s)
-	if keepErr != nil {
-		return fmt.Errorf("write the shard: %w; its data is lost", errors.Join(err, keepErr))
+	path, saveErr := d.saveLocally(s)
+	if saveErr != nil {
+		return fmt.Errorf("write the shard: %w; its data is lost", errors.Join(err, saveErr))
 	}
 	return fmt.Errorf("write the shard: %w; it is saved as %s; copy it to %s and run `soak merge`", err, path, d.store.At(d.name))
 }
 
+// upload encodes a shard and stores it.
 func (d *delivery) upload(ctx context.Context, s *shard.Shard) error {
 	data, err := d.encoder.Encode(s)
 	if err != nil {
@@ -158,16 +159,17 @@ func (d *delivery) checkOwner(ctx context.Context, s *shard.Shard) error {
 	return fmt.Errorf("%s is the shard of another process; name a folder, in which each process writes its own file", d.store.At(d.name))
 }
 
+// saveLocally writes a shard to the first of localFolders that can be written, and returns its path.
 func (d *delivery) saveLocally(s *shard.Shard) (path string, err error) {
 	for _, dir := range d.localFolders {
-		path, absErr := filepath.Abs(filepath.Join(dir, d.localName))
-		if absErr == nil {
-			absErr = shard.Write(path, s)
+		path, saveErr := filepath.Abs(filepath.Join(dir, d.localName))
+		if saveErr == nil {
+			saveErr = shard.Write(path, s)
 		}
-		if absErr == nil {
+		if saveErr == nil {
 			return path, nil
 		}
-		err = errors.Join(err, absErr)
+		err = errors.Join(err, saveErr)
 	}
 	return "", err
 }

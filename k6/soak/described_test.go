@@ -1,7 +1,6 @@
 package soak
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -45,14 +44,18 @@ func newServiceVU(t *testing.T, description string) (*modulestest.Runtime, *reco
 // feed passes a part of a stream to an observer.
 func feed(t *testing.T, o *observer, at time.Time, text string) {
 	t.Helper()
+	require.ErrorIs(t, feedBlocks(o, at, text), io.EOF)
+}
+
+// feedBlocks passes the blocks of a text to an observer, and returns the error that ends them.
+func feedBlocks(o *observer, at time.Time, text string) error {
 	p := eventstream.New(strings.NewReader(text))
 	for {
 		var b eventstream.Block
 		part, err := p.NextPart(&b)
-		if errors.Is(err, io.EOF) {
-			return
+		if err != nil {
+			return err //nolint:wrapcheck // a test
 		}
-		require.NoError(t, err)
 		if part == eventstream.CommentLine {
 			o.comment(at, b.Comment)
 			continue
@@ -74,25 +77,23 @@ func (r *recorder) message(t *testing.T, marker string, seq int64, sentAt time.T
 func TestBlocksAreCountedByKind(t *testing.T) {
 	t.Parallel()
 	rt, r := newServiceVU(t, descriptionJS)
-	js(t, rt, `var l = new Ledger("d-1")`)
-	o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
-	require.True(t, ok)
+	o := newStream(t, rt, "d-1")
 	start := r.start
 	second := func(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
 	o.connecting(second(0))
 	openStreams(o, second(1))
-	feed(t, &o.observer, second(2), ": hello\n\n")                                                                   // a heartbeat
-	feed(t, &o.observer, second(3), r.message(t, "run-1.1", 4, second(3).Add(-20*time.Millisecond)))                 // a message
-	feed(t, &o.observer, second(4), ": inside\n"+r.message(t, "run-1.1", 5, second(4)))                              // the comment inside is not a heartbeat
-	feed(t, &o.observer, second(5), "event: other\ndata: x\n\n")                                                     // not in the description
-	feed(t, &o.observer, second(6), r.message(t, "run-1.0", 5, second(6)))                                           // of another topic
-	feed(t, &o.observer, second(6), r.message(t, "run-2.1", 5, second(6)))                                           // of another run
-	feed(t, &o.observer, second(7), "event: reset\ndata:\n\n")                                                       // a gap that the service reports
-	feed(t, &o.observer, second(8), strings.Replace(r.message(t, "run-1.1", 6, second(8)), `"seq":6`, `"seq":8`, 1)) // corrupted
-	feed(t, &o.observer, second(9), r.message(t, "run-1.1", 7, second(9)))
-	feed(t, &o.observer, second(10), r.message(t, "run-1.1", 7, second(9)))
-	feed(t, &o.observer, second(11), ":\n") // Mercure's heartbeat has no blank line
-	feed(t, &o.observer, second(12), r.message(t, "run-1.1", 9, second(12)))
+	feed(t, o, second(2), ": hello\n\n")                                                                   // a heartbeat
+	feed(t, o, second(3), r.message(t, "run-1.1", 4, second(3).Add(-20*time.Millisecond)))                 // a message
+	feed(t, o, second(4), ": inside\n"+r.message(t, "run-1.1", 5, second(4)))                              // the comment inside is not a heartbeat
+	feed(t, o, second(5), "event: other\ndata: x\n\n")                                                     // not in the description
+	feed(t, o, second(6), r.message(t, "run-1.0", 5, second(6)))                                           // of another topic
+	feed(t, o, second(6), r.message(t, "run-2.1", 5, second(6)))                                           // of another run
+	feed(t, o, second(7), "event: reset\ndata:\n\n")                                                       // a gap that the service reports
+	feed(t, o, second(8), strings.Replace(r.message(t, "run-1.1", 6, second(8)), `"seq":6`, `"seq":8`, 1)) // corrupted
+	feed(t, o, second(9), r.message(t, "run-1.1", 7, second(9)))
+	feed(t, o, second(10), r.message(t, "run-1.1", 7, second(9)))
+	feed(t, o, second(11), ":\n") // Mercure's heartbeat has no blank line
+	feed(t, o, second(12), r.message(t, "run-1.1", 9, second(12)))
 	o.ledger.CloseRequested(r.instant(second(13)))
 	o.closed(second(13), sseclient.Close{Reason: sseclient.ReasonClient, Retry: -1})
 	got := shardOf(r).Connections[0]
@@ -126,14 +127,12 @@ func TestStreamWithIDResumes(t *testing.T) {
 		{`{ by: { query: "since" }, id: "json:$.id" }`, "id: 5\ndata: {}\n\n", false},
 	} {
 		rt, r := newServiceVU(t, `service({name: "any", connect: {url: "{base}"}, message: { seq: "json:$.n" }, resume: `+c.resume+`})`)
-		js(t, rt, `var l = new Ledger("d-0")`)
-		o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
-		require.True(t, ok)
+		o := newStream(t, rt, "d-0")
 		for n := range 2 {
 			second := func(k int) time.Time { return r.start.Add(time.Duration(10*n+k) * time.Second) }
 			o.connecting(second(0))
 			openStreams(o, second(1))
-			feed(t, &o.observer, second(2), c.blocks)
+			feed(t, o, second(2), c.blocks)
 			o.closed(second(3), sseclient.Close{Reason: sseclient.ReasonServer, Retry: time.Second})
 		}
 		spans := shardOf(r).Connections[0].Spans
@@ -155,14 +154,12 @@ func TestIDResetNamesItsEvent(t *testing.T) {
 		"event: ping\nid: a\x00\n\n":                 "", // the standard ignores it
 	} {
 		rt, r := newServiceVU(t, `service({name: "any", connect: {url: "{base}"}, heartbeat: { event: "ping" }, message: { event: "news", seq: "json:$.n" }})`)
-		js(t, rt, `var l = new Ledger("d-0")`)
-		o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
-		require.True(t, ok)
+		o := newStream(t, rt, "d-0")
 		second := func(k int) time.Time { return r.start.Add(time.Duration(k) * time.Second) }
 		o.connecting(second(0))
 		openStreams(o, second(1))
-		feed(t, &o.observer, second(2), message)
-		feed(t, &o.observer, second(3), reset)
+		feed(t, o, second(2), message)
+		feed(t, o, second(3), reset)
 		o.closed(second(4), sseclient.Close{Reason: sseclient.ReasonServer, Retry: time.Second})
 		o.connecting(second(5))
 		openStreams(o, second(6))
@@ -213,12 +210,10 @@ func TestDescriptionIsDeterministic(t *testing.T) {
 func TestDescriptionWithoutCounts(t *testing.T) {
 	t.Parallel()
 	rt, r := newServiceVU(t, `service({name: "any", connect: {url: "{base}"}, heartbeat: {comment: true}, message: "unchecked"})`)
-	js(t, rt, `var l = new Ledger("d-0")`)
-	o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
-	require.True(t, ok)
+	o := newStream(t, rt, "d-0")
 	o.connecting(r.start)
 	openStreams(o, r.start.Add(time.Second))
-	feed(t, &o.observer, r.start.Add(2*time.Second), "data: x\n\n:\n\ndata: y\n\n")
+	feed(t, o, r.start.Add(2*time.Second), "data: x\n\n:\n\ndata: y\n\n")
 	o.ledger.CloseRequested(r.instant(r.start.Add(20 * time.Second)))
 	o.closed(r.start.Add(20*time.Second), sseclient.Close{Reason: sseclient.ReasonClient, Retry: -1})
 	got := shardOf(r).Connections[0]
@@ -237,13 +232,11 @@ func TestSilenceIsMeasuredWithAnInterval(t *testing.T) {
 		`service({name: "noop", connect: {url: "{base}"}, message: {every: 5}})`: 0,
 	} {
 		rt, r := newServiceVU(t, declared)
-		js(t, rt, `var l = new Ledger("d-0")`)
-		o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
-		require.True(t, ok)
+		o := newStream(t, rt, "d-0")
 		o.connecting(r.start)
 		openStreams(o, r.start.Add(time.Second))
-		feed(t, &o.observer, r.start.Add(2*time.Second), "data: x\n\n")
-		feed(t, &o.observer, r.start.Add(12*time.Second), "data: x\n\n")
+		feed(t, o, r.start.Add(2*time.Second), "data: x\n\n")
+		feed(t, o, r.start.Add(12*time.Second), "data: x\n\n")
 		o.ledger.CloseRequested(r.instant(r.start.Add(20 * time.Second)))
 		o.closed(r.start.Add(20*time.Second), sseclient.Close{Reason: sseclient.ReasonClient, Retry: -1})
 		require.Equal(t, want, shardOf(r).Connections[0].MaxSilence, declared)
@@ -254,9 +247,7 @@ func TestSilenceIsMeasuredWithAnInterval(t *testing.T) {
 func TestStreamWithoutMessagesPassesItsCheck(t *testing.T) {
 	t.Parallel()
 	rt, r := newServiceVU(t, descriptionJS)
-	js(t, rt, `var l = new Ledger("d-1")`)
-	o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
-	require.True(t, ok)
+	o := newStream(t, rt, "d-1")
 	o.connecting(r.start)
 	openStreams(o, r.start.Add(time.Second))
 	o.ledger.CloseRequested(r.instant(r.start.Add(2 * time.Second)))
@@ -269,19 +260,17 @@ func TestStreamWithoutMessagesPassesItsCheck(t *testing.T) {
 func TestRepetitionOfAComparedFeedPassesItsCheck(t *testing.T) {
 	t.Parallel()
 	rt, r := newServiceVU(t, `service({name: "mine", connect: {url: "{base}"}, message: {same: "data"}})`)
-	js(t, rt, `var first = new Ledger("d-0"), second = new Ledger("d-2")`)
-	receive := func(name, text string) *jsLedger {
-		o, ok := rt.VU.Runtime().Get(name).Export().(*jsLedger)
-		require.True(t, ok)
+	receive := func(id, text string) *observer {
+		o := newStream(t, rt, id)
 		o.connecting(r.start)
 		openStreams(o, r.start.Add(time.Second))
-		feed(t, &o.observer, r.start.Add(5*time.Second), text)
+		feed(t, o, r.start.Add(5*time.Second), text)
 		o.ledger.CloseRequested(r.instant(r.start.Add(20 * time.Second)))
 		o.closed(r.start.Add(20*time.Second), sseclient.Close{Reason: sseclient.ReasonClient, Retry: -1})
 		return o
 	}
-	receive("first", "data: a\n\ndata: b\n\ndata: c\n\n")
-	second := receive("second", "data: a\n\ndata: b\n\ndata: a\n\n")
+	receive("d-0", "data: a\n\ndata: b\n\ndata: c\n\n")
+	second := receive("d-2", "data: a\n\ndata: b\n\ndata: a\n\n")
 	sums := second.ledger.Sums()
 	require.NotZero(t, sums.Duplicated)
 	require.True(t, second.faultless(&sums))
@@ -335,7 +324,7 @@ func TestOnlyTheFirstRunnerPublishes(t *testing.T) {
 	require.Zero(t, got.Sums().Sent)
 }
 
-// The text "[object Promise]" was sent as the token before.
+// A promise would become the token "[object Promise]".
 func TestDescriptionFunctionsMustReturnText(t *testing.T) {
 	t.Parallel()
 	for returns, want := range map[string]string{
@@ -372,9 +361,7 @@ func TestFindingsHideTokens(t *testing.T) {
 	js(t, rt, descriptionJS)
 	js(t, rt, planJS)
 	rt.MoveToVUContext(&lib.State{Samples: make(chan metrics.SampleContainer, 1000), Tags: lib.NewVUStateTags(rt.VU.InitEnv().Registry.RootTagSet())})
-	js(t, rt, `var l = new Ledger("d-1")`)
-	o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
-	require.True(t, ok)
+	o := newStream(t, rt, "d-1")
 	require.Equal(t, "you are {token}, and "+strings.Repeat("x", 43), o.credentials().excerpt([]byte("you are a-subscriber, and "+strings.Repeat("x", 100))))
 	require.Equal(t, strings.Repeat("x", 60)+"{tok", o.credentials().excerpt([]byte(strings.Repeat("x", 60)+"a-publisher")))
 }

@@ -45,6 +45,7 @@ func (e *ender) code(answer *httpext.Response) string {
 	return fmt.Sprint(shard.CodeStatus, answer.Status)
 }
 
+// addEndResponse counts a request that ended a stream, by server and outcome.
 func (t *tally) addEndResponse(server, code string, duration time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

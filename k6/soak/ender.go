@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// Limits of concurrent requests that end a stream, per virtual user and per runner: thousands would dial at once.
+	// Limits of concurrent requests that end a stream, per virtual user and per runner. Without them, thousands of
+	// requests would dial at once.
 	endsOfVU     = 20
 	endsOfRunner = 500
 	// endTimeout is the time limit of a request that ends a stream.
@@ -26,7 +27,7 @@ const (
 	recheckInterval = 100 * time.Millisecond
 )
 
-// An ender requests the ends of the streams of a holding, like http.asyncRequest of k6.
+// An ender requests the ends of the streams of a holding.
 type ender struct {
 	h       *holding
 	tags    metrics.TagsAndMeta // of the requests
@@ -37,14 +38,14 @@ type ender struct {
 func newEnder(h *holding) ender {
 	e := ender{h: h, tags: h.state.Tags.GetCurrentValues(), checks: h.state.Tags.GetCurrentValues(), workers: endsOfVU}
 	e.tags.SetTag(metrics.TagName.String(), h.service.End.Request.Route())
-	if run := lib.GetExecutionState(h.ctx); run != nil {
-		e.workers = min(endsOfVU, max(endsOfRunner/max(int(run.GetInitializedVUsCount()), 1), 1))
+	if execution := lib.GetExecutionState(h.ctx); execution != nil {
+		e.workers = min(endsOfVU, max(endsOfRunner/max(int(execution.GetInitializedVUsCount()), 1), 1))
 	}
 	return e
 }
 
 // run requests the end of each stream, with a limited concurrency, and returns when all ends are requested. It
-// postpones a stream on which a noop is due, to distinguish a lost noop from one that is on its way.
+// postpones a stream on which a noop is due, because that noop may be late, not lost.
 func (e *ender) run(streams []*holdStream) {
 	queue := make(chan *holdStream, len(streams)) // sending never blocks
 	for _, s := range streams {
@@ -52,9 +53,9 @@ func (e *ender) run(streams []*holdStream) {
 	}
 	remaining := len(streams)
 	var mu sync.Mutex
-	var all sync.WaitGroup
+	var workers sync.WaitGroup
 	for range min(e.workers, len(streams)) {
-		all.Go(func() {
+		workers.Go(func() {
 			for s := range queue {
 				if undecided := s.ledger().Undecided(s.observer.now()); undecided > 0 && e.h.ctx.Err() == nil {
 					sleep(e.h.ctx, min(undecided, recheckInterval))
@@ -70,12 +71,12 @@ func (e *ender) run(streams []*holdStream) {
 			}
 		})
 	}
-	all.Wait()
+	workers.Wait()
 }
 
-// end requests the end of a stream. The client closes the stream itself if the service has no such request, or if the
-// stream never opened: a stream with its id then belongs to another client. For a client that is disconnected and
-// reconnects or had a phase, there is no stream to end.
+// end requests the end of a stream. Without a request, the client closes the stream itself. That is the case if the
+// service has no such request, if the stream never opened, so that its id may belong to another client, and if a client
+// that reconnects or has a phase is disconnected.
 func (e *ender) end(s *holdStream) {
 	if e.h.ctx.Err() != nil {
 		return // all streams are interrupted

@@ -34,11 +34,11 @@ func TestRefusalText(t *testing.T) {
 		{sseclient.Close{Reason: sseclient.ReasonStatus, Status: 500, Err: errors.New("unexpected status 500 Internal Server Error: \x1b[31mred\r\n\ttext\xff")}, "status 500: [31mred text\uFFFD"},
 		{sseclient.Close{Reason: sseclient.ReasonIdle, Err: errors.New("no byte")}, "idle"},
 	} {
-		b := testObserver()
+		o := testObserver()
 		c.end.Retry = -1
-		b.connecting(time.Now())
-		b.closed(time.Now(), c.end)
-		require.Equal(t, c.note, b.ledger.Record().Findings[0].Note)
+		o.connecting(time.Now())
+		o.closed(time.Now(), c.end)
+		require.Equal(t, c.note, o.ledger.Record().Findings[0].Note)
 	}
 	text := explanation(sseclient.Close{Reason: sseclient.ReasonError, Err: errors.New(strings.Repeat("é", 300))}, nil)
 	require.LessOrEqual(t, len(text), maxExplanation)
@@ -48,14 +48,14 @@ func TestRefusalText(t *testing.T) {
 // A service may repeat the token that it received.
 func TestNoopRunsHideTokens(t *testing.T) {
 	t.Parallel()
-	b := testObserver()
-	b.recorder.credentials.Store(&credentials{secrets: []string{"", "s3cret-token"}})
-	b.connecting(time.Now())
-	openStreams(b, time.Now())
-	b.event(time.Now(), &eventstream.Event{ID: []byte("1"), HasID: true, Data: []byte("you sent s3cret-token")})
-	b.event(time.Now(), &eventstream.Event{Name: []byte("for s3cret-token"), Data: []byte("0")})
-	b.closed(time.Now(), sseclient.Close{Reason: sseclient.ReasonStatus, Status: 403, Err: errors.New("unexpected status 403 Forbidden: s3cret-token is unknown"), Retry: -1})
-	record, err := json.Marshal(b.ledger.Record())
+	o := testObserver()
+	o.recorder.credentials.Store(&credentials{secrets: []string{"", "s3cret-token"}})
+	o.connecting(time.Now())
+	openStreams(o, time.Now())
+	o.event(time.Now(), &eventstream.Event{ID: []byte("1"), HasID: true, Data: []byte("you sent s3cret-token")})
+	o.event(time.Now(), &eventstream.Event{Name: []byte("for s3cret-token"), Data: []byte("0")})
+	o.closed(time.Now(), sseclient.Close{Reason: sseclient.ReasonStatus, Status: 403, Err: errors.New("unexpected status 403 Forbidden: s3cret-token is unknown"), Retry: -1})
+	record, err := json.Marshal(o.ledger.Record())
 	require.NoError(t, err)
 	require.NotContains(t, string(record), "s3cret-token")
 	require.Equal(t, 3, strings.Count(string(record), "{token}"), "%s", record)
@@ -63,18 +63,18 @@ func TestNoopRunsHideTokens(t *testing.T) {
 
 func TestNamedEventsAreCounted(t *testing.T) {
 	t.Parallel()
-	b := testObserver()
-	b.connecting(time.Now())
-	openStreams(b, time.Now())
+	o := testObserver()
+	o.connecting(time.Now())
+	openStreams(o, time.Now())
 	for range 3 {
-		b.event(time.Now(), &eventstream.Event{Name: []byte("noop"), Data: []byte("0")})
+		o.event(time.Now(), &eventstream.Event{Name: []byte("noop"), Data: []byte("0")})
 	}
-	b.event(time.Now(), &eventstream.Event{Name: []byte("message"), Data: []byte("0")})
-	require.Equal(t, []ledger.EventCount{{Name: "noop", Count: 3}}, b.ledger.Record().Others)
-	require.EqualValues(t, 1, b.ledger.Record().Received)
+	o.event(time.Now(), &eventstream.Event{Name: []byte("message"), Data: []byte("0")})
+	require.Equal(t, []ledger.EventCount{{Name: "noop", Count: 3}}, o.ledger.Record().Others)
+	require.EqualValues(t, 1, o.ledger.Record().Received)
 
 	for n := range 2 * maxEventNames {
-		b.recorder.eventName(fmt.Append(nil, n), nil)
+		o.recorder.eventName(fmt.Append(nil, n), nil)
 	}
-	require.Len(t, b.recorder.names, maxEventNames, "event names use bounded memory")
+	require.Len(t, o.recorder.names, maxEventNames, "event names use bounded memory")
 }

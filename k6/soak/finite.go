@@ -83,17 +83,18 @@ func (o *finiteOptions) cut() sseclient.Cut { return abandonments[o.AbandonBy] }
 // A finiteLoad is a call of finite: requests with responses that end by themselves.
 type finiteLoad struct {
 	finiteOptions
-	m        *module
-	service  *jsService
-	plan     plan.Plan
-	ctx      context.Context
-	state    *lib.State
-	streams  *sse.Streams
-	arrivals *arrivals
-	values   service.Values // for all requests
-	results  *responses
-	tuple    *lib.ExecutionTuple
-	sink     *sampleSink
+	m           *module
+	service     *jsService
+	plan        plan.Plan
+	ctx         context.Context
+	state       *lib.State
+	streams     *sse.Streams
+	arrivals    *arrivals
+	values      service.Values // for all requests
+	results     *responses
+	tuple       *lib.ExecutionTuple
+	sink        *sampleSink
+	credentials *credentials // of requests without a token()
 
 	mu       sync.Mutex
 	open     map[*response]struct{}
@@ -155,6 +156,7 @@ func (f *finiteLoad) prepare() (err error) {
 	if f.tuple, err = lib.NewExecutionTuple(f.state.Options.ExecutionSegment, f.state.Options.ExecutionSegmentSequence); err != nil {
 		return fmt.Errorf("soak.finite: read the execution segment: %w", err)
 	}
+	f.credentials = f.m.defaultCredentials()
 	f.arrivals = newArrivals(f.tuple, f.Rate, f.Poisson, f.Seed)
 	f.values = service.Values{Base: f.BaseURL, Topic: f.plan.TopicName(0), Run: f.plan.Marker}
 	if f.values.Token, err = f.m.token(f.service.TokenVariable); err != nil {
@@ -287,7 +289,7 @@ func (f *finiteLoad) awaitChange(deadline time.Time) {
 
 // start makes a request. If the description has functions, it calls them on the event loop first.
 func (f *finiteLoad) start(n int64, due time.Time) {
-	r := &response{load: f, n: n, id: f.plan.Marker + "-" + strconv.FormatInt(n, 10)}
+	r := &response{load: f, n: n, id: f.plan.Marker + "-" + strconv.FormatInt(n, 10), credentials: f.credentials}
 	r.account.Due = f.m.recorder.instant(due)
 	if f.Abandon > 0 && uniform(f.Seed, n) < f.Abandon {
 		r.abandonAfter = f.AbandonAfter
@@ -335,6 +337,7 @@ func (f *finiteLoad) call(r *response) (err error) {
 		if v.Token, err = f.service.callToken(); err != nil {
 			return err
 		}
+		r.credentials = &credentials{secrets: f.credentials.secrets, token: v.Token}
 	}
 	r.request = f.requestOf(&v, r)
 	return f.service.customRequest(&r.request, r.n, r.client, v.Prompt)

@@ -32,13 +32,13 @@ var framings = []struct {
 	{"a byte order mark", "\xEF\xBB\xBF" + chunk0 + chunk1 + chunk2 + done, complete, 0, 0},
 	{"a byte order mark later is part of a field's name", "\n\xEF\xBB\xBF" + chunk0 + chunk1 + chunk2 + done, complete, 0, 1},
 	{"no space", strings.ReplaceAll(chunk0+chunk1+chunk2+done, ": ", ":"), complete, 0, 0},
-	{"two spaces", chunk0 + chunk1 + chunk2 + whole + "data:  [DONE]\n\n", truncated, 1, 0},
-	{"a tab", chunk0 + chunk1 + chunk2 + whole + "data:\t[DONE]\n\n", truncated, 1, 0},
+	{"two spaces", chunk0 + chunk1 + chunk2 + statedText + "data:  [DONE]\n\n", truncated, 1, 0},
+	{"a tab", chunk0 + chunk1 + chunk2 + statedText + "data:\t[DONE]\n\n", truncated, 1, 0},
 	{"lines of data", "data: {\"n\":0,\ndata: \"text\":\ndata:\"a\"}\n\n" + chunk1 + chunk2 + done, complete, 0, 0},
 	{"comments", ": hello\n\n" + chunk0 + "data: {\"n\":1,\n: ping\n:\ndata: \"text\":\"é\"}\n\n:\n\n" + chunk2 + ": ping\n" + done + ": bye\n\n", complete, 0, 0},
 	{"blocks without data are not events", chunk0 + "id: 7\n\nretry: 5\n\nevent: error\n\n" + chunk1 + "event: finished\n\nunknown: x\n\n" + chunk2 + done, complete, 0, 0},
-	{"a terminal event without data is ignored", chunk0 + chunk1 + chunk2 + whole + "event: finished\n\n", truncated, 0, 0},
-	{"a terminal event with empty data", chunk0 + chunk1 + chunk2 + whole + "event: finished\ndata\n\n", complete, 0, 0},
+	{"a terminal event without data is ignored", chunk0 + chunk1 + chunk2 + statedText + "event: finished\n\n", truncated, 0, 0},
+	{"a terminal event with empty data", chunk0 + chunk1 + chunk2 + statedText + "event: finished\ndata\n\n", complete, 0, 0},
 	{"an event with empty data", chunk0 + "data:\n\n" + chunk1 + chunk2 + done, complete, 1, 0},
 	{"an unknown event with empty data", chunk0 + "event: tick\ndata:\n\n" + chunk1 + chunk2 + done, complete, 0, 0},
 	{"half a character in an event", chunk0 + "data: {\"n\":1,\"text\":\"\xC3\"}\n\n" + chunk2 + done, complete, 1, 0},
@@ -47,10 +47,10 @@ var framings = []struct {
 	{"an escaped character", chunk0 + `data: {"n":1,"text":"\u00e9"}` + "\n\n" + `data: {"n":2,"text":"\ud83d\ude42"}` + "\n\n" + done, complete, 0, 0},
 	{"a long line", `data: {"n":0,"pad":"` + strings.Repeat("x", 60_000) + `","text":"a"}` + "\n\n" + chunk1 + chunk2 + done, complete, 0, 0},
 	{"a line over the limit", chunk0 + `data: {"n":1,"pad":"` + strings.Repeat("x", 70_000) + `","text":"é"}` + "\n\n" + chunk2 + done, truncated, 0, 0},
-	{"no blank line at the end", chunk0 + chunk1 + chunk2 + whole + "data: [DONE]\n", truncated, 0, 0},
-	{"no line end at the end", chunk0 + chunk1 + chunk2 + whole + "data: [DONE]", truncated, 0, 0},
-	{"CRLF and no blank line at the end", chunk0 + chunk1 + chunk2 + whole + "data: [DONE]\r\n", truncated, 0, 0},
-	{"a blank line of CR at the end", chunk0 + chunk1 + chunk2 + whole + "data: [DONE]\n\r", complete, 0, 0},
+	{"no blank line at the end", chunk0 + chunk1 + chunk2 + statedText + "data: [DONE]\n", truncated, 0, 0},
+	{"no line end at the end", chunk0 + chunk1 + chunk2 + statedText + "data: [DONE]", truncated, 0, 0},
+	{"CRLF and no blank line at the end", chunk0 + chunk1 + chunk2 + statedText + "data: [DONE]\r\n", truncated, 0, 0},
+	{"a blank line of CR at the end", chunk0 + chunk1 + chunk2 + statedText + "data: [DONE]\n\r", complete, 0, 0},
 	{"blank lines", "\n\r\n\r" + chunk0 + "\n\n" + chunk1 + "\r\r" + chunk2 + done + "\n\r\n", complete, 0, 0},
 	{"an event after the terminal event", chunk0 + chunk1 + chunk2 + done + "event: tick\ndata:\n\n", afterDone, 0, 0},
 	{"half an event after the terminal event", chunk0 + chunk1 + chunk2 + done + "data: {", complete, 0, 0},
@@ -59,11 +59,11 @@ var framings = []struct {
 }
 
 const (
-	chunk0 = "data: {\"n\":0,\"text\":\"a\"}\n\n"
-	chunk1 = "data: {\"n\":1,\"text\":\"é\"}\n\n"
-	chunk2 = "event: message\ndata: {\"n\":2,\"text\":\"🙂\"}\n\n"
-	whole  = "event: whole\ndata: {\"whole\":\"aé🙂\"}\n\n"
-	done   = whole + "data: [DONE]\n\n"
+	chunk0     = "data: {\"n\":0,\"text\":\"a\"}\n\n"
+	chunk1     = "data: {\"n\":1,\"text\":\"é\"}\n\n"
+	chunk2     = "event: message\ndata: {\"n\":2,\"text\":\"🙂\"}\n\n"
+	statedText = "event: whole\ndata: {\"whole\":\"aé🙂\"}\n\n"
+	done       = statedText + "data: [DONE]\n\n"
 
 	complete, truncated = ledger.ResponseComplete, ledger.ResponseTruncated
 	afterDone, empty    = ledger.ResponseAfterDone, ledger.ResponseEmpty
@@ -75,12 +75,12 @@ const framingService = `{
 	end: {by: "event", done: [{data: "[DONE]"}, {event: "finished"}], failed: {event: "error"}, stated: {event: "whole", text: "json:$.whole"}},
 }`
 
-// A framingServer responds with the body that a request names, byte by byte on request, and records the body of each
-// response.
+// A framingServer responds with the body that a request names, in small pieces if the request contains "bytes". It records
+// the body of each response.
 type framingServer struct {
 	gzip  bool
 	mu    sync.Mutex
-	cases map[string]int // by the id of the response
+	cases map[string]int // index in framings, by the id of the response
 }
 
 func (s *framingServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -117,7 +117,7 @@ func (s *framingServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // The result of a response does not depend on line ends, or on the boundaries of chunks, packets and characters.
-func TestFiniteReadsFramesAsTheStandardDoes(t *testing.T) {
+func TestFiniteReadsFramesByTheStandard(t *testing.T) {
 	t.Parallel()
 	for _, coding := range []string{"none", "gzip"} {
 		t.Run(coding, func(t *testing.T) {

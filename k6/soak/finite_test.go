@@ -51,6 +51,7 @@ func finiteOf(t *testing.T, url, described, options string) *shard.Responses {
 	return s.Responses
 }
 
+// startModel starts the numbered model and returns its URL.
 func startModel(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(model.New(model.Config{Order: model.Order{Chunks: 6, Delay: time.Millisecond}, Keep: 100_000, Log: slog.New(slog.DiscardHandler)}))
@@ -59,7 +60,7 @@ func startModel(t *testing.T) string {
 	return server.URL
 }
 
-// Each fault of the numbered model has its state and its counts, in each of its APIs.
+// Each fault of the numbered model causes its own state and counts, in each API of the model.
 func TestFiniteAccountsForEachFault(t *testing.T) {
 	t.Parallel()
 	url := startModel(t)
@@ -193,7 +194,7 @@ func TestFiniteAbandonsAShare(t *testing.T) {
 	require.Empty(t, got.Findings)
 }
 
-// A description whose body is a function.
+// The body of the description is a function.
 func TestFiniteOfAnotherService(t *testing.T) {
 	t.Parallel()
 	var bodies []string
@@ -255,7 +256,7 @@ func TestFiniteEndsALingeringResponseThatSendsHeartbeats(t *testing.T) {
 	require.Equal(t, got.Started(), got.States[ledger.ResponseLingering])
 }
 
-// The first shard of a runner is written before the first request. It is the only one of a runner that is killed early.
+// A runner writes its first shard before the first request. A runner that is killed early leaves no other.
 func TestFiniteDescribesItsServiceBeforeItsFirstRequest(t *testing.T) {
 	t.Parallel()
 	h := holderOf(t, "http://127.0.0.1:1", `var answers = service({name: 'answers', connect: {url: '{base}'}, message: {per: 'request'},
@@ -265,7 +266,7 @@ func TestFiniteDescribesItsServiceBeforeItsFirstRequest(t *testing.T) {
 	require.Equal(t, "answers", s.Service.Name)
 }
 
-// Chunks that arrive in one read after the one at which the client leaves are not received.
+// Chunks after the last one before the client abandons the response do not count, even if they arrive in the same read.
 func TestFiniteAbandonsAfterTheChunk(t *testing.T) {
 	t.Parallel()
 	got := finiteOf(t, startModel(t), "openai-chat", `{rate: 50, concurrency: 0, abandon: 1, prompts: ["soak id={id} fault=burst"]}`)
@@ -274,7 +275,7 @@ func TestFiniteAbandonsAfterTheChunk(t *testing.T) {
 	require.EqualValues(t, 2*25, got.AbandonedChunks)
 }
 
-// Clients leave as described: the server reads an end, a reset, or nothing.
+// For fin the server reads the end of the connection, for reset an error, and for vanish nothing.
 func TestFiniteAbandonsByFINResetOrSilence(t *testing.T) {
 	t.Parallel()
 	const silence = "silence"
@@ -341,7 +342,7 @@ func TestFiniteRefusesWrongOptions(t *testing.T) {
 	}
 }
 
-// A client passes a value of its last response on, as a header or to body(). Another client begins after a fault.
+// A client sends a value of its last response in a header or passes it to body(). A new client starts after a fault.
 func TestFiniteContinuesConversations(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, request string }{

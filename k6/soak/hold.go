@@ -20,7 +20,7 @@ import (
 
 // A holdOptions is the second argument of hold. soak.d.ts documents it.
 type holdOptions struct {
-	// Which streams, and when they open and end.
+	// The streams, and the times at which they open and end.
 	From      int       `js:"from"`
 	To        int       `js:"to"`
 	Streams   []int     `js:"streams"` // in place of From and To
@@ -30,7 +30,7 @@ type holdOptions struct {
 	OpenFor   float64   `js:"openFor"`   // ms
 	Lifetimes []float64 `js:"lifetimes"` // ms, in place of Ramp and OpenFor
 
-	// How each stream connects and ends.
+	// The connection and the end of each stream.
 	IdleTimeout     float64 `js:"idleTimeout"` // ms
 	EndTimeout      float64 `js:"endTimeout"`  // s
 	Reconnect       bool    `js:"reconnect"`
@@ -211,7 +211,7 @@ func (h *holding) newStreams(phased bool) (*sse.Streams, error) {
 
 func milli(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
-// start starts to open the streams. Their ends are requested after openFor, or when all have ended.
+// start begins to open the streams. Their ends are requested after openFor, or earlier if all streams have ended.
 func (h *holding) start() {
 	switch {
 	case h.Steps != nil:
@@ -289,12 +289,12 @@ func (h *holding) resolveIfDone() {
 func (h *holding) finishStream(s *holdStream) {
 	h.mu.Lock()
 	s.finished = true
-	finished := s.endRequested
+	endRequested := s.endRequested
 	h.mu.Unlock()
 	if s.phase != nil {
 		close(s.phase.ended)
 	}
-	if finished {
+	if endRequested {
 		s.finish()
 	}
 	h.release()

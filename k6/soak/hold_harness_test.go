@@ -25,14 +25,14 @@ import (
 // A noopService is the reference service, with an interval so long that a test receives only the first noop. A DELETE
 // ends a stream.
 type noopService struct {
-	refuse    int           // status of each DELETE, which then ends no stream; 0: DELETEs succeed
+	refuse    int           // status of each DELETE, which then does not end its stream; 0: DELETEs succeed
 	slow      time.Duration // response time of a DELETE
 	hangUp    bool          // closes the connection instead of a response
 	onConnect func()        // nil: none
 
 	mu                      sync.Mutex
 	streams                 map[string]chan struct{}
-	connects                []string // the Authorization of each, and its Accept-Encoding
+	connects                []string // the headers Authorization and Accept-Encoding of each request
 	deletes                 int
 	openDeletes, maxDeletes int // concurrent DELETEs
 }
@@ -103,7 +103,7 @@ func holderOf(t *testing.T, url, init string) holder {
 	rt, r := newVU(t)
 	r.telemetry.interval = time.Hour
 	rt.VU.InitEnvField.BuiltinMetrics = rt.BuiltinMetrics
-	js(t, rt, `var __ENV = {BACKEND_TOKEN: "x"}`)
+	js(t, rt, `var __ENV = {BACKEND_TOKEN: "x", SUBSCRIBE_TOKEN: "a-subscriber-key"}`)
 	js(t, rt, init)
 	js(t, rt, fmt.Sprintf(`plan({testid: "t", connections: 100, seconds: 3600, noopInterval: 60, runners: 1, connectionsPerVU: 100,
 		backendUrl: %q, prefix: "d-", lateMs: 1000, reconnect: false}); var url = %q`, url, url))
@@ -143,7 +143,7 @@ func (h *holder) run(t *testing.T, script string) (resolved bool) {
 	return resolved
 }
 
-// metricSums returns the sums of the samples of a metric, by the tag.
+// metricSums returns the sum and the number of the samples of a metric, by the value of a tag.
 func (h *holder) metricSums(metric, tag string) map[string][2]float64 {
 	out := map[string][2]float64{}
 	for len(h.samples) > 0 {
@@ -160,6 +160,7 @@ func (h *holder) metricSums(metric, tag string) map[string][2]float64 {
 	return out
 }
 
+// states returns the number of clients in each state.
 func (h *holder) states() map[ledger.State]int {
 	out := map[ledger.State]int{}
 	for _, c := range shardOf(h.r).Connections {

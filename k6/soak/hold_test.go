@@ -69,8 +69,8 @@ func TestHoldEndsWithItsLastCheck(t *testing.T) {
 			h.samples <- container
 		}
 	}()
-	require.NoError(t, h.VU.Runtime().Set("taken", count.Load))
-	require.True(t, h.run(t, holdTen+".then(() => { if (taken() < 29) throw taken(); })")) // the reader may not have counted the last one
+	require.NoError(t, h.VU.Runtime().Set("checkCount", count.Load))
+	require.True(t, h.run(t, holdTen+".then(() => { if (checkCount() < 29) throw checkCount(); })")) // the reader may not have counted the last one
 	h.CancelContext()
 }
 
@@ -100,7 +100,7 @@ func TestHoldGivesUpUnopenedStreams(t *testing.T) {
 	require.Nil(t, shardOf(h.r).Ends)
 }
 
-// A service that is down responds to no end request.
+// A service that is down does not respond to end requests.
 func TestUnansweredEndRequests(t *testing.T) {
 	t.Parallel()
 	s := &noopService{hangUp: true}
@@ -117,10 +117,10 @@ func TestHoldFollowsNoRedirectToAnotherOrigin(t *testing.T) {
 	t.Parallel()
 	other := &noopService{}
 	origin := other.serve(t)
-	var ended atomic.Int32
+	var endRequests atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodDelete {
-			ended.Add(1)
+			endRequests.Add(1)
 		}
 		http.Redirect(w, r, origin+r.URL.String(), http.StatusTemporaryRedirect)
 	}))
@@ -136,7 +136,7 @@ func TestHoldFollowsNoRedirectToAnotherOrigin(t *testing.T) {
 	require.True(t, h.run(t, strings.NewReplacer("endTimeout: 5", "endTimeout: 2, followRedirects: true", "reconnect: true", "reconnect: false").Replace(holdDescribed)))
 	require.Equal(t, []shard.Redirect{{Origin: origin, Streams: 3}}, shardOf(h.r).Redirects)
 	require.Equal(t, []string{"", "", ""}, other.connects, "no token is sent")
-	require.EqualValues(t, 3, ended.Load())
+	require.EqualValues(t, 3, endRequests.Load())
 	require.Zero(t, other.deletes, "the other origin must get no end request")
 	require.Equal(t, map[string]int64{"status-307": 3}, shardOf(h.r).Ends.Codes())
 }

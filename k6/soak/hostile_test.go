@@ -35,7 +35,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/probe"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/sseclient"
-	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
 // knownToken is the token of the environment. Its forms differ in JSON, URLs and base64.
@@ -56,8 +55,8 @@ func repeatSecret(text string) string {
 
 // A hostileService has all bytes that a service controls.
 type hostileService struct {
-	status   string // line
-	header   string // lines
+	status   string // the status line
+	header   string // further header lines
 	body     string // of the stream, or of the refusal
 	refusal  string // message of an error
 	coding   string
@@ -204,7 +203,7 @@ func (h *hostileService) run(t *testing.T, described bool, out map[string]string
 	t.Setenv("GITHUB_OUTPUT", filepath.Join(filepath.Dir(summary), "outputs"))
 	reporter := ci.Begin(ci.Targets{GitHub: true, JUnit: filepath.Join(filepath.Dir(summary), "junit.xml")}, format.NewEscaper(&annotations))
 	reporter.SetVerdict(v, d.Path(results.PageFile))
-	_ = reporter.End(errors.New(h.refusalShown(t, r)), func(sentence string) { t.Error(sentence) })
+	_ = reporter.End(errors.New(h.commandError(t, r)), func(sentence string) { t.Error(sentence) })
 	out[prefix+"annotations"] = annotations.String()
 
 	files := &live.Files{Location: "results/t"}
@@ -212,7 +211,7 @@ func (h *hostileService) run(t *testing.T, described bool, out map[string]string
 	server, err := live.Listen("127.0.0.1:0", files, nil)
 	require.NoError(t, err)
 	defer server.Close()
-	out[prefix+"live page"] = fetched(t, server.URL())
+	out[prefix+"live page"] = fetch(t, server.URL())
 
 	packed := filepath.Join(filepath.Dir(summary), "t.tar.gz")
 	c, err := archive.Make(t.Context(), archive.Source{Results: string(d), Secrets: archive.NewSecrets([]string{"SUBSCRIBE_TOKEN=" + knownToken}, "")}, packed)
@@ -249,7 +248,8 @@ func (h *hostileService) collect(t *testing.T, folder, prefix string, out map[st
 	}))
 }
 
-func fetched(t *testing.T, url string) string {
+// fetch returns the body of a response.
+func fetch(t *testing.T, url string) string {
 	t.Helper()
 	response, err := http.Get(url) // #nosec G107 -- of the live page
 	require.NoError(t, err)
@@ -267,13 +267,8 @@ func (h *hostileService) record(t *testing.T, to **recorder, isDescribed bool) {
 	var first, second *observer
 	if isDescribed {
 		rt, r := newServiceVU(t, strings.Replace(descriptionJS, `"secret"`, fmt.Sprintf("%q", knownToken), 1))
-		js(t, rt, `var first = new Ledger("d-0"), second = new Ledger("d-1")`)
-		for name, o := range map[string]**observer{"first": &first, "second": &second} {
-			d, ok := rt.VU.Runtime().Get(name).Export().(*jsLedger)
-			require.True(t, ok)
-			d.override = token
-			*o = &d.observer
-		}
+		first, second = newStream(t, rt, "d-0"), newStream(t, rt, "d-1")
+		first.override, second.override = token, token
 		*to = r
 	} else {
 		*to = newPlannedRecorder(t)
@@ -283,7 +278,7 @@ func (h *hostileService) record(t *testing.T, to **recorder, isDescribed bool) {
 	at := (*to).start.Add(time.Second)
 	first.connecting(at)
 	openStreams(first, at, func(r *sseclient.Response) { r.Header.Set("X-A", h.header) })
-	h.feed(at.Add(time.Second), first)
+	_ = feedBlocks(first, at.Add(time.Second), h.body) // up to the first block that the parser rejects
 	first.closed(at.Add(2*time.Second), sseclient.Close{Reason: sseclient.ReasonReset, Err: errors.New(h.refusal), Retry: 0})
 	first.connecting(at.Add(3 * time.Second))
 	first.closed(at.Add(4*time.Second), sseclient.Close{Reason: sseclient.ReasonStatus, Status: 503, Err: errors.New("unexpected status 503: " + h.refusal), Retry: -1})
@@ -293,28 +288,8 @@ func (h *hostileService) record(t *testing.T, to **recorder, isDescribed bool) {
 	})
 }
 
-// feed passes the blocks of the body to an observer, up to the first that the parser rejects.
-func (h *hostileService) feed(at time.Time, o *observer) {
-	p := eventstream.New(strings.NewReader(h.body))
-	for {
-		var b eventstream.Block
-		part, err := p.NextPart(&b)
-		switch {
-		case err != nil:
-			return
-		case part == eventstream.CommentLine:
-			o.comment(at, b.Comment)
-			continue
-		}
-		o.block(at, &b)
-		if b.HasData {
-			o.event(at, &b.Event)
-		}
-	}
-}
-
-// refusalShown returns the error with which a command ends.
-func (h *hostileService) refusalShown(t *testing.T, r *recorder) string {
+// commandError returns the error with which a command ends.
+func (h *hostileService) commandError(t *testing.T, r *recorder) string {
 	t.Helper()
 	for _, l := range r.ledgers {
 		if record := l.Record(); record.Reason != "" {

@@ -6,7 +6,7 @@ import (
 )
 
 // maxWait is the total time for which a call of hold with lifetimes waits for the ends of streams before it opens the
-// next ones. If the service ends streams late or never, it ensures that every planned stream opens within the run.
+// next ones. With this limit every planned stream opens within the run, even if the service ends streams late or never.
 const maxWait = 5 * time.Second
 
 // openByLifetime opens the streams one after the other. Each opens after the lifetime and the end of the previous one.
@@ -33,13 +33,13 @@ func (h *holding) openByLifetime() {
 	h.noteEndsRequested()
 }
 
-// awaitLifetime waits until the stream was open for its lifetime or has ended. If the stream ends before it opens, it
-// waits for the lifetime, too.
+// awaitLifetime waits until the stream was open for its lifetime or has ended. It also waits for the lifetime if the
+// stream ends before it opens.
 func (s *holdStream) awaitLifetime(lifetime time.Duration) {
-	t, ended := s.phase, s.phase.ended
+	ended := s.phase.ended
 	select {
-	case <-t.headers:
-	case <-t.ended:
+	case <-s.phase.headers:
+	case <-ended:
 		ended = nil
 	case <-s.holding.ctx.Done():
 	}

@@ -10,17 +10,23 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A snapshot is the state of this runner for metrics and dashboards. No verdict depends on it.
+// A snapshot is the state of this runner for metrics and dashboards. No verdict depends on it. telemetry.state sets the
+// first fields, and telemetry.publish the others.
 type snapshot struct {
 	shard.Progress
-	planned   int              // streams of the whole run, over all its runners
-	runners   int              // of the whole run
-	open      int              // open streams and attempts
-	reports   int              // snapshots so far
-	recent    *shard.Histogram // lateness since the previous snapshot; nil: no message arrived
-	control   *time.Duration   // longest lateness of the control group since then; nil: no event arrived
-	remaining time.Duration    // until the first streams of the plan end
-	self      shard.Process
+	planned   int               // streams of the whole run, over all its runners
+	runners   int               // of the whole run
+	remaining time.Duration     // until the first streams of the plan end
+	noun      string            // the service's word for a message
+	lateness  *shard.Histogram  // of the whole run
+	responses *responseSnapshot // nil if the run has no finite responses
+	control   *controlGroup     // nil: none
+
+	open            int              // open streams and attempts
+	reports         int              // snapshots so far
+	recent          *shard.Histogram // lateness since the previous snapshot; nil: no message arrived
+	self            shard.Process
+	controlLateness *time.Duration // longest of the control group since then; nil: no event arrived
 }
 
 // A metric is a metric of k6 whose value is derived from a snapshot. load-tests/types/soak.d.ts documents the metrics.
@@ -30,8 +36,8 @@ type metric struct {
 	value func(*snapshot) float64
 }
 
-// published has the metrics of every snapshot, by the service's word for a message.
-var published = map[string][]metric{
+// metricsOf has the metrics of every snapshot, by the service's word for a message.
+var metricsOf = map[string][]metric{
 	"noop": slices.Concat(countMetrics("noops"), streamRunMetrics),
 	"message": slices.Concat(countMetrics("messages"), streamRunMetrics, []metric{
 		{"soak_published", metrics.Counter, func(s *snapshot) float64 { return float64(s.Published) }},
@@ -75,21 +81,22 @@ func countMetrics(nouns string) (out []metric) {
 	return out
 }
 
-// publishedLateness has the metrics that are published only after messages.
-var publishedLateness = []metric{
+// latenessMetrics are published only if a message has arrived since the previous snapshot.
+var latenessMetrics = []metric{
 	{"soak_lateness_p50_seconds", metrics.Gauge, quantile(.5)},
 	{"soak_lateness_p99_seconds", metrics.Gauge, quantile(.99)},
 	{"soak_lateness_max_seconds", metrics.Gauge, func(s *snapshot) float64 { return s.recent.Max().Seconds() }},
 }
 
-// publishedControl has the metrics that are published only after events of the control group.
-var publishedControl = []metric{
-	{"soak_control_lateness_max_seconds", metrics.Gauge, func(s *snapshot) float64 { return s.control.Seconds() }},
+// controlMetrics are published only if an event of the control group has arrived since the previous snapshot.
+var controlMetrics = []metric{
+	{"soak_control_lateness_max_seconds", metrics.Gauge, func(s *snapshot) float64 { return s.controlLateness.Seconds() }},
 }
 
 // actionMetric is 0 before the planned start of an action of the run, and 1 after it. The tag `action` has its name.
 const actionMetric = "soak_action"
 
+// quantile returns the value of a metric: a quantile of the lateness, in seconds.
 func quantile(q float64) func(*snapshot) float64 {
 	return func(s *snapshot) float64 { return s.recent.Quantile(q).Seconds() }
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
+// A rootModule is shared by all virtual users of the process.
 type rootModule struct{ recorder *recorder }
 
 // NewModuleInstance returns the module of a virtual user.
@@ -25,6 +26,7 @@ func (m *rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 	return &module{vu: vu, recorder: m.recorder, opener: sse.NewOpener(vu), compiled: map[sobek.Value]*jsService{}}
 }
 
+// A module is the k6/x/soak of one virtual user.
 type module struct {
 	vu          modules.VU
 	recorder    *recorder
@@ -58,6 +60,7 @@ func (m *module) Exports() modules.Exports {
 	return m.exports
 }
 
+// isSet reports whether an object has a property.
 func isSet(object *sobek.Object, property string) bool {
 	v := object.Get(property)
 	return v != nil && !sobek.IsUndefined(v)
@@ -120,7 +123,7 @@ func (m *module) beginRun() error {
 
 // observe returns the observer of a stream. excluded reports whether the script acts on the stream.
 func (m *module) observe(l *ledger.Ledger, excluded bool) *jsLedger {
-	m.defaultCredentials() // for hiding them in findings
+	m.defaultCredentials() // sets those of the recorder, which findings hide
 	o := m.recorder.observer(l, excluded)
 	o.sink = m.sink
 	return &jsLedger{observer: o, rt: m.vu.Runtime()}

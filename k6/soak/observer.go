@@ -360,7 +360,7 @@ func (o *observer) closed(at time.Time, c sseclient.Close) {
 	if !o.pending.IsZero() {
 		o.endComment(at, ledger.HeartbeatSign)
 	}
-	c = o.credentials().recordEnd(at, c, int(o.streams))
+	c = o.credentials().describeEnd(at, c, int(o.streams))
 	ended := c.Reason == sseclient.ReasonServer || c.Reason == sseclient.ReasonTruncated || c.Reason == sseclient.ReasonReset
 	if o.open {
 		o.open = false

@@ -28,12 +28,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard/store"
 )
 
-// An outputSoak writes the shard at the start, at each CheckpointInterval and at the end. Writing at the start
-// detects a folder that cannot be written before the run.
+// An outputSoak writes the shard at the start, at each CheckpointInterval and at the end. The first write detects a
+// folder that cannot be written before streams open.
 type outputSoak struct {
 	location string // of the shard's folder or bucket; see store.Open
 	name     string
-	explicit bool // the user chose the name, so another process may use it, too
+	explicit bool // see delivery
 	log      logrus.FieldLogger
 	recorder *recorder
 	delivery *delivery
@@ -60,6 +60,7 @@ type outputSoak struct {
 
 var _ output.WithStopWithTestError = (*outputSoak)(nil)
 
+// newOutput returns the output for the parameters of a run.
 func newOutput(p output.Params, r *recorder) (output.Output, error) {
 	index, err := runnerIndex(p.Environment["RUNNER"], p.ScriptOptions)
 	if err != nil {
@@ -118,6 +119,7 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 	return o, nil
 }
 
+// k6Version returns the version of k6 in this program, "" if it is unknown.
 func k6Version() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, d := range info.Deps {
@@ -164,7 +166,7 @@ func (o *outputSoak) reportRetry(message string) {
 	}
 }
 
-// AddMetricSamples adds the samples of k6 to the sums. It needs no queue, because that is fast.
+// AddMetricSamples adds the samples of k6 to the sums. That is fast, so there is no queue.
 func (o *outputSoak) AddMetricSamples(samples []metrics.SampleContainer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -215,6 +217,7 @@ func ending(err error) (shard.RunState, string) {
 	return shard.Aborted, err.Error()
 }
 
+// tick takes the samples, reports progress and writes checkpoints until stop is closed.
 func (o *outputSoak) tick() {
 	defer close(o.done)
 	second := time.NewTicker(time.Second)

@@ -23,12 +23,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
+// params returns the parameters of an output that writes to location.
 func params(t *testing.T, location string, env map[string]string) output.Params {
 	t.Helper()
 	logger := logrus.New()
 	logger.SetOutput(io.Discard)
 	script := filepath.Join(t.TempDir(), "script.js")
-	require.NoError(t, os.WriteFile(script, []byte("// it"), 0o600))
+	require.NoError(t, os.WriteFile(script, []byte("// a script"), 0o600))
 	segment, err := lib.NewExecutionSegmentFromString("1/2:1")
 	require.NoError(t, err)
 	return output.Params{
@@ -90,8 +91,8 @@ func TestShardFromStartToEnd(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, shard.Running, s.Runner.State)
 			require.Equal(t, 1, s.Runner.Checkpoints)
-			b := newObserver(t, o.recorder, "d-0")
-			b.connecting(time.Now())
+			client := newObserver(t, o.recorder, "d-0")
+			client.connecting(time.Now())
 			require.NoError(t, o.StopWithTestError(c.err))
 			s, err = shard.ReadFile(path)
 			require.NoError(t, err)
@@ -167,15 +168,15 @@ func TestUnwritableFolderFailsBeforeTheRun(t *testing.T) {
 
 func TestUndeliveredShardIsSavedLocally(t *testing.T) {
 	t.Parallel()
-	dir, keep := filepath.Join(t.TempDir(), "shards"), t.TempDir()
+	dir, fallback := filepath.Join(t.TempDir(), "shards"), t.TempDir()
 	o := newTestOutput(t, params(t, dir, map[string]string{"TESTID": "t"}))
 	require.NoError(t, o.Start())
 	require.NoError(t, os.RemoveAll(dir))
-	o.delivery.localFolders = []string{filepath.Join(keep, "none"), keep}
+	o.delivery.localFolders = []string{filepath.Join(fallback, "none"), fallback}
 	err := o.Stop()
-	kept := filepath.Join(keep, "t-"+o.name)
-	require.ErrorContains(t, err, "it is saved as "+kept+"; copy it to "+filepath.Join(dir, o.name))
-	s, err := shard.ReadFile(kept)
+	saved := filepath.Join(fallback, "t-"+o.name)
+	require.ErrorContains(t, err, "it is saved as "+saved+"; copy it to "+filepath.Join(dir, o.name))
+	s, err := shard.ReadFile(saved)
 	require.NoError(t, err)
 	require.Equal(t, shard.Finished, s.Runner.State)
 }
@@ -192,25 +193,26 @@ func TestUnsavedShardIsLost(t *testing.T) {
 	require.ErrorContains(t, err, "its data is lost")
 }
 
-func withProgress(t *testing.T) (o *outputSoak, listen *os.File) {
+// withProgress returns an output and the file from which its lines of progress can be read.
+func withProgress(t *testing.T) (o *outputSoak, reader *os.File) {
 	t.Helper()
-	listen, speak, err := os.Pipe()
+	reader, writer, err := os.Pipe()
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = listen.Close() })
+	t.Cleanup(func() { _ = reader.Close() })
 	o = newTestOutput(t, params(t, t.TempDir(), nil))
-	o.progress = speak
-	return o, listen
+	o.progress = writer
+	return o, reader
 }
 
 func TestProgressLine(t *testing.T) {
 	t.Parallel()
-	o, listen := withProgress(t)
+	o, reader := withProgress(t)
 	require.NoError(t, o.Start())
-	b := newObserver(t, o.recorder, "d-0")
-	b.connecting(time.Now())
-	openStreams(b, time.Now())
+	client := newObserver(t, o.recorder, "d-0")
+	client.connecting(time.Now())
+	openStreams(client, time.Now())
 	require.NoError(t, o.Stop())
-	lines := json.NewDecoder(listen)
+	lines := json.NewDecoder(reader)
 	var last shard.Progress
 	for lines.More() {
 		require.NoError(t, lines.Decode(&last))
@@ -220,19 +222,19 @@ func TestProgressLine(t *testing.T) {
 
 func TestRunContinuesWithoutReader(t *testing.T) {
 	t.Parallel()
-	o, listen := withProgress(t)
+	o, reader := withProgress(t)
 	require.NoError(t, o.Start())
-	require.NoError(t, listen.Close())
+	require.NoError(t, reader.Close())
 	require.NoError(t, o.Stop())
 }
 
 func TestProgressFileDescriptor(t *testing.T) {
 	t.Parallel()
-	listen, speak, err := os.Pipe()
+	reader, writer, err := os.Pipe()
 	require.NoError(t, err)
-	defer listen.Close()
-	defer speak.Close()
-	fd, err := syscall.Dup(int(speak.Fd())) // the output closes its descriptor
+	defer reader.Close()
+	defer writer.Close()
+	fd, err := syscall.Dup(int(writer.Fd())) // the output closes its descriptor
 	require.NoError(t, err)
 	o := newTestOutput(t, params(t, t.TempDir(), map[string]string{"PROGRESS_FD": strconv.Itoa(fd)}))
 	require.NotNil(t, o.progress)

@@ -91,6 +91,7 @@ func (h *holding) tagsOf(name string) metrics.TagsAndMeta {
 	return tags
 }
 
+// sample passes a sample to k6.
 func (h *holding) sample(name string, tags metrics.TagsAndMeta, at time.Time, value float64) {
 	series := metrics.TimeSeries{Metric: h.m.recorder.telemetry.metrics[name], Tags: tags.Tags}
 	h.group.Push(metrics.Sample{TimeSeries: series, Metadata: tags.Metadata, Time: at, Value: value})
@@ -139,7 +140,7 @@ func (h *holding) drop(p *phase, immediate bool) {
 	}
 }
 
-// applyPhase makes the callbacks of a stream call its closed and opened, too.
+// applyPhase makes the callbacks of a stream also call its methods opened and closed.
 func (s *holdStream) applyPhase(on *sseclient.Callbacks) {
 	opened, closed := on.Opened, on.Closed
 	on.Opened = func(started time.Time, r *sseclient.Response) {

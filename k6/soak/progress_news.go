@@ -28,12 +28,13 @@ type faultState struct {
 	state          ledger.State
 }
 
+// faultStateOf returns the faults of a connection.
 func faultStateOf(r *ledger.Record) faultState {
-	b := faultState{missed: r.Missed(), faults: r.Faults(), lost: r.Survived}
+	s := faultState{missed: r.Missed(), faults: r.Faults(), lost: r.Survived}
 	if r.State == ledger.Dropped || r.State == ledger.Refused {
-		b.state = r.State
+		s.state = r.State
 	}
-	return b
+	return s
 }
 
 // report returns the progress of a recorder, with the news since the last call.
@@ -64,7 +65,7 @@ func (n *progressNews) report(r *recorder) shard.Progress {
 	return p
 }
 
-// hasFinding reports whether a connection had a finding.
+// hasFinding reports whether a finding of a connection was reported.
 func (n *progressNews) hasFinding(id string) bool {
 	_, known := n.faults[id]
 	return known

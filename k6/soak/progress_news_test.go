@@ -16,17 +16,17 @@ func TestFindingsAreReportedOnce(t *testing.T) {
 	r := newPlannedRecorder(t)
 	var n progressNews
 	require.Empty(t, n.report(r).Found)
-	b := newObserver(t, r, "d-0")
-	b.connecting(r.start)
-	openStreams(b, r.start)
-	b.event(r.start.Add(15*time.Second), event("1", "0", ""))
-	b.event(r.start.Add(30*time.Second), event("2", "0", ""))
-	b.event(r.start.Add(75*time.Second), event("5", "0", ""))
+	o := newObserver(t, r, "d-0")
+	o.connecting(r.start)
+	openStreams(o, r.start)
+	o.event(r.start.Add(15*time.Second), event("1", "0", ""))
+	o.event(r.start.Add(30*time.Second), event("2", "0", ""))
+	o.event(r.start.Add(75*time.Second), event("5", "0", ""))
 	p := n.report(r)
 	require.Len(t, p.Found, 1)
 	require.Equal(t, []string{"d-0", "2 missed"}, []string{p.Found[0].ID, p.Found[0].What})
 	require.Empty(t, n.report(r).Found, "the loss is reported")
-	b.closed(r.start.Add(76*time.Second), sseclient.Close{Reason: sseclient.ReasonReset, Retry: -1})
+	o.closed(r.start.Add(76*time.Second), sseclient.Close{Reason: sseclient.ReasonReset, Retry: -1})
 	p = n.report(r)
 	require.Len(t, p.Found, 1)
 	require.Contains(t, p.Found[0].What, "dropped: reset")
@@ -37,13 +37,13 @@ func TestFindingsAreReportedOnce(t *testing.T) {
 func TestLossAfterWithdrawnLossIsReported(t *testing.T) {
 	t.Parallel()
 	r := newPlannedRecorder(t)
-	b := newObserver(t, r, "d-0")
-	b.connecting(r.start)
-	openStreams(b, r.start)
+	o := newObserver(t, r, "d-0")
+	o.connecting(r.start)
+	openStreams(o, r.start)
 	slot, id := 0, 0
 	noop := func(skip int) {
 		slot, id = slot+1, id+skip
-		b.event(r.start.Add(time.Duration(slot)*15*time.Second), event(strconv.Itoa(id), "0", ""))
+		o.event(r.start.Add(time.Duration(slot)*15*time.Second), event(strconv.Itoa(id), "0", ""))
 	}
 	var n progressNews
 	lost := func() (ids []string) {
@@ -96,10 +96,10 @@ func TestFindingsOfOneSecondAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newPlannedRecorder(t)
 	for i := range maxFindings + 5 {
-		b := newObserver(t, r, string(rune('a'+i)))
-		b.connecting(r.start)
-		openStreams(b, r.start)
-		b.closed(r.start.Add(time.Second), sseclient.Close{Reason: sseclient.ReasonReset, Retry: -1})
+		o := newObserver(t, r, string(rune('a'+i)))
+		o.connecting(r.start)
+		openStreams(o, r.start)
+		o.closed(r.start.Add(time.Second), sseclient.Close{Reason: sseclient.ReasonReset, Retry: -1})
 	}
 	var n progressNews
 	p := n.report(r)
@@ -110,22 +110,22 @@ func TestFindingsOfOneSecondAreBounded(t *testing.T) {
 func TestSeriesIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	r := newPlannedRecorder(t)
-	b := newObserver(t, r, "d-0")
-	b.connecting(r.start)
-	openStreams(b, r.start)
+	o := newObserver(t, r, "d-0")
+	o.connecting(r.start)
+	openStreams(o, r.start)
 	var n progressNews
 	first := n.report(r).Buckets
 	require.Len(t, first, 1, "the current bucket")
 	require.Equal(t, 1, first[0].Open)
-	b.event(r.start.Add(15*time.Second), event("1", "0", ""))
+	o.event(r.start.Add(15*time.Second), event("1", "0", ""))
 	repeated := n.report(r).Buckets
 	require.Len(t, repeated, 1)
 	require.Equal(t, 1, repeated[0].Noops)
 	require.NotNil(t, repeated[0].Lateness)
 	r.endBucket(r.start.Add(16*time.Second), shard.Process{RSS: 7}, nil)
-	rolled := n.report(r).Buckets
-	require.Len(t, rolled, 2)
-	require.Equal(t, []uint64{7, 0}, []uint64{rolled[0].RSS, rolled[1].RSS})
+	next := n.report(r).Buckets
+	require.Len(t, next, 2)
+	require.Equal(t, []uint64{7, 0}, []uint64{next[0].RSS, next[1].RSS})
 	require.Len(t, n.report(r).Buckets, 1)
 }
 
@@ -134,10 +134,10 @@ func TestSeriesIsReportedOnce(t *testing.T) {
 func TestSilentStreamIsUndecided(t *testing.T) {
 	t.Parallel()
 	r := newPlannedRecorder(t)
-	b := newObserver(t, r, "d-0")
-	b.connecting(r.start)
-	openStreams(b, r.start)
-	b.event(r.start.Add(15*time.Second), event("1", "0", ""))
+	o := newObserver(t, r, "d-0")
+	o.connecting(r.start)
+	openStreams(o, r.start)
+	o.event(r.start.Add(15*time.Second), event("1", "0", ""))
 	l := r.ledgers[0].Sums()
 	for after, want := range map[time.Duration]uint64{15 * time.Second: 0, 30 * time.Second: 0, 31500 * time.Millisecond: 1, 62 * time.Second: 3} {
 		require.Equal(t, want, dueBy(r.instant(r.start.Add(after)), &r.config)(l.LastAt), after)

@@ -12,8 +12,8 @@ import (
 
 // Times without messages at the start and the end of a run: for streams to open, and for the last message to arrive.
 const (
-	publishAfter  = 2 * time.Second // between the start of the first stream and the first message
-	publishBefore = 2 * time.Second // between the last message and the end of the streams
+	publishDelay = 2 * time.Second // between the start of the first stream and the first message
+	publishTail  = 2 * time.Second // between the last message and the end of the streams
 )
 
 // begin starts the cutter, and the publisher if this runner publishes. Each stream calls it; only the first call has
@@ -40,7 +40,7 @@ func (r *recorder) begin(vu modules.VU, token string, runner string) error {
 	log := vu.State().Logger
 	publisher, err := publish.Start(context.Background(), publish.Config{
 		Service: r.service, Base: p.BackendURL, Token: token, Run: p.MarkerOf, Topics: topics, Rate: p.PublishRate,
-		Start: time.Now().Add(publishAfter), For: publishDuration(p.Hold()), Padding: p.Padding(), InsecureSkipVerify: options.InsecureSkipTLSVerify.Bool,
+		Start: time.Now().Add(publishDelay), For: publishDuration(p.Hold()), Padding: p.Padding(), InsecureSkipVerify: options.InsecureSkipTLSVerify.Bool,
 		Say: func(sentence string) { log.Warn("The publisher: ", sentence) },
 	})
 	if err != nil {
@@ -54,7 +54,7 @@ func (r *recorder) begin(vu modules.VU, token string, runner string) error {
 
 // publishDuration returns how long messages are published: at least half of the run.
 func publishDuration(hold time.Duration) time.Duration {
-	return max(hold-publishAfter-publishBefore, hold/2)
+	return max(hold-publishDelay-publishTail, hold/2)
 }
 
 // finish stops the cutter and the publisher, and waits for responses in flight.

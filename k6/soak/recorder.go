@@ -54,6 +54,7 @@ type publication struct {
 	sharesClock      atomic.Bool  // this process publishes, so send and receive times have the same clock
 }
 
+// newRecorder returns a recorder without a plan.
 func newRecorder() *recorder {
 	r := &recorder{tally: newTally()}
 	r.configure()
@@ -179,6 +180,7 @@ func (r *recorder) planIterations(n int64) {
 	}
 }
 
+// newLedger returns a new ledger of a client. It returns an error if the script has set no plan.
 func (r *recorder) newLedger(id string) (*ledger.Ledger, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -39,6 +39,7 @@ func newObserver(t *testing.T, r *recorder, id string) *observer {
 	return &o
 }
 
+// event returns an event; an empty id means that it has none.
 func event(id, data, comment string) *eventstream.Event {
 	return &eventstream.Event{ID: []byte(id), HasID: id != "", Data: []byte(data), Comment: []byte(comment)}
 }
@@ -61,10 +62,10 @@ func writtenShard(s *shard.Shard) *shard.Shard {
 func TestObserverRecord(t *testing.T) {
 	t.Parallel()
 	r := newPlannedRecorder(t)
-	b := newObserver(t, r, "d-0")
+	o := newObserver(t, r, "d-0")
 	at := r.start.Add(time.Second)
-	b.connecting(at)
-	openStreams(b, at.Add(3*time.Millisecond))
+	o.connecting(at)
+	openStreams(o, at.Add(3*time.Millisecond))
 	at = at.Add(3 * time.Millisecond)
 	for _, e := range []*eventstream.Event{
 		event("1", "0", ""), event("2", "0", ""), event("2", "0", ""), event("4", "0", ""), event("3", "0", ""), event("5", "zero", ""), event("6", "00", ""),
@@ -72,16 +73,16 @@ func TestObserverRecord(t *testing.T) {
 		if len(e.ID) > 0 && string(e.ID) != "3" {
 			at = at.Add(15 * time.Second)
 		}
-		b.event(at, e)
+		o.event(at, e)
 	}
 	message := event("7", "hello", "")
 	message.Name = []byte("chat")
-	b.event(at, message)
+	o.event(at, message)
 	named := event("8", "0", "")
 	named.Name = []byte("message")
-	b.event(at.Add(15*time.Second), named)
-	b.ledger.CloseRequested(r.instant(at.Add(16 * time.Second)))
-	b.closed(at.Add(16*time.Second), sseclient.Close{Reason: sseclient.ReasonServer, Retry: -1})
+	o.event(at.Add(15*time.Second), named)
+	o.ledger.CloseRequested(r.instant(at.Add(16 * time.Second)))
+	o.closed(at.Add(16*time.Second), sseclient.Close{Reason: sseclient.ReasonServer, Retry: -1})
 	s := shardOf(r)
 	require.Len(t, s.Connections, 1)
 	rec := s.Connections[0]
@@ -110,7 +111,7 @@ func TestStreamEnds(t *testing.T) {
 		{sseclient.ReasonServer, 200, -1, true, true, ledger.Completed, "server"},
 		{sseclient.ReasonTruncated, 200, -1, true, true, ledger.Completed, "truncated"},
 		{sseclient.ReasonReset, 200, -1, true, true, ledger.Completed, "reset"},
-		{sseclient.ReasonIdle, 200, -1, true, true, ledger.Dropped, "idle"},
+		{sseclient.ReasonIdle, 200, -1, true, true, ledger.Unfinished, "idle"},
 		{sseclient.ReasonClient, 200, -1, true, true, ledger.Unfinished, "client"},
 		{sseclient.ReasonInterrupted, 200, -1, true, false, ledger.Unfinished, "interrupted"},
 		{sseclient.ReasonServer, 200, -1, true, false, ledger.Dropped, "server"},
@@ -119,21 +120,17 @@ func TestStreamEnds(t *testing.T) {
 		{sseclient.ReasonRefused, 0, time.Second, false, false, ledger.Connecting, "refused"},
 	} {
 		r := newPlannedRecorder(t)
-		b := newObserver(t, r, "d-0")
+		o := newObserver(t, r, "d-0")
 		at := r.start.Add(time.Second)
-		b.connecting(at)
+		o.connecting(at)
 		if c.opened {
-			openStreams(b, at)
+			openStreams(o, at)
 		}
 		if c.requested {
-			b.ledger.CloseRequested(r.instant(at.Add(time.Second)))
+			o.ledger.CloseRequested(r.instant(at.Add(time.Second)))
 		}
-		b.closed(at.Add(2*time.Second), sseclient.Close{Reason: c.reason, Status: c.status, Retry: c.retry})
+		o.closed(at.Add(2*time.Second), sseclient.Close{Reason: c.reason, Status: c.status, Retry: c.retry})
 		rec := shardOf(r).Connections[0]
-		if c.reason == sseclient.ReasonIdle {
-			require.NotEqual(t, ledger.Completed, rec.State)
-			continue
-		}
 		require.Equal(t, c.want, rec.State, "%+v", c)
 		require.Equal(t, c.word, rec.Reason)
 		require.Zero(t, r.open)
@@ -143,18 +140,18 @@ func TestStreamEnds(t *testing.T) {
 func TestBuckets(t *testing.T) {
 	t.Parallel()
 	r := newPlannedRecorder(t)
-	b := newObserver(t, r, "d-0")
+	o := newObserver(t, r, "d-0")
 	at := r.start
-	b.connecting(at)
-	openStreams(b, at)
-	b.event(at.Add(15*time.Second), event("1", "0", ""))
+	o.connecting(at)
+	openStreams(o, at)
+	o.event(at.Add(15*time.Second), event("1", "0", ""))
 	require.Zero(t, r.bucket.Unix%5)
 	require.False(t, r.isBucketOver(at))
 	require.True(t, r.isBucketOver(at.Add(5*time.Second)))
 	r.endBucket(at.Add(16*time.Second), shard.Process{RSS: 7, HeapLive: 5, CPUPercent: 3, Goroutines: 9, GCPauseUS: 1000}, nil)
-	b.event(at.Add(32*time.Second), event("2", "0", ""))
-	b.event(at.Add(32*time.Second), event("2", "x", ""))
-	b.closed(at.Add(33*time.Second), sseclient.Close{Reason: sseclient.ReasonServer, Retry: -1})
+	o.event(at.Add(32*time.Second), event("2", "0", ""))
+	o.event(at.Add(32*time.Second), event("2", "x", ""))
+	o.closed(at.Add(33*time.Second), sseclient.Close{Reason: sseclient.ReasonServer, Retry: -1})
 	r.endBucket(at.Add(34*time.Second), shard.Process{}, nil)
 	s := shardOf(r)
 	require.Len(t, s.Series, 2)
@@ -168,10 +165,10 @@ func TestBuckets(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2*time.Second, h.Max())
 	require.EqualValues(t, 2, s.Lateness.Count(), "all buckets, including the current one")
-	b2 := newObserver(t, r, "d-1")
-	b2.connecting(at)
-	openStreams(b2, at)
-	b2.event(at.Add(35*time.Second), event("1", "0", ""))
+	other := newObserver(t, r, "d-1")
+	other.connecting(at)
+	openStreams(other, at)
+	other.event(at.Add(35*time.Second), event("1", "0", ""))
 	require.EqualValues(t, 3, shardOf(r).Lateness.Count())
 	p, _ := r.progress()
 	require.Equal(t, []int{1, 2, 1}, []int{p.Open, p.Opened, p.Dropped})
@@ -292,12 +289,12 @@ func TestSumsOfMetrics(t *testing.T) {
 	require.EqualValues(t, 6, got.Trend.Count(), "the shard must contain a copy")
 }
 
-// One hour with a noop per second on each of many connections, with varying lateness.
-func TestShardOfAnHourIsSmall(t *testing.T) {
+// Each of many connections gets a noop per second, with varying lateness.
+func TestTallyOfAnHourIsSmall(t *testing.T) {
 	const hour, connections = 3600, 240
 	r := newRecorder()
 	now := r.start
-	hold := func(seconds int) {
+	receive := func(seconds int) {
 		for s := range seconds {
 			now = now.Add(time.Second)
 			for n := range connections {
@@ -317,9 +314,9 @@ func TestShardOfAnHourIsSmall(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapAlloc)
 	}
-	hold(10)
+	receive(10)
 	before := heapSize()
-	hold(hour)
+	receive(hour)
 	growth := heapSize() - before
 	require.GreaterOrEqual(t, len(r.series), hour/5)
 	require.Less(t, growth, int64(512<<10), "bytes")

@@ -21,8 +21,9 @@ type response struct {
 	id             string // unique in the run
 	request        sseclient.Request
 	stream         *sseclient.Stream
+	credentials    *credentials
 	account        ledger.Response
-	textEnd        []byte    // end of the text, which may be the start of a chunk number
+	textEnd        []byte    // end of the text so far, if it may be the start of a chunk number
 	reason         string    // why the response is not complete; "" if it is
 	abandonAfter   uint32    // number of chunks after which the client abandons it; 0: never
 	terminal       time.Time // arrival of the terminal event or of an error
@@ -105,9 +106,9 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 	}
 	switch {
 	case c.Failed && r.reason == "":
-		r.reason = "the service reported: " + r.excerpt(b.Data)
+		r.reason = "the service reported: " + r.credentials.excerpt(b.Data)
 	case c.Err != nil && r.reason == "":
-		r.reason = c.Err.Error() + ": " + r.excerpt(b.Data)
+		r.reason = c.Err.Error() + ": " + r.credentials.excerpt(b.Data)
 	}
 	switch {
 	case (c.Done || c.Failed) && r.terminal.IsZero():
@@ -162,16 +163,9 @@ func (r *response) readNumbers(text []byte) {
 	}
 }
 
-func (r *response) excerpt(data []byte) string {
-	if known := r.load.m.recorder.credentials.Load(); known != nil {
-		return known.excerpt(data)
-	}
-	return excerpt(data)
-}
-
 // refuse ends a response whose request could not be created.
 func (r *response) refuse(err error) {
-	r.reason = err.Error()
+	r.reason = r.credentials.hide(err.Error())
 	r.account.Close(r.load.m.recorder.instant(time.Now()), ledger.NeverOpened)
 	r.ended()
 }
@@ -180,8 +174,8 @@ func (r *response) refuse(err error) {
 func (r *response) closed(at time.Time, c sseclient.Close) {
 	f := r.load
 	if r.reason == "" && c.Err != nil && !r.isAbandoned() {
-		c = r.recordEnd(at, c)
-		r.reason = c.Message()
+		hidden := r.credentials.describeEnd(at, c, 0)
+		r.reason = hidden.Message()
 	}
 	r.account.Close(f.m.recorder.instant(at), r.closing(&c))
 }
@@ -199,14 +193,7 @@ func (r *response) ended() {
 // maxReason limits the reason of a finding, in bytes.
 const maxReason = 300
 
-// recordEnd hides secrets in the error.
-func (r *response) recordEnd(at time.Time, c sseclient.Close) sseclient.Close {
-	if known := r.load.m.recorder.credentials.Load(); known != nil {
-		return known.recordEnd(at, c, 1)
-	}
-	return c
-}
-
+// closing returns how the response ended, given the end of its stream.
 func (r *response) closing(c *sseclient.Close) ledger.Closing {
 	switch {
 	case r.isAbandoned():

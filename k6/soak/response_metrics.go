@@ -12,7 +12,7 @@ import (
 // responsesMetric counts the responses of finite streams that have ended, by the tag `state`.
 const responsesMetric = "soak_responses"
 
-// responseBuckets has the latencies of complete responses, as in verdict.json. Names and bounds follow OpenTelemetry:
+// responseBuckets are the latencies of complete responses, as in verdict.json. Names and bounds follow OpenTelemetry:
 // https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-metrics/
 var responseBuckets = []bucketMetric{
 	{"gen_ai_client_operation_time_to_first_chunk_seconds_bucket", operationBounds},
@@ -43,26 +43,26 @@ func (r *responses) snapshot() *responseSnapshot {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l := &responseSnapshot{
+	s := &responseSnapshot{
 		runners: r.runners, inFlight: r.inFlight, states: map[ledger.ResponseState]int64{},
 		durations: []*shard.Histogram{r.sum.First.Copy(), r.sum.Gap.Copy(), r.sum.Total.Copy()},
 	}
 	for _, state := range ledger.ResponseStates { // so that each counter starts at 0
-		l.states[state] = r.sum.States[state]
+		s.states[state] = r.sum.States[state]
 	}
-	return l
+	return s
 }
 
 // responsesOf returns samples of the growth of the counts since the last call.
-func (p *telemetry) responsesOf(l *responseSnapshot, tags *metrics.TagSet) (out metrics.Samples) {
+func (p *telemetry) responsesOf(s *responseSnapshot, tags *metrics.TagSet) (out metrics.Samples) {
 	now := time.Now()
-	for state, n := range l.states {
+	for state, n := range s.states {
 		series := metrics.TimeSeries{Metric: p.metrics[responsesMetric], Tags: tags.With("state", string(state))}
 		out = append(out, metrics.Sample{TimeSeries: series, Time: now, Value: float64(n - p.states[state])})
 		p.states[state] = n
 	}
 	for i := range responseBuckets {
-		out = append(out, p.bucketsOf(&responseBuckets[i], l.durations[i], tags)...)
+		out = append(out, p.bucketsOf(&responseBuckets[i], s.durations[i], tags)...)
 	}
 	return out
 }

@@ -108,14 +108,14 @@ func (r *responses) copy() *shard.Responses {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := r.sum.Copy()
-	if now := r.present(); now.Started > 0 || len(now.States) > 0 {
+	if now := r.currentBucket(); now.Started > 0 || len(now.States) > 0 {
 		_ = out.Merge(&shard.Responses{Series: []shard.ResponseBucket{now}}) // Merge fails only for data of a file
 	}
 	return out
 }
 
-// present returns a copy of the current bucket. The caller holds mu.
-func (r *responses) present() shard.ResponseBucket {
+// currentBucket returns a copy of the current bucket. The caller holds mu.
+func (r *responses) currentBucket() shard.ResponseBucket {
 	now := r.bucket
 	now.InFlight, now.States = r.inFlight, maps.Clone(now.States)
 	if r.first.Count() > 0 {
@@ -135,7 +135,7 @@ func (r *responses) progress(p *shard.Progress) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p.CountResponses(r.sum)
-	p.Responses = append(slices.Clone(r.sum.Series[r.reportedBuckets:]), r.present())
+	p.Responses = append(slices.Clone(r.sum.Series[r.reportedBuckets:]), r.currentBucket())
 	for _, f := range r.sum.Findings[r.reportedFindings:] {
 		if len(p.Found) < maxFindings {
 			p.Found = append(p.Found, shard.FoundFault{AtMS: f.AtUS / 1000, ID: f.ID, What: describeFinding(&f)})

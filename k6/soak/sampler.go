@@ -47,6 +47,7 @@ func (s *sampler) usage() (u usage, ok bool) {
 	return u, true
 }
 
+// newSampler returns a sampler whose first sample covers the time from now.
 func newSampler() *sampler {
 	self, err := process.NewProcess(int32(os.Getpid())) // #nosec G115 -- a process id
 	if err != nil {
@@ -120,6 +121,7 @@ func heapLive() uint64 {
 	return live[0].Value.Uint64()
 }
 
+// longestPause returns the longest pause of the garbage collector since the last call.
 func (s *sampler) longestPause() (longest time.Duration) {
 	debug.ReadGCStats(&s.gc)
 	for i, end := range s.gc.PauseEnd {

@@ -99,14 +99,14 @@ func jsonOf(rt *sobek.Runtime, description *sobek.Object) []byte {
 	if !ok {
 		common.Throw(rt, errors.New("soak.service: JSON.stringify is not a function"))
 	}
-	plain := func(call sobek.FunctionCall) sobek.Value {
+	replaceFunction := func(call sobek.FunctionCall) sobek.Value {
 		value := call.Argument(1)
 		if _, isFunction := sobek.AssertFunction(value); isFunction {
 			return rt.ToValue(true)
 		}
 		return value
 	}
-	text, err := stringify(sobek.Undefined(), description, rt.ToValue(plain))
+	text, err := stringify(sobek.Undefined(), description, rt.ToValue(replaceFunction))
 	if err != nil {
 		common.Throw(rt, fmt.Errorf("encode the description as JSON: %w", sse.GoError(err)))
 	}

@@ -140,8 +140,8 @@ func (m *module) chosenProfile(profiles map[string]map[string]any) (name string,
 	return name, values, nil
 }
 
-// anyNumber is the value of a limit that means no limit.
-const anyNumber = -1
+// noLimit is the value of a limit that turns it off.
+const noLimit = -1
 
 // parseAs parses a setting as the type of its default: a number, a list of integers or a string.
 func parseAs(fallback any, name, text string) (any, error) {
@@ -160,7 +160,7 @@ func parseAs(fallback any, name, text string) (any, error) {
 		return all, nil
 	}
 	n, err := plan.ParseNumber(name, text)
-	if err == nil && n < 0 && (n != anyNumber || !slices.Contains(unlimited, name)) {
+	if err == nil && n < 0 && (n != noLimit || !slices.Contains(unlimited, name)) {
 		err = fmt.Errorf("must be at least 0, got %q", text)
 	}
 	if err == nil && name == "MAX_HELD_LATE" && n != math.Trunc(n) {
@@ -169,7 +169,7 @@ func parseAs(fallback any, name, text string) (any, error) {
 	return n, err
 }
 
-// unlimited lists the limits that may be anyNumber.
+// unlimited lists the limits that may be noLimit.
 var unlimited = []string{"MAX_HELD_LATE", "MAX_GROWTH", "CUT_SLOW"}
 
 // setting implements soak.setting(name). It returns the text of a setting of the script or of the plan, "" for none.

@@ -26,7 +26,7 @@ const (
 	slowComplete  = "slow_whole"      // slow streams that got all broadcasts in the end
 )
 
-// slow reads streams slowly for some time, and then fast again.
+// slow reads streams slowly for the time of the phase, and then fast again.
 func (h *holding) slow(p *phase) {
 	tags := h.tagsOf(p.Name)
 	initial := make([]uint64, len(h.streams))
@@ -51,7 +51,7 @@ func (h *holding) slow(p *phase) {
 	start, bytes := time.Now(), h.bytesRead()
 	count(slowStarted, float64(len(slow)))
 	sent := h.fill(p, tags, start, initial)
-	readOn, kb := time.Now(), p.MessageKB
+	resumedAt, kb := time.Now(), p.MessageKB
 	if kb == 0 {
 		kb = h.messageKB(h.bytesRead()-bytes, initial)
 	}
@@ -70,7 +70,7 @@ func (h *holding) slow(p *phase) {
 	for _, i := range slow {
 		s := h.streams[i]
 		switch closed := time.Unix(0, s.phase.closedAt.Load()); {
-		case s.isOver() && closed.Before(readOn):
+		case s.isOver() && closed.Before(resumedAt):
 			count(slowCut, metrics.D(closed.Sub(start)))
 		case s.isOver():
 			count(slowCutUnseen, 1)

@@ -56,8 +56,8 @@ func (p *stallProbe) takeLongest() time.Duration { return time.Duration(p.longes
 // maxWaits is the number of probes that are stored: those of ten minutes, the maximum duration of a request.
 const maxWaits = 6000
 
-// A waits value records how long this process had to wait in each probe. It shows which part of a response time the
-// load generator may have caused. It combines three measurements, because none shows all waits. The lateness of a
+// A waits value records how long this process had to wait in each probe. These waits bound the part of a response time
+// that the load generator may have caused. It combines three measurements, because none shows all waits. The lateness of a
 // timer shows a busy machine. The time for which goroutines are ready but do not run shows a process with too little
 // CPU. The time for which threads wait for a core also includes waits in the middle of their work.
 type waits struct {
@@ -89,12 +89,12 @@ func (w *waits) begin(now time.Time) {
 func (w *waits) add(now time.Time, lateness time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	i := wait{from: w.from, to: now, longest: max(lateness, w.latency.takeLongest()), thread: min(w.takeLongestThread(), now.Sub(w.from))}
+	added := wait{from: w.from, to: now, longest: max(lateness, w.latency.takeLongest()), thread: min(w.takeLongestThread(), now.Sub(w.from))}
 	if len(w.list) == maxWaits {
 		w.list = append(w.list[:0], w.list[maxWaits/2:]...)
 	}
-	w.list = append(w.list, i)
-	w.longest, w.from = max(w.longest, i.longest, i.thread), now
+	w.list = append(w.list, added)
+	w.longest, w.from = max(w.longest, added.longest, added.thread), now
 }
 
 // waitingProcesses returns how many processes may have to wait for one response: the generator, and the service if it

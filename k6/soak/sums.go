@@ -23,6 +23,7 @@ type sums struct {
 	maxDelay func(from, to time.Time) time.Duration // waits.maxDelay; nil: not measured
 }
 
+// newSums returns empty sums, not split by any tag.
 func newSums() *sums {
 	return &sums{
 		metrics: map[string]*shard.Metric{}, checks: map[string]*shard.Check{},
@@ -30,6 +31,7 @@ func newSums() *sums {
 	}
 }
 
+// add adds samples of k6.
 func (s *sums) add(containers []metrics.SampleContainer) {
 	for _, c := range containers {
 		for _, sample := range c.GetSamples() {
@@ -59,6 +61,7 @@ func (s *sums) addSample(sample metrics.Sample) {
 	}
 }
 
+// addCheck counts a sample of a check.
 func (s *sums) addCheck(sample metrics.Sample) {
 	name, _ := sample.Tags.Get("check")
 	c := s.checks[name]
@@ -83,6 +86,7 @@ func clampFinite(v float64) float64 {
 	return min(max(v, -limit), limit)
 }
 
+// fill copies the sums into a shard.
 func (s *sums) fill(out *shard.Shard) {
 	out.Metrics = s.list()
 	out.Checks = make([]shard.Check, 0, len(s.checks))

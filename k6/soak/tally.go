@@ -46,17 +46,20 @@ func newTally() tally {
 	}
 }
 
+// bucketOf returns the start of the bucket that contains a time, as a Unix time in seconds.
 func bucketOf(t time.Time) int64 {
 	width := int64(shard.BucketWidth / time.Second)
 	return t.Unix() / width * width
 }
 
+// instant returns the time between the start and at.
 func (t *tally) instant(at time.Time) ledger.Instant { return at.Sub(t.start) }
 
 // wall returns the wall clock at the start plus the elapsed time, so that a change of the clock leaves no gap in the
 // series.
 func (t *tally) wall(now time.Time) time.Time { return t.start.Add(now.Sub(t.start)).Round(0) }
 
+// addStream counts a stream that has opened. duration is that of its connect.
 func (t *tally) addStream(duration time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -66,6 +69,7 @@ func (t *tally) addStream(duration time.Duration) {
 	t.connect.Record(duration)
 }
 
+// removeStream counts a stream that has ended.
 func (t *tally) removeStream() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -154,6 +158,7 @@ func (t *tally) addLatency(latency time.Duration) {
 	t.latency.Histogram.Record(latency + offset)
 }
 
+// isBucketOver reports whether a time is after the current bucket.
 func (t *tally) isBucketOver(now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -223,4 +228,24 @@ func (t *tally) exclude(l *ledger.Ledger) {
 		t.excluded = map[*ledger.Ledger]bool{}
 	}
 	t.excluded[l] = true
+}
+
+// addRedirect counts a stream that was redirected to another origin.
+func (t *tally) addRedirect(origin string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.streams.redirects = shard.AddRedirect(t.streams.redirects, origin)
+}
+
+// addSharedStream counts an HTTP/2 stream, and its connection if the stream is the first one on it.
+func (t *tally) addSharedStream(first bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.streams.shared == nil {
+		t.streams.shared = new(shard.Shared)
+	}
+	t.streams.shared.Streams++
+	if first {
+		t.streams.shared.Connections++
+	}
 }

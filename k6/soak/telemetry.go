@@ -60,7 +60,7 @@ func newTelemetry(r *recorder) *telemetry {
 func (p *telemetry) register(registry *metrics.Registry) {
 	p.once.Do(func() {
 		p.root, p.metrics = registry.RootTagSet(), map[string]*metrics.Metric{}
-		for _, m := range slices.Concat(published["noop"], published["message"], publishedLateness, publishedControl) {
+		for _, m := range slices.Concat(metricsOf["noop"], metricsOf["message"], latenessMetrics, controlMetrics) {
 			if p.metrics[m.name] == nil {
 				p.metrics[m.name] = registry.MustNewMetric(m.name, m.kind)
 			}
@@ -88,7 +88,7 @@ func (p *telemetry) sink(vu modules.VU) *sampleSink {
 	return &sampleSink{ctx: vu.Context(), samples: state.Samples, tags: p.root.WithTagsFromMap(state.Options.RunTags)}
 }
 
-// start records that a stream or an attempt keeps o open.
+// start records that a stream or an attempt keeps o open. The first one also starts the goroutine.
 func (p *telemetry) start(o *sampleSink) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,6 +119,7 @@ func (p *telemetry) end(o *sampleSink) {
 	}
 }
 
+// run publishes the metrics at each interval until stop is closed.
 func (p *telemetry) run(stop chan struct{}) {
 	tick := time.NewTicker(p.interval)
 	defer tick.Stop()
@@ -137,56 +138,45 @@ func (p *telemetry) run(stop chan struct{}) {
 	}
 }
 
-// A telemetryState is the state of the recorder at one time.
-type telemetryState struct {
-	sums      shard.Progress
-	lateness  *shard.Histogram
-	planned   int
-	runners   int
-	duration  time.Duration // planned duration of streams
-	control   *controlGroup
-	noun      string            // word for a message
-	responses *responseSnapshot // nil if the run has no finite responses
-}
-
-func (p *telemetry) state() (l telemetryState) {
-	l.sums, l.lateness = p.recorder.progress()
+// state returns the fields of a snapshot that need no lock of the telemetry.
+func (p *telemetry) state() *snapshot {
 	r := p.recorder
-	l.responses = r.finiteResponses().snapshot()
+	s := new(snapshot)
+	s.Progress, s.lateness = r.progress()
+	s.responses = r.finiteResponses().snapshot()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l.planned, l.control, l.noun = r.plan.Connections, r.control, r.service.Message.Noun
-	l.runners, l.duration = r.plan.Runners, r.plan.Hold()
-	return l
+	s.planned, s.runners, s.noun, s.control = r.plan.Connections, r.plan.Runners, r.service.Message.Noun, r.control
+	s.remaining = max(0, r.plan.Hold()-time.Since(p.firstStart))
+	return s
 }
 
 // publish sends all metrics to any open sink. The caller holds the lock.
-func (p *telemetry) publish(state telemetryState) {
+func (p *telemetry) publish(s *snapshot) {
 	p.reports++
-	all := state.lateness
-	s := snapshot{Progress: state.sums, planned: state.planned, runners: state.runners, remaining: max(0, state.duration-time.Since(p.firstStart)), reports: p.reports, self: p.sampler.sample()}
+	s.reports, s.self = p.reports, p.sampler.sample()
 	for _, streams := range p.openSinks {
 		s.open += streams
 	}
-	list := published[state.noun]
-	if state.responses != nil {
-		list, s.open, s.runners = runnerMetrics, int(state.responses.inFlight), state.responses.runners
+	list := metricsOf[s.noun]
+	if s.responses != nil {
+		list, s.open, s.runners = runnerMetrics, int(s.responses.inFlight), s.responses.runners
 	}
-	if n := all.Count(); p.previousLateness == nil && n > 0 || p.previousLateness != nil && n > p.previousLateness.Count() {
-		s.recent, list = all.Since(p.previousLateness), slices.Concat(list, publishedLateness)
+	if n := s.lateness.Count(); p.previousLateness == nil && n > 0 || p.previousLateness != nil && n > p.previousLateness.Count() {
+		s.recent, list = s.lateness.Since(p.previousLateness), slices.Concat(list, latenessMetrics)
 	}
-	p.previousLateness = all
-	if s.control = state.control.takeMaxLateness(); s.control != nil {
-		list = slices.Concat(list, publishedControl)
+	p.previousLateness = s.lateness
+	if s.controlLateness = s.control.takeMaxLateness(); s.controlLateness != nil {
+		list = slices.Concat(list, controlMetrics)
 	}
 	var samples metrics.Samples // created once, because the samples of counters are increments
 	for o := range p.openSinks {
 		if samples == nil {
-			samples = slices.Concat(p.samplesOf(&s, list, o.tags), p.actionsOf(o.tags))
-			if state.responses != nil {
-				samples = append(samples, p.responsesOf(state.responses, o.tags)...)
+			samples = slices.Concat(p.samplesOf(s, list, o.tags), p.actionsOf(o.tags))
+			if s.responses != nil {
+				samples = append(samples, p.responsesOf(s.responses, o.tags)...)
 			} else {
-				samples = append(samples, p.bucketsOf(&latenessBuckets, all, o.tags)...)
+				samples = append(samples, p.bucketsOf(&latenessBuckets, s.lateness, o.tags)...)
 			}
 		}
 		if metrics.PushIfNotDone(o.ctx, o.samples, samples) {
@@ -202,6 +192,7 @@ func (p *telemetry) publish(state telemetryState) {
 	}
 }
 
+// samplesOf returns a sample of each metric in the list.
 func (p *telemetry) samplesOf(s *snapshot, list []metric, tags *metrics.TagSet) metrics.Samples {
 	now := time.Now()
 	out := make(metrics.Samples, 0, len(list))

@@ -63,7 +63,7 @@ func drainSamples(t *testing.T, samples chan metrics.SampleContainer) map[string
 	}
 }
 
-var clientClosed = sseclient.Close{Reason: sseclient.ReasonServer, Retry: -1}
+var closedByServer = sseclient.Close{Reason: sseclient.ReasonServer, Retry: -1}
 
 func TestLastStreamPublishesFinalCounts(t *testing.T) {
 	t.Parallel()
@@ -81,9 +81,9 @@ func TestLastStreamPublishesFinalCounts(t *testing.T) {
 	faulty.event(at.Add(45*time.Second), event("3", "0", "")) // 2 is lost
 	faulty.event(at.Add(45*time.Second), event("3", "0", ""))
 	faulty.event(at.Add(60*time.Second), event("4", "?", ""))
-	faulty.closed(at.Add(61*time.Second), clientClosed) // not requested
+	faulty.closed(at.Add(61*time.Second), closedByServer) // not requested
 	steady.ledger.CloseRequested(33 * time.Second)
-	steady.closed(at.Add(33*time.Second), clientClosed)
+	steady.closed(at.Add(33*time.Second), closedByServer)
 
 	got := drainSamples(t, samples)
 	require.Greater(t, got["soak_rss_bytes"], 1e6)
@@ -132,15 +132,13 @@ func TestDescribedServicePublishesMessages(t *testing.T) {
 	r.telemetry.interval = time.Hour
 	samples := make(chan metrics.SampleContainer, 100)
 	rt.VU.StateField.Samples, rt.VU.StateField.Options.RunTags = samples, map[string]string{"testid": "t", "runner": "2"}
-	js(t, rt, `var l = new Ledger("d-1")`)
-	o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
-	require.True(t, ok)
+	o := newStream(t, rt, "d-1")
 	o.connecting(r.start)
 	openStreams(o, r.start)
-	feed(t, &o.observer, r.start.Add(time.Second), ": hello\n\n")
+	feed(t, o, r.start.Add(time.Second), ": hello\n\n")
 	for _, n := range []int64{1, 2, 4, 4} {
 		at := r.start.Add(time.Duration(1+n) * time.Second)
-		feed(t, &o.observer, at, r.message(t, "run-1.1", n, at.Add(-20*time.Millisecond)))
+		feed(t, o, at, r.message(t, "run-1.1", n, at.Add(-20*time.Millisecond)))
 	}
 	o.ledger.CloseRequested(6 * time.Second)
 	o.closed(r.start.Add(6*time.Second), sseclient.Close{Reason: sseclient.ReasonClient, Retry: -1})
@@ -167,7 +165,7 @@ func TestCountersNeverFall(t *testing.T) {
 	for _, received := range []uint64{5, 4, 7} {
 		v := &snapshot{}
 		v.Received = received
-		o.samples <- r.telemetry.samplesOf(v, published["noop"], o.tags)
+		o.samples <- r.telemetry.samplesOf(v, metricsOf["noop"], o.tags)
 	}
 	require.InDelta(t, 7, drainSamples(t, samples)["soak_noops"], 0)
 }
@@ -197,13 +195,13 @@ func TestNoSampleFollowsTheLastStream(t *testing.T) {
 		for _, id := range []string{"d-0", "d-1"} {
 			all = append(all, newStream(t, rt, id))
 		}
-		read := make(chan int)
+		sampleCount := make(chan int)
 		go func() {
 			n := 0
 			for range samples {
 				n++
 			}
-			read <- n
+			sampleCount <- n
 		}()
 		var streams sync.WaitGroup
 		for _, o := range all {
@@ -216,7 +214,7 @@ func TestNoSampleFollowsTheLastStream(t *testing.T) {
 		}
 		streams.Wait()
 		close(samples)
-		require.Positive(t, <-read)
+		require.Positive(t, <-sampleCount)
 	}
 }
 
@@ -229,31 +227,31 @@ func TestPublishingOutlivesAVirtualUser(t *testing.T) {
 	a, b := newStream(t, first, "d-0"), newStream(t, second, "d-1")
 	a.connecting(r.start)
 	b.connecting(r.start)
-	a.closed(r.start, clientClosed)
+	a.closed(r.start, closedByServer)
 	first.CancelContext()
 	drainSamples(t, samples)
 	r.telemetry.mu.Lock()
 	r.telemetry.publish(r.telemetry.state())
 	r.telemetry.mu.Unlock()
 	require.Contains(t, drainSamples(t, samples), "soak_noops")
-	b.closed(r.start, clientClosed)
+	b.closed(r.start, closedByServer)
 }
 
-// The summation of 100,000 ledgers takes long. It used to block all reads when a stream started or ended.
+// The summation of 100,000 ledgers takes long. It must not delay streams that start or end, because they block all reads.
 func TestStreamEndsDuringSummation(t *testing.T) {
 	t.Parallel()
 	r := newRecorder()
 	rt, _ := newVUWithSamples(t, r, 1000)
 	r.telemetry.interval = time.Millisecond
-	a := newStream(t, rt, "d-0")
-	a.connecting(r.start)
+	o := newStream(t, rt, "d-0")
+	o.connecting(r.start)
 	r.mu.Lock() // as in a long summation
 	for range 50 {
 		require.Eventually(t, r.telemetry.mu.TryLock, time.Minute, time.Millisecond)
 		r.telemetry.mu.Unlock()
 	}
 	r.mu.Unlock()
-	a.closed(r.start, clientClosed)
+	o.closed(r.start, closedByServer)
 }
 
 func TestActionsStartAtTheirTime(t *testing.T) {
@@ -281,7 +279,7 @@ func TestRemainingTimeCountsFromTheFirstStream(t *testing.T) {
 	o := newStream(t, rt, "d-0")
 	o.connecting(time.Now())
 	require.InDelta(t, r.plan.Hold().Seconds(), drainSamples(t, samples)["soak_remaining_seconds"], 5)
-	o.closed(time.Now(), clientClosed)
+	o.closed(time.Now(), closedByServer)
 }
 
 func TestPlannedStreamsOfARunWithoutConnections(t *testing.T) {
@@ -303,7 +301,7 @@ func TestPublishedMetricsAreDocumented(t *testing.T) {
 	require.NoError(t, err)
 	documented := string(text)
 	names := map[string]bool{}
-	for _, f := range slices.Concat(published["noop"], published["message"], publishedLateness, publishedControl) {
+	for _, f := range slices.Concat(metricsOf["noop"], metricsOf["message"], latenessMetrics, controlMetrics) {
 		kind := strings.ToLower(f.kind.String())
 		require.Contains(t, documented, "| `"+f.name+"` | "+kind, f.name)
 		names[f.name] = true

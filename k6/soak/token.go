@@ -45,8 +45,8 @@ func (c *credentials) excerpt(data []byte) string {
 	return excerpt([]byte(c.hide(string(data[:min(len(data), maxLength)]))))
 }
 
-// describe returns a description of the refused token without its value.
-func (c *credentials) describe(now time.Time) string {
+// describeToken returns a description of the refused token without its value.
+func (c *credentials) describeToken(now time.Time) string {
 	kind := "the same token"
 	if c.isNew {
 		kind = "a new token"
@@ -54,9 +54,9 @@ func (c *credentials) describe(now time.Time) string {
 	return fmt.Sprintf("the service refused the token at a reconnect: token() returned %s, %.1f s old", kind, now.Sub(c.issuedAt).Seconds())
 }
 
-// recordEnd returns the end of a stream for a finding, without secrets. If the service refused the token, the error
-// explains that.
-func (c *credentials) recordEnd(at time.Time, end sseclient.Close, streams int) sseclient.Close {
+// describeEnd returns the end of a stream for a finding, without secrets. If the service refused the token at a
+// reconnect, the error explains that. streams is the number of streams that the client has had.
+func (c *credentials) describeEnd(at time.Time, end sseclient.Close, streams int) sseclient.Close {
 	if end.Err == nil {
 		return end
 	}
@@ -65,12 +65,12 @@ func (c *credentials) recordEnd(at time.Time, end sseclient.Close, streams int) 
 		text = strings.Replace(text, e.Error(), e.Value().String(), 1)
 	}
 	text = c.hide(text)
-	first := 0 // number of streams at the first attempt
-	if end.Reason == sseclient.ReasonThen {
+	first := 0                              // number of streams at the first attempt
+	if end.Reason == sseclient.ReasonThen { // the second request follows the headers of the stream
 		first = 1
 	}
 	if refused := end.Status == http.StatusUnauthorized || end.Status == http.StatusForbidden; refused && c != nil && c.token != "" && streams > first {
-		text = c.describe(at) + "; " + removeStatus(text, end.Status)
+		text = c.describeToken(at) + "; " + removeStatus(text, end.Status)
 	}
 	end.Err = errors.New(text)
 	return end

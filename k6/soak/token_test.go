@@ -2,6 +2,9 @@ package soak
 
 import (
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -15,8 +18,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-const renewedJS = `var n = 0, asked = [], described = service({
-	name: "mine", token: (ttl) => { asked.push(String(ttl)); return "a-secret-" + ++n; },
+const renewedJS = `var n = 0, lifetimes = [], described = service({
+	name: "mine", token: (ttl) => { lifetimes.push(String(ttl)); return "a-secret-" + ++n; },
 	connect: { url: "{base}/{topic}?t={token}", headers: { Authorization: "Bearer {token}" },
 		then: { event: "HELLO", client: "json:$.id", url: "{base}/join/{client}", headers: { Authorization: "Bearer {token}" } } },
 	message: { seq: "json:$.seq" }, resume: { by: "none" },
@@ -39,10 +42,10 @@ func TestEachAttemptRequestsItsToken(t *testing.T) {
 	second, err := requester.fill(&eventstream.Event{Name: []byte("HELLO"), Data: []byte(`{"id":"x"}`)})
 	require.NoError(t, err)
 	require.Equal(t, "Bearer a-secret-2", second.Header.Get("Authorization"))
-	require.Equal(t, "30,30", js(t, rt, `asked.join()`))
+	require.Equal(t, "30,30", js(t, rt, `lifetimes.join()`))
 	r.plan.TokenTTL = 0
 	require.NoError(t, service.renew(1, overrides))
-	require.Equal(t, "30,30,undefined", js(t, rt, `asked.join()`))
+	require.Equal(t, "30,30,undefined", js(t, rt, `lifetimes.join()`))
 
 	rt, _ = newServiceVU(t, `var calls = 0, described = service({name: "any", url: (n) => "http://h/" + n + "/" + calls++, connect: {}, message: "unchecked"})`)
 	service = serviceOf(t, rt)
@@ -67,9 +70,7 @@ func TestRefusedTokenIsNamed(t *testing.T) {
 		{false, sseclient.Close{Reason: sseclient.ReasonStatus, Status: 404, Err: errors.New("unexpected status 404 Not Found: no a-secret-1")}, "status 404: no {token}"},
 	} {
 		rt, r := newServiceVU(t, renewedJS)
-		js(t, rt, `var l = new Ledger("d-1")`)
-		o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
-		require.True(t, ok)
+		o := newStream(t, rt, "d-1")
 		service := serviceOf(t, rt)
 		overrides, err := service.requestOverrides(1, "d-1")
 		require.NoError(t, err)
@@ -85,9 +86,9 @@ func TestRefusedTokenIsNamed(t *testing.T) {
 		c.end.Retry = -1
 		o.connecting(o.credentials().issuedAt.Add(11 * time.Second))
 		o.closed(o.credentials().issuedAt.Add(12*time.Second), c.end)
-		found := shardOf(r).Connections[0].Findings
-		require.Equal(t, ledger.KindDropped, found[len(found)-1].Kind)
-		require.Equal(t, c.want, found[len(found)-1].Note)
+		findings := shardOf(r).Connections[0].Findings
+		require.Equal(t, ledger.KindDropped, findings[len(findings)-1].Kind)
+		require.Equal(t, c.want, findings[len(findings)-1].Note)
 		require.Equal(t, "{token}", o.credentials().excerpt([]byte(o.credentials().token)))
 	}
 }
@@ -97,13 +98,13 @@ func TestOtherRefusalsAreUnchanged(t *testing.T) {
 	t.Parallel()
 	refusal := sseclient.Close{Reason: sseclient.ReasonStatus, Status: 401, Err: errors.New("unexpected status 401 Unauthorized: who are you?"), Retry: -1}
 	for _, c := range []*credentials{{}, {token: "a-secret"}} {
-		require.Equal(t, refusal.Err.Error(), c.recordEnd(time.Now(), refusal, 0).Err.Error())
+		require.Equal(t, refusal.Err.Error(), c.describeEnd(time.Now(), refusal, 0).Err.Error())
 	}
-	require.Equal(t, refusal.Err.Error(), (&credentials{}).recordEnd(time.Now(), refusal, 3).Err.Error())
+	require.Equal(t, refusal.Err.Error(), (&credentials{}).describeEnd(time.Now(), refusal, 3).Err.Error())
 	then := refusal
 	then.Reason = sseclient.ReasonThen
-	require.Equal(t, refusal.Err.Error(), (&credentials{token: "a-secret"}).recordEnd(time.Now(), then, 1).Err.Error())
-	require.True(t, strings.HasPrefix((&credentials{token: "a-secret"}).recordEnd(time.Now(), then, 2).Err.Error(), "the service refused the token at a reconnect: "))
+	require.Equal(t, refusal.Err.Error(), (&credentials{token: "a-secret"}).describeEnd(time.Now(), then, 1).Err.Error())
+	require.True(t, strings.HasPrefix((&credentials{token: "a-secret"}).describeEnd(time.Now(), then, 2).Err.Error(), "the service refused the token at a reconnect: "))
 }
 
 // A service may end a stream before its token expires. Such an end is not postponed to the end of the lifetime.
@@ -117,9 +118,7 @@ func TestStreamEndsWithItsToken(t *testing.T) {
 	r.configure()
 	r.mu.Unlock()
 	rt.MoveToVUContext(&lib.State{Samples: make(chan metrics.SampleContainer, 1000), Tags: lib.NewVUStateTags(rt.VU.InitEnv().Registry.RootTagSet())})
-	js(t, rt, `var l = new Ledger("d-1")`)
-	o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
-	require.True(t, ok)
+	o := newStream(t, rt, "d-1")
 	o.connecting(r.start)
 	openStreams(o, r.start.Add(time.Second))
 	o.closed(r.start.Add(20*time.Second), sseclient.Close{Reason: sseclient.ReasonServer, Retry: time.Second})
@@ -127,4 +126,34 @@ func TestStreamEndsWithItsToken(t *testing.T) {
 	got := shardOf(r).Connections[0]
 	require.Zero(t, got.EndedEarly)
 	require.Equal(t, ledger.Completed, got.State)
+}
+
+// A service may repeat a token in its errors, as OpenAI does.
+func TestFiniteHidesTokensInFindings(t *testing.T) {
+	t.Parallel()
+	for _, token := range []string{`'SUBSCRIBE_TOKEN'`, `() => 'a-secret-key'`} {
+		for path, want := range map[string]string{
+			"refused": "unexpected status 401 Unauthorized: wrong key {token}", "failed": `the service reported: {"error":"wrong key {token}"}`,
+			"corrupted": "the data is not JSON: wrong key {token}",
+		} {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+				switch path {
+				case "refused":
+					w.WriteHeader(http.StatusUnauthorized)
+					fmt.Fprint(w, "wrong key "+key)
+				case "failed":
+					w.Header().Set("Content-Type", "text/event-stream")
+					fmt.Fprintf(w, "event: error\ndata: {\"error\":\"wrong key %s\"}\n\n", key)
+				default:
+					w.Header().Set("Content-Type", "text/event-stream")
+					fmt.Fprintf(w, "data: wrong key %s\n\ndata: [DONE]\n\n", key)
+				}
+			}))
+			got := finiteOf(t, server.URL, `{name: 'answers', token: `+token+`, connect: {url: '{base}/', headers: {Authorization: 'Bearer {token}'}},
+				message: {seq: 'json:$.n', per: 'request'}, end: {by: 'event', done: {data: '[DONE]'}, failed: {event: 'error'}}}`, `{rate: 10, concurrency: 0, seconds: 0.1}`)
+			server.Close()
+			require.Equal(t, want, got.Findings[0].Reason, token)
+		}
+	}
 }
