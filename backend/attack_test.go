@@ -14,11 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Maximum lateness of a noop while the backend is under attack, apart from delays of this machine.
+// attackLateness is the maximum lateness of a noop while the backend is under attack, without the delays of this machine.
 const attackLateness = 250 * time.Millisecond
 
-// requireNoEffect opens streams while attack runs, and asserts that none is affected: no number missing, no noop late,
-// no stream closed. Its tests do not run in parallel, because the CPU load of other tests is not the attack.
+// requireNoEffect opens streams while attack runs, and requires that no number is missing, no noop is late and no stream is closed. Its
+// tests do not run in parallel, because the CPU load of other tests would delay noops.
 func requireNoEffect(t *testing.T, s *testService, attack func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -27,7 +27,7 @@ func requireNoEffect(t *testing.T, s *testService, attack func()) {
 	var wg sync.WaitGroup
 	var latest [10]time.Duration
 	for i := range latest {
-		c := s.open(fmt.Sprintf("held-%d", i))
+		c := s.open(fmt.Sprintf("open-%d", i))
 		wg.Go(func() {
 			last := uint64(0)
 			for {
@@ -48,14 +48,14 @@ func requireNoEffect(t *testing.T, s *testService, attack func()) {
 	}
 	attack()
 	for i := range latest {
-		s.disconnect(fmt.Sprintf("held-%d", i))
+		s.disconnect(fmt.Sprintf("open-%d", i))
 	}
 	wg.Wait()
 	close(done)
 	// A noop waits for three goroutines (schedule, network and client), each for up to twice the delay.
 	allowed := attackLateness + 6*<-stalls
 	for i, lateness := range latest {
-		require.LessOrEqual(t, lateness, allowed, "held-%d", i)
+		require.LessOrEqual(t, lateness, allowed, "open-%d", i)
 	}
 }
 
@@ -72,8 +72,8 @@ func maxWakeUpDelay(done <-chan struct{}) (latest time.Duration) {
 	}
 }
 
-// Connections that never complete their headers are closed in time. If they fill the gate, other clients wait no longer
-// than that.
+// Connections that never complete their headers are closed after the header timeout. If they fill the gate, other clients wait until
+// then.
 func TestSlowloris(t *testing.T) {
 	s := startTest(t, "--noop-interval=200ms", "--header-timeout=500ms")
 	requireNoEffect(t, s, func() {
@@ -93,8 +93,7 @@ func TestSlowloris(t *testing.T) {
 	})
 }
 
-// With every slot for plain requests occupied by idle ones, a connect still succeeds, because idle connections are
-// closed.
+// If idle connections fill the gate, a connect still succeeds, because the gate reports that it is full and idle connections are closed.
 func TestFullGate(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -174,8 +173,7 @@ func TestHugeHeaders(t *testing.T) {
 	})
 }
 
-// Thousands of DELETEs for unknown ids leave no trace.
-func TestForeignDeletes(t *testing.T) {
+func TestDeletesOfUnknownIDs(t *testing.T) {
 	s := startTest(t, "--noop-interval=200ms")
 	requireNoEffect(t, s, func() {
 		conn := dial(t, s.addr)
@@ -199,27 +197,27 @@ func TestForeignDeletes(t *testing.T) {
 	require.Len(t, s.rows(""), 10, "the ledger must contain no unknown id")
 }
 
-// A client that never reads is disconnected as slow. Other clients are not affected, and its backlog is bounded.
+// A client that never reads is disconnected as slow. Its backlog is limited, and other clients are not affected.
 func TestClientThatNeverReads(t *testing.T) {
 	s := startTest(t, "--noop-interval=200ms", "--write-timeout=400ms", "--max-pending=1000")
 	requireNoEffect(t, s, func() {
-		c := s.open("deaf")
-		s.fill("deaf")
+		c := s.open("unread")
+		s.fill("unread")
 		var maxBytes int
 		eventually(t, "the stream is closed", func() bool {
 			var open bool
 			s.hub.call(func() {
-				d := s.hub.devices["deaf"]
+				d := s.hub.devices["unread"]
 				if open = d.open; d.queue != nil {
 					maxBytes = max(maxBytes, d.queue.bytes)
 				} else if open { // the kernel has accepted all data
-					s.hub.send("deaf", eventBody("", make([]byte, maxBody)))
+					s.hub.send("unread", eventBody("", make([]byte, maxBody)))
 				}
 			})
 			return !open
 		})
 		require.LessOrEqual(t, maxBytes, maxBacklogBytes)
-		row := s.rows("deaf")["deaf"]
+		row := s.rows("unread")["unread"]
 		require.Equal(t, "slow", row.Closed)
 		require.True(t, row.Slow)
 		// In the ledger, sent means accepted by the kernel.
@@ -230,7 +228,7 @@ func TestClientThatNeverReads(t *testing.T) {
 	require.Contains(t, text, "backend_slow_consumers_total 1\n")
 }
 
-// Too many pending frames or bytes end the stream of a client at once.
+// Too many pending frames or bytes end a stream at once.
 func TestPendingLimit(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=1h", "--max-pending=3")

@@ -6,7 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// Writes per batch, writes that a goroutine fetches at a time, and the minimum size of a shared batch.
+// Maximum number of writes in a batch, number of writes that a goroutine takes at a time, minimum number of writes for which helpers are
+// used, and maximum number of helpers.
 const (
 	batchSize  = 1024
 	batchShare = 16
@@ -14,17 +15,16 @@ const (
 	maxHelpers = 3
 )
 
-// A batch writes to many streams. The kernel uses nearly all of the time, for the delivery to the receiver, so a second
-// core halves it. The scheduler fills the batch and writes together with helpers. It waits for them before it reads a
-// result. So only the scheduler opens, closes or checks a descriptor, and no descriptor is closed or reused while a
+// A batch writes to many streams. Nearly all of the time is spent in the kernel, so a second core halves it. The scheduler fills the batch
+// and writes it together with helpers. It waits for the helpers before it reads a result, so no descriptor is closed or reused while a
 // helper may write to it.
 type batch struct {
 	writes []batchWrite
 	next   atomic.Int64
 	start  chan struct{}
-	busy   sync.WaitGroup // helpers that write this batch
-	ended  sync.WaitGroup // running helpers
-	count  int            // of helpers
+	busy   sync.WaitGroup // helpers that write the current batch
+	ended  sync.WaitGroup // all helpers
+	count  int            // number of helpers
 }
 
 // A batchWrite is one write. A batch contains at most one write per device.
@@ -35,7 +35,7 @@ type batchWrite struct {
 	err  error
 }
 
-// newBatch starts the helpers: one for each further core, up to maxHelpers.
+// newBatch starts the helpers: one for each core except the first, up to maxHelpers.
 func newBatch() *batch {
 	b := &batch{writes: make([]batchWrite, 0, batchSize), count: min(maxHelpers, runtime.GOMAXPROCS(0)-1)}
 	b.start = make(chan struct{}, b.count)
@@ -56,7 +56,7 @@ func (b *batch) stop() {
 	b.ended.Wait()
 }
 
-// work writes shares until the batch is complete.
+// work writes parts of the batch until none is left.
 func (b *batch) work() {
 	for {
 		end := int(b.next.Add(batchShare))
@@ -84,8 +84,7 @@ func (h *hub) deliver(d *device, next item) {
 	}
 }
 
-// flushBatch writes the batch and counts the results. Streams may be closed
-// afterwards.
+// flushBatch writes the batch and handles the results, which may close streams.
 func (h *hub) flushBatch() {
 	b := h.batch
 	b.next.Store(0)

@@ -17,8 +17,7 @@ const (
 	scheduleStaggered = "staggered" // ids spread evenly over the interval
 )
 
-// A Config has the settings of the backend. parseConfig fills and checks it; settings.go has meaning, unit and
-// default of each field.
+// A Config has the settings of the backend. parseConfig sets and checks them; settings.go describes each.
 type Config struct {
 	Listen         string
 	SocketMode     os.FileMode
@@ -45,16 +44,14 @@ type Config struct {
 	DrainTimeout   time.Duration
 	LogLevel       slog.Level
 
-	// httpConnections bounds the connections that are not (yet) event streams: the descriptor limit minus
-	// MaxConnections.
+	// httpConnections limits the connections that are not (yet) event streams. shareDescriptors sets it.
 	httpConnections int
 }
 
-// Descriptors kept for the process itself: logs, epoll, listeners, ledger file.
+// reservedDescriptors is the number of descriptors for the process itself: logs, epoll, listeners, ledger file.
 const reservedDescriptors = 64
 
-// Minimum number of descriptors for connections that are not streams, and the maximum unless MAX_PLAIN_CONNECTIONS is
-// set.
+// Limits of the number of connections that are not streams, unless MAX_PLAIN_CONNECTIONS is set.
 const (
 	minHTTPConnections = 64
 	maxHTTPConnections = 4096
@@ -66,17 +63,16 @@ func (c *Config) check(fileLimit uint64) error {
 		return errors.New("LISTEN is empty; set it to HOST:PORT or unix:/path, for example LISTEN=127.0.0.1:8080")
 	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {
-		return errors.New("TLS_CERT and TLS_KEY belong together; set both or neither")
+		return errors.New("TLS_CERT and TLS_KEY require each other; set both or neither")
 	}
 	if c.TLSClientCA != "" && c.TLSCert == "" {
-		return errors.New("TLS_CLIENT_CA needs TLS_CERT and TLS_KEY; client certificates exist under TLS only")
+		return errors.New("TLS_CLIENT_CA needs TLS_CERT and TLS_KEY; set both, or remove TLS_CLIENT_CA")
 	}
 	return c.shareDescriptors(fileLimit)
 }
 
-// shareDescriptors divides the process's descriptors between streams and plain
-// requests, so that neither a flood of connects nor a slowloris can take the
-// descriptors that open streams need.
+// shareDescriptors divides the descriptors of the process between streams and other connections, so that neither many connects nor many
+// slow requests can exhaust the descriptors of open streams.
 func (c *Config) shareDescriptors(fileLimit uint64) error {
 	limit := int(min(fileLimit, 1<<24)) - reservedDescriptors
 	if c.MaxConnections == 0 {

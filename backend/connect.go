@@ -12,8 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/backend/fault"
 )
 
-// connect opens an event stream: it checks the request, reserves the id, claims the connection from net/http and
-// passes it to the scheduler, which sends the headers at once.
+// connect opens an event stream. It checks the request, reserves the id, takes the connection from net/http and passes it to the
+// scheduler, which sends the headers at once.
 func (s *service) connect(w http.ResponseWriter, r *http.Request) error {
 	id, last, err := parseConnect(r)
 	if err != nil {
@@ -39,7 +39,7 @@ func (s *service) connect(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// refusal returns the problem that refuses a connect. It is counted by its reason.
+// refusal returns the problem that refuses a connect. A metric counts refusals by reason.
 func refusal(status int, reason, detail string) error {
 	p := answer.Refuse(status, detail)
 	p.Reason = reason
@@ -52,13 +52,13 @@ func parseConnect(r *http.Request) (id string, last lastEventID, err error) {
 		return "", last, err
 	}
 	if r.ContentLength != 0 {
-		return "", last, errors.New("a connect has no body; leave it out")
+		return "", last, errors.New("a connect must have no body; remove it")
 	}
 	last, err = parseLastEventID(r.Header.Values("Last-Event-ID"))
 	return id, last, err
 }
 
-// connectFault applies a fault at a connect, and reports whether it answered the request.
+// connectFault applies a fault to a connect, and reports whether it responded to the request.
 func (s *service) connectFault(w http.ResponseWriter, r *http.Request, id string, f *fault.Fault) (answered bool, err error) {
 	if f == nil {
 		return false, nil
@@ -85,7 +85,7 @@ func (s *service) connectFault(w http.ResponseWriter, r *http.Request, id string
 	return false, nil
 }
 
-// claim takes the connection over from net/http: as a bare descriptor, or with its own writer for TLS.
+// claim takes the connection from net/http: as a bare descriptor, or under TLS with a writer.
 func (s *service) claim(w http.ResponseWriter, r *http.Request, d *device) (claim, error) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *service) claim(w http.ResponseWriter, r *http.Request, d *device) (clai
 	return c, nil
 }
 
-// discard closes a connection that gets no owner.
+// discard closes a connection if the scheduler has ended.
 func (c claim) discard() {
 	if c.tls != nil {
 		c.tls.end(true, false)

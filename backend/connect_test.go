@@ -46,7 +46,7 @@ func TestWireFormat(t *testing.T) {
 		"Connection: close\r\n\r\nid: 1\n: sent=S\ndata: 0\n\n", read("1.0", "identity"))
 }
 
-// The interval is so long that only headers can arrive.
+// With this interval no noop arrives during the test.
 func TestHeadersPrecedeTheFirstNoop(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=1h")
@@ -67,14 +67,14 @@ func TestNoopsWithoutTimestamps(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	s := startTest(t)
-	s.open("taken")
+	s.open("open")
 	longID := strings.Repeat("x", 65)
 	cases := []struct {
 		method, path string
 		status       int
 		headers      []string
 	}{
-		{"GET", "/event/connect?id=taken", 409, nil},
+		{"GET", "/event/connect?id=open", 409, nil},
 		{"GET", "/event/connect", 400, nil},
 		{"GET", "/event/connect?id=", 400, nil},
 		{"GET", "/event/connect?id=" + longID, 400, nil},
@@ -93,10 +93,10 @@ func TestRefusals(t *testing.T) {
 		{"DELETE", "/event/forcedisconnect?id=nobody", 404, nil},
 		{"DELETE", "/event/forcedisconnect", 400, nil},
 		{"POST", "/event/send?id=nobody", 404, nil},
-		{"POST", "/event/send?id=taken&event=a%0Ab", 400, nil},
+		{"POST", "/event/send?id=open&event=a%0Ab", 400, nil},
 		{"POST", "/event/connect?id=a", 405, nil},
 		{"HEAD", "/event/connect?id=a", 405, nil},
-		{"GET", "/event/forcedisconnect?id=taken", 405, nil},
+		{"GET", "/event/forcedisconnect?id=open", 405, nil},
 		{"OPTIONS", "/healthz", 405, nil},
 		{"GET", "/", 404, nil},
 		{"GET", "/fault", 404, nil},
@@ -108,15 +108,15 @@ func TestRefusals(t *testing.T) {
 		{"GET", "/event/ledger?prefix=%2e%2e%2f", 400, nil},
 	}
 	for _, c := range cases {
-		s.refuses(c.method, c.path, c.status, c.headers...)
+		s.requireRefusal(c.method, c.path, c.status, c.headers...)
 	}
 	require.Equal(t, 1, s.hub.openStreams())
 	status, _, _ := s.request("GET", "/event/connect?id=a", "body")
 	require.Equal(t, 400, status)
 }
 
-// refuses requires a problem document with a status.
-func (s *testService) refuses(method, path string, want int, headers ...string) {
+// requireRefusal sends a request and requires a problem document with a status.
+func (s *testService) requireRefusal(method, path string, want int, headers ...string) {
 	s.t.Helper()
 	status, header, body := s.request(method, path, "", headers...)
 	require.Equal(s.t, want, status, "%s %s: %s", method, path, body)
@@ -148,18 +148,18 @@ func TestFullServer(t *testing.T) {
 	s.open("c")
 }
 
-// Plain connections and streams share the descriptors: limits that exceed them are an error before a client connects.
+// Plain connections and streams share the descriptors. Limits that exceed the descriptors are an error at the start.
 func TestConnectionLimitsFitTheDescriptors(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ streams, plain, files, wantStreams, wantPlain int }{
-		"nobody says":         {0, 0, 20_000, 15_840, 4096},
-		"few descriptors":     {0, 0, 1064, 750, 250},
-		"plain ones only":     {0, 15_000, 20_000, 4936, 15_000},
-		"both":                {4000, 15_000, 20_000, 4000, 15_000},
-		"streams only":        {19_800, 0, 20_000, 19_800, 136},
-		"too many plain ones": {0, 19_936, 20_000, 0, 0},
-		"too many of both":    {10_000, 10_000, 20_000, 0, 0},
-		"too many streams":    {19_900, 0, 20_000, 0, 0},
+		"no limits":         {0, 0, 20_000, 15_840, 4096},
+		"few descriptors":   {0, 0, 1064, 750, 250},
+		"plain limit only":  {0, 15_000, 20_000, 4936, 15_000},
+		"both limits":       {4000, 15_000, 20_000, 4000, 15_000},
+		"stream limit only": {19_800, 0, 20_000, 19_800, 136},
+		"too many plain":    {0, 19_936, 20_000, 0, 0},
+		"too many of both":  {10_000, 10_000, 20_000, 0, 0},
+		"too many streams":  {19_900, 0, 20_000, 0, 0},
 	} {
 		cfg := Config{MaxConnections: c.streams, MaxPlain: c.plain}
 		err := cfg.shareDescriptors(uint64(c.files))
@@ -249,13 +249,13 @@ func TestUnixSocket(t *testing.T) {
 	require.NoFileExists(t, path)
 }
 
-// A client that closes its connection is disconnected at once, long before its next noop.
+// The backend detects that a client closed its connection long before the next noop.
 func TestDisconnectsAreDetected(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=1h")
 	c := s.open("a")
 	c.conn.Close()
-	eventually(t, "the stream is gone", func() bool { return s.hub.openStreams() == 0 })
+	eventually(t, "the stream has ended", func() bool { return s.hub.openStreams() == 0 })
 	row := s.rows("a")["a"]
 	require.Equal(t, "client", row.Closed)
 	require.False(t, row.Open)
@@ -264,8 +264,8 @@ func TestDisconnectsAreDetected(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, status)
 }
 
-// The server names itself in responses to forcedisconnect, so that a slow one among several is found.
-func TestForceDisconnectNamesItsServer(t *testing.T) {
+// The name identifies a slow server among several.
+func TestForceDisconnectNamesTheServer(t *testing.T) {
 	t.Parallel()
 	for _, flags := range [][]string{{"--server-name=backend-2"}, {}} {
 		s := startTest(t, flags...)
@@ -292,7 +292,7 @@ func TestDeleteBeforeItsConnect(t *testing.T) {
 		_ = conn.SetDeadline(time.Now().Add(testTimeout))
 		got <- openOn(t, conn, "a")
 	}()
-	eventually(t, "the connect is on its way", func() bool {
+	eventually(t, "the connect is pending", func() bool {
 		status, _, _ := s.request("DELETE", "/event/forcedisconnect?id=a", "")
 		return status == 200
 	})

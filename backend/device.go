@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A closeReason is why a stream ended, as ledger and metrics name it.
+// A closeReason is the reason for the end of a stream, in ledger and metrics.
 type closeReason uint8
 
 const (
@@ -16,8 +16,8 @@ const (
 	closedReplaced                // replaced by a resumed stream
 	closedByDrain                 // the service ends
 	closedByError                 // the connection failed, or the peer fell silent
-	closedByFault                 // injected
-	closeReasonsCount             // number of the above
+	closedByFault                 // a fault was injected
+	closeReasonsCount             // number of reasons
 )
 
 var closeReasonNames = [closeReasonsCount]string{
@@ -26,68 +26,68 @@ var closeReasonNames = [closeReasonsCount]string{
 
 func (r closeReason) String() string { return closeReasonNames[r] }
 
-// A device is one device id: its numbering, its stream if it has one, and its line in the ledger. It is small because
-// there are many, and belongs to the scheduler alone.
+// A device is one device id: its numbering, its stream if it has one, and its line in the ledger. Only the scheduler uses it.
 type device struct {
 	id              string
 	seq             uint64 // last number of a noop or message
-	first           uint64 // lowest number put on a stream, of the present numbering
-	last            uint64 // highest of these
-	sent            uint64 // how many numbers were put on a stream
-	tick            int64  // last tick that counted for this id
-	opened          int64  // microseconds since 1970, of the latest stream
-	closed          int64  // the same; 0 while a stream is open
+	first           uint64 // lowest sent number of the current numbering
+	last            uint64 // highest sent number of the current numbering
+	sent            uint64 // number of sent numbers of the current numbering
+	tick            int64  // last tick for which this id got a number
+	opened          int64  // start of the latest stream, in microseconds since 1970
+	closed          int64  // end of the latest stream, in microseconds since 1970; 0: open
 	queue           *backlog
-	tls             *tlsWriter    // instead of fd's own writes
-	swapped         *item         // a noop that a fault sends after the next one
+	tls             *tlsWriter    // nil without TLS
+	swapped         *item         // noop that a reorder fault writes after the next one
 	messages        []keptMessage // messages that a resume can replay, oldest first
-	replayableAfter uint64        // nothing up to this number can be replayed
-	fd              int32         // descriptor of the stream, -1 without
+	replayableAfter uint64        // numbers up to this one cannot be replayed
+	fd              int32         // descriptor of the stream; -1: none
 	gen             uint32        // distinguishes this use of the descriptor from others
-	bucket          int32         // of the wheel, -1 when its noops are not counted
-	index           int32         // in that bucket
-	eviction        uint64        // which eviction from the ledger this id was; 0 for none
-	lapse           *list.Element // its entry in hub.numbered or hub.ended
-	streams         uint32        // streams this id has had
+	bucket          int32         // bucket of the wheel; -1: the numbering has ended
+	index           int32         // index in that bucket
+	eviction        uint64        // value of hub.evicted after the eviction of this id; 0: not evicted
+	lapse           *list.Element // element of hub.numbered or hub.ended
+	streams         uint32        // number of streams since the first connect
 
-	reason    closeReason // of the last close
-	ending    closeReason // set while the last frames are flushed
-	open      bool        // a stream is attached
+	reason    closeReason // reason for the last end
+	ending    closeReason // reason for the end of an open stream, while its backlog is written
+	open      bool        // the id has a stream
 	numbered  bool        // no stream, but the numbering continues (RESUME_WINDOW)
-	ended     bool        // no stream, the ledger remembers it
-	reserved  bool        // a connect is on its way
-	cancelled bool        // forcedisconnect overtook that connect
+	ended     bool        // no stream and no numbering, but in the ledger
+	reserved  bool        // a connect is pending
+	cancelled bool        // forcedisconnect arrived before the pending connect
 	chunked   bool        // HTTP/1.1
-	slow      bool        // a frame once had to wait for this client
-	stalled   bool        // a fault: nothing more is written
-	queued    bool        // listed in hub.lagging
+	slow      bool        // the socket buffer of this client has been full
+	stalled   bool        // a stall fault: nothing is written
+	queued    bool        // in hub.lagging
 }
 
 // An item is a part of a stream to write, and the counters to increase after the write.
 type item struct {
 	wire    []byte
-	seq     uint64 // number to count; 0 counts nothing
-	count   uint8  // how many numbers end at seq
-	message bool   // a message, not a noop
+	seq     uint64 // last number of the item; 0: none
+	count   uint8  // number of numbers up to seq
+	message bool   // false: a noop
 }
 
 // A backlog holds the items that a client has not received yet.
 type backlog struct {
 	items        []queuedItem
 	bytes        int
-	room         int           // most items before the client counts as slow
-	delayedUntil time.Duration // nothing is written before (a delay fault); elapsed time
+	room         int           // maximum number of items; a client with more is slow
+	delayedUntil time.Duration // elapsed time of the next write, set by a delay fault
 }
 
+// A queuedItem is an item of a backlog.
 type queuedItem struct {
 	item
-	since time.Duration // elapsed time from which on the kernel could have accepted it
+	since time.Duration // elapsed time of its first possible write
 }
 
 // maxBacklogBytes limits the bytes that wait for one client, in addition to its socket buffer.
 const maxBacklogBytes = 1 << 20
 
-// count counts numbers that the kernel accepted. A replayed number counts once.
+// count counts the numbers of a written item. It returns false for a replayed number, which is not counted again.
 func (d *device) count(sent item) bool {
 	if sent.seq == 0 || sent.seq <= d.last {
 		return false

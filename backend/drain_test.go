@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The signal ends each stream with the terminator. No new stream is accepted, the ledger is complete and still
-// available, and the exit code is 0.
+// The signal ends each stream with the terminator. The backend accepts no new stream, still serves the complete ledger, and exits with
+// code 0.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	file := t.TempDir() + "/ledger.ndjson"
@@ -30,7 +30,7 @@ func TestDrain(t *testing.T) {
 	received := map[string]uint64{"a": 3}
 	for _, c := range list {
 		events, err := c.readAll()
-		require.NoError(t, err, "the stream ends with the terminator")
+		require.NoError(t, err, "the stream must end with the terminator")
 		received[c.id] += uint64(len(events))
 	}
 	status, _, _ := s.request("GET", "/readyz", "")
@@ -61,11 +61,10 @@ func TestDrainEndsWithItsStreams(t *testing.T) {
 	_, err := c.readAll()
 	require.NoError(t, err)
 	require.NoError(t, p.cmd.Wait())
-	require.Less(t, time.Since(start), 8*time.Second, "less than WRITE_TIMEOUT")
+	require.Less(t, time.Since(start), 8*time.Second, "the drain must not wait for WRITE_TIMEOUT")
 }
 
-// TestSecondSignal ends a drain at once.
-func TestSecondSignal(t *testing.T) {
+func TestSecondSignalEndsTheDrain(t *testing.T) {
 	t.Parallel()
 	p := startChild(t, "--drain-timeout=1h")
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
@@ -85,8 +84,7 @@ func TestDrainDisconnectsSlowClients(t *testing.T) {
 	require.Zero(t, s.hub.openStreams())
 }
 
-// fill sends messages to a client that does not read, until its socket buffers, which the kernel may first enlarge, are
-// full.
+// fill sends messages to a client that does not read, until its socket buffers are full. The kernel may first enlarge them.
 func (s *testService) fill(id string) {
 	s.t.Helper()
 	body := eventBody("", bytes.Repeat([]byte("x"), maxBody))
@@ -117,7 +115,7 @@ func TestUsage(t *testing.T) {
 		"--listen=nowhere":           "HOST:PORT",
 		"--listen=127.0.0.1:http":    "HOST:PORT",
 		"--listen=127.0.0.1:70000":   "HOST:PORT",
-		"--tls-cert=x":               "belong together",
+		"--tls-cert=x":               "require each other",
 		"--tls-client-ca=x":          "needs TLS_CERT",
 		"--backend-token=two words":  "printable",
 		"--backend-fault=explode":    "unknown kind",

@@ -16,16 +16,16 @@ import (
 	"github.com/sse-soak/sse-soak/backend/fault"
 )
 
-// faulty starts a backend with one fault and opens the stream "a".
-func faulty(t *testing.T, spec string) (*testService, *stream) {
+// startWithFault starts a backend with faults and opens the stream "a".
+func startWithFault(t *testing.T, spec string) (*testService, *stream) {
 	t.Helper()
 	s := startTest(t, "--noop-interval=50ms", "--backend-fault="+spec)
 	return s, s.open("a")
 }
 
-// fired returns the faults that were applied.
-func (s *testService) fired() []fault.Strike {
-	var list []fault.Strike
+// effects returns the effects of all faults.
+func (s *testService) effects() []fault.Effect {
+	var list []fault.Effect
 	s.hub.call(func() {
 		for _, f := range s.hub.faults.Status() {
 			list = append(list, f.Fired...)
@@ -34,13 +34,13 @@ func (s *testService) fired() []fault.Strike {
 	return list
 }
 
-// Each fault changes what a client receives, while the ledger reports everything as sent.
+// Each fault changes the numbers that a client receives, but the ledger reports all numbers as sent.
 func TestNoopFaults(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
-		spec    string
-		numbers []uint64 // as received
-		fired   []uint64
+		spec     string
+		numbers  []uint64 // received numbers
+		affected []uint64 // numbers in the effects
 	}{
 		{"drop", []uint64{1, 2, 4, 5, 6}, []uint64{3}},
 		{"drop:noop=2,count=3", []uint64{1, 5, 6}, []uint64{2, 3, 4}},
@@ -53,7 +53,7 @@ func TestNoopFaults(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.spec, func(t *testing.T) {
 			t.Parallel()
-			s, client := faulty(t, c.spec)
+			s, client := startWithFault(t, c.spec)
 			require.Equal(t, c.numbers, client.numbers(len(c.numbers)))
 			row := s.disconnect("a")
 			require.Equal(t, row.Last, row.Sent)
@@ -63,12 +63,12 @@ func TestNoopFaults(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, row.Last, c.numbers[len(c.numbers)-1]+uint64(len(remaining)))
 			var numbers []uint64
-			for _, f := range s.fired() {
+			for _, f := range s.effects() {
 				require.Equal(t, "a", f.ID)
 				require.NotZero(t, f.At)
 				numbers = append(numbers, f.Number)
 			}
-			require.Equal(t, c.fired, numbers)
+			require.Equal(t, c.affected, numbers)
 		})
 	}
 }
@@ -76,7 +76,7 @@ func TestNoopFaults(t *testing.T) {
 // A fault without an id affects exactly one stream.
 func TestFaultAffectsOneStream(t *testing.T) {
 	t.Parallel()
-	s, a := faulty(t, "drop:noop=5")
+	s, a := startWithFault(t, "drop:noop=5")
 	b := s.open("b")
 	got := [2][]uint64{a.numbers(6), b.numbers(6)}
 	lost := 0
@@ -88,12 +88,12 @@ func TestFaultAffectsOneStream(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1, lost)
-	require.Len(t, s.fired(), 1)
+	require.Len(t, s.effects(), 1)
 }
 
 func TestFaultCorrupt(t *testing.T) {
 	t.Parallel()
-	_, c := faulty(t, "corrupt")
+	_, c := startWithFault(t, "corrupt")
 	for n := uint64(1); n <= 5; n++ {
 		e := c.next()
 		require.Equal(t, n, e.id)
@@ -108,7 +108,7 @@ func TestFaultCorrupt(t *testing.T) {
 // A delayed noop and all later ones wait, nothing is lost, and other streams are not affected.
 func TestFaultDelay(t *testing.T) {
 	t.Parallel()
-	s, a := faulty(t, "delay=400ms:id=a")
+	s, a := startWithFault(t, "delay=400ms:id=a")
 	b := s.open("b")
 	received := a.numbers(2)
 	require.Equal(t, []uint64{1, 2}, received)
@@ -127,7 +127,7 @@ func TestFaultDelay(t *testing.T) {
 
 func TestFaultTruncate(t *testing.T) {
 	t.Parallel()
-	s, c := faulty(t, "truncate")
+	s, c := startWithFault(t, "truncate")
 	require.Equal(t, []uint64{1, 2}, c.numbers(2))
 	events, err := c.readAll()
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
@@ -141,19 +141,19 @@ func TestFaultTruncate(t *testing.T) {
 
 func TestFaultReset(t *testing.T) {
 	t.Parallel()
-	s, c := faulty(t, "reset")
+	s, c := startWithFault(t, "reset")
 	_, err := c.readAll()
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 	row := s.rows("a")["a"]
 	require.Equal(t, "fault", row.Closed)
 	require.Equal(t, uint64(2), row.Sent)
-	require.Equal(t, []uint64{3, 4}, s.open("a", resumeAfter(2)).numbers(2), "one connection only")
+	require.Equal(t, []uint64{3, 4}, s.open("a", resumeAfter(2)).numbers(2), "the fault must apply to one connection only")
 }
 
-// The count of a reset is a number of connections of any client.
-func TestFaultResetTwice(t *testing.T) {
+// The count of a reset is a number of connections, of any clients.
+func TestResetCountsConnections(t *testing.T) {
 	t.Parallel()
-	s, a := faulty(t, "reset:count=2")
+	s, a := startWithFault(t, "reset:count=2")
 	list := []*stream{a, s.open("b"), s.open("c")}
 	ok := 0
 	for _, c := range list {
@@ -171,9 +171,9 @@ func TestFaultResetTwice(t *testing.T) {
 
 func TestFaultStall(t *testing.T) {
 	t.Parallel()
-	s, c := faulty(t, "stall")
+	s, c := startWithFault(t, "stall")
 	require.Equal(t, []uint64{1, 2}, c.numbers(2))
-	eventually(t, "the ledger goes on", func() bool { return s.rows("a")["a"].Last >= 8 })
+	eventually(t, "the ledger counts further noops", func() bool { return s.rows("a")["a"].Last >= 8 })
 	require.True(t, s.rows("a")["a"].Open)
 	row := s.disconnect("a")
 	require.Equal(t, row.Last, row.Sent)
@@ -199,7 +199,7 @@ func TestConnectFaults(t *testing.T) {
 	b := s.open("b")
 	require.GreaterOrEqual(t, time.Since(start), 300*time.Millisecond)
 	require.Equal(t, uint64(1), b.next().id)
-	require.Len(t, s.fired(), 4)
+	require.Len(t, s.effects(), 4)
 }
 
 // The process ends, as by kill -9, before the noop is sent.
@@ -216,10 +216,10 @@ func TestFaultDie(t *testing.T) {
 
 	p = startChild(t, "--noop-interval=50ms")
 	c = openOn(t, dial(t, p.addr), "a", resumeAfter(3))
-	require.Equal(t, []uint64{4, 5}, c.numbers(2), "the numbering survives the restart")
+	require.Equal(t, []uint64{4, 5}, c.numbers(2), "the numbering must continue after the restart")
 }
 
-// The admin listener arms, shows and clears faults. It is off by default and never reachable from other hosts.
+// The admin listener arms, lists and clears faults. Its address must be a loopback address.
 func TestFaultAdmin(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--admin-listen=127.0.0.1:0", "--noop-interval=50ms")
@@ -260,8 +260,8 @@ func TestFaultAdmin(t *testing.T) {
 	}
 }
 
-// Idle connections are closed if necessary, so that a fault can be armed at any time.
-func TestIdleConnectionsMakeRoomForFaults(t *testing.T) {
+// If idle connections fill the gate of the admin listener, they are closed, so that a fault can be armed at any time.
+func TestIdleConnectionsDoNotBlockTheAdminListener(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--admin-listen=127.0.0.1:0", "--idle-timeout=1h")
 	for range adminConnections {
@@ -276,7 +276,7 @@ func TestIdleConnectionsMakeRoomForFaults(t *testing.T) {
 	require.Equal(t, 200, status)
 }
 
-// Identity bodies have no chunk framing.
+// Without chunked encoding the faults apply to the bare events.
 func TestFaultUnderHTTP10(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=50ms", "--backend-fault=corrupt:noop=1;duplicate:noop=2")

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// A frame is one event on the wire: wire is the HTTP/1.1 chunk, wire[from:to] the bare event for HTTP/1.0. A frame
-// never changes, so that any number of streams may share it.
+// A frame is one event on the wire: wire is the HTTP/1.1 chunk, wire[from:to] the bare event for HTTP/1.0. A frame is immutable, so any
+// number of streams may share it.
 type frame struct {
 	wire     []byte
 	from, to int
@@ -22,7 +22,7 @@ func newFrame(event []byte) frame {
 	return frame{wire: append(wire, '\r', '\n'), from: from, to: from + len(event)}
 }
 
-// bytes returns the bytes for a stream of that kind.
+// bytes returns the bytes for a stream with or without chunked encoding.
 func (f frame) bytes(chunked bool) []byte {
 	if chunked {
 		return f.wire
@@ -33,13 +33,13 @@ func (f frame) bytes(chunked bool) []byte {
 // terminator ends a chunked body.
 var terminator = []byte("0\r\n\r\n")
 
-// Data of a noop, and of a corrupted one.
+// Data of a noop, and of a corrupted noop.
 const (
 	noopData    = "data: 0\n\n"
 	corruptData = "data: x\n\n"
 )
 
-// appendHead writes the number and the time of an event.
+// appendHead appends the number and the time of an event.
 func appendHead(b []byte, seq uint64, sentMicros int64) []byte {
 	b = append(b, "id: "...)
 	b = strconv.AppendUint(b, seq, 10)
@@ -50,9 +50,8 @@ func appendHead(b []byte, seq uint64, sentMicros int64) []byte {
 	return append(b, '\n')
 }
 
-// eventBody formats name and data of a message, which is the event without its head. Data is split at CRLF, CR and
-// LF, as a client joins it again, so none of its lines can start a field. name must be a validName or empty: it is
-// written unchanged.
+// eventBody returns the event of a message without its head. It splits data at CRLF, CR and LF into data lines, so that no part of data
+// can be another field; a client joins them again. name must be a valid name or empty.
 func eventBody(name string, data []byte) []byte {
 	b := make([]byte, 0, len(data)+len(name)+32)
 	if name != "" {
@@ -73,7 +72,7 @@ func eventBody(name string, data []byte) []byte {
 	}
 }
 
-// A frameCache formats each numbered frame once per pass over the streams, which nearly all share a few numbers.
+// A frameCache formats each numbered frame once per pass over the streams, because most streams have the same few numbers.
 type frameCache struct {
 	sent   int64 // microseconds since 1970; 0 for no timestamps
 	body   []byte
@@ -82,7 +81,7 @@ type frameCache struct {
 	cache  map[uint64]frame
 }
 
-// begin starts a pass: frames carry that body and that time from here on.
+// begin starts a pass with the body and the time of its frames.
 func (c *frameCache) begin(body []byte, sentMicros int64) {
 	c.sent, c.body, c.latest = sentMicros, body, 0
 	if c.cache == nil {
@@ -91,7 +90,7 @@ func (c *frameCache) begin(body []byte, sentMicros int64) {
 	clear(c.cache)
 }
 
-// get returns the frame of that number.
+// get returns the frame with a number.
 func (c *frameCache) get(seq uint64) frame {
 	if seq == c.latest {
 		return c.frame

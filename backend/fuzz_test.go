@@ -30,7 +30,7 @@ func FuzzDeviceID(f *testing.F) {
 			t.Fatalf("accepted %q", id)
 		}
 		if q, err := url.ParseQuery(raw); err != nil || len(q["id"]) != 1 || q["id"][0] != id {
-			t.Fatalf("%q is not what %q says", id, raw)
+			t.Fatalf("id %q is not the parameter of %q", id, raw)
 		}
 	})
 }
@@ -53,7 +53,7 @@ func FuzzLastEventID(f *testing.F) {
 	})
 }
 
-// A client that follows the standard receives any data as one event, with line ends as LF.
+// A client that implements the standard receives any data as one event, with LF as line end.
 func FuzzEventBody(f *testing.F) {
 	f.Add("a\r\nb\rc\n")
 	f.Add("\n\nid: 3\nevent: x")

@@ -34,7 +34,7 @@ func (s *service) forceDisconnect(w http.ResponseWriter, r *http.Request) error 
 	return answer.JSON(w, http.StatusOK, row)
 }
 
-// readMessage reads event name and data of a message and formats them.
+// readMessage returns the body of the event that a request describes.
 func readMessage(r *http.Request) ([]byte, error) {
 	name, err := parseName(r.URL.RawQuery, "event")
 	if err != nil {
@@ -42,16 +42,16 @@ func readMessage(r *http.Request) ([]byte, error) {
 	}
 	data, err := io.ReadAll(r.Body)
 	if err != nil {
-		return nil, answer.BadBody(err, "a message has at most 65536 bytes; split it")
+		return nil, answer.BadBody(err, "a message must have at most 65536 bytes; split it")
 	}
 	if !utf8.Valid(data) {
-		return nil, errors.New("an event stream is UTF-8; encode binary data, for example as base64")
+		return nil, errors.New("the data must be UTF-8; encode binary data, for example as base64")
 	}
 	return eventBody(name, data), nil
 }
 
-// send sends a message on one stream: 200 if it was queued on the stream, 202 if it is kept for an id that may
-// reconnect within RESUME_WINDOW.
+// send sends a message on one stream. The status is 200 if the stream is open, 202 if the message is stored for an id that may reconnect
+// within RESUME_WINDOW.
 func (s *service) send(w http.ResponseWriter, r *http.Request) error {
 	id, err := parseDeviceID(r.URL.RawQuery)
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *service) ledger(w http.ResponseWriter, r *http.Request) error {
 	h.Set("X-Ledger-Evicted", strconv.FormatUint(page.evicted, 10))
 	out := bufio.NewWriterSize(&deadlineWriter{w, http.NewResponseController(w)}, 32<<10)
 	if s.hub.writeLedger(out, page, prefix) != nil || out.Flush() != nil {
-		panic(http.ErrAbortHandler) // a ledger cut short must not look complete
+		panic(http.ErrAbortHandler) // an incomplete ledger must not look complete
 	}
 	return nil
 }
@@ -116,6 +116,7 @@ func (d *deadlineWriter) Write(p []byte) (int, error) {
 	return d.w.Write(p)
 }
 
+// healthz responds with status, version and settings.
 func (s *service) healthz(w http.ResponseWriter, _ *http.Request) error {
 	return answer.JSON(w, http.StatusOK, struct {
 		Status   string  `json:"status"`
@@ -128,6 +129,7 @@ func (s *service) healthz(w http.ResponseWriter, _ *http.Request) error {
 		s.clk.elapsed().Truncate(time.Millisecond).Seconds(), s.hub.openStreams()})
 }
 
+// readyz responds with 200 until the drain.
 func (s *service) readyz(w http.ResponseWriter, _ *http.Request) error {
 	if s.draining.Load() {
 		return answer.Refuse(http.StatusServiceUnavailable, "the service is stopping; use another instance")
@@ -135,12 +137,12 @@ func (s *service) readyz(w http.ResponseWriter, _ *http.Request) error {
 	return answer.JSON(w, http.StatusOK, map[string]string{"status": "ready"})
 }
 
-// listFaults lists the armed faults and how often each fired.
+// listFaults responds with the armed faults and their effects.
 func (s *service) listFaults(w http.ResponseWriter, _ *http.Request) error {
 	return s.changeFaults(w, http.StatusOK, func() {})
 }
 
-// addFaults arms the faults in the body, in the grammar of BACKEND_FAULT.
+// addFaults arms the faults in the body, which has the grammar of BACKEND_FAULT.
 func (s *service) addFaults(w http.ResponseWriter, r *http.Request) error {
 	text, err := io.ReadAll(r.Body)
 	if err != nil {

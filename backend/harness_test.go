@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// testTimeout limits each wait in the tests. A passing test never waits that long.
+// testTimeout limits each wait in the tests.
 const testTimeout = 30 * time.Second
 
 // A testService is a backend in the process of the test, on a free port.
@@ -45,7 +45,7 @@ type testService struct {
 // noEnv makes the tests independent of their environment.
 func noEnv(string) (string, bool) { return "", false }
 
-// startTest starts a backend with a short interval. Flags are those of the command line and override its defaults.
+// startTest starts a backend with a short interval and the flags of a command line.
 func startTest(t *testing.T, flags ...string) *testService {
 	t.Helper()
 	cfg, _, err := parseConfig(append([]string{"--listen=127.0.0.1:0", "--noop-interval=100ms",
@@ -67,6 +67,7 @@ func (s *testService) request(method, path, body string, headers ...string) (int
 	return request(s.t, s.addr, method, path, body, headers...)
 }
 
+// request sends one plain request to an address.
 func request(t *testing.T, addr, method, path, body string, headers ...string) (int, http.Header, string) {
 	t.Helper()
 	conn := dial(t, addr)
@@ -101,7 +102,7 @@ func dial(t *testing.T, addr string) net.Conn {
 	return conn
 }
 
-// An event is one event as a client receives it.
+// An event is one received event.
 type event struct {
 	id   uint64
 	sent int64
@@ -127,6 +128,7 @@ func (s *testService) open(id string, headers ...string) *stream {
 	return c
 }
 
+// openOn sends the request of a stream on a connection, and returns the stream with any status.
 func openOn(t *testing.T, conn net.Conn, id string, headers ...string) *stream {
 	t.Helper()
 	fmt.Fprintf(conn, "GET /event/connect?id=%s HTTP/1.1\r\nHost: test\r\n%s\r\n", id, headerLines(headers))
@@ -139,7 +141,7 @@ func openOn(t *testing.T, conn net.Conn, id string, headers ...string) *stream {
 // resumeAfter returns the Last-Event-ID header for a number.
 func resumeAfter(n uint64) string { return "Last-Event-ID: " + strconv.FormatUint(n, 10) }
 
-// read returns the next event; io.EOF after the terminator.
+// read returns the next event, or io.EOF after the terminator.
 func (c *stream) read() (event, error) {
 	var e event
 	var data []string
@@ -169,7 +171,7 @@ func (c *stream) read() (event, error) {
 	}
 }
 
-// next returns the next event, and fails the test without one.
+// next returns the next event, and fails the test if the stream ends.
 func (c *stream) next() event {
 	c.t.Helper()
 	e, err := c.read()
@@ -187,7 +189,7 @@ func (c *stream) numbers(n int) []uint64 {
 	return list
 }
 
-// readAll reads to the end of the stream and returns its error; nil stands for the terminator.
+// readAll reads the stream to its end and returns its error, which is nil after the terminator.
 func (c *stream) readAll() (events []event, err error) {
 	for {
 		e, err := c.read()
@@ -201,7 +203,7 @@ func (c *stream) readAll() (events []event, err error) {
 	}
 }
 
-// disconnect ends a stream by the protocol and returns its ledger row.
+// disconnect ends a stream by forcedisconnect and returns its row of the ledger.
 func (s *testService) disconnect(id string) ledgerRow {
 	s.t.Helper()
 	status, _, body := s.request("DELETE", "/event/forcedisconnect?id="+id, "")

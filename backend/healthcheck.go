@@ -11,12 +11,11 @@ import (
 	"time"
 )
 
-// Maximum duration of the health request.
+// healthTimeout limits the duration of a health check.
 const healthTimeout = 3 * time.Second
 
-// checkHealth requests the health of the service that listens at the address of this configuration. It is the health
-// check of a container whose image has no other program. It does not verify the certificate, whose name is not the
-// address.
+// checkHealth returns an error unless the service at LISTEN is ready. It is the health check of the container, whose image has no other
+// program. It does not verify the certificate, which is not valid for the name backend.
 func checkHealth(cfg *Config) error {
 	network, address := "tcp", cfg.Listen
 	if path, ok := strings.CutPrefix(cfg.Listen, "unix:"); ok {
@@ -35,7 +34,7 @@ func checkHealth(cfg *Config) error {
 	}
 	resp, err := client.Get(scheme + "://backend/readyz")
 	if err != nil {
-		return fmt.Errorf("no service answers on %s: %w", cfg.Listen, err)
+		return fmt.Errorf("request the health from %s: %w", cfg.Listen, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {

@@ -12,16 +12,15 @@ import (
 	"github.com/sse-soak/sse-soak/backend/services"
 )
 
-// A hub is the scheduler: one goroutine that owns every device id and every stream and alone closes them. It writes
-// all data, or lets a batch write while it waits. Other goroutines pass it a function (post, call). It never blocks
-// on a client.
+// A hub is the scheduler: one goroutine that owns all device ids and streams. Only this goroutine closes descriptors. It writes all data,
+// or waits while helpers write a batch. It never blocks on a client. Other goroutines pass functions to it (post, call).
 type hub struct {
 	cfg     *Config
 	clk     clock
 	log     *slog.Logger
 	metrics *metrics
 	watch   *watcher
-	open    atomic.Int64 // streams; written by the scheduler, read by anyone
+	open    atomic.Int64 // number of open streams; only the scheduler changes it
 
 	mu      sync.Mutex // guards inbox and closed
 	inbox   []func()
@@ -30,31 +29,32 @@ type hub struct {
 	wake    chan struct{} // capacity 1
 	done    chan struct{} // closed when the scheduler has ended
 
-	// All below belongs to the scheduler.
+	// Only the scheduler uses the fields below.
 	work         []func() // functions from inbox
 	batch        *batch
 	devices      map[string]*device
-	order        []*device // ids in the order of their connects, for the ledger
-	orderEvicted int       // how many of order are evicted
-	evicted      uint64    // ids the ledger lost, in all
+	order        []*device // ids in the order of their first connects, for the ledger
+	orderEvicted int       // number of evicted ids in order
+	evicted      uint64    // number of ids that the ledger has evicted since the start
 	slots        []*device // by descriptor
-	gen          uint32
+	gen          uint32    // number of uses of descriptors
 	wheel        *wheel
-	tick         int64 // last tick served
+	tick         int64 // last served tick
 	frames       frameCache
-	lagging      []*device // ids with a backlog
-	retryAt      time.Duration
-	numbered     list.List // ids without a stream whose numbering continues, oldest first
-	ended        list.List // ids the ledger still remembers, oldest first
-	reserved     int       // connects on their way
+	lagging      []*device     // ids with a backlog
+	retryAt      time.Duration // elapsed time of the next retry
+	numbered     list.List     // ids without a stream whose numbering continues, oldest first
+	ended        list.List     // ids without a numbering that are still in the ledger, oldest first
+	reserved     int           // number of reservations
 	replay       replayLog
 	faults       fault.Set
-	attached     int           // streams since memory was last returned to the system
-	lastRamp     time.Duration // when the latest stream was attached
+	attached     int           // number of new streams since the last releaseMemory
+	lastAttach   time.Duration // elapsed time of the last new stream
 	draining     bool
 	stopping     bool
 }
 
+// newHub starts the scheduler and the watcher.
 func newHub(cfg *Config, clk clock, log *slog.Logger, plain *services.Handler) (*hub, error) {
 	watch, err := newWatcher()
 	if err != nil {
@@ -77,8 +77,7 @@ func newHub(cfg *Config, clk clock, log *slog.Logger, plain *services.Handler) (
 // openStreams returns the number of open streams.
 func (h *hub) openStreams() int { return int(h.open.Load()) }
 
-// post hands the scheduler a function and does not wait. False means that the
-// scheduler has ended and will not run it.
+// post passes a function to the scheduler and does not wait. It returns false if the scheduler has ended and will not run the function.
 func (h *hub) post(f func()) bool {
 	h.mu.Lock()
 	if h.closed {
@@ -95,7 +94,7 @@ func (h *hub) post(f func()) bool {
 	return true
 }
 
-// call posts a function, and waits until it has run.
+// call posts a function, and waits until it has run. It returns false if the scheduler has ended.
 func (h *hub) call(f func()) bool {
 	done := make(chan struct{})
 	if !h.post(func() { f(); close(done) }) {
@@ -120,8 +119,8 @@ func (h *hub) stop() {
 	h.watch.stop()
 }
 
-// How many functions run before the scheduler looks at the clock again, and
-// how many streams a pass serves before it looks at the inbox.
+// Number of functions that run before the scheduler checks the clock again, and number of streams that a pass serves before it checks
+// the inbox.
 const (
 	inboxShare = 64
 	passShare  = 512
@@ -152,7 +151,7 @@ func (h *hub) run() {
 	h.batch.stop()
 }
 
-// finishInbox runs the functions posted before the end, so that no call waits forever.
+// finishInbox closes the inbox and runs its functions, so that no call waits forever.
 func (h *hub) finishInbox() {
 	h.mu.Lock()
 	h.closed = true
@@ -161,7 +160,7 @@ func (h *hub) finishInbox() {
 	}
 }
 
-// handleInbox runs up to n functions and reports whether more are waiting.
+// handleInbox runs up to n functions of the inbox, and reports whether it has more.
 func (h *hub) handleInbox(n int) bool {
 	for ; n > 0; n-- {
 		if len(h.work) == 0 {
@@ -181,7 +180,7 @@ func (h *hub) handleInbox(n int) bool {
 	return len(h.work) > 0 || h.waiting.Load()
 }
 
-// nextWait returns how long the scheduler may sleep.
+// nextWait returns the time until the scheduler has to act.
 func (h *hub) nextWait() time.Duration {
 	now := h.clk.elapsed()
 	next := now + time.Second
@@ -197,15 +196,15 @@ func (h *hub) nextWait() time.Duration {
 	return max(0, next-now)
 }
 
-// Streams that make a ramp, and the quiet after which it is over.
+// Minimum number of new streams in a ramp, and the time without a new stream after which the ramp has ended.
 const (
 	rampStreams = 500
 	rampQuiet   = 2 * time.Second
 )
 
-// releaseMemory returns the garbage of a ramp (mostly request parsing) to the system, once, after the ramp.
+// releaseMemory returns unused memory to the system after a ramp, whose requests leave garbage.
 func (h *hub) releaseMemory() {
-	if h.attached >= rampStreams && h.clk.elapsed()-h.lastRamp > rampQuiet {
+	if h.attached >= rampStreams && h.clk.elapsed()-h.lastAttach > rampQuiet {
 		h.attached = 0
 		go debug.FreeOSMemory()
 	}

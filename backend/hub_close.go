@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// end closes a stream in order: it writes the backlog, then the terminator. A client that does not read it is
-// disconnected after WRITE_TIMEOUT.
+// end ends a stream after its backlog and the terminator are written. A client that does not read them is disconnected after
+// WRITE_TIMEOUT.
 func (h *hub) end(d *device, reason closeReason) {
 	if !d.open || d.ending != stillOpen {
 		return
@@ -30,10 +30,11 @@ func (h *hub) end(d *device, reason closeReason) {
 	}
 }
 
-// shut closes a stream at once and records why. Unless that is final, the id's numbering continues for RESUME_WINDOW.
+// shut closes a stream at once and records the reason. The numbering of the id continues for RESUME_WINDOW, unless the service ended the
+// stream.
 func (h *hub) shut(d *device, reason closeReason) { h.shutOrReset(d, reason, false) }
 
-// shutOrReset closes a stream as shut does, or by a reset of the TCP connection.
+// shutOrReset closes a stream like shut, or with a reset of the TCP connection.
 func (h *hub) shutOrReset(d *device, reason closeReason, reset bool) {
 	if !h.detach(d, reason, reset) {
 		return
@@ -51,8 +52,7 @@ func (h *hub) shutOrReset(d *device, reason closeReason, reset bool) {
 	}
 }
 
-// detach closes the descriptor of a stream and records the end. False means that
-// there was no stream.
+// detach closes the descriptor of a stream and records the end. It returns false if the id has no stream.
 func (h *hub) detach(d *device, reason closeReason, reset bool) bool {
 	if !d.open {
 		return false
@@ -91,7 +91,7 @@ func (h *hub) finish(d *device) {
 	}
 }
 
-// evict drops an id from the ledger. It keeps an id with a pending connect: attach or release moves it to its list.
+// evict removes an id from the ledger, unless the id has a pending connect, after which attach or release adds it to a list again.
 func (h *hub) evict(d *device) {
 	d.ended = false
 	h.ended.Remove(d.lapse)
@@ -104,8 +104,7 @@ func (h *hub) evict(d *device) {
 	h.dropOrder()
 }
 
-// dropOrder accounts for one forgotten entry of order, and compacts it when
-// half of it is.
+// dropOrder counts an evicted id of order, and compacts order when half of its ids are evicted.
 func (h *hub) dropOrder() {
 	if h.orderEvicted++; h.orderEvicted < 1024 || h.orderEvicted < len(h.order)/2 {
 		return
@@ -119,7 +118,7 @@ func (h *hub) dropOrder() {
 	h.order, h.orderEvicted = remaining, 0
 }
 
-// oldest returns the first id of hub.numbered or hub.ended, nil for none.
+// oldest returns the first id of hub.numbered or hub.ended, or nil.
 func oldest(ids *list.List) *device {
 	if e := ids.Front(); e != nil {
 		return e.Value.(*device)
@@ -127,7 +126,7 @@ func oldest(ids *list.List) *device {
 	return nil
 }
 
-// expiry returns when the RESUME_WINDOW of an id without a stream ends, as elapsed time.
+// expiry returns the elapsed time at which the RESUME_WINDOW of an id without a stream ends.
 func (h *hub) expiry(d *device) time.Duration {
 	return time.Duration(d.closed-h.clk.unix)*time.Microsecond + h.cfg.ResumeWindow
 }
@@ -141,14 +140,14 @@ func (h *hub) expireNumbered() {
 	h.replay.expire(now - h.cfg.ResumeWindow)
 }
 
-// A departure names a watched descriptor whose peer disconnected. gen shows whether the descriptor is still the one
-// that was watched, or its successor.
+// A departure is a watched descriptor whose peer disconnected. gen distinguishes the watched stream from a later stream with the same
+// descriptor.
 type departure struct {
 	fd  int32
 	gen uint32
 }
 
-// depart closes the streams of clients that have disconnected, as epoll reported.
+// depart closes the streams of clients that have disconnected.
 func (h *hub) depart(departures []departure) {
 	for _, g := range departures {
 		if int(g.fd) >= len(h.slots) {
@@ -162,7 +161,7 @@ func (h *hub) depart(departures []departure) {
 	}
 }
 
-// forceDisconnect closes the stream of an id, or its pending connect, without a way to resume.
+// forceDisconnect ends the stream of an id, or its pending connect, and its numbering.
 func (h *hub) forceDisconnect(id string) (ledgerRow, error) {
 	d := h.devices[id]
 	if d == nil || !d.reserved && (!d.open || d.ending != stillOpen) {
@@ -173,8 +172,8 @@ func (h *hub) forceDisconnect(id string) (ledgerRow, error) {
 	return d.row(), nil
 }
 
-// drain closes every stream and accepts no more. When it returns, the streams of clients that read are closed; the
-// others follow within WRITE_TIMEOUT.
+// drain ends all streams and refuses new ones. When it returns, the streams without a backlog are closed; the others close within
+// WRITE_TIMEOUT.
 func (h *hub) drain() {
 	h.draining = true
 	for _, d := range h.order {

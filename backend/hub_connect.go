@@ -7,15 +7,14 @@ import (
 	"github.com/sse-soak/sse-soak/backend/fault"
 )
 
-// A reservation is an accepted connect: the id is reserved, and has no stream
-// yet. It ends with attach or release.
+// A reservation is an accepted connect whose id is reserved until attach or release.
 type reservation struct {
 	d     *device
 	last  lastEventID
-	fault *fault.Fault // at this connect; nil mostly
+	fault *fault.Fault // fault of this connect; nil: none
 }
 
-// A claim is a connection hijacked from net/http.
+// A claim is a connection that was taken from net/http.
 type claim struct {
 	fd      int
 	tls     *tlsWriter // nil on plain connections
@@ -33,9 +32,9 @@ func (h *hub) reserve(id string, last lastEventID) (*reservation, error) {
 		return nil, refusal(http.StatusServiceUnavailable, "draining", "the service is stopping; connect again in a moment")
 	case d != nil && d.reserved, d != nil && d.open && !takeover:
 		return nil, refusal(http.StatusConflict, "duplicate",
-			"this id has a stream already; end it with DELETE /event/forcedisconnect, use another id, or resume it with Last-Event-ID")
+			"this id already has a stream; end it with DELETE /event/forcedisconnect, use another id, or resume it with Last-Event-ID")
 	case !takeover && h.openStreams()+h.reserved >= h.cfg.MaxConnections:
-		return nil, refusal(http.StatusServiceUnavailable, "full", "all streams are taken; wait, or raise MAX_CONNECTIONS")
+		return nil, refusal(http.StatusServiceUnavailable, "full", "the maximum number of streams is open; wait, or raise MAX_CONNECTIONS")
 	}
 	r := &reservation{d: d, last: last}
 	if !h.faults.Empty() {
@@ -63,15 +62,14 @@ func (h *hub) release(r *reservation) {
 	case d.open, d.numbered, d.ended:
 	case d.streams == 0:
 		delete(h.devices, d.id)
-		d.eviction = 1 // any number: without a stream it is not in the ledger anyway
+		d.eviction = 1 // any number except 0: an id without a stream is not in the ledger
 		h.dropOrder()
 	default:
 		h.finish(d)
 	}
 }
 
-// attach writes the response headers and the missed noops of an id's new stream, then passes the descriptor to the
-// scheduler.
+// attach makes a connection the stream of an id, and writes the response headers and the missed events.
 func (h *hub) attach(r *reservation, c claim) {
 	d := r.d
 	d.reserved = false
@@ -98,7 +96,7 @@ func (h *hub) attach(r *reservation, c claim) {
 	}
 }
 
-// numberFor sets the numbering of a new stream, and returns the first number to replay (above d.seq: none):
+// numberFor sets the numbering of a new stream, and returns the first number to replay (above d.seq: no replay):
 //
 //   - no Last-Event-ID: a new numbering from 1;
 //   - a number within an active numbering: replay the numbers after it;
@@ -106,7 +104,7 @@ func (h *hub) attach(r *reservation, c claim) {
 //     continue after its end, so that losses appear as a gap;
 //   - a number that this process has not assigned (it was restarted): continue after it.
 func (h *hub) numberFor(d *device, last lastEventID) uint64 {
-	counted := d.bucket >= 0 // until now
+	isActive := d.bucket >= 0 // the numbering has not ended
 	switch {
 	case d.numbered:
 		d.numbered = false
@@ -119,18 +117,18 @@ func (h *hub) numberFor(d *device, last lastEventID) uint64 {
 	case !last.explicit:
 		h.replay.forget(d)
 		d.renumber(0)
-		d.tick = h.wheel.tickAt(h.clk.elapsed()) // slots already due are not this stream's
+		d.tick = h.wheel.tickAt(h.clk.elapsed()) // noops that are already due do not belong to this stream
 	case last.number > d.seq || d.streams == 0:
 		h.replay.forget(d)
 		d.renumber(last.number)
-	case counted:
+	case isActive:
 		h.metrics.counters[resumed].Inc()
 		return last.number + 1
 	}
 	return d.seq + 1
 }
 
-// install makes the descriptor the stream of the id.
+// install makes a connection the stream of an id.
 func (h *hub) install(d *device, c claim) {
 	if c.fd >= len(h.slots) {
 		larger := make([]*device, max(c.fd+1, 2*len(h.slots), 256))
@@ -151,7 +149,7 @@ func (h *hub) install(d *device, c claim) {
 	h.open.Add(1)
 	h.metrics.counters[streamsOpened].Inc()
 	h.attached++
-	h.lastRamp = now
+	h.lastAttach = now
 	h.log.Debug("stream opened", "id", d.id, "resumes_after", d.seq)
 }
 

@@ -6,8 +6,8 @@ import (
 	"github.com/sse-soak/sse-soak/backend/fault"
 )
 
-// injectAtNoop applies a fault to a noop. The number of a dropped, corrupted, truncated or stalled noop is counted as
-// sent: a soak must find the difference.
+// injectAtNoop applies a fault to a noop. The ledger counts a dropped, corrupted, truncated or stalled noop as sent, so that a soak must
+// detect the fault.
 func (h *hub) injectAtNoop(d *device, f *fault.Fault, next item) {
 	h.log.Warn("fault injected", "fault", string(f.Kind), "id", d.id, "number", next.seq)
 	switch f.Kind {
@@ -22,7 +22,7 @@ func (h *hub) injectAtNoop(d *device, f *fault.Fault, next item) {
 		next.wire = newFrame(event).bytes(d.chunked)
 		h.push(d, next)
 	case fault.Reorder:
-		d.swapped = &next // push sends it after the next number
+		d.swapped = &next // push writes it after the next number
 	case fault.Delay:
 		now := h.clk.elapsed()
 		q := h.backlogOf(d, now)

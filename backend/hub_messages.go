@@ -6,11 +6,11 @@ import "time"
 type delivery struct {
 	ID        string `json:"id,omitempty"`
 	Number    uint64 `json:"number,omitempty"`
-	Delivered int    `json:"delivered"` // open streams it was put on
-	Kept      int    `json:"kept"`      // ids without a stream it waits for
+	Delivered int    `json:"delivered"` // number of open streams
+	Kept      int    `json:"kept"`      // number of ids without a stream, for which it is stored
 }
 
-// send queues a message for the stream of one id, or keeps it until the id reconnects.
+// send queues a message for the stream of an id, or stores it until the id reconnects.
 func (h *hub) send(id string, body []byte) (delivery, error) {
 	d := h.devices[id]
 	if d == nil || !d.acceptsMessages() {
@@ -25,7 +25,7 @@ func (h *hub) send(id string, body []byte) (delivery, error) {
 	return out, nil
 }
 
-// broadcast queues a message for every stream.
+// broadcast queues a message for all streams.
 func (h *hub) broadcast(body []byte) delivery {
 	start := time.Now()
 	var frames frameCache
@@ -51,7 +51,7 @@ func (d *device) acceptsMessages() bool {
 	return d.numbered || d.open && d.ending == stillOpen
 }
 
-// message assigns the id's next number to a message.
+// message gives a message the next number of an id, and queues or stores it.
 func (h *hub) message(d *device, frames *frameCache, body *keptBody, out *delivery) {
 	d.seq++
 	if h.cfg.ResumeWindow > 0 {
@@ -65,12 +65,11 @@ func (h *hub) message(d *device, frames *frameCache, body *keptBody, out *delive
 	h.deliver(d, item{wire: frames.get(d.seq).bytes(d.chunked), seq: d.seq, count: 1, message: true})
 }
 
-// maxReplay limits the numbers that one resume replays. A client that missed more has a gap.
+// maxReplay limits the numbers that a resume replays. A client that missed more numbers has a gap.
 const maxReplay = 1024
 
-// replayTo sends an id its missed messages from that number on. Noops are generated again, with the time of the
-// replay; other messages come from the replay log. If the message of a number is gone, that number and all earlier
-// ones are omitted.
+// replayTo writes the missed numbers of an id from a number on. It generates noops again, with the time of the replay, and takes messages
+// from the replay log. If the log has dropped a message, replayTo omits its number and all earlier ones.
 func (h *hub) replayTo(d *device, from uint64) {
 	end := d.seq
 	if from > end || !d.open {

@@ -2,8 +2,8 @@ package main
 
 import "time"
 
-// serveTicks serves every tick that is due. After a pause of the process it
-// serves the missed ones too, one by one: a noop is late, never skipped.
+// serveTicks serves all ticks that are due. After a pause of the process it also serves the missed ticks, so a noop may be late, but is
+// never omitted.
 func (h *hub) serveTicks() {
 	if h.draining {
 		return
@@ -14,10 +14,9 @@ func (h *hub) serveTicks() {
 	}
 }
 
-// pass sends every id of the tick's bucket its noop. It handles the inbox in between, so that a connect waits for a
-// part of a pass only. The inbox may change the bucket. So the pass starts at the end of the bucket: new ids are
-// appended behind it, a removal only moves the last id forward, and each device stores the last tick that counted for
-// it.
+// pass sends a noop to each id in the bucket of a tick. It handles the inbox after each passShare streams, so that a connect does not
+// wait for the whole pass. The inbox may change the bucket, so the pass starts at the end: new ids are appended, a removal only moves
+// the last id forward, and each device stores its last tick.
 func (h *hub) pass(tick int64) {
 	start, count := time.Now(), 0
 	h.frames.begin([]byte(noopData), h.timestamp())
@@ -49,7 +48,7 @@ func (h *hub) pass(tick int64) {
 	}
 }
 
-// noop writes the number d.seq to the stream.
+// noop writes the noop with the number d.seq to a stream, or applies a fault to it.
 func (h *hub) noop(d *device) {
 	next := item{wire: h.frames.get(d.seq).bytes(d.chunked), seq: d.seq, count: 1}
 	if !h.faults.Empty() && d.swapped == nil {
@@ -61,7 +60,7 @@ func (h *hub) noop(d *device) {
 	h.deliver(d, next)
 }
 
-// timestamp returns the value of `sent=` in frames made now; 0 omits it.
+// timestamp returns the current time for `sent=`, or 0 if frames have no time.
 func (h *hub) timestamp() int64 {
 	if !h.cfg.NoopTimestamps {
 		return 0

@@ -2,19 +2,17 @@ package main
 
 import "time"
 
-// Pace of the retries for clients whose socket buffer is full: retryPace, and
-// slower with more such clients, so that they use at most a few percent of the
-// scheduler's time.
+// Time between two retries for clients whose socket buffer is full: at least retryPace, and retryPerClient for each such client, so that
+// retries use at most a few percent of the scheduler's time.
 const (
 	retryPace      = 25 * time.Millisecond
 	retryPerClient = 20 * time.Microsecond
 )
 
-// push writes an item to a stream, or appends it to the backlog. It never
-// blocks. It may close the stream.
+// push writes an item to a stream, or appends it to the backlog. It never blocks, and may close the stream.
 func (h *hub) push(d *device, next item) {
 	if d.swapped != nil && next.seq != 0 {
-		// A reorder fault holds a noop back until the next one is written.
+		// A reorder fault delays a noop until the next one is written.
 		swapped := *d.swapped
 		d.swapped = nil
 		uncounted := next
@@ -35,7 +33,7 @@ func (h *hub) push(d *device, next item) {
 	}
 }
 
-// write writes an item to the socket, and queues the rest.
+// write writes an item to the socket, and appends the rest to the backlog.
 func (h *hub) write(d *device, next item) {
 	n, err := d.write(next.wire)
 	h.finishWrite(d, next, n, err)
@@ -92,8 +90,7 @@ func reasonOf(err error) closeReason {
 	return closedByError
 }
 
-// enqueue appends an item to the backlog, and disconnects a client whose
-// backlog is too large.
+// enqueue appends an item to the backlog, and disconnects a client whose backlog is too large.
 func (h *hub) enqueue(d *device, next item) {
 	now := h.clk.elapsed()
 	q := h.backlogOf(d, now)
@@ -149,9 +146,8 @@ func (h *hub) retryLagging() {
 	h.retryAt = now + max(retryPace, time.Duration(len(remaining))*retryPerClient)
 }
 
-// flush writes as much of a backlog as fits. It disconnects a client whose
-// oldest frame has waited for WRITE_TIMEOUT, and closes a draining stream after
-// its last frame.
+// flush writes as much of a backlog as the socket accepts. It disconnects a client whose oldest item has waited for WRITE_TIMEOUT, and
+// closes an ending stream after its last item.
 func (h *hub) flush(d *device, now time.Duration) {
 	q := d.queue
 	if q.delayedUntil > now {

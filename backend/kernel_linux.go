@@ -32,7 +32,7 @@ func fileLimit() uint64 {
 	return lim.Cur
 }
 
-// descriptorOf returns the connection's own descriptor, for watching only.
+// descriptorOf returns the descriptor of a connection, which conn still owns.
 func descriptorOf(conn syscall.Conn) (fd int, err error) {
 	raw, err := conn.SyscallConn()
 	if err == nil {
@@ -41,8 +41,8 @@ func descriptorOf(conn syscall.Conn) (fd int, err error) {
 	return fd, err
 }
 
-// takeDescriptor duplicates the descriptor of a connection. Go's poller does not have the duplicate: no goroutine can
-// wait on it, and closing conn leaves it open. No other goroutine may close conn during the call.
+// takeDescriptor duplicates the descriptor of a connection. The duplicate is not in Go's poller, and stays open when conn is closed. No
+// other goroutine may close conn during the call.
 func takeDescriptor(conn syscall.Conn) (int, error) {
 	fd, err := descriptorOf(conn)
 	if err == nil {
@@ -51,20 +51,19 @@ func takeDescriptor(conn syscall.Conn) (int, error) {
 	return fd, os.NewSyscallError("fcntl F_DUPFD", err)
 }
 
-// setUserTimeout makes the kernel close a TCP connection if its peer acknowledges nothing for that time. Other sockets
-// do not support the option, which is not an error.
+// setUserTimeout makes the kernel close a TCP connection whose peer acknowledges no data for a time. It ignores other sockets, which do
+// not support the option.
 func setUserTimeout(fd int, d time.Duration) {
 	if d > 0 {
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d/time.Millisecond))
 	}
 }
 
-// sendNow passes bytes (at least one) to the kernel and never waits. It returns the number of accepted bytes, and
-// errNoRoom if the kernel did not accept all. The raw system call avoids the Go scheduler's bookkeeping for calls that
-// may block, because this call cannot.
+// sendNow passes bytes (at least one) to the kernel and never waits. It returns the number of accepted bytes, and errNoRoom if the kernel
+// did not accept all. The raw system call is not registered with the Go scheduler, which is unnecessary for a call that cannot block.
 func sendNow(fd int, p []byte) (int, error) {
 	for {
-		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), // #nosec G103 -- the kernel reads it, and keeps nothing
+		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), // #nosec G103 -- the kernel does not keep the pointer
 			uintptr(len(p)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
 		switch {
 		case errno == unix.EINTR:
@@ -80,8 +79,8 @@ func sendNow(fd int, p []byte) (int, error) {
 	}
 }
 
-// closeNow closes a descriptor. It first discards unread input: with unread input, the kernel would send a reset, which
-// could destroy the end of the stream.
+// closeNow closes a descriptor. It first discards unread input, which would make the kernel send a reset. A reset could destroy the end of
+// the stream.
 func closeNow(fd int) {
 	var scratch [2048]byte
 	for range 8 {
@@ -107,7 +106,7 @@ func socketError(fd int) error {
 	return nil
 }
 
-// isDisconnect reports whether an error only means that the client closed the connection.
+// isDisconnect reports whether an error means that the client closed the connection. No error means that too.
 func isDisconnect(err error) bool {
 	return err == nil || errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET)
 }
@@ -118,7 +117,7 @@ func killSelf() {
 	select {}
 }
 
-// Conn types that takeDescriptor accepts.
+// The types of connections that takeDescriptor accepts.
 var (
 	_ syscall.Conn = (*net.TCPConn)(nil)
 	_ syscall.Conn = (*net.UnixConn)(nil)

@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A peer that stops responding is disconnected after USER_TIMEOUT.
-func TestUserTimeout(t *testing.T) {
+func TestUserTimeoutIsSet(t *testing.T) {
 	t.Parallel()
 	s := startTest(t)
 	s.open("a")
@@ -53,10 +52,10 @@ func TestDescriptorsAreReleased(t *testing.T) {
 			s.open(c.id, resumeAfter(0)).conn.Close()
 		}
 	}
-	eventually(t, "all descriptors are back", func() bool { return open() <= base+1 })
+	eventually(t, "all descriptors are closed", func() bool { return open() <= base+1 })
 }
 
-// A late report about a descriptor does not end the stream that now has the same number.
+// A late report about a descriptor does not end a newer stream with the same descriptor.
 func TestReusedDescriptor(t *testing.T) {
 	t.Parallel()
 	s := startTest(t)

@@ -10,9 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// A ledgerRow is one id in the ledger: the noops that this process wrote to its streams. First and Last are numbers
-// of the present numbering, Sent counts those that the kernel accepted (a replay counts once). Times are microseconds
-// since 1970, 0 for none.
+// A ledgerRow is the line of one id in the ledger. First and Last are the lowest and the highest sent number of the current numbering.
+// Sent is the number of sent numbers: those that the kernel accepted; a replay counts once. Times are in microseconds since 1970, 0: none.
 type ledgerRow struct {
 	ID       string `json:"id"`
 	First    uint64 `json:"first"`
@@ -26,7 +25,7 @@ type ledgerRow struct {
 	Slow     bool   `json:"slow"`
 }
 
-// row copies the device's line of the ledger.
+// row returns the line of a device in the ledger.
 func (d *device) row() ledgerRow {
 	return ledgerRow{
 		ID: d.id, First: d.first, Last: d.last, Sent: d.sent, Streams: d.streams, Open: d.open,
@@ -34,21 +33,22 @@ func (d *device) row() ledgerRow {
 	}
 }
 
-// Rows the scheduler copies at a time; some 50 microseconds.
+// ledgerPage is the number of rows that the scheduler copies at a time, in about 50 microseconds.
 const ledgerPage = 512
 
-// A ledgerIDs is the ids that were there at one moment, and how many the ledger lost before.
+// A ledgerIDs is a snapshot of the ids in the ledger.
 type ledgerIDs struct {
 	list    []*device
-	evicted uint64
+	evicted uint64 // number of earlier evictions
 }
 
+// ledgerNow returns a snapshot of the ids in the ledger.
 func (h *hub) ledgerNow() (ledgerIDs, error) {
 	return query(h, func() (ledgerIDs, error) { return ledgerIDs{slices.Clone(h.order), h.evicted}, nil })
 }
 
-// writeLedger writes a line for each id with that prefix, except ids that were evicted before the list was made. It
-// queries the scheduler page by page, so that a ledger of any size delays no noop.
+// writeLedger writes a line for each id of a snapshot that has a prefix, except ids that were evicted before the snapshot. It queries the
+// scheduler page by page, so that a large ledger delays no noop.
 func (h *hub) writeLedger(w io.Writer, ids ledgerIDs, prefix string) error {
 	rows := make([]ledgerRow, 0, ledgerPage)
 	enc := json.NewEncoder(w)
@@ -72,8 +72,7 @@ func (h *hub) writeLedger(w io.Writer, ids ledgerIDs, prefix string) error {
 	return nil
 }
 
-// saveLedger writes the whole ledger to a file, which appears complete or not
-// at all.
+// saveLedger writes the whole ledger to a file, which appears complete or not at all.
 func (h *hub) saveLedger(path string) error {
 	ids, err := h.ledgerNow()
 	if err == nil {

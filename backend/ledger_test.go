@@ -54,7 +54,7 @@ func TestLedgerKeep(t *testing.T) {
 	require.Equal(t, "3", header.Get("X-Ledger-Evicted"))
 }
 
-// Thousands of ids that connect and expire leave only the lines of the ledger.
+// Of thousands of ids that connect and expire, only the lines of the ledger remain in memory.
 func TestExpiredIDsKeepOnlyTheirLedger(t *testing.T) {
 	t.Parallel()
 	cfg, _, err := parseConfig([]string{"--ledger-keep=10", "--max-connections=5", "--noop-interval=1h"}, noEnv)
@@ -78,8 +78,7 @@ func TestExpiredIDsKeepOnlyTheirLedger(t *testing.T) {
 	require.Equal(t, uint64(20000-15), h.evicted)
 }
 
-// A ledger of 20,000 ids is written in pages, so that the scheduler can do other work between two. Here it evicts the
-// last of its ids while the first ones are written.
+// A ledger of 20,000 ids is written in pages, so the scheduler also sends noops. In this test it evicts the last id after the first page.
 func TestLargeLedger(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=100ms")
@@ -97,7 +96,7 @@ func TestLargeLedger(t *testing.T) {
 	ids, err := s.hub.ledgerNow()
 	require.NoError(t, err)
 	lines := 0
-	require.NoError(t, s.hub.writeLedger(written(func() {
+	require.NoError(t, s.hub.writeLedger(writeHook(func() {
 		if lines++; lines == 1 {
 			s.hub.call(func() { last.streams = 0 })
 		}
@@ -108,10 +107,10 @@ func TestLargeLedger(t *testing.T) {
 	}
 }
 
-// A written is called after each write.
-type written func()
+// A writeHook is called at each write.
+type writeHook func()
 
-func (w written) Write(p []byte) (int, error) {
+func (w writeHook) Write(p []byte) (int, error) {
 	w()
 	return len(p), nil
 }

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 )
 
-// listen opens HOST:PORT or unix:/path. It replaces a socket file that no process serves. The accept queue is as long
-// as the kernel allows (net.core.somaxconn).
+// listen opens HOST:PORT or unix:/path. It replaces a socket file on which no process listens. The accept queue has the maximum length of
+// the kernel (net.core.somaxconn).
 func listen(address string, mode os.FileMode) (net.Listener, error) {
 	path, isUnix := strings.CutPrefix(address, "unix:")
 	if !isUnix {
@@ -36,6 +36,7 @@ func listen(address string, mode os.FileMode) (net.Listener, error) {
 	return l, nil
 }
 
+// removeStaleSocket removes a socket file on which no process listens.
 func removeStaleSocket(path string) error {
 	info, err := os.Lstat(path) // #nosec G703 -- LISTEN names the socket
 	if errors.Is(err, fs.ErrNotExist) {
@@ -54,21 +55,20 @@ func removeStaleSocket(path string) error {
 	return os.Remove(path) // #nosec G703 -- LISTEN names the socket
 }
 
-// A gate bounds the connections that net/http holds. Further ones wait in the kernel's accept queue, without a
-// descriptor here. A connection leaves the gate when it closes or becomes a stream.
+// A gate limits the connections of net/http. Further connections wait in the accept queue of the kernel and use no descriptor. A
+// connection leaves the gate when it closes or becomes a stream.
 type gate struct {
 	net.Listener
 	slots  chan struct{}
 	closed chan struct{}
 	once   sync.Once
 	isFull atomic.Bool
-	// pressure is called with true when the gate is full, so that idle connections are closed, and with false when half
-	// of it is free again.
-	pressure func(bool)
+	// onFull is called with true when the gate is full, and with false when half of it is free again.
+	onFull func(bool)
 }
 
-func newGate(l net.Listener, n int, pressure func(bool)) *gate {
-	return &gate{Listener: l, slots: make(chan struct{}, n), closed: make(chan struct{}), pressure: pressure}
+func newGate(l net.Listener, n int, onFull func(bool)) *gate {
+	return &gate{Listener: l, slots: make(chan struct{}, n), closed: make(chan struct{}), onFull: onFull}
 }
 
 // Accept waits for a slot, then for a connection.
@@ -77,7 +77,7 @@ func (g *gate) Accept() (net.Conn, error) {
 	case g.slots <- struct{}{}:
 	default:
 		if g.isFull.CompareAndSwap(false, true) {
-			g.pressure(true)
+			g.onFull(true)
 		}
 		select {
 		case g.slots <- struct{}{}:
@@ -99,10 +99,11 @@ func (g *gate) Close() error {
 	return g.Listener.Close()
 }
 
+// leave releases a slot.
 func (g *gate) leave() {
 	<-g.slots
 	if len(g.slots) < cap(g.slots)/2 && g.isFull.CompareAndSwap(true, false) {
-		g.pressure(false)
+		g.onFull(false)
 	}
 }
 

@@ -1,12 +1,9 @@
-// Command backend is the server-sent events service that soak tests. It
-// keeps many idle event streams open, at a cost of a file descriptor and a few
-// hundred bytes each. It sends each stream a numbered noop at a fixed interval,
-// and keeps a ledger of the sent messages.
+// Command backend is the reference service that soak tests. It keeps many idle event streams open, at a cost of a file descriptor and a
+// few hundred bytes each. It sends each stream a numbered noop at a fixed interval, and keeps a ledger of the sent messages.
 //
-// net/http parses and refuses requests. An accepted stream is claimed from net/http as a bare descriptor (connect.go).
-// From then on one goroutine, the scheduler (hub.go), owns it: only the scheduler writes and closes descriptors. A second
-// goroutine waits in epoll for clients that disconnect (watch_linux.go). Streams have no goroutines of their own, except
-// under TLS (tls_writer.go).
+// net/http parses and refuses requests. The backend takes the connection of an accepted stream from net/http as a bare descriptor
+// (connect.go). From then on one goroutine, the scheduler (hub.go), owns the descriptor. A second goroutine waits in epoll for clients
+// that disconnect (watch_linux.go). Streams have no goroutines of their own, except under TLS (tls_writer.go).
 package main
 
 import (
@@ -22,7 +19,7 @@ import (
 // Exit codes of the backend.
 const (
 	exitOK    = 0
-	exitError = 1  // it could not start or not end cleanly
+	exitError = 1  // the start or the drain failed
 	exitUsage = 64 // a setting is invalid
 )
 
@@ -32,8 +29,8 @@ func main() {
 	os.Exit(run(os.Args[1:], os.LookupEnv, signals, os.Stdout, os.Stderr))
 }
 
-// run is main with arguments, environment and signals as parameters. It returns the exit code: after the first signal
-// when the drain is done, after a second one at once.
+// run is main with arguments, environment and signals as parameters. It returns the exit code. The first signal starts a drain, a second
+// one ends the drain at once.
 func run(args []string, env func(string) (string, bool), signals <-chan os.Signal, stdout, stderr io.Writer) int {
 	raiseFileLimit()
 	if len(args) > 0 && args[0] == "model" {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// No data can end its event.
+// Line ends in the data do not end the event.
 func TestEventBody(t *testing.T) {
 	t.Parallel()
 	cases := []struct{ name, data, want string }{

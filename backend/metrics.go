@@ -10,34 +10,35 @@ import (
 	"github.com/sse-soak/sse-soak/backend/services"
 )
 
-// An eventCount is the kind of event that the scheduler counts.
-type eventCount int
+// An eventKind is a kind of event that the scheduler counts.
+type eventKind int
 
 const (
-	streamsOpened eventCount = iota
+	streamsOpened eventKind = iota
 	noopsSent
 	messagesSent
 	sendErrors
 	slowConsumers
 	resumed
 	replayed
-	countedKinds // number of the above
+	eventKinds // number of kinds
 )
 
-var countedAs = [countedKinds]struct{ name, help string }{
-	streamsOpened: {"streams_opened_total", "Event streams opened."},
-	noopsSent:     {"noops_sent_total", "Noops handed to the kernel; replays count once."},
-	messagesSent:  {"messages_sent_total", "Messages handed to the kernel; replays count once."},
-	sendErrors:    {"send_errors_total", "Writes to a stream that failed."},
-	slowConsumers: {"slow_consumers_total", "Streams cut off because the client did not read."},
-	resumed:       {"resumed_total", "Streams that went on by Last-Event-ID."},
-	replayed:      {"replayed_total", "Events sent again or late to a resumed stream."},
+// eventMetrics are the counters of the kinds.
+var eventMetrics = [eventKinds]struct{ name, help string }{
+	streamsOpened: {"streams_opened_total", "Opened event streams."},
+	noopsSent:     {"noops_sent_total", "Noops that the kernel accepted; replays count once."},
+	messagesSent:  {"messages_sent_total", "Messages that the kernel accepted; replays count once."},
+	sendErrors:    {"send_errors_total", "Failed writes to a stream."},
+	slowConsumers: {"slow_consumers_total", "Streams that were closed because the client did not read."},
+	resumed:       {"resumed_total", "Streams that resumed with Last-Event-ID."},
+	replayed:      {"replayed_total", "Events that were replayed to a resumed stream."},
 }
 
 // A metrics has all series of /metrics. No label contains an id.
 type metrics struct {
 	registry         *prometheus.Registry
-	counters         [countedKinds]prometheus.Counter
+	counters         [eventKinds]prometheus.Counter
 	closed           [closeReasonsCount]prometheus.Counter
 	refused          *prometheus.CounterVec
 	broadcastSeconds prometheus.Histogram
@@ -48,21 +49,21 @@ func newMetrics(cfg *Config, clk clock, h *hub, plain *services.Handler) *metric
 	m := &metrics{registry: prometheus.NewRegistry()}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	add := promauto.With(prometheus.WrapRegistererWithPrefix("backend_", m.registry))
-	for i, c := range countedAs {
+	for i, c := range eventMetrics {
 		m.counters[i] = add.NewCounter(prometheus.CounterOpts{Name: c.name, Help: c.help})
 	}
-	closed := add.NewCounterVec(prometheus.CounterOpts{Name: "streams_closed_total", Help: "Event streams closed, by reason."}, []string{"reason"})
+	closed := add.NewCounterVec(prometheus.CounterOpts{Name: "streams_closed_total", Help: "Closed event streams, by reason."}, []string{"reason"})
 	for r := closedByCall; r < closeReasonsCount; r++ {
 		m.closed[r] = closed.WithLabelValues(r.String())
 	}
-	m.refused = add.NewCounterVec(prometheus.CounterOpts{Name: "refused_total", Help: "Connects refused, by reason."}, []string{"reason"})
+	m.refused = add.NewCounterVec(prometheus.CounterOpts{Name: "refused_total", Help: "Refused connects, by reason."}, []string{"reason"})
 	for _, r := range []string{"bad_request", "duplicate", "full", "draining", "descriptor", "fault"} {
 		m.refused.WithLabelValues(r)
 	}
 	m.broadcastSeconds = add.NewHistogram(prometheus.HistogramOpts{
 		Name: "broadcast_duration_seconds", Help: "Time to write one noop or message to all streams that are due.",
 		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5}})
-	add.NewGaugeVec(prometheus.GaugeOpts{Name: "build_info", Help: "Always 1; the labels say what was built."}, []string{"version", "goversion", "schedule"}).
+	add.NewGaugeVec(prometheus.GaugeOpts{Name: "build_info", Help: "Always 1; the labels have the version."}, []string{"version", "goversion", "schedule"}).
 		WithLabelValues(buildVersion(), runtime.Version(), cfg.NoopSchedule).Set(1)
 	gauge := func(name, help string, value func() float64) {
 		add.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
@@ -74,13 +75,13 @@ func newMetrics(cfg *Config, clk clock, h *hub, plain *services.Handler) *metric
 		}
 	}
 	gauge("noop_interval_seconds", "Time between two noops of one stream.", func() float64 { return cfg.NoopInterval.Seconds() })
-	gauge("start_time_seconds", "When the backend started, seconds since 1970.", func() float64 { return float64(clk.unix) / 1e6 })
-	gauge("max_connections", "Most streams at a time.", func() float64 { return float64(cfg.MaxConnections) })
-	gauge("streams_open", "Event streams open.", func() float64 { return float64(h.openStreams()) })
+	gauge("start_time_seconds", "Start of the backend, in seconds since 1970.", func() float64 { return float64(clk.unix) / 1e6 })
+	gauge("max_connections", "Maximum number of open streams.", func() float64 { return float64(cfg.MaxConnections) })
+	gauge("streams_open", "Open event streams.", func() float64 { return float64(h.openStreams()) })
 	gauge("ledger_entries", "Ids in the ledger.", callHub(func() int { return len(h.devices) }))
 	gauge("held_ids", "Ids without a stream whose numbering continues for a resume.", callHub(func() int { return h.numbered.Len() }))
-	add.NewCounterFunc(prometheus.CounterOpts{Name: "service_requests_total", Help: "Requests that came to the plain services."},
+	add.NewCounterFunc(prometheus.CounterOpts{Name: "service_requests_total", Help: "Requests to the plain services."},
 		func() float64 { return float64(plain.Received()) })
-	gauge("service_requests_in_flight", "Requests that the plain services have in hand.", func() float64 { return float64(plain.InFlight()) })
+	gauge("service_requests_in_flight", "Requests in progress in the plain services.", func() float64 { return float64(plain.InFlight()) })
 	return m
 }

@@ -24,7 +24,7 @@ type modelConfig struct {
 	LogLevel   slog.Level
 }
 
-// settings returns every setting of the model once, as for the backend.
+// settings returns all settings of the model, like Config.settings.
 func (c *modelConfig) settings() *pflag.FlagSet {
 	fs, add := newSettings("backend model")
 	add("listen", "127.0.0.1:8090", "HOST:PORT or unix:/path", "address of the server", parseText(&c.Listen, checkListen))
@@ -59,6 +59,7 @@ func (c *modelConfig) addFaults(text string) error {
 // SEED.
 func modelVariable(flag string) string { return "MODEL_" + variable(flag) }
 
+// parseUint returns a parser for unsigned integers.
 func parseUint(to *uint64) func(string) error {
 	return func(v string) (err error) {
 		*to, err = strconv.ParseUint(v, 10, 64)
@@ -120,6 +121,6 @@ func serveModel(c *modelConfig, signals <-chan os.Signal, stderr io.Writer) erro
 	case err := <-ended:
 		return err
 	case <-signals:
-		return errors.New("stop: a second signal came; open answers were cut")
+		return errors.New("stop: a second signal arrived, so open responses were truncated")
 	}
 }

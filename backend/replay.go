@@ -2,21 +2,21 @@ package main
 
 import "time"
 
-// Limits of the messages kept for resumes, over all ids.
+// Limits of the messages that are stored for resumes, for all ids together.
 const (
 	maxKeptBytes   = 64 << 20
 	maxKeptEntries = 1 << 18
 )
 
-// A replayLog keeps sent messages for RESUME_WINDOW, for clients that resume.
-// Each id has its own list. The replayLog is the queue over all lists, oldest
-// first, and limits their age, bytes and number. Noops are not kept, because
-// they can be generated again.
+// A replayLog stores messages for RESUME_WINDOW, for clients that resume. Each id has its own list (device.messages). The replayLog is the
+// queue of the messages of all lists, oldest first, and limits their age, bytes and number. It does not store noops, which can be
+// generated again.
 type replayLog struct {
 	queue []keptEntry
 	bytes int
 }
 
+// A keptEntry is a message in the queue.
 type keptEntry struct {
 	d   *device
 	seq uint64
@@ -30,13 +30,13 @@ type keptMessage struct {
 	body *keptBody
 }
 
-// A keptBody is a message, shared by all ids of a broadcast.
+// A keptBody is the body of a message, which all ids of a broadcast share.
 type keptBody struct {
 	data []byte
-	refs int
+	refs int // number of lists that contain it
 }
 
-// keep stores the message with the id's latest number.
+// keep stores a message with the last number of an id.
 func (l *replayLog) keep(d *device, body *keptBody, now time.Duration) {
 	if body.refs++; body.refs == 1 {
 		l.bytes += len(body.data)
@@ -48,7 +48,7 @@ func (l *replayLog) keep(d *device, body *keptBody, now time.Duration) {
 	}
 }
 
-// expire drops the messages that are older than a time limit.
+// expire drops the messages that were stored before a time.
 func (l *replayLog) expire(limit time.Duration) {
 	for len(l.queue) > 0 && l.queue[0].at < limit {
 		l.dropOldest()
@@ -58,8 +58,7 @@ func (l *replayLog) expire(limit time.Duration) {
 	}
 }
 
-// dropOldest drops the oldest message. Its id can be replayed from the number
-// after it only.
+// dropOldest drops the oldest message. A replay of its id then begins after the number of the message.
 func (l *replayLog) dropOldest() {
 	e := l.queue[0]
 	l.queue[0] = keptEntry{}
@@ -72,7 +71,7 @@ func (l *replayLog) dropOldest() {
 	}
 }
 
-// forget drops all messages of an id. Their entries in the queue become stale.
+// forget drops all messages of an id. Their entries remain in the queue, where dropOldest ignores them.
 func (l *replayLog) forget(d *device) {
 	for _, m := range d.messages {
 		l.unref(m.body)
@@ -80,6 +79,7 @@ func (l *replayLog) forget(d *device) {
 	d.messages = nil
 }
 
+// unref removes a reference to a body, and counts its bytes until the last one.
 func (l *replayLog) unref(body *keptBody) {
 	if body.refs--; body.refs == 0 {
 		l.bytes -= len(body.data)

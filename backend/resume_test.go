@@ -7,20 +7,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// After a disconnect, everything since the last number that the client received arrives at once, noops and messages,
-// in order. Then the stream continues.
+// After a resume, all noops and messages after the last received number arrive in order. Then the stream continues.
 func TestResumeReplays(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=50ms")
 	c := s.open("a")
 	require.Equal(t, []uint64{1, 2}, c.numbers(2))
 	c.conn.Close()
-	eventually(t, "the stream is gone", func() bool { return s.hub.openStreams() == 0 })
+	eventually(t, "the stream has ended", func() bool { return s.hub.openStreams() == 0 })
 	status, _, body := s.request("POST", "/event/send?id=a&event=note", "kept")
 	require.Equal(t, 202, status)
 	require.Contains(t, body, `"kept":1`)
 	var seq uint64
-	eventually(t, "the numbering goes on", func() bool {
+	eventually(t, "the numbering continues", func() bool {
 		s.hub.call(func() { seq = s.hub.devices["a"].seq })
 		return seq >= 7
 	})
@@ -40,14 +39,13 @@ func TestResumeReplays(t *testing.T) {
 	row := s.disconnect("a")
 	require.Equal(t, uint32(2), row.Streams)
 	require.Equal(t, uint64(1), row.First)
-	require.Equal(t, row.Last, row.Sent, "a replay counts once")
+	require.Equal(t, row.Last, row.Sent, "a replayed number must count once")
 	events, err := c.readAll()
 	require.NoError(t, err)
 	require.Equal(t, row.Last, seq+3+uint64(len(events)))
 }
 
-// A client that resumes from before its last message receives the same numbers again, and the ledger counts them
-// once.
+// A client that resumes before its last number receives the later numbers again, and the ledger counts them once.
 func TestRepeatedReplayIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=50ms")
@@ -58,8 +56,7 @@ func TestRepeatedReplayIsCountedOnce(t *testing.T) {
 	require.Equal(t, row.Last, row.Sent)
 }
 
-// A connect with Last-Event-ID replaces a stream that is still open for the server. Without the header the id is in
-// use.
+// A connect with Last-Event-ID replaces an open stream of the id. Without the header it is refused.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	s := startTest(t)
@@ -76,21 +73,21 @@ func TestTakeover(t *testing.T) {
 	require.Contains(t, text, "backend_resumed_total 1\n")
 }
 
-// The table shows where a numbering starts.
+// The table lists the first number of a stream.
 func TestNumbering(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
 		name   string
 		flags  []string
-		before func(*testService) // earlier events of the id
+		before func(*testService) // earlier streams of the id
 		header string
 		first  uint64 // of the stream that is opened afterwards
 	}{
 		{name: "fresh", first: 1},
 		{name: "empty header is fresh", header: "Last-Event-ID:", first: 1},
 		{name: "server was restarted", header: resumeAfter(41), first: 42},
-		{name: "nothing seen yet", header: resumeAfter(0), first: 1},
-		{name: "beyond what was numbered", before: func(s *testService) { s.open("a").numbers(2) }, header: resumeAfter(100), first: 101},
+		{name: "nothing received", header: resumeAfter(0), first: 1},
+		{name: "above the last number", before: func(s *testService) { s.open("a").numbers(2) }, header: resumeAfter(100), first: 101},
 		{name: "fresh after forcedisconnect", before: func(s *testService) { s.open("a").numbers(2); s.disconnect("a") }, first: 1},
 		{name: "fresh within the window", before: func(s *testService) { s.open("a").numbers(2); s.drop("a") }, first: 1},
 		{name: "resumed in the window", before: func(s *testService) { s.open("a").numbers(2); s.drop("a") }, header: resumeAfter(1), first: 2},
@@ -119,14 +116,14 @@ func TestNumbering(t *testing.T) {
 	}
 }
 
-// drop breaks the stream of an id as a disconnecting client does.
+// drop ends the stream of an id like a client that disconnects.
 func (s *testService) drop(id string) {
 	s.t.Helper()
 	s.hub.call(func() { s.hub.shut(s.hub.devices[id], closedByClient) })
 	require.Zero(s.t, s.hub.openStreams())
 }
 
-// At the end of RESUME_WINDOW the numbering ends. A later client continues after it and has a gap.
+// The numbering ends with RESUME_WINDOW. A later stream continues after the last number, so the client has a gap.
 func TestWindowExpires(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=50ms", "--resume-window=200ms")
@@ -142,7 +139,7 @@ func TestWindowExpires(t *testing.T) {
 	require.Equal(t, seq+1, s.open("a", resumeAfter(2)).next().id)
 }
 
-// More frames than the pending limit do not make a resume slow, and the length of a replay is bounded.
+// A replay may have more frames than the pending limit, but at most maxReplay.
 func TestLongReplay(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=1h", "--max-pending=4")
@@ -154,7 +151,7 @@ func TestLongReplay(t *testing.T) {
 	require.Equal(t, uint64(maxReplay), s.disconnect("a").Sent)
 }
 
-// The replay log is bounded, and a number whose message is gone is never replayed with another content.
+// The size of the replay log is limited. A number whose message was dropped is never replayed with other content.
 func TestReplayBounds(t *testing.T) {
 	t.Parallel()
 	var l replayLog

@@ -21,15 +21,15 @@ const maxBody = 64 << 10
 
 // An endpoint handles one method of one path.
 type endpoint struct {
-	serve     func(http.ResponseWriter, *http.Request) error // answer.AsProblem makes the response to an error
-	protected bool                                           // needs BACKEND_TOKEN if it is set
-	stream    bool                                           // sets its own write deadline, if any
+	serve     func(http.ResponseWriter, *http.Request) error // guard responds to an error
+	protected bool                                           // requires BACKEND_TOKEN if one is set
+	stream    bool                                           // guard sets no write deadline
 }
 
-// A routeTable maps exact paths to methods. There are no patterns, no cleaning and no redirects, so no other spelling
-// of a path reaches a route.
+// A routeTable maps exact paths to methods. It has no patterns and no redirects, so no other spelling of a path reaches an endpoint.
 type routeTable map[string]map[string]endpoint
 
+// routes returns the handler of LISTEN.
 func (s *service) routes() http.Handler {
 	metrics := promhttp.HandlerFor(s.hub.metrics.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 	return s.withServices(s.guard(routeTable{
@@ -47,7 +47,7 @@ func (s *service) routes() http.Handler {
 	}))
 }
 
-// withServices makes the plain services handle their own paths.
+// withServices returns a handler that passes the paths of the plain services to them, and other paths to events.
 func (s *service) withServices(events http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if services.Owns(r.URL.Path) {
@@ -58,6 +58,7 @@ func (s *service) withServices(events http.Handler) http.Handler {
 	})
 }
 
+// adminRoutes returns the handler of ADMIN_LISTEN.
 func (s *service) adminRoutes() http.Handler {
 	return s.guard(routeTable{
 		"/fault": {
@@ -71,18 +72,18 @@ func (s *service) adminRoutes() http.Handler {
 // responseTimeout limits the time for writing an ordinary response.
 const responseTimeout = 10 * time.Second
 
-// guard passes a request to its endpoint, or responds with the error of the request.
+// guard returns a handler that passes a request to its endpoint, and responds to errors with a problem document.
 func (s *service) guard(table routeTable) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer s.recoverPanic(r)
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		end, err := s.find(table, w, r)
+		endpoint, err := s.find(table, w, r)
 		setDeadline := func() { _ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(responseTimeout)) }
 		if err == nil {
-			if !end.stream {
+			if !endpoint.stream {
 				setDeadline()
 			}
-			err = end.serve(w, r)
+			err = endpoint.serve(w, r)
 		}
 		if err != nil {
 			p := answer.AsProblem(err)
@@ -95,22 +96,23 @@ func (s *service) guard(table routeTable) http.Handler {
 	})
 }
 
+// find returns the endpoint of a request, or the problem of its path, method or token.
 func (s *service) find(table routeTable, w http.ResponseWriter, r *http.Request) (endpoint, error) {
 	methods, ok := table[r.URL.EscapedPath()]
 	if !ok {
 		return endpoint{}, answer.Refuse(http.StatusNotFound, "unknown route; the routes are "+strings.Join(slices.Sorted(maps.Keys(table)), ", "))
 	}
-	end, ok := methods[r.Method]
+	found, ok := methods[r.Method]
 	if !ok {
-		return end, answer.NotAllowed(w, slices.Sorted(maps.Keys(methods))...)
+		return found, answer.NotAllowed(w, slices.Sorted(maps.Keys(methods))...)
 	}
-	if end.protected && !s.authorized(r) {
-		return end, answer.Refuse(http.StatusUnauthorized, "send the header Authorization: Bearer TOKEN with the service's BACKEND_TOKEN")
+	if found.protected && !s.authorized(r) {
+		return found, answer.Refuse(http.StatusUnauthorized, "the token is missing or wrong; send the header Authorization: Bearer TOKEN with the service's BACKEND_TOKEN")
 	}
-	return end, nil
+	return found, nil
 }
 
-// recoverPanic keeps a panic in one request from ending the process, and logs it.
+// recoverPanic logs a panic of a request and aborts the request.
 func (s *service) recoverPanic(r *http.Request) {
 	if v := recover(); v != nil && v != http.ErrAbortHandler {
 		s.log.Error("request panicked", "path", r.URL.Path, "panic", fmt.Sprint(v))
@@ -118,7 +120,7 @@ func (s *service) recoverPanic(r *http.Request) {
 	}
 }
 
-// authorized compares the token in constant time.
+// authorized reports whether a request has the token. It compares in constant time.
 func (s *service) authorized(r *http.Request) bool {
 	if s.cfg.Token == "" {
 		return true

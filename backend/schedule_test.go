@@ -54,8 +54,7 @@ func TestWheelSpread(t *testing.T) {
 	}
 }
 
-// All ids get their noops in the same slots, start + k intervals, independent of their connect times: there is one pass
-// per slot.
+// All ids get their noops at the same times, start + k intervals, independent of their connect times.
 func TestBroadcastSlots(t *testing.T) {
 	t.Parallel()
 	const interval = time.Second
@@ -63,7 +62,7 @@ func TestBroadcastSlots(t *testing.T) {
 	var list []*stream
 	for i := range 5 {
 		list = append(list, s.open(fmt.Sprintf("d-%d", i)))
-		time.Sleep(interval / 20) // so that they connect at different times
+		time.Sleep(interval / 20) // the ids must connect at different times
 	}
 	passes := map[int64]bool{}
 	for _, c := range list {
@@ -91,7 +90,7 @@ func TestStaggeredSlots(t *testing.T) {
 	quarters := [4]int{}
 	for _, c := range list {
 		var first int64
-		var quarter []int64 // the median is correct even if the process was delayed once
+		var quarter []int64 // the median is used, in case the process was delayed once
 		for n := uint64(1); n <= noops; n++ {
 			e := c.next()
 			require.Equal(t, n, e.id)
@@ -109,27 +108,26 @@ func TestStaggeredSlots(t *testing.T) {
 	}
 }
 
-// TestMissedSlotsAreServedAfterAPause stops the process for several intervals: the missed
-// slots are served late, none is skipped.
+// After a pause of the process, the noops of the missed slots are sent late. None is omitted.
 func TestMissedSlotsAreServedAfterAPause(t *testing.T) {
 	t.Parallel()
 	p := startChild(t, "--noop-interval=50ms")
 	c := openOn(t, dial(t, p.addr), "a")
 	first := c.next()
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGSTOP))
-	time.Sleep(2 * time.Second) // the pause itself
+	time.Sleep(2 * time.Second) // the pause
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGCONT))
 	var last event
 	for range 30 {
 		last = c.next()
 	}
 	require.Equal(t, uint64(31), last.id)
-	// With skipped slots the mean would be over 110 ms.
+	// With omitted slots the mean would be over 110 ms.
 	mean := time.Duration(last.sent-first.sent) * time.Microsecond / 30
 	require.InDelta(t, 50*time.Millisecond, mean, float64(30*time.Millisecond))
 }
 
-// Each of a thousand streams receives the noops that the ledger has as sent.
+// Each of 500 streams receives the noops that the ledger counts as sent.
 func TestManyStreams(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=200ms")

@@ -22,14 +22,14 @@ type service struct {
 	clk      clock
 	log      *slog.Logger
 	hub      *hub
-	plain    *services.Handler // all responses but event streams
+	plain    *services.Handler // the plain services
 	server   *http.Server
 	admin    *http.Server // nil without ADMIN_LISTEN
 	addr     net.Addr
 	adminAt  net.Addr
 	draining atomic.Bool
-	stopping chan struct{} // closed when the drain begins
-	failed   chan error    // a server that ended by itself
+	stopping chan struct{} // closed when the drain starts
+	failed   chan error    // error of a server that ended by itself
 }
 
 // startService listens and serves until drain or abort.
@@ -84,7 +84,7 @@ func (s *service) serve(address string, mode os.FileMode, h http.Handler, connec
 	return server, l.Addr(), nil
 }
 
-// newServer returns an HTTP/1 server with limits on everything that a client can prolong or enlarge.
+// newServer returns an HTTP/1 server with limits for the duration and the size of requests.
 func (s *service) newServer(h http.Handler) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -101,7 +101,7 @@ func (s *service) newServer(h http.Handler) *http.Server {
 	}
 }
 
-// loadTLS reads certificate, key and client authority; nil without TLS.
+// loadTLS reads certificate, key and client authority. It returns nil without TLS.
 func loadTLS(cfg *Config) (*tls.Config, error) {
 	if cfg.TLSCert == "" {
 		return nil, nil
@@ -120,14 +120,14 @@ func loadTLS(cfg *Config) (*tls.Config, error) {
 	}
 	conf.ClientCAs = x509.NewCertPool()
 	if !conf.ClientCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("load TLS_CLIENT_CA: %s holds no PEM certificate", cfg.TLSClientCA)
+		return nil, fmt.Errorf("load TLS_CLIENT_CA: %s contains no PEM certificate", cfg.TLSClientCA)
 	}
 	conf.ClientAuth = tls.RequireAndVerifyClientCert
 	return conf, nil
 }
 
-// drain stops the service in order: not ready, no new streams, every open stream closed, the ledger served for
-// DRAIN_TIMEOUT and saved, then the listeners closed. Cancelling ctx skips the waits.
+// drain stops the service. First it is not ready and refuses new streams. Then it ends all open streams, serves the ledger for
+// DRAIN_TIMEOUT, saves the ledger and closes the listeners. Cancelling ctx skips the waits.
 func (s *service) drain(ctx context.Context) error {
 	s.draining.Store(true)
 	close(s.stopping)

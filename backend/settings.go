@@ -17,9 +17,8 @@ import (
 	"github.com/sse-soak/sse-soak/backend/fault"
 )
 
-// settings returns every setting once, in the order of --help: flag, default, unit, meaning, and the parser of its
-// value. --noop-interval is also the environment variable NOOP_INTERVAL. The flag overrides the environment; an empty
-// variable is unset.
+// settings returns all settings in the order of --help: flag, default, unit, meaning, and the parser of the value. A flag such as
+// --noop-interval is also the environment variable NOOP_INTERVAL. The flag overrides the variable; an empty variable is ignored.
 func (c *Config) settings() *pflag.FlagSet {
 	fs, add := newSettings("backend")
 	add("listen", "127.0.0.1:8080", "HOST:PORT or unix:/path", "address to listen on", parseText(&c.Listen, checkListen))
@@ -58,7 +57,7 @@ func newSettings(name string) (fs *pflag.FlagSet, add func(name, def, unit, help
 	fs = pflag.NewFlagSet(name, pflag.ContinueOnError)
 	fs.SortFlags = false
 	return fs, func(name, def, unit, help string, set func(string) error) {
-		_ = set(def) // the tests read every default
+		_ = set(def) // the tests check that each default is valid
 		fs.VarPF(setting{unit, set}, name, "", help).DefValue = def
 	}
 }
@@ -91,8 +90,8 @@ func parseConfig(args []string, env func(string) (string, bool)) (cfg *Config, v
 	return cfg, verb, err
 }
 
-// parseSettings reads defaults, environment and flags, in rising order of weight. An error is one sentence that names
-// the setting and the remedy. verb is --help, --version or --healthcheck without its dashes, or empty.
+// parseSettings reads the environment and the flags, which override it. An error is one sentence with the setting and the remedy. verb is
+// help, version or healthcheck if that flag is set, otherwise empty.
 func parseSettings(
 	fs *pflag.FlagSet, variable func(string) string, args []string, env func(string) (string, bool),
 ) (verb string, err error) {
@@ -122,7 +121,7 @@ func parseSettings(
 	return verb, err
 }
 
-// invalidSetting names a setting with its value and the error. It shows no token.
+// invalidSetting returns the error of a setting with its name and value. It hides tokens.
 func invalidSetting(name, value string, reason error) error {
 	if strings.HasSuffix(strings.ToLower(name), "token") {
 		value = "(hidden)"
@@ -132,7 +131,7 @@ func invalidSetting(name, value string, reason error) error {
 
 // helpText lists every setting with its variable, unit and default.
 func helpText() string {
-	return "backend serves event streams, and sends a numbered noop on each every NOOP_INTERVAL.\n\n" +
+	return "backend serves event streams, and sends one numbered noop per NOOP_INTERVAL on each stream.\n\n" +
 		"Usage: backend [flags]     each flag is also an environment variable; a flag has precedence\n" +
 		"       backend model       serves the APIs of a language model (backend model --help)\n\n" +
 		settingsText(new(Config).settings(), variable) +
@@ -150,7 +149,7 @@ func settingsText(fs *pflag.FlagSet, variable func(string) string) string {
 	return b.String()
 }
 
-// parseText accepts text unchanged, unless a check rejects it.
+// parseText returns a parser that stores a text, unless a check rejects it.
 func parseText(to *string, checks ...func(string) error) func(string) error {
 	return func(v string) error {
 		*to = v
@@ -163,13 +162,13 @@ func parseText(to *string, checks ...func(string) error) func(string) error {
 	}
 }
 
-// duration accepts plain seconds (15, 0.5) and Go durations (15s, 500ms).
+// duration returns a parser for seconds (15, 0.5) and Go durations (15s, 500ms).
 func duration(to *time.Duration, least, most time.Duration) func(string) error {
 	return func(v string) error {
 		d, err := time.ParseDuration(v)
-		if f, notSeconds := strconv.ParseFloat(v, 64); notSeconds == nil {
-			d, err = time.Duration(math.Round(min(max(f, -1e9), 1e9)*float64(time.Second))), nil
-			if math.IsNaN(f) {
+		if seconds, notSeconds := strconv.ParseFloat(v, 64); notSeconds == nil {
+			d, err = time.Duration(math.Round(min(max(seconds, -1e9), 1e9)*float64(time.Second))), nil
+			if math.IsNaN(seconds) {
 				return errors.New("out of range")
 			}
 		}
@@ -181,6 +180,7 @@ func duration(to *time.Duration, least, most time.Duration) func(string) error {
 	}
 }
 
+// parseInt returns a parser for integers within limits.
 func parseInt(to *int, least, most int) func(string) error {
 	return func(v string) error {
 		n, err := strconv.Atoi(v)
@@ -192,6 +192,7 @@ func parseInt(to *int, least, most int) func(string) error {
 	}
 }
 
+// onOff returns a parser for switches.
 func onOff(to *bool) func(string) error {
 	return func(v string) error {
 		switch strings.ToLower(v) {
@@ -206,6 +207,7 @@ func onOff(to *bool) func(string) error {
 	}
 }
 
+// fileMode returns a parser for permissions in octal.
 func fileMode(to *os.FileMode) func(string) error {
 	return func(v string) error {
 		n, err := strconv.ParseUint(v, 8, 9)
@@ -214,7 +216,7 @@ func fileMode(to *os.FileMode) func(string) error {
 	}
 }
 
-// remedy adds the correct syntax; the parser's own error names only the unreadable text.
+// remedy returns an error that states the correct syntax, instead of the error of a parser, which does not.
 func remedy(err error, sentence string) error {
 	if err == nil {
 		return nil
@@ -222,6 +224,7 @@ func remedy(err error, sentence string) error {
 	return errors.New(sentence)
 }
 
+// checkSchedule accepts the names of the schedules.
 func checkSchedule(v string) error {
 	if v != scheduleBroadcast && v != scheduleStaggered {
 		return fmt.Errorf("choose %s or %s", scheduleBroadcast, scheduleStaggered)
@@ -229,9 +232,10 @@ func checkSchedule(v string) error {
 	return nil
 }
 
+// checkToken accepts text that can be the value of a header.
 func checkToken(v string) error {
 	if strings.ContainsFunc(v, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return errors.New("a bearer token is printable ASCII without blanks")
+		return errors.New("must be printable ASCII without spaces")
 	}
 	return nil
 }
@@ -240,7 +244,7 @@ func checkToken(v string) error {
 func checkListen(v string) error {
 	if path, ok := strings.CutPrefix(v, "unix:"); ok {
 		if path == "" || len(path) > 107 {
-			return errors.New("a unix socket path has 1 to 107 bytes")
+			return errors.New("the path of a unix socket must have 1 to 107 bytes")
 		}
 		return nil
 	}
@@ -251,8 +255,7 @@ func checkListen(v string) error {
 	return remedy(err, "write HOST:PORT or unix:/path, for example 127.0.0.1:8080")
 }
 
-// checkLoopback refuses an admin listener that other hosts could reach: a client of it can break every stream and
-// kill the process.
+// checkLoopback refuses an admin listener that other hosts could reach, because its clients can break all streams and kill the process.
 func checkLoopback(v string) error {
 	if v == "" {
 		return nil
@@ -264,5 +267,5 @@ func checkLoopback(v string) error {
 	if addr, err := netip.ParseAddr(host); host == "localhost" || err == nil && addr.IsLoopback() {
 		return nil
 	}
-	return errors.New("faults are for this host only; listen on a loopback address such as 127.0.0.1:8081")
+	return errors.New("must be a loopback address, such as 127.0.0.1:8081, because its clients can inject faults")
 }

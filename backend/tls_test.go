@@ -12,8 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/certificate"
 )
 
-// Under TLS the service behaves the same: noops, forcedisconnect with the terminator, a client that disconnects,
-// resume, and a client that never reads.
+// Under TLS the service behaves as without: noops, forcedisconnect with the terminator, disconnects, resume, clients that do not read.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	ca, dir := certificate.NewAuthority(t), t.TempDir()
@@ -44,7 +43,7 @@ func TestTLS(t *testing.T) {
 	b := open("b")
 	b.numbers(2)
 	b.conn.Close()
-	eventually(t, "the client is gone", func() bool { return s.hub.openStreams() == 0 })
+	eventually(t, "the stream has ended", func() bool { return s.hub.openStreams() == 0 })
 	require.Equal(t, []uint64{3, 4, 5}, open("b", resumeAfter(2)).numbers(3))
 	require.Equal(t, []uint64{5, 6, 7}, open("b", resumeAfter(4)).numbers(3), "takeover")
 
@@ -53,17 +52,17 @@ func TestTLS(t *testing.T) {
 	_, err = cut.readAll()
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 
-	open("deaf")
-	eventually(t, "it is cut off", func() (closed bool) {
+	open("unread")
+	eventually(t, "the slow stream is closed", func() (closed bool) {
 		s.hub.call(func() {
-			d := s.hub.devices["deaf"]
+			d := s.hub.devices["unread"]
 			if closed = !d.open; !closed && d.queue == nil {
-				s.hub.send("deaf", eventBody("", make([]byte, maxBody)))
+				s.hub.send("unread", eventBody("", make([]byte, maxBody)))
 			}
 		})
 		return closed
 	})
-	s.hub.call(func() { row = s.hub.devices["deaf"].row() })
+	s.hub.call(func() { row = s.hub.devices["unread"].row() })
 	require.Equal(t, "slow", row.Closed)
 
 	untrusted := tls.Client(dial(t, s.addr), &tls.Config{RootCAs: ca.Pool, ServerName: "127.0.0.1"})

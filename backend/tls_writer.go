@@ -10,11 +10,10 @@ import (
 // tlsQueueLength is the maximum number of frames that wait in the queue of a TLS writer.
 const tlsQueueLength = 8
 
-// A tlsWriter writes one TLS stream. A TLS stream cannot be written through its descriptor, because crypto/tls has
-// the keys and the record state, and its Write may block. Each TLS stream therefore has a goroutine and a short queue,
-// which use some tens of kilobytes in addition to the few hundred bytes of a plain stream. Put nginx in front of the
-// backend to avoid this cost. In the ledger a frame counts as sent when this writer accepts it, at most tlsQueueLength
-// frames before the kernel accepts it.
+// A tlsWriter writes one TLS stream. The scheduler cannot write it through its descriptor, because crypto/tls has the keys, and its Write
+// may block. Each TLS stream therefore has a goroutine and a short queue, which use tens of kilobytes in addition to the few hundred bytes
+// of a plain stream. nginx in front of the backend avoids this cost. In the ledger a frame counts as sent when this writer accepts it, at
+// most tlsQueueLength frames before the kernel accepts it.
 type tlsWriter struct {
 	conn    *tls.Conn
 	raw     net.Conn
@@ -31,6 +30,7 @@ func newTLSWriter(conn *tls.Conn, timeout time.Duration, onError func(*tlsWriter
 	return w
 }
 
+// run writes the queue until end, and then closes the connection.
 func (w *tlsWriter) run(onError func(*tlsWriter, error)) {
 	failed := false
 	for wire := range w.queue {
@@ -46,7 +46,7 @@ func (w *tlsWriter) run(onError func(*tlsWriter, error)) {
 	_ = w.conn.Close()
 }
 
-// write queues bytes without waiting; it returns errNoRoom when the queue is full.
+// write queues bytes and does not wait. It returns errNoRoom if the queue is full.
 func (w *tlsWriter) write(wire []byte) (int, error) {
 	select {
 	case w.queue <- wire:
@@ -56,8 +56,7 @@ func (w *tlsWriter) write(wire []byte) (int, error) {
 	}
 }
 
-// end closes the stream after the queue is written, or immediately if abort is set. With reset, an abort sends a TCP
-// reset. end does not block.
+// end closes the stream after the queue is written, or immediately with abort. With reset, an abort sends a TCP reset. end does not block.
 func (w *tlsWriter) end(abort, reset bool) {
 	if reset {
 		if tcp, ok := unwrap(w.raw).(*net.TCPConn); ok {

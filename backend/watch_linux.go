@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A watcher waits in epoll for peers that close, half-close or fail. It only reports: the scheduler decides and
-// closes. One goroutine runs it.
+// A watcher waits in epoll for peers that close, half-close or fail, and reports them to the scheduler.
 type watcher struct {
 	epfd int
 	wake int // eventfd that ends run
@@ -34,13 +33,13 @@ func newWatcher() (*watcher, error) {
 	return w, nil
 }
 
-// add watches a descriptor. Closing its last duplicate ends the watch.
+// add watches a descriptor until its last duplicate is closed.
 func (w *watcher) add(fd int, gen uint32) error {
 	event := unix.EpollEvent{Events: unix.EPOLLRDHUP | unix.EPOLLET, Fd: int32(fd), Pad: int32(gen)} // #nosec G115 -- a descriptor, and bits that are returned unchanged
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(w.epfd, unix.EPOLL_CTL_ADD, fd, &event))
 }
 
-// run reports departures in batches until stop. The slice is the callee's.
+// run reports departures in batches until stop. report owns the slice.
 func (w *watcher) run(report func([]departure)) {
 	defer close(w.done)
 	events := make([]unix.EpollEvent, 512)
@@ -63,7 +62,7 @@ func (w *watcher) run(report func([]departure)) {
 	}
 }
 
-// stop ends run, waits for it and closes the watch.
+// stop ends run, waits for its end and closes the descriptors.
 func (w *watcher) stop() {
 	_, _ = unix.Write(w.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 	<-w.done

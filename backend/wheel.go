@@ -2,19 +2,18 @@ package main
 
 import "time"
 
-// Buckets of the staggered schedule: at most this many, at least this far
-// apart.
+// Limits of the staggered schedule: the number of buckets, and the time between two ticks.
 const (
 	maxBuckets  = 1024
 	minTickTime = 5 * time.Millisecond
 )
 
-// A wheel schedules the noops of ids. Time is cut into ticks; tick t serves bucket t mod len(buckets), so each bucket
-// is served once per interval. The broadcast schedule is a wheel of one bucket. Tick 0 is the start.
+// A wheel schedules the noops of ids. Time consists of ticks from the start, tick 0. Tick t serves bucket t mod len(buckets), so each
+// bucket is served once per interval. The broadcast schedule is a wheel with one bucket.
 type wheel struct {
 	interval time.Duration
 	buckets  [][]*device
-	next     int // where the search for the emptiest bucket begins
+	next     int // first bucket in the search for the emptiest bucket
 }
 
 func newWheel(interval time.Duration, schedule string) *wheel {
@@ -25,15 +24,14 @@ func newWheel(interval time.Duration, schedule string) *wheel {
 	return &wheel{interval: interval, buckets: make([][]*device, n)}
 }
 
-// tickAt returns the last tick that is due at that elapsed time.
+// tickAt returns the last tick that is due at an elapsed time.
 func (w *wheel) tickAt(elapsed time.Duration) int64 {
 	n := int64(len(w.buckets))
 	rounds, remainder := int64(elapsed/w.interval), int64(elapsed%w.interval)
 	return rounds*n + remainder*n/int64(w.interval)
 }
 
-// dueAt returns when a tick is due, as elapsed time. It is computed from the start each time, so that rounding never
-// adds up.
+// dueAt returns the elapsed time at which a tick is due. It computes the time from the start, so that rounding errors do not add up.
 func (w *wheel) dueAt(tick int64) time.Duration {
 	n := int64(len(w.buckets))
 	rounds, slot := tick/n, tick%n
@@ -43,8 +41,8 @@ func (w *wheel) dueAt(tick int64) time.Duration {
 // bucketOf returns the bucket that a tick serves.
 func (w *wheel) bucketOf(tick int64) int { return int(tick % int64(len(w.buckets))) }
 
-// add puts a device into the emptiest bucket. Of equal buckets it prefers one far from the last choice, so that a few
-// ids are spread as evenly as many.
+// add puts a device into the emptiest bucket. Of equal buckets it prefers one far from the last choice, so that a few ids are also spread
+// evenly.
 func (w *wheel) add(d *device) {
 	n := len(w.buckets)
 	best := w.next % n
@@ -58,7 +56,7 @@ func (w *wheel) add(d *device) {
 	w.buckets[best] = append(w.buckets[best], d)
 }
 
-// remove removes a device. The last one of its bucket gets its index.
+// remove removes a device. The last device of the bucket gets its index.
 func (w *wheel) remove(d *device) {
 	if d.bucket < 0 {
 		return

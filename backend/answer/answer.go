@@ -1,5 +1,5 @@
-// Package answer has the backend's responses other than event streams: JSON, and problems as of RFC 9457. It also
-// checks the names that the protocol allows.
+// Package answer writes the responses of the backend except event streams: JSON, and problem documents of RFC 9457. It also checks the
+// names that the protocol allows.
 package answer
 
 import (
@@ -20,12 +20,12 @@ type Problem struct {
 
 func (p *Problem) Error() string { return p.Detail }
 
-// Refuse makes a problem of that status.
+// Refuse returns a problem with a status.
 func Refuse(status int, detail string) *Problem {
 	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail}
 }
 
-// AsProblem returns the problem of an error: itself, or else 400 with its sentence.
+// AsProblem returns the problem in an error, or a problem with status 400 and the text of the error.
 func AsProblem(err error) *Problem {
 	var p *Problem
 	if errors.As(err, &p) {
@@ -34,20 +34,20 @@ func AsProblem(err error) *Problem {
 	return Refuse(http.StatusBadRequest, err.Error())
 }
 
-// NotAllowed returns an error with the methods of a path.
+// NotAllowed sets Allow, and returns a problem with the allowed methods of a path.
 func NotAllowed(w http.ResponseWriter, methods ...string) error {
 	allowed := strings.Join(methods, ", ")
 	w.Header().Set("Allow", allowed)
-	return Refuse(http.StatusMethodNotAllowed, "this route answers "+allowed+" only")
+	return Refuse(http.StatusMethodNotAllowed, "the method is not allowed; use "+allowed)
 }
 
-// BadBody explains why a body could not be read; tooLarge has the limit.
+// BadBody returns the problem of a body that could not be read. tooLarge is the detail if the body exceeds its limit.
 func BadBody(err error, tooLarge string) error {
 	var tooLong *http.MaxBytesError
 	if errors.As(err, &tooLong) {
 		return Refuse(http.StatusRequestEntityTooLarge, tooLarge)
 	}
-	return errors.New("the body could not be read; send it whole and in time")
+	return errors.New("the body could not be read; send the whole body in time")
 }
 
 // Write responds to a request with the problem.
@@ -71,14 +71,14 @@ func write(w http.ResponseWriter, kind string, status int, value any) {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(value) // the client may have gone
+	_ = json.NewEncoder(w).Encode(value) // the client may have disconnected
 }
 
-// NameRule is the rule of ValidName for people.
+// NameRule describes valid names in errors.
 const NameRule = "1 to 64 characters of A-Z a-z 0-9 . _ -"
 
-// ValidName reports whether a device id, an event or a service may have this name. The alphabet cannot break out of a
-// header, a path, a label or an event stream.
+// ValidName reports whether a device id, an event or a service may have this name. Its characters need no escape in a header, a path, a
+// label or an event stream.
 func ValidName(name string) bool {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 	return name != "" && len(name) <= 64 && strings.Trim(name, letters) == ""

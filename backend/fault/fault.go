@@ -1,5 +1,5 @@
-// Package fault describes the faults that the backend injects: the grammar, the stream and noop of a fault, and the
-// faults that fired. It does no I/O; the backend causes the faults.
+// Package fault describes the faults that the backend injects: their grammar, the streams and noops that they affect, and their effects
+// so far. It does no I/O; the backend applies the faults.
 package fault
 
 import (
@@ -15,25 +15,24 @@ import (
 // A Kind is a kind of fault.
 type Kind string
 
-// The kinds at a noop, then those at a connect. All of the former but Reset and Die count that noop as
-// sent in the ledger, which a soak must detect.
+// The kinds of faults at a noop, then at a connect. The ledger counts a noop with a fault as sent, except with Reset and Die.
 const (
-	Drop      Kind = "drop"      // not written
-	Duplicate Kind = "duplicate" // written twice
-	Reorder   Kind = "reorder"   // written after the next one
-	Corrupt   Kind = "corrupt"   // its data is x
-	Delay     Kind = "delay"     // written late, with all later ones
-	Truncate  Kind = "truncate"  // half of it is written, then the connection closes
-	Stall     Kind = "stall"     // no more bytes are written
-	Reset     Kind = "reset"     // TCP RST instead of it
-	Die       Kind = "die"       // the process kills itself instead
+	Drop      Kind = "drop"      // the noop is not written
+	Duplicate Kind = "duplicate" // the noop is written twice
+	Reorder   Kind = "reorder"   // the noop is written after the next one
+	Corrupt   Kind = "corrupt"   // the data of the noop is x
+	Delay     Kind = "delay"     // the noop and all later ones are written late
+	Truncate  Kind = "truncate"  // half of the noop is written, then the connection is closed
+	Stall     Kind = "stall"     // the noop and all later ones are not written
+	Reset     Kind = "reset"     // the connection is reset
+	Die       Kind = "die"       // the process kills itself
 
 	Refuse      Kind = "refuse"       // 503
 	WrongType   Kind = "wrong-type"   // 200 with text/html
 	SlowHeaders Kind = "slow-headers" // the response headers are delayed
 )
 
-// kinds has, for each kind, when it fires, and whether its count is one of connections.
+// kinds states whether a kind applies to connects, and whether its count is a number of connections.
 var kinds = map[Kind]struct{ atConnect, perConnection bool }{
 	Drop: {}, Duplicate: {}, Reorder: {}, Corrupt: {}, Delay: {}, Die: {},
 	Truncate: {perConnection: true}, Stall: {perConnection: true}, Reset: {perConnection: true},
@@ -63,16 +62,16 @@ const Help = `Faults: kind[=value][:key=value[,key=value]], several separated by
 // A Fault is one requested fault.
 type Fault struct {
 	Kind  Kind          `json:"kind"`
-	Wait  time.Duration `json:"-"`              // Delay and SlowHeaders
-	ID    string        `json:"id,omitempty"`   // empty: the first that qualifies
-	Noop  uint64        `json:"noop,omitempty"` // lowest number it strikes at; kinds at a noop
-	Count int           `json:"count"`          // noops, or connections if the kind ends or replaces one
+	Wait  time.Duration `json:"-"`              // for Delay and SlowHeaders
+	ID    string        `json:"id,omitempty"`   // empty: the first id that qualifies
+	Noop  uint64        `json:"noop,omitempty"` // lowest affected number, for kinds at a noop
+	Count int           `json:"count"`          // number of noops, or of connections
 }
 
-// AtConnect reports whether the fault strikes at a connect.
+// AtConnect reports whether the fault applies to a connect.
 func (f Fault) AtConnect() bool { return kinds[f.Kind].atConnect }
 
-// String writes the fault in the grammar, with all defaults explicit.
+// String returns the fault in the grammar, with explicit defaults.
 func (f Fault) String() string {
 	kind, keys := string(f.Kind), []string{}
 	if f.Wait > 0 {
@@ -87,8 +86,7 @@ func (f Fault) String() string {
 	return kind + ":" + strings.Join(append(keys, fmt.Sprintf("count=%d", f.Count)), ",")
 }
 
-// Parse reads faults joined by ";". An empty text is no fault. An error is a
-// sentence that names the fault and the remedy.
+// Parse parses faults separated by ";". An empty text has no fault. An error is a sentence with the fault and the remedy.
 func Parse(text string) ([]Fault, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
@@ -101,12 +99,13 @@ func Parse(text string) ([]Fault, error) {
 			return nil, fmt.Errorf("fault %q: %w", shorten(part), err)
 		}
 		if faults = append(faults, f); len(faults) > maxFaults {
-			return nil, fmt.Errorf("more than %d faults; give fewer, or use count", maxFaults)
+			return nil, fmt.Errorf("more than %d faults; remove some, or use count", maxFaults)
 		}
 	}
 	return faults, nil
 }
 
+// parseOne parses one fault.
 func parseOne(text string) (Fault, error) {
 	head, keys, hasKeys := strings.Cut(text, ":")
 	name, value, hasValue := strings.Cut(head, "=")
@@ -124,7 +123,7 @@ func parseOne(text string) (Fault, error) {
 	for pair := range strings.SplitSeq(keys, ",") {
 		key, value, _ := strings.Cut(pair, "=")
 		if names[key] {
-			return Fault{}, fmt.Errorf("the key %s is given twice", key)
+			return Fault{}, fmt.Errorf("the key %s occurs twice; remove one", key)
 		}
 		names[key] = true
 		if err := f.setKey(key, value); err != nil {
@@ -134,7 +133,7 @@ func parseOne(text string) (Fault, error) {
 	return f, nil
 }
 
-// setValue checks the kind, and parses the value after its "=".
+// setValue checks the kind, and parses its value.
 func (f *Fault) setValue(value string, hasValue bool) error {
 	_, known := kinds[f.Kind]
 	switch {
@@ -146,23 +145,24 @@ func (f *Fault) setValue(value string, hasValue bool) error {
 	case f.Kind == Delay && !hasValue:
 		return errors.New("delay needs a time, for example delay=2s")
 	case f.Kind != SlowHeaders && f.Kind != Delay && hasValue:
-		return fmt.Errorf("%s takes no value", f.Kind)
+		return fmt.Errorf("%s has no value; remove it", f.Kind)
 	case !hasValue:
 		return nil
 	}
 	wait, err := time.ParseDuration(value)
 	if err != nil || wait <= 0 || wait > maxWait {
-		return fmt.Errorf("write a time over zero and up to %v, for example %s=2s", maxWait, f.Kind)
+		return fmt.Errorf("the time must be over 0 and at most %v, for example %s=2s", maxWait, f.Kind)
 	}
 	f.Wait = wait
 	return nil
 }
 
+// setKey parses the value of a key.
 func (f *Fault) setKey(key, value string) error {
 	switch key {
 	case "id":
 		if !answer.ValidName(value) {
-			return errors.New("an id has " + answer.NameRule)
+			return errors.New("id must have " + answer.NameRule)
 		}
 		f.ID = value
 	case "noop":
@@ -171,7 +171,7 @@ func (f *Fault) setKey(key, value string) error {
 			return fmt.Errorf("noop must be a number of at least 1")
 		}
 		if f.AtConnect() {
-			return fmt.Errorf("%s strikes at a connect and takes no noop; leave the key out", f.Kind)
+			return fmt.Errorf("%s applies to a connect and has no noop; remove the key", f.Kind)
 		}
 		f.Noop = n
 	case "count":

@@ -30,20 +30,20 @@ func TestParseRejectsInvalidFaults(t *testing.T) {
 	t.Parallel()
 	cases := map[string]string{
 		"explode":                   "unknown kind",
-		"drop=1":                    "takes no value",
+		"drop=1":                    "has no value",
 		"delay":                     "needs a time",
-		"delay=":                    "write a time",
-		"delay=-1s":                 "write a time",
-		"delay=5":                   "write a time",
+		"delay=":                    "the time must be over 0",
+		"delay=-1s":                 "the time must be over 0",
+		"delay=5":                   "the time must be over 0",
 		"drop:":                     "unknown key",
 		"drop:noop=0":               "of at least 1",
 		"drop:noop=x":               "of at least 1",
 		"drop:count=0":              "count must be",
 		"drop:count=10001":          "count must be",
-		"drop:id=":                  "an id has",
-		"drop:id=a/b":               "an id has",
+		"drop:id=":                  "id must have",
+		"drop:id=a/b":               "id must have",
 		"drop:noop=1,noop=2":        "twice",
-		"refuse:noop=1":             "takes no noop",
+		"refuse:noop=1":             "has no noop",
 		"drop;;drop":                "unknown kind",
 		strings.Repeat("drop;", 65): "more than 64",
 	}
@@ -69,7 +69,7 @@ func TestSetAppliesFaults(t *testing.T) {
 	require.Equal(t, Refuse, s.AtConnect("c", 7).Kind)
 	require.Nil(t, s.AtConnect("c", 8))
 	require.True(t, s.Empty())
-	require.Equal(t, []Strike{{"a", 3, 2}, {"a", 4, 4}}, s.Status()[0].Fired)
+	require.Equal(t, []Effect{{"a", 3, 2}, {"a", 4, 4}}, s.Status()[0].Fired)
 }
 
 // An accepted fault is within the limits, and its text parses to the same fault.

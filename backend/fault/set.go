@@ -2,74 +2,68 @@ package fault
 
 import "slices"
 
-// A Strike is one effect of a fault.
-type Strike struct {
+// An Effect is one effect of a fault.
+type Effect struct {
 	ID     string `json:"id"`
-	Number uint64 `json:"number,omitempty"` // of the noop; none at a connect
+	Number uint64 `json:"number,omitempty"` // number of the noop; 0 at a connect
 	At     int64  `json:"at_unix_us"`
 }
 
-// An ArmedFault is a fault with its effects so far, as GET /fault shows it.
+// An ArmedFault is a fault with its effects so far, in the format of GET /fault.
 type ArmedFault struct {
 	Text string `json:"fault"` // in the grammar
 	Fault
 	Remaining int      `json:"remaining"`
 	WaitS     float64  `json:"wait_s,omitempty"`
-	Fired     []Strike `json:"fired"`
-	bound     string   // the first affected id, if the fault is for one id
+	Fired     []Effect `json:"fired"`
+	bound     string   // last affected id; "": none
 }
 
-// A Set has the faults of a backend. The zero value is empty. It is not safe for concurrent use: it belongs to the
-// scheduler.
+// A Set has the faults of a backend. The zero value is empty. A Set is not safe for concurrent use.
 type Set struct {
 	armed []*ArmedFault
-	live  int // armed faults with strikes left
+	live  int // number of armed faults with remaining effects
 }
 
-// Add arms faults. At most maxFaults stay listed: spent ones make room.
+// Add arms faults. If the list is long, it removes faults without remaining effects.
 func (s *Set) Add(faults ...Fault) {
 	for _, f := range faults {
 		if len(s.armed) >= 4*maxFaults {
-			s.dropSpent()
+			s.armed = slices.DeleteFunc(s.armed, func(a *ArmedFault) bool { return a.Remaining == 0 })
 		}
-		s.armed = append(s.armed, &ArmedFault{Text: f.String(), Fault: f, Remaining: f.Count, WaitS: f.Wait.Seconds(), Fired: []Strike{}})
+		s.armed = append(s.armed, &ArmedFault{Text: f.String(), Fault: f, Remaining: f.Count, WaitS: f.Wait.Seconds(), Fired: []Effect{}})
 		s.live++
 	}
 }
 
-func (s *Set) dropSpent() {
-	s.armed = slices.DeleteFunc(s.armed, func(a *ArmedFault) bool { return a.Remaining == 0 })
-}
-
-// Clear disarms and forgets everything.
+// Clear removes all faults.
 func (s *Set) Clear() { *s = Set{} }
 
-// Empty reports whether no fault can strike.
+// Empty reports whether no fault has remaining effects.
 func (s *Set) Empty() bool { return s.live == 0 }
 
-// AtNoop returns the fault that strikes at that noop of that id, and counts it;
-// nil if none does. The earliest added wins.
+// AtNoop returns the fault for a noop of an id, and counts the effect. It returns nil if there is none. Earlier faults take precedence.
 func (s *Set) AtNoop(id string, number uint64, now int64) *Fault {
 	for _, a := range s.armed {
 		if a.Remaining > 0 && !a.AtConnect() && number >= a.Noop && a.matches(id) {
-			return s.strike(a, id, number, now)
+			return s.record(a, id, number, now)
 		}
 	}
 	return nil
 }
 
-// AtConnect returns the fault for a connect of that id, as AtNoop does for a noop.
+// AtConnect returns the fault for a connect of an id, like AtNoop for a noop.
 func (s *Set) AtConnect(id string, now int64) *Fault {
 	for _, a := range s.armed {
 		if a.Remaining > 0 && a.AtConnect() && a.matches(id) {
-			return s.strike(a, id, 0, now)
+			return s.record(a, id, 0, now)
 		}
 	}
 	return nil
 }
 
-// matches reports whether the fault is for that id. Without an id, a fault that counts noops stays with the first id it
-// hit; one that counts connections hits every client.
+// matches reports whether the fault applies to an id. Without its own id, a fault that counts noops applies to the first affected id
+// only, and a fault that counts connections applies to all ids.
 func (a *ArmedFault) matches(id string) bool {
 	switch {
 	case a.ID != "":
@@ -80,16 +74,17 @@ func (a *ArmedFault) matches(id string) bool {
 	return true
 }
 
-func (s *Set) strike(a *ArmedFault, id string, number uint64, now int64) *Fault {
+// record adds an effect to a fault, and returns the fault.
+func (s *Set) record(a *ArmedFault, id string, number uint64, now int64) *Fault {
 	a.bound = id
-	a.Fired = append(a.Fired, Strike{ID: id, Number: number, At: now})
+	a.Fired = append(a.Fired, Effect{ID: id, Number: number, At: now})
 	if a.Remaining--; a.Remaining == 0 {
 		s.live--
 	}
 	return &a.Fault
 }
 
-// Status returns the armed and the fired faults, in the order in which they were added.
+// Status returns copies of all faults in the order of Add.
 func (s *Set) Status() []ArmedFault {
 	list := make([]ArmedFault, len(s.armed))
 	for i, a := range s.armed {

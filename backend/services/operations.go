@@ -20,8 +20,7 @@ const (
 	maxValues = 1000
 )
 
-// operations are the operations of every service, except registerName, which has a body. An error describes a wrong
-// parameter.
+// operations are the operations of every service, except registerName, which has a body. An error describes an invalid parameter.
 var operations = map[string]func(url.Values) (any, error){
 	"math.multiply": func(q url.Values) (any, error) { return calculate(q, func(a, b float64) float64 { return a * b }) },
 	"math.add":      func(q url.Values) (any, error) { return calculate(q, func(a, b float64) float64 { return a + b }) },
@@ -45,7 +44,7 @@ const registerName = "account.register"
 func operate(w http.ResponseWriter, r *http.Request, path string) error {
 	service, name, _ := strings.Cut(path, "/")
 	if !answer.ValidName(service) {
-		return answer.Refuse(http.StatusNotFound, "a service's name has "+answer.NameRule)
+		return answer.Refuse(http.StatusNotFound, "the name of a service must have "+answer.NameRule)
 	}
 	if name == registerName {
 		if r.Method != http.MethodPost {
@@ -75,10 +74,12 @@ func operate(w http.ResponseWriter, r *http.Request, path string) error {
 	return reply(w, service, name, result)
 }
 
+// reply responds with the result of an operation.
 func reply(w http.ResponseWriter, service, operation string, result any) error {
 	return answer.JSON(w, http.StatusOK, map[string]any{"service": service, "operation": operation, "result": result})
 }
 
+// calculate returns the result of a function of the parameters a and b.
 func calculate(q url.Values, do func(a, b float64) float64) (any, error) {
 	var numbers [2]float64
 	for i, name := range []string{"a", "b"} {

@@ -11,22 +11,22 @@ import (
 	"github.com/sse-soak/sse-soak/backend/answer"
 )
 
-// Bounds of a registration.
+// Limits of a registration, in bytes.
 const (
-	maxRegistration = 4096 // bytes
+	maxRegistration = 4096
 	maxMail         = 254
-	maxPerson       = 200 // bytes of a name
+	maxPerson       = 200
 )
 
 // A registration is the request of a client for an account, and its receipt.
 type registration struct {
-	ID    string `json:"id"` // the client must make it unique: nothing is stored
+	ID    string `json:"id"` // unique by choice of the client, because the service stores nothing
 	Email string `json:"email"`
 	Name  string `json:"name"`
 }
 
-// register checks a registration as a service with a database would, and responds with the stored values: the address
-// in lower case, the name without spaces around it. It stores nothing, so that hours of load use no memory.
+// register checks a registration like a service with a database, and returns its normalized values: the address in lower case, the name
+// without surrounding spaces. It stores nothing, so that hours of load use no memory.
 func register(w http.ResponseWriter, r *http.Request) (any, error) {
 	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRegistration))
 	body.DisallowUnknownFields()
@@ -34,7 +34,7 @@ func register(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err := body.Decode(&request); err != nil {
 		var tooLong *http.MaxBytesError
 		if errors.As(err, &tooLong) {
-			return nil, answer.BadBody(err, fmt.Sprintf("a registration has at most %d bytes", maxRegistration))
+			return nil, answer.BadBody(err, fmt.Sprintf("a registration must have at most %d bytes", maxRegistration))
 		}
 		return nil, errors.New(`the body must be an object with id, email and name, such as {"id":"a1","email":"a@example.com","name":"A"}`)
 	}
@@ -44,7 +44,7 @@ func register(w http.ResponseWriter, r *http.Request) (any, error) {
 	case body.More():
 		return nil, errors.New("the body must be one object without further text")
 	case !answer.ValidName(request.ID):
-		return nil, errors.New("the id has " + answer.NameRule)
+		return nil, errors.New("the id must have " + answer.NameRule)
 	case err != nil || address.Address != request.Email || len(request.Email) > maxMail:
 		return nil, errors.New("the email must be an address such as a@example.com")
 	case request.Name == "" || len(request.Name) > maxPerson:

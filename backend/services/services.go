@@ -6,9 +6,8 @@
 //	POST /default/upload                              {"bytes": 5242880, "sha256": "…"}
 //	     /httpbin/…                                   go-httpbin; see its own index page
 //
-// Each response has the name of its server (X-Server) and the number of requests in the handlers of that server when
-// the request arrived, itself included (X-In-Flight). Requests that wait for a handler are not included; nginx
-// counts those too.
+// Each response has the name of its server (X-Server) and the number of requests in progress when the request arrived, including itself
+// (X-In-Flight). This number does not include requests that wait for a handler; that of nginx does.
 package services
 
 import (
@@ -29,7 +28,7 @@ const (
 	httpbinPrefix = "/httpbin"
 )
 
-// Limits of one request. An upload may take long, and its bytes are not stored.
+// Limits of a request. An upload has larger limits, because it may take long and its bytes are not stored.
 const (
 	responseTimeout = 30 * time.Second
 	uploadTimeout   = 10 * time.Minute
@@ -40,20 +39,20 @@ const (
 
 // A Handler serves the paths of this package. It is safe for concurrent use.
 type Handler struct {
-	server   string // value of X-Server, "" for none
+	server   string // value of X-Server; "": no header
 	inFlight atomic.Int64
 	received atomic.Uint64
 	generic  http.Handler
 }
 
-// New returns the handler of a server of that name.
+// New returns the handler of a server with a name.
 func New(server string) *Handler {
 	return &Handler{server: server, generic: httpbin.New(
 		httpbin.WithPrefix(httpbinPrefix), httpbin.WithMaxBodySize(maxHTTPBinBody), httpbin.WithMaxDuration(maxHTTPBinDelay),
 	)}
 }
 
-// Owns reports whether a path is one of this package.
+// Owns reports whether this package serves a path.
 func Owns(path string) bool {
 	return strings.HasPrefix(path, "/default/") || strings.HasPrefix(path, httpbinPrefix+"/")
 }
@@ -74,12 +73,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		header.Set("X-Server", h.server)
 	}
 	header.Set("X-In-Flight", strconv.FormatInt(inFlight, 10))
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(responseTimeout)) // without one in tests
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(responseTimeout)) // unsupported in tests
 	if err := h.route(w, r, r.URL.EscapedPath()); err != nil {
 		answer.AsProblem(err).Write(w)
 	}
 }
 
+// route passes a request to the handler of its path.
 func (h *Handler) route(w http.ResponseWriter, r *http.Request, path string) error {
 	if path == uploadPath {
 		return upload(w, r)

@@ -62,11 +62,11 @@ func TestRefusalsHaveAReason(t *testing.T) {
 		{"GET", "/default/services/s/array.sort?values=1,,2", 400, "numbers separated by commas"},
 		{"GET", "/default/services/s/array.sort?values=" + strings.Repeat("1,", maxValues) + "1", 400, "at most 1000"},
 		{"GET", "/default/services/s/math.divide?a=1&b=2", 404, "use one of account.register, array.sort, echo, math.add"},
-		{"GET", "/default/services/a%2Fb/status", 404, "a service's name"},
-		{"GET", "/default/services//status", 404, "a service's name"},
-		{"POST", "/default/services/s/status", 405, "GET only"},
-		{"GET", "/default/services/s/account.register", 405, "POST only"},
-		{"GET", "/default/upload", 405, "answers POST only"},
+		{"GET", "/default/services/a%2Fb/status", 404, "the name of a service"},
+		{"GET", "/default/services//status", 404, "the name of a service"},
+		{"POST", "/default/services/s/status", 405, "use GET"},
+		{"GET", "/default/services/s/account.register", 405, "use POST"},
+		{"GET", "/default/upload", 405, "use POST"},
 		{"GET", "/default/nothing", 404, "unknown route"},
 	} {
 		status, header, body := request(t, h, c.method, c.path, "")
@@ -94,7 +94,7 @@ func TestRegistrationIsValidated(t *testing.T) {
 		`7`: "the body must be an object",
 		`{"id":"a1","email":"a@example.com","name":"A","admin":true}`:                           "the body must be an object with id, email and name",
 		`{"id":"a1","email":"a@example.com","name":"A"} {}`:                                     "without further text",
-		`{"id":"a/1","email":"a@example.com","name":"A"}`:                                       "the id has",
+		`{"id":"a/1","email":"a@example.com","name":"A"}`:                                       "the id must have",
 		`{"id":"a1","email":"Ada <a@example.com>","name":"A"}`:                                  "the email must be an address",
 		`{"id":"a1","email":"a@` + strings.Repeat("x", maxMail) + `.com","name":"A"}`:           "the email must be an address",
 		`{"id":"a1","email":"a@example.com","name":"  "}`:                                       "the name is required",
@@ -126,7 +126,7 @@ func TestTruncatedUploadGetsNoReceipt(t *testing.T) {
 	h, w := New(""), httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest("POST", "/default/upload", io.MultiReader(strings.NewReader("abc"), &brokenReader{})))
 	require.Equal(t, 400, w.Code)
-	require.Contains(t, w.Body.String(), "send it whole")
+	require.Contains(t, w.Body.String(), "send the whole body")
 }
 
 type brokenReader struct{}
@@ -149,7 +149,7 @@ func TestInFlightCountsAtArrival(t *testing.T) {
 	r, w := io.Pipe()
 	var all sync.WaitGroup
 	all.Go(func() { send(h, r) })
-	_, err := w.Write([]byte("x")) // returns when the upload is being read
+	_, err := w.Write([]byte("x")) // returns when the handler reads the upload
 	require.NoError(t, err)
 	require.EqualValues(t, 1, h.InFlight())
 	_, header, _ := request(t, h, "GET", "/default/services/s/status", "")

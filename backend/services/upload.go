@@ -10,19 +10,18 @@ import (
 	"github.com/sse-soak/sse-soak/backend/answer"
 )
 
-// upload hashes the body as it arrives and stores none of it. The response has size and hash, so that the client can
-// compare.
+// upload hashes the body as it arrives and does not store it. The response has its size and hash, so that the client can compare them.
 func upload(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodPost {
 		return answer.NotAllowed(w, http.MethodPost)
 	}
 	control, deadline := http.NewResponseController(w), time.Now().Add(uploadTimeout)
-	_ = control.SetReadDeadline(deadline) // without them in tests
+	_ = control.SetReadDeadline(deadline) // unsupported in tests
 	_ = control.SetWriteDeadline(deadline)
 	sum := sha256.New()
 	n, err := io.Copy(sum, http.MaxBytesReader(w, r.Body, maxUpload))
 	if err != nil {
-		return answer.BadBody(err, "an upload has at most 4 GiB; split it")
+		return answer.BadBody(err, "an upload must have at most 4 GiB; split it")
 	}
 	return answer.JSON(w, http.StatusOK, map[string]any{"bytes": n, "sha256": hex.EncodeToString(sum.Sum(nil))})
 }
