@@ -41,7 +41,7 @@ func TestProgressInALogIsPlain(t *testing.T) {
 		if full {
 			d.full = &fullDisplay{watch: watch}
 		}
-		watch.Add(1, &shard.Progress{Found: []shard.FoundFault{{AtMS: 1000, ID: "soak-3", What: "2 missed"}}, Unlisted: 7})
+		watch.Add(1, &shard.Progress{Found: []shard.FoundFault{{AtMS: 1000, ID: "soak-3", Text: "2 missed"}}, Unlisted: 7})
 		watch.Note("action deploy starts") // it was printed when it was recorded
 		ctx, stop := context.WithCancel(t.Context())
 		var showing sync.WaitGroup

@@ -16,7 +16,7 @@ import (
 const (
 	maxUnpacked = 1 << 30   // bytes of JSON
 	packedBase  = 64 << 20  // bytes of JSON independent of the size of the file
-	packedTimes = 400       // bytes of JSON per byte of the file; a typical file has 10, the most uniform one 75
+	packedTimes = 400       // bytes of JSON per byte of the file; a typical file has 10, the most compressible one 75
 	maxValue    = 8 << 20   // bytes of JSON of one value
 	maxRecord   = 1 << 20   // bytes of JSON of one connection: a ledger lists at most 1000 spans and 1000 cuts
 	maxRecords  = 256 << 20 // bytes of all packed connections
@@ -47,7 +47,7 @@ func (s *Shard) check() error {
 	}
 	for _, check := range []func() error{
 		s.checkRunner, s.checkTimes, s.checkSums, s.checkFeeds, s.checkConnections, s.checkPublished, s.checkControl, s.checkCodings, s.checkBursts, s.checkRedirects,
-		s.checkShared, s.checkEnds, s.checkResponses, s.Machine.Check,
+		s.checkHTTP2, s.checkEnds, s.checkResponses, s.Machine.Check,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -82,7 +82,7 @@ func tooLong(text string) error {
 	return fmt.Errorf("texts must have at most %d characters, got %d, %.20q…", maxText, len(text), text)
 }
 
-// slack is the time by which a bucket may exceed the run at either end.
+// slack is the maximum time by which a bucket exceeds the run at either end.
 const slack = 2 * BucketWidth
 
 // checkTimes returns an error for times outside of the run, which would stretch the time axis of the report.
@@ -121,7 +121,7 @@ func (s *Shard) checkSums() error {
 		if m.Count < 0 || m.Count > maxNumber {
 			return fmt.Errorf("impossible count of a metric: %d", m.Count)
 		}
-		if m.Name == RequestDuration && (m.Trend == nil || m.Own == nil) {
+		if m.Name == RequestDuration && (m.Trend == nil || m.Net == nil) {
 			return fmt.Errorf("metric %s has no times", m.Name)
 		}
 		for name, value := range m.Tags {
@@ -160,8 +160,8 @@ func (s *Shard) checkConnections() error {
 	return nil
 }
 
-// checkNumbers returns an error if numbers, counts and spans of a connection with numbered messages contradict each other. They
-// determine the expected messages.
+// checkNumbers returns an error if numbers, counts and spans of a connection contradict each other. If messages are
+// numbered, these values determine the expected messages.
 func (s *Shard) checkNumbers(c *ledger.Record) error {
 	if s.Service.Counts != CountsNumbers && s.Service.Counts != CountsShared {
 		return nil
@@ -175,7 +175,7 @@ func (s *Shard) checkNumbers(c *ledger.Record) error {
 	if !s.Plan.Published() {
 		return nil
 	}
-	numbered := uint64(0) // received messages by their numbers
+	numbered := uint64(0) // number of received messages by their numbers
 	if c.Last > 0 {
 		numbered = c.Last - min(c.First, c.Last) + 1
 	}

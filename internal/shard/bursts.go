@@ -16,14 +16,14 @@ type Bursts struct {
 	Servers   map[string]int64 `json:"servers,omitempty"` // streams by header Server
 }
 
-// maxBefore is the longest silence in microseconds; callers use the numbers above it.
+// maxBefore is the longest silence in microseconds. Callers use the values above it.
 const maxBefore = math.MaxUint32 - 2
 
 // NewBursts returns empty Bursts.
 func NewBursts() *Bursts { return &Bursts{Silence: NewHistogram(), Servers: map[string]int64{}} }
 
-// Add counts a message by the time since the previous one. before belongs to the stream: it has the microseconds of silence before
-// the last message that did not arrive together with the previous one.
+// Add counts a message by the time since the previous one. before belongs to the stream: it has the microseconds of
+// silence before the last message that did not arrive together with the previous one.
 func (b *Bursts) Add(gap time.Duration, before *uint32) {
 	b.Messages++
 	if gap >= ledger.TogetherLimit {

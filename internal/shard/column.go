@@ -20,8 +20,9 @@ type codedMessage struct {
 	state       MessageState
 }
 
-// A column holds the messages of one topic in the order of their numbers, as varints. lags has the lag behind the schedule and
-// the state of each message. answers has the status of each refused message, and the answer time of each message with an answer.
+// A column holds the messages of one topic in the order of their numbers, as varints. lags has the lag behind the
+// schedule and the state of each message. answers has the status of each refused message, and the answer time of each
+// message with an answer.
 type column struct {
 	count         int
 	lags, answers []byte
@@ -51,26 +52,26 @@ func (c *column) all() iter.Seq[codedMessage] {
 
 // next removes the first message, and reports whether it was readable.
 func (c *column) next() (m codedMessage, ok bool) {
-	lag, ok := cutNumber(&c.lags, maxUnits<<2|3)
+	lag, ok := takeNumber(&c.lags, maxUnits<<2|3)
 	m.lag, m.state = lag>>2, MessageState(lag&3)
 	if !ok || m.state > Refused {
 		return m, false
 	}
 	if m.state == Refused {
-		status, ok := cutNumber(&c.answers, maxStatus)
+		status, ok := takeNumber(&c.answers, maxStatus)
 		if !ok {
 			return m, false
 		}
 		m.status = uint16(status) // #nosec G115 -- at most maxStatus
 	}
 	if m.state != Open {
-		m.answer, ok = cutNumber(&c.answers, maxUnits)
+		m.answer, ok = takeNumber(&c.answers, maxUnits)
 	}
 	return m, ok
 }
 
-// readable sets count, and reports whether the column consists of messages.
-func (c *column) readable() bool {
+// countMessages sets count, and reports whether the column consists of messages.
+func (c *column) countMessages() bool {
 	c.count = 0
 	for unread := *c; len(unread.lags)+len(unread.answers) > 0; c.count++ {
 		if _, ok := unread.next(); !ok {
@@ -80,8 +81,8 @@ func (c *column) readable() bool {
 	return true
 }
 
-// cutNumber removes the first number. ok is false if it is unreadable or exceeds a maximum.
-func cutNumber(text *[]byte, maximum uint64) (v uint64, ok bool) {
+// takeNumber removes the first number. ok is false if it is unreadable or exceeds a maximum.
+func takeNumber(text *[]byte, maximum uint64) (v uint64, ok bool) {
 	v, n := binary.Uvarint(*text)
 	if n <= 0 || v > maximum {
 		return 0, false
@@ -100,15 +101,15 @@ type piece struct {
 const (
 	pieceSize = 1 << 20 // bytes of a column
 	maxPieces = MaxTopics + maxColumns/pieceSize
-	// maxColumns is the size of all columns in bytes. Most messages need two bytes. A message that was sent a day late and
-	// then refused needs twelve.
+	// maxColumns is the size of all columns in bytes. Most messages need two bytes. A message that was sent a day late
+	// and then refused needs twelve.
 	maxColumns = 12 * MaxPublished
 )
 
 // pieces yields the messages in the form of a file.
 func (p *Published) pieces() iter.Seq[*piece] {
 	return func(yield func(*piece) bool) {
-		for topic, c := range p.sent {
+		for topic, c := range p.columns {
 			for len(c.lags)+len(c.answers) > 0 {
 				lags, answers := min(len(c.lags), pieceSize), min(len(c.answers), pieceSize)
 				if !yield(&piece{Topic: topic, Lags: c.lags[:lags], Answers: c.answers[:answers]}) {

@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// Connections is the list of a run's records in the order of their runners. A run may have a million. A packed record needs a
-// hundred bytes, and a ledger.Record 650, most of which are 0. The zero value is ready.
+// Connections is the list of a run's records in the order of their runners. A run may have a million records. A packed
+// record needs 100 bytes, and a ledger.Record 650, most of which are 0. The zero value is ready to use.
 type Connections struct {
 	parts  []*compactPart
 	count  int
@@ -41,6 +41,7 @@ func (c *Connections) Add(connection *Connection) {
 	c.add(connection.Runner, list[:])
 }
 
+// add packs records of a runner.
 func (c *Connections) add(runner int, records []ledger.Record) {
 	if last := len(c.parts) - 1; last < 0 || c.parts[last].runner != runner || c.parts[last].text.Len() > compactSize {
 		c.parts = append(c.parts, &compactPart{runner: runner, text: new(strings.Builder)})
@@ -75,11 +76,11 @@ func (c *Connections) adopt(runner int, s *Shard) {
 
 // All yields each record with its index. A record is valid until the next one; its lists remain valid.
 func (c *Connections) All() iter.Seq2[int, *Connection] {
-	return c.between(0, -1)
+	return c.ofRunners(0, -1)
 }
 
-// between yields the records of the runners from first to end − 1, or to the last runner if end is negative.
-func (c *Connections) between(first, end int) iter.Seq2[int, *Connection] {
+// ofRunners yields the records of the runners from first to end − 1, or to the last runner if end is negative.
+func (c *Connections) ofRunners(first, end int) iter.Seq2[int, *Connection] {
 	return func(yield func(int, *Connection) bool) {
 		f := allFields.Get().(*recordFields) //nolint:forcetypeassert // the pool contains nothing else
 		defer allFields.Put(f)
@@ -123,7 +124,7 @@ func (c *Connections) Edit(i int) *Connection {
 	return c.edited[i]
 }
 
-// renumber changes the indexes of the runners, and sorts the records by index.
+// renumber changes the indexes of the runners, and sorts the records by the new index.
 func (c *Connections) renumber(position []int) {
 	for _, part := range c.parts {
 		part.runner = position[part.runner]
@@ -131,16 +132,17 @@ func (c *Connections) renumber(position []int) {
 	slices.SortStableFunc(c.parts, func(a, b *compactPart) int { return a.runner - b.runner })
 }
 
-// A recordFields is a record with pointers to its fields. Reflection finds the fields once, so a new field needs no code here. In
-// packed form, each type of field has a bit mask of the values that are not 0, and then these values. Lists and pointers are last.
+// A recordFields is a record with pointers to its fields by their types. Reflection finds the fields once, so a new
+// field needs no code here. In packed form, each type of field has a bit mask of the values that are not 0, and then
+// these values. Lists and pointers are last.
 type recordFields struct {
 	Connection
-	spans  []*int64
-	counts []*uint64
-	ints   []*int
-	flags  []*bool
-	texts  []*string
-	others []reflect.Value
+	int64s  []*int64
+	uint64s []*uint64
+	ints    []*int
+	flags   []*bool
+	texts   []*string
+	others  []reflect.Value
 
 	out []byte
 	in  string
@@ -152,6 +154,7 @@ var allFields = sync.Pool{New: func() any {
 	return f
 }}
 
+// find adds pointers to the fields of a value.
 func (f *recordFields) find(v reflect.Value) {
 	switch v.Kind() { //nolint:exhaustive // other types are packed by put
 	case reflect.Struct:
@@ -159,9 +162,9 @@ func (f *recordFields) find(v reflect.Value) {
 			f.find(v.Field(i))
 		}
 	case reflect.Int64:
-		f.spans = append(f.spans, pointerTo[int64](v))
+		f.int64s = append(f.int64s, pointerTo[int64](v))
 	case reflect.Uint64:
-		f.counts = append(f.counts, pointerTo[uint64](v))
+		f.uint64s = append(f.uint64s, pointerTo[uint64](v))
 	case reflect.Int:
 		f.ints = append(f.ints, pointerTo[int](v))
 	case reflect.Bool:
@@ -178,9 +181,10 @@ func pointerTo[T any](v reflect.Value) *T {
 	return v.Addr().Convert(reflect.TypeFor[*T]()).Interface().(*T) //nolint:forcetypeassert // it was converted to that
 }
 
+// pack appends the record to out.
 func (f *recordFields) pack() {
-	packEach(f, f.spans, func(n int64) { f.out = binary.AppendVarint(f.out, n) })
-	packEach(f, f.counts, f.number)
+	packEach(f, f.int64s, func(n int64) { f.out = binary.AppendVarint(f.out, n) })
+	packEach(f, f.uint64s, f.number)
 	packEach(f, f.ints, func(n int) { f.out = binary.AppendVarint(f.out, int64(n)) })
 	packEach(f, f.flags, func(bool) {})
 	packEach(f, f.texts, f.text)
@@ -195,6 +199,7 @@ func (f *recordFields) pack() {
 	}
 }
 
+// packEach appends the mask and the values of the fields of one type.
 func packEach[T comparable](f *recordFields, all []*T, put func(T)) {
 	var zero T
 	var mask uint64
@@ -208,14 +213,14 @@ func packEach[T comparable](f *recordFields, all []*T, put func(T)) {
 	}
 }
 
-// unpack reads the next record. Its texts share the memory of the packed text.
+// unpack reads the next record from in. Its texts share the memory of the packed text.
 func (f *recordFields) unpack() {
 	f.Record = ledger.Record{}
 	for mask := f.nextNumber(); mask != 0; mask &= mask - 1 {
-		*f.spans[bits.TrailingZeros64(mask)] = f.nextInt()
+		*f.int64s[bits.TrailingZeros64(mask)] = f.nextInt()
 	}
 	for mask := f.nextNumber(); mask != 0; mask &= mask - 1 {
-		*f.counts[bits.TrailingZeros64(mask)] = f.nextNumber()
+		*f.uint64s[bits.TrailingZeros64(mask)] = f.nextNumber()
 	}
 	for mask := f.nextNumber(); mask != 0; mask &= mask - 1 {
 		*f.ints[bits.TrailingZeros64(mask)] = int(f.nextInt())
@@ -291,6 +296,7 @@ func (f *recordFields) put(v reflect.Value) {
 	}
 }
 
+// get unpacks a value that put has packed.
 func (f *recordFields) get(v reflect.Value) {
 	switch v.Kind() { //nolint:exhaustive // see put
 	case reflect.Int, reflect.Int64:

@@ -66,7 +66,7 @@ func TestPackedRecordRoundTrip(t *testing.T) {
 		c.Add(&Connection{Record: r, Runner: 1})
 	}
 	require.Equal(t, len(all), c.Len())
-	require.Less(t, len(allFields.New().(*recordFields).counts), 64, "the mask has a bit for each field")
+	require.Less(t, len(allFields.New().(*recordFields).uint64s), 64, "the mask has a bit for each field")
 	for range 2 {
 		count := 0
 		for i, one := range c.All() {
@@ -108,7 +108,7 @@ func TestEditedConnectionsStayEdited(t *testing.T) {
 	for i, one := range c.All() {
 		require.Equal(t, ledger.Counts{Late: uint64(7 * (i % 2))}, one.Counts)
 	}
-	for i, one := range c.between(1, 2) {
+	for i, one := range c.ofRunners(1, 2) {
 		require.Equal(t, 1, i)
 		require.EqualValues(t, 7, one.Late)
 	}

@@ -11,28 +11,29 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// CheckConnections returns a problem if a planned client has no record or more than one. Merge does not call it for a suite, which
-// may end early.
+// CheckConnections returns a problem if a planned client has no record or more than one. Merge does not call it for a
+// suite, which may end early.
 func (m *Merged) CheckConnections() (problems []string) {
 	switch {
-	case len(m.groups) == 1 && m.groups[0].refused:
+	case len(m.groups) == 1 && m.groups[0].hasTwoRuns:
 		return nil
 	case len(m.groups) < 2:
 		return m.checkIDs(m.Plan, m.Connections.All())
 	}
 	for _, g := range m.groups {
-		if !g.refused {
-			problems = append(problems, m.checkIDs(g.plan, m.Connections.between(g.first, g.first+g.runners))...)
+		if !g.hasTwoRuns {
+			problems = append(problems, m.checkIDs(g.plan, m.Connections.ofRunners(g.first, g.first+g.runners))...)
 		}
 	}
 	return problems
 }
 
+// checkIDs compares the client ids of connections with a plan.
 func (m *Merged) checkIDs(p plan.Plan, connections iter.Seq2[int, *Connection]) (problems []string) {
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	times := make([]uint8, p.Connections)   // number of records per connection, up to 2
 	replaced := make([]bool, p.Connections) // connections with a record of a runner that was replaced
-	foreign := map[string]bool{}
+	foreign := map[string]bool{}            // ids that the plan does not have
 	for _, c := range connections {
 		if n, ok := p.Number(c.ID); ok {
 			if m.Runners[c.Runner].Replaced {
@@ -65,7 +66,7 @@ func (m *Merged) checkIDs(p plan.Plan, connections iter.Seq2[int, *Connection]) 
 	return problems
 }
 
-// An ids counts ids, and lists the first ones.
+// ids counts client ids, and lists the first ones.
 type ids struct {
 	count int
 	first []string
@@ -77,6 +78,7 @@ func (i *ids) add(p plan.Plan, number int) {
 	}
 }
 
+// maxListed is the number of client ids that a problem names.
 const maxListed = 5
 
 func shortList(ids []string) string {

@@ -8,18 +8,18 @@ import (
 	"github.com/sse-soak/sse-soak/internal/clamp"
 )
 
-// Control has the results of the control group of a runner: a few streams to a reference target that the reader of the streams
-// under test reads. No other count includes them.
+// Control has the results of the control group of a runner: a few streams to a reference target. The runner reads them
+// in the same way as the streams under test. No other count includes them.
 type Control struct {
-	URL     string `json:"url"`
-	Remote  bool   `json:"away,omitempty"`  // the reference is on another machine
-	Streams int    `json:"streams"`         // planned
-	LateMS  int    `json:"late_ms"`         // lateness above which an event counts as late
-	Opened  int    `json:"opened"`          // opened streams, with reconnects
-	Refused int    `json:"refused"`         // failed attempts
-	Cut     int    `json:"cut"`             // streams that ended early
-	Error   string `json:"error,omitempty"` // of the first refused or cut stream
-	Lost    uint64 `json:"lost"`            // missing events
+	URL        string `json:"url"`
+	Remote     bool   `json:"away,omitempty"`  // the reference is on another machine
+	Streams    int    `json:"streams"`         // planned
+	LateMS     int    `json:"late_ms"`         // lateness above which an event counts as late
+	Opened     int    `json:"opened"`          // opened streams, with reconnects
+	Refused    int    `json:"refused"`         // failed attempts
+	EndedEarly int    `json:"cut"`             // streams that ended early
+	Error      string `json:"error,omitempty"` // of the first refused or cut stream
+	Lost       uint64 `json:"lost"`            // missing events
 	ControlCounts
 }
 
@@ -72,7 +72,7 @@ func (m *Merged) addControl(s *Shard) {
 		return
 	}
 	c := m.Control
-	c.Remote, c.Streams, c.Opened, c.Refused, c.Cut, c.Lost = c.Remote || group.Remote, c.Streams+group.Streams, c.Opened+group.Opened, c.Refused+group.Refused, c.Cut+group.Cut, c.Lost+group.Lost
+	c.Remote, c.Streams, c.Opened, c.Refused, c.EndedEarly, c.Lost = c.Remote || group.Remote, c.Streams+group.Streams, c.Opened+group.Opened, c.Refused+group.Refused, c.EndedEarly+group.EndedEarly, c.Lost+group.Lost
 	c.ControlCounts.Add(group.ControlCounts)
 	if c.Error == "" {
 		c.Error = group.Error
@@ -104,7 +104,7 @@ func (s *Shard) checkControl() error {
 	if int64(c.LateMS) > maxLength.Milliseconds() {
 		return errors.New("impossible limit of lateness of the control group")
 	}
-	if numbers := []int{c.Streams, c.Opened, c.Refused, c.Cut, c.LateMS}; slices.Min(numbers) < 0 || slices.Max(numbers) > maxNumber {
+	if numbers := []int{c.Streams, c.Opened, c.Refused, c.EndedEarly, c.LateMS}; slices.Min(numbers) < 0 || slices.Max(numbers) > maxNumber {
 		return errors.New("impossible count of the control group")
 	}
 	return nil
@@ -116,7 +116,8 @@ type RunnerControl struct {
 	Moments []ControlWindow // by time; empty if the group received no event
 }
 
-// A ControlWindow is a bucket in which the control group was late or has no evidence, the runner stalled, or messages were late.
+// A ControlWindow is a bucket in which the control group was late or has no evidence, the runner stalled, or messages
+// were late.
 type ControlWindow struct {
 	At          time.Time     // start of the bucket
 	Longest     time.Duration // lateness of the control group
@@ -130,8 +131,8 @@ type ControlWindow struct {
 // End returns the end of the bucket plus the stall: a stall may continue in the next bucket.
 func (m *ControlWindow) End() time.Time { return m.At.Add(BucketWidth + m.Stall) }
 
-// Undisturbed returns the group with the lateness of the undisturbed streams only. Lateness of a stream that is read slowly is not
-// evidence for the others.
+// Undisturbed returns the group with the lateness of the undisturbed streams only. Lateness of a stream that is read
+// slowly is not evidence for the others.
 func (c *RunnerControl) Undisturbed() *RunnerControl {
 	if c == nil {
 		return nil
@@ -146,8 +147,8 @@ func (c *RunnerControl) Undisturbed() *RunnerControl {
 	return &out
 }
 
-// isEvidence reports whether the group received at least half of the expected events of a bucket. In a complete bucket, all streams
-// of the group have expected events. With fewer events, a delay between them is undetectable.
+// isEvidence reports whether the group received at least half of the expected events of a bucket. In a complete bucket,
+// all streams of the group have expected events. With fewer events, a delay between them is undetectable.
 func (c *ControlCounts) isEvidence(streams int, complete bool) bool {
 	expected := c.Expected
 	if complete {
@@ -156,23 +157,23 @@ func (c *ControlCounts) isEvidence(streams int, complete bool) bool {
 	return c.Received > 0 && 2*c.Received >= expected
 }
 
-// maxMoments limits the moments of each of a thousand runners.
+// maxMoments limits the moments of one runner. A run may have a thousand runners.
 const maxMoments = 1 << 12
 
 // momentsOf returns the moments of a shard, without buckets in which nothing was late.
 func momentsOf(s *Shard) (out []ControlWindow) {
-	half := s.Control.Limit() / 2
+	threshold := s.Control.Limit() / 2
 	for i, b := range s.Series {
 		m := ControlWindow{At: time.Unix(b.Unix, 0), Stall: time.Duration(b.StallMS) * time.Millisecond, Late: b.Late, Silent: true}
 		if c := b.Control; c != nil {
 			m.Longest = time.Duration(c.LongestUS) * time.Microsecond
 			complete := i > 0 && i < len(s.Series)-1 // the runner may have started or ended within the first or last bucket
-			m.Silent = !c.isEvidence(s.Control.Streams, complete) || time.Duration(c.ReferenceUS)*time.Microsecond > half
+			m.Silent = !c.isEvidence(s.Control.Streams, complete) || time.Duration(c.ReferenceUS)*time.Microsecond > threshold
 		}
 		if b.Late > 0 {
 			m.Lateness, m.Undisturbed = b.Lateness, b.Undisturbed
 		}
-		if resolution := s.Control.Resolution(); m.Longest+resolution > half || m.Silent || m.Late > 0 || m.Stall > half {
+		if resolution := s.Control.Resolution(); m.Longest+resolution > threshold || m.Silent || m.Late > 0 || m.Stall > threshold {
 			out = append(out, m)
 		}
 		if len(out) == maxMoments {

@@ -20,7 +20,7 @@ func newControlShard(index int, c *Control, buckets ...Bucket) *Shard {
 // Control groups add up by sums and maxima, and each stays with its runner. A merge does not modify its inputs.
 func TestControlGroupsAddUp(t *testing.T) {
 	t.Parallel()
-	one := &Control{URL: "http://a", Streams: 20, LateMS: 1000, Opened: 21, Cut: 1, Lost: 3, Error: "reset", ControlCounts: ControlCounts{Expected: 200, Received: 197, Late: 2, LongestUS: 2e6, ReferenceUS: 5}}
+	one := &Control{URL: "http://a", Streams: 20, LateMS: 1000, Opened: 21, EndedEarly: 1, Lost: 3, Error: "reset", ControlCounts: ControlCounts{Expected: 200, Received: 197, Late: 2, LongestUS: 2e6, ReferenceUS: 5}}
 	two := &Control{URL: "http://b", Remote: true, Streams: 20, LateMS: 1000, Refused: 4, Error: "refused"}
 	three := newControlShard(3, nil, Bucket{Unix: 5, Late: 1})
 	first := newControlShard(1, one,
@@ -34,7 +34,7 @@ func TestControlGroupsAddUp(t *testing.T) {
 	second := newControlShard(2, two, Bucket{Unix: 5, Control: &ControlCounts{Expected: 1, LongestUS: 3e6}})
 	m := Merge(plan.Plan{}, []*Shard{second, three, first})
 	assert.Equal(t, &Control{
-		Remote: true, Streams: 40, LateMS: 1000, Opened: 21, Refused: 4, Cut: 1, Lost: 3, Error: "reset",
+		Remote: true, Streams: 40, LateMS: 1000, Opened: 21, Refused: 4, EndedEarly: 1, Lost: 3, Error: "reset",
 		ControlCounts: ControlCounts{Expected: 200, Received: 197, Late: 2, LongestUS: 2e6, ReferenceUS: 5},
 	}, m.Control)
 	assert.Equal(t, &ControlCounts{Expected: 101, Received: 97, Late: 2, LongestUS: 3e6, ReferenceUS: 5}, m.Series[1].Control)
@@ -88,7 +88,7 @@ func TestFewControlStreamsAreNotEvidence(t *testing.T) {
 func TestControlGroupInAFile(t *testing.T) {
 	t.Parallel()
 	s := newControlShard(1, &Control{URL: "http://a", Streams: 20, LateMS: 1000})
-	for _, edit := range []func(){func() {}, func() { s.Control.Cut = -1 }, func() { s.Control.LongestUS = -1 }, func() { s.Control.Received = 1 << 60 }, func() { s.Control.LateMS = 1 << 40 }} {
+	for _, edit := range []func(){func() {}, func() { s.Control.EndedEarly = -1 }, func() { s.Control.LongestUS = -1 }, func() { s.Control.Received = 1 << 60 }, func() { s.Control.LateMS = 1 << 40 }} {
 		s.Control = &Control{URL: "http://a", Streams: 20, LateMS: 1000}
 		edit()
 		bad := *s.Control != Control{URL: "http://a", Streams: 20, LateMS: 1000}

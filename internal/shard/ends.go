@@ -16,19 +16,19 @@ type Ends struct {
 	Seconds [][2]int64 `json:"seconds"`
 }
 
-// An EndOutcome sums up the requests with one outcome at one server. Durations last from the request for a connection to the last
-// byte of the response.
+// An EndOutcome sums up the requests with one outcome at one server. A duration lasts from the request for a connection
+// to the last byte of the response.
 type EndOutcome struct {
 	Server   string     `json:"server,omitempty"` // name that the server reports, or the requested host
-	Code     string     `json:"code"`             // as TagCode
-	FirstUS  int64      `json:"first_unix_us"`    // start of the first
-	LastUS   int64      `json:"last_unix_us"`     // end of the last
+	Code     string     `json:"code"`             // see TagCode
+	FirstUS  int64      `json:"first_unix_us"`    // start of the first request
+	LastUS   int64      `json:"last_unix_us"`     // end of the last request
 	MinUS    int64      `json:"min_us"`
 	Duration *Histogram `json:"took"`
 }
 
-// MaxServers is the number of servers that a shard lists by name. Others are Other, which bounds the memory if each response has
-// another name.
+// MaxServers is the number of servers that a shard lists by name. Further servers count as Other, which limits the
+// memory if each response has another name.
 const MaxServers = 100
 
 const (
@@ -37,7 +37,7 @@ const (
 )
 
 // Add adds a request that has ended.
-func (e *Ends) Add(server, code string, ended time.Time, took time.Duration) {
+func (e *Ends) Add(server, code string, ended time.Time, duration time.Duration) {
 	server = server[:min(len(server), maxServerName)]
 	o := e.outcome(server, code)
 	if o == nil {
@@ -47,9 +47,9 @@ func (e *Ends) Add(server, code string, ended time.Time, took time.Duration) {
 		e.addOutcome(EndOutcome{Server: server, Code: code, FirstUS: math.MaxInt64, MinUS: math.MaxInt64, Duration: NewHistogram()})
 		o = e.outcome(server, code)
 	}
-	o.FirstUS, o.LastUS = min(o.FirstUS, ended.Add(-took).UnixMicro()), max(o.LastUS, ended.UnixMicro())
-	o.MinUS = min(o.MinUS, took.Microseconds())
-	o.Duration.Record(took)
+	o.FirstUS, o.LastUS = min(o.FirstUS, ended.Add(-duration).UnixMicro()), max(o.LastUS, ended.UnixMicro())
+	o.MinUS = min(o.MinUS, duration.Microseconds())
+	o.Duration.Record(duration)
 	e.addSecond(ended.Unix())
 }
 
@@ -116,7 +116,7 @@ func (e *Ends) Merge(other *Ends) {
 	e.addSeconds(other.Seconds)
 }
 
-// Copy returns a copy; nil of nil.
+// Copy returns a copy, or nil if e is nil.
 func (e *Ends) Copy() *Ends {
 	if e == nil {
 		return nil
@@ -144,14 +144,14 @@ func (s *Shard) checkEnds() error {
 	}
 	invalid := errors.New("impossible requests to end streams")
 	from, to := s.Runner.StartedUS-slack.Microseconds(), s.Runner.EndedUS+slack.Microseconds()
-	answered, seconds, servers := int64(0), int64(0), map[string]bool{}
+	ended, seconds, servers := int64(0), int64(0), map[string]bool{}
 	for _, o := range s.Ends.Outcomes {
 		servers[o.Server] = true
 		if o.Duration == nil || o.Duration.Count() < 1 || o.Duration.Count() > maxNumber || o.FirstUS < from || o.LastUS > to || o.FirstUS > o.LastUS ||
 			o.MinUS < 0 || o.MinUS > o.Duration.Max().Microseconds() || len(o.Server)+len(o.Code) > maxText {
 			return invalid
 		}
-		answered += o.Duration.Count()
+		ended += o.Duration.Count()
 	}
 	last := int64(0)
 	for _, second := range s.Ends.Seconds {
@@ -162,7 +162,7 @@ func (s *Shard) checkEnds() error {
 		seconds += second[1]
 	}
 	// Other and "", for requests without a response, are in addition to MaxServers.
-	if len(s.Ends.Outcomes) > maxEndOutcomes || len(s.Ends.Seconds) > maxSeconds || len(servers) > MaxServers+2 || answered != seconds {
+	if len(s.Ends.Outcomes) > maxEndOutcomes || len(s.Ends.Seconds) > maxSeconds || len(servers) > MaxServers+2 || ended != seconds {
 		return invalid
 	}
 	return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger/feed"
 )
 
-// A feedPiece is a part of the unnumbered messages of one topic. Its columns have fingerprints, and as varints the differences of
-// arrival times and of counts. An hour of 100 messages per second needs less than 4 MB.
+// A feedPiece is a part of the unnumbered messages of one topic. Its columns have fingerprints, and as varints the
+// differences of arrival times and of counts. An hour of 100 messages per second needs less than 4 MB.
 type feedPiece struct {
 	Topic   int            `json:"topic"`
 	Prints  []byte         `json:"prints,omitempty"` // 8 bytes each
@@ -65,6 +65,7 @@ func (s *Shard) feedPieces() iter.Seq[*feedPiece] {
 	}
 }
 
+// add appends an entry. before is the previous entry.
 func (p *feedPiece) add(e, before ledger.Entry) {
 	p.Prints = binary.LittleEndian.AppendUint64(p.Prints, e.Print)
 	p.Times = binary.AppendVarint(p.Times, (e.At - before.At).Milliseconds())
@@ -185,11 +186,11 @@ func (s *Shard) checkFeed(c *ledger.Record) error {
 type Feed struct {
 	Topic string // "": the only topic
 	Logs  []*feed.Log
-	// Of are the indexes of the logs by runner.
-	Of map[int]int
+	// LogOf has the index of the log of each runner.
+	LogOf map[int]int
 }
 
-// Feeds returns the topics with unnumbered messages. Runners of one topic share a Feed.
+// Feeds returns the topics with unnumbered messages. Runners with the same topic share a Feed.
 func (m *Merged) Feeds() (feeds []*Feed) {
 	byTopic := map[string]*Feed{}
 	for i := range m.Runners {
@@ -197,12 +198,12 @@ func (m *Merged) Feeds() (feeds []*Feed) {
 			name := m.feedTopic(i, k)
 			f := byTopic[name]
 			if f == nil {
-				f = &Feed{Topic: name, Of: map[int]int{}}
+				f = &Feed{Topic: name, LogOf: map[int]int{}}
 				byTopic[name] = f
 				feeds = append(feeds, f)
 			}
 			l.StartedUS = m.Runners[i].StartedUS
-			f.Of[i] = len(f.Logs)
+			f.LogOf[i] = len(f.Logs)
 			f.Logs = append(f.Logs, l)
 		}
 	}
@@ -211,9 +212,10 @@ func (m *Merged) Feeds() (feeds []*Feed) {
 
 // Subscribers yields the connections that received the messages of the Feeds.
 func (m *Merged) Subscribers() iter.Seq2[int, *Connection] {
-	return cmp.Or(m.Compared, &m.Connections).All()
+	return cmp.Or(m.FeedConnections, &m.Connections).All()
 }
 
+// feedTopic returns the name of a topic by its index, or "" if the run has only one topic without a name.
 func (m *Merged) feedTopic(runner, topic int) string {
 	g := m.groupOf(runner)
 	if g == nil || g.plan.TopicCount() == 1 && len(g.plan.TopicNames) == 0 {

@@ -13,11 +13,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// An Encoder encodes shards as files. It reuses the megabyte that compression needs, because an allocation for each checkpoint would
-// raise the memory of the runner. The zero value is ready; it is not safe for concurrent use.
+// An Encoder encodes shards as files. It reuses the megabyte that compression needs, because an allocation for each
+// checkpoint would raise the memory of the runner. The zero value is ready; it is not safe for concurrent use.
 type Encoder struct {
 	z    *gzip.Writer
-	last int // size of the last file; the next one is similar
+	last int // size of the last file; the next file has a similar size
 }
 
 // Encode returns the content of the file of a shard.
@@ -44,14 +44,15 @@ func (e *Encoder) write(w io.Writer, s *Shard) (err error) {
 	return e.z.Close()
 }
 
-// CheckpointInterval returns the time until the next checkpoint: 30 s, or a thousandth of the time that the runner has run. A
-// checkpoint is the whole shard, which grows with the run. From the ninth hour on, the bytes written per hour are constant.
-func CheckpointInterval(ran time.Duration) time.Duration {
+// CheckpointInterval returns the time until the next checkpoint: 30 s, or a thousandth of the age of the runner if that
+// is longer. A checkpoint is the complete shard, which grows with the run. From the ninth hour on, the bytes written
+// per hour are constant.
+func CheckpointInterval(age time.Duration) time.Duration {
 	const (
-		shortest = 30 * time.Second
-		share    = 1000
+		minimum = 30 * time.Second
+		divisor = 1000
 	)
-	return max(shortest, ran/share)
+	return max(minimum, age/divisor)
 }
 
 // Write writes the file of a shard atomically.
@@ -61,8 +62,8 @@ func Write(path string, s *Shard) error {
 	})
 }
 
-// writeJSON writes a shard as JSON. It writes the long lists last and element by element, because encoding/json would hold the whole
-// text in memory.
+// writeJSON writes a shard as JSON. It writes the long lists last and element by element, because encoding/json would
+// hold the whole text in memory.
 func writeJSON(w io.Writer, s *Shard) error {
 	type plain Shard
 	head, err := json.Marshal(struct {

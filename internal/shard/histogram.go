@@ -9,20 +9,20 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// The range and precision of every histogram: 1 µs to 2 h with two significant digits, which limits the error of a value
-// to 0.8 %.
+// The range and precision of every histogram: 1 µs to 2 h with two significant digits, so the error of a value is at
+// most 0.8 %.
 const (
 	lowestMicros  = 1
 	highestMicros = int64(2 * time.Hour / time.Microsecond)
 	digits        = 2
-	maxCount      = 1 << 48 // of a bucket, so that sums of many runners do not overflow
+	maxCount      = 1 << 48 // maximum count of a bucket, so that sums over runners do not overflow
 )
 
 // A Histogram counts durations in microseconds. Merging adds counts, so percentiles of a merged histogram are as
 // exact as those of a single one. It is not safe for concurrent use.
 type Histogram struct {
 	h   *hdrhistogram.Histogram
-	max int64 // exact, unlike the buckets
+	max int64 // longest duration in microseconds, exact
 }
 
 // NewHistogram returns an empty histogram of about 26 KB.
@@ -65,8 +65,8 @@ func (h *Histogram) MergeShifted(other *Histogram, d time.Duration) {
 	}
 }
 
-// Since returns the histogram of the durations that were recorded after earlier was copied from h, or h if earlier is nil. Its
-// maximum is as exact as a bucket.
+// Since returns the durations of h that were recorded after the copy earlier, or h if earlier is nil. Its maximum is as
+// exact as a bucket.
 func (h *Histogram) Since(earlier *Histogram) *Histogram {
 	if earlier == nil {
 		return h
@@ -88,25 +88,26 @@ func (h *Histogram) Count() int64 { return h.h.TotalCount() }
 // Max returns the longest duration, exactly.
 func (h *Histogram) Max() time.Duration { return time.Duration(h.max) * time.Microsecond }
 
-// Mean returns the mean, as exact as the buckets; 0 if empty.
+// Mean returns the mean, as exact as the buckets, or 0 if h is empty.
 func (h *Histogram) Mean() time.Duration {
 	return time.Duration(h.h.Mean() * float64(time.Microsecond))
 }
 
-// Quantile returns the quantile q (0 to 1) by nearest rank: the p99 of 60 durations is the 60th, because 59 are only 98.3 %. It
-// returns 0 if h is empty.
+// Quantile returns the quantile q (0 to 1) by nearest rank: the p99 of 60 durations is the 60th, because 59 are only
+// 98.3 %. It returns 0 if h is empty.
 func (h *Histogram) Quantile(q float64) time.Duration {
 	n := float64(h.Count())
 	if n == 0 {
 		return 0
 	}
-	// In binary, .07 × 100 is above 7, so the product is lowered before it is rounded up. HdrHistogram gets a whole rank.
+	// In binary, .07 × 100 is above 7, so the product is lowered before it is rounded up. HdrHistogram gets a whole
+	// rank.
 	rank := math.Ceil(q * n * (1 - 1e-12))
 	return min(time.Duration(h.h.ValueAtPercentile(100*rank/n))*time.Microsecond, h.Max())
 }
 
-// CountBy counts the durations up to the first edge, between two edges, and above the last edge. Edges must increase. A bucket that
-// contains an edge counts as below it.
+// CountBy counts the durations up to the first edge, between two edges, and above the last edge. Edges must increase. A
+// bucket that contains an edge counts as below it.
 func (h *Histogram) CountBy(edges []time.Duration) []int64 {
 	out := make([]int64, len(edges)+1)
 	row := 0
@@ -134,8 +135,8 @@ func (h *Histogram) nonEmpty() iter.Seq2[hdrhistogram.Bar, int64] {
 // Pack returns the histogram in its stored form.
 func (h *Histogram) Pack() *Packed { return h.pack(1) }
 
-// PackCoarse returns the stored form with four neighbouring buckets as one. Values are accurate to 3 % instead of 0.8 %; count and
-// maximum are exact. A runner keeps thousands of them.
+// PackCoarse returns the stored form with four neighbouring buckets joined into one. The error of a value is at most 3
+// % instead of 0.8 %; count and maximum are exact. A runner keeps thousands of them.
 func (h *Histogram) PackCoarse() *Packed { return h.pack(4) }
 
 // pack joins width neighbouring buckets into the first one. It keeps the last bucket, which has the maximum.

@@ -9,14 +9,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// A group has the runners with one plan. A run of `soak run` has one group. If laptops ran k6 alone at the same time, each PREFIX is
-// a group.
+// A group has the runners with one plan. A run of `soak run` has one group. If laptops ran k6 without `soak run` at the
+// same time, each PREFIX is a group.
 type group struct {
 	plan           plan.Plan
-	first, runners int // range in Merged.Runners
-	declared       int // number in the plan; 0 if k6 ran alone
-
-	refused bool // shards of several runs; a problem reports it, and no other check applies
+	first, runners int  // index of the first runner in Merged.Runners, and number of runners
+	plannedRunners int  // number of runners in the plan; 0 if k6 ran alone
+	hasTwoRuns     bool // the shards are of several runs; a problem reports that, and no other check applies
 }
 
 // runnersOf returns the runners of a group that left shards.
@@ -32,9 +31,9 @@ func (m *Merged) groupOf(runner int) *group {
 	return nil
 }
 
-// MergeWithoutPlan merges the shards of k6 without `soak run`, which have no plan.json. Each PREFIX is a group, which must be complete.
-// Groups whose plans differ only in PREFIX and the numbers of connections and runners are one soak. No shard may be added
-// afterwards.
+// MergeWithoutPlan merges the shards of k6 without `soak run`, which have no plan.json. Each PREFIX is a group, which
+// must be complete. Groups whose plans differ only in PREFIX and the numbers of connections and runners are one soak.
+// No shard may be added afterwards.
 func (g *Merger) MergeWithoutPlan() *Merged {
 	m := &g.m
 	m.withoutPlan = true
@@ -44,7 +43,7 @@ func (g *Merger) MergeWithoutPlan() *Merged {
 	})
 	for i := range m.Runners {
 		if i == 0 || prefix(i) != prefix(i-1) {
-			m.groups = append(m.groups, group{plan: g.parts[i].plan, first: i, declared: g.parts[i].plan.Runners})
+			m.groups = append(m.groups, group{plan: g.parts[i].plan, first: i, plannedRunners: g.parts[i].plan.Runners})
 		}
 		m.groups[len(m.groups)-1].runners++
 	}
@@ -91,7 +90,7 @@ func (m *Merged) Expect(n int) string {
 	return ""
 }
 
-// planGroups sets the number of runners of each group, and adds the plans of all.
+// planGroups sets the number of runners of each group, and the plan of the run to the sum of their plans.
 func (m *Merged) planGroups() {
 	for i := range m.groups {
 		g := &m.groups[i]
@@ -111,12 +110,12 @@ func (m *Merged) checkDuplicateRuns() {
 	for i := range m.groups {
 		g := &m.groups[i]
 		runners := m.runnersOf(g)
-		for n := 1; n < len(runners) && !g.refused; n++ {
+		for n := 1; n < len(runners) && !g.hasTwoRuns; n++ {
 			a, b := &runners[n-1], &runners[n]
 			if a.Index != b.Index || a.Process == b.Process && a.Host == b.Host && a.PID == b.PID && a.StartedUS == b.StartedUS {
 				continue
 			}
-			g.refused = true
+			g.hasTwoRuns = true
 			m.problem("two runs have the PREFIX %q: %s from %s on, and %s from %s on; give each laptop its own PREFIX, and remove the shards of a repeated run",
 				g.plan.Prefix, a.String(), format.Time(a.Started()), b.String(), format.Time(b.Started()))
 		}
@@ -153,6 +152,7 @@ func (m *Merged) groupName(g *group) string {
 	return " of " + g.plan.Prefix
 }
 
+// runnerName returns the name of a runner in a problem.
 func (m *Merged) runnerName(g *group, index int) string {
 	return fmt.Sprintf("runner %d%s", index, m.groupName(g))
 }

@@ -91,7 +91,7 @@ func TestMergeWithoutPlanReportsIncompatibleLaptops(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := mergeWithoutPlan(c.groups...)
-			found := append(m.Early, m.Problems...)
+			found := append(m.EarlyEnds, m.Problems...)
 			require.Len(t, found, len(c.want), "%q", found)
 			for i, want := range c.want {
 				require.Contains(t, found[i], want)
@@ -138,7 +138,7 @@ func TestShardsOfDifferentTimesAreAProblem(t *testing.T) {
 			m.Plan, m.Runners = p, []Runner{parts[0].Runner, parts[1].Runner}
 			m.checkOverlap()
 			if c.state != Finished {
-				m.Problems = append(m.Problems, Merge(p, parts).Early...)
+				m.Problems = append(m.Problems, Merge(p, parts).EarlyEnds...)
 			}
 			require.Len(t, m.Problems, c.problems, "%q", m.Problems)
 			if c.problems > 0 && c.state == Finished {

@@ -18,7 +18,7 @@ type Merged struct {
 	Control     *Control   // of all runners that had one; URL is "" if they differ
 	Codings     []Coding   // by name, of compressed streams
 	Redirects   []Redirect // by the number of streams; origins other than the target
-	Shared      *Shared    // of streams over HTTP/2; nil: there were none
+	HTTP2       *HTTP2     // of streams over HTTP/2; nil: there were none
 	Ends        *Ends      // requests that end streams; nil: there were none
 	Responses   *Responses // that end by themselves; nil: there were none
 	Bursts      *Bursts    // messages of streams; nil: no shard has them
@@ -32,13 +32,14 @@ type Merged struct {
 	Checks      []Check
 	Metrics     []Metric
 	Connections Connections // by runner, in the order of creation
-	// Compared has the connections that received the messages of the Feeds; nil: Connections. A part of a run has only some of them.
-	Compared *Connections
+	// FeedConnections has all connections that received the messages of the Feeds, if this is only a part of a run;
+	// nil: Connections.
+	FeedConnections *Connections
 	// Problems are sentences about differences between the shards and the plan. A run with a problem cannot pass.
-	Problems []string
-	Early    []string // sentences about the runners that ended early
+	Problems  []string
+	EarlyEnds []string // sentences about the runners that ended early
 
-	groups      []group // runners with one plan each; several if laptops merge
+	groups      []group // runners with one plan each; several if laptops ran without a common plan
 	withoutPlan bool    // laptops ran k6 without `soak run`, so there is no common plan
 	published   bool    // any runner published
 }
@@ -60,25 +61,27 @@ func Merge(p plan.Plan, shards []*Shard) *Merged {
 	return g.Merged(p)
 }
 
-// A Merger adds shards one by one, so that a thousand shards need not be in memory at once. The zero value is ready to use.
+// A Merger adds shards one by one, so that a thousand shards need not be in memory at once. The zero value is ready to
+// use.
 type Merger struct {
-	m       Merged
-	parts   []part // by runner
-	buckets map[int64]*Bucket
-	metrics map[string]*Metric
-	broken  []string // series that cannot be read
-	room    []byte   // see Packed.add
+	m          Merged
+	parts      []part // by runner
+	buckets    map[int64]*Bucket
+	metrics    map[string]*Metric
+	readErrors []string // series that cannot be read
+	buffer     []byte   // see Packed.add
 }
 
 // A part has the plan and the suite of one runner.
 type part struct {
 	plan     plan.Plan
-	declared *Suite // nil: the script declares none
+	suite    *Suite // nil: the script declares none
 	service  Service
 	overflow bool // the runner had more combinations of tags than it counts separately
 }
 
-// Add adds a shard, which may be discarded afterwards. The order of calls matters only for the order in which checks are listed.
+// Add adds a shard, which may be discarded afterwards. The order of calls matters only for the order in which checks
+// are listed.
 func (g *Merger) Add(s *Shard) {
 	m := &g.m
 	if m.Connect == nil {
@@ -91,7 +94,7 @@ func (g *Merger) Add(s *Shard) {
 	m.addControl(s)
 	m.addCodings(s)
 	m.addRedirects(s)
-	m.addShared(s)
+	m.addHTTP2(s)
 	m.addEnds(s)
 	m.addBursts(s)
 	g.addResponses(s)
@@ -107,35 +110,34 @@ func (g *Merger) Add(s *Shard) {
 	g.addSeries(s)
 }
 
-// Merged returns the sum of all shards and compares it with the plan. If the plan has no connections, the scripts declare their
-// streams. No shard may be added afterwards.
+// Merged returns the sum of all shards and compares it with the plan. If the plan has no connections, the scripts
+// declare their streams. No shard may be added afterwards.
 func (g *Merger) Merged(p plan.Plan) *Merged {
 	m := &g.m
 	m.Plan = p
 	g.sort(func(a, b int) int {
 		return cmp.Or(cmp.Compare(m.Runners[a].Index, m.Runners[b].Index), cmp.Compare(m.Runners[a].StartedUS, m.Runners[b].StartedUS))
 	})
-	m.groups = []group{{plan: p, runners: len(m.Runners), declared: p.Runners}}
+	m.groups = []group{{plan: p, runners: len(m.Runners), plannedRunners: p.Runners}}
 	m.checkRunners(g.parts)
 	m.checkSuites(g.parts)
 	m.checkDeclared(g.parts)
-	if m.Plan.Connections > 0 {
-		g.finish()
-		m.Problems = append(m.Problems, m.CheckConnections()...)
-		return m
-	}
 	g.finish()
-	m.adoptPlan(g.parts)
+	if m.Plan.Connections > 0 {
+		m.Problems = append(m.Problems, m.CheckConnections()...)
+	} else {
+		m.adoptPlan(g.parts)
+	}
 	return m
 }
 
-// finish sets the sorted sums.
+// finish sets the sums that Add keeps in maps, and the problems of unreadable parts.
 func (g *Merger) finish() {
 	m := &g.m
 	if m.Connect == nil { // no shard was added
 		m.Connect, m.FirstNoop, m.Lateness = NewHistogram(), NewHistogram(), NewHistogram()
 	}
-	m.Problems = append(m.Problems, g.broken...)
+	m.Problems = append(m.Problems, g.readErrors...)
 	m.Series, m.Metrics = sortedBuckets(g.buckets), sortedMetrics(g.metrics)
 }
 
@@ -157,6 +159,7 @@ func (g *Merger) sort(compare func(a, b int) int) {
 	m.Connections.renumber(position)
 }
 
+// problem adds a problem.
 func (m *Merged) problem(format string, args ...any) {
 	m.Problems = append(m.Problems, fmt.Sprintf(format, args...))
 }

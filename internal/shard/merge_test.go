@@ -148,7 +148,7 @@ func TestMergeProblems(t *testing.T) {
 			p := planFor(3, 6)
 			parts, _ := randomRun(rand.New(rand.NewPCG(1, 2)), p)
 			m := Merge(p, c.edit(&p, parts))
-			found := append(m.Early, m.Problems...)
+			found := append(m.EarlyEnds, m.Problems...)
 			require.Len(t, found, len(c.want), "%q", found)
 			for i, want := range c.want {
 				require.Contains(t, found[i], want)
@@ -205,10 +205,10 @@ func TestMergeNamesASuspensionBetweenTwoParts(t *testing.T) {
 	merge := func() *Merged { return Merge(p, []*Shard{&next, parts[2], lost, parts[0]}) }
 	m := merge()
 	require.Empty(t, m.Problems)
-	require.Len(t, m.Early, 1)
-	require.Contains(t, m.Early[0], "runner 2 on h2 did not finish: its machine was suspended for 10 min until about ")
+	require.Len(t, m.EarlyEnds, 1)
+	require.Contains(t, m.EarlyEnds[0], "runner 2 on h2 did not finish: its machine was suspended for 10 min until about ")
 	next.Machine.Boot = "another"
-	require.Contains(t, merge().Early[0], "it was killed")
+	require.Contains(t, merge().EarlyEnds[0], "it was killed")
 }
 
 func TestMergeOfAReplacedRunner(t *testing.T) {
@@ -237,7 +237,7 @@ func TestMergeOfAReplacedRunner(t *testing.T) {
 			m := Merge(p, []*Shard{&next, parts[2], lost, parts[0]})
 			if c.want == "" {
 				require.Empty(t, m.Problems)
-				require.Len(t, m.Early, 1)
+				require.Len(t, m.EarlyEnds, 1)
 				require.True(t, m.Runners[1].Replaced)
 				return
 			}

@@ -19,16 +19,17 @@ func NewProcess() string {
 	return hex.EncodeToString(b)
 }
 
-var noFileName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+// unsafeCharacters matches characters that a file name must not contain.
+var unsafeCharacters = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// Maximum lengths of host and process in a file name.
+// maxHost and maxProcess are the maximum lengths of host and process in a file name.
 const maxHost, maxProcess = 40, 8
 
-// FileName returns the name of the file of a runner. It is unique per process, because the runners of two laptops may write to one
-// folder. The host is for people. Without a process the name is runner-1.json.gz.
+// FileName returns the name of the file of a runner. It is unique per process, because the runners of two laptops may
+// write to one folder. The host helps people to find a file. Without a process the name is runner-1.json.gz.
 func FileName(r Runner) string {
 	name := "runner-" + strconv.Itoa(r.Index)
-	if host := noFileName.ReplaceAllString(r.Host, "-"); host != "" && r.Process != "" {
+	if host := unsafeCharacters.ReplaceAllString(r.Host, "-"); host != "" && r.Process != "" {
 		name += "-" + host[:min(len(host), maxHost)]
 	}
 	if r.Process != "" {

@@ -7,12 +7,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/format"
 )
 
-// minShared is the minimum share of the planned hold in which all runners of a soak run at the same time.
-const minShared = .75
+// minCommonTime is the minimum share of the planned hold in which all runners of a soak run at the same time.
+const minCommonTime = .75
 
-// checkOverlap reports a runner that firstEnd before another one started, because a shard of an earlier run must not replace a missing
-// one. Runners that hardly overlap are not one soak, because the service never had all streams. It ignores unfinished runners,
-// whose end is unknown.
+// checkOverlap reports a runner that ended before another one started, because a shard of an earlier run must not
+// replace a missing shard. It also reports runners that hardly overlap, because the service then never had all streams.
+// It ignores unfinished runners, because their end is unknown.
 func (m *Merged) checkOverlap() {
 	var lastStart, firstEnd *Runner
 	for i := range m.Runners {
@@ -32,7 +32,7 @@ func (m *Merged) checkOverlap() {
 	}
 	if lastStart.FirstStartUS() <= firstEnd.EndedUS {
 		if m.Plan.Connections > 0 {
-			m.checkShared(lastStart)
+			m.checkCommonTime(lastStart)
 		}
 		return
 	}
@@ -40,24 +40,25 @@ func (m *Merged) checkOverlap() {
 		firstEnd.String(), format.Time(time.UnixMicro(firstEnd.EndedUS)), lastStart.String(), format.Time(lastStart.Started()))
 }
 
-// checkShared compares the time in which all runners ran with the plan. A runner that ended early counts as if it
-// had run for the planned time, because other checks report streams that the service ended early.
-func (m *Merged) checkShared(last *Runner) {
+// checkCommonTime compares the time in which all runners ran with the plan. lastStart is the runner that started last.
+// A runner that ended early counts as if it had run for the planned time, because other checks report streams that the
+// service ended early.
+func (m *Merged) checkCommonTime(lastStart *Runner) {
 	planned := m.Plan.Hold()
-	first, shared := last, time.Duration(math.MaxInt64)
+	firstEnd, common := lastStart, time.Duration(math.MaxInt64)
 	for i := range m.Runners {
 		r := &m.Runners[i]
 		if r.State != Finished {
 			continue
 		}
 		end := max(r.EndedUS, r.FirstStartUS()+planned.Microseconds())
-		if d := time.Duration(end-last.FirstStartUS()) * time.Microsecond; d < shared {
-			first, shared = r, d
+		if d := time.Duration(end-lastStart.FirstStartUS()) * time.Microsecond; d < common {
+			firstEnd, common = r, d
 		}
 	}
-	if float64(shared) >= minShared*float64(planned) {
+	if float64(common) >= minCommonTime*float64(planned) {
 		return
 	}
 	m.problem("%s and %s ran at the same time for only %s of the planned %s (minimum: %g %%); start them together, and check their clocks",
-		first.String(), last.String(), format.Duration(shared), format.Duration(planned), 100*minShared)
+		firstEnd.String(), lastStart.String(), format.Duration(common), format.Duration(planned), 100*minCommonTime)
 }

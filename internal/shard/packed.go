@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"sync"
@@ -8,7 +9,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// bars returns the ranges of values of all buckets by their index in HdrHistogram.
+// bars returns the ranges of values of all buckets of a Histogram by index.
 var bars = sync.OnceValue(func() []hdrhistogram.Bar {
 	ones := hdrhistogram.New(lowestMicros, highestMicros, digits).Export()
 	for i := range ones.Counts {
@@ -17,12 +18,12 @@ var bars = sync.OnceValue(func() []hdrhistogram.Bar {
 	return hdrhistogram.Import(ones).Distribution()
 })
 
-// Packed is a stored histogram of some hundred bytes instead of 26 KB. HdrHistogram's own encoding uses zlib, and decoding
-// the 720,000 histograms of a large run would take longer than the rest of its merge.
+// Packed is a stored histogram of some hundred bytes instead of 26 KB. HdrHistogram's own encoding uses zlib, and
+// decoding the 720,000 histograms of a large run would take longer than the rest of its merge.
 type Packed struct {
 	Max int64 `json:"max_us"`
-	// Counts has two varints for each non-empty bucket: the distance of its index in HdrHistogram to the previous one, and the count.
-	// The first distance is relative to −1.
+	// Counts has two varints for each non-empty bucket: the distance of its index in HdrHistogram to the previous one,
+	// and the count. The first distance is relative to −1.
 	Counts []byte `json:"counts"`
 }
 
@@ -57,13 +58,13 @@ func (p *Packed) check() error {
 	return nil
 }
 
-// add adds the counts of other. It uses the buffer room, which the caller keeps between calls, because a large run has a million
+// add adds the counts of other. The caller keeps the buffer between calls, because a large run has a million
 // histograms.
-func (p *Packed) add(other *Packed, room *[]byte) error {
+func (p *Packed) add(other *Packed, buffer *[]byte) error {
 	if err := other.check(); err != nil {
 		return err
 	}
-	sum := newBucketWriter((*room)[:0])
+	sum := newBucketWriter((*buffer)[:0])
 	a, b := newBucketReader(p.Counts), newBucketReader(other.Counts)
 	moreA, moreB := a.next(), b.next()
 	for moreA || moreB {
@@ -79,7 +80,20 @@ func (p *Packed) add(other *Packed, room *[]byte) error {
 			moreA, moreB = a.next(), b.next()
 		}
 	}
-	p.Counts, p.Max, *room = append(p.Counts[:0], sum.text...), max(p.Max, other.Max), sum.text
+	p.Counts, p.Max, *buffer = append(p.Counts[:0], sum.text...), max(p.Max, other.Max), sum.text
+	return nil
+}
+
+// addPacked adds a histogram to a sum. Either may be nil.
+func addPacked(sum **Packed, more *Packed, buffer *[]byte) error {
+	if more == nil {
+		return nil
+	}
+	result := cmp.Or(*sum, &Packed{})
+	if err := result.add(more, buffer); err != nil {
+		return err
+	}
+	*sum = result
 	return nil
 }
 
@@ -116,7 +130,7 @@ type bucketWriter struct {
 	last int64
 }
 
-func newBucketWriter(room []byte) bucketWriter { return bucketWriter{text: room, last: -1} }
+func newBucketWriter(buffer []byte) bucketWriter { return bucketWriter{text: buffer, last: -1} }
 
 func (w *bucketWriter) write(index, count int64) {
 	w.text = binary.AppendUvarint(w.text, uint64(index-w.last)) // #nosec G115 -- indexes increase

@@ -2,8 +2,8 @@ package shard
 
 import "github.com/sse-soak/sse-soak/internal/ledger"
 
-// Progress is the state of a runner. The runner writes it every second as a JSON line to the descriptor PROGRESS_FD. It is for
-// display only; no verdict depends on it.
+// Progress is the state of a runner. The runner writes it every second as a JSON line to the descriptor PROGRESS_FD. It
+// is for display only; no verdict depends on it.
 type Progress struct {
 	Open            int `json:"open"`
 	Opened          int `json:"opened"` // connections that had a stream
@@ -17,31 +17,31 @@ type Progress struct {
 	// Undecided is the number of due noops that are neither received nor missed yet.
 	Undecided uint64 `json:"undecided,omitempty"`
 
-	// Messages of the runner that publishes.
-	Published uint64 `json:"published,omitempty"`
-	Confirmed uint64 `json:"confirmed,omitempty"`
+	Published uint64 `json:"published,omitempty"` // messages that the runner published
+	Confirmed uint64 `json:"confirmed,omitempty"` // messages that the service confirmed
 
 	// Trouble describes an operation that the runner retries, such as writing a checkpoint.
 	Trouble string `json:"trouble,omitempty"`
 
-	// Requests of a suite that makes some.
-	Stage    string `json:"stage,omitempty"`
-	Requests int64  `json:"requests,omitempty"`
-	Failed   int64  `json:"failed,omitempty"`
+	// The following fields are of suites that make requests.
+	Stage    string `json:"stage,omitempty"`    // name of the present stage
+	Requests int64  `json:"requests,omitempty"` // number of requests that ended
+	Failed   int64  `json:"failed,omitempty"`   // number of requests without a good response
 
-	// Buckets that ended since the last line, and the current one; findings since the last line, and the number of unlisted ones.
+	// Buckets has the buckets of the series that ended since the last line, and the current one.
 	Buckets  []Bucket     `json:"buckets,omitempty"`
-	Found    []FoundFault `json:"found,omitempty"`
-	Unlisted int          `json:"unlisted,omitempty"`
-	// Responses has the buckets of responses that end by themselves, as Buckets.
+	Found    []FoundFault `json:"found,omitempty"`    // faults since the last line
+	Unlisted int          `json:"unlisted,omitempty"` // number of further faults
+	// Responses has the buckets of responses that end by themselves, in the same way as Buckets.
 	Responses []ResponseBucket `json:"responses,omitempty"`
 }
 
-// A FoundFault is a fault of a connection or a response at the time of its detection. The ledgers have the final counts.
+// A FoundFault is a fault of a connection or a response at the time of its detection. The ledgers have the final
+// counts.
 type FoundFault struct {
 	AtMS int64  `json:"at_ms"` // Unix
 	ID   string `json:"id"`
-	What string `json:"what"` // "3 missed"
+	Text string `json:"what"` // such as "3 missed"
 }
 
 // Count adds a connection.
@@ -69,7 +69,8 @@ func (p *Progress) CountSteady(s ledger.SteadySums) {
 	p.Undetectable += s.Undetectable
 }
 
-// CountDisturbed adds a connection that the script disturbs, such as one that vanishes. Its end is not a drop by the service.
+// CountDisturbed adds a connection that the script disturbs, such as one that vanishes. Its end is not a drop by the
+// service.
 func (p *Progress) CountDisturbed(r *ledger.Record) {
 	before := p.Dropped
 	p.Count(r)

@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/clamp"
 )
 
-// Bounds of one publisher. A message needs two bytes of memory, and 24 during the verdict.
+// The bounds of one publisher. A message needs two bytes of memory, and 24 during the verdict.
 const (
 	MaxPublished = 36_000_000 // ten hours of 1000 messages per second
 	MaxTopics    = 10_000
@@ -21,25 +21,25 @@ const (
 // LateAfter is the lag behind its schedule at which a message counts as sent late.
 const LateAfter = time.Second
 
-// Published holds the messages that the publisher of a run sent, and the answers of the service. Message i (from 0) belongs to
-// topic i mod len(Topics), has number i div len(Topics) + 1 there, and is due at Due(i). A PublishLog makes it. It does not
-// change afterwards, except for the cache of Topic.
+// Published holds the messages that the publisher of a run sent, and the answers of the service. Message i (from 0)
+// belongs to topic i mod len(Topics), has number i div len(Topics) + 1 there, and is due at Due(i). A PublishLog makes
+// it. It does not change afterwards, except for the cache of Topic.
 type Published struct {
 	Topics    []string `json:"topics"`
 	Rate      float64  `json:"rate"`            // messages per second over all topics
 	StartedUS int64    `json:"started_unix_us"` // due time of the first message
-	Planned   uint64   `json:"planned"`         // planned messages
-	Messages  uint64   `json:"sent"`            // sent messages
+	Planned   uint64   `json:"planned"`         // number of planned messages
+	Messages  uint64   `json:"sent"`            // number of sent messages
 	Finished  bool     `json:"finished"`        // the publisher has sent all messages and waited for their answers
 
 	Lag    *Histogram `json:"lag"`              // sent − due, of messages with an answer or an error
 	Answer *Histogram `json:"answer"`           // answered − sent, of messages with an answer
 	Failed []Failure  `json:"failed,omitempty"` // unconfirmed messages by kind, without those in flight at a checkpoint
-	// MaxBodyUS is the longest time from the headers of a response to the end of its body. The next message of the topic waits
-	// for it.
+	// MaxBodyUS is the longest time from the headers of a response to the end of its body. The next message of the
+	// topic waits for it.
 	MaxBodyUS int64 `json:"max_body_us,omitempty"`
 
-	sent []column // by topic
+	columns []column // by topic
 
 	mu      sync.Mutex
 	decoded [][]Message // cache of Topic
@@ -48,14 +48,16 @@ type Published struct {
 // A MessageState is the outcome of a message.
 type MessageState uint8
 
-// An Open message has no answer, because its connection closed, it timed out, or it was in flight at a checkpoint. The service may
-// have received it. A Refused message has an answer with a status that publish.ok does not list, or could not be sent (status 0).
+// An Open message has no answer, because its connection closed, it timed out, or it was in flight at a checkpoint. The
+// service may have received it. A Refused message has an answer with a status that publish.ok does not list, or could
+// not be sent (status 0).
 const (
 	Open MessageState = iota
 	Confirmed
 	Refused
 )
 
+// states has the names of the states.
 var states = []string{"open", "confirmed", "refused"}
 
 func (s MessageState) String() string { return states[s] }
@@ -96,7 +98,7 @@ type Failure struct {
 // PublishSums has counts of messages. Each sent message is confirmed, refused or open.
 type PublishSums struct {
 	Sent, Confirmed, Refused, Open uint64
-	Late                           uint64 // sent over LateAfter behind the schedule
+	Late                           uint64 // sent at least LateAfter behind the schedule
 	MaxLagUS                       int64  // maximum lag behind the schedule
 }
 
@@ -111,11 +113,11 @@ func (p *Published) due(topic, n int) int64 {
 }
 
 // Sent returns the number of messages that were sent to a topic. They are numbered from 1.
-func (p *Published) Sent(topic int) int { return p.sent[topic].count }
+func (p *Published) Sent(topic int) int { return p.columns[topic].count }
 
 // Confirmed returns the number of messages of a topic that the service confirmed.
 func (p *Published) Confirmed(topic int) (n uint64) {
-	for m := range p.sent[topic].all() {
+	for m := range p.columns[topic].all() {
 		if m.state == Confirmed {
 			n++
 		}
@@ -125,8 +127,8 @@ func (p *Published) Confirmed(topic int) (n uint64) {
 
 // Sums returns the counts of all messages. It decodes each message.
 func (p *Published) Sums() (sums PublishSums) {
-	for i := range p.sent {
-		for m := range p.sent[i].all() {
+	for i := range p.columns {
+		for m := range p.columns[i].all() {
 			lag := int64(m.lag) * unitUS // #nosec G115 -- at most maxUnits
 			sums.Sent++
 			sums.MaxLagUS = max(sums.MaxLagUS, lag)
@@ -159,9 +161,10 @@ func (p *Published) Topic(i int) []Message {
 	return p.decoded[i]
 }
 
+// decode returns the messages of a topic.
 func (p *Published) decode(topic int) []Message {
-	out := make([]Message, 0, p.sent[topic].count)
-	for m := range p.sent[topic].all() {
+	out := make([]Message, 0, p.columns[topic].count)
+	for m := range p.columns[topic].all() {
 		sent := p.due(topic, len(out)) + int64(m.lag)*unitUS // #nosec G115 -- at most maxUnits
 		message := Message{SentUS: sent, Status: m.status, State: m.state}
 		if m.state == Confirmed || m.status != 0 {
@@ -178,6 +181,7 @@ func (p *Published) Refusals() []Failure { return p.failures(Refused) }
 // Unanswered returns the kinds of open messages in order of time, without messages in flight at a checkpoint.
 func (p *Published) Unanswered() []Failure { return p.failures(Open) }
 
+// failures returns the kinds of messages with a state.
 func (p *Published) failures(state MessageState) (out []Failure) {
 	for _, f := range p.Failed {
 		if f.State == state {
@@ -210,14 +214,14 @@ func (p *Published) check() error {
 		if len(name) > maxText {
 			return tooLong(name)
 		}
-		if !p.sent[i].readable() {
-			return fmt.Errorf("unreadable message %d of %.40q", p.sent[i].count+1, name)
+		if !p.columns[i].countMessages() {
+			return fmt.Errorf("unreadable message %d of %.40q", p.columns[i].count+1, name)
 		}
 		due := (int(p.Planned) - i + len(p.Topics) - 1) / len(p.Topics)
-		if p.sent[i].count > max(due, 0) {
-			return fmt.Errorf("%d messages were sent to %.40q, but %d were due", p.sent[i].count, name, due)
+		if p.columns[i].count > max(due, 0) {
+			return fmt.Errorf("%d messages were sent to %.40q, but %d were due", p.columns[i].count, name, due)
 		}
-		sent += clamp.Uint64(p.sent[i].count)
+		sent += clamp.Uint64(p.columns[i].count)
 	}
 	if sent != p.Messages {
 		return fmt.Errorf("%d messages were sent, but %d are listed", p.Messages, sent)
@@ -225,6 +229,7 @@ func (p *Published) check() error {
 	return p.checkFailures()
 }
 
+// checkFailures returns an error for failures of messages that were not sent.
 func (p *Published) checkFailures() error {
 	for _, f := range p.Failed {
 		switch {

@@ -13,12 +13,13 @@ import (
 // A PublishLog records the messages of a running publisher. It is safe for concurrent use.
 type PublishLog struct {
 	mu       sync.Mutex
-	p        Published           // without the messages in flight
+	p        Published           // without messages in flight
 	inFlight map[int][]*inFlight // by topic, in the order of their numbers
 	sums     PublishSums
 }
 
-// An inFlight is a message that was started. Once all previous messages are settled, it moves to its column.
+// An inFlight is a message whose sending has started. It moves to its column when it and all previous messages are
+// settled.
 type inFlight struct {
 	sentUS  int64
 	settled bool
@@ -30,7 +31,7 @@ func NewPublishLog(topics []string, rate float64, startedUS int64, planned uint6
 	return &PublishLog{
 		p: Published{
 			Topics: topics, Rate: rate, StartedUS: startedUS, Planned: planned,
-			Lag: NewHistogram(), Answer: NewHistogram(), sent: make([]column, len(topics)),
+			Lag: NewHistogram(), Answer: NewHistogram(), columns: make([]column, len(topics)),
 		},
 		inFlight: make(map[int][]*inFlight),
 	}
@@ -39,21 +40,22 @@ func NewPublishLog(topics []string, rate float64, startedUS int64, planned uint6
 // Due returns the time at which message i is due, in microseconds since 1970.
 func (l *PublishLog) Due(i uint64) int64 { return l.p.Due(i) }
 
-// Begin records the start of the next message of a topic, and returns its number, from 1. The message is open until Settle.
+// Begin records the start of the next message of a topic, and returns its number, from 1. The message is open until
+// Settle.
 func (l *PublishLog) Begin(topic int, sentUS int64) (number uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.inFlight[topic] = append(l.inFlight[topic], &inFlight{sentUS: sentUS})
 	l.sums.Sent++
 	l.sums.Open++
-	return clamp.Uint64(l.p.sent[topic].count + len(l.inFlight[topic]))
+	return clamp.Uint64(l.p.columns[topic].count + len(l.inFlight[topic]))
 }
 
-// An Outcome is how a message ended.
+// An Outcome is the result of sending a message.
 type Outcome struct {
 	State  MessageState
 	Status uint16
-	SentUS int64 // when it was sent; Begin may precede the connection
+	SentUS int64 // time of sending, which may be after Begin if a connection had to be opened
 	AtUS   int64 // time of the response or error
 	BodyUS int64 // from the headers of the response to the end of its body
 	Idle   bool  // the server closed the connection as idle while the message was sent
@@ -64,7 +66,7 @@ type Outcome struct {
 func (l *PublishLog) Settle(topic int, number uint64, o Outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	m := l.inFlight[topic][int(number)-1-l.p.sent[topic].count] // #nosec G115 -- a number that Begin returned
+	m := l.inFlight[topic][int(number)-1-l.p.columns[topic].count] // #nosec G115 -- a number that Begin returned
 	m.sentUS, m.settled, m.state, m.status = o.SentUS, true, o.State, o.Status
 	if o.State == Confirmed || o.Status != 0 {
 		l.p.Answer.Record(time.Duration(o.AtUS-o.SentUS) * time.Microsecond)
@@ -89,7 +91,7 @@ func (l *PublishLog) Settle(topic int, number uint64, o Outcome) {
 	}
 	count, messages := 0, l.inFlight[topic]
 	for count < len(messages) && messages[count].settled {
-		l.p.sent[topic].append(messages[count].codedMessage)
+		l.p.columns[topic].append(messages[count].codedMessage)
 		count++
 	}
 	l.inFlight[topic] = slices.Delete(messages, 0, count)
@@ -130,18 +132,18 @@ func (l *PublishLog) Sums() PublishSums {
 	return l.sums
 }
 
-// Published returns the messages so far. Messages in flight are open. It shares the settled messages with the log, which only
-// appends messages.
+// Published returns the messages so far. Messages in flight are open. It shares the settled messages with the log,
+// which only appends messages.
 func (l *PublishLog) Published(finished bool) *Published {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := &Published{
 		Topics: l.p.Topics, Rate: l.p.Rate, StartedUS: l.p.StartedUS, Planned: l.p.Planned, Messages: l.sums.Sent, Finished: finished,
 		MaxBodyUS: l.p.MaxBodyUS, Lag: l.p.Lag.Copy(), Answer: l.p.Answer.Copy(), Failed: slices.Clone(l.p.Failed),
-		sent: slices.Clone(l.p.sent),
+		columns: slices.Clone(l.p.columns),
 	}
 	for topic, messages := range l.inFlight {
-		c := &p.sent[topic]
+		c := &p.columns[topic]
 		c.lags, c.answers = slices.Clip(c.lags), slices.Clip(c.answers) // so that appends do not write into the log
 		for _, m := range messages {
 			message := *m

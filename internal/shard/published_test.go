@@ -138,7 +138,7 @@ func TestConstantPublisherStaysWithinTheBounds(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	l := NewPublishLog(topics(1), MaxRate, started, MaxPublished)
-	l.p.sent[0] = column{count: MaxPublished, lags: bytes.Repeat([]byte{1}, MaxPublished), answers: bytes.Repeat([]byte{1}, MaxPublished)}
+	l.p.columns[0] = column{count: MaxPublished, lags: bytes.Repeat([]byte{1}, MaxPublished), answers: bytes.Repeat([]byte{1}, MaxPublished)}
 	l.sums.Sent = MaxPublished
 	s := newEmptyShard(planFor(1, 1), 1)
 	s.Published = l.Published(true)
@@ -262,7 +262,7 @@ func FuzzPublishedRoundTrip(f *testing.F) {
 	f.Fuzz(func(t *testing.T, lags, answers []byte, count int, rate float64, from int64) {
 		p := Published{
 			Topics: topics(2), Rate: rate, StartedUS: from, Planned: 100, Messages: clamp.Uint64(count),
-			Lag: NewHistogram(), Answer: NewHistogram(), sent: []column{{lags: lags, answers: answers}, {}},
+			Lag: NewHistogram(), Answer: NewHistogram(), columns: []column{{lags: lags, answers: answers}, {}},
 		}
 		if p.check() != nil {
 			return

@@ -7,8 +7,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// addPublished stores the published messages and the latency of the fastest message in the last runner, and merges the reach of
-// messages.
+// addPublished stores the published messages and the latency of the fastest message in the last added runner, and
+// merges Reach.
 func (m *Merged) addPublished(s *Shard) {
 	r := &m.Runners[len(m.Runners)-1]
 	r.published, r.feeds = s.Published, s.Feeds
@@ -52,6 +52,7 @@ func (m *Merged) checkPublisher(g *group, runners []Runner) {
 	}
 }
 
+// topicsOf returns the names of the topics of a plan.
 func topicsOf(p *plan.Plan) []string {
 	topics := make([]string, p.Topics)
 	for k := range topics {
@@ -91,8 +92,8 @@ func (m *Merged) Publishers() (out []*Published) {
 	return out
 }
 
-// Topic returns the name of the topic of a connection, and the messages published to it; ok is false if there is none. On laptops
-// each group has its own topics.
+// Topic returns the name of the topic of a connection, and the messages published to it; ok is false if there is none.
+// On laptops each group has its own topics.
 func (m *Merged) Topic(c *Connection) (name string, messages []Message, ok bool) {
 	p := m.PublishedTo(c.Runner)
 	if p == nil {

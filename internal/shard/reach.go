@@ -10,11 +10,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/clamp"
 )
 
-// A Reach has the latency of each published message to its last subscriber on one runner. A duration needs two bytes and is up to
-// 0.8 % too long, as in a Histogram. Merge keeps the maximum.
+// A Reach has the latency of each published message to its last subscriber on one runner. A duration needs two bytes
+// and is up to 0.8 % too long, as in a Histogram. Merge keeps the maximum.
 type Reach struct {
-	topics  [][]uint16 // codes, by number − 1; 0: no subscriber received the message
-	numbers int        // highest number of a topic
+	topics  [][]uint16 // codes by topic and number − 1; 0: no subscriber received the message
+	numbers int        // maximum number of a message
 }
 
 // NewReach returns an empty Reach. Note ignores numbers of messages above numbers.
@@ -23,7 +23,7 @@ func NewReach(topics, numbers int) *Reach {
 }
 
 // Note records the latency of a message to one subscriber.
-func (r *Reach) Note(topic int, number uint64, took time.Duration) {
+func (r *Reach) Note(topic int, number uint64, latency time.Duration) {
 	if topic < 0 || topic >= len(r.topics) || number == 0 || number > clamp.Uint64(r.numbers) {
 		return
 	}
@@ -31,7 +31,7 @@ func (r *Reach) Note(topic int, number uint64, took time.Duration) {
 	for uint64(len(codes)) < number {
 		codes = append(codes, 0)
 	}
-	codes[number-1] = max(codes[number-1], reachCode(took))
+	codes[number-1] = max(codes[number-1], reachCode(latency))
 	r.topics[topic] = codes
 }
 
@@ -79,7 +79,7 @@ func (r *Reach) Histogram() *Histogram {
 	return h
 }
 
-const mantissa = 7 // bits after the first one
+const mantissa = 7 // number of bits of a code after the first one
 
 // reachCode encodes the first bits of the microseconds and their exponent. A longer duration never has a smaller code.
 func reachCode(d time.Duration) uint16 {
@@ -99,6 +99,7 @@ func reachOf(code uint16) time.Duration {
 	return time.Duration((c+1)<<shift-1) * time.Microsecond // #nosec G115 -- codes end at highestMicros
 }
 
+// A reachJSON is the stored form of a Reach.
 type reachJSON struct {
 	Most   int      `json:"most"`
 	Topics [][]byte `json:"topics"`

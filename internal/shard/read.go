@@ -30,10 +30,10 @@ func ReadFile(path string) (*Shard, error) {
 	return s, nil
 }
 
-// Read reads one shard. A truncated file, trailing data, another version and values that no runner writes (bounds.go) are errors.
-// Read uses limited memory for hostile files.
+// Read reads one shard. A truncated file, trailing data, another version and values that no runner writes (bounds.go)
+// are errors. Read uses limited memory for hostile files.
 func Read(r io.Reader) (*Shard, error) {
-	packed := &counter{from: r}
+	packed := &byteCounter{from: r}
 	z, err := gzip.NewReader(packed)
 	if err != nil {
 		return nil, fmt.Errorf("not a complete gzip file: %w", err)
@@ -63,6 +63,7 @@ func (s schemaError) Error() string {
 	return fmt.Sprintf("schema must be %d, got %d; merge it with the version of soak that wrote it", Schema, int(s))
 }
 
+// trailingError returns the error of data after a shard.
 func trailingError(err error) error {
 	if err == nil {
 		return errors.New("trailing data")
@@ -70,7 +71,8 @@ func trailingError(err error) error {
 	return err
 }
 
-// shard reads the object. It reads long lists element by element, which limits their memory, and then decodes the other fields.
+// shard reads the object. It reads long lists element by element, which limits their memory, and then decodes the other
+// fields.
 func (in *boundedReader) shard() (*Shard, error) {
 	var s Shard
 	first, err := in.json.ReadToken()
@@ -89,7 +91,8 @@ func (in *boundedReader) shard() (*Shard, error) {
 	return &s, json.Unmarshal(fields.Bytes(), (*plain)(&s))
 }
 
-// members reads the members of an object after its brace. read reads the value of each key. A duplicate key is an error.
+// members reads the members of an object after its brace. read reads the value of each key. A duplicate key is an
+// error.
 func (in *boundedReader) members(read func(key string) error) error {
 	keys := map[string]bool{}
 	for in.json.PeekKind() != '}' {
@@ -110,6 +113,7 @@ func (in *boundedReader) members(read func(key string) error) error {
 	return err
 }
 
+// value reads the value of a key: a list into s, or another value into fields.
 func (in *boundedReader) value(s *Shard, key string, fields *bytes.Buffer) error {
 	if key != "schema" && s.Schema != Schema { // schema is the first key
 		return schemaError(s.Schema)
@@ -130,7 +134,7 @@ func (in *boundedReader) value(s *Shard, key string, fields *bytes.Buffer) error
 	case "published":
 		err := jsonv2.UnmarshalDecode(in.json, &s.Published)
 		if p := s.Published; err == nil && p != nil {
-			p.sent = make([]column, min(len(p.Topics), MaxTopics))
+			p.columns = make([]column, min(len(p.Topics), MaxTopics))
 		}
 		return err
 	case "messages":
@@ -163,8 +167,8 @@ func (in *boundedReader) keep(key string, fields *bytes.Buffer) error {
 	return nil
 }
 
-// list reads a long list. It doubles the capacity, because append grows by a quarter, which allocates five times the memory of a long
-// list in total.
+// list reads a long list. It doubles the capacity, because append grows by a quarter, which allocates five times the
+// memory of a long list in total.
 func list[T any](in *boundedReader, name string, limit int, to *[]T) error {
 	return in.elements(name, limit, func() error {
 		if len(*to) == cap(*to) {
@@ -196,7 +200,8 @@ func (in *boundedReader) elements(name string, limit int, read func() error) err
 	return err
 }
 
-// records reads the connections. It packs each before it reads the next, because a million records of 650 bytes are too large.
+// records reads the connections. It packs each before it reads the next, because a million records of 650 bytes are too
+// large.
 func (in *boundedReader) records(s *Shard) error {
 	s.packed = &Connections{}
 	details, record := 0, make([]ledger.Record, 1)
@@ -235,25 +240,25 @@ func (in *boundedReader) messages(p *Published) error {
 		if err := jsonv2.UnmarshalDecode(in.json, &part, legacyJSON); err != nil {
 			return err
 		}
-		if p == nil || part.Topic < 0 || part.Topic >= len(p.sent) {
+		if p == nil || part.Topic < 0 || part.Topic >= len(p.columns) {
 			return errors.New("messages of an unknown topic")
 		}
 		if size += len(part.Lags) + len(part.Answers); size > maxColumns {
 			return fmt.Errorf("messages must have at most %d MiB", maxColumns>>20)
 		}
-		c := &p.sent[part.Topic]
+		c := &p.columns[part.Topic]
 		c.lags, c.answers = append(c.lags, part.Lags...), append(c.answers, part.Answers...)
 		return nil
 	})
 }
 
-// A counter counts the bytes of a reader.
-type counter struct {
+// A byteCounter counts the bytes of a reader.
+type byteCounter struct {
 	from io.Reader
 	n    int64
 }
 
-func (c *counter) Read(p []byte) (int, error) {
+func (c *byteCounter) Read(p []byte) (int, error) {
 	n, err := c.from.Read(p)
 	c.n += int64(n)
 	return n, err
@@ -261,17 +266,17 @@ func (c *counter) Read(p []byte) (int, error) {
 
 // A boundedReader reads the unpacked text of a shard within limits.
 type boundedReader struct {
-	from   io.Reader
-	packed *counter
+	from   io.Reader    // unpacks the file
+	packed *byteCounter // reads the file
 	json   *jsontext.Decoder
-	n      int64
+	n      int64 // number of unpacked bytes
 }
 
-// legacyJSON makes version 2 decode like encoding/json at twice its speed. A merge of a large run spends most of its time here.
-// Errors have the text of version 2, because version 1 errors need a second parse of each value.
+// legacyJSON are options with which version 2 decodes like encoding/json at twice its speed. Decoding is most of the
+// time of a merge. Errors have the text of version 2, because errors of version 1 require a second parse of each value.
 var legacyJSON = jsonv2.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false))
 
-func newBoundedReader(from io.Reader, packed *counter) *boundedReader {
+func newBoundedReader(from io.Reader, packed *byteCounter) *boundedReader {
 	in := &boundedReader{from: from, packed: packed}
 	in.json = jsontext.NewDecoder(in, legacyJSON)
 	return in

@@ -9,13 +9,13 @@ import (
 
 // A Redirect counts the streams that were redirected to one other origin.
 type Redirect struct {
-	Origin  string `json:"origin,omitempty"` // scheme, host and port; "": origins beyond the first 100 of a runner
-	Streams int    `json:"streams"`          // number of streams
+	Origin  string `json:"origin,omitempty"` // scheme, host and port; "": origins beyond maxOrigins
+	Streams int    `json:"streams"`
 }
 
 const (
-	maxOrigins    = 100
-	longestOrigin = 300 // a DNS name has up to 253 characters
+	maxOrigins    = 100 // of a runner
+	longestOrigin = 300 // characters; a DNS name has at most 253
 )
 
 // AddRedirect counts one stream of a runner.
@@ -27,6 +27,7 @@ func AddRedirect(redirects []Redirect, origin string) []Redirect {
 	return addRedirect(redirects, Redirect{Origin: origin, Streams: 1})
 }
 
+// addRedirect adds the streams of one origin.
 func addRedirect(redirects []Redirect, more Redirect) []Redirect {
 	i := slices.IndexFunc(redirects, func(r Redirect) bool { return r.Origin == more.Origin })
 	if i < 0 {

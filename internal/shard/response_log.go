@@ -13,7 +13,8 @@ import (
 // maxLogged is the size of the log of a runner in bytes: about 500,000 responses.
 const maxLogged = 2 << 20
 
-// A ResponseLog lists the responses of a runner in the order of their ends. It shows the effect of an action.
+// A ResponseLog lists the responses of a runner in the order of their ends. The effect of an action is computed from
+// it.
 type ResponseLog struct {
 	// Data has two numbers for each response, in milliseconds: the time from the previous end (first: from 1970) to its
 	// end, and its duration. The second number is multiplied by stateBase and includes the index of the state.
@@ -23,6 +24,7 @@ type ResponseLog struct {
 	last int64 // end of the last response in milliseconds
 }
 
+// stateBase exceeds the number of states.
 const stateBase = 16
 
 // A LoggedResponse is one response of a log. Times are Unix seconds; From is the intended start of its request.
@@ -32,7 +34,7 @@ type LoggedResponse struct {
 }
 
 // add adds a response with its duration.
-func (l *ResponseLog) add(state ledger.ResponseState, ended time.Time, took time.Duration) {
+func (l *ResponseLog) add(state ledger.ResponseState, ended time.Time, duration time.Duration) {
 	index := slices.Index(ledger.ResponseStates, state)
 	if len(l.Data) >= maxLogged || index < 0 {
 		l.Unlisted++
@@ -40,7 +42,7 @@ func (l *ResponseLog) add(state ledger.ResponseState, ended time.Time, took time
 	}
 	at := ended.UnixMilli()
 	l.Data = binary.AppendVarint(l.Data, at-l.last)
-	l.Data = binary.AppendUvarint(l.Data, uint64(max(took.Milliseconds(), 0))*stateBase+uint64(index))
+	l.Data = binary.AppendUvarint(l.Data, uint64(max(duration.Milliseconds(), 0))*stateBase+uint64(index))
 	l.last = at
 }
 
@@ -49,7 +51,7 @@ func (l *ResponseLog) All() iter.Seq[LoggedResponse] {
 	return func(yield func(LoggedResponse) bool) {
 		unread, at := l.Data, int64(0)
 		for len(unread) > 0 {
-			response, err := cutResponse(&unread, &at)
+			response, err := takeResponse(&unread, &at)
 			if err != nil || !yield(response) {
 				return
 			}
@@ -59,21 +61,21 @@ func (l *ResponseLog) All() iter.Seq[LoggedResponse] {
 
 var errLog = errors.New("unreadable log of responses")
 
-// cutResponse removes the first response from data. at is the end of the previous response.
-func cutResponse(data *[]byte, at *int64) (a LoggedResponse, err error) {
+// takeResponse removes the first response from data. at is the end of the previous response.
+func takeResponse(data *[]byte, at *int64) (a LoggedResponse, err error) {
 	delta, n := binary.Varint(*data)
 	if n <= 0 || delta > maxNumber || delta < -maxNumber {
 		return a, errLog
 	}
 	*data = (*data)[n:]
 	*at += delta
-	took, ok := cutNumber(data, maxNumber)
-	if index := took % stateBase; !ok || *at < 0 || *at > maxNumber || index >= uint64(len(ledger.ResponseStates)) {
+	number, ok := takeNumber(data, maxNumber)
+	if index := number % stateBase; !ok || *at < 0 || *at > maxNumber || index >= uint64(len(ledger.ResponseStates)) {
 		return a, errLog
 	}
-	a.State = ledger.ResponseStates[took%stateBase]
+	a.State = ledger.ResponseStates[number%stateBase]
 	a.To = float64(*at) / 1000
-	a.From = a.To - float64(took/stateBase)/1000
+	a.From = a.To - float64(number/stateBase)/1000
 	return a, nil
 }
 
@@ -84,7 +86,7 @@ func (l *ResponseLog) check() error {
 	}
 	at := int64(0)
 	for unread := l.Data; len(unread) > 0; {
-		if _, err := cutResponse(&unread, &at); err != nil {
+		if _, err := takeResponse(&unread, &at); err != nil {
 			return err
 		}
 	}

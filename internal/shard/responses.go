@@ -16,7 +16,7 @@ const maxResponseFindings = 200
 // maxAbandoned is the number of abandoned responses that a runner lists.
 const maxAbandoned = 20_000
 
-// latestUS is the latest time of an abandoned response, in microseconds since 1970.
+// latestUS is the maximum time of an abandoned response in microseconds since 1970.
 const latestUS = 1 << 53
 
 // Responses sums up the responses of one runner or several that end by themselves.
@@ -25,25 +25,27 @@ type Responses struct {
 	Incomplete int64                          `json:"incomplete"` // in addition to their states
 	Skipped    int64                          `json:"skipped"`    // requests that were not made, because too many were in flight
 	Good       int64                          `json:"good"`       // complete, and within the limits
-	// Uncovered counts complete responses in which no loss is detectable, and OpenTails those that may have lost their last chunks.
+	// Uncovered counts complete responses in which no loss is detectable, and OpenTails complete responses in which a
+	// loss of the last chunks is undetectable.
 	Uncovered int64 `json:"uncovered"`
 	OpenTails int64 `json:"open_tails"`
 	Numbered  int64 `json:"numbered"` // responses with chunk numbers in the text
-	// FromZero and FromOne count responses whose lowest number is 0 or 1.
+	// FromZero counts responses whose lowest number is 0, and FromOne those whose lowest number is 1.
 	FromZero int64         `json:"from_zero"`
 	FromOne  int64         `json:"from_one"`
 	Chunks   ledger.Totals `json:"chunks"`
 
-	// Bursts counts the chunks with content of complete responses, and the servers of all responses. SingleBurst counts complete
-	// responses whose first and last chunk arrived together.
-	Bursts *Bursts `json:"bursts"`
-	AtOnce int64   `json:"at_once"`
+	// Bursts counts the chunks with content of complete responses, and the servers of all responses. SingleBurst counts
+	// complete responses whose first and last chunk arrived together.
+	Bursts      *Bursts `json:"bursts"`
+	SingleBurst int64   `json:"at_once"`
 
-	Delay   *Histogram `json:"delay"`   // intended to actual start, of all requests
-	Headers *Histogram `json:"headers"` // this and the next ones are of complete responses, from the intended start
-	First   *Histogram `json:"first"`   // to the first content
+	Delay *Histogram `json:"delay"` // intended to actual start, of all requests
+	// The following histograms are of complete responses.
+	Headers *Histogram `json:"headers"` // intended start to headers
+	First   *Histogram `json:"first"`   // intended start to the first content
 	Gap     *Histogram `json:"gap"`     // between two chunks
-	Total   *Histogram `json:"total"`   // to the end of the response
+	Total   *Histogram `json:"total"`   // intended start to the end of the response
 
 	// AbandonedChunks counts the received chunks of abandoned responses. Abandoned lists the first of these responses.
 	AbandonedChunks int64               `json:"abandoned_chunks,omitempty"`
@@ -51,7 +53,7 @@ type Responses struct {
 
 	Series   []ResponseBucket  `json:"series"`
 	Findings []ResponseFinding `json:"findings"`
-	Logs     []ResponseLog     `json:"logs,omitempty"` // one per runner
+	Logs     []ResponseLog     `json:"logs,omitempty"` // one for each runner
 }
 
 // A ResponseBucket sums up BucketWidth seconds: requests by their start, the rest by the end of the responses.
@@ -103,44 +105,44 @@ func (r *Responses) Started() (n int64) {
 type ResponseLimits struct{ First, Gap, Total time.Duration }
 
 // Add adds a response that ended at a wall time.
-func (r *Responses) Add(one *ledger.Response, id, reason string, ended time.Time, limits ResponseLimits) {
-	r.States[one.State]++
-	r.log().add(one.State, ended, one.Ended-one.Due)
-	if one.Incomplete {
+func (r *Responses) Add(response *ledger.Response, id, reason string, ended time.Time, limits ResponseLimits) {
+	r.States[response.State]++
+	r.log().add(response.State, ended, response.Ended-response.Due)
+	if response.Incomplete {
 		r.Incomplete++
 	}
-	if one.Started > 0 {
-		r.Delay.Record(one.Started - one.Due)
+	if response.Started > 0 {
+		r.Delay.Record(response.Started - response.Due)
 	}
-	counts := one.Counts()
+	counts := response.Counts()
 	r.addChunks(&counts)
-	if one.IsNumbered() {
+	if response.IsNumbered() {
 		r.Numbered++
 	}
-	number, lost := one.Missing()
+	number, lost := response.Missing()
 	lost = lost && counts.Missed > 0
-	if first, ok := one.FirstNumber(); ok && first == 0 {
+	if first, ok := response.FirstNumber(); ok && first == 0 {
 		r.FromZero++
 	} else if ok {
 		r.FromOne++
-		if r.FromZero > 0 { // verdict.Chunks adds it to the sum
+		if r.FromZero > 0 { // number 0 is missing; verdict.Chunks adds it to the sum
 			number, lost = 0, true
 			counts.Missed++
 			counts.Expected++
 		}
 	}
 	faulty := counts.Missed+counts.Duplicated+counts.Reordered+counts.Corrupted > 0
-	switch one.State {
+	switch response.State {
 	case ledger.ResponseComplete:
-		r.addComplete(one, limits)
+		r.addComplete(response, limits)
 	case ledger.ResponseAbandoned:
-		r.AbandonedChunks += int64(one.Chunks)
+		r.AbandonedChunks += int64(response.Chunks)
 		if len(r.Abandoned) < maxAbandoned {
-			r.Abandoned = append(r.Abandoned, AbandonedResponse{ID: id, AtUS: ended.UnixMicro(), Chunks: int64(one.Chunks)})
+			r.Abandoned = append(r.Abandoned, AbandonedResponse{ID: id, AtUS: ended.UnixMicro(), Chunks: int64(response.Chunks)})
 		}
 	}
-	if one.State != ledger.ResponseAbandoned && (faulty || one.State != ledger.ResponseComplete) {
-		f := findingOf(one, id, reason, ended, &counts)
+	if response.State != ledger.ResponseAbandoned && (faulty || response.State != ledger.ResponseComplete) {
+		f := findingOf(response, id, reason, ended, &counts)
 		if lost {
 			f.Lost = &number
 		}
@@ -156,8 +158,9 @@ func (r *Responses) log() *ResponseLog {
 	return &r.Logs[0]
 }
 
-func findingOf(one *ledger.Response, id, reason string, ended time.Time, counts *ledger.Totals) ResponseFinding {
-	return ResponseFinding{ID: id, State: one.State, AtUS: ended.UnixMicro(), Counts: *counts, Chunks: int64(one.Chunks), Of: one.TotalChunks(), Reason: reason}
+// findingOf returns the finding on a response.
+func findingOf(response *ledger.Response, id, reason string, ended time.Time, counts *ledger.Totals) ResponseFinding {
+	return ResponseFinding{ID: id, State: response.State, AtUS: ended.UnixMicro(), Counts: *counts, Chunks: int64(response.Chunks), Of: response.TotalChunks(), Reason: reason}
 }
 
 // addFinding lists a response, up to maxResponseFindings per state.
@@ -173,6 +176,7 @@ func (r *Responses) addFinding(f ResponseFinding) {
 	}
 }
 
+// addChunks adds counts of chunks.
 func (r *Responses) addChunks(c *ledger.Totals) {
 	r.Chunks.Received += c.Received
 	r.Chunks.Missed += c.Missed
@@ -183,28 +187,28 @@ func (r *Responses) addChunks(c *ledger.Totals) {
 }
 
 // addComplete adds the figures of a complete response.
-func (r *Responses) addComplete(one *ledger.Response, limits ResponseLimits) {
-	switch one.Coverage() {
+func (r *Responses) addComplete(response *ledger.Response, limits ResponseLimits) {
+	switch response.Coverage() {
 	case ledger.CoversNone:
 		r.Uncovered++
 	case ledger.CoversAllButTail:
 		r.OpenTails++
 	case ledger.CoversAll:
 	}
-	first, total, longest := one.First-one.Due, one.Ended-one.Due, time.Duration(0)
-	r.Headers.Record(one.Headers - one.Due)
+	first, total, longest := response.First-response.Due, response.Ended-response.Due, time.Duration(0)
+	r.Headers.Record(response.Headers - response.Due)
 	r.First.Record(first)
 	r.Total.Record(total)
 	var before uint32
 	r.Bursts.Messages++ // the first chunk
-	for _, us := range one.Gaps {
+	for _, us := range response.Gaps {
 		gap := time.Duration(us) * time.Microsecond
 		r.Gap.Record(gap)
 		longest = max(longest, gap)
 		r.Bursts.Add(gap, &before)
 	}
-	if one.Chunks > 1 && one.Last-one.First < ledger.TogetherLimit {
-		r.AtOnce++
+	if response.Chunks > 1 && response.Last-response.First < ledger.TogetherLimit {
+		r.SingleBurst++
 	}
 	within := func(d, limit time.Duration) bool { return limit == 0 || d <= limit }
 	if within(first, limits.First) && within(longest, limits.Gap) && within(total, limits.Total) {
@@ -220,7 +224,7 @@ func (r *Responses) Merge(o *Responses) error {
 	for _, add := range [][2]*int64{
 		{&r.Incomplete, &o.Incomplete}, {&r.Skipped, &o.Skipped}, {&r.Good, &o.Good}, {&r.Uncovered, &o.Uncovered}, {&r.OpenTails, &o.OpenTails},
 		{&r.Numbered, &o.Numbered}, {&r.FromZero, &o.FromZero}, {&r.FromOne, &o.FromOne},
-		{&r.AtOnce, &o.AtOnce}, {&r.AbandonedChunks, &o.AbandonedChunks},
+		{&r.SingleBurst, &o.SingleBurst}, {&r.AbandonedChunks, &o.AbandonedChunks},
 	} {
 		*add[0] += *add[1]
 	}
@@ -238,8 +242,9 @@ func (r *Responses) Merge(o *Responses) error {
 	return r.mergeSeries(o.Series)
 }
 
+// mergeSeries adds the buckets of another runner.
 func (r *Responses) mergeSeries(more []ResponseBucket) error {
-	var room []byte
+	var buffer []byte
 	for _, b := range more {
 		i, ok := slices.BinarySearchFunc(r.Series, b.Unix, func(have ResponseBucket, unix int64) int { return cmp.Compare(have.Unix, unix) })
 		if !ok {
@@ -251,17 +256,8 @@ func (r *Responses) mergeSeries(more []ResponseBucket) error {
 		for state, n := range b.States {
 			sum.States[state] += n
 		}
-		for _, add := range []struct {
-			sum **Packed
-			of  *Packed
-		}{{&sum.First, b.First}, {&sum.Gap, b.Gap}} {
-			if add.of == nil {
-				continue
-			}
-			*add.sum = cmp.Or(*add.sum, &Packed{})
-			if err := (*add.sum).add(add.of, &room); err != nil {
-				return err
-			}
+		if err := cmp.Or(addPacked(&sum.First, b.First, &buffer), addPacked(&sum.Gap, b.Gap, &buffer)); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -287,7 +283,7 @@ func (g *Merger) addResponses(s *Shard) {
 		m.Responses = NewResponses()
 	}
 	if err := m.Responses.Merge(s.Responses); err != nil {
-		g.broken = append(g.broken, fmt.Sprintf("unreadable responses of runner %d: %v", s.Runner.Index, err))
+		g.readErrors = append(g.readErrors, fmt.Sprintf("unreadable responses of runner %d: %v", s.Runner.Index, err))
 	}
 }
 
@@ -330,8 +326,8 @@ func (r *Responses) checkLists() error {
 			return err
 		}
 	}
-	for _, one := range r.Abandoned {
-		if len(one.ID) > maxText || one.AtUS < 0 || one.AtUS > latestUS || one.Chunks < 0 || one.Chunks > maxNumber {
+	for _, a := range r.Abandoned {
+		if len(a.ID) > maxText || a.AtUS < 0 || a.AtUS > latestUS || a.Chunks < 0 || a.Chunks > maxNumber {
 			return errors.New("impossible abandoned response")
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// checkRunners compares the runners with each other and with the plan: each left one shard and has finished, all have the same run and
-// script, and their segments cover 0 to 1 exactly once.
+// checkRunners compares the runners with each other and with the plan. Each must have left one shard and finished. All
+// must have the same run and script. Their segments must cover 0 to 1 exactly once.
 func (m *Merged) checkRunners(parts []part) {
 	for i := range m.groups {
 		g := &m.groups[i]
@@ -24,20 +24,21 @@ func (m *Merged) checkRunners(parts []part) {
 	m.checkServices(parts)
 }
 
+// checkGroup is checkRunners for one group.
 func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
-	if g.refused {
+	if g.hasTwoRuns {
 		return
 	}
 	byIndex := map[int]*Runner{}
 	for i := range runners {
 		r, want := &runners[i], g.plan
-		want.Runners = g.declared
+		want.Runners = g.plannedRunners
 		runnerName := m.runnerName(g, r.Index)
 		if before := byIndex[r.Index]; before != nil {
 			m.replace(runnerName, before, r)
 		}
 		if byIndex[r.Index] = r; r.ReplacedStartUS != 0 {
-			want.Seconds = parts[i].plan.Seconds // the length from its start on
+			want.Seconds = parts[i].plan.Seconds // the time from its start to the end of the run
 		}
 		if r.Index > g.plan.Runners {
 			m.problem("%s is not one of the %d runners of the plan", runnerName, g.plan.Runners)
@@ -45,13 +46,13 @@ func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
 		switch {
 		case r.State == Finished:
 		case r.EndedEarly():
-			text := describe(*r)
+			text := describeState(*r)
 			if i+1 < len(runners) && runners[i+1].Index == r.Index {
 				text = cmp.Or(suspensionBetween(r, &runners[i+1]), text)
 			}
-			m.Early = append(m.Early, fmt.Sprintf("%s on %s did not finish: %s", runnerName, r.Host, text))
+			m.EarlyEnds = append(m.EarlyEnds, fmt.Sprintf("%s on %s did not finish: %s", runnerName, r.Host, text))
 		default:
-			m.problem("%s on %s did not finish: %s", runnerName, r.Host, describe(*r))
+			m.problem("%s on %s did not finish: %s", runnerName, r.Host, describeState(*r))
 		}
 		if text := suspension(r); text != "" {
 			m.problem("%s on %s did not run all the time: %s", runnerName, r.Host, text)
@@ -84,12 +85,12 @@ func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
 }
 
 // replace marks a runner as replaced by a later one with the same index.
-func (m *Merged) replace(who string, before, r *Runner) {
+func (m *Merged) replace(runnerName string, before, r *Runner) {
 	switch {
 	case r.ReplacedStartUS == 0 || !before.EndedEarly():
-		m.problem("%s left two shards", who)
+		m.problem("%s left two shards", runnerName)
 	case before.EndedUS > r.StartedUS:
-		m.problem("%s was replaced at %s, while it still ran: it ended at %s", who, format.Time(r.Started()), format.Time(time.UnixMicro(before.EndedUS)))
+		m.problem("%s was replaced at %s, while it still ran: it ended at %s", runnerName, format.Time(r.Started()), format.Time(time.UnixMicro(before.EndedUS)))
 	default:
 		before.Replaced = true
 	}
@@ -118,8 +119,8 @@ func (m *Merged) checkOneRun() {
 	m.checkOverlap()
 }
 
-// suspensionBetween describes the suspension of a machine between a runner and its replacement on the same machine. It returns "" if
-// there was none.
+// suspensionBetween describes the suspension of a machine between a runner and its replacement on the same machine. It
+// returns "" if there was none.
 func suspensionBetween(before, after *Runner) string {
 	if before.Machine == nil || after.Machine == nil || before.Machine.Boot != after.Machine.Boot {
 		return ""
@@ -132,13 +133,13 @@ func suspensionBetween(before, after *Runner) string {
 		format.Duration(seconds(to.Begin-from.End)), format.Time(after.Started()), time.UnixMicro(before.EndedUS).UTC().Format(time.TimeOnly))
 }
 
-// seconds returns a time in suspension, rounded to its resolution.
+// seconds returns a time of suspension, rounded to its resolution.
 func seconds(s float64) time.Duration {
 	return time.Duration(s * float64(time.Second)).Round(machine.SuspendedResolution)
 }
 
-// suspension describes the suspension of the machine of a runner that was not replaced. It returns "" if there was none. A suspended
-// runner receives nothing and loses its streams, which is not a fault of the service.
+// suspension describes the suspension of the machine of a runner that was not replaced. It returns "" if there was
+// none. A suspended runner receives nothing and loses its streams, which is not a fault of the service.
 func suspension(r *Runner) string {
 	if r.Machine == nil {
 		return ""
@@ -151,7 +152,8 @@ func suspension(r *Runner) string {
 		format.Duration(seconds(s.Increase)), format.Time(s.Stretches[0].From()))
 }
 
-func describe(r Runner) string {
+// describeState describes the state of a runner that did not finish.
+func describeState(r Runner) string {
 	text := map[RunState]string{
 		Running:     "it was killed, or could not store its last data; the data ends at " + time.UnixMicro(r.EndedUS).UTC().Format(time.TimeOnly) + " UTC",
 		Interrupted: "it was interrupted", Aborted: "it was aborted",
@@ -202,8 +204,8 @@ func describeGap(runners []Runner) string {
 	return ""
 }
 
-// fraction parses a fraction in k6's notation, such as 0, 1, 1/3 or .25. It rejects exponents, because 1e999999999 would need the
-// memory of a machine.
+// fraction parses a fraction in k6's notation, such as 0, 1, 1/3 or .25. It rejects exponents, because 1e999999999
+// would need the memory of a machine.
 func fraction(text string) (*big.Rat, bool) {
 	if len(text) > 40 || strings.Trim(text, "0123456789./") != "" {
 		return nil, false

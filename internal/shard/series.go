@@ -13,25 +13,25 @@ func (g *Merger) addSeries(s *Shard) {
 		if g.buckets[b.Unix] == nil {
 			g.buckets[b.Unix] = &Bucket{Unix: b.Unix}
 		}
-		err = cmp.Or(g.buckets[b.Unix].add(b, &g.room), err)
+		err = cmp.Or(g.buckets[b.Unix].add(b, &g.buffer), err)
 	}
 	if err != nil {
-		g.broken = append(g.broken, fmt.Sprintf("unreadable series of runner %d: %v", s.Runner.Index, err))
+		g.readErrors = append(g.readErrors, fmt.Sprintf("unreadable series of runner %d: %v", s.Runner.Index, err))
 	}
 }
 
 // SumBuckets adds the buckets of several runners for the same time.
 func SumBuckets(buckets []Bucket) (sum Bucket, err error) {
-	var room []byte
+	var buffer []byte
 	for _, b := range buckets {
 		sum.Unix = b.Unix
-		err = cmp.Or(sum.add(b, &room), err)
+		err = cmp.Or(sum.add(b, &buffer), err)
 	}
 	return sum, err
 }
 
-// add adds the bucket of another runner. For room see Packed.add.
-func (b *Bucket) add(o Bucket, room *[]byte) error {
+// add adds the bucket of another runner; see Packed.add for the buffer.
+func (b *Bucket) add(o Bucket, buffer *[]byte) error {
 	b.Open += o.Open
 	b.Opened += o.Opened
 	b.ConnectUS += o.ConnectUS
@@ -46,15 +46,7 @@ func (b *Bucket) add(o Bucket, room *[]byte) error {
 		}
 		b.Control.Add(*o.Control)
 	}
-	if o.Lateness == nil {
-		return nil
-	}
-	sum := cmp.Or(b.Lateness, &Packed{})
-	err := sum.add(o.Lateness, room)
-	if err == nil {
-		b.Lateness = sum
-	}
-	return err
+	return addPacked(&b.Lateness, o.Lateness, buffer)
 }
 
 func (p *Process) add(o Process) {

@@ -7,8 +7,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service"
 )
 
-// A Service is the part of a service description that a verdict needs. It is zero if a run had no streams, or its runners left no
-// shard.
+// A Service is the part of a service description that a verdict needs. It is zero if a run had no streams, or its
+// runners left no shard.
 type Service struct {
 	Name     string  `json:"name"`
 	SHA256   string  `json:"sha256"` // of the description
@@ -18,11 +18,11 @@ type Service struct {
 	AnyOrder bool    `json:"any_order,omitempty"`         // the service does not guarantee the order of messages
 	Repeats  bool    `json:"repeats,omitempty"`           // a message may arrive more than once
 	Unmarked bool    `json:"unmarked,omitempty"`          // messages do not contain the marker of the run
-	Every    float64 `json:"heartbeat_every_s,omitempty"` // longest time between heartbeats in seconds; 0: not described
-	// LifetimeS is the shortest lifetime of a stream in seconds, if the service ends streams on purpose.
+	Every    float64 `json:"heartbeat_every_s,omitempty"` // maximum time between heartbeats in seconds; 0: not described
+	// LifetimeS is the minimum lifetime of a stream in seconds, if the service ends streams on purpose.
 	LifetimeS float64 `json:"lifetime_s,omitempty"`
-	// Resume is where a client sends its position: "Last-Event-ID", "the parameter since" or "none". Gap describes how the service
-	// announces missing messages; "": it does not.
+	// Resume is the part of a request that has the position of the client: "Last-Event-ID", "the parameter since" or
+	// "none". Gap describes the announcement of missing messages; "": the service makes none.
 	Resume string `json:"resume,omitempty"`
 	Gap    string `json:"gap,omitempty"`
 	// EndRequest is the request that ends a stream, such as "DELETE /event/forcedisconnect"; "": there is none.
@@ -50,6 +50,7 @@ func ServiceOf(s *service.Service) Service {
 	}
 }
 
+// countsOf returns the property by which messages are counted.
 func countsOf(m *service.Message) Counts {
 	switch {
 	case m.Interval > 0:
@@ -74,7 +75,7 @@ func (s *Service) Counted() bool { return s.Counts != CountsNothing }
 // Shared reports whether the streams of a topic are compared with each other.
 func (s *Service) Shared() bool { return s.Counts == CountsShared }
 
-// Heartbeat returns the longest time between two heartbeats, or 0 if the description has none.
+// Heartbeat returns the maximum time between two heartbeats, or 0 if the description has none.
 func (s *Service) Heartbeat() time.Duration { return time.Duration(s.Every * float64(time.Second)) }
 
 // Resumes reports whether a client can resume a stream after a disconnect.
@@ -83,7 +84,7 @@ func (s *Service) Resumes() bool { return s.Resume != "none" }
 // EndsStreams reports whether the service ends streams on purpose.
 func (s *Service) EndsStreams() bool { return s.LifetimeS > 0 }
 
-// checkServices compares the descriptions of the runners. If no runner left one, it uses the built-in one that the plan names.
+// checkServices sets the service, and compares the descriptions of the runners.
 func (m *Merged) checkServices(parts []part) {
 	defer m.completeService()
 	for i := range parts {
@@ -99,6 +100,7 @@ func (m *Merged) checkServices(parts []part) {
 	}
 }
 
+// completeService sets the built-in service that the plan names, if no runner left a description.
 func (m *Merged) completeService() {
 	if m.Service != (Service{}) || m.Plan.Connections == 0 {
 		return

@@ -1,5 +1,5 @@
-// Package shard defines the file that a runner leaves. It has the identity and the results of the runner in a form that a merge can
-// add up. Runners and verdict share nothing else.
+// Package shard defines the file that a runner leaves. It has the identity and the results of the runner in a form that
+// a merge can add up. Runners and verdict share nothing else.
 package shard
 
 import (
@@ -16,8 +16,8 @@ import (
 // Schema is the version of the format. A reader rejects other versions.
 const Schema = 2
 
-// BucketWidth is the width of a bucket of the series. Buckets begin at multiples of it in Unix time, so that the buckets of all
-// runners match.
+// BucketWidth is the width of a bucket of the series. Buckets begin at multiples of it in Unix time, so that the
+// buckets of all runners match.
 const BucketWidth = 5 * time.Second
 
 // A Shard has the results of one runner.
@@ -28,10 +28,10 @@ type Shard struct {
 	Suite       *Suite          `json:"suite,omitempty"`  // nil: the script declares none
 	Service     Service         `json:"service,omitzero"` // zero: no streams
 	Connect     *Histogram      `json:"connect"`
-	FirstNoop   *Histogram      `json:"first_noop"` // headers to the first noop
-	Lateness    *Histogram      `json:"lateness"`   // gap − interval
-	Latency     *Latency        `json:"latency,omitempty"`
-	Reach       *Reach          `json:"reach,omitempty"` // of published messages
+	FirstNoop   *Histogram      `json:"first_noop"`        // headers to the first noop
+	Lateness    *Histogram      `json:"lateness"`          // gap − interval
+	Latency     *Latency        `json:"latency,omitempty"` // nil: messages have no send time
+	Reach       *Reach          `json:"reach,omitempty"`   // of published messages
 	Series      []Bucket        `json:"series"`
 	Seconds     []Second        `json:"seconds,omitempty"` // of a suite
 	Checks      []Check         `json:"checks"`
@@ -42,16 +42,16 @@ type Shard struct {
 	Control     *Control        `json:"control,omitempty"`   // nil: no control group
 	Codings     []Coding        `json:"codings,omitempty"`   // of compressed streams
 	Redirects   []Redirect      `json:"redirects,omitempty"` // to other origins than the target's
-	Shared      *Shared         `json:"shared,omitempty"`    // of streams over HTTP/2
+	HTTP2       *HTTP2          `json:"shared,omitempty"`    // of streams over HTTP/2
 	Ends        *Ends           `json:"ends,omitempty"`      // nil: none
 	Responses   *Responses      `json:"responses,omitempty"` // that end by themselves; nil: another suite
 	Bursts      *Bursts         `json:"bursts,omitempty"`    // messages of streams; nil: no streams
 
-	// Ledgers replace Connections in a runner, which makes each record when it writes it, because all records need as much memory as
-	// the streams.
+	// Ledgers replaces Connections in a runner. The runner computes each record while it writes the shard, because all
+	// records need as much memory as the streams.
 	Ledgers []*ledger.Ledger `json:"-"`
 
-	// Feeds has the messages of each topic if they are unnumbered.
+	// Feeds has the messages of each topic if messages are unnumbered.
 	Feeds []*feed.Log `json:"-"`
 
 	// packed replaces Connections in a shard from a file.
@@ -121,8 +121,8 @@ type Runner struct {
 	feeds     []*feed.Log    // by topic
 }
 
-// Fastest returns the latency of the fastest message of this runner, by two clocks that may differ. ok is false if no message
-// has a send time.
+// Fastest returns the latency of the fastest message of this runner, by two clocks that may differ. ok is false if no
+// message has a send time.
 func (r *Runner) Fastest() (d time.Duration, ok bool) {
 	if r.fastest == nil {
 		return 0, false
@@ -136,8 +136,8 @@ func (r *Runner) Started() time.Time { return time.UnixMicro(r.StartedUS) }
 // At returns the wall time of an instant, by the clock at the start of the runner.
 func (r *Runner) At(i ledger.Instant) time.Time { return r.Started().Add(i) }
 
-// EndedEarly reports whether the runner was killed or interrupted, so that it watched its clients for a part of the run only. It is false
-// for a publisher, because the run cannot be judged without the messages after its last checkpoint.
+// EndedEarly reports whether the runner was killed or interrupted, so that it watched its clients during a part of the
+// run. It is false for a publisher, because the run cannot be judged without the messages after its last checkpoint.
 func (r *Runner) EndedEarly() bool {
 	return (r.State == Running || r.State == Interrupted) && r.published == nil
 }
@@ -148,7 +148,8 @@ func (r *Runner) IsComplete() bool { return !r.EndedEarly() && r.ReplacedStartUS
 // FirstStartUS returns the start of the first runner that this one replaces, or of this one.
 func (r *Runner) FirstStartUS() int64 { return cmp.Or(r.ReplacedStartUS, r.StartedUS) }
 
-// SecondsLeft returns the seconds from now to the end of the run. seconds is the length of the run from the start of this runner.
+// SecondsLeft returns the seconds from now to the end of the run. seconds is the length of the run from the start of
+// this runner.
 func (r *Runner) SecondsLeft(seconds int, now time.Time) int {
 	end := r.Started().Add(time.Duration(seconds) * time.Second)
 	return min(int(end.Sub(now)/time.Second), seconds)
@@ -190,7 +191,7 @@ type Bucket struct {
 	Late        int     `json:"late"`
 	Faults      int     `json:"faults"` // duplicated, reordered, corrupted, lost
 	Lateness    *Packed `json:"lateness,omitempty"`
-	Undisturbed *Late   `json:"held,omitempty"` // of the streams that the script does not disturb, if it disturbs others
+	Undisturbed *Late   `json:"held,omitempty"` // messages of undisturbed streams, if the script disturbs other streams
 	Process
 	Control *ControlCounts `json:"control,omitempty"`
 }
@@ -201,7 +202,7 @@ type Late struct {
 	Lateness *Packed `json:"late_by,omitempty"`
 }
 
-// A Process has the resources of a runner in a bucket. A sum over the runners has their totals, but the maximum pause and stall.
+// A Process has the resources of a runner in a bucket. In a sum over the runners, GCPauseUS and StallMS are maxima.
 type Process struct {
 	RSS        uint64  `json:"rss_bytes,omitempty"`
 	HeapLive   uint64  `json:"heap_live_bytes,omitempty"` // live heap at the last garbage collection
@@ -214,8 +215,8 @@ type Process struct {
 	StallMS    int64   `json:"stall_ms,omitempty"`     // longest delay of a wake-up of the process
 }
 
-// Latency is receive − send time by two clocks that may differ. Histogram has the differences plus OffsetUS, which makes them
-// positive. MinUS is the smallest difference.
+// Latency is receive − send time by two clocks that may differ. Histogram has the differences plus OffsetUS, which
+// makes them positive. MinUS is the smallest difference.
 type Latency struct {
 	OffsetUS  int64      `json:"offset_us"`
 	MinUS     int64      `json:"min_us"`
@@ -229,8 +230,9 @@ type Check struct {
 	Fails  int64  `json:"fails"`
 }
 
-// A Metric is one k6 metric in a form that adds up: counters by sum, rates by trues and count, gauges by extremes, trends by buckets
-// (in microseconds for times). If a suite splits by tags, each combination of their values has a Metric.
+// A Metric is one k6 metric in a form that adds up. A counter has its sum, a rate the number of true values (Sum) and
+// of all values (Count), a gauge its extremes, and a trend a histogram (in microseconds for times). If a suite splits
+// by tags, each combination of their values has a Metric.
 type Metric struct {
 	Name    string            `json:"name"`
 	Tags    map[string]string `json:"tags,omitempty"`
@@ -243,5 +245,5 @@ type Metric struct {
 	FirstUS int64             `json:"first_unix_us,omitempty"` // start of the first sample
 	LastUS  int64             `json:"last_unix_us,omitempty"`  // end of the last sample
 	Trend   *Histogram        `json:"trend,omitempty"`
-	Own     *Histogram        `json:"own,omitempty"` // of RequestDuration: Trend minus the possible delay by the generator
+	Net     *Histogram        `json:"own,omitempty"` // of RequestDuration: Trend minus the possible delay by the generator
 }

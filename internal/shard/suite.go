@@ -13,31 +13,32 @@ import (
 
 // Metrics, tags and codes of the suites that make requests.
 const (
-	RequestDuration  = "request_duration"   // trend in ms, from the request for a connection to the last byte
-	FirstByte        = "request_first_byte" // trend in ms, to the first byte of the response
-	Waited           = "request_waited"     // of an open model: time that a request waited for a connection, if none was free
-	Connected        = "request_connected"  // of the same requests: duration without that wait
-	AnsweredLate     = "request_late"       // of a stage with a fixed length: time from its end to a good response
-	Unrequested      = "unrequested_bytes"  // connections on which a server sent bytes after its response
-	TagStage         = "scenario"
-	TagEndpoint      = "endpoint"
-	TagServer        = "server" // name of the server, if there are several
-	TagWaited        = "waited" // "yes" for requests with a sample of ConnectionWait
-	TagCode          = "code"   // CodeOK, CodeWrongContent, CodeTruncated, CodeStatus with the status, or CodeNet with k6's error code
-	CodeOK           = "ok"
-	CodeWrongContent = "wrong"     // a response with status 200 and wrong content
-	CodeTruncated    = "truncated" // a response with status 200 whose connection ended before its body
-	CodeStatus       = "status-"   // a response with another status, such as status-503
-	CodeNet          = "net-"      // no response; net-1220 is a reset
-	Dropped          = "dropped_iterations"
-	Other            = "(other)" // value of the first tag of combinations beyond the limit
+	RequestDuration     = "request_duration"   // trend in ms, from the request for a connection to the last byte
+	FirstByte           = "request_first_byte" // trend in ms, to the first byte of the response
+	ConnectionWait      = "request_waited"     // of an open model: time that a request waited for a connection, if none was free
+	DurationWithoutWait = "request_connected"  // of the same requests: duration without that wait
+	ResponseDelay       = "request_late"       // of a stage with a fixed length: time from its end to a good response
+	UnrequestedBytes    = "unrequested_bytes"  // number of connections on which a server sent bytes after its response
+	TagStage            = "scenario"           // name of the stage
+	TagEndpoint         = "endpoint"           // name of the endpoint
+	TagServer           = "server"             // name of the server, if there are several
+	TagWaited           = "waited"             // "yes" for requests with a sample of ConnectionWait
+	TagCode             = "code"               // CodeOK, CodeWrongContent, CodeTruncated, CodeStatus with the status, or CodeNet with k6's error code
+	CodeOK              = "ok"                 // a good response
+	CodeWrongContent    = "wrong"              // a response with status 200 and wrong content
+	CodeTruncated       = "truncated"          // a response with status 200 whose connection ended before its body
+	CodeStatus          = "status-"            // a response with another status, such as status-503
+	CodeNet             = "net-"               // no response; net-1220 is a reset
+	DroppedIterations   = "dropped_iterations" // k6's metric of iterations that it could not start
+	Other               = "(other)"            // value of the first tag of combinations beyond the limit
 )
 
-// WakeUps is the number of wake-ups of the generator per request: connection, request, headers and body of the response, script.
+// WakeUps is the number of wake-ups of the generator per request: connection, request, headers and body of the
+// response, script.
 const WakeUps = 5
 
-// A Suite is the declaration of a script: its stages, and the tags by which its metrics are split. All runners declare the same
-// suite. The tag js is the name in a script.
+// A Suite is the declaration of a script: its stages, and the tags by which its metrics are split. All runners declare
+// the same suite. The tag js is the name in a script.
 type Suite struct {
 	Name       string            `json:"name" js:"name"`
 	Profile    string            `json:"profile" js:"profile"`
@@ -61,8 +62,8 @@ type Stage struct {
 	Patience    float64 `json:"patience_s,omitempty" js:"patience"` // maximum wait of a request for a connection in an open model
 }
 
-// A Second has the resources of a runner in about one second. It is shorter than a bucket of the series, because stages of a suite
-// may be short.
+// A Second has the resources of a runner in about one second. It is shorter than a bucket of the series, because stages
+// of a suite may be short.
 type Second struct {
 	FromUS     int64   `json:"from_unix_us"`
 	ToUS       int64   `json:"to_unix_us"`
@@ -104,8 +105,8 @@ func partOf(s *Shard) part {
 // checkSuites compares the suite that each script declared with the plan.
 func (m *Merged) checkSuites(parts []part) {
 	for i, p := range parts {
-		if p.declared.name() != m.Plan.Suite {
-			m.problem("runner %d ran %s, but the plan has %q", m.Runners[i].Index, p.declared, m.Plan.Suite)
+		if p.suite.name() != m.Plan.Suite {
+			m.problem("runner %d ran %s, but the plan has %q", m.Runners[i].Index, p.suite, m.Plan.Suite)
 		}
 	}
 }
@@ -114,8 +115,8 @@ func (m *Merged) checkSuites(parts []part) {
 func (m *Merged) checkDeclared(parts []part) {
 	for i, p := range parts {
 		index := m.Runners[i].Index
-		m.Suite = cmp.Or(m.Suite, p.declared)
-		if p.declared.name() == m.Plan.Suite && !reflect.DeepEqual(m.Suite, p.declared) {
+		m.Suite = cmp.Or(m.Suite, p.suite)
+		if p.suite.name() == m.Plan.Suite && !reflect.DeepEqual(m.Suite, p.suite) {
 			m.problem("runner %d ran the suite with other settings than runner %d", index, m.Runners[0].Index)
 		}
 		if p.overflow {
@@ -142,7 +143,8 @@ func (s *Suite) isOther(n Metric) bool {
 	return s != nil && len(s.SplitBy) > 0 && n.Tags[s.SplitBy[0]] == Other
 }
 
-// adoptPlan sets the plan to the one of the scripts, which is unknown before they are loaded. All runners must have the same plan.
+// adoptPlan sets the plan to the one of the scripts, which is unknown before they are loaded. All runners must have the
+// same plan.
 func (m *Merged) adoptPlan(parts []part) {
 	for i, p := range parts {
 		if diff := planDifference(parts[0].plan, p.plan, m.Runners[i].Index, plan.Parts); diff != "" {

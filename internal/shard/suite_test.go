@@ -16,7 +16,7 @@ func newSuiteShard(index int, name string) *Shard {
 }
 
 func timedMetric(scenario string, at int64, values ...float64) Metric {
-	m := Metric{Name: RequestDuration, Tags: map[string]string{TagStage: scenario, TagCode: CodeOK}, Type: "trend", Trend: NewHistogram(), Own: NewHistogram(), FirstUS: at, LastUS: at + 9}
+	m := Metric{Name: RequestDuration, Tags: map[string]string{TagStage: scenario, TagCode: CodeOK}, Type: "trend", Trend: NewHistogram(), Net: NewHistogram(), FirstUS: at, LastUS: at + 9}
 	for _, v := range values {
 		m.Count++
 		m.Sum += v
@@ -63,8 +63,8 @@ func TestMergeOfASuite(t *testing.T) {
 func TestMergeOfNetTimes(t *testing.T) {
 	t.Parallel()
 	withOwnTimes := func(m Metric) Metric {
-		m.Own = NewHistogram()
-		m.Own.MergeShifted(m.Trend, -2*time.Millisecond)
+		m.Net = NewHistogram()
+		m.Net.MergeShifted(m.Trend, -2*time.Millisecond)
 		return m
 	}
 	for name, c := range map[string]struct {
@@ -76,11 +76,11 @@ func TestMergeOfNetTimes(t *testing.T) {
 		a, b := newSuiteShard(1, "rampup"), newSuiteShard(2, "rampup")
 		a.Metrics, b.Metrics = []Metric{c.a}, []Metric{c.b}
 		m := Merge(a.Plan, []*Shard{a, b})
-		require.EqualValues(t, 3, m.Metrics[0].Own.Count(), name)
+		require.EqualValues(t, 3, m.Metrics[0].Net.Count(), name)
 		for i, q := range []float64{.1, .5, .9} {
-			require.InDelta(t, float64(c.want[i]), m.Metrics[0].Own.Quantile(q).Seconds()*1000, .1, "%s %v", name, q)
+			require.InDelta(t, float64(c.want[i]), m.Metrics[0].Net.Quantile(q).Seconds()*1000, .1, "%s %v", name, q)
 		}
-		require.EqualValues(t, 2, c.a.Own.Count(), "a merge does not modify its inputs")
+		require.EqualValues(t, 2, c.a.Net.Count(), "a merge does not modify its inputs")
 	}
 }
 
@@ -100,7 +100,7 @@ func TestRunnersOfASuiteMustAgree(t *testing.T) {
 		a, b := newSuiteShard(1, "rampup"), newSuiteShard(2, "rampup")
 		c.edit(b)
 		m := Merge(a.Plan, []*Shard{a, b})
-		require.Equal(t, 1, len(m.Problems)+len(m.Early), c.name)
-		require.Contains(t, append(m.Problems, m.Early...)[0], c.want)
+		require.Equal(t, 1, len(m.Problems)+len(m.EarlyEnds), c.name)
+		require.Contains(t, append(m.Problems, m.EarlyEnds...)[0], c.want)
 	}
 }

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// addLatency adds the differences to the fastest message of each runner, because clocks of two hosts cannot be compared.
+// addLatency adds the differences to the fastest message of each runner, because clocks of two hosts cannot be
+// compared.
 func (m *Merged) addLatency(l *Latency) {
 	if l == nil || l.Histogram.Count() == 0 {
 		return
@@ -19,6 +20,7 @@ func (m *Merged) addLatency(l *Latency) {
 	m.Latency.Histogram.MergeShifted(l.Histogram, -time.Duration(l.OffsetUS+l.MinUS)*time.Microsecond)
 }
 
+// addChecks adds the checks of another runner.
 func (m *Merged) addChecks(checks []Check) {
 	for _, c := range checks {
 		i := slices.IndexFunc(m.Checks, func(have Check) bool { return have.Name == c.Name })
@@ -32,12 +34,13 @@ func (m *Merged) addChecks(checks []Check) {
 	slices.SortFunc(m.Checks, func(a, b Check) int { return cmp.Compare(a.Name, b.Name) })
 }
 
+// addMetrics adds metrics to sums by key, and does not modify their histograms.
 func addMetrics(sums map[string]*Metric, all []Metric) {
 	for _, n := range all {
 		key := n.key()
 		have := sums[key]
 		if have == nil {
-			n.Trend, n.Own = n.Trend.Copy(), n.Own.Copy()
+			n.Trend, n.Net = n.Trend.Copy(), n.Net.Copy()
 			sums[key] = &n
 			continue
 		}
@@ -45,7 +48,7 @@ func addMetrics(sums map[string]*Metric, all []Metric) {
 	}
 }
 
-// Merge adds another series. It modifies the histograms of n.
+// Merge adds a metric with the same key. It modifies the histograms of n.
 func (n *Metric) Merge(other Metric) {
 	n.Sum += other.Sum
 	n.Squares += other.Squares
@@ -55,8 +58,8 @@ func (n *Metric) Merge(other Metric) {
 	if n.Trend != nil {
 		n.Trend.Merge(other.Trend)
 	}
-	if n.Own != nil {
-		n.Own.Merge(other.Own)
+	if n.Net != nil {
+		n.Net.Merge(other.Net)
 	}
 }
 

@@ -51,7 +51,7 @@ func (r *Run) addAnswers(stage string, n int, ms float64, tags ...string) *Run {
 		metric.Squares += ms * ms
 		metric.Trend.Record(time.Duration(ms * float64(time.Millisecond)))
 	}
-	metric.Own = metric.Trend.Copy()
+	metric.Net = metric.Trend.Copy()
 	m.Metrics = append(m.Metrics, metric)
 	return r
 }
@@ -71,7 +71,7 @@ func (r *Run) delayAnswers(stage string, n int, ms float64) *Run {
 	}
 	m := r.Rounds[len(r.Rounds)-1]
 	m.Metrics = append(m.Metrics, shard.Metric{
-		Name: shard.AnsweredLate, Type: "trend", Tags: map[string]string{shard.TagStage: stage, shard.TagCode: shard.CodeOK, shard.TagEndpoint: "echo"}, Trend: h, Count: int64(n),
+		Name: shard.ResponseDelay, Type: "trend", Tags: map[string]string{shard.TagStage: stage, shard.TagCode: shard.CodeOK, shard.TagEndpoint: "echo"}, Trend: h, Count: int64(n),
 	})
 	return r
 }

@@ -140,7 +140,7 @@ func TestFullMachineLimitsTheGenerator(t *testing.T) {
 	t.Parallel()
 	r := newRampRun(rampupParameters, 20)
 	r.Rounds[0].Suite.Stages = append(r.Rounds[0].Suite.Stages, shard.Stage{Name: "rate-100", Title: "100/s", Kind: kindLoad, Start: 30, Seconds: 10, Rate: 100, Connections: 30})
-	r.addAnswers("rate-100", 500, 600).addCounter(shard.Dropped, "rate-100", 500)
+	r.addAnswers("rate-100", 500, 600).addCounter(shard.DroppedIterations, "rate-100", 500)
 	r.OneHost = true
 	at := start.Unix() + 30
 	for i := range int64(11) {
@@ -179,7 +179,7 @@ func TestSlowServiceIsNotTheGenerator(t *testing.T) {
 			r.Rounds[0].Seconds = append(r.Rounds[0].Seconds, second)
 		}
 		wait := time.Duration(r.Rounds[0].Seconds[0].WaitMS) * time.Millisecond
-		return r.withOwnTimes(wait).addCounter(shard.Dropped, "rate-100", 100)
+		return r.withOwnTimes(wait).addCounter(shard.DroppedIterations, "rate-100", 100)
 	}
 	unchanged := func(*shard.Second) {}
 	require.Contains(t, fact(judge(slow(unchanged, .6)), "breaking point"), "between 20 and 100 requests/s (p95 1.1 s")
@@ -300,7 +300,7 @@ func (r *Run) addWaits(stage string, n int, wait, duration float64) *Run {
 	r.addAnswers(stage, n, duration).addAnswers(stage, n, wait)
 	m := r.Rounds[0]
 	last := m.Metrics[len(m.Metrics)-2:]
-	last[0].Name, last[1].Name = shard.Connected, shard.Waited
+	last[0].Name, last[1].Name = shard.DurationWithoutWait, shard.ConnectionWait
 	return r
 }
 
@@ -382,7 +382,7 @@ func TestTruncatedAndUnrequestedBytesFail(t *testing.T) {
 	v := judge(newRampRun(rampupParameters, 20, 50).addAnswers("rate-50", 1, 5, shard.TagCode, shard.CodeTruncated))
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, v.Reasons[0], "answers are correct: 1 wrong, 1 of them truncated")
-	v = judge(newRampRun(rampupParameters, 20, 50).addCounter(shard.Unrequested, "rate-50", 2))
+	v = judge(newRampRun(rampupParameters, 20, 50).addCounter(shard.UnrequestedBytes, "rate-50", 2))
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, v.Reasons[0], "answers are correct: 0 wrong, 2 cases of unrequested bytes after an answer")
 }

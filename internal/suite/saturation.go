@@ -52,7 +52,7 @@ func (st *StageResult) attributeToGenerator(dropped shard.Metric) {
 			if st.onlyWaited() && shard.WakeUps*st.Machine.Control < half {
 				continue
 			}
-			st.Attributed += f.Own.CountBy([]time.Duration{half})[0]
+			st.Attributed += f.Net.CountBy([]time.Duration{half})[0]
 		}
 	}
 	if st.Dropped > 0 && (st.waitedBefore(dropped) || st.generatorWaited()) {

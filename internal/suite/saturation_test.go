@@ -13,8 +13,8 @@ import (
 // withOwnTimes sets the undelayed time of every answer of the last series to its time without the wait.
 func (r *Run) withOwnTimes(wait time.Duration) *Run {
 	m := &r.Rounds[0].Metrics[len(r.Rounds[0].Metrics)-1]
-	m.Own = shard.NewHistogram()
-	m.Own.MergeShifted(m.Trend, -shard.WakeUps*wait)
+	m.Net = shard.NewHistogram()
+	m.Net.MergeShifted(m.Trend, -shard.WakeUps*wait)
 	return r
 }
 
@@ -41,7 +41,7 @@ func TestGeneratorFaults(t *testing.T) {
 		return fewer(20).addAnswers("rate-20", 20, 2100, shard.TagCode, code).withOwnTimes(wait)
 	}
 	dropped := func(at int64) *Run {
-		r := fewer(20).addCounter(shard.Dropped, "rate-20", 20)
+		r := fewer(20).addCounter(shard.DroppedIterations, "rate-20", 20)
 		m := &r.Rounds[0].Metrics[len(r.Rounds[0].Metrics)-1]
 		m.FirstUS = (start.Unix() + 10 + at) * 1e6
 		m.LastUS = m.FirstUS + 100_000
@@ -87,7 +87,7 @@ func TestGeneratorFaults(t *testing.T) {
 		"dropped before the runner waited for 700 ms":                               {dropped(5).withWait(8, 700*time.Millisecond), Bad, "90.0 % answered"},
 		"dropped after 4 s, and the runner had waited for 700 ms":                   {patient(dropped(5).withWait(4, 700*time.Millisecond)), Bad, "90.0 % answered"},
 		"dropped after 4 s, and the runner had waited for 2.1 s":                    {patient(dropped(5).withWait(2, 2100*time.Millisecond)), ByGenerator, "the load generator did not make 20 requests"},
-		"dropped while waits of the runner blocked its users":                       {fewer(200).addAnswers("rate-20", 180, 900).withOwnTimes(150*time.Millisecond).addCounter(shard.Dropped, "rate-20", 20), ByGenerator, "90.0 % answered"},
+		"dropped while waits of the runner blocked its users":                       {fewer(200).addAnswers("rate-20", 180, 900).withOwnTimes(150*time.Millisecond).addCounter(shard.DroppedIterations, "rate-20", 20), ByGenerator, "90.0 % answered"},
 	} {
 		status, reason := c.run.levelStatus()
 		require.Equal(t, c.want, status, "%s: %s", name, reason)

@@ -71,7 +71,7 @@ func (q *Requests) Add(m shard.Metric) {
 		q.fastest = m.Min
 	}
 	q.OK.Merge(m.Trend)
-	q.Undelayed.Merge(m.Own)
+	q.Undelayed.Merge(m.Net)
 	if m.Tags[shard.TagWaited] == "" {
 		q.Connected.Merge(m.Trend)
 	}
@@ -161,7 +161,7 @@ func (r *Run) stages() []StageResult {
 				continue
 			}
 			out[i].add(metric)
-			if metric.Name == shard.Dropped {
+			if metric.Name == shard.DroppedIterations {
 				dropped[i] = metric
 			}
 		}
@@ -186,20 +186,20 @@ func (st *StageResult) add(m shard.Metric) {
 	switch m.Name {
 	case shard.RequestDuration:
 		st.Add(m)
-	case shard.AnsweredLate:
+	case shard.ResponseDelay:
 		st.AddLate(m)
-	case shard.Connected:
+	case shard.DurationWithoutWait:
 		if m.Tags[shard.TagCode] == shard.CodeOK {
 			st.Connected.Merge(m.Trend)
 		}
-	case shard.Unrequested:
+	case shard.UnrequestedBytes:
 		st.Unrequested += int64(m.Sum)
 	case shard.FirstByte:
 		st.firstByte.Add(m)
-	case shard.Waited:
+	case shard.ConnectionWait:
 		st.Waiting += m.Count
 		st.WaitMS += m.Sum
-	case shard.Dropped:
+	case shard.DroppedIterations:
 		st.Dropped += int64(m.Sum)
 	case "data_received":
 		st.Bytes += m.Sum

@@ -79,7 +79,7 @@ func sumsByStage(m *shard.Merged, name string) map[string]shard.Metric {
 			sum.Merge(metric)
 		} else {
 			sum = metric
-			sum.Trend, sum.Own = metric.Trend.Copy(), metric.Own.Copy()
+			sum.Trend, sum.Net = metric.Trend.Copy(), metric.Net.Copy()
 		}
 		out[stage] = sum
 	}
@@ -131,7 +131,7 @@ func (r *Run) isNotSelected(n int) bool { return !r.isSelected(n) }
 func (r *Run) streamsOf(selects func(n int) bool) *verdict.Streams {
 	m := r.Rounds[0]
 	part := *m
-	part.Compared = &m.Connections
+	part.FeedConnections = &m.Connections
 	part.Connections, part.Plan.Connections, part.Plan.MaxLate = shard.Connections{}, 0, int(r.number("MAX_HELD_LATE"))
 	part.Runners = slices.Clone(m.Runners)
 	for i := range part.Runners {

@@ -33,7 +33,7 @@ func TestUpload(t *testing.T) {
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Equal(t, []string{"4 × 5 MB in parallel: 3 of 4 arrived complete (wrong answer)"}, v.Reasons)
 
-	v = judge(uploads(uploadParameters).addAnswers("parallel", 3, 900).addCounter(shard.Dropped, "parallel", 1))
+	v = judge(uploads(uploadParameters).addAnswers("parallel", 3, 900).addCounter(shard.DroppedIterations, "parallel", 1))
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, v.Reasons[0], "3 of 4 arrived complete (the others were not finished in time)")
 

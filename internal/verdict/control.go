@@ -81,7 +81,7 @@ func controlOf(m *shard.Merged) *Control {
 		return nil
 	}
 	out := &Control{
-		URL: c.URL, Remote: c.Remote, Streams: c.Streams, Refused: c.Refused, Cut: c.Cut,
+		URL: c.URL, Remote: c.Remote, Streams: c.Streams, Refused: c.Refused, Cut: c.EndedEarly,
 		Received: c.Received, Late: c.Late, Lost: c.Lost, LongestMS: float64(c.LongestUS) / 1000,
 	}
 	for i := range m.Runners {

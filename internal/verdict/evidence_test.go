@@ -99,13 +99,13 @@ func TestVerdictNamesRedirectOrigins(t *testing.T) {
 
 func TestHTTP2Text(t *testing.T) {
 	t.Parallel()
-	for want, shared := range map[string]*shard.Shared{
+	for want, shared := range map[string]*shard.HTTP2{
 		"":                             nil,
 		"20 streams over 1 connection": {Streams: 20, Connections: 1, MaxPerRunner: 1},
 		"400 streams over 4 connections, at most 2 of one runner": {Streams: 400, Connections: 4, MaxPerRunner: 2},
 	} {
 		m, server := cleanRun()
-		m.Shared = shared
+		m.HTTP2 = shared
 		require.Equal(t, want, judgeSoak(m, server, Evidence{}).HTTP2())
 	}
 }

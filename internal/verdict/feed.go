@@ -68,7 +68,7 @@ func (s *Streams) alignTopics(feeds []*shard.Feed) {
 	for _, c := range s.m.Subscribers() {
 		topic, ok := s.m.FeedTopic(c)
 		if f := byTopic[topic]; ok && f != nil {
-			records[topic] = append(records[topic], &record{c.Record, f.Of[c.Runner]})
+			records[topic] = append(records[topic], &record{c.Record, f.LogOf[c.Runner]})
 		}
 	}
 	for _, f := range feeds {
@@ -109,7 +109,7 @@ func (s *Streams) align(f *shard.Feed, records feed.Records) {
 func (s *Streams) recordsOf(f *shard.Feed) feed.Records {
 	return func(yield func(int, *ledger.Record) bool) {
 		for _, c := range s.m.Subscribers() {
-			if topic, ok := s.m.FeedTopic(c); ok && topic == f.Topic && !yield(f.Of[c.Runner], &c.Record) {
+			if topic, ok := s.m.FeedTopic(c); ok && topic == f.Topic && !yield(f.LogOf[c.Runner], &c.Record) {
 				return
 			}
 		}
@@ -127,9 +127,9 @@ func (t *sharedTopic) receivedBy(runner *shard.Runner, index int) []shard.Messag
 		return t.messages
 	}
 	t.runner, t.messages = index, make([]shard.Message, len(t.aligned.Messages))
-	lag := t.aligned.Lag(t.Of[index]) // the delay of the runner, or the difference of the clocks
+	lag := t.aligned.Lag(t.LogOf[index]) // the delay of the runner, or the difference of the clocks
 	for n := range t.messages {
-		at, doubt := t.aligned.ArrivedAt(n, t.Of[index]), t.aligned.Messages[n].Doubt
+		at, doubt := t.aligned.ArrivedAt(n, t.LogOf[index]), t.aligned.Messages[n].Doubt
 		t.messages[n] = shard.Message{
 			SentUS: runner.At(at - max(lag, 0)).UnixMicro(), AnsweredUS: runner.At(at + doubt - min(lag, 0)).UnixMicro(), State: shard.Open,
 		}
@@ -149,7 +149,7 @@ func (s *Streams) compareShared(i int, r *shard.Connection) *shard.Connection {
 		return r
 	}
 	t.aligned.JoinTime = s.joiningTime(r)
-	corrected := t.aligned.Correct(t.Of[r.Runner], &r.Record)
+	corrected := t.aligned.Correct(t.LogOf[r.Runner], &r.Record)
 	if corrected.Uncertain {
 		t.uncertain = append(t.uncertain, r.ID)
 	}

@@ -310,7 +310,7 @@ func TestSomeClientsAreComparedWithAll(t *testing.T) {
 	s.setContent(func(stream, message int) bool { return stream == 0 && message == 9 })
 	all := s.merged()
 	part := *all
-	part.Compared, part.Connections = &all.Connections, shard.Connections{}
+	part.FeedConnections, part.Connections = &all.Connections, shard.Connections{}
 	for _, c := range all.Connections.All() {
 		if c.ID == "gold-0" {
 			part.Connections.Add(c)

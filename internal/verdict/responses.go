@@ -61,7 +61,7 @@ func ResponsesOf(r *shard.Responses, l ModelLedger) *Responses {
 		Started: r.Started(), Complete: n[ledger.ResponseComplete], Truncated: n[ledger.ResponseTruncated], ErrorEvent: n[ledger.ResponseError],
 		Refused: n[ledger.ResponseRefused], Empty: n[ledger.ResponseEmpty], Idle: n[ledger.ResponseIdle], Lingering: n[ledger.ResponseLingering],
 		AfterDone: n[ledger.ResponseAfterDone], Unfinished: n[ledger.ResponseUnfinished], Abandoned: n[ledger.ResponseAbandoned],
-		Incomplete: r.Incomplete, Skipped: r.Skipped, Good: r.Good, AtOnce: r.AtOnce,
+		Incomplete: r.Incomplete, Skipped: r.Skipped, Good: r.Good, AtOnce: r.SingleBurst,
 		TTFT: responseQuantiles(r.First), InterChunkLatency: responseQuantiles(r.Gap), Headers: responseQuantiles(r.Headers),
 		E2E: responseQuantiles(r.Total), StartDelay: responseQuantiles(r.Delay),
 	}

@@ -105,7 +105,7 @@ func TestChecksOfAStoppedRun(t *testing.T) {
 	for i := range m.Runners {
 		m.Runners[i].State, m.Runners[i].EndedUS = shard.Interrupted, m.Runners[i].StartedUS+(10*time.Second).Microseconds()
 	}
-	m.Early = []string{"runner 1 on h1 did not finish: it was interrupted", "runner 2 on h2 did not finish: it was interrupted"}
+	m.EarlyEnds = []string{"runner 1 on h1 did not finish: it was interrupted", "runner 2 on h2 did not finish: it was interrupted"}
 	v := judgeSoak(m, nil, Evidence{Problems: []string{"the run was stopped by a signal before its end"}})
 	require.Equal(t, Invalid, v.Verdict)
 	at := slices.IndexFunc(v.Checks, func(c Check) bool { return c.ID == CheckComplete })

@@ -64,7 +64,7 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 		m: m, server: server, oneHost: oneHost, Runners: make([]Runner, len(m.Runners)), counts: make([]ledger.Counts, len(m.Runners)),
 		corrections: map[int]*shard.Connection{}, listed: map[ledger.Kind]int{},
 	}
-	s.Connections.Planned, s.Service, s.Codings, s.Redirects, s.Shared = m.Plan.Connections, m.Service, m.Codings, m.Redirects, m.Shared
+	s.Connections.Planned, s.Service, s.Codings, s.Redirects, s.Shared = m.Plan.Connections, m.Service, m.Codings, m.Redirects, m.HTTP2
 	s.Server.Known = server != nil
 	s.listTopics()
 	s.alignFeeds()

@@ -59,7 +59,7 @@ func (s *Streams) watchedOf(r *shard.Connection, early bool) time.Duration {
 
 // sumWatched sums up the client time that was watched; nil if all runners ran to their end.
 func (s *Streams) sumWatched() *WatchedTime {
-	if len(s.m.Early) == 0 {
+	if len(s.m.EarlyEnds) == 0 {
 		return nil
 	}
 	planned := s.m.Plan.Hold().Seconds() * float64(s.m.Plan.Connections)
@@ -72,7 +72,7 @@ func (s *Streams) sumWatched() *WatchedTime {
 // the data that is missing.
 func (e *Evidence) runnerEnds() (early, causes, problems []string) {
 	m := e.Rounds[0]
-	early = slices.Clone(m.Early)
+	early = slices.Clone(m.EarlyEnds)
 	for _, end := range e.RunnerEnds {
 		at := slices.IndexFunc(m.Runners, func(r shard.Runner) bool { return r.Index == end.Runner })
 		if at >= 0 && m.Runners[at].EndedEarly() {

@@ -15,7 +15,7 @@ func lostRunner() (*shard.Merged, ServerLedger) {
 	m, server := cleanRun()
 	r := &m.Runners[1]
 	r.State, r.EndedUS = shard.Running, r.StartedUS+1800_000_000
-	m.Early = []string{"runner 2 on h2 did not finish: it was killed"}
+	m.EarlyEnds = []string{"runner 2 on h2 did not finish: it was killed"}
 	c := m.Connections.Edit(1)
 	c.State, c.Reason, c.ClosedAt, c.StreamTime, c.OpenTime = ledger.Open, "", 0, 0, 0 // these times are of streams that ended
 	c.LastAt, c.Last, c.Received = 1798500*time.Millisecond, 119, 119
@@ -29,19 +29,19 @@ func TestCoverage(t *testing.T) {
 	m, server := lostRunner()
 	v := judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Runner: 2, Text: "runner 2 was ended by a signal"}}})
 	assert.Equal(t, Invalid, v.Verdict, "by default all must be watched")
-	assert.Equal(t, []string{m.Early[0], "runner 2 was ended by a signal"}, v.Reasons)
+	assert.Equal(t, []string{m.EarlyEnds[0], "runner 2 was ended by a signal"}, v.Reasons)
 	assert.Equal(t, watched, v.Watched.String())
 
 	m.Plan.MinCoverage = 90
 	v = judgeSoak(m, server, Evidence{})
 	assert.Equal(t, Invalid, v.Verdict)
-	assert.Equal(t, []string{m.Early[0], watched + "; the limit is 90 % (MIN_COVERAGE)"}, v.Reasons)
+	assert.Equal(t, []string{m.EarlyEnds[0], watched + "; the limit is 90 % (MIN_COVERAGE)"}, v.Reasons)
 
 	m.Plan.MinCoverage = 80
 	v = judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Runner: 2, Text: "runner 2 was ended by a signal"}}})
 	assert.Equal(t, Pass, v.Verdict, "%q", v.Reasons)
 	assert.Equal(t, "PASS: 83.3 % of 10,785 client-seconds watched, nothing lost in it; 2 of 3 streams open to the end, 1 until their runner ended early, 597 of 597 messages received", v.Sentence)
-	assert.Equal(t, []string{m.Early[0], "runner 2 was ended by a signal"}, v.Warnings)
+	assert.Equal(t, []string{m.EarlyEnds[0], "runner 2 was ended by a signal"}, v.Warnings)
 	assert.Equal(t, Connections{Planned: 3, Opened: 3, Completed: 2, Unwatched: 1}, v.Connections)
 	assert.EqualValues(t, 2*noopsEach, v.Server.Sent, "times without a watching client are not compared")
 

@@ -56,13 +56,13 @@ func (*rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 	m := &module{vu: vu, metrics: &requestMetrics{
 		duration:  r.MustNewMetric(shard.RequestDuration, metrics.Trend, metrics.Time),
 		first:     r.MustNewMetric(shard.FirstByte, metrics.Trend, metrics.Time),
-		waited:    r.MustNewMetric(shard.Waited, metrics.Trend, metrics.Time),
-		connected: r.MustNewMetric(shard.Connected, metrics.Trend, metrics.Time),
-		late:      r.MustNewMetric(shard.AnsweredLate, metrics.Trend, metrics.Time),
+		waited:    r.MustNewMetric(shard.ConnectionWait, metrics.Trend, metrics.Time),
+		connected: r.MustNewMetric(shard.DurationWithoutWait, metrics.Trend, metrics.Time),
+		late:      r.MustNewMetric(shard.ResponseDelay, metrics.Trend, metrics.Time),
 		sentAfter: r.MustNewMetric("sent_after", metrics.Trend, metrics.Time),
 		inFlight:  r.MustNewMetric("server_in_flight", metrics.Trend),
 
-		unrequested: r.MustNewMetric(shard.Unrequested, metrics.Counter),
+		unrequested: r.MustNewMetric(shard.UnrequestedBytes, metrics.Counter),
 	}}
 	m.exports = modules.Exports{Named: map[string]any{
 		"closed": rt.ToValue(m.call("closed", (*stage).closed)),

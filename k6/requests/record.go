@@ -125,8 +125,8 @@ func (r *record) unrequested(op *operation, received []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.add(r.stage.m.metrics.unrequested, r.stage.tags.Tags.With(shard.TagEndpoint, op.name), time.Now(), 1)
-	if !r.loggedCodes[shard.Unrequested] {
-		r.loggedCodes[shard.Unrequested] = true
+	if !r.loggedCodes[shard.UnrequestedBytes] {
+		r.loggedCodes[shard.UnrequestedBytes] = true
 		r.stage.state.Logger.Warnf("%s: the server sent unrequested bytes after its response, starting with %q (further cases of this stage are not logged)", op.name, received)
 	}
 }

@@ -152,7 +152,7 @@ func (s *controlStream) closed(_ time.Time, c sseclient.Close) {
 		g.mu.Lock()
 		count := &g.total.Refused
 		if c.Opened {
-			count = &g.total.Cut
+			count = &g.total.EndedEarly
 		}
 		*count++
 		g.total.Error = cmp.Or(g.total.Error, strings.ToValidUTF8(fmt.Sprintf("%.200s", c.Message()), ""))

@@ -56,11 +56,11 @@ func TestControlGroup(t *testing.T) {
 	defer g.close()
 	c := requireControl(t, g, func(c shard.Control) bool { return c.Received >= 8 })
 	assert.Equal(t, shard.Control{URL: url, Streams: 4, LateMS: 1000, Opened: 4}, shard.Control{
-		URL: c.URL, Streams: c.Streams, LateMS: c.LateMS, Opened: c.Opened, Refused: c.Refused, Cut: c.Cut, Lost: c.Lost, Remote: c.Remote,
+		URL: c.URL, Streams: c.Streams, LateMS: c.LateMS, Opened: c.Opened, Refused: c.Refused, EndedEarly: c.EndedEarly, Lost: c.Lost, Remote: c.Remote,
 	})
 	assert.GreaterOrEqual(t, c.Expected+4, c.Received)
 	stop()
-	c = requireControl(t, g, func(c shard.Control) bool { return c.Cut == 4 && c.Refused > 0 })
+	c = requireControl(t, g, func(c shard.Control) bool { return c.EndedEarly == 4 && c.Refused > 0 })
 	assert.Zero(t, c.Late)
 	assert.NotEmpty(t, c.Error)
 	received := c.Received
@@ -158,7 +158,7 @@ func BenchmarkControlGroup(b *testing.B) {
 		time.Sleep(length)
 		b.ReportMetric(100*(cpuUsed(b)-from).Seconds()/length.Seconds(), "%core")
 		b.ReportMetric(float64(heapInUse())-float64(start), "B")
-		require.Zero(b, g.result().Refused+g.result().Cut)
+		require.Zero(b, g.result().Refused+g.result().EndedEarly)
 		g.close()
 	}
 }

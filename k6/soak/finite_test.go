@@ -124,10 +124,10 @@ func TestFiniteCountsShortAnswers(t *testing.T) {
 func TestFiniteCountsBursts(t *testing.T) {
 	t.Parallel()
 	got := finiteOf(t, startModel(t), "openai-chat", `{prompts: ["soak id={id} delay=5ms ttft=1ms fault=burst"], seconds: 0.1}`)
-	require.Positive(t, got.AtOnce)
+	require.Positive(t, got.SingleBurst)
 	got = finiteOf(t, startModel(t), "openai-chat", `{prompts: ["soak id={id} delay=100ms ttft=1ms"], seconds: 0.1}`)
 	require.Positive(t, got.States[ledger.ResponseComplete])
-	require.Zero(t, got.AtOnce)
+	require.Zero(t, got.SingleBurst)
 }
 
 // Progress reports contain each bucket and each faulty response once, and the current bucket each time.
@@ -145,7 +145,7 @@ func TestProgressReportsNewResponses(t *testing.T) {
 	}
 	end(ledger.ResponseTruncated, start)
 	p := report()
-	require.Equal(t, []shard.FoundFault{{AtMS: 1_000_000, ID: "id", What: "truncated after 2 chunks: reset"}}, p.Found)
+	require.Equal(t, []shard.FoundFault{{AtMS: 1_000_000, ID: "id", Text: "truncated after 2 chunks: reset"}}, p.Found)
 	require.Len(t, p.Responses, 1)
 	end(ledger.ResponseComplete, start.Add(time.Second))
 	p = report()

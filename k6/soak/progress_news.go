@@ -54,7 +54,7 @@ func (n *progressNews) report(r *recorder) shard.Progress {
 		switch {
 		case text == "":
 		case len(found) < maxFindings:
-			found = append(found, shard.FoundFault{AtMS: now, ID: c.ID, What: text})
+			found = append(found, shard.FoundFault{AtMS: now, ID: c.ID, Text: text})
 		default:
 			unlisted++
 		}

@@ -24,12 +24,12 @@ func TestFindingsAreReportedOnce(t *testing.T) {
 	o.event(r.start.Add(75*time.Second), event("5", "0", ""))
 	p := n.report(r)
 	require.Len(t, p.Found, 1)
-	require.Equal(t, []string{"d-0", "2 missed"}, []string{p.Found[0].ID, p.Found[0].What})
+	require.Equal(t, []string{"d-0", "2 missed"}, []string{p.Found[0].ID, p.Found[0].Text})
 	require.Empty(t, n.report(r).Found, "the loss is reported")
 	o.closed(r.start.Add(76*time.Second), sseclient.Close{Reason: sseclient.ReasonReset, Retry: -1})
 	p = n.report(r)
 	require.Len(t, p.Found, 1)
-	require.Contains(t, p.Found[0].What, "dropped: reset")
+	require.Contains(t, p.Found[0].Text, "dropped: reset")
 }
 
 // A loss by number is reported, then withdrawn, because the ids are not sequence numbers. A later loss by the clock is
@@ -48,7 +48,7 @@ func TestLossAfterWithdrawnLossIsReported(t *testing.T) {
 	var n progressNews
 	lost := func() (ids []string) {
 		for _, f := range n.report(r).Found {
-			ids = append(ids, f.What)
+			ids = append(ids, f.Text)
 		}
 		return ids
 	}

@@ -138,7 +138,7 @@ func (r *responses) progress(p *shard.Progress) {
 	p.Responses = append(slices.Clone(r.sum.Series[r.reportedBuckets:]), r.currentBucket())
 	for _, f := range r.sum.Findings[r.reportedFindings:] {
 		if len(p.Found) < maxFindings {
-			p.Found = append(p.Found, shard.FoundFault{AtMS: f.AtUS / 1000, ID: f.ID, What: describeFinding(&f)})
+			p.Found = append(p.Found, shard.FoundFault{AtMS: f.AtUS / 1000, ID: f.ID, Text: describeFinding(&f)})
 		} else {
 			p.Unlisted++
 		}

@@ -33,7 +33,7 @@ type tally struct {
 type streamSums struct {
 	codings   []shard.Coding   // of compressed streams
 	redirects []shard.Redirect // of streams to other origins
-	shared    *shard.Shared    // of HTTP/2 streams; nil: none
+	shared    *shard.HTTP2     // of HTTP/2 streams; nil: none
 	ends      *shard.Ends      // nil: none
 }
 
@@ -204,7 +204,7 @@ func (t *tally) fill(s *shard.Shard) {
 	s.Codings, s.Redirects = slices.Clone(t.streams.codings), slices.Clone(t.streams.redirects)
 	if t.streams.shared != nil {
 		shared := *t.streams.shared
-		s.Shared = &shared
+		s.HTTP2 = &shared
 	}
 	s.Ends = t.streams.ends.Copy()
 	if t.bursts.Messages > 0 {
@@ -242,7 +242,7 @@ func (t *tally) addSharedStream(first bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.streams.shared == nil {
-		t.streams.shared = new(shard.Shared)
+		t.streams.shared = new(shard.HTTP2)
 	}
 	t.streams.shared.Streams++
 	if first {

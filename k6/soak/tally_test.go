@@ -12,9 +12,9 @@ import (
 func TestStreamsOverHTTP2AreCounted(t *testing.T) {
 	t.Parallel()
 	r := newPlannedRecorder(t)
-	require.Nil(t, shardOf(r).Shared)
+	require.Nil(t, shardOf(r).HTTP2)
 	for n, first := range []bool{true, false, false, true} {
 		openStreams(newObserver(t, r, string(rune('a'+n))), r.start, func(response *sseclient.Response) { response.HTTP2, response.FirstOnConnection = true, first })
 	}
-	require.Equal(t, &shard.Shared{Streams: 4, Connections: 2}, shardOf(r).Shared)
+	require.Equal(t, &shard.HTTP2{Streams: 4, Connections: 2}, shardOf(r).HTTP2)
 }

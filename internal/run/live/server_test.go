@@ -51,7 +51,7 @@ func (s *testServer) update() {
 	s.n++
 	s.view.Watch.Add(1, &shard.Progress{
 		Open: 600, Counts: ledger.Counts{Received: uint64(600 * s.n)}, Buckets: []shard.Bucket{bucket(s.unix, 600, time.Millisecond)},
-		Found: []shard.FoundFault{{AtMS: s.unix * 1000, ID: fmt.Sprintf("soak-%d", s.n), What: "1 missed"}},
+		Found: []shard.FoundFault{{AtMS: s.unix * 1000, ID: fmt.Sprintf("soak-%d", s.n), Text: "1 missed"}},
 	})
 	s.unix += 5
 	s.tick <- time.Now()
@@ -190,7 +190,7 @@ func TestPageAndEventsEscapeControlCharacters(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, "127.0.0.1:0")
 	s.view.About.Title = "soak \u009b31m\u202e"
-	s.view.Watch.Add(1, &shard.Progress{Found: []shard.FoundFault{{AtMS: s.unix * 1000, ID: "soak-1", What: "\u009b31m\u202e"}}})
+	s.view.Watch.Add(1, &shard.Progress{Found: []shard.FoundFault{{AtMS: s.unix * 1000, ID: "soak-1", Text: "\u009b31m\u202e"}}})
 	events, stop := s.listen(t, "")
 	defer stop()
 	event := nextEvent(t, events).data

@@ -70,7 +70,7 @@ func (w *Watch) Add(index int, p *shard.Progress) {
 		w.addBucket(r, b)
 	}
 	for _, f := range p.Found {
-		w.note(Finding{At: time.UnixMilli(f.AtMS), Runner: index, ID: f.ID, Text: f.What})
+		w.note(Finding{At: time.UnixMilli(f.AtMS), Runner: index, ID: f.ID, Text: f.Text})
 	}
 	for _, b := range p.Responses {
 		w.addResponses(index, b)

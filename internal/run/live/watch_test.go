@@ -65,7 +65,7 @@ func TestFindingsAreListedOnce(t *testing.T) {
 	var w Watch
 	count := 0
 	for i := range maxFindings + 10 {
-		w.Add(1, &shard.Progress{Found: []shard.FoundFault{{AtMS: int64(i), ID: fmt.Sprint(i), What: "1 missed"}}})
+		w.Add(1, &shard.Progress{Found: []shard.FoundFault{{AtMS: int64(i), ID: fmt.Sprint(i), Text: "1 missed"}}})
 		if i%7 == 0 {
 			var news []Finding
 			news, count, _ = w.Findings(count)

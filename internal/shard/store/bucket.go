@@ -18,20 +18,23 @@ import (
 	"gocloud.dev/blob/s3blob"
 )
 
-// attemptTimeout is the timeout of one attempt. A shard has a few megabytes, so a minute is enough at half a megabit per second.
+// attemptTimeout is the timeout of one attempt. A shard has a few megabytes, so a minute is enough at half a megabit
+// per second.
 const attemptTimeout = time.Minute
 
-// Pauses between attempts. They double and are randomized, because a thousand runners may end at once.
+// firstPause and longestPause limit the pauses between attempts. Pauses double and are randomized, because a thousand
+// runners may end at the same time.
 const firstPause, longestPause = 500 * time.Millisecond, 15 * time.Second
 
 // A bucket is a store on an S3 server, where a PUT is atomic.
 type bucket struct {
 	blob  *blob.Bucket
 	name  string        // s3://BUCKET/PREFIX without parameters, for people
-	pause time.Duration // after the first failure
+	pause time.Duration // pause after the first failure
 }
 
-// openBucket opens a bucket with the credentials of the AWS SDK: environment, profile, role of the machine. It sends no request.
+// openBucket opens a bucket with the credentials of the AWS SDK: environment, profile, role of the machine. It sends no
+// request.
 func openBucket(ctx context.Context, u *url.URL) (Store, error) {
 	if u.Host == "" {
 		return nil, fmt.Errorf("location must name a bucket, such as s3://BUCKET/PREFIX, got %s", u)
@@ -48,8 +51,8 @@ func openBucket(ctx context.Context, u *url.URL) (Store, error) {
 	return s, nil
 }
 
-// openS3 opens a bucket whose client does not retry, because its retries would hide the cause of a failure at the timeout. It does not
-// warn about servers without checksums, because a shard has its own.
+// openS3 opens a bucket whose client does not retry, because its retries would hide the cause of a failure at the
+// timeout. The client does not warn about servers without checksums, because a shard has its own checksum.
 func openS3(ctx context.Context, u *url.URL) (*blob.Bucket, error) {
 	var opener s3blob.URLOpener
 	b, err := opener.OpenBucketURL(ctx, u)
@@ -137,7 +140,7 @@ func (b *bucket) try(ctx context.Context, verb, name string, do func(context.Con
 			return struct{}{}, nil
 		}
 		if ctx.Err() == nil || last == nil {
-			last = err // otherwise the error is that of ctx
+			last = err // otherwise err is the error of ctx
 		}
 		if permanent(err) {
 			err = backoff.Permanent(err)

@@ -36,8 +36,8 @@ func reportRetry(ctx context.Context, sentence string) {
 	}
 }
 
-// permanent reports whether a retry would fail for the same reason, such as a refusal or missing credentials. Network errors may be
-// transient.
+// permanent reports whether a retry would fail for the same reason, such as a refusal or missing credentials. Errors of
+// the network are not permanent.
 func permanent(err error) bool {
 	var large tooLargeError
 	if errors.As(err, &large) {
@@ -64,6 +64,7 @@ func assumesRole(err error) bool {
 	return strings.Contains(err.Error(), "AssumeRoleWithWebIdentity")
 }
 
+// apiCode returns the code of an error of the service, or "" for another error.
 func apiCode(err error) string {
 	var api smithy.APIError
 	if errors.As(err, &api) {
@@ -77,6 +78,7 @@ func noCredentials(err error) bool {
 	return strings.Contains(err.Error(), "get credentials:")
 }
 
+// noRegion reports whether the SDK found no region.
 func noRegion(err error) bool {
 	return strings.Contains(err.Error(), "Invalid region")
 }

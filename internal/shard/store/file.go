@@ -18,8 +18,8 @@ import (
 // IsBucket reports whether a location is in a bucket.
 func IsBucket(location string) bool { return strings.HasPrefix(location, "s3://") }
 
-// Upload copies a file of any size into a bucket, to s3://BUCKET/NAME with the parameters of Open. The SDK sends and retries it
-// in parts.
+// Upload copies a file of any size into a bucket, to s3://BUCKET/NAME with the parameters of Open. The SDK sends the
+// file in parts, and retries them.
 func Upload(ctx context.Context, file, location string) error {
 	in, err := os.Open(file) // #nosec G304 -- the archive that was just written
 	if err != nil {
@@ -54,6 +54,7 @@ func Download(ctx context.Context, location, file string) (err error) {
 	return nil
 }
 
+// openFile opens the bucket of a file, and returns the name of the file in it.
 func openFile(ctx context.Context, location string) (*blob.Bucket, string, error) {
 	u, err := url.Parse(location)
 	if err != nil || u.Scheme != "s3" || u.Host == "" || strings.Trim(u.Path, "/") == "" {

@@ -1,5 +1,5 @@
-// Package store reads and writes the files of a run in a folder or in a bucket of object storage. A file is small, and either complete
-// or missing.
+// Package store reads and writes the files of a run in a folder or in a bucket of object storage. A file is small, and
+// either complete or missing.
 package store
 
 import (
@@ -26,8 +26,8 @@ type Store interface {
 	Close() error
 }
 
-// Open opens a location: the path of a folder, file:///FOLDER, or s3://BUCKET/PREFIX with the parameters of gocloud.dev (region,
-// endpoint, use_path_style, profile, …). It does not check whether the location exists.
+// Open opens a location: the path of a folder, file:///FOLDER, or s3://BUCKET/PREFIX with the parameters of gocloud.dev
+// (region, endpoint, use_path_style, profile, …). It does not check whether the location exists.
 func Open(ctx context.Context, location string) (Store, error) {
 	scheme, _, isURL := strings.Cut(location, "://")
 	if !isURL {
@@ -46,6 +46,7 @@ func Open(ctx context.Context, location string) (Store, error) {
 	return nil, fmt.Errorf("location must be a folder, file:///FOLDER or s3://BUCKET/PREFIX, got %q", location)
 }
 
+// openFileURL opens a folder by its URL.
 func openFileURL(u *url.URL) (Store, error) {
 	switch {
 	case u.RawQuery != "":

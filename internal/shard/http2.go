@@ -1,0 +1,31 @@
+package shard
+
+import "errors"
+
+// HTTP2 counts the streams of a runner over HTTP/2, which share connections.
+type HTTP2 struct {
+	Streams     int `json:"streams"`     // opened streams
+	Connections int `json:"connections"` // connections of these streams
+	// MaxPerRunner is the maximum number of connections of a runner. Only a merge sets it.
+	MaxPerRunner int `json:"most,omitempty"`
+}
+
+// addHTTP2 adds the counts of another runner.
+func (m *Merged) addHTTP2(s *Shard) {
+	if s.HTTP2 == nil {
+		return
+	}
+	if m.HTTP2 == nil {
+		m.HTTP2 = new(HTTP2)
+	}
+	m.HTTP2.Streams += s.HTTP2.Streams
+	m.HTTP2.Connections += s.HTTP2.Connections
+	m.HTTP2.MaxPerRunner = max(m.HTTP2.MaxPerRunner, s.HTTP2.Connections)
+}
+
+func (s *Shard) checkHTTP2() error {
+	if h := s.HTTP2; h != nil && (h.Streams < 0 || h.Streams > maxNumber || h.Connections < 0 || h.Connections > h.Streams || h.MaxPerRunner != 0) {
+		return errors.New("impossible counts of HTTP/2 streams")
+	}
+	return nil
+}
