@@ -1,6 +1,6 @@
 // @ts-check
-// 01: keep one stream open with EventSource, as in a browser. EventSource does not block; an iteration lasts
-// until its sources are closed.
+// 01: keep one stream open with EventSource, as in a browser. EventSource does not block. An iteration lasts until its
+// sources are closed.
 //
 //   make build
 //   bin/backend --noop-interval 1s &

@@ -22,11 +22,11 @@ const BACKEND_URL = __ENV.BACKEND_URL || 'http://localhost:8080';
 function next(source, name, ms) {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error(`no event ${name} within ${ms} ms`)), ms);
-    const arrived = (/** @type {import('k6/x/soak').MessageEvent} */ event) => {
+    const listener = (/** @type {import('k6/x/soak').MessageEvent} */ event) => {
       clearTimeout(timer);
       resolve(event);
     };
-    source.addEventListener(name, arrived, { once: true });
+    source.addEventListener(name, listener, { once: true });
   });
 }
 

@@ -1,11 +1,11 @@
 // @ts-check
-// 03: count noops with a Ledger. It follows the stream in Go, without JavaScript per noop, and knows which
-// noops to expect: by the numbers in `id:`, or by the interval if the service sends none.
+// 03: count noops with a Ledger, in Go, without JavaScript per noop. A Ledger expects noops by the numbers in `id:`, or
+// by the interval if the service sends no ids.
 //
 //   bin/backend --noop-interval 1s &
 //   bin/k6 run examples/03-count-noops.js
 //
-// To cause a loss that it finds: bin/backend --noop-interval 1s --backend-fault drop:noop=2
+// To cause a loss: bin/backend --noop-interval 1s --backend-fault drop:noop=2
 
 import { check } from 'k6';
 import { EventSource, Ledger, plan } from 'k6/x/soak';

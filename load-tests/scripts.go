@@ -18,15 +18,14 @@ import (
 //go:embed http lib services sse types
 var files embed.FS
 
-// Folder is the name under which all else knows the folder of scripts.
+// Folder is the name of the folder of scripts in the repository.
 const Folder = "load-tests"
 
-// Write writes all scripts into a folder, which need not be there. A file that is there already stays if it is the
-// same, and is replaced if not.
+// Write writes all scripts into a folder, which it creates if necessary. It replaces only files with other content.
 func Write(folder string) error {
 	return eachFile(func(name string, content []byte) error {
 		path := filepath.Join(folder, filepath.FromSlash(name))
-		if existing, err := os.ReadFile(path); err == nil && bytes.Equal(existing, content) { // #nosec G304 -- a script in the folder that the user names
+		if existing, err := os.ReadFile(path); err == nil && bytes.Equal(existing, content) { // #nosec G304 -- a script in the folder of the user
 			return nil
 		}
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { // #nosec G301 -- scripts are for all users
@@ -44,7 +43,7 @@ func Write(folder string) error {
 func CacheFolder() (string, error) {
 	caches, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("find a folder for the k6 scripts: %w: set XDG_CACHE_HOME to one that can be written to", err)
+		return "", fmt.Errorf("find a folder for the k6 scripts: %w; set XDG_CACHE_HOME to a writable folder", err)
 	}
 	hash := sha256.New()
 	err = eachFile(func(name string, content []byte) error {
@@ -56,7 +55,7 @@ func CacheFolder() (string, error) {
 	}
 	folder := filepath.Join(caches, "sse-soak", hex.EncodeToString(hash.Sum(nil))[:16], Folder)
 	if err := Write(folder); err != nil {
-		return "", fmt.Errorf("%w: set XDG_CACHE_HOME to a folder that can be written to", err)
+		return "", fmt.Errorf("%w; set XDG_CACHE_HOME to a writable folder", err)
 	}
 	return folder, nil
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // The cache may contain scripts of another version, or scripts that a user has edited.
-func TestCachedScriptsAreThoseOfThisFolder(t *testing.T) {
+func TestCacheFolderRestoresScripts(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	folder, err := CacheFolder()
 	require.NoError(t, err)

@@ -17,7 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/control"
 )
 
-// healthTimeout is the maximum time until the first event of a stream, which the reference sends at once.
+// healthTimeout is the maximum time until the first byte of a stream, which the reference sends at once.
 const healthTimeout = 3 * time.Second
 
 func main() {
@@ -29,22 +29,23 @@ func main() {
 	}
 }
 
-// run serves until ctx ends or, with --healthcheck, checks the reference that does.
+// run serves the reference target until ctx ends. With --healthcheck it checks a running reference target instead.
 func run(ctx context.Context, address string, args []string) error {
 	switch {
 	case len(args) == 0:
 		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 		if err != nil {
-			return fmt.Errorf("LISTEN, which the stack takes from REFERENCE_LISTEN in .env: %w", err)
+			return fmt.Errorf("listen at LISTEN (REFERENCE_LISTEN in .env): %w", err)
 		}
 		return control.Serve(ctx, listener)
 	case slices.Equal(args, []string{"--healthcheck"}):
 		return checkHealth(ctx, address)
 	}
-	return fmt.Errorf("unexpected arguments %q: there is --healthcheck, and the variable LISTEN", args)
+	return fmt.Errorf("unexpected arguments %q; the only argument is --healthcheck", args)
 }
 
-// checkHealth checks the health of a container whose image has no other program.
+// checkHealth opens a stream of the reference and waits for its first byte. The image has no other program for a health
+// check.
 func checkHealth(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
@@ -58,10 +59,10 @@ func checkHealth(ctx context.Context, address string) error {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("the reference did not open a stream: %s", resp.Status)
+		return fmt.Errorf("open a stream of the reference: %s", resp.Status)
 	}
 	if _, err = io.ReadFull(resp.Body, make([]byte, 1)); err != nil {
-		return fmt.Errorf("the reference sends nothing: %w", err)
+		return fmt.Errorf("read a stream of the reference: %w", err)
 	}
 	return nil
 }

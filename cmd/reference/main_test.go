@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Its health check opens a stream: without a listener, with another one, with the reference, after its end.
+// The health check fails with another server, without a server and after the end of the reference.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	other, err := net.Listen("tcp", "127.0.0.1:0")
@@ -18,13 +18,13 @@ func TestHealth(t *testing.T) {
 	check := func() error { return run(t.Context(), address, []string{"--healthcheck"}) }
 	go func() {
 		if conn, err := other.Accept(); err == nil {
-			_, _ = conn.Read(make([]byte, 1<<10)) // an answer before the question is no answer
+			_, _ = conn.Read(make([]byte, 1<<10)) // a client rejects a response before its request
 			_, _ = conn.Write([]byte("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"))
 			_ = conn.Close()
 		}
 	}()
 	require.ErrorContains(t, check(), "503")
-	require.ErrorContains(t, run(t.Context(), address, nil), "REFERENCE_LISTEN in .env: listen tcp")
+	require.ErrorContains(t, run(t.Context(), address, nil), "REFERENCE_LISTEN in .env): listen tcp")
 	require.NoError(t, other.Close())
 	require.Error(t, check())
 

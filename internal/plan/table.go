@@ -188,7 +188,7 @@ type Constant struct {
 // Constants returns the constants that are not settings.
 func Constants() []Constant {
 	return []Constant{
-		{"USUAL_CONNECTIONS", defaultConnections, "The number of streams of a soak, unless CONNECTIONS or an option of k6 sets it."},
+		{"DEFAULT_CONNECTIONS", defaultConnections, "The number of streams of a soak, unless CONNECTIONS or an option of k6 sets it."},
 		{"DISCONNECT_LEAD", DisconnectLead, "Seconds before the end of the run at which each client requests the end of its stream."},
 	}
 }

@@ -29,7 +29,7 @@ const { values } = chosen;
 
 const backend = url('BACKEND_URL');
 const operations = operationsOf(backend);
-const status = operations.slice(-1);
+const healthCheck = operations.slice(-1);
 
 const schedule = new Schedule(chosen.runners);
 for (const requests of values.BURSTS) {
@@ -48,7 +48,11 @@ schedule.closed({
 });
 health('sequence');
 
-/** @param {string} after the stage before this health check */
+/**
+ * Adds a health check.
+ *
+ * @param {string} after the stage before
+ */
 function health(after) {
   schedule.closed({
     name: `health-${after}`,
@@ -59,7 +63,7 @@ function health(after) {
     requests: 1,
     seconds: 1,
     timeout: values.TIMEOUT_SECONDS,
-    operations: status,
+    operations: healthCheck,
   });
 }
 

@@ -1,7 +1,6 @@
 // @ts-check
-// Compares one backend with a cluster of CLUSTER_SIZE. In each of several rounds, each level runs against both
-// targets directly one after the other, so that other load on the machine affects both. The order alternates between
-// rounds.
+// Compares one backend with a cluster of CLUSTER_SIZE backends. In each round, each level runs against one target and
+// then against the other, so that other load on the machine affects both. The order alternates between rounds.
 //
 //   bin/soak run cluster                 starts both, with a verdict
 //   bin/k6 run load-tests/http/cluster.js --env BACKEND_URL=http://ONE --env CLUSTER_URL=http://THREE

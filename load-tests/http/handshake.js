@@ -50,9 +50,9 @@ const clients = [1, 2, 3, 4].map((n) => pair(`client-${n}`));
 
 /** Clients that the server must refuse, and the certificate that each one presents. */
 const untrustedClients = [
-  { how: 'without a certificate', certificate: null },
-  { how: 'with a foreign certificate', certificate: pair('stranger') },
-  { how: 'with a certificate of another authority of the same name', certificate: pair('impostor') },
+  { credentials: 'without a certificate', certificate: null },
+  { credentials: 'with a foreign certificate', certificate: pair('stranger') },
+  { credentials: 'with a certificate of another authority of the same name', certificate: pair('impostor') },
 ];
 
 const keepsOpen = values.HOLD_SECONDS > 0;
@@ -60,19 +60,19 @@ if (keepsOpen && values.CONNECTIONS.length > 1) {
   throw new Error(`CONNECTIONS must be one number, of concurrent connections, with HOLD_SECONDS, got ${values.CONNECTIONS}.`);
 }
 
-/** Maximum of concurrent connections; those that stay open are distributed over the workers. */
-const most = values.MAX_CONCURRENT || (keepsOpen ? values.CONNECTIONS[0] : values.WORKERS);
-const workers = Math.max(Math.min(values.WORKERS, most, values.CONNECTIONS[0]), 1);
+/** Maximum number of concurrent connections. Connections that stay open are distributed over the workers. */
+const maxOpen = values.MAX_CONCURRENT || (keepsOpen ? values.CONNECTIONS[0] : values.WORKERS);
+const workers = Math.max(Math.min(values.WORKERS, maxOpen, values.CONNECTIONS[0]), 1);
 
 const total = values.CONNECTIONS.reduce((sum, n) => sum + n, 0);
 const stages = values.CONNECTIONS.map((n, i) => ({
   name: `scale-${i + 1}`,
   title: `${n}`,
   kind: keepsOpen ? 'held' : 'load',
-  start: 0, // when the previous scale has ended
+  start: 0, // unknown: a scale starts after the end of the previous one
   seconds: values.MAX_SECONDS,
-  requests: keepsOpen ? Math.min(n, most) : n,
-  concurrency: keepsOpen ? Math.min(n, most) : workers,
+  requests: keepsOpen ? Math.min(n, maxOpen) : n,
+  concurrency: keepsOpen ? Math.min(n, maxOpen) : workers,
 }));
 suite({ name: 'handshake', profile: name, parameters, splitBy: ['scenario', 'code', 'cause'], stages });
 
@@ -92,60 +92,68 @@ export const options = {
   // As curl's --connect-to: the address to connect to in place of the host of BACKEND_URL.
   hosts: __ENV.CONNECT_TO ? { [hostOf(backend)]: __ENV.CONNECT_TO } : undefined,
   systemTags: ['scenario', 'check'],
-  ext: { soak: { connections: most } }, // `soak run` checks that the machine has the descriptors, ports and memory
+  ext: { soak: { connections: maxOpen } }, // `soak run` checks that the machine has the descriptors, ports and memory
 };
 
 /** Duration of a connection from the dial to the response, by scale and outcome, as in the suites of requests. */
 const duration = new Trend('request_duration', true);
 
-/** Counts workers that close their open connections: the time of the first shows whether all were open at the same time. */
+/** Counts workers that close their open connections. The time of the first one shows whether all connections were open together. */
 const released = new Counter('handshake_released');
 
-/** @param {string} client */
+/**
+ * Returns certificate and key of a client.
+ *
+ * @param {string} client
+ */
 function pair(client) {
   return { cert: open(`${certs}/clients/${client}.pem`), key: open(`${certs}/clients/${client}-key.pem`) };
 }
 
-/** @param {string} address */
+/**
+ * Returns the host of an https URL.
+ *
+ * @param {string} address
+ */
 function hostOf(address) {
   return address.replace(/^https:\/\//, '').replace(/[/:].*$/, '');
 }
 
-const path = `${backend}/healthz`;
+const healthURL = `${backend}/healthz`;
 const timeout = values.TIMEOUT_SECONDS * 1000;
 
-/** Maximum attempts of an untrusted client before the load: the reset after a refusal may hide the refusal. */
+/** Maximum attempts of an untrusted client before the load. Several are necessary, because a reset may hide a refusal. */
 const UNTRUSTED_TRIES = 5;
 
 /** Attempts of each untrusted client per scale; at least one per UNTRUSTED_EVERY connections. */
 const UNTRUSTED_ROUNDS = 10;
 const UNTRUSTED_EVERY = 1000;
 
-/** Seconds without load before connections that stay open: the memory of the processes is sampled once a second. */
-const QUIET = 3;
+/** Seconds without load before connections that stay open, because memory is sampled once a second. */
+const IDLE_SECONDS = 3;
 
-/** Before the load: checks that untrusted clients are refused, and measures the bytes of single connections. */
+/** Checks before the load that untrusted clients are refused, and measures the bytes of single connections. */
 export function setup() {
   for (const certificate of clients) {
-    connect(path, { certificate, timeout, tags: { scenario: 'alone' } });
+    connect(healthURL, { certificate, timeout, tags: { scenario: 'alone' } });
   }
   tryUntrusted(UNTRUSTED_TRIES);
   if (keepsOpen) {
-    sleep(QUIET);
+    sleep(IDLE_SECONDS);
   }
 }
 
 /**
- * Connects as each untrusted client until the server shows whether it refuses the client, and checks that it does.
+ * Connects as each untrusted client until an attempt has a result, and checks that the result is a refusal.
  *
  * @param {number} tries maximum number of attempts
  */
 function tryUntrusted(tries) {
-  for (const { how, certificate } of untrustedClients) {
+  for (const { credentials, certificate } of untrustedClients) {
     for (let n = 0; n < tries; n++) {
-      const result = resultOf(connect(path, { certificate, timeout, tags: { scenario: `untrusted ${how}` } }));
+      const result = resultOf(connect(healthURL, { certificate, timeout, tags: { scenario: `untrusted ${credentials}` } }));
       if (result !== '') {
-        check(result, { [`refused ${how}`]: (r) => r === 'refused' });
+        check(result, { [`refused ${credentials}`]: (r) => r === 'refused' });
         break;
       }
     }
@@ -187,12 +195,14 @@ export default function () {
 }
 
 /**
+ * Makes a connection, and records its duration.
+ *
  * @param {string} scale
- * @param {boolean} keep
+ * @param {boolean} keep whether it stays open
  */
 function dial(scale, keep) {
   const start = Date.now();
-  const connection = connect(path, { hold: keep, timeout, tags: { scenario: scale }, certificate: clients[exec.vu.idInTest % clients.length] });
+  const connection = connect(healthURL, { hold: keep, timeout, tags: { scenario: scale }, certificate: clients[exec.vu.idInTest % clients.length] });
   const elapsed = connection.ok ? connection.tcpMs + connection.tlsMs + connection.answerMs : Date.now() - start;
   duration.add(elapsed, { scenario: scale, code: connection.cause || 'ok' });
   return connection;

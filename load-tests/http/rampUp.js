@@ -34,14 +34,14 @@ const { values } = chosen;
 const operations = operationsOf(url('BACKEND_URL'));
 
 /**
- * Returns the number of connections with which responses may take a second, or twice MAX_P95_MS, before requests wait
- * for a connection.
+ * Returns the number of connections for a rate. Requests do not wait for a connection while responses take at most a
+ * second, or twice MAX_P95_MS.
  *
  * @param {number} rate
  */
 function connections(rate) {
-  const slow = (values.MAX_P95_MS || values.TIMEOUT_SECONDS * 1000) / 1000;
-  return Math.max(Math.min(Math.max(Math.ceil(2 * slow * rate), rate, 20), values.MAX_CONNECTIONS), 1);
+  const seconds = (values.MAX_P95_MS || values.TIMEOUT_SECONDS * 1000) / 1000;
+  return Math.max(Math.min(Math.max(Math.ceil(2 * seconds * rate), rate, 20), values.MAX_CONNECTIONS), 1);
 }
 
 const schedule = new Schedule(chosen.runners);

@@ -3,9 +3,9 @@
 
 import { setting, settings } from 'k6/x/soak';
 
-import { DISCONNECT_LEAD, USUAL_CONNECTIONS } from './plan.js';
+import { DISCONNECT_LEAD, DEFAULT_CONNECTIONS } from './plan.js';
 
-export { DISCONNECT_LEAD, USUAL_CONNECTIONS };
+export { DISCONNECT_LEAD, DEFAULT_CONNECTIONS };
 
 /** The default service of a soak. */
 export const NOOP = 'noop';
@@ -22,8 +22,8 @@ export function authorization() {
  */
 export const SAMPLES_BUFFER = 100;
 
-/** The minimum idle timeout of a suite in ms. The intervals of suites are so short that a busy machine could close streams. */
-export const LEAST_SILENCE = 10000;
+/** The minimum idle timeout of a suite in ms. Intervals of suites are short, so a busy machine would exceed a shorter timeout. */
+export const MIN_IDLE_TIMEOUT = 10000;
 
 /** Time limit of a DELETE in ms. */
 export const DELETE_TIMEOUT = 10000;
@@ -44,7 +44,7 @@ export function streamConfig(service, suite) {
     throw new Error(`SERVICE must be ${NOOP} for this script, got "${name}"; load-tests/sse/connectionTest.js soaks other services.`);
   }
   const config = soakConfig(service, { ...suite, connectionsPerVU: 1, reconnect: false, topics: 0, publishRate: 0 });
-  return { ...config, idleTimeout: Math.max(config.idleTimeout, LEAST_SILENCE) };
+  return { ...config, idleTimeout: Math.max(config.idleTimeout, MIN_IDLE_TIMEOUT) };
 }
 
 /**
@@ -59,14 +59,14 @@ export function soakConfig(service, fixed = {}) {
 }
 
 /**
- * Compares the options of `k6 run` with the plan. An iteration that k6 ends before the end of its streams makes no
- * checks, and a run without checks passes k6's thresholds.
+ * Throws if the options of `k6 run` do not fit the plan. An iteration that k6 ends before the end of its streams makes
+ * no checks, and a run without checks passes k6's thresholds.
  *
  * @param {SoakConfig} config
  * @param {Record<string, any>} scenarios of `exec.test.options`
  */
-export function heedOptions(config, scenarios) {
-  const needed = config.seconds - DISCONNECT_LEAD + config.endTimeout + DELETE_TIMEOUT / 1000;
+export function checkOptions(config, scenarios) {
+  const required = config.seconds - DISCONNECT_LEAD + config.endTimeout + DELETE_TIMEOUT / 1000;
   for (const [name, scenario] of Object.entries(scenarios)) {
     const users = scenario.vus ?? 1;
     const iterations = scenario.executor === 'per-vu-iterations' ? users * (scenario.iterations ?? 1) : scenario.iterations;
@@ -79,9 +79,9 @@ export function heedOptions(config, scenarios) {
     if (config.connections > 0 && iterations * config.connectionsPerVU < config.connections) {
       throw new Error(`CONNECTIONS must be at most ${iterations * config.connectionsPerVU} by the options of k6 (flags, K6_VUS, K6_ITERATIONS or a configuration file), got ${config.connections}; remove CONNECTIONS, or the option.`);
     }
-    const given = secondsOf(scenario.maxDuration ?? '10m') + secondsOf(scenario.gracefulStop ?? '30s');
-    if (given < needed) {
-      throw new Error(`The scenario ${name} must last ${needed} s, for SECONDS=${config.seconds} and the end of the streams (END_TIMEOUT=${config.endTimeout}), got ${given} s; write --duration ${Math.ceil(config.seconds + Math.max(needed - config.seconds - 30, 0))}s.`);
+    const allowed = secondsOf(scenario.maxDuration ?? '10m') + secondsOf(scenario.gracefulStop ?? '30s');
+    if (allowed < required) {
+      throw new Error(`The scenario ${name} must last ${required} s, for SECONDS=${config.seconds} and the end of the streams (END_TIMEOUT=${config.endTimeout}), got ${allowed} s; write --duration ${Math.ceil(config.seconds + Math.max(required - config.seconds - 30, 0))}s.`);
     }
   }
 }

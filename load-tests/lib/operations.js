@@ -9,8 +9,10 @@ import { authorization } from './config.js';
 const ACCOUNT = { id: '{unique}', email: 'user-{unique}@example.com', name: 'Ada Lovelace' };
 
 /**
+ * Returns the operations of the service. The last one is the health check.
+ *
  * @param {string} base URL of the service
- * @returns {Operation[]} the last one is the health check
+ * @returns {Operation[]}
  */
 export function operationsOf(base) {
   /**

@@ -17,13 +17,14 @@ const SPLIT_BY = ['scenario', 'endpoint', 'server', 'code', 'waited'];
 /** Tags of k6 that suites use. Each further tag costs time on every sample. */
 const SYSTEM_TAGS = /** @type {import('k6/options').Options['systemTags']} */ (['scenario']);
 
-/** Seconds between two stages, so that late effects of a stage do not affect the next. */
+/** Seconds between two stages, so that late effects of a stage do not affect the next stage. */
 const PAUSE = 1;
 
 /**
+ * Returns the maximum seconds of a stage with a number of requests.
+ *
  * @param {number} requests
  * @param {number} minRate in requests per second
- * @returns {number} maximum seconds of a stage with this number of requests
  */
 export function timeFor(requests, minRate) {
   return Math.ceil(requests / minRate) + 1;
@@ -36,7 +37,7 @@ export function timeFor(requests, minRate) {
  * @param {number} timeout
  * @param {number} [requests]
  */
-function check(name, timeout, requests) {
+function checkArguments(name, timeout, requests) {
   if (!(timeout > 0)) {
     throw new Error(`TIMEOUT_SECONDS must be over 0, got ${timeout}.`);
   }
@@ -54,7 +55,7 @@ const resolve = (operations) => (typeof operations === 'function' ? operations()
  * @param {number} seconds
  * @param {number} timeout
  */
-const overrun = (seconds, timeout) => seconds + 2 * timeout + 5;
+const timeLimit = (seconds, timeout) => seconds + 2 * timeout + 5;
 
 export class Schedule {
   /** @param {number} runners that share the requests */
@@ -75,9 +76,9 @@ export class Schedule {
    * @param {StageArguments & {rate: number, seconds: number, connections: number}} stage
    */
   open({ operations, timeout, rate, seconds, connections, ...stage }) {
-    check(stage.name, timeout);
+    checkArguments(stage.name, timeout);
     if (seconds > 0) {
-      this.#call({ title: `${rate}/s`, ...stage, seconds, rate, connections, patience: timeout }, overrun(seconds, timeout), () =>
+      this.#call({ title: `${rate}/s`, ...stage, seconds, rate, connections, patience: timeout }, timeLimit(seconds, timeout), () =>
         open({ operations: resolve(operations), timeout: timeout * 1000, rate, seconds, concurrency: connections }));
     }
   }
@@ -88,9 +89,9 @@ export class Schedule {
    * @param {StageArguments & {concurrency: number, requests?: number, seconds: number}} stage `seconds` is the time limit of `requests`
    */
   closed({ operations, timeout, concurrency, requests, seconds, ...stage }) {
-    check(stage.name, timeout, requests);
+    checkArguments(stage.name, timeout, requests);
     if (seconds > 0) {
-      this.#call({ title: `${concurrency} at a time`, ...stage, seconds, concurrency, requests }, overrun(seconds, timeout), () =>
+      this.#call({ title: `${concurrency} at a time`, ...stage, seconds, concurrency, requests }, timeLimit(seconds, timeout), () =>
         closed({ operations: resolve(operations), timeout: timeout * 1000, concurrency, requests, seconds }));
     }
   }
@@ -101,10 +102,10 @@ export class Schedule {
    * @param {StageArguments & {requests: number, seconds: number}} stage `seconds` is its time limit
    */
   burst({ operations, timeout, requests, seconds, ...stage }) {
-    check(stage.name, timeout, requests);
+    checkArguments(stage.name, timeout, requests);
     // Late requests must not overlap with the next burst, if their timeout is short enough.
-    const most = seconds > timeout ? seconds : seconds + timeout;
-    this.#call({ title: `${requests} at once`, ...stage, seconds, concurrency: requests, requests }, most, () =>
+    const limit = seconds > timeout ? seconds : seconds + timeout;
+    this.#call({ title: `${requests} at once`, ...stage, seconds, concurrency: requests, requests }, limit, () =>
       burst({ operations: resolve(operations), timeout: timeout * 1000, requests }));
   }
 
@@ -117,9 +118,9 @@ export class Schedule {
    */
   suite(name, { name: profile, parameters }) {
     suite({ name, profile, parameters, splitBy: SPLIT_BY, stages: this.stages });
-    // `soak run` compares it with the limits of the machines.
-    const most = Math.max(...this.stages.map(({ connections, concurrency }) => connections ?? concurrency ?? 0));
-    return { scenarios: this.scenarios, systemTags: SYSTEM_TAGS, ext: { soak: { connections: most } } };
+    // `soak run` compares the number of connections with the limits of the machines.
+    const maximum = Math.max(...this.stages.map(({ connections, concurrency }) => connections ?? concurrency ?? 0));
+    return { scenarios: this.scenarios, systemTags: SYSTEM_TAGS, ext: { soak: { connections: maximum } } };
   }
 
   /**
@@ -139,17 +140,17 @@ export class Schedule {
    * Adds a stage: one call of k6/x/requests by each runner.
    *
    * @param {{name: string, kind?: string, title: string, seconds: number} & Partial<Stage>} stage
-   * @param {number} most seconds after which k6 ends it
+   * @param {number} limit seconds after which k6 ends the stage
    * @param {() => Promise<unknown>} call
    */
-  #call(stage, most, call) {
+  #call(stage, limit, call) {
     this.calls[stage.name] = call;
     this.stages.push({ kind: 'load', ...stage, start: this.seconds });
     this.scenarios[stage.name] = {
       executor: 'per-vu-iterations',
       vus: this.runners,
       iterations: 1,
-      maxDuration: `${Math.ceil(most)}s`,
+      maxDuration: `${Math.ceil(limit)}s`,
       gracefulStop: '0s',
       startTime: `${this.seconds}s`,
     };

@@ -8,11 +8,11 @@ import { NOOP } from './config.js';
 import { SERVICES } from './plan.js';
 
 /**
- * Loads a service.
+ * Loads a service, and returns the compiled service and its description as data, with true for functions. `ownToken` is
+ * whether token() returns another token than SUBSCRIBE_TOKEN.
  *
  * @param {string} [name] of the service; default: SERVICE
- * @returns {{service: import('k6/x/soak').Service, description: object, ownToken: boolean}} the compiled service; its description as
- *   data, with true for functions; whether token() returns another token than SUBSCRIBE_TOKEN
+ * @returns {{service: import('k6/x/soak').Service, description: object, ownToken: boolean}}
  */
 export function loadService(name = soak.setting('SERVICE')) {
   const description = load(name).default;
@@ -36,8 +36,10 @@ export function noopService(interval) {
 }
 
 /**
- * @param {string} name of a module, or a path
- * @returns {any} its exports
+ * Returns the exports of a module.
+ *
+ * @param {string} name of a module of load-tests/services, or a path
+ * @returns {any}
  */
 function load(name) {
   const isPath = name.endsWith('.js');
@@ -48,7 +50,7 @@ function load(name) {
   const file = onDrive ? `file:///${name.replaceAll('\\', '/')}` : name;
   const path = isPath ? file : `../services/${name}.js`;
   try {
-    return require(path); // also a module that is not in SERVICES
+    return require(path); // SERVICES may lack a module that was added later
   } catch (e) {
     const text = e instanceof Error ? e.message : String(e);
     if (!text.includes(`"${path}" couldn't be found`)) {
@@ -60,6 +62,8 @@ function load(name) {
 }
 
 /**
+ * Returns a description as data, with true for functions.
+ *
  * @param {object} description
  * @returns {object}
  */

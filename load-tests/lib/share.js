@@ -4,7 +4,7 @@
 
 import exec from 'k6/execution';
 
-import { LEAST_SILENCE, SAMPLES_BUFFER, soakConfig, USUAL_CONNECTIONS } from './config.js';
+import { MIN_IDLE_TIMEOUT, SAMPLES_BUFFER, soakConfig, DEFAULT_CONNECTIONS } from './config.js';
 import { loadService } from './service.js';
 
 /** Streams that open per second, by all runners. */
@@ -18,11 +18,11 @@ const RAMP = 500;
  */
 export function sharedConfig() {
   const { service, description, ownToken } = loadService();
-  const given = soakConfig(service);
+  const settings = soakConfig(service);
   const config = {
-    ...given,
-    connections: given.connections || USUAL_CONNECTIONS,
-    idleTimeout: Math.max(given.idleTimeout, LEAST_SILENCE), // an action may delay messages by seconds; the verdict must report that, not an idle timeout
+    ...settings,
+    connections: settings.connections || DEFAULT_CONNECTIONS,
+    idleTimeout: Math.max(settings.idleTimeout, MIN_IDLE_TIMEOUT), // an action may delay messages by seconds; the verdict must report that, not an idle timeout
   };
   return { service, config, ext: { soak: { service: description, ownToken } } };
 }
@@ -45,10 +45,11 @@ export function sharedOptions(name, { config, ext }, vus = usersOf(config)) {
 }
 
 /**
+ * Returns the n for which every n-th stream, from the first, is a percentage of all streams.
+ *
  * @param {string} setting name of the percentage
  * @param {number} percent
  * @param {number} connections
- * @returns {number} n, so that every n-th stream from the first is part of the percentage
  */
 export function everyOf(setting, percent, connections) {
   const every = Math.round(100 / percent);
@@ -59,42 +60,45 @@ export function everyOf(setting, percent, connections) {
 }
 
 /**
+ * Returns the seconds after which all streams are open and have received two noops.
+ *
  * @param {{connections: number, noopInterval: number}} config
- * @returns {number} seconds after which all streams are open and had two noops
  */
 export function settledAfter({ connections, noopInterval }) {
   return Math.ceil(connections / RAMP + 2 * noopInterval) + 1;
 }
 
 /**
+ * Returns the number of virtual users that share the streams.
+ *
  * @param {{connections: number, runners: number}} config
- * @returns {number} virtual users that share the streams
  */
 function usersOf({ connections, runners }) {
   return Math.min(connections, 8 * runners);
 }
 
 /**
+ * Returns the milliseconds in which the streams open.
+ *
  * @param {{connections: number}} config
- * @returns {number} milliseconds in which the streams open
  */
 export function rampOf({ connections }) {
   return (connections / RAMP) * 1000;
 }
 
 /**
- * Returns the streams of this virtual user: every vus-th one.
+ * Returns the streams of this virtual user by their numbers: all of them, the selected ones and the others. Of all
+ * streams of the run, every `every`-th is selected.
  *
  * @param {{connections: number, runners: number}} config
  * @param {number} every
  * @param {number} vus virtual users that share the streams
- * @returns {{streams: number[], nth: number[], others: number[]}} numbers of all streams of the virtual user; of those among every `every`-th
- *   stream of the run; and of the others
+ * @returns {{streams: number[], selected: number[], others: number[]}}
  */
 export function shareOf(config, every, vus = usersOf(config)) {
   const streams = [];
   for (let n = exec.scenario.iterationInTest; n < config.connections; n += vus) {
     streams.push(n);
   }
-  return { streams, nth: streams.filter((n) => n % every === 0), others: streams.filter((n) => n % every !== 0) };
+  return { streams, selected: streams.filter((n) => n % every === 0), others: streams.filter((n) => n % every !== 0) };
 }

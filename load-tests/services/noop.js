@@ -4,7 +4,7 @@
 //
 // GET /event/connect?id= returns 409 if the id has a stream. A noop is `data: 0`. Noops of backend/ have an `id:` of
 // 1, 2, 3 … per client id, which continues after a reconnect, and a comment `: sent=` with the time in microseconds.
-// DELETE /event/forcedisconnect?id= ends the stream. Noops of other backends may have neither; then they are counted
+// DELETE /event/forcedisconnect?id= ends the stream. Noops of other backends may lack both. Such noops are counted
 // by interval.
 
 /** @type {import('../types/service').ServiceDescription} */
@@ -13,7 +13,7 @@ export default {
   token: 'BACKEND_TOKEN',
   connect: {
     url: '{base}/event/connect?id={id}',
-    headers: { Authorization: 'Bearer {token}' }, // left out without a token
+    headers: { Authorization: 'Bearer {token}' }, // omitted without a token
   },
   message: {
     noun: 'noop',

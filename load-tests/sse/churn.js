@@ -56,7 +56,7 @@ export const options = {
 /** @typedef {{first: number, delay: number, lifetimes: number[]}} Slot milliseconds; `first` is the number of its first connection */
 
 /**
- * Returns the connections of each slot, which follow one after the other until the end of the run.
+ * Returns the slots. The connections of a slot open one after the other until the end of the run.
  *
  * @returns {Slot[]}
  */

@@ -9,16 +9,16 @@
 import exec from 'k6/execution';
 import { hold } from 'k6/x/soak';
 
-import { DISCONNECT_LEAD, heedOptions, SAMPLES_BUFFER, soakConfig, USUAL_CONNECTIONS } from '../lib/config.js';
+import { DISCONNECT_LEAD, checkOptions, SAMPLES_BUFFER, soakConfig, DEFAULT_CONNECTIONS } from '../lib/config.js';
 import { loadService } from '../lib/service.js';
 
 const { service, description, ownToken } = loadService();
 const config = soakConfig(service);
 
-/** How long each stream is open before its close is requested, in ms. */
+/** Milliseconds after which the end of each stream is requested. */
 const OPEN_FOR = (config.seconds - DISCONNECT_LEAD) * 1000;
 
-const connections = config.connections || USUAL_CONNECTIONS;
+const connections = config.connections || DEFAULT_CONNECTIONS;
 const vus = Math.ceil(connections / config.connectionsPerVU);
 
 export const options = {
@@ -40,7 +40,7 @@ export const options = {
 };
 
 export function setup() {
-  heedOptions(config, exec.test.options.scenarios ?? {});
+  checkOptions(config, exec.test.options.scenarios ?? {});
 }
 
 export default async function () {

@@ -31,13 +31,13 @@ if (!(config.seconds > DISCONNECT_LEAD && config.noopInterval > 0)) {
   throw new Error(`SECONDS must be over ${DISCONNECT_LEAD} and NOOP_INTERVAL positive, got ${config.seconds} and ${config.noopInterval}.`);
 }
 const connections = number('CONNECTIONS', 1200);
-/** Seconds after which a stream that is still open was not ended by its DELETE. */
+/** Seconds until the DELETE of each stream must have ended it. */
 const deadline = config.seconds - DISCONNECT_LEAD + Math.ceil(connections / 20) + config.endTimeout;
-const once = { vus: connections, iterations: 1, maxDuration: `${Math.ceil(deadline) + 30}s` };
+const perStream = { vus: connections, iterations: 1, maxDuration: `${Math.ceil(deadline) + 30}s` };
 
 export const options = {
   scenarios: {
-    hold: { executor: 'per-vu-iterations', exec: 'hold', ...once },
+    hold: { executor: 'per-vu-iterations', exec: 'hold', ...perStream },
     disconnect: {
       executor: 'shared-iterations',
       exec: 'disconnect',
@@ -72,11 +72,11 @@ export function hold() {
   });
   const openFor = opened === 0 ? 0 : (Date.now() - opened) / 1000;
   const slack = Math.min(config.lateMs / 1000, config.noopInterval / 2);
-  const least = Math.floor((openFor - slack) / config.noopInterval);
-  const most = Math.floor(openFor / config.noopInterval) + 1;
+  const minimum = Math.floor((openFor - slack) / config.noopInterval);
+  const maximum = Math.floor(openFor / config.noopInterval) + 1;
   check(response, {
     'Get status was 200': (r) => r !== null && r.status === 200,
-    'Received all messages': () => noops >= Math.max(least, 1) && noops <= most && others === 0 && openFor < deadline,
+    'Received all messages': () => noops >= Math.max(minimum, 1) && noops <= maximum && others === 0 && openFor < deadline,
   });
 }
 

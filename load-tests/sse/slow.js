@@ -21,7 +21,7 @@ const { name, values, parameters } = profile({
 const shared = sharedConfig();
 oneRunner('slow', shared.config.runners);
 const { service, config } = shared;
-/** Whether messages are published by the description. noop has broadcasts instead, which are events in addition to its noops. */
+/** Whether the run publishes messages, or the service has its own. With noop, the run requests broadcasts instead. */
 const publishes = service.name !== NOOP;
 /** Whether the clients share a feed, whose own messages fill the buffers. */
 const feeds = publishes && service.shared;
@@ -65,12 +65,12 @@ suite({
 export const options = sharedOptions('slow', shared, 1);
 
 export default async function () {
-  const { streams, nth } = shareOf(config, every, 1);
+  const { streams, selected } = shareOf(config, every, 1);
   await hold(service, {
     ...config, streams, ramp: rampOf(config), openFor: (settled + SLOW + values.AFTER_SECONDS) * 1000,
     ...(!publishes && { broadcast: { url: `${config.backendUrl}/event/broadcast?event=filler`, headers: config.headers, event: 'filler', kb } }),
     phases: [{
-      name: stage.name, at: settled * 1000, action: 'slow', streams: nth,
+      name: stage.name, at: settled * 1000, action: 'slow', streams: selected,
       for: SLOW * 1000, after: values.AFTER_SECONDS * 1000, bytesPerSecond: values.SLOW_KB * 1024,
       messageKB: feeds ? 0 : kb, fillKB: values.FILL_KB, broadcastsPerSecond: rate,
     }],

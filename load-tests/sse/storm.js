@@ -10,16 +10,16 @@ import { hold, profile, suite } from 'k6/x/soak';
 import { DISCONNECT_LEAD } from '../lib/config.js';
 import { everyOf, rampOf, settledAfter, sharedConfig, sharedOptions, shareOf } from '../lib/share.js';
 
-const usual = { HELD_PERCENT: 10, MIN_RATE: 0, SLOW_MS: 1000, DIAL_MS: 1000, MAX_HELD_LATE: 0 };
-const { name, values, parameters } = profile({ full: usual, smoke: usual });
+const defaults = { HELD_PERCENT: 10, MIN_RATE: 0, SLOW_MS: 1000, DIAL_MS: 1000, MAX_HELD_LATE: 0 };
+const { name, values, parameters } = profile({ full: defaults, smoke: defaults });
 
 const shared = sharedConfig();
 const { service, config } = shared;
 
-/** Every HELD-th stream stays open. */
+/** Of all streams, every n-th stays open. */
 const every = everyOf('HELD_PERCENT', values.HELD_PERCENT, config.connections);
 
-/** Seconds until all streams are open and had messages. Two storms follow. */
+/** Seconds until all streams are open and have received messages. Two storms follow. */
 const settled = settledAfter(config);
 const STORM = Math.floor((config.seconds - DISCONNECT_LEAD - settled) / 2);
 const MIN_SECONDS = 3;

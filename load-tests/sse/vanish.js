@@ -1,6 +1,6 @@
 // @ts-check
-// Vanish: some clients disappear without a FIN, and the service must notice that. `soak run` watches its gauge of
-// open streams, which shows when it does. The other streams stay open.
+// Vanish: some clients disappear without a FIN, and the service must notice the loss. Its gauge of open streams, which
+// `soak run` reads, shows when it notices. The other streams stay open.
 //
 //   bin/soak run vanish --backend-url http://HOST --gauge hub_streams
 //   bin/soak run vanish --service mercure --backend-url http://HOST --topics 10 --publish-rate 10 --gauge hub_subscribers
@@ -10,14 +10,14 @@ import { hold, profile, suite } from 'k6/x/soak';
 import { DISCONNECT_LEAD, NOOP } from '../lib/config.js';
 import { everyOf, rampOf, settledAfter, sharedConfig, sharedOptions, shareOf } from '../lib/share.js';
 
-const usual = { VANISH_PERCENT: 20, STEADY_SECONDS: 2, MAX_HELD_LATE: 0, GAUGE: '' };
-const { name, values, parameters } = profile({ full: usual, smoke: usual });
+const defaults = { VANISH_PERCENT: 20, STEADY_SECONDS: 2, MAX_HELD_LATE: 0, GAUGE: '' };
+const { name, values, parameters } = profile({ full: defaults, smoke: defaults });
 
 const shared = sharedConfig();
 const { service, config } = shared;
 const every = everyOf('VANISH_PERCENT', values.VANISH_PERCENT, config.connections);
 
-/** Seconds until all streams are open and had messages, and the gauge was read. In the rest of the run the service must notice the loss. */
+/** Seconds until all streams are open, have received messages and were counted. The rest of the run is for the service to notice the loss. */
 const settled = settledAfter(config) + values.STEADY_SECONDS;
 const NOTICE = config.seconds - DISCONNECT_LEAD - settled;
 const MIN_SECONDS = 2;
@@ -44,9 +44,9 @@ suite({
 export const options = sharedOptions('vanish', shared);
 
 export default async function () {
-  const { streams, nth } = shareOf(config, every);
+  const { streams, selected } = shareOf(config, every);
   await hold(service, {
     ...config, streams, ramp: rampOf(config), openFor: (settled + NOTICE + READING) * 1000,
-    phases: [{ name: stage.name, at: settled * 1000, action: 'vanish', streams: nth }],
+    phases: [{ name: stage.name, at: settled * 1000, action: 'vanish', streams: selected }],
   });
 }

@@ -4,7 +4,7 @@
 
 import { check } from 'k6';
 
-/** The tag of checks that are cases. The tested code makes other checks. */
+/** The tag of the checks of cases, which distinguishes them from checks of the tested code. */
 const tags = { of: 'case' };
 
 export const thresholds = { 'checks{of:case}': ['rate==1'] };
@@ -93,12 +93,12 @@ export function throws(f, part) {
  * @param {() => T} f
  * @returns {T}
  */
-export function given(env, f) {
-  const before = Object.fromEntries(Object.keys(env).map((name) => [name, __ENV[name] ?? '']));
+export function withEnvironment(env, f) {
+  const saved = Object.fromEntries(Object.keys(env).map((name) => [name, __ENV[name] ?? '']));
   Object.assign(__ENV, env);
   try {
     return f();
   } finally {
-    Object.assign(__ENV, before);
+    Object.assign(__ENV, saved);
   }
 }

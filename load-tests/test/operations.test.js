@@ -29,7 +29,7 @@ export default run({
   'each registration has a unique id': async () => {
     const register = operations.filter(({ body }) => body !== undefined);
     equal(await request(register, 20), [20, 0]);
-    equal(await request([{ ...register[0], want: { json: { id: 'someone' }, at: 'result' } }], 1), [1, 1]);
+    equal(await request([{ ...register[0], want: { json: { id: 'another' }, at: 'result' } }], 1), [1, 1]);
   },
   'another result is a failure': async () => {
     equal(await request([{ ...operations[0], want: { json: 3, at: 'result' } }], 1), [1, 1]);

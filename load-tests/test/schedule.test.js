@@ -52,9 +52,9 @@ export default run({
     equal(/** @type {any} */ (s.scenarios.short).maxDuration, '13s', 'the time limit of a burst that is shorter than its timeout');
   },
   'operations that are created at the start of the stage': () => {
-    let made = 0;
-    new Schedule().burst({ name: 'upload', operations: () => { made++; return operations; }, requests: 9, seconds: 15, timeout: 10 });
-    equal(made, 0);
+    let calls = 0;
+    new Schedule().burst({ name: 'upload', operations: () => { calls++; return operations; }, requests: 9, seconds: 15, timeout: 10 });
+    equal(calls, 0);
   },
   'consecutive stages with a pause between them': () => {
     const s = new Schedule();

@@ -37,7 +37,7 @@
  * | `soak_confirmed` | counter | published messages that the service acknowledged |
  * | `soak_heartbeats` | counter | heartbeats by the description of the service |
  * | `soak_lateness_bucket` | counter | messages at most `le` seconds late, a tag from 0.001 to 5 and `+Inf`; buckets of all runners add up |
- * | `soak_lateness_p50_seconds` | gauge | lateness of noops since the last push, or time from publishing to receipt; p99 and max likewise |
+ * | `soak_lateness_p50_seconds` | gauge | lateness of noops since the last push, or time from publishing to receipt; p99 and max are defined in the same way |
  * | `soak_lateness_p99_seconds` | gauge | |
  * | `soak_lateness_max_seconds` | gauge | |
  * | `soak_streams_planned` | gauge | streams of the whole run, the same from each runner |
@@ -50,18 +50,18 @@
  * | `soak_remaining_seconds` | gauge | time until the first streams of the plan end |
  * | `soak_control_lateness_max_seconds` | gauge | longest lateness of the control group since the last push |
  * | `soak_action` | gauge | 1 from the planned start of an action (`--at`) on, 0 before; a tag `action` |
- * | `soak_responses` | counter | responses that have ended by themselves, by a tag `state`; in flight are `soak_streams_open` |
- * | `gen_ai_client_operation_time_to_first_chunk_seconds_bucket` | counter | complete responses whose first content came within `le` seconds, a tag from 0.01 to 81.92 and `+Inf` |
- * | `gen_ai_client_operation_time_per_output_chunk_seconds_bucket` | counter | their chunks that came within `le` seconds after the one before |
+ * | `soak_responses` | counter | responses that have ended by themselves, by a tag `state`; `soak_streams_open` has the responses in flight |
+ * | `gen_ai_client_operation_time_to_first_chunk_seconds_bucket` | counter | complete responses whose first content arrived within `le` seconds, a tag from 0.01 to 81.92 and `+Inf` |
+ * | `gen_ai_client_operation_time_per_output_chunk_seconds_bucket` | counter | chunks of complete responses that arrived within `le` seconds after the previous chunk |
  * | `gen_ai_client_operation_duration_seconds_bucket` | counter | complete responses that ended within `le` seconds |
- * | `soak_reports` | counter | pushes of these metrics; if it stops while streams are open, the runner is gone |
+ * | `soak_reports` | counter | pushes of these metrics; if they stop while streams are open, the runner has ended |
  * | `soak_rss_bytes` | gauge | resident memory of the process |
  * | `soak_cpu_percent` | gauge | CPU of the process since the last push; 100 is one core |
  */
 declare module 'k6/x/soak' {
   /**
-   * The plan of a run, which the verdict is based on. Values that a script does not set come from the environment:
-   * MAX_LATE, MAX_HIDDEN, MAX_OUTAGE, BACK_WITHIN.
+   * The plan of a run, on which the verdict is based. The settings MAX_LATE, MAX_HIDDEN, MAX_OUTAGE and BACK_WITHIN come
+   * from the environment only.
    */
   export interface Plan {
     // Generated: `go generate ./internal/plan`
@@ -105,7 +105,7 @@ declare module 'k6/x/soak' {
     messageKB?: number;
   }
 
-  /** The settings of a run, with what follows from them and from the description of the service. */
+  /** The settings of a run, and values that are derived from these and from the description of the service. */
   export interface Settings extends Required<Plan> {
     /** Time in ms without data after which a client gives up a stream. */
     readonly idleTimeout: number;
@@ -114,25 +114,25 @@ declare module 'k6/x/soak' {
   }
 
   /**
-   * States the plan of a run of the original protocol, and returns its settings. What `stated` leaves out comes from
-   * `soak run`, under `k6 run` from the environment, or has its default. Belongs into the init context; every virtual
-   * user states the same plan.
+   * Sets the plan of a run of the original protocol, and returns its settings. Settings that `values` omits come from
+   * `soak run` or, under `k6 run`, from the environment, or have their defaults. Call it in the init context. Every
+   * virtual user must set the same plan.
    *
    * @throws with one sentence if a setting is out of bounds, if the plan differs from an earlier one, or outside of the init context.
    */
-  export function plan(stated?: Partial<Plan>): Settings;
+  export function plan(values?: Partial<Plan>): Settings;
 
   /**
-   * Is {@link plan} for a service. The interval is that of what the run publishes, else `message.every`, else
-   * `heartbeat.every`.
+   * As {@link plan}, for a service. The interval is that of published messages; without a publisher it is
+   * `message.every`, or else `heartbeat.every`.
    *
    * @throws also if a setting does not fit the description.
    */
-  export function settings(service: Service, stated?: Partial<Plan>): Settings;
+  export function settings(service: Service, values?: Partial<Plan>): Settings;
 
   /**
-   * Returns the settings that only this script has. PROFILE names their defaults (`full` or `smoke`); `soak run`, or
-   * under `k6 run` the environment, changes each of them. A number in seconds may be a duration, such as `90s`.
+   * Returns the settings that only this script has. PROFILE selects their defaults (`full` or `smoke`). `soak run` or,
+   * under `k6 run`, the environment overrides them. A number in seconds may be a duration, such as `90s`.
    *
    * @throws if a setting does not have the type of its default, or is negative.
    */
@@ -233,12 +233,12 @@ declare module 'k6/x/soak' {
   export function suite(suite: Suite): void;
 
   /**
-   * An action on streams of one call of {@link hold} at a time. Its samples have the name of the phase as the tag
+   * An action, at a time of a call of {@link hold}, on some of its streams. Its samples have the name of the phase as the tag
    * `scenario`. The streams do not share connections, and their lateness is not attributed to the service.
    *
    * | action | effect on each open stream | metrics |
    * |---|---|---|
-   * | `vanish` | the connection stays half-open, as of a machine without power; the client does not reconnect, the service is not asked to end the stream, and no checks are made | `vanish_vanished` |
+   * | `vanish` | the connection stays half-open, like that of a machine without power; the client does not reconnect, the service is not asked to end the stream, and no checks are made | `vanish_vanished` |
    * | `drop` | the client closes the connection, and reconnects after the reconnection time, without a limit on concurrent dials; the check `Received all messages` passes, because not every service resumes | `storm_dropped`, `storm_connect` (dial to headers), `storm_waited` (delay of the dial by the load generator) |
    * | `dropAtOnce` | as `drop`, but the client reconnects at once | as `drop` |
    * | `slow` | the client reads slowly for some time, then as before; it does not reconnect, and no checks are made | `slow_begun`, `slow_filled`, `slow_behind`, `slow_cut`, `slow_cut_unseen`; with broadcasts `slow_taken`, `slow_untaken`, `slow_due`, `slow_arrived`, `slow_again`, `slow_whole` |
@@ -250,7 +250,7 @@ declare module 'k6/x/soak' {
     action: 'vanish' | 'drop' | 'dropAtOnce' | 'slow';
     /** Numbers of the streams; left out: all of the call. */
     streams?: number[];
-    /** Milliseconds for which streams are slow (`for`), and then are read fast again before the phase ends (`after`). */
+    /** Milliseconds for which streams are slow (`for`), and for which they are then read fast before the phase ends (`after`). */
     for?: number;
     after?: number;
     /** Read rate of a slow stream; 0: nothing is read. */
@@ -298,7 +298,7 @@ declare module 'k6/x/soak' {
   export interface HoldOptions {
     /** Number of the first stream, from 0. */
     from?: number;
-    /** Number after that of the last stream. */
+    /** The number after the last stream. */
     to?: number;
     /** Numbers of the streams, instead of `from` and `to`. */
     streams?: number[];
@@ -441,7 +441,7 @@ declare module 'k6/x/soak' {
     readonly expected: number;
     /** Distinct noops whose data was exactly `0`. */
     readonly received: number;
-    /** Expected by number or interval, but not received. The last ones are known only after the end of the stream. */
+    /** Expected by number or interval, but not received. A loss at the end is known only after the end of the stream. */
     readonly missed: number;
     readonly duplicated: number;
     readonly reordered: number;
