@@ -1,6 +1,6 @@
 // @ts-check
-// The UI message stream of Vercel's AI SDK (https://ai-sdk.dev/docs/ai-sdk-ui/stream-protocol), as useChat requests it from
-// test/services/ai-sdk/server.js.
+// Describes the UI message stream of Vercel's AI SDK (https://ai-sdk.dev/docs/ai-sdk-ui/stream-protocol). The request is
+// that of useChat, to test/services/ai-sdk/server.js.
 
 /** @type {import('../../load-tests/types/service').ServiceDescription} */
 export default {

@@ -12,13 +12,13 @@ import (
 	"github.com/sse-soak/sse-soak/test/services/faulty"
 )
 
-// Through the proxy each service sends the same messages as without it, except for the fault of each stream. Each
-// changed message is corrupted by its description.
+// The proxy forwards the messages of each service unchanged, except for the fault of each stream. The description of the
+// service detects each changed message as corrupted.
 func TestProxyRecognizesMessages(t *testing.T) {
 	const topic = "soak-topic-3"
 	faults := []struct {
 		kind faulty.Kind
-		want []int64 // -1 for one that is corrupted
+		want []int64 // -1: a corrupted message
 		end  error
 	}{
 		{0, []int64{1, 2, 3, 4}, nil},
@@ -55,9 +55,9 @@ func TestProxyRecognizesMessages(t *testing.T) {
 			for i := range 4 {
 				publish(t, r, s, v, int64(i+1))
 				if messages += len(faults); i >= 2 {
-					messages -= 2 // two are disconnected
+					messages -= 2 // faults have disconnected two streams
 				}
-				// Not all services keep the order of messages in flight: PocketBase sends each independently.
+				// PocketBase does not keep the order of concurrent messages, so each must arrive before the next one is published.
 				require.Eventually(t, func() bool { return proxy.MessageCount() == messages }, deadline, time.Millisecond)
 			}
 			require.Equal(t, 4, proxy.PublishCount())

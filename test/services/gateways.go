@@ -13,7 +13,7 @@ import (
 	"text/template"
 )
 
-// gateways forward the responses of Options.Upstream, a server of OpenAI's chat API, to their clients.
+// gateways are servers that forward the responses of Options.Upstream, a server of OpenAI's chat API, to clients.
 var gateways = []definition{
 	liteLLM,
 	{name: "nginx", service: "openai-chat", set: func(s setup) (command, error) { return nginxGateway(s, false) }},
@@ -27,7 +27,7 @@ var gateways = []definition{
 // Gateways returns the names of the gateways. Start needs Options.Upstream for them.
 func Gateways() []string { return names(gateways) }
 
-// liteLLM is the proxy of the Python package litellm. Its key is SUBSCRIBE_TOKEN of Env.
+// liteLLM is the proxy of the Python package litellm. SUBSCRIBE_TOKEN of Env is its key.
 var liteLLM = definition{name: "litellm", service: "openai-chat", set: setLiteLLM}
 
 const liteLLMConfig = `model_list:
@@ -35,6 +35,7 @@ const liteLLMConfig = `model_list:
     litellm_params: {model: openai/numbered, api_base: %s/v1, api_key: none}
 `
 
+// setLiteLLM configures LiteLLM with a random key.
 func setLiteLLM(s setup) (command, error) {
 	ready, err := buildPath(s, "litellm", "litellm", "ready")
 	if err != nil {
@@ -83,7 +84,7 @@ func configure(s setup, name string, values map[string]any) (path string, err er
 	return path, nil
 }
 
-// nginxGateway returns nginx with its defaults, or with the settings for streams.
+// nginxGateway returns nginx with its defaults, or with the settings that its documentation recommends for streams.
 func nginxGateway(s setup, streams bool) (command, error) {
 	nginx, err := find("nginx", "nginx", "nginx-light")
 	if err != nil {
@@ -107,7 +108,7 @@ func nginxGateway(s setup, streams bool) (command, error) {
 	}, nil
 }
 
-// haproxy is Debian's package of that name.
+// haproxy is HAProxy with its defaults.
 var haproxy = definition{name: "haproxy", service: "openai-chat", set: setHAProxy}
 
 func setHAProxy(s setup) (command, error) {
@@ -130,7 +131,7 @@ func setHAProxy(s setup) (command, error) {
 	}, nil
 }
 
-// aiSDK is a server of this repository that responds by Vercel's AI SDK.
+// aiSDK is ai-sdk/server.js, a server with Vercel's AI SDK.
 var aiSDK = definition{name: "ai-sdk", service: "test/services/ai-sdk.js", set: setAISDK}
 
 func setAISDK(s setup) (command, error) {
@@ -152,7 +153,7 @@ func setAISDK(s setup) (command, error) {
 	}, nil
 }
 
-// aiSDKVersion returns "" if the version is unknown.
+// aiSDKVersion returns the versions of the AI SDK and of Node; "" if they are unknown.
 func aiSDKVersion(node, dir string) string {
 	const script = `const of = (name) => name + ' ' + require('./node_modules/' + name + '/package.json').version;
 console.log([of('ai'), of('@ai-sdk/openai-compatible'), 'Node ' + process.versions.node].join(', '))`

@@ -18,7 +18,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// Each gateway forwards a complete answer in order, also after a restart.
+// Each gateway forwards a complete response in order, before and after a restart.
 func TestGatewaysForwardResponses(t *testing.T) {
 	for _, name := range Gateways() {
 		t.Run(name, func(t *testing.T) {
@@ -28,15 +28,15 @@ func TestGatewaysForwardResponses(t *testing.T) {
 			}))
 			t.Cleanup(upstream.Close)
 			r, s := startService(t, name, Options{Upstream: upstream.URL})
-			answer(t, r, s, "first")
+			requireResponse(t, r, s, "first")
 			require.NoError(t, r.Restart(t.Context()))
-			answer(t, r, s, "second")
+			requireResponse(t, r, s, "second")
 		})
 	}
 }
 
-// answer requests one answer with 20 chunks and checks them.
-func answer(t *testing.T, r *Instance, s *service.Service, id string) {
+// requireResponse requests a response with 20 chunks and checks them.
+func requireResponse(t *testing.T, r *Instance, s *service.Service, id string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -19,10 +19,10 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// deadline is longer than any operation of these tests on a busy machine.
+// deadline is the maximum time of an operation on a busy machine.
 const deadline = 20 * time.Second
 
-// These tests mostly wait, so more of them run in parallel than there are cores.
+// TestMain runs more tests in parallel than there are cores, because they mostly wait.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "10"); err != nil {
@@ -45,38 +45,38 @@ func startService(t *testing.T, name string, o Options) (*Instance, *service.Ser
 }
 
 // description loads a module as k6 does: a name selects one of load-tests/services.
-func description(t testing.TB, named string) *service.Service {
+func description(t testing.TB, name string) *service.Service {
 	t.Helper()
-	file := named
+	file := name
 	if !strings.Contains(file, "/") {
-		file = filepath.Join("..", "..", "load-tests", "services", named+".js")
+		file = filepath.Join("..", "..", "load-tests", "services", name+".js")
 	}
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	s, err := service.Parse(module.Evaluate(t, string(text)))
-	require.NoError(t, err, named)
+	require.NoError(t, err, name)
 	return s
 }
 
-// A received is an event of a stream, with its time.
-type received struct {
+// An event is an event that a subscriber received.
+type event struct {
 	service.Reading
-	event string
-	id    string // the last event ID after it
-	at    time.Time
+	name string
+	id   string // last event ID of the stream after the event
+	at   time.Time
 }
 
 // A subscriber reads a stream.
 type subscriber struct {
 	*stream.Stream
 
-	mutex    sync.Mutex
-	received []received
-	ended    error
+	mutex  sync.Mutex
+	events []event
+	err    error // nil: the stream is open
 }
 
-// subscribe opens a stream by the description, and returns once it is open: after its second request, if it has one.
-// lastID is sent if it is not empty.
+// subscribe opens a stream by the description, and makes its second request, if the description has one. lastID is the last
+// event ID; "": none.
 func subscribe(t *testing.T, r *Instance, s *service.Service, v service.Values, lastID string) *subscriber {
 	t.Helper()
 	request := stream.Fill(&s.Connect, &v)
@@ -104,13 +104,14 @@ func subscribe(t *testing.T, r *Instance, s *service.Service, v service.Values, 
 	return out
 }
 
-// has reports whether an event of that name arrived.
-func (s *subscriber) has(event string) bool {
+// has reports whether an event with that name arrived.
+func (s *subscriber) has(name string) bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	return slices.ContainsFunc(s.received, func(g received) bool { return g.event == event })
+	return slices.ContainsFunc(s.events, func(e event) bool { return e.name == name })
 }
 
+// read collects the events of the stream until its end. It closes open when the second request was accepted.
 func (s *subscriber) read(description *service.Service, v service.Values, open chan struct{}) {
 	reader := description.Reader(v.Run)
 	for {
@@ -118,7 +119,7 @@ func (s *subscriber) read(description *service.Service, v service.Values, open c
 		if err != nil {
 			s.mutex.Lock()
 			defer s.mutex.Unlock()
-			s.ended = err
+			s.err = err
 			return
 		}
 		if !part.Line && len(part.Data) == 0 && len(part.Event) == 0 && part.HasComment {
@@ -133,39 +134,40 @@ func (s *subscriber) read(description *service.Service, v service.Values, open c
 		}
 		reading := reader.Read(&part.Block)
 		s.mutex.Lock()
-		s.received = append(s.received, received{reading, string(part.Event), s.LastEventID(), part.At})
+		s.events = append(s.events, event{reading, string(part.Event), s.LastEventID(), part.At})
 		s.mutex.Unlock()
 	}
 }
 
-// ofKind returns the readings of a kind so far.
-func (s *subscriber) ofKind(kind service.Kind) (out []received) {
+// ofKind returns the events of a kind so far.
+func (s *subscriber) ofKind(kind service.Kind) (out []event) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	for _, g := range s.received {
-		if g.Kind == kind {
-			out = append(out, g)
+	for _, e := range s.events {
+		if e.Kind == kind {
+			out = append(out, e)
 		}
 	}
 	return out
 }
 
-// numbers returns the numbers of the messages so far; 0 stands for a corrupted one.
+// numbers returns the numbers of the messages so far; 0 stands for a corrupted message.
 func (s *subscriber) numbers() []int64 {
 	out := []int64{}
-	for _, g := range s.ofKind(service.Delivery) {
-		out = append(out, g.Seq)
+	for _, e := range s.ofKind(service.Delivery) {
+		out = append(out, e.Seq)
 	}
 	return out
 }
 
+// end returns the error that ended the stream; nil: the stream is open.
 func (s *subscriber) end() error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	return s.ended
+	return s.err
 }
 
-// publish publishes a message.
+// publish publishes a message, and requires that the service confirms it.
 func publish(t *testing.T, r *Instance, s *service.Service, v service.Values, seq int64) {
 	t.Helper()
 	v.Seq, v.SentAt, v.Token = seq, time.Now().UnixMicro(), r.PublishToken

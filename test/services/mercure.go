@@ -14,7 +14,7 @@ import (
 // mercure is the hub of github.com/dunglas/mercure, in mercure/.
 var mercure = definition{name: "mercure", service: "mercure", set: setMercure}
 
-// A reader of this key can publish to a hub that a test started on this machine.
+// mercureKey signs the tokens of hubs that tests start on this machine. It is no secret.
 const mercureKey = "a public key for tests of this project"
 
 func setMercure(s setup) (command, error) {
@@ -37,18 +37,18 @@ func setMercure(s setup) (command, error) {
 	if s.Lifetime > 0 {
 		args = append(args, "-lifetime", s.Lifetime.String())
 	}
-	env, claim := []string{"PUBLISHER_JWT_KEY=" + mercureKey}, "anybody may subscribe"
+	env, access := []string{"PUBLISHER_JWT_KEY=" + mercureKey}, "all clients may subscribe"
 	var runEnv []string
 	if s.Tokens {
-		runEnv, claim = []string{"SUBSCRIBER_JWT_KEY=" + mercureKey}, "subscribers need a JWT"
+		runEnv, access = []string{"SUBSCRIBER_JWT_KEY=" + mercureKey}, "subscribers need a JWT"
 	}
 	return command{
 		path: hub, args: args, env: append(env, runEnv...), runEnv: runEnv, token: mercureToken(),
-		version: moduleVersion(hub, "github.com/dunglas/mercure"), settings: settings + "; " + claim,
+		version: moduleVersion(hub, "github.com/dunglas/mercure"), settings: settings + "; " + access,
 	}, nil
 }
 
-// mercureToken returns the publisher's JWT, for every topic.
+// mercureToken returns a JWT that allows publishing to every topic.
 func mercureToken() string {
 	encode := base64.RawURLEncoding.EncodeToString
 	signed := encode([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + encode([]byte(`{"mercure":{"publish":["*"]}}`))

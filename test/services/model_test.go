@@ -19,8 +19,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// The official clients of OpenAI and Anthropic read the numbered model, streams and whole responses, and report its
-// errors.
+// The official clients of OpenAI and Anthropic read streams and whole responses of the numbered model, and report its errors.
 func TestOfficialClientsReadTheNumberedModel(t *testing.T) {
 	t.Parallel()
 	root, err := findRoot()
@@ -61,11 +60,11 @@ func TestOfficialClientsReadTheNumberedModel(t *testing.T) {
 		require.Empty(t, answer.Error, line)
 		require.Equal(t, end, answer.End)
 		require.Equal(t, 3, answer.Tokens)
-		truncated := answer.Text
+		remaining := answer.Text
 		for k := 1; k <= 3; k++ {
 			var token numbered.Token
 			var found bool
-			token, truncated, found = numbered.Next(truncated)
+			token, remaining, found = numbered.Next(remaining)
 			require.True(t, found && token.Valid(answer.Read), line)
 			require.Equal(t, fmt.Sprint(k, 3), fmt.Sprint(token.K, token.N))
 		}

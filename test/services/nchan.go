@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/host/process"
 )
 
-// nchan is a module of nginx, of Debian's package libnginx-mod-nchan.
+// nchan is nginx with the module nchan, of Debian's package libnginx-mod-nchan.
 var nchan = definition{name: "nchan", service: "nchan", set: setNchan}
 
 // nchanModules are the paths of the module in distributions.
@@ -45,7 +45,7 @@ func setNchan(s setup) (command, error) {
 	const workers = 1
 	path, err := configure(s, "nchan.conf", map[string]any{
 		"Module": module, "Dir": s.dir, "Address": s.address, "Root": os.Geteuid() == 0, "Workers": workers,
-		// Connections of publishers and of nchan itself.
+		// 512 more connections for publishers and for nchan itself.
 		"Connections": streams + 512, "Files": streams + 1024,
 		"Ping": seconds(s.Heartbeat, 30*time.Second), "Buffer": buffer,
 	})
@@ -67,19 +67,19 @@ func find(service, program, packages string) (string, error) {
 	return path, nil
 }
 
-// nchanVersion returns "" if the version is unknown: the module does not report it, Debian's dpkg does.
+// nchanVersion returns the known versions of nchan, from dpkg, and of nginx.
 func nchanVersion(nginx string) string {
-	var known []string
+	var versions []string
 	if out, err := exec.Command("dpkg-query", "-W", "-f", "${Version}", "libnginx-mod-nchan").Output(); err == nil {
-		known = append(known, "nchan "+string(out))
+		versions = append(versions, "nchan "+string(out))
 	}
 	if version := nginxVersion(nginx); version != "" {
-		known = append(known, version)
+		versions = append(versions, version)
 	}
-	return strings.Join(known, ", ")
+	return strings.Join(versions, ", ")
 }
 
-// nginxVersion returns "" if the version is unknown.
+// nginxVersion returns the version of nginx; "" if it is unknown.
 func nginxVersion(nginx string) string {
 	out, err := exec.Command(nginx, "-v").CombinedOutput()
 	if err != nil {

@@ -2,7 +2,7 @@ package services
 
 import "path/filepath"
 
-// pocketbase is github.com/pocketbase/pocketbase, in pocketbase/.
+// pocketbase is the server in pocketbase/, which embeds github.com/pocketbase/pocketbase.
 var pocketbase = definition{name: "pocketbase", service: "pocketbase", set: setPocketbase}
 
 func setPocketbase(s setup) (command, error) {

@@ -13,20 +13,20 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/trial"
 )
 
-// probeOptions has the settings of each service, and a probe duration in which it sends enough messages.
+// probeOptions has the settings of each service, and the duration of its probe.
 var probeOptions = map[string]struct {
 	options Options
 	length  time.Duration
 }{
 	"nchan":              {Options{Heartbeat: 2 * time.Second}, 12 * time.Second},
 	"mercure":            {Options{Heartbeat: 2 * time.Second}, 12 * time.Second},
-	"django-eventstream": {Options{}, 32 * time.Second}, // its heartbeat arrives after 20 s without a message
+	"django-eventstream": {Options{}, 32 * time.Second}, // the first heartbeat arrives after 20 s
 	"pocketbase":         {Options{Lifetime: 5 * time.Second}, 12 * time.Second},
 	"sse-starlette":      {Options{Heartbeat: 2 * time.Second}, 12 * time.Second},
 }
 
-// The probe's description of a service works unedited: it recognizes messages, heartbeats and resumes as the manual
-// description does.
+// The description that a probe writes works without changes. It recognizes messages, heartbeats and resumes like the manual
+// description.
 func TestProbeDescribesEachService(t *testing.T) {
 	for _, name := range Names() {
 		t.Run(name, func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestProbeDescribesEachService(t *testing.T) {
 			require.NoError(t, os.WriteFile(file, []byte(result.Module), 0o600))
 			s := description(t, file)
 			for _, field := range []string{"message.seq", "message.run", "message.sentAt", "message.sum", "heartbeat.event", "heartbeat.comment", "resume.gap", "connect.then.event", "connect.then.client", "end.by"} {
-				if name != "mercure" || field != "end.by" { // streams end after 475 s
+				if name != "mercure" || field != "end.by" { // the probe is too short to see an end
 					require.Equal(t, orDefault(manual.Source(field), field), orDefault(s.Source(field), field), field)
 				}
 			}
@@ -66,7 +66,7 @@ func orDefault(value, field string) string {
 	return value
 }
 
-// withoutHeartbeat returns a description without its heartbeats: the service has other settings.
+// withoutHeartbeat returns a description without its interval of heartbeats, because the service has another interval.
 func withoutHeartbeat(s *service.Service) *service.Service {
 	out := *s
 	out.HeartbeatEvery = 0

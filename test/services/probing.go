@@ -4,12 +4,14 @@ import "github.com/sse-soak/sse-soak/internal/service/probe"
 
 // A ProbeInput has the arguments of a probe of a service.
 type ProbeInput struct {
-	Stream                 string // behind the URL of the service
+	Stream                 string // path of streams, relative to the URL of the service
 	Publish, SecondRequest probe.Request
 }
 
+// payload is the message that a probe publishes.
 const payload = `{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}`
 
+// probings has the arguments of the probe for each of Names.
 var probings = map[string]ProbeInput{
 	"nchan": {Stream: "/sub/{topic}", Publish: probe.Request{URL: "{base}/pub/{topic}", Body: payload}},
 	"mercure": {
@@ -31,10 +33,10 @@ var probings = map[string]ProbeInput{
 	"sse-starlette": {Stream: "/events/{topic}", Publish: probe.Request{URL: "{base}/publish/{topic}", Body: payload}},
 }
 
-// ProbeInput returns the probe's settings for the service, which apply to each of Names.
+// ProbeInput returns the arguments of a probe of the service, which is one of Names.
 func (r *Instance) ProbeInput() ProbeInput { return probings[r.Name] }
 
-// Flags returns the flags of `soak probe`, after the URL.
+// Flags returns the arguments of `soak probe` for the service.
 func (r *Instance) Flags() []string {
 	p := r.ProbeInput()
 	flags := []string{r.URL + p.Stream, "--publish-url", p.Publish.URL, "--publish-body", p.Publish.Body}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// djangoEventstream is the library django-eventstream in python/django_events.py. Its heartbeat, 20 s, cannot be set.
+// djangoEventstream is python/django_events.py with the library django-eventstream. Its heartbeat is always 20 s.
 var djangoEventstream = definition{
 	name: "django-eventstream", service: "django-eventstream",
 	set: func(s setup) (command, error) {
@@ -20,7 +20,7 @@ var djangoEventstream = definition{
 	},
 }
 
-// sseStarlette is the library sse-starlette in python/starlette_events.py.
+// sseStarlette is python/starlette_events.py with the library sse-starlette.
 var sseStarlette = definition{
 	name: "sse-starlette", service: "test/services/sse-starlette.js",
 	set: func(s setup) (command, error) {
@@ -29,7 +29,8 @@ var sseStarlette = definition{
 	},
 }
 
-// fastapiRooms is the chat service in python/fastapi_rooms.py. It has no description: tests write one by `soak init`.
+// fastapiRooms is the chat service in python/fastapi_rooms.py. It has no description, because tests write one with
+// `soak init`.
 var fastapiRooms = definition{
 	name: "fastapi",
 	set: func(s setup) (command, error) {
@@ -37,8 +38,9 @@ var fastapiRooms = definition{
 	},
 }
 
+// python returns the command of a script in python/. name is its package in PyPI.
 func python(s setup, name, script, settings string, args ...string) (command, error) {
-	ready, err := buildPath(s, name, "python", "ready") // the last thing that is made
+	ready, err := buildPath(s, name, "python", "ready") // created when the environment is complete
 	if err != nil {
 		return command{}, err
 	}
@@ -51,7 +53,7 @@ func python(s setup, name, script, settings string, args ...string) (command, er
 	}, nil
 }
 
-// pythonVersion returns the versions of a package, of its server and of Python; "" if they are unknown.
+// pythonVersion returns the versions of a package, of uvicorn and of Python; "" if they are unknown.
 func pythonVersion(interpreter, name string) string {
 	const script = `import importlib.metadata as m, platform, sys
 print(m.version(sys.argv[1]) + ", uvicorn " + m.version("uvicorn") + ", Python " + platform.python_version())`

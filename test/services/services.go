@@ -1,9 +1,6 @@
-// Package services starts third-party SSE services, each as its users run it, from the packages of the registries:
-// Debian's nginx with nchan, a Mercure hub and PocketBase from their Go modules, django-eventstream and sse-starlette
-// from PyPI. .ci/run, a go.mod or a requirements.txt pins their versions. `make services` builds them into
-// bin/services/.
-//
-// Tests and tools/thirdparty use the package.
+// Package services starts third-party SSE services for tests and tools/thirdparty: Debian's nginx with nchan, a Mercure hub
+// and PocketBase from their Go modules, django-eventstream and sse-starlette from PyPI, and gateways for language models.
+// .ci/run, a go.mod or a requirements.txt pins their versions. `make services` builds them into bin/services/.
 package services
 
 import (
@@ -23,10 +20,11 @@ import (
 	"github.com/sse-soak/sse-soak/test/address"
 )
 
-// Options are the settings of a service. The zero value fits its description in load-tests/services.
+// Options are the settings of a service. The zero value has the settings that its description in load-tests/services
+// expects.
 type Options struct {
-	// Heartbeat is the interval of heartbeats, in whole seconds; 0: that of the description. django-eventstream
-	// always has 20 s, and PocketBase has none.
+	// Heartbeat is the interval of heartbeats in whole seconds; 0: the interval of the description. django-eventstream
+	// always has 20 s, and PocketBase has no heartbeats.
 	Heartbeat time.Duration
 	// History is the number of messages of a topic that a disconnected stream can resume; 0: unlimited; negative: none.
 	// nchan, Mercure (for all topics together) and django-eventstream (all or none) have a history.
@@ -73,7 +71,7 @@ type Instance struct {
 // A definition describes how to set up a service.
 type definition struct {
 	name    string
-	service string // --service, a path from the repository's root
+	service string // value of --service; a path is relative to the root of the repository
 	set     func(setup) (command, error)
 }
 
@@ -88,18 +86,18 @@ type command struct {
 	path    string
 	args    []string
 	env     []string // added to PATH and HOME
-	token   string   // to publish
-	key     string   // to subscribe
+	token   string   // bearer token of publishers
+	key     string   // bearer token of subscribers
 	runEnv  []string // variables that a run needs in its environment
 	health  string   // path with status 200 when the service is ready; "": the service is ready when it listens
 	version string
-	// settings describes the settings in words.
+	// settings is Instance.Settings.
 	settings string
 }
 
 var definitions = []definition{nchan, mercure, djangoEventstream, pocketbase, sseStarlette}
 
-// Names returns the services, in the order of docs/services.md.
+// Names returns the names of the services in the order of docs/services.md.
 func Names() []string { return names(definitions) }
 
 func names(list []definition) (out []string) {
@@ -116,11 +114,11 @@ func (m *MissingError) Error() string {
 	return fmt.Sprintf("%s cannot be started: %s", m.Service, m.What)
 }
 
-// startTimeout limits the start of a service: LiteLLM on a busy machine.
+// startTimeout is the maximum time of a start. LiteLLM needs the longest on a busy machine.
 const startTimeout = 4 * time.Minute
 
-// Start starts a service and waits until it listens. If this machine lacks a program, the error is a *MissingError.
-// After an error no process remains.
+// Start starts a service and waits until it is ready. If this machine lacks a program, the error is a *MissingError. After
+// an error no process remains.
 func Start(ctx context.Context, name string, o Options) (*Instance, error) {
 	all := append(slices.Concat(definitions, gateways), fastapiRooms)
 	i := slices.IndexFunc(all, func(d definition) bool { return d.name == name })
@@ -166,7 +164,7 @@ func Start(ctx context.Context, name string, o Options) (*Instance, error) {
 	return r, nil
 }
 
-// Up starts the service again after Down, at the same address and with its stored messages.
+// Up starts the service after Down or Crash, at the same address and with its stored messages.
 func (r *Instance) Up(ctx context.Context) error {
 	env := append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + r.dir}, r.command.env...)
 	p, err := process.Start(process.Spec{
@@ -211,17 +209,18 @@ func (r *Instance) logTail() string {
 	return string(text[max(0, len(text)-2000):])
 }
 
-// Down stops the service and its streams. Messages on its disk remain.
+// Down stops the service. Its stored messages remain.
 func (r *Instance) Down() { r.end(syscall.SIGTERM) }
 
 // Crash kills the service.
 func (r *Instance) Crash() { r.end(syscall.SIGKILL) }
 
+// end sends a signal to the service, and waits until it has ended.
 func (r *Instance) end(s syscall.Signal) {
 	if r.process == nil {
 		return
 	}
-	if s == syscall.SIGKILL { // kill the workers, too
+	if s == syscall.SIGKILL { // the workers of the process group
 		_ = syscall.Kill(-r.process.PID(), s)
 	}
 	r.process.Stop(context.Background(), s, 5*time.Second)
@@ -234,7 +233,7 @@ func (r *Instance) Restart(ctx context.Context) error {
 	return r.Up(ctx)
 }
 
-// Stop ends the service, and removes its folder if Start made it.
+// Stop ends the service, and removes its folder if Start created it.
 func (r *Instance) Stop() {
 	r.Down()
 	if r.removeDir {
@@ -242,7 +241,7 @@ func (r *Instance) Stop() {
 	}
 }
 
-// findRoot returns the repository that contains the working directory: the tests of a package run in its folder.
+// findRoot returns the root of the repository that contains the working directory.
 func findRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -253,7 +252,7 @@ func findRoot() (string, error) {
 			return at, nil
 		}
 		if at == filepath.Dir(at) {
-			return "", fmt.Errorf("%s is not in a clone of sse-soak; run this in a clone", dir)
+			return "", fmt.Errorf("find the repository: %s is not in a clone of sse-soak; run the command in a clone", dir)
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service"
 )
 
-// A message published by the description arrives with its number, marker and time, on the streams of its topic only,
-// in order, once.
+// A message that is published by the description arrives once and in order, with its number, marker and time, and only on
+// the streams of its topic.
 func TestServicesMatchTheirDescriptions(t *testing.T) {
 	for _, name := range Names() {
 		t.Run(name, func(t *testing.T) {
@@ -30,9 +30,9 @@ func TestServicesMatchTheirDescriptions(t *testing.T) {
 				publish(t, r, s, otherTopic, 100+i)
 				want = append(want, i)
 			}
-			// A message of another run, which must not be counted.
+			// A message of another run is not counted.
 			foreign := v
-			foreign.Run = "somebody"
+			foreign.Run = "other"
 			publish(t, r, s, foreign, 1)
 			for _, stream := range []*subscriber{first, second} {
 				require.Eventually(t, func() bool { return len(stream.ofKind(service.Foreign)) == 1 }, deadline, 5*time.Millisecond)
@@ -50,7 +50,7 @@ func TestServicesMatchTheirDescriptions(t *testing.T) {
 	}
 }
 
-// A stream without messages gets heartbeats at the set interval.
+// A stream without messages receives heartbeats at the given interval.
 func TestHeartbeats(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -60,7 +60,7 @@ func TestHeartbeats(t *testing.T) {
 		{"nchan", 2 * time.Second, 3},
 		{"mercure", 2 * time.Second, 3}, // the first one is sent at the start
 		{"sse-starlette", 2 * time.Second, 3},
-		{"django-eventstream", 20 * time.Second, 1}, // cannot be set
+		{"django-eventstream", 20 * time.Second, 1}, // always 20 s
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -77,14 +77,14 @@ func TestHeartbeats(t *testing.T) {
 			require.InDelta(t, c.interval.Seconds(), last.Sub(previous).Seconds(), 1.5)
 		})
 	}
-	require.Zero(t, description(t, "pocketbase").HeartbeatEvery, "PocketBase sends none")
+	require.Zero(t, description(t, "pocketbase").HeartbeatEvery, "PocketBase sends no heartbeats")
 }
 
-// resumable are the services that replay missed messages.
-var resumable = []string{"nchan", "mercure", "django-eventstream"}
+// servicesWithHistory are the services that replay missed messages.
+var servicesWithHistory = []string{"nchan", "mercure", "django-eventstream"}
 
 func TestDisconnectedStreamResumes(t *testing.T) {
-	for _, name := range resumable {
+	for _, name := range servicesWithHistory {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, s := startService(t, name, Options{})
@@ -105,10 +105,10 @@ func TestDisconnectedStreamResumes(t *testing.T) {
 	}
 }
 
-// Messages published while a stream was disconnected are lost without a history. Mercure announces that; nchan and
-// django-eventstream, as their descriptions state, do not.
+// Without a history, messages that were published during a disconnect are lost. Only Mercure announces the loss, as the
+// descriptions state.
 func TestDisconnectWithoutHistory(t *testing.T) {
-	for _, name := range resumable {
+	for _, name := range servicesWithHistory {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, s := startService(t, name, Options{History: -1})
@@ -129,7 +129,7 @@ func TestDisconnectWithoutHistory(t *testing.T) {
 	}
 }
 
-// If a Mercure hub's history no longer has the id, it names the last event that it has, and replays nothing.
+// If the history of a Mercure hub no longer has the id, the hub replays no message, and returns the id of its last event.
 func TestMercureWithShortHistory(t *testing.T) {
 	t.Parallel()
 	r, s := startService(t, "mercure", Options{History: 2})
@@ -155,7 +155,7 @@ func TestMercureWithShortHistory(t *testing.T) {
 }
 
 func TestServicesEndStreams(t *testing.T) {
-	// Mercure ends a stream after 80 to 100 % of this, less 5 s.
+	// Mercure ends a stream after 80 to 100 % of the lifetime, minus 5 s.
 	for name, lifetime := range map[string]time.Duration{"mercure": 8 * time.Second, "pocketbase": 2 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,16 +1,16 @@
 // @ts-check
-// sse-starlette 3.7.0 (PyPI) is a library: what a service does with it is the application's. This describes
-// test/services/python/starlette_events.py. From sse_starlette/sse.py, EventSourceResponse.
+// Describes test/services/python/starlette_events.py, an application with the library sse-starlette 3.7.0 (PyPI). The library
+// itself defines only the heartbeat (EventSourceResponse in sse_starlette/sse.py).
 
 /** @type {import('../../load-tests/types/service').ServiceDescription} */
 export default {
   name: 'sse-starlette',
   connect: { url: '{base}/events/{topic}' },
-  // _ping: a comment every 15 s (DEFAULT_PING_INTERVAL), whether there are messages or not. Lines end with \r\n.
+  // A comment every 15 s (DEFAULT_PING_INTERVAL), even if there are messages. Lines end with \r\n.
   heartbeat: { comment: true, every: 15 },
   message: { event: 'update', seq: 'json:$.seq', run: 'json:$.run', sentAt: 'json:$.t', sum: 'json:$.sum' },
   end: { by: 'client' },
-  resume: { by: 'none' }, // the library keeps nothing, and neither does the application
+  resume: { by: 'none' }, // neither the library nor the application stores messages
   publish: {
     url: '{base}/publish/{topic}',
     body: '{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}","pad":"{padding}"}',

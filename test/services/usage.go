@@ -8,13 +8,13 @@ import (
 
 // A Usage is the CPU and memory usage of all processes of a service.
 type Usage struct {
-	// Memory is resident, in bytes. A page that several processes share counts once (PSS).
+	// Memory is the proportional set size in bytes, which counts pages that processes share once.
 	Memory uint64
 	// CPU is the user and system time of the running processes, in seconds.
 	CPU float64
 }
 
-// PIDs returns the processes of the service; none while it is down.
+// PIDs returns the processes of the service, or none while it is down.
 func (r *Instance) PIDs() ([]int, error) {
 	if r.process == nil {
 		return nil, nil
@@ -42,7 +42,7 @@ func (r *Instance) Usage() (Usage, error) {
 	return UsageOf(r.Name, pids)
 }
 
-// UsageOf reads the usage of the processes of another service, such as our backend.
+// UsageOf returns the usage of processes. Errors contain the name of their service.
 func UsageOf(name string, pids []int) (out Usage, err error) {
 	if len(pids) == 0 {
 		return out, fmt.Errorf("read the usage of %s: the service is not running", name)

@@ -1,5 +1,5 @@
-// A server that answers by Vercel's AI SDK, as its documentation has it for Node (https://ai-sdk.dev/cookbook/api-servers/
-// node-http-server): an upstream that speaks OpenAI's chat API, and the AI SDK's own UI message stream to the client.
+// A server with Vercel's AI SDK, from its documentation for Node (https://ai-sdk.dev/cookbook/api-servers/node-http-server).
+// It sends requests to an upstream with OpenAI's chat API, and responds with the UI message stream of the AI SDK.
 import { createServer } from 'node:http';
 
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';

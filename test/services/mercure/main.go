@@ -1,7 +1,5 @@
-// Command mercure is a Mercure hub for the tests: the hub's own module with usual settings and a few flags. Publishers
-// need a JWT; subscribers need one if SUBSCRIBER_JWT_KEY is set.
-//
-// It is a separate module, so that sse-soak does not have its dependencies.
+// Command mercure is a Mercure hub for tests. Publishers need a JWT; subscribers need one if SUBSCRIBER_JWT_KEY is set. It is
+// a separate module, so that sse-soak does not have its dependencies.
 package main
 
 import (
@@ -19,6 +17,7 @@ import (
 	"github.com/dunglas/mercure"
 )
 
+// settings are the flags of the hub.
 type settings struct {
 	listen, history     string
 	events              uint64
@@ -28,10 +27,10 @@ type settings struct {
 func main() {
 	var s settings
 	flag.StringVar(&s.listen, "listen", "127.0.0.1:3000", "address:port")
-	flag.StringVar(&s.history, "history", "", "file that keeps what was published (transport bolt); without it nothing is kept (transport local)")
-	flag.Uint64Var(&s.events, "events", 0, "how many events the history keeps; 0: all")
-	flag.DurationVar(&s.heartbeat, "heartbeat", mercure.DefaultHeartbeat, "after so long without an event a stream gets a comment")
-	flag.DurationVar(&s.lifetime, "lifetime", mercure.DefaultWriteTimeout, "the longest life of a stream; 0: no end")
+	flag.StringVar(&s.history, "history", "", "file of the history (transport bolt; empty: transport local without a history)")
+	flag.Uint64Var(&s.events, "events", 0, "maximum number of events in the history (0: unlimited)")
+	flag.DurationVar(&s.heartbeat, "heartbeat", mercure.DefaultHeartbeat, "time without an event after which a stream receives a comment")
+	flag.DurationVar(&s.lifetime, "lifetime", mercure.DefaultWriteTimeout, "maximum lifetime of a stream (0: unlimited)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -43,7 +42,7 @@ func main() {
 
 func run(ctx context.Context, s settings, key, subscribers string) error {
 	if key == "" {
-		return errors.New("PUBLISHER_JWT_KEY is empty: set it to the secret (HS256) of the publisher's JWT")
+		return errors.New("PUBLISHER_JWT_KEY must be the HS256 key of the publisher's JWT, got none")
 	}
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	options := []mercure.Option{
@@ -63,16 +62,16 @@ func run(ctx context.Context, s settings, key, subscribers string) error {
 		}
 		options = append(options, mercure.WithTransport(bolt))
 	}
-	// When this context ends, the hub ends only streams without a lifetime. server.Close ends the others.
+	// The end of this context ends only streams without a lifetime. server.Close ends the other streams.
 	hub, err := mercure.NewHub(ctx, options...)
 	if err != nil {
 		return err
 	}
 	server := &http.Server{Addr: s.listen, Handler: hub, ReadHeaderTimeout: 10 * time.Second}
-	ended := make(chan error, 1)
-	go func() { ended <- server.ListenAndServe() }()
+	result := make(chan error, 1)
+	go func() { result <- server.ListenAndServe() }()
 	select {
-	case err := <-ended:
+	case err := <-result:
 		return err
 	case <-ctx.Done():
 	}

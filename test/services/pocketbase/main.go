@@ -1,7 +1,5 @@
-// Command pocketbase is PocketBase for the tests, embedded in a program as its users do it, with the collection of
-// load-tests/services/pocketbase.js.
-//
-// It is a separate module, so that sse-soak does not have its dependencies.
+// Command pocketbase is PocketBase for tests, with the collection of load-tests/services/pocketbase.js. It is a separate
+// module, so that sse-soak does not have its dependencies.
 package main
 
 import (
@@ -22,8 +20,8 @@ const collection = "soak"
 
 func main() {
 	listen := flag.String("listen", "127.0.0.1:8090", "address:port")
-	dir := flag.String("dir", "pb_data", "folder of its databases")
-	lifetime := flag.Duration("lifetime", 0, "the longest life of a stream; 0: 30 minutes, as PocketBase has it")
+	dir := flag.String("dir", "pb_data", "folder of the databases")
+	lifetime := flag.Duration("lifetime", 0, "maximum lifetime of a stream (0: 30 minutes, the default of PocketBase)")
 	flag.Parse()
 	if err := run(*listen, *dir, *lifetime); err != nil {
 		fmt.Fprintln(os.Stderr, "pocketbase:", err)
@@ -38,7 +36,7 @@ func run(listen, dir string, lifetime time.Duration) error {
 	}
 	app.OnServe().BindFunc(func(e *core.ServeEvent) error {
 		e.InstallerFunc = nil // the installer opens a browser
-		if err := create(e.App); err != nil {
+		if err := createCollection(e.App); err != nil {
 			return fmt.Errorf("create the collection %s: %w", collection, err)
 		}
 		return e.Next()
@@ -60,8 +58,8 @@ func run(listen, dir string, lifetime time.Duration) error {
 	return apis.Serve(app, apis.ServeConfig{HttpAddr: listen})
 }
 
-// create creates the collection, with rules that allow all users.
-func create(app core.App) error {
+// createCollection creates the collection, with rules that allow all users.
+func createCollection(app core.App) error {
 	if _, err := app.FindCollectionByNameOrId(collection); err == nil {
 		return nil
 	}

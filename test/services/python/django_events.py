@@ -1,4 +1,4 @@
-"""A Django project with django-eventstream, as its README sets it up, and a view that publishes."""
+"""A Django project with django-eventstream, with the setup of its README, and a view that publishes."""
 
 import json
 import os
@@ -10,12 +10,12 @@ from django.urls import include, path
 
 import serving
 
-given = serving.arguments(
-    data=(".", "folder of the database"), history=("yes", "no: without a storage, so nothing is resumed")
+arguments = serving.arguments(
+    data=(".", "folder of the database"), history=("yes", "no: no storage, so streams do not resume")
 )
 
 settings.configure(
-    SECRET_KEY="a key for tests, which is no secret",
+    SECRET_KEY="a public key for tests",
     ALLOWED_HOSTS=["*"],
     ROOT_URLCONF=__name__,
     USE_TZ=True,
@@ -24,16 +24,16 @@ settings.configure(
     DATABASES={
         "default": {
             "ENGINE": "django.db.backends.sqlite3",
-            "NAME": os.path.join(given.data, "events.sqlite3"),
-            # As Django's documentation has it for several writers: without, one of two at a time fails at once.
+            "NAME": os.path.join(arguments.data, "events.sqlite3"),
+            # Settings of Django's documentation for several writers. Without them, one of two concurrent writers fails.
             "OPTIONS": {"timeout": 20, "transaction_mode": "IMMEDIATE", "init_command": "PRAGMA journal_mode=WAL;"},
         }
     },
-    **({"EVENTSTREAM_STORAGE_CLASS": "django_eventstream.storage.DjangoModelStorage"} if given.history == "yes" else {}),
+    **({"EVENTSTREAM_STORAGE_CLASS": "django_eventstream.storage.DjangoModelStorage"} if arguments.history == "yes" else {}),
 )
 django.setup()
 
-import django_eventstream.urls  # noqa: E402: it wants the settings
+import django_eventstream.urls  # noqa: E402: the import requires the settings
 from django.core.asgi import get_asgi_application  # noqa: E402
 from django.core.management import call_command  # noqa: E402
 
@@ -50,4 +50,4 @@ urlpatterns = [
 
 if __name__ == "__main__":
     call_command("migrate", verbosity=0)
-    serving.serve(get_asgi_application(), given.listen)
+    serving.serve(get_asgi_application(), arguments.listen)

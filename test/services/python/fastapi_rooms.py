@@ -1,4 +1,4 @@
-"""A service on FastAPI and sse-starlette: chat rooms that exist beforehand, and prices. Messages have no numbers."""
+"""A service with FastAPI and sse-starlette: an existing chat room, and prices. Messages have no numbers."""
 
 import asyncio
 import itertools
@@ -13,12 +13,12 @@ from sse_starlette import EventSourceResponse
 
 import serving
 
-given = serving.arguments()
+arguments = serving.arguments()
 prices = set()
 
 
-async def quote():
-    """Sends a price to all subscribers when it changes."""
+async def send_prices():
+    """Changes the price at random intervals, and sends it to all subscribers."""
     price = 10000
     while True:
         await asyncio.sleep(random.uniform(0.05, 0.4))
@@ -29,7 +29,7 @@ async def quote():
 
 @asynccontextmanager
 async def lifespan(_):
-    task = asyncio.create_task(quote())
+    task = asyncio.create_task(send_prices())
     yield
     task.cancel()
 
@@ -66,7 +66,7 @@ async def events(room: str):
 
 
 @application.get("/api/prices")
-async def events_of_prices():
+async def price_events():
     queue, subscriber = asyncio.Queue(), next(ids)
     prices.add(queue)
 
@@ -90,4 +90,4 @@ async def publish(room: str, message: Message):
 
 
 if __name__ == "__main__":
-    serving.serve(application, given.listen)
+    serving.serve(application, arguments.listen)

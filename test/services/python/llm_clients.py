@@ -1,4 +1,4 @@
-"""Reads answers of a server with the official clients of OpenAI and Anthropic, and prints one JSON object per answer."""
+"""Reads responses of a server with the official clients of OpenAI and Anthropic, and prints a JSON object for each."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""What both services have in common: where they listen, and how many streams they may hold."""
+"""Flags and the server that all services share."""
 
 import argparse
 import resource
@@ -6,18 +6,19 @@ import resource
 import uvicorn
 
 
-def arguments(**more):
-    """The flags, --listen and those of the service: name=(default, help)."""
+def arguments(**flags):
+    """Parses --listen and the flags of a service, given as name=(default, help)."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--listen", default="127.0.0.1:8000", help="address:port")
-    for name, (default, text) in more.items():
+    for name, (default, text) in flags.items():
         parser.add_argument("--" + name, default=default, type=type(default), help=text)
     return parser.parse_args()
 
 
 def serve(application, listen):
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    """Serves an application with the maximum number of file descriptors."""
+    _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     host, port = listen.rsplit(":", 1)
-    # A stream has no end that a graceful shutdown could wait for.
+    # Streams do not end by themselves, so a graceful shutdown must not wait for them.
     uvicorn.run(application, host=host, port=int(port), log_level="warning", backlog=8192, timeout_graceful_shutdown=1)

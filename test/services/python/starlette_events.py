@@ -9,13 +9,13 @@ from starlette.routing import Route
 
 import serving
 
-given = serving.arguments(ping=(15, "seconds between comments"))
+arguments = serving.arguments(ping=(15, "seconds between comments"))
 topics = {}
 
 
 async def events(request):
     queue, queues = asyncio.Queue(), topics.setdefault(request.path_params["topic"], set())
-    # Before the answer: who sees it has subscribed.
+    # The subscription precedes the response headers, so that no later message is missed.
     queues.add(queue)
 
     async def stream():
@@ -25,7 +25,7 @@ async def events(request):
         finally:
             queues.discard(queue)
 
-    return EventSourceResponse(stream(), ping=given.ping)
+    return EventSourceResponse(stream(), ping=arguments.ping)
 
 
 async def publish(request):
@@ -40,4 +40,4 @@ application = Starlette(
 )
 
 if __name__ == "__main__":
-    serving.serve(application, given.listen)
+    serving.serve(application, arguments.listen)
