@@ -13,32 +13,31 @@ import (
 	"time"
 )
 
-// reservation is the time for which no other test gets an address. The program of the test must start to listen
-// within it.
+// reservation is the time for which no other test receives an address. The program of the test must listen within it.
 const reservation = time.Minute
 
-// Free returns a free address, which no other test of this machine gets for a minute. Its port is under those that
-// Linux gives to clients. Otherwise, until a program listens and while it restarts, a client could get its port, keep
-// it, or even connect to itself.
+// Free returns a free address and reserves it: no other test of this machine receives it for a minute. The port is below
+// the ephemeral ports of Linux. An ephemeral port could become the port of a client before the program listens or while it
+// restarts, and a client could even connect to itself.
 func Free() (string, error) {
 	const lowest, ports, tries = 20000, 12000, 100
-	var failed error
+	var lastErr error
 	for range tries {
 		port := lowest + rand.IntN(ports)
 		address := fmt.Sprintf("127.0.0.1:%d", port)
-		if failed = lock(port); failed != nil {
+		if lastErr = lock(port); lastErr != nil {
 			continue
 		}
 		l, err := net.Listen("tcp", address)
 		if err == nil {
 			return address, l.Close()
 		}
-		failed = err
+		lastErr = err
 	}
-	return "", errors.Join(errors.New("no free port from 20000 to 31999"), failed)
+	return "", errors.Join(errors.New("no free port from 20000 to 31999"), lastErr)
 }
 
-// lock locks a file of that port. Other processes of the tests, and other open files of this one, find it locked.
+// lock locks the file of a port for the time of the reservation. It returns an error if a test has locked it.
 func lock(port int) error {
 	dir := filepath.Join(os.TempDir(), "sse-soak-ports")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -55,7 +54,7 @@ func lock(port int) error {
 	return nil
 }
 
-// Reserve returns a free address, as Free does, and fails the test if there is none.
+// Reserve returns the result of Free, and fails the test on an error.
 func Reserve(t interface {
 	Helper()
 	Fatal(args ...any)

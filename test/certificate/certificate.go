@@ -17,13 +17,13 @@ import (
 
 // An Authority signs certificates.
 type Authority struct {
-	*tls.Certificate // of the authority itself
+	*tls.Certificate // certificate of the authority itself
 
-	Pool *x509.CertPool // with its certificate
+	Pool *x509.CertPool // contains only the certificate of the authority
 	t    testing.TB
 }
 
-// NewAuthority returns an authority that no client trusts yet.
+// NewAuthority returns a new authority.
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{t: t, Pool: x509.NewCertPool()}
@@ -40,7 +40,7 @@ func (a *Authority) Client() *tls.Certificate {
 	return a.issue(&x509.Certificate{Subject: pkix.Name{CommonName: "test client"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 }
 
-// Server returns a new certificate for a server at 127.0.0.1 and at these names.
+// Server returns a new certificate for a server at 127.0.0.1 and at the given names.
 func (a *Authority) Server(names ...string) *tls.Certificate {
 	a.t.Helper()
 	return a.issue(&x509.Certificate{
@@ -49,8 +49,8 @@ func (a *Authority) Server(names ...string) *tls.Certificate {
 	})
 }
 
-// issue signs a template. The first certificate is that of the authority, which signs itself. Subjects must differ,
-// because OpenSSL treats a certificate with equal subject and issuer as self-signed.
+// issue signs a template. The authority signs the first certificate, its own, with the key of that certificate. Subjects
+// must differ, because OpenSSL treats a certificate with equal subject and issuer as self-signed.
 func (a *Authority) issue(template *x509.Certificate) *tls.Certificate {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -74,7 +74,7 @@ func (a *Authority) issue(template *x509.Certificate) *tls.Certificate {
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
-// PEM returns a certificate and its key as files have them.
+// PEM returns a certificate and its key in PEM format.
 func PEM(t testing.TB, pair *tls.Certificate) (cert, key string) {
 	t.Helper()
 	raw, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)

@@ -1,5 +1,5 @@
-// Command contract lets a harness for SSE clients drive internal/sseclient: it implements the service protocol of
-// LaunchDarkly's sse-contract-tests (docs/service_spec.md there). CONTRIBUTING has the commands.
+// Command contract tests internal/sseclient with LaunchDarkly's sse-contract-tests: it implements their service protocol
+// (docs/service_spec.md in that repository). CONTRIBUTING has the commands.
 package main
 
 import (
@@ -40,12 +40,14 @@ type report struct {
 	Error   string `json:"error,omitempty"`
 }
 
+// An event is a received event in a report.
 type event struct {
 	Type string `json:"type"`
 	Data string `json:"data"`
 	ID   string `json:"id"`
 }
 
+// A service has the streams that the test harness created.
 type service struct {
 	group   *sseclient.Group
 	mu      sync.Mutex
@@ -71,6 +73,7 @@ func main() {
 	log.Fatal((&http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: time.Minute}).ListenAndServe())
 }
 
+// create opens a stream.
 func (s *service) create(w http.ResponseWriter, r *http.Request) {
 	var c creation
 	if err := json.NewDecoder(r.Body).Decode(&c); err != nil {
@@ -96,13 +99,14 @@ func (s *service) create(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusCreated)
 }
 
-// callbacks posts the reports of the client, numbered, in order.
+// callbacks returns callbacks that post numbered reports to the harness, in order.
 func callbacks(c creation, header http.Header) sseclient.Callbacks {
-	count, reports := 0, make(chan report, 1000)
+	reports := make(chan report, 1000)
 	go func() {
-		for body := range reports {
+		count := 0
+		for r := range reports {
 			count++
-			body, _ := json.Marshal(body)
+			body, _ := json.Marshal(r)
 			response, err := http.Post(fmt.Sprintf("%s/%d", c.CallbackURL, count), "application/json", bytes.NewReader(body))
 			if err != nil {
 				log.Print(err)
@@ -129,12 +133,14 @@ func callbacks(c creation, header http.Header) sseclient.Callbacks {
 	}
 }
 
+// find returns the stream of a request; nil: none.
 func (s *service) find(r *http.Request) *sseclient.Stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.streams[r.PathValue("id")]
 }
 
+// command executes the command restart, which disconnects a stream.
 func (s *service) command(w http.ResponseWriter, r *http.Request) {
 	var body struct{ Command string }
 	err, stream := json.NewDecoder(r.Body).Decode(&body), s.find(r)
@@ -148,6 +154,7 @@ func (s *service) command(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// stop ends a stream.
 func (s *service) stop(w http.ResponseWriter, r *http.Request) {
 	stream := s.find(r)
 	if stream == nil {

@@ -1,4 +1,4 @@
-// Package forward is a forward proxy for tests, with CONNECT and requests with absolute URLs. It counts the traffic.
+// Package forward is a forward proxy for tests, for CONNECT and for requests with absolute URLs. It records the requests.
 package forward
 
 import (
@@ -19,16 +19,16 @@ import (
 
 // Options configure a proxy.
 type Options struct {
-	User    *url.Userinfo                // the accepted user; nil accepts all users
-	TLS     *tls.Config                  // clients must use TLS
-	Resolve func(address string) string  // the address of host:port; nil: unchanged
-	Refuse  func(r *http.Request) string // the sentence by which it refuses a request (403), or ""
-	Idle    time.Duration                // it closes connections that are silent for this time, 0: none
+	User    *url.Userinfo                // only accepted user; nil: all users are accepted
+	TLS     *tls.Config                  // clients must use TLS; nil: plain connections
+	Resolve func(address string) string  // returns the address to which a connection to host:port leads; nil: the same
+	Refuse  func(r *http.Request) string // returns the body of a response 403, or "" to forward a request; nil: all are forwarded
+	Idle    time.Duration                // maximum time without data, after which the proxy closes a connection; 0: unlimited
 }
 
 // A Proxy is a running forward proxy.
 type Proxy struct {
-	URL string // with the user
+	URL string // contains the user
 
 	options Options
 	server  *http.Server
@@ -36,7 +36,7 @@ type Proxy struct {
 
 	mu       sync.Mutex
 	requests []string
-	conns    map[net.Conn]struct{} // of tunnels
+	conns    map[net.Conn]struct{} // both connections of each open tunnel
 }
 
 // Start starts a proxy on this machine.
@@ -45,11 +45,11 @@ func Start(o Options) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the proxy: %w", err)
 	}
-	at := url.URL{Scheme: "http", Host: l.Addr().String(), User: o.User}
+	address := url.URL{Scheme: "http", Host: l.Addr().String(), User: o.User}
 	if o.TLS != nil {
-		at.Scheme, l = "https", tls.NewListener(l, o.TLS)
+		address.Scheme, l = "https", tls.NewListener(l, o.TLS)
 	}
-	p := &Proxy{URL: at.String(), options: o, conns: map[net.Conn]struct{}{}}
+	p := &Proxy{URL: address.String(), options: o, conns: map[net.Conn]struct{}{}}
 	logger := log.New(io.Discard, "", 0)
 	p.handler = &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.Out.Host = r.In.Host }, FlushInterval: -1, ErrorLog: logger,
@@ -90,6 +90,7 @@ func (p *Proxy) Tunnels() int {
 	return len(p.conns) / 2
 }
 
+// dial connects to the resolved address.
 func (p *Proxy) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if p.options.Resolve != nil {
 		address = p.options.Resolve(address)
@@ -97,6 +98,7 @@ func (p *Proxy) dial(ctx context.Context, network, address string) (net.Conn, er
 	return new(net.Dialer).DialContext(ctx, network, address)
 }
 
+// serve forwards or refuses a request.
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	request := r.Method + " " + r.URL.Scheme + "://" + r.URL.Host + r.URL.Path
 	if r.Method == http.MethodConnect {
@@ -108,7 +110,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "who are you?", http.StatusProxyAuthRequired)
 		return
 	case r.URL.Host == "":
-		http.Error(w, "this is a proxy: the URL is to be absolute", http.StatusBadRequest)
+		http.Error(w, "the URL of a request to a proxy must be absolute", http.StatusBadRequest)
 		return
 	}
 	if p.options.Refuse != nil {
@@ -127,6 +129,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	p.handler.ServeHTTP(w, r)
 }
 
+// admits reports whether the credentials are those of the accepted user.
 func (p *Proxy) admits(credentials string) bool {
 	if p.options.User == nil {
 		return true
@@ -136,6 +139,7 @@ func (p *Proxy) admits(credentials string) bool {
 	return subtle.ConstantTimeCompare([]byte(credentials), []byte(expected)) == 1
 }
 
+// tunnel forwards the bytes of a CONNECT request in both directions until one side ends.
 func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	server, err := p.dial(r.Context(), "tcp", r.Host)
 	if err != nil {
@@ -147,18 +151,22 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 		_ = server.Close()
 		return
 	}
-	p.keep(client, server)
+	p.mu.Lock()
+	p.conns[client], p.conns[server] = struct{}{}, struct{}{}
+	p.mu.Unlock()
 	_, _ = io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n")
 	var directions sync.WaitGroup
-	directions.Go(func() { p.pump(server, client) })
-	directions.Go(func() { p.pump(client, server) })
+	directions.Go(func() { p.forward(server, client) })
+	directions.Go(func() { p.forward(client, server) })
 	directions.Wait()
-	p.forget(client, server)
+	p.mu.Lock()
+	delete(p.conns, client)
+	delete(p.conns, server)
+	p.mu.Unlock()
 }
 
-// pump copies until one side ends, which ends the tunnel. A side that is silent for too long has ended, unless the
-// other sends.
-func (p *Proxy) pump(to, from net.Conn) {
+// forward copies data until one side ends, and then closes both. It also ends if neither side sends data for the time Idle.
+func (p *Proxy) forward(to, from net.Conn) {
 	defer func() { _ = to.Close(); _ = from.Close() }()
 	buf := make([]byte, 16<<10)
 	for {
@@ -176,23 +184,7 @@ func (p *Proxy) pump(to, from net.Conn) {
 	}
 }
 
-func (p *Proxy) keep(conns ...net.Conn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, c := range conns {
-		p.conns[c] = struct{}{}
-	}
-}
-
-func (p *Proxy) forget(conns ...net.Conn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, c := range conns {
-		delete(p.conns, c)
-	}
-}
-
-// An idleBody is the body of a response that ends when it is silent for longer than idle.
+// An idleBody is the body of a response that ends after the time idle without data.
 type idleBody struct {
 	io.ReadCloser
 	idle time.Duration

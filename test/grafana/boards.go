@@ -1,4 +1,4 @@
-// Package grafana reads the dashboards in grafana/dashboards and queries Prometheus the way Grafana does.
+// Package grafana reads the dashboards in grafana/dashboards, and evaluates their queries in the same way as Grafana.
 package grafana
 
 import (
@@ -21,12 +21,12 @@ type Board struct {
 // A Panel is a graph, a number or the heading of a row.
 type Panel struct {
 	Type, Title string
-	Row         string `json:"-"` // heading above the panel
+	Row         string `json:"-"` // title of the row of the panel
 	Targets     []Query
-	Panels      []Panel // of a collapsed row
+	Panels      []Panel // panels of a collapsed row
 }
 
-// A Query is PromQL and the legend of its series.
+// A Query is a query in PromQL and the legend of its series.
 type Query struct {
 	Expr   string
 	Legend string `json:"legendFormat"`
@@ -41,10 +41,10 @@ type Annotation struct {
 // A Variable is a choice at the top of a dashboard.
 type Variable struct {
 	Type, Name string
-	Definition string // a label_values(METRIC, LABEL) of a variable with type "query"
+	Definition string // label_values(METRIC, LABEL), if the type is "query"
 }
 
-// Boards returns all dashboards of the repository at root by file name. Headings of rows are not among their panels.
+// Boards returns all dashboards of the repository at root. Their panels do not include the headings of rows.
 func Boards(t testing.TB, root string) (out []Board) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, "grafana", "dashboards", "*.json"))
@@ -57,6 +57,7 @@ func Boards(t testing.TB, root string) (out []Board) {
 	return out
 }
 
+// read reads a dashboard, with the panels of all rows in one list.
 func read(t testing.TB, file, name string) Board {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -81,7 +82,7 @@ func read(t testing.TB, file, name string) Board {
 	return board
 }
 
-// Find returns the panel of the board NAME with this title.
+// Find returns the panel with a title on the dashboard with a name.
 func Find(t testing.TB, root, name, title string) Panel {
 	t.Helper()
 	for _, p := range read(t, filepath.Join(root, "grafana", "dashboards", name+".json"), name).Panels {
@@ -89,6 +90,6 @@ func Find(t testing.TB, root, name, title string) Panel {
 			return p
 		}
 	}
-	require.Failf(t, "no such panel", "%s in %s", title, name)
+	require.Failf(t, "the dashboard has no such panel", "%s in %s", title, name)
 	return Panel{}
 }

@@ -16,7 +16,7 @@ import (
 
 // A View is the data source, time range and variables of an open dashboard.
 type View struct {
-	Prometheus string           // address, such as http://127.0.0.1:9090
+	Prometheus string           // URL, such as http://127.0.0.1:9090
 	Range      prometheus.Range // start, end and step
 	Variables  map[string]string
 }
@@ -27,19 +27,19 @@ type Series struct{ *model.SampleStream }
 // Last returns the latest value.
 func (s Series) Last() float64 { return float64(s.Values[len(s.Values)-1].Value) }
 
-// Ask evaluates expr over the range. It omits values that are not numbers, and series that have only such values.
+// Ask evaluates a query over the range. It omits NaN and infinite values, and series without other values.
 func (v View) Ask(ctx context.Context, expr string) (out []Series, err error) {
-	filled := v.fill(expr)
-	if unknown := variable.FindString(filled); unknown != "" {
+	query := v.fill(expr)
+	if unknown := variable.FindString(query); unknown != "" {
 		return nil, fmt.Errorf("the variable %s has no value: %s", unknown, expr)
 	}
 	client, err := api.NewClient(api.Config{Address: v.Prometheus})
 	if err != nil {
-		return nil, fmt.Errorf("ask Prometheus: %w", err)
+		return nil, fmt.Errorf("query Prometheus: %w", err)
 	}
-	answer, _, err := prometheus.NewAPI(client).QueryRange(ctx, filled, v.Range)
+	answer, _, err := prometheus.NewAPI(client).QueryRange(ctx, query, v.Range)
 	if err != nil {
-		return nil, fmt.Errorf("ask Prometheus %s: %w", filled, err)
+		return nil, fmt.Errorf("query Prometheus for %s: %w", query, err)
 	}
 	matrix, _ := answer.(model.Matrix) // the result of a range query
 	for _, s := range matrix {
@@ -53,25 +53,26 @@ func (v View) Ask(ctx context.Context, expr string) (out []Series, err error) {
 	return out, nil
 }
 
+// variable matches a reference to a variable.
 var variable = regexp.MustCompile(`\$(\w+|\{\w+\})`)
 
-// scrape is the interval in infra/prometheus; Grafana reads it from the data source.
-const scrape = 5 * time.Second
+// scrapeInterval is the scrape interval in infra/prometheus, which Grafana reads from the data source.
+const scrapeInterval = 5 * time.Second
 
-// fill replaces variables by their values, and built-in ones by Grafana's rules: $__rate_interval is four scrape
+// fill replaces variables by their values. Grafana's rules apply to built-in variables: $__rate_interval is four scrape
 // intervals, or more if the step is wider.
 func (v View) fill(expr string) string {
 	builtin := map[string]time.Duration{
-		"__range": v.Range.End.Sub(v.Range.Start), "__interval": v.Range.Step, "__rate_interval": max(v.Range.Step+scrape, 4*scrape),
+		"__range": v.Range.End.Sub(v.Range.Start), "__interval": v.Range.Step, "__rate_interval": max(v.Range.Step+scrapeInterval, 4*scrapeInterval),
 	}
-	return variable.ReplaceAllStringFunc(expr, func(use string) string {
-		name := strings.Trim(use, "${}")
+	return variable.ReplaceAllStringFunc(expr, func(reference string) string {
+		name := strings.Trim(reference, "${}")
 		if d, ok := builtin[name]; ok {
 			return fmt.Sprintf("%.0fs", math.Ceil(d.Seconds()))
 		}
 		if value, ok := v.Variables[name]; ok {
 			return value
 		}
-		return use
+		return reference
 	})
 }

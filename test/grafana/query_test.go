@@ -32,7 +32,8 @@ func TestFill(t *testing.T) {
 	require.ErrorContains(t, err, "$unknown has no value")
 }
 
-func answering(t *testing.T, status int, body string) View {
+// newView returns a view of a Prometheus that answers all queries with a status and a body.
+func newView(t *testing.T, status int, body string) View {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(status)
@@ -44,8 +45,8 @@ func answering(t *testing.T, status int, body string) View {
 	return v
 }
 
-func TestAskOmitsNaN(t *testing.T) {
-	v := answering(t, http.StatusOK, `{"status":"success","data":{"resultType":"matrix","result":[
+func TestAskOmitsNaNAndInf(t *testing.T) {
+	v := newView(t, http.StatusOK, `{"status":"success","data":{"resultType":"matrix","result":[
 		{"metric":{"a":"b"},"values":[[1.5,"2"],[6.5,"NaN"],[11.5,"+Inf"]]},{"metric":{},"values":[[1,"NaN"]]}]}}`)
 	got, err := v.Ask(context.Background(), "m")
 	require.NoError(t, err)
@@ -54,7 +55,7 @@ func TestAskOmitsNaN(t *testing.T) {
 }
 
 func TestAskReturnsPrometheusErrors(t *testing.T) {
-	v := answering(t, http.StatusBadRequest, `{"status":"error","errorType":"bad_data","error":"parse error: no"}`)
+	v := newView(t, http.StatusBadRequest, `{"status":"error","errorType":"bad_data","error":"parse error: no"}`)
 	_, err := v.Ask(context.Background(), "m{")
 	require.ErrorContains(t, err, "parse error")
 }

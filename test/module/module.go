@@ -1,4 +1,4 @@
-// Package module loads service descriptions as k6 does.
+// Package module evaluates the modules of service descriptions with the JavaScript engine of k6.
 package module
 
 import (
@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Evaluate returns the default export of a JavaScript module without imports as JSON, in which functions are true.
+// Evaluate returns the default export of a JavaScript module as JSON, with `true` for each function. The module must not have
+// imports.
 func Evaluate(t testing.TB, text string) []byte {
 	t.Helper()
 	runtime := sobek.New()

@@ -1,4 +1,4 @@
-// Package netns gives tests their own network namespaces.
+// Package netns creates network namespaces for tests.
 package netns
 
 import (
@@ -27,19 +27,19 @@ func New(t testing.TB) (name string) {
 	if text, err := exec.Command("ip", "netns", "add", name).CombinedOutput(); err != nil {
 		untested.Skip(t, "network namespaces cannot be created: "+string(text))
 	}
-	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", name).Run() }) // removes the links, too
+	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", name).Run() }) // also removes its links
 	if text, err := exec.Command("ip", "-n", name, "link", "set", "lo", "up").CombinedOutput(); err != nil {
-		t.Fatalf("the loopback interface of %s: %s", name, text)
+		t.Fatalf("start the loopback interface of %s: %s", name, text)
 	}
 	return name
 }
 
-// Do calls f in a namespace. Sockets that f opens belong to it.
+// Do calls f in a namespace. Sockets that f opens belong to the namespace.
 func Do(name string, f func() error) error {
 	done := make(chan error)
 	go func() {
-		// The thread changes its namespace, so it cannot be reused. It must not end with this goroutine either: a
-		// child that it once started would be killed (Pdeathsig).
+		// The thread stays in the namespace, so no other goroutine may use it. It must not end either, because the kernel would
+		// kill the children that it has started (Pdeathsig).
 		runtime.LockOSThread()
 		done <- enter(name, f)
 		select {}
@@ -47,6 +47,7 @@ func Do(name string, f func() error) error {
 	return <-done
 }
 
+// enter moves this thread to a namespace, and calls do.
 func enter(name string, do func() error) error {
 	ns, err := os.Open("/run/netns/" + name)
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// An Encoder compresses what is written to it.
+// An Encoder compresses the data that is written to it.
 type Encoder interface {
 	io.WriteCloser
 	Flush() error
 }
 
-// Encoders has a function by content-encoding that starts an encoder.
+// Encoders has a function for each content encoding that returns a new encoder.
 var Encoders = map[string]func(io.Writer) Encoder{
 	"gzip":    func(w io.Writer) Encoder { return gzip.NewWriter(w) },
 	"deflate": func(w io.Writer) Encoder { return zlib.NewWriter(w) },
@@ -28,10 +28,10 @@ var Encoders = map[string]func(io.Writer) Encoder{
 	},
 }
 
-// Whole returns a text in a content-encoding, with its end mark.
+// Whole returns a text in a content encoding, with the end of the encoding.
 func Whole(coding, text string) string { return encode(coding, text, Encoder.Close) }
 
-// Flushed returns a text in a content-encoding, flushed but not ended.
+// Flushed returns a text in a content encoding, flushed, without the end of the encoding.
 func Flushed(coding, text string) string { return encode(coding, text, Encoder.Flush) }
 
 func encode(coding, text string, finish func(Encoder) error) string {

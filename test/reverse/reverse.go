@@ -1,4 +1,4 @@
-// Package reverse starts a real nginx, a reverse proxy, for tests.
+// Package reverse starts nginx as a reverse proxy for tests.
 package reverse
 
 import (
@@ -25,7 +25,8 @@ func Program(t testing.TB) string {
 	return path
 }
 
-// Start runs nginx with a configuration until the test ends, and returns when it listens. dir gets its files.
+// Start starts nginx with a configuration, and waits until it listens. nginx stores its files in dir, and stops when the test
+// ends.
 func Start(t testing.TB, dir, configuration, network, address string) {
 	t.Helper()
 	Program(t)
@@ -41,7 +42,7 @@ func Start(t testing.TB, dir, configuration, network, address string) {
 	})
 }
 
-// Run runs nginx like Start, until stop is called.
+// Run is like Start, but nginx runs until stop is called.
 func Run(ctx context.Context, dir, configuration, network, address string) (stop func(), err error) {
 	config, log := filepath.Join(dir, "nginx.conf"), logIn(dir)
 	if err := os.WriteFile(config, []byte(configuration), 0o600); err != nil {
@@ -68,9 +69,10 @@ func Run(ctx context.Context, dir, configuration, network, address string) (stop
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
 			stop()
-			return nil, fmt.Errorf("nginx does not listen on %s; see %s", address, log)
+			return nil, fmt.Errorf("start nginx: it does not listen on %s; see %s", address, log)
 		}
 	}
 }
 
+// logIn returns the path of the log in a folder.
 func logIn(dir string) string { return filepath.Join(dir, "nginx.log") }

@@ -17,15 +17,15 @@ var ServerTLS = sync.OnceValue(func() *tls.Config {
 	return &tls.Config{Certificates: s.TLS.Certificates}
 })
 
-// A Line is a connection whose first bytes can be peeked at, and whose writes can be collected.
+// A Line is a connection whose next bytes can be read in advance, and whose writes can be collected.
 type Line struct {
 	net.Conn
 
-	Reader  *bufio.Reader // of the connection
-	Pending *bytes.Buffer // collects what is written, unless it is nil
+	Reader  *bufio.Reader // reads from the connection
+	Pending *bytes.Buffer // collects the written bytes; nil: they are sent
 }
 
-// NewLine returns a line that writes at once.
+// NewLine returns a line that does not collect writes.
 func NewLine(conn net.Conn) *Line { return &Line{Conn: conn, Reader: bufio.NewReader(conn)} }
 
 func (l *Line) Read(p []byte) (int, error) { return l.Reader.Read(p) }

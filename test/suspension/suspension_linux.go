@@ -1,4 +1,4 @@
-// Package suspension runs programs as if their machine were suspended: their processes stop, and CLOCK_BOOTTIME
+// Package suspension simulates the suspension of a machine: the processes of a program stop, and their CLOCK_BOOTTIME
 // continues.
 package suspension
 
@@ -16,18 +16,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// suspendable is the first argument of a process that becomes the program of the other arguments, with a Clock.
+// suspendable is the first argument of a process that executes the program in its other arguments, with a Clock.
 const suspendable = "suspendable"
 
 // A Clock handles the calls of clock_gettime(CLOCK_BOOTTIME) of a program and its children, by seccomp_unotify(2).
 // After a suspension it is ahead of CLOCK_MONOTONIC. All other calls go to the kernel.
 type Clock struct {
 	listener  *os.File
-	suspended atomic.Int64 // nanoseconds
+	suspended atomic.Int64 // total time of suspensions in nanoseconds
 }
 
-// Main must be the first call of a main function or TestMain whose process calls Start. In the process that Start
-// starts, it does not return.
+// Main must be the first call in main or TestMain of a program that calls Start. It does not return in the process that Start
+// starts.
 func Main() {
 	if len(os.Args) > 2 && os.Args[1] == suspendable {
 		fmt.Fprintln(os.Stderr, execSuspendable(os.Args[2:]))
@@ -56,14 +56,14 @@ func Start(cmd *exec.Cmd) (*Clock, error) {
 	rights := make([]byte, unix.CmsgSpace(4))
 	_, n, _, _, err := unix.Recvmsg(ends[0], make([]byte, 1), rights, unix.MSG_CMSG_CLOEXEC)
 	if err != nil || n == 0 {
-		return nil, fmt.Errorf("%s: no listener: %w", suspendable, err)
+		return nil, fmt.Errorf("start %s: no listener from the process: %w", cmd.Args[2], err)
 	}
 	c := &Clock{listener: os.NewFile(uintptr(*(*int32)(unsafe.Pointer(&rights[unix.CmsgLen(0)]))), "seccomp")}
 	go c.answer()
 	return c, nil
 }
 
-// Suspend stops processes for a duration, in which only their CLOCK_BOOTTIME continues.
+// Suspend stops processes for a duration. Afterwards their CLOCK_BOOTTIME is ahead by that duration.
 func (c *Clock) Suspend(ctx context.Context, pids []int, d time.Duration) {
 	Stop(ctx, pids, d, func() { c.suspended.Add(int64(d)) })
 }
@@ -89,7 +89,7 @@ func (c *Clock) answer() {
 			Args       [6]uint64
 		}
 		if ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&call)) != 0 {
-			continue // the caller has ended
+			continue // the calling process has ended
 		}
 		answer := struct { // seccomp_notif_resp
 			ID    uint64
@@ -104,7 +104,7 @@ func (c *Clock) answer() {
 	}
 }
 
-// write writes the time to the memory of a program.
+// write writes the time to the memory of a process.
 func (c *Clock) write(pid uint32, address int64) error {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
@@ -120,15 +120,16 @@ func (c *Clock) write(pid uint32, address int64) error {
 	return err
 }
 
+// ioctl calls ioctl(2).
 func ioctl(fd int, request uintptr, to unsafe.Pointer) syscall.Errno {
 	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(to))
 	return errno
 }
 
-// execSuspendable replaces this process by a program whose calls of clock_gettime(CLOCK_BOOTTIME) go to the listener
-// that it sends to file 3.
+// execSuspendable replaces this process by a program. It sends the listener for the program's calls of
+// clock_gettime(CLOCK_BOOTTIME) to file descriptor 3.
 func execSuspendable(args []string) error {
-	runtime.LockOSThread() // the filter is the thread's; exec keeps it and ends the others
+	runtime.LockOSThread() // the filter applies to this thread; exec keeps it and ends the other threads
 	filter := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // seccomp_data.nr
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_CLOCK_GETTIME, Jf: 3},

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// An Output collects what programs write. It may be read meanwhile.
+// An Output collects the output of programs. It is safe for concurrent use.
 type Output struct {
 	mu   sync.Mutex
 	text bytes.Buffer

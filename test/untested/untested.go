@@ -1,5 +1,4 @@
-// Package untested lists the parts that could not be tested on a machine, so that such a run does not look like
-// a complete one.
+// Package untested lists the parts that could not be tested on a machine, so that an incomplete run of the tests is visible.
 package untested
 
 import (
@@ -10,11 +9,11 @@ import (
 	"testing"
 )
 
-// listFile names the file of the list, which `make test` prints at its end. A name that is new in each run also keeps
-// go test from taking the result of a test that was skipped from its cache.
+// listFile is the variable with the path of the list, which `make test` prints at its end. The path is new in each run. go
+// test therefore does not use cached results of tests that read the variable because they were skipped.
 const listFile = "NOT_TESTED"
 
-// SkipMissing skips a test because a tool is missing that .ci/run installs. In CI, after .ci/run, that is a failure.
+// SkipMissing skips a test because a tool that .ci/run installs is missing. In CI it fails the test.
 func SkipMissing(t testing.TB, tool string) {
 	t.Helper()
 	if os.Getenv("CI") != "" {
@@ -30,7 +29,7 @@ func Skip(t testing.TB, reason string) {
 	t.SkipNow()
 }
 
-// Note records a part that a test leaves out.
+// Note records a part that a test omits.
 func Note(t testing.TB, part string) {
 	t.Helper()
 	part = strings.Join(strings.Fields(part), " ")
@@ -41,17 +40,17 @@ func Note(t testing.TB, part string) {
 	}
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
-		t.Errorf("the list of what is not tested: %v", err)
+		t.Errorf("write the list of untested parts: %v", err)
 		return
 	}
 	defer f.Close()
-	// One write, because the tests of several packages write at the same time.
+	// A single write, because the tests of several packages append concurrently.
 	if _, err := fmt.Fprintf(f, "%s\t%s\n", part, t.Name()); err != nil {
-		t.Errorf("the list of what is not tested: %v", err)
+		t.Errorf("write the list of untested parts: %v", err)
 	}
 }
 
-// Browser finds a browser that playwright can drive.
+// Browser returns the path of a browser for playwright. It skips the test if no browser is installed.
 func Browser(t testing.TB) string {
 	t.Helper()
 	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {

@@ -1,4 +1,4 @@
-// Package watcher starts a real Prometheus for tests that query one.
+// Package watcher starts Prometheus for tests.
 package watcher
 
 import (
@@ -19,24 +19,24 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// Start starts a Prometheus that scrapes target, HOST:PORT, as the job backend every second. It returns the address
-// after the first scrape, which may take longer than a short run on a busy machine. It ends with the test. nodes are
-// NAME=HOST:PORT of node_exporters, which become instances of the job node.
-func Start(t *testing.T, target string, nodes ...string) (at string) {
+// Start starts a Prometheus that scrapes target, HOST:PORT, as the job backend every second. nodes are node_exporters as
+// NAME=HOST:PORT, which become instances of the job node. Start returns the address after the first scrape, which may need
+// longer than a short run on a busy machine. Prometheus ends with the test.
+func Start(t *testing.T, target string, nodes ...string) (listen string) {
 	t.Helper()
-	scraped := "{job_name: backend, scrape_interval: 1s, static_configs: [{targets: [" + target + "]}]}"
+	jobs := "{job_name: backend, scrape_interval: 1s, static_configs: [{targets: [" + target + "]}]}"
 	for _, node := range nodes {
-		name, nodeAt, _ := strings.Cut(node, "=")
-		scraped += ", {job_name: " + name + ", scrape_interval: 1s, static_configs: [{targets: [" + nodeAt + "], labels: {job: node, instance: " + name + "}}]}"
+		name, nodeAddress, _ := strings.Cut(node, "=")
+		jobs += ", {job_name: " + name + ", scrape_interval: 1s, static_configs: [{targets: [" + nodeAddress + "], labels: {job: node, instance: " + name + "}}]}"
 	}
-	at = Run(t, "scrape_configs: ["+scraped+"]")
-	require.Eventually(t, func() bool { return hasScraped(at) }, time.Minute, 50*time.Millisecond, "Prometheus has not scraped %s", target)
-	return at
+	listen = Run(t, "scrape_configs: ["+jobs+"]")
+	require.Eventually(t, func() bool { return hasScraped(listen) }, time.Minute, 50*time.Millisecond, "Prometheus must scrape %s", target)
+	return listen
 }
 
-// Run starts a Prometheus with a configuration at a free port, and returns its address when it is ready. It ends with
+// Run starts a Prometheus with a configuration on a free port, and returns its address when it is ready. Prometheus ends with
 // the test.
-func Run(t *testing.T, config string, args ...string) (at string) {
+func Run(t *testing.T, config string, args ...string) (listen string) {
 	t.Helper()
 	binary, err := exec.LookPath("prometheus")
 	if err != nil {
@@ -45,9 +45,9 @@ func Run(t *testing.T, config string, args ...string) (at string) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "prometheus.yml")
 	require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
-	at = address.Reserve(t)
+	listen = address.Reserve(t)
 	ctx, stop := context.WithCancel(context.Background())
-	args = append([]string{"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=" + at,
+	args = append([]string{"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=" + listen,
 		"--web.enable-remote-write-receiver"}, args...)
 	var output bytes.Buffer
 	p := exec.CommandContext(ctx, binary, args...)
@@ -60,26 +60,27 @@ func Run(t *testing.T, config string, args ...string) (at string) {
 			t.Log(output.String())
 		}
 	})
-	require.Eventually(t, func() bool { return isUp(at) }, time.Minute, 50*time.Millisecond, "Prometheus does not answer")
-	return at
+	require.Eventually(t, func() bool { return isUp(listen) }, time.Minute, 50*time.Millisecond, "Prometheus must become ready")
+	return listen
 }
 
 // isUp reports whether Prometheus is ready or requires a password.
 func isUp(address string) bool {
-	answer, err := http.Get("http://" + address + "/-/ready")
+	response, err := http.Get("http://" + address + "/-/ready")
 	if err != nil {
 		return false
 	}
-	defer answer.Body.Close()
-	return answer.StatusCode == http.StatusOK || answer.StatusCode == http.StatusUnauthorized
+	defer response.Body.Close()
+	return response.StatusCode == http.StatusOK || response.StatusCode == http.StatusUnauthorized
 }
 
+// hasScraped reports whether Prometheus has a sample of the job backend.
 func hasScraped(address string) bool {
-	answer, err := http.Get("http://" + address + "/api/v1/query?query=up")
+	response, err := http.Get("http://" + address + "/api/v1/query?query=up")
 	if err != nil {
 		return false
 	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
 	return err == nil && strings.Contains(string(body), `"job":"backend"`)
 }
