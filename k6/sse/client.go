@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// A Client is the argument of the function that open calls. Scripts use its exported methods, which run on the
-// goroutine of open, as do all handlers.
+// A Client is the argument of the function that open calls. Scripts use its exported methods. These and all handlers run
+// on the goroutine of open.
 type Client struct {
 	m      *module
 	client *sseclient.Client
@@ -25,15 +25,15 @@ type Client struct {
 	tasks  chan func() error // from the reader and from timers
 	reader sync.WaitGroup
 
-	// Used on the goroutine of open only.
+	// Only the goroutine of open uses these fields.
 	handlers map[string][]sobek.Callable
-	answer   *sseclient.Response // nil before a response
-	end      *sseclient.Close    // the end of the stream, unless the script closed it
-	closed   bool                // by the script
-	started  time.Time
-	openedAt time.Time // zero before an event stream
-	events   int
-	tags     metrics.TagsAndMeta // of the request, and of the response when there is one
+	resp     *sseclient.Response // nil before its arrival
+	end      *sseclient.Close    // the end of the stream; nil if the script closed it
+	isClosed bool                // the script called close
+	started  time.Time           // start of the request
+	openedAt time.Time           // arrival of the header; zero unless it opened an event stream
+	events   int                 // number of events
+	tags     metrics.TagsAndMeta // of the request and, after its arrival, of the response
 }
 
 func newClient(m *module, state *lib.State, p *openParams) *Client {
@@ -55,7 +55,7 @@ func (c *Client) On(event string, handler sobek.Value) {
 
 // Close ends the stream. open returns after the current handler.
 func (c *Client) Close() {
-	c.closed = true
+	c.isClosed = true
 	c.cancel()
 }
 
@@ -90,6 +90,7 @@ func (c *Client) SetInterval(fn sobek.Callable, ms float64) error {
 	return nil
 }
 
+// timerDelay checks the arguments of a timer and returns its delay.
 func timerDelay(name string, fn sobek.Callable, ms float64) (time.Duration, error) {
 	if fn == nil {
 		return 0, fmt.Errorf("%s requires a function", name)
@@ -100,6 +101,7 @@ func timerDelay(name string, fn sobek.Callable, ms float64) (time.Duration, erro
 	return time.Duration(ms * float64(time.Millisecond)), nil
 }
 
+// callLater queues a call of fn.
 func (c *Client) callLater(fn sobek.Callable) {
 	c.post(func() error {
 		_, err := fn(sobek.Undefined())

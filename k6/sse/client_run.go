@@ -15,12 +15,12 @@ import (
 )
 
 var (
-	errEnded   = errors.New("the stream has ended") // of the last task
+	errEnded   = errors.New("the stream has ended") // the result of the last task
 	errTimeout = errors.New("the request took longer than its timeout")
 )
 
-// run reads the stream to its end and calls the handlers. It returns the exception of a handler. When it returns, its
-// goroutines have ended.
+// run reads the stream to its end and calls the handlers. It returns the exception of a handler. Its goroutines end before
+// it returns.
 func (c *Client) run() error {
 	c.started = time.Now()
 	defer func() {
@@ -41,8 +41,8 @@ func (c *Client) run() error {
 	})
 	for {
 		select {
-		case t := <-c.tasks:
-			if err := t(); err == errEnded {
+		case task := <-c.tasks:
+			if err := task(); err == errEnded {
 				return nil
 			} else if err != nil {
 				return err
@@ -54,9 +54,9 @@ func (c *Client) run() error {
 }
 
 // post queues a task for the goroutine of open. It returns false after the end of open.
-func (c *Client) post(t func() error) bool {
+func (c *Client) post(task func() error) bool {
 	select {
-	case c.tasks <- t:
+	case c.tasks <- task:
 		return true
 	case <-c.ctx.Done():
 		return false
@@ -85,7 +85,10 @@ func (c *Client) read(ctx context.Context) {
 			return
 		}
 		at := body.At()
-		ev := &Event{Name: eventstream.Text(e.Name), Data: eventstream.Text(e.Data), Comment: eventstream.Text(e.Comment), ReceivedAt: epochMs(at)}
+		ev := &Event{
+			Name: eventstream.Text(e.Name), Data: eventstream.Text(e.Data), Comment: eventstream.Text(e.Comment),
+			ReceivedAt: epochMs(at),
+		}
 		if e.HasID {
 			ev.ID = eventstream.Text(e.ID)
 		}
@@ -107,20 +110,21 @@ func (c *Client) next(p *eventstream.Parser, b *eventstream.Block) error {
 	}
 }
 
-// answered stores the response. It and the methods below run on the goroutine of open.
-func (c *Client) answered(r *sseclient.Response) {
-	c.answer = r
+// setResponse stores the response. This method and those below run on the goroutine of open.
+func (c *Client) setResponse(r *sseclient.Response) {
+	c.resp = r
 	c.tags = describeResponse(c.params.tags, c.state, r)
 }
 
+// opened reports an open event stream.
 func (c *Client) opened(r *sseclient.Response) error {
-	c.answered(r)
+	c.setResponse(r)
 	c.openedAt = r.At
 	c.push(c.m.metrics.streamOpened(&c.tags, c.started, r.At))
 	return c.call("open", sobek.Undefined())
 }
 
-// event pushes a sample for each event, as xk6-sse does.
+// event reports an event. It pushes a sample for each event, as xk6-sse does.
 func (c *Client) event(ctx context.Context, at time.Time, e *Event) error {
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // finish reports the reason
@@ -132,13 +136,13 @@ func (c *Client) event(ctx context.Context, at time.Time, e *Event) error {
 	return c.call("event", c.m.vu.Runtime().ToValue(e))
 }
 
-// contentTypeWarning is logged once per test: scripts for xk6-sse read responses of any type.
+// contentTypeWarning logs the warning once per process. Scripts for xk6-sse may read responses of any type.
 var contentTypeWarning sync.Once
 
 // finish reports the end of the stream, unless the script has closed it.
 func (c *Client) finish(ctx context.Context, end *sseclient.Close) error {
 	if end.Response != nil {
-		c.answered(end.Response)
+		c.setResponse(end.Response)
 	}
 	timedOut := end.Reason == sseclient.ReasonConnectTimeout && c.params.timeout > 0 && time.Since(c.started) >= c.params.timeout
 	if timedOut || errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -152,7 +156,8 @@ func (c *Client) finish(ctx context.Context, end *sseclient.Close) error {
 	c.end = end
 	if end.Reason == sseclient.ReasonContentType {
 		contentTypeWarning.Do(func() {
-			c.state.Logger.Warnf("open: %s; a check of the status passes, but no event is read. Set anyContentType to read such a response. (logged once)", end.Message())
+			c.state.Logger.Warnf("open: %s; a check of the status passes, but no event is read. "+
+				"Set anyContentType to read such a response. (logged once)", end.Message())
 		})
 	}
 	if end.Reason != sseclient.ReasonServer {
@@ -164,7 +169,7 @@ func (c *Client) finish(ctx context.Context, end *sseclient.Close) error {
 	return errEnded
 }
 
-// call calls the handlers of an event.
+// call calls the handlers for open, event or error, up to the first exception.
 func (c *Client) call(event string, arg sobek.Value) error {
 	for _, fn := range c.handlers[event] {
 		if _, err := fn(sobek.Undefined(), arg); err != nil {
@@ -178,8 +183,8 @@ func (c *Client) call(event string, arg sobek.Value) error {
 // event loop ends.
 func (c *Client) push(s metrics.SampleContainer) { c.state.Samples <- s }
 
-// countClosed pushes the samples of the end of the stream, and http_reqs and http_req_duration for the whole stream,
-// as xk6-sse does. sse_connecting replaces http_req_sending of xk6-sse, which was the time to connect.
+// countClosed pushes the samples of the end of the stream. Like xk6-sse, it pushes http_reqs and http_req_duration for the
+// whole stream. It does not push http_req_sending, the time to connect in xk6-sse, which is sse_connecting here.
 func (c *Client) countClosed(err error) {
 	now := time.Now()
 	reason := sseclient.ReasonClient

@@ -64,7 +64,7 @@ func readEnd(conn net.Conn, timeout time.Duration) string {
 	return err.Error()
 }
 
-// The server observes the kind of each disconnect, and the stream resumes after the last event that was read.
+// The stream resumes after the last event that was read.
 func TestCutStreamResumes(t *testing.T) {
 	runTransports(t, transports, func(t *testing.T, w transport) {
 		for kind, want := range map[Cut]string{CutFIN: "FIN", CutRST: "RST", CutHalfOpen: "nothing"} {
@@ -107,7 +107,7 @@ func TestCutStreamResumes(t *testing.T) {
 	})
 }
 
-// A stream with a second request also resumes, and repeats the request.
+// The reconnected stream makes its own second request.
 func TestCutStreamWithASecondRequestResumes(t *testing.T) {
 	t.Parallel()
 	v, c, b := newVU(t), &cutter{}, newBucket()
@@ -124,27 +124,21 @@ func TestCutStreamWithASecondRequestResumes(t *testing.T) {
 
 // unacknowledged returns the number of segments that the peer has not acknowledged.
 func unacknowledged(t *testing.T, conn *net.TCPConn) (n uint32) {
-	onDescriptor(t, conn, func(fd int) error {
-		info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
-		if err == nil {
+	raw, err := conn.SyscallConn()
+	require.NoError(t, err)
+	assert.NoError(t, raw.Control(func(fd uintptr) {
+		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+		if assert.NoError(t, err) {
 			n = info.Unacked
 		}
-		return err
-	})
+	}))
 	return n
 }
 
-func onDescriptor(t *testing.T, conn *net.TCPConn, do func(fd int) error) {
-	raw, err := conn.SyscallConn()
-	require.NoError(t, err)
-	assert.NoError(t, raw.Control(func(fd uintptr) { assert.NoError(t, do(int(fd))) }))
-}
-
-// A paused reader loses nothing, and its stream is not idle. It detects after the pause that the server has ended the
-// stream.
+// A pause loses no event and does not count as idle time. After the pause, the reader detects an end of the stream.
 func TestPausedReaderContinues(t *testing.T) {
 	runTransports(t, transports, func(t *testing.T, w transport) {
-		parked := w.blocking
+		isBlocking := w.blocking // w is another variable in the handler
 		for _, ends := range []bool{false, true} {
 			t.Run(fmt.Sprint("ends ", ends), func(t *testing.T) {
 				t.Parallel()
@@ -163,7 +157,7 @@ func TestPausedReaderContinues(t *testing.T) {
 					sendEvents(w, "retry: 5\n\nid: 1\ndata: a\n\n")
 					<-requested
 					paused := func() bool { return strings.Contains(c.String(), "cut:pause") }
-					if !parked { // the poller pauses before its next read
+					if !isBlocking { // the poller pauses before its next read
 						assert.Eventually(t, paused, patience, time.Millisecond)
 					}
 					sendEvents(w, "id: 2\ndata: b\n\n")
@@ -221,7 +215,7 @@ func TestPauseEndsWithTheStream(t *testing.T) {
 			want = `cut:pause( event:\d+)* closed:client$`
 		}
 		require.Regexp(t, want, c.String())
-		require.False(t, c.cut(CutFIN, 0), "a stopped stream cannot be cut")
+		require.False(t, c.cut(CutFIN, 0), "a stopped stream must not be cut")
 	})
 }
 

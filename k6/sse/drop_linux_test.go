@@ -18,7 +18,7 @@ func lateHandler(retryMS int) http.HandlerFunc {
 	}
 }
 
-// A dropped source resumes after the last event: at once if requested, even if the server has sent `retry:`.
+// An immediate reconnect ignores the reconnection time of the server.
 func TestDroppedSourceReconnects(t *testing.T) {
 	runTransports(t, allTransports, func(t *testing.T, w transport) {
 		for _, immediate := range []bool{false, true} {
@@ -48,13 +48,12 @@ func TestDroppedSourceReconnects(t *testing.T) {
 				};
 			`))
 			if !immediate {
-				require.GreaterOrEqual(t, time.Since(start), 100*time.Millisecond, "the stream waits for the reconnection time")
+				require.GreaterOrEqual(t, time.Since(start), 100*time.Millisecond, "the stream must wait for the reconnection time")
 			}
 		}
 	})
 }
 
-// Only an open stream can be dropped, and one without reconnect stays closed.
 func TestDropNeedsAnOpenStream(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)

@@ -8,7 +8,7 @@ type eventClass uint8
 const (
 	plainEvent eventClass = iota
 	messageEvent
-	eventClasses
+	eventClasses // the number of classes
 )
 
 // eventPrototype returns the prototype of a class of events, which is created once per VU.
@@ -19,11 +19,13 @@ func (m *module) eventPrototype(class eventClass) *sobek.Object {
 	return m.events[class]
 }
 
+// eventPrototypes creates the prototypes of all classes of events.
 func (m *module) eventPrototypes() (prototypes [eventClasses]*sobek.Object) {
 	rt := m.vu.Runtime()
-	prototypes[plainEvent] = rt.NewObject()
-	for name, value := range map[string]bool{"bubbles": false, "cancelable": false, "defaultPrevented": false, "isTrusted": true} {
-		must(rt, prototypes[plainEvent].DefineDataProperty(name, rt.ToValue(value), sobek.FLAG_FALSE, sobek.FLAG_FALSE, sobek.FLAG_TRUE))
+	event := rt.NewObject()
+	attributes := map[string]bool{"bubbles": false, "cancelable": false, "defaultPrevented": false, "isTrusted": true}
+	for name, value := range attributes {
+		must(rt, event.DefineDataProperty(name, rt.ToValue(value), sobek.FLAG_FALSE, sobek.FLAG_FALSE, sobek.FLAG_TRUE))
 	}
 	currentTarget := rt.ToValue(func(c sobek.FunctionCall) sobek.Value {
 		if ev, ok := c.This.(*sobek.Object); ok && ev == m.dispatched {
@@ -31,14 +33,15 @@ func (m *module) eventPrototypes() (prototypes [eventClasses]*sobek.Object) {
 		}
 		return sobek.Null()
 	})
-	must(rt, prototypes[plainEvent].DefineAccessorProperty("currentTarget", currentTarget, nil, sobek.FLAG_TRUE, sobek.FLAG_TRUE))
-	prototypes[messageEvent] = rt.CreateObject(prototypes[plainEvent])
-	nameClass(rt, prototypes[plainEvent], "Event")
+	must(rt, event.DefineAccessorProperty("currentTarget", currentTarget, nil, sobek.FLAG_TRUE, sobek.FLAG_TRUE))
+	prototypes[plainEvent], prototypes[messageEvent] = event, rt.CreateObject(event)
+	nameClass(rt, event, "Event")
 	nameClass(rt, prototypes[messageEvent], "MessageEvent")
 	return prototypes
 }
 
 // nameClass sets the class name that Object.prototype.toString returns for an object.
 func nameClass(rt *sobek.Runtime, prototype *sobek.Object, name string) {
-	must(rt, prototype.DefineDataPropertySymbol(sobek.SymToStringTag, rt.ToValue(name), sobek.FLAG_FALSE, sobek.FLAG_TRUE, sobek.FLAG_FALSE))
+	must(rt, prototype.DefineDataPropertySymbol(
+		sobek.SymToStringTag, rt.ToValue(name), sobek.FLAG_FALSE, sobek.FLAG_TRUE, sobek.FLAG_FALSE))
 }

@@ -34,14 +34,13 @@ type eventSource struct {
 	obj     *sobek.Object
 	url     string
 
-	connectMs  float64
-	origin     string
-	properties []property
-	status     int16
+	connectMs  float64    // duration from the start of the dial to the header
+	origin     string     // of the URL after redirects
+	properties []property // set by the script
+	status     int16      // HTTP status of the latest response; 0: none
 	ready      readyState
 
-	// pending counts queued tasks, which may add listeners.
-	pending   atomic.Int32
+	pending   atomic.Int32 // number of queued tasks, which may add listeners
 	listeners listeners
 }
 
@@ -53,7 +52,7 @@ func (m *module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
 		panic(rt.NewTypeError("EventSource: a URL is required"))
 	}
 	u, err := sseclient.ParseURL(call.Argument(0).String())
-	if errors.Is(err, sseclient.ErrScheme) { // the attempt fails
+	if errors.Is(err, sseclient.ErrScheme) { // not a syntax error; the attempt reports it
 		u, err = url.Parse(call.Argument(0).String())
 	}
 	if err != nil {
@@ -77,7 +76,7 @@ func (m *module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
 	return s.obj
 }
 
-// callbacks returns the callbacks of the stream. Each calls the ledger first, then the samples and the events of
+// callbacks returns the callbacks of the stream. Each updates the ledger, then the samples, and then queues the events of
 // JavaScript.
 func (s *eventSource) callbacks() sseclient.Callbacks {
 	var on sseclient.Callbacks
@@ -90,8 +89,8 @@ func (s *eventSource) callbacks() sseclient.Callbacks {
 	}
 	if second := s.opts.secondRequest; second != nil {
 		on.FollowUp = s.followUp
-		if second.inGo != nil {
-			on.FollowUp = second.inGo.FollowUp
+		if second.requester != nil {
+			on.FollowUp = second.requester.FollowUp
 		}
 	}
 	s.session.measure(&s.opts.tags, &on)
@@ -121,11 +120,12 @@ func (s *eventSource) post(task func() error) {
 	})
 }
 
-// request returns the request of the next attempt. Only renew changes the options, and only between attempts.
+// request returns the request of the next attempt. Only renew changes its fields, between attempts.
 func (s *eventSource) request() sseclient.Request {
 	return sseclient.Request{URL: s.url, Method: s.opts.method, Header: s.opts.header, Body: s.opts.body}
 }
 
+// opened queues the change of state and the open event.
 func (s *eventSource) opened(started time.Time, r *sseclient.Response) {
 	status, origin, at := r.Status, sseclient.Origin(r.URL), r.At
 	s.post(func() error {
@@ -148,6 +148,7 @@ func (s *eventSource) event(at time.Time, e *eventstream.Event) {
 	}
 }
 
+// answered queues the then event, which reports the response to the second request.
 func (s *eventSource) answered(at time.Time, r *sseclient.Response) {
 	status := r.Status
 	s.post(func() error {
@@ -158,7 +159,7 @@ func (s *eventSource) answered(at time.Time, r *sseclient.Response) {
 	})
 }
 
-// ended implements the last callback. The session lasts until the task of ended.
+// ended is the callback Ended. The session lasts at least until its task.
 func (s *eventSource) ended() {
 	s.post(func() error {
 		s.ready = stateClosed
@@ -182,7 +183,7 @@ func (s *eventSource) drop(immediate bool) bool {
 	return true
 }
 
-// whileOpen performs an action if the stream is open for the script. It throws an error of the action.
+// whileOpen performs an action if readyState is OPEN. It throws the error of the action.
 func (s *eventSource) whileOpen(act func() (bool, error)) bool {
 	if s.ready != stateOpen {
 		return false
@@ -194,7 +195,7 @@ func (s *eventSource) whileOpen(act func() (bool, error)) bool {
 	return done
 }
 
-// must throws an error that no script can cause.
+// must throws an error of sobek, which no script can cause.
 func must(rt *sobek.Runtime, err error) {
 	if err != nil {
 		common.Throw(rt, err)

@@ -15,8 +15,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// If a connection is lost, each of its streams reports the end. They reconnect on one connection.
-func TestLostConnectionDropsAllStreams(t *testing.T) {
+// The streams reconnect on one connection.
+func TestLostConnectionEndsAllItsStreams(t *testing.T) {
 	var conns atomic.Int32
 	runH2(t, func(p *framed) {
 		if p.n > 0 {
@@ -34,11 +34,7 @@ func TestLostConnectionDropsAllStreams(t *testing.T) {
 		_ = p.tcp.SetLinger(0)
 		_ = p.tcp.Close()
 	}, func(t *testing.T, v *vu) {
-		var ledgers []*recorder
-		v.set("ledger", func() testObserver {
-			ledgers = append(ledgers, new(recorder))
-			return testObserver{ledgers[len(ledgers)-1]}
-		})
+		ledgers := observers[recorder](v)
 		require.Equal(t, "10", v.log(`
 			let back = 0;
 			for (let i = 0; i < 10; i++) {
@@ -50,14 +46,14 @@ func TestLostConnectionDropsAllStreams(t *testing.T) {
 				});
 			}
 		`))
-		for _, r := range ledgers {
+		for _, r := range *ledgers {
 			require.Equal(t, "connecting opened event:a closed:reset+retry connecting opened event:back closed:client", r.String())
 		}
 	})
 }
 
-// If a server sends GOAWAY right after the connect, the client retries on a new connection, up to five times.
-func TestGoAwayBeforeAnyRequest(t *testing.T) {
+// The client sends the request on up to five connections.
+func TestGoAwayBeforeARequestIsRetried(t *testing.T) {
 	for _, c := range []struct {
 		refusals int
 		want     string
@@ -85,9 +81,8 @@ func TestGoAwayBeforeAnyRequest(t *testing.T) {
 	}
 }
 
-// Streams above the last stream ID of a GOAWAY were not processed, so they are retried at once on a new connection.
-// Other streams continue.
-func TestGoAway(t *testing.T) {
+// The server has not processed streams above the last stream ID of a GOAWAY. Other streams continue.
+func TestGoAwayRetriesUnprocessedStreams(t *testing.T) {
 	runH2(t, func(p *framed) {
 		if p.n > 0 {
 			for range 2 {
@@ -132,8 +127,7 @@ func TestGoAway(t *testing.T) {
 	})
 }
 
-// A request that the server refused without processing it is repeated, but not without limit.
-func TestRefusedStreams(t *testing.T) {
+func TestRefusedStreamIsRetriedWithALimit(t *testing.T) {
 	var requests atomic.Int32
 	runH2(t, func(p *framed) {
 		for n := 0; ; n++ {
@@ -155,7 +149,7 @@ func TestRefusedStreams(t *testing.T) {
 	})
 }
 
-// The server is notified of a stream that the client closes. Frames in flight do not affect other streams.
+// Frames that arrive for a closed stream must not affect other streams.
 func TestClosedStreamIsCancelled(t *testing.T) {
 	runH2(t, func(p *framed) {
 		first, second := p.acceptStream(), p.acceptStream()
@@ -183,8 +177,7 @@ func TestClosedStreamIsCancelled(t *testing.T) {
 	})
 }
 
-// SETTINGS may change the maximum number of streams and the window at any time.
-func TestChangedSettingsApply(t *testing.T) {
+func TestLaterSettingsChangeTheLimits(t *testing.T) {
 	runH2(t, func(p *framed) {
 		if p.n > 0 { // the second connection, for the stream that exceeded the limit of the first one
 			p.data(p.acceptStream(), "data: second\n\n")
@@ -275,9 +268,8 @@ func TestStreamsDoNotBlockEachOther(t *testing.T) {
 	})
 }
 
-// A server that sends more than the window of a stream to a blocked reader violates the protocol.
-func TestStreamWindow(t *testing.T) {
-	refused := make(chan string, len(transports))
+func TestServerThatExceedsTheWindowViolatesTheProtocol(t *testing.T) {
+	refusals := make(chan string, len(transports))
 	runH2(t, func(p *framed) {
 		id := p.acceptStream()
 		p.data(id, "data: a\n\n")
@@ -285,19 +277,18 @@ func TestStreamWindow(t *testing.T) {
 			p.data(id, "data: "+strings.Repeat("x", 15_000)+"\n\n")
 		}
 		p.settle()
-		refused <- strings.Join(p.log, " ")
+		refusals <- strings.Join(p.log, " ")
 		p.readAll()
 	}, func(t *testing.T, v *vu) {
-		v.set("refused", func() string { return <-refused })
+		v.set("refusal", func() string { return <-refusals })
 		require.Equal(t, "RST_STREAM 1 FLOW_CONTROL_ERROR read the stream: the server violated HTTP/2 (FLOW_CONTROL_ERROR): DATA exceeds the window of the stream", v.log(`
-			const res = sse.open(url, { http: "2" }, (client) => client.on("event", (e) => { if (e.data === "a") log.push(refused()); }));
+			const res = sse.open(url, { http: "2" }, (client) => client.on("event", (e) => { if (e.data === "a") log.push(refusal()); }));
 			log.push(res.error);
 		`))
 	})
 }
 
-// A server whose first frame is not SETTINGS is rejected.
-func TestH2StartsWithSettings(t *testing.T) {
+func TestServerWithoutSettingsIsRejected(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, want string
@@ -308,7 +299,7 @@ func TestH2StartsWithSettings(t *testing.T) {
 		{"nothing", "truncated: start HTTP/2: the server ended the connection without an HTTP/2 frame: unexpected EOF", func(*framed) {}},
 		{"silence", "connect_timeout: no complete response header within connectTimeout (start HTTP/2): context deadline exceeded", func(p *framed) { p.readAll() }},
 		{"HTTP/1.1", "error: start HTTP/2: the server responded with HTTP/1.1 and does not support HTTP/2 without TLS", func(p *framed) { _, _ = p.conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) }},
-		{"no place", "error: start HTTP/2: the server allows no stream on the connection (MAX_CONCURRENT_STREAMS is 0)", func(p *framed) {
+		{"no streams", "error: start HTTP/2: the server allows no stream on the connection (MAX_CONCURRENT_STREAMS is 0)", func(p *framed) {
 			_ = p.WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 0})
 			p.readAll()
 		}},
@@ -331,8 +322,7 @@ func TestH2StartsWithSettings(t *testing.T) {
 	}
 }
 
-// With k6's option noConnectionReuse each stream has a separate connection.
-func TestNoConnectionReuse(t *testing.T) {
+func TestOptionNoConnectionReuseSeparatesStreams(t *testing.T) {
 	runTransports(t, transports, func(t *testing.T, w transport) {
 		v := w.vu(t)
 		v.state.Options.NoConnectionReuse.Valid, v.state.Options.NoConnectionReuse.Bool = true, true
@@ -356,8 +346,7 @@ func (s *sharer) Response(r *sseclient.Response) {
 	}
 }
 
-// Streams in Go have the same options. The response reports whether a stream is the first on its connection.
-func TestSharedStreamsInGo(t *testing.T) {
+func TestResponseReportsTheFirstStreamOnAConnection(t *testing.T) {
 	runTransports(t, transports, func(t *testing.T, w transport) {
 		v := w.vu(t)
 		conns := v.serveH2(func(rw http.ResponseWriter, r *http.Request) {

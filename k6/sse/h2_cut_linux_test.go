@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// A stream that can be cut has a separate connection, so the server observes the same as over HTTP/1.1.
+// A stream that can be cut has a separate connection, so a cut has the same effect as over HTTP/1.1.
 func TestCutOverH2(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[Cut]string{CutFIN: "FIN", CutRST: "RST", CutHalfOpen: "nothing"} {
@@ -56,7 +56,7 @@ func (c *eagerCutter) Event(at time.Time, e *eventstream.Event) {
 	c.once.Do(func() { c.cut(c.kind, 0) })
 }
 
-// A cut during the handling of an event ends the stream, so the reader must check the connection again.
+// A callback may cut the stream while the reader has more data. The reader must check the connection again.
 func TestCutBetweenTwoReadsOverH2(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []Cut{CutFIN, CutRST, CutHalfOpen} {
@@ -110,70 +110,70 @@ func TestPauseOverH2(t *testing.T) {
 	})
 }
 
-// A stream with a separate connection can be read slowly: its connection is read slowly, too.
+// A slow stream has a separate connection, which is read slowly as well.
 func TestSlowOverH2(t *testing.T) {
 	runTransports(t, polledTransports, func(t *testing.T, w transport) {
 		v := w.vu(t)
-		slowed, looked := make(chan struct{}), make(chan struct{})
+		isSlow, checked := make(chan struct{}), make(chan struct{})
 		v.set("url", w.url(serveFrames(t, func(p *framed) {
 			id := p.acceptStream()
 			p.data(id, "data: a\n\n")
-			<-slowed
+			<-isSlow
 			_ = p.WritePing(false, [8]byte{})
 			_ = p.tcp.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
 			if _, err := p.next(http2.FramePing); err == nil {
-				p.data(id, "data: it was read\n\n")
+				p.data(id, "data: the PING was read\n\n")
 			}
 			_ = p.tcp.SetReadDeadline(time.Time{})
-			close(looked)
+			close(checked)
 			if _, err := p.next(http2.FramePing); err != nil {
 				return
 			}
 			_ = p.WriteData(id, true, []byte("data: b\n\n"))
 			p.readAll()
 		})))
-		v.set("slowed", func() { time.Sleep(200 * time.Millisecond); close(slowed); <-looked })
+		v.set("awaitSlow", func() { time.Sleep(200 * time.Millisecond); close(isSlow); <-checked })
 		require.Equal(t, "a true true b", v.log(`
 			const s = new EventSource(url, { http: "2", streamsPerConnection: 1, reconnect: false });
 			s.onmessage = (e) => {
 				log.push(e.data);
 				if (e.data !== "a") return;
 				log.push(s.slow(0));
-				slowed();
+				awaitSlow();
 				log.push(s.slow(Infinity));
 			};
 		`))
 	})
 }
 
-// A paused stream detects that the server has closed the connection, and reads the remaining data.
+// A client that does not read detects the end of the connection, and then reads the remaining data.
 func TestSlowStreamEndsWithItsConnection(t *testing.T) {
 	runTransports(t, polledTransports, func(t *testing.T, w transport) {
 		v := w.vu(t)
-		slowed := make(chan struct{})
+		isSlow := make(chan struct{})
 		v.set("url", w.url(serveFrames(t, func(p *framed) {
 			id := p.acceptStream()
 			p.data(id, "data: a\n\n")
-			<-slowed
+			<-isSlow
 			p.data(id, "data: b\n\n")
 			_ = p.tcp.CloseWrite()
 			p.readAll()
 		})))
-		v.set("slowed", func() { time.Sleep(20 * time.Millisecond); close(slowed) })
+		v.set("awaitSlow", func() { time.Sleep(20 * time.Millisecond); close(isSlow) })
 		require.Equal(t, "a true b truncated", v.log(`
 			const s = new EventSource(url, { http: "2", streamsPerConnection: 1, reconnect: false });
 			s.onmessage = (e) => {
 				log.push(e.data);
 				if (e.data !== "a") return;
 				log.push(s.slow(0));
-				slowed();
+				awaitSlow();
 			};
 			s.onerror = (e) => log.push(e.reason);
 		`))
 	})
 }
 
-// A shared connection cannot be cut. A single stream can be dropped, and the others continue.
+// The other streams of the connection continue.
 func TestSharedStreamCanOnlyBeDropped(t *testing.T) {
 	runH2(t, func(p *framed) {
 		for range 2 {

@@ -13,25 +13,24 @@ import (
 // A slowRecorder delays its callbacks, so a stream may still be opening when its connection is lost.
 type slowRecorder struct{ recorder }
 
-func (w *slowRecorder) Opened(at time.Time) {
-	w.recorder.Opened(at)
+func (r *slowRecorder) Opened(at time.Time) {
+	r.recorder.Opened(at)
 	time.Sleep(20 * time.Millisecond)
 }
 
-func (w *slowRecorder) Event(at time.Time, e *eventstream.Event) {
-	w.recorder.Event(at, e)
+func (r *slowRecorder) Event(at time.Time, e *eventstream.Event) {
+	r.recorder.Event(at, e)
 	if string(e.Data) == "last" {
 		time.Sleep(50 * time.Millisecond)
 	}
 }
 
-func (w *slowRecorder) Closed(at time.Time, c Close) {
+func (r *slowRecorder) Closed(at time.Time, c Close) {
 	time.Sleep(5 * time.Millisecond)
-	w.recorder.Closed(at, c)
+	r.recorder.Closed(at, c)
 }
 
-// A stream that opens while its connection is lost ends exactly once.
-func TestStreamOpensOnADyingConnection(t *testing.T) {
+func TestStreamThatOpensDuringTheLossOfItsConnectionEndsOnce(t *testing.T) {
 	const streams = 10
 	runH2(t, func(p *framed) {
 		for n := range streams {
@@ -44,13 +43,9 @@ func TestStreamOpensOnADyingConnection(t *testing.T) {
 			time.Sleep(30 * time.Millisecond) // until this stream is open
 		}
 	}, func(t *testing.T, v *vu) {
-		var ledgers []*slowRecorder
-		v.set("ledger", func() testObserver {
-			ledgers = append(ledgers, new(slowRecorder))
-			return testObserver{ledgers[len(ledgers)-1]}
-		})
+		ledgers := observers[slowRecorder](v)
 		v.log(`for (let i = 0; i < 10; i++) new EventSource(url, { http: "2", ledger: ledger(), reconnect: false });`)
-		for _, r := range ledgers {
+		for _, r := range *ledgers {
 			require.Equal(t, 1, strings.Count(r.String(), "closed:truncated"), r.String())
 		}
 	})
@@ -75,11 +70,7 @@ func TestDataBeforeAFailedWriteIsRead(t *testing.T) {
 		p.data(second, "data: last\n\n")
 		_ = p.tcp.SetLinger(0)
 	}, func(t *testing.T, v *vu) {
-		var ledgers []*slowReader
-		v.set("ledger", func() testObserver {
-			ledgers = append(ledgers, new(slowReader))
-			return testObserver{ledgers[len(ledgers)-1]}
-		})
+		ledgers := observers[slowReader](v)
 		v.log(`
 			const open = () => new EventSource(url, { http: "2", ledger: ledger(), reconnect: false });
 			open();
@@ -87,10 +78,10 @@ func TestDataBeforeAFailedWriteIsRead(t *testing.T) {
 			setTimeout(open, 100);
 		`)
 		all := ""
-		for _, r := range ledgers {
+		for _, r := range *ledgers {
 			all += r.String() + "\n"
 		}
-		// truncated: over TLS the server sends close_notify before the reset
+		// Over TLS the server sends close_notify before the reset, so the stream may be truncated.
 		require.Regexp(t, "connecting opened event:last closed:(reset|truncated)", all)
 	})
 }

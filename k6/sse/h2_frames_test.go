@@ -19,7 +19,7 @@ const oneStream = `
 	s.onerror = (e) => log.push(e.reason + ":", e.message);
 `
 
-// Valid and invalid frames of a server on a connection with one stream: what the script and the server observe.
+// The table has the frames of the server, the log of the script, and the frames that the client sends.
 func TestH2Frames(t *testing.T) {
 	t.Parallel()
 	const ended = "server: the server ended the stream"
@@ -31,7 +31,7 @@ func TestH2Frames(t *testing.T) {
 		name     string
 		server   func(p *framed)
 		want     string
-		received string // by the server after the request; "-": not checked
+		received string // frames of the client after the request; "-": not checked
 	}{
 		{"END_STREAM", func(p *framed) { id := p.acceptStream(); p.data(id, twoEvents); p.finish(id) }, "open a b " + ended, "GOAWAY NO_ERROR"},
 		{"END_STREAM with the last event", func(p *framed) { _ = p.WriteData(p.acceptStream(), true, []byte(twoEvents)) }, "open a b " + ended, "GOAWAY NO_ERROR"},
@@ -86,12 +86,12 @@ func TestH2Frames(t *testing.T) {
 			})
 			_ = p.WriteData(id, true, []byte(twoEvents))
 		}, "open a b " + ended, "GOAWAY NO_ERROR"},
-		{"CONTINUATION that is missing", func(p *framed) {
+		{"a missing CONTINUATION", func(p *framed) {
 			id := p.request()
 			_ = p.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: p.encode(":status", "200")})
 			p.data(id, twoEvents)
 		}, "error: read the response header: the server violated HTTP/2 (PROTOCOL_ERROR): DATA of stream 1 instead of CONTINUATION of stream 1", "GOAWAY PROTOCOL_ERROR"},
-		{"CONTINUATION on its own", func(p *framed) { _ = p.WriteContinuation(p.acceptStream(), true, nil) },
+		{"CONTINUATION without HEADERS", func(p *framed) { _ = p.WriteContinuation(p.acceptStream(), true, nil) },
 			"open " + violation("PROTOCOL_ERROR", "CONTINUATION: unexpected CONTINUATION for stream 1"), "GOAWAY PROTOCOL_ERROR"},
 		{"CONTINUATION without end", func(p *framed) {
 			id := p.request()
@@ -108,11 +108,11 @@ func TestH2Frames(t *testing.T) {
 			}
 			_ = p.WriteContinuation(id, true, block)
 		}, "too_long: read the response header: the server violated HTTP/2 (ENHANCE_YOUR_CALM): the response header exceeds 65536 bytes", "RST_STREAM 1 ENHANCE_YOUR_CALM, GOAWAY NO_ERROR"},
-		{"fields that are none", func(p *framed) { p.headers(p.request(), false, ":status", "200", "UPPER", "x") },
+		{"an invalid header field", func(p *framed) { p.headers(p.request(), false, ":status", "200", "UPPER", "x") },
 			"error: read the response header: the server violated HTTP/2 (PROTOCOL_ERROR): HEADERS: invalid header field name \"UPPER\"", "RST_STREAM 1 PROTOCOL_ERROR, GOAWAY NO_ERROR"},
 		{"no status", func(p *framed) { p.headers(p.request(), false, "a", "b") },
 			`error: read the response header: the server violated HTTP/2 (PROTOCOL_ERROR): invalid status "" in a response header`, "RST_STREAM 1 PROTOCOL_ERROR, GOAWAY NO_ERROR"},
-		{"fields that cannot be decoded", func(p *framed) {
+		{"an invalid header list", func(p *framed) {
 			_ = p.WriteHeaders(http2.HeadersFrameParam{StreamID: p.request(), EndHeaders: true, BlockFragment: []byte{0xff, 0xff, 0xff, 0xff, 0x0f}})
 		}, "error: read the response header: the server violated HTTP/2 (COMPRESSION_ERROR): HEADERS: connection error: COMPRESSION_ERROR", "GOAWAY COMPRESSION_ERROR"},
 		{"interim responses", func(p *framed) {
@@ -138,21 +138,21 @@ func TestH2Frames(t *testing.T) {
 			"error: read the response header: the server violated HTTP/2 (PROTOCOL_ERROR): DATA before HEADERS", "RST_STREAM 1 PROTOCOL_ERROR, GOAWAY NO_ERROR"},
 		{"a second header", func(p *framed) { id := p.acceptStream(); p.headers(id, false, ":status", "200") },
 			"open " + violation("PROTOCOL_ERROR", "a second response header, which is not a trailer"), "RST_STREAM 1 PROTOCOL_ERROR, GOAWAY NO_ERROR"},
-		{"DATA of no stream", func(p *framed) { p.acceptStream(); p.data(0, "x") },
+		{"DATA of stream 0", func(p *framed) { p.acceptStream(); p.data(0, "x") },
 			"open " + violation("PROTOCOL_ERROR", "DATA of stream 0, which this client has not opened"), "GOAWAY PROTOCOL_ERROR"},
-		{"DATA of a stream to come", func(p *framed) { p.acceptStream(); p.data(7, "x") },
+		{"DATA of an unopened stream", func(p *framed) { p.acceptStream(); p.data(7, "x") },
 			"open " + violation("PROTOCOL_ERROR", "DATA of stream 7, which this client has not opened"), "GOAWAY PROTOCOL_ERROR"},
-		{"HEADERS of a stream of the server's", func(p *framed) { p.acceptStream(); p.headers(2, false, ":status", "200") },
+		{"HEADERS of a stream of the server", func(p *framed) { p.acceptStream(); p.headers(2, false, ":status", "200") },
 			"open " + violation("PROTOCOL_ERROR", "HEADERS of stream 2, which this client has not opened"), "GOAWAY PROTOCOL_ERROR"},
-		{"RST_STREAM of a stream to come", func(p *framed) { p.acceptStream(); _ = p.WriteRSTStream(3, http2.ErrCodeNo) },
+		{"RST_STREAM of an unopened stream", func(p *framed) { p.acceptStream(); _ = p.WriteRSTStream(3, http2.ErrCodeNo) },
 			"open " + violation("PROTOCOL_ERROR", "RST_STREAM of stream 3, which this client has not opened"), "GOAWAY PROTOCOL_ERROR"},
-		{"WINDOW_UPDATE of a stream to come", func(p *framed) { p.acceptStream(); _ = p.WriteWindowUpdate(3, 1) },
+		{"WINDOW_UPDATE of an unopened stream", func(p *framed) { p.acceptStream(); _ = p.WriteWindowUpdate(3, 1) },
 			"open " + violation("PROTOCOL_ERROR", "WINDOW_UPDATE of stream 3, which this client has not opened"), "GOAWAY PROTOCOL_ERROR"},
-		{"WINDOW_UPDATE by nothing", func(p *framed) { p.acceptStream(); _ = p.WriteWindowUpdate(0, 0) },
+		{"WINDOW_UPDATE by 0", func(p *framed) { p.acceptStream(); _ = p.WriteWindowUpdate(0, 0) },
 			"open " + violation("PROTOCOL_ERROR", "WINDOW_UPDATE: connection error: PROTOCOL_ERROR"), "GOAWAY PROTOCOL_ERROR"},
-		{"WINDOW_UPDATE by too much", func(p *framed) { p.acceptStream(); _ = p.WriteWindowUpdate(0, 1<<31-1) },
+		{"WINDOW_UPDATE beyond the maximum", func(p *framed) { p.acceptStream(); _ = p.WriteWindowUpdate(0, 1<<31-1) },
 			"open " + violation("FLOW_CONTROL_ERROR", "WINDOW_UPDATE exceeds the maximum window of the connection"), "GOAWAY FLOW_CONTROL_ERROR"},
-		{"WINDOW_UPDATE of a stream by too much", func(p *framed) { id := p.request(); _ = p.WriteWindowUpdate(id, 1<<31-1) },
+		{"WINDOW_UPDATE of a stream beyond the maximum", func(p *framed) { id := p.request(); _ = p.WriteWindowUpdate(id, 1<<31-1) },
 			"error: read the response header: the server violated HTTP/2 (FLOW_CONTROL_ERROR): WINDOW_UPDATE exceeds the maximum window of the stream", "RST_STREAM 1 FLOW_CONTROL_ERROR, GOAWAY NO_ERROR"},
 		{"PUSH_PROMISE", func(p *framed) {
 			id := p.acceptStream()
@@ -162,7 +162,7 @@ func TestH2Frames(t *testing.T) {
 			"open " + violation("FRAME_SIZE_ERROR", "a DATA frame of 16385 bytes exceeds the limit of 16384"), "GOAWAY FRAME_SIZE_ERROR"},
 		{"SETTINGS of a wrong length", func(p *framed) { p.acceptStream(); _ = p.WriteRawFrame(http2.FrameSettings, 0, 0, []byte{1}) },
 			"open " + violation("FRAME_SIZE_ERROR", "SETTINGS: connection error: FRAME_SIZE_ERROR"), "GOAWAY FRAME_SIZE_ERROR"},
-		{"SETTINGS that there are not", func(p *framed) {
+		{"SETTINGS with an invalid value", func(p *framed) {
 			p.acceptStream()
 			_ = p.WriteSettings(http2.Setting{ID: http2.SettingMaxFrameSize, Val: 1})
 		}, "open " + violation("PROTOCOL_ERROR", "SETTINGS: [MAX_FRAME_SIZE = 1]"), "GOAWAY PROTOCOL_ERROR"},
@@ -170,7 +170,7 @@ func TestH2Frames(t *testing.T) {
 			p.request()
 			_ = p.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 31})
 		}, "error: read the response header: the server violated HTTP/2 (FLOW_CONTROL_ERROR): SETTINGS: connection error: FLOW_CONTROL_ERROR", "GOAWAY FLOW_CONTROL_ERROR"},
-		{"frames that nobody knows", func(p *framed) {
+		{"unknown frames", func(p *framed) {
 			id := p.acceptStream()
 			_ = p.WriteRawFrame(0x77, 0xff, id, []byte("x"))
 			_ = p.WritePriority(id, http2.PriorityParam{StreamDep: 0})
@@ -188,14 +188,14 @@ func TestH2Frames(t *testing.T) {
 			p.data(id, twoEvents)
 			_ = p.WriteRSTStream(id, http2.ErrCodeInternal)
 		}, "open a b reset: read the stream: RST_STREAM INTERNAL_ERROR: reset by the server", "GOAWAY NO_ERROR"},
-		{"RST_STREAM in place of a header", func(p *framed) { _ = p.WriteRSTStream(p.request(), http2.ErrCodeEnhanceYourCalm) },
+		{"RST_STREAM instead of a header", func(p *framed) { _ = p.WriteRSTStream(p.request(), http2.ErrCodeEnhanceYourCalm) },
 			"reset: read the response header: RST_STREAM ENHANCE_YOUR_CALM: reset by the server", "GOAWAY NO_ERROR"},
-		{"GOAWAY and no end", func(p *framed) {
+		{"GOAWAY and END_STREAM", func(p *framed) {
 			id := p.acceptStream()
 			_ = p.WriteGoAway(id, http2.ErrCodeNo, nil)
 			_ = p.WriteData(id, true, []byte(twoEvents))
 		}, "open a b " + ended, "GOAWAY NO_ERROR"},
-		{"GOAWAY and the end", func(p *framed) {
+		{"GOAWAY and the end of the connection", func(p *framed) {
 			id := p.acceptStream()
 			p.data(id, twoEvents)
 			_ = p.WriteGoAway(id, http2.ErrCodeNo, nil)

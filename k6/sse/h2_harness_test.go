@@ -24,16 +24,16 @@ type framed struct {
 	conn   net.Conn // with TLS if the client uses it
 	tcp    *net.TCPConn
 	line   *sockets.Line
-	n      int // 0 for the first connection to the server
+	n      int // index of the connection, from 0
 	block  bytes.Buffer
-	fields *hpack.Encoder
-	log    []string // frames of the client except requests, DATA and SETTINGS
+	fields *hpack.Encoder // writes to block
+	log    []string       // RST_STREAM, GOAWAY and PING frames of the client
 }
 
 // serveFrames starts a server that sends SETTINGS and then calls handle for each connection.
 func serveFrames(t testing.TB, handle func(p *framed)) string {
 	return serveSilent(t, func(p *framed) {
-		if p.WriteSettings() == nil { // otherwise the client has disconnected
+		if p.WriteSettings() == nil { // the client has not disconnected
 			handle(p)
 		}
 	})
@@ -77,6 +77,7 @@ func (p *framed) next(kind http2.FrameType) (http2.Frame, error) {
 	}
 }
 
+// note logs a frame of the client.
 func (p *framed) note(f http2.Frame) {
 	switch f := f.(type) {
 	case *http2.RSTStreamFrame:
@@ -102,6 +103,7 @@ func (p *framed) headers(id uint32, end bool, fields ...string) {
 	_ = p.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: p.encode(fields...), EndHeaders: true, EndStream: end})
 }
 
+// encode returns the encoded header fields: alternating names and values.
 func (p *framed) encode(fields ...string) []byte {
 	p.block.Reset()
 	for i := 0; i+1 < len(fields); i += 2 {

@@ -47,7 +47,7 @@ func (v *vu) serveH2(handle http.HandlerFunc, settings ...func(*http.HTTP2Config
 	return conns
 }
 
-// A ramp against an HTTP/2 server opens only the connections that it needs, and each event arrives.
+// A ramp opens only as many HTTP/2 connections as it needs.
 func TestRampSharesConnections(t *testing.T) {
 	for _, tt := range []struct{ allowed, per, conns int }{{250, 0, 1}, {10, 0, 10}, {250, 20, 5}, {10, 20, 10}, {250, 1, 100}} {
 		t.Run(fmt.Sprint(tt), func(t *testing.T) {
@@ -83,8 +83,8 @@ func TestRampSharesConnections(t *testing.T) {
 	}
 }
 
-// Requests, redirects and refusals are the same over HTTP/2 and HTTP/1.1.
-func TestH2Requests(t *testing.T) {
+// HTTP/2 must not change requests, redirects and refusals.
+func TestRequestsOverH2(t *testing.T) {
 	runTransports(t, transports, func(t *testing.T, w transport) {
 		v := w.vu(t)
 		var output bytes.Buffer
@@ -145,8 +145,7 @@ func TestH2Requests(t *testing.T) {
 	})
 }
 
-// A stream uses the protocol of the option http, or fails.
-func TestProtocols(t *testing.T) {
+func TestOptionHTTPSelectsTheProtocol(t *testing.T) {
 	t.Parallel()
 	const try = `
 		const s = new EventSource(url, { http, reconnect: false });
@@ -160,13 +159,13 @@ func TestProtocols(t *testing.T) {
 		tls, http1       bool
 	}{
 		{"auto over TLS", "auto", "HTTP/2.0" + ended, true, false},
-		{"auto over TLS, of HTTP/1.1", "auto", "HTTP/1.1" + ended, true, true},
+		{"auto over TLS, server with HTTP/1.1", "auto", "HTTP/1.1" + ended, true, true},
 		{"auto over plain HTTP", "auto", "HTTP/1.1" + ended, false, true},
 		{"2 over TLS", "2", "HTTP/2.0" + ended, true, false},
 		{"2 by prior knowledge", "2", "HTTP/2.0" + ended, false, false},
-		{"2 over TLS, of HTTP/1.1", "2", "tls TLS handshake: the server does not support HTTP/2 over TLS (ALPN h2): remote error: tls: no application protocol", true, true},
-		{"2 by prior knowledge, of HTTP/1.1", "2", "error start HTTP/2: the server responded with HTTP/1.1 and does not support HTTP/2 without TLS", false, true},
-		{"1.1 over TLS, of HTTP/2", "1.1", "truncated read the response header: EOF", true, false},
+		{"2 over TLS, server with HTTP/1.1", "2", "tls TLS handshake: the server does not support HTTP/2 over TLS (ALPN h2): remote error: tls: no application protocol", true, true},
+		{"2 by prior knowledge, server with HTTP/1.1", "2", "error start HTTP/2: the server responded with HTTP/1.1 and does not support HTTP/2 without TLS", false, true},
+		{"1.1 over TLS, server with HTTP/2", "1.1", "truncated read the response header: EOF", true, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -198,8 +197,7 @@ func TestProtocols(t *testing.T) {
 	}
 }
 
-// open supports HTTP/2 as EventSource does, and closes its stream.
-func TestOpenOverH2(t *testing.T) {
+func TestOpenReadsAndClosesAStreamOverH2(t *testing.T) {
 	runTransports(t, transports, func(t *testing.T, w transport) {
 		v := w.vu(t)
 		disconnected := make(chan struct{})
@@ -217,7 +215,7 @@ func TestOpenOverH2(t *testing.T) {
 			const res = sse.open(url, { http }, (client) => {
 				client.on("event", (e) => {
 					if (e.data.length < 10000) log.push(e.data);
-					if (++n === 2) wait(50); // until the window of the stream is used up
+					if (++n === 2) wait(50); // until the window of the stream is empty
 					if (n === 30) client.close();
 				});
 			});

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A silent connection gets no new stream.
 func TestSilentConnectionIsNotReused(t *testing.T) {
 	runH2(t, func(p *framed) {
 		if p.n > 0 {

@@ -16,8 +16,8 @@ import (
 // h2Transports are the transports of streams that share connections. Their server is net/http's.
 var h2Transports = []transport{{name: "HTTP/2", tls: true, h2: true}, {name: "HTTP/2, goroutine", tls: true, h2: true, blocking: true}}
 
-// allTransports are all transports. A test with these expects the same behavior over each. Its server writes an
-// HTTP/1.1 response; if the response is truncated, so is the stream.
+// allTransports are all transports. A test with them expects the same behaviour over each. Its server writes an HTTP/1.1
+// response, and truncates the stream by truncating the response.
 var allTransports = append(transports[:len(transports):len(transports)], h2Transports...)
 
 // serveFromHTTP1 starts an HTTP/2 server. It converts the HTTP/1.1 response that handle writes.
@@ -38,17 +38,17 @@ func serveFromHTTP1(t testing.TB, handle func(p *peer)) string {
 			_ = server.Close()
 		}()
 		defer func() { _ = client.Close(); <-done }()
-		answer, err := http.ReadResponse(bufio.NewReader(client), nil)
+		resp, err := http.ReadResponse(bufio.NewReader(client), nil)
 		if err != nil {
 			panic(http.ErrAbortHandler)
 		}
-		defer func() { _ = answer.Body.Close() }()
-		for name, values := range answer.Header {
+		defer func() { _ = resp.Body.Close() }()
+		for name, values := range resp.Header {
 			w.Header()[name] = values
 		}
-		w.WriteHeader(answer.StatusCode)
+		w.WriteHeader(resp.StatusCode)
 		_ = http.NewResponseController(w).Flush()
-		if _, err := io.Copy(flushingWriter{w}, answer.Body); err != nil || aborted.Load() {
+		if _, err := io.Copy(flushingWriter{w}, resp.Body); err != nil || aborted.Load() {
 			panic(http.ErrAbortHandler)
 		}
 	}))

@@ -40,24 +40,25 @@ type vu struct {
 	m         *module
 	state     *lib.State
 	samples   chan metrics.SampleContainer
-	transport transport // of its streams
+	transport transport // the transport of its streams
 	opener    *Opener
 }
 
+// newVU returns a virtual user in the VU context, with the exports of the module as globals.
 func newVU(t testing.TB) *vu {
 	t.Helper()
 	rt := modulestest.NewRuntime(t)
 	registry := rt.VU.InitEnvField.Registry
 	rt.VU.InitEnvField.BuiltinMetrics = rt.BuiltinMetrics
 	m := New().NewModuleInstance(rt.VU).(*module)
-	m.patience = patience // a handshake may take more than a second on a busy machine
+	m.dialPatience = patience // a handshake may take more than a second on a busy machine
 	exports := m.Exports()
 	require.NoError(t, rt.VU.Runtime().Set("sse", exports.Default))
 	for name, value := range exports.Named {
 		require.NoError(t, rt.VU.Runtime().Set(name, value))
 	}
 	v := &vu{Runtime: rt, t: t, m: m, samples: make(chan metrics.SampleContainer, 100_000), opener: NewOpener(rt.VU)}
-	v.opener.m.patience = patience
+	v.opener.m.dialPatience = patience
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
 	logger := logrus.New()
@@ -78,6 +79,7 @@ func newVU(t testing.TB) *vu {
 	return v
 }
 
+// set defines a global variable. It makes an observer a Ledger.
 func (v *vu) set(name string, value any) {
 	v.t.Helper()
 	switch value.(type) {
@@ -169,12 +171,12 @@ type (
 const (
 	CutFIN, CutRST, CutHalfOpen, CutPause = sseclient.CutFIN, sseclient.CutRST, sseclient.CutHalfOpen, sseclient.CutPause
 
-	handshakesAtATime = 200 // as internal/sseclient allows
+	handshakesAtATime = 200 // the limit of internal/sseclient
 	typeHandshake     = 22  // of a TLS record
 )
 
-// run runs a script on the event loop to the end of the iteration, as k6 does: on
-// an error the context is cancelled before the loop is wound down.
+// run runs a script on the event loop to the end of the iteration. As in k6, an error cancels the context before the end
+// of the loop.
 func (v *vu) run(script string) (sobek.Value, error) {
 	v.t.Helper()
 	var value sobek.Value
@@ -210,6 +212,7 @@ func (v *vu) block(cidr string) {
 	v.state.Dialer.(*netext.Dialer).Blacklist = []*lib.IPNet{ipnet}
 }
 
+// mustRun is run for a script that must not fail.
 func (v *vu) mustRun(script string) sobek.Value {
 	v.t.Helper()
 	value, err := v.run(script)
@@ -224,6 +227,7 @@ func (v *vu) log(script string) string {
 	return v.str(`log.join(" ")`)
 }
 
+// str returns the value of an expression as a string.
 func (v *vu) str(expression string) string {
 	v.t.Helper()
 	value, err := v.VU.Runtime().RunString(expression)
@@ -231,7 +235,7 @@ func (v *vu) str(expression string) string {
 	return value.String()
 }
 
-// sum adds the values of all samples of a metric whose tags hold the given ones.
+// sum returns the sum and the number of the samples of a metric with the given tags: alternating names and values.
 func (v *vu) sum(all []metrics.Sample, metric string, tags ...string) (sum float64, n int) {
 	for _, s := range all {
 		match := s.Metric.Name == metric
@@ -247,6 +251,7 @@ func (v *vu) sum(all []metrics.Sample, metric string, tags ...string) (sum float
 	return sum, n
 }
 
+// drainSamples removes and returns all samples so far.
 func (v *vu) drainSamples() (all []metrics.Sample) {
 	for _, c := range metrics.GetBufferedSamples(v.samples) {
 		all = append(all, c.GetSamples()...)
@@ -260,7 +265,7 @@ type peer struct {
 	tcp      *net.TCPConn
 	line     *sockets.Line // between net.Conn and tcp
 	req      *http.Request
-	n        int    // 0 for the first connection to the server
+	n        int    // index of the connection, from 0
 	abort    func() // resets the HTTP/2 stream; nil over HTTP/1.1
 }
 
@@ -268,14 +273,14 @@ const streamHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 
 func (p *peer) send(s string) { _, _ = io.WriteString(p.Conn, s) }
 
-// reset closes with a TCP RST.
+// reset resets the connection, or the HTTP/2 stream.
 func (p *peer) reset() {
 	if p.abort != nil {
 		p.abort()
 		return
 	}
 	_ = p.tcp.SetLinger(0)
-	_ = p.tcp.Close() // without TLS's close_notify
+	_ = p.tcp.Close() // without close_notify of TLS
 }
 
 // hold waits until the client has disconnected.
@@ -311,15 +316,16 @@ func serveText(t testing.TB, text string) string {
 type recorder struct {
 	mu    sync.Mutex
 	lines []string
-	last  Close
-	at    time.Time
+	last  Close     // the latest Close
+	at    time.Time // the time of the latest call
 }
 
+// note records a call. The times of calls must not decrease.
 func (r *recorder) note(at time.Time, format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if at.Before(r.at) {
-		r.lines = append(r.lines, "TIME-GOES-BACK")
+		r.lines = append(r.lines, "TIME-DECREASES")
 	}
 	r.at = at
 	r.lines = append(r.lines, fmt.Sprintf(format, args...))
@@ -352,6 +358,16 @@ func stuckServer(t testing.TB) string {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return l.Addr().String()
+}
+
+// observers defines ledger() in scripts, which returns a new observer for a stream. It returns the list of observers.
+func observers[T any](v *vu) *[]*T {
+	all := new([]*T)
+	v.set("ledger", func() testObserver {
+		*all = append(*all, new(T))
+		return testObserver{(*all)[len(*all)-1]}
+	})
+	return all
 }
 
 // An eventTally counts the events of its streams.

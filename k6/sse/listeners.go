@@ -14,13 +14,13 @@ import (
 type listener struct {
 	kind    string
 	value   *sobek.Object // a function, or an object with handleEvent
-	handler bool          // set as onopen, onmessage or onerror
-	once    bool
+	handler bool          // the value of onopen, onmessage or onerror
+	once    bool          // the first event removes the listener
 }
 
-// A listeners has the listeners of one EventSource in the order of their calls. They change only on the event loop.
-// Each change creates a new list, because readers may use the old one, and a listener may remove another one during a
-// dispatch.
+// A listeners is the list of the listeners of one EventSource, in the order of their calls. It changes only on the event
+// loop. Each change creates a new list, because the reader may use the old one, and a listener may remove another one
+// during a dispatch.
 type listeners struct{ list atomic.Pointer[[]listener] }
 
 // all returns the current listeners.
@@ -66,11 +66,11 @@ func (l *listeners) function(current listener) *sobek.Object {
 	return nil
 }
 
-// setHandler sets the handler of a type; nil removes it. The position of a handler is that of the first one of its
-// type. A handler that is set after nil is the last (HTML standard, section 8.1.8.1).
+// setHandler sets the handler of a type; nil removes it. A new handler takes the position of the old one. Without an old
+// one it becomes the last listener (HTML standard, section 8.1.8.1).
 func (l *listeners) setHandler(kind string, fn *sobek.Object) {
 	list := slices.Clone(l.all())
-	at := slices.IndexFunc(list, func(have listener) bool { return have.handler && have.kind == kind })
+	at := slices.IndexFunc(list, func(current listener) bool { return current.handler && current.kind == kind })
 	switch {
 	case fn == nil && at >= 0:
 		list = slices.Delete(list, at, at+1)
@@ -85,23 +85,20 @@ func (l *listeners) setHandler(kind string, fn *sobek.Object) {
 // add adds a listener unless it exists (DOM standard, section 2.7).
 func (l *listeners) add(kind string, value *sobek.Object, once bool) {
 	list := l.all()
-	if slices.ContainsFunc(list, added(kind, value)) {
+	if slices.ContainsFunc(list, isListener(kind, value)) {
 		return
 	}
 	list = append(slices.Clip(list), listener{kind: kind, value: value, once: once})
 	l.list.Store(&list)
 }
 
+// remove removes a listener that add has added.
 func (l *listeners) remove(kind string, value *sobek.Object) {
-	list := l.removed(added(kind, value))
+	list := slices.DeleteFunc(slices.Clone(l.all()), isListener(kind, value))
 	l.list.Store(&list)
 }
 
-func (l *listeners) removed(drop func(listener) bool) []listener {
-	return slices.DeleteFunc(slices.Clone(l.all()), drop)
-}
-
-// added returns a filter for a listener that addEventListener added.
-func added(kind string, value *sobek.Object) func(listener) bool {
-	return func(have listener) bool { return !have.handler && have.kind == kind && have.value == value }
+// isListener returns a function that finds a listener, but no handler.
+func isListener(kind string, value *sobek.Object) func(listener) bool {
+	return func(current listener) bool { return !current.handler && current.kind == kind && current.value == value }
 }

@@ -17,7 +17,7 @@ type sseMetrics struct {
 	firstEvent    *metrics.Metric // trend, time: complete headers to first event
 	opened        *metrics.Metric // counter: event streams opened
 	closed        *metrics.Metric // counter: attempts and streams ended, by reason
-	secondRequest *metrics.Metric // trend, time: start of the dial to complete headers, of accepted second requests
+	secondRequest *metrics.Metric // trend, time, of accepted second requests: start of the dial to complete headers
 	builtin       *metrics.BuiltinMetrics
 }
 

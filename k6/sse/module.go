@@ -1,9 +1,8 @@
-// Package sse has the JavaScript bindings and the k6 metrics of the SSE client. k6/x/soak uses them, and a module
-// that replaces xk6-sse.
+// Package sse has the JavaScript bindings and the k6 metrics of the SSE client, internal/sseclient. The module k6/x/soak
+// exports them, and so can a module that replaces xk6-sse.
 //
-// It provides the EventSource of the HTML standard (section 9.2) on k6's event loop, with many per VU, and the
-// blocking open() of xk6-sse. internal/sseclient is the client. load-tests/types/sse.d.ts documents the API for
-// scripts.
+// The package provides the EventSource of the HTML standard (section 9.2) on k6's event loop, with many per VU, and the
+// blocking open() of xk6-sse. load-tests/types/sse.d.ts documents the API for scripts.
 //
 // Goroutines of the client use no JavaScript values. These change only in tasks on the event loop.
 package sse
@@ -24,9 +23,10 @@ import (
 )
 
 type (
+	// A rootModule creates the modules of all VUs.
 	rootModule struct{}
 
-	// module is the instance of one VU.
+	// A module is the instance of one VU.
 	module struct {
 		vu         modules.VU
 		metrics    *sseMetrics
@@ -36,9 +36,9 @@ type (
 		events     [eventClasses]*sobek.Object // prototypes of events; nil before the first event
 		dispatched *sobek.Object               // the event that is being dispatched; nil: none
 
-		client   *sseclient.Client // of the state; used on the event loop only
-		clientOf *lib.State
-		patience time.Duration // DialPatience of the client
+		client       *sseclient.Client // used on the event loop only
+		clientState  *lib.State        // the state of the VU that client uses
+		dialPatience time.Duration     // DialPatience of client
 	}
 )
 
@@ -47,7 +47,7 @@ var (
 	_ modules.Instance = (*module)(nil)
 )
 
-// importPath is the module name in errors.
+// importPath is the name of the module in errors.
 const importPath = "k6/x/soak"
 
 // New returns a root module with only EventSource and open, as scripts for xk6-sse expect. This package does not
@@ -72,19 +72,19 @@ func (m *module) Exports() modules.Exports {
 
 // clientFor returns the client with the network settings of the VU.
 func (m *module) clientFor(state *lib.State) *sseclient.Client {
-	if m.clientOf == state {
+	if m.clientState == state {
 		return m.client
 	}
-	m.clientOf = state
+	m.clientState = state
 	m.client = &sseclient.Client{
-		Dial: func(ctx context.Context, on, address string) (net.Conn, error) {
-			return network.Dial(ctx, state, on, address)
+		Dial: func(ctx context.Context, transport, address string) (net.Conn, error) {
+			return network.Dial(ctx, state, transport, address)
 		},
 		TLS:          func(serverName string) *tls.Config { return network.TLSConfig(state, serverName) },
 		Proxies:      m.proxies,
 		UserAgent:    state.Options.UserAgent.String,
 		NoSharing:    state.Options.NoConnectionReuse.Bool,
-		DialPatience: m.patience,
+		DialPatience: m.dialPatience,
 		Await:        func(ctx context.Context) bool { return awaitRate(ctx, state) },
 	}
 	return m.client

@@ -24,13 +24,14 @@ func stream(w http.ResponseWriter, events string) {
 	_, _ = w.Write([]byte(events))
 }
 
+// httpServer starts a server that stops at the end of the test.
 func httpServer(t testing.TB, handler http.HandlerFunc) *httptest.Server {
 	s := httptest.NewServer(handler)
 	t.Cleanup(s.Close)
 	return s
 }
 
-func TestRequestOnTheWire(t *testing.T) {
+func TestRequestHeaders(t *testing.T) {
 	t.Parallel()
 	got := make(chan *http.Request, 1)
 	srv := httpServer(t, func(w http.ResponseWriter, r *http.Request) { got <- r; stream(w, "") })
@@ -60,7 +61,7 @@ func TestRequestOnTheWire(t *testing.T) {
 	}, r.Header)
 }
 
-func TestCookiesAreKept(t *testing.T) {
+func TestCookiesAreSentByLaterRequests(t *testing.T) {
 	t.Parallel()
 	srv := httpServer(t, func(w http.ResponseWriter, r *http.Request) {
 		http.SetCookie(w, &http.Cookie{Name: "seen", Value: "1"})
@@ -75,7 +76,7 @@ func TestCookiesAreKept(t *testing.T) {
 	require.Equal(t, "server no_content", v.log(`new EventSource(url).onerror = (e) => log.push(e.reason)`))
 }
 
-func TestRedirects(t *testing.T) {
+func TestRedirectsAreFollowed(t *testing.T) {
 	t.Parallel()
 	foreign := httpServer(t, func(w http.ResponseWriter, r *http.Request) {
 		stream(w, "data: foreign"+r.Header.Get("Authorization")+"/"+r.Header.Get("X")+"\n\n")
@@ -146,7 +147,7 @@ func TestRedirects(t *testing.T) {
 	})
 }
 
-func TestTLS(t *testing.T) {
+func TestTLSUsesTheConfigurationOfTheVU(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		stream(w, "data: "+r.Proto+" "+r.TLS.ServerName+"\n\n")
@@ -168,7 +169,7 @@ func TestTLS(t *testing.T) {
 			s.onerror = (e) => log.push(e.reason);
 		}`))
 	}
-	require.Equal(t, []string{"h2"}, v.state.TLSConfig.NextProtos, "the configuration of the VU is unchanged")
+	require.Equal(t, []string{"h2"}, v.state.TLSConfig.NextProtos, "the configuration of the VU must not change")
 	n, _ := v.sum(v.drainSamples(), "sse_event", "tls_version", "tls1.3")
 	require.Equal(t, 2.0, n)
 
@@ -214,7 +215,7 @@ func TestIdleTimeoutIsMeasuredFromTheLastByte(t *testing.T) {
 		v.set("ledger", rec)
 		v.set("url", v.serve(func(p *peer) {
 			p.send(streamHead)
-			for range 9 { // longer than the timeout in total; a comment resets it
+			for range 9 { // longer than the timeout in total; each byte resets it
 				time.Sleep(100 * time.Millisecond)
 				p.send(":")
 			}
@@ -257,7 +258,7 @@ func TestIdleTimeoutCanBeChanged(t *testing.T) {
 	})
 }
 
-func TestTags(t *testing.T) {
+func TestTagsOmitCredentialsAndQueries(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
 	v.state.Tags.Modify(func(tm *metrics.TagsAndMeta) { tm.SetTag("scenario", "soak"); tm.SetMetadata("vu", "7") })
@@ -284,7 +285,7 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// Events before the end of the context are counted, too. Samples add up several events.
+// The end of the context loses no event. A sample may count several events.
 func TestEventsAreCountedExactly(t *testing.T) {
 	runTransports(t, allTransports, func(t *testing.T, w transport) {
 		const connections, events = 40, 250

@@ -35,12 +35,12 @@ func (m *module) open(rawURL string, args ...sobek.Value) (*OpenResponse, error)
 		return c.response(), nil
 	}
 	err = c.run()
-	if err == nil && c.end == nil && !c.closed { // interrupted by the VU's context; the result must not look like the end of a stream
+	if err == nil && c.end == nil && !c.isClosed { // k6 ended the iteration
 		c.end = &sseclient.Close{Reason: sseclient.ReasonInterrupted, Err: errInterrupted}
 	}
 	c.countClosed(err)
-	if err == nil && c.end != nil && c.answer == nil && state.Options.Throw.Bool {
-		err = c.end.Err // as in xk6-sse: the error of a request without a response, not of a status or a broken stream
+	if err == nil && c.end != nil && c.resp == nil && state.Options.Throw.Bool {
+		err = c.end.Err // as in xk6-sse, only the error of a request without a response is thrown
 	}
 	if err != nil {
 		return nil, err
@@ -50,11 +50,12 @@ func (m *module) open(rawURL string, args ...sobek.Value) (*OpenResponse, error)
 
 var errInterrupted = errors.New("interrupted: k6 ended the iteration before the stream had ended")
 
+// response returns the result of open.
 func (c *Client) response() *OpenResponse {
 	r := &OpenResponse{URL: c.params.url, Headers: map[string]string{}}
-	if c.answer != nil {
-		r.Status = c.answer.Status
-		for name, values := range c.answer.Header {
+	if c.resp != nil {
+		r.Status = c.resp.Status
+		for name, values := range c.resp.Header {
 			r.Headers[name] = strings.Join(values, ", ")
 		}
 	}

@@ -9,22 +9,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A script for xk6-sse that checks only the status would pass without an event, so open logs a warning.
+// Without a warning, a script for xk6-sse that checks only the status would pass without an event.
 func TestOpenWarnsOnceOfAnotherType(t *testing.T) {
 	contentTypeWarning = sync.Once{}
 	v := newVU(t)
-	logger, logged := test.NewNullLogger()
+	logger, entries := test.NewNullLogger()
 	v.state.Logger = logger
 	v.set("url", serveText(t, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\ndata: 0\n\n"))
 	for range 2 {
 		v.mustRun(`sse.open(url, {}, () => {})`)
 	}
-	require.Len(t, logged.AllEntries(), 1)
-	require.Contains(t, logged.LastEntry().Message, "Set anyContentType")
+	require.Len(t, entries.AllEntries(), 1)
+	require.Contains(t, entries.LastEntry().Message, "Set anyContentType")
 }
 
-// Scripts for xk6-sse rely on this behavior. Options of open change it.
-func TestOpenAsUpstream(t *testing.T) {
+// Scripts for xk6-sse rely on this behaviour. Some of it requires a parameter of open.
+func TestOpenIsCompatibleWithXK6SSE(t *testing.T) {
 	t.Parallel()
 	const plainHead = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"
 	huge := strings.Repeat("x", 200)

@@ -20,11 +20,11 @@ import (
 // An openParams has the arguments of open.
 type openParams struct {
 	sourceOptions
-	url        string   // as passed
-	to         *url.URL // url, parsed
-	setup      sobek.Callable
-	timeout    time.Duration // of the whole request, as in xk6-sse
-	everyBlock bool          // blocks without data are events, too, as in xk6-sse
+	url        string         // the argument
+	to         *url.URL       // the parsed argument
+	setup      sobek.Callable // sets the handlers
+	timeout    time.Duration  // of the whole request, as in xk6-sse
+	everyBlock bool           // blocks without data are events, too, as in xk6-sse
 }
 
 // parseOpen parses the arguments of open. open throws its errors.
@@ -39,7 +39,7 @@ func parseOpen(rt *sobek.Runtime, state *lib.State, rawURL string, args []sobek.
 	p := &openParams{url: rawURL, setup: setup}
 	p.tags, p.MaxRedirects, p.Jar, p.method = state.Tags.GetCurrentValues(), redirectLimit(state), jarOf(state), http.MethodGet
 	var err error
-	if p.to, err = sseclient.ParseURL(rawURL); err != nil { // reported like a failed request, not thrown
+	if p.to, err = sseclient.ParseURL(rawURL); err != nil { // the request reports the error
 		p.to = &url.URL{}
 	}
 	if len(args) == 2 && !common.IsNullish(args[0]) {

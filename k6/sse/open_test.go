@@ -26,7 +26,7 @@ func TestOpenReadsAStream(t *testing.T) {
 	v := newVU(t)
 	v.set("url", serveText(t, strings.Replace(streamHead, "\r\n\r\n", "\r\nX-A: 1\r\nX-A: 2\r\n\r\n", 1)+
 		"retry: 10000\n: hello\nid: ABCD\ndata: {\"ping\": \"pong\"}\ndata: {\"hello\": \"sse\"}\n\n"+
-		": a comment-only block is no event\n\nevent: EFGH\r\ndata: x\r\n\r\n"))
+		": a block without data is no event\n\nevent: EFGH\r\ndata: x\r\n\r\n"))
 	require.Equal(t, `open event:ABCD||{"ping": "pong"}`+"\n"+`{"hello": "sse"}|hello event:|EFGH|x| 200 true 1, 2 `,
 		v.log(`const res = sse.open(url + "/?id=1", `+logging+`);
 			log.push(res.status, res.url === url + "/?id=1", res.headers["X-A"], res.error);`))
@@ -46,8 +46,7 @@ func TestOpenReadsAStream(t *testing.T) {
 	assert.Equal(t, 1.0, got)
 }
 
-// These faults are bugs of xk6-sse, from its tracker and our measurements: open returns, the error handler runs, and
-// only event streams open.
+// xk6-sse hangs or reports no error for these faults, by its tracker and our measurements.
 func TestOpenReturnsOnFaults(t *testing.T) {
 	t.Parallel()
 	const chunked = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -66,16 +65,16 @@ func TestOpenReturnsOnFaults(t *testing.T) {
 			p.reset()
 		}},
 		{"early EOF", `{}`, "open" + event + " error:truncated", 200, respond(chunked + "9\r\ndata: 0\n\n\r\n")},
-		{"half an event", `null`, "open" + event + " error:truncated", 200, respond(streamHead + "data: 0\n\ndata:")},
+		{"an incomplete event", `null`, "open" + event + " error:truncated", 200, respond(streamHead + "data: 0\n\ndata:")},
 		{"comments only", `undefined`, "open", 200, respond(streamHead + ": 1\n\n:\n\n")},
 		{"500", `{}`, "error:status", 500, respond("HTTP/1.1 500 Oops\r\nContent-Type: text/event-stream\r\n\r\ndata: 0\n\n")},
 		{"404", `{}`, "error:status", 404, respond("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")},
 		{"204", `{}`, "error:no_content", 204, respond("HTTP/1.1 204 No Content\r\n\r\n")},
 		{"text/plain", `{}`, "error:content_type", 200, respond("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\ndata: 0\n\n")},
 		{"no header in time", `{connectTimeout: 60}`, "error:connect_timeout", 0, hold("")},
-		{"timeout is for the whole request", `{timeout: "2s"}`, "open" + event + " error:timeout", 200, hold(streamHead + "data: 0\n\n")},
+		{"timeout during the stream", `{timeout: "2s"}`, "open" + event + " error:timeout", 200, hold(streamHead + "data: 0\n\n")},
 		{"timeout before the header", `{timeout: 60}`, "error:timeout", 0, hold("")},
-		{"no answer", `{}`, "error:truncated", 0, respond("")},
+		{"no response", `{}`, "error:truncated", 0, respond("")},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -105,7 +104,7 @@ func TestOpenReturnsOnFaults(t *testing.T) {
 	}
 }
 
-func TestOpenWithoutConnection(t *testing.T) {
+func TestOpenReportsAFailedDial(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ url, reason, message string }{
 		"refused":   {"http://127.0.0.1:1/", "refused", "connection refused"},
@@ -132,7 +131,7 @@ func TestOpenWithoutConnection(t *testing.T) {
 	}
 }
 
-func TestOpenCloses(t *testing.T) {
+func TestOpenCanBeClosedAtAnyTime(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
 	url := serve(t, func(p *peer) { p.send(streamHead + strings.Repeat("data: 0\n\n", 100)); p.hold() })
@@ -155,7 +154,7 @@ func TestOpenCloses(t *testing.T) {
 	}
 }
 
-func TestOpenExceptions(t *testing.T) {
+func TestOpenThrowsExceptionsAndArgumentErrors(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
 	v.set("url", serve(t, func(p *peer) { p.send(streamHead + "data: 0\n\n"); p.hold() }))
@@ -198,7 +197,7 @@ func TestOpenIsInterruptedWithTheVU(t *testing.T) {
 	require.Equal(t, 1.0, closed)
 }
 
-func TestOpenRequest(t *testing.T) {
+func TestOpenSendsItsParameters(t *testing.T) {
 	t.Parallel()
 	srv := httpServer(t, func(w http.ResponseWriter, r *http.Request) {
 		body := make([]byte, r.ContentLength)

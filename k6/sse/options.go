@@ -27,10 +27,10 @@ type sourceOptions struct {
 	ledger        Ledger         // nil: none
 	secondRequest *secondRequest // nil: none
 	renew         sobek.Callable // returns changes for each attempt except the first; nil: no changes
-	cookies       bool           // withCredentials, which has no effect
+	cookies       bool           // withCredentials, which scripts can read but which has no effect
 }
 
-// A Ledger is the value of the option ledger. It gets the callbacks of a stream in Go.
+// A Ledger is the value of the option ledger. Its callbacks are called in Go for each event of the stream.
 type Ledger interface {
 	Callbacks() sseclient.Callbacks
 }
@@ -54,6 +54,7 @@ func redirectLimit(state *lib.State) int {
 	return 10
 }
 
+// jarOf returns the cookie jar of the VU, nil if there is none.
 func jarOf(state *lib.State) http.CookieJar {
 	if state.CookieJar == nil {
 		return nil
@@ -116,7 +117,7 @@ func parseOptions(rt *sobek.Runtime, v sobek.Value, o *sourceOptions) error {
 		return fmt.Errorf("option body: %w", sseclient.ErrBodyOfGet)
 	}
 	if id := o.header.Get(lastEventID); id != "" && o.Resume == (sseclient.Resume{}) {
-		o.LastEventID = id // not a constant header, because received ids replace it
+		o.LastEventID = id // received ids replace it, so it is no constant header
 		o.header.Del(lastEventID)
 	}
 	if common.IsNullish(second) {
@@ -130,11 +131,12 @@ func parseOptions(rt *sobek.Runtime, v sobek.Value, o *sourceOptions) error {
 	return nil
 }
 
-const lastEventID = "Last-Event-Id" // as net/http writes it
+const lastEventID = "Last-Event-Id" // the canonical form of net/http
 
 // resumeOption is the option that sets how a stream resumes.
 const resumeOption = "resume"
 
+// set parses an option of EventSource.
 func (o *sourceOptions) set(rt *sobek.Runtime, name string, v sobek.Value) error {
 	known, err := o.setCommon(rt, name, v)
 	switch name {
@@ -161,7 +163,8 @@ func (o *sourceOptions) set(rt *sobek.Runtime, name string, v sobek.Value) error
 	default:
 		if !known {
 			return fmt.Errorf("unknown option %q; use headers, tags, connectTimeout, idleTimeout, http, streamsPerConnection, "+
-				"reconnect, reconnectDelay, exactDelay, maxRedirects, followRedirects, maxEventSize, ledger, method, body, acceptEncoding, resume, renew, withCredentials or then", name)
+				"reconnect, reconnectDelay, exactDelay, maxRedirects, followRedirects, maxEventSize, ledger, method, body, "+
+				"acceptEncoding, resume, renew, withCredentials or then", name)
 		}
 	}
 	if err != nil {
@@ -210,6 +213,8 @@ func parseBool(v sobek.Value) (bool, error) {
 	return value, nil
 }
 
+// parseReconnect parses the option reconnect. true also allows reconnects after a status that may be temporary, unlike
+// the standard.
 func parseReconnect(v sobek.Value) (sseclient.Reconnect, error) {
 	value, err := parseBool(v)
 	switch {
@@ -222,6 +227,7 @@ func parseReconnect(v sobek.Value) (sseclient.Reconnect, error) {
 	}
 }
 
+// parseInt parses an integer between two limits.
 func parseInt(v sobek.Value, lowest, highest int64) (int, error) {
 	n, ok := v.Export().(int64)
 	switch {

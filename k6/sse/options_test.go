@@ -11,8 +11,8 @@ import (
 	"gopkg.in/guregu/null.v3"
 )
 
-// The option rps limits streams and second requests. The time to connect excludes the wait.
-func TestRequestsPerSecond(t *testing.T) {
+// The time to connect excludes the wait for the option rps.
+func TestOptionRPSLimitsStreamsAndSecondRequests(t *testing.T) {
 	t.Parallel()
 	const interval = 100 * time.Millisecond
 	for name, tt := range map[string]struct {
@@ -55,8 +55,7 @@ func TestRequestsPerSecond(t *testing.T) {
 	}
 }
 
-// A source that waits for the option rps can be closed, and ends with the iteration.
-func TestCloseBeforeTheFirstTurn(t *testing.T) {
+func TestStreamThatWaitsForTheOptionRPSCanBeClosed(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]string{
 		"closed":               `const s = new EventSource(url); s.onerror = () => log.push("error"); setTimeout(() => { s.close(); log.push(s.readyState); }, 1);`,
@@ -74,12 +73,11 @@ func TestCloseBeforeTheFirstTurn(t *testing.T) {
 	}
 }
 
-// The option http-debug logs requests and response heads.
-func TestHTTPDebug(t *testing.T) {
+func TestOptionHTTPDebugLogsRequestsAndResponseHeads(t *testing.T) {
 	t.Parallel()
 	for option, body := range map[string]string{"headers": "", "full": "{}"} {
 		v := newVU(t)
-		logger, logged := test.NewNullLogger()
+		logger, entries := test.NewNullLogger()
 		v.state.Logger, v.state.Options.HTTPDebug = logger, null.StringFrom(option)
 		v.set("url", serve(t, func(p *peer) {
 			if p.n == 0 {
@@ -90,7 +88,7 @@ func TestHTTPDebug(t *testing.T) {
 		}))
 		v.mustRun(`new EventSource(url + "/from", { method: "POST", body: "{}", headers: { X: "1" }, reconnect: false, tags: { device: "d1" } })`)
 		var all []string
-		for _, e := range logged.AllEntries() {
+		for _, e := range entries.AllEntries() {
 			all = append(all, e.Message)
 			require.Equal(t, "http-debug", e.Data["source"])
 			require.Equal(t, "d1", e.Data["device"])

@@ -15,17 +15,17 @@ import (
 // A bucket is a fake PocketBase. Its first event contains the client ID, with which the client subscribes in a second
 // request.
 type bucket struct {
-	// second handles second requests. If it returns false, the bucket handles the request. n counts from 1.
+	// second handles second requests. If it returns false, the bucket handles the request. n is the number of second
+	// requests so far.
 	second func(w http.ResponseWriter, r *http.Request, n int) bool
-	// mute is the number of streams, from the first, without a first event.
-	mute  int
-	retry int           // in ms; a long time prevents a second stream
-	end   chan struct{} // ends one stream
+	mute   int           // the first streams, up to this number, have no first event
+	retry  int           // reconnection time in ms; a long one prevents a second stream
+	end    chan struct{} // each value ends one stream
 
 	mu      sync.Mutex
 	clients map[string]http.ResponseWriter
 	streams int
-	log     []string // of second requests
+	log     []string // the second requests
 }
 
 func newBucket() *bucket {

@@ -10,8 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A stream that sends continuously must not delay other streams.
-func TestBusyStreamDoesNotStarveOthers(t *testing.T) {
+func TestBusyStreamDoesNotDelayOthers(t *testing.T) {
 	runTransports(t, polledTransports, func(t *testing.T, w transport) {
 		v := w.vu(t)
 		busy := v.serve(func(p *peer) {
@@ -43,8 +42,7 @@ func TestBusyStreamDoesNotStarveOthers(t *testing.T) {
 	})
 }
 
-// A read returns thousands of bytes, then the server pauses inside an event. No byte may be lost with the buffer that
-// streams share.
+// The server pauses inside each event. The bytes before the pause must not be lost with the buffer that streams share.
 func TestStreamsShareABufferWithoutMixing(t *testing.T) {
 	runTransports(t, allTransports, func(t *testing.T, w transport) {
 		const streams = 40
@@ -53,29 +51,28 @@ func TestStreamsShareABufferWithoutMixing(t *testing.T) {
 			id := p.req.URL.Query().Get("id")
 			p.send(streamHead)
 			for i := range 20 {
-				whole := fmt.Sprintf("id: %s-%d\ndata: %s\n\n", id, i, strings.Repeat(id, 50))
-				p.send(whole[:len(whole)/2])
+				event := fmt.Sprintf("id: %s-%d\ndata: %s\n\n", id, i, strings.Repeat(id, 50))
+				p.send(event[:len(event)/2])
 				time.Sleep(time.Millisecond)
-				p.send(whole[len(whole)/2:])
+				p.send(event[len(event)/2:])
 			}
 		})
 		v.mustRun(fmt.Sprintf(`
-		var wrong = [], whole = 0;
+		var wrong = [], complete = 0;
 		for (let i = 0; i < %d; i++) {
 			const id = "s" + i, source = new EventSource(%q + "/?id=" + id, { reconnect: false });
 			let n = 0;
 			source.onmessage = (e) => {
 				if (e.lastEventId !== id + "-" + n || e.data !== id.repeat(50)) wrong.push(e.lastEventId + " " + e.data);
-				if (++n === 20) whole++;
+				if (++n === 20) complete++;
 			};
 		}`, streams, url))
 		require.Equal(t, "", v.str(`wrong.join("\n")`))
-		require.Equal(t, fmt.Sprint(streams), v.str("whole"))
+		require.Equal(t, fmt.Sprint(streams), v.str("complete"))
 	})
 }
 
-// A stoppingLedger stops its VU during the registration of the stream with the poller, and gives the poller time
-// for a turn.
+// A stoppingLedger stops its VU before the stream is registered with the poller, and gives the poller time for a turn.
 type stoppingLedger struct {
 	stop func()
 }

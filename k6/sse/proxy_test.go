@@ -38,7 +38,6 @@ func startProxy(t testing.TB, o forward.Options, target string) *forward.Proxy {
 
 var proxyUser = url.UserPassword("us er", "pass/word")
 
-// Streams and second requests by each kind of proxy to each kind of server.
 func TestStreamsGoThroughAProxy(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -71,7 +70,7 @@ func TestStreamsGoThroughAProxy(t *testing.T) {
 			v.state.TLSConfig = &tls.Config{InsecureSkipVerify: true}
 			v.set("url", tt.scheme+"://service.test/events?id=1")
 			v.set("then", func() { close(proceed) })
-			// Message 1 is sent after the answer to "then", which may overtake message 0.
+			// Message 1 follows the response to "then", which may arrive before message 0.
 			require.Equal(t, "0 1 server", v.log(`
 				const s = new EventSource(url, { reconnect: false, then: { url: "/then" } });
 				s.onmessage = (e) => log.push(e.data);
@@ -83,7 +82,7 @@ func TestStreamsGoThroughAProxy(t *testing.T) {
 				r := <-received
 				assert.True(t, strings.HasPrefix(r.RequestURI, "/"), r.RequestURI)
 				assert.Equal(t, "service.test", r.Host)
-				assert.Empty(t, r.Header.Get("Proxy-Authorization"), "the server gets no credentials of the proxy")
+				assert.Empty(t, r.Header.Get("Proxy-Authorization"), "the server must not get the credentials of the proxy")
 			}
 			n, _ := v.sum(v.drainSamples(), "sse_event", "ip", "127.0.0.1")
 			require.Equal(t, 2.0, n)
@@ -91,38 +90,38 @@ func TestStreamsGoThroughAProxy(t *testing.T) {
 	}
 }
 
-// If a proxy fails, a script gets its address and answer, without the password.
-func TestFailuresOfAProxy(t *testing.T) {
+// An error names the address and the response of the proxy, without the password.
+func TestErrorsOfAProxy(t *testing.T) {
 	t.Parallel()
-	refused := func(text string) func(p *peer) { return func(p *peer) { p.send(text) } }
+	respond := func(text string) func(p *peer) { return func(p *peer) { p.send(text) } }
 	for _, tt := range []struct {
 		name, scheme string
 		proxy        func(p *peer)
 		want         string
 	}{
-		{"407 to CONNECT", "https", refused("HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 11\r\n\r\nwho is it?\n"),
+		{"407 to CONNECT", "https", respond("HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 11\r\n\r\nwho is it?\n"),
 			"proxy: the proxy http://PROXY refused CONNECT service.test:443 with 407 Proxy Authentication Required: who is it?; set user and password in HTTPS_PROXY, as http://user:password@host:port"},
-		{"403 to CONNECT", "https", refused("HTTP/1.1 403 Filtered\r\nContent-Type: text/html\r\n\r\n<!DOCTYPE html><html><head><title>Not for\nyou</title></head>"),
+		{"403 to CONNECT", "https", respond("HTTP/1.1 403 Filtered\r\nContent-Type: text/html\r\n\r\n<!DOCTYPE html><html><head><title>Not for\nyou</title></head>"),
 			"proxy: the proxy http://PROXY refused CONNECT service.test:443 with 403 Filtered: Not for you"},
-		{"502 to CONNECT", "https", refused("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 100\r\n\r\nno route\n"), // of which no more comes
+		{"502 to CONNECT", "https", respond("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 100\r\n\r\nno route\n"), // the rest of the body never arrives
 			"proxy: the proxy http://PROXY refused CONNECT service.test:443 with 502 Bad Gateway: no route"},
-		{"no HTTP", "https", refused("SSH-2.0-dropbear\r\n"),
+		{"no HTTP", "https", respond("SSH-2.0-dropbear\r\n"),
 			`proxy: the proxy http://PROXY did not answer CONNECT service.test:443: malformed HTTP response "SSH-2.0-dropbear"`},
 		{"nothing", "https", func(*peer) {},
 			"proxy: the proxy http://PROXY closed the connection instead of answering CONNECT service.test:443: unexpected EOF"},
 		{"silence", "https", (*peer).hold,
 			"connect_timeout: no complete response header within connectTimeout: the proxy http://PROXY did not answer CONNECT service.test:443: read tcp"},
-		{"a server that ends the handshake", "https", refused("HTTP/1.1 200 OK\r\n\r\n\x15\x03\x03\x00\x02\x02\x28"), // sent with the response
+		{"a server that ends the handshake", "https", respond("HTTP/1.1 200 OK\r\n\r\n\x15\x03\x03\x00\x02\x02\x28"), // sent with the response
 			"tls: TLS handshake (through the proxy http://PROXY): remote error: tls: handshake failure"},
-		{"407", "http", refused("HTTP/1.1 407 No\r\nContent-Length: 11\r\n\r\nwho is it?\n"),
+		{"407", "http", respond("HTTP/1.1 407 No\r\nContent-Length: 11\r\n\r\nwho is it?\n"),
 			"proxy: the proxy http://PROXY refused the request with 407 Proxy Authentication Required: who is it?; set user and password in HTTP_PROXY"},
-		{"403 of Squid", "http", refused("HTTP/1.1 403 Forbidden\r\nX-Squid-Error: ERR_ACCESS_DENIED 0\r\nContent-Length: 6\r\n\r\n<html>"),
+		{"403 of Squid", "http", respond("HTTP/1.1 403 Forbidden\r\nX-Squid-Error: ERR_ACCESS_DENIED 0\r\nContent-Length: 6\r\n\r\n<html>"),
 			"status: unexpected status 403 Forbidden: ERR_ACCESS_DENIED 0 (through the proxy http://PROXY)"},
-		{"503 to CONNECT", "https", refused("HTTP/1.1 503 Service Unavailable\r\nProxy-Status: cache; error=connection_refused\r\nContent-Length: 6\r\n\r\n<html>"),
+		{"503 to CONNECT", "https", respond("HTTP/1.1 503 Service Unavailable\r\nProxy-Status: cache; error=connection_refused\r\nContent-Length: 6\r\n\r\n<html>"),
 			"proxy: the proxy http://PROXY refused CONNECT service.test:443 with 503 Service Unavailable: cache; error=connection_refused"},
-		{"502", "http", refused("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 9\r\n\r\nno route\n"), // may come from the service
+		{"502", "http", respond("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 9\r\n\r\nno route\n"), // may come from the service
 			"status: unexpected status 502 Bad Gateway: no route (through the proxy http://PROXY)"},
-		{"an end without an answer", "http", func(*peer) {},
+		{"an end without a response", "http", func(*peer) {},
 			"truncated: read the response header (through the proxy http://PROXY): EOF"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -142,7 +141,7 @@ func TestFailuresOfAProxy(t *testing.T) {
 	}
 }
 
-func TestUnreachableProxy(t *testing.T) {
+func TestErrorOfAnUnreachableProxyNamesIt(t *testing.T) {
 	t.Parallel()
 	const address = "127.0.0.1:1" // another test may reuse a closed port
 	plain := strings.TrimPrefix(httpServer(t, nil).URL, "http://")
@@ -160,8 +159,8 @@ func TestUnreachableProxy(t *testing.T) {
 	}
 }
 
-// k6's options apply to the address that is dialed: the proxy, or the server if NO_PROXY matches it.
-func TestOptionsOfK6AndNoProxy(t *testing.T) {
+// The address is that of the proxy or, if NO_PROXY matches the server, of the server.
+func TestOptionsOfK6ApplyToTheDialedAddress(t *testing.T) {
 	t.Parallel()
 	server := serveText(t, streamHead+"data: 0\n\n")
 	proxy := startProxy(t, forward.Options{}, server)
@@ -182,8 +181,7 @@ func TestOptionsOfK6AndNoProxy(t *testing.T) {
 	require.ElementsMatch(t, []string{"proxy", "refused", "dns"}, strings.Fields(v.log(strings.Replace(script, "const s", "var s", 1))))
 }
 
-// Credentials of a proxy are not logged.
-func TestHTTPDebugShowsNoCredentialsOfAProxy(t *testing.T) {
+func TestHTTPDebugLogsNoCredentialsOfAProxy(t *testing.T) {
 	t.Parallel()
 	proxy := startProxy(t, forward.Options{User: proxyUser}, serveText(t, streamHead+"data: 0\n\n"))
 	v := newVU(t)
@@ -197,8 +195,7 @@ func TestHTTPDebugShowsNoCredentialsOfAProxy(t *testing.T) {
 	require.NotContains(t, output.String(), "Authorization")
 }
 
-// Each redirect chooses the proxy again.
-func TestRedirectPastAProxy(t *testing.T) {
+func TestRedirectChoosesItsProxy(t *testing.T) {
 	t.Parallel()
 	end := serveText(t, streamHead+"data: 0\n\n")
 	proxy := startProxy(t, forward.Options{}, serveText(t, "HTTP/1.1 307 There\r\nLocation: "+end+"\r\nContent-Length: 0\r\n\r\n"))
@@ -208,8 +205,7 @@ func TestRedirectPastAProxy(t *testing.T) {
 	require.Len(t, proxy.Requests(), 1)
 }
 
-// If a proxy dies, each of its streams reports the end.
-func TestProxyThatDiesOrIsIdle(t *testing.T) {
+func TestEachStreamReportsTheEndOfItsProxy(t *testing.T) {
 	t.Parallel()
 	for _, scheme := range []string{"http", "https"} {
 		for _, idle := range []time.Duration{0, 4 * time.Second} {
@@ -239,8 +235,8 @@ func TestProxyThatDiesOrIsIdle(t *testing.T) {
 	}
 }
 
-// Streams of HTTP/2 share a tunnel: by an http: proxy the poller reads it, in a proxy's TLS a goroutine. When the
-// proxy dies, each stream reports its end.
+// The poller reads the tunnel through an http: proxy, and a goroutine the one through an https: proxy. Each stream reports
+// the end of the proxy.
 func TestStreamsOfHTTP2ShareATunnel(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]forward.Options{"http": {User: proxyUser}, "https": {User: proxyUser, TLS: sockets.ServerTLS()}} {

@@ -20,15 +20,16 @@ const (
 	typeData  = 23
 )
 
-// A records writes TLS records that crypto/tls would never write, after a handshake of crypto/tls.
+// A records writes TLS records after a handshake of crypto/tls, also records that crypto/tls would not write.
 type records struct {
 	to      io.Writer
 	version uint16
-	aead    cipher.AEAD // nonces of 8 bytes
-	secret  []byte      // of TLS 1.3
-	seq     uint64
+	aead    cipher.AEAD // has nonces of 8 bytes
+	secret  []byte      // traffic secret of TLS 1.3
+	seq     uint64      // number of the next record
 }
 
+// recordsOf makes the handshake and returns a writer that continues its sequence of records.
 func recordsOf(t *testing.T, p *peer) *records {
 	conn := p.Conn.(*tls.Conn)
 	require.NoError(t, conn.Handshake())
@@ -69,10 +70,11 @@ func ticket() []byte {
 	return append([]byte{4, 0, 0, byte(len(body))}, body...)
 }
 
-// updateKey sends a KeyUpdate and encrypts later records with the next key (RFC 8446, sections 4.6.3 and 7.2).
-func (r *records) updateKey(t *testing.T, answer bool) {
+// updateKey sends a KeyUpdate and encrypts later records with the next key (RFC 8446, sections 4.6.3 and 7.2). requested
+// asks the client for a KeyUpdate, too.
+func (r *records) updateKey(t *testing.T, requested bool) {
 	message := []byte{24, 0, 0, 1, 0}
-	if answer {
+	if requested {
 		message[4] = 1
 	}
 	r.write(typeHandshake, message)

@@ -5,12 +5,13 @@ import (
 	"fmt"
 
 	"github.com/grafana/sobek"
+	"go.k6.io/k6/v2/js/common"
 
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// renew calls the script for the parameters of the next attempt, such as a valid token. A busy event loop delays the
-// attempt.
+// renew calls the function of the script that returns changes for the next attempt, such as a valid token. A busy event
+// loop delays the attempt.
 func (s *eventSource) renew(proceed func(error)) {
 	s.post(func() error {
 		if s.Stopped() {
@@ -25,7 +26,7 @@ func (s *eventSource) renew(proceed func(error)) {
 	})
 }
 
-// renewed continues an attempt after renew. If the script was interrupted, it ends the iteration.
+// renewed passes the result of a renewal to the attempt. If k6 interrupted the script, it ends the iteration.
 func (s *session) renewed(err error, proceed func(error)) error {
 	if interrupted := (*sobek.InterruptedError)(nil); errors.As(err, &interrupted) {
 		s.Interrupt()
@@ -36,9 +37,9 @@ func (s *session) renewed(err error, proceed func(error)) error {
 	return nil
 }
 
-// applyRenewal changes the request of the next attempts. Properties that are missing stay unchanged.
+// applyRenewal changes the request of the next attempts. Missing properties stay unchanged.
 func (s *eventSource) applyRenewal(v sobek.Value) error {
-	if v == nil || sobek.IsUndefined(v) || sobek.IsNull(v) {
+	if common.IsNullish(v) {
 		return nil
 	}
 	obj, ok := v.(*sobek.Object)
@@ -76,6 +77,7 @@ func (s *eventSource) applyRenewal(v sobek.Value) error {
 	return nil
 }
 
+// parseRenew parses the option renew: a function, or null for none.
 func parseRenew(v sobek.Value) (sobek.Callable, error) {
 	if sobek.IsNull(v) {
 		return nil, nil

@@ -69,16 +69,15 @@ func TestFailedRenewalEndsTheSource(t *testing.T) {
 	require.ErrorContains(t, err, "option renew: must be a function, got [object Object]")
 }
 
-// An attempt waits until the event loop is free.
 func TestAttemptWaitsForABusyEventLoop(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
 	v.set("url", serveRequests(t))
 	require.Equal(t, "GET /  |true|GET / late 0", v.log(`
-		let freed = 0;
-		const s = new EventSource(url, { renew() { log.push(freed > 0); return { headers: { Authorization: "late" } }; } });
-		s.onmessage = (e) => { log.push(e.data); if (freed) { log = [log.join("|")]; s.close(); } };
-		s.onerror = () => { if (!freed) { wait(300); freed = 1; } };
+		let isFree = false;
+		const s = new EventSource(url, { renew() { log.push(isFree); return { headers: { Authorization: "late" } }; } });
+		s.onmessage = (e) => { log.push(e.data); if (isFree) { log = [log.join("|")]; s.close(); } };
+		s.onerror = () => { if (!isFree) { wait(300); isFree = true; } };
 	`))
 }
 
@@ -105,8 +104,7 @@ func TestSourceClosesDuringItsRenewal(t *testing.T) {
 	require.NotContains(t, rec.String()[len("connecting opened"):], "opened")
 }
 
-// No JS runs after the end of the iteration.
-func TestRenewalEndsWithTheIteration(t *testing.T) {
+func TestRenewDoesNotRunAfterTheIteration(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
 	v.set("url", serveText(t, streamHead+"retry: 1\n\n"))

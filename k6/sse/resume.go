@@ -13,32 +13,33 @@ import (
 
 var errResume = errors.New(`must be "header", "none" or { query: "name" }`)
 
-func parseResume(v sobek.Value) (by sseclient.Resume, err error) {
+// parseResume parses the option resume.
+func parseResume(v sobek.Value) (resume sseclient.Resume, err error) {
 	if obj, ok := v.(*sobek.Object); ok {
 		for _, name := range obj.Keys() {
 			if name != "query" {
-				return by, fmt.Errorf("unknown property %q; use query", name)
+				return resume, fmt.Errorf("unknown property %q; use query", name)
 			}
-			if by.Query, ok = obj.Get(name).Export().(string); !ok || by.Query == "" {
-				return by, fmt.Errorf("query must be the name of a parameter, got %q", obj.Get(name).String())
+			if resume.Query, ok = obj.Get(name).Export().(string); !ok || resume.Query == "" {
+				return resume, fmt.Errorf("query must be the name of a parameter, got %q", obj.Get(name).String())
 			}
 		}
-		if by.Query != "" {
-			return by, nil
+		if resume.Query != "" {
+			return resume, nil
 		}
-		return by, errResume
+		return resume, errResume
 	}
 	switch v.Export() {
 	case "header":
-		return by, nil
+		return resume, nil
 	case "none":
 		return sseclient.Resume{Off: true}, nil
 	default:
-		return by, errResume
+		return resume, errResume
 	}
 }
 
-// parseMethod parses the method of a request. HEAD and CONNECT are invalid, because their responses have no body.
+// parseMethod parses the method of a request. It rejects HEAD and CONNECT, whose responses have no body.
 func parseMethod(v sobek.Value) (string, error) {
 	text, ok := v.Export().(string)
 	method := strings.ToUpper(strings.TrimSpace(text))
@@ -48,7 +49,7 @@ func parseMethod(v sobek.Value) (string, error) {
 	return method, nil
 }
 
-// parseBody parses a body. It must be a string, because other values have no defined encoding.
+// parseBody parses a body. It rejects values other than strings, because they have no defined encoding.
 func parseBody(v sobek.Value) (string, error) {
 	text, ok := v.Export().(string)
 	if !ok {

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A reconnect sends the last event ID, even that of a block without data, but none before the first id.
-func TestResume(t *testing.T) {
+// A block without data sets the last event ID, too. Before the first id, a request has none.
+func TestReconnectSendsTheLastEventID(t *testing.T) {
 	t.Parallel()
 	const query = "?topic=a%20b&since=all&x=1"
 	for option, want := range map[string]string{
@@ -41,13 +41,13 @@ func TestResume(t *testing.T) {
 			require.Equal(t, "a:ü 1 b:ü 1 end:9", v.log(`
 				const s = new EventSource(url + "/`+query+`", { `+option+` });
 				s.onmessage = (e) => { log.push(e.data + ":" + e.lastEventId); if (e.data === "end") s.close(); };
-			`), "scripts know the id in any case")
+			`), "lastEventId must not depend on the option")
 			require.Equal(t, want, strings.Join(requests, "; "))
 		})
 	}
 }
 
-func TestMethodAndBody(t *testing.T) {
+func TestReconnectRepeatsMethodAndBody(t *testing.T) {
 	t.Parallel()
 	var requests []string
 	v := newVU(t)
@@ -74,7 +74,7 @@ func TestMethodAndBody(t *testing.T) {
 	require.Equal(t, 2.0, opened)
 }
 
-func TestMethodBodyAndResumeArguments(t *testing.T) {
+func TestInvalidMethodBodyAndResumeAreRejected(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
 	for script, want := range map[string]string{

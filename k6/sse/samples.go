@@ -18,7 +18,7 @@ const flushEvery = time.Second
 type meter struct {
 	session *session
 	tags    *metrics.TagsAndMeta // of the request
-	on      struct {
+	on      struct {             // the callbacks before measure; nil: none
 		opened   func(time.Time, *sseclient.Response)
 		event    func(time.Time, *eventstream.Event)
 		closed   func(time.Time, sseclient.Close)
@@ -85,7 +85,7 @@ func (s *session) push(samples ...metrics.Sample) {
 	s.mu.Lock()
 	s.pending = append(s.pending, samples...)
 	s.mu.Unlock()
-	s.arm()
+	s.scheduleFlush()
 }
 
 // An eventCounter counts the events of all streams with the same tags.
@@ -99,25 +99,25 @@ type eventCounter struct {
 func (s *session) counter(tm metrics.TagsAndMeta) *eventCounter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, c := range s.counts[tm.Tags] {
+	for _, c := range s.counters[tm.Tags] {
 		if maps.Equal(c.tags.Metadata, tm.Metadata) {
 			return c
 		}
 	}
 	c := &eventCounter{session: s, tags: tm}
-	s.counts[tm.Tags] = append(s.counts[tm.Tags], c)
+	s.counters[tm.Tags] = append(s.counters[tm.Tags], c)
 	return c
 }
 
-// add counts an event. The first event after a flush schedules the next flush.
+// add counts an event.
 func (c *eventCounter) add() {
 	c.n.Add(1)
-	c.session.arm()
+	c.session.scheduleFlush()
 }
 
-// arm schedules the next flush.
-func (s *session) arm() {
-	if !s.armed.Load() && s.armed.CompareAndSwap(false, true) {
+// scheduleFlush schedules a flush, unless one is scheduled.
+func (s *session) scheduleFlush() {
+	if !s.isScheduled.Load() && s.isScheduled.CompareAndSwap(false, true) {
 		if s.timer == nil {
 			s.timer = time.AfterFunc(flushEvery, s.flush)
 		} else {
@@ -126,12 +126,12 @@ func (s *session) arm() {
 	}
 }
 
-// flush passes the samples to k6, or keeps them for finish if the context has ended. It runs in the goroutine of the
+// flush passes the samples to k6. If the context has ended, it keeps them for finish. It runs in the goroutine of the
 // timer.
 func (s *session) flush() {
 	s.flushing.Lock()
 	defer s.flushing.Unlock()
-	s.armed.Store(false)
+	s.isScheduled.Store(false)
 	if all := s.collect(); len(all) > 0 && !metrics.PushIfNotDone(s.Context(), s.state.Samples, all) {
 		s.mu.Lock()
 		s.pending = append(all, s.pending...)
@@ -139,15 +139,15 @@ func (s *session) flush() {
 	}
 }
 
-// collect removes and returns the pending samples, and returns a sample of each counter that is not 0.
+// collect removes and returns the pending samples, and those of the counters.
 func (s *session) collect() metrics.Samples {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := s.pending
 	s.pending = nil
 	now := time.Now()
-	for _, count := range s.counts {
-		for _, c := range count {
+	for _, counters := range s.counters {
+		for _, c := range counters {
 			if n := c.n.Swap(0); n > 0 {
 				out = append(out, sample(s.m.metrics.event, &c.tags, now, float64(n)))
 			}

@@ -12,23 +12,23 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// A session has the task queue and the samples of the streams of one iteration. It lasts from the first stream to the
-// end of the last one. A later stream gets a new session.
+// A session has the task queue and the samples of the streams of one iteration. It lasts from the first stream to the end
+// of the last one. A later stream of the iteration starts a new session.
 type session struct {
 	*sseclient.Group
 	m     *module
 	state *lib.State
 	tasks *taskqueue.TaskQueue
 
-	mu      sync.Mutex // guards the fields up to counts
-	open    int        // streams and calls of hold that have not ended
-	ended   bool
-	pending metrics.Samples
-	counts  map[*metrics.TagSet][]*eventCounter
+	mu       sync.Mutex // guards the fields up to counters
+	holds    int        // number of calls of hold without a release
+	hasEnded bool
+	pending  metrics.Samples // samples that are not yet passed to k6
+	counters map[*metrics.TagSet][]*eventCounter
 
-	flushing sync.Mutex // held while counters become samples
-	armed    atomic.Bool
-	timer    *time.Timer // of the goroutine that armed it
+	flushing    sync.Mutex  // prevents concurrent calls of flush and finish
+	isScheduled atomic.Bool // a flush is scheduled
+	timer       *time.Timer // for the next flush; only the goroutine that sets isScheduled uses it
 }
 
 // currentSession returns the session of the current iteration. It runs on the event loop.
@@ -38,7 +38,7 @@ func (m *module) currentSession() *session {
 		state := m.vu.State()
 		m.session = &session{
 			Group: m.clientFor(state).Group(m.vu.Context()), m: m, state: state,
-			tasks: taskqueue.New(m.vu.RegisterCallback), counts: make(map[*metrics.TagSet][]*eventCounter),
+			tasks: taskqueue.New(m.vu.RegisterCallback), counters: make(map[*metrics.TagSet][]*eventCounter),
 		}
 	}
 	return m.session
@@ -48,17 +48,17 @@ func (m *module) currentSession() *session {
 func (s *session) hold() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.open++
+	s.holds++
 }
 
 // release undoes a hold. Any goroutine may call it.
 func (s *session) release() {
 	s.mu.Lock()
-	s.open--
-	ended := s.open == 0
+	s.holds--
+	ended := s.holds == 0
 	s.mu.Unlock()
 	if ended {
-		s.queue(func() error { // after the tasks that may open another stream
+		s.queue(func() error { // earlier tasks may open another stream
 			s.finish()
 			return nil
 		})
@@ -77,16 +77,16 @@ func (s *session) queue(task func() error) {
 	})
 }
 
-// finish pushes the last samples and allows the iteration to end, if nothing holds the session. It runs on the event
+// finish pushes the last samples and allows the iteration to end, unless a hold is not released. It runs on the event
 // loop, where k6 accepts samples even after the end of the context.
 func (s *session) finish() {
 	s.flushing.Lock()
 	defer s.flushing.Unlock()
 	s.mu.Lock()
-	ended := s.open == 0 && !s.ended
-	s.ended = s.ended || ended
+	ends := s.holds == 0 && !s.hasEnded
+	s.hasEnded = s.hasEnded || ends
 	s.mu.Unlock()
-	if !ended {
+	if !ends {
 		return
 	}
 	if s.m.session == s {

@@ -35,8 +35,8 @@ func (p *peer) fill() (sent int, wait func()) {
 	return int(n.Load()), func() { stopped.Store(true); <-done }
 }
 
-// The buffers of the server fill while a client does not read. When the client reads again, it gets all data.
-func TestUnreadStream(t *testing.T) {
+// The buffers of the server fill while the client does not read. Later the client reads all data.
+func TestStreamLosesNoDataWhileItIsNotRead(t *testing.T) {
 	runTransports(t, polledTransports, func(t *testing.T, w transport) {
 		v, full := w.vu(t), make(chan int, 1)
 		v.set("url", v.serve(func(p *peer) {
@@ -68,8 +68,7 @@ func TestUnreadStream(t *testing.T) {
 	})
 }
 
-// A slow stream reads at most its rate.
-func TestSlowlyReadStream(t *testing.T) {
+func TestSlowStreamReadsAtMostItsRate(t *testing.T) {
 	runTransports(t, polledTransports, func(t *testing.T, w transport) {
 		v, slow := w.vu(t), make(chan struct{})
 		v.set("url", v.serve(func(p *peer) {
@@ -96,8 +95,7 @@ func TestSlowlyReadStream(t *testing.T) {
 	})
 }
 
-// A client that does not read still detects the end of its stream.
-func TestUnreadStreamIsCut(t *testing.T) {
+func TestEndIsDetectedWhileTheStreamIsNotRead(t *testing.T) {
 	runTransports(t, polledTransports, func(t *testing.T, w transport) {
 		for reason, cut := range map[string]func(p *peer){"reset": (*peer).reset, "server": func(p *peer) { _ = p.Close() }} {
 			t.Run(reason, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// A blockRecorder is a recorder of every block.
+// A blockRecorder is a recorder that also records comments and blocks.
 type blockRecorder struct{ recorder }
 
 func (r *blockRecorder) Comment(at time.Time, text []byte) { r.note(at, ":%s", text) }
@@ -34,19 +34,18 @@ func (v *vu) serveHTTP(handler http.HandlerFunc) string {
 	return srv.URL
 }
 
-// Each block is reported once, in order, before its event and before any JS; the sample sse_event counts events as
-// before.
+// Each block is reported once, in order, before its event and before JavaScript runs. sse_event counts only events.
 func TestObserverReceivesEveryBlock(t *testing.T) {
 	runTransports(t, allTransports, func(t *testing.T, w transport) {
 		v, rec := w.vu(t), &blockRecorder{}
 		v.set("ledger", rec)
-		v.set("seen", rec.String)
+		v.set("calls", rec.String)
 		v.set("url", v.serveHTTP(func(w http.ResponseWriter, _ *http.Request) {
 			stream(w, ":\n\nretry: 7000\n\n: hello\nid: 1:0\n\nevent: ping\n\nevent: x\ndata: a\n\nid: 2\ndata: b\n\n\n\n: last\n")
 		}))
 		require.Equal(t, "a 1:0 true b 2 server", v.log(`
 			const s = new EventSource(url, { ledger });
-			s.addEventListener("x", (e) => log.push(e.data, e.lastEventId, seen().includes("event:a")));
+			s.addEventListener("x", (e) => log.push(e.data, e.lastEventId, calls().includes("event:a")));
 			s.onmessage = (e) => log.push(e.data, e.lastEventId);
 			s.onerror = (e) => { log.push(e.reason); s.close(); };
 		`))
@@ -58,9 +57,9 @@ func TestObserverReceivesEveryBlock(t *testing.T) {
 	})
 }
 
-// Heartbeats that are not events reset the idle timeout and are reported at once, even Mercure's line without a blank
-// line. The server sends each heartbeat only after the previous one was reported.
-func TestHeartbeatsOutsideOfEvents(t *testing.T) {
+// The server sends each heartbeat only after the previous one was reported, even one without a blank line, as Mercure
+// sends them.
+func TestHeartbeatsResetTheIdleTimeout(t *testing.T) {
 	kinds := []string{": keep-alive\n\n", "event: ping\n\n", "id: 5\n\n", "retry: 1000\n\n", ":\n"}
 	runTransports(t, allTransports, func(t *testing.T, w transport) {
 		v, signals := w.vu(t), make(heartbeats, 10)

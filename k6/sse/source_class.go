@@ -31,23 +31,24 @@ func (m *module) eventSourceClass() *sobek.Object {
 	return class
 }
 
+// defineMethods defines the methods of EventSource on the prototype.
 func (m *module) defineMethods(rt *sobek.Runtime, proto *sobek.Object) {
-	returning := func(name string, do func(s *eventSource, c sobek.FunctionCall) sobek.Value) {
+	function := func(name string, do func(s *eventSource, c sobek.FunctionCall) sobek.Value) {
 		fn := rt.ToValue(func(c sobek.FunctionCall) sobek.Value { return do(m.sourceOf(c.This), c) })
 		must(rt, proto.DefineDataProperty(name, fn, sobek.FLAG_TRUE, sobek.FLAG_TRUE, sobek.FLAG_TRUE))
 	}
 	method := func(name string, do func(s *eventSource, c sobek.FunctionCall)) {
-		returning(name, func(s *eventSource, c sobek.FunctionCall) sobek.Value {
+		function(name, func(s *eventSource, c sobek.FunctionCall) sobek.Value {
 			do(s, c)
 			return sobek.Undefined()
 		})
 	}
 	method("close", func(s *eventSource, _ sobek.FunctionCall) { s.close() })
-	returning("drop", func(s *eventSource, c sobek.FunctionCall) sobek.Value {
+	function("drop", func(s *eventSource, c sobek.FunctionCall) sobek.Value {
 		return rt.ToValue(s.drop(c.Argument(0).ToBoolean()))
 	})
-	returning("vanish", func(s *eventSource, _ sobek.FunctionCall) sobek.Value { return rt.ToValue(s.whileOpen(s.Vanish)) })
-	returning("slow", func(s *eventSource, c sobek.FunctionCall) sobek.Value {
+	function("vanish", func(s *eventSource, _ sobek.FunctionCall) sobek.Value { return rt.ToValue(s.whileOpen(s.Vanish)) })
+	function("slow", func(s *eventSource, c sobek.FunctionCall) sobek.Value {
 		rate := c.Argument(0).ToFloat()
 		if !(rate >= 0) {
 			panic(rt.NewTypeError("EventSource.slow: the rate must be a number of bytes per second, got %s", c.Argument(0)))
@@ -55,19 +56,19 @@ func (m *module) defineMethods(rt *sobek.Runtime, proto *sobek.Object) {
 		return rt.ToValue(s.whileOpen(func() (bool, error) { return s.Slow(rate) }))
 	})
 	method("addEventListener", func(s *eventSource, c sobek.FunctionCall) {
-		kind, l := listenerArguments(rt, c)
-		if l == nil {
+		kind, value := listenerArguments(rt, c)
+		if value == nil {
 			return
 		}
-		defined := false
+		once := false
 		if options, ok := c.Argument(2).(*sobek.Object); ok {
 			if v := options.Get("once"); v != nil {
-				defined = v.ToBoolean()
+				once = v.ToBoolean()
 			}
 		}
-		s.listeners.add(kind, l, defined)
+		s.listeners.add(kind, value, once)
 	})
-	returning("dispatchEvent", func(s *eventSource, c sobek.FunctionCall) sobek.Value {
+	function("dispatchEvent", func(s *eventSource, c sobek.FunctionCall) sobek.Value {
 		ev, ok := c.Argument(0).(*sobek.Object)
 		if !ok || ev.Get("type") == nil {
 			panic(rt.NewTypeError("EventSource.dispatchEvent: %s is not an event: it must be an object with a type", c.Argument(0)))
@@ -77,13 +78,13 @@ func (m *module) defineMethods(rt *sobek.Runtime, proto *sobek.Object) {
 		return rt.ToValue(true) // events cannot be cancelled
 	})
 	method("removeEventListener", func(s *eventSource, c sobek.FunctionCall) {
-		if kind, l := listenerArguments(rt, c); l != nil {
-			s.listeners.remove(kind, l)
+		if kind, value := listenerArguments(rt, c); value != nil {
+			s.listeners.remove(kind, value)
 		}
 	})
 }
 
-// listenerArguments parses (type, callback). callback may be null, which has no effect.
+// listenerArguments parses the arguments type and callback. If callback is null, it returns nil.
 func listenerArguments(rt *sobek.Runtime, c sobek.FunctionCall) (string, *sobek.Object) {
 	v := c.Argument(1)
 	if sobek.IsNull(v) {

@@ -9,7 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-func TestEventSourceCloses(t *testing.T) {
+func TestEventSourceCanBeClosedAtAnyTime(t *testing.T) {
 	runTransports(t, allTransports, func(t *testing.T, w transport) {
 		hold := func(p *peer) { p.send(streamHead + "data: 1\n\ndata: 2\n\n"); p.hold() }
 		silent := func(p *peer) { p.hold() }
@@ -36,7 +36,7 @@ func TestEventSourceCloses(t *testing.T) {
 				if tt.observed != "" {
 					require.Equal(t, tt.observed, rec.String())
 				}
-				if rec.String() != "" { // closed before its goroutine began
+				if rec.String() != "" { // the stream was closed before its goroutine started
 					require.Equal(t, sseclient.ReasonClient, rec.last.Reason)
 					require.Less(t, rec.last.Retry, time.Duration(0))
 				}
@@ -83,7 +83,7 @@ func TestEventSourceIsInterruptedWithTheVU(t *testing.T) {
 				}
 				all := v.drainSamples()
 				closed, _ := v.sum(all, "sse_connection_closed")
-				require.Equal(t, 21.0, closed, "no sample is lost at the end of the context")
+				require.Equal(t, 21.0, closed, "no sample may be lost at the end of the context")
 				if name == "open" {
 					events, _ := v.sum(all, "sse_event")
 					require.Equal(t, 21.0, events)
@@ -114,7 +114,7 @@ func TestEventSourceHandlerExceptionEndsTheIteration(t *testing.T) {
 	require.Equal(t, sseclient.ReasonInterrupted, other.last.Reason)
 }
 
-func TestEventSourceHubSurvivesIterations(t *testing.T) {
+func TestEventSourceWorksInSuccessiveIterations(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
 	v.set("url", serveText(t, streamHead+"data: 1\n\n"))

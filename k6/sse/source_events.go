@@ -10,9 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// fire calls the handler and the listeners of a type with a new event object. fill adds the attributes of that type.
-// An exception ends the iteration. fire runs on the event loop, and has no effect after an interrupt of the
-// iteration.
+// fire calls the handler and the listeners of a type with a new event object. fill adds the attributes of that type. An
+// exception ends the iteration. fire runs on the event loop. After an interrupt of the iteration it has no effect.
 func (s *eventSource) fire(class eventClass, kind string, at time.Time, fill func(rt *sobek.Runtime, ev *sobek.Object)) error {
 	if !s.listeners.has([]byte(kind)) || s.session.Interrupted() {
 		return nil
@@ -25,15 +24,15 @@ func (s *eventSource) fire(class eventClass, kind string, at time.Time, fill fun
 	if fill != nil {
 		fill(rt, ev)
 	}
-	must(rt, ev.SetPrototype(s.session.m.eventPrototype(class))) // set last, because setting a property looks it up on the prototype
+	must(rt, ev.SetPrototype(s.session.m.eventPrototype(class))) // last, because Set also searches the prototype
 	return s.dispatch(kind, ev)
 }
 
 // dispatch calls the handler and the listeners of a type with an event, up to the first exception.
 func (s *eventSource) dispatch(kind string, ev *sobek.Object) error {
-	before := s.session.m.dispatched // a listener may dispatch another event
+	outer := s.session.m.dispatched // not nil if a listener dispatches another event
 	s.session.m.dispatched = ev
-	defer func() { s.session.m.dispatched = before }()
+	defer func() { s.session.m.dispatched = outer }()
 	for _, l := range s.listeners.all() {
 		if l.kind != kind {
 			continue
@@ -52,7 +51,7 @@ func (s *eventSource) dispatch(kind string, ev *sobek.Object) error {
 	return nil
 }
 
-// call calls a listener with the source as this, or its handleEvent.
+// call calls a listener: the function with the source as this, or the method handleEvent of the object.
 func (s *eventSource) call(l, ev *sobek.Object) error {
 	var receiver sobek.Value = s.obj
 	fn, ok := sobek.AssertFunction(l)
@@ -69,7 +68,7 @@ func (s *eventSource) call(l, ev *sobek.Object) error {
 // epochMs returns a time for scripts: milliseconds since 1970, with a fraction.
 func epochMs(t time.Time) float64 { return float64(t.UnixMicro()) / 1000 }
 
-// queueMessage queues the dispatch of a copy of e, which is valid only during the call.
+// queueMessage queues the dispatch of a copy of e. The original is valid only during the call.
 //
 //go:noinline // otherwise it would enlarge the stacks of streams without listeners
 func (s *eventSource) queueMessage(post func(func() error), at time.Time, e *eventstream.Event) {
@@ -92,8 +91,8 @@ func (s *eventSource) queueMessage(post func(func() error), at time.Time, e *eve
 	})
 }
 
-// closed queues the change of state and the error event after the end of an attempt or a stream (section 9.2.3:
-// reestablish, or fail, the connection). After close() there is neither.
+// closed queues the change of state and the error event after the end of an attempt or a stream (section 9.2.3,
+// "reestablish the connection" and "fail the connection"). After close() both are omitted.
 func (s *eventSource) closed(at time.Time, c sseclient.Close) {
 	s.post(func() error {
 		if s.ready == stateClosed {
@@ -116,6 +115,7 @@ func (s *eventSource) closed(at time.Time, c sseclient.Close) {
 	})
 }
 
+// retryMs returns the time until the next attempt for scripts, null for none.
 func retryMs(rt *sobek.Runtime, d time.Duration) sobek.Value {
 	if d < 0 {
 		return sobek.Null()

@@ -14,12 +14,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// A goSide is the Go side of a description: it receives the headers, chooses the last event ID, and makes the second
-// request.
+// A goSide is an observer like that of a described service: it records the headers, chooses the last event ID, and makes
+// the second request.
 type goSide struct {
 	recorder
-	last string
-	fail bool
+	last string // the last event ID
+	fail bool   // the second request cannot be made
 }
 
 func (g *goSide) Response(r *sseclient.Response) { g.note(g.at, "head:%s", r.Header.Get("Resumed")) }
@@ -47,8 +47,7 @@ func (g *goSide) SecondRequest(e *eventstream.Event) (*sseclient.SecondRequest, 
 	}, nil
 }
 
-// Headers, the id to resume from and the second request come from the observer if it implements them.
-func TestObserverOfADescribedService(t *testing.T) {
+func TestObserverChoosesLastEventIDAndSecondRequest(t *testing.T) {
 	t.Parallel()
 	v, g := newVU(t), &goSide{}
 	answered := make(chan struct{}, 2)
@@ -81,7 +80,7 @@ func TestObserverOfADescribedService(t *testing.T) {
 		"connecting head:m1 opened event:m2 event:c2 answered:418 closed:client", g.String())
 }
 
-func TestInvalidSecondRequest(t *testing.T) {
+func TestErrorOfASecondRequestEndsTheStream(t *testing.T) {
 	t.Parallel()
 	v, g := newVU(t), &goSide{fail: true}
 	v.set("g", g)

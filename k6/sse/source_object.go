@@ -12,9 +12,8 @@ type property struct {
 	value sobek.Value
 }
 
-// An eventSource is the handler of its JavaScript object, which has the properties that a script adds. Attributes and
-// methods are on the prototype. This uses 56 bytes per source; an ordinary object that points to a Go value would use
-// 800.
+// An eventSource implements its JavaScript object, which has the properties that a script adds. Attributes and methods are
+// on the prototype. Such an object uses 56 bytes; an ordinary object that points to a Go value would use 800.
 var _ sobek.DynamicObject = (*eventSource)(nil)
 
 // Get returns a property. If it returns nil, sobek continues with the prototype.
@@ -63,7 +62,7 @@ func (s *eventSource) find(name string) int {
 func (m *module) defineAttributes(rt *sobek.Runtime, proto *sobek.Object) {
 	attribute := func(name string, get func(s *eventSource) any, set func(s *eventSource, v sobek.Value)) {
 		getter := rt.ToValue(func(c sobek.FunctionCall) sobek.Value { return rt.ToValue(get(m.sourceOf(c.This))) })
-		var setter sobek.Value // none: read-only, a TypeError in strict mode
+		var setter sobek.Value // nil: the attribute is read-only, and setting it is a TypeError in strict mode
 		if set != nil {
 			setter = rt.ToValue(func(c sobek.FunctionCall) sobek.Value {
 				set(m.sourceOf(c.This), c.Argument(0))
@@ -82,7 +81,8 @@ func (m *module) defineAttributes(rt *sobek.Runtime, proto *sobek.Object) {
 			s.ready = stateClosed
 		}
 	})
-	attribute("idleTimeout", func(s *eventSource) any { return float64(s.IdleTimeout().Microseconds()) / 1000 }, func(s *eventSource, v sobek.Value) {
+	idleTimeout := func(s *eventSource) any { return float64(s.IdleTimeout().Microseconds()) / 1000 }
+	attribute("idleTimeout", idleTimeout, func(s *eventSource, v sobek.Value) {
 		timeout, err := parseDuration(v)
 		if err != nil {
 			panic(rt.NewTypeError("EventSource: idleTimeout: " + err.Error()))
@@ -90,8 +90,9 @@ func (m *module) defineAttributes(rt *sobek.Runtime, proto *sobek.Object) {
 		s.SetIdleTimeout(timeout)
 	})
 	for _, kind := range []string{"open", "message", "error"} {
-		attribute("on"+kind, func(s *eventSource) any { return s.listeners.handler(kind) }, func(s *eventSource, v sobek.Value) {
-			fn, _ := v.(*sobek.Object) // Web IDL: anything but an object counts as null
+		handler := func(s *eventSource) any { return s.listeners.handler(kind) }
+		attribute("on"+kind, handler, func(s *eventSource, v sobek.Value) {
+			fn, _ := v.(*sobek.Object) // by Web IDL any other value counts as null
 			s.listeners.setHandler(kind, fn)
 		})
 	}

@@ -37,7 +37,7 @@ func TestEventSourceReconnectsWithLastEventID(t *testing.T) {
 	})
 }
 
-// The header Last-Event-ID sets the first id, which received ids replace. Reconnects used to send it again.
+// The header Last-Event-ID sets the first id. Received ids must replace it, also in later attempts.
 func TestEventSourceContinuesFromAGivenID(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
@@ -66,13 +66,13 @@ func TestEventSourceBacksOffAndHonoursRetryAfter(t *testing.T) {
 	}))
 	require.Equal(t, "status true true 0", v.log(`
 		const s = new EventSource(url, { reconnect: true, reconnectDelay: 1 });
-		const begun = Date.now();
+		const start = Date.now();
 		s.onerror = (e) => log.push(e.reason, e.retryMs >= 1000 && e.retryMs < 1500);
-		s.onmessage = (e) => { log.push(Date.now() - begun >= 1000, e.data); s.close(); };
+		s.onmessage = (e) => { log.push(Date.now() - start >= 1000, e.data); s.close(); };
 	`))
 }
 
-func TestEventSourceReconnectProperty(t *testing.T) {
+func TestReconnectCanBeChanged(t *testing.T) {
 	t.Parallel()
 	t.Run("off before the end", func(t *testing.T) {
 		t.Parallel()
@@ -88,7 +88,7 @@ func TestEventSourceReconnectProperty(t *testing.T) {
 		`))
 		require.Equal(t, "connecting opened closed:server", rec.String())
 	})
-	t.Run("off during the wait ends it", func(t *testing.T) {
+	t.Run("off during the wait", func(t *testing.T) {
 		t.Parallel()
 		v := newVU(t)
 		v.set("url", serveText(t, streamHead))
@@ -100,7 +100,7 @@ func TestEventSourceReconnectProperty(t *testing.T) {
 			};
 		`))
 	})
-	t.Run("on again", func(t *testing.T) {
+	t.Run("on before the end", func(t *testing.T) {
 		t.Parallel()
 		v := newVU(t)
 		end := make(chan struct{})

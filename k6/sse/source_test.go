@@ -18,7 +18,7 @@ func TestEventSourceReadsAStream(t *testing.T) {
 	runTransports(t, allTransports, func(t *testing.T, w transport) {
 		v := w.vu(t)
 		v.set("url", v.serveText(streamHead+"id: 1\ndata: a\n\n: c\nevent: x\ndata: b\ndata\n\n:\n\n"))
-		before := time.Now()
+		start := time.Now()
 		got := v.log(`
 		const s = new EventSource(url + "/e?id=dev1", { reconnect: false });
 		log.push(s.readyState, s.url === url + "/e?id=dev1", s.withCredentials, s.status, s.connectMs);
@@ -31,15 +31,14 @@ func TestEventSourceReadsAStream(t *testing.T) {
 		require.Equal(t, "0 true false 0 0 open 1 200 true true message a 1 true true "+
 			`x "b\n" 1 c error server 200 false  2 the server ended the stream`, got)
 		at := v.VU.Runtime().Get("at").ToFloat()
-		require.InDelta(t, float64(before.UnixMilli()), at, float64(patience.Milliseconds()))
+		require.InDelta(t, float64(start.UnixMilli()), at, float64(patience.Milliseconds()))
 		require.Equal(t, "0 1 2 0 1 2", v.str(`[EventSource.CONNECTING, EventSource.OPEN, EventSource.CLOSED,
 		s.CONNECTING, s.OPEN, s.CLOSED].join(" ")`))
 	})
 }
 
-// Each end of a stream or an attempt has a reason. The reconnect depends on the reason and on the option reconnect:
-// missing (as in the standard), true or false.
-func TestEventSourceEnds(t *testing.T) {
+// The reconnect depends on the reason and on the option reconnect: missing (as in the standard), true or false.
+func TestEventSourceReportsTheReasonOfItsEnd(t *testing.T) {
 	runTransports(t, transports, func(t *testing.T, w transport) {
 		const chunkedHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n"
 		const lengthHead = "HTTP/1.1 200 OK\r\nContent-Type: TEXT/Event-Stream\r\nContent-Length: 18\r\n\r\n"
@@ -54,15 +53,15 @@ func TestEventSourceEnds(t *testing.T) {
 			opened   bool
 			reason   sseclient.Reason
 			message  string // a part of it
-			standard bool   // reconnects by the standard
-			stubborn bool   // with reconnect: true
+			standard bool   // reconnects without the option reconnect
+			always   bool   // reconnects with reconnect: true
 		}{
 			{"clean end", respond(streamHead + "data: 0\n\n"), "", true, sseclient.ReasonServer, "ended the stream", true, true},
 			{"clean end, no event", respond(streamHead), "", true, sseclient.ReasonServer, "", true, true},
 			{"clean end, chunked", respond(chunkedHead + "9\r\ndata: 0\n\n\r\n0\r\nX: y\r\n\r\n"), "", true, sseclient.ReasonServer, "", true, true},
 			{"clean end, content-length", respond(lengthHead + "data: 0\n\ndata: 1\n\n"), "", true, sseclient.ReasonServer, "", true, true},
-			{"half an event at a clean end", respond(streamHead + "data: 0\n\ndata: 1\n"), "", true, sseclient.ReasonTruncated, "inside an event", true, true},
-			{"half an event, chunked", respond(chunkedHead + "5\r\ndata:\r\n0\r\n\r\n"), "", true, sseclient.ReasonTruncated, "inside an event", true, true},
+			{"an incomplete event at a clean end", respond(streamHead + "data: 0\n\ndata: 1\n"), "", true, sseclient.ReasonTruncated, "inside an event", true, true},
+			{"an incomplete event, chunked", respond(chunkedHead + "5\r\ndata:\r\n0\r\n\r\n"), "", true, sseclient.ReasonTruncated, "inside an event", true, true},
 			{"no last chunk", respond(chunkedHead + "9\r\ndata: 0\n\n\r\n"), "", true, sseclient.ReasonTruncated, "last chunk", true, true},
 			{"inside a chunk", respond(chunkedHead + "ff\r\ndata: 0\n\n"), "", true, sseclient.ReasonTruncated, "last chunk", true, true},
 			{"before its content-length", respond(lengthHead + "data: 0\n\n"), "", true, sseclient.ReasonTruncated, "content-length", true, true},
@@ -81,7 +80,7 @@ func TestEventSourceEnds(t *testing.T) {
 			{"no type", respond("HTTP/1.1 200 OK\r\n\r\ndata: 0\n\n"), "", false, sseclient.ReasonContentType, `""`, false, false},
 			{"gzip", respond("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n\r\n"), "", false, sseclient.ReasonContentType, `content-encoding "gzip"`, false, false},
 			{"no response", func(*peer) {}, "", false, sseclient.ReasonTruncated, "read the response header", true, true},
-			{"half a header", respond("HTTP/1.1 200 OK\r\nContent-Ty"), "", false, sseclient.ReasonTruncated, "", true, true},
+			{"an incomplete header", respond("HTTP/1.1 200 OK\r\nContent-Ty"), "", false, sseclient.ReasonTruncated, "", true, true},
 			{"no HTTP", respond("SSH-2.0-OpenSSH\r\n"), "", false, sseclient.ReasonError, "malformed HTTP", true, true},
 			{"reset before the header", func(p *peer) { p.reset() }, "", false, sseclient.ReasonReset, "", true, true},
 			{"endless header", respond("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 70<<10) + "\r\n\r\n"), "", false, sseclient.ReasonTooLong, "65536", false, false},
@@ -89,7 +88,7 @@ func TestEventSourceEnds(t *testing.T) {
 			{"1xx first", respond("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + streamHead + "data: 0\n\n"), "", true, sseclient.ReasonServer, "", true, true},
 		}
 		for _, tt := range tests {
-			for mode, again := range map[string]bool{"": tt.standard, "reconnect: true,": tt.stubborn, "reconnect: false,": false} {
+			for mode, reconnects := range map[string]bool{"": tt.standard, "reconnect: true,": tt.always, "reconnect: false,": false} {
 				t.Run(tt.name+" "+mode, func(t *testing.T) {
 					t.Parallel()
 					v, rec := w.vu(t), &recorder{}
@@ -106,11 +105,11 @@ func TestEventSourceEnds(t *testing.T) {
 					};
 				`)
 					want := fmt.Sprintf("%s false 2 object 2", tt.reason)
-					if again {
+					if reconnects {
 						want = fmt.Sprintf("%s true 0 number 2", tt.reason)
 					}
 					closed := "closed:" + string(tt.reason)
-					if again {
+					if reconnects {
 						closed += "+retry"
 					}
 					if tt.opened {
@@ -132,7 +131,7 @@ func TestEventSourceEnds(t *testing.T) {
 	})
 }
 
-func TestEventSourceCannotConnect(t *testing.T) {
+func TestEventSourceReportsAFailedDial(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name, url, options string
@@ -157,7 +156,7 @@ func TestEventSourceCannotConnect(t *testing.T) {
 	}
 }
 
-func TestEventSourceListeners(t *testing.T) {
+func TestEventSourceCallsItsListeners(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
 	v.set("url", serveText(t, streamHead+"data: 1\n\nevent: x\ndata: 2\n\nevent: message\ndata: 3\n\nevent: open\ndata: 4\n\n"))
@@ -166,7 +165,7 @@ func TestEventSourceListeners(t *testing.T) {
 		s.onopen = function (e) {
 			log.push(this === s);
 			s.onopen = null;
-			s.onmessage = (e) => log.push("a" + e.data); // set late, but no event is lost
+			s.onmessage = (e) => log.push("a" + e.data); // set in onopen, but no event is lost
 			const b = (e) => { log.push("b" + e.data); s.removeEventListener("message", b); };
 			s.addEventListener("message", b);
 			s.addEventListener("message", b);
@@ -186,7 +185,7 @@ func TestEventSourceListeners(t *testing.T) {
 	}
 }
 
-func TestEventSourceObject(t *testing.T) {
+func TestEventSourceCanBeExtended(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
 	v.set("url", serveText(t, streamHead+"data: 1\n\n"))
@@ -203,7 +202,7 @@ func TestEventSourceObject(t *testing.T) {
 	`))
 }
 
-func TestEventSourceArguments(t *testing.T) {
+func TestEventSourceRejectsInvalidArguments(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
 	v.set("notALedger", v)
@@ -241,7 +240,7 @@ func TestEventSourceArguments(t *testing.T) {
 }
 
 // k6 calls Exports at each use of an imported name.
-func TestExportsAreMadeOnce(t *testing.T) {
+func TestExportsReturnsTheSameObjects(t *testing.T) {
 	t.Parallel()
 	rt := modulestest.NewRuntime(t)
 	instance := New().NewModuleInstance(rt.VU)
@@ -252,8 +251,7 @@ func TestExportsAreMadeOnce(t *testing.T) {
 	require.Same(t, first.Default, second.Default)
 }
 
-// With a ledger and without listeners, no JavaScript runs per event.
-func TestEventSourceLedgerWithoutListener(t *testing.T) {
+func TestEventSourceWithoutListenersRunsNoJavaScriptPerEvent(t *testing.T) {
 	runTransports(t, allTransports, func(t *testing.T, w transport) {
 		v, rec := w.vu(t), &recorder{}
 		const n = 500
@@ -280,7 +278,7 @@ func TestEventSourceLedgerWithoutListener(t *testing.T) {
 	})
 }
 
-func TestReadFailureNamesUnknownErrors(t *testing.T) {
+func TestEndOfReportsUnknownErrors(t *testing.T) {
 	t.Parallel()
 	end := sseclient.EndOf(errors.New("boom"))
 	require.Equal(t, sseclient.ReasonError, end.Reason)

@@ -22,8 +22,7 @@ const (
 		`body: (first) => JSON.stringify({ clientId: first.id, subscriptions: ["notes"] })`
 )
 
-// The second request, from a template or from functions, follows the first event of each stream, over TCP and TLS.
-func TestSecondRequest(t *testing.T) {
+func TestSecondRequestFollowsTheFirstEventOfEachStream(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		then, uri string
@@ -63,8 +62,7 @@ func TestSecondRequest(t *testing.T) {
 	}
 }
 
-// A failed second request ends the stream with its own reason.
-func TestSecondRequestFails(t *testing.T) {
+func TestFailedSecondRequestEndsTheStream(t *testing.T) {
 	t.Parallel()
 	status := func(code int, text string) func(http.ResponseWriter, *http.Request, int) bool {
 		return func(w http.ResponseWriter, _ *http.Request, _ int) bool {
@@ -79,27 +77,27 @@ func TestSecondRequestFails(t *testing.T) {
 		then     string
 		status   int
 		message  string
-		standard bool // reconnects by the standard
-		stubborn bool // with reconnect: true
+		standard bool // reconnects without the option reconnect
+		always   bool // reconnects with reconnect: true
 	}{
-		"404":             {&bucket{second: status(404, `{"detail":"no such client"}`)}, subscribe, 404, "the second request (then): unexpected status 404 Not Found: no such client", false, true},
-		"401":             {&bucket{second: status(401, "")}, subscribe, 401, "401 Unauthorized", false, false},
-		"500":             {&bucket{second: status(500, "")}, subscribe, 500, "500", false, true},
-		"200, 204 wanted": {&bucket{second: status(200, "")}, subscribe + ", ok: [204]", 200, "unexpected status 200", false, false},
-		"a redirect to nowhere": {&bucket{second: func(w http.ResponseWriter, _ *http.Request, _ int) bool {
+		"404":                {&bucket{second: status(404, `{"detail":"no such client"}`)}, subscribe, 404, "the second request (then): unexpected status 404 Not Found: no such client", false, true},
+		"401":                {&bucket{second: status(401, "")}, subscribe, 401, "401 Unauthorized", false, false},
+		"500":                {&bucket{second: status(500, "")}, subscribe, 500, "500", false, true},
+		"200 instead of 204": {&bucket{second: status(200, "")}, subscribe + ", ok: [204]", 200, "unexpected status 200", false, false},
+		"a redirect to another scheme": {&bucket{second: func(w http.ResponseWriter, _ *http.Request, _ int) bool {
 			w.Header().Set("Location", "ftp://x/")
 			w.WriteHeader(303)
 			return true
 		}}, subscribe, 303, "follow the redirect", false, false},
-		"no answer in time": {&bucket{second: hang}, subscribe + ", timeout: 2000", 0, "no complete response header", true, true},
-		"no first event":    {&bucket{mute: 1000}, subscribe + ", timeout: 100", 0, "its event did not arrive in time: 100ms", true, true},
-		"another event":     {newBucket(), subscribe + ", event: 'hello', timeout: 100", 0, "its event did not arrive in time", true, true},
-		"refused":           {newBucket(), `url: "http://127.0.0.1:1/"`, 0, "connection refused", true, true},
-		"no URL":            {newBucket(), `url: "{first.data}://"`, 0, "url: ", true, true},
+		"no response in time": {&bucket{second: hang}, subscribe + ", timeout: 2000", 0, "no complete response header", true, true},
+		"no first event":      {&bucket{mute: 1000}, subscribe + ", timeout: 100", 0, "its event did not arrive in time: 100ms", true, true},
+		"another event":       {newBucket(), subscribe + ", event: 'hello', timeout: 100", 0, "its event did not arrive in time", true, true},
+		"refused":             {newBucket(), `url: "http://127.0.0.1:1/"`, 0, "connection refused", true, true},
+		"no URL":              {newBucket(), `url: "{first.data}://"`, 0, "url: ", true, true},
 		"a header of two lines": {newBucket(), `url: "/", headers: { A: () => "x\r\nEvil: 1" }`, 0,
 			`invalid value of header "A"`, true, true},
 	} {
-		for mode, again := range map[string]bool{"": tt.standard, "reconnect: true,": tt.stubborn, "reconnect: false,": false} {
+		for mode, reconnects := range map[string]bool{"": tt.standard, "reconnect: true,": tt.always, "reconnect: false,": false} {
 			for _, w := range polledTransports {
 				t.Run(fmt.Sprint(name, " ", mode, " ", w.name), func(t *testing.T) {
 					t.Parallel()
@@ -112,7 +110,7 @@ func TestSecondRequestFails(t *testing.T) {
 						s.addEventListener("then", () => log.push("then"));
 						s.onerror = (e) => { log.push(e.reason, e.status, e.willReconnect); globalThis.message = e.message; s.close(); };
 					`)
-					require.Equal(t, fmt.Sprint("then ", tt.status, " ", again), got)
+					require.Equal(t, fmt.Sprint("then ", tt.status, " ", reconnects), got)
 					require.Contains(t, v.str("message"), tt.message)
 					require.Equal(t, sseclient.ReasonThen, rec.last.Reason)
 					require.Equal(t, tt.status, rec.last.Status)
@@ -125,8 +123,7 @@ func TestSecondRequestFails(t *testing.T) {
 	}
 }
 
-// A second request that fails repeatedly does not reset the backoff.
-func TestSecondRequestBacksOff(t *testing.T) {
+func TestFailedSecondRequestDoesNotResetTheBackoff(t *testing.T) {
 	t.Parallel()
 	b, v := newBucket(), newVU(t)
 	b.second = func(w http.ResponseWriter, _ *http.Request, n int) bool {
@@ -174,8 +171,8 @@ func TestSecondRequestToTheNamedURL(t *testing.T) {
 		"Content-Type:[application/x-www-form-urlencoded] N:[endpoint] User-Agent:[test-agent]]", <-got)
 }
 
-// During the second request the event loop continues and events arrive. An end of the stream, of the source or of the
-// VU ends it too.
+// During the second request the event loop continues and events arrive. The end of the stream, of the source or of the VU
+// also ends the request.
 func TestSecondRequestDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ script, want, closed string }{
@@ -208,7 +205,7 @@ func TestSecondRequestDoesNotBlockOthers(t *testing.T) {
 						}
 					})
 					v.set("url", b.serve(v))
-					v.mustSetLog()
+					v.mustRun("var log = []")
 					_, err := v.run(`
 						const s = new EventSource(url, { ledger, then: { ` + then + ` } });
 						s.addEventListener("then", () => log.push("then"));
@@ -223,11 +220,8 @@ func TestSecondRequestDoesNotBlockOthers(t *testing.T) {
 	}
 }
 
-// mustSetLog defines log for scripts whose iteration may fail.
-func (v *vu) mustSetLog() { v.mustRun("var log = []") }
-
-// If the stream ends before the event loop makes the second request, none is sent.
-func TestSecondRequestOfAnEndedStream(t *testing.T) {
+// The stream may end before the event loop makes the second request.
+func TestSecondRequestOfAnEndedStreamIsNotSent(t *testing.T) {
 	t.Parallel()
 	v, rec := newVU(t), &answers{}
 	v.set("ledger", rec)
@@ -253,8 +247,7 @@ func TestSecondRequestOfAnEndedStream(t *testing.T) {
 	require.Equal(t, "connecting opened event:hello closed:server+retry connecting opened event:hello answered:204 closed:client", rec.String())
 }
 
-// A source that is closed before its first event leaks nothing.
-func TestSecondRequestOfAClosedSource(t *testing.T) {
+func TestSourceWithASecondRequestCanBeClosedBeforeItsFirstEvent(t *testing.T) {
 	t.Parallel()
 	b, v, rec := newBucket(), newVU(t), &answers{}
 	b.mute = 1
@@ -268,8 +261,8 @@ func TestSecondRequestOfAClosedSource(t *testing.T) {
 	require.Empty(t, b.String())
 }
 
-// Streams and second requests may end at any time, in any order: each stream reports exactly one end.
-func TestStreamsEndDuringSecondRequests(t *testing.T) {
+// Streams and second requests may end at any time, in any order.
+func TestEachStreamWithASecondRequestEndsOnce(t *testing.T) {
 	t.Parallel()
 	sleep := func() { time.Sleep(rand.N(20 * time.Millisecond)) }
 	handle := func(p *peer) {
@@ -309,7 +302,7 @@ func TestStreamsEndDuringSecondRequests(t *testing.T) {
 	require.Regexp(t, "event:hello closed:(server|reset)", all)
 }
 
-func TestSecondRequestFunctionThrows(t *testing.T) {
+func TestExceptionOfASecondRequestEndsTheIteration(t *testing.T) {
 	t.Parallel()
 	for script, want := range map[string]string{
 		`{ url: "/", body: () => { throw new Error("no body"); } }`: "no body",
@@ -326,7 +319,7 @@ func TestSecondRequestFunctionThrows(t *testing.T) {
 	}
 }
 
-func TestThenArguments(t *testing.T) {
+func TestOptionThenRejectsInvalidValues(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
 	for script, want := range map[string]string{
@@ -350,9 +343,9 @@ func TestThenArguments(t *testing.T) {
 	}
 }
 
-// If an event or a redirect of the stream names another origin for the second request, that origin gets no
-// credentials of the first one.
-func TestSecondRequestKeepsTheOriginOfTheStream(t *testing.T) {
+// An event or a redirect of the stream may choose another origin for the second request. That origin must not get the
+// credentials for the first one.
+func TestSecondRequestSendsNoCredentialsToAnotherOrigin(t *testing.T) {
 	t.Parallel()
 	const refused, toBody = `another origin; pass --follow-redirects to allow it`, `another origin, which gets no request with a body`
 	for name, tt := range map[string]struct{ path, then, want, got string }{

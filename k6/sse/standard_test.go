@@ -13,8 +13,8 @@ import (
 	"go.k6.io/k6/v2/lib/types"
 )
 
-// The cases of other test suites for the HTML standard, mainly eventsource/ of web-platform-tests, as our own
-// tables. Cases that concern only the format are in eventstream.
+// The tables have the cases of other test suites for the HTML standard, mainly eventsource/ of web-platform-tests. The
+// tests of eventstream have the cases that concern only the format.
 
 // Section 9.2.5: invalid UTF-8 becomes U+FFFD, as in a TextDecoder, for scripts and in requests.
 func TestStandardDecodes(t *testing.T) {
@@ -50,8 +50,8 @@ func TestStandardConstructor(t *testing.T) {
 		`new EventSource("http://h:65536/")`:                "SyntaxError", // URL standard, section 4.4, port state
 		`new EventSource("http://h:99999999999999999999/")`: "SyntaxError",
 		`new EventSource("http://xn--\u00FC.example/")`:     "SyntaxError", // section 3.3, domain to ASCII
-		`new EventSource("http://a\uFF0Fb/")`:               "SyntaxError", // a fullwidth slash is mapped to one
-		`new EventSource("http://\u00AD/")`:                 "SyntaxError", // a soft hyphen to nothing
+		`new EventSource("http://a\uFF0Fb/")`:               "SyntaxError", // a fullwidth slash is mapped to a slash
+		`new EventSource("http://\u00AD/")`:                 "SyntaxError", // a soft hyphen is removed
 		`new EventSource(url, { unknown: 1 })`:              "TypeError",
 	} {
 		v := newVU(t)
@@ -108,31 +108,31 @@ func TestStandardInterface(t *testing.T) {
 func TestStandardEvents(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ script, want string }{
-		"what it is": {`
-			const tell = (e) => log.push(Object.prototype.toString.call(e), e.isTrusted, e.bubbles, e.cancelable || e.defaultPrevented !== false, e.target === s, e.currentTarget === s);
-			s.onopen = tell; s.onmessage = tell; s.onerror = tell;`,
+		"attributes of an event": {`
+			const describe = (e) => log.push(Object.prototype.toString.call(e), e.isTrusted, e.bubbles, e.cancelable || e.defaultPrevented !== false, e.target === s, e.currentTarget === s);
+			s.onopen = s.onmessage = s.onerror = describe;`,
 			"[object Event] true false false true true [object MessageEvent] true false false true true [object Event] true false false true true"},
-		"it has no current target afterwards": {`let was; s.onopen = (e) => { was = e; }; s.onmessage = () => log.push(was.currentTarget, was.target === s);`, " true"},
-		"in the order in which they were set": {`
+		"no current target after the dispatch": {`let event; s.onopen = (e) => { event = e; }; s.onmessage = () => log.push(event.currentTarget, event.target === s);`, " true"},
+		"the order of listeners": {`
 			s.addEventListener("message", () => log.push("a")); s.onmessage = () => log.push("handler"); s.addEventListener("message", () => log.push("b"));`,
 			"a handler b"},
-		"another handler takes the turn of the first": {`
+		"a new handler takes the position of the old one": {`
 			s.onmessage = () => log.push("no"); s.addEventListener("message", () => log.push("a")); s.onmessage = () => log.push("handler");`, "handler a"},
-		"a handler that was null is the last": {`
+		"a handler after null is the last": {`
 			s.onmessage = () => log.push("no"); s.addEventListener("message", () => log.push("a")); s.onmessage = null; s.onmessage = () => log.push("handler");`, "a handler"},
-		"one listener removes another": {`
+		"a listener removes another": {`
 			const b = () => log.push("b"); s.addEventListener("message", () => { log.push("a"); s.removeEventListener("message", b); }); s.addEventListener("message", b);`, "a"},
-		"one listener sets the handler anew": {`
+		"a listener replaces the handler": {`
 			s.addEventListener("message", () => { s.onmessage = () => log.push("new"); }); s.onmessage = () => log.push("old");`, "new"},
-		"what is added meanwhile waits": {`s.onmessage = () => { log.push("a"); s.addEventListener("message", () => log.push("b")); };`, "a"},
-		"the same listener is added once": {`
+		"a listener that is added during the dispatch": {`s.onmessage = () => { log.push("a"); s.addEventListener("message", () => log.push("b")); };`, "a"},
+		"the same listener twice": {`
 			const a = () => log.push("a"); s.addEventListener("message", a); s.addEventListener("message", a); s.onmessage = a;`, "a a"},
-		"this":         {`s.onmessage = function (e) { log.push(this === e.currentTarget); };`, "true"},
-		"of an object": {`const o = { handleEvent() { log.push(this === o); } }; s.addEventListener("message", o);`, "true"},
-		"one that a script dispatches": {`
+		"this is the target":         {`s.onmessage = function (e) { log.push(this === e.currentTarget); };`, "true"},
+		"an object with handleEvent": {`const o = { handleEvent() { log.push(this === o); } }; s.addEventListener("message", o);`, "true"},
+		"an event of the script": {`
 			s.addEventListener("ping", function (e) { log.push(e.type, e.target === s, this === s); });
 			log.push(s.dispatchEvent({ type: "ping" }), s.dispatchEvent({ type: "unknown" }));`, "ping true true true true"},
-		"null adds no listener": {`s.addEventListener("message", null); s.onmessage = () => log.push("a");`, "a"},
+		"null instead of a listener": {`s.addEventListener("message", null); s.onmessage = () => log.push("a");`, "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -202,10 +202,10 @@ func TestStandardRedirects(t *testing.T) {
 
 // Section 9.2.3, announce the connection or fail it: which responses are event streams, and after which ones a browser
 // reconnects.
-func TestStandardAnswers(t *testing.T) {
+func TestStandardResponses(t *testing.T) {
 	t.Parallel()
-	type answer struct{ head, want string }
-	cases := []answer{
+	type response struct{ head, want string }
+	cases := []response{
 		{"200 OK\r\nContent-Type: text/event-stream", "open true"},
 		{"200 OK\r\nContent-Type: TEXT/Event-Stream", "open true"},
 		{"200 OK\r\nContent-Type: text/event-stream;", "open true"},
@@ -223,7 +223,7 @@ func TestStandardAnswers(t *testing.T) {
 		{"204 No Content", "no_content false"},
 	}
 	for _, status := range []string{"201", "202", "205", "210", "299", "300", "400", "401", "403", "404", "410", "500", "502", "503"} {
-		cases = append(cases, answer{status + " Other\r\nContent-Type: text/event-stream\r\nContent-Length: 0", "status false"})
+		cases = append(cases, response{status + " Other\r\nContent-Type: text/event-stream\r\nContent-Length: 0", "status false"})
 	}
 	for _, tt := range cases {
 		t.Run(tt.head, func(t *testing.T) {

@@ -29,7 +29,7 @@ type Streams struct {
 	tags    metrics.TagsAndMeta
 }
 
-// Streams returns a set of streams with the tags name and method. It must be called on the event loop.
+// Streams returns an empty set. Its streams have the tags name and method. It must be called on the event loop.
 func (o *Opener) Streams(name, method string, options sseclient.Options) *Streams {
 	state := network.State(o.m.vu, importPath)
 	g := &Streams{session: o.m.currentSession(), opts: options, tags: state.Tags.GetCurrentValues()}
@@ -53,15 +53,15 @@ func (g *Streams) OnLoop(f func() error) { g.session.queue(f) }
 // Push queues samples for k6. It does not wait. Any goroutine may call it before OnEnd.
 func (g *Streams) Push(samples ...metrics.Sample) { g.session.push(samples...) }
 
-// Renew calls ask on the event loop, and then proceed with its error, which may be one that a script threw. For a
-// stopped stream it does not call ask.
-func (g *Streams) Renew(s *sseclient.Stream, proceed func(error), ask func() error) {
+// Renew calls prepare on the event loop, and then proceed with its error, which may be the exception of a script. For a
+// stopped stream it does not call prepare.
+func (g *Streams) Renew(s *sseclient.Stream, proceed func(error), prepare func() error) {
 	g.session.queue(func() error {
 		if s.Stopped() {
 			proceed(nil)
 			return nil
 		}
-		return g.session.renewed(ask(), proceed)
+		return g.session.renewed(prepare(), proceed)
 	})
 }
 

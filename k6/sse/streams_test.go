@@ -16,12 +16,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// A keeper owns a Stream in a test.
+// A keeper is a recorder with its Stream.
 type keeper struct {
 	recorder
-	requests  []sseclient.Request // one per attempt; the last one is repeated
+	requests  []sseclient.Request // one per attempt; later attempts use the last one
 	attempts  int
-	ended     chan struct{}
+	ended     chan struct{} // closed at the end of the stream
 	stream    *sseclient.Stream
 	renew     func(proceed func(error))
 	lastEvent string // the data of the event after which the stream is closed
@@ -50,7 +50,7 @@ func (k *keeper) Event(at time.Time, e *eventstream.Event) {
 	}
 }
 
-// streams runs an iteration that opens the streams of keepers and ends with them.
+// streams runs an iteration that opens the streams of keepers. The iteration ends with the streams.
 func (v *vu) streams(options sseclient.Options, keepers ...*keeper) error {
 	v.t.Helper()
 	return v.iterate("streams in Go", func() error {
@@ -72,8 +72,8 @@ func (v *vu) streams(options sseclient.Options, keepers ...*keeper) error {
 	})
 }
 
-// Each of many streams has its observer, and the metrics of an EventSource. The iteration ends with the last stream.
-func TestStreamsInGo(t *testing.T) {
+// The iteration ends with the last stream.
+func TestStreamsInGoHaveObserversAndMetrics(t *testing.T) {
 	runTransports(t, allTransports, func(t *testing.T, w transport) {
 		v := w.vu(t)
 		url := v.serveHTTP(func(w http.ResponseWriter, r *http.Request) {
@@ -111,16 +111,16 @@ func TestStreamInGoReconnects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v, renewed := newVU(t), 0
+			v, renewals := newVU(t), 0
 			url := serveRequests(t)
 			lines := strings.Split(tt.want, "|")
 			k := newKeeper(lines[1], sseclient.Request{URL: url, Header: http.Header{"Authorization": {"0"}}}, sseclient.Request{URL: url, Header: http.Header{"Authorization": {"1"}}})
 			k.renew = func(proceed func(error)) {
-				renewed++
+				renewals++
 				proceed(nil)
 			}
 			require.NoError(t, v.streams(tt.options, k))
-			require.Equal(t, 1, renewed)
+			require.Equal(t, 1, renewals)
 			require.Contains(t, k.String(), "event:"+lines[0]+" closed:server+retry connecting opened event:"+lines[1])
 		})
 	}
@@ -135,9 +135,9 @@ func TestFailedRenewalInGoEndsTheStream(t *testing.T) {
 	require.EqualError(t, k.last.Err, "no login")
 }
 
-// A stream that its server should end is not closed when it is silent, and does not reconnect. A stream that waits for
-// its reconnect ends at once.
-func TestStreamInGoEndedByItsServer(t *testing.T) {
+// After EndByServer an open stream has no idle timeout and does not reconnect. A stream that waits for a reconnect ends at
+// once.
+func TestEndByServer(t *testing.T) {
 	t.Parallel()
 	var served atomic.Int32
 	silence := make(chan struct{})
@@ -157,7 +157,7 @@ func TestStreamInGoEndedByItsServer(t *testing.T) {
 		}, patience, time.Millisecond)
 		longStream.stream.EndByServer()
 		lost.stream.EndByServer()
-		time.AfterFunc(3*time.Second, func() { close(silence) }) // longer than its idleTimeout
+		time.AfterFunc(3*time.Second, func() { close(silence) }) // longer than IdleTimeout
 	}()
 	require.NoError(t, v.streams(sseclient.Options{Reconnect: sseclient.ReconnectAlways, IdleTimeout: 2 * time.Second}, longStream, lost))
 	require.Equal(t, "connecting opened event:x closed:server", longStream.String())
@@ -165,8 +165,8 @@ func TestStreamInGoEndedByItsServer(t *testing.T) {
 	require.EqualValues(t, 2, served.Load())
 }
 
-// When the iteration is interrupted, all streams end, including those that wait for a permit to dial.
-func TestStreamsInGoAreInterrupted(t *testing.T) {
+// Streams that wait for a permit to dial are interrupted, too.
+func TestStreamsInGoAreInterruptedWithTheIteration(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
 	url := serve(t, func(p *peer) {

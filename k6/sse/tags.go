@@ -12,9 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// describeRequest sets the tags that are known before the dial. The tags url and name do not contain the query,
-// fragment or credentials of a URL, which may contain ids. As everywhere in k6, a name that the user sets replaces
-// both.
+// describeRequest sets the tags that are known before the dial. The tags url and name omit the query, the fragment and the
+// credentials of a URL, which may contain ids. As in k6/http, a name that the user sets replaces both.
 func describeRequest(tm *metrics.TagsAndMeta, enabled *metrics.SystemTagSet, u *url.URL, method string) {
 	name, hasName := tm.Tags.Get(metrics.TagName.String())
 	if !hasName {
@@ -27,7 +26,7 @@ func describeRequest(tm *metrics.TagsAndMeta, enabled *metrics.SystemTagSet, u *
 	tm.SetSystemTagOrMetaIfEnabled(enabled, metrics.TagMethod, method)
 }
 
-// describeResponse returns tm with the tags of a response; r may be nil.
+// describeResponse returns tm with the tags of a response. If r is nil, it returns tm.
 func describeResponse(tm metrics.TagsAndMeta, state *lib.State, r *sseclient.Response) metrics.TagsAndMeta {
 	if r == nil {
 		return tm

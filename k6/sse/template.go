@@ -5,71 +5,48 @@ import (
 	"fmt"
 	"mime"
 	"net/url"
+	"slices"
 	"strings"
 )
 
 // A firstEvent is the event that provides values for a second request.
 type firstEvent struct {
 	ID   string `js:"id"`   // the last event ID after the event
-	Name string `js:"name"` // "" if it has none
+	Name string `js:"name"` // "" if the event has none
 	Data string `js:"data"`
 }
 
 // A template is a text with placeholders for parts of the first event: {first.id}, {first.name} and {first.data}. Other
 // braces are literal, so JSON needs no escapes.
-type template struct {
-	before []string // the text before each placeholder
-	fields []func(*firstEvent) string
-	rest   string
-}
+type template string
 
 const placeholder = "{first."
 
 // parseTemplate parses a template. It returns an error for an unknown placeholder.
-func parseTemplate(text string) (*template, error) {
-	t := &template{}
-	for {
-		before, after, found := strings.Cut(text, placeholder)
+func parseTemplate(text string) (template, error) {
+	for unread := text; ; {
+		_, after, found := strings.Cut(unread, placeholder)
 		if !found {
-			t.rest = text
-			return t, nil
+			return template(text), nil
 		}
-		name, rest, closed := strings.Cut(after, "}")
-		field := fieldOf(name)
-		if !closed || field == nil {
-			return nil, fmt.Errorf("unknown placeholder %.40q; use {first.id}, {first.name} or {first.data}", placeholder+after)
+		name, rest, hasEnd := strings.Cut(after, "}")
+		if !hasEnd || !slices.Contains([]string{"id", "name", "data"}, name) {
+			return "", fmt.Errorf("unknown placeholder %.40q; use {first.id}, {first.name} or {first.data}", placeholder+after)
 		}
-		t.before, t.fields, text = append(t.before, before), append(t.fields, field), rest
-	}
-}
-
-func fieldOf(name string) func(*firstEvent) string {
-	switch name {
-	case "id":
-		return func(e *firstEvent) string { return e.ID }
-	case "name":
-		return func(e *firstEvent) string { return e.Name }
-	case "data":
-		return func(e *firstEvent) string { return e.Data }
-	default:
-		return nil
+		unread = rest
 	}
 }
 
 // isPlaceholder reports whether the template consists of a single placeholder.
-func (t *template) isPlaceholder() bool {
-	return len(t.fields) == 1 && t.before[0] == "" && t.rest == ""
+func (t template) isPlaceholder() bool {
+	return t == "{first.id}" || t == "{first.name}" || t == "{first.data}"
 }
 
 // fill returns the text with escaped values of an event.
-func (t *template) fill(e *firstEvent, escape func(string) string) string {
-	var b strings.Builder
-	for i, field := range t.fields {
-		b.WriteString(t.before[i])
-		b.WriteString(escape(field(e)))
-	}
-	b.WriteString(t.rest)
-	return b.String()
+func (t template) fill(e *firstEvent, escape func(string) string) string {
+	return strings.NewReplacer(
+		"{first.id}", escape(e.ID), "{first.name}", escape(e.Name), "{first.data}", escape(e.Data),
+	).Replace(string(t))
 }
 
 // noEscape returns s unchanged, for headers and for bodies of an unknown type.

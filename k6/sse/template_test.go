@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTemplate(t *testing.T) {
+func TestTemplateEscapesItsValues(t *testing.T) {
 	t.Parallel()
 	e := &firstEvent{ID: `a"b\c`, Name: "n&1", Data: "{first.id}\n"}
 	for _, tt := range []struct{ text, contentType, want string }{
@@ -32,7 +32,7 @@ func TestTemplate(t *testing.T) {
 	}
 }
 
-// Values of the first event are escaped, so they cannot change the structure of the request.
+// FuzzTemplate checks that values of the first event cannot change the structure of the request.
 func FuzzTemplate(f *testing.F) {
 	f.Add(`"}`, "a b&c=d#e", "x\xff\r\n\u2028")
 	f.Add("{first.data}", "/../", "")
@@ -57,19 +57,14 @@ func FuzzTemplate(f *testing.F) {
 	})
 }
 
-// Each text is either rejected or a template that keeps all text except placeholders.
+// FuzzParseTemplate checks that a text is accepted exactly if all its placeholders are known.
 func FuzzParseTemplate(f *testing.F) {
 	for _, seed := range []string{"{first.id}", "{first.", `{"a":{first.data}}`, "{{first.name}}", "{first.id}{first.id", "{first.}}"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		template, err := parseTemplate(text)
-		if err != nil {
-			require.Contains(t, text, placeholder)
-			return
-		}
-		want := strings.NewReplacer("{first.id}", "1", "{first.name}", "2", "{first.data}", "3").Replace(text)
-		require.Equal(t, want, template.fill(&firstEvent{ID: "1", Name: "2", Data: "3"}, noEscape))
-		require.Equal(t, strings.Count(text, placeholder), len(template.fields))
+		_, err := parseTemplate(text)
+		known := strings.Count(text, "{first.id}") + strings.Count(text, "{first.name}") + strings.Count(text, "{first.data}")
+		require.Equal(t, known == strings.Count(text, placeholder), err == nil)
 	})
 }

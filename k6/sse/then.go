@@ -15,15 +15,15 @@ import (
 )
 
 // A secondRequest is the option `then`: a request that each stream sends after its first event. Some services send
-// further events only after that.
+// further events only after such a request.
 type secondRequest struct {
-	method string
-	url    *text
-	header []headerText
-	body   *text
-	event  string // name of the event before the request; "": the first event with any name
-	ok     []int  // accepted statuses; empty: 200 to 299
-	inGo   secondRequester
+	method    string
+	url       *text
+	header    []headerText
+	body      *text           // nil: none
+	event     string          // name of the event before the request; "": the first event with any name
+	ok        []int           // accepted statuses; empty: 200 to 299
+	requester secondRequester // replaces the fields above; nil: none
 }
 
 // A secondRequester makes the second request in Go. k6/x/soak returns such a value.
@@ -33,10 +33,11 @@ type secondRequester interface {
 
 // A text is a template, or a function of the first event that returns a string.
 type text struct {
-	template *template
-	fn       sobek.Callable
+	template template
+	fn       sobek.Callable // nil: the template is used
 }
 
+// A headerText is a header field.
 type headerText struct {
 	name  string
 	value *text
@@ -48,8 +49,8 @@ func parseThen(rt *sobek.Runtime, v sobek.Value, timeout *time.Duration) (*secon
 	if !ok {
 		return nil, fmt.Errorf("must be an object with a url, got %s", v)
 	}
-	if inGo, ok := obj.Export().(secondRequester); ok {
-		return &secondRequest{inGo: inGo}, nil
+	if requester, ok := obj.Export().(secondRequester); ok {
+		return &secondRequest{requester: requester}, nil
 	}
 	o := &secondRequest{method: http.MethodPost}
 	for _, name := range obj.Keys() {
@@ -73,6 +74,7 @@ func parseThen(rt *sobek.Runtime, v sobek.Value, timeout *time.Duration) (*secon
 	return o, nil
 }
 
+// set parses a property of the option.
 func (o *secondRequest) set(rt *sobek.Runtime, name string, v sobek.Value) (err error) {
 	switch name {
 	case "method":
@@ -135,96 +137,77 @@ func parseStatuses(rt *sobek.Runtime, v sobek.Value) (out []int, err error) {
 	return out, nil
 }
 
-// literal returns a text without placeholders.
-func literal(s string) *text { return &text{template: &template{rest: s}} }
-
-// awaits reports whether the request follows an event with this name.
-func (o *secondRequest) awaits(name []byte) bool { return o.event == "" || o.event == string(name) }
-
-// texts returns all parts of the request.
-func (o *secondRequest) texts() []*text {
-	all := []*text{o.url}
-	for _, h := range o.header {
-		all = append(all, h.value)
-	}
-	if o.body != nil {
-		all = append(all, o.body)
-	}
-	return all
-}
+// follows reports whether the request follows an event with this name.
+func (o *secondRequest) follows(name []byte) bool { return o.event == "" || o.event == string(name) }
 
 // needsJS reports whether a part is a function, which must run on the event loop.
 func (o *secondRequest) needsJS() bool {
-	return slices.ContainsFunc(o.texts(), func(t *text) bool { return t.fn != nil })
+	return o.url.fn != nil || o.body != nil && o.body.fn != nil ||
+		slices.ContainsFunc(o.header, func(h headerText) bool { return h.value.fn != nil })
 }
 
-// evaluate returns a copy with the results of the functions for an event, or the exception of a function. It runs on
-// the event loop.
-func (o *secondRequest) evaluate(rt *sobek.Runtime, e *firstEvent) (*secondRequest, error) {
-	done := *o
-	done.header = slices.Clone(o.header)
-	var err error
-	call := func(field string, t *text) *text {
-		if err != nil || t == nil || t.fn == nil {
-			return t
-		}
-		var v sobek.Value
-		if v, err = t.fn(sobek.Undefined(), rt.ToValue(e)); err != nil {
-			return t
-		}
-		s, ok := v.Export().(string)
-		if !ok {
-			err = fmt.Errorf("EventSource: option then: %s: the function must return a string, got %s", field, v)
-		}
-		return literal(s)
+// value returns the text for an event: the result of the function, or the template with escaped values.
+func (t *text) value(rt *sobek.Runtime, field string, e *firstEvent, escape func(string) string) (string, error) {
+	if t.fn == nil {
+		return t.template.fill(e, escape), nil
 	}
-	done.url = call("url", o.url)
-	for i, h := range done.header {
-		done.header[i].value = call(h.name, h.value)
+	v, err := t.fn(sobek.Undefined(), rt.ToValue(e))
+	if err != nil {
+		return "", err
 	}
-	done.body = call("body", o.body)
-	return &done, err
+	s, ok := v.Export().(string)
+	if !ok {
+		return "", fmt.Errorf("EventSource: option then: %s: the function must return a string, got %s", field, v)
+	}
+	return s, nil
 }
 
-// fill returns the request for an event.
-func (o *secondRequest) fill(e *firstEvent) *sseclient.SecondRequest {
+// fill returns the request for an event, or the exception of a function. If needsJS, it runs on the event loop.
+func (o *secondRequest) fill(rt *sobek.Runtime, e *firstEvent) (*sseclient.SecondRequest, error) {
 	escape := escapeURL
-	byService := o.url.template.isPlaceholder()
-	if byService {
+	r := &sseclient.SecondRequest{Method: o.method, Header: make(http.Header), ByService: o.url.template.isPlaceholder()}
+	if r.ByService {
 		escape = noEscape
 	}
-	r := &sseclient.SecondRequest{Method: o.method, URL: o.url.template.fill(e, escape), Header: make(http.Header), ByService: byService}
 	if len(o.ok) > 0 {
 		r.OK = func(status int) bool { return slices.Contains(o.ok, status) }
 	}
+	var err error
+	if r.URL, err = o.url.value(rt, "url", e, escape); err != nil {
+		return nil, err
+	}
 	for _, h := range o.header {
-		r.Header.Set(h.name, h.value.template.fill(e, noEscape))
+		value, err := h.value.value(rt, h.name, e, noEscape)
+		if err != nil {
+			return nil, err
+		}
+		r.Header.Set(h.name, value)
 	}
 	if o.body != nil {
-		r.Body = o.body.template.fill(e, escapeFor(r.Header.Get("Content-Type")))
+		r.Body, err = o.body.value(rt, "body", e, escapeFor(r.Header.Get("Content-Type")))
 	}
-	return r
+	return r, err
 }
 
 // followUp prepares the second request of a stream after its first event, on the event loop if a part of it is a
 // function.
 func (s *eventSource) followUp(e *eventstream.Event, f *sseclient.FollowUp) bool {
 	second := s.opts.secondRequest
-	if !second.awaits(e.Name) {
+	if !second.follows(e.Name) {
 		return false
 	}
 	first := &firstEvent{ID: eventstream.Text(e.ID), Name: eventstream.Text(e.Name), Data: eventstream.Text(e.Data)}
 	if !second.needsJS() {
-		f.Send(second.fill(first), nil)
+		f.Send(second.fill(nil, first))
 		return true
 	}
 	s.post(func() error {
 		if s.ready == stateClosed || s.session.Interrupted() || !f.Pending() {
 			return nil
 		}
-		request, err := second.evaluate(s.session.m.vu.Runtime(), first)
+		request, err := second.fill(s.session.m.vu.Runtime(), first)
 		if err == nil {
-			f.Send(request.fill(first), nil)
+			f.Send(request, nil)
 		}
 		return err
 	})

@@ -26,7 +26,7 @@ func tlsLog(t *testing.T, w transport, version uint16, server func(p *peer, r *r
 	v.set("url", strings.Replace(serveTLS(t, config, func(p *peer) {
 		r := recordsOf(t, p)
 		server(p, r)
-		r.write(typeAlert, []byte{1, 0}) // close_notify; crypto/tls has lost the record number
+		r.write(typeAlert, []byte{1, 0}) // close_notify, which crypto/tls would send with a wrong record number
 		_ = p.tcp.Close()
 	}), "http:", "https:", 1))
 	return v.log(`
@@ -41,7 +41,6 @@ const (
 	twoEvents     = "data: a\n\ndata: b\n\n"
 )
 
-// Records other than data, and invalid records, in both versions of TLS.
 func TestTLSRecords(t *testing.T) {
 	t.Parallel()
 	longText := strings.Repeat("x", 15<<10) // nearly the maximum size of a record
@@ -54,7 +53,7 @@ func TestTLSRecords(t *testing.T) {
 		{"several records at once", func(p *peer, r *records) {
 			p.sendInPieces(0, func() { r.send(streamHead); r.send("data: a\n\n"); r.send("data: b\n"); r.send("\n") })
 		}, "a b " + endedByServer, 0},
-		{"the head and what does not fit its buffer in one record", func(p *peer, r *records) {
+		{"a record with the head that exceeds its buffer", func(p *peer, r *records) {
 			r.send(streamHead + "data: " + longText[:5000] + "\n\n" + twoEvents)
 			time.Sleep(50 * time.Millisecond)
 			r.send("data: c\n\n")
@@ -148,16 +147,16 @@ func TestTLSRecords(t *testing.T) {
 			}
 			p.sendInPieces(7, func() { r.updateKey(t, false); r.updateKey(t, false); r.send("data: b\n\n") })
 		}, "a 0 1 2 3 4 b " + endedByServer, tls.VersionTLS13},
-		{"a new key that wants an answer", func(p *peer, r *records) {
+		{"a new key that requests another", func(p *peer, r *records) {
 			r.send(streamHead + "data: a\n\n")
 			r.updateKey(t, true)
-			answer := make([]byte, 27) // a KeyUpdate, encrypted
-			_, err := io.ReadFull(p.line, answer)
+			update := make([]byte, 27) // an encrypted KeyUpdate
+			_, err := io.ReadFull(p.line, update)
 			require.NoError(t, err)
-			require.EqualValues(t, typeData, answer[0])
+			require.EqualValues(t, typeData, update[0])
 			r.send("data: b\n\n")
 		}, "a b " + endedByServer, tls.VersionTLS13},
-		{"another handshake", func(p *peer, r *records) {
+		{"a renegotiation", func(p *peer, r *records) {
 			r.send(streamHead + twoEvents)
 			r.write(typeHandshake, []byte{0, 0, 0, 0}) // HelloRequest
 			p.awaitEnd()
@@ -176,11 +175,10 @@ func TestTLSRecords(t *testing.T) {
 	}
 }
 
-// awaitEnd waits until the client ends the connection, so that the server's end is not the cause.
+// awaitEnd waits until the client ends the connection, so that the server does not end it first.
 func (p *peer) awaitEnd() { _, _ = io.Copy(io.Discard, p.line) }
 
-// Servers that request a certificate get that of k6's option tlsAuth.
-func TestClientCertificate(t *testing.T) {
+func TestServerGetsTheCertificateOfTheVU(t *testing.T) {
 	runTransports(t, tlsTransports, func(t *testing.T, w transport) {
 		config := sockets.ServerTLS().Clone()
 		config.ClientAuth = tls.RequireAnyClientCert // the test certificate is valid only for servers
@@ -202,13 +200,13 @@ func TestClientCertificate(t *testing.T) {
 	})
 }
 
-// The number of concurrent handshakes is limited: a finished one makes room for the next.
-func TestHandshakesAreBounded(t *testing.T) {
-	for handshaking, want := range map[bool]int{false: handshakesAtATime, true: handshakesAtATime + 50} {
+// The end of a handshake allows the next one.
+func TestConcurrentHandshakesAreLimited(t *testing.T) {
+	for completes, want := range map[bool]int{false: handshakesAtATime, true: handshakesAtATime + 50} {
 		var started atomic.Int32
 		address := sockets.Serve(t, func(conn net.Conn) {
 			started.Add(1)
-			if handshaking {
+			if completes {
 				conn, _ = accept(conn, sockets.ServerTLS())
 			}
 			_, _ = io.Copy(io.Discard, conn) // no response

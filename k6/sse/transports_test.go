@@ -15,11 +15,15 @@ import (
 type transport struct {
 	name     string
 	tls      bool
-	blocking bool // read by a goroutine, as on systems other than Linux
-	h2       bool // over HTTP/2
+	blocking bool // a goroutine reads each connection, as on systems other than Linux
+	h2       bool // the server supports HTTP/2
 }
 
-var transports = []transport{{name: "plain"}, {name: "TLS", tls: true}, {name: "plain, goroutine", blocking: true}, {name: "TLS, goroutine", tls: true, blocking: true}}
+// transports are the transports of streams that do not share connections.
+var transports = []transport{
+	{name: "plain"}, {name: "TLS", tls: true},
+	{name: "plain, goroutine", blocking: true}, {name: "TLS, goroutine", tls: true, blocking: true},
+}
 
 // polledTransports are the transports that the poller reads.
 var polledTransports = transports[:2]
@@ -65,7 +69,7 @@ func (v *vu) serveText(text string) string {
 	return v.serve(func(p *peer) { p.send(text) })
 }
 
-// accept reads the first byte of a connection, and returns a TLS server if the client uses TLS.
+// accept returns the server side of a connection: with TLS if the first byte is that of a TLS handshake.
 func accept(conn net.Conn, config *tls.Config) (net.Conn, *sockets.Line) {
 	l := sockets.NewLine(conn)
 	if b, err := l.Reader.Peek(1); err == nil && b[0] == typeHandshake {
@@ -76,7 +80,7 @@ func accept(conn net.Conn, config *tls.Config) (net.Conn, *sockets.Line) {
 
 // sendInPieces sends the data that write writes, in packets of size bytes. Size 0 means one packet.
 func (p *peer) sendInPieces(size int, write func()) {
-	if p.line == nil { // HTTP/2 splits it into frames
+	if p.line == nil { // HTTP/2 splits the data into frames
 		write()
 		return
 	}

@@ -21,11 +21,12 @@ import (
 	"github.com/sse-soak/sse-soak/test/packing"
 )
 
+// packedHead returns the head of a stream in a content coding.
 func packedHead(coding string) string {
 	return strings.Replace(streamHead, "\r\n\r\n", "\r\nContent-Encoding: "+coding+"\r\n\r\n", 1)
 }
 
-// An event arrives when its server has flushed it, before further bytes. A flush without data does not end the stream.
+// A flush without data must not end the stream.
 func TestPackedEventsArriveWhenFlushed(t *testing.T) {
 	runTransports(t, allTransports, func(t *testing.T, w transport) {
 		for coding, start := range packing.Encoders {
@@ -45,7 +46,7 @@ func TestPackedEventsArriveWhenFlushed(t *testing.T) {
 						case event := <-rec.events:
 							assert.Equal(t, fmt.Sprint(n), event)
 						case <-time.After(patience):
-							t.Error("an event that was flushed did not arrive")
+							t.Error("a flushed event did not arrive")
 						}
 					}
 					_ = z.Close()
@@ -59,7 +60,7 @@ func TestPackedEventsArriveWhenFlushed(t *testing.T) {
 	})
 }
 
-// An arrivals is an Observer that passes on events as they arrive.
+// An arrivals is an observer that sends the data of each event on a channel.
 type arrivals struct {
 	recorder
 	events chan string
@@ -70,12 +71,11 @@ func (a *arrivals) Event(_ time.Time, e *eventstream.Event) { a.events <- string
 // addresses matches the addresses of a connection in an error of Go's own poller.
 var addresses = regexp.MustCompile(` tcp [0-9.:>-]+: read`)
 
-// TestPackedStreamEnds checks the ends of compressed streams, and the errors of uncompressed responses.
-func TestPackedStreamEnds(t *testing.T) {
+func TestEndsOfPackedStreams(t *testing.T) {
 	respond := func(s string) func(*peer) { return func(p *peer) { p.send(s) } }
 	bomb := packing.Whole("gzip", "data: 0\n\ndata: "+strings.Repeat("x", 4<<20))
 	members := packing.Whole("gzip", "data: 0\n\n") + packing.Whole("gzip", "data: 1\n\n")
-	cut := packing.Whole("gzip", twoEvents)
+	complete := packing.Whole("gzip", twoEvents)
 	wide := func() string {
 		var out bytes.Buffer
 		z, _ := zstd.NewWriter(&out, zstd.WithWindowSize(16<<20))
@@ -90,24 +90,24 @@ func TestPackedStreamEnds(t *testing.T) {
 		handle  func(p *peer)
 		want    string
 	}{
-		{"its end", "", respond(packedHead("gzip") + packing.Whole("gzip", twoEvents)), "a b server: the server ended the stream"},
-		{"an end in capitals", "", respond(packedHead("GZip") + packing.Whole("gzip", twoEvents)), "a b server: the server ended the stream"},
+		{"an end mark", "", respond(packedHead("gzip") + packing.Whole("gzip", twoEvents)), "a b server: the server ended the stream"},
+		{"a coding in capitals", "", respond(packedHead("GZip") + packing.Whole("gzip", twoEvents)), "a b server: the server ended the stream"},
 		{"in two fields", "", respond(strings.Replace(packedHead("gzip"), "Content-Enc", "Content-Encoding: identity\r\nContent-Enc", 1) + packing.Whole("gzip", twoEvents)), "a b server: the server ended the stream"},
 		{"an empty stream", "", respond(packedHead("gzip") + packing.Whole("gzip", "")), "server: the server ended the stream"},
-		{"nothing", "", respond(packedHead("br")), "server: the server ended the stream"},
-		{"members behind each other", "", respond(packedHead("gzip") + members), "0 1 server: the server ended the stream"},
+		{"no data", "", respond(packedHead("br")), "server: the server ended the stream"},
+		{"several members", "", respond(packedHead("gzip") + members), "0 1 server: the server ended the stream"},
 		{"in pieces", "", func(p *peer) { p.sendInPieces(1, func() { p.send(packedHead("gzip") + members) }) }, "0 1 server: the server ended the stream"},
-		{"in chunks", "", respond(chunkedHead + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(cut), cut)), "a b server: the server ended the stream"},
-		{"no last chunk", "", respond(chunkedHead + fmt.Sprintf("%x\r\n%s\r\n", len(cut), cut)), "a b truncated: read the stream: the connection ended before the last chunk: unexpected EOF"},
+		{"in chunks", "", respond(chunkedHead + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(complete), complete)), "a b server: the server ended the stream"},
+		{"no last chunk", "", respond(chunkedHead + fmt.Sprintf("%x\r\n%s\r\n", len(complete), complete)), "a b truncated: read the stream: the connection ended before the last chunk: unexpected EOF"},
 		{"no end mark", "", respond(packedHead("gzip") + packing.Flushed("gzip", twoEvents)), "a b truncated: read the stream: the compressed stream ended without its end mark: unexpected EOF"},
-		{"a part of the end mark", "", respond(packedHead("gzip") + cut[:len(cut)-3]), "a b truncated: read the stream: the compressed stream ended without its end mark: unexpected EOF"},
-		{"its end inside an event", "", respond(packedHead("gzip") + packing.Whole("gzip", twoEvents+"data: c\n")), "a b truncated: the stream ended inside an event: unexpected EOF"},
+		{"a part of the end mark", "", respond(packedHead("gzip") + complete[:len(complete)-3]), "a b truncated: read the stream: the compressed stream ended without its end mark: unexpected EOF"},
+		{"an end mark inside an event", "", respond(packedHead("gzip") + packing.Whole("gzip", twoEvents+"data: c\n")), "a b truncated: the stream ended inside an event: unexpected EOF"},
 		{"a reset", "", func(p *peer) {
 			p.send(packedHead("gzip") + packing.Flushed("gzip", twoEvents))
 			time.Sleep(20 * time.Millisecond)
 			p.reset()
 		}, "a b reset: read the stream: read: connection reset by peer"},
-		{"no data of that coding", "", respond(packedHead("gzip") + twoEvents), "error: read the stream: invalid gzip data: gzip: invalid header"},
+		{"data in another coding", "", respond(packedHead("gzip") + twoEvents), "error: read the stream: invalid gzip data: gzip: invalid header"},
 		{"a window that is too large", "", respond(packedHead("zstd") + wide()), "error: read the stream: the window of the zstd stream exceeds 8 MB (RFC 9659)"},
 		{"a bomb", "maxEventSize: 1000,", respond(packedHead("gzip") + bomb), "0 too_long: read the stream: event exceeds the size limit of 1000 bytes (one line)"},
 		{"silence", "idleTimeout: 60,", func(p *peer) { p.send(packedHead("gzip") + packing.Flushed("gzip", twoEvents)); p.hold() }, "a b idle: no byte from the server within idleTimeout"},
@@ -122,7 +122,7 @@ func TestPackedStreamEnds(t *testing.T) {
 			_ = z.Close()
 		}, "a b server: the server ended the stream"},
 		{"204", "", respond("HTTP/1.1 204 No Content\r\nContent-Encoding: gzip\r\n\r\n"), "no_content: the server responded with 204 No Content, so the client must not reconnect"},
-		{"an error that is packed", "", respond("HTTP/1.1 503 No\r\nContent-Encoding: gzip\r\n\r\n" + packing.Whole("gzip", `{"title":"full"}`)), "status: unexpected status 503 Service Unavailable: full"},
+		{"a compressed error", "", respond("HTTP/1.1 503 No\r\nContent-Encoding: gzip\r\n\r\n" + packing.Whole("gzip", `{"title":"full"}`)), "status: unexpected status 503 Service Unavailable: full"},
 		{"a redirect", "", func(p *peer) {
 			if p.n == 0 {
 				p.send("HTTP/1.1 302 Found\r\nLocation: /there\r\nContent-Encoding: gzip\r\n\r\n")
@@ -130,13 +130,13 @@ func TestPackedStreamEnds(t *testing.T) {
 			}
 			p.send(packedHead("gzip") + packing.Whole("gzip", "data: "+p.req.URL.Path+" "+p.req.Header.Get("Accept-Encoding")+"\n\n"))
 		}, "/there gzip, deflate, br, zstd server: the server ended the stream"},
-		{"a coding unasked", "acceptEncoding: 'gzip',", respond(packedHead("br") + packing.Whole("br", twoEvents)), `content_type: the response has the content-encoding "br", which was not requested; set acceptEncoding, or turn off compression in the service or its proxy`},
-		{"any coding unasked", "acceptEncoding: 'none',", respond(packedHead("gzip") + cut), `content_type: the response has the content-encoding "gzip", which was not requested; set acceptEncoding, or turn off compression in the service or its proxy`},
-		{"an unknown coding", "headers: { 'accept-encoding': '*' },", respond(packedHead("compress") + cut), `content_type: unsupported content-encoding "compress"; use one of gzip, deflate, br, zstd`},
-		{"the script's own header", "headers: { 'accept-encoding': 'br;q=1' },", func(p *peer) {
+		{"a coding that was not requested", "acceptEncoding: 'gzip',", respond(packedHead("br") + packing.Whole("br", twoEvents)), `content_type: the response has the content-encoding "br", which was not requested; set acceptEncoding, or turn off compression in the service or its proxy`},
+		{"a coding although none was requested", "acceptEncoding: 'none',", respond(packedHead("gzip") + complete), `content_type: the response has the content-encoding "gzip", which was not requested; set acceptEncoding, or turn off compression in the service or its proxy`},
+		{"an unknown coding", "headers: { 'accept-encoding': '*' },", respond(packedHead("compress") + complete), `content_type: unsupported content-encoding "compress"; use one of gzip, deflate, br, zstd`},
+		{"a header of the script", "headers: { 'accept-encoding': 'br;q=1' },", func(p *peer) {
 			p.send(packedHead("br") + packing.Whole("br", "data: "+p.req.Header.Get("Accept-Encoding")+"\n\n"))
 		}, "br;q=1 server: the server ended the stream"},
-		{"no compression after all", "", respond(streamHead + twoEvents), "a b server: the server ended the stream"},
+		{"no coding", "", respond(streamHead + twoEvents), "a b server: the server ended the stream"},
 		{"identity", "", respond(packedHead("identity") + twoEvents), "a b server: the server ended the stream"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestPackedStreamEnds(t *testing.T) {
 	}
 }
 
-// A stream after a reconnect has a new decoder. A stream that is dropped or closed leaves no decoder.
+// Each stream has a new decoder. TestMain detects decoders that do not end with their stream.
 func TestPackedStreamsReconnect(t *testing.T) {
 	runTransports(t, allTransports, func(t *testing.T, w transport) {
 		v := w.vu(t)
@@ -196,7 +196,7 @@ func TestOpenReadsPackedStreams(t *testing.T) {
 	require.ErrorContains(t, err, `option acceptEncoding: must be none, gzip or browser, got "true"`)
 }
 
-// A codings is an Observer of the codings of streams.
+// A codings is a recorder that also records the content codings of streams.
 type codings struct{ recorder }
 
 func (c *codings) Response(r *sseclient.Response) {
@@ -205,7 +205,7 @@ func (c *codings) Response(r *sseclient.Response) {
 	}
 }
 
-// An observer gets the coding right before Opened, with a second request, too.
+// The callback Opened reports the coding, with and without a second request.
 func TestObserverReceivesTheCoding(t *testing.T) {
 	t.Parallel()
 	for then, want := range map[string]string{

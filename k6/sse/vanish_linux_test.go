@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// For its script, a vanished source has ended. The server gets no notice, and its data is not acknowledged.
-func TestVanishedSource(t *testing.T) {
+// The server gets neither an end nor acknowledgements. For the script, the source has ended.
+func TestVanishLeavesTheConnectionHalfOpen(t *testing.T) {
 	runTransports(t, polledTransports, func(t *testing.T, w transport) {
 		v, result := w.vu(t), make(chan string, 1)
 		v.set("url", v.serve(func(p *peer) {
