@@ -1,5 +1,5 @@
-// Package ci reports a verdict to a CI system: to GitHub Actions by annotations, a summary and outputs of the step, to others by
-// a file in JUnit's format. It changes no verdict and no exit code.
+// Package ci reports a verdict to a CI system: to GitHub Actions by annotations, a summary and outputs of the step, and
+// to others by a file in JUnit's format. It does not change the verdict or the exit code.
 package ci
 
 import (
@@ -19,16 +19,16 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Targets lists the CI systems that get the result. The zero value has none.
+// Targets selects the CI systems that receive the verdict. The zero value selects none.
 type Targets struct {
 	GitHub bool
-	JUnit  string // path of a file; "": none
+	JUnit  string // path of the file in JUnit's format; "": none
 }
 
-// Any reports whether a CI system gets the result.
+// Any reports whether a CI system receives the verdict.
 func (t Targets) Any() bool { return t != Targets{} }
 
-// Check returns an error if the file cannot be written.
+// Check returns an error if the JUnit file cannot be written, or would replace a file of another format.
 func (t Targets) Check() error {
 	if t.JUnit == "" {
 		return nil
@@ -46,8 +46,8 @@ func (t Targets) Check() error {
 	return nil
 }
 
-// isReplaceable reports whether a file does not exist, is empty or has JUnit's format. soak.yaml of the working
-// directory may name any file.
+// isReplaceable reports whether a file does not exist, is empty or has JUnit's format. Other files must remain, because
+// a soak.yaml that the user did not write may name any file.
 func isReplaceable(path string) bool {
 	file, err := safefile.Open(path, safefile.Table)
 	if err != nil {
@@ -58,17 +58,17 @@ func isReplaceable(path string) bool {
 	return err == nil && (len(head) == 0 || bytes.Contains(head, []byte("<testsuite")))
 }
 
-// A Reporter reports one verdict, or the error in its place.
+// A Reporter reports one verdict, or the error of a run without a verdict.
 type Reporter struct {
 	targets Targets
-	out     io.Writer // standard output, where GitHub's runner reads commands
-	token   string    // ends the section of output without commands
+	out     io.Writer // standard output, in which GitHub's runner finds workflow commands
+	token   string    // ends the part of the output in which GitHub's runner executes no commands
 	verdict *verdict.Verdict
-	report  string
+	report  string // path of the report
 }
 
-// Begin must be called before any other output. From then until End, GitHub's runner executes no commands in the
-// output of soak, which contains texts of services.
+// Begin returns a Reporter. It must be called before any other output: from Begin to End, GitHub's runner executes no
+// commands in the output of soak, which contains texts of services.
 func Begin(targets Targets, out io.Writer) *Reporter {
 	r := &Reporter{targets: targets, out: out, token: rand.Text()}
 	if targets.GitHub {
@@ -84,8 +84,8 @@ func (r *Reporter) SetVerdict(v *verdict.Verdict, report string) {
 	}
 }
 
-// End reports the verdict, or the error in its place, and returns the error to print after it: the same in one line,
-// which GitHub's runner reads as text. warn is called if a report cannot be written.
+// End reports the verdict, or err if there is no verdict. It returns the error to print: err, or for GitHub err in one
+// line that is not a command. It calls warn if it cannot write to a target.
 func (r *Reporter) End(err error, warn func(string)) error {
 	v := r.verdict
 	if v == nil {
@@ -94,42 +94,40 @@ func (r *Reporter) End(err error, warn func(string)) error {
 			v.Reasons = []string{err.Error()}
 		}
 	}
+	check := func(writeErr error) {
+		if writeErr != nil {
+			warn("the verdict is valid, but reporting it to CI failed in part: " + escapeCommands(writeErr.Error()))
+		}
+	}
 	if r.targets.JUnit != "" {
-		writeErr := safefile.Write(r.targets.JUnit, func(w io.Writer) error { return junit(format.NewEscaper(w), v) })
-		r.warn(writeErr, warn)
+		check(safefile.Write(r.targets.JUnit, func(w io.Writer) error { return junit(format.NewEscaper(w), v) }))
 	}
 	if !r.targets.GitHub {
 		return err
 	}
 	text := noVerdict(v)
-	if len(v.Checks) > 0 { // else nothing was judged
+	if len(v.Checks) > 0 {
 		text = summary(v)
 	}
-	r.warn(appendTo("GITHUB_STEP_SUMMARY", text), warn)
-	if os.Getenv("GITHUB_OUTPUT") != "" { // only within a step
-		r.warn(appendTo("GITHUB_OUTPUT", outputs(v, r.report)), warn)
+	check(appendTo("GITHUB_STEP_SUMMARY", text))
+	if os.Getenv("GITHUB_OUTPUT") != "" { // GitHub sets it within a step
+		check(appendTo("GITHUB_OUTPUT", outputs(v, r.report)))
 	}
 	fmt.Fprintf(r.out, "::%s::\n", r.token)
 	for _, a := range annotations(v) {
 		fmt.Fprintln(r.out, a)
 	}
 	if err != nil {
-		return reportedError{err}
+		return escapedError{err}
 	}
 	return nil
 }
 
-func (r *Reporter) warn(err error, warn func(string)) {
-	if err != nil {
-		warn("the verdict is valid, but reporting it to CI failed in part: " + escapeCommands(err.Error()))
-	}
-}
+// An escapedError is an error whose text is not a workflow command.
+type escapedError struct{ error }
 
-// A reportedError was already reported to GitHub.
-type reportedError struct{ error }
-
-func (e reportedError) Error() string { return escapeCommands(e.error.Error()) }
-func (e reportedError) Unwrap() error { return e.error }
+func (e escapedError) Error() string { return escapeCommands(e.error.Error()) }
+func (e escapedError) Unwrap() error { return e.error }
 
 // escapeCommands returns a text as one line that GitHub's runner does not execute as a workflow command.
 func escapeCommands(text string) string {
@@ -137,24 +135,27 @@ func escapeCommands(text string) string {
 	return strings.ReplaceAll(text, "##[", "# #[")
 }
 
-// name returns the name under which CI systems list the checks: the kind of run.
-func name(v *verdict.Verdict) string { return cmp.Or(v.Layout.Title, "Soak") }
+// title returns the name under which CI systems list the checks: the kind of run.
+func title(v *verdict.Verdict) string { return cmp.Or(v.Layout.Title, "Soak") }
 
-// decidingChecks returns the checks that decided a verdict other than pass. If there is none, one check has all
-// reasons.
+// decidingChecks returns the checks that decided a verdict other than pass. If no check decided it, a substitute has
+// the reasons of the verdict.
 func decidingChecks(v *verdict.Verdict) (out []verdict.Check) {
 	for _, c := range v.Checks {
 		if s := c.State(); s == verdict.Broken || s == verdict.Undecided {
 			out = append(out, c)
 		}
 	}
-	if len(out) == 0 && v.Verdict != verdict.Pass { // nothing was judged
-		out = append(out, verdict.Check{ID: verdict.CheckVerdict, Name: "a verdict", Limit: string(verdict.Pass), Actual: string(v.Verdict), Severity: verdict.InconclusiveIf(v.Verdict == verdict.Invalid), Reasons: v.Reasons})
+	if len(out) == 0 && v.Verdict != verdict.Pass {
+		out = append(out, verdict.Check{
+			ID: verdict.CheckVerdict, Name: "a verdict", Limit: string(verdict.Pass), Actual: string(v.Verdict),
+			Severity: verdict.InconclusiveIf(v.Verdict == verdict.Invalid), Reasons: v.Reasons,
+		})
 	}
 	return out
 }
 
-// appendTo adds text to the file that GitHub names in a variable; without the variable it does nothing.
+// appendTo adds text to the file that GitHub names in a variable.
 func appendTo(variable, text string) error {
 	path := os.Getenv(variable)
 	if path == "" {

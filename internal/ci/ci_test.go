@@ -18,13 +18,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// newVerdict returns a verdict with a check of each kind.
+// newVerdict returns a verdict with a check that is met, a warning, and a check that decides the outcome unless it is a
+// pass.
 func newVerdict(outcome verdict.Outcome) *verdict.Verdict {
 	v := &verdict.Verdict{
 		TestID: "20260131-120000", Verdict: outcome, Plan: plan.Default(), StartedUnix: 1_700_000_000, EndedUnix: 1_700_003_600.5,
 		Reasons: []string{"1200 connections open to the end"}, Warnings: []string{"the load generator was saturated"},
 		Checks: []verdict.Check{
-			{Name: "connections dropped", Limit: "0", Actual: "0", Pass: true, Why: "a client that was cut off"},
+			{Name: "connections dropped", Limit: "0", Actual: "0", Pass: true, Why: "clients are disconnected"},
 			{Name: "the load generator kept up", Limit: "yes", Actual: "no", Severity: verdict.SeverityWarning, Reasons: []string{"the load generator was saturated"}},
 		},
 	}
@@ -43,17 +44,15 @@ func newVerdict(outcome verdict.Outcome) *verdict.Verdict {
 	return v
 }
 
-// A step is the result of a step with the given output: the commands that GitHub's runner executes, and the text
-// between them.
+// A step has the lines of an output: the commands that GitHub's runner executes, and all other lines.
 type step struct{ commands, text []string }
 
 var (
-	commandLine = regexp.MustCompile(`^\s*::([a-zA-Z-]+)[^:]*::(.*)$`)
-	oldCommand  = regexp.MustCompile(`##\[[a-z-]+`) // found anywhere in a line
+	commandLine   = regexp.MustCompile(`^\s*::([a-zA-Z-]+)[^:]*::(.*)$`)
+	legacyCommand = regexp.MustCompile(`##\[[a-z-]+`) // may be anywhere in a line
 )
 
-// runStep interprets an output as GitHub's runner does: it executes commands, except between stop-commands and its
-// token.
+// runStep splits an output as GitHub's runner does, which executes no commands from stop-commands to its token.
 func runStep(text string) (s step) {
 	token := ""
 	for _, line := range strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
@@ -67,7 +66,7 @@ func runStep(text string) (s step) {
 			}
 		case command != nil && command[1] == "stop-commands":
 			token = command[2]
-		case command != nil || oldCommand.MatchString(line):
+		case command != nil || legacyCommand.MatchString(line):
 			s.commands = append(s.commands, strings.TrimSpace(line))
 		default:
 			s.text = append(s.text, line)
@@ -91,13 +90,13 @@ func setGitHubFiles(t *testing.T) (summary, outputs func() string) {
 	return content("GITHUB_STEP_SUMMARY"), content("GITHUB_OUTPUT")
 }
 
-// failOnWarning returns a function for warnings that fails the test.
+// failOnWarning returns a warn function that fails the test.
 func failOnWarning(t *testing.T) func(string) {
 	t.Helper()
 	return func(text string) { t.Error(text) }
 }
 
-func TestAnnotationsHaveTheFindings(t *testing.T) { //nolint:paralleltest // GitHub's variables
+func TestAnnotationsContainTheFindings(t *testing.T) { //nolint:paralleltest // GitHub's variables
 	for outcome, want := range map[verdict.Outcome][]string{
 		verdict.Pass: {"::notice title=Soak pass::1200 connections open to the end", "::warning title=Soak::the load generator was saturated"},
 		verdict.Fail: {
@@ -122,8 +121,8 @@ func TestAnnotationsHaveTheFindings(t *testing.T) { //nolint:paralleltest // Git
 	}
 }
 
-// The runner executes only commands of soak, and no texts of a service or a script.
-func TestForeignTextsAreNotCommands(t *testing.T) { //nolint:paralleltest // GitHub's variables
+// GitHub's runner executes the commands of soak only, even if a text of a service or a script contains a command.
+func TestTextsOfServicesAreNotCommands(t *testing.T) { //nolint:paralleltest // GitHub's variables
 	for _, evil := range []string{
 		"x\n::add-mask::a", "x\r::error::b", "x\r\n  ::stop-commands::c", "::set-env name=PATH::d", "##[add-matcher]e", "50% ::error::", "a,file=/etc/passwd:b", "x\nverdict=pass",
 	} {
@@ -190,7 +189,7 @@ func TestLargeSummaryIsTruncated(t *testing.T) {
 	require.Contains(t, text, "The rest is in report.md")
 }
 
-// Without a verdict CI gets the reason, and the error is unchanged.
+// Without a verdict, CI systems receive the error, and End returns an error that wraps it.
 func TestErrorWithoutAVerdict(t *testing.T) { //nolint:paralleltest // GitHub's variables
 	summary, outputs := setGitHubFiles(t)
 	file := filepath.Join(t.TempDir(), "soak.xml")
@@ -208,13 +207,13 @@ func TestErrorWithoutAVerdict(t *testing.T) { //nolint:paralleltest // GitHub's 
 	require.Contains(t, got.Cases[0].Error.Text, "nothing answers at")
 }
 
-// Outside of GitHub there is no such file, and the verdict is valid.
+// Outside of GitHub there is no step summary. The verdict remains valid.
 func TestUnwritableFileIsAWarning(t *testing.T) {
 	t.Setenv("GITHUB_STEP_SUMMARY", "")
 	t.Setenv("GITHUB_OUTPUT", "")
 	folder := t.TempDir()
 	var warnings []string
-	reporter := Begin(Targets{GitHub: true, JUnit: filepath.Join(folder, "gone", "soak.xml")}, io.Discard)
+	reporter := Begin(Targets{GitHub: true, JUnit: filepath.Join(folder, "missing", "soak.xml")}, io.Discard)
 	reporter.SetVerdict(newVerdict(verdict.Pass), "")
 	require.NoError(t, reporter.End(nil, func(text string) { warnings = append(warnings, text) }))
 	require.Len(t, warnings, 2)
@@ -222,7 +221,7 @@ func TestUnwritableFileIsAWarning(t *testing.T) {
 	require.Contains(t, warnings[1], "GITHUB_STEP_SUMMARY is not set")
 
 	require.NoError(t, Targets{JUnit: filepath.Join(folder, "new.xml")}.Check())
-	require.ErrorContains(t, Targets{JUnit: filepath.Join(folder, "gone", "new.xml")}.Check(), "--junit must be a file in an existing folder, got ")
+	require.ErrorContains(t, Targets{JUnit: filepath.Join(folder, "missing", "new.xml")}.Check(), "--junit must be a file in an existing folder, got ")
 	require.ErrorContains(t, Targets{JUnit: folder}.Check(), "must be a file")
 }
 
@@ -317,7 +316,7 @@ func TestJUnitReplacesNoFileOfAnotherFormat(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
 	require.NoError(t, targets.Check())
 	require.NoError(t, Begin(targets, io.Discard).End(nil, func(text string) { require.Fail(t, text) }))
-	require.NoError(t, targets.Check(), "it has JUnit's format")
+	require.NoError(t, targets.Check(), "a file in JUnit's format may be replaced")
 	require.NoError(t, os.WriteFile(path, []byte("package main"), 0o600))
 	require.EqualError(t, targets.Check(), fmt.Sprintf("--junit must not name an existing file of another format, got %q; remove it or name another file", path))
 }

@@ -14,26 +14,26 @@ const maxAnnotations = 10
 // annotations returns the workflow commands: an error for each check that decided the verdict, with its findings, or a
 // notice of the pass; then the warnings.
 func annotations(v *verdict.Verdict) (out []string) {
-	word := name(v) + " " + v.Word()
+	outcome := title(v) + " " + v.Word()
 	var errs, warnings []string
 	for _, c := range decidingChecks(v) {
-		errs = append(errs, command("error", word+": "+c.Name, strings.Join(c.Sentences(), "\n")))
+		errs = append(errs, command("error", outcome+": "+c.Name, strings.Join(c.Sentences(), "\n")))
 	}
 	for _, w := range v.Warnings {
-		warnings = append(warnings, command("warning", name(v), w))
+		warnings = append(warnings, command("warning", title(v), w))
 	}
 	if len(errs) == 0 {
 		kind := "notice"
 		if v.ConnectionsOnly() {
 			kind = "warning"
 		}
-		out = append(out, command(kind, word, strings.Join(v.Reasons, "\n")))
+		out = append(out, command(kind, outcome, strings.Join(v.Reasons, "\n")))
 	}
-	out = append(out, limitAnnotations(errs, "error", word)...)
-	return append(out, limitAnnotations(warnings, "warning", name(v))...)
+	out = append(out, limitAnnotations(errs, "error", outcome)...)
+	return append(out, limitAnnotations(warnings, "warning", title(v))...)
 }
 
-// limitAnnotations returns at most maxAnnotations of a list; the last one then has the number of the others.
+// limitAnnotations returns a list of at most maxAnnotations. If it omits some, the last one states their number.
 func limitAnnotations(list []string, kind, title string) []string {
 	if len(list) <= maxAnnotations {
 		return list
@@ -42,21 +42,21 @@ func limitAnnotations(list []string, kind, title string) []string {
 	return append(list[:maxAnnotations-1:maxAnnotations-1], last)
 }
 
-// GitHub's escapes of a message, and of a property, which also ends at a colon or a comma.
+// Replacers that escape the message and the properties of a workflow command. A colon or a comma ends a property.
 var (
 	escapeMessage  = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
 	escapeProperty = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 )
 
-// command returns a workflow command. Title and message are escaped, so neither can end it or start another one.
+// command returns a workflow command. It escapes title and message, so that they cannot contain another command.
 func command(kind, title, message string) string {
 	return fmt.Sprintf("::%s title=%s::%s", kind, escapeProperty.Replace(title), escapeMessage.Replace(message))
 }
 
-// maxSummary limits a summary in bytes: GitHub accepts 1 MiB from all steps of a job.
+// maxSummary limits a summary in bytes. GitHub accepts 1 MiB from each step, and a step may run soak several times.
 const maxSummary = 200 << 10
 
-// summary returns report.md, up to the limit of GitHub.
+// summary returns report.md, at most maxSummary of it.
 func summary(v *verdict.Verdict) string {
 	var b strings.Builder
 	_ = report.Markdown(&b, report.Brief(v)) // writing to memory does not fail
@@ -67,12 +67,12 @@ func summary(v *verdict.Verdict) string {
 	return text + "\n"
 }
 
-// noVerdict returns the summary of a run without a verdict: the reason, as plain text in Markdown.
+// noVerdict returns the summary of a run without a verdict: the reasons as a code block, so that they are not Markdown.
 func noVerdict(v *verdict.Verdict) string {
 	return "# ⚠️ soak: no verdict\n\n    " + escapeCommands(strings.Join(v.Reasons, "\n")) + "\n\n"
 }
 
-// outputs returns the outputs of the step.
+// outputs returns the outputs of the step as lines NAME=VALUE.
 func outputs(v *verdict.Verdict, report string) string {
 	return fmt.Sprintf("verdict=%s\ntestid=%s\nreport=%s\n", v.Verdict, escapeCommands(v.TestID), escapeCommands(report))
 }

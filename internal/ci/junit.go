@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// The parts of JUnit's format that GitLab, Jenkins and GitHub's own readers have in common.
+// The parts of JUnit's format that GitLab, Jenkins and GitHub have in common.
 type (
 	testSuites struct {
 		XMLName xml.Name    `xml:"testsuites"`
@@ -51,11 +51,11 @@ type (
 	}
 )
 
-// junit writes a test case for each check. A check that fails the run is a failure, and a check that makes it invalid
-// is an error. A warning passes, with its text. A check that was not judged is skipped.
+// junit writes a test case for each check: a failure if the check fails the run, and an error if it makes the run
+// invalid. A check with a warning passes, and its output has the warning. A check that was not judged is skipped.
 func junit(w io.Writer, v *verdict.Verdict) error {
 	s := testSuite{
-		Name: name(v), Time: fmt.Sprintf("%.3f", max(v.EndedUnix-v.StartedUnix, 0)),
+		Name: title(v), Time: fmt.Sprintf("%.3f", max(v.EndedUnix-v.StartedUnix, 0)),
 		Properties: []property{{"verdict", string(v.Verdict)}, {"testid", v.TestID}, {"target", v.Plan.BackendURL}},
 	}
 	if v.MessagesChecked != nil {
@@ -68,18 +68,19 @@ func junit(w io.Writer, v *verdict.Verdict) error {
 		s.add(c)
 	}
 	if s.Failures+s.Errors == 0 {
-		for _, c := range decidingChecks(v) { // the reasons are not those of a check
+		for _, c := range decidingChecks(v) {
 			s.add(c)
 		}
 	}
 	if _, err := io.WriteString(w, xml.Header); err != nil {
-		return err //nolint:wrapcheck // names the file
+		return err //nolint:wrapcheck // safefile.Write names the file
 	}
 	e := xml.NewEncoder(w)
 	e.Indent("", "  ")
 	return errors.Join(e.Encode(testSuites{Suites: []testSuite{s}}), e.Close())
 }
 
+// add adds the test case of a check.
 func (s *testSuite) add(c verdict.Check) {
 	entry, message := testCase{Class: s.Name, Name: c.Name}, c.Actual+"; the limit is "+c.Limit
 	s.Tests++

@@ -1,6 +1,6 @@
-// Package control is the reference target of the control group, whose streams send one event per second. If these
-// events are late, too, the delay is not caused by the service under test. The package has both sides: the server,
-// and the Account of a reader.
+// Package control is the reference target of the control group, whose streams send one event per second. If messages
+// of the service under test are late while these events are late, the service may not be the cause. The package
+// contains the server, and the Account of the events that a client received.
 package control
 
 import (
@@ -25,10 +25,10 @@ const maxStreams = 10_000
 
 // Serve serves streams until ctx ends. A stream sends one event when it opens and one per Interval after that, on a
 // schedule that does not drift. The id of an event is its number on the stream, from 1. The data is the delay of this
-// process in microseconds, which distinguishes a stalled reference from a stalled reader.
+// process in microseconds, which distinguishes a stalled reference from a stalled client.
 func Serve(ctx context.Context, listener net.Listener) error {
 	s := &http.Server{
-		Handler: limitStreams(maxStreams, http.HandlerFunc(stream)), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 8 << 10,
+		Handler: limitStreams(maxStreams, http.HandlerFunc(serveStream)), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 8 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
@@ -39,38 +39,39 @@ func Serve(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-func limitStreams(limit int, h http.Handler) http.Handler {
-	places := make(chan struct{}, limit)
+// limitStreams returns a handler that refuses a request while handler serves the maximum number of streams.
+func limitStreams(limit int, handler http.Handler) http.Handler {
+	open := make(chan struct{}, limit)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
-		case places <- struct{}{}:
-			defer func() { <-places }()
-			h.ServeHTTP(w, r)
+		case open <- struct{}{}:
+			defer func() { <-open }()
+			handler.ServeHTTP(w, r)
 		default:
 			http.Error(w, "this reference has reached its maximum number of streams", http.StatusServiceUnavailable)
 		}
 	})
 }
 
-func stream(w http.ResponseWriter, r *http.Request) {
+func serveStream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
-	flush := http.NewResponseController(w)
+	controller := http.NewResponseController(w)
 	start := time.Now()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var event []byte
-	for n := uint64(1); ; n++ {
-		due := start.Add(time.Duration(n-1) * Interval)
+	for number := uint64(1); ; number++ {
+		due := start.Add(time.Duration(number-1) * Interval)
 		timer.Reset(time.Until(due))
 		select {
 		case <-r.Context().Done():
 			return
 		case <-timer.C:
 		}
-		event = strconv.AppendUint(append(event[:0], "id: "...), n, 10)
+		event = strconv.AppendUint(append(event[:0], "id: "...), number, 10)
 		event = strconv.AppendInt(append(event, "\ndata: "+mark...), max(time.Since(due).Microseconds(), 0), 10)
-		if _, err := w.Write(append(event, "\n\n"...)); err != nil || flush.Flush() != nil {
+		if _, err := w.Write(append(event, "\n\n"...)); err != nil || controller.Flush() != nil {
 			return
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// The first event arrives at once, the others once a second.
+// The first event arrives immediately, the others once per second.
 func TestReferenceSendsOneEventPerSecond(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -52,24 +52,24 @@ func TestAccountAttributesDelays(t *testing.T) {
 		reference time.Duration // delay of the reference
 		late      time.Duration
 		lost      uint64
-		noise     bool
+		rejected  bool
 	}
 	for name, events := range map[string][]event{
-		"in time":                         {{at: 0, id: 1}, {at: 1, id: 2}, {at: 2, id: 3}},
-		"the reader stalled":              {{at: 0, id: 1}, {at: 3, id: 2, late: 2 * time.Second}, {at: 3, id: 3, late: time.Second}, {at: 3, id: 4}},
+		"on time":                         {{at: 0, id: 1}, {at: 1, id: 2}, {at: 2, id: 3}},
+		"the client stalled":              {{at: 0, id: 1}, {at: 3, id: 2, late: 2 * time.Second}, {at: 3, id: 3, late: time.Second}, {at: 3, id: 4}},
 		"the reference stalled":           {{at: 0, id: 1}, {at: 3, id: 2, reference: 2 * time.Second}, {at: 3, id: 3, reference: time.Second}, {at: 3, id: 4}},
-		"both stalled, the reader longer": {{at: 0, id: 1}, {at: 3, id: 2, reference: 500 * time.Millisecond, late: 1500 * time.Millisecond}},
+		"both stalled, the client longer": {{at: 0, id: 1}, {at: 3, id: 2, reference: 500 * time.Millisecond, late: 1500 * time.Millisecond}},
 		"the first event was late":        {{at: 2, id: 1}, {at: 2, id: 2}, {at: 3, id: 3}, {at: 5, id: 4, late: time.Second}},
 		"numbers were skipped":            {{at: 0, id: 1}, {at: 4, id: 5, lost: 3}},
-		"the stream was read later":       {{at: 0, id: 7}, {at: 1, id: 8}},
-		"a duplicate":                     {{at: 0, id: 1}, {at: 1, id: 1, noise: true}, {at: 1, id: 2}},
+		"the first events were not read":  {{at: 0, id: 7}, {at: 1, id: 8}},
+		"a duplicate":                     {{at: 0, id: 1}, {at: 1, id: 1, rejected: true}, {at: 1, id: 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var a Account
 			for i, e := range events {
 				got, ok := a.Note(at(e.at), []byte(strconv.Itoa(e.id)), []byte("late_us="+strconv.FormatInt(e.reference.Microseconds(), 10)))
-				require.Equal(t, !e.noise, ok, "event %d", i)
+				require.Equal(t, !e.rejected, ok, "event %d", i)
 				require.InDelta(t, e.late, got.Late, float64(5*time.Millisecond), "event %d", i)
 				require.Equal(t, e.lost, got.Lost, "event %d", i)
 				if ok {
@@ -120,7 +120,7 @@ func TestExpectedAndMissingEvents(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
 	var a Account
-	require.Zero(t, a.Due(start.Add(time.Hour)), "a stream without events is unknown")
+	require.Zero(t, a.Due(start.Add(time.Hour)), "before the first event it is unknown how many are due")
 	_, ok := a.Note(start, []byte("1"), []byte("late_us=0"))
 	require.True(t, ok)
 	assert.Equal(t, uint64(1), a.Due(start))

@@ -3,13 +3,15 @@ package format
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
 // Escape returns text with each control and format character (Unicode categories Cc and Cf) written as \uXXXX, so that
-// a terminal, an editor or a log viewer does not interpret text from a service. Line feeds, tabs and zero-width joiners stay.
+// a terminal, an editor or a log viewer does not interpret text from a service. It keeps line feeds, tabs and
+// zero-width joiners.
 func Escape(text string) string {
 	if strings.IndexFunc(text, isInterpreted) < 0 {
 		return text
@@ -31,8 +33,9 @@ func isInterpreted(r rune) bool {
 	return r != '\n' && r != '\t' && r != zeroWidthJoiner && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r))
 }
 
+// writeEscape writes r as \uXXXX, or as the surrogate pair that JSON and JavaScript require.
 func writeEscape(out *strings.Builder, r rune) {
-	if r > 0xffff { // as JSON and JavaScript write it: a surrogate pair
+	if r > 0xffff {
 		high, low := 0xd800+(r-0x10000)>>10, 0xdc00+(r-0x10000)&0x3ff
 		fmt.Fprintf(out, `\u%04x\u%04x`, high, low)
 		return
@@ -44,7 +47,7 @@ func writeEscape(out *strings.Builder, r rune) {
 // not UTF-8.
 func NewEscaper(w io.Writer) io.Writer { return &escaper{w: w} }
 
-// WithoutEscaper returns the writer below NewEscaper; w itself if it is another writer.
+// WithoutEscaper returns the writer that w escapes for. It returns w itself if NewEscaper did not make it.
 func WithoutEscaper(w io.Writer) io.Writer {
 	if e, ok := w.(*escaper); ok {
 		return e.w
@@ -52,13 +55,14 @@ func WithoutEscaper(w io.Writer) io.Writer {
 	return w
 }
 
+// An escaper is the writer that NewEscaper returns.
 type escaper struct {
-	w          io.Writer
-	incomplete []byte // the first bytes of an incomplete character
+	w     io.Writer
+	start []byte // the first bytes of a character that the next Write completes
 }
 
 func (e *escaper) Write(p []byte) (int, error) {
-	text := append(e.incomplete, p...) //nolint:gocritic // incomplete is replaced below
+	text := append(e.start, p...) //nolint:gocritic // start is replaced below
 	end := len(text)
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if utf8.RuneStart(text[len(text)-n]) {
@@ -68,14 +72,14 @@ func (e *escaper) Write(p []byte) (int, error) {
 			break
 		}
 	}
-	e.incomplete = append([]byte(nil), text[end:]...)
+	e.start = slices.Clone(text[end:])
 	if _, err := e.w.Write([]byte(escapeBytes(text[:end]))); err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
 
-// escapeBytes returns Escape of a text that may not be UTF-8.
+// escapeBytes returns text as Escape does, and keeps bytes that are not UTF-8, except C1 control characters.
 func escapeBytes(text []byte) string {
 	if utf8.Valid(text) {
 		return Escape(string(text))
@@ -84,8 +88,8 @@ func escapeBytes(text []byte) string {
 	for len(text) > 0 {
 		r, size := utf8.DecodeRune(text)
 		switch {
-		case r == utf8.RuneError && size == 1 && text[0] >= 0x80 && text[0] < 0xa0: // C1 control characters of a terminal that does not use UTF-8
-			writeEscape(&out, rune(text[0]))
+		case r == utf8.RuneError && size == 1 && text[0] >= 0x80 && text[0] < 0xa0:
+			writeEscape(&out, rune(text[0])) // a terminal that does not use UTF-8 interprets C1 control characters
 		case r == utf8.RuneError && size == 1:
 			out.WriteByte(text[0])
 		case isInterpreted(r):

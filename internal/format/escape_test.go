@@ -23,8 +23,8 @@ func TestEscapeLeavesNoControlCharacters(t *testing.T) {
 	}
 }
 
-// Text that is written in pieces is escaped like the complete text, and escaped JSON remains valid JSON.
-func TestEscapingJoinsCharactersThatAreSplit(t *testing.T) {
+// Text that is written byte by byte is escaped like the complete text, and escaped JSON remains valid JSON.
+func TestEscaperAcceptsSplitCharacters(t *testing.T) {
 	t.Parallel()
 	const text = "{\"name\": \"é\u009b\u202e日\U0001f600\"}\n"
 	var joined bytes.Buffer
@@ -44,7 +44,7 @@ func TestEscapingJoinsCharactersThatAreSplit(t *testing.T) {
 	require.Equal(t, "é\u009b\u202e日\U0001f600", v.Name)
 }
 
-func TestEscapingOfBytesThatAreNotUTF8(t *testing.T) {
+func TestEscaperKeepsBytesThatAreNotUTF8(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	_, err := NewEscaper(&out).Write([]byte("a\x9b31m\xffb\x1b"))

@@ -10,7 +10,7 @@ import (
 
 type number interface{ int | int64 | uint64 }
 
-// Thousands formats a whole number with a comma between each three digits.
+// Thousands formats an integer with commas between groups of three digits.
 func Thousands[N number](n N) string {
 	s, sign := fmt.Sprint(n), ""
 	if n < 0 {
@@ -22,24 +22,24 @@ func Thousands[N number](n N) string {
 	return sign + s
 }
 
-// Count formats a number with a noun whose plural is regular.
-func Count[N number](n N, thing string) string {
+// Count formats a number with a noun whose plural is regular: "1,200 streams".
+func Count[N number](n N, noun string) string {
 	switch {
 	case n == 1:
-	case strings.HasSuffix(thing, "s"):
-		thing += "es"
+	case strings.HasSuffix(noun, "s"):
+		noun += "es"
 	default:
-		thing += "s"
+		noun += "s"
 	}
-	return Thousands(n) + " " + thing
+	return Thousands(n) + " " + noun
 }
 
-// Plural formats a number with the matching form of a phrase: "1 connection was".
+// Plural formats a number with the matching form of a phrase: "1 stream was", "2 streams were".
 func Plural[N number](n N, singular, plural string) string {
 	return fmt.Sprintf("%d %s", n, Form(n, singular, plural))
 }
 
-// Form returns the form of a word that matches a number.
+// Form returns singular if n is 1, and otherwise plural.
 func Form[N number](n N, singular, plural string) string {
 	if n == 1 {
 		return singular
@@ -47,7 +47,8 @@ func Form[N number](n N, singular, plural string) string {
 	return plural
 }
 
-// Duration formats a duration with three or four digits: in one unit below two minutes, in parts of an hour above.
+// Duration formats a duration: below two minutes in milliseconds or seconds with at most four digits, otherwise in
+// hours, minutes and seconds.
 func Duration(d time.Duration) string {
 	if d >= 2*time.Minute {
 		return inHours(d)
@@ -61,12 +62,12 @@ func Duration(d time.Duration) string {
 		}
 	}
 	if d.Abs() >= time.Second {
-		return fmt.Sprint(float64(d)/float64(time.Second)) + " s" // the sum in Seconds may not be the nearest number
+		return fmt.Sprint(float64(d)/float64(time.Second)) + " s" // d.Seconds() may differ in the last digit
 	}
 	return fmt.Sprint(float64(d)/float64(time.Millisecond)) + " ms"
 }
 
-// inHours formats a duration to the second, without the parts that are zero.
+// inHours formats a duration in hours, minutes and seconds, without those that are zero.
 func inHours(d time.Duration) string {
 	var parts []string
 	remaining := d.Round(time.Second)
@@ -85,7 +86,7 @@ func inHours(d time.Duration) string {
 // InMilliseconds returns a duration as a number of milliseconds, to the microsecond.
 func InMilliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// Milliseconds formats a duration in milliseconds.
+// Milliseconds formats a number of milliseconds as Duration does.
 func Milliseconds(v float64) string {
 	if math.IsNaN(v) {
 		return unknown
@@ -93,11 +94,14 @@ func Milliseconds(v float64) string {
 	return Duration(time.Duration(v * float64(time.Millisecond)))
 }
 
-// Time formats an instant to the second, in UTC.
+// Time formats a time to the second, in UTC.
 func Time(t time.Time) string { return t.UTC().Format(time.DateTime) + " UTC" }
 
-// LocalTime formats seconds since 1970, "" for 0.
-func LocalTime(unix float64) string {
+// TimeOfDay formats the time of day to the millisecond, in UTC.
+func TimeOfDay(t time.Time) string { return t.UTC().Format("15:04:05.000") + " UTC" }
+
+// UnixTime formats seconds since 1970 as Time does. It returns "" for 0.
+func UnixTime(unix float64) string {
 	if unix <= 0 {
 		return ""
 	}

@@ -20,11 +20,11 @@ func TestNumberFormats(t *testing.T) {
 	}
 	require.Equal(t, []string{"0 ms", "49.2 ms", "5 ms", "774 ms", "1 s", "1.5 s", "2.72 s", "22.5 s", "60 s", "2 min", "59 min 55 s", "1 h", "25 h 5 s"}, times)
 	require.Equal(t, []string{"0.1 ms", "1.3 s", "10 s", "-2.5 ms"}, []string{Milliseconds(.1), Milliseconds(1300), Milliseconds(9999), Milliseconds(-2.5)})
-	require.Equal(t, []string{"", "2023-11-14 22:13:20 UTC"}, []string{LocalTime(0), LocalTime(1.7e9)})
+	require.Equal(t, []string{"", "2023-11-14 22:13:20 UTC"}, []string{UnixTime(0), UnixTime(1.7e9)})
 }
 
 func TestShorten(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "a b", Shorten(" a\n\x00\u200b b ", 6))
-	require.Equal(t, "a b…", Shorten("a\nbéé", 7)[:0]+Shorten("a\nb éé", 6))
+	require.Equal(t, "a b…", Shorten("a\nbéé", 6), "a character is not split")
 }

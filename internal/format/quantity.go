@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// unknown is the text for a number that is not known (NaN).
+// unknown is the text for an unknown number (NaN).
 const unknown = "–"
 
-// MiB formats a size in MiB, in the unit that fits.
+// MiB formats a number of MiB as KiB, MiB or GiB.
 func MiB(v float64) string {
 	switch size := math.Abs(v); {
 	case math.IsNaN(v):
@@ -25,10 +25,10 @@ func MiB(v float64) string {
 	return withSign("%.1f MiB", v)
 }
 
-// Bytes returns a size in memory.
+// Bytes formats a number of bytes as KiB, MiB or GiB.
 func Bytes[N number](n N) string { return MiB(float64(n) / (1 << 20)) }
 
-// Percent returns a number of percent.
+// Percent formats a percentage. The smaller it is, the more digits it has.
 func Percent(v float64) string {
 	switch size := math.Abs(v); {
 	case math.IsNaN(v):
@@ -43,7 +43,7 @@ func Percent(v float64) string {
 	return withSign("%.1f %%", v)
 }
 
-// Share returns a part of a whole in percent.
+// Share formats a part of a total as a percentage.
 func Share(part, total float64) string {
 	if total == 0 {
 		return unknown
@@ -51,7 +51,7 @@ func Share(part, total float64) string {
 	return Percent(100 * part / total)
 }
 
-// Quantity returns a value with its unit.
+// Quantity formats a value with its unit.
 func Quantity(v float64, unit string) string {
 	switch {
 	case math.IsNaN(v):
@@ -75,10 +75,10 @@ func Quantity(v float64, unit string) string {
 	return text + " " + unit
 }
 
-// Change returns a quantity with its sign.
+// Change formats a quantity with its sign.
 func Change(v float64, unit string) string { return Plus(Quantity(v, unit), v) }
 
-// Plus returns the text of a number with a plus if the number is positive.
+// Plus returns text, the text of the number v, with a plus sign if v is positive.
 func Plus(text string, v float64) string {
 	if v > 0 {
 		return "+" + text
@@ -86,7 +86,7 @@ func Plus(text string, v float64) string {
 	return text
 }
 
-// withSign formats a value with a minus sign that is as long as a plus sign.
+// withSign formats a value with a minus sign (U+2212) in place of the shorter hyphen.
 func withSign(format string, v float64) string {
 	if v < 0 {
 		return "−" + fmt.Sprintf(format, -v)
@@ -94,7 +94,7 @@ func withSign(format string, v float64) string {
 	return fmt.Sprintf(format, v)
 }
 
-// Clock returns the time of day, in UTC, of seconds since 1970; "–" if they are not known.
+// Clock formats the time of day, in UTC, of seconds since 1970. It returns "–" for 0, an unknown time.
 func Clock(unix float64) string {
 	if unix <= 0 {
 		return unknown

@@ -8,8 +8,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/model/numbered"
 )
 
-// An api writes answers in the format of one API. Each method appends to b and returns it. The text of a chunk needs no
-// escape.
+// An api writes answers in the format of one API. Its methods append to b and return the result. The text of a chunk
+// contains no character that JSON escapes.
 type api interface {
 	// name returns the name of the API's description in load-tests/services.
 	name() string
@@ -25,19 +25,19 @@ type api interface {
 	failure(b []byte, a *answer) []byte
 	// appendComplete appends the answer to a request without "stream".
 	appendComplete(b []byte, a *answer) []byte
-	// refusal appends the body of an error with a status.
+	// refusal appends the body of a response with an error status.
 	refusal(b []byte, status int, message string) []byte
 }
 
-// An answer is the state of one response while it is written.
+// An answer is the content of one response.
 type answer struct {
 	Order
 	request
-	created  int64 // in seconds
-	sequence int   // number of the next event, in the API that numbers them
+	created  int64 // in seconds since 1970
+	sequence int   // number of the next event, for the API whose events are numbered
 }
 
-// token appends the text of chunk k with a fault.
+// token appends the text of chunk k, with a wrong checksum if the fault corrupts it.
 func (a *answer) token(b []byte, k int, fault Fault) []byte {
 	if fault.Kind == Corrupt && k == fault.K {
 		wrongToken := numbered.Token{K: k, N: a.Chunks, CRC: ^numbered.Checksum(a.ID, k, a.Chunks)}
@@ -46,7 +46,7 @@ func (a *answer) token(b []byte, k int, fault Fault) []byte {
 	return numbered.Append(b, a.ID, k, a.Chunks, a.Size)
 }
 
-// text appends the whole text. For a stream it is the text without the fault.
+// text appends the whole text, with the fault in answers that are not streamed. In a stream only the chunks have it.
 func (a *answer) text(b []byte) []byte {
 	fault := a.Fault
 	if a.stream {
@@ -61,13 +61,13 @@ func (a *answer) text(b []byte) []byte {
 	return b
 }
 
-// promptTokens is the length of the prompt that each response reports.
+// promptTokens is the length of the prompt in the usage that each response reports.
 const promptTokens = 10
 
-// failureMessage is the message of every error that a fault makes.
+// failureMessage is the message of every error that a fault causes.
 const failureMessage = "fault injected by the numbered model"
 
-// errorType returns the error type with which OpenAI and Anthropic answer a status.
+// errorType returns the type of the error in responses of OpenAI and Anthropic with a status.
 func errorType(status int) string {
 	switch status {
 	case http.StatusTooManyRequests:
@@ -82,7 +82,7 @@ func errorType(status int) string {
 
 // appendString appends text as a JSON string.
 func appendString(b []byte, text string) []byte {
-	quoted, _ := json.Marshal(text) // text always has a JSON form
+	quoted, _ := json.Marshal(text) // cannot fail for a string
 	return append(b, quoted...)
 }
 

@@ -15,7 +15,7 @@ func (chat) appendHead(b []byte, a *answer, kind string) []byte {
 	return append(append(b, `,"model":`...), a.model...)
 }
 
-// choice opens an event with a choice; closeChoice closes it.
+// choice appends the start of an event with a choice, up to the delta. closeChoice appends the end.
 func (c chat) choice(b []byte, a *answer) []byte {
 	b = c.appendHead(append(b, "data: "...), a, "chat.completion.chunk")
 	return append(b, `,"choices":[{"index":0,"delta":`...)

@@ -36,13 +36,13 @@ const (
 	Failed          // status 500
 )
 
-// kinds are the names of the kinds.
+// kinds has the names of the kinds, by Kind.
 var kinds = [...]string{
 	"none", "truncate", "cut", "reset", "error", "stall", "noterminal", "empty", "double", "drop", "swap", "corrupt",
 	"linger", "after", "twice", "length", "burst", "429", "500",
 }
 
-// Help is the grammar of orders and faults for people.
+// Help describes the syntax of orders and faults for the help of the command.
 const Help = `A line that starts with "soak" in the last user message sets the response:
   soak id=run-17 chunks=40 size=0 delay=10ms ttft=50ms fault=truncate@20
   Each chunk has the text "[k/N:CRC] ": CRC is the CRC-32 of "ID/k/N" in hexadecimal digits.
@@ -70,22 +70,22 @@ func (k Kind) status(stream bool) int {
 	return http.StatusOK
 }
 
-// last reports whether no chunk follows chunk K.
-func (k Kind) last() bool { return k >= Truncate && k <= Stall }
+// endsAtChunk reports whether no chunk follows chunk K.
+func (k Kind) endsAtChunk() bool { return k >= Truncate && k <= Stall }
 
-// atChunk reports whether the fault changes one chunk, so that K must be the number of one.
-func (k Kind) atChunk() bool { return k >= Double && k <= Corrupt || k == Length }
+// needsChunk reports whether K must be the number of a chunk, not 0.
+func (k Kind) needsChunk() bool { return k >= Double && k <= Corrupt || k == Length }
 
-// middle is the K of a fault that has none: half of the chunks.
+// middle is the K of a fault whose text has none. It means half of the chunks.
 const middle = -1
 
-// A Fault is a kind and the chunk it refers to. The zero value is no fault.
+// A Fault is a kind, and the chunk to which the kind refers. The zero value is no fault.
 type Fault struct {
 	Kind Kind
 	K    int // number of a chunk from 1; 0: before the first
 }
 
-// parseFault reads NAME or NAME@K. The name "none" is no fault.
+// parseFault parses NAME or NAME@K. The name "none" returns no fault.
 func parseFault(text string) (Fault, error) {
 	name, number, hasNumber := strings.Cut(text, "@")
 	kind := slices.Index(kinds[:], name)
@@ -96,14 +96,14 @@ func parseFault(text string) (Fault, error) {
 	if !hasNumber {
 		return f, nil
 	}
-	least := 0
-	if f.Kind.atChunk() {
-		least = 1
+	minimum := 0
+	if f.Kind.needsChunk() {
+		minimum = 1
 	}
 	k, err := strconv.Atoi(number)
-	if err != nil || k < least || k > MaxChunks {
+	if err != nil || k < minimum || k > MaxChunks {
 		return Fault{}, fmt.Errorf("chunk of the fault %s must be a number from %d to %d, got %q",
-			name, least, MaxChunks, number)
+			name, minimum, MaxChunks, number)
 	}
 	f.K = k
 	return f, nil
@@ -118,7 +118,7 @@ func (f Fault) limitedTo(n int) Fault {
 		f.K = (n + 1) / 2
 	}
 	f.K = min(f.K, n)
-	if f.Kind == Swap && f.K == n { // the last one has no successor
+	if f.Kind == Swap && f.K == n { // the last chunk has no successor
 		f.K = max(n-1, 1)
 	}
 	return f
@@ -132,7 +132,7 @@ func (f Fault) String() string {
 	return f.Kind.String() + "@" + strconv.Itoa(f.K)
 }
 
-// numbersAt returns the numbers of the chunks to send in place i (from 1) of n.
+// numbersAt returns the numbers of the chunks to send in place of chunk i of n: none, one or two.
 func (f Fault) numbersAt(i, n int) (numbers [2]int, count int) {
 	switch {
 	case f.Kind == Drop && i == f.K:
@@ -147,20 +147,20 @@ func (f Fault) numbersAt(i, n int) (numbers [2]int, count int) {
 	return [2]int{i}, 1
 }
 
-// A Share is a fault that some of the requests have.
+// A Share is a fault, and the share of the requests that have it.
 type Share struct {
 	Fault
 	Share float64 // 0 to 1
 }
 
-// AddShares adds to shares what it reads from a text: NAME@K:SHARE, several of them separated by ";".
+// AddShares returns shares with those of a text: NAME@K:SHARE, several of them separated by ";".
 func AddShares(shares []Share, text string) ([]Share, error) {
 	shares = slices.Clone(shares)
-	for one := range strings.SplitSeq(text, ";") {
-		if one = strings.TrimSpace(one); one == "" {
+	for part := range strings.SplitSeq(text, ";") {
+		if part = strings.TrimSpace(part); part == "" {
 			continue
 		}
-		name, number, hasShare := strings.Cut(one, ":")
+		name, number, hasShare := strings.Cut(part, ":")
 		fault, err := parseFault(name)
 		if err != nil {
 			return nil, err
@@ -184,20 +184,19 @@ func AddShares(shares []Share, text string) ([]Share, error) {
 	return shares, nil
 }
 
-// draw returns the fault of the request with an id. The same seed and id always get the same fault, in whatever order
-// requests arrive.
+// draw returns the fault of the request with an id. It depends on seed and id only, not on the order of the requests.
 func draw(shares []Share, seed uint64, id string) Fault {
 	if len(shares) == 0 {
 		return Fault{}
 	}
 	hash := fnv.New64a()
 	_, _ = fmt.Fprintf(hash, "%d/%s", seed, id)
-	at := float64(mix(hash.Sum64())>>11) / (1 << 53)
+	random := float64(mix(hash.Sum64())>>11) / (1 << 53) // from 0 to below 1
 	for _, s := range shares {
-		if at < s.Share {
+		if random < s.Share {
 			return s.Fault
 		}
-		at -= s.Share
+		random -= s.Share
 	}
 	return Fault{}
 }

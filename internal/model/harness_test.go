@@ -38,7 +38,7 @@ func start(t testing.TB, config Config) (*Server, string) {
 	return s, server.URL
 }
 
-// body returns a request body of any API with an order.
+// body returns a request body with an order, which every API accepts.
 func body(t testing.TB, order string, stream bool) io.Reader {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{
@@ -57,7 +57,7 @@ type clientResponse struct {
 
 	mutex sync.Mutex
 	text  bytes.Buffer
-	end   error // nil: the body ended in order
+	end   error // nil: the body ended as announced
 }
 
 // post sends a request and reads its response in the background.
@@ -81,7 +81,7 @@ func post(t testing.TB, url, path, order string, stream bool) *clientResponse {
 	return r
 }
 
-// Write receives a part of the body.
+// Write adds a part of the body.
 func (r *clientResponse) Write(part []byte) (int, error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -95,7 +95,7 @@ func (r *clientResponse) body() string {
 	return r.text.String()
 }
 
-// endText returns how the body ended.
+// endText waits for the end of the body and describes it.
 func (r *clientResponse) endText(t testing.TB) string {
 	t.Helper()
 	select {
@@ -119,14 +119,14 @@ func events(body string) []string {
 	return strings.Split(strings.TrimSuffix(body, "\n\n"), "\n\n")
 }
 
-// terminals are the terminal events, by path.
+// terminals has the terminal events of each path.
 var terminals = map[string][]string{
 	"/v1/chat/completions": {"data: [DONE]"},
 	"/v1/responses":        {"event: response.completed", "event: response.incomplete"},
 	"/v1/messages":         {"event: message_stop"},
 }
 
-// An account has the counts of the events of a body.
+// An account counts the events of a body.
 type account struct {
 	Numbers   []int // of valid chunks, in their order
 	Corrupt   int
@@ -163,7 +163,7 @@ func count(body, path, id string) (a account) {
 	return a
 }
 
-// records returns the ledger.
+// records returns the requests in the ledger whose id has a prefix.
 func records(t testing.TB, url, prefix string) (out []Record) {
 	t.Helper()
 	response, err := http.Get(url + "/ledger?prefix=" + prefix)

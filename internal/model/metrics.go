@@ -24,8 +24,8 @@ func newMetrics() *metrics {
 	m.chunks = add.NewCounter(prometheus.CounterOpts{Name: "chunks_sent_total", Help: "Chunks written to clients."})
 	m.open = add.NewGauge(prometheus.GaugeOpts{Name: "requests_open", Help: "Requests that are answered now."})
 	for _, api := range apis {
-		for _, outcome := range outcomes[1:] {
-			m.requests.WithLabelValues(api.name(), outcome)
+		for _, outcome := range outcomes {
+			m.requests.WithLabelValues(api.name(), string(outcome))
 		}
 	}
 	return m

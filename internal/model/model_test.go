@@ -12,17 +12,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestOrders(t *testing.T) {
+func TestOrderIsReadFromText(t *testing.T) {
 	config := Order{Chunks: 40, Delay: 10 * time.Millisecond}
 	order, err := config.applyText("Tell me of soak tests.\n  soak id=run-17 ttft=2s fault=truncate@20 other=1\nsoak delay=0s")
 	require.NoError(t, err)
-	require.Equal(t, Order{ID: "run-17", Chunks: 40, TTFT: 2 * time.Second, Fault: Fault{Truncate, 20}, faulty: true}, order)
+	require.Equal(t, Order{ID: "run-17", Chunks: 40, TTFT: 2 * time.Second, Fault: Fault{Truncate, 20}, setsFault: true}, order)
 	order, err = config.applyText("not a soak id=1")
 	require.NoError(t, err)
 	require.Equal(t, config, order)
 }
 
-func TestLastUserMessageOrders(t *testing.T) {
+func TestOrderIsInTheLastUserMessage(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}`:                                  "a",
 		`{"messages":[{"role":"user","content":"a"},{"role":"user","content":[{"type":"text","text":"b"},{"text":"c"}]}]}`: "b\nc",
@@ -53,21 +53,21 @@ func FuzzRead(f *testing.F) {
 func TestSharesDependOnSeedAndIDOnly(t *testing.T) {
 	shares, err := AddShares(nil, "truncate@20:0.01; reset:0.02")
 	require.NoError(t, err)
-	drawn := func(seed uint64) (faults map[string]int) {
+	count := func(seed uint64) (faults map[string]int) {
 		faults = map[string]int{}
 		for i := range 10_000 {
 			faults[draw(shares, seed, fmt.Sprintf("run-%d", i)).String()]++
 		}
 		return faults
 	}
-	first := drawn(1)
-	require.Equal(t, first, drawn(1))
-	require.NotEqual(t, first, drawn(2))
+	first := count(1)
+	require.Equal(t, first, count(1))
+	require.NotEqual(t, first, count(2))
 	require.InDelta(t, 100, first["truncate@20"], 40)
 	require.InDelta(t, 200, first[Fault{Reset, middle}.String()], 60)
 }
 
-func TestSharesAreRefused(t *testing.T) {
+func TestInvalidSharesAreRejected(t *testing.T) {
 	for text, want := range map[string]string{
 		"fall:0.1": "must be one of", "drop@0": "from 1", "truncate@x": "number", "reset:2": "from 0 to 1",
 		"reset:NaN": "from 0 to 1", "reset:0.6;cut:0.6": "at most 1",
@@ -77,7 +77,7 @@ func TestSharesAreRefused(t *testing.T) {
 	}
 }
 
-// The names and the constants of faults are two lists.
+// The constants of the kinds and the list of their names have the same order.
 func TestKindsHaveTheirNames(t *testing.T) {
 	require.Len(t, kinds, int(Failed)+1)
 	require.Equal(t, "429", Busy.String())
@@ -86,25 +86,25 @@ func TestKindsHaveTheirNames(t *testing.T) {
 	for _, name := range kinds[1:] {
 		require.Contains(t, Help, name)
 	}
-	require.Equal(t, "interrupted", Interrupted.String())
+
 }
 
-func TestLedgerKeepsTheLast(t *testing.T) {
+func TestLedgerKeepsTheLastRequests(t *testing.T) {
 	l := ledger{capacity: 3}
 	for i := range 5 {
-		l.add(entry{id: fmt.Sprint(i)})
+		l.add(Record{ID: fmt.Sprint(i)})
 	}
-	l.put(1, entry{id: "too old"})
-	l.put(3, entry{id: "3", outcome: Complete})
+	l.put(1, Record{ID: "too old"})
+	l.put(3, Record{ID: "3", Outcome: Complete})
 	all := slices.Collect(l.records(""))
 	require.Len(t, all, 3)
 	require.Equal(t, "2", all[0].ID)
-	require.Equal(t, "complete", all[1].Outcome)
+	require.Equal(t, Complete, all[1].Outcome)
 	require.Len(t, slices.Collect(l.records("4")), 1)
 }
 
-// Stopping ends stalled answers at once and lets the others end.
-func TestServeDrains(t *testing.T) {
+// When the server stops, stalled answers end immediately, and other answers have time to end.
+func TestStoppedServerDrains(t *testing.T) {
 	config := noDelays()
 	config.DrainWait = testTimeout
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -121,7 +121,7 @@ func TestServeDrains(t *testing.T) {
 	require.Equal(t, "in order", slow.endText(t))
 	require.Equal(t, account{Numbers: []int{1, 2, 3, 4, 5}, Terminals: 1}, count(slow.body(), paths[0], "slow"))
 	require.NoError(t, <-served)
-	require.Equal(t, Interrupted, server.ledger.ring[0].outcome)
+	require.Equal(t, Interrupted, server.ledger.ring[0].Outcome)
 	_, err = http.Get(url + "/healthz")
 	require.Error(t, err)
 }

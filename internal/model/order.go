@@ -17,16 +17,16 @@ const (
 
 // An Order has the settings of the answer to one request.
 type Order struct {
-	ID     string        // marker of the request; part of each chunk's checksum
-	Chunks int           // number of chunks
-	Size   int           // bytes of text per chunk, padded with whole words
-	Delay  time.Duration // time between two chunks
-	TTFT   time.Duration // time before the first chunk
-	Fault  Fault
-	faulty bool // the request names its fault, even `none`
+	ID        string        // marker of the request; part of each chunk's checksum
+	Chunks    int           // number of chunks
+	Size      int           // bytes of text per chunk, padded with whole words
+	Delay     time.Duration // time between two chunks
+	TTFT      time.Duration // time before the first chunk
+	Fault     Fault
+	setsFault bool // whether the request sets Fault, even to none
 }
 
-// applyText returns the order changed by the lines of a text that start with "soak ": words KEY=VALUE follow.
+// applyText returns the order with the settings of a text: the words KEY=VALUE in lines that start with "soak ".
 func (o Order) applyText(text string) (Order, error) {
 	for line := range strings.Lines(text) {
 		words, found := strings.CutPrefix(strings.TrimSpace(line), "soak ")
@@ -58,7 +58,7 @@ func (o *Order) set(key, value string) (err error) {
 		o.TTFT, err = wait(value)
 	case "fault":
 		o.Fault, err = parseFault(value)
-		o.faulty = true
+		o.setsFault = true
 	}
 	return err
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// defaultModel is the name of the model if a request has none.
+// defaultModel is the name of the model in answers to requests without one.
 const defaultModel = "numbered"
 
 // A request has the fields that the server reads from the body of a request.
@@ -19,7 +19,7 @@ type request struct {
 	text   string // text of the last user message
 }
 
-// readRequest reads the body of a request of any of the APIs, which differ in the place of the messages.
+// readRequest parses the body of a request of any API. The APIs have the messages in different fields.
 func readRequest(body []byte) (request, error) {
 	if !gjson.ValidBytes(body) {
 		return request{}, errors.New("the body must be JSON")

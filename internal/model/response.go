@@ -9,15 +9,16 @@ import (
 	"time"
 )
 
-// A response sends one answer. Its methods return false when nothing more can or must be sent.
+// A response sends one answer. Its methods sendChunks, wait and flush return false if the client closed the connection
+// or the server stopped.
 type response struct {
 	server  *Server
 	api     api
 	a       *answer
 	w       http.ResponseWriter
-	ctx     context.Context // ends when the client leaves
-	b       []byte          // not yet written
-	entry   entry
+	ctx     context.Context // ends when the connection closes
+	b       []byte          // data to write at the next flush
+	record  Record
 	started time.Time
 	timer   *time.Timer
 }
@@ -32,10 +33,10 @@ func (r *response) send() {
 		if status == http.StatusTooManyRequests {
 			header.Set("Retry-After", strconv.Itoa(int(math.Ceil(r.server.config.RetryAfter.Seconds()))))
 		}
-		r.entry.outcome = Refused
+		r.record.Outcome = Refused
 		refuse(r.w, r.api, status, failureMessage)
 	case !r.a.stream:
-		r.sendAtOnce()
+		r.sendObject()
 	default:
 		header.Set("Content-Type", "text/event-stream; charset=utf-8")
 		header.Set("Cache-Control", "no-cache")
@@ -48,7 +49,7 @@ func (r *response) send() {
 func (r *response) sendStream() {
 	kind := r.a.Fault.Kind
 	if kind == Empty {
-		r.entry.outcome = Truncated
+		r.record.Outcome = Truncated
 		_ = r.flush()
 		return
 	}
@@ -56,7 +57,7 @@ func (r *response) sendStream() {
 	if !r.flush() || !r.sendChunks() {
 		return
 	}
-	if kind.last() {
+	if kind.endsAtChunk() {
 		r.end()
 		return
 	}
@@ -67,10 +68,10 @@ func (r *response) sendStream() {
 	if !r.flush() {
 		return
 	}
-	r.entry.outcome = Complete
+	r.record.Outcome = Complete
 	switch kind {
 	case NoTerminal:
-		r.entry.outcome = Truncated
+		r.record.Outcome = Truncated
 	case Linger:
 		r.stay()
 	case After:
@@ -82,11 +83,11 @@ func (r *response) sendStream() {
 	}
 }
 
-// sendChunks sends the chunks, each at its time.
+// sendChunks sends each chunk at its time.
 func (r *response) sendChunks() bool {
 	a := r.a
 	last := a.Chunks
-	if a.Fault.Kind.last() {
+	if a.Fault.Kind.endsAtChunk() {
 		last = a.Fault.K
 	}
 	for i := 1; i <= last; i++ {
@@ -108,42 +109,42 @@ func (r *response) sendChunks() bool {
 		}
 		r.count(count)
 	}
-	return !a.Fault.Kind.last() || r.wait(r.due(last+1))
+	return !a.Fault.Kind.endsAtChunk() || r.wait(r.due(last+1))
 }
 
-// due returns the time of chunk i. The schedule does not drift.
+// due returns the time of chunk i, which does not depend on the lateness of earlier chunks.
 func (r *response) due(i int) time.Time {
 	return r.started.Add(r.a.TTFT + time.Duration(i-1)*r.a.Delay)
 }
 
-// count records chunks that were written.
+// count records a number of written chunks.
 func (r *response) count(chunks int) {
 	if chunks == 0 {
 		return
 	}
-	r.entry.last = time.Now().UnixMicro()
-	if r.entry.first == 0 {
-		r.entry.first = r.entry.last
+	r.record.Last = time.Now().UnixMicro()
+	if r.record.First == 0 {
+		r.record.First = r.record.Last
 	}
-	r.entry.sent += int32(chunks) // #nosec G115 -- at most MaxChunks
+	r.record.Sent += int32(chunks) // #nosec G115 -- at most MaxChunks
 	r.server.metrics.chunks.Add(float64(chunks))
 }
 
-// end closes a response that has no terminal event.
+// end ends a response after chunk K of its fault, without a terminal event.
 func (r *response) end() {
 	switch r.a.Fault.Kind {
 	case Error:
 		r.b = r.api.failure(r.b, r.a)
 		if r.flush() {
-			r.entry.outcome = ErrorEvent
+			r.record.Outcome = ErrorEvent
 		}
 	case Stall:
-		r.entry.outcome = Left
+		r.record.Outcome = Left
 		if !r.stay() {
-			r.entry.outcome = Interrupted
+			r.record.Outcome = Interrupted
 		}
 	default:
-		r.entry.outcome = Truncated
+		r.record.Outcome = Truncated
 		r.disconnect()
 	}
 }
@@ -159,20 +160,20 @@ func (r *response) disconnect() {
 		panic(http.ErrAbortHandler)
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok && kind == Reset {
-		r.entry.outcome = ResetByUs
+		r.record.Outcome = ResetByUs
 		_ = tcp.SetLinger(0)
 	}
 	_ = conn.Close()
 }
 
-// sendAtOnce sends the answer as one JSON object, after the time that the stream would take.
-func (r *response) sendAtOnce() {
+// sendObject sends the answer as one JSON object, at the time of the last chunk of a stream.
+func (r *response) sendObject() {
 	if !r.wait(r.due(r.a.Chunks)) {
 		return
 	}
 	kind := r.a.Fault.Kind
 	r.b = r.api.appendComplete(r.b, r.a)
-	if kind.last() {
+	if kind.endsAtChunk() {
 		r.b = r.b[:len(r.b)/2]
 	}
 	if kind == Empty {
@@ -182,63 +183,68 @@ func (r *response) sendAtOnce() {
 	if !r.flush() {
 		return
 	}
-	if kind.last() {
+	if kind.endsAtChunk() {
 		r.end()
 		return
 	}
 	r.count(r.a.Chunks)
-	r.entry.outcome = Complete
+	r.record.Outcome = Complete
 	if kind == Linger {
 		r.stay()
 	}
 }
 
-// wait blocks until a time. It returns false if the client left before.
+// wait waits for the time of a chunk, and records the lateness.
 func (r *response) wait(until time.Time) bool {
-	left := time.Until(until)
-	if left > 0 {
+	remaining := time.Until(until)
+	if remaining > 0 {
 		if r.timer == nil {
-			r.timer = time.NewTimer(left)
+			r.timer = time.NewTimer(remaining)
 		} else {
-			r.timer.Reset(left)
+			r.timer.Reset(remaining)
 		}
 		select {
 		case <-r.timer.C:
 		case <-r.ctx.Done():
 		}
-		left = time.Until(until)
+		remaining = time.Until(until)
 	}
 	if r.ctx.Err() != nil {
-		r.leave()
+		r.recordClose()
 		return false
 	}
-	r.entry.late = max(r.entry.late, int32(min(-left/time.Microsecond, math.MaxInt32))) // #nosec G115 -- bounded
+	r.record.Late = max(r.record.Late, int32(min(-remaining/time.Microsecond, math.MaxInt32))) // #nosec G115 -- bounded
 	return true
 }
 
-// stay keeps the connection open. It reports whether the client left before the server stopped.
+// stay keeps the connection open. It reports whether the client closed it before the server stopped.
 func (r *response) stay() bool {
 	select {
 	case <-r.ctx.Done():
-		r.entry.left = time.Now().UnixMicro()
+		r.recordLeave()
 		return true
 	case <-r.server.stopping:
 		return false
 	}
 }
 
-// leave records that the client left, or that the server closed the connection because it stops.
-func (r *response) leave() {
+// recordClose records the end of a connection that the client closed, or that closed because the server stops.
+func (r *response) recordClose() {
 	select {
 	case <-r.server.stopping:
-		r.entry.outcome = Interrupted
+		r.record.Outcome = Interrupted
 	default:
-		r.entry.outcome = Left
-		r.entry.left = time.Now().UnixMicro()
+		r.record.Outcome = Left
+		r.recordLeave()
 	}
 }
 
-// flush writes what is in the buffer to the connection.
+// recordLeave records that the client has closed the connection.
+func (r *response) recordLeave() {
+	r.record.Left, r.record.LeftAfter = time.Now().UnixMicro(), r.record.Sent
+}
+
+// flush writes the buffer to the connection.
 func (r *response) flush() bool {
 	_, err := r.w.Write(r.b)
 	r.b = r.b[:0]
@@ -246,7 +252,7 @@ func (r *response) flush() bool {
 		err = http.NewResponseController(r.w).Flush()
 	}
 	if err != nil {
-		r.leave()
+		r.recordClose()
 	}
 	return err == nil
 }

@@ -7,7 +7,7 @@ type responses struct{ chat }
 
 func (responses) name() string { return "openai-responses" }
 
-// event opens an event of a type with its sequence number.
+// event appends the start of an event of a type, up to the sequence number.
 func (responses) event(b []byte, a *answer, kind string) []byte {
 	b = append(append(b, "event: "...), kind...)
 	b = append(append(b, "\ndata: {\"type\":\""...), kind...)
@@ -55,7 +55,7 @@ func (r responses) item(b []byte, a *answer, status string) []byte {
 	return append(b, "]}"...)
 }
 
-// part appends the only part of the message, with its text at the end.
+// part appends the only part of the message, with the text if the answer has ended.
 func (responses) part(b []byte, a *answer, ended bool) []byte {
 	b = append(b, `{"type":"output_text","annotations":[],"logprobs":[],"text":"`...)
 	if ended {
@@ -64,7 +64,7 @@ func (responses) part(b []byte, a *answer, ended bool) []byte {
 	return append(b, `"}`...)
 }
 
-// place appends the fields that identify the message, and the part of it, that an event is about.
+// place appends the fields that identify the message and the part to which an event refers.
 func (responses) place(b []byte, a *answer) []byte {
 	b = append(append(b, `,"item_id":"msg_`...), a.ID...)
 	return append(b, `","output_index":0,"content_index":0`...)

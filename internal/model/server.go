@@ -1,8 +1,7 @@
-// Package model is the numbered model: an HTTP server that answers as a language model does, in the APIs OpenAI chat
-// completions, OpenAI Responses and Anthropic messages. Each chunk of an answer has a number and a checksum in its text
-// (package numbered), so that the chunks that a client receives can be compared with the chunks that were sent, whatever
-// gateway lies between them. Requests order lengths, delays and faults in the text of their last user message. A ledger
-// records each request.
+// Package model is the numbered model: an HTTP server with the APIs OpenAI chat completions, OpenAI Responses and
+// Anthropic messages. Each chunk of an answer has a number and a checksum in its text (package numbered). Behind any
+// gateway, the chunks that a client receives can thus be compared with the chunks that were sent. The text of the last
+// user message of a request sets the length, the delays and the fault of its answer. A ledger records each request.
 package model
 
 import (
@@ -26,10 +25,10 @@ import (
 
 // A Config is the configuration of a server.
 type Config struct {
-	Order              // of a request that orders nothing
-	Shares     []Share // faults of requests that name none
-	Seed       uint64  // decides which requests have them
-	Keep       int     // requests in the ledger
+	Order              // the defaults of each request
+	Shares     []Share // faults of requests that do not set one
+	Seed       uint64  // seed of the selection of requests with a fault of Shares
+	Keep       int     // maximum number of requests in the ledger
 	RetryAfter time.Duration
 	DrainWait  time.Duration // time that open answers have when the server stops
 	Log        *slog.Logger
@@ -38,13 +37,13 @@ type Config struct {
 // maxBody limits the body of a request.
 const maxBody = 16 << 20
 
-// apis has the APIs of the server; paths has their paths.
+// apis lists the APIs of the server; paths has their paths in the same order.
 var (
 	apis  = [...]api{chat{}, responses{}, anthropic{}}
 	paths = [...]string{"/v1/chat/completions", "/v1/responses", "/v1/messages"}
 )
 
-// A Server answers as a language model does.
+// A Server serves the APIs of language models with numbered answers.
 type Server struct {
 	config   Config
 	ledger   ledger
@@ -52,7 +51,7 @@ type Server struct {
 	routes   *http.ServeMux
 	created  int64         // of the model, in seconds
 	unnamed  atomic.Int64  // requests without an id so far
-	stopping chan struct{} // closed when the server stops
+	stopping chan struct{} // closed when the server starts to stop
 	buffers  sync.Pool     // of *[]byte
 }
 
@@ -64,7 +63,7 @@ func New(config Config) *Server {
 	}
 	s.buffers.New = func() any { b := make([]byte, 0, 1024); return &b }
 	for i, path := range paths {
-		s.routes.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) { s.answer(w, r, i) })
+		s.routes.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) { s.answer(w, r, apis[i]) })
 	}
 	s.routes.HandleFunc("GET /v1/models", s.models)
 	for _, path := range [...]string{"/healthz", "/readyz"} {
@@ -104,7 +103,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 
 func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	// The fields of both OpenAI's and Anthropic's objects.
+	// The object has the fields of OpenAI and those of Anthropic.
 	_, _ = fmt.Fprintf(w, `{"object":"list","data":[{"id":%q,"object":"model","created":%d,"owned_by":"sse-soak",`+
 		`"type":"model","display_name":"Numbered model","created_at":%q}],"has_more":false,"first_id":%[1]q,"last_id":%[1]q}`,
 		defaultModel, s.created, time.Unix(s.created, 0).UTC().Format(time.RFC3339))
@@ -114,7 +113,7 @@ func (s *Server) writeLedger(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	encoder := json.NewEncoder(w)
 	for record := range s.Records(r.URL.Query().Get("prefix")) {
-		if encoder.Encode(record) != nil { // the client left
+		if encoder.Encode(record) != nil { // the client closed the connection
 			return
 		}
 	}
@@ -124,32 +123,32 @@ func (s *Server) writeLedger(w http.ResponseWriter, r *http.Request) {
 func (s *Server) Records(prefix string) iter.Seq[Record] { return s.ledger.records(prefix) }
 
 // answer handles one request of an API.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, at int) {
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, api api) {
 	started := time.Now()
 	body := new(bytes.Buffer)
 	if _, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody)); err != nil {
-		refuse(w, apis[at], http.StatusBadRequest, "read the request: "+err.Error())
+		refuse(w, api, http.StatusBadRequest, "read the request: "+err.Error())
 		return
 	}
 	a, err := s.read(body.Bytes())
 	if err != nil {
-		refuse(w, apis[at], http.StatusBadRequest, err.Error())
+		refuse(w, api, http.StatusBadRequest, err.Error())
 		return
 	}
 	a.created = started.Unix()
-	e := entry{
-		id: a.ID, api: uint8(at), stream: a.stream, started: started.UnixMicro(), // #nosec G115 -- an index of apis
-		kind: a.Fault.Kind, k: int32(a.Fault.K), total: int32(a.Chunks), // #nosec G115 -- at most MaxChunks
+	record := Record{
+		ID: a.ID, API: api.name(), Stream: a.stream, Started: started.UnixMicro(), Fault: a.Fault.String(),
+		Of: int32(a.Chunks), Outcome: Open, // #nosec G115 -- at most MaxChunks
 	}
-	number := s.ledger.add(e)
+	number := s.ledger.add(record)
 	s.metrics.open.Inc()
 	buffer := s.buffers.Get().(*[]byte)
-	out := &response{server: s, api: apis[at], a: a, w: w, ctx: r.Context(), b: (*buffer)[:0], entry: e, started: started}
+	out := &response{server: s, api: api, a: a, w: w, ctx: r.Context(), b: (*buffer)[:0], record: record, started: started}
 	defer func() {
 		s.metrics.open.Dec()
-		out.entry.ended = time.Now().UnixMicro()
-		s.ledger.put(number, out.entry)
-		s.metrics.requests.WithLabelValues(out.api.name(), out.entry.outcome.String()).Inc()
+		out.record.Ended = time.Now().UnixMicro()
+		s.ledger.put(number, out.record)
+		s.metrics.requests.WithLabelValues(out.record.API, string(out.record.Outcome)).Inc()
 		if *buffer = out.b; cap(out.b) <= maxBuffer {
 			s.buffers.Put(buffer)
 		}
@@ -157,10 +156,10 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, at int) {
 	out.send()
 }
 
-// maxBuffer limits the buffers that are kept for the next request.
+// maxBuffer limits the buffers that later requests use again.
 const maxBuffer = 64 << 10
 
-// read reads the body of a request and decides how to answer it.
+// read parses the body of a request and returns the answer to it.
 func (s *Server) read(body []byte) (*answer, error) {
 	request, err := readRequest(body)
 	if err != nil {
@@ -173,7 +172,7 @@ func (s *Server) read(body []byte) (*answer, error) {
 	if order.ID == "" {
 		order.ID = "unnamed-" + strconv.FormatInt(s.unnamed.Add(1), 10)
 	}
-	if !order.faulty {
+	if !order.setsFault {
 		order.Fault = draw(s.config.Shares, s.config.Seed, order.ID)
 	}
 	order.Fault = order.Fault.limitedTo(order.Chunks)
@@ -184,7 +183,7 @@ func (s *Server) read(body []byte) (*answer, error) {
 	return &answer{Order: order, request: request}, nil
 }
 
-// refuse responds with an error that is not a fault.
+// refuse responds with a status and an error in the format of the API.
 func refuse(w http.ResponseWriter, api api, status int, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

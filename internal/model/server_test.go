@@ -22,7 +22,7 @@ func TestEachFaultOnTheWire(t *testing.T) {
 		fault   string
 		want    account
 		ending  string
-		outcome string
+		outcome Outcome
 		sent    int32
 	}{
 		{"none", account{Numbers: all, Terminals: 1}, "in order", "complete", 6},
@@ -81,19 +81,19 @@ func TestStatusFaults(t *testing.T) {
 				require.Equal(t, map[string]string{"429": "2"}[fault], r.Header.Get("Retry-After"))
 				r.endText(t)
 				require.True(t, json.Valid([]byte(r.body())), r.body())
-				require.Equal(t, "refused", awaitRecord(t, url, id).Outcome)
+				require.Equal(t, Refused, awaitRecord(t, url, id).Outcome)
 			}
 		}
 	}
 }
 
-// A stalled or lingering stream stays open until its client leaves, and the ledger has the time of that.
-func TestOpenStreamsAndClientsThatLeave(t *testing.T) {
+// A stalled or lingering stream remains open until its client closes the connection. The ledger has the time.
+func TestStalledStreamsEndWithTheirClient(t *testing.T) {
 	_, url := start(t, noDelays())
 	for _, path := range paths {
 		for fault, want := range map[string]struct {
 			account
-			outcome string
+			outcome Outcome
 		}{
 			"stall@2": {account{Numbers: []int{1, 2}}, "left"},
 			"linger":  {account{Numbers: []int{1, 2, 3, 4, 5, 6}, Terminals: 1}, "complete"},
@@ -106,7 +106,7 @@ func TestOpenStreamsAndClientsThatLeave(t *testing.T) {
 					testTimeout, time.Millisecond)
 				open := records(t, url, id)
 				require.Len(t, open, 1)
-				require.Equal(t, "open", open[0].Outcome)
+				require.Equal(t, Open, open[0].Outcome)
 				before := time.Now()
 				r.cancel()
 				record := awaitRecord(t, url, id)
@@ -125,14 +125,14 @@ func TestLedgerNamesTheChunkAfterWhichAClientLeft(t *testing.T) {
 	require.Eventually(t, func() bool { return len(count(r.body(), paths[0], "early").Numbers) >= 3 }, testTimeout, time.Millisecond)
 	r.cancel()
 	record := awaitRecord(t, url, "early")
-	require.Equal(t, "left", record.Outcome)
+	require.Equal(t, Left, record.Outcome)
 	require.GreaterOrEqual(t, record.LeftAfter, int32(3))
 	require.Less(t, record.LeftAfter, int32(1000))
 	require.Equal(t, int32(1000), record.Of)
 	require.Less(t, record.First, record.Last)
 }
 
-func TestCompleteAnswers(t *testing.T) {
+func TestAnswersWithoutAStream(t *testing.T) {
 	_, url := start(t, noDelays())
 	for _, path := range paths {
 		for fault, want := range map[string][]int{"none": {1, 2, 3, 4, 5, 6}, "swap@2": {1, 3, 2, 4, 5, 6}, "drop@6": {1, 2, 3, 4, 5}} {

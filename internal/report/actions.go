@@ -33,7 +33,7 @@ func actionTable(a *verdict.Action) Table {
 		out.add("planned", "%s after the start; %s", format.Duration(a.At), a.Ending())
 		return Table(out)
 	}
-	out.add("started", "%s, %s after the start", format.LocalTime(a.StartedUnix), format.Duration(a.At))
+	out.add("started", "%s, %s after the start", format.UnixTime(a.StartedUnix), format.Duration(a.At))
 	out.add("ended", "after %s: %s", format.Milliseconds(1000*(a.EndedUnix-a.StartedUnix)), a.Ending())
 	if lines := strings.Split(a.Output, "\n"); a.Output != "" {
 		const maxLines = 3
@@ -65,7 +65,7 @@ func (f *facts) effect(e *verdict.Effect) {
 		}
 		f.add("connects", "at most %s in one second", format.Thousands(e.Peak))
 		f.add("refused", "%s", cmp.Or(refusals(e.Refused), "no attempt"))
-		f.add("longest outage", "%s, disconnected for %s from %s", e.Slowest.ID, format.Milliseconds(1000*e.Slowest.Seconds), format.LocalTime(e.Slowest.Unix))
+		f.add("longest outage", "%s, disconnected for %s from %s", e.Slowest.ID, format.Milliseconds(1000*e.Slowest.Seconds), format.UnixTime(e.Slowest.Unix))
 	}
 	resumed := ""
 	switch {
@@ -79,7 +79,7 @@ func (f *facts) effect(e *verdict.Effect) {
 	if e.NotResumed > 0 {
 		f.add("", "%s published around an outage did not arrive, because the client could not resume", format.Count(e.NotResumed, "more message"))
 	}
-	f.add("attribution", "until %s", format.LocalTime(e.Until))
+	f.add("attribution", "until %s", format.UnixTime(e.Until))
 	for _, note := range e.Notes {
 		f.add("", "%s", note)
 	}
@@ -104,7 +104,7 @@ func (f *facts) responses(e *verdict.ResponseEffect) {
 	if e.Slowest != nil {
 		f.add("longest", "%s", format.Milliseconds(1000**e.Slowest))
 	}
-	f.add("attribution", "until %s", format.LocalTime(e.Until))
+	f.add("attribution", "until %s", format.UnixTime(e.Until))
 	for _, note := range e.Notes {
 		f.add("", "%s", note)
 	}

@@ -22,7 +22,7 @@ func banner(v *verdict.Verdict) Banner {
 	if v.Plan.Service != "" {
 		target = v.Plan.ServiceName() + " at " + target
 	}
-	about := []string{format.LocalTime(v.StartedUnix), "", target + v.Redirected(), ""}
+	about := []string{format.UnixTime(v.StartedUnix), "", target + v.Redirected(), ""}
 	if v.StartedUnix > 0 {
 		about[1] = format.Duration(span(v))
 	}

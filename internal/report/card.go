@@ -39,8 +39,8 @@ func (s *subject) card() Section {
 		"clients", fmt.Sprintf("%s … %s", p.DeviceID(0), p.DeviceID(p.Connections-1)),
 		"clients reconnect", reconnect,
 		"late means", fmt.Sprintf("over %d ms", p.LateMS),
-		"started", format.LocalTime(s.v.StartedUnix),
-		"ended", format.LocalTime(s.v.EndedUnix),
+		"started", format.UnixTime(s.v.StartedUnix),
+		"ended", format.UnixTime(s.v.EndedUnix),
 		"command", Shell(s.Command...),
 	)
 	if compression := s.v.Compressed(); compression != "" {

@@ -171,7 +171,7 @@ func (f *facts) attempts(v *verdict.Verdict) {
 		f.add("reconnects", "%s; disconnected for %s", format.Thousands(v.Connections.Reconnected), quantiles(v.Reconnect.Quantiles))
 	}
 	if o := v.LongestOutage; o != nil && v.Plan.Reconnect {
-		f.add("longest outage", "%s, %s from %s", format.Milliseconds(1000*o.Seconds), o.ID, format.LocalTime(o.Unix))
+		f.add("longest outage", "%s, %s from %s", format.Milliseconds(1000*o.Seconds), o.ID, format.UnixTime(o.Unix))
 	}
 }
 

@@ -96,7 +96,7 @@ func droppedByAWS(m *verdict.MachineReport) string {
 func notices(m *verdict.MachineReport) string {
 	var out []string
 	for _, n := range m.Notices {
-		out = append(out, n.Name+" "+format.LocalTime(float64(n.AtUS)/1e6))
+		out = append(out, n.Name+" "+format.UnixTime(float64(n.AtUS)/1e6))
 	}
 	return strings.Join(out, ", ")
 }

@@ -23,7 +23,7 @@ func windows(v *verdict.Verdict) Section {
 	}
 	for i := range v.Windows {
 		w := &v.Windows[i]
-		row := Cells(format.LocalTime(w.StartUnix), format.Thousands(w.Messages), format.Thousands(w.Faults), format.Thousands(w.Late), format.Milliseconds(w.Lateness),
+		row := Cells(format.UnixTime(w.StartUnix), format.Thousands(w.Messages), format.Thousands(w.Faults), format.Thousands(w.Late), format.Milliseconds(w.Lateness),
 			format.Thousands(w.Opened), format.Thousands(w.Closed), format.Thousands(w.Open), format.Bytes(w.Memory), format.Bytes(w.RunnerMem), format.Percent(w.RunnerCPU))
 		row[0].At = w.StartUnix
 		if w.Faults > 0 {

@@ -81,7 +81,7 @@ var outcomes = map[compare.Outcome]report.Cell{
 func fillComparison(out *report.Section, old []compare.Run, current compare.Run) {
 	baseline := old[0]
 	name := filepath.Base(baseline.Dir)
-	out.Lead = []string{fmt.Sprintf("Compared with %s (%s, %s), a run of the same plan.", name, baseline.Verdict.Verdict, format.LocalTime(baseline.Verdict.StartedUnix))}
+	out.Lead = []string{fmt.Sprintf("Compared with %s (%s, %s), a run of the same plan.", name, baseline.Verdict.Verdict, format.UnixTime(baseline.Verdict.StartedUnix))}
 	changes := map[string]compare.Change{}
 	c, err := compare.Compare(old, []compare.Run{current}, compare.Tolerance)
 	if err == nil {

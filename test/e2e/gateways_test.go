@@ -58,7 +58,7 @@ func TestFiniteThroughLiteLLM(t *testing.T) {
 	v := finite("--prompts", prompts)
 	truncated := 0
 	for record := range m.Records("") {
-		if record.Outcome == model.Truncated.String() {
+		if record.Outcome == model.Truncated {
 			truncated++
 		}
 	}
