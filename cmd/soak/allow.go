@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// allowActions refuses commands from soak.yaml of the working directory, unless the user allows them by a flag or on a terminal.
-// Commands from a file that the user names by --config need no permission.
+// allowActions returns an error if commands come from soak.yaml of the working directory, unless the user allows them
+// by a flag or on a terminal. Commands from a file that the user names by --config need no permission.
 func allowActions(cmd *cobra.Command, commands []string) error {
 	fromFile := false
 	for _, name := range []string{"at", "at-env"} {
@@ -30,7 +30,7 @@ func allowActions(cmd *cobra.Command, commands []string) error {
 	out := cmd.ErrOrStderr()
 	fmt.Fprintf(out, "%s runs these commands on this machine:\n", plan.SettingsFile)
 	for _, command := range commands {
-		fmt.Fprintf(out, "  %q\n", command) // quoted: a control character could hide a part of it
+		fmt.Fprintf(out, "  %q\n", command) // quoted, because control characters could hide a part of the command
 	}
 	in, isFile := cmd.InOrStdin().(*os.File)
 	if !isFile || !term.IsTerminal(int(in.Fd())) {

@@ -24,7 +24,7 @@ func TestWorkingDirectoryCommandsNeedPermission(t *testing.T) {
 		var out bytes.Buffer
 		soak := &cobra.Command{Use: "soak", SilenceErrors: true, SilenceUsage: true}
 		soak.AddCommand(runCommand(&outcome))
-		soak.SetArgs(append(args, "--on", "moon")) // refused once the commands are allowed
+		soak.SetArgs(append(args, "--on", "moon")) // an error that is detected after the permission
 		soak.SetIn(in)
 		soak.SetOut(io.Discard)
 		soak.SetErr(&out)

@@ -22,7 +22,7 @@ import (
 
 func archiveCommand() *cobra.Command {
 	out := plan.DefaultLocal().Out
-	var prometheus, without string
+	var prometheus, skipReason string
 	cmd := &cobra.Command{
 		Use:   "archive TESTID|DIR [FILE]",
 		Short: "Pack a run and its Prometheus data into one archive",
@@ -46,7 +46,7 @@ func archiveCommand() *cobra.Command {
 			if prometheus == "" {
 				prometheus = os.Getenv("PROMETHEUS_URL")
 			}
-			from := archive.Source{Results: folderOf(args[0], out), Prometheus: prometheus, SkipReason: without}
+			from := archive.Source{Results: folderOf(args[0], out), Prometheus: prometheus, SkipReason: skipReason}
 			to := ""
 			if len(args) == 2 {
 				to = args[1]
@@ -56,21 +56,23 @@ func archiveCommand() *cobra.Command {
 	}
 	plan.AddFlags(cmd.Flags(), []plan.Setting{{Name: "OUT", Value: &out, Help: "folder of all runs, for one that is named by its test id"}})
 	cmd.Flags().StringVar(&prometheus, "prometheus", "", "address of the Prometheus that watched the run (default: PROMETHEUS_URL)")
-	cmd.Flags().StringVar(&without, "without-prometheus", "", "reason to leave out the data of Prometheus, which the archive states")
+	cmd.Flags().StringVar(&skipReason, "without-prometheus", "", "reason to leave out the data of Prometheus, which the archive states")
 	return cmd
 }
 
-// folderOf returns the folder of a run that is named by the folder or by its test id.
+// folderOf returns the folder of a run. name is the folder, the test id of a run in out, or the link out/latest.
 func folderOf(name, out string) string {
 	if info, err := os.Stat(name); err != nil || !info.IsDir() {
 		name = filepath.Join(out, name)
 	}
-	if real, err := filepath.EvalSymlinks(name); err == nil { // latest
-		return real
+	if target, err := filepath.EvalSymlinks(name); err == nil {
+		return target
 	}
 	return name
 }
 
+// makeArchive makes an archive at to, and reports the result to out. It keeps an existing archive that has Prometheus
+// data if the new one has none.
 func makeArchive(ctx context.Context, from archive.Source, to string, out io.Writer) error {
 	from.Version = version()
 	dotenv := ".env"
@@ -113,7 +115,8 @@ func makeArchive(ctx context.Context, from archive.Source, to string, out io.Wri
 	return printContents(out, contents, location, file)
 }
 
-// archiveFile returns the path of a new archive: to, or in the folder to, or next to the folder of the run.
+// archiveFile returns the path of a new archive: to if it names a file, a file in to if it is a folder, or a file next
+// to the folder of the run if to is "".
 func archiveFile(results, to, name string) string {
 	if to == "" {
 		return filepath.Join(filepath.Dir(results), name)
@@ -124,8 +127,8 @@ func archiveFile(results, to, name string) string {
 	return to
 }
 
-// uploadArchive makes an archive in file and uploads it, unless the one in the bucket has Prometheus data and this one
-// has none.
+// uploadArchive makes an archive in file and uploads it. It returns ErrHasData if the archive in the bucket has
+// Prometheus data and the new one has none.
 func uploadArchive(ctx context.Context, from archive.Source, file, to string) (archive.Contents, error) {
 	contents, err := archive.Make(ctx, from, file)
 	if err != nil {
@@ -140,7 +143,7 @@ func uploadArchive(ctx context.Context, from archive.Source, file, to string) (a
 	return contents, store.Upload(ctx, file, to)
 }
 
-// printContents prints the files of an archive, and the omitted ones with the reason.
+// printContents prints the run and the data of an archive, and the omitted files with their reasons.
 func printContents(out io.Writer, c archive.Contents, location, file string) error {
 	info, err := os.Stat(file)
 	if err != nil {

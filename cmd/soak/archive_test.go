@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -48,7 +47,7 @@ func TestArchiveToAFileOrBucket(t *testing.T) {
 	query := startBucket(t)
 	t.Setenv("BACKEND_TOKEN", "soak")
 	run, folder := runFolder(t), t.TempDir()
-	for to, where := range map[string]string{
+	for to, location := range map[string]string{
 		"":                                   filepath.Join(filepath.Dir(run), "run-7.tar.gz"),
 		folder:                               filepath.Join(folder, "run-7.tar.gz"),
 		filepath.Join(folder, "mine.tar.gz"): filepath.Join(folder, "mine.tar.gz"),
@@ -58,22 +57,23 @@ func TestArchiveToAFileOrBucket(t *testing.T) {
 		var output bytes.Buffer
 		require.NoError(t, makeArchive(t.Context(), archive.Source{Results: run}, to, &output))
 		require.Contains(t, output.String(), "BACKEND_TOKEN is a common word or a number")
-		require.Contains(t, output.String(), "archive  "+where+", ")
+		require.Contains(t, output.String(), "archive  "+location+", ")
 		require.Contains(t, output.String(), "run      run-7: fail, 2023-11-14 22:13:20 UTC to 2023-11-14 23:13:20 UTC\ndata     none of Prometheus: no Prometheus address")
-		file := where
+		file := location
 		if to != "" && to[0] == 's' {
 			file += query
 		}
 		output.Reset()
 		require.NoError(t, openArchive(t.Context(), file, "", true, &output))
-		require.Contains(t, output.String(), where)
+		require.Contains(t, output.String(), location)
 	}
 	err := makeArchive(t.Context(), archive.Source{Results: run}, "s3://none/x"+query, &bytes.Buffer{})
 	require.ErrorContains(t, err, "write s3://none/x/run-7.tar.gz: the bucket does not exist")
 }
 
-// Prometheus data ends with its host. So an archive with data outlives a later one without, and a proxy that fails once.
-func TestArchiveWithDataIsKept(t *testing.T) {
+// The data of Prometheus is lost with its host. A later archive without data therefore does not replace one with data.
+// A request that fails once is repeated.
+func TestArchiveWithDataIsNotReplaced(t *testing.T) {
 	query := startBucket(t)
 	answer, err := proto.Marshal(&prompb.ReadResponse{Results: []*prompb.QueryResult{{Timeseries: []*prompb.TimeSeries{{
 		Labels: []*prompb.Label{{Name: "__name__", Value: "up"}}, Samples: []*prompb.Sample{{Value: 1, Timestamp: 1700000000000}},
@@ -93,7 +93,7 @@ func TestArchiveWithDataIsKept(t *testing.T) {
 		requests = 0
 		var output bytes.Buffer
 		require.NoError(t, makeArchive(t.Context(), archive.Source{Results: run, Prometheus: prometheus.URL}, to, &output))
-		require.Contains(t, output.String(), "data     15 samples", "though one answer of 15 failed")
+		require.Contains(t, output.String(), "data     15 samples", "although one of the requests failed")
 		output.Reset()
 		require.NoError(t, makeArchive(t.Context(), archive.Source{Results: run, SkipReason: "its host is gone"}, to, &output))
 		require.Contains(t, output.String(), "was kept")
@@ -113,15 +113,15 @@ func TestRunsAreFoundByIDOrFolder(t *testing.T) {
 	run := runFolder(t)
 	out := filepath.Dir(run)
 	require.NoError(t, os.Symlink("run-7", filepath.Join(out, "latest")))
-	real, err := filepath.EvalSymlinks(run)
+	want, err := filepath.EvalSymlinks(run)
 	require.NoError(t, err)
 	for _, name := range []string{run, "run-7", "latest", filepath.Join(out, "latest")} {
-		require.Equal(t, real, folderOf(name, out), name)
+		require.Equal(t, want, folderOf(name, out), name)
 	}
 }
 
-// Without data nothing is started. The unpacked files stay until Ctrl-C.
-func TestOpenWithoutData(t *testing.T) {
+// Without Prometheus data, `soak open` starts no Prometheus. It keeps the unpacked files until Ctrl-C.
+func TestOpenOfAnArchiveWithoutData(t *testing.T) {
 	run := runFolder(t)
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
@@ -135,9 +135,9 @@ func TestOpenWithoutData(t *testing.T) {
 	}}
 	require.NoError(t, openArchive(ctx, file, "", false, out))
 	require.Len(t, unpacked, 1)
-	left, err := os.ReadDir(tmp)
+	files, err := os.ReadDir(tmp)
 	require.NoError(t, err)
-	require.Empty(t, left, fmt.Sprint(left))
+	require.Empty(t, files, "files after `soak open`: %v", files)
 }
 
 // Ctrl-C ends `soak open` at any time. Without a report in the archive it prints how to write one.
@@ -151,9 +151,9 @@ func TestInterruptedOpen(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	require.ErrorIs(t, openArchive(ctx, file, "", false, &bytes.Buffer{}), context.Canceled)
-	left, err := os.ReadDir(tmp)
+	files, err := os.ReadDir(tmp)
 	require.NoError(t, err)
-	require.Empty(t, left, fmt.Sprint(left))
+	require.Empty(t, files, "files after `soak open`: %v", files)
 
 	pageContext, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

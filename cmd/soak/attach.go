@@ -17,13 +17,13 @@ func attachCommand(outcome *verdict.Outcome) *cobra.Command {
 		Short: "Follow a run whose soak process ended, and judge it",
 		Long: "attach continues a `soak run` that was killed, on the same machine: it follows its runners to their end, replaces those that\n" +
 			"ended early, and judges. It continues an interrupted `soak run --on k8s`, on the same machine or another: it follows the run\n" +
-			"to its end, collects the shards, judges and cleans up.\n\nExit codes: 0 pass, 1 fail, 2 invalid (cannot be judged), 64 wrong usage.",
+			"to its end, collects the shards, judges and cleans up.\n\n" + exitCodes,
 		Args: oneArg("run by its test id"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
 				return usageError{Err: err}
 			}
-			c.Self, _ = os.Executable() // "": without a control group
+			c.Self, _ = os.Executable() // without it the run has no control group
 			c.Plan.TestID, c.Stdout = args[0], cmd.OutOrStdout()
 			*outcome, err = run.Attach(cmd.Context(), c)
 			return err

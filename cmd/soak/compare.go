@@ -21,14 +21,14 @@ func compareCommand(outcome *verdict.Outcome) *cobra.Command {
 			"Undetectable changes, such as an equal delay of every message, are listed.\n\n" +
 			"Exit codes: 0 nothing got worse, 1 a regression, 2 the runs cannot be compared, 64 wrong usage.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			old, now, err := oldAndNew(args, cmd.ArgsLenAtDash())
+			old, recent, err := splitAtDash(args, cmd.ArgsLenAtDash())
 			if err != nil {
 				return usageError{Err: err}
 			}
 			if !(tolerance >= 0) {
 				return usageError{Err: fmt.Errorf("--tolerance must be at least 0, got %v", tolerance)}
 			}
-			c, err := compare.Folders(old, now, tolerance)
+			c, err := compare.Folders(old, recent, tolerance)
 			if err != nil {
 				return err
 			}
@@ -40,8 +40,9 @@ func compareCommand(outcome *verdict.Outcome) *cobra.Command {
 	return cmd
 }
 
-// oldAndNew splits the folders at the dash (-1: there is none).
-func oldAndNew(dirs []string, dash int) (old, now []string, err error) {
+// splitAtDash splits folders into those of the old and the new runs. dash is the number of folders before --; -1 means
+// that there is no --, so only the last folder is new.
+func splitAtDash(dirs []string, dash int) (old, recent []string, err error) {
 	if dash < 0 {
 		dash = len(dirs) - 1
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/run"
 )
 
-// controlCommand serves the reference target of the control group. `soak run` starts it with a listening socket.
+// controlCommand returns the command that serves the reference target of the control group. `soak run` passes it a
+// listening socket.
 func controlCommand() *cobra.Command {
 	var listen string
 	cmd := &cobra.Command{
@@ -37,6 +38,7 @@ func controlCommand() *cobra.Command {
 	return cmd
 }
 
+// controlListener listens on an address, or uses the listening socket at descriptor 3 if the address is "".
 func controlListener(ctx context.Context, address string) (net.Listener, error) {
 	if address != "" {
 		return (&net.ListenConfig{}).Listen(ctx, "tcp", address)

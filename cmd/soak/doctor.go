@@ -34,7 +34,7 @@ func doctorCommand(outcome *verdict.Outcome) *cobra.Command {
 			"Exit codes: 0 a run can start, 2 it cannot, 64 wrong usage.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if _, err := settle(cmd.Flags()); err != nil {
+			if _, err := loadSettings(cmd.Flags()); err != nil {
 				return err
 			}
 			if p.Connections < 1 || p.Runners < 1 || c.Backends < 1 {
@@ -43,29 +43,29 @@ func doctorCommand(outcome *verdict.Outcome) *cobra.Command {
 			if p.ConnectionsPerVU == 0 {
 				p.ConnectionsPerVU = p.Density()
 			}
-			s := preflight.Services{Count: c.Backends, Local: true, Proxied: !c.NoNginx}
+			services := preflight.Services{Count: c.Backends, Local: true, Proxied: !c.NoNginx}
 			if p.BackendURL != "" {
-				s = preflight.Services{Count: len(p.BackendURLs())}
+				services = preflight.Services{Count: len(p.BackendURLs())}
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 			defer stop()
-			found := preflight.Inspect(ctx, *p, s, repositoryPrograms(p.BackendURL == ""))
+			findings := preflight.Inspect(ctx, *p, services, repositoryPrograms(p.BackendURL == ""))
 			if p.BackendURL != "" {
-				about, err := tryTarget(ctx, c)
+				finding, err := tryTarget(ctx, c)
 				if err != nil {
 					return err
 				}
-				found = append(found, about)
+				findings = append(findings, finding)
 			}
-			if !preflight.Fit(found) {
+			if !preflight.Fit(findings) {
 				*outcome = verdict.Invalid
 			}
 			if asJSON {
 				out := json.NewEncoder(cmd.OutOrStdout())
 				out.SetIndent("", "  ")
-				return out.Encode(found) //nolint:wrapcheck // of standard output
+				return out.Encode(findings) //nolint:wrapcheck // of standard output
 			}
-			return printFindings(cmd.OutOrStdout(), found)
+			return printFindings(cmd.OutOrStdout(), findings)
 		},
 	}
 	f := cmd.Flags()
@@ -83,7 +83,7 @@ var relevantSettings = []string{
 	"SERVICE", "TOPIC", "TOPICS", "PUBLISH_RATE", "NOOP_INTERVAL", "CA", "INSECURE", "FOLLOW_REDIRECTS", "ACCEPT_ENCODING",
 }
 
-// tryTarget opens one stream of the service.
+// tryTarget opens one stream of the service and returns the result as a finding. It returns an error for wrong usage.
 func tryTarget(ctx context.Context, c run.Config) (preflight.Finding, error) {
 	f := preflight.Finding{About: "service", Name: "stream", State: preflight.OK, Found: "opened at " + c.Plan.BackendURL}
 	c.Stdout = io.Discard
@@ -98,22 +98,22 @@ func tryTarget(ctx context.Context, c run.Config) (preflight.Finding, error) {
 	return f, nil
 }
 
-// repositoryPrograms returns the programs of this repository.
-func repositoryPrograms(explicit bool) []preflight.Program {
+// repositoryPrograms returns the programs of this repository. needsBackend reports whether the run starts a backend.
+func repositoryPrograms(needsBackend bool) []preflight.Program {
 	return []preflight.Program{
 		{Name: "k6", Find: func() (string, error) { return run.Program("k6") }, Version: []string{"version"}, For: "nothing can be run", Needed: true, Remedy: "make build, or the archive of a release (docs/getting-started.md)"},
-		{Name: "backend", Find: func() (string, error) { return run.Program("backend") }, Version: []string{"--version"}, For: "no local service", Needed: explicit, Remedy: "make build, or name a service by BACKEND_URL"},
+		{Name: "backend", Find: func() (string, error) { return run.Program("backend") }, Version: []string{"--version"}, For: "no local service", Needed: needsBackend, Remedy: "make build, or name a service by BACKEND_URL"},
 	}
 }
 
-// marks are the prefixes of the lines.
+// marks has the text that a line starts with for each state of a finding.
 var marks = map[preflight.State]string{preflight.OK: "ok", preflight.Absent: "–", preflight.Warning: "warning", preflight.Broken: "BROKEN"}
 
-// printFindings prints a line for each finding, and its remedy below.
-func printFindings(w io.Writer, found []preflight.Finding) error {
+// printFindings prints a line for each finding, followed by the remedy if there is one.
+func printFindings(w io.Writer, findings []preflight.Finding) error {
 	about := ""
 	count := map[preflight.State]int{}
-	for _, f := range found {
+	for _, f := range findings {
 		if f.About != about {
 			about = f.About
 			fmt.Fprintln(w, about)
@@ -124,10 +124,10 @@ func printFindings(w io.Writer, found []preflight.Finding) error {
 		}
 		count[f.State]++
 	}
-	verdict := "A run can start"
+	conclusion := "A run can start"
 	if count[preflight.Broken] > 0 {
-		verdict = fmt.Sprintf("A run cannot start; fix what is BROKEN (%d)", count[preflight.Broken])
+		conclusion = fmt.Sprintf("A run cannot start; fix what is BROKEN (%d)", count[preflight.Broken])
 	}
-	_, err := fmt.Fprintf(w, "\n%s; %s, %s missing that only some runs need.\n", verdict, format.Count(count[preflight.Warning], "warning"), format.Count(count[preflight.Absent], "program"))
+	_, err := fmt.Fprintf(w, "\n%s; %s, %s missing that only some runs need.\n", conclusion, format.Count(count[preflight.Warning], "warning"), format.Count(count[preflight.Absent], "program"))
 	return err //nolint:wrapcheck // of standard output
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// examine runs `soak doctor` in its own process with some settings, and returns the findings and the exit code.
-func examine(t *testing.T, args ...string) (out string, code int, err error) {
+// doctor runs `soak doctor` in the process of the test, and returns its output and exit code.
+func doctor(t *testing.T, args ...string) (out string, code int, err error) {
 	t.Helper()
 	outcome := verdict.Pass
 	var text bytes.Buffer
@@ -28,7 +28,7 @@ func examine(t *testing.T, args ...string) (out string, code int, err error) {
 
 func TestDoctorReportsTheFindingsOfARun(t *testing.T) {
 	t.Parallel()
-	out, code, err := examine(t, "--connections", "9000000", "--runners", "1")
+	out, code, err := doctor(t, "--connections", "9000000", "--runners", "1")
 	require.NoError(t, err)
 	require.Equal(t, verdict.Invalid.ExitCode(), code)
 	require.Regexp(t, `(?m)^  BROKEN   open files +the limit of open files is \d+, but .* needs \d+; raise it with `+"`ulimit -n", out)
@@ -37,26 +37,25 @@ func TestDoctorReportsTheFindingsOfARun(t *testing.T) {
 
 func TestDoctorJSON(t *testing.T) {
 	t.Parallel()
-	out, _, err := examine(t, "--json")
+	out, _, err := doctor(t, "--json")
 	require.NoError(t, err)
 	var found []preflight.Finding
 	require.NoError(t, json.Unmarshal([]byte(out), &found))
 	names := map[string]bool{}
 	for _, f := range found {
-		require.False(t, names[f.Name], "%s is there twice", f.Name)
+		require.False(t, names[f.Name], "two findings have the name %s", f.Name)
 		names[f.Name] = true
 	}
 	require.Subset(t, names, map[string]bool{"open files": true, "clock": true, "k6": true, "nginx": true})
 }
 
-// The file of `soak init` names a service, so the run needs no backend; and a file may require more than the
-// defaults.
+// A file of settings may name a service, so that the run needs no backend, or exceed the limits of the machine.
 func TestDoctorReadsTheSettingsOfTheRun(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("PATH", t.TempDir())
 	write := func(name, text string) { require.NoError(t, os.WriteFile(name, []byte(text), 0o600)) }
 	backend := func(args ...string) preflight.State {
-		out, _, err := examine(t, append(args, "--json")...)
+		out, _, err := doctor(t, append(args, "--json")...)
 		require.NoError(t, err)
 		var found []preflight.Finding
 		require.NoError(t, json.Unmarshal([]byte(out), &found))
@@ -65,28 +64,28 @@ func TestDoctorReadsTheSettingsOfTheRun(t *testing.T) {
 	}
 	write("other.yaml", "backend-url: http://a.test\nno-nginx: true\nscript: x.js\nseconds: 5\n")
 	require.Equal(t, backend("--backend-url", "http://a.test"), backend("--config", "other.yaml"))
-	require.NotEqual(t, backend(), backend("--config", "other.yaml"), "there is no backend here")
+	require.NotEqual(t, backend(), backend("--config", "other.yaml"), "without a service the missing backend is an error")
 	write("soak.yaml", "connections: 9000000\nrunners: 1\n")
-	out, code, err := examine(t)
+	out, code, err := doctor(t)
 	require.NoError(t, err)
 	require.Equal(t, verdict.Invalid.ExitCode(), code)
 	require.Contains(t, out, "A run cannot start")
 	require.Contains(t, out, "the limit of open files")
-	out, _, err = examine(t, "--connections", "10")
+	out, _, err = doctor(t, "--connections", "10")
 	require.NoError(t, err)
 	require.NotContains(t, out, "the limit of open files")
-	out, _, err = examine(t, "--backend-url", "http://a.test", "--http-version", "2", "--streams-per-connection", "65535")
+	out, _, err = doctor(t, "--backend-url", "http://a.test", "--http-version", "2", "--streams-per-connection", "65535")
 	require.NoError(t, err)
 	require.NotContains(t, out, "the limit of open files", "streams over HTTP/2 share connections")
 	write("soak.yaml", "conections: 5\n")
-	_, _, err = examine(t)
+	_, _, err = doctor(t)
 	require.ErrorContains(t, err, "conections is not a setting")
 }
 
 func TestDoctorRejectsInvalidArguments(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--connections", "0"}, {"--runners", "0"}, {"--backends", "0"}, {"something"}} {
-		_, _, err := examine(t, args...)
+		_, _, err := doctor(t, args...)
 		var usage usageError
 		require.ErrorAs(t, err, &usage, "%v", args)
 	}

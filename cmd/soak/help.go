@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// helpWidth is the length of the longest line of a help text.
+// helpWidth is the maximum length of a line of a help text.
 const helpWidth = 100
 
 // A helpGroup is a part of the flags of a run, with a heading.
@@ -28,7 +28,7 @@ var commonFlags = []helpGroup{
 	{"Results", []string{"out"}},
 }
 
-// allFlags lists the flags of a run by topic. A suite's flags that are in no group belong to the suite.
+// allFlags lists the flags of a run by topic. Flags that it lacks are settings of one suite.
 var allFlags = []helpGroup{
 	{"The service", []string{"backend-url", "service", "topic", "ca", "insecure", "follow-redirects", "accept-encoding", "http-version",
 		"streams-per-connection", "token-ttl", "backends", "no-nginx", "cluster-url", "pin"}},
@@ -53,7 +53,7 @@ func addRunHelp(cmd *cobra.Command, example string) {
 		}
 		return run(cmd, args)
 	}
-	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { _ = runHelp(cmd, commonFlags) }) // to standard output
+	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { _ = runHelp(cmd, commonFlags) }) // an error is of standard output
 }
 
 // runHelp prints the help of a run with the flags of some groups.
@@ -64,15 +64,15 @@ func runHelp(cmd *cobra.Command, groups []helpGroup) error {
 		fmt.Fprintf(&b, "\nThe suite\n%s", flags.FlagUsagesWrapped(helpWidth))
 	}
 	for _, g := range groups {
-		mainFlags := pflag.NewFlagSet("", pflag.ContinueOnError)
-		mainFlags.SortFlags = false
+		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+		flags.SortFlags = false
 		for _, name := range g.flags {
 			if flag := cmd.Flags().Lookup(name); flag != nil {
-				mainFlags.AddFlag(flag)
+				flags.AddFlag(flag)
 			}
 		}
-		if mainFlags.HasFlags() {
-			fmt.Fprintf(&b, "\n%s\n%s", g.heading, mainFlags.FlagUsagesWrapped(helpWidth))
+		if flags.HasFlags() {
+			fmt.Fprintf(&b, "\n%s\n%s", g.heading, flags.FlagUsagesWrapped(helpWidth))
 		}
 	}
 	if cmd.HasAvailableSubCommands() {
@@ -88,7 +88,7 @@ func runHelp(cmd *cobra.Command, groups []helpGroup) error {
 	return err //nolint:wrapcheck // of standard output
 }
 
-// suiteFlags returns the flags of a suite that are in none of the groups.
+// suiteFlags returns the flags of a command that are in no group of allFlags.
 func suiteFlags(cmd *cobra.Command) *pflag.FlagSet {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
@@ -104,30 +104,30 @@ func suiteFlags(cmd *cobra.Command) *pflag.FlagSet {
 func wrap(text string, width int) string {
 	var out []string
 	line := ""
-	end := func() {
+	endLine := func() {
 		if line != "" {
 			out = append(out, line)
 		}
 		line = ""
 	}
-	for unwrapped := range strings.SplitSeq(text, "\n") {
-		if unwrapped == "" || strings.HasPrefix(unwrapped, " ") {
-			end()
-			out = append(out, unwrapped)
+	for input := range strings.SplitSeq(text, "\n") {
+		if input == "" || strings.HasPrefix(input, " ") {
+			endLine()
+			out = append(out, input)
 			continue
 		}
-		for word := range strings.FieldsSeq(unwrapped) {
+		for word := range strings.FieldsSeq(input) {
 			if line != "" && len(line)+1+len(word) > width {
-				end()
+				endLine()
 			}
 			line = strings.TrimPrefix(line+" "+word, " ")
 		}
 	}
-	end()
+	endLine()
 	return strings.Join(out, "\n")
 }
 
-// wrapHelp wraps the help texts of all commands.
+// wrapHelp wraps the help texts of a command and its subcommands.
 func wrapHelp(cmd *cobra.Command) {
 	cmd.Long = wrap(cmd.Long, helpWidth)
 	for _, sub := range cmd.Commands() {

@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// The output of --help is documentation: it changes only on purpose.
+// The output of --help is documentation, so each change of it must be intended.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{"run --help", "run capacity --help", "run rampup --help", "run storm --help", "run --help-all", "merge --help", "history --help"} {
@@ -60,17 +60,17 @@ func TestHelpAllHasEverySetting(t *testing.T) {
 	var outcome verdict.Outcome
 	run := runCommand(&outcome)
 	require.False(t, suiteFlags(run).HasFlags(), suiteFlags(run).FlagUsages())
-	seen := map[string]bool{}
+	names := map[string]bool{}
 	for _, g := range allFlags {
 		for _, name := range g.flags {
-			require.False(t, seen[name], name)
-			seen[name] = true
-			require.True(t, name == "cluster-url" || run.Flags().Lookup(name) != nil, name)
+			require.False(t, names[name], "%s is in two groups", name)
+			names[name] = true
+			require.True(t, name == "cluster-url" || run.Flags().Lookup(name) != nil, "%s must be a flag", name)
 		}
 	}
 	for _, g := range commonFlags {
 		for _, name := range g.flags {
-			require.True(t, seen[name], name)
+			require.True(t, names[name], "%s must be in a group of allFlags", name)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 func historyCommand() *cobra.Command {
 	out := plan.DefaultLocal().Out
-	var open, prune, dry bool
+	var open, prune, dryRun bool
 	var keep, limit int
 	cmd := &cobra.Command{
 		Use:   "history [OLD NEW]",
@@ -40,10 +40,10 @@ func historyCommand() *cobra.Command {
 				return usageError{Err: fmt.Errorf("--limit must be at least 1, got %d", limit)}
 			case prune && keep < 1:
 				return usageError{Err: fmt.Errorf("--keep must be at least 1, got %d", keep)}
-			case !prune && (dry || cmd.Flags().Changed("keep")):
+			case !prune && (dryRun || cmd.Flags().Changed("keep")):
 				return usageError{Err: errors.New("--keep and --dry-run need --prune")}
 			case prune:
-				return pruneRuns(out, keep, dry, cmd.OutOrStdout())
+				return pruneRuns(out, keep, dryRun, cmd.OutOrStdout())
 			}
 			if len(args) == 2 {
 				p, err := results.ReadPair(folderOf(args[0], out), folderOf(args[1], out))
@@ -61,10 +61,11 @@ func historyCommand() *cobra.Command {
 	f.BoolVar(&open, "open", false, "open "+results.HistoryFile+" in the browser")
 	f.BoolVar(&prune, "prune", false, "remove old runs; requires --keep")
 	f.IntVar(&keep, "keep", 0, "with --prune: number of newest runs to keep, whatever their verdict")
-	f.BoolVar(&dry, "dry-run", false, "with --prune: list the runs without removing them")
+	f.BoolVar(&dryRun, "dry-run", false, "with --prune: list the runs without removing them")
 	return cmd
 }
 
+// listRuns prints the newest runs of a folder, and writes the page of all runs.
 func listRuns(folder string, limit int, open bool, cmd *cobra.Command) error {
 	h, err := results.ReadHistory(folder)
 	if err != nil {
@@ -84,33 +85,33 @@ func listRuns(folder string, limit int, open bool, cmd *cobra.Command) error {
 	return openPage(page, cmd.ErrOrStderr())
 }
 
-// pruneRuns removes old runs and reports each.
-func pruneRuns(folder string, keep int, dry bool, out io.Writer) error {
+// pruneRuns removes old runs, and prints for each run whether it was removed. A dry run removes none.
+func pruneRuns(folder string, keep int, dryRun bool, out io.Writer) error {
 	h, err := results.ReadHistory(folder)
 	if err != nil {
 		return err
 	}
-	all, err := h.Prune(keep)
+	decisions, err := h.Prune(keep)
 	if err != nil {
 		return err
 	}
-	removed := "removed"
-	if dry {
-		removed = "would remove"
+	removal := "removed"
+	if dryRun {
+		removal = "would remove"
 	} else {
-		err = h.Remove(all)
+		err = h.Remove(decisions)
 	}
-	n := 0
-	for _, d := range all {
-		word := "kept"
+	removals := 0
+	for _, d := range decisions {
+		result := "kept"
 		if d.Remove {
-			word = removed
-			n++
+			result = removal
+			removals++
 		}
-		fmt.Fprintf(out, "%-12s  %s: %s\n", word, d.Name, d.Reason)
+		fmt.Fprintf(out, "%-12s  %s: %s\n", result, d.Name, d.Reason)
 	}
-	fmt.Fprintf(out, "%s %d of %d runs in %s\n", removed, n, len(all), folder)
-	if dry {
+	fmt.Fprintf(out, "%s %d of %d runs in %s\n", removal, removals, len(decisions), folder)
+	if dryRun {
 		return nil
 	}
 	return errors.Join(err, results.WriteHistory(folder))

@@ -25,7 +25,7 @@ func history(t *testing.T, line string) (string, error) {
 	return out.String(), err
 }
 
-// threeRuns returns a folder of three runs that passed, one after the other.
+// threeRuns returns a folder of three runs that passed: first, second and third.
 func threeRuns(t *testing.T) (out string) {
 	t.Helper()
 	out = t.TempDir()
@@ -50,7 +50,7 @@ func TestHistoryListsAndWritesThePage(t *testing.T) {
 	require.True(t, results.HasHistory(out))
 }
 
-func TestPruneReportsItsActions(t *testing.T) {
+func TestPruneReportsEachRun(t *testing.T) {
 	t.Parallel()
 	out := threeRuns(t)
 	output, err := history(t, "--prune --keep 1 --dry-run --out "+out)

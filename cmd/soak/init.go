@@ -40,13 +40,14 @@ Responses that end by themselves, such as answers of a language model, are teste
 
 It overwrites no file without --update or --force. Without a URL it prompts for one.`
 
-// An overwriteMode decides what init does with files that exist.
+// An overwriteMode decides whether init replaces existing files: with force all, with update those that init wrote and
+// nobody edited, otherwise none.
 type overwriteMode struct{ force, update bool }
 
 func initCommand() *cobra.Command {
 	var c probe.Config
 	var seconds int
-	var over overwriteMode
+	var mode overwriteMode
 	cmd := &cobra.Command{
 		Use:   "init [URL]",
 		Short: "Probe a service, and write its description and the settings of a run",
@@ -65,13 +66,13 @@ func initCommand() *cobra.Command {
 				return err
 			}
 			c.Length = time.Duration(seconds) * time.Second
-			if err := over.check(c.Name + ".js"); err != nil {
+			if err := mode.check(c.Name + ".js"); err != nil {
 				return usageError{Err: err}
 			}
 			if err := checkProbe(&c, "", false); err != nil {
 				return usageError{Err: err}
 			}
-			ctx, stop := readyProbe(cmd.Context(), &c)
+			ctx, stop := prepareProbe(cmd.Context(), &c)
 			defer stop()
 			result, err := probe.Run(ctx, c)
 			if err != nil {
@@ -80,31 +81,33 @@ func initCommand() *cobra.Command {
 			if err := ctx.Err(); err != nil {
 				return errors.New("interrupted: nothing was written")
 			}
-			return writeProject(cmd.OutOrStdout(), &c, result, over)
+			return writeProject(cmd.OutOrStdout(), &c, result, mode)
 		},
 	}
 	f := cmd.Flags()
 	secondsFlag(f, &seconds, 30, "length of the probe in seconds, at least 20; longer heartbeats and lifetimes are not found")
 	f.StringVar(&c.Name, "name", "", "name of the service (default: the host of its URL)")
-	f.BoolVar(&over.force, "force", false, "overwrite files that exist")
-	f.BoolVar(&over.update, "update", false, "replace files that were not edited since init wrote them; keep the others")
+	f.BoolVar(&mode.force, "force", false, "overwrite files that exist")
+	f.BoolVar(&mode.update, "update", false, "replace files that were not edited since init wrote them; keep the others")
 	serviceFlags(f, &c)
 	return cmd
 }
 
-// check returns an error if a file exists that may not be replaced.
-func (o overwriteMode) check(description string) error {
-	if o.force && o.update {
+// check returns an error if a file exists that init must not replace. description is the path of the service
+// description.
+func (m overwriteMode) check(description string) error {
+	if m.force && m.update {
 		return errors.New("--force and --update cannot be combined")
 	}
 	for _, file := range []string{description, plan.SettingsFile, workflowFile} {
-		if _, err := os.Lstat(file); err == nil && !o.force && !o.update {
+		if _, err := os.Lstat(file); err == nil && !m.force && !m.update {
 			return fmt.Errorf("%s exists; pass --update to keep what was edited, or --force to overwrite it", file)
 		}
 	}
 	return nil
 }
 
+// promptURL reads a URL from the terminal.
 func promptURL(in io.Reader, out io.Writer) (string, error) {
 	fmt.Fprint(out, "URL of an event stream (headers, topics and more are flags: soak init --help): ")
 	line, err := bufio.NewReader(in).ReadString('\n')
@@ -118,7 +121,7 @@ func promptURL(in io.Reader, out io.Writer) (string, error) {
 	return line, nil
 }
 
-// serviceName returns the name of the service: the given one, or its host as the name of a file.
+// serviceName returns the name of the service, which is also a file name: that of the configuration, or the host.
 func serviceName(c *probe.Config) (string, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Hostname() == "" {
@@ -135,8 +138,9 @@ func serviceName(c *probe.Config) (string, error) {
 //go:embed init_workflow.yml
 var workflow string
 
-// workflowOf pins the action to the commit of a build: with a branch or a tag, others could change the code that runs
-// with the secrets of a repository. A build without a commit leaves COMMIT to fill in, which GitHub refuses to run.
+// workflowOf returns the workflow with the action pinned to the commit id of a release. With a branch or a tag, others
+// could change the code that runs with the secrets of a repository. Without a commit the placeholder COMMIT remains,
+// with which GitHub does not run the workflow.
 func workflowOf(release, id string) string {
 	if id == "" {
 		return strings.Replace(workflow, "VERSION", "the full hash of a release; this build of soak does not record its own", 1)
@@ -144,61 +148,62 @@ func workflowOf(release, id string) string {
 	return strings.NewReplacer("@COMMIT", "@"+id, "VERSION", cmp.Or(release, "not a release")).Replace(workflow)
 }
 
-// forSuite returns a workflow with the command for the streams that were found.
-func forSuite(workflow string, found probe.Result) string {
-	if !found.Finite {
+// forSuite returns a workflow that runs the suite for the streams that the probe found.
+func forSuite(workflow string, result probe.Result) string {
+	if !result.Finite {
 		return workflow
 	}
 	return strings.NewReplacer("          args: |\n            --connections=10\n", "          command: run finite\n          args: |\n            --rate=1\n",
 		"            --require-messages\n        # --require-messages: a run that checked no message is invalid, not a pass of its connections.\n", "").Replace(workflow)
 }
 
-// workflowFile is the path at which GitHub looks for workflows.
+// workflowFile is the path of the workflow, in the folder in which GitHub finds workflows.
 var workflowFile = filepath.Join(".github", "workflows", "soak.yml")
 
-// The settings of a first run: few streams, for a short time.
+// Settings of the first run, which is small and short.
 const (
 	firstConnections = "10"
 	firstSeconds     = "60"
 )
 
-// settingsFor returns the settings of the first run. Only a description that publishes gets settings to publish by.
-func settingsFor(c *probe.Config, found probe.Result, description string) (string, error) {
+// settingsFor returns the text of soak.yaml for the first run. The settings of the publisher are set only if the
+// description can publish.
+func settingsFor(c *probe.Config, result probe.Result, description string) (string, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil {
 		return "", usageError{Err: err}
 	}
-	given := map[string]string{"service": "./" + description, "backend-url": u.Scheme + "://" + u.Host, "seconds": firstSeconds}
-	if !found.Finite {
-		given["connections"] = firstConnections
+	values := map[string]string{"service": "./" + description, "backend-url": u.Scheme + "://" + u.Host, "seconds": firstSeconds}
+	if !result.Finite {
+		values["connections"] = firstConnections
 	}
 	switch {
-	case found.Topics && c.Topic != "":
-		given["topic"] = c.Topic
-	case found.Publishes && found.Topics:
-		given["topics"] = "4"
-	case found.Publishes:
-		given["topics"] = "1"
+	case result.Topics && c.Topic != "":
+		values["topic"] = c.Topic
+	case result.Publishes && result.Topics:
+		values["topics"] = "4"
+	case result.Publishes:
+		values["topics"] = "1"
 	}
-	if found.Publishes {
-		given["publish-rate"] = "1"
+	if result.Publishes {
+		values["publish-rate"] = "1"
 	}
 	if c.FollowRedirects {
-		given["follow-redirects"] = "true"
+		values["follow-redirects"] = "true"
 	}
 	if c.Insecure {
-		given["insecure"] = "true"
+		values["insecure"] = "true"
 	}
 	if c.CA != "" {
-		given["ca"] = c.CA
+		values["ca"] = c.CA
 	}
-	return plan.SettingsText(given) //nolint:wrapcheck // it names the setting
+	return plan.SettingsText(values) //nolint:wrapcheck // it names the setting
 }
 
-// writeProject writes the files, and prints the missing parts and the next steps.
-func writeProject(w io.Writer, c *probe.Config, found probe.Result, over overwriteMode) error {
+// writeProject writes the files. It prints which parts of the description are missing, and the next step.
+func writeProject(w io.Writer, c *probe.Config, result probe.Result, mode overwriteMode) error {
 	description := c.Name + ".js"
-	settings, err := settingsFor(c, found, description)
+	settings, err := settingsFor(c, result, description)
 	if err != nil {
 		return err
 	}
@@ -206,15 +211,15 @@ func writeProject(w io.Writer, c *probe.Config, found probe.Result, over overwri
 	if err := os.MkdirAll(filepath.Dir(workflowFile), 0o750); err != nil {
 		return err //nolint:wrapcheck // it names the folder
 	}
-	settingsKept := over.update && isEdited(plan.SettingsFile, "#")
+	keepsSettings := mode.update && isEdited(plan.SettingsFile, "#")
 	fmt.Fprintln(w)
 	for _, file := range []struct{ path, text, comment string }{
-		{description, found.Module, "//"}, {plan.SettingsFile, settings, "#"}, {workflowFile, forSuite(workflowOf(linked, id), found), "#"},
+		{description, result.Module, "//"}, {plan.SettingsFile, settings, "#"}, {workflowFile, forSuite(workflowOf(linked, id), result), "#"},
 	} {
 		path := file.path
-		if over.update && isEdited(path, file.comment) {
+		if mode.update && isEdited(path, file.comment) {
 			path = strings.TrimSuffix(path, filepath.Ext(path)) + ".new" + filepath.Ext(path)
-			if file.path == workflowFile { // GitHub would run a second one
+			if file.path == workflowFile { // GitHub would run the second workflow too
 				fmt.Fprintf(w, "Kept %s, which was edited.\n", file.path)
 				continue
 			}
@@ -226,44 +231,45 @@ func writeProject(w io.Writer, c *probe.Config, found probe.Result, over overwri
 		}
 		fmt.Fprintf(w, "Wrote %s.\n", path)
 	}
-	if len(found.Missing) > 0 {
+	if len(result.Missing) > 0 {
 		fmt.Fprintln(w, "\nNot found:")
-		for _, sentence := range found.Missing {
+		for _, sentence := range result.Missing {
 			fmt.Fprintf(w, "  - %s\n", sentence)
 		}
 	}
-	_, err = fmt.Fprintf(w, "\nNext, a first run%s\n", firstRun(found, settingsKept))
+	_, err = fmt.Fprintf(w, "\nNext, a first run%s\n", firstRun(result, keepsSettings))
 	return err //nolint:wrapcheck // of standard output
 }
 
-// firstRun describes the first run, and the command for it. The size is known only if init wrote the settings.
-func firstRun(found probe.Result, settingsKept bool) string {
+// firstRun describes the first run, and the command for it. The size is unknown if init keeps the settings of the user.
+func firstRun(result probe.Result, keepsSettings bool) string {
 	size, checks, command := " of "+firstConnections+" streams", "checks every message", "soak run"
 	switch {
-	case found.Finite:
+	case result.Finite:
 		size, checks, command = " of a request per second", "accounts for each response", "soak run finite --rate 1"
-	case !found.Checked:
+	case !result.Checked:
 		checks = "checks connections only"
 	}
-	if size += " for " + firstSeconds + " s"; settingsKept {
+	if size += " for " + firstSeconds + " s"; keepsSettings {
 		size = " by the settings of " + plan.SettingsFile
 	}
 	return fmt.Sprintf("%s, which %s:\n    %s", size, checks, command)
 }
 
-const stamp = " soak init: "
+// checksumMark precedes the checksum in the last line of a file.
+const checksumMark = " soak init: "
 
-// addChecksum appends a line with the checksum of a text, which shows init whether a file was edited.
+// addChecksum appends a comment with the checksum of a text, by which isEdited recognizes unchanged files.
 func addChecksum(text, comment string) string {
-	return fmt.Sprintf("%s%s%s%x\n", text, comment, stamp, sha256.Sum256([]byte(text)))
+	return fmt.Sprintf("%s%s%s%x\n", text, comment, checksumMark, sha256.Sum256([]byte(text)))
 }
 
-// isEdited reports whether a file exists that init did not write, or that was changed since.
+// isEdited reports whether a file exists that init did not write, or that somebody changed afterwards.
 func isEdited(path, comment string) bool {
 	existing, err := os.ReadFile(path) // #nosec G304 -- in this folder
 	if err != nil {
 		return !errors.Is(err, fs.ErrNotExist)
 	}
-	text, _, _ := strings.Cut(string(existing), comment+stamp)
+	text, _, _ := strings.Cut(string(existing), comment+checksumMark)
 	return string(existing) != addChecksum(text, comment)
 }

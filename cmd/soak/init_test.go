@@ -24,7 +24,7 @@ func TestFailedInitLeavesNoFiles(t *testing.T) {
 	} {
 		require.Equal(t, exitUsage, execute(append([]string{"init"}, args...)), args)
 	}
-	require.Equal(t, 2, execute([]string{"init", "http://127.0.0.1:1/x"}), "nothing listens there")
+	require.Equal(t, 2, execute([]string{"init", "http://127.0.0.1:1/x"}), "no server listens at this port")
 	files, err := os.ReadDir(".")
 	require.NoError(t, err)
 	require.Empty(t, files)
@@ -90,10 +90,10 @@ func TestInitWritesRedirectSettings(t *testing.T) {
 func TestInitSettingsFitTheDescription(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		topic string
-		found probe.Result
-		want  []string
-		not   []string
+		topic  string
+		result probe.Result
+		want   []string
+		not    []string
 	}{
 		{"news", probe.Result{Publishes: true, Topics: true}, []string{"topic: news", "publish-rate: 1"}, []string{"topics: "}},
 		{"", probe.Result{Publishes: true, Topics: true}, []string{"topics: 4", "publish-rate: 1"}, []string{"topic: "}},
@@ -101,7 +101,7 @@ func TestInitSettingsFitTheDescription(t *testing.T) {
 		{"news", probe.Result{Topics: true}, []string{"topic: news"}, []string{"topics: ", "publish-rate: "}},
 		{"", probe.Result{}, []string{"connections: 10", "seconds: 60", "service: ./hub.js"}, []string{"topics: ", "publish-rate: "}},
 	} {
-		settings, err := settingsFor(&probe.Config{URL: "http://h/x", Topic: c.topic}, c.found, "hub.js")
+		settings, err := settingsFor(&probe.Config{URL: "http://h/x", Topic: c.topic}, c.result, "hub.js")
 		require.NoError(t, err)
 		for _, line := range c.want {
 			require.Contains(t, settings, "\n"+line+"\n")
@@ -114,10 +114,10 @@ func TestInitSettingsFitTheDescription(t *testing.T) {
 
 func TestInitUpdateKeepsEdits(t *testing.T) {
 	t.Chdir(t.TempDir())
-	write := func(module string, over overwriteMode) string {
+	write := func(module string, mode overwriteMode) string {
 		var out bytes.Buffer
 		c := &probe.Config{URL: "http://h/x", Name: "hub"}
-		require.NoError(t, writeProject(&out, c, probe.Result{Module: module, Missing: []string{"end: unknown."}}, over))
+		require.NoError(t, writeProject(&out, c, probe.Result{Module: module, Missing: []string{"end: unknown."}}, mode))
 		return out.String()
 	}
 	read := func(name string) string {

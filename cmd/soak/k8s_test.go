@@ -14,16 +14,16 @@ func TestExitCodesOnKubernetes(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	out := t.TempDir()
 	t.Cleanup(func() {
-		left, err := os.ReadDir(out)
+		files, err := os.ReadDir(out)
 		assert.NoError(t, err)
-		assert.Empty(t, left, "no incomplete folder")
+		assert.Empty(t, files, "a command that cannot start must leave no folder")
 	})
 	for _, c := range []struct {
 		args []string
 		want int
 	}{
 		{[]string{"run", "--on", "moon", "--out", out}, exitUsage},
-		{[]string{"run", "--live", ":8080", "--out", out}, exitUsage}, // it is written --live=:8080
+		{[]string{"run", "--live", ":8080", "--out", out}, exitUsage}, // the address needs an equals sign
 		{[]string{"run", "--on", "k8s", "--testid", "A_b", "--out", out}, exitUsage},
 		{[]string{"run", "--on", "k8s", "--overlay", "nosuch", "--out", out}, exitUsage},
 		{[]string{"run", "--on", "k8s", "--overlay", "../../infra/k6-operator/overlays/local", "--out", out}, 2},
@@ -32,15 +32,14 @@ func TestExitCodesOnKubernetes(t *testing.T) {
 		{[]string{"run", "cluster", "--on", "k8s", "--testid", "t", "--out", out}, exitUsage},
 		{[]string{"run", "capacity", "--runner", "1/2", "--testid", "t", "--backend-url", "http://h", "--out", out}, exitUsage},
 		{[]string{"run", "churn", "--runner", "1/2", "--out", out}, exitUsage},
-		{[]string{"attach", "t", "--out", out}, exitUsage}, // neither this machine nor a cluster has the run
+		{[]string{"attach", "t", "--out", out}, exitUsage}, // no such run, on this machine or in a cluster
 		{[]string{"attach", "--out", out}, exitUsage},
 	} {
 		assert.Equal(t, c.want, execute(c.args), "%v", c.args)
 	}
 }
 
-// A copy once had the environment, while the run kept the defaults.
-func TestEnvironmentReachesTheRun(t *testing.T) {
+func TestRunReadsTheEnvironment(t *testing.T) {
 	for _, c := range [][2]string{{"ON", "moon"}, {"END_TIMEOUT", "-1"}, {"START_AT", "noon"}, {"CONNECTIONS", "0"}} {
 		t.Run(c[0], func(t *testing.T) {
 			t.Setenv(c[0], c[1])

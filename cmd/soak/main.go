@@ -20,40 +20,41 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// exitUsage is the exit code for a command that could not be understood (sysexits.h EX_USAGE).
+// exitUsage is the exit code for wrong usage (EX_USAGE in sysexits.h).
 const exitUsage = 64
 
-// A usageError is wrong usage; its text has the remedy.
+// A usageError is an error in the usage of a command. Its text contains the remedy.
 type usageError = run.UsageError
 
 func main() {
 	os.Exit(execute(os.Args[1:]))
 }
 
+// execute runs a command and returns the exit code.
 func execute(args []string) int {
 	outcome := verdict.Pass
 	root := &cobra.Command{
 		Use:           "soak",
 		Short:         "Hold SSE connections for hours and account for every message",
-		Long:          "soak opens many Server-Sent Events streams for hours and checks that every message arrives.\n\nExit codes: 0 pass, 1 fail, 2 invalid (cannot be judged), 64 wrong usage.",
+		Long:          "soak opens many Server-Sent Events streams for hours and checks that every message arrives.\n\n" + exitCodes,
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{Err: inWords(cmd, err)} })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{Err: explainFlagError(cmd, err)} })
 	root.AddCommand(runCommand(&outcome), attachCommand(&outcome), liveCommand(), controlCommand(), mergeCommand(&outcome), reportCommand(), planCommand(), doctorCommand(&outcome), probeCommand(), initCommand(), compareCommand(&outcome), historyCommand(), archiveCommand(), openCommand(), scriptsCommand(), manCommand(), versionCommand())
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "FlagUsages |", fmt.Sprintf("FlagUsagesWrapped %d |", helpWidth)))
 	wrapHelp(root)
 	root.SetArgs(args)
 	surviveClosedPipes()
-	root.SetOut(format.NewEscaper(closedOutput{os.Stdout}))
+	root.SetOut(format.NewEscaper(lossyOutput{os.Stdout}))
 	cmd, err := root.ExecuteC()
 	err = secret.Error(err)
 	var usage usageError
 	switch {
 	case err == nil:
 		return outcome.ExitCode()
-	case errors.As(err, &usage), isCobraUsage(err):
+	case errors.As(err, &usage), isUnknownCommand(err):
 		fmt.Fprintf(format.NewEscaper(os.Stderr), "soak: %v\n%s\n", err, hint(cmd))
 		return exitUsage
 	}
@@ -61,7 +62,7 @@ func execute(args []string) int {
 	return verdict.Invalid.ExitCode()
 }
 
-// hint returns the help that fits a usage error of a command.
+// hint returns the sentence that names the help for a usage error of a command.
 func hint(cmd *cobra.Command) string {
 	if !cmd.HasParent() {
 		return "`soak --help` lists the commands"
@@ -69,9 +70,9 @@ func hint(cmd *cobra.Command) string {
 	return fmt.Sprintf("`%s --help` describes its flags", cmd.CommandPath())
 }
 
-// inWords rewrites an error of the parser: with the rule for a value instead of the error of strconv, and with the
-// flag that an unknown one may stand for.
-func inWords(cmd *cobra.Command, err error) error {
+// explainFlagError returns an error of the flag parser with the rule for an invalid value, or with the name that is
+// nearest to an unknown flag.
+func explainFlagError(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	var unknown *pflag.NotExistError
 	switch {
@@ -85,7 +86,7 @@ func inWords(cmd *cobra.Command, err error) error {
 	return err
 }
 
-// suggestName adds the name that a user most likely meant to an error, if there is one.
+// suggestName returns an error with a suggestion: the name in names that is nearest to name, if any is near.
 func suggestName(err error, name string, names []string) error {
 	if suggestion := service.Nearest(name, names); suggestion != "" {
 		return fmt.Errorf("%w; did you mean %s?", err, suggestion)
@@ -93,7 +94,7 @@ func suggestName(err error, name string, names []string) error {
 	return err
 }
 
-// oneArg and noArgs are cobra's checks as usage errors.
+// oneArg returns a check that a command has one argument.
 func oneArg(noun string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {
@@ -103,6 +104,7 @@ func oneArg(noun string) cobra.PositionalArgs {
 	}
 }
 
+// noArgs checks that a command has no arguments. An argument after --live may be its address.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if live := cmd.Flags().Lookup("live"); len(args) > 0 && live != nil && live.Changed {
 		return usageError{Err: fmt.Errorf("unexpected argument %q: an address to show the run at is written --live=%[1]s", args[0])}
@@ -113,7 +115,8 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// runArgs suggests the command for a URL, and the suite whose name is nearest.
+// runArgs checks that `soak run` has no arguments. Its error suggests a command for a URL, or the suite whose name is
+// nearest.
 func runArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 || cmd.Flags().Lookup("live").Changed {
 		return noArgs(cmd, args)
@@ -128,8 +131,5 @@ func runArgs(cmd *cobra.Command, args []string) error {
 	return usageError{Err: suggestName(fmt.Errorf("unexpected argument %q: it is not a suite", args[0]), args[0], suites)}
 }
 
-// isCobraUsage recognizes an unknown command, for which cobra has no type.
-func isCobraUsage(err error) bool {
-	const unknown = "unknown command"
-	return len(err.Error()) > len(unknown) && err.Error()[:len(unknown)] == unknown
-}
+// isUnknownCommand reports whether err is cobra's error for an unknown command, which has no type.
+func isUnknownCommand(err error) bool { return strings.HasPrefix(err.Error(), "unknown command") }

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// manCommand returns the command for packagers of soak. The date of the pages is that of SOURCE_DATE_EPOCH.
+// manCommand returns the command that writes manual pages, for packagers of soak. Their date is SOURCE_DATE_EPOCH.
 func manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man FOLDER",

@@ -15,8 +15,8 @@ import (
 
 func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 	out := plan.DefaultLocal().Out
-	var to ci.Targets
-	var appearance report.Look
+	var targets ci.Targets
+	var look report.Look
 	var expect int
 	cmd := &cobra.Command{
 		Use:   "merge DIR | s3://BUCKET/PREFIX",
@@ -24,7 +24,7 @@ func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 		Long: "merge reads the shards in DIR (or DIR/shards), adds them up, judges them and writes verdict.json and the reports into DIR.\n" +
 			"From a bucket it fetches them to results/TESTID first. The parameters of the URL are those of gocloud.dev: region,\n" +
 			"endpoint, use_path_style, profile …; credentials come from the environment, a profile or the role of the machine.\n\n" +
-			"Exit codes: 0 pass, 1 fail, 2 invalid (cannot be judged), 64 wrong usage.",
+			exitCodes,
 		Args: oneArg("folder of a run, such as results/latest, or bucket"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
@@ -36,12 +36,12 @@ func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 			if cmd.Flags().Changed("expect") && expect == 0 {
 				expect = results.ExpectAny
 			}
-			*outcome, err = run.Merge(args[0], out, expect, cmd.OutOrStdout(), appearance, to)
+			*outcome, err = run.Merge(args[0], out, expect, cmd.OutOrStdout(), look, targets)
 			return err
 		},
 	}
 	plan.AddFlags(cmd.Flags(), []plan.Setting{{Name: "OUT", Value: &out, Help: "folder of all runs, for a run from a bucket"}})
 	cmd.Flags().IntVar(&expect, "expect", 0, "required number of laptops (k6 alone) or of runners (0: any number)")
-	ciFlags(cmd.Flags(), &to, &appearance)
+	ciFlags(cmd.Flags(), &targets, &look)
 	return cmd
 }

@@ -34,7 +34,7 @@ func openCommand() *cobra.Command {
 			defer stop()
 			err := openArchive(ctx, args[0], dir, check, cmd.OutOrStdout())
 			if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-				return nil // Ctrl-C is the way to end it
+				return nil // Ctrl-C ends the command as intended
 			}
 			return err
 		},
@@ -44,6 +44,8 @@ func openCommand() *cobra.Command {
 	return cmd
 }
 
+// openArchive checks and unpacks an archive, prints its contents, and shows its data until ctx ends. With check it only
+// prints the contents.
 func openArchive(ctx context.Context, file, dir string, check bool, out io.Writer) (err error) {
 	tmp, err := os.MkdirTemp("", "soak-open-")
 	if err != nil {
@@ -80,7 +82,7 @@ func openArchive(ctx context.Context, file, dir string, check bool, out io.Write
 // graphMargin is the time before and after the run that the graph shows.
 const graphMargin = 30 * time.Second
 
-// showData starts a Prometheus with the data of an unpacked archive, prints its address, and ends it with ctx.
+// showData starts a Prometheus with the data of an unpacked archive, prints its address, and stops it when ctx ends.
 func showData(ctx context.Context, c archive.Contents, dir, tmp string, out io.Writer) error {
 	if c.Prometheus.Missing != "" {
 		fmt.Fprintln(out, "The archive has no Prometheus data, so nothing is started. Ctrl-C removes the unpacked files, unless --dir names their folder.")
@@ -100,7 +102,7 @@ func showData(ctx context.Context, c archive.Contents, dir, tmp string, out io.W
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "loaded in %v\nprometheus  %s\nCtrl-C ends it.\n", time.Since(started).Round(100*time.Millisecond), graph(prometheus.URL, c))
+	fmt.Fprintf(out, "loaded in %v\nprometheus  %s\nCtrl-C ends it.\n", time.Since(started).Round(100*time.Millisecond), graphURL(prometheus.URL, c))
 	select {
 	case <-ctx.Done():
 		return nil
@@ -109,8 +111,8 @@ func showData(ctx context.Context, c archive.Contents, dir, tmp string, out io.W
 	}
 }
 
-// graph returns the address of a graph of the open streams of a run in a Prometheus.
-func graph(prometheus string, c archive.Contents) string {
+// graphURL returns the address of a graph of a run's open streams in a Prometheus.
+func graphURL(prometheus string, c archive.Contents) string {
 	length := c.Ended.Sub(c.Started) + 2*graphMargin
 	query := url.Values{
 		"g0.expr": {"testid:k6_streams:open"}, "g0.tab": {"0"}, "g0.end_input": {c.Ended.Add(graphMargin).UTC().Format(time.DateTime)},

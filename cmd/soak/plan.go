@@ -96,19 +96,19 @@ func planCommand() *cobra.Command {
 	return cmd
 }
 
-// printNeeds prints a column for each size: the names of the rows are long.
+// printNeeds prints a table with a column for each number of streams, because the names of the rows are long.
 func printNeeds(w io.Writer, needs []sizing.Need, length time.Duration) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	arriving := "noops per second"
+	rate := "noops per second"
 	if needs[0].Topics > 0 {
-		arriving = "messages per second"
+		rate = "messages per second"
 	}
 	for _, row := range []struct {
 		name  string
 		value func(n sizing.Need) string
 	}{
 		{"connections", func(n sizing.Need) string { return strconv.Itoa(n.Connections) }},
-		{arriving, func(n sizing.Need) string { return fmt.Sprintf("%.0f", n.NoopsPerSecond) }},
+		{rate, func(n sizing.Need) string { return fmt.Sprintf("%.0f", n.NoopsPerSecond) }},
 		{"runners", func(n sizing.Need) string { return strconv.Itoa(n.Runners) }},
 		{"  memory of each, MiB", func(n sizing.Need) string { return strconv.FormatUint(n.RunnerMemory>>20, 10) }},
 		{"  open files of each", func(n sizing.Need) string { return strconv.Itoa(n.RunnerFiles) }},

@@ -47,7 +47,7 @@ func judgedRun(t *testing.T, out, testid string, startedUS int64) {
 	require.FileExists(t, d.Path(results.VerdictFile))
 }
 
-// soak runs a command in this process, and returns its output with its error.
+// soak runs a command in the process of the test, and returns its output and its error as one text.
 func soak(t *testing.T, args ...string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -61,18 +61,20 @@ func soak(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-// plants put something in place of a file that never ends, blocks its reader, or needs gigabytes.
+// plants has functions that put an object in place of a file: one that never ends, one that blocks its reader, and one
+// that does not fit into memory.
 var plants = map[string]func(path string) error{
 	"link":  func(path string) error { return os.Symlink("/dev/zero", path) },
 	"pipe":  func(path string) error { return syscall.Mkfifo(path, 0o600) },
 	"large": func(path string) error { return os.WriteFile(path, nil, 0o600) },
 }
 
+// plant puts an object at a path, and returns the text of the error that a command must report.
 func plant(t *testing.T, file, path string) (message string) {
 	t.Helper()
 	require.NoError(t, os.RemoveAll(path))
 	require.NoError(t, plants[file](path))
-	if file == "large" { // without blocks on the disk
+	if file == "large" { // a sparse file of 1 TiB
 		require.NoError(t, os.Truncate(path, 1<<40))
 		return safefile.ErrTooLarge.Error()
 	}
@@ -85,7 +87,7 @@ func TestPlantedFilesDoNotBlockCommands(t *testing.T) {
 	for _, c := range []struct {
 		command string
 		file    string // in the folder of both runs
-		silent  bool   // the command works without the file, or writes it again
+		silent  bool   // the command does not report the file, because it can do without it or replaces it
 	}{
 		{command: "report OUT/second", file: "second/" + results.PlanFile},
 		{command: "report OUT/second", file: "second/" + results.RunFile},

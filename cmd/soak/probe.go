@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,7 +54,7 @@ func probeCommand() *cobra.Command {
 			if err := checkProbe(&c, out, idle); err != nil {
 				return usageError{Err: err}
 			}
-			ctx, stop := readyProbe(cmd.Context(), &c)
+			ctx, stop := prepareProbe(cmd.Context(), &c)
 			defer stop()
 			var text string
 			var err error
@@ -87,28 +88,29 @@ func probeCommand() *cobra.Command {
 	return cmd
 }
 
-// secondsFlag adds the flag of a length in seconds, which accepts a duration such as 10m too.
-func secondsFlag(f *pflag.FlagSet, seconds *int, usual int, help string) {
-	*seconds = usual
+// secondsFlag adds the flag --seconds. It accepts a number of seconds, or a duration such as 10m.
+func secondsFlag(f *pflag.FlagSet, seconds *int, value int, help string) {
+	*seconds = value
 	f.Var(plan.Setting{Name: "SECONDS", Value: seconds}, "seconds", help)
 }
 
-// serviceFlags defines the flags that select what to probe.
+// serviceFlags adds the flags that describe the service to probe.
 func serviceFlags(f *pflag.FlagSet, c *probe.Config) {
 	f.BoolVar(&c.FollowRedirects, "follow-redirects", false, "follow redirects to another origin, without the headers given here")
 	f.StringVar(&c.CA, "ca", "", "file of PEM certificates to trust for TLS, in addition to those of the system")
 	f.BoolVar(&c.Insecure, "insecure", false, "do not verify TLS certificates")
 	f.IntVar(&c.Streams, "streams", 3, "number of streams to open")
 	f.StringVar(&c.Topic, "topic", "", "topic in the URLs, which becomes {topic}")
-	probeRequest(f, &c.Connect, "", "the request that opens a stream")
+	requestFlags(f, &c.Connect, "", "the request that opens a stream")
 	f.StringVar(&c.Then.URL, "then-url", "", "URL of a second request that each stream needs after its first event")
-	probeRequest(f, &c.Then, "then-", "the second request, with {client} from the first event")
+	requestFlags(f, &c.Then, "then-", "the second request, with {client} from the first event")
 	f.StringVar(&c.Publish.URL, "publish-url", "", "URL to publish messages to")
-	probeRequest(f, &c.Publish, "publish-", "the request that publishes")
+	requestFlags(f, &c.Publish, "publish-", "the request that publishes")
 }
 
-// readyProbe completes a probe from the environment. Ctrl-C ends it early, and a second one the program.
-func readyProbe(parent context.Context, c *probe.Config) (context.Context, context.CancelFunc) {
+// prepareProbe completes a configuration from the environment. Ctrl-C ends the returned context, and a second Ctrl-C
+// ends the program.
+func prepareProbe(parent context.Context, c *probe.Config) (context.Context, context.CancelFunc) {
 	c.SubscribeToken, c.PublishToken = os.Getenv("SUBSCRIBE_TOKEN"), os.Getenv("PUBLISH_TOKEN")
 	c.Progress = func(sentence string) { fmt.Fprintf(os.Stderr, "probe: %s\n", sentence) }
 	c.UsageError = func(err error) error {
@@ -119,14 +121,15 @@ func readyProbe(parent context.Context, c *probe.Config) (context.Context, conte
 	return ctx, stop
 }
 
-// probeRequest adds the flags of one request.
-func probeRequest(f *pflag.FlagSet, r *probe.Request, prefix, subject string) {
+// requestFlags adds the flags of one request.
+func requestFlags(f *pflag.FlagSet, r *probe.Request, prefix, subject string) {
 	f.StringVar(&r.Method, prefix+"method", "", "method of "+subject)
 	f.StringVar(&r.Body, prefix+"body", "", "body of "+subject)
 	f.StringArrayVar(&r.Headers, prefix+"header", nil, "header of "+subject+", as 'Name: value'; repeatable")
 }
 
-// checkProbe checks the bounds of a probe, and names the service.
+// checkProbe returns an error if a setting is out of range or the file out exists. It names the service after the file
+// if it has no name.
 func checkProbe(c *probe.Config, out string, idle bool) error {
 	longest := probe.Longest
 	if idle {
@@ -136,7 +139,7 @@ func checkProbe(c *probe.Config, out string, idle bool) error {
 	case idle && out != "":
 		return errors.New("--out cannot be combined with --idle, which writes no description")
 	case c.Streams < 1 || c.Streams > probe.MaxStreams:
-		return fmt.Errorf("--streams is %d: a probe looks at 1 to %d, and never loads a service", c.Streams, probe.MaxStreams)
+		return fmt.Errorf("--streams must be from 1 to %d, got %d", probe.MaxStreams, c.Streams)
 	case c.Length < probe.Shortest || c.Length > longest:
 		return fmt.Errorf("--seconds must be from %.0f to %.0f, got %.0f", probe.Shortest.Seconds(), longest.Seconds(), c.Length.Seconds())
 	}
@@ -146,8 +149,6 @@ func checkProbe(c *probe.Config, out string, idle bool) error {
 	if _, err := os.Stat(out); err == nil {
 		return fmt.Errorf("%s already exists; name another file with --out, or remove it", out)
 	}
-	if name := strings.TrimSuffix(filepath.Base(out), ".js"); c.Name == "" {
-		c.Name = name
-	}
+	c.Name = cmp.Or(c.Name, strings.TrimSuffix(filepath.Base(out), ".js"))
 	return nil
 }

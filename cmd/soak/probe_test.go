@@ -9,8 +9,8 @@ import (
 )
 
 func TestInvalidProbeIsAUsageError(t *testing.T) {
-	there := filepath.Join(t.TempDir(), "there.js")
-	require.NoError(t, os.WriteFile(there, nil, 0o600))
+	existing := filepath.Join(t.TempDir(), "existing.js")
+	require.NoError(t, os.WriteFile(existing, nil, 0o600))
 	for _, args := range [][]string{
 		{},
 		{"localhost:8080/events"},
@@ -20,19 +20,19 @@ func TestInvalidProbeIsAUsageError(t *testing.T) {
 		{"http://127.0.0.1:1/x", "--publish-url", "http://127.0.0.1:1/y"},
 		{"http://127.0.0.1:1/{tpoic}"},
 		{"http://127.0.0.1:1/x", "--name", "no name"},
-		{"http://127.0.0.1:1/x", "--out", there},
+		{"http://127.0.0.1:1/x", "--out", existing},
 	} {
 		require.Equal(t, exitUsage, execute(append([]string{"probe"}, args...)), args)
 	}
-	require.Equal(t, 2, execute([]string{"probe", "http://127.0.0.1:1/x"}), "nothing listens there")
+	require.Equal(t, 2, execute([]string{"probe", "http://127.0.0.1:1/x"}), "no server listens at this port")
 }
 
-func TestLengthsOfProbesAndPlansMayBeDurations(t *testing.T) {
+func TestSecondsAcceptsDurations(t *testing.T) {
 	require.Equal(t, 0, execute([]string{"plan", "--connections", "100", "--seconds", "10m", "--noop-interval", "500ms"}))
 	require.Equal(t, exitUsage, execute([]string{"plan", "--seconds", "ten"}))
 	require.Equal(t, exitUsage, execute([]string{"plan", "--seconds", "0s"}))
 	for _, command := range []string{"probe", "init"} {
 		t.Chdir(t.TempDir())
-		require.Equal(t, 2, execute([]string{command, "http://127.0.0.1:1/x", "--seconds", "1m"}), "nothing listens there")
+		require.Equal(t, 2, execute([]string{command, "http://127.0.0.1:1/x", "--seconds", "1m"}), "no server listens at this port")
 	}
 }

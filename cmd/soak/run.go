@@ -23,7 +23,7 @@ import (
 
 func runCommand(outcome *verdict.Outcome) *cobra.Command {
 	c := run.Config{Suite: suite.Default(), Plan: plan.Default(), Local: plan.DefaultLocal(), Version: version(), Commit: commit()}
-	c.Plan.ConnectionsPerVU = 0 // chosen by the number of streams
+	c.Plan.ConnectionsPerVU = 0 // depends on the number of streams
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run a soak and judge it",
@@ -45,7 +45,7 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 	return cmd
 }
 
-// exitCodes is the last paragraph of the help of a run.
+// exitCodes is the last paragraph of the help of commands that end with a verdict.
 const exitCodes = "Exit codes: 0 pass, 1 fail, 2 invalid (cannot be judged), 64 wrong usage."
 
 // soakFlags defines the flags of a run whose plan is that of a soak.
@@ -58,11 +58,11 @@ func soakFlags(f *pflag.FlagSet, c *run.Config) {
 }
 
 // ciFlags defines the flags of every command that ends with a verdict.
-func ciFlags(f *pflag.FlagSet, to *ci.Targets, appearance *report.Look) {
-	f.BoolVar(&appearance.Verbose, "verbose", false, "print the whole report.txt")
-	appearance.Colour = term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == ""
-	f.BoolVar(&to.GitHub, "github", false, "on GitHub Actions: annotations, summary and outputs of the step (docs/ci.md)")
-	f.StringVar(&to.JUnit, "junit", "", "file to write the checks to in JUnit's format (docs/ci.md)")
+func ciFlags(f *pflag.FlagSet, targets *ci.Targets, look *report.Look) {
+	f.BoolVar(&look.Verbose, "verbose", false, "print the whole report.txt")
+	look.Colour = term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == ""
+	f.BoolVar(&targets.GitHub, "github", false, "on GitHub Actions: annotations, summary and outputs of the step (docs/ci.md)")
+	f.StringVar(&targets.JUnit, "junit", "", "file to write the checks to in JUnit's format (docs/ci.md)")
 }
 
 // profileHelp is the help of a flag that every suite has.
@@ -72,28 +72,28 @@ const profileHelp = "smoke (seconds) or full (the default)"
 // some settings.
 func plannedCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 	c := run.Config{Suite: kind, Plan: plan.Default(), Local: plan.DefaultLocal(), Version: version(), Commit: commit()}
-	c.Plan.ConnectionsPerVU = 0 // chosen by the number of streams
+	c.Plan.ConnectionsPerVU = 0 // depends on the number of streams
 	profile := plan.Setting{Name: "PROFILE", Value: new(string), Default: "full", Help: profileHelp + ": " + profileText(kind)}
-	ofScript := settingsOf(kind, profile)
+	scriptSettings := scriptSettingsOf(kind, profile)
 	cmd := &cobra.Command{
 		Use:   kind.Name,
-		Short: strings.ToUpper(kind.Short[:1]) + kind.Short[1:],
-		Long: strings.ToUpper(kind.Short[:1]) + kind.Short[1:] + ".\n\n" +
+		Short: shortHelp(kind),
+		Long: shortHelp(kind) + ".\n\n" +
 			"It has the settings and checks of a soak. Defaults are those of the profile full.\n" +
 			kind.Page.Doc + " describes its expectations and its verdict.\n\n" + exitCodes,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.Variables = plan.EnvironmentSettings(cmd.Flags())
-			if _, err := settle(cmd.Flags()); err != nil {
+			if _, err := loadSettings(cmd.Flags()); err != nil {
 				return err
 			}
 			if err := setProfile(cmd.Flags(), kind, cmp.Or(profile.String(), "full")); err != nil {
 				return usageError{Err: err}
 			}
-			return start(cmd, &c, ofScript, outcome)
+			return start(cmd, &c, scriptSettings, outcome)
 		},
 	}
-	plan.AddFlags(cmd.Flags(), ofScript)
+	plan.AddFlags(cmd.Flags(), scriptSettings)
 	soakFlags(cmd.Flags(), &c)
 	for _, setting := range kind.Plan.Profiles["full"] {
 		name, value, _ := strings.Cut(setting, "=")
@@ -105,13 +105,16 @@ func plannedCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 
 func suiteExample(kind suite.Suite) string { return "  soak run " + kind.Name + " --profile smoke" }
 
+// shortHelp returns the description of a suite with a capital letter.
+func shortHelp(kind suite.Suite) string { return strings.ToUpper(kind.Short[:1]) + kind.Short[1:] }
+
 // flagOf returns the flag of a setting.
 func flagOf(f *pflag.FlagSet, name string) *pflag.Flag {
 	return f.Lookup(strings.ToLower(strings.ReplaceAll(name, "_", "-")))
 }
 
-// settingsOf returns the settings that the script of a suite reads and the plan does not have.
-func settingsOf(kind suite.Suite, profile plan.Setting) []plan.Setting {
+// scriptSettingsOf returns the settings that the script of a suite reads and the plan lacks.
+func scriptSettingsOf(kind suite.Suite, profile plan.Setting) []plan.Setting {
 	out := []plan.Setting{profile}
 	for _, setting := range kind.Settings {
 		out = append(out, plan.Setting{Name: setting.Name, Value: new(string), Help: setting.Help})
@@ -124,7 +127,7 @@ func profileText(kind suite.Suite) string {
 	return "smoke is " + strings.Join(kind.Plan.Profiles["smoke"], " ") + ", full is " + strings.Join(kind.Plan.Profiles["full"], " ")
 }
 
-// setProfile sets each flag that is not set to its value in the profile.
+// setProfile sets the flags that the user did not set to their values in a profile.
 func setProfile(f *pflag.FlagSet, kind suite.Suite, name string) error {
 	values, ok := kind.Plan.Profiles[name]
 	if !ok {
@@ -143,25 +146,29 @@ func setProfile(f *pflag.FlagSet, kind suite.Suite, name string) error {
 	return nil
 }
 
+// suiteCommand returns the command of a suite. If the plan does not have the load of the suite, most settings are those
+// of the script.
 func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 	if kind.Plan.BySettings {
 		return plannedCommand(kind, outcome)
 	}
-	c := run.Config{Suite: kind, Plan: plan.Plan{Runners: cmp.Or(kind.Runners.Default, 2), Control: plan.Default().Control}, Local: plan.DefaultLocal(), Backends: 1, Version: version(), Commit: commit()}
-	short := strings.ToUpper(kind.Short[:1]) + kind.Short[1:]
-	ofScript := settingsOf(kind, plan.Setting{Name: "PROFILE", Value: new(string), Help: profileHelp})
+	c := run.Config{
+		Suite: kind, Plan: plan.Plan{Runners: cmp.Or(kind.Runners.Default, 2), Control: plan.Default().Control},
+		Local: plan.DefaultLocal(), Backends: 1, Version: version(), Commit: commit(),
+	}
+	scriptSettings := scriptSettingsOf(kind, plan.Setting{Name: "PROFILE", Value: new(string), Help: profileHelp})
 	cmd := &cobra.Command{
 		Use:   kind.Name,
-		Short: short,
-		Long: short + ".\n\n" +
+		Short: shortHelp(kind),
+		Long: shortHelp(kind) + ".\n\n" +
 			"The script " + strings.Join(kind.Script, "/") + " has the profiles smoke and full, with a default for each setting. A flag, or the " +
 			"environment variable in brackets, overrides it. " + kind.Page.Doc + " describes how results are judged.\n\n" + exitCodes,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return start(cmd, &c, ofScript, outcome) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return start(cmd, &c, scriptSettings, outcome) },
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	plan.AddFlags(f, ofScript)
+	plan.AddFlags(f, scriptSettings)
 	if kind.Target.Kind == suite.Cluster {
 		plan.AddFlags(f, []plan.Setting{{Name: "CLUSTER_URL", Value: &c.ClusterURL, Help: "URL of the cluster to compare; empty: start CLUSTER_SIZE backends behind nginx here"}})
 	}
@@ -170,13 +177,13 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 	remote := pflag.NewFlagSet("", pflag.ContinueOnError)
 	plan.AddFlags(remote, c.Local.Settings())
 	remoteFlags(remote, &c)
-	f.AddFlagSet(remote) // without those that the suite has
+	f.AddFlagSet(remote) // omits flags that the suite already has
 	ciFlags(f, &c.CI, &c.Look)
 	addRunHelp(cmd, suiteExample(kind))
 	return cmd
 }
 
-// remoteFlags defines the flags for runners that are not all on this machine.
+// remoteFlags defines the flags for files of settings, and for runners on other machines.
 func remoteFlags(f *pflag.FlagSet, c *run.Config) {
 	f.String("config", plan.SettingsFile, "file of settings, overridden by variables and flags; the default may be absent")
 	f.Bool(plan.AllowActions, false, "allow at: commands of soak.yaml in the working directory")
@@ -193,14 +200,14 @@ func clusterFlags(f *pflag.FlagSet, k *run.Kubernetes) {
 	f.BoolVar(&k.Keep, "keep", false, "k8s: keep TestRun and pods in the cluster after the run")
 }
 
-// settle sets the flags that are not on the command line from variables and from the file of settings, whose path it
-// returns.
-func settle(f *pflag.FlagSet) (file string, err error) {
+// loadSettings sets the flags that are not on the command line from variables and from the file of settings. It returns
+// the path of the file, or "" if there is none.
+func loadSettings(f *pflag.FlagSet) (file string, err error) {
 	if err := plan.FlagsFromEnvironment(f); err != nil {
 		return "", usageError{Err: err}
 	}
 	config := f.Lookup("config")
-	read, err := plan.FlagsFromFile(f, config.Value.String(), config.Changed, ofRuns)
+	read, err := plan.FlagsFromFile(f, config.Value.String(), config.Changed, isRunFlag)
 	if err != nil {
 		return "", usageError{Err: err}
 	}
@@ -210,17 +217,17 @@ func settle(f *pflag.FlagSet) (file string, err error) {
 	return file, nil
 }
 
-// ofRuns reports whether `soak run`, or a suite of it, has a flag of that name.
-func ofRuns(name string) bool {
+// isRunFlag reports whether `soak run`, or the command of a suite, has a flag of that name.
+func isRunFlag(name string) bool {
 	run := runCommand(new(verdict.Outcome))
 	return slices.ContainsFunc(append(run.Commands(), run), func(c *cobra.Command) bool { return c.Flags().Lookup(name) != nil })
 }
 
-// start runs a suite with the settings of the flags. ofScript are settings that the script reads and the plan does
-// not have.
-func start(cmd *cobra.Command, c *run.Config, ofScript []plan.Setting, outcome *verdict.Outcome) (err error) {
+// start runs a suite with the settings of the flags. scriptSettings are settings that the script reads and the plan
+// lacks.
+func start(cmd *cobra.Command, c *run.Config, scriptSettings []plan.Setting, outcome *verdict.Outcome) (err error) {
 	c.Variables = append(c.Variables, plan.EnvironmentSettings(cmd.Flags())...)
-	file, err := settle(cmd.Flags())
+	file, err := loadSettings(cmd.Flags())
 	if err != nil {
 		return err
 	}
@@ -230,7 +237,7 @@ func start(cmd *cobra.Command, c *run.Config, ofScript []plan.Setting, outcome *
 	if err := allowActions(cmd, c.At); err != nil {
 		return usageError{Err: err}
 	}
-	for _, setting := range ofScript {
+	for _, setting := range scriptSettings {
 		if cmd.Flags().Changed(setting.Flag()) {
 			c.Settings = append(c.Settings, setting.Name+"="+setting.String())
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Errors in variables are found before errors in flags.
-func TestRunReadsItsVariables(t *testing.T) {
+// An error in a variable is reported before an error in a flag.
+func TestRunReadsVariables(t *testing.T) {
 	t.Setenv("ON", "moon")
 	for _, line := range []string{"run --late-ms 0", "run rampup --runners 0"} {
 		var outcome verdict.Outcome
@@ -25,18 +25,18 @@ func TestRunReadsItsVariables(t *testing.T) {
 	}
 }
 
-// One file serves all commands of a folder: settings of one suite have no effect on the others.
+// All commands in a folder read one file. Settings of one suite have no effect on the others.
 func TestSettingsOfOtherCommandsAreIgnored(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.WriteFile("soak.yaml", []byte("backends: 2\nscript: x.js\nheld-percent: 20\ncuts: fin:1\nvolume-concurrency: 5\nrunner: 1/2\n"), 0o600))
 	run := runCommand(new(verdict.Outcome))
 	for _, command := range append(run.Commands(), run) {
-		file, err := settle(command.Flags())
+		file, err := loadSettings(command.Flags())
 		require.NoError(t, err, command.Name())
 		require.Equal(t, "soak.yaml", file)
 	}
 	require.Equal(t, "2", run.Flags().Lookup("backends").Value.String())
 	require.NoError(t, os.WriteFile("soak.yaml", []byte("held-pecent: 20\n"), 0o600))
-	_, err := settle(run.Flags())
+	_, err := loadSettings(run.Flags())
 	require.ErrorContains(t, err, "soak.yaml, line 1: held-pecent is not a setting")
 }

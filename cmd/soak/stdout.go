@@ -8,16 +8,16 @@ import (
 	"syscall"
 )
 
-// surviveClosedPipes keeps a closed pipe (`soak run | head`) from ending the process by SIGPIPE before there is a
-// verdict. The signal is not ignored, because child processes would inherit that.
+// surviveClosedPipes prevents that SIGPIPE ends the process before there is a verdict, as in `soak run | head`. It does
+// not ignore the signal, because child processes would ignore it too.
 func surviveClosedPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
-// A closedOutput is stdout, whose reader may exit, with its pipe or its terminal. Further output is lost; the run
-// continues, and its verdict is in the files.
-type closedOutput struct{ io.Writer }
+// A lossyOutput discards output if its pipe or its terminal is closed, so that the run continues and writes its verdict
+// to files.
+type lossyOutput struct{ io.Writer }
 
-func (d closedOutput) Write(b []byte) (int, error) {
-	n, err := d.Writer.Write(b)
+func (o lossyOutput) Write(b []byte) (int, error) {
+	n, err := o.Writer.Write(b)
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.EIO) {
 		return len(b), nil
 	}

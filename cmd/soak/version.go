@@ -21,7 +21,7 @@ func versionCommand() *cobra.Command {
 // linked and revision are version and commit of a release, set by the linker: -ldflags "-X main.linked=v1.2.3".
 var linked, revision string
 
-// version returns the release of this build. Without one it returns the commit, or the version of the module.
+// version returns the version of this build: that of the release, else the commit, else the version of the module.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -30,18 +30,19 @@ func version() string {
 	return cmp.Or(linked, commit(), info.Main.Version)
 }
 
-// commit names the commit that this program was built from, with +dirty appended if files had changed since; "" if the
-// build does not record it (-buildvcs=false).
+// commit returns the first 12 digits of the commit of this build, with the suffix +dirty if files were modified. It
+// returns "" if the build does not record a commit (-buildvcs=false).
 func commit() string {
-	id, changed := source()
-	if changed {
-		return id[:min(len(id), 12)] + "+dirty"
+	id, modified := source()
+	id = id[:min(len(id), 12)]
+	if modified {
+		return id + "+dirty"
 	}
-	return id[:min(len(id), 12)]
+	return id
 }
 
-// source returns the full hash of the commit that this program was built from, and whether files had changed since.
-func source() (id string, changed bool) {
+// source returns the full hash of the commit of this build, and whether files were modified.
+func source() (id string, modified bool) {
 	if revision != "" {
 		return revision, false
 	}
@@ -51,9 +52,9 @@ func source() (id string, changed bool) {
 			case "vcs.revision":
 				id = s.Value
 			case "vcs.modified":
-				changed = s.Value == "true"
+				modified = s.Value == "true"
 			}
 		}
 	}
-	return id, changed && id != ""
+	return id, modified && id != ""
 }
