@@ -108,7 +108,7 @@ func injectMarkup(r *report.Run, text string) {
 	v.TestID, v.Plan.BackendURL, v.Plan.Prefix = text, text, text
 	v.Reasons, v.Warnings = []string{text}, []string{text}
 	v.Checks = []verdict.Check{{Name: text, Limit: text, Actual: text, Why: text}}
-	v.ScriptChecks = []verdict.ScriptCheck{{Name: text, Passes: 1}}
+	v.ScriptChecks = []shard.Check{{Name: text, Passes: 1}}
 	v.Findings = []verdict.Finding{{Kind: text, ID: text, Text: text}}
 	for i := range v.Runners {
 		v.Runners[i].Host, v.Runners[i].State, v.Runners[i].K6Version = text, text, text

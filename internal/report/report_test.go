@@ -201,7 +201,7 @@ func injectMarkup(v *verdict.Verdict, text string) {
 	v.TestID, v.Plan.BackendURL = text, text
 	v.Reasons, v.Warnings = []string{text}, []string{text}
 	v.Checks = []verdict.Check{{Name: text, Limit: text, Actual: text, Why: text}}
-	v.ScriptChecks = []verdict.ScriptCheck{{Name: text, Passes: 1}}
+	v.ScriptChecks = []shard.Check{{Name: text, Passes: 1}}
 	v.RefusedAttempts, v.LongestOutage = map[string]int{text: 1}, &verdict.Outage{ID: text, Seconds: 1}
 	v.Runners = []verdict.Runner{{Index: 1, Host: text, Segment: text, State: text}}
 	v.Machines = []verdict.MachineReport{{Name: text, Runners: []int{1}, Unknown: text, Notices: []machine.Notice{{Name: text}}}}

@@ -130,7 +130,7 @@ func (f *finiteRun) cancellationText(c *verdict.Cancellation) string {
 	if c.Cancelled > 0 {
 		text += sentence(", after %s at p50 and %s at most", ms(c.After.P50), ms(c.After.Max))
 	}
-	return text + sentence("; it sent %s that no client received", format.Count(c.InVain, "chunk"))
+	return text + sentence("; it sent %s that no client received", format.Count(c.UnreceivedChunks, "chunk"))
 }
 
 // bursts describes how many chunks arrived together; "" if none did.

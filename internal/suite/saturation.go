@@ -267,7 +267,7 @@ func (m Machine) isServiceFull() bool {
 // GeneratorLimit returns why the generator may have limited a throughput; "" if there is no reason. The waits of
 // threads add up even on an idle machine, so they count only if the runners needed half of its cores.
 func (m Machine) GeneratorLimit() string {
-	u := verdict.CPUUse{CPU: m.Runners / 100, Waited: m.RunDelay, Wall: 1, Stall: m.Stall}
+	u := verdict.CPUUse{CPU: m.Runners / 100, Wait: m.RunDelay, Wall: 1, Stall: m.Stall}
 	switch {
 	case m.Dropped > 0:
 		return m.dropText()
@@ -279,8 +279,8 @@ func (m Machine) GeneratorLimit() string {
 		return m.headroom()
 	case m.SeparateCores: // the threads of the runners wait only for each other
 		return ""
-	case u.WaitedLong() && u.CPU+u.Waited > float64(max(m.Cores, 1))/2:
-		return fmt.Sprintf("in each second the runners waited %.1f s for a core, and used one for %.1f s", u.Waited, u.CPU)
+	case u.HasLongWait() && u.CPU+u.Wait > float64(max(m.Cores, 1))/2:
+		return fmt.Sprintf("in each second the runners waited %.1f s for a core, and used one for %.1f s", u.Wait, u.CPU)
 	case m.isFull(m.Host) && m.Runners > m.Host/2:
 		return fmt.Sprintf("the machine was full, and the runners used %.0f %% of a core, of %.0f %% in total", m.Runners, m.Host)
 	}

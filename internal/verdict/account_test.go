@@ -341,7 +341,7 @@ func TestMessagesInFlightAtTheEndAreNotLost(t *testing.T) {
 		require.Equal(t, c.want, v.Verdict, name)
 		require.Equal(t, c.missed, v.Messages.Missed, name)
 		require.Equal(t, c.pending, v.Evidence.Undetectable, name)
-		require.Contains(t, v.Evidence.Why[0], "may still have been on their way at the end of the run: messages took up to 6 s to arrive", name)
+		require.Contains(t, v.Evidence.Why[0], "may still have been in transit at the end of the run: messages took up to 6 s to arrive", name)
 	}
 }
 

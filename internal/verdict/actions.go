@@ -16,8 +16,8 @@ type ActionResult struct {
 	StartedUnix float64 `json:"started_unix_s,omitempty"` // 0: the command was not started
 	EndedUnix   float64 `json:"ended_unix_s,omitempty"`
 	ExitCode    int     `json:"exit_code"`         // -1: a signal ended the command, or it was not started
-	Problem     string  `json:"problem,omitempty"` // why the command did not run to its end; "": it did
-	Output      string  `json:"output,omitempty"`  // the last part of the output; the log of the action has all of it
+	Problem     string  `json:"problem,omitempty"` // why the command did not run to its end; "" if it did
+	Output      string  `json:"output,omitempty"`  // the end of the output; the log of the action has the whole output
 }
 
 // Started reports whether the command was started.
@@ -40,11 +40,12 @@ func (a *ActionResult) Ending() string {
 // Duration returns how long the command ran.
 func (a *ActionResult) Duration() time.Duration { return secondsBetween(a.StartedUnix, a.EndedUnix) }
 
+// secondsBetween returns the duration between two times in seconds, rounded to milliseconds.
 func secondsBetween(from, to float64) time.Duration {
 	return time.Duration((to - from) * float64(time.Second)).Round(time.Millisecond)
 }
 
-// sentence describes what happened to a failed action.
+// sentence describes a failed action.
 func (a *ActionResult) sentence() string {
 	text := fmt.Sprintf("the action %s (%s, at %s) failed: %s", a.Name, a.Command, format.Duration(a.At), a.Ending())
 	if lines := strings.Split(strings.TrimSpace(a.Output), "\n"); lines[len(lines)-1] != "" {

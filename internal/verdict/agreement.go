@@ -9,7 +9,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Agreement returns the checks that compare our counts with the server's ledger, and with the script's own checks.
+// Agreement returns the checks that compare the counts of the clients with the server's ledger, and with the checks of
+// the script.
 func (s *Streams) Agreement() (out []Check) {
 	if s.server != nil {
 		unexplained := s.unexplained.sentences()
@@ -31,19 +32,19 @@ func (s *Streams) Agreement() (out []Check) {
 			failed = append(failed, fmt.Sprintf("the check %q failed %d of %d times", c.Name, c.Fails, c.Passes+c.Fails))
 		}
 	}
-	ran := len(s.m.Checks) > 0
+	hasChecks := len(s.m.Checks) > 0
 	failed = append(failed, s.missingChecks()...)
 	scriptCheck := Check{
 		ID: CheckScript, Name: "script checks", Limit: "all pass", Actual: first(failed, fmt.Sprintf("%d of %d", total, total)),
 		Pass: len(failed) == 0, Why: "connect, disconnect and the script's own count", weight: byClock,
 		faults:        faults{earlyEnd, maxFailedConnections(s.m)},
-		loadDependent: true, // a script that looks for the breaking point makes no checks
+		loadDependent: true, // a script that searches the breaking point makes no checks
 		Reasons:       failed,
 	}
 	switch {
-	case !ran && s.allEndedEarly():
+	case !hasChecks && s.allEndedEarly():
 		scriptCheck = scriptCheck.NotJudged(reasonEndedEarly)
-	case !ran && s.observed() == 0:
+	case !hasChecks && s.observed() == 0:
 		scriptCheck = scriptCheck.NotJudged(reasonUnobserved)
 	}
 	return append(out, scriptCheck)
@@ -57,8 +58,8 @@ func (s *Streams) allEndedEarly() bool {
 	return s.Connections.Planned > 0 && s.Connections.Unwatched == s.Connections.Planned
 }
 
-// maxFailedConnections returns the number of connections without a pass of the script check that passed least often.
-// Connections that did not open or were disconnected fail a check, or do not reach it.
+// maxFailedConnections returns the number of connections that did not pass a script check, for the check that passed
+// least often. A connection that did not open or was disconnected fails a check, or does not reach it.
 func maxFailedConnections(m *shard.Merged) (count uint64) {
 	for _, c := range m.Checks {
 		count = max(count, uint64(max(int64(m.Plan.Connections)-c.Passes, 0)))
@@ -66,8 +67,8 @@ func maxFailedConnections(m *shard.Merged) (count uint64) {
 	return count
 }
 
-// missingChecks describes the script checks that did not run once per observed client: a check that did not run cannot fail.
-// Runners that ended early may not have reached a check.
+// missingChecks describes the script checks that did not run once per observed client, because a check that did not run
+// cannot fail. Clients whose runner ended early may lack a check.
 func (s *Streams) missingChecks() (out []string) {
 	observed := s.observed()
 	for _, c := range s.m.Checks {
@@ -82,9 +83,9 @@ func (s *Streams) missingChecks() (out []string) {
 	return out
 }
 
-// sentMore reports whether the server's ledger lists more messages than arrived. Duplicates count as arrived: if the
-// service has a shorter interval than planned, the count by interval takes each additional message for a duplicate.
-func (e *ServerEntry) sentMore(r *shard.Connection) bool {
+// exceeds reports whether the entry lists more messages than arrived. Duplicates count as arrived: if the service has a
+// shorter interval than planned, the count by interval counts each additional message as a duplicate.
+func (e *ServerEntry) exceeds(r *shard.Connection) bool {
 	switch {
 	case e == nil || r.Streams == 0 || idInUse(r):
 		return false
@@ -95,9 +96,8 @@ func (e *ServerEntry) sentMore(r *shard.Connection) bool {
 }
 
 // compare compares a connection with the server's entry. sent is the number of messages that the server sent after the
-// last one that arrived. unnoticed is how many of these the client did not count as missing. d is a mismatch of any
-// other kind. An entry is ignored if it belongs to another client, because that client used the id before ours, or ours
-// had no stream.
+// last one that arrived, and unnoticed the part of them that the client did not count as missing. d is a mismatch of
+// another kind. An entry is ignored if another client used the id first, or if the connection had no stream.
 func (s *Streams) compare(r *shard.Connection, e *ServerEntry) (sent, unnoticed uint64, d difference) {
 	if s.server == nil || r.Streams == 0 || idInUse(r) {
 		return 0, 0, d
@@ -112,7 +112,7 @@ func (s *Streams) compare(r *shard.Connection, e *ServerEntry) (sent, unnoticed 
 	s.Server.Sent += e.Sent
 	s.Runners[r.Runner].ServerSent += e.Sent
 	if isDisconnected(r) && e.Sent >= r.Arrived()+r.Messages {
-		return 0, 0, d // messages that were in transit when the client lost its stream count as undetectable
+		return 0, 0, d // messages that were in transit when the client lost its stream count as undetectable losses
 	}
 	if !r.Numbered && r.Received > 0 {
 		return s.compareCount(r, e)
@@ -133,7 +133,7 @@ func (s *Streams) compare(r *shard.Connection, e *ServerEntry) (sent, unnoticed 
 	return sent, sent - min(sent, r.Tail), d
 }
 
-// compareCount is compare for messages without numbers.
+// compareCount compares a connection whose messages have no numbers with the server's entry, as compare does.
 func (s *Streams) compareCount(r *shard.Connection, e *ServerEntry) (sent, unnoticed uint64, d difference) {
 	arrived := r.Received + r.Corrupted
 	switch {
@@ -146,8 +146,7 @@ func (s *Streams) compareCount(r *shard.Connection, e *ServerEntry) (sent, unnot
 	return missing - min(missing, r.Lost+r.Unsent), missing - min(missing, r.Missed()), d
 }
 
-// A difference is a mismatch between the server's ledger and the client's, on one connection. The zero value is no
-// mismatch.
+// A difference is a mismatch between the server's entry and the client's counts. The zero value is no mismatch.
 type difference struct {
 	kind differenceKind
 	text string
@@ -163,6 +162,7 @@ const (
 	differenceKinds
 )
 
+// differsBy returns the difference that a number of messages arrived other than the entry lists.
 func differsBy(e *ServerEntry, noun string, arrived uint64) difference {
 	return difference{differsSent, fmt.Sprintf("the server's ledger lists %d %s as sent to %s, but %d arrived", e.Sent, noun, e.ID, arrived)}
 }
@@ -173,12 +173,12 @@ type differences struct {
 	first [differenceKinds]string
 }
 
-func (d *differences) add(one difference) {
-	if one.kind == noDifference {
+func (d *differences) add(added difference) {
+	if added.kind == noDifference {
 		return
 	}
-	if d.count[one.kind]++; d.count[one.kind] == 1 {
-		d.first[one.kind] = one.text
+	if d.count[added.kind]++; d.count[added.kind] == 1 {
+		d.first[added.kind] = added.text
 	}
 }
 
@@ -202,7 +202,7 @@ func (d *differences) sentences() (out []string) {
 	return out
 }
 
-// idInUse reports whether another client had a stream of this id before ours.
+// idInUse reports whether another client used the id of a connection before the connection opened.
 func idInUse(r *shard.Connection) bool {
 	return slices.ContainsFunc(r.Refusals, func(f ledger.Refusal) bool { return f.Reason == idTaken && f.First < r.OpenedAt })
 }

@@ -14,7 +14,7 @@ import (
 // A Signal is a measurement that may explain faults by a cause outside of the service.
 type Signal string
 
-// The signals, each with its threshold.
+// The signals and their thresholds.
 const (
 	// SignalControl means that the control group was late at the same time: by over half of LATE_MS, or by the delay
 	// that causes the fault.
@@ -40,8 +40,8 @@ type fault int
 const (
 	noFault        fault = iota
 	connectTimeout       // a connect that timed out
-	earlyEnd             // such a connect, or a stream that became silent
-	missedMessage        // messages that such a stream was expected to receive
+	earlyEnd             // a connect that timed out, or a stream that became silent
+	missedMessage        // a message that a silent stream was expected to receive
 	lateMessage          // a message that arrived late
 	longOutage           // a time without a stream, or without an event, over its limit
 	overdueStream        // a stream that was open for longer than its lifetime
@@ -84,30 +84,30 @@ func (e explanations) add(signal Signal, kind fault, n uint64) {
 	}
 }
 
-// attribute returns the check as inconclusive if all of its faults are explained.
+// attribute returns the check as inconclusive if the signals explain all of its faults.
 func (e explanations) attribute(c Check) Check {
 	if c.Pass || c.Severity == SeverityWarning || c.Unjudged || c.faults.kind == noFault || c.faults.n == 0 {
 		return c
 	}
-	var explained, most uint64
-	var by Signal
+	var explained, highest uint64
+	var best Signal
 	for _, rule := range rules {
 		if counts := e[rule.signal]; counts != nil {
 			n := counts[c.faults.kind]
-			if explained += n; n > most {
-				by, most = rule.signal, n
+			if explained += n; n > highest {
+				best, highest = rule.signal, n
 			}
 		}
 	}
 	if explained < c.faults.n {
 		return c
 	}
-	c.ExplainedBy = by
+	c.ExplainedBy = best
 	return c.Inconclusive()
 }
 
-// attribute returns the check as inconclusive if the control group explains its faults. Without a control group the
-// stalls of the runners decide. kinds are the kinds of findings of a check that depends on the interval.
+// attribute returns the check as inconclusive if the control group explains its faults, or, without a control group, the
+// stalls of the runners. kinds are the kinds of findings of a check that depends on the interval.
 func (s *Streams) attribute(c Check, kinds ...ledger.Kind) Check {
 	e := explanations{}
 	switch c.faults.kind {
@@ -117,7 +117,7 @@ func (s *Streams) attribute(c Check, kinds ...ledger.Kind) Check {
 		if c.weight == byClock && !c.Pass && s.isControlLateAt(kinds) {
 			e.add(SignalControl, c.faults.kind, c.faults.n)
 			c.Reasons = []string{fmt.Sprintf("%s: %s, the limit is %s; the control group was late at the same times, by up to %s, so %s may be the cause",
-				c.Name, c.Actual, c.Limit, format.Duration(s.Control.saturated), s.Control.suspect())}
+				c.Name, c.Actual, c.Limit, format.Duration(s.Control.longest), s.Control.suspect())}
 		}
 	case overdueStream:
 		for r := range s.Records() {
@@ -132,7 +132,7 @@ func (s *Streams) attribute(c Check, kinds ...ledger.Kind) Check {
 	return e.attribute(c)
 }
 
-// lateByGenerator returns how many of the late messages the load generator may have delayed.
+// lateByGenerator returns the number of late messages that the load generator may have delayed.
 func (s *Streams) lateByGenerator() uint64 {
 	c, late := s.Control, s.Messages.Late
 	if !c.decides() {
@@ -141,27 +141,27 @@ func (s *Streams) lateByGenerator() uint64 {
 		}
 		return 0
 	}
-	unexplainedLate := c.LateWithoutGroup + c.unexplained
-	if rest := late - min(late, c.LateWithGroup+c.LateWithoutGroup+c.LateUnknown); rest > 0 && !s.undecidedStalled() {
-		unexplainedLate += rest // of runners without a control group that decides
+	unexplained := c.LateWithoutGroup + c.unexplained
+	if rest := late - min(late, c.LateWithGroup+c.LateWithoutGroup+c.LateUnknown); rest > 0 && !s.hasStallWithoutGroup() {
+		unexplained += rest // messages of runners without a conclusive control group
 	}
-	return late - min(late, unexplainedLate)
+	return late - min(late, unexplained)
 }
 
-// undecidedStalled reports whether a runner stalled whose control group does not decide.
-func (s *Streams) undecidedStalled() bool {
+// hasStallWithoutGroup reports whether a runner stalled that has no conclusive control group.
+func (s *Streams) hasStallWithoutGroup() bool {
 	return slices.ContainsFunc(s.m.Runners, func(r shard.Runner) bool {
 		return !decides(r.ControlGroup) && time.Duration(r.StallMaxUS)*time.Microsecond > s.m.Plan.LateLimit()/2
 	})
 }
 
-// isControlLateAt reports whether the control group was late at each fault of these kinds, by as much as the fault
-// needs.
+// isControlLateAt reports whether there are findings of some kinds, and the control group was late at each of them by at
+// least the delay that causes it.
 func (s *Streams) isControlLateAt(kinds []ledger.Kind) bool {
 	if !s.Control.decides() {
 		return false
 	}
-	found := false
+	hasFinding := false
 	for r := range s.Records() {
 		runner := &s.m.Runners[r.Runner]
 		for _, f := range r.Findings {
@@ -169,7 +169,7 @@ func (s *Streams) isControlLateAt(kinds []ledger.Kind) bool {
 				continue
 			}
 			group := runner.ControlGroup
-			if found = true; !listsAll(r, kinds) || !decides(group) {
+			if hasFinding = true; !listsAll(r, kinds) || !decides(group) {
 				return false
 			}
 			at := runner.At(f.At)
@@ -178,11 +178,11 @@ func (s *Streams) isControlLateAt(kinds []ledger.Kind) bool {
 			}
 		}
 	}
-	return found
+	return hasFinding
 }
 
-// listsAll reports whether the findings of a record list all of its faults of these kinds. The list has a limited length,
-// which late messages may use up.
+// listsAll reports whether a record lists all of its findings of some kinds. The list has a limited length, and late
+// messages may fill it.
 func listsAll(r *shard.Connection, kinds []ledger.Kind) bool {
 	if r.Unlisted == 0 || !slices.Contains(kinds, ledger.KindTail) {
 		return r.Unlisted == 0
@@ -205,9 +205,9 @@ func (s *Streams) minDelay(r *shard.Connection, f ledger.Finding) time.Duration 
 	case f.Kind == ledger.KindDropped:
 		interval = cmp.Or(s.m.Service.Heartbeat(), interval)
 		return f.At - max(r.LastAt, r.OpenedAt) - interval*3/2
-	case f.Kind == ledger.KindUnsent: // a slot is empty only if its message was over half an interval late
+	case f.Kind == ledger.KindUnsent: // a slot remains empty only if its message was over half an interval late
 		return time.Duration((slots - .5) * float64(interval))
-	case slots > 1: // the last message may have been due a moment before the end
+	case slots > 1: // the last message may have been due immediately before the end
 		return time.Duration((slots - 1) * float64(interval))
 	}
 	return 0

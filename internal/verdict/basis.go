@@ -15,7 +15,7 @@ const (
 	ByServer      = "server"      // the server's own ledger of sent messages, in addition to numbers or interval
 	ByNumbers     = "numbers"     // the messages of every client are numbered; the server has no ledger
 	BySubscribers = "subscribers" // the clients of a topic are compared with each other
-	ByStatement   = "statement"   // the service states how many chunks, or what text, it sent
+	ByStatement   = "statement"   // the service states the number of chunks, or the text, that it sent
 	ByNothing     = "nothing"     // messages are not checked
 	ByClock       = "clock"       // on some streams messages have no numbers; one is expected per interval
 )
@@ -42,7 +42,7 @@ func (e Basis) Text() string {
 	case ByNumbers:
 		return "the numbers of the messages"
 	case ByStatement:
-		return "what the service states that it sent"
+		return "the service's statement of the content that it sent"
 	}
 	return "the clock: messages are expected by interval"
 }
@@ -133,13 +133,13 @@ func (s *Streams) setBasisOfNumbers() {
 		e.By = ByPublisher
 		e.Why = []string{fmt.Sprintf("a message published within %s of the start or the end of a stream is not expected on it", format.Duration(joinWindow))}
 		if n := s.Messages.NotExpected; n > 0 {
-			e.Why = append(e.Why, fmt.Sprintf("%s not arrive and %s not expected: %s", format.Plural(n, "message did", "messages did"), format.Form(n, "was", "were"), notExpected))
+			e.Why = append(e.Why, fmt.Sprintf("%s not arrive and %s not expected: %s", format.Plural(n, "message did", "messages did"), format.Form(n, "was", "were"), notExpectedReason))
 		}
 		switch {
 		case s.lastOutages.undetectable > 0:
 			e.Why = slices.Insert(e.Why, 0, s.lastOutages.reasons()...)
 		case s.pending > 0:
-			e.Why = slices.Insert(e.Why, 0, fmt.Sprintf("the last messages of %s may still have been on their way at the end of the run: messages took up to %s to arrive",
+			e.Why = slices.Insert(e.Why, 0, fmt.Sprintf("the last messages of %s may still have been in transit at the end of the run: messages took up to %s to arrive",
 				format.Plural(s.pending, "client", "clients"), format.Duration(s.delay)))
 		case e.Undetectable > 0:
 			e.Why = slices.Insert(e.Why, 0, "some messages were confirmed after a stream had ended, some streams reconnected too often, or clocks of two machines differ by over a quarter of the time that a stream was open")
@@ -159,9 +159,9 @@ func (s *Streams) setBasisOfNumbers() {
 	}
 }
 
-// openEnds reports whether losses before the first and after the last message of a stream are undetectable, because
-// neither a publisher nor a server's ledger shows them.
-func (s *Streams) openEnds() bool {
+// hasOpenEnds reports whether losses before the first and after the last message of a stream are undetectable, because
+// the run has neither a publisher nor a server's ledger.
+func (s *Streams) hasOpenEnds() bool {
 	return s.Evidence.By == ByClock || s.Evidence.By == ByNothing || s.Evidence.By == BySubscribers || s.Evidence.By == ByNumbers && !s.m.Service.ByInterval()
 }
 
@@ -169,24 +169,24 @@ func (s *Streams) openEnds() bool {
 // at the ends of streams are undetectable. A few clients that were reconnecting when the run ended do not make the run
 // invalid.
 func (s *Streams) UndetectableLosses() Check {
-	e, allowed, noun := s.Evidence, s.m.Plan.MaxHidden, s.m.Service.Noun()
-	limit, counted, pass := fmt.Sprint(allowed), e.Undetectable, true
-	if allowed < 0 {
+	e, maximum, noun := s.Evidence, s.m.Plan.MaxHidden, s.m.Service.Noun()
+	limit, count, pass := fmt.Sprint(maximum), e.Undetectable, true
+	if maximum < 0 {
 		limit, pass = "0", s.lastOutages.isFew(s.m.Plan.Connections)
 		if pass && s.lastOutages.undetectable > 0 {
 			limit = "0, excluding clients that were reconnecting at the end"
-			counted -= s.lastOutages.undetectable
+			count -= s.lastOutages.undetectable
 		}
-		if s.openEnds() {
-			limit, counted = "any", 0
+		if s.hasOpenEnds() {
+			limit, count = "any", 0
 		}
 		pass = pass && s.lastOutages.undetectable <= s.Messages.Expected
-		allowed = 0
+		maximum = 0
 	}
 	actual := fmt.Sprintf("%d, by the %s", e.Undetectable, sourceName(e.By))
 	c := Check{
 		ID: CheckUndetectable, Name: "undetectable losses", Limit: limit, Actual: actual,
-		Pass: pass && counted <= uint64(allowed), Why: "undetected losses would make a pass wrong",
+		Pass: pass && count <= uint64(maximum), Why: "undetected losses would make a pass wrong",
 		Reasons: []string{fmt.Sprintf("%d of %d %ss could be undetectable losses (MAX_HIDDEN allows %s): %s", e.Undetectable, s.Messages.Expected, noun, limit, first(e.Why, ""))},
 	}.Inconclusive()
 	if !pass {

@@ -23,7 +23,7 @@ func Bursts(b *shard.Bursts, noun string) string {
 	return text
 }
 
-// Buffer names the program that may buffer the messages.
+// Buffer states that a program between service and client may buffer the messages, and names the server.
 func Buffer(b *shard.Bursts) string {
 	text := "something between the service and the client buffers them, such as nginx with proxy_buffering on"
 	if server := b.Server(); server != "" {
@@ -35,8 +35,8 @@ func Buffer(b *shard.Bursts) string {
 // minDueGap is the minimum interval at which messages are expected to arrive one by one.
 const minDueGap = 20 * time.Millisecond
 
-// bufferWarning returns a warning if most messages arrived together although they were due one by one; otherwise "".
-// Compressed streams have their own check.
+// bufferWarning returns a warning if most messages arrived together although they were due one by one; otherwise "". It
+// ignores compressed streams, which have their own check.
 func (s *Streams) bufferWarning() string {
 	b, interval := s.m.Bursts, time.Duration(0)
 	switch p := &s.m.Plan; {

@@ -58,8 +58,8 @@ type Cancellation struct {
 	Cancelled int64 `json:"cancelled"` // of these, those that were cancelled at the model before the run had ended
 	// After is the time from the disconnect of the client until the model noticed it, in milliseconds.
 	After ResponseQuantiles `json:"after_ms"`
-	// InVain counts the chunks that the model sent and no client received.
-	InVain int64 `json:"chunks_in_vain"`
+	// UnreceivedChunks counts the chunks that the model sent and no client received.
+	UnreceivedChunks int64 `json:"chunks_in_vain"`
 }
 
 // cancellation joins the abandoned responses with the ledger of the model; nil if the ledger has none of them.
@@ -71,12 +71,12 @@ func cancellation(abandoned []shard.AbandonedResponse, l ModelLedger) *Cancellat
 			continue
 		}
 		c.Checked++
-		sent, left := int64(0), int64(0) // of repeated requests, the last cancellation counts
+		sent, left := int64(0), int64(0) // if a gateway repeated the request: the sum, and the last cancellation
 		for _, e := range entries {
 			sent += e.Sent
 			left = max(left, e.Left)
 		}
-		c.InVain += max(sent-response.Chunks, 0)
+		c.UnreceivedChunks += max(sent-response.Chunks, 0)
 		if left > 0 {
 			c.Cancelled++
 			after.Record(time.Duration(max(left-response.AtUS, 0)) * time.Microsecond)

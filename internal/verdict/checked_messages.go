@@ -29,7 +29,7 @@ func (v *Verdict) Heading() string {
 
 const reasonUnchecked = "messages were not checked"
 
-// NextStep returns one sentence that states what to do after this verdict; "" if nothing is left to do.
+// NextStep returns a sentence with the next step after a pass of connections only; "" for any other verdict.
 func (v *Verdict) NextStep() string {
 	if !v.ConnectionsOnly() {
 		return ""
@@ -82,7 +82,7 @@ func (s *Streams) checkedCount() uint64 {
 	return n
 }
 
-// lacksNumbers reports whether no message of the run had a number at message.seq. In that case the description is
+// lacksNumbers reports whether messages arrived and none had a number at message.seq. In that case the description is
 // wrong, not the messages.
 func (s *Streams) lacksNumbers() bool {
 	n := &s.Messages

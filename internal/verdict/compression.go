@@ -8,14 +8,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// compressionChecks returns an advisory check for each coding of compressed streams: messages that were due one by one
-// also arrived one by one. It warns only if most messages arrived in bursts, because a stall of the load generator
-// makes one burst.
+// compressionChecks returns an advisory check for each content coding: messages that were due one by one also arrived
+// one by one. An unmet check needs bursts of most messages, because a stall of the load generator causes one burst.
 func (s *Streams) compressionChecks() (out []Check) {
 	for _, c := range s.Codings {
 		delay := s.delayedByCompression(&c)
 		check := Check{
-			ID: CheckCompressed, Name: fmt.Sprintf("%ss in %s delivered one by one", s.m.Service.Noun(), c.Name), Limit: "most of them", Actual: "they do",
+			ID: CheckCompressed, Name: fmt.Sprintf("%ss in %s delivered one by one", s.m.Service.Noun(), c.Name), Limit: "most", Actual: "most",
 			Pass: delay == "", Severity: SeverityWarning, Why: "buffered compression delays messages",
 		}
 		if delay != "" {
@@ -26,6 +25,7 @@ func (s *Streams) compressionChecks() (out []Check) {
 	return out
 }
 
+// inBursts describes the bursts of messages in one coding.
 func inBursts(c *shard.Coding) string {
 	if c.Bursts == 0 {
 		return "no messages"

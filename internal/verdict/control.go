@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A Control is the result of the control group of the run, and what it shows about late messages.
+// A Control is the result of the control group of the run, and of its comparison with late messages.
 type Control struct {
 	URL     string `json:"url,omitempty"` // "": runners had different reference targets
 	Remote  bool   `json:"away"`          // there is a network between the runners and the reference target
@@ -32,11 +32,11 @@ type Control struct {
 	// LateUnknown counts late messages for which the group has no result.
 	LateUnknown uint64 `json:"late_unknown,omitempty"`
 
-	worstDelay  time.Duration // the maximum delay of the group while messages were late
-	saturated   time.Duration // the maximum lateness of the group, if that is over half of the limit
-	worstAt     time.Time     // the time of that lateness
-	stalled     time.Duration // the longest stall of a runner while the group was inconclusive
-	unexplained uint64        // the part of LateUnknown that no stall explains
+	worstDelay   time.Duration // the maximum delay of the group while messages were late
+	longest      time.Duration // the maximum lateness of the group, if it is over half of the limit; otherwise 0
+	longestAt    time.Time     // the time of that lateness
+	longestStall time.Duration // the longest stall of a runner while the group had no data, if it is over half of the limit
+	unexplained  uint64        // the part of LateUnknown that no stall explains
 }
 
 // decides reports whether the control group of a runner is conclusive: it received events, and they were frequent
@@ -107,37 +107,37 @@ func (s *Streams) setControl() {
 }
 
 // addGroup adds the result of the group of one runner.
-func (out *Control) addGroup(group *shard.RunnerControl) {
+func (c *Control) addGroup(group *shard.RunnerControl) {
 	for _, m := range group.Moments {
-		if m.Longest > out.saturated && explains(group, m.Longest) {
-			out.saturated, out.worstAt = m.Longest, m.At
+		if m.Longest > c.longest && explains(group, m.Longest) {
+			c.longest, c.longestAt = m.Longest, m.At
 		}
 		if m.Silent && explains(group, m.Stall) {
-			out.stalled = max(out.stalled, m.Stall)
+			c.longestStall = max(c.longestStall, m.Stall)
 		}
 		if m.Late == 0 {
 			continue
 		}
 		delay, known := delayWithin(group, m.At, m.End())
-		explained := explains(group, delay)
+		isExplained := explains(group, delay)
 		switch {
 		case !known:
-			out.LateUnknown += clamp.Uint64(m.Late)
-			if !explained {
-				out.unexplained += clamp.Uint64(m.Late)
+			c.LateUnknown += clamp.Uint64(m.Late)
+			if !isExplained {
+				c.unexplained += clamp.Uint64(m.Late)
 			}
-		case explained:
-			out.worstDelay = max(out.worstDelay, delay)
-			lateAlone := countLaterThan(m, delay+group.Limit())
-			out.LateWithoutGroup += clamp.Uint64(lateAlone)
-			out.LateWithGroup += clamp.Uint64(m.Late - lateAlone)
+		case isExplained:
+			c.worstDelay = max(c.worstDelay, delay)
+			muchLater := countLaterThan(m, delay+group.Limit())
+			c.LateWithoutGroup += clamp.Uint64(muchLater)
+			c.LateWithGroup += clamp.Uint64(m.Late - muchLater)
 		default:
-			out.LateWithoutGroup += clamp.Uint64(m.Late)
+			c.LateWithoutGroup += clamp.Uint64(m.Late)
 		}
 	}
 }
 
-// countLaterThan returns how many of the late messages of a moment were later than a limit.
+// countLaterThan returns how many messages of a moment were late by more than a limit.
 func countLaterThan(m shard.ControlWindow, limit time.Duration) int {
 	if m.Lateness == nil {
 		return 0
@@ -149,7 +149,7 @@ func countLaterThan(m shard.ControlWindow, limit time.Duration) int {
 	return min(int(h.CountBy([]time.Duration{limit})[1]), m.Late)
 }
 
-// decides reports whether there is a control group that decides.
+// decides reports whether there is a conclusive control group.
 func (c *Control) decides() bool { return c != nil && c.Decides }
 
 // signal returns the signal that decides about late messages.
@@ -198,18 +198,18 @@ func (c *Control) lateText() string {
 
 // delays describes the delays of the load generator that alone make a message late.
 func (c *Control) delays() (out []string) {
-	if c.saturated > 0 {
-		out = append(out, fmt.Sprintf("the control group was up to %s late (at %s UTC)", format.Duration(c.saturated), c.worstAt.UTC().Format(time.TimeOnly)))
+	if c.longest > 0 {
+		out = append(out, fmt.Sprintf("the control group was up to %s late (at %s UTC)", format.Duration(c.longest), format.Clock(unix(c.longestAt))))
 	}
-	if c.stalled > 0 {
-		out = append(out, fmt.Sprintf("a runner stalled for %s while the control group had no data", format.Duration(c.stalled)))
+	if c.longestStall > 0 {
+		out = append(out, fmt.Sprintf("a runner stalled for %s while the control group had no data", format.Duration(c.longestStall)))
 	}
 	return out
 }
 
 // suspectState states that the load generator, or the network to the reference target, was slow.
 func (c *Control) suspectState() string {
-	if c.decides() && c.Remote && c.saturated > 0 {
+	if c.decides() && c.Remote && c.longest > 0 {
 		return "the load generator was saturated, or the network was slow"
 	}
 	return "the load generator was saturated"

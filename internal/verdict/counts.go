@@ -23,7 +23,7 @@ type Counts struct {
 	// HTTP2 counts the streams over HTTP/2, and their connections; nil if there were none.
 	Shared *shard.HTTP2 `json:"http2,omitempty"`
 
-	Interval   Interval    `json:"interval_s,omitzero"` // zero if no message is expected by interval
+	Interval   Interval    `json:"interval_s,omitzero"` // zero if messages have no interval
 	LatenessMS Quantiles   `json:"lateness_ms"`
 	ConnectMS  Quantiles   `json:"connect_ms"`
 	LatencyMS  *Latency    `json:"latency_ms,omitempty"`
@@ -47,21 +47,21 @@ func (c *Counts) Compressed() string {
 	return strings.Join(out, ", ")
 }
 
-// Redirected names the origins that served streams in place of the target; "" if there were none. The caller appends
-// the text to the name of the target.
+// Redirected names the origins that served streams in place of the target; "" if there were none. The text is a clause
+// that follows the name of the target.
 func (c *Counts) Redirected() string {
-	const listed = 3
+	const maxOrigins = 3
 	var origins []string
-	shared := 0
+	others := 0 // streams to origins that the text does not name
 	for _, r := range c.Redirects {
-		if r.Origin == "" || len(origins) == listed {
-			shared += r.Streams
+		if r.Origin == "" || len(origins) == maxOrigins {
+			others += r.Streams
 			continue
 		}
 		origins = append(origins, fmt.Sprintf("%s to %s", format.Count(r.Streams, "stream"), r.Origin))
 	}
-	if shared > 0 {
-		origins = append(origins, format.Count(shared, "stream")+" to other origins")
+	if others > 0 {
+		origins = append(origins, format.Count(others, "stream")+" to other origins")
 	}
 	if len(origins) == 0 {
 		return ""

@@ -16,7 +16,7 @@ import (
 // message is checked if its loss would be reported, as missed or as undetectable.
 const minChecked = .5
 
-// enoughPerStream is a number of messages per stream at which most are checked: all but the first and the last.
+// enoughPerStream is a sufficient number of messages per stream: most of them are checked, all but those at its ends.
 const enoughPerStream = 6
 
 // A coverage has the shares of the confirmed messages that were checked on each client.
@@ -39,28 +39,28 @@ func numbersConfirmed(messages []shard.Message) (numbers []uint64) {
 	return numbers
 }
 
-// checkedMessages returns how many of the confirmed messages were checked.
+// checkedMessages returns how many of the confirmed messages, given by their numbers, were checked.
 func (a *account) checkedMessages(numbers []uint64) (n int) {
-	sentFrom := func(us int64) int {
+	indexAtTime := func(us int64) int { // of the first message sent at that time or later
 		return sort.Search(len(numbers), func(i int) bool { return a.messages[numbers[i]-1].SentUS >= us })
 	}
-	from := func(number uint64) int { i, _ := slices.BinarySearch(numbers, number); return i }
-	undecided := a.undecidedFrom()
-	if a.disconnected && undecided > a.last { // messages after the last stream were not checked
-		undecided = math.MaxInt64
+	indexOf := func(number uint64) int { i, _ := slices.BinarySearch(numbers, number); return i }
+	undecidedFrom := a.undecidedFrom()
+	if a.disconnected && undecidedFrom > a.lastEnd { // messages after the last stream were not checked
+		undecidedFrom = math.MaxInt64
 	}
-	parts := [][2]int{{sentFrom(undecided), len(numbers)}} // checked ranges of numbers; they may overlap
+	parts := [][2]int{{indexAtTime(undecidedFrom), len(numbers)}} // ranges of indexes, which may overlap
 	for _, s := range a.spans {
-		parts = append(parts, [2]int{sentFrom(s.from), sentFrom(s.to + 1)})
+		parts = append(parts, [2]int{indexAtTime(s.from), indexAtTime(s.to + 1)})
 		if a.ordered && s.first > 0 {
-			parts = append(parts, [2]int{from(s.first + 1), from(s.last)})
+			parts = append(parts, [2]int{indexOf(s.first + 1), indexOf(s.last)})
 		}
 	}
 	slices.SortFunc(parts, func(a, b [2]int) int { return a[0] - b[0] })
-	counted := 0 // the end of the ranges counted so far
+	end := 0 // of the ranges that n includes
 	for _, part := range parts {
-		n += max(part[1]-max(part[0], counted), 0)
-		counted = max(counted, part[1])
+		n += max(part[1]-max(part[0], end), 0)
+		end = max(end, part[1])
 	}
 	return n
 }
@@ -84,8 +84,8 @@ func (s *Streams) addCoverage(a *account, topic *Topic) {
 		c.first = fmt.Sprintf("%s, %d of %s%s", a.r.ID, n, format.Count(len(topic.confirmed), "message"), topic.subject())
 	}
 	c.streams += len(a.r.Spans)
-	for _, open := range a.r.Spans {
-		c.open += max(open.To-open.From, 0)
+	for _, stream := range a.r.Spans {
+		c.open += max(stream.To-stream.From, 0)
 	}
 }
 
@@ -110,7 +110,7 @@ func (s *Streams) coverageCheck() Check {
 func (s *Streams) coverageRemedy() string {
 	c, p := &s.coverage, s.Messages.Published
 	for _, t := range s.shared {
-		if t.monotonous() != "" {
+		if t.monotonyReason() != "" {
 			return "set message.same to a part that differs between messages"
 		}
 	}

@@ -77,7 +77,7 @@ func (l *clientLife) classify(number int) int {
 		return unexpected
 	}
 	for first := 0; first < len(l.streams); {
-		group := first + 1 // behind the streams that resume this one
+		group := first + 1 // the index after the streams that resume this one
 		for group < len(l.streams) && l.streams[group].resumes {
 			group++
 		}
@@ -153,18 +153,18 @@ func TestCheckedMessagesAreThoseWithDetectableLoss(t *testing.T) {
 		l := drawLife(rand.New(rand.NewPCG(seed, n)))
 		want := map[string]uint64{}
 		for number, m := range l.messages {
-			what := l.classify(number)
-			if what != unexpected {
+			kind := l.classify(number)
+			if kind != unexpected {
 				want["checked"]++
 			}
 			if m.stream < 0 && m.confirmed {
-				want[[]string{"not expected", "lost", "undecided"}[what]]++
+				want[[]string{"not expected", "lost", "undecided"}[kind]]++
 			}
 		}
 		a, numbers := l.account()
 		got := map[string]uint64{"checked": uint64(a.checkedMessages(numbers)), "lost": 0}
-		for _, run := range a.lostNumbers() {
-			got["lost"] += run[1] - run[0] + 1
+		for _, lost := range a.lostNumbers() {
+			got["lost"] += lost[1] - lost[0] + 1
 		}
 		got["not expected"], got["undecided"] = a.notExpected, a.undecided
 		for _, name := range []string{"checked", "lost", "not expected", "undecided"} {
@@ -177,7 +177,7 @@ func TestCheckedMessagesAreThoseWithDetectableLoss(t *testing.T) {
 // how its stream had ended.
 func TestMessagesOfTheLastOutageAreNotChecked(t *testing.T) {
 	t.Parallel()
-	a := account{r: &shard.Connection{}, spans: []span{{from: 0, to: 6}}, last: 6}
+	a := account{r: &shard.Connection{}, spans: []span{{from: 0, to: 6}}, lastEnd: 6}
 	var numbers []uint64
 	for i := range uint64(10) {
 		a.messages = append(a.messages, shard.Message{State: shard.Confirmed, SentUS: int64(i) + 1})

@@ -35,7 +35,7 @@ type Cuts struct {
 
 // A cutAccount sums up the cuts of the run.
 type cutAccount struct {
-	lost    map[int][]uint64 // by connection: the number of messages lost at each of its cuts
+	lost    map[int][]uint64 // by connection: the numbers of messages lost at each of its cuts
 	allowed uint64           // lost messages that ALLOW_ANNOUNCED_GAPS allows
 
 	announced uint64   // gaps that the service announced after a cut
@@ -52,12 +52,12 @@ func (s *Streams) attributeToCuts(i int, a *account, lost []ledger.Range) (misse
 		return lost
 	}
 	cuts := a.r.Cuts.List
-	at := make([]uint64, len(cuts))
-	for _, run := range lost {
-		for n := run[0]; n <= run[1]; n++ {
+	losses := make([]uint64, len(cuts))
+	for _, numbers := range lost {
+		for n := numbers[0]; n <= numbers[1]; n++ {
 			k := a.cutOf(n)
 			if k >= 0 {
-				at[k]++
+				losses[k]++
 			}
 			if k >= 0 && cuts[k].Announced > 0 && s.m.Plan.AllowGaps {
 				s.cuts.allowed++
@@ -69,13 +69,13 @@ func (s *Streams) attributeToCuts(i int, a *account, lost []ledger.Range) (misse
 	if s.cuts.lost == nil {
 		s.cuts.lost = map[int][]uint64{}
 	}
-	s.cuts.lost[i] = at
+	s.cuts.lost[i] = losses
 	return missed
 }
 
-// cutOf returns the index of the cut at which a message was lost, or -1. It is the last cut before which the client had
-// not received that number, if one of these holds: the message is missing before the first one received after the cut,
-// or it was sent at most the join window after the reconnect.
+// cutOf returns the index of the cut at which a message was lost, or -1. The candidate is the last cut at which the
+// client had received only lower numbers. One of these must hold: the number is below the first one after the cut, or
+// the message was sent at most the join window after the reconnect.
 func (a *account) cutOf(number uint64) int {
 	for k, c := range slices.Backward(a.r.Cuts.List) {
 		if number <= c.LastNumber {
@@ -122,13 +122,13 @@ func (s *Streams) addCuts() {
 	}
 }
 
-// A JudgedCut is one cut, and how many messages were lost at it.
+// A JudgedCut is a cut with the number of messages that were lost at it.
 type JudgedCut struct {
 	ledger.Cut
 	Missed uint64
 }
 
-// AllCuts returns the cuts of the run, each with its connection. A verdict that was read from a file has none.
+// AllCuts yields the cuts of the run, each with its connection. A verdict that was read from a file has none.
 func (v *Verdict) AllCuts() iter.Seq2[*shard.Connection, JudgedCut] {
 	return func(yield func(*shard.Connection, JudgedCut) bool) {
 		s := v.streams
@@ -151,8 +151,8 @@ func (v *Verdict) AllCuts() iter.Seq2[*shard.Connection, JudgedCut] {
 // lossesAtCut returns the number of messages that a connection lost at one of its cuts. Without a publisher and without
 // other clients to compare with, it is the gap between the numbers before and after the cut.
 func (s *Streams) lossesAtCut(i int, r *shard.Connection, k int) uint64 {
-	if at, compared := s.cuts.lost[i]; compared {
-		return at[k]
+	if losses, ok := s.cuts.lost[i]; ok {
+		return losses[k]
 	}
 	c := &r.Cuts.List[k]
 	if s.m.Service.AnyOrder || c.LastNumber == 0 || c.Next <= c.LastNumber+1 {
@@ -161,7 +161,7 @@ func (s *Streams) lossesAtCut(i int, r *shard.Connection, k int) uint64 {
 	return c.Next - c.LastNumber - 1
 }
 
-// addCut adds one cut to those of its kind.
+// addCut adds the kth cut of a connection to the sums of its kind.
 func (s *Streams) addCut(sum *Cuts, r *shard.Connection, k int, lost uint64) {
 	c := &r.Cuts.List[k]
 	sum.Count++
@@ -185,11 +185,12 @@ func (s *Streams) addCut(sum *Cuts, r *shard.Connection, k int, lost uint64) {
 		sum.Resumed++
 		s.cuts.resumed++
 	}
-	resubscribed := s.m.Service.Resumes() && !s.m.Service.AnyOrder && c.LastNumber > 0 && c.Next <= c.LastNumber && c.Duplicated+c.Repeated == 0 // the service numbers from 1 again
+	// If the numbers start at 1 again although no message is repeated, the service started a new stream.
+	restarts := s.m.Service.Resumes() && !s.m.Service.AnyOrder && c.LastNumber > 0 && c.Next <= c.LastNumber && c.Duplicated+c.Repeated == 0
 	switch {
-	case lost+c.Duplicated+c.Announced == 0 && !resubscribed:
+	case lost+c.Duplicated+c.Announced == 0 && !restarts:
 		sum.WithoutLoss++
-	case c.Announced > 0 && s.m.Plan.AllowGaps && c.Duplicated == 0 && !resubscribed:
+	case c.Announced > 0 && s.m.Plan.AllowGaps && c.Duplicated == 0 && !restarts:
 	default:
 		s.cuts.broken = append(s.cuts.broken, s.cutSentence(r, c)+s.lossText(c, lost))
 	}
@@ -208,6 +209,7 @@ func (s *Streams) untestedReason(c *ledger.Cut) string {
 	return ""
 }
 
+// lossText describes the lost and duplicated messages of a cut.
 func (s *Streams) lossText(c *ledger.Cut, lost uint64) string {
 	text := fmt.Sprintf("%s lost, %d received twice", format.Plural(lost, s.m.Service.Noun()+" was", s.m.Service.Noun()+"s were"), c.Duplicated)
 	if c.Announced > 0 {
@@ -221,8 +223,9 @@ func (s *Streams) lossText(c *ledger.Cut, lost uint64) string {
 	return text
 }
 
+// cutSentence returns the start of a sentence about a cut.
 func (s *Streams) cutSentence(r *shard.Connection, c *ledger.Cut) string {
-	return fmt.Sprintf("%s was disconnected at %s UTC (%s) after %s %d: ", r.ID, s.m.Runners[r.Runner].At(c.At).UTC().Format("15:04:05.000"), c.Kind, s.m.Service.Noun(), c.LastNumber)
+	return fmt.Sprintf("%s was disconnected at %s (%s) after %s %d: ", r.ID, format.TimeOfDay(s.m.Runners[r.Runner].At(c.At)), c.Kind, s.m.Service.Noun(), c.LastNumber)
 }
 
 // CutChecks returns the checks of the cuts: all planned cuts were made, each stream resumed, and no message was lost or
@@ -232,15 +235,15 @@ func (s *Streams) CutChecks() []Check {
 		return nil
 	}
 	count, planned := 0, 0
-	var short []string
+	var missing []string
 	for _, c := range s.Cuts {
 		count, planned = count+c.Count, planned+c.Planned
 		if c.Count < c.Planned {
-			short = append(short, fmt.Sprintf("%d of %d disconnects were made by %s: too few streams were open and had received a message since the last one", c.Count, c.Planned, c.Kind))
+			missing = append(missing, fmt.Sprintf("%d of %d disconnects were made by %s: too few streams were open and had received a message since the last one", c.Count, c.Planned, c.Kind))
 		}
 	}
 	if planned == 0 {
-		short = append(short, "no disconnect was planned")
+		missing = append(missing, "no disconnect was planned")
 	}
 	resumeCheck := Check{
 		ID: CheckResumed, Name: "streams resumed after a disconnect", Limit: fmt.Sprint(s.cuts.ended), Actual: fmt.Sprint(s.cuts.resumed),
@@ -254,8 +257,8 @@ func (s *Streams) CutChecks() []Check {
 		lossCheck.Reasons = append([]string{s.brokenCutsText(count)}, s.cuts.broken...)
 	}
 	countCheck := Check{
-		ID: CheckCuts, Name: "streams disconnected as planned", Limit: fmt.Sprint(planned), Actual: fmt.Sprint(count), Pass: len(short) == 0,
-		Why: "resume was not tested", Reasons: short,
+		ID: CheckCuts, Name: "streams disconnected as planned", Limit: fmt.Sprint(planned), Actual: fmt.Sprint(count), Pass: len(missing) == 0,
+		Why: "resume was not tested", Reasons: missing,
 	}
 	const reason = "no stream was disconnected"
 	return []Check{countCheck.Inconclusive(), resumeCheck.Inconclusive().notJudgedIf(count == 0, reason), lossCheck.notJudgedIf(count == 0, reason)}
@@ -313,7 +316,7 @@ func (s *Streams) cutSummary() string {
 	return text
 }
 
-// wallTime returns the wall time of an instant of the runner, in microseconds since 1970.
+// wallTime returns an instant of the runner in microseconds since 1970.
 func (a *account) wallTime(i ledger.Instant) int64 { return a.startedUS + i.Microseconds() }
 
 // appendNumber adds a number to ranges. It extends the last range if the number directly follows it.

@@ -127,10 +127,10 @@ func TestFailedResumeDoesNotPass(t *testing.T) {
 		{"a gap that is not announced is not allowed", func(p *publishedRun) {
 			p.plan.AllowGaps, p.deliver = true, replaceMessage(11)
 		}, Fail, 1, 0, 0, 0, "1 message was lost"},
-		{"what is lost long after an announced gap is not allowed", func(p *publishedRun) {
+		{"a loss long after an announced gap is not allowed", func(p *publishedRun) {
 			p.plan.AllowGaps, p.deliver, p.shape = true, replaceMessage(18), cutAt(0, "rst", true, announced)
 		}, Fail, 0, 0, 1, 0, "s-0 missed message 18"},
-		{"there was no id to go on behind", func(p *publishedRun) { p.shape = cutAt(0, "rst", false, nil) }, Invalid, 0, 0, 0, 0, "there was no id from which the client could resume"},
+		{"the client had no id to resume from", func(p *publishedRun) { p.shape = cutAt(0, "rst", false, nil) }, Invalid, 0, 0, 0, 0, "there was no id from which the client could resume"},
 		{"nothing was cut", func(p *publishedRun) { p.shape = func(int, *ledger.Ledger) {} }, Invalid, 0, 0, 0, 0, "0 of 1 disconnects were made by rst"},
 		{"another kind was cut", func(p *publishedRun) { p.shape = cutAt(0, "fin", true, nil) }, Invalid, 0, 0, 0, 0, "0 of 1 disconnects were made by rst"},
 		{"nothing arrived after it", func(p *publishedRun) {
@@ -219,7 +219,7 @@ func TestNoopsAreCountedByNumberOverACut(t *testing.T) {
 		"the next one arrives":                         {ledger.Cut{LastNumber: 10, Next: 11}, false, Pass, 0, "1 stream was disconnected, 1 resumed by Last-Event-ID, and no message was lost"},
 		"the first one arrives":                        {ledger.Cut{LastNumber: 0, Next: 1}, false, Pass, 0, "no message was lost"},
 		"none had arrived before":                      {ledger.Cut{LastNumber: 0, Next: 5}, false, Pass, 0, "no message was lost"},
-		"a reader pauses, and asks nothing":            {ledger.Cut{LastNumber: 10, Next: 11, Kind: "pause"}, false, Pass, 0, "1 stream was disconnected, 0 resumed by Last-Event-ID"},
+		"the client pauses":                            {ledger.Cut{LastNumber: 10, Next: 11, Kind: "pause"}, false, Pass, 0, "1 stream was disconnected, 0 resumed by Last-Event-ID"},
 		"two are skipped":                              {ledger.Cut{LastNumber: 10, Next: 13}, false, Fail, 2, "after noop 10: 2 noops were lost, 0 received twice"},
 		"it counts from 1 again":                       {ledger.Cut{LastNumber: 10, Next: 1}, false, Fail, 0, "0 noops were lost, 0 received twice, and the stream continued with 1"},
 		"it counts from 1 again and announces the gap": {ledger.Cut{LastNumber: 10, Next: 1, Announced: 1}, true, Fail, 0, "and the service announced a gap"},

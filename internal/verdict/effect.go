@@ -15,7 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// settleTime is how long the effect of an action lasts after it has ended and all streams have reconnected. Later
+// settleTime is the duration of an action's effect after the action has ended and all streams have reconnected. Later
 // losses are not attributed to the action.
 const settleTime = time.Minute
 
@@ -26,7 +26,7 @@ const settleTime = time.Minute
 type Effect struct {
 	Until          float64 `json:"until_unix_s"`
 	Lost           int     `json:"streams_lost"`
-	Times          int     `json:"times_lost"` // one stream may be lost several times
+	Times          int     `json:"times_lost"` // losses; one stream may be lost several times
 	NotReconnected int     `json:"never_back"`
 	// FirstLost is the time of the first lost stream; nil: none was lost. Reconnected50 is the time from which 50 % of
 	// the lost streams were open without another loss; nil: fewer reconnected.
@@ -40,7 +40,7 @@ type Effect struct {
 	Missed  uint64         `json:"missed"`
 	// Resumed is the number of messages of outages that arrived after the reconnect; nil if it is not known.
 	Resumed *uint64 `json:"resumed,omitempty"`
-	// NotResumed counts messages that were published around an outage and did not arrive, but were not expected because
+	// NotResumed counts confirmed messages that were published around an outage and did not arrive, but were not expected because
 	// the client could not resume.
 	NotResumed uint64  `json:"not_resumed,omitempty"`
 	Duplicated uint64  `json:"duplicated"`
@@ -72,7 +72,7 @@ func (s *Streams) losses() (all []loss, lifetimeEnds []float64, unlisted int) {
 			all = append(all, loss{o, connection, unix(r.At(from)), unix(r.At(to)), reconnected})
 		}
 		cuts := 0
-		planned := func(at ledger.Instant, byClient bool) { // a planned end, which the action did not cause
+		addPlanned := func(at ledger.Instant, byClient bool) { // an end that the action did not cause
 			if byClient {
 				cuts++
 			} else {
@@ -81,24 +81,24 @@ func (s *Streams) losses() (all []loss, lifetimeEnds []float64, unlisted int) {
 		}
 		for i := range c.Outages {
 			if o := &c.Outages[i]; o.Planned {
-				planned(o.From, o.Cut)
+				addPlanned(o.From, o.Cut)
 			} else {
 				add(o, o.From, o.To, true)
 			}
 		}
-		known := len(c.Outages)
-		for ; !s.m.Service.EndsStreams() && known+1 < len(c.Spans); known++ { // the time between two streams, beyond those that are listed
-			if o := c.Spans[known]; o.Planned {
-				planned(o.To, o.Cut)
+		listed := len(c.Outages)
+		for ; !s.m.Service.EndsStreams() && listed+1 < len(c.Spans); listed++ { // spans list more streams than Outages has outages
+			if stream := c.Spans[listed]; stream.Planned {
+				addPlanned(stream.To, stream.Cut)
 			} else {
-				add(nil, o.To, c.Spans[known+1].From, true)
+				add(nil, stream.To, c.Spans[listed+1].From, true)
 			}
 		}
-		unlisted += max(c.Survived-known-cutsBeyond(c, cuts), 0)
-		if finding := s.lastOutage(c); finding != nil {
-			add(finding, finding.From, finding.To, false)
+		unlisted += max(c.Survived-listed-unlistedCuts(c, cuts), 0)
+		if last := s.lastOutage(c); last != nil {
+			add(last, last.From, last.To, false)
 		} else if o := c.LastOutage; isDisconnected(c) && o.Planned { // the run ended before the client had reconnected
-			planned(o.From, o.Cut)
+			addPlanned(o.From, o.Cut)
 		} else if isDisconnected(c) {
 			add(o, o.From, o.To, false)
 		}
@@ -107,9 +107,9 @@ func (s *Streams) losses() (all []loss, lifetimeEnds []float64, unlisted int) {
 	return all, lifetimeEnds, unlisted
 }
 
-// cutsBeyond returns how many unlisted outages of a connection are cuts that the client made; listed is the number of
-// its cuts among the listed outages.
-func cutsBeyond(c *shard.Connection, listed int) int {
+// unlistedCuts returns how many of a connection's unlisted outages are cuts. listed is the number of cuts among the
+// listed outages.
+func unlistedCuts(c *shard.Connection, listed int) int {
 	if c.Cuts == nil {
 		return 0
 	}
@@ -132,8 +132,8 @@ func (s *Streams) lastOutage(c *shard.Connection) *ledger.Outage {
 		longest := c.Longest
 		return &longest
 	}
-	// The client did not try to reconnect, or its first connect took longer. The outage lasts to the end of the hold
-	// phase.
+	// The client did not try to reconnect, or its first connect took longer than this outage, which lasts to the end of
+	// the hold phase.
 	r := &s.m.Runners[c.Runner]
 	end := min(c.OpenedAt-c.Connect+s.m.Plan.Hold(), time.Duration(r.EndedUS-r.StartedUS)*time.Microsecond)
 	return &ledger.Outage{From: c.ClosedAt, To: max(c.ClosedAt, end)}
@@ -146,7 +146,7 @@ func (s *Streams) effects(actions []Action) {
 		return
 	}
 	all, lifetimeEnds, unlisted := s.losses()
-	counted := 0. // end of the previous effect
+	previousEnd := 0. // of the effect of the previous action
 	for i, a := range started {
 		next := math.Inf(1)
 		if i+1 < len(started) {
@@ -158,9 +158,9 @@ func (s *Streams) effects(actions []Action) {
 			active = max(active, all[end].to)
 			end++
 		}
-		a.Effect = s.effect(a, all[from:end], counted, min(next, active+settleTime.Seconds(), s.lastEnd()))
-		counted = a.Effect.Until
-		if n := countBetween(lifetimeEnds, a.StartedUnix, counted); n > 0 {
+		a.Effect = s.effect(a, all[from:end], previousEnd, min(next, active+settleTime.Seconds(), s.lastEnd()))
+		previousEnd = a.Effect.Until
+		if n := countBetween(lifetimeEnds, a.StartedUnix, previousEnd); n > 0 {
 			a.Effect.Notes = append(a.Effect.Notes, "streams ended "+format.Count(n, "more time")+" at an age at which the service may end one (end.lifetime, TOKEN_TTL): not counted here, because the action may not be the cause")
 		}
 		if unlisted > 0 {
@@ -190,7 +190,7 @@ func countBetween(times []float64, from, until float64) (n int) {
 	return n
 }
 
-// lastEnd returns the time when the last runner ended.
+// lastEnd returns the Unix time at which the last runner ended.
 func (s *Streams) lastEnd() (last float64) {
 	for _, r := range s.m.Runners {
 		last = max(last, float64(r.EndedUS)/1e6)
@@ -198,11 +198,11 @@ func (s *Streams) lastEnd() (last float64) {
 	return last
 }
 
-// effect returns the effect of one action until a time. Messages before counted belong to an earlier action.
-func (s *Streams) effect(a *Action, losses []loss, counted, until float64) *Effect {
+// effect returns the effect of one action until a time. Messages before previousEnd belong to the previous action.
+func (s *Streams) effect(a *Action, losses []loss, previousEnd, until float64) *Effect {
 	e := &Effect{Until: until, Times: len(losses)}
 	var reconnects []float64
-	reconnectedAt := map[*shard.Connection]float64{} // after its last loss
+	reconnectedAt := map[*shard.Connection]float64{} // after the last loss of the connection
 	for _, l := range losses {
 		reconnectedAt[l.c] = l.to
 		if !l.reconnected {
@@ -211,8 +211,8 @@ func (s *Streams) effect(a *Action, losses []loss, counted, until float64) *Effe
 		} else {
 			reconnects = append(reconnects, l.to)
 		}
-		if took := l.to - l.from; e.Slowest == nil || took > e.Slowest.Seconds {
-			e.Slowest = &Outage{ID: l.c.ID, Unix: l.from, Seconds: took}
+		if length := l.to - l.from; e.Slowest == nil || length > e.Slowest.Seconds {
+			e.Slowest = &Outage{ID: l.c.ID, Unix: l.from, Seconds: length}
 		}
 		if l.Outage == nil {
 			continue
@@ -225,13 +225,13 @@ func (s *Streams) effect(a *Action, losses []loss, counted, until float64) *Effe
 		}
 	}
 	if e.Lost = len(reconnectedAt); e.Lost > 0 {
-		after := losses[0].from - a.StartedUnix
-		e.FirstLost = &after
+		delay := losses[0].from - a.StartedUnix
+		e.FirstLost = &delay
 	}
 	slices.Sort(reconnects)
 	e.Peak = MaxWithin(reconnects, 1)
 	e.recordReconnects(a.StartedUnix, reconnectedAt)
-	s.countMessages(a, losses, e, counted)
+	s.countMessages(a, losses, e, previousEnd)
 	return e
 }
 
@@ -262,8 +262,8 @@ func MaxWithin[T float64 | time.Duration](times []T, width T) (highest int) {
 }
 
 // countMessages counts the messages that the streams missed, resumed and received twice during the effect of an action.
-func (s *Streams) countMessages(a *Action, losses []loss, e *Effect, counted float64) {
-	unlisted := 0
+func (s *Streams) countMessages(a *Action, losses []loss, e *Effect, previousEnd float64) {
+	incomplete := 0      // records that do not list all missed and duplicated messages
 	type client struct { // Records returns a different pointer for a client on each call
 		runner int
 		id     string
@@ -277,7 +277,7 @@ func (s *Streams) countMessages(a *Action, losses []loss, e *Effect, counted flo
 		_, messages, published := s.m.Topic(c)
 		from := a.StartedUnix
 		if lost[client{c.Runner, c.ID}] { // messages that were in transit when the action started also count
-			from = max(from-joinWindow.Seconds(), counted)
+			from = max(from-joinWindow.Seconds(), previousEnd)
 		}
 		var listed uint64 // of missed and duplicated messages
 		for _, f := range c.Findings {
@@ -300,11 +300,11 @@ func (s *Streams) countMessages(a *Action, losses []loss, e *Effect, counted flo
 			}
 		}
 		if c.Unlisted > 0 && c.Missed()+c.Duplicated > listed { // otherwise only late messages are unlisted
-			unlisted++
+			incomplete++
 		}
 	}
-	if unlisted > 0 {
-		e.Notes = append(e.Notes, fmt.Sprintf("%s more findings than a record lists: counts of missed and duplicate messages are lower bounds", format.Plural(unlisted, "stream had", "streams had")))
+	if incomplete > 0 {
+		e.Notes = append(e.Notes, fmt.Sprintf("%s more findings than a record lists: counts of missed and duplicate messages are lower bounds", format.Plural(incomplete, "stream had", "streams had")))
 	}
 	published := s.Messages.Published != nil
 	if !published && !s.m.Service.ByInterval() {
@@ -333,8 +333,7 @@ func countSentWithin(messages []shard.Message, f ledger.Finding, from, until flo
 	return n
 }
 
-// countResumed returns how many of the messages that were published and confirmed during an outage of the connection
-// arrived on a later stream.
+// countResumed returns how many messages that were published and confirmed during an outage arrived after it.
 func (s *Streams) countResumed(l loss) (n uint64) {
 	_, messages, ok := s.m.Topic(l.c)
 	if !ok || !l.reconnected {
@@ -352,17 +351,17 @@ func (s *Streams) countResumed(l loss) (n uint64) {
 // notResumed counts the confirmed messages that did not arrive and were not expected, and that were published from
 // joinWindow before a loss until joinWindow after it.
 func (s *Streams) notResumed(losses []loss) (n uint64) {
-	counted := map[*shard.Connection]int{} // by connection: the index up to which messages are counted
+	next := map[*shard.Connection]int{} // by connection: the index of the next message to count
 	for _, l := range losses {
 		_, messages, _ := s.m.Topic(l.c)
 		from, to := l.from-joinWindow.Seconds(), l.to+joinWindow.Seconds()
-		i := max(counted[l.c], sort.Search(len(messages), func(i int) bool { return float64(messages[i].SentUS)/1e6 >= from }))
+		i := max(next[l.c], sort.Search(len(messages), func(i int) bool { return float64(messages[i].SentUS)/1e6 >= from }))
 		for ; i < len(messages) && float64(messages[i].SentUS)/1e6 <= to; i++ {
 			if number := clamp.Uint64(i) + 1; messages[i].State == shard.Confirmed && !hasArrived(l.c, number) && !isMissed(l.c, number) {
 				n++
 			}
 		}
-		counted[l.c] = i
+		next[l.c] = i
 	}
 	return n
 }

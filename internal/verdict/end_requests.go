@@ -36,14 +36,15 @@ type EndServer struct {
 	Failed int64 `json:"failed"`
 }
 
+// addEnds sets Ends from the requests of all runners.
 func (c *Counts) addEnds(m *shard.Merged) {
 	e := m.Ends
 	if e == nil || len(e.Outcomes) == 0 {
 		return
 	}
-	good, all, failed := e.Sum(isExpected), e.Sum(func(*shard.EndOutcome) bool { return true }), e.Sum(isFailure)
+	all, failed := e.Sum(func(*shard.EndOutcome) bool { return true }), e.Sum(isFailure)
 	out := &Ends{
-		Request: m.Service.EndRequest, EndTimes: endTimes(good), FirstUnix: float64(all.FirstUS) / 1e6,
+		Request: m.Service.EndRequest, EndTimes: endTimes(e.Sum(isExpected)), FirstUnix: float64(all.FirstUS) / 1e6,
 		Seconds: float64(all.LastUS-all.FirstUS) / 1e6,
 	}
 	if out.Seconds > 0 {
@@ -58,11 +59,11 @@ func (c *Counts) addEnds(m *shard.Merged) {
 	}
 	if names := e.Servers(); len(names) > 1 {
 		for _, name := range names {
-			outcome := func(selects func(*shard.EndOutcome) bool) *shard.EndOutcome {
-				return e.Sum(func(o *shard.EndOutcome) bool { return o.Server == name && selects(o) })
+			sum := func(match func(*shard.EndOutcome) bool) *shard.EndOutcome {
+				return e.Sum(func(o *shard.EndOutcome) bool { return o.Server == name && match(o) })
 			}
-			server := EndServer{Name: name, EndTimes: endTimes(outcome(isExpected))}
-			if failed := outcome(isFailure); failed != nil {
+			server := EndServer{Name: name, EndTimes: endTimes(sum(isExpected))}
+			if failed := sum(isFailure); failed != nil {
 				server.Failed = failed.Duration.Count()
 			}
 			out.Servers = append(out.Servers, server)
@@ -74,6 +75,7 @@ func (c *Counts) addEnds(m *shard.Merged) {
 func isExpected(o *shard.EndOutcome) bool { return o.Code == shard.CodeOK }
 func isFailure(o *shard.EndOutcome) bool  { return !isExpected(o) }
 
+// endTimes returns the times of an outcome; zero if o is nil.
 func endTimes(o *shard.EndOutcome) EndTimes {
 	if o == nil {
 		return EndTimes{}
@@ -85,8 +87,8 @@ func endTimes(o *shard.EndOutcome) EndTimes {
 // requests count as slow.
 const minSlowRatio = 5
 
-// slowEndsText returns a sentence if the requests that end streams are slow although messages are on time; otherwise "". In
-// that case the request itself is expensive, not the load of the streams.
+// slowEndsText returns a sentence if the requests that end streams are slow although messages are on time; otherwise "".
+// In that case the cause is the request itself, not the load of the streams.
 func (s *Streams) slowEndsText() string {
 	e, late, noun := s.Ends, s.LatenessMS.P99, s.m.Service.Noun()
 	switch {

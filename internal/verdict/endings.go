@@ -26,7 +26,7 @@ var endings = map[string]string{
 	"truncated": "%s closed by the server in the middle of a response",
 }
 
-// endText describes how one or more streams ended.
+// endText describes the end of one or more streams. verb is "was" or "were".
 func endText(reason, verb string) string {
 	text, ok := endings[reason]
 	if !ok {
@@ -35,7 +35,7 @@ func endText(reason, verb string) string {
 	return strings.Replace(text, "%s", verb, 1)
 }
 
-// droppedText returns the sentence for a stream that ended early.
+// droppedText returns the sentence about a stream that ended early.
 func (w Formatter) droppedText(r *shard.Connection, f ledger.Finding, clock string) string {
 	reason, detail := r.Reason, ""
 	if suffix, ok := strings.CutPrefix(f.Note, reason); ok && endings[reason] != "" {
@@ -55,7 +55,7 @@ func (w Formatter) droppedText(r *shard.Connection, f ledger.Finding, clock stri
 	return text + ", at " + clock + disconnectedFor(r.Record, f)
 }
 
-// An end is how the last stream of a client ended, if the server did not end it when requested.
+// An end is the kind of end of a client's last stream, if the server did not end it as requested.
 type end int
 
 const (
@@ -65,14 +65,15 @@ const (
 	endStop               // the run was stopped, or the script closed the stream without a request to end it
 )
 
+// endOf returns the kind of end of a connection's last stream.
 func endOf(r *shard.Connection) end {
-	requested := r.StreamTime > r.OpenTime
+	isRequested := r.StreamTime > r.OpenTime // the stream was open for longer than until the request to end it
 	switch {
 	case r.State == ledger.Planned, r.State == ledger.Connecting, r.State == ledger.Open:
 		return endStop
 	case r.State != ledger.Unfinished:
 		return otherEnd
-	case r.Reason == ledger.ReasonClient && requested:
+	case r.Reason == ledger.ReasonClient && isRequested:
 		return endTimeout
 	case r.Reason == ledger.ReasonClient, r.Reason == ledger.ReasonInterrupted, r.Reason == "":
 		return endStop

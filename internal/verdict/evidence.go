@@ -37,7 +37,7 @@ type Evidence struct {
 	RunInfo *RunInfo // the origin of the run; nil: not recorded
 }
 
-// An Assessment has the conclusions of a suite from the evidence.
+// An Assessment is the result of a suite: its checks of the evidence, and what its report shows.
 type Assessment struct {
 	Layout
 	Checks   []Check
@@ -47,7 +47,7 @@ type Assessment struct {
 	Metrics  []Metric
 	Warnings []string
 	Passed   []string // sentences that state the results of a pass
-	Streams  *Streams // the counts of the event streams; nil if there were none
+	Streams  *Streams // the event streams; nil if there were none
 	// Responses are the responses that end by themselves; nil if there were none.
 	Responses *shard.Responses
 }
@@ -136,10 +136,10 @@ type Table struct {
 // Add adds a row.
 func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
-// word matches a word. Units have fewer letters.
+// word matches a word of at least four letters. Units are shorter.
 var word = regexp.MustCompile(`\pL{4}`)
 
-// Numeric reports whether all cells of a column are numbers, with or without a unit, or empty. "20 at a time" is not a
+// Numeric reports whether each cell of a column is empty, or a number with or without a unit. "20 at a time" is not a
 // number.
 func (t *Table) Numeric(column int) bool {
 	for _, row := range t.Rows {

@@ -60,7 +60,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// A reader of verdict.json must not mistake a suite for a soak that lost all its noops.
+// The verdict.json of a suite without streams omits their counts, which would read as those of a soak without messages.
 func TestVerdictJSONOfASuite(t *testing.T) {
 	t.Parallel()
 	b, err := json.Marshal(Judge(&Evidence{Rounds: []*shard.Merged{suiteMerged()}}, Assessment{

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -15,21 +16,21 @@ import (
 // A sharedTopic is a topic whose streams are compared with each other, because its messages carry no numbers.
 type sharedTopic struct {
 	*shard.Feed
-	aligned   *feed.Feed
-	topic     *Topic
-	clients   int
-	uncertain []string // clients for which it is unknown which messages they received
-	unshared  bool     // most messages reached a single client, so clients cannot be compared
+	aligned          *feed.Feed
+	topic            *Topic
+	clients          int
+	uncertainClients []string // clients for which it is unknown which messages they received
+	isUnshared       bool     // most messages reached a single client, so clients cannot be compared
 
-	runner   int // the index of the runner whose clock the times of messages have
-	messages []shard.Message
+	runner   int             // the index of the runner whose clock the times of messages have; -1: none
+	messages []shard.Message // the last result of messagesFor
 }
 
 // maxRecords limits the number of records in memory at a time.
 const maxRecords = 20_000
 
 // alignFeeds numbers the messages of topics whose streams are compared with each other. It aligns several small topics
-// at a time, because it unpacks all records for each pass.
+// in one pass, because each pass unpacks all records.
 func (s *Streams) alignFeeds() {
 	feeds := s.m.Feeds()
 	counts := map[string]int{}
@@ -86,7 +87,7 @@ func (s *Streams) alignTopics(feeds []*shard.Feed) {
 func (s *Streams) align(f *shard.Feed, records feed.Records) {
 	t := &sharedTopic{Feed: f, runner: -1, topic: &Topic{Name: f.Topic}}
 	t.aligned = feed.Align(f.Logs, s.m.Service.AnyOrder, s.m.Service.Repeats, records)
-	t.unshared = t.aligned.Unshared(records)
+	t.isUnshared = t.aligned.Unshared(records)
 	for range records {
 		t.clients++
 	}
@@ -118,11 +119,11 @@ func (s *Streams) recordsOf(f *shard.Feed) feed.Records {
 
 // isExpected reports whether all clients of the topic were expected to receive the message with an index.
 func (t *sharedTopic) isExpected(index int) bool {
-	return t.aligned.Messages[index].Live && !t.unshared
+	return t.aligned.Messages[index].Live && !t.isUnshared
 }
 
-// receivedBy returns the messages of the topic with times by the clock of a runner.
-func (t *sharedTopic) receivedBy(runner *shard.Runner, index int) []shard.Message {
+// messagesFor returns the messages of the topic with times by the clock of a runner, which has the given index.
+func (t *sharedTopic) messagesFor(runner *shard.Runner, index int) []shard.Message {
 	if t.runner == index {
 		return t.messages
 	}
@@ -140,8 +141,8 @@ func (t *sharedTopic) receivedBy(runner *shard.Runner, index int) []shard.Messag
 	return t.messages
 }
 
-// compareShared compares the messages that the ith connection received with those of the other clients of its topic, as
-// compareWith compares it with the messages of a publisher.
+// compareShared compares the messages that the ith connection received with those that the other clients of its topic
+// received.
 func (s *Streams) compareShared(i int, r *shard.Connection) *shard.Connection {
 	name, ok := s.m.FeedTopic(r)
 	t := s.shared[name]
@@ -151,27 +152,27 @@ func (s *Streams) compareShared(i int, r *shard.Connection) *shard.Connection {
 	t.aligned.JoinTime = s.joiningTime(r)
 	corrected := t.aligned.Correct(t.LogOf[r.Runner], &r.Record)
 	if corrected.Uncertain {
-		t.uncertain = append(t.uncertain, r.ID)
+		t.uncertainClients = append(t.uncertainClients, r.ID)
 	}
 	if corrected.Record != &r.Record {
 		r = s.mutableConnection(i, r)
 		r.Record = *corrected.Record
 	}
-	r = s.compareWith(i, r, t.receivedBy(&s.m.Runners[r.Runner], r.Runner), t.topic, corrected.Certain)
+	r = s.compareWith(i, r, t.messagesFor(&s.m.Runners[r.Runner], r.Runner), t.topic, corrected.Certain)
 	if t.topic.Streams == 1 || r.Arrived() < t.topic.MinReceived {
 		t.topic.MinReceived = r.Arrived()
 	}
 	t.topic.MaxReceived = max(t.topic.MaxReceived, r.Arrived())
 	for _, f := range r.Findings {
 		if f.Kind == ledger.KindLost || f.Kind == ledger.KindDuplicated || f.Kind == ledger.KindReordered || f.Kind == ledger.KindCorrupted {
-			t.diverge(s.m.Runners[r.Runner].At(f.At), r.ID)
+			t.addDiverged(s.m.Runners[r.Runner].At(f.At), r.ID)
 		}
 	}
 	return r
 }
 
-// joiningTime returns the join window of a connection (see joinWindow). If contents repeat, it is extended by the
-// longest stall of a runner, because a stall makes it unknown for longer with which message a stream started.
+// joiningTime returns the join window of a connection (see joinWindow). If contents repeat, the longest stall of a
+// runner extends the window, because after a stall it remains unknown for longer with which message a stream started.
 func (s *Streams) joiningTime(r *shard.Connection) time.Duration {
 	name, _ := s.m.FeedTopic(r)
 	if t := s.shared[name]; t != nil && t.aligned.Repeated() {
@@ -180,8 +181,8 @@ func (s *Streams) joiningTime(r *shard.Connection) time.Duration {
 	return joinWindow
 }
 
-// diverge records a client that received other messages than most clients.
-func (t *sharedTopic) diverge(at time.Time, id string) {
+// addDiverged records a client that received other messages than most clients, and the time of the difference.
+func (t *sharedTopic) addDiverged(at time.Time, id string) {
 	d := &t.topic.Diverged
 	if !slices.Contains(*d, id) && len(*d) < maxDiverged {
 		*d = append(*d, id)
@@ -204,9 +205,9 @@ func (s *Streams) recipients(r *shard.Connection, number uint64) string {
 	return fmt.Sprintf("%d of %s", t.aligned.Messages[number-1].Count, format.Count(t.clients, "client"))
 }
 
-// monotonous returns a sentence if messages of the topic have too few different contents to compare its clients;
+// monotonyReason returns a sentence if messages of the topic have too few different contents to compare its clients;
 // otherwise "".
-func (t *sharedTopic) monotonous() string {
+func (t *sharedTopic) monotonyReason() string {
 	contents, interval := t.aligned.Monotonous()
 	if contents == 0 {
 		return ""
@@ -218,7 +219,7 @@ func (t *sharedTopic) monotonous() string {
 // uncertainReason states that it is unknown which messages clients missed.
 func (t *sharedTopic) uncertainReason() string {
 	return fmt.Sprintf("content repeats, so it is unknown which messages%s %s (the first: %s): set message.same to a part that differs between messages",
-		t.topic.subject(), format.Plural(len(t.uncertain), "client lacks", "clients lack"), t.uncertain[0])
+		t.topic.subject(), format.Plural(len(t.uncertainClients), "client lacks", "clients lack"), t.uncertainClients[0])
 }
 
 // comparabilityCheck returns the check that the clients of each topic received enough of the same messages to compare
@@ -228,17 +229,17 @@ func (s *Streams) comparabilityCheck() Check {
 		ID: CheckShared, Name: "messages that clients can be compared by", Limit: "at least as many as clients of each topic", Pass: true,
 		Why: "few messages, or different ones for each client, show no loss",
 	}
-	actual := ""
+	firstUnmet := "" // the counts of the first topic that does not meet the check
 	for _, t := range s.Messages.Topics {
-		topic := t.subject()
+		topic, shared := t.subject(), s.shared[t.Name]
 		c.Actual = fmt.Sprintf("%s for %s%s", format.Count(t.Messages, "message"), format.Count(t.Streams, "client"), topic)
 		switch {
-		case s.shared[t.Name].unshared:
+		case shared.isUnshared:
 			c.Reasons = append(c.Reasons, fmt.Sprintf("the clients%s received different messages, most of which reached one client: set message.same to the part that is the same for all, or write message: 'unchecked'", topic))
-		case s.shared[t.Name].monotonous() != "":
-			c.Reasons = append(c.Reasons, s.shared[t.Name].monotonous())
-		case len(s.shared[t.Name].uncertain) > 0:
-			c.Reasons = append(c.Reasons, s.shared[t.Name].uncertainReason())
+		case shared.monotonyReason() != "":
+			c.Reasons = append(c.Reasons, shared.monotonyReason())
+		case len(shared.uncertainClients) > 0:
+			c.Reasons = append(c.Reasons, shared.uncertainReason())
 		case t.Streams < 2:
 			c.Reasons = append(c.Reasons, fmt.Sprintf("%s%s cannot be compared with others: set CONNECTIONS to at least 2 for each topic", format.Count(t.Streams, "client"), topic))
 		case t.Messages < clamp.Uint64(t.Streams):
@@ -248,12 +249,10 @@ func (s *Streams) comparabilityCheck() Check {
 			continue
 		}
 		if c.Pass {
-			c.Pass, actual = false, c.Actual
+			c.Pass, firstUnmet = false, c.Actual
 		}
 	}
-	if actual != "" {
-		c.Actual = actual
-	}
+	c.Actual = cmp.Or(firstUnmet, c.Actual)
 	return c
 }
 
@@ -268,7 +267,7 @@ func (s *Streams) doubtsOfSubscribers() []string {
 			format.Plural(n, "message did", "messages did"), format.Form(n, "was", "were"), format.Duration(joinWindow)))
 	}
 	if s.pending > 0 {
-		reasons = append([]string{fmt.Sprintf("the last messages of %s may still have been on their way at the end of the run: messages arrived up to %s after those of other clients",
+		reasons = append([]string{fmt.Sprintf("the last messages of %s may still have been in transit at the end of the run: messages arrived up to %s after those of other clients",
 			format.Plural(s.pending, "client", "clients"), format.Duration(s.delay))}, reasons...)
 	}
 	return reasons
@@ -290,6 +289,7 @@ func (v *Verdict) comparisonSummary() string {
 	return text + "; a message that reached no client could not have been noticed"
 }
 
+// subject returns the name of the topic as the end of a phrase; "" if the topic has no name.
 func (t *Topic) subject() string {
 	if t.Name == "" {
 		return ""

@@ -11,50 +11,50 @@ import (
 
 // A CPUUse is the CPU time of a load generator, in seconds summed over its threads.
 type CPUUse struct {
-	CPU    float64       // time on a core
-	Waited float64       // time ready to run, without a core
-	Wall   float64       // elapsed time
-	Stall  time.Duration // maximum delay with which a process woke up
+	CPU   float64       // time on a core
+	Wait  float64       // time ready to run, without a core
+	Wall  float64       // elapsed time
+	Stall time.Duration // maximum delay with which a process woke up
 }
 
-// maxWaited is the maximum share of the time for which threads may wait for a core.
-const maxWaited = .05
+// maxWait is the maximum share of the time for which threads may wait for a core.
+const maxWait = .05
 
-// WaitedLong reports whether threads waited for a core for more than maxWaited of the time, and for longer than they
+// HasLongWait reports whether threads waited for a core for more than maxWait of the time, and for longer than they
 // used one.
-func (u CPUUse) WaitedLong() bool {
-	return u.Wall > 0 && u.Waited > maxWaited*u.Wall && u.Waited > u.CPU
+func (u CPUUse) HasLongWait() bool {
+	return u.Wall > 0 && u.Wait > maxWait*u.Wall && u.Wait > u.CPU
 }
 
 // useOf returns the CPU use of all runners together.
 func useOf(m *shard.Merged) (u CPUUse) {
 	for _, r := range m.Runners {
 		u.CPU += r.CPUSeconds
-		u.Waited += r.RunDelaySeconds
+		u.Wait += r.RunDelaySeconds
 		u.Stall = max(u.Stall, time.Duration(r.StallMaxUS)*time.Microsecond)
 		u.Wall += max(float64(r.EndedUS-r.StartedUS)/1e6, 0)
 	}
 	return u
 }
 
-// generator returns the CPU use of the runners as verdict.json has it.
+// generator returns the CPU use of the runners, and their longest pause of the garbage collector, for verdict.json.
 func generator(m *shard.Merged) (g Generator) {
 	u := useOf(m)
-	g.CPUSeconds, g.RunDelaySeconds, g.StallMaxMS = u.CPU, u.Waited, format.InMilliseconds(u.Stall)
+	g.CPUSeconds, g.RunDelaySeconds, g.StallMaxMS = u.CPU, u.Wait, format.InMilliseconds(u.Stall)
 	for _, r := range m.Runners {
 		g.GCPauseMaxMS = max(g.GCPauseMaxMS, float64(r.GCPauseMaxUS)/1000)
 	}
 	return g
 }
 
-// isSaturated reports whether the runners were delayed, or waited for a CPU.
-func (s *Streams) isSaturated() bool { return s.generatorDelay() > 0 || useOf(s.m).WaitedLong() }
+// isSaturated reports whether the load generator was delayed, or waited long for a CPU.
+func (s *Streams) isSaturated() bool { return s.generatorDelay() > 0 || useOf(s.m).HasLongWait() }
 
 // generatorDelay returns the longest delay of the load generator that alone makes a message late; 0 if there was none.
 // The control group shows it, or the stalls of the runners if there is no conclusive control group.
 func (s *Streams) generatorDelay() time.Duration {
 	if s.Control.decides() {
-		return max(s.Control.saturated, s.Control.stalled)
+		return max(s.Control.longest, s.Control.longestStall)
 	}
 	if stall := useOf(s.m).Stall; stall > s.m.Plan.LateLimit()/2 {
 		return stall
@@ -68,27 +68,27 @@ func (s *Streams) GeneratorCheck() Check {
 	u, limit := useOf(s.m), format.Duration(s.m.Plan.LateLimit()/2)
 	c := Check{
 		ID: CheckGenerator, Name: "load generator on time", Severity: SeverityWarning, Why: "delays of the load generator are not delays of the service",
-		Limit:  fmt.Sprintf("stall under %s, CPU wait under %.0f %% or below CPU used", limit, 100*maxWaited),
-		Actual: fmt.Sprintf("stall %s; runners waited %.1f s for a CPU, used %.1f s", format.Duration(u.Stall), u.Waited, u.CPU),
+		Limit:  fmt.Sprintf("stall under %s, CPU wait under %.0f %% or below CPU used", limit, 100*maxWait),
+		Actual: fmt.Sprintf("stall %s; runners waited %.1f s for a CPU, used %.1f s", format.Duration(u.Stall), u.Wait, u.CPU),
 	}
-	control := s.Control.decides()
-	if control {
+	hasControl := s.Control.decides()
+	if hasControl {
 		c.Limit = fmt.Sprintf("control group under %s late", limit)
-		c.Actual = fmt.Sprintf("control group at most %s late; runners waited %.1f s for a CPU, used %.1f s", format.Milliseconds(s.Control.LongestMS), u.Waited, u.CPU)
+		c.Actual = fmt.Sprintf("control group at most %s late; runners waited %.1f s for a CPU, used %.1f s", format.Milliseconds(s.Control.LongestMS), u.Wait, u.CPU)
 	}
 	delay := s.generatorDelay()
-	if c.Pass = delay == 0 && (control || !u.WaitedLong()); c.Pass {
+	if c.Pass = delay == 0 && (hasControl || !u.HasLongWait()); c.Pass {
 		return c
 	}
 	var causes []string
 	switch {
-	case control:
+	case hasControl:
 		causes = s.Control.delays()
 	case delay > 0:
 		causes = append(causes, "a runner stalled for "+format.Duration(delay))
 	}
-	if u.WaitedLong() {
-		causes = append(causes, fmt.Sprintf("the runners waited %.1f s for a CPU that others used (%.0f %% of the time), and used one for %.1f s", u.Waited, 100*u.Waited/u.Wall, u.CPU))
+	if u.HasLongWait() {
+		causes = append(causes, fmt.Sprintf("the runners waited %.1f s for a CPU that others used (%.0f %% of the time), and used one for %.1f s", u.Wait, 100*u.Wait/u.Wall, u.CPU))
 	}
 	c.Actual = strings.Join(causes, ", and ")
 	c.Reasons = []string{c.Actual + fmt.Sprintf("; times may be up to %s too long", format.Duration(max(delay, u.Stall)))}

@@ -12,13 +12,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A FindingGroup is a set of findings of one kind, with one cause, at one time. Its findings are about the same
-// message. If there would be more than maxSimilar such groups, one group has the findings about all messages.
+// A FindingGroup is a set of findings of one kind, with one cause, at one time, about the same message. If more than
+// maxSimilar groups would differ only in their message, one group has the findings about all messages.
 type FindingGroup struct {
 	Kind        string   `json:"kind"`
 	Connections int      `json:"connections"`
 	Count       uint64   `json:"count"`            // messages, or connections if the kind is not about messages
-	Runner      int      `json:"runner,omitempty"` // the index of the runner with all findings; 0: several runners, or the run has only one
+	Runner      int      `json:"runner,omitempty"` // the index of the runner of all findings; 0: several runners, or the run has only one
 	FirstUnix   float64  `json:"first_unix_s"`
 	LastUnix    float64  `json:"last_unix_s"`
 	IDs         []string `json:"ids"` // the first connections
@@ -40,7 +40,7 @@ type Incident struct {
 	Connections int         `json:"connections"`
 	IDs         []string    `json:"ids"` // the first connections
 
-	last int // the number of the last connection added, plus one
+	lastNumber int // number of the last connection added, from 1; 0: none
 }
 
 // A FindingSummary holds the findings of all connections: listed, grouped, and counted.
@@ -80,7 +80,7 @@ type subject struct {
 type bundle struct {
 	cause
 	subject
-	mixed       bool // the subjects differ
+	isMixed     bool // the subjects differ
 	connections int
 	count       uint64
 	first, last time.Time
@@ -88,15 +88,15 @@ type bundle struct {
 	runner      int // index into Merged.Runners; -1: several
 	ids         []string
 	id, text    string // the connection and the sentence of the first finding
-	detailed    bool   // the sentence of a finding has details that the sentence of the group lacks
+	hasDetails  bool   // the sentence of a finding has details that the sentence of the group lacks
 	findings    int
-	visited     int // the number of the last connection added, plus one
+	lastNumber  int // number of the last connection added, from 1; 0: none
 }
 
 // A cluster holds the findings of one cause at one time.
 type cluster struct {
-	whole     bundle
-	byMessage map[subject]*bundle // by message; nil: more than maxSimilar
+	all       bundle
+	byMessage map[subject]*bundle // nil: more than maxSimilar messages
 }
 
 // seconds holds the Unix seconds of findings, in order.
@@ -116,14 +116,12 @@ func (s seconds) clusters(gap int64) map[int64]int {
 
 func sortedSeconds(set map[int64]bool) seconds { return slices.Sorted(maps.Keys(set)) }
 
-// eachFinding calls f with each listed finding, and with the number of its connection.
-func (s *Streams) eachFinding(f func(n int, r *shard.Connection, f ledger.Finding, at time.Time)) {
-	n := 0
-	for r := range s.Records() {
-		for _, one := range r.Findings {
-			f(n, r, one, s.m.Runners[r.Runner].At(one.At))
+// eachFinding calls visit with each listed finding, and with the number of its connection, from 1.
+func (s *Streams) eachFinding(visit func(n int, r *shard.Connection, f ledger.Finding, at time.Time)) {
+	for i, r := range s.allRecords() {
+		for _, f := range r.Findings {
+			visit(i+1, r, f, s.m.Runners[r.Runner].At(f.At))
 		}
-		n++
 	}
 }
 
@@ -171,29 +169,30 @@ func (s *Streams) inIncidents(kind ledger.Kind) bool {
 // bundle adds a finding to a cluster.
 func (s *Streams) bundle(to *cluster, c cause, n int, r *shard.Connection, f ledger.Finding, at time.Time) {
 	message := s.subjectOf(r, f)
-	s.addTo(&to.whole, c, message, n, r, f, at)
+	s.addTo(&to.all, c, message, n, r, f, at)
 	if to.byMessage == nil {
 		return
 	}
-	one := to.byMessage[message]
-	if one == nil {
+	b := to.byMessage[message]
+	if b == nil {
 		if len(to.byMessage) == maxSimilar {
 			to.byMessage = nil
 			return
 		}
-		one = new(bundle)
-		to.byMessage[message] = one
+		b = new(bundle)
+		to.byMessage[message] = b
 	}
-	s.addTo(one, c, message, n, r, f, at)
+	s.addTo(b, c, message, n, r, f, at)
 }
 
+// addTo adds a finding of connection n to a bundle.
 func (s *Streams) addTo(b *bundle, c cause, message subject, n int, r *shard.Connection, f ledger.Finding, at time.Time) {
 	if b.findings++; b.findings == 1 {
 		b.cause, b.subject, b.first, b.last, b.runner = c, message, at, at, r.Runner
 		b.id, b.text = r.ID, s.sentence(r, f, at)
 	}
-	b.detailed = b.detailed || f.Kind == ledger.KindRefused || f.Note != "" && f.Note != r.Reason || f.Kind == ledger.KindTail && otherEvents(r.Record, f) != ""
-	b.mixed = b.mixed || b.subject != message
+	b.hasDetails = b.hasDetails || f.Kind == ledger.KindRefused || f.Note != "" && f.Note != r.Reason || f.Kind == ledger.KindTail && otherEvents(r.Record, f) != ""
+	b.isMixed = b.isMixed || b.subject != message
 	b.from, b.to = min(b.from, message.from), max(b.to, message.to)
 	if at.Before(b.first) {
 		b.first, b.id, b.text = at, r.ID, s.sentence(r, f, at)
@@ -206,8 +205,8 @@ func (s *Streams) addTo(b *bundle, c cause, message subject, n int, r *shard.Con
 	}
 	b.count += weightOf(f)
 	b.longest = max(b.longest, f.Lateness)
-	if b.visited != n+1 {
-		b.visited = n + 1
+	if b.lastNumber != n {
+		b.lastNumber = n
 		b.connections++
 		if len(b.ids) < maxIDs {
 			b.ids = append(b.ids, r.ID)
@@ -215,7 +214,7 @@ func (s *Streams) addTo(b *bundle, c cause, message subject, n int, r *shard.Con
 	}
 }
 
-// incident adds a finding to the kth incident.
+// incident adds a finding of connection n to the kth incident.
 func (s *Streams) incident(k, n int, r *shard.Connection, f ledger.Finding, at time.Time) {
 	for len(s.Incidents) <= k {
 		s.Incidents = append(s.Incidents, Incident{FirstUnix: unix(at), LastUnix: unix(at)})
@@ -228,8 +227,8 @@ func (s *Streams) incident(k, n int, r *shard.Connection, f ledger.Finding, at t
 		i.Kinds = append(i.Kinds, KindCount{Kind: string(f.Kind)})
 	}
 	i.Kinds[index].Count += weightOf(f)
-	if i.last != n+1 {
-		i.last = n + 1
+	if i.lastNumber != n {
+		i.lastNumber = n
 		i.Connections++
 		if len(i.IDs) < maxIDs {
 			i.IDs = append(i.IDs, r.ID)
@@ -242,7 +241,7 @@ func (s *Streams) listGroups(clusters map[cause][]*cluster) {
 	words := FormatterOf(s.m)
 	for _, all := range clusters {
 		for _, c := range all {
-			bundles := []*bundle{&c.whole}
+			bundles := []*bundle{&c.all}
 			if c.byMessage != nil {
 				bundles = slices.Collect(maps.Values(c.byMessage))
 			}
@@ -309,7 +308,7 @@ func weightOf(f ledger.Finding) uint64 {
 
 // countKinds sets Kinds from the counters of the connections.
 func (s *Streams) countKinds(all ledger.Counts) {
-	for _, one := range []struct {
+	for _, total := range []struct {
 		kind ledger.Kind
 		n    uint64
 	}{
@@ -330,8 +329,8 @@ func (s *Streams) countKinds(all ledger.Counts) {
 		{ledger.KindRestarted, clamp.Uint64(s.listed[ledger.KindRestarted])},
 		{ledger.KindLate, all.Late},
 	} {
-		if one.n > 0 {
-			s.Kinds = append(s.Kinds, KindCount{string(one.kind), one.n})
+		if total.n > 0 {
+			s.Kinds = append(s.Kinds, KindCount{string(total.kind), total.n})
 		}
 	}
 }

@@ -14,7 +14,8 @@ import (
 type Interval struct {
 	Planned float64 `json:"planned"`
 	Actual  float64 `json:"kept"` // the median over the measured streams; 0: no stream could be measured
-	Off     int     `json:"off"`  // streams whose interval differs by over 1 % from the plan
+	// Deviating is the number of streams whose interval differs by over 1 % from the plan.
+	Deviating int `json:"off"`
 }
 
 // maxDeviation is the maximum deviation of the interval of a stream from the planned one, as a share.
@@ -34,7 +35,7 @@ func (s *Streams) sumIntervals() {
 		}
 		intervals = append(intervals, c.Interval)
 		if hasOtherInterval(planned, c) {
-			s.Interval.Off++
+			s.Interval.Deviating++
 		}
 	}
 	if len(intervals) == 0 {
@@ -42,7 +43,7 @@ func (s *Streams) sumIntervals() {
 	}
 	slices.Sort(intervals)
 	s.Interval.Actual = intervals[len(intervals)/2].Seconds()
-	s.measured = len(intervals)
+	s.intervalCount = len(intervals)
 }
 
 // hasOtherInterval reports whether a stream had another interval than planned, by more than jitter and lateness
@@ -57,18 +58,18 @@ func hasOtherInterval(planned time.Duration, c *shard.Connection) bool {
 func (s *Streams) intervalCheck() Check {
 	i, noun := s.Interval, s.m.Service.Noun()
 	c := Check{
-		ID: CheckInterval, Name: fmt.Sprintf("interval between %ss", noun), Limit: fmt.Sprintf("%g s, within %g %%", i.Planned, 100*maxDeviation), Actual: fmt.Sprintf("too few %ss", noun), Pass: i.Off == 0,
+		ID: CheckInterval, Name: fmt.Sprintf("interval between %ss", noun), Limit: fmt.Sprintf("%g s, within %g %%", i.Planned, 100*maxDeviation), Actual: fmt.Sprintf("too few %ss", noun), Pass: i.Deviating == 0,
 		Why: "counts by interval assume the planned one", loadDependent: true,
 	}
-	if s.measured == 0 {
+	if s.intervalCount == 0 {
 		return c.NotJudged(c.Actual)
 	}
 	c.Actual = fmt.Sprintf("%.4g s", i.Actual)
-	if i.Off == 0 {
+	if i.Deviating == 0 {
 		return c
 	}
-	c.Actual += fmt.Sprintf(", %s off", format.Plural(i.Off, "stream", "streams"))
-	if 2*i.Off > s.measured {
+	c.Actual += fmt.Sprintf(", %s off", format.Plural(i.Deviating, "stream", "streams"))
+	if 2*i.Deviating > s.intervalCount {
 		c.Severity, c.weight = SeverityInconclusive, wrongInterval
 		c.Reasons = []string{fmt.Sprintf("the service sends a %s every %.3g s, but the plan has %g s: set NOOP_INTERVAL=%.3[2]g, or correct message.every of the description", noun, i.Actual, i.Planned)}
 		return c
@@ -105,11 +106,11 @@ func (s *Streams) scheduleCheck() Check {
 		Actual: fmt.Sprintf("%.2g %%", 100*uneven), Why: "messages off the schedule are miscounted as missed or duplicated", loadDependent: true,
 		Pass: !s.isUneven(),
 	}
-	switch faults := n.Missed + n.Duplicated + n.Reordered + uint64(s.Interval.Off); { // #nosec G115 -- a number of streams
+	switch faults := n.Missed + n.Duplicated + n.Reordered + uint64(s.Interval.Deviating); { // #nosec G115 -- a number of streams
 	case c.Pass:
 	case faults == 0:
 		return c.NotJudged(c.Actual + ", and no fault was found")
-	case 2*s.Interval.Off > s.measured:
+	case 2*s.Interval.Deviating > s.intervalCount:
 		return c.NotJudged(c.Actual + ", because the service has another interval")
 	default:
 		c.Severity, c.weight = SeverityInconclusive, wrongInterval

@@ -15,10 +15,10 @@ type Suite struct {
 	Stages     []shard.Stage     `json:"stages"`
 }
 
-// declaredSuite returns the declaration of the script of a run.
+// declaredSuite returns the load that the script of a run declared.
 func declaredSuite(m *shard.Merged) *Suite {
 	out := &Suite{Name: m.Plan.Suite, BackendURL: m.Plan.BackendURL}
-	if s := m.Suite; s != nil { // a runner left a shard
+	if s := m.Suite; s != nil { // nil: no runner left a shard
 		out.Profile, out.Parameters, out.Stages = s.Profile, s.Parameters, s.Stages
 	}
 	return out

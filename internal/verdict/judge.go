@@ -72,22 +72,22 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	return v
 }
 
-// processChecks returns the checks of the target's processes. They are listed first, because they may explain the faults of
+// processChecks returns the checks of the target's processes. They are listed first, because they may explain faults of
 // streams.
 func (e *Evidence) processChecks() (out []Check) {
 	if len(e.Failures) > 0 {
-		limit, failures, allowed := "no restart", e.Failures, false
+		limit, failures, pass := "no restart", e.Failures, false
 		unplanned := slices.DeleteFunc(slices.Clone(failures), e.isPlanned)
 		switch {
 		case e.Rounds[0].Plan.Reconnect:
-			limit, allowed = "any: clients reconnect", true
+			limit, pass = "any: clients reconnect", true
 		case len(unplanned) == 0:
-			limit, allowed = "no restart without an action", true
+			limit, pass = "no restart without an action", true
 		case len(e.Actions) > 0:
 			limit, failures = "no restart without an action", unplanned
 		}
 		out = append(out, Check{
-			ID: CheckTargetUp, Name: "target stayed up", Limit: limit, Actual: first(texts(failures), ""), Pass: allowed,
+			ID: CheckTargetUp, Name: "target stayed up", Limit: limit, Actual: first(texts(failures), ""), Pass: pass,
 			Why: "a restart disconnects every client", Reasons: texts(failures),
 		})
 	}
@@ -117,9 +117,7 @@ func (v *Verdict) copyRunners(m *shard.Merged) {
 		}
 		v.EndedUnix = max(v.EndedUnix, ended)
 	}
-	for _, c := range m.Checks {
-		v.ScriptChecks = append(v.ScriptChecks, ScriptCheck(c))
-	}
+	v.ScriptChecks = m.Checks
 }
 
 func quantiles(h *shard.Histogram) Quantiles {
@@ -127,8 +125,10 @@ func quantiles(h *shard.Histogram) Quantiles {
 	return Quantiles{P50: ms(h.Quantile(.5)), P95: ms(h.Quantile(.95)), P99: ms(h.Quantile(.99)), Max: ms(h.Max())}
 }
 
+// unix returns a time in seconds since 1970.
 func unix(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 
+// first returns the first text of a list with the number of the others, or fallback if the list is empty.
 func first(list []string, fallback string) string {
 	switch len(list) {
 	case 0:

@@ -13,8 +13,8 @@ import (
 // stream after 30 s, about 2 % of its clients are reconnecting at any time.
 const maxLastOutages = .1
 
-// lastOutages counts the clients that received no message after their last outage. They were disconnected when
-// their end was requested, or had reconnected so shortly before that no message was due.
+// lastOutages counts the clients that received no message after their last outage. They were disconnected at the end of
+// the run, or had reconnected so shortly before it that no message was due.
 type lastOutages struct {
 	clients      int    // clients, except those disconnected as planned and not refused since
 	unanswered   int    // clients whose last attempt to reconnect was unanswered for over a second
@@ -45,12 +45,12 @@ func (l *lastOutages) count(c *shard.Connection, undetectable uint64) {
 	}
 }
 
-// isFew reports whether a correct service may have that many such clients at any time.
+// isFew reports whether a correct service may have so many of these clients at any time.
 func (l *lastOutages) isFew(planned int) bool {
 	return l.unanswered == 0 && l.clients <= max(int(maxLastOutages*float64(planned)), 1)
 }
 
-// reasons returns sentences that state why losses of these clients are undetectable.
+// reasons returns the sentences that state why losses of these clients are undetectable.
 func (l *lastOutages) reasons() (out []string) {
 	if l.unanswered > 0 {
 		out = append(out, fmt.Sprintf("the service had left the reconnect attempts of %s unanswered for over %s when the run ended", format.Count(l.unanswered, "client"), format.Duration(joinWindow)))

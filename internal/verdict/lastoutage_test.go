@@ -50,7 +50,7 @@ func TestFewClientsMayReconnectAtTheEnd(t *testing.T) {
 		"none was due meanwhile": {100, func(r *ledger.Record) {
 			r.Undetectable, r.LastOutage.Planned = 0, true
 		}, -1, Pass, "100 streams open to the end"},
-		"others are in doubt, too": {1, func(r *ledger.Record) { r.LastOutage = nil }, -1, Invalid, "1 of 23900 noops could be undetectable losses"},
+		"one was never disconnected": {1, func(r *ledger.Record) { r.LastOutage = nil }, -1, Invalid, "1 of 23900 noops could be undetectable losses"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

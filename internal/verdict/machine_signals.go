@@ -12,9 +12,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// machineSignals compares the faults of streams with the counters of their runners' machines. Dropped packets explain
-// a silence only if some were dropped in its second half: after the last drop, TCP waits for the next retransmission at
-// most as long as it has already waited.
+// machineSignals is the comparison of the faults of streams with the counters of their runners' machines. Dropped
+// packets explain a silence only if some were dropped in its second half, because after the last drop TCP waits for the
+// next retransmission at most as long as the silence has lasted.
 type machineSignals struct {
 	explanations
 	affected []affectedFaults // by machine
@@ -30,7 +30,7 @@ func (a *affectedFaults) byPackets() bool { return a.refused+a.dropped+a.late > 
 
 func (a *affectedFaults) String() string {
 	var out []string
-	for _, one := range []struct {
+	for _, fault := range []struct {
 		n                uint64
 		singular, plural string
 	}{
@@ -38,8 +38,8 @@ func (a *affectedFaults) String() string {
 		{a.dropped, "stream went silent", "streams went silent"},
 		{a.late, "message arrived late", "messages arrived late"},
 	} {
-		if one.n > 0 {
-			out = append(out, format.Plural(one.n, one.singular, one.plural))
+		if fault.n > 0 {
+			out = append(out, format.Plural(fault.n, fault.singular, fault.plural))
 		}
 	}
 	return strings.Join(out, ", ")
@@ -73,9 +73,10 @@ func windows(all []MachineReport, runners int) [][]window {
 }
 
 // DroppedByAWS returns how many packets of the runners' machines AWS dropped between two times. Slowness and timeouts
-// in that window cannot be attributed to the service.
+// between these times cannot be attributed to the service.
 func DroppedByAWS(e *Evidence, from, to time.Time) (packets float64) {
-	packets, _ = e.increase(from, to, func(m *MachineReport) bool { return len(m.runners) > 0 && !m.Target }, func(c machine.Counter) bool { return c.Effect == machine.Silences })
+	hasRunners := func(m *MachineReport) bool { return len(m.runners) > 0 && !m.Target }
+	packets, _ = e.increase(from, to, hasRunners, func(c machine.Counter) bool { return c.Effect == machine.Silences })
 	return packets
 }
 
@@ -85,12 +86,12 @@ func IncreaseOnTarget(e *Evidence, from, to time.Time, match func(machine.Counte
 	return e.increase(from, to, func(m *MachineReport) bool { return m.Target }, match)
 }
 
-// increase returns by how much the matching counters of the selected machines increased between two times. known is
+// increase returns by how much the matching counters of the matching machines increased between two times. known is
 // false if these machines have no such counter.
-func (e *Evidence) increase(from, to time.Time, selects func(*MachineReport) bool, match func(machine.Counter) bool) (sum float64, known bool) {
+func (e *Evidence) increase(from, to time.Time, matchMachine func(*MachineReport) bool, match func(machine.Counter) bool) (sum float64, known bool) {
 	for _, m := range MachinesOf(e) {
 		for _, c := range m.Counters {
-			if counter, ok := machine.CounterOf(c.Name); !ok || !selects(&m) || !match(counter) {
+			if counter, ok := machine.CounterOf(c.Name); !ok || !matchMachine(&m) || !match(counter) {
 				continue
 			}
 			known = true
@@ -125,6 +126,7 @@ func signalsOf(all []MachineReport, s *Streams) *machineSignals {
 	return out
 }
 
+// count counts the findings of one connection that the windows of its runner explain.
 func (m *machineSignals) count(runner *shard.Runner, r *shard.Connection, all []window) {
 	silence := func(from, to ledger.Instant) *window {
 		return overlappingWindow(all, runner.At(from), runner.At(to), machine.Silences)
@@ -132,8 +134,8 @@ func (m *machineSignals) count(runner *shard.Runner, r *shard.Connection, all []
 	for _, f := range r.Findings {
 		switch {
 		case f.Kind == ledger.KindRefused && r.State == ledger.Refused && f.Note == timedOut:
-			took := r.Connect / time.Duration(max(r.RefusedAttempts(), 1)) // average duration of an attempt
-			if w := silence(f.At-took, f.At); w != nil {
+			average := r.Connect / time.Duration(max(r.RefusedAttempts(), 1)) // duration of an attempt
+			if w := silence(f.At-average, f.At); w != nil {
 				m.add(SignalPackets, connectTimeout, 1)
 				m.add(SignalPackets, earlyEnd, 1)
 				m.affected[w.machine].refused++
@@ -157,8 +159,8 @@ func (m *machineSignals) count(runner *shard.Runner, r *shard.Connection, all []
 }
 
 // stealWindow returns a window in which the hypervisor used the CPU while a message was late. It returns nil if the
-// control group, which the same process reads, was on time. Dropped packets have no such condition, because they delay
-// single streams.
+// control group, which the same process reads, was on time. The control group cannot disprove dropped packets, because
+// these delay single streams.
 func stealWindow(runner *shard.Runner, f ledger.Finding, all []window) *window {
 	from, to := runner.At(f.At-f.Lateness), runner.At(f.At)
 	if group := runner.ControlGroup; decides(group) {
@@ -171,9 +173,9 @@ func stealWindow(runner *shard.Runner, f ledger.Finding, all []window) *window {
 
 // overlappingWindow returns a window with an effect that overlaps the second half of a silence; nil if there is none.
 func overlappingWindow(all []window, from, to time.Time, effect machine.Effect) *window {
-	half := from.Add(to.Sub(from) / 2)
+	middle := from.Add(to.Sub(from) / 2)
 	for i := range all {
-		if w := &all[i]; w.effect == effect && !w.From().After(to) && !w.To().Before(half) {
+		if w := &all[i]; w.effect == effect && !w.From().After(to) && !w.To().Before(middle) {
 			return w
 		}
 	}
@@ -182,5 +184,5 @@ func overlappingWindow(all []window, from, to time.Time, effect machine.Effect) 
 
 // formatStretch formats a stretch to the second, which is the precision of samples.
 func formatStretch(m machine.Stretch) string {
-	return fmt.Sprintf("between %s and %s UTC", m.From().UTC().Format(time.TimeOnly), m.To().UTC().Format(time.TimeOnly))
+	return fmt.Sprintf("between %s and %s UTC", format.Clock(unix(m.From())), format.Clock(unix(m.To())))
 }

@@ -11,13 +11,13 @@ import (
 
 const (
 	// maxStolen is the maximum share of its CPU time that a machine may lose to the hypervisor.
-	maxStolen = maxWaited
+	maxStolen = maxWait
 	// maxRetransmitted is the maximum share of retransmitted segments, and minRetransmitted their minimum number for
-	// a warning. A quarter of the traces of the Internet that K. Pentikousis and others compared had more than that
-	// ("A comparative study of aggregate TCP retransmission rates"), and a private network has far less.
+	// a warning. A quarter of the Internet traces that K. Pentikousis and others compared exceed this share ("A
+	// comparative study of aggregate TCP retransmission rates"). The share in a private network is far smaller.
 	maxRetransmitted = .02
 	minRetransmitted = 100
-	// maxTracked is the maximum use of the table of tracked connections. If it is full the kernel drops new
+	// maxTracked is the maximum use of the table of tracked connections. If the table is full, the kernel drops new
 	// connections.
 	maxTracked = .9
 )
@@ -31,8 +31,8 @@ func (v *Verdict) addMachines(e *Evidence, s *Streams, all []Check) []Check {
 	}
 	for i := range v.Machines {
 		m := &v.Machines[i]
-		for _, warn := range []func(int, *affectedFaults) []string{m.stealWarnings, m.overflowWarning, m.retransmissionWarning, m.fullTableWarning, m.oomWarning, m.clockWarning, m.noticeWarnings} {
-			v.Warnings = append(v.Warnings, warn(e.lastEnd(), &signals.affected[i])...)
+		for _, warn := range []func(float64, *affectedFaults) []string{m.stealWarnings, m.overflowWarning, m.retransmissionWarning, m.fullTableWarning, m.oomWarning, m.clockWarning, m.noticeWarnings} {
+			v.Warnings = append(v.Warnings, warn(v.EndedUnix, &signals.affected[i])...)
 		}
 		if c, ok := m.droppedByAWS(&signals.affected[i]); ok {
 			all = append(all, c)
@@ -41,16 +41,8 @@ func (v *Verdict) addMachines(e *Evidence, s *Streams, all []Check) []Check {
 	return all
 }
 
-// lastEnd returns when the last runner ended, in seconds since 1970.
-func (e *Evidence) lastEnd() (unix int) {
-	for _, r := range e.Rounds[0].Runners {
-		unix = max(unix, int(r.EndedUS/1e6))
-	}
-	return unix
-}
-
-// droppedByAWS returns the check that AWS dropped no packets of the machine; not ok if it dropped none. If streams had
-// faults at that time, an unmet check turns a pass into invalid.
+// droppedByAWS returns the check that AWS dropped no packets of the machine. ok is false if it dropped none, so that the
+// check is omitted. If streams had faults at that time, the check turns a pass into invalid.
 func (m *MachineReport) droppedByAWS(s *affectedFaults) (c Check, ok bool) {
 	var packets float64
 	c = Check{
@@ -82,7 +74,7 @@ func (m *MachineReport) droppedByAWS(s *affectedFaults) (c Check, ok bool) {
 }
 
 // stealWarnings warns of CPU time that the hypervisor used.
-func (m *MachineReport) stealWarnings(_ int, s *affectedFaults) (out []string) {
+func (m *MachineReport) stealWarnings(_ float64, s *affectedFaults) (out []string) {
 	c := m.Counter(machine.Steal)
 	if c == nil || m.StealShare == nil {
 		return nil
@@ -99,7 +91,7 @@ func (m *MachineReport) stealWarnings(_ int, s *affectedFaults) (out []string) {
 }
 
 // overflowWarning warns of connects that were dropped because an accept queue was full on the machine of the target.
-func (m *MachineReport) overflowWarning(int, *affectedFaults) []string {
+func (m *MachineReport) overflowWarning(float64, *affectedFaults) []string {
 	overflows, drops := m.increase(machine.Overflows), m.increase(machine.Drops)
 	if !m.Target || overflows+drops == 0 {
 		return nil
@@ -115,7 +107,7 @@ func (m *MachineReport) overflowWarning(int, *affectedFaults) []string {
 }
 
 // retransmissionWarning warns of a network that loses packets.
-func (m *MachineReport) retransmissionWarning(int, *affectedFaults) []string {
+func (m *MachineReport) retransmissionWarning(float64, *affectedFaults) []string {
 	share, retransmits := m.RetransmittedShare(), m.increase(machine.Retrans)
 	if share <= maxRetransmitted || retransmits < minRetransmitted {
 		return nil
@@ -126,24 +118,24 @@ func (m *MachineReport) retransmissionWarning(int, *affectedFaults) []string {
 
 // RetransmittedShare returns the share of TCP segments that were retransmitted.
 func (m *MachineReport) RetransmittedShare() float64 {
-	if sent := m.increase(machine.OutSegs); sent > 0 {
+	if sent := m.increase(machine.OutSegs); sent > 0 { // segments
 		return m.increase(machine.Retrans) / sent
 	}
 	return 0
 }
 
 // fullTableWarning warns of a table of tracked connections that is nearly full.
-func (m *MachineReport) fullTableWarning(int, *affectedFaults) []string {
+func (m *MachineReport) fullTableWarning(float64, *affectedFaults) []string {
 	c := m.Counter(machine.ConntrackEntries)
 	if c == nil || c.HighestShare < maxTracked {
 		return nil
 	}
 	return []string{fmt.Sprintf("the table of tracked connections of %s was %.0f %% full at %s UTC (nf_conntrack_count): when it is full the kernel drops new connections; raise net.netfilter.nf_conntrack_max",
-		m, 100*c.HighestShare, time.UnixMicro(c.highestUS).UTC().Format(time.TimeOnly))}
+		m, 100*c.HighestShare, format.Clock(float64(c.highestUS)/1e6))}
 }
 
 // oomWarning warns of processes that the kernel killed.
-func (m *MachineReport) oomWarning(int, *affectedFaults) []string {
+func (m *MachineReport) oomWarning(float64, *affectedFaults) []string {
 	c := m.Counter(machine.OOMKills)
 	if c == nil || c.Increase == 0 {
 		return nil
@@ -152,8 +144,8 @@ func (m *MachineReport) oomWarning(int, *affectedFaults) []string {
 		m, format.Count(int(c.Increase), "process"), formatStretch(c.increases[0]))}
 }
 
-// clockWarning warns of a wall clock that was set. Runners count and measure by the monotonic clock.
-func (m *MachineReport) clockWarning(int, *affectedFaults) []string {
+// clockWarning warns of a wall clock that was set, although runners count and measure by the monotonic clock.
+func (m *MachineReport) clockWarning(float64, *affectedFaults) []string {
 	c := m.Counter(machine.ClockStep)
 	if c == nil || c.Increase == 0 {
 		return nil
@@ -162,10 +154,10 @@ func (m *MachineReport) clockWarning(int, *affectedFaults) []string {
 		m, format.Duration(time.Duration(c.Increase*float64(time.Second))), formatStretch(c.increases[0]))}
 }
 
-// noticeWarnings warns of notices of AWS that take effect during the run. Terminations without a date always count.
-func (m *MachineReport) noticeWarnings(ended int, _ *affectedFaults) (out []string) {
+// noticeWarnings warns of notices of AWS that take effect before the end of the run, and of all spot interruptions.
+func (m *MachineReport) noticeWarnings(endedUnix float64, _ *affectedFaults) (out []string) {
 	for _, n := range m.Notices {
-		if n.AtUS/1e6 > int64(ended) && !strings.HasPrefix(n.Name, machine.Spot) {
+		if float64(n.AtUS)/1e6 > endedUnix && !strings.HasPrefix(n.Name, machine.Spot) {
 			continue
 		}
 		out = append(out, fmt.Sprintf("AWS announced %s of %s for %s, which may have affected the run",

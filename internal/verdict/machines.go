@@ -21,8 +21,8 @@ type MachineReport struct {
 	Counters   []MachineCounter `json:"counters,omitempty"`
 	Notices    []machine.Notice `json:"notices,omitempty"`
 
-	key         string            // the same for all records of the machine
-	runners     []int             // the runners whose streams it carried, as indexes into Merged.Runners
+	key         string            // identifies the machine in records of runners
+	runners     []int             // the runners whose streams the machine carried, as indexes into Merged.Runners
 	fromRunners []runnerRecord    // records by its runners
 	records     []*machine.Record // records by Prometheus
 }
@@ -62,7 +62,7 @@ func (m *MachineReport) increase(name string) float64 {
 }
 
 // MachinesOf returns the machines of a run, each once. Runners with the same boot id are on the same machine. A record
-// of Prometheus is added to the machine that it describes. If there is none, it is a machine of its own.
+// of Prometheus is added to the machine of the runners that it describes, or else is a further machine.
 func MachinesOf(e *Evidence) []MachineReport {
 	var all []*MachineReport
 	for round, m := range e.Rounds {
@@ -71,27 +71,26 @@ func MachinesOf(e *Evidence) []MachineReport {
 				continue
 			}
 			key := cmp.Or(r.Machine.Boot, "host "+r.Host)
-			at := slices.IndexFunc(all, func(have *MachineReport) bool { return have.key == key })
+			at := slices.IndexFunc(all, func(m *MachineReport) bool { return m.key == key })
 			if at < 0 {
 				at = len(all)
 				all = append(all, &MachineReport{key: key, Name: r.Host, Unknown: r.Machine.Unknown})
 			}
-			one := all[at]
-			one.fromRunners = append(one.fromRunners, runnerRecord{r.Machine, round})
-			one.Target = one.Target || e.OneHost || plan.OnLoopback(m.Plan.BackendOf(r.Index))
+			host := all[at]
+			host.fromRunners = append(host.fromRunners, runnerRecord{r.Machine, round})
+			host.Target = host.Target || e.OneHost || plan.OnLoopback(m.Plan.BackendOf(r.Index))
 			if round == 0 {
-				one.Runners, one.runners = append(one.Runners, r.Index), append(one.runners, i)
+				host.Runners, host.runners = append(host.Runners, r.Index), append(host.runners, i)
 			}
 		}
 	}
 	for _, r := range e.Machines {
-		at := slices.IndexFunc(all, func(have *MachineReport) bool { return have.isSame(r) })
+		at := slices.IndexFunc(all, func(m *MachineReport) bool { return m.isSame(r) })
 		if at < 0 {
-			all = append(all, &MachineReport{Name: r.Name, Target: !isRunnerMachine(r)})
-			at = len(all) - 1
-		} else {
-			all[at].Target = all[at].Target || !isRunnerMachine(r)
+			at = len(all)
+			all = append(all, &MachineReport{Name: r.Name})
 		}
+		all[at].Target = all[at].Target || !isRunnerMachine(r)
 		all[at].records = append(all[at].records, r)
 	}
 	var out []MachineReport
@@ -106,8 +105,8 @@ func MachinesOf(e *Evidence) []MachineReport {
 // isRunnerMachine reports whether the name of a machine in Prometheus marks it as a machine for runners.
 func isRunnerMachine(r *machine.Record) bool { return strings.HasPrefix(r.Name, "runner") }
 
-// isSame reports whether a record of Prometheus is about this machine: it has the same boot id, or the same name and
-// nearly the same start time, which the kernel reports with an error of a second.
+// isSame reports whether a record of Prometheus describes this machine: both have the same boot id, or the same name and
+// nearly the same boot time, which the kernel reports with an error of a second.
 func (m *MachineReport) isSame(r *machine.Record) bool {
 	return slices.ContainsFunc(m.fromRunners, func(s runnerRecord) bool {
 		if r.Boot != "" && s.Boot != "" {
@@ -118,8 +117,8 @@ func (m *MachineReport) isSame(r *machine.Record) bool {
 	})
 }
 
-// assignRunners sets the runners of a machine that only Prometheus reports: all runners whose own record has no
-// counters of AWS's network, as in a pod. A runner with such counters, or with another boot id, is on another machine.
+// assignRunners sets the runners of a machine that only Prometheus reports: all runners that may be on it. A runner
+// whose record has counters of AWS's network, or another boot id, is on another machine. Records of pods have neither.
 func (m *MachineReport) assignRunners(first *shard.Merged, all []*MachineReport) {
 	if len(m.fromRunners) > 0 || m.Target {
 		return
@@ -134,8 +133,8 @@ func (m *MachineReport) assignRunners(first *shard.Merged, all []*MachineReport)
 	}
 }
 
-// differs reports whether the records of runners on a second machine cannot be about this one, which only Prometheus
-// reports.
+// differs reports whether this machine, which only Prometheus reports, cannot be a second machine, which has records of
+// runners.
 func (m *MachineReport) differs(second *MachineReport) bool {
 	return slices.ContainsFunc(second.fromRunners, func(s runnerRecord) bool {
 		return s.Cards || s.Boot != "" && slices.ContainsFunc(m.records, func(r *machine.Record) bool { return r.Boot != "" })
@@ -189,7 +188,7 @@ func (m *MachineReport) sum() {
 func (m *MachineReport) recordsOf(c machine.Counter) (out []*machine.Record) {
 	longest := map[string]*machine.Record{}
 	var order []string
-	isOfMachine := false // a runner reads the counter of the machine itself, not of a container's network
+	isOfMachine := false // whether a runner reads the counter of the machine, not that of a container's network
 	for _, s := range m.fromRunners {
 		if s.Series(c.Name) == nil {
 			continue
@@ -216,7 +215,7 @@ func (m *MachineReport) recordsOf(c machine.Counter) (out []*machine.Record) {
 	return out
 }
 
-// String names the machine by its runners, or by its name in Prometheus.
+// String returns the runners on the machine with its name: "runner 2 (host-a)".
 func (m *MachineReport) String() string {
 	switch {
 	case len(m.Runners) == 0:
@@ -227,7 +226,7 @@ func (m *MachineReport) String() string {
 	return fmt.Sprintf("%s (%s)", m.Title(), m.Name)
 }
 
-// Title names the runners on the machine: "runner 2", "runners 1 to 4".
+// Title returns the runners on the machine: "runner 2", "runners 1 to 4".
 func (m *MachineReport) Title() string {
 	n := len(m.Runners)
 	first, last := slices.Min(m.Runners), slices.Max(m.Runners)

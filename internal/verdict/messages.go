@@ -72,8 +72,8 @@ type Topic struct {
 	Diverged     []string `json:"diverged,omitempty"`
 	DivergedUnix float64  `json:"diverged_unix_s,omitempty"`
 
-	counts    ledger.Counts
-	confirmed []uint64 // the numbers of the messages that the service confirmed
+	counts    ledger.Counts // sum over the streams
+	confirmed []uint64      // the numbers of the messages that the service confirmed
 }
 
 // maxTopics limits the number of listed topics.
@@ -96,6 +96,7 @@ func (s *Streams) listTopics() {
 	}
 }
 
+// add adds the counts of a connection.
 func (t *Topic) add(r *shard.Connection) {
 	t.Streams++
 	t.counts.Add(r.Counts)
@@ -120,36 +121,38 @@ func (s *Streams) sumMessages(all ledger.Counts) {
 	}
 }
 
-func publication(all []*shard.Published) *Publication {
-	if len(all) == 0 {
+// publication adds up the records of all publishers; nil if there were none.
+func publication(publishers []*shard.Published) *Publication {
+	if len(publishers) == 0 {
 		return nil
 	}
-	var p Publication
+	var out Publication
 	answers := shard.NewHistogram()
-	for _, one := range all {
-		sums := one.Sums()
-		p.Topics += len(one.Topics)
-		p.Rate += one.Rate
-		p.Planned += one.Planned
-		p.Sent += sums.Sent
-		p.Confirmed += sums.Confirmed
-		p.Refused += sums.Refused
-		p.Open += sums.Open
-		p.Late += sums.Late
-		p.MaxLagMS = max(p.MaxLagMS, float64(sums.MaxLagUS)/1000)
-		p.MaxBodyMS = max(p.MaxBodyMS, float64(one.MaxBodyUS)/1000)
-		for _, f := range one.Unanswered() {
+	for _, p := range publishers {
+		sums := p.Sums()
+		out.Topics += len(p.Topics)
+		out.Rate += p.Rate
+		out.Planned += p.Planned
+		out.Sent += sums.Sent
+		out.Confirmed += sums.Confirmed
+		out.Refused += sums.Refused
+		out.Open += sums.Open
+		out.Late += sums.Late
+		out.MaxLagMS = max(out.MaxLagMS, float64(sums.MaxLagUS)/1000)
+		out.MaxBodyMS = max(out.MaxBodyMS, float64(p.MaxBodyUS)/1000)
+		for _, f := range p.Unanswered() {
 			if f.Idle {
-				p.ClosedIdle += f.Count
+				out.ClosedIdle += f.Count
 			}
 		}
-		answers.Merge(one.Answer)
+		answers.Merge(p.Answer)
 	}
-	p.AnswerMS = quantiles(answers)
-	return &p
+	out.AnswerMS = quantiles(answers)
+	return &out
 }
 
-// hasNoEvidence reports whether the streams received no message, and nothing else if messages are unchecked.
+// hasNoEvidence reports whether the streams received nothing that shows that they work: a message, or, if messages are
+// unchecked, any event or heartbeat.
 func (s *Streams) hasNoEvidence() bool {
 	m := &s.Messages
 	return m.Received == 0 && (s.m.Service.Counted() || m.Heartbeats+m.Unchecked+m.Uncounted+m.Foreign == 0)
@@ -165,9 +168,9 @@ func (s *Streams) PublishChecks() (out []Check) {
 		ID: CheckConfirmed, Name: "messages published and confirmed", Limit: fmt.Sprint(p.Planned), Actual: fmt.Sprint(p.Confirmed), Pass: p.Confirmed == p.Planned,
 		Why: "clients cannot receive a message that the service refused",
 	}
-	for _, one := range s.m.Publishers() {
-		for _, f := range append(one.Refusals(), one.Unanswered()...) {
-			confirmed.Reasons = append(confirmed.Reasons, failureText(one, f))
+	for _, publisher := range s.m.Publishers() {
+		for _, f := range append(publisher.Refusals(), publisher.Unanswered()...) {
+			confirmed.Reasons = append(confirmed.Reasons, failureText(publisher, f))
 		}
 	}
 	if unsent := p.Planned - min(p.Sent, p.Planned); unsent > 0 {
@@ -187,13 +190,14 @@ func (s *Streams) PublishChecks() (out []Check) {
 	return []Check{confirmed, onTimeCheck.Inconclusive().notJudgedIf(p.Sent == 0, "no message was sent")}
 }
 
-// The limits for the lag of a publisher. A publisher that stalls for a moment catches up, and every message still
-// counts.
+// The limits for the lag of a publisher. After a short stall the publisher sends the delayed messages, and each of them
+// is checked.
 const (
 	maxLagShare = .01              // the maximum share of messages that were sent over a second behind the schedule
 	maxLag      = 10 * time.Second // the maximum lag of a message
 )
 
+// publishedOnTime reports whether the publisher was within the limits for its lag.
 func (s *Streams) publishedOnTime() bool {
 	p := s.Messages.Published
 	return float64(p.Late) <= maxLagShare*float64(p.Sent) && p.maxLag() <= maxLag
@@ -247,8 +251,8 @@ func (s *Streams) SilenceChecks() []Check {
 			return 0, ""
 		}
 		from := s.m.Runners[c.Runner].At(c.SilentFrom)
-		return c.MaxSilence - limit, fmt.Sprintf("%s was silent for %s from %s UTC; a heartbeat is due every %s (heartbeat.every)",
-			c.ID, format.Duration(c.MaxSilence), from.UTC().Format("15:04:05.000"), format.Duration(interval))
+		return c.MaxSilence - limit, fmt.Sprintf("%s was silent for %s from %s; a heartbeat is due every %s (heartbeat.every)",
+			c.ID, format.Duration(c.MaxSilence), format.TimeOfDay(from), format.Duration(interval))
 	})
 	return []Check{silent.check(Check{
 		ID: CheckSilence, Name: "longest silence of a stream", Limit: format.Duration(limit), Actual: format.Duration(longest), Why: "proxies and clients close silent streams",
@@ -260,19 +264,19 @@ func (s *Streams) zeroCheck(id CheckID, kind ledger.Kind, name string, n uint64,
 	return Check{ID: id, Name: name, Limit: "0", Actual: fmt.Sprint(n), Pass: n == 0, Why: reason, Reasons: s.Sentences(kind)}
 }
 
-// Endings returns the checks that streams end neither before nor after their lifetime, that no gap is announced, and
-// that no message of another topic arrives.
+// Endings returns the checks of the lifetimes of streams, and those of messages of other topics, announced gaps and
+// missing ids if there were any.
 func (s *Streams) Endings() (out []Check) {
 	if s.m.Service.EndsStreams() {
-		unconnected := s.Connections.Opened == 0
-		if s.m.Plan.TokenTTL == 0 { // a stream may end early when its token expires
-			endedEarly := s.zeroCheck(CheckLifetime, ledger.KindEndedEarly, "streams closed before their lifetime", s.belowLifetime, "clients have to reconnect early")
-			out = append(out, endedEarly.notJudgedIf(unconnected, reasonNoStream))
+		hasNoStream := s.Connections.Opened == 0
+		if s.m.Plan.TokenTTL == 0 { // otherwise a stream may end early because its token expires
+			lifetimeCheck := s.zeroCheck(CheckLifetime, ledger.KindEndedEarly, "streams closed before their lifetime", s.belowLifetime, "clients have to reconnect early")
+			out = append(out, lifetimeCheck.notJudgedIf(hasNoStream, reasonNoStream))
 		}
-		late := s.zeroCheck(CheckOverdue, ledger.KindOverdue, "streams open for longer than their lifetime", s.overLifetime,
+		overdueCheck := s.zeroCheck(CheckOverdue, ledger.KindOverdue, "streams open for longer than their lifetime", s.overLifetime,
 			"changes at the end of a stream, such as a new token, do not take effect")
-		late.faults = faults{overdueStream, s.overLifetime}
-		out = append(out, s.attribute(late).notJudgedIf(unconnected, reasonNoStream))
+		overdueCheck.faults = faults{overdueStream, s.overLifetime}
+		out = append(out, s.attribute(overdueCheck).notJudgedIf(hasNoStream, reasonNoStream))
 	}
 	if n := s.Messages.Misrouted; n > 0 {
 		out = append(out, s.zeroCheck(CheckMisrouted, ledger.KindMisrouted, "messages on streams of other topics", n, "clients receive messages that they did not subscribe to"))

@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// minOpen is the minimum share of the planned time for which a client must have a stream. Below it most of the run was
-// not observed, even if no fault was found.
+// minOpen is the minimum share of the planned time for which a client must have a stream. With a smaller share most of
+// the run was not observed, even if no fault was found.
 const minOpen = .5
 
 // An OpenTime compares how long streams were open with the planned time, and has the causes of a difference.
@@ -27,8 +27,8 @@ type OpenTime struct {
 	RefusedAttempts map[string]int `json:"refused_attempts,omitempty"`
 }
 
-// OpenSeconds is how long streams were open, in seconds. A stream is open from its response headers to the request to
-// end it, at most for the planned time.
+// OpenSeconds is the time for which streams were open, in seconds. A stream is open from its response headers to the
+// request to end it, at most for the planned time.
 type OpenSeconds struct {
 	Planned float64 `json:"planned"`
 	Open    float64 `json:"held"`
@@ -45,7 +45,7 @@ type Outage struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// openTimeOf returns for how much of the planned time the client had a stream.
+// openTimeOf returns the part of the planned time in which the client had a stream.
 func (s *Streams) openTimeOf(r *shard.Connection) time.Duration {
 	open := r.OpenTime
 	if s.endedEarly(r) { // OpenTime lacks the stream that was open at the last checkpoint
@@ -104,7 +104,7 @@ func (s *Streams) sumOpenTime() {
 // or unfinished, which other checks report.
 func (s *Streams) OpenTimeChecks() []Check {
 	judged := 0
-	short := s.overruns(expectedSpan, func(c *shard.Connection) (excess time.Duration, sentence string) {
+	shortOpen := s.overruns(expectedSpan, func(c *shard.Connection) (excess time.Duration, sentence string) {
 		if c.State != ledger.Completed || s.hasNoEvidence() {
 			return 0, ""
 		}
@@ -116,8 +116,8 @@ func (s *Streams) OpenTimeChecks() []Check {
 		}
 		return limit - open, fmt.Sprintf("%s was connected for %s of the planned %s%s", c.ID, format.Duration(open), format.Duration(planned), refusals(", and was refused ", c.Refusals))
 	})
-	open := short.check(Check{
-		ID: CheckOpenTime, Name: "connected time", Limit: fmt.Sprintf("at least %g %% each", 100*minOpen), Actual: first(short.sentences, s.OpenSeconds.Percent()+" of the plan"),
+	open := shortOpen.check(Check{
+		ID: CheckOpenTime, Name: "connected time", Limit: fmt.Sprintf("at least %g %% each", 100*minOpen), Actual: first(shortOpen.sentences, s.OpenSeconds.Percent()+" of the plan"),
 		Why: "messages cannot be checked while disconnected",
 	})
 	switch {
@@ -136,19 +136,19 @@ func (s *Streams) OpenTimeChecks() []Check {
 	if o := s.LongestOutage; o != nil {
 		c.Actual = fmt.Sprintf("%s (%s)", format.Milliseconds(1000*o.Seconds), o.ID)
 	}
-	var long overrun
+	var longOutages overrun
 	if limit, ok := s.m.Plan.MaxOutage(); ok {
 		c.Limit = format.Duration(limit)
 		outage := func(c *shard.Connection) (from, to ledger.Instant) { return c.Longest.From, c.Longest.To }
-		long = s.overruns(outage, func(c *shard.Connection) (excess time.Duration, sentence string) {
-			took := c.Longest.To - c.Longest.From
-			if c.Streams == 0 || took <= limit {
+		longOutages = s.overruns(outage, func(c *shard.Connection) (excess time.Duration, sentence string) {
+			length := c.Longest.To - c.Longest.From
+			if c.Streams == 0 || length <= limit {
 				return 0, ""
 			}
-			return took - limit, s.outageSentence(c)
+			return length - limit, s.outageSentence(c)
 		})
 	}
-	return []Check{open, long.check(c).notJudgedIf(s.Connections.Opened == 0, reasonNoStream), s.reconnectCheck()}
+	return []Check{open, longOutages.check(c).notJudgedIf(s.Connections.Opened == 0, reasonNoStream), s.reconnectCheck()}
 }
 
 // PassSentences returns sentences that state the results of a pass.
@@ -177,7 +177,7 @@ func (s *Streams) PassSentences() (out []string) {
 		format.Count(s.Connections.Completed, "stream"), s.interruptions(), received))
 }
 
-// interruptions returns the part of a sentence of a pass about streams that were not open all the time; "" if all were.
+// interruptions describes reconnects and refused attempts as the start of a clause; "" if there were none.
 func (s *Streams) interruptions() (text string) {
 	if n := s.Connections.Reconnected; n > 0 {
 		text = format.Plural(n, "reconnect", "reconnects") + ", "
@@ -211,34 +211,35 @@ func (o overrun) check(c Check) Check {
 // expectedSpan returns the time in which a connection was expected to have a stream.
 func expectedSpan(c *shard.Connection) (from, to ledger.Instant) { return 0, c.ClosedAt }
 
-// overruns returns the connections that exceed a limit. excessOf returns the excess of a connection and a sentence
-// about it, or "" if it does not exceed the limit. interval returns the time in which a delay of the generator may have
-// caused the excess.
+// overruns returns the connections that exceed a limit. excessOf returns the excess of a connection, and a sentence
+// about the connection, or "" if it does not exceed the limit. interval returns the time in which a delay of the
+// generator may have caused the excess.
 func (s *Streams) overruns(interval func(*shard.Connection) (from, to ledger.Instant), excessOf func(*shard.Connection) (excess time.Duration, sentence string)) (out overrun) {
-	type item struct {
+	type connection struct {
 		excess   time.Duration
 		sentence string
 	}
-	var all []item
+	var all []connection
 	out.explanations = explanations{}
 	for c := range s.Records() {
 		excess, sentence := excessOf(c)
 		if sentence == "" {
 			continue
 		}
-		all = append(all, item{excess, sentence})
+		all = append(all, connection{excess, sentence})
 		from, to := interval(c)
 		if delay, signal := s.delayOf(c.Runner, from, to); delay >= excess {
 			out.add(signal, longOutage, 1)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b item) int { return cmp.Compare(b.excess, a.excess) })
-	for _, o := range all {
-		out.sentences = append(out.sentences, o.sentence)
+	slices.SortStableFunc(all, func(a, b connection) int { return cmp.Compare(b.excess, a.excess) })
+	for _, c := range all {
+		out.sentences = append(out.sentences, c.sentence)
 	}
 	return out
 }
 
+// outageSentence describes the longest outage of a client.
 func (s *Streams) outageSentence(c *shard.Connection) string {
 	o, r := c.Longest, s.m.Runners[c.Runner]
 	end, event := "it reconnected", "it reconnected"
@@ -248,12 +249,12 @@ func (s *Streams) outageSentence(c *shard.Connection) string {
 	case o.From < c.OpenedAt:
 		end, event = "its first stream opened", "its first stream opened"
 	}
-	return fmt.Sprintf("%s had no stream for %s, from %s UTC until %s%s%s", c.ID, format.Duration(o.To-o.From),
-		r.At(o.From).UTC().Format("15:04:05.000"), end, refusals("; meanwhile it was refused ", o.Refusals), lastRefusalText(o, event))
+	return fmt.Sprintf("%s had no stream for %s, from %s until %s%s%s", c.ID, format.Duration(o.To-o.From),
+		format.TimeOfDay(r.At(o.From)), end, refusals("; meanwhile it was refused ", o.Refusals), lastRefusalText(o, event))
 }
 
-// lastRefusalText states when the last attempt of an outage was refused, and how much later the event that ended the
-// outage happened. The text separates the outage of the service from the client's wait for its next attempt.
+// lastRefusalText states when the last attempt of an outage was refused, and how much later the outage ended with an
+// event. The time between them is the client's wait for its next attempt, not an outage of the service.
 func lastRefusalText(o ledger.Outage, event string) string {
 	if len(o.Refusals) == 0 {
 		return ""
@@ -265,7 +266,7 @@ func lastRefusalText(o ledger.Outage, event string) string {
 	return fmt.Sprintf("; last refused %s after it began, %s %s later", format.Duration(last-o.From), event, format.Duration(o.To-last))
 }
 
-// refusals describes failed attempts, with a prefix; "" if there are none.
+// refusals returns a prefix with the number of failed attempts for each reason; "" if there are none.
 func refusals(prefix string, list []ledger.Refusal) string {
 	var all []string
 	for _, f := range list {
@@ -277,6 +278,7 @@ func refusals(prefix string, list []ledger.Refusal) string {
 	return prefix + strings.Join(all, ", ")
 }
 
+// times returns "once" or "N times".
 func times(n int) string {
 	if n == 1 {
 		return "once"

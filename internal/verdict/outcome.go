@@ -10,8 +10,8 @@ import (
 type weight int
 
 const (
-	noWeight      weight = iota // the check is met, or a warning; in Check.weight: provenFault or incomplete, by the severity
-	doubt                       // invalid: turns a pass into invalid, never a fail
+	noWeight      weight = iota // the check is met, or a warning; in Check.weight the severity decides, see effectiveWeight
+	doubt                       // invalid: turns a pass into invalid; a fail stays a fail
 	byClock                     // fail: the fault depends on the planned interval alone
 	wrongInterval               // invalid: the service has another interval, so faults by interval are meaningless
 	provenFault                 // fail: the fault does not depend on the interval
@@ -45,9 +45,10 @@ func (c *Check) State() State {
 	return Broken
 }
 
-// notJudgedIf returns NotJudged(reason) if the check passes only because the run had nothing to compare with the limit.
-func (c Check) notJudgedIf(empty bool, reason string) Check {
-	if !empty || !c.Pass {
+// notJudgedIf returns NotJudged(reason) if the check is met only because there was nothing to compare with the limit, as
+// nothingCompared reports.
+func (c Check) notJudgedIf(nothingCompared bool, reason string) Check {
+	if !nothingCompared || !c.Pass {
 		return c
 	}
 	return c.NotJudged(reason)
@@ -59,6 +60,7 @@ func (c Check) NotJudged(reason string) Check {
 	return c
 }
 
+// effectiveWeight returns the effect of the check on the verdict.
 func (c *Check) effectiveWeight() weight {
 	switch {
 	case c.Pass || c.Severity == SeverityWarning || c.Unjudged:
@@ -85,9 +87,9 @@ func (c Check) Inconclusive() Check {
 	return c
 }
 
-// weightOfFault returns provenFault if the fault is proven without the interval, otherwise byClock.
-func weightOfFault(proof bool) weight {
-	if proof {
+// weightOfFault returns the weight of a fault, which may be proven without the interval.
+func weightOfFault(isProven bool) weight {
+	if isProven {
 		return provenFault
 	}
 	return byClock
@@ -136,5 +138,5 @@ func (c *Check) Sentences() []string {
 	return c.Reasons
 }
 
-// proofs reports, for each kind of fault, whether a fault is proven without the interval.
+// proofs reports, for each kind of fault, whether the run has a fault that does not depend on the interval.
 type proofs struct{ earlyEnd, missed, duplicated, reordered bool }

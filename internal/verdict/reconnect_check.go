@@ -40,11 +40,11 @@ func (s *Streams) reconnectCheck() Check {
 	c.Limit = "within " + format.Duration(limit)
 	slow := s.overruns(s.longestOutage, func(c *shard.Connection) (excess time.Duration, sentence string) {
 		from, to := s.longestOutage(c)
-		took := to - from
-		if took <= limit {
+		length := to - from
+		if length <= limit {
 			return 0, ""
 		}
-		return took - limit, fmt.Sprintf("%s was disconnected for %s; %g %% of the clients must reconnect within %s (BACK_WITHIN)", c.ID, format.Duration(took), 100*minReconnectedShare, format.Duration(limit))
+		return length - limit, fmt.Sprintf("%s was disconnected for %s; %g %% of the clients must reconnect within %s (BACK_WITHIN)", c.ID, format.Duration(length), 100*minReconnectedShare, format.Duration(limit))
 	})
 	c = slow.check(c)
 	c.Pass = float64(len(slow.sentences)) <= (1-minReconnectedShare)*float64(s.Connections.Planned)+1e-9

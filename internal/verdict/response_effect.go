@@ -11,7 +11,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// lateFactor is how many times longer a late response takes than the longest response of the minute before the action.
+// lateFactor is the factor by which a late response takes longer than the longest response of the minute before the
+// action.
 const lateFactor = 2
 
 // A ResponseEffect counts the responses after the start of an action. It ends when the next action starts, or when the
@@ -62,33 +63,33 @@ func effectOnResponses(a *Action, next float64, all []shard.LoggedResponse) *Res
 	from := sort.Search(len(all), func(i int) bool { return all[i].To >= start })
 	before, after := all[:from], all[from:]
 	active, until := max(start, a.EndedUnix), max(start, a.EndedUnix)
-	for _, one := range after {
-		if isFaulty(one.State) && one.To < next && one.From <= active+settleTime.Seconds() {
-			active = max(active, one.To)
+	for _, r := range after {
+		if isFaulty(r.State) && r.To < next && r.From <= active+settleTime.Seconds() {
+			active = max(active, r.To)
 		}
-		until = max(until, one.To)
-		if one.From < start {
+		until = max(until, r.To)
+		if r.From < start {
 			e.InFlight++
-			e.Drained = longer(e.Drained, one.To-start)
+			e.Drained = longer(e.Drained, r.To-start)
 		}
 	}
 	e.Until = min(next, active+settleTime.Seconds(), until)
 	longest := 0.
-	for _, one := range before {
-		if one.State == ledger.ResponseComplete && one.To >= start-settleTime.Seconds() {
-			longest = max(longest, one.To-one.From)
+	for _, r := range before {
+		if r.State == ledger.ResponseComplete && r.To >= start-settleTime.Seconds() {
+			longest = max(longest, r.To-r.From)
 		}
 	}
 	late := 0
-	for _, one := range after {
-		switch took := one.To - one.From; {
-		case one.To > e.Until:
-		case isFaulty(one.State):
-			e.Faulty[one.State]++
-		case one.State == ledger.ResponseComplete:
+	for _, r := range after {
+		switch duration := r.To - r.From; {
+		case r.To > e.Until:
+		case isFaulty(r.State):
+			e.Faulty[r.State]++
+		case r.State == ledger.ResponseComplete:
 			e.Complete++
-			e.Slowest = longer(e.Slowest, took)
-			if took > lateFactor*longest {
+			e.Slowest = longer(e.Slowest, duration)
+			if duration > lateFactor*longest {
 				late++
 			}
 		}
@@ -107,7 +108,7 @@ func longer(current *float64, seconds float64) *float64 {
 	return current
 }
 
-// isFaulty reports whether a response in that state should have completed, but did not.
+// isFaulty reports whether a state is that of a response that should have completed, but did not.
 func isFaulty(state ledger.ResponseState) bool {
 	return state != ledger.ResponseComplete && state != ledger.ResponseAbandoned
 }

@@ -69,7 +69,7 @@ func TestAbandonedResponsesAreJoinedWithTheModelLedger(t *testing.T) {
 		left = append(left, shard.AbandonedResponse{ID: id, AtUS: 1_000_000, Chunks: 5})
 	}
 	c := cancellation(left, l)
-	require.EqualValues(t, []int64{3, 2, 2 + 35 + 2}, []int64{c.Checked, c.Cancelled, c.InVain})
+	require.EqualValues(t, []int64{3, 2, 2 + 35 + 2}, []int64{c.Checked, c.Cancelled, c.UnreceivedChunks})
 	require.InDelta(t, 20, c.After.P50, 1)
 	require.InDelta(t, 100, c.After.Max, 1)
 	require.Nil(t, cancellation(left, nil))

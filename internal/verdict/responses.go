@@ -9,7 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Responses counts the responses that end by themselves. Each started one is in exactly one state.
+// Responses counts the responses that end by themselves. Each started response is in exactly one state.
 type Responses struct {
 	Started    int64 `json:"started"`
 	Complete   int64 `json:"complete"`
@@ -22,9 +22,9 @@ type Responses struct {
 	AfterDone  int64 `json:"after_done"`
 	Unfinished int64 `json:"unfinished"`
 	Abandoned  int64 `json:"abandoned"`
-	Incomplete int64 `json:"incomplete"` // responses that the service reported as shortened; they also have a state
-	Skipped    int64 `json:"skipped"`    // not started: too many were in flight
-	Good       int64 `json:"good"`       // complete, and within the limits
+	Incomplete int64 `json:"incomplete"` // responses that the service reported as shortened; each also has a state
+	Skipped    int64 `json:"skipped"`    // requests that were not started, because too many were in flight
+	Good       int64 `json:"good"`       // complete responses within the limits
 	// The following quantiles are of complete responses, measured from the intended start of the request.
 	TTFT              ResponseQuantiles `json:"ttft_ms"`
 	InterChunkLatency ResponseQuantiles `json:"inter_chunk_latency_ms"`
@@ -113,7 +113,7 @@ func (v *Verdict) addResponses(r *shard.Responses, l ModelLedger) {
 
 // ResponseSentence describes a response that did not complete, or whose chunks differ from those that were sent.
 func ResponseSentence(f *shard.ResponseFinding) string {
-	text := fmt.Sprintf("request %s at %s UTC: ", f.ID, time.UnixMicro(f.AtUS).UTC().Format("15:04:05.000"))
+	text := fmt.Sprintf("request %s at %s: ", f.ID, format.TimeOfDay(time.UnixMicro(f.AtUS)))
 	text += ResponseStates[f.State]
 	after := fmt.Sprintf(" after %s", format.Count(f.Chunks, "chunk"))
 	if f.Of > 0 {
@@ -139,7 +139,7 @@ func ResponseSentence(f *shard.ResponseFinding) string {
 	return text
 }
 
-// ResponseStates describes how responses ended.
+// ResponseStates describes the states of responses.
 var ResponseStates = map[ledger.ResponseState]string{
 	ledger.ResponseComplete:   "complete",
 	ledger.ResponseTruncated:  "truncated",

@@ -51,7 +51,7 @@ func schemaOfVerdict(t *testing.T) map[string]any {
 	}
 	root := w.object(reflect.TypeFor[Verdict]())
 	properties := root["properties"].(map[string]any)
-	properties["schema"] = map[string]any{"const": Schema, "description": "version of the format; a reader refuses any other"}
+	properties["schema"] = map[string]any{"const": Schema, "description": "version of the format; readers reject any other"}
 	properties["verdict"] = map[string]any{"enum": []Outcome{Pass, Fail, Invalid}}
 	check := w.definitions["verdict.Check"].(map[string]any)["properties"].(map[string]any)
 	check["severity"] = map[string]any{"enum": []Severity{SeverityFail, SeverityInconclusive, SeverityWarning}, "description": "the effect of a check that is not met"}

@@ -19,7 +19,7 @@ func FormatterOf(m *shard.Merged) Formatter { return Formatter{m} }
 
 // Sentence describes a finding: the client, the fault, the message, the time.
 func (w Formatter) Sentence(r *shard.Connection, f ledger.Finding, at time.Time) string {
-	clock := at.UTC().Format("15:04:05.000") + " UTC"
+	clock := format.TimeOfDay(at)
 	noun := w.m.Service.Noun()
 	names := w.messageNames(r)
 	switch f.Kind {
@@ -102,7 +102,7 @@ func predicate(kind ledger.Kind, messages string) string {
 func (w Formatter) group(b *bundle, runner int) string {
 	clock := ", " + period(b.first, b.last)
 	if b.connections == 1 {
-		if b.mixed || !b.numbered {
+		if b.isMixed || !b.numbered {
 			return fmt.Sprintf("%s %s%s; first: %s", b.id, w.phrase(b), clock, b.text)
 		}
 		return fmt.Sprintf("%s %s, %d times%s", b.id, w.phrase(b), b.findings, clock)
@@ -115,7 +115,7 @@ func (w Formatter) group(b *bundle, runner int) string {
 		subject += fmt.Sprintf(" of runner %d", runner)
 	}
 	text := subject + " " + w.phrase(b) + clock
-	if b.detailed || b.kind != ledger.KindDropped && (b.mixed || !b.numbered) {
+	if b.hasDetails || b.kind != ledger.KindDropped && (b.isMixed || !b.numbered) {
 		return text + "; first: " + b.text
 	}
 	return text + " (first: " + b.id + ")"
@@ -165,9 +165,9 @@ func (w Formatter) phrase(b *bundle) string {
 func (w Formatter) messages(b *bundle) string {
 	noun := w.m.Service.Noun()
 	switch {
-	case !b.mixed && b.numbered:
+	case !b.isMixed && b.numbered:
 		return w.nameOf(b.topic)(b.from, b.to)
-	case !b.mixed && b.connections > 1 && b.subject.count > 0:
+	case !b.isMixed && b.connections > 1 && b.subject.count > 0:
 		return format.Plural(b.subject.count, noun, noun+"s") + " each"
 	}
 	return format.Plural(b.count, noun, noun+"s")
@@ -185,17 +185,16 @@ func (w Formatter) lastMessages(b *bundle) string {
 	return fmt.Sprintf("each after %s %d", noun, b.from)
 }
 
-// period formats a time period, with milliseconds if it is a single moment.
+// period formats a time period: to the millisecond if both times are equal, otherwise to the second.
 func period(first, last time.Time) string {
-	first, last = first.UTC(), last.UTC()
-	const exact = "15:04:05.000"
-	switch {
-	case first.Format(exact) == last.Format(exact):
-		return "at " + first.Format(exact) + " UTC"
-	case first.Format(time.TimeOnly) == last.Format(time.TimeOnly):
-		return "at " + first.Format(time.TimeOnly) + " UTC"
+	if at := format.TimeOfDay(first); at == format.TimeOfDay(last) {
+		return "at " + at
 	}
-	return "from " + first.Format(time.TimeOnly) + " to " + last.Format(time.TimeOnly) + " UTC"
+	from, to := format.Clock(unix(first)), format.Clock(unix(last))
+	if from == to {
+		return "at " + from + " UTC"
+	}
+	return "from " + from + " to " + to + " UTC"
 }
 
 // messageNames returns a function that names messages by their numbers, and by their topic if there is one.
@@ -207,7 +206,7 @@ func (w Formatter) messageNames(r *shard.Connection) func(from, to uint64) strin
 	return w.nameOf(topic)
 }
 
-// nameOf returns a function that names messages of a topic by their numbers; the topic is "" if messages have none.
+// nameOf returns a function that names messages of a topic by their numbers. topic may be "".
 func (w Formatter) nameOf(topic string) func(from, to uint64) string {
 	noun := w.m.Service.Noun()
 	if topic != "" {
@@ -215,7 +214,7 @@ func (w Formatter) nameOf(topic string) func(from, to uint64) string {
 	}
 	return func(from, to uint64) string {
 		switch {
-		case from == 0: // corrupted beyond recognition
+		case from == 0: // a corrupted message without a number
 			return "a " + noun + topic
 		case from == to:
 			return fmt.Sprintf("%s %d%s", noun, from, topic)
@@ -251,7 +250,7 @@ func serverText(f ledger.Finding) string {
 	return fmt.Sprintf("; the server's ledger lists %d of these %d as sent", f.Sent, f.Count)
 }
 
-// corruption describes the content of a corrupted message.
+// corruption describes a corrupted message, whose content, or whose fault, is the note of the finding.
 func (w Formatter) corruption(note string) string {
 	if data := w.m.Service.Data; data != "" {
 		return fmt.Sprintf("%q instead of %q", note, data)
@@ -285,8 +284,8 @@ func disconnectedFor(r ledger.Record, f ledger.Finding) string {
 func refusalText(r ledger.Record, f ledger.Finding) (text string) {
 	if n := r.RefusedAttempts(); n > 1 {
 		first := f.At
-		for _, one := range r.Refusals {
-			first = min(first, one.First)
+		for _, refusal := range r.Refusals {
+			first = min(first, refusal.First)
 		}
 		text = fmt.Sprintf(", as in all %d attempts of %s", n, format.Duration(f.At-first))
 		if len(r.Refusals) > 1 {

@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-var wordsOfNoops = FormatterOf(&shard.Merged{Service: shard.ServiceOf(service.Noop(time.Second))})
+var noopFormatter = FormatterOf(&shard.Merged{Service: shard.ServiceOf(service.Noop(time.Second))})
 
 // Events with other names than noops are not reported as silence.
 func TestOtherEventsAreNamed(t *testing.T) {
@@ -21,12 +21,12 @@ func TestOtherEventsAreNamed(t *testing.T) {
 	tail := ledger.Finding{Kind: ledger.KindTail, Count: 12, From: 1, To: 12}
 	named := ledger.Record{ID: "d-1", Others: []ledger.EventCount{{Name: "noop", Count: 12}}}
 	require.Equal(t, `d-1 missed noops 1 to 12: nothing arrived before the stream closed at 15:04:05.000 UTC; other events arrived: 12 named "noop", which message.event of the description does not match`,
-		wordsOfNoops.Sentence(&shard.Connection{Record: named}, tail, at))
+		noopFormatter.Sentence(&shard.Connection{Record: named}, tail, at))
 	few := ledger.Record{ID: "d-1", Others: []ledger.EventCount{{Name: "news", Count: 2}}}
-	require.NotContains(t, wordsOfNoops.Sentence(&shard.Connection{Record: few}, tail, at), "news", "two events took the place of no twelve noops")
+	require.NotContains(t, noopFormatter.Sentence(&shard.Connection{Record: few}, tail, at), "news", "two events cannot explain twelve missing noops")
 }
 
-// If the server's count confirms a fault, the check and its text both state that they agree.
+// If the server's count confirms a fault, the check is met, and states where the count differs.
 func TestServerCountThatConfirmsAFault(t *testing.T) {
 	t.Parallel()
 	m, server := cleanRun()

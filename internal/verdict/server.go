@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// A ServerEntry has the server's counts of one id, which is a line of GET /event/ledger.
+// A ServerEntry has the server's counts of one id: a line of GET /event/ledger.
 type ServerEntry struct {
 	ID    string `json:"id"`
 	First uint64 `json:"first"` // number of the first message sent
@@ -50,7 +50,7 @@ func ReadServerLedger(path string) (ServerLedger, error) {
 	return l, nil
 }
 
-// lenientJSON makes jsonv2 read as encoding/json does. It takes half the time, and a ledger may have a million lines.
+// lenientJSON makes jsonv2 read as encoding/json does, in half the time. A ledger may have a million lines.
 var lenientJSON = jsonv2.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false))
 
 func parseServerLedger(r io.Reader) (ServerLedger, error) {
@@ -81,8 +81,8 @@ func parseServerLedger(r io.Reader) (ServerLedger, error) {
 // maxSent limits the count that a server may report for one id, so that the sums of all ids do not overflow.
 const maxSent = 1 << 40
 
-// check rejects impossible counts. Last is 0 if messages have no numbers; Sent may be above Last if the numbers
-// restarted.
+// check returns an error for impossible counts. Last is 0 if messages have no numbers. Sent may exceed Last if the
+// numbers restarted.
 func (e *ServerEntry) check() error {
 	for _, n := range []uint64{e.First, e.Last, e.Sent} {
 		if n > maxSent {

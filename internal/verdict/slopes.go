@@ -20,8 +20,8 @@ type Figure struct {
 type slopeLimit struct {
 	check   CheckID
 	setting string
-	of      func(p *plan.Plan) float64 // per hour; 0: no limit
-	delay   bool                       // a delay of the load generator may cause the growth
+	of      func(p *plan.Plan) float64 // the limit of a plan, per hour; 0: no limit
+	isDelay bool                       // whether a delay of the load generator may cause the growth
 	why     string
 }
 
@@ -60,7 +60,7 @@ func knownIf(known bool, value float64) float64 {
 }
 
 // Slope returns the growth of a figure per hour. It ignores the first window, in which streams open, and the last, in
-// which they end. It is not ok if the figure is known in fewer than resources.LeastPoints of the other windows.
+// which they end. ok is false if the figure is known in fewer than resources.LeastPoints of the other windows.
 func (v *Verdict) Slope(f *Figure) (s resources.Slope, ok bool) {
 	var hours, values []float64
 	for i := 1; i < len(v.Windows)-1; i++ {
@@ -72,7 +72,7 @@ func (v *Verdict) Slope(f *Figure) (s resources.Slope, ok bool) {
 	return resources.SlopeOf(hours, values)
 }
 
-// Trends describes the figures that grow or shrink, because the confidence interval of their slope does not contain 0.
+// Trends describes the figures that grow or shrink: the confidence interval of their slope does not contain 0.
 func (v *Verdict) Trends() (out []string) {
 	for i := range Figures {
 		f := &Figures[i]
@@ -118,16 +118,16 @@ func (v *Verdict) slopeCheck(f *Figure, l *slopeLimit) Check {
 		return c
 	}
 	c.Reasons = []string{fmt.Sprintf("the %s grew by %s; the limit is %s (%s)", f.Name, f.perHour(slope), c.Limit, l.setting)}
-	if l.delay && v.generatorGrew(slope.PerUnit-limit) {
+	if l.isDelay && v.generatorSlowed(slope.PerUnit-limit) {
 		c.Reasons[0] += "; the load generator was late too, so its own delay may be the cause"
 		return c.Inconclusive()
 	}
 	return c
 }
 
-// generatorGrew reports whether the delay of the load generator may have grown by a number of milliseconds per hour: it
-// was saturated, or the lateness of its control group grew by as much.
-func (v *Verdict) generatorGrew(by float64) bool {
+// generatorSlowed reports whether the delay of the load generator may have grown by a number of milliseconds per hour:
+// the generator was saturated, or the lateness of its control group grew by at least that number.
+func (v *Verdict) generatorSlowed(by float64) bool {
 	slope, ok := v.Slope(&controlLateness)
 	return v.Generator.Saturated || ok && slope.Low > 0 && slope.PerUnit >= by
 }

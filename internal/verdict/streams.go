@@ -26,15 +26,15 @@ type Streams struct {
 	server  ServerLedger
 	oneHost bool
 
-	corrections   map[int]*shard.Connection // records that Records yields instead of those of the runners
+	corrections   map[int]*shard.Connection // by index: records that Records yields in place of those of the runners
 	counts        []ledger.Counts           // of each runner
 	listed        map[ledger.Kind]int
-	measured      int // streams whose interval could be measured
+	intervalCount int // streams whose interval was measured
 	topics        map[string]*Topic
-	shared        map[string]*sharedTopic // by name; nil: messages carry numbers, or are not compared
+	shared        map[string]*sharedTopic // by name; nil: clients are not compared with each other
 	unnumbered    uint64                  // corrupted messages without a number
 	belowLifetime uint64                  // streams that ended before their lifetime
-	overLifetime  uint64                  // streams that were open for longer than it
+	overLifetime  uint64                  // streams that were open for longer than their lifetime
 	premature     []string                // sentences about clients that received messages before they were published
 	coverage      coverage                // of the confirmed messages
 	unevenGaps    uint64                  // gaps between messages that the assumed jitter does not explain
@@ -42,10 +42,10 @@ type Streams struct {
 	pending       int           // connections to which messages may have been in transit at the end of the run
 	delay         time.Duration // the longest delay of messages on these connections
 	floorStreams  int           // streams whose count was compared with floor(open time / interval)
-	belowFloor    []string      // ids of clients whose count was below it
+	belowFloor    []string      // sentences about clients whose count was below that number
 	differences   differences   // of all connections
 
-	unexplained differences // of connections without any other fault
+	unexplained differences // of connections without missed or duplicated messages
 	proofs      proofs
 	cuts        cutAccount
 
@@ -107,8 +107,8 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 	return s
 }
 
-// Records returns the connections as the verdict counts them: the records of the runners with the corrections that the
-// end of the run and the server's ledger require. A record is valid until the iteration continues.
+// Records yields the connections as the verdict counts them: the records of the runners with the corrections that the
+// end of the run and the server's ledger require. A record is valid until the next iteration.
 func (s *Streams) Records() iter.Seq[*shard.Connection] {
 	return func(yield func(*shard.Connection) bool) {
 		for _, c := range s.allRecords() {
@@ -119,7 +119,7 @@ func (s *Streams) Records() iter.Seq[*shard.Connection] {
 	}
 }
 
-// allRecords is Records with the index of each connection.
+// allRecords yields the connections as Records does, with their indexes.
 func (s *Streams) allRecords() iter.Seq2[int, *shard.Connection] {
 	return func(yield func(int, *shard.Connection) bool) {
 		for i, c := range s.m.Connections.All() {
@@ -133,8 +133,7 @@ func (s *Streams) allRecords() iter.Seq2[int, *shard.Connection] {
 	}
 }
 
-// Records returns the connections of the run as Streams.Records has them. A verdict that was read from a file has
-// none.
+// Records yields the connections of the run as Streams.Records does. A verdict that was read from a file has none.
 func (v *Verdict) Records() iter.Seq[*shard.Connection] {
 	if v.streams == nil {
 		return func(func(*shard.Connection) bool) {}
@@ -160,12 +159,12 @@ func (s *Streams) mutableConnection(i int, r *shard.Connection) *shard.Connectio
 	return c
 }
 
-// count adds the ith connection.
+// count adds the ith connection to all sums.
 func (s *Streams) count(i int, r *shard.Connection) {
 	r = s.comparePublished(i, r)
-	early := s.endedEarly(r)
+	endedEarly := s.endedEarly(r)
 	switch {
-	case early:
+	case endedEarly:
 	case r.State == ledger.Connecting && len(r.Refusals) > 0: // the run ended between two attempts
 		r = s.conclude(i, r, ledger.Finding{Kind: ledger.KindRefused, At: r.Refusals[len(r.Refusals)-1].Last, Note: r.Reason})
 		r.State = ledger.Refused
@@ -179,7 +178,7 @@ func (s *Streams) count(i int, r *shard.Connection) {
 		r = s.conclude(i, r, f)
 		r.State = ledger.Dropped
 	}
-	s.countState(r, early)
+	s.countState(r, endedEarly)
 	entry := s.server.entry(r.ID)
 	if !s.m.Runners[r.Runner].IsComplete() {
 		entry = nil // the entry has messages that were sent before and after this runner's streams
@@ -219,39 +218,41 @@ func (s *Streams) sentence(r *shard.Connection, f ledger.Finding, at time.Time) 
 	return text
 }
 
-// recordProofs records which faults of a connection are proven even if the service has another interval than planned. Idle
-// timeouts and END_TIMEOUT prove no fault, because both depend on the planned interval.
+// recordProofs records which faults of a connection are proven even if the service has another interval than planned.
+// Idle timeouts and END_TIMEOUT prove no fault, because both depend on the planned interval.
 func (s *Streams) recordProofs(r *shard.Connection, e *ServerEntry) {
 	p := &s.proofs
 	switch end := endOf(r); {
 	case r.State == ledger.Refused, r.State == ledger.Dropped && r.Reason != idle, end == endError:
 		p.earlyEnd = true
 	}
-	p.missed = p.missed || r.Numbered && r.Lost > 0 || e.sentMore(r)
+	p.missed = p.missed || r.Numbered && r.Lost > 0 || e.exceeds(r)
 	p.duplicated = p.duplicated || r.Numbered && r.Duplicated > 0
 	p.reordered = p.reordered || r.Numbered && r.Reordered > 0
 }
 
-func (s *Streams) countState(r *shard.Connection, early bool) {
+// countState counts a connection by its state. If its runner was replaced, the record of the new runner has the end of
+// the client.
+func (s *Streams) countState(r *shard.Connection, endedEarly bool) {
 	c := &s.Connections
-	s.watchedTime += s.watchedOf(r, early)
-	replaced := s.m.Runners[r.Runner].Replaced // the record of the runner that replaced it has the end of the client
+	s.watchedTime += s.watchedOf(r, endedEarly)
+	isReplaced := s.m.Runners[r.Runner].Replaced
 	if r.Streams > 0 {
 		c.Reconnected += r.Streams - 1
-		if !replaced {
+		if !isReplaced {
 			c.Opened++
 		}
 	}
-	if early {
-		if !replaced {
+	if endedEarly {
+		if !isReplaced {
 			c.Unwatched++
 		}
-		if !replaced && r.Streams == 0 {
+		if !isReplaced && r.Streams == 0 {
 			s.withoutStream++
 		}
 		return
 	}
-	if replaced {
+	if isReplaced {
 		s.beforeReplacement++
 	}
 	switch r.State {
@@ -267,7 +268,7 @@ func (s *Streams) countState(r *shard.Connection, early bool) {
 }
 
 // checkFloor compares the count of a connection with floor(open time / interval), the minimum number of messages by
-// time alone. It has the same tolerances as the ledger: the interval of the service, and 1.5 intervals before the first
+// time alone. The tolerances are those of the ledger: the interval of the service, and 1.5 intervals before the first
 // message.
 func (s *Streams) checkFloor(r *shard.Connection) {
 	if r.State != ledger.Completed || r.Streams != 1 || !s.m.Service.ByInterval() {
@@ -284,6 +285,7 @@ func (s *Streams) checkFloor(r *shard.Connection) {
 	}
 }
 
+// setLatency sets LatencyMS from the latencies of all runners.
 func (s *Streams) setLatency() {
 	l := s.m.Latency
 	if l == nil {

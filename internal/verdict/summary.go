@@ -106,19 +106,19 @@ func (v *Verdict) invalidReasons() (out []string) {
 // failSummary describes the checks that fail the run, causes first.
 func (v *Verdict) failSummary() string {
 	var clauses []string
-	omitted, dated := 0, false
+	omitted, hasTime := 0, false
 	for i := range v.Checks {
 		c := &v.Checks[i]
 		if c.State() != Broken {
 			continue
 		}
-		clause, known := v.clause(c)
+		clause, known := v.clause(c) // known: findings have the time
 		switch {
 		case clause == "":
 		case len(clauses) == maxClauses:
 			omitted++
 		default:
-			clauses, dated = append(clauses, clause), dated || known
+			clauses, hasTime = append(clauses, clause), hasTime || known
 		}
 	}
 	if len(clauses) == 0 { // only script checks failed, or no check was judged
@@ -128,8 +128,8 @@ func (v *Verdict) failSummary() string {
 	if omitted > 0 {
 		text += fmt.Sprintf(", and %s not met", format.Plural(omitted, "more check", "more checks"))
 	}
-	if at := v.firstFault(); dated && at > 0 {
-		text += "; first at " + time.UnixMilli(int64(at*1000)).UTC().Format(time.TimeOnly) + " UTC"
+	if at := v.firstFault(); hasTime && at > 0 {
+		text += "; first at " + format.Clock(at) + " UTC"
 	}
 	return text
 }
@@ -142,15 +142,15 @@ func (v *Verdict) firstFault() float64 {
 	return v.Incidents[0].FirstUnix
 }
 
-// clause describes an unmet check; "" if another check describes its cause. dated reports whether findings have the
+// clause describes an unmet check; "" if another check describes its cause. hasTime reports whether findings have the
 // time of the fault.
-func (v *Verdict) clause(c *Check) (text string, dated bool) {
+func (v *Verdict) clause(c *Check) (text string, hasTime bool) {
 	s, m := v.Connections, v.Messages
-	streams := func(n int, noun string) (string, bool) {
-		return format.Count(n, "stream") + " " + noun, true
+	streams := func(n int, fault string) (string, bool) {
+		return format.Count(n, "stream") + " " + fault, true
 	}
-	messages := func(n uint64, noun string) (string, bool) {
-		return format.Count(n, "message") + " " + noun, true
+	messages := func(n uint64, fault string) (string, bool) {
+		return format.Count(n, "message") + " " + fault, true
 	}
 	switch c.ID {
 	case CheckScript:

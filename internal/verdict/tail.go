@@ -11,7 +11,7 @@ import (
 // message is listed once. The interval shows how many messages were due; the server's ledger shows how many were sent.
 func (s *Streams) addTail(i int, r *shard.Connection, e *ServerEntry) (*shard.Connection, difference) {
 	sent, unnoticed, differs := s.compare(r, e)
-	if unnoticed > 0 && !numbersKnown(r) && r.Tail == 0 && r.State == ledger.Completed { // any message of the stream may be the lost one
+	if unnoticed > 0 && !numbersKnown(r) && r.Tail == 0 && r.State == ledger.Completed { // any message of the stream may be lost
 		r = s.conclude(i, r, ledger.Finding{Kind: ledger.KindLost, Count: unnoticed, At: r.ClosedAt, Source: ledger.SourceServer, Sent: unnoticed})
 		r.Lost += unnoticed
 		return r, differs
@@ -25,17 +25,17 @@ func (s *Streams) addTail(i int, r *shard.Connection, e *ServerEntry) (*shard.Co
 	if !numbersKnown(r) {
 		first = r.Arrived() + r.Lost + r.Unsent + 1
 	}
-	one := ledger.Finding{Kind: ledger.KindTail, From: first, To: first + r.Tail - 1, Count: r.Tail, At: r.ClosedAt, Sent: min(sent, r.Tail)}
-	if one.Sent > 0 {
-		one.Source = ledger.SourceServer
+	tail := ledger.Finding{Kind: ledger.KindTail, From: first, To: first + r.Tail - 1, Count: r.Tail, At: r.ClosedAt, Sent: min(sent, r.Tail)}
+	if tail.Sent > 0 {
+		tail.Source = ledger.SourceServer
 	}
 	findings := slices.DeleteFunc(slices.Clone(r.Findings), func(f ledger.Finding) bool {
 		if f.Kind == ledger.KindTail {
-			one.At = f.At
+			tail.At = f.At
 		}
 		return f.Kind == ledger.KindTail
 	})
-	r.Findings = append(findings, one)
+	r.Findings = append(findings, tail)
 	return r, differs
 }
 

@@ -101,8 +101,8 @@ func TestLossesOfSeveralStreams(t *testing.T) {
 	require.EqualValues(t, 4, v.Messages.Missed)
 }
 
-// drops returns a run whose n streams all end at one time, as if the service crashed.
-func drops(n int) *shard.Merged {
+// crashedRun returns a run whose n streams all end within milliseconds, as if the service crashed.
+func crashedRun(n int) *shard.Merged {
 	m, _ := cleanRun()
 	m.Connections = shard.Connections{}
 	m.Plan.Connections = n
@@ -120,11 +120,11 @@ func drops(n int) *shard.Merged {
 
 func TestCausesComeFirstAndEqualFindingsAreOneLine(t *testing.T) {
 	t.Parallel()
-	const died = "the backend died at 22:15:00 UTC (signal: killed) and was restarted"
-	m := drops(60)
-	v := judgeSoak(m, ServerLedger{}, Evidence{Failures: []Failure{{Unix: 1_700_000_100, Text: died}}})
+	const crash = "the backend died at 22:15:00 UTC (signal: killed) and was restarted"
+	m := crashedRun(60)
+	v := judgeSoak(m, ServerLedger{}, Evidence{Failures: []Failure{{Unix: 1_700_000_100, Text: crash}}})
 	require.Equal(t, []string{
-		died,
+		crash,
 		"all 60 clients of runner 1 were closed by the server in the middle of a response, each after noop 11, at 22:15:00 UTC (first: d-0)",
 		"the server's ledger has no entry for d-0, which had a stream; 59 more clients differ in the same way",
 		"the script ran no check",
@@ -146,14 +146,14 @@ func TestFindingsAreGroupedByTheirData(t *testing.T) {
 		},
 		5: {"all 60 clients of runner 1 were closed by the server in the middle of a response, after noops 7 to 11, at 22:15:00 UTC (first: d-0)"},
 	} {
-		m := drops(60)
+		m := crashedRun(60)
 		for i := range 60 {
 			m.Connections.Edit(i).Last -= uint64(i % different)
 		}
 		s := StreamsOf(m, nil, false)
 		require.ElementsMatch(t, want, s.Sentences(ledger.KindDropped))
 	}
-	m := drops(60)
+	m := crashedRun(60)
 	for i := range 60 {
 		r := m.Connections.Edit(i)
 		if i%2 > 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/host/resources"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
 // An Outcome is pass, fail or invalid.
@@ -53,7 +54,7 @@ type Verdict struct {
 	MessagesChecked *bool `json:"messages_checked,omitempty"`
 	// Expect is the number of laptops, or runners, that soak merge --expect requires; 0: any number.
 	Expect    int        `json:"expect,omitempty"`
-	Sentence  string     `json:"summary"` // see Summary
+	Sentence  string     `json:"summary"` // the verdict in one sentence
 	Reasons   []string   `json:"reasons"`
 	Plan      plan.Plan  `json:"plan"`
 	Suite     *Suite     `json:"suite,omitempty"` // the load that the script declared, if the plan does not have it
@@ -68,7 +69,7 @@ type Verdict struct {
 	Actions   []Action   `json:"actions,omitempty"` // actions of --at, in their order
 	Failures  []Failure  `json:"target_failures,omitempty"`
 	FindingSummary
-	ScriptChecks []ScriptCheck   `json:"script_checks"`
+	ScriptChecks []shard.Check   `json:"script_checks"`
 	Runners      []Runner        `json:"runners"`
 	Machines     []MachineReport `json:"machines,omitempty"`
 	StartedUnix  float64         `json:"started_unix_s"`
@@ -83,17 +84,17 @@ type Verdict struct {
 	streams *Streams // see Records
 }
 
-// Connections counts clients, not streams: a connection that reconnected counts once.
+// Connections counts clients, not streams: a client that reconnects counts once.
 type Connections struct {
 	Planned     int `json:"planned"`
 	Opened      int `json:"opened"`
 	Completed   int `json:"completed"` // open until the server ended the stream on request
 	Refused     int `json:"refused"`
 	Dropped     int `json:"dropped"`
-	Unfinished  int `json:"unfinished"` // the server did not end them as requested, or the run was stopped
+	Unfinished  int `json:"unfinished"` // the server did not end their streams as requested, or the run was stopped
 	Unobserved  int `json:"unobserved"`
 	Unwatched   int `json:"unwatched,omitempty"` // open, connecting or reconnecting when their runner ended early
-	Reconnected int `json:"reconnected"`         // reconnects of all connections
+	Reconnected int `json:"reconnected"`         // reconnects of all clients
 }
 
 // Quantiles are quantiles of a merged histogram, in milliseconds.
@@ -131,31 +132,30 @@ type Generator struct {
 	RunDelaySeconds float64 `json:"run_delay_seconds"` // time in which threads were ready to run and waited for a core
 	StallMaxMS      float64 `json:"stall_max_ms"`      // maximum delay with which a runner woke up
 	GCPauseMaxMS    float64 `json:"gc_pause_max_ms"`
-	Saturated       bool    `json:"starved"` // see Streams.isSaturated
+	Saturated       bool    `json:"starved"` // the load generator was delayed, or waited long for a CPU
 }
 
-// A Server compares the server's own count with the messages that arrived.
+// A Server is the result of the comparison of the server's own count with the messages that arrived.
 type Server struct {
 	Known  bool   `json:"known"` // the server has a ledger, and it was read
 	Sent   uint64 `json:"sent"`
-	Agrees bool   `json:"agrees"` // the messages in the server's ledger are those that arrived
-	// Confirms reports whether the ledger differs only on streams with other findings.
+	Agrees bool   `json:"agrees"` // the server's ledger lists the messages that arrived
+	// Confirms reports whether the ledger differs, and only for clients with missed or duplicated messages.
 	Confirms bool `json:"confirms_faults,omitempty"`
 	// Uncompared is the number of messages that arrived at clients of runners that ended early or replaced another
 	// runner. They are not compared, because the ledger has the sum over both runners and the time between them.
 	Uncompared uint64 `json:"uncompared,omitempty"`
 }
 
-// Partial reports whether the ledger lacks some received messages, such as those sent before a restart, and agrees with
-// the rest.
+// Partial reports whether the ledger agrees but lacks some received messages, such as those sent before a restart.
 func (s Server) Partial(received uint64) bool { return s.Agrees && s.Sent+s.Uncompared < received }
 
 // Comparison returns a sentence that compares the server's count with the number of messages that arrived.
 func (s Server) Comparison(received uint64) string {
-	text, clients := "its ledger lists "+format.Thousands(s.Sent)+" as sent", ""
+	text, scope := "its ledger lists "+format.Thousands(s.Sent)+" as sent", ""
 	compared := received - min(s.Uncompared, received)
 	if s.Uncompared > 0 {
-		clients = " at the clients of runners that ran from start to end"
+		scope = " at the clients of runners that ran from start to end"
 	}
 	switch {
 	case s.Uncompared > 0 && compared == 0:
@@ -163,13 +163,13 @@ func (s Server) Comparison(received uint64) string {
 	case s.Confirms:
 		return text + "; the difference is the faults above"
 	case !s.Agrees:
-		return text + ", and " + format.Thousands(compared) + " arrived" + clients
+		return text + ", and " + format.Thousands(compared) + " arrived" + scope
 	case s.Sent == 0 && compared > 0:
-		return "its ledger lists none of the " + format.Thousands(compared) + " that arrived" + clients
+		return "its ledger lists none of the " + format.Thousands(compared) + " that arrived" + scope
 	case s.Partial(received):
 		return text + ", all of which arrived; it lacks the others"
 	}
-	return text + ", equal to the number received" + clients
+	return text + ", equal to the number received" + scope
 }
 
 // Resources has the maximum and the average usage of the processes.
@@ -198,10 +198,10 @@ type Check struct {
 	// ExplainedBy is the signal that may explain all faults of an inconclusive check.
 	ExplainedBy Signal `json:"explained_by,omitempty"`
 
-	Reasons       []string `json:"-"` // sentences that state what broke the check
+	Reasons       []string `json:"-"` // sentences that state why the check is not met
 	weight        weight   // see decide
-	loadDependent bool     // a good service may fail it under more load
-	faults        faults   // faults that signals may explain
+	loadDependent bool     // a correct service may fail the check under more load
+	faults        faults   // the faults that signals may explain
 }
 
 // A Severity is the effect of a check that is not met.
@@ -222,14 +222,7 @@ type Finding struct {
 	Text string  `json:"text"`
 }
 
-// A ScriptCheck is a check of the k6 script over all runners.
-type ScriptCheck struct {
-	Name   string `json:"name"`
-	Passes int64  `json:"passes"`
-	Fails  int64  `json:"fails"`
-}
-
-// A Runner is the line of one runner.
+// A Runner has the state and the counts of one runner.
 type Runner struct {
 	Index       int    `json:"index"`
 	Host        string `json:"host"`

@@ -23,11 +23,11 @@ type WatchedTime struct {
 
 // String describes the share, rounded down: "97.4 % of 28,800 client-hours were watched".
 func (w *WatchedTime) String() string {
-	unit, of := "client-hours", w.Planned/3600
-	if of < 10 {
-		unit, of = "client-seconds", w.Planned
+	unit, planned := "client-hours", w.Planned/3600
+	if planned < 10 {
+		unit, planned = "client-seconds", w.Planned
 	}
-	return fmt.Sprintf("%g %% of %s %s were watched", math.Floor(w.Share*1000)/10, format.Thousands(int64(math.Round(of))), unit)
+	return fmt.Sprintf("%g %% of %s %s were watched", math.Floor(w.Share*1000)/10, format.Thousands(int64(math.Round(planned))), unit)
 }
 
 // endedEarly reports whether a client was open, connecting or reconnecting when its runner ended early.
@@ -43,13 +43,14 @@ func (s *Streams) endedEarly(r *shard.Connection) bool {
 	return endOf(r) == endStop && !(r.State == ledger.Connecting && len(r.Refusals) > 0)
 }
 
-// watchedOf returns how long the runner of a record watched its client. early is the result of endedEarly.
-func (s *Streams) watchedOf(r *shard.Connection, early bool) time.Duration {
+// watchedOf returns the time for which the runner of a record watched its client. endedEarly is the result of
+// s.endedEarly for the record.
+func (s *Streams) watchedOf(r *shard.Connection, endedEarly bool) time.Duration {
 	runner, hold := &s.m.Runners[r.Runner], s.m.Plan.Hold()
 	switch {
-	case early && r.Streams == 0:
+	case endedEarly && r.Streams == 0:
 		return 0
-	case early:
+	case endedEarly:
 		return min(max(r.LastAt, r.ClosedAt)-r.OpenedAt, hold)
 	case runner.EndedEarly(): // the stream had ended before the runner did
 		return min(time.Duration(runner.EndedUS-runner.StartedUS)*time.Microsecond, hold)
@@ -57,7 +58,7 @@ func (s *Streams) watchedOf(r *shard.Connection, early bool) time.Duration {
 	return max(hold-runner.StartDelay(), 0)
 }
 
-// sumWatched sums up the client time that was watched; nil if all runners ran to their end.
+// sumWatched returns the client time that was watched; nil if all runners ran to their end.
 func (s *Streams) sumWatched() *WatchedTime {
 	if len(s.m.EarlyEnds) == 0 {
 		return nil
@@ -84,9 +85,9 @@ func (e *Evidence) runnerEnds() (early, causes, problems []string) {
 	return early, causes, slices.Concat(m.Problems, e.Problems)
 }
 
-// completenessCheck returns the check that all planned runners and clients were observed, and warnings. If runners ended early,
-// the check is met if the watched share of the client time is at least MIN_COVERAGE. The share is only known in suites
-// whose clients are all connected for the whole run.
+// completenessCheck returns the check that all planned runners and clients were observed, and warnings. If runners ended
+// early, the check is met if the watched share of the client time is at least MIN_COVERAGE. The share is known only in
+// suites whose clients are connected for the whole run.
 func completenessCheck(e *Evidence, a *Assessment) (c Check, warnings []string) {
 	c = Check{
 		ID: CheckComplete, Name: "data complete", Limit: "every runner and client", Actual: "complete",

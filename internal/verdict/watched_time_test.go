@@ -46,13 +46,13 @@ func TestCoverage(t *testing.T) {
 	assert.EqualValues(t, 2*noopsEach, v.Server.Sent, "times without a watching client are not compared")
 
 	v = judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Runner: 1, Text: "runner 1 ended with exit code 107"}}})
-	assert.Equal(t, Invalid, v.Verdict, "runner 1 has a whole shard, so why it failed is unknown")
+	assert.Equal(t, Invalid, v.Verdict, "runner 1 left a finished shard, so its exit code has an unknown cause")
 	v = judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Text: "the cluster is gone"}}})
 	assert.Equal(t, Invalid, v.Verdict)
-	assert.Equal(t, "the cluster is gone", v.Reasons[0], "causes come before what is missing")
+	assert.Equal(t, "the cluster is gone", v.Reasons[0], "the cause precedes its consequences")
 }
 
-// A loss in watched time fails the run, both on a runner that ended early and on another one.
+// A loss in the watched time fails the run, on a runner that ended early as well as on another one.
 func TestLossesInWatchedTimeFail(t *testing.T) {
 	t.Parallel()
 	for client, name := range []string{"of a runner that finished", "of the runner that was lost"} {
@@ -86,7 +86,7 @@ func TestMissingChecksOfAnEarlyEndedRunner(t *testing.T) {
 	m, server := lostRunner()
 	m.Plan.MinCoverage = 80
 	m.Checks[0].Passes = connections - 2
-	assert.Equal(t, Fail, judgeSoak(m, server, Evidence{}).Verdict, "a client that was watched to its end has no check")
+	assert.Equal(t, Fail, judgeSoak(m, server, Evidence{}).Verdict, "a client of the other runner lacks its check")
 }
 
 // replacedRunner returns lostRunner with a runner that replaced the lost one 200 s after its end.

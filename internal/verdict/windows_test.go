@@ -31,7 +31,7 @@ func TestWindows(t *testing.T) {
 		}
 		m.Series = append(m.Series, b)
 	}
-	assert.Empty(t, judgeSoak(m, server, Evidence{}).Windows, "one window is the run")
+	assert.Empty(t, judgeSoak(m, server, Evidence{}).Windows, "a run that is not longer than a window has none")
 
 	m.Plan.WindowS = 1200
 	c := m.Connections.Edit(0)
@@ -41,11 +41,11 @@ func TestWindows(t *testing.T) {
 	require.Len(t, v.Windows, 3)
 	assert.Equal(t, Window{StartUnix: start, Seconds: 1200, Open: 3, Opened: 3, Messages: 240, Lateness: v.Windows[0].Lateness}, v.Windows[0])
 	assert.InDelta(t, 2, v.Windows[1].Lateness, .1)
-	assert.Equal(t, 2, v.Windows[1].Faults, "a runner noticed them, and no finding is listed")
+	assert.Equal(t, 2, v.Windows[1].Faults, "without findings, the faults that the runners counted")
 	assert.Equal(t, 1, v.Windows[1].Late)
 	assert.EqualValues(t, 7, v.Windows[1].Memory)
 	assert.InDelta(t, 1, v.Windows[1].RunnerCPU, .01, "the average of its buckets")
-	assert.Equal(t, 4, v.Windows[2].Faults, "a finding has the number of messages")
+	assert.Equal(t, 4, v.Windows[2].Faults, "a finding counts each of its messages")
 	assert.Equal(t, 3, v.Windows[2].Closed)
 	assert.EqualValues(t, 8, v.Windows[2].Memory, "a sample after the end is in the last window")
 	assert.Equal(t, v.Warnings[0], "the worst of 3 windows of 20 min began at 2023-11-14 22:53:20 UTC: 4 messages faulty, 0 late")
