@@ -19,7 +19,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/run/cluster"
 	"github.com/sse-soak/sse-soak/internal/secret"
-	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -242,10 +241,6 @@ func (lostRun) Wait(graceful, _ context.Context) error {
 	case <-time.After(3 * time.Second): // the actions have ended
 	}
 	return cluster.ErrLost
-}
-
-func (lostRun) Progress() (shard.Progress, *shard.Histogram) {
-	return shard.Progress{}, shard.NewHistogram()
 }
 
 type lostRunDriver struct{ kubernetes }

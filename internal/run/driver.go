@@ -50,8 +50,6 @@ type roundRun interface {
 	// writes its shard. When force ends, Wait does not wait for the shards. An error means that the connection to the
 	// runners was lost, and that they continue.
 	Wait(graceful, force context.Context) error
-	// Progress returns the counts of all runners so far, for display: no verdict is based on it.
-	Progress() (shard.Progress, *shard.Histogram)
 	// Ends describes the runners that did not complete and, as runner 0, other reasons why the run is incomplete. It
 	// may be called after Wait has returned.
 	Ends() []shard.RunnerEnd

@@ -14,7 +14,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/run/cluster"
 	"github.com/sse-soak/sse-soak/internal/run/runners"
 	"github.com/sse-soak/sse-soak/internal/run/target"
-	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/shard/store"
 	"github.com/sse-soak/sse-soak/internal/suite"
 	"github.com/sse-soak/sse-soak/internal/verdict"
@@ -127,7 +126,7 @@ func (d *kubernetes) start(ctx context.Context, r round) (roundRun, error) {
 		run.OnReport = d.watch.Add
 	} else {
 		open := func(ctx context.Context) (store.Store, error) { return d.openShards(ctx, r.shards) }
-		result.checkpoints = &checkpoints{open: open, onReport: d.watch.Add, poll: cmp.Or(d.pollInterval, checkpointPoll)}
+		result.checkpoints = &checkpoints{open: open, onReport: d.watch.Add, poll: cmp.Or(d.pollInterval, checkpointPoll), lastUnix: map[int]int64{}}
 	}
 	return result, nil
 }
@@ -137,14 +136,6 @@ type followedRun struct {
 	*cluster.Run
 	driver      *kubernetes
 	checkpoints *checkpoints // nil: k6's REST API has the progress
-}
-
-// Progress returns the counts of all runners so far.
-func (f *followedRun) Progress() (sum shard.Progress, lateness *shard.Histogram) {
-	if f.checkpoints == nil {
-		return f.Run.Progress()
-	}
-	return f.checkpoints.progress(), shard.NewHistogram()
 }
 
 // stopGrace limits how long runners may need to end after an interrupt.

@@ -2,7 +2,7 @@ package run
 
 import (
 	"context"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/shard"
@@ -12,15 +12,13 @@ import (
 // checkpointPoll is the time between two readings of the checkpoints in a bucket.
 const checkpointPoll = 10 * time.Second
 
-// checkpoints has the progress of a suite that makes requests, from the checkpoints in the bucket. The runners of such a suite
+// checkpoints reads the progress of a suite that makes requests from the checkpoints in the bucket. The runners of such a suite
 // aggregate no metrics for k6's REST API. The progress is for display; no verdict depends on it.
 type checkpoints struct {
 	open     func(ctx context.Context) (store.Store, error)
 	onReport func(index int, p *shard.Progress)
 	poll     time.Duration
-
-	mu   sync.Mutex
-	last map[int]shard.Progress // by runner
+	lastUnix map[int]int64 // last reported bucket, by runner
 }
 
 // follow reads the checkpoints until ctx ends. Reading uses at most 1/pauseFactor of a core.
@@ -48,32 +46,16 @@ func (c *checkpoints) follow(ctx context.Context) {
 	}
 }
 
-// read notes the progress in each checkpoint.
+// read reports the progress in each checkpoint.
 func (c *checkpoints) read(ctx context.Context, from store.Store) error {
-	return eachShard(ctx, from, 0, func(_ string, s *shard.Shard) { c.note(s.Runner.Index, s.RequestProgress()) })
+	return eachShard(ctx, from, 0, func(_ string, s *shard.Shard) { c.report(s.Runner.Index, s.RequestProgress()) })
 }
 
-// note records the progress of a runner, and calls onReport with it and its new buckets.
-func (c *checkpoints) note(index int, p shard.Progress) {
-	c.mu.Lock()
-	previous := c.last[index].Responses
-	if c.last == nil {
-		c.last = map[int]shard.Progress{}
-	}
-	c.last[index] = p
-	c.mu.Unlock()
-	for len(previous) > 0 && len(p.Responses) > 0 && p.Responses[0].Unix < previous[len(previous)-1].Unix {
-		p.Responses = p.Responses[1:]
+// report calls onReport with the progress of a runner, without the buckets that are complete and reported.
+func (c *checkpoints) report(index int, p shard.Progress) {
+	p.Responses = slices.DeleteFunc(p.Responses, func(b shard.ResponseBucket) bool { return b.Unix < c.lastUnix[index] })
+	if n := len(p.Responses); n > 0 {
+		c.lastUnix[index] = p.Responses[n-1].Unix
 	}
 	c.onReport(index, &p)
-}
-
-// progress returns the sum of the last checkpoints.
-func (c *checkpoints) progress() (sum shard.Progress) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, p := range c.last {
-		sum.Add(p)
-	}
-	return sum
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/run/live"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/shard/store"
 )
@@ -32,22 +33,24 @@ func TestRequestProgressFollowsCheckpoints(t *testing.T) {
 	}
 	write(1, 4, 100, 105)
 	write(2, 5, 100)
+	var watch live.Watch
 	reports := make(chan []shard.ResponseBucket, 1000)
 	c := &checkpoints{
 		open: func(ctx context.Context) (store.Store, error) { return store.Open(ctx, folder) },
 		onReport: func(index int, p *shard.Progress) {
+			watch.Add(index, p)
 			if index == 1 {
 				reports <- p.Responses
 			}
 		},
-		poll: time.Millisecond,
+		poll: time.Millisecond, lastUnix: map[int]int64{},
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var reader sync.WaitGroup
 	reader.Go(func() { c.follow(ctx) })
 	t.Cleanup(func() { stop(); reader.Wait() })
 	requests := func(requests, failed int64) func() bool {
-		return func() bool { sum := c.progress(); return sum.Requests == requests && sum.Failed == failed }
+		return func() bool { sum, _ := watch.Total(); return sum.Requests == requests && sum.Failed == failed }
 	}
 	require.Eventually(t, requests(11, 2), time.Minute, time.Millisecond)
 	require.Len(t, <-reports, 2)

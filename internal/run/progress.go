@@ -29,10 +29,10 @@ type display struct {
 	full     *fullDisplay  // nil: only the line of all runners
 }
 
-func (s *session) display(group roundRun, m *meter) *display {
+func (s *session) display(m *meter) *display {
 	d := &display{
 		out: stderr, terminal: term.IsTerminal(int(os.Stderr.Fd())), total: s.duration(), started: time.Now(),
-		line: func() string { return s.progress(group, m) },
+		line: func() string { return s.progress(m) },
 	}
 	if !s.runStart.IsZero() {
 		d.started = s.runStart
@@ -97,8 +97,8 @@ func (d *display) redraw() {
 }
 
 // progress returns the line of all runners. It starts with the counts, because a narrow terminal truncates it.
-func (s *session) progress(group roundRun, m *meter) string {
-	sum, lateness := group.Progress()
+func (s *session) progress(m *meter) string {
+	sum, lateness := s.watch.Total()
 	var parts []string
 	switch p := s.localPlan(); {
 	case s.Suite.Plan.BySettings && !s.service.Counted():

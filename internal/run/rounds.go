@@ -84,7 +84,7 @@ func (s *session) hold(graceful, force context.Context, r round, m *meter) error
 			if s.page != nil {
 				s.page.view.Start()
 			}
-			s.display(group, m).show(watchCtx)
+			s.display(m).show(watchCtx)
 		case <-watchCtx.Done():
 		}
 	})

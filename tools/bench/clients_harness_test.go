@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -28,6 +29,7 @@ type client interface {
 type runner struct {
 	*runners.Group
 	b      testing.TB
+	count  atomic.Uint64 // received messages in the last report
 	shards string
 	done   chan struct{} // closed when the process has ended
 	stop   func()
@@ -46,10 +48,18 @@ func (s service) run(script string, streams, perVU int, change func(*plan.Plan))
 	}
 	env := map[string]string{"PUBLISH_TOKEN": s.Token}
 	maps.Copy(env, s.env)
-	group, err := runners.Start(runners.Config{K6: "bin/k6", Script: script, Plan: p, Token: s.Token, Dir: dir, Env: env})
+	r := &runner{b: s.b, shards: shards, done: make(chan struct{})}
+	group, err := runners.Start(runners.Config{
+		K6: "bin/k6", Script: script, Plan: p, Token: s.Token, Dir: dir, Env: env,
+		OnReport: func(_ int, p *shard.Progress) {
+			if p != nil {
+				r.count.Store(p.Received)
+			}
+		},
+	})
 	require.NoError(s.b, err)
 	ctx, stop := context.WithCancel(context.Background())
-	r := &runner{group, s.b, shards, make(chan struct{}), stop}
+	r.Group, r.stop = group, stop
 	go func() {
 		_ = group.Wait(ctx, context.Background())
 		close(r.done)
@@ -64,10 +74,7 @@ func (s service) run(script string, streams, perVU int, change func(*plan.Plan))
 // pids returns the process of the runner. A benchmark runs one runner at a time.
 func (r *runner) pids() []int { return children(r.b, os.Getpid(), "k6") }
 
-func (r *runner) received() (uint64, bool) {
-	p, _ := r.Progress()
-	return p.Received, true
-}
+func (r *runner) received() (uint64, bool) { return r.count.Load(), true }
 
 func (r *runner) end() (received, missed uint64) {
 	r.stop()

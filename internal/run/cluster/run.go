@@ -19,7 +19,8 @@ var ErrLost = errors.New("the cluster does not answer")
 
 // A Run follows one TestRun.
 type Run struct {
-	// OnReport, if not nil, is called with the counts of each runner after each request for them. Set it before Wait.
+	// OnReport, if not nil, is called with the counts of each runner after each request for them, and with nil when the
+	// runner has ended. Set it before Wait.
 	OnReport func(index int, p *shard.Progress)
 
 	client    *Client
@@ -31,10 +32,9 @@ type Run struct {
 	watch     *podWatch
 	apis      []*runnerAPI
 
-	mu     sync.Mutex
-	pods   []string // names of the running pods, by runner; "": the runner has none
-	counts []shard.Progress
-	phase  Phase
+	mu    sync.Mutex
+	pods  []string // names of the running pods, by runner; "": the runner has none
+	phase Phase
 
 	started chan struct{}
 }
@@ -45,7 +45,7 @@ func Follow(c *Client, namespace string, p plan.Plan, l Limits, dir string) *Run
 		client: c, namespace: namespace, name: Name(p.TestID), limits: l,
 		tracker: newTracker(p.Runners, l, time.Now()), logs: newLogKeeper(c, namespace, dir),
 		watch: &podWatch{client: c, namespace: namespace, run: Name(p.TestID), last: map[string]*corev1.Pod{}},
-		pods:  make([]string, p.Runners), counts: make([]shard.Progress, p.Runners), started: make(chan struct{}),
+		pods:  make([]string, p.Runners), started: make(chan struct{}),
 	}
 	for i := range p.Runners {
 		r.apis = append(r.apis, &runnerAPI{open: func(ctx context.Context) (*Forward, error) {
@@ -146,14 +146,19 @@ func (r *Run) eachRunner(ctx context.Context, do func(ctx context.Context, i int
 	return group.Wait()
 }
 
-// recordPods stores the names of the running pods.
+// recordPods stores the names of the running pods, and reports the runners that have ended.
 func (r *Run) recordPods(s Snapshot) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	for i := range s.Runners {
-		r.pods[i] = ""
+		name := ""
 		if p := s.Runners[i].Pod; p != nil && p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil {
-			r.pods[i] = p.Name
+			name = p.Name
+		}
+		r.mu.Lock()
+		hasEnded := name == "" && r.pods[i] != ""
+		r.pods[i] = name
+		r.mu.Unlock()
+		if hasEnded && r.OnReport != nil {
+			r.OnReport(i+1, nil)
 		}
 	}
 }
@@ -180,20 +185,15 @@ func (r *Run) Started() <-chan struct{} { return r.started }
 // countInterval is the time between two readings of k6's counters.
 const countInterval = 5 * time.Second
 
-// count reads the counters of all runners until ctx ends.
+// count reports the counters of all runners until ctx ends.
 func (r *Run) count(ctx context.Context) {
 	tick := time.NewTicker(countInterval)
 	defer tick.Stop()
 	for {
-		if r.Phase() == Running {
+		if r.OnReport != nil && r.Phase() == Running {
 			_ = r.eachRunner(ctx, func(ctx context.Context, i int) error {
-				if n, err := r.apis[i].count(ctx); err == nil { // for display only: after an error the last value stays
-					r.mu.Lock()
-					r.counts[i] = n
-					r.mu.Unlock()
-					if r.OnReport != nil {
-						r.OnReport(i+1, &n)
-					}
+				if n, err := r.apis[i].count(ctx); err == nil && r.pod(i) != "" {
+					r.OnReport(i+1, &n)
 				}
 				return nil
 			})
@@ -211,19 +211,6 @@ func (r *Run) Phase() Phase {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.phase
-}
-
-// Progress returns the counts of all runners so far; k6's REST API has no lateness.
-func (r *Run) Progress() (sum shard.Progress, lateness *shard.Histogram) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i, n := range r.counts {
-		if r.pods[i] == "" {
-			n.Open = 0 // it has ended
-		}
-		sum.Add(n)
-	}
-	return sum, shard.NewHistogram()
 }
 
 // Stop has all runners close their streams, write their shards and end.

@@ -71,6 +71,8 @@ func TestFollowFromTheFirstPodToTheLast(t *testing.T) {
 	t.Parallel()
 	w, dir := newFakeCluster(t), t.TempDir()
 	r := Follow(w.Client, "ns", testPlan(), testLimits(), dir)
+	reports := make(chan *shard.Progress, 100)
+	r.OnReport = func(_ int, p *shard.Progress) { reports <- p }
 	w.k6.pause(true)
 	news, done := startWait(t.Context(), r)
 	w.show(t, snapshot("initializing"))
@@ -86,14 +88,21 @@ func TestFollowFromTheFirstPodToTheLast(t *testing.T) {
 	}
 	w.k6.pause(false)
 	news.await(t, "all runners have started")
-	require.Eventually(t, func() bool {
-		n, _ := r.Progress()
-		return assert.ObjectsAreEqual(shard.Progress{Open: 1200, Opened: 1200, Counts: ledger.Counts{Received: 3702, Lost: 3}}, n)
-	}, testTimeout, time.Millisecond)
+	for range 3 {
+		require.Equal(t, &shard.Progress{Open: 400, Opened: 400, Counts: ledger.Counts{Received: 1234, Lost: 1}}, <-reports)
+	}
 	w.show(t, snapshot("finished"))
 	require.NoError(t, awaitEnd(t, done))
 	r.Close()
 	assert.Empty(t, r.Ends())
+	close(reports)
+	ends := 0
+	for p := range reports {
+		if p == nil {
+			ends++
+		}
+	}
+	assert.Equal(t, 3, ends, "the end of each runner is reported once")
 	for _, name := range []string{"k6-initializer.log", "k6-starter.log", "k6-runner-1.log", "k6-runner-2.log", "k6-runner-3.log"} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		require.NoError(t, err)

@@ -46,27 +46,13 @@ type state struct {
 
 // page returns the page of the state, without the charts.
 func (s *state) page() *html.Live {
-	sum, lateness := s.total()
+	sum, lateness := total(s.runners)
 	out := &html.Live{Page: report.Page{Title: s.Title}, Links: s.links()}
 	out.Banner = s.banner(&sum)
 	out.Banner.Tiles = s.tiles(&sum, lateness)
 	out.Share, out.Clock = s.clock()
 	out.Sections = []report.Section{s.findingsSection(), {ID: "timelines", Title: "Timelines"}, s.health(s.requests(&sum))}
 	return out
-}
-
-// total returns the sum over all runners, and the lateness of all messages.
-func (s *state) total() (sum shard.Progress, lateness *shard.Histogram) {
-	lateness = shard.NewHistogram()
-	for i := range s.runners {
-		sum.Add(s.runners[i].Progress)
-		if packed := s.runners[i].Lateness; packed != nil {
-			if h, err := packed.Unpack(); err == nil {
-				lateness.Merge(h)
-			}
-		}
-	}
-	return sum, lateness
 }
 
 // banner returns the result so far, and the problems of the runners.

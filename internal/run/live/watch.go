@@ -214,6 +214,22 @@ func (w *Watch) Runners() []Runner {
 	return out
 }
 
+// Total returns the sum of the last reports of all runners, and the lateness of all messages.
+func (w *Watch) Total() (sum shard.Progress, lateness *shard.Histogram) { return total(w.Runners()) }
+
+func total(runners []Runner) (sum shard.Progress, lateness *shard.Histogram) {
+	lateness = shard.NewHistogram()
+	for i := range runners {
+		sum.Add(runners[i].Progress)
+		if packed := runners[i].Lateness; packed != nil {
+			if h, err := packed.Unpack(); err == nil {
+				lateness.Merge(h)
+			}
+		}
+	}
+	return sum, lateness
+}
+
 // Findings returns the stored findings from the nth on, the number n of the next finding, and the number of findings that the runners
 // counted but did not report.
 func (w *Watch) Findings(n int) (listed []Finding, next, unlisted int) {

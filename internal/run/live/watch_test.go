@@ -41,6 +41,21 @@ func TestBucketsOfAllRunnersAddUp(t *testing.T) {
 	require.InDelta(t, time.Millisecond, r[0].Late[3], float64(20*time.Microsecond))
 }
 
+func TestTotalSumsTheLastReportsOfRunners(t *testing.T) {
+	t.Parallel()
+	var w Watch
+	h := shard.NewHistogram()
+	h.Record(time.Millisecond)
+	for runner := 1; runner <= 3; runner++ {
+		w.Add(runner, &shard.Progress{Open: 1, Counts: ledger.Counts{Received: 5}})
+		w.Add(runner, &shard.Progress{Open: 2, Counts: ledger.Counts{Received: 10, Late: 1}, Lateness: h.Pack()})
+	}
+	w.Add(3, nil)
+	sum, lateness := w.Total()
+	require.Equal(t, shard.Progress{Open: 4, Counts: ledger.Counts{Received: 30, Late: 3}}, sum, "a runner that has ended has no open stream")
+	require.EqualValues(t, 3, lateness.Count())
+}
+
 // The last bucket of responses is reported each second, and those of several runners add up.
 func TestResponsesOfAllRunnersAddUp(t *testing.T) {
 	t.Parallel()

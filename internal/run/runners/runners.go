@@ -45,16 +45,14 @@ type Group struct {
 	interrupted bool // Wait has interrupted the runners
 }
 
-// A runner is one k6 process and its last report.
+// A runner is one k6 process.
 type runner struct {
 	*process.Process
-	index      int
-	log        string
-	onRetry    func(string)
-	onReport   func(int, *shard.Progress)
-	mu         sync.Mutex
-	lastReport shard.Progress
-	readers    sync.WaitGroup
+	index    int
+	log      string
+	onRetry  func(string)
+	onReport func(int, *shard.Progress)
+	readers  sync.WaitGroup
 }
 
 // Segment returns the execution segment of a runner of n, in k6's notation.
@@ -162,40 +160,20 @@ func (r *runner) readReports(f *os.File) {
 	}
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
+	trouble := ""
 	for lines.Scan() {
 		var p shard.Progress
-		if json.Unmarshal(lines.Bytes(), &p) == nil {
-			r.mu.Lock()
-			previous := r.lastReport.Trouble
-			r.lastReport = p
-			r.mu.Unlock()
-			if r.onReport != nil {
-				r.onReport(r.index, &p)
-			}
-			if r.onRetry != nil && p.Trouble != "" && p.Trouble != previous {
-				r.onRetry(fmt.Sprintf("runner %d: %s", r.index, p.Trouble))
-			}
-		}
-	}
-}
-
-// Progress returns the sum of the last reports of all runners, and the lateness of all noops so far.
-func (g *Group) Progress() (shard.Progress, *shard.Histogram) {
-	var sum shard.Progress
-	lateness := shard.NewHistogram()
-	for _, r := range g.runners {
-		r.mu.Lock()
-		report := r.lastReport
-		r.mu.Unlock()
-		sum.Add(report)
-		if report.Lateness == nil {
+		if json.Unmarshal(lines.Bytes(), &p) != nil {
 			continue
 		}
-		if h, err := report.Lateness.Unpack(); err == nil {
-			lateness.Merge(h)
+		if r.onReport != nil {
+			r.onReport(r.index, &p)
 		}
+		if r.onRetry != nil && p.Trouble != "" && p.Trouble != trouble {
+			r.onRetry(fmt.Sprintf("runner %d: %s", r.index, p.Trouble))
+		}
+		trouble = p.Trouble
 	}
-	return sum, lateness
 }
 
 // Started returns a closed channel, because Start has started all processes.
@@ -234,12 +212,4 @@ func (g *Group) Kill() {
 	for _, r := range g.runners {
 		r.Stop(expired, syscall.SIGKILL, time.Second)
 	}
-}
-
-// PIDs returns the process ids, by runner.
-func (g *Group) PIDs() (out []int) {
-	for _, r := range g.runners {
-		out = append(out, r.PID())
-	}
-	return out
 }
