@@ -3,6 +3,7 @@ package shard
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/clamp"
@@ -78,6 +79,12 @@ func (s *Shard) checkRunner() error {
 	return nil
 }
 
+// areCounts reports whether all values are possible counts or durations in microseconds.
+func areCounts[T int | int64 | uint64](values ...T) bool {
+	return slices.Min(values) >= 0 && slices.Max(values) <= maxNumber
+}
+
+// tooLong returns the error of a text beyond maxText.
 func tooLong(text string) error {
 	return fmt.Errorf("texts must have at most %d characters, got %d, %.20q…", maxText, len(text), text)
 }
@@ -110,7 +117,7 @@ func (s *Shard) checkSums() error {
 		if len(c.Name) > maxText {
 			return tooLong(c.Name)
 		}
-		if c.Passes < 0 || c.Fails < 0 || c.Passes > maxNumber || c.Fails > maxNumber {
+		if !areCounts(c.Passes, c.Fails) {
 			return fmt.Errorf("impossible counts of a check: %d passed, %d failed", c.Passes, c.Fails)
 		}
 	}
@@ -118,7 +125,7 @@ func (s *Shard) checkSums() error {
 		if len(m.Name) > maxText || len(m.Type) > maxText {
 			return tooLong(m.Name + m.Type)
 		}
-		if m.Count < 0 || m.Count > maxNumber {
+		if !areCounts(m.Count) {
 			return fmt.Errorf("impossible count of a metric: %d", m.Count)
 		}
 		if m.Name == RequestDuration && (m.Trend == nil || m.Net == nil) {
@@ -142,7 +149,7 @@ func (s *Shard) checkConnections() error {
 		if len(c.ID)+len(c.State)+len(c.Reason) > maxText {
 			return tooLong(c.ID + string(c.State) + c.Reason)
 		}
-		if max(c.Max(), c.Last-min(c.First, c.Last)) > maxNoops || c.Streams < 0 || c.Streams > maxNumber || c.Attempts < 0 || c.Attempts > maxNumber || c.Unlisted < 0 {
+		if max(c.Max(), c.Last-min(c.First, c.Last)) > maxNoops || !areCounts(c.Streams, c.Attempts) || c.Unlisted < 0 {
 			return fmt.Errorf("impossible count of the connection %s", c.ID)
 		}
 		if err := s.checkNumbers(c); err != nil {

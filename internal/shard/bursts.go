@@ -87,11 +87,11 @@ func (b *Bursts) check() error {
 	switch {
 	case b == nil:
 		return nil
-	case b.Silence == nil || b.Followers < 0 || b.Followers > b.Messages || b.Messages > maxNumber:
+	case b.Silence == nil || !areCounts(b.Followers, b.Messages) || b.Followers > b.Messages:
 		return invalid
 	}
 	for name, n := range b.Servers {
-		if len(name) > maxText || n < 0 || n > maxNumber {
+		if len(name) > maxText || !areCounts(n) {
 			return invalid
 		}
 	}

@@ -15,8 +15,10 @@ type Coding struct {
 	BurstMessages uint64 `json:"together,omitempty"` // messages in the bursts
 }
 
-// maxCodings exceeds the number of known codings.
-const maxCodings = 10
+const (
+	maxCodings    = 10  // exceeds the number of known codings
+	maxCodingName = 100 // bytes
+)
 
 // addCodings adds the codings of another runner.
 func (m *Merged) addCodings(s *Shard) {
@@ -34,10 +36,11 @@ func (m *Merged) addCodings(s *Shard) {
 }
 
 func (s *Shard) checkCodings() error {
-	for _, c := range s.Codings {
-		if len(s.Codings) > maxCodings || len(c.Name) > 100 || c.Streams < 0 || c.Streams > maxNumber || max(c.Messages, c.Bursts, c.BurstMessages) > maxNumber {
-			return errors.New("impossible counts of compressed streams")
-		}
+	isInvalid := func(c Coding) bool {
+		return len(c.Name) > maxCodingName || !areCounts(c.Streams) || !areCounts(c.Messages, c.Bursts, c.BurstMessages)
+	}
+	if len(s.Codings) > maxCodings || slices.ContainsFunc(s.Codings, isInvalid) {
+		return errors.New("impossible counts of compressed streams")
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -72,11 +73,14 @@ func (m *Merged) addControl(s *Shard) {
 		return
 	}
 	c := m.Control
-	c.Remote, c.Streams, c.Opened, c.Refused, c.EndedEarly, c.Lost = c.Remote || group.Remote, c.Streams+group.Streams, c.Opened+group.Opened, c.Refused+group.Refused, c.EndedEarly+group.EndedEarly, c.Lost+group.Lost
+	c.Remote = c.Remote || group.Remote
+	c.Streams += group.Streams
+	c.Opened += group.Opened
+	c.Refused += group.Refused
+	c.EndedEarly += group.EndedEarly
+	c.Lost += group.Lost
 	c.ControlCounts.Add(group.ControlCounts)
-	if c.Error == "" {
-		c.Error = group.Error
-	}
+	c.Error = cmp.Or(c.Error, group.Error)
 	if c.URL != group.URL {
 		c.URL = ""
 	}
@@ -96,16 +100,14 @@ func (s *Shard) checkControl() error {
 			counts = append(counts, *b.Control)
 		}
 	}
-	for _, n := range counts {
-		if max(n.Expected, n.Received, n.Late) > maxNumber || max(n.LongestUS, n.ReferenceUS) > maxNumber || min(n.LongestUS, n.ReferenceUS) < 0 {
-			return errors.New("impossible count of the control group")
-		}
+	isInvalid := func(n ControlCounts) bool {
+		return !areCounts(n.Expected, n.Received, n.Late) || !areCounts(n.LongestUS, n.ReferenceUS)
 	}
-	if int64(c.LateMS) > maxLength.Milliseconds() {
-		return errors.New("impossible limit of lateness of the control group")
-	}
-	if numbers := []int{c.Streams, c.Opened, c.Refused, c.EndedEarly, c.LateMS}; slices.Min(numbers) < 0 || slices.Max(numbers) > maxNumber {
+	switch {
+	case slices.ContainsFunc(counts, isInvalid), !areCounts(c.Streams, c.Opened, c.Refused, c.EndedEarly, c.LateMS):
 		return errors.New("impossible count of the control group")
+	case int64(c.LateMS) > maxLength.Milliseconds():
+		return errors.New("impossible limit of lateness of the control group")
 	}
 	return nil
 }

@@ -155,7 +155,7 @@ func (s *Shard) checkEnds() error {
 	}
 	last := int64(0)
 	for _, second := range s.Ends.Seconds {
-		if second[0] < from/1e6-1 || second[0] > to/1e6 || second[0] <= last || second[1] < 1 || second[1] > maxNumber {
+		if second[0] < from/1e6-1 || second[0] > to/1e6 || second[0] <= last || second[1] < 1 || !areCounts(second[1]) {
 			return invalid
 		}
 		last = second[0]

@@ -24,7 +24,7 @@ func (m *Merged) addHTTP2(s *Shard) {
 }
 
 func (s *Shard) checkHTTP2() error {
-	if h := s.HTTP2; h != nil && (h.Streams < 0 || h.Streams > maxNumber || h.Connections < 0 || h.Connections > h.Streams || h.MaxPerRunner != 0) {
+	if h := s.HTTP2; h != nil && (!areCounts(h.Streams, h.Connections) || h.Connections > h.Streams || h.MaxPerRunner != 0) {
 		return errors.New("impossible counts of HTTP/2 streams")
 	}
 	return nil

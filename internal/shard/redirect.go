@@ -50,7 +50,7 @@ func (m *Merged) addRedirects(s *Shard) {
 func (s *Shard) checkRedirects() error {
 	isInvalid := func(r Redirect) bool {
 		notPrintable := func(c rune) bool { return c <= ' ' || c >= 0x7f }
-		return len(r.Origin) > longestOrigin || strings.ContainsFunc(r.Origin, notPrintable) || r.Streams < 0 || r.Streams > maxNumber
+		return len(r.Origin) > longestOrigin || strings.ContainsFunc(r.Origin, notPrintable) || !areCounts(r.Streams)
 	}
 	if len(s.Redirects) > maxOrigins+1 || slices.ContainsFunc(s.Redirects, isInvalid) {
 		return errors.New("impossible redirects")

@@ -70,7 +70,7 @@ func takeResponse(data *[]byte, at *int64) (a LoggedResponse, err error) {
 	*data = (*data)[n:]
 	*at += delta
 	number, ok := takeNumber(data, maxNumber)
-	if index := number % stateBase; !ok || *at < 0 || *at > maxNumber || index >= uint64(len(ledger.ResponseStates)) {
+	if index := number % stateBase; !ok || !areCounts(*at) || index >= uint64(len(ledger.ResponseStates)) {
 		return a, errLog
 	}
 	a.State = ledger.ResponseStates[number%stateBase]
@@ -81,7 +81,7 @@ func takeResponse(data *[]byte, at *int64) (a LoggedResponse, err error) {
 
 // check returns an error for a log that no runner writes.
 func (l *ResponseLog) check() error {
-	if len(l.Data) > maxLogged+2*binary.MaxVarintLen64 || l.Unlisted < 0 || l.Unlisted > maxNumber {
+	if len(l.Data) > maxLogged+2*binary.MaxVarintLen64 || !areCounts(l.Unlisted) {
 		return errLog
 	}
 	at := int64(0)

@@ -303,7 +303,7 @@ func (s *Shard) checkResponses() error {
 		return invalid
 	}
 	for state, n := range r.States {
-		if !slices.Contains(ledger.ResponseStates, state) || n < 0 || n > maxNumber {
+		if !slices.Contains(ledger.ResponseStates, state) || !areCounts(n) {
 			return invalid
 		}
 	}
@@ -327,7 +327,7 @@ func (r *Responses) checkLists() error {
 		}
 	}
 	for _, a := range r.Abandoned {
-		if len(a.ID) > maxText || a.AtUS < 0 || a.AtUS > latestUS || a.Chunks < 0 || a.Chunks > maxNumber {
+		if len(a.ID) > maxText || a.AtUS < 0 || a.AtUS > latestUS || !areCounts(a.Chunks) {
 			return errors.New("impossible abandoned response")
 		}
 	}
