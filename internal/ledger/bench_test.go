@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What a noop costs the goroutine that reads its stream: with numbers, and by the clock alone.
+// BenchmarkNoop measures the cost of a noop for the goroutine that reads its stream, with and without numbers.
 func BenchmarkNoop(b *testing.B) {
 	for name, numbered := range map[string]bool{"numbered": true, "clock": false} {
 		b.Run(name, func(b *testing.B) {
@@ -27,8 +27,8 @@ func BenchmarkNoop(b *testing.B) {
 	}
 }
 
-// hundred is the ledger of a stream that brought a hundred noops in time.
-func hundred() *Ledger {
+// ledgerWithHundredNoops returns the ledger of a stream with a hundred noops on time.
+func ledgerWithHundredNoops() *Ledger {
 	l := New("bench-0", &Config{Interval: time.Second, Late: time.Second})
 	l.Connecting(1)
 	l.Opened(2)
@@ -38,29 +38,30 @@ func hundred() *Ledger {
 	return l
 }
 
-// What the sums of a stream cost, which are taken once a second of every one.
+// BenchmarkSums measures the cost of the sums of a stream, which a runner requests once a second for each stream.
 func BenchmarkSums(b *testing.B) {
-	l := hundred()
+	l := ledgerWithHundredNoops()
 	b.ReportAllocs()
 	for b.Loop() {
 		if l.Sums().Received != 100 {
-			b.Fatal("not all were counted")
+			b.Fatal("the sums must have 100 received noops")
 		}
 	}
 }
 
-// What Steady costs instead, of most.
+// BenchmarkSteady measures the cost of Steady, which replaces Sums for most streams.
 func BenchmarkSteady(b *testing.B) {
-	l := hundred()
+	l := ledgerWithHundredNoops()
 	b.ReportAllocs()
 	for b.Loop() {
 		if s, ok := l.Steady(); !ok || s.Received != 100 {
-			b.Fatal("not all were counted")
+			b.Fatal("the sums must have 100 received noops")
 		}
 	}
 }
 
-// What a message without a number costs instead: the first stream appends it to the log, the others follow.
+// BenchmarkPrinted measures the cost of a message without a number. The first stream appends it to the log, the others
+// follow the log.
 func BenchmarkPrinted(b *testing.B) {
 	for name, streams := range map[string]int{"first": 1, "follower": 40} {
 		b.Run(name, func(b *testing.B) {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Sums has every field of the struct, so a field that is missing in the list fails this test.
+// A field that Counts.list omits fails this test.
 func TestSumsHaveEveryCount(t *testing.T) {
 	t.Parallel()
 	var one, sum Counts
@@ -24,7 +24,7 @@ func TestSumsHaveEveryCount(t *testing.T) {
 	}
 }
 
-// Tables, metrics and the CSV show every total, under the name that it has in files.
+// Tables, metrics and CSV files have every total by its name in JSON.
 func TestTotalNamesMatchJSON(t *testing.T) {
 	t.Parallel()
 	var totals Totals

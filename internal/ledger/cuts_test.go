@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// cutLedger returns the ledger of a stream with published messages, whose client disconnects it.
+// cutLedger returns the ledger of a client that disconnects on purpose. Its stream is open.
 func cutLedger(counting Counting) *Ledger {
 	l := New("s-1", &Config{Counting: counting, Published: counting == Numbered, ClientEnds: true, Cuts: true, Interval: sec, Late: sec})
 	l.Connecting(sec / 2)
@@ -47,8 +47,8 @@ func TestCutRecordsItsEffects(t *testing.T) {
 		require.True(t, l.CanCut())
 		r := l.Record()
 		require.Equal(t, []Cut{{Kind: "rst", At: 4 * sec, LastNumber: 2, Lost: true, ReconnectedAt: 6 * sec, ResumeRequested: true, NextAt: 7 * sec, Next: 3, Duplicated: 1}}, r.Cuts.List)
-		away, ok := r.Cuts.List[0].Interruption()
-		require.Equal(t, 3*sec, away)
+		interruption, ok := r.Cuts.List[0].Interruption()
+		require.Equal(t, 3*sec, interruption)
 		require.True(t, ok)
 		l.CloseRequested(8 * sec)
 		require.False(t, l.CanCut())
@@ -126,7 +126,7 @@ func TestPauseDoesNotCountAsLifetime(t *testing.T) {
 	}
 }
 
-// A service with a lifetime did not end the streams that the client cut.
+// A stream that the client disconnects did not end before its lifetime.
 func TestCutIsNotAnEndBeforeTheLifetime(t *testing.T) {
 	t.Parallel()
 	l := New("s-1", &Config{Counting: Numbered, Published: true, ClientEnds: true, Cuts: true, Lifetime: 600 * sec, Interval: sec})
@@ -138,7 +138,7 @@ func TestCutIsNotAnEndBeforeTheLifetime(t *testing.T) {
 	l.Connecting(5 * sec)
 	l.Opened(6 * sec)
 	r := l.Record()
-	require.True(t, r.Outages[0].Planned && r.Outages[0].Cut, "but the client planned it")
+	require.True(t, r.Outages[0].Planned && r.Outages[0].Cut, "the outage must be planned by the client")
 	require.Equal(t, []Span{{From: sec, To: 4 * sec, Planned: true, Cut: true}, {From: 6 * sec}}, r.Spans)
 }
 
@@ -176,5 +176,5 @@ func TestCutsAreLimited(t *testing.T) {
 	r := l.Record()
 	require.Len(t, r.Cuts.List, maxCuts)
 	require.EqualValues(t, 3, r.Cuts.Unlisted)
-	require.Nil(t, New("x", &Config{Interval: sec}).cuts, "without cuts it costs nothing")
+	require.Nil(t, New("x", &Config{Interval: sec}).cuts, "a run without cuts must not allocate their state")
 }

@@ -33,8 +33,8 @@ func TestDeliveriesMayStartAtAnyNumber(t *testing.T) {
 	}{
 		{"all", Config{}, []uint64{7, 8, 9}, Counts{Received: 3}, 7, 9, nil},
 		{"one is missing", Config{}, []uint64{7, 9}, Counts{Received: 2}, 7, 9, []Range{{8, 8}}},
-		{"one came twice", Config{}, []uint64{7, 8, 8, 9}, Counts{Received: 3, Duplicated: 1}, 7, 9, nil},
-		{"one may come twice", Config{Repeats: true}, []uint64{7, 8, 8, 9}, Counts{Received: 3, Repeated: 1}, 7, 9, nil},
+		{"one arrives twice", Config{}, []uint64{7, 8, 8, 9}, Counts{Received: 3, Duplicated: 1}, 7, 9, nil},
+		{"one may arrive twice", Config{Repeats: true}, []uint64{7, 8, 8, 9}, Counts{Received: 3, Repeated: 1}, 7, 9, nil},
 		{"two are swapped", Config{}, []uint64{7, 9, 8, 10}, Counts{Received: 4, Reordered: 1}, 7, 10, nil},
 		{"two may be swapped", Config{AnyOrder: true}, []uint64{7, 9, 8, 10}, Counts{Received: 4}, 7, 10, nil},
 		{"the first two are swapped", Config{}, []uint64{8, 7, 9}, Counts{Received: 3, Reordered: 1}, 7, 9, nil},
@@ -75,17 +75,17 @@ func TestHoleIsALossWithoutAPublisher(t *testing.T) {
 
 // A service with a lifetime must end its streams on time, because a run with longer streams would not test reconnects.
 func TestOverdueStreamIsFound(t *testing.T) {
-	for lived, want := range map[time.Duration]uint64{60 * time.Second: 0, 62 * time.Second: 0, 64 * time.Second: 1} {
+	for lifetime, want := range map[time.Duration]uint64{60 * time.Second: 0, 62 * time.Second: 0, 64 * time.Second: 1} {
 		for _, reason := range []string{"server", ReasonClient} {
 			l := New("s0", &Config{Counting: Numbered, Published: true, ClientEnds: true, Lifetime: time.Minute, MaxLifetime: time.Minute, Late: time.Second})
 			l.Connecting(1)
 			l.Opened(time.Second)
 			if reason == ReasonClient {
-				l.CloseRequested(time.Second + lived)
+				l.CloseRequested(time.Second + lifetime)
 			}
-			l.Closed(time.Second+lived, reason, true, reason != ReasonClient)
+			l.Closed(time.Second+lifetime, reason, true, reason != ReasonClient)
 			if r := l.Record(); r.Overdue != want || r.EndedEarly != 0 {
-				t.Errorf("after %s: %+v", lived, r)
+				t.Errorf("stream of %s: %d overdue, want %d: %+v", lifetime, r.Overdue, want, r)
 			}
 		}
 	}
@@ -114,7 +114,7 @@ func TestSpansAreTheTimesWithExpectedMessages(t *testing.T) {
 	l.Closed(70*time.Second, "server", true, true)
 	l.Connecting(71 * time.Second)
 	l.Opened(72 * time.Second)
-	l.Closed(75*time.Second, "reset", true, true) // a second time, and far too early
+	l.Closed(75*time.Second, "reset", true, true) // before its lifetime
 	l.Connecting(76 * time.Second)
 	l.IDReceived()
 	l.Opened(77 * time.Second)
@@ -170,7 +170,7 @@ func TestNumbersBetweenTwoStreams(t *testing.T) {
 	}
 }
 
-// The first message after streams with unknown numbers in between has any place.
+// A corrupted message that is the first after a reconnect without resume may be any message.
 func TestCorruptedMessageWithoutResumeHasNoNumber(t *testing.T) {
 	l := opened(&Config{Counting: Numbered, Published: true})
 	delivered(l, 10, 1)
@@ -188,10 +188,10 @@ func TestCorruptedMessageWithoutResumeHasNoNumber(t *testing.T) {
 // that are about to reconnect were open to the end.
 func TestReconnectUnderWayAtTheEnd(t *testing.T) {
 	for _, c := range []struct {
-		name string
-		ends func(l *Ledger)
-		want State
-		cut  uint64
+		name       string
+		ends       func(l *Ledger)
+		want       State
+		endedEarly uint64
 	}{
 		{"waits", func(l *Ledger) {
 			l.Closed(70*time.Second, "server", true, true)
@@ -216,7 +216,7 @@ func TestReconnectUnderWayAtTheEnd(t *testing.T) {
 			l.Opened(72 * time.Second)
 			l.Closed(73*time.Second, ReasonClient, false, false)
 		}, Completed, 0},
-		{"was canceled just before", func(l *Ledger) {
+		{"was canceled shortly before", func(l *Ledger) {
 			l.Closed(70*time.Second, "server", true, false)
 			l.CloseRequested(70 * time.Second)
 		}, Completed, 0},
@@ -226,7 +226,7 @@ func TestReconnectUnderWayAtTheEnd(t *testing.T) {
 			l.Closed(71*time.Second, "status 503", false, true)
 			l.CloseRequested(72 * time.Second)
 		}, Waiting, 0}, // the verdict counts it as dropped
-		{"was cut", func(l *Ledger) {
+		{"ended before its lifetime", func(l *Ledger) {
 			l.Closed(7*time.Second, "server", true, true)
 			l.CloseRequested(8 * time.Second)
 		}, Waiting, 1},
@@ -240,8 +240,8 @@ func TestReconnectUnderWayAtTheEnd(t *testing.T) {
 		for _, counting := range []Counting{Noops, Numbered, Nothing} {
 			l := opened(&Config{Counting: counting, Interval: time.Second, ClientEnds: true, Lifetime: time.Minute})
 			c.ends(l)
-			if r := l.Record(); r.State != c.want || r.EndedEarly != c.cut {
-				t.Errorf("%s: %s, %d cut", c.name, r.State, r.EndedEarly)
+			if r := l.Record(); r.State != c.want || r.EndedEarly != c.endedEarly {
+				t.Errorf("%s: state %s, want %s; %d ended early, want %d", c.name, r.State, c.want, r.EndedEarly, c.endedEarly)
 			}
 		}
 	}
@@ -261,7 +261,7 @@ func TestSilenceIsTimeWithoutAnySignOfLife(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if r.Missed()+r.Received != 0 || len(r.Findings) > 0 || r.State != Completed {
-		t.Errorf("something was counted where nothing is: %+v", r)
+		t.Errorf("Nothing must count no message: %+v", r)
 	}
 }
 
@@ -346,21 +346,21 @@ func TestCountsAndNumbersOfARecordAgree(t *testing.T) {
 			}
 		}
 		r := l.Record()
-		came := r.Unplaced - r.Lost
+		arrived := r.Unplaced - r.Lost
 		if r.Last > 0 {
-			came += r.Last - r.First + 1
+			arrived += r.Last - r.First + 1
 		}
 		for _, hole := range r.Holes {
-			came -= hole[1] - hole[0] + 1
+			arrived -= hole[1] - hole[0] + 1
 		}
-		if came != r.Received+r.Corrupted || r.Unplaced > r.Corrupted || len(r.Spans) != r.Streams {
-			t.Fatalf("seed %d: %+v", seed, r)
+		if arrived != r.Received+r.Corrupted || r.Unplaced > r.Corrupted || len(r.Spans) != r.Streams {
+			t.Fatalf("seed %d: %d messages by numbers, %d by counts: %+v", seed, arrived, r.Received+r.Corrupted, r)
 		}
 	}
 }
 
-// In any order a message may have been on its way when its stream ended, behind others that arrived: whether it was
-// expected is decided later.
+// If messages arrive in any order, a missing one may have been in transit when its stream ended. Package verdict
+// decides whether it was expected.
 func TestHoleIsNotALossYetWithAnyOrder(t *testing.T) {
 	for _, published := range []bool{true, false} {
 		l := opened(&Config{Counting: Numbered, Published: published, ClientEnds: true, AnyOrder: true})

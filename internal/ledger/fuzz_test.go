@@ -12,12 +12,12 @@ import (
 func playCode(code []byte) (r Record, events []wireEvent, streams int, expected time.Duration) {
 	const tick = interval / 16
 	l := New("a-1", &Config{Interval: interval, Late: sec})
-	at, next, open, asked := Instant(sec), uint64(1), false, false
+	at, next, open, closing := Instant(sec), uint64(1), false, false
 	l.Connecting(at)
 	for ; len(code) >= 3; code = code[3:] {
 		step := time.Duration(code[1]%40) * tick
 		at += step
-		if open && !asked {
+		if open && !closing {
 			expected += step
 		}
 		switch op := code[0] % 16; {
@@ -34,8 +34,8 @@ func playCode(code []byte) (r Record, events []wireEvent, streams int, expected 
 			next++
 		case op == 3:
 			l.CloseRequested(at)
-			asked = true
-		case op == 4 && open: // anything at all
+			closing = true
+		case op == 4 && open: // any noop
 			l.Noop(Noop{At: at, Number: uint64(code[2]) << (code[1] % 64), Intact: code[2]%2 == 0})
 		case op == 5:
 			next = uint64(code[2])
@@ -67,8 +67,8 @@ func FuzzLedger(f *testing.F) {
 		r, events, streams, expected := playCode(code)
 		require.Empty(t, invariantViolation(r))
 		if r.Faultless() {
-			// What passes has one noop per interval held, give or take one at each edge of a
-			// stream, and its numbers have no holes.
+			// A faultless client received one noop per interval of its streams, except at most one at each end of
+			// a stream, and its numbers have no holes.
 			require.LessOrEqual(t, wholeIntervals(expected, interval), r.Received+uint64(2*streams)+r.Late, "%+v", r)
 		}
 		if r.Numbered && streams == 1 && len(events) > 0 && r.Faultless() {

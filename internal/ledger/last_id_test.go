@@ -9,16 +9,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The steps of a model of one client: a message with an id, with an empty one, without one, and one that is lost; a
-// heartbeat that resets the id; an outage.
+// idSteps has the steps of a model of one client.
 const idSteps = "ielrho"
 
 const (
-	withID    = 'i'
-	emptied   = 'e'
-	plain     = 'l'
-	lost      = 'r'
-	heartbeat = 'h'
+	withID    = 'i' // a message with an id
+	emptied   = 'e' // a message with an empty id
+	plain     = 'l' // a message without an id
+	lost      = 'r' // a message that is lost
+	heartbeat = 'h' // a heartbeat that resets the id
 	outage    = 'o'
 )
 
@@ -27,11 +26,11 @@ type idModel struct {
 	spans    []Span
 	resets   uint64
 	noIDs    uint64
-	lost     uint64 // between two messages that were received on one stream, or on one that resumed it
+	lost     uint64 // lost messages between two messages of one stream, or of streams that resumed one another
 	findings []Finding
 }
 
-// modelOf derives the model, one stream after the other.
+// modelOf computes the model of a sequence of steps.
 func modelOf(steps []byte) (m idModel) {
 	type message struct {
 		number uint64
@@ -147,18 +146,18 @@ func checkIDs(t *testing.T, steps []byte) {
 	}
 }
 
-// Every sequence of up to six steps.
+// The test tries every sequence of up to six steps.
 func TestReconnectsAgreeWithTheModelOfIDs(t *testing.T) {
 	t.Parallel()
-	longest := 6
+	maxSteps := 6
 	if testing.Short() {
-		longest = 4
+		maxSteps = 4
 	}
-	steps := make([]byte, 0, longest)
+	steps := make([]byte, 0, maxSteps)
 	var extend func()
 	extend = func() {
 		checkIDs(t, steps)
-		if len(steps) == longest {
+		if len(steps) == maxSteps {
 			return
 		}
 		for _, step := range []byte(idSteps) {
@@ -170,13 +169,13 @@ func TestReconnectsAgreeWithTheModelOfIDs(t *testing.T) {
 	extend()
 }
 
-// Longer ones, at random: STREAMS=1000000 go test -run RandomReconnects ./internal/ledger
+// The test tries long random sequences: STREAMS=1000000 go test -run RandomReconnects ./internal/ledger
 func TestRandomReconnectsAgreeWithTheModelOfIDs(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	for range storyCount {
+	for range scenarioCount {
 		steps := make([]byte, r.IntN(60))
 		for i := range steps {
 			steps[i] = idSteps[r.IntN(len(idSteps))]

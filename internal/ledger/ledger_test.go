@@ -30,13 +30,14 @@ func newTape(t *testing.T) *tape {
 
 func (p *tape) wait(d time.Duration) *tape { p.at += d; return p }
 
-// noop counts number n (0: none) after d.
+// noop counts a noop with number n (0: none) after d.
 func (p *tape) noop(d time.Duration, n uint64) *tape {
 	p.at += d
 	p.Noop(Noop{At: p.at, Number: n, Intact: true})
 	return p
 }
 
+// regular counts the noops from one number to another, one per interval.
 func (p *tape) regular(from, to uint64, numbered bool) *tape {
 	for n := from; n <= to; n++ {
 		if numbered {
@@ -48,6 +49,7 @@ func (p *tape) regular(from, to uint64, numbered bool) *tape {
 	return p
 }
 
+// end ends the stream after d, and returns the record.
 func (p *tape) end(d time.Duration) Record {
 	p.at += d
 	p.CloseRequested(p.at)
@@ -55,6 +57,7 @@ func (p *tape) end(d time.Duration) Record {
 	return p.Record()
 }
 
+// kinds returns the kinds and first numbers of the findings.
 func kinds(r Record) (out []string) {
 	for _, f := range r.Findings {
 		out = append(out, fmt.Sprintf("%s %d", f.Kind, f.From))

@@ -38,24 +38,24 @@ type scenario struct {
 }
 
 func (s *scenario) String() string {
-	return fmt.Sprintf("numbered=%v lost=%d (skipped %d) duplicates=%d corrupted=%d swaps=%d held=%d determined=%v: %s",
+	return fmt.Sprintf("numbered=%v lost=%d (skipped %d) duplicates=%d corrupted=%d swaps=%d delays=%d determined=%v: %s",
 		s.numbered, s.lost, s.skipped, s.duplicates, s.corrupted, s.swaps, s.delays, s.determined, s.text.String())
 }
 
 func (s *scenario) describe(format string, args ...any) { fmt.Fprintf(&s.text, format+" ", args...) }
 
-// options bound the faults of a random scenario.
+// options limit the faults of a random scenario.
 type options struct {
 	numbered         bool
-	faults           float64 // of a slot
+	faults           float64 // probability of a fault in a slot
 	jitter, drift    float64 // of an interval
-	spaced           bool    // three clean slots between faults
+	spaced           bool    // at least three clean slots between faults
 	noSkip, noBurst  bool
 	noEdges          bool // neither the first nor the last two slots have a fault
 	headLo, headHigh float64
 }
 
-// newScenario generates a scenario. Its slots are the promise; each has at most one fault.
+// newScenario generates a scenario. Each slot has at most one fault.
 func newScenario(r *rand.Rand, c options) *scenario {
 	s := &scenario{numbered: c.numbered, interval: interval, opened: time.Duration(1+r.IntN(1000)) * time.Millisecond}
 	slotCount := 12 + r.IntN(50)
@@ -67,7 +67,7 @@ func newScenario(r *rand.Rand, c options) *scenario {
 	}
 	s.determined = c.spaced && head-jitter > .55*float64(interval)
 	var number uint64
-	var floor Instant // TCP keeps the order, so no event overtakes a delayed one
+	var floor Instant // arrival of the previous event: TCP keeps the order, so no event overtakes a delayed one
 	calm := 0
 	deliver := func(e wireEvent) {
 		e.at = max(e.at, floor)
@@ -130,11 +130,11 @@ func newScenario(r *rand.Rand, c options) *scenario {
 			delay := (float64(n) + .3*r.Float64()) * float64(interval)
 			s.delays++
 			s.determined = s.determined && slot > 1 // the phase is not known yet
-			s.describe("%d:held %.2f", slot, delay/float64(interval))
+			s.describe("%d:delayed %.2f", slot, delay/float64(interval))
 			release := at + Instant(delay)
 			deliver(wireEvent{at: release, number: num()})
-			calm = -1 - n // what follows is still settling
-		default: // a message: a number of its own, no slot
+			calm = -1 - n // the next noops arrive in the same burst
+		default: // a numbered message without a slot
 			if c.numbered {
 				deliver(wireEvent{at: at - interval/8, number: num(), message: true})
 				s.describe("%d:message", slot)
@@ -142,7 +142,7 @@ func newScenario(r *rand.Rand, c options) *scenario {
 			deliver(wireEvent{at: at, number: num()})
 		}
 	}
-	// The end falls where nothing is about to come: 0.2 to 0.7 of an interval past a slot.
+	// No noop is due at the end: it is 0.25 to 0.65 of an interval after a slot.
 	last := s.opened + Instant(head+float64(slotCount-1)*length)
 	s.end = max(last+Instant((.25+.4*r.Float64())*float64(interval)), floor)
 	s.describe("end=%.2f", float64(s.end-last)/float64(interval))
@@ -152,8 +152,8 @@ func newScenario(r *rand.Rand, c options) *scenario {
 // play runs the scenario through a ledger.
 func (s *scenario) play() Record { return s.playTo(func(*Ledger) {}) }
 
-// playTo is play for one who looks at the ledger after each noop.
-func (s *scenario) playTo(look func(*Ledger)) Record {
+// playTo is play with a call of inspect after each noop.
+func (s *scenario) playTo(inspect func(*Ledger)) Record {
 	l := New("a-1", &Config{Interval: s.interval, Late: sec})
 	l.Connecting(0)
 	l.Opened(s.opened)
@@ -167,7 +167,7 @@ func (s *scenario) playTo(look func(*Ledger)) Record {
 			n.Data = "x"
 		}
 		l.Noop(n)
-		look(l)
+		inspect(l)
 	}
 	end := s.end + l.Undecided(s.end) // as the scripts do
 	l.CloseRequested(end)
@@ -175,20 +175,21 @@ func (s *scenario) playTo(look func(*Ledger)) Record {
 	return l.Record()
 }
 
-// A tally has the counts of a slow and obvious model of numbers, which keeps every arrival and counts sets.
+// A tally has the counts of a simple model of numbers, which keeps every arrival.
 type tally struct{ received, corrupted, duplicated, reordered, lost uint64 }
 
+// countNumbers computes the model.
 func countNumbers(events []wireEvent) (t tally) {
-	var seen []uint64
+	var arrived []uint64
 	for _, e := range events {
 		switch {
-		case slices.Contains(seen, e.number):
+		case slices.Contains(arrived, e.number):
 			t.duplicated++
 			continue
-		case len(seen) > 0 && e.number < slices.Max(seen):
+		case len(arrived) > 0 && e.number < slices.Max(arrived):
 			t.reordered++
 		}
-		seen = append(seen, e.number)
+		arrived = append(arrived, e.number)
 		switch {
 		case e.message:
 		case e.corrupt:
@@ -197,8 +198,8 @@ func countNumbers(events []wireEvent) (t tally) {
 			t.received++
 		}
 	}
-	if len(seen) > 0 {
-		t.lost = slices.Max(seen) - uint64(len(seen))
+	if len(arrived) > 0 {
+		t.lost = slices.Max(arrived) - uint64(len(arrived))
 	}
 	return t
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The interval that the service keeps, whatever was planned.
+// The ledger measures the interval of the service, independent of the planned one.
 func TestIntervalMeasurement(t *testing.T) {
 	t.Parallel()
 	for _, kept := range []float64{.3, .5, .75, .8, .99, 1, 1.01, 1.2, 1.5, 2.5} {
@@ -43,9 +43,9 @@ func TestDelayDoesNotChangeTheInterval(t *testing.T) {
 	t.Parallel()
 	for _, numbered := range []bool{false, true} {
 		for from := range 14 {
-			for _, held := range []float64{.3, .49, .51, .8, 1, 1.49, 1.5, 2.2, 3.7} {
+			for _, delay := range []float64{.3, .49, .51, .8, 1, 1.49, 1.5, 2.2, 3.7} {
 				var noops []Noop
-				until := .6 + float64(from) + held
+				until := .6 + float64(from) + delay
 				for n := range 15 {
 					at, number := .6+float64(n), uint64(0)
 					if n >= from {
@@ -58,15 +58,15 @@ func TestDelayDoesNotChangeTheInterval(t *testing.T) {
 				}
 				r := playAt(15*sec, 19, noops...)
 				if r.Interval > 0 {
-					require.LessOrEqual(t, (r.Interval - 15*sec).Abs(), r.IntervalError+15*sec/100, "held %v from %d, numbered %v: %+v", held, from, numbered, r)
+					require.LessOrEqual(t, (r.Interval - 15*sec).Abs(), r.IntervalError+15*sec/100, "delay of %v intervals from noop %d on, numbered %v: %+v", delay, from, numbered, r)
 				}
 			}
 		}
 	}
 }
 
-// At a whole multiple of the planned interval a slower service looks like one that loses noops, unless they are
-// numbered: then none is lost, and the interval is another one.
+// A service whose interval is a multiple of the planned one cannot be distinguished from a service that loses noops.
+// Only numbers show the interval.
 func TestDoubleIntervalIsLossesWithoutNumbers(t *testing.T) {
 	t.Parallel()
 	for _, kept := range []int{2, 4} {
@@ -80,7 +80,7 @@ func TestDoubleIntervalIsLossesWithoutNumbers(t *testing.T) {
 				noops = append(noops, noopAt(15*sec, float64(kept*(n+1)), number))
 			}
 			r := playAt(15*sec, float64(kept*20)+.4, noops...)
-			require.Positive(t, r.Missed(), "the slots between owe noops, numbered %v: %+v", numbered, r)
+			require.Positive(t, r.Missed(), "the slots in between expect noops, numbered %v: %+v", numbered, r)
 			if numbered {
 				require.Equal(t, time.Duration(kept)*15*sec, r.Interval)
 			} else {
@@ -90,8 +90,8 @@ func TestDoubleIntervalIsLossesWithoutNumbers(t *testing.T) {
 	}
 }
 
-// Gaps show whether noops come further from their schedule than assumed: those of a service that jitters by 30 % to
-// both sides do, those of one that is late by up to 30 % do not, nor do lost noops.
+// A gap is uneven if noops are further from their schedule than assumed. This is the case if they jitter by 30 % to
+// both sides, but not if they are late by up to 30 % or lost.
 func TestUnevenGapsExceedTheAssumedJitter(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -119,7 +119,7 @@ func TestUnevenGapsExceedTheAssumedJitter(t *testing.T) {
 				}
 			}
 			got := float64(l.Record().UnevenGaps) / 400
-			require.True(t, c.least <= got && got <= c.most, "%s, numbered %v: %g", c.name, numbered, got)
+			require.True(t, c.least <= got && got <= c.most, "%s, numbered %v: the share of uneven gaps is %g", c.name, numbered, got)
 		}
 	}
 }

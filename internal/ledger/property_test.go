@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stories plays n random stories and passes each to check; a failure names its seed.
-func stories(t *testing.T, n int, mix func(r *rand.Rand) options, check func(t *testing.T, s *scenario, r Record) (fault string)) {
+// checkScenarios plays n random scenarios and calls check for each. A failure names its seed.
+func checkScenarios(t *testing.T, n int, mix func(r *rand.Rand) options, check func(t *testing.T, s *scenario, r Record) (fault string)) {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -32,7 +32,7 @@ func stories(t *testing.T, n int, mix func(r *rand.Rand) options, check func(t *
 
 // invariantViolation returns the first invariant that a record violates.
 func invariantViolation(r Record) string {
-	const absurd = 1 << 62 // a sum that went below zero
+	const absurd = 1 << 62 // a higher count was decremented below zero
 	listed := map[Kind]uint64{}
 	for _, f := range r.Findings {
 		listed[f.Kind]++
@@ -43,7 +43,7 @@ func invariantViolation(r Record) string {
 	case r.Lost > absurd || r.Unsent > absurd || r.Tail > absurd || r.Received > absurd || r.Late > absurd:
 		return "a count went below zero"
 	case len(r.Findings) > maxFindings || len(r.Outages) > maxOutages:
-		return "more findings than the bound"
+		return "more findings or outages than the limit"
 	case r.MaxGap < 0 || r.MaxLateness < 0 || r.StreamTime < 0:
 		return "a negative time"
 	case r.Faultless() != (r.State == Completed && r.Received > 0 && r.Lost+r.Unsent+r.Tail+r.Duplicated+r.Reordered+r.Corrupted == 0):
@@ -56,19 +56,18 @@ func invariantViolation(r Record) string {
 	return ""
 }
 
-// storyCount is how many stories each property is tried on: STREAMS=1000000 go test ./ledger
-var storyCount = func() int {
+// scenarioCount is the number of scenarios for each property. To change it: STREAMS=1000000 go test ./internal/ledger
+var scenarioCount = func() int {
 	if n, err := strconv.Atoi(os.Getenv("STREAMS")); err == nil {
 		return n
 	}
 	return 5000
 }()
 
-// For any input, the count by number equals the count by sets, and a stream with a loss is not
-// faultless.
+// For any input, the count by number equals the count of the model.
 func TestNumbersAgreeWithTheModel(t *testing.T) {
 	t.Parallel()
-	stories(t, storyCount, func(r *rand.Rand) options {
+	checkScenarios(t, scenarioCount, func(r *rand.Rand) options {
 		return options{numbered: true, faults: .3 * r.Float64(), jitter: .3 * r.Float64(), drift: .005, headLo: .1, headHigh: 1.1}
 	}, func(_ *testing.T, s *scenario, r Record) string {
 		m := countNumbers(s.events)
@@ -77,16 +76,16 @@ func TestNumbersAgreeWithTheModel(t *testing.T) {
 		case !r.Numbered:
 			return "" // numbers that started too high are counted by interval
 		case got != m:
-			return "the numbers are not those of the model"
+			return "the counts differ from the model"
 		}
 		return ""
 	})
 }
 
-// With numbers and little noise everything is known exactly.
+// With numbers and little jitter all counts are exact.
 func TestNumberedStreamsAreExact(t *testing.T) {
 	t.Parallel()
-	stories(t, storyCount, func(r *rand.Rand) options {
+	checkScenarios(t, scenarioCount, func(r *rand.Rand) options {
 		return options{numbered: true, faults: .2 * r.Float64(), jitter: .2 * r.Float64(), drift: .005, headLo: .3, headHigh: 1.1, spaced: true}
 	}, func(_ *testing.T, s *scenario, r Record) string {
 		if !r.Numbered || !s.determined {
@@ -94,9 +93,9 @@ func TestNumberedStreamsAreExact(t *testing.T) {
 		}
 		switch {
 		case r.Missed() != uint64(s.lost):
-			return "missed is not what was lost"
+			return "the number of missed noops differs from the number of lost ones"
 		case r.Duplicated != uint64(s.duplicates), r.Corrupted != uint64(s.corrupted), r.Reordered != uint64(s.swaps):
-			return "another fault was counted than was made"
+			return "the counts of faults differ from the scenario"
 		}
 		return ""
 	})
@@ -105,7 +104,7 @@ func TestNumberedStreamsAreExact(t *testing.T) {
 // Without numbers, separate faults are also counted exactly.
 func TestUnnumberedStreamsAreExactIfFaultsAreApart(t *testing.T) {
 	t.Parallel()
-	stories(t, storyCount, func(r *rand.Rand) options {
+	checkScenarios(t, scenarioCount, func(r *rand.Rand) options {
 		return options{faults: .2 * r.Float64(), jitter: .05 * r.Float64(), drift: .005, headLo: .3, headHigh: 1.05, spaced: true}
 	}, func(_ *testing.T, s *scenario, r Record) string {
 		if !s.determined {
@@ -113,21 +112,20 @@ func TestUnnumberedStreamsAreExactIfFaultsAreApart(t *testing.T) {
 		}
 		switch {
 		case r.Missed() != uint64(s.lost):
-			return "missed is not what was lost"
+			return "the number of missed noops differs from the number of lost ones"
 		case r.Duplicated != uint64(s.duplicates), r.Corrupted != uint64(s.corrupted):
-			return "another fault was counted than was made"
+			return "the counts of faults differ from the scenario"
 		}
 		return ""
 	})
 }
 
-// The worst bug of this tool is a loss that passes. Without numbers, a noop that arrives twice can replace a
-// noop that was lost right before it, or look like a part of a burst. Both look like lateness and are counted
-// as late. Nothing else may hide a fault.
+// A loss that passes is the worst bug of this tool. Without numbers, a noop that arrives twice can replace a noop that
+// was lost directly before it, or look like a part of a burst. Both count as late. All other faults must be detected.
 func TestNoLossPasses(t *testing.T) {
 	t.Parallel()
 	for _, numbered := range []bool{true, false} {
-		stories(t, storyCount, func(r *rand.Rand) options {
+		checkScenarios(t, scenarioCount, func(r *rand.Rand) options {
 			return options{numbered: numbered, faults: .4 * r.Float64(), jitter: .05 * r.Float64(), drift: .005, headLo: .65, headHigh: 1.05}
 		}, func(_ *testing.T, s *scenario, r Record) string {
 			faults := s.lost + s.duplicates + s.corrupted + s.swaps
@@ -137,16 +135,16 @@ func TestNoLossPasses(t *testing.T) {
 			case !numbered && s.corrupted == 0 && r.Late > 0 && s.duplicates >= s.lost && s.lost+s.delays > 0:
 				return ""
 			}
-			return "A FALSE PASS"
+			return "a false pass"
 		})
 	}
 }
 
-// The second worst bug is a clean stream that fails.
+// A clean stream that fails is the second worst bug.
 func TestCleanStreamsPass(t *testing.T) {
 	t.Parallel()
 	for _, numbered := range []bool{true, false} {
-		stories(t, storyCount, func(r *rand.Rand) options {
+		checkScenarios(t, scenarioCount, func(r *rand.Rand) options {
 			return options{numbered: numbered, jitter: .2 * r.Float64(), drift: .005, headLo: .1, headHigh: 1.1}
 		}, func(_ *testing.T, _ *scenario, r Record) string {
 			if !r.Faultless() {
@@ -157,12 +155,12 @@ func TestCleanStreamsPass(t *testing.T) {
 	}
 }
 
-// For each steady connection, Steady returns the same counts as Sums, after each noop of any story.
+// For each steady connection, Steady returns the same counts as Sums, after each noop of any scenario.
 func TestSteadyEqualsSums(t *testing.T) {
 	t.Parallel()
 	var steady, others atomic.Int64
 	for _, numbered := range []bool{true, false} {
-		stories(t, storyCount/5, func(r *rand.Rand) options {
+		checkScenarios(t, scenarioCount/5, func(r *rand.Rand) options {
 			return options{numbered: numbered, faults: .1 * r.Float64(), jitter: .2 * r.Float64(), drift: .005, headLo: .1, headHigh: 1.1}
 		}, func(_ *testing.T, s *scenario, _ Record) (fault string) {
 			s.playTo(func(l *Ledger) {

@@ -9,31 +9,31 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A refClient has the noops that one client received on several streams. Its methods are a slow and obvious search
-// through the schedules that explain them. Times are in thousandths of an interval since the first headers. It shares
-// no code with the ledger.
+// A refClient has the noops that one client received on several streams. Its methods search slowly and simply through
+// the schedules that explain these noops. Times are in thousandths of an interval since the first headers. It shares no
+// code with the ledger.
 type refClient struct {
 	numbered  bool
 	streams   []refStream
-	end       int // when the close was requested; the client is disconnected if the last stream ended before
+	end       int // when the close was requested; the client was disconnected then if the last stream ended earlier
 	late      int // LATE_MS, at most half an interval
 	latest    int // maximum time from the headers of a stream to its first due time
 	maxOutage int
 }
 
-// A refStream is one of its streams. closed is at most the end of the life.
+// A refStream is one stream of a refClient.
 type refStream struct {
-	opened, closed int
+	opened, closed int // closed is at most the end of the client
 	arrivals       []refArrival
 }
 
 const (
-	refReplay = 3   // noops this soon after the headers of a later stream are replayed
-	refLoose  = 250 // noops this soon after the headers may be replayed
-	refNoise  = 20  // maximum delay of a noop after its slot
+	refMinReplay = 3   // noops this soon after the headers of a later stream are replayed
+	refMaxReplay = 250 // noops this soon after the headers may be replayed
+	refNoise     = 20  // maximum delay of a noop after its slot
 )
 
-// replays are how many arrivals of a stream may have been kept for the client.
+// replays returns the number of arrivals of a stream that may have been replayed.
 func (s *refStream) replays(within int) (n int) {
 	for n < len(s.arrivals) && s.arrivals[n].at-s.opened <= within {
 		n++
@@ -41,16 +41,16 @@ func (s *refStream) replays(within int) (n int) {
 	return n
 }
 
-// A bound is the least and the most that the schedules allow.
+// A bound has the minimum and the maximum that the schedules allow.
 type bound struct{ min, max int }
 
 func (b *bound) include(n int) { b.min, b.max = min(b.min, n), max(b.max, n) }
 
 // emptySlots tries all times at which the first noop of a stream may have been due, and counts the slots until then
-// without a noop. An arrival that may have been kept for the client belongs to no slot.
-func (l *refClient) emptySlots(s *refStream, kept, until int) (b bound) {
-	b.min = refMost
-	regular := s.arrivals[kept:]
+// without a noop. The first replays arrivals may have been replayed, and belong to no slot.
+func (l *refClient) emptySlots(s *refStream, replays, until int) (b bound) {
+	b.min = refMaxNoops
+	regular := s.arrivals[replays:]
 	for phase := 0; phase <= l.latest; phase++ {
 		explained := len(regular) == 0
 		if !explained {
@@ -64,32 +64,32 @@ func (l *refClient) emptySlots(s *refStream, kept, until int) (b bound) {
 		for at := s.opened + phase; at <= until; at += refInterval {
 			due++
 		}
-		came := 0
+		arrived := 0
 		for _, a := range regular {
 			if a.at-refNoise <= until {
-				came++
+				arrived++
 			}
 		}
-		b.include(max(due-came, 0))
+		b.include(max(due-arrived, 0))
 	}
 	return b
 }
 
-// A refSum has the number of noops that are surely lost at least, and the number of further undetectable losses.
+// A refSum has the minimum number of lost noops, and the number of further undetectable losses.
 type refSum struct{ lost, hidden int }
 
 // explain adds up the losses. Between two noops on their slots, the numbers show the lost ones, except slots without a
 // number. By the clock, each slot between them is a loss.
 func (l *refClient) explain() (sum refSum) {
-	var number, kept int     // the last one on its slot; since then: those that were replayed
-	var empty, after int     // since then: empty slots of open streams before the last one that was replayed, and after it
-	highest, slotted := 0, 0 // the highest number; when the last noop came on its slot, 0 for none
+	var number, kept int     // number of the last noop on its slot; number of replayed noops after it
+	var empty, after int     // empty slots of open streams after that noop: before the last replayed noop, and after it
+	highest, slotted := 0, 0 // highest number; arrival of the last noop on its slot, 0: none
 	last := len(l.streams) - 1
 	for k := range l.streams {
 		s := &l.streams[k]
 		replays := 0
 		if k > 0 && l.numbered {
-			replays = s.replays(refReplay)
+			replays = s.replays(refMinReplay)
 		}
 		for _, a := range s.arrivals[:replays] {
 			kept++
@@ -117,7 +117,7 @@ func (l *refClient) explain() (sum refSum) {
 				sum.lost += max((s.opened-l.clockStart(k, slotted))/refInterval, 0)
 			}
 			slotted = regular[len(regular)-1].at
-			if k < last { // what its end leaves empty is counted until the next headers
+			if k < last { // the slots that the end of the stream leaves empty are counted until the next headers
 				for at := slotted + refInterval; at <= s.closed-l.late; at += refInterval {
 					sum.lost--
 				}
@@ -131,8 +131,8 @@ func (l *refClient) explain() (sum refSum) {
 	return sum
 }
 
-// atEnd adds the time after the last noop that arrived on its slot; shown is the number of noops that numbers show in
-// it.
+// atEnd adds the losses after the last noop that arrived on its slot. shown is the number of noops after it that the
+// numbers show.
 func (l *refClient) atEnd(sum *refSum, shown, slotted int) {
 	s := &l.streams[len(l.streams)-1]
 	if !l.numbered && len(s.arrivals) == 0 && len(l.streams) > 1 {
@@ -141,12 +141,12 @@ func (l *refClient) atEnd(sum *refSum, shown, slotted int) {
 	if slotted == 0 {
 		return
 	}
-	settled := len(s.arrivals) > s.replays(refLoose) || len(l.streams) == 1
-	until := s.opened // what falls due on a stream that is not settled is not expected
+	settled := len(s.arrivals) > s.replays(refMaxReplay) || len(l.streams) == 1
+	until := s.opened // noops that are due on a stream that is not settled are not expected
 	if settled || s.closed < l.end {
 		until = l.end
 	}
-	for due := slotted + refInterval; due <= until-refNearly; due += refInterval {
+	for due := slotted + refInterval; due <= until-refTolerance; due += refInterval {
 		outage := !l.open(due)
 		if outage && l.numbered || due > s.closed {
 			sum.hidden++
@@ -155,8 +155,8 @@ func (l *refClient) atEnd(sum *refSum, shown, slotted int) {
 	sum.hidden -= min(shown, sum.hidden)
 }
 
-// clockStart returns the time from which the clock counts noops that were due before the headers of a stream: the time
-// of the last noop, or of the headers.
+// clockStart returns the time from which the clock counts noops that were due before the headers of a stream. It is the
+// time of the last noop, or of the headers.
 func (l *refClient) clockStart(k, slotted int) int {
 	if slotted > 0 {
 		return slotted
@@ -209,11 +209,11 @@ func (l *refClient) disagreement(r Record) string {
 	return ""
 }
 
-// agreesNearby reports whether the ledger is right if the bounds are a little different.
+// agreesNearby reports whether the ledger agrees with the reference for slightly different bounds.
 func (l *refClient) agreesNearby(r Record) bool {
 	for _, edit := range []func(*refClient){
 		func(o *refClient) { o.latest += 60 }, func(o *refClient) { o.latest -= 60 }, func(o *refClient) { o.latest += 300 },
-		func(o *refClient) { o.late += 50 }, func(o *refClient) { o.late = max(o.late, 320) }, // as long as few noops have come
+		func(o *refClient) { o.late += 50 }, func(o *refClient) { o.late = max(o.late, 320) }, // while few noops have arrived
 		func(o *refClient) { o.late -= 50 },
 		func(o *refClient) { o.maxOutage++ }, func(o *refClient) { o.maxOutage-- },
 	} {
@@ -231,27 +231,27 @@ func (l *refClient) agreesNearby(r Record) bool {
 // lost.
 func shortClient(r *rand.Rand) (l *refClient, faults bool) {
 	l = &refClient{numbered: r.IntN(2) == 0, late: []int{67, 333, 500}[r.IntN(3)], latest: 1500, maxOutage: 2000}
-	anew, keeps := r.IntN(2) == 0, l.numbered && r.IntN(2) == 0
+	restarts, replays := r.IntN(2) == 0, l.numbered && r.IntN(2) == 0
 	loss := 0.
 	if r.IntN(2) == 0 {
 		loss = .25 * r.Float64()
 	}
 	due, number := 5+r.IntN(1000), 0
 	at := 0
-	var waiting []int
+	var missed []int // numbers of the noops to replay
 	for k, n := 0, 1+r.IntN(3); k < n; k++ {
 		s := refStream{opened: at, closed: at + 100 + r.IntN(4500)}
-		if k > 0 && anew {
+		if k > 0 && restarts {
 			due = at + 5 + r.IntN(1400)
 		}
-		for _, kept := range waiting {
+		for _, n := range missed {
 			if r.Float64() >= loss {
-				s.arrivals = append(s.arrivals, refArrival{at: at + 1, number: kept})
+				s.arrivals = append(s.arrivals, refArrival{at: at + 1, number: n})
 			} else {
 				faults = true
 			}
 		}
-		waiting = nil
+		missed = nil
 		for ; due <= s.closed; due += refInterval {
 			if number++; r.Float64() < loss {
 				faults = true
@@ -261,10 +261,10 @@ func shortClient(r *rand.Rand) (l *refClient, faults bool) {
 		}
 		l.streams = append(l.streams, s)
 		at = s.closed + 30 + r.IntN(2500)
-		for ; !anew && due < at; due += refInterval {
-			if keeps {
+		for ; !restarts && due < at; due += refInterval {
+			if replays {
 				number++
-				waiting = append(waiting, number)
+				missed = append(missed, number)
 			} else if !l.numbered {
 				number++
 				faults = true
@@ -324,5 +324,5 @@ func TestLedgerAgreesWithReferenceOnReconnects(t *testing.T) {
 		}
 	}
 	t.Logf("%d at an edge", edge)
-	require.Zero(t, wrong, "of %d", count)
+	require.Zero(t, wrong, "clients of %d whose record contradicts the reference", count)
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A lifetime is one device id over several streams. The server numbers one noop per interval, whether or not a
-// stream is open, and replays those of an outage after the reconnect. It may restart and continue at 1.
-type lifetime struct {
+// A randomClient is one client with several streams. The server numbers one noop per interval, whether or not a stream
+// is open, and replays the noops of an outage after the reconnect. It may restart its numbers at 1.
+type randomClient struct {
 	r       *rand.Rand
 	l       *Ledger
 	at      Instant // the next slot
@@ -24,14 +24,14 @@ type lifetime struct {
 	text     strings.Builder
 }
 
-func (f *lifetime) noop(at Instant, number uint64) {
+func (f *randomClient) noop(at Instant, number uint64) {
 	f.l.Noop(Noop{At: at, Number: number, Intact: true})
 	last := len(f.batches) - 1
 	f.batches[last] = append(f.batches[last], wireEvent{at: at, number: number})
 }
 
-// live sends slots on an open stream; some are lost.
-func (f *lifetime) live(slots int, loss float64) {
+// live passes slots on an open stream. Some noops are lost.
+func (f *randomClient) live(slots int, loss float64) {
 	for range slots {
 		f.number++
 		if f.r.Float64() < loss {
@@ -44,8 +44,9 @@ func (f *lifetime) live(slots int, loss float64) {
 	}
 }
 
-// cut ends the stream after the last slot and opens another; it returns how many slots passed.
-func (f *lifetime) cut() (missed int, back Instant) {
+// cut ends the stream after the last slot and opens another one. It returns the number of slots of the outage, and the
+// time of the reconnect.
+func (f *randomClient) cut() (missed int, back Instant) {
 	cutAt := f.at - interval + Instant(f.r.Float64()*.3*float64(interval))
 	f.l.Closed(cutAt, "reset", true, true)
 	back = cutAt + Instant(f.r.Float64()*6*float64(interval))
@@ -58,8 +59,8 @@ func (f *lifetime) cut() (missed int, back Instant) {
 	return missed, back
 }
 
-func playLifetime(seed, n uint64) (f *lifetime, rec Record) {
-	f = &lifetime{r: rand.New(rand.NewPCG(seed, n)), batches: [][]wireEvent{nil}}
+func playRandomClient(seed, n uint64) (f *randomClient, rec Record) {
+	f = &randomClient{r: rand.New(rand.NewPCG(seed, n)), batches: [][]wireEvent{nil}}
 	f.l = New("a-1", &Config{Interval: interval, Late: sec})
 	f.l.Connecting(0)
 	f.l.Opened(sec)
@@ -71,7 +72,7 @@ func playLifetime(seed, n uint64) (f *lifetime, rec Record) {
 	f.live(3+f.r.IntN(10), 0)
 	for range 1 + f.r.IntN(3) {
 		missed, back := f.cut()
-		if f.r.IntN(4) == 0 { // forgets all
+		if f.r.IntN(4) == 0 { // the server restarts
 			f.restarts++
 			fmt.Fprintf(&f.text, "restart after %d slots, ", missed)
 			f.number, f.batches = 0, append(f.batches, nil)
@@ -99,31 +100,31 @@ func playLifetime(seed, n uint64) (f *lifetime, rec Record) {
 	return f, f.l.Record()
 }
 
-func TestLifetimesWithReconnects(t *testing.T) {
+func TestRandomClientsWithReconnects(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	for n := range uint64(storyCount) {
-		f, r := playLifetime(seed, n)
+	for n := range uint64(scenarioCount) {
+		f, r := playRandomClient(seed, n)
 		var m tally
 		for _, events := range f.batches {
-			of := countNumbers(events)
-			m.received += of.received
-			m.lost += of.lost
-			m.duplicated += of.duplicated
-			m.reordered += of.reordered
+			counts := countNumbers(events)
+			m.received += counts.received
+			m.lost += counts.lost
+			m.duplicated += counts.duplicated
+			m.reordered += counts.reordered
 		}
 		fault := invariantViolation(r)
 		switch {
 		case fault != "":
 		case r.Lost != m.lost || r.Received != m.received || r.Duplicated != m.duplicated || r.Reordered != m.reordered:
-			fault = fmt.Sprintf("the numbers are not those of the model: %+v", m)
+			fault = fmt.Sprintf("the counts differ from the model: %+v", m)
 		case r.Faultless() && f.lost > 0:
-			fault = "A FALSE PASS"
+			fault = "a false pass"
 		case !r.Faultless() && f.lost == 0 && f.restarts == 0:
 			fault = "a false alarm"
 		case f.restarts == 0 && r.Missed() != uint64(f.lost):
-			fault = fmt.Sprintf("missed is %d, lost were %d", r.Missed(), f.lost)
+			fault = fmt.Sprintf("%d noops are missed, but %d were lost", r.Missed(), f.lost)
 		}
 		if fault != "" {
 			require.Failf(t, fault, "playLifetime(%d, %d)\n%s\n%+v", seed, n, &f.text, r)
@@ -131,8 +132,8 @@ func TestLifetimesWithReconnects(t *testing.T) {
 	}
 }
 
-// Numbers that continue after a reconnect cover the outage, not the silence of an open stream before it: a server
-// that stops sending and then closes has created no numbers.
+// Numbers that continue after a reconnect show the losses of the outage, but not the silence of an open stream before
+// it. A server that stops sending and then closes the stream has created no numbers.
 func TestSilenceBeforeADropIsMissed(t *testing.T) {
 	t.Parallel()
 	drop := func(p *tape, silence, outage time.Duration) {

@@ -9,42 +9,42 @@ type reference struct {
 	arrivals []refArrival
 	end      int // when the close was requested
 	late     int // LATE_MS, at most half an interval
-	jitter   int // maximum delay of a noop that is not held back
+	jitter   int // maximum delay of a noop that counts as on time
 	latest   int // maximum time from the headers to the first due time
-	early    int // precision of the times by which a noop can be too early
+	early    int // maximum time before its due time at which a noop arrives
 }
 
 type refArrival struct{ at, number int } // number 0: none
 
 const (
-	refInterval = 1000
-	refDrift    = 10  // maximum deviation of the service's interval
-	refBurst    = 500 // maximum time in which delayed noops arrive
-	refDouble   = 500 // maximum time from a noop to its copy
-	refInStep   = 30  // a noop that is due this close to an arrival is not delayed beyond it
-	refFlow     = 125 // a noop that is due this soon after the last one was not in flight
-	refNearly   = 250 // tolerance for drift in deciding whether a noop is due at the end
+	refInterval  = 1000
+	refDrift     = 10  // maximum deviation of the service's interval
+	refBurst     = 500 // maximum time in which delayed noops arrive
+	refCopy      = 500 // maximum time from a noop to its copy
+	refPrecision = 30  // a noop that is due at most this long after an arrival was not delayed beyond that arrival
+	refAfterLast = 125 // a noop that is due at most this long after the last arrival was not in transit at the end
+	refTolerance = 250 // tolerance for drift in deciding whether a noop is due at the end
 )
 
 const (
-	refMost   = 16 // exceeds the noops of a short stream
-	refEvents = 8  // exceeds the copies and delays of an explanation with few faults
+	refMaxNoops  = 16 // exceeds the number of noops of a short stream
+	refMaxEvents = 8  // exceeds the number of copies and delays of an explanation with few faults
 )
 
-// ways are explanations: bit l of ways[d][h] is set if there is one in which d noops arrived twice, the
-// stream was delayed h times and l noops are lost.
-type ways [refEvents][refEvents]uint32
+// ways is a set of explanations. Bit l of ways[d][h] is set if there is an explanation in which d noops arrived twice,
+// the stream was delayed h times and l noops are lost.
+type ways [refMaxEvents][refMaxEvents]uint32
 
-func (w *ways) add(o *ways, lost, doubled, held int) {
-	for d := range refEvents - doubled {
-		for h := range refEvents - held {
-			w[d+doubled][h+held] |= o[d][h] << lost
+// add adds the explanations of o with further lost noops, copies and delays.
+func (w *ways) add(o *ways, lost, copies, delays int) {
+	for d := range refMaxEvents - copies {
+		for h := range refMaxEvents - delays {
+			w[d+copies][h+delays] |= o[d][h] << lost
 		}
 	}
 }
 
-// A view has all explanations, and those in which all noops that may have been in flight at the end are
-// lost.
+// A view has all explanations. In open, all noops that may have been in transit at the end count as lost.
 type view struct{ all, open ways }
 
 // explain tries all schedules: the first noop is due at any time up to latest, and later ones an
@@ -58,8 +58,8 @@ func (s *reference) explain() (o view) {
 	return o
 }
 
-// phases are the possible due times of the first noop: those by which one of the received noops was on
-// time. If all arrived in one burst, or none arrived, no noop needs to have been on time.
+// phases returns the possible due times of the first noop: the times with which a received noop was on time. If all
+// noops arrived in one burst, or none arrived, no noop needs to have been on time.
 func (s *reference) phases(interval int) (out []int) {
 	if n := len(s.arrivals); n == 0 || s.arrivals[n-1].at-s.arrivals[0].at <= refInterval/50 {
 		latest := s.latest
@@ -88,25 +88,25 @@ func (s *reference) explainSchedule(phase, interval int, o *view) {
 	for due(slots+1) <= s.end {
 		slots++
 	}
-	var by, next [refMost + 1]ways // by the slot of the last arrival, 0 for none
+	var by, next [refMaxNoops + 1]ways // by the slot of the last arrival, 0 for none
 	by[0][0][0] = 1
 	lastAt := -refInterval
 	for i, a := range s.arrivals {
-		next = [refMost + 1]ways{}
+		next = [refMaxNoops + 1]ways{}
 		for last := range by {
 			if by[last] == (ways{}) {
 				continue
 			}
-			for slot := max(last, 1); slot <= min(slots+1, refMost); slot++ {
+			for slot := max(last, 1); slot <= min(slots+1, refMaxNoops); slot++ {
 				switch {
-				case slot == last && s.mayBeCopy(i):
+				case slot == last && s.isPossibleCopy(i):
 					next[slot].add(&by[last], 0, 1, 0)
-				case slot == last || !s.mayBe(i, last, slot) || a.at < due(slot)-s.early:
+				case slot == last || !s.mayFill(i, last, slot) || a.at < due(slot)-s.early:
 				case a.at <= due(slot)+s.jitter:
 					next[slot].add(&by[last], slot-last-1, 0, 0)
-				case i > 0 && a.at <= s.arrivals[i-1].at+refBurst && s.mayBeDelayed(a.at, due(slot)):
+				case i > 0 && a.at <= s.arrivals[i-1].at+refBurst && s.isPossiblyDelayed(a.at, due(slot)):
 					next[slot].add(&by[last], slot-last-1, 0, 0)
-				case s.mayBeDelayed(a.at, due(slot)):
+				case s.isPossiblyDelayed(a.at, due(slot)):
 					next[slot].add(&by[last], slot-last-1, 0, 1)
 				}
 			}
@@ -117,9 +117,9 @@ func (s *reference) explainSchedule(phase, interval int, o *view) {
 		lost, open := 0, 0
 		for slot := last + 1; slot <= slots; slot++ {
 			switch {
-			case due(slot) <= s.end-s.late || due(slot) <= lastAt+refFlow:
+			case due(slot) <= s.end-s.late || due(slot) <= lastAt+refAfterLast:
 				lost++
-			case due(slot) <= s.end-refNearly:
+			case due(slot) <= s.end-refTolerance:
 				open++
 			}
 		}
@@ -128,13 +128,14 @@ func (s *reference) explainSchedule(phase, interval int, o *view) {
 	}
 }
 
-func (s *reference) mayBeCopy(i int) bool {
-	return i > 0 && s.arrivals[i].at-s.arrivals[i-1].at <= refDouble && s.arrivals[i].number == s.arrivals[i-1].number
+// isPossibleCopy reports whether an arrival may be a copy of the previous one.
+func (s *reference) isPossibleCopy(i int) bool {
+	return i > 0 && s.arrivals[i].at-s.arrivals[i-1].at <= refCopy && s.arrivals[i].number == s.arrivals[i-1].number
 }
 
-// mayBe reports whether the number of an arrival allows its slot: those between used one each at most, and the first
-// slot has the first.
-func (s *reference) mayBe(i, last, slot int) bool {
+// mayFill reports whether the number of an arrival allows a slot. Each slot before it has at most one number, and the
+// first slot has the first number.
+func (s *reference) mayFill(i, last, slot int) bool {
 	number := s.arrivals[i].number
 	switch {
 	case number == 0:
@@ -146,11 +147,11 @@ func (s *reference) mayBe(i, last, slot int) bool {
 	return number > before && slot-last >= number-before
 }
 
-// mayBeDelayed reports whether a noop that was due then may have been delayed until at: nothing else arrived from its
-// due time until then.
-func (s *reference) mayBeDelayed(at, due int) bool {
+// isPossiblyDelayed reports whether a noop may have been delayed from its due time until at, because nothing arrived in
+// between.
+func (s *reference) isPossiblyDelayed(at, due int) bool {
 	for _, other := range s.arrivals {
-		if other.at >= due-refInStep && other.at < at-refBurst {
+		if other.at >= due-refPrecision && other.at < at-refBurst {
 			return false
 		}
 	}
@@ -158,20 +159,20 @@ func (s *reference) mayBeDelayed(at, due int) bool {
 }
 
 // A count is the number of lost and repeated noops in an explanation.
-type count struct{ lost, doubled int }
+type count struct{ lost, repeated int }
 
 // counts returns the counts of all explanations with the fewest events (lost noops, repeated noops, delays),
 // those with one more event, and the maximum loss without more repeated noops and delays than in the
 // simplest explanation.
 func (o *view) counts() (simplest, next map[count]bool, events, most int) {
 	simplest, next = map[count]bool{}, map[count]bool{}
-	doubled, held := refEvents, refEvents
-	for events = 0; events < 3*refMost && len(simplest) == 0; events++ {
+	copies, delays := refMaxEvents, refMaxEvents
+	for events = 0; events < 3*refMaxNoops && len(simplest) == 0; events++ {
 		for d := range o.all {
 			for h, set := range o.all[d] {
 				if has(set, events-d-h) {
 					simplest[count{events - d - h, d}] = true
-					doubled, held = min(doubled, d), min(held, h)
+					copies, delays = min(copies, d), min(delays, h)
 				}
 				if has(set, events+1-d-h) {
 					next[count{events + 1 - d - h, d}] = true
@@ -182,12 +183,13 @@ func (o *view) counts() (simplest, next map[count]bool, events, most int) {
 			clear(next)
 		}
 	}
-	for d := range min(doubled+1, refEvents) {
-		for h := range min(held+1, refEvents) {
+	for d := range min(copies+1, refMaxEvents) {
+		for h := range min(delays+1, refMaxEvents) {
 			most = max(most, bits.Len32(o.open[d][h])-1)
 		}
 	}
 	return simplest, next, events - 1, most
 }
 
+// has reports whether a set has an explanation with a number of lost noops.
 func has(set uint32, lost int) bool { return lost >= 0 && lost < 32 && set&(1<<lost) != 0 }

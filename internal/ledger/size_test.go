@@ -12,16 +12,15 @@ func TestLedgersStayBelow700Bytes(t *testing.T) {
 	if unsafe.Sizeof(uintptr(0)) != 8 {
 		t.Skip("the sizes are those of 64 bits")
 	}
-	for name, of := range map[string]struct{ size, limit uintptr }{
+	for name, c := range map[string]struct{ size, limit uintptr }{
 		"counting noops":   {unsafe.Sizeof(Ledger{}) + unsafe.Sizeof(numberCounter{}), 700},
 		"counting numbers": {unsafe.Sizeof(Ledger{}) + unsafe.Sizeof(deliveries{}), 700},
 	} {
-		require.LessOrEqual(t, of.size, of.limit, name)
+		require.LessOrEqual(t, c.size, c.limit, name)
 	}
 }
 
-// A stream without a fault has two objects, whatever its length: the rare parts are made when there is something in
-// them.
+// A stream without a fault has two objects, independent of its length. Other parts are allocated on first use.
 func TestFaultlessStreamAllocatesNothing(t *testing.T) { //nolint:paralleltest // it counts the allocations of the process
 	cfg := &Config{Interval: testInterval, Late: testInterval}
 	l := New("a", cfg)

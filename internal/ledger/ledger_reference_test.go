@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shortStream makes up a stream of a few slots, in thousandths of an interval.
+// shortStream returns a random stream of a few slots, in thousandths of an interval. tight reports whether its jitter
+// is so small that the maximum number of undetectable losses is known.
 func shortStream(r *rand.Rand) (s *reference, tight bool) {
 	s = &reference{late: []int{67, 333, 500}[r.IntN(3)], jitter: 300, latest: 1500, early: 8} // drifts are tried in steps of 2
 	numbered := r.IntN(2) == 0
@@ -25,7 +26,7 @@ func shortStream(r *rand.Rand) (s *reference, tight bool) {
 	faults := .25 * r.Float64()
 	if r.IntN(4) == 0 {
 		faults = 0
-	} else { // more would look like faults itself, and hide some
+	} else { // more jitter would look like faults, and hide some
 		jitter /= 2
 	}
 	floor, delayed, number, faulty := 0, 0, 0, 0
@@ -80,9 +81,10 @@ func shortStream(r *rand.Rand) (s *reference, tight bool) {
 	for len(s.arrivals) > 0 && s.arrivals[len(s.arrivals)-1].at > s.end {
 		s.arrivals = s.arrivals[:len(s.arrivals)-1]
 	}
-	return s, jitter <= 20 && s.late > refNearly
+	return s, jitter <= 20 && s.late > refTolerance
 }
 
+// play returns the record of a ledger that received the stream.
 func (s *reference) play() Record {
 	const every = 15 * sec
 	var noops []Noop
@@ -105,9 +107,9 @@ func (s *reference) play() Record {
 // find at least one.
 const fewEvents = 3
 
-// disagreement describes how a record contradicts the reference; "" if it does not. Only a complete stream may be
-// reported as complete. With faults, a count may be that of an explanation with one more event, because the ledger
-// does not look back.
+// disagreement describes how a record contradicts the reference; "": it does not. Only a complete stream may be
+// reported as complete. With faults, an explanation with one more event is permitted, because the ledger does not
+// look back.
 func (o *view) disagreement(r Record, tight bool) (difference string, undecided bool) {
 	simplest, next, events, most := o.counts()
 	is := count{int(r.Missed()), int(r.Duplicated)}
@@ -126,17 +128,18 @@ func (o *view) disagreement(r Record, tight bool) (difference string, undecided 
 	return difference, len(simplest) > 1
 }
 
-// covered reports whether an explanation has at most as many lost noops as the ledger allows.
+// covered reports whether an explanation has at most as many lost noops as the ledger counted or reported as
+// undetectable.
 func covered(simplest map[count]bool, is count, hidden uint64) bool {
 	for c := range simplest {
-		if c.doubled == is.doubled && is.lost <= c.lost && c.lost <= is.lost+int(hidden) {
+		if c.repeated == is.repeated && is.lost <= c.lost && c.lost <= is.lost+int(hidden) {
 			return true
 		}
 	}
 	return false
 }
 
-// agreesWithOtherBounds reports whether the ledger is right if the bounds of the assumptions are a little different.
+// agreesWithOtherBounds reports whether the ledger agrees with the reference for slightly different bounds.
 func (s *reference) agreesWithOtherBounds(r Record, tight bool) bool {
 	for _, edit := range []func(*reference){
 		func(o *reference) { o.jitter += 60 }, func(o *reference) { o.jitter -= 60 },
@@ -155,8 +158,9 @@ func (s *reference) agreesWithOtherBounds(r Record, tight bool) bool {
 	return false
 }
 
-// streamCount returns how many streams are compared: STREAMS=1000000 SEED=7 go test -timeout 1h -run Reference
-// ./internal/ledger
+// streamCount returns the number of streams to compare, and the seed. To change them:
+//
+//	STREAMS=1000000 SEED=7 go test -timeout 1h -run Reference ./internal/ledger
 func streamCount(t *testing.T) (count int, seed uint64) {
 	t.Helper()
 	count, seed = 20_000, 13
@@ -200,7 +204,8 @@ func TestLedgerAgreesWithReference(t *testing.T) {
 	require.LessOrEqual(t, differ, count/100_000, "%v; docs/accounting.md names what differs in one of 250,000 streams", wrong)
 }
 
+// text describes the explanations.
 func (o *view) text() string {
 	simplest, next, events, most := o.counts()
-	return fmt.Sprintf("%v by %d events, else %v; at most %d lost", simplest, events, next, most)
+	return fmt.Sprintf("%v with %d events, or %v with one more; at most %d lost", simplest, events, next, most)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// resume cuts the stream and opens the next one after an outage.
+// resume ends the stream, and opens the next one after an outage.
 func (p *tape) resume(outage time.Duration) *tape {
 	p.Closed(p.at, "reset", true, true)
 	p.at += outage
@@ -17,11 +17,12 @@ func (p *tape) resume(outage time.Duration) *tape {
 	return p
 }
 
-// Each bug that the property tests and the fuzzer found, named by what the ledger wrongly reported before the fix.
+// The cases are bugs that the property tests and the fuzzer found. A name states the wrong result before the fix, if
+// any.
 func TestFuzzRegressions(t *testing.T) {
 	type want struct {
 		missed, duplicated, reordered, corrupted uint64
-		findings                                 []string // but for lateness
+		findings                                 []string // without lateness
 	}
 	cases := []struct {
 		name string
@@ -159,8 +160,7 @@ func TestFuzzRegressions(t *testing.T) {
 	}
 }
 
-// An undetectable case, documented so that it is not taken for a promise: without numbers, a noop that arrives twice
-// right after a lost one is a late noop. It is counted as late.
+// The loss is undetectable: without numbers, a noop that arrives twice directly after a lost one counts as a late noop.
 func TestDuplicateMayHideTheLossBeforeItWithoutNumbers(t *testing.T) {
 	t.Parallel()
 	r := newTape(t).regular(1, 3, false).noop(2*interval, 0).noop(0, 0).regular(6, 9, false).end(sec)

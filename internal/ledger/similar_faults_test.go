@@ -27,7 +27,7 @@ func noopAt(every time.Duration, t float64, number uint64) Noop {
 	return Noop{At: sec + Instant(t*float64(every)), Number: number, Intact: true}
 }
 
-// Each of these passed before.
+// The last noop but one is lost.
 func TestLossAtTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, every := range []time.Duration{sec, 3 * sec, 15 * sec} {
@@ -36,7 +36,7 @@ func TestLossAtTheEnd(t *testing.T) {
 				var noops []Noop
 				for slot := range 9 {
 					if slot == 7 {
-						continue // the last but one; a service may lose it, or never make it
+						continue
 					}
 					number := uint64(0)
 					if numbered {
@@ -71,7 +71,7 @@ func TestLateNoopAtTheEndIsNotLost(t *testing.T) {
 	}
 }
 
-// A schedule that starts early must not hide a slot without a noop.
+// An empty slot is missed, even if the schedule of the stream starts early.
 func TestEmptySlotIsMissed(t *testing.T) {
 	t.Parallel()
 	for _, head := range []float64{.01, .3, .6, 1} {
@@ -121,7 +121,7 @@ func TestIDsWithoutASequence(t *testing.T) {
 		{"random and small", func(i int) Noop { return decimal(small[i]) }},
 		{"random and small, another part", func(i int) Noop { return decimal(small[29-i]) }},
 		{"backwards", func(i int) Noop { return decimal(31 - i) }},
-		{"now and then", func(i int) Noop { return map[bool]Noop{true: decimal(1 + i/5)}[i%5 == 0] }},
+		{"every fifth noop has an id", func(i int) Noop { return map[bool]Noop{true: decimal(1 + i/5)}[i%5 == 0] }},
 		{"words", func(int) Noop { return Noop{OtherID: true} }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -180,7 +180,7 @@ func TestFaultsDoNotEndASequence(t *testing.T) {
 	})
 }
 
-// A delay makes each delayed noop late, not only the first.
+// Each noop of a burst is late, not only the first.
 func TestNoopsOfABurstAreLate(t *testing.T) {
 	t.Parallel()
 	for _, numbered := range []bool{false, true} {

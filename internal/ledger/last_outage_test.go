@@ -44,7 +44,7 @@ func TestNoopsDueInTheLastOutageAreUndetectable(t *testing.T) {
 	for _, c := range []struct {
 		name             string
 		ended, requested Instant
-		dialed           Instant // 0: not yet
+		dialed           Instant // 0: not before the request
 		missed, hidden   uint64
 	}{
 		{"disconnected for a moment", 60 * tenth, 62 * tenth, 0, 0, 0},
