@@ -55,7 +55,7 @@ func runnersOf(v *verdict.Verdict) Section {
 	return out
 }
 
-// runnerState returns how a runner ended. After a run, a shard that is still a checkpoint means that its runner did not finish.
+// runnerState returns the final state of a runner as text. A runner whose last shard is a checkpoint did not finish.
 func runnerState(state string) string {
 	if state == string(shard.Running) {
 		return "did not finish"
@@ -63,10 +63,10 @@ func runnerState(state string) string {
 	return state
 }
 
-// account returns the counts of messages by runner, the findings, and the arithmetic of the expected messages.
+// account returns the counts of messages by runner, and the findings.
 func (s *subject) account() Section {
 	out := runnersOf(s.v)
-	out.ID, out.Title, out.Short = "account", "Every "+s.v.Service.Noun()+" accounted for", s.nouns(true)
+	out.ID, out.Title, out.Short = "account", s.nouns(true)+" and findings", s.nouns(true)
 	s.messageBasis(&out)
 	if t, ok := s.findings(); ok {
 		out.Tables = append(out.Tables, t)
@@ -88,7 +88,7 @@ func (s *subject) findings() (t Table, ok bool) {
 	return t, n > 0
 }
 
-// arithmetic returns the calculation of docs/accounting.md with the numbers of this run, if messages are expected by
+// arithmetic returns the calculation of docs/accounting.md with the numbers of the run, if messages are expected by
 // interval.
 func (s *subject) arithmetic() Section {
 	if !s.v.Service.ByInterval() {
@@ -98,7 +98,7 @@ func (s *subject) arithmetic() Section {
 	perConnection := p.NoopsPerConnection()
 	product := uint64(max(perConnection*p.Connections, 0))
 	duration := p.Hold().Seconds()
-	t := Table{Columns: Columns("what", "how", "#this run")}
+	t := Table{Columns: Columns("quantity", "calculation", "#this run")}
 	add := func(name, method, value string) { t.Rows = append(t.Rows, Cells(name, method, value)) }
 	add("time open", fmt.Sprintf("%d s − %d s before the end", p.Seconds, p.Seconds-int(duration)), format.Milliseconds(1000*duration))
 	add(nouns+" per connection, at least", fmt.Sprintf("floor(%.0f / %v)", duration, p.NoopInterval), format.Thousands(perConnection))
@@ -116,7 +116,7 @@ func (s *subject) arithmetic() Section {
 		size := eventSize(perConnection)
 		add("events on the wire", fmt.Sprintf("%d bytes at noop %s, with id, timestamp and chunk × received", size, format.Thousands(perConnection)), format.MiB(float64(size)*float64(n.Received)/(1<<20)))
 	}
-	return Section{ID: "arithmetic", Title: "The arithmetic", Short: "Arithmetic", Tables: []Table{t}}
+	return Section{ID: "arithmetic", Title: "Arithmetic of expected " + nouns, Short: "Arithmetic", Tables: []Table{t}}
 }
 
 // explain returns the reason why the number of expected messages is not the product.
@@ -132,8 +132,8 @@ func explain(difference, connections int) string {
 	return "some connections opened late, were disconnected for a while, or were not open to the end"
 }
 
-// eventSize returns the bytes that our backend writes for noop number n, with the framing of its chunk: docs/accounting.md has the
-// sum.
+// eventSize returns the number of bytes that the reference backend writes for noop n, with the framing of its chunk.
+// docs/accounting.md has the sum.
 func eventSize(n int) int {
 	event := len(fmt.Sprintf("id: %d\n", n)) + len(": sent=1763690000000000\n") + len("data: 0\n") + 1
 	return event + len(fmt.Sprintf("%x\r\n", event)) + len("\r\n")

@@ -14,8 +14,7 @@ import (
 func actions(v *verdict.Verdict) Section {
 	out := Section{ID: "actions", Title: "Actions during the run", Short: "Actions"}
 	for i := range v.Actions {
-		t := actionTable(&v.Actions[i])
-		out.Tables = append(out.Tables, t)
+		out.Tables = append(out.Tables, actionTable(&v.Actions[i]))
 	}
 	switch {
 	case len(out.Tables) > 0 && v.Responses != nil:
@@ -26,6 +25,7 @@ func actions(v *verdict.Verdict) Section {
 	return out
 }
 
+// actionTable returns the facts of one action.
 func actionTable(a *verdict.Action) Table {
 	out := facts{Caption: "Action " + a.Name}
 	out.add("command", "%s", a.Command)
@@ -50,10 +50,9 @@ func actionTable(a *verdict.Action) Table {
 
 // effect adds the outcome of the streams.
 func (f *facts) effect(e *verdict.Effect) {
-	switch {
-	case e.Lost == 0:
+	if e.Lost == 0 {
 		f.add("lost", "no stream")
-	default:
+	} else {
 		outages := ""
 		if e.Times > e.Lost {
 			outages = fmt.Sprintf(", %s in all", format.Count(e.Times, "outage"))

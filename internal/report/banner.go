@@ -35,6 +35,7 @@ func banner(v *verdict.Verdict) Banner {
 	return b
 }
 
+// tone returns the colour of the result.
 func tone(v *verdict.Verdict) Tone {
 	switch {
 	case v.Verdict == verdict.Pass && !v.ConnectionsOnly():
@@ -126,8 +127,7 @@ func (s *subject) tiles() []Tile {
 	return tiles
 }
 
-// judgeCount sets the tone of a tile to good or bad. If all, the number of expected items, is 0, a good count is not
-// judged.
+// judgeCount sets the tone of a tile to good or bad. A good count is not judged if no item was expected.
 func judgeCount(t Tile, expected uint64, good bool) Tile {
 	switch {
 	case expected == 0 && good:
@@ -187,7 +187,7 @@ func (s *subject) receivedTile(t ledger.Totals) Tile {
 // serverTile returns the tile that compares the server's own count with the received messages.
 func (s *subject) serverTile() Tile {
 	server := s.v.Server
-	t := Tile{Name: "the server's count", Value: "agrees", Note: "it sent " + format.Thousands(server.Sent), Tone: Good}
+	t := Tile{Name: "server's count", Value: "agrees", Note: "it sent " + format.Thousands(server.Sent), Tone: Good}
 	if server.Partial(s.v.Messages.Received) {
 		t.Note = "its ledger has " + format.Thousands(server.Sent) + " of them"
 	}

@@ -52,8 +52,8 @@ func (s *subject) card() Section {
 	if c := s.v.Control; c != nil {
 		plan.Rows = append(plan.Rows, Facts("control group", c.Line()).Rows...)
 	}
-	plan.Caption = "The run"
-	return Section{ID: "card", Title: "The run", Tables: []Table{plan, s.environment()}}
+	plan.Caption = "Run"
+	return Section{ID: "card", Title: "Run", Tables: []Table{plan, s.environment()}}
 }
 
 // environment returns the programs and the machine of the run.
@@ -81,6 +81,7 @@ func ifKnown[N int | uint64](n N, text string) string {
 	return text
 }
 
+// script returns the file name and the checksum of the script.
 func (s *subject) script() string {
 	if len(s.Merged.Runners) == 0 {
 		return ""

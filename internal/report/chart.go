@@ -50,8 +50,8 @@ type Chart struct {
 	Heat   *Heat    `json:"heat,omitempty"`
 }
 
-// A Series is one line. At are indices into the time axis, or the x values of a chart with another axis; Values are
-// NaN (null) where the line has a gap.
+// A Series is one line. At has indices of the time axis, or the x values of a chart with another axis. Values has NaN
+// (null) for a gap in the line.
 type Series struct {
 	Name   string  `json:"name"`
 	Style  string  `json:"style,omitempty"` // "": line, "area", "dashed", "steps" (dashed), "bars"
@@ -61,13 +61,13 @@ type Series struct {
 
 // A Heat is counts by time and row. Rows are named by their upper edge.
 type Heat struct {
-	Items  string   `json:"what"` // the counted items
+	Items  string   `json:"items"` // the counted items
 	Rows   []string `json:"rows"`
 	Width  int      `json:"width"`  // of a column, in steps of the time axis
 	Counts [][]int  `json:"counts"` // by column, then row
 }
 
-// Numbers are written with five digits; more are not visible on a screen.
+// Numbers are the values of a chart. Their JSON has five digits; more are not visible on a screen.
 type Numbers []float64
 
 // MarshalJSON writes NaN and infinite values as null.
@@ -115,6 +115,7 @@ func splitAtGaps(name, style string, values []float64, gap int) Series {
 	return s
 }
 
+// A point is a point of a line: its index on the time axis, and its value.
 type point struct{ x, y float64 }
 
 // splitRuns divides the known values into runs whose points are at most gap apart.

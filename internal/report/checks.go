@@ -9,7 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// marks and tones of the states of a check.
+// The marks and tones of the states of a check.
 var (
 	marks = map[verdict.State]string{
 		verdict.Met: "✓", verdict.Broken: "✗", verdict.Undecided: "?", verdict.Warned: "!", verdict.NotJudged: "–",
@@ -43,6 +43,7 @@ func checks(v *verdict.Verdict) Section {
 	return out
 }
 
+// checksTable returns the table of some checks.
 func checksTable(list []verdict.Check) Table {
 	t := Table{Columns: Columns("check", "limit", "actual", "-impact")}
 	for i := range list {

@@ -58,7 +58,7 @@ func ConnectionsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 	return out.Error()
 }
 
-// cell prevents a spreadsheet from interpreting text as a formula (CWE-1236).
+// cell returns text for a cell. It prevents a spreadsheet from interpreting the text as a formula (CWE-1236).
 func cell(text string) string {
 	if text != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", []rune(text)[0]) {
 		return "'" + text
@@ -139,7 +139,7 @@ func SeriesCSV(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
 	return out.Error()
 }
 
-// row writes values as they print; csv.Writer keeps its error for Error.
+// row writes values as fmt.Sprint formats them. Its error is returned by the method Error of the writer.
 func row(out *csv.Writer, values ...any) {
 	cells := make([]string, len(values))
 	for i, v := range values {
@@ -167,6 +167,7 @@ func latenessCells(b shard.Bucket) (p50, p99, maximum string) {
 	return decimals(h.Quantile(.5), time.Millisecond), decimals(h.Quantile(.99), time.Millisecond), decimals(h.Max(), time.Millisecond)
 }
 
+// rate returns the CPU usage between two samples in percent of a core, "" if it is not known.
 func rate(first, last float64, from, to int64) string {
 	if to <= from || from == 0 || last < first {
 		return ""
@@ -177,10 +178,12 @@ func rate(first, last float64, from, to int64) string {
 // oneDecimal formats a number with one decimal.
 func oneDecimal(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
 
+// decimals formats a duration with three decimals.
 func decimals(d, unit time.Duration) string {
 	return strconv.FormatFloat(float64(d)/float64(unit), 'f', 3, 64)
 }
 
+// stamp formats a time as Unix time in seconds, "" if it is not known.
 func stamp(known bool, t time.Time) string {
 	if !known {
 		return ""
@@ -229,6 +232,7 @@ func silence(c *shard.Connection) any {
 	return decimals(c.MaxSilence, time.Second)
 }
 
+// number returns the number of a message, "" for none.
 func number(n uint64) any {
 	if n == 0 {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A Run is the evidence that report.html shows.
+// A Run has the data of report.html.
 type Run struct {
 	Verdict *verdict.Verdict
 	Merged  *shard.Merged
@@ -33,7 +33,7 @@ type Circumstances struct {
 	Backend  string            `json:"backend,omitempty"` // version, if the target is the backend of this repository
 	Machine  resources.Machine `json:"machine"`           // of `soak run`
 	Limits   preflight.Machine `json:"limits"`            // of `soak run`
-	// ResourcesFrom is the Prometheus with the samples; "": soak itself.
+	// ResourcesFrom is the Prometheus server that the samples come from; "": soak recorded them.
 	ResourcesFrom string `json:"resources_from,omitempty"`
 }
 
@@ -74,6 +74,7 @@ type subject struct {
 	bands  []Band
 }
 
+// newSubject derives the data that several sections read.
 func newSubject(r *Run) *subject {
 	s := &subject{Run: r, v: r.Verdict, phases: phasesOf(r.Merged, r.Verdict)}
 	s.bands = s.phases.bands()
@@ -123,7 +124,7 @@ func (s *subject) page() *Page {
 	return p
 }
 
-// data adds the files of the run.
+// data returns the section with the files of the run.
 func (s *subject) data() Section {
 	out := Section{ID: "data", Title: "Files of the run", Short: "Files"}
 	for _, f := range s.Files {

@@ -20,9 +20,10 @@ type group struct {
 	durations   *shard.Histogram
 }
 
-// groups is ordered by the first event of each group.
+// groups are in the order of their first events.
 type groups []*group
 
+// add counts n events with one cause. at and duration are those of one of them.
 func (g *groups) add(event string, tone Tone, n int, at float64, duration time.Duration) {
 	i := slices.IndexFunc(*g, func(entry *group) bool { return entry.event == event })
 	if i < 0 {
@@ -44,7 +45,7 @@ func (g groups) sortByCount() groups {
 // addGroups adds a table of groups, unless there are none. Shares are of total; timeName is the name of the
 // durations.
 func (s *Section) addGroups(g groups, caption, column, timeName string, total int) {
-	t := Table{Caption: caption, Columns: Columns(column, "#how often", "#share", "first seen (UTC)", "last seen (UTC)", "#"+timeName+", p50", "#p99", "#max")}
+	t := Table{Caption: caption, Columns: Columns(column, "#count", "#share", "first seen (UTC)", "last seen (UTC)", "#"+timeName+", p50", "#p99", "#max")}
 	for _, entry := range g.sortByCount() {
 		row := append(Row{{Text: entry.event, Tone: entry.tone}}, Cells(format.Thousands(entry.n), format.Share(float64(entry.n), float64(total)), format.Clock(entry.first), format.Clock(entry.last))...)
 		if entry.durations.Max() > 0 {
@@ -73,9 +74,10 @@ var causes = map[string]string{
 	"truncated": "closed by the server in the middle of a response",
 }
 
+// cause returns the description of a reason.
 func cause(reason string) string { return cmp.Or(causes[reason], reason) }
 
-// ends returns how streams ended, the outages of clients that reconnected, and the faults, by cause.
+// ends returns the ends of streams, the outages of clients that reconnected, and the faults, each by cause.
 func (s *subject) ends() Section {
 	out := Section{ID: "ends", Title: "Disconnects and errors, by cause", Short: "Disconnects"}
 	var completed, refused, outages, faults groups
@@ -110,10 +112,10 @@ func (s *subject) ends() Section {
 	if len(completed) == 1 && completed[0].tone == Good && len(refused)+len(outages)+len(faults)+len(out.Tables) == 0 {
 		return out
 	}
-	out.addGroups(completed, "Streams", "end", "open", planned)
-	out.addGroups(refused, "Connections that never opened", "cause", "tried for", planned)
-	out.addGroups(outages, "Outages", "what", "out for", planned)
-	out.addGroups(faults, s.nouns(true)+" with faults", "what", "late by", clamp.Int(s.v.Messages.Expected))
+	out.addGroups(completed, "Streams", "end", "open time", planned)
+	out.addGroups(refused, "Connections that never opened", "cause", "attempt", planned)
+	out.addGroups(outages, "Outages", "event", "outage", planned)
+	out.addGroups(faults, s.nouns(true)+" with faults", "fault", "lateness", clamp.Int(s.v.Messages.Expected))
 	if len(faults) > 0 {
 		out.Notes = append(out.Notes, "The table has the first findings of each connection. The counts of "+s.nouns(false)+" above include all.")
 	}
@@ -151,7 +153,7 @@ func (s *subject) attempts(out *Section) {
 			streams[f.Reason]++
 		}
 	}
-	t := Table{Caption: "Attempts to connect that were refused", Columns: Columns("cause", "#how often", "#connections", "first seen (UTC)", "last seen (UTC)")}
+	t := Table{Caption: "Attempts to connect that were refused", Columns: Columns("cause", "#count", "#connections", "first seen (UTC)", "last seen (UTC)")}
 	for _, g := range byCause.sortByCount() {
 		row := Row{{Text: g.event, Tone: g.tone}}
 		t.Rows = append(t.Rows, append(row, Cells(format.Thousands(g.n), format.Thousands(streams[g.event]), format.Clock(g.first), format.Clock(g.last))...))
@@ -161,4 +163,5 @@ func (s *subject) attempts(out *Section) {
 	}
 }
 
+// seconds returns a Unix time in seconds.
 func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }

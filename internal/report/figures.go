@@ -14,9 +14,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A facts table is built line by line. A fact without a name continues the one before it.
+// facts is a table of names and values. A row without a name continues the previous row.
 type facts Table
 
+// add appends a row.
 func (f *facts) add(name, value string, args ...any) {
 	f.Rows = append(f.Rows, Cells(name, fmt.Sprintf(value, args...)))
 }
@@ -55,6 +56,7 @@ func figures(v *verdict.Verdict) Section {
 	return out.section("figures", "")
 }
 
+// connections adds the counts of connections and the connected time.
 func (f *facts) connections(v *verdict.Verdict) {
 	c := v.Connections
 	f.add("connections", "%s opened, %s open to the end, %s refused, %s dropped",
@@ -64,8 +66,8 @@ func (f *facts) connections(v *verdict.Verdict) {
 	}
 }
 
-// plannedMessages returns the number of messages in the plan, if the run did not pass and expected fewer because streams were open for
-// less time than planned; otherwise 0.
+// plannedMessages returns the number of messages in the plan, if the run did not pass and expected fewer because
+// streams were open for less time than planned. Otherwise it returns 0.
 func plannedMessages(v *verdict.Verdict) uint64 {
 	if n := v.Messages; v.Verdict == verdict.Pass || !v.Service.ByInterval() || n.Expected >= n.Floor {
 		return 0
@@ -124,10 +126,12 @@ func otherEvents(m verdict.Messages) (out []string) {
 	return out
 }
 
+// quantiles formats the quantiles of a duration.
 func quantiles(q verdict.Quantiles) string {
 	return fmt.Sprintf("p50 %s, p95 %s, p99 %s, max %s", format.Milliseconds(q.P50), format.Milliseconds(q.P95), format.Milliseconds(q.P99), format.Milliseconds(q.Max))
 }
 
+// latency adds the lateness, spread or latency of messages.
 func (f *facts) latency(v *verdict.Verdict) {
 	switch {
 	case v.Messages.Received == 0:

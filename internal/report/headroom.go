@@ -9,7 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/format"
 )
 
-// headroomMinSeconds is the shortest hold from which costs are extrapolated, in seconds.
+// headroomMinSeconds is the minimum duration of the hold, in seconds, for an extrapolation.
 const headroomMinSeconds = 60
 
 // headroom extrapolates the costs of this load to others.
@@ -68,6 +68,7 @@ func rise(values []float64, holdStart int, mean float64) float64 {
 	return mean
 }
 
+// hostName names the machine of the samples.
 func hostName(c Circumstances) string {
 	if c.ResourcesFrom != "" {
 		return "the machines in Prometheus"
@@ -75,7 +76,7 @@ func hostName(c Circumstances) string {
 	return "this machine"
 }
 
-// roundTwoDigits rounds to two digits: an extrapolation has no more.
+// roundTwoDigits rounds a number to two digits, the precision of an extrapolation.
 func roundTwoDigits(v float64) string {
 	unit := 1
 	for v/float64(unit) >= 100 {

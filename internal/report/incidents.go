@@ -14,7 +14,7 @@ import (
 const (
 	// actionWindow is the maximum time between the start of an action and an incident that is reported with it.
 	actionWindow = 60
-	// maxIncidents limits the incidents of the section. The table of findings has all.
+	// maxIncidents limits the incidents of the section. The table of findings covers all.
 	maxIncidents = 12
 )
 
@@ -49,7 +49,7 @@ func incidents(v *verdict.Verdict) (out []*incident) {
 // failureSection returns the section for a run that did not pass: the failures with their clients, times and
 // preceding actions.
 func (s *subject) failureSection() Section {
-	out := Section{ID: "story", Title: "What happened"}
+	out := Section{ID: "story", Title: "Incidents"}
 	list := incidents(s.v)
 	if len(list) == 0 || s.v.Verdict == verdict.Pass {
 		return out
@@ -65,7 +65,7 @@ func (s *subject) failureSection() Section {
 		if end := format.Clock(inc.LastUnix); end != clock {
 			clock += " to " + end
 		}
-		row := Row{{Text: clock, At: inc.FirstUnix}, {Text: s.description(inc), Tone: Bad}, {Text: inc.subjectName()}}
+		row := Row{{Text: clock, At: inc.FirstUnix}, {Text: s.description(inc), Tone: Bad}, {Text: inc.clients()}}
 		if len(s.v.Actions) > 0 {
 			row = append(row, Cell{Text: s.actionsBefore(inc)})
 		}
@@ -91,8 +91,8 @@ func (s *subject) description(inc *incident) string {
 	return strings.Join(parts, "; ")
 }
 
-// subjectName names some connections.
-func (inc *incident) subjectName() string {
+// clients names some of the affected clients.
+func (inc *incident) clients() string {
 	text := strings.Join(inc.IDs, ", ")
 	if omitted := inc.Connections - len(inc.IDs); omitted > 0 {
 		text += fmt.Sprintf(" and %s more", format.Thousands(omitted))

@@ -24,7 +24,7 @@ func (s *subject) lateness() Section {
 	case s.measuresLatency():
 		return s.latency()
 	}
-	out := Section{ID: "lateness-all", Title: "How late", Short: "Lateness"}
+	out := Section{ID: "lateness-all", Title: "Lateness"}
 	if s.Merged.Lateness.Count() == 0 {
 		return out
 	}
@@ -46,7 +46,7 @@ func (s *subject) hasSendTime() bool {
 	return s.v.LatencyMS != nil && s.v.LatencyMS.Above == verdict.AboveSend
 }
 
-// latencies returns the histogram of latency.
+// latencies returns the histogram of latency, from the send time if it is known.
 func (s *subject) latencies(l *shard.Latency) *shard.Histogram {
 	if !s.hasSendTime() {
 		return l.Histogram
@@ -61,7 +61,7 @@ func (s *subject) latencies(l *shard.Latency) *shard.Histogram {
 func (s *subject) distributions(out *Section, list []distribution, heatName string) {
 	list = append(list, distribution{"connect (dial to headers)", s.Merged.Connect}, distribution{"first " + s.v.Service.Noun() + " (after headers)", s.Merged.FirstNoop})
 	chart := &Chart{ID: "quantiles", Kind: Quantile, Title: "By percentile", Note: "both axes are logarithmic; rare values are on the right", Unit: "ms", Wide: true}
-	t := Table{Columns: Columns("what", "#count", "#p50", "#p90", "#p99", "#p99.9", "#max")}
+	t := Table{Columns: Columns("duration", "#count", "#p50", "#p90", "#p99", "#p99.9", "#max")}
 	for _, d := range list {
 		if d.h.Count() == 0 {
 			continue
@@ -98,7 +98,7 @@ func percentiles(name string, h *shard.Histogram) Series {
 	return out
 }
 
-// heatRows returns the upper edges of the rows; above the last one is another row.
+// heatRows has the upper edges of the rows of a heat map. One more row is above the last edge.
 var heatRows = []time.Duration{
 	100 * time.Microsecond, 200 * time.Microsecond, 500 * time.Microsecond,
 	time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond,
@@ -106,9 +106,10 @@ var heatRows = []time.Duration{
 	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second,
 }
 
-// heatColumns is the maximum number of columns of a heatmap.
+// heatColumns is the maximum number of columns of a heat map.
 const heatColumns = 240
 
+// heat returns the heat map of the lateness, nil if the run has none.
 func (s *subject) heat() *Heat {
 	t := s.series
 	if t.n < 2 || t.rows == nil {

@@ -20,7 +20,7 @@ const (
 	leakShare, leakMiB = 0.02, 1
 )
 
-// leaks returns the slope of memory during the hold; nothing if the hold is too short for one.
+// leaks returns the slope of memory during the hold. The section is empty if the hold is too short.
 func (s *subject) leaks() Section {
 	out := Section{ID: "leaks", Title: "Memory over time", Short: "Memory"}
 	from, to := s.phases.holdRange(s.series)
@@ -29,11 +29,11 @@ func (s *subject) leaks() Section {
 	if seconds < leakMinSeconds {
 		return out
 	}
-	t := Table{Columns: Columns("what", "#first quarter", "#last quarter", "#change", "#per hour", "95 % interval, per hour", "#per stream and hour", "reads as")}
+	t := Table{Columns: Columns("process", "#first quarter", "#last quarter", "#change", "#per hour", "95 % interval, per hour", "#per stream and hour", "trend")}
 	for _, p := range []struct {
 		name   string
 		values []float64
-	}{{"backend", s.series.backendRSS}, {"nginx", s.series.nginxRSS}, {"runners, all", s.series.runnerRSS}, {"their heap in use", s.series.runnerLive}} {
+	}{{"backend", s.series.backendRSS}, {"nginx", s.series.nginxRSS}, {"runners, all", s.series.runnerRSS}, {"runners, heap in use", s.series.runnerLive}} {
 		if row := s.leak(p.name, p.values, from, to); row != nil {
 			t.Rows = append(t.Rows, row)
 		}
@@ -49,6 +49,7 @@ func (s *subject) leaks() Section {
 	return out
 }
 
+// leak returns the row of one process, nil if its memory or its slope is not known.
 func (s *subject) leak(name string, values []float64, from, to int) Row {
 	if values == nil {
 		return nil

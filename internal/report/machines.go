@@ -16,7 +16,7 @@ const maxMachines = 20
 // machines returns the counters of the machines of a run that explain effects on its streams, if the runners recorded
 // them.
 func machines(v *verdict.Verdict) Section {
-	out := Section{ID: "machines", Title: "The machines", Short: "Machines"}
+	out := Section{ID: "machines", Title: "Machines"}
 	if len(v.Machines) == 0 {
 		return out
 	}
@@ -57,6 +57,7 @@ func machines(v *verdict.Verdict) Section {
 	return out
 }
 
+// machineName names a machine by its tasks.
 func machineName(m *verdict.MachineReport) string {
 	name := m.String()
 	if m.Target && len(m.Runners) > 0 {
@@ -65,6 +66,7 @@ func machineName(m *verdict.MachineReport) string {
 	return name
 }
 
+// machineCount returns the increase of a counter, "–" if it is not known.
 func machineCount(m *verdict.MachineReport, name string) string {
 	c := m.Counter(name)
 	if c == nil {
@@ -93,6 +95,7 @@ func droppedByAWS(m *verdict.MachineReport) string {
 	return cell
 }
 
+// notices returns the notices of AWS with their times.
 func notices(m *verdict.MachineReport) string {
 	var out []string
 	for _, n := range m.Notices {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// seals mark the result for readers of a pull request.
+// seals are the symbols of the results in a pull request.
 var seals = map[Tone]string{Good: "✅", Bad: "❌", Doubt: "⚠️"}
 
 // Markdown writes a page for a pull request. All text is escaped.
@@ -25,6 +25,7 @@ func Markdown(w io.Writer, p *Page) error {
 	return err
 }
 
+// markdownSection writes a section, unless it has only charts or downloads.
 func markdownSection(out *bytes.Buffer, s *Section) {
 	if len(s.Lead)+len(s.Tables)+len(s.Notes) == 0 {
 		return

@@ -34,6 +34,7 @@ func (s *subject) latencyName() string {
 	return name
 }
 
+// completedText describes the expected end of a stream.
 func (s *subject) completedText() string {
 	if s.v.Service.EndRequest == "" {
 		return "open to the end"
@@ -49,7 +50,7 @@ func (s *subject) kindText(k ledger.Kind) string {
 	return cmp.Or(kindNames[k], string(k))
 }
 
-// messageBasis adds the counts of other events, and notes on how messages were counted.
+// messageBasis adds the counts of other events, and notes on the count of messages.
 func (s *subject) messageBasis(out *Section) {
 	if !s.countsMessages() {
 		out.Title, out.Short = "Events received", ""
@@ -73,7 +74,7 @@ func (s *subject) messageBasis(out *Section) {
 
 // publishedSection returns the published messages, the responses of the service, and the outcome by topic.
 func (s *subject) publishedSection() Section {
-	out := Section{ID: "published", Title: "What was published", Short: "Published"}
+	out := Section{ID: "published", Title: "Published messages", Short: "Published"}
 	p := s.v.Messages.Published
 	if s.v.Service.Shared() {
 		return s.clientComparison()
@@ -129,7 +130,7 @@ func (s *subject) spread() Section {
 
 // latency returns the latency of all messages, from send to receipt, by percentile and over time.
 func (s *subject) latency() Section {
-	out := Section{ID: "lateness-all", Title: "How long messages took", Short: "Latency"}
+	out := Section{ID: "lateness-all", Title: "Latency"}
 	var list []distribution
 	if l := s.Merged.Latency; l != nil && l.Histogram.Count() > 0 {
 		list = append(list, distribution{s.latencyName(), s.latencies(l)})
@@ -219,6 +220,7 @@ func (s *subject) publishSeries() *publishSeries {
 	return out
 }
 
+// addPublished adds the messages of one publisher. streams has the number of streams of each topic.
 func (s *subject) addPublished(out *publishSeries, p *shard.Published, streams map[string]int) {
 	add := func(column []float64, i int, v float64) {
 		if math.IsNaN(column[i]) {

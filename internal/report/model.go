@@ -50,7 +50,7 @@ type Section struct {
 	Lead      []string // sentences above the tables
 	Tables    []Table
 	Charts    []*Chart
-	Notes     []string // how to read it
+	Notes     []string // explanations below the tables and charts
 	Downloads []string // names of Files
 }
 
@@ -61,7 +61,7 @@ func (s *Section) empty() bool { return len(s.Lead)+len(s.Tables)+len(s.Charts)+
 type Table struct {
 	ID      string // for links to it; "": none
 	Caption string
-	Note    string   // how to read it
+	Note    string   // explanation of the columns
 	Columns []Column // none: the first cell of a row names it
 	Rows    []Row
 }
@@ -76,7 +76,7 @@ type Column struct {
 // A Row may be shorter than the columns.
 type Row []Cell
 
-// A Cell is text and its colour; if it has a mark before the text, only the mark has the colour.
+// A Cell is text and its colour. If it has a mark before the text, only the mark has the colour.
 type Cell struct {
 	Text  string
 	Tone  Tone

@@ -37,7 +37,7 @@ func runInfo(v *verdict.Verdict) Section {
 	out.add("versions", "%s", strings.Join(versions, ", "))
 	out.add("machine", "%s", computer(r.Machine))
 	out.add("system", "%s", system(r.Machine))
-	return out.section("ran", "What ran")
+	return out.section("ran", "Command and versions")
 }
 
 // WriteRunInfo writes the section about the run as Markdown, for a page that is not the report of a run.
@@ -72,6 +72,7 @@ func computer(m resources.Machine) string {
 	return text
 }
 
+// system returns the operating system and the kernel of a machine.
 func system(m resources.Machine) string {
 	if m.Kernel == "" {
 		return notRecorded

@@ -38,6 +38,7 @@ type series struct {
 	rows [][]int64 // lateness by point, then heatRows
 }
 
+// newSeries returns the series of merged shards and samples. Rates of CPU use are per core.
 func newSeries(m *shard.Merged, samples []resources.Sample, cores int) *series {
 	s := &series{}
 	var from, to int64 = math.MaxInt64, 0
@@ -62,11 +63,10 @@ func newSeries(m *shard.Merged, samples []resources.Sample, cores int) *series {
 	return s
 }
 
-// trimAxis bounds the axis to the time with data: a runner whose clock is at 1970 would make it half a century long,
-// with a point per step in each column. Points far from the median are omitted; such a run is invalid, and the
-// verdict has the reason.
+// trimAxis limits the axis to times near the median of the data. A runner whose clock is at 1970 would make the axis
+// half a century long, with a point per step in each column. Such a run is invalid, and the verdict has the reason.
 func trimAxis(from, to int64, buckets []shard.Bucket, samples []resources.Sample) (int64, int64) {
-	const stepsPerBucket, minSeconds = 10, 24 * 3600 // steps for each bucket, seconds
+	const stepsPerBucket, minSeconds = 10, 24 * 3600
 	n, middle := len(buckets), from
 	if n > 0 {
 		middle = buckets[n/2].Unix / step * step
@@ -92,6 +92,7 @@ func (s *series) set(column *[]float64, unix int64, value float64) {
 // nearest returns the point next to an instant.
 func (s *series) nearest(unix int64) int64 { return (unix - s.from + step/2) / step }
 
+// addClients adds the observations of the clients.
 func (s *series) addClients(buckets []shard.Bucket) {
 	for _, b := range buckets {
 		put := func(column *[]float64, value float64) { s.set(column, b.Unix+step, value) }
@@ -132,6 +133,7 @@ func (s *series) addRunners(buckets []shard.Bucket) {
 	}
 }
 
+// lateness returns the lateness of a bucket, nil if no message arrived.
 func lateness(b shard.Bucket) *shard.Histogram {
 	if b.Lateness == nil {
 		return nil
@@ -143,6 +145,7 @@ func lateness(b shard.Bucket) *shard.Histogram {
 	return h
 }
 
+// addSamples adds the resources of target and host, except rates.
 func (s *series) addSamples(samples []resources.Sample) {
 	for _, sample := range samples {
 		put := func(column *[]float64, value float64) { s.set(column, sample.Unix, value) }
@@ -223,6 +226,7 @@ func mib(bytes uint64) float64 { return float64(bytes) / (1 << 20) }
 // ending, and end until end.
 type phases struct{ start, open, ending, end float64 }
 
+// phasesOf derives the phases from the connections.
 func phasesOf(m *shard.Merged, v *verdict.Verdict) phases {
 	p := phases{start: v.StartedUnix, open: v.StartedUnix, ending: v.EndedUnix, end: v.EndedUnix}
 	seconds := func(c *shard.Connection, at ledger.Instant) float64 {
@@ -248,7 +252,7 @@ func (p phases) bands() []Band {
 	}
 }
 
-// holdRange returns the points of the axis that lie in the hold, without its edges.
+// holdRange returns the range of points inside the hold, without its edges.
 func (p phases) holdRange(s *series) (from, to int) {
 	if s.n == 0 {
 		return 0, 0

@@ -38,6 +38,7 @@ func (s *Spark) Bars() []Cell {
 	return out
 }
 
+// String returns the bars as text.
 func (s *Spark) String() string {
 	var out strings.Builder
 	for _, b := range s.Bars() {
@@ -46,7 +47,7 @@ func (s *Spark) String() string {
 	return out.String()
 }
 
-// SparkOf returns durations on a logarithmic scale from 1 ms to 1 s. A negative duration is a gap.
+// SparkOf returns the bars of durations, on a logarithmic scale from 1 ms to 1 s. A negative duration is a gap.
 func SparkOf(durations []time.Duration) *Spark {
 	s := &Spark{Label: "from 1 ms to 1 s", Top: math.Log10(1000)}
 	for _, d := range durations {

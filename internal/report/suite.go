@@ -33,12 +33,13 @@ func (s *subject) metricTiles() (out []Tile) {
 	return out
 }
 
+// suiteCard returns the section with the suite, the machines and the settings of the run.
 func (s *subject) suiteCard() Section {
 	info := s.v.Suite
 	run := Facts("suite", info.Name, "profile", info.Profile, "runners", format.Count(len(s.v.Runners), "k6 process"),
 		"target", info.BackendURL+s.v.Redirected(), "started", format.UnixTime(s.v.StartedUnix), "ended", format.UnixTime(s.v.EndedUnix), "command", Shell(s.Command...))
-	run.Caption = "The run"
-	out := Section{ID: "card", Title: "The run", Tables: []Table{run, s.environment()}}
+	run.Caption = "Run"
+	out := Section{ID: "card", Title: "Run", Tables: []Table{run, s.environment()}}
 	if len(info.Parameters) > 0 {
 		settings := Table{Caption: "Settings"}
 		for _, name := range slices.Sorted(maps.Keys(info.Parameters)) {
@@ -52,8 +53,8 @@ func (s *subject) suiteCard() Section {
 // suiteTables returns the results of the suite.
 func (s *subject) suiteTables() Section {
 	out := suiteTables(s.v)
-	if measured := figures(s.v); s.v.Layout.Declared {
-		out.Tables = append(measured.Tables, out.Tables...)
+	if s.v.Layout.Declared {
+		out.Tables = append(figures(s.v).Tables, out.Tables...)
 	}
 	return out
 }
@@ -95,6 +96,7 @@ func (s *subject) curves() Section {
 	return out
 }
 
+// suiteTimelines returns the charts of the resource use during a suite.
 func (s *subject) suiteTimelines() Section {
 	out := Section{ID: "timelines", Title: "Timelines"}
 	if s.series.n > 0 {

@@ -13,8 +13,8 @@ import (
 const (
 	textWidth      = 80
 	nameWidth      = 12 // minimum width of the names of facts
-	minColumnWidth = 14 // width to which a text column may be narrowed
-	maxCellWidth   = 38 // in a table that is wider than the text
+	minColumnWidth = 14 // minimum width of a text column that was narrowed
+	maxCellWidth   = 38 // maximum width of a cell in a table that is wider than the text
 )
 
 // Text writes a page in at most 80 columns, except for longer words.
@@ -50,6 +50,7 @@ func (t *TextWriter) withColour(tone Tone, text string) string {
 	return text
 }
 
+// line writes a line without trailing spaces.
 func (t *TextWriter) line(text string) { fmt.Fprintln(t, strings.TrimRight(text, " ")) }
 
 // verdict writes the result in one sentence.
@@ -70,6 +71,7 @@ func (t *TextWriter) banner(b *Banner) {
 	t.list(b.Findings)
 }
 
+// list writes sentences as a list.
 func (t *TextWriter) list(sentences []string) {
 	for _, s := range sentences {
 		t.Wrap("  - ", s)
@@ -128,6 +130,7 @@ func (t *TextWriter) Table(table *Table) {
 	}
 }
 
+// facts writes names and values.
 func (t *TextWriter) facts(table *Table) {
 	width := nameWidth
 	for _, row := range table.Rows {
@@ -214,6 +217,7 @@ func (table *Table) blocks(widths []int) [][]int {
 	return blocks
 }
 
+// columns writes the header and the rows of some columns of a table.
 func (t *TextWriter) columns(table *Table, columns, widths []int) {
 	head := make(Row, len(table.Columns))
 	for i, c := range table.Columns {

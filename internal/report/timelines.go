@@ -96,8 +96,9 @@ func (s *Section) add(c *Chart, lines ...Series) {
 	}
 }
 
-// backendStreams returns the streams that the backend had open. The first sample is older than the first stream, and its point may be later;
-// the point of a sample after the end may be before it.
+// backendStreams returns the number of streams that were open on the backend. It omits the first sample, which was
+// taken before the first stream although its point may be later. It moves a sample after the end to a point after the
+// end.
 func (s *subject) backendStreams() []float64 {
 	out := slices.Clone(s.series.streams)
 	for i := range out {
@@ -114,7 +115,7 @@ func (s *subject) backendStreams() []float64 {
 	return out
 }
 
-// planned returns the number of connections in the plan: all from the start until their ends are requested, none afterwards.
+// planned returns the planned number of open connections: all of them from the start until their ends are requested.
 func (s *subject) planned() []float64 {
 	out := make([]float64, s.series.n)
 	end := s.v.StartedUnix + s.v.Plan.Hold().Seconds()
@@ -144,7 +145,8 @@ func (s *subject) window() int {
 	return 1
 }
 
-// window returns the fewest steps that are a whole number of intervals, so that each has equally many messages, within a minute.
+// window returns the smallest number of steps that is a multiple of the interval, so that all windows expect the same
+// number of messages. If there is none within a minute, it returns the steps of one interval.
 func window(interval float64) int {
 	const maxSteps = 60 / int(shard.BucketWidth/1e9)
 	for n := 1; n <= maxSteps; n++ {
@@ -155,7 +157,8 @@ func window(interval float64) int {
 	return max(int(math.Ceil(interval/float64(step))), 1)
 }
 
-// messagesPerWindow counts the messages received in each window, and estimates those expected by the connections that were open.
+// messagesPerWindow counts the messages received in each window, and estimates the expected ones from the number of open
+// connections.
 func (s *subject) messagesPerWindow(width int) (expected, received []float64) {
 	t := s.series
 	if t.open == nil {
@@ -180,8 +183,8 @@ func (s *subject) messagesPerWindow(width int) (expected, received []float64) {
 	return expected, received
 }
 
-// openSeconds estimates how long all streams together were open in the step that ends at point i. Their number changes steadily, but
-// no stream is open before the run starts or after it ended, which may be at any time within a step.
+// openSeconds estimates the total open time of all streams in the step that ends at point i. It interpolates between the
+// numbers of open streams. The start and the end of the run may be within a step, and no stream is open outside of them.
 func (s *subject) openSeconds(i int) float64 {
 	p, from, to := s.phases, s.series.timeAt(i-1), s.series.timeAt(i)
 	first, last := s.series.open[i-1], s.series.open[i]
@@ -223,7 +226,7 @@ func (s *subject) cutsOverTime(out *Section) {
 		}
 		i := int(math.Floor((float64(s.Merged.Runners[r.Runner].At(c.At).UnixMicro())/1e6 - float64(t.from)) / float64(step)))
 		if i < 0 || i >= t.n {
-			continue // outside of the axis, by a wrong clock
+			continue // outside of the axis, because a clock is wrong
 		}
 		disconnects[i]++
 		if c.Missed+c.Duplicated+c.Announced > 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// windows returns the windows of a run: a strip for each figure, and a row for each window. It is empty if the run
-// has one window.
+// windows returns the windows of a run: a strip for each figure, and a row for each window. The section is empty if the
+// run has only one window.
 func windows(v *verdict.Verdict) Section {
 	out := Section{ID: "windows", Title: "Windows"}
 	if len(v.Windows) == 0 {

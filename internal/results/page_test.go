@@ -120,7 +120,7 @@ func TestPageOfADescribedService(t *testing.T) {
 	doc, err := goquery.NewDocumentFromReader(f)
 	require.NoError(t, err)
 	data := doc.Find("#page-data").Text()
-	require.Contains(t, data, `"what":"messages"`)
+	require.Contains(t, data, `"items":"messages"`)
 	doc.Find("script, style").Remove()
 	text := doc.Find("body").Text()
 	for _, word := range []string{"noop", "Noop", "interval"} {

@@ -186,7 +186,7 @@ func TestCrashingBackendFails(t *testing.T) {
 	require.Regexp(t, `clients (of runner \d )?were (closed by the server in the middle of a response|disconnected \(reset\)), (each after noop \d|after noops \d to \d), (at|from) `, reasons(v))
 	page, err := os.ReadFile(r.dir.Path(results.PageFile))
 	require.NoError(t, err)
-	require.Regexp(t, `(?s)What happened.*the backend died at .*60 × dropped`, string(page))
+	require.Regexp(t, `(?s)Incidents.*the backend died at .*60 × dropped`, string(page))
 	require.Contains(t, string(page), "planned")
 	junit, err := os.ReadFile(filepath.Join(folder, "junit.xml"))
 	require.NoError(t, err)

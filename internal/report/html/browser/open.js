@@ -1,6 +1,6 @@
 // @ts-check
-// Opens pages from disk, with the network off, in a real browser. A Go test writes the pages, and runs the tests with
-// PAGES, their folder, and CHROMIUM.
+// Opens pages from disk in a browser without a network. A Go test writes the pages and runs the tests. PAGES is the folder
+// of the pages, CHROMIUM the program of the browser.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before } from 'node:test';
@@ -24,7 +24,7 @@ before(async () => {
 after(() => browser.close());
 
 /**
- * Opens a page, hands it to use, and holds that it said nothing and asked for nothing meanwhile.
+ * Opens a page, calls use, and asserts that the page wrote nothing to the console and loaded nothing.
  *
  * @param {string} name
  * @param {{ colorScheme?: 'light' | 'dark', viewport?: { width: number, height: number } }} look
@@ -34,30 +34,30 @@ export async function open(name, look, use) {
   const context = await browser.newContext({ viewport: WIDE, ...look, offline: true });
   const page = await context.newPage();
   /** @type {string[]} */
-  const said = [];
-  page.on('console', (message) => said.push(message.text()));
-  page.on('pageerror', (error) => said.push(error.message));
-  page.on('dialog', (dialog) => said.push(dialog.message()));
+  const problems = [];
+  page.on('console', (message) => problems.push(message.text()));
+  page.on('pageerror', (error) => problems.push(error.message));
+  page.on('dialog', (dialog) => problems.push(dialog.message()));
   page.on('request', (request) => {
     if (!request.isNavigationRequest() && !request.url().startsWith('blob:')) {
-      said.push(request.url());
+      problems.push(request.url());
     }
   });
   try {
     await page.goto(pathToFileURL(join(PAGES, name)).href);
     await use(page);
-    assert.deepEqual(said, [], 'the console is silent, and nothing is loaded');
+    assert.deepEqual(problems, [], 'the page writes nothing to the console, and loads nothing');
   } finally {
     await context.close();
   }
 }
 
 /**
- * What is wider than the page.
+ * Returns the width of the page, and the elements that reach beyond it.
  *
  * @param {Page} page
  */
-export function wider(page) {
+export function overflow(page) {
   return page.evaluate(() => ({
     page: document.documentElement.scrollWidth,
     elements: [...document.querySelectorAll('main *')]
@@ -67,12 +67,12 @@ export function wider(page) {
 }
 
 /**
- * What hinders who cannot see the page, or has no mouse.
+ * Returns the violations of accessibility rules that axe finds.
  *
  * @param {Page} page
  * @returns {Promise<string[]>}
  */
-export async function hindrances(page) {
+export async function violationsOf(page) {
   await page.evaluate(axe.source);
   const { violations } = await page.evaluate(() => /** @type {any} */ (window).axe.run());
   return violations.map((/** @type {import('axe-core').Result} */ v) => `${v.id}: ${v.help}: ${v.nodes.slice(0, 3).map((n) => n.html).join(' ')}`);

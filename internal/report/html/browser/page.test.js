@@ -1,31 +1,31 @@
 // @ts-check
-// Tests of report.html: browser_test.go writes the pages.
+// Tests of report.html. browser_test.go writes the pages.
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 
-import { hindrances, NARROW, open, PAGES, WIDE, wider } from './open.js';
+import { NARROW, open, overflow, PAGES, violationsOf, WIDE } from './open.js';
 
 /** @import { Page } from 'playwright-core' */
 
 /**
- * How many pixels of each chart have the colour of one of its lines, by chart.
+ * Returns the number of pixels in the colour of a line, by chart.
  *
  * @param {Page} page
  * @returns {Promise<Record<string, number>>}
  */
-function painted(page) {
+function countLinePixels(page) {
   return page.evaluate(() => {
     const style = getComputedStyle(document.documentElement);
-    const probe = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+    const context = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
     const colours = ['line-1', 'line-2', 'line-3', 'line-4'].map((name) => {
-      if (!probe) {
+      if (!context) {
         throw new Error('no canvas');
       }
-      probe.fillStyle = style.getPropertyValue(`--${name}`);
-      probe.fillRect(0, 0, 1, 1);
-      return probe.getImageData(0, 0, 1, 1).data;
+      context.fillStyle = style.getPropertyValue(`--${name}`);
+      context.fillRect(0, 0, 1, 1);
+      return context.getImageData(0, 0, 1, 1).data;
     });
     /** @type {Record<string, number>} */
     const out = {};
@@ -45,12 +45,12 @@ function painted(page) {
 }
 
 /**
- * Times that the legends of all charts over time show, in seconds of the day; NaN where none.
+ * Returns the times in the legends of all charts over time, in seconds of the day. A legend without a time has NaN.
  *
  * @param {Page} page
  * @returns {Promise<number[]>}
  */
-async function shownTimes(page) {
+async function legendTimes(page) {
   const texts = await page.locator('.u-legend .u-series:first-child', { hasText: 'UTC' }).locator('.u-value').allTextContents();
   return texts.map((text) => {
     const [h, m, s] = text.split(':').map(Number);
@@ -59,11 +59,11 @@ async function shownTimes(page) {
 }
 
 /**
- * Puts the cursor into a chart, at a share of its width, and returns the times all charts show.
+ * Moves the cursor into a chart, and returns the times in the legends of all charts.
  *
  * @param {Page} page
  * @param {string} chart
- * @param {number} share
+ * @param {number} share of the width of the chart
  */
 async function point(page, chart, share) {
   const over = page.locator(`#chart-${chart} .u-over`);
@@ -71,39 +71,39 @@ async function point(page, chart, share) {
   const box = await over.boundingBox();
   assert(box);
   await page.mouse.move(box.x + box.width * share, box.y + box.height / 2);
-  return shownTimes(page);
+  return legendTimes(page);
 }
 
 for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
   for (const viewport of [WIDE, NARROW]) {
-    test(`every chart is drawn and nothing overflows: ${colorScheme}, ${viewport.width} px`, () =>
+    test(`every chart is drawn, and no element overflows: ${colorScheme}, ${viewport.width} px`, () =>
       open('hour.html', { colorScheme, viewport }, async (page) => {
         const figures = await page.locator('figure').count();
         assert.equal(figures, 15);
         assert.equal(await page.locator('html').getAttribute('data-drawn'), String(figures));
-        for (const [chart, pixels] of Object.entries(await painted(page))) {
+        for (const [chart, pixels] of Object.entries(await countLinePixels(page))) {
           assert(pixels > 30, `${chart} has ${pixels} pixels of a line's colour`);
         }
-        assert.deepEqual(await wider(page), { page: viewport.width, elements: [] });
+        assert.deepEqual(await overflow(page), { page: viewport.width, elements: [] });
       }));
   }
 }
 
 for (const [name, colorScheme, viewport] of /** @type {const} */ ([['hour.html', 'light', WIDE], ['hour.html', 'dark', NARROW], ['passed.html', 'dark', WIDE]])) {
-  test(`a screen reader finds its way: ${name}, ${colorScheme}, ${viewport.width} px`, () =>
+  test(`the page is accessible: ${name}, ${colorScheme}, ${viewport.width} px`, () =>
     open(name, { colorScheme, viewport }, async (page) => {
       await page.waitForSelector('[data-drawn]');
-      assert.deepEqual(await hindrances(page), []);
+      assert.deepEqual(await violationsOf(page), []);
     }));
 }
 
-test('a run that failed tells first what happened, one that passed shows its course', async () => {
+test('the page of a failed run starts with the incidents, that of a passed run with the timelines', async () => {
   const sections = (/** @type {Page} */ page) => page.locator('section').evaluateAll((all) => all.map((one) => one.id));
   await open('hour.html', {}, async (page) => assert.deepEqual((await sections(page)).slice(0, 2), ['story', 'checks']));
   await open('passed.html', {}, async (page) => assert.deepEqual((await sections(page)).slice(0, 2), ['timelines', 'checks']));
 });
 
-test('on a phone the legend of a chart is no list of cards', () =>
+test('legends are not cards on a phone', () =>
   open('hour.html', { viewport: NARROW }, async (page) => {
     await page.waitForSelector('[data-drawn]');
     const displays = await page.locator('.u-legend td').evaluateAll((all) => all.map((one) => getComputedStyle(one).display));
@@ -121,9 +121,9 @@ describe('the charts over time', () => {
       }
     }));
 
-  test('zoom together, and back', () =>
+  test('zoom and reset together', () =>
     open('hour.html', {}, async (page) => {
-      const [whole] = await point(page, 'connections', 0.1);
+      const [initial] = await point(page, 'connections', 0.1);
       await point(page, 'messages', 0.5);
       await page.mouse.down();
       const box = await page.locator('#chart-messages .u-over').boundingBox();
@@ -131,14 +131,14 @@ describe('the charts over time', () => {
       await page.mouse.move(box.x + box.width * 0.75, box.y + box.height / 2, { steps: 5 });
       await page.mouse.up();
       for (const time of await point(page, 'connections', 0.1)) {
-        assert(time > whole + 1200, 'half of the hour is out of sight on the left');
+        assert(time > initial + 1200, 'the first half of the hour is outside of the charts');
       }
       await page.locator('#chart-messages .u-over').dblclick();
-      const [back] = await point(page, 'connections', 0.1);
-      assert(Math.abs(back - whole) <= 10);
+      const [reset] = await point(page, 'connections', 0.1);
+      assert(Math.abs(reset - initial) <= 10);
     }));
 
-  test('show the moment of a finding, by the keyboard too', () =>
+  test('show the time of a finding, also by keyboard', () =>
     open('hour.html', {}, async (page) => {
       const link = page.locator('#account a.moment').last();
       const at = Number(await link.getAttribute('data-at'));
@@ -151,30 +151,30 @@ describe('the charts over time', () => {
       }
     }));
 
-  test('are painted anew in the other theme', () =>
+  test('follow a change of the theme', () =>
     open('hour.html', { colorScheme: 'light' }, async (page) => {
       await page.emulateMedia({ colorScheme: 'dark' });
       await page.waitForFunction(() => getComputedStyle(document.body).colorScheme.includes('dark'));
-      // The charts follow in the next frame. Two reads of a canvas would make a warning.
+      // The charts follow in the next frame. A second read of a canvas would cause a warning.
       await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
-      for (const [chart, pixels] of Object.entries(await painted(page))) {
+      for (const [chart, pixels] of Object.entries(await countLinePixels(page))) {
         assert(pixels > 30, `${chart} has ${pixels} pixels of a colour of the dark theme`);
       }
     }));
 });
 
-test('the files come out as they went in', () =>
+test('downloads have the content of the files', () =>
   open('hour.html', {}, async (page) => {
     for (const name of ['verdict.json', 'connections.csv', 'series.csv']) {
-      const coming = page.waitForEvent('download');
+      const event = page.waitForEvent('download');
       await page.getByRole('button', { name }).click();
-      const download = await coming;
+      const download = await event;
       assert.equal(download.suggestedFilename(), name);
       assert.equal(await readFile(await download.path(), 'utf8'), await readFile(join(PAGES, name), 'utf8'));
     }
   }));
 
-test('markup from outside does nothing', () => open('evil.html', {}, async (page) => assert.equal(await page.locator('img').count(), 0)));
+test('markup of the service has no effect', () => open('evil.html', {}, async (page) => assert.equal(await page.locator('img').count(), 0)));
 
 test('a run of 72 hours is drawn', (t) =>
   open('days.html', {}, async (page) => {
@@ -182,10 +182,10 @@ test('a run of 72 hours is drawn', (t) =>
     const drawn = await page.evaluate(() => performance.getEntriesByName('drawn')[0].startTime);
     t.diagnostic(`opened from disk and drawn in ${Math.round(drawn)} ms`);
     assert(drawn < 2000);
-    for (const [chart, pixels] of Object.entries(await painted(page))) {
+    for (const [chart, pixels] of Object.entries(await countLinePixels(page))) {
       assert(pixels > 30, `${chart} has ${pixels} pixels of a line's colour`);
     }
   }));
 
-test('a run of nothing has no charts and no errors', () =>
+test('a run without data has no charts and no errors', () =>
   open('nothing.html', {}, async (page) => assert.equal(await page.locator('figure').count(), 0)));

@@ -1,7 +1,7 @@
 // @ts-check
-// Takes the pictures of docs/report.md: node screenshots.js REPORT.html FOLDER [PREFIX]. With a prefix, which starts
-// each file name, it takes only the top of the report. The address of a run in progress instead of the file makes
-// the pictures of a live run. CHROMIUM is the browser.
+// Takes the screenshots of docs/report.md: node screenshots.js REPORT.html FOLDER [PREFIX]. With PREFIX, it takes only the
+// top of the report, and each file name starts with PREFIX. REPORT.html may also be the address of a run in progress.
+// CHROMIUM is the program of the browser.
 import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
@@ -33,7 +33,7 @@ await phone.goto(address);
 await phone.waitForSelector('[data-drawn]');
 await phone.screenshot({ path: join(folder, `${prefix}narrow.png`) });
 
-// The page of all runs lies in the folder above that of the run.
+// The page of all runs is in the parent of the folder of the run.
 const history = pathToFileURL(join(dirname(dirname(resolve(report))), 'index.html')).href;
 for (const [name, width, colorScheme, section] of live || prefix ? [] : /** @type {const} */ ([['history-light', 1280, 'light', 'top'], ['history-narrow', 400, 'dark', 'plans']])) {
   const page = await browser.newPage({ viewport: { width, height: 960 }, colorScheme });

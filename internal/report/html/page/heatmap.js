@@ -1,6 +1,6 @@
 // @ts-check
-// Counts by time and row. uPlot has no heatmap, so its cells are drawn by hand; axes, cursor and
-// zoom are uPlot's.
+// Heat maps: counts by time and row. uPlot has no heat map, so this module draws the cells. uPlot provides axes, cursor
+// and zoom.
 import uPlot from 'uplot';
 
 import { axis, axisSize, colour } from './theme.js';
@@ -9,6 +9,8 @@ import { bands, clock, describe, lines, overTime, range, timeAxis } from './time
 /** @import { Chart, Heat, Time } from './page.types.js' */
 
 /**
+ * Draws a heat map into a container.
+ *
  * @param {Chart} chart
  * @param {Time} time
  * @param {HTMLElement} container
@@ -22,7 +24,7 @@ export function drawHeatmap(chart, time, container) {
       ...overTime(container, 90 + 15 * heat.rows.length),
       series: [
         { label: 'UTC', value: (_, v) => (v === null ? '–' : clock(v)) },
-        { label: heat.what, points: { show: false }, value: (_u, _v, _s, i) => (i === null ? '–' : summary(heat, i)) },
+        { label: heat.items, points: { show: false }, value: (_u, _v, _s, i) => (i === null ? '–' : summary(heat, i)) },
       ],
       axes: [
         timeAxis(container),
@@ -39,7 +41,7 @@ export function drawHeatmap(chart, time, container) {
 }
 
 /**
- * Draws every cell that has a count; as counts differ by decades, the shade is their logarithm.
+ * Draws the cells that have a count. The opacity is the logarithm of the count, because counts differ by decades.
  *
  * @param {import('uplot')} u
  * @param {Heat} heat
@@ -48,7 +50,7 @@ export function drawHeatmap(chart, time, container) {
  */
 function cells(u, heat, xs, width) {
   const { ctx } = u;
-  const most = heat.counts.flat().reduce((a, b) => Math.max(a, b), 1);
+  const highest = Math.max(1, ...heat.counts.flat());
   const rgb = colour('heat');
   ctx.save();
   ctx.beginPath();
@@ -61,7 +63,7 @@ function cells(u, heat, xs, width) {
       if (n > 0) {
         const top = u.valToPos(row + 1, 'y', true);
         const bottom = u.valToPos(row, 'y', true);
-        ctx.fillStyle = `rgb(${rgb} / ${15 + (85 * Math.log1p(n)) / Math.log1p(most)}%)`;
+        ctx.fillStyle = `rgb(${rgb} / ${15 + (85 * Math.log1p(n)) / Math.log1p(highest)}%)`;
         ctx.fillRect(left, top, Math.max(right - left, 1), bottom - top - 1);
       }
     });
@@ -70,6 +72,8 @@ function cells(u, heat, xs, width) {
 }
 
 /**
+ * Returns the sum of a column, and its highest row with a count, for the legend.
+ *
  * @param {Heat} heat
  * @param {number} i column
  */
@@ -80,6 +84,6 @@ function summary(heat, i) {
   if (sum === 0) {
     return 'none';
   }
-  const up = heat.rows[top].startsWith('>') ? heat.rows[top] : `up to ${heat.rows[top]}`;
-  return `${sum.toLocaleString('en')}, ${up}`;
+  const bound = heat.rows[top].startsWith('>') ? heat.rows[top] : `up to ${heat.rows[top]}`;
+  return `${sum.toLocaleString('en')}, ${bound}`;
 }

@@ -1,79 +1,85 @@
 // @ts-check
-// Follows a run that goes on: the server sends the parts of the page that changed, as HTML of the template of the report. When
-// the report exists, the page loads it. The only text that is written here is the state of the connection.
+// Updates the page of a run in progress. The server sends the changed parts of the page as HTML, from the template of the
+// report. At the end of the run the page loads the report. This module writes only one text: the state of the connection.
 
 /** @import { Data, Part } from './page.types.js' */
 
-/** Events come each second. After this time without one the page connects again: a broken connection may give no error. */
+/** Time without an event after which the page reconnects, because a broken connection may cause no error. Events are sent each second. */
 const SILENT_MS = 4000;
 
-/** How long an attempt to connect may take before the next one. */
-const PATIENCE_MS = 3000;
+/** Time limit of an attempt to connect. */
+const CONNECT_TIMEOUT_MS = 3000;
 
 /**
- * @param {Data} data that the page has
- * @param {(parts: Record<string, Part>) => void} show draws the charts that changed
+ * Keeps the page up to date until the run has ended.
+ *
+ * @param {Data} data the data of the page
+ * @param {(parts: Record<string, Part>) => void} show draws the charts of changed parts
  */
 export function follow(data, show) {
-  let last = data.live ?? '';
-  let heard = Date.now();
-  let tried = Date.now();
-  let over = false;
-  const viewer = Math.random().toString(36).slice(2); // the same after a reconnect: the server keeps the report for this viewer
+  let lastEventId = data.live ?? '';
+  let lastEventAt = Date.now();
+  let connectStart = Date.now();
+  let isOver = false;
+  const viewer = Math.random().toString(36).slice(2); // stays the same after a reconnect, because the server keeps the report for this viewer
   /** @type {EventSource | undefined} */
   let source;
 
   function connect() {
     source?.close();
     const query = new URLSearchParams(location.search);
-    query.set('id', last);
+    query.set('id', lastEventId);
     query.set('viewer', viewer);
-    tried = Date.now();
+    connectStart = Date.now();
     source = new EventSource(`events?${query}`);
     source.addEventListener('parts', (e) => {
       const parts = /** @type {Record<string, Part>} */ (JSON.parse(e.data));
-      last = e.lastEventId;
+      lastEventId = e.lastEventId;
       apply(data, parts);
       show(parts);
-      say('');
-      heard = Date.now();
+      showState('');
+      lastEventAt = Date.now();
     });
     source.addEventListener('report', () => {
-      over = true;
+      isOver = true;
       source?.close();
-      becomeReport();
+      loadReport();
     });
   }
 
   setInterval(() => {
-    const silent = Date.now() - heard;
-    if (over || silent < SILENT_MS) {
+    const silence = Date.now() - lastEventAt;
+    if (isOver || silence < SILENT_MS) {
       return;
     }
-    say(`No news for ${Math.round(silent / 1000)} s: trying again. The run continues; its report will be in the folder of the run.`);
-    if (Date.now() - tried > PATIENCE_MS) {
+    showState(`No data for ${Math.round(silence / 1000)} s; reconnecting. The run continues, and its report will be in the folder of the run.`);
+    if (Date.now() - connectStart > CONNECT_TIMEOUT_MS) {
       connect();
     }
   }, 1000);
   connect();
 }
 
-/** Loads the report once the server answers: a broken network leaves what is shown. */
-async function becomeReport() {
+/** Loads the report when the server responds. Until then the page stays as it is. */
+async function loadReport() {
   try {
-    const answer = await fetch(location.href, { method: 'HEAD', cache: 'no-store' });
-    if (answer.ok) {
+    const response = await fetch(location.href, { method: 'HEAD', cache: 'no-store' });
+    if (response.ok) {
       location.reload();
       return;
     }
   } catch {
-    say('The run is over, and its report cannot be loaded: trying again. It is in the folder of the run.');
+    showState('The run has ended, but its report cannot be loaded; trying again. The report is in the folder of the run.');
   }
-  setTimeout(becomeReport, 1000);
+  setTimeout(loadReport, 1000);
 }
 
-/** @param {string} text the state of the connection; '' if it is open */
-function say(text) {
+/**
+ * Shows the state of the connection.
+ *
+ * @param {string} text '' if the connection is open
+ */
+function showState(text) {
   const line = document.getElementById('link');
   if (line && line.textContent !== text) {
     line.textContent = text;
@@ -82,7 +88,7 @@ function say(text) {
 }
 
 /**
- * Replaces the parts of the page that changed, and their charts.
+ * Replaces changed parts of the page, but keeps their charts, which show() updates.
  *
  * @param {Data} data
  * @param {Record<string, Part>} parts by the id of the element that each replaces
@@ -94,9 +100,9 @@ function apply(data, parts) {
     const part = document.createElement('template');
     part.innerHTML = html;
     const old = document.getElementById(id);
-    const drawn = old?.querySelectorAll('figure') ?? [];
+    const figures = old?.querySelectorAll('figure') ?? [];
     old?.replaceWith(part.content);
-    for (const figure of drawn) { // with its zoom
+    for (const figure of figures) { // keeps the zoom of the chart
       document.getElementById(figure.id)?.replaceWith(figure);
     }
   }

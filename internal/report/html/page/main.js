@@ -1,6 +1,6 @@
 // @ts-check
-// Draws the charts of the page, hands out its files, and follows a run that goes on. All text of the page is in its HTML
-// already: nothing here writes HTML.
+// The script of the page. It draws the charts, offers the files for download, and updates the page of a run in progress.
+// The HTML of the page has all texts; the script writes no HTML.
 import 'uplot/dist/uPlot.min.css';
 
 import { drawHeatmap } from './heatmap.js';
@@ -19,7 +19,7 @@ const draw = { timeline: drawTimeline, quantiles: drawQuantiles, heatmap: drawHe
 /** @type {Map<string, import('uplot')>} by the id of the chart */
 const plots = new Map();
 
-/** Draws the charts that are not drawn yet. */
+/** Draws the charts that have not been drawn. */
 function drawAll() {
   for (const figure of document.querySelectorAll('figure[data-chart]')) {
     const chart = data.charts[/** @type {HTMLElement} */ (figure).dataset.chart ?? ''];
@@ -42,6 +42,8 @@ for (const button of document.querySelectorAll('button[data-file]')) {
 }
 
 /**
+ * Sets the width of a chart to that of its container.
+ *
  * @param {import('uplot')} plot
  * @param {HTMLElement} container
  */
@@ -55,7 +57,7 @@ const repaint = () => plots.forEach((plot) => plot.redraw(false));
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', repaint);
 matchMedia('print').addEventListener('change', repaint);
 
-// uPlot draws in microtasks; this one comes after them.
+// uPlot draws in microtasks. This microtask runs after them.
 queueMicrotask(() => {
   performance.mark('drawn');
   document.documentElement.dataset.drawn = String(plots.size);
@@ -68,7 +70,7 @@ if (data.live !== undefined) {
       if (plot?.series.length === (chart.series ?? []).length + 1) {
         update(plot, chart, data.time);
       } else {
-        plot?.destroy(); // it has another line now
+        plot?.destroy(); // the number of its lines has changed
       }
     }
     drawAll();

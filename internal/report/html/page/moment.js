@@ -1,13 +1,13 @@
 // @ts-check
-// A link to a moment: all charts over time show what was around it, and a line is where it was.
+// Links to a time of the run. A click makes all charts over time show the time around it, and a line marks it.
 
-/** How much of the run is shown on either side of a moment, in seconds. */
-const AROUND = 60;
+/** Seconds before and after the linked time that the charts show. */
+const MARGIN = 60;
 
 /**
- * Also links that come later lead there: those of a run that goes on.
+ * Handles clicks on the links to times, including those that a run in progress adds later.
  *
- * @param {() => import('uplot')[]} plots those over time
+ * @param {() => import('uplot')[]} plots returns the charts over time
  * @param {import('./page.types.js').Time} time
  */
 export function linkMoments(plots, time) {
@@ -20,6 +20,8 @@ export function linkMoments(plots, time) {
 }
 
 /**
+ * Zooms the charts to a time.
+ *
  * @param {import('uplot')[]} plots
  * @param {import('./page.types.js').Time} time
  * @param {number} at
@@ -28,6 +30,6 @@ function show(plots, time, at) {
   const end = time.from + (time.n - 1) * time.step;
   time.moment = at;
   for (const plot of plots) {
-    plot.setScale('x', { min: Math.max(at - AROUND, time.from), max: Math.min(at + AROUND, end) });
+    plot.setScale('x', { min: Math.max(at - MARGIN, time.from), max: Math.min(at + MARGIN, end) });
   }
 }

@@ -1,6 +1,6 @@
 // @ts-check
-// Durations by percentile, as HdrHistogram plots them: x is 1 / (1 − q), so each nine takes as
-// much room as the one before.
+// Durations by percentile, as HdrHistogram plots them. x is 1 / (1 − q), so each further nine of a percentile has the same
+// width.
 import uPlot from 'uplot';
 
 import { axis, axisSize, lineColour, withUnit } from './theme.js';
@@ -8,10 +8,12 @@ import { describe } from './timeline.js';
 
 /** @import { Chart, Time } from './page.types.js' */
 
-/** Both axes are logarithmic, and neither shows 0. */
+/** The lowest value of a chart in ms. Both axes are logarithmic, so they cannot show 0. */
 const FLOOR = 0.01;
 
 /**
+ * Draws a chart by percentile into a container.
+ *
  * @param {Chart} chart
  * @param {Time} _time
  * @param {HTMLElement} container
@@ -48,6 +50,8 @@ export function drawQuantiles(chart, _time, container) {
 }
 
 /**
+ * Returns the power of ten below or above a value.
+ *
  * @param {number} v
  * @param {(v: number) => number} round
  */
@@ -55,13 +59,21 @@ function decade(v, round) {
   return 10 ** round(Math.log10(Math.max(v, FLOOR)));
 }
 
-/** @param {number} v */
+/**
+ * Reports whether a value is a power of ten.
+ *
+ * @param {number} v
+ */
 function isDecade(v) {
   const power = Math.log10(v);
   return Math.abs(power - Math.round(power)) < 1e-6;
 }
 
-/** @param {number} x 1 / (1 − q) */
+/**
+ * Returns the name of a percentile, such as p99.9.
+ *
+ * @param {number} x 1 / (1 − q)
+ */
 function percentile(x) {
   const nines = Math.max(Math.ceil(Math.log10(x)) - 1, 0);
   return `p${Number((100 * (1 - 1 / x)).toFixed(nines + 1))}`;

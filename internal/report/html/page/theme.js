@@ -1,21 +1,33 @@
 // @ts-check
-// Colours come from the page's style sheet at each drawing, so that a change of theme needs no
-// new charts.
+// Colours and axes of the charts. Each redraw reads the colours from the style sheet of the page, so existing charts follow
+// a change of the theme.
 
-/** @param {string} name of a custom property, without its dashes */
+/**
+ * Returns the value of a colour.
+ *
+ * @param {string} name name of a custom property, without the leading dashes
+ */
 export function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
-/** How many colours of lines there are. */
+/** Number of line colours. */
 const LINES = 8;
 
-/** @param {number} series from 0 */
+/**
+ * Returns a function that returns the colour of a line.
+ *
+ * @param {number} series number of the line, from 0
+ */
 export function lineColour(series) {
   return () => colour(`line-${(series % LINES) + 1}`);
 }
 
-/** @returns {Partial<import('uplot').Axis>} */
+/**
+ * Returns the options that all axes share.
+ *
+ * @returns {Partial<import('uplot').Axis>}
+ */
 export function axis() {
   return {
     stroke: () => colour('soft'),
@@ -26,7 +38,7 @@ export function axis() {
 }
 
 /**
- * A value as the tables of the page would say it.
+ * Formats a value as the tables of the page do.
  *
  * @param {number | null | undefined} v
  * @param {string} unit
@@ -41,21 +53,25 @@ export function withUnit(v, unit) {
   return unit ? `${trim(v)} ${unit}` : trim(v);
 }
 
-/** @param {number} v */
+/**
+ * Formats a number with at most three significant digits or all digits of its integer part.
+ *
+ * @param {number} v
+ */
 function trim(v) {
   return v.toLocaleString('en', { maximumFractionDigits: Math.abs(v) < 10 ? 2 : Math.abs(v) < 100 ? 1 : 0 });
 }
 
-/** The narrowest value axis, in pixels. */
-const NARROW = 46;
+/** Minimum width of a value axis in pixels. */
+const MIN_WIDTH = 46;
 
 /**
- * Room for the values of an axis.
+ * Returns the width of an axis that its values need, in pixels.
  *
  * @param {import('uplot')} _plot
  * @param {string[]} values
  */
 export function axisSize(_plot, values) {
   const longest = Math.max(0, ...(values ?? []).map((v) => v?.length ?? 0));
-  return Math.max(NARROW, 14 + longest * 6.5);
+  return Math.max(MIN_WIDTH, 14 + longest * 6.5);
 }

@@ -1,29 +1,39 @@
 // @ts-check
-// A chart over the time of the run. All of them share a cursor, and zoom together.
+// Charts over the time of the run. They share a cursor and zoom together.
 import uPlot from 'uplot';
 
 import { axis, axisSize, colour, lineColour, withUnit } from './theme.js';
 
 /** @import { Chart, Series, Time } from './page.types.js' */
 
-/** What a logarithmic axis shows at its lower end: nothing is 0 there. */
+/** The lowest value of a logarithmic axis, which cannot show 0. */
 const LOG_FLOOR = 0.1;
 
 const utc = uPlot.fmtDate('{HH}:{mm}:{ss}');
 const utcDate = uPlot.fmtDate('{MMM} {D}');
 const DAY = 24 * 3600;
 
-/** @param {number} unix */
+/**
+ * Returns the time of day in UTC.
+ *
+ * @param {number} unix
+ */
 export function clock(unix) {
   return utc(uPlot.tzDate(new Date(unix * 1000), 'Etc/UTC'));
 }
 
-/** @param {number} unix */
+/**
+ * Returns the month and the day in UTC.
+ *
+ * @param {number} unix
+ */
 function date(unix) {
   return utcDate(uPlot.tzDate(new Date(unix * 1000), 'Etc/UTC'));
 }
 
 /**
+ * Draws a chart over time into a container.
+ *
  * @param {Chart} chart
  * @param {Time} time
  * @param {HTMLElement} container
@@ -46,7 +56,7 @@ export function drawTimeline(chart, time, container) {
 }
 
 /**
- * Draws new points of a chart. A chart that is zoomed stays so; any other shows the whole run.
+ * Draws the new points of a chart. A zoomed chart keeps its range; other charts show the whole run.
  *
  * @param {import('uplot')} plot
  * @param {Chart} chart
@@ -55,15 +65,15 @@ export function drawTimeline(chart, time, container) {
 export function update(plot, chart, time) {
   const x = plot.data[0];
   const { min: from = null, max: to = null } = plot.scales.x;
-  const zoomed = x.length > 0 && from !== null && to !== null && (from > x[0] || to < x[x.length - 1]);
+  const isZoomed = x.length > 0 && from !== null && to !== null && (from > x[0] || to < x[x.length - 1]);
   plot.setData(table(chart.series ?? [], time, chart.log ? LOG_FLOOR : -Infinity), false);
-  const whole = range(time);
-  plot.setScale('x', zoomed ? { min: from, max: to } : { min: Number(whole.min), max: Number(whole.max) });
+  const fullRange = range(time);
+  plot.setScale('x', isZoomed ? { min: from, max: to } : { min: Number(fullRange.min), max: Number(fullRange.max) });
   describe(plot, chart);
 }
 
 /**
- * The options that all charts over time share.
+ * Returns the options that all charts over time share.
  *
  * @param {HTMLElement} container
  * @param {number} height
@@ -84,14 +94,18 @@ export function overTime(container, height) {
   };
 }
 
-/** @param {Time} time */
+/**
+ * Returns the scale of the whole run.
+ *
+ * @param {Time} time
+ */
 export function range(time) {
   /** @type {import('uplot').Scale} */
   return { time: true, min: time.from, max: time.from + Math.max(time.n - 1, 1) * time.step };
 }
 
 /**
- * An axis of the time of day; at midnight it has the date.
+ * Returns an axis with the time of day, and with the date at midnight.
  *
  * @param {HTMLElement} container
  * @returns {import('uplot').Axis}
@@ -106,6 +120,8 @@ export function timeAxis(container) {
 }
 
 /**
+ * Returns the options of a line.
+ *
  * @param {Series} s
  * @param {number} i
  * @param {Chart} chart
@@ -114,7 +130,7 @@ export function timeAxis(container) {
 function line(s, i, chart) {
   const stroke = lineColour(i);
   /** @type {import('uplot').Series} */
-  const out = { label: s.name, stroke, width: 1.5, points: { show: (u, index) => known(u.data[index]) < 3 }, value: (_, v) => (chart.log && v === LOG_FLOOR ? '≤ ' : '') + withUnit(v, chart.unit) };
+  const out = { label: s.name, stroke, width: 1.5, points: { show: (u, index) => countKnown(u.data[index]) < 3 }, value: (_, v) => (chart.log && v === LOG_FLOOR ? '≤ ' : '') + withUnit(v, chart.unit) };
   switch (s.style) {
     case 'dashed':
       return { ...out, dash: [6, 4] };
@@ -130,17 +146,17 @@ function line(s, i, chart) {
 }
 
 /**
- * How many values are known: a line of fewer than two has to be drawn as points.
+ * Returns the number of known values. A line with fewer than three is drawn with points.
  *
  * @param {ArrayLike<number | null | undefined>} values
  */
-function known(values) {
+function countKnown(values) {
   return Array.from(values).filter((v) => v !== null && v !== undefined).length;
 }
 
 /**
- * Joins series that have points of their own into one table: undefined is no point, and is
- * drawn over; null breaks the line.
+ * Joins series with different points into one table. undefined means that a series has no point there, and its line
+ * continues; null means a gap in the line.
  *
  * @param {Series[]} series
  * @param {Time} time
@@ -162,7 +178,7 @@ const fromZero = (_, _low, high) => [0, high > 0 ? high * 1.08 : 1];
 const logRange = (_, _low, high) => [LOG_FLOOR, Math.max(10 ** Math.ceil(Math.log10(Math.max(high, 1) * 1.01)), 10)];
 
 /**
- * Shades every other phase of the run, and names those that have room.
+ * Shades every other phase of the run, and writes the names of phases that are wide enough.
  *
  * @param {import('uplot')} u
  * @param {Time} time
@@ -176,16 +192,16 @@ export function bands(u, time) {
   ctx.rect(left, 0, width, top + height);
   ctx.clip();
   ctx.font = `${10 * ratio}px system-ui, "DejaVu Sans", sans-serif`;
-  ctx.textAlign = 'left'; // an axis may have left another
-  ctx.textBaseline = 'bottom'; // names are above the plot, where no line hides them
+  ctx.textAlign = 'left'; // the axis before may have set another value
+  ctx.textBaseline = 'bottom'; // names are above the plot, so that no line hides them
   time.bands.forEach((band, i) => {
     const from = u.valToPos(band.from, 'x', true);
-    const room = u.valToPos(band.to, 'x', true) - from;
+    const phaseWidth = u.valToPos(band.to, 'x', true) - from;
     if (i % 2 === 0) {
       ctx.fillStyle = colour('band');
-      ctx.fillRect(from, top, Math.max(room, 2 * ratio), height);
+      ctx.fillRect(from, top, Math.max(phaseWidth, 2 * ratio), height);
     }
-    if (room > ctx.measureText(band.name).width + 8 * ratio) {
+    if (phaseWidth > ctx.measureText(band.name).width + 8 * ratio) {
       ctx.fillStyle = colour('soft');
       ctx.fillText(band.name, Math.max(from, left) + 4 * ratio, top - 2 * ratio);
     }
@@ -194,7 +210,7 @@ export function bands(u, time) {
 }
 
 /**
- * Draws a line with its name where each action began, and one at the moment that the reader asked for.
+ * Draws a line with a name at the start of each action, and a line at the linked time that the reader clicked.
  *
  * @param {import('uplot')} u
  * @param {Time} time
@@ -207,12 +223,12 @@ export function lines(u, time) {
   ctx.font = `${10 * ratio}px system-ui, "DejaVu Sans", sans-serif`;
   ctx.textBaseline = 'top';
   ctx.lineWidth = ratio;
-  ctx.setLineDash([]); // the last series may have been dashed
+  ctx.setLineDash([]); // the last series may be dashed
   const moment = time.moment === undefined ? [] : [{ name: '', at: time.moment }];
   for (const action of [...(time.lines ?? []), ...moment]) {
     const x = u.valToPos(action.at, 'x', true);
     if (x < left || x > left + width) {
-      continue; // it is not in the part that is zoomed
+      continue; // outside of the zoomed range
     }
     ctx.strokeStyle = colour(action.name === '' ? 'bad' : 'doubt');
     ctx.fillStyle = colour('doubt');
@@ -228,27 +244,17 @@ export function lines(u, time) {
 }
 
 /**
- * Says in words what a canvas shows.
+ * Sets the description of a canvas for screen readers.
  *
  * @param {import('uplot')} plot
  * @param {Chart} chart
  */
 export function describe(plot, chart) {
-  const said = (chart.series ?? []).map((s) => {
+  const ranges = (chart.series ?? []).map((s) => {
     const values = s.values.filter((v) => v !== null);
-    return `${s.name} from ${withUnit(min(values), chart.unit)} to ${withUnit(max(values), chart.unit)}`;
+    return `${s.name} from ${withUnit(Math.min(...values), chart.unit)} to ${withUnit(Math.max(...values), chart.unit)}`;
   });
   const canvas = plot.root.querySelector('canvas');
   canvas?.setAttribute('role', 'img');
-  canvas?.setAttribute('aria-label', [chart.title, ...said].join('; '));
-}
-
-/** @param {number[]} values */
-function min(values) {
-  return values.reduce((a, b) => Math.min(a, b), Infinity);
-}
-
-/** @param {number[]} values */
-function max(values) {
-  return values.reduce((a, b) => Math.max(a, b), -Infinity);
+  canvas?.setAttribute('aria-label', [chart.title, ...ranges].join('; '));
 }
