@@ -11,7 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// infoRow matches a row of the section "What ran" of internal/report.
+// infoHeading matches the heading of the section about the run, which internal/report writes. Older pages have
+// the second form.
+var infoHeading = regexp.MustCompile(`(?m)^## (Command and versions|What ran)$`)
+
+// infoRow matches a row of that section.
 var infoRow = regexp.MustCompile(`(?m)^\| \*\*(\w+)\*\* \| (\S.*) \|$`)
 
 // overviews are pages of docs/results about runs in folders. terraform-plan.txt is not a result: a test compares it
@@ -20,14 +24,14 @@ var overviews = []string{"README.md", "gateways-compared.md", "handshake.md", "h
 
 // missingRunInfo lists the rows about the run that a page of results does not have.
 func missingRunInfo(text string) (missing []string) {
-	_, section, found := strings.Cut(text, "\n## What ran\n")
-	section, _, _ = strings.Cut(section, "\n## ")
+	heading := infoHeading.FindStringIndex(text)
+	if heading == nil {
+		return []string{"the section Command and versions"}
+	}
+	section, _, _ := strings.Cut(text[heading[1]:], "\n## ")
 	values := map[string]string{}
 	for _, row := range infoRow.FindAllStringSubmatch(section, -1) {
 		values[row[1]] = row[2]
-	}
-	if !found {
-		return []string{"the section What ran"}
 	}
 	for _, name := range []string{"command", "commit", "versions", "machine", "system"} {
 		if values[name] == "" {
@@ -71,10 +75,11 @@ func TestResultsHaveRunInfo(t *testing.T) {
 // The check finds missing rows.
 func TestResultsWithoutRunInfoAreFound(t *testing.T) {
 	t.Parallel()
-	const complete = "# Soak\n\n## What ran\n\n| | |\n|---|---|\n| **command** | make soak |\n| **commit** | not recorded |\n| **versions** | soak v1, k6 v2.2.0, Go 1.26.8, nginx none |\n" +
+	const complete = "# Soak\n\n## Command and versions\n\n| | |\n|---|---|\n| **command** | make soak |\n| **commit** | not recorded |\n| **versions** | soak v1, k6 v2.2.0, Go 1.26.8, nginx none |\n" +
 		"| **machine** | 2 cores |\n| **system** | debian 12 |\n"
 	require.Empty(t, missingRunInfo(complete))
-	require.Equal(t, []string{"the section What ran"}, missingRunInfo("# Soak\n"))
+	require.Empty(t, missingRunInfo(strings.Replace(complete, "Command and versions", "What ran", 1)))
+	require.Equal(t, []string{"the section Command and versions"}, missingRunInfo("# Soak\n"))
 	require.Equal(t, []string{"commit"}, missingRunInfo(strings.Replace(complete, "| **commit** | not recorded |\n", "", 1)))
 	require.Equal(t, []string{"commit"}, missingRunInfo(strings.Replace(complete, "not recorded", "", 1)))
 	require.Equal(t, []string{"version of Go"}, missingRunInfo(strings.Replace(complete, "Go 1.26.8, ", "", 1)))
