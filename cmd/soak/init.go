@@ -40,8 +40,8 @@ Responses that end by themselves, such as answers of a language model, are teste
 
 It overwrites no file without --update or --force. Without a URL it prompts for one.`
 
-// An overwriteMode decides whether init replaces existing files: with force all, with update those that init wrote and
-// nobody edited, otherwise none.
+// An overwriteMode decides whether init replaces existing files: with force all, with update those that are unchanged
+// since init wrote them, otherwise none.
 type overwriteMode struct{ force, update bool }
 
 func initCommand() *cobra.Command {

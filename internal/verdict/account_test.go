@@ -26,7 +26,7 @@ func TestPublishedMessagesAreExpected(t *testing.T) {
 func TestEachFaultIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	const stream, at = 2, 7
-	one := func(change func(number uint64) []uint64) func(int, uint64) []uint64 {
+	onStream := func(change func(number uint64) []uint64) func(int, uint64) []uint64 {
 		return func(s int, number uint64) []uint64 {
 			if s != stream {
 				return []uint64{number}
@@ -50,19 +50,19 @@ func TestEachFaultIsCountedOnce(t *testing.T) {
 		want    ledger.Totals
 		reason  string
 	}{
-		{"one in the middle is missing", one(skip(at)), ledger.Totals{Received: 79, Missed: 1, Expected: 80}, "s-2 missed message 7 of topic s-topic-0: sent at 22:13:27.000 UTC, published, and confirmed by the service"},
-		{"the last is missing", one(skip(perTopic)), ledger.Totals{Received: 79, Missed: 1, Expected: 80}, "s-2 missed message 20 of topic s-topic-0"},
-		{"the first expected one is missing", one(skip(1)), ledger.Totals{Received: 79, Missed: 0, Expected: 79}, ""}, // 0.5 s after the headers
-		{"the first two are missing", one(skip(1, 2)), ledger.Totals{Received: 78, Missed: 1, Expected: 79}, "s-2 missed message 2 of topic s-topic-0"},
-		{"all are missing", one(func(uint64) []uint64 { return nil }), ledger.Totals{Received: 60, Missed: 19, Expected: 79}, "s-2 missed messages 2 to 20 of topic s-topic-0"},
-		{"two in a row are missing", one(skip(9, 10)), ledger.Totals{Received: 78, Missed: 2, Expected: 80}, "s-2 missed messages 9 and 10 of topic s-topic-0"},
-		{"one arrives twice", one(func(n uint64) []uint64 {
+		{"one in the middle is missing", onStream(skip(at)), ledger.Totals{Received: 79, Missed: 1, Expected: 80}, "s-2 missed message 7 of topic s-topic-0: sent at 22:13:27.000 UTC, published, and confirmed by the service"},
+		{"the last is missing", onStream(skip(perTopic)), ledger.Totals{Received: 79, Missed: 1, Expected: 80}, "s-2 missed message 20 of topic s-topic-0"},
+		{"the first is missing, which is not expected", onStream(skip(1)), ledger.Totals{Received: 79, Missed: 0, Expected: 79}, ""}, // 0.5 s after the headers
+		{"the first two are missing, of which one is expected", onStream(skip(1, 2)), ledger.Totals{Received: 78, Missed: 1, Expected: 79}, "s-2 missed message 2 of topic s-topic-0"},
+		{"all are missing", onStream(func(uint64) []uint64 { return nil }), ledger.Totals{Received: 60, Missed: 19, Expected: 79}, "s-2 missed messages 2 to 20 of topic s-topic-0"},
+		{"two in a row are missing", onStream(skip(9, 10)), ledger.Totals{Received: 78, Missed: 2, Expected: 80}, "s-2 missed messages 9 and 10 of topic s-topic-0"},
+		{"one arrives twice", onStream(func(n uint64) []uint64 {
 			if n == at {
 				return []uint64{n, n}
 			}
 			return []uint64{n}
 		}), ledger.Totals{Received: 80, Duplicated: 1, Expected: 80}, "s-2 received message 7 of topic s-topic-0 twice"},
-		{"two are swapped", one(func(n uint64) []uint64 {
+		{"two are swapped", onStream(func(n uint64) []uint64 {
 			switch n {
 			case at:
 				return nil
@@ -71,7 +71,7 @@ func TestEachFaultIsCountedOnce(t *testing.T) {
 			}
 			return []uint64{n}
 		}), ledger.Totals{Received: 80, Reordered: 1, Expected: 80}, "s-2 received message 7 of topic s-topic-0 out of order"},
-		{"one that was not published", one(func(n uint64) []uint64 {
+		{"one that was not published", onStream(func(n uint64) []uint64 {
 			if n == perTopic {
 				return []uint64{n, n + 1}
 			}
@@ -172,10 +172,10 @@ func TestResumedStreamExpectsMissedMessages(t *testing.T) {
 func TestLateReconnectExpectsNoReplay(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		outage time.Duration // the stream before the last one opens
-		back   time.Duration
-		missed uint64
-		notes  uint64
+		shortAt     time.Duration // when a stream of 0.3 s opens; 0: there is none
+		reconnect   time.Duration // when the last stream opens
+		missed      uint64
+		notExpected uint64
 	}{
 		"for half a second":                   {0, 24500 * time.Millisecond, 0, 10},
 		"for two seconds":                     {0, 23 * time.Second, 10, 0},
@@ -188,15 +188,15 @@ func TestLateReconnectExpectsNoReplay(t *testing.T) {
 				return
 			}
 			l.Closed(10500*time.Millisecond, "server", true, true)
-			if c.outage > 0 {
-				l.Connecting(c.outage)
+			if c.shortAt > 0 {
+				l.Connecting(c.shortAt)
 				l.IDReceived()
-				l.Opened(c.outage)
-				l.Closed(c.outage+300*time.Millisecond, "server", true, true)
+				l.Opened(c.shortAt)
+				l.Closed(c.shortAt+300*time.Millisecond, "server", true, true)
 			}
-			l.Connecting(c.back)
+			l.Connecting(c.reconnect)
 			l.IDReceived()
-			l.Opened(c.back)
+			l.Opened(c.reconnect)
 		}
 		p.deliver = func(stream int, number uint64) []uint64 {
 			if stream == 0 && number > 10 {
@@ -207,7 +207,7 @@ func TestLateReconnectExpectsNoReplay(t *testing.T) {
 		p.plan.Reconnect, p.plan.MaxOutageS, p.shapeAt = true, -1, 11
 		v := p.judge(t)
 		require.Equal(t, c.missed, v.Messages.Missed, name)
-		require.Equal(t, c.notes, v.Messages.NotExpected, name)
+		require.Equal(t, c.notExpected, v.Messages.NotExpected, name)
 	}
 }
 
@@ -328,10 +328,10 @@ func TestMessagesInFlightAtTheEndAreNotLost(t *testing.T) {
 		pending uint64 // 19 and 20 to each stream, unless nothing shows the delay
 		want    Outcome
 	}{
-		"none lost":            {func(uint64) bool { return false }, 0, 8, Invalid},
-		"one in the middle":    {func(n uint64) bool { return n == 12 }, 1, 8, Fail},
-		"all behind the fifth": {func(n uint64) bool { return n > 5 }, 11, 4 + 6, Fail}, // sent over 9 s before the end
-		"all":                  {func(uint64) bool { return true }, 19, 6, Fail},
+		"none lost":           {func(uint64) bool { return false }, 0, 8, Invalid},
+		"one in the middle":   {func(n uint64) bool { return n == 12 }, 1, 8, Fail},
+		"all after the fifth": {func(n uint64) bool { return n > 5 }, 11, 4 + 6, Fail}, // sent over 9 s before the end
+		"all":                 {func(uint64) bool { return true }, 19, 6, Fail},
 	} {
 		p := newPublishedRun()
 		p.delay = 6 * time.Second
@@ -387,12 +387,12 @@ func TestCorruptedMessageDoesNotHideLosses(t *testing.T) {
 }
 
 // Among compared clients, the arrival at another client shows when a message was sent.
-func TestMessageOfUnknownPlaceArrivesBeforeOtherClients(t *testing.T) {
+func TestCorruptedMessageMayArriveBeforeOtherClients(t *testing.T) {
 	t.Parallel()
 	sent := time.UnixMicro(1_700_000_000_000_000)
 	for _, c := range []struct {
-		tolerance, took time.Duration
-		want            bool
+		tolerance, delay time.Duration
+		want             bool
 	}{
 		{0, time.Millisecond, true},
 		{0, -time.Millisecond, false},
@@ -400,6 +400,6 @@ func TestMessageOfUnknownPlaceArrivesBeforeOtherClients(t *testing.T) {
 		{arrivalSpread, -time.Second, false},
 	} {
 		a := account{messages: []shard.Message{{SentUS: sent.UnixMicro()}}, window: joinWindow, tolerance: c.tolerance}
-		require.Equal(t, c.want, a.couldBe(1, sent.Add(c.took)), "%+v", c)
+		require.Equal(t, c.want, a.couldBe(1, sent.Add(c.delay)), "%+v", c)
 	}
 }

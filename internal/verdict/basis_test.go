@@ -6,19 +6,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestEvidence(t *testing.T) {
+func TestUndetectableLosses(t *testing.T) {
 	t.Parallel()
-	t.Run("the server's ledger leaves nothing open", func(t *testing.T) {
+	t.Run("with a server's ledger there are none", func(t *testing.T) {
 		t.Parallel()
 		m, server := cleanRun()
 		for i := range m.Connections.Len() {
-			m.Connections.Edit(i).Undetectable = 1 // one was due at the end, and the server's ledger has its last one
+			m.Connections.Edit(i).Undetectable = 1 // one was due at the end, and the server's ledger has the last number
 		}
 		v := judgeSoak(m, server, Evidence{})
 		require.Equal(t, Pass, v.Verdict, v.Reasons)
 		require.Equal(t, Basis{By: ByServer, Why: []string{}}, v.Evidence)
 	})
-	t.Run("by the clock a pass says what could be undetectable losses", func(t *testing.T) {
+	t.Run("a pass by interval states their number", func(t *testing.T) {
 		t.Parallel()
 		m, _ := cleanRun()
 		for i := range m.Connections.Len() {
@@ -41,7 +41,7 @@ func TestEvidence(t *testing.T) {
 		require.Equal(t, []string{"undetectable losses"}, failedChecks(v))
 		require.Contains(t, v.Reasons[0], "6 of 717 noops could be undetectable losses (MAX_HIDDEN allows 5): 3 streams had no ids that count")
 	})
-	t.Run("numbers without a ledger leave nothing open either", func(t *testing.T) {
+	t.Run("without a server's ledger a noop that was due at the end is one", func(t *testing.T) {
 		t.Parallel()
 		m, _ := cleanRun()
 		m.Connections.Edit(1).Undetectable = 1
@@ -51,7 +51,7 @@ func TestEvidence(t *testing.T) {
 		m.Plan.MaxHidden = 1
 		require.Equal(t, Pass, judgeSoak(m, nil, Evidence{}).Verdict)
 	})
-	t.Run("the server's count does not tell a copy from the noop in whose place it came", func(t *testing.T) {
+	t.Run("a duplicate may replace a lost noop in the server's count", func(t *testing.T) {
 		t.Parallel()
 		m, server := cleanRun()
 		m.Connections.Edit(1).Numbered, m.Connections.Edit(1).Last = false, 0

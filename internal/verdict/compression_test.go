@@ -70,7 +70,7 @@ func TestBurstsOfOtherPublishers(t *testing.T) {
 	m, _ := cleanRun()
 	m.Plan.Service, m.Service = "x", shard.Service{Name: "x", Counts: shard.CountsNumbers}
 	m.Codings = []shard.Coding{{Name: "gzip", Streams: 3, Messages: 717, Bursts: 17, BurstMessages: 680}}
-	require.NotContains(t, failedChecks(judgeSoak(m, nil, Evidence{})), "messages in gzip come one by one")
+	require.NotContains(t, failedChecks(judgeSoak(m, nil, Evidence{})), "messages in gzip delivered one by one")
 }
 
 // A proxy may delay the headers together with the body. In that case only the request shows that the stream was to be

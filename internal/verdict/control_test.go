@@ -65,37 +65,37 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 		saturated bool
 		wantText  string
 	}{
-		"late only here: the service's": {func(m *shard.Merged) {
+		"the group was on time": {func(m *shard.Merged) {
 			withControlGroups(m, minute(1, 3, 2*second))
 			lateNoops(m, 3)
 		}, Fail, false, "all 3 late messages arrived while the control group was on time, or much less late: the load generator did not delay them (0 of 72,000 events of the control group were late)"},
-		"the same, regardless of the stalls of a probe": {func(m *shard.Merged) {
+		"the group was on time, although the runner stalled": {func(m *shard.Merged) {
 			withControlGroups(m, minute(1, 3, 2*second))
 			lateNoops(m, 3)
 			m.Runners[0].StallMaxUS = 8e6
 		}, Fail, false, "the load generator did not delay them"},
-		"also late there: unknown": {func(m *shard.Merged) {
+		"the group was late too": {func(m *shard.Merged) {
 			withControlGroups(m, group(minute(1, 3, 2*second), 3*second))
 			lateNoops(m, 3)
 		}, Invalid, true, "all 3 late messages arrived while the control group was late too, by up to 3.05 s: the load generator delayed them (1 of 72,000 events of the control group were late)"},
-		"late there too, on another host": {func(m *shard.Merged) {
+		"the group was late too, across a network": {func(m *shard.Merged) {
 			withControlGroups(m, group(minute(1, 3, 2*second), 3*second))
 			m.Control.Remote = true
 			lateNoops(m, 3)
 		}, Invalid, true, "the load generator or the network delayed them"},
-		"late there in another stretch": {func(m *shard.Merged) {
+		"the group was late at another time": {func(m *shard.Merged) {
 			withControlGroups(m, group(minute(1, 0, 0), 3*second), minute(2, 3, 2*second))
 			lateNoops(m, 3)
 		}, Fail, true, "arrived while the control group was on time"},
-		"late there for much less": {func(m *shard.Merged) {
+		"the group was much less late": {func(m *shard.Merged) {
 			withControlGroups(m, group(minute(1, 3, 5*second), 1500*time.Millisecond))
 			lateNoops(m, 3)
 		}, Fail, true, "arrived while the control group was on time"},
-		"late there for a little less": {func(m *shard.Merged) {
+		"the group was slightly less late": {func(m *shard.Merged) {
 			withControlGroups(m, group(minute(1, 3, 3900*time.Millisecond), 3*second))
 			lateNoops(m, 3)
 		}, Invalid, true, "all 3 late messages arrived while the control group was late too"},
-		"some late there for a little less, one for much less": {func(m *shard.Merged) {
+		"one message was much later than the group": {func(m *shard.Merged) {
 			both := shard.NewHistogram()
 			for _, by := range []time.Duration{2 * second, 2 * second, 9 * second} {
 				both.Record(by)
@@ -105,43 +105,43 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 			withControlGroups(m, at)
 			lateNoops(m, 3)
 		}, Fail, true, "2 of 3 late messages arrived while the control group was late too, by up to 3.05 s: the load generator delayed them; 1 of 3 late messages arrived while"},
-		"late there, and noticed in the next stretch": {func(m *shard.Merged) {
+		"the group was late in the next bucket": {func(m *shard.Merged) {
 			next := minute(1, 0, 0)
 			next.At, next.Longest = next.At.Add(shard.BucketWidth), 3*second
 			withControlGroups(m, minute(1, 3, 2*second), next)
 			lateNoops(m, 3)
 		}, Invalid, true, "was late too"},
-		"some with it, some without": {func(m *shard.Merged) {
+		"some messages were late with the group, some without": {func(m *shard.Merged) {
 			withControlGroups(m, group(minute(1, 3, 2*second), 3*second), minute(9, 2, 2*second))
 			lateNoops(m, 5)
 		}, Fail, true, "3 of 5 late messages arrived while the control group was late too, by up to 3.05 s: the load generator delayed them; 2 of 5 late messages arrived while the control group was on time, or much less late"},
-		"some without it, as many as may be": {func(m *shard.Merged) {
+		"as many messages were late without the group as MAX_LATE allows": {func(m *shard.Merged) {
 			withControlGroups(m, group(minute(1, 3, 2*second), 3*second), minute(9, 2, 2*second))
 			lateNoops(m, 5)
 			m.Plan.MaxLate = 2
 		}, Invalid, true, "3 of 5 late messages"},
-		"the reference itself was late, and no runner stalled": {func(m *shard.Merged) {
+		"the group had no data, and no runner stalled": {func(m *shard.Merged) {
 			withControlGroups(m, silent(minute(1, 3, 2*second), 0))
 			lateNoops(m, 3)
 		}, Fail, false, "all 3 late messages arrived while the control group had no data, so the stalls of the runner decide"},
-		"the reference itself was late, and so was the runner": {func(m *shard.Merged) {
+		"the group had no data, and the runner stalled": {func(m *shard.Merged) {
 			withControlGroups(m, silent(minute(1, 3, 2*second), 2*second))
 			lateNoops(m, 3)
 		}, Invalid, true, "had no data"},
-		"some while it was in time, some while it had no measurement and no runner stalled": {func(m *shard.Merged) {
+		"the group was on time, later it had no data, and no runner stalled": {func(m *shard.Merged) {
 			withControlGroups(m, minute(1, 2, 2*second), silent(minute(5, 2, 2*second), 0))
 			lateNoops(m, 4)
 			m.Plan.MaxLate = 3
 		}, Fail, false, "2 of 4 late messages arrived while the control group had no data"},
-		"the other runner's was late": {func(m *shard.Merged) {
+		"the group of another runner was late": {func(m *shard.Merged) {
 			withControlGroups(m, minute(1, 3, 2*second))
 			m.Runners[1].ControlGroup.Moments = []shard.ControlWindow{group(minute(1, 0, 0), 3*second)}
 			lateNoops(m, 3)
 		}, Fail, true, "the load generator did not delay them"},
-		"it was late, and nothing else": {func(m *shard.Merged) {
+		"the group was late, and no message was": {func(m *shard.Merged) {
 			withControlGroups(m, group(minute(1, 0, 0), 3*second))
 		}, Pass, true, "the load generator was saturated: the control group was up to 3 s late (at 22:14:20 UTC); times may be up to 3 s too long; counts are not affected"},
-		"no control group: stalls decide": {func(m *shard.Merged) {
+		"the group received no event, and a runner stalled": {func(m *shard.Merged) {
 			withControlGroups(m)
 			for i := range m.Runners {
 				m.Runners[i].ControlGroup.Received = 0
@@ -150,7 +150,7 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 			lateNoops(m, 3)
 			m.Runners[0].StallMaxUS = 8e6
 		}, Invalid, true, "the control group was never open (connection refused)"},
-		"no control group, and no stall": {func(m *shard.Merged) {
+		"the group received no event, and no runner stalled": {func(m *shard.Merged) {
 			withControlGroups(m)
 			for i := range m.Runners {
 				m.Runners[i].ControlGroup.Received = 0
@@ -158,7 +158,7 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 			m.Control.Received = 0
 			lateNoops(m, 3)
 		}, Fail, false, "the control group was never open"},
-		"too few streams for the limit": {func(m *shard.Merged) {
+		"the group has too few streams for the limit": {func(m *shard.Merged) {
 			withControlGroups(m, minute(1, 3, 2*second))
 			for i := range m.Runners {
 				m.Runners[i].ControlGroup.Streams = 1
@@ -166,27 +166,27 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 			lateNoops(m, 3)
 			m.Runners[0].StallMaxUS = 8e6
 		}, Invalid, true, "raise CONTROL or LATE_MS"},
-		"one runner has it, and the other stalled": {func(m *shard.Merged) {
+		"one runner has a group, and the other stalled": {func(m *shard.Merged) {
 			withControlGroups(m)
 			m.Runners[1].ControlGroup, m.Runners[1].StallMaxUS = nil, 8e6
 			lateNoops(m, 3)
 		}, Invalid, false, ""},
-		"one runner has it and stalled, and the other did not": {func(m *shard.Merged) {
+		"one runner has a group and stalled, and the other did not": {func(m *shard.Merged) {
 			withControlGroups(m)
 			m.Runners[1].ControlGroup, m.Runners[0].StallMaxUS = nil, 8e6
 			lateNoops(m, 3)
 		}, Fail, false, ""},
-		"one runner has it, and the other stalled for half of LATE_MS": {func(m *shard.Merged) {
+		"one runner has a group, and the other stalled for over half of LATE_MS": {func(m *shard.Merged) {
 			withControlGroups(m)
 			m.Runners[1].ControlGroup, m.Runners[1].StallMaxUS = nil, 600e3
 			lateNoops(m, 3)
 		}, Invalid, false, ""},
-		"in time, though the runners waited for a core": {func(m *shard.Merged) {
+		"the group was on time, although the runners waited for a core": {func(m *shard.Merged) {
 			withControlGroups(m)
 			lateNoops(m, 3)
 			m.Runners[0].RunDelaySeconds = 3600
 		}, Fail, true, "d-0 received noop 7 late"},
-		"a number lost meanwhile stays lost": {func(m *shard.Merged) {
+		"a numbered noop was lost while the group was late": {func(m *shard.Merged) {
 			withControlGroups(m, group(minute(1, 3, 2*second), 3*second))
 			lateNoops(m, 3)
 			m.Connections.Edit(1).Received, m.Connections.Edit(1).Lost = noopsEach-1, 1
@@ -200,7 +200,7 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 			require.Equal(t, c.want, v.Verdict, "%q", v.Reasons)
 			require.Equal(t, c.saturated, v.Generator.Saturated)
 			require.Contains(t, strings.Join(append(v.Reasons, v.Warnings...), "\n"), c.wantText)
-			require.Equal(t, v, judgeSoak(m, server, Evidence{}), "a verdict can be made again at any time")
+			require.Equal(t, v, judgeSoak(m, server, Evidence{}), "a second judgement must be the same")
 		})
 	}
 }
@@ -232,12 +232,12 @@ func TestLateControlGroupExplainsOnlyFaultsByInterval(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		fault   func(m *shard.Merged)
-		during  Outcome // the control group was late at that time
-		instead Outcome // it was late an hour before
+		during  Outcome // if the control group was late at the time of the fault
+		earlier Outcome // if the control group was late an hour before
 	}{
-		"missed by the clock":                  {missed, Invalid, Fail},
-		"missed, and a late one is not listed": {func(m *shard.Merged) { missed(m); m.Connections.Edit(0).Unlisted = 1 }, Invalid, Fail},
-		"missed, and another one is not listed": {func(m *shard.Merged) {
+		"missed by interval":                    {missed, Invalid, Fail},
+		"missed, and a late noop is not listed": {func(m *shard.Merged) { missed(m); m.Connections.Edit(0).Unlisted = 1 }, Invalid, Fail},
+		"missed, and a missed noop is not listed": {func(m *shard.Merged) {
 			missed(m)
 			r := &m.Connections.Edit(0).Record
 			r.Received, r.Unsent, r.Unlisted = noopsEach-2, 2, 1
@@ -251,15 +251,15 @@ func TestLateControlGroupExplainsOnlyFaultsByInterval(t *testing.T) {
 			for _, hour := range []time.Duration{0, time.Hour} {
 				m, _ := cleanRun()
 				c.fault(m)
-				then := at
-				then.At = then.At.Add(-hour)
-				withControlGroups(m, then)
+				moment := at
+				moment.At = moment.At.Add(-hour)
+				withControlGroups(m, moment)
 				v := judgeSoak(m, nil, Evidence{})
 				if hour == 0 {
 					require.Equal(t, c.during, v.Verdict, "%q", v.Reasons)
 					continue
 				}
-				require.Equal(t, c.instead, v.Verdict, "%q", v.Reasons)
+				require.Equal(t, c.earlier, v.Verdict, "%q", v.Reasons)
 			}
 		})
 	}
@@ -290,8 +290,8 @@ func TestShortControlGroupDelayDoesNotExplainALongSilence(t *testing.T) {
 	t.Parallel()
 	const second = time.Second
 	for name, c := range map[string]struct {
-		fault    func(r *ledger.Record)
-		too, not time.Duration // a delay too short to explain the fault, and a delay that explains it
+		fault             func(r *ledger.Record)
+		short, sufficient time.Duration // a delay that is too short to explain the fault, and a delay that explains it
 	}{
 		"silent for 37.5 s, of which 22.5 s may pass between two noops": {func(r *ledger.Record) {
 			r.State, r.Reason, r.LastAt = ledger.Dropped, "idle", 22500*time.Millisecond
@@ -316,7 +316,7 @@ func TestShortControlGroupDelayDoesNotExplainALongSilence(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for delay, want := range map[time.Duration]Outcome{c.too: Fail, c.not: Invalid} {
+			for delay, want := range map[time.Duration]Outcome{c.short: Fail, c.sufficient: Invalid} {
 				m, _ := cleanRun()
 				c.fault(&m.Connections.Edit(0).Record)
 				withControlGroups(m, shard.ControlWindow{At: m.Runners[0].At(time.Minute), Longest: delay})
@@ -356,10 +356,10 @@ func TestControlGroupAttributesOverdueStreams(t *testing.T) {
 	}{
 		"the group was late when it ended":            {true, at(ended, 3*time.Second), 0, Invalid},
 		"the group was late at another time":          {true, at(ended-15*time.Second, 3*time.Second), 3 * time.Second, Fail},
-		"the group was in time, and a runner stalled": {true, nil, 3 * time.Second, Fail},
+		"the group was on time, and a runner stalled": {true, nil, 3 * time.Second, Fail},
 		"there was no group, and the runner stalled":  {false, nil, 3 * time.Second, Invalid},
-		"no group, and the runner stalled for a bit":  {false, nil, 600 * time.Millisecond, Invalid},
-		"there was no group, and the runner did not":  {false, nil, 400 * time.Millisecond, Fail},
+		"there was no group, and a short stall":       {false, nil, 600 * time.Millisecond, Invalid},
+		"there was no group, and a too short stall":   {false, nil, 400 * time.Millisecond, Fail},
 		"there was no group, and another one stalled": {false, nil, -3 * time.Second, Fail},
 	} {
 		t.Run(name, func(t *testing.T) {

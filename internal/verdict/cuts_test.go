@@ -82,11 +82,11 @@ func TestFailedResumeDoesNotPass(t *testing.T) {
 		want          Outcome
 		lost, doubled uint64
 		announced     uint64
-		whole         int
+		withoutLoss   int
 		reason        string
 	}{
 		{"the message in flight at the cut is lost", func(p *publishedRun) { p.deliver = replaceMessage(11) }, Fail, 1, 0, 0, 0, "after message 10: 1 message was lost"},
-		{"it continues with a later one", func(p *publishedRun) {
+		{"the stream continues with a later message", func(p *publishedRun) {
 			p.deliver = func(stream int, n uint64) []uint64 {
 				if stream == 0 && (n == 11 || n == 12) {
 					return nil
@@ -114,10 +114,10 @@ func TestFailedResumeDoesNotPass(t *testing.T) {
 		{"one arrives twice next to an allowed announced gap", func(p *publishedRun) {
 			p.plan.AllowGaps, p.deliver, p.shape = true, replaceMessage(12, 12, 12), cutAt(0, "rst", true, announced)
 		}, Fail, 0, 1, 1, 0, "0 messages were lost, 1 received twice; the service announced 1 gap by the header Last-Event-ID: earliest"},
-		{"one long after is lost, and not at the cut", func(p *publishedRun) { p.deliver = replaceMessage(18) }, Fail, 0, 0, 0, 1, "s-0 missed message 18"},
+		{"a message long after the cut is lost", func(p *publishedRun) { p.deliver = replaceMessage(18) }, Fail, 0, 0, 0, 1, "s-0 missed message 18"},
 		{"the last before the cut arrives again", func(p *publishedRun) { p.deliver = replaceMessage(11, 10, 11) }, Fail, 0, 1, 0, 0, "0 messages were lost, 1 received twice, and the stream continued with 10"},
 		{"one right after the reconnect arrives twice", func(p *publishedRun) { p.deliver = replaceMessage(12, 12, 12) }, Fail, 0, 1, 0, 0, "1 received twice"},
-		{"all is repeated from the beginning", func(p *publishedRun) { p.deliver = replaceMessage(11, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11) }, Fail, 0, 10, 0, 0, "10 received twice, and the stream continued with 1"},
+		{"all messages are repeated", func(p *publishedRun) { p.deliver = replaceMessage(11, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11) }, Fail, 0, 10, 0, 0, "10 received twice, and the stream continued with 1"},
 		{"a gap is announced", func(p *publishedRun) {
 			p.deliver, p.shape = replaceMessage(11), cutAt(0, "rst", true, announced)
 		}, Fail, 1, 0, 1, 0, "and the service announced a gap by the header Last-Event-ID: earliest"},
@@ -131,9 +131,9 @@ func TestFailedResumeDoesNotPass(t *testing.T) {
 			p.plan.AllowGaps, p.deliver, p.shape = true, replaceMessage(18), cutAt(0, "rst", true, announced)
 		}, Fail, 0, 0, 1, 0, "s-0 missed message 18"},
 		{"the client had no id to resume from", func(p *publishedRun) { p.shape = cutAt(0, "rst", false, nil) }, Invalid, 0, 0, 0, 0, "there was no id from which the client could resume"},
-		{"nothing was cut", func(p *publishedRun) { p.shape = func(int, *ledger.Ledger) {} }, Invalid, 0, 0, 0, 0, "0 of 1 disconnects were made by rst"},
-		{"another kind was cut", func(p *publishedRun) { p.shape = cutAt(0, "fin", true, nil) }, Invalid, 0, 0, 0, 0, "0 of 1 disconnects were made by rst"},
-		{"nothing arrived after it", func(p *publishedRun) {
+		{"no stream was disconnected", func(p *publishedRun) { p.shape = func(int, *ledger.Ledger) {} }, Invalid, 0, 0, 0, 0, "0 of 1 disconnects were made by rst"},
+		{"a stream was disconnected in another way", func(p *publishedRun) { p.shape = cutAt(0, "fin", true, nil) }, Invalid, 0, 0, 0, 0, "0 of 1 disconnects were made by rst"},
+		{"no message arrived after the cut", func(p *publishedRun) {
 			p.shapeAt = 20
 			p.deliver = func(stream int, n uint64) []uint64 {
 				if stream == 0 && n == 20 {
@@ -141,7 +141,7 @@ func TestFailedResumeDoesNotPass(t *testing.T) {
 				}
 				return []uint64{n}
 			}
-		}, Fail, 0, 0, 0, 0, "s-0 missed message 20"}, // which was sent long after the reconnect
+		}, Fail, 0, 0, 0, 0, "s-0 missed message 20"}, // message 20 was sent long after the reconnect
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -156,7 +156,7 @@ func TestFailedResumeDoesNotPass(t *testing.T) {
 			}
 			got := v.Cuts[i]
 			require.Equal(t, []uint64{c.lost, c.doubled, c.announced}, []uint64{got.Lost, got.Duplicated, got.Announced})
-			require.Equal(t, c.whole, got.WithoutLoss)
+			require.Equal(t, c.withoutLoss, got.WithoutLoss)
 			if c.want == Pass {
 				require.Zero(t, v.Messages.Missed)
 			} else {

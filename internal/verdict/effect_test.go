@@ -67,9 +67,9 @@ func TestStreamsLostAfterAnActionAreAttributedToIt(t *testing.T) {
 	require.Equal(t, []int{100, 101, 0}, []int{e.Lost, e.Times, e.NotReconnected})
 	require.InDelta(t, 50, e.Peak, 1)
 	require.InDelta(t, .5, *e.FirstLost, 1e-6)
-	require.InDelta(t, 3.5, *e.Reconnected50, .05, "of those that were lost, since the action began")
+	require.InDelta(t, 3.5, *e.Reconnected50, .05, "of the lost streams, since the start of the action")
 	require.InDelta(t, 4.48, *e.Reconnected99, .001)
-	require.InDelta(t, 19.5, *e.Reconnected100, 1e-6, "one was lost again")
+	require.InDelta(t, 19.5, *e.Reconnected100, 1e-6, "one stream was lost twice")
 	require.Equal(t, map[string]int{"status 502": 3}, e.Refused)
 	require.EqualValues(t, []uint64{2, 4, 1}, []uint64{e.Missed, *e.Resumed, e.Duplicated})
 	require.Equal(t, Outage{ID: "d-7", Unix: startUnix + 70, Seconds: 9.5}, *e.Slowest)
@@ -145,7 +145,7 @@ func TestPlannedEndsAreNotAttributedToAnAction(t *testing.T) {
 	require.Equal(t, []string{
 		"streams ended 1 more time at an age at which the service may end one (end.lifetime, TOKEN_TTL): not counted here, because the action may not be the cause",
 		"1 outage of streams that were lost often is neither listed nor counted here",
-	}, e.Notes, "the third one is unknown")
+	}, e.Notes, "the third loss has no known cause")
 	require.Nil(t, e.Resumed)
 }
 
@@ -156,25 +156,25 @@ func TestUnlistedCutsAreNotAttributedToAnAction(t *testing.T) {
 	second := func(n int) ledger.Instant { return time.Duration(n) * time.Second }
 	m := crowd(2)
 	m.Service = shard.Service{Name: "mine", Counts: shard.CountsNothing}
-	of := &m.Connections.Edit(0).Record
-	of.Outages = []ledger.Outage{{From: second(10), To: second(11), Planned: true, Cut: true}}
-	of.Spans = []ledger.Span{
+	r := &m.Connections.Edit(0).Record
+	r.Outages = []ledger.Outage{{From: second(10), To: second(11), Planned: true, Cut: true}}
+	r.Spans = []ledger.Span{
 		{From: 1, To: second(10), Planned: true, Cut: true}, {From: second(11), To: second(61), Planned: true, Cut: true},
 		{From: second(62), To: second(63), Planned: true}, {From: second(64), To: second(65)}, {From: second(66), To: second(70)},
 	}
-	of.Survived = 4
-	of = &m.Connections.Edit(1).Record // a connection whose next stream had not opened when the run ended
-	of.ClosedAt, of.LastOutage = second(64), &ledger.Outage{From: second(64), To: second(65), Planned: true}
+	r.Survived = 4
+	r = &m.Connections.Edit(1).Record // a connection whose next stream had not opened when the run ended
+	r.ClosedAt, r.LastOutage = second(64), &ledger.Outage{From: second(64), To: second(65), Planned: true}
 	e := judgeSoak(m, nil, Evidence{Actions: []ActionResult{actionAt("deploy", 60, 1)}}).Actions[0].Effect
 	require.Equal(t, []int{1, 1}, []int{e.Lost, e.Times})
 	require.InDelta(t, 5, *e.FirstLost, 1e-6)
 	require.Len(t, e.Notes, 1)
-	require.Contains(t, e.Notes[0], "streams ended 2 more times at an age", "one that came back, and one that did not")
+	require.Contains(t, e.Notes[0], "streams ended 2 more times at an age", "of a client that reconnected and of one that did not")
 
 	m = crowd(2) // records of noops have no spans
-	of = &m.Connections.Edit(0).Record
-	of.Outages, of.Survived = []ledger.Outage{{From: second(10), To: second(11), Planned: true, Cut: true}}, 3
-	of.Cuts = &ledger.Cuts{List: []ledger.Cut{{Kind: "fin", Lost: true, ReconnectedAt: second(11)}, {Kind: "rst", Lost: true, ReconnectedAt: second(62)}, {Kind: "pause", ReconnectedAt: second(70)}}}
+	r = &m.Connections.Edit(0).Record
+	r.Outages, r.Survived = []ledger.Outage{{From: second(10), To: second(11), Planned: true, Cut: true}}, 3
+	r.Cuts = &ledger.Cuts{List: []ledger.Cut{{Kind: "fin", Lost: true, ReconnectedAt: second(11)}, {Kind: "rst", Lost: true, ReconnectedAt: second(62)}, {Kind: "pause", ReconnectedAt: second(70)}}}
 	e = judgeSoak(m, nil, Evidence{Actions: []ActionResult{actionAt("deploy", 60, 1)}}).Actions[0].Effect
 	require.Zero(t, e.Lost)
 	require.Equal(t, []string{"1 outage of streams that were lost often is neither listed nor counted here"}, e.Notes)
@@ -256,14 +256,14 @@ func TestMostStreamsReconnectWithinTheLimit(t *testing.T) {
 		actual        string
 	}{
 		{"no client is lost", 1000, 0, 0, 60, Pass, "none was lost"},
-		{"in time", 1000, 1000, 59, 60, Pass, "within 59 s; all within 59 s"},
-		{"in time to the second", 50, 50, 60, 60, Pass, "within 60 s; all within 60 s"},
+		{"all within the limit", 1000, 1000, 59, 60, Pass, "within 59 s; all within 59 s"},
+		{"all at the limit", 50, 50, 60, 60, Pass, "within 60 s; all within 60 s"},
 		{"one in a thousand may take longer", 1000, 1, 61, 60, Pass, "within 0 ms; all within 61 s"},
-		{"two may not", 1000, 2, 61, 60, Fail, "within 61 s; all within 61 s"},
-		{"nor one of fifty", 50, 1, 61, 60, Fail, "within 61 s; all within 61 s"},
-		{"a limit of one's own", 50, 1, 3, 2.5, Fail, "within 3 s; all within 3 s"},
-		{"a plan of old", 50, 1, 61, 0, Fail, "within 61 s; all within 61 s"},
-		{"any time", 50, 50, 1000, -1, Pass, "within 16 min 40 s; all within 16 min 40 s"},
+		{"two in a thousand may not", 1000, 2, 61, 60, Fail, "within 61 s; all within 61 s"},
+		{"one in fifty may not", 50, 1, 61, 60, Fail, "within 61 s; all within 61 s"},
+		{"a limit that the user set", 50, 1, 3, 2.5, Fail, "within 3 s; all within 3 s"},
+		{"a plan without the setting", 50, 1, 61, 0, Fail, "within 61 s; all within 61 s"},
+		{"no limit", 50, 50, 1000, -1, Pass, "within 16 min 40 s; all within 16 min 40 s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -11,8 +11,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// endsOf returns n requests that took the given time each, one every ms, of two servers.
-func endsOf(n int, took time.Duration) *shard.Ends {
+// endsOf returns n requests to two servers, one every millisecond, of the given duration.
+func endsOf(n int, duration time.Duration) *shard.Ends {
 	var e shard.Ends
 	at := time.Unix(1_700_003_595, 0)
 	for i := range n {
@@ -20,7 +20,7 @@ func endsOf(n int, took time.Duration) *shard.Ends {
 		if i%2 == 1 {
 			server = "backend-2"
 		}
-		e.Add(server, shard.CodeOK, at.Add(time.Duration(i)*time.Millisecond+took), took)
+		e.Add(server, shard.CodeOK, at.Add(time.Duration(i)*time.Millisecond+duration), duration)
 	}
 	return &e
 }
@@ -60,8 +60,8 @@ func TestRequestsThatEndTheStreams(t *testing.T) {
 func TestSlowEndsAreReported(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		took, late, stall time.Duration
-		want              string
+		duration, late, stall time.Duration
+		want                  string
 	}{
 		"slow":               {2 * time.Second, 12 * time.Millisecond, 0, "half of them took over 2 s, 5 % over 2 s; 99 % of the noops were at most 12 ms late; check how the service ends a stream"},
 		"fast":               {900 * time.Millisecond, 12 * time.Millisecond, 0, ""},
@@ -70,7 +70,7 @@ func TestSlowEndsAreReported(t *testing.T) {
 		"a generator stalls": {2 * time.Second, 12 * time.Millisecond, 1500 * time.Millisecond, "a runner stalled for 1.5 s meanwhile"},
 	} {
 		m, _ := cleanRun()
-		m.Ends = endsOf(100, c.took)
+		m.Ends = endsOf(100, c.duration)
 		m.Lateness.Reset()
 		m.Lateness.Record(c.late)
 		m.Series = []shard.Bucket{{Unix: 1_700_003_595, Process: shard.Process{StallMS: c.stall.Milliseconds()}}, {Unix: 1_700_000_000, Process: shard.Process{StallMS: 5000}}}

@@ -40,10 +40,10 @@ func TestJudge(t *testing.T) {
 		want    Outcome
 		reasons []string
 	}{
-		{"all well", nil, Pass, []string{"all was well"}},
-		{"a check", func(_ *shard.Merged, _ *Evidence, a *Assessment) { a.Checks = append(a.Checks, bad) }, Fail, []string{"why"}},
-		{"advice", func(_ *shard.Merged, _ *Evidence, a *Assessment) { a.Checks = append(a.Checks, advice) }, Pass, []string{"all was well"}},
-		{"not whole, and a check", func(m *shard.Merged, _ *Evidence, a *Assessment) {
+		{"all checks are met", nil, Pass, []string{"all was well"}},
+		{"a check is not met", func(_ *shard.Merged, _ *Evidence, a *Assessment) { a.Checks = append(a.Checks, bad) }, Fail, []string{"why"}},
+		{"a warning", func(_ *shard.Merged, _ *Evidence, a *Assessment) { a.Checks = append(a.Checks, advice) }, Pass, []string{"all was well"}},
+		{"incomplete data, and a check is not met", func(m *shard.Merged, _ *Evidence, a *Assessment) {
 			m.Problems = []string{"runner 2 left no shard"}
 			a.Checks = append(a.Checks, bad)
 		}, Invalid, []string{"runner 2 left no shard", "why"}},

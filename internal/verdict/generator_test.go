@@ -20,19 +20,19 @@ func TestSaturatedGenerator(t *testing.T) {
 		want      Outcome
 		saturated bool
 	}{
-		{"it kept up, and a noop was late: the server's fault", late, Fail, false},
-		{"it stalled, and nothing was late: something to know", func(m *shard.Merged) {
+		{"the generator was on time, and a noop was late", late, Fail, false},
+		{"the generator stalled, and no noop was late", func(m *shard.Merged) {
 			m.Runners[1].StallMaxUS = 8_000_000
 		}, Pass, true},
-		{"it stalled, and a noop was late: the cause is unknown", func(m *shard.Merged) {
+		{"the generator stalled, and a noop was late", func(m *shard.Merged) {
 			late(m)
 			m.Runners[1].StallMaxUS = 8_000_000
 		}, Invalid, true},
-		{"it waited in small pieces, and a noop was late: the server's fault", func(m *shard.Merged) {
+		{"the generator waited for a core in short periods, and a noop was late", func(m *shard.Merged) {
 			late(m)
 			m.Runners[0].RunDelaySeconds = 3600 // of the 2 × 3600 s of both runners
 		}, Fail, true},
-		{"it waited, but computed for longer", func(m *shard.Merged) {
+		{"the generator waited for a core, but used one for longer", func(m *shard.Merged) {
 			m.Runners[0].RunDelaySeconds, m.Runners[0].CPUSeconds = 3600, 3700
 		}, Pass, false},
 	}
@@ -66,6 +66,7 @@ func TestExceededGeneratorLimitIsNamed(t *testing.T) {
 	require.Contains(t, v.Warnings[0], c.Actual)
 }
 
+// check returns the check with a name.
 func check(t *testing.T, v *Verdict, name string) Check {
 	t.Helper()
 	for _, c := range v.Checks {
@@ -73,6 +74,6 @@ func check(t *testing.T, v *Verdict, name string) Check {
 			return c
 		}
 	}
-	require.Fail(t, "no such check", name)
+	require.Fail(t, "the verdict has no such check", name)
 	return Check{}
 }

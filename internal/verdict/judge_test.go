@@ -49,6 +49,7 @@ func cleanRun() (*shard.Merged, ServerLedger) {
 	return m, server
 }
 
+// failedChecks returns the names of the checks that are not met.
 func failedChecks(v *Verdict) (out []string) {
 	for _, c := range v.Checks {
 		if s := c.State(); s != Met && s != NotJudged {
@@ -83,6 +84,7 @@ func TestCleanRunPasses(t *testing.T) {
 	}
 }
 
+// find adds a finding about message 7, and those after it, to a record.
 func find(r *ledger.Record, kind ledger.Kind, count uint64) {
 	r.Findings = append(r.Findings, ledger.Finding{Kind: kind, From: 7, To: 7 + count - 1, Count: count, At: 90 * time.Second, Note: map[ledger.Kind]string{
 		ledger.KindCorrupted: "x", ledger.KindDropped: "reset", ledger.KindRefused: "status 503",
@@ -107,7 +109,7 @@ func TestNoMessageIsExpectedAfterACloseRequest(t *testing.T) {
 	}
 }
 
-func TestEachCheckAlone(t *testing.T) {
+func TestEachCheck(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
 		name    string
@@ -178,11 +180,11 @@ func TestEachCheckAlone(t *testing.T) {
 		}, Fail, []string{"clients connected", "streams open to the end"}, []string{
 			"d-0 was refused at 22:14:50.000 UTC (status 503)", "1 client was refused",
 		}},
-		{"one that accounts for too few", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
+		{"one received too few for its open time", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
 			m.Connections.Edit(0).Received, m.Connections.Edit(0).Last = noopsEach-1, noopsEach-1
 			s["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach - 1, Sent: noopsEach - 1}
 		}, Fail, []string{"received at least open time ÷ interval"}, []string{"d-0 was open for 59 min 55 s and received 238 noops, but at least 239 were due"}},
-		{"one that the server was slow to end owes no more", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
+		{"the server ends one 20 s after the request", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Connections.Edit(0).StreamTime += 20 * time.Second
 		}, Pass, nil, []string{"3 streams open to the end, 717 of 717 noops received"}},
 		{"the last one is lost, which only the server's ledger shows", func(_ *shard.Merged, s ServerLedger, _ *Evidence) {
@@ -190,7 +192,7 @@ func TestEachCheckAlone(t *testing.T) {
 		}, Fail, []string{"noops missed"}, []string{
 			"d-1 missed noops 240 and 241: nothing arrived after noop 239 before the stream closed at 23:13:15.000 UTC; the server's ledger lists them as sent",
 		}},
-		{"the last one lost, which both know", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
+		{"the last one is lost, which the interval and the server's ledger show", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
 			r := &m.Connections.Edit(1).Record
 			r.Received, r.Last, r.Tail = noopsEach-1, noopsEach-1, 1
 			find(r, ledger.KindTail, 1)
@@ -217,7 +219,7 @@ func TestEachCheckAlone(t *testing.T) {
 			r.Streams, r.Numberings, r.Last = 2, 2, 100
 			s[r.ID] = ServerEntry{ID: r.ID, First: 1, Last: 100, Sent: 100}
 		}, Pass, nil, []string{"3 streams open to the end, 1 reconnect, open for 100 % of the planned time, 717 of 717 noops received"}},
-		{"a server that took over in mid-numbering", func(_ *shard.Merged, s ServerLedger, _ *Evidence) {
+		{"the server's entry starts after the first number", func(_ *shard.Merged, s ServerLedger, _ *Evidence) {
 			s["d-1"] = ServerEntry{ID: "d-1", First: 100, Last: noopsEach, Sent: 140}
 		}, Pass, nil, []string{"3 streams open to the end, 717 of 717 noops received"}},
 		{"un-numbered noops are compared with the server's count, not with its numbers", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
@@ -228,29 +230,29 @@ func TestEachCheckAlone(t *testing.T) {
 			m.Connections.Edit(1).Numbered, m.Connections.Edit(1).Last = false, 0
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: 9, Sent: noopsEach + 1}
 		}, Fail, []string{"noops missed"}, []string{"d-1 missed 1 noop: 239 arrived, and the server's ledger lists 1 more as sent; without numbers it is unknown which"}},
-		{"the service keeps another interval", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
+		{"the service has another interval", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			for i := range m.Connections.Len() {
 				m.Connections.Edit(i).Interval, m.Connections.Edit(i).IntervalError = 12*time.Second, 20*time.Millisecond
 			}
 		}, Invalid, []string{"interval between noops"}, []string{"the service sends a noop every 12 s, but the plan has 15 s: set NOOP_INTERVAL=12, or correct message.every of the description"}},
-		{"half a percent off is a clock", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
+		{"the interval differs by half a percent", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
 			for i := range m.Connections.Len() {
 				r := &m.Connections.Edit(i).Record
 				r.Interval, r.Received, r.Last = 15075*time.Millisecond, 238, 238
 				s[r.ID] = ServerEntry{ID: r.ID, First: 1, Last: 238, Sent: 238}
 			}
 		}, Pass, nil, []string{"3 streams open to the end, 714 of 714 noops received"}},
-		{"one stream alone is sent another interval", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
+		{"one stream has another interval", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			for i := range m.Connections.Len() {
 				m.Connections.Edit(i).Interval = 15 * time.Second
 			}
 			m.Connections.Edit(1).Interval = 30 * time.Second
 		}, Fail, []string{"interval between noops"}, []string{"d-1 received a noop every 30 s, not every 15 s"}},
-		{"late, which is allowed", func(m *shard.Merged, _ ServerLedger, _ *Evidence) { m.Connections.Edit(0).Late = 5 }, Pass, nil,
+		{"late, without a limit", func(m *shard.Merged, _ ServerLedger, _ *Evidence) { m.Connections.Edit(0).Late = 5 }, Pass, nil,
 			[]string{"3 streams open to the end, 717 of 717 noops received"}},
-		{"late, as often as is allowed", func(m *shard.Merged, _ ServerLedger, _ *Evidence) { m.Plan.MaxLate, m.Connections.Edit(0).Late = 5, 5 }, Pass, nil,
+		{"late, at the limit", func(m *shard.Merged, _ ServerLedger, _ *Evidence) { m.Plan.MaxLate, m.Connections.Edit(0).Late = 5, 5 }, Pass, nil,
 			[]string{"3 streams open to the end, 717 of 717 noops received"}},
-		{"late, once more than is allowed", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
+		{"late, above the limit", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Plan.MaxLate, m.Connections.Edit(0).Late = 0, 1
 			m.Connections.Edit(0).Findings = []ledger.Finding{{Kind: ledger.KindLate, From: 7, At: 90 * time.Second, Lateness: 1500 * time.Millisecond}}
 		}, Fail, []string{"noops over 1000 ms late"}, []string{"d-0 received noop 7 late by 1.5 s, at 22:14:50.000 UTC"}},
@@ -258,11 +260,11 @@ func TestEachCheckAlone(t *testing.T) {
 			m.Checks[0] = shard.Check{Name: "c", Passes: 2, Fails: 1}
 		}, Fail,
 			[]string{"script checks"}, []string{`the check "c" failed 1 of 3 times`}},
-		{"a check was not made", func(m *shard.Merged, _ ServerLedger, _ *Evidence) { m.Checks[0].Passes = 2 }, Fail,
+		{"a check did not run for each client", func(m *shard.Merged, _ ServerLedger, _ *Evidence) { m.Checks[0].Passes = 2 }, Fail,
 			[]string{"script checks"}, []string{`the check "Received all messages" ran 2 times for 3 clients`}},
-		{"no check at all", func(m *shard.Merged, _ ServerLedger, _ *Evidence) { m.Checks = nil }, Fail,
+		{"no check ran", func(m *shard.Merged, _ ServerLedger, _ *Evidence) { m.Checks = nil }, Fail,
 			[]string{"script checks"}, []string{"the script ran no check"}},
-		{"the backend died", func(_ *shard.Merged, _ ServerLedger, f *Evidence) { f.Failures = []Failure{{Text: "the backend died"}} }, Fail,
+		{"the backend crashed", func(_ *shard.Merged, _ ServerLedger, f *Evidence) { f.Failures = []Failure{{Text: "the backend died"}} }, Fail,
 			[]string{"target stayed up"}, []string{"the backend died"}},
 		{"the backend crashed, and clients may reconnect", func(m *shard.Merged, _ ServerLedger, f *Evidence) {
 			m.Plan.Reconnect, f.Failures = true, []Failure{{Text: "the backend died"}}
@@ -283,15 +285,14 @@ func TestEachCheckAlone(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			m, server := cleanRun()
-			var facts Evidence
-			c.edit(m, server, &facts)
-			v := judgeSoak(m, server, facts)
+			var evidence Evidence
+			c.edit(m, server, &evidence)
+			v := judgeSoak(m, server, evidence)
 			require.Equal(t, c.want, v.Verdict, "%q", v.Reasons)
 			require.Equal(t, c.checks, failedChecks(v))
 			require.Equal(t, c.reasons, v.Reasons)
 			require.Equal(t, v.Messages.Received+v.Messages.Missed+v.Messages.Corrupted, v.Messages.Expected)
-			second := judgeSoak(m, server, facts)
-			require.Equal(t, v, second, "a verdict can be made again at any time")
+			require.Equal(t, v, judgeSoak(m, server, evidence), "a second judgement must be the same")
 		})
 	}
 }
@@ -305,7 +306,7 @@ func TestInvalidOutranksFail(t *testing.T) {
 	v := judgeSoak(m, server, Evidence{})
 	require.Equal(t, Invalid, v.Verdict)
 	require.Equal(t, 2, v.Verdict.ExitCode())
-	require.Len(t, v.Reasons, 2, "its observations are listed anyway")
+	require.Len(t, v.Reasons, 2, "the reasons must include the fault")
 }
 
 func TestEachRestartOfADeployIsCounted(t *testing.T) {
@@ -392,7 +393,7 @@ func TestLatencyByTimestampNeedsOneClock(t *testing.T) {
 	}
 }
 
-// verdict.json has the names on which its readers rely.
+// The readers of verdict.json use these names.
 func TestVerdictJSONContract(t *testing.T) {
 	t.Parallel()
 	m, server := cleanRun()

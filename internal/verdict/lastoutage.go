@@ -45,7 +45,7 @@ func (l *lastOutages) count(c *shard.Connection, undetectable uint64) {
 	}
 }
 
-// isFew reports whether a correct service may have so many of these clients at any time.
+// isFew reports whether a correct service may have this number of such clients at any time.
 func (l *lastOutages) isFew(planned int) bool {
 	return l.unanswered == 0 && l.clients <= max(int(maxLastOutages*float64(planned)), 1)
 }

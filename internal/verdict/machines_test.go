@@ -83,7 +83,7 @@ func TestPacketsDroppedByAWS(t *testing.T) {
 	}{
 		"without an effect":          {func(*shard.Merged, ServerLedger) {}, Pass, ""},
 		"and a message arrived late": {func(m *shard.Merged, _ ServerLedger) { makeLate(&m.Connections.Edit(0).Record, dropsAt+4) }, Invalid, "1 message arrived late"},
-		"and a message that was due then arrived late afterwards": {func(m *shard.Merged, _ ServerLedger) {
+		"and a message was due then, and arrived later": {func(m *shard.Merged, _ ServerLedger) {
 			makeLate(&m.Connections.Edit(0).Record, dropsAt+8)
 			m.Connections.Edit(0).Findings[0].Lateness = 7 * time.Second
 		}, Invalid, "1 message arrived late"},
@@ -251,14 +251,14 @@ func TestMachineWarnings(t *testing.T) {
 		edit func(r *machine.Record)
 		want string
 	}{
-		"overflows":       {func(r *machine.Record) { addIncrease(addIncrease(r, machine.Overflows, 3), machine.Drops, 5) }, "3 connects found an accept queue full on runner 1 (h1), first between 22:30:00 and 22:30:05 UTC (ListenOverflows; ListenDrops 5)"},
-		"drops":           {func(r *machine.Record) { addIncrease(r, machine.Drops, 5) }, "dropped 5 connects, first between 22:30:00 and 22:30:05 UTC (ListenDrops), although no accept queue was full"},
-		"retransmits":     {func(r *machine.Record) { r.Series(machine.Retrans).Increase = 201 }, "201 of its TCP segments, 2.0 % (RetransSegs)"},
-		"few retransmits": {func(r *machine.Record) { r.Series(machine.Retrans).Increase = 200 }, ""},
-		"retransmits of little": {func(r *machine.Record) {
+		"overflows":                    {func(r *machine.Record) { addIncrease(addIncrease(r, machine.Overflows, 3), machine.Drops, 5) }, "3 connects found an accept queue full on runner 1 (h1), first between 22:30:00 and 22:30:05 UTC (ListenOverflows; ListenDrops 5)"},
+		"drops":                        {func(r *machine.Record) { addIncrease(r, machine.Drops, 5) }, "dropped 5 connects, first between 22:30:00 and 22:30:05 UTC (ListenDrops), although no accept queue was full"},
+		"retransmits":                  {func(r *machine.Record) { r.Series(machine.Retrans).Increase = 201 }, "201 of its TCP segments, 2.0 % (RetransSegs)"},
+		"a small share of retransmits": {func(r *machine.Record) { r.Series(machine.Retrans).Increase = 200 }, ""},
+		"retransmits of few segments": {func(r *machine.Record) {
 			r.Series(machine.Retrans).Increase, r.Series(machine.OutSegs).Increase = 100, 1000
 		}, "100 of its TCP segments, 10.0 % (RetransSegs)"},
-		"retransmits of next to nothing": {func(r *machine.Record) {
+		"too few retransmits": {func(r *machine.Record) {
 			r.Series(machine.Retrans).Increase, r.Series(machine.OutSegs).Increase = 50, 100
 		}, ""},
 		"a full table": {func(r *machine.Record) {
@@ -284,7 +284,7 @@ func TestMachineWarnings(t *testing.T) {
 	}
 	m, server := cleanRunOnAWS()
 	addIncrease(m.Runners[0].Machine, machine.Overflows, 3)
-	require.Empty(t, judgeSoak(m, server, Evidence{}).Warnings, "the target is remote: its listener is unknown")
+	require.Empty(t, judgeSoak(m, server, Evidence{}).Warnings, "the listener of a remote target is on another machine")
 }
 
 // The machine of the service is part of the target, so packets that AWS drops there are a warning, and the run still
@@ -326,8 +326,8 @@ func TestHostOfAPodIsFoundInPrometheus(t *testing.T) {
 		}
 		require.Len(t, v.Machines, 2)
 		one := v.Machines[0]
-		require.InDelta(t, 2, one.Counter(machine.Overflows).Increase, 0, "of the pod's namespace and the host's")
-		require.Zero(t, one.Counter(machine.Steal).Increase, "of the machine, which the runner saw itself")
+		require.InDelta(t, 2, one.Counter(machine.Overflows).Increase, 0, "the sum over the namespaces of the pod and the host")
+		require.Zero(t, one.Counter(machine.Steal).Increase, "the runner read this counter, so that of Prometheus is not added")
 	}
 }
 

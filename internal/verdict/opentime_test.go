@@ -40,25 +40,25 @@ func TestOpenTimeComparedWithThePlan(t *testing.T) {
 		checks  []string
 		reasons []string
 	}{
-		{"refused for a while, and then let in", func(m *shard.Merged) {
+		{"refused at first, and then connected", func(m *shard.Merged) {
 			m.Plan.Reconnect = true
 			delayFirstStream(&m.Connections.Edit(0).Record, 17*time.Second, 12)
 		}, Pass, nil, []string{"3 streams open to the end, 12 refused attempts, open for 99.84 % of the planned time, 717 of 717 noops received"}},
-		{"refused for longer than a client may do without", func(m *shard.Merged) {
+		{"refused for longer than MAX_OUTAGE", func(m *shard.Merged) {
 			m.Plan.Reconnect = true
 			delayFirstStream(&m.Connections.Edit(0).Record, 31*time.Second, 12)
 		}, Fail, []string{"longest outage of a client"}, []string{
 			"d-0 had no stream for 31 s, from 22:13:21.000 UTC until its first stream opened; meanwhile it was refused 12 times (status 503); last refused 11 s after it began, its first stream opened 20 s later",
 		}},
-		{"which may be long", func(m *shard.Merged) {
+		{"refused within a long MAX_OUTAGE", func(m *shard.Merged) {
 			m.Plan.Reconnect, m.Plan.MaxOutageS = true, 60
 			delayFirstStream(&m.Connections.Edit(0).Record, 31*time.Second, 12)
 		}, Pass, nil, []string{"3 streams open to the end, 12 refused attempts, open for 99.71 % of the planned time, 717 of 717 noops received"}},
-		{"which may be any", func(m *shard.Merged) {
+		{"refused for long without a limit of outages", func(m *shard.Merged) {
 			m.Plan.Reconnect, m.Plan.MaxOutageS = true, -1
 			delayFirstStream(&m.Connections.Edit(0).Record, 1000*time.Second, 12)
 		}, Pass, nil, []string{"3 streams open to the end, 12 refused attempts, open for 90.72 % of the planned time, 717 of 717 noops received"}},
-		{"but then most of the time was not covered", func(m *shard.Merged) {
+		{"refused for over half of the planned time", func(m *shard.Merged) {
 			m.Plan.Reconnect, m.Plan.MaxOutageS = true, -1
 			delayFirstStream(&m.Connections.Edit(0).Record, 2000*time.Second, 12)
 		}, Fail, []string{"connected time"}, []string{
@@ -68,26 +68,26 @@ func TestOpenTimeComparedWithThePlan(t *testing.T) {
 			r := &m.Connections.Edit(0).Record
 			r.OpenTime, r.StreamTime, r.Connect, r.OutageTime = 10*time.Second, 10*time.Second, 3585*time.Second, 3585*time.Second
 		}, Fail, []string{"connected time"}, []string{"d-0 was connected for 10 s of the planned 59 min 55 s"}},
-		{"opened late without reconnects, after a wait that is no dial", func(m *shard.Merged) {
+		{"opened late without reconnects, although the connect was short", func(m *shard.Merged) {
 			r := &m.Connections.Edit(0).Record
 			r.OpenTime, r.StreamTime, r.Connect, r.OutageTime = 10*time.Second, 10*time.Second, time.Millisecond, time.Millisecond
 		}, Fail, []string{"connected time"}, []string{"d-0 was connected for 10 s of the planned 59 min 55 s"}},
-		{"two were lost, one for too long", func(m *shard.Merged) {
+		{"two were lost, one for longer than MAX_OUTAGE", func(m *shard.Merged) {
 			m.Plan.Reconnect = true
 			addOutage(&m.Connections.Edit(0).Record, 2*time.Second)
 			addOutage(&m.Connections.Edit(1).Record, 40*time.Second)
 		}, Fail, []string{"longest outage of a client"}, []string{"d-1 had no stream for 40 s, from 22:14:59.000 UTC until it reconnected"}},
-		{"while the runner stalled for as long", func(m *shard.Merged) {
+		{"the runner stalled for as long as the excess", func(m *shard.Merged) {
 			m.Plan.Reconnect = true
 			m.Runners[1].StallMaxUS = 10e6
 			addOutage(&m.Connections.Edit(1).Record, 40*time.Second)
 		}, Invalid, []string{"longest outage of a client", "load generator on time"}, []string{"d-1 had no stream for 40 s, from 22:14:59.000 UTC until it reconnected"}},
-		{"while the runner stalled, but not that long", func(m *shard.Merged) {
+		{"the runner stalled for less than the excess", func(m *shard.Merged) {
 			m.Plan.Reconnect = true
 			m.Runners[1].StallMaxUS = 9e6
 			addOutage(&m.Connections.Edit(1).Record, 40*time.Second)
 		}, Fail, []string{"longest outage of a client", "load generator on time"}, []string{"d-1 had no stream for 40 s, from 22:14:59.000 UTC until it reconnected"}},
-		{"a run of before this was kept", func(m *shard.Merged) {
+		{"a plan without MAX_OUTAGE", func(m *shard.Merged) {
 			m.Plan.Reconnect, m.Plan.MaxOutageS = true, 0
 		}, Pass, nil, []string{"3 streams open to the end, 717 of 717 noops received"}},
 	}
@@ -100,7 +100,7 @@ func TestOpenTimeComparedWithThePlan(t *testing.T) {
 			require.Equal(t, c.want, v.Verdict, "%q", v.Reasons)
 			require.Equal(t, c.checks, failedChecks(v))
 			require.Equal(t, c.reasons, v.Reasons)
-			require.Equal(t, v, judgeSoak(m, nil, Evidence{}), "a verdict can be made again at any time")
+			require.Equal(t, v, judgeSoak(m, nil, Evidence{}), "a second judgement must be the same")
 		})
 	}
 }
@@ -178,7 +178,7 @@ func TestServerEntryOfAnotherClient(t *testing.T) {
 	r.Streams, r.Refusals = 2, []ledger.Refusal{{Reason: "status 409", Count: 1, First: time.Minute, Last: time.Minute}}
 	server["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach + 1, Sent: noopsEach + 1}
 	v = judgeSoak(m, server, Evidence{})
-	require.EqualValues(t, 1, v.Messages.Missed, "a 409 to a reconnect is of our own old stream")
+	require.EqualValues(t, 1, v.Messages.Missed, "a 409 to a reconnect is caused by the client's previous stream")
 }
 
 func TestRefusalNamesItsAttempts(t *testing.T) {
@@ -188,11 +188,10 @@ func TestRefusalNamesItsAttempts(t *testing.T) {
 	r := &m.Connections.Edit(0).Record
 	*r = ledger.Record{ID: "d-0", State: ledger.Connecting, Reason: "status 503", Attempts: 5, Refusals: attempts("status 503", 5)}
 	v := judgeSoak(m, server, Evidence{})
-	require.Equal(t, 1, v.Connections.Refused, "also where the run was stopped between two attempts")
+	require.Equal(t, 1, v.Connections.Refused, "the run was stopped between two attempts")
 	require.Zero(t, v.Connections.Unfinished)
 	require.Contains(t, v.Reasons, "d-0 was refused at 22:13:25.000 UTC (status 503), as in all 5 attempts of 4 s")
-	second := judgeSoak(m, server, Evidence{})
-	require.Equal(t, v, second)
+	require.Equal(t, v, judgeSoak(m, server, Evidence{}), "a second judgement must be the same")
 	r.State, r.Findings = ledger.Connecting, nil
 	r.Refusals = append(r.Refusals, ledger.Refusal{Reason: "connect_timeout", Count: 1, First: 16 * time.Second, Last: 16 * time.Second})
 	r.Reason = "connect_timeout"

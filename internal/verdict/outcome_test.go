@@ -12,7 +12,7 @@ import (
 )
 
 // An inconclusive check does not hide a fault: a run with a lost noop fails, even if a runner stalled.
-func TestDoubtDoesNotExcuseFaults(t *testing.T) {
+func TestInconclusiveCheckDoesNotHideFaults(t *testing.T) {
 	t.Parallel()
 	lost := func(m *shard.Merged) {
 		r := &m.Connections.Edit(1).Record
@@ -43,8 +43,8 @@ func TestDoubtDoesNotExcuseFaults(t *testing.T) {
 			doubt(m)
 			v := judgeSoak(m, nil, Evidence{})
 			require.Equal(t, Invalid, v.Verdict)
-			doubted := v.Reasons
-			require.NotEmpty(t, doubted)
+			inconclusive := v.Reasons
+			require.NotEmpty(t, inconclusive)
 
 			m, _ = cleanRun()
 			doubt(m)
@@ -52,17 +52,18 @@ func TestDoubtDoesNotExcuseFaults(t *testing.T) {
 			v = judgeSoak(m, nil, Evidence{})
 			require.Equal(t, Fail, v.Verdict)
 			require.Equal(t, []string{"d-1 missed noop 7: the number was skipped, noticed at 22:14:49.000 UTC"}, v.Reasons)
-			for _, sentence := range doubted {
+			for _, sentence := range inconclusive {
 				require.Contains(t, strings.Join(v.Warnings, "\n"), sentence)
 			}
 
 			m.Problems = []string{"runner 2 of 2 left no shard"}
 			v = judgeSoak(m, nil, Evidence{})
-			require.Equal(t, Invalid, v.Verdict, "missing observations outrank all")
+			require.Equal(t, Invalid, v.Verdict, "incomplete data outranks a fault")
 		})
 	}
 }
 
+// halfAsOften makes the service send a noop every 30 s, not every 15 s.
 func halfAsOften(m *shard.Merged) {
 	for i := range m.Connections.Len() {
 		m.Connections.Edit(i).Interval = 30 * time.Second
@@ -111,12 +112,12 @@ func TestAnotherIntervalExplainsOnlyFaultsByInterval(t *testing.T) {
 			server["d-0"] = e
 			v := judgeSoak(m, server, f)
 			require.Equal(t, c.want, v.Verdict, "%q", v.Reasons)
-			ids := v.Reasons
+			sentences := v.Reasons
 			if c.want == Fail {
-				ids = v.Warnings
+				sentences = v.Warnings
 			}
-			require.Contains(t, strings.Join(ids, "\n"), "set NOOP_INTERVAL=30")
-			require.Equal(t, v, judgeSoak(m, server, f), "a verdict can be made again at any time")
+			require.Contains(t, strings.Join(sentences, "\n"), "set NOOP_INTERVAL=30")
+			require.Equal(t, v, judgeSoak(m, server, f), "a second judgement must be the same")
 		})
 	}
 }

@@ -172,14 +172,14 @@ func (p *publishedRun) lose(match func(stream int, number uint64) bool) {
 
 // breakStream makes the server drop stream 0 at one time, and the client resume at another. All messages except the one
 // with the number lost are delivered.
-func (p *publishedRun) breakStream(at, back time.Duration, lost uint64) {
+func (p *publishedRun) breakStream(at, reconnect time.Duration, lost uint64) {
 	p.plan.Reconnect, p.shapeAt = true, uint64((at+time.Second-1)/time.Second)
 	p.shape = func(stream int, l *ledger.Ledger) {
 		if stream == 0 {
 			l.Closed(at, "server", true, true)
-			l.Connecting(back - time.Second)
+			l.Connecting(reconnect - time.Second)
 			l.IDReceived()
-			l.Opened(back)
+			l.Opened(reconnect)
 		}
 	}
 	p.lose(func(stream int, number uint64) bool { return stream == 0 && number == lost })

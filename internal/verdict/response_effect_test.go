@@ -23,7 +23,7 @@ func TestResponsesAreAttributedToTheActionBeforeTheirEnd(t *testing.T) {
 	for at := 50.; at < 99; at++ {
 		add(int(at)%2, ledger.ResponseComplete, at, at+1)
 	}
-	add(0, ledger.ResponseTruncated, 10, 11) // long before
+	add(0, ledger.ResponseTruncated, 10, 11) // long before the action
 	add(0, ledger.ResponseTruncated, 99.5, 100.2)
 	add(1, ledger.ResponseComplete, 99.75, 101.5)
 	add(0, ledger.ResponseRefused, 100.5, 100.5)

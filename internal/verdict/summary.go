@@ -89,8 +89,8 @@ func (v *Verdict) stopSummary() string {
 
 // stopTime states after how much of the planned time the user stopped the run.
 func (v *Verdict) stopTime() string {
-	took := time.Duration((v.EndedUnix - v.StartedUnix) * float64(time.Second)).Round(time.Second)
-	return fmt.Sprintf("stopped after %s of %s", format.Duration(took), format.Duration(time.Duration(v.Plan.Seconds)*time.Second))
+	length := secondsBetween(v.StartedUnix, v.EndedUnix).Round(time.Second)
+	return fmt.Sprintf("stopped after %s of %s", format.Duration(length), format.Duration(time.Duration(v.Plan.Seconds)*time.Second))
 }
 
 // invalidReasons returns the reasons of the checks that make the run invalid.

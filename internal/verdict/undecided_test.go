@@ -19,9 +19,9 @@ func TestUnansweredReconnectAtTheEndDoesNotPass(t *testing.T) {
 		resume string
 		want   Outcome
 	}{
-		"it does not answer":        {16 * time.Second, "Last-Event-ID", Invalid},
-		"it has a moment left":      {24*time.Second + 1, "Last-Event-ID", Pass},
-		"it resumes nothing anyway": {16 * time.Second, "none", Pass},
+		"the service does not answer":       {16 * time.Second, "Last-Event-ID", Invalid},
+		"the request is 1 s before the end": {24*time.Second + 1, "Last-Event-ID", Pass},
+		"the service does not resume":       {16 * time.Second, "none", Pass},
 	} {
 		p := newPublishedRun()
 		p.plan.Reconnect, p.shapeAt, p.cfg.Lifetime = true, 15, 10*time.Second
