@@ -105,12 +105,7 @@ func TestOnlyOpenStreamsExpectMessages(t *testing.T) {
 			l.Opened(13*time.Second + 100*time.Millisecond)
 		}
 	}
-	p.deliver = func(stream int, number uint64) []uint64 {
-		if stream == 0 && number >= 10 && number <= 14 {
-			return nil // 9 was sent 1 s before the end, 15 over 1 s after the headers
-		}
-		return []uint64{number}
-	}
+	p.lose(func(stream int, number uint64) bool { return stream == 0 && number >= 10 && number <= 14 }) // 9 was sent 1 s before the end, 15 over 1 s after the headers
 	p.plan.Reconnect, p.shapeAt = true, 10
 	v := p.judge(t)
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
@@ -143,11 +138,7 @@ func TestMessageMissingBetweenTwoOthersIsExpected(t *testing.T) {
 			}
 		}
 		p.lose(func(stream int, number uint64) bool { return stream == 0 && (number == 7 || number == 9) })
-		p.change = func(shards []*shard.Shard) {
-			for _, s := range shards {
-				s.Service.AnyOrder = anyOrder
-			}
-		}
+		p.changeEach(func(s *shard.Shard) { s.Service.AnyOrder = anyOrder })
 		v := p.judge(t)
 		require.Equal(t, want, v.Messages.Missed, v.Reasons)
 		require.EqualValues(t, 2-want, v.Messages.NotExpected)
@@ -198,12 +189,7 @@ func TestLateReconnectExpectsNoReplay(t *testing.T) {
 			l.IDReceived()
 			l.Opened(c.reconnect)
 		}
-		p.deliver = func(stream int, number uint64) []uint64 {
-			if stream == 0 && number > 10 {
-				return nil
-			}
-			return []uint64{number}
-		}
+		p.lose(func(stream int, number uint64) bool { return stream == 0 && number > 10 })
 		p.plan.Reconnect, p.plan.MaxOutageS, p.shapeAt = true, -1, 11
 		v := p.judge(t)
 		require.Equal(t, c.missed, v.Messages.Missed, name)
@@ -375,11 +361,7 @@ func TestCorruptedMessageDoesNotHideLosses(t *testing.T) {
 			}
 			return []uint64{number}
 		}
-		p.change = func(shards []*shard.Shard) {
-			for _, s := range shards {
-				s.Service.AnyOrder = c.anyOrder
-			}
-		}
+		p.changeEach(func(s *shard.Shard) { s.Service.AnyOrder = c.anyOrder })
 		v := p.judge(t)
 		require.Equal(t, c.missed, v.Messages.Missed, name)
 		require.EqualValues(t, 1, v.Messages.Corrupted, name)

@@ -17,11 +17,9 @@ func newCutRun() *publishedRun {
 	p := newPublishedRun()
 	p.cfg.Cuts, p.plan.Reconnect, p.plan.CutsPerSecond, p.plan.CutShares, p.shapeAt = true, true, .1, "rst", 11
 	p.shape = cutAt(0, "rst", true, nil)
-	p.change = func(shards []*shard.Shard) {
-		for _, s := range shards {
-			s.Service.Resume, s.Service.Gap = "Last-Event-ID", "the header Last-Event-ID: earliest"
-		}
-	}
+	p.changeEach(func(s *shard.Shard) {
+		s.Service.Resume, s.Service.Gap = "Last-Event-ID", "the header Last-Event-ID: earliest"
+	})
 	return p
 }
 
@@ -87,21 +85,11 @@ func TestFailedResumeDoesNotPass(t *testing.T) {
 	}{
 		{"the message in flight at the cut is lost", func(p *publishedRun) { p.deliver = replaceMessage(11) }, Fail, 1, 0, 0, 0, "after message 10: 1 message was lost"},
 		{"the stream continues with a later message", func(p *publishedRun) {
-			p.deliver = func(stream int, n uint64) []uint64 {
-				if stream == 0 && (n == 11 || n == 12) {
-					return nil
-				}
-				return []uint64{n}
-			}
+			p.lose(func(stream int, n uint64) bool { return stream == 0 && (n == 11 || n == 12) })
 		}, Fail, 2, 0, 0, 0, "2 messages were lost"},
 		{"a message between replay and stream is lost", func(p *publishedRun) { p.deliver = replaceMessage(12) }, Fail, 1, 0, 0, 0, "1 message was lost"},
 		{"no message arrives until long after the reconnect", func(p *publishedRun) {
-			p.deliver = func(stream int, n uint64) []uint64 {
-				if stream == 0 && n > 10 && n < 16 {
-					return nil
-				}
-				return []uint64{n}
-			}
+			p.lose(func(stream int, n uint64) bool { return stream == 0 && n > 10 && n < 16 })
 		}, Fail, 5, 0, 0, 0, "5 messages were lost"},
 		{"one is lost and another one arrives twice", func(p *publishedRun) {
 			p.deliver = func(stream int, n uint64) []uint64 {
@@ -135,12 +123,7 @@ func TestFailedResumeDoesNotPass(t *testing.T) {
 		{"a stream was disconnected in another way", func(p *publishedRun) { p.shape = cutAt(0, "fin", true, nil) }, Invalid, 0, 0, 0, 0, "0 of 1 disconnects were made by rst"},
 		{"no message arrived after the cut", func(p *publishedRun) {
 			p.shapeAt = 20
-			p.deliver = func(stream int, n uint64) []uint64 {
-				if stream == 0 && n == 20 {
-					return nil
-				}
-				return []uint64{n}
-			}
+			p.lose(func(stream int, n uint64) bool { return stream == 0 && n == 20 })
 		}, Fail, 0, 0, 0, 0, "s-0 missed message 20"}, // message 20 was sent long after the reconnect
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -184,22 +167,14 @@ func TestDescriptionAllowsRepetitionAfterACut(t *testing.T) {
 		}
 		return replaceMessage(11, 9, 11)(stream, n)
 	}
-	p.change = func(shards []*shard.Shard) {
-		for _, s := range shards {
-			s.Service.Resume, s.Service.AnyOrder = "Last-Event-ID", true
-		}
-	}
+	p.changeEach(func(s *shard.Shard) { s.Service.Resume, s.Service.AnyOrder = "Last-Event-ID", true })
 	v = p.judge(t)
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
 	require.Equal(t, 1, v.Cuts[0].WithoutLoss)
 
 	p = newCutRun()
 	p.deliver, p.shape = replaceMessage(11), cutAt(0, "rst", false, nil)
-	p.change = func(shards []*shard.Shard) {
-		for _, s := range shards {
-			s.Service.Resume = "none"
-		}
-	}
+	p.changeEach(func(s *shard.Shard) { s.Service.Resume = "none" })
 	v = p.judge(t)
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
 	require.Contains(t, v.Reasons[0], "the service does not resume")

@@ -29,8 +29,7 @@ const (
 
 // assess compares a verdict with the feed.
 func (f *simulatedFeed) assess(v *Verdict) feedResult {
-	m := v.Messages
-	counts := [4]uint64{m.Missed, m.Duplicated, m.Reordered, m.Corrupted}
+	counts := faultCounts(v)
 	found := counts != [4]uint64{}
 	if f.fault == "clean" {
 		switch {

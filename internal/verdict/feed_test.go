@@ -150,6 +150,12 @@ func (s *sharedRun) setContent(of func(stream, message int) bool, sums ...uint64
 	}
 }
 
+// faultCounts returns the numbers of messages that were missed, duplicated, reordered and corrupted.
+func faultCounts(v *Verdict) [4]uint64 {
+	m := &v.Messages
+	return [4]uint64{m.Missed, m.Duplicated, m.Reordered, m.Corrupted}
+}
+
 func TestClientsThatReceivedTheSameMessagesPass(t *testing.T) {
 	t.Parallel()
 	s := newSharedRun()
@@ -166,7 +172,7 @@ func TestMessageMissedByOneClientIsFound(t *testing.T) {
 	s.setContent(func(stream, message int) bool { return stream == 2 && message == 7 })
 	v := s.judge(t)
 	require.Equal(t, Fail, v.Verdict)
-	require.Equal(t, [4]uint64{1, 0, 0, 0}, [4]uint64{v.Messages.Missed, v.Messages.Duplicated, v.Messages.Reordered, v.Messages.Corrupted})
+	require.Equal(t, [4]uint64{1, 0, 0, 0}, faultCounts(v))
 	require.Len(t, v.Findings, 1)
 	require.Equal(t, "gold-2 missed message 7, which 3 of 4 clients received, the first at 22:13:27.000 UTC", v.Findings[0].Text)
 	require.Equal(t, []string{"gold-2"}, v.Messages.Topics[0].Diverged)
@@ -198,8 +204,7 @@ func TestEachFaultOfOneClientIsFound(t *testing.T) {
 			s.setContent(func(of, message int) bool { return of == stream && message == 7 }, c.sums[0]...)
 			s.setContent(func(of, message int) bool { return of == stream && message == 8 }, c.sums[1]...)
 			v := s.judge(t)
-			m := v.Messages
-			require.Equal(t, c.want, [4]uint64{m.Missed, m.Duplicated, m.Reordered, m.Corrupted}, "%s on stream %d: %v", name, stream, v.Reasons)
+			require.Equal(t, c.want, faultCounts(v), "%s on stream %d: %v", name, stream, v.Reasons)
 			require.Equal(t, Fail, v.Verdict)
 			for _, f := range v.Findings {
 				if f.Kind == string(ledger.KindLate) { // later than on the stream on which it was early

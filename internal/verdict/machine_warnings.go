@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,11 +31,10 @@ func (v *Verdict) addMachines(e *Evidence, s *Streams, all []Check) []Check {
 		all[i] = signals.attribute(all[i])
 	}
 	for i := range v.Machines {
-		m := &v.Machines[i]
-		for _, warn := range []func(float64, *affectedFaults) []string{m.stealWarnings, m.overflowWarning, m.retransmissionWarning, m.fullTableWarning, m.oomWarning, m.clockWarning, m.noticeWarnings} {
-			v.Warnings = append(v.Warnings, warn(v.EndedUnix, &signals.affected[i])...)
-		}
-		if c, ok := m.droppedByAWS(&signals.affected[i]); ok {
+		m, affected := &v.Machines[i], &signals.affected[i]
+		v.Warnings = slices.Concat(v.Warnings, m.stealWarnings(affected), m.overflowWarning(), m.retransmissionWarning(), m.fullTableWarning(),
+			m.oomWarning(), m.clockWarning(), m.noticeWarnings(v.EndedUnix))
+		if c, ok := m.droppedByAWS(affected); ok {
 			all = append(all, c)
 		}
 	}
@@ -74,7 +74,7 @@ func (m *MachineReport) droppedByAWS(s *affectedFaults) (c Check, ok bool) {
 }
 
 // stealWarnings warns of CPU time that the hypervisor used.
-func (m *MachineReport) stealWarnings(_ float64, s *affectedFaults) (out []string) {
+func (m *MachineReport) stealWarnings(s *affectedFaults) (out []string) {
 	c := m.Counter(machine.Steal)
 	if c == nil || m.StealShare == nil {
 		return nil
@@ -91,7 +91,7 @@ func (m *MachineReport) stealWarnings(_ float64, s *affectedFaults) (out []strin
 }
 
 // overflowWarning warns of connects that were dropped because an accept queue was full on the machine of the target.
-func (m *MachineReport) overflowWarning(float64, *affectedFaults) []string {
+func (m *MachineReport) overflowWarning() []string {
 	overflows, drops := m.increase(machine.Overflows), m.increase(machine.Drops)
 	if !m.Target || overflows+drops == 0 {
 		return nil
@@ -107,7 +107,7 @@ func (m *MachineReport) overflowWarning(float64, *affectedFaults) []string {
 }
 
 // retransmissionWarning warns of a network that loses packets.
-func (m *MachineReport) retransmissionWarning(float64, *affectedFaults) []string {
+func (m *MachineReport) retransmissionWarning() []string {
 	share, retransmits := m.RetransmittedShare(), m.increase(machine.Retrans)
 	if share <= maxRetransmitted || retransmits < minRetransmitted {
 		return nil
@@ -125,7 +125,7 @@ func (m *MachineReport) RetransmittedShare() float64 {
 }
 
 // fullTableWarning warns of a table of tracked connections that is nearly full.
-func (m *MachineReport) fullTableWarning(float64, *affectedFaults) []string {
+func (m *MachineReport) fullTableWarning() []string {
 	c := m.Counter(machine.ConntrackEntries)
 	if c == nil || c.HighestShare < maxTracked {
 		return nil
@@ -135,7 +135,7 @@ func (m *MachineReport) fullTableWarning(float64, *affectedFaults) []string {
 }
 
 // oomWarning warns of processes that the kernel killed.
-func (m *MachineReport) oomWarning(float64, *affectedFaults) []string {
+func (m *MachineReport) oomWarning() []string {
 	c := m.Counter(machine.OOMKills)
 	if c == nil || c.Increase == 0 {
 		return nil
@@ -145,7 +145,7 @@ func (m *MachineReport) oomWarning(float64, *affectedFaults) []string {
 }
 
 // clockWarning warns of a wall clock that was set, although runners count and measure by the monotonic clock.
-func (m *MachineReport) clockWarning(float64, *affectedFaults) []string {
+func (m *MachineReport) clockWarning() []string {
 	c := m.Counter(machine.ClockStep)
 	if c == nil || c.Increase == 0 {
 		return nil
@@ -155,7 +155,7 @@ func (m *MachineReport) clockWarning(float64, *affectedFaults) []string {
 }
 
 // noticeWarnings warns of notices of AWS that take effect before the end of the run, and of all spot interruptions.
-func (m *MachineReport) noticeWarnings(endedUnix float64, _ *affectedFaults) (out []string) {
+func (m *MachineReport) noticeWarnings(endedUnix float64) (out []string) {
 	for _, n := range m.Notices {
 		if float64(n.AtUS)/1e6 > endedUnix && !strings.HasPrefix(n.Name, machine.Spot) {
 			continue

@@ -76,11 +76,7 @@ func TestLatenessLimitNeedsTimestamps(t *testing.T) {
 	for limit, want := range map[int]Outcome{-1: Pass, 0: Invalid} {
 		p := newPublishedRun()
 		p.plan.MaxLate = limit
-		p.change = func(shards []*shard.Shard) {
-			for _, s := range shards {
-				s.Latency = nil
-			}
-		}
+		p.changeEach(func(s *shard.Shard) { s.Latency = nil })
 		v := p.judge(t)
 		require.Equal(t, want, v.Verdict, "%q", v.Reasons)
 		if want == Invalid {
@@ -167,6 +163,15 @@ func (p *publishedRun) lose(match func(stream int, number uint64) bool) {
 			return nil
 		}
 		return []uint64{number}
+	}
+}
+
+// changeEach changes each shard before the merge.
+func (p *publishedRun) changeEach(change func(s *shard.Shard)) {
+	p.change = func(shards []*shard.Shard) {
+		for _, s := range shards {
+			change(s)
+		}
 	}
 }
 

@@ -32,11 +32,7 @@ func TestUnansweredReconnectAtTheEndDoesNotPass(t *testing.T) {
 			}
 		}
 		p.lose(func(stream int, number uint64) bool { return stream == 0 && number >= 15 })
-		p.change = func(shards []*shard.Shard) {
-			for _, s := range shards {
-				s.Service.Resume = c.resume
-			}
-		}
+		p.changeEach(func(s *shard.Shard) { s.Service.Resume = c.resume })
 		v := p.judge(t)
 		require.Equal(t, c.want, v.Verdict, "%s: %v", name, v.Reasons)
 		require.Equal(t, 4, v.Connections.Completed, name)
@@ -114,11 +110,7 @@ func TestRunWithFewCheckedMessagesIsInvalid(t *testing.T) {
 func TestMessagesWithoutAMarkerAreUndecided(t *testing.T) {
 	t.Parallel()
 	p := newPublishedRun()
-	p.change = func(shards []*shard.Shard) {
-		for _, s := range shards {
-			s.Service.Unmarked = true
-		}
-	}
+	p.changeEach(func(s *shard.Shard) { s.Service.Unmarked = true })
 	v := p.judge(t)
 	require.Equal(t, Invalid, v.Verdict)
 	require.EqualValues(t, 4*perTopic, v.Evidence.Undetectable)
