@@ -13,10 +13,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/host/resources"
 )
 
-// The report of a bottleneck reads the log lines that nginx writes when a resource is full.
+// resources.LogReader recognizes the log lines that nginx writes when its queue to the backend, or its connections, are exhausted.
 func TestLogNamesTheFullResource(t *testing.T) {
 	t.Parallel()
-	full := func(c Config, of func(resources.NginxLog) int) {
+	awaitFull := func(c Config, count func(resources.NginxLog) int) {
 		var log resources.LogReader
 		client := http.Client{Timeout: time.Second, Transport: &http.Transport{}}
 		defer client.CloseIdleConnections()
@@ -28,7 +28,7 @@ func TestLogNamesTheFullResource(t *testing.T) {
 					}
 				}()
 			}
-			return of(log.Read(c.ErrorLog)) > 0
+			return count(log.Read(c.ErrorLog)) > 0
 		}, time.Minute, 100*time.Millisecond)
 	}
 	c := newConfig(t)
@@ -37,16 +37,16 @@ func TestLogNamesTheFullResource(t *testing.T) {
 	t.Cleanup(func() { _ = l.Close() })
 	raw, err := l.(*net.UnixListener).SyscallConn()
 	require.NoError(t, err)
-	require.NoError(t, raw.Control(func(fd uintptr) { err = unix.Listen(int(fd), 1) })) // and no program accepts
+	require.NoError(t, raw.Control(func(fd uintptr) { err = unix.Listen(int(fd), 1) })) // no program accepts
 	require.NoError(t, err)
 	start(t, c)
-	full(c, func(l resources.NginxLog) int { return l.QueueFull })
+	awaitFull(c, func(l resources.NginxLog) int { return l.QueueFull })
 
 	smallConfig := newConfig(t)
-	smallConfig.Connections = -250 // 12 for both sides
+	smallConfig.Connections = -250 // 12 connections, both sides together
 	start(t, smallConfig)
 	silent, err := net.Listen("unix", filepath.Join(smallConfig.Dir, "1.sock"))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = silent.Close() })
-	full(smallConfig, func(l resources.NginxLog) int { return l.NoConnections })
+	awaitFull(smallConfig, func(l resources.NginxLog) int { return l.NoConnections })
 }

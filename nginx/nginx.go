@@ -1,5 +1,4 @@
-// Package nginx renders the configuration of the nginx in front of the backend: one
-// template for a run on this machine and for the stack of compose.yaml.
+// Package nginx renders the configuration of the nginx in front of the backend, for a run on this machine and for the stack of compose.yaml.
 package nginx
 
 import (
@@ -26,7 +25,7 @@ type Config struct {
 	ErrorLog string
 	Listen   string   // address:port
 	Sockets  []string // sockets of the backends; all requests of an id go to the same one
-	Root     bool     // whether root starts nginx
+	Root     bool     // root starts nginx
 	Workers  int      // 0: one per core
 	// Connections is the number of streams.
 	Connections int
@@ -54,17 +53,16 @@ type Site struct {
 	Key            string
 }
 
-// spare is the number of connections of a worker in addition to streams: requests, the log, its listening socket.
+// spare is the number of connections of a worker in addition to streams: requests, log, listening sockets.
 const spare = 512
 
-// WorkerConnections returns the connections that one worker needs for all streams, with two sides each.
+// WorkerConnections returns the number of connections of a worker for all streams, each of which needs two.
 func (c Config) WorkerConnections() int { return 2*c.Connections + spare }
 
 // Files returns the limit of open files of a worker.
 func (c Config) Files() int { return c.WorkerConnections() + spare }
 
-// ReadTimeout returns the idle timeout in seconds: Silence, or else four intervals, but at least the minute that is
-// nginx's own default.
+// ReadTimeout returns the idle timeout in seconds: Silence, or four intervals, but at least one minute, nginx's default.
 func (c Config) ReadTimeout() int {
 	if c.Silence > 0 {
 		return max(1, int(c.Silence/time.Second))

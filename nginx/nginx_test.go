@@ -14,6 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/reverse"
 )
 
+// config returns the configuration of a run with 1200 streams.
 func config(dir string) Config {
 	return Config{
 		Dir: dir, ErrorLog: filepath.Join(dir, "error.log"), Listen: "127.0.0.1:18080", Sockets: []string{filepath.Join(dir, "backend.sock")},
@@ -49,13 +50,14 @@ func TestStreamMayBeSilentForFourIntervals(t *testing.T) {
 	}
 }
 
-type broken struct{}
+// A fullDisk is a writer that fails.
+type fullDisk struct{}
 
-func (broken) Write([]byte) (int, error) { return 0, errors.New("disk full") }
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
 func TestRenderErrorsNameTheCause(t *testing.T) {
 	t.Parallel()
-	require.ErrorContains(t, Render(broken{}, config("/d")), "render the configuration of nginx: disk full")
+	require.ErrorContains(t, Render(fullDisk{}, config("/d")), "render the configuration of nginx: disk full")
 }
 
 func TestNginxAcceptsTheConfiguration(t *testing.T) {

@@ -35,8 +35,7 @@ func TestPlainRequestsAreSpreadOverServers(t *testing.T) {
 	require.Equal(t, map[string]int{"1": requests / 3, "2": requests / 3, "3": requests / 3}, got)
 }
 
-// A handler that does not wait runs to its end before the next one starts, so a backend on two cores has at most two
-// requests in flight. Only nginx knows the number of waiting requests.
+// On two cores a backend whose handlers do not wait has at most two requests in progress. nginx counts the waiting requests too.
 func TestRequestsInFlightInNginx(t *testing.T) {
 	t.Parallel()
 	c := newConfig(t)
@@ -74,11 +73,11 @@ func TestRequestsInFlightInNginx(t *testing.T) {
 	require.Eventually(t, func() bool { get(); return <-inFlight == "1" }, time.Minute, time.Millisecond, "completed requests must not be counted")
 }
 
-// The backend receives the body while the client still sends it, and nginx writes no file.
+// nginx forwards the body while the client sends it, and writes no file.
 func TestUploadIsNotBufferedByNginx(t *testing.T) {
 	t.Parallel()
 	c := newConfig(t)
-	const half = 2 << 20 // over the default limit of 1 MB, in each half
+	const half = 2 << 20 // more than the default limit of 1 MB
 	arrived := make(chan int64)
 	serve(t, "unix", c.Sockets[0], func(_ http.ResponseWriter, r *http.Request) {
 		for range 2 {
@@ -104,9 +103,9 @@ func TestUploadIsNotBufferedByNginx(t *testing.T) {
 	_, err := io.WriteString(send, data)
 	require.NoError(t, err)
 	require.EqualValues(t, half, <-arrived, "the first half must arrive before the client sends the second")
-	kept, err := filepath.Glob(filepath.Join(c.Dir, "body", "*"))
+	files, err := filepath.Glob(filepath.Join(c.Dir, "body", "*"))
 	require.NoError(t, err)
-	require.Empty(t, kept)
+	require.Empty(t, files)
 	_, err = io.WriteString(send, data)
 	require.NoError(t, err)
 	require.EqualValues(t, half, <-arrived)

@@ -30,7 +30,7 @@ func silentStream(silence time.Duration) http.HandlerFunc {
 	}
 }
 
-// oldStream serves the same stream with HTTP/1.0, whose responses end with the connection.
+// oldStream serves a stream like silentStream with HTTP/1.0, whose responses end with the connection.
 func oldStream(t *testing.T, socket string, silence time.Duration) {
 	t.Helper()
 	l, err := net.Listen("unix", socket)
@@ -72,8 +72,7 @@ func readNoops(address string, silence time.Duration) error {
 
 func TestSilentStreamStaysOpen(t *testing.T) {
 	t.Parallel()
-	// The stack allows one hour of silence, 36 times the 100 s of this test. The short version allows the next full
-	// second.
+	// The stack allows one hour of silence, of which CALIBRATE tests 100 s. The short version tests an idle timeout just above the silence.
 	silence, allowed := 2500*time.Millisecond, 4*time.Second
 	if os.Getenv("CALIBRATE") != "" {
 		silence, allowed = 100*time.Second, time.Hour
@@ -94,8 +93,8 @@ func TestStreamIsClosedAfterTheIdleTimeout(t *testing.T) {
 	require.ErrorIs(t, readNoops(c.Listen, 3*time.Second), errLateNoop)
 }
 
-// With buffering and HTTP/1.0 to the backend, noops arrive only at the end of the stream, and readNoops must detect
-// that. With HTTP/1.1 and chunks, nginx forwards them even if it buffers.
+// With buffering and HTTP/1.0 to the backend, noops arrive only at the end of the stream. With HTTP/1.1 and chunks, nginx would forward
+// them despite buffering.
 func TestReadNoopsDetectsBuffering(t *testing.T) {
 	t.Parallel()
 	silence := 2500 * time.Millisecond

@@ -22,8 +22,8 @@ import (
 
 const token = "T0ken-._~+/="
 
-// site returns the configuration of the stack's nginx. Each backend, Grafana and Prometheus answer with their name, the
-// path and the token of the request.
+// site returns the configuration of the stack's nginx. The backends, Grafana and Prometheus respond with their name, and the path and the
+// token of the request.
 func site(t *testing.T, backends int) Config {
 	t.Helper()
 	c := newConfig(t)
@@ -163,7 +163,7 @@ func TestIDStaysOnItsBackend(t *testing.T) {
 	}
 	for _, path := range []string{"/metrics", "/event/ledger", "/event/broadcast"} {
 		status, body := request(t, http.MethodGet, outside+path, "Bearer "+token)
-		require.Equal(t, http.StatusNotFound, status, "one backend must not answer for three: %s", body)
+		require.Equal(t, http.StatusNotFound, status, "one backend must not respond for all three: %s", body)
 	}
 	_, body := request(t, http.MethodGet, "http://"+c.Site.Internal+"/backend-3/metrics", "")
 	require.Equal(t, "backend-3 /metrics ", body)

@@ -21,7 +21,7 @@ import (
 var awsCLI struct {
 	once   sync.Once
 	dir    string
-	socket string // "": it cannot be loaded that way
+	socket string // socket of the loaded program; "": loading failed
 	cmd    *exec.Cmd
 }
 
@@ -54,6 +54,7 @@ func useCommandLine(t *testing.T) {
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
+// stopCommandLine ends the loaded AWS command line.
 func stopCommandLine() {
 	if awsCLI.cmd != nil && awsCLI.cmd.Process != nil {
 		_ = awsCLI.cmd.Process.Kill()
@@ -62,7 +63,7 @@ func stopCommandLine() {
 	_ = os.RemoveAll(awsCLI.dir)
 }
 
-// commandLine runs the real AWS command line.
+// commandLine runs the real AWS command line and returns its exit code.
 func commandLine(args []string) int {
 	socket := os.Getenv("AWS_COMMAND_LINE_SOCKET")
 	if socket == "" {

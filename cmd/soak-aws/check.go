@@ -18,13 +18,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/host/sizing"
 )
 
-// A check returns a sentence if its condition is met, and a refusal if it is not. After any other error, the condition is unknown,
-// because AWS did not answer or its answer was inconclusive.
+// A check returns a sentence if its condition is met, and a refusal if it is not. Any other error means that AWS did not respond, or that
+// its response did not decide.
 type check func(context.Context) (string, error)
 
 // result returns the state and the sentence of a check.
-func (met check) result(ctx context.Context) (state, sentence string) {
-	sentence, err := met(ctx)
+func (c check) result(ctx context.Context) (state, sentence string) {
+	sentence, err := c(ctx)
 	switch {
 	case err == nil:
 		return "ok", sentence
@@ -49,8 +49,8 @@ func (d *deployment) inspect(ctx context.Context) error {
 	}
 	fmt.Printf("ok    %-17s  %s in account %s, region %s\n", "credentials", s.aws.ARN, s.aws.Account, s.settings.Region)
 	count, failed := 1, 0
-	row := func(name string, met check) {
-		state, sentence := met.result(ctx)
+	row := func(name string, c check) {
+		state, sentence := c.result(ctx)
 		if count++; state == "FAIL" {
 			failed++
 		}
@@ -69,7 +69,7 @@ func (d *deployment) inspect(ctx context.Context) error {
 		row("create a gateway", s.checkDryRun("internet-gateway", "ec2", "create-internet-gateway"))
 	}
 	for _, kind := range slices.Sorted(maps.Keys(s.settings.Hosts)) {
-		image := "resolve:ssm:/aws/service/canonical/ubuntu/server/24.04/stable/current/" + // as modules/host has it
+		image := "resolve:ssm:/aws/service/canonical/ubuntu/server/24.04/stable/current/" + // the image of modules/host
 			s.settings.Architectures[kind] + "/hvm/ebs-gp3/ami-id"
 		command := []string{"ec2", "run-instances", "--image-id", image, "--instance-type", kind, "--count", "1"}
 		row("start "+kind, s.checkDryRun("instance", append(command, subnet...)...))
@@ -81,7 +81,7 @@ func (d *deployment) inspect(ctx context.Context) error {
 	return nil
 }
 
-// checkPrice returns the estimated price of the deployment. It refuses one over --max-usd, or one that is unknown with it.
+// checkPrice returns the estimated price of the deployment. With --max-usd it refuses a higher price, and an unknown price.
 func (s site) checkPrice(context.Context) (string, error) {
 	life := time.Duration(s.settings.TTLMinutes) * time.Minute
 	var rate sizing.Rate
@@ -95,16 +95,16 @@ func (s site) checkPrice(context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	total := fmt.Sprintf("all of it until the hosts end themselves after %v", life)
+	total := fmt.Sprintf("the deployment until the hosts terminate themselves after %v", life)
 	if err := sizing.CheckBudget(rate.Cost(life), s.maxUSD, total); err != nil {
-		return "", refuse("%v; fewer or smaller hosts, or a shorter ttl_minutes, cost less", err)
+		return "", refuse("%v; use fewer or smaller hosts, or a shorter ttl_minutes", err)
 	}
 	return fmt.Sprintf("about %s an hour with addresses and disks in %s, by prices of %s; %s until the hosts terminate themselves after %v",
 		sizing.USD(rate.PerHour), rate.Region, rate.AsOf, sizing.USD(rate.Cost(life)), life), nil
 }
 
-// checkOwner rejects a name of a deployment that is not in the local state, because it belongs to another user or
-// another machine. It reads the state and not its outputs, because a failed apply may have written none.
+// checkOwner rejects the name of a deployment that is not in the local state, because it belongs to another user or machine. It reads the
+// resources in the state, not the outputs, because a failed apply may have written no outputs.
 func (s site) checkOwner(ctx context.Context) (string, error) {
 	const remedy = "choose another name (make aws-up NAME=sse-soak-ME), or use the state of that deployment"
 	name, region := s.settings.Name, s.settings.Region
@@ -124,6 +124,7 @@ func (s site) checkOwner(ctx context.Context) (string, error) {
 	return fmt.Sprintf("no other deployment in %s is called %s", region, name), err
 }
 
+// checkQuota checks that the vCPUs of the hosts fit into the quota of the account.
 func (s site) checkQuota(ctx context.Context) (string, error) {
 	const quotaCode = "L-1216C47A"
 	var quota float64
@@ -148,7 +149,7 @@ func (s site) checkQuota(ctx context.Context) (string, error) {
 		}
 	}
 	if used+needed > int(quota) {
-		return "", refuse("%d are needed, and %d of %g are in use: request more under Service Quotas (EC2, %s), or use fewer or smaller hosts",
+		return "", refuse("%d are needed, but %d of %g are in use; request more under Service Quotas (EC2, %s), or use fewer or smaller hosts",
 			needed, used, quota, quotaCode)
 	}
 	return fmt.Sprintf("%d needed, %d of %g in use", needed, used, quota), nil
@@ -160,8 +161,8 @@ func isStandard(instanceType string) bool {
 	return slices.Contains(strings.Fields("a c d h i im is m r t z"), letters)
 }
 
-// checkDryRun checks by a dry run whether EC2 lets these credentials create a resource with the tags of the
-// deployment. It creates nothing and does not check capacity.
+// checkDryRun returns a check with a dry run of a command: whether the credentials may create a resource with the tags of the deployment.
+// A dry run creates nothing and does not check capacity.
 func (s site) checkDryRun(resource string, command ...string) check {
 	var tags []string
 	for _, key := range slices.Sorted(maps.Keys(s.settings.Tags)) {
@@ -181,7 +182,7 @@ func (s site) checkDryRun(resource string, command ...string) check {
 	}
 }
 
-// checkSessions checks the requirements of tunnels, because a run that cannot reach the stack would pay for its hosts in vain.
+// checkSessions checks the requirements of tunnels, without which a run cannot reach the stack.
 func (s site) checkSessions(ctx context.Context) (string, error) {
 	if _, err := exec.LookPath("session-manager-plugin"); err != nil {
 		return "", refuse("%s", explain("SessionManagerPlugin is not found"))
@@ -195,8 +196,8 @@ func (s site) checkSessions(ctx context.Context) (string, error) {
 	return "the AWS CLI and its Session Manager plugin are installed", nil
 }
 
-// checkRights simulates in IAM each statement of the deployer's policy, boundaries included, for one resource that it
-// covers.
+// checkRights simulates each statement of the deployer's policy in IAM, for one resource of the statement. The simulation includes
+// permission boundaries.
 func (s site) checkRights(ctx context.Context) (string, error) {
 	c, file := s.aws, filepath.Join(s.dir, "deployer-policy.json")
 	var policy struct {
@@ -237,7 +238,7 @@ func (s site) checkRights(ctx context.Context) (string, error) {
 		missing = append(missing, denied...)
 	}
 	if err == nil && len(missing) > 0 {
-		err = refuse("these credentials lack %s; %s has what they need", strings.Join(missing, ", "), file)
+		err = refuse("the credentials lack %s; grant them the permissions in %s", strings.Join(missing, ", "), file)
 	}
 	return "IAM allows what " + file + " lists", err
 }

@@ -77,9 +77,9 @@ func TestAccountWithoutRights(t *testing.T) {
 	require.ErrorContains(t, err, "5 of 8 checks failed; nothing was created")
 	for _, row := range []string{
 		`FAIL +credentials' end +the credentials in the environment expire at .*, before the verdict of a run of 1h0m0s; log in for longer`,
-		`FAIL +vCPU quota +4 are needed, and 2 of 5 are in use`,
-		`FAIL +rights +these credentials lack iam:CreateRole; .*deployer-policy.json has what they need`,
-		`FAIL +start c5.large +.*UnauthorizedOperation.*these credentials may not do that`,
+		`FAIL +vCPU quota +4 are needed, but 2 of 5 are in use`,
+		`FAIL +rights +the credentials lack iam:CreateRole; grant them the permissions in .*deployer-policy.json`,
+		`FAIL +start c5.large +.*UnauthorizedOperation.*the credentials lack this permission`,
 		`FAIL +sessions +the account encrypts sessions with the KMS key alias/sessions`,
 	} {
 		assert.Regexp(t, "(?m)^"+row, output)
@@ -87,7 +87,7 @@ func TestAccountWithoutRights(t *testing.T) {
 	assert.Equal(t, []string{"RunInstances instance Run=sse-soak"}, f.dryRuns, "no VPC may be created for an existing subnet")
 }
 
-// A check that AWS cannot answer does not stop the deployment.
+// A check without a response of AWS does not stop the deployment.
 func TestUnavailableChecks(t *testing.T) {
 	f := startAWS(t)
 	f.dryRun, f.denied = "VPCIdNotSpecified", true
@@ -97,7 +97,7 @@ func TestUnavailableChecks(t *testing.T) {
 	assert.Regexp(t, `note +vCPU quota +.*AccessDeniedException`, output)
 }
 
-// The name of a deployment is one per account and region.
+// The name of a deployment must be unique in an account and region.
 func TestDeploymentOfAnotherUser(t *testing.T) {
 	f := startAWS(t)
 	f.hosts, f.owner, f.launched = []string{"i-1"}, "arn:aws:iam::123456789012:user/eve", time.Now()
@@ -145,5 +145,5 @@ func TestSettingsMatchTheCommandLine(t *testing.T) {
 	require.ErrorContains(t, err, `terraform.tfvars has name = "sse-soak", which overrides NAME=second; delete that line`)
 	d.name = ""
 	require.EqualError(t, d.up(context.Background(), streams{connections: 5000}),
-		"terraform.tfvars has CONNECTIONS=1200 NOOP_INTERVAL=15, not CONNECTIONS=5000; change it there, or leave it out here")
+		"terraform.tfvars has CONNECTIONS=1200 NOOP_INTERVAL=15, not CONNECTIONS=5000; change it there, or remove it here")
 }

@@ -12,9 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fakePlugin acts as the Session Manager plugin, which the AWS command line calls. Its arguments are the response to
-// StartSession (or the name of a variable with it), region, "StartSession", profile, the request, and the address of
-// the service.
+// fakePlugin acts as the Session Manager plugin, which the AWS command line calls. Its arguments are the response to StartSession (or the
+// name of a variable with the response), region, "StartSession", profile, the request, and the address of the service.
 func fakePlugin(args []string) int {
 	if len(args) == 1 && args[0] == "--version" {
 		fmt.Println("1.2.707.0")
@@ -28,8 +27,8 @@ func fakePlugin(args []string) int {
 	return forward(request.Parameters["localPortNumber"][0], os.Getenv("FAKE_AWS_STACK"))
 }
 
-// The AWS command line of this machine opens the tunnel: only AWS and the plugin are stand-ins.
-func TestRealCommandLine(t *testing.T) {
+// Only AWS and the plugin are fakes.
+func TestTunnelOfTheRealCommandLine(t *testing.T) {
 	f := startAWS(t)
 	stack := startStack(t)
 	bin := t.TempDir()
@@ -41,7 +40,7 @@ func TestRealCommandLine(t *testing.T) {
 
 	tn, err := openTunnel(t.Context(), outputs{Settings: settings{Region: "eu-central-1"}, Instances: map[string]string{"stack": "i-1"}}, "stack", stackPort, 0)
 	require.NoError(t, err)
-	assert.True(t, tn.answers(t.Context()))
+	assert.True(t, tn.responds(t.Context()))
 	_, port, err := net.SplitHostPort(tn.address)
 	require.NoError(t, err)
 	f.mu.Lock()
@@ -50,8 +49,8 @@ func TestRealCommandLine(t *testing.T) {
 	f.mu.Unlock()
 	tn.close()
 	_, err = net.Dial("tcp", tn.address)
-	require.Error(t, err, "the plugin has ended")
+	require.Error(t, err, "the plugin must have ended")
 
 	_, err = openTunnel(t.Context(), outputs{Settings: settings{Region: "eu-central-1"}, Instances: map[string]string{"stack": "i-1"}}, "stack", stackPort, 0)
-	require.ErrorContains(t, err, "AccessDenied: these credentials may not do that")
+	require.ErrorContains(t, err, "AccessDenied: the credentials lack this permission")
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A cloud queries AWS through its command line, which finds credentials as every AWS tool does. Account and ARN are the caller's.
+// A cloud queries AWS through its command line, which finds credentials like every AWS tool. Account and ARN identify the caller.
 type cloud struct{ region, Account, ARN string }
 
 // An apiError is an error that a service of AWS returns.
@@ -22,21 +22,22 @@ type apiError struct{ Code, Operation, Message string }
 
 func (e *apiError) Error() string { return fmt.Sprintf("%s: %s: %s", e.Operation, e.Code, e.Message) }
 
-// code returns the code of an AWS error, "" for other errors.
+// code returns the code of an AWS error, or "" for another error.
 func code(err error) string {
-	var refused *apiError
-	if errors.As(err, &refused) {
-		return refused.Code
+	var api *apiError
+	if errors.As(err, &api) {
+		return api.Code
 	}
 	return ""
 }
 
+// apiErrorText matches the errors of AWS in the output of its command line.
 var apiErrorText = regexp.MustCompile(`An error occurred \(([^)]+)\) when calling the (\w+) operation[^:]*: (.*)`)
 
-// connect returns AWS in a region; an error if the credentials are invalid.
+// connect returns a cloud for a region, or an error if the credentials are invalid.
 func connect(ctx context.Context, region string) (*cloud, error) {
 	if _, err := exec.LookPath("aws"); err != nil {
-		return nil, errors.New("the AWS command line is not installed: " +
+		return nil, errors.New("the AWS command line is not installed; install it: " +
 			"https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html")
 	}
 	c := &cloud{region: region}
@@ -46,8 +47,8 @@ func connect(ctx context.Context, region string) (*cloud, error) {
 	return c, nil
 }
 
-// call runs the AWS command line and parses its output into answer, which may be nil.
-func (c *cloud) call(ctx context.Context, answer any, args ...string) error {
+// call runs the AWS command line and parses its output into result, which may be nil.
+func (c *cloud) call(ctx context.Context, result any, args ...string) error {
 	cmd := exec.CommandContext(ctx, "aws", append(args, "--region", c.region, "--output", "json")...) // #nosec G204 -- without a shell
 	cmd.Env = append(os.Environ(), "AWS_PAGER=")
 	var failure bytes.Buffer
@@ -59,10 +60,10 @@ func (c *cloud) call(ctx context.Context, answer any, args ...string) error {
 	if err != nil {
 		return fmt.Errorf("aws %s %s: %w: %s", args[0], args[1], err, strings.TrimSpace(failure.String()))
 	}
-	if answer == nil || len(bytes.TrimSpace(text)) == 0 {
+	if result == nil || len(bytes.TrimSpace(text)) == 0 {
 		return nil
 	}
-	return json.Unmarshal(text, answer)
+	return json.Unmarshal(text, result)
 }
 
 // A host is an instance that is not terminated.
@@ -85,27 +86,27 @@ func (c *cloud) hosts(ctx context.Context, filters ...string) (all []host, err e
 // tagged returns the filter for a tag.
 func tagged(key, value string) string { return "Name=tag:" + key + ",Values=" + value }
 
-// unreachableLimit is how long AWS may be unreachable during a poll: a laptop loses its network, or sleeps.
+// unreachableLimit is the time for which AWS may be unreachable during a poll, because a laptop may lose its network or sleep.
 const unreachableLimit = 5 * time.Minute
 
-// poll calls ready until it returns true, an error of AWS or a refusal, with a pause in between; context.DeadlineExceeded after
-// limit.
+// poll calls ready at intervals until it returns true, a refusal or an error of AWS. It retries other errors until AWS has been
+// unreachable for unreachableLimit. It returns context.DeadlineExceeded after limit.
 func poll(ctx context.Context, pause, limit time.Duration, ready func() (bool, error)) error {
-	for start, answered := time.Now(), time.Now(); ; {
+	for start, lastResponse := time.Now(), time.Now(); ; {
 		done, err := ready()
-		final := errors.As(err, new(refusal)) || code(err) != "" && code(err) != "ThrottlingException"
-		lost := err != nil && !final && time.Since(answered) < unreachableLimit
+		isFinal := errors.As(err, new(refusal)) || code(err) != "" && code(err) != "ThrottlingException"
+		canRetry := err != nil && !isFinal && time.Since(lastResponse) < unreachableLimit
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case lost:
-			fmt.Printf("%v; asking again for %v\n", err, (unreachableLimit - time.Since(answered)).Round(time.Second))
+		case canRetry:
+			fmt.Printf("%v; retrying for %v\n", err, (unreachableLimit - time.Since(lastResponse)).Round(time.Second))
 		case done || err != nil:
 			return err
 		case time.Since(start) > limit:
 			return context.DeadlineExceeded
 		default:
-			answered = time.Now()
+			lastResponse = time.Now()
 		}
 		select {
 		case <-ctx.Done():
@@ -114,12 +115,12 @@ func poll(ctx context.Context, pause, limit time.Duration, ready func() (bool, e
 	}
 }
 
-// remedies has a line for each error of AWS that occurs in a first run: a pattern of its text, a tab, and the remedy.
+// remedies has a line for each known error of AWS: a pattern of its text, a tab, cause and remedy.
 //
 //go:embed remedies.txt
 var remedies string
 
-// explain returns the remedy for an error of terraform or AWS, "" if none is known.
+// explain returns cause and remedy of an error of terraform or AWS, or "" for an unknown error.
 func explain(text string) string {
 	for line := range strings.Lines(remedies) {
 		pattern, remedy, _ := strings.Cut(strings.TrimSpace(line), "\t")

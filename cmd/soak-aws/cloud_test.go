@@ -12,7 +12,7 @@ import (
 
 const tick = time.Millisecond
 
-// siteWith returns a deployment in eu-central-1 with hosts by the parameter of their state.
+// siteWith returns a deployment in eu-central-1. statuses has the ids of hosts by the parameter of their status.
 func siteWith(t *testing.T, statuses map[string]string) site {
 	t.Helper()
 	c, err := connect(context.Background(), "eu-central-1")
@@ -24,7 +24,7 @@ func TestAwaitHosts(t *testing.T) {
 	f := startAWS(t)
 	statuses := map[string]string{}
 	name := func(i int) string { return fmt.Sprintf("/sse-soak/status-%02d", i) }
-	for i := range 12 { // more than AWS returns at once
+	for i := range 12 { // more parameters than one response of AWS has
 		statuses[name(i)] = fmt.Sprintf("i-%d", i)
 		f.parameters[name(i)] = "ready i-of-yesterday" // a parameter outlives its host
 	}
@@ -61,22 +61,21 @@ func TestAwaitHostsWithoutNetwork(t *testing.T) {
 	s := siteWith(t, map[string]string{"/sse-soak/a": "i-1"})
 	f.parameters["/sse-soak/a"], f.cut = "ready i-1", 2
 	output := captureStdout(t, func() { require.NoError(t, s.awaitHosts(context.Background(), tick)) })
-	assert.Contains(t, output, "; asking again for ")
+	assert.Contains(t, output, "; retrying for ")
 	assert.Contains(t, output, "/sse-soak/a is ready")
 	assert.Zero(t, f.cut)
 	f.denied = true
 	require.ErrorContains(t, s.awaitHosts(context.Background(), tick), "AccessDeniedException")
 }
 
-// The list of tags is out of date for a while: hosts, disks and buckets, which cost money, are verified at their
-// services.
+// The list of tagged resources may be out of date, so hosts, disks and buckets, which cost money, are verified with their services.
 func TestVerifyDestroyed(t *testing.T) {
 	f := startAWS(t)
 	f.tagResponses = [][]string{{"arn:aws:ec2:eu-central-1:1:instance/i-1", "arn:aws:s3:::sse-soak-1", "arn:aws:ec2:eu-central-1:1:vpc/vpc-1"}}
 	output := captureStdout(t, func() {
 		require.NoError(t, siteWith(t, nil).verifyDestroyed(context.Background(), "", time.Minute, tick))
 	})
-	assert.Contains(t, output, "still listed by its tag, which AWS forgets within hours: arn:aws:ec2:eu-central-1:1:vpc/vpc-1\n")
+	assert.Contains(t, output, "still listed by its tag, which AWS removes within hours: arn:aws:ec2:eu-central-1:1:vpc/vpc-1\n")
 	assert.Contains(t, output, "no host, disk or other bucket in eu-central-1 has the tag Run=sse-soak any more")
 }
 
@@ -84,12 +83,12 @@ func TestVerifyDestroyedFindsResources(t *testing.T) {
 	f := startAWS(t)
 	f.tagResponses, f.hosts, f.buckets = [][]string{{"arn:aws:s3:::sse-soak-1"}}, []string{"i-0123456789abcdef0"}, []string{"sse-soak-1"}
 	err := siteWith(t, nil).verifyDestroyed(context.Background(), "", 0, tick)
-	require.ErrorContains(t, err, "2 things in eu-central-1 still cost money and carry the tag Run=sse-soak")
+	require.ErrorContains(t, err, "2 resources in eu-central-1 still cost money and have the tag Run=sse-soak")
 	require.ErrorContains(t, err, "arn:aws:s3:::sse-soak-1")
 	require.ErrorContains(t, err, "i-0123456789abcdef0")
 }
 
-// A check that AWS denies must not be reported as "nothing is left".
+// A denied request must not be reported as a successful verification.
 func TestDeniedVerification(t *testing.T) {
 	f := startAWS(t)
 	f.denied = true

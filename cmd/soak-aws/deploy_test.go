@@ -19,8 +19,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/offline"
 )
 
-// The real terraform creates, uses and destroys a deployment. The provider is a stand-in without AWS (the real one
-// would create hosts, which cost money); fakeAWS responds to soak-aws itself.
+// The real terraform creates, uses and destroys a deployment. A fake provider replaces the provider of AWS, which would create hosts;
+// fakeAWS responds to soak-aws.
 func TestDeployment(t *testing.T) {
 	offline.Terraform(t, "../..")
 	dir := t.TempDir()
@@ -33,7 +33,7 @@ func TestDeployment(t *testing.T) {
 	ctx := context.Background()
 	f := startAWS(t)
 
-	// A host fails: the error names the command that continues, the one that cleans up, and where to look.
+	// The setup of a host fails. The error has the commands that continue, clean up and show the log.
 	f.boot(t, dir, map[string]string{"/sse-soak/stack/status": "at setup.sh line 21: docker load"})
 	err := newDeployment(dir).up(ctx, streams{})
 	for _, part := range []string{"docker load", "make aws-up", "make aws-down", "aws ssm start-session --region eu-central-1"} {
@@ -41,7 +41,7 @@ func TestDeployment(t *testing.T) {
 	}
 	first := hostsOf(t, dir)
 
-	// The cause is fixed. The command that continues replaces the failed host only.
+	// After a fix of the cause, up replaces only the failed host.
 	f.boot(t, dir, nil)
 	redeployed := newDeployment(dir)
 	require.NoError(t, redeployed.up(ctx, streams{}))
@@ -53,9 +53,9 @@ func TestDeployment(t *testing.T) {
 			assert.Equal(t, host, second[name], name)
 		}
 	}
-	require.NoError(t, redeployed.command(ctx, "plan", "-detailed-exitcode").Run(), "a second up has no effect, also on the end of the hosts")
+	require.NoError(t, redeployed.command(ctx, "plan", "-detailed-exitcode").Run(), "a second up must change nothing, not even the end of the hosts")
 
-	// The hosts ended themselves. The parameters still have their "ready", which does not count for new hosts.
+	// The hosts have terminated themselves. The values "ready" of their parameters are not valid for new hosts.
 	for _, id := range second {
 		address, err := redeployed.command(ctx, "state", "list", "-id="+id).Output()
 		require.NoError(t, err)
@@ -68,7 +68,7 @@ func TestDeployment(t *testing.T) {
 		assert.NotEqual(t, second[name], host)
 		assert.Equal(t, "ready "+host, f.parameters[name])
 	}
-	assert.Greater(t, f.parameterRequests, requests+1, "up waits for the new hosts")
+	assert.Greater(t, f.parameterRequests, requests+1, "up must wait for the new hosts")
 
 	f.parameters["/sse-soak/stack/secrets"] = "BACKEND_TOKEN=abc\nPROMETHEUS_PASSWORD=ghi"
 	f.parameters["/sse-soak/end"], f.launched = setupPending, time.Now()
@@ -76,17 +76,17 @@ func TestDeployment(t *testing.T) {
 	cluster := startCluster(t)
 	f.parameters["/sse-soak/runners/kubeconfig"] = "# " + hostsOf(t, dir)["/sse-soak/runners/status-0"] + "\n" + kubeconfig
 	d := newDeployment(dir)
-	made, err := d.outputs(ctx)
+	deployed, err := d.outputs(ctx)
 	require.NoError(t, err)
-	f.buckets = []string{made.Bucket}
+	f.buckets = []string{deployed.Bucket}
 	stack := startStack(t).Listener.Addr().String()
 	withSessions(t, stack)
 	t.Setenv("FAKE_AWS_CLUSTER", cluster.Listener.Addr().String())
 	d.program = soakProgram(t)
 	require.Equal(t, exitError(2), d.soak(ctx, []string{"--out", t.TempDir()}))
-	assert.Contains(t, cluster.lastCreated("testruns"), "s3://", "the bucket is the one that terraform made")
+	assert.Contains(t, cluster.lastCreated("testruns"), "s3://", "shards must go to the bucket of terraform")
 
-	// A second deployment with its own state: destroying it leaves the first.
+	// Destroying a second deployment, with its own state, does not change the first one.
 	foreign := newDeployment(dir)
 	foreign.name = "second"
 	f.hosts = nil
@@ -99,9 +99,9 @@ func TestDeployment(t *testing.T) {
 	require.NoError(t, foreign.down(ctx, downOptions{lag: time.Minute}))
 	out, err = redeployed.outputs(ctx)
 	require.NoError(t, err)
-	assert.Equal(t, "sse-soak", out.Settings.Name, "the first is still there")
+	assert.Equal(t, "sse-soak", out.Settings.Name, "the first deployment must still exist")
 
-	// Taking down needs no files: they may be gone by now, as after `make clean`.
+	// down does not need the files of hosts, which `make clean` removes.
 	results := t.TempDir()
 	run := filepath.Join(results, "run-1")
 	require.NoError(t, os.Mkdir(run, 0o755))
@@ -109,16 +109,16 @@ func TestDeployment(t *testing.T) {
 	f.objects[out.Bucket+"/shards/run-1/runner-1.json.gz"] = time.Now()
 	f.tagResponses, f.buckets = [][]string{{"arn:aws:s3:::" + out.Bucket}}, []string{out.Bucket}
 	require.NoError(t, d.down(ctx, downOptions{lag: time.Minute, results: results}))
-	assert.Contains(t, f.objects, out.Bucket+"/archives/run-1.tar.gz", "the stack's Prometheus answers nothing here, which the archive states")
+	assert.Contains(t, f.objects, out.Bucket+"/archives/run-1.tar.gz", "the archive must exist although the stack's Prometheus does not respond")
 	list, err := d.command(ctx, "state", "list").Output()
 	require.NoError(t, err)
-	assert.Contains(t, string(list), "module.storage.aws_s3_bucket_lifecycle_configuration.this\n", "the bucket is left, and deletes what is in it by itself")
+	assert.Contains(t, string(list), "module.storage.aws_s3_bucket_lifecycle_configuration.this\n", "the bucket must remain, with the rule that deletes its archives")
 	for address := range strings.Lines(string(list)) {
 		assert.Regexp(t, `^module\.storage\.aws_s3_bucket|(^|\.)data\.`, address)
 	}
 
-	// The rest is destroyed on an explicit request.
-	require.NoError(t, d.down(ctx, downOptions{lag: time.Minute}), "it stays until then")
+	// Only an explicit request destroys the bucket.
+	require.NoError(t, d.down(ctx, downOptions{lag: time.Minute}), "the bucket must remain without the request")
 	f.tagResponses, f.buckets = nil, nil
 	require.NoError(t, d.down(ctx, downOptions{lag: time.Minute, withBucket: true}))
 	state, err := os.ReadFile(filepath.Join(dir, "terraform.tfstate"))
@@ -140,8 +140,8 @@ func hostsOf(t *testing.T, dir string) map[string]string {
 	return state.Outputs.Deployment.Value.Statuses
 }
 
-// boot plays the hosts: each one stores its state some requests after its creation, and parameters keep their values
-// after its end. A host in failing stores its failure, with the given details.
+// boot acts as the hosts. Each host stores its status some requests after its creation, and parameters keep their values after its end.
+// failing has the details of failures by parameter.
 func (f *fakeAWS) boot(t *testing.T, dir string, failing map[string]string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -153,7 +153,7 @@ func (f *fakeAWS) boot(t *testing.T, dir string, failing map[string]string) {
 		for name, host := range hostsOf(t, dir) {
 			switch value := parameters[name]; {
 			case value == "":
-				parameters[name] = setupPending // made by terraform
+				parameters[name] = setupPending // terraform creates the parameter
 			case strings.Contains(value, host):
 			case start < 0:
 				start = n

@@ -24,11 +24,11 @@ type downOptions struct {
 	lag            time.Duration // time after which AWS no longer lists destroyed resources
 }
 
-// checkpointAge is the age up to which a checkpoint means that its runner runs: within the lifetime of a host there is one each 86 s or
-// sooner (shard.CheckpointInterval).
+// checkpointAge is the maximum age of the last checkpoint of a run in progress. On hosts with their maximum lifetime, runners write a
+// checkpoint at least every 86 s (shard.CheckpointInterval).
 const checkpointAge = 3 * time.Minute
 
-// down archives runs, destroys the deployment, and verifies that nothing remains but a bucket with archives.
+// down archives runs, destroys the deployment, and verifies that no resource remains except a bucket with archives.
 func (d *deployment) down(ctx context.Context, options downOptions) error {
 	s, err := d.plannedSite(ctx)
 	if err != nil {
@@ -36,8 +36,8 @@ func (d *deployment) down(ctx context.Context, options downOptions) error {
 	}
 	archives, err := s.archive(ctx, options)
 	if err != nil {
-		return fmt.Errorf("%w; nothing was destroyed, and the hosts still end themselves.\n"+
-			"  again:     %s\n  without:   %[2]s ARCHIVE=0, or ALL=1 for the bucket too", err, d.target("aws-down"))
+		return fmt.Errorf("%w; nothing was destroyed, and the hosts terminate themselves later.\n"+
+			"  retry:     %s\n  skip:      %[2]s ARCHIVE=0, or ALL=1 to delete the bucket too", err, d.target("aws-down"))
 	}
 	var targets []string
 	archiveBucket := ""
@@ -52,16 +52,16 @@ func (d *deployment) down(ctx context.Context, options downOptions) error {
 	if err := s.verifyDestroyed(ctx, archiveBucket, options.lag, 5*time.Second); err != nil || archiveBucket == "" {
 		return err
 	}
-	fmt.Printf("kept: the bucket %s, which costs cents and in which nothing runs. Each archive is deleted %d days after it was made:\n",
+	fmt.Printf("kept: the bucket %s, which costs cents. Each archive is deleted %d days after its creation:\n",
 		archiveBucket, s.settings.RetentionDays)
 	for _, key := range archives {
 		fmt.Printf("  bin/soak open '%s'\n", s.location(key))
 	}
-	fmt.Println("  make aws-down ALL=1    # deletes the bucket with all that is in it")
+	fmt.Println("  make aws-down ALL=1    # deletes the bucket with its archives")
 	return nil
 }
 
-// archive makes an archive of each run in the bucket that has none, also of runs of other users, and returns the archives there.
+// archive archives each run in the bucket that has no archive, including runs of other users. It returns the keys of all archives.
 func (s site) archive(ctx context.Context, options downOptions) (archives []string, err error) {
 	if s.output.Bucket == "" || options.withBucket {
 		return nil, nil
@@ -75,7 +75,7 @@ func (s site) archive(ctx context.Context, options downOptions) (archives []stri
 	if err != nil && code(err) != "NoSuchBucket" {
 		return nil, fmt.Errorf("list the runs in the bucket %s: %w", s.output.Bucket, err)
 	}
-	latest := map[string]time.Time{} // checkpoint by run
+	latest := map[string]time.Time{} // time of the last checkpoint, by run
 	for _, o := range objects {
 		run, isShard := strings.CutPrefix(path.Dir(o.Key), "shards/")
 		if isShard && o.LastModified.After(latest[run]) {
@@ -94,7 +94,7 @@ func (s site) archive(ctx context.Context, options downOptions) (archives []stri
 	}
 	for _, run := range runs {
 		if age := time.Since(latest[run]); age < checkpointAge && !options.hasVerdict(run) {
-			return nil, fmt.Errorf("the soak %s is running: its last checkpoint is %v old, and bin/soak-aws attach %[1]s follows it",
+			return nil, fmt.Errorf("the soak %s is running: its last checkpoint is %v old; follow it with bin/soak-aws attach %[1]s",
 				run, age.Round(time.Second))
 		}
 		archives = append(archives, "archives/"+run+".tar.gz")
@@ -102,23 +102,23 @@ func (s site) archive(ctx context.Context, options downOptions) (archives []stri
 	return archives, s.archiveRuns(ctx, options, runs)
 }
 
-// hasVerdict reports whether the results of a run are here.
-func (k downOptions) hasVerdict(run string) bool {
-	_, err := os.Stat(filepath.Join(k.results, run, "verdict.json"))
+// hasVerdict reports whether the local results include a run.
+func (o downOptions) hasVerdict(run string) bool {
+	_, err := os.Stat(filepath.Join(o.results, run, "verdict.json"))
 	return err == nil
 }
 
-// archiveRuns archives runs, with the stack's Prometheus if its host still answers. It judges those first that were judged elsewhere.
-func (s site) archiveRuns(ctx context.Context, k downOptions, runs []string) error {
-	var without []string
+// archiveRuns archives runs, with data of the stack's Prometheus if it is reachable. It first judges runs without local results.
+func (s site) archiveRuns(ctx context.Context, options downOptions, runs []string) error {
+	var flags []string
 	address := ""
 	if t, err := openTunnel(ctx, s.output, "stack", stackPort, 0); err != nil {
-		without = []string{"--without-prometheus", err.Error()}
+		flags = []string{"--without-prometheus", err.Error()}
 	} else {
 		defer t.close()
 		address = t.address
 	}
-	env := append(os.Environ(), s.environment(address)...) // soak removes the secrets among them from the archive
+	env := append(os.Environ(), s.environment(address)...) // soak removes these secrets from the archive
 	soak := func(args ...string) error {
 		cmd := exec.CommandContext(ctx, s.program, args...) // #nosec G204 -- starts soak without a shell
 		cmd.Stdout, cmd.Stderr, cmd.Env = os.Stdout, os.Stderr, env
@@ -127,21 +127,21 @@ func (s site) archiveRuns(ctx context.Context, k downOptions, runs []string) err
 		return cmd.Run()
 	}
 	for _, run := range runs {
-		if !k.hasVerdict(run) {
-			err := soak("merge", s.location("shards", run), "--out", k.results) // its exit code is the verdict
-			if !k.hasVerdict(run) {
+		if !options.hasVerdict(run) {
+			err := soak("merge", s.location("shards", run), "--out", options.results) // the exit code depends on the verdict
+			if !options.hasVerdict(run) {
 				return fmt.Errorf("judge %s from its shards: %w", run, err)
 			}
 		}
-		if err := soak(append([]string{"archive", filepath.Join(k.results, run), s.location("archives")}, without...)...); err != nil {
+		if err := soak(append([]string{"archive", filepath.Join(options.results, run), s.location("archives")}, flags...)...); err != nil {
 			return fmt.Errorf("archive %s: %w", run, err)
 		}
 	}
 	return nil
 }
 
-// verifyDestroyed checks with AWS, not with the state, that nothing that costs money still has the tag, except a
-// bucket that is kept.
+// verifyDestroyed requests from AWS, independent of the state, whether a resource with the tag still costs money, except the bucket with
+// archives.
 func (s site) verifyDestroyed(ctx context.Context, archiveBucket string, lag, pause time.Duration) error {
 	var costs, listed []string
 	err := poll(ctx, pause, lag, func() (destroyed bool, err error) {
@@ -151,21 +151,21 @@ func (s site) verifyDestroyed(ctx context.Context, archiveBucket string, lag, pa
 	})
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%d things in %s still cost money and carry the tag Run=%s:\n  %s\n"+
+		return fmt.Errorf("%d resources in %s still cost money and have the tag Run=%s:\n  %s\n"+
 			"  continue:  make aws-down, or delete them in the AWS console",
 			len(costs), s.settings.Region, s.settings.Name, strings.Join(costs, "\n  "))
 	case err != nil:
 		return fmt.Errorf("terraform destroyed all resources in its state, but the result could not be verified: %w", err)
 	}
 	for _, arn := range listed {
-		fmt.Printf("still listed by its tag, which AWS forgets within hours: %s\n", arn)
+		fmt.Printf("still listed by its tag, which AWS removes within hours: %s\n", arn)
 	}
 	fmt.Printf("no host, disk or other bucket in %s has the tag Run=%s any more\n", s.settings.Region, s.settings.Name)
 	return nil
 }
 
-// findTagged lists the resources with a tag: hosts, disks and buckets cost money, and are confirmed by their
-// services. The others are free, and AWS lists their tags for some time after they are destroyed.
+// findTagged lists the resources with a tag. costs are hosts, disks and buckets, which cost money and are confirmed by their services.
+// listed are the others, which are free, and which AWS may list for some time after their end.
 func (c *cloud) findTagged(ctx context.Context, key, value string) (hosts []host, costs, listed []string, err error) {
 	hosts, err = c.hosts(ctx, tagged(key, value))
 	for _, h := range hosts {
@@ -180,7 +180,7 @@ func (c *cloud) findTagged(ctx context.Context, key, value string) (hosts []host
 	for _, arn := range arns {
 		bucket, isBucket := strings.CutPrefix(arn, "arn:aws:s3:::")
 		switch {
-		case strings.Contains(arn, ":instance/"), strings.Contains(arn, ":volume/"): // asked for above
+		case strings.Contains(arn, ":instance/"), strings.Contains(arn, ":volume/"): // already in costs if it exists
 		case isBucket && code(c.call(ctx, nil, "s3api", "head-bucket", "--bucket", bucket)) != "404":
 			costs = append(costs, arn)
 		default:
@@ -190,17 +190,17 @@ func (c *cloud) findTagged(ctx context.Context, key, value string) (hosts []host
 	return hosts, costs, listed, err
 }
 
-// sweep lists the resources of one deployment, or of all, by their tags, for a lost state of terraform. With endHosts it terminates
-// hosts, which cost the most, after the user confirmed it.
+// sweep lists the resources of one deployment, or of all, by their tags, in case the state of terraform is lost. With endHosts it
+// terminates the hosts, which cost the most, after a confirmation.
 func (d *deployment) sweep(ctx context.Context, region string, endHosts bool) (err error) {
 	if endHosts && d.name == "" {
-		return errors.New("--end-hosts needs --name NAME: it ends the hosts of one deployment")
+		return errors.New("--end-hosts requires --name NAME, because it terminates the hosts of one deployment")
 	}
 	var s site
 	if region != "" {
 		s.aws, err = connect(ctx, region)
 	} else if s, err = d.plannedSite(ctx); err != nil {
-		err = fmt.Errorf("%w; --region needs no terraform", err)
+		err = fmt.Errorf("%w; pass --region to sweep without terraform", err)
 	}
 	if err != nil {
 		return err
@@ -213,12 +213,12 @@ func (d *deployment) sweep(ctx context.Context, region string, endHosts bool) (e
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d things in %s carry the tag %s=%s and cost money, "+
+	fmt.Printf("%d resources in %s have the tag %s=%s and cost money, "+
 		"%d are free (delete them in the AWS console; deleting the VPC deletes its contents):\n  %s\n",
 		len(costs), s.aws.region, key, value, len(listed), strings.Join(append(costs, listed...), "\n  "))
 	args := []string{"ec2", "terminate-instances", "--instance-ids"}
 	for _, h := range hosts {
-		fmt.Printf("host %s of %s, made by %s\n", h.ID, h.Run, h.Owner)
+		fmt.Printf("host %s of %s, created by %s\n", h.ID, h.Run, h.Owner)
 		args = append(args, h.ID)
 	}
 	switch {
@@ -227,12 +227,12 @@ func (d *deployment) sweep(ctx context.Context, region string, endHosts bool) (e
 	case !d.skipConfirm:
 		fmt.Printf("Enter yes to terminate these %d hosts: ", len(hosts))
 		if line, _ := bufio.NewReader(os.Stdin).ReadString('\n'); strings.TrimSpace(line) != "yes" {
-			return errors.New("not confirmed, no host was terminated; pass --yes to skip the question")
+			return errors.New("not confirmed, so no host was terminated; pass --yes to skip the question")
 		}
 	}
 	if err := s.aws.call(ctx, nil, args...); err != nil {
 		return fmt.Errorf("terminate hosts: %w; they continue to cost money", err)
 	}
-	fmt.Printf("%d hosts are being terminated; their disks go with them\n", len(hosts))
+	fmt.Printf("%d hosts are being terminated, and their disks are deleted\n", len(hosts))
 	return nil
 }

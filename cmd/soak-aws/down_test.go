@@ -13,13 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An appliedDeployment is a deployment that terraform created, with the log of its destroy.
+// An appliedDeployment is an existing deployment. bin has the calls of terraform and soak.
 type appliedDeployment struct {
 	*deployment
 	bin, results string
 }
 
-// withRun returns an appliedDeployment with a run, and a soak that stores an archive in the bucket.
+// withRun returns an appliedDeployment with a run, whose soak stores an archive in the bucket.
 func withRun(t *testing.T, f *fakeAWS) appliedDeployment {
 	t.Helper()
 	bin := t.TempDir()
@@ -73,13 +73,13 @@ func TestDownKeepsArchives(t *testing.T) {
 		assert.Contains(t, output, part)
 	}
 
-	// Again: the run is kept already, and the bucket is all there is.
+	// The second time the archive already exists, and only the bucket remains.
 	_, err = m.down(t, downOptions{})
 	require.NoError(t, err)
 	assert.Len(t, lines(t, filepath.Join(m.bin, "calls")), 2)
 	assert.Equal(t, lines(t, filepath.Join(m.bin, "destroyed"))[0], lines(t, filepath.Join(m.bin, "destroyed"))[1])
 
-	// Until the user deletes it.
+	// With ALL=1 the bucket is deleted too.
 	f.tagResponses = nil
 	output, err = m.down(t, downOptions{withBucket: true})
 	require.NoError(t, err)
@@ -93,10 +93,10 @@ func TestDownWithoutArchive(t *testing.T) {
 	_, err := m.down(t, downOptions{withoutArchive: true})
 	require.NoError(t, err)
 	assert.Empty(t, lines(t, filepath.Join(m.bin, "calls")))
-	assert.Equal(t, []string{"destroy"}, lines(t, filepath.Join(m.bin, "destroyed")), "no earlier archive is in the bucket")
+	assert.Equal(t, []string{"destroy"}, lines(t, filepath.Join(m.bin, "destroyed")), "without archives the bucket must be destroyed too")
 }
 
-// Prometheus of hosts that ended themselves cannot be read, and the archive states it. A failed archive stops aws-down.
+// The Prometheus of terminated hosts cannot be read, and the archive states the reason. A failed archive stops aws-down.
 func TestDownAfterTheHostsEnded(t *testing.T) {
 	f := startAWS(t)
 	m := withRun(t, f)
@@ -116,7 +116,7 @@ func TestDownAfterTheHostsEnded(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(m.bin, "destroyed"))
 }
 
-// A run of a colleague has no results here: it is judged from its shards first. A run in progress is left alone.
+// A run of another user has no local results, so it is judged from its shards first. A run in progress stops aws-down.
 func TestDownArchivesRunsOfOtherUsers(t *testing.T) {
 	f := startAWS(t)
 	m := withRun(t, f)

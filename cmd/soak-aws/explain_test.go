@@ -26,7 +26,7 @@ func TestRemedies(t *testing.T) {
 		"api error ConflictException: Schedule group sse-soak already exists":                                                                                                                  "choose one with NAME=",
 		"api error VcpuLimitExceeded: You have requested more vCPU capacity than your current vCPU limit of 1 allows":                                                                          "Service Quotas (EC2, L-1216C47A)",
 		"Error: creating Budget: operation error Budgets: CreateBudget, api error AccessDeniedException: User is not authorized to perform: budgets:ModifyBudget":                              "set budget_usd = 0",
-		"api error Unsupported: Your requested instance type (c5.large) is not supported in your requested Availability Zone (us-east-1e). Please retry your request by not specifying a zone": "the zone does not offer that",
+		"api error Unsupported: Your requested instance type (c5.large) is not supported in your requested Availability Zone (us-east-1e). Please retry your request by not specifying a zone": "the zone does not offer this instance type",
 	} {
 		require.ErrorContains(t, failingDeployment(t, output).change(context.Background(), "apply"), remedy)
 	}

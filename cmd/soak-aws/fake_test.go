@@ -17,14 +17,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A fakeAWS responds to the requests of soak-aws in AWS's own formats. Environment variables direct the real AWS
-// command line to it.
+// A fakeAWS responds to the requests of soak-aws in the formats of AWS. The real AWS command line sends them to it because of environment
+// variables.
 type fakeAWS struct {
 	mu                sync.Mutex
 	parameters        map[string]string
 	parameterRequests int                          // number of requests for parameters
-	beforeParameters  func(int, map[string]string) // called before each response
-	tagResponses      [][]string                   // successive responses of the tagging API; the last one repeats
+	beforeParameters  func(int, map[string]string) // called before each response with parameters
+	tagResponses      [][]string                   // successive responses of the tagging API; the last one is repeated
 	hosts             []string
 	owner             string                    // tag of the hosts
 	launched          time.Time                 // of the hosts
@@ -38,8 +38,8 @@ type fakeAWS struct {
 
 	arn          string   // of the caller
 	quota        float64  // of vCPU
-	dryRun       string   // the code that a dry run ends with
-	dryRuns      []string // actions that were tried, with their tags
+	dryRun       string   // code of the response to a dry run
+	dryRuns      []string // actions of dry runs, with their tags
 	deniedAction string   // action that IAM denies
 	key          string   // KMS key of sessions
 }
@@ -55,7 +55,7 @@ func startAWS(t *testing.T) *fakeAWS {
 	} {
 		t.Setenv(name, value)
 	}
-	for _, name := range []string{"AWS_REGION", "AWS_PROFILE", "AWS_SESSION_TOKEN"} { // which counts as set even if it is empty
+	for _, name := range []string{"AWS_REGION", "AWS_PROFILE", "AWS_SESSION_TOKEN"} { // an empty variable counts as set
 		t.Setenv(name, "")
 		require.NoError(t, os.Unsetenv(name))
 	}
@@ -88,8 +88,8 @@ func (f *fakeAWS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answerError responds as the query protocol of EC2 does.
-func answerError(w http.ResponseWriter, code string) {
+// respondError responds with an error of the query protocol of EC2.
+func respondError(w http.ResponseWriter, code string) {
 	w.WriteHeader(http.StatusPreconditionFailed)
 	fmt.Fprintf(w, `<Response><Errors><Error><Code>%s</Code><Message>the message of AWS</Message></Error></Errors></Response>`, code)
 }
@@ -99,7 +99,7 @@ func (f *fakeAWS) serveQuery(w http.ResponseWriter, r *http.Request, action stri
 	switch {
 	case r.FormValue("DryRun") == "true":
 		f.dryRuns = append(f.dryRuns, action+" "+r.FormValue("TagSpecification.1.ResourceType")+" "+r.FormValue("TagSpecification.1.Tag.1.Key")+"="+r.FormValue("TagSpecification.1.Tag.1.Value"))
-		answerError(w, f.dryRun)
+		respondError(w, f.dryRun)
 	case action == "TerminateInstances":
 		f.hosts = slices.DeleteFunc(f.hosts, func(id string) bool { return id == r.FormValue("InstanceId.1") || id == r.FormValue("InstanceId.2") })
 		fmt.Fprint(w, `<R/>`)
@@ -141,7 +141,7 @@ func (f *fakeAWS) serveQuery(w http.ResponseWriter, r *http.Request, action stri
 		}
 		fmt.Fprint(w, `</EvaluationResults></SimulatePrincipalPolicyResult></R>`)
 	default:
-		answerError(w, "InvalidAction")
+		respondError(w, "InvalidAction")
 	}
 }
 
@@ -207,8 +207,7 @@ func (f *fakeAWS) serveBuckets(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveSchedules serves EventBridge Scheduler, which rejects an update without a required field, or with a read-only
-// one.
+// serveSchedules serves EventBridge Scheduler, which rejects an update without a required field or with a read-only field.
 func (f *fakeAWS) serveSchedules(w http.ResponseWriter, r *http.Request, body []byte) {
 	name := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/schedules"), "/")
 	switch {
@@ -229,7 +228,7 @@ func (f *fakeAWS) serveSchedules(w http.ResponseWriter, r *http.Request, body []
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
-		update["Name"] = name // it is in the path
+		update["Name"] = name // from the path
 		f.schedules[name] = update
 		fmt.Fprint(w, `{"ScheduleArn":"arn"}`)
 	default:
@@ -237,7 +236,7 @@ func (f *fakeAWS) serveSchedules(w http.ResponseWriter, r *http.Request, body []
 	}
 }
 
-// serveParameters returns at most ten parameters at once, as Systems Manager does.
+// serveParameters returns at most ten parameters per response, like Systems Manager.
 func (f *fakeAWS) serveParameters(w http.ResponseWriter, body []byte) {
 	var request struct{ Path, NextToken string }
 	_ = json.Unmarshal(body, &request)

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A soak that outlives its hosts would be cut off when most of its price has been paid.
-func TestSoakOutlivesItsHosts(t *testing.T) {
+// A soak that needs more time than its hosts have must not start.
+func TestSoakIsShorterThanTheLifeOfItsHosts(t *testing.T) {
 	f := startAWS(t)
 	f.setReady()
 	f.launched = time.Now().Add(-2 * time.Hour) // of a lifetime of 3 hours
@@ -22,10 +22,10 @@ func TestSoakOutlivesItsHosts(t *testing.T) {
 
 	// A later end is taken into account, and a shorter soak fits.
 	err = d.soak(context.Background(), []string{"--seconds=1800"})
-	require.ErrorContains(t, err, "no program", "it is started")
+	require.ErrorContains(t, err, "no program", "soak must be started")
 	f.parameters["/sse-soak/end"] = time.Now().Add(90 * time.Minute).UTC().Format(time.RFC3339)
 	err = d.soak(context.Background(), nil)
-	require.ErrorContains(t, err, "no program", "it is started")
+	require.ErrorContains(t, err, "no program", "soak must be started")
 
 	f.launched, f.parameters["/sse-soak/end"] = time.Now().Add(-4*time.Hour), setupPending
 	require.ErrorContains(t, d.soak(context.Background(), nil), "run `make aws-up` for new ones")
@@ -49,16 +49,16 @@ func TestExtend(t *testing.T) {
 	assert.Equal(t, want.Format(time.RFC3339), f.parameters["/sse-soak/end"])
 	for name, s := range f.schedules {
 		assert.Equal(t, "at("+want.Add(15*time.Minute).Format("2006-01-02T15:04:05")+")", s["ScheduleExpression"], name)
-		assert.Equal(t, map[string]any{"Arn": "terminate", "Input": "{}", "RoleArn": "arn:aws:iam::123456789012:role/end-of-hosts"}, s["Target"], "the rest stays as it is")
+		assert.Equal(t, map[string]any{"Arn": "terminate", "Input": "{}", "RoleArn": "arn:aws:iam::123456789012:role/end-of-hosts"}, s["Target"], "the other properties must not change")
 	}
 
 	// Another extension is added to the current end, up to a limit.
 	require.NoError(t, d.extend(context.Background(), 60))
 	assert.Equal(t, want.Add(time.Hour).Format(time.RFC3339), f.parameters["/sse-soak/end"])
 	require.ErrorContains(t, d.extend(context.Background(), -3), "--minutes must be positive, got -3")
-	require.ErrorContains(t, d.extend(context.Background(), 24*60), "an end may be 24h0m0s ahead at most")
+	require.ErrorContains(t, d.extend(context.Background(), 24*60), "the time until the end of the hosts must be at most 24h0m0s, got ")
 
-	// The schedule has priority: hosts with a later end would be terminated in their soak.
+	// If the schedules cannot be moved, the hosts must not get a later end, because the schedules would terminate them during a soak.
 	f.schedules = nil
 	require.ErrorContains(t, d.extend(context.Background(), 60), "the hosts still end at")
 	assert.Equal(t, want.Add(time.Hour).Format(time.RFC3339), f.parameters["/sse-soak/end"])

@@ -1,7 +1,7 @@
 // Command soak-aws runs infra/terraform: it creates the stack and the runners on AWS, waits for their setup, runs soak, and
 // destroys all resources. `make aws-up`, `aws-soak` and `aws-down` call it.
 //
-// It finds credentials as every AWS tool does: environment, profile, single sign-on, role.
+// It finds credentials like every AWS tool: environment, profile, single sign-on, role.
 package main
 
 import (
@@ -21,8 +21,7 @@ type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// hangup receives SIGHUP when the terminal closes. Terraform and soak end by themselves then; only an open tunnel waits
-// for it.
+// hangup receives SIGHUP when the terminal closes. Only `open` reads it; terraform and soak handle the closed terminal by themselves.
 var hangup = make(chan os.Signal, 1)
 
 func main() { os.Exit(run(os.Args[1:])) }
@@ -30,8 +29,9 @@ func main() { os.Exit(run(os.Args[1:])) }
 // warn prints a line on standard error; tests replace it.
 var warn = func(text string) { fmt.Fprintln(os.Stderr, text) }
 
+// run runs a command and returns the exit code.
 func run(args []string) int {
-	if !signal.Ignored(syscall.SIGHUP) { // as nohup does
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
 		signal.Notify(hangup, syscall.SIGHUP)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -52,6 +52,7 @@ func run(args []string) int {
 	return 2
 }
 
+// commands returns the command line.
 func (d *deployment) commands() *cobra.Command {
 	root := &cobra.Command{
 		Use: "soak-aws", Short: "Soak on AWS: create the stack and the runners, run, destroy everything",
@@ -87,10 +88,10 @@ func (d *deployment) commands() *cobra.Command {
 	add("soak -- [FLAG of `soak run`]...", "Run a soak from the runners' hosts against the stack, and judge it", cobra.ArbitraryArgs, d.soak)
 	add("attach TESTID -- [FLAG of `soak attach`]...", "Follow an interrupted soak to its verdict", cobra.MinimumNArgs(1), d.attach)
 
-	var u streams
-	c := plain("up", "Create the stack and the runners, and wait until they are ready", func(ctx context.Context) error { return d.up(ctx, u) })
-	c.Flags().IntVar(&u.connections, "connections", 0, "streams that the stack must support (0: unchanged, or 1200)")
-	c.Flags().Float64Var(&u.interval, "noop-interval", 0, "seconds between two noops of one stream (0: unchanged, or 15)")
+	var requested streams
+	c := plain("up", "Create the stack and the runners, and wait until they are ready", func(ctx context.Context) error { return d.up(ctx, requested) })
+	c.Flags().IntVar(&requested.connections, "connections", 0, "streams that the stack must support (0: unchanged, or 1200)")
+	c.Flags().Float64Var(&requested.interval, "noop-interval", 0, "seconds between two noops of one stream (0: unchanged, or 15)")
 
 	var port int
 	c = plain("open", "Open a tunnel to Grafana and Prometheus until Ctrl-C", func(ctx context.Context) error { return d.open(ctx, port) })
@@ -100,12 +101,12 @@ func (d *deployment) commands() *cobra.Command {
 	c = plain("extend", "Postpone the end of all hosts", func(ctx context.Context) error { return d.extend(ctx, minutes) })
 	c.Flags().IntVar(&minutes, "minutes", 60, "minutes by which the end is postponed")
 
-	k := downOptions{lag: 3 * time.Minute}
+	options := downOptions{lag: 3 * time.Minute}
 	c = plain("down", "Archive the runs, destroy everything, and check that no resource with the tag is left",
-		func(ctx context.Context) error { return d.down(ctx, k) })
-	c.Flags().StringVar(&k.results, "results", "results", "folder of results")
-	c.Flags().BoolVar(&k.withoutArchive, "no-archive", false, "do not archive the runs; keep the archives in the bucket")
-	c.Flags().BoolVar(&k.withBucket, "all", false, "do not archive the runs, and delete the bucket with its archives")
+		func(ctx context.Context) error { return d.down(ctx, options) })
+	c.Flags().StringVar(&options.results, "results", "results", "folder of results")
+	c.Flags().BoolVar(&options.withoutArchive, "no-archive", false, "do not archive the runs; keep the archives in the bucket")
+	c.Flags().BoolVar(&options.withBucket, "all", false, "do not archive the runs, and delete the bucket with its archives")
 
 	var region string
 	var endHosts bool

@@ -24,44 +24,44 @@ func defaultSettings(nodes int) settings {
 func TestApplyWithinBudget(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		most         float64
-		edit         func(s *settings)
-		state, wants string
+		maxUSD      float64
+		edit        func(s *settings)
+		state, want string
 	}{
 		{0, func(*settings) {}, "ok", "$0.56 until the hosts terminate themselves"},
 		{.6, func(*settings) {}, "ok", "$0.19 an hour"},
-		{.5, func(*settings) {}, "FAIL", "until the hosts end themselves after 3h0m0s costs $0.56, which is over the $0.50 of --max-usd"},
+		{.5, func(*settings) {}, "FAIL", "the deployment until the hosts terminate themselves after 3h0m0s costs $0.56, which is over the $0.50 of --max-usd"},
 		{.5, func(s *settings) { s.TTLMinutes = 60 }, "ok", "$0.19 until the hosts terminate themselves"},
 		{0, func(s *settings) { s.Region = "eu-central-1" }, "note", "no price of eu-central-1; pass --prices FILE"},
 		{9, func(s *settings) { s.Hosts["c9x.large"] = 1 }, "FAIL", "--max-usd is $9.00, and no price of c9x.large in us-east-1"},
 	} {
 		s := defaultSettings(1)
 		c.edit(&s)
-		state, sentence := check(site{deployment: &deployment{maxUSD: c.most}, settings: s}.checkPrice).result(t.Context())
-		assert.Equal(t, c.state, state, c.wants)
-		assert.Contains(t, sentence, c.wants)
+		state, sentence := check(site{deployment: &deployment{maxUSD: c.maxUSD}, settings: s}.checkPrice).result(t.Context())
+		assert.Equal(t, c.state, state, c.want)
+		assert.Contains(t, sentence, c.want)
 	}
 }
 
-// Terraform is a program here that creates a file when it creates a resource.
+// The terraform of this test creates a file in place of resources.
 func TestUpWithinBudget(t *testing.T) {
 	startAWS(t)
 	bin := t.TempDir()
 	for name, text := range map[string]string{
-		"terraform": "#!/bin/sh\ncase $1 in console) cat '" + bin + "/settings';; output) echo '{}';; apply) touch '" + bin + "/made'; exit 1;; esac\n", "settings": strconv.Quote(defaults),
+		"terraform": "#!/bin/sh\ncase $1 in console) cat '" + bin + "/settings';; output) echo '{}';; apply) touch '" + bin + "/created'; exit 1;; esac\n", "settings": strconv.Quote(defaults),
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755))
 	}
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	d := &deployment{dir: t.TempDir(), skipConfirm: true, maxUSD: .1}
 	require.ErrorContains(t, d.up(context.Background(), streams{}), "over the $0.10 of --max-usd")
-	require.NoFileExists(t, filepath.Join(bin, "made"))
+	require.NoFileExists(t, filepath.Join(bin, "created"))
 	d.maxUSD = 1
 	require.Error(t, d.up(context.Background(), streams{}))
-	require.FileExists(t, filepath.Join(bin, "made"))
+	require.FileExists(t, filepath.Join(bin, "created"))
 }
 
-// The page's prices and sums are those of the table.
+// docs/aws.md must have the prices of the table, and sums of these prices.
 func TestDocumentedPrices(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/aws.md")

@@ -19,8 +19,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// smallSettings describes a deployment without hosts: its only resource takes some seconds, and needs no provider to
-// download.
+// smallSettings describes a deployment whose only resource takes some seconds and needs no provider.
 const smallSettings = `
 locals {
   settings = {
@@ -50,7 +49,7 @@ type session struct {
 	cmd      *exec.Cmd
 	keyboard *os.File
 	screen   *terminal.Output
-	complete chan struct{} // closed when shown has the complete output
+	complete chan struct{} // closed when screen has the complete output
 }
 
 // startOnTerminal starts soak-aws with the real terraform.
@@ -82,7 +81,7 @@ func (s session) await(t *testing.T, condition func() bool) {
 	require.Eventually(t, condition, 3*time.Minute, 20*time.Millisecond)
 }
 
-// hasShown returns a condition: the terminal has shown a text.
+// hasShown returns the condition that a text is on the screen.
 func (s session) hasShown(text string) func() bool {
 	return func() bool { return strings.Contains(s.screen.String(), text) }
 }
@@ -99,6 +98,7 @@ func (s session) interrupt(t *testing.T) {
 	require.NoError(t, s.keyboard.Close())
 }
 
+// exists returns the condition that a file exists.
 func exists(file string) func() bool {
 	return func() bool {
 		_, err := os.Stat(file)
@@ -123,7 +123,7 @@ func TestCtrlCDuringInit(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(dir, "started"))
 }
 
-// Each Ctrl-C leaves a state that the next command continues from.
+// After each Ctrl-C the next command continues from the state.
 func TestCtrlCAfterInit(t *testing.T) {
 	f := startAWS(t)
 	withSessions(t, startStack(t).Listener.Addr().String())
@@ -134,7 +134,7 @@ func TestCtrlCAfterInit(t *testing.T) {
 	s := startOnTerminal(t, "--dir", dir, "up")
 	s.await(t, s.hasShown("Enter a value"))
 	s.interrupt(t)
-	assert.NoFileExists(t, started, "no resource is created before the confirmation")
+	assert.NoFileExists(t, started, "no resource may be created before the confirmation")
 
 	s = startOnTerminal(t, "--dir", dir, "up")
 	s.await(t, s.hasShown("Enter a value"))
@@ -145,7 +145,7 @@ func TestCtrlCAfterInit(t *testing.T) {
 	assert.Contains(t, s.screen.String(), "Interrupt received")
 	text, err := os.ReadFile(state)
 	require.NoError(t, err)
-	assert.Contains(t, string(text), `"type": "terraform_data"`, "the state has what was in flight")
+	assert.Contains(t, string(text), `"type": "terraform_data"`, "the state must have the resource whose creation was interrupted")
 	assert.NotContains(t, strings.Join(names(t, dir), " "), "lock.info")
 
 	s = startOnTerminal(t, "--dir", dir, "--yes", "up")
@@ -162,12 +162,11 @@ func TestCtrlCAfterInit(t *testing.T) {
 	s = startOnTerminal(t, "--dir", dir, "--soak", program, "soak")
 	s.await(t, exists(signals))
 	s.interrupt(t)
-	assert.ElementsMatch(t, []string{"up", "INT", "HUP"}, lines(t, signals), "a second SIGINT would have it kill all")
+	assert.ElementsMatch(t, []string{"up", "INT", "HUP"}, lines(t, signals), "a second SIGINT would make soak kill the runners")
 	assert.Contains(t, s.screen.String(), "To continue an interrupted soak: bin/soak-aws attach ")
 }
 
-// If the terminal is closed, terraform completes its operation: no resource is missing from the state, and no lock
-// remains.
+// If the terminal is closed, terraform completes its operation. The state has all resources, and no lock remains.
 func TestTerraformSurvivesClosedTerminal(t *testing.T) {
 	startAWS(t)
 	dir := t.TempDir()
@@ -179,10 +178,11 @@ func TestTerraformSurvivesClosedTerminal(t *testing.T) {
 		state, err := os.ReadFile(filepath.Join(dir, "terraform.tfstate"))
 		return err == nil && strings.Contains(string(state), "terraform_data") && !strings.Contains(strings.Join(names(t, dir), " "), "lock.info")
 	})
-	require.NoError(t, s.cmd.Process.Signal(os.Interrupt)) // it waits for the hosts
+	require.NoError(t, s.cmd.Process.Signal(os.Interrupt)) // soak-aws waits for the hosts
 	_ = s.cmd.Wait()
 }
 
+// names returns the names of the files in a folder.
 func names(t *testing.T, dir string) (out []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

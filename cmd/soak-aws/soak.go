@@ -31,7 +31,7 @@ type soakFlags struct {
 	length          time.Duration
 }
 
-// soakSite returns the deployment as it exists, and the flags of `soak run` that soak-aws needs.
+// soakSite returns the existing deployment, and the flags of `soak run` that soak-aws needs.
 func (d *deployment) soakSite(ctx context.Context, args []string) (s site, f soakFlags, err error) {
 	flags := pflag.NewFlagSet("soak run", pflag.ContinueOnError)
 	flags.ParseErrorsAllowlist.UnknownFlags = true
@@ -44,8 +44,8 @@ func (d *deployment) soakSite(ctx context.Context, args []string) (s site, f soa
 		return s, f, err
 	}
 	if f.backendURL != "" {
-		return s, f, fmt.Errorf("soak-aws soaks the stack's backend, with its token, its ledger and its CPU, and --backend-url names another service: "+
-			"`bin/soak run --on k8s --backend-url %s` soaks that (docs/distributed.md)", f.backendURL)
+		return s, f, fmt.Errorf("--backend-url cannot be used with soak-aws, which soaks the backend of the stack; "+
+			"use `bin/soak run --on k8s --backend-url %s` (docs/distributed.md)", f.backendURL)
 	}
 	f.length = time.Duration(*seconds * float64(time.Second))
 	s, err = d.appliedSite(ctx)
@@ -58,7 +58,7 @@ func (d *deployment) soak(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := f.match(s.settings, "the stack, which `"+d.target("aws-up")+"` made,"); err != nil {
+	if err := f.match(s.settings, "the stack of `"+d.target("aws-up")+"`"); err != nil {
 		return err
 	}
 	command := []string{
@@ -68,7 +68,7 @@ func (d *deployment) soak(ctx context.Context, args []string) error {
 	return s.runSoak(ctx, f, append(command, args...))
 }
 
-// attach follows an interrupted soak to its verdict, for as long as the hosts live.
+// attach follows an interrupted soak to its verdict, unless the hosts have ended.
 func (d *deployment) attach(ctx context.Context, args []string) error {
 	s, f, err := d.soakSite(ctx, args)
 	if err != nil {
@@ -99,15 +99,15 @@ func (s site) runSoak(ctx context.Context, f soakFlags, args []string) error {
 		return err
 	}
 	defer os.Remove(kubeconfig.Name())
-	// The certificate of the cluster has this address.
+	// The certificate of the cluster is valid for 127.0.0.1.
 	if _, err := kubeconfig.WriteString(strings.ReplaceAll(s.values[s.output.Kubeconfig], "127.0.0.1:6443", cluster.address)); err != nil {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, s.program, append(args, "--backend-via", stack.address)...) // #nosec G204 -- starts soak without a shell
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = slices.Concat(os.Environ(), s.environment(stack.address), []string{"KUBECONFIG=" + kubeconfig.Name()})
-	// The terminal sends Ctrl-C and its own end to the program too, which then stops in order. It does not send a SIGTERM. A
-	// second SIGINT would kill the run; a SIGHUP after another signal has no effect, but nohup ignores it.
+	// The terminal sends SIGINT and SIGHUP to soak as well, which then stops in order. It does not receive a SIGTERM to soak-aws. A second
+	// SIGINT would kill the run, but a SIGHUP after another signal has no effect. Under nohup soak ignores SIGHUP.
 	cmd.Cancel = func() error {
 		if signal.Ignored(syscall.SIGHUP) {
 			return cmd.Process.Signal(os.Interrupt)
@@ -118,7 +118,7 @@ func (s site) runSoak(ctx context.Context, f soakFlags, args []string) error {
 	err = cmd.Run()
 	latest, _ := os.Readlink(filepath.Join(f.out, "latest"))
 	run := filepath.Base(cmp.Or(latest, "TESTID"))
-	fmt.Fprintf(os.Stderr, "\nAll hosts are still there, and end themselves at %s. Now: %s\n"+
+	fmt.Fprintf(os.Stderr, "\nAll hosts still run, and terminate themselves at %s. Next: %s\n"+
 		"To continue an interrupted soak: bin/soak-aws attach %s\n"+
 		"To judge its shards again: bin/soak merge '%s'\n", clock(end), s.target("aws-down"), run, s.location("shards", run))
 	var exit *exec.ExitError
@@ -133,15 +133,16 @@ func (s site) location(elements ...string) string {
 	return "s3://" + path.Join(s.output.Bucket, path.Join(elements...)) + "?region=" + url.QueryEscape(s.settings.Region)
 }
 
-// checkLifetime returns when the hosts end, and an error if they cannot run a soak to its verdict.
+// checkLifetime returns the time at which the first host ends. It returns an error if the hosts, or the credentials, cannot support a
+// soak of a length to its verdict.
 func (s site) checkLifetime(ctx context.Context, length time.Duration) (end time.Time, err error) {
 	if s.output.Kubeconfig == "" {
-		return end, fmt.Errorf("there are no runners (runner_node_count is 0): soak %s from the laptop_cidrs, or set it and `make aws-up` again",
+		return end, fmt.Errorf("there are no runners (runner_node_count is 0); soak %s from the laptop_cidrs, or set runner_node_count and run `make aws-up` again",
 			s.output.PublicURL)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.output.Statuses)) {
 		if state, _ := setup(s.values[name], s.output.Statuses[name]); state != setupReady {
-			return end, fmt.Errorf("not all hosts are set up: the state of %s (%s) is %s; `make aws-up` waits for them",
+			return end, fmt.Errorf("not all hosts are set up: the state of %s (%s) is %s; wait for them with `make aws-up`",
 				s.output.Statuses[name], name, state)
 		}
 	}
@@ -152,13 +153,13 @@ func (s site) checkLifetime(ctx context.Context, length time.Duration) (end time
 	case "FAIL":
 		return end, errors.New(sentence)
 	case "note":
-		warn("warning: the credentials: " + sentence)
+		warn("warning: " + sentence)
 	}
 	return end, nil
 }
 
-// environment returns the variables of soak that must not be flags, because all users of this machine can see flags: the
-// secrets, as lines NAME=VALUE of the stack's host. The user may have set another Prometheus or another reference.
+// environment returns variables for soak: the secrets of the stack's host, which must not be flags, because all users of this machine can
+// read flags; Prometheus; and the reference, unless the user set another one.
 func (s site) environment(via string) []string {
 	env := append(strings.Fields(s.values[s.output.Secrets]), "AWS_REGION="+s.settings.Region)
 	_, password, _ := strings.Cut(s.values[s.output.Secrets], "PROMETHEUS_PASSWORD=")
@@ -166,21 +167,21 @@ func (s site) environment(via string) []string {
 	const user = "prometheus" // of nginx
 	prometheus := url.URL{Scheme: "http", User: url.UserPassword(user, password), Host: via, Path: "/prometheus/"}
 	env = append(env, "PROMETHEUS_URL="+prometheus.String())
-	if _, chosen := os.LookupEnv("K6_PROMETHEUS_RW_SERVER_URL"); !chosen {
+	if _, isSet := os.LookupEnv("K6_PROMETHEUS_RW_SERVER_URL"); !isSet {
 		env = append(env, "K6_PROMETHEUS_RW_SERVER_URL="+s.output.BackendURL+"/prometheus/api/v1/write",
 			"K6_PROMETHEUS_RW_USERNAME="+user, "K6_PROMETHEUS_RW_PASSWORD="+password)
 	}
-	// A reference in the runners' cluster would show nothing of the network between runners and stack.
-	if _, chosen := os.LookupEnv("CONTROL_URL"); !chosen {
+	// The streams to a reference in the runners' cluster would not use the network between runners and stack.
+	if _, isSet := os.LookupEnv("CONTROL_URL"); !isSet {
 		env = append(env, "CONTROL_URL="+s.output.ControlURL)
 	}
 	return env
 }
 
 const (
-	// scheduleDelay is the time after the end of a host at which a schedule ends it from outside (modules/host).
+	// scheduleDelay is the time from the end of a host to its schedule, which terminates it if it still runs (modules/host).
 	scheduleDelay = 15 * time.Minute
-	// maxLifetime is the maximum extension of the end of hosts, which reject more.
+	// maxLifetime is the maximum time until the end of hosts. Hosts reject a later end.
 	maxLifetime = 24 * time.Hour
 	// soakOverhead is the time of a soak in addition to its seconds: starting runners and reading shards.
 	soakOverhead = 10 * time.Minute
@@ -188,9 +189,10 @@ const (
 	defaultLength = time.Hour
 )
 
+// clock formats a time of day.
 func clock(t time.Time) string { return t.UTC().Format(time.TimeOnly + " MST") }
 
-// end returns when the first host ends itself. It is an error if that is before the end of a soak.
+// end returns the time at which the first host terminates itself. It returns an error if a soak of a length needs more time.
 func (s site) end(ctx context.Context, length time.Duration) (end time.Time, err error) {
 	hosts, err := s.aws.hosts(ctx, tagged("Run", s.settings.Name))
 	if err != nil {
@@ -201,46 +203,46 @@ func (s site) end(ctx context.Context, length time.Duration) (end time.Time, err
 			end = hostEnd
 		}
 	}
-	if moved, err := time.Parse(time.RFC3339, s.values[s.output.EndParameter]); err == nil && moved.After(end) && len(hosts) > 0 {
-		end = moved
+	if extended, err := time.Parse(time.RFC3339, s.values[s.output.EndParameter]); err == nil && extended.After(end) && len(hosts) > 0 {
+		end = extended
 	}
-	left := time.Until(end)
-	switch missing := length + soakOverhead - left; {
-	case left <= 0:
+	remaining := time.Until(end)
+	switch missing := length + soakOverhead - remaining; {
+	case remaining <= 0:
 		return end, errors.New("the hosts have terminated; run `make aws-up` for new ones")
 	case missing > 0:
 		return end, fmt.Errorf("the hosts end at %s, in %v, but the run takes %v and up to %v before and after it; "+
 			"extend them with `bin/soak-aws extend --minutes %d`, or lower SECONDS",
-			clock(end), left.Round(time.Second), length, soakOverhead, int(math.Ceil(missing.Minutes())))
+			clock(end), remaining.Round(time.Second), length, soakOverhead, int(math.Ceil(missing.Minutes())))
 	}
 	return end, nil
 }
 
-// checkCredentials checks that the credentials are valid until a soak is judged. The AWS tools renew the credentials of a profile
-// during its session, whose end is unknown; those in the environment are not.
+// checkCredentials returns a check that the credentials are valid until the verdict of a soak. The AWS tools renew the credentials of a
+// profile until the unknown end of its session. They do not renew credentials in the environment.
 func (c *cloud) checkCredentials(length time.Duration) check {
 	return func(ctx context.Context) (string, error) {
 		var exported struct{ Expiration time.Time }
-		if c.call(ctx, &exported, "configure", "export-credentials", "--format", "process") != nil { // version 1 cannot
+		if c.call(ctx, &exported, "configure", "export-credentials", "--format", "process") != nil { // version 1 of the AWS CLI lacks this command
 			exported.Expiration, _ = time.Parse(time.RFC3339, os.Getenv("AWS_CREDENTIAL_EXPIRATION"))
 		}
-		end, fixed := exported.Expiration, os.Getenv("AWS_SESSION_TOKEN") != ""
+		end, inEnvironment := exported.Expiration, os.Getenv("AWS_SESSION_TOKEN") != ""
 		switch {
-		case end.IsZero() && fixed:
-			return "", fmt.Errorf("the expiry of AWS_SESSION_TOKEN is unknown; a run of %v needs it at its end to read the shards", length)
+		case end.IsZero() && inEnvironment:
+			return "", fmt.Errorf("the expiry of AWS_SESSION_TOKEN is unknown, but a run of %v needs the token at its end to read the shards", length)
 		case end.IsZero() || end.After(time.Now().Add(length+soakOverhead)):
 			return fmt.Sprintf("valid until after a run of %v", length), nil
-		case fixed:
+		case inEnvironment:
 			return "", refuse("the credentials in the environment expire at %s, before the verdict of a run of %v; "+
 				"log in for longer, or use a profile that renews them", clock(end), length)
 		}
-		return "", fmt.Errorf("they expire at %s, before the verdict of a run of %v; "+
-			"its shards can be read only if the profile's session lives longer", clock(end), length)
+		return "", fmt.Errorf("the credentials expire at %s, before the verdict of a run of %v, "+
+			"which needs them unless the session of the profile lasts longer", clock(end), length)
 	}
 }
 
-// extend moves the end of all hosts, without creating new ones. It first changes the schedules outside, then those of
-// the hosts: a failure in between leaves the end unchanged.
+// extend postpones the end of all hosts. It first changes the schedules and then the parameter that the hosts read, so that a failure in
+// between leaves the end of the hosts unchanged.
 func (d *deployment) extend(ctx context.Context, minutes int) error {
 	if minutes < 1 {
 		return refuse("--minutes must be positive, got %d; `make aws-down` ends the hosts", minutes)
@@ -254,8 +256,8 @@ func (d *deployment) extend(ctx context.Context, minutes int) error {
 		return err
 	}
 	later := end.Add(time.Duration(minutes) * time.Minute).UTC().Truncate(time.Second)
-	if left := time.Until(later); left > maxLifetime {
-		return fmt.Errorf("the hosts would end in %v: an end may be %v ahead at most", left.Round(time.Minute), maxLifetime)
+	if remaining := time.Until(later); remaining > maxLifetime {
+		return fmt.Errorf("the time until the end of the hosts must be at most %v, got %v; lower --minutes", maxLifetime, remaining.Round(time.Minute))
 	}
 	if err := s.aws.moveSchedules(ctx, s.settings.Name, later.Add(scheduleDelay)); err != nil {
 		return fmt.Errorf("the hosts still end at %s: move the schedules that end them: %w", clock(end), err)
@@ -265,7 +267,7 @@ func (d *deployment) extend(ctx context.Context, minutes int) error {
 	if err != nil {
 		return fmt.Errorf("the hosts still end at %s: store the later end: %w", clock(end), err)
 	}
-	fmt.Printf("all hosts end at %s, in %v; a schedule ends them from outside %v later\n",
+	fmt.Printf("all hosts end at %s, in %v; a schedule terminates hosts that still run %v later\n",
 		clock(later), time.Until(later).Round(time.Minute), scheduleDelay)
 	return nil
 }
@@ -284,8 +286,8 @@ func (c *cloud) moveSchedules(ctx context.Context, group string, to time.Time) e
 		if err := c.call(ctx, &schedule, "scheduler", "get-schedule", "--group-name", group, "--name", name); err != nil {
 			return err
 		}
-		for _, answered := range []string{"Arn", "CreationDate", "LastModificationDate"} {
-			delete(schedule, answered)
+		for _, readOnly := range []string{"Arn", "CreationDate", "LastModificationDate"} {
+			delete(schedule, readOnly)
 		}
 		schedule["ScheduleExpression"] = "at(" + to.UTC().Format("2006-01-02T15:04:05") + ")"
 		text, err := json.Marshal(schedule)

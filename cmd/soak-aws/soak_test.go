@@ -19,8 +19,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// newDeployed returns a deployment whose terraform prints the outputs in testdata/outputs.json, with some of their
-// text replaced.
+// newDeployed returns a deployment whose terraform prints the outputs in testdata/outputs.json, with some texts replaced.
 func newDeployed(t *testing.T, replace ...string) *deployment {
 	t.Helper()
 	d := &deployment{dir: t.TempDir(), program: "no program"}
@@ -43,8 +42,8 @@ func (f *fakeAWS) setReady() {
 	f.hosts, f.launched, f.buckets = []string{"i-1", "i-2"}, time.Now(), []string{"sse-soak-123"}
 }
 
-// The real soak starts a run in the cluster of the runners, with the settings and secrets of terraform and AWS. The
-// run ends there, because the cluster has no operator.
+// The real soak starts a run in the cluster of the runners, with the settings and secrets of terraform and AWS. The run ends early, because
+// the cluster forbids its secret.
 func TestSoak(t *testing.T) {
 	stack, cluster := startStack(t), startCluster(t)
 	f := startAWS(t)
@@ -54,30 +53,30 @@ func TestSoak(t *testing.T) {
 	d := newDeployed(t)
 	d.program = soakProgram(t)
 	err := d.soak(context.Background(), []string{"--seconds", "60", "--testid", "aws-1", "--out", t.TempDir()})
-	require.Equal(t, exitError(2), err, "the exit code is the verdict's: the run could not begin")
+	require.Equal(t, exitError(2), err, "the exit code must be that of an invalid run")
 
-	made := cluster.lastCreated("testruns")
-	assert.Contains(t, made, `"sse-soak"`, "the namespace of the overlay k3s")
-	encoded := regexp.MustCompile(`"name":"` + plan.DocumentVariable + `","value":"([^"]+)"`).FindStringSubmatch(made)
-	require.NotNil(t, encoded, made)
+	testRun := cluster.lastCreated("testruns")
+	assert.Contains(t, testRun, `"sse-soak"`, "the namespace of the overlay k3s")
+	encoded := regexp.MustCompile(`"name":"` + plan.DocumentVariable + `","value":"([^"]+)"`).FindStringSubmatch(testRun)
+	require.NotNil(t, encoded, testRun)
 	text, err := base64.RawURLEncoding.DecodeString(encoded[1])
 	require.NoError(t, err)
 	var document plan.Document
 	require.NoError(t, json.Unmarshal(text, &document))
 	p := document.Plan
 	assert.Equal(t, []any{"http://10.20.0.10", "http://10.20.0.10:7070", 1200, 15., 60}, []any{p.BackendURL, p.ControlURL, p.Connections, p.NoopInterval, p.Seconds})
-	assert.Contains(t, made, "s3://sse-soak-123/shards/aws-1?region=eu-central-1")
-	assert.Empty(t, cluster.lastCreated("deployments"), "the stack's host serves the reference")
+	assert.Contains(t, testRun, "s3://sse-soak-123/shards/aws-1?region=eu-central-1")
+	assert.Empty(t, cluster.lastCreated("deployments"), "the reference must be on the stack's host")
 	require.Len(t, lines(t, log), 2)
-	assert.Contains(t, lines(t, log)[1], "--target i-2 --document-name AWS-StartPortForwardingSession --parameters portNumber=6443,", "the Kubernetes API has no other way in")
+	assert.Contains(t, lines(t, log)[1], "--target i-2 --document-name AWS-StartPortForwardingSession --parameters portNumber=6443,", "the Kubernetes API must be reached through a tunnel")
 	_, port, _ := strings.Cut(lines(t, log)[0], "localPortNumber=")
 	for _, path := range []string{"/healthz", "/prometheus/api/v1/query_range"} {
-		assert.Contains(t, stack.targets(), "127.0.0.1:"+port+path, "this machine reaches the stack through the tunnel")
+		assert.Contains(t, stack.targets(), "127.0.0.1:"+port+path, "this machine must reach the stack through the tunnel")
 	}
 	_, err = net.Dial("tcp", "127.0.0.1:"+port)
-	require.Error(t, err, "the tunnel is closed")
-	assert.Contains(t, made, `"--out","experimental-prometheus-rw","--tag","testid=aws-1"`)
-	assert.NotContains(t, made, "ghi")
+	require.Error(t, err, "the tunnel must be closed")
+	assert.Contains(t, testRun, `"--out","experimental-prometheus-rw","--tag","testid=aws-1"`)
+	assert.NotContains(t, testRun, "ghi")
 	for name, value := range map[string]string{
 		"BACKEND_TOKEN": "abc", "K6_PROMETHEUS_RW_SERVER_URL": "http://10.20.0.10/prometheus/api/v1/write",
 		"K6_PROMETHEUS_RW_USERNAME": "prometheus", "K6_PROMETHEUS_RW_PASSWORD": "ghi",
@@ -86,7 +85,7 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// Ctrl-C reaches soak from the terminal. A second signal from soak-aws would make it kill all processes.
+// Ctrl-C reaches soak from the terminal. A second SIGINT from soak-aws would make soak kill all processes.
 func TestStopInterruptsSoakOnce(t *testing.T) {
 	f := startAWS(t)
 	f.setReady()
@@ -106,7 +105,7 @@ func TestStopInterruptsSoakOnce(t *testing.T) {
 	require.Equal(t, []string{"up", "HUP"}, lines(t, signals))
 }
 
-// An interrupted soak is followed through a tunnel as well, without a check of the time left for its hosts.
+// attach follows an interrupted soak through a tunnel, and does not check the remaining time of the hosts.
 func TestAttach(t *testing.T) {
 	f := startAWS(t)
 	m := withRun(t, f)
@@ -122,16 +121,16 @@ func TestAttach(t *testing.T) {
 }
 
 func TestSoakEnvironment(t *testing.T) {
-	made := site{
+	s := site{
 		settings: settings{Region: "eu-central-1"}, values: map[string]string{"/secrets": "BACKEND_TOKEN=abc\nPROMETHEUS_PASSWORD=g:i\n"},
 		output: outputs{BackendURL: "http://10.20.0.10", ControlURL: "http://10.20.0.10:7070", Secrets: "/secrets"},
 	}
 	want := []string{"BACKEND_TOKEN=abc", "PROMETHEUS_PASSWORD=g:i", "AWS_REGION=eu-central-1", "PROMETHEUS_URL=http://prometheus:g%3Ai@127.0.0.1:9999/prometheus/"}
 	assert.Equal(t, append(slices.Clone(want), "K6_PROMETHEUS_RW_SERVER_URL=http://10.20.0.10/prometheus/api/v1/write",
-		"K6_PROMETHEUS_RW_USERNAME=prometheus", "K6_PROMETHEUS_RW_PASSWORD=g:i", "CONTROL_URL=http://10.20.0.10:7070"), made.environment("127.0.0.1:9999"))
+		"K6_PROMETHEUS_RW_USERNAME=prometheus", "K6_PROMETHEUS_RW_PASSWORD=g:i", "CONTROL_URL=http://10.20.0.10:7070"), s.environment("127.0.0.1:9999"))
 	t.Setenv("K6_PROMETHEUS_RW_SERVER_URL", "")
 	t.Setenv("CONTROL_URL", "http://10.20.0.99:7070")
-	assert.Equal(t, want, made.environment("127.0.0.1:9999"), "settings of the user take precedence: no metrics, another Prometheus, another reference")
+	assert.Equal(t, want, s.environment("127.0.0.1:9999"), "variables of the user must take precedence")
 }
 
 func TestSoakBeforeAllHostsAreReady(t *testing.T) {
@@ -146,25 +145,25 @@ func TestSoakBeforeAllHostsAreReady(t *testing.T) {
 	require.ErrorContains(t, newDeployed(t).soak(context.Background(), nil), "not all hosts are set up")
 }
 
-// Another service would be sent the stack's token, and judged by the stack's ledger and CPU.
+// Another service would receive the stack's token, and would be judged by the ledger and the CPU of the stack.
 func TestSoakRejectsOtherBackends(t *testing.T) {
 	for _, args := range [][]string{{"--backend-url", "http://other"}, {"--seconds", "60", "--backend-url=http://other"}} {
-		require.ErrorContains(t, newDeployed(t).soak(context.Background(), args), "`bin/soak run --on k8s --backend-url http://other` soaks that")
+		require.ErrorContains(t, newDeployed(t).soak(context.Background(), args), "; use `bin/soak run --on k8s --backend-url http://other`")
 	}
 }
 
-// The stack is set up for its number of streams: another number is rejected, not ignored.
+// The stack is set up for a number of streams, so another number is rejected.
 func TestSoakWithOtherStreamsThanTheStack(t *testing.T) {
 	f := startAWS(t)
 	f.setReady()
 	d := newDeployed(t)
 	require.EqualError(t, d.soak(context.Background(), []string{"--connections", "5000"}),
-		"the stack, which `make aws-up` made, has CONNECTIONS=1200 NOOP_INTERVAL=15, not CONNECTIONS=5000; change it there, or leave it out here")
+		"the stack of `make aws-up` has CONNECTIONS=1200 NOOP_INTERVAL=15, not CONNECTIONS=5000; change it there, or remove it here")
 	require.ErrorContains(t, d.soak(context.Background(), []string{"--noop-interval=5"}), ", not NOOP_INTERVAL=5; change it there")
 }
 
-// Shards are read with the credentials that are valid at the end of a soak.
-func TestSoakOutlivesItsCredentials(t *testing.T) {
+// The shards are read at the end of a soak, so the credentials must be valid until then.
+func TestSoakIsShorterThanTheLifeOfItsCredentials(t *testing.T) {
 	f := startAWS(t)
 	f.setReady()
 	d := newDeployed(t)
@@ -172,5 +171,5 @@ func TestSoakOutlivesItsCredentials(t *testing.T) {
 	t.Setenv("AWS_CREDENTIAL_EXPIRATION", time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
 	require.ErrorContains(t, d.soak(context.Background(), nil), "before the verdict of a run of 1h0m0s; log in for longer")
 	withSessions(t, startStack(t).Listener.Addr().String())
-	require.ErrorContains(t, d.soak(context.Background(), []string{"--seconds", "1800"}), "no program", "it is started")
+	require.ErrorContains(t, d.soak(context.Background(), []string{"--seconds", "1800"}), "no program", "soak must be started")
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The state of terraform is lost. The tag still exists.
+// sweep finds resources by their tag, without the state of terraform.
 func TestSweep(t *testing.T) {
 	f := startAWS(t)
 	f.hosts, f.owner, f.buckets = []string{"i-1", "i-2"}, "arn:aws:iam::123456789012:user/eve", []string{"sse-soak-1"}
@@ -16,17 +16,17 @@ func TestSweep(t *testing.T) {
 	d := &deployment{skipConfirm: true}
 	output := captureStdout(t, func() { require.NoError(t, d.sweep(context.Background(), "eu-central-1", false)) })
 	for _, part := range []string{
-		"3 things in eu-central-1 carry the tag Project=sse-soak and cost money, 2 are free",
+		"3 resources in eu-central-1 have the tag Project=sse-soak and cost money, 2 are free",
 		"  i-1\n  i-2\n  arn:aws:s3:::sse-soak-1\n  arn:aws:ec2:eu-central-1:1:vpc/vpc-1\n",
-		"host i-1 of sse-soak, made by arn:aws:iam::123456789012:user/eve\n",
+		"host i-1 of sse-soak, created by arn:aws:iam::123456789012:user/eve\n",
 	} {
 		assert.Contains(t, output, part)
 	}
-	assert.Len(t, f.hosts, 2, "no other host is terminated without a request")
+	assert.Len(t, f.hosts, 2, "no host may be terminated without --end-hosts")
 
-	require.ErrorContains(t, d.sweep(context.Background(), "eu-central-1", true), "--end-hosts needs --name NAME: it ends the hosts of one deployment")
+	require.ErrorContains(t, d.sweep(context.Background(), "eu-central-1", true), "--end-hosts requires --name NAME, because it terminates the hosts of one deployment")
 	d.name, d.skipConfirm = "sse-soak", false // and standard input of a test is empty
-	require.ErrorContains(t, d.sweep(context.Background(), "eu-central-1", true), "not confirmed, no host was terminated")
+	require.ErrorContains(t, d.sweep(context.Background(), "eu-central-1", true), "not confirmed, so no host was terminated")
 	assert.Len(t, f.hosts, 2)
 	d.skipConfirm = true
 	output = captureStdout(t, func() { require.NoError(t, d.sweep(context.Background(), "eu-central-1", true)) })

@@ -20,13 +20,13 @@ type deployment struct {
 	dir         string
 	name        string   // NAME, for a separate state; "": the name in the settings
 	skipConfirm bool     // do not ask for confirmation
-	program     string   // soak
-	env         []string // variables for terraform; the user's variables override them
-	prices      string   // file with prices in place of the built-in ones; "": none
+	program     string   // path of soak
+	env         []string // variables for terraform; the variables of the user override them
+	prices      string   // file with prices; "": the built-in prices
 	maxUSD      float64  // maximum cost of the deployment; 0: no limit
 }
 
-// A settings has the values of local.settings in infra/terraform, which are known before anything is created.
+// A settings has the values of local.settings in infra/terraform, which are known before resources exist.
 type settings struct {
 	Name, Region, Owner string
 	Connections         int
@@ -55,7 +55,7 @@ type outputs struct {
 	EndParameter string            `json:"end_parameter"`
 }
 
-// target returns the command of a make target for this deployment.
+// target returns the command line of a make target for this deployment.
 func (d *deployment) target(name string) string {
 	if d.name != "" {
 		return "make " + name + " NAME=" + d.name
@@ -63,13 +63,11 @@ func (d *deployment) target(name string) string {
 	return "make " + name
 }
 
-// set passes a variable to terraform. A line in terraform.tfvars, and a variable of the user's environment, override
-// it.
+// set passes a variable to terraform. terraform.tfvars and the environment of the user override it.
 func (d *deployment) set(name, value string) { d.env = append(d.env, "TF_VAR_"+name+"="+value) }
 
-// command returns a terraform command in the folder. It has its own process group: a terminal sends Ctrl-C and its
-// end to the whole foreground group, and a second SIGINT makes terraform exit without writing its state. So soak-aws
-// passes one SIGINT on.
+// command returns a terraform command in the folder. It has its own process group, because a terminal sends SIGINT and SIGHUP to the whole
+// foreground group, and a second SIGINT makes terraform exit without writing its state. soak-aws sends one SIGINT to terraform.
 func (d *deployment) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "terraform", args...) // #nosec G204 -- arguments of soak-aws, without a shell
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -77,8 +75,8 @@ func (d *deployment) command(ctx context.Context, args ...string) *exec.Cmd {
 	if _, err := os.Stat(d.dir); err != nil {
 		cmd.Err = fmt.Errorf("%w; run soak-aws in the folder of the repository, or pass --dir", err)
 	}
-	// Only up needs the files of hosts; other commands need any value for these variables. The workspace is named each time: the
-	// one that was selected last may be of another deployment.
+	// Only up needs the files of hosts; other commands need any value for these variables. The workspace is always set, because the last
+	// selected workspace may be that of another deployment.
 	cmd.Env = []string{"TF_VAR_stack_dir=tests/files/stack", "TF_VAR_runner_dir=tests/files/runner", "TF_WORKSPACE=default"}
 	cmd.Env = slices.Concat(cmd.Env, d.env, os.Environ())
 	if d.name != "" {
@@ -90,7 +88,7 @@ func (d *deployment) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// init prepares the folder; the first one downloads the AWS provider.
+// init runs terraform init, which downloads the AWS provider the first time.
 func (d *deployment) init(ctx context.Context) error {
 	cmd := d.command(ctx, "init", "-input=false")
 	cmd.Env = append(cmd.Env, "TF_WORKSPACE=default") // the workspace of the deployment may not exist yet
@@ -101,13 +99,13 @@ func (d *deployment) init(ctx context.Context) error {
 	return nil
 }
 
-// readSettings returns the values of the variables, from all their sources.
+// readSettings returns local.settings, which terraform evaluates from all sources of variables.
 func (d *deployment) readSettings(ctx context.Context) (s settings, err error) {
 	cmd := d.command(ctx, "console")
 	cmd.Stdin = strings.NewReader("jsonencode(local.settings)\n")
 	text, err := cmd.Output()
 	text = bytes.TrimSpace(text)
-	text = text[bytes.LastIndexByte(text, '\n')+1:] // earlier lines report the wait for the state lock
+	text = text[bytes.LastIndexByte(text, '\n')+1:] // earlier lines are about the wait for the state lock
 	var quoted string
 	if err == nil {
 		err = json.Unmarshal(text, &quoted)
@@ -117,15 +115,14 @@ func (d *deployment) readSettings(ctx context.Context) (s settings, err error) {
 	}
 	switch {
 	case err != nil:
-		return s, fmt.Errorf("the settings in %s are not valid, see above (%w)", d.dir, err)
+		return s, fmt.Errorf("the settings in %s are not valid (%w); see the output above", d.dir, err)
 	case d.name != "" && s.Name != d.name:
 		return s, fmt.Errorf("terraform.tfvars has name = %q, which overrides NAME=%s; delete that line", s.Name, d.name)
 	}
 	return s, nil
 }
 
-// change runs terraform apply or destroy, which shows its plan and asks for confirmation. Known errors of AWS get a
-// remedy.
+// change runs terraform apply or destroy, which prints its plan and requests confirmation. It adds the remedy to known errors of AWS.
 func (d *deployment) change(ctx context.Context, verb string, args ...string) error {
 	if d.skipConfirm {
 		args = append(args, "-auto-approve")
@@ -150,7 +147,7 @@ func (d *deployment) change(ctx context.Context, verb string, args ...string) er
 	return fmt.Errorf("terraform %s: %w", verb, err)
 }
 
-// inState returns the addresses of resources in terraform's state; "" if there is none.
+// inState returns the addresses of resources in the state of terraform, or "".
 func (d *deployment) inState(ctx context.Context, filter ...string) string {
 	cmd := d.command(ctx, append([]string{"state", "list"}, filter...)...)
 	cmd.Stderr = nil // there may be no state yet
@@ -161,33 +158,33 @@ func (d *deployment) inState(ctx context.Context, filter ...string) string {
 // errNoOutputs is the error for a state without resources.
 var errNoOutputs = errors.New("there is no deployment; run `make aws-up`")
 
-// outputs reads the output of terraform's state.
+// outputs returns the output deployment from the state of terraform.
 func (d *deployment) outputs(ctx context.Context) (out outputs, err error) {
 	var values map[string]struct{ Value json.RawMessage }
 	text, err := d.command(ctx, "output", "-json").Output()
 	if err == nil {
 		err = json.Unmarshal(text, &values)
 	}
-	made, exists := values["deployment"]
+	output, exists := values["deployment"]
 	switch {
 	case err != nil:
 		return out, fmt.Errorf("terraform output: %w", err)
 	case !exists:
 		return out, errNoOutputs
 	}
-	return out, json.Unmarshal(made.Value, &out)
+	return out, json.Unmarshal(output.Value, &out)
 }
 
 // A site is a deployment with its existing resources.
 type site struct {
 	*deployment
 	settings settings
-	output   outputs // zero if nothing was created
+	output   outputs // zero if no resources exist
 	aws      *cloud
-	values   map[string]string // of the parameters
+	values   map[string]string // values of the parameters, by name
 }
 
-// plannedSite returns the deployment as the settings describe it.
+// plannedSite returns the deployment with the settings of terraform.tfvars and its existing resources, if any.
 func (d *deployment) plannedSite(ctx context.Context) (site, error) {
 	s := site{deployment: d}
 	err := d.init(ctx)
@@ -201,12 +198,12 @@ func (d *deployment) plannedSite(ctx context.Context) (site, error) {
 		s.aws, err = connect(ctx, s.settings.Region)
 	}
 	if err == nil {
-		s.values, _ = s.parameters(ctx) // none: terraform makes them, and reports missing rights
+		s.values, _ = s.parameters(ctx) // no parameters exist before the first apply, which reports missing permissions
 	}
 	return s, err
 }
 
-// appliedSite returns the deployment as it exists.
+// appliedSite returns the existing deployment with the settings of its last apply.
 func (d *deployment) appliedSite(ctx context.Context) (site, error) {
 	out, err := d.outputs(ctx)
 	s := site{deployment: d, settings: out.Settings, output: out}
@@ -219,7 +216,7 @@ func (d *deployment) appliedSite(ctx context.Context) (site, error) {
 	return s, err
 }
 
-// parameters returns the values of the parameters, decrypted.
+// parameters returns the decrypted values of the parameters, by name.
 func (s site) parameters(ctx context.Context) (map[string]string, error) {
 	var list []struct{ Name, Value string }
 	err := s.aws.call(ctx, &list, "ssm", "get-parameters-by-path", "--path", "/"+s.settings.Name, "--recursive", "--with-decryption",

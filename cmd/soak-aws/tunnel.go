@@ -18,19 +18,18 @@ import (
 )
 
 const (
-	// openPort is the default port of `soak-aws open`. The links of Grafana on the stack's host name it (modules/stack/setup.sh).
+	// openPort is the default port of `soak-aws open`. Grafana's links use it (modules/stack/setup.sh).
 	openPort = 8080
-	// stackPort is the port of nginx on the stack's host. Grafana, Prometheus and the backend's own pages are behind
-	// it.
+	// stackPort is the port of nginx on the stack's host, which serves Grafana, Prometheus and the backend.
 	stackPort = 80
-	// clusterPort is the Kubernetes API on runner-1.
+	// clusterPort is the port of the Kubernetes API on runner-1.
 	clusterPort = 6443
-	// openTimeout is the time limit for a session to answer.
+	// openTimeout is the time limit for the first response through a session.
 	openTimeout = time.Minute
 )
 
-// checkInterval is the time between two checks of a tunnel. AWS ends a session that is idle for 20 minutes, or for one minute
-// with other preferences of the account.
+// checkInterval is the time between two checks of a tunnel. AWS ends idle sessions after 20 minutes, or after one minute if the account
+// has such preferences.
 var checkInterval = 30 * time.Second
 
 // A tunnel forwards a port of this machine's loopback interface to a host through Systems Manager, which encrypts all
@@ -38,25 +37,25 @@ var checkInterval = 30 * time.Second
 type tunnel struct {
 	address string // HOST:PORT on this machine
 	region  string
-	name    string // of the host
+	name    string // name of the host
 	host    string // id of the host
-	port    int    // on the host
+	port    int    // port on the host
 	stop    context.CancelFunc
-	ended   sync.WaitGroup
+	running sync.WaitGroup // maintain
 }
 
-// openTunnel opens a tunnel that is reopened if it is cut, until close. With local 0 it uses a free port of this machine.
+// openTunnel opens a tunnel and reopens it after each disconnect, until close. If local is 0, the tunnel uses a free port of this machine.
 func openTunnel(ctx context.Context, out outputs, name string, port, local int) (*tunnel, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(local)))
 	if err != nil {
-		return nil, fmt.Errorf("port %d of this machine is in use; name another one with `bin/soak-aws open --port 8081` (%w)", local, err)
+		return nil, fmt.Errorf("port %d of this machine is in use (%w); choose another one with `bin/soak-aws open --port 8081`", local, err)
 	}
 	_ = l.Close() // the AWS command line listens there
-	// It outlives Ctrl-C, after which a soak still reads the backend's ledger: close ends it.
-	keeping, stop := context.WithCancel(context.WithoutCancel(ctx))
+	// The tunnel outlives ctx, because a soak reads the ledger of the backend after Ctrl-C.
+	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	t := &tunnel{address: l.Addr().String(), region: out.Settings.Region, name: name, host: out.Instances[name], port: port, stop: stop}
 	first := make(chan error, 1)
-	t.ended.Go(func() { t.maintain(keeping, first) })
+	t.running.Go(func() { t.maintain(life, first) })
 	select {
 	case err = <-first:
 	case <-ctx.Done():
@@ -68,18 +67,18 @@ func openTunnel(ctx context.Context, out outputs, name string, port, local int) 
 	return t, err
 }
 
+// close closes the tunnel and waits for its end.
 func (t *tunnel) close() {
 	t.stop()
-	t.ended.Wait()
+	t.running.Wait()
 }
 
-// maintain runs one session after another until ctx ends. It sends nil to first when the first one is open, or the
-// error that prevented it.
+// maintain runs one session after another until ctx ends. It sends the result of opening the first session to first.
 func (t *tunnel) maintain(ctx context.Context, first chan<- error) {
-	for reopened, refused := false, false; ctx.Err() == nil; {
+	for wasOpen, warned := false, false; ctx.Err() == nil; {
 		isOpen := false
 		err := t.session(ctx, func() {
-			if isOpen = true; reopened {
+			if isOpen = true; wasOpen {
 				warn("the tunnel to the host " + t.name + " is open again")
 			} else {
 				first <- nil
@@ -89,15 +88,15 @@ func (t *tunnel) maintain(ctx context.Context, first chan<- error) {
 		case ctx.Err() != nil:
 			return
 		case isOpen:
-			reopened, refused = true, false
-			warn("the tunnel to the host " + t.name + " was cut; opening another one")
+			wasOpen, warned = true, false
+			warn("the tunnel to the host " + t.name + " was disconnected; reopening it")
 			continue
-		case !reopened:
+		case !wasOpen:
 			first <- err
 			return
-		case !refused:
-			refused = true
-			warn(err.Error() + "; trying again")
+		case !warned:
+			warned = true
+			warn(err.Error() + "; retrying")
 		}
 		select {
 		case <-ctx.Done():
@@ -106,9 +105,8 @@ func (t *tunnel) maintain(ctx context.Context, first chan<- error) {
 	}
 }
 
-// answers reports whether the remote end answers through the tunnel. The cluster, which requires TLS, answers with an
-// HTTP error.
-func (t *tunnel) answers(ctx context.Context) bool {
+// responds reports whether the remote port responds through the tunnel. The cluster, which requires TLS, responds with an HTTP error.
+func (t *tunnel) responds(ctx context.Context) bool {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+t.address+"/healthz", nil)
 	if err != nil {
 		return false
@@ -117,8 +115,8 @@ func (t *tunnel) answers(ctx context.Context) bool {
 	return err == nil && resp.Body.Close() == nil
 }
 
-// session runs the AWS command line until it ends, its end no longer answers, or the context ends. The checks also keep the
-// session from being idle.
+// session runs the AWS command line until it ends, the remote port no longer responds, or ctx ends. It calls opened at the first response.
+// Its checks also prevent that the session is idle.
 func (t *tunnel) session(ctx context.Context, opened func()) error {
 	_, local, _ := net.SplitHostPort(t.address)
 	log, err := os.CreateTemp("", "soak-aws-")
@@ -135,10 +133,10 @@ func (t *tunnel) session(ctx context.Context, opened func()) error {
 	if err != nil {
 		return err
 	}
-	if release, err := p.Guard(); err == nil { // a plugin that outlives soak-aws would keep the port
+	if release, err := p.Guard(); err == nil { // a plugin that outlives soak-aws would occupy the port
 		defer release()
 	}
-	defer p.StopGroup(context.Background(), syscall.SIGINT, 5*time.Second) // as Ctrl-C does
+	defer p.StopGroup(context.Background(), syscall.SIGINT, 5*time.Second) // like Ctrl-C
 	pause, start, isOpen := 100*time.Millisecond, time.Now(), false
 	for {
 		select {
@@ -150,14 +148,14 @@ func (t *tunnel) session(ctx context.Context, opened func()) error {
 			return fmt.Errorf("no tunnel to the host %s (%s): %s (%s)", t.name, t.host, reason, strings.TrimSpace(string(text)))
 		case <-time.After(pause):
 		}
-		switch ok := t.answers(ctx); {
+		switch ok := t.responds(ctx); {
 		case ok && !isOpen:
 			isOpen, pause = true, checkInterval
 			opened()
 		case isOpen && !ok:
-			return errors.New("it no longer answers")
+			return errors.New("the tunnel no longer responds")
 		case !ok && time.Since(start) > openTimeout:
-			return fmt.Errorf("the host %s (%s) does not answer through the tunnel after %v; `make aws-up` shows the state of the hosts",
+			return fmt.Errorf("no response from the host %s (%s) through the tunnel within %v; check the state of the hosts with `make aws-up`",
 				t.name, t.host, openTimeout)
 		}
 	}

@@ -41,8 +41,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// fakeSession acts as `aws ssm start-session` for a port: it forwards connections until SIGINT, or until the file cut
-// exists.
+// fakeSession acts as `aws ssm start-session` for a port. It forwards connections until SIGINT, or until the file FAKE_AWS_CUT exists.
 func fakeSession(args []string) int {
 	if args[1] != "start-session" {
 		return commandLine(args)
@@ -68,7 +67,7 @@ func fakeSession(args []string) int {
 	return forward(port, os.Getenv("FAKE_AWS_STACK"))
 }
 
-// leavePlugin ends when the file cut exists, like a killed session, and leaves the process that holds the port.
+// leavePlugin acts as a session that is killed when the file FAKE_AWS_CUT exists, and whose plugin continues to listen on the port.
 func leavePlugin(port string) int {
 	cut := os.Getenv("FAKE_AWS_CUT")
 	plugin := exec.Command(os.Args[0], "ssm", "start-session", "localPortNumber="+port)
@@ -92,7 +91,7 @@ func leavePlugin(port string) int {
 	}
 }
 
-// forward forwards connections as the plugin does, which listens at localhost and ends on SIGINT.
+// forward listens on a port of localhost and forwards connections, like the plugin, until SIGINT.
 func forward(port, to string) int {
 	l, err := net.Listen("tcp", "localhost:"+port)
 	if err != nil {
@@ -128,9 +127,9 @@ func forward(port, to string) int {
 	}
 }
 
-// withSessions adds an AWS command line to the PATH whose tunnels lead to a stack. It returns the file of its calls,
-// one line for each session, and a function that disconnects the open one.
-func withSessions(t *testing.T, stack string) (log string, cut func()) {
+// withSessions adds an AWS command line to the PATH whose tunnels lead to a stack. It returns the log with one line per session, and a
+// function that disconnects the open session.
+func withSessions(t *testing.T, stack string) (log string, disconnect func()) {
 	t.Helper()
 	bin := t.TempDir()
 	self, err := os.Executable()
@@ -146,6 +145,7 @@ func withSessions(t *testing.T, stack string) (log string, cut func()) {
 	return log, func() { require.NoError(t, os.WriteFile(filepath.Join(bin, "cut"), nil, 0o600)) }
 }
 
+// lines returns the lines of a file; none if it does not exist.
 func lines(t *testing.T, file string) []string {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -181,10 +181,10 @@ func TestOpen(t *testing.T) {
 	assert.Contains(t, output, "aws ssm get-parameter --region eu-central-1 --name /sse-soak/stack/secrets --with-decryption")
 	assert.Equal(t, []string{fmt.Sprintf("ssm start-session --region eu-central-1 --target i-1 --document-name AWS-StartPortForwardingSession --parameters portNumber=80,localPortNumber=%d", port)}, lines(t, log))
 	_, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-	require.Error(t, err, "no connection is left open")
+	require.Error(t, err, "the port must be closed")
 }
 
-// A terminal that is closed ends the tunnel as Ctrl-C does; so does kill -9 of soak-aws, with the plugin.
+// The tunnel ends if the terminal is closed, and also, with the plugin, if soak-aws is killed.
 func TestTunnelEndsWithItsProcess(t *testing.T) {
 	for signal, plugin := range map[syscall.Signal]string{syscall.SIGHUP: "", syscall.SIGKILL: "1"} {
 		t.Run(signal.String(), func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestTunnelEndsWithItsProcess(t *testing.T) {
 			output, err := open.StdoutPipe()
 			require.NoError(t, err)
 			require.NoError(t, open.Start())
-			_, err = bufio.NewReader(output).ReadString('\n') // it is open
+			_, err = bufio.NewReader(output).ReadString('\n') // the tunnel is open
 			require.NoError(t, err)
 			require.NoError(t, open.Process.Signal(signal))
 			require.Equal(t, signal == syscall.SIGHUP, open.Wait() == nil)
@@ -211,7 +211,7 @@ func TestTunnelEndsWithItsProcess(t *testing.T) {
 				return err != nil
 			}
 			if signal == syscall.SIGHUP {
-				require.True(t, closed(), "it ends after its tunnel")
+				require.True(t, closed(), "soak-aws must end after its tunnel")
 			}
 			require.Eventually(t, closed, time.Minute, 10*time.Millisecond)
 		})
@@ -223,16 +223,16 @@ func freePort(t *testing.T) int {
 	return int(netip.MustParseAddrPort(address.Reserve(t)).Port())
 }
 
-// startTunnel returns a tunnel, with the warnings since it was opened.
+// startTunnel opens a tunnel with an interval of checks. The function returns the warnings so far.
 func startTunnel(t *testing.T, every time.Duration) (*tunnel, func() []string) {
 	t.Helper()
 	var mu sync.Mutex
-	var news []string
+	var warnings []string
 	printLine, usual := warn, checkInterval
 	warn = func(s string) {
 		mu.Lock()
 		defer mu.Unlock()
-		news = append(news, s)
+		warnings = append(warnings, s)
 	}
 	checkInterval = every
 	tn, err := openTunnel(t.Context(), outputs{Settings: settings{Region: "eu-central-1"}, Instances: map[string]string{"stack": "i-1"}}, "stack", stackPort, 0)
@@ -244,92 +244,91 @@ func startTunnel(t *testing.T, every time.Duration) (*tunnel, func() []string) {
 	return tn, func() []string {
 		mu.Lock()
 		defer mu.Unlock()
-		return append([]string{}, news...)
+		return append([]string{}, warnings...)
 	}
 }
 
-// AWS ends a session that was idle for 20 minutes, and an agent may lose one. A soak of an hour requests the ledger
-// at its end, at the address of its start.
+// A session may end during a soak, which requests the ledger at its end, at the same local address.
 func TestDisconnectedTunnelReopens(t *testing.T) {
 	stack := startStack(t)
-	log, cut := withSessions(t, stack.Listener.Addr().String())
-	tn, news := startTunnel(t, time.Hour)
-	cut()
-	require.Eventually(t, func() bool { return len(news()) == 2 }, time.Minute, 10*time.Millisecond)
-	assert.Equal(t, []string{"the tunnel to the host stack was cut; opening another one", "the tunnel to the host stack is open again"}, news())
-	assert.True(t, tn.answers(context.Background()))
+	log, disconnect := withSessions(t, stack.Listener.Addr().String())
+	tn, warnings := startTunnel(t, time.Hour)
+	disconnect()
+	require.Eventually(t, func() bool { return len(warnings()) == 2 }, time.Minute, 10*time.Millisecond)
+	assert.Equal(t, []string{"the tunnel to the host stack was disconnected; reopening it", "the tunnel to the host stack is open again"}, warnings())
+	assert.True(t, tn.responds(context.Background()))
 	assert.Len(t, lines(t, log), 2)
 }
 
 // A killed AWS CLI leaves a plugin that listens on the port. The plugin must be stopped too, because no other session could use the port.
 func TestTunnelReopensAfterCrash(t *testing.T) {
 	stack := startStack(t)
-	log, cut := withSessions(t, stack.Listener.Addr().String())
+	log, disconnect := withSessions(t, stack.Listener.Addr().String())
 	t.Setenv("FAKE_AWS_DIES", "1")
-	tn, news := startTunnel(t, time.Hour)
-	cut()
-	require.Eventually(t, func() bool { return len(news()) == 2 }, time.Minute, 10*time.Millisecond)
-	assert.Never(t, func() bool { return len(news()) > 2 }, 2*time.Second, 50*time.Millisecond)
-	assert.Len(t, lines(t, log), 2, "%q", news())
+	tn, warnings := startTunnel(t, time.Hour)
+	disconnect()
+	require.Eventually(t, func() bool { return len(warnings()) == 2 }, time.Minute, 10*time.Millisecond)
+	assert.Never(t, func() bool { return len(warnings()) > 2 }, 2*time.Second, 50*time.Millisecond)
+	assert.Len(t, lines(t, log), 2, "%q", warnings())
 	tn.close()
 	_, err := net.Dial("tcp", tn.address)
-	require.Error(t, err, "no connection is left open")
+	require.Error(t, err, "the port must be closed")
 }
 
-// Ctrl-C stops the runners; their shards are judged with the ledger of the backend, which is requested after that.
+// Ctrl-C stops the runners. soak requests the ledger of the backend after that.
 func TestTunnelOutlivesCtrlC(t *testing.T) {
 	stack := startStack(t)
-	_, cut := withSessions(t, stack.Listener.Addr().String())
+	_, disconnect := withSessions(t, stack.Listener.Addr().String())
 	ctx, interrupt := context.WithCancel(t.Context())
 	tn, err := openTunnel(ctx, outputs{Instances: map[string]string{"stack": "i-1"}}, "stack", stackPort, 0)
 	require.NoError(t, err)
 	t.Cleanup(tn.close)
 	interrupt()
-	assert.True(t, tn.answers(t.Context()))
-	cut()
+	assert.True(t, tn.responds(t.Context()))
+	disconnect()
 	before := len(stack.targets())
-	require.Eventually(t, func() bool { return len(stack.targets()) > before && tn.answers(t.Context()) }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(stack.targets()) > before && tn.responds(t.Context()) }, time.Minute, 10*time.Millisecond)
 }
 
-// The tunnel sends requests on an idle session, so that AWS does not end it.
-func TestTunnelIsNotIdle(t *testing.T) {
+// The tunnel sends requests, because AWS ends idle sessions.
+func TestTunnelIsNeverIdle(t *testing.T) {
 	stack := startStack(t)
 	log, _ := withSessions(t, stack.Listener.Addr().String())
-	_, news := startTunnel(t, 5*time.Millisecond)
+	_, warnings := startTunnel(t, 5*time.Millisecond)
 	require.Eventually(t, func() bool { return len(stack.targets()) > 20 }, time.Minute, 10*time.Millisecond)
-	assert.Empty(t, news())
+	assert.Empty(t, warnings())
 	assert.Len(t, lines(t, log), 1)
 }
 
-// While AWS refuses a session, the tunnel retries, with one warning.
+// While AWS refuses sessions, the tunnel retries and prints one warning.
 func TestTunnelRetries(t *testing.T) {
 	stack := startStack(t)
-	_, cut := withSessions(t, stack.Listener.Addr().String())
-	_, news := startTunnel(t, 5*time.Millisecond)
+	_, disconnect := withSessions(t, stack.Listener.Addr().String())
+	_, warnings := startTunnel(t, 5*time.Millisecond)
 	t.Setenv("FAKE_AWS_REFUSES", "An error occurred (ThrottlingException)")
-	cut()
-	require.Eventually(t, func() bool { return len(news()) == 2 }, time.Minute, 10*time.Millisecond)
-	assert.Contains(t, news()[1], "ThrottlingException)); trying again")
+	disconnect()
+	require.Eventually(t, func() bool { return len(warnings()) == 2 }, time.Minute, 10*time.Millisecond)
+	assert.Contains(t, warnings()[1], "ThrottlingException)); retrying")
 	time.Sleep(50 * time.Millisecond)
-	assert.Len(t, news(), 2)
+	assert.Len(t, warnings(), 2)
 	t.Setenv("FAKE_AWS_REFUSES", "")
-	require.Eventually(t, func() bool { return len(news()) == 3 }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(warnings()) == 3 }, time.Minute, 10*time.Millisecond)
 }
 
 func TestTunnelErrors(t *testing.T) {
 	f := startAWS(t)
 	f.setReady()
 	d := newDeployed(t)
-	t.Run("a port that is taken", func(t *testing.T) {
+	t.Run("a port in use", func(t *testing.T) {
 		withSessions(t, "127.0.0.1:1")
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
 		defer l.Close()
-		require.ErrorContains(t, d.open(t.Context(), l.Addr().(*net.TCPAddr).Port), "is in use; name another one with `bin/soak-aws open --port 8081`")
+		require.ErrorContains(t, d.open(t.Context(), l.Addr().(*net.TCPAddr).Port), "; choose another one with `bin/soak-aws open --port 8081`")
 	})
 	for output, want := range map[string]string{
 		"An error occurred (TargetNotConnected) when calling the StartSession operation: i-1 is not connected.": "`make aws-up` shows its state",
-		"An error occurred (AccessDeniedException) when calling the StartSession operation":                     "infra/terraform/deployer-policy.json is what they need",
+		"An error occurred (AccessDeniedException) when calling the StartSession operation":                     "grant them infra/terraform/deployer-policy.json",
 		"something else": "aws ssm start-session ended (something else)",
 	} {
 		t.Run(output, func(t *testing.T) {
@@ -343,10 +342,10 @@ func TestTunnelErrors(t *testing.T) {
 	t.Run("no tools", func(t *testing.T) {
 		terraform, err := exec.LookPath("terraform")
 		require.NoError(t, err)
-		cat, err := exec.LookPath("cat") // called by the stand-in
+		cat, err := exec.LookPath("cat") // the fake terraform calls it
 		require.NoError(t, err)
 		require.NoError(t, os.Symlink(cat, filepath.Join(filepath.Dir(terraform), "cat")))
 		t.Setenv("PATH", filepath.Dir(terraform))
-		require.ErrorContains(t, d.soak(t.Context(), nil), "the AWS command line is not installed: https://")
+		require.ErrorContains(t, d.soak(t.Context(), nil), "the AWS command line is not installed; install it: https://")
 	})
 }

@@ -15,13 +15,13 @@ import (
 // setupTimeout is the time limit for the setup of hosts.
 const setupTimeout = 25 * time.Minute
 
-// A streams has the numbers of streams for which a stack is set up; 0: not set.
+// A streams has the number and the noop interval of the streams that a stack supports; 0: not set.
 type streams struct {
 	connections int
 	interval    float64 // seconds
 }
 
-// variables returns the given values as make accepts them.
+// variables returns the values that are set, as variables of make.
 func (s streams) variables() (text string) {
 	if s.connections != 0 {
 		text = " CONNECTIONS=" + strconv.Itoa(s.connections)
@@ -32,56 +32,55 @@ func (s streams) variables() (text string) {
 	return text
 }
 
-// match returns an error if a value was given and differs from the settings, which are in where.
-func (s streams) match(of settings, where string) error {
-	has := streams{of.Connections, of.Interval}
-	if (streams{cmp.Or(s.connections, has.connections), cmp.Or(s.interval, has.interval)}) != has {
-		return fmt.Errorf("%s has%s, not%s; change it there, or leave it out here", where, has.variables(), s.variables())
+// match returns an error if a value is set and differs from the settings. place names the settings in the error.
+func (s streams) match(other settings, place string) error {
+	current := streams{other.Connections, other.Interval}
+	if (streams{cmp.Or(s.connections, current.connections), cmp.Or(s.interval, current.interval)}) != current {
+		return fmt.Errorf("%s has%s, not%s; change it there, or remove it here", place, current.variables(), s.variables())
 	}
 	return nil
 }
 
 // up creates the stack and the runners, and waits for their hosts.
-func (d *deployment) up(ctx context.Context, typed streams) error {
+func (d *deployment) up(ctx context.Context, requested streams) error {
 	d.set("stack_dir", "../../bin/aws/stack") // created by `make aws-files`
 	d.set("runner_dir", "../../bin/aws/runner")
 	s, err := d.plannedSite(ctx)
 	if err != nil {
 		return err
 	}
-	before := s.output.Settings // a second `up` keeps the number of streams of the first one
-	if connections := cmp.Or(typed.connections, before.Connections); connections != 0 {
+	existing := s.output.Settings // a second `up` without these values keeps those of the first one
+	if connections := cmp.Or(requested.connections, existing.Connections); connections != 0 {
 		d.set("connections", strconv.Itoa(connections))
 	}
-	if interval := cmp.Or(typed.interval, before.Interval); interval != 0 {
+	if interval := cmp.Or(requested.interval, existing.Interval); interval != 0 {
 		d.set("noop_interval_seconds", strconv.FormatFloat(interval, 'g', -1, 64))
 	}
 	if s.settings, err = d.readSettings(ctx); err != nil {
 		return err
 	}
-	if err := typed.match(s.settings, "terraform.tfvars"); err != nil {
+	if err := requested.match(s.settings, "terraform.tfvars"); err != nil {
 		return err
 	}
-	for _, met := range []check{s.checkPrice, s.checkOwner} {
-		state, sentence := met.result(ctx)
+	for _, c := range []check{s.checkPrice, s.checkOwner} {
+		state, sentence := c.result(ctx)
 		if state == "FAIL" {
 			return fmt.Errorf("%s; nothing was created", sentence)
 		}
 		fmt.Println(sentence)
 	}
-	d.set("owner", cmp.Or(before.Owner, s.aws.ARN)) // a tag that changed with each session would change every resource
+	d.set("owner", cmp.Or(existing.Owner, s.aws.ARN)) // a tag that differs in each session would change all resources
 	if err := s.apply(ctx); err != nil {
 		return fmt.Errorf("%w; hosts that exist cost money until they terminate themselves.\n  continue:  %s%s\n  clean up:  %s",
-			err, d.target("aws-up"), typed.variables(), d.target("aws-down"))
+			err, d.target("aws-up"), requested.variables(), d.target("aws-down"))
 	}
-	fmt.Printf("\nstack    %s (for the runners; laptops, if laptop_cidrs lets them in: %s)\ngrafana  bin/soak-aws open\n"+
+	fmt.Printf("\nstack    %s (for the runners; for laptops in laptop_cidrs: %s)\ngrafana  bin/soak-aws open\n"+
 		"next     make aws-soak, then make aws-down. Each host terminates itself %d minutes after its start.\n",
 		s.output.BackendURL, s.output.PublicURL, s.settings.TTLMinutes)
 	return nil
 }
 
-// apply creates the resources of the settings, and waits for the hosts. It replaces failed hosts, since user data
-// runs once.
+// apply creates the resources of the settings, and waits for the hosts. It replaces hosts whose setup failed, because user data runs once.
 func (s *site) apply(ctx context.Context) error {
 	var args []string
 	for name, host := range s.output.Statuses {
@@ -101,14 +100,15 @@ func (s *site) apply(ctx context.Context) error {
 	return err
 }
 
+// The states of the setup of a host.
 const (
 	setupPending = "pending"
 	setupReady   = "ready"
 	setupFailed  = "failed"
 )
 
-// setup returns the state of a host's setup from the value of its parameter, STATE HOST DETAILS. The value of another host counts
-// as pending: parameters outlive hosts.
+// setup returns the state of a host's setup from the value of its parameter, STATE HOST DETAILS. The value of another host means pending,
+// because parameters outlive hosts.
 func setup(value, host string) (state, details string) {
 	state, text, _ := strings.Cut(value, " ")
 	id, details, _ := strings.Cut(text, " ")
@@ -118,7 +118,7 @@ func setup(value, host string) (state, details string) {
 	return state, details
 }
 
-// awaitHosts waits until each host has stored that it is ready, and prints each one that is.
+// awaitHosts waits until all hosts are ready, and prints each ready host.
 func (s site) awaitHosts(ctx context.Context, pause time.Duration) error {
 	statuses := s.output.Statuses
 	fmt.Printf("waiting for %d hosts to set themselves up, which takes some minutes\n", len(statuses))
@@ -133,7 +133,7 @@ func (s site) awaitHosts(ctx context.Context, pause time.Duration) error {
 				fmt.Printf("%8s  %s is ready\n", time.Since(start).Round(time.Second), name)
 			case state == setupFailed:
 				return false, refuse("setup of the host %s (%s) failed %s\n"+
-					"  look:      aws ssm start-session --region %s --target %[1]s, and there /var/log/cloud-init-output.log",
+					"  look:      aws ssm start-session --region %s --target %[1]s, then read /var/log/cloud-init-output.log",
 					host, name, details, s.settings.Region)
 			}
 		}

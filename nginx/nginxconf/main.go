@@ -1,11 +1,11 @@
-// Command nginxconf writes the files for nginx, Prometheus and Alertmanager of compose.yaml from environment variables:
-// nginx.conf, the password file of /prometheus/, the list of backends to scrape, and the receivers of alerts. It
-// runs in its own container before them, so that the host needs only Docker.
+// Command nginxconf writes the files for nginx, Prometheus and Alertmanager of compose.yaml from environment variables: nginx.conf, the
+// password file of /prometheus/, the list of backends to scrape, and the receivers of alerts. It runs in a container before the others, so
+// that the host needs only Docker.
 package main
 
 import (
 	"crypto/rand"
-	"crypto/sha1" // #nosec G505 -- the strongest hash that each build of nginx supports; the password is 192 random bits
+	"crypto/sha1" // #nosec G505 -- the strongest hash that all builds of nginx support; the password has 192 random bits
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -29,8 +29,7 @@ const (
 	alerts     = "127.0.0.1:9093"
 )
 
-// silence is an idle timeout that exceeds the timeouts of clients and backends, because a run must observe which of
-// them closes a stream.
+// silence is an idle timeout above the timeouts of clients and backends, so that nginx closes no stream before them.
 const silence = time.Hour
 
 func main() {
@@ -110,12 +109,13 @@ func config(env func(string) string) (nginx.Config, error) {
 	return c, nil
 }
 
+// profile reports whether a profile of Compose is enabled.
 func profile(env func(string) string, name string) bool {
 	return slices.Contains(strings.Split(env("COMPOSE_PROFILES"), ","), name)
 }
 
-// alertmanagers returns the list of Alertmanagers to which Prometheus sends alerts, and the configuration of the one
-// of the stack, if there is one.
+// alertmanagers returns the list of Alertmanagers to which Prometheus sends alerts, and the configuration of the stack's Alertmanager, if
+// its profile is enabled.
 func alertmanagers(env func(string) string) (receivers, routes string, err error) {
 	if !profile(env, "alerts") {
 		return "[]", "", nil
@@ -124,9 +124,10 @@ func alertmanagers(env func(string) string) (receivers, routes string, err error
 	return `[{"targets": ["` + alerts + `"], "labels": {"instance": "stack"}}]`, string(text), err
 }
 
+// socket returns the path of the socket of a backend.
 func socket(n int) string { return fmt.Sprintf("/run/backend/backend-%d.sock", n) }
 
-// scrapeTargets returns the backends for Prometheus's file discovery: all through nginx, because they listen on
+// scrapeTargets returns the backends for the file discovery of Prometheus, which reaches them through nginx, because they listen on unix
 // sockets.
 func scrapeTargets(c nginx.Config) (list []map[string]any) {
 	for n := range c.Sockets {
