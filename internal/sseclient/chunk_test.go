@@ -69,7 +69,7 @@ func FuzzChunkDecoder(f *testing.F) {
 			// The reader of net/http stops before the trailer, which may be truncated.
 			require.Equal(t, string(want), got)
 		}
-		whole, wholeDone, wholeErr := dechunk(string(in), len(in)+1)
-		require.Equal(t, fmt.Sprint(whole, wholeDone, wholeErr), fmt.Sprint(got, done, ourErr))
+		unsplit, unsplitDone, unsplitErr := dechunk(string(in), len(in)+1)
+		require.Equal(t, fmt.Sprint(unsplit, unsplitDone, unsplitErr), fmt.Sprint(got, done, ourErr))
 	})
 }

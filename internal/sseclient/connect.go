@@ -102,21 +102,17 @@ func (s *Stream) dial(a attempt) (*Response, *failure) {
 	return d.open(ctx, r)
 }
 
-// request returns the request for an event stream.
+// request returns the request to send. NoSharing of the client limits connections to one stream.
 func (o *Options) request(c *Client, u *url.URL, r *Request) *request {
+	sharing := o.Sharing
+	if c.NoSharing {
+		sharing.PerConnection = 1
+	}
 	return &request{
 		url: u, method: cmp.Or(r.Method, http.MethodGet), header: r.Header, body: r.Body, accept: o.Accept,
 		jar: o.Jar, userAgent: c.UserAgent, maxRedirects: o.MaxRedirects, followRedirects: o.FollowRedirects,
-		plain: r.Plain, anyType: o.AnyType, Sharing: c.sharing(o.Sharing),
+		plain: r.Plain, anyType: o.AnyType, Sharing: sharing,
 	}
-}
-
-// sharing applies the settings of the client to those of a stream.
-func (c *Client) sharing(s Sharing) Sharing {
-	if c.NoSharing {
-		s.PerConnection = 1
-	}
-	return s
 }
 
 // begin makes an attempt the owner of the stream. ctx ends when end is called or the stream is stopped.

@@ -23,8 +23,8 @@ func connPair(t *testing.T) (client, server net.Conn) {
 	return &Conn{Conn: client, Received: new(int64), Sent: new(int64)}, server
 }
 
-// silentBody returns a body as after a stop of the process for longer than the idle timeout: the sweep has
-// interrupted the read.
+// silentBody returns a body whose read the sweep has interrupted, as after a stop of the process for longer than the idle
+// timeout.
 func silentBody(client net.Conn) *body {
 	b := new(body)
 	b.transport = blocking{client}

@@ -249,7 +249,7 @@ func TestH2Frames(t *testing.T) {
 	}
 }
 
-// settle waits until the client has read what was sent.
+// settle waits until the client has read all frames so far.
 func (p *framed) settle() {
 	_ = p.WritePing(false, [8]byte{})
 	_, _ = p.next(http2.FramePing)

@@ -90,10 +90,10 @@ func (b *bucket) String() string {
 // serve starts the server and returns the URL of its streams.
 func (b *bucket) serve(v *vu) string { return v.serveHTTP(b.ServeHTTP) + "/api/realtime" }
 
-// An answers is a recorder that also records second requests.
-type answers struct{ recorder }
+// A responseRecorder is a recorder that also records the responses to second requests.
+type responseRecorder struct{ recorder }
 
-func (r *answers) Answered(at time.Time, response *sseclient.Response) {
+func (r *responseRecorder) Answered(at time.Time, response *sseclient.Response) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if at.IsZero() {

@@ -33,7 +33,7 @@ func TestSecondRequestFollowsTheFirstEventOfEachStream(t *testing.T) {
 		for _, w := range transports {
 			t.Run(name+", "+w.name, func(t *testing.T) {
 				t.Parallel()
-				b, v, rec := newBucket(), w.vu(t), &answers{}
+				b, v, rec := newBucket(), w.vu(t), &responseRecorder{}
 				v.set("ledger", rec)
 				v.set("url", b.serve(v))
 				v.set("endStream", func() { b.end <- struct{}{} })
@@ -101,7 +101,7 @@ func TestFailedSecondRequestEndsTheStream(t *testing.T) {
 			for _, w := range polledTransports {
 				t.Run(fmt.Sprint(name, " ", mode, " ", w.name), func(t *testing.T) {
 					t.Parallel()
-					b, v, rec := newBucket(), w.vu(t), &answers{}
+					b, v, rec := newBucket(), w.vu(t), &responseRecorder{}
 					b.second, b.mute, b.retry = tt.bucket.second, tt.bucket.mute, 3_600_000
 					v.set("ledger", rec)
 					v.set("url", b.serve(v))
@@ -185,7 +185,7 @@ func TestSecondRequestDoesNotBlockOthers(t *testing.T) {
 			for _, w := range polledTransports {
 				t.Run(fmt.Sprint(name, " ", kind, " ", w.name), func(t *testing.T) {
 					t.Parallel()
-					b, v, rec := newBucket(), w.vu(t), &answers{}
+					b, v, rec := newBucket(), w.vu(t), &responseRecorder{}
 					requested := make(chan struct{})
 					b.retry = 3_600_000
 					b.second = func(_ http.ResponseWriter, r *http.Request, _ int) bool {
@@ -223,7 +223,7 @@ func TestSecondRequestDoesNotBlockOthers(t *testing.T) {
 // The stream may end before the event loop makes the second request.
 func TestSecondRequestOfAnEndedStreamIsNotSent(t *testing.T) {
 	t.Parallel()
-	v, rec := newVU(t), &answers{}
+	v, rec := newVU(t), &responseRecorder{}
 	v.set("ledger", rec)
 	v.set("awaitEnd", func() {
 		assert.Eventually(t, func() bool { return strings.Contains(rec.String(), "closed:server+retry") }, patience, time.Millisecond)
@@ -249,7 +249,7 @@ func TestSecondRequestOfAnEndedStreamIsNotSent(t *testing.T) {
 
 func TestSourceWithASecondRequestCanBeClosedBeforeItsFirstEvent(t *testing.T) {
 	t.Parallel()
-	b, v, rec := newBucket(), newVU(t), &answers{}
+	b, v, rec := newBucket(), newVU(t), &responseRecorder{}
 	b.mute = 1
 	v.set("ledger", rec)
 	v.set("url", b.serve(v))
@@ -281,8 +281,8 @@ func TestEachStreamWithASecondRequestEndsOnce(t *testing.T) {
 	}
 	const sources = 60
 	v := newVU(t)
-	recs := make([]*answers, sources)
-	v.set("newLedger", func(i int) any { recs[i] = &answers{}; return testObserver{recs[i]} })
+	recs := make([]*responseRecorder, sources)
+	v.set("newLedger", func(i int) any { recs[i] = &responseRecorder{}; return testObserver{recs[i]} })
 	v.set("url", serve(t, handle))
 	v.mustRun(fmt.Sprintf(`
 		const all = [];
@@ -309,7 +309,7 @@ func TestExceptionOfASecondRequestEndsTheIteration(t *testing.T) {
 		`{ url: () => 5 }`: "option then: url: the function must return a string, got 5",
 		`{ url: "/", headers: { A: () => undefined } }`: "option then: A: the function must return a string, got undefined",
 	} {
-		b, v, rec := newBucket(), newVU(t), &answers{}
+		b, v, rec := newBucket(), newVU(t), &responseRecorder{}
 		v.set("ledger", rec)
 		v.set("url", b.serve(v))
 		_, err := v.run(`new EventSource(url, { ledger, then: ` + script + ` })`)

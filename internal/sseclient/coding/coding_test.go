@@ -32,7 +32,7 @@ var encoders = []struct {
 }{
 	{"gzip", "gzip", func(w io.Writer) encoder { return gzip.NewWriter(w) }},
 	{"deflate as zlib", "deflate", func(w io.Writer) encoder { return zlib.NewWriter(w) }},
-	{"deflate alone", "deflate", func(w io.Writer) encoder { e, _ := flate.NewWriter(w, 6); return e }},
+	{"raw deflate", "deflate", func(w io.Writer) encoder { e, _ := flate.NewWriter(w, 6); return e }},
 	{"br", "br", func(w io.Writer) encoder { return brotli.NewWriter(w) }},
 	{"zstd", "zstd", func(w io.Writer) encoder { e, _ := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1)); return e }},
 }
@@ -118,29 +118,29 @@ func TestOnlyTheEndMarkEndsAStream(t *testing.T) {
 		e := start(&flushed)
 		_, _ = io.WriteString(e, text)
 		require.NoError(t, e.Flush())
-		whole := packed(start, text)
+		complete := packed(start, text)
 		for name, tt := range map[string]struct {
 			src  io.Reader
 			want string
 			err  error
 		}{
-			"its end":                            {bytes.NewReader(whole), text, nil},
-			"its end, a byte at a time":          {iotest.OneByteReader(bytes.NewReader(whole)), text, nil},
-			"its end with the data":              {iotest.DataErrReader(bytes.NewReader(whole)), text, nil},
-			"nothing at all":                     {strings.NewReader(""), "", nil},
-			"an empty stream":                    {bytes.NewReader(packed(start, "")), "", nil},
-			"a flush":                            {bytes.NewReader(flushed.Bytes()), text, errTruncated},
-			"a broken connection":                {io.MultiReader(bytes.NewReader(flushed.Bytes()), iotest.ErrReader(syscall.ECONNRESET)), text, syscall.ECONNRESET},
-			"a broken connection behind its end": {io.MultiReader(bytes.NewReader(whole), iotest.ErrReader(syscall.ECONNRESET)), text, syscall.ECONNRESET},
-			"a broken connection at first":       {iotest.ErrReader(syscall.ECONNRESET), "", syscall.ECONNRESET},
+			"the end mark":                           {bytes.NewReader(complete), text, nil},
+			"the end mark, a byte at a time":         {iotest.OneByteReader(bytes.NewReader(complete)), text, nil},
+			"the end mark with the data":             {iotest.DataErrReader(bytes.NewReader(complete)), text, nil},
+			"no data":                                {strings.NewReader(""), "", nil},
+			"an empty stream":                        {bytes.NewReader(packed(start, "")), "", nil},
+			"a flush":                                {bytes.NewReader(flushed.Bytes()), text, errTruncated},
+			"a broken connection":                    {io.MultiReader(bytes.NewReader(flushed.Bytes()), iotest.ErrReader(syscall.ECONNRESET)), text, syscall.ECONNRESET},
+			"a broken connection after the end mark": {io.MultiReader(bytes.NewReader(complete), iotest.ErrReader(syscall.ECONNRESET)), text, syscall.ECONNRESET},
+			"a broken connection before any data":    {iotest.ErrReader(syscall.ECONNRESET), "", syscall.ECONNRESET},
 		} {
 			got, err := unpack(t, coding, tt.src)
 			require.Equal(t, tt.want, got, name)
 			require.Equal(t, tt.err, err, name)
 		}
-		for n := 1; n < len(whole); n++ {
-			_, err := unpack(t, coding, bytes.NewReader(whole[:n]))
-			require.Equal(t, errTruncated, err, "truncated after %d of %d bytes", n, len(whole))
+		for n := 1; n < len(complete); n++ {
+			_, err := unpack(t, coding, bytes.NewReader(complete[:n]))
+			require.Equal(t, errTruncated, err, "truncated after %d of %d bytes", n, len(complete))
 		}
 		require.ErrorIs(t, errTruncated, io.ErrUnexpectedEOF)
 	})
@@ -163,10 +163,10 @@ func TestInvalidDataIsAnError(t *testing.T) {
 		"text, not zstd":             {"zstd", text, "invalid zstd data: "},
 		"text, not deflate":          {"deflate", text, "invalid deflate data: flate: corrupt input before offset"},
 		"a wrong sum":                {"gzip", string(wrongSum), "invalid gzip data: gzip: invalid checksum"},
-		"text behind gzip":           {"gzip", string(gzipped) + text, "invalid gzip data: gzip: invalid header"},
-		"text behind deflate":        {"deflate", string(packed(encoders[1].start, text)) + text, "deflate: unexpected bytes after the end of the compressed stream"},
-		"text behind br":             {"br", string(packed(encoders[3].start, text)) + text, "invalid br data: brotli: excessive input"},
-		"text behind zstd":           {"zstd", string(packed(encoders[4].start, text)) + text, "invalid zstd data: "},
+		"text after gzip":            {"gzip", string(gzipped) + text, "invalid gzip data: gzip: invalid header"},
+		"text after deflate":         {"deflate", string(packed(encoders[1].start, text)) + text, "deflate: unexpected bytes after the end of the compressed stream"},
+		"text after br":              {"br", string(packed(encoders[3].start, text)) + text, "invalid br data: brotli: excessive input"},
+		"text after zstd":            {"zstd", string(packed(encoders[4].start, text)) + text, "invalid zstd data: "},
 		"a dictionary":               {"deflate", "\x78\xbb\x00\x00\x00\x02", "invalid deflate data: zlib: invalid dictionary"},
 		"a window that is too large": {"zstd", window.String(), "the window of the zstd stream exceeds 8 MB (RFC 9659)"},
 	} {

@@ -72,18 +72,18 @@ func TestParser(t *testing.T) {
 		{"CR", "data: a\r\rdata: b\r\r", data("a", "b"), io.EOF},
 		{"CRLF", "data: a\r\n\r\ndata: b\r\n\r\n", data("a", "b"), io.EOF},
 		{"mixed line ends", "data: a\r\ndata: b\rdata: c\n\r\n", data("a\nb\nc"), io.EOF},
-		{"LF CR is two ends", "data: a\n\rdata: b\n\n", data("a", "b"), io.EOF},
-		{"CR CRLF is a line and a blank one", "data: a\r\r\n", data("a"), io.EOF},
-		{"BOM once", "\xEF\xBB\xBFdata: a\n\n", data("a"), io.EOF},
-		{"only one BOM is stripped", "\xEF\xBB\xBF\xEF\xBB\xBFdata: a\n\n", nil, io.EOF},
-		{"BOM later is part of the name", "data: a\n\n\xEF\xBB\xBFdata: b\n\n", data("a"), io.EOF},
-		{"BOM alone", "\xEF\xBB\xBF", nil, io.EOF},
+		{"LF CR is two line ends", "data: a\n\rdata: b\n\n", data("a", "b"), io.EOF},
+		{"CR CRLF is a line and a blank line", "data: a\r\r\n", data("a"), io.EOF},
+		{"a BOM", "\xEF\xBB\xBFdata: a\n\n", data("a"), io.EOF},
+		{"only one BOM is removed", "\xEF\xBB\xBF\xEF\xBB\xBFdata: a\n\n", nil, io.EOF},
+		{"a later BOM is part of the name", "data: a\n\n\xEF\xBB\xBFdata: b\n\n", data("a"), io.EOF},
+		{"only a BOM", "\xEF\xBB\xBF", nil, io.EOF},
 		{"BOM before a blank line", "\xEF\xBB\xBF\ndata: a\n\n", data("a"), io.EOF},
-		{"half a BOM", "\xEF\xBB", nil, io.ErrUnexpectedEOF},
+		{"an incomplete BOM", "\xEF\xBB", nil, io.ErrUnexpectedEOF},
 
 		// Section 9.2.6: fields.
-		{"one space only", "data:  a\n\n", data(" a"), io.EOF},
-		{"a tab stays", "data:\ta\n\n", data("\ta"), io.EOF},
+		{"only one space is removed", "data:  a\n\n", data(" a"), io.EOF},
+		{"a tab remains", "data:\ta\n\n", data("\ta"), io.EOF},
 		{"colons in the value", "data:a:b: c\n\n", data("a:b: c"), io.EOF},
 		{"unknown and case-sensitive fields", "Data: x\nfoo: y\n data: z\ndata: a\n\n", data("a"), io.EOF},
 		{"event name", "event: noop\ndata: 0\n\ndata: 1\n\n", []receivedEvent{{Name: "noop", Data: "0"}, {Data: "1"}}, io.EOF},
@@ -95,18 +95,18 @@ func TestParser(t *testing.T) {
 		{"retry", "retry: 1500\ndata: a\n\n", []receivedEvent{{Data: "a", Retry: 1500 * time.Millisecond, HasRetry: true}}, io.EOF},
 		{"retry 0", "retry:0\ndata: a\n\n", []receivedEvent{{Data: "a", HasRetry: true}}, io.EOF},
 		{"retry not of digits only", "retry: 15a\nretry: -1\nretry: 1.5\nretry\nretry:  1\ndata: a\n\n", data("a"), io.EOF},
-		{"retry beyond reason", "retry: 99999999999999999999999\ndata: a\n\n", []receivedEvent{{Data: "a", Retry: 876000 * time.Hour, HasRetry: true}}, io.EOF},
+		{"retry over the maximum", "retry: 99999999999999999999999\ndata: a\n\n", []receivedEvent{{Data: "a", Retry: 876000 * time.Hour, HasRetry: true}}, io.EOF},
 		{"comments of the block", ": sent=1\nid: 1\n:x\ndata: 0\n\n", []receivedEvent{{ID: "1", HasID: true, Data: "0", Comment: "sent=1\nx"}}, io.EOF},
 		{"a block of comments is not an event", ": keep-alive\n\n:\n\ndata: a\n\n", data("a"), io.EOF},
 		{"blank lines", "\n\n\r\n\r\rdata: a\n\n\n\n", data("a"), io.EOF},
 
 		// The end of the stream inside a block.
-		{"half a line", "data: a\n\ndata: b", data("a"), io.ErrUnexpectedEOF},
-		{"half a block", "data: a\n\ndata: b\n", data("a"), io.ErrUnexpectedEOF},
-		{"half a comment", ": sent=", nil, io.ErrUnexpectedEOF},
+		{"an incomplete line", "data: a\n\ndata: b", data("a"), io.ErrUnexpectedEOF},
+		{"an incomplete block", "data: a\n\ndata: b\n", data("a"), io.ErrUnexpectedEOF},
+		{"an incomplete comment", ": sent=", nil, io.ErrUnexpectedEOF},
 		{"an id without its blank line", "id: 1\n", nil, io.ErrUnexpectedEOF},
 		{"a name without its blank line", ": x\nevent\n", nil, io.ErrUnexpectedEOF},
-		{"half a line behind a comment", ": x\nretr", nil, io.ErrUnexpectedEOF},
+		{"an incomplete line after a comment", ": x\nretr", nil, io.ErrUnexpectedEOF},
 		{"a tail of comments is part of no event", "data: a\n\n: sent=1\n:\n", data("a"), io.EOF},
 		{"a tail of retry is part of no event", "data: a\n\nretry: 1\n", data("a"), io.EOF},
 		{"a tail of unknown lines is part of no event", "data: a\n\nDATA: b\nfoo\nid: \x00\n", data("a"), io.EOF},
@@ -114,14 +114,14 @@ func TestParser(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			whole, err := parseAll(New(strings.NewReader(tt.in)))
-			assert.Equal(t, tt.want, whole)
+			events, err := parseAll(New(strings.NewReader(tt.in)))
+			assert.Equal(t, tt.want, events)
 			assert.Equal(t, tt.err, err)
-			bytewise, err := parseAll(New(iotest.OneByteReader(strings.NewReader(tt.in))))
-			assert.Equal(t, tt.want, bytewise, "one byte at a time")
+			events, err = parseAll(New(iotest.OneByteReader(strings.NewReader(tt.in))))
+			assert.Equal(t, tt.want, events, "one byte at a time")
 			assert.Equal(t, tt.err, err, "one byte at a time")
-			early, err := parseAll(New(iotest.DataErrReader(strings.NewReader(tt.in))))
-			assert.Equal(t, tt.want, early, "error with the last bytes")
+			events, err = parseAll(New(iotest.DataErrReader(strings.NewReader(tt.in))))
+			assert.Equal(t, tt.want, events, "error with the last bytes")
 			assert.Equal(t, tt.err, err, "error with the last bytes")
 		})
 	}
@@ -216,8 +216,8 @@ func TestHugeCommentsAreReadAsEmptyOnes(t *testing.T) {
 		"data: 1\n" + strings.Repeat(": 0123456789\n", 11) + ": z\n\n" + huge
 	want := []receivedEvent{{ID: "1", HasID: true, Data: "0", Comment: "\n\n\na"}, {ID: "1", Data: "1", Comment: strings.Repeat("0123456789\n", 2) + "z"}}
 	for name, r := range map[string]func() io.Reader{
-		"whole":    func() io.Reader { return strings.NewReader(in) },
-		"bytewise": func() io.Reader { return iotest.OneByteReader(strings.NewReader(in)) },
+		"all at once":       func() io.Reader { return strings.NewReader(in) },
+		"one byte per read": func() io.Reader { return iotest.OneByteReader(strings.NewReader(in)) },
 	} {
 		p := New(nil)
 		p.Reset(r(), 100)

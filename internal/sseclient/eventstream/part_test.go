@@ -54,7 +54,7 @@ func eventText(e receivedEvent, hasData, hasComment bool) string {
 	return "[" + strings.Join(out, " ") + "]"
 }
 
-func TestPartsOfAStream(t *testing.T) {
+func TestNextPart(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, in string
@@ -62,29 +62,29 @@ func TestPartsOfAStream(t *testing.T) {
 		err      error
 	}{
 		{"an event", "data: 0\n\n", []string{"[data=0]"}, io.EOF},
-		{"nothing", "", nil, io.EOF},
+		{"an empty stream", "", nil, io.EOF},
 		{"blank lines are not blocks", "\n\n\r\ndata\n\n\n\r", []string{"[data=]"}, io.EOF},
 		{"a comment and its blank line", ": ping\n\n", []string{":ping", "[comment=ping]"}, io.EOF},
 		{"an empty comment", ":\n\n", []string{":", "[comment=]"}, io.EOF},
 		{"a name without data", "event: ping\n\n", []string{"[name=ping]"}, io.EOF},
 		{"an id without data", "id: 1:0\n\ndata: a\n\n", []string{"[id=1:0]", "[data=a (id=1:0)]"}, io.EOF},
-		{"a retry alone", "retry: 20\r\n\r\n", []string{"[retry=20ms]"}, io.EOF},
-		{"an unknown field alone", "foo: 1\n\n", []string{"[]"}, io.EOF},
+		{"only a retry", "retry: 20\r\n\r\n", []string{"[retry=20ms]"}, io.EOF},
+		{"only an unknown field", "foo: 1\n\n", []string{"[]"}, io.EOF},
 		{"all fields", ": sent=1\nid: 2\nevent: x\nretry: 3\n:y\ndata: z\n\n", []string{":sent=1", ":y", "[data=z name=x id=2 retry=3ms comment=sent=1\ny]"}, io.EOF},
 		{"heartbeats of Mercure", ":\n:\nid: urn:uuid:1\ndata: a\n\n:\n:\n", []string{":", ":", "[data=a id=urn:uuid:1 comment=\n]", ":", ":"}, io.EOF},
-		{"two blanks after the colon", ":  x\n", []string{": x"}, io.EOF},
+		{"two spaces after the colon", ":  x\n", []string{": x"}, io.EOF},
 		{"a byte order mark", "\xEF\xBB\xBF: x\r\r", []string{":x", "[comment=x]"}, io.EOF},
 		{"a byte order mark and a blank line", "\xEF\xBB\xBF\n: x\n", []string{":x"}, io.EOF}, // the mark must not precede the comment
-		{"half a comment", ":\n: pi", []string{":"}, io.ErrUnexpectedEOF},
-		{"half a line", "data: a\n\ndat", []string{"[data=a]"}, io.ErrUnexpectedEOF},
-		{"half a block", ":\ndata: a\n", []string{":"}, io.ErrUnexpectedEOF},
-		{"a comment inside half a block", "id: 1\n:\n", []string{":"}, io.ErrUnexpectedEOF},
-		{"comments after a whole block", "data: a\n\n:b\n", []string{"[data=a]", ":b"}, io.EOF},
+		{"an incomplete comment", ":\n: pi", []string{":"}, io.ErrUnexpectedEOF},
+		{"an incomplete line", "data: a\n\ndat", []string{"[data=a]"}, io.ErrUnexpectedEOF},
+		{"an incomplete block", ":\ndata: a\n", []string{":"}, io.ErrUnexpectedEOF},
+		{"a comment inside an incomplete block", "id: 1\n:\n", []string{":"}, io.ErrUnexpectedEOF},
+		{"comments after a block", "data: a\n\n:b\n", []string{"[data=a]", ":b"}, io.EOF},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			for name, r := range map[string]io.Reader{
-				"whole": strings.NewReader(tt.in), "bytewise": iotest.OneByteReader(strings.NewReader(tt.in)),
+				"all at once": strings.NewReader(tt.in), "one byte per read": iotest.OneByteReader(strings.NewReader(tt.in)),
 			} {
 				all, _, err := parts(New(r))
 				assert.Equal(t, tt.want, all, name)
