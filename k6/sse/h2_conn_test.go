@@ -332,13 +332,10 @@ func TestOptionNoConnectionReuseSeparatesStreams(t *testing.T) {
 	})
 }
 
-// A sharer is a recorder that also records which streams share a connection.
-type sharer struct {
-	recorder
-	first, rest *atomic.Int32
-}
+// A sharer counts the streams that are the first on their connection, and the others.
+type sharer struct{ first, rest *atomic.Int32 }
 
-func (s *sharer) Response(r *sseclient.Response) {
+func (s *sharer) Opened(_ time.Time, r *sseclient.Response) {
 	if r.FirstOnConnection {
 		s.first.Add(1)
 	} else {
@@ -365,7 +362,7 @@ func TestResponseReportsTheFirstStreamOnAConnection(t *testing.T) {
 			for range 10 {
 				k := newKeeper("", sseclient.Request{URL: url})
 				on := k.callbacks()
-				on.Opened = testObserver{&sharer{first: &first, rest: &rest}}.Callbacks().Opened
+				on.Opened = (&sharer{&first, &rest}).Opened
 				all, open = append(all, k), append(open, g.Add(on))
 			}
 			go func() {

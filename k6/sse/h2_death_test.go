@@ -7,14 +7,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
 // A slowRecorder delays its callbacks, so a stream may still be opening when its connection is lost.
 type slowRecorder struct{ recorder }
 
-func (r *slowRecorder) Opened(at time.Time) {
-	r.recorder.Opened(at)
+func (r *slowRecorder) Opened(started time.Time, response *sseclient.Response) {
+	r.recorder.Opened(started, response)
 	time.Sleep(20 * time.Millisecond)
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/cookiejar"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync"
@@ -83,10 +84,10 @@ func newVU(t testing.TB) *vu {
 func (v *vu) set(name string, value any) {
 	v.t.Helper()
 	switch value.(type) {
-	case interface{ Opened(at time.Time) }, interface {
-		Event(at time.Time, e *eventstream.Event)
+	case interface {
+		Opened(started time.Time, r *sseclient.Response)
 	}, interface {
-		Block(at time.Time, b *eventstream.Block)
+		Event(at time.Time, e *eventstream.Event)
 	}:
 		value = testObserver{value}
 	}
@@ -96,58 +97,14 @@ func (v *vu) set(name string, value any) {
 // A testObserver makes the observer of a test a Ledger and a secondRequester.
 type testObserver struct{ observer any }
 
-// Callbacks returns callbacks that call the methods of the observer.
+// Callbacks returns callbacks that call the methods of the observer with the same names.
 func (o testObserver) Callbacks() (on sseclient.Callbacks) {
-	type (
-		connecting interface{ Connecting(at time.Time) }
-		response   interface{ Response(r *sseclient.Response) }
-		opened     interface{ Opened(at time.Time) }
-		event      interface {
-			Event(at time.Time, e *eventstream.Event)
+	callbacks := reflect.ValueOf(&on).Elem()
+	for i := range callbacks.NumField() {
+		method := reflect.ValueOf(o.observer).MethodByName(callbacks.Type().Field(i).Name)
+		if method.IsValid() {
+			callbacks.Field(i).Set(method)
 		}
-		blocks interface {
-			Comment(at time.Time, text []byte)
-			Block(at time.Time, b *eventstream.Block)
-		}
-		answered interface {
-			Answered(at time.Time, r *sseclient.Response)
-		}
-		closed   interface{ Closed(at time.Time, c Close) }
-		resuming interface{ LastEventID() string }
-		cuts     interface {
-			Cuttable(s *sseclient.Stream) bool
-			Cut(at time.Time, kind Cut)
-			Resumed(at time.Time, kind Cut)
-		}
-	)
-	if c, ok := o.observer.(connecting); ok {
-		on.Connecting = c.Connecting
-	}
-	on.Opened = func(_ time.Time, r *sseclient.Response) {
-		if c, ok := o.observer.(response); ok {
-			c.Response(r)
-		}
-		if c, ok := o.observer.(opened); ok {
-			c.Opened(r.At)
-		}
-	}
-	if c, ok := o.observer.(event); ok {
-		on.Event = c.Event
-	}
-	if c, ok := o.observer.(blocks); ok {
-		on.Comment, on.Block = c.Comment, c.Block
-	}
-	if c, ok := o.observer.(answered); ok {
-		on.Answered = c.Answered
-	}
-	if c, ok := o.observer.(closed); ok {
-		on.Closed = c.Closed
-	}
-	if c, ok := o.observer.(resuming); ok {
-		on.LastEventID = c.LastEventID
-	}
-	if c, ok := o.observer.(cuts); ok {
-		on.Cuttable, on.Cut, on.Resumed = c.Cuttable, c.Cut, c.Resumed
 	}
 	return on
 }
@@ -330,8 +287,9 @@ func (r *recorder) note(at time.Time, format string, args ...any) {
 	r.at = at
 	r.lines = append(r.lines, fmt.Sprintf(format, args...))
 }
-func (r *recorder) Connecting(at time.Time) { r.note(at, "connecting") }
-func (r *recorder) Opened(at time.Time)     { r.note(at, "opened") }
+
+func (r *recorder) Connecting(at time.Time)                          { r.note(at, "connecting") }
+func (r *recorder) Opened(_ time.Time, response *sseclient.Response) { r.note(response.At, "opened") }
 func (r *recorder) Event(at time.Time, e *eventstream.Event) {
 	r.note(at, "event:%s", e.Data)
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
 func TestBusyStreamDoesNotDelayOthers(t *testing.T) {
@@ -77,7 +79,7 @@ type stoppingLedger struct {
 	stop func()
 }
 
-func (l *stoppingLedger) Opened(time.Time) {
+func (l *stoppingLedger) Opened(time.Time, *sseclient.Response) {
 	l.stop()
 	time.Sleep(50 * time.Millisecond)
 }

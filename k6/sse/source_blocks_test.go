@@ -89,10 +89,7 @@ func TestHeartbeatsResetTheIdleTimeout(t *testing.T) {
 // A heartbeats is a channel that signals each block without data and each comment line.
 type heartbeats chan struct{}
 
-func (heartbeats) Connecting(time.Time)                {}
-func (heartbeats) Opened(time.Time)                    {}
 func (heartbeats) Event(time.Time, *eventstream.Event) {}
-func (heartbeats) Closed(time.Time, Close)             {}
 func (b heartbeats) Comment(time.Time, []byte)         { b.signal() }
 
 func (b heartbeats) Block(_ time.Time, block *eventstream.Block) {

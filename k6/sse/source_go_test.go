@@ -22,8 +22,12 @@ type goSide struct {
 	fail bool   // the second request cannot be made
 }
 
-func (g *goSide) Response(r *sseclient.Response) { g.note(g.at, "head:%s", r.Header.Get("Resumed")) }
-func (g *goSide) LastEventID() string            { return g.last }
+func (g *goSide) Opened(started time.Time, r *sseclient.Response) {
+	g.note(r.At, "head:%s", r.Header.Get("Resumed"))
+	g.recorder.Opened(started, r)
+}
+
+func (g *goSide) LastEventID() string { return g.last }
 
 func (g *goSide) Answered(_ time.Time, r *sseclient.Response) { g.note(g.at, "answered:%d", r.Status) }
 

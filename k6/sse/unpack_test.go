@@ -199,10 +199,11 @@ func TestOpenReadsPackedStreams(t *testing.T) {
 // A codings is a recorder that also records the content codings of streams.
 type codings struct{ recorder }
 
-func (c *codings) Response(r *sseclient.Response) {
+func (c *codings) Opened(started time.Time, r *sseclient.Response) {
 	if coding := r.Coding(); coding != "" {
-		c.note(c.at, "coded:%s", coding)
+		c.note(r.At, "coded:%s", coding)
 	}
+	c.recorder.Opened(started, r)
 }
 
 // The callback Opened reports the coding, with and without a second request.
