@@ -111,7 +111,7 @@ func (s *session) runAction(ctx, force context.Context, start time.Time, a plan.
 	result.EndedUnix, result.ExitCode, result.Output = now(), p.ExitCode(), log.tail()
 	printMessage(fmt.Sprintf("action %s ended after %s: %s", a.Name, result.Duration(), result.Ending()))
 	s.watch.Note(fmt.Sprintf("action %s ended after %s: %s", a.Name, result.Duration(), result.Ending()))
-	for result.Problem == "" && p.HasOrphans() { // its background processes may run as long as the run
+	for result.Problem == "" && p.HasOrphans() { // background processes of the action may run until the end of the run
 		select {
 		case <-time.After(time.Second): // poll, because the system may reuse the id of a group that has ended
 		case <-ctx.Done():

@@ -192,7 +192,7 @@ func TestLogPartsHaveNoSecrets(t *testing.T) {
 	}
 	log, _ := logOf(t, func(raw *os.File) {
 		_, _ = raw.WriteString("first\n")
-		require.NoError(t, raw.Truncate(0)) // as sh's > /dev/stdout
+		require.NoError(t, raw.Truncate(0)) // > /dev/stdout in sh truncates the file
 		_, _ = raw.WriteString("b\n")
 	})
 	require.True(t, strings.HasSuffix(log, "b\n"))
@@ -271,7 +271,7 @@ func TestActionsSurviveALostConnection(t *testing.T) {
 	require.Equal(t, []string{"rolled", ""}, []string{v.Actions[0].Output, v.Actions[1].Output})
 }
 
-// The action's process has ended, but one that it started still writes.
+// The action's process has ended, but a process that it started still writes.
 func TestTailHasNoPartOfASecret(t *testing.T) {
 	t.Parallel()
 	_, tail := logOf(t, func(raw *os.File) { _, _ = raw.WriteString("ready\nuses 01234567") })

@@ -32,8 +32,8 @@ func (d *local) removePipes() {
 	}
 }
 
-// A reattachedDriver continues a run of this machine whose soak was killed: it follows runners that still run, and
-// replaces those that ended early.
+// A reattachedDriver continues a run of this machine whose soak was killed. It follows the runners that still run, and replaces the
+// runners that ended early.
 type reattachedDriver struct {
 	local
 	group      *runners.Group

@@ -32,7 +32,7 @@ type Config struct {
 
 	plan.Local
 	Runner string // "K/N": this machine runs the Kth of N runners only; "": all
-	// Continue replaces a runner that ended early: the part runs its clients for the rest of the run.
+	// Continue replaces a runner that ended early. The part runs the clients of that runner until the end of the run.
 	Continue bool
 
 	Backends   int    // to start here if the plan names no service
@@ -40,7 +40,7 @@ type Config struct {
 	ClusterURL string // of a suite that compares with a cluster; "": start one here
 
 	Kubernetes Kubernetes
-	CI         ci.Targets // which CI systems get the verdict
+	CI         ci.Targets // CI systems that get the verdict
 	Look       report.Look
 
 	OpenURL func(url string) error // opens a page in a browser; nil: the page is not opened

@@ -64,7 +64,7 @@ func TestContinueStartsRunnerWithoutShard(t *testing.T) {
 	require.NoError(t, s.replace(t.Context(), time.Now()))
 	require.Equal(t, replacedRunner{}, s.replaced)
 	require.Equal(t, p.Seconds, s.Plan.Seconds)
-	require.False(t, s.Continue, "it claims an empty location")
+	require.False(t, s.Continue, "the runner starts from the beginning")
 }
 
 // A runner and the one that replaced it left two shards; the names of their files are random.

@@ -64,8 +64,8 @@ func TestControlGroupInACluster(t *testing.T) {
 	}
 }
 
-// If the reference target cannot be served, the run continues with a warning. A part that uses the reference target
-// of another machine serves one, too.
+// If the reference target cannot be served, the run continues with a warning. A part serves a reference target even if it uses the one
+// of another machine.
 func TestReferenceAddress(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -92,7 +92,7 @@ func TestReferenceAddress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "")
-			r.config.Self = sleep // it ends at once, because it has no argument
+			r.config.Self = sleep // sleep ends at once, because it gets no number
 			c.edit(&r.config)
 			s := r.session(r.config)
 			d, ok := s.driver.(*local)

@@ -16,7 +16,7 @@ import (
 // Kubernetes. The session calls check, prepare, start (once for each round), targetState and judge in this order, and
 // always close at the end. If prepare returns nil, it has set session.targets, dir and location.
 type driver interface {
-	// check returns an error for settings that this driver cannot run, before anything is started or written.
+	// check returns an error for settings that this driver cannot run. It starts no process and writes no file.
 	check(ctx context.Context) error
 	// prepare creates the folder of the run, waits until the target answers, and checks that the shards of the
 	// runners can be read. After an error, close removes everything that prepare created.
@@ -30,7 +30,7 @@ type driver interface {
 	targetState(ctx context.Context) (failures []verdict.Failure, unreachable []string)
 	// judge makes the verdict from the files in the folder of the run. A part of a run only delivers its files.
 	judge(graceful, force context.Context) (verdict.Outcome, error)
-	// close stops everything that prepare and start started: gracefully until force ends, then at once.
+	// close stops all processes that prepare and start have started: gracefully until force ends, then at once.
 	close(force context.Context)
 }
 

@@ -91,7 +91,7 @@ func fakeRunner(args []string) int {
 		return 107
 	}
 	p := source.Base()
-	if p.Suite != "" && source.Setting("SECONDS") != "" { // its script declares its load
+	if p.Suite != "" && source.Setting("SECONDS") != "" { // the script of the suite declares its load
 		p.Connections, p.Seconds, p.NoopInterval = 4, 20, 1
 	}
 	s := shardOf(p, index)

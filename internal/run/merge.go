@@ -133,7 +133,7 @@ func reportLines(d results.Dir, history string, v *verdict.Verdict) []string {
 	return lines
 }
 
-// conclude judges the run, prints its verdict and the location of the report, and lists it with the others.
+// conclude judges the run, prints the verdict and the location of the report, and adds the run to the list of all runs.
 func (s *session) conclude() (verdict.Outcome, error) {
 	v, err := Judge(s.dir, "", 0)
 	if err != nil {

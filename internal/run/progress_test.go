@@ -42,7 +42,7 @@ func TestProgressInALogIsPlain(t *testing.T) {
 			d.full = &fullDisplay{watch: watch}
 		}
 		watch.Add(1, &shard.Progress{Found: []shard.FoundFault{{AtMS: 1000, ID: "soak-3", Text: "2 missed"}}, Unlisted: 7})
-		watch.Note("action deploy starts") // it was printed when it was recorded
+		watch.Note("action deploy starts") // the session prints a note itself
 		ctx, stop := context.WithCancel(t.Context())
 		var showing sync.WaitGroup
 		showing.Go(func() { d.show(ctx) })

@@ -15,9 +15,9 @@ import (
 // prometheusTimeout is the time limit for all queries, because the ledger of the target is read after them.
 const prometheusTimeout = 15 * time.Second
 
-// queryPrometheus replaces soak's samples of the target by those of PROMETHEUS_URL, if it responds and has the
-// backend. It keeps soak's samples if a check is based on them: Prometheus samples less often, counts no requests,
-// and may watch another service than the one that was started here.
+// queryPrometheus replaces soak's samples of the target by those of PROMETHEUS_URL, if that Prometheus watches a backend. It keeps soak's
+// samples if a check depends on them, because Prometheus samples less often, counts no requests, and may watch another service than
+// the one that soak started.
 func (s *session) queryPrometheus(graceful, force context.Context, started time.Time) {
 	address := os.Getenv("PROMETHEUS_URL")
 	if address == "" {

@@ -124,7 +124,7 @@ func (s *session) stopEnd() shard.RunnerEnd {
 	return shard.RunnerEnd{Runner: s.part, Text: subject + " was stopped by a signal before its end"}
 }
 
-// incomplete reports whether the run cannot pass, whatever its shards contain.
+// incomplete reports whether problems of this session prevent a pass, independent of the shards.
 func (s *session) incomplete() bool { return len(s.record.Problems)+len(s.record.RunnerEnds) > 0 }
 
 // duration returns how long the runners run.

@@ -134,7 +134,7 @@ func (s *session) setMarker() {
 	s.Plan.Marker = s.Plan.TestID
 	if s.part == 0 {
 		random := make([]byte, 3)
-		_, _ = rand.Read(random) // it never fails
+		_, _ = rand.Read(random) // rand.Read never fails
 		s.Plan.Marker += "-" + hex.EncodeToString(random)
 	}
 }

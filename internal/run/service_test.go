@@ -131,7 +131,7 @@ func TestSettingsOfAService(t *testing.T) {
 	}
 }
 
-// The default of NOOP_INTERVAL would be too long for these seconds.
+// The default of NOOP_INTERVAL would be too long for a run of 30 s.
 func TestPublishedSoakIsComplete(t *testing.T) {
 	t.Parallel()
 	p := plan.Default()

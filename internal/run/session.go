@@ -234,7 +234,7 @@ func (s *session) settings(extra map[string]string) map[string]string {
 	}
 	names = append(names, s.Suite.Variables...)
 	for _, setting := range s.Plan.Settings() {
-		if !s.Suite.Plan.BySettings && setting.Help != "" && setting.SuiteHelp == "" { // it has no flag
+		if !s.Suite.Plan.BySettings && setting.Help != "" && setting.SuiteHelp == "" { // the suite has no flag for the setting
 			names = append(names, setting.Name)
 		}
 	}

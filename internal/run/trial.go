@@ -108,7 +108,7 @@ func (s *session) firstPrompt() (prompt string) {
 		return ""
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
-	if json.Unmarshal([]byte(line), &prompt) != nil { // it is not a string
+	if json.Unmarshal([]byte(line), &prompt) != nil { // the prompt is another JSON value
 		return strings.TrimSpace(line)
 	}
 	return prompt

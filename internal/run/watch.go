@@ -203,7 +203,7 @@ func (e *remoteRun) poll(ctx context.Context) error {
 	}
 	samples, err := resources.Read(dir.Path(results.ResourcesFile))
 	if err != nil {
-		samples = nil // its last line is being written
+		samples = nil // a runner may be writing the last line
 	}
 	e.page.Show(v, m, samples)
 	e.stamp = stamp

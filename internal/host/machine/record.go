@@ -21,7 +21,7 @@ type Record struct {
 	Unknown  string   `json:"unknown,omitempty"` // sentence with the reason why there are no counters
 
 	Name string `json:"name,omitempty"` // instance of a machine that Prometheus watches
-	Node string `json:"node,omitempty"` // its host name
+	Node string `json:"node,omitempty"` // host name of that machine
 }
 
 // A Series has the changes of one counter during a run.

@@ -59,7 +59,7 @@ func TestHighestShareOfATable(t *testing.T) {
 	require.Equal(t, Series{Name: ConntrackEntries, Begin: 10, End: 20, MaxShare: .95, MaxShareUS: at(5)}, *r.Series(ConntrackEntries))
 }
 
-// A record stays small however long a run is and however often a counter increases.
+// The size of a record does not depend on the length of the run or on the number of increases.
 func TestRecordIsBounded(t *testing.T) {
 	t.Parallel()
 	w := Follow("", time.Second)

@@ -80,8 +80,8 @@ func Read() Machine {
 // Services describes the services of a plan.
 type Services struct {
 	Count   int  // number of addresses, distributed over the runners
-	Local   bool // they run on this host
-	Proxied bool // they are behind nginx on this host
+	Local   bool // the services run on this host
+	Proxied bool // the services are behind nginx on this host
 }
 
 // Check returns errors, which prevent the run, and warnings, which may disturb it.

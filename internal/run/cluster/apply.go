@@ -154,7 +154,7 @@ func errNoOperator(namespace string, err error) error {
 	return fmt.Errorf("the cluster has no TestRun resource, or no namespace %s: install the k6-operator v1.6 (docs/distributed.md), and apply the overlay with kubectl apply -k (%w)", namespace, err)
 }
 
-// Delete removes a TestRun with everything that it owns, and waits until its pods are deleted.
+// Delete removes a TestRun with all objects that it owns, and waits until its pods are deleted.
 func (c *Client) Delete(ctx context.Context, namespace, name string) error {
 	background := metav1.DeletePropagationBackground
 	for {

@@ -64,7 +64,7 @@ func opener(config *rest.Config, client kubernetes.Interface) func(context.Conte
 			}
 			return nil, fmt.Errorf("reach port %d of pod %s: %w", port, pod, err)
 		case <-ctx.Done():
-			go halt() // it waits for the dial, which may hang
+			go halt() // in the background, because halt waits for the dial, which may hang
 			return nil, fmt.Errorf("reach port %d of pod %s: %w", port, pod, ctx.Err())
 		}
 		ports, err := forwarder.GetPorts()

@@ -95,7 +95,7 @@ type k6Status struct {
 	} `json:"data"`
 }
 
-// isPaused reports whether k6 still waits to be started.
+// isPaused reports whether the runner waits for its start.
 func (r *runnerAPI) isPaused(ctx context.Context) (bool, error) {
 	var s k6Status
 	if err := r.request(ctx, http.MethodGet, "/v1/status", nil, &s); err != nil {
@@ -104,7 +104,7 @@ func (r *runnerAPI) isPaused(ctx context.Context) (bool, error) {
 	return s.Data.Attributes.Paused != nil && *s.Data.Attributes.Paused, nil
 }
 
-// stop makes k6 end its run: it closes its streams and still writes its shard.
+// stop has k6 end its run. The runner closes its streams and writes its shard.
 func (r *runnerAPI) stop(ctx context.Context) error {
 	var s k6Status
 	s.Data.Type, s.Data.ID, s.Data.Attributes.Stopped = "status", "default", true

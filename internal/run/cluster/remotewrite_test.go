@@ -28,7 +28,7 @@ func TestRunnersWriteToPrometheus(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, []string{"--no-color", "--out", "soak=s3://b/t", "--out", "experimental-prometheus-rw", "--tag", "testid=t"}, args, overlay)
 		if write {
-			assert.Empty(t, variable(t, m, "runner", "K6_PROMETHEUS_RW_SERVER_URL"), "it would win over the secret")
+			assert.Empty(t, variable(t, m, "runner", "K6_PROMETHEUS_RW_SERVER_URL"), "the variable would override the secret")
 		} else {
 			assert.Equal(t, []string{"http://of-the-overlay"}, variable(t, m, "runner", "K6_PROMETHEUS_RW_SERVER_URL"))
 			assert.Equal(t, []string{"p(50),p(99),max"}, variable(t, m, "runner", "K6_PROMETHEUS_RW_TREND_STATS"))

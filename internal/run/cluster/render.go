@@ -107,7 +107,7 @@ func (m *Manifests) Render(j Job) error {
 			return err
 		}
 	}
-	if len(j.Secrets) > 0 { // not for the initializer: it would show them as arguments of `k6 archive`
+	if len(j.Secrets) > 0 { // not for the initializer, which shows its variables as arguments of `k6 archive`
 		secret := map[string]any{"secretRef": map[string]any{"name": tokenSecret(j.Plan.TestID)}}
 		if err := extend(run, secret, "runner", "envFrom"); err != nil {
 			return err

@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// ErrLost is the error if the API server did not answer for too long. The run continues in the cluster.
+// ErrLost reports that the API server has not responded for Limits.Unreachable. The run continues in the cluster.
 var ErrLost = errors.New("the cluster does not answer")
 
 // A Run follows one TestRun.

@@ -128,7 +128,7 @@ func TestDeadNodeEndsTheWait(t *testing.T) {
 	s := snapshot("running")
 	s.Runners[0] = part(runName+"-1", "", setDrained)
 	m.Advance(s)
-	assert.Empty(t, m.Ends, "it may still write its shard")
+	assert.Empty(t, m.Ends, "a drained runner may still write its shard")
 	s.At = noon.Add(30*time.Second + graceSlack + time.Second)
 	m.Advance(s)
 	require.Len(t, m.Ends, 1)

@@ -56,7 +56,7 @@ func TestTotalSumsTheLastReportsOfRunners(t *testing.T) {
 	require.EqualValues(t, 3, lateness.Count())
 }
 
-// The last bucket of responses is reported each second, and those of several runners add up.
+// A runner reports its last bucket of responses each second. The buckets of several runners add up.
 func TestResponsesOfAllRunnersAddUp(t *testing.T) {
 	t.Parallel()
 	var w Watch
