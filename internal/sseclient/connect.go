@@ -98,8 +98,8 @@ func (s *Stream) dial(a attempt) (*Response, *failure) {
 		id = s.on.LastEventID()
 	}
 	s.opts.Resume.apply(r, id)
-	d := exchange{client: c, attach: s.attach, permit: a.permit, lateHeader: s.opts.LateHeader, debug: s.opts.Debug}
-	return d.open(ctx, r)
+	e := exchange{client: c, attach: s.attach, permit: a.permit, lateHeader: s.opts.LateHeader, debug: s.opts.Debug}
+	return e.open(ctx, r)
 }
 
 // request returns the request to send. NoSharing of the client limits connections to one stream.

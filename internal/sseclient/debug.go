@@ -13,11 +13,11 @@ type Debug struct {
 }
 
 // newDebug returns the log of the next request, nil for none.
-func (d *exchange) newDebug() *Debug {
-	if d.debug == nil {
+func (e *exchange) newDebug() *Debug {
+	if e.debug == nil {
 		return nil
 	}
-	return d.debug()
+	return e.debug()
 }
 
 // request logs a request. Headers for a proxy are not logged: they may contain a password.

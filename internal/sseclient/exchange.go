@@ -25,8 +25,8 @@ type exchange struct {
 
 // open requests an event stream (HTML standard, section 9.2.3). For any other response it closes the connection and
 // returns a failure with the response.
-func (d *exchange) open(ctx context.Context, req *request) (*Response, *failure) {
-	r, fail := d.do(ctx, req)
+func (e *exchange) open(ctx context.Context, req *request) (*Response, *failure) {
+	r, fail := e.do(ctx, req)
 	if fail != nil {
 		return r, fail
 	}
@@ -39,10 +39,10 @@ func (d *exchange) open(ctx context.Context, req *request) (*Response, *failure)
 
 // do dials, sends the request, follows redirects and reads the response header, until ctx ends. For a redirect that
 // cannot be followed, and for the refusal of a proxy, it returns a failure with the response.
-func (d *exchange) do(ctx context.Context, req *request) (*Response, *failure) {
+func (e *exchange) do(ctx context.Context, req *request) (*Response, *failure) {
 	requestURL := req.url
 	for hops := 0; ; hops++ {
-		resp, fail := d.roundTrip(ctx, req)
+		resp, fail := e.roundTrip(ctx, req)
 		if fail != nil {
 			return nil, fail
 		}
@@ -73,49 +73,49 @@ func (d *exchange) do(ctx context.Context, req *request) (*Response, *failure) {
 
 // roundTrip sends a request and reads the response head. If the server closed an idle connection before the request
 // arrived, roundTrip sends the request again on a new connection.
-func (d *exchange) roundTrip(ctx context.Context, req *request) (*Response, *failure) {
-	resp, fail := d.tryOnce(ctx, req)
+func (e *exchange) roundTrip(ctx context.Context, req *request) (*Response, *failure) {
+	resp, fail := e.tryOnce(ctx, req)
 	if fail != nil && errors.Is(fail.err, errUnreceived) {
-		d.skipIdle = true
-		return d.tryOnce(ctx, req)
+		e.skipIdle = true
+		return e.tryOnce(ctx, req)
 	}
 	return resp, fail
 }
 
 // tryOnce is roundTrip without a second attempt.
-func (d *exchange) tryOnce(ctx context.Context, req *request) (*Response, *failure) {
+func (e *exchange) tryOnce(ctx context.Context, req *request) (*Response, *failure) {
 	if req.mayShare() {
-		return d.share(ctx, req)
+		return e.share(ctx, req)
 	}
-	resp, fail := d.connect(ctx, req)
+	resp, fail := e.connect(ctx, req)
 	if fail != nil {
 		return nil, fail
 	}
-	return d.sendRequest(ctx, req, resp)
+	return e.sendRequest(ctx, req, resp)
 }
 
 // connect returns a Response with only a connection, which is idle or new, and uses TLS if the URL is https.
-func (d *exchange) connect(ctx context.Context, req *request) (*Response, *failure) {
-	route, err := d.client.Proxies.For(req.url)
+func (e *exchange) connect(ctx context.Context, req *request) (*Response, *failure) {
+	route, err := e.client.Proxies.For(req.url)
 	if err != nil {
 		return nil, proxyFailure(ctx, err)
 	}
-	resp := &Response{URL: req.url, proxy: route, conn: d.takeIdle(req)}
+	resp := &Response{URL: req.url, proxy: route, conn: e.takeIdle(req)}
 	if resp.conn != nil {
 		resp.reused = true
-	} else if resp.conn, err = d.client.dial(ctx, route.Address(req.url)); err != nil {
+	} else if resp.conn, err = e.client.dial(ctx, route.Address(req.url)); err != nil {
 		return nil, dialFailure(ctx, route.DialError(err))
 	}
 	raw := rawOf(resp.conn)
 	fail := (*failure)(nil)
-	if !d.attach(raw) {
+	if !e.attach(raw) {
 		fail = &failure{reason: ReasonClient, err: net.ErrClosed}
 	} else if deadline, ok := ctx.Deadline(); ok {
 		_ = raw.SetDeadline(deadline)
 	}
 	if fail == nil && !resp.reused {
 		resp.Remote = raw.RemoteAddr()
-		fail = d.handshake(ctx, req, resp)
+		fail = e.handshake(ctx, req, resp)
 	}
 	if fail != nil {
 		hangUp(raw)
@@ -125,28 +125,28 @@ func (d *exchange) connect(ctx context.Context, req *request) (*Response, *failu
 		cs := tlsClient.ConnectionState()
 		resp.TLS = &cs
 	}
-	d.releasePermit()
+	e.releasePermit()
 	return resp, nil
 }
 
 // releasePermit releases the parts of the permit that an exchange with a connection does not need.
-func (d *exchange) releasePermit() {
-	d.permit.releaseHandshake()
-	if d.lateHeader {
-		d.permit.leave()
+func (e *exchange) releasePermit() {
+	e.permit.releaseHandshake()
+	if e.lateHeader {
+		e.permit.leave()
 	}
 }
 
 // handshake makes the handshakes of a new connection: with a proxy, and with the server of an https URL.
-func (d *exchange) handshake(ctx context.Context, req *request, resp *Response) *failure {
+func (e *exchange) handshake(ctx context.Context, req *request, resp *Response) *failure {
 	var err error
-	if resp.conn, err = resp.proxy.Reach(ctx, resp.conn, d.secure); err != nil {
+	if resp.conn, err = resp.proxy.Reach(ctx, resp.conn, e.secure); err != nil {
 		return proxyFailure(ctx, err)
 	}
 	if req.url.Scheme != "https" {
 		return nil
 	}
-	secure := d.tlsClientFor(resp.conn, req.url.Hostname(), req.Protocol)
+	secure := e.tlsClientFor(resp.conn, req.url.Hostname(), req.Protocol)
 	resp.conn = secure
 	if err = secure.HandshakeContext(ctx); err == nil {
 		return nil
@@ -162,7 +162,7 @@ func (d *exchange) handshake(ctx context.Context, req *request, resp *Response) 
 const noProtocol = "tls: no application protocol"
 
 // sendRequest sends the request on a connection and reads the response head.
-func (d *exchange) sendRequest(ctx context.Context, req *request, resp *Response) (*Response, *failure) {
+func (e *exchange) sendRequest(ctx context.Context, req *request, resp *Response) (*Response, *failure) {
 	location := resp.proxy.Through()
 	if resp.reused {
 		location += " on a reused connection"
@@ -170,11 +170,11 @@ func (d *exchange) sendRequest(ctx context.Context, req *request, resp *Response
 	fail := func(phase string, err error) (*Response, *failure) {
 		hangUp(resp.conn)
 		if resp.reused {
-			d.client.idleFor(req).NoteEnd()
+			e.client.idleFor(req).NoteEnd()
 		}
 		return nil, phaseFailure(ctx, ReasonError, phase+location, err)
 	}
-	debug := d.newDebug()
+	debug := e.newDebug()
 	debug.request(req)
 	sent, err := req.send(resp.conn, resp.proxy)
 	if err != nil {
@@ -184,25 +184,25 @@ func (d *exchange) sendRequest(ctx context.Context, req *request, resp *Response
 		return fail("read the response header", resp.markUnreceived(sent, err))
 	}
 	if resp.persistent {
-		if resp.idle = d.client.idleFor(req); resp.idle != nil {
+		if resp.idle = e.client.idleFor(req); resp.idle != nil {
 			resp.idle.Limit(resp.Header)
 		}
 	}
 	if resp.reused {
-		d.client.idleFor(req).NoteResponse()
+		e.client.idleFor(req).NoteResponse()
 	}
 	debug.response(resp)
 	return resp, nil
 }
 
 // secure returns the client of a TLS connection to the named proxy.
-func (d *exchange) secure(conn net.Conn, name string) *tls.Conn {
-	return d.tlsClientFor(conn, name, HTTP1)
+func (e *exchange) secure(conn net.Conn, name string) *tls.Conn {
+	return e.tlsClientFor(conn, name, HTTP1)
 }
 
 // tlsClientFor returns the client of a TLS connection to the named server.
-func (d *exchange) tlsClientFor(conn net.Conn, name string, protocol Protocol) *tls.Conn {
-	return tls.Client(&tlsSocket{Conn: conn}, d.client.tlsConfig(name, protocol))
+func (e *exchange) tlsClientFor(conn net.Conn, name string, protocol Protocol) *tls.Conn {
+	return tls.Client(&tlsSocket{Conn: conn}, e.client.tlsConfig(name, protocol))
 }
 
 // keepOpen removes the deadline of the connection and refuses further TLS handshakes.

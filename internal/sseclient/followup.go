@@ -194,8 +194,8 @@ func (f *FollowUp) send(ctx context.Context, second *SecondRequest, r *request) 
 	dialCtx, cancel := contextWithin(ctx, s.opts.FollowUpTimeout)
 	defer cancel()
 	started := time.Now()
-	d := exchange{client: c, debug: s.opts.Debug, attach: closeAfter(ctx)}
-	response, fail := d.do(dialCtx, r)
+	e := exchange{client: c, debug: s.opts.Debug, attach: closeAfter(ctx)}
+	response, fail := e.do(dialCtx, r)
 	switch {
 	case fail != nil && response == nil:
 		return nil, followUpFailure(fail.err, 0)

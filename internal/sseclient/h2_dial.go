@@ -23,21 +23,21 @@ func (r *request) mayShare() bool {
 const unprocessedTries = 5
 
 // share is tryOnce for a request that may use HTTP/2. It uses an existing connection or dials a new one.
-func (d *exchange) share(ctx context.Context, req *request) (*Response, *failure) {
+func (e *exchange) share(ctx context.Context, req *request) (*Response, *failure) {
 	isLogged := false
 	for try := 1; ; try++ {
-		c, resp, fail := d.reserveConn(ctx, req)
+		c, resp, fail := e.reserveConn(ctx, req)
 		switch {
 		case fail != nil && errors.Is(fail.err, errUnprocessed) && try < unprocessedTries:
 			continue
 		case fail != nil:
 			return nil, fail
 		case c == nil: // HTTP/1.1
-			return d.sendRequest(ctx, req, resp)
+			return e.sendRequest(ctx, req, resp)
 		}
-		d.releasePermit()
+		e.releasePermit()
 		resp = &Response{URL: req.url, Remote: c.remote, TLS: c.tls, proxy: c.route}
-		debug := d.newDebug()
+		debug := e.newDebug()
 		if !isLogged {
 			debug.request(req)
 			isLogged = true
@@ -50,7 +50,7 @@ func (d *exchange) share(ctx context.Context, req *request) (*Response, *failure
 			return nil, phaseFailure(ctx, ReasonError, "read the response header"+c.route.Through(), err)
 		}
 		debug.response(resp)
-		if !d.attach(resp.conn) {
+		if !e.attach(resp.conn) {
 			hangUp(resp.conn)
 			return nil, &failure{reason: ReasonClient, err: net.ErrClosed}
 		}
@@ -60,11 +60,11 @@ func (d *exchange) share(ctx context.Context, req *request) (*Response, *failure
 
 // reserveConn returns an HTTP/2 connection with a reservation. If the server chose HTTP/1.1, it returns the connection as
 // a Response.
-func (d *exchange) reserveConn(ctx context.Context, req *request) (*h2Conn, *Response, *failure) {
-	pool, key := &d.client.pool, h2Key{req.url.Scheme, strings.ToLower(req.url.Host), req.Sharing}
+func (e *exchange) reserveConn(ctx context.Context, req *request) (*h2Conn, *Response, *failure) {
+	pool, key := &e.client.pool, h2Key{req.url.Scheme, strings.ToLower(req.url.Host), req.Sharing}
 	singleStream := req.PerConnection == 1
 	if !singleStream {
-		c, err := pool.reserve(ctx, key, d.client.DialPatience)
+		c, err := pool.reserve(ctx, key, e.client.DialPatience)
 		if err != nil {
 			return nil, nil, phaseFailure(ctx, ReasonError, "wait for a connection", err)
 		}
@@ -72,7 +72,7 @@ func (d *exchange) reserveConn(ctx context.Context, req *request) (*h2Conn, *Res
 			return c, nil, nil
 		}
 	}
-	c, resp, fail := d.dialHTTP2(ctx, req)
+	c, resp, fail := e.dialHTTP2(ctx, req)
 	if !singleStream {
 		pool.endDial(key, c, resp != nil)
 	}
@@ -80,10 +80,10 @@ func (d *exchange) reserveConn(ctx context.Context, req *request) (*h2Conn, *Res
 }
 
 // dialHTTP2 is reserveConn for a new connection.
-func (d *exchange) dialHTTP2(ctx context.Context, req *request) (*h2Conn, *Response, *failure) {
+func (e *exchange) dialHTTP2(ctx context.Context, req *request) (*h2Conn, *Response, *failure) {
 	var raw net.Conn
 	stop := func() bool { return true }
-	dialer := *d // the connection may outlive the stream
+	dialer := *e // the connection may outlive the stream
 	dialer.attach = func(conn net.Conn) bool {
 		raw = conn
 		stop = context.AfterFunc(ctx, func() { hangUp(conn) })
@@ -105,13 +105,13 @@ func (d *exchange) dialHTTP2(ctx context.Context, req *request) (*h2Conn, *Respo
 			stop()
 			hangUp(resp.conn)
 			return nil, nil, &failure{reason: ReasonTLS, err: errNoH2}
-		case !stop() || !d.attach(raw):
+		case !stop() || !e.attach(raw):
 			hangUp(resp.conn)
 			return nil, nil, &failure{reason: ReasonClient, err: net.ErrClosed}
 		}
 		return nil, resp, nil
 	}
-	c := newH2Conn(resp, &d.client.pool, int(req.PerConnection))
+	c := newH2Conn(resp, &e.client.pool, int(req.PerConnection))
 	err := c.sendPreface()
 	if stopped := stop(); err == nil && !stopped {
 		err = cmp.Or(ctx.Err(), net.ErrClosed)

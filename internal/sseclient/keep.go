@@ -77,9 +77,9 @@ func (p *idlePool) close() {
 }
 
 // takeIdle returns an idle connection that the server has not closed, nil if there is none.
-func (d *exchange) takeIdle(req *request) net.Conn {
-	idle := d.client.idleFor(req)
-	if idle == nil || d.skipIdle {
+func (e *exchange) takeIdle(req *request) net.Conn {
+	idle := e.client.idleFor(req)
+	if idle == nil || e.skipIdle {
 		return nil
 	}
 	for {

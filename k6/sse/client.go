@@ -28,7 +28,7 @@ type Client struct {
 	// Only the goroutine of open uses these fields.
 	handlers map[string][]sobek.Callable
 	resp     *sseclient.Response // nil before its arrival
-	end      *sseclient.Close    // the end of the stream; nil if the script closed it
+	end      *sseclient.Close    // the end of the stream; nil before it, or if the script closed the stream
 	isClosed bool                // the script called close
 	started  time.Time           // start of the request
 	openedAt time.Time           // arrival of the header; zero unless it opened an event stream
