@@ -86,13 +86,13 @@ func TestPackedRecordRoundTrip(t *testing.T) {
 func TestPackedRecordSize(t *testing.T) {
 	t.Parallel()
 	var c Connections
-	hour := ledger.Record{
+	record := ledger.Record{
 		ID: "soak-laptop-123456", State: ledger.Completed, Reason: "server_closed", Numbered: true, Attempts: 1, Streams: 1, Connect: 5123456,
 		OpenedAt: 5123456, ClosedAt: time.Hour, StreamTime: time.Hour, OpenTime: time.Hour, OutageTime: 5123456, LastAt: time.Hour, Last: 239, Numberings: 1,
 		Interval: 15 * time.Second, MaxGap: 15*time.Second + 12345, MaxLateness: 12345, Longest: ledger.Outage{To: 5123456}, Counts: ledger.Counts{Received: 239},
 	}
 	for range 1000 {
-		c.Add(&Connection{Record: hour})
+		c.Add(&Connection{Record: record})
 	}
 	require.Less(t, c.parts[0].text.Len(), 160*1000)
 }

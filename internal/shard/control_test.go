@@ -54,7 +54,7 @@ func TestControlGroupsAddUp(t *testing.T) {
 	}, m.Runners[0].ControlGroup.Moments)
 	assert.Equal(t, 50*time.Millisecond, one.Resolution())
 	assert.Equal(t, ControlWindow{At: at(5), Longest: 2 * time.Second, Late: 1}, m.Runners[0].ControlGroup.Undisturbed().Moments[0])
-	assert.Equal(t, 4, m.Runners[0].ControlGroup.Moments[0].Late, "the counts of all streams are unchanged")
+	assert.Equal(t, 4, m.Runners[0].ControlGroup.Moments[0].Late, "Undisturbed must not change the group")
 	assert.Nil(t, m.Runners[2].ControlGroup.Undisturbed())
 }
 

@@ -14,11 +14,11 @@ import (
 func TestRequestsThatEndStreamsAddUp(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1_700_000_000, 500e6)
-	one, two, old := newControlShard(1, nil), newControlShard(2, nil), newControlShard(3, nil)
+	one, two, without := newControlShard(1, nil), newControlShard(2, nil), newControlShard(3, nil)
 	one.Ends, two.Ends = new(Ends), new(Ends)
 	all := new(Ends)
 	for n := range 1000 {
-		took, server := time.Duration(n+1)*time.Millisecond, "backend-1"
+		duration, server := time.Duration(n+1)*time.Millisecond, "backend-1"
 		part, code := one.Ends, CodeOK
 		if n%3 == 0 {
 			part, server = two.Ends, "backend-2"
@@ -26,17 +26,17 @@ func TestRequestsThatEndStreamsAddUp(t *testing.T) {
 		if n == 500 {
 			code = CodeStatus + "404"
 		}
-		ended := at.Add(took)
-		part.Add(server, code, ended, took)
-		all.Add(server, code, ended, took)
+		ended := at.Add(duration)
+		part.Add(server, code, ended, duration)
+		all.Add(server, code, ended, duration)
 	}
 	first := one.Ends.Copy()
-	for _, order := range [][]*Shard{{one, two, old}, {old, two, one}} {
+	for _, order := range [][]*Shard{{one, two, without}, {without, two, one}} {
 		m := Merge(plan.Plan{}, order)
-		require.Equal(t, all, m.Ends, "the merged parts are the whole, whatever the order")
+		require.Equal(t, all, m.Ends, "the sum must not depend on the order of the shards")
 	}
 	require.Equal(t, first, one.Ends, "a merge does not modify its inputs")
-	require.Nil(t, Merge(plan.Plan{}, []*Shard{old}).Ends)
+	require.Nil(t, Merge(plan.Plan{}, []*Shard{without}).Ends)
 
 	require.Equal(t, [][2]int64{{1_700_000_000, 499}, {1_700_000_001, 501}}, all.Seconds)
 	require.Equal(t, map[string]int64{"status-404": 1}, all.Codes())
@@ -61,7 +61,7 @@ func TestServersBeyondTheLimitAreGrouped(t *testing.T) {
 	require.Len(t, e.Outcomes, MaxServers+2)
 	require.Contains(t, e.Servers(), Other)
 	require.EqualValues(t, 4*MaxServers+1, e.Sum(func(*EndOutcome) bool { return true }).Duration.Count())
-	for n := range 3 * maxEndOutcomes { // and any status
+	for n := range 3 * maxEndOutcomes { // with many statuses
 		e.Add(fmt.Sprint("s", n%50), fmt.Sprint(CodeStatus, n%800), time.Unix(1, 0), time.Millisecond)
 	}
 	s := newControlShard(1, nil)

@@ -81,9 +81,9 @@ func TestLedgersAreWrittenAsRecords(t *testing.T) {
 		ledgers = append(ledgers, l)
 		s.Connections = append(s.Connections, l.Record())
 	}
-	of := *s
-	of.Connections, of.Ledgers = nil, ledgers
-	require.Equal(t, encode(t, s), encode(t, &of))
+	withLedgers := *s
+	withLedgers.Connections, withLedgers.Ledgers = nil, ledgers
+	require.Equal(t, encode(t, s), encode(t, &withLedgers))
 }
 
 func TestWriteAndRead(t *testing.T) {
@@ -248,7 +248,7 @@ func FuzzRead(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if raw, err := Read(strings.NewReader(text)); err == nil { // without packing: rarely valid gzip
+		if raw, err := Read(strings.NewReader(text)); err == nil { // the text itself, which is rarely a gzip file
 			encode(t, raw)
 		}
 		s, err := Read(bytes.NewReader(pack(t, []byte(text))))
@@ -263,7 +263,7 @@ func FuzzRead(f *testing.F) {
 		require.Equal(t, len(slices.Collect(s.Records())), m.Connections.Len())
 		require.GreaterOrEqual(t, m.Lateness.Count(), int64(0))
 		m.Lateness.Quantile(.99)
-		for _, b := range m.Series { // a time far away would make an axis long
+		for _, b := range m.Series { // a distant time would stretch the time axis of the report
 			require.WithinDuration(t, s.Runner.Started(), time.Unix(b.Unix, 0), maxLength+time.Minute)
 		}
 		if s.Plan.Check() == nil {
@@ -276,15 +276,15 @@ func FuzzRead(f *testing.F) {
 
 func TestCheckpointIntervalGrowsWithTheRun(t *testing.T) {
 	t.Parallel()
-	const bytesPerHour = 6.7e6 / 72 // by which a shard grows
-	for _, c := range []struct{ ran, want time.Duration }{
+	const bytesPerHour = 6.7e6 / 72 // growth of a shard
+	for _, c := range []struct{ age, want time.Duration }{
 		{0, 30 * time.Second},
 		{8 * time.Hour, 30 * time.Second},
 		{10 * time.Hour, 36 * time.Second},
 		{72 * time.Hour, 259200 * time.Millisecond},
 	} {
-		interval := CheckpointInterval(c.ran)
-		require.Equal(t, c.want, interval, "after %s", c.ran)
-		require.LessOrEqual(t, bytesPerHour*c.ran.Hours()*float64(time.Hour/interval), 94e6, "bytes written in the next hour")
+		interval := CheckpointInterval(c.age)
+		require.Equal(t, c.want, interval, "after %s", c.age)
+		require.LessOrEqual(t, bytesPerHour*c.age.Hours()*float64(time.Hour/interval), 94e6, "bytes written in the next hour")
 	}
 }

@@ -16,7 +16,8 @@ import (
 // maxError returns the largest error of a value: 1 %, or the microsecond that is the smallest unit.
 func maxError(d time.Duration) float64 { return max(.01*float64(d), float64(time.Microsecond)) }
 
-func random(r *rand.Rand) time.Duration { // even over the orders of magnitude
+// random returns a duration whose logarithm is uniform.
+func random(r *rand.Rand) time.Duration {
 	return time.Duration(math.Exp(r.Float64() * math.Log(float64(2*time.Hour))))
 }
 
@@ -40,7 +41,7 @@ func TestHistogramErrorIsBelowOnePercent(t *testing.T) {
 		d := random(r)
 		h.Reset()
 		h.Record(d)
-		h.Record(2 * time.Hour) // or Max would make it exact
+		h.Record(2 * time.Hour) // otherwise Max would make the value exact
 		require.InDelta(t, d, h.Quantile(.5), maxError(d))
 		require.Equal(t, 2*time.Hour, h.Max())
 	}
@@ -84,7 +85,7 @@ func TestQuantilesOfFewValuesUseNearestRank(t *testing.T) {
 	} {
 		h := NewHistogram()
 		for i := range c.n {
-			h.Record(time.Duration(i+1) * time.Microsecond) // so short that each has its own bucket
+			h.Record(time.Duration(i+1) * time.Microsecond) // so short that each duration has its own bucket
 		}
 		require.Equal(t, time.Duration(c.rank)*time.Microsecond, h.Quantile(c.q), "q=%v of %d", c.q, c.n)
 	}
@@ -186,5 +187,5 @@ func TestSince(t *testing.T) {
 	require.EqualValues(t, 2, recent.Count())
 	require.InEpsilon(t, 3*time.Second, recent.Max(), .01)
 	require.InEpsilon(t, 2*time.Second, recent.Quantile(.5), .01)
-	require.EqualValues(t, 4, h.Count(), "it is left as it was")
+	require.EqualValues(t, 4, h.Count(), "Since must not change the histogram")
 }

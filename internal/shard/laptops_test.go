@@ -105,16 +105,16 @@ func TestMergeWithoutPlanReportsIncompatibleLaptops(t *testing.T) {
 func TestShardsOfDifferentTimesAreAProblem(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name        string
-		start, took float64 // of the second; the first starts at 0 and runs for 20 s
-		state       RunState
-		suite       string
-		problems    int
+		name          string
+		start, length float64 // of the second runner in seconds; the first one starts at 0 and runs for 20 s
+		state         RunState
+		suite         string
+		problems      int
 	}{
 		{"together", 0, 20, Finished, "", 0},
 		{"a little later", 5, 20, Finished, "", 0},
 		{"much later", 13, 20, Finished, "", 1},
-		{"cut off early", 2, 3, Finished, "", 0},
+		{"ended early", 2, 3, Finished, "", 0},
 		{"killed", 13, 3, Running, "", 1}, // another problem reports it
 		{"of a suite", 13, 20, Finished, "rampup", 0},
 	} {
@@ -127,7 +127,7 @@ func TestShardsOfDifferentTimesAreAProblem(t *testing.T) {
 				r.EndedUS = r.StartedUS + 20e6
 				if i == 1 {
 					r.StartedUS += int64(c.start * 1e6)
-					r.EndedUS = r.StartedUS + int64(c.took*1e6)
+					r.EndedUS = r.StartedUS + int64(c.length*1e6)
 					r.State = c.state
 				}
 			}

@@ -10,7 +10,7 @@ import (
 func TestFileNameHasTheProcess(t *testing.T) {
 	t.Parallel()
 	names := map[string]bool{}
-	for range 1000 { // of one host, all of them the first runner
+	for range 1000 { // processes of one host, each of them runner 1
 		names[FileName(Runner{Index: 1, Host: "laptop.local", Process: NewProcess()})] = true
 	}
 	require.Len(t, names, 1000)
@@ -18,7 +18,7 @@ func TestFileNameHasTheProcess(t *testing.T) {
 		runner Runner
 		want   string
 	}{
-		{Runner{Index: 7}, "runner-7.json.gz"}, // as runners wrote it before
+		{Runner{Index: 7}, "runner-7.json.gz"},
 		{Runner{Index: 7, Host: "h", Process: "0123456789abcdef"}, "runner-7-h-01234567.json.gz"},
 		{Runner{Index: 12, Host: "Ann's Mac/../..", Process: "01234567"}, "runner-12-Ann-s-Mac-..-..-01234567.json.gz"},
 		{Runner{Index: 1, Process: "01234567"}, "runner-1-01234567.json.gz"},

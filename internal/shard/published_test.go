@@ -131,7 +131,7 @@ func TestHourOfThousandMessagesPerSecondNeedsLessThan6MB(t *testing.T) {
 	}
 }
 
-// The messages of a fast service may be equal, and compress better than those of other runners.
+// The messages of a fast service may have equal times, which compress better than usual.
 func TestConstantPublisherStaysWithinTheBounds(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -150,7 +150,7 @@ func TestConstantPublisherStaysWithinTheBounds(t *testing.T) {
 func TestMessagesInFlightAreOpenInASnapshot(t *testing.T) {
 	t.Parallel()
 	l := NewPublishLog(topics(2), 10, started, 100)
-	for range 3 { // of one topic, answered out of turn
+	for range 3 { // messages of one topic, answered in another order
 		l.Begin(0, started+1000)
 	}
 	l.Settle(0, 2, Outcome{State: Confirmed, SentUS: started + 2000_000, AtUS: started + 2001_000})

@@ -10,8 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// Bounds against gzip bombs must not refuse a real shard: the largest one a runner can write, of streams that compress
-// best, is far below them.
+// The bounds against gzip bombs accept the largest and most compressible shard that a runner writes.
 func TestLargestShardStaysWithinTheBounds(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -9,7 +9,7 @@ import (
 
 func newSuiteShard(index int, name string) *Shard {
 	p := planFor(2, 1)
-	p.Suite, p.Connections = "rampup", 0 // as `soak run` writes it: the scripts have the other settings
+	p.Suite, p.Connections = "rampup", 0 // as `soak run` writes the plan of a suite; the script has the other settings
 	s := newEmptyShard(p, index)
 	s.Suite = &Suite{Name: name, SplitBy: []string{TagStage}, Stages: []Stage{{Name: "r20", Rate: 20}}}
 	return s
@@ -62,26 +62,20 @@ func TestMergeOfASuite(t *testing.T) {
 // Net times add up like times.
 func TestMergeOfNetTimes(t *testing.T) {
 	t.Parallel()
-	withOwnTimes := func(m Metric) Metric {
+	withNetTimes := func(m Metric) Metric {
 		m.Net = NewHistogram()
 		m.Net.MergeShifted(m.Trend, -2*time.Millisecond)
 		return m
 	}
-	for name, c := range map[string]struct {
-		a, b Metric
-		want []time.Duration // 10 %, 50 % and 90 % of the times 3, 5 and 9 ms
-	}{
-		"both": {withOwnTimes(timedMetric("r20", 1, 3, 5)), withOwnTimes(timedMetric("r20", 1, 9)), []time.Duration{1, 3, 7}},
-	} {
-		a, b := newSuiteShard(1, "rampup"), newSuiteShard(2, "rampup")
-		a.Metrics, b.Metrics = []Metric{c.a}, []Metric{c.b}
-		m := Merge(a.Plan, []*Shard{a, b})
-		require.EqualValues(t, 3, m.Metrics[0].Net.Count(), name)
-		for i, q := range []float64{.1, .5, .9} {
-			require.InDelta(t, float64(c.want[i]), m.Metrics[0].Net.Quantile(q).Seconds()*1000, .1, "%s %v", name, q)
-		}
-		require.EqualValues(t, 2, c.a.Net.Count(), "a merge does not modify its inputs")
+	a, b := newSuiteShard(1, "rampup"), newSuiteShard(2, "rampup")
+	a.Metrics = []Metric{withNetTimes(timedMetric("r20", 1, 3, 5))}
+	b.Metrics = []Metric{withNetTimes(timedMetric("r20", 1, 9))}
+	m := Merge(a.Plan, []*Shard{a, b})
+	require.EqualValues(t, 3, m.Metrics[0].Net.Count())
+	for q, want := range map[float64]float64{.1: 1, .5: 3, .9: 7} {
+		require.InDelta(t, want, m.Metrics[0].Net.Quantile(q).Seconds()*1000, .1, "quantile %v of the times 3, 5 and 9 ms minus 2 ms", q)
 	}
+	require.EqualValues(t, 2, a.Metrics[0].Net.Count(), "a merge does not modify its inputs")
 }
 
 func TestRunnersOfASuiteMustAgree(t *testing.T) {

@@ -17,6 +17,7 @@ type broadcast struct {
 	lag      int // messages by which a stream may lag
 }
 
+// newBroadcast returns a broadcast with an open stream for each of the given runners.
 func newBroadcast(seed uint64, runners ...int) *broadcast {
 	b := &broadcast{simulation: newSimulation(runners), random: rand.New(rand.NewPCG(seed, 7)), queues: make([][]step, len(runners)), interval: 100 * time.Millisecond, lag: 3} // #nosec G404 -- no secret
 	for i := range runners {
@@ -71,7 +72,7 @@ func (b *broadcast) requireNoFault(t *testing.T, format string, args ...any) {
 	}
 }
 
-// single is the number of copies of a message that each stream receives once.
+// single returns the number of copies if each stream receives a message once.
 func single(int) int { return 1 }
 
 // prices returns a random walk of prices: a price often stays the same for several messages, and returns later.
@@ -139,14 +140,15 @@ func TestRepeatedContentWithOneFault(t *testing.T) {
 		if good {
 			exact++
 		} else {
-			t.Logf("seed %d: message %d on stream %d came %d times: not exact", seed, at+1, faulty, times)
+			t.Logf("seed %d: message %d arrived on stream %d %d times: not exact", seed, at+1, faulty, times)
 		}
 	}
 	t.Logf("%d of %d runs are exact", exact, runs)
 	require.GreaterOrEqual(t, exact, runs*97/100)
 }
 
-// Several messages are lost on one stream, or on most, while streams lag by up to three messages with repeated content.
+// Several messages are lost on one stream, or on all others (inverted), while streams lag by up to three messages with
+// repeated content.
 func TestRepeatedContentAfterSeveralLosses(t *testing.T) {
 	t.Parallel()
 	const runs, count, lost = 300, 300, 3
@@ -154,14 +156,14 @@ func TestRepeatedContentAfterSeveralLosses(t *testing.T) {
 	for seed := range uint64(runs) {
 		b := newBroadcast(seed, 0, 0, 0, 1, 1)
 		b.interval = 4 * time.Millisecond
-		at, faulty, most := 50+b.random.IntN(200), b.random.IntN(5), b.random.IntN(4) == 0
+		at, faulty, inverted := 50+b.random.IntN(200), b.random.IntN(5), b.random.IntN(4) == 0
 		contents := prices(b.random, count)
 		for n := at; n <= at+lost; n++ {
 			contents[n] = 100_000 + n
 		}
 		for n, p := range contents {
 			b.send(p, func(i int) int {
-				if n >= at && n < at+lost && (i == faulty) != most {
+				if n >= at && n < at+lost && (i == faulty) != inverted {
 					return 0
 				}
 				return 1
@@ -172,7 +174,7 @@ func TestRepeatedContentAfterSeveralLosses(t *testing.T) {
 		good, faults, uncertain := len(f.Messages) == count, uint64(0), false
 		for i, r := range records {
 			corrected, want := f.Correct(b.runner[i], r), uint64(0)
-			if (i == faulty) != most {
+			if (i == faulty) != inverted {
 				want = lost
 			}
 			uncertain = uncertain || corrected.Uncertain // the verdict is invalid
@@ -187,7 +189,7 @@ func TestRepeatedContentAfterSeveralLosses(t *testing.T) {
 		if good {
 			exact++
 		} else {
-			t.Logf("seed %d: messages from %d on were lost on stream %d (most: %t): not exact", seed, at+1, faulty, most)
+			t.Logf("seed %d: messages from %d on were lost on stream %d (inverted: %t): not exact", seed, at+1, faulty, inverted)
 		}
 	}
 	t.Logf("%d of %d runs are exact", exact, runs)
@@ -213,7 +215,7 @@ func TestStreamWithOtherContent(t *testing.T) {
 		b.deliver(0)
 		records, f := b.end()
 		if len(f.Messages) == 41 || records[faulty].Received < 40 {
-			t.Fatal("seed", seed, len(f.Messages))
+			t.Fatalf("seed %d: %d messages, want 40; stream %d received %d", seed, len(f.Messages), faulty, records[faulty].Received)
 		}
 		for i, r := range records {
 			c := correct(f, b.runner[i], r)
@@ -245,16 +247,16 @@ func TestMessagesMissedByOneRunner(t *testing.T) {
 }
 
 // A client that joins late receives the last messages again. Other clients do not expect them, and they are not copies.
-func TestHistoryAtJoining(t *testing.T) {
+func TestHistoryAtTheStart(t *testing.T) {
 	t.Parallel()
 	b := newBroadcast(1, 0, 0, 0)
-	joined := func(i int) int { return 1 - i/2 }
+	connected := func(i int) int { return 1 - i/2 }
 	b.interval = time.Second
 	for n := 1; n <= 50; n++ {
-		b.send(n, joined)
+		b.send(n, connected)
 	}
 	b.deliver(0)
-	b.ledgers[2].Closed(b.now, "server", true, true) // it had received nothing
+	b.ledgers[2].Closed(b.now, "server", true, true) // without any message
 	b.now += time.Minute
 	b.open(2)
 	for _, n := range []int{1001, 47, 48, 49, 50} { // a greeting, and the history
@@ -273,7 +275,7 @@ func TestHistoryAtJoining(t *testing.T) {
 			live++
 		}
 	}
-	require.Equal(t, 59, live, "all but the greeting and the first")
+	require.Equal(t, 59, live, "the greeting and the first message must not be expected")
 	c := correct(f, 0, records[2])
 	require.Zero(t, c.Duplicated+c.Reordered)
 	require.Empty(t, c.Holes)
@@ -287,13 +289,13 @@ func TestRepeatedContentAtTheStart(t *testing.T) {
 		b.lag, b.interval = 0, 20*time.Millisecond
 		history := 1 + b.random.IntN(4)
 		contents := prices(b.random, 100)
-		joined := make([]int, len(b.queues)) // first message of each stream
-		for i := range joined {
-			joined[i] = history + b.random.IntN(5)
+		firsts := make([]int, len(b.queues)) // first message of each stream
+		for i := range firsts {
+			firsts[i] = history + b.random.IntN(5)
 		}
 		for n, p := range contents {
-			for i := range joined {
-				if joined[i] == n {
+			for i := range firsts {
+				if firsts[i] == n {
 					b.reconnect(i)
 					for _, old := range contents[n-history : n] {
 						b.queues[i] = append(b.queues[i], step{message: old})
@@ -301,7 +303,7 @@ func TestRepeatedContentAtTheStart(t *testing.T) {
 				}
 			}
 			b.send(p, func(i int) int {
-				if n < joined[i] {
+				if n < firsts[i] {
 					return 0
 				}
 				return 1
@@ -319,18 +321,18 @@ func TestStreamsOfFewValuesJoinAndLeave(t *testing.T) {
 		for seed := range uint64(100) {
 			b := newBroadcast(seed, 0, 0, 1, 1, 2)
 			b.lag, b.interval = 0, 50*time.Millisecond
-			joined, left := make([]int, len(b.queues)), make([]int, len(b.queues))
-			for i := range joined {
-				joined[i], left[i] = b.random.IntN(8), 200-b.random.IntN(8)
+			firsts, ends := make([]int, len(b.queues)), make([]int, len(b.queues)) // of each stream: first message, and message after the last
+			for i := range firsts {
+				firsts[i], ends[i] = b.random.IntN(8), 200-b.random.IntN(8)
 			}
 			for n := range 200 {
-				for i := range joined {
-					if joined[i] == n {
+				for i := range firsts {
+					if firsts[i] == n {
 						b.reconnect(i)
 					}
 				}
 				b.send(1+b.random.IntN(values), func(i int) int {
-					if n < joined[i] || n >= left[i] {
+					if n < firsts[i] || n >= ends[i] {
 						return 0
 					}
 					return 1

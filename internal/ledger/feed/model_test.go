@@ -23,13 +23,13 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// A step is one event of a stream: a message, or a reconnect.
+// A step is an event of a client: a message arrives, or the client reconnects.
 type step struct {
-	message int // 0: the stream ends, and a new one opens
-	resumed bool
+	message int  // 0: the stream ends, and a new one opens
+	resumed bool // the new stream resumes
 }
 
-// A script has the events of one stream, and the counts that the model expects.
+// A script has the events of one client, and the counts that the model expects.
 type script struct {
 	name       string
 	steps      []step
@@ -64,20 +64,21 @@ var scripts = []script{
 	{name: "resumed without 2", steps: slices.Concat(messages(1), []step{{resumed: true}}, messages(3, 4)), resumes: true},
 }
 
+// received returns the distinct messages in the order of their first arrival.
 func (s *script) received() (numbers []int) {
-	for _, one := range s.steps {
-		if one.message > 0 && !slices.Contains(numbers, one.message) {
-			numbers = append(numbers, one.message)
+	for _, step := range s.steps {
+		if step.message > 0 && !slices.Contains(numbers, step.message) {
+			numbers = append(numbers, step.message)
 		}
 	}
 	return numbers
 }
 
-// A simulation runs scripts on streams of one or two runners.
+// A simulation passes the events of clients to ledgers of one or more runners.
 type simulation struct {
 	logs    []*ledger.Log
 	ledgers []*ledger.Ledger
-	runner  []int
+	runner  []int // of each ledger
 	now     ledger.Instant
 }
 
@@ -104,6 +105,7 @@ func (w *simulation) open(i int) {
 	w.ledgers[i].Opened(w.now)
 }
 
+// perform passes the next event of client i to its ledger.
 func (w *simulation) perform(i int, s step) {
 	w.now += 5 * time.Millisecond
 	if s.message > 0 {
@@ -117,7 +119,7 @@ func (w *simulation) perform(i int, s step) {
 	w.open(i)
 }
 
-// end returns the records, and the feed.
+// end returns the records and the feed.
 func (w *simulation) end() ([]*ledger.Record, *Feed) {
 	records := make([]*ledger.Record, len(w.ledgers))
 	for i, l := range w.ledgers {
@@ -139,12 +141,12 @@ func (w *simulation) end() ([]*ledger.Record, *Feed) {
 	return records, Align(logs, false, false, all)
 }
 
-// correct returns the record of a connection after the correction by the verdict.
+// correct returns the corrected record of a connection.
 func correct(f *Feed, log int, r *ledger.Record) *ledger.Record {
 	return f.Correct(log, r).Record
 }
 
-// missing returns how many messages between the first and the last one did not arrive.
+// missing returns the number of messages between the first and the last one that did not arrive.
 func missing(r *ledger.Record) (n uint64) {
 	for _, h := range r.Holes {
 		n += h[1] - h[0] + 1
@@ -165,12 +167,12 @@ func check(streams []script, runners []int, order []int) error {
 		next[i]++
 	}
 	records, f := w.end()
-	var known []int // messages that a stream received
-	whole := false
+	var known []int // messages that a client received
+	complete := false
 	for i := range streams {
 		received := streams[i].received()
 		known = append(known, received...)
-		whole = whole || len(received) == 4 && streams[i].reordered == 0
+		complete = complete || len(received) == 4 && streams[i].reordered == 0
 	}
 	slices.Sort(known)
 	known = slices.Compact(known)
@@ -178,16 +180,16 @@ func check(streams []script, runners []int, order []int) error {
 		return fmt.Errorf("%d messages instead of %d", len(f.Messages), len(known))
 	}
 	for i := range streams {
-		if err := streams[i].compare(correct(f, runners[i], records[i]), known, whole); err != nil {
+		if err := streams[i].compare(correct(f, runners[i], records[i]), known, complete); err != nil {
 			return fmt.Errorf("stream %d (%s): %w", i, streams[i].name, err)
 		}
 	}
 	return nil
 }
 
-// compare compares the record of a stream with the model. whole reports whether some stream received all messages in
+// compare compares the record of a client with the model. complete reports whether a client received all messages in
 // order, so that their numbers are known.
-func (s *script) compare(r *ledger.Record, known []int, whole bool) error {
+func (s *script) compare(r *ledger.Record, known []int, complete bool) error {
 	received := s.received()
 	low, high := slices.Min(received), slices.Max(received)
 	var lost uint64
@@ -203,9 +205,9 @@ func (s *script) compare(r *ledger.Record, known []int, whole bool) error {
 		return fmt.Errorf("duplicated %d instead of %d", r.Duplicated, s.duplicated)
 	case r.Reordered != s.reordered:
 		return fmt.Errorf("reordered %d instead of %d", r.Reordered, s.reordered)
-	case whole && (r.First != uint64(low) || r.Last != uint64(high)):
+	case complete && (r.First != uint64(low) || r.Last != uint64(high)):
 		return fmt.Errorf("from %d to %d instead of %d to %d", r.First, r.Last, low, high)
-	case whole && missing(r) != lost:
+	case complete && missing(r) != lost:
 		return fmt.Errorf("missing %d instead of %d", missing(r), lost)
 	}
 	return nil
@@ -214,17 +216,17 @@ func (s *script) compare(r *ledger.Record, known []int, whole bool) error {
 // decidable reports whether a majority of the streams shows which messages were sent. If a stream received two messages
 // in another order, or one of them again later, the streams that received both once and in order decide.
 func decidable(streams []script) bool {
-	repeats, sound := 0, 0
+	faulty, correct := 0, 0
 	for i := range streams {
 		received := streams[i].received()
 		switch {
 		case streams[i].reordered > 0 || streams[i].name == "2 again after 3":
-			repeats++
+			faulty++
 		case slices.Contains(received, 2) && slices.Contains(received, 3) && streams[i].duplicated == 0:
-			sound++
+			correct++
 		}
 	}
-	return (repeats == 0 || 2*sound > len(streams)) && !repeated(streams) && !changed(streams)
+	return (faulty == 0 || 2*correct > len(streams)) && !repeated(streams) && !changed(streams)
 }
 
 // changed reports whether a stream may have received a message in place of another one: no other stream received the
@@ -298,6 +300,7 @@ func interleavings(streams []script) iter.Seq[[]int] {
 	}
 }
 
+// shuffled returns a random order of the steps of the streams.
 func shuffled(streams []script, random *rand.Rand) (order []int) {
 	for i := range streams {
 		for range streams[i].steps {
@@ -316,7 +319,7 @@ func describe(streams []script, runners, order []int) string {
 	return fmt.Sprintf("%q on runners %v in the order %v", names, runners, order)
 }
 
-// All pairs of streams, in all orders of arrival.
+// The test tries all pairs of clients in all orders of arrival.
 func TestTwoStreamsAgreeWithModel(t *testing.T) {
 	t.Parallel()
 	count := 0
@@ -347,7 +350,7 @@ func TestLaggingStreamsAgreeWithModel(t *testing.T) {
 	require.NoError(t, check(streams, runners, []int{1, 0, 3, 2, 2, 0, 1, 3, 0, 3, 2, 3, 2, 3, 0, 2}))
 }
 
-// Three and four streams on up to three runners.
+// The test tries three and four clients on up to three runners.
 func TestStreamsAgreeWithModel(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2)) // #nosec G404 -- no secret

@@ -16,7 +16,7 @@ func (w *simulation) receive(stream int, contents ...int) {
 	}
 }
 
-// After a restart no stream resumes. Each of the two runners receives a message that the other one lacks.
+// The service restarts, and no stream resumes. Each of the two runners receives a message that the other one lacks.
 func TestMessagesOfOneRunnerInAnOutageOfAnother(t *testing.T) {
 	t.Parallel()
 	for _, runners := range [][]int{{0, 1, 1}, {1, 0, 0}, {0, 0, 0}} {
@@ -55,7 +55,7 @@ func TestMessagesOfOneRunnerInAnOutageOfAnother(t *testing.T) {
 	}
 }
 
-// Stream 0 receives B before A. At that time the log does not have B yet, but an earlier message with the same content.
+// Stream 0 receives B before A. At that time the log does not have B, but an earlier message with the same content.
 func TestSwapOfRepeatedContent(t *testing.T) {
 	t.Parallel()
 	for _, runners := range [][]int{{0, 0, 0, 0}, {0, 0, 1, 1}} {
@@ -115,7 +115,7 @@ func TestUniqueContentShowsThePlace(t *testing.T) {
 	records, f := w.end()
 	require.Len(t, f.Messages, 60)
 	certain := f.Correct(0, records[0]).Certain
-	require.Less(t, certain[0], 3050*time.Millisecond, "the second message has unique content")
+	require.Less(t, certain[0], 3050*time.Millisecond, "the second message has unique content, so the position must be certain from then on")
 }
 
 // The greetings of streams that join are the last entries of the log, and no other stream receives them.

@@ -17,18 +17,19 @@ import (
 type timedFeed struct {
 	contents int
 	interval time.Duration
-	spread   time.Duration // limits the time by which a message arrives later on one stream than on another one
+	spread   time.Duration // maximum time by which a message arrives later on one stream than on another one
 	lost     func(stream, message int) bool
 	changed  func(stream, message int) bool
 }
 
-// A timedStep is an event of a stream: it opens, ends, or receives content.
+// A timedStep is an event of a stream.
 type timedStep struct {
 	at      ledger.Instant
 	stream  int
-	content int
+	content int // positive: the stream receives it
 }
 
+// The steps without content.
 const (
 	opens = 0
 	ends  = -1
@@ -107,15 +108,15 @@ func TestTimedFeedWithoutFaults(t *testing.T) {
 				for seed := range uint64(12) {
 					feed := timedFeed{contents: contents, interval: interval, spread: spread}
 					lost, others := faults(feed.run(seed, 0, 0, 0, 1, 1, 2))
-					require.Zero(t, lost+others, "%d contents, one each %v, spread %v, seed %d: %d lost, %d other faults", contents, interval, spread, seed, lost, others)
+					require.Zero(t, lost+others, "%d contents, interval %v, spread %v, seed %d: %d lost, %d other faults", contents, interval, spread, seed, lost, others)
 				}
 			}
 		}
 	}
 }
 
-// A message that one stream loses long after its start is found, unless all messages have the same content, or the
-// position of the stream was uncertain until then. If most messages are uncertain, the verdict is invalid.
+// A loss long after the start of a stream is found, unless all messages have the same content, or the position of the
+// stream was uncertain until then. If most messages are uncertain, the verdict is invalid.
 func TestTimedFeedWithOneLoss(t *testing.T) {
 	t.Parallel()
 	const runs, stream, message, interval = 30, 1, 60, 100 * time.Millisecond

@@ -14,14 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An stsServer is the Security Token Service: it grants a role for the token of a service account.
+// An stsServer is a Security Token Service, which grants a role for the token of a service account.
 type stsServer struct {
 	t        *testing.T
-	token    atomic.Value // the accepted token, a string
-	lasts    time.Duration
+	token    atomic.Value  // the accepted token, a string
+	lifetime time.Duration // of the credentials
 	requests atomic.Int64
 	refuses  bool
-	absent   atomic.Int64 // number of requests that it closes without a response
+	dropping atomic.Int64 // number of requests to close without a response
 }
 
 const runnersRole = "arn:aws:iam::123456789012:role/sse-soak-runner"
@@ -44,7 +44,7 @@ func podOfEKS(t *testing.T, sts *stsServer) (tokenFile string) {
 }
 
 func (s *stsServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if s.absent.Add(-1) >= 0 {
+	if s.dropping.Add(-1) >= 0 {
 		panic(http.ErrAbortHandler)
 	}
 	n := s.requests.Add(1)
@@ -56,7 +56,7 @@ func (s *stsServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	fmt.Fprintf(w, `<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleWithWebIdentityResult><Credentials>`+
 		`<AccessKeyId>ASIA%d</AccessKeyId><SecretAccessKey>secret</SecretAccessKey><SessionToken>session-%d</SessionToken><Expiration>%s</Expiration>`+
-		`</Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`, n, n, time.Now().Add(s.lasts).UTC().Format(time.RFC3339))
+		`</Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`, n, n, time.Now().Add(s.lifetime).UTC().Format(time.RFC3339))
 }
 
 // inEKS opens a location as a pod does. The environment has the address of this server, because endpoint= in the
@@ -101,7 +101,7 @@ func podInRole(t *testing.T, sts *stsServer, token string) (file string, server 
 
 // A pod of EKS writes its shard in the role of its service account (IRSA), which may write below one prefix only.
 func TestServiceAccountRole(t *testing.T) {
-	sts := &stsServer{lasts: time.Hour}
+	sts := &stsServer{lifetime: time.Hour}
 	_, server, b := podInRole(t, sts, "token of the pod")
 	require.NoError(t, b.Put(withTimeout(t, time.Minute), "shard", []byte("one")))
 	require.NoError(t, b.Put(withTimeout(t, time.Minute), "shard", []byte("a checkpoint")))
@@ -115,10 +115,10 @@ func TestServiceAccountRole(t *testing.T) {
 
 // A token is valid for a day and credentials for an hour: a soak may run longer than both.
 func TestRoleIsRenewedWhenItsCredentialsExpire(t *testing.T) {
-	sts := &stsServer{lasts: time.Second}
+	sts := &stsServer{lifetime: time.Second}
 	file, _, b := podInRole(t, sts, "first")
 	require.NoError(t, b.Put(withTimeout(t, time.Minute), "shard", []byte("one")))
-	sts.token.Store("second") // the kubelet writes another one
+	sts.token.Store("second") // the kubelet writes another token
 	require.NoError(t, os.WriteFile(file, []byte("second"), 0o600))
 	time.Sleep(1100 * time.Millisecond) // the clock of the SDK cannot be moved
 	require.NoError(t, b.Put(withTimeout(t, time.Minute), "shard", []byte("two")))
@@ -127,9 +127,9 @@ func TestRoleIsRenewedWhenItsCredentialsExpire(t *testing.T) {
 
 // The shard of an hour must not be lost because STS did not answer for some seconds at its end.
 func TestRoleRequestsAreRetried(t *testing.T) {
-	sts := &stsServer{lasts: time.Hour}
+	sts := &stsServer{lifetime: time.Hour}
 	_, _, b := podInRole(t, sts, "token")
-	sts.absent.Store(4) // of which the SDK tries three by itself
+	sts.dropping.Store(4) // of which the SDK tries three by itself
 	var retries []string
 	ctx := OnRetry(withTimeout(t, time.Minute), func(sentence string) { retries = append(retries, sentence) })
 	require.NoError(t, b.Put(ctx, "shard", []byte("one")))

@@ -90,7 +90,6 @@ func TestJoinAddsAFolderToALocation(t *testing.T) {
 }
 
 func TestMissingCredentialsAndRegionAreNamed(t *testing.T) {
-
 	server := startS3(t)
 	t.Setenv("AWS_ACCESS_KEY_ID", "")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
