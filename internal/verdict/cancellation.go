@@ -1,8 +1,6 @@
 package verdict
 
 import (
-	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -37,18 +35,17 @@ func ReadModelLedger(to ModelLedger, path string) (ModelLedger, error) {
 	if to == nil {
 		to = ModelLedger{}
 	}
-	lines := bufio.NewScanner(f)
-	for n := 1; lines.Scan(); n++ {
-		var e ModelEntry
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			return nil, fmt.Errorf("read the model's ledger %s: line %d: %w", path, n, err)
-		}
+	err = eachLine(f, func(e ModelEntry) error {
 		if e.Sent < 0 || e.Sent > maxSent || e.Left < 0 {
-			return nil, fmt.Errorf("read the model's ledger %s: line %d has counts or times out of range", path, n)
+			return errors.New("counts or times are out of range")
 		}
 		to[e.ID] = append(to[e.ID], e)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the model's ledger %s: %w", path, err)
 	}
-	return to, lines.Err() //nolint:wrapcheck // of the scanner: a line is too long
+	return to, nil
 }
 
 // A Cancellation shows whether the service cancelled requests at the numbered model after their clients had

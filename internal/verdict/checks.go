@@ -40,7 +40,7 @@ func (s *Streams) Faults() (out []Check) {
 	openCheck = openCheck.notJudgedIf(s.allEndedEarly(), reasonEndedEarly).notJudgedIf(observed == 0, reasonUnobserved)
 	add(openCheck, s.addCompressionReason(append(openCheck.Reasons, s.earlyEnds()...)))
 	if !s.m.Service.Counted() {
-		return append(out, s.SilenceChecks()...)
+		return append(out, s.silenceChecks()...)
 	}
 	if s.m.Service.ByInterval() {
 		out = append(out, s.scheduleCheck())
@@ -80,7 +80,7 @@ func (s *Streams) Faults() (out []Check) {
 	if s.m.Service.ByInterval() {
 		out = append(out, s.floorCheck(), s.intervalCheck())
 	}
-	out = append(out, slices.Concat(s.PublishChecks(), s.Delivery(), s.Endings(), s.SilenceChecks())...)
+	out = append(out, slices.Concat(s.publishChecks(), s.deliveryChecks(), s.endingChecks(), s.silenceChecks())...)
 	return append(append(out, s.lateCheck()), s.compressionChecks()...)
 }
 

@@ -158,8 +158,8 @@ func (s *Streams) hasNoEvidence() bool {
 	return m.Received == 0 && (s.m.Service.Counted() || m.Heartbeats+m.Unchecked+m.Uncounted+m.Foreign == 0)
 }
 
-// PublishChecks returns the checks of the publisher: all messages were sent on time and confirmed.
-func (s *Streams) PublishChecks() (out []Check) {
+// publishChecks returns the checks of the publisher: all messages were sent on time and confirmed.
+func (s *Streams) publishChecks() (out []Check) {
 	p := s.Messages.Published
 	if p == nil {
 		return nil
@@ -235,9 +235,9 @@ func failureText(p *shard.Published, f shard.Failure) string {
 	return text
 }
 
-// SilenceChecks returns the check of the longest silence of a stream, if the description has the interval of
+// silenceChecks returns the check of the longest silence of a stream, if the description has the interval of
 // heartbeats.
-func (s *Streams) SilenceChecks() []Check {
+func (s *Streams) silenceChecks() []Check {
 	if s.m.Service.Heartbeat() == 0 {
 		return nil
 	}
@@ -264,9 +264,9 @@ func (s *Streams) zeroCheck(id CheckID, kind ledger.Kind, name string, n uint64,
 	return Check{ID: id, Name: name, Limit: "0", Actual: fmt.Sprint(n), Pass: n == 0, Why: reason, Reasons: s.Sentences(kind)}
 }
 
-// Endings returns the checks of the lifetimes of streams, and those of messages of other topics, announced gaps and
+// endingChecks returns the checks of the lifetimes of streams, and those of messages of other topics, announced gaps and
 // missing ids if there were any.
-func (s *Streams) Endings() (out []Check) {
+func (s *Streams) endingChecks() (out []Check) {
 	if s.m.Service.EndsStreams() {
 		hasNoStream := s.Connections.Opened == 0
 		if s.m.Plan.TokenTTL == 0 { // otherwise a stream may end early because its token expires

@@ -55,27 +55,39 @@ var lenientJSON = jsonv2.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv1.ReportErr
 
 func parseServerLedger(r io.Reader) (ServerLedger, error) {
 	l := ServerLedger{}
+	err := eachLine(r, func(e ServerEntry) error {
+		if e.ID == "" {
+			return errors.New("the entry has no id")
+		}
+		entries := len(l)
+		if l[e.ID] = e; len(l) == entries {
+			return fmt.Errorf("the id %s occurs a second time", e.ID)
+		}
+		return e.check()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// eachLine calls add with the value of each line of NDJSON. It ignores empty lines.
+func eachLine[E any](r io.Reader, add func(E) error) error {
 	lines := bufio.NewScanner(r)
 	for n := 1; lines.Scan(); n++ {
 		if len(lines.Bytes()) == 0 {
 			continue
 		}
-		var e ServerEntry
-		if err := jsonv2.Unmarshal(lines.Bytes(), &e, lenientJSON); err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
+		var e E
+		err := jsonv2.Unmarshal(lines.Bytes(), &e, lenientJSON)
+		if err == nil {
+			err = add(e)
 		}
-		if e.ID == "" {
-			return nil, fmt.Errorf("line %d has no id", n)
-		}
-		if err := e.check(); err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
-		}
-		known := len(l)
-		if l[e.ID] = e; len(l) == known {
-			return nil, fmt.Errorf("line %d has the id %s a second time", n, e.ID)
+		if err != nil {
+			return fmt.Errorf("line %d: %w", n, err)
 		}
 	}
-	return l, lines.Err()
+	return lines.Err() //nolint:wrapcheck // the caller names the file
 }
 
 // maxSent limits the count that a server may report for one id, so that the sums of all ids do not overflow.
