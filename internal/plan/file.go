@@ -26,9 +26,9 @@ const (
 	AllowActions = "allow-actions"
 )
 
-// FlagsFromFile sets flags from a YAML file whose keys are the names of flags. It does not change flags that the command
-// line or a variable has set. It ignores keys that unknownKey accepts, because other commands read the same file. A
-// missing file is an error if explicit; otherwise read is false.
+// FlagsFromFile sets flags from a YAML file whose keys are the names of flags. It does not change flags that the
+// command line or a variable has set. It ignores keys that unknownKey accepts, because other commands read the same
+// file. A missing file is an error if explicit; otherwise read is false.
 func FlagsFromFile(flags *pflag.FlagSet, path string, explicit bool, unknownKey func(name string) bool) (read bool, err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return false, fmt.Errorf("read the settings: %s must be a regular file; remove it", path)
@@ -112,7 +112,7 @@ var fileTemplate = template.Must(template.New("").Parse(`# Settings of ` + "`soa
 func SettingsText(values map[string]string) (string, error) {
 	type row struct{ Help, Line string }
 	p, l := Default(), DefaultLocal()
-	p.ConnectionsPerVU = 0 // `soak run` chooses it
+	p.ConnectionsPerVU = 0 // `soak run` chooses the number
 	var rows []row
 	for _, s := range ForSuite("", append(p.Settings(), l.Settings()...)) {
 		if s.Help == "" {

@@ -69,7 +69,7 @@ func ReadHistory(folder string) (*History, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the folder of all runs: %w", err)
 	}
-	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { // `latest` is a link to one of them
+	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { // `latest` is a link to a run
 		return !e.IsDir() || isHidden(e)
 	})
 	runs := make([]*Entry, len(entries))
@@ -99,7 +99,7 @@ func ReadHistory(folder string) (*History, error) {
 
 func isHidden(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), ".") }
 
-// readEntry reads the folder of a run; nil if it is not one.
+// readEntry returns the entry of a folder; nil if it is not the folder of a run.
 func readEntry(folder string) *Entry {
 	d := Dir(folder)
 	r := &Entry{Name: filepath.Base(folder), Page: d.exists(PageFile)}

@@ -97,7 +97,7 @@ func (d Dir) name() string {
 // shardFiles returns the paths of all shards, by the index of the runner in their names.
 func (d Dir) shardFiles() ([]string, error) {
 	var paths []string
-	for _, folder := range []string{ShardsDir, "."} { // or a folder with shards only, such as those of several laptops
+	for _, folder := range []string{ShardsDir, "."} { // the folder itself has the shards if a user collected them from laptops
 		matches, err := filepath.Glob(d.Path(filepath.Join(folder, "*"+shard.Suffix)))
 		if err != nil {
 			return nil, err

@@ -184,7 +184,8 @@ const (
 	minMedianAnswers = 100 // minimum number of answers for a comparison of medians
 )
 
-// speedupFacts explains why answers at a higher load were faster than those at the lowest load, if they were.
+// speedupFacts returns a fact that explains why answers at a higher load were faster than at the lowest load; nil if no
+// load had faster answers.
 // docs/http.md explains each cause.
 func speedupFacts(stages []StageResult, levels []Level, limits Limits) []verdict.Fact {
 	var good []*StageResult
@@ -216,11 +217,11 @@ func fasterCauses(low, fast Machine) string {
 	}
 	lowBusy, _, lowProblem := low.serviceCores()
 	fastBusy, _, fastProblem := fast.serviceCores()
-	known := lowProblem == "" && fastProblem == ""
-	add(known && fastBusy-lowBusy > .2, "cores were idle for %.0f %% of the time and then %.0f %%, and an idle core has to wake up for an answer",
+	hasCores := lowProblem == "" && fastProblem == ""
+	add(hasCores && fastBusy-lowBusy > .2, "cores were idle for %.0f %% of the time and then %.0f %%, and an idle core has to wake up for an answer",
 		100*max(1-lowBusy, 0), 100*max(1-fastBusy, 0))
 	a, b := low.Usage, fast.Usage
-	if a.PerRequest && b.PerRequest {
+	if a.HasPerRequest && b.HasPerRequest {
 		add(a.Accepts > .02 && a.Accepts > 2*b.Accepts, "%.2f connections were made for each request and then %.2f", a.Accepts, b.Accepts)
 		add(a.Runs > 1.2*b.Runs, "threads of backend and nginx were scheduled %.1f times for each request and then %.1f, "+
 			"as a thread that wakes up handles several requests", a.Runs, b.Runs)
@@ -230,7 +231,7 @@ func fasterCauses(low, fast Machine) string {
 	switch {
 	case len(causes) > 0:
 		return strings.Join(causes, "; ")
-	case known && a.PerRequest && b.PerRequest:
+	case hasCores && a.HasPerRequest && b.HasPerRequest:
 		return "neither idle cores nor new connections, wake-ups or CPU of an answer differ enough to explain it"
 	}
 	return "the cause is unknown: no samples cover it, because the service is on another machine or the stage was too short"

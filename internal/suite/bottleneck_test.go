@@ -21,8 +21,8 @@ func stageAt(rate float64, edit func(*StageResult)) StageResult {
 	st.Machine = Machine{
 		Backend: 50, Nginx: 20, Runners: 30, Host: 100, SeparateCores: true, ServiceBusy: .7, GeneratorBusy: .3, Shared: true, Cores: 2,
 		Usage: Usage{
-			Inside: true, Proxy: true, Host: true, Procs: 2, Files: 20, MaxFiles: 1000, NginxFull: .1, Memory: 4 << 30, Available: 3 << 30,
-			Queue: true, Loopback: true, Link: -1, TargetCores: 1, GeneratorCores: 1,
+			HasProcesses: true, Proxy: true, Host: true, Procs: 2, Files: 20, MaxFiles: 1000, NginxFull: .1, Memory: 4 << 30, Available: 3 << 30,
+			HasOverflows: true, Loopback: true, Link: -1, TargetCores: 1, GeneratorCores: 1,
 		},
 	}
 	for range 1000 {
@@ -72,7 +72,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 		},
 		"other programs on shared cores, with little CPU of the service": {
 			func(st *StageResult) {
-				st.Machine = Machine{Host: 198, Runners: 20, Backend: 3, Shared: true, Cores: 2, Usage: Usage{Inside: true, Host: true, Loopback: true, Link: -1, TargetCores: 2, GeneratorCores: 2}}
+				st.Machine = Machine{Host: 198, Runners: 20, Backend: 3, Shared: true, Cores: 2, Usage: Usage{HasProcesses: true, Host: true, Loopback: true, Link: -1, TargetCores: 2, GeneratorCores: 2}}
 			},
 			"CPU used by other programs: full from 400/s on, 99 % busy, 175 % of a core by others and the kernel at 400/s",
 			"CPU of the service 3 % of a core, of cores that were 99 % busy, CPU of the machine 99 % busy, most of it by other programs",
@@ -80,7 +80,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 		"another machine, sampled by Prometheus": {
 			func(st *StageResult) {
 				st.Machine.SeparateCores, st.Machine.Shared, st.Machine.Host = false, false, 390
-				st.Machine.Usage.Inside, st.Machine.Usage.TargetCores = false, 4
+				st.Machine.Usage.HasProcesses, st.Machine.Usage.TargetCores = false, 4
 			},
 			"CPU of the machine: full from 400/s on, 98 % busy (backend 50 %, nginx 20 % of a core) at 400/s", "",
 		},
@@ -264,9 +264,9 @@ func TestUsageOfAStage(t *testing.T) {
 	}).stages()[1]
 	got := stage.Machine.Usage
 	require.Equal(t, Usage{
-		Inside: true, Proxy: true, Host: true, Periods: 100, Throttled: 30, Procs: 2, Files: 30, MaxFiles: 30, Log: resources.NginxLog{QueueFull: 10},
-		Memory: 4 << 30, Available: 1 << 30, Queue: true, Overflows: 10, Loopback: true, Link: -1, TargetCores: 2, GeneratorCores: 2,
-		CPU: got.CPU, Accepts: .1, Runs: 5, PerRequest: true,
+		HasProcesses: true, Proxy: true, Host: true, Periods: 100, Throttled: 30, Procs: 2, Files: 30, MaxFiles: 30, Log: resources.NginxLog{QueueFull: 10},
+		Memory: 4 << 30, Available: 1 << 30, HasOverflows: true, Overflows: 10, Loopback: true, Link: -1, TargetCores: 2, GeneratorCores: 2,
+		CPU: got.CPU, Accepts: .1, Runs: 5, HasPerRequest: true,
 	}, got)
 	require.InDelta(t, .0075, got.CPU, 1e-9)
 	require.InDelta(t, 10, stage.Machine.Backend, 1e-6, "a sample without the CPU must be ignored")
@@ -301,12 +301,12 @@ func TestUsageOfARemoteService(t *testing.T) {
 	}
 	r.Machines = append(r.Machines, record("stack", 4, machine.OOMKills, "bw_out_allowance_exceeded"), record("runner-1", 8))
 	got = r.stages()[1].Machine.Usage
-	require.True(t, got.Host && got.Queue && got.Allowed)
+	require.True(t, got.Host && got.HasOverflows && got.HasAllowance)
 	require.Equal(t, []float64{4, 14, 14}, []float64{got.TargetCores, got.Killed, got.Allowance})
 
 	r.Samples = nil
 	got = r.stages()[1].Machine.Usage
-	require.False(t, got.Host || got.Inside || got.PerRequest)
+	require.False(t, got.Host || got.HasProcesses || got.HasPerRequest)
 }
 
 func TestMedianFallsUnderLoad(t *testing.T) {
@@ -318,7 +318,7 @@ func TestMedianFallsUnderLoad(t *testing.T) {
 				st.OK.Record(time.Duration(median * float64(time.Millisecond)))
 			}
 		})
-		st.Machine.Usage.PerRequest, st.Machine.Usage.Runs, st.Machine.Usage.CPU = true, 6, 300e-6
+		st.Machine.Usage.HasPerRequest, st.Machine.Usage.Runs, st.Machine.Usage.CPU = true, 6, 300e-6
 		if edit != nil {
 			edit(&st.Machine)
 		}

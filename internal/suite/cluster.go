@@ -49,7 +49,7 @@ type Side struct {
 	Peak        float64 // answers/s at its best level
 	P95         float64 // mean of the levels' 95th percentiles, milliseconds
 	FailedShare float64 // share of all requests
-	Evenness    float64 // requests of the least busy server ÷ requests of the busiest; 1: one server, 0: one of them received none
+	Evenness    float64 // requests of the least busy server ÷ requests of the busiest; 1: a single server, 0: a server received none
 
 	bestLevel roundLevel // the level of the peak
 	levels    []roundLevel

@@ -56,8 +56,6 @@ func change(from, to float64) string {
 	return fmt.Sprintf("%+.1f %%", 100*(to-from)/from)
 }
 
-func megabytes(bytes float64) string { return fmt.Sprintf("%.1f MB", bytes/1e6) }
-
 // quantiles formats quantiles of a histogram in milliseconds, without a unit; 1 is the maximum.
 func quantiles(h *shard.Histogram, at ...float64) (out []string) {
 	for _, q := range at {

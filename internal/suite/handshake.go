@@ -309,16 +309,16 @@ func bytesTable(m *shard.Merged, stages []StageResult) verdict.Table {
 	}
 	alone := received["alone"] // the single connection before the load
 	for _, st := range stages {
-		out, in := sent[st.Name], received[st.Name]
-		if out.Count == 0 {
+		sentOf, receivedOf := sent[st.Name], received[st.Name]
+		if sentOf.Count == 0 {
 			continue
 		}
 		expected, share := "–", "–"
 		if alone.Count > 0 && st.OK.Count() > 0 && st.Kind != "held" { // connections that stay open receive more answers
 			bytes := alone.Sum / float64(alone.Count) * float64(st.OK.Count())
-			expected, share = format.Bytes(uint64(bytes)), percentOf(in.Sum/bytes)
+			expected, share = format.Bytes(uint64(bytes)), percentOf(receivedOf.Sum/bytes)
 		}
-		t.Add(row(st.Total(), format.Bytes(uint64(out.Sum)), format.Bytes(uint64(in.Sum)), expected, share, average(out.Sum, st.Total()), average(in.Sum, st.Total()),
+		t.Add(row(st.Total(), format.Bytes(uint64(sentOf.Sum)), format.Bytes(uint64(receivedOf.Sum)), expected, share, average(sentOf.Sum, st.Total()), average(receivedOf.Sum, st.Total()),
 			average(tlsSent[st.Name].Sum, tlsSent[st.Name].Count), average(tlsReceived[st.Name].Sum, tlsReceived[st.Name].Count))...)
 	}
 	return t

@@ -330,7 +330,7 @@ func checkResponses(counted Total, all []StageResult) verdict.Check {
 }
 
 // checkServerCount returns the check that the backends counted as many requests as the runners, if the backends are
-// ours and were started for this run. A failed request may or may not have reached them.
+// ours and were started for this run. A failed request may or may not have reached a backend.
 func (r *Run) checkServerCount(stages []StageResult) []verdict.Check {
 	if !r.OneHost || len(r.Samples) == 0 || r.Samples[len(r.Samples)-1].Served == 0 {
 		return nil

@@ -187,9 +187,9 @@ func overlap(aFrom, aTo, bFrom, bTo time.Time) float64 {
 
 // Usage is the use of the limited resources of a service and a load generator in a stage.
 type Usage struct {
-	Inside bool // the processes of the target are known, and on this machine
-	Proxy  bool // nginx is one of them
-	Host   bool // the machine of the target was sampled
+	HasProcesses bool // the processes of the target are on this machine, and known
+	Proxy        bool // nginx is one of these processes
+	Host         bool // the machine of the target was sampled
 
 	Periods, Throttled float64 // periods of the target's cgroups with a CPU limit, and those that exceeded it
 	Procs              float64 // maximum of cores that the backends use; 0: unknown
@@ -199,17 +199,17 @@ type Usage struct {
 
 	Memory, Available float64 // memory of the target's machine: total, and minimum of the available
 	Killed            float64 // processes on that machine killed by the OOM killer
-	Queue             bool    // Overflows is known
+	HasOverflows      bool    // Overflows is known
 	Overflows         float64 // connects to a full accept queue
 
-	Loopback  bool    // requests used the loopback interface
-	Link      float64 // use of this machine's network cards in the busier direction, 0 to 1; below 0: unknown
-	Allowance float64 // packets of the target's machine that AWS delayed or dropped
-	Allowed   bool    // Allowance is known
+	Loopback     bool    // requests used the loopback interface
+	Link         float64 // use of this machine's network cards in the busier direction, 0 to 1; below 0: unknown
+	Allowance    float64 // packets of the target's machine that AWS delayed or dropped
+	HasAllowance bool    // Allowance is known
 
 	TargetCores, GeneratorCores float64 // cores reserved for each, or cores of their machines; 0: unknown
 
-	PerRequest         bool    // the next three fields are known
+	HasPerRequest      bool    // the next three fields are known
 	CPU, Accepts, Runs float64 // per request: CPU seconds of backend and nginx, connections to nginx, context switches of their threads
 }
 
@@ -219,7 +219,7 @@ func (r *Run) usage(m *shard.Merged, from, to time.Time) (t Usage) {
 	r.cores(&t, m)
 	e := (*verdict.Evidence)(r)
 	t.Killed, _ = verdict.IncreaseOnTarget(e, from, to, func(c machine.Counter) bool { return c.Name == machine.OOMKills })
-	t.Allowance, t.Allowed = verdict.IncreaseOnTarget(e, from, to, func(c machine.Counter) bool { return c.ByAWS() && c.Effect == machine.Silences })
+	t.Allowance, t.HasAllowance = verdict.IncreaseOnTarget(e, from, to, func(c machine.Counter) bool { return c.ByAWS() && c.Effect == machine.Silences })
 	for _, s := range r.Samples { // any sample has the limit, but a backend without free descriptors cannot report it
 		t.MaxFiles = max(t.MaxFiles, float64(s.MaxFiles))
 	}
@@ -229,9 +229,9 @@ func (r *Run) usage(m *shard.Merged, from, to time.Time) (t Usage) {
 		return t
 	}
 	first, last := samples[0], samples[len(samples)-1]
-	t.Inside, t.Proxy = last.BackendRuns > 0, last.NginxRuns > 0
+	t.HasProcesses, t.Proxy = last.BackendRuns > 0, last.NginxRuns > 0
 	t.Host = t.Loopback || last.OfTarget
-	t.Queue = t.Host && last.NetworkKnown
+	t.HasOverflows = t.Host && last.NetworkKnown
 	growth := func(value func(*resources.Sample) float64) float64 { return max(value(&last)-value(&first), 0) }
 	t.Periods = growth(func(s *resources.Sample) float64 { return float64(s.Periods) })
 	t.Throttled = growth(func(s *resources.Sample) float64 { return float64(s.Throttled) })
@@ -250,7 +250,7 @@ func (r *Run) usage(m *shard.Merged, from, to time.Time) (t Usage) {
 		t.Link = max(sent, received) / seconds / float64(last.LinkRate)
 	}
 	served := growth(func(s *resources.Sample) float64 { return float64(s.Served) })
-	if t.PerRequest = t.Inside && served > 0; t.PerRequest {
+	if t.HasPerRequest = t.HasProcesses && served > 0; t.HasPerRequest {
 		t.CPU = growth(func(s *resources.Sample) float64 { return s.RunSeconds }) / served
 		t.Runs = growth(func(s *resources.Sample) float64 { return float64(s.BackendRuns + s.NginxRuns) }) / served
 		t.Accepts = growth(func(s *resources.Sample) float64 { return float64(s.NginxAccepted) }) / served

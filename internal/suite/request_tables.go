@@ -73,7 +73,7 @@ func endpointTables(stages []StageResult) (out []verdict.Table) {
 
 func targetTables(target, suffix string, stages []StageResult) []verdict.Table {
 	var seconds float64
-	by := map[string]*Requests{}
+	byEndpoint := map[string]*Requests{}
 	for _, st := range stages {
 		if st.Target != target {
 			continue
@@ -81,23 +81,23 @@ func targetTables(target, suffix string, stages []StageResult) []verdict.Table {
 		seconds += st.Span()
 		for _, metric := range st.metrics {
 			endpoint := metric.Tags[shard.TagEndpoint]
-			if by[endpoint] == nil {
-				by[endpoint] = newRequests()
+			if byEndpoint[endpoint] == nil {
+				byEndpoint[endpoint] = newRequests()
 			}
-			by[endpoint].Add(metric)
+			byEndpoint[endpoint].Add(metric)
 		}
 		for _, metric := range st.late {
-			by[metric.Tags[shard.TagEndpoint]].AddLate(metric)
+			byEndpoint[metric.Tags[shard.TagEndpoint]].AddLate(metric)
 		}
 	}
-	if len(by) < 2 {
+	if len(byEndpoint) < 2 {
 		return nil
 	}
 	counts := newTable("By endpoint"+suffix, "answered/s: over the total time of all stages, without answers after the end of their stage",
 		"endpoint|requests|failed|wrong|answered/s")
 	var parts []part
-	for _, endpoint := range slices.Sorted(maps.Keys(by)) {
-		q := by[endpoint]
+	for _, endpoint := range slices.Sorted(maps.Keys(byEndpoint)) {
+		q := byEndpoint[endpoint]
 		rate := "–"
 		if seconds > 0 {
 			rate = count(float64(q.inTime()) / seconds)
@@ -154,8 +154,8 @@ func (q *Requests) causes(title, code, unit string, words func(string) string) v
 // minRefusedShare is the share of a stage's requests below which refusals are not mentioned.
 const minRefusedShare = .01
 
-// refusals returns the fact that the service refused faster than it answered, for the stage with the most refusals; nil
-// if it did not. A timeout is not a refusal.
+// refusals returns a fact if refusals arrived faster than good answers in the stage with the most refusals; otherwise
+// nil. A timeout is not a refusal.
 func refusals(stages []StageResult) []verdict.Fact {
 	mainRefusal := func(st StageResult) (code string, n int64) {
 		for _, code := range st.codesByCount() {

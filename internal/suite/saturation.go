@@ -48,11 +48,11 @@ func (st *StageResult) attributeToGenerator(dropped shard.Metric) {
 		case isGeneratorFailure(f.Tags[shard.TagCode]):
 			st.Attributed += f.Count
 		case isTimeout(f.Tags[shard.TagCode]):
-			half := time.Duration(f.Min / 2 * float64(time.Millisecond))
-			if st.onlyWaited() && shard.WakeUps*st.Machine.Control < half {
+			minWait := time.Duration(f.Min / 2 * float64(time.Millisecond))
+			if st.onlyWaited() && shard.WakeUps*st.Machine.Control < minWait {
 				continue
 			}
-			st.Attributed += f.Net.CountBy([]time.Duration{half})[0]
+			st.Attributed += f.Net.CountBy([]time.Duration{minWait})[0]
 		}
 	}
 	if st.Dropped > 0 && (st.waitedBefore(dropped) || st.generatorWaited()) {

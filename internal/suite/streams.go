@@ -122,7 +122,7 @@ func stagesOf(m *shard.Merged) []shard.Stage {
 // others.
 var bystanderSetting = Setting{"MAX_HELD_LATE", "maximum number of late noops on the streams that stay open (-1: no limit; default: 0)"}
 
-// isSelected reports whether a stream is one of those that load-tests/lib/share.js selects by the setting EVERY.
+// isSelected reports whether load-tests/lib/share.js selects the nth stream by the setting EVERY.
 func (r *Run) isSelected(n int) bool { return n%max(int(r.number("EVERY")), 1) == 0 }
 
 func (r *Run) isNotSelected(n int) bool { return !r.isSelected(n) }

@@ -55,7 +55,7 @@ type Target struct {
 	OwnCores bool // a local service and the runners get separate cores, unless PIN is set
 }
 
-// A TargetKind is how the service is deployed if soak starts it.
+// A TargetKind states how soak deploys the service.
 type TargetKind int
 
 // The kinds of targets.
@@ -80,7 +80,7 @@ var oneRunner = Runners{Default: 1, OneMachine: "one runner must control all con
 // Sampling states how target and host are sampled.
 type Sampling struct {
 	Interval time.Duration // 0: one second
-	Optional bool          // no check needs the samples, so missing ones are a warning
+	Optional bool          // no check needs the samples, so a lack of samples is a warning
 }
 
 // A Page states what the documentation, the report and the progress line show.
@@ -100,7 +100,7 @@ var declaredSections = []string{
 // A Setting is an environment variable that the script reads. The profiles of the script have its defaults.
 type Setting struct{ Name, Help string }
 
-// A Run is the evidence of a run, as a suite reads it.
+// A Run is the evidence of a run.
 type Run verdict.Evidence
 
 // Judge returns the verdict of a run of any suite.

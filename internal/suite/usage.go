@@ -65,13 +65,13 @@ const (
 // processes is never attributed to the service.
 func (m Machine) mainUser() string {
 	busy, otherUse, _ := m.serviceCores()
-	half := busy * m.Usage.TargetCores / 2
+	minimum := busy * m.Usage.TargetCores / 2
 	switch {
-	case m.Shared && !m.SeparateCores && m.Runners/100 > half:
+	case m.Shared && !m.SeparateCores && m.Runners/100 > minimum:
 		return byGenerator
-	case (m.Backend+m.Nginx)/100 >= half:
+	case (m.Backend+m.Nginx)/100 >= minimum:
 		return byService
-	case m.Usage.Inside && otherUse >= half:
+	case m.Usage.HasProcesses && otherUse >= minimum:
 		return byPrograms
 	}
 	return byUnknown
@@ -104,9 +104,9 @@ func cpuOf(user string) func(*StageResult) measurement {
 		switch {
 		case reason != "":
 			return unknownValue(reason)
-		case user == byPrograms && !m.Usage.Inside: // another service is not distinguished from other programs
+		case user == byPrograms && !m.Usage.HasProcesses: // another service is not distinguished from other programs
 			return unknownValue(noSamples)
-		case user == byService && !m.Usage.Inside && service == 0:
+		case user == byService && !m.Usage.HasProcesses && service == 0:
 			return unknownValue("no process of the service was found")
 		}
 		mainUser, share := m.mainUser(), busy
@@ -136,7 +136,7 @@ func (m Machine) coreUsers() string {
 	}
 	add("backend", m.Backend, m.Backend > 0)
 	add("nginx", m.Nginx, m.Nginx > 0)
-	add(otherPrograms, 100*otherUse, m.Usage.Inside && otherUse > .1)
+	add(otherPrograms, 100*otherUse, m.Usage.HasProcesses && otherUse > .1)
 	text := ""
 	if len(parts) > 0 {
 		text = " (" + strings.Join(parts, ", ") + " of a core)"
@@ -150,7 +150,7 @@ func (m Machine) coreUsers() string {
 func cpuLimit(st *StageResult) measurement {
 	t := st.Machine.Usage
 	switch {
-	case !t.Inside:
+	case !t.HasProcesses:
 		return unknownValue(noSamples)
 	case t.Periods == 0:
 		return usageOf(0, "no limit")
@@ -190,7 +190,7 @@ func bandwidth(st *StageResult) measurement {
 		return usageOf(1, "AWS delayed or dropped %s", format.Count(int(packets), "packet"))
 	case t.Link >= 0:
 		return usageOf(t.Link, "%s of this machine's network cards", percent(t.Link))
-	case t.Allowed:
+	case t.HasAllowance:
 		return usageOf(0, "AWS delayed no packets")
 	}
 	return unknownValue("neither network cards nor AWS report the capacity")
@@ -213,7 +213,7 @@ func nginxFiles(st *StageResult) measurement {
 }
 
 func acceptQueue(st *StageResult) measurement {
-	if !st.Machine.Usage.Queue {
+	if !st.Machine.Usage.HasOverflows {
 		return unknownValue(noPrometheus)
 	}
 	return byFailures(st, st.Machine.Usage.Overflows, "connects found it full (ListenOverflows)")

@@ -141,16 +141,16 @@ func (g *streamGauge) fallTime(share float64) (after time.Duration, ok bool) {
 	return after, ok
 }
 
-// last returns the last reading.
-func (g *streamGauge) last() float64 {
+// last returns the last reading, or the value before clients vanished if there is none.
+func (g *streamGauge) last() reading {
 	if n := len(g.readings); n > 0 {
-		return g.readings[n-1].value
+		return g.readings[n-1]
 	}
-	return g.before
+	return reading{value: g.before}
 }
 
-// lowerBound returns the lowest possible value while the other streams are open. A lower one excludes some of them, or
-// other users of the service have disconnected.
+// lowerBound returns the lowest possible value while the other streams are open. A lower value excludes some streams,
+// or other users of the service have disconnected.
 func (g *streamGauge) lowerBound() float64 {
 	return g.before - (float64(g.vanished)+.5)*g.unit - g.slack()
 }
@@ -177,15 +177,7 @@ func (g *streamGauge) isGauge() bool {
 const maxGap = 10 * time.Second
 
 // isStale reports whether there were no readings at the end.
-func (g *streamGauge) isStale() bool { return len(g.readings) == 0 || g.limit-g.lastAt() > maxGap }
-
-// lastAt returns the time of the last reading after clients vanished.
-func (g *streamGauge) lastAt() time.Duration {
-	if n := len(g.readings); n > 0 {
-		return g.readings[n-1].after
-	}
-	return 0
-}
+func (g *streamGauge) isStale() bool { return len(g.readings) == 0 || g.limit-g.last().after > maxGap }
 
 // hasRisen reports whether the gauge rose after clients vanished, so that it had not been read while all streams were
 // open.
@@ -214,7 +206,7 @@ func (g *streamGauge) checkGauge() verdict.Check {
 	case g.counter:
 		reason = counterReason(g.name, "the streams that are open")
 	case g.isStale():
-		reason = sentence("the gauge %s was last read %v before the end, so its last value is unknown", g.name, g.limit-g.lastAt())
+		reason = sentence("the gauge %s was last read %v before the end, so its last value is unknown", g.name, g.limit-g.last().after)
 	case g.hasRisen():
 		reason = sentence("the gauge %s was %v when the clients vanished, and rose afterwards: other clients use the service, or the gauge is read too seldom; "+
 			"set STEADY_SECONDS above the scrape interval of Prometheus", g.name, g.before)
@@ -234,7 +226,7 @@ func (g *streamGauge) checkAllVanished() verdict.Check {
 
 func (g *streamGauge) checkNoticed() verdict.Check {
 	_, ok := g.fallTime(1)
-	last := g.last()
+	last := g.last().value
 	c := check(CheckNoticed, "vanished clients noticed", sentence("all within %v", g.limit), "after "+g.fallText(1), ok)
 	switch {
 	case ok:

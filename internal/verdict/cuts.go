@@ -281,9 +281,9 @@ func (s *Streams) brokenCutsText(count int) string {
 func (s *Streams) CutTable() Table {
 	t := Table{
 		Title: "Resumes by kind of disconnect",
-		Note: "ended: the stream ended (a pause ends one only if the service closes it meanwhile); whole: no message was lost, duplicated " +
+		Note: "ended: the stream ended (a pause ends one only if the service closes it meanwhile); complete: no message was lost, duplicated " +
 			"or announced as missing; p50, p99, max: seconds from the disconnect to the next message",
-		Columns: []string{"cut", "made", "ended", "resumed", "whole", "lost", "doubled", "announced", "p50", "p99", "max"},
+		Columns: []string{"cut", "made", "ended", "resumed", "complete", "lost", "duplicated", "announced", "p50", "p99", "max"},
 	}
 	seconds := func(ms float64) string { return fmt.Sprintf("%.3g", ms/1000) }
 	for _, c := range s.Cuts {

@@ -66,7 +66,7 @@ func main() {
 // all returns the settings of the plan and the local ones.
 func all() []plan.Setting {
 	p, l := plan.Default(), plan.DefaultLocal()
-	p.ConnectionsPerVU = 0 // `soak run` chooses it
+	p.ConnectionsPerVU = 0 // `soak run` chooses the number
 	return append(p.Settings(), l.Settings()...)
 }
 

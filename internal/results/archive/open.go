@@ -28,7 +28,7 @@ const (
 	maxFiles  = 200_000
 	maxSums   = 32 << 20 // bytes of the checksums
 
-	maxContents = 4 << 20 // bytes of archive.json: it names files
+	maxContents = 4 << 20 // bytes of archive.json, which lists files
 
 	maxPadding = 1 << 20 // bytes after the end of a tar
 )

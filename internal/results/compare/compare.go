@@ -9,6 +9,7 @@ import (
 
 	"github.com/aclements/go-moremath/stats"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/suite"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -174,7 +175,7 @@ func (c *Comparison) isBound(recent []verdict.Metric) bool {
 	if 2*n < len(recent) {
 		return false
 	}
-	c.Warnings = append(c.Warnings, fmt.Sprintf("%s is not comparable: the load generator was the limit in %d of %s", recent[0].Name, n, runs(len(recent), "new")))
+	c.Warnings = append(c.Warnings, fmt.Sprintf("%s is not comparable: the load generator was the limit in %d of %s", recent[0].Name, n, format.Count(len(recent), "new run")))
 	return true
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
@@ -17,7 +18,7 @@ func (c *Comparison) Text(w io.Writer) error {
 	if len(worse) == 0 {
 		word = "NO REGRESSION"
 	}
-	fmt.Fprintf(w, "%s  %s against %s\n", word, runs(len(c.New), "new"), runs(len(c.Old), "old"))
+	fmt.Fprintf(w, "%s  %s against %s\n", word, format.Count(len(c.New), "new run"), format.Count(len(c.Old), "old run"))
 	for _, change := range worse {
 		fmt.Fprintf(w, "  - %s\n", change.Sentence())
 	}
@@ -99,12 +100,4 @@ func percent(share float64) string {
 		return "from 0"
 	}
 	return fmt.Sprintf("%+.0f %%", 100*share)
-}
-
-// runs formats a number of runs.
-func runs(n int, kind string) string {
-	if n == 1 {
-		return "1 " + kind + " run"
-	}
-	return fmt.Sprintf("%d %s runs", n, kind)
 }
