@@ -21,7 +21,7 @@ func TestRunnerSilentFiresForAnyClock(t *testing.T) {
 	t.Parallel()
 	rules, err := filepath.Abs("rules")
 	require.NoError(t, err)
-	address := "http://" + watcher.Run(t, fmt.Sprintf("global: {evaluation_interval: 1s}\nrule_files: ['%s/*.yml']\n", rules))
+	address := "http://" + watcher.Run(t, "127.0.0.1", fmt.Sprintf("global: {evaluation_interval: 1s}\nrule_files: ['%s/*.yml']\n", rules))
 	to, err := archive.NewRemote(address)
 	require.NoError(t, err)
 	client, err := api.NewClient(api.Config{Address: address})

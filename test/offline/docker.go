@@ -1,5 +1,5 @@
-// Package offline replaces registries and AWS in tests without access to them: stand-ins of images and of Terraform's
-// AWS provider. Each separate program is a module below this folder.
+// Package offline has stand-ins for container images and for the AWS provider of Terraform, for tests without access to
+// registries and AWS. Each program is a separate module in a subfolder.
 package offline
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// NeedDocker skips a test if no Docker responds, or one without these plugins.
+// NeedDocker skips a test if Docker does not respond or lacks a plugin.
 func NeedDocker(t *testing.T, plugins ...string) {
 	t.Helper()
 	if output, err := exec.CommandContext(t.Context(), "docker", "info", "--format", "{{.ServerVersion}}").CombinedOutput(); err != nil {
@@ -31,8 +31,8 @@ func NeedDocker(t *testing.T, plugins ...string) {
 	}
 }
 
-// Images makes the images of compose.yaml available to Docker, with the settings of an .env file. They are real if a
-// registry answers; otherwise they are stand-ins, without Grafana.
+// Images makes the images of compose.yaml available to Docker, with the settings of an .env file. Without a registry they are
+// stand-ins, without Grafana. real reports whether they are the real images.
 func Images(t *testing.T, repository, env string) (real bool) {
 	t.Helper()
 	const exitUnavailable = 3

@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-const providerVersion = "6.66.0" // the version of the schema in the stand-in
+const providerVersion = "6.66.0" // version of the schema in the stand-in
 
 // NeedTerraform skips a test if terraform is not installed.
 func NeedTerraform(t *testing.T) {
@@ -29,10 +29,10 @@ func NeedTerraform(t *testing.T) {
 func Terraform(t *testing.T, repository string) {
 	t.Helper()
 	NeedTerraform(t)
-	mirror := t.TempDir() // not shared: a rebuild during another test would change the checksum that terraform recorded
+	mirror := t.TempDir() // not shared, because another build would change the checksum that terraform recorded
 	folder := filepath.Join(mirror, "registry.terraform.io/hashicorp/aws", providerVersion, runtime.GOOS+"_"+runtime.GOARCH)
 	require.NoError(t, os.MkdirAll(mirror, 0o755))
-	lock, err := os.Create(mirror + ".lock") // tests of another package may build it at the same time
+	lock, err := os.Create(mirror + ".lock") // tests of other packages may build the stand-in concurrently
 	require.NoError(t, err)
 	require.NoError(t, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(folder, "terraform-provider-aws_v"+providerVersion), ".")

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -29,14 +30,14 @@ func Start(t *testing.T, target string, nodes ...string) (listen string) {
 		name, nodeAddress, _ := strings.Cut(node, "=")
 		jobs += ", {job_name: " + name + ", scrape_interval: 1s, static_configs: [{targets: [" + nodeAddress + "], labels: {job: node, instance: " + name + "}}]}"
 	}
-	listen = Run(t, "scrape_configs: ["+jobs+"]")
+	listen = Run(t, "127.0.0.1", "scrape_configs: ["+jobs+"]")
 	require.Eventually(t, func() bool { return hasScraped(listen) }, time.Minute, 50*time.Millisecond, "Prometheus must scrape %s", target)
 	return listen
 }
 
-// Run starts a Prometheus with a configuration on a free port, and returns its address when it is ready. Prometheus ends with
+// Run starts a Prometheus with a configuration on a free port of a host, and returns its address when it is ready. Prometheus ends with
 // the test.
-func Run(t *testing.T, config string, args ...string) (listen string) {
+func Run(t *testing.T, host, config string, args ...string) (listen string) {
 	t.Helper()
 	binary, err := exec.LookPath("prometheus")
 	if err != nil {
@@ -45,7 +46,9 @@ func Run(t *testing.T, config string, args ...string) (listen string) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "prometheus.yml")
 	require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
-	listen = address.Reserve(t)
+	_, port, err := net.SplitHostPort(address.Reserve(t))
+	require.NoError(t, err)
+	listen = net.JoinHostPort(host, port)
 	ctx, stop := context.WithCancel(context.Background())
 	args = append([]string{"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=" + listen,
 		"--web.enable-remote-write-receiver"}, args...)

@@ -62,7 +62,7 @@ func checkDiscovery(t *testing.T, hosts map[string]string) {
 	t.Cleanup(ec2.Close)
 	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
-	address := "http://" + watcher.Run(t, prometheusConfig(t, ec2.URL))
+	address := "http://" + watcher.Run(t, "127.0.0.1", prometheusConfig(t, ec2.URL))
 	instances := func() (names []string) {
 		view := grafana.View{Prometheus: address, Range: v1.Range{Start: time.Now().Add(-time.Minute), End: time.Now(), Step: time.Second}}
 		found, err := view.Ask(t.Context(), `up{job="node"}`)

@@ -9,14 +9,15 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
+// UpgradeResourceState returns the state without attributes that the schema does not have.
 func (s *server) UpgradeResourceState(_ context.Context, r *tfprotov5.UpgradeResourceStateRequest) (*tfprotov5.UpgradeResourceStateResponse, error) {
 	kind := s.schemas.Resources[r.TypeName].proto().ValueType()
 	state, err := r.RawState.UnmarshalWithOpts(kind, tfprotov5.UnmarshalOpts{ValueFromJSONOpts: tftypes.ValueFromJSONOpts{IgnoreUndefinedAttributes: true}})
 	if err != nil {
 		return nil, err
 	}
-	same, err := tfprotov5.NewDynamicValue(kind, state)
-	return &tfprotov5.UpgradeResourceStateResponse{UpgradedState: &same}, err
+	upgraded, err := tfprotov5.NewDynamicValue(kind, state)
+	return &tfprotov5.UpgradeResourceStateResponse{UpgradedState: &upgraded}, err
 }
 
 // ReadResource returns a resource unchanged.
@@ -24,8 +25,8 @@ func (s *server) ReadResource(_ context.Context, r *tfprotov5.ReadResourceReques
 	return &tfprotov5.ReadResourceResponse{NewState: r.CurrentState}, nil
 }
 
-// PlanResourceChange marks the values that AWS computes as unknown until the resource is created, except its tags and
-// region.
+// PlanResourceChange marks the values that AWS computes as unknown until the resource is created. It computes only the
+// attributes tags_all and region.
 func (s *server) PlanResourceChange(_ context.Context, r *tfprotov5.PlanResourceChangeRequest) (*tfprotov5.PlanResourceChangeResponse, error) {
 	schema := s.schemas.Resources[r.TypeName]
 	kind := schema.proto().ValueType()
@@ -62,7 +63,7 @@ func (s *server) PlanResourceChange(_ context.Context, r *tfprotov5.PlanResource
 	return &tfprotov5.PlanResourceChangeResponse{PlannedState: &state}, err
 }
 
-// allTags returns the tags of a resource and default_tags.
+// allTags returns default_tags with the tags of a resource.
 func (s *server) allTags(tags tftypes.Value) (tftypes.Value, error) {
 	kind := tftypes.Map{ElementType: tftypes.String}
 	if !tags.IsKnown() {
@@ -77,6 +78,7 @@ func (s *server) allTags(tags tftypes.Value) (tftypes.Value, error) {
 	return tftypes.NewValue(kind, all), nil
 }
 
+// ApplyResourceChange invents the values that are still unknown.
 func (s *server) ApplyResourceChange(_ context.Context, r *tfprotov5.ApplyResourceChangeRequest) (*tfprotov5.ApplyResourceChangeResponse, error) {
 	schema := s.schemas.Resources[r.TypeName]
 	kind := schema.proto().ValueType()
@@ -101,6 +103,7 @@ func (s *server) ApplyResourceChange(_ context.Context, r *tfprotov5.ApplyResour
 	return &tfprotov5.ApplyResourceChangeResponse{NewState: &state}, err
 }
 
+// ReadDataSource invents the values of a data source.
 func (s *server) ReadDataSource(_ context.Context, r *tfprotov5.ReadDataSourceRequest) (*tfprotov5.ReadDataSourceResponse, error) {
 	schema := s.schemas.Data[r.TypeName]
 	kind := schema.proto().ValueType()

@@ -11,12 +11,13 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// schemaText is the part of the schema of 6.66.0 that infra/terraform uses, as ./cut makes it from the output of
-// `terraform providers schema -json`. The schema is the provider's, which is under the MPL-2.0.
+// schemaText is the part of the provider's schema 6.66.0 (MPL-2.0) that infra/terraform uses. ./cut creates it from the output
+// of `terraform providers schema -json`.
 //
 //go:embed schema.json
 var schemaText []byte
 
+// schemas are the schemas of the provider, of its resources and of its data sources.
 type schemas struct {
 	Provider  schema            `json:"provider"`
 	Resources map[string]schema `json:"resource_schemas"`
@@ -42,6 +43,7 @@ type nestedBlock struct {
 	MaxItems int64  `json:"max_items"`
 }
 
+// nestings maps the nesting modes of schema.json to those of the protocol.
 var nestings = map[string]tfprotov5.SchemaNestedBlockNestingMode{
 	"list":   tfprotov5.SchemaNestedBlockNestingModeList,
 	"set":    tfprotov5.SchemaNestedBlockNestingModeSet,
@@ -50,6 +52,7 @@ var nestings = map[string]tfprotov5.SchemaNestedBlockNestingMode{
 
 func (s schema) proto() *tfprotov5.Schema { return &tfprotov5.Schema{Block: s.Block.proto()} }
 
+// protos returns schemas in the form of the protocol.
 func protos(all map[string]schema) map[string]*tfprotov5.Schema {
 	out := map[string]*tfprotov5.Schema{}
 	for name, s := range all {
@@ -62,7 +65,7 @@ func (b block) proto() *tfprotov5.SchemaBlock {
 	out := &tfprotov5.SchemaBlock{}
 	for _, name := range slices.Sorted(maps.Keys(b.Attributes)) {
 		a := b.Attributes[name]
-		//lint:ignore SA1019 the JSON form is what the schema has
+		//lint:ignore SA1019 schema.json has the JSON form of types
 		kind, err := tftypes.ParseJSONType(a.Type)
 		if err != nil {
 			panic(fmt.Sprintf("schema.json: type of %s: %v", name, err))
@@ -80,8 +83,8 @@ func (b block) proto() *tfprotov5.SchemaBlock {
 	return out
 }
 
-// fill returns the value of a block in which f has replaced each attribute, including nested blocks. f is called with
-// the attribute's name, its schema and its value.
+// fill returns the value of a block after f has replaced each attribute, including those of nested blocks. f is called with
+// the name, the schema and the value of an attribute.
 func (b block) fill(v tftypes.Value, f func(string, attribute, tftypes.Value) tftypes.Value) (tftypes.Value, error) {
 	if v.IsNull() || !v.IsKnown() {
 		return v, nil
@@ -103,6 +106,7 @@ func (b block) fill(v tftypes.Value, f func(string, attribute, tftypes.Value) tf
 	return tftypes.NewValue(v.Type(), fields), nil
 }
 
+// fill is like block.fill, for each item of a nested block.
 func (n nestedBlock) fill(v tftypes.Value, f func(string, attribute, tftypes.Value) tftypes.Value) (tftypes.Value, error) {
 	if n.Nesting == "single" || v.IsNull() || !v.IsKnown() {
 		return n.Block.fill(v, f)

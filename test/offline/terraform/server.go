@@ -10,9 +10,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// A server serves terraform. It embeds the interface because terraform calls the other methods (imports, moves,
-// functions, ephemeral resources) only for code that infra/terraform does not have: such a call would crash the
-// stand-in.
+// A server implements the provider for terraform. It embeds the interface, so a call of any other method crashes the stand-in.
+// Terraform calls these methods only for imports, moves, functions and ephemeral resources, which infra/terraform does not use.
 type server struct {
 	tfprotov5.ProviderServer
 	schemas schemas

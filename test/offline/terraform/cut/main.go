@@ -51,7 +51,7 @@ func main() {
 		text(aws.Provider), lines(aws.Resources, names["resource"]), lines(aws.Data, names["data"]))
 }
 
-// types returns the types that the code in a folder names, sorted, by the kind of their block.
+// types returns the types of the provider in the code of a folder, sorted, by the kind of their block.
 func types(folder string) (map[string][]string, error) {
 	found := map[string]map[string]bool{"resource": {}, "data": {}}
 	err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
@@ -71,7 +71,7 @@ func types(folder string) (map[string][]string, error) {
 	return names, err
 }
 
-// lines returns one type per line, so that a difference names it.
+// lines returns the schemas of types, one per line, so that a diff shows the changed types.
 func lines(schemas map[string]any, names []string) string {
 	var out []string
 	for _, name := range names {
@@ -115,6 +115,7 @@ func removeEndpoints(provider any) {
 	}
 }
 
+// text returns a value as JSON.
 func text(value any) string {
 	b, err := json.Marshal(value)
 	if err != nil {

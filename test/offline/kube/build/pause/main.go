@@ -1,4 +1,4 @@
-// Command pause holds the namespaces of a pod until it receives a signal.
+// Command pause keeps the namespaces of a pod until it receives a signal.
 package main
 
 import (
