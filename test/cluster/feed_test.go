@@ -20,15 +20,15 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-const victim = "gold-5" // the client that loses a price, or whose runner does
+const victim = "gold-5" // client that loses a price
 
-// A feed sends a price without a number each 100 ms to all its clients. The 50th price of the victim is lost by the
-// victim, by all clients of its pod, or by none.
+// A feed sends a price without a number to all clients every 100 ms. It drops the 50th price of the victim, for the victim or
+// for all clients of its pod. Without a victim it drops none.
 type feed struct {
-	begin  time.Time
-	byPod  bool
-	lost   atomic.Int64           // number of the price that is lost; 0: none yet
-	pod    atomic.Pointer[string] // address of the victim's runner
+	start  time.Time
+	byPod  bool                   // the price is dropped for all clients of the pod
+	lost   atomic.Int64           // number of the dropped price; 0: unknown
+	pod    atomic.Pointer[string] // address of the pod of the victim
 	losses atomic.Uint64
 }
 
@@ -36,7 +36,7 @@ func (f *feed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	const interval, after = 100 * time.Millisecond, 50
 	pod, _, _ := net.SplitHostPort(r.RemoteAddr)
 	isVictim := r.URL.Query().Get("id") == victim
-	number := int64(time.Since(f.begin)/interval) + 1
+	number := int64(time.Since(f.start)/interval) + 1
 	if isVictim {
 		f.pod.Store(&pod)
 		f.lost.Store(number + after)
@@ -47,7 +47,7 @@ func (f *feed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-r.Context().Done():
 			return
-		case <-time.After(time.Until(f.begin.Add(time.Duration(number) * interval))):
+		case <-time.After(time.Until(f.start.Add(time.Duration(number) * interval))):
 		}
 		if number == f.lost.Load() && (isVictim || f.byPod && pod == *f.pod.Load()) {
 			f.losses.Add(1)
@@ -57,8 +57,8 @@ func (f *feed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Runners compare their clients with those of other runners: one price that is lost is found, and nothing else. The
-// pods get the description from soak; their image does not have it.
+// Runners compare their clients with those of other runners, and find exactly the dropped prices. The pods receive the
+// description from soak, because their image does not contain it.
 func TestFeedWithoutNumbersIsExact(t *testing.T) {
 	c := connect(t)
 	description := filepath.Join(t.TempDir(), "prices.js")
@@ -76,7 +76,7 @@ func TestFeedWithoutNumbersIsExact(t *testing.T) {
 		"feed-runner": {victims: true, byPod: true, losses: 4, finding: `^gold-\d+ missed message \d+, which 8 of 12 clients received, the first at `},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &feed{begin: time.Now(), byPod: tt.byPod}
+			f := &feed{start: time.Now(), byPod: tt.byPod}
 			server := httptest.NewUnstartedServer(f)
 			listener, err := net.Listen("tcp", net.JoinHostPort(c.hostAddress(t), "0"))
 			require.NoError(t, err)

@@ -56,8 +56,7 @@ func outcomes(t *testing.T, url string) map[string]int64 {
 	return counts
 }
 
-// Each response of two runners is in the state that the ledger of the model has for it, next to a soak of another
-// service.
+// The states of the responses of two runners match the ledger of the model, even during a soak of another service.
 func TestFiniteIsExact(t *testing.T) {
 	c := connect(t)
 	for name, kind := range map[string]struct {

@@ -31,16 +31,17 @@ import (
 
 const (
 	namespace = "sse-soak"
-	// timeout limits each wait of these tests.
+	// timeout is the maximum time of each wait in these tests.
 	timeout = 3 * time.Minute
 )
 
-// A kube is a client of the cluster with an administrator's rights. The soaks of these tests have fewer rights.
+// A kube is a client of the cluster with the rights of an administrator. The soaks of these tests use a service account.
 type kube struct {
 	*cluster.Client
 	config string // kubeconfig of the service account `soak`
 }
 
+// connect returns a client after it has applied the overlay local.
 func connect(t *testing.T) *kube {
 	t.Helper()
 	client, err := cluster.Connect("")
@@ -64,10 +65,10 @@ func (k *kube) soakConfig(t *testing.T) string {
 	admin, err := clientcmd.NewDefaultClientConfigLoadingRules().Load()
 	require.NoError(t, err)
 	require.NoError(t, clientcmdapi.FlattenConfig(admin))
-	now := admin.Contexts[admin.CurrentContext]
-	require.NotNil(t, now)
+	current := admin.Contexts[admin.CurrentContext]
+	require.NotNil(t, current)
 	config := clientcmdapi.NewConfig()
-	config.Clusters["c"] = admin.Clusters[now.Cluster]
+	config.Clusters["c"] = admin.Clusters[current.Cluster]
 	config.AuthInfos["soak"] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
 	config.Contexts["c"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "soak", Namespace: namespace}
 	config.CurrentContext = "c"
@@ -96,10 +97,10 @@ func (k *kube) run(t *testing.T, name string, args ...string) *soak {
 	return k.command(t, t.TempDir(), append([]string{"run", "--on", "k8s", "--seconds", "40", "--testid", newID(name)}, args...)...)
 }
 
-// newID returns a test id that no earlier run has.
+// newID returns a new id for a run.
 func newID(name string) string { return fmt.Sprintf("e2e-%s-%d", name, time.Now().Unix()%1e6) }
 
-// hostAddress returns the address of this machine that the node of the cluster reaches.
+// hostAddress returns the address of this machine from which it reaches the node of the cluster.
 func (k *kube) hostAddress(t *testing.T) string {
 	t.Helper()
 	nodes, err := k.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
@@ -110,12 +111,13 @@ func (k *kube) hostAddress(t *testing.T) string {
 			node = a.Address
 		}
 	}
-	way, err := net.Dial("udp", net.JoinHostPort(node, "9")) // sends nothing
+	conn, err := net.Dial("udp", net.JoinHostPort(node, "9")) // sends no packet
 	require.NoError(t, err)
-	defer way.Close()
-	return way.LocalAddr().(*net.UDPAddr).IP.String()
+	defer conn.Close()
+	return conn.LocalAddr().(*net.UDPAddr).IP.String()
 }
 
+// command starts bin/soak with the service account. Its results are in the folder out.
 func (k *kube) command(t *testing.T, out string, args ...string) *soak {
 	t.Helper()
 	binary, err := filepath.Abs("../../bin/soak")
@@ -152,11 +154,12 @@ func (s *soak) wait(t *testing.T) int {
 		t.Log(s.output())
 		return s.process.ProcessState.ExitCode()
 	case <-time.After(timeout):
-		require.Fail(t, "soak does not end", s.output())
+		require.Fail(t, "soak must end", s.output())
 		return -1
 	}
 }
 
+// awaitOutput waits until the output contains a text.
 func (s *soak) awaitOutput(t *testing.T, text string) {
 	t.Helper()
 	require.Eventually(t, func() bool { return strings.Contains(s.output(), text) }, timeout, 100*time.Millisecond, "%s", s.output())
@@ -170,6 +173,7 @@ func (s *soak) verdict(t *testing.T) (v verdict.Verdict) {
 	return v
 }
 
+// runnerPod returns the pod of a runner.
 func (k *kube) runnerPod(t *testing.T, s *soak, index int) *corev1.Pod {
 	t.Helper()
 	pods, err := k.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: fmt.Sprintf("job-name=%s-%d", cluster.Name(s.testid), index)})
@@ -178,7 +182,7 @@ func (k *kube) runnerPod(t *testing.T, s *soak, index int) *corev1.Pod {
 	return &pods.Items[0]
 }
 
-// evict evicts a pod through the API, as a drained node does.
+// evict evicts a pod through the API, as when its node is drained.
 func (k *kube) evict(ctx context.Context, pod string) error {
 	return k.CoreV1().Pods(namespace).EvictV1(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: namespace}})
 }
@@ -211,5 +215,5 @@ func (k *kube) requireNothingLeft(t *testing.T) {
 		references, err := k.AppsV1().Deployments(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=soak-control"})
 		require.NoError(t, err)
 		return len(pods.Items)+len(jobs.Items)+len(services.Items)+len(references.Items) == 0
-	}, timeout, 500*time.Millisecond, "the garbage collector takes what belonged to the TestRun")
+	}, timeout, 500*time.Millisecond, "the garbage collector must remove all objects of the TestRun")
 }

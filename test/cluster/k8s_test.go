@@ -1,8 +1,7 @@
 //go:build k8s
 
-// Package cluster runs soaks on a real cluster with a real k6-operator (docs/distributed.md): a clean run, and every
-// failure of a run that can be caused from outside. They use the service account `soak`, which also tests that its
-// rights are sufficient.
+// Package cluster runs soaks on a cluster with the k6-operator (docs/distributed.md): clean runs, and failures that can be
+// caused from outside. The soaks use the service account `soak`, so the tests also check that its rights are sufficient.
 package cluster
 
 import (
@@ -56,8 +55,8 @@ func TestAPIServerAcceptsOverlays(t *testing.T) {
 	}
 }
 
-// A lost runner makes the verdict invalid. The verdict names pod, node and reason, and lists what the other runners
-// observed and the last checkpoint of the lost one.
+// A lost runner makes the verdict invalid. The verdict names its pod, node and reason, and lists its last checkpoint and the
+// shards of the other runners.
 func TestLostRunnerIsInvalid(t *testing.T) {
 	c := connect(t)
 	for name, tt := range map[string]struct {
@@ -91,11 +90,11 @@ func TestLostRunnerIsInvalid(t *testing.T) {
 	}
 }
 
-// The reason why a run cannot start is found within the given time and reported.
+// If a run cannot start, soak reports the cause within the given time.
 func TestUnstartableRunIsInvalid(t *testing.T) {
 	c := connect(t)
 	for overlay, want := range map[string]string{
-		"testdata/no-starter": "cannot start: ErrImageNeverPull", // without --start-timeout a run does not wait for a permanent cause
+		"testdata/no-starter": "cannot start: ErrImageNeverPull", // a permanent cause ends the run without --start-timeout
 		"testdata/no-image":   "cannot start: (ErrImagePull|ImagePullBackOff)",
 		"testdata/no-room":    "is stuck: no node accepts it: Unschedulable",
 	} {
@@ -114,13 +113,12 @@ func TestUnstartableRunIsInvalid(t *testing.T) {
 	}
 }
 
-// A drained node evicts a runner, which closes its streams and writes its shard. MIN_COVERAGE accepts the observed
-// time.
+// An evicted runner closes its streams and writes its shard. The run passes, because MIN_COVERAGE accepts the observed time.
 func TestDrainedRunnerIsJudgedByMinCoverage(t *testing.T) {
 	c := connect(t)
 	s := c.soak(t, "drain", "--min-coverage", "50")
 	s.awaitOutput(t, "all runners have started")
-	time.Sleep(10 * time.Second) // some noops of its clients
+	time.Sleep(10 * time.Second) // time for some noops of its clients
 	pod := c.runnerPod(t, s, 2)
 	require.NoError(t, c.evict(t.Context(), pod.Name))
 	assert.Equal(t, 0, s.wait(t), "%s", s.output())
@@ -137,11 +135,11 @@ func TestDrainedRunnerIsJudgedByMinCoverage(t *testing.T) {
 	c.requireNothingLeft(t)
 }
 
-// A run with its own target does not touch the backend of another run, whichever starts first.
+// A run with another target does not affect a run with the backend of the cluster, in either order of their starts.
 func TestConcurrentRunsAreExact(t *testing.T) {
 	c := connect(t)
-	half := []string{"--connections", "50", "--runners", "2", "--seconds", "60"}
-	otherObjects := func() []string { return append([]string{"--backend-url", c.backend(t)}, half...) }
+	args := []string{"--connections", "50", "--runners", "2", "--seconds", "60"}
+	otherTarget := func() []string { return append([]string{"--backend-url", c.backend(t)}, args...) }
 	check := func(s *soak) {
 		assert.Equal(t, 0, s.wait(t), "%s", s.output())
 		v := s.verdict(t)
@@ -149,18 +147,18 @@ func TestConcurrentRunsAreExact(t *testing.T) {
 		assert.Equal(t, 50, v.Connections.Completed, s.testid)
 		assert.Zero(t, v.Messages.Missed, s.testid)
 	}
-	earlier := c.soak(t, "before", otherObjects()...)
-	earlier.awaitOutput(t, "all runners have started")
-	first := c.soak(t, "first", half...)
+	before := c.soak(t, "before", otherTarget()...)
+	before.awaitOutput(t, "all runners have started")
+	first := c.soak(t, "first", args...)
 	first.awaitOutput(t, "all runners have started")
-	after := c.soak(t, "after", otherObjects()...)
-	check(earlier)
+	after := c.soak(t, "after", otherTarget()...)
+	check(before)
 	check(first)
 	check(after)
 	c.requireNothingLeft(t)
 }
 
-// After the laptop with soak fails, another machine follows the run to its verdict.
+// After the first soak was killed, another one attaches to the run and follows it to its verdict.
 func TestAttachFromAnotherMachine(t *testing.T) {
 	c := connect(t)
 	s := c.soak(t, "attach")
@@ -175,7 +173,7 @@ func TestAttachFromAnotherMachine(t *testing.T) {
 	c.requireNothingLeft(t)
 }
 
-// Two soaks follow one run at the same time: the first to finish removes it, and both come to the same verdict.
+// Two soaks that are attached to one run come to the same verdict. The first to finish removes the run.
 func TestTwoAttachedSoaksAgree(t *testing.T) {
 	c := connect(t)
 	url := c.backend(t)
@@ -198,7 +196,7 @@ func TestCtrlCCleansUp(t *testing.T) {
 	c := connect(t)
 	s := c.soak(t, "interrupt")
 	s.awaitOutput(t, "all runners have started")
-	time.Sleep(3 * time.Second) // some noops
+	time.Sleep(3 * time.Second) // time for some noops
 	require.NoError(t, s.process.Process.Signal(syscall.SIGINT))
 	assert.Equal(t, 2, s.wait(t), "%s", s.output())
 	v := s.verdict(t)

@@ -31,7 +31,7 @@ import (
 	prom "github.com/sse-soak/sse-soak/test/watcher"
 )
 
-// The metric as the Prometheus of these tests receives it, and as it stores it.
+// Credentials for the Prometheus of these tests, and the hash in its configuration.
 const (
 	user           = "soak"
 	password       = "a-password/of+the=test"
@@ -41,10 +41,10 @@ const (
 // A watcher is a Prometheus outside of the cluster.
 type watcher struct {
 	prometheus.API
-	address string // as the pods reach it
+	address string // address for the pods
 }
 
-// startPrometheus starts a Prometheus on this machine, at the address by which the cluster's node reaches it.
+// startPrometheus starts a Prometheus on this machine, at an address that the pods reach.
 func startPrometheus(t *testing.T, k *kube) *watcher {
 	t.Helper()
 	web := filepath.Join(t.TempDir(), "web.yml")
@@ -65,27 +65,27 @@ func (w *watcher) setEnvironment(t *testing.T, password string) {
 
 func (w *watcher) url() string { return "http://" + w.address + "/api/v1/write" }
 
-// byRunner returns the last value of a metric of a run, by the tag that the operator gives each runner.
+// byRunner returns the last value of a metric of a run for each runner, by the tag instance_id of the operator.
 func (w *watcher) byRunner(t *testing.T, metric, testid string) map[string]float64 {
 	t.Helper()
-	answer, _, err := w.Query(t.Context(), fmt.Sprintf(`sum by (runner, instance_id) (last_over_time(%s{testid=%q}[10m]))`, metric, testid), time.Now())
+	result, _, err := w.Query(t.Context(), fmt.Sprintf(`sum by (runner, instance_id) (last_over_time(%s{testid=%q}[10m]))`, metric, testid), time.Now())
 	require.NoError(t, err)
 	values := map[string]float64{}
-	for _, series := range answer.(model.Vector) {
+	for _, series := range result.(model.Vector) {
 		values[string(series.Metric["instance_id"])] = float64(series.Value)
 	}
 	return values
 }
 
-func sum(values map[string]float64) (all float64) {
+func sum(values map[string]float64) (total float64) {
 	for _, v := range values {
-		all += v
+		total += v
 	}
-	return all
+	return total
 }
 
-// Each runner writes the metrics that the dashboards show. The password is only in the secret of the run, and is
-// removed with it.
+// Each runner writes the metrics of the dashboards. Only the secret of the run contains the password, and it is removed with
+// the run.
 func TestRunnersWriteToPrometheus(t *testing.T) {
 	c := connect(t)
 	w := startPrometheus(t, c)
@@ -105,7 +105,7 @@ func TestRunnersWriteToPrometheus(t *testing.T) {
 	assert.Len(t, received, 4, "values by runner: %v", received)
 	assert.EqualValues(t, v.Messages.Received, sum(received))
 	for runner, value := range w.byRunner(t, "k6_soak_streams_planned", s.testid) {
-		assert.EqualValues(t, 100, value, "runner %s reports the plan of the whole run", runner)
+		assert.EqualValues(t, 100, value, "runner %s must report the plan of the whole run", runner)
 	}
 	assert.Len(t, w.byRunner(t, "k6_sse_connecting_p99", s.testid), 4, "the trend stats must be those of the dashboards")
 	requireAbsent(t, filepath.Join(s.out, s.testid), password)
@@ -114,7 +114,7 @@ func TestRunnersWriteToPrometheus(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err := c.CoreV1().Secrets(namespace).Get(t.Context(), secret.Name, metav1.GetOptions{})
 		return apierrors.IsNotFound(err)
-	}, timeout, 500*time.Millisecond, "the secret goes with the run")
+	}, timeout, 500*time.Millisecond, "the secret must be removed with the run")
 }
 
 // A Prometheus that rejects writes is reported, and does not change the verdict.
@@ -131,7 +131,7 @@ func TestPrometheusRejectsWrites(t *testing.T) {
 	c.requireNothingLeft(t)
 }
 
-// An overlay with the component also writes without soak, by `kubectl apply -k`.
+// Runners of an overlay with the component for Prometheus also write if `kubectl apply -k` starts them without soak.
 func TestPrometheusOverlay(t *testing.T) {
 	c := connect(t)
 	w := startPrometheus(t, c)

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Of three runners one is killed, one is interrupted and one ends in order. The alert names the first, and reaches
-// the webhook soon.
+// Only a killed runner causes the alert RunnerSilent, which reaches the webhook within 30 s. Runners that are interrupted or
+// end by themselves cause no alert.
 func TestKilledRunnerAlerts(t *testing.T) {
 	t.Parallel()
 	url, notifications := webhook(t)
@@ -26,22 +26,22 @@ func TestKilledRunnerAlerts(t *testing.T) {
 	interrupted := s.runner("interrupted", 30, 1, "--execution-segment", "0:1/2", "--execution-segment-sequence", "0,1/2,1")
 	s.await(fmt.Sprintf(`sum(runner:soak_streams:open) == %d`, streams+streams/2))
 	s.runners[1].Stop(context.Background(), syscall.SIGKILL, 10*time.Second)
-	killed := time.Now()
+	killTime := time.Now()
 	interrupted.Stop(context.Background(), syscall.SIGINT, 30*time.Second)
 	select {
 	case a := <-notifications:
-		assert.Less(t, time.Since(killed), 30*time.Second)
+		assert.Less(t, time.Since(killTime), 30*time.Second)
 		assert.Equal(t, "firing", a.Status)
 		assert.Equal(t, testID+" 2", a.Labels["testid"]+" "+a.Labels["runner"])
 		assert.Contains(t, a.Annotations["summary"], fmt.Sprintf("its last report had %d streams open", streams/2))
 	case <-time.After(time.Minute):
-		require.Fail(t, "the webhook got no request", s.logs())
+		require.Fail(t, "the webhook must receive a request", s.logs())
 	}
-	s.ends(s.runners[0], 0)
-	// All runners have been silent long enough, and the rules have recorded it.
+	s.requireExit(s.runners[0], 0)
+	// The alert needs 20 s of silence of all three runners in the recording rules.
 	s.await(`count(runner:soak_reports:newest == runner:soak_reports:newest offset 24s) == 3`)
 	a := s.querier(time.Second)
-	a.Range.Start = killed
+	a.Range.Start = killTime
 	alerts := a.series(t, `ALERTS{alertname="RunnerSilent"}`)
 	assert.NotEmpty(t, alerts)
 	for _, alert := range alerts {
@@ -59,7 +59,7 @@ type alert struct {
 	Labels, Annotations map[string]string
 }
 
-// webhook returns the address of a webhook that passes on the alerts about silent runners.
+// webhook returns the URL of a webhook, and a channel with its notifications of the alert RunnerSilent.
 func webhook(t *testing.T) (url string, notifications chan alert) {
 	t.Helper()
 	notifications = make(chan alert, 100)

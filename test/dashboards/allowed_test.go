@@ -4,15 +4,15 @@ package live
 
 import "os"
 
-// mayBeEmpty lists the queries, by dashboard and panel, that a clean soak on one machine leaves without data, with
-// the reason. Every other query must return some.
+// mayBeEmpty lists the queries, by dashboard and panel, that may have no data in a clean soak on one machine, with the
+// reason.
 var mayBeEmpty = map[string]string{
-	"annotation/Backend restarted": "it does not restart in a clean soak",
-	"soak/Firing alerts":           "nothing fires in a clean soak",
-	"annotation/Alert":             "there is nothing to be alarmed at in a clean soak",
+	"annotation/Backend restarted": "the backend does not restart in a clean soak",
+	"soak/Firing alerts":           "no alert fires in a clean soak",
+	"annotation/Alert":             "no alert fires in a clean soak",
 }
 
-// absentExporters lists the queries whose exporter or service is not part of this test.
+// absentExporters lists the queries whose source of metrics is not part of this test, with the reason.
 var absentExporters = map[string]string{
 	"soak/Published and confirmed":               noPublisher,
 	"soak/Responses by state":                    noFinite,
@@ -20,22 +20,22 @@ var absentExporters = map[string]string{
 	"soak/Hosts end in":                          noAWS,
 	"machines/AWS allowances exceeded":           noAWS,
 	"machines/Notices of AWS":                    noAWS,
-	"machines/Machines":                          noAWS + "; its other columns are those of panels that are tested",
+	"machines/Machines":                          noAWS + "; tests of other panels cover its other columns",
 	"machines/CPU by container":                  noCAdvisor,
 	"machines/Memory by container":               noCAdvisor,
 }
 
-const noAWS = "no host of AWS is watched here"
-
-const noCAdvisor = "nothing runs in a container here, so there is no cAdvisor: test/stack has one"
-
-const noPublisher = "the backend publishes by itself"
-
-const noFinite = "the streams of this run do not end by themselves; k6/soak tests the metrics"
+// Reasons why a query cannot have data in this test.
+const (
+	noAWS       = "this test has no host on AWS"
+	noCAdvisor  = "this test has no container and no cAdvisor; test/stack has them"
+	noPublisher = "the run does not publish"
+	noFinite    = "the streams of this run do not end by themselves; k6/soak tests the metrics"
+)
 
 // addKernelGaps adds the queries that the kernel of this machine cannot answer.
 func addKernelGaps() {
 	if _, err := os.Stat("/proc/pressure/cpu"); err != nil {
-		absentExporters["machines/Waiting for CPU and memory"] = "this kernel does not tell pressure"
+		absentExporters["machines/Waiting for CPU and memory"] = "this kernel does not report pressure"
 	}
 }

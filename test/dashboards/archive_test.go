@@ -22,8 +22,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/grafana"
 )
 
-// A soak with remote write is archived, and the archive is opened. Every query of every dashboard has the same values
-// at the same times, to the last digit, also for a backend that died during the run.
+// Every query of every dashboard returns the same values from an opened archive as from the original Prometheus, even for a
+// backend that was killed during the run.
 func TestArchiveShowsTheSameDashboards(t *testing.T) {
 	t.Parallel()
 	s := startStack(t)
@@ -39,7 +39,7 @@ func TestArchiveShowsTheSameDashboards(t *testing.T) {
 		s.service.Stop(context.Background(), syscall.SIGKILL, 10*time.Second)
 		s.await(`up{job="backend"} == 0`)
 	})
-	file = filepath.Join(s.dir, "it.tar.gz")
+	file = filepath.Join(s.dir, "run.tar.gz")
 	output, err := exec.CommandContext(t.Context(), filepath.Join(root, "bin", "soak"), "archive", folder, file, "--prometheus", "http://"+s.watcher).CombinedOutput()
 	require.NoError(t, err, "%s", output)
 	t.Logf("%s", output)
@@ -65,10 +65,11 @@ func TestArchiveShowsTheSameDashboards(t *testing.T) {
 	assert.Greater(t, answered, queries/2)
 }
 
-var atAddress = regexp.MustCompile(`(?m)^prometheus +(http://127\.0\.0\.1:\d+)/`)
+// prometheusLine matches the line with the URL of Prometheus in the output of soak open.
+var prometheusLine = regexp.MustCompile(`(?m)^prometheus +(http://127\.0\.0\.1:\d+)/`)
 
-// openArchive opens an archive as a user does, and closes it at the end of the test by Ctrl-C. Then no server responds
-// and no file is left.
+// openArchive opens an archive by `soak open`, and returns the URL of its Prometheus. At the end of the test it sends SIGINT,
+// and asserts that no server responds and no file is left.
 func openArchive(t *testing.T, file string) (prometheus string) {
 	t.Helper()
 	tmp := t.TempDir()
@@ -94,7 +95,7 @@ func openArchive(t *testing.T, file string) (prometheus string) {
 			break
 		}
 	}
-	found := atAddress.FindStringSubmatch(output.String())
+	found := prometheusLine.FindStringSubmatch(output.String())
 	require.NotEmpty(t, found, output.String())
 	return found[1]
 }

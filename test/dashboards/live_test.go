@@ -1,6 +1,6 @@
 //go:build dashboards
 
-// Package live runs every query of every dashboard on a real Prometheus that watched a real soak.
+// Package live evaluates every query of every dashboard on a Prometheus that has recorded a soak.
 package live
 
 import (
@@ -35,7 +35,7 @@ func TestEveryQueryReturnsData(t *testing.T) {
 	t.Run("figures", a.figures)
 }
 
-// Panels that a clean soak leaves empty show the faults of a run that has some.
+// Refused and lost streams and a killed backend appear in the panels, the annotations and an alert.
 func TestDashboardsShowFaults(t *testing.T) {
 	t.Parallel()
 	const refused = 10
@@ -45,7 +45,7 @@ func TestDashboardsShowFaults(t *testing.T) {
 		s.await(fmt.Sprintf(`sum(testid:k6_streams:open) == %d and on () sum(backend_noops_sent_total) > 0`, streams-refused))
 		s.killBackend()
 		wait(99) // k6's exit code for missed thresholds
-		// An alert reads a recording rule: on busy cores that needs more rounds than watch waits.
+		// The alert depends on a recording rule, which on busy cores needs more evaluations than watch waits for.
 		s.await(`ALERTS{alertstate="firing",alertname="StreamLost"}`)
 	})
 	for title, want := range map[string]float64{
@@ -66,8 +66,8 @@ func TestDashboardsShowFaults(t *testing.T) {
 	}
 }
 
-// A lost noop reaches the alert through backend, ledger, k6, Prometheus and rule.
-func TestDashboardsShowFaultsPerNoop(t *testing.T) {
+// Faults of single noops appear in the panels, and the lost noop causes an alert.
+func TestDashboardsShowFaultsOfNoops(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, "BACKEND_FAULT=drop:id=live-7,noop=2;duplicate:id=live-8,noop=2;reorder:id=live-9,noop=2;corrupt:id=live-60,noop=2")
 	a := s.watch(func() { s.soak(30)(99) })
@@ -83,18 +83,18 @@ func TestDashboardsShowFaultsPerNoop(t *testing.T) {
 	assert.NotEmpty(t, a.series(t, `ALERTS{alertname="NoopMissed",alertstate="firing",testid="`+testID+`"}`))
 }
 
-// watch runs a soak and returns a querier of the time from before its start to its end.
+// watch runs a soak, and returns a querier for a time range that contains it.
 func (s *stack) watch(soak func()) querier {
-	s.await(`min(count_over_time(up[1m])) >= 2`) // counters have a value before the run
+	s.await(`min(count_over_time(up[1m])) >= 2`) // the counters must have a value before the run
 	a := s.querier(2 * time.Second)
 	soak()
-	// The last counts arrive, and the rules record them: Prometheus has the writes of k6 since its end.
+	// Two scrape intervals after the end of k6, Prometheus has its last writes, and the rules have recorded them.
 	s.await(fmt.Sprintf(`min(timestamp(up)) > %d`, time.Now().Add(2*scrapeInterval).Unix()))
 	a.Range.End = time.Now()
 	return a
 }
 
-// A querier queries the stack's Prometheus as a dashboard does.
+// A querier evaluates queries of dashboards on the Prometheus of the stack.
 type querier grafana.View
 
 func (a querier) series(t *testing.T, expr string) []grafana.Series {
@@ -104,6 +104,7 @@ func (a querier) series(t *testing.T, expr string) []grafana.Series {
 	return got
 }
 
+// board evaluates all queries of a dashboard.
 func (a querier) board(t *testing.T, b grafana.Board) {
 	for _, p := range b.Panels {
 		for _, q := range p.Targets {
@@ -121,11 +122,11 @@ func (a querier) board(t *testing.T, b grafana.Board) {
 	}
 }
 
-// query asserts that expr returns data. If it may be empty, its metrics must exist at least, unless their exporter is
-// not part of this test.
+// query asserts that a query returns data. If the query may be empty, its metrics must exist. A query without a source of its
+// metrics is only parsed.
 func (a querier) query(t *testing.T, name, expr string) {
 	t.Helper()
-	found := a.series(t, expr) // parses
+	found := a.series(t, expr)
 	if reason, ok := absentExporters[name]; ok {
 		if reason != noCAdvisor {
 			untested.Note(t, "the panel "+name+" on live data: "+reason)
@@ -165,7 +166,7 @@ func (a querier) figures(t *testing.T) {
 	openStreams := a.series(t, find(t, "Open streams").Targets[0].Expr)
 	assert.InDelta(t, streams, highest(openStreams[0]), 0, "maximum of open streams")
 
-	// Streams are open for the length minus 5 s, and open and close within some of them.
+	// Streams are open for the length of the run minus 5 s; two intervals allow for their opening and closing.
 	minReceived := float64(streams * ((length(t)-5)/interval - 2))
 	received := a.series(t, `sum(k6_soak_noops_total{testid="`+testID+`"})`)
 	buckets := a.series(t, `sum(k6_soak_lateness_bucket_total{testid="`+testID+`",le="+Inf"})`)
@@ -173,13 +174,13 @@ func (a querier) figures(t *testing.T) {
 		assert.GreaterOrEqual(t, received[0].Last(), minReceived, "noops received")
 		assert.InDelta(t, received[0].Last(), buckets[0].Last(), 0, "the histogram of all runners must contain each noop")
 	}
-	causes := a.series(t, find(t, "Ended by cause, client").Targets[0].Expr)
-	if assert.Len(t, causes, 1) {
-		assert.EqualValues(t, "server", causes[0].Metric["reason"])
-		assert.InDelta(t, streams, causes[0].Last(), 0)
+	clientCauses := a.series(t, find(t, "Ended by cause, client").Targets[0].Expr)
+	if assert.Len(t, clientCauses, 1) {
+		assert.EqualValues(t, "server", clientCauses[0].Metric["reason"])
+		assert.InDelta(t, streams, clientCauses[0].Last(), 0)
 	}
-	attempts := a.series(t, find(t, "Ended by cause, server").Targets[0].Expr)
-	for _, s := range attempts {
+	serverCauses := a.series(t, find(t, "Ended by cause, server").Targets[0].Expr)
+	for _, s := range serverCauses {
 		want := 0.0
 		if strings.Contains(string(s.Metric["reason"]), "forcedisconnect") {
 			want = streams
@@ -196,6 +197,7 @@ func find(t *testing.T, title string) grafana.Panel {
 	return grafana.Find(t, root, "soak", title)
 }
 
+// highest returns the maximum of a series.
 func highest(s grafana.Series) (value float64) {
 	for _, p := range s.Values {
 		value = max(value, float64(p.Value))
@@ -204,8 +206,8 @@ func highest(s grafana.Series) (value float64) {
 }
 
 var (
-	// labelSets matches the parts of a query that may contain words other than metrics.
-	labelSets = regexp.MustCompile(`\{[^}]*\}`) // parts whose words are not metrics
+	// labelSets matches the parts of a query whose words are not metrics.
+	labelSets = regexp.MustCompile(`\{[^}]*\}`)
 	word      = regexp.MustCompile(`[A-Za-z_:][\w:]*`)
 	metric    = regexp.MustCompile(`^(?:k6|backend|process|go|node|nginx|container)_`)
 )

@@ -32,13 +32,13 @@ const (
 	root     = "../.."
 	testID   = "live"
 	streams  = 100
-	interval = 5 // seconds between two noops: on a busy machine a noop may be late by half of it
+	interval = 5 // seconds between two noops, because on a busy machine noops may be late by 2.5 s
 	runners  = 2
 
-	scrapeInterval = 2 * time.Second // of scrapes and rules; the stack has 5 s, which would need longer waits
+	scrapeInterval = 2 * time.Second // interval of scrapes and rules; shorter than in compose.yaml, so that tests wait less
 )
 
-// length returns the seconds of the run. Longer runs give better pictures.
+// length returns the duration of the run in seconds. DASHBOARDS_SECONDS sets it.
 func length(t *testing.T) int {
 	text := os.Getenv("DASHBOARDS_SECONDS")
 	if text == "" {
@@ -54,8 +54,8 @@ type stack struct {
 	t                                               *testing.T
 	dir                                             string
 	backend, nginx, status, node, exporter, watcher string // addresses
-	alerts                                          string // address of the Alertmanager, if there is one
-	reference                                       string // address of the control group's reference
+	alerts                                          string // address of the Alertmanager; "": none
+	reference                                       string // address of the reference target of the control group
 	hasExporter                                     bool
 	service                                         *process.Process // the backend
 	runners                                         []*process.Process
@@ -92,23 +92,24 @@ func startStackWithAlerts(t *testing.T, webhook string, env ...string) *stack {
 	return s
 }
 
-// startReference serves the reference of the control groups.
+// startReference starts the reference target of the control group.
 func (s *stack) startReference() {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(s.t, err)
 	s.reference = listener.Addr().String()
 	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan struct{})
+	done := make(chan struct{})
 	go func() {
-		defer close(ended)
+		defer close(done)
 		_ = control.Serve(ctx, listener)
 	}()
 	s.t.Cleanup(func() {
 		stop()
-		<-ended
+		<-done
 	})
 }
 
+// startBackend starts the backend, and waits until it is ready.
 func (s *stack) startBackend(env ...string) {
 	s.service = s.start("backend", append(env, "LISTEN="+s.backend, "NOOP_INTERVAL="+strconv.Itoa(interval)), filepath.Join(root, "bin", "backend"))
 	s.awaitReady("http://" + s.backend + "/readyz")
@@ -120,6 +121,7 @@ func (s *stack) killBackend() {
 	s.startBackend()
 }
 
+// startNginx starts nginx in front of the backend.
 func (s *stack) startNginx() {
 	conf := filepath.Join(s.dir, "nginx.conf")
 	user := ""
@@ -139,7 +141,7 @@ http {
 	s.awaitReady("http://" + s.status + "/")
 }
 
-// startPrometheus scrapes the targets of the stack's Prometheus, with its job names and rules.
+// startPrometheus starts a Prometheus with the job names and rules of infra/prometheus.
 func (s *stack) startPrometheus() {
 	config := filepath.Join(s.dir, "prometheus.yml")
 	rules, err := filepath.Abs(filepath.Join(root, "infra", "prometheus", "rules"))
@@ -164,7 +166,7 @@ func (s *stack) startPrometheus() {
 	s.awaitReady("http://" + s.watcher + "/-/ready")
 }
 
-// startAlertmanager starts an Alertmanager with the configuration of the stack's.
+// startAlertmanager starts an Alertmanager with the configuration of infra/alertmanager.
 func (s *stack) startAlertmanager(webhook string) {
 	s.alerts = address.Reserve(s.t)
 	text, err := alertmanager.Config(webhook, "")
@@ -176,33 +178,33 @@ func (s *stack) startAlertmanager(webhook string) {
 	s.awaitReady("http://" + s.alerts + "/-/ready")
 }
 
-// soak starts connectionTest.js on all runners, as in docs/stack.md. The returned function waits for their ends and
-// checks their exit code.
+// soak starts connectionTest.js on all runners, with the commands of docs/stack.md. wait waits until the runners have ended,
+// and asserts their exit code.
 func (s *stack) soak(seconds int) (wait func(exitCode int)) {
 	s.t.Helper()
-	cuts := map[int]string{0: "0", 1: "1/2", 2: "1"}
+	bounds := map[int]string{0: "0", 1: "1/2", 2: "1"}
 	var all []*process.Process
 	for i := 1; i <= runners; i++ {
-		all = append(all, s.runner(testID, seconds, i, "--execution-segment", cuts[i-1]+":"+cuts[i], "--execution-segment-sequence", "0,1/2,1"))
+		all = append(all, s.runner(testID, seconds, i, "--execution-segment", bounds[i-1]+":"+bounds[i], "--execution-segment-sequence", "0,1/2,1"))
 	}
 	s.runners = all
 	return func(exitCode int) {
 		s.t.Helper()
 		for _, k6 := range all {
-			s.ends(k6, exitCode)
+			s.requireExit(k6, exitCode)
 		}
 	}
 }
 
-// ends waits for the end of a runner.
-func (s *stack) ends(k6 *process.Process, exitCode int) {
+// requireExit waits until a runner has ended, and asserts its exit code.
+func (s *stack) requireExit(k6 *process.Process, exitCode int) {
 	s.t.Helper()
 	<-k6.Done()
 	log, _ := os.ReadFile(filepath.Join(s.dir, k6.Name+".log"))
 	require.Equal(s.t, exitCode, k6.ExitCode(), "%s: %s", k6.Name, log)
 }
 
-// runner starts one k6 of a run.
+// runner starts one runner of a run.
 func (s *stack) runner(run string, seconds, number int, flags ...string) *process.Process {
 	s.t.Helper()
 	env := []string{
@@ -219,7 +221,7 @@ func (s *stack) runner(run string, seconds, number int, flags ...string) *proces
 		append(args, filepath.Join(root, "load-tests", "sse", "connectionTest.js"))...)
 }
 
-// start starts a program that ends with the test, or with the test's process.
+// start starts a program. It ends with the test, or with the process of the test.
 func (s *stack) start(name string, env []string, path string, args ...string) *process.Process {
 	s.t.Helper()
 	c, err := process.Start(process.Spec{
@@ -241,10 +243,10 @@ func (s *stack) awaitReady(url string) {
 		}
 		defer resp.Body.Close()
 		return resp.StatusCode == http.StatusOK
-	}, 2*time.Minute, 100*time.Millisecond, "%s does not answer; %s", url, lazyLog(s.logs))
+	}, 2*time.Minute, 100*time.Millisecond, "%s must respond; %s", url, lazyLog(s.logs))
 }
 
-// querier returns a querier of the time from now on.
+// querier returns a querier whose time range starts now.
 func (s *stack) querier(step time.Duration) querier {
 	now := time.Now().Truncate(time.Second)
 	return querier{
@@ -253,7 +255,7 @@ func (s *stack) querier(step time.Duration) querier {
 	}
 }
 
-// await waits until a query has an answer.
+// await waits until a query returns data.
 func (s *stack) await(expr string) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
@@ -267,6 +269,7 @@ type lazyLog func() string
 
 func (f lazyLog) String() string { return f() }
 
+// logs returns the logs of all programs.
 func (s *stack) logs() string {
 	var all bytes.Buffer
 	files, _ := filepath.Glob(filepath.Join(s.dir, "*.log"))
@@ -282,7 +285,7 @@ func (s *stack) write(path, text string) {
 	require.NoError(s.t, os.WriteFile(path, []byte(text), 0o600))
 }
 
-// firstProgram returns the path of the first of these programs that is installed, or "".
+// firstProgram returns the path of the first installed program, or "".
 func firstProgram(names ...string) string {
 	for _, name := range names {
 		if path, err := exec.LookPath(name); err == nil {
@@ -292,6 +295,7 @@ func firstProgram(names ...string) string {
 	return ""
 }
 
+// program is like firstProgram, but skips the test if no program is installed.
 func program(t *testing.T, names ...string) string {
 	t.Helper()
 	path := firstProgram(names...)

@@ -1,6 +1,6 @@
 //go:build e2e
 
-// Package release installs the files of a release as docs/getting-started.md describes.
+// Package release tests the files of a release with the commands of docs/getting-started.md.
 package release
 
 import (
@@ -24,14 +24,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// maxTimeToVerdict limits the time of a first run, unpacking included.
+// maxTimeToVerdict is the maximum time for unpacking and a first run.
 const maxTimeToVerdict = 90 * time.Second
 
-// The archive of this machine runs in an empty folder with an empty PATH. It needs no file of the repository and no
-// program of the system. nginx is found by its path, as its user chose it.
+// The programs in an archive need no file of the repository and no program of PATH: they run in an empty folder with an empty
+// PATH.
 func TestArchiveRunsFromAnEmptyFolder(t *testing.T) {
 	t.Parallel()
-	dist := built(t)
+	dist := buildRelease(t)
 	base := "sse-soak_1.2.3-test_" + runtime.GOOS + "_" + runtime.GOARCH
 	checkSums(t, dist)
 	checkBill(t, filepath.Join(dist, base+".tar.gz.cdx.json"))
@@ -81,8 +81,8 @@ func TestArchiveRunsFromAnEmptyFolder(t *testing.T) {
 	checkPrograms(t, filepath.Join(folder, base))
 }
 
-// built makes the release for this machine. Soaks of other tests must not wait for its linker.
-func built(t *testing.T) string {
+// buildRelease builds the release for this machine, with the lowest priority, so that other tests do not wait for the linker.
+func buildRelease(t *testing.T) string {
 	t.Helper()
 	dist := filepath.Join(t.TempDir(), "dist")
 	cmd := exec.Command("nice", "-n", "19", "go", "run", "-C", "tools", "./release", "-root", "..", "-version", "v1.2.3-test", "-platforms", runtime.GOOS+"/"+runtime.GOARCH, "-out", dist)
@@ -92,14 +92,15 @@ func built(t *testing.T) string {
 	return dist
 }
 
+// unpack unpacks an archive.
 func unpack(t *testing.T, archive, folder string) {
 	t.Helper()
 	f, err := os.Open(archive)
 	require.NoError(t, err)
 	defer f.Close()
-	packed, err := gzip.NewReader(f)
+	decompressed, err := gzip.NewReader(f)
 	require.NoError(t, err)
-	for files := tar.NewReader(packed); ; {
+	for files := tar.NewReader(decompressed); ; {
 		h, err := files.Next()
 		if errors.Is(err, io.EOF) {
 			return
@@ -115,11 +116,12 @@ func unpack(t *testing.T, archive, folder string) {
 	}
 }
 
+// checkSums asserts that SHA256SUMS has the correct checksum of each file.
 func checkSums(t *testing.T, dist string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dist, "SHA256SUMS"))
 	require.NoError(t, err)
-	var named []string
+	var names []string
 	for line := range strings.Lines(string(text)) {
 		sum, name, ok := strings.Cut(strings.TrimSpace(line), "  ")
 		require.True(t, ok, line)
@@ -127,17 +129,18 @@ func checkSums(t *testing.T, dist string) {
 		require.NoError(t, err)
 		hash := sha256.Sum256(content)
 		require.Equal(t, hex.EncodeToString(hash[:]), sum, name)
-		named = append(named, name)
+		names = append(names, name)
 	}
 	entries, err := os.ReadDir(dist)
 	require.NoError(t, err)
 	for _, e := range entries {
 		if !e.IsDir() && e.Name() != "SHA256SUMS" {
-			require.Contains(t, named, e.Name())
+			require.Contains(t, names, e.Name())
 		}
 	}
 }
 
+// checkBill asserts that a bill of materials lists the project and its dependencies.
 func checkBill(t *testing.T, path string) {
 	t.Helper()
 	text, err := os.ReadFile(path)

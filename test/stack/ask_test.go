@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// request sends a request to the stack; user is NAME:PASSWORD, a token, or "".
+// request sends a request to the stack. user is NAME:PASSWORD, a bearer token, or "".
 func (s *stack) request(method, path, user string) (status int, body string) {
 	s.t.Helper()
 	req, err := http.NewRequest(method, s.url+path, nil)
@@ -36,22 +36,22 @@ func (s *stack) request(method, path, user string) (status int, body string) {
 	return resp.StatusCode, string(b)
 }
 
-// A sample is one row of an answer of Prometheus.
+// A sample is one row of the result of a query.
 type sample struct {
 	Metric map[string]string
 	Value  [2]any
 }
 
-// query queries Prometheus through nginx. It returns no rows while one of them is down.
+// query evaluates a query in Prometheus, through nginx. It returns no rows while Prometheus or nginx is down.
 func (s *stack) query(expr string) []sample {
 	s.t.Helper()
 	status, body := s.request(http.MethodGet, "/prometheus/api/v1/query?query="+url.QueryEscape(expr), "prometheus:"+s.env["PROMETHEUS_PASSWORD"])
 	if status != http.StatusOK {
 		return nil
 	}
-	var answer struct{ Data struct{ Result []sample } }
-	require.NoError(s.t, json.Unmarshal([]byte(body), &answer))
-	return answer.Data.Result
+	var response struct{ Data struct{ Result []sample } }
+	require.NoError(s.t, json.Unmarshal([]byte(body), &response))
+	return response.Data.Result
 }
 
 // value returns the value of a query with one row, or "".
@@ -64,10 +64,10 @@ func (s *stack) value(expr string) string {
 	return fmt.Sprint(rows[0].Value[1])
 }
 
-// await waits until done is true.
-func await(t *testing.T, condition string, done func() bool) {
+// await waits until done returns true. failure is the message after a minute.
+func await(t *testing.T, failure string, done func() bool) {
 	t.Helper()
 	for start := time.Now(); !done(); time.Sleep(500 * time.Millisecond) {
-		require.Less(t, time.Since(start), time.Minute, condition)
+		require.Less(t, time.Since(start), time.Minute, failure)
 	}
 }

@@ -25,22 +25,22 @@ import (
 const (
 	root    = "../.."
 	project = "sse-soak-test"
-	// version is the version that the backend's image should report.
+	// version is the version that the image of the backend must report.
 	version = "v0-tested"
 )
 
 // projectFilter limits docker to the containers of this test.
 var projectFilter = []string{"--filter", "label=com.docker.compose.project=" + project}
 
-// internalPorts are those of the services on the loopback interface.
+// internalPorts are the ports of the services on the loopback interface.
 var internalPorts = []string{"3000", "9090", "9093", "9100", "9113", "9145", "9180"}
 
 // A stack is the running stack of a test.
 type stack struct {
 	t       *testing.T
 	env     map[string]string
-	file    string // of env
-	grafana bool   // the real image is available
+	file    string // path of the .env file with env
+	grafana bool   // the image of Grafana is available
 	url     string // URL for clients, at an address of this host that is not loopback
 }
 
@@ -51,7 +51,7 @@ func start(t *testing.T, settings map[string]string) *stack {
 	removeLeftovers(t)
 	for _, port := range internalPorts {
 		l, err := net.Listen("tcp", "127.0.0.1:"+port)
-		require.NoError(t, err, "the stack needs this port on this machine")
+		require.NoError(t, err, "port %s must be free", port)
 		require.NoError(t, l.Close())
 	}
 	s := &stack{t: t, env: map[string]string{}, file: filepath.Join(t.TempDir(), ".env")}
@@ -76,9 +76,9 @@ func start(t *testing.T, settings map[string]string) *stack {
 		}
 		s.down()
 	})
-	// All images come from one build, which Docker repeats unless they are requested together.
-	t.Logf("the backend's image is built in %v, the others in %v", s.measure("build", "--quiet", "backend-1"), s.measure("build", "--quiet"))
-	port := free(t) // after the builds, because another program may take the port within a minute
+	// The images come from one build, which Docker repeats for images that are not built together.
+	t.Logf("built the image of the backend in %v, and the others in %v", s.measure("build", "--quiet", "backend-1"), s.measure("build", "--quiet"))
+	port := free(t) // after the builds, because another program could use the port before the stack
 	s.set(map[string]string{"HTTP_PORT": port})
 	s.url = "http://" + net.JoinHostPort(hostAddress(t), port)
 	s.up()
@@ -119,6 +119,7 @@ func (s *stack) up() {
 	s.t.Logf("up and healthy in %v", s.measure(args...))
 }
 
+// measure runs docker compose, and returns its duration.
 func (s *stack) measure(args ...string) time.Duration {
 	s.t.Helper()
 	start := time.Now()
@@ -141,17 +142,19 @@ func (s *stack) down() {
 	}
 	for _, port := range append(internalPorts, s.env["HTTP_PORT"]) {
 		l, err := net.Listen("tcp", ":"+port)
-		require.NoError(s.t, err, "the port must be free")
+		require.NoError(s.t, err, "port %s must be free again", port)
 		require.NoError(s.t, l.Close())
 	}
 }
 
-// run runs a command in the repository and returns its output. Settings come from files only.
+// run runs a command in the repository and returns its output. It removes settings from the environment, because the .env file
+// has all settings.
 func run(t *testing.T, timeout time.Duration, name string, args ...string) string {
 	t.Helper()
 	return runWith(t, timeout, nil, name, args...)
 }
 
+// runWith is like run, with further variables.
 func runWith(t *testing.T, timeout time.Duration, env []string, name string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
@@ -191,7 +194,7 @@ func free(t *testing.T) string {
 	return ""
 }
 
-// hostAddress returns an address of this host as other machines see it.
+// hostAddress returns an address of this host that is not loopback.
 func hostAddress(t *testing.T) string {
 	t.Helper()
 	addresses, err := net.InterfaceAddrs()

@@ -22,14 +22,14 @@ import (
 	"github.com/sse-soak/sse-soak/test/netns"
 )
 
-// The shape of a soak on AWS, on one machine: the stack with all its monitoring, and two machines of runners. Each is
-// a network namespace with its own counters, ports and address. They write their metrics to the stack's Prometheus,
-// and use the stack's reference for their control groups. STACK_SECONDS=3600 runs for an hour (docs/stack.md).
+// This test has the topology of a soak on AWS: the stack with all its monitoring, and two machines with one runner each. A
+// machine is a network namespace with its own counters, ports and address. The runners write their metrics to the Prometheus
+// of the stack, and use its reference for their control groups. STACK_SECONDS=3600 runs for an hour (docs/stack.md).
 func TestTwoMachines(t *testing.T) {
 	folder := os.Getenv("STACK_KEEP")
 	if folder != "" {
 		folder = filepath.Join(root, folder)
-		require.NoDirExists(t, folder, "the test writes its results there; move the folder away")
+		require.NoDirExists(t, folder, "the test writes its results to this folder; move the folder away")
 	}
 	streams, seconds, interval := setting("STACK_CONNECTIONS", "100"), setting("STACK_SECONDS", "20"), setting("STACK_NOOP_INTERVAL", "1")
 	s := start(t, map[string]string{"CONNECTIONS": streams, "NOOP_INTERVAL": interval, "COMPOSE_PROFILES": "reference"})
@@ -42,7 +42,7 @@ func TestTwoMachines(t *testing.T) {
 	var parts sync.WaitGroup
 	for n, machine := range newMachines(t) {
 		parts.Go(func() {
-			// Both start together after both have inspected their machines.
+			// Both runners start at the same time, after they have inspected their machines.
 			output, err := runInMachine(t, machine, env, "bin/soak", "run", "--runner", fmt.Sprintf("%d/2", n+1), "--testid", "machines", "--out", out,
 				"--start-at", start.Add(10*time.Second).UTC().Format(time.RFC3339), "--backend-url", s.url,
 				"--control-url", reference, "--connections", streams, "--seconds", seconds, "--noop-interval", interval)
@@ -75,10 +75,11 @@ func TestTwoMachines(t *testing.T) {
 		`sum(k6_soak_streams_completed{testid="machines"})`:       streams,
 		`count(k6_soak_streams_completed{testid="machines"} > 0)`: "2", // each runner with its own series
 	} {
-		await(t, expr+" is not "+want, func() bool { return s.value(expr) == want })
+		await(t, expr+" must be "+want, func() bool { return s.value(expr) == want })
 	}
 }
 
+// setting returns an environment variable, or the fallback if it is empty.
 func setting(name, fallback string) string {
 	if v := os.Getenv(name); v != "" {
 		return v
@@ -111,7 +112,7 @@ func newMachine(t *testing.T, n int) (name string) {
 	return name
 }
 
-// runInMachine runs a command in a machine. Only the limit of the test ends it.
+// runInMachine runs a program in a machine until the program or the test ends.
 func runInMachine(t *testing.T, machine string, env []string, program string, args ...string) (output string, err error) {
 	path, err := filepath.Abs(filepath.Join(root, program))
 	if err != nil {
@@ -124,7 +125,7 @@ func runInMachine(t *testing.T, machine string, env []string, program string, ar
 	return string(text), err
 }
 
-// copyResults copies the results of a run for a reader.
+// copyResults copies the results of a run to a folder.
 func (s *stack) copyResults(dir results.Dir, folder string) {
 	require.NoError(s.t, os.CopyFS(folder, os.DirFS(string(dir))))
 }

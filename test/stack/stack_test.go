@@ -50,7 +50,7 @@ func TestStack(t *testing.T) {
 	s.requireFailureReason()
 }
 
-// requireAlert asserts that Alertmanager sends an alert that Prometheus finds.
+// requireAlert asserts that Alertmanager sends an alert to the webhook.
 func (s *stack) requireAlert(alert string, alerts chan string) {
 	for {
 		select {
@@ -59,12 +59,12 @@ func (s *stack) requireAlert(alert string, alerts chan string) {
 				return
 			}
 		case <-time.After(time.Minute):
-			require.Failf(s.t, "the webhook got no alert", alert)
+			require.Failf(s.t, "the webhook must receive the alert", alert)
 		}
 	}
 }
 
-// requirePrivatePaths asserts that one port is reachable from outside, with the public paths only.
+// requirePrivatePaths asserts that private paths require authentication, and that only one port is reachable from outside.
 func (s *stack) requirePrivatePaths() {
 	for _, path := range []string{"/metrics", "/event/ledger", "/fault", "/nginx-status", "/backend-1/metrics", "/prometheus/metrics"} {
 		status, body := s.request(http.MethodGet, path, "")
@@ -74,8 +74,8 @@ func (s *stack) requirePrivatePaths() {
 		status, body := s.request(http.MethodGet, path, s.env["BACKEND_TOKEN"])
 		require.Equal(s.t, http.StatusOK, status, "%s: %s", path, body)
 	}
-	status, body := s.request(http.MethodDelete, "/event/forcedisconnect?id=nobody", "")
-	require.Equal(s.t, http.StatusUnauthorized, status, "OPEN_DISCONNECT is off by default: %s", body)
+	status, body := s.request(http.MethodDelete, "/event/forcedisconnect?id=unknown", "")
+	require.Equal(s.t, http.StatusUnauthorized, status, "OPEN_DISCONNECT must be off by default: %s", body)
 	host := hostAddress(s.t)
 	for _, port := range internalPorts {
 		conn, err := net.DialTimeout("tcp", net.JoinHostPort(host, port), time.Second)
@@ -130,15 +130,15 @@ func (s *stack) requireConfinement() {
 	}
 }
 
-// requireHiddenDocker asserts that cAdvisor sees no socket of Docker or containerd, which would make it root
-// there.
+// requireHiddenDocker asserts that cAdvisor can reach no socket of Docker or containerd, which would give it root access to
+// the host.
 func (s *stack) requireHiddenDocker() {
 	const find = "find / -xdev -type s; find /rootfs/run /rootfs/var/run/ /var/run/ -type s; find /run -type s"
 	output := run(s.t, time.Minute, "docker", "exec", project+"-cadvisor-1", "sh", "-c", "("+find+") 2>/dev/null | xargs -n 1 readlink -f | sort -u")
 	require.Equal(s.t, "/run/docker-reader/containerd.sock\n/run/docker-reader/docker.sock\n", output)
 }
 
-// requireVersion asserts that the image names its version.
+// requireVersion asserts that the backend reports the version of the image.
 func (s *stack) requireVersion() {
 	status, body := s.request(http.MethodGet, "/healthz", "")
 	require.Equal(s.t, http.StatusOK, status)
@@ -155,18 +155,18 @@ func (s *stack) requireScrape(backends int) {
 		jobs["grafana"] = 1
 	}
 	for job, n := range jobs {
-		await(s.t, "no data of "+job, func() bool { return s.value(fmt.Sprintf(`count(up{job=%q} == 1)`, job)) == fmt.Sprint(n) })
+		await(s.t, "Prometheus must scrape "+job, func() bool { return s.value(fmt.Sprintf(`count(up{job=%q} == 1)`, job)) == fmt.Sprint(n) })
 	}
 	for _, expr := range []string{
 		`backend_max_connections{instance="backend-1"}`, `nginx_connections_active`, `node_netstat_TcpExt_ListenOverflows`,
 		`node_tcp_connection_states{state="established"}`, `instance:backend_fds:ratio{instance="backend-1"}`,
 		`count(container_memory_working_set_bytes{name=~".*backend-1.*"})`,
 	} {
-		await(s.t, "no data for "+expr, func() bool { return s.value(expr) != "" })
+		await(s.t, "Prometheus must have data for "+expr, func() bool { return s.value(expr) != "" })
 	}
 }
 
-// remoteWrite makes k6 write to the stack's Prometheus, through nginx.
+// remoteWrite adds the variables that make k6 write to the Prometheus of the stack, through nginx.
 func (s *stack) remoteWrite(env ...string) []string {
 	return append(env, "K6_PROMETHEUS_RW_SERVER_URL="+s.url+"/prometheus/api/v1/write", "K6_PROMETHEUS_RW_USERNAME=prometheus",
 		"K6_PROMETHEUS_RW_PASSWORD="+s.env["PROMETHEUS_PASSWORD"])
@@ -183,20 +183,20 @@ func (s *stack) requirePassingSoak() {
 	var v verdict.Verdict
 	require.NoError(s.t, json.Unmarshal(b, &v))
 	require.Zero(s.t, v.Verdict.ExitCode(), output)
-	require.NotZero(s.t, v.Server.Sent, "the server's ledger must be requested")
+	require.NotZero(s.t, v.Server.Sent, "soak must read the ledger of the backend")
 	require.True(s.t, v.Server.Agrees)
 	require.NotEmpty(s.t, s.value(`max_over_time(backend_streams_open{instance="backend-1"}[5m]) >= 200`), "Prometheus must report the streams")
 	for expr, want := range map[string]string{
 		`sum(k6_soak_noops_total{testid="stack"})`: fmt.Sprint(v.Messages.Received), `max(k6_soak_streams_planned{testid="stack"})`: "200",
 		`sum(k6_soak_streams_completed{testid="stack"})`: "200", `sum(k6_soak_noops_missed{testid="stack"})`: "0",
 	} {
-		await(s.t, expr+" is not "+want, func() bool { return s.value(expr) == want })
+		await(s.t, expr+" must be "+want, func() bool { return s.value(expr) == want })
 	}
 }
 
-// requireContainers asserts that the panels about containers have data. dashboards-test starts no containers.
+// requireContainers asserts that the panels about containers have data. test/dashboards has no containers.
 func (s *stack) requireContainers() {
-	now, attempts := time.Now(), 0
+	now, queries := time.Now(), 0
 	v := grafana.View{
 		Prometheus: "http://127.0.0.1:9090/prometheus", Variables: map[string]string{"instance": ".*"},
 		Range: prometheus.Range{Start: now.Add(-time.Minute), End: now, Step: 5 * time.Second},
@@ -208,20 +208,20 @@ func (s *stack) requireContainers() {
 					got, err := v.Ask(context.Background(), q.Expr)
 					require.NoError(s.t, err)
 					require.NotEmpty(s.t, got, "%s/%s: %s", board.Name, panel.Title, q.Expr)
-					attempts++
+					queries++
 				}
 			}
 		}
 	}
-	require.Positive(s.t, attempts)
+	require.Positive(s.t, queries)
 }
 
-// requireK6Metrics runs k6 as on a laptop, with its metrics sent to Prometheus.
+// requireK6Metrics runs k6 without soak, and asserts that Prometheus receives its metrics.
 func (s *stack) requireK6Metrics() {
 	runWith(s.t, 2*time.Minute, s.remoteWrite("BACKEND_TOKEN="+s.env["BACKEND_TOKEN"], "K6_PROMETHEUS_RW_TREND_STATS=p(50),p(99),max", "K6_NO_USAGE_REPORT=true"), "bin/k6", "run", "--quiet", "--out", "experimental-prometheus-rw", "--tag", "testid=laptop", "load-tests/sse/connectionTest.js",
 		"--vus", "5", "--iterations", "5", "--duration", "60s", "--env", "BACKEND_URL="+s.url, "--env", "NOOP_INTERVAL=1",
 		"--env", "SECONDS=15", "--env", "PREFIX=laptop-a-")
-	await(s.t, "no metrics of k6", func() bool { return s.value(`sum(k6_sse_connection_opened_total{testid="laptop"})`) == "5" })
+	await(s.t, "Prometheus must have the metrics of k6", func() bool { return s.value(`sum(k6_sse_connection_opened_total{testid="laptop"})`) == "5" })
 	require.Equal(s.t, "1", s.value(`min(k6_checks_rate{testid="laptop"})`))
 	require.NotEmpty(s.t, s.value(`k6_sse_connecting_p99{testid="laptop"}`))
 	require.NotEmpty(s.t, s.value(`testid:k6_streams:open{testid="laptop"}`), "the recording rules must include the run")
@@ -229,7 +229,7 @@ func (s *stack) requireK6Metrics() {
 
 // requireJSONLogs asserts that nginx logs no error and writes its access log as JSON.
 func (s *stack) requireJSONLogs() {
-	await(s.t, "the log does not tell of the streams of both runs", func() bool {
+	await(s.t, "the access log must contain the streams of both runs", func() bool {
 		streams := 0
 		for _, line := range strings.Split(run(s.t, time.Minute, "docker", "logs", project+"-nginx-1"), "\n") {
 			require.NotRegexp(s.t, `\[(alert|emerg|crit)\]`, line)
@@ -241,7 +241,7 @@ func (s *stack) requireJSONLogs() {
 			require.Equal(s.t, http.StatusOK, entry.Status)
 			streams++
 		}
-		return streams == 200+5+1 // of soak and k6, and the trial stream of soak
+		return streams == 200+5+1 // streams of soak and of k6, and the trial of soak
 	})
 }
 
@@ -249,7 +249,7 @@ func (s *stack) requireJSONLogs() {
 func (s *stack) restartBackend() {
 	require.NoError(s.t, s.noop("before"))
 	s.compose("restart", "backend-1")
-	await(s.t, "the backend is not ready after its restart", func() bool { status, _ := s.request(http.MethodGet, "/readyz", ""); return status == http.StatusOK })
+	await(s.t, "the backend must be ready after its restart", func() bool { status, _ := s.request(http.MethodGet, "/readyz", ""); return status == http.StatusOK })
 	require.NoError(s.t, s.noop("after"))
 }
 
@@ -277,7 +277,7 @@ func (s *stack) noop(id string) error {
 	return fmt.Errorf("no noop arrived on %s", id)
 }
 
-// extendToCluster starts three backends, and asserts that each id connects to one and ends at the same.
+// extendToCluster starts three backends, and asserts that nginx sends the connect and the DELETE of an id to the same backend.
 func (s *stack) extendToCluster() {
 	s.set(map[string]string{"COMPOSE_PROFILES": "cluster,alerts"})
 	s.up()
@@ -293,7 +293,7 @@ func (s *stack) extendToCluster() {
 		defer resp.Body.Close()
 		require.Equal(s.t, http.StatusOK, resp.StatusCode)
 	}
-	await(s.t, "not all backends hold streams", func() bool {
+	await(s.t, "all backends must have streams", func() bool {
 		return s.value(`sum(backend_streams_open)`) == fmt.Sprint(streams) && s.value(`count(backend_streams_open > 0)`) == "3"
 	})
 	for n := range streams {
@@ -302,13 +302,13 @@ func (s *stack) extendToCluster() {
 	}
 }
 
-// requireFailureReason checks that `make up` prints the error of a service that did not start.
+// requireFailureReason asserts that infra/compose/failures prints the error of a service that did not start.
 func (s *stack) requireFailureReason() {
 	port := s.env["HTTP_PORT"]
 	s.set(map[string]string{"HTTP_PORT": "http"})
 	s.compose("up", "-d", "--no-deps", "--force-recreate", "nginxconf")
 	s.set(map[string]string{"HTTP_PORT": port})
-	await(s.t, "the error of nginxconf is not printed", func() bool {
+	await(s.t, "infra/compose/failures must print the error of nginxconf", func() bool {
 		out := runWith(s.t, time.Minute, []string{"COMPOSE_PROJECT_NAME=" + project, "COMPOSE_ENV_FILES=" + s.file}, "infra/compose/failures")
 		return strings.Contains(out, "nginxconf did not start:") && strings.Contains(out, `HTTP_PORT must be the number of a port, got "http"`)
 	})
