@@ -25,8 +25,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/services"
 )
 
-// A reload of nginx interrupts no stream. A restart of nginx or of the backend interrupts all streams. The verdict
-// reports each effect, even if it is judged again.
+// A reload of nginx interrupts no stream. A restart of nginx or of the backend interrupts all streams. The verdict reports
+// each effect, even if the run is judged again.
 func TestActionsAreReported(t *testing.T) {
 	t.Parallel()
 	reverse.Program(t)
@@ -47,7 +47,7 @@ func TestActionsAreReported(t *testing.T) {
 		require.Zero(t, e.Missed+e.Duplicated)
 	}
 	require.Greater(t, *proxy.Resumed, uint64(streams), "the backend must replay the noops of the outage, one each 0.2 s")
-	require.Less(t, *backend.Resumed, uint64(streams/2), "a stopped backend generates no noops; some may be due after its restart")
+	require.Less(t, *backend.Resumed, uint64(streams/2), "a stopped backend generates no noops, but some may be due after its restart")
 	require.Equal(t, "killed", v.Actions[2].Output)
 
 	page, err := os.ReadFile(r.dir.Path(results.PageFile))
@@ -69,16 +69,17 @@ func TestFailedActionIsInvalid(t *testing.T) {
 	require.Equal(t, 10, v.Connections.Completed)
 }
 
-// Messages that nchan kept while a proxy had disconnected its clients arrive after the reconnect, each once.
+// nchan stores the messages that are published while its clients are disconnected, and each client receives them once after
+// its reconnect.
 func TestActionOnADescribedService(t *testing.T) {
 	t.Parallel()
 	nchan := startService(t, "nchan", services.Options{})
-	to, err := url.Parse(nchan.URL)
+	target, err := url.Parse(nchan.URL)
 	require.NoError(t, err)
-	connected, cutStreams := context.WithCancel(t.Context())
-	forwarder := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, FlushInterval: -1}
+	connected, disconnect := context.WithCancel(t.Context())
+	forwarder := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, FlushInterval: -1}
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet && connected.Err() == nil { // a stream from before the disconnect; publishing still works
+		if r.Method == http.MethodGet && connected.Err() == nil { // a stream that opened before the disconnect
 			ctx, cancel := context.WithCancel(r.Context())
 			defer cancel()
 			defer context.AfterFunc(connected, cancel)()
@@ -87,22 +88,22 @@ func TestActionOnADescribedService(t *testing.T) {
 		forwarder.ServeHTTP(w, r)
 	}))
 	t.Cleanup(func() { proxy.CloseClientConnections(); proxy.Close() })
-	cut := filepath.Join(t.TempDir(), "cut")
+	file := filepath.Join(t.TempDir(), "cut")
 	r := begin(t, nil, "--service", nchan.Service, "--backend-url", proxy.URL, "--connections", "12", "--topics", "3", "--publish-rate", "30",
-		"--seconds", "24", "--runners", "1", "--reconnect", "--prefix", "act-", "--at", "8s cut: touch "+cut)
-	var done sync.WaitGroup
-	done.Go(func() {
+		"--seconds", "24", "--runners", "1", "--reconnect", "--prefix", "act-", "--at", "8s cut: touch "+file)
+	var watcher sync.WaitGroup
+	watcher.Go(func() {
 		for range 3000 {
-			if _, err := os.Stat(cut); err == nil {
-				cutStreams()
+			if _, err := os.Stat(file); err == nil {
+				disconnect()
 				return
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
 	})
 	v := r.verdict()
-	done.Wait()
-	cutStreams()
+	watcher.Wait()
+	disconnect()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	e := v.Actions[0].Effect
 	require.Equal(t, [2]int{12, 0}, [2]int{e.Lost, e.NotReconnected}, r.out.String())
@@ -110,13 +111,13 @@ func TestActionOnADescribedService(t *testing.T) {
 	require.Greater(t, *e.Resumed, uint64(12), "10 messages per second and topic, during an outage of at least 1 s")
 }
 
-// The kernel signals the shell of an action when soak is killed, but not the children of the shell.
+// If soak is killed, the kernel sends a signal only to the shell of an action. The children of the shell must end, too.
 func TestKilledSoakEndsItsActions(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
 	r := begin(t, []string{m}, "--connections", "4", "--seconds", "60", "--noop-interval", "1",
 		"--at", "0s both: sleep 300 & sleep 300; true", "--at", "0s left: sleep 300 &", "--at-env", "SOAK_E2E_MARK")
-	sleeping := func() (n int) {
+	sleepCount := func() (n int) {
 		for _, pid := range processes(m) {
 			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 			if strings.HasPrefix(string(line), "sleep\x00300") {
@@ -125,9 +126,9 @@ func TestKilledSoakEndsItsActions(t *testing.T) {
 		}
 		return n
 	}
-	await(t, "the actions run", func() bool { return sleeping() == 3 })
+	await(t, "all actions must run", func() bool { return sleepCount() == 3 })
 	require.NoError(t, r.cmd.Process.Kill())
 	_ = r.cmd.Wait()
-	await(t, "nothing is left of the actions", func() bool { return sleeping() == 0 })
+	await(t, "all processes of the actions must end", func() bool { return sleepCount() == 0 })
 	requireNoProcess(t, m)
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// find returns the process of a run whose command line contains text.
+// find returns the process of a run whose command line contains a text.
 func find(t *testing.T, mark, text string) int {
 	t.Helper()
 	for _, pid := range processes(mark) {
@@ -33,19 +33,19 @@ func find(t *testing.T, mark, text string) int {
 			return pid
 		}
 	}
-	require.Fail(t, "no process found", text)
+	require.Fail(t, "the run must have the process", text)
 	return 0
 }
 
-// nginxMaster finds the process by its log in the run's folder: its title hides its environment.
+// nginxMaster returns the master process of nginx. Its title hides its environment, so the path of its log identifies it.
 func (r *soakRun) nginxMaster() int { return find(r.t, string(r.dir), "nginx: master") }
 
-// awaitStreams waits until the progress shows that all streams are open and noops arrive.
+// awaitStreams waits until the progress reports that all streams are open and noops arrive.
 func (r *soakRun) awaitStreams(connections string) {
 	r.t.Helper()
-	await(r.t, "streams are held", func() bool {
-		at := strings.LastIndex(r.out.String(), connections+"/"+connections+" open")
-		return at >= 0 && !strings.Contains(r.out.String()[at:], " 0/")
+	await(r.t, "all streams must be open", func() bool {
+		i := strings.LastIndex(r.out.String(), connections+"/"+connections+" open")
+		return i >= 0 && !strings.Contains(r.out.String()[i:], " 0/")
 	})
 }
 
@@ -72,7 +72,7 @@ func TestNginxRestartDropsEveryStream(t *testing.T) {
 	require.Contains(t, reasons(v), "nginx died at")
 }
 
-// The backend continues the numbering without a client and replays noops, so none is missed.
+// The backend continues to number noops while a client is disconnected, and replays them, so none is missed.
 func TestReconnectsSurviveNginxRestart(t *testing.T) {
 	t.Parallel()
 	reverse.Program(t)
@@ -91,7 +91,7 @@ func TestReconnectsSurviveNginxRestart(t *testing.T) {
 	require.Contains(t, string(report), "reconnects")
 }
 
-// A stopped client reads all data later: noops are late, not lost. The verdict names the cause.
+// A stopped runner reads all data later, so noops are late, but not lost. The verdict names the cause.
 func TestStoppedRunnerIsLate(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
@@ -109,7 +109,7 @@ func TestStoppedRunnerIsLate(t *testing.T) {
 	require.Contains(t, strings.Join(v.Warnings, "\n"), "the load generator was saturated")
 }
 
-// With a limit on lateness, the same run is inconclusive about the server.
+// With a limit on lateness, a stopped runner makes the run inconclusive.
 func TestSaturatedGeneratorExplainsLateness(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
@@ -123,8 +123,8 @@ func TestSaturatedGeneratorExplainsLateness(t *testing.T) {
 	require.Equal(t, verdict.Invalid, v.Verdict, r.out.String())
 }
 
-// While the whole machine stalls, the server on it sends nothing: clients that wake up before the server wait for it
-// instead of dropping their streams as idle.
+// If the whole machine stalls, its server sends nothing. Clients that continue before the server do not close their streams
+// as idle.
 func TestStalledMachineDropsNothing(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
@@ -137,7 +137,7 @@ func TestStalledMachineDropsNothing(t *testing.T) {
 	time.Sleep(4 * time.Second) // the fault: longer than the idle timeout
 	for _, pid := range all {
 		require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))
-		time.Sleep(200 * time.Millisecond) // the server wakes up last
+		time.Sleep(200 * time.Millisecond) // the server continues last
 	}
 	v := r.verdict()
 	require.Equal(t, 20, v.Connections.Completed, r.out.String())
@@ -146,9 +146,9 @@ func TestStalledMachineDropsNothing(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 }
 
-// Other processes use every core. The test runs alone, because it leaves no core for other tests.
+// Other processes use all cores. The test does not run in parallel, because it leaves no core for other tests.
 func TestBusyCores(t *testing.T) {
-	for range 8 * runtime.NumCPU() { // so that runners wait for over 5 % of the time, independent of other programs
+	for range 8 * runtime.NumCPU() { // so many that runners wait for a core for over 5 % of the time
 		burner := exec.Command("sh", "-c", "while :; do :; done")
 		burner.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		require.NoError(t, burner.Start())
@@ -193,7 +193,7 @@ func TestUnwritableResults(t *testing.T) {
 		dir := t.TempDir()
 		text, err := exec.Command("mount", "-t", "tmpfs", "-o", options, "tmpfs", dir).CombinedOutput()
 		if err != nil {
-			untested.Skip(t, "tmpfs cannot be mounted here: "+string(text))
+			untested.Skip(t, "tmpfs cannot be mounted: "+string(text))
 		}
 		t.Cleanup(func() { _ = exec.Command("umount", "-l", dir).Run() })
 		return dir
@@ -216,11 +216,11 @@ func TestUnwritableResults(t *testing.T) {
 		out := mount(t, "size=256k")
 		r := beginIn(t, out, nil, args...)
 		r.awaitStreams("20")
-		fill, err := os.Create(filepath.Join(out, "fill"))
+		filler, err := os.Create(filepath.Join(out, "fill"))
 		require.NoError(t, err)
-		_, err = fill.Write(make([]byte, 1<<20))
+		_, err = filler.Write(make([]byte, 1<<20))
 		require.ErrorIs(t, err, syscall.ENOSPC)
-		require.NoError(t, fill.Close())
+		require.NoError(t, filler.Close())
 		require.Equal(t, 2, r.end(), r.out.String())
 		require.Contains(t, r.out.String(), "no space left on device")
 	})
@@ -319,6 +319,7 @@ func copyFile(t *testing.T, from, to string) {
 	require.NoError(t, os.WriteFile(to, b, 0o644))
 }
 
+// edit changes a shard.
 func edit(t *testing.T, path string, change func(*shard.Shard)) {
 	t.Helper()
 	s, err := shard.ReadFile(path)

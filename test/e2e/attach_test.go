@@ -17,9 +17,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
+// attachCommand returns the command that attaches to a run whose soak was killed.
 func attachCommand(killed *soakRun) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(root, "bin", "soak"), "attach", "t", "--out", filepath.Dir(string(killed.dir)))
-	cmd.Env = append(os.Environ(), "KUBECONFIG=/dev/null") // prevents the search for the run in a cluster
+	cmd.Env = append(os.Environ(), "KUBECONFIG=/dev/null") // soak then does not search a cluster for the run
 	return cmd
 }
 
@@ -40,7 +41,7 @@ func beginAndKill(t *testing.T, mark string) (killed *soakRun, runners []int) {
 	killed.awaitStreams("20")
 	require.NoError(t, killed.cmd.Process.Kill())
 	_ = killed.cmd.Wait()
-	await(t, "the control group's target has ended", func() bool { return len(processes(mark)) == 2 })
+	await(t, "the target of the control group must end", func() bool { return len(processes(mark)) == 2 })
 	return killed, runnersOf(mark)
 }
 
@@ -54,7 +55,7 @@ func TestAttachFollowsRunnersOfAKilledSoak(t *testing.T) {
 	require.Equal(t, 2, strings.Count(text, "still runs"), text)
 	require.Contains(t, text, "20/20 open", "the progress of the runners must be shown")
 	require.Equal(t, []int{20, 20}, []int{v.Connections.Opened, v.Connections.Completed}, text)
-	require.Nil(t, v.Watched, "the whole run was watched")
+	require.Nil(t, v.Watched, "the run must have been watched all the time")
 	require.Len(t, v.Runners, 2)
 	requireNoProcess(t, m)
 
@@ -90,7 +91,7 @@ func TestAttachReplacesRunnersThatEndedEarly(t *testing.T) {
 	m := mark(t)
 	killed, runners := beginAndKill(t, m)
 	require.NoError(t, syscall.Kill(runners[0], syscall.SIGTERM))
-	await(t, "the runner has ended", func() bool { return len(runnersOf(m)) == 1 })
+	await(t, "the runner must end", func() bool { return len(runnersOf(m)) == 1 })
 	v, text := attach(t, killed)
 	require.Equal(t, verdict.Pass, v.Verdict, text)
 	require.Equal(t, 1, strings.Count(text, "still runs"), text)
@@ -105,7 +106,7 @@ func TestAttachRefusesARunWhoseBackendEndedWithSoak(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
 	killed := begin(t, []string{m}, "--connections", "4", "--seconds", "60", "--noop-interval", "1")
-	await(t, "the runners run", func() bool { return len(runnersOf(m)) == 2 })
+	await(t, "both runners must run", func() bool { return len(runnersOf(m)) == 2 })
 	require.NoError(t, killed.cmd.Process.Kill())
 	_ = killed.cmd.Wait()
 	requireNoProcess(t, m)

@@ -21,21 +21,22 @@ import (
 	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
-// A turnstile refuses devices with odd numbers for a time after the first connect.
+// A turnstile is a service that refuses clients with odd numbers for a time after the first connect.
 type turnstile struct {
-	closed  time.Duration
-	tls     *tls.Config // nil: plain
+	closed  time.Duration // time of the refusals
+	tls     *tls.Config   // nil: no TLS
 	service *fakeservice.Service
-	refused atomic.Int64
+	refused atomic.Int64 // number of refused attempts
 }
 
+// run soaks the service.
 func (f *turnstile) run(t *testing.T, args ...string) (*verdict.Verdict, *soakRun) {
 	t.Helper()
 	spec := bareService(800 * time.Millisecond)
 	spec.TLS = f.tls
-	since := sync.OnceValue(time.Now)
+	firstConnect := sync.OnceValue(time.Now)
 	spec.Admit = func(id string, _ int) (status int) {
-		if start := since(); strings.ContainsAny(id[len(id)-1:], "13579") && time.Since(start) < f.closed {
+		if start := firstConnect(); strings.ContainsAny(id[len(id)-1:], "13579") && time.Since(start) < f.closed {
 			f.refused.Add(1)
 			return http.StatusServiceUnavailable
 		}
@@ -47,7 +48,7 @@ func (f *turnstile) run(t *testing.T, args ...string) (*verdict.Verdict, *soakRu
 	return r.verdict(), r
 }
 
-// A client that was first refused and then accepted was not open all the time, and the verdict reports that.
+// The verdict reports the refused attempts of a client before its first stream, and the time without a stream.
 func TestRefusedAtFirst(t *testing.T) {
 	t.Parallel()
 	runShort := func(t *testing.T, secure *tls.Config) {
@@ -95,13 +96,13 @@ func TestRefusedAtFirst(t *testing.T) {
 		f.service.Mu.Lock()
 		defer f.service.Mu.Unlock()
 		for id, device := range f.service.Devices {
-			require.Equal(t, len(device.Spans) > 0, !device.EndRequestedAt.IsZero(), "%s: a stream that never opened must get no end request", id)
+			require.Equal(t, len(device.Spans) > 0, !device.EndRequestedAt.IsZero(), "%s: only a stream that opened must be ended on request", id)
 		}
 	})
 }
 
-// Two soaks of one service have the same PREFIX. The second is refused, is not charged with the messages of the
-// first, and does not end its streams.
+// If two soaks of one service have the same PREFIX, the service refuses the second one. The second soak does not count the
+// messages of the first one, and does not end its streams.
 func TestConcurrentSoakWithTheSameIDs(t *testing.T) {
 	t.Parallel()
 	url := backend(t, "NOOP_INTERVAL=1")
@@ -109,13 +110,13 @@ func TestConcurrentSoakWithTheSameIDs(t *testing.T) {
 		return append([]string{"--backend-url", url, "--connections", "5", "--noop-interval", "1", "--prefix", "both-", "--seconds", seconds}, args...)
 	}
 	first := begin(t, nil, args("30")...)
-	await(t, "the first soak holds its streams", func() bool {
-		answer, err := http.Get(url + "/event/ledger?prefix=both-")
+	await(t, "all streams of the first soak must be open", func() bool {
+		response, err := http.Get(url + "/event/ledger?prefix=both-")
 		if err != nil {
 			return false
 		}
-		defer answer.Body.Close()
-		text, err := io.ReadAll(answer.Body)
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
 		return err == nil && strings.Count(string(text), `"open":true`) == 5
 	})
 	second, third := begin(t, nil, args("9")...), begin(t, nil, args("9", "--reconnect")...)

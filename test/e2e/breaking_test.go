@@ -23,7 +23,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// fullFrom returns the load at which a resource became full, as in the report; "–" if it did not.
+// fullFrom returns the load from which a resource was full, as a cell of the report; "–": it was never full.
 func fullFrom(v *verdict.Verdict, resource string) string {
 	for _, row := range section(v, "Resource usage").Rows {
 		if row[0] == resource {
@@ -42,7 +42,7 @@ func cpuGroup(t *testing.T) string {
 	}
 	group, err := os.MkdirTemp(folder, "soak-e2e-")
 	if err != nil {
-		untested.Skip(t, "this user may not make control groups")
+		untested.Skip(t, "this user cannot create control groups")
 	}
 	t.Cleanup(func() { require.NoError(t, os.Remove(group)) })
 	for name, text := range limit {
@@ -53,14 +53,14 @@ func cpuGroup(t *testing.T) string {
 	return filepath.Join(group, "cgroup.procs")
 }
 
-// A backend with 20 ms of CPU per second cannot serve 1000 requests per second. Lower loads are not asserted: on a
-// busy machine they may fail for lack of a core.
+// A backend with 20 ms of CPU per second cannot serve 1000 requests per second. The test has no lower load, which might also
+// fail on a busy machine.
 func TestControlGroupLimitBreaksAService(t *testing.T) {
 	t.Parallel()
-	group, commandMark := cpuGroup(t), mark(t)
-	r := begin(t, []string{commandMark}, "rampup", "--profile", "smoke", "--stages", "1000", "--stage-seconds", "4", "--warmup-seconds", "3")
-	await(t, "the backend has come", func() bool {
-		for _, pid := range processes(commandMark) {
+	group, m := cpuGroup(t), mark(t)
+	r := begin(t, []string{m}, "rampup", "--profile", "smoke", "--stages", "1000", "--stage-seconds", "4", "--warmup-seconds", "3")
+	await(t, "the backend must start", func() bool {
+		for _, pid := range processes(m) {
 			if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err == nil && string(name) == "backend\n" {
 				return os.WriteFile(group, []byte(fmt.Sprint(pid)), 0o600) == nil
 			}
@@ -88,6 +88,7 @@ func relay(t *testing.T, l net.Listener, to string, delay time.Duration) {
 	})
 }
 
+// copyAfter copies data, with a delay after each read.
 func copyAfter(to, from net.Conn, delay time.Duration) {
 	buffer := make([]byte, 16<<10)
 	for {
@@ -99,16 +100,15 @@ func copyAfter(to, from net.Conn, delay time.Duration) {
 	}
 }
 
-// A response needs a tenth of a second, so 1500 requests per second need 150 connections; the backend has descriptors
-// for fewer.
+// A response needs 100 ms, so 1500 requests per second need 150 connections. The backend has only 100 descriptors.
 func TestDescriptorLimitBreaksTheBackend(t *testing.T) { // not parallel: the sampler needs a core while the service breaks
 	listen := address.Reserve(t)
 	startBackend(t, nil, "LISTEN="+listen, "BACKEND_TOKEN=secret")
-	await(t, "the backend answers", func() bool {
+	await(t, "the backend must be ready", func() bool {
 		resp, err := http.Get("http://" + listen + "/readyz")
 		return err == nil && resp.Body.Close() == nil
 	})
-	for _, pid := range processes(listen) { // the backend would not start with this limit
+	for _, pid := range processes(listen) { // set after the start, because the backend does not start with this limit
 		require.NoError(t, unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 100, Max: 100}, nil))
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -132,8 +132,8 @@ func (l delayedListener) Accept() (net.Conn, error) {
 	return l.Listener.Accept()
 }
 
-// Each request has its own connection, to a listener that accepts 50 per second. At 10 per second its queue has room
-// for a stall of a second; at 300 it is full at once.
+// Each request has its own connection to a listener that accepts 50 connections per second. At 10 requests per second the
+// accept queue has room for a stall of one second. At 300 it is full at once.
 func TestAcceptQueueBreaksAService(t *testing.T) { // not parallel: the sampler needs a core while the service breaks
 	s := httptest.NewUnstartedServer(services.New(""))
 	raw, err := s.Listener.(*net.TCPListener).SyscallConn()

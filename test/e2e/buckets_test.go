@@ -23,13 +23,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A bucket is an S3 server in this process that can be unreachable, reject writes, and truncate downloads.
+// A bucket is an S3 server in the process of the test. It can be unreachable, reject writes, and truncate downloads.
 type bucket struct {
 	place       string
 	unreachable atomic.Bool
-	deny        atomic.Bool // writes are denied
-	cut         atomic.Bool // downloads end after half of the shard
-	lost        atomic.Bool // shards are listed, but missing
+	readOnly    atomic.Bool // writes are rejected
+	truncates   atomic.Bool // downloads end after half of the shard
+	incomplete  atomic.Bool // shards are listed, but missing
 }
 
 func startBucket(t *testing.T) *bucket {
@@ -44,15 +44,15 @@ func startBucket(t *testing.T) *bucket {
 			}
 			return
 		}
-		if b.deny.Load() && r.Method == http.MethodPut {
+		if b.readOnly.Load() && r.Method == http.MethodPut {
 			http.Error(w, "<Error><Code>AccessDenied</Code></Error>", http.StatusForbidden)
 			return
 		}
 		switch shard := r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, ".json.gz"); {
-		case shard && b.lost.Load():
+		case shard && b.incomplete.Load():
 			http.Error(w, "<Error><Code>NoSuchKey</Code></Error>", http.StatusNotFound)
 			return
-		case !shard || !b.cut.Load():
+		case !shard || !b.truncates.Load():
 			faker.ServeHTTP(w, r)
 			return
 		}
@@ -66,12 +66,12 @@ func startBucket(t *testing.T) *bucket {
 	return b
 }
 
-// An unreachable bucket is reported, and Ctrl-C ends the run.
+// soak reports an unreachable bucket before the load, and Ctrl-C ends the run.
 func TestUnreachableBucketFailsBeforeTheLoad(t *testing.T) {
 	t.Parallel()
 	r := begin(t, nil, "--connections", "20", "--seconds", "600", "--noop-interval", "1",
 		"--shards", "s3://soaks/all?region=us-east-1&use_path_style=true&endpoint=http://127.0.0.1:1")
-	await(t, "it is said", func() bool { return strings.Contains(r.out.String(), "connection refused; trying again") })
+	await(t, "soak must report the error", func() bool { return strings.Contains(r.out.String(), "connection refused; trying again") })
 	start := time.Now()
 	require.NoError(t, r.cmd.Process.Signal(syscall.SIGINT))
 	require.Equal(t, 2, r.end(), r.out.String())
@@ -87,7 +87,7 @@ func TestLostBucketIsReported(t *testing.T) {
 	r := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--runners", "1", "--shards", b.place)
 	r.awaitStreams("20")
 	b.unreachable.Store(true)
-	await(t, "it is said", func() bool {
+	await(t, "soak must report the error", func() bool {
 		return regexp.MustCompile(`runner 1: write s3://soaks/all/t/runner-1-\S+: .*; trying again`).MatchString(r.out.String())
 	})
 	require.NoError(t, r.cmd.Process.Signal(syscall.SIGINT))
@@ -101,8 +101,7 @@ func TestLostBucketIsReported(t *testing.T) {
 	require.NoError(t, os.Remove(files[1]))
 }
 
-// Missing or invalid objects of a bucket lead to a verdict. A complete run can be judged from its bucket on any
-// machine.
+// A complete run can be judged from its bucket on any machine. Missing or invalid objects make the verdict invalid.
 func TestMergeFromABucket(t *testing.T) {
 	t.Parallel()
 	b := startBucket(t)
@@ -120,16 +119,16 @@ func TestMergeFromABucket(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, text)
 	require.True(t, v.Server.Known)
 
-	b.cut.Store(true)
+	b.truncates.Store(true)
 	v, text = mergeBucket(place)
 	require.Equal(t, verdict.Invalid, v.Verdict, text)
 	require.Contains(t, reasons(v), "not a complete shard")
-	b.cut.Store(false)
+	b.truncates.Store(false)
 
-	b.lost.Store(true)
+	b.incomplete.Store(true)
 	code, text := merge(t, place, t.TempDir())
 	require.Equal(t, 2, code, text)
-	b.lost.Store(false)
+	b.incomplete.Store(false)
 
 	bucket, err := store.Open(t.Context(), place)
 	require.NoError(t, err)

@@ -14,9 +14,10 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
+// goodNoop is a noop as text on the wire.
 const goodNoop = "data: 0\n\n"
 
-// aboveFifty applies a fault to the streams beyond the 50th.
+// aboveFifty returns the noops of a service with a fault on the streams beyond the 50th.
 func aboveFifty(bad func(n int) string) func(string, int) string {
 	return func(id string, n int) string {
 		var number int
@@ -27,7 +28,7 @@ func aboveFifty(bad func(n int) string) func(string, int) string {
 	}
 }
 
-// allStreams applies a fault for any number of streams.
+// allStreams returns the noops of a service with a fault on all streams.
 func allStreams(bad func(n int) string) func(string, int) string {
 	return func(_ string, n int) string { return bad(n) }
 }
@@ -42,7 +43,7 @@ func TestCapacityOfBadServices(t *testing.T) {
 		name     string
 		text     func(id string, n int) string
 		want     verdict.Outcome
-		breaks   string // and the reason, if it fails
+		breaks   string // breaking point
 		wantText string
 	}{
 		{"silent beyond 50", aboveFifty(silence), verdict.Pass, "between 50 and 100 connections", ""},
@@ -67,7 +68,7 @@ func TestCapacityOfBadServices(t *testing.T) {
 	}
 }
 
-// The other suites with streams use the same ledgers.
+// The suites churn and fanout detect the same faults.
 func TestChurnAndFanoutOfBadServices(t *testing.T) {
 	t.Parallel()
 	for _, suite := range []string{"churn", "fanout"} {

@@ -14,25 +14,25 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// The wall clock of the whole machine is stepped by an hour during a soak. That disturbs all other programs, so the
-// test needs CALIBRATE=1, and is not part of `make test`.
+// The test steps the wall clock of the machine by an hour during a soak. That affects all other programs, so the test runs only
+// with CALIBRATE=1, and is not part of `make test`.
 func TestSteppedClock(t *testing.T) {
 	if os.Getenv("CALIBRATE") == "" || os.Geteuid() != 0 {
-		untested.Skip(t, "a clock that is stepped during a run: only `CALIBRATE=1 make e2e` as root steps that of the machine")
+		untested.Skip(t, "a clock that is stepped during a run, because the test needs root and CALIBRATE=1")
 	}
 	r := begin(t, nil, "--connections", "50", "--seconds", "25", "--noop-interval", "1", "--max-late", "0")
 	r.awaitStreams("50")
-	started := time.Now()
+	start := time.Now()
 	step := func(d time.Duration) {
 		now := time.Now().Round(0).Add(d)
 		tv := unix.NsecToTimeval(now.UnixNano())
 		require.NoError(t, unix.Settimeofday(&tv))
 	}
 	step(time.Hour)
-	stepped := time.Now().Round(0).Sub(started.Round(0))
+	offset := time.Now().Round(0).Sub(start.Round(0))
 	time.Sleep(4 * time.Second) // the fault
 	step(-time.Hour)
-	require.Greater(t, stepped, 59*time.Minute, "the clock must be stepped")
+	require.Greater(t, offset, 59*time.Minute, "the clock must be stepped")
 	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Zero(t, v.Messages.Missed)

@@ -12,6 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
+// compareRuns runs `soak compare`.
 func compareRuns(t *testing.T, args ...string) (code int, text string) {
 	t.Helper()
 	out, err := exec.Command(filepath.Join(root, "bin", "soak"), append([]string{"compare"}, args...)...).CombinedOutput()
@@ -32,9 +33,9 @@ func TestCompareFindsARegression(t *testing.T) {
 		require.Equal(t, verdict.Pass, r.verdict().Verdict, r.out.String())
 		dirs = append(dirs, string(r.dir))
 	}
-	bad := begin(t, []string{"BACKEND_FAULT=stall:noop=2"}, args...)
-	require.Equal(t, verdict.Fail, bad.verdict().Verdict, bad.out.String())
-	dirs = append(dirs, string(bad.dir))
+	faulty := begin(t, []string{"BACKEND_FAULT=stall:noop=2"}, args...)
+	require.Equal(t, verdict.Fail, faulty.verdict().Verdict, faulty.out.String())
+	dirs = append(dirs, string(faulty.dir))
 
 	code, text := compareRuns(t, dirs...)
 	require.Equal(t, 1, code, text)

@@ -14,8 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// A real nginx compresses the streams of our backend. With proxy_buffering off it flushes after each noop. Otherwise
-// it delays them, and its headers too, unless the available output is sent.
+// nginx compresses the streams of the backend. With proxy_buffering off it flushes after each noop. With buffering it delays
+// noops; with postpone_output 0 at least the headers are sent at once.
 func TestCompressingProxy(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -49,7 +49,7 @@ func TestCompressingProxy(t *testing.T) {
 	}
 }
 
-// A proxy that also delays the headers is detected before the load.
+// A proxy that also delays the headers is reported before the load.
 func TestProxyDelaysHeaders(t *testing.T) {
 	t.Parallel()
 	front := "http://" + proxy(t, backend(t, "NOOP_INTERVAL=0.2"), "gzip on; gzip_types text/event-stream; gzip_min_length 0; proxy_ignore_headers X-Accel-Buffering;")
@@ -58,14 +58,15 @@ func TestProxyDelaysHeaders(t *testing.T) {
 	require.Regexp(t, `GET \S+/event/connect\?\S*: no response within \d+ s`, r.out.String())
 }
 
+// hubModule is the description of a fakeservice.Hub.
 const hubModule = `export default {
   name: 'hub', connect: { url: '{base}/sub/{topic}' },
   message: { seq: 'json:$.seq', run: 'json:$.run', sentAt: 'json:$.t' }, end: { by: 'client' },
   publish: { url: '{base}/pub/{topic}', body: '{"run":"{run}","seq":{seq},"t":{sentAt}}' },
 };`
 
-// A service flushes its compression every two seconds. Its streams are never silent for longer, so they stay open,
-// and most messages are late.
+// A service flushes its compression only every two seconds. Its streams are not silent for longer, so they stay open, but most
+// messages are late.
 func TestMessageBursts(t *testing.T) {
 	t.Parallel()
 	h := &fakeservice.Hub{Gzip: 2 * time.Second}
@@ -74,6 +75,6 @@ func TestMessageBursts(t *testing.T) {
 	r := begin(t, nil, "--service", service, "--backend-url", h.Start(t).URL, "--connections", "10", "--seconds", "15", "--topics", "1", "--publish-rate", "20", "--accept-encoding", "gzip", "--max-late", "0", "--late-ms", "500")
 	v := r.verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
-	// 40 per burst, or fewer in the first one; the sentence contains the mean
+	// A burst has 40 messages, the first one fewer; the sentence contains the mean.
 	require.Regexp(t, `^messages arrive in bursts of [34]\d: the service or a proxy buffers compressed data \(gzip\); `, v.Reasons[0])
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A stopped runner also reads its control group late; a service that stalls does not delay it. The first is
-// inconclusive, the second a fault of the service, however busy this machine is.
+// A stopped runner also reads its control group late, so the run is inconclusive. A stopped service does not delay the control
+// group, so the lateness is a fault of the service.
 func TestControlGroupAttributesLateness(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		stop     string // the program to stop, by its path
+		stop     string // path of the program that is stopped
 		want     verdict.Outcome
 		wantText string
 	}{

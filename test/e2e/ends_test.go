@@ -16,13 +16,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// The streams get their noops on time, but their ends are slow, as in the original test. This causes a warning,
-// not a failure.
+// If the noops are on time and only the requests that end the streams are slow, the verdict has a warning and does not fail.
 func TestSlowDeletesAreReported(t *testing.T) {
 	t.Parallel()
-	to, err := url.Parse(backend(t, "NOOP_INTERVAL=1s"))
+	target, err := url.Parse(backend(t, "NOOP_INTERVAL=1s"))
 	require.NoError(t, err)
-	forwarder := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, FlushInterval: -1}
+	forwarder := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, FlushInterval: -1}
 	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodDelete {
 			time.Sleep(1200 * time.Millisecond)

@@ -18,7 +18,7 @@ import (
 
 const finiteExample = "09-finite-stream.js"
 
-// example runs the command in the header of an example, and returns k6's exit code, its checks and its output. fault is
+// example runs an example with the command in its header, and returns the exit code of k6, its checks and its output. fault is
 // a fault of the backend or, for the finite stream, of the model.
 func example(t *testing.T, script, fault string) (code int, checks struct{ Passes, Fails int }, output string) {
 	t.Helper()
@@ -58,7 +58,7 @@ func TestExamplesPass(t *testing.T) {
 	}
 }
 
-// The assertions of an example find the faults of the service.
+// The checks and thresholds of an example detect faults of the service.
 func TestExamplesFindFaults(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

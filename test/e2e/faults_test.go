@@ -30,7 +30,7 @@ func faultCountsOf(v *verdict.Verdict) faultCounts {
 	return faultCounts{n.Missed, n.Duplicated, n.Reordered, n.Corrupted, n.Late, v.Connections.Dropped, v.Connections.Refused}
 }
 
-// A knownFault is a fault of the backend on one connection, with the expected finding.
+// A knownFault is a fault of the backend on one stream, with the expected counts and finding.
 type knownFault struct {
 	name, fault string
 	want        faultCounts
@@ -51,11 +51,11 @@ var (
 		{"wrong type", "wrong-type:id=ID", faultCounts{refused: 1}, `ID was refused at \d\d:\d\d:\d\d\S* UTC \(content_type: the response is "text/html; charset=utf-8", not text/event-stream\)`},
 		{"slow headers", "slow-headers=14s:id=ID", faultCounts{refused: 1}, `ID was refused at \d\d:\d\d:\d\d\S* UTC \(connect_timeout: no complete response header\b.*\)`},
 	}
-	// delayFault needs a longer interval than the others: a stream that is silent for 2.5 intervals is closed.
+	// delayFault needs a longer interval, because a stream is closed after 2.5 intervals without data.
 	delayFault = knownFault{"delay", "delay=1500ms:id=ID,noop=3", faultCounts{late: 1}, `ID received noop 3 late by 1\.[45]\d* s, at \d\d:\d\d:\d\d`}
 )
 
-// allFindings returns the text of each finding, because reasons group equal ones.
+// allFindings returns the texts of all findings. Reasons group equal findings.
 func allFindings(v *verdict.Verdict) string {
 	var all strings.Builder
 	for _, f := range v.Findings {
@@ -64,7 +64,7 @@ func allFindings(v *verdict.Verdict) string {
 	return all.String()
 }
 
-// A faultGroup is a set of faults in one soak, each on its own connection.
+// A faultGroup has the faults of one soak, each on its own stream.
 type faultGroup struct {
 	name, interval string
 	faults         []knownFault
@@ -76,95 +76,96 @@ var faultGroups = []faultGroup{
 	{"delay", "2", []knownFault{delayFault}, []string{"--max-late", "0", "--seconds", "15"}},
 }
 
-// idOf returns the client of fault i. Neighbours share a connection of HTTP/2.
+// idOf returns the id of the client with fault i. Clients with adjacent numbers may share a connection of HTTP/2.
 func idOf(i int) string { return fmt.Sprintf("soak-%d", 2*i) }
 
-// expected returns the variables of the backend, and the counts and reasons of the verdict.
-func (g faultGroup) expected() (env []string, want faultCounts, found []string) {
+// expected returns the variables of the backend, and the expected counts and findings.
+func (g faultGroup) expected() (env []string, want faultCounts, findings []string) {
 	var faults []string
 	for i, f := range g.faults {
-		faults, found = append(faults, strings.ReplaceAll(f.fault, "ID", idOf(i))), append(found, strings.ReplaceAll(f.reason, "ID", idOf(i)))
+		faults, findings = append(faults, strings.ReplaceAll(f.fault, "ID", idOf(i))), append(findings, strings.ReplaceAll(f.reason, "ID", idOf(i)))
 		want = faultCounts{
 			want.missed + f.want.missed, want.duplicated + f.want.duplicated, want.reordered + f.want.reordered, want.corrupted + f.want.corrupted,
 			want.late + f.want.late, want.dropped + f.want.dropped, want.refused + f.want.refused,
 		}
 	}
-	return []string{"BACKEND_FAULT=" + strings.Join(faults, ";"), "NOOP_INTERVAL=" + g.interval, "BACKEND_TOKEN=secret"}, want, found
+	return []string{"BACKEND_FAULT=" + strings.Join(faults, ";"), "NOOP_INTERVAL=" + g.interval, "BACKEND_TOKEN=secret"}, want, findings
 }
 
-// soak starts a run on a backend with the faults, and requires that it fails with these counts and reasons.
-func (g faultGroup) soak(t *testing.T, want faultCounts, found []string, url string, env ...string) *verdict.Verdict {
+// soak runs a soak of a backend with the faults, and asserts that it fails with the given counts and findings.
+func (g faultGroup) soak(t *testing.T, want faultCounts, findings []string, url string, env ...string) *verdict.Verdict {
 	t.Helper()
 	r := begin(t, append(env, "BACKEND_TOKEN=secret"), append([]string{"--prefix", "soak-", "--connections", "24", "--noop-interval", g.interval, "--backend-url", url}, g.args...)...)
 	v := r.verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 	require.Equal(t, want, faultCountsOf(v), allFindings(v)+r.out.String())
-	for _, reason := range found {
-		require.Regexp(t, reason, allFindings(v))
+	for _, finding := range findings {
+		require.Regexp(t, finding, allFindings(v))
 	}
 	require.Equal(t, v.Messages.Expected, v.Messages.Received+v.Messages.Missed+v.Messages.Corrupted)
 	return v
 }
 
-// Each known fault on one of many connections is counted exactly. Its reason names fault, client and time.
+// Each fault on one of many streams is counted exactly. Its finding names the fault, the client and the time.
 func TestFaultsAreFoundExactly(t *testing.T) {
 	t.Parallel()
 	for _, g := range faultGroups {
-		env, want, found := g.expected()
+		env, want, findings := g.expected()
 		v := g.soak(t, want, nil, backend(t, env...))
 		for i, f := range g.faults {
-			t.Run(f.name, func(t *testing.T) { require.Regexp(t, found[i], allFindings(v)) })
+			t.Run(f.name, func(t *testing.T) { require.Regexp(t, findings[i], allFindings(v)) })
 		}
 	}
 }
 
-// The same faults are found over TLS and over HTTP/2.
+// The same faults are counted exactly over TLS and over HTTP/2.
 func TestFaultsAreFoundExactlyOverOtherTransports(t *testing.T) {
 	t.Parallel()
 	for _, g := range faultGroups {
-		env, want, found := g.expected()
+		env, want, findings := g.expected()
 		g.args = append(slices.Clone(g.args), "--runners", "1")
 		t.Run(g.name+" over TLS", func(t *testing.T) {
 			t.Parallel()
 			url, trust := secureBackend(t, env...)
-			g.soak(t, want, found, url, trust)
+			g.soak(t, want, findings, url, trust)
 		})
 		t.Run(g.name+" over HTTP/2", func(t *testing.T) {
 			t.Parallel()
-			text := strings.Join(found, "\n") // nginx sends RST_STREAM when it closes a connection of HTTP/1.1
-			found := strings.Split(strings.ReplaceAll(text, "closed by the server in the middle of a response", `disconnected \(reset\)`), "\n")
-			v := g.soak(t, want, found, http2Front(t, backend(t, env...)), "K6_INSECURE_SKIP_TLS_VERIFY=true")
+			text := strings.Join(findings, "\n") // nginx sends RST_STREAM when it closes a connection of HTTP/1.1
+			findings := strings.Split(strings.ReplaceAll(text, "closed by the server in the middle of a response", `disconnected \(reset\)`), "\n")
+			v := g.soak(t, want, findings, http2Front(t, backend(t, env...)), "K6_INSECURE_SKIP_TLS_VERIFY=true")
 			require.Positive(t, v.Shared.Connections)
 		})
 	}
 }
 
-// Of the noops that are missing at the end, the clock finds one or both, and the server's ledger lists both. Each is
-// named once.
+// Of the noops that are missing at the end, the clock detects only some, and the ledger of the server lists all. One finding
+// names each noop once.
 func TestLostNoopsAreNamedOnce(t *testing.T) {
 	t.Parallel()
 	r := begin(t, []string{"BACKEND_FAULT=drop:noop=5,count=3"}, "--connections", "6", "--seconds", "20", "--noop-interval", "1")
 	v := r.verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
-	named := map[string]uint64{} // of each connection
+	counts := map[string]uint64{} // missed noops by client
 	for _, f := range v.Findings {
 		if missed := regexp.MustCompile(`^(\S+) missed noops 5 (and|to) (\d+): nothing arrived after noop 4 `).FindStringSubmatch(f.Text); missed != nil {
 			last, err := strconv.ParseUint(missed[3], 10, 64)
 			require.NoError(t, err)
-			require.NotContains(t, named, f.ID)
-			named[f.ID] = last - 4
+			require.NotContains(t, counts, f.ID)
+			counts[f.ID] = last - 4
 		} else {
 			require.NotContains(t, f.Text, "missed", r.out.String())
 		}
 	}
-	require.Len(t, named, 1, r.out.String())
-	for _, n := range named {
+	require.Len(t, counts, 1, r.out.String())
+	for _, n := range counts {
 		require.Equal(t, n, v.Messages.Missed)
 		require.GreaterOrEqual(t, n, uint64(2))
 	}
 }
 
-// The cause comes first. Equal findings form one line with their exact number, although only 50 are listed.
+// The first reason is the cause, the crash. Equal findings form one line with their exact count, even if only 50 of them are
+// listed.
 func TestCrashingBackendFails(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

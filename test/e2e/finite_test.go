@@ -34,7 +34,7 @@ func TestFinite(t *testing.T) {
 	require.Greater(t, v.Responses.TTFT.P50, 50.)
 }
 
-// Requests with truncated responses are named, with the correct number of chunks.
+// The findings name the requests with truncated responses, and the number of their chunks.
 func TestFiniteNamesTruncatedResponses(t *testing.T) {
 	t.Parallel()
 	r := begin(t, []string{"MODEL_FAULT=truncate@20:0.05"}, "finite", "--profile", "smoke", "--seconds", "6", "--runners", "2")
@@ -48,22 +48,22 @@ func TestFiniteNamesTruncatedResponses(t *testing.T) {
 	require.Contains(t, v.Summary(), fmt.Sprintf("FAIL: %d of 120 responses truncated", v.Responses.Truncated))
 }
 
-// A service with its own description of seven lines. Its proxy buffers, so the report has a warning.
+// A finite service has a description in JavaScript. A proxy that buffers its responses causes a warning.
 func TestFiniteOfAnotherServiceBehindABuffer(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		n := requests.Add(1)
-		var answer strings.Builder
+		var body strings.Builder
 		for k := range 8 {
 			if n != 5 || k != 3 {
-				fmt.Fprintf(&answer, "event: piece\ndata: {\"n\":%d,\"text\":\"a\"}\n\n", k)
+				fmt.Fprintf(&body, "event: piece\ndata: {\"n\":%d,\"text\":\"a\"}\n\n", k)
 			}
 		}
-		answer.WriteString("event: finished\ndata: {}\n\n")
+		body.WriteString("event: finished\ndata: {}\n\n")
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.Header().Set("Server", "buffer/1.0")
-		_, _ = w.Write([]byte(answer.String()))
+		_, _ = w.Write([]byte(body.String()))
 	}))
 	t.Cleanup(server.Close)
 	module := filepath.Join(t.TempDir(), "answers.js")
@@ -101,7 +101,7 @@ func TestFiniteRefusesWrongUsage(t *testing.T) {
 	require.Contains(t, r.out.String(), "soak run finite")
 }
 
-// A killed model truncates the responses in flight, and refuses requests until another one listens. All of that is
+// An action kills the model, which truncates the responses in flight, and starts another one later. The faulty responses are
 // attributed to the action.
 func TestFiniteAttributesResponsesToAnAction(t *testing.T) {
 	t.Parallel()
@@ -110,12 +110,12 @@ func TestFiniteAttributesResponsesToAnAction(t *testing.T) {
 	program := filepath.Join(root, "bin", "backend")
 	model := exec.Command(program, "model", "--listen", listen)
 	require.NoError(t, model.Start())
-	ended := make(chan error, 1)
-	go func() { ended <- model.Wait() }()
-	t.Cleanup(func() { _ = model.Process.Kill(); <-ended })
-	await(t, "the model answers", func() bool {
-		answer, err := http.Get("http://" + listen + "/healthz")
-		return err == nil && answer.Body.Close() == nil
+	exit := make(chan error, 1)
+	go func() { exit <- model.Wait() }()
+	t.Cleanup(func() { _ = model.Process.Kill(); <-exit })
+	await(t, "the model must be ready", func() bool {
+		response, err := http.Get("http://" + listen + "/healthz")
+		return err == nil && response.Body.Close() == nil
 	})
 	restart := fmt.Sprintf("3s deploy: kill -KILL %d; sleep 0.3; %s model --listen %s >/dev/null 2>&1 &", model.Process.Pid, program, listen)
 	r := begin(t, nil, "finite", "--profile", "smoke", "--seconds", "8", "--backend-url", "http://"+listen, "--at", restart)
@@ -132,7 +132,7 @@ func TestFiniteAttributesResponsesToAnAction(t *testing.T) {
 	require.Nil(t, v.Actions[0].Effect)
 }
 
-// Each abandoned request is cancelled at the model, whose ledger has the time.
+// The model notices each abandoned request, and its ledger has the time of the cancellation.
 func TestFiniteMeasuresWhenTheModelWasCancelled(t *testing.T) {
 	t.Parallel()
 	r := begin(t, nil, "finite", "--profile", "smoke", "--seconds", "4", "--abandon", "30", "--abandon-by", "reset", "--gauge", "model_requests_open")

@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// bareService returns a service with the bare protocol: no ids, no timestamps, no ledger.
+// bareService returns a service without ids, timestamps and ledger.
 func bareService(interval time.Duration) fakeservice.ServiceSpec {
 	return fakeservice.ServiceSpec{
 		IDs: fakeservice.IDsNone, Format: fakeservice.Format{Lines: "\n", Framing: "chunks"},
@@ -35,7 +35,7 @@ func startFake(t *testing.T, spec fakeservice.ServiceSpec, strike fakeservice.St
 	return s, url
 }
 
-// A fault hits the device f-3 at its fourth noop.
+// Noops without numbers are counted by the interval. Each fault affects the client f-3 from its fourth noop on.
 func TestForeignBackendIsCountedByInterval(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

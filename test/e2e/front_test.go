@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// A regression: the idle timeout of 2.5 intervals closed such a stream before the service did.
+// The idle timeout of 2.5 intervals must not close a stream that the service is ending.
 func TestServiceEndsStreamsSlowly(t *testing.T) {
 	t.Parallel()
 	spec := bareService(time.Second)
@@ -40,7 +40,7 @@ func TestServiceEndsStreamsSlowly(t *testing.T) {
 	})
 }
 
-// Another spelling of the same URL is not another plan.
+// Different spellings of a URL make the same plan.
 func TestOtherSpellingsOfAURL(t *testing.T) {
 	t.Parallel()
 	url := strings.Replace(backend(t, "NOOP_INTERVAL=1"), "http://", "HTTP://", 1)
@@ -55,7 +55,7 @@ func TestOtherSpellingsOfAURL(t *testing.T) {
 	}
 }
 
-// K6_VUS=1 would limit each runner to one stream, which makes the run invalid.
+// soak ignores the variables and the configuration of k6. K6_VUS=1 would limit each runner to one stream.
 func TestK6VariablesAreIgnored(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -68,7 +68,7 @@ func TestK6VariablesAreIgnored(t *testing.T) {
 	require.Contains(t, r.out.String(), "soak: warning: K6_EXECUTION_SEGMENT, K6_ITERATIONS, K6_NO_THRESHOLDS, K6_VUS in the environment: ignored")
 }
 
-// A regression: k6 interrupted the iterations before their checks, and exited with 0, because no check had failed.
+// The script rejects options with which k6 would interrupt iterations before their checks, and exit with 0.
 func TestScriptRejectsShortOptions(t *testing.T) {
 	t.Parallel()
 	script := filepath.Join(root, "load-tests/sse/connectionTest.js")
@@ -93,7 +93,7 @@ func TestScriptRejectsShortOptions(t *testing.T) {
 	}
 }
 
-// A stream with other events is not silent.
+// A stream with other events is not reported as silent, but the events are listed.
 func TestReportListsOtherEvents(t *testing.T) {
 	t.Parallel()
 	_, url := startFake(t, bareService(time.Second), fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActNamed, NeverEnds: true}})

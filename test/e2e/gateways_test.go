@@ -29,20 +29,20 @@ func startModel(t *testing.T) (m *model.Server, url string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- m.Serve(ctx, l) }()
-	t.Cleanup(func() { stop(); require.NoError(t, <-served) })
+	result := make(chan error, 1)
+	go func() { result <- m.Serve(ctx, l) }()
+	t.Cleanup(func() { stop(); require.NoError(t, <-result) })
 	return m, "http://" + l.Addr().String()
 }
 
-// LiteLLM completes a truncated response: it adds a finish_reason and [DONE]. The numbers in the text reveal the loss.
+// LiteLLM completes a truncated response: it adds a finish_reason and [DONE]. The numbers in the text still show the loss.
 func TestFiniteThroughLiteLLM(t *testing.T) {
 	t.Parallel()
 	m, url := startModel(t)
 	gateway := startService(t, "litellm", services.Options{Upstream: url})
 	prompts := filepath.Join(t.TempDir(), "prompts")
-	faulty := strings.Repeat("\"soak id={id}\"\n", 9) + "\"soak id={id} fault=truncate@10\"\n"
-	require.NoError(t, os.WriteFile(prompts, []byte(faulty), 0o600))
+	lines := strings.Repeat("\"soak id={id}\"\n", 9) + "\"soak id={id} fault=truncate@10\"\n"
+	require.NoError(t, os.WriteFile(prompts, []byte(lines), 0o600))
 	finite := func(extra ...string) *verdict.Verdict {
 		args := []string{"finite", "--service", gateway.Service, "--backend-url", gateway.URL, "--rate", "4", "--seconds", "15"}
 		v := begin(t, gateway.Env, append(args, extra...)...).verdict()

@@ -24,7 +24,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// certificates creates a folder of certificates as `make certs` does, also valid for the given names.
+// certificates returns a folder with the certificates of `make certs`, which are also valid for the given names.
 func certificates(t *testing.T, names ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath("openssl"); err != nil {
@@ -48,7 +48,7 @@ func tlsVariables(certs string) []string {
 	return []string{"TLS_CERT=" + filepath.Join(certs, "server", "server.pem"), "TLS_KEY=" + filepath.Join(certs, "server", "server-key.pem")}
 }
 
-// secureBackend calls backendWith, and also returns the variable for k6's trust.
+// secureBackend starts a backend with TLS. trust is the variable that makes k6 trust its certificate.
 func secureBackend(t *testing.T, env ...string) (url, trust string) {
 	t.Helper()
 	certs := certificates(t)
@@ -106,7 +106,7 @@ func TestHandshakeHoldsConnections(t *testing.T) {
 	}
 }
 
-// The descriptor limit is checked before the start, by the number of connections, not of virtual users.
+// The limit of descriptors is compared with the number of connections, not of virtual users, before the start.
 func TestHandshakeLimitsHeldConnections(t *testing.T) {
 	t.Parallel()
 	r := smoke(t, "handshake", "--certs", certificates(t), "--connections", "16000000", "--hold-seconds", "1")
@@ -115,7 +115,7 @@ func TestHandshakeLimitsHeldConnections(t *testing.T) {
 	require.NotContains(t, r.out.String(), "target https://")
 }
 
-// A service that accepts any client fails the run, although every connection succeeds.
+// A service that accepts any client fails the run, even if all connections succeed.
 func TestHandshakeFindsAcceptedUntrustedClients(t *testing.T) {
 	t.Parallel()
 	certs := certificates(t)
@@ -127,7 +127,8 @@ func TestHandshakeFindsAcceptedUntrustedClients(t *testing.T) {
 	require.Equal(t, "20 made, 20 good, 0 (0.00 %) failed", factOf(v, "connections"))
 }
 
-// untrustedService returns a service that accepts clients of its authority, and handles all others by a function.
+// untrustedService starts a service that accepts clients with a certificate of its authority. handler handles the requests of
+// other clients.
 func untrustedService(t *testing.T, certs string, auth tls.ClientAuthType, handler http.HandlerFunc) (url string) {
 	t.Helper()
 	return serveTLS(t, certs, auth, func(w http.ResponseWriter, r *http.Request, pool *x509.CertPool) {
@@ -157,7 +158,7 @@ func serveTLS(t *testing.T, certs string, auth tls.ClientAuthType, handler func(
 	return strings.Replace(s.URL, "127.0.0.1", "localhost", 1)
 }
 
-// A server that checks certificates only for its first 50 connections is detected at the first or a later scale.
+// A server that stops checking certificates after 50 or 300 connections is detected at the first or the second scale.
 func TestHandshakeFindsOpenServer(t *testing.T) {
 	t.Parallel()
 	for _, after := range []int64{50, 300} {
@@ -205,13 +206,13 @@ func TestHandshakeFindsIssuerNameCheck(t *testing.T) {
 	require.Contains(t, reasons(v), "a client with a certificate of another authority of the same name received an answer: ")
 }
 
-// The run tries untrusted certificates while its connections are open.
+// The run also tries untrusted certificates while its connections are open.
 func TestHandshakeTriesUntrustedClientsDuringHold(t *testing.T) {
 	t.Parallel()
 	certs := certificates(t)
 	var connections atomic.Int64
 	url := untrustedService(t, certs, tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) {
-		if connections.Add(1) <= 3 { // the connections before the load
+		if connections.Add(1) <= 3 { // the attempts before the load
 			w.WriteHeader(http.StatusForbidden)
 		}
 	})
@@ -220,8 +221,8 @@ func TestHandshakeTriesUntrustedClientsDuringHold(t *testing.T) {
 	require.Contains(t, reasons(v), "a client without a certificate received an answer: ")
 }
 
-// A client is accepted if it gets a response. A connection without one is inconclusive, and nginx refuses a client by
-// 400.
+// An untrusted client is accepted if it receives a response other than 400, by which nginx refuses clients. A connection
+// without a response is inconclusive.
 func TestHandshakeReportsUntrustedClients(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -248,8 +249,7 @@ func TestHandshakeReportsUntrustedClients(t *testing.T) {
 	}
 }
 
-// The certificates are of another authority than the server's: no connection succeeds, and the verdict names the
-// cause.
+// If the certificates of the server have another authority, no connection succeeds, and soak reports the cause.
 func TestHandshakeNamesTheCause(t *testing.T) {
 	t.Parallel()
 	server, certs := certificates(t), certificates(t)

@@ -1,6 +1,6 @@
 //go:build e2e
 
-// Package e2e tests soaks from end to end, with the built programs, real sockets and a real nginx.
+// Package e2e tests soaks from end to end with the programs in bin/ and nginx.
 package e2e
 
 import (
@@ -32,14 +32,14 @@ func TestMain(m *testing.M) {
 	suspension.Main()
 	for _, program := range []string{"soak", "k6", "backend"} {
 		if _, err := os.Stat(filepath.Join(root, "bin", program)); err != nil {
-			fmt.Fprintf(os.Stderr, "bin/%s is missing: `make e2e` builds it first\n", program)
+			fmt.Fprintf(os.Stderr, "bin/%s is missing; run `make build`\n", program)
 			os.Exit(1)
 		}
 	}
 	if _, err := process.Find("nginx"); err != nil {
-		fmt.Println("nginx is not installed: these soaks go to the backend directly")
+		fmt.Println("nginx is not installed; soaks connect to the backend directly")
 	}
-	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} { // for the buckets; a test with t.Setenv cannot run in parallel
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} { // for tests of buckets, because a parallel test cannot call t.Setenv
 		if err := os.Setenv(name, "test"); err != nil {
 			panic(err)
 		}
@@ -56,19 +56,19 @@ type soakRun struct {
 	cancel context.CancelFunc
 }
 
-// begin starts bin/soak run. args are further flags, env is NAME=value.
+// begin starts `soak run` with further arguments. env has variables as NAME=value.
 func begin(t *testing.T, env []string, args ...string) *soakRun {
 	t.Helper()
 	return beginIn(t, t.TempDir(), env, args...)
 }
 
-// beginIn starts a run with its results in out.
+// beginIn is like begin, with the results in the folder out.
 func beginIn(t *testing.T, out string, env []string, args ...string) *soakRun {
 	t.Helper()
 	return beginWith(t, out, nil, env, args...)
 }
 
-// beginWith starts a run by a wrapper command, such as one that enters a namespace.
+// beginWith is like beginIn, with a wrapper command that starts soak, such as `ip netns exec`.
 func beginWith(t *testing.T, out string, wrapper, env []string, args ...string) *soakRun {
 	t.Helper()
 	r := prepare(t, out, wrapper, env, args...)
@@ -76,7 +76,7 @@ func beginWith(t *testing.T, out string, wrapper, env []string, args ...string) 
 	return r
 }
 
-// prepare returns the run of beginWith, not started.
+// prepare is like beginWith, but does not start the run.
 func prepare(t *testing.T, out string, wrapper, env []string, args ...string) *soakRun {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 6*time.Minute)
@@ -110,7 +110,7 @@ func (r *soakRun) end() int {
 	return 0
 }
 
-// verdict waits for the run, and compares its exit code with verdict.json.
+// verdict waits for the run and returns its verdict, which must match the exit code.
 func (r *soakRun) verdict() *verdict.Verdict {
 	r.t.Helper()
 	code := r.end()
@@ -121,6 +121,7 @@ func (r *soakRun) verdict() *verdict.Verdict {
 	return v
 }
 
+// readVerdict returns the verdict in a folder, which must match its JSON Schema.
 func readVerdict(t *testing.T, dir results.Dir) *verdict.Verdict {
 	t.Helper()
 	b, err := os.ReadFile(dir.Path(results.VerdictFile))
@@ -135,13 +136,13 @@ func readVerdict(t *testing.T, dir results.Dir) *verdict.Verdict {
 	return &v
 }
 
-// await waits until done is true.
+// await waits until done returns true. condition describes it.
 func await(t *testing.T, condition string, done func() bool) {
 	t.Helper()
 	require.Eventually(t, done, 2*time.Minute, 20*time.Millisecond, condition)
 }
 
-// processes returns the ids of the processes whose command line or environment contains mark.
+// processes returns the ids of the processes whose command line or environment contains a text.
 func processes(mark string) (pids []int) {
 	entries, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -164,10 +165,10 @@ func processes(mark string) (pids []int) {
 // requireNoProcess asserts that no process of a run remains.
 func requireNoProcess(t *testing.T, mark string) {
 	t.Helper()
-	await(t, "a process of the soak is left", func() bool { return len(processes(mark)) == 0 })
+	await(t, "no process of the soak must remain", func() bool { return len(processes(mark)) == 0 })
 }
 
-// mark returns an environment variable by which every process of a run can be found.
+// mark returns an environment variable that identifies the processes of a run.
 func mark(t *testing.T) string {
 	return "SOAK_E2E_MARK=" + strings.NewReplacer("/", "-", " ", "-").Replace(t.Name()) + fmt.Sprint(os.Getpid())
 }

@@ -21,7 +21,7 @@ func http2Front(t *testing.T, to string) (url string) {
 	return "https://" + front(t, to, " ssl http2; ssl_certificate "+filepath.Join(certs, "server.pem")+"; ssl_certificate_key "+filepath.Join(certs, "server-key.pem"), "proxy_buffering off; proxy_read_timeout 60s;")
 }
 
-// Our backend behind nginx, over TLS: the protocol is negotiated.
+// nginx in front of the backend negotiates HTTP/2 over TLS.
 func TestSoakOverHTTP2ThroughNginx(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -49,7 +49,7 @@ func TestSoakOverHTTP2ThroughNginx(t *testing.T) {
 	}
 }
 
-// A server in Go, by prior knowledge.
+// A server without TLS uses HTTP/2 by prior knowledge.
 func TestSoakOverPlainHTTP2(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -20,7 +20,7 @@ import (
 // A countingListener counts the connections that it accepted.
 type countingListener struct {
 	net.Listener
-	conns atomic.Int32
+	conns atomic.Int32 // number of accepted connections
 }
 
 func (c *countingListener) Accept() (net.Conn, error) {
@@ -31,18 +31,18 @@ func (c *countingListener) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// A thousand streams fit into a few hundred descriptors, because 25 streams share a connection, as the service allows.
+// A run of 1000 streams needs few descriptors, because the service allows 25 streams per connection.
 func TestHTTP2ExceedsDescriptors(t *testing.T) {
 	t.Parallel()
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	listener := &countingListener{Listener: inner}
+	listener := &countingListener{Listener: tcp}
 	service := fakeservice.StartService(fakeservice.New(time.Second, fakeservice.PhaseRandom, 25), fakeservice.Strike{}, listener)
 	defer service.Stop()
-	r := beginWith(t, t.TempDir(), []string{"prlimit", "--nofile=800", "--"}, nil, "--backend-url", "http://"+inner.Addr().String(),
+	r := beginWith(t, t.TempDir(), []string{"prlimit", "--nofile=800", "--"}, nil, "--backend-url", "http://"+tcp.Addr().String(),
 		"--http-version", "2", "--connections", "1000", "--runners", "1", "--seconds", "15", "--noop-interval", "1", "--control", "0")
-	await(t, "all streams", func() bool {
-		resp, err := http.Get("http://" + inner.Addr().String() + "/metrics")
+	await(t, "all streams must be open", func() bool {
+		resp, err := http.Get("http://" + tcp.Addr().String() + "/metrics")
 		if err != nil {
 			return false
 		}

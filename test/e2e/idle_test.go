@@ -19,7 +19,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/services"
 )
 
-// The idle probe finds the short proxy_read_timeout of a real nginx in front of a real nchan.
+// `soak probe --idle` measures the proxy_read_timeout of nginx in front of nchan.
 func TestIdleProbeFindsProxyTimeout(t *testing.T) {
 	t.Parallel()
 	r := startService(t, "nchan", services.Options{})
@@ -42,10 +42,10 @@ func idleProxy(t *testing.T, to string, after time.Duration) string {
 	return proxy(t, to, fmt.Sprintf("proxy_buffering off; proxy_read_timeout %ds;", int(after.Seconds())))
 }
 
-// proxy returns the address of an nginx that forwards everything, with these directives of a location.
+// proxy returns the address of an nginx that forwards all requests. directives are those of its location.
 func proxy(t *testing.T, to, directives string) string { return front(t, to, "", directives) }
 
-// front starts a proxy whose address has parameters, such as ssl.
+// front is like proxy, with parameters of the directive listen, such as ssl.
 func front(t *testing.T, to, parameters, directives string) string {
 	t.Helper()
 	u, err := url.Parse(to)

@@ -18,7 +18,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/services"
 )
 
-// initialize runs `soak init` with a URL in an empty folder, and returns the folder and the output.
+// initialize runs `soak init` in an empty folder, and returns the folder, the description and the output.
 func initialize(t *testing.T, url, name string, args ...string) (folder, module, stdout string) {
 	t.Helper()
 	soak, err := filepath.Abs(filepath.Join(root, "bin", "soak"))
@@ -44,7 +44,7 @@ func beginInFolder(t *testing.T, folder string, args ...string) *soakRun {
 	return r
 }
 
-// The first steps of a new user: an empty folder, the URL of a stream, and two commands.
+// `soak init` with the URL of a stream creates all files that `soak run` needs, in an empty folder.
 func TestSoakInAnEmptyFolder(t *testing.T) {
 	t.Parallel()
 	url := backend(t, "NOOP_INTERVAL=1")
@@ -62,7 +62,7 @@ func TestSoakInAnEmptyFolder(t *testing.T) {
 	require.Contains(t, r.out.String(), "settings of soak.yaml\n")
 }
 
-// Two commands in an empty folder, for a service that responds to each POST with numbered events and a terminal event.
+// `soak init` describes a service that responds to each POST with numbered events and a terminal event.
 func TestInitDescribesFiniteResponses(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int64
@@ -88,7 +88,7 @@ func TestInitDescribesFiniteResponses(t *testing.T) {
 	require.Contains(t, reasons(v), "number 3")
 }
 
-// A developer with a chat service, whose messages have no numbers, gets a verdict about messages from two commands.
+// `soak init` describes a chat service whose messages have no numbers: the numbers are in the text of the messages.
 func TestSoakOfAPlainTextService(t *testing.T) {
 	t.Parallel()
 	service := startService(t, "fastapi", services.Options{})

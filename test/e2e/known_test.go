@@ -22,7 +22,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
-// The services of these tests count their behavior. Verdict and figures must agree with these counts.
+// The services of these tests record their behavior. The verdict and its figures must match the records.
 
 // delayedService returns a service that delays each response by a constant time.
 func delayedService(t *testing.T, delay time.Duration) string {
@@ -30,15 +30,14 @@ func delayedService(t *testing.T, delay time.Duration) string {
 	return plainServices(t, func(http.ResponseWriter, *http.Request) bool { time.Sleep(delay); return false })
 }
 
-// machineWasBusy reports whether other processes used all cores during a run. No verdict then depends on slow
-// responses.
+// machineWasBusy reports whether other processes used all cores during a run. Slow responses are then inconclusive.
 func machineWasBusy(v *verdict.Verdict) bool {
 	text := reasons(v)
 	return strings.Contains(text, "by waits of the load generator") || strings.Contains(text, "machine was full")
 }
 
-// A service whose responses are all slower than the limit fails, by any factor. Connections that wait for it do not
-// count as generator saturation.
+// A service whose responses are all slower than the limit fails. Connections that wait for it do not count as saturation of
+// the load generator.
 func TestSlowServiceFails(t *testing.T) {
 	t.Parallel()
 	for _, delay := range []time.Duration{900 * time.Millisecond, 1200 * time.Millisecond, 3 * time.Second} {
@@ -48,7 +47,7 @@ func TestSlowServiceFails(t *testing.T) {
 			v := r.verdict()
 			require.NotContains(t, r.out.String(), "MAX_CONNECTIONS")
 			if v.Verdict == verdict.Invalid && machineWasBusy(v) {
-				t.Skip("others filled this machine")
+				t.Skip("other processes used all cores of this machine")
 			}
 			require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 			require.Contains(t, reasons(v), "the lowest load was not sustained: p95")
@@ -56,13 +55,12 @@ func TestSlowServiceFails(t *testing.T) {
 	}
 }
 
-// For a service of exactly 150 responses per second, that rate is reported at any load, and 300 per second fail.
+// For a service that sends 150 responses per second, the report states 100 at a load of 100, and 150 at a load of 300.
 func TestRampupReportsTheRateOfTheService(t *testing.T) {
 	t.Parallel()
 	const perSecond = 150
 	var mu sync.Mutex
 	var next time.Time
-	var answered []time.Time
 	url := plainServices(t, func(_ http.ResponseWriter, r *http.Request) bool {
 		mu.Lock()
 		now := time.Now()
@@ -71,7 +69,6 @@ func TestRampupReportsTheRateOfTheService(t *testing.T) {
 		}
 		next = next.Add(time.Second / perSecond)
 		at := next
-		answered = append(answered, at)
 		mu.Unlock()
 		time.Sleep(time.Until(at))
 		return false
@@ -91,7 +88,7 @@ func TestRampupReportsTheRateOfTheService(t *testing.T) {
 	require.Contains(t, factOf(v, "breaking point"), "between 100 and 300 requests/s", r.out.String())
 }
 
-// One truncated response in a hundred fails a run, as one wrong response does.
+// One truncated response in a hundred fails a run.
 func TestTruncatedResponsesFail(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
@@ -117,7 +114,8 @@ func TestTruncatedResponsesFail(t *testing.T) {
 	}
 }
 
-// serveTwice starts a service that sends a second, wrong response 3 ms after each response. sent counts these.
+// serveTwice starts a service that sends a second, wrong response 3 ms after each response. sent is the number of second
+// responses.
 func serveTwice(t *testing.T) (url string, sent *atomic.Int64) {
 	t.Helper()
 	sent, h := new(atomic.Int64), services.New("")

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,19 +16,20 @@ import (
 	"github.com/sse-soak/sse-soak/test/services/faulty"
 )
 
-// A laptop is a plain k6 process, started by the command in README.md.
+// A laptop is a k6 process that was started by the command in README.md.
 type laptop struct {
 	cmd *exec.Cmd
 	out bytes.Buffer
 }
 
+// startLaptop starts k6 with further variables.
 func startLaptop(t *testing.T, url, prefix, connections, shards string, env ...string) *laptop {
 	t.Helper()
 	l := &laptop{cmd: exec.Command(filepath.Join(root, "bin", "k6"), "run", filepath.Join(root, "load-tests", "sse", "connectionTest.js"),
 		"--vus", connections, "--iterations", connections, "--duration", "60m",
 		"--env", "BACKEND_URL="+url, "--env", "NOOP_INTERVAL=1", "--env", "SECONDS=9", "--env", "PREFIX="+prefix, "--out", "soak="+shards)}
-	for _, set := range env {
-		l.cmd.Args = append(l.cmd.Args, "--env", set)
+	for _, variable := range env {
+		l.cmd.Args = append(l.cmd.Args, "--env", variable)
 	}
 	l.cmd.Stdout, l.cmd.Stderr = &l.out, &l.out
 	require.NoError(t, l.cmd.Start())
@@ -37,18 +37,19 @@ func startLaptop(t *testing.T, url, prefix, connections, shards string, env ...s
 	return l
 }
 
-// twoLaptops runs two laptops at the same time, which write their shards to one folder.
+// twoLaptops starts two laptops that write their shards to one folder. second is the prefix of the second one.
 func twoLaptops(t *testing.T, fault, second string) (shards string, laptops [2]*laptop) {
 	t.Helper()
 	url, shards := backend(t, "NOOP_INTERVAL=1s", "BACKEND_FAULT="+fault), t.TempDir()
 	laptops[0] = startLaptop(t, url, "laptop-a-", "6", shards)
-	if second == "laptop-a-" { // both use the same ids, so each has its own service
+	if second == "laptop-a-" { // both have the same ids, so each needs its own service
 		url = backend(t, "NOOP_INTERVAL=1s")
 	}
 	laptops[1] = startLaptop(t, url, second, "4", shards)
 	return shards, laptops
 }
 
+// mergeLaptops runs `soak merge` on the shards of laptops.
 func mergeLaptops(t *testing.T, shards string) (v *verdict.Verdict, text string) {
 	t.Helper()
 	code, text := merge(t, shards, "unused")
@@ -57,7 +58,7 @@ func mergeLaptops(t *testing.T, shards string) (v *verdict.Verdict, text string)
 	return v, text
 }
 
-// The laptops of README.md make one verdict, and no shard replaces another.
+// The shards of two laptops are merged to one verdict.
 func TestTwoLaptopsMakeOneVerdict(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -69,16 +70,14 @@ func TestTwoLaptopsMakeOneVerdict(t *testing.T) {
 		"both clean":                 {"", "laptop-b-", [2]int{0, 0}, verdict.Pass, []string{"10 streams open to the end"}},
 		"a loss":                     {"drop:id=laptop-a-2,noop=3", "laptop-b-", [2]int{99, 0}, verdict.Fail, []string{"laptop-a-2 missed noop 3", "PREFIX laptop-a-)"}},
 		"one PREFIX":                 {"", "laptop-a-", [2]int{0, 0}, verdict.Invalid, []string{`two runs have the PREFIX "laptop-a-"`}},
-		"prefixes with equal starts": {"", "laptop-a-1", [2]int{0, 0}, verdict.Pass, nil}, // laptop-a-10 is beyond the first's 6
+		"prefixes with equal starts": {"", "laptop-a-1", [2]int{0, 0}, verdict.Pass, nil}, // the first laptop has no laptop-a-10
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			shards, laptops := twoLaptops(t, c.fault, c.second)
-			var ended sync.WaitGroup
 			for _, l := range laptops {
-				ended.Go(func() { _ = l.cmd.Wait() })
+				_ = l.cmd.Wait()
 			}
-			ended.Wait()
 			for i, l := range laptops {
 				require.Equal(t, c.exits[i], l.cmd.ProcessState.ExitCode(), l.out.String())
 			}
@@ -96,7 +95,8 @@ func TestTwoLaptopsMakeOneVerdict(t *testing.T) {
 	}
 }
 
-// If all clients of one laptop miss a message of a feed without numbers, the other laptop's clients reveal the loss.
+// If all clients of one laptop miss a message without a number, the comparison with the clients of the other laptop shows the
+// loss.
 func TestLaptopsCompareTheClientsOfAFeed(t *testing.T) {
 	t.Parallel()
 	var faults []faulty.Fault
@@ -122,7 +122,7 @@ func TestLaptopsCompareTheClientsOfAFeed(t *testing.T) {
 func TestKilledLaptopIsInvalid(t *testing.T) {
 	t.Parallel()
 	shards, laptops := twoLaptops(t, "", "laptop-b-")
-	await(t, "both have left their first shards", func() bool {
+	await(t, "both laptops must write their first shards", func() bool {
 		files, err := filepath.Glob(filepath.Join(shards, "runner-1-*.json.gz"))
 		return err == nil && len(files) == 2
 	})

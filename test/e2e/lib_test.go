@@ -35,6 +35,7 @@ func TestJavaScriptTestsFail(t *testing.T) {
 	require.Contains(t, out, "one is two: Error: the value must be 2, got 1")
 }
 
+// testScript runs a script by k6, and returns its output.
 func testScript(script, url string) (string, error) {
 	out, err := exec.Command(filepath.Join(root, "bin", "k6"), "run", "--quiet", "--env", "BACKEND_URL="+url, script).CombinedOutput()
 	return string(out), err

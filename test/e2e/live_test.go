@@ -23,26 +23,26 @@ import (
 // A liveEvent is an event of the live page.
 type liveEvent struct{ id, name, data string }
 
-// liveEvents calls use with the events after an id, until use returns false or the stream ends.
-func liveEvents(t *testing.T, page, id string, handle func(liveEvent) (goOn bool)) {
+// liveEvents calls handle with the events after an id, until handle returns false or the stream ends.
+func liveEvents(t *testing.T, page, id string, handle func(liveEvent) (more bool)) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, page+"events?viewer=test", nil)
 	require.NoError(t, err)
 	r.Header.Set("Last-Event-ID", id)
-	answer, err := http.DefaultClient.Do(r)
+	response, err := http.DefaultClient.Do(r)
 	require.NoError(t, err)
-	defer answer.Body.Close()
-	require.Equal(t, http.StatusOK, answer.StatusCode)
+	defer response.Body.Close()
+	require.Equal(t, http.StatusOK, response.StatusCode)
 	var e eventstream.Event
-	for p := eventstream.New(answer.Body); p.Next(&e) == nil; {
+	for p := eventstream.New(response.Body); p.Next(&e) == nil; {
 		if !handle(liveEvent{string(e.ID), string(e.Name), string(e.Data)}) {
 			return
 		}
 	}
 }
 
-// The live page follows a run from its first second to its verdict, with a network outage in between. It has no
-// gap and becomes the report.
+// The live page receives the state of a run from its first second to its verdict, even after a network outage. At the end it is
+// the report.
 func TestLivePage(t *testing.T) {
 	t.Parallel()
 	r := prepare(t, t.TempDir(), nil, nil, "--connections", "20", "--seconds", "15", "--noop-interval", "1", "--live", "--at", "6s deploy: true")
@@ -89,15 +89,15 @@ func TestLivePage(t *testing.T) {
 	for _, clock := range regexp.MustCompile(`>\d+ s of 10 s`).FindAllString(all, -1) {
 		clocks[clock] = true
 	}
-	require.Greater(t, len(clocks), 5, clocks) // states during the outage are skipped: only the latest state of a section is sent
+	require.Greater(t, len(clocks), 5, clocks) // of the states during the outage, only the latest one of each section is sent
 	for _, text := range []string{"nothing lost yet", "action deploy starts", `"id":"connections"`, `"id":"lateness"`, `"id":"target-memory"`} {
-		require.True(t, strings.Contains(all, text), "the page must get %s", text)
+		require.True(t, strings.Contains(all, text), "the page must receive %s", text)
 	}
 
-	answer, err := http.Get(page)
+	response, err := http.Get(page)
 	require.NoError(t, err)
-	defer answer.Body.Close()
-	pageText, err := io.ReadAll(answer.Body)
+	defer response.Body.Close()
+	pageText, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
 	body, err := io.ReadAll(progress)
 	require.NoError(t, err)

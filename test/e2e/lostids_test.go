@@ -14,8 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// Streams with a lifetime of 1.9 s and two messages cannot be checked. At the rate that the reason names, most messages
-// are checked.
+// Most messages of streams with a lifetime of 1.9 s cannot be checked, so the run is invalid. At the rate that its reason
+// names, most messages are checked.
 func TestMessagesOfShortStreamsAreNotChecked(t *testing.T) {
 	t.Parallel()
 	run := func(t *testing.T, prefix, rate string, drop func(topic, payload string) bool) *verdict.Verdict {
@@ -45,7 +45,7 @@ func TestMessagesOfShortStreamsAreNotChecked(t *testing.T) {
 	}
 }
 
-// The description states that streams resume, but the service makes clients forget the id or never sends one.
+// The description states that streams resume, but the service resets the id of its clients, or sends no id.
 func TestReconnectsWithoutAnID(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -18,8 +18,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/reverse"
 )
 
-// An accept queue overflows on the machine of runners and target during a soak. Two runners report it, the verdict
-// counts it once, and the run passes with a warning that names the time.
+// An accept queue overflows on the machine of runners and target. Both runners report it, the verdict counts it once, and the
+// run passes with a warning.
 func TestAcceptQueueOverflowIsReported(t *testing.T) {
 	t.Parallel()
 	reverse.Program(t)
@@ -33,20 +33,20 @@ func TestAcceptQueueOverflowIsReported(t *testing.T) {
 	require.Len(t, v.Machines, 1)
 	require.Equal(t, []int{1, 2}, v.Machines[0].Runners)
 	require.True(t, v.Machines[0].Target)
-	counted := v.Machines[0].Counter(machine.Overflows).Increase
-	require.Positive(t, counted)
-	require.LessOrEqual(t, counted, float64(8*connects), "the counts of the runners must not be added up")
-	require.Contains(t, strings.Join(v.Warnings, "\n"), fmt.Sprintf("%.0f connects found an accept queue full on runners 1 and 2", counted))
+	overflows := v.Machines[0].Counter(machine.Overflows).Increase
+	require.Positive(t, overflows)
+	require.LessOrEqual(t, overflows, float64(8*connects), "the counts of the runners must not be added up")
+	require.Contains(t, strings.Join(v.Warnings, "\n"), fmt.Sprintf("%.0f connects found an accept queue full on runners 1 and 2", overflows))
 	text, err := os.ReadFile(r.dir.Path("report.txt"))
 	require.NoError(t, err)
-	require.Regexp(t, fmt.Sprintf(`overflows(.*\n)+?.* %.0f `, counted), string(text))
+	require.Regexp(t, fmt.Sprintf(`overflows(.*\n)+?.* %.0f `, overflows), string(text))
 }
 
-// overflow connects to a listener in a namespace that accepts none and queues two.
+// overflow makes connections to a listener in a namespace that accepts no connection and queues two.
 func overflow(t *testing.T, namespace string, connects int) {
 	t.Helper()
 	listener := listenIn(t, namespace, 1)
-	to := &unix.SockaddrInet4{Port: listener.Addr().(*net.TCPAddr).Port, Addr: [4]byte{127, 0, 0, 1}}
+	target := &unix.SockaddrInet4{Port: listener.Addr().(*net.TCPAddr).Port, Addr: [4]byte{127, 0, 0, 1}}
 	var sockets []int
 	require.NoError(t, netns.Do(namespace, func() error {
 		for range connects {
@@ -55,7 +55,7 @@ func overflow(t *testing.T, namespace string, connects int) {
 				return err
 			}
 			sockets = append(sockets, s)
-			if err := unix.Connect(s, to); err != nil && err != unix.EINPROGRESS {
+			if err := unix.Connect(s, target); err != nil && err != unix.EINPROGRESS {
 				return err
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// TCP compensates for packet loss: noops are late, none is missing.
+// TCP retransmits lost packets, so noops may be late, but none is missing.
 func TestPacketLossAndDelayLoseNothing(t *testing.T) {
 	overWires(t, func(t *testing.T, w *wire) {
 		w.delay.Store(int64(30 * time.Millisecond))
@@ -23,7 +23,7 @@ func TestPacketLossAndDelayLoseNothing(t *testing.T) {
 	})
 }
 
-// An outage shorter than the idle timeout causes only lateness.
+// A network outage that is shorter than the idle timeout only delays noops.
 func TestShortDisconnectLosesNothing(t *testing.T) {
 	overWires(t, func(t *testing.T, w *wire) {
 		r := w.begin(t, "1", "--seconds", "20")
@@ -37,7 +37,7 @@ func TestShortDisconnectLosesNothing(t *testing.T) {
 	})
 }
 
-// Packets are dropped silently, which leaves connections half-open. The client detects this within 3 intervals.
+// Dropped packets leave connections half-open. The client detects them within 3 intervals.
 func TestHalfOpenConnectionIsDetected(t *testing.T) {
 	overWires(t, func(t *testing.T, w *wire) {
 		r := w.begin(t, "1", "--seconds", "25")

@@ -20,7 +20,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/address"
 )
 
-// merge runs `soak merge` for a place, and returns the folder of the verdict.
+// merge runs `soak merge` on a folder or a bucket, and returns its exit code and output.
 func merge(t *testing.T, place, out string) (code int, text string) {
 	t.Helper()
 	b, err := exec.Command(filepath.Join(root, "bin", "soak"), "merge", place, "--out", out).CombinedOutput()
@@ -37,7 +37,7 @@ func stablePart(v *verdict.Verdict) map[string]any {
 	for _, c := range v.Checks {
 		checks[string(c.ID)] = c.Pass || c.Severity == verdict.SeverityWarning
 	}
-	delete(checks, string(verdict.CheckInterval)) // a measured time, which depends on the machine
+	delete(checks, string(verdict.CheckInterval)) // the interval is measured
 	runners := []string{}
 	for _, r := range v.Runners {
 		runners = append(runners, fmt.Sprint(r.Index, r.Segment, r.State, r.Connections, r.Received > 0, r.Missed))
@@ -49,7 +49,7 @@ func stablePart(v *verdict.Verdict) map[string]any {
 	}
 }
 
-// Two machines with a runner each have the same verdict as one machine with two runners.
+// A run of two machines with one runner each has the same verdict as a run of one machine with two runners.
 func TestPartsOfARunMakeOneVerdict(t *testing.T) {
 	t.Parallel()
 	url := backend(t, "NOOP_INTERVAL=1s")
@@ -76,7 +76,7 @@ func TestPartsOfARunMakeOneVerdict(t *testing.T) {
 			references := []string{address.Reserve(t), address.Reserve(t)}
 			for i, runner := range []string{"1/2", "2/2"} {
 				args := []string{"--runner", runner, "--shards", c.shards, "--start-at", start}
-				if c.bucket { // the control group of each uses the reference of the other; otherwise its own
+				if c.bucket { // the control group of each runner uses the reference of the other one; otherwise its own
 					args = append(args, "--control-listen", references[i], "--control-url", "http://"+references[1-i])
 				}
 				parts = append(parts, begin(t, nil, append(flags(c.name+"-"), args...)...))
@@ -115,7 +115,7 @@ func TestMissingPartIsInvalid(t *testing.T) {
 	require.Contains(t, reasons(v), "13 of 20 planned connections were not observed")
 }
 
-// Another runner replaces an interrupted one and continues with its clients.
+// A runner replaces an interrupted one and continues with its clients.
 func TestReplacedRunner(t *testing.T) {
 	t.Parallel()
 	url, shared := backend(t, "NOOP_INTERVAL=1s"), t.TempDir()
@@ -137,7 +137,7 @@ func TestReplacedRunner(t *testing.T) {
 	v := readVerdict(t, results.Dir(filepath.Join(shared, "t")))
 	require.Equal(t, []int{20, 20, 0}, []int{v.Connections.Opened, v.Connections.Completed, v.Connections.Unwatched})
 	require.Len(t, v.Runners, 3)
-	require.Greater(t, v.Watched.Share, .5, "the other runner must watch half of the run")
+	require.Greater(t, v.Watched.Share, .5, "the other runner must have watched half of the run")
 	require.Less(t, v.Watched.Share, 1.)
 	require.Equal(t, 40, v.Plan.Seconds)
 
@@ -146,14 +146,15 @@ func TestReplacedRunner(t *testing.T) {
 	require.Contains(t, third.out.String(), "continue runner 2: it has finished")
 }
 
-// A final shard that cannot be stored is saved locally. After it is copied to the bucket, the run is complete.
+// A final shard that cannot be stored in the bucket is saved locally. After it is copied to the other shards, the run is
+// complete.
 func TestDeniedShardIsSavedLocally(t *testing.T) {
 	t.Parallel()
 	b := startBucket(t)
 	url := backend(t, "NOOP_INTERVAL=1s")
 	r := begin(t, nil, "--backend-url", url, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--runners", "1", "--shards", b.place)
 	r.awaitStreams("20")
-	b.deny.Store(true)
+	b.readOnly.Store(true)
 	require.Equal(t, 2, r.end(), r.out.String())
 	require.Contains(t, strings.Join(strings.Fields(r.out.String()), " "), "could not store its last data") // the text is wrapped
 	require.Contains(t, r.out.String(), "access denied")
@@ -177,7 +178,7 @@ func TestMissingBucketFailsAtTheStart(t *testing.T) {
 	require.Contains(t, r.out.String(), "the bucket does not exist; create it, or correct its name and region")
 }
 
-// If one backend cannot serve all streams, the runners share several. The ledgers of all backends are added up.
+// The runners share several backends, whose ledgers are added up.
 func TestSeveralBackends(t *testing.T) {
 	t.Parallel()
 	r := begin(t, nil, "--backends", "2", "--runners", "3", "--connections", "30", "--seconds", "9", "--noop-interval", "1", "--no-nginx")
@@ -186,7 +187,7 @@ func TestSeveralBackends(t *testing.T) {
 	require.Contains(t, r.out.String(), "2 backends started here, without nginx")
 	require.True(t, v.Server.Known && v.Server.Agrees)
 	require.Equal(t, v.Messages.Received, v.Server.Sent)
-	require.EqualValues(t, 30, v.Ends.Count, "the sum of three shards")
+	require.EqualValues(t, 30, v.Ends.Count, "the count must be the sum of three shards")
 	require.Len(t, v.Ends.Servers, 2)
 	require.EqualValues(t, 30, v.Ends.Servers[0].Count+v.Ends.Servers[1].Count)
 	require.FileExists(t, r.dir.Path("requests-that-end-the-streams.csv"))
@@ -194,8 +195,7 @@ func TestSeveralBackends(t *testing.T) {
 	require.FileExists(t, r.dir.Path("backend-2.log"))
 }
 
-// Each machine sets MAX_LATE for its own part. A merge with one of two limits could pass a part that the other limit
-// fails.
+// Parts with different values of MAX_LATE cannot be merged, because a part might pass by the limit of the other one.
 func TestPartsWithDifferentLimitsAreInvalid(t *testing.T) {
 	t.Parallel()
 	url, shared := backend(t, "NOOP_INTERVAL=1s"), t.TempDir()

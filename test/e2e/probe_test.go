@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/services"
 )
 
-// The description of the probe works without edits.
+// The description that `soak probe` writes works without changes.
 func TestSoakOfProbedDescription(t *testing.T) {
 	eachService(t, func(t *testing.T, name string) {
 		r := startService(t, name, services.Options{})
@@ -23,8 +23,7 @@ func TestSoakOfProbedDescription(t *testing.T) {
 		probe.Env = append(os.Environ(), r.Env...)
 		output, err := probe.CombinedOutput()
 		require.NoError(t, err, string(output))
-		// A message every 5 s on each stream: some services have no heartbeat, and 20 s are too short for one every
-		// 30 s.
+		// Each stream receives a message every 5 s, because some services have no heartbeat, or one every 30 s.
 		v := begin(t, r.Env, "--service", file, "--backend-url", r.URL, "--connections", "20", "--runners", "1",
 			"--seconds", "20", "--topics", "10", "--publish-rate", "2").verdict()
 		require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)

@@ -31,9 +31,9 @@ type proxiedService struct {
 	hub fakeservice.Hub
 
 	mu       sync.Mutex
-	requests []string // as forward.Proxy reports them
-	conns    int
-	streams  map[string]context.CancelFunc
+	requests []string                      // in the format of forward.Proxy
+	conns    int                           // number of accepted connections
+	streams  map[string]context.CancelFunc // functions that end streams, by client id
 }
 
 func (p *proxiedService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -52,7 +52,7 @@ func (p *proxiedService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// startProxied starts the service and a proxy that resolves any name to it. It returns the settings of a run.
+// startProxied starts the service and a proxy that resolves all names to its address. It returns the settings of a run.
 func startProxied(t *testing.T, secure bool, o forward.Options) (service *proxiedService, proxy *forward.Proxy, env, args []string) {
 	t.Helper()
 	service = &proxiedService{hub: fakeservice.Hub{RequireJoin: true}, streams: map[string]context.CancelFunc{}}
@@ -90,8 +90,8 @@ func startProxied(t *testing.T, secure bool, o forward.Options) (service *proxie
 	return service, proxy, env, args
 }
 
-// All requests of a run to a service use the proxy: trial, streams, second requests, messages, DELETE, and those of
-// soak itself. The control group, whose reference is on this machine, does not. No file contains the password.
+// All requests of a run to a service use the proxy: trial, streams, second requests, messages, DELETE, and requests of soak
+// itself. The control group does not use the proxy, because its reference is on this machine. No file contains the password.
 func TestRunThroughAProxy(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -111,8 +111,8 @@ func TestRunThroughAProxy(t *testing.T) {
 			require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 			require.Equal(t, 16, v.Connections.Completed)
 			require.NotNil(t, v.Control)
-			files := strings.Replace(proxy.URL, "joe:open-sesame%2F7@", "", 1)
-			require.Contains(t, strings.Join(v.Warnings, "\n"), "the runners connect to service.test through the proxy "+files)
+			proxyURL := strings.Replace(proxy.URL, "joe:open-sesame%2F7@", "", 1)
+			require.Contains(t, strings.Join(v.Warnings, "\n"), "the runners connect to service.test through the proxy "+proxyURL)
 
 			service.mu.Lock()
 			defer service.mu.Unlock()
@@ -138,14 +138,14 @@ func TestRunThroughAProxy(t *testing.T) {
 	}
 }
 
-// A proxy that dies closes all streams; one with an idle timeout closes the silent ones.
+// A proxy that stops closes all streams. A proxy with an idle timeout closes silent streams.
 func TestProxyClosesStreams(t *testing.T) {
 	t.Parallel()
 	t.Run("it dies", func(t *testing.T) {
 		t.Parallel()
 		_, proxy, env, args := startProxied(t, true, forward.Options{})
 		r := begin(t, env, args...)
-		await(t, "the streams are open", func() bool { return proxy.Tunnels() >= 16 })
+		await(t, "all streams must be open", func() bool { return proxy.Tunnels() >= 16 })
 		time.Sleep(2 * time.Second)
 		proxy.Stop()
 		v := r.verdict()
@@ -163,8 +163,7 @@ func TestProxyClosesStreams(t *testing.T) {
 	})
 }
 
-// A service on this machine is reached directly, and an invalid URL of a proxy is rejected if the proxy would be
-// used.
+// Connections to a service on this machine do not use the proxy. The URL of a proxy is validated only if the proxy is used.
 func TestUnusedProxies(t *testing.T) {
 	t.Parallel()
 	unreachable := "http_proxy=http://joe:open-sesame@127.0.0.1:1"

@@ -27,6 +27,7 @@ func smoke(t *testing.T, name string, args ...string) *soakRun {
 	return begin(t, nil, append([]string{name, "--profile", "smoke"}, args...)...)
 }
 
+// section returns the table of a verdict with a title.
 func section(v *verdict.Verdict, title string) verdict.Table {
 	for _, table := range v.Tables {
 		if table.Title == title {
@@ -36,6 +37,7 @@ func section(v *verdict.Verdict, title string) verdict.Table {
 	return verdict.Table{}
 }
 
+// factOf returns the value of a fact in a verdict; "": the verdict does not have it.
 func factOf(v *verdict.Verdict, name string) string {
 	for _, f := range v.Facts {
 		if f.Name == name {
@@ -45,8 +47,9 @@ func factOf(v *verdict.Verdict, name string) string {
 	return ""
 }
 
-// plainServices returns the URL of the backend's handler, behind a handler of the test.
-func plainServices(t *testing.T, handler func(w http.ResponseWriter, r *http.Request) (answered bool)) string {
+// plainServices starts the services of the backend, and returns their URL. handler may respond to requests instead of them; nil:
+// it responds to none.
+func plainServices(t *testing.T, handler func(w http.ResponseWriter, r *http.Request) (responded bool)) string {
 	t.Helper()
 	h := services.New("")
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -68,7 +71,7 @@ func TestRampup(t *testing.T) {
 	require.Len(t, rows, 3)
 	for i, rate := range []int{20, 50, 100} {
 		require.Equal(t, fmt.Sprintf("%d/s", rate), rows[i][0])
-		require.Equal(t, "0", rows[i][2], "failed")
+		require.Equal(t, "0", rows[i][2], "no request must fail")
 	}
 	require.NotEmpty(t, section(v, "Recommended maximum loads").Rows)
 	require.Len(t, section(v, "Processes").Rows, 3)
@@ -79,10 +82,10 @@ func TestRampup(t *testing.T) {
 	}
 	b, err := os.ReadFile(r.dir.Path(results.VerdictFile))
 	require.NoError(t, err)
-	require.NotContains(t, string(b), `"messages"`, "a suite of requests has no messages")
+	require.NotContains(t, string(b), `"messages"`, "the verdict of a suite of requests must have no messages")
 }
 
-// A service refuses requests over its capacity, which the suite finds.
+// The suite finds the rate above which a service refuses requests.
 func TestRampupFindsTheBreakingPoint(t *testing.T) {
 	t.Parallel()
 	const capacity = 120 // per second
@@ -136,7 +139,7 @@ func TestWrongResponseIsAFailure(t *testing.T) {
 func TestInterruptedSuiteIsInvalid(t *testing.T) {
 	t.Parallel()
 	r := smoke(t, "rampup", "--stages", "20", "--stage-seconds", "60")
-	await(t, "the runners have left their first shards", func() bool {
+	await(t, "the runners must write their first shards", func() bool {
 		shards, err := filepath.Glob(r.dir.Path("shards/runner-*.json.gz"))
 		return err == nil && len(shards) == 2
 	})

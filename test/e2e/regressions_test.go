@@ -15,18 +15,18 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Compared with runs of a fast service, a tail of 4 % at 3 s and 0.83 % of failures are regressions, although each of
-// these runs passes. An unchanged run is not a regression.
+// In comparison with runs of a fast service, two kinds of runs are regressions although they pass: 4 % of the responses need 3 s,
+// or 0.83 % of the requests fail. An unchanged run is no regression.
 func TestTailsAndFailuresAreRegressions(t *testing.T) {
 	t.Parallel()
-	var slowNth, failing atomic.Int64 // 0: never
+	var slowEvery, failEvery atomic.Int64 // each nth request is slow, or fails; 0: none
 	var requests atomic.Int64
 	url := plainServices(t, func(w http.ResponseWriter, _ *http.Request) bool {
 		n := requests.Add(1)
-		if e := slowNth.Load(); e > 0 && n%e == 0 {
+		if every := slowEvery.Load(); every > 0 && n%every == 0 {
 			time.Sleep(3 * time.Second)
 		}
-		if f := failing.Load(); f > 0 && n%f == 0 {
+		if every := failEvery.Load(); every > 0 && n%every == 0 {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return true
 		}
@@ -42,13 +42,13 @@ func TestTailsAndFailuresAreRegressions(t *testing.T) {
 	for range 5 {
 		old = append(old, run())
 	}
-	same := run()
-	slowNth.Store(25)
-	tail := run()
-	slowNth.Store(0)
-	failing.Store(120)
-	failed := run()
-	for dir, want := range map[string]string{same: "", tail: `mean at 100/s|p99 at 100/s`, failed: "failed at 100/s"} {
+	unchanged := run()
+	slowEvery.Store(25)
+	slowRun := run()
+	slowEvery.Store(0)
+	failEvery.Store(120)
+	failingRun := run()
+	for dir, want := range map[string]string{unchanged: "", slowRun: `mean at 100/s|p99 at 100/s`, failingRun: "failed at 100/s"} {
 		code, text := compareRuns(t, append(old, "--", dir)...)
 		if want == "" {
 			require.Empty(t, worseMetrics(text), text)
@@ -59,8 +59,8 @@ func TestTailsAndFailuresAreRegressions(t *testing.T) {
 	}
 }
 
-// worseMetrics returns the metrics that soak compare reports as worse. It omits the CPU of the service, which is that
-// of this process with all its tests.
+// worseMetrics returns the metrics that `soak compare` reports as worse. It omits the CPU of the service, because the service
+// runs in the process of the tests.
 func worseMetrics(text string) (metrics []string) {
 	for _, m := range regexp.MustCompile(`(?m)^  - (.+?): `).FindAllStringSubmatch(text, -1) {
 		if m[1] != "service CPU per request" {
@@ -70,39 +70,39 @@ func worseMetrics(text string) (metrics []string) {
 	return metrics
 }
 
-// Three runs with three times the response time are detected, alone and together. Three unchanged runs are not. The
-// service is so slow that its clock limits the rates, not the machine.
+// Three runs with three times the response time are regressions, alone and together. Three unchanged runs are not. The delays
+// of the service limit the rates, so they do not depend on the machine.
 func TestThreeRegressionsInARow(t *testing.T) {
 	t.Parallel()
-	const usual, slower = 50 * time.Millisecond, 150 * time.Millisecond
-	var cost atomic.Int64
+	const fastDelay, slowDelay = 50 * time.Millisecond, 150 * time.Millisecond
+	var delay atomic.Int64
 	url := plainServices(t, func(http.ResponseWriter, *http.Request) bool {
-		time.Sleep(time.Duration(cost.Load()))
+		time.Sleep(time.Duration(delay.Load()))
 		return false
 	})
-	runThree := func(delay time.Duration) []string {
-		cost.Store(int64(delay))
+	runThree := func(d time.Duration) []string {
+		delay.Store(int64(d))
 		var dirs [3]string
-		var all sync.WaitGroup
+		var runs sync.WaitGroup
 		for i := range dirs {
 			r := begin(t, nil, "throughput", "--profile", "smoke", "--backend-url", url, "--levels", "5", "--level-seconds", "3", "--volumes", "10", "--runners", "1")
 			dirs[i] = string(r.dir)
-			all.Go(func() { r.end() })
+			runs.Go(func() { r.end() })
 		}
-		all.Wait()
+		runs.Wait()
 		return dirs[:]
 	}
-	old, same, slow := runThree(usual), runThree(usual), runThree(slower)
-	compare := func(now ...string) []string {
-		return append(append([]string{"--tolerance", "0.3"}, old...), append([]string{"--"}, now...)...)
+	old, unchanged, slow := runThree(fastDelay), runThree(fastDelay), runThree(slowDelay)
+	args := func(dirs ...string) []string {
+		return append(append([]string{"--tolerance", "0.3"}, old...), append([]string{"--"}, dirs...)...)
 	}
-	for _, now := range [][]string{slow[:1], slow[1:2], slow[2:], slow} {
-		code, text := compareRuns(t, compare(now...)...)
+	for _, dirs := range [][]string{slow[:1], slow[1:2], slow[2:], slow} {
+		code, text := compareRuns(t, args(dirs...)...)
 		require.Equal(t, 1, code, text)
 		require.Contains(t, text, "answers/s with 5 at a time")
 	}
-	for _, now := range [][]string{same[:1], same[1:2], same[2:], same} {
-		_, text := compareRuns(t, compare(now...)...)
+	for _, dirs := range [][]string{unchanged[:1], unchanged[1:2], unchanged[2:], unchanged} {
+		_, text := compareRuns(t, args(dirs...)...)
 		require.Empty(t, worseMetrics(text), text)
 	}
 }

@@ -21,16 +21,16 @@ import (
 )
 
 // everyNth returns a handler that replaces each nth response, and the number of replacements.
-func everyNth(n int64, replacement func(w http.ResponseWriter)) (handler func(http.ResponseWriter, *http.Request) bool, done *atomic.Int64) {
-	var requests, times atomic.Int64
+func everyNth(n int64, replacement func(w http.ResponseWriter)) (handler func(http.ResponseWriter, *http.Request) bool, count *atomic.Int64) {
+	var requests, replacements atomic.Int64
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		if !strings.HasPrefix(r.URL.Path, "/default/") || requests.Add(1)%n != 0 { // excludes the health checks of soak
 			return false
 		}
-		times.Add(1)
+		replacements.Add(1)
 		replacement(w)
 		return true
-	}, &times
+	}, &replacements
 }
 
 // reset ends the connection of a response by RST.
@@ -44,7 +44,7 @@ func reset(w http.ResponseWriter) {
 	}
 }
 
-// failures returns the rows of the table Errors: how many requests failed, by code.
+// failures returns the numbers of failed requests in the table Errors, by code and name.
 func failures(v *verdict.Verdict) map[string]string {
 	out := map[string]string{}
 	for _, row := range section(v, "Errors").Rows {
@@ -74,20 +74,20 @@ func TestEachResetIsReported(t *testing.T) {
 	}
 }
 
-// Statuses are not confused with k6's error codes, such as 1201 (broken pipe).
+// Status codes are reported as such, not as error codes of k6, such as 1201 (broken pipe).
 func TestStatusesAreNotNetworkErrors(t *testing.T) {
 	t.Parallel()
 	statuses := []int{101, 201, 204, 310, 311, 404, 503}
-	all := int64(len(statuses))
+	count := int64(len(statuses))
 	for name, args := range map[string][]string{
 		"rampup":     {"--stages", "100", "--warmup-seconds", "0"},
 		"throughput": {"--volumes", "300", "--levels", "5", "--level-seconds", "2", "--warmup-seconds", "0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var answers atomic.Int64
+			var responses atomic.Int64
 			handler, _ := everyNth(10, func(w http.ResponseWriter) {
-				status := statuses[(answers.Add(1)-1)%all] // in turn
+				status := statuses[(responses.Add(1)-1)%count] // each status in turn
 				if status == http.StatusSwitchingProtocols {
 					w.Header().Set("Connection", "Upgrade")
 					w.Header().Set("Upgrade", "other")
@@ -97,39 +97,38 @@ func TestStatusesAreNotNetworkErrors(t *testing.T) {
 			r := smoke(t, name, append(args, "--backend-url", plainServices(t, handler))...)
 			v := r.verdict()
 			require.Equal(t, verdict.Fail, v.Verdict, "10 %% failed with responses of the service: %s", r.out.String())
-			require.Greater(t, answers.Load(), all)
+			require.Greater(t, responses.Load(), count)
 			want := map[string]string{}
 			for i, status := range statuses {
-				want[fmt.Sprintf("status-%d, status %d", status, status)] = format.Thousands((answers.Load() + all - 1 - int64(i)) / all)
+				want[fmt.Sprintf("status-%d, status %d", status, status)] = format.Thousands((responses.Load() + count - 1 - int64(i)) / count)
 			}
 			require.Equal(t, want, failures(v), r.out.String())
 		})
 	}
 }
 
-// A service whose responses sometimes exceed the timeout fails. Unless the machine is saturated, no wait of the
-// generator is long enough to explain this.
+// A service whose responses sometimes exceed the timeout fails, unless this machine was saturated.
 func TestStalledServiceFails(t *testing.T) {
 	t.Parallel()
-	handler, stalls := everyNth(50, func(http.ResponseWriter) { time.Sleep(4 * time.Second) }) // the timeout of the client is 2 s, by a timer that may be late
+	handler, stalls := everyNth(50, func(http.ResponseWriter) { time.Sleep(4 * time.Second) }) // twice the timeout of the client, whose timer may be late
 	r := smoke(t, "rampup", "--warmup-seconds", "0", "--backend-url", plainServices(t, handler))
 	v := r.verdict()
 	require.NotEqual(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Equal(t, map[string]string{"net-1050, timeout": fmt.Sprint(stalls.Load())}, failures(v), r.out.String())
-	if v.Verdict == verdict.Invalid { // other programs used the machine
+	if v.Verdict == verdict.Invalid { // other programs used all cores
 		require.Regexp(t, "by its\\s+own\\s+waits|the\\s+machine\\s+was\\s+full", reasons(v), r.out.String())
 		return
 	}
 	require.Contains(t, reasons(v), "the lowest load was not sustained: ")
 }
 
-// While other processes use all cores, slow responses are not attributed to the service. The loops have a higher
-// priority if that is allowed: at the same one the scheduler may let 200 requests a second through anyway.
+// While other processes use all cores, slow responses are not attributed to the service. The loops have a higher priority if
+// possible, because otherwise the runners may still reach 200 requests per second.
 func TestSaturatedGeneratorExplainsSlowness(t *testing.T) {
 	var requests atomic.Int64
 	url := plainServices(t, func(http.ResponseWriter, *http.Request) bool { requests.Add(1); return false })
 	r := smoke(t, "rampup", "--stages", "200", "--stage-seconds", "6", "--warmup-seconds", "0", "--max-p95-ms", "5", "--backend-url", url)
-	await(t, "requests come", func() bool { return requests.Load() > 100 })
+	await(t, "the service must receive requests", func() bool { return requests.Load() > 100 })
 	busy := exec.Command("nice", "-n", "-10", "sh", "-c", "for i in $(seq 30); do (while :; do :; done) & done; wait")
 	busy.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	require.NoError(t, busy.Start())

@@ -19,7 +19,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/services"
 )
 
-// The load of these runs: a message every half second per stream, and cuts from 3.5 s to 6 s.
+// In these runs each stream receives a message every 0.5 s, and cuts occur from 3.5 s to 6 s.
 const (
 	resumeStreams = 24
 	resumeCuts    = 10
@@ -38,12 +38,12 @@ func cutStreams(t *testing.T, env []string, args ...string) *soakRun {
 	return r
 }
 
-// publishFlags returns the flags of a service with a publisher.
+// publishFlags returns the flags of a run that publishes.
 func publishFlags(service, url string) []string {
 	return []string{"--service", service, "--backend-url", url, "--topics", "8", "--publish-rate", "16"}
 }
 
-// describeHub writes the description of a hub.
+// describeHub writes the description of a fakeservice.Hub with extra fields, and returns its path.
 func describeHub(t *testing.T, extra string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "mine.js")
@@ -91,7 +91,7 @@ func TestResumePasses(t *testing.T) {
 	for kind, c := range byKind(t, v) {
 		require.Equal(t, c.Planned, c.Count, kind)
 		require.Positive(t, c.Count, kind)
-		if kind == plan.CutPause { // the stream continued after the pause
+		if kind == plan.CutPause { // the stream continues after the pause
 			require.Zero(t, c.Ended)
 			require.GreaterOrEqual(t, c.OutageMS.P50, 500.)
 		} else {
@@ -114,7 +114,7 @@ func TestResumePasses(t *testing.T) {
 	require.Contains(t, string(page), "Resumes by kind of disconnect")
 }
 
-// A service that ends the stream of a paused reader is reported as such, and must let it resume.
+// A service may end the stream of a reader that pauses. The verdict reports the ends, and requires that the streams resume.
 func TestPausedReaderResumes(t *testing.T) {
 	t.Parallel()
 	h := &fakeservice.Hub{ID: fakeservice.DecimalID, History: true, Lifetime: 2 * time.Second}
@@ -128,7 +128,7 @@ func TestPausedReaderResumes(t *testing.T) {
 	require.Greater(t, v.Connections.Reconnected, c.Ended, "other streams must reconnect, too")
 }
 
-// Each fault of a resume is detected at its cut, by the numbers of messages.
+// Each fault of a resume is detected by the numbers of messages, and attributed to its cut.
 func TestWrongResumeFails(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -221,7 +221,7 @@ func TestWrongResumeFails(t *testing.T) {
 	}
 }
 
-// Our backend generates the noops of the outage again, also behind nginx.
+// The backend generates the noops of the outage again, even behind nginx.
 func TestNoopsResume(t *testing.T) {
 	t.Parallel()
 	r := cutStreams(t, nil, "--noop-interval", "0.5")
@@ -234,7 +234,8 @@ func TestNoopsResume(t *testing.T) {
 	require.True(t, v.Server.Agrees)
 }
 
-// nchan has a buffer. A Mercure hub without a history resumes no message, and reports it.
+// nchan with a buffer and Mercure with a history resume without losses. Without them messages are lost, which only Mercure
+// announces.
 func TestResumeOfThirdPartyServices(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

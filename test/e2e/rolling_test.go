@@ -16,8 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/reverse"
 )
 
-// As in the cluster profile of the stack, three backends run behind one nginx, which hashes the id. Each in turn
-// is restarted during a soak.
+// Three backends run behind one nginx, which selects a backend by the client id. An action restarts one after the other.
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
 	reverse.Program(t)
@@ -26,12 +25,12 @@ func TestRollingRestart(t *testing.T) {
 	cluster, err := target.StartLocal(t.Context(), target.LocalConfig{Backend: backend, Connections: 60, NoopInterval: time.Second, LogDir: t.TempDir(), Backends: 3})
 	require.NoError(t, err)
 	t.Cleanup(func() { cluster.Local.Stop(t.Context()) })
-	var roll []string
+	var kills []string
 	for _, pid := range cluster.Local.BackendPIDs() {
-		roll = append(roll, fmt.Sprintf("kill %d", pid))
+		kills = append(kills, fmt.Sprintf("kill %d", pid))
 	}
 	r := begin(t, []string{"BACKEND_TOKEN=" + cluster.Token}, "--backend-url", cluster.URL, "--connections", "60", "--seconds", "30", "--noop-interval", "1", "--reconnect",
-		"--at", "6s deploy: "+strings.Join(roll, "; sleep 4; "))
+		"--at", "6s deploy: "+strings.Join(kills, "; sleep 4; "))
 	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	e := v.Actions[0].Effect

@@ -17,7 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/services/faulty"
 )
 
-// Each fault affects one message on one stream of its own topic, and is found once, by stream, topic and number.
+// Each fault affects one message on one stream of its own topic. One finding names its stream, topic and number.
 func TestProxyFaultsAreFound(t *testing.T) {
 	eachService(t, func(t *testing.T, name string) {
 		const prefix = "faults-"
@@ -26,7 +26,7 @@ func TestProxyFaultsAreFound(t *testing.T) {
 			1: {Kind: faulty.Lose, Number: 3}, 2: {Kind: faulty.Repeat, Number: 3}, 3: {Kind: faulty.Swap, Number: 2},
 			4: {Kind: faulty.NoNumber, Number: 3}, 5: {Kind: faulty.OtherDigit, Number: 3}, 6: {Kind: faulty.OtherMarker, Number: 3},
 			7: {Kind: faulty.OtherTime, Number: 3}, 8: {Kind: faulty.Garble, Number: 3},
-			// The last message, so that no message is in flight to a stream that reconnects.
+			// These faults affect the last message, so that a stream that reconnects misses no message.
 			9: {Kind: faulty.Reset, Number: perTopic}, 10: {Kind: faulty.Close, Number: perTopic}, 11: {Kind: faulty.End, Number: perTopic},
 		}
 		o := faulty.Options{}
@@ -37,12 +37,12 @@ func TestProxyFaultsAreFound(t *testing.T) {
 		s := soakService(t, r, prefix, o)
 		v := s.verdict()
 		require.Equal(t, verdict.Fail, v.Verdict, s.out.String())
-		require.Len(t, s.proxy.Actions(), len(faults), "the proxy must make all faults")
+		require.Len(t, s.proxy.Actions(), len(faults), "the proxy must apply all faults")
 
-		m, cut := v.Messages, uint64(3)
+		m, disconnects := v.Messages, uint64(3)
 		const corrupted = 5
 		require.Equal(t, [...]uint64{1, 1, 1, corrupted}, [...]uint64{m.Missed, m.Duplicated, m.Reordered, m.Corrupted}, s.out.String())
-		undelivered := cut // messages that the disconnected streams do not receive
+		undelivered := disconnects // messages that the disconnected streams do not receive
 		if name == "mercure" {
 			undelivered = 0 // the service sends them to the next stream
 		}
@@ -63,9 +63,9 @@ func TestProxyFaultsAreFound(t *testing.T) {
 		require.Len(t, findings(v, ledger.KindCorrupted), corrupted)
 		lossKind, reconnects := ledger.KindDropped, 0
 		if endsStreams(name) {
-			lossKind, reconnects = ledger.KindEndedEarly, int(cut)
+			lossKind, reconnects = ledger.KindEndedEarly, int(disconnects)
 		}
-		require.Len(t, findings(v, lossKind), int(cut))
+		require.Len(t, findings(v, lossKind), int(disconnects))
 		for k, text := range map[int]string{9: "was disconnected (reset) after ", 10: "was closed by the server in the middle of a response after ", 11: "was closed by the server after "} {
 			if lossKind == ledger.KindEndedEarly {
 				text = "was closed by the service at "
@@ -73,16 +73,16 @@ func TestProxyFaultsAreFound(t *testing.T) {
 			s.requireFinding(v, lossKind, k, text)
 		}
 		require.Equal(t, reconnects, v.Connections.Reconnected)
-		require.Equal(t, int(cut)-reconnects, v.Connections.Dropped)
-		require.Equal(t, serviceStreams-int(cut)+reconnects, v.Connections.Completed)
+		require.Equal(t, int(disconnects)-reconnects, v.Connections.Dropped)
+		require.Equal(t, serviceStreams-int(disconnects)+reconnects, v.Connections.Completed)
 		for _, kind := range []ledger.Kind{ledger.KindLost, ledger.KindDuplicated, ledger.KindReordered} {
 			require.Len(t, findings(v, kind), 1)
 		}
 	})
 }
 
-// requireFinding asserts that one finding of a kind names a stream of topic k, and its text after the name of the
-// stream; TOPIC is the name of the topic.
+// requireFinding asserts that exactly one finding of a kind concerns a stream of topic k, and that it has the text after the name
+// of the stream. TOPIC stands for the name of the topic.
 func (s *serviceSoak) requireFinding(v *verdict.Verdict, kind ledger.Kind, k int, text string) {
 	s.t.Helper()
 	var streams []string
@@ -94,13 +94,12 @@ func (s *serviceSoak) requireFinding(v *verdict.Verdict, kind ledger.Kind, k int
 	})
 	require.Len(s.t, found, 1, s.out.String())
 	require.Regexp(s.t, "^"+found[0].ID+" "+regexp.QuoteMeta(strings.ReplaceAll(text, "TOPIC", s.topic(k))), found[0].Text)
-	require.True(s.t, slices.ContainsFunc(v.Groups, func(g verdict.FindingGroup) bool { // a separate finding, or grouped with equal ones
+	require.True(s.t, slices.ContainsFunc(v.Groups, func(g verdict.FindingGroup) bool { // a group of this finding alone, or of equal findings
 		return g.Kind == string(kind) && (g.Text == found[0].Text || g.Connections > 1 && g.FirstUnix <= found[0].Unix && found[0].Unix <= g.LastUnix) && slices.Contains(v.Reasons, g.Text)
 	}), s.out.String())
 }
 
-// A message that the service refused is not expected. A message without a response may arrive. In both cases the run
-// does not pass.
+// A refused message is not expected, and a message without a response may arrive or not. In both cases the run fails.
 func TestDisconnectedPublisherDoesNotPass(t *testing.T) {
 	eachService(t, func(t *testing.T, name string) {
 		r := startService(t, name, services.Options{})
@@ -142,7 +141,7 @@ func TestRestartedServiceDoesNotPass(t *testing.T) {
 	eachService(t, func(t *testing.T, name string) {
 		r := startService(t, name, services.Options{})
 		s := soakService(t, r, "restart-", faulty.Options{})
-		await(t, "half is published", func() bool { return s.proxy.PublishCount() > publishedInAll/2 })
+		await(t, "the publisher must send half of the messages", func() bool { return s.proxy.PublishCount() > publishedInAll/2 })
 		require.NoError(t, r.Restart(t.Context()))
 		v := s.verdict()
 		require.Equal(t, verdict.Fail, v.Verdict, s.out.String())

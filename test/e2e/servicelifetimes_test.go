@@ -19,7 +19,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/services/faulty"
 )
 
-// changeModule writes a module of load-tests/services with some text replaced, and returns its path.
+// changeModule writes a module of load-tests/services with replaced texts, and returns its path.
 func changeModule(t *testing.T, name string, oldNew ...string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "load-tests", "services", name+".js"))
@@ -32,17 +32,16 @@ func changeModule(t *testing.T, name string, oldNew ...string) string {
 	return path
 }
 
-// mostlyOpen has settings for services that do not resume: streams are open long enough for most messages to be
-// checked.
+// mostlyOpen has settings for services that do not resume, with which most messages can be checked.
 var mostlyOpen = []string{"--seconds", "22", "--publish-rate", fmt.Sprint(2 * serviceTopics)}
 
-// sentToStreams returns the number of messages sent to all streams if none was lost.
+// sentToStreams returns the number of messages that all streams receive without a loss.
 func sentToStreams(v *verdict.Verdict) uint64 {
 	return v.Messages.Published.Confirmed / serviceTopics * serviceStreams
 }
 
-// A service may end its streams after their lifetime. Messages published in between are expected on a stream that
-// resumes after the last message, and on no other.
+// A service may end its streams after their lifetime. Messages between two streams are expected only if the second one resumes
+// the first.
 func TestClosedStreamsReconnect(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -53,7 +52,7 @@ func TestClosedStreamsReconnect(t *testing.T) {
 		want     verdict.Outcome
 		args     []string
 	}{
-		// Mercure ends a stream after 80 to 100 % of this, less 5 s.
+		// Mercure ends a stream after 80 to 100 % of the lifetime, minus 5 s.
 		{"mercure", services.Options{Lifetime: 10 * time.Second}, [2]string{"[475, 600]", "[2.5, 6]"}, true, verdict.Pass, nil},
 		{"mercure", services.Options{Lifetime: 10 * time.Second, History: -1}, [2]string{"[475, 600]", "[2.5, 6]"}, false, verdict.Fail, nil},
 		{"pocketbase", services.Options{Lifetime: 4 * time.Second}, [2]string{"[300, 1800]", "[3.5, 5]"}, false, verdict.Pass, mostlyOpen},
@@ -87,8 +86,7 @@ func TestClosedStreamsReconnect(t *testing.T) {
 	}
 }
 
-// With RECONNECT a disconnected client may return. If the service resumes streams, it must then send the missed
-// messages.
+// If a disconnected client reconnects, a service that resumes streams must send the missed messages.
 func TestResumedStreamExpectsMissedMessages(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -100,13 +98,13 @@ func TestResumedStreamExpectsMissedMessages(t *testing.T) {
 	}{
 		{"nchan", services.Options{}, verdict.Pass, nil, 0, 0},
 		{"nchan", services.Options{History: -1}, verdict.Fail, nil, 1, 3},     // without an announcement
-		{"sse-starlette", services.Options{}, verdict.Pass, mostlyOpen, 1, 6}, // does not resume
+		{"sse-starlette", services.Options{}, verdict.Pass, mostlyOpen, 1, 6}, // the service does not resume
 	} {
 		t.Run(fmt.Sprint(c.name, " ", c.want), func(t *testing.T) {
 			t.Parallel()
 			r := startService(t, c.name, c.options)
 			o := faulty.Options{}
-			for n := range serviceStreams { // 1 belongs to the trial
+			for n := range serviceStreams { // stream 1 belongs to the trial
 				o.Faults = append(o.Faults, faulty.Fault{Kind: faulty.Reset, Stream: n + 2, Message: 3})
 			}
 			s := soakService(t, r, "cut-", o, append([]string{"--reconnect"}, c.args...)...)

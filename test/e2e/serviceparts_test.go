@@ -19,7 +19,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/services/faulty"
 )
 
-// lossOptions returns options that drop one message on the only stream of a topic.
+// lossOptions returns options of a proxy that loses one message of a topic.
 func lossOptions(topic string, number int64) faulty.Options {
 	return faulty.Options{Faults: []faulty.Fault{{Kind: faulty.Lose, Topic: topic, Number: number}}}
 }
@@ -74,7 +74,7 @@ func TestRunnersShareAPublisher(t *testing.T) {
 	})
 }
 
-// Plain k6 publishes, too, and its shards lead to a verdict.
+// k6 without soak also publishes, and its shards can be merged to a verdict.
 func TestPlainK6SoaksAService(t *testing.T) {
 	t.Parallel()
 	r := startService(t, "nchan", services.Options{})
@@ -105,7 +105,7 @@ func TestPlainK6SoaksAService(t *testing.T) {
 	require.Contains(t, reasons(v), "loss-10 missed message 4 of topic loss-topic-10: ")
 }
 
-// A regression: k6 only logs exceptions of a script. Without a stream there was no check, so the run passed.
+// An exception of token() aborts k6. Otherwise k6 would only log it, and pass without any check.
 func TestUnavailableTokenFailsK6(t *testing.T) {
 	t.Parallel()
 	for token, message := range map[string]string{

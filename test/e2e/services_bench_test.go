@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The table of make services-bench has a row for each service with its messages and its cost, whether or not it is
-// available on this machine.
+// The table of `make services-bench` has a row for each service with its messages and its cost. A service that is not installed
+// has a row with the reason.
 func TestCompareServices(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
@@ -38,7 +38,7 @@ func TestCompareServices(t *testing.T) {
 	require.Len(t, report.Services, 2)
 	for _, s := range report.Services {
 		t.Logf("%+v", s)
-		if s.Verdict == "" && len(s.Findings) == 1 && s.Version == "" { // it is not on this machine
+		if s.Verdict == "" && len(s.Findings) == 1 && s.Version == "" { // the service is not installed
 			require.Contains(t, s.Findings[0], "cannot be started")
 			continue
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// The load of these soaks. Topics 0 to 3 have two streams, the others one: stream n is of topic n mod 12. Messages are
-// due for 5 s (k6/soak/publishing.go), one a second on each topic.
+// The load of these soaks. Stream n has topic n mod 12, so topics 0 to 3 have two streams, and the others one. For 5 s
+// (k6/soak/publishing.go) one message per second is published to each topic.
 const (
 	serviceStreams = 16
 	serviceTopics  = 12
@@ -47,7 +47,7 @@ type serviceSoak struct {
 	prefix string
 }
 
-// soakService starts a soak of a service. Several may run on one service at a time if their prefixes differ.
+// soakService starts a soak of a service through a new proxy. Concurrent soaks of one service need different prefixes.
 func soakService(t *testing.T, r *services.Instance, prefix string, o faulty.Options, args ...string) *serviceSoak {
 	t.Helper()
 	return soakThrough(t, r, startProxy(t, r, o), prefix, args...)
@@ -61,7 +61,7 @@ func startProxy(t *testing.T, r *services.Instance, o faulty.Options) *faulty.Pr
 	return proxy
 }
 
-// soakThrough starts a soak through a proxy that others may use, too.
+// soakThrough starts a soak of a service through a proxy.
 func soakThrough(t *testing.T, r *services.Instance, proxy *faulty.Proxy, prefix string, extra ...string) *serviceSoak {
 	t.Helper()
 	args := append([]string{
@@ -80,7 +80,7 @@ func (s *serviceSoak) numberOf(topic string) (k int) {
 	return k
 }
 
-// streamsOf returns how many streams topic k has.
+// streamsOf returns the number of streams of topic k.
 func streamsOf(k int) int { return (serviceStreams + serviceTopics - 1 - k) / serviceTopics }
 
 // counts returns the counts of topic k.
@@ -90,7 +90,7 @@ func (s *serviceSoak) counts(v *verdict.Verdict, k int) *verdict.Topic {
 	return v.Messages.Topics[i]
 }
 
-// findings returns the sentences of a kind.
+// findings returns the texts of the findings of a kind.
 func findings(v *verdict.Verdict, kind ledger.Kind) []string {
 	out := []string{}
 	for _, f := range v.Findings {
@@ -112,7 +112,7 @@ func eachService(t *testing.T, test func(t *testing.T, name string)) {
 	}
 }
 
-// endsStreams reports whether a service ends streams by itself, so that clients reconnect.
+// endsStreams reports whether a service ends streams by itself, so that its clients reconnect.
 func endsStreams(name string) bool { return name == "mercure" || name == "pocketbase" }
 
 func TestThirdPartyServicesPass(t *testing.T) {

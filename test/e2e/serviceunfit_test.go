@@ -40,9 +40,9 @@ func TestUnfitDescriptionFailsBeforeTheLoad(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			prefix := fmt.Sprintf("unfit-%d-", i)
-			described := *r
-			described.Service = changeModule(t, "nchan", c.oldNew...)
-			s := soakService(t, &described, prefix, faulty.Options{Publish: c.publish})
+			changed := *r
+			changed.Service = changeModule(t, "nchan", c.oldNew...)
+			s := soakService(t, &changed, prefix, faulty.Options{Publish: c.publish})
 			require.Equal(t, c.exit, s.end(), s.out.String())
 			require.Contains(t, s.out.String(), strings.ReplaceAll(c.wantText, "TOPIC", prefix+"topic-0"))
 			require.LessOrEqual(t, s.proxy.Streams(), 1, "the load must not start")
@@ -51,7 +51,7 @@ func TestUnfitDescriptionFailsBeforeTheLoad(t *testing.T) {
 	}
 }
 
-// The hub refuses a publisher without a token.
+// A hub that refuses a publisher without a token ends the run before the load.
 func TestPublisherWithoutTokenFailsBeforeTheLoad(t *testing.T) {
 	t.Parallel()
 	r := startService(t, "mercure", services.Options{})
@@ -62,7 +62,7 @@ func TestPublisherWithoutTokenFailsBeforeTheLoad(t *testing.T) {
 	require.LessOrEqual(t, s.proxy.Streams(), 1, "the load must not start")
 }
 
-// If a service changes during a run, the run fails. The report names the first message that does not match.
+// If messages stop matching the description during a run, the run fails, and a reason names the first such message.
 func TestChangedServiceFails(t *testing.T) {
 	t.Parallel()
 	r := startService(t, "nchan", services.Options{})

@@ -15,7 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/terminal"
 )
 
-// hangUp sends the signal twice, as the kernel and the shell may both do. A second signal must not kill soak.
+// hangUp sends SIGHUP twice, because the kernel and the shell may both send it. The second signal must not kill soak.
 func (r *soakRun) hangUp() {
 	r.t.Helper()
 	for range 2 {
@@ -23,7 +23,7 @@ func (r *soakRun) hangUp() {
 	}
 }
 
-// A closed terminal does not lose the verdict.
+// If its terminal is closed, soak ends the run and writes a verdict.
 func TestClosedTerminalStopsInOrder(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
@@ -45,7 +45,7 @@ func TestNohupSurvivesClosedTerminal(t *testing.T) {
 	require.Equal(t, verdict.Pass, r.verdict().Verdict, r.out.String())
 }
 
-// A real terminal with the progress line is closed, after which all writes fail.
+// soak writes a verdict even if all writes of its progress line fail, because its terminal is closed.
 func TestClosedTerminalLeavesAVerdict(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
@@ -55,7 +55,7 @@ func TestClosedTerminalLeavesAVerdict(t *testing.T) {
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	r.start()
 	require.NoError(t, program.Close())
-	await(t, "the runners run", func() bool { return len(runnersOf(m)) == 2 })
+	await(t, "both runners must run", func() bool { return len(runnersOf(m)) == 2 })
 	buffer := make([]byte, 1<<10)
 	_, err := window.Read(buffer)
 	require.NoError(t, err)
@@ -65,7 +65,7 @@ func TestClosedTerminalLeavesAVerdict(t *testing.T) {
 	requireNoProcess(t, m)
 }
 
-// A regression: with `soak run | head -1`, a signal ended soak at its next line.
+// A closed output, as with `soak run | head -1`, does not end soak.
 func TestClosedOutputChangesNothing(t *testing.T) {
 	t.Parallel()
 	read, write, err := os.Pipe()
@@ -80,7 +80,7 @@ func TestClosedOutputChangesNothing(t *testing.T) {
 	require.Equal(t, verdict.Pass, r.verdict().Verdict)
 }
 
-// The next soak removes the folder of sockets of a soak that was killed.
+// A soak removes the folder of sockets of an earlier soak that was killed.
 func TestNextSoakCleansUp(t *testing.T) {
 	t.Parallel()
 	m, tmp := mark(t), t.TempDir()
@@ -91,7 +91,7 @@ func TestNextSoakCleansUp(t *testing.T) {
 		return all
 	}
 	killed := begin(t, env, "--connections", "20", "--seconds", "60", "--noop-interval", "1")
-	await(t, "the runners run", func() bool { return len(runnersOf(m)) == 2 })
+	await(t, "both runners must run", func() bool { return len(runnersOf(m)) == 2 })
 	require.NoError(t, killed.cmd.Process.Kill())
 	_ = killed.cmd.Wait()
 	requireNoProcess(t, m)

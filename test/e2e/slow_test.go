@@ -19,7 +19,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/services"
 )
 
-// runSlow runs a soak in which 4 of 20 clients read nothing for 8 s, while the service sends each about 10 MB.
+// runSlow runs the suite slow: 4 of 20 clients read nothing for 8 s, while the service sends about 10 MB to each.
 func runSlow(t *testing.T, args ...string) *verdict.Verdict {
 	t.Helper()
 	return begin(t, nil, append([]string{
@@ -27,7 +27,7 @@ func runSlow(t *testing.T, args ...string) *verdict.Verdict {
 	}, args...)...).verdict()
 }
 
-// Our backend disconnects a client with over 1 MiB unread. The client sees the end of a stream with full buffers only
+// The backend disconnects a client with over 1 MiB of unread data. A client with full buffers detects the end of its stream only
 // when it reads again.
 func TestSlow(t *testing.T) {
 	t.Parallel()
@@ -40,8 +40,8 @@ func TestSlow(t *testing.T) {
 	require.NotContains(t, factOf(v, "memory"), "not known")
 }
 
-// nginx keeps a stream while it buffers data for it. It copies some 100 MB/s and runs alone, so that no other soak
-// uses the CPU of its publisher.
+// nginx buffers data for slow clients, and keeps their streams. The test copies about 100 MB/s and does not run in parallel, so
+// that its publisher has enough CPU.
 func TestSlowBehindNginx(t *testing.T) {
 	reverse.Program(t)
 	v := runSlow(t, "--slow-kb", "16")
@@ -50,8 +50,8 @@ func TestSlowBehindNginx(t *testing.T) {
 	require.Equal(t, 16, v.Connections.Completed)
 }
 
-// describeBackend writes a description of our backend as of a third-party service: its broadcasts are the messages,
-// and its noops are heartbeats.
+// describeBackend writes a description of the backend in which broadcasts are messages and noops are heartbeats, and returns its
+// path.
 func describeBackend(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "broadcasts.js")
@@ -67,8 +67,8 @@ func describeBackend(t *testing.T) string {
 	return path
 }
 
-// Large published messages affect a described service as broadcasts affect our backend. Its memory is known only if a
-// gauge is named.
+// The suite slow fills the buffers of a described service by large published messages. The memory of the service is known only
+// by its gauge.
 func TestSlowOfADescribedService(t *testing.T) {
 	t.Parallel()
 	v := runSlow(t, append(publishFlags(describeBackend(t), backend(t, "NOOP_INTERVAL=1")),
@@ -82,8 +82,8 @@ func TestSlowOfADescribedService(t *testing.T) {
 	require.NotContains(t, factOf(v, "memory"), "not known")
 }
 
-// nginx keeps a client that does not read for a minute, and nchan keeps the messages. Its processes are on this
-// machine. It runs alone, like TestSlowBehindNginx.
+// nginx disconnects a client that does not read only after a minute, and nchan stores its messages. The memory is that of a
+// process. The test does not run in parallel, like TestSlowBehindNginx.
 func TestSlowOfNchan(t *testing.T) {
 	s := startService(t, "nchan", services.Options{})
 	pids, err := s.PIDs()
@@ -107,7 +107,7 @@ func TestSlowNeedsFullBuffers(t *testing.T) {
 	}
 }
 
-// A stream that its service ends after its lifetime does not count as disconnected for slowness.
+// The suite rejects a service whose streams may end before the slow clients read again.
 func TestSlowNeedsLongStreams(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "short.js")
@@ -124,7 +124,7 @@ func TestSlowNeedsLongStreams(t *testing.T) {
 	require.Contains(t, r.out.String(), "SECONDS must be at most 19")
 }
 
-// broadcaster starts a bare service with the given behavior for clients that do not read.
+// broadcaster starts a service without ids. slow is its behavior for clients that do not read.
 func broadcaster(t *testing.T, slow string) (url string) {
 	t.Helper()
 	spec := bareService(time.Second)
@@ -133,7 +133,7 @@ func broadcaster(t *testing.T, slow string) (url string) {
 	return url
 }
 
-// A service that waits for each of its clients stalls the publisher.
+// A service that waits for slow clients delays the broadcasts to other clients.
 func TestSlowReadersDelayOthers(t *testing.T) {
 	t.Parallel()
 	v := runSlow(t, "--backend-url", broadcaster(t, fakeservice.SlowWait), "--max-growth", "-1")
@@ -141,7 +141,7 @@ func TestSlowReadersDelayOthers(t *testing.T) {
 	require.Regexp(t, "the service did not accept [0-9]+ of [0-9]+ messages while some clients did not read", reasons(v))
 }
 
-// The publisher waits ten seconds for a response.
+// The run is longer, because the publisher waits up to 10 s for a response.
 func TestSlowReadersDelayADescribedService(t *testing.T) {
 	t.Parallel()
 	v := runSlow(t, append(publishFlags(describeBackend(t), broadcaster(t, fakeservice.SlowWait)), "--topics", "1", "--publish-rate", "20", "--max-growth", "-1", "--seconds", "32")...)
@@ -157,7 +157,7 @@ func TestServiceBuffersUnreadData(t *testing.T) {
 	require.Equal(t, "4 still open, with all messages at the end", factOf(v, "outcome"))
 }
 
-// A client that reads receives each large message once, and completely.
+// A large message that a client receives twice fails the run.
 func TestSlowCountsDuplicates(t *testing.T) {
 	t.Parallel()
 	spec := bareService(time.Second)

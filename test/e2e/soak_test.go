@@ -123,7 +123,7 @@ func TestKilledRunnerIsInvalid(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
 	r := begin(t, []string{m}, "--connections", "20", "--seconds", "12", "--noop-interval", "1")
-	await(t, "the runners hold streams", func() bool {
+	await(t, "the runners have started", func() bool {
 		return strings.Contains(r.log("k6-runner-1.log", "backend.log"), "listening") && len(runnersOf(m)) == 2
 	})
 	require.NoError(t, syscall.Kill(runnersOf(m)[0], syscall.SIGKILL))
@@ -132,8 +132,8 @@ func TestKilledRunnerIsInvalid(t *testing.T) {
 	require.Contains(t, reasons(v), "killed")
 }
 
-// An interrupted runner, as on a drained host, is judged up to its end. The time that its clients did not watch is not
-// a fault.
+// A run whose runner was interrupted, for example because its host was drained, is judged up to this time. The time that
+// its clients did not watch is not a fault.
 func TestRunnerThatEndsEarly(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
@@ -147,6 +147,7 @@ func TestRunnerThatEndsEarly(t *testing.T) {
 	require.Contains(t, v.Sentence, "client-seconds watched, nothing lost in it")
 }
 
+// log returns the content of files of the run, as far as they exist.
 func (r *soakRun) log(names ...string) (all string) {
 	for _, n := range names {
 		b, err := os.ReadFile(r.dir.Path(n))
@@ -172,11 +173,11 @@ func TestCtrlCStopsInOrderAndIsInvalid(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
 	r := begin(t, []string{m}, "--connections", "20", "--seconds", "60", "--noop-interval", "1")
-	await(t, "the runners run", func() bool { return len(runnersOf(m)) == 2 })
-	started := time.Now()
+	await(t, "the runners have started", func() bool { return len(runnersOf(m)) == 2 })
+	start := time.Now()
 	require.NoError(t, r.cmd.Process.Signal(os.Interrupt))
 	v := r.verdict()
-	require.Less(t, time.Since(started), 40*time.Second)
+	require.Less(t, time.Since(start), 40*time.Second)
 	require.Equal(t, verdict.Invalid, v.Verdict, r.out.String())
 	require.Contains(t, reasons(v), "stopped by a signal")
 	requireNoProcess(t, m)
@@ -186,12 +187,12 @@ func TestSecondCtrlCKills(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
 	r := begin(t, []string{m}, "--connections", "20", "--seconds", "60", "--noop-interval", "1")
-	await(t, "the runners run", func() bool { return len(runnersOf(m)) == 2 })
+	await(t, "the runners have started", func() bool { return len(runnersOf(m)) == 2 })
 	for _, pid := range runnersOf(m) {
 		require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP)) // so that the runners do not stop in order
 	}
 	require.NoError(t, r.cmd.Process.Signal(os.Interrupt))
-	await(t, "the first is heard", func() bool { return strings.Contains(r.out.String(), "stopping") })
+	await(t, "soak has noticed the first signal", func() bool { return strings.Contains(r.out.String(), "stopping") })
 	require.NoError(t, r.cmd.Process.Signal(os.Interrupt))
 	require.Equal(t, 2, r.end())
 	requireNoProcess(t, m)
@@ -201,7 +202,7 @@ func TestKilledSoakCleansUp(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
 	r := begin(t, []string{m}, "--connections", "20", "--seconds", "60", "--noop-interval", "1")
-	await(t, "the runners run", func() bool { return len(runnersOf(m)) == 2 })
+	await(t, "the runners have started", func() bool { return len(runnersOf(m)) == 2 })
 	require.NoError(t, r.cmd.Process.Kill())
 	_ = r.cmd.Wait()
 	requireNoProcess(t, m)

@@ -72,7 +72,7 @@ func TestStormIsTooShort(t *testing.T) {
 	require.Contains(t, r.out.String(), "SECONDS must be at least 15, because 200 streams need 4 seconds to open, and each of two storms 3, got 10")
 }
 
-// storms runs 100 streams, of which 90 are dropped, against a service that responds to connects by admit.
+// storms runs a storm of 100 streams, of which 90 are dropped, against a service that calls admit at each connect.
 func storms(t *testing.T, admit func(connects int) (status int), args ...string) *verdict.Verdict {
 	t.Helper()
 	return stormsOf(t, bareService(time.Second), admit, args...)
@@ -86,7 +86,7 @@ func stormsOf(t *testing.T, spec fakeservice.ServiceSpec, admit func(connects in
 	return smoke(t, "storm", append([]string{"--connections", "100", "--backend-url", url}, args...)...).verdict()
 }
 
-// refusal returns the status with which a service refuses a connect, or 200.
+// refusal returns the status with which a service refuses a connect, or 0 if it accepts it.
 func refusal(refuse bool) int {
 	if refuse {
 		return http.StatusServiceUnavailable
@@ -115,9 +115,9 @@ func TestStormWithRefusals(t *testing.T) {
 	require.Equal(t, "0", section(v, "Storms").Rows[0][11])
 }
 
-// A limiter admits ten connects per second, evenly, after the first connects.
+// A limiter admits one connect per 100 ms, except for the first connects, which are not limited.
 type limiter struct {
-	after    int
+	free     int  // connects that are not limited
 	waits    bool // early connects are delayed; otherwise they are refused
 	mu       sync.Mutex
 	admitted []time.Time // intended times
@@ -126,25 +126,25 @@ type limiter struct {
 
 // admit responds to a connect when it may enter.
 func (l *limiter) admit(connects int) (status int) {
-	if connects <= l.after {
+	if connects <= l.free {
 		return 0
 	}
 	l.mu.Lock()
 	now := time.Now()
-	turn := now
+	slot := now
 	if n := len(l.admitted); n > 0 {
-		turn = l.admitted[n-1].Add(100 * time.Millisecond)
+		slot = l.admitted[n-1].Add(100 * time.Millisecond)
 	}
-	if turn.Before(now) {
-		turn = now
+	if slot.Before(now) {
+		slot = now
 	}
-	refuse := turn.After(now) && !l.waits
+	refuse := slot.After(now) && !l.waits
 	if !refuse {
-		l.admitted = append(l.admitted, turn)
+		l.admitted = append(l.admitted, slot)
 	}
 	l.mu.Unlock()
 	if !refuse {
-		time.Sleep(time.Until(turn))
+		time.Sleep(time.Until(slot))
 		l.mu.Lock()
 		l.last = time.Now()
 		l.mu.Unlock()
@@ -161,7 +161,7 @@ func (l *limiter) rate() float64 {
 // A refused client waits longer each time, so the rate of reconnects is not the one that the service admits.
 func TestStormDoesNotJudgeTheRateOfRefusedClients(t *testing.T) {
 	t.Parallel()
-	l := &limiter{after: 40 + 36} // the ramp, the first storm
+	l := &limiter{free: 40 + 36} // the ramp, the first storm
 	v := storms(t, l.admit, "--connections", "40", "--seconds", "65", "--min-rate", "8", "--late-ms", "20000")
 	require.GreaterOrEqual(t, len(l.admitted), 30, "of 36 connects, the last ones may wait beyond the end of the run")
 	require.Less(t, l.rate(), 8., "the clients must wait")
@@ -176,7 +176,7 @@ func TestStormMeasuresTheRateOfWaitingClients(t *testing.T) {
 	for minRate, want := range map[string]verdict.Outcome{"8": verdict.Pass, "20": verdict.Fail} {
 		t.Run("MIN_RATE="+minRate, func(t *testing.T) {
 			t.Parallel()
-			l := &limiter{after: 40 + 36, waits: true} // the ramp, the first storm
+			l := &limiter{free: 40 + 36, waits: true} // the ramp, the first storm
 			v := storms(t, l.admit, "--connections", "40", "--seconds", "33", "--min-rate", minRate, "--late-ms", "20000")
 			require.Equal(t, want, v.Verdict, reasons(v))
 			rate, err := strconv.ParseFloat(section(v, "Storms").Rows[1][5], 64)
@@ -213,7 +213,7 @@ func TestStormDelaysHeldStreams(t *testing.T) {
 	require.NotContains(t, factOf(v, "other streams"), "; 0 of their noops")
 }
 
-// The accept queue of a service has room for two and overflows: connects take a second or more, and the counters of
+// The accept queue of a service, which holds two connections, overflows. So connects take over 1 s, and the counters of
 // the machine show the reason.
 func TestStormOverflowsTheAcceptQueue(t *testing.T) {
 	t.Parallel()
@@ -231,7 +231,7 @@ func TestStormOverflowsTheAcceptQueue(t *testing.T) {
 	require.NotEqual(t, "0", row[4], "SYNs must be retransmitted")
 }
 
-// listenIn listens on loopback in a network namespace, with an accept queue of that length.
+// listenIn listens on loopback in a network namespace, with an accept queue of length backlog.
 func listenIn(t *testing.T, namespace string, backlog int) (l net.Listener) {
 	t.Helper()
 	require.NoError(t, netns.Do(namespace, func() error {

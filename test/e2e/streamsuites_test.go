@@ -84,7 +84,7 @@ func TestFanout(t *testing.T) {
 	require.Equal(t, v.Messages.Received+400, v.Server.Sent, "service and clients must count the same messages")
 }
 
-// One subscriber gets the second broadcast twice, another one never. The sum would look correct.
+// One subscriber receives the second broadcast twice, another one never. The sum of all deliveries is correct.
 func TestFanoutCountsSubscribers(t *testing.T) {
 	t.Parallel()
 	spec := bareService(time.Second)
@@ -106,8 +106,8 @@ func TestFanoutCountsSubscribers(t *testing.T) {
 	require.Equal(t, []uint64{0, 0}, []uint64{v.Messages.Missed, v.Messages.Duplicated}, reasons(v))
 }
 
-// If a service sets the timestamp of a broadcast 300 ms after the request, it looks fast by the timestamp, but slow
-// since the request.
+// A service that sets the timestamp of a broadcast 300 ms after the request is fast by the timestamp, but slow since the
+// request.
 func TestFanoutMeasuresSinceTheRequest(t *testing.T) {
 	t.Parallel()
 	const delay = 300 * time.Millisecond

@@ -33,7 +33,7 @@ func priceMessage(price int) string {
 	return fmt.Sprintf(`{"topic":%q,"run":"price %d","seq":0,"t":0,"sum":"x"}`, feedTopic, price)
 }
 
-// publishPrice publishes a price to a service, as its users do.
+// publishPrice publishes a price by the service's own protocol.
 func publishPrice(ctx context.Context, r *services.Instance, price int) error {
 	path, body, kind, token := "/publish/"+feedTopic, priceMessage(price), "application/json", r.PublishToken
 	switch r.Name {
@@ -96,8 +96,8 @@ var (
 	publishField = regexp.MustCompile(`(?s)  publish: \{.*?\n  \},\n`)
 )
 
-// describeFeed writes the description of a service without numbers and publish: its clients are compared with each
-// other.
+// describeFeed writes the description of a service without message numbers and publish. So the messages of its clients
+// are compared with each other.
 func describeFeed(t *testing.T, r *services.Instance, message string) string {
 	t.Helper()
 	file := r.Service
@@ -140,7 +140,7 @@ func TestComparedClientsFindLostFrame(t *testing.T) {
 	})
 }
 
-// The first steps of a new user with a feed of prices: init, and run.
+// A new user calls soak init for a feed of prices, and runs the result.
 func TestInitAndRunPriceFeed(t *testing.T) {
 	t.Parallel()
 	r := startService(t, "fastapi", services.Options{})
@@ -169,9 +169,9 @@ func pricesHub(t *testing.T, replay func(all []string, from int) []string) (url 
 	h := &fakeservice.Hub{ID: func(n int) string { return fmt.Sprintf("%x", n*7919%104729) }, Event: "price", History: true, Replay: replay}
 	server := h.Start(t)
 	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan struct{})
+	done := make(chan struct{})
 	go func() {
-		defer close(ended)
+		defer close(done)
 		tick := time.NewTicker(100 * time.Millisecond)
 		defer tick.Stop()
 		for price := 1; ctx.Err() == nil; price++ {
@@ -182,7 +182,7 @@ func pricesHub(t *testing.T, replay func(all []string, from int) []string) (url 
 			}
 		}
 	}()
-	t.Cleanup(func() { stop(); <-ended })
+	t.Cleanup(func() { stop(); <-done })
 	return server.URL
 }
 

@@ -130,11 +130,11 @@ func TestCompareNamesDeadMember(t *testing.T) {
 
 func TestCompareNamesCrashedMember(t *testing.T) {
 	t.Parallel()
-	mark := mark(t)
-	r := begin(t, []string{mark}, "cluster", "--profile", "smoke", "--round-seconds", "3")
+	m := mark(t)
+	r := begin(t, []string{m}, "cluster", "--profile", "smoke", "--round-seconds", "3")
 	var member int
 	await(t, "the second backend of the cluster", func() bool {
-		for _, pid := range processes(mark) {
+		for _, pid := range processes(m) {
 			environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 			if err == nil && bytes.Contains(environ, []byte("SERVER_NAME=backend-2")) {
 				member = pid

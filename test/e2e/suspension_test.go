@@ -16,12 +16,12 @@ import (
 	"github.com/sse-soak/sse-soak/test/suspension"
 )
 
-// A suspended machine receives nothing, so the service is not at fault. A run that lost a part is invalid for this
-// reason.
+// A suspended machine receives nothing, which is not a fault of the service. So a run that misses a part for this reason
+// is invalid.
 func TestSuspendedMachineIsNotAFaultOfTheService(t *testing.T) {
 	t.Parallel()
 	type load func(t *testing.T) (args []string, isOpen func() bool)
-	shows := func(t *testing.T, url, metric string) func() bool {
+	hasMetric := func(t *testing.T, url, metric string) func() bool {
 		return func() bool {
 			resp, err := http.Get(url + "/metrics")
 			require.NoError(t, err)
@@ -33,7 +33,7 @@ func TestSuspendedMachineIsNotAFaultOfTheService(t *testing.T) {
 	noops := func(args ...string) load {
 		return func(t *testing.T) ([]string, func() bool) {
 			url := backend(t, "NOOP_INTERVAL=1s")
-			return append(args, "--backend-url", url), shows(t, url, "backend_streams_open [1-9][0-9]")
+			return append(args, "--backend-url", url), hasMetric(t, url, "backend_streams_open [1-9][0-9]")
 		}
 	}
 	published := func(args ...string) load {
@@ -48,7 +48,7 @@ func TestSuspendedMachineIsNotAFaultOfTheService(t *testing.T) {
 	}
 	finite := func(t *testing.T) ([]string, func() bool) {
 		_, url := startModel(t)
-		return []string{"finite", "--profile", "smoke", "--seconds", "15", "--backend-url", url}, shows(t, url, `model_requests_total.* [1-9][0-9]`)
+		return []string{"finite", "--profile", "smoke", "--seconds", "15", "--backend-url", url}, hasMetric(t, url, `model_requests_total.* [1-9][0-9]`)
 	}
 	for name, load := range map[string]load{
 		"soak":      noops("--connections", "20", "--seconds", "25", "--noop-interval", "1"),

@@ -40,7 +40,7 @@ func startSystemd(t *testing.T, namespace, dir string) (systemctl func(args ...s
 	if err := os.Mkdir(group, 0o755); err != nil {
 		untested.Skip(t, "a control group of version 2 cannot be created: "+err.Error())
 	}
-	t.Cleanup(func() { // when its processes have ended
+	t.Cleanup(func() { // succeeds when the processes of the group have ended
 		await(t, "the control group is empty", func() bool { return exec.Command("find", group, "-depth", "-type", "d", "-delete").Run() == nil })
 	})
 	cmd := exec.CommandContext(context.Background(), "nsenter", "--net=/run/netns/"+namespace, "sh", "-c", `echo $$ >"$1/cgroup.procs" &&
@@ -127,16 +127,16 @@ func TestUnitsOfSystemd(t *testing.T) {
 	run("stop", "soak-runner@1")
 	require.True(t, isOpen(0)())
 	run("start", "soak-runner@1")
-	await(t, "the streams are open again", isOpen(20))
+	await(t, "the streams of the second start are open", isOpen(20))
 	run("kill", "--signal=KILL", "soak-runner@1")
 	await(t, "the killed streams have ended", isOpen(0))
-	await(t, "the restarted runner has opened them", isOpen(20))
+	await(t, "the streams of the restarted runner are open", isOpen(20))
 	notice.Store(true)
 	await(t, "the notice has ended the runner", hasEnded)
 	require.True(t, isOpen(0)())
 	run("start", "soak-runner@1")
-	await(t, "the streams are open for the last time", isOpen(20))
-	await(t, "the run is over", hasEnded)
+	await(t, "the streams of the last start are open", isOpen(20))
+	await(t, "the run has ended", hasEnded)
 	require.Equal(t, "success", run("show", "--value", "--property=Result", "soak-runner@1"))
 
 	code, text := merge(t, filepath.Join(dir, "results", "t"), "unused")

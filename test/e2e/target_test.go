@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// backend starts bin/backend on a port that the kernel picks and returns its URL.
+// backend starts bin/backend on a free port, and returns its URL.
 func backend(t *testing.T, env ...string) string {
 	t.Helper()
 	log := startBackend(t, nil, append(env, "LISTEN=127.0.0.1:0")...)
@@ -52,7 +52,7 @@ func (w *wire) backend(t *testing.T, interval string) (url string, env []string)
 	return scheme + "://" + serverAddress + ":8080", env
 }
 
-// startBackend returns the log file of the backend.
+// startBackend starts bin/backend, with wrapper before its command line, and returns its log file.
 func startBackend(t *testing.T, wrapper []string, env ...string) string {
 	t.Helper()
 	log, err := os.Create(filepath.Join(t.TempDir(), "backend.log"))

@@ -34,15 +34,15 @@ func hostAddress(t *testing.T) string {
 }
 
 // tinyproxy starts tinyproxy, if it is installed, and returns its address and its log.
-func tinyproxy(t *testing.T, user, password string) (at string, log func() string) {
+func tinyproxy(t *testing.T, user, password string) (listen string, log func() string) {
 	t.Helper()
 	path, err := exec.LookPath("tinyproxy")
 	if err != nil {
 		untested.Skip(t, "a run through tinyproxy, which is not installed (apt-get install tinyproxy-bin)")
 	}
-	at, err = address.Free()
+	listen, err = address.Free()
 	require.NoError(t, err)
-	host, port, err := net.SplitHostPort(at)
+	host, port, err := net.SplitHostPort(listen)
 	require.NoError(t, err)
 	dir := t.TempDir()
 	conf, logFile := filepath.Join(dir, "conf"), filepath.Join(dir, "log")
@@ -54,13 +54,13 @@ func tinyproxy(t *testing.T, user, password string) (at string, log func() strin
 		_ = cmd.Wait()
 	})
 	await(t, "tinyproxy listens", func() bool {
-		c, err := net.Dial("tcp", at)
+		c, err := net.Dial("tcp", listen)
 		if err == nil {
 			_ = c.Close()
 		}
 		return err == nil
 	})
-	return at, func() string {
+	return listen, func() string {
 		text, err := os.ReadFile(logFile)
 		require.NoError(t, err)
 		return string(text)
@@ -70,7 +70,7 @@ func tinyproxy(t *testing.T, user, password string) (at string, log func() strin
 // A run through a third-party proxy passes, and refusals of the proxy are quoted.
 func TestRunThroughTinyproxy(t *testing.T) {
 	t.Parallel()
-	at, log := tinyproxy(t, "joe", "open-sesame")
+	listen, log := tinyproxy(t, "joe", "open-sesame")
 	for _, scheme := range []string{"http", "https"} {
 		t.Run(scheme, func(t *testing.T) {
 			t.Parallel()
@@ -83,7 +83,7 @@ func TestRunThroughTinyproxy(t *testing.T) {
 				args[i] = strings.Replace(args[i], scheme+"://service.test", base, 1)
 			}
 			env := func(user string) []string {
-				return []string{"http_proxy=" + user + at, "https_proxy=http://" + user + at, "no_proxy=", "K6_INSECURE_SKIP_TLS_VERIFY=true"}
+				return []string{"http_proxy=" + user + listen, "https_proxy=http://" + user + listen, "no_proxy=", "K6_INSECURE_SKIP_TLS_VERIFY=true"}
 			}
 			r := begin(t, env("joe:open-sesame@"), args...)
 			v := r.verdict()
@@ -95,7 +95,7 @@ func TestRunThroughTinyproxy(t *testing.T) {
 
 			r = begin(t, env(""), args...)
 			require.NotZero(t, r.end())
-			require.Contains(t, r.out.String(), "the proxy http://"+at+" refused ")
+			require.Contains(t, r.out.String(), "the proxy http://"+listen+" refused ")
 			require.Contains(t, r.out.String(), "with 407 Proxy Authentication Required")
 		})
 	}

@@ -22,10 +22,10 @@ import (
 // expiringToken returns a token that is valid for the run's TOKEN_TTL: its expiry, in ms since 1970.
 const expiringToken = "token: (ttl = 60) => `until-${Date.now() + ttl * 1000}-secret`,"
 
-// singleToken returns the same token for all connections, as a faulty module may do.
+// singleToken returns the same token for all connections, like a module with a mistake.
 const singleToken = "token: (() => { let t; return (ttl) => { t ??= `until-${Date.now() + ttl * 1000}-secret`; return t; }; })(),"
 
-// expiryOf returns the expiry of a token of the two above.
+// expiryOf returns the expiry of an expiringToken or a singleToken.
 func expiryOf(token string) time.Time {
 	ms, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimPrefix(token, "until-"), "-secret"), 10, 64)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// streamOf starts a service whose streams send the result of text for each step, at the interval or slower, until it is
-// "".
+// streamOf starts a service whose streams send text(stream, n) for n = 0, 1, … until it is "". The time between two
+// texts is at least interval.
 func streamOf(t *testing.T, interval time.Duration, text func(stream, n int) string) string {
 	t.Helper()
 	var streams atomic.Int64
@@ -47,7 +47,8 @@ func streamOf(t *testing.T, interval time.Duration, text func(stream, n int) str
 	return server.URL
 }
 
-// The first steps of a new user with a service whose messages cannot be checked. None of these runs is a plain pass.
+// A new user calls soak init for a service whose messages cannot be checked, and runs the result. No such run is a plain
+// pass.
 func TestInitAndRunWithoutCheckableMessages(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -19,7 +19,7 @@ func runVanish(t *testing.T, env []string, args ...string) *verdict.Verdict {
 	return begin(t, env, append([]string{"vanish", "--profile", "smoke", "--late-ms", "20000"}, args...)...).verdict()
 }
 
-// Our backend disconnects a client that acknowledges nothing for USER_TIMEOUT.
+// The backend of this repository disconnects a client that acknowledges nothing for USER_TIMEOUT.
 func TestVanish(t *testing.T) {
 	t.Parallel()
 	v := runVanish(t, []string{"USER_TIMEOUT=3"}, "--seconds", "26")

@@ -105,7 +105,7 @@ func openTun() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "tun"), nil
 }
 
-// relay carries packets from one end to the other until the file is closed.
+// relay forwards packets from one end to the other until a file is closed.
 func (w *wire) relay(from, to *os.File) {
 	packet := make([]byte, 1<<16)
 	for {

@@ -1,5 +1,5 @@
 // @ts-check
-// A test script of which one case fails, in the way that those of load-tests/test do.
+// A test script like those of load-tests/test, with one case that fails.
 
 import { equal, run, thresholds } from '../../../load-tests/test/cases.js';
 
