@@ -3,7 +3,6 @@ package service
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 )
 
@@ -22,8 +21,8 @@ var (
 // An extractor finds one value in a block.
 type extractor struct {
 	from    source
-	pattern *regexp.Regexp // its group is the value; nil: the whole text is
-	path    int            // index of the path, for fromJSON
+	pattern *pattern // its group is the value; nil: the whole text is
+	path    int      // index of the path, for fromJSON
 }
 
 // A source is the part of a block in which an extractor searches.
@@ -87,7 +86,7 @@ func (e *extractor) find(b *Block, d *document) (v value, ok bool) {
 		v.text, ok = b.Comment, b.HasComment
 	}
 	if ok && e.pattern != nil {
-		v.text, ok = findGroup(e.pattern, v.text)
+		v.text, ok = e.pattern.find(v.text)
 	}
 	return v, ok
 }

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"regexp"
@@ -10,13 +11,23 @@ import (
 // maxInstructions limits a compiled expression, and so the steps of a search per character.
 const maxInstructions = 1000
 
+// A pattern is an expression that has one group.
+type pattern struct {
+	expression *regexp.Regexp
+	name       []byte // NAME= if the expression matches namedNumber, otherwise nil
+}
+
+// namedNumber matches expressions such as `^ *sent=([0-9]+) *$`, which the noop description has. find evaluates them
+// without regexp, which would allocate memory for each message.
+var namedNumber = regexp.MustCompile(`^\^ \*([a-zA-Z]+=)\(\[0-9\]\+\) \*\$$`)
+
 // compilePattern compiles an expression that has one group.
-func compilePattern(expression string) (*regexp.Regexp, error) {
-	pattern, err := regexp.Compile(expression)
+func compilePattern(expression string) (*pattern, error) {
+	compiled, err := regexp.Compile(expression)
 	if err != nil {
 		return nil, fmt.Errorf("must be a valid regular expression (%w)", err)
 	}
-	if pattern.NumSubexp() != 1 {
+	if compiled.NumSubexp() != 1 {
 		return nil, errors.New("must have exactly one capturing group ( ) in its regular expression")
 	}
 	tree, err := syntax.Parse(expression, syntax.Perl)
@@ -26,12 +37,20 @@ func compilePattern(expression string) (*regexp.Regexp, error) {
 	if program, err := syntax.Compile(tree.Simplify()); err != nil || len(program.Inst) > maxInstructions {
 		return nil, errors.New("must have a smaller regular expression")
 	}
-	return pattern, nil
+	p := &pattern{expression: compiled}
+	if found := namedNumber.FindStringSubmatch(expression); found != nil {
+		p.name = []byte(found[1])
+	}
+	return p, nil
 }
 
-// findGroup returns the group of the leftmost match.
-func findGroup(pattern *regexp.Regexp, text []byte) (found []byte, ok bool) {
-	at := pattern.FindSubmatchIndex(text)
+// find returns the group of the leftmost match.
+func (p *pattern) find(text []byte) (found []byte, ok bool) {
+	if p.name != nil {
+		number, ok := bytes.CutPrefix(bytes.Trim(text, " "), p.name)
+		return number, ok && len(number) > 0 && len(bytes.TrimLeft(number, "0123456789")) == 0
+	}
+	at := p.expression.FindSubmatchIndex(text)
 	if at == nil || at[2] < 0 {
 		return nil, false
 	}

@@ -24,7 +24,7 @@ var processRamp = &ramp{threshold: 500, quiet: 3 * time.Second, free: releaseMem
 
 // gcPercent is the value of GOGC unless the user has set it. Open streams allocate little, so frequent collections
 // cost little CPU.
-const gcPercent = 30
+const gcPercent = 10
 
 // LimitMemory applies gcPercent, and returns the memory that only the start of the process needed. Only the first call
 // has an effect. A process with many streams calls it before the first stream.

@@ -61,9 +61,6 @@ func feedBlocks(o *observer, at time.Time, text string) error {
 			continue
 		}
 		o.block(at, &b)
-		if b.HasData {
-			o.event(at, &b.Event)
-		}
 	}
 }
 

@@ -54,8 +54,13 @@ type topicReader struct {
 // Callbacks returns the callbacks that record a stream in its ledger.
 func (o *observer) Callbacks() sseclient.Callbacks {
 	on := sseclient.Callbacks{
-		Connecting: o.connecting, Opened: o.opened, Event: o.event, Block: o.block, Comment: o.comment, Answered: o.answered,
-		Closed: o.closed,
+		Connecting: o.connecting, Opened: o.opened, Block: o.block, Closed: o.closed,
+	}
+	if o.topic.silences {
+		on.Comment = o.comment
+	}
+	if o.topic.service.SecondRequest != nil {
+		on.Answered = o.answered
 	}
 	if o.topic.service.Resume.SendsReadingID {
 		on.LastEventID = func() string { return string(o.last) }
@@ -141,9 +146,6 @@ func (o *observer) answered(at time.Time, _ *sseclient.Response) {
 
 // comment records a comment line as a sign of life.
 func (o *observer) comment(at time.Time, _ []byte) {
-	if !o.topic.silences {
-		return
-	}
 	o.endComment(at, ledger.UncountedSign)
 	if o.topic.service.HeartbeatIsComment() {
 		o.pending = at
@@ -164,21 +166,9 @@ func (o *observer) endComment(at time.Time, end ledger.SignOfLife) {
 	}
 }
 
-// block counts a block without data, which dispatches no event.
+// block counts a block as the message, heartbeat or other block of the description.
 func (o *observer) block(at time.Time, b *eventstream.Block) {
-	if !b.HasData {
-		o.classify(at, &b.Event, false, b.HasComment)
-	}
-}
-
-// event counts a block with data.
-func (o *observer) event(at time.Time, e *eventstream.Event) {
-	o.classify(at, e, true, len(e.Comment) > 0)
-}
-
-// classify counts a block as the message, heartbeat or other block of the description.
-func (o *observer) classify(at time.Time, e *eventstream.Event, hasData, hasComment bool) {
-	block := blockOf(e, hasData, hasComment)
+	block := blockOf(&b.Event, b.HasData, b.HasComment)
 	reading := o.topic.Read(&block)
 	if o.topic.keepsIDs {
 		o.keepID(at, &block, &reading)
@@ -234,7 +224,8 @@ func (o *observer) otherEvent(at time.Time, block *service.Block, reading *servi
 	o.ledger.RecordSign(o.recorder.instant(at), ledger.UnknownBlockSign)
 	o.countName(block)
 	if listener := o.listener; listener != nil {
-		listener(at, block)
+		event := *block // only this one escapes to the heap
+		listener(at, &event)
 	}
 }
 

@@ -44,6 +44,11 @@ func event(id, data, comment string) *eventstream.Event {
 	return &eventstream.Event{ID: []byte(id), HasID: id != "", Data: []byte(data), Comment: []byte(comment)}
 }
 
+// event counts a block with data.
+func (o *observer) event(at time.Time, e *eventstream.Event) {
+	o.block(at, &eventstream.Block{Event: *e, HasData: true, HasComment: len(e.Comment) > 0})
+}
+
 func shardOf(r *recorder) *shard.Shard {
 	s := &shard.Shard{Schema: shard.Schema}
 	r.fill(s)
@@ -332,4 +337,20 @@ func openStreams(o interface {
 		change(r)
 	}
 	o.opened(at, r)
+}
+
+// Each allocation per noop would be multiplied by the streams of a runner, and collected as garbage.
+func TestNoopAllocatesNothing(t *testing.T) { //nolint:paralleltest // it counts the allocations of the process
+	r := newPlannedRecorder(t)
+	o := newObserver(t, r, "d-0")
+	at, n := r.start.Add(time.Second), 0
+	o.connecting(at)
+	openStreams(o, at)
+	b := &eventstream.Block{Event: *event("1", "0", "sent=1732250000000000"), HasData: true, HasComment: true}
+	require.Zero(t, testing.AllocsPerRun(8, func() {
+		at, n = at.Add(15*time.Second), n+1
+		b.ID = append(b.ID[:0], byte('0'+n))
+		o.block(at, b)
+	}))
+	require.Zero(t, o.ledger.Record().Lost)
 }
