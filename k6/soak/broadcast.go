@@ -18,7 +18,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// A broadcastOptions describes a request that makes the service send a message to all streams. soak.d.ts documents it.
+// A broadcastOptions describes a request that makes the service send a message to all streams. soak-streams.d.ts
+// documents it.
 type broadcastOptions struct {
 	URL     string            `js:"url"`
 	Headers map[string]string `js:"headers"`

@@ -25,7 +25,7 @@ import (
 	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
-// A finiteOptions is the second argument of finite. soak.d.ts documents it. Numbers are totals of all runners.
+// A finiteOptions is the second argument of finite. soak-streams.d.ts documents it. Numbers are totals of all runners.
 type finiteOptions struct {
 	BaseURL     string   `js:"baseUrl"`
 	Prompts     []string `js:"prompts"`

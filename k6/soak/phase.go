@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// A phase is an action on streams of one call of hold. soak.d.ts documents it.
+// A phase is an action on streams of one call of hold. soak-streams.d.ts documents it.
 type phase struct {
 	Name    string  `js:"name"` // tag `scenario` of its samples
 	At      float64 `js:"at"`   // ms

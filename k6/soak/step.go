@@ -9,7 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// A step opens streams in addition to those of the previous steps. soak.d.ts documents it.
+// A step opens streams in addition to those of the previous steps. soak-streams.d.ts documents it.
 type step struct {
 	Name       string  `js:"name"`    // tag `scenario` of its samples
 	Streams    int     `js:"streams"` // open at its end

@@ -3,6 +3,7 @@
 /// <reference path="./sse-options.d.ts" />
 /// <reference path="./sse-open.d.ts" />
 /// <reference path="./soak.d.ts" />
+/// <reference path="./soak-streams.d.ts" />
 /// <reference path="./handshake.d.ts" />
 /// <reference path="./requests.d.ts" />
 /// <reference path="./globals.d.ts" />
