@@ -1,4 +1,4 @@
-// Package alertmanager makes the configuration of the stack's Alertmanager, which compose.yaml starts with the profile `alerts`.
+// Package alertmanager creates the configuration of the stack's Alertmanager, which compose.yaml starts with the profile `alerts`.
 package alertmanager
 
 import (

@@ -23,6 +23,7 @@ func script(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
+// read returns the content of the file whose path has these elements.
 func read(t *testing.T, elements ...string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(elements...))
@@ -34,14 +35,14 @@ var secret = regexp.MustCompile(`(?m)^(?:BACKEND_TOKEN|GRAFANA_PASSWORD|GRAFANA_
 
 func TestEnvIsCreatedOnceWithNewSecrets(t *testing.T) {
 	t.Parallel()
-	seen := map[string]bool{}
+	values := map[string]bool{}
 	for range 2 {
 		file := filepath.Join(t.TempDir(), ".env")
 		script(t, "env", file)
 		text := read(t, file)
 		for _, m := range secret.FindAllStringSubmatch(text, -1) {
 			require.Regexp(t, "^[0-9a-f]{48}$", m[1])
-			seen[m[1]] = true
+			values[m[1]] = true
 		}
 		info, err := os.Stat(file)
 		require.NoError(t, err)
@@ -49,7 +50,7 @@ func TestEnvIsCreatedOnceWithNewSecrets(t *testing.T) {
 		script(t, "env", file)
 		require.Equal(t, text, read(t, file), "the second start must not change the file")
 	}
-	require.Len(t, seen, 8)
+	require.Len(t, values, 8)
 	for _, m := range secret.FindAllStringSubmatch(read(t, "..", "..", ".env.example"), -1) {
 		require.Empty(t, m[1], "the example must not contain secrets")
 	}
@@ -69,6 +70,7 @@ func TestComposeUsesEachSetting(t *testing.T) {
 	}
 }
 
+// certificate returns the certificate in the file whose path has these elements.
 func certificate(t *testing.T, elements ...string) *x509.Certificate {
 	t.Helper()
 	block, _ := pem.Decode([]byte(read(t, elements...)))
@@ -103,13 +105,13 @@ func TestCertsAreTrustedByTheirNames(t *testing.T) {
 		require.NoError(t, err)
 	}
 	_, err = certificate(t, folder, "clients", "stranger.pem").Verify(asClient)
-	require.Error(t, err, "it is self-signed")
+	require.Error(t, err, "a self-signed certificate must be rejected")
 	impostor, client := certificate(t, folder, "clients", "impostor.pem"), certificate(t, folder, "clients", "client-1.pem")
 	require.Equal(t, [2]string{client.Subject.String(), client.Issuer.String()}, [2]string{impostor.Subject.String(), impostor.Issuer.String()})
 	_, err = impostor.Verify(asClient)
-	require.Error(t, err, "another authority with the same name signed it")
+	require.Error(t, err, "a certificate of another authority with the same name must be rejected")
 	_, err = server.Verify(asClient)
-	require.Error(t, err, "a server certificate is not valid for clients")
+	require.Error(t, err, "a server certificate must not be valid for clients")
 	require.Contains(t, script(t, "certs", folder), "exists", "the second start must not change the files")
 	// A folder of an earlier version gets the certificates for clients and keeps its other files.
 	require.NoError(t, os.RemoveAll(filepath.Join(folder, "clients")))

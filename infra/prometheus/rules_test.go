@@ -25,6 +25,7 @@ func promtool(t *testing.T, args ...string) {
 	require.NoError(t, err, "%s", out)
 }
 
+// files returns the files that match the pattern, and their joined content.
 func files(t *testing.T, pattern string) (paths []string, text string) {
 	t.Helper()
 	paths, err := filepath.Glob(pattern)
@@ -64,11 +65,11 @@ func TestEachRuleHasATest(t *testing.T) {
 	alerts := regexp.MustCompile(`- alert: (\S+)`).FindAllStringSubmatch(rules, -1)
 	require.Len(t, append(records, alerts...), strings.Count(rules, "expr:"))
 	for _, m := range records {
-		require.Regexp(t, `- expr: (round\()?`+regexp.QuoteMeta(m[1]), tests, "no test evaluates it")
+		require.Regexp(t, `- expr: (round\()?`+regexp.QuoteMeta(m[1]), tests, "a test must evaluate each record")
 	}
 	for _, m := range alerts {
-		require.Contains(t, tests, "- alertname: "+m[1]+"\n", "no test covers that it fires")
-		require.Contains(t, tests, "- {alertname: "+m[1]+", ", "no test covers that it stays silent")
+		require.Contains(t, tests, "- alertname: "+m[1]+"\n", "a test must make each alert fire")
+		require.Contains(t, tests, "- {alertname: "+m[1]+", ", "a test must cover that each alert stays silent")
 	}
 }
 

@@ -65,6 +65,7 @@ func TestSpotNoticeStopsTheRunners(t *testing.T) {
 	require.EqualValues(t, 3, requests.Load())
 }
 
+// lookPath returns the path of a tool, and skips a test if it is not installed.
 func lookPath(t *testing.T, tool, remedy string) string {
 	t.Helper()
 	path, err := exec.LookPath(tool)

@@ -68,6 +68,6 @@ func TestStateInABucket(t *testing.T) {
 	run(t, dir, "terraform", "workspace", "select", "-or-create", "second")
 	assert.Contains(t, bucket.objects, "/my-terraform-state/env:/second/sse-soak/terraform.tfstate")
 	for path := range bucket.objects {
-		assert.NotContains(t, path, ".tflock", "the lock is released")
+		assert.NotContains(t, path, ".tflock", "the lock must be released")
 	}
 }

@@ -46,7 +46,7 @@ func TestBoot(t *testing.T) {
 		m := site.boot(t, c, data)
 		await(t, 5*time.Minute, "the host did not report", m, func() bool { return !strings.HasPrefix(c.parameter(status), "pending") })
 		assert.Regexp(t, `^failed `+instanceID+` at setup.sh line \d+: fetch_objects`, c.parameter(status))
-		assert.Contains(t, c.parameter(status), "FAILED", "the status has the end of the log")
+		assert.Contains(t, c.parameter(status), "FAILED", "the status must contain the end of the log")
 		assert.Contains(t, m.sh("cat /var/log/cloud-init-output.log"), "SOAK-SETUP FAILED")
 		assert.Equal(t, "active", m.sh("systemctl is-active soak-end.timer"), "a host whose setup failed must also terminate")
 		assert.Empty(t, c.rejections)

@@ -148,12 +148,13 @@ func (c *cloud) serveParameters(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (c *cloud) reject(w http.ResponseWriter, status int, kind, why string) {
+// reject answers with an error, and records it.
+func (c *cloud) reject(w http.ResponseWriter, status int, kind, reason string) {
 	c.mu.Lock()
-	c.rejections = append(c.rejections, kind+": "+why)
+	c.rejections = append(c.rejections, kind+": "+reason)
 	c.mu.Unlock()
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]string{"__type": kind, "message": why})
+	_ = json.NewEncoder(w).Encode(map[string]string{"__type": kind, "message": reason})
 }
 
 // parameter returns the value of a parameter.
@@ -215,6 +216,7 @@ func verify(r *http.Request, body []byte) error {
 	return nil
 }
 
+// signature returns the signature in an Authorization header.
 func signature(authorization string) string {
 	_, s, _ := strings.Cut(authorization, "Signature=")
 	return s

@@ -38,12 +38,12 @@ func (m *machine) checkExporter() {
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	all, err := parser.TextToMetricFamilies(resp.Body)
 	require.NoError(t, err)
-	works := map[string]bool{}
+	succeeded := map[string]bool{}
 	for _, metric := range all["node_scrape_collector_success"].GetMetric() {
-		works[metric.GetLabel()[0].GetValue()] = metric.GetGauge().GetValue() == 1
+		succeeded[metric.GetLabel()[0].GetValue()] = metric.GetGauge().GetValue() == 1
 	}
 	for _, collector := range []string{"tcpstat", "ethtool", "conntrack", "softnet", "textfile", "netstat", "cpu", "pressure"} {
-		assert.True(t, works[collector], "%s: %v", collector, works)
+		assert.True(t, succeeded[collector], "%s: %v", collector, succeeded)
 	}
 	for _, name := range []string{"node_tcp_connection_states", "node_softnet_dropped_total", "node_nf_conntrack_entries", "node_netstat_TcpExt_ListenOverflows", "soak_test"} {
 		assert.Contains(t, all, name)
@@ -65,9 +65,9 @@ func checkDiscovery(t *testing.T, hosts map[string]string) {
 	address := "http://" + watcher.Run(t, "127.0.0.1", prometheusConfig(t, ec2.URL))
 	instances := func() (names []string) {
 		view := grafana.View{Prometheus: address, Range: v1.Range{Start: time.Now().Add(-time.Minute), End: time.Now(), Step: time.Second}}
-		found, err := view.Ask(t.Context(), `up{job="node"}`)
+		result, err := view.Ask(t.Context(), `up{job="node"}`)
 		require.NoError(t, err)
-		for _, series := range found {
+		for _, series := range result {
 			names = append(names, string(series.Metric["instance"]))
 		}
 		slices.Sort(names)
@@ -76,7 +76,7 @@ func checkDiscovery(t *testing.T, hosts map[string]string) {
 	want := []string{"runner-1", "runner-3"}
 	require.Eventually(t, func() bool { return slices.Equal(want, instances()) }, time.Minute, 500*time.Millisecond, "%v", instances())
 
-	shown := 0
+	queries := 0
 	for _, board := range grafana.Boards(t, root) {
 		for _, panel := range board.Panels {
 			if panel.Title != "Machines" {
@@ -86,13 +86,13 @@ func checkDiscovery(t *testing.T, hosts map[string]string) {
 				if strings.Contains(q.Expr, "instance:node_") { // a recording rule; this Prometheus has no rules
 					continue
 				}
-				shown++
+				queries++
 				require.Eventually(t, func() bool {
 					view := grafana.View{Prometheus: address, Range: v1.Range{Start: time.Now().Add(-5 * time.Second), End: time.Now(), Step: time.Second}, Variables: map[string]string{"instance": ".*"}}
-					found, err := view.Ask(t.Context(), q.Expr)
+					result, err := view.Ask(t.Context(), q.Expr)
 					require.NoError(t, err)
 					names := map[string]bool{}
-					for _, series := range found {
+					for _, series := range result {
 						names[string(series.Metric["instance"])] = true
 					}
 					return names[want[0]] && names[want[1]]
@@ -100,7 +100,7 @@ func checkDiscovery(t *testing.T, hosts map[string]string) {
 			}
 		}
 	}
-	assert.Positive(t, shown)
+	assert.Positive(t, queries)
 }
 
 // prometheusConfig returns the configuration of Prometheus as setup.sh writes it on the stack's host, without the
@@ -162,11 +162,11 @@ func describe(t *testing.T, hosts map[string]string) http.Handler {
 			fmt.Fprint(w, `<Response><Errors><Error><Code>UnauthorizedOperation</Code><Message>no</Message></Error></Errors></Response>`)
 			return
 		}
-		found := slices.Clone(all)
+		selected := slices.Clone(all)
 		for n := 1; r.FormValue(fmt.Sprintf("Filter.%d.Name", n)) != ""; n++ {
 			key, isTag := strings.CutPrefix(r.FormValue(fmt.Sprintf("Filter.%d.Name", n)), "tag:")
 			pattern := r.FormValue(fmt.Sprintf("Filter.%d.Value.1", n))
-			found = slices.DeleteFunc(found, func(i instance) bool {
+			selected = slices.DeleteFunc(selected, func(i instance) bool {
 				value := i.State
 				if isTag {
 					value = i.Tags[slices.IndexFunc(i.Tags, func(t tag) bool { return t.Key == key })].Value
@@ -178,7 +178,7 @@ func describe(t *testing.T, hosts map[string]string) http.Handler {
 		response := struct {
 			XMLName   xml.Name   `xml:"DescribeInstancesResponse"`
 			Instances []instance `xml:"reservationSet>item>instancesSet>item"`
-		}{Instances: found}
+		}{Instances: selected}
 		assert.NoError(t, xml.NewEncoder(w).Encode(response))
 	})
 }

@@ -107,6 +107,7 @@ func notices(t *testing.T, pages map[string]string, dir string) (string, error) 
 	return string(output), err
 }
 
+// lookPath returns the path of a program.
 func lookPath(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)

@@ -30,6 +30,7 @@ func (l *stringList) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]string)(l))
 }
 
+// A policy is a policy document of IAM.
 type policy struct {
 	Version   string
 	Statement []struct {
@@ -39,6 +40,7 @@ type policy struct {
 	}
 }
 
+// deployerPolicy returns the policy of the deployer, and its text.
 func deployerPolicy(t *testing.T) (p policy, text []byte) {
 	t.Helper()
 	text, err := os.ReadFile(policyFile)

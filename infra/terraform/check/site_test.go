@@ -39,6 +39,7 @@ type site struct {
 	trusted                 []byte // certificates that a host trusts, in PEM
 }
 
+// newSite creates the network and the image for hosts.
 func newSite(t *testing.T) *site {
 	t.Helper()
 	s := &site{}

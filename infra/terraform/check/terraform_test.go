@@ -38,6 +38,7 @@ func run(t *testing.T, dir string, name string, args ...string) string {
 	return out.String()
 }
 
+// needs skips a test if the tool is not installed.
 func needs(t *testing.T, tool, remedy string) {
 	t.Helper()
 	if _, err := exec.LookPath(tool); err == nil {
@@ -135,6 +136,7 @@ type module struct {
 	Children []module `json:"child_modules"`
 }
 
+// collect adds the user data of each host in the module, by its address.
 func (m module) collect(into map[string]string) {
 	for _, r := range m.Resources {
 		if r.Type == "aws_instance" {
