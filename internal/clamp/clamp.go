@@ -1,4 +1,5 @@
-// Package clamp converts counts between integer types. A count outside the range of the result becomes its nearest bound.
+// Package clamp converts counts between integer types. A count outside the range of the result becomes its nearest
+// bound.
 package clamp
 
 import "math"

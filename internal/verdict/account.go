@@ -292,8 +292,8 @@ const unpublishedNote = "it was never published"
 // notExpectedReason states why confirmed messages that did not arrive were not expected.
 var notExpectedReason = fmt.Sprintf("they were published within %s of the start or the end of a stream, or while the client had no stream", format.Duration(joinWindow))
 
-// deliveryChecks returns the checks that no message was received before it was published, and that most messages could be
-// checked.
+// deliveryChecks returns the checks that no message was received before it was published, and that most messages could
+// be checked.
 func (s *Streams) deliveryChecks() []Check {
 	if s.shared != nil {
 		return []Check{s.comparabilityCheck().Inconclusive(), s.coverageCheck().Inconclusive().notJudgedIf(s.coverage.lowestID == "", "no client was open while others received messages")}

@@ -106,8 +106,8 @@ func (e explanations) attribute(c Check) Check {
 	return c.Inconclusive()
 }
 
-// attribute returns the check as inconclusive if the control group explains its faults, or, without a control group, the
-// stalls of the runners. kinds are the kinds of findings of a check that depends on the interval.
+// attribute returns the check as inconclusive if the control group explains its faults, or, without a control group,
+// the stalls of the runners. kinds are the kinds of findings of a check that depends on the interval.
 func (s *Streams) attribute(c Check, kinds ...ledger.Kind) Check {
 	e := explanations{}
 	switch c.faults.kind {
@@ -155,8 +155,8 @@ func (s *Streams) hasStallWithoutGroup() bool {
 	})
 }
 
-// isControlLateAt reports whether there are findings of some kinds, and the control group was late at each of them by at
-// least the delay that causes it.
+// isControlLateAt reports whether there are findings of some kinds, and the control group was late at each of them by
+// at least the delay that causes it.
 func (s *Streams) isControlLateAt(kinds []ledger.Kind) bool {
 	if !s.Control.decides() {
 		return false

@@ -46,7 +46,7 @@ func (s *Streams) Faults() (out []Check) {
 		out = append(out, s.scheduleCheck())
 	}
 	noun := s.m.Service.Noun()
-	noops := noun + "s "
+	nouns := noun + "s"
 	for _, f := range []struct {
 		id            CheckID
 		name, impact  string
@@ -56,10 +56,10 @@ func (s *Streams) Faults() (out []Check) {
 		kinds         []ledger.Kind
 		explained     fault
 	}{
-		{CheckMissed, noops + "missed", "clients lose data", n.Missed, s.proofs.missed, true, []ledger.Kind{ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindRestarted}, missedMessage},
-		{CheckDuplicated, noops + "duplicated", "clients receive a message twice", n.Duplicated, s.proofs.duplicated, false, []ledger.Kind{ledger.KindDuplicated}, noFault},
-		{CheckReordered, noops + "reordered", "clients receive messages out of order", n.Reordered, s.proofs.reordered, false, []ledger.Kind{ledger.KindReordered}, noFault},
-		{CheckCorrupted, noops + "corrupted", "clients receive wrong data", n.Corrupted, true, false, []ledger.Kind{ledger.KindCorrupted}, noFault},
+		{CheckMissed, nouns + " missed", "clients lose data", n.Missed, s.proofs.missed, true, []ledger.Kind{ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindRestarted}, missedMessage},
+		{CheckDuplicated, nouns + " duplicated", "clients receive a message twice", n.Duplicated, s.proofs.duplicated, false, []ledger.Kind{ledger.KindDuplicated}, noFault},
+		{CheckReordered, nouns + " reordered", "clients receive messages out of order", n.Reordered, s.proofs.reordered, false, []ledger.Kind{ledger.KindReordered}, noFault},
+		{CheckCorrupted, nouns + " corrupted", "clients receive wrong data", n.Corrupted, true, false, []ledger.Kind{ledger.KindCorrupted}, noFault},
 	} {
 		c := Check{ID: f.id, Name: f.name, Limit: "0", Actual: fmt.Sprint(f.count), Pass: f.count == 0, Why: f.impact, weight: weightOfFault(f.proof), loadDependent: f.loadDependent, faults: faults{f.explained, f.count}}
 		if c.ID == CheckMissed {
@@ -102,10 +102,10 @@ const reasonNoStream = "no stream was opened"
 // lateCheck returns the check that limits the number of late messages. It is not judged if lateness is unknown and
 // unlimited.
 func (s *Streams) lateCheck() Check {
-	p, n, noops := s.m.Plan, s.Messages, s.m.Service.Noun()+"s "
-	late := "any"
+	p, n := s.m.Plan, s.Messages
+	limit := "any"
 	if p.MaxLate >= 0 {
-		late = fmt.Sprint(p.MaxLate)
+		limit = fmt.Sprint(p.MaxLate)
 	}
 	pass := p.MaxLate < 0 || n.Late <= uint64(p.MaxLate)
 	reasons := s.Sentences(ledger.KindLate)
@@ -113,7 +113,7 @@ func (s *Streams) lateCheck() Check {
 		reasons = append([]string{text}, reasons...)
 	}
 	c := Check{
-		ID: CheckLate, Name: fmt.Sprintf("%sover %d ms late", noops, p.LateMS), Limit: late, Actual: fmt.Sprint(n.Late),
+		ID: CheckLate, Name: fmt.Sprintf("%ss over %d ms late", s.m.Service.Noun(), p.LateMS), Limit: limit, Actual: fmt.Sprint(n.Late),
 		Pass: pass, Why: "clients receive data too late", weight: byClock, loadDependent: true, Reasons: s.addCompressionReason(reasons),
 		faults: faults{lateMessage, n.Late - min(n.Late, uint64(max(p.MaxLate, 0)))},
 	}
@@ -125,7 +125,7 @@ func (s *Streams) lateCheck() Check {
 			return c.NotJudged("no message contained its publish time (message.sentAt)")
 		}
 		c.Actual, c.Pass = "not known", false
-		c.Reasons = []string{fmt.Sprintf("the lateness of messages is unknown, because none contained its publish time (message.sentAt); the limit is %s (MAX_LATE)", late)}
+		c.Reasons = []string{fmt.Sprintf("the lateness of messages is unknown, because none contained its publish time (message.sentAt); the limit is %s (MAX_LATE)", limit)}
 		return c.Inconclusive()
 	}
 	return s.attribute(c)

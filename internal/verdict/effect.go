@@ -40,8 +40,8 @@ type Effect struct {
 	Missed  uint64         `json:"missed"`
 	// Resumed is the number of messages of outages that arrived after the reconnect; nil if it is not known.
 	Resumed *uint64 `json:"resumed,omitempty"`
-	// NotResumed counts confirmed messages that were published around an outage and did not arrive, but were not expected because
-	// the client could not resume.
+	// NotResumed counts confirmed messages that were published around an outage and did not arrive, but were not
+	// expected because the client could not resume.
 	NotResumed uint64  `json:"not_resumed,omitempty"`
 	Duplicated uint64  `json:"duplicated"`
 	Slowest    *Outage `json:"slowest,omitempty"` // the longest outage

@@ -87,8 +87,8 @@ func endTimes(o *shard.EndOutcome) EndTimes {
 // requests count as slow.
 const minSlowRatio = 5
 
-// slowEndsText returns a sentence if the requests that end streams are slow although messages are on time; otherwise "".
-// In that case the cause is the request itself, not the load of the streams.
+// slowEndsText returns a sentence if the requests that end streams are slow although messages are on time; otherwise
+// "". In that case the cause is the request itself, not the load of the streams.
 func (s *Streams) slowEndsText() string {
 	e, late, noun := s.Ends, s.LatenessMS.P99, s.m.Service.Noun()
 	switch {

@@ -41,8 +41,8 @@ func (v *Verdict) addMachines(e *Evidence, s *Streams, all []Check) []Check {
 	return all
 }
 
-// droppedByAWS returns the check that AWS dropped no packets of the machine. ok is false if it dropped none, so that the
-// check is omitted. If streams had faults at that time, the check turns a pass into invalid.
+// droppedByAWS returns the check that AWS dropped no packets of the machine. ok is false if it dropped none, so that
+// the check is omitted. If streams had faults at that time, the check turns a pass into invalid.
 func (m *MachineReport) droppedByAWS(s *affectedFaults) (c Check, ok bool) {
 	var packets float64
 	c = Check{

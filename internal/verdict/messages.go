@@ -264,8 +264,8 @@ func (s *Streams) zeroCheck(id CheckID, kind ledger.Kind, name string, n uint64,
 	return Check{ID: id, Name: name, Limit: "0", Actual: fmt.Sprint(n), Pass: n == 0, Why: reason, Reasons: s.Sentences(kind)}
 }
 
-// endingChecks returns the checks of the lifetimes of streams, and those of messages of other topics, announced gaps and
-// missing ids if there were any.
+// endingChecks returns the checks of the lifetimes of streams, and those of messages of other topics, announced gaps
+// and missing ids if there were any.
 func (s *Streams) endingChecks() (out []Check) {
 	if s.m.Service.EndsStreams() {
 		hasNoStream := s.Connections.Opened == 0

@@ -45,8 +45,8 @@ func (c *Check) State() State {
 	return Broken
 }
 
-// notJudgedIf returns NotJudged(reason) if the check is met only because there was nothing to compare with the limit, as
-// nothingCompared reports.
+// notJudgedIf returns NotJudged(reason) if the check is met only because there was nothing to compare with the limit,
+// as nothingCompared reports.
 func (c Check) notJudgedIf(nothingCompared bool, reason string) Check {
 	if !nothingCompared || !c.Pass {
 		return c
