@@ -46,7 +46,7 @@ func TestActionSentences(t *testing.T) {
 	golden(t, "actions.md", []byte(page.String()))
 }
 
-func TestCutsHaveAChart(t *testing.T) {
+func TestChartOfCutsCountsThemBySteps(t *testing.T) {
 	t.Parallel()
 	r := simulatedRun(20, 600)
 	charts := func() (ids []string) {
@@ -56,8 +56,8 @@ func TestCutsHaveAChart(t *testing.T) {
 		return ids
 	}
 	require.NotContains(t, charts(), "cuts", "a run without cuts has none")
-	cut := func(at time.Duration, behind, next, doubled uint64) ledger.Cut {
-		return ledger.Cut{Kind: "fin", At: at, LastNumber: behind, Lost: true, ReconnectedAt: at + time.Second, ResumeRequested: true, NextAt: at + 2*time.Second, Next: next, Duplicated: doubled}
+	cut := func(at time.Duration, lastNumber, next, duplicated uint64) ledger.Cut {
+		return ledger.Cut{Kind: "fin", At: at, LastNumber: lastNumber, Lost: true, ReconnectedAt: at + time.Second, ResumeRequested: true, NextAt: at + 2*time.Second, Next: next, Duplicated: duplicated}
 	}
 	r.Merged.Connections.Edit(3).Cuts = &ledger.Cuts{List: []ledger.Cut{cut(61*time.Second, 4, 6, 0), cut(64*time.Second, 6, 7, 0), cut(70*time.Second, 7, 7, 1)}}
 	r.Merged.Connections.Edit(9).Cuts = &ledger.Cuts{List: []ledger.Cut{cut(62*time.Second, 4, 5, 0), cut(24*time.Hour, 5, 6, 0)}}
@@ -66,6 +66,6 @@ func TestCutsHaveAChart(t *testing.T) {
 	newSubject(r).cutsOverTime(&out)
 	require.Len(t, out.Charts, 1)
 	disconnects, broken := out.Charts[0].Series[0].Values, out.Charts[0].Series[1].Values
-	require.Equal(t, []float64{0, 3, 0, 1, 0}, []float64(disconnects[11:16]), "from 55 s on, each 5 s")
+	require.Equal(t, []float64{0, 3, 0, 1, 0}, []float64(disconnects[11:16]), "cuts in each 5 s, from 55 s")
 	require.Equal(t, []float64{0, 1, 0, 1, 0}, []float64(broken[11:16]))
 }

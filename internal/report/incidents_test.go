@@ -40,7 +40,7 @@ func TestIncidentsGroupFaultsByTime(t *testing.T) {
 	require.Regexp(t, `^22:28:20 \| 1 × late \| d-9 \| `, rows[1])
 	require.NotContains(t, rows[1], "deploy")
 	require.Equal(t, "2 incidents, the first at 22:23:20 UTC: 1 × lost: a number was skipped; 4 × dropped.", s.failureSection().Lead[0])
-	require.Equal(t, at(600), s.failureSection().Tables[0].Rows[0][0].At, "the charts show that moment")
+	require.Equal(t, at(600), s.failureSection().Tables[0].Rows[0][0].At, "the charts can show the time of the incident")
 }
 
 func TestPassedRunHasNoIncidents(t *testing.T) {
@@ -67,8 +67,8 @@ func TestIncidentsAreLimited(t *testing.T) {
 	require.Equal(t, "the first 12 of 20", s.failureSection().Tables[0].Note)
 }
 
-// An incident includes failures of the target, and counts all of its faults.
-func TestIncidentStartsWithTargetFailure(t *testing.T) {
+// A failure of the target is part of the incident at its time, or an incident of its own.
+func TestIncidentsIncludeTargetFailures(t *testing.T) {
 	t.Parallel()
 	run := simulatedRun(100, 1200)
 	at := func(seconds float64) float64 { return simulatedStart + seconds }

@@ -18,6 +18,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
+// render returns report.html, as text and parsed.
 func render(t *testing.T, r *report.Run) (page string, doc *goquery.Document) {
 	t.Helper()
 	var b bytes.Buffer
@@ -102,7 +103,7 @@ func TestHeadroom(t *testing.T) {
 	require.Equal(t, "≈ 50,000", backend[5])
 }
 
-// injectMarkup replaces every text of outside origin by a text.
+// injectMarkup replaces each text that a service or a user controls by a text.
 func injectMarkup(r *report.Run, text string) {
 	v := r.Verdict
 	v.TestID, v.Plan.BackendURL, v.Plan.Prefix = text, text, text
@@ -135,7 +136,7 @@ func TestPageEscapesMarkup(t *testing.T) {
 		injectMarkup(r, evil)
 		_, doc := render(t, r)
 		require.Contains(t, doc.Find(".banner .about").Text(), evil)
-		require.GreaterOrEqual(t, strings.Count(doc.Text(), evil), 25, "the page has it as text")
+		require.GreaterOrEqual(t, strings.Count(doc.Text(), evil), 25, "the page must display markup as text")
 		for _, element := range []string{"img", "svg", "script", "style", "title", "iframe", "link"} {
 			require.Equal(t, clean.Find(element).Length(), doc.Find(element).Length(), "%s: %s", evil, element)
 		}
@@ -151,23 +152,23 @@ func TestPageOfEightHoursIsUnderTwoMegabytes(t *testing.T) {
 	t.Parallel()
 	r := report.SimulatedRun(1200, 8*3600)
 	lines := bytes.Repeat([]byte("1700000000,1200,0,0,80,0,0,1.234,5.678,9.012,73400320,2.0,20,0,0,0,20971520,0.2,1200,12,1210,31457280,0.1\n"), 5760)
-	for i := range lines { // as hard to compress as real values
+	for i := range lines { // makes the lines as hard to compress as real values
 		if lines[i] >= '0' && lines[i] <= '9' && i%3 == 0 {
 			lines[i] = byte('0' + (i*7919+i/113)%10)
 		}
 	}
 	r.Files[2].Content = lines
 	page, _ := render(t, r)
-	room := 2_000_000
+	limit := 2_000_000
 	if _, err := os.Stat("html/bundle/page.js"); err != nil {
-		room -= 80_000 // for the script, which `make build` bundles
+		limit -= 80_000 // the size of the script, which `make build` bundles
 	}
-	require.Less(t, len(page), room)
+	require.Less(t, len(page), limit)
 	require.NotContains(t, page, "http-equiv=\"refresh\"")
 }
 
-// Every incomplete run results in a page.
-func TestPageWithoutData(t *testing.T) {
+// Each incomplete run has a page.
+func TestPagesOfIncompleteRuns(t *testing.T) {
 	t.Parallel()
 	p := plan.Default()
 	p.TestID, p.BackendURL = "none", "http://h"
@@ -210,13 +211,13 @@ func TestPageShowsActions(t *testing.T) {
 	_, doc := render(t, r)
 	require.Zero(t, doc.Find("#actions").Length(), "without an action there is no section")
 	evil := `</script><img src=x onerror=alert(1)>`
-	resumed, back := uint64(7), 4.5
+	resumed, seconds := uint64(7), 4.5
 	r.Verdict.Actions = []verdict.Action{{
 		ActionResult: verdict.ActionResult{
 			Action: plan.Action{Name: "deploy", At: time.Minute, Command: evil}, StartedUnix: report.SimulatedStart + 60, EndedUnix: report.SimulatedStart + 62, Output: evil,
 		},
 		Effect: &verdict.Effect{
-			Until: report.SimulatedStart + 122, Lost: 20, Times: 20, FirstLost: &back, Reconnected50: &back, Reconnected99: &back, Reconnected100: &back, Peak: 20, Resumed: &resumed,
+			Until: report.SimulatedStart + 122, Lost: 20, Times: 20, FirstLost: &seconds, Reconnected50: &seconds, Reconnected99: &seconds, Reconnected100: &seconds, Peak: 20, Resumed: &resumed,
 			Slowest: &verdict.Outage{ID: evil, Unix: report.SimulatedStart + 60, Seconds: 4.5},
 		},
 	}}
@@ -251,7 +252,7 @@ func TestPageOfConnectionsOnlyIsYellow(t *testing.T) {
 	require.Contains(t, row(t, doc, "checks", "– messages checked")[1], "not judged")
 }
 
-// A tile of a run in which nothing was expected is not green.
+// No tile is green if no message was expected.
 func TestTilesWithoutMessagesAreNotJudged(t *testing.T) {
 	t.Parallel()
 	r := report.SimulatedRun(20, 60)
@@ -282,8 +283,8 @@ func TestPageOfASuite(t *testing.T) {
 	require.False(t, doc.Find("#found thead th").Eq(2).HasClass("number"))
 	require.NotZero(t, doc.Find("#chart-target-cpu").Length())
 	require.Equal(t, 1, doc.Find("#curves figure").Length())
-	for _, ofASoak := range []string{"#account", "#arithmetic", "#ends", "#chart-messages"} {
-		require.Zero(t, doc.Find(ofASoak).Length(), ofASoak)
+	for _, selector := range []string{"#account", "#arithmetic", "#ends", "#chart-messages"} {
+		require.Zero(t, doc.Find(selector).Length(), selector)
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/host/machine"
 	"github.com/sse-soak/sse-soak/internal/host/resources"
 	"github.com/sse-soak/sse-soak/internal/ledger"
@@ -29,6 +28,7 @@ import (
 
 var update = flag.Bool("update", false, "update the golden files")
 
+// golden compares a text with a golden file.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -58,7 +58,7 @@ func newRun() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 		},
 		Checks: []shard.Check{{Name: "Get status was 200", Passes: 4}, {Name: "Received all messages", Passes: 2, Fails: 2}},
 	}
-	good := func(id string) ledger.Record {
+	complete := func(id string) ledger.Record {
 		return ledger.Record{
 			ID: id, State: ledger.Completed, Reason: "server", Numbered: true, Attempts: 1, Streams: 1, Connect: 3 * time.Millisecond,
 			OpenedAt: time.Second, ClosedAt: 3596 * time.Second, StreamTime: 3595 * time.Second, OpenTime: 3595 * time.Second, Last: 239,
@@ -66,7 +66,7 @@ func newRun() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 			Counts: ledger.Counts{Received: 239},
 		}
 	}
-	lossy, corrupt, back := good("d-1"), good("d-2"), good("d-3")
+	lossy, corrupt, reconnected := complete("d-1"), complete("d-2"), complete("d-3")
 	lossy.Received, lossy.Lost, lossy.Late = 238, 1, 1
 	lossy.Findings = []ledger.Finding{
 		{Kind: ledger.KindLost, From: 7, To: 7, Count: 1, At: 121 * time.Second},
@@ -75,10 +75,10 @@ func newRun() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 	lossy.Unlisted = 2
 	corrupt.Received, corrupt.Corrupted = 238, 1
 	corrupt.Findings = []ledger.Finding{{Kind: ledger.KindCorrupted, From: 3, At: 46 * time.Second, Note: "=HYPERLINK(\"http://x|<b>\"), *bold*\n# `head`"}}
-	back.Streams, back.Attempts, back.Outages = 2, 3, []ledger.Outage{{From: 100 * time.Second, To: 101500 * time.Millisecond}}
-	back.Survived, back.Longest, back.OutageTime, back.OpenTime = 1, back.Outages[0], 1503*time.Millisecond, 3593500*time.Millisecond
-	back.Refusals = []ledger.Refusal{{Reason: "status 503", Count: 1, First: 101 * time.Second, Last: 101 * time.Second}}
-	for _, c := range []shard.Connection{{Record: good("d-0")}, {Record: lossy}, {Record: corrupt, Runner: 1}, {Record: back, Runner: 1}} {
+	reconnected.Streams, reconnected.Attempts, reconnected.Outages = 2, 3, []ledger.Outage{{From: 100 * time.Second, To: 101500 * time.Millisecond}}
+	reconnected.Survived, reconnected.Longest, reconnected.OutageTime, reconnected.OpenTime = 1, reconnected.Outages[0], 1503*time.Millisecond, 3593500*time.Millisecond
+	reconnected.Refusals = []ledger.Refusal{{Reason: "status 503", Count: 1, First: 101 * time.Second, Last: 101 * time.Second}}
+	for _, c := range []shard.Connection{{Record: complete("d-0")}, {Record: lossy}, {Record: corrupt, Runner: 1}, {Record: reconnected, Runner: 1}} {
 		m.Connections.Add(&c)
 	}
 	m.Series = []shard.Bucket{
@@ -178,7 +178,7 @@ system: kernel 6.1
 `, textOf(&verdict.RunInfo{Command: []string{"bin/soak", "run", "--at", "30m x: y"}, Soak: "v1.2.3", Go: "go1.26.8", Machine: resources.Machine{Cores: 1, Kernel: "6.1"}}))
 }
 
-func TestConnections(t *testing.T) {
+func TestConnectionsCSV(t *testing.T) {
 	t.Parallel()
 	m, v, _ := newRun()
 	var b strings.Builder
@@ -186,7 +186,7 @@ func TestConnections(t *testing.T) {
 	golden(t, "connections.csv", []byte(b.String()))
 }
 
-func TestSeries(t *testing.T) {
+func TestSeriesCSV(t *testing.T) {
 	t.Parallel()
 	m, _, samples := newRun()
 	var b strings.Builder
@@ -196,7 +196,7 @@ func TestSeries(t *testing.T) {
 	require.NoError(t, SeriesCSV(&b, m, nil), "without samples")
 }
 
-// injectMarkup replaces every text of outside origin by a text.
+// injectMarkup replaces each text that a service or a user controls by a text.
 func injectMarkup(v *verdict.Verdict, text string) {
 	v.TestID, v.Plan.BackendURL = text, text
 	v.Reasons, v.Warnings = []string{text}, []string{text}
@@ -274,6 +274,7 @@ func TestFormulaCellsAreQuoted(t *testing.T) {
 	}
 }
 
+// A failingWriter fails after some bytes.
 type failingWriter struct{ remaining int }
 
 func (f *failingWriter) Write(b []byte) (int, error) {
@@ -292,16 +293,16 @@ func TestWriteErrorsAreReturned(t *testing.T) {
 		"connections": func(w io.Writer) error { return ConnectionsCSV(w, m, v) },
 		"series":      func(w io.Writer) error { return SeriesCSV(w, m, samples) },
 	} {
-		for _, room := range []int{0, 100, 300} {
-			require.ErrorContains(t, write(&failingWriter{room}), "disk full", name)
+		for _, remaining := range []int{0, 100, 300} {
+			require.ErrorContains(t, write(&failingWriter{remaining}), "disk full", name)
 		}
 	}
 }
 
-func TestNumberFormats(t *testing.T) {
+func TestFoldBreaksLongWordsOnRequest(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, []string{"0.1 ms", "99.9 ms", "100 ms", "10 s", "10 s"}, []string{format.Milliseconds(.1), format.Milliseconds(99.9), format.Milliseconds(100), format.Milliseconds(9999), format.Milliseconds(10_000)})
 	require.Equal(t, []string{"stall", "under", "1,000", ",000", "ms"}, fold("stall under\t1,000,000 ms", 5, true))
+	require.Equal(t, []string{"a", "bcdef"}, fold("a bcdef", 4, false))
 	require.Equal(t, []string{"a bc", "d"}, fold("a bc d", 4, true))
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // With a sample per second and a point per five seconds, each point has the events since the previous point.
-func TestRatesOfWholeSteps(t *testing.T) {
+func TestRatesCoverWholeSteps(t *testing.T) {
 	t.Parallel()
 	from := int64(1_800_000_000)
 	s := &series{from: from, n: 3}
@@ -22,9 +22,9 @@ func TestRatesOfWholeSteps(t *testing.T) {
 		if second%step == 3 { // busy in one second of five, and not in the last one
 			cpu, retransmits = cpu+1, retransmits+10
 		}
-		now := resources.Sample{Unix: from + second, BackendCPU: cpu}
-		now.Retransmits, now.NetworkKnown = retransmits, true
-		samples = append(samples, now)
+		sample := resources.Sample{Unix: from + second, BackendCPU: cpu}
+		sample.Retransmits, sample.NetworkKnown = retransmits, true
+		samples = append(samples, sample)
 	}
 	s.addRates(samples, 2)
 	sum := func(column []float64) (total float64) {
@@ -75,7 +75,7 @@ func TestExpectedMessagesFollowTheStartAndTheEndOfARun(t *testing.T) {
 	require.Equal(t, received[:3], expected[:3])
 	require.Equal(t, []float64{40, 100, 20, 20}, extendToEnd(expected, 1))
 
-	s.phases = phases{start: start + 1, open: start + 3, ending: start + 10, end: start + 12} // a ramp of 2 s, and an end of 2 s
+	s.phases = phases{start: start + 1, open: start + 3, ending: start + 10, end: start + 12} // a ramp and a disconnect phase of 2 s each
 	expected, _ = s.messagesPerWindow(1)
 	require.Equal(t, []float64{60, 100, 20}, expected[:3])
 	s.phases = phases{} // of a run in progress
@@ -86,7 +86,7 @@ func TestExpectedMessagesFollowTheStartAndTheEndOfARun(t *testing.T) {
 	require.InDelta(t, 40, expected[1], 1e-9, "the current step")
 }
 
-func TestTheBackendsStreamsAreOpenUntilTheEnd(t *testing.T) {
+func TestBackendStreamsAreShownUntilTheEnd(t *testing.T) {
 	t.Parallel()
 	const start = 1_800_000_000
 	samples := []resources.Sample{{Unix: start + 3, BackendRSS: 1}, {Unix: start + 8, BackendRSS: 1, Streams: 20}, {Unix: start + 12, BackendRSS: 1}}

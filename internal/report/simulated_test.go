@@ -35,7 +35,7 @@ var (
 const SimulatedStart = simulatedStart
 
 // simulatedRun returns a run of two runners with late messages and TCP retransmits at one time, a backend that leaks,
-// one lost noop, one refused connection and one outage. It is the same each time.
+// one lost noop, one refused connection and one outage. Equal arguments return equal runs.
 func simulatedRun(connections, seconds int) *Run {
 	p := plan.Default()
 	p.TestID, p.Prefix, p.Connections, p.Seconds, p.BackendURL, p.Reconnect = "madeup", "d-", connections, seconds, "http://127.0.0.1:41234", true
@@ -71,6 +71,7 @@ func newVerdict(t *testing.T, m *shard.Merged) *verdict.Verdict {
 	return v
 }
 
+// simulatedShard returns the shard of one runner, and adds its clients to the ledger of the server.
 func simulatedShard(p plan.Plan, index int, random *rand.Rand, server verdict.ServerLedger) *shard.Shard {
 	s := &shard.Shard{
 		Schema: shard.Schema, Plan: p, Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
@@ -96,17 +97,17 @@ func simulatedShard(p plan.Plan, index int, random *rand.Rand, server verdict.Se
 		s.Connections = append(s.Connections, r)
 	}
 	if index == 2 { // faults
-		lost, refused, back := &s.Connections[0], &s.Connections[1], &s.Connections[2]
-		lost.Received, lost.Lost = per-1, 1
-		lost.Findings = []ledger.Finding{{Kind: ledger.KindLost, From: 7, To: 7, Count: 1, At: 121 * time.Second}}
+		lossy, refused, reconnected := &s.Connections[0], &s.Connections[1], &s.Connections[2]
+		lossy.Received, lossy.Lost = per-1, 1
+		lossy.Findings = []ledger.Finding{{Kind: ledger.KindLost, From: 7, To: 7, Count: 1, At: 121 * time.Second}}
 		delete(server, refused.ID)
 		*refused = ledger.Record{
 			ID: refused.ID, State: ledger.Refused, Reason: "status 503", Attempts: 1, Connect: 250 * time.Millisecond, ClosedAt: 3 * time.Second,
 			Findings: []ledger.Finding{{Kind: ledger.KindRefused, At: 3 * time.Second, Note: "status 503"}},
 		}
-		back.Streams, back.Attempts, back.Outages = 2, 3, []ledger.Outage{{From: 100 * time.Second, To: 101500 * time.Millisecond}}
-		back.Survived, back.Longest, back.OutageTime, back.OpenTime = 1, back.Outages[0], 1503*time.Millisecond, 3593500*time.Millisecond
-		back.Refusals = []ledger.Refusal{{Reason: "status 503", Count: 1, First: 101 * time.Second, Last: 101 * time.Second}}
+		reconnected.Streams, reconnected.Attempts, reconnected.Outages = 2, 3, []ledger.Outage{{From: 100 * time.Second, To: 101500 * time.Millisecond}}
+		reconnected.Survived, reconnected.Longest, reconnected.OutageTime, reconnected.OpenTime = 1, reconnected.Outages[0], 1503*time.Millisecond, 3593500*time.Millisecond
+		reconnected.Refusals = []ledger.Refusal{{Reason: "status 503", Count: 1, First: 101 * time.Second, Last: 101 * time.Second}}
 	}
 	addSimulatedBuckets(s, p, last-first, random)
 	opened := int64(len(s.Connections))
@@ -114,6 +115,7 @@ func simulatedShard(p plan.Plan, index int, random *rand.Rand, server verdict.Se
 	return s
 }
 
+// addSimulatedBuckets adds the time series of a runner.
 func addSimulatedBuckets(s *shard.Shard, p plan.Plan, connections int, random *rand.Rand) {
 	end := p.Seconds - plan.DisconnectLead
 	for at := 0; at < p.Seconds; at += int(step) {
@@ -142,6 +144,7 @@ func addSimulatedBuckets(s *shard.Shard, p plan.Plan, connections int, random *r
 	}
 }
 
+// simulatedSamples returns the samples of target and host.
 func simulatedSamples(p plan.Plan) (out []resources.Sample) {
 	cpu, busy, retransmits := 1.0, 100.0, uint64(50)
 	for at := 0; at < p.Seconds; at += int(step) {

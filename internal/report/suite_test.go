@@ -42,7 +42,7 @@ func suiteRun() *Run {
 	return r
 }
 
-func TestCurvesOfCountedLoads(t *testing.T) {
+func TestCurvesMergeRoundsAndSkipOtherStages(t *testing.T) {
 	t.Parallel()
 	r := suiteRun()
 	first := r.Merged.Metrics[0]
@@ -81,7 +81,7 @@ func TestSuiteSectionsExist(t *testing.T) {
 	require.Len(t, names, len(sections), "a section is not used by any suite")
 }
 
-// A page has a section of the machines if the runners read their counters.
+// A page has the section only if the runners read counters of machines.
 func TestMachinesSection(t *testing.T) {
 	t.Parallel()
 	r := simulatedRun(20, 600)
