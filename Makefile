@@ -13,19 +13,19 @@ PREFIX ?=
 OUT ?= results
 unexport SECONDS RUNS JOBS SEED
 
-# An attestation contains the time of the build. The same programs would thus make a new image, and containers would restart.
+# An attestation contains the time of the build. With it, the same programs would make a new image, and containers would restart.
 export BUILDX_NO_DEFAULT_ATTESTATIONS := 1
 
 SOAK_FLAGS = --connections '$(CONNECTIONS)' --seconds '$(SECONDS)' --noop-interval '$(NOOP_INTERVAL)' \
 	--runners '$(RUNNERS)' --backend-url '$(BACKEND_URL)' --prefix '$(PREFIX)' --out '$(OUT)'
 
 GO ?= go
-LAST = nice -n 19
-STATICCHECK = $(LAST) $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
-GOLANGCI = $(LAST) $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
-GOVULNCHECK = $(LAST) $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0
-VALE = CGO_ENABLED=1 $(LAST) $(GO) run github.com/vale-cli/vale/v3/cmd/vale@v3.22.0
-ACTIONLINT = $(LAST) $(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+LOW_PRIORITY = nice -n 19
+STATICCHECK = $(LOW_PRIORITY) $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOLANGCI = $(LOW_PRIORITY) $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+GOVULNCHECK = $(LOW_PRIORITY) $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0
+VALE = CGO_ENABLED=1 $(LOW_PRIORITY) $(GO) run github.com/vale-cli/vale/v3/cmd/vale@v3.22.0
+ACTIONLINT = $(LOW_PRIORITY) $(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 FUZZTIME ?= 4s
 
 .PHONY: help
@@ -37,11 +37,11 @@ help: ## list the targets
 	@echo 'Settings: CONNECTIONS=$(CONNECTIONS) SECONDS=$(SECONDS) NOOP_INTERVAL=$(NOOP_INTERVAL) RUNNERS=$(RUNNERS) BACKEND_URL=$(BACKEND_URL) PREFIX=$(PREFIX) OUT=$(OUT)'
 
 .PHONY: soak
-soak: build ## run the main job: 1200 streams for an hour, every noop accounted for
+soak: build ## run the main job: 1200 streams for an hour, with a check of every noop
 	@bin/soak run $(SOAK_FLAGS)
 
 .PHONY: smoke
-smoke: build ## run the same with 100 streams for 30 s, a noop every second
+smoke: build ## run a short soak: 100 streams for 30 s, a noop every second
 	@bin/soak run --connections 100 --seconds 30 --noop-interval 1 --runners '$(RUNNERS)' \
 		--backend-url '$(BACKEND_URL)' --prefix '$(PREFIX)' --out '$(OUT)'
 
@@ -62,7 +62,7 @@ internal/report/html/bundle/page.js: $(wildcard internal/report/html/page/*) pac
 .PHONY: release
 release: internal/report/html/bundle/page.js ## build a release in dist/: archives, bills of materials, image, checksums (docs/getting-started.md)
 	@$(GO) build -C tools -o ../bin/ ./release
-	@$(LAST) bin/release $(if $(PLATFORMS),-platforms '$(PLATFORMS)')
+	@$(LOW_PRIORITY) bin/release $(if $(PLATFORMS),-platforms '$(PLATFORMS)')
 
 .PHONY: test
 test: ## run all tests of CI; ends with a list of tests that this machine could not run, or that failed
@@ -72,15 +72,15 @@ test: ## run all tests of CI; ends with a list of tests that this machine could 
 .PHONY: lint
 lint: node_modules ## gofmt, vet, staticcheck, golangci-lint with gosec, govulncheck, actionlint, compilation for macOS and Windows, tsc, eslint, shellcheck, subjects of commits, Vale
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$unformatted" || { echo "gofmt -w these: $$unformatted" >&2; exit 1; }
-	@for module in . tools; do (cd $$module && $(LAST) $(GO) vet -tags e2e,stack,dashboards,browser,k8s,aws ./... && \
+	@for module in . tools; do (cd $$module && $(LOW_PRIORITY) $(GO) vet -tags e2e,stack,dashboards,browser,k8s,aws ./... && \
 		$(STATICCHECK) -tags e2e,stack,dashboards,browser,k8s,aws ./... && $(GOLANGCI) run) || exit; done
 	@if curl --silent --fail --max-time 20 --output /dev/null "$${GOVULNDB:-https://vuln.go.dev}/index/db.json"; then $(GOVULNCHECK) ./...; \
 	else printf 'known vulnerabilities, because https://vuln.go.dev does not answer\tlint\n' >>"$${NOT_TESTED:-/dev/null}"; fi
 	@$(ACTIONLINT) .github/workflows/*.yml examples/ci/github.yml cmd/soak/init_workflow.yml
-	@for os in darwin windows; do GOOS=$$os CGO_ENABLED=0 $(LAST) $(GO) build -trimpath . ./internal/... ./k6/... ./cmd/soak ./backend || exit; done
-	@$(LAST) npx tsc --project tsconfig.json
-	@$(LAST) npx tsc --project internal/report/html/tsconfig.json
-	@$(LAST) npx eslint --max-warnings 0 .
+	@for os in darwin windows; do GOOS=$$os CGO_ENABLED=0 $(LOW_PRIORITY) $(GO) build -trimpath . ./internal/... ./k6/... ./cmd/soak ./backend || exit; done
+	@$(LOW_PRIORITY) npx tsc --project tsconfig.json
+	@$(LOW_PRIORITY) npx tsc --project internal/report/html/tsconfig.json
+	@$(LOW_PRIORITY) npx eslint --max-warnings 0 .
 	@.ci/shellcheck
 	@.ci/subjects
 	@if command -v "$$($(GO) env CC)" >/dev/null; then git ls-files '*.md' '*.go' | grep -vxE -f tools/vale/exempt | xargs env $(VALE) --output=line; \
@@ -98,7 +98,7 @@ SEQUENTIAL = cmd/soak-aws internal/ledger internal/ledger/feed internal/results/
 
 # Four packages run in parallel: most tests wait, and linking one with k6 uses 1.3 GB. Compilers run at the lowest
 # priority, so that no test waits for a core because of them. `make lint` vets.
-SOME = -p 4 -vet=off -toolexec '$(LAST)'
+UNIT_FLAGS = -p 4 -vet=off -toolexec '$(LOW_PRIORITY)'
 
 # The race detector needs cgo, which Go turns off without a C compiler.
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
@@ -107,9 +107,9 @@ RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 unit: node_modules ## run unit tests, with the race detector for packages with goroutines
 	$(TRY_SERVICES)
 	@test -n '$(RACE)' || printf 'data races, because there is no C compiler: apt-get install gcc libc6-dev\tunit\n' >>"$${NOT_TESTED:-/dev/null}"
-	.ci/gotest '$(SEQUENTIAL:%=./%)' $(SOME)
-	.ci/gotest "$$($(GO) list ./... | grep -v $(SEQUENTIAL:%=-e '/%$$') | tr '\n' ' ')" $(RACE) $(SOME)
-	cd tools && ../.ci/gotest ./... $(RACE) $(SOME)
+	.ci/gotest '$(SEQUENTIAL:%=./%)' $(UNIT_FLAGS)
+	.ci/gotest "$$($(GO) list ./... | grep -v $(SEQUENTIAL:%=-e '/%$$') | tr '\n' ' ')" $(RACE) $(UNIT_FLAGS)
+	cd tools && ../.ci/gotest ./... $(RACE) $(UNIT_FLAGS)
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME (4s), at the lowest priority
@@ -147,7 +147,7 @@ e2e: build ## test whole soaks: without faults, with every fault, and with a bac
 
 .PHONY: release-test
 release-test: build ## build the archives of a release for all platforms and run one of them
-	$(LAST) .ci/gotest ./test/release -count=1 -tags e2e -timeout 30m
+	$(LOW_PRIORITY) .ci/gotest ./test/release -count=1 -tags e2e -timeout 30m
 
 # Random services with random faults or none (docs/reliability.md#campaign). The same SEED selects the same scenarios.
 .PHONY: campaign
@@ -171,7 +171,7 @@ bench: build ## measure memory and CPU per stream by Go benchmarks (ONLY: a patt
 
 # Defaults of the settings above do not apply here: the default is 2000 streams for 300 s per service.
 .PHONY: services-bench
-services-bench: build ## soak the services of test/services and our backend in turn, and write a table (docs/results/services-compared.md)
+services-bench: build ## soak each service of test/services and bin/backend, and write a table (docs/results/services-compared.md)
 	$(TRY_SERVICES)
 	@$(GO) build -C tools -o ../bin/ ./thirdparty
 	@bin/thirdparty services -out '$(OUT)/services' $(if $(ONLY),-only '$(ONLY)') $(if $(SUITE),-suite '$(SUITE)') \
@@ -179,7 +179,7 @@ services-bench: build ## soak the services of test/services and our backend in t
 		$(foreach s,CONNECTIONS SECONDS RUNNERS,$(if $(filter file,$(origin $s)),,-$(shell echo $s | tr A-Z a-z) '$($s)'))
 
 .PHONY: gateways-bench
-gateways-bench: build gateways ## put gateways for language models in front of the numbered model, and write a table (docs/results/gateways-compared.md)
+gateways-bench: build gateways ## run the numbered model behind gateways for language models, and write a table (docs/results/gateways-compared.md)
 	@$(GO) build -C tools -o ../bin/ ./thirdparty
 	@bin/thirdparty gateways -out '$(OUT)/gateways' $(if $(ONLY),-only '$(ONLY)') $(if $(RATE),-rate '$(RATE)')
 

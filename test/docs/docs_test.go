@@ -22,18 +22,18 @@ import (
 // A tree is the set of files of the repository, by slash-separated path.
 type tree struct {
 	files   map[string]bool
-	ends    map[string]bool     // of the paths of files: a/b.go, b.go
-	tests   map[string][]string // functions, with the files that have one of the name
+	ends    map[string]bool     // suffixes of the paths of files: a/b.go, b.go
+	tests   map[string][]string // names of functions, with the files that have them
 	targets map[string]bool     // of the Makefile
 	words   map[string]bool     // of all files except Markdown: NAME_OF_A_VARIABLE, and "name-of-a-flag"
 }
 
 const root = "../.."
 
-// generatedFolders are written by programs: the docs name files in them that a clone does not have.
+// generatedFolders are written by programs. The docs contain names of files in them that a clone does not have.
 var generatedFolders = []string{".git", "node_modules", "bin", "dist", "results", "certs"}
 
-// foreignNames look like ours, but belong to k6, to the operator or to the reader.
+// foreignNames look like names of this repository, but are names of k6, of the operator or of the reader.
 var foreignNames = regexp.MustCompile(`^(k6/x/.*|bundle\.yaml|soak\.yaml|TestRun|infra/terraform/terraform\.tfvars|grafana/grafana|nginx/nginx-prometheus-exporter)$`)
 
 var (
@@ -128,7 +128,7 @@ func (r tree) missingNames(t *testing.T, page string) (out []string) {
 	return append(out, r.missingPages(page, text)...)
 }
 
-// missingPages lists the pages of Markdown that a text names and the repository does not have.
+// missingPages lists the pages of Markdown in a text that the repository does not have.
 func (r tree) missingPages(from, text string) (out []string) {
 	for _, found := range pageName.FindAllStringSubmatch(text, -1) {
 		if name := found[1]; !r.ends[strings.TrimPrefix(name, "./")] && !r.files[path.Join(path.Dir(from), name)] {
@@ -227,7 +227,7 @@ func literals(t *testing.T, name string) (out []string) {
 	s.Init(token.NewFileSet().AddFile(name, -1, len(source)), source, nil, 0)
 	for {
 		_, kind, text := s.Scan()
-		switch kind { //nolint:exhaustive // nothing else has a text that is shown
+		switch kind { //nolint:exhaustive // other kinds are ignored
 		case token.EOF:
 			return out
 		case token.STRING:

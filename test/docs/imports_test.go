@@ -30,20 +30,20 @@ func TestImportsMatchTheArchitecture(t *testing.T) {
 	require.NoError(t, err)
 	for line := range strings.Lines(string(out)) {
 		paths := strings.Fields(strings.ReplaceAll(line, module, ""))
-		at := slices.Index(folders, paths[0])
-		if at < 0 {
+		row := slices.Index(folders, paths[0])
+		if row < 0 {
 			require.Contains(t, []string{"internal/plan/generate", "internal/sseclient/eventstream"}, paths[0], "the package must have a row")
 			continue
 		}
 		imports := []string{}
 		for _, path := range paths[1:] {
 			if i := slices.Index(folders, path); i >= 0 {
-				require.Greater(t, i, at, "%s must not import %s, which is above it", paths[0], path)
+				require.Greater(t, i, row, "%s must not import %s, which is above it", paths[0], path)
 				imports = append(imports, path)
 			}
 		}
 		columns := []string{}
-		for _, name := range strings.Split(strings.TrimSpace(rows[at][2]), ", ") {
+		for _, name := range strings.Split(strings.TrimSpace(rows[row][2]), ", ") {
 			if i := slices.IndexFunc(folders, func(f string) bool { return f == name || f == "internal/"+name }); i >= 0 {
 				columns = append(columns, folders[i])
 			}

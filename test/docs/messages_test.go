@@ -33,7 +33,7 @@ func replacements(t *testing.T) (out []replacement) {
 	return out
 }
 
-// sentences calls use with each string literal of a file that has several words, tags of fields and imports aside.
+// sentences calls use with each string literal of a file that has several words, except tags of fields and imports.
 func sentences(t *testing.T, name string, use func(at token.Position, text string)) {
 	t.Helper()
 	files := token.NewFileSet()

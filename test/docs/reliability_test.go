@@ -16,11 +16,11 @@ var (
 	namedFolder = regexp.MustCompile("\\(`([\\w/]+?)/?`\\)")
 )
 
-// missingTests lists the tests in the tables of reliability.md that do not exist in the named place: in test/e2e, or
-// in a folder behind them or at the head of their column. …/name and /name are further cases of the test before.
+// missingTests lists the tests in the tables of reliability.md that do not exist in test/e2e, nor in the folders that
+// their cell and the head of their column contain. …/name and /name are cases of the previous test.
 func (r tree) missingTests(t *testing.T, page string) (out []string) {
 	t.Helper()
-	var head []string // folders
+	var columnFolders []string
 	var files []string
 	for line := range strings.Lines(page) {
 		cells := strings.Split(strings.Trim(line, "| \n"), " | ")
@@ -33,14 +33,14 @@ func (r tree) missingTests(t *testing.T, page string) (out []string) {
 			folders = append(folders, f[1], "internal/"+f[1])
 		}
 		if strings.HasPrefix(cell, "test") {
-			head = folders
+			columnFolders = folders
 			continue
 		}
 		for _, named := range namedTest.FindAllStringSubmatch(namedFolder.ReplaceAllString(cell, ""), -1) {
 			if name := named[1]; name != "" && name != "…" {
-				files = slices.DeleteFunc(slices.Clone(r.tests[name]), func(f string) bool { return !slices.Contains(append(folders, head...), path.Dir(f)) })
+				files = slices.DeleteFunc(slices.Clone(r.tests[name]), func(f string) bool { return !slices.Contains(append(folders, columnFolders...), path.Dir(f)) })
 			}
-			has := func(f string) bool { // as go test names cases
+			has := func(f string) bool { // go test replaces the spaces in names of cases
 				return named[2] == "" || strings.Contains(strings.ReplaceAll(read(t, f), " ", "_"), `"`+named[2]+`"`)
 			}
 			if !slices.ContainsFunc(files, has) {

@@ -46,7 +46,7 @@ func missingRunInfo(text string) (missing []string) {
 	return missing
 }
 
-// A reader of a figure finds its origin, or that it was not recorded.
+// Each page of results has the command, commit, versions and machine of its run, or states that they were not recorded.
 func TestResultsHaveRunInfo(t *testing.T) {
 	t.Parallel()
 	const results = "docs/results"

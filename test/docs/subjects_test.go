@@ -20,6 +20,7 @@ func subjects(t *testing.T, dir string, args ...string) (string, error) {
 	return string(out), err
 }
 
+// gitIn runs git in a folder.
 func gitIn(t *testing.T, dir string, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "git", append([]string{"-c", "user.name=a", "-c", "user.email=a@b"}, args...)...)

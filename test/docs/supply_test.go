@@ -24,7 +24,7 @@ var (
 	ownImages   = regexp.MustCompile(`^(scratch$|sse-soak/|soak-test/|localhost/)`)
 )
 
-// sources returns the files that download or run third-party software, without prose and test data.
+// sources returns the files that can download or run third-party software, except results, tests and test data.
 func sources(t *testing.T) []string {
 	t.Helper()
 	var out []string
@@ -48,7 +48,7 @@ func sources(t *testing.T) []string {
 	return out
 }
 
-// A program that a build left in a folder must not be committed.
+// Programs that a build writes into a folder must not be committed.
 func TestRepositoryHasNoBinaries(t *testing.T) {
 	t.Parallel()
 	list := exec.Command("git", "ls-files", "-z")
