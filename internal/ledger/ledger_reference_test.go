@@ -111,7 +111,7 @@ const fewEvents = 3
 // reported as complete. With faults, an explanation with one more event is permitted, because the ledger does not
 // look back.
 func (o *view) disagreement(r Record, tight bool) (difference string, undecided bool) {
-	simplest, next, events, most := o.counts()
+	simplest, next, events, maxLost := o.counts()
 	is := count{int(r.Missed()), int(r.Duplicated)}
 	complete, numbered := is == count{}, r.Numbered
 	switch {
@@ -122,7 +122,7 @@ func (o *view) disagreement(r Record, tight bool) (difference string, undecided 
 		difference = "a false pass"
 	case !complete && !simplest[is] && !next[is] && !covered(simplest, is, r.Undetectable) && events <= fewEvents:
 		difference = "another count"
-	case tight && (events == 0 || !numbered) && is.lost+int(r.Undetectable) < most:
+	case tight && (events == 0 || !numbered) && is.lost+int(r.Undetectable) < maxLost:
 		difference = "more undetectable losses than it reports"
 	}
 	return difference, len(simplest) > 1
@@ -206,6 +206,6 @@ func TestLedgerAgreesWithReference(t *testing.T) {
 
 // text describes the explanations.
 func (o *view) text() string {
-	simplest, next, events, most := o.counts()
-	return fmt.Sprintf("%v with %d events, or %v with one more; at most %d lost", simplest, events, next, most)
+	simplest, next, events, maxLost := o.counts()
+	return fmt.Sprintf("%v with %d events, or %v with one more; at most %d lost", simplest, events, next, maxLost)
 }

@@ -13,9 +13,9 @@ func TestOtherEventsAreCountedByName(t *testing.T) {
 	for _, name := range []string{"noop", "noop", "a", "b", "c", "d", "e", "noop", "d"} {
 		l.Named(name)
 	}
-	kept := l.Record()
+	before := l.Record()
 	l.Named("noop")
-	require.Equal(t, []EventCount{{"noop", 3}, {"a", 1}, {"b", 1}, {"c", 1}, {"…", 3}}, kept.Others, "a record does not change any more")
+	require.Equal(t, []EventCount{{"noop", 3}, {"a", 1}, {"b", 1}, {"c", 1}, {"…", 3}}, before.Others, "a record does not change any more")
 }
 
 func TestExplainAddsTheCause(t *testing.T) {

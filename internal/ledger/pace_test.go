@@ -11,7 +11,7 @@ import (
 // The ledger measures the interval of the service, independent of the planned one.
 func TestIntervalMeasurement(t *testing.T) {
 	t.Parallel()
-	for _, kept := range []float64{.3, .5, .75, .8, .99, 1, 1.01, 1.2, 1.5, 2.5} {
+	for _, actual := range []float64{.3, .5, .75, .8, .99, 1, 1.01, 1.2, 1.5, 2.5} {
 		for _, numbered := range []bool{false, true} {
 			for _, loses := range []bool{false, true} {
 				var noops []Noop
@@ -24,11 +24,11 @@ func TestIntervalMeasurement(t *testing.T) {
 						number = uint64(n + 1)
 					}
 					jitter := .02 * float64(n*7%10) // of an interval
-					noops = append(noops, noopAt(15*sec, kept*(float64(n+1)+jitter), number))
+					noops = append(noops, noopAt(15*sec, actual*(float64(n+1)+jitter), number))
 				}
-				r := playAt(15*sec, kept*41, noops...)
-				require.InDelta(t, kept*15, r.Interval.Seconds(), .01*kept*15, "numbered %v, loses %v: %+v", numbered, loses, r)
-				if off := kept < .98 || kept > 1.02; off {
+				r := playAt(15*sec, actual*41, noops...)
+				require.InDelta(t, actual*15, r.Interval.Seconds(), .01*actual*15, "numbered %v, loses %v: %+v", numbered, loses, r)
+				if off := actual < .98 || actual > 1.02; off {
 					require.Greater(t, (r.Interval - 15*sec).Abs(), r.IntervalError+15*sec/100, "numbered %v, loses %v: %+v", numbered, loses, r)
 				} else {
 					require.LessOrEqual(t, (r.Interval - 15*sec).Abs(), r.IntervalError+15*sec/100)
@@ -69,7 +69,7 @@ func TestDelayDoesNotChangeTheInterval(t *testing.T) {
 // Only numbers show the interval.
 func TestDoubleIntervalIsLossesWithoutNumbers(t *testing.T) {
 	t.Parallel()
-	for _, kept := range []int{2, 4} {
+	for _, actual := range []int{2, 4} {
 		for _, numbered := range []bool{false, true} {
 			var noops []Noop
 			for n := range 20 {
@@ -77,12 +77,12 @@ func TestDoubleIntervalIsLossesWithoutNumbers(t *testing.T) {
 				if numbered {
 					number = uint64(n + 1)
 				}
-				noops = append(noops, noopAt(15*sec, float64(kept*(n+1)), number))
+				noops = append(noops, noopAt(15*sec, float64(actual*(n+1)), number))
 			}
-			r := playAt(15*sec, float64(kept*20)+.4, noops...)
+			r := playAt(15*sec, float64(actual*20)+.4, noops...)
 			require.Positive(t, r.Missed(), "the slots in between expect noops, numbered %v: %+v", numbered, r)
 			if numbered {
-				require.Equal(t, time.Duration(kept)*15*sec, r.Interval)
+				require.Equal(t, time.Duration(actual)*15*sec, r.Interval)
 			} else {
 				require.Equal(t, 15*sec, r.Interval)
 			}

@@ -164,7 +164,7 @@ type count struct{ lost, repeated int }
 // counts returns the counts of all explanations with the fewest events (lost noops, repeated noops, delays),
 // those with one more event, and the maximum loss without more repeated noops and delays than in the
 // simplest explanation.
-func (o *view) counts() (simplest, next map[count]bool, events, most int) {
+func (o *view) counts() (simplest, next map[count]bool, events, maxLost int) {
 	simplest, next = map[count]bool{}, map[count]bool{}
 	copies, delays := refMaxEvents, refMaxEvents
 	for events = 0; events < 3*refMaxNoops && len(simplest) == 0; events++ {
@@ -185,10 +185,10 @@ func (o *view) counts() (simplest, next map[count]bool, events, most int) {
 	}
 	for d := range min(copies+1, refMaxEvents) {
 		for h := range min(delays+1, refMaxEvents) {
-			most = max(most, bits.Len32(o.open[d][h])-1)
+			maxLost = max(maxLost, bits.Len32(o.open[d][h])-1)
 		}
 	}
-	return simplest, next, events - 1, most
+	return simplest, next, events - 1, maxLost
 }
 
 // has reports whether a set has an explanation with a number of lost noops.

@@ -60,10 +60,10 @@ func (b *Bursts) Share() float64 {
 
 // Server returns the most frequent header Server; "" if no stream had one.
 func (b *Bursts) Server() (name string) {
-	most := int64(0)
+	highest := int64(0)
 	for server, n := range b.Servers {
-		if n > most || n == most && server < name {
-			name, most = server, n
+		if n > highest || n == highest && server < name {
+			name, highest = server, n
 		}
 	}
 	return name

@@ -76,9 +76,9 @@ func TestMergeProblems(t *testing.T) {
 			"runner 2 left two shards", "an overlap between 2/3 and 1/3", "2 connections were observed more than once: d-2, d-3",
 		}},
 		{"a runner that is not in the plan", func(_ *plan.Plan, s []*Shard) []*Shard {
-			more := newEmptyShard(s[0].Plan, 3)
-			more.Runner.Index, more.Runner.Segment = 4, "1:1"
-			return append(s, more)
+			extra := newEmptyShard(s[0].Plan, 3)
+			extra.Runner.Index, extra.Runner.Segment = 4, "1:1"
+			return append(s, extra)
 		}, []string{"runner 4 is not one of the 3 runners of the plan"}},
 		{"of another run", func(_ *plan.Plan, s []*Shard) []*Shard { s[2].Runner.TestID = "yesterday"; return s }, []string{
 			`the shard of runner 3 is of the run "yesterday", not of "t"`,
@@ -132,9 +132,9 @@ func TestMergeProblems(t *testing.T) {
 			"1 of 6 planned connections were not observed: d-0", "1 connection is not part of this plan: x",
 		}},
 		{"a machine that was suspended", func(_ *plan.Plan, s []*Shard) []*Shard {
-			const began = 1_700_000_000_000_000
-			s[0].Machine = &machine.Record{FromUS: began, ToUS: began + 9e6, Counters: []machine.Series{
-				{Name: machine.Suspension, Begin: 5, End: 605, Increase: 600, Stretches: []machine.Stretch{{FromUS: began, ToUS: began + 5e6, By: 600}}},
+			const start = 1_700_000_000_000_000
+			s[0].Machine = &machine.Record{FromUS: start, ToUS: start + 9e6, Counters: []machine.Series{
+				{Name: machine.Suspension, Begin: 5, End: 605, Increase: 600, Stretches: []machine.Stretch{{FromUS: start, ToUS: start + 5e6, By: 600}}},
 			}}
 			return s
 		}, []string{"runner 1 on h1 did not run all the time: its machine was suspended for 10 min, first at 2023-11-14 22:13:20 UTC; keep it awake"}},

@@ -49,12 +49,12 @@ func TestPackCoarseKeepsCountMaximumAndQuantiles(t *testing.T) {
 		if n%100 > 0 {
 			continue
 		}
-		kept, err := h.PackCoarse().Unpack()
+		coarse, err := h.PackCoarse().Unpack()
 		require.NoError(t, err)
-		require.Equal(t, h.Count(), kept.Count())
-		require.Equal(t, h.Max(), kept.Max())
+		require.Equal(t, h.Count(), coarse.Count())
+		require.Equal(t, h.Max(), coarse.Max())
 		for _, q := range []float64{0, .01, .5, .95, .99, 1} {
-			require.InEpsilon(t, float64(h.Quantile(q)+time.Millisecond), float64(kept.Quantile(q)+time.Millisecond), .04, "q %v of %d", q, h.Count())
+			require.InEpsilon(t, float64(h.Quantile(q)+time.Millisecond), float64(coarse.Quantile(q)+time.Millisecond), .04, "q %v of %d", q, h.Count())
 		}
 	}
 	require.Less(t, 2*len(h.PackCoarse().Counts), len(h.Pack().Counts))
