@@ -60,7 +60,7 @@ func knownIf(known bool, value float64) float64 {
 }
 
 // Slope returns the growth of a figure per hour. It ignores the first window, in which streams open, and the last, in
-// which they end. ok is false if the figure is known in fewer than resources.LeastPoints of the other windows.
+// which they end. ok is false if the figure is known in fewer than resources.MinPoints of the other windows.
 func (v *Verdict) Slope(f *Figure) (s resources.Slope, ok bool) {
 	var hours, values []float64
 	for i := 1; i < len(v.Windows)-1; i++ {
@@ -110,7 +110,7 @@ func (v *Verdict) slopeCheck(f *Figure, l *slopeLimit) Check {
 	c := Check{ID: l.check, Name: "growth per hour: " + f.Name, Limit: format.Quantity(limit, f.Unit), Actual: "not known", Why: l.why}
 	slope, ok := v.Slope(f)
 	if !ok {
-		c.Reasons = []string{fmt.Sprintf("the growth is unknown (%s): %s needs %d windows in which it is known; shorten WINDOW, or soak longer", f.Name, l.setting, resources.LeastPoints+2)}
+		c.Reasons = []string{fmt.Sprintf("the growth is unknown (%s): %s needs %d windows in which it is known; shorten WINDOW, or soak longer", f.Name, l.setting, resources.MinPoints+2)}
 		return c.Inconclusive()
 	}
 	c.Actual, c.Pass = format.Change(slope.PerUnit, f.Unit)+" ("+f.Interval(slope)+")", slope.Low <= limit

@@ -10,8 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// fire calls the handler and the listeners of a type with a new event object. fill adds the attributes of that type. An
-// exception ends the iteration. fire runs on the event loop. After an interrupt of the iteration it has no effect.
+// fire calls the handler and the listeners of a type with a new event object. fill adds the attributes of that type. fire
+// returns the first exception, which ends the iteration. It must run on the event loop, and has no effect after an interrupt.
 func (s *eventSource) fire(class eventClass, kind string, at time.Time, fill func(rt *sobek.Runtime, ev *sobek.Object)) error {
 	if !s.listeners.has([]byte(kind)) || s.session.Interrupted() {
 		return nil
@@ -51,7 +51,7 @@ func (s *eventSource) dispatch(kind string, ev *sobek.Object) error {
 	return nil
 }
 
-// call calls a listener: the function with the source as this, or the method handleEvent of the object.
+// call calls a listener: a function, with the EventSource as its `this`, or the method handleEvent of an object.
 func (s *eventSource) call(l, ev *sobek.Object) error {
 	var receiver sobek.Value = s.obj
 	fn, ok := sobek.AssertFunction(l)
@@ -65,10 +65,10 @@ func (s *eventSource) call(l, ev *sobek.Object) error {
 	return err
 }
 
-// epochMs returns a time for scripts: milliseconds since 1970, with a fraction.
+// epochMs returns a time as a script receives it: milliseconds since 1970, with a fraction.
 func epochMs(t time.Time) float64 { return float64(t.UnixMicro()) / 1000 }
 
-// queueMessage queues the dispatch of a copy of e. The original is valid only during the call.
+// queueMessage queues the dispatch of a copy of e. e itself is valid only during the call.
 //
 //go:noinline // otherwise it would enlarge the stacks of streams without listeners
 func (s *eventSource) queueMessage(post func(func() error), at time.Time, e *eventstream.Event) {
@@ -92,7 +92,7 @@ func (s *eventSource) queueMessage(post func(func() error), at time.Time, e *eve
 }
 
 // closed queues the change of state and the error event after the end of an attempt or a stream (section 9.2.3,
-// "reestablish the connection" and "fail the connection"). After close() both are omitted.
+// "reestablish the connection" and "fail the connection"). After the script has called close(), neither happens.
 func (s *eventSource) closed(at time.Time, c sseclient.Close) {
 	s.post(func() error {
 		if s.ready == stateClosed {
@@ -115,7 +115,7 @@ func (s *eventSource) closed(at time.Time, c sseclient.Close) {
 	})
 }
 
-// retryMs returns the time until the next attempt for scripts, null for none.
+// retryMs returns the milliseconds until the next attempt, or null if there is none.
 func retryMs(rt *sobek.Runtime, d time.Duration) sobek.Value {
 	if d < 0 {
 		return sobek.Null()

@@ -8,30 +8,30 @@ import (
 	"github.com/safchain/ethtool"
 )
 
-// driver is the name of AWS's driver of network cards (Elastic Network Adapter).
-const driver = "ena"
+// enaDriver is the name of AWS's driver of network cards (Elastic Network Adapter).
+const enaDriver = "ena"
 
-// devices reports whether this namespace has network cards, and returns the counters of AWS's driver, summed over its cards.
-// Interfaces of the kernel, such as veth and bridges, have no bus and are not cards.
+// devices returns the counters of AWS's driver, summed over its cards, and reports whether this network namespace has
+// cards. Virtual interfaces such as veth and bridges are not cards: they have no address on a bus.
 func devices() (counts map[string]uint64, cards bool, err error) {
 	tool, err := ethtool.NewEthtool()
 	if err != nil {
 		return nil, false, err
 	}
 	defer tool.Close()
-	all, err := net.Interfaces()
+	interfaces, err := net.Interfaces()
 	if err != nil {
 		return nil, false, err
 	}
 	counts = map[string]uint64{}
 	var errs []error
-	for _, card := range all {
+	for _, card := range interfaces {
 		info, err := tool.DriverInfo(card.Name)
 		if err != nil { // loopback has no driver
 			continue
 		}
-		cards = cards || strings.ContainsAny(info.BusInfo, "0123456789")
-		if info.Driver != driver {
+		cards = cards || strings.ContainsAny(info.BusInfo, "0123456789") // a bus address has digits; "N/A" has none
+		if info.Driver != enaDriver {
 			continue
 		}
 		stats, err := tool.Stats(card.Name)

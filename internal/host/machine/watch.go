@@ -9,29 +9,29 @@ import (
 
 // A Watch builds the record of a machine from successive readings. It is not safe for concurrent use.
 type Watch struct {
-	source       source
-	record       Record
-	last         Reading
-	steps        clockSteps
-	stealSeconds float64 // Steal between two readings, in seconds, above which a stretch is recorded
+	source   source
+	record   Record
+	steps    clockSteps
+	maxSteal float64 // largest increase of Steal, in seconds between two readings, that adds no stretch
 }
 
-// New returns a Watch of the machine of this process. A message counts as late if its lateness exceeds late. The record has
-// the times at which Steal increased by more than half of late between two samples.
+// New returns a Watch of the machine of this process. A message counts as late if its lateness exceeds late. The
+// record has a stretch for each increase of Steal between two samples that exceeds half of late.
 func New(late time.Duration) *Watch { return newWatch(localSource, late) }
 
 func newWatch(s source, late time.Duration) *Watch {
-	w := &Watch{source: s, stealSeconds: late.Seconds() / 2}
+	w := &Watch{source: s, maxSteal: late.Seconds() / 2}
 	s.identity(&w.record)
 	return w
 }
 
-// Follow returns a Watch of another machine. Its caller passes the readings to Add.
+// Follow returns a Watch of another machine. The caller passes the readings to Add.
 func Follow(name string, late time.Duration) *Watch {
-	return &Watch{record: Record{Name: name}, stealSeconds: late.Seconds() / 2}
+	return &Watch{record: Record{Name: name}, maxSteal: late.Seconds() / 2}
 }
 
-// Sample reads the counters.
+// Sample adds the current counters of this machine. It ignores increases of Suspension below its resolution, because they
+// are inaccuracies of the clocks.
 func (w *Watch) Sample(now time.Time) {
 	r := w.source.read()
 	if before := w.record.Series(Suspension); before != nil && math.Abs(r[Suspension]-before.End) < SuspendedResolution.Seconds() {
@@ -43,17 +43,17 @@ func (w *Watch) Sample(now time.Time) {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// A clockSteps sums up the steps of the wall clock. A clock that NTP slews changes by far less between two readings.
+// A clockSteps sums up the steps of the wall clock.
 type clockSteps struct {
 	started bool
 	offset  time.Duration // wall clock minus monotonic clock and time in suspension
 	sum     time.Duration
 }
 
-// minClockStep is the smallest detectable step.
+// minClockStep is the smallest detectable step. A clock that NTP slews changes by far less between two readings.
 const minClockStep = 500 * time.Millisecond
 
-// add reads the clocks, and returns the sum in seconds.
+// add adds the step since the previous call, and returns the sum of all steps in seconds. The first call adds none.
 func (c *clockSteps) add(clocks func() (wall, monotonic time.Duration), suspended time.Duration) float64 {
 	wall, monotonic := clocks()
 	offset := wall - monotonic - suspended
@@ -64,13 +64,12 @@ func (c *clockSteps) add(clocks func() (wall, monotonic time.Duration), suspende
 	return c.sum.Seconds()
 }
 
-// Add adds a reading, which must be later than the previous one.
+// Add adds a reading. Readings must be added in order of time.
 func (w *Watch) Add(now time.Time, r Reading) {
 	at, before := now.UnixMicro(), w.record.ToUS
-	if w.last == nil {
+	if w.record.FromUS == 0 {
 		w.record.FromUS, before = at, at
 	}
-	w.last = r
 	w.record.ToUS = max(at, before)
 	for _, c := range Counters {
 		v, ok := r[c.Name]
@@ -86,13 +85,10 @@ func (w *Watch) Add(now time.Time, r Reading) {
 			s.recordShare(v, r[c.Limit], at)
 			continue
 		}
-		increase := v - s.End
-		if increase < 0 { // a reset: the machine restarted, or a network card was removed
-			increase = 0
-		}
+		increase := max(v-s.End, 0) // a value decreases if the machine restarts or a network card is removed
 		s.End = v
 		s.Increase += increase
-		if minimum := map[string]float64{Steal: w.stealSeconds}[c.Name]; c.hasTimes() && increase > minimum {
+		if c.hasTimes() && increase > 0 && (c.Name != Steal || increase > w.maxSteal) {
 			s.addStretch(Stretch{before, w.record.ToUS, increase})
 		}
 	}
@@ -108,28 +104,29 @@ func (s *Series) recordShare(v, limit float64, at int64) {
 
 // addStretch adds a stretch, or extends the last one if it ends where the new one starts. If there are too many stretches, it merges the
 // two whose union is the shortest, so that no stretch contains a long time without an increase.
-func (s *Series) addStretch(m Stretch) {
+func (s *Series) addStretch(added Stretch) {
 	n := len(s.Stretches)
-	if n > 0 && s.Stretches[n-1].ToUS == m.FromUS {
-		s.Stretches[n-1].ToUS, s.Stretches[n-1].By = m.ToUS, s.Stretches[n-1].By+m.By
+	if n > 0 && s.Stretches[n-1].ToUS == added.FromUS {
+		s.Stretches[n-1].ToUS, s.Stretches[n-1].By = added.ToUS, s.Stretches[n-1].By+added.By
 		return
 	}
-	if s.Stretches = append(s.Stretches, m); n < maxStretches {
+	if s.Stretches = append(s.Stretches, added); n < maxStretches {
 		return
 	}
-	at := 1
-	for i := range s.Stretches {
-		if i > 0 && s.Stretches[i].ToUS-s.Stretches[i-1].FromUS < s.Stretches[at].ToUS-s.Stretches[at-1].FromUS {
-			at = i
+	shortest := 1 // index of the second stretch of the pair
+	for i := 2; i < len(s.Stretches); i++ {
+		if s.Stretches[i].ToUS-s.Stretches[i-1].FromUS < s.Stretches[shortest].ToUS-s.Stretches[shortest-1].FromUS {
+			shortest = i
 		}
 	}
-	s.Stretches[at-1].ToUS, s.Stretches[at-1].By = s.Stretches[at].ToUS, s.Stretches[at-1].By+s.Stretches[at].By
-	s.Stretches = slices.Delete(s.Stretches, at, at+1)
+	first, second := &s.Stretches[shortest-1], s.Stretches[shortest]
+	first.ToUS, first.By = second.ToUS, first.By+second.By
+	s.Stretches = slices.Delete(s.Stretches, shortest, shortest+1)
 }
 
-// Notice adds a notice of AWS, unless it is a duplicate.
+// Notice adds a notice of AWS, unless it is a duplicate or the record has the maximum number of notices.
 func (w *Watch) Notice(n Notice) {
-	known := slices.ContainsFunc(w.record.Notices, func(have Notice) bool { return have.Name == n.Name && have.AtUS == n.AtUS })
+	known := slices.ContainsFunc(w.record.Notices, func(other Notice) bool { return other.Name == n.Name && other.AtUS == n.AtUS })
 	if !known && len(w.record.Notices) < maxNotices {
 		w.record.Notices = append(w.record.Notices, n)
 	}

@@ -3,20 +3,21 @@ package preflight
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// A State is the meaning of a finding for a run.
+// A State is the effect of a finding on a run.
 type State string
 
 // The values of State.
 const (
 	OK      State = "ok"
 	Absent  State = "absent"  // not needed for a run; the finding names the unavailable feature
-	Warning State = "warning" // a run starts, and may be disturbed
+	Warning State = "warning" // a run can start, but the machine may affect its results
 	Broken  State = "broken"  // a run cannot start
 )
 
@@ -29,7 +30,7 @@ type Finding struct {
 	Remedy string `json:"mend,omitempty"` // an instruction, often a command
 }
 
-// Inspect returns the findings of all checks of this machine for a run of a plan. programs are those of this repository.
+// Inspect returns the findings of all checks of this machine for a run of a plan. programs are the programs of this repository.
 func Inspect(ctx context.Context, p plan.Plan, s Services, programs []Program) []Finding {
 	out := limits(p, Read(), s)
 	out = append(out, clock())
@@ -41,12 +42,7 @@ func Inspect(ctx context.Context, p plan.Plan, s Services, programs []Program) [
 
 // Fit reports whether a run can start.
 func Fit(findings []Finding) bool {
-	for _, f := range findings {
-		if f.State == Broken {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(findings, func(f Finding) bool { return f.State == Broken })
 }
 
 // limits returns a finding for each limit of the machine. An unknown limit is not checked.

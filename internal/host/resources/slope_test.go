@@ -46,7 +46,7 @@ func TestIntervalContainsTheSlopeWith95Percent(t *testing.T) {
 
 func TestFewPointsHaveNoSlope(t *testing.T) {
 	t.Parallel()
-	x, y := line(LeastPoints-1, 1, 0, 0)
+	x, y := line(MinPoints-1, 1, 0, 0)
 	_, ok := SlopeOf(x, y)
 	require.False(t, ok)
 }

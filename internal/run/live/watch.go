@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -15,9 +16,9 @@ import (
 )
 
 const (
-	maxFindings  = 300              // findings that a Watch stores; it counts all
-	settleTime   = 60 * time.Second // after this time no runner updates a bucket
-	sparkBuckets = 24               // buckets in the chart of a runner's lateness
+	maxFindings     = 300              // maximum number of findings that a Watch stores
+	settleTime      = 60 * time.Second // age of a bucket after which no runner updates it
+	latenessBuckets = 24               // buckets in the chart of a runner's lateness
 )
 
 // A Finding is a fault or an action during the run.
@@ -33,10 +34,10 @@ type Runner struct {
 	Index int
 	Host  string
 	shard.Progress
-	ReportedAt time.Time     // zero: it has not reported yet
+	ReportedAt time.Time     // zero: no report yet
 	Patience   time.Duration // time without a report after which the runner counts as silent; 0: silentAfter
 	Ended      bool
-	Process    shard.Process // of its last complete bucket
+	Process    shard.Process // of the last bucket with a reading of the process
 	// Late is the p99 of lateness in the last buckets, oldest first; negative if nothing was received.
 	Late []time.Duration
 
@@ -55,7 +56,7 @@ type Watch struct {
 	responses    map[int][]shard.ResponseBucket // by runner
 }
 
-// Add adds a report of a runner; nil: the runner has ended.
+// Add adds a report of a runner. A nil report means that the runner has ended.
 func (w *Watch) Add(index int, p *shard.Progress) {
 	now := time.Now()
 	w.mu.Lock()
@@ -100,7 +101,7 @@ func (w *Watch) Responses() *shard.Responses {
 	}
 	out := shard.NewResponses()
 	for _, buckets := range w.responses {
-		_ = out.Merge(&shard.Responses{Series: buckets}) // a histogram that cannot be read is a problem of its shard
+		_ = out.Merge(&shard.Responses{Series: buckets}) // the merge of the shards reports an unreadable histogram
 	}
 	for _, b := range out.Series {
 		for state, n := range b.States {
@@ -126,7 +127,7 @@ func (w *Watch) note(f Finding) {
 	}
 }
 
-// runner returns the runner with an index, and adds it if it is new.
+// runner returns the runner with the given index, and adds it if it is new.
 func (w *Watch) runner(index int) *Runner {
 	i, found := slices.BinarySearchFunc(w.runners, index, func(r *Runner, index int) int { return cmp.Compare(r.Index, index) })
 	if !found {
@@ -151,43 +152,41 @@ func (w *Watch) addBucket(r *Runner, b shard.Bucket) {
 	if b.RSS > 0 {
 		r.Process = b.Process
 	}
-	r.spark(b)
+	r.addLateness(b)
 }
 
-// spark adds the lateness of a bucket to Late, or updates its last element.
-func (r *Runner) spark(b shard.Bucket) {
+// addLateness adds the lateness of a bucket to Late, or updates the last element if that is of the same bucket.
+func (r *Runner) addLateness(b shard.Bucket) {
 	late := time.Duration(-1)
 	if b.Lateness != nil {
 		if h, err := b.Lateness.Unpack(); err == nil {
 			late = h.Quantile(.99)
 		}
 	}
-	switch {
-	case len(r.Late) > 0 && b.Unix == r.lateUnix:
+	if len(r.Late) > 0 && b.Unix == r.lateUnix {
 		r.Late[len(r.Late)-1] = late
-	default:
-		r.Late = append(r.Late, late)
-		if len(r.Late) > sparkBuckets {
-			r.Late = slices.Delete(r.Late, 0, 1)
-		}
+		return
 	}
-	r.lateUnix = b.Unix
+	r.Late, r.lateUnix = append(r.Late, late), b.Unix
+	if len(r.Late) > latenessBuckets {
+		r.Late = slices.Delete(r.Late, 0, 1)
+	}
 }
 
-// settle moves the buckets before a time to complete.
+// settle moves the buckets before limit from w.recent to w.complete.
 func (w *Watch) settle(limit int64) {
-	for _, b := range w.recentBuckets(func(unix int64) bool { return unix < limit }) {
+	for _, b := range w.recentBuckets(limit) {
 		w.complete = append(w.complete, b)
 		delete(w.recent, b.Unix)
 	}
 }
 
-// recentBuckets returns the recent buckets that match, each summed over the runners.
-func (w *Watch) recentBuckets(match func(unix int64) bool) []shard.Bucket {
+// recentBuckets returns the buckets in w.recent before limit, each summed over the runners.
+func (w *Watch) recentBuckets(limit int64) []shard.Bucket {
 	var out []shard.Bucket
 	for unix, byRunner := range w.recent {
-		if match(unix) {
-			sum, _ := shard.SumBuckets(slices.Collect(maps.Values(byRunner))) // a histogram that cannot be read is a problem of its shard
+		if unix < limit {
+			sum, _ := shard.SumBuckets(slices.Collect(maps.Values(byRunner))) // the merge of the shards reports an unreadable histogram
 			out = append(out, sum)
 		}
 	}
@@ -195,11 +194,11 @@ func (w *Watch) recentBuckets(match func(unix int64) bool) []shard.Bucket {
 	return out
 }
 
-// Series returns the sums over all runners. The last bucket may be incomplete.
+// Series returns all buckets so far, each summed over the runners. The last bucket may be incomplete.
 func (w *Watch) Series() []shard.Bucket {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return append(slices.Clone(w.complete), w.recentBuckets(func(int64) bool { return true })...)
+	return append(slices.Clone(w.complete), w.recentBuckets(math.MaxInt64)...)
 }
 
 // Runners returns the last report of each runner, by index.
@@ -251,13 +250,13 @@ func (f *Finding) Sentence() string {
 }
 
 const (
-	// silentAfter is the time after which a runner counts as silent. It reports each second; on Kubernetes soak
-	// requests its counts every 5 s.
+	// silentAfter is the time without a report after which a runner counts as silent. Runners report each second. On
+	// Kubernetes, soak requests the reports every 5 s.
 	silentAfter = 15 * time.Second
 	stallMS     = 100 // minimum stall on the page; verdicts have their own limit
 )
 
-// Health returns the state of a runner at a time in words, and whether it has no problem.
+// Health returns the state of a runner in words, and reports whether the runner has no problem.
 func (r *Runner) Health(now time.Time) (text string, healthy bool) {
 	silent := now.Sub(r.ReportedAt)
 	switch {

@@ -37,7 +37,7 @@ func TestBucketsOfAllRunnersAddUp(t *testing.T) {
 	}
 	require.LessOrEqual(t, len(w.recent), int(settleTime/shard.BucketWidth)+1)
 	r := w.Runners()
-	require.Len(t, r[0].Late, sparkBuckets)
+	require.Len(t, r[0].Late, latenessBuckets)
 	require.InDelta(t, time.Millisecond, r[0].Late[3], float64(20*time.Microsecond))
 }
 
