@@ -34,7 +34,7 @@ func checkHealth(cfg *Config) error {
 	}
 	resp, err := client.Get(scheme + "://backend/readyz")
 	if err != nil {
-		return fmt.Errorf("request the health from %s: %w", cfg.Listen, err)
+		return fmt.Errorf("check the health of %s: %w", cfg.Listen, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {

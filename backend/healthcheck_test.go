@@ -19,7 +19,7 @@ func health(t *testing.T, address string) (code int, output string) {
 
 func TestHealthcheckReportsTheService(t *testing.T) {
 	address := "unix:" + filepath.Join(t.TempDir(), "backend.sock")
-	if code, output := health(t, address); code != exitError || !strings.Contains(output, "request the health from "+address) {
+	if code, output := health(t, address); code != exitError || !strings.Contains(output, "check the health of "+address) {
 		t.Fatalf("without a service: exit %d, %q", code, output)
 	}
 	signals := make(chan os.Signal, 1)

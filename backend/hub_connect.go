@@ -78,7 +78,7 @@ func (h *hub) attach(r *reservation, c claim) {
 		h.detach(d, closedReplaced, false)
 		d.ending = stillOpen
 	}
-	replayFrom := h.numberFor(d, r.last)
+	from := h.numberFor(d, r.last)
 	h.install(d, c)
 	h.push(d, item{wire: responseHead(c.chunked)})
 	if d.open {
@@ -87,7 +87,7 @@ func (h *hub) attach(r *reservation, c claim) {
 			h.shut(d, closedByError)
 		}
 	}
-	h.replayTo(d, replayFrom)
+	h.replayFrom(d, from)
 	switch {
 	case h.draining:
 		h.end(d, closedByDrain)

@@ -8,32 +8,32 @@ import (
 
 // injectAtNoop applies a fault to a noop. The ledger counts a dropped, corrupted, truncated or stalled noop as sent, so that a soak must
 // detect the fault.
-func (h *hub) injectAtNoop(d *device, f *fault.Fault, next item) {
-	h.log.Warn("fault injected", "fault", string(f.Kind), "id", d.id, "number", next.seq)
+func (h *hub) injectAtNoop(d *device, f *fault.Fault, noop item) {
+	h.log.Warn("fault injected", "fault", string(f.Kind), "id", d.id, "number", noop.seq)
 	switch f.Kind {
 	case fault.Drop:
-		next.wire = nil
-		h.push(d, next)
+		noop.wire = nil
+		h.push(d, noop)
 	case fault.Duplicate:
-		next.wire = append(bytes.Clone(next.wire), next.wire...)
-		h.push(d, next)
+		noop.wire = append(bytes.Clone(noop.wire), noop.wire...)
+		h.push(d, noop)
 	case fault.Corrupt:
-		event := append(appendHead(nil, next.seq, h.frames.sent), corruptData...)
-		next.wire = newFrame(event).bytes(d.chunked)
-		h.push(d, next)
+		event := append(appendHead(nil, noop.seq, h.frames.sent), corruptData...)
+		noop.wire = newFrame(event).bytes(d.chunked)
+		h.push(d, noop)
 	case fault.Reorder:
-		d.swapped = &next // push writes it after the next number
+		d.swapped = &noop // push writes it after the next item with a number
 	case fault.Delay:
 		now := h.clk.elapsed()
 		q := h.backlogOf(d, now)
 		q.delayedUntil = max(q.delayedUntil, now) + f.Wait
-		h.push(d, next)
+		h.push(d, noop)
 	case fault.Stall:
 		d.stalled = true
-		h.push(d, next)
+		h.push(d, noop)
 	case fault.Truncate:
-		next.wire = next.wire[:len(next.wire)/2]
-		h.push(d, next)
+		noop.wire = noop.wire[:len(noop.wire)/2]
+		h.push(d, noop)
 		h.shut(d, closedByFault)
 	case fault.Reset:
 		h.shutOrReset(d, closedByFault, true)

@@ -6,8 +6,8 @@ import "time"
 type delivery struct {
 	ID        string `json:"id,omitempty"`
 	Number    uint64 `json:"number,omitempty"`
-	Delivered int    `json:"delivered"` // number of open streams
-	Kept      int    `json:"kept"`      // number of ids without a stream, for which it is stored
+	Delivered int    `json:"delivered"` // number of open streams to which it is sent
+	Kept      int    `json:"kept"`      // number of ids without a stream for which it is stored
 }
 
 // send queues a message for the stream of an id, or stores it until the id reconnects.
@@ -25,17 +25,17 @@ func (h *hub) send(id string, body []byte) (delivery, error) {
 	return out, nil
 }
 
-// broadcast queues a message for all streams.
+// broadcast queues a message for all streams, and stores it for all ids without a stream whose numbering continues.
 func (h *hub) broadcast(body []byte) delivery {
 	start := time.Now()
 	var frames frameCache
 	frames.begin(body, h.timestamp())
 	var out delivery
-	kept := &keptBody{data: body}
+	shared := &keptBody{data: body}
 	for _, bucket := range h.wheel.buckets {
 		for i := len(bucket) - 1; i >= 0; i-- {
 			if d := bucket[i]; d != nil && d.acceptsMessages() {
-				h.message(d, &frames, kept, &out)
+				h.message(d, &frames, shared, &out)
 			}
 		}
 	}
@@ -46,12 +46,12 @@ func (h *hub) broadcast(body []byte) delivery {
 	return out
 }
 
-// acceptsMessages reports whether the id's numbering continues.
+// acceptsMessages reports whether an id has a stream that is not ending, or a numbering that continues without a stream.
 func (d *device) acceptsMessages() bool {
 	return d.numbered || d.open && d.ending == stillOpen
 }
 
-// message gives a message the next number of an id, and queues or stores it.
+// message gives a message the next number of an id. It stores the message for a resume, and queues it if the id has a stream.
 func (h *hub) message(d *device, frames *frameCache, body *keptBody, out *delivery) {
 	d.seq++
 	if h.cfg.ResumeWindow > 0 {
@@ -68,17 +68,14 @@ func (h *hub) message(d *device, frames *frameCache, body *keptBody, out *delive
 // maxReplay limits the numbers that a resume replays. A client that missed more numbers has a gap.
 const maxReplay = 1024
 
-// replayTo writes the missed numbers of an id from a number on. It generates noops again, with the time of the replay, and takes messages
-// from the replay log. If the log has dropped a message, replayTo omits its number and all earlier ones.
-func (h *hub) replayTo(d *device, from uint64) {
+// replayFrom writes the noops and messages of an id again, from a number to the last one. Noops have the time of the replay; messages are
+// read from the replay log. If the log has dropped a message, replayFrom omits its number and all earlier ones.
+func (h *hub) replayFrom(d *device, from uint64) {
 	end := d.seq
 	if from > end || !d.open {
 		return
 	}
-	from = max(from, d.replayableAfter+1)
-	if end-from >= maxReplay && from <= end {
-		from = end - maxReplay + 1
-	}
+	from = max(from, d.replayableAfter+1, end-min(end, maxReplay)+1)
 	sent := h.timestamp()
 	messages := d.messages
 	for seq := from; seq <= end && d.open; seq++ {

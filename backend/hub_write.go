@@ -2,8 +2,8 @@ package main
 
 import "time"
 
-// Time between two retries for clients whose socket buffer is full: at least retryPace, and retryPerClient for each such client, so that
-// retries use at most a few percent of the scheduler's time.
+// Clients whose socket buffer is full are retried together. The time between two retries is at least retryPace, and at least retryPerClient
+// for each such client, so that retries use at most a few percent of the scheduler's time.
 const (
 	retryPace      = 25 * time.Millisecond
 	retryPerClient = 20 * time.Microsecond
@@ -12,7 +12,7 @@ const (
 // push writes an item to a stream, or appends it to the backlog. It never blocks, and may close the stream.
 func (h *hub) push(d *device, next item) {
 	if d.swapped != nil && next.seq != 0 {
-		// A reorder fault delays a noop until the next one is written.
+		// A reorder fault delays a noop until the next item with a number is written. The ledger counts both after the second write.
 		swapped := *d.swapped
 		d.swapped = nil
 		uncounted := next
@@ -33,7 +33,7 @@ func (h *hub) push(d *device, next item) {
 	}
 }
 
-// write writes an item to the socket, and appends the rest to the backlog.
+// write writes an item to the socket. It appends the rest of an incomplete write to the backlog.
 func (h *hub) write(d *device, next item) {
 	n, err := d.write(next.wire)
 	h.finishWrite(d, next, n, err)
@@ -49,7 +49,7 @@ func (h *hub) finishWrite(d *device, next item, n int, err error) {
 		d.slow = true
 		h.enqueue(d, next)
 	default:
-		h.writeFailed(d, err)
+		h.closeBroken(d, err)
 	}
 }
 
@@ -65,7 +65,7 @@ func (d *device) write(wire []byte) (int, error) {
 	return sendNow(int(d.fd), wire)
 }
 
-// count counts a written item.
+// count counts a written item in the ledger and the metrics.
 func (h *hub) count(d *device, next item) {
 	switch {
 	case !d.count(next):
@@ -76,13 +76,13 @@ func (h *hub) count(d *device, next item) {
 	}
 }
 
-// writeFailed ends a stream whose connection is broken.
-func (h *hub) writeFailed(d *device, err error) {
+// closeBroken closes a stream after a write error.
+func (h *hub) closeBroken(d *device, err error) {
 	h.metrics.counters[sendErrors].Inc()
 	h.shut(d, reasonOf(err))
 }
 
-// reasonOf returns the reason of a close for a socket error.
+// reasonOf returns the close reason for a socket error.
 func reasonOf(err error) closeReason {
 	if isDisconnect(err) {
 		return closedByClient
@@ -101,7 +101,7 @@ func (h *hub) enqueue(d *device, next item) {
 	}
 }
 
-// backlogOf returns the backlog of a device, and creates it if necessary.
+// backlogOf returns the backlog of a device, which it creates if necessary, and adds the device to hub.lagging.
 func (h *hub) backlogOf(d *device, now time.Duration) *backlog {
 	if d.queue == nil {
 		d.queue = &backlog{room: h.cfg.MaxPending}
@@ -123,7 +123,7 @@ func (h *hub) disconnectSlow(d *device) {
 	h.shut(d, closedSlow)
 }
 
-// retryLagging retries the writes of all clients whose buffer was full.
+// retryLagging flushes the backlogs of all clients, if hub.retryAt has passed.
 func (h *hub) retryLagging() {
 	now := h.clk.elapsed()
 	if len(h.lagging) == 0 || now < h.retryAt {
@@ -166,7 +166,7 @@ func (h *hub) flush(d *device, now time.Duration) {
 			return
 		}
 		if err != nil {
-			h.writeFailed(d, err)
+			h.closeBroken(d, err)
 			return
 		}
 		h.count(d, next.item)

@@ -37,7 +37,7 @@ func TestModelCommand(t *testing.T) {
 		{[]string{"model", "--help"}, exitOK, "MODEL_TTFT", ""},
 		{[]string{"model", "--chunks=0"}, exitUsage, "", "--chunks=0"},
 		{[]string{"model", "--fault=fall"}, exitUsage, "", "must be one of"},
-		{[]string{"model", "--healthcheck", "--listen=127.0.0.1:1"}, exitError, "", "request the health from"},
+		{[]string{"model", "--healthcheck", "--listen=127.0.0.1:1"}, exitError, "", "check the health of"},
 	} {
 		var stdout, stderr bytes.Buffer
 		require.Equal(t, test.code, run(test.args, noEnv, nil, &stdout, &stderr))

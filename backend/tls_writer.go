@@ -10,10 +10,10 @@ import (
 // tlsQueueLength is the maximum number of frames that wait in the queue of a TLS writer.
 const tlsQueueLength = 8
 
-// A tlsWriter writes one TLS stream. The scheduler cannot write it through its descriptor, because crypto/tls has the keys, and its Write
-// may block. Each TLS stream therefore has a goroutine and a short queue, which use tens of kilobytes in addition to the few hundred bytes
-// of a plain stream. nginx in front of the backend avoids this cost. In the ledger a frame counts as sent when this writer accepts it, at
-// most tlsQueueLength frames before the kernel accepts it.
+// A tlsWriter writes one TLS stream. The scheduler cannot write to the descriptor of the stream, because crypto/tls encrypts the data, and
+// cannot call Conn.Write, which may block. Each TLS stream therefore has a goroutine and a short queue. They use tens of kilobytes; a plain
+// stream uses a few hundred bytes. nginx in front of the backend avoids this cost. The ledger counts a frame as sent when it is in the
+// queue: up to tlsQueueLength frames, and the one that run writes, may not have reached the kernel.
 type tlsWriter struct {
 	conn    *tls.Conn
 	raw     net.Conn
@@ -21,8 +21,8 @@ type tlsWriter struct {
 	timeout time.Duration
 }
 
-// newTLSWriter starts a writer. It calls onError at most once, with the error of a write. The connection stays open
-// until end, because the scheduler uses its descriptor until then.
+// newTLSWriter starts a writer. After the first error of a write, the writer calls onError once and discards all later frames. The
+// connection stays open until end is called, because the scheduler uses the descriptor until then.
 func newTLSWriter(conn *tls.Conn, timeout time.Duration, onError func(*tlsWriter, error)) *tlsWriter {
 	w := &tlsWriter{conn: conn, raw: conn.NetConn(), queue: make(chan []byte, tlsQueueLength), timeout: timeout}
 	_ = conn.SetDeadline(time.Time{})
@@ -30,7 +30,7 @@ func newTLSWriter(conn *tls.Conn, timeout time.Duration, onError func(*tlsWriter
 	return w
 }
 
-// run writes the queue until end, and then closes the connection.
+// run writes the frames of the queue until end closes the queue, and then closes the connection.
 func (w *tlsWriter) run(onError func(*tlsWriter, error)) {
 	failed := false
 	for wire := range w.queue {
@@ -69,14 +69,14 @@ func (w *tlsWriter) end(abort, reset bool) {
 	close(w.queue)
 }
 
-// closeBrokenTLS closes the stream of a broken TLS writer.
+// closeBrokenTLS closes a stream after a write error of its TLS writer. After a timeout, the reason is a slow client.
 func (h *hub) closeBrokenTLS(d *device, w *tlsWriter, err error) {
 	h.post(func() {
 		if d.open && d.tls == w {
 			h.metrics.counters[sendErrors].Inc()
 			reason := closedByClient
-			var timeout net.Error
-			if errors.As(err, &timeout) && timeout.Timeout() {
+			var netErr net.Error
+			if errors.As(err, &netErr) && netErr.Timeout() {
 				d.slow, reason = true, closedSlow
 				h.metrics.counters[slowConsumers].Inc()
 			}

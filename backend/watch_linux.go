@@ -33,13 +33,13 @@ func newWatcher() (*watcher, error) {
 	return w, nil
 }
 
-// add watches a descriptor until its last duplicate is closed.
+// add watches a descriptor, and reports its departure with gen. epoll forgets the descriptor when it and all its duplicates are closed.
 func (w *watcher) add(fd int, gen uint32) error {
 	event := unix.EpollEvent{Events: unix.EPOLLRDHUP | unix.EPOLLET, Fd: int32(fd), Pad: int32(gen)} // #nosec G115 -- a descriptor, and bits that are returned unchanged
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(w.epfd, unix.EPOLL_CTL_ADD, fd, &event))
 }
 
-// run reports departures in batches until stop. report owns the slice.
+// run reports departures in batches until stop is called. report may keep the slice.
 func (w *watcher) run(report func([]departure)) {
 	defer close(w.done)
 	events := make([]unix.EpollEvent, 512)
@@ -62,7 +62,7 @@ func (w *watcher) run(report func([]departure)) {
 	}
 }
 
-// stop ends run, waits for its end and closes the descriptors.
+// stop ends run, waits until it has returned, and closes the descriptors.
 func (w *watcher) stop() {
 	_, _ = unix.Write(w.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 	<-w.done

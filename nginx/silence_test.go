@@ -19,19 +19,19 @@ import (
 func silentStream(silence time.Duration) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
-		flush := http.NewResponseController(w)
+		control := http.NewResponseController(w)
 		for n := range 2 {
 			if n > 0 {
 				time.Sleep(silence)
 			}
 			_, _ = io.WriteString(w, "data: 0\n\n")
-			_ = flush.Flush()
+			_ = control.Flush()
 		}
 	}
 }
 
-// oldStream serves a stream like silentStream with HTTP/1.0, whose responses end with the connection.
-func oldStream(t *testing.T, socket string, silence time.Duration) {
+// serveHTTP10 serves the stream of silentStream with HTTP/1.0. The response ends when the connection is closed.
+func serveHTTP10(t *testing.T, socket string, silence time.Duration) {
 	t.Helper()
 	l, err := net.Listen("unix", socket)
 	require.NoError(t, err)
@@ -45,9 +45,9 @@ func oldStream(t *testing.T, socket string, silence time.Duration) {
 	})
 }
 
-var errLateNoop = errors.New("a noop arrived only at the end of the stream, or the stream was closed")
+var errLateNoop = errors.New("the first noop was late, or a noop was missing or changed")
 
-// readNoops reads the two noops of a stream and returns an error if one is late.
+// readNoops reads the two noops of a stream. It returns errLateNoop if the first is late, or if one is missing or changed.
 func readNoops(address string, silence time.Duration) error {
 	client := &http.Client{Timeout: silence + 10*time.Second}
 	started := time.Now()
@@ -72,13 +72,14 @@ func readNoops(address string, silence time.Duration) error {
 
 func TestSilentStreamStaysOpen(t *testing.T) {
 	t.Parallel()
-	// The stack allows one hour of silence, of which CALIBRATE tests 100 s. The short version tests an idle timeout just above the silence.
-	silence, allowed := 2500*time.Millisecond, 4*time.Second
+	// By default the idle timeout is only slightly longer than the silence. CALIBRATE uses the idle timeout of the stack, one hour,
+	// with a silence of 100 s.
+	silence, idleTimeout := 2500*time.Millisecond, 4*time.Second
 	if os.Getenv("CALIBRATE") != "" {
-		silence, allowed = 100*time.Second, time.Hour
+		silence, idleTimeout = 100*time.Second, time.Hour
 	}
 	c := newConfig(t)
-	c.Silence = allowed
+	c.Silence = idleTimeout
 	serve(t, "unix", c.Sockets[0], silentStream(silence))
 	start(t, c)
 	require.NoError(t, readNoops(c.Listen, silence))
@@ -93,8 +94,8 @@ func TestStreamIsClosedAfterTheIdleTimeout(t *testing.T) {
 	require.ErrorIs(t, readNoops(c.Listen, 3*time.Second), errLateNoop)
 }
 
-// With buffering and HTTP/1.0 to the backend, noops arrive only at the end of the stream. With HTTP/1.1 and chunks, nginx would forward
-// them despite buffering.
+// nginx with proxy_buffering forwards an HTTP/1.0 response only at its end. It would forward each chunk of an HTTP/1.1 response at once,
+// so the test uses HTTP/1.0.
 func TestReadNoopsDetectsBuffering(t *testing.T) {
 	t.Parallel()
 	silence := 2500 * time.Millisecond
@@ -106,7 +107,7 @@ func TestReadNoopsDetectsBuffering(t *testing.T) {
 			t.Parallel()
 			c := newConfig(t)
 			c.Silence = 10 * time.Second
-			oldStream(t, c.Sockets[0], silence)
+			serveHTTP10(t, c.Sockets[0], silence)
 			start(t, c, edits...)
 			err := readNoops(c.Listen, silence)
 			if edits == nil {

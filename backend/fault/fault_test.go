@@ -81,17 +81,17 @@ func FuzzParse(f *testing.F) {
 		faults, err := Parse(text)
 		if err != nil {
 			if faults != nil || strings.ContainsAny(err.Error(), "\n\r") {
-				t.Fatalf("bad refusal of %q: %v", text, err)
+				t.Fatalf("Parse(%q): got %v and error %q, want no faults and an error of one line", text, faults, err)
 			}
 			return
 		}
 		for _, fault := range faults {
 			second, err := Parse(fault.String())
 			if err != nil || len(second) != 1 || second[0] != fault {
-				t.Fatalf("%q became %q became %v, %v", text, fault, second, err)
+				t.Fatalf("Parse(%q): got %v (%v), want only the fault of %q", fault, second, err, text)
 			}
 			if fault.Count < 1 || fault.Count > maxCount || !fault.AtConnect() && fault.Noop == 0 {
-				t.Fatalf("%q is out of limits", text)
+				t.Fatalf("Parse(%q): got %+v, want a count from 1 to %d, and a noop number unless at a connect", text, fault, maxCount)
 			}
 		}
 	})

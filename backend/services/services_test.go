@@ -9,10 +9,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
 )
 
+// request returns the status, header and body of the response to a request.
 func request(t *testing.T, h *Handler, method, path, body string) (int, http.Header, string) {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -80,14 +82,14 @@ func TestRegistrationIsValidated(t *testing.T) {
 	t.Parallel()
 	h := New("backend-1")
 	register := func(body string) (int, string) {
-		status, header, answered := request(t, h, "POST", "/default/services/calculator/account.register", body)
+		status, header, response := request(t, h, "POST", "/default/services/calculator/account.register", body)
 		require.Equal(t, "backend-1", header.Get("X-Server"))
-		return status, answered
+		return status, response
 	}
-	for range 2 { // the first registration is not stored
-		status, answered := register(`{"id": "a1", "email": "Ada@Example.com", "name": " Ada Lovelace "}`)
+	for range 2 { // registrations are not stored, so the second one is no conflict
+		status, response := register(`{"id": "a1", "email": "Ada@Example.com", "name": " Ada Lovelace "}`)
 		require.Equal(t, 200, status)
-		require.JSONEq(t, `{"service":"calculator","operation":"account.register","result":{"id":"a1","email":"ada@example.com","name":"Ada Lovelace"}}`, answered)
+		require.JSONEq(t, `{"service":"calculator","operation":"account.register","result":{"id":"a1","email":"ada@example.com","name":"Ada Lovelace"}}`, response)
 	}
 	for body, text := range map[string]string{
 		``:  "the body must be an object with id, email and name",
@@ -100,13 +102,13 @@ func TestRegistrationIsValidated(t *testing.T) {
 		`{"id":"a1","email":"a@example.com","name":"  "}`:                                       "the name is required",
 		`{"id":"a1","email":"a@example.com","name":"` + strings.Repeat("x", maxPerson+1) + `"}`: "at most 200 bytes",
 	} {
-		status, answered := register(body)
+		status, response := register(body)
 		require.Equal(t, 400, status, body)
-		require.Contains(t, answered, text, body)
+		require.Contains(t, response, text, body)
 	}
-	status, answered := register(`{"id":"` + strings.Repeat("x", maxRegistration) + `"}`)
+	status, response := register(`{"id":"` + strings.Repeat("x", maxRegistration) + `"}`)
 	require.Equal(t, 413, status)
-	require.Contains(t, answered, "at most 4096 bytes")
+	require.Contains(t, response, "at most 4096 bytes")
 }
 
 func TestUploadIsHashed(t *testing.T) {
@@ -121,17 +123,13 @@ func TestUploadIsHashed(t *testing.T) {
 	}
 }
 
-func TestTruncatedUploadGetsNoReceipt(t *testing.T) {
+func TestTruncatedUploadIsRejected(t *testing.T) {
 	t.Parallel()
 	h, w := New(""), httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest("POST", "/default/upload", io.MultiReader(strings.NewReader("abc"), &brokenReader{})))
+	h.ServeHTTP(w, httptest.NewRequest("POST", "/default/upload", io.MultiReader(strings.NewReader("abc"), iotest.ErrReader(io.ErrUnexpectedEOF))))
 	require.Equal(t, 400, w.Code)
 	require.Contains(t, w.Body.String(), "send the whole body")
 }
-
-type brokenReader struct{}
-
-func (*brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 func TestGenericEndpoints(t *testing.T) {
 	t.Parallel()
@@ -143,24 +141,20 @@ func TestGenericEndpoints(t *testing.T) {
 	require.Equal(t, 503, status)
 }
 
-func TestInFlightCountsAtArrival(t *testing.T) {
+func TestInFlightIncludesUnfinishedUploads(t *testing.T) {
 	t.Parallel()
 	h := New("")
 	r, w := io.Pipe()
-	var all sync.WaitGroup
-	all.Go(func() { send(h, r) })
+	var upload sync.WaitGroup
+	upload.Go(func() { h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/default/upload", r)) })
 	_, err := w.Write([]byte("x")) // returns when the handler reads the upload
 	require.NoError(t, err)
 	require.EqualValues(t, 1, h.InFlight())
 	_, header, _ := request(t, h, "GET", "/default/services/s/status", "")
 	require.Equal(t, "2", header.Get("X-In-Flight"))
 	require.NoError(t, w.Close())
-	all.Wait()
+	upload.Wait()
 	require.Zero(t, h.InFlight())
-}
-
-func send(h *Handler, body io.Reader) {
-	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/default/upload", body))
 }
 
 func TestOwnedPaths(t *testing.T) {

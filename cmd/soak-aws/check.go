@@ -240,7 +240,7 @@ func (s site) checkRights(ctx context.Context) (string, error) {
 	if err == nil && len(missing) > 0 {
 		err = refuse("the credentials lack %s; grant them the permissions in %s", strings.Join(missing, ", "), file)
 	}
-	return "IAM allows what " + file + " lists", err
+	return "IAM allows the actions in " + file, err
 }
 
 // example returns a resource that a pattern of the policy matches.

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// runCheck runs `soak-aws check` with settings, and with outputs of terraform.
+// runCheck returns the standard output of `soak-aws check`. It installs a fake terraform in PATH, with these settings and outputs.
 func runCheck(t *testing.T, settings, outputs string) (string, error) {
 	t.Helper()
 	bin, dir := t.TempDir(), t.TempDir()
@@ -47,7 +47,7 @@ func captureStdout(t *testing.T, f func()) string {
 
 const defaults = `{"name":"sse-soak","region":"us-east-1","subnet_id":null,"hosts":{"c5.large":2},"architectures":{"c5.large":"amd64"},"ttl_minutes":180,"retention_days":30,"disk_gib":50,"connections":1200,"noop_interval_seconds":15,"tags":{"Run":"sse-soak","Team":"soak"}}`
 
-func TestCheck(t *testing.T) {
+func TestCheckOfNewDeployment(t *testing.T) {
 	f := startAWS(t)
 	output, err := runCheck(t, defaults, "{}")
 	require.NoError(t, err, output)
@@ -57,7 +57,7 @@ func TestCheck(t *testing.T) {
 		`ok +price +about \$0.19 an hour with addresses and disks in us-east-1, by prices of \d{4}-\d\d-\d\d; \$0.56 until the hosts terminate themselves`,
 		`ok +name +no other deployment in us-east-1 is called sse-soak`,
 		`ok +vCPU quota +4 needed, 0 of 5 in use`,
-		`ok +rights +IAM allows what .*deployer-policy.json lists`,
+		`ok +rights +IAM allows the actions in .*deployer-policy.json`,
 		`ok +create a VPC +allowed`,
 		`ok +start c5.large +allowed`,
 		`ok +sessions +the AWS CLI and its Session Manager plugin are installed`,
@@ -67,7 +67,7 @@ func TestCheck(t *testing.T) {
 	assert.Equal(t, []string{"CreateVpc vpc Run=sse-soak", "CreateInternetGateway internet-gateway Run=sse-soak", "RunInstances instance Run=sse-soak"}, f.dryRuns)
 }
 
-func TestAccountWithoutRights(t *testing.T) {
+func TestCheckRefusesDeployment(t *testing.T) {
 	f := startAWS(t)
 	f.dryRun, f.deniedAction, f.key, f.otherTypes = "UnauthorizedOperation", "iam:CreateRole", "alias/sessions", []string{"m5.large", "p3.2xlarge"}
 	t.Setenv("AWS_SESSION_TOKEN", "token")
@@ -87,8 +87,8 @@ func TestAccountWithoutRights(t *testing.T) {
 	assert.Equal(t, []string{"RunInstances instance Run=sse-soak"}, f.dryRuns, "no VPC may be created for an existing subnet")
 }
 
-// A check without a response of AWS does not stop the deployment.
-func TestUnavailableChecks(t *testing.T) {
+// If AWS does not respond, or its response does not decide, a check prints a note and does not fail.
+func TestUndecidedChecksAreNotes(t *testing.T) {
 	f := startAWS(t)
 	f.dryRun, f.denied = "VPCIdNotSpecified", true
 	output, err := runCheck(t, defaults, "{}")
@@ -110,6 +110,7 @@ func TestDeploymentOfAnotherUser(t *testing.T) {
 	require.Error(t, err)
 	assert.Regexp(t, `FAIL +name +the parameters of sse-soak exist in us-east-1, but the local state is empty`, output)
 
+	// A deployment in the local state is not of another user, and its hosts are not added to the needed vCPUs.
 	f.hosts = []string{"i-1"}
 	output, err = runCheck(t, defaults, `{"deployment":{"value":{"settings":{"name":"sse-soak"},"instances":{"stack":"i-1"}}}}`)
 	require.NoError(t, err, output)
@@ -118,8 +119,8 @@ func TestDeploymentOfAnotherUser(t *testing.T) {
 
 func TestStandardQuotaTypes(t *testing.T) {
 	t.Parallel()
-	for kind, want := range map[string]bool{"c5.large": true, "im4gn.large": true, "t3.micro": true, "p3.2xlarge": false, "inf1.xlarge": false, "g4dn.xlarge": false, "x1.16xlarge": false} {
-		assert.Equal(t, want, isStandard(kind), kind)
+	for instanceType, want := range map[string]bool{"c5.large": true, "im4gn.large": true, "t3.micro": true, "p3.2xlarge": false, "inf1.xlarge": false, "g4dn.xlarge": false, "x1.16xlarge": false} {
+		assert.Equal(t, want, isStandard(instanceType), instanceType)
 	}
 }
 
@@ -131,14 +132,14 @@ func TestExamplesOfResources(t *testing.T) {
 		"arn:aws:scheduler:*:*:schedule/sse-soak*/*":             "arn:aws:scheduler:eu:1:schedule/sse-soak/end", "arn:aws:budgets::*:budget/sse-soak*": "arn:aws:budgets::1:budget/sse-soak",
 		"arn:aws:ssm:*:*:session/${aws:userid}-*": "arn:aws:ssm:eu:1:session/me-",
 	} {
-		assert.Equal(t, want, example(pattern, "eu", "1"))
+		assert.Equal(t, want, example(pattern, "eu", "1"), pattern)
 	}
 }
 
 // terraform.tfvars overrides the command line, so a difference is an error.
-func TestSettingsMatchTheCommandLine(t *testing.T) {
+func TestSettingsMustMatchTheCommandLine(t *testing.T) {
 	startAWS(t)
-	_, err := runCheck(t, defaults, "{}")
+	_, err := runCheck(t, defaults, "{}") // installs the fake terraform
 	require.NoError(t, err)
 	d := &deployment{dir: t.TempDir(), name: "second"}
 	_, err = d.readSettings(context.Background())

@@ -13,7 +13,7 @@ import (
 // compression compares a stream of each Accept-Encoding with streams without that header.
 func (f *findings) compression() (out []string) {
 	var reference []*track
-	for _, t := range f.opened(plain) {
+	for _, t := range f.tracksOf(plain) {
 		if t != f.session.disconnected || f.session.Streams == 1 {
 			reference = append(reference, t)
 		}

@@ -123,7 +123,7 @@ func (f *findings) connectNotes() (out []string) {
 		note += fmt.Sprintf("; headers after %.0f ms at most", math.Ceil(float64(slices.Max(heads))/float64(time.Millisecond)))
 	}
 	out = append(out, note+".")
-	for _, t := range f.opened(plain) {
+	for _, t := range f.tracksOf(plain) {
 		if coding := t.open.Coding(); coding != "" {
 			f.session.notes = append(f.session.notes, fmt.Sprintf("The streams were compressed (%s) although the request did not accept it, and soak refuses such streams. Set ACCEPT_ENCODING, or turn off compression in the service or its proxy.", f.session.quote(coding)))
 			break
@@ -144,7 +144,7 @@ func (f *findings) connectNotes() (out []string) {
 // origin returns the origin to which the streams were redirected; "" if it is the requested one.
 func (f *findings) origin() string {
 	requested, _ := url.Parse(f.session.requests.base)
-	for _, t := range f.opened(plain) {
+	for _, t := range f.tracksOf(plain) {
 		if origin := sseclient.Origin(t.open.URL); origin != sseclient.Origin(requested) {
 			return origin
 		}
@@ -171,7 +171,7 @@ const minLifetime = 100 * time.Millisecond
 func (f *findings) addEnd(o *object) {
 	var lifetimes []time.Duration
 	longest, reason := time.Duration(0), ""
-	for _, t := range f.opened(plain, resumed) {
+	for _, t := range f.tracksOf(plain, resumed) {
 		if t.ended != nil && !t.closedByProbe {
 			lifetimes = append(lifetimes, t.lifetime())
 			if !errors.Is(t.ended, io.EOF) {

@@ -18,8 +18,8 @@ type findings struct {
 	heartbeat heartbeat
 	message   message
 	resume    resume
-	finite    *finite  // nil: responses do not end by themselves
-	missing   []string // sentences about fields that were not found
+	finite    *finite  // nil: the service does not end its responses
+	missing   []string // sentences about fields of the description that were not found
 }
 
 // conclude derives the findings of a session.
@@ -37,8 +37,8 @@ func conclude(s *session) *findings {
 	return f
 }
 
-// opened returns the streams of some roles that were opened.
-func (f *findings) opened(roles ...role) (out []*track) {
+// tracksOf returns the tracks with one of the roles whose request opened a stream.
+func (f *findings) tracksOf(roles ...role) (out []*track) {
 	for _, t := range f.session.tracks {
 		if t.open != nil && slices.Contains(roles, t.role) {
 			out = append(out, t)
@@ -47,20 +47,21 @@ func (f *findings) opened(roles ...role) (out []*track) {
 	return out
 }
 
-// isFromProbe reports whether a unit is a message that the probe published.
+// isFromProbe reports whether a unit is a message that the probe published. It searches the unit for the value of {run} or {sentAt}, if
+// the messages contain one. Otherwise it searches for the number of a message that was published shortly before.
 func (f *findings) isFromProbe(u *unit) bool {
 	if len(f.session.published) == 0 || !u.HasData {
 		return false
 	}
-	all := bytes.Join([][]byte{u.Event, u.ID, u.Data, u.Comment}, []byte{0})
+	content := bytes.Join([][]byte{u.Event, u.ID, u.Data, u.Comment}, []byte{0})
 	if f.session.publishes("{run}") {
-		return bytes.Contains(all, []byte(f.session.marker))
+		return bytes.Contains(content, []byte(f.session.marker))
 	}
 	if f.session.publishes("{sentAt}") {
-		return slices.ContainsFunc(f.session.published, func(p publication) bool { return bytes.Contains(all, fmt.Append(nil, p.sentAt)) })
+		return slices.ContainsFunc(f.session.published, func(p publication) bool { return bytes.Contains(content, fmt.Append(nil, p.sentAt)) })
 	}
 	return slices.ContainsFunc(f.session.published, func(p publication) bool {
-		return u.at.Sub(p.at) >= 0 && u.at.Sub(p.at) < 2*f.session.Pace && bytes.Contains(all, fmt.Append(nil, p.seq))
+		return u.at.Sub(p.at) >= 0 && u.at.Sub(p.at) < 2*f.session.Pace && bytes.Contains(content, fmt.Append(nil, p.seq))
 	})
 }
 
@@ -69,10 +70,11 @@ func (s *session) publishes(placeholder string) bool {
 	return s.requests.publish != nil && strings.Contains(string(toJSON(s.requests.publish)), placeholder)
 }
 
-// atStart reports whether a unit arrived at the start of a stream, like a greeting.
+// atStart reports whether a unit arrived within one pace after the response headers of a stream.
 func (f *findings) atStart(t *track, u *unit) bool { return u.at.Sub(t.headersAt) < f.session.Pace }
 
-// key identifies a message across streams. For messages of the probe it does not include the id, because ids may be per stream.
+// key returns the identity of a message in all streams. If the probe publishes, this is only the data, because the ids of a message may
+// differ between streams.
 func (f *findings) key(u *unit) string {
 	if len(f.session.published) > 0 {
 		return string(u.Data)
@@ -82,7 +84,7 @@ func (f *findings) key(u *unit) string {
 
 // silence returns the longest time in which nothing arrived on a stream that was observed from start to end.
 func (f *findings) silence() (longest time.Duration) {
-	for _, t := range f.opened(plain) {
+	for _, t := range f.tracksOf(plain) {
 		last := t.headersAt
 		for _, u := range f.units[t] {
 			longest = max(longest, u.at.Sub(last))
@@ -93,10 +95,10 @@ func (f *findings) silence() (longest time.Duration) {
 	return longest
 }
 
-// excerpt returns the beginning of data of the service.
+// excerpt returns the beginning of a field of an event.
 func excerpt(text []byte) string { return format.Shorten(string(text), 80) }
 
-// example returns a block as one line.
+// example returns the beginning of each field of a block in one line.
 func (u *unit) example() string {
 	var parts []string
 	if len(u.Event) > 0 {
@@ -114,7 +116,7 @@ func (u *unit) example() string {
 	return strings.Join(parts, ", ")
 }
 
-// formatRange formats a range of durations.
+// formatRange returns a range of durations, or one duration if both ends are formatted as the same text.
 func formatRange(least, most time.Duration) string {
 	if inSeconds(least) == inSeconds(most) {
 		return inSeconds(least)

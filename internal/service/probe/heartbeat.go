@@ -68,7 +68,7 @@ func groupOf(u *unit) (key string, b *group) {
 // groups returns the blocks that the probe did not publish, in groups.
 func (f *findings) groups() []*group {
 	byKey := map[string]*group{}
-	for _, t := range f.opened(plain, resumed, fresh) {
+	for _, t := range f.tracksOf(plain, resumed, fresh) {
 		last, lastOf := t.headersAt, map[string]time.Time{}
 		for i := range f.units[t] {
 			u := &f.units[t][i]

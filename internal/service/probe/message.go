@@ -26,7 +26,7 @@ type series struct {
 
 // messages returns the messages of the streams of some roles.
 func (f *findings) messages(roles ...role) (out []series) {
-	for _, t := range f.opened(roles...) {
+	for _, t := range f.tracksOf(roles...) {
 		one := series{track: t}
 		for i := range f.units[t] {
 			u := &f.units[t][i]

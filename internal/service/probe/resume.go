@@ -71,7 +71,7 @@ func (f *findings) findResume() (r resume) {
 
 // first returns the first opened stream of a role; nil if there is none.
 func (f *findings) first(role role) *track {
-	for _, t := range f.opened(role) {
+	for _, t := range f.tracksOf(role) {
 		return t
 	}
 	return nil
@@ -93,7 +93,7 @@ func (f *findings) refusal(role role) string {
 
 // missed returns the messages during the disconnect, from the stream that received the most of them.
 func (f *findings) missed() (out map[string]bool) {
-	for _, t := range f.opened(plain, compressed) {
+	for _, t := range f.tracksOf(plain, compressed) {
 		arrived := map[string]bool{}
 		for i := range f.units[t] {
 			u := &f.units[t][i]
