@@ -90,10 +90,10 @@ func TestInitWritesRedirectSettings(t *testing.T) {
 func TestInitSettingsFitTheDescription(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		topic  string
-		result probe.Result
-		want   []string
-		not    []string
+		topic       string
+		result      probe.Result
+		lines       []string
+		missingKeys []string
 	}{
 		{"news", probe.Result{Publishes: true, Topics: true}, []string{"topic: news", "publish-rate: 1"}, []string{"topics: "}},
 		{"", probe.Result{Publishes: true, Topics: true}, []string{"topics: 4", "publish-rate: 1"}, []string{"topic: "}},
@@ -103,10 +103,10 @@ func TestInitSettingsFitTheDescription(t *testing.T) {
 	} {
 		settings, err := settingsFor(&probe.Config{URL: "http://h/x", Topic: c.topic}, c.result, "hub.js")
 		require.NoError(t, err)
-		for _, line := range c.want {
+		for _, line := range c.lines {
 			require.Contains(t, settings, "\n"+line+"\n")
 		}
-		for _, key := range c.not {
+		for _, key := range c.missingKeys {
 			require.NotContains(t, settings, "\n"+key)
 		}
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// manCommand returns the command that writes manual pages, for packagers of soak. Their date is SOURCE_DATE_EPOCH.
+// manCommand returns the command that writes manual pages, for packagers of soak. The environment
+// variable SOURCE_DATE_EPOCH sets the date in the pages.
 func manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man FOLDER",
@@ -20,7 +21,7 @@ func manCommand() *cobra.Command {
 				return fmt.Errorf("write the manual: %w", err)
 			}
 			header := doc.GenManHeader{Section: "1", Source: "sse-soak " + version(), Manual: "sse-soak"}
-			return doc.GenManTree(cmd.Root(), &header, args[0]) //nolint:wrapcheck // it names the file
+			return doc.GenManTree(cmd.Root(), &header, args[0]) //nolint:wrapcheck // the error names the file
 		},
 	}
 }

@@ -32,9 +32,9 @@ second.
       --publish-url http://HOST/pub/news \
       --publish-body '{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}'
 
---idle writes no description. It keeps up to ten silent streams open for a quarter of an hour, and reports after which
-time they are closed, and the probable cause. With --publish-url it tests each stream by one message, because a NAT
-drops connections without notice; each stream then has its own topic.`
+--idle writes no description. It keeps up to ten silent streams open for a quarter of an hour, and reports when each
+one is closed, and the probable cause. With --publish-url it tests each stream with one message, because a NAT drops
+connections without notice; each stream then has its own topic.`
 
 func probeCommand() *cobra.Command {
 	var c probe.Config
@@ -66,11 +66,11 @@ func probeCommand() *cobra.Command {
 				text = result.Module
 			}
 			if err != nil {
-				return err //nolint:wrapcheck // a sentence for the user
+				return err //nolint:wrapcheck // the error is a sentence for the user
 			}
 			if out == "" {
 				_, err = io.WriteString(cmd.OutOrStdout(), text)
-				return err //nolint:wrapcheck // of standard output
+				return err //nolint:wrapcheck // the error names standard output
 			}
 			if err := os.WriteFile(out, []byte(text), 0o644); err != nil { // #nosec G306 -- a source file of the project, without secrets
 				return fmt.Errorf("write the description: %w", err)
@@ -102,8 +102,8 @@ func serviceFlags(f *pflag.FlagSet, c *probe.Config) {
 	f.IntVar(&c.Streams, "streams", 3, "number of streams to open")
 	f.StringVar(&c.Topic, "topic", "", "topic in the URLs, which becomes {topic}")
 	requestFlags(f, &c.Connect, "", "the request that opens a stream")
-	f.StringVar(&c.Then.URL, "then-url", "", "URL of a second request that each stream needs after its first event")
-	requestFlags(f, &c.Then, "then-", "the second request, with {client} from the first event")
+	f.StringVar(&c.SecondRequest.URL, "then-url", "", "URL of a second request that each stream needs after its first event")
+	requestFlags(f, &c.SecondRequest, "then-", "the second request, with {client} from the first event")
 	f.StringVar(&c.Publish.URL, "publish-url", "", "URL to publish messages to")
 	requestFlags(f, &c.Publish, "publish-", "the request that publishes")
 }
@@ -128,8 +128,8 @@ func requestFlags(f *pflag.FlagSet, r *probe.Request, prefix, subject string) {
 	f.StringArrayVar(&r.Headers, prefix+"header", nil, "header of "+subject+", as 'Name: value'; repeatable")
 }
 
-// checkProbe returns an error if a setting is out of range or the file out exists. It names the service after the file
-// if it has no name.
+// checkProbe returns an error if a setting is out of range or the file out exists. If the configuration has no service
+// name, checkProbe sets it to the name of that file.
 func checkProbe(c *probe.Config, out string, idle bool) error {
 	longest := probe.Longest
 	if idle {

@@ -23,7 +23,7 @@ import (
 
 func runCommand(outcome *verdict.Outcome) *cobra.Command {
 	c := run.Config{Suite: suite.Default(), Plan: plan.Default(), Local: plan.DefaultLocal(), Version: version(), Commit: commit()}
-	c.Plan.ConnectionsPerVU = 0 // depends on the number of streams
+	c.Plan.ConnectionsPerVU = 0 // set from the number of streams
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run a soak and judge it",
@@ -65,14 +65,14 @@ func ciFlags(f *pflag.FlagSet, targets *ci.Targets, look *report.Look) {
 	f.StringVar(&targets.JUnit, "junit", "", "file to write the checks to in JUnit's format (docs/ci.md)")
 }
 
-// profileHelp is the help of a flag that every suite has.
+// profileHelp is the help of --profile, which the command of every suite has.
 const profileHelp = "smoke (seconds) or full (the default)"
 
 // plannedCommand returns the command of a suite whose plan is that of a soak. Its profile changes the defaults of
 // some settings.
 func plannedCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 	c := run.Config{Suite: kind, Plan: plan.Default(), Local: plan.DefaultLocal(), Version: version(), Commit: commit()}
-	c.Plan.ConnectionsPerVU = 0 // depends on the number of streams
+	c.Plan.ConnectionsPerVU = 0 // set from the number of streams
 	profile := plan.Setting{Name: "PROFILE", Value: new(string), Default: "full", Help: profileHelp + ": " + profileText(kind)}
 	scriptSettings := scriptSettingsOf(kind, profile)
 	cmd := &cobra.Command{
@@ -140,14 +140,14 @@ func setProfile(f *pflag.FlagSet, kind suite.Suite, name string) error {
 			continue
 		}
 		if err := flag.Value.Set(value); err != nil {
-			return fmt.Errorf("the profile has %s: %w", setting, err)
+			return fmt.Errorf("set %s of the profile: %w", setting, err)
 		}
 	}
 	return nil
 }
 
-// suiteCommand returns the command of a suite. If the plan does not have the load of the suite, most settings are those
-// of the script.
+// suiteCommand returns the command of a suite. If the plan does not have the load of the suite, the script defines most
+// settings.
 func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 	if kind.Plan.BySettings {
 		return plannedCommand(kind, outcome)

@@ -36,36 +36,36 @@ const DefaultBackWithin = time.Minute
 
 // A Plan has the settings of one run. The zero value is not valid; see Check. Settings (table.go) describes each field.
 type Plan struct {
-	TestID           string  `json:"testid"`
-	RunID            string  `json:"run_id,omitempty"` // drawn by `soak run` for each run; "": k6 alone
-	Suite            string  `json:"suite,omitempty"`  // name in internal/suite; its script declares the other settings
-	Connections      int     `json:"connections"`
-	Seconds          int     `json:"seconds"` // of the whole run; a stream is open for DisconnectLead less
-	NoopInterval     float64 `json:"noop_interval_s"`
-	Runners          int     `json:"runners"`
-	ConnectionsPerVU int     `json:"connections_per_vu"`
-	BackendURL       string  `json:"backend_url"` // one or several, separated by commas; see BackendOf
-	Prefix           string  `json:"prefix"`      // of the client ids: PREFIX0 … PREFIX(connections−1)
-	LateMS           int     `json:"late_ms"`
-	MaxLate          int     `json:"max_late"` // negative: no limit
-	Reconnect        bool    `json:"reconnect"`
-	EndTimeoutS      float64 `json:"end_timeout_s"`                    // 0: see EndTimeout
-	MaxHidden        int     `json:"max_hidden"`                       // -1: 0, or no limit without numbers and a server's ledger
-	RequireMessages  bool    `json:"require_messages,omitempty"`       // a run that checked no message is invalid
-	MinCoverage      float64 `json:"min_coverage,omitempty"`           // percent; 0: 100. See RequiredCoverage
-	WindowS          float64 `json:"window_s,omitempty"`               // 0: an hour. See Window
-	MaxMemorySlope   float64 `json:"max_memory_slope,omitempty"`       // of the target, in MiB per hour; 0: no limit
-	MaxLateSlope     float64 `json:"max_lateness_slope,omitempty"`     // of the p99, in ms per hour; 0: no limit
-	MaxReopenSlope   float64 `json:"max_reconnect_slope,omitempty"`    // of the streams opened per hour, per hour; 0: no limit
-	MaxConnectSlope  float64 `json:"max_connect_slope,omitempty"`      // of the average, in ms per hour; 0: no limit
-	MaxOutageS       float64 `json:"max_outage_s"`                     // -1: no limit
-	Control          int     `json:"control,omitempty"`                // streams of each runner to ControlURL
-	ControlURL       string  `json:"control_url,omitempty"`            // "": no control group
-	BackWithinS      float64 `json:"back_within_s,omitempty"`          // -1: no limit
-	AcceptEncoding   string  `json:"accept_encoding,omitempty"`        // gzip or browser; "": none
-	HTTPVersion      string  `json:"http_version,omitempty"`           // 1.1 or 2; "": chosen by the server
-	FollowRedirects  bool    `json:"follow_redirects,omitempty"`       // of streams, to other origins
-	PerConnection    int     `json:"streams_per_connection,omitempty"` // over HTTP/2; 0: limit of the server
+	TestID            string  `json:"testid"`
+	RunID             string  `json:"run_id,omitempty"` // drawn by `soak run` for each run; "": k6 alone
+	Suite             string  `json:"suite,omitempty"`  // name in internal/suite; its script declares the other settings
+	Connections       int     `json:"connections"`
+	Seconds           int     `json:"seconds"` // of the whole run; a stream is open for DisconnectLead less
+	NoopInterval      float64 `json:"noop_interval_s"`
+	Runners           int     `json:"runners"`
+	ConnectionsPerVU  int     `json:"connections_per_vu"`
+	BackendURL        string  `json:"backend_url"` // one or several, separated by commas; see BackendOf
+	Prefix            string  `json:"prefix"`      // prefix of the client ids: PREFIX0 … PREFIX(connections−1)
+	LateMS            int     `json:"late_ms"`
+	MaxLate           int     `json:"max_late"` // negative: no limit
+	Reconnect         bool    `json:"reconnect"`
+	EndTimeoutS       float64 `json:"end_timeout_s"`                    // 0: see EndTimeout
+	MaxHidden         int     `json:"max_hidden"`                       // -1: 0, or no limit without numbers and a server's ledger
+	RequireMessages   bool    `json:"require_messages,omitempty"`       // a run that checked no message is invalid
+	MinCoverage       float64 `json:"min_coverage,omitempty"`           // percent; 0: 100. See RequiredCoverage
+	WindowS           float64 `json:"window_s,omitempty"`               // 0: an hour. See Window
+	MaxMemorySlope    float64 `json:"max_memory_slope,omitempty"`       // of the target, in MiB per hour; 0: no limit
+	MaxLatenessSlope  float64 `json:"max_lateness_slope,omitempty"`     // of the p99, in ms per hour; 0: no limit
+	MaxReconnectSlope float64 `json:"max_reconnect_slope,omitempty"`    // of the streams opened per hour, per hour; 0: no limit
+	MaxConnectSlope   float64 `json:"max_connect_slope,omitempty"`      // of the average, in ms per hour; 0: no limit
+	MaxOutageS        float64 `json:"max_outage_s"`                     // -1: no limit
+	Control           int     `json:"control,omitempty"`                // streams of each runner to ControlURL
+	ControlURL        string  `json:"control_url,omitempty"`            // "": no control group
+	BackWithinS       float64 `json:"back_within_s,omitempty"`          // -1: no limit
+	AcceptEncoding    string  `json:"accept_encoding,omitempty"`        // gzip or browser; "": none
+	HTTPVersion       string  `json:"http_version,omitempty"`           // 1.1 or 2; "": chosen by the server
+	FollowRedirects   bool    `json:"follow_redirects,omitempty"`       // of streams, to other origins
+	PerConnection     int     `json:"streams_per_connection,omitempty"` // over HTTP/2; 0: limit of the server
 
 	// Settings of a described service (internal/service); not in the JSON of a soak of noops. See service.go.
 	Service     string   `json:"service,omitempty"`      // name, or absolute path of a module; "": noop

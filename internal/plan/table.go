@@ -13,7 +13,7 @@ const (
 	maxPerConnection = 65535
 )
 
-// The suites with settings of their own.
+// The suites that have additional settings.
 const (
 	resume = "resume"
 	slow   = "slow"
@@ -22,13 +22,14 @@ const (
 // MaxConnections is the maximum number of connections of a run. Within this bound no sum and no duration overflows.
 const MaxConnections = 10_000_000
 
-// Settings returns the table of all settings of a plan, bound to the fields of p. It defines flags and their help, the
-// environment of runners and pods, bounds, the comparison of a merge, the settings of scripts (soak.settings),
-// docs/reference/settings.md and load-tests/types/soak.d.ts. `go generate ./internal/plan` writes the last two.
+// Settings returns the table of all settings of a plan, bound to the fields of p. The table defines flags and their
+// help, bounds, the environment of runners and pods, the settings that must match in a merge, and those that scripts
+// read (soak.settings). From it, `go generate ./internal/plan` writes docs/reference/settings.md,
+// load-tests/types/soak.d.ts and load-tests/lib/plan.js.
 func (p *Plan) Settings() []Setting {
 	const (
-		group     = "streams per runner to a reference target, which show delays of the generator (0: none)"
-		reference = "URL of the reference target of the control group (empty: serve one here)"
+		control    = "streams per runner to a reference target, which show delays of the generator (0: none)"
+		controlURL = "URL of the reference target of the control group (empty: serve one here)"
 	)
 	return []Setting{
 		{Name: "CONNECTIONS", Value: &p.Connections, Default: defaultConnections, WithoutSoak: 0, Min: 1, Max: MaxConnections, Rule: fmt.Sprintf("from 1 to %d", MaxConnections),
@@ -46,7 +47,7 @@ func (p *Plan) Settings() []Setting {
 			Help:      "URL of the service, or several with commas, one per runner (empty: start backend and nginx here)",
 			SuiteHelp: "URL of the service (empty: start backend and nginx here)", Script: "backendUrl", ScriptHelp: "the service, `http://` or `https://`"},
 		{Name: "PREFIX", Value: &p.Prefix, Help: "prefix of the client ids: PREFIX0, PREFIX1 and so on (default \"soak-\")",
-			Script: "prefix", ScriptHelp: "of the client ids: `PREFIX0`, `PREFIX1`, … Letters, digits, `.`, `_`, `-`", Scope: Parts},
+			Script: "prefix", ScriptHelp: "prefix of the client ids: `PREFIX0`, `PREFIX1`, … Letters, digits, `.`, `_`, `-`", Scope: Parts},
 		{Name: "TESTID", Value: &p.TestID, Help: "name of the run and of its folder (default: the time, UTC)",
 			SuiteHelp: "name of the run and of its folder (default: the time, UTC)", Script: "testid", ScriptHelp: "name of the run, '' for none", Scope: Runners},
 		{Name: "LATE_MS", Value: &p.LateMS, Default: 1000, Min: 1, Max: year * 1000, Rule: "at least 1 ms, and at most a year",
@@ -63,9 +64,9 @@ func (p *Plan) Settings() []Setting {
 			Help: "length of a window in seconds; reports of longer runs have a row per window"},
 		{Name: "MAX_MEMORY_SLOPE", Value: &p.MaxMemorySlope, Max: 1e6, Rule: "positive MiB per hour, or 0 (no limit)", Doc: "docs/report.md",
 			Help: "maximum growth of the target's memory over all windows in MiB per hour (0: no limit)"},
-		{Name: "MAX_LATENESS_SLOPE", Value: &p.MaxLateSlope, Max: 1e6, Rule: "positive ms per hour, or 0 (no limit)", Doc: "docs/report.md",
+		{Name: "MAX_LATENESS_SLOPE", Value: &p.MaxLatenessSlope, Max: 1e6, Rule: "positive ms per hour, or 0 (no limit)", Doc: "docs/report.md",
 			Help: "maximum growth of the lateness p99 over all windows in ms per hour (0: no limit)"},
-		{Name: "MAX_RECONNECT_SLOPE", Value: &p.MaxReopenSlope, Max: 1e9, Rule: "a positive number per hour, or 0 (no limit)", Doc: "docs/report.md",
+		{Name: "MAX_RECONNECT_SLOPE", Value: &p.MaxReconnectSlope, Max: 1e9, Rule: "a positive number per hour, or 0 (no limit)", Doc: "docs/report.md",
 			Help: "maximum growth of the reconnects per hour over all windows, per hour (0: no limit)"},
 		{Name: "MAX_CONNECT_SLOPE", Value: &p.MaxConnectSlope, Max: 1e6, Rule: "positive ms per hour, or 0 (no limit)", Doc: "docs/report.md",
 			Help: "maximum growth of the connect time over all windows in ms per hour (0: no limit)"},
@@ -101,9 +102,9 @@ func (p *Plan) Settings() []Setting {
 			Help:   "follow redirects to another origin, without headers of the description",
 			Script: "followRedirects?", ScriptHelp: "whether streams follow redirects to another origin"},
 		{Name: "CONTROL", Value: &p.Control, Default: 20, Max: 1000, Rule: "a whole number of streams up to 1000, or 0 (none)", Doc: "docs/accounting.md", Scope: Runners,
-			Help: group, SuiteHelp: group},
+			Help: control, SuiteHelp: control},
 		{Name: "CONTROL_URL", Value: &p.ControlURL, Doc: "docs/distributed.md", Scope: Runners,
-			Help: reference, SuiteHelp: reference},
+			Help: controlURL, SuiteHelp: controlURL},
 		{Name: "CUTS_PER_SECOND", Value: &p.CutsPerSecond, ZeroText: "0", Min: .001, Max: maxCuts, OnlySuite: resume, Doc: "docs/suites.md", Rule: fmt.Sprintf("from 0.001 to %d per second, or 0 (none)", maxCuts),
 			Help: "streams to disconnect per second over all runners"},
 		{Name: "CUTS", Value: &p.CutShares, ZeroText: defaultShares, OnlySuite: resume, Doc: "docs/suites.md",

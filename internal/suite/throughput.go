@@ -32,7 +32,7 @@ func peak(stages []StageResult) (best StageResult, ok bool) {
 	return slices.MaxFunc(stages, func(a, b StageResult) int { return cmp.Compare(a.PerSecond(), b.PerSecond()) }), true
 }
 
-// boundText states what limited a peak. If the load generator was saturated, the peak is a lower bound.
+// boundText returns the limit of a peak as text. If the load generator was saturated, the peak is a lower bound.
 func boundText(st StageResult) string {
 	switch limit, reason := st.Machine.Limit(); limit {
 	case LimitGenerator:
@@ -83,11 +83,12 @@ func assessThroughput(r *Run) verdict.Assessment {
 	return a
 }
 
+// fixedTable returns the table of stages with a fixed concurrency.
 func fixedTable(title string, l Limits, stages []StageResult) verdict.Table {
 	t := newTable(title, l.String(), "stage|requests|failed|answered/s|p95 ms|status|limit")
-	for i, v := range l.fixedLevels(stages) {
+	for i, level := range l.fixedLevels(stages) {
 		st := stages[i]
-		status, _ := l.Judge(v)
+		status, _ := l.Judge(level)
 		limit, _ := st.Machine.Limit()
 		t.Add(row(st.Title, st.Total(), st.Failed.Count(), st.PerSecond(), p95Cell(st.Requests), status, limit)...)
 	}

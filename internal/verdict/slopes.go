@@ -30,11 +30,11 @@ var Figures = []Figure{
 	{Name: "faulty messages", Of: func(w *Window) float64 { return float64(w.Faults) }},
 	{Name: "late messages", Of: func(w *Window) float64 { return float64(w.Late) }},
 	{"lateness p99", "ms", func(w *Window) float64 { return knownIf(w.Messages > 0, w.Lateness) }, &slopeLimit{
-		CheckLatenessSlope, "MAX_LATENESS_SLOPE", func(p *plan.Plan) float64 { return p.MaxLateSlope }, true, "messages arrive later each hour",
+		CheckLatenessSlope, "MAX_LATENESS_SLOPE", func(p *plan.Plan) float64 { return p.MaxLatenessSlope }, true, "messages arrive later each hour",
 	}},
 	controlLateness,
 	{"streams opened per hour", "", func(w *Window) float64 { return float64(w.Opened) / w.Seconds * 3600 }, &slopeLimit{
-		CheckReconnectSlope, "MAX_RECONNECT_SLOPE", func(p *plan.Plan) float64 { return p.MaxReopenSlope }, false, "clients are disconnected more often each hour",
+		CheckReconnectSlope, "MAX_RECONNECT_SLOPE", func(p *plan.Plan) float64 { return p.MaxReconnectSlope }, false, "clients are disconnected more often each hour",
 	}},
 	{"average connect time", "ms", func(w *Window) float64 { return knownIf(w.Connect > 0, w.Connect) }, &slopeLimit{
 		CheckConnectSlope, "MAX_CONNECT_SLOPE", func(p *plan.Plan) float64 { return p.MaxConnectSlope }, true, "clients wait longer for a stream each hour",

@@ -27,11 +27,11 @@ var slopeCases = map[string]struct {
 		func(_ *shard.Bucket, s *resources.Sample, value float64) { s.BackendRSS = uint64(value * (1 << 20)) }, 1,
 	},
 	"lateness": {
-		CheckLatenessSlope, func(p *plan.Plan) *float64 { return &p.MaxLateSlope },
+		CheckLatenessSlope, func(p *plan.Plan) *float64 { return &p.MaxLatenessSlope },
 		func(b *shard.Bucket, _ *resources.Sample, value float64) { b.Lateness = latenessOf(value) }, 1,
 	},
 	"reconnects": {
-		CheckReconnectSlope, func(p *plan.Plan) *float64 { return &p.MaxReopenSlope },
+		CheckReconnectSlope, func(p *plan.Plan) *float64 { return &p.MaxReconnectSlope },
 		func(b *shard.Bucket, _ *resources.Sample, value float64) { b.Opened = int(value) }, 720,
 	},
 	"connect time": {

@@ -17,18 +17,18 @@ func lostRunner() (*shard.Merged, ServerLedger) {
 	r.State, r.EndedUS = shard.Running, r.StartedUS+1800_000_000
 	m.EarlyEnds = []string{"runner 2 on h2 did not finish: it was killed"}
 	c := m.Connections.Edit(1)
-	c.State, c.Reason, c.ClosedAt, c.StreamTime, c.OpenTime = ledger.Open, "", 0, 0, 0 // these times are of streams that ended
+	c.State, c.Reason, c.ClosedAt, c.StreamTime, c.OpenTime = ledger.Open, "", 0, 0, 0 // only an ended stream has these times
 	c.LastAt, c.Last, c.Received = 1798500*time.Millisecond, 119, 119
 	m.Checks[0].Passes = connections - 1
 	return m, server
 }
 
-func TestCoverage(t *testing.T) {
+func TestMinCoverageLimitsUnwatchedTime(t *testing.T) {
 	t.Parallel()
 	const watched = "83.3 % of 10,785 client-seconds were watched"
 	m, server := lostRunner()
 	v := judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Runner: 2, Text: "runner 2 was ended by a signal"}}})
-	assert.Equal(t, Invalid, v.Verdict, "by default all must be watched")
+	assert.Equal(t, Invalid, v.Verdict, "by default, all client time must be watched")
 	assert.Equal(t, []string{m.EarlyEnds[0], "runner 2 was ended by a signal"}, v.Reasons)
 	assert.Equal(t, watched, v.Watched.String())
 
@@ -47,9 +47,9 @@ func TestCoverage(t *testing.T) {
 
 	v = judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Runner: 1, Text: "runner 1 ended with exit code 107"}}})
 	assert.Equal(t, Invalid, v.Verdict, "runner 1 left a finished shard, so its exit code has an unknown cause")
-	v = judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Text: "the cluster is gone"}}})
+	v = judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Text: "the cluster was deleted"}}})
 	assert.Equal(t, Invalid, v.Verdict)
-	assert.Equal(t, "the cluster is gone", v.Reasons[0], "the cause precedes its consequences")
+	assert.Equal(t, "the cluster was deleted", v.Reasons[0], "the cause precedes its consequences")
 }
 
 // A loss in the watched time fails the run, on a runner that ended early as well as on another one.
@@ -68,7 +68,7 @@ func TestLossesInWatchedTimeFail(t *testing.T) {
 	}
 }
 
-// A client that was waiting for its next stream when its runner ended is not a fault, unless it had waited too long.
+// A client may wait for its next stream when its runner ends, unless its outage is already too long.
 func TestOutageWhenARunnerEndsEarly(t *testing.T) {
 	t.Parallel()
 	for since, want := range map[time.Duration]Outcome{10 * time.Second: Pass, 40 * time.Second: Fail} {
@@ -81,7 +81,7 @@ func TestOutageWhenARunnerEndsEarly(t *testing.T) {
 	}
 }
 
-func TestMissingChecksOfAnEarlyEndedRunner(t *testing.T) {
+func TestMissingCheckOfFinishedRunnerFails(t *testing.T) {
 	t.Parallel()
 	m, server := lostRunner()
 	m.Plan.MinCoverage = 80
@@ -105,17 +105,17 @@ func replacedRunner() (*shard.Merged, ServerLedger) {
 	return m, server
 }
 
-func TestReplacedRunner(t *testing.T) {
+func TestReplacementRunnerAddsWatchedTime(t *testing.T) {
 	t.Parallel()
 	m, server := replacedRunner()
-	assert.Equal(t, Invalid, judgeSoak(m, server, Evidence{}).Verdict, "by default all must be watched")
+	assert.Equal(t, Invalid, judgeSoak(m, server, Evidence{}).Verdict, "by default, all client time must be watched")
 	m.Plan.MinCoverage = 90
 	v := judgeSoak(m, server, Evidence{})
 	assert.Equal(t, Pass, v.Verdict, "%q", v.Reasons)
 	assert.Equal(t, "PASS: 98.1 % of 10,785 client-seconds watched, nothing lost in it; 3 of 3 streams open to the end, 703 of 703 messages received", v.Sentence)
 	assert.Equal(t, Connections{Planned: 3, Opened: 3, Completed: 3}, v.Connections)
 	assert.Equal(t, "its ledger lists 478 as sent, equal to the number received at the clients of runners that ran from start to end", v.Server.Comparison(v.Messages.Received))
-	assert.InDelta(t, .98, v.OpenSeconds.Share, .01, "with the stream that was open at the last checkpoint")
+	assert.InDelta(t, .98, v.OpenSeconds.Share, .01, "the share must include the stream that was open at the last checkpoint")
 
 	for record, name := range map[int]string{1: "of the runner that was replaced", 3: "of the runner that replaced it"} {
 		m, server := replacedRunner()

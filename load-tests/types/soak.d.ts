@@ -77,7 +77,7 @@ declare module 'k6/x/soak' {
     connectionsPerVU: number;
     /** `BACKEND_URL`: the service, `http://` or `https://`. */
     backendUrl: string;
-    /** `PREFIX`: of the client ids: `PREFIX0`, `PREFIX1`, … Letters, digits, `.`, `_`, `-`. */
+    /** `PREFIX`: prefix of the client ids: `PREFIX0`, `PREFIX1`, … Letters, digits, `.`, `_`, `-`. */
     prefix: string;
     /** `TESTID`: name of the run, '' for none. */
     testid: string;

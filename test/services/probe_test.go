@@ -35,7 +35,7 @@ func TestProbeDescribesEachService(t *testing.T) {
 			r, manual := startService(t, name, c.options)
 			input := r.ProbeInput()
 			result, err := probe.Run(t.Context(), probe.Config{
-				URL: r.URL + input.Stream, Publish: input.Publish, Then: input.SecondRequest, Name: name + "-probed", PublishToken: r.PublishToken,
+				URL: r.URL + input.Stream, Publish: input.Publish, SecondRequest: input.SecondRequest, Name: name + "-probed", PublishToken: r.PublishToken,
 				Streams: 3, Length: c.length, Pace: 300 * time.Millisecond,
 			})
 			require.NoError(t, err)

@@ -19,9 +19,9 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// ends has, by file, the text after the generated part, which begins with the first line of the template. "" means that
-// the whole file is generated.
-var ends = map[string]string{
+// endMarkers has, by file, the text after the generated part. That part begins with the first line of the template. The
+// whole file is generated if the text is empty.
+var endMarkers = map[string]string{
 	"docs/reference/settings.md": "", "load-tests/types/soak.d.ts": "  }\n", "load-tests/lib/plan.js": "",
 }
 
@@ -32,8 +32,8 @@ var functions = template.FuncMap{
 	"name":    func(doc string) string { return strings.TrimSuffix(path.Base(doc), ".md") },
 	"link":    func(doc string) string { return "../" + strings.TrimPrefix(doc, "docs/") },
 	"help":    func(s plan.Setting) string { return defaultPattern.ReplaceAllString(s.Help, "") },
-	"initial": initial,
-	"declared": func(s plan.Setting) string {
+	"default": defaultText,
+	"scriptHelp": func(s plan.Setting) string {
 		return cmp.Or(s.ScriptHelp, defaultPattern.ReplaceAllString(s.Help, ". Default, also for 0: $1"))
 	},
 	"property": func(s plan.Setting) string { name, _ := s.Property(); return name },
@@ -42,8 +42,8 @@ var functions = template.FuncMap{
 	},
 }
 
-// initial returns the default of a setting: the text in its help, or its value.
-func initial(s plan.Setting) string {
+// defaultText returns the default of a setting: the text in its help, or its value.
+func defaultText(s plan.Setting) string {
 	if found := defaultPattern.FindStringSubmatch(s.Help); found != nil {
 		return found[1]
 	}
@@ -51,7 +51,7 @@ func initial(s plan.Setting) string {
 }
 
 func main() {
-	for file := range ends {
+	for file := range endMarkers {
 		text, err := generate(os.Args[1], file)
 		if err == nil {
 			err = os.WriteFile(filepath.Join(os.Args[1], file), []byte(text), 0o644) // #nosec G306 G703 -- a source file
@@ -63,15 +63,15 @@ func main() {
 	}
 }
 
-// all returns the settings of the plan and the local ones.
-func all() []plan.Setting {
+// allSettings returns the settings of the plan and the local ones.
+func allSettings() []plan.Setting {
 	p, l := plan.Default(), plan.DefaultLocal()
 	p.ConnectionsPerVU = 0 // `soak run` chooses the number
 	return append(p.Settings(), l.Settings()...)
 }
 
-// modules returns the names of the service descriptions; a k6 script cannot list a folder.
-func modules(root string) ([]string, error) {
+// serviceNames returns the names of the service descriptions, because a k6 script cannot list a folder.
+func serviceNames(root string) ([]string, error) {
 	files, err := filepath.Glob(filepath.Join(root, "load-tests", "services", "*.js"))
 	for i, file := range files {
 		files[i] = strings.TrimSuffix(filepath.Base(file), ".js")
@@ -85,15 +85,15 @@ func generate(root, file string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	services, err := modules(root)
+	services, err := serviceNames(root)
 	if err != nil {
 		return "", err
 	}
 	var text strings.Builder
-	if err := t.Execute(&text, map[string]any{"Settings": all(), "Constants": plan.Constants(), "Services": services}); err != nil {
+	if err := t.Execute(&text, map[string]any{"Settings": allSettings(), "Constants": plan.Constants(), "Services": services}); err != nil {
 		return "", err
 	}
-	if ends[file] == "" {
+	if endMarkers[file] == "" {
 		return text.String(), nil
 	}
 	old, err := os.ReadFile(filepath.Join(root, file)) // #nosec G304 G703 -- a source file
@@ -102,9 +102,9 @@ func generate(root, file string) (string, error) {
 	}
 	first, _, _ := strings.Cut(text.String(), "\n")
 	head, body, hasStart := strings.Cut(string(old), first+"\n")
-	_, tail, hasEnd := strings.Cut(body, ends[file])
+	_, tail, hasEnd := strings.Cut(body, endMarkers[file])
 	if !hasStart || !hasEnd {
-		return "", fmt.Errorf("update %s: the settings must be between %q and %q", file, first, ends[file])
+		return "", fmt.Errorf("update %s: the settings must be between %q and %q", file, first, endMarkers[file])
 	}
-	return head + text.String() + ends[file] + tail, nil
+	return head + text.String() + endMarkers[file] + tail, nil
 }

@@ -13,7 +13,7 @@ const root = "../../.."
 
 func TestGeneratedFilesMatchTheTable(t *testing.T) {
 	t.Parallel()
-	for file := range ends {
+	for file := range endMarkers {
 		want, err := generate(root, file)
 		require.NoError(t, err)
 		got, err := os.ReadFile(filepath.Join(root, file))
@@ -28,7 +28,7 @@ func TestMakefileHasTheSameDefaults(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	require.NoError(t, err)
 	count := 0
-	for _, s := range all() {
+	for _, s := range allSettings() {
 		line := regexp.MustCompile(`(?m)^` + s.Name + ` \?= ?(.*)$`).FindStringSubmatch(string(makefile))
 		if line != nil {
 			require.Equal(t, s.String(), line[1], s.Name)

@@ -79,7 +79,7 @@ func TestArchiveContents(t *testing.T) {
 	}))
 	t.Cleanup(target.Close)
 	address := watcher.Start(t, target.Listener.Addr().String())
-	run := folder(t, map[string]string{"shards/runner-1.json.gz": zip(t, "{}"), "connections.csv": "a,b\n"})
+	run := folder(t, map[string]string{"shards/runner-1.json.gz": gzipText(t, "{}"), "connections.csv": "a,b\n"})
 	file, c := makeArchive(t, Source{
 		Results: run, Prometheus: "http://me:pass-word@" + address, Version: "v-test",
 		Secrets: NewSecrets([]string{"BACKEND_TOKEN=of-the-service"}, ""),
@@ -94,7 +94,7 @@ func TestArchiveContents(t *testing.T) {
 	for _, name := range []string{"verdict.json", "report.html", "shards/runner-1.json.gz", "connections.csv", ExportFile, "SHA256SUMS", "archive.json"} {
 		assert.Contains(t, files, name)
 	}
-	require.Contains(t, files[ExportFile], "[redacted]", "the label of a series")
+	require.Contains(t, files[ExportFile], "[redacted]", "the value of a label must be replaced")
 	for name, text := range files {
 		assert.NotContains(t, text, "of-the-service", name)
 		assert.NotContains(t, text, "pass-word", name)
@@ -120,17 +120,21 @@ func TestUnreachablePrometheus(t *testing.T) {
 		require.NotContains(t, files["archive.json"], "pass-word")
 		require.Contains(t, files, "verdict.json")
 	}
-	for answer, want := range map[string]string{"": "check that this is the address of a Prometheus server", "\x00": "check that this is the address of a Prometheus server", "<html>log in</html>": "check that this is the address of a Prometheus server"} {
+	for _, answer := range []string{"", "\x00", "<html>log in</html>"} {
 		other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, answer) }))
 		t.Cleanup(other.Close)
 		_, c := makeArchive(t, Source{Results: folder(t, nil), Prometheus: other.URL})
-		require.Contains(t, c.Prometheus.Missing, want, "%q", answer)
+		require.Contains(t, c.Prometheus.Missing, "check that this is the address of a Prometheus server", "%q", answer)
 	}
 	withPath := httptest.NewServer(http.NotFoundHandler()) // a Prometheus at a path
 	t.Cleanup(withPath.Close)
 	_, c := makeArchive(t, Source{Results: folder(t, nil), Prometheus: "http://a-token@" + withPath.Listener.Addr().String() + "/?apikey=a-key"})
 	require.Contains(t, c.Prometheus.Missing, "and its path if it has one")
 	require.NotRegexp(t, "a-token|a-key", c.Prometheus.Missing)
+}
+
+func TestMakeRejectsInvalidSource(t *testing.T) {
+	t.Parallel()
 	_, err := Make(t.Context(), Source{Results: folder(t, nil), Prometheus: "prometheus:9090"}, filepath.Join(t.TempDir(), "x"))
 	require.ErrorContains(t, err, "must begin with http:// or https://")
 	_, err = Make(t.Context(), Source{Results: t.TempDir()}, filepath.Join(t.TempDir(), "x"))
@@ -148,7 +152,7 @@ func TestArchiveHasNoSecrets(t *testing.T) {
 		"run.json":         `{"command": ["soak", "--backend-url", "http://u:hunter2@host", "--env", "BACKEND_TOKEN=other-secret"], "port": 8080, "ok": "yes"}`,
 		"k6.log":           "Authorization: Bearer b/secret\nX-Token b/secret b/secret\nGET /x?access_token=q-secret&id=5\n\"authorization\": \"Basic YTpiLXNlY3JldA==\"\n",
 		"backend.log":      "g-secret, x-secret, p&secret, p%26secret, b%2Fsecret, aws-secret-key and AKIAABCDEFGHIJKLMNOP",
-		"shards/a.json.gz": zip(t, `{"url": "http://u:hunter2@host"}`), "shards/b.json.gz": zip(t, `{}`), "shards/c.json.gz": "no gzip",
+		"shards/a.json.gz": gzipText(t, `{"url": "http://u:hunter2@host"}`), "shards/b.json.gz": gzipText(t, `{}`), "shards/c.json.gz": "no gzip",
 		".env": "BACKEND_TOKEN=b/secret", "certs/server-key.pem": "KEY",
 	})
 	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(run, "link.json")))
@@ -169,14 +173,15 @@ func TestArchiveHasNoSecrets(t *testing.T) {
 	require.Contains(t, fmt.Sprint(c.Omitted), "shards/a.json.gz was left out: it contains a secret")
 	require.Contains(t, fmt.Sprint(c.Omitted), "certs/server-key.pem is not a file that a run writes")
 
-	// The page has data of redacted files, some of it in a form that no search finds.
+	// The page repeats data of other files, in forms that a search for secrets cannot find. It is left out if secrets were
+	// replaced in one of these files.
 	for name, hasPage := range map[string]bool{"connections.csv": false, "run.json": false, "k6.log": true} {
 		_, c = makeArchive(t, Source{Results: folder(t, map[string]string{name: "id,b/secret\n"}), Secrets: secrets})
 		require.Equal(t, hasPage, !strings.Contains(fmt.Sprint(c.Omitted), "report.html has data of files in which secrets were replaced"), name)
 	}
 }
 
-// A program may write a value in other forms, and one form may look like the replacement of secrets.
+// A secret may be escaped in a file, and it may be equal to the text that replaces secrets.
 func TestSecretsInEveryForm(t *testing.T) {
 	t.Parallel()
 	for _, token := range []string{`a<b&c>d"e`, `back\slash1`, "ü-password", "$1-password", "with space"} {
@@ -198,16 +203,16 @@ func TestSecretsInEveryForm(t *testing.T) {
 	require.Equal(t, `{"password":"[redacted]"}`, NewSecrets(nil, "").String(`{"password":"ab\"cdefgh"}`), "an escaped quote is part of the value")
 }
 
-// In JSON, a password at the start of a line follows the letter of \n: ready\n0f3b….
+// In JSON, a password at the start of a line follows the n of the escape \n, as in ready\n0f3b….
 func TestEscapedSecretIsReplaced(t *testing.T) {
 	t.Parallel()
 	const password = "0f3b9c1d5e7a48b29c6d1e0f2a3b4c5d"
 	started := float64(time.Now().UnixMilli()) / 1000
-	echo := map[string]any{
+	results := map[string]any{
 		"testid": "run-1", "verdict": "pass", "started_unix_s": started, "ended_unix_s": started,
 		"actions": []any{map[string]any{"command": "echo ready; echo $GRAFANA_PASSWORD", "output": "ready\n" + password}},
 	}
-	text, err := json.MarshalIndent(echo, "", "  ")
+	text, err := json.MarshalIndent(results, "", "  ")
 	require.NoError(t, err)
 	run := folder(t, map[string]string{"run.json": string(text), "verdict.json": string(text), "action-e.log": "ready\n" + password + "\n"})
 	file, c := makeArchive(t, Source{Results: run, Secrets: NewSecrets([]string{"GRAFANA_PASSWORD=" + password}, "")})
@@ -219,7 +224,7 @@ func TestEscapedSecretIsReplaced(t *testing.T) {
 	require.JSONEq(t, strings.ReplaceAll(string(text), password, secret.Redacted), files["run.json"])
 }
 
-// A secret that cannot be replaced prevents the archive: in the name of a file, or in the page.
+// A secret in the name of a file or in the page cannot be replaced, so no archive is made.
 func TestSecretPreventsArchive(t *testing.T) {
 	t.Parallel()
 	const token = "0f3b9c1d5e7a48b29c6d1e0f2a3b4c5d"
@@ -291,8 +296,8 @@ func TestCommonWordAsSecret(t *testing.T) {
 	}
 }
 
-// Shards and the data of a page have lines of several MB. Only the text near a name is searched, anywhere in the
-// line.
+// Shards and the data of a page have lines of several MB. A secret is recognised by the text near it, at any position in
+// the line.
 func TestSecretsInLongLines(t *testing.T) {
 	t.Parallel()
 	filler := strings.Repeat(`{"a": "b", `, 2000)
@@ -303,8 +308,8 @@ func TestSecretsInLongLines(t *testing.T) {
 	}
 }
 
-// zip returns a text as a gzip file.
-func zip(t *testing.T, text string) string {
+// gzipText returns a text as a gzip file.
+func gzipText(t *testing.T, text string) string {
 	t.Helper()
 	var out bytes.Buffer
 	zip := gzip.NewWriter(&out)
@@ -314,13 +319,13 @@ func zip(t *testing.T, text string) string {
 	return out.String()
 }
 
-// An entry is one entry of a hostile archive.
+// An entry is one file of an archive.
 type entry struct {
 	tar.Header
 	text string
 }
 
-// packEntries returns an archive of entries.
+// packEntries returns an archive with the entries, which need not be valid.
 func packEntries(t *testing.T, entries []entry) []byte {
 	t.Helper()
 	var out bytes.Buffer

@@ -32,23 +32,23 @@ const staleMarker uint64 = 0x7ff0000000000002
 func TestArchivedDataMatchesPrometheus(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	var ended atomic.Bool // a series ends while Prometheus scrapes
-	var n atomic.Int64
+	var seriesEnded atomic.Bool // one series ends while Prometheus scrapes
+	var scrapes atomic.Int64
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintf(w, "# TYPE requests_total counter\nrequests_total %d.1\n", n.Add(1))
-		if !ended.Load() {
-			fmt.Fprint(w, "leaves 1\n")
+		fmt.Fprintf(w, "# TYPE requests_total counter\nrequests_total %d.1\n", scrapes.Add(1))
+		if !seriesEnded.Load() {
+			fmt.Fprint(w, "ending_series 1\n")
 		}
 	}))
 	t.Cleanup(target.Close)
 	address := "http://" + watcher.Start(t, target.Listener.Addr().String())
-	old, err := NewRemote(address)
+	original, err := NewRemote(address)
 	require.NoError(t, err)
-	await(t, address, `leaves`, func(v model.Vector) bool { return len(v) == 1 })
-	ended.Store(true)
-	await(t, address, `leaves`, func(v model.Vector) bool { return len(v) == 0 })
+	await(t, address, `ending_series`, func(v model.Vector) bool { return len(v) == 1 })
+	seriesEnded.Store(true)
+	await(t, address, `ending_series`, func(v model.Vector) bool { return len(v) == 0 })
 
-	// Into the past, up to the limit of Prometheus: over several windows, at odd milliseconds, with odd values.
+	// Samples of the past are in several windows, at uneven milliseconds, and have unusual values.
 	await(t, address, `count_over_time(requests_total[1m]) >= 3`, func(v model.Vector) bool { return len(v) == 1 })
 	now := time.Now().Truncate(time.Millisecond)
 	start := now.Add(-25 * time.Minute)
@@ -57,7 +57,7 @@ func TestArchivedDataMatchesPrometheus(t *testing.T) {
 	for i := range 1000 {
 		series.Samples = append(series.Samples, &prompb.Sample{Value: special[i%len(special)], Timestamp: start.UnixMilli() + int64(i)*1379 + 1})
 	}
-	require.NoError(t, old.Write(ctx, []*Series{series}))
+	require.NoError(t, original.Write(ctx, []*Series{series}))
 
 	read := func(from *Remote, to time.Time) map[string][]string {
 		samples := map[string][]string{}
@@ -76,7 +76,7 @@ func TestArchivedDataMatchesPrometheus(t *testing.T) {
 	out, err := os.Create(file)
 	require.NoError(t, err)
 	windows := 0
-	require.NoError(t, old.Read(ctx, start, now, func(series []*Series) error {
+	require.NoError(t, original.Read(ctx, start, now, func(series []*Series) error {
 		windows++
 		return writeRequests(out, series)
 	}))
@@ -86,18 +86,18 @@ func TestArchivedDataMatchesPrometheus(t *testing.T) {
 	restored, err := StartPrometheus(ctx, t.TempDir())
 	require.NoError(t, err)
 	t.Cleanup(restored.Stop)
-	second, err := NewRemote(restored.URL)
+	destination, err := NewRemote(restored.URL)
 	require.NoError(t, err)
-	require.NoError(t, Load(ctx, second, file))
-	want := read(old, now)
-	require.Equal(t, want, read(second, now), "every sample, to the bit and the millisecond")
+	require.NoError(t, Load(ctx, destination, file))
+	want := read(original, now)
+	require.Equal(t, want, read(destination, now), "every sample, to the bit and the millisecond")
 	for key, samples := range want {
 		if key == fmt.Sprint(series.Labels) {
 			require.Len(t, samples, 1000)
 		}
 	}
 	window := prometheus.Range{Start: start, End: now, Step: 700 * time.Millisecond}
-	for _, query := range []string{`odd`, `leaves`, `rate(requests_total[10s])`, `count_over_time(odd[1m])`, `up`} {
+	for _, query := range []string{`odd`, `ending_series`, `rate(requests_total[10s])`, `count_over_time(odd[1m])`, `up`} {
 		result := queryRange(t, address, query, window)
 		assert.NotEmpty(t, result, query)
 		assert.Equal(t, result, queryRange(t, restored.URL, query, window), query)
@@ -110,7 +110,7 @@ func TestArchivedDataMatchesPrometheus(t *testing.T) {
 	require.Error(t, err, "the server still listens")
 }
 
-// Native histograms are a feature flag of Prometheus before version 3.
+// Prometheus before version 3 stores native histograms only with a feature flag.
 func TestNativeHistogramsAreArchived(t *testing.T) {
 	t.Parallel()
 	needsPrometheus(t)
@@ -127,7 +127,7 @@ func TestNativeHistogramsAreArchived(t *testing.T) {
 	require.Contains(t, queryRange(t, server.URL, `histogram_count(native)`, prometheus.Range{Start: now, End: now, Step: time.Second}), "\n3 @[")
 	require.NoError(t, to.Read(t.Context(), now.Add(-10*time.Second), now.Add(10*time.Second), func(series []*Series) error {
 		for _, s := range series {
-			require.Positive(t, samplesOf(s), "an empty series, as 2.42 returns it")
+			require.Positive(t, samplesOf(s), "Read must omit the empty series that Prometheus 2.42 returns")
 		}
 		return nil
 	}))
@@ -164,7 +164,7 @@ func newAPI(t *testing.T, address string) prometheus.API {
 	return prometheus.NewAPI(client)
 }
 
-// await waits until the result of a query is accepted.
+// await waits until accept returns true for the result of a query.
 func await(t *testing.T, address, query string, accept func(model.Vector) bool) {
 	t.Helper()
 	require.Eventually(t, func() bool {

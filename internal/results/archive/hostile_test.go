@@ -90,7 +90,7 @@ func TestInvalidArchivesAreRejected(t *testing.T) {
 		"a test id of two lines": {func(e []entry) []entry { return replaceText(e, `"testid": "run-1"`, `"testid": "run-1\nverdict pass"`) },
 			`names the run "run-1\nverdict pass"`},
 		"an empty archive": {func([]entry) []entry { return nil }, "it is empty"},
-		"a bomb":           {func(e []entry) []entry { return withChecksum(e, "zeros", strings.Repeat("\x00", ratioFrom+16<<20)) }, "would exceed the limits: 100 times the size"},
+		"a bomb":           {func(e []entry) []entry { return withChecksum(e, "zeros", strings.Repeat("\x00", baseBytes+16<<20)) }, "would exceed the limits: 100 times the size"},
 		"a later format": {func(e []entry) []entry {
 			return replaceText(e, `"schema": 1`, `"schema": 2`)
 		}, "version 2, and this soak reads versions up to 1"},
@@ -137,7 +137,7 @@ func TestMadeArchiveOpens(t *testing.T) {
 	t.Parallel()
 	file, c := makeArchive(t, Source{Results: folder(t, map[string]string{
 		"bidi\u202e.json": "{}", "c1\u009b.pem": "", "tab\t.json": "{}", "two\nlines.json": "{}", `back\slash.json`: "{}", "\xff.json": "{}", "ü ü.json": "{}", "-rf.json": "{}",
-		"k6.log": strings.Repeat("level=warning msg=\"Request Failed\" error=\"connection refused\"\n", ratioFrom/40), // packs to a 300th
+		"k6.log": strings.Repeat("level=warning msg=\"Request Failed\" error=\"connection refused\"\n", baseBytes/40), // packs to a 300th
 	})})
 	files, second := archiveFiles(t, file)
 	require.Equal(t, c, second)

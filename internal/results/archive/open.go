@@ -20,11 +20,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// Limits of an archive. Samples pack to a seventh of their size (node_exporter, every second).
+// Limits of an archive. Samples of node_exporter, one per second, are compressed to a seventh of their size.
 const (
-	maxBytes  = 16 << 30
-	maxRatio  = 100
-	ratioFrom = 16 << 20 // bytes
+	maxBytes  = 16 << 30 // bytes of all files
+	maxRatio  = 100      // size of all files to that of the archive
+	baseBytes = 16 << 20 // bytes that an archive may have at any ratio
 	maxFiles  = 200_000
 	maxSums   = 32 << 20 // bytes of the checksums
 
@@ -63,7 +63,7 @@ func Open(ctx context.Context, file, dir string) (c Contents, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil { // #nosec G301 -- containers read it as another user
 		return c, err
 	}
-	c, err = unpackAll(&interruptibleReader{ctx, in}, dir, min(maxBytes, ratioFrom+maxRatio*info.Size()))
+	c, err = unpackAll(&interruptibleReader{ctx, in}, dir, min(maxBytes, baseBytes+maxRatio*info.Size()))
 	if err == nil {
 		return c, nil
 	}
@@ -86,18 +86,19 @@ func openArchive(file string) (*os.File, error) {
 	return safefile.Open(path, maxBytes)
 }
 
-// HasData reports whether a file is an archive of a run with Prometheus data. It reads only the start of the file.
+// HasData reports whether a file is the archive of the run testID and has Prometheus data. It reads only the start of
+// the file.
 func HasData(file, testID string) bool {
 	in, err := openArchive(file)
 	if err != nil {
 		return false
 	}
 	defer in.Close()
-	zip, err := gzip.NewReader(in)
+	uncompressed, err := gzip.NewReader(in)
 	if err != nil {
 		return false
 	}
-	for files := tar.NewReader(zip); ; {
+	for files := tar.NewReader(uncompressed); ; {
 		h, err := files.Next()
 		if err != nil || path.Base(h.Name) != sumsFile && path.Base(h.Name) != contentsFile {
 			return false
@@ -109,17 +110,17 @@ func HasData(file, testID string) bool {
 	}
 }
 
-// An interruptibleReader fails after the end of its context. Packing and unpacking gigabytes takes minutes.
+// An interruptibleReader fails after the end of its context, because packing and unpacking gigabytes takes minutes.
 type interruptibleReader struct {
-	ctx  context.Context
-	from io.Reader
+	ctx    context.Context
+	reader io.Reader
 }
 
 func (r *interruptibleReader) Read(p []byte) (int, error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, err
 	}
-	return r.from.Read(p)
+	return r.reader.Read(p)
 }
 
 // An unpacker checks the files that it unpacks.
@@ -130,27 +131,27 @@ type unpacker struct {
 	budget int64             // bytes
 }
 
-// unpackAll unpacks an archive into a folder.
+// unpackAll unpacks an archive into a folder. The limit is the maximum size of all files in bytes.
 func unpackAll(in io.Reader, dir string, limit int64) (c Contents, err error) {
 	root, err := os.OpenRoot(dir) // no name and no link can escape it
 	if err != nil {
 		return c, err
 	}
 	defer root.Close()
-	zip, err := gzip.NewReader(in)
+	uncompressed, err := gzip.NewReader(in)
 	if err != nil {
 		return c, fmt.Errorf("it is not a tar.gz: %w", err)
 	}
 	u := &unpacker{root: root, budget: limit}
-	files := tar.NewReader(zip)
+	files := tar.NewReader(uncompressed)
 	for err == nil {
 		var h *tar.Header
 		if h, err = files.Next(); err == nil {
 			err = u.unpack(h, files)
 		}
 	}
-	if errors.Is(err, io.EOF) { // the end of the tar; the gzip has its own checksum
-		_, err = io.CopyN(io.Discard, zip, maxPadding)
+	if errors.Is(err, io.EOF) { // read to the end of the gzip, where its checksum is
+		_, err = io.CopyN(io.Discard, uncompressed, maxPadding)
 	}
 	switch {
 	case err == nil:
@@ -169,7 +170,7 @@ func unpackAll(in io.Reader, dir string, limit int64) (c Contents, err error) {
 	return readContents(root)
 }
 
-// unpack unpacks one file.
+// unpack checks one file of the archive, and writes it to the folder.
 func (u *unpacker) unpack(h *tar.Header, content io.Reader) error {
 	top, name, _ := strings.Cut(h.Name, "/")
 	switch {

@@ -52,7 +52,7 @@ func pack(ctx context.Context, dir, testID, file string) error {
 		return fmt.Errorf("the results must have at most %s, got %s; remove files that no run leaves", format.Bytes(maxBytes), format.Bytes(size))
 	}
 	level := gzip.DefaultCompression
-	if size > ratioFrom { // Open would reject the ratio of a log that repeats one line a million times
+	if size > baseBytes { // Open would reject the ratio of a log that repeats one line a million times
 		var packed counter
 		if err := write(ctx, &packed, dir, testID, names, level); err != nil {
 			return fmt.Errorf("pack the archive: %w", err)

@@ -154,7 +154,7 @@ func (f *findings) origin() string {
 
 // thenNotes returns the evidence for the second request.
 func (f *findings) thenNotes() []string {
-	if f.session.requests.then == nil {
+	if f.session.requests.secondRequest == nil {
 		return nil
 	}
 	note := fmt.Sprintf("The first event of each stream was %s", quoteJS(excerptOf(f.session.firstEvent)))

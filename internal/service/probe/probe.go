@@ -19,12 +19,12 @@ import (
 
 // A Config is the configuration of a probe. URLs, headers and bodies may contain the placeholders of a description.
 type Config struct {
-	URL     string  // of a stream
-	Connect Request // the other parts of the request of a stream
-	Then    Request // the second request that a stream needs; empty: none
-	Publish Request // publishes a message; empty: the probe publishes nothing
-	Topic   string  // topic in the URLs, which {topic} replaces
-	Name    string  // of the description
+	URL           string  // of a stream
+	Connect       Request // the other parts of the request of a stream
+	SecondRequest Request // the second request that a stream needs; empty: none
+	Publish       Request // publishes a message; empty: the probe publishes nothing
+	Topic         string  // topic in the URLs, which {topic} replaces
+	Name          string  // of the description
 
 	Streams int
 	Length  time.Duration

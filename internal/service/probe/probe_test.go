@@ -163,7 +163,7 @@ func TestSecondRequest(t *testing.T) {
 	server := h.Start(t)
 	module, json := probe(t, server.URL, Config{
 		URL: server.URL + "/sub/all", Publish: publishRequest,
-		Then: Request{URL: "{base}/join", Body: `{"client":"{client}","topic":"{topic}"}`},
+		SecondRequest: Request{URL: "{base}/join", Body: `{"client":"{client}","topic":"{topic}"}`},
 	})
 	require.Contains(t, json, `"connect":{"url":"{base}/sub/all","then":{"event":"HELLO","client":"json:$.client","url":"{base}/join","body":"{\"client\":\"{client}\",\"topic\":\"{topic}\"}"}}`)
 	require.Contains(t, json, published)

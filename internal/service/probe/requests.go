@@ -25,11 +25,11 @@ func (r Request) empty() bool {
 
 // requests are the requests of the user in the form of a description.
 type requests struct {
-	name, base                   string
-	connect, then, publish       object
-	thenClient                   bool // the second request has {client}
-	needsToken                   bool // connect or then has {token}
-	subscribeToken, publishToken string
+	name, base                      string
+	connect, secondRequest, publish object
+	secondHasClient                 bool // the second request has {client}
+	needsToken                      bool // connect or secondRequest has {token}
+	subscribeToken, publishToken    string
 }
 
 // authScheme matches the scheme before a token in a value of Authorization.
@@ -76,18 +76,18 @@ func readRequests(c *Config) (*requests, error) {
 	if out.connect, err = out.build(c, connect, subscriber, ""); err != nil {
 		return nil, err
 	}
-	if !c.Then.empty() {
-		if out.then, err = out.build(c, c.Then, subscriber, "--then-url"); err != nil {
+	if !c.SecondRequest.empty() {
+		if out.secondRequest, err = out.build(c, c.SecondRequest, subscriber, "--then-url"); err != nil {
 			return nil, err
 		}
-		out.thenClient = strings.Contains(string(toJSON(out.then)), "{client}")
+		out.secondHasClient = strings.Contains(string(toJSON(out.secondRequest)), "{client}")
 	}
 	if !c.Publish.empty() {
 		if out.publish, err = out.build(c, c.Publish, publisher, "--publish-url"); err != nil {
 			return nil, err
 		}
 	}
-	out.needsToken, out.subscribeToken, out.publishToken = subscriber.isUsed || strings.Contains(string(toJSON(out.connect))+string(toJSON(out.then)), "{token}"), subscriber.token, publisher.token
+	out.needsToken, out.subscribeToken, out.publishToken = subscriber.isUsed || strings.Contains(string(toJSON(out.connect))+string(toJSON(out.secondRequest)), "{token}"), subscriber.token, publisher.token
 	_, err = service.Parse(toJSON(out.draft("any", "id")))
 	return out, err //nolint:wrapcheck // sentences for the user
 }
@@ -238,7 +238,7 @@ func (a *requests) draft(event, client string) (o object) {
 
 // uses reports whether one of the requests has a placeholder.
 func (a *requests) uses(placeholder string) bool {
-	return strings.Contains(string(toJSON(a.connect))+string(toJSON(a.then))+string(toJSON(a.publish)), placeholder)
+	return strings.Contains(string(toJSON(a.connect))+string(toJSON(a.secondRequest))+string(toJSON(a.publish)), placeholder)
 }
 
 // withoutTokens replaces the tokens in a text with {token}.
@@ -261,14 +261,14 @@ func (a *requests) hideTokens(o object) {
 // connectWithSecond returns connect with the second request, if there is one, as its member then.
 func (a *requests) connectWithSecond(event, client string, notes ...string) object {
 	connect := append(object{}, a.connect...)
-	if a.then == nil {
+	if a.secondRequest == nil {
 		return connect
 	}
 	var then object
 	then.add("event", event)
-	if a.thenClient {
+	if a.secondHasClient {
 		then.add("client", client)
 	}
-	connect.add("then", append(then, a.then...), notes...)
+	connect.add("then", append(then, a.secondRequest...), notes...)
 	return connect
 }

@@ -17,12 +17,12 @@ import (
 // secondRequest returns a function that receives the blocks of a new stream and sends its second request after the first event. It returns
 // nil if streams need no second request.
 func (s *session) secondRequest(life context.Context, t *track) func(stream.Part) {
-	if s.requests.then == nil || s.service.SecondRequest == nil || s.firstEvent == "" {
+	if s.requests.secondRequest == nil || s.service.SecondRequest == nil || s.firstEvent == "" {
 		return nil
 	}
 	var once sync.Once
 	return func(p stream.Part) {
-		if client, ok := s.service.Client(&p.Block); ok || !s.requests.thenClient && p.EventName() == s.firstEvent {
+		if client, ok := s.service.Client(&p.Block); ok || !s.requests.secondHasClient && p.EventName() == s.firstEvent {
 			once.Do(func() { _, _ = s.join(life, t, client) })
 		}
 	}
@@ -37,7 +37,7 @@ func (s *session) join(ctx context.Context, t *track, client string) (stream.Ans
 
 // openSecond waits for the first events of the streams, finds {client} in them, and sends the second request of each stream.
 func (s *session) openSecond(ctx context.Context) error {
-	if s.requests.then == nil {
+	if s.requests.secondRequest == nil {
 		return nil
 	}
 	var first []unit
@@ -53,7 +53,7 @@ func (s *session) openSecond(ctx context.Context) error {
 		first, opened = append(first, u), append(opened, t)
 	}
 	s.firstEvent, s.clientSource = first[0].EventName(), ""
-	if s.requests.thenClient {
+	if s.requests.secondHasClient {
 		if s.clientSource = clientSource(first); s.clientSource == "" {
 			return fmt.Errorf("--then-… contains {client}, but no value in the first events differs on each stream: %s", format.Shorten(string(first[0].Data), 200))
 		}
@@ -64,7 +64,7 @@ func (s *session) openSecond(ctx context.Context) error {
 	}
 	for i, t := range opened {
 		client, ok := s.service.Client(&first[i].Block)
-		if s.requests.thenClient && !ok {
+		if s.requests.secondHasClient && !ok {
 			return fmt.Errorf("the first event of a stream has no %s: %s", s.clientSource, format.Shorten(string(first[i].Data), 200))
 		}
 		answer, err := s.join(ctx, t, client)
