@@ -21,8 +21,8 @@ import (
 // Classes of results. Each is a column of the table.
 const (
 	classFound      = "found exactly"      // the verdict matches the fault; a clean run: passed
-	classUndecided  = "undecided, said so" // passed, and the verdict lists the loss as undetectable
-	classOther      = "found otherwise"    // not passed, but the verdict does not match the fault
+	classUndecided  = "reported undecided" // passed, and the verdict lists the loss as undetectable
+	classOther      = "found inexactly"    // not passed, but the verdict does not match the fault
 	classMissed     = "missed"             // passed despite a detectable fault
 	classFalseAlarm = "false alarm"        // a clean run did not pass
 	classSaturated  = "saturated"          // this machine was too busy, so the result is not counted

@@ -18,9 +18,9 @@ import (
 
 // A row has the counts of one kind.
 type row struct {
-	Group, Kind     string
-	PutIn, Repeated int // scenarios, and those that ran more than once
-	Classes         map[string]int
+	Group, Kind    string
+	Runs, Repeated int // scenarios, and those that ran more than once
+	Classes        map[string]int
 }
 
 // A summary is the content of campaign.json.
@@ -54,7 +54,7 @@ func (c *campaign) summary() *summary {
 			all, kind = s.Clean, cmp.Or(r.Scenario.Family, r.Scenario.Suite, "soak")
 		}
 		for _, sum := range []*row{all, rowOf(r.Scenario.Group, kind)} {
-			sum.PutIn++
+			sum.Runs++
 			sum.Classes[r.Class]++
 			sum.Repeated += btoi(r.Repeated)
 		}
@@ -75,7 +75,7 @@ func (c *campaign) summary() *summary {
 // faults were found.
 func (s *summary) isAcceptable() bool {
 	faulty, clean := s.Faulty.Classes, s.Clean.Classes
-	decided := s.Faulty.PutIn - faulty[classSaturated] - faulty[classUndecided]
+	decided := s.Faulty.Runs - faulty[classSaturated] - faulty[classUndecided]
 	return s.Runs > 0 && faulty[classMissed] == 0 && clean[classFalseAlarm] == 0 && clean[classNoVerdict] == 0 && 100*faulty[classFound] >= 99*decided
 }
 
@@ -83,7 +83,7 @@ func (s *summary) isAcceptable() bool {
 func (s *summary) line(runs int) string {
 	text := fmt.Sprintf("campaign %d of %d", s.Runs, runs)
 	for _, total := range []*row{s.Faulty, s.Clean} {
-		text += fmt.Sprintf("; %d %s", total.PutIn, total.Kind)
+		text += fmt.Sprintf("; %d %s", total.Runs, total.Kind)
 		for _, class := range classes {
 			if n := total.Classes[class]; n > 0 {
 				text += fmt.Sprintf(", %d %s", n, class)
@@ -117,13 +117,13 @@ func (s *summary) write(w io.Writer) error {
 		s.Runs, s.Seed, s.Commit, m.CPU, m.Cores, m.Memory>>30, m.System, m.Kernel)
 	var rows [][]string
 	for _, k := range append(slices.Clone(s.Kinds), s.Faulty, s.Clean) {
-		cells := []string{k.Group, k.Kind, strconv.Itoa(k.PutIn)}
+		cells := []string{k.Group, k.Kind, strconv.Itoa(k.Runs)}
 		for _, class := range classes {
 			cells = append(cells, formatCount(k.Classes[class]))
 		}
 		rows = append(rows, append(cells, formatCount(k.Repeated)))
 	}
-	page.Table(w, slices.Concat([]string{"group", "kind", "put in"}, classes, []string{"repeated"}), rows)
+	page.Table(w, slices.Concat([]string{"group", "kind", "runs"}, classes, []string{"repeated"}), rows)
 	for _, b := range s.Bad {
 		fmt.Fprintf(w, "\n- %s", b.sentence())
 	}
