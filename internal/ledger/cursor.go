@@ -107,7 +107,7 @@ func addDeviation[T any](d *Deviations, to *[]T, one T) {
 	*to = append(*to, one)
 }
 
-// place counts a message that is not the next one of the log, on a stream whose place in the log is certain.
+// place counts a message that is not the next one of the log, by the last message of the connection.
 func (c *deliveries) place(p *Print, a *Arrival) {
 	f := c.cursor
 	first, known := f.log.index[p.Sum]
