@@ -51,7 +51,7 @@ func (w transport) vu(t testing.TB) *vu {
 	return v
 }
 
-// serve starts a server for the transport of the virtual user.
+// serve starts a server for the transport of the virtual user, and returns its URL. handle serves each connection.
 func (v *vu) serve(handle func(p *peer)) string {
 	v.t.Helper()
 	if v.transport.h2 {
@@ -64,6 +64,7 @@ func (v *vu) serve(handle func(p *peer)) string {
 	return url
 }
 
+// serveText starts a server that sends text on each connection.
 func (v *vu) serveText(text string) string {
 	v.t.Helper()
 	return v.serve(func(p *peer) { p.send(text) })
@@ -78,7 +79,7 @@ func accept(conn net.Conn, config *tls.Config) (net.Conn, *sockets.Line) {
 	return l, l
 }
 
-// sendInPieces sends the data that write writes, in packets of size bytes. Size 0 means one packet.
+// sendInPieces calls write, and sends the data in packets of size bytes. If size is 0, it sends one packet.
 func (p *peer) sendInPieces(size int, write func()) {
 	if p.line == nil { // HTTP/2 splits the data into frames
 		write()
@@ -93,6 +94,6 @@ func (p *peer) sendInPieces(size int, write func()) {
 	}
 	for pending.Len() > 0 {
 		_, _ = p.line.Write(pending.Next(size))
-		time.Sleep(100 * time.Microsecond)
+		time.Sleep(100 * time.Microsecond) // lets the client read each packet separately
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 var start = time.Unix(1_700_000_000, 0)
 
-// add adds readings 5 s apart.
+// add adds readings 5 s apart, and returns the record.
 func add(w *Watch, readings ...Reading) *Record {
 	for i, r := range readings {
 		w.Add(start.Add(time.Duration(i)*5*time.Second), r)
@@ -22,29 +22,44 @@ func add(w *Watch, readings ...Reading) *Record {
 	return w.Record()
 }
 
+// fakeSource returns a source of a machine without network cards, counters of the kernel and suspensions.
+func fakeSource(t *testing.T) source {
+	return source{
+		proc:      t.TempDir(),
+		devices:   func() (map[string]uint64, bool, error) { return nil, false, nil },
+		suspended: func() (time.Duration, bool) { return 0, false },
+		clocks:    clocks,
+	}
+}
+
+// at returns the time of a record, in microseconds, that many seconds after start.
 func at(seconds int) int64 { return start.Add(time.Duration(seconds) * time.Second).UnixMicro() }
 
 func TestRecordHasIncreasesWithTimes(t *testing.T) {
 	t.Parallel()
 	const dropped = "conntrack_allowance_exceeded"
 	r := add(Follow("stack", time.Second),
-		Reading{dropped: 100, OutSegs: 5}, Reading{dropped: 100, OutSegs: 9}, Reading{dropped: 110, OutSegs: 20}, Reading{dropped: 114, OutSegs: 30}, Reading{dropped: 114}, Reading{dropped: 115})
+		Reading{dropped: 100, OutSegs: 5}, Reading{dropped: 100, OutSegs: 9}, Reading{dropped: 110, OutSegs: 20},
+		Reading{dropped: 114, OutSegs: 30}, Reading{dropped: 114}, Reading{dropped: 115})
 	require.Equal(t, []Series{
 		{Name: dropped, Begin: 100, End: 115, Increase: 15, Stretches: []Stretch{{at(5), at(15), 14}, {at(20), at(25), 1}}},
 		{Name: OutSegs, Begin: 5, End: 30, Increase: 25},
-	}, r.Counters, "successive increases are one stretch; a counter that always grows has none")
+	}, r.Counters, "successive increases are one stretch; OutSegs has no stretches, because it is informational")
 	require.Equal(t, []int64{at(0), at(25)}, []int64{r.FromUS, r.ToUS})
 	require.NoError(t, r.Check())
 }
 
-func TestIncreaseIncludesResetsOfACounter(t *testing.T) {
+func TestIncreaseIgnoresTheDecreaseOfAReset(t *testing.T) {
 	t.Parallel()
-	r := add(Follow("", time.Second), Reading{OOMKills: 3}, Reading{OOMKills: 4}, Reading{OOMKills: 0}, Reading{}, Reading{OOMKills: 2})
-	require.Equal(t, Series{Name: OOMKills, Begin: 3, End: 2, Increase: 3, Stretches: []Stretch{{at(0), at(5), 1}, {at(15), at(20), 2}}}, *r.Series(OOMKills))
+	r := add(Follow("", time.Second),
+		Reading{OOMKills: 3}, Reading{OOMKills: 4}, Reading{OOMKills: 0}, Reading{}, Reading{OOMKills: 2})
+	require.Equal(t, Series{
+		Name: OOMKills, Begin: 3, End: 2, Increase: 3, Stretches: []Stretch{{at(0), at(5), 1}, {at(15), at(20), 2}},
+	}, *r.Series(OOMKills))
 }
 
-// A little steal is normal on a shared machine, so only steal that may delay a message has a time.
-func TestOnlyLargeStealHasATime(t *testing.T) {
+// A little steal is normal on a shared machine, so only steal that may delay a message has a stretch.
+func TestOnlyLargeStealHasAStretch(t *testing.T) {
 	t.Parallel()
 	r := add(Follow("", time.Second), Reading{Steal: 10}, Reading{Steal: 10.4}, Reading{Steal: 11.0}, Reading{Steal: 11.1})
 	s := r.Series(Steal)
@@ -53,10 +68,13 @@ func TestOnlyLargeStealHasATime(t *testing.T) {
 	require.Equal(t, []int64{at(5), at(10)}, []int64{s.Stretches[0].FromUS, s.Stretches[0].ToUS})
 }
 
-func TestHighestShareOfATable(t *testing.T) {
+func TestRecordHasHighestShareOfALimit(t *testing.T) {
 	t.Parallel()
-	r := add(Follow("", time.Second), Reading{ConntrackEntries: 10, "nf_conntrack_max": 100}, Reading{ConntrackEntries: 95, "nf_conntrack_max": 100}, Reading{ConntrackEntries: 20, "nf_conntrack_max": 100})
-	require.Equal(t, Series{Name: ConntrackEntries, Begin: 10, End: 20, MaxShare: .95, MaxShareUS: at(5)}, *r.Series(ConntrackEntries))
+	entries := func(n float64) Reading { return Reading{ConntrackEntries: n, "nf_conntrack_max": 100} }
+	r := add(Follow("", time.Second), entries(10), entries(95), entries(20))
+	require.Equal(t, Series{
+		Name: ConntrackEntries, Begin: 10, End: 20, MaxShare: .95, MaxShareUS: at(5),
+	}, *r.Series(ConntrackEntries))
 }
 
 // The size of a record does not depend on the length of the run or on the number of increases.
@@ -73,18 +91,16 @@ func TestRecordIsBounded(t *testing.T) {
 	require.NoError(t, err)
 	require.Less(t, len(text), 32<<10)
 	var sum float64
-	for _, m := range r.Series(OOMKills).Stretches {
-		sum += m.By
+	for _, stretch := range r.Series(OOMKills).Stretches {
+		sum += stretch.By
+		require.Less(t, stretch.To().Sub(stretch.From()), samples*5*time.Second/20, "no stretch covers most of the run")
 	}
 	require.InDelta(t, samples/2-1, sum, 0, "the stretches contain all increases")
 	require.Len(t, r.Notices, maxNotices)
-	for _, m := range r.Series(OOMKills).Stretches {
-		require.Less(t, m.To().Sub(m.From()), samples*5*time.Second/20, "no stretch covers most of the run")
-	}
 	require.NoError(t, r.Check())
 }
 
-func TestNoticeIsReportedOnce(t *testing.T) {
+func TestNoticeIsRecordedOnce(t *testing.T) {
 	t.Parallel()
 	w := Follow("", time.Second)
 	all := []Notice{{Name: "system-reboot", AtUS: 5}, {Name: "system-reboot", AtUS: 9}, {Name: "spot", AtUS: 9}}
@@ -125,8 +141,7 @@ func TestImpossibleRecordsAreRejected(t *testing.T) {
 	}
 }
 
-// On AWS, the driver has additional counters.
-func TestCountersOfTheKernelAndOfAWSsDriver(t *testing.T) {
+func TestSampleReadsCountersOfKernelAndENA(t *testing.T) {
 	t.Parallel()
 	proc := t.TempDir()
 	for name, text := range map[string]string{
@@ -144,10 +159,12 @@ func TestCountersOfTheKernelAndOfAWSsDriver(t *testing.T) {
 	}
 	require.NoError(t, os.Symlink("1", filepath.Join(proc, "self")))
 	ena := map[string]uint64{"bw_in_allowance_exceeded": 1, "conntrack_allowance_exceeded": 4, "tx_timeout": 8}
-	var broken error
-	s := source{proc: proc, devices: func() (map[string]uint64, bool, error) { return ena, true, broken }, suspended: func() (time.Duration, bool) { return 0, false }, clocks: clocks}
+	var enaErr error
+	s := fakeSource(t)
+	s.proc, s.devices = proc, func() (map[string]uint64, bool, error) { return ena, true, enaErr }
 	want := Reading{
-		Steal: 8.5, OOMKills: 3, ConntrackEntries: 41, "nf_conntrack_max": 100, OutSegs: 1000, Retrans: 12, Overflows: 5, Drops: 7,
+		Steal: 8.5, OOMKills: 3, ConntrackEntries: 41, "nf_conntrack_max": 100,
+		OutSegs: 1000, Retrans: 12, Overflows: 5, Drops: 7,
 		"bw_in_allowance_exceeded": 1, "conntrack_allowance_exceeded": 4,
 	}
 	require.Equal(t, want, s.read())
@@ -161,20 +178,22 @@ func TestCountersOfTheKernelAndOfAWSsDriver(t *testing.T) {
 	require.Equal(t, []Stretch{{at(0), at(5), 14}}, r.Series("conntrack_allowance_exceeded").Stretches)
 	require.Zero(t, r.Series("bw_in_allowance_exceeded").Increase)
 
-	broken = errors.New("no such device")
+	enaErr = errors.New("no such device")
 	w.Sample(start.Add(10 * time.Second))
-	require.Equal(t, r.Series("conntrack_allowance_exceeded"), w.Record().Series("conntrack_allowance_exceeded"), "a failed reading changes nothing")
+	require.Equal(t, r.Series("conntrack_allowance_exceeded"), w.Record().Series("conntrack_allowance_exceeded"),
+		"a failed reading does not change the counter")
 }
 
-func TestMachineWithoutCountersHasAReason(t *testing.T) {
+func TestRecordWithoutCountersHasAReason(t *testing.T) {
 	t.Parallel()
-	s := source{proc: filepath.Join(t.TempDir(), "none"), devices: func() (map[string]uint64, bool, error) { return nil, false, nil }, suspended: func() (time.Duration, bool) { return 0, false }, clocks: clocks}
+	s := fakeSource(t)
+	s.proc = filepath.Join(s.proc, "missing")
 	w := newWatch(s, time.Second)
 	w.Sample(start)
 	require.Contains(t, w.Record().Unknown, "no counters, because they need Linux")
 }
 
-func TestSampleOfThisMachine(t *testing.T) {
+func TestSampleReadsThisMachine(t *testing.T) {
 	t.Parallel()
 	w := New(time.Second)
 	w.Sample(time.Now())
@@ -188,17 +207,17 @@ func TestSampleOfThisMachine(t *testing.T) {
 	require.Nil(t, r.Series("pps_allowance_exceeded"), "this machine is not on AWS")
 	devices, err := filepath.Glob("/sys/class/net/*/device")
 	require.NoError(t, err)
-	require.Equal(t, len(devices) > 0, r.Cards, "interfaces of the kernel are not cards: %q", devices)
+	require.Equal(t, len(devices) > 0, r.Cards, "Cards must report physical network cards only: %q", devices)
 }
 
-// The clocks of Linux show the length of a suspension.
-func TestSuspensionIsCounted(t *testing.T) {
+func TestRecordHasSuspensions(t *testing.T) {
 	t.Parallel()
 	suspended := 3 * time.Hour
-	s := source{proc: t.TempDir(), devices: func() (map[string]uint64, bool, error) { return nil, false, nil }, suspended: func() (time.Duration, bool) { return suspended, true }, clocks: clocks}
+	s := fakeSource(t)
+	s.suspended = func() (time.Duration, bool) { return suspended, true }
 	w := newWatch(s, time.Second)
 	w.Sample(start)
-	for range 2 { // below and above a multiple of the resolution
+	for range 2 { // inaccuracies below the resolution
 		suspended -= 20 * time.Microsecond
 		w.Sample(start.Add(3 * time.Second))
 		suspended += 20 * time.Microsecond
@@ -212,33 +231,29 @@ func TestSuspensionIsCounted(t *testing.T) {
 	require.Equal(t, []Stretch{{at(5), at(10), series.Increase}}, series.Stretches)
 }
 
-// Steps of the wall clock count; slewing and suspension do not.
-func TestStepsOfTheWallClock(t *testing.T) {
+func TestClockStepIgnoresSlewingAndSuspension(t *testing.T) {
 	t.Parallel()
 	var wall, monotonic, suspended time.Duration
-	s := source{
-		proc: t.TempDir(), devices: func() (map[string]uint64, bool, error) { return nil, false, nil },
-		suspended: func() (time.Duration, bool) { return suspended, true }, clocks: func() (time.Duration, time.Duration) { return wall, monotonic },
-	}
+	s := fakeSource(t)
+	s.suspended = func() (time.Duration, bool) { return suspended, true }
+	s.clocks = func() (time.Duration, time.Duration) { return wall, monotonic }
 	w := newWatch(s, time.Second)
-	second := 0.
-	pass := func(step time.Duration) *Series {
-		second += 5
+	sampleAfter := func(step time.Duration) *Series { // samples after 5 s, in which the wall clock stepped
 		monotonic += 5 * time.Second
 		wall += 5*time.Second + step
-		w.Sample(start.Add(time.Duration(second) * time.Second))
+		w.Sample(start.Add(monotonic))
 		return w.Record().Series(ClockStep)
 	}
-	pass(time.Hour) // before the run
-	require.Zero(t, pass(2*time.Millisecond).Increase)
+	sampleAfter(time.Hour)                                    // before the first reading
+	require.Zero(t, sampleAfter(2*time.Millisecond).Increase) // slewing
 	suspended += time.Minute
-	require.Zero(t, pass(time.Minute).Increase)
-	require.InDelta(t, 10, pass(10*time.Second).Increase, 1e-9)
-	require.InDelta(t, 13, pass(-3*time.Second).Increase, 1e-9)
+	require.Zero(t, sampleAfter(time.Minute).Increase)
+	require.InDelta(t, 10, sampleAfter(10*time.Second).Increase, 1e-9)
+	require.InDelta(t, 13, sampleAfter(-3*time.Second).Increase, 1e-9)
 	require.Len(t, w.Record().Series(ClockStep).Stretches, 1, "two successive intervals are one stretch")
 }
 
-func TestSuspendedFor(t *testing.T) {
+func TestSuspendedForIsConstantWithoutSuspension(t *testing.T) {
 	t.Parallel()
 	first, ok := SuspendedFor()
 	require.True(t, ok)

@@ -8,7 +8,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-func TestCheck(t *testing.T) {
+func TestCheckNamesInsufficientLimits(t *testing.T) {
 	t.Parallel()
 	enough := Machine{Files: 1 << 20, Ports: 28232, Backlog: 4096, Available: 16 << 30}
 	cases := []struct {
@@ -17,57 +17,64 @@ func TestCheck(t *testing.T) {
 		local          bool
 		errs, warnings []string
 	}{
-		{"enough of all", func(*plan.Plan, *Machine) {}, true, nil, nil},
-		{"nothing is known", func(_ *plan.Plan, m *Machine) { *m = Machine{} }, true, nil, nil},
+		{"sufficient limits", func(*plan.Plan, *Machine) {}, true, nil, nil},
+		{"unknown limits", func(_ *plan.Plan, m *Machine) { *m = Machine{} }, true, nil, nil},
 		{"a runner's files", func(_ *plan.Plan, m *Machine) { m.Files = 1131 }, false,
 			[]string{"the limit of open files is 1131, but a runner with 600 connections needs 1132; raise it with `ulimit -n 1132`"}, nil},
-		{"just enough files", func(_ *plan.Plan, m *Machine) { m.Files = 1132 }, false, nil, nil},
+		{"the minimum of files", func(_ *plan.Plan, m *Machine) { m.Files = 1132 }, false, nil, nil},
 		{"nginx's files", func(_ *plan.Plan, m *Machine) { m.Files = 3423 }, true,
 			[]string{"nginx with 1200 connections on each side needs 3424"}, nil},
-		{"files for an odd share", func(p *plan.Plan, m *Machine) { p.Connections, p.Runners, m.Files = 1000, 3, 865 }, false,
+		{"files if runners have unequal shares", func(p *plan.Plan, m *Machine) { p.Connections, p.Runners, m.Files = 1000, 3, 865 }, false,
 			[]string{"a runner with 334 connections needs 866"}, nil},
 		{"ports", func(p *plan.Plan, _ *Machine) { p.Connections = 28233 }, false,
 			[]string{"28232 ephemeral ports are too few for 28233 connections to one address; run `sysctl -w net.ipv4.ip_local_port_range="}, nil},
-		{"streams that share connections", func(p *plan.Plan, m *Machine) {
+		{"enough files for shared connections", func(p *plan.Plan, m *Machine) {
 			p.Connections, p.ConnectionsPerVU, p.HTTPVersion, m.Files = 200_000, 1000, "2", 20_000
 		}, false, nil, nil},
-		{"connections that streams share", func(p *plan.Plan, m *Machine) {
+		{"too few files for shared connections", func(p *plan.Plan, m *Machine) {
 			p.Connections, p.ConnectionsPerVU, p.HTTPVersion, m.Files = 200_000, 1000, "2", 1000
 		}, false, []string{"a runner with 1000 connections needs 1532"}, nil},
 		{"memory", func(_ *plan.Plan, m *Machine) { m.Available = 100 << 20 }, false, nil,
 			[]string{"100 MiB of memory are available, but the run may use 617 MiB; raise CONNECTIONS_PER_VU"}},
-		{"memory that shared virtual users save", func(p *plan.Plan, m *Machine) { p.ConnectionsPerVU, m.Available = 100, 200<<20 }, false, nil, nil},
+		{"memory of shared virtual users", func(p *plan.Plan, m *Machine) { p.ConnectionsPerVU, m.Available = 100, 200<<20 }, false, nil, nil},
 		{"the accept queue", func(_ *plan.Plan, m *Machine) { m.Backlog = 128 }, true, nil,
 			[]string{"the accept queue is limited to 128, but 1200 clients connect at once"}},
 		{"the accept queue of another machine", func(_ *plan.Plan, m *Machine) { m.Backlog = 128 }, false, nil, nil},
-		{"a short queue for few", func(p *plan.Plan, m *Machine) { p.Connections, m.Backlog = 100, 128 }, true, nil, nil},
+		{"a short accept queue for few clients", func(p *plan.Plan, m *Machine) { p.Connections, m.Backlog = 100, 128 }, true, nil, nil},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			p, m := plan.Default(), enough
 			c.edit(&p, &m)
-			errs, warnings := Check(p, m, Services{1, c.local, c.local})
-			for _, pair := range [][2][]string{{c.errs, errs}, {c.warnings, warnings}} {
-				require.Len(t, pair[1], len(pair[0]), "%q", pair[1])
-				for i, want := range pair[0] {
-					require.Contains(t, pair[1][i], want)
-				}
-			}
+			errs, warnings := Check(p, m, Services{Count: 1, Local: c.local, Proxied: c.local})
+			requireSentences(t, c.errs, errs)
+			requireSentences(t, c.warnings, warnings)
 		})
 	}
 }
 
-func TestMemoryGrowsWithThePlan(t *testing.T) {
+// requireSentences requires that each sentence contains the wanted text of the same index.
+func requireSentences(t *testing.T, want, got []string) {
+	t.Helper()
+	require.Len(t, got, len(want), "%q", got)
+	for i, text := range want {
+		require.Contains(t, got[i], text)
+	}
+}
+
+func TestMemoryIncreasesWithConnectionsAndNginx(t *testing.T) {
 	t.Parallel()
 	p := plan.Default()
-	require.Greater(t, Memory(p, Services{1, true, true}), Memory(p, Services{1, true, false}))
+	local := Services{Count: 1, Local: true}
+	proxied := Services{Count: 1, Local: true, Proxied: true}
+	require.Greater(t, Memory(p, proxied), Memory(p, local))
 	more := p
 	more.Connections++
 	require.Greater(t, Memory(more, Services{Count: 1}), Memory(p, Services{Count: 1}))
 }
 
-func TestRead(t *testing.T) {
+func TestReadReturnsLimitsOfThisMachine(t *testing.T) {
 	t.Parallel()
 	m := Read()
 	require.NotZero(t, m.Files)
@@ -81,13 +88,13 @@ func TestSeveralServicesShareTheLoad(t *testing.T) {
 	p := plan.Default()
 	p.Connections, p.Runners, p.ConnectionsPerVU = 100_000, 6, 166
 	m := Machine{Files: 20_000, Ports: 28_232, Backlog: 4096, Available: 16 << 30}
-	errs, _ := Check(p, m, Services{6, true, false})
+	errs, _ := Check(p, m, Services{Count: 6, Local: true})
 	require.Empty(t, errs)
-	errs, _ = Check(p, m, Services{3, true, false})
+	errs, _ = Check(p, m, Services{Count: 3, Local: true})
 	require.Len(t, errs, 2, "%q", errs)
 	require.Contains(t, errs[0], "a backend with 33366 connections needs 33878")
 	require.Contains(t, errs[1], "28232 ephemeral ports are too few for 33366 connections to one address")
-	errs, _ = Check(p, m, Services{6, true, true})
+	errs, _ = Check(p, m, Services{Count: 6, Local: true, Proxied: true})
 	require.Len(t, errs, 1, "%q", errs)
 	require.Contains(t, errs[0], "nginx with 16766 connections on each side")
 }

@@ -25,17 +25,17 @@ func TestProcessRunsOnItsCores(t *testing.T) {
 		_, list, _ := strings.Cut(string(text), "Cpus_allowed_list:\t")
 		list, _, _ = strings.Cut(list, "\n")
 		if cores == nil {
-			require.Equal(t, len(all) > 1, strings.ContainsAny(list, "-,"), "all cores: %s", list)
+			require.Equal(t, len(all) > 1, strings.ContainsAny(list, "-,"), "the process may use all cores, got %s", list)
 		} else {
 			require.Equal(t, cores.String(), list)
 		}
-		require.Equal(t, all, Allowed(), "the cores of this process do not change")
+		require.Equal(t, all, Allowed(), "Start must not change the cores of this process")
 	}
 }
 
 func TestHalvesKeepThreadsOfACoreTogether(t *testing.T) {
 	t.Parallel()
-	each := func(n int) string { return fmt.Sprint(n) }
+	single := func(n int) string { return fmt.Sprint(n) }      // one thread per core
 	pairs := func(n int) string { return fmt.Sprint(n / 2) }   // 0 and 1 are threads of one core
 	distant := func(n int) string { return fmt.Sprint(n % 4) } // 0 and 4 are threads of one core
 	for _, c := range []struct {
@@ -43,10 +43,10 @@ func TestHalvesKeepThreadsOfACoreTogether(t *testing.T) {
 		core               func(int) string
 		threads            bool
 	}{
-		{Cores{0, 1}, Cores{0}, Cores{1}, each, false},
-		{Cores{2, 3, 5}, Cores{2}, Cores{3, 5}, each, false},
-		{Cores{4}, nil, nil, each, false},
-		{nil, nil, nil, each, false},
+		{Cores{0, 1}, Cores{0}, Cores{1}, single, false},
+		{Cores{2, 3, 5}, Cores{2}, Cores{3, 5}, single, false},
+		{Cores{4}, nil, nil, single, false},
+		{nil, nil, nil, single, false},
 		{Cores{0, 1, 2, 3}, Cores{0, 1}, Cores{2, 3}, pairs, false},
 		{Cores{0, 1, 2, 3, 4, 5, 6, 7}, Cores{0, 1, 4, 5}, Cores{2, 3, 6, 7}, distant, false},
 		{Cores{0, 1}, Cores{0}, Cores{1}, pairs, true},

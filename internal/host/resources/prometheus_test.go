@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/watcher"
 )
 
-func TestFromPrometheus(t *testing.T) {
+func TestFromPrometheusReadsBackendAndItsHost(t *testing.T) {
 	t.Parallel()
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, page, "# TYPE node_netstat_Tcp_RetransSegs counter\nnode_netstat_Tcp_RetransSegs 17\n")
@@ -27,14 +27,14 @@ func TestFromPrometheus(t *testing.T) {
 	started := time.Now()
 	url := "http://" + watcher.Start(t, target.Listener.Addr().String(), "runner-1="+runner.Listener.Addr().String())
 	require.Eventually(t, func() bool {
-		answer, err := http.Get(url + "/api/v1/query?query=node_netstat_Tcp_RetransSegs")
+		response, err := http.Get(url + "/api/v1/query?query=node_netstat_Tcp_RetransSegs")
 		if err != nil {
 			return false
 		}
-		defer answer.Body.Close()
-		text, err := io.ReadAll(answer.Body)
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
 		return err == nil && strings.Contains(string(text), `"1000"`) && strings.Contains(string(text), `"17"`)
-	}, time.Minute, 100*time.Millisecond, "Prometheus also watches a host of runners, which does not count")
+	}, time.Minute, 100*time.Millisecond, "Prometheus must scrape the target and runner 1, whose host must not count")
 	var samples []Sample
 	var last Sample
 	require.Eventually(t, func() bool {
@@ -50,7 +50,7 @@ func TestFromPrometheus(t *testing.T) {
 	require.Equal(t, []int{1200, 14, 1215}, []int{last.Streams, last.Goroutines, last.Files})
 	require.Equal(t, []uint64{20_000, 40, 17}, []uint64{last.MaxFiles, last.BackendGCs, last.Retransmits})
 	require.True(t, last.NetworkKnown)
-	require.Zero(t, samples[0].BackendRSS, "before the first scrape")
+	require.Zero(t, samples[0].BackendRSS, "the first sample is from before the first scrape")
 	require.Equal(t, samples[0].Unix+int64(len(samples)-1)*5, last.Unix)
 
 	_, err := FromPrometheus(t.Context(), url, started.Add(-2*time.Hour), started.Add(-time.Hour))
@@ -62,23 +62,27 @@ func TestErrorsOfPrometheusHideTokens(t *testing.T) {
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
 	host := closed.Listener.Addr().String()
-	for _, address := range []string{"http://me:secret@" + host, "http://secret@" + host, "http://" + host + "/?token=secret", "http://me:secret@%zz", "me:secret"} {
+	for _, address := range []string{
+		"http://me:secret@" + host, "http://secret@" + host, "http://" + host + "/?token=secret",
+		"http://me:secret@%zz", "me:secret",
+	} {
 		_, err := FromPrometheus(t.Context(), address, time.Now().Add(-time.Minute), time.Now())
 		require.Error(t, err)
 		require.NotContains(t, err.Error(), "secret", address)
 	}
 }
 
-func TestWithHostAddsAnUnwatchedHost(t *testing.T) {
+func TestWithHostFillsOnlyUnwatchedHosts(t *testing.T) {
 	t.Parallel()
 	hostSamples := []Sample{{Unix: 11, Host: Host{BusySeconds: 1}}, {Unix: 16, Host: Host{BusySeconds: 2, NetworkKnown: true}}}
 	samples := []Sample{{Unix: 10, BackendRSS: 5}, {Unix: 15, BackendRSS: 6}, {Unix: 20}, {Unix: 25}}
 	require.True(t, WithHost(samples, hostSamples))
 	require.Equal(t, []Sample{
-		{Unix: 10, BackendRSS: 5}, {Unix: 15, BackendRSS: 6, Host: hostSamples[0].Host}, {Unix: 20, Host: hostSamples[1].Host}, {Unix: 25, Host: hostSamples[1].Host},
+		{Unix: 10, BackendRSS: 5}, {Unix: 15, BackendRSS: 6, Host: hostSamples[0].Host},
+		{Unix: 20, Host: hostSamples[1].Host}, {Unix: 25, Host: hostSamples[1].Host},
 	}, samples)
 	watched := []Sample{{Unix: 15}, {Unix: 20, Host: Host{BusySeconds: 9}}}
-	require.False(t, WithHost(watched, hostSamples), "a gap in the data of Prometheus remains")
+	require.False(t, WithHost(watched, hostSamples), "if Prometheus watches the host, its gaps are not filled")
 	require.Zero(t, watched[0].Host)
 	require.False(t, WithHost(samples[:1], nil))
 }

@@ -28,7 +28,7 @@ go_gc_duration_seconds_sum 0.5
 go_gc_duration_seconds_count 40
 `
 
-func TestFromMetrics(t *testing.T) {
+func TestFromMetricsAddsUpBackends(t *testing.T) {
 	t.Parallel()
 	s := Sample{Unix: 7, NginxRSS: 3}
 	require.NoError(t, s.FromMetrics(strings.NewReader(page)))
@@ -37,36 +37,38 @@ func TestFromMetrics(t *testing.T) {
 	require.Equal(t, []int{1200, 14, 1215}, []int{s.Streams, s.Goroutines, s.Files})
 	require.Equal(t, []uint64{20_000, 40}, []uint64{s.MaxFiles, s.BackendGCs})
 	require.InDelta(t, .5, s.BackendGCSeconds, 1e-9)
-	require.Equal(t, uint64(3), s.NginxRSS, "a page changes only its own values")
-	require.NoError(t, s.FromMetrics(strings.NewReader("")), "a foreign service need not show anything")
+	require.Equal(t, uint64(3), s.NginxRSS, "FromMetrics must not change the values of nginx")
+	require.NoError(t, s.FromMetrics(strings.NewReader("")), "a service need not export any of these metrics")
 	require.Equal(t, uint64(21_000_000), s.BackendRSS)
 	require.NoError(t, s.FromMetrics(strings.NewReader(page)))
-	require.Equal(t, []uint64{42_000_000, 2400, 80}, []uint64{s.BackendRSS, uint64(s.Streams), s.BackendGCs}, "backends add up")
+	require.Equal(t, []uint64{42_000_000, 2400, 80}, []uint64{s.BackendRSS, uint64(s.Streams), s.BackendGCs},
+		"a second page must be added to the first")
 	require.ErrorContains(t, s.FromMetrics(strings.NewReader("<html>")), "read the metrics page of the service")
 }
 
-func TestFromNginxAddsUpProcesses(t *testing.T) {
+func TestFromNginxReadsProcess(t *testing.T) {
 	t.Parallel()
 	var s Sample
 	s.FromNginx(os.Getpid())
 	require.NotZero(t, s.NginxRSS)
 	require.NotZero(t, s.NginxFiles)
 	_, part := math.Modf(100 * s.NginxCPU)
-	require.InDelta(t, .5, part, .5-1e-6, "CPU in whole ticks of 10 ms")
+	require.InDelta(t, .5, part, .5-1e-6, "the CPU time must be finer than ticks of 10 ms")
 	before := s
 	s.FromNginx(1 << 30) // there is no such process
 	require.Equal(t, before, s)
 }
 
-func TestFromStatus(t *testing.T) {
+func TestFromStatusReadsNginxCounts(t *testing.T) {
 	t.Parallel()
 	var s Sample
-	require.NoError(t, s.FromStatus(strings.NewReader("Active connections: 2401 \nserver accepts handled requests\n 12 12 345 \nReading: 0 Writing: 1 Waiting: 0 \n")))
+	const status = "Active connections: 2401 \nserver accepts handled requests\n 12 12 345 \nReading: 0 Writing: 1 Waiting: 0 \n"
+	require.NoError(t, s.FromStatus(strings.NewReader(status)))
 	require.Equal(t, []uint64{2401, 12, 345}, []uint64{uint64(s.NginxActive), s.NginxAccepted, s.NginxRequests})
 	require.ErrorContains(t, s.FromStatus(strings.NewReader("<html>")), "nginx's status page")
 }
 
-func TestFromHost(t *testing.T) {
+func TestFromHostReadsThisHost(t *testing.T) {
 	t.Parallel()
 	var before, after Sample
 	before.FromHost()
@@ -80,7 +82,7 @@ func TestFromHost(t *testing.T) {
 	require.LessOrEqual(t, before.Overflows, before.Drops, "drops include overflows")
 }
 
-func TestThisMachineIsNamed(t *testing.T) {
+func TestThisMachineHasCoresMemoryAndKernel(t *testing.T) {
 	t.Parallel()
 	m := ThisMachine()
 	require.NotZero(t, m.Cores)
@@ -88,22 +90,23 @@ func TestThisMachineIsNamed(t *testing.T) {
 	require.NotEmpty(t, m.Kernel)
 }
 
-func TestSummarize(t *testing.T) {
+func TestSummarizeOmitsRestartsAndGaps(t *testing.T) {
 	t.Parallel()
 	require.Zero(t, Summarize(nil))
 	require.Equal(t, Summary{BackendRSSMax: 5}, Summarize([]Sample{{Unix: 1, BackendRSS: 5, BackendCPU: 9}}))
-	require.Zero(t, Summarize([]Sample{{Unix: 1}, {Unix: 1, BackendCPU: 4}}).BackendCPUPercent, "no time passed")
+	require.Zero(t, Summarize([]Sample{{Unix: 1}, {Unix: 1, BackendCPU: 4}}).BackendCPUPercent,
+		"the samples have the same time")
 	got := Summarize([]Sample{
 		{Unix: 100, BackendRSS: 5, BackendCPU: 10, NginxRSS: 1, NginxCPU: 1},
 		{Unix: 105, BackendRSS: 9, BackendCPU: 11, NginxRSS: 3, NginxCPU: 2},
 		{Unix: 110, BackendRSS: 7, BackendCPU: .5, NginxRSS: 2, NginxCPU: 3}, // the backend was restarted
-		{Unix: 115, BackendRSS: 7, NginxRSS: 2, NginxCPU: 3},                 // no free descriptor to report it
+		{Unix: 115, BackendRSS: 7, NginxRSS: 2, NginxCPU: 3},                 // no free file descriptor, so no BackendCPU
 		{Unix: 120, BackendRSS: 7, BackendCPU: 1.5, NginxRSS: 2, NginxCPU: 3},
 	})
 	require.Equal(t, Summary{BackendRSSMax: 9, BackendCPUPercent: 10, NginxRSSMax: 3, NginxCPUPercent: 10}, got)
 }
 
-func TestRead(t *testing.T) {
+func TestReadRejectsIncompleteLines(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "resources.ndjson")
 	samples, err := Read(path)

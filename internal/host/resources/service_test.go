@@ -22,20 +22,21 @@ func TestFromServiceReadsThisProcess(t *testing.T) {
 	require.Equal(t, Sample{}, s)
 }
 
-func TestThrottledControlGroups(t *testing.T) {
+func TestReadThrottledAddsUpCgroups(t *testing.T) {
 	t.Parallel()
 	var s Sample
-	group := t.TempDir()
-	s.readThrottled(group)
-	require.Equal(t, Sample{}, s, "the group has no limit")
-	require.NoError(t, os.WriteFile(filepath.Join(group, "cpu.stat"), []byte("usage_usec 77\nnr_periods 50\nnr_throttled 40\nthrottled_usec 9\n"), 0o600))
-	s.readThrottled(group)
-	s.readThrottled(group)
-	require.Equal(t, []uint64{100, 80}, []uint64{s.Periods, s.Throttled}, "groups add up")
+	cgroup := t.TempDir()
+	s.readThrottled(cgroup)
+	require.Equal(t, Sample{}, s, "a cgroup without cpu.stat must add nothing")
+	const stat = "usage_usec 77\nnr_periods 50\nnr_throttled 40\nthrottled_usec 9\n"
+	require.NoError(t, os.WriteFile(filepath.Join(cgroup, "cpu.stat"), []byte(stat), 0o600))
+	s.readThrottled(cgroup)
+	s.readThrottled(cgroup)
+	require.Equal(t, []uint64{100, 80}, []uint64{s.Periods, s.Throttled}, "the second reading must be added to the first")
 }
 
-// The messages are those of nginx 1.22.
-func TestNginxLogIsCountedOnce(t *testing.T) {
+// The log lines have the format of nginx 1.22.
+func TestLogReaderCountsEachLineOnce(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "nginx.log")
 	var log LogReader
@@ -54,7 +55,7 @@ func TestNginxLogIsCountedOnce(t *testing.T) {
 		require.NoError(t, err)
 	}
 	write(queue + connections + connections + other + queue[:100])
-	require.Equal(t, NginxLog{QueueFull: 1, NoConnections: 2}, log.Read(path), "an incomplete line")
+	require.Equal(t, NginxLog{QueueFull: 1, NoConnections: 2}, log.Read(path), "an incomplete line is not counted")
 	write(queue[100:] + files)
 	require.Equal(t, NginxLog{QueueFull: 2, NoConnections: 2, NoFiles: 1}, log.Read(path))
 	require.Equal(t, NginxLog{QueueFull: 2, NoConnections: 2, NoFiles: 1}, log.Read(path))
