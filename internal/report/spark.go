@@ -6,17 +6,18 @@ import (
 	"time"
 )
 
-// A Spark is a row of small bars, from 0 to the largest value.
+// A Spark is a row of small bars, one for each value. Their scale begins at 0.
 type Spark struct {
-	Label  string    // description of the values
-	Values []float64 // NaN: a gap
-	Top    float64   // of the scale; 0: the largest value
-	Tones  map[int]Tone
+	Label  string       // description of the values
+	Values []float64    // NaN: a gap
+	Top    float64      // end of the scale; 0: the largest value
+	Tones  map[int]Tone // tones of bars, by the index of the value
 }
 
+// bars lists the characters for values, the lowest first.
 var bars = []rune("▁▂▃▄▅▆▇█")
 
-// Bars returns a character for each value.
+// Bars returns a cell with one character for each value: a bar, or a space for a gap.
 func (s *Spark) Bars() []Cell {
 	top := s.Top
 	for _, v := range s.Values {
@@ -38,7 +39,7 @@ func (s *Spark) Bars() []Cell {
 	return out
 }
 
-// String returns the bars as text.
+// String returns the bars as text, without their tones.
 func (s *Spark) String() string {
 	var out strings.Builder
 	for _, b := range s.Bars() {

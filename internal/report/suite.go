@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// stages returns the bands of timelines if the script declared stages.
+// stages returns a band of the timelines for each stage that the script declared.
 func stages(v *verdict.Verdict) (out []Band) {
 	for _, stage := range v.Suite.Stages {
 		from := v.StartedUnix + stage.Start
@@ -20,7 +20,7 @@ func stages(v *verdict.Verdict) (out []Band) {
 	return out
 }
 
-// metricTiles returns the first metrics as tiles.
+// metricTiles returns a tile for each of the first five metrics.
 func (s *subject) metricTiles() (out []Tile) {
 	const maxTiles = 5
 	for _, m := range s.v.Metrics[:min(len(s.v.Metrics), maxTiles)] {
@@ -50,7 +50,7 @@ func (s *subject) suiteCard() Section {
 	return out
 }
 
-// suiteTables returns the results of the suite.
+// suiteTables returns the results of the suite. If the script declared the load, the figures of the run are first.
 func (s *subject) suiteTables() Section {
 	out := suiteTables(s.v)
 	if s.v.Layout.Declared {
@@ -62,7 +62,8 @@ func (s *subject) suiteTables() Section {
 // maxCurves is the number of lines that can be distinguished in one chart.
 const maxCurves = 8
 
-// curves returns the times of good responses by percentile, a line for each load.
+// curves returns the section with the latency of good responses by percentile. The chart has a line for each load, and
+// at most maxCurves lines.
 func (s *subject) curves() Section {
 	out := Section{ID: "curves", Title: "Latency by percentile", Short: "Percentiles"}
 	chart := &Chart{ID: "quantiles", Kind: Quantile, Title: "Good answers", Note: "both axes are logarithmic; rare values are on the right", Unit: "ms", Wide: true}

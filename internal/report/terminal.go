@@ -11,14 +11,15 @@ import (
 // A Look has the options for showing a verdict.
 type Look struct {
 	Verbose bool // show the complete report.txt
-	Colour  bool // the output is a terminal
+	Colour  bool // use colours, because the output is a terminal
 }
 
-// maxWarnings is the maximum number of lines of warnings on a terminal.
+// maxWarnings is the maximum number of lines of warnings on a terminal, without the line that counts the omitted ones.
 const maxWarnings = 3
 
-// Terminal writes a verdict for a terminal: warnings, figures, and the checks that are not met. files are lines with
-// the paths of further files. The first and the last line have the result.
+// Terminal writes a verdict for a terminal: warnings, figures, actions, and the checks that are not met. With Verbose
+// it writes report.txt instead. files are lines with the paths of further files. The result is at the beginning and at
+// the end.
 func Terminal(w io.Writer, v *verdict.Verdict, look Look, files ...string) error {
 	if look.Colour {
 		w = format.WithoutEscaper(w) // the texts are escaped one by one
@@ -47,7 +48,7 @@ func Terminal(w io.Writer, v *verdict.Verdict, look Look, files ...string) error
 	return out.Flush()
 }
 
-// warnings writes at most maxWarnings lines.
+// warnings writes at most maxWarnings lines of warnings. If it omits warnings, a further line has their number.
 func (t *TextWriter) warnings(list []string) {
 	remaining := maxWarnings
 	for i, warning := range list {

@@ -78,6 +78,7 @@ func (t *TextWriter) list(sentences []string) {
 	}
 }
 
+// section writes a section without its charts. It omits a section that has nothing else.
 func (t *TextWriter) section(s *Section) {
 	if len(s.Lead)+len(s.Tables)+len(s.Notes) == 0 {
 		return
@@ -147,7 +148,7 @@ func (t *TextWriter) facts(table *Table) {
 	}
 }
 
-// withMark returns the text of a cell with its mark in ASCII.
+// withMark returns a cell as text: its mark in ASCII, its text, its note, and its bars.
 func (c *Cell) withMark() string {
 	text := escapeControls(c.Text)
 	if c.Mark != "" {
@@ -164,7 +165,8 @@ func (c *Cell) withMark() string {
 
 var plainMarks = map[string]string{"✓": "ok", "✗": "XX", "?": "??", "!": "!!", "–": "--"}
 
-// widths returns the width of each column. It narrows text columns if that makes the table fit.
+// widths returns the width of each column. It narrows text columns if the table then fits. Otherwise several tables are
+// needed, and widths limits each column to maxCellWidth.
 func (table *Table) widths() []int {
 	widths := make([]int, len(table.Columns))
 	sum := 0
@@ -299,7 +301,8 @@ func fold(s string, width int, breakWords bool) (lines []string) {
 	return append(lines, string(line))
 }
 
-// escapeControls replaces characters that a terminal or a table would interpret: escapes, tabs, line breaks.
+// escapeControls replaces each control or invisible character by a space, because a terminal or a table would interpret
+// it.
 func escapeControls(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {

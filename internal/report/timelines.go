@@ -23,7 +23,7 @@ func Timelines(r *Run) (Section, Axis) {
 // sampleGap is the number of points of a sampled series that may be missing within a line.
 const sampleGap = 3
 
-// timelines returns the charts over time.
+// timelines returns the charts over time of a run with planned connections.
 func (s *subject) timelines() Section {
 	t := s.series
 	out := Section{ID: "timelines", Title: "Timelines"}
@@ -48,7 +48,7 @@ func (s *subject) timelines() Section {
 	return out
 }
 
-// processes adds the charts of the resource use of target, runners and host.
+// processes adds the charts of the resource use of target, runners and host, and sets the notes of the section.
 func (s *subject) processes(out *Section) {
 	t := s.series
 	out.add(&Chart{ID: "target-cpu", Title: "CPU of the target", Note: "of one core", Unit: "%"},
@@ -83,7 +83,7 @@ func (s *subject) processes(out *Section) {
 	}
 }
 
-// add appends a chart with the lines that have points; a chart without lines is omitted.
+// add appends a timeline with the lines that have points. It omits a chart without such lines.
 func (s *Section) add(c *Chart, lines ...Series) {
 	c.Kind = Timeline
 	for _, line := range lines {
@@ -97,8 +97,8 @@ func (s *Section) add(c *Chart, lines ...Series) {
 }
 
 // backendStreams returns the number of streams that were open on the backend. It omits the first sample, which was
-// taken before the first stream although its point may be later. It moves a sample after the end to a point after the
-// end.
+// taken before the first stream although its point may be later. A sample from after the end of the streams may be at a
+// point before that end. backendStreams moves it to the next point.
 func (s *subject) backendStreams() []float64 {
 	out := slices.Clone(s.series.streams)
 	for i := range out {
@@ -133,8 +133,8 @@ func (s *subject) planned() []float64 {
 // minBars is the minimum number of bars in a chart of messages, if the run is long enough.
 const minBars = 8
 
-// window returns the number of steps per count of messages: one if a publisher determines their times, or if the run
-// is short.
+// window returns the number of steps per count of messages. The number is 1 for a short run, and for messages whose
+// times the run does not determine.
 func (s *subject) window() int {
 	if s.measuresLatency() && s.v.Messages.Published == nil {
 		return 1
@@ -157,8 +157,8 @@ func window(interval float64) int {
 	return max(int(math.Ceil(interval/float64(step))), 1)
 }
 
-// messagesPerWindow counts the messages received in each window, and estimates the expected ones from the number of open
-// connections.
+// messagesPerWindow counts the messages received in each window of width steps, and estimates the expected ones from
+// the number of open connections. Both slices have a value at the first point of each window, and NaN at all others.
 func (s *subject) messagesPerWindow(width int) (expected, received []float64) {
 	t := s.series
 	if t.open == nil {
@@ -183,8 +183,9 @@ func (s *subject) messagesPerWindow(width int) (expected, received []float64) {
 	return expected, received
 }
 
-// openSeconds estimates the total open time of all streams in the step that ends at point i. It interpolates between the
-// numbers of open streams. The start and the end of the run may be within a step, and no stream is open outside of them.
+// openSeconds estimates the total open time of all streams, in seconds, in the step that ends at point i. It
+// interpolates between the numbers of open streams. If the run starts or ends within the step, no stream is open before
+// its start or after its end.
 func (s *subject) openSeconds(i int) float64 {
 	p, from, to := s.phases, s.series.timeAt(i-1), s.series.timeAt(i)
 	first, last := s.series.open[i-1], s.series.open[i]
@@ -203,8 +204,8 @@ func (s *subject) openSeconds(i int) float64 {
 	return (first + last) / 2 * (to - from)
 }
 
-// extendToEnd repeats the last value of windows of width steps at the end of its window, so that the line of steps
-// ends with the last bar.
+// extendToEnd copies the last value, which is at the first point of its window, to the end of that window. The line
+// then ends with the last bar. width is the number of steps of a window.
 func extendToEnd(values []float64, width int) []float64 {
 	for i := len(values) - 1 - width; i >= 0; i-- {
 		if !math.IsNaN(values[i]) {
@@ -215,8 +216,8 @@ func extendToEnd(values []float64, width int) []float64 {
 	return values
 }
 
-// cutsOverTime adds the chart of the disconnects that the run made. There may be thousands of them, too many for a
-// line each on every chart, unlike actions.
+// cutsOverTime adds the chart of the disconnects that the run made. Unlike actions, they are not lines on every chart,
+// because there may be thousands of them.
 func (s *subject) cutsOverTime(out *Section) {
 	t := s.series
 	var disconnects, broken []float64

@@ -42,7 +42,7 @@ func windows(v *verdict.Verdict) Section {
 	return out
 }
 
-// strip returns the row of one figure.
+// strip returns the row of one figure: its bars, its highest value, and its slope, if that is known.
 func strip(v *verdict.Verdict, f *verdict.Figure) Row {
 	s, highest := &Spark{Label: f.Name + " by window"}, math.NaN()
 	for i := range v.Windows {

@@ -12,8 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// comparison compares a run with a baseline. If baseline is "", the last earlier run of the same plan that passed is
-// the baseline; if there is none, the section is empty.
+// comparison compares a run with a baseline. If baseline is "", the baseline is the last earlier run of the same plan
+// that passed without a regression. Without a baseline, or for an invalid run, the section is empty.
 func (d Dir) comparison(v *verdict.Verdict, baseline Dir) (report.Section, error) {
 	out := report.Section{ID: "comparison", Title: "Comparison with earlier runs", Short: "Comparison"}
 	if v.Verdict == verdict.Invalid {
@@ -42,7 +42,8 @@ func (d Dir) comparison(v *verdict.Verdict, baseline Dir) (report.Section, error
 	return out, nil
 }
 
-// earlierRuns returns the earlier runs of the same plan in the folder of the run.
+// earlierRuns returns the earlier runs of the same plan that define the normal range of the run, the latest first. They
+// are next to the folder of the run.
 func (d Dir) earlierRuns() ([]compare.Run, error) {
 	folder, err := filepath.Abs(string(d))
 	if err != nil {
@@ -116,7 +117,8 @@ func fillComparison(out *report.Section, old []compare.Run, current compare.Run)
 	out.Tables = []report.Table{t}
 }
 
-// noise returns the range of a metric without a change: the band, or the range of the old runs for a fault.
+// noise returns the range of a metric without a change: the band, or the range of the old runs for a fault; "–" if
+// neither is known.
 func noise(c compare.Change) string {
 	low, high := c.Old.Min, c.Old.Max
 	switch {
@@ -136,7 +138,7 @@ type baselineName struct {
 	Folder string `json:"folder"` // name of the folder of the baseline
 }
 
-// saveBaseline stores the baseline that the user named. If baseline is "", it keeps the stored one.
+// saveBaseline stores the name of the baseline that the user chose. If baseline is "", it keeps the stored name.
 func (d Dir) saveBaseline(baseline Dir) error {
 	if baseline == "" {
 		return nil

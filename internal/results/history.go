@@ -34,15 +34,15 @@ type Entry struct {
 	Name        string    // of the folder
 	State       State     // "" with a verdict
 	Reason      string    // reason of the state, as a sentence; "" with a verdict
-	Started     time.Time // start of the run or, if no file has it, the time of the folder
-	Record      Run       // content of run.json; empty if there is none
+	Started     time.Time // start of the run; if no file has it, the modification time of a file of the run
+	Record      Run       // content of run.json; empty if it cannot be read, and without a verdict
 	Page        bool      // the folder has a report.html
 
 	Plan        *PlanRuns           // the runs of the same plan; nil without a verdict
 	Previous    *Entry              // the previous run of the same plan, or else of the same suite; nil for the first
-	Comparison  *compare.Comparison // with earlierRuns; nil if they are too few
+	Comparison  *compare.Comparison // with earlierRuns; nil if they are too few, and for a run that is invalid or has no verdict
 	earlierRuns []compare.Run       // the earlier runs of the plan that define the normal range, the latest first
-	metrics     map[string]float64
+	metrics     map[string]float64  // values by the name of the metric; nil without a verdict
 }
 
 // PlanRuns has the runs of one plan, which can be compared with each other.
@@ -141,7 +141,7 @@ func (r *Entry) unfinishedEntry(d Dir) *Entry {
 	return r
 }
 
-// modTime returns the modification time of a file, to the second.
+// modTime returns the modification time of a file, to the second; the zero time if it is unknown.
 func (d Dir) modTime(name string) time.Time {
 	info, err := os.Stat(d.Path(name))
 	if err != nil {
@@ -162,7 +162,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// relate groups the runs by plan, and finds the predecessor of each run.
+// relate groups the runs by plan, finds the previous run of each run, and compares each run with the earlier runs of
+// its plan.
 func (h *History) relate() {
 	plans, last := map[string]*PlanRuns{}, map[string]*Entry{}
 	for _, r := range slices.Backward(h.Runs) {
@@ -189,7 +190,7 @@ func (h *History) relate() {
 	}
 }
 
-// compare compares a run with the earlier runs of its plan.
+// compare compares a run with the earlier runs of its plan that had no regression. An invalid run has no comparison.
 func (p *PlanRuns) compare(r *Entry) {
 	if r.Verdict.Verdict == verdict.Invalid {
 		return
@@ -205,7 +206,7 @@ func (p *PlanRuns) compare(r *Entry) {
 	r.Comparison, _ = compare.Compare(r.earlierRuns, []compare.Run{r.Run}, compare.Tolerance)
 }
 
-// outcome returns the outcome of a run as one word.
+// outcome returns the outcome of a run as text: its state, or the word of its verdict.
 func (r *Entry) outcome() string {
 	if r.Verdict == nil {
 		return string(r.State)
@@ -213,8 +214,8 @@ func (r *Entry) outcome() string {
 	return r.Verdict.Word()
 }
 
-// regressions returns a sentence for each metric that got worse. A failed verdict is omitted if one of its faults is
-// among them.
+// regressions returns a sentence for each metric that got worse. It omits the failed verdict if another metric got
+// worse, too.
 func (r *Entry) regressions() (out []string) {
 	if r.Comparison == nil {
 		return nil

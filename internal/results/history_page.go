@@ -201,7 +201,7 @@ func (h *History) runs() report.Section {
 	return out
 }
 
-// id returns the anchor of a plan's metrics on the page; "" for a plan with one run.
+// id returns the id of the table with the metrics of a plan, to which the page links; "" for a plan with one run.
 func (h *History) id(p *PlanRuns) string {
 	if len(p.Runs) < 2 {
 		return ""
@@ -212,7 +212,7 @@ func (h *History) id(p *PlanRuns) string {
 // maxPoints is the maximum number of runs that a line shows, because more points cannot be distinguished.
 const maxPoints = 60
 
-// plans returns the section with the metrics of each plan over its runs.
+// plans returns the section with the metrics of each plan over its runs. It omits plans with one run.
 func (h *History) plans() report.Section {
 	out := report.Section{ID: "plans", Title: "Plans, and their metrics over the runs", Short: "Plans"}
 	for _, p := range h.Plans {
@@ -239,7 +239,7 @@ func (p *PlanRuns) table(id string) report.Table {
 	return t
 }
 
-// A line is a metric over the runs of a plan.
+// A line is a metric over the last maxPoints runs of a plan.
 type line struct {
 	verdict.Metric
 	compare.Summary
@@ -247,7 +247,8 @@ type line struct {
 	tones  map[int]report.Tone
 }
 
-// lines returns the metrics of a plan that are above 0 in at least one run.
+// lines returns the metrics of a plan that are above 0 in at least one of its last maxPoints runs. It ignores invalid
+// runs, and omits failedVerdict.
 func (p *PlanRuns) lines() (out []line) {
 	runs := p.Runs[max(len(p.Runs)-maxPoints, 0):]
 	names := map[string]bool{}

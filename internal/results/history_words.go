@@ -19,7 +19,7 @@ const failedVerdict = "failed verdict"
 // maxFigures limits the figures that describe a run.
 const maxFigures = 4
 
-// faults returns the non-zero fault counters of a run.
+// faults returns the non-zero fault counters of a run as text, without failedVerdict.
 func (r *Entry) faults() (out []string) {
 	for _, m := range suite.Metrics(r.Verdict) {
 		if m.Fault && m.Value > 0 && m.Name != failedVerdict {
@@ -118,7 +118,7 @@ func changes(old, current *Entry) (out []string) {
 	return out
 }
 
-// abbreviate shortens a value for display: a hash to its first characters.
+// abbreviate shortens a value for display: a hash to its first characters, and a missing or empty value to "none".
 func abbreviate(value string) string {
 	if value == "missing" || value == "empty" {
 		return "none"

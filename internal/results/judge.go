@@ -48,7 +48,7 @@ func (d Dir) JudgeExpecting(expect int, problems ...string) (*verdict.Verdict, *
 	}
 	expect = max(expect, 0)
 	ledger := d.serverLedger()
-	go func() { _, _ = ledger() }() // concurrently
+	go func() { _, _ = ledger() }() // reads the ledger while merge reads the shards
 	merged, problems, err := d.merge(nil, problems...)
 	if err != nil {
 		return nil, nil, err
@@ -94,7 +94,7 @@ func (d Dir) name() string {
 	return filepath.Base(string(d))
 }
 
-// shardFiles returns the paths of all shards, by the index of the runner in their names.
+// shardFiles returns the paths of all shards, sorted by the index of the runner in their names.
 func (d Dir) shardFiles() ([]string, error) {
 	var paths []string
 	for _, folder := range []string{ShardsDir, "."} { // the folder itself has the shards if a user collected them from laptops
@@ -115,7 +115,7 @@ func (d Dir) shardFiles() ([]string, error) {
 	return paths, nil
 }
 
-// merge adds up all shards of the known plan, or of the plan in the files if known is nil. An unreadable shard is a
+// merge adds up all shards. It uses the known plan, or the plan in the files if known is nil. An unreadable shard is a
 // problem of the run. allProblems begins with the given problems.
 func (d Dir) merge(known *plan.Plan, problems ...string) (m *shard.Merged, allProblems []string, err error) {
 	paths, err := d.shardFiles()
@@ -238,7 +238,7 @@ func hasConnections(v *verdict.Verdict) bool {
 }
 
 // Report writes verdict.json and all reports. baseline is a run of the same plan to compare with; "" is the last one
-// in the same folder that passed.
+// next to this folder that passed without a regression. Report also stores the name of a given baseline.
 func (d Dir) Report(v *verdict.Verdict, m *shard.Merged, baseline Dir) error {
 	samples, err := resources.Read(d.Path(ResourcesFile))
 	if err != nil {

@@ -39,8 +39,8 @@ func partName(name string, part int) string {
 	return fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, suffix), part, suffix)
 }
 
-// Evidence lists the files that a verdict needs in addition to shards. Only the first of several machines samples the
-// target and queries Prometheus.
+// Evidence lists the files that a verdict uses in addition to shards. A run may have only some of them. Only the first
+// of several machines samples the target and queries Prometheus.
 func Evidence(part int) []string {
 	names := []string{PlanFile, RunName(part), LedgerName(part)}
 	if part <= 1 {

@@ -24,7 +24,8 @@ type Run struct {
 	Actions      []verdict.ActionResult `json:"actions,omitempty"` // of --at, in their order
 }
 
-// Join creates the folder for one part of a run, with the runner of this index. Parts may share a folder.
+// Join creates the folder for one part of a run, with the runner of this index. Parts may share a folder. Join returns
+// an error if a file of this runner exists already.
 func Join(out, testid string, runner int) (Dir, error) {
 	d := Dir(filepath.Join(out, testid))
 	ownFiles, err := d.shardFiles()
@@ -145,9 +146,9 @@ func (d Dir) modelLedger(m *shard.Merged) (verdict.ModelLedger, error) {
 	return l, err
 }
 
-// ledgerOf returns the server's ledger. In a run in parts, each part reads the ledger after the end of its own streams,
-// so each entry is from the part with the stream. If only some parts have a ledger, ledgerOf returns an error: with a
-// partial ledger, the other messages would count as lost by the server.
+// ledgerOf returns the server's ledger; nil if there is none. In a run in parts, each part reads the ledger after the
+// end of its own streams, so each entry is from the part with the stream. If only some parts have a ledger, ledgerOf
+// returns an error: with a partial ledger, the other messages would count as lost by the server.
 func (d Dir) ledgerOf(m *shard.Merged, ledger fullLedger) (verdict.ServerLedger, error) {
 	merged, err := ledger()
 	if merged != nil || err != nil {

@@ -22,8 +22,9 @@ type Decision struct {
 // as a run.
 const removedPrefix = ".removed-"
 
-// Prune decides which runs to remove. It keeps the given number of newest runs, and all runs that failed, found faults,
-// have no verdict, are the named baseline of another run, or are the target of the link `latest`.
+// Prune decides which runs to remove. It keeps the given number of newest runs, the baselines of other runs, and the
+// target of the link `latest`. It also keeps all runs that failed, are invalid with faults, or have no readable
+// verdict.
 func (h *History) Prune(keep int) ([]Decision, error) {
 	baselines, err := h.baselines()
 	if err != nil {

@@ -19,7 +19,7 @@ const Schema = 1
 // Suffix follows the test id in the default name of an archive.
 const Suffix = ".tar.gz"
 
-// Files of an archive that are not files of the run. All are in one folder, named after the run.
+// Files of an archive that are not files of the run. An archive has all its files in one folder, named after the run.
 const (
 	sumsFile     = "SHA256SUMS" // the first file: the checksums of all others in the format of sha256sum
 	contentsFile = "archive.json"
@@ -48,7 +48,7 @@ type verdictFields struct {
 	Ended   float64 `json:"ended_unix_s"`
 }
 
-// readVerdict reads the name and the times of the run in a folder.
+// readVerdict reads the verdict, the name and the times of the run in a folder.
 func readVerdict(folder string) (v verdictFields, err error) {
 	err = safefile.JSON(filepath.Join(folder, "verdict.json"), safefile.Verdict, &v)
 	if _, statErr := os.Stat(folder); errors.Is(statErr, os.ErrNotExist) {
@@ -66,5 +66,5 @@ func readVerdict(folder string) (v verdictFields, err error) {
 	return v, nil
 }
 
-// timeOf returns a time in Unix seconds, in UTC.
+// timeOf converts Unix seconds to a time in UTC.
 func timeOf(unix float64) time.Time { return time.UnixMicro(int64(unix * 1e6)).UTC() }

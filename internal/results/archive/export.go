@@ -19,7 +19,7 @@ import (
 type Export struct {
 	Missing    string    `json:"missing,omitempty"` // why there is no data, as a sentence
 	Address    string    `json:"address,omitempty"` // without a password
-	From       time.Time `json:"from,omitzero"`     // both included
+	From       time.Time `json:"from,omitzero"`     // From and To are included
 	To         time.Time `json:"to,omitzero"`
 	Series     int       `json:"series"`
 	Samples    int       `json:"samples"`
@@ -31,11 +31,12 @@ const (
 	// value of a series.
 	margin = 5 * time.Minute
 
-	perRequest = 20_000   // samples of one request of remote write: some hundred KB
+	perRequest = 20_000   // samples after which a request of remote write ends: some hundred KB
 	maxRequest = 64 << 20 // bytes of one request that Load accepts
 )
 
-// addExport stores the Prometheus data of the run's time. If Prometheus cannot be read, the contents state the reason.
+// addExport stores the Prometheus data of the run's time. If there is no such data, or it cannot be read, the contents
+// state the reason.
 func (m *maker) addExport(address, skipReason string) error {
 	export := &m.contents.Prometheus
 	if skipReason != "" {

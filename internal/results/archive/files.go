@@ -20,8 +20,7 @@ import (
 // evidence.
 var kinds = []string{".json", ".ndjson", ".csv", ".html", ".md", ".txt", ".log", ".gz"}
 
-// isInPage reports whether report.html has data of a file. Some of it is encoded, so that a search does not find
-// secrets.
+// isInPage reports whether report.html has data of a file. A search for secrets would miss the data that is encoded.
 func isInPage(name string) bool { return filepath.Ext(name) != ".log" && filepath.Ext(name) != ".gz" }
 
 const page = "report.html"
@@ -74,8 +73,8 @@ func packable(name string) bool {
 	return utf8.ValidString(name) && !strings.ContainsAny(name, "\\\n\t") && format.Escape(name) == name
 }
 
-// addFile copies one file without secrets. found reports whether the file has a secret. A compressed file with a
-// secret is omitted.
+// addFile copies one file, and replaces its secrets. found reports whether the file has a secret. A compressed file
+// with a secret is omitted, as is a file that is too large or cannot be unpacked. report.html is copied unchanged.
 func (m *maker) addFile(path, name string) (found bool, err error) {
 	if err := m.checkName(name); err != nil {
 		return false, err
@@ -108,7 +107,7 @@ func (m *maker) addFile(path, name string) (found bool, err error) {
 			return false, err
 		}
 	}
-	if filepath.Ext(name) == ".gz" || name == page { // not redacted: the policy of the page has the hash of its code
+	if filepath.Ext(name) == ".gz" || name == page { // not redacted: the content security policy of the page has the hash of its code
 		return false, m.copy(name, func(out io.Writer) error {
 			_, err := io.Copy(out, file)
 			return err

@@ -38,7 +38,7 @@ type maker struct {
 var ErrHasData = errors.New("the existing archive has the Prometheus data of the run, and a new one would not")
 
 // Make writes the archive of a run to a file, completely or not at all. If Prometheus cannot be read, the archive
-// contains the reason.
+// contains the reason. If the existing file has the Prometheus data in that case, Make keeps it and returns ErrHasData.
 func Make(ctx context.Context, from Source, file string) (Contents, error) {
 	run, err := readVerdict(from.Results)
 	if err != nil {
@@ -108,7 +108,8 @@ func (m *maker) checkName(name string) error {
 		m.secrets.Replace([]byte(name), secret.Redacted), variable)
 }
 
-// remainingSecret returns the variable of a secret in a file, which may be compressed; "" if there is none.
+// remainingSecret returns the name of a variable whose value is in a file, which may be compressed; "" if there is
+// none.
 func (m *maker) remainingSecret(path string) (string, error) {
 	limit := int64(maxFile)
 	if filepath.Base(path) == ExportFile {
@@ -159,7 +160,7 @@ func (m *maker) addContents() error {
 	})
 }
 
-// omit adds a sentence about an omitted file to the contents.
+// omit adds a sentence about an omitted file to the contents, once and without secrets.
 func (m *maker) omit(format string, args ...any) {
 	sentence := string(m.secrets.Replace(fmt.Appendf(nil, format, args...), secret.Redacted))
 	if !slices.Contains(m.contents.Omitted, sentence) {

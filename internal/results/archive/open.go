@@ -24,7 +24,7 @@ import (
 const (
 	maxBytes  = 16 << 30 // bytes of all files
 	maxRatio  = 100      // size of all files to that of the archive
-	baseBytes = 16 << 20 // bytes that an archive may have at any ratio
+	baseBytes = 16 << 20 // bytes of all files that are accepted at any ratio
 	maxFiles  = 200_000
 	maxSums   = 32 << 20 // bytes of the checksums
 
@@ -128,7 +128,7 @@ type unpacker struct {
 	root   *os.Root
 	top    string            // the folder in the archive
 	sums   map[string]string // checksums of the files that are not unpacked yet, by name
-	budget int64             // bytes
+	budget int64             // bytes that the further files may have
 }
 
 // unpackAll unpacks an archive into a folder. The limit is the maximum size of all files in bytes.
@@ -211,7 +211,7 @@ func (u *unpacker) unpack(h *tar.Header, content io.Reader) error {
 	return nil
 }
 
-// readSums reads the checksums, as sha256sum writes them.
+// readSums reads the checksums, as sha256sum writes them, and writes the file to the folder.
 func (u *unpacker) readSums(h *tar.Header, content io.Reader) error {
 	if h.Size > maxSums {
 		return fmt.Errorf("%s is larger than in any run", sumsFile)
@@ -239,7 +239,7 @@ func (u *unpacker) readSums(h *tar.Header, content io.Reader) error {
 	return errors.Join(err, out.Close())
 }
 
-// readContents reads and checks archive.json of an unpacked archive.
+// readContents reads and checks archive.json of an unpacked archive. It replaces line breaks and tabs in the texts.
 func readContents(root *os.Root) (c Contents, err error) {
 	info, err := root.Stat(contentsFile)
 	if err == nil && info.Size() > maxContents {

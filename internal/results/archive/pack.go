@@ -18,7 +18,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// pack writes the files of dir to an archive. The checksums are first; all files are in a folder named testID.
+// pack writes the files of dir to an archive. It first writes their checksums to dir, which are the first file of the
+// archive. All files of the archive are in a folder named testID.
 func pack(ctx context.Context, dir, testID, file string) error {
 	names := []string{sumsFile, contentsFile} // HasData reads these two only
 	var sums bytes.Buffer

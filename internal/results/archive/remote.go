@@ -132,7 +132,8 @@ func (r *Remote) Write(ctx context.Context, series []*Series) error {
 	return err
 }
 
-// post sends a message and returns the body of the response.
+// post sends a message to a path of the Prometheus, and returns the body of the response. The error is errTooMuch if
+// the response would be too large.
 func (r *Remote) post(ctx context.Context, path string, message proto.Message) ([]byte, error) {
 	body, err := proto.Marshal(message)
 	if err != nil {

@@ -30,8 +30,8 @@ type Server struct {
 	log     string
 }
 
-// StartPrometheus starts an empty Prometheus that accepts remote writes and scrapes nothing. It stores its files in
-// dir.
+// StartPrometheus starts an empty Prometheus that accepts remote writes and scrapes nothing, and waits until it is
+// ready. It stores its files in dir.
 func StartPrometheus(ctx context.Context, dir string) (*Server, error) {
 	program, err := exec.LookPath("prometheus")
 	if err != nil {
@@ -48,7 +48,7 @@ func StartPrometheus(ctx context.Context, dir string) (*Server, error) {
 	s := &Server{URL: "http://" + address, log: filepath.Join(dir, "prometheus.log")}
 	s.process, err = process.Start(process.Spec{Name: "Prometheus", Path: program, Env: os.Environ(), Log: s.log, Orphan: syscall.SIGTERM, Args: []string{
 		"--config.file=" + config, "--storage.tsdb.path=" + filepath.Join(dir, "tsdb"), "--storage.tsdb.retention.time=100y", "--web.listen-address=" + address,
-		"--web.enable-remote-write-receiver", "--enable-feature=native-histograms", "--log.level=warn", // a feature before Prometheus 3
+		"--web.enable-remote-write-receiver", "--enable-feature=native-histograms", "--log.level=warn", // before Prometheus 3, native histograms need the feature flag
 	}})
 	if err != nil {
 		return nil, err

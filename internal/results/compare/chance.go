@@ -37,9 +37,9 @@ type Difference struct {
 }
 
 // Differ compares new values with at least two old ones. It uses the two-sided test of Mann and Whitney, which assumes
-// no distribution and is exact for up to 50 runs (25 with equal values). The test needs at least four runs against
-// four: with three against three the most extreme outcome has p = 2/20, which is not under alpha. For fewer runs,
-// Differ uses noiseBand.
+// no distribution. The test is exact for up to 50 runs in each set (25 with equal values). It needs enough runs for a p
+// of at most alpha, such as four against four: with three against three the most extreme outcome has p = 2/20. For
+// fewer runs, Differ uses noiseBand.
 func Differ(old, recent []float64) (Difference, error) {
 	if MinP(len(old), len(recent)) > alpha {
 		band, ok := noiseBand(old, len(recent))

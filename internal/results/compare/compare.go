@@ -17,8 +17,8 @@ import (
 // An Outcome is the result for a metric.
 type Outcome string
 
-// A metric is Worse, and the comparison a regression, if its median got worse by more than the tolerance, by more
-// than negligibleChange, and by more than chance explains.
+// A metric is Worse, and the comparison a regression, if its median got worse by more than the tolerance, by more than
+// negligibleChange, and by more than chance explains. The first fault where no old run had one is always Worse.
 const (
 	Same   Outcome = "same"
 	Better Outcome = "better"
@@ -36,7 +36,7 @@ type Change struct {
 	Outcome Outcome
 }
 
-// Relative returns the change of the median as a share of the old median, which is infinite if that is 0.
+// Relative returns the change of the median as a share of the old median. It is infinite if only the old median is 0.
 func (c Change) Relative() float64 {
 	if c.Old.Median == c.New.Median {
 		return 0
@@ -143,7 +143,8 @@ func checkPlans(runs []Run) error {
 	return nil
 }
 
-// warn adds warnings of different machines and of saturated load generators.
+// warn adds warnings of different machines and of saturated load generators. It also records whether a generator was
+// saturated.
 func (c *Comparison) warn(allRuns []Run) {
 	for _, r := range allRuns {
 		if hosts, first := r.hosts(), allRuns[0].hosts(); hosts != first {
@@ -163,8 +164,8 @@ func (c *Comparison) warn(allRuns []Run) {
 }
 
 // isBound reports whether a metric of at least half of the new runs is a lower bound, because their load generator was
-// the limit. The service may then be as good as before. Lower bounds of old runs do not matter, because the actual
-// values were even better.
+// the limit. It also adds a warning of that. The service may then be as good as before. Lower bounds of old runs do not
+// matter, because the actual values were even better.
 func (c *Comparison) isBound(recent []verdict.Metric) bool {
 	n := 0
 	for _, m := range recent {
@@ -179,7 +180,7 @@ func (c *Comparison) isBound(recent []verdict.Metric) bool {
 	return true
 }
 
-// metricsByName returns each metric of all runs, in their order.
+// metricsByName returns the values of each metric, by its name, in the order of the runs.
 func metricsByName(runs []Run) map[string][]verdict.Metric {
 	out := map[string][]verdict.Metric{}
 	for _, r := range runs {
@@ -197,7 +198,7 @@ func valuesOf(metrics []verdict.Metric) (out []float64) {
 	return out
 }
 
-// changeOf returns the change of a metric from old to new values.
+// changeOf returns the change of a metric from old to new values, with its outcome.
 func changeOf(metric verdict.Metric, old, recent []float64, tolerance float64) (Change, error) {
 	c := Change{Metric: metric, Old: Summarize(old), New: Summarize(recent), Outcome: Same}
 	if metric.Fault && c.Old.Max == 0 { // the first fault needs no statistics
@@ -263,10 +264,10 @@ func (c *Comparison) Verdict() verdict.Outcome {
 	return verdict.Pass
 }
 
-// negligibleChange is the largest change of a metric that does not matter, by unit.
+// negligibleChange is the largest change of a metric that does not matter, by unit; 0 for other units.
 var negligibleChange = map[string]float64{"ms": 5, "µs": 1, "MiB": 1, "%": 1}
 
-// Metrics of the latency of messages.
+// Metrics of the latency and of the lateness of messages.
 const (
 	latencyP50  = "latency p50"
 	latencyP99  = "latency p99"

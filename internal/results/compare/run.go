@@ -142,7 +142,7 @@ func readCircumstances(dir string) (run circumstances) {
 	return run
 }
 
-// MaxEarlier is the number of earlier runs that define the normal range: the latest ones.
+// MaxEarlier is the maximum number of earlier runs that define the normal range: the latest ones.
 const MaxEarlier = 10
 
 // EarlierRuns returns the candidates that passed and started before run, the latest first, at most MaxEarlier. All must
@@ -196,7 +196,7 @@ func differences(a, b map[string]any) (out []Setting) {
 	return out
 }
 
-// setting formats the value of a setting.
+// setting formats the value of a setting: "missing" if the plan does not have it, "empty" for an empty value.
 func setting(plan map[string]any, key string) string {
 	value, ok := plan[key]
 	if !ok {

@@ -65,7 +65,7 @@ func (c Change) Sentence() string {
 		percent(c.Relative()), c.significance())
 }
 
-// significance states the evidence of the change: a fault, the p-value, or the band.
+// significance states the evidence of the change: a first fault, the p-value, or the band.
 func (c Change) significance() string {
 	switch {
 	case c.Fault && c.Old.Max == 0:
