@@ -17,9 +17,9 @@ type Control struct {
 	Streams    int    `json:"streams"`         // planned
 	LateMS     int    `json:"late_ms"`         // lateness above which an event counts as late
 	Opened     int    `json:"opened"`          // opened streams, with reconnects
-	Refused    int    `json:"refused"`         // failed attempts
+	Refused    int    `json:"refused"`         // failed attempts to open a stream
 	EndedEarly int    `json:"cut"`             // streams that ended early
-	Error      string `json:"error,omitempty"` // of the first refused or cut stream
+	Error      string `json:"error,omitempty"` // of the first attempt or stream that failed
 	Lost       uint64 `json:"lost"`            // missing events
 	ControlCounts
 }
@@ -28,14 +28,14 @@ type Control struct {
 type ControlCounts struct {
 	Expected uint64 `json:"owed"`
 	Received uint64 `json:"received"`
-	Late     uint64 `json:"late"` // over LATE_MS
+	Late     uint64 `json:"late"` // by more than Control.LateMS
 	// LongestUS is the longest lateness by the reader or the network, without the delay of the reference.
 	LongestUS int64 `json:"longest_us"`
 	// ReferenceUS is the longest delay of the reference itself.
 	ReferenceUS int64 `json:"reference_us,omitempty"`
 }
 
-// Add adds the counts of other.
+// Add adds the counts of another group or bucket. The longest times become the maxima of both.
 func (c *ControlCounts) Add(o ControlCounts) {
 	c.Expected += o.Expected
 	c.Received += o.Received
@@ -57,7 +57,8 @@ func (c *ControlCounts) Note(late, reference, limit time.Duration) {
 // HasEvents reports whether the group received any event.
 func (c *Control) HasEvents() bool { return c != nil && c.Received > 0 }
 
-// addControl adds the control group of another runner.
+// addControl adds the control group of a shard to that of the run. It also stores the group and its moments in the last
+// added runner.
 func (m *Merged) addControl(s *Shard) {
 	if s.Control == nil {
 		return
@@ -127,7 +128,7 @@ type ControlWindow struct {
 	Stall       time.Duration // of the runner
 	Late        int           // messages of the streams under test
 	Lateness    *Packed       // their lateness; nil: unknown
-	Undisturbed *Late         // of the streams that the script does not disturb; nil: all
+	Undisturbed *Late         // the late messages of undisturbed streams; nil: Late and Lateness are theirs
 }
 
 // End returns the end of the bucket plus the stall: a stall may continue in the next bucket.
@@ -162,7 +163,8 @@ func (c *ControlCounts) isEvidence(streams int, complete bool) bool {
 // maxMoments limits the moments of one runner. A run may have a thousand runners.
 const maxMoments = 1 << 12
 
-// momentsOf returns the moments of a shard, without buckets in which nothing was late.
+// momentsOf returns the first maxMoments buckets that a ControlWindow describes. It omits buckets in which all was in
+// time.
 func momentsOf(s *Shard) (out []ControlWindow) {
 	threshold := s.Control.Limit() / 2
 	for i, b := range s.Series {

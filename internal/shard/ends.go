@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Ends counts the requests of a runner that end streams.
+// Ends counts the requests that end streams, of a runner or of the run.
 type Ends struct {
 	Outcomes []EndOutcome `json:"outcomes"`
 	// Seconds are pairs of a Unix time and the number of requests that ended in that second, sorted by time.
@@ -32,7 +32,7 @@ type EndOutcome struct {
 const MaxServers = 100
 
 const (
-	maxEndOutcomes = 2000 // of a shard; beyond half of it, outcomes are listed by status only, which has under 1000 values
+	maxEndOutcomes = 2000 // of a shard; after half of it, new ones are listed by code only (under 1000 values)
 	maxServerName  = 100  // bytes
 )
 
@@ -161,7 +161,7 @@ func (s *Shard) checkEnds() error {
 		last = second[0]
 		seconds += second[1]
 	}
-	// Other and "", for requests without a response, are in addition to MaxServers.
+	// Other, and "" for an unknown server, are in addition to MaxServers.
 	if len(s.Ends.Outcomes) > maxEndOutcomes || len(s.Ends.Seconds) > maxSeconds || len(servers) > MaxServers+2 || ended != seconds {
 		return invalid
 	}

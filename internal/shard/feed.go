@@ -15,8 +15,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger/feed"
 )
 
-// A feedPiece is a part of the unnumbered messages of one topic. Its columns have fingerprints, and as varints the
-// differences of arrival times and of counts. An hour of 100 messages per second needs less than 4 MB.
+// A feedPiece is a part of the unnumbered messages of one topic, in columns: fingerprints, arrival times and counts.
+// Arrival times and counts are stored as varints of the differences to the previous message. An hour of 100 messages
+// per second needs less than 4 MB.
 type feedPiece struct {
 	Topic   int            `json:"topic"`
 	Prints  []byte         `json:"prints,omitempty"` // 8 bytes each
@@ -26,7 +27,7 @@ type feedPiece struct {
 	Dropped uint64         `json:"dropped,omitempty"` // messages beyond the limit of a log
 }
 
-// feedPieceSize is the number of messages of a piece, which is one value of JSON.
+// feedPieceSize is the maximum number of messages of a piece, which is one value of JSON.
 const feedPieceSize = 1 << 17
 
 const maxExtras = 1 << 20 // of all topics
@@ -133,7 +134,8 @@ func (p *feedPiece) appendTo(l *feed.Log) error {
 	return nil
 }
 
-// feedOf returns the messages of the topic of a connection, or nil if the topic is unknown.
+// feedOf returns the messages of the topic of a connection. A connection whose id the plan does not number belongs to
+// topic 0. feedOf returns nil if the shard has no messages of the topic.
 func (s *Shard) feedOf(id string) *feed.Log {
 	topic := 0
 	if n, known := s.Plan.Number(id); known {
@@ -145,7 +147,8 @@ func (s *Shard) feedOf(id string) *feed.Log {
 	return s.Feeds[topic]
 }
 
-// checkFeeds returns an error for an extra message after a message that does not exist.
+// checkFeeds returns an error for an extra message after a message that does not exist, or on more streams than
+// possible.
 func (s *Shard) checkFeeds() error {
 	for _, l := range s.Feeds {
 		for _, x := range l.Extras {
@@ -186,11 +189,12 @@ func (s *Shard) checkFeed(c *ledger.Record) error {
 type Feed struct {
 	Topic string // "": the only topic
 	Logs  []*feed.Log
-	// LogOf has the index of the log of each runner.
+	// LogOf maps the index of each runner to the index of its log in Logs.
 	LogOf map[int]int
 }
 
-// Feeds returns the topics with unnumbered messages. Runners with the same topic share a Feed.
+// Feeds returns the topics with unnumbered messages, and sets the start of the runner in each log. Runners with the
+// same topic share a Feed.
 func (m *Merged) Feeds() (feeds []*Feed) {
 	byTopic := map[string]*Feed{}
 	for i := range m.Runners {

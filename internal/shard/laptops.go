@@ -90,7 +90,8 @@ func (m *Merged) Expect(n int) string {
 	return ""
 }
 
-// planGroups sets the number of runners of each group, and the plan of the run to the sum of their plans.
+// planGroups sets the test id and the number of runners in the plan of each group. The plan of the run becomes the sum
+// of these plans.
 func (m *Merged) planGroups() {
 	for i := range m.groups {
 		g := &m.groups[i]
@@ -105,7 +106,7 @@ func (m *Merged) planGroups() {
 	}
 }
 
-// checkDuplicateRuns finds groups with the shards of two runs, and excludes them from other checks.
+// checkDuplicateRuns reports groups with the shards of two runs, and excludes them from other checks.
 func (m *Merged) checkDuplicateRuns() {
 	for i := range m.groups {
 		g := &m.groups[i]
@@ -122,7 +123,7 @@ func (m *Merged) checkDuplicateRuns() {
 	}
 }
 
-// checkLaptops compares the plans of the groups.
+// checkLaptops reports groups whose plans differ, and groups that share client ids.
 func (m *Merged) checkLaptops() {
 	for i := range m.groups {
 		b := m.groups[i].plan

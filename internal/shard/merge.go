@@ -9,7 +9,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// Merged has the results of all runners. Adding shards is exact: order and grouping do not matter.
+// Merged has the results of all runners. Counts and histograms are exact: the order in which shards are added does not
+// change them.
 type Merged struct {
 	Plan        plan.Plan
 	Suite       *Suite     // nil: the scripts declare none
@@ -17,7 +18,7 @@ type Merged struct {
 	Reach       *Reach     // nil: no publisher
 	Control     *Control   // of all runners that had one; URL is "" if they differ
 	Codings     []Coding   // by name, of compressed streams
-	Redirects   []Redirect // by the number of streams; origins other than the target
+	Redirects   []Redirect // to other origins than the target's, the one with most streams first
 	HTTP2       *HTTP2     // of streams over HTTP/2; nil: there were none
 	Ends        *Ends      // requests that end streams; nil: there were none
 	Responses   *Responses // that end by themselves; nil: there were none
@@ -72,7 +73,7 @@ type Merger struct {
 	buffer     []byte   // see Packed.add
 }
 
-// A part has the plan and the suite of one runner.
+// A part has what a merge compares between runners: plan, suite and service.
 type part struct {
 	plan     plan.Plan
 	suite    *Suite // nil: the script declares none
@@ -80,8 +81,8 @@ type part struct {
 	overflow bool // the runner had more combinations of tags than it counts separately
 }
 
-// Add adds a shard, which may be discarded afterwards. The order of calls matters only for the order in which checks
-// are listed.
+// Add adds a shard, which may be discarded afterwards. The order of calls determines only the order of some lists, such
+// as Seconds, and whose error of a control group is kept.
 func (g *Merger) Add(s *Shard) {
 	m := &g.m
 	if m.Connect == nil {

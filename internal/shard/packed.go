@@ -27,7 +27,7 @@ type Packed struct {
 	Counts []byte `json:"counts"`
 }
 
-// Unpack returns the histogram, or an error for impossible counts.
+// Unpack returns the histogram, or an error if it is invalid; see check.
 func (p *Packed) Unpack() (*Histogram, error) {
 	if err := p.check(); err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func (p *Packed) Unpack() (*Histogram, error) {
 	return &Histogram{h: hdrhistogram.Import(snapshot), max: p.Max}, nil
 }
 
-// check returns an error for impossible counts.
+// check returns an error for unreadable buckets, impossible counts, or a maximum that is not in the last bucket.
 func (p *Packed) check() error {
 	bars, top := bars(), hdrhistogram.Bar{}
 	c := newBucketReader(p.Counts)

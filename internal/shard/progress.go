@@ -13,7 +13,7 @@ type Progress struct {
 	DroppedByScript int `json:"aside,omitempty"` // dropped streams that the script disturbs, which Dropped excludes
 	Reconnected     int `json:"reconnected"`     // streams that were opened after a disconnect
 	ledger.Counts
-	Lateness *Packed `json:"lateness,omitempty"`
+	Lateness *Packed `json:"lateness,omitempty"` // of all noops so far
 	// Undecided is the number of due noops that are neither received nor missed yet.
 	Undecided uint64 `json:"undecided,omitempty"`
 
@@ -78,7 +78,7 @@ func (p *Progress) CountDisturbed(r *ledger.Record) {
 	p.Dropped = before
 }
 
-// Add adds the state of another runner.
+// Add adds the counts of another runner, and adopts its stage. It ignores the other fields.
 func (p *Progress) Add(o Progress) {
 	p.Counts.Add(o.Counts)
 	p.Undecided += o.Undecided

@@ -75,8 +75,8 @@ func (s *MessageState) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// A Message is a sent message. Both times are microseconds since 1970. SentUS is up to half a millisecond early and
-// AnsweredUS up to one millisecond late, so that the true times lie between them.
+// A Message is a sent message. Both times are microseconds since 1970. SentUS is rounded down and AnsweredUS up, each
+// by less than half a millisecond, so that the true times lie between them.
 type Message struct {
 	SentUS     int64
 	AnsweredUS int64  // 0: no answer
@@ -107,7 +107,7 @@ func (p *Published) Due(i uint64) int64 {
 	return p.StartedUS + int64(math.Round(float64(i)*1e6/p.Rate))
 }
 
-// due returns the time at which message n of a topic is due, from 0.
+// due returns the time at which message n of a topic is due. n starts at 0.
 func (p *Published) due(topic, n int) int64 {
 	return p.Due(clamp.Uint64(n)*uint64(len(p.Topics)) + clamp.Uint64(topic))
 }
@@ -175,10 +175,11 @@ func (p *Published) decode(topic int) []Message {
 	return out
 }
 
-// Refusals returns the kinds of refused messages in order of time.
+// Refusals returns the kinds of refused messages, in the order of their first messages.
 func (p *Published) Refusals() []Failure { return p.failures(Refused) }
 
-// Unanswered returns the kinds of open messages in order of time, without messages in flight at a checkpoint.
+// Unanswered returns the kinds of open messages, in the order of their first messages. It omits messages in flight at a
+// checkpoint.
 func (p *Published) Unanswered() []Failure { return p.failures(Open) }
 
 // failures returns the kinds of messages with a state.
@@ -229,7 +230,7 @@ func (p *Published) check() error {
 	return p.checkFailures()
 }
 
-// checkFailures returns an error for failures of messages that were not sent.
+// checkFailures returns an error for failures that no publisher records, such as those of messages that were not sent.
 func (p *Published) checkFailures() error {
 	for _, f := range p.Failed {
 		switch {

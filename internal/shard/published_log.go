@@ -13,7 +13,7 @@ import (
 // A PublishLog records the messages of a running publisher. It is safe for concurrent use.
 type PublishLog struct {
 	mu       sync.Mutex
-	p        Published           // without messages in flight
+	p        Published           // its columns have no messages in flight
 	inFlight map[int][]*inFlight // by topic, in the order of their numbers
 	sums     PublishSums
 }
@@ -119,7 +119,7 @@ func (l *PublishLog) fail(topic int, number uint64, o Outcome) {
 	}
 }
 
-// excerpt returns the start of a text from a service.
+// excerpt returns the first 200 bytes of a text from a service, as valid UTF-8.
 func excerpt(text string) string {
 	const maxLength = 200
 	return strings.ToValidUTF8(text[:min(len(text), maxLength)], string(utf8.RuneError))

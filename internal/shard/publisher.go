@@ -7,8 +7,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// addPublished stores the published messages and the latency of the fastest message in the last added runner, and
-// merges Reach.
+// addPublished stores three results in the last added runner: the published messages, the feeds and the latency of the
+// fastest message. It also merges Reach.
 func (m *Merged) addPublished(s *Shard) {
 	r := &m.Runners[len(m.Runners)-1]
 	r.published, r.feeds = s.Published, s.Feeds
@@ -25,7 +25,8 @@ func (m *Merged) addPublished(s *Shard) {
 	}
 }
 
-// checkPublisher checks that exactly one runner of a group published, if the plan publishes.
+// checkPublisher checks that one runner of a group published as planned, and no other. If the plan has no publisher, no
+// runner may have published.
 func (m *Merged) checkPublisher(g *group, runners []Runner) {
 	count := 0
 	for i := range runners {

@@ -10,14 +10,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/clamp"
 )
 
-// A Reach has the latency of each published message to its last subscriber on one runner. A duration needs two bytes
-// and is up to 0.8 % too long, as in a Histogram. Merge keeps the maximum.
+// A Reach has the latency of each published message to its last subscriber, on one runner or on all. A duration needs
+// two bytes and is up to 0.8 % too long, as in a Histogram. Merge keeps the maximum.
 type Reach struct {
 	topics  [][]uint16 // codes by topic and number − 1; 0: no subscriber received the message
 	numbers int        // maximum number of a message
 }
 
-// NewReach returns an empty Reach. Note ignores numbers of messages above numbers.
+// NewReach returns an empty Reach. Note ignores topics from topics on, and numbers of messages above numbers.
 func NewReach(topics, numbers int) *Reach {
 	return &Reach{topics: make([][]uint16, topics), numbers: numbers}
 }

@@ -87,12 +87,12 @@ func (in *boundedReader) shard() (*Shard, error) {
 		return nil, err
 	}
 	fields.WriteByte('}')
-	type plain Shard // avoids the methods of Shard
+	type plain Shard
 	return &s, json.Unmarshal(fields.Bytes(), (*plain)(&s))
 }
 
 // members reads the members of an object after its brace. read reads the value of each key. A duplicate key is an
-// error.
+// error, and so are more than maxKeys keys.
 func (in *boundedReader) members(read func(key string) error) error {
 	keys := map[string]bool{}
 	for in.json.PeekKind() != '}' {
@@ -113,7 +113,7 @@ func (in *boundedReader) members(read func(key string) error) error {
 	return err
 }
 
-// value reads the value of a key: a list into s, or another value into fields.
+// value reads the value of a key. Lists, the schema and the publisher are read into s, any other value into fields.
 func (in *boundedReader) value(s *Shard, key string, fields *bytes.Buffer) error {
 	if key != "schema" && s.Schema != Schema { // schema is the first key
 		return schemaError(s.Schema)
@@ -272,8 +272,9 @@ type boundedReader struct {
 	n      int64 // number of unpacked bytes
 }
 
-// legacyJSON are options with which version 2 decodes like encoding/json at twice its speed. Decoding is most of the
-// time of a merge. Errors have the text of version 2, because errors of version 1 require a second parse of each value.
+// legacyJSON are options with which version 2 of encoding/json decodes like version 1, at twice the speed. Decoding is
+// most of the time of a merge. Errors have the text of version 2, because errors of version 1 require a second parse of
+// each value.
 var legacyJSON = jsonv2.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false))
 
 func newBoundedReader(from io.Reader, packed *byteCounter) *boundedReader {

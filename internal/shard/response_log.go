@@ -10,16 +10,16 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// maxLogged is the size of the log of a runner in bytes: about 500,000 responses.
+// maxLogged is the maximum size of the log of a runner in bytes: about 500,000 responses.
 const maxLogged = 2 << 20
 
-// A ResponseLog lists the responses of a runner in the order of their ends. The effect of an action is computed from
-// it.
+// A ResponseLog lists the responses of a runner in the order of their ends. Reports compute from it the effect of an
+// action (--at), and the number of open responses at a time.
 type ResponseLog struct {
 	// Data has two numbers for each response, in milliseconds: the time from the previous end (first: from 1970) to its
 	// end, and its duration. The second number is multiplied by stateBase and includes the index of the state.
 	Data     []byte `json:"data,omitempty"`
-	Unlisted int64  `json:"unlisted,omitempty"`
+	Unlisted int64  `json:"unlisted,omitempty"` // number of further responses
 
 	last int64 // end of the last response in milliseconds
 }
@@ -61,7 +61,8 @@ func (l *ResponseLog) All() iter.Seq[LoggedResponse] {
 
 var errLog = errors.New("unreadable log of responses")
 
-// takeResponse removes the first response from data. at is the end of the previous response.
+// takeResponse removes the first response from data. It advances at from the end of the previous response to the end of
+// this one.
 func takeResponse(data *[]byte, at *int64) (a LoggedResponse, err error) {
 	delta, n := binary.Varint(*data)
 	if n <= 0 || delta > maxNumber || delta < -maxNumber {

@@ -10,21 +10,22 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// maxResponseFindings is the number of faulty responses per state that a runner lists. The counts are exact.
+// maxResponseFindings is the maximum number of faulty responses per state that a runner lists. The counts include the
+// others.
 const maxResponseFindings = 200
 
-// maxAbandoned is the number of abandoned responses that a runner lists.
+// maxAbandoned is the maximum number of abandoned responses that a runner lists.
 const maxAbandoned = 20_000
 
 // latestUS is the maximum time of an abandoned response in microseconds since 1970.
 const latestUS = 1 << 53
 
-// Responses sums up the responses of one runner or several that end by themselves.
+// Responses sums up the finite responses, which end by themselves, of one or several runners.
 type Responses struct {
 	States     map[ledger.ResponseState]int64 `json:"states"`
-	Incomplete int64                          `json:"incomplete"` // in addition to their states
+	Incomplete int64                          `json:"incomplete"` // shortened by the service; each also has a state
 	Skipped    int64                          `json:"skipped"`    // requests that were not made, because too many were in flight
-	Good       int64                          `json:"good"`       // complete, and within the limits
+	Good       int64                          `json:"good"`       // complete responses within ResponseLimits
 	// Uncovered counts complete responses in which no loss is detectable, and OpenTails complete responses in which a
 	// loss of the last chunks is undetectable.
 	Uncovered int64 `json:"uncovered"`
@@ -36,7 +37,7 @@ type Responses struct {
 	Chunks   ledger.Totals `json:"chunks"`
 
 	// Bursts counts the chunks with content of complete responses, and the servers of all responses. SingleBurst counts
-	// complete responses whose first and last chunk arrived together.
+	// complete responses of several chunks whose first and last chunk arrived together.
 	Bursts      *Bursts `json:"bursts"`
 	SingleBurst int64   `json:"at_once"`
 
@@ -73,7 +74,8 @@ type AbandonedResponse struct {
 	Chunks int64  `json:"chunks"`     // received until then
 }
 
-// A ResponseFinding is a response that is not complete, or whose chunks differ from the sent ones.
+// A ResponseFinding is a response that is not complete, or whose chunks differ from the sent ones. Abandoned responses
+// are not findings.
 type ResponseFinding struct {
 	ID     string               `json:"id"` // of the request
 	State  ledger.ResponseState `json:"state"`
@@ -216,7 +218,7 @@ func (r *Responses) addComplete(response *ledger.Response, limits ResponseLimits
 	}
 }
 
-// Merge adds the responses of another runner.
+// Merge adds the responses of another runner. It returns an error if a histogram of the series is unreadable.
 func (r *Responses) Merge(o *Responses) error {
 	for state, n := range o.States {
 		r.States[state] += n
@@ -269,7 +271,7 @@ func (r *Responses) Copy() *Responses {
 		return nil
 	}
 	out := NewResponses()
-	_ = out.Merge(r) // its histograms were not read from a file
+	_ = out.Merge(r) // only a histogram from a file can be unreadable
 	return out
 }
 

@@ -13,8 +13,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// checkRunners compares the runners with each other and with the plan. Each must have left one shard and finished. All
-// must have the same run and script. Their segments must cover 0 to 1 exactly once.
+// checkRunners compares the runners with each other and with the plan. Each must have left one shard and finished,
+// unless another runner replaced it. All must have the same run and script. Their segments must cover 0 to 1 exactly
+// once.
 func (m *Merged) checkRunners(parts []part) {
 	for i := range m.groups {
 		g := &m.groups[i]
@@ -84,7 +85,7 @@ func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
 	}
 }
 
-// replace marks a runner as replaced by a later one with the same index.
+// replace marks a runner as replaced by a later one with the same index. If that is impossible, it reports a problem.
 func (m *Merged) replace(runnerName string, before, r *Runner) {
 	switch {
 	case r.ReplacedStartUS == 0 || !before.EndedEarly():
@@ -96,10 +97,11 @@ func (m *Merged) replace(runnerName string, before, r *Runner) {
 	}
 }
 
-// maxMissing is the number of runners without a shard that are named.
+// maxMissing is the maximum number of runners without a shard that are named.
 const maxMissing = 10
 
-// checkOneRun checks that the runners of all groups belong to one run.
+// checkOneRun checks that the runners of all groups belong to one run, with one script and one version of k6, and ran
+// at the same time.
 func (m *Merged) checkOneRun() {
 	for _, r := range m.Runners {
 		first := m.Runners[0]
@@ -138,7 +140,7 @@ func seconds(s float64) time.Duration {
 	return time.Duration(s * float64(time.Second)).Round(machine.SuspendedResolution)
 }
 
-// suspension describes the suspension of the machine of a runner that was not replaced. It returns "" if there was
+// suspension describes the suspensions of the machine of a runner while the runner ran. It returns "" if there were
 // none. A suspended runner receives nothing and loses its streams, which is not a fault of the service.
 func suspension(r *Runner) string {
 	if r.Machine == nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 )
 
+// addSeries adds the buckets of a shard to those of the same time. It records unreadable lateness as a read error.
 func (g *Merger) addSeries(s *Shard) {
 	var err error
 	for _, b := range s.Series {
@@ -20,7 +21,8 @@ func (g *Merger) addSeries(s *Shard) {
 	}
 }
 
-// SumBuckets adds the buckets of several runners for the same time.
+// SumBuckets adds the buckets of several runners for the same time. It returns an error if their lateness is
+// unreadable; the other sums are valid.
 func SumBuckets(buckets []Bucket) (sum Bucket, err error) {
 	var buffer []byte
 	for _, b := range buckets {
@@ -30,7 +32,7 @@ func SumBuckets(buckets []Bucket) (sum Bucket, err error) {
 	return sum, err
 }
 
-// add adds the bucket of another runner; see Packed.add for the buffer.
+// add adds the bucket of another runner, without Undisturbed. See Packed.add for the buffer and the error.
 func (b *Bucket) add(o Bucket, buffer *[]byte) error {
 	b.Open += o.Open
 	b.Opened += o.Opened

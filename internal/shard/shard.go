@@ -172,7 +172,8 @@ type RunnerEnd struct {
 // A RunState is the state of a runner at the time of its last shard.
 type RunState string
 
-// The states of a runner. Only Finished can be part of a pass.
+// The states of a runner. An aborted runner makes the run invalid. So does a running or an interrupted one, unless
+// MIN_COVERAGE allows the client time that it did not watch.
 const (
 	Running     RunState = "running"     // the shard is a checkpoint
 	Finished    RunState = "finished"    // ran to its end (thresholds may have failed)
@@ -191,7 +192,7 @@ type Bucket struct {
 	Late        int     `json:"late"`
 	Faults      int     `json:"faults"` // duplicated, reordered, corrupted, lost
 	Lateness    *Packed `json:"lateness,omitempty"`
-	Undisturbed *Late   `json:"held,omitempty"` // messages of undisturbed streams, if the script disturbs other streams
+	Undisturbed *Late   `json:"held,omitempty"` // of streams that the script does not disturb; nil: all, or none late
 	Process
 	Control *ControlCounts `json:"control,omitempty"`
 }

@@ -25,8 +25,8 @@ const (
 	TagWaited           = "waited"             // "yes" for requests with a sample of ConnectionWait
 	TagCode             = "code"               // CodeOK, CodeWrongContent, CodeTruncated, CodeStatus with the status, or CodeNet with k6's error code
 	CodeOK              = "ok"                 // a good response
-	CodeWrongContent    = "wrong"              // a response with status 200 and wrong content
-	CodeTruncated       = "truncated"          // a response with status 200 whose connection ended before its body
+	CodeWrongContent    = "wrong"              // a response with the expected status and wrong content
+	CodeTruncated       = "truncated"          // a response with the expected status and an incomplete body
 	CodeStatus          = "status-"            // a response with another status, such as status-503
 	CodeNet             = "net-"               // no response; net-1220 is a reset
 	DroppedIterations   = "dropped_iterations" // k6's metric of iterations that it could not start
@@ -38,7 +38,7 @@ const (
 const WakeUps = 5
 
 // A Suite is the declaration of a script: its stages, and the tags by which its metrics are split. All runners declare
-// the same suite. The tag js is the name in a script.
+// the same suite. The struct tag js has the name in a script.
 type Suite struct {
 	Name       string            `json:"name" js:"name"`
 	Profile    string            `json:"profile" js:"profile"`
@@ -47,7 +47,7 @@ type Suite struct {
 	Stages     []Stage           `json:"stages" js:"stages"`
 }
 
-// A Stage is a part of a suite with its own load. A number of 0 does not apply.
+// A Stage is a part of a suite with its own load. A number is 0 if it does not apply to the stage.
 type Stage struct {
 	Name        string  `json:"name" js:"name"`   // of the k6 scenario
 	Title       string  `json:"title" js:"title"` // for people: "200 requests/s"
@@ -68,7 +68,7 @@ type Second struct {
 	FromUS     int64   `json:"from_unix_us"`
 	ToUS       int64   `json:"to_unix_us"`
 	CPUSeconds float64 `json:"cpu_seconds"`
-	RunDelayMS int64   `json:"run_delay_ms"`        // threads ready to run, waiting for a core, summed
+	RunDelayMS int64   `json:"run_delay_ms"`        // sum over the threads of the time that they waited for a core
 	StallMS    int64   `json:"stall_ms"`            // longest delay of a wake-up of the process
 	WaitMS     int64   `json:"wait_ms"`             // longest time that a goroutine waited to run; at least StallMS
 	RSS        uint64  `json:"rss_bytes,omitempty"` // at its end
@@ -111,7 +111,8 @@ func (m *Merged) checkSuites(parts []part) {
 	}
 }
 
-// checkDeclared compares the declarations of the scripts.
+// checkDeclared sets the suite of the run, and compares the declarations of the scripts. It also reports runners with
+// too many combinations of tags.
 func (m *Merged) checkDeclared(parts []part) {
 	for i, p := range parts {
 		index := m.Runners[i].Index

@@ -137,9 +137,9 @@ func (b *body) noteArrival(at time.Time) {
 // finalReadTimeout is the timeout of a read for bytes that have already arrived.
 const finalReadTimeout = 50 * time.Millisecond
 
-// handleReadError returns the result of a read for the error of the transport. It returns no error if the sweep
-// interrupted the read although the server is not silent. After a pause of the process, such as by SIGSTOP, all servers
-// seem silent, so handleReadError first reads bytes that have already arrived.
+// handleReadError returns the result of a read for the error of the transport. If the sweep interrupted the read
+// although the server is not silent, it returns no error, or errNotReady for a polled transport. After a pause of the
+// process, such as by SIGSTOP, all servers seem silent, so handleReadError first reads bytes that have already arrived.
 func (b *body) handleReadError(p []byte, err error) (int, error) {
 	if !b.interrupted.Load() || err != errNotReady && !errors.Is(err, os.ErrDeadlineExceeded) {
 		return 0, err

@@ -13,9 +13,13 @@ import (
 
 // Callbacks report the events of a stream's life. Only Request is required.
 //
-// The goroutine that dials or reads the stream calls them. The order is Connecting, then Opened and the events if the
-// server accepted the request, then Closed. A reconnect starts with Connecting again. Calls never overlap. They must
-// not block, because the goroutine also reads other streams. Pointers and slices are valid only during the call.
+// The goroutine that dials or reads the stream calls them, with these exceptions: Group.Add calls Cuttable, Stream.Open
+// calls the first Request, a timer calls Renew, the goroutine of a second request calls Answered and may call Closed,
+// and Ended may run in any goroutine.
+//
+// The order is Connecting, then Opened and the events if the server accepted the request, then Closed. A reconnect
+// starts with Connecting again. Calls never overlap. They must not block, because the goroutine also reads other
+// streams. Pointers and slices are valid only during the call.
 type Callbacks struct {
 	// Request returns the request of the next attempt.
 	Request func() Request
@@ -39,7 +43,8 @@ type Callbacks struct {
 	Comment func(at time.Time, text []byte)
 	// Closed reports the end of the attempt or the stream, once per Connecting.
 	Closed func(at time.Time, c Close)
-	// Ended is the last call: no goroutine or timer of the stream is left.
+	// Ended is the last call: no goroutine or timer of the stream is left. It must not call methods of the stream,
+	// because Stop may hold its mutex.
 	Ended func()
 
 	// FollowUp reports whether the second request of a stream follows an event. It is called for each event until it
@@ -132,7 +137,7 @@ func (r *Request) Check() error {
 // A Close is the end of an attempt or a stream.
 type Close struct {
 	Reason Reason
-	// Err has the details. It is nil for the reasons client, server, no_content and interrupted.
+	// Err has the details. In the callback Closed it is nil for the reasons client, server, no_content and interrupted.
 	Err error
 	// Status is the HTTP status of the response, 0 without a response. With ReasonThen it is the status of the response
 	// to the second request.
@@ -145,7 +150,7 @@ type Close struct {
 	Response *Response
 }
 
-// Message returns the reason as a text.
+// Message returns the reason as a text. It is meant for the end of a stream or an attempt that the caller did not stop.
 func (c *Close) Message() string {
 	switch {
 	case c.Err != nil:

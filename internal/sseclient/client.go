@@ -32,7 +32,8 @@ import (
 // A Client has the network settings of streams. Streams over HTTP/2 share its connections. The zero value uses the
 // defaults of package net and the proxies of the environment. Its fields must not change after the first use.
 type Client struct {
-	// Dial opens a TCP connection. On Linux the poller reads it if it is a *Conn; otherwise a goroutine does.
+	// Dial opens a TCP connection. On Linux the poller reads it if it is a *Conn with a *net.TCPConn; otherwise a
+	// goroutine does.
 	Dial      func(ctx context.Context, network, address string) (net.Conn, error)
 	TLS       func(serverName string) *tls.Config // returns a new configuration; nil: the defaults
 	Proxies   proxy.Chooser                       // nil: the proxies of the environment

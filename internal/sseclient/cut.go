@@ -40,7 +40,7 @@ type cutRequest struct {
 
 // Cut cuts the stream. A polled stream makes the cut in its next turn, unless it ends first. Any other stream is cut at
 // once, except that a pause starts after the next read. pause is the duration of a CutPause. Cut returns false if no
-// stream is open or a cut is in progress. Any goroutine may call it.
+// stream is open, if a cut is in progress, or if the connection does not allow this cut. Any goroutine may call it.
 func (s *Stream) Cut(kind Cut, pause time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,9 +83,9 @@ const (
 	dropImmediate              // reconnects at once, without a permit to dial
 )
 
-// Drop closes the open stream, like a short loss of the client's network. The stream reconnects with the last event
-// ID, at once or after the reconnection time. It dials without a permit, because a storm of reconnects must not be
-// throttled. Drop returns false if no stream is open. Any goroutine may call it.
+// Drop closes the open stream, like a short loss of the client's network. The stream reconnects with the last event ID,
+// at once or after the reconnection time. It dials without a permit, because a storm of reconnects must not be
+// throttled. Drop returns false if no stream is open or a cut is in progress. Any goroutine may call it.
 func (s *Stream) Drop(immediate bool) bool {
 	previous := s.drop.Load()
 	kind := dropDelayed
@@ -103,8 +103,9 @@ func (s *Stream) Drop(immediate bool) bool {
 // needsPermit reports whether the stream needs a permit to dial.
 func (s *Stream) needsPermit() bool { return s.drop.Load() == dropNone }
 
-// Vanish leaves the open stream half-open, like a machine that loses its power. It returns false if no stream is
-// open, and an error if the system does not support it. Any goroutine may call it.
+// Vanish leaves the open stream half-open, like a machine that loses its power. It returns false if no stream is open
+// or a cut is in progress, and an error if the system does not support it or other streams share the connection. Any
+// goroutine may call it.
 func (s *Stream) Vanish() (bool, error) {
 	if err := CanVanish(); err != nil {
 		return false, err
@@ -143,7 +144,7 @@ func (s *Stream) Slow(bytesPerSecond float64) (bool, error) {
 	return true, nil
 }
 
-// tcpOf returns the connection below the wrappers, nil if there is none.
+// tcpOf returns the TCP connection below the wrappers, nil if there is none.
 func tcpOf(raw io.Closer) *net.TCPConn {
 	if conn, ok := raw.(net.Conn); ok {
 		raw = rawOf(conn)
@@ -211,7 +212,7 @@ func (c pausing) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// pause makes a pause. It returns early if the stream is stopped.
+// pause blocks the reader for the duration of a CutPause. It returns early if the stream is stopped.
 func (s *Stream) pause(c *cutRequest) {
 	now := time.Now()
 	s.body.touch(now.Add(c.pause)) // the idle timeout starts after the pause

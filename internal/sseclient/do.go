@@ -87,7 +87,8 @@ func (b *Body) readCoded(p []byte) (int, error) {
 // At returns the arrival time of the bytes of the last Read.
 func (b *Body) At() time.Time { return b.lastArrival }
 
-// Received returns the number of bytes of the body before decoding, and the arrival time of the last one.
+// Received returns the number of bytes of the body before decoding, and the arrival time of the last one. The time has
+// no meaning if the number is 0.
 func (b *Body) Received() (n int64, at time.Time) {
 	n = b.received.Load()
 	return n, processStart.Add(time.Duration(b.lastByte.Load()))

@@ -25,7 +25,7 @@ type poller struct {
 	wake    int       // an eventfd
 	conns   []*polled // by descriptor, nil if not polled; a map of thousands would cost three cache lines per lookup
 	streams int       // number of conns that are not nil
-	nudges  []*polled
+	nudges  []*polled // connections that requested a turn
 	running bool
 }
 
@@ -38,7 +38,7 @@ type polled struct {
 	tls      *tls.Conn  // nil for a plain connection
 	received *int64     // k6's data_received
 	sent     *int64     // k6's data_sent
-	idle     *idleConns // takes the connection after its stream; nil: it is closed
+	idle     *idleConns // receives the connection after its stream; nil: it is closed
 	fd       int32      // -1 once closed
 	budget   int32      // bytes that may still be read in this turn, if limited is set
 	reads    int16      // number of reads in this turn
@@ -64,8 +64,8 @@ const (
 	incoming = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
 )
 
-// poll moves a connection from Go's network poller to ours. It returns nil for connections of other types, which a
-// goroutine must read.
+// poll moves a connection from Go's network poller to ours. It returns nil if a goroutine must read the connection: for
+// connections of other types, and without a free descriptor.
 func poll(conn net.Conn, s turner) *polled {
 	secure, socket := (*tls.Conn)(nil), tlsSocketOf(conn)
 	if socket != nil {

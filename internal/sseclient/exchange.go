@@ -37,8 +37,9 @@ func (e *exchange) open(ctx context.Context, req *request) (*Response, *failure)
 	return r, nil
 }
 
-// do dials, sends the request, follows redirects and reads the response header, until ctx ends. For a redirect that
-// cannot be followed, and for the refusal of a proxy, it returns a failure with the response.
+// do dials, sends the request, follows redirects and reads the response header, until ctx ends. A redirect after
+// maxRedirects is a response like any other. For a redirect that cannot be followed, and for the refusal of a proxy, it
+// returns a failure with the response.
 func (e *exchange) do(ctx context.Context, req *request) (*Response, *failure) {
 	requestURL := req.url
 	for hops := 0; ; hops++ {

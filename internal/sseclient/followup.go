@@ -107,8 +107,8 @@ func (f *FollowUp) Pending() bool {
 // pending is Pending for a caller that holds mu.
 func (f *FollowUp) pending() bool { return f.stream.follow == f && f.failure == nil }
 
-// Send sends the request in a goroutine, unless the stream has ended. An error ends the stream with ReasonThen. Any
-// goroutine may call Send, but only once.
+// Send sends the request in a goroutine, unless the stream has ended. If err is not nil, or the request fails, the
+// stream ends with ReasonThen. Any goroutine may call Send, but only once.
 func (f *FollowUp) Send(second *SecondRequest, err error) {
 	s := f.stream
 	var r *request

@@ -22,7 +22,8 @@ func polledBy(conn any) *polled {
 	return nil
 }
 
-// cutShared requests a cut of an HTTP/2 stream. The caller holds mu.
+// cutShared is Cut for an HTTP/2 stream. It returns false if the cut would affect other streams. Without a poller, only
+// a CutFIN waits for the next turn; other cuts are made at once, and a CutPause is not possible. The caller holds mu.
 func (s *Stream) cutShared(st *h2Stream, c *cutRequest) bool {
 	if c.kind != CutFIN && polledBy(st) == nil {
 		tcp := tcpOf(st.conn.net)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// h2Patience is how long a request waits for the dial of another request before it dials itself.
+// h2Patience is the default of Client.DialPatience.
 const h2Patience = time.Second
 
 // An h2Pool has the shared HTTP/2 connections of a virtual user. Virtual users do not share connections, as in k6/http.
@@ -27,7 +27,7 @@ type h2Key struct {
 type h2Site struct {
 	conns    []*h2Conn     // the newest last
 	isHTTP1  bool          // the server chose HTTP/1.1 for the newest connection
-	capacity int           // number of streams of the newest connection; 0 before the first
+	capacity int           // maximum number of streams of the newest connection; 0 before the first
 	dials    int           // number of dials in progress
 	waiting  int           // number of requests that wait for these dials
 	changed  chan struct{} // closed at the end of a dial
@@ -46,8 +46,9 @@ func (p *h2Pool) site(key h2Key) *h2Site {
 	return s
 }
 
-// reserve returns a connection with a reservation. It waits for the dials of other requests if these may provide one, so
-// that a ramp does not open a connection for each stream. If it returns nil, the caller must dial and then call endDial.
+// reserve returns a connection with a reservation. It waits for the dials of other requests if these may provide one,
+// so that a ramp does not open a connection for each stream. If it returns neither a connection nor an error, the
+// caller must dial and then call endDial.
 func (p *h2Pool) reserve(ctx context.Context, key h2Key, patience time.Duration) (*h2Conn, error) {
 	timer := time.NewTimer(cmp.Or(patience, h2Patience))
 	defer timer.Stop()

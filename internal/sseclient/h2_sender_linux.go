@@ -68,7 +68,8 @@ func (s *sender) push(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// notifyRoom makes the poller report room in the send buffer, or not.
+// notifyRoom makes the poller report room in the send buffer, or stops these reports. It does nothing before the
+// connection is registered.
 func (s *sender) notifyRoom(room bool) error {
 	if s.awaitsRoom == room || !s.started() {
 		return nil
@@ -125,7 +126,8 @@ type queuedCiphertext struct {
 
 func (q queuedCiphertext) Write(p []byte) (int, error) { return q.out.Write(p) }
 
-// poll registers the connection with the poller, and reports whether that is possible.
+// poll moves the connection from Go's network poller to ours, and reports whether that is possible. The poller reads it
+// from start on.
 func (c *h2Conn) poll() bool {
 	p := poll(c.net, c)
 	if p == nil {

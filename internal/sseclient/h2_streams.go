@@ -12,7 +12,7 @@ import (
 type h2Streams []*h2Stream
 
 // index returns the index of an id, or the index at which it would be inserted. If no stream was removed, the index is
-// the distance from the first id.
+// half of the distance from the first id, because all ids are odd.
 func (s h2Streams) index(id uint32) (i int, found bool) {
 	if len(s) > 0 && id >= s[0].id {
 		if i = int(id-s[0].id) / 2; i < len(s) && s[i].id == id {

@@ -21,7 +21,8 @@ func (s *Stream) read() {
 	}
 }
 
-// next reads up to the next event. It reports the blocks and comments before it, if there is a callback.
+// next reads up to the next event. If there are callbacks for them, it reports the blocks and comments up to the block
+// of the event.
 func (s *Stream) next(b *eventstream.Block) error {
 	if s.on.Block == nil {
 		return s.parser.Next(&b.Event)
@@ -88,7 +89,7 @@ func (s *Stream) dispatch(at time.Time, e *eventstream.Event) {
 	}
 }
 
-// finishStream closes the connection, and reports err as the reason.
+// finishStream closes the connection or makes it idle, and reports err as the reason.
 func (s *Stream) finishStream(err error) {
 	s.body.unwatch()
 	kind := s.release()

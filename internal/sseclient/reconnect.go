@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// maxBackoff limits the delay after repeated failures.
+// maxBackoff limits the delay after repeated failures, before its random factor.
 const maxBackoff = 30 * time.Second
 
 // closed reports the end of an attempt or a stream, and schedules the next attempt. r is a rejected response, nil for
@@ -54,7 +54,7 @@ func (s *Stream) retryIn(f *failure) time.Duration {
 	}
 	switch f.reason {
 	case ReasonNoContent, ReasonContentType, ReasonTooLong, ReasonRenew:
-		return -1 // the HTML standard allows no reconnect (section 9.2.3, "fail the connection")
+		return -1 // by the HTML standard (section 9.2.3, "fail the connection"), or because the stream cannot continue
 	case ReasonStatus, ReasonThen:
 		if f.reason == ReasonThen && f.status == 0 {
 			break // a network error, or a timeout
@@ -80,9 +80,9 @@ func (s *Stream) retryIn(f *failure) time.Duration {
 }
 
 // delay returns the time until the next attempt. It is at least the reconnection time; section 9.2.3 of the HTML
-// standard allows a longer delay. Each successive failure after the first doubles the delay, up to 30 s. A random factor
-// in [1, 2) spreads the reconnects of many clients. The delay is at least Retry-After multiplied by a random factor in
-// [1, 1.5).
+// standard allows a longer delay. Each successive failure after the first doubles the delay, up to maxBackoff. The
+// result is multiplied by a random factor in [1, 2), which spreads the reconnects of many clients. It is at least
+// Retry-After multiplied by a random factor in [1, 1.5).
 func delay(base time.Duration, failures int, retryAfter time.Duration) time.Duration {
 	const minBackoff = 50 * time.Millisecond // also for retry: 0
 	if failures > 0 {

@@ -110,8 +110,9 @@ var (
 	cacheValue  = []string{"no-cache"}
 )
 
-// redirect returns the request that follows a redirect to location (RFC 9110, section 15.4). 301, 302 and 303 turn a POST
-// into a GET; 307 and 308 do not. Another origin gets neither the user's headers nor a body; see checkRedirect.
+// redirect returns the request that follows a redirect to location (RFC 9110, section 15.4). 301, 302 and 303 turn any
+// method except HEAD into GET; 307 and 308 keep the method. Another origin gets neither the user's headers nor a body;
+// see checkRedirect.
 func (r *request) redirect(status int, location string) (*request, error) {
 	to, err := resolveURL(r.url, location)
 	if err != nil {

@@ -35,7 +35,7 @@ type Response struct {
 	// connection.
 	HTTP2, FirstOnConnection bool
 
-	conn       net.Conn // the dialed connection, or TLS on it
+	conn       net.Conn // the dialed connection, TLS on it, or an h2Pipe
 	requestURL *url.URL // before redirects
 	proxy      *proxy.Proxy
 	frame      framing
@@ -144,7 +144,8 @@ func (r *Response) statusError() error {
 	return fmt.Errorf("unexpected status %d %s%s%s", r.Status, http.StatusText(r.Status), detail, r.proxy.Through())
 }
 
-// retryAfter parses the header field of RFC 9110, section 10.2.3. It returns 0 for an invalid value.
+// retryAfter parses the header field of RFC 9110, section 10.2.3. It returns at most 24 hours, and 0 for an invalid
+// value or a past time.
 func retryAfter(value string, now time.Time) time.Duration {
 	const maxDelay = 24 * time.Hour
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// slowIdleTimeout is the extension of the idle timeout of a slow stream. It is longer than any run.
+// slowIdleTimeout is the extension of the idle timeout of a slow stream. Each read renews it.
 const slowIdleTimeout = 24 * time.Hour
 
 // turnSlow reads as much of a slow stream as its rate allows. done reports whether the turn is over. After the server

@@ -48,12 +48,13 @@ const (
 	// noAdvice is the advice if the service broke while no measured resource was full.
 	noAdvice = "no measured resource was full: look for a lock, a pool, a request limit or a database behind the service, " +
 		"in its own metrics and profiles"
+	// generatorAdvice is the advice if the generator was saturated while no measured resource was full.
 	generatorAdvice = "give the load generator separate cores, or more machines (--runner K/N), and run again"
 )
 
-// A Bottleneck has the use of all resources at the bad load, and at the last good load.
+// A Bottleneck has the use of all resources at the lowest load that was not good, and at the last good load.
 type Bottleneck struct {
-	Good, Bad *StageResult // Good is nil if the lowest load was bad
+	Good, Bad *StageResult // Good is nil if no load was good
 	Status    Status       // of Bad
 	Uses      []ResourceUse
 }
@@ -65,8 +66,8 @@ type ResourceUse struct {
 	FullFrom  float64 // the lowest load at and above which it was full; 0: it was not full
 }
 
-// findBottleneck compares the use of all resources around the breaking point. It returns nil if there is no breaking
-// point.
+// findBottleneck compares the use of all resources at the lowest load that was not good, and at the last good load. It
+// returns nil if all loads were good, or if a load was bad only when it was repeated.
 func findBottleneck(stages []StageResult, b Breaking) *Bottleneck {
 	if b.Failed == 0 || b.Status == BadOnRetry {
 		return nil
@@ -185,8 +186,7 @@ const (
 )
 
 // speedupFacts returns a fact that explains why answers at a higher load were faster than at the lowest load; nil if no
-// load had faster answers.
-// docs/http.md explains each cause.
+// load had faster answers. docs/http.md explains each cause.
 func speedupFacts(stages []StageResult, levels []Level, limits Limits) []verdict.Fact {
 	var good []*StageResult
 	for i := range stages {

@@ -39,7 +39,7 @@ func (l Limits) fixedLevels(stages []StageResult) []Level {
 func assessBurst(r *Run) verdict.Assessment {
 	all := r.stages()
 	bursts := ofKinds(all, kindLoad)
-	healthChecks := map[string]StageResult{} // by the burst before
+	healthChecks := map[string]StageResult{} // by the name of the burst before
 	for _, st := range ofKinds(all, kindHealth) {
 		healthChecks[st.Target] = st
 	}
@@ -81,7 +81,7 @@ func assessBurst(r *Run) verdict.Assessment {
 	return a
 }
 
-// checkRecovery fails a service that does not respond after a burst.
+// checkRecovery returns the check that the service responds after each burst.
 func checkRecovery(all []StageResult) verdict.Check {
 	var reasons []string
 	stages := ofKinds(all, kindHealth)

@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// The two targets that are compared.
+// The names of the two targets that are compared.
 const (
 	single  = "single"
 	cluster = "cluster"
@@ -49,14 +49,15 @@ type Side struct {
 	Peak        float64 // answers/s at its best level
 	P95         float64 // mean of the levels' 95th percentiles, milliseconds
 	FailedShare float64 // share of all requests
-	Evenness    float64 // requests of the least busy server ÷ requests of the busiest; 1: a single server, 0: a server received none
+	Evenness    float64 // requests of the least busy server ÷ of the busiest; 1: one server, or no names; 0: one unused
 
 	bestLevel roundLevel // the level of the peak
 	levels    []roundLevel
 	total     Total
 }
 
-// sideOf sums up a target with a number of servers. A server that no answer names received no request.
+// sideOf sums up a target with a number of servers. If answers name their servers, a server without an answer received
+// no request.
 func sideOf(stages []StageResult, servers int) Side {
 	sum := total(stages)
 	s := Side{total: sum, levels: byLevel(stages), FailedShare: sum.FailedShare(), Evenness: 1}
@@ -121,14 +122,14 @@ func perSecondOf(st *StageResult) float64 { return st.PerSecond() }
 // A Comparison states which of the two targets is better by a figure.
 //
 // The targets are measured in alternating rounds, so that conditions that both share in a round cancel out. The
-// difference of a round is the difference of the logarithms, which does not depend on the order of the targets. The
-// mean over the rounds has a confidence interval by Student's t. There is no winner if the interval contains 0, or if
-// the load generator was the limit.
+// difference of a round is the difference of the logarithms, whose size does not depend on the order of the targets.
+// The mean over the rounds has a confidence interval by Student's t. There is no winner if the interval contains 0, if
+// the difference is under minGain, or if the load generator was the limit.
 type Comparison struct {
 	Winner   string // single or cluster; "": none
 	Margin   string // difference between the winner and the other target
-	Interval string // confidence interval of the difference of the cluster from the single backend
-	NoWinner Reason // why there is no winner
+	Interval string // confidence interval of the difference of the cluster from the single backend; "–": none
+	NoWinner Reason // why there is no winner; zero: there is one
 }
 
 // A Reason is a cause, as a sentence for texts and as a word for tables.
@@ -275,11 +276,11 @@ func assessCluster(r *Run) verdict.Assessment {
 	}
 }
 
-// answersPerServer is the number of answers per server that proves that a server without an answer received no request.
+// answersPerServer is the minimum number of answers per server at a level for a check of that level.
 const answersPerServer = 30
 
-// checkAnsweringServers returns the check that every server of the cluster answered requests at every level, by the
-// header X-Server.
+// checkAnsweringServers returns the check that every server of the cluster answered requests, by the header X-Server.
+// It also checks each level with at least answersPerServer answers per server.
 func checkAnsweringServers(levels []StageResult, sum Total, size int) verdict.Check {
 	servers := slices.Sorted(maps.Keys(sum.Servers))
 	c := check(CheckServers, "every server of the cluster answers", fmt.Sprint(size), fmt.Sprintf("%d answered", len(servers)), len(servers) == size)

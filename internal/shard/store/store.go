@@ -17,7 +17,7 @@ type Store interface {
 	// Put stores data atomically under a name, and replaces an existing file. It retries transient errors, such as a
 	// missing response, until ctx ends. It returns a permanent error, such as access denied, at once.
 	Put(ctx context.Context, name string, data []byte) error
-	// Names returns the sorted names of all files, without folders.
+	// Names returns the sorted names of all files, without folders. It omits the hidden files of a folder.
 	Names(ctx context.Context) ([]string, error)
 	// Get returns the content of a file.
 	Get(ctx context.Context, name string) ([]byte, error)

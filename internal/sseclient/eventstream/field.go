@@ -57,7 +57,7 @@ func (p *Parser) join(to []byte, has bool, value []byte) []byte {
 	return p.extend(to, value)
 }
 
-// maxRetry is the maximum of a retry field, so that it fits a time.Duration.
+// maxRetry is the reconnection time for all larger values of a retry field, so that it fits a time.Duration.
 const maxRetry = 100 * 365 * 24 * time.Hour
 
 // setRetry sets the reconnection time in milliseconds. It ignores a value with anything but ASCII digits.

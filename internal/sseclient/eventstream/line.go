@@ -81,7 +81,8 @@ func (p *Parser) withoutBOM(line []byte) []byte {
 	return line
 }
 
-// fill reads bytes into the empty buffer.
+// fill reads bytes into the empty buffer. It returns io.ErrUnexpectedEOF if the stream ends inside a line or an event,
+// and io.ErrNoProgress if the reader repeatedly returns nothing.
 func (p *Parser) fill() error {
 	if p.buf == nil {
 		p.buf = make([]byte, readBuffer)

@@ -9,9 +9,11 @@ import (
 const (
 	// readBuffer is the size of the read buffer of a parser that borrows none.
 	readBuffer = 4 << 10
-	// smallBuffer is the maximum size of the other buffers of a waiting parser.
+	// smallBuffer is the maximum size of the other buffers of a waiting parser, unless recent events needed larger
+	// ones.
 	smallBuffer = 512
-	// largeBuffer is the maximum size of a buffer that is not pooled.
+	// largeBuffer is the maximum size of a buffer that a parser keeps for later events. Longer texts use pooled
+	// buffers, or above pooledSize temporary ones.
 	largeBuffer = 32 << 10
 	// patience is the number of successive events that must fit into small buffers before larger ones are dropped. A
 	// stream of long events thus does not allocate for each event, and a single long event does not stay in memory.
@@ -25,12 +27,12 @@ const (
 // It returns an event as soon as it has read the first byte of the line end of its blank line, CR or LF.
 type Parser struct {
 	r           io.Reader
-	id          []byte // "last event ID string"
-	reconnect   time.Duration
-	*blockState // nil: no part of a block has arrived; see Borrow
+	id          []byte        // "last event ID string"
+	reconnect   time.Duration // reconnection time plus 1 ns; 0: never set
+	*blockState               // nil: no part of a block has arrived; see Borrow
 	limit       int32
 	skipLF      bool // the last line ended with CR, so a following LF belongs to its end
-	bomDone     bool // the first line has started, so a byte order mark is part of a line
+	bomDone     bool // the first line was checked for a byte order mark
 }
 
 // New returns a parser over r with [DefaultLimit].

@@ -31,11 +31,11 @@ type Block struct {
 	blockState *blockState // see [Parser.Borrow]
 }
 
-// NextPart is Next for every comment line and every block. For a [CommentLine] it sets only b.Comment. The block that
-// follows contains the comment again.
+// NextPart is Next for every comment line and every block. For a [CommentLine] it sets b.Comment and b.HasComment, and
+// clears the other fields of the block. The block that follows contains the comment again.
 //
-// Some services send comment lines as heartbeats, without a blank line. NextPart therefore drops the oldest comments
-// before the first field of a block if all of them exceed 512 bytes; Next does not.
+// Some services send comment lines as heartbeats, without a blank line. Before the first field of a block, NextPart
+// therefore drops the earlier comments if they exceed 512 bytes together with the new one; Next does not.
 //
 // Like Next, it does not allocate per part.
 func (p *Parser) NextPart(b *Block) (Part, error) { return p.nextPart(b, true) }
@@ -94,7 +94,7 @@ func (p *Parser) endBlock(b *Block) bool {
 }
 
 // beginComment prepares a comment line of n bytes. If drops is set and the block has no field yet, beginComment drops
-// earlier comments that exceed the limit together with this line.
+// the earlier comments if they exceed smallBuffer together with this line.
 func (p *Parser) beginComment(n int, drops bool) {
 	if !p.hasLine {
 		p.onlyComments = true

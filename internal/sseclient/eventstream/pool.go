@@ -2,8 +2,8 @@ package eventstream
 
 import "sync"
 
-// pooledSize is the size of the pooled buffers, which parsers use for texts over largeBuffer. A parser that waits for its
-// next event has none of them.
+// pooledSize is the size of the pooled buffers. Parsers use them for texts over largeBuffer, and for shorter ones after
+// recent long texts. A parser that waits for its next event has none of them.
 const pooledSize = 80 << 10
 
 var pool = sync.Pool{New: func() any { return new([pooledSize]byte) }}
