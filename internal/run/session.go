@@ -55,7 +55,7 @@ type session struct {
 	location      string // of this run's shards
 	targets       target.Targets
 	cluster       *target.Target // the cluster with which the suite compares the target; nil: none
-	headerPrinted bool           // the header line was printed
+	headerPrinted bool           // printWarnings was called
 	ownTarget     bool           // the target is our backend, started for this run
 	hasShards     bool           // the shards of the run are in its folder
 	record        results.Run    // the observations of this session, for run.json
@@ -159,7 +159,7 @@ func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome,
 	return s.driver.judge(graceful, force)
 }
 
-// savePlan stores the plan. It is the same for all parts of a run.
+// savePlan stores the plan. The stored plan is the same for all parts of a run.
 func (s *session) savePlan() error {
 	p := s.Plan
 	if s.part > 0 {
@@ -225,7 +225,8 @@ func (s *session) planNeeds() {
 	s.needs = runners.Requirements{VUs: p.Iterations(), Duration: time.Duration(p.Seconds)*time.Second + p.Teardown()}
 }
 
-// settings returns the settings that only the script of the suite has. extra has the settings of a further round.
+// settings returns the settings that the script of the suite receives in addition to the plan, by name. extra has the
+// settings of a further round, which replace others of the same name.
 func (s *session) settings(extra map[string]string) map[string]string {
 	values := map[string]string{}
 	names := []string{"PROFILE"}
@@ -254,8 +255,11 @@ func (s *session) settings(extra map[string]string) map[string]string {
 	return values
 }
 
-// environment returns the variables of k6 that every runner gets. Without summary and thresholds k6 aggregates no metrics, which saves
-// the memory of one value per request. On Kubernetes, the progress of streams comes from these aggregates.
+// environment returns the variables of every runner: settings of k6, the replaced runner, and the times of the
+// actions.
+//
+// Without summary and thresholds k6 aggregates no metrics, which saves the memory of one value per request. On
+// Kubernetes, the progress of streams comes from these aggregates.
 func (s *session) environment() map[string]string {
 	env := map[string]string{}
 	if s.Suite.Declares() {
@@ -280,7 +284,7 @@ func (s *session) localPlan() plan.Plan {
 	return p
 }
 
-// awaitStart waits for --start-at.
+// awaitStart waits until the time of --start-at, and returns errStopped if ctx ends before.
 func (s *session) awaitStart(ctx context.Context) error {
 	wait := time.Until(s.startAt)
 	if s.startAt.IsZero() || wait <= 0 {
@@ -298,7 +302,7 @@ func (s *session) awaitStart(ctx context.Context) error {
 var errStopped = errors.New("stopped before the start; no load was generated")
 
 // storeRecords stores the evidence of a verdict in addition to shards: the target's ledger, and the records of this
-// session. Only a service with our protocol may have a ledger.
+// session. It then completes the manifest. Only a service with our protocol, or the numbered model, may have a ledger.
 func (s *session) storeRecords(ctx context.Context) error {
 	if s.Suite.Target.Streams && s.service.Backend {
 		s.saveLedger(ctx)
@@ -312,7 +316,8 @@ func (s *session) storeRecords(ctx context.Context) error {
 	return s.dir.Seal(s.part)
 }
 
-// warn adds a warning to the verdict, and prints it after the header line.
+// warn adds a warning to the verdict and to the page. It prints the warning now, or with printWarnings if that was not
+// called yet.
 func (s *session) warn(text string) {
 	s.record.Warnings = append(s.record.Warnings, text)
 	s.watch.Note("warning: " + text)
@@ -321,7 +326,8 @@ func (s *session) warn(text string) {
 	}
 }
 
-// printWarnings prints the warnings from before the header line.
+// printWarnings prints the warnings so far, after the header line or before an error. From then on, warn prints each
+// warning.
 func (s *session) printWarnings() {
 	for _, text := range s.record.Warnings {
 		printMessage("warning: " + text)

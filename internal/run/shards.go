@@ -42,8 +42,8 @@ func withProgress(ctx context.Context) context.Context {
 	})
 }
 
-// storageContext returns the context for access to the location of the shards after the run: it ends at the first
-// Ctrl-C or, if that already ended the run, after interruptedTimeout.
+// storageContext returns the context for access to the location of the shards after the run. It ends after limit, or at
+// the first Ctrl-C. If that already ended the run, it ends after interruptedTimeout, or at the second Ctrl-C.
 func storageContext(graceful, force context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	if graceful.Err() != nil {
 		graceful, limit = force, interruptedTimeout
@@ -157,7 +157,7 @@ func (s *session) deliver(graceful, force context.Context) error {
 	for _, name := range append([]string{results.ManifestName(s.part)}, results.Evidence(s.part)...) {
 		data, err := safefile.Read(s.dir.Path(name), safefile.Table)
 		if errors.Is(err, os.ErrNotExist) {
-			continue // a foreign service has no ledger
+			continue // not every run has all files: a foreign service has no ledger
 		}
 		if err == nil {
 			err = to.Put(ctx, name, data)

@@ -18,8 +18,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
-// tryService opens one stream of the service before the load, and before the run has a folder; with a description it also tries
-// publishing and the other fields. Pods may reach a service that this machine does not reach, so a run on Kubernetes has no trial.
+// tryService opens one stream of the service before the load, and before the run has a folder. If the description is a
+// module, it also tries publishing and the other fields. Only pods may be able to reach a service, so a run on
+// Kubernetes has no trial.
 func (s *session) tryService(ctx context.Context) error {
 	if s.On != "local" || !s.runStart.IsZero() || s.Plan.BackendURL == "" || !s.isModule && !s.Suite.Target.Streams {
 		return nil
@@ -133,8 +134,8 @@ func (s *session) trialOf(desc *service.Service) trial.Config {
 	}
 }
 
-// The headers of a noop stream must arrive within noopTimeout. A service may send them with its first noop; then /healthz, or any
-// other answer, must arrive within healthTimeout.
+// The headers of a noop stream must arrive within noopTimeout. A service may send them with its first noop, which may
+// be later. Then any response to a request for /healthz within healthTimeout is enough.
 const (
 	noopTimeout   = 7 * time.Second
 	healthTimeout = 3 * time.Second

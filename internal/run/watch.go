@@ -31,11 +31,11 @@ const (
 // pauseFactor is the minimum pause after a poll, in durations of the poll. Polling therefore uses at most 1/20 of a core.
 const pauseFactor = 20
 
-// A WatchConfig selects a run on other machines to show.
+// A WatchConfig selects a run of another session, and configures the page that shows it.
 type WatchConfig struct {
-	Location string // of the run's shards, or its folder
-	Address  string // of the page; "": a free port of this machine
-	OpenURL  func(url string) error
+	Location string                 // of the run's shards, or its folder
+	Address  string                 // of the page; "": a free port of this machine
+	OpenURL  func(url string) error // opens the page in a browser; nil: the page is not opened
 	Stdout   io.Writer
 	Interval time.Duration // between two polls; 0: the default of the location
 }
@@ -112,7 +112,8 @@ func (e *remoteRun) close() {
 	}
 }
 
-// reportLocation returns the path of a permanent report. A run in a bucket has none before it is merged.
+// reportLocation returns the path of the report. For a run in a bucket, whose report at path is temporary, it returns
+// a clause that names the command for a permanent one.
 func (e *remoteRun) reportLocation(path string) string {
 	if e.dir != "" {
 		return path
@@ -169,7 +170,7 @@ func (e *remoteRun) report() string {
 	return path
 }
 
-// poll shows the current content of the files. An empty folder is not an error.
+// poll shows the current content of the files. An empty folder is not an error, but an empty bucket is.
 func (e *remoteRun) poll(ctx context.Context) error {
 	dir := e.dir
 	if dir == "" {
@@ -223,8 +224,8 @@ func stampOf(dir results.Dir) (stamp string) {
 	return stamp
 }
 
-// judge makes verdict and report of the fetched files, in the folder of these copies. complete is false for an invalid verdict: files
-// that soak uploads after the shards may be missing.
+// judge writes verdict and report of the fetched files to their folder in scratch, and returns the path of the report.
+// complete is false for an invalid verdict: files that soak uploads after the shards may be missing.
 func (e *remoteRun) judge() (path string, complete bool, err error) {
 	dirs, err := filepath.Glob(filepath.Join(e.scratch, "*", results.ShardsDir))
 	if err != nil || len(dirs) != 1 {

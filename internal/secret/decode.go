@@ -17,13 +17,15 @@ var entities = []struct {
 	char byte
 }{{"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}}
 
-// longestEscape limits the length of an escape, in bytes. Without a limit, a long series of backslashes or percent signs
-// would need quadratic time. Each level of JSON in JSON doubles the backslashes: 64 are enough for six levels.
+// longestEscape limits the series of backslashes or percent signs in an escape, in bytes. Without a limit, a long
+// series would need quadratic time. Each level of JSON in JSON doubles the backslashes: 64 bytes are enough for six
+// levels.
 const longestEscape = 64
 
-// decode decodes the escape at the start of text. It returns the character as n bytes of UTF-8, and the length of the
-// escape. n is 0 if there is no escape. Backslashes and percent signs may themselves be escaped, as in JSON in JSON and
-// in URLs in URLs.
+// decode decodes the escape at the start of text, which must not be empty. It returns the first n bytes of c, and the
+// length of the escape as width. The bytes are a character in UTF-8 or, for %C3 and \xC3, one byte of a character. n is
+// 0 if there is no escape. Backslashes and percent signs may themselves be escaped, as in JSON in JSON and in URLs in
+// URLs.
 func decode(text []byte) (c [utf8.UTFMax]byte, n, width int) {
 	switch text[0] {
 	case '%':
@@ -45,13 +47,13 @@ func decode(text []byte) (c [utf8.UTFMax]byte, n, width int) {
 	return c, 0, 0
 }
 
-// oneByte returns the results of decode for a byte.
+// oneByte returns the results of decode for an escape of one byte.
 func oneByte(b byte, width int) (c [utf8.UTFMax]byte, n, _ int) {
 	c[0] = b
 	return c, 1, width
 }
 
-// oneRune returns the results of decode for a character.
+// oneRune returns the results of decode for an escape of one character.
 func oneRune(r rune, width int) (c [utf8.UTFMax]byte, n, _ int) {
 	return c, utf8.EncodeRune(c[:], r), width
 }
@@ -144,7 +146,7 @@ func entity(text []byte) (c [utf8.UTFMax]byte, n, width int) {
 	return c, 0, 0
 }
 
-// mayContinue reports whether text may be the start of an escape that continues behind its end.
+// mayContinue reports whether text may be the beginning of an escape or a colour sequence whose rest is missing.
 func mayContinue(text []byte) bool {
 	if len(text) > longestEscape || strings.IndexByte(`%\&`+"\x1b", text[0]) < 0 {
 		return false

@@ -8,8 +8,8 @@ import (
 )
 
 // A lookalike is a pattern of secrets whose value is unknown. The group "secret" matches the text to replace. If there
-// is a group "name", IsSecretName must accept its text. The pattern is applied only near one of the hints, which are in
-// lower case: it would need seconds for a line of some MB, such as a shard.
+// is a group "name", IsSecretName must accept its text. The pattern is applied only near one of the hints, because it
+// would need seconds for a whole line of some MB, such as a shard. The hints are in lower case.
 type lookalike struct {
 	hints   []string
 	pattern *regexp.Regexp

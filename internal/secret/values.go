@@ -13,8 +13,8 @@ import (
 
 // A Values holds known values of secrets, and finds and replaces them in text.
 type Values struct {
-	// Common lists the variables whose values are common words or numbers. Only Redact replaces such a value, next to the
-	// name of a secret. Otherwise, words and numbers would be removed from the evidence.
+	// Common lists the variables of secrets whose values are common words or numbers. Only Redact replaces such a
+	// value, next to the name of a secret. Otherwise, words and numbers would be removed from the evidence.
 	Common []string
 
 	forms  []form
@@ -35,7 +35,7 @@ const (
 	minLength         = 8  // in a variable of another program: "yes" must not replace every yes
 	minLengthProject  = 3  // in one of projectVariables
 	minLengthAnywhere = 12 // for matches inside words, in hex and in base64
-	minLengthToken    = 4  // for Hide
+	minLengthToken    = 4  // for Hide; also of the beginning of a secret that Writer.Rest replaces
 )
 
 // projectVariables are the variables of this project that have secrets.
@@ -214,7 +214,7 @@ var special = [256]bool{'%': true, '\\': true, '&': true, '+': true, '\n': true,
 // escapeBefore matches an escape at the end of a text. Its last character looks like a part of the word after it.
 var escapeBefore = regexp.MustCompile(`(?:\\[bfnrtv]|\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2}|%[0-9A-Fa-f]{2}|\x1b\[[0-9;]*[A-Za-z])$`)
 
-// isWord reports whether text[from:to] is a whole word, if the form must be one.
+// isWord reports whether text[from:to] is a whole word, or the form need not be one.
 func (f *form) isWord(text []byte, from, to int) bool {
 	if !f.word {
 		return true
@@ -229,7 +229,7 @@ func isAlphanumeric(c byte) bool {
 
 func isBase64Char(c byte) bool { return isAlphanumeric(c) || strings.IndexByte("+/-_", c) >= 0 }
 
-// fold returns a character in the case of f.text.
+// fold returns a character in lower case if f.text is in lower case and matches in any case, otherwise unchanged.
 func (f *form) fold(c byte) byte {
 	if f.anyCase && 'A' <= c && c <= 'Z' {
 		return c - 'A' + 'a'
@@ -252,7 +252,7 @@ const (
 )
 
 // end returns the end of the occurrence of f.text[done:] that starts at an offset. It returns absent or unfinished if
-// there is none.
+// there is none. done is the number of bytes of f.text that precede the offset.
 func (f *form) end(text []byte, at, done int) int {
 	if done == len(f.text) {
 		return at
@@ -298,7 +298,8 @@ func (f *form) end(text []byte, at, done int) int {
 
 var colour = regexp.MustCompile(`^\[[0-9;]{0,16}[A-Za-z]`)
 
-// skip returns the offset after a line break or a colour sequence, which may split a value.
+// skip returns the offset after line breaks and colour sequences, which may split a value. It returns at if there are
+// none.
 func skip(text []byte, at int) int {
 	for range 3 { // CR, LF and a colour sequence
 		if at >= len(text) {
@@ -320,7 +321,8 @@ func skip(text []byte, at int) int {
 	return at
 }
 
-// Hide replaces tokens in a text by {token}, for example in an error response that quotes the request.
+// Hide replaces tokens in a text by {token}, for example in an error response that quotes the request. It ignores
+// tokens of less than minLengthToken bytes.
 func Hide(text string, tokens ...string) string {
 	var v Values
 	for _, token := range tokens {

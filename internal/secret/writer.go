@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// Memory of a Writer, in bytes.
+// Limits of a Writer.
 const (
-	longestLine = 256 << 10 // longer lines are cleaned in parts
-	context     = 16 << 10  // text around the end of a part: longer than any lookalike
+	longestLine = 256 << 10 // in bytes; longer lines are cleaned in parts
+	context     = 16 << 10  // bytes of text before and after the end of a part: longer than any lookalike
 	maxTries    = 64        // positions that are tried for the end of a part
 )
 
-// longestCharacter is the maximum of the average length of the escaped characters of a secret, in bytes.
+// longestCharacter limits the length of an escaped secret: the bytes of its escapes per character of the secret.
 const longestCharacter = 12
 
 // A Writer writes text to another writer, without secrets, as Values.Clean returns it. The text may have any length, and
@@ -31,7 +31,7 @@ type Writer struct {
 // Writer returns a Writer to out. The caller must close it.
 func (v *Values) Writer(out io.Writer) *Writer { return &Writer{values: v, out: out} }
 
-// overlap returns the length of the longest text that can contain a secret.
+// overlap returns the length in bytes of the longest text that one secret can occupy.
 func (v *Values) overlap() int {
 	longest := 0
 	for _, f := range v.forms {
@@ -117,7 +117,7 @@ func (w *Writer) Close() error { return w.Flush() }
 // Flush writes the text so far. A secret is not found if it continues in the next write.
 func (w *Writer) Flush() error { return w.next(len(w.rest)) }
 
-// LeftIn is FindRemaining for a text of any length.
+// LeftIn is like FindRemaining, for a text of any length. Its error is that of the reader.
 func (v *Values) LeftIn(text io.Reader) (string, error) {
 	overlap := v.overlap()
 	part := make([]byte, 0, longestLine+overlap)
@@ -184,8 +184,8 @@ func (v *Values) independent(a, b []byte) bool {
 	return bytes.Equal(both, slices.Concat(cleanA, cleanB))
 }
 
-// spans returns the offset of the first secret that may continue behind the text, or the length of the text, and all
-// complete secrets before it.
+// spans returns the offset of the first secret that may continue after the end of the text, or the length of the text.
+// It also returns [from, to) of all complete secrets before that offset.
 func (v *Values) spans(text []byte) (open int, complete [][2]int) {
 	for at := 0; at < len(text); {
 		from, to, _ := v.next(text, at)
@@ -200,8 +200,8 @@ func (v *Values) spans(text []byte) (open int, complete [][2]int) {
 	return len(text), complete
 }
 
-// partialStart returns the first offset in text[from:to] at which a secret may start that continues behind the text. It
-// returns to if there is none.
+// partialStart returns the first offset in text[from:to] at which a secret may start that continues after the end of
+// the text. It returns to if there is none.
 func (v *Values) partialStart(text []byte, from, to int) int {
 	for at := from; at < to; at++ {
 		if len(v.forms) > 0 && mayContinue(text[at:]) || v.startsForm(text, at) {
@@ -211,7 +211,7 @@ func (v *Values) partialStart(text []byte, from, to int) int {
 	return to
 }
 
-// startsForm reports whether a form of a value starts at an offset, and ends with the text or continues behind it.
+// startsForm reports whether a form of a value starts at an offset, and ends with the text or may continue after it.
 func (v *Values) startsForm(text []byte, at int) bool {
 	starts := v.starts[text[at]]
 	if special[text[at]] {

@@ -18,7 +18,7 @@ const (
 	sparePlain   = 64   // connections of health checks and the end of streams, in addition to those of the plan
 )
 
-// A backend is one of the processes behind nginx, or the only one without.
+// A backend is one of the processes behind nginx, or the only process of a target without nginx.
 type backend struct {
 	*service
 	name   string // the value of X-Server
@@ -26,7 +26,8 @@ type backend struct {
 	client *http.Client
 }
 
-// addBackend starts the nth backend, from 1, on its own socket or at the address for the runners.
+// addBackend starts the nth backend, from 1, and waits until it is ready. It listens on its own socket or, with
+// atPort, at the address for the runners.
 func (l *Local) addBackend(ctx context.Context, n int, atPort bool) error {
 	b := &backend{name: fmt.Sprintf("backend-%d", n)}
 	if atPort {

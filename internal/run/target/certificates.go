@@ -18,7 +18,7 @@ import (
 // Certificates is a folder of `make certs` with an authority, a server's certificate and those of clients; "": no TLS.
 type Certificates string
 
-// secureName is the host in the server's certificate, for any address that it listens on.
+// secureName is the host in the server's certificate. Clients verify it, whatever address they connect to.
 const secureName = "localhost"
 
 func (c Certificates) path(elements ...string) string {
@@ -59,8 +59,8 @@ func (c Certificates) Client() (*tls.Config, error) {
 	return &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }
 
-// direct returns a client for the backend itself. It uses TLS for an http:// URL, so that callers need not
-// distinguish.
+// direct returns a client that connects to the backend at an address, whatever the URL. It uses TLS even for an http://
+// URL, so that callers can use the same URLs for all backends.
 func (c Certificates) direct(address string) (*http.Client, error) {
 	conf, err := c.Client()
 	if err != nil {

@@ -31,7 +31,7 @@ type LocalConfig struct {
 	NoopInterval     time.Duration
 	LogDir           string
 	NoNginx          bool          // no nginx, even if it is installed
-	HTTP2            bool          // only HTTP/2 is accepted, which requires nginx
+	HTTP2            bool          // the runners use HTTP/2, which requires nginx
 	Backends         int           // number of backends; more than one require nginx; 0: 1
 	Token            string        // required by the backend; "": a random one
 	Suffix           string        // of the names of processes and logs, if there are several targets
@@ -40,8 +40,8 @@ type LocalConfig struct {
 	Model            bool          // the backend is the numbered model, without nginx
 }
 
-// A Local is the backend on a unix socket, with nginx in front of it if nginx is installed. The backend reads its
-// other settings (BACKEND_FAULT, NOOP_SCHEDULE, …) from our environment.
+// A Local is one or several backends on unix sockets with nginx in front of them or, without nginx, one backend on a
+// TCP port. A backend reads its other settings (BACKEND_FAULT, NOOP_SCHEDULE, …) from our environment.
 type Local struct {
 	Nginx string // version; "": the runners connect to the backend itself
 
@@ -131,9 +131,9 @@ func nginxBinary() string {
 	return path
 }
 
-// freePort returns a free port of a random loopback address. With one address, two soaks that start at the same time
-// could choose the same port before they listen on it, and one would test the other's target. macOS has one loopback
-// address only.
+// freePort returns a random loopback address with a free port, as HOST:PORT. With one address, two soaks that start at
+// the same time could choose the same port before they listen on it, and one would test the other's target. macOS has
+// one loopback address only.
 func freePort() (string, error) {
 	var octets [3]byte
 	if _, err := rand.Read(octets[:]); err != nil {
@@ -142,7 +142,7 @@ func freePort() (string, error) {
 	return freePortOf(net.IPv4(127, 1+octets[0]%254, octets[1], 1+octets[2]%254).String(), "127.0.0.1")
 }
 
-// freePortOf returns a free port of the first address that this machine has.
+// freePortOf returns the first host that this machine has with a free port, as HOST:PORT.
 func freePortOf(hosts ...string) (string, error) {
 	var errs []error
 	for _, host := range hosts {
@@ -289,5 +289,5 @@ func (l *Local) Stop(ctx context.Context) {
 
 var nginxVersion = regexp.MustCompile(`nginx/\S+`)
 
-// versionOf shortens "nginx version: nginx/1.22.1" to "nginx 1.22.1".
+// versionOf shortens "nginx version: nginx/1.22.1" to "nginx/1.22.1".
 func versionOf(s string) string { return cmp.Or(nginxVersion.FindString(s), "nginx") }

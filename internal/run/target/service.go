@@ -44,7 +44,7 @@ func (s *service) start(restart bool) error {
 	return nil
 }
 
-// watch waits for the end of the process. After a crash it starts the process again.
+// watch waits for the end of the process. After a crash, it records the crash and starts the process again.
 func (s *service) watch(p *process.Process) {
 	select {
 	case <-s.stopping:

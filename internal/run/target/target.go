@@ -55,7 +55,7 @@ func NewWithLedgerAt(url, token, address string) *Target {
 	return t
 }
 
-// direct returns a client that bypasses nginx.
+// direct returns a client that connects to address, whatever the URL, and thus bypasses nginx.
 func direct(network, address string) *http.Client {
 	return &http.Client{
 		Timeout: time.Minute,
@@ -163,8 +163,8 @@ func (t *Target) host() string {
 	return u.Host
 }
 
-// Ledger copies the server's own ledger of the ids that begin with prefix to w. It returns false if the service has
-// none, with an error if it refuses access to its ledger.
+// Ledger copies the server's own ledger of the ids that begin with prefix to w. It returns false if it copied no
+// complete ledger; err is nil if the service has none. An error with true means that the ledger lacks closed ids.
 func (t *Target) Ledger(ctx context.Context, prefix string, w io.Writer) (hasLedger bool, err error) {
 	resp, err := t.get(ctx, "/event/ledger?prefix="+url.QueryEscape(prefix))
 	if err != nil {
@@ -187,7 +187,7 @@ func (t *Target) Ledger(ctx context.Context, prefix string, w io.Writer) (hasLed
 }
 
 // ModelLedger copies the ledger of the numbered model, of the ids that begin with prefix, to w. It returns false if
-// the target is not that model.
+// the target is not that model, or an error if it could not copy the whole ledger.
 func (t *Target) ModelLedger(ctx context.Context, prefix string, w io.Writer) (hasLedger bool, err error) {
 	page, ok := openPage(ctx, t.client, t.base+"/ledger?prefix="+url.QueryEscape(prefix), "")
 	if !ok {

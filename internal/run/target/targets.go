@@ -12,8 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/proxy"
 )
 
-// Targets is the list of the targets of a run at different addresses, which the runners share (plan.BackendOf),
-// because one process, or one address, has a limited number of streams. They have one token.
+// Targets is the list of the targets of a run. They have different addresses, because one process, or one address, has
+// a limited number of streams. plan.BackendOf assigns one of them to each runner. All of them have the same token.
 type Targets []*Target
 
 // Remotes returns targets on other machines. Requests to them use the client certificate of c, unless c is "".
