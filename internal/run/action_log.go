@@ -12,8 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/secret"
 )
 
-// An actionLog copies the output of an action to its log, without secrets. The action writes to an unlinked file. Unlike a pipe,
-// this stays writable for processes that the action leaves running after soak has exited.
+// An actionLog copies the output of an action to its log, without secrets. The action writes to an unlinked file.
+// Unlike a pipe, this file stays writable for processes that the action leaves running after soak has exited.
 type actionLog struct {
 	raw    *os.File // the unlinked file
 	out    *os.File // the log
@@ -23,7 +23,7 @@ type actionLog struct {
 	mu       sync.Mutex
 	offset   int64          // number of bytes of raw that are read
 	redacted *secret.Writer // writes to out, without secrets
-	end      []byte         // the end of the log
+	end      []byte         // the last maxOutput bytes of the log
 	err      error
 }
 
@@ -80,7 +80,7 @@ func (l *actionLog) copy() {
 	}
 }
 
-// write writes text without secrets to the log, and keeps its end.
+// write writes text without secrets to the log, and stores the end of the log.
 func (l *actionLog) write(text []byte) (int, error) {
 	l.end = append(l.end, text...)
 	l.end = l.end[max(0, len(l.end)-maxOutput):]
@@ -92,7 +92,7 @@ type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// tail returns the end of the output so far.
+// tail returns the last maxOutput bytes of the output so far.
 func (l *actionLog) tail() string {
 	l.copy()
 	l.mu.Lock()

@@ -22,7 +22,7 @@ const (
 	maxOutput   = 4 << 10         // bytes of an action's output in run.json
 )
 
-// checkActions returns an error if an action would start after the end of the streams.
+// checkActions returns an error if an action would not start before the end of the streams.
 func (s *session) checkActions() error {
 	for _, a := range s.actions {
 		if a.At >= s.duration() {
@@ -79,7 +79,7 @@ func (s *session) runAction(ctx, force context.Context, start time.Time, a plan.
 	if s.page != nil {
 		s.page.view.Mark(a.Name)
 	}
-	// The command may contain a secret, and the page may have more readers than this terminal.
+	// Without the command: it may contain an unknown secret, and the page may have more readers than this terminal.
 	s.watch.Note("action " + a.Name + " starts")
 	now := func() float64 { return float64(start.Add(time.Since(start)).UnixMicro()) / 1e6 } // unaffected by steps of the wall clock
 	startedUnix := now()

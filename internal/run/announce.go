@@ -9,7 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
-// announce prints the header of the run.
+// announce prints the header of the run and the warnings so far.
 func (s *session) announce() {
 	p, load := s.Plan, format.Count(s.needs.VUs, "virtual user")
 	if s.needs.Connections > 0 {

@@ -15,8 +15,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Attach follows the run of a soak process that has ended to its verdict. The run is on this machine if its runners have pipes in OUT,
-// and otherwise on Kubernetes.
+// Attach continues a run whose soak process has ended, until the run has a verdict. The run is on this machine if its
+// first runner has a pipe in the folder of the run, and otherwise on Kubernetes.
 func Attach(ctx context.Context, c Config) (verdict.Outcome, error) {
 	c.On = "k8s"
 	if _, err := os.Stat(runners.PipePath(filepath.Join(c.Out, c.Plan.TestID), 1)); err == nil {

@@ -19,21 +19,22 @@ import (
 	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
-// runnersSurvive reports whether the runners continue if soak is killed. They end with soak if soak started their target, which ends
-// too, or if the run has actions, which only soak can run.
+// runnersSurvive reports whether the runners continue if soak is killed. Only the suite soak supports that, in a run
+// that is not in parts. Its runners end with soak if soak started their target, which ends too, or if the run has
+// actions, which only soak can run.
 func (d *local) runnersSurvive() bool {
 	return d.part == 0 && !d.ownTarget && d.Suite.Plan.BySettings && d.Suite.InPlan() == "" && len(d.actions) == 0
 }
 
-// removePipes removes the pipes of the runners when the run has a verdict.
+// removePipes removes the pipes of the runners.
 func (d *local) removePipes() {
 	for i := 1; i <= d.Plan.Runners; i++ {
 		_ = os.Remove(runners.PipePath(string(d.dir), i))
 	}
 }
 
-// A reattachedDriver continues a run of this machine whose soak was killed. It follows the runners that still run, and replaces the
-// runners that ended early.
+// A reattachedDriver continues a run of this machine whose soak was killed. It follows the runners that still run, and
+// replaces the runners that ended early.
 type reattachedDriver struct {
 	local
 	group      *runners.Group
@@ -62,7 +63,7 @@ func (d *reattachedDriver) check(ctx context.Context) (err error) {
 	return errors.Join(err, d.find(ctx))
 }
 
-// find attaches to the runners that still run, and reads the last shards of the others.
+// find attaches to the runners that still run. It stores the last shards of those that ended early.
 func (d *reattachedDriver) find(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(withProgress(ctx), claimTimeout)
 	defer cancel()
@@ -99,7 +100,8 @@ func (d *reattachedDriver) prepare(context.Context) (err error) {
 	return nil
 }
 
-// restartControl starts a reference target of the control group at the address of the previous one, which ended with its soak.
+// restartControl starts a reference target of the control group at the address of the previous one, which ended with
+// its soak. It does nothing if that address is not of the loopback interface.
 func (d *reattachedDriver) restartControl() {
 	reference, err := url.Parse(d.Plan.ControlURL)
 	if err != nil || d.Self == "" || reference.Host == "" {
@@ -111,7 +113,7 @@ func (d *reattachedDriver) restartControl() {
 	}
 }
 
-// start replaces the runners that ended early. If one cannot be replaced, the verdict depends on MIN_COVERAGE.
+// start replaces the runners that ended early. If a runner cannot be replaced, the verdict depends on MIN_COVERAGE.
 func (d *reattachedDriver) start(_ context.Context, r round) (roundRun, error) {
 	for _, last := range d.unfinished {
 		config := d.runnerConfig(r)

@@ -26,7 +26,7 @@ import (
 // A Config has the settings of a run from the command line.
 type Config struct {
 	Suite    suite.Suite
-	Plan     plan.Plan // Run fills in missing settings: TestID, Prefix, ConnectionsPerVU, RunID
+	Plan     plan.Plan // Run fills in missing settings, such as TestID, Prefix, ConnectionsPerVU and RunID
 	Settings []string  // NAME=value for the script of a suite that declares its plan itself
 	Script   string    // path of a k6 script that replaces the suite's
 
@@ -197,12 +197,12 @@ func (s *session) completePlan() error {
 	return nil
 }
 
-// completeSettings fills in what the target of a suite needs before the script declares its plan.
+// completeSettings fills in the settings that the target of a suite needs before the script declares its plan.
 func (s *session) completeSettings() error {
 	if name := s.setting("SERVICE", plan.NoopService); s.Suite.Target.Streams && name != plan.NoopService {
 		return fmt.Errorf("SERVICE must be %s for %s, got %q; use `soak run` for other services", plan.NoopService, s.Suite.Name, name)
 	}
-	if s.Suite.Target.Streams { // backend and script keep the same interval, and every stream has its id
+	if s.Suite.Target.Streams { // backend and script use the same interval, and soak finds the ids of the streams by their prefix
 		const defaultInterval = "1" // second
 		text := s.setting("NOOP_INTERVAL", defaultInterval)
 		seconds, err := plan.ParseNumber("NOOP_INTERVAL", text)
@@ -250,7 +250,7 @@ func (s *session) setting(name, fallback string) string {
 	return fallback
 }
 
-// parsePart reads --runner K/N; "" is the whole run.
+// parsePart parses --runner K/N, and sets the part and the number of runners; "" is the whole run.
 func (s *session) parsePart() error {
 	if s.Runner == "" {
 		return nil

@@ -47,7 +47,8 @@ func (c *console) draw(lines []string) {
 	_, _ = io.WriteString(c.out, text+strings.Join(c.block, "\n")) // a closed terminal does not end a run
 }
 
-// fit returns the start of a line that is narrower than width, without the part after a "·" that does not fit.
+// fit shortens a line to fewer columns than width. If that breaks a part between two "·", fit removes the start of this
+// part, too.
 func fit(line string, width int) string {
 	const separator = " · "
 	runes := []rune(line)

@@ -16,14 +16,16 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard/store"
 )
 
-// A replacedRunner is a runner that ended early. This session runs its clients for the remaining time (--continue).
+// A replacedRunner describes a runner that ended early. This session runs its clients for the remaining time
+// (--continue).
 type replacedRunner struct {
-	seconds int   // length of the whole run; 0: nothing is replaced
-	startUS int64 // start of the first of the replaced runners
+	seconds int   // length of the whole run; 0: no runner is replaced
+	startUS int64 // start of the first of the replaced runners, in Unix microseconds
 }
 
-// replace finds the last shard of the runner that this part replaces (--continue), and shortens the plan to the remaining time. If
-// there is no shard, the runner starts from the beginning, so a pod or a systemd unit can repeat one command.
+// replace finds the last shard of the runner that this part replaces (--continue), and shortens the plan to the
+// remaining time. If there is no shard, the runner starts from the beginning, so a pod or a systemd unit can repeat one
+// command.
 func (s *session) replace(ctx context.Context, now time.Time) error {
 	if !s.Continue {
 		return nil
@@ -48,8 +50,8 @@ func (s *session) replace(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// remaining returns the replacement of a runner that ended early, and the seconds until the end of the run. It
-// returns an error if the runner cannot be replaced.
+// remaining returns the replacement of a runner that ended early, and the seconds until the end of the run, and prints
+// them. It returns an error if the runner cannot be replaced.
 func (s *session) remaining(last *shard.Shard, location string, now time.Time) (r replacedRunner, seconds int, err error) {
 	index := last.Runner.Index
 	end := last.Runner.Started().Add(time.Duration(last.Plan.Seconds) * time.Second)
@@ -73,7 +75,7 @@ func (s *session) remaining(last *shard.Shard, location string, now time.Time) (
 	return replacedRunner{seconds: s.Plan.Seconds, startUS: last.Runner.FirstStartUS()}, seconds, nil
 }
 
-// lastShard returns the shard of the runner with an index at a location, as findShard does.
+// lastShard returns the shard of the runner with an index at a location, as findShard does; nil if there is none.
 func lastShard(ctx context.Context, location string, index int) (last *shard.Shard, err error) {
 	shards, err := store.Open(ctx, location)
 	if err != nil {

@@ -16,10 +16,11 @@ import (
 // that it inherits.
 const ControlCommand = "control"
 
+// noControl is the start of the warning about a reference target that was not started.
 const noControl = "no control group, so only stalls of the runners show delays of the load generator"
 
-// serveControl starts the reference target of the control group in its own process, so that a stall of a runner does not affect it. If
-// the start fails, the run continues without a control group.
+// serveControl starts the reference target of the control group in its own process, so that a stall of a runner does
+// not affect it. If the start fails, the run continues without a control group.
 func (d *local) serveControl() {
 	if d.Self == "" || d.Plan.Control == 0 || d.Plan.ControlURL != "" && d.part == 0 {
 		return
@@ -36,6 +37,7 @@ func (d *local) serveControl() {
 	}
 }
 
+// startControl starts the reference target at CONTROL_LISTEN, and returns its URL on this machine.
 func (d *local) startControl() (url string, err error) {
 	listener, err := net.Listen("tcp", d.ControlListen)
 	if err != nil {

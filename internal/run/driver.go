@@ -16,7 +16,8 @@ import (
 // Kubernetes. The session calls check, prepare, start (once for each round), targetState and judge in this order, and
 // always close at the end. If prepare returns nil, it has set session.targets, dir and location.
 type driver interface {
-	// check returns an error for settings that this driver cannot run. It starts no process and writes no file.
+	// check returns an error for settings that this driver cannot run. It starts neither runners nor a target, and
+	// creates no folder of the run.
 	check(ctx context.Context) error
 	// prepare creates the folder of the run, waits until the target answers, and checks that the shards of the
 	// runners can be read. After an error, close removes everything that prepare created.
@@ -28,7 +29,8 @@ type driver interface {
 	// targetState returns the observed failures of the target since prepare, such as crashes, and the addresses that
 	// no longer respond. These are faults of the service, not of the run.
 	targetState(ctx context.Context) (failures []verdict.Failure, unreachable []string)
-	// judge makes the verdict from the files in the folder of the run. A part of a run only delivers its files.
+	// judge makes the verdict from the files in the folder of the run. A part of a run only delivers its files and
+	// prints its counts.
 	judge(graceful, force context.Context) (verdict.Outcome, error)
 	// close stops all processes that prepare and start have started: gracefully until force ends, then at once.
 	close(force context.Context)
@@ -38,7 +40,7 @@ type driver interface {
 type round struct {
 	dir    results.Dir // for logs and shards
 	shards string      // location that the runners write their shards to
-	// settings has the settings that only the script of the suite has; env has further variables of the runners.
+	// settings has the settings of the script in addition to the plan; env has further variables of the runners.
 	settings, env map[string]string
 }
 
@@ -46,9 +48,9 @@ type round struct {
 type roundRun interface {
 	// Started returns a channel that is closed when all runners have started.
 	Started() <-chan struct{}
-	// Wait returns when all runners have ended. When graceful ends, Wait interrupts the runners: each closes its streams and
-	// writes its shard. When force ends, Wait does not wait for the shards. An error means that the connection to the
-	// runners was lost, and that they continue.
+	// Wait returns when all runners have ended. When graceful ends, Wait interrupts the runners: each closes its
+	// streams and writes its shard. When force ends, Wait does not wait for the shards. An error means that the
+	// connection to the runners was lost, and that they continue.
 	Wait(graceful, force context.Context) error
 	// Ends describes the runners that did not complete and, as runner 0, other reasons why the run is incomplete. It
 	// may be called after Wait has returned.

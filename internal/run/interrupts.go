@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// interrupts turns Ctrl-C and a closed terminal (SIGHUP) into two contexts: graceful ends at the first of either, force at
-// a Ctrl-C after it. A closing terminal may send SIGHUP twice, so a second SIGHUP does not force. Under nohup SIGHUP is
-// ignored.
+// interrupts turns signals into two contexts: graceful ends at the first Ctrl-C, SIGTERM or SIGHUP (a closed terminal).
+// force ends at a later Ctrl-C or SIGTERM. A closing terminal may send SIGHUP twice, so a second SIGHUP does not end
+// force. Under nohup SIGHUP is ignored. The caller must call stop, which ends both contexts.
 func interrupts(parent context.Context) (graceful, force context.Context, stop func()) {
 	force, forceNow := context.WithCancel(parent)
 	graceful, stopGracefully := context.WithCancel(force)

@@ -28,8 +28,8 @@ type Kubernetes struct {
 	Keep         bool          // leave TestRun and pods in the cluster
 }
 
-// A kubernetes driver runs the runners under the k6-operator. On close it removes the run from the cluster, unless
-// the connection to the cluster was lost: then the run continues there.
+// A kubernetes driver runs the runners under the k6-operator. On close it removes the run from the cluster, unless the
+// user keeps the run, or the connection to the cluster was lost: then the run continues there.
 type kubernetes struct {
 	*session
 	client         *cluster.Client
@@ -162,15 +162,15 @@ func (f *followedRun) Wait(graceful, force context.Context) error {
 	ctx, cancel := context.WithTimeout(force, stopGrace)
 	defer cancel()
 	if err = f.Stop(ctx); err != nil {
-		d.warn(err.Error()) // their shards are collected in any case
+		d.warn(err.Error()) // the shards of the runners are collected in any case
 	} else if err = f.Run.Wait(ctx, d.report); err != nil && force.Err() == nil {
 		d.warn("some runners did not end in time after the request to end")
 	}
 	return nil
 }
 
-// targetState opens a new connection to the target, because a connection from before the run may have failed without a fault of the
-// target.
+// targetState opens a new connection to the target, because a connection from before the run may have failed without a
+// fault of the target.
 func (d *kubernetes) targetState(ctx context.Context) (failures []verdict.Failure, unreachable []string) {
 	if d.backend != nil {
 		if text, at := d.client.Restarts(ctx, d.backend); text != "" {
@@ -205,7 +205,8 @@ func (d *kubernetes) judge(context.Context, context.Context) (verdict.Outcome, e
 	return d.conclude()
 }
 
-// close removes the run from the cluster, also after an error.
+// close closes the forwarded ports, and removes the run from the cluster, also after an error. It does not remove a run
+// that the user keeps or that continues without a connection.
 func (d *kubernetes) close(context.Context) {
 	for _, c := range slices.Backward(d.closers) {
 		c()

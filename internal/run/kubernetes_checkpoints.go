@@ -12,8 +12,8 @@ import (
 // checkpointPoll is the time between two readings of the checkpoints in a bucket.
 const checkpointPoll = 10 * time.Second
 
-// checkpoints reads the progress of a suite that makes requests from the checkpoints in the bucket. The runners of such a suite
-// aggregate no metrics for k6's REST API. The progress is for display; no verdict depends on it.
+// checkpoints reads the progress of a suite that makes requests from the checkpoints in the bucket. The runners of such
+// a suite aggregate no metrics for k6's REST API. The progress is for display; no verdict depends on it.
 type checkpoints struct {
 	open     func(ctx context.Context) (store.Store, error)
 	onReport func(index int, p *shard.Progress)

@@ -32,7 +32,8 @@ func buildOverlay(overlay string) (*cluster.Manifests, error) {
 	return cluster.Build(filepath.Dir(file))
 }
 
-// prepare applies the overlay, with a new backend if the plan has no URL, and checks that target and bucket are reachable.
+// prepare creates the folder of the run and applies the overlay, with a new backend if the plan has no URL. It checks
+// that this machine can reach the bucket and a target in the cluster.
 func (d *kubernetes) prepare(ctx context.Context) (err error) {
 	m := d.manifests
 	d.namespace = m.TestRun.GetNamespace()
@@ -90,8 +91,8 @@ func (d *kubernetes) readModule() error {
 	return nil
 }
 
-// chooseBackend sets the URL of the target: the one of the plan, or that of a new backend of the overlay. A new backend disconnects the
-// streams of any other run, so chooseBackend returns an error if there is one.
+// chooseBackend sets the URL of the target: the one of the plan, or that of a new backend of the overlay. A new backend
+// disconnects the streams of any other run, so chooseBackend returns an error if there is one.
 func (d *kubernetes) chooseBackend(ctx context.Context) (err error) {
 	if d.Plan.BackendURL == "" {
 		p := d.Plan
@@ -137,8 +138,8 @@ func (d *kubernetes) apply(ctx context.Context) error {
 	return nil
 }
 
-// checkOperator warns if the k6-operator is another release than the tested one. An unknown version does not prevent the run, because
-// the service account soak has no permission in the namespace of the operator.
+// checkOperator warns if the k6-operator does not run, or is another release than the tested one. An unknown version
+// does not prevent the run, because the service account soak has no permission in the namespace of the operator.
 func (d *kubernetes) checkOperator(ctx context.Context) {
 	version, warning, err := d.client.Operator(ctx)
 	switch {
@@ -152,8 +153,9 @@ func (d *kubernetes) checkOperator(ctx context.Context) {
 	}
 }
 
-// reachTarget sets the address by which this machine reaches the target: its URL, or a port that the API server
-// forwards.
+// reachTarget sets the address by which this machine reaches the target: the one that the user set (Via), its URL, or a
+// port that the API server forwards. If it forwards a port, reachTarget records the restarts of the pod for
+// targetState.
 func (d *kubernetes) reachTarget(ctx context.Context) (err error) {
 	token := os.Getenv("BACKEND_TOKEN")
 	if via := d.Kubernetes.Via; via != "" {
@@ -209,8 +211,8 @@ func clusterBucket(location string) (service cluster.Service, rebase func(addres
 	}, ok
 }
 
-// liveCommand returns the command that shows a run from its shards. For a bucket in the cluster, it also returns the command that
-// forwards the port of the bucket.
+// liveCommand returns the command that shows a run from its shards. For a bucket in the cluster, it also returns the
+// command that forwards the port of the bucket.
 func liveCommand(location string) string {
 	service, rebase, ok := clusterBucket(location)
 	if !ok {

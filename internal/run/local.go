@@ -33,7 +33,8 @@ const (
 	unplannedInterval    = 15 * time.Second
 )
 
-// check returns an error for limits of this machine that would break the run.
+// check returns an error for limits of this machine that would break the run. It adds warnings for other limits, and
+// records the proxies of the runners.
 func (d *local) check(ctx context.Context) error {
 	if err := d.findScript(); err != nil {
 		return err
@@ -65,7 +66,7 @@ func (d *local) check(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// services describes the services of the runners on this machine.
+// services describes the services of the runners on this machine, for a check of its limits.
 func (d *local) services() preflight.Services {
 	if d.Plan.BackendURL == "" {
 		return preflight.Services{Count: d.Backends, Local: true, Proxied: !d.NoNginx}
@@ -100,7 +101,8 @@ func (d *local) prepare(ctx context.Context) error {
 	return nil
 }
 
-// createFolder creates the folder of the run, and checks that shards can be written to their location.
+// createFolder creates the folder of the run with its manifest, and checks that shards can be written to their
+// location. If another run has the generated test id, createFolder chooses another one.
 func (d *local) createFolder(ctx context.Context) (err error) {
 	if d.Shards != "" {
 		d.location = store.Join(d.Shards, d.Plan.TestID)
@@ -143,7 +145,8 @@ func (d *local) targetConfig() target.LocalConfig {
 	return config
 }
 
-// openTargets starts the targets of this machine, and waits until all targets answer.
+// openTargets starts the targets of this machine, and waits until all targets answer. It sets the URLs of the target
+// and of the cluster that the suite compares with it.
 func (d *local) openTargets(ctx context.Context) (err error) {
 	config := d.targetConfig()
 	var urls []string

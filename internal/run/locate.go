@@ -10,8 +10,8 @@ import (
 	scripts "github.com/sse-soak/sse-soak/load-tests"
 )
 
-// Locate finds a program or a file of this repository: in the folder of the binary (bin/), in the folder above it, or
-// in the working directory.
+// Locate finds a program or a file of this repository: in the folder of the binary (bin/), in the folder above it, in
+// the working directory, or in its folder bin. It returns the absolute path.
 func Locate(elements ...string) (string, error) {
 	name := filepath.Join(elements...)
 	var folders []string
@@ -30,7 +30,7 @@ func Locate(elements ...string) (string, error) {
 	return "", fmt.Errorf("%s was not found in the folder of %s; build it with `make build`, or use the archive of a release", name, strconv.Quote(os.Args[0]))
 }
 
-// Program finds a program of this repository.
+// Program finds a program of this repository by its name without .exe.
 func Program(name string) (string, error) {
 	if runtime.GOOS == "windows" {
 		name += ".exe"
@@ -38,8 +38,8 @@ func Program(name string) (string, error) {
 	return Locate(name)
 }
 
-// Script returns the path of a script of load-tests. It prefers a file in the folder of the binary, which the user
-// may have changed. Otherwise it writes the embedded one into this user's cache.
+// Script returns the path of a script of load-tests. It prefers a file that Locate finds, which the user may have
+// changed. Otherwise it writes all embedded scripts into this user's cache.
 func Script(elements ...string) (string, error) {
 	if path, err := Locate(elements...); err == nil {
 		return path, nil

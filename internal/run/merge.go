@@ -23,9 +23,9 @@ import (
 // the memory; a million connections need two thirds of the limit.
 const mergeMemory = 400 << 20
 
-// Merge makes the verdict of the shards at a location. It copies shards in a bucket to a folder in out first. It writes the reports
-// into the folder of the shards, and the verdict in words to stdout. expect is the required number of laptops, or of runners if the
-// run has a plan; 0: the number in an existing verdict, or any number.
+// Merge makes the verdict of the shards at a location. It copies shards in a bucket to a folder in out first. It writes
+// the reports into the folder of the shards, and the verdict in words to stdout. expect is the required number of
+// laptops, or of runners if the run has a plan; 0: the number in an existing verdict, or any number.
 func Merge(location, out string, expect int, stdout io.Writer, look report.Look, targets ci.Targets) (verdict.Outcome, error) {
 	return reportToCI(targets, stdout, func(t *ci.Reporter) (verdict.Outcome, error) { return merge(location, out, expect, stdout, look, t) })
 }
@@ -50,7 +50,8 @@ func merge(location, out string, expect int, stdout io.Writer, look report.Look,
 	return v.Verdict, report.Terminal(stdout, v, look, reportLines(d, "", v)...)
 }
 
-// fetchRun returns the folder of a run. It copies a run in a bucket to out first; problems are the missing files.
+// fetchRun returns the folder of a run. It copies a run in a bucket to out first; problems are the files that it could
+// not copy.
 func fetchRun(location, out string) (d results.Dir, problems []string, err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -74,7 +75,8 @@ func fetchRun(location, out string) (d results.Dir, problems []string, err error
 }
 
 // Judge makes the verdict of a run from its files, and every report. baseline is the run to compare with, "" for the
-// last one that passed; expect is as in Merge; problems make the verdict invalid.
+// last one that passed without a regression; expect is as in Merge; problems make the verdict invalid. Judge limits the
+// memory of this process to mergeMemory, if possible.
 func Judge(d, baseline results.Dir, expect int, problems ...string) (*verdict.Verdict, error) {
 	debug.SetMemoryLimit(mergeMemory)
 	v, m, err := d.JudgeExpecting(expect, problems...)
@@ -96,8 +98,8 @@ func reportError(d results.Dir, v *verdict.Verdict, err error) error {
 // List updates the page of all runs, if the folder above the run has such a page.
 func List(d results.Dir) { list(d, "") }
 
-// list writes the page of all runs and returns its path, if the run is in out, or the folder above the run already has such a page.
-// Otherwise it returns "". An error becomes a warning, because the verdict exists.
+// list writes the page of all runs and returns its path, if the run is in out, or the folder above the run already has
+// such a page. Otherwise it returns "". An error becomes a warning, because the verdict exists.
 func list(d results.Dir, out string) (page string) {
 	folder := filepath.Dir(resolveLink(string(d)))
 	if (out == "" || resolveLink(out) != folder) && !results.HasHistory(folder) {
@@ -110,7 +112,7 @@ func list(d results.Dir, out string) (page string) {
 	return filepath.Join(folder, results.HistoryFile)
 }
 
-// resolveLink resolves the links of a path, such as results/latest.
+// resolveLink returns the absolute path without links, such as results/latest.
 func resolveLink(path string) string {
 	if resolved, err := filepath.Abs(path); err == nil {
 		path = resolved
@@ -121,7 +123,8 @@ func resolveLink(path string) string {
 	return path
 }
 
-// reportLines returns lines with the paths of the reports, and the next step of the verdict.
+// reportLines returns lines with the paths of the reports, and the next step that the verdict suggests. history is the
+// page of all runs; "": none.
 func reportLines(d results.Dir, history string, v *verdict.Verdict) []string {
 	lines := []string{"report  " + results.Dir(d.Path(results.PageFile)).Relative()}
 	if history != "" {

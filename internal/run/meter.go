@@ -36,12 +36,12 @@ type meter struct {
 
 	mu        sync.Mutex
 	last      resources.Sample
-	cpu       float64 // percent of a core between the last two samples
+	cpu       float64 // CPU of the backend between the last two samples, in percent of a core
 	lastError string
 }
 
-// newMeter returns a meter of the target and of the cluster that the suite compares with it. For a service with another protocol than
-// our backend's, the meter samples only the host and the gauge.
+// newMeter returns a meter of the target and of the cluster that the suite compares with it. For a service with another
+// protocol than our backend's, the meter samples only the host, the DNS lookups and the gauge.
 func newMeter(s *session) *meter {
 	m := &meter{
 		lookups: s.lookups(), path: s.dir.Path(results.ResourcesFile), interval: cmp.Or(s.Suite.Sampling.Interval, time.Second),
@@ -119,8 +119,8 @@ func (m *meter) run(ctx context.Context) {
 	}
 }
 
-// sample samples this host, and the target if it responds within timeout. If the target is broken, the values of the host are the most
-// important ones.
+// sample samples this host, and the target if it responds within timeout. If the target is broken, the values of the
+// host are the most important ones.
 func (m *meter) sample(ctx context.Context, timeout time.Duration) (s resources.Sample) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -154,8 +154,9 @@ func (m *meter) sample(ctx context.Context, timeout time.Duration) (s resources.
 	return s
 }
 
-// sampleListeners adds the system's counts for the processes of a target that soak did not start. visible reports whether the target's
-// own metrics have its CPU time. After the first such sample, sampleListeners omits the system's CPU time, because the two differ.
+// sampleListeners adds the system's counts for the processes of a target that soak did not start. visible reports
+// whether the target's own metrics have its CPU time. After the first such sample, sampleListeners omits the system's
+// CPU time, because the two differ.
 func (m *meter) sampleListeners(s *resources.Sample, t *target.Target, visible bool) {
 	pids := m.listeners[t].PIDs()
 	s.FromService(pids, 0)
@@ -215,7 +216,7 @@ func (m *meter) warnings() []string {
 	return []string{"the target's resources could not all be sampled: " + m.lastError}
 }
 
-// backend returns the last sample as text, "" before there is one.
+// backend returns CPU and memory of the backend in the last sample as text, "" if they are unknown.
 func (m *meter) backend() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -46,8 +46,8 @@ func (d *part) judge(graceful, force context.Context) (verdict.Outcome, error) {
 	return outcome, nil
 }
 
-// findShard returns the shard with the latest start of the runner with an index; nil if there is none. A runner and its replacements
-// leave a shard each. runID is the id of the run; "": any.
+// findShard returns the shard with the latest start of the runner with an index; nil if there is none. A runner and its
+// replacements leave a shard each. runID is the id of the run; "": any.
 func findShard(ctx context.Context, shards store.Store, index int, runID string) (name string, last *shard.Shard, err error) {
 	err = eachShard(ctx, shards, index, func(candidateName string, candidate *shard.Shard) {
 		if (runID == "" || candidate.Runner.RunID == runID) && (last == nil || candidate.Runner.StartedUS > last.Runner.StartedUS) {

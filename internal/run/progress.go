@@ -15,7 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// plainInterval is how often a line is written if there is no terminal.
+// plainInterval is the maximum time between two lines of progress if there is no terminal.
 const plainInterval = 30 * time.Second
 
 // A display shows the progress of the runners: on a terminal as lines that are redrawn, elsewhere as one line per
@@ -29,6 +29,7 @@ type display struct {
 	full     *fullDisplay  // nil: only the line of all runners
 }
 
+// display returns the display of the progress of this session. m has the last sample of the target.
 func (s *session) display(m *meter) *display {
 	d := &display{
 		out: stderr, terminal: term.IsTerminal(int(os.Stderr.Fd())), total: s.duration(), started: time.Now(),
@@ -72,14 +73,14 @@ func (d *display) show(ctx context.Context) {
 	}
 }
 
-// writeNews writes the findings since the last call.
+// writeNews writes the findings since the last call, with --progress full only.
 func (d *display) writeNews() {
 	if d.full != nil {
 		d.full.writeFindings(d.out)
 	}
 }
 
-// redraw draws the lines of a terminal again.
+// redraw draws the lines of a terminal again. Without a terminal, it does nothing.
 func (d *display) redraw() {
 	if !d.terminal {
 		return
@@ -143,6 +144,7 @@ func (s *session) receivedText(count uint64, planned int) string {
 	return fmt.Sprintf("%d/%d %s", count, max(planned, int(min(count, 1<<62))), s.messages())
 }
 
+// clock formats a duration as MM:SS, or as H:MM:SS from one hour on.
 func clock(d time.Duration) string {
 	s := int(d / time.Second)
 	if s >= 3600 {

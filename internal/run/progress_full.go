@@ -18,7 +18,7 @@ type fullDisplay struct {
 	runners       []int
 	noun          string // the word for messages
 	nextFinding   int    // number of the first finding that is not written yet
-	unlistedCount int    // number of unlisted findings that is written already
+	unlistedCount int    // number of unlisted findings in the lines written so far
 }
 
 // runnersHere returns the indices of the runners of this session.

@@ -15,9 +15,10 @@ import (
 // prometheusTimeout is the time limit for all queries, because the ledger of the target is read after them.
 const prometheusTimeout = 15 * time.Second
 
-// queryPrometheus replaces soak's samples of the target by those of PROMETHEUS_URL, if that Prometheus watches a backend. It keeps soak's
-// samples if a check depends on them, because Prometheus samples less often, counts no requests, and may watch another service than
-// the one that soak started.
+// queryPrometheus stores the records of the machines that PROMETHEUS_URL watched. It also replaces soak's samples of
+// the target by those of that Prometheus, if it watches a backend. It keeps soak's samples if a check depends on them,
+// because Prometheus samples less often, counts no requests, and may watch another service than the one that soak
+// started.
 func (s *session) queryPrometheus(graceful, force context.Context, started time.Time) {
 	address := os.Getenv("PROMETHEUS_URL")
 	if address == "" {
@@ -53,8 +54,8 @@ func (s *session) queryPrometheus(graceful, force context.Context, started time.
 	s.record.ResourcesFrom = from
 }
 
-// queryMachines stores the records of all machines, including the target's, that the Prometheus at address watched. It writes no file
-// if there are none.
+// queryMachines stores the records of all machines, including the target's, that the Prometheus at address watched. It
+// writes no file if there are none.
 func (s *session) queryMachines(ctx context.Context, address string, started time.Time) {
 	machines, err := resources.MachinesFromPrometheus(ctx, address, started, time.Now(), s.Plan.LateLimit())
 	if err == nil && len(machines) > 0 {

@@ -12,7 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// rounds runs the script, and repeats it while the suite requests another round.
+// rounds runs the script, and repeats it while the suite requests another round. Meanwhile it samples the target. After
+// the first round it collects the shards, and after the last one it queries Prometheus.
 func (s *session) rounds(graceful, force context.Context) error {
 	watchCtx, stop := context.WithCancel(force)
 	var watcher sync.WaitGroup
@@ -70,7 +71,8 @@ func (s *session) rounds(graceful, force context.Context) error {
 	}
 }
 
-// hold runs the script once, and waits for its runners while it shows their progress.
+// hold runs the script once, and waits for its runners while it shows their progress. In the first round it also runs
+// the actions.
 func (s *session) hold(graceful, force context.Context, r round, m *meter) error {
 	group, err := s.driver.start(graceful, r)
 	if err != nil {
@@ -127,7 +129,7 @@ func (s *session) stopEnd() shard.RunnerEnd {
 // incomplete reports whether problems of this session prevent a pass, independent of the shards.
 func (s *session) incomplete() bool { return len(s.record.Problems)+len(s.record.RunnerEnds) > 0 }
 
-// duration returns how long the runners run.
+// duration returns the planned duration of the runners.
 func (s *session) duration() time.Duration {
 	if s.Suite.Plan.BySettings {
 		return s.Plan.Hold()

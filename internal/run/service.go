@@ -28,7 +28,6 @@ func (s *session) chooseService() {
 	}
 }
 
-// setService sets the description of the service.
 func (s *session) setService(desc *service.Service) {
 	s.desc, s.service = desc, shard.ServiceOf(desc)
 }
@@ -88,8 +87,8 @@ func (s *session) set(name, value string) {
 	s.Settings = append(s.Settings, name+"="+value)
 }
 
-// completeServiceName makes the path of a module absolute. It returns an error with a suggestion for any other name that has no module
-// in load-tests/services, unless the user's script may have that module.
+// completeServiceName makes the path of a module absolute. It returns an error with a suggestion for any other name
+// that has no module in load-tests/services, unless the user's script may have that module.
 func (s *session) completeServiceName() (err error) {
 	name := s.Plan.Service
 	if plan.IsServiceFile(name) {
@@ -118,8 +117,8 @@ func (s *session) completeServiceName() (err error) {
 	return fmt.Errorf("SERVICE must be the path of a .js file, or one of %[2]s, got %[1]q%[3]s", name, strings.Join(names, ", "), hint)
 }
 
-// checkService calls Suite.Check before the description is read. If the run publishes nothing, the description sets the interval, so
-// the check uses a very short one.
+// checkService calls Suite.Check before the description is read. If the run publishes nothing, the description sets the
+// interval, so the check uses a very short one.
 func (s *session) checkService() error {
 	p := s.Plan
 	if !p.Published() {
@@ -128,8 +127,8 @@ func (s *session) checkService() error {
 	return s.Suite.Check(p)
 }
 
-// setMarker sets the marker of the messages of this run: the test id with a random suffix. The parts of a run on several machines must
-// have the same marker, so they have no suffix.
+// setMarker sets the marker of the messages of this run: the test id with a random suffix. The parts of a run on
+// several machines must have the same marker, so they have no suffix.
 func (s *session) setMarker() {
 	s.Plan.Marker = s.Plan.TestID
 	if s.part == 0 {
@@ -139,14 +138,15 @@ func (s *session) setMarker() {
 	}
 }
 
-// loadScript loads the script with the plan and the settings of its suite.
+// loadScript loads the script with the plan and the settings of its suite, and returns the requirements that the script
+// declares.
 func (s *session) loadScript(ctx context.Context) (runners.Requirements, error) {
 	p := s.Plan
 	p.BackendURL = cmp.Or(p.BackendOf(1), unusedURL) // a script has one backend
 	return s.load(ctx, p, s.settings(nil), nil)
 }
 
-// load loads the script. It returns a UsageError if the script rejects its settings.
+// load loads the script, and returns its requirements. It returns a UsageError if the script rejects its settings.
 func (s *session) load(ctx context.Context, p plan.Plan, settings, env map[string]string) (runners.Requirements, error) {
 	needs, err := runners.Inspect(ctx, s.k6, s.script, p.Document(settings), env)
 	var rejected runners.SettingsError

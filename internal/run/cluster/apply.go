@@ -21,8 +21,8 @@ import (
 // manager is the owner of the applied fields.
 const manager = "sse-soak"
 
-// Apply creates or updates the objects that stay between runs. It returns the names of the objects that this user has no permission
-// to change, because an administrator applied them. It returns an error if such an object does not exist.
+// Apply creates or updates the objects that stay between runs. It returns the names of the objects that this user has
+// no permission to change, because an administrator applied them. It returns an error if such an object does not exist.
 func (c *Client) Apply(ctx context.Context, setup []*unstructured.Unstructured) (skipped []string, err error) {
 	for _, o := range setup {
 		resource, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())
@@ -44,8 +44,8 @@ func (c *Client) Apply(ctx context.Context, setup []*unstructured.Unstructured) 
 	return skipped, nil
 }
 
-// Await waits until all pods of a Deployment are up to date and ready. It calls report with each new reason of the wait. The error of
-// a timeout contains the last reason.
+// Await waits until all pods of a Deployment are up to date and ready. It calls report with each new reason of the
+// wait. The error of a timeout contains the last reason.
 func (c *Client) Await(ctx context.Context, namespace, name string, limit time.Duration, report func(string)) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -97,8 +97,8 @@ func (c *Client) unreadyReason(ctx context.Context, namespace string, selector *
 	return fmt.Sprintf("pod %s runs, and is not ready yet", pods.Items[0].Name)
 }
 
-// Create creates the TestRun of a job, and the secret and the module of its pods. The TestRun owns both, so the cluster deletes them
-// with the TestRun.
+// Create creates the TestRun of a job, and the secret and the module of its pods. The TestRun owns both, so the cluster
+// deletes them with the TestRun. If they cannot be stored, Create deletes the TestRun.
 func (c *Client) Create(ctx context.Context, run *unstructured.Unstructured, j Job) error {
 	id := j.Plan.TestID
 	created, err := c.Dynamic.Resource(testRuns).Namespace(run.GetNamespace()).Create(ctx, run, metav1.CreateOptions{FieldManager: manager})
@@ -132,7 +132,8 @@ func ownedBy(run *unstructured.Unstructured) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: run.GetAPIVersion(), Kind: run.GetKind(), Name: run.GetName(), UID: run.GetUID()}}
 }
 
-// OtherRuns returns the names of the TestRuns in a namespace that load the service at a URL, or whose service is unknown.
+// OtherRuns returns the names of the TestRuns in a namespace that load the service at a URL, or whose service is
+// unknown.
 func (c *Client) OtherRuns(ctx context.Context, namespace, url string) (names []string, err error) {
 	list, err := c.Dynamic.Resource(testRuns).Namespace(namespace).List(ctx, metav1.ListOptions{})
 	switch {
@@ -154,7 +155,7 @@ func errNoOperator(namespace string, err error) error {
 	return fmt.Errorf("the cluster has no TestRun resource, or no namespace %s: install the k6-operator v1.6 (docs/distributed.md), and apply the overlay with kubectl apply -k (%w)", namespace, err)
 }
 
-// Delete removes a TestRun with all objects that it owns, and waits until its pods are deleted.
+// Delete removes a TestRun with all objects that it owns, and waits until its pods are deleted or ctx ends.
 func (c *Client) Delete(ctx context.Context, namespace, name string) error {
 	background := metav1.DeletePropagationBackground
 	for {

@@ -19,8 +19,8 @@ import (
 // backendName is the name of the Deployment and the Service of the backend that an overlay may contain.
 const backendName = "backend"
 
-// RenewBackend changes the backend of the overlay so that Apply replaces its pod by one with the interval of the plan. It returns the
-// backend's URL inside the cluster, "" if the overlay has no backend.
+// RenewBackend changes the backend of the overlay so that Apply replaces its pod by one with the interval of the plan.
+// It returns the backend's URL inside the cluster, "" if the overlay has no backend.
 func (m *Manifests) RenewBackend(p plan.Plan) (url string, err error) {
 	deployment, service := m.find("Deployment", backendName), m.find("Service", backendName)
 	if deployment == nil || service == nil {
@@ -55,8 +55,8 @@ func (m *Manifests) RenewBackend(p plan.Plan) (url string, err error) {
 		unstructured.SetNestedSlice(deployment.Object, containers, "spec", "template", "spec", "containers")
 }
 
-// OmitBackend removes the backend of the overlay from the objects to apply. Applying it could restart the backend, which would
-// disconnect the streams of another run.
+// OmitBackend removes the backend of the overlay from the objects to apply. To apply it could restart the backend,
+// which would disconnect the streams of another run.
 func (m *Manifests) OmitBackend() {
 	m.Setup = slices.DeleteFunc(m.Setup, func(o *unstructured.Unstructured) bool { return o.GetName() == backendName })
 }
@@ -93,8 +93,8 @@ func restarts(pod *corev1.Pod) (n int32) {
 	return n
 }
 
-// Restarts returns a sentence if the pod was restarted or replaced after WatchPod, and the time of its last end. Either is a fault of
-// the target, so the run fails.
+// Restarts returns a sentence if the pod was restarted or replaced after WatchPod, and the time of its last end; the
+// zero time if that is unknown. Either is a fault of the target, so the run fails.
 func (c *Client) Restarts(ctx context.Context, w *WatchedPod) (text string, at time.Time) {
 	pod, err := c.CoreV1().Pods(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
 	switch {

@@ -36,8 +36,8 @@ func (p *Part) cause() string {
 	return ""
 }
 
-// checkBlocked ends the run if a permanent cause has prevented its start for causeTimeout. If the user chose the time limit of the
-// start, it reports the cause once instead.
+// checkBlocked ends the run if a permanent cause has prevented its start for causeTimeout. If the user chose the time
+// limit of the start, it reports the cause once instead.
 func (m *Tracker) checkBlocked(s Snapshot) {
 	cause := ""
 	m.blockedBy = ""
@@ -74,7 +74,7 @@ func (m *Tracker) checkBlocked(s Snapshot) {
 	}
 }
 
-// Interrupt records why the run had not started when the user ended it, if a cause is known.
+// Interrupt records why the run had not started when the user stopped it, if a reason is known.
 func (m *Tracker) Interrupt() {
 	if m.phase < Running && !m.Failed && m.blockedBy != "" {
 		m.recordEnd(0, "%s", m.blockedBy)

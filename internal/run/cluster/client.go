@@ -2,9 +2,9 @@
 // the plan, applies it, follows initializer, runners and starter through their phases, and reports which pod on which
 // node failed, and why.
 //
-// The operator's stage is not enough: it is `finished` if runners failed, and `started` while runners are paused forever.
-// The package therefore reads Jobs, pods and k6's own REST API, and sets a deadline for each phase. All its state is in
-// the cluster, so any machine can attach to a run at any time.
+// The operator's stage is not enough: it is `finished` if runners failed, and `started` while runners are paused
+// forever. The package therefore reads Jobs, pods and k6's own REST API, and sets a deadline for each phase. All its
+// state is in the cluster, so any machine can attach to a run at any time.
 package cluster
 
 import (

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// The label and the port of the pod that serves the reference target of a run's control group. infra/k6-operator/base/network.yaml
-// lets runners reach pods with this label.
+// The label and the port of the pod that serves the reference target of a run's control group.
+// infra/k6-operator/base/network.yaml lets runners reach pods with this label.
 const (
 	controlLabel = "soak-control"
 	controlPort  = 7070

@@ -21,7 +21,7 @@ func terminatedState(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 	return nil
 }
 
-// waitReason returns why a pod does not run, "" if it runs.
+// waitReason returns the reason for which a pod waits, "" if it does not wait.
 func waitReason(pod *corev1.Pod) string {
 	for _, c := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
 		if w := c.State.Waiting; w != nil && w.Reason != "" && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating" {
@@ -86,8 +86,8 @@ func isComplete(job *batchv1.Job) bool {
 // graceSlack is how long a deleted pod may exist after its grace period before its node counts as dead.
 const graceSlack = 30 * time.Second
 
-// end reports whether a part has ended, and returns a sentence if it failed. latest is the last known state of a pod that no longer
-// exists, nil if unknown.
+// end reports whether a part has ended, and returns a sentence if it failed. latest is the last known state of a pod
+// that no longer exists, nil if unknown.
 func (p *Part) end(latest *corev1.Pod, at time.Time) (trouble string, ok bool) {
 	pod := p.Pod
 	if pod == nil {
@@ -113,8 +113,8 @@ func (p *Part) end(latest *corev1.Pod, at time.Time) (trouble string, ok bool) {
 	return "", false
 }
 
-// podFailure returns why a pod failed, "" if it did not. A completed pod may be deleted afterwards, for example by another soak that
-// is attached to the run, or evicted. Neither is a failure.
+// podFailure returns why a pod failed, "" if it did not. A completed pod may be deleted afterwards, for example by
+// another soak that is attached to the run, or evicted. Neither is a failure.
 func podFailure(pod *corev1.Pod) string {
 	end := terminatedState(pod)
 	detail := ""

@@ -82,8 +82,8 @@ type Service struct {
 	Port            int
 }
 
-// ServiceOf returns the service that a URL names, such as http://backend.sse-soak.svc:8080. ok is false for a URL
-// that is reachable from outside of the cluster.
+// ServiceOf returns the service of the cluster that a URL names, such as http://backend.sse-soak.svc:8080. ok is false
+// for any other URL.
 func ServiceOf(text string) (s Service, ok bool) {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -101,7 +101,7 @@ func ServiceOf(text string) (s Service, ok bool) {
 	return s, true
 }
 
-// OpenService connects to a ready pod behind the service.
+// OpenService connects to a ready pod behind the service. The error is a NotReadyError if there is none.
 func (c *Client) OpenService(ctx context.Context, s Service) (*Forward, error) {
 	service, err := c.CoreV1().Services(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
 	if err != nil {

@@ -84,6 +84,7 @@ func doRequest(ctx context.Context, method, url string, body, answer any) error 
 	return nil
 }
 
+// k6Status is the body of requests and responses of /v1/status.
 type k6Status struct {
 	Data struct {
 		Type       string `json:"type"`

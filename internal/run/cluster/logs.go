@@ -79,7 +79,7 @@ func (k *logKeeper) copy(pod, path string) error {
 	return err
 }
 
-// finish waits until all logs are complete, but not longer than timeout.
+// finish waits until all logs are complete, at most for timeout. Then it ends the copying of the others.
 func (k *logKeeper) finish(timeout time.Duration) {
 	done := make(chan struct{})
 	go func() { k.running.Wait(); close(done) }()

@@ -21,8 +21,8 @@ const (
 // operatorImage matches the image of bundle and chart, in any registry: …/k6-operator:controller-v1.6.0.
 var operatorImage = regexp.MustCompile(`(?:^|/)k6-operator:(?:controller-)?(v?(\d+)\.(\d+)[^@]*)`)
 
-// Operator returns the version of the installed k6-operator, and a sentence if it is another release than the tested
-// one. Patches of that release count as tested.
+// Operator returns the version of the installed k6-operator. The warning is a sentence if no pod of the operator runs,
+// or if its release is not the tested one. Patches of that release count as tested.
 func (c *Client) Operator(ctx context.Context) (version, warning string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

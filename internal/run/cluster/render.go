@@ -70,14 +70,15 @@ type Job struct {
 	Secrets  map[string]string // variables that only the runners may read, such as tokens
 	Module   string            // source of the module at the path that the plan names; "": the image has it
 	Write    bool              // the runners write metrics to a Prometheus, which the secret names
-	Settings map[string]string // settings that only the script of the suite has
+	Settings map[string]string // settings of the script in addition to the plan
 	Env      map[string]string // further variables
 	Script   []string          // path from the repository's root; nil: the overlay's
 	Memory   uint64            // maximum of a runner, in bytes; 0: the estimate for the plan
 	Length   time.Duration     // duration of the runners
 }
 
-// Render fills the job into the TestRun: name, parallelism, environment, output, memory.
+// Render completes the TestRun for the job: name, annotations, parallelism, arguments, script, environment, secrets,
+// module, memory.
 func (m *Manifests) Render(j Job) error {
 	run := m.TestRun
 	run.SetName(Name(j.Plan.TestID))
@@ -163,8 +164,8 @@ func withOutput(run *unstructured.Unstructured, shards string) ([]string, error)
 	return args, nil
 }
 
-// withRemoteWrite returns arguments with an output for a Prometheus and the tag of the test id. The overlay may have either already.
-// The operator gives each runner its own tag, instance_id.
+// withRemoteWrite returns arguments with an output for a Prometheus and the tag of the test id. The overlay may have
+// either already. The operator gives each runner its own tag, instance_id.
 func withRemoteWrite(args []string, id string) []string {
 	added := runners.RemoteWriteArgs(id)
 	if !slices.Contains(args, runners.RemoteWrite) {
@@ -179,7 +180,7 @@ func withRemoteWrite(args []string, id string) []string {
 	return append(args, "--tag", tag)
 }
 
-// Output returns the location for shards in the overlay, "" for none.
+// Output returns the URL for shards in the overlay, "" for none.
 func (m *Manifests) Output() string {
 	args, _, _ := unstructured.NestedStringSlice(m.TestRun.Object, "spec", "args") // Render reports malformed arguments
 	for _, a := range args {
@@ -190,7 +191,8 @@ func (m *Manifests) Output() string {
 	return ""
 }
 
-// setEnvironment sets variables of a pod. It removes the overlay's settings of a plan, and keeps all other variables.
+// setEnvironment sets variables of a pod. It removes the overlay's settings of a plan and, if the runners write
+// metrics, the overlay's settings for that. It keeps all other variables.
 func setEnvironment(run *unstructured.Unstructured, pod string, j Job) error {
 	list, _, err := unstructured.NestedSlice(run.Object, "spec", pod, "env")
 	if err != nil {

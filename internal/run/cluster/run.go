@@ -59,8 +59,8 @@ func Follow(c *Client, namespace string, p plan.Plan, l Limits, dir string) *Run
 	return r
 }
 
-// Wait follows the run until it has ended, cannot complete, or ctx ends. It calls report with each change. The error is ErrLost or
-// that of ctx.
+// Wait follows the run until it has ended, cannot complete, or ctx ends. It calls report with each change. The error is
+// ErrLost or that of ctx.
 func (r *Run) Wait(ctx context.Context, report func(string)) error {
 	watchCtx, stop := context.WithCancel(ctx)
 	var helpers sync.WaitGroup
@@ -107,8 +107,8 @@ func (r *Run) Wait(ctx context.Context, report func(string)) error {
 	}
 }
 
-// poll takes a snapshot with the reasons of problems. After the end of the starter, and until all runners run, the snapshot also has
-// which runners are paused.
+// poll takes a snapshot with the reasons of problems. It also records the running pods, and starts to copy their logs.
+// After the end of the starter, and until all runners run, the snapshot states which runners are paused.
 func (r *Run) poll(ctx context.Context) (Snapshot, error) {
 	known := r.watch.knownNames()
 	s, err := r.client.Snapshot(ctx, r.namespace, r.name, len(r.apis))
@@ -213,7 +213,7 @@ func (r *Run) Phase() Phase {
 	return r.phase
 }
 
-// Stop has all runners close their streams, write their shards and end.
+// Stop makes all running runners close their streams, write their shards and end. It does not wait for their end.
 func (r *Run) Stop(ctx context.Context) error {
 	return r.eachRunner(ctx, func(ctx context.Context, i int) error {
 		if err := r.apis[i].stop(ctx); err != nil {
@@ -229,7 +229,8 @@ func (r *Run) Ends() []shard.RunnerEnd { return r.tracker.Ends }
 // logTimeout limits how long the last lines of a log may need to arrive.
 const logTimeout = 10 * time.Second
 
-// Close ends the goroutines that follow the run; the run itself continues.
+// Close closes the connections to the runners. Before that, it waits up to logTimeout until their logs are complete.
+// The run itself continues. Call it after Wait has returned.
 func (r *Run) Close() {
 	r.logs.finish(logTimeout)
 	for _, api := range r.apis {

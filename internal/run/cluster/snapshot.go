@@ -37,8 +37,8 @@ type Part struct {
 	Pod    *corev1.Pod
 	Last   *corev1.Pod // last known state of a pod that no longer exists; nil: unknown
 	Paused *bool       // whether k6 waits to be started; nil: unknown
-	Events []string    // events of Job and pod, oldest first; only of parts with a problem
-	Log    string      // last error in the output; only of failed parts
+	Events []string    // warnings about the Job, then about the pod, each oldest first; only of parts with a problem
+	Log    string      // last error or last line of the output; only of parts with a problem whose container has ended
 }
 
 // Snapshot returns a snapshot of a run.
@@ -95,7 +95,8 @@ func (s *Snapshot) part(run, job string) *Part {
 	return nil
 }
 
-// explain adds the events and the last output to a part with a problem. They are for messages only, so explain ignores errors.
+// explain adds the events and the last output to a part with a problem. They are only for messages, so explain ignores
+// errors.
 func (c *Client) explain(ctx context.Context, namespace string, p *Part) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -127,8 +128,8 @@ func (c *Client) explain(ctx context.Context, namespace string, p *Part) {
 	}
 }
 
-// lastOutput returns the last error in the log of a container, or its last line. It returns "" if the API server returned an error
-// message in place of the log, because the node no longer has it.
+// lastOutput returns the last error in the log of a container, or its last line. It returns "" if the API server
+// returned an error message in place of the log, because the node no longer has it.
 func lastOutput(log string) string {
 	if strings.HasPrefix(log, "unable to retrieve container logs") {
 		return ""

@@ -6,7 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Suspects returns at most five parts that the next Advance may report as failed or stuck. The caller adds their events and logs.
+// Suspects returns at most five parts that the next Advance may report as failed or stuck. The caller adds their events
+// and logs. Suspects also stores the newest states of the pods of the runners.
 func (m *Tracker) Suspects(s Snapshot) (out []*Part) {
 	const maxSuspects = 5
 	late := s.At.Sub(m.since) > m.limit()
@@ -30,7 +31,8 @@ func (m *Tracker) Suspects(s Snapshot) (out []*Part) {
 	return out
 }
 
-// timeOut reports the parts that did not finish a phase, with the reasons of their waits.
+// timeOut ends the run, because parts did not finish the phase in time. It records each of them with the reason of its
+// wait.
 func (m *Tracker) timeOut(s Snapshot) {
 	limit := m.limit()
 	report := func(name string, p *Part, fallback string) {

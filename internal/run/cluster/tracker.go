@@ -41,11 +41,12 @@ func DefaultLimits(length time.Duration) Limits {
 	return Limits{Start: 10 * time.Minute, Run: length + ending, Unreachable: 5 * time.Minute, PollInterval: pollInterval}
 }
 
-// A Tracker derives phases, news and problems from snapshots. A tracker that starts in the middle of a run reaches the same phase.
+// A Tracker derives phases, news and problems from snapshots. A tracker that starts in the middle of a run reaches the
+// same phase.
 type Tracker struct {
 	limits  Limits
 	phase   Phase
-	since   time.Time
+	since   time.Time // start of the phase
 	runners []runner
 	// Ends describes the runners that did not complete and, as runner 0, other reasons why the run is incomplete.
 	Ends []shard.RunnerEnd
@@ -70,10 +71,10 @@ func newTracker(runners int, l Limits, now time.Time) *Tracker {
 	return &Tracker{limits: l, since: now, runners: make([]runner, runners)}
 }
 
-// IsDone reports whether the run has finished.
+// IsDone reports whether the run has ended or cannot finish.
 func (m *Tracker) IsDone() bool { return m.phase == Ended || m.Failed }
 
-// Advance applies a snapshot and returns the news in it.
+// Advance applies a snapshot, and returns the new problems and the news in it as sentences.
 func (m *Tracker) Advance(s Snapshot) (news []string) {
 	reported := len(m.Ends)
 	for i := range m.runners {
@@ -166,7 +167,8 @@ func (m *Tracker) checkStart(s Snapshot) {
 		return
 	}
 	for i := range m.runners {
-		// After an attach late in the run, some runners may have finished. A runner that fails before the start prevents the others.
+		// After an attach late in the run, some runners may have finished. A runner that fails before the start
+		// prevents the others.
 		if r := &m.runners[i]; r.hasEnded && r.trouble != "" && !m.isStarted(s) {
 			m.fail("runner %d ended before all had started, so the operator starts no runner", i+1)
 			return
@@ -206,7 +208,7 @@ func (m *Tracker) next(s Snapshot) Phase {
 	return Initializing
 }
 
-// enterPhase returns the news of the next phase.
+// enterPhase returns the sentence that announces the next phase.
 func (m *Tracker) enterPhase(next Phase, s Snapshot) string {
 	duration := s.At.Sub(m.since).Round(time.Second)
 	switch next {

@@ -75,8 +75,8 @@ func (w *podWatch) knownNames() []string {
 	return slices.Collect(maps.Keys(w.last))
 }
 
-// fill sets the last state of parts whose pod no longer exists, for the Jobs that were known before the snapshot. The pod of any other
-// Job may have been created after the snapshot.
+// fill sets the last state of parts whose pod no longer exists, for the Jobs that were known before the snapshot. The
+// pod of any other Job may have been created after the snapshot.
 func (w *podWatch) fill(s *Snapshot, known []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -31,7 +31,8 @@ type Files struct {
 // checkpointTolerance is the time by which a checkpoint may be later than planned.
 const checkpointTolerance = 45 * time.Second
 
-// Show sets the current content of the files. The page does not show the verdict, which is not final before the end of the run.
+// Show sets the current content of the files. The page does not show the verdict, which is not final before the end of
+// the run.
 func (f *Files) Show(v *verdict.Verdict, m *shard.Merged, samples []resources.Sample) {
 	charts, axis := report.Timelines(&report.Run{Verdict: v, Merged: m, Samples: samples})
 	f.mu.Lock()
@@ -40,7 +41,7 @@ func (f *Files) Show(v *verdict.Verdict, m *shard.Merged, samples []resources.Sa
 	f.runners = runnersOf(m)
 }
 
-// SetNotice shows a sentence; "" for none.
+// SetNotice shows a sentence below the banner until the next Show; "" for none.
 func (f *Files) SetNotice(sentence string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

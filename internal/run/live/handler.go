@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// maxKey is the maximum length of a viewer's key, which is stored for the whole run. The page sends at most 13 characters.
+	// maxKey is the maximum length of a viewer's key, which is stored for the whole run. The page sends at most 13
+	// characters.
 	maxKey = 100
 	// writeTimeout limits one write, so that a suspended browser does not block its handler.
 	writeTimeout = 10 * time.Second
@@ -53,8 +54,8 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// recordDelivery records that a viewer has the report. The request of a browser that reloads the page has no key, so it counts as that
-// of the most recent viewer.
+// recordDelivery records that a viewer has loaded the report. A browser that reloads the page sends no key. Its request
+// counts as that of the most recent viewer without the report.
 func (s *Server) recordDelivery() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +112,8 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// addViewer adds a viewer. It returns false if there are too many.
+// addViewer counts a new viewer, and makes the first page if there is none. It returns false if there are too many
+// viewers.
 func (s *Server) addViewer(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,8 +139,8 @@ func (s *Server) removeViewer(key string) {
 // finalID is the id of the event about the report.
 const finalID = "report"
 
-// nextEvent returns the event after the one with an id, nil if there is none, and the id of the returned event. news is closed at the
-// next event. ended reports that no event will follow.
+// nextEvent returns the event after the one with an id, nil if there is none, and the id of the returned event. news is
+// closed at the next event. ended reports that no event will follow.
 func (s *Server) nextEvent(id string) (event []byte, next string, news <-chan struct{}, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -27,7 +27,8 @@ type About struct {
 	Declared bool          // the script disturbs streams or makes requests: see verdict.Layout
 	Total    time.Duration // approximate length of the run
 	Machine  resources.Machine
-	// Prometheus is the address of the metrics of the run, "" if there is none; WritesMetrics reports whether the runners write to it.
+	// Prometheus is the address of the metrics of the run, "" if there is none; WritesMetrics reports whether the
+	// runners write to it.
 	Prometheus    string
 	WritesMetrics bool
 }
@@ -81,8 +82,8 @@ func (s *state) banner(sum *shard.Progress) report.Banner {
 	return b
 }
 
-// interimResult describes the result so far, which may become worse but not better. lost reports losses. If the script disconnects
-// streams, only missing and faulty messages are losses.
+// interimResult describes the result so far, which may become worse but not better. lost reports losses. If the script
+// disconnects streams, only missing and faulty messages are losses.
 func (s *state) interimResult(sum *shard.Progress) (words string, lost bool) {
 	if s.requests(sum) {
 		return format.Count(sum.Requests, "request") + " so far", false
@@ -250,7 +251,7 @@ func (r *Runner) counts() report.Row {
 	return row
 }
 
-// LastLate returns the latest known lateness of the runner.
+// LastLate returns the p99 of lateness in the last bucket in which a message arrived. ok is false if there is none.
 func (r *Runner) LastLate() (late time.Duration, ok bool) {
 	for _, late := range slices.Backward(r.Late) {
 		if late >= 0 {

@@ -57,12 +57,12 @@ type Server struct {
 	parts     []part
 	number    int           // of the last event
 	news      chan struct{} // closed at the next event
-	lastView  time.Time     // time of the last request of a viewer
+	lastView  time.Time     // last time at which a viewer had the page open or requested it
 	viewers   int
 	lastViews map[string]time.Time // time of the last request of each viewer, by key
 	delivered map[string]bool      // viewers that have the report
-	report    []byte               // nil: the run is in progress
-	ended     bool
+	report    []byte               // nil: the run is in progress, or has no report
+	ended     bool                 // the page is no longer updated
 }
 
 // A part of the page, with the number of the event that changed it last.
@@ -135,7 +135,8 @@ func (s *Server) publish() {
 	}
 }
 
-// update makes the page, and numbers the parts that changed.
+// update makes the page, and numbers the parts that changed. If any changed, it wakes the open event streams. The
+// caller holds mu.
 func (s *Server) update() (*html.Live, error) {
 	l := s.source.Page()
 	parts, err := l.Parts()
@@ -165,8 +166,8 @@ func (s *Server) update() (*html.Live, error) {
 // id returns the id of the last event.
 func (s *Server) id() string { return fmt.Sprintf("%s-%d", s.epoch, s.number) }
 
-// changesSince returns an event with the parts that changed after the event of an id; nil if none changed. After an unknown id, the
-// event has all parts.
+// changesSince returns an event with the parts that changed after the event of an id; nil if none changed. After an
+// unknown id, the event has all parts.
 func (s *Server) changesSince(id string) []byte {
 	epoch, text, _ := strings.Cut(id, "-")
 	number, err := strconv.Atoi(text)
@@ -192,7 +193,7 @@ func (s *Server) changesSince(id string) []byte {
 	return fmt.Appendf(nil, "id: %s\nevent: parts\ndata: %s\n\n", s.id(), format.Escape(strings.TrimSpace(data.String())))
 }
 
-// recordVisit records that a viewer has the page open at this time.
+// recordVisit records that a viewer has the page open at this time. The caller holds mu.
 func (s *Server) recordVisit(key string) {
 	s.lastViews[key] = time.Now()
 	if len(s.lastViews) > 10*maxViewers {
@@ -223,8 +224,8 @@ func (s *Server) Finish(ctx context.Context, report []byte) {
 	s.Close()
 }
 
-// allDelivered reports whether all viewers have loaded the report. An open event stream ends after the event about the report, so its
-// viewer has not loaded the report yet.
+// allDelivered reports whether all viewers have loaded the report. An open event stream ends after the event about the
+// report, so its viewer has not loaded the report yet.
 func (s *Server) allDelivered() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -279,8 +280,8 @@ func (s *Server) page() (content []byte, err error) {
 
 var errEnded = errors.New("the run is over, and has no report")
 
-// isCrossSite reports whether a web page of another site makes the request (Fetch Metadata, section 2.3). Such requests would use the
-// machine and disturb the measurement. A link that the user follows may be on any site.
+// isCrossSite reports whether a web page of another site makes the request (Fetch Metadata, section 2.3). Such requests
+// would use the machine and disturb the measurement. A link that the user follows may be on any site.
 func isCrossSite(r *http.Request) bool {
 	if r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" {
 		return false

@@ -21,7 +21,7 @@ type View struct {
 	clock   func() time.Time // nil: time.Now
 	mu      sync.Mutex
 	started time.Time // zero: not yet
-	word    string    // of the banner, after the end of the runners
+	word    string    // of the banner, from a stop or the end of the runners on
 	note    string    // sentence below the banner
 	samples []resources.Sample
 	markers []verdict.Action
@@ -47,7 +47,7 @@ func (v *View) now() time.Time {
 	return time.Now()
 }
 
-// Stage sets the word of the banner and a sentence, after the end of the runners.
+// Stage sets the word of the banner and a sentence, when the runners are stopped or have ended.
 func (v *View) Stage(word, sentence string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -94,10 +94,11 @@ func (v *View) Page() *html.Live {
 	return page
 }
 
-// maxRedraws limits how often the charts of a run are drawn, which keeps the cost of a long run low.
+// maxRedraws keeps the cost of a long run low: the charts are drawn again after at least 1/maxRedraws of the elapsed
+// time.
 const maxRedraws = 200
 
-// draw updates the charts, at most once per bucket.
+// draw updates the charts, at most once per bucket, and less often in a long run.
 func (v *View) draw(now time.Time) {
 	if len(v.charts.Charts) > 0 && now.Before(v.nextDraw) {
 		return

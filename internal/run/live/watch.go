@@ -1,5 +1,5 @@
-// Package live shows a run in progress: it collects the reports of the runners, and serves the page that browsers follow. No verdict
-// depends on it.
+// Package live shows a run in progress: it collects the reports of the runners, and serves the page that browsers
+// follow. No verdict depends on it.
 package live
 
 import (
@@ -136,7 +136,7 @@ func (w *Watch) runner(index int) *Runner {
 	return w.runners[i]
 }
 
-// addBucket adds a bucket of a runner, which may be an update of an earlier one.
+// addBucket adds a bucket of a runner, which may be an update of an earlier one. It ignores a bucket that is too old.
 func (w *Watch) addBucket(r *Runner, b shard.Bucket) {
 	if w.recent == nil {
 		w.recent = map[int64]map[int]shard.Bucket{}
@@ -229,8 +229,8 @@ func total(runners []Runner) (sum shard.Progress, lateness *shard.Histogram) {
 	return sum, lateness
 }
 
-// Findings returns the stored findings from the nth on, the number n of the next finding, and the number of findings that the runners
-// counted but did not report.
+// Findings returns the stored findings from the nth on, the number n of the next finding, and the number of findings
+// that the runners counted but did not report.
 func (w *Watch) Findings(n int) (listed []Finding, next, unlisted int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

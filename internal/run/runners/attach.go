@@ -23,7 +23,8 @@ func PipePath(dir string, index int) string {
 // ErrAttached reports that another soak process is attached to a runner.
 var ErrAttached = errors.New("another soak follows it")
 
-// Attach adds a runner that another soak started, and reports whether it still runs. last is the runner in its last checkpoint.
+// Attach adds a runner that another soak started, and reports whether it still runs. last is the runner in its last
+// checkpoint.
 func (g *Group) Attach(c Config, last shard.Runner) (running bool, err error) {
 	reader, err := openPipe(PipePath(c.Dir, last.Index))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -62,8 +63,8 @@ func isClosed(pipe *os.File) bool {
 // Join adds the runners of another group.
 func (g *Group) Join(other *Group) { g.runners = append(g.runners, other.runners...) }
 
-// openPipes returns both ends of the pipe for the progress of a runner, and the signal that the runner gets when soak is killed. There
-// is no signal for a named pipe, which another soak process can open.
+// openPipes returns both ends of the pipe for the progress of a runner, and the signal that the runner gets when soak
+// is killed. There is no signal for a named pipe, which another soak process can open.
 func (c Config) openPipes(index int) (reader, writer *os.File, orphan syscall.Signal, err error) {
 	if c.Survive {
 		_ = os.Remove(PipePath(c.Dir, index)) // left by the runner that this one replaces

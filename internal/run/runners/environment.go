@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// inheritedVariables lists k6's own variables that a runner inherits: those for the route to the service and the
-// destination of metrics. Any other could change the load (K6_VUS, K6_STAGES, K6_RPS, …) or the output (K6_OUT,
-// K6_NO_THRESHOLDS, K6_SYSTEM_TAGS, …).
+// inheritedVariables lists k6's own variables that a runner inherits, in addition to those with RemoteWritePrefix. They
+// determine how k6 connects to the service. Any other could change the load (K6_VUS, K6_STAGES, K6_RPS, …) or the
+// output (K6_OUT, K6_NO_THRESHOLDS, K6_SYSTEM_TAGS, …).
 var inheritedVariables = []string{
 	"K6_DNS", "K6_HOSTS", "K6_INSECURE_SKIP_TLS_VERIFY", "K6_LOCAL_IPS", "K6_NO_CONNECTION_REUSE", "K6_USER_AGENT",
 }
@@ -40,10 +40,11 @@ func IgnoredVariables() string {
 // fixedVariables lists the variables that every k6 of a soak gets.
 var fixedVariables = []string{"K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false"}
 
-// noConfiguration prevents that k6 reads a configuration file of the user, which could set vus and stages.
+// noConfiguration prevents k6 from reading a configuration file of the user, which could set vus and stages.
 const noConfiguration = "XDG_CONFIG_HOME=/nonexistent"
 
-// inheritedEnvironment returns the environment of every k6: that of soak without ignored variables, and the fixed variables.
+// inheritedEnvironment returns the environment of every k6: that of soak without ignored variables, the fixed
+// variables, and noConfiguration.
 func inheritedEnvironment() []string {
 	env := slices.DeleteFunc(os.Environ(), isIgnored)
 	return append(append(env, fixedVariables...), noConfiguration)

@@ -26,7 +26,8 @@ type Requirements struct {
 	OwnToken bool
 }
 
-// A SettingsError is the sentence with which a script rejects its settings.
+// A SettingsError is the sentence with which a script rejects its settings, or states that the script was not loaded in
+// time.
 type SettingsError struct{ Sentence string }
 
 func (e SettingsError) Error() string { return e.Sentence }
@@ -34,8 +35,8 @@ func (e SettingsError) Error() string { return e.Sentence }
 // inspectTimeout limits the time to load a script and its description.
 var inspectTimeout = 30 * time.Second
 
-// Inspect loads a script without running it, so that invalid settings are reported before any runner starts. env has variables in
-// addition to the environment of soak and to those of the document.
+// Inspect loads a script without running it, so that invalid settings are reported before any runner starts. env has
+// variables in addition to the environment of soak and to those of the document.
 func Inspect(ctx context.Context, k6, script string, d plan.Document, env map[string]string) (r Requirements, err error) {
 	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
 	defer cancel()

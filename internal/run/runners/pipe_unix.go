@@ -22,7 +22,7 @@ func makePipe(path string) (reader, writer *os.File, err error) {
 	return reader, writer, nil
 }
 
-// openPipe opens the reading end of a named pipe that has no reader.
+// openPipe opens the reading end of a named pipe. It returns ErrAttached if the pipe has a reader already.
 func openPipe(path string) (reader *os.File, err error) {
 	writer, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0) // #nosec G304 -- in the folder of the run
 	switch {

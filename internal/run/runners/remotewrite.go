@@ -34,14 +34,14 @@ var remoteWriteFiles = []string{RemoteWritePrefix + "CLIENT_CERTIFICATE", Remote
 // HasRemoteWrite reports whether the runners send metrics to a Prometheus.
 func HasRemoteWrite() bool { return os.Getenv(remoteWriteURL) != "" }
 
-// RemoteWriteArgs returns the arguments of a k6 that sends metrics to a Prometheus. Dashboards select the run by the tag testid. Each
-// runner needs a further tag of its own, or it would overwrite the counters of the others.
+// RemoteWriteArgs returns the arguments of a k6 that sends metrics to a Prometheus. Dashboards select the run by the
+// tag testid. Each runner needs a further tag of its own, or it would overwrite the counters of the others.
 func RemoteWriteArgs(testID string) []string {
 	return []string{"--out", RemoteWrite, "--tag", "testid=" + testID}
 }
 
-// RemoteWriteSettings returns k6's variables for a Prometheus, for runners on other machines; nil if the environment has none. Each may
-// be a credential, so they belong in a secret.
+// RemoteWriteSettings returns k6's variables for a Prometheus, for runners on other machines; nil if the environment
+// has none. Each may be a credential, so they belong in a secret.
 func RemoteWriteSettings() (map[string]string, error) {
 	if !HasRemoteWrite() {
 		return nil, nil

@@ -30,7 +30,7 @@ type Config struct {
 	Dir      string            // folder for logs, results/TESTID
 	Shards   string            // location of the shards, see package store; "": Dir/shards
 	Cores    process.Cores     // cores of the runners; empty: all
-	Settings map[string]string // settings that only the script of the suite has, by name
+	Settings map[string]string // settings of the script in addition to the plan, by name
 	Env      map[string]string // further variables
 	Survive  bool              // the runners continue when soak is killed, and another soak process can attach to them
 	// OnRetry, if not nil, is called when a runner retries, once for each cause.
@@ -39,7 +39,7 @@ type Config struct {
 	OnReport func(index int, p *shard.Progress)
 }
 
-// A Group is the runners of one soak.
+// A Group is the runners of one round on this machine.
 type Group struct {
 	runners     []*runner
 	interrupted bool // Wait has interrupted the runners
@@ -55,7 +55,7 @@ type runner struct {
 	readers  sync.WaitGroup
 }
 
-// Segment returns the execution segment of a runner of n, in k6's notation.
+// Segment returns the execution segment of a runner of n, in k6's notation. index counts from 1.
 func Segment(index, n int) string { return fraction(index-1, n) + ":" + fraction(index, n) }
 
 // Sequence returns the execution segment sequence of n runners, in k6's notation.
@@ -77,7 +77,7 @@ func fraction(i, n int) string {
 	return strconv.Itoa(i) + "/" + strconv.Itoa(n)
 }
 
-// Start starts all runners. After an error none of them runs.
+// Start starts all runners of the plan, or the one at Index. After an error none of them runs.
 func Start(c Config) (*Group, error) {
 	g := &Group{}
 	for i := 1; i <= c.Plan.Runners; i++ {
@@ -130,7 +130,8 @@ func arguments(c Config, index int) []string {
 	return append(args, c.Script)
 }
 
-// environment returns the environment of a runner. The plan is in the environment, because ps shows arguments to every user.
+// environment returns the environment of a runner. The plan is in the environment, because ps shows arguments to every
+// user.
 func environment(c Config, index int) []string {
 	p := c.Plan
 	p.BackendURL = p.BackendOf(index)
@@ -151,7 +152,7 @@ func withVariables(env []string, sets ...map[string]string) []string {
 	return env
 }
 
-// readReports reads the reports of the runner until it closes its end of the pipe.
+// readReports reads the reports of the runner until it closes its end of the pipe, and then reports its end.
 func (r *runner) readReports(f *os.File) {
 	defer r.readers.Done()
 	defer f.Close()
@@ -183,8 +184,8 @@ func (g *Group) Started() <-chan struct{} {
 	return started
 }
 
-// Wait waits until all runners have ended. It interrupts them when graceful ends: each closes its streams and writes its shard.
-// It kills them when force ends.
+// Wait waits until all runners have ended. It interrupts them when graceful ends: each closes its streams and writes
+// its shard. It kills them when force ends. It passes the last error of each runner that succeeded to OnRetry.
 func (g *Group) Wait(graceful, force context.Context) error {
 	stop := context.AfterFunc(graceful, func() {
 		for _, r := range g.runners {
