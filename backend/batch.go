@@ -15,9 +15,9 @@ const (
 	maxHelpers = 3
 )
 
-// A batch writes to many streams. Nearly all of the time is spent in the kernel, so a second core halves it. The scheduler fills the batch
-// and writes it together with helpers. It waits for the helpers before it reads a result, so no descriptor is closed or reused while a
-// helper may write to it.
+// A batch writes to many streams. Nearly all of the time is spent in the kernel, so a second core halves it. The
+// scheduler fills the batch and writes it, together with helpers if it has at least minBatch writes. It waits for the
+// helpers before it reads a result, so no descriptor is closed or reused while a helper may write to it.
 type batch struct {
 	writes []batchWrite
 	next   atomic.Int64
@@ -31,7 +31,7 @@ type batch struct {
 type batchWrite struct {
 	d    *device
 	item item
-	n    int
+	n    int // number of bytes that the kernel accepted
 	err  error
 }
 
@@ -71,8 +71,8 @@ func (b *batch) work() {
 	}
 }
 
-// deliver queues an item for a stream: in the batch if the stream has no backlog, otherwise separately. flushBatch
-// writes the batch.
+// deliver adds an item to the batch, and writes the batch when it is full. A stream that uses TLS, has a backlog or is
+// under a reorder or stall fault gets the item by push instead.
 func (h *hub) deliver(d *device, next item) {
 	if d.queue != nil || d.tls != nil || d.stalled || d.swapped != nil {
 		h.push(d, next)

@@ -57,7 +57,7 @@ const (
 	maxHTTPConnections = 4096
 )
 
-// check validates settings that depend on each other.
+// check validates the settings that depend on each other, and divides the descriptors (shareDescriptors).
 func (c *Config) check(fileLimit uint64) error {
 	if c.Listen == "" {
 		return errors.New("LISTEN is empty; set it to HOST:PORT or unix:/path, for example LISTEN=127.0.0.1:8080")
@@ -71,8 +71,9 @@ func (c *Config) check(fileLimit uint64) error {
 	return c.shareDescriptors(fileLimit)
 }
 
-// shareDescriptors divides the descriptors of the process between streams and other connections, so that neither many connects nor many
-// slow requests can exhaust the descriptors of open streams.
+// shareDescriptors divides the descriptors of the process between streams and other connections, so that neither many
+// connects nor many slow requests can exhaust the descriptors of open streams. It sets httpConnections, and
+// MaxConnections if that is 0. It returns an error if fileLimit is too low for both.
 func (c *Config) shareDescriptors(fileLimit uint64) error {
 	limit := int(min(fileLimit, 1<<24)) - reservedDescriptors
 	if c.MaxConnections == 0 {

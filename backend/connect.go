@@ -12,8 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/backend/fault"
 )
 
-// connect opens an event stream. It checks the request, reserves the id, takes the connection from net/http and passes it to the
-// scheduler, which sends the headers at once.
+// connect opens an event stream. It checks the request, reserves the id, takes the connection from net/http and passes
+// it to the scheduler, which sends the headers at once. If a fault responds to the request, no stream opens.
 func (s *service) connect(w http.ResponseWriter, r *http.Request) error {
 	id, last, err := parseConnect(r)
 	if err != nil {
@@ -46,7 +46,8 @@ func refusal(status int, reason, detail string) error {
 	return p
 }
 
-// parseConnect validates the parameters of a connect.
+// parseConnect returns the id and the Last-Event-ID of a connect. It returns an error if one of them is invalid or the
+// request has a body.
 func parseConnect(r *http.Request) (id string, last lastEventID, err error) {
 	if id, err = parseDeviceID(r.URL.RawQuery); err != nil {
 		return "", last, err
@@ -123,7 +124,7 @@ func (s *service) claim(w http.ResponseWriter, r *http.Request, d *device) (clai
 	return c, nil
 }
 
-// discard closes a connection if the scheduler has ended.
+// discard closes a connection that the scheduler did not accept, because it has ended.
 func (c claim) discard() {
 	if c.tls != nil {
 		c.tls.end(true, false)

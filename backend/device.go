@@ -12,10 +12,10 @@ const (
 	stillOpen         closeReason = iota
 	closedByCall                  // DELETE /event/forcedisconnect
 	closedByClient                // the client closed or reset the connection
-	closedSlow                    // the client did not read
+	closedSlow                    // the client read too slowly
 	closedReplaced                // replaced by a resumed stream
 	closedByDrain                 // the service ends
-	closedByError                 // the connection failed, or the peer fell silent
+	closedByError                 // the connection failed, for example because the peer acknowledged no data for USER_TIMEOUT
 	closedByFault                 // a fault was injected
 	closeReasonsCount             // number of reasons
 )
@@ -26,10 +26,11 @@ var closeReasonNames = [closeReasonsCount]string{
 
 func (r closeReason) String() string { return closeReasonNames[r] }
 
-// A device is one device id: its numbering, its stream if it has one, and its line in the ledger. Only the scheduler uses it.
+// A device is one device id: its numbering, its stream if it has one, and its line in the ledger. Only the scheduler
+// uses it, except that helpers of a batch read fd.
 type device struct {
 	id              string
-	seq             uint64 // last number of a noop or message
+	seq             uint64 // last number assigned to a noop or message
 	first           uint64 // lowest sent number of the current numbering
 	last            uint64 // highest sent number of the current numbering
 	sent            uint64 // number of sent numbers of the current numbering
@@ -43,13 +44,13 @@ type device struct {
 	replayableAfter uint64        // numbers up to this one cannot be replayed
 	fd              int32         // descriptor of the stream; -1: none
 	gen             uint32        // distinguishes this use of the descriptor from others
-	bucket          int32         // bucket of the wheel; -1: the numbering has ended
+	bucket          int32         // bucket of the wheel; -1: none, because no numbering is active
 	index           int32         // index in that bucket
 	eviction        uint64        // value of hub.evicted after the eviction of this id; 0: not evicted
 	lapse           *list.Element // element of hub.numbered or hub.ended
 	streams         uint32        // number of streams since the first connect
 
-	reason    closeReason // reason for the last end
+	reason    closeReason // reason for the end of the latest stream; stillOpen: none has ended, or one is open
 	ending    closeReason // reason for the end of an open stream, while its backlog is written
 	open      bool        // the id has a stream
 	numbered  bool        // no stream, but the numbering continues (RESUME_WINDOW)
@@ -57,37 +58,38 @@ type device struct {
 	reserved  bool        // a connect is pending
 	cancelled bool        // forcedisconnect arrived before the pending connect
 	chunked   bool        // HTTP/1.1
-	slow      bool        // the socket buffer of this client has been full
+	slow      bool        // the socket buffer of this client has been full in the current numbering
 	stalled   bool        // a stall fault: nothing is written
 	queued    bool        // in hub.lagging
 }
 
-// An item is a part of a stream to write, and the counters to increase after the write.
+// An item is a part of a stream to write, and the numbers to count after the write.
 type item struct {
 	wire    []byte
 	seq     uint64 // last number of the item; 0: none
-	count   uint8  // number of numbers up to seq
+	count   uint8  // how many numbers the item contains, the last of which is seq
 	message bool   // false: a noop
 }
 
-// A backlog holds the items that a client has not received yet.
+// A backlog holds the items of a stream that the kernel, or the queue of the TLS writer, has not accepted yet.
 type backlog struct {
 	items        []queuedItem
-	bytes        int
+	bytes        int           // unwritten bytes of all items
 	room         int           // maximum number of items; a client with more is slow
-	delayedUntil time.Duration // elapsed time of the next write, set by a delay fault
+	delayedUntil time.Duration // elapsed time before which nothing is written, set by a delay fault
 }
 
 // A queuedItem is an item of a backlog.
 type queuedItem struct {
 	item
-	since time.Duration // elapsed time of its first possible write
+	since time.Duration // elapsed time at which the item became writable; WRITE_TIMEOUT starts then
 }
 
 // maxBacklogBytes limits the bytes that wait for one client, in addition to its socket buffer.
 const maxBacklogBytes = 1 << 20
 
-// count counts the numbers of a written item. It returns false for a replayed number, which is not counted again.
+// count counts the numbers of a written item. It returns false, and counts nothing, for an item without a number and
+// for a replayed number.
 func (d *device) count(sent item) bool {
 	if sent.seq == 0 || sent.seq <= d.last {
 		return false
@@ -100,7 +102,8 @@ func (d *device) count(sent item) bool {
 	return true
 }
 
-// renumber starts the numbering after n, with all counts at zero.
+// renumber starts a new numbering after n. It resets all counts, slow and replayableAfter, and drops the noop of a
+// reorder fault.
 func (d *device) renumber(n uint64) {
 	d.seq, d.first, d.last, d.sent = n, 0, 0, 0
 	d.swapped, d.slow, d.replayableAfter = nil, false, 0

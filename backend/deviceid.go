@@ -45,7 +45,7 @@ type lastEventID struct {
 const maxEventNumber = 1<<62 - 1
 
 // parseLastEventID parses the Last-Event-ID header. No header, or an empty one (a browser without an id), starts a new numbering; 0
-// requests all messages from number 1. The value must consist of decimal digits.
+// requests all events from number 1. The value must consist of decimal digits.
 func parseLastEventID(values []string) (lastEventID, error) {
 	if len(values) == 0 || len(values) == 1 && values[0] == "" {
 		return lastEventID{}, nil

@@ -39,7 +39,7 @@ const (
 	corruptData = "data: x\n\n"
 )
 
-// appendHead appends the number and the time of an event.
+// appendHead appends the number and the time of an event in microseconds since 1970; 0: no time.
 func appendHead(b []byte, seq uint64, sentMicros int64) []byte {
 	b = append(b, "id: "...)
 	b = strconv.AppendUint(b, seq, 10)
@@ -50,8 +50,8 @@ func appendHead(b []byte, seq uint64, sentMicros int64) []byte {
 	return append(b, '\n')
 }
 
-// eventBody returns the event of a message without its head. It splits data at CRLF, CR and LF into data lines, so that no part of data
-// can be another field; a client joins them again. name must be a valid name or empty.
+// eventBody returns the event of a message without its head. It splits data at CRLF, CR and LF into data lines, so that
+// no part of data can be another field; a client joins the lines with LF. name must be a valid name or empty.
 func eventBody(name string, data []byte) []byte {
 	b := make([]byte, 0, len(data)+len(name)+32)
 	if name != "" {

@@ -18,7 +18,7 @@ var (
 	errNoStream = answer.Refuse(http.StatusNotFound, "no stream has this id; connect it first with GET /event/connect?id=ID")
 )
 
-// forceDisconnect closes a stream and responds with its row of the ledger.
+// forceDisconnect ends the stream of an id, or its pending connect, and responds with the id's row of the ledger.
 func (s *service) forceDisconnect(w http.ResponseWriter, r *http.Request) error {
 	if s.cfg.ServerName != "" {
 		w.Header().Set("X-Server", s.cfg.ServerName)
@@ -71,7 +71,7 @@ func (s *service) send(w http.ResponseWriter, r *http.Request) error {
 	return answer.JSON(w, http.StatusOK, out)
 }
 
-// broadcast sends a message on every stream.
+// broadcast sends a message on every stream, and stores it for ids that may reconnect within RESUME_WINDOW.
 func (s *service) broadcast(w http.ResponseWriter, r *http.Request) error {
 	body, err := readMessage(r)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *service) broadcast(w http.ResponseWriter, r *http.Request) error {
 	return answer.JSON(w, http.StatusOK, out)
 }
 
-// ledger streams the ledger, one line per id.
+// ledger responds with the ledger, one line per id, optionally only for ids with a prefix.
 func (s *service) ledger(w http.ResponseWriter, r *http.Request) error {
 	prefix, err := parseName(r.URL.RawQuery, "prefix")
 	if err != nil {
@@ -116,7 +116,7 @@ func (d *deadlineWriter) Write(p []byte) (int, error) {
 	return d.w.Write(p)
 }
 
-// healthz responds with status, version and settings.
+// healthz responds with version, noop settings, uptime and number of open streams. Its status is always ok.
 func (s *service) healthz(w http.ResponseWriter, _ *http.Request) error {
 	return answer.JSON(w, http.StatusOK, struct {
 		Status   string  `json:"status"`
@@ -129,7 +129,7 @@ func (s *service) healthz(w http.ResponseWriter, _ *http.Request) error {
 		s.clk.elapsed().Truncate(time.Millisecond).Seconds(), s.hub.openStreams()})
 }
 
-// readyz responds with 200 until the drain.
+// readyz responds with 200 until the drain starts, then with 503.
 func (s *service) readyz(w http.ResponseWriter, _ *http.Request) error {
 	if s.draining.Load() {
 		return answer.Refuse(http.StatusServiceUnavailable, "the service is stopping; use another instance")
@@ -159,7 +159,7 @@ func (s *service) addFaults(w http.ResponseWriter, r *http.Request) error {
 	return s.changeFaults(w, http.StatusCreated, func() { s.hub.faults.Add(faults...) })
 }
 
-// clearFaults disarms and removes all faults. Their effects remain.
+// clearFaults removes all faults and the record of their effects. It does not undo effects, such as a stalled stream.
 func (s *service) clearFaults(w http.ResponseWriter, _ *http.Request) error {
 	s.hub.call(s.hub.faults.Clear)
 	w.WriteHeader(http.StatusNoContent)

@@ -14,8 +14,8 @@ import (
 // healthTimeout limits the duration of a health check.
 const healthTimeout = 3 * time.Second
 
-// checkHealth returns an error unless the service at LISTEN is ready. It is the health check of the container, whose image has no other
-// program. It does not verify the certificate, which is not valid for the name backend.
+// checkHealth returns an error unless the service at LISTEN is ready. It is the health check of the container, whose
+// image has no other program. It does not verify the certificate, which need not be valid for the host name backend.
 func checkHealth(cfg *Config) error {
 	network, address := "tcp", cfg.Listen
 	if path, ok := strings.CutPrefix(cfg.Listen, "unix:"); ok {

@@ -12,8 +12,9 @@ import (
 	"github.com/sse-soak/sse-soak/backend/services"
 )
 
-// A hub is the scheduler: one goroutine that owns all device ids and streams. Only this goroutine closes descriptors. It writes all data,
-// or waits while helpers write a batch. It never blocks on a client. Other goroutines pass functions to it (post, call).
+// A hub is the scheduler: one goroutine that owns all device ids and streams. Only this goroutine writes to descriptors
+// and closes them, except that helpers write a batch while it waits, and that each TLS stream has a tlsWriter. It never
+// blocks on a client. Other goroutines pass functions to it (post, call).
 type hub struct {
 	cfg     *Config
 	clk     clock
@@ -48,7 +49,7 @@ type hub struct {
 	reserved     int           // number of reservations
 	replay       replayLog
 	faults       fault.Set
-	attached     int           // number of new streams since the last releaseMemory
+	attached     int           // number of new streams since the last release of memory
 	lastAttach   time.Duration // elapsed time of the last new stream
 	draining     bool
 	stopping     bool
@@ -112,7 +113,7 @@ func query[T any](h *hub, f func() (T, error)) (answer T, err error) {
 	return answer, err
 }
 
-// stop ends the scheduler and closes all open streams.
+// stop ends the scheduler and the watcher, and closes all open streams.
 func (h *hub) stop() {
 	h.post(func() { h.stopping = true })
 	<-h.done
@@ -180,7 +181,7 @@ func (h *hub) handleInbox(n int) bool {
 	return len(h.work) > 0 || h.waiting.Load()
 }
 
-// nextWait returns the time until the scheduler has to act.
+// nextWait returns the time until the scheduler has to act, at most one second.
 func (h *hub) nextWait() time.Duration {
 	now := h.clk.elapsed()
 	next := now + time.Second

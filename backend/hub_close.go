@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// end ends a stream after its backlog and the terminator are written. A client that does not read them is disconnected after
-// WRITE_TIMEOUT.
+// end stops the noops of a stream at once, and closes the stream after its backlog and the terminator are written. A
+// client that does not read them is disconnected after WRITE_TIMEOUT.
 func (h *hub) end(d *device, reason closeReason) {
 	if !d.open || d.ending != stillOpen {
 		return
@@ -30,8 +30,8 @@ func (h *hub) end(d *device, reason closeReason) {
 	}
 }
 
-// shut closes a stream at once and records the reason. The numbering of the id continues for RESUME_WINDOW, unless the service ended the
-// stream.
+// shut closes a stream at once and records the reason. The numbering of the id continues for RESUME_WINDOW, unless the
+// service ended the stream. If more than MAX_CONNECTIONS numberings continue without a stream, the oldest one ends.
 func (h *hub) shut(d *device, reason closeReason) { h.shutOrReset(d, reason, false) }
 
 // shutOrReset closes a stream like shut, or with a reset of the TCP connection.
@@ -75,7 +75,7 @@ func (h *hub) detach(d *device, reason closeReason, reset bool) bool {
 	return true
 }
 
-// finish ends the numbering of an id without a stream. The ledger keeps its row for LEDGER_KEEP.
+// finish ends the numbering of an id without a stream. The ledger keeps the rows of the latest LEDGER_KEEP such ids.
 func (h *hub) finish(d *device) {
 	if d.numbered {
 		d.numbered = false
@@ -91,7 +91,8 @@ func (h *hub) finish(d *device) {
 	}
 }
 
-// evict removes an id from the ledger, unless the id has a pending connect, after which attach or release adds it to a list again.
+// evict removes an id from hub.ended and from the ledger. An id with a pending connect stays in the ledger, and attach
+// or release sets its new state.
 func (h *hub) evict(d *device) {
 	d.ended = false
 	h.ended.Remove(d.lapse)
@@ -104,7 +105,8 @@ func (h *hub) evict(d *device) {
 	h.dropOrder()
 }
 
-// dropOrder counts an evicted id of order, and compacts order when half of its ids are evicted.
+// dropOrder counts an evicted id of order. It compacts order when at least 1024 ids, and at least half of all ids, are
+// evicted.
 func (h *hub) dropOrder() {
 	if h.orderEvicted++; h.orderEvicted < 1024 || h.orderEvicted < len(h.order)/2 {
 		return
@@ -131,7 +133,8 @@ func (h *hub) expiry(d *device) time.Duration {
 	return time.Duration(d.closed-h.clk.unix)*time.Microsecond + h.cfg.ResumeWindow
 }
 
-// expireNumbered ends the numbering of ids whose RESUME_WINDOW has ended.
+// expireNumbered ends the numbering of ids whose RESUME_WINDOW has ended, and drops stored messages that are older than
+// RESUME_WINDOW.
 func (h *hub) expireNumbered() {
 	now := h.clk.elapsed()
 	for d := oldest(&h.numbered); d != nil && h.expiry(d) <= now; d = oldest(&h.numbered) {
@@ -161,7 +164,8 @@ func (h *hub) depart(departures []departure) {
 	}
 }
 
-// forceDisconnect ends the stream of an id, or its pending connect, and its numbering.
+// forceDisconnect ends the stream of an id, or its pending connect, and its numbering. It returns the id's row of the
+// ledger.
 func (h *hub) forceDisconnect(id string) (ledgerRow, error) {
 	d := h.devices[id]
 	if d == nil || !d.reserved && (!d.open || d.ending != stillOpen) {
@@ -172,8 +176,8 @@ func (h *hub) forceDisconnect(id string) (ledgerRow, error) {
 	return d.row(), nil
 }
 
-// drain ends all streams and refuses new ones. When it returns, the streams without a backlog are closed; the others close within
-// WRITE_TIMEOUT.
+// drain ends all streams, pending connects and numberings, and refuses new streams. When it returns, the streams
+// without a backlog are closed; the others close within WRITE_TIMEOUT.
 func (h *hub) drain() {
 	h.draining = true
 	for _, d := range h.order {

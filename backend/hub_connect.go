@@ -7,9 +7,10 @@ import (
 	"github.com/sse-soak/sse-soak/backend/fault"
 )
 
-// A reservation is an accepted connect whose id is reserved until attach or release.
+// A reservation is an accepted connect whose id is reserved until attach or release. If a fault will respond to the
+// connect, nothing is reserved.
 type reservation struct {
-	d     *device
+	d     *device // nil: a fault will respond to the first connect of an id
 	last  lastEventID
 	fault *fault.Fault // fault of this connect; nil: none
 }
@@ -53,7 +54,7 @@ func (h *hub) reserve(id string, last lastEventID) (*reservation, error) {
 	return r, nil
 }
 
-// release cancels a reservation after the loss of its connection.
+// release cancels a reservation whose connection could not be taken.
 func (h *hub) release(r *reservation) {
 	d := r.d
 	d.reserved = false
@@ -69,7 +70,8 @@ func (h *hub) release(r *reservation) {
 	}
 }
 
-// attach makes a connection the stream of an id, and writes the response headers and the missed events.
+// attach makes a connection the stream of an id, in place of a stream that it resumes, and writes the response headers
+// and the missed events. It ends the stream at once during a drain, or if forcedisconnect cancelled the connect.
 func (h *hub) attach(r *reservation, c claim) {
 	d := r.d
 	d.reserved = false
@@ -102,7 +104,7 @@ func (h *hub) attach(r *reservation, c claim) {
 //   - a number within an active numbering: replay the numbers after it;
 //   - a number within an ended numbering (expired, or forcedisconnect):
 //     continue after its end, so that losses appear as a gap;
-//   - a number that this process has not assigned (it was restarted): continue after it.
+//   - a number that this process has not assigned, for example after a restart: continue after it.
 func (h *hub) numberFor(d *device, last lastEventID) uint64 {
 	isActive := d.bucket >= 0 // the numbering has not ended
 	switch {
@@ -128,7 +130,8 @@ func (h *hub) numberFor(d *device, last lastEventID) uint64 {
 	return d.seq + 1
 }
 
-// install makes a connection the stream of an id.
+// install stores a connection in the device and in hub.slots, counts the stream, and adds the id to the wheel if it has
+// no active numbering.
 func (h *hub) install(d *device, c claim) {
 	if c.fd >= len(h.slots) {
 		larger := make([]*device, max(c.fd+1, 2*len(h.slots), 256))

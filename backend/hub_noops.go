@@ -14,9 +14,10 @@ func (h *hub) serveTicks() {
 	}
 }
 
-// pass sends a noop to each id in the bucket of a tick. It handles the inbox after each passShare streams, so that a connect does not
-// wait for the whole pass. The inbox may change the bucket, so the pass starts at the end: new ids are appended, a removal only moves
-// the last id forward, and each device stores its last tick.
+// pass assigns the next number to each id in the bucket of a tick, and sends a noop if the id has a stream. It handles
+// the inbox after each passShare streams, so that a connect does not wait for the whole pass. The inbox may change the
+// bucket, so the pass runs from the end to the start: new ids are appended, a removal only moves the last id forward,
+// and each device stores its last tick.
 func (h *hub) pass(tick int64) {
 	start, count := time.Now(), 0
 	h.frames.begin([]byte(noopData), h.timestamp())
@@ -48,7 +49,7 @@ func (h *hub) pass(tick int64) {
 	}
 }
 
-// noop writes the noop with the number d.seq to a stream, or applies a fault to it.
+// noop queues the noop with the number d.seq for a stream, or applies a fault to it.
 func (h *hub) noop(d *device) {
 	next := item{wire: h.frames.get(d.seq).bytes(d.chunked), seq: d.seq, count: 1}
 	if !h.faults.Empty() && d.swapped == nil {
@@ -60,7 +61,7 @@ func (h *hub) noop(d *device) {
 	h.deliver(d, next)
 }
 
-// timestamp returns the current time for `sent=`, or 0 if frames have no time.
+// timestamp returns the current time for `sent=` in microseconds since 1970, or 0 if frames have no time.
 func (h *hub) timestamp() int64 {
 	if !h.cfg.NoopTimestamps {
 		return 0

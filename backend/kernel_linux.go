@@ -23,7 +23,7 @@ func raiseFileLimit() {
 	}
 }
 
-// fileLimit returns the maximum number of open files of the process.
+// fileLimit returns the maximum number of open files of the process (soft limit), or 1024 if it is unknown.
 func fileLimit() uint64 {
 	var lim unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &lim); err != nil {
@@ -51,16 +51,17 @@ func takeDescriptor(conn syscall.Conn) (int, error) {
 	return fd, os.NewSyscallError("fcntl F_DUPFD", err)
 }
 
-// setUserTimeout makes the kernel close a TCP connection whose peer acknowledges no data for a time. It ignores other sockets, which do
-// not support the option.
+// setUserTimeout makes the kernel close a TCP connection whose peer acknowledges no data for d; 0 keeps the default. It
+// ignores other sockets, which do not support the option.
 func setUserTimeout(fd int, d time.Duration) {
 	if d > 0 {
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d/time.Millisecond))
 	}
 }
 
-// sendNow passes bytes (at least one) to the kernel and never waits. It returns the number of accepted bytes, and errNoRoom if the kernel
-// did not accept all. The raw system call is not registered with the Go scheduler, which is unnecessary for a call that cannot block.
+// sendNow passes bytes (at least one) to the kernel and never waits. It returns the number of accepted bytes, and
+// errNoRoom if the kernel did not accept all. It uses a raw system call, because a call that cannot block need not be
+// registered with the Go scheduler.
 func sendNow(fd int, p []byte) (int, error) {
 	for {
 		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), // #nosec G103 -- the kernel does not keep the pointer
@@ -79,8 +80,8 @@ func sendNow(fd int, p []byte) (int, error) {
 	}
 }
 
-// closeNow closes a descriptor. It first discards unread input, which would make the kernel send a reset. A reset could destroy the end of
-// the stream.
+// closeNow closes a descriptor. It first discards up to 16 KiB of unread input, for which the kernel would send a
+// reset. A reset could destroy the end of the stream.
 func closeNow(fd int) {
 	var scratch [2048]byte
 	for range 8 {
@@ -106,7 +107,8 @@ func socketError(fd int) error {
 	return nil
 }
 
-// isDisconnect reports whether an error means that the client closed the connection. No error means that too.
+// isDisconnect reports whether an error means that the client closed the connection; nil does, because a normal close
+// leaves no error.
 func isDisconnect(err error) bool {
 	return err == nil || errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET)
 }

@@ -10,8 +10,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// A ledgerRow is the line of one id in the ledger. First and Last are the lowest and the highest sent number of the current numbering.
-// Sent is the number of sent numbers: those that the kernel accepted; a replay counts once. Times are in microseconds since 1970, 0: none.
+// A ledgerRow is the line of one id in the ledger. First and Last are the lowest and the highest sent number of the
+// current numbering. Sent is the number of sent numbers; a replay counts once. A number is sent when the kernel, or the
+// queue of a TLS writer, has accepted its event, or when a fault has suppressed the event. Times are in microseconds
+// since 1970, 0: none.
 type ledgerRow struct {
 	ID       string `json:"id"`
 	First    uint64 `json:"first"`
@@ -47,8 +49,8 @@ func (h *hub) ledgerNow() (ledgerIDs, error) {
 	return query(h, func() (ledgerIDs, error) { return ledgerIDs{slices.Clone(h.order), h.evicted}, nil })
 }
 
-// writeLedger writes a line for each id of a snapshot that has a prefix, except ids that were evicted before the snapshot. It queries the
-// scheduler page by page, so that a large ledger delays no noop.
+// writeLedger writes a line for each id with a prefix in a snapshot. It omits ids that never had a stream, and ids that
+// were evicted before the snapshot. It queries the scheduler page by page, so that a large ledger delays no noop.
 func (h *hub) writeLedger(w io.Writer, ids ledgerIDs, prefix string) error {
 	rows := make([]ledgerRow, 0, ledgerPage)
 	enc := json.NewEncoder(w)

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 )
 
-// listen opens HOST:PORT or unix:/path. It replaces a socket file on which no process listens. The accept queue has the maximum length of
-// the kernel (net.core.somaxconn).
+// listen opens HOST:PORT or unix:/path, whose socket file gets the permissions in mode. It replaces a socket file on
+// which no process listens. The accept queue has the maximum length of the kernel (net.core.somaxconn).
 func listen(address string, mode os.FileMode) (net.Listener, error) {
 	path, isUnix := strings.CutPrefix(address, "unix:")
 	if !isUnix {
@@ -63,7 +63,7 @@ type gate struct {
 	closed chan struct{}
 	once   sync.Once
 	isFull atomic.Bool
-	// onFull is called with true when the gate is full, and with false when half of it is free again.
+	// onFull is called with true when the gate is full, and with false when more than half of it is free again.
 	onFull func(bool)
 }
 
@@ -93,7 +93,7 @@ func (g *gate) Accept() (net.Conn, error) {
 	return &gatedConn{Conn: conn, gate: g}, nil
 }
 
-// Close closes the listener and frees a waiting Accept.
+// Close closes the listener and ends a waiting Accept.
 func (g *gate) Close() error {
 	g.once.Do(func() { close(g.closed) })
 	return g.Listener.Close()

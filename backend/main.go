@@ -1,9 +1,11 @@
-// Command backend is the reference service that soak tests. It keeps many idle event streams open, at a cost of a file descriptor and a
-// few hundred bytes each. It sends each stream a numbered noop at a fixed interval, and keeps a ledger of the sent messages.
+// Command backend is the reference service that soak tests. It keeps many idle event streams open, at a cost of a file
+// descriptor and a few hundred bytes each. It sends each stream a numbered noop at a fixed interval, and keeps a ledger
+// of the sent noops and messages.
 //
-// net/http parses and refuses requests. The backend takes the connection of an accepted stream from net/http as a bare descriptor
-// (connect.go). From then on one goroutine, the scheduler (hub.go), owns the descriptor. A second goroutine waits in epoll for clients
-// that disconnect (watch_linux.go). Streams have no goroutines of their own, except under TLS (tls_writer.go).
+// net/http parses requests. The backend takes the connection of an accepted stream from net/http as a bare descriptor
+// (connect.go). From then on one goroutine, the scheduler (hub.go), owns the descriptor. It shares large batches of
+// writes with a few helpers (batch.go). Another goroutine waits in epoll for clients that disconnect (watch_linux.go).
+// Streams have no goroutines of their own, except under TLS (tls_writer.go).
 package main
 
 import (
@@ -19,7 +21,7 @@ import (
 // Exit codes of the backend.
 const (
 	exitOK    = 0
-	exitError = 1  // the start or the drain failed
+	exitError = 1  // the start, the server, the drain or the health check failed
 	exitUsage = 64 // a setting is invalid
 )
 

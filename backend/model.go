@@ -99,7 +99,8 @@ func runModel(
 	return exitOK
 }
 
-// serveModel serves until the first signal and the drain, or the second signal.
+// serveModel serves until the first signal, which starts the drain, and returns when the drain has ended. A second
+// signal ends the drain at once, which is an error.
 func serveModel(c *modelConfig, signals <-chan os.Signal, stderr io.Writer) error {
 	c.Log = slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: c.LogLevel}))
 	l, err := listen(c.Listen, c.SocketMode)

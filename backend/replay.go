@@ -36,7 +36,7 @@ type keptBody struct {
 	refs int // number of lists that contain it
 }
 
-// keep stores a message with the last number of an id.
+// keep stores a message for an id under the number d.seq.
 func (l *replayLog) keep(d *device, body *keptBody, now time.Duration) {
 	if body.refs++; body.refs == 1 {
 		l.bytes += len(body.data)
@@ -58,7 +58,7 @@ func (l *replayLog) expire(limit time.Duration) {
 	}
 }
 
-// dropOldest drops the oldest message. A replay of its id then begins after the number of the message.
+// dropOldest drops the oldest message of the queue. A replay of its id then begins after the number of the message.
 func (l *replayLog) dropOldest() {
 	e := l.queue[0]
 	l.queue[0] = keptEntry{}
@@ -79,7 +79,7 @@ func (l *replayLog) forget(d *device) {
 	d.messages = nil
 }
 
-// unref removes a reference to a body, and counts its bytes until the last one.
+// unref removes a reference to a body. With the last reference it subtracts the size of the body from l.bytes.
 func (l *replayLog) unref(body *keptBody) {
 	if body.refs--; body.refs == 0 {
 		l.bytes -= len(body.data)

@@ -72,7 +72,8 @@ func (s *service) adminRoutes() http.Handler {
 // responseTimeout limits the time for writing an ordinary response.
 const responseTimeout = 10 * time.Second
 
-// guard returns a handler that passes a request to its endpoint, and responds to errors with a problem document.
+// guard returns a handler that passes a request to its endpoint, and responds to errors with a problem document. It
+// limits the body to maxBody, and counts refused connects by reason.
 func (s *service) guard(table routeTable) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer s.recoverPanic(r)

@@ -65,7 +65,8 @@ func startService(cfg *Config, log *slog.Logger) (*service, error) {
 // Maximum number of concurrent connections to ADMIN_LISTEN.
 const adminConnections = 64
 
-// serve starts a server with a limit for connections other than streams.
+// serve starts a server with a limit for connections other than streams. When that number is reached, the server
+// disables keep-alives until more than half of it is free. An error that ends the server is sent to s.failed.
 func (s *service) serve(address string, mode os.FileMode, h http.Handler, connections int, tlsConfig *tls.Config) (*http.Server, net.Addr, error) {
 	l, err := listen(address, mode)
 	if err != nil {
@@ -126,8 +127,9 @@ func loadTLS(cfg *Config) (*tls.Config, error) {
 	return conf, nil
 }
 
-// drain stops the service. First it is not ready and refuses new streams. Then it ends all open streams, serves the ledger for
-// DRAIN_TIMEOUT, saves the ledger and closes the listeners. Cancelling ctx skips the waits.
+// drain stops the service. First it is not ready and refuses new streams. Then it ends all open streams, serves the
+// ledger for DRAIN_TIMEOUT, saves the ledger and closes the listeners. Cancelling ctx skips the waits. drain returns an
+// error if the ledger cannot be saved or ctx was cancelled.
 func (s *service) drain(ctx context.Context) error {
 	s.draining.Store(true)
 	close(s.stopping)
@@ -159,7 +161,7 @@ func (s *service) drain(ctx context.Context) error {
 	return errors.Join(err, ctx.Err())
 }
 
-// abort stops the service without a drain.
+// abort stops the service without waiting for streams. It still saves the ledger.
 func (s *service) abort() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

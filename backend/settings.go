@@ -17,8 +17,9 @@ import (
 	"github.com/sse-soak/sse-soak/backend/fault"
 )
 
-// settings returns all settings in the order of --help: flag, default, unit, meaning, and the parser of the value. A flag such as
-// --noop-interval is also the environment variable NOOP_INTERVAL. The flag overrides the variable; an empty variable is ignored.
+// settings returns all settings in the order of --help: flag, default, unit, meaning, and the parser of the value. It
+// sets each field of c to its default. A flag such as --noop-interval is also the environment variable NOOP_INTERVAL.
+// The flag overrides the variable; an empty variable is ignored.
 func (c *Config) settings() *pflag.FlagSet {
 	fs, add := newSettings("backend")
 	add("listen", "127.0.0.1:8080", "HOST:PORT or unix:/path", "address to listen on", parseText(&c.Listen, checkListen))
@@ -52,7 +53,7 @@ func (c *Config) settings() *pflag.FlagSet {
 	return fs
 }
 
-// newSettings returns an empty table of settings, and a function that adds a setting to it.
+// newSettings returns an empty table of settings, and a function that adds a setting to it and sets the default.
 func newSettings(name string) (fs *pflag.FlagSet, add func(name, def, unit, help string, set func(string) error)) {
 	fs = pflag.NewFlagSet(name, pflag.ContinueOnError)
 	fs.SortFlags = false
@@ -76,6 +77,7 @@ func (s setting) Type() string       { return s.unit }
 func (setting) String() string       { return "" }
 
 // parseConfig reads and checks the configuration. verb is a flag that replaces the run: help, version or healthcheck.
+// cfg is nil for help and version; for healthcheck the dependencies between settings are not checked.
 func parseConfig(args []string, env func(string) (string, bool)) (cfg *Config, verb string, err error) {
 	cfg = &Config{}
 	if verb, err = parseSettings(cfg.settings(), variable, args, env); err != nil {
@@ -149,7 +151,7 @@ func settingsText(fs *pflag.FlagSet, variable func(string) string) string {
 	return b.String()
 }
 
-// parseText returns a parser that stores a text, unless a check rejects it.
+// parseText returns a parser that stores a text, and returns the error of the first check that rejects it.
 func parseText(to *string, checks ...func(string) error) func(string) error {
 	return func(v string) error {
 		*to = v
@@ -162,7 +164,7 @@ func parseText(to *string, checks ...func(string) error) func(string) error {
 	}
 }
 
-// duration returns a parser for seconds (15, 0.5) and Go durations (15s, 500ms).
+// duration returns a parser for seconds (15, 0.5) and Go durations (15s, 500ms) from least to most.
 func duration(to *time.Duration, least, most time.Duration) func(string) error {
 	return func(v string) error {
 		d, err := time.ParseDuration(v)
@@ -216,7 +218,7 @@ func fileMode(to *os.FileMode) func(string) error {
 	}
 }
 
-// remedy returns an error that states the correct syntax, instead of the error of a parser, which does not.
+// remedy returns an error with a sentence about the correct syntax, in place of the error of a parser; nil for nil.
 func remedy(err error, sentence string) error {
 	if err == nil {
 		return nil
@@ -232,7 +234,7 @@ func checkSchedule(v string) error {
 	return nil
 }
 
-// checkToken accepts text that can be the value of a header.
+// checkToken accepts text that can be the value of a header: printable ASCII without spaces, or none.
 func checkToken(v string) error {
 	if strings.ContainsFunc(v, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return errors.New("must be printable ASCII without spaces")
@@ -255,7 +257,8 @@ func checkListen(v string) error {
 	return remedy(err, "write HOST:PORT or unix:/path, for example 127.0.0.1:8080")
 }
 
-// checkLoopback refuses an admin listener that other hosts could reach, because its clients can break all streams and kill the process.
+// checkLoopback accepts a loopback address, a unix socket or none for the admin listener. It refuses an address that
+// other hosts could reach, because clients of the listener can break all streams and kill the process.
 func checkLoopback(v string) error {
 	if v == "" {
 		return nil

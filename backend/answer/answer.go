@@ -1,4 +1,4 @@
-// Package answer writes the responses of the backend except event streams: JSON, and problem documents of RFC 9457. It also checks the
+// Package answer writes the JSON responses and the problem documents (RFC 9457) of the backend. It also checks the
 // names that the protocol allows.
 package answer
 
@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A Problem is an error with a status. Detail is one sentence with the remedy for the caller.
+// A Problem is an error with an HTTP status. Detail is one sentence with the remedy for the caller.
 type Problem struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`
@@ -20,7 +20,7 @@ type Problem struct {
 
 func (p *Problem) Error() string { return p.Detail }
 
-// Refuse returns a problem with a status.
+// Refuse returns a problem with an HTTP status and a detail. No metric counts it, because its Reason is empty.
 func Refuse(status int, detail string) *Problem {
 	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail}
 }
@@ -34,14 +34,15 @@ func AsProblem(err error) *Problem {
 	return Refuse(http.StatusBadRequest, err.Error())
 }
 
-// NotAllowed sets Allow, and returns a problem with the allowed methods of a path.
+// NotAllowed sets the header Allow, and returns a problem with status 405 that names the allowed methods of a path.
 func NotAllowed(w http.ResponseWriter, methods ...string) error {
 	allowed := strings.Join(methods, ", ")
 	w.Header().Set("Allow", allowed)
 	return Refuse(http.StatusMethodNotAllowed, "the method is not allowed; use "+allowed)
 }
 
-// BadBody returns the problem of a body that could not be read. tooLarge is the detail if the body exceeds its limit.
+// BadBody returns the error for a body that could not be read: a problem with status 413 and the detail tooLarge if the
+// body exceeds its limit, otherwise an error that AsProblem converts to status 400.
 func BadBody(err error, tooLarge string) error {
 	var tooLong *http.MaxBytesError
 	if errors.As(err, &tooLong) {
@@ -50,7 +51,7 @@ func BadBody(err error, tooLarge string) error {
 	return errors.New("the body could not be read; send the whole body in time")
 }
 
-// Write responds to a request with the problem.
+// Write responds to a request with the problem. It adds Retry-After to status 503 and WWW-Authenticate to status 401.
 func (p *Problem) Write(w http.ResponseWriter) {
 	switch p.Status {
 	case http.StatusServiceUnavailable:

@@ -63,8 +63,8 @@ const Help = `Faults: kind[=value][:key=value[,key=value]], several separated by
 type Fault struct {
 	Kind  Kind          `json:"kind"`
 	Wait  time.Duration `json:"-"`              // for Delay and SlowHeaders
-	ID    string        `json:"id,omitempty"`   // empty: the first id that qualifies
-	Noop  uint64        `json:"noop,omitempty"` // lowest affected number, for kinds at a noop
+	ID    string        `json:"id,omitempty"`   // empty: any id if the count is of connections, otherwise the first matching id
+	Noop  uint64        `json:"noop,omitempty"` // lowest number of an affected noop; 0 for kinds at a connect
 	Count int           `json:"count"`          // number of noops, or of connections
 }
 

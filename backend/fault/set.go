@@ -42,7 +42,8 @@ func (s *Set) Clear() { *s = Set{} }
 // Empty reports whether no fault has remaining effects.
 func (s *Set) Empty() bool { return s.live == 0 }
 
-// AtNoop returns the fault for a noop of an id, and counts the effect. It returns nil if there is none. Earlier faults take precedence.
+// AtNoop returns the fault for a noop of an id, and records the effect. It returns nil if there is none. Earlier faults
+// take precedence. now is in microseconds since 1970.
 func (s *Set) AtNoop(id string, number uint64, now int64) *Fault {
 	for _, a := range s.armed {
 		if a.Remaining > 0 && !a.AtConnect() && number >= a.Noop && a.matches(id) {
@@ -74,7 +75,8 @@ func (a *ArmedFault) matches(id string) bool {
 	return true
 }
 
-// record adds an effect to a fault, and returns the fault.
+// record adds an effect to a fault, reduces its remaining effects, and stores the id as its last affected id. It
+// returns the fault.
 func (s *Set) record(a *ArmedFault, id string, number uint64, now int64) *Fault {
 	a.bound = id
 	a.Fired = append(a.Fired, Effect{ID: id, Number: number, At: now})

@@ -6,8 +6,9 @@
 //	POST /default/upload                              {"bytes": 5242880, "sha256": "…"}
 //	     /httpbin/…                                   go-httpbin; see its own index page
 //
-// Each response has the name of its server (X-Server) and the number of requests in progress when the request arrived, including itself
-// (X-In-Flight). This number does not include requests that wait for a handler; that of nginx does.
+// Each response has the name of its server if one is set (X-Server), and the number of requests in progress when the
+// request arrived, including itself (X-In-Flight). This number does not include requests that wait for a handler; the
+// number that nginx reports does.
 package services
 
 import (
@@ -45,7 +46,7 @@ type Handler struct {
 	generic  http.Handler
 }
 
-// New returns the handler of a server with a name.
+// New returns the handler of a server with a name; "": responses have no X-Server.
 func New(server string) *Handler {
 	return &Handler{server: server, generic: httpbin.New(
 		httpbin.WithPrefix(httpbinPrefix), httpbin.WithMaxBodySize(maxHTTPBinBody), httpbin.WithMaxDuration(maxHTTPBinDelay),
