@@ -10,7 +10,7 @@ import (
 )
 
 // Control has the results of the control group of a runner: a few streams to a reference target. The runner reads them
-// in the same way as the streams under test. No other count includes them.
+// in the same way as the streams under test. Other counts of the shard exclude them.
 type Control struct {
 	URL        string `json:"url"`
 	Remote     bool   `json:"away,omitempty"`  // the reference is on another machine
@@ -87,6 +87,7 @@ func (m *Merged) addControl(s *Shard) {
 	}
 }
 
+// checkControl returns an error for counts and texts that no control group has.
 func (s *Shard) checkControl() error {
 	c := s.Control
 	if c == nil {
@@ -134,8 +135,8 @@ type ControlWindow struct {
 // End returns the end of the bucket plus the stall: a stall may continue in the next bucket.
 func (m *ControlWindow) End() time.Time { return m.At.Add(BucketWidth + m.Stall) }
 
-// Undisturbed returns the group with the lateness of the undisturbed streams only. Lateness of a stream that is read
-// slowly is not evidence for the others.
+// Undisturbed returns a copy of the group with the lateness of the undisturbed streams only. The lateness of a stream
+// that is read slowly is not evidence for the others.
 func (c *RunnerControl) Undisturbed() *RunnerControl {
 	if c == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// The range and precision of every histogram: 1 µs to 2 h with two significant digits, so the error of a value is at
+// The range and precision of every histogram: 1 µs to 2 h with two significant digits. The error of a value is thus at
 // most 0.8 %.
 const (
 	lowestMicros  = 1
@@ -65,8 +65,8 @@ func (h *Histogram) MergeShifted(other *Histogram, d time.Duration) {
 	}
 }
 
-// Since returns the durations of h that were recorded after the copy earlier, or h if earlier is nil. Its maximum is as
-// exact as a bucket.
+// Since returns the durations of h that were recorded after the copy earlier was made, or h if earlier is nil. The
+// maximum of the result has the precision of a bucket.
 func (h *Histogram) Since(earlier *Histogram) *Histogram {
 	if earlier == nil {
 		return h
@@ -100,7 +100,7 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 	if n == 0 {
 		return 0
 	}
-	// In binary, .07 × 100 is above 7, so the product is lowered before it is rounded up. HdrHistogram gets a whole
+	// In binary, .07 × 100 is above 7, so the product is lowered before it is rounded up. HdrHistogram receives a whole
 	// rank.
 	rank := math.Ceil(q * n * (1 - 1e-12))
 	return min(time.Duration(h.h.ValueAtPercentile(100*rank/n))*time.Microsecond, h.Max())

@@ -23,6 +23,7 @@ func (m *Merged) addHTTP2(s *Shard) {
 	m.HTTP2.MaxPerRunner = max(m.HTTP2.MaxPerRunner, s.HTTP2.Connections)
 }
 
+// checkHTTP2 returns an error for counts that no runner has.
 func (s *Shard) checkHTTP2() error {
 	if h := s.HTTP2; h != nil && (!areCounts(h.Streams, h.Connections) || h.Connections > h.Streams || h.MaxPerRunner != 0) {
 		return errors.New("impossible counts of HTTP/2 streams")

@@ -283,6 +283,7 @@ func newBoundedReader(from io.Reader, packed *byteCounter) *boundedReader {
 	return in
 }
 
+// Read fails if the unpacked text, its ratio to the packed bytes, or a single value exceeds its limit.
 func (in *boundedReader) Read(p []byte) (int, error) {
 	switch {
 	case in.n > maxUnpacked || in.n > packedBase+packedTimes*in.packed.n:

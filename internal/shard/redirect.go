@@ -18,7 +18,8 @@ const (
 	longestOrigin = 300 // characters; a DNS name has at most 253
 )
 
-// AddRedirect counts one stream of a runner.
+// AddRedirect counts one stream that was redirected to an origin, and returns the extended list. The origin "" counts
+// streams to origins that are too long or beyond maxOrigins.
 func AddRedirect(redirects []Redirect, origin string) []Redirect {
 	known := slices.ContainsFunc(redirects, func(r Redirect) bool { return r.Origin == origin })
 	if len(origin) > longestOrigin || !known && len(redirects) >= maxOrigins {
@@ -47,6 +48,7 @@ func (m *Merged) addRedirects(s *Shard) {
 	})
 }
 
+// checkRedirects returns an error for origins and counts that no runner has.
 func (s *Shard) checkRedirects() error {
 	isInvalid := func(r Redirect) bool {
 		notPrintable := func(c rune) bool { return c <= ' ' || c >= 0x7f }

@@ -100,8 +100,8 @@ func (m *Merged) replace(runnerName string, before, r *Runner) {
 // maxMissing is the maximum number of runners without a shard that are named.
 const maxMissing = 10
 
-// checkOneRun checks that the runners of all groups belong to one run, with one script and one version of k6, and ran
-// at the same time.
+// checkOneRun checks that the runners of all groups belong to one run, and ran at the same time. All must have run the
+// same script with the same version of k6.
 func (m *Merged) checkOneRun() {
 	for _, r := range m.Runners {
 		first := m.Runners[0]

@@ -51,6 +51,7 @@ func (b *Bucket) add(o Bucket, buffer *[]byte) error {
 	return addPacked(&b.Lateness, o.Lateness, buffer)
 }
 
+// add adds the resources of another runner. GCPauseUS and StallMS become the maxima of both.
 func (p *Process) add(o Process) {
 	p.RSS += o.RSS
 	p.HeapLive += o.HeapLive

@@ -1,5 +1,5 @@
 // Package shard defines the file that a runner leaves. It has the identity and the results of the runner in a form that
-// a merge can add up. Runners and verdict share nothing else.
+// a merge can add up. A verdict receives nothing else from a runner.
 package shard
 
 import (
@@ -231,9 +231,9 @@ type Check struct {
 	Fails  int64  `json:"fails"`
 }
 
-// A Metric is one k6 metric in a form that adds up. A counter has its sum, a rate the number of true values (Sum) and
-// of all values (Count), a gauge its extremes, and a trend a histogram (in microseconds for times). If a suite splits
-// by tags, each combination of their values has a Metric.
+// A Metric is one k6 metric in a form that adds up. A counter has its sum, and a gauge its extremes. A rate has the
+// number of true values (Sum) and of all values (Count). A trend has a histogram, in microseconds for times. If a suite
+// splits by tags, each combination of their values has a Metric.
 type Metric struct {
 	Name    string            `json:"name"`
 	Tags    map[string]string `json:"tags,omitempty"`

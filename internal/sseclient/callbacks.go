@@ -13,9 +13,9 @@ import (
 
 // Callbacks report the events of a stream's life. Only Request is required.
 //
-// The goroutine that dials or reads the stream calls them, with these exceptions: Group.Add calls Cuttable, Stream.Open
-// calls the first Request, a timer calls Renew, the goroutine of a second request calls Answered and may call Closed,
-// and Ended may run in any goroutine.
+// The goroutine that dials or reads the stream calls them, with these exceptions. Group.Add calls Cuttable, Stream.Open
+// calls the first Request, and a timer calls Renew. The goroutine of a second request calls Answered and may call
+// Closed. Ended may run in any goroutine.
 //
 // The order is Connecting, then Opened and the events if the server accepted the request, then Closed. A reconnect
 // starts with Connecting again. Calls never overlap. They must not block, because the goroutine also reads other

@@ -12,7 +12,7 @@ import (
 )
 
 // connect makes one attempt: dial, handshake, request, response header. If the stream opens, connect passes it to the
-// poller or to a new goroutine, because TLS and the headers have enlarged the stack of this one.
+// poller or to a new goroutine. TLS and the headers have enlarged the stack of the current goroutine.
 func (s *Stream) connect() {
 	if a, ok := s.await(); ok {
 		s.attempt(a)

@@ -104,8 +104,8 @@ func (s *Stream) Drop(immediate bool) bool {
 func (s *Stream) needsPermit() bool { return s.drop.Load() == dropNone }
 
 // Vanish leaves the open stream half-open, like a machine that loses its power. It returns false if no stream is open
-// or a cut is in progress, and an error if the system does not support it or other streams share the connection. Any
-// goroutine may call it.
+// or a cut is in progress. It returns an error if the system does not support it, or if other streams share the
+// connection. Any goroutine may call it.
 func (s *Stream) Vanish() (bool, error) {
 	if err := CanVanish(); err != nil {
 		return false, err

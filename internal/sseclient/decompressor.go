@@ -10,7 +10,7 @@ import (
 
 // A decompressor decodes a compressed body. Decoders cannot continue after errNotReady, so the decoder runs in a
 // coroutine that pauses until bytes arrive. The body is read outside the coroutine, on the stack of the stream's
-// reader, because the stack of the coroutine exists as long as the stream.
+// reader: the stack of the coroutine exists as long as the stream, so it must stay small.
 type decompressor struct {
 	body io.Reader
 	next func() (struct{}, bool) // continues the coroutine until it pauses

@@ -16,9 +16,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// A poller reads all streams of the process in one goroutine, by epoll. The goroutine runs only while there are streams.
-// A goroutine per stream would cost a stack of 4 KB (8 KB with TLS), a read buffer, the connection's state in Go's
-// network poller, and a second read per event, which returns no bytes.
+// A poller reads all streams of the process in one goroutine, by epoll. The goroutine runs only while there are
+// streams. A goroutine per stream would cost a stack of 4 KB (8 KB with TLS), a read buffer, and the state of the
+// connection in Go's network poller. It would also read twice per event; the second read returns no bytes.
 type poller struct {
 	mu      sync.Mutex
 	epoll   int       // valid while it is running
@@ -31,7 +31,7 @@ type poller struct {
 
 var processPoller poller
 
-// A polled connection is read by the poller. Only the poller closes its descriptor, so a descriptor is never closed
+// A polled connection is read by the poller. Only the poller closes its descriptor. A descriptor is thus never closed
 // during a read, nor confused with a later connection that gets the same number.
 type polled struct {
 	source   turner
@@ -195,7 +195,7 @@ func (p *poller) run(epoll, wake int) {
 }
 
 // gather returns the connections with events or nudges, each once per round. A stream whose socket is always full would
-// otherwise have two turns per round: one by its event, and one that it requested in the previous round.
+// otherwise have two turns per round: one by its event, and one by its nudge in the previous round.
 func (p *poller) gather(ready []*polled, events []unix.EpollEvent, wake int) []*polled {
 	p.mu.Lock()
 	defer p.mu.Unlock()

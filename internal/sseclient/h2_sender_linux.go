@@ -25,6 +25,8 @@ type sender struct {
 
 var errDoesNotRead = errors.New("the server does not read from the connection")
 
+// Write sends bytes, and queues those that do not fit into the send buffer. It returns errDoesNotRead if the queue is
+// full.
 func (s *sender) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// An idleMark is the state that a reader with an idle timeout shares with the sweep. The reader only records the arrival
-// time of bytes. A read deadline per stream would cost a timer, a wake-up and a failed read per timeout: a quarter of the
-// CPU of a stream that receives two noops in that time.
+// An idleMark is the state that a reader with an idle timeout shares with the sweep. The reader only records the
+// arrival time of bytes. A read deadline per stream would cost a timer, a wake-up and a failed read per timeout. With
+// two noops per timeout, that is a quarter of the CPU of a stream.
 type idleMark struct {
 	transport   transport
 	timeout     atomic.Int64 // maximum silence of the server, a time.Duration; 0: no limit
@@ -35,8 +35,8 @@ func (m *idleMark) silent(now time.Duration) bool {
 // limit returns the idle timeout, 0 for none.
 func (m *idleMark) limit() time.Duration { return time.Duration(m.timeout.Load()) }
 
-// due returns the time of the next check: when the timeout would pass, but at least one grain later, so that one
-// sweep checks many streams.
+// due returns the time of the next check: when the timeout would pass, but at least one grain from now. One sweep thus
+// checks many streams.
 func (m *idleMark) due(now time.Duration) time.Duration {
 	limit := m.limit()
 	if limit == 0 {

@@ -46,7 +46,7 @@ func needsHandshake(url string, proxies proxy.Chooser) bool {
 // A permit allows one dial. Dials without a permit use nil.
 type permit struct{ dials, handshakes dialGate }
 
-// takePermit waits for a permit until ctx ends. secure includes a TLS handshake.
+// takePermit waits for a permit until ctx ends. If secure is set, the permit includes a TLS handshake.
 func takePermit(ctx context.Context, secure bool) (p *permit, ok bool) {
 	p = new(permit)
 	if secure {

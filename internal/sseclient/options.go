@@ -41,7 +41,7 @@ type Reconnect int32
 // The values of Reconnect.
 const (
 	ReconnectOff      Reconnect = iota
-	ReconnectStandard           // the rule of the HTML standard: after the end of a stream or a network error, not after a wrong status or type
+	ReconnectStandard           // by the HTML standard: after an end or a network error, not after a wrong status or type
 	ReconnectAlways             // also after a status that may be temporary
 )
 

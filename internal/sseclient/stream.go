@@ -11,8 +11,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// A Stream manages one client's SSE connection across reconnects. At any time one goroutine (dialing or reading), the
-// poller (reading) or a timer (waiting for the next attempt) owns it, until its callback Ended is called.
+// A Stream manages one client's SSE connection across reconnects. At any time it has one owner: a goroutine (dialing or
+// reading), the poller (reading), or a timer (waiting for the next attempt). The call of Ended ends the ownership.
 type Stream struct {
 	group    *Group
 	opts     *Options

@@ -42,9 +42,9 @@ func (c ciphertext) Write(p []byte) (int, error) {
 	}
 }
 
-// releaseHandshake releases two buffers of a tls.Conn, which grew to the size of the server's certificates during the
-// handshake (golang/go#43563, #81348): 4 KB and more for each of thousands of streams. No method of tls.Conn does that,
-// so releaseHandshake finds the fields by their names. If a version of Go renames them, streams work the same, but
+// releaseHandshake releases two buffers of a tls.Conn. During the handshake they grew to the size of the server's
+// certificates (golang/go#43563, #81348): 4 KB and more per stream. No method of tls.Conn releases them, so
+// releaseHandshake finds the fields by their names. If a version of Go renames them, streams work the same, but
 // TestTLSReleasesHandshake fails. Only the reader of the connection may call releaseHandshake.
 func releaseHandshake(conn *tls.Conn) {
 	for _, name := range []string{"rawInput", "hand"} {

@@ -185,8 +185,8 @@ const (
 	minMedianAnswers = 100 // minimum number of answers for a comparison of medians
 )
 
-// speedupFacts returns a fact that explains why answers at a higher load were faster than at the lowest load; nil if no
-// load had faster answers. docs/http.md explains each cause.
+// speedupFacts returns a fact that explains why answers at a higher load were faster than at the lowest load. It
+// returns nil if no load had faster answers. docs/http.md explains each cause.
 func speedupFacts(stages []StageResult, levels []Level, limits Limits) []verdict.Fact {
 	var good []*StageResult
 	for i := range stages {

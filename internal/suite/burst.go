@@ -95,7 +95,8 @@ func checkRecovery(all []StageResult) verdict.Check {
 }
 
 // sentWithin returns the milliseconds in which the requests of a burst were sent. The values of the metric are times
-// since the start of a runner, and runners start at different times, so the result is from the times of the samples.
+// since the start of the burst on one runner, and runners start it at different times. The result is thus from the
+// times of the samples.
 func sentWithin(sent shard.Metric) float64 {
 	if sent.FirstUS == 0 {
 		return sent.Max - sent.Min

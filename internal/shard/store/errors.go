@@ -22,6 +22,7 @@ func (size tooLargeError) Error() string {
 	return fmt.Sprintf("file must have at most 2 GB, got %d GB", int64(size)/1e9)
 }
 
+// A retryKey is the key of the function of OnRetry in a context.
 type retryKey struct{}
 
 // OnRetry returns a context that makes a store call report with a sentence before each retry. report must be safe for

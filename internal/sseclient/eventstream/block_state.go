@@ -41,8 +41,8 @@ func (w *blockState) reset() *blockState {
 	return w
 }
 
-// pending reports whether the blockState must be kept: a part of a line or of a block, or an error after the last
-// bytes, has arrived.
+// pending reports whether the blockState must be kept. This is the case after a part of a line or of a block, and if
+// the last bytes arrived with an error.
 func (w *blockState) pending() bool {
 	return w.hasLine || w.skipsComment || len(w.line) > 0 || w.err != nil
 }

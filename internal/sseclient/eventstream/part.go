@@ -35,7 +35,7 @@ type Block struct {
 // clears the other fields of the block. The block that follows contains the comment again.
 //
 // Some services send comment lines as heartbeats, without a blank line. Before the first field of a block, NextPart
-// therefore drops the earlier comments if they exceed 512 bytes together with the new one; Next does not.
+// therefore drops the earlier comments if they exceed 512 bytes together with the new one. Next keeps them.
 //
 // Like Next, it does not allocate per part.
 func (p *Parser) NextPart(b *Block) (Part, error) { return p.nextPart(b, true) }
