@@ -29,8 +29,9 @@ type Dialer struct {
 // pastTime is a deadline that ends all reads and writes, also those in progress.
 var pastTime = time.Unix(1, 0)
 
-// Open connects to the server of a URL, or to a proxy that forwards requests to it, and fails at the deadline. When
-// ctx ends, Open and all later reads and writes on the connection fail.
+// Open returns a connection for requests to a URL: to its server, directly or through a tunnel, or to a proxy that
+// forwards the requests. It fails at the deadline, which is also the first deadline of the connection. When ctx ends,
+// Open and all later reads and writes on the connection fail.
 func (d *Dialer) Open(ctx context.Context, deadline time.Time, u *url.URL, route *proxy.Proxy) (*Conn, error) {
 	opening, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
@@ -107,14 +108,15 @@ func (c *Conn) Close() error {
 	return c.raw.Close()
 }
 
-// Reusable reports whether an idle connection is open and has no unread bytes. It returns false if the operating system
-// cannot determine that.
+// Reusable reports whether an idle connection is open and has no unread bytes. It returns false on Windows, which
+// cannot determine that, and true for a connection without a socket.
 func Reusable(conn net.Conn) bool {
 	pending, err := peek(conn)
 	return !pending && err == nil
 }
 
-// ticketTime is how long Unrequested waits for the data of a TLS record. A record with a session ticket has none.
+// ticketTime is how long Unrequested waits for the application data of a TLS record. A record with a session ticket has
+// none.
 const ticketTime = time.Millisecond
 
 // Unrequested returns the bytes that the server sent on an idle connection after the last response, up to the length
@@ -143,8 +145,8 @@ func (c *Conn) Unrequested() ([]byte, error) {
 	return nil, err
 }
 
-// WriteRequest writes a request for its server, or for a proxy that forwards it. It adds the credentials of the URL
-// and of the proxy to the header.
+// WriteRequest writes a request for its server, or for a proxy that forwards it. It adds the credentials of the URL to
+// the header, unless the header has an Authorization. For a proxy that forwards, it also adds those of the proxy.
 func WriteRequest(to io.Writer, r *http.Request, route *proxy.Proxy) error {
 	if user := r.URL.User; user != nil && r.Header.Get("Authorization") == "" {
 		password, _ := user.Password()

@@ -17,10 +17,11 @@ type Idle[C io.Closer] struct {
 	keep   time.Duration // maximum idle time; 0: no connection is reused
 	limit  time.Duration // keep, or less if the server announced a timeout
 	conns  []idleConn[C] // the most recently used last
-	timer  *time.Timer   // nil while there are no connections
+	timer  *time.Timer   // calls expire; nil: no call is pending
 	reuses bool          // the server has responded on a connection that Take returned
 }
 
+// An idleConn is a connection of an Idle.
 type idleConn[C io.Closer] struct {
 	conn  C
 	since time.Time // the end of its last response

@@ -11,11 +11,11 @@ type Noop struct {
 	Data    string // data of a corrupted noop, for the finding; may be truncated
 }
 
-// An Arrival is the result of one noop, for sums over all connections.
+// An Arrival is the result of one noop or other message, for sums over all connections.
 type Arrival struct {
-	Counted bool // a distinct noop: received, or corrupted
-	// Lateness has the lateness of up to two noops. Without numbers, only the next arrival shows whether a long gap was
-	// lateness or a loss, so one arrival may decide two.
+	Counted bool // a distinct message: received, or corrupted
+	// Lateness has the lateness of up to two messages. Without numbers, only the next arrival shows whether a long gap
+	// was lateness or a loss, so one arrival may decide two.
 	Lateness [2]time.Duration
 	N        int // number of elements of Lateness that are set
 	Late     int // number of these elements above Config.Late
@@ -23,8 +23,8 @@ type Arrival struct {
 
 // Noop counts one noop, by interval and by number.
 //
-// Each of many thousand reading goroutines calls it deep in its stack. Rare cases are in functions that are not
-// inlined, so that the common case fits into the initial stack of a goroutine.
+// On systems without epoll, thousands of reading goroutines call it deep in their stacks. Rare cases are in functions
+// that are not inlined, so that the common case fits into the initial stack of a goroutine.
 func (l *Ledger) Noop(n Noop) Arrival {
 	l.mu.Lock()
 	defer l.mu.Unlock()

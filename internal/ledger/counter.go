@@ -21,7 +21,7 @@ type counter struct {
 
 // faults are the faults of a connection, as one counter found them.
 type faults struct {
-	Counts      // without Received and Hidden
+	Counts      // without Received and Undetectable
 	findings    []Finding
 	unlisted    int
 	earlierPace measurement // the longest measurement of an earlier stream
@@ -101,8 +101,9 @@ func (c *counter) checkGap(gap time.Duration) {
 // copy.
 func (c *counter) inBurst(at Instant) bool { return c.hasNoop && at-c.lastAt < c.interval()/50 }
 
-// passedSlots returns the number of slots from the last arrival to this one. The first noop of a stream belongs to the
-// first slot if it arrives up to 1.5 intervals after the headers.
+// passedSlots returns the number of slots from the last arrival to this one, and moves the anchor. The first noop of a
+// stream belongs to the first slot if it arrives up to 1.5 intervals after the headers. At that noop, passedSlots also
+// counts the empty slots of the outage before the stream.
 func (c *counter) passedSlots(at Instant) int64 {
 	interval := c.interval()
 	if c.hasNoop {
@@ -149,6 +150,7 @@ func (c *counter) countCorrupted(n *Noop) {
 	c.find(Finding{Kind: KindCorrupted, From: number, At: n.At, Note: n.Data})
 }
 
+// recordGap records the time of an arrival, and the gap before it.
 func (c *counter) recordGap(at Instant, gap time.Duration) {
 	c.lastAt = at
 	c.maxGap = max(c.maxGap, gap)
@@ -167,7 +169,7 @@ func (c *counter) addUnsent(from uint64, at Instant, count uint64) {
 	c.find(Finding{Kind: KindUnsent, From: from, Count: count, At: at})
 }
 
-// addLateness records the lateness of a noop.
+// addLateness records the lateness of a noop. The noop counts as late above Config.Late.
 func (c *counter) addLateness(a *Arrival, number uint64, at Instant, lateness time.Duration) {
 	lateness = max(lateness, 0)
 	a.Lateness[a.N] = lateness
@@ -206,11 +208,12 @@ func (c *counter) endTolerance() time.Duration {
 	return c.slots.tolerance(c.stream.cfg.tolerance(), c.interval()) + share(c.interval(), duePrecision)
 }
 
-// tail returns the number of empty slots at the end of a stream.
+// tail returns the number of empty slots at the end of a stream. It counts an undetectable loss if the noop of the next
+// slot may have been in transit.
 func (c *counter) tail(end Instant) uint64 {
 	interval, tolerance := c.interval(), c.endTolerance()
 	if c.slots.nextDue(end-tolerance, c.lastAt, interval) <= end+share(interval, duePrecision) {
-		c.Undetectable++ // the noop of the next slot may have been in transit
+		c.Undetectable++
 	}
 	return c.slots.expected(end, interval, tolerance)
 }
@@ -249,6 +252,7 @@ func (c *counter) close(end, at Instant, tail uint64) (unsent uint64) {
 	return unsent
 }
 
+// find adds a finding, or counts it as unlisted if there are too many of its kind or in total.
 func (c *counter) find(f Finding) {
 	faults := c.fault()
 	if f.Kind == KindLate && faults.Late > maxLateFindings {
@@ -258,7 +262,8 @@ func (c *counter) find(f Finding) {
 	faults.findings, faults.unlisted = listed(faults.findings, faults.unlisted, f)
 }
 
-// withdraw removes the newest finding of a kind and time.
+// withdraw removes the newest finding of a kind and time. If it is not listed, withdraw decrements the number of
+// unlisted findings.
 func (c *counter) withdraw(kind Kind, at Instant) {
 	faults := c.fault()
 	for i, f := range slices.Backward(faults.findings) {

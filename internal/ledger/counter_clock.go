@@ -25,8 +25,8 @@ func (e *earlyArrival) isCopyBefore(at Instant, interval time.Duration) bool {
 	return e.time > 0 && at-e.previous < interval+(e.time-e.previous)/2
 }
 
-// knownPhase is the number of noops from which the phase of a stream is precise. An early arrival at the end then
-// counts as a copy.
+// knownPhase is the number of noops after which the phase of a stream is precise. If an early arrival after these noops
+// is the last one, it counts as a copy.
 const knownPhase = 5
 
 // noop counts one noop by interval.

@@ -11,10 +11,11 @@ import (
 // service did not send.
 type numberCounter struct {
 	counter
-	ids         ids
-	numberings  uint32
-	numbers     numbers
-	firstNumber uint64  // number of the first noop of this numbering, or of the slots before it if these are more
+	ids        ids
+	numberings uint32 // number of sequences that started at 1; 0: one
+	numbers    numbers
+	// firstNumber is the number of the first noop of this numbering, or the number of slots up to it if that is higher.
+	firstNumber uint64
 	startedAt   Instant // arrival of that noop
 
 	headStart     int64   // number of numbers before the first noop of a stream that have no slot

@@ -21,7 +21,7 @@ type Counts struct {
 	// jitter.
 	UnevenGaps uint64 `json:"uneven_gaps,omitempty"`
 
-	// The following counts are of services whose messages are numbered.
+	// Most of the following counts are of services other than noop.
 	Repeated      uint64 `json:"repeated,omitempty"` // arrived twice, if the service may repeat messages
 	Foreign       uint64 `json:"foreign,omitempty"`  // messages of other publishers, or of another run
 	Misrouted     uint64 `json:"strayed,omitempty"`  // messages of this run for another topic
@@ -36,6 +36,7 @@ type Counts struct {
 	NoIDs         uint64 `json:"no_ids,omitempty"`     // reconnects without an id because the service had sent none
 }
 
+// list returns the addresses of all counters.
 func (c *Counts) list() [24]*uint64 {
 	return [...]*uint64{
 		&c.Received, &c.Lost, &c.Unsent, &c.Tail, &c.Duplicated, &c.Reordered, &c.Corrupted, &c.Late, &c.Messages, &c.Undetectable, &c.PossibleCopies, &c.UnevenGaps,
@@ -69,7 +70,8 @@ func (c Counts) Missed() uint64 { return c.Lost + c.Unsent + c.Tail }
 // Expected returns the number of expected messages.
 func (c Counts) Expected() uint64 { return c.Arrived() + c.Missed() }
 
-// Faults returns the number of faulty messages. Lateness is not a fault here.
+// Faults returns the number of duplicated, reordered, corrupted and misrouted messages. Missed and late messages are not
+// included.
 func (c Counts) Faults() uint64 { return c.Duplicated + c.Reordered + c.Corrupted + c.Misrouted }
 
 // Totals returns the counts as reports show them.

@@ -107,7 +107,8 @@ func addDeviation[T any](d *Deviations, to *[]T, one T) {
 	*to = append(*to, one)
 }
 
-// place counts a message that is not the next one of the log, by the last message of the connection.
+// place counts a message that is not the next one of the log. It searches the message near the last one of the
+// connection: it may be new, skipped before, or a copy.
 func (c *deliveries) place(p *Print, a *Arrival) {
 	f := c.cursor
 	first, known := f.log.index[p.Sum]
@@ -178,8 +179,8 @@ func (c *deliveries) candidate(first uint64, p *Print) uint64 {
 	return 0
 }
 
-// leads reports whether no other connection has received any message of this one. Such a connection joined before the
-// others, and lags.
+// leads reports whether no other connection has received any message of this one, up to lookahead messages. Such a
+// connection joined before the others, and may receive messages later than they do.
 func (c *deliveries) leads() bool {
 	if !c.hasNumber || c.numbers.highest-c.first > lookahead {
 		return false
@@ -195,14 +196,15 @@ func (c *deliveries) leads() bool {
 // skipped reports whether a message below the highest number has not arrived on this connection and may still arrive.
 func (c *deliveries) skipped(number uint64, at Instant) bool {
 	sent := c.cursor.log.at(number).At
-	earliest := c.openedAt() // the stream receives messages that are sent from then on
+	earliest := c.openedAt() // the stream receives messages that are sent from this instant on
 	switch {
 	case c.cursor.log.repeated(number):
 		earliest += skew
 	case number+lookback >= c.cursor.last:
 		earliest -= skew
 	}
-	subscribed := number >= c.first || sent >= earliest || c.leads() // when the message was sent
+	// subscribed reports whether the connection was subscribed when the message was sent.
+	subscribed := number >= c.first || sent >= earliest || c.leads()
 	return subscribed && !c.has(number) && (sent >= at-maxSkipAge || number == c.cursor.last+1)
 }
 
@@ -214,7 +216,7 @@ func (c *deliveries) has(number uint64) bool {
 	return !slices.ContainsFunc(c.numbers.holes, func(h hole) bool { return number >= h.from && number <= h.to })
 }
 
-// addEntry adds a message to the log, and counts it.
+// addEntry adds a message to the log, and counts it. If the log is full, addEntry only counts the message as dropped.
 func (c *deliveries) addEntry(p *Print, a *Arrival) {
 	log := c.cursor.log
 	if log.last() >= MostEntries {

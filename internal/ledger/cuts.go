@@ -72,7 +72,8 @@ func (c *cuts) latest() *Cut {
 	return &c.List[len(c.List)-1]
 }
 
-// CountCopies adds a number of copies to the cut before an instant.
+// CountCopies adds a number of copies, which may be negative, to the last cut before an instant. It ignores copies that
+// arrived more than resumeWindow after the reconnect.
 func (c *Cuts) CountCopies(at Instant, by int) {
 	i := len(c.List) - 1
 	for i >= 0 && c.List[i].At > at {
@@ -91,7 +92,8 @@ func (c *cuts) clone() *Cuts {
 	return &Cuts{slices.Clone(c.List), c.Unlisted}
 }
 
-// CanCut reports whether the stream is open, and a message to resume after has arrived since the last cut.
+// CanCut reports whether the stream is open, no end is requested, and a message to resume after has arrived on it since
+// the last pause.
 func (l *Ledger) CanCut() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,7 +145,8 @@ func (l *Ledger) highest() uint64 {
 	return 0
 }
 
-// cutLost records that a stream ended by the last cut, or because the service closed it during the pause.
+// cutLost records the end of a stream for the last cut: the client disconnected, the service closed the stream during
+// or right after the pause, or the next stream ended before its first message.
 func (l *Ledger) cutLost(at Instant) {
 	if l.cuts == nil {
 		return

@@ -76,7 +76,7 @@ func (s *Span) receive(number uint64) {
 	s.Last = max(s.Last, number)
 }
 
-// A Range is a run of numbers.
+// A Range has the first and the last of consecutive numbers.
 type Range [2]uint64
 
 // maxSpans is the number of spans that a connection lists. The messages expected in further spans are unknown. A
@@ -99,9 +99,11 @@ type deliveries struct {
 
 // corrupted holds the possible numbers of corrupted messages.
 type corrupted struct {
-	guesses  []uint64  // the numbers that corrupted messages were assumed to have
-	unplaced uint64    // number of corrupted messages without an assumed number
-	at       []Instant // their arrival times, if each may replace any message that was missing then
+	guesses  []uint64 // the numbers that corrupted messages were assumed to have
+	unplaced uint64   // number of corrupted messages without an assumed number
+	// at has the arrival times of the first maxRanges messages that had no assumed number when they arrived. Each may
+	// replace any message that was missing at that time.
+	at []Instant
 }
 
 // Delivered counts a numbered message. One with an impossible number counts as corrupted.
@@ -161,7 +163,7 @@ func (c *deliveries) add(d *Delivery) (a Arrival) {
 	return a
 }
 
-// record records one number.
+// record records one number, and returns its place among the earlier ones.
 func (c *deliveries) record(number uint64, at Instant) placement {
 	switch {
 	case !c.hasNumber:
@@ -186,8 +188,9 @@ func (c *deliveries) record(number uint64, at Instant) placement {
 	return c.numbers.record(number, at).placement
 }
 
-// lostCount returns the number of messages that are certainly lost. It omits messages that were published while no
-// stream was open. With AnyOrder it also omits messages that may have been in transit when the stream ended.
+// lostCount returns the number of messages that are certainly lost. If the run publishes, it omits messages that may
+// have been published while no stream was open. With AnyOrder it then omits all holes, because their messages may have
+// been in transit when the stream ended.
 func (c *deliveries) lostCount() (sum uint64) {
 	for _, h := range c.numbers.holes {
 		if !c.stream.cfg.Published || !h.separate && !c.stream.cfg.AnyOrder {
@@ -203,7 +206,8 @@ func (c *deliveries) startsWithoutResume() bool {
 	return c.stream.count > 1 && !c.hasNoop && (span == nil || !span.Resumed)
 }
 
-// addCorrupted counts a corrupted message. If messages arrive in order, it replaces the next one.
+// addCorrupted counts a corrupted message. If messages arrive in order, the corrupted one is assumed to have the next
+// number.
 //
 //go:noinline
 func (c *deliveries) addCorrupted(d *Delivery) {
@@ -287,14 +291,14 @@ func (c *deliveries) endSpan(at Instant) {
 	}
 }
 
-// endedAsPlanned records that the last span ended as planned.
+// endedAsPlanned records that the last span ended as planned, and whether the client ended it.
 func (c *deliveries) endedAsPlanned(byClient bool) {
 	if last := len(c.spans) - 1; c.unlisted == 0 && last >= 0 {
 		c.spans[last].Planned, c.spans[last].Cut = true, byClient
 	}
 }
 
-// fill writes the counts into a record. If a publisher knows the expected messages, holes are not losses yet.
+// fill writes the counts into a record.
 func (c *deliveries) fill(r *Record) {
 	c.counter.fill(r)
 	r.First, r.Last, r.Lost = c.first, c.numbers.highest, c.lostCount()
@@ -304,7 +308,8 @@ func (c *deliveries) fill(r *Record) {
 	}
 }
 
-// fillLists adds the lists of Record that Sums omits.
+// fillLists adds the lists of Record that Sums omits. If a publisher knows the expected messages, it lists the holes
+// instead of counting them as lost.
 func (c *deliveries) fillLists(r *Record) {
 	r.Spans = slices.Clone(c.spans)
 	c.fillDeviations(r)

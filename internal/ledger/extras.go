@@ -8,7 +8,7 @@ import (
 // extras has the parts of a ledger that few connections need. Most streams open once, and stay open until the end is
 // requested.
 type extras struct {
-	Counts // counts of events that are not messages
+	Counts // counts that no counter has, such as heartbeats
 
 	Findings   []Finding
 	Unlisted   int
@@ -38,7 +38,7 @@ func (l *Ledger) extras() *extras {
 	return l.extra
 }
 
-// fill initializes a record with all fields of the ledger except the counts of messages.
+// fill initializes a record with the fields of the ledger, except the counts of messages and the lists.
 func (l *Ledger) fill(r *Record) {
 	*r = Record{
 		ID: l.id, State: l.state, Reason: l.end.reason, Attempts: int(l.attempts), Streams: int(l.stream.count), Connect: l.connect,

@@ -1,5 +1,6 @@
-// Package resources samples the resources of a running soak: the backend by its /metrics, nginx by its processes and its status page,
-// and this host by /proc; or all of them by Prometheus. Runners sample themselves.
+// Package resources samples the resources of a running soak. It reads the metrics page and the processes of the
+// backend, the processes, the status page and the error log of nginx, and /proc of this host. Alternatively it queries
+// a Prometheus that watches the target. Runners sample themselves.
 package resources
 
 import (
@@ -22,8 +23,8 @@ import (
 // Interval is the time between two samples.
 const Interval = 5 * time.Second
 
-// A Sample is one line of resources.ndjson. Unknown values are 0. Seconds and events are counted from the start of the process or the
-// host.
+// A Sample is one line of resources.ndjson. Unknown values are 0. Seconds and events are counted from the start of the
+// process or of the host.
 type Sample struct {
 	Unix             int64   `json:"unix_s"`
 	AtUS             int64   `json:"at_us,omitempty"` // Unix in microseconds; 0: from Prometheus
@@ -61,8 +62,8 @@ func (s *Sample) At() time.Time {
 	return time.Unix(s.Unix, 0)
 }
 
-// backendMetrics sets the fields of a backend by the names of its metrics, on its metrics page and in Prometheus. The values of
-// several backends add up.
+// backendMetrics has functions that add the value of a metric to its field of a Sample, by the name of the metric. The
+// values of several backends thus add up.
 var backendMetrics = map[model.LabelValue]func(*Sample, float64){
 	"process_resident_memory_bytes": func(s *Sample, v float64) { s.BackendRSS += uint64(v) },
 	"process_cpu_seconds_total":     func(s *Sample, v float64) { s.BackendCPU += v },
@@ -77,7 +78,8 @@ var backendMetrics = map[model.LabelValue]func(*Sample, float64){
 	"go_gc_duration_seconds_sum":    func(s *Sample, v float64) { s.BackendGCSeconds += v },
 }
 
-// servedMetric must equal the count of the runners, so it is not read from Prometheus, whose last scrape may precede the last request.
+// servedMetric is compared with the count of the runners. It is not read from Prometheus, whose last scrape may precede
+// the last request.
 const servedMetric = "backend_service_requests_total"
 
 // FromMetrics adds the values of a backend from its metrics page.

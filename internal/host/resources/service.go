@@ -11,18 +11,21 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Service has the resources of the target's processes on this machine, counted from their start.
+// Service has the resources of the target's processes on this machine. The counters start with the processes or with
+// their control groups.
 type Service struct {
-	Periods     uint64  `json:"target_cpu_periods,omitempty"`   // of control groups with a CPU limit
-	Throttled   uint64  `json:"target_cpu_throttled,omitempty"` // periods in which the limit was reached
-	BackendRuns uint64  `json:"backend_timeslices,omitempty"`   // number of times that its threads were scheduled
-	NginxRuns   uint64  `json:"nginx_timeslices,omitempty"`
-	RunSeconds  float64 `json:"target_threads_ran_seconds,omitempty"` // of both, in nanosecond resolution; other CPU times have ticks of 10 ms
-	NginxFull   float64 `json:"nginx_open_fds_share,omitempty"`       // highest share of the limit of a process
+	Periods     uint64 `json:"target_cpu_periods,omitempty"`   // of control groups with a CPU limit
+	Throttled   uint64 `json:"target_cpu_throttled,omitempty"` // periods in which the limit was reached
+	BackendRuns uint64 `json:"backend_timeslices,omitempty"`   // number of times that its threads were scheduled
+	NginxRuns   uint64 `json:"nginx_timeslices,omitempty"`
+	// RunSeconds is the CPU time of backends and nginx with a resolution of 1 ns. Other CPU times have ticks of 10 ms.
+	RunSeconds float64 `json:"target_threads_ran_seconds,omitempty"`
+	NginxFull  float64 `json:"nginx_open_fds_share,omitempty"` // highest share of the limit of a process
 	NginxLog
 }
 
-// FromService reads the resources of the processes of backends and of nginx (0: none).
+// FromService adds the resources of the processes with the given ids: the backends, and nginx's master process with its
+// workers. nginx is 0 if there is none.
 func (s *Sample) FromService(backends []int, nginx int) {
 	groups := map[string]bool{}
 	for _, pid := range backends {
@@ -88,14 +91,15 @@ func groupOf(pid int) string {
 	found := ""
 	for _, group := range cgroups {
 		controllers := strings.Join(group.Controllers, ",")
-		if mount, ok := groups[controllers]; ok && (found == "" || controllers != "") { // if both versions are mounted, version 1 limits the CPU
+		// If both versions are mounted, version 1 limits the CPU.
+		if mount, ok := groups[controllers]; ok && (found == "" || controllers != "") {
 			found = filepath.Join(mount, group.Path)
 		}
 	}
 	return found
 }
 
-// readThrottled adds the periods in which a control group reached its CPU limit.
+// readThrottled adds the periods of the CPU limit of a control group, and those in which the limit was reached.
 func (s *Sample) readThrottled(group string) {
 	if group == "" {
 		return
@@ -131,13 +135,14 @@ func (l *NginxLog) Add(o NginxLog) {
 	l.NoFiles += o.NoFiles
 }
 
-// A LogReader counts messages in nginx's error log from one sample to the next.
+// A LogReader counts the messages of an NginxLog. Each Read continues where the previous one ended.
 type LogReader struct {
 	counts NginxLog // so far
 	offset int64    // of the first byte that is not read yet
 }
 
-// Read continues after the last complete line that it has read, and returns the counts so far. A missing file counts as empty.
+// Read continues after the last complete line that it has read, and returns the counts so far. It reads at most 64 MiB.
+// A missing file counts as empty.
 func (l *LogReader) Read(path string) NginxLog {
 	f, err := os.Open(path) // #nosec G304 -- the log of our own nginx
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"github.com/aclements/go-moremath/stats"
 )
 
-// A Slope is the growth of y per unit of x, estimated by the method of Theil and Sen: the median of the slopes between all
-// pairs of points, which is robust against outliers. If the deviations of the points are independent, the true slope is
-// between Low and High with 95 % probability (Sen's interval, from the variance of Kendall's tau). Successive samples are
-// not independent; use Means first.
+// A Slope is the growth of y per unit of x, estimated by the method of Theil and Sen: the median of the slopes between
+// all pairs of points, which is robust against outliers. If the deviations of the points are independent, the true
+// slope is between Low and High with 95 % probability (Sen's interval, from the variance of Kendall's tau). Successive
+// samples are not independent; use Means first.
 type Slope struct {
 	PerUnit   float64
 	Low, High float64
@@ -23,7 +23,8 @@ const MinPoints = 8
 // normal975 is the 97.5 % quantile of the normal distribution.
 const normal975 = 1.959964
 
-// SlopeOf returns the slope of y over x. The values of x must increase. ok is false for fewer than MinPoints points.
+// SlopeOf returns the slope of y over x. The values of x must increase. ok is false for fewer than MinPoints points, or
+// if the lengths of x and y differ.
 func SlopeOf(x, y []float64) (s Slope, ok bool) {
 	n := len(x)
 	if n < MinPoints || len(y) != n {
@@ -37,7 +38,8 @@ func SlopeOf(x, y []float64) (s Slope, ok bool) {
 	}
 	slices.Sort(slopes)
 	pairs := float64(len(slopes))
-	width := normal975 * math.Sqrt(pairs*float64(2*n+5)/9) // of the interval in ranks, from the standard deviation of Kendall's score
+	// width is the width of the interval in ranks, from the standard deviation of Kendall's score.
+	width := normal975 * math.Sqrt(pairs*float64(2*n+5)/9)
 	slopeAt := func(rank float64) float64 {
 		return slopes[int(min(max(math.Round(rank), 0), pairs-1))]
 	}
@@ -50,8 +52,8 @@ func SlopeOf(x, y []float64) (s Slope, ok bool) {
 // Median returns the median, or NaN without values.
 func Median(values []float64) float64 { return stats.Sample{Xs: values}.Quantile(.5) }
 
-// Means replaces groups of successive points by their means, so that at most limit points remain. It omits points whose y
-// is NaN.
+// Means replaces groups of successive points by their means, so that at most limit points remain. It omits points whose
+// y is NaN.
 func Means(x, y []float64, limit int) (mx, my []float64) {
 	width := max((len(x)+limit-1)/limit, 1)
 	for from := 0; from < len(x); from += width {

@@ -14,9 +14,10 @@ import (
 
 // System has the network load and DNS lookups of a machine. Bytes are counted since boot.
 type System struct {
-	Received    uint64  `json:"host_network_received_bytes,omitempty"` // by all interfaces, loopback included
-	Transmitted uint64  `json:"host_network_sent_bytes,omitempty"`
-	LookupMS    float64 `json:"dns_lookup_ms,omitempty"` // latest lookup of the target's name; 0 if an earlier sample has it
+	Received    uint64 `json:"host_network_received_bytes,omitempty"` // by all interfaces, loopback included
+	Transmitted uint64 `json:"host_network_sent_bytes,omitempty"`
+	// LookupMS is the duration of the latest lookup of the target's name; 0: none ended since the previous sample.
+	LookupMS float64 `json:"dns_lookup_ms,omitempty"`
 }
 
 // readBytes adds up the bytes of all interfaces.
@@ -38,7 +39,7 @@ type Lookups struct {
 	last time.Duration // 0: none since the last sample
 }
 
-// LookupsOf returns the lookups of the host of a URL, or nil for an IP address.
+// LookupsOf returns the lookups of the host of a URL. It returns nil if the host is an IP address, or if there is none.
 func LookupsOf(address string) *Lookups {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" || net.ParseIP(u.Hostname()) != nil {
@@ -47,7 +48,7 @@ func LookupsOf(address string) *Lookups {
 	return &Lookups{host: u.Hostname()}
 }
 
-// Run resolves the name once per Interval until ctx ends. It records no time if the name is not found.
+// Run resolves the name once per Interval until ctx ends. It records no time if the lookup fails.
 func (l *Lookups) Run(ctx context.Context) {
 	tick := time.NewTicker(Interval)
 	defer tick.Stop()
@@ -76,7 +77,8 @@ func (s *Sample) FromLookups(l *Lookups) {
 	s.LookupMS, l.last = float64(l.last.Microseconds())/1000, 0
 }
 
-// A SystemSummary has the maximum of threads, the bytes received and sent, and the median and maximum of lookups in milliseconds.
+// A SystemSummary has the maximum numbers of threads, the bytes received and sent during a run, and the median and the
+// maximum duration of lookups.
 type SystemSummary struct {
 	BackendThreads int     `json:"backend_threads_max,omitempty"`
 	NginxThreads   int     `json:"nginx_threads_max,omitempty"`
@@ -88,7 +90,7 @@ type SystemSummary struct {
 	LookupMax      float64 `json:"dns_lookup_max_ms,omitempty"`
 }
 
-// SummarizeSystem summarizes samples.
+// SummarizeSystem returns the summary of samples without RunnerThreads, which samples do not have.
 func SummarizeSystem(samples []Sample) (s SystemSummary) {
 	var lookups []float64
 	for i, now := range samples {

@@ -24,7 +24,7 @@ const hoursPerMonth = 730
 //go:embed prices.json
 var builtIn []byte
 
-// Prices has the prices at a date.
+// Prices has the prices of AWS at a date.
 type Prices struct {
 	Schema  int               `json:"schema"`
 	AsOf    string            `json:"as_of"` // 2026-01-31
@@ -36,7 +36,7 @@ type Prices struct {
 type Region struct {
 	InstanceHour map[string]float64 `json:"instance_hour"` // by type
 	IPv4Hour     float64            `json:"ipv4_hour"`     // of a public address
-	GP3Month     float64            `json:"gp3_gib_month"`
+	GP3Month     float64            `json:"gp3_gib_month"` // of 1 GiB of a gp3 disk
 }
 
 // ReadPrices reads the table in a file, or the built-in one if file is empty.
@@ -59,6 +59,7 @@ func ReadPrices(file string) (t Prices, err error) {
 	return t, t.check(file)
 }
 
+// check returns an error if the table has another schema, no date, no source or a price out of bounds.
 func (t Prices) check(file string) error {
 	if _, err := time.Parse(time.DateOnly, t.AsOf); err != nil || t.Source == "" || t.Schema != schema {
 		return fmt.Errorf("prices in %s must have schema %d, as_of (YYYY-MM-DD) and source", file, schema)
@@ -116,7 +117,8 @@ func noPriceError(subject string) error {
 // Cost returns the cost of a duration.
 func (r Rate) Cost(d time.Duration) float64 { return r.PerHour * d.Hours() }
 
-// CheckBudget returns an error if the cost of a subject exceeds the maximum, or if either is not an amount; maximum 0: no limit.
+// CheckBudget returns an error if maximum is negative or NaN, or if the cost of a subject in US dollars exceeds
+// maximum. A maximum of 0 means no limit.
 func CheckBudget(usd, maximum float64, subject string) error {
 	switch {
 	case !(maximum >= 0):

@@ -1,6 +1,7 @@
-// Package sizing computes the resources for a number of streams: runners, memory, descriptors, ports, hosts and money. It uses the
-// figures of preflight, which a test compares with the measurements of `make bench` (docs/results/bench.json). Prices are those of AWS
-// on demand in US dollars, from a table with date and source (prices.json).
+// Package sizing computes the resources for a number of streams: runners, memory, descriptors, ports, hosts and money.
+// It uses the figures of preflight, which a test compares with the measurements of `make bench`
+// (docs/results/bench.json). Prices are those of AWS on demand in US dollars, from a table with date and source
+// (prices.json).
 package sizing
 
 import (
@@ -68,7 +69,7 @@ func (l Load) Need(connections int) (Need, error) {
 	if l.Topics == 0 && l.Rate == 0 {
 		p.NoopInterval = l.Interval.Seconds()
 	} else {
-		p.Service, p.Topics, p.PublishRate = "published", l.Topics, l.Rate // the name of any described service
+		p.Service, p.Topics, p.PublishRate = "published", l.Topics, l.Rate // any name except noop
 		if p.Published() {
 			p.NoopInterval = p.PublishInterval()
 		}
