@@ -28,7 +28,7 @@ const initHelp = `init prepares an empty folder for soaks of a service: it probe
     soak.yaml                    the settings, which ` + "`soak run`" + ` reads in this folder
     .github/workflows/soak.yml   a job of GitHub Actions that runs with both
 
-To check messages, soak must publish some. A service that delivers a text is enough:
+soak publishes messages to check their delivery. The service only has to deliver a text unchanged:
 
     soak init 'https://HOST/rooms/news/events' --topic news \
       --publish-url 'https://HOST/rooms/news/messages' \

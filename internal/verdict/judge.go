@@ -136,5 +136,5 @@ func first(list []string, fallback string) string {
 	case 1:
 		return list[0]
 	}
-	return fmt.Sprintf("%s (and %d more)", strings.TrimSuffix(list[0], "."), len(list)-1)
+	return fmt.Sprintf("%s (and %s)", strings.TrimSuffix(list[0], "."), format.Count(len(list)-1, "more finding"))
 }

@@ -315,7 +315,7 @@ func TestEachRestartOfADeployIsCounted(t *testing.T) {
 	m.Plan.Reconnect = true
 	v := judgeSoak(m, server, Evidence{Failures: []Failure{{Text: "backend 1 died"}, {Text: "backend 2 died"}, {Text: "backend 3 died"}}})
 	i := slices.IndexFunc(v.Checks, func(c Check) bool { return c.Name == "target stayed up" })
-	require.Equal(t, "backend 1 died (and 2 more)", v.Checks[i].Actual)
+	require.Equal(t, "backend 1 died (and 2 more findings)", v.Checks[i].Actual)
 }
 
 func TestRunWithoutMessagesIsInvalid(t *testing.T) {
