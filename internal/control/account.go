@@ -44,7 +44,7 @@ func (a *Account) Note(at time.Time, id, data []byte) (out Arrival, ok bool) {
 	if !ok || number <= a.number || number > a.number+maxGap {
 		return Arrival{}, false
 	}
-	base := at.Add(-delay - time.Duration(number)*Interval)
+	base := at.Add(-delay - time.Duration(number)*Interval) // #nosec G115 -- maxGap limits each step
 	if drift := time.Duration(maxDrift * float64(at.Sub(a.RequestedAt))); !a.RequestedAt.IsZero() && base.Before(a.RequestedAt.Add(-Interval-drift-time.Millisecond)) {
 		return Arrival{}, false // with that delay the event would be older than the request
 	}

@@ -76,18 +76,18 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 // streams.
 func (e *Evidence) processChecks() (out []Check) {
 	if len(e.Failures) > 0 {
-		limit, failures, pass := "no restart", e.Failures, false
+		limit, failures, met := "no restart", e.Failures, false
 		unplanned := slices.DeleteFunc(slices.Clone(failures), e.isPlanned)
 		switch {
 		case e.Rounds[0].Plan.Reconnect:
-			limit, pass = "any: clients reconnect", true
+			limit, met = "any: clients reconnect", true
 		case len(unplanned) == 0:
-			limit, pass = "no restart without an action", true
+			limit, met = "no restart without an action", true
 		case len(e.Actions) > 0:
 			limit, failures = "no restart without an action", unplanned
 		}
 		out = append(out, Check{
-			ID: CheckTargetUp, Name: "target stayed up", Limit: limit, Actual: first(texts(failures), ""), Pass: pass,
+			ID: CheckTargetUp, Name: "target stayed up", Limit: limit, Actual: first(texts(failures), ""), Pass: met,
 			Why: "a restart disconnects every client", Reasons: texts(failures),
 		})
 	}

@@ -148,7 +148,7 @@ func TestStalledMachineDropsNothing(t *testing.T) {
 
 // Other processes use all cores. The test does not run in parallel, because it leaves no core for other tests.
 func TestBusyCores(t *testing.T) {
-	for range 8 * runtime.NumCPU() { // so many that runners wait for a core for over 5 % of the time
+	for range 8 * runtime.NumCPU() { // enough that runners wait for a core for over 5 % of the time
 		burner := exec.Command("sh", "-c", "while :; do :; done")
 		burner.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		require.NoError(t, burner.Start())

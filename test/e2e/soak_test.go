@@ -147,7 +147,7 @@ func TestRunnerThatEndsEarly(t *testing.T) {
 	require.Contains(t, v.Sentence, "client-seconds watched, nothing lost in it")
 }
 
-// log returns the content of files of the run, as far as they exist.
+// log returns the content of files of the run, without those that do not exist.
 func (r *soakRun) log(names ...string) (all string) {
 	for _, n := range names {
 		b, err := os.ReadFile(r.dir.Path(n))
