@@ -26,8 +26,8 @@ const (
 
 	maxConnections = 1 << 20 // the maximum number of descriptors of a Linux process
 	maxBuckets     = 1 << 19 // 30 days
-	maxSeconds     = 1 << 20
-	maxMetrics     = 6144 // a runner keeps 5001; a histogram costs 26 KB
+	maxSeconds     = 1 << 20 // 12 days
+	maxMetrics     = 6144    // a runner keeps 5001; a histogram costs 26 KB
 	maxChecks      = 1 << 10
 
 	maxFindings = 1 << 22 // findings and outages of all connections
@@ -38,7 +38,7 @@ const (
 	maxLength   = 400 * 24 * time.Hour
 )
 
-// check returns an error for values beyond the bounds, so that later steps need not check.
+// check returns an error for missing values and for values beyond the bounds, so that later steps need not check.
 func (s *Shard) check() error {
 	if s.Connect == nil || s.FirstNoop == nil || s.Lateness == nil {
 		return errors.New("connect, first_noop or lateness is missing")
@@ -89,7 +89,7 @@ func tooLong(text string) error {
 	return fmt.Errorf("texts must have at most %d characters, got %d, %.20q…", maxText, len(text), text)
 }
 
-// slack is the maximum time by which a bucket exceeds the run at either end.
+// slack is the maximum time by which a bucket, or another time of a shard, may be outside of the run at either end.
 const slack = 2 * BucketWidth
 
 // checkTimes returns an error for times outside of the run, which would stretch the time axis of the report.
@@ -198,7 +198,7 @@ func (s *Shard) checkNumbers(c *ledger.Record) error {
 	return nil
 }
 
-// checkPublished returns an error if the publisher did not run during the run.
+// checkPublished returns an error if the publisher did not start during the run, or if its messages are invalid.
 func (s *Shard) checkPublished() error {
 	p, r := s.Published, s.Runner
 	if p == nil {

@@ -12,18 +12,20 @@ import (
 type Bursts struct {
 	Messages  int64            `json:"messages"`
 	Followers int64            `json:"together"`          // messages that arrived together with the previous one
-	Silence   *Histogram       `json:"held"`              // silence before each burst
+	Silence   *Histogram       `json:"held"`              // silence before each burst, which has at least two messages
 	Servers   map[string]int64 `json:"servers,omitempty"` // streams by header Server
 }
 
-// maxBefore is the longest silence in microseconds. Callers use the values above it.
+// maxBefore is the longest silence in microseconds that is stored. Callers give the greater values of uint32 other
+// meanings.
 const maxBefore = math.MaxUint32 - 2
 
 // NewBursts returns empty Bursts.
 func NewBursts() *Bursts { return &Bursts{Silence: NewHistogram(), Servers: map[string]int64{}} }
 
 // Add counts a message by the time since the previous one. before belongs to the stream: it has the microseconds of
-// silence before the last message that did not arrive together with the previous one.
+// silence before the last message that did not arrive together with the previous one. The first follower of that
+// message records this silence and sets before to 0.
 func (b *Bursts) Add(gap time.Duration, before *uint32) {
 	b.Messages++
 	if gap >= ledger.TogetherLimit {
@@ -37,7 +39,8 @@ func (b *Bursts) Add(gap time.Duration, before *uint32) {
 	}
 }
 
-// AddServer counts streams with a name in the header Server. Names beyond maxServerNames are Other.
+// AddServer counts n streams with a name in the header Server. It ignores an empty name. Names beyond maxServerNames
+// are Other.
 func (b *Bursts) AddServer(name string, n int64) {
 	const maxServerNames = 20
 	if name == "" {

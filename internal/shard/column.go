@@ -13,7 +13,7 @@ const (
 	maxStatus = 999
 )
 
-// A codedMessage is a message whose times are counted in units.
+// A codedMessage is a message with its lag and its answer time in units of unitUS.
 type codedMessage struct {
 	lag, answer uint64
 	status      uint16
@@ -22,7 +22,7 @@ type codedMessage struct {
 
 // A column holds the messages of one topic in the order of their numbers, as varints. lags has the lag behind the
 // schedule and the state of each message. answers has the status of each refused message, and the answer time of each
-// message with an answer.
+// message that is not Open.
 type column struct {
 	count         int
 	lags, answers []byte
@@ -50,7 +50,7 @@ func (c *column) all() iter.Seq[codedMessage] {
 	}
 }
 
-// next removes the first message, and reports whether it was readable.
+// next removes and returns the first message. ok is false if it is unreadable.
 func (c *column) next() (m codedMessage, ok bool) {
 	lag, ok := takeNumber(&c.lags, maxUnits<<2|3)
 	m.lag, m.state = lag>>2, MessageState(lag&3)
@@ -99,14 +99,14 @@ type piece struct {
 }
 
 const (
-	pieceSize = 1 << 20 // bytes of a column
+	pieceSize = 1 << 20 // maximum bytes of Lags, and of Answers
 	maxPieces = MaxTopics + maxColumns/pieceSize
-	// maxColumns is the size of all columns in bytes. Most messages need two bytes. A message that was sent a day late
-	// and then refused needs twelve.
+	// maxColumns is the maximum size of all columns in bytes. Most messages need two bytes. A message that was sent a
+	// day late and refused after a day needs eleven.
 	maxColumns = 12 * MaxPublished
 )
 
-// pieces yields the messages in the form of a file.
+// pieces yields the columns as pieces, in the order of the topics.
 func (p *Published) pieces() iter.Seq[*piece] {
 	return func(yield func(*piece) bool) {
 		for topic, c := range p.columns {

@@ -17,8 +17,8 @@ import (
 // record needs 100 bytes, and a ledger.Record 650, most of which are 0. The zero value is ready to use.
 type Connections struct {
 	parts  []*compactPart
-	count  int
-	bytes  int
+	count  int                 // of all records
+	bytes  int                 // of all packed records
 	edited map[int]*Connection // see Edit
 }
 
@@ -62,7 +62,7 @@ func (c *Connections) add(runner int, records []ledger.Record) {
 	c.count, c.bytes = c.count+len(records), c.bytes+len(f.out)
 }
 
-// adopt adds the records of a shard. It shares the text of packed records.
+// adopt adds the records of a shard. It shares the text of packed records with the shard, and packs others.
 func (c *Connections) adopt(runner int, s *Shard) {
 	if s.packed == nil {
 		c.add(runner, s.Connections)
@@ -124,7 +124,7 @@ func (c *Connections) Edit(i int) *Connection {
 	return c.edited[i]
 }
 
-// renumber changes the indexes of the runners, and sorts the records by the new index.
+// renumber sets the index of each runner to its element of position, and sorts the records by the new indexes.
 func (c *Connections) renumber(position []int) {
 	for _, part := range c.parts {
 		part.runner = position[part.runner]

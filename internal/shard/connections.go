@@ -11,8 +11,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// CheckConnections returns a problem if a planned client has no record or more than one. Merge does not call it for a
-// suite, which may end early.
+// CheckConnections returns problems for planned clients without a record or with more than one, and for records of
+// clients that are not planned. Merge does not call it if the scripts declare their streams, because such a suite may
+// end early.
 func (m *Merged) CheckConnections() (problems []string) {
 	switch {
 	case len(m.groups) == 1 && m.groups[0].hasTwoRuns:
