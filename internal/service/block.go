@@ -40,7 +40,8 @@ func (m *matcher) matches(b *Block) bool {
 	return true
 }
 
-// HeartbeatIsComment reports whether heartbeats are blocks that consist of comments, or single comment lines.
+// HeartbeatIsComment reports whether heartbeats are comments with any text: blocks of comments, or single comment
+// lines.
 func (s *Service) HeartbeatIsComment() bool { return s.heartbeat.onlyComments }
 
 // unnamed is the name of an event without an event line, in descriptions and in browsers.
@@ -67,7 +68,7 @@ type Kind int
 
 // The kinds of blocks.
 const (
-	Other      Kind = iota // neither message nor heartbeat
+	Other      Kind = iota // none of the other kinds
 	Heartbeat              // keeps a stream alive
 	Delivery               // a message of this run
 	Gap                    // the service announces missing messages (resume.gap)
@@ -117,7 +118,9 @@ func (s *Service) Reader(run string) *Reader {
 	return &Reader{s, run, []byte(run), markerSum([]byte(run)), nil}
 }
 
-// WithFamily makes the reader distinguish messages of other topics of the run, whose markers have the same prefix.
+// WithFamily makes the reader classify messages of other topics of the run, whose markers begin with family, as
+// OtherTopic instead of Foreign. It has no effect if publish has no {topic}, or if the function url(n) returns the
+// URL: streams may then receive other topics.
 func (r *Reader) WithFamily(family string) *Reader {
 	if s := r.service; s.Publish != nil && s.Publish.Uses(Topic) && !s.HasURL {
 		r.family = []byte(family)
@@ -189,8 +192,9 @@ func (m *Message) hasName(event []byte) bool {
 	return m.event == nil
 }
 
-// classifyOwner returns the kind of a block by its marker: Delivery for a message of this run, Foreign for a message of another run. A
-// block without a marker is Unmarked if message.event names its event, otherwise Other. Invalid JSON that contains the marker of this
+// classifyOwner returns the kind of a block by its marker: Delivery for a message of this run, Foreign for a message
+// of another run. If the description or the reader has no marker, each block is a Delivery. Otherwise a block without
+// a marker is Unmarked if message.event names its event, else Other. Invalid JSON that contains the marker of this
 // run, or half of it, is a corrupted message of this run.
 func (r *Reader) classifyOwner(b *Block, d *document, valid bool) (kind Kind, marker value) {
 	s := r.service
@@ -226,7 +230,8 @@ func (r *Reader) containsMarker(data []byte) bool {
 	return bytes.Contains(data, r.marker) || half >= 4 && (bytes.Contains(data, r.marker[:half]) || bytes.Contains(data, r.marker[half:]))
 }
 
-// read reads the number, time, checksum and id of a message.
+// read reads the number, time and id of a message into out. It returns the checksum, and the values that the checksum
+// covers.
 func (s *Service) read(b *Block, d *document, out *Reading) (m checksumInput) {
 	ok := false
 	if s.Message.Numbered {

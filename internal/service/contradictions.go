@@ -38,7 +38,8 @@ func (p *parser) interval(root *fields) {
 	}
 }
 
-// publisher compares publish with message.
+// publisher checks that publish sends the values that message reads, and that publish and connect have the same
+// placeholder for a topic.
 func (p *parser) publisher(root *fields, n *node) {
 	s := p.service
 	switch {

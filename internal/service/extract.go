@@ -21,7 +21,7 @@ var (
 // An extractor finds one value in a block.
 type extractor struct {
 	from    source
-	pattern *pattern // its group is the value; nil: the whole text is
+	pattern *pattern // its group is the value; nil: the value is the whole text
 	path    int      // index of the path, for fromJSON
 }
 
@@ -29,7 +29,7 @@ type extractor struct {
 type source int
 
 const (
-	fromNowhere source = iota
+	fromNowhere source = iota // the description does not name a place for the value
 	fromID
 	fromData
 	fromComment
@@ -72,7 +72,7 @@ type value struct {
 	decoded bool   // text differs from the JSON string in the block, which has escapes or invalid UTF-8
 }
 
-// find returns the value in a block, or in the JSON of its data.
+// find returns the value in a block, or in the JSON of its data. ok is false if the block does not have it.
 func (e *extractor) find(b *Block, d *document) (v value, ok bool) {
 	v.scalar = true
 	switch e.from {

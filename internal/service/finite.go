@@ -34,9 +34,10 @@ type Chunk struct {
 	// Done reports whether the block is a terminal event, Failed whether it reports an error, Incomplete whether it reports that the
 	// response stops early. A terminal event may have content too.
 	Done, Failed, Incomplete bool
-	Heartbeat                bool
-	// Content reports whether the block has a part of the response's content. Text is that part if it is a text; it is valid until the
-	// next call for this block.
+	// Heartbeat reports whether the block is a heartbeat, or has no data.
+	Heartbeat bool
+	// Content reports whether the block has a part of the response's content. Text is that part if it is a text,
+	// otherwise nil. It may point into the block.
 	Content bool
 	Text    []byte
 	// Seq is the number of the block in its response, if HasSeq.
@@ -57,7 +58,7 @@ type Chunk struct {
 	Err error
 }
 
-// ReadChunk returns the content of a block of a response. The service must be Finite.
+// ReadChunk returns the content of a block of a response. Finite must not be nil.
 func (s *Service) ReadChunk(b *Block) (c Chunk) {
 	f := s.Finite
 	if s.heartbeat.matches(b) || !b.HasData {
@@ -123,7 +124,8 @@ func (s *chunkTotal) read(b *Block, d *document, c *Chunk) {
 	}
 }
 
-// contentOf returns the content that message.content names. An empty text, object or list is not content.
+// contentOf returns the first content that message.content names. An empty text, object or list is not content, nor is
+// false. text is nil if no content is a text.
 func (f *Finite) contentOf(b *Block, d *document) (found bool, text []byte) {
 	for i := range f.content {
 		v, ok := f.content[i].find(b, d)
@@ -258,7 +260,8 @@ func (f *Finite) States() bool {
 	return f.total.text.from != fromNowhere || f.total.chunks.from != fromNowhere
 }
 
-// ClientHeader returns the header of a response that is {client} in the next request of its client, or "".
+// ClientHeader returns the name of the response header whose value is {client} in the next request of the same client;
+// "" if there is none.
 func (s *Service) ClientHeader() string { return s.clientHeader }
 
 // DefaultPrompt returns the prompt of a request if the user set none. The numbered model reads the id in the first line.

@@ -27,8 +27,8 @@ type document struct {
 // documents is a pool, because documents are large and each message needs one.
 var documents = sync.Pool{New: func() any { return new(document) }}
 
-// parse parses the data of a block if the description has paths. The caller returns the document to the pool after
-// its last use.
+// parse parses the data of a block if the description has paths. valid is false if it has paths and the data is not
+// JSON. The caller returns the document to the pool after its last use.
 func (s *Service) parse(data []byte) (d *document, valid bool) {
 	d = documents.Get().(*document) // the pool contains no other type
 	clear(d.found[:len(s.paths)])
@@ -72,7 +72,7 @@ func parseJSON(d *document, data []byte, paths []branch) (ok bool) {
 	return true
 }
 
-// visit notes the values below a value to which paths lead.
+// visit records the values in an object or a list to which paths lead.
 func (d *document) visit(from gjson.Result, paths []branch) {
 	forEach(from, func(key, value gjson.Result) {
 		for i := range paths {

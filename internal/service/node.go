@@ -13,8 +13,8 @@ const maxDescriptionDepth = 32
 
 // A node is a JSON value of a description.
 type node struct {
-	at      int64 // offset of the end of the value in the description; it determines the order of the errors
-	value   any   // nil, bool, json.Number or string
+	at      int64 // offset after the first token of the value in the description; it determines the order of the errors
+	value   any   // nil, bool, json.Number or string; for an object or a list its opening json.Delim
 	members []member
 	items   []*node
 	kind    kind
@@ -23,7 +23,7 @@ type node struct {
 // A member is a name with its value in an object.
 type member struct {
 	name string
-	at   int64
+	at   int64 // offset after the name in the description
 	node *node
 }
 
@@ -39,7 +39,7 @@ const (
 	kindObject kind = "an object"
 )
 
-// read parses a description.
+// read parses the JSON of a description into nodes.
 func read(text []byte) (*node, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()

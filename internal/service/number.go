@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// decimal matches a JSON number, including leading zeros. Its exponent is limited: 1e999999999 would use all memory.
+// decimal matches a JSON number, also with leading zeros. It limits the exponent, because 1e999999999 would use all
+// memory.
 var decimal = regexp.MustCompile(`^-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,3})?$`)
 
 // parseDecimal parses a number such as 17, -1.5 or 1.7e9.

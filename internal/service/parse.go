@@ -97,7 +97,8 @@ func (p *parser) token(n *node) {
 	p.service.HasToken = p.function(n, "token")
 }
 
-// connect parses the request that opens a stream, and the second request.
+// connect parses the request that opens a stream, the place of {client}, the size limit of events, and the second
+// request.
 func (p *parser) connect(root *fields) {
 	n := root.need(p, "connect", "how a stream is opened, such as { url: '{base}/events' }")
 	f := p.fields(n, "connect", "method", "url", "headers", "body", "client", "then", "maxEventSize")
@@ -358,7 +359,7 @@ func (p *parser) publish(root *fields) {
 	p.request(f, p.service.Publish, requestRules{method: "POST", fields: []Field{Base, Topic, Run, Seq, SentAt, Sum, Padding, Token}, byPublisher: true})
 }
 
-// bytes parses a number of bytes. It returns 0 for a missing field.
+// bytes parses a number of bytes. It returns 0 for a missing field, or one that is not a number.
 func (p *parser) bytes(n *node, path string) int {
 	if n == nil {
 		return 0
@@ -375,7 +376,7 @@ func (p *parser) bytes(n *node, path string) int {
 	return int(size)
 }
 
-// seconds parses a duration. It returns 0 for a missing field.
+// seconds parses a number of seconds. It returns 0 for a missing or invalid field.
 func (p *parser) seconds(n *node, path string) time.Duration {
 	if n == nil {
 		return 0

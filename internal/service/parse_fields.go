@@ -158,7 +158,7 @@ func (p *parser) function(n *node, name string) bool {
 	return false
 }
 
-// extractor parses the place of a value.
+// extractor parses the place of a value. It returns an extractor that finds nothing if n is nil.
 func (p *parser) extractor(n *node, path string, paths *[][]segment) extractor {
 	text, ok := p.text(n, path)
 	if !ok {

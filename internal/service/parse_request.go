@@ -82,7 +82,8 @@ func (p *parser) headers(f *fields, r *Request, rules requestRules) {
 	}
 }
 
-// body parses the body. The Content-Type states its language. Without a Content-Type, a body that begins like an object or a list is JSON.
+// body parses the body in the language of the Content-Type. Without a Content-Type, a body that begins like an object
+// or a list is JSON, and body adds the Content-Type of JSON to the headers.
 func (p *parser) body(f *fields, r *Request, rules requestRules) {
 	n := f.valueNode("body")
 	if n == nil {
@@ -119,7 +120,7 @@ func (p *parser) body(f *fields, r *Request, rules requestRules) {
 	r.Body = p.template(n, name, text, l, rules)
 }
 
-// statuses parses the statuses that confirm the request.
+// statuses parses the statuses that confirm the request. The default is 200, 201, 202 and 204.
 func (p *parser) statuses(f *fields, r *Request) {
 	n := f.valueNode("ok")
 	if n == nil {
@@ -141,7 +142,7 @@ func (p *parser) statuses(f *fields, r *Request) {
 	}
 }
 
-// template compiles the text of a field.
+// template compiles the text of a field. It reports {token} as a mistake if the description has no token.
 func (p *parser) template(n *node, name, text string, l language, rules requestRules) Template {
 	t := compileTemplate(text, l, rules.fields, func(format string, args ...any) {
 		p.found.add(n.at, "%s: "+format, append([]any{name}, args...)...)

@@ -35,7 +35,7 @@ type Service struct {
 
 	heartbeat, gap matcher
 	client         extractor // finds {client}, with clientPaths
-	clientHeader   string    // header of the response that contains {client}; "": none
+	clientHeader   string    // name of the response header that contains {client}; "": none
 	resumeID       extractor // finds Reading.ID
 	paths          [][]segment
 	branches       []branch // tree of paths
@@ -56,8 +56,9 @@ type Request struct {
 // Variable returns the environment variable that contains the token of a trial: TokenVariable, or SUBSCRIBE_TOKEN.
 func (s *Service) Variable() string { return cmp.Or(s.TokenVariable, "SUBSCRIBE_TOKEN") }
 
-// Route returns the method and the path of the request with its placeholders, such as "GET /event/connect", for metrics and reports. It
-// returns "" for a nil request. The path is "url(n)" if that function returns the URL.
+// Route returns the method and the URL of the request with its placeholders, such as "GET /event/connect", for metrics
+// and reports. The URL has neither {base} nor a query; it is "url(n)" if that function returns the URL. Route returns
+// "" for a nil request.
 func (r *Request) Route() string {
 	if r == nil {
 		return ""
@@ -136,7 +137,7 @@ type Message struct {
 	event                  []string // nil: any
 	data                   *string
 	seq, marker, sent, sum extractor
-	content                extractor // of Shared
+	content                extractor // finds the part that is the same for all streams, if Shared
 }
 
 // Data returns message.data, the data of each message; "" if the description has none.
@@ -228,7 +229,7 @@ func (s *Service) Gap() string {
 	return ""
 }
 
-// Hash returns the SHA-256 of the description in hex. It does not depend on the order of fields and on white space.
+// Hash returns the SHA-256 of the description in hex. It depends neither on the order of fields nor on white space.
 func (s *Service) Hash() string { return s.hash }
 
 // Source returns the JSON of a field of the description, such as message.seq, for sentences that quote it. It returns "" if the

@@ -16,8 +16,9 @@ const FiniteSuite = "finite"
 // minIdle is the shortest idle timeout of a run that publishes, because it publishes nothing in its first and last seconds.
 const minIdle = 10 * time.Second
 
-// Complete sets the values of a plan that follow from the description: the interval between two messages of a stream, and whether clients
-// reconnect. It returns an error if plan and description do not fit: finite or endless streams, with or without a publisher.
+// Complete sets the values of a plan for endless streams that follow from the description: the interval between two
+// messages of a stream, and whether clients reconnect. It returns an error if plan and description differ in finite or
+// endless streams, or in having a publisher.
 func (s *Service) Complete(p *plan.Plan) error {
 	explicit := p.Topics > 0 || p.PublishRate > 0
 	switch finite := p.Suite == FiniteSuite; {
@@ -39,8 +40,9 @@ func (s *Service) Complete(p *plan.Plan) error {
 	return nil
 }
 
-// interval returns the seconds between two messages of a stream. They follow from the publish rate, from message.every, or from
-// heartbeat.every if messages are neither numbered nor compared. The default is the interval of the plan, at most half of the run.
+// interval returns the seconds between two messages of a stream. They follow from the publish rate, from
+// message.every, or from heartbeat.every if messages are neither numbered nor compared. The default is the interval of
+// the plan, but at most half of the time until streams end.
 func (s *Service) interval(p *plan.Plan) float64 {
 	switch {
 	case p.Published():

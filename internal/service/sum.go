@@ -14,7 +14,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 var nul = []byte{0}
 
-// markerSum returns the checksum of the marker, which messageSum continues.
+// markerSum returns the checksum of the marker and a NUL, which messageSum continues.
 func markerSum(marker []byte) uint32 {
 	return crc32.Update(crc32.Checksum(marker, castagnoli), castagnoli, nul)
 }
@@ -35,7 +35,8 @@ func parseSum(text []byte) (sum uint32, ok bool) {
 	return uint32(n), err == nil && fmt.Sprintf("%08x", n) == string(text)
 }
 
-// A checksumInput holds the values from which the checksum of a message is computed.
+// A checksumInput holds the checksum of a message, if present, and the values from which it was computed. The marker
+// is not among them.
 type checksumInput struct {
 	seq, sent value
 	sum       uint32
@@ -52,8 +53,9 @@ func (m *checksumInput) fits(marker uint32, reading *Reading) bool {
 	return crc32.Update(crc, castagnoli, m.sent.text) == m.sum || messageSum(marker, reading.Seq, reading.SentAt) == m.sum
 }
 
-// verify compares a message with its checksum, and returns its kind. The argument kind follows from the marker, which may be corrupted: a
-// message of another run has a checksum with the marker of that run, or no checksum.
+// verify compares a message with its checksum, and returns its kind. It sets out.Err if they do not match. The
+// argument kind follows from the marker, which may be corrupted: a message of another run has a checksum with the
+// marker of that run, or no checksum.
 func (r *Reader) verify(kind Kind, marker value, m *checksumInput, out *Reading) Kind {
 	switch {
 	case kind == Delivery && r.run == "" && m.fits(markerSum(marker.text), out),

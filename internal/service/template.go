@@ -19,8 +19,8 @@ const (
 	Run                  // marker of the run
 	Seq                  // number of the message in its topic, from 1
 	SentAt               // time at which the message is sent, in microseconds since 1970
-	Token                // return value of token(), or PUBLISH_TOKEN for the publisher
-	Client               // value from the first block of a stream, for the second request
+	Token                // return value of token(), or of TokenVariable; for the publisher PUBLISH_TOKEN
+	Client               // value from the first block of a stream, or from an earlier response of a finite service
 	Sum                  // checksum of Run, Seq and SentAt
 	Padding              // text that extends a message to the size in the plan; often ""
 	Prompt               // text for the request of a finite response
@@ -268,7 +268,7 @@ func (c *compiler) track(text string, i int) {
 	c.sample = append(c.sample, text[i])
 }
 
-// endJSON checks the sample of the JSON that ends at this position.
+// endJSON checks the sample of the JSON that ends at this position, if the position is in JSON.
 func (c *compiler) endJSON() {
 	if !c.json {
 		return

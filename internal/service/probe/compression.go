@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// compression compares a stream of each Accept-Encoding with streams without that header.
+// compression returns a sentence about the stream with each Accept-Encoding, in comparison with streams without that
+// header.
 func (f *findings) compression() (out []string) {
 	var reference []*track
 	for _, t := range f.tracksOf(plain) {

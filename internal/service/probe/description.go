@@ -17,7 +17,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// description combines the findings.
+// description returns the description of the service from the findings. It adds fields that were not found to
+// f.missing.
 func (f *findings) description() (o object) {
 	s := f.session
 	if f.finite != nil {
@@ -50,9 +51,9 @@ func (f *findings) description() (o object) {
 	return f.withCheckedMessage(o, slices.DeleteFunc(slices.Clone(f.message.match), func(m field) bool { return m.name == "sum" })) // sum requires publish
 }
 
-// withCheckedMessage returns the description with a message that a run can check: the found message if it has a number or an interval,
-// otherwise the message by which clients are compared with each other. Without either, message is 'unchecked' and its notes have the
-// found fields.
+// withCheckedMessage returns the description with a message that a run can check. This is the found message if it has
+// a number or an interval, otherwise the message by which clients are compared with each other. Without either,
+// message is 'unchecked', its notes have the found fields, and f.missing has the reason.
 func (f *findings) withCheckedMessage(o object, found object) object {
 	if slices.ContainsFunc(found, func(m field) bool { return m.name == "seq" || m.name == "every" }) {
 		return withMessage(o, found)
@@ -99,7 +100,8 @@ func (f *findings) publishRequest() object {
 	return out
 }
 
-// connectNotes returns the evidence for the request of a stream: responses, greetings and compression.
+// connectNotes returns the evidence for the request of a stream: responses, greetings and compression. It adds
+// warnings about unrequested compression and about redirects to the notes of the session.
 func (f *findings) connectNotes() (out []string) {
 	var heads []time.Duration
 	answers := map[string]int{}
@@ -164,10 +166,10 @@ func (f *findings) thenNotes() []string {
 	return []string{fmt.Sprintf("%s. Answered %d.", note, f.session.thenStatus)}
 }
 
-// minLifetime is the shortest time that a stream must be open to have a lifetime.
+// minLifetime is the shortest lifetime that is reported. Streams that the service ends earlier have none.
 const minLifetime = 100 * time.Millisecond
 
-// addEnd adds end if the service ended streams that had been open for a while.
+// addEnd adds end if the service ended streams that had been open for a while, otherwise the reason to f.missing.
 func (f *findings) addEnd(o *object) {
 	var lifetimes []time.Duration
 	longest, reason := time.Duration(0), ""
@@ -200,7 +202,8 @@ func (f *findings) addEnd(o *object) {
 	o.add("end", object{{name: "by", value: "server"}, {name: "lifetime", value: []any{low, high}}}, note+" A tenth was added to both ends.")
 }
 
-// floorTo and ceilTo round a lifetime to whole seconds, below 10 s to tenths.
+// floorTo and ceilTo round a lifetime down and up to whole seconds, below 10 s to tenths of a second, with a tolerance
+// of 2 % of that unit.
 func floorTo(d time.Duration) float64 {
 	unit := unitOf(d)
 	return trimFloat(math.Floor(d.Seconds()/unit+0.02) * unit)
@@ -218,7 +221,7 @@ func unitOf(d time.Duration) float64 {
 	return 1
 }
 
-// header returns the comment at the top of the description.
+// header returns the sentences of the comment at the top of the description.
 func (f *findings) header() []string {
 	s := f.session
 	out := []string{fmt.Sprintf("Written by `soak probe` on %s: %s, for %s, with %s at a time.",

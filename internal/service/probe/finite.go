@@ -29,8 +29,9 @@ type finite struct {
 	done      object   // matches the terminal event and no other block
 }
 
-// awaitEnds reports whether the service ends all streams by itself, with a terminal event. It waits until the end of the probe if
-// requests have a prompt. It waits for half of the probe if the method is not GET or a stream has ended, otherwise not at all.
+// awaitEnds reports whether the service ends all streams by itself, with a terminal event. If requests have a prompt,
+// it waits for the ends until the end of the probe. If the method is not GET or a stream has ended, it waits until
+// half of the time of the probe has passed. Otherwise it returns false without a wait.
 func (s *session) awaitEnds(ctx context.Context) bool {
 	if s.service.Publish != nil {
 		return false
@@ -75,7 +76,7 @@ func findFinite(tracks []*track, disconnected *track) *finite {
 	return f
 }
 
-// blocks returns the blocks of a response without heartbeats.
+// blocks returns the blocks with data of a response, without heartbeats. It stores the name of heartbeats in f.
 func (f *finite) blocks(t *track) series {
 	out := series{track: t}
 	all := t.units()
@@ -235,7 +236,8 @@ func (f *finite) names() (out []string) {
 	return out
 }
 
-// message describes the chunks. It prefers numbers of all blocks, because numbers of the chunks do not reveal the loss of the last chunk.
+// message describes the chunks, and returns sentences about fields that were not found. It prefers numbers of all
+// blocks, including the terminal event, because numbers of the chunks do not reveal the loss of the last chunk.
 func (f *finite) message() (o object, missing []string) {
 	seq, names := findSeq(f.responses), f.names()
 	if seq == "" {
@@ -261,7 +263,7 @@ func (f *finite) message() (o object, missing []string) {
 	return o, missing
 }
 
-// bursts returns a sentence on how many chunks arrived together, and its consequence.
+// bursts returns sentences about the number of chunks that arrived together, and about a possible cause.
 func (f *finite) bursts() string {
 	together, chunks, atOnce := 0, 0, 0
 	for _, one := range f.chunks("") {
@@ -286,7 +288,8 @@ func (f *finite) bursts() string {
 	return note
 }
 
-// end describes the end of a response. For a known API it adds the other conditions of its module.
+// end describes the end of a response. For a known API it adds the other conditions of its module, and returns the
+// name of the module.
 func (f *finite) end() (o object, module string) {
 	o.add("by", "event")
 	note := fmt.Sprintf("This event ended each of %s: %s", format.Count(len(f.responses), "response"), f.last().example())
@@ -306,7 +309,8 @@ func (f *finite) end() (o object, module string) {
 	return o, api.module
 }
 
-// description describes the service.
+// description returns the description of the service, and sentences about fields that were not found. notes are the
+// evidence for connect.
 func (f *finite) description(s *session, notes []string) (o object, missing []string) {
 	o.add("name", s.requests.name)
 	if s.requests.needsToken {

@@ -13,8 +13,8 @@ import (
 
 // A heartbeat is the block that keeps streams alive.
 type heartbeat struct {
-	match    object // fields in the description; nil: no heartbeat was observed
-	interval float64
+	match    object  // fields in the description; nil: no heartbeat was observed
+	interval float64 // in seconds
 	notes    []string
 	matches  func(u *unit) bool // never nil
 }
@@ -65,7 +65,7 @@ func groupOf(u *unit) (key string, b *group) {
 	return "", nil
 }
 
-// groups returns the blocks that the probe did not publish, in groups.
+// groups returns the blocks that the probe did not publish in groups, the group with the most blocks first.
 func (f *findings) groups() []*group {
 	byKey := map[string]*group{}
 	for _, t := range f.tracksOf(plain, resumed, fresh) {
@@ -101,8 +101,8 @@ func (f *findings) groups() []*group {
 	})
 }
 
-// isHeartbeat reports whether a group consists of heartbeats: it is typical of heartbeats, or has constant data and a constant interval
-// while other blocks have messages.
+// isHeartbeat reports whether a group consists of heartbeats. Its blocks have no data or are typical of heartbeats, or
+// they have constant data and a constant interval while other blocks are messages.
 func (b *group) isHeartbeat(hasMessages bool) bool {
 	switch {
 	case b.n == 0:
@@ -168,8 +168,8 @@ func ratio(d []time.Duration) float64 {
 	return float64(slices.Max(d)) / math.Max(float64(slices.Min(d)), float64(time.Millisecond))
 }
 
-// roundInterval rounds an interval to the value that its author probably set: to whole seconds from 2 s on, to tenths from 0.2 s on, and
-// so on. It rounds up if the interval exceeds the value by over 3 %.
+// roundInterval rounds an interval to the number of seconds that its author probably set: to whole seconds from 2 s
+// on, to tenths from 0.2 s on, and so on. It rounds up if the interval exceeds the rounded value by over 3 %.
 func roundInterval(d time.Duration) float64 {
 	s := d.Seconds()
 	unit := 1.0

@@ -51,7 +51,8 @@ const (
 	lost                         // the message did not arrive, and the stream did not end
 )
 
-// A silentStream is a stream on which nothing is published until its check.
+// A silentStream is a stream on which the probe publishes nothing until its check, except a message that tests
+// publishing first.
 type silentStream struct {
 	*track
 	checkAfter time.Duration // silence before the check; 0: no check
@@ -93,7 +94,8 @@ func Idle(ctx context.Context, c Config) (text string, err error) {
 	return i.report(), nil
 }
 
-// checkTimesWithin returns the silences that are shorter than the probe, and the longest possible silence.
+// checkTimesWithin returns at most MaxStreams silences: those of all that are shorter than the probe, and last the
+// longest possible one.
 func (c *Config) checkTimesWithin(all []time.Duration) (out []time.Duration) {
 	last := c.Length - c.Pace // the streams open one after the other
 	for _, silence := range all {
@@ -269,7 +271,8 @@ func (i *idleProbe) report() string {
 	return b.String()
 }
 
-// conclusion returns the range of the limit, the known sources of such a limit, and the remedy.
+// conclusion returns sentences about the known limits near the measured one, and the remedy. If no limit was found, it
+// returns the reason.
 func (i *idleProbe) conclusion() string {
 	dead := append(i.withOutcome(closed), i.withOutcome(lost)...)
 	survived := time.Duration(0)

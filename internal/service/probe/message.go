@@ -11,14 +11,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/format"
 )
 
-// A message is the message of a description.
+// A message is the field message of a description, as far as it was found.
 type message struct {
 	match object   // its fields
 	seq   string   // place of the number; "": not found
 	notes []string // evidence for the message as a whole
 }
 
-// A series is the list of the messages of one stream in the order of arrival.
+// A series is a list of messages or other blocks of one stream in the order of arrival.
 type series struct {
 	track *track
 	units []*unit
@@ -89,8 +89,8 @@ func (f *findings) noMessage() {
 		"message: none arrived. Publish some with --publish-url, or probe for longer (--seconds).")
 }
 
-// keepCounted selects the events of the most frequent name that has numbers, if there are several names and events of all names
-// together have none.
+// keepCounted returns the messages of all, and adds the names of their events to m. If there are several names and the
+// events of all names together have no numbers, it returns only the events of the most frequent name that has numbers.
 func (f *findings) keepCounted(m *message, all []series) ([]series, []*unit) {
 	names := map[string]int{}
 	for _, u := range units(all) {
@@ -143,7 +143,8 @@ func excerptOf(s string) string { return excerpt([]byte(s)) }
 // quote returns the beginning of a text of the service. It hides tokens first, because a truncated token would not be found later.
 func (s *session) quote(text string) string { return excerptOf(s.requests.withoutTokens(text)) }
 
-// findPublished finds number, marker, time and checksum of the messages that the probe published.
+// findPublished finds number, marker, time and checksum of the messages that the probe published, and adds their
+// places to m.
 func (f *findings) findPublished(m *message, arrivals []*unit) {
 	options := sources(arrivals[0].Block)
 	publications := map[int64]publication{}
@@ -180,7 +181,7 @@ func (f *findings) findPublished(m *message, arrivals []*unit) {
 	f.findSum(m, arrivals, options)
 }
 
-// findSum finds the place of the published checksum.
+// findSum finds the place of the published checksum, and adds it to m.
 func (f *findings) findSum(m *message, arrivals []*unit, options []string) {
 	if !f.session.publishes("{sum}") {
 		return
@@ -196,7 +197,8 @@ func (f *findings) findSum(m *message, arrivals []*unit, options []string) {
 	f.missing = append(f.missing, "message.sum: the checksum that was published was not found in the events. Remove {sum} from --publish-body, or put it into a field that the service passes on.")
 }
 
-// areNumbers reports whether the values of a reader are at least two different published numbers, each after its publication.
+// areNumbers reports whether the values of a reader are at least two different published numbers. Each must have
+// arrived after its publication, and in a message that contains the published time, if the probe publishes a time.
 func (f *findings) areNumbers(arrivals []*unit, read reader, publications map[int64]publication) bool {
 	numbers := map[int64]bool{}
 	for _, u := range arrivals {
@@ -213,7 +215,8 @@ func (f *findings) areNumbers(arrivals []*unit, read reader, publications map[in
 	return len(numbers) > 1
 }
 
-// findTime finds the place of the published time, or of another time that is near the time of arrival.
+// findTime finds the place of the published time, or of another time that is near the time of arrival, and adds it to
+// m. published reports whether a time was published; nil: the probe published no messages.
 func (f *findings) findTime(m *message, arrivals []*unit, published func(*unit, int64) bool) {
 	const near = time.Minute
 	best, coarse := "", ""

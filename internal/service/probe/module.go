@@ -69,7 +69,8 @@ func toJSON(v any) []byte {
 // lineWidth is the length in bytes at which the module breaks lines.
 const lineWidth = 110
 
-// toModule returns the description as a JavaScript module. The module does not refer to type declarations, because its folder has none.
+// toModule returns the description as a JavaScript module that begins with the sentences of head as a comment. The
+// module does not refer to type declarations, because its folder has none.
 func toModule(o object, head []string) string {
 	var out strings.Builder
 	writeComment(&out, "", head)
@@ -144,7 +145,7 @@ func key(name string) string {
 	return name
 }
 
-// quoteJS returns text in single quotes.
+// quoteJS returns text as a JavaScript string in single quotes.
 func quoteJS(text string) string {
 	var out strings.Builder
 	out.WriteByte('\'')

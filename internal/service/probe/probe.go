@@ -1,5 +1,8 @@
-// Package probe examines an SSE service for a minute with a few streams, and writes its description: a module like those of
-// load-tests/services/. Comments in the module state the evidence for each field, and the fields that could not be found.
+// Package probe examines an SSE service for some minutes with a few streams.
+//
+// Run writes the description of the service: a module like those of load-tests/services/. Comments in the module state
+// the evidence for each field, and the fields that could not be found. Idle reports the silence after which streams
+// are closed.
 package probe
 
 import (
@@ -26,9 +29,9 @@ type Config struct {
 	Topic         string  // topic in the URLs, which {topic} replaces
 	Name          string  // of the description
 
-	Streams int
-	Length  time.Duration
-	Pace    time.Duration // between two published messages; 0: 1 s
+	Streams int           // observed from start to end; Run opens more, and Idle may need another number
+	Length  time.Duration // of the probe
+	Pace    time.Duration // between two published messages, and the unit of other waits; 0: 1 s
 
 	SubscribeToken, PublishToken string
 	FollowRedirects              bool   // to other origins
@@ -44,7 +47,8 @@ type Config struct {
 	checkTimes []time.Duration // of Idle, in tests
 }
 
-// These limits keep the load of a probe low.
+// Limits of Config.Streams, and of Config.Length for Run. They keep the load of a probe low. The caller of Run checks
+// them.
 const (
 	MaxStreams = 10
 	Shortest   = 20 * time.Second
@@ -82,7 +86,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	return s.describe()
 }
 
-// prepare sets defaults and reads the requests.
+// prepare sets defaults and the trusted certificates, and reads the requests.
 func (c *Config) prepare() (*requests, error) {
 	if c.Pace == 0 {
 		c.Pace = time.Second
@@ -119,7 +123,8 @@ func (c *Config) reportProxy() {
 	}
 }
 
-// describe returns the description. Its comments quote the service, which may have repeated a token.
+// describe returns the description and a summary of it. It hides tokens in the comments, because they quote the
+// service, which may have repeated a token.
 func (s *session) describe() (Result, error) {
 	f := conclude(s)
 	if f.finite == nil && s.requests.uses("{prompt}") {

@@ -77,7 +77,7 @@ func (f *findings) first(role role) *track {
 	return nil
 }
 
-// refusal returns the reason why no stream of a role was opened.
+// refusal returns the reason why no stream of a role was opened; "" if none was requested.
 func (f *findings) refusal(role role) string {
 	for _, t := range f.session.tracks {
 		switch {
@@ -91,7 +91,7 @@ func (f *findings) refusal(role role) string {
 	return ""
 }
 
-// missed returns the messages during the disconnect, from the stream that received the most of them.
+// missed returns the keys of the messages during the disconnect, from the stream that received the most of them.
 func (f *findings) missed() (out map[string]bool) {
 	for _, t := range f.tracksOf(plain, compressed) {
 		arrived := map[string]bool{}
@@ -122,7 +122,7 @@ func (f *findings) countAtStart(t *track, messages map[string]bool) int {
 	return len(arrived)
 }
 
-// countRepeated counts the messages that arrived both before the disconnect and on the resumed stream.
+// countRepeated counts the messages that arrived before the disconnect and again at the start of the resumed stream.
 func (f *findings) countRepeated(stream *track) (n int) {
 	earlier := map[string]bool{}
 	for i := range f.units[f.session.disconnected] {

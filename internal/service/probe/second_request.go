@@ -35,7 +35,8 @@ func (s *session) join(ctx context.Context, t *track, client string) (stream.Ans
 	return s.client(requestTimeout).Do(ctx, stream.Fill(&s.service.SecondRequest.Request, &v)) //nolint:wrapcheck // the error names the request
 }
 
-// openSecond waits for the first events of the streams, finds {client} in them, and sends the second request of each stream.
+// openSecond waits for the first events of the streams, finds {client} in them, and sends the second request of each
+// stream. It does nothing if streams need no second request.
 func (s *session) openSecond(ctx context.Context) error {
 	if s.requests.secondRequest == nil {
 		return nil

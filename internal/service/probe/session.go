@@ -26,7 +26,7 @@ type session struct {
 	service  *service.Service // description of the requests
 	marker   string
 	firstSeq int64 // number of the first message; over 1000, because a counter of the service may start at 1
-	silent   bool  // each stream has its own topic and no keep-alive
+	silent   bool  // each stream has its own topic and no TCP keep-alive, and keeps its last parts; for Idle
 
 	started time.Time
 	streams int // number of streams, and {n} of the next one
@@ -42,7 +42,7 @@ type session struct {
 	disconnectedAt time.Time
 	disconnectedID string    // last event ID of the disconnected stream
 	reopenedAt     time.Time // when the stream was opened again
-	notes          []string  // sentences about failures
+	notes          []string  // sentences for the top of the description, or the end of the report of Idle
 }
 
 func newSession(c Config, requests *requests) *session {
@@ -66,7 +66,8 @@ func (s *session) values(n int) service.Values {
 	}
 }
 
-// observe opens and observes the streams. It returns an error if the service opens no stream, or confirms no message.
+// observe opens and observes the streams. It returns an error if the service does not confirm the first message, the
+// first stream or a second request.
 func (s *session) observe(ctx context.Context) error {
 	s.started = time.Now()
 	life, end := context.WithCancel(context.WithoutCancel(ctx)) // the streams outlive ctx
@@ -112,7 +113,8 @@ func (s *session) closeAll() {
 	closing.Wait()
 }
 
-// start opens the streams that are observed from start to end.
+// start opens the streams that are observed from start to end, and sends their second requests. It returns an error if
+// the first stream cannot be opened.
 func (s *session) start(ctx, life context.Context) error {
 	s.Progress(fmt.Sprintf("opening %s of %s", format.Count(s.Streams, "stream"), s.requests.base))
 	for i := range s.Streams {
@@ -244,7 +246,8 @@ func (s *session) disconnectOne(ctx, life context.Context) {
 	_ = s.publish(ctx, 2)
 }
 
-// await waits until each open plain stream has received n blocks with data, but not longer than a limit.
+// await waits until each open plain stream has received n further blocks with data, but not longer than a limit. If
+// there is only one stream, which may be disconnected, it always waits for the limit.
 func (s *session) await(ctx context.Context, limit time.Duration, n int) {
 	from := time.Now()
 	isWaiting := func(t *track) bool {

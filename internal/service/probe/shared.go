@@ -48,7 +48,7 @@ func (f *findings) findShared(found object) object {
 	return nil
 }
 
-// sharedNames returns the names of messages that are steady.
+// sharedNames returns the sorted names of messages that also arrive after the start of a stream.
 func (f *findings) sharedNames() (names []string) {
 	for _, u := range units(f.messages(plain)) {
 		if name := u.EventName(); !slices.Contains(names, name) && len(name) <= maxQuoted && f.isSteady(name) {
@@ -88,11 +88,12 @@ func (f *findings) sharedSources() []string {
 
 // A sighting is the arrival of a message on one stream.
 type sighting struct {
-	print uint64
+	print uint64 // fingerprint of the message
 	at    time.Time
 }
 
-// countShared returns the number of messages of a name that all plain streams received in the same order, as countCommon does.
+// countShared returns the result of countCommon for the messages of a name on the plain streams, except the
+// disconnected stream and those without messages. It returns 0 if one of the messages does not have the source.
 func (f *findings) countShared(source, name string) int {
 	s := compile(`{"url":"{base}"}`, string(toJSON(object{{name: "same", value: source}})), "")
 	if s == nil {
@@ -126,8 +127,9 @@ func (f *findings) countShared(source, name string) int {
 	return countCommon(all, from, to)
 }
 
-// countCommon returns the number of messages between two times that all streams received in the same order. It returns 0 if the streams
-// differ, or if the messages cannot identify a loss: fewer than minShared are different, or a message mostly equals the previous one.
+// countCommon returns the number of messages between two times that all streams received in the same order. It returns
+// 0 if the streams differ, or if there are fewer than two. It also returns 0 if the messages cannot identify a loss:
+// fewer than minShared are different, or over two thirds equal the previous one.
 func countCommon(all [][]sighting, from, to time.Time) int {
 	if len(all) < 2 {
 		return 0

@@ -58,7 +58,9 @@ func jsonOf(data []byte) (payload any) {
 	return nil
 }
 
-// walk calls leaf with the path of each text, number and boolean, short paths first.
+// walk calls leaf with the path of each text, number and boolean in an object or a list. The values of an object or a
+// list precede those of its nested objects and lists. walk ignores items after the 20th of a list, and values that are
+// nested too deeply.
 func walk(v any, path string, depth int, leaf func(path string, value any)) {
 	const maxDepth = 10
 	if depth > maxDepth {
@@ -99,12 +101,13 @@ func walk(v any, path string, depth int, leaf func(path string, value any)) {
 	}
 }
 
-// wordOrNumber matches a number or a marker: letters, digits and hyphens with at least one digit.
+// wordOrNumber matches a number or a marker: letters, digits, dots, hyphens and underscores with at least one digit.
 var wordOrNumber = regexp.MustCompile(`[A-Za-z0-9_.-]*[0-9][A-Za-z0-9_.-]*`)
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// textSources returns the places of numbers and words in a text, as regular expressions that match the text before the value.
+// textSources returns the places of numbers and words in a text, as regular expressions that match the text before the
+// value. Words have at least one digit.
 func textSources(field, text string) (out []string) {
 	const longest = 200
 	if len(text) > longest {

@@ -36,7 +36,7 @@ type track struct {
 	err                    error  // of the request
 	refusal                string // beginning of the body if the response is not an event stream
 
-	mu            sync.Mutex // guards the fields below
+	mu            sync.Mutex // guards the fields from here to bytes
 	parts         []stream.Part
 	size          int   // bytes of parts
 	keepsLast     bool  // stores the last parts, not the first, if there are too many
@@ -46,8 +46,8 @@ type track struct {
 	lastID        string // last event ID
 	bytes         int64  // received bytes of the body
 
-	open *stream.Stream
-	done chan struct{}
+	open *stream.Stream // nil: the request failed, or the response is not an event stream
+	done chan struct{}  // closed when nothing reads the stream any more
 }
 
 // These limits bound the memory for the parts of one stream.
@@ -59,7 +59,8 @@ const (
 // maxQuoted is the maximum length in bytes of quoted data in a description.
 const maxQuoted = 1 << 10
 
-// store adds a part within the limits of a stream.
+// store adds a part. Beyond the limits of a stream, it drops the first half of the parts if keepsLast is set,
+// otherwise the new part.
 func (t *track) store(p stream.Part) {
 	size := sizeOf(p)
 	if t.keepsLast {
@@ -84,7 +85,8 @@ func (t *track) drop(n int) {
 // sizeOf returns the size of a part in bytes.
 func sizeOf(p stream.Part) int { return len(p.Event) + len(p.ID) + len(p.Data) + len(p.Comment) }
 
-// read reads a stream to its end and stores its parts without secrets. It passes each block to onBlock, which may be nil.
+// read reads a stream to its end and stores its parts without secrets. It passes each block, with its secrets, to
+// onBlock, which may be nil.
 func (t *track) read(secrets []string, onBlock func(stream.Part)) {
 	defer close(t.done)
 	for {

@@ -62,7 +62,8 @@ func newPool(insecure bool, proxies proxy.Chooser) *pool {
 	}}
 }
 
-// connect returns a connection to the server of a URL, for a request that ends at the deadline or with ctx.
+// connect returns a connection to the server of a URL, for a request that ends at the deadline or with ctx. reused is
+// false for a new connection.
 func (p *pool) connect(ctx context.Context, u *url.URL, deadline time.Time) (c *conn, reused bool, err error) {
 	o, err := p.origin(u)
 	if err != nil {
@@ -115,8 +116,9 @@ func (c *conn) release(response http.Header) {
 	c.origin.idle.Put(c)
 }
 
-// closedIdle reports whether the server may have closed the connection as idle while a request was in transit: no byte of a response
-// arrived, and the connection ended within keepIdle.
+// closedIdle reports whether the server may have closed the connection as idle while a request was in transit. This
+// requires that the connection had been idle for minIdle, that no byte of a response arrived, and that it ended within
+// keepIdle. sent is the time since the request was sent.
 func (c *conn) closedIdle(err error, sent time.Duration) bool {
 	ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 	return ended && c.FirstByte().IsZero() && c.idle >= minIdle && sent < keepIdle

@@ -1,10 +1,10 @@
-// Package publish is the publisher of a run: it sends numbered messages to a service at a constant rate, and records the response to
-// each.
+// Package publish is the publisher of a run: it sends numbered messages to a service at a constant rate, and records
+// the response to each.
 //
-// The model is open: a message is sent when it is due, whether or not earlier ones were answered. If that is impossible (the process
-// was late, the service is slow), it is sent as soon as possible, and its lag is recorded. None is omitted. The next message of a
-// topic waits for the response to the previous one, otherwise their order at the service would be unknown. Topics do not wait for
-// each other.
+// The model is open: a message is sent when it is due, whether or not earlier ones of other topics were answered. If
+// that is impossible (the process was late, the service is slow), it is sent as soon as possible, and its lag is
+// recorded. None is omitted. The next message of a topic waits for the response to the previous one, otherwise their
+// order at the service would be unknown. It does not wait if the description allows any order.
 package publish
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// maxInFlight limits the connections. With that many unanswered messages, further ones wait.
+// maxInFlight limits the messages in flight, and so the connections. Further messages wait.
 const maxInFlight = 1000
 
 // A Config configures a publisher; for Topics and Rate see shard.Published.
@@ -66,9 +66,9 @@ type Publisher struct {
 	ended    bool       // workers send no further messages
 	settled  uint64     // messages that have a response or an error
 	topics   []queue    // by topic
-	ready    []int32    // topics with a message that can be sent
+	ready    []int32    // topics with a message that can be sent; if the order is arbitrary, once per message
 	idle     int        // workers that wait
-	running  int        // workers
+	running  int        // workers, including those that wait
 	reported [3]bool    // by trouble
 }
 

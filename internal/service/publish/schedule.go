@@ -6,7 +6,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// nap is the shortest sleep: at 10,000 messages per second schedule queues several messages each time that it wakes up.
+// nap is the shortest sleep of schedule: at 10,000 messages per second it queues several messages each time that it
+// wakes up.
 const nap = 500 * time.Microsecond
 
 // schedule queues each message when it is due, until all are queued or the publisher is stopped.
@@ -33,7 +34,8 @@ func (p *Publisher) schedule() {
 	}
 }
 
-// queue records that one more message of a topic is due. The caller holds mu.
+// queue records that one more message of a topic is due. It enqueues the message, unless the topic has to wait for the
+// response to an earlier one. The caller holds mu.
 func (p *Publisher) queue(topic int) {
 	q := &p.topics[topic]
 	q.due++
@@ -43,7 +45,8 @@ func (p *Publisher) queue(topic int) {
 	}
 }
 
-// enqueue passes a message of a topic to a waiting worker, or else to a new one. The caller holds mu.
+// enqueue passes a message of a topic to a waiting worker, or else to a new one. With maxInFlight workers, the message
+// waits for one of them. The caller holds mu.
 func (p *Publisher) enqueue(topic int) {
 	p.ready = append(p.ready, int32(topic)) // #nosec G115 -- an index of topics
 	if p.idle >= len(p.ready) || p.running >= maxInFlight {
@@ -54,7 +57,7 @@ func (p *Publisher) enqueue(topic int) {
 	p.workers.Go(p.worker)
 }
 
-// worker sends messages that are ready, until publishing ends.
+// worker sends messages that are ready, until publishing ends. It closes answered after the last planned message.
 func (p *Publisher) worker() {
 	s := sender{p: p}
 	p.mu.Lock()

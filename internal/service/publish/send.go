@@ -35,7 +35,8 @@ func (s *sender) send(topic int) {
 	p.settle(topic, number, s.exchange(&v))
 }
 
-// exchange sends one message once, whatever happens to its connection.
+// exchange sends one message once, whatever happens to its connection, and returns the outcome. It repeats a request
+// only if the connection was closed before any byte was sent.
 func (s *sender) exchange(v *service.Values) shard.Outcome {
 	p := s.p
 	deadline := time.Now().Add(p.c.Timeout)
@@ -69,7 +70,8 @@ func (s *sender) exchange(v *service.Values) shard.Outcome {
 	}
 }
 
-// encode returns the request of a message as bytes, so that it is sent in one packet.
+// encode writes the request of a message to out, so that one Write can send it. It returns the request to read the
+// response with.
 func (s *sender) encode(v *service.Values, through *proxy.Proxy) (*http.Request, error) {
 	description := s.p.c.Service.Publish
 	s.url = description.URL.Append(s.url[:0], v) // the URL may contain the time of sending
@@ -86,7 +88,7 @@ func (s *sender) encode(v *service.Values, through *proxy.Proxy) (*http.Request,
 	return r, http1.WriteRequest(&s.out, r, through)
 }
 
-// failedOutcome returns the outcome of a message whose connection failed after the message was sent.
+// failedOutcome returns the outcome of a message whose connection failed after it may have sent some of the message.
 func (p *Publisher) failedOutcome(c *conn, sentUS int64, err error) shard.Outcome {
 	o := shard.Outcome{State: shard.Open, SentUS: sentUS, AtUS: p.now(), Text: p.reasonOf(err)}
 	if c.closedIdle(err, time.Duration(o.AtUS-sentUS)*time.Microsecond) && p.ctx.Err() == nil {
@@ -115,7 +117,8 @@ func (p *Publisher) reasonOf(err error) string {
 	return err.Error()
 }
 
-// read reads the response. The status decides the outcome, even if the body never ends.
+// read reads the response, and then reuses or closes the connection. The status decides the outcome, even if the body
+// never ends.
 func (s *sender) read(c *conn, r *http.Request, sentUS int64) shard.Outcome {
 	p := s.p
 	resp, err := c.Head(r) //nolint:bodyclose // Close would read an endless body; the connection is closed
@@ -142,6 +145,7 @@ func (s *sender) read(c *conn, r *http.Request, sentUS int64) shard.Outcome {
 	return o
 }
 
+// maxExcerpt limits the part of a body that describes a refusal, in bytes.
 const maxExcerpt = 1 << 10
 
 // describe returns the reason of a refusal: the status, the proxy if it refused, the target of a redirect, and the

@@ -31,10 +31,11 @@ type Client struct {
 // ErrNoAnswer is the cause of an error if the head of the response does not arrive within the Timeout.
 var ErrNoAnswer = errors.New("no response")
 
-// maxRedirects is the default of k6.
+// maxRedirects limits the redirects of a request, as k6 does by default.
 const maxRedirects = 10
 
-// send sends a request, and returns when the head of the response is complete.
+// send sends a request, and returns when the head of the response is complete. Its errors name the request, without
+// tokens.
 func (c *Client) send(ctx context.Context, r Request) (*sseclient.Response, error) {
 	o := sseclient.Options{
 		ConnectTimeout: c.Timeout, FollowRedirects: c.FollowRedirects, MaxRedirects: maxRedirects,

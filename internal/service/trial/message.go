@@ -17,7 +17,7 @@ import (
 // attempts is the maximum number of times that the message is published: a service may need some time to subscribe a stream.
 const attempts = 3
 
-// publish publishes the trial's message, if the description has `publish`.
+// publish publishes the trial's message once, if the description has `publish`.
 func (t *trial) publish(ctx context.Context) error {
 	p := t.s.Publish
 	if p == nil {
@@ -131,7 +131,8 @@ func (t *trial) hasName(p stream.Part) bool {
 	return slices.Contains(names, p.EventName())
 }
 
-// misread describes the first error in the values that were read from the trial's message.
+// misread describes the first error in the values that were read from the trial's message. It returns nil if there is
+// none.
 func (t *trial) misread(p stream.Part, r service.Reading) error {
 	switch {
 	case errors.Is(r.Err, service.ErrData):

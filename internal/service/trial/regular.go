@@ -11,14 +11,15 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// heartbeat waits for a heartbeat if the interval of heartbeats is short.
+// heartbeat waits for a heartbeat if the interval of heartbeats is at most maxInterval.
 func (t *trial) heartbeat(ctx context.Context) error {
 	return t.regular(ctx, t.s.HeartbeatEvery, "heartbeat", "heartbeat", func(p stream.Part) bool {
 		return t.reader.Read(&p.Block).Kind == service.Heartbeat
 	})
 }
 
-// due waits for a message of a service that sends messages by itself, if their interval is short.
+// due waits for a message of a service that sends messages by itself, if their interval is at most maxInterval. It
+// also checks the values of that message.
 func (t *trial) due(ctx context.Context) error {
 	if t.s.Publish != nil {
 		return nil
@@ -39,8 +40,8 @@ func (t *trial) due(ctx context.Context) error {
 	return invalid
 }
 
-// regular waits for a part that arrives at an interval, unless one has arrived already. Its error names the field of the interval and
-// the kind of part.
+// regular waits for a part that arrives at an interval, unless one has arrived already or the interval exceeds
+// maxInterval. Its error names the field of the interval and the kind of part.
 func (t *trial) regular(ctx context.Context, interval time.Duration, field, kind string, matches func(stream.Part) bool) error {
 	if interval == 0 || interval > maxInterval || slices.ContainsFunc(t.open.received, matches) {
 		return nil

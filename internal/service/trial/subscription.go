@@ -25,7 +25,7 @@ type subscription struct {
 // maxBlocks limits the queued parts and the stored parts, because a topic may have other traffic.
 const maxBlocks = 1000
 
-// follow starts to read a stream.
+// follow starts to read a stream. The caller must close the subscription.
 func follow(s *stream.Stream, quote func(stream.Part) string) *subscription {
 	f := &subscription{stream: s, quote: quote, parts: make(chan stream.Part, maxBlocks)}
 	go func() {

@@ -1,5 +1,6 @@
-// Package trial checks a service description against its service before the load, with one stream, and one message if the
-// description publishes. A mismatch is one sentence that names the field.
+// Package trial checks a service description against its service before the load. It opens one stream, or one response
+// that ends by itself, and publishes one message if the description has publish. A mismatch is one sentence that names
+// the field.
 package trial
 
 import (
@@ -18,7 +19,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// defaultTimeout is the time for which a trial waits for a stream, an event or a message.
+// defaultTimeout is the default of Config.Patience.
 const defaultTimeout = 10 * time.Second
 
 // A trial waits for heartbeats, and for messages that the service sends by itself, if their interval is at most maxInterval. It waits
@@ -48,7 +49,7 @@ type Config struct {
 	// Dial opens a connection; nil: package net.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	Patience time.Duration // 0: 10 s
+	Patience time.Duration // time limit for headers, a message or the end of a response; 0: 10 s
 	Note     func(string)  // receives a sentence on each part that could not be tried; may be nil
 }
 
@@ -95,6 +96,7 @@ func start(ctx context.Context, c Config, run func(*trial, context.Context) erro
 	return err
 }
 
+// A trial is one execution of Run, Answer or Connect.
 type trial struct {
 	Config
 	s           *service.Service
@@ -103,7 +105,7 @@ type trial struct {
 	values      service.Values
 	reader      *service.Reader
 	open        *subscription
-	began       time.Time // time of the latest of opened stream, arrived message: the wait for a heartbeat starts here
+	began       time.Time // end of the wait for the stream or, later, the message; waits of regular start then
 	lateHeaders bool      // the headers of a stream arrive with its first event
 	sent        []int64   // the times at which the message was published, in microseconds since 1970
 	mismatch    error     // the mismatch of a block that may be the message; reported if no matching block arrives
@@ -183,7 +185,7 @@ func mismatch(field, format string, args ...any) error {
 }
 
 // openPublishing opens a stream. A service may send the headers together with the first event. If no headers have arrived after a
-// tenth of the patience, openPublishing publishes the message.
+// tenth of the patience, openPublishing publishes the message, unless the description has connect.then.
 func (t *trial) openPublishing(ctx context.Context, r stream.Request) (*stream.Stream, error) {
 	published := make(chan error, 1)
 	late := time.AfterFunc(t.Patience/10, func() {
@@ -222,7 +224,7 @@ func (t *trial) subscribeRemedy() string {
 	return "check that the token is valid for this topic"
 }
 
-// secondRequest sends the second request of a stream, if the description has connect.then.
+// secondRequest waits for the event of connect.then and sends the second request, if the description has connect.then.
 func (t *trial) secondRequest(ctx context.Context) error {
 	second := t.s.SecondRequest
 	if second == nil {
@@ -274,7 +276,7 @@ func (t *trial) request(ctx context.Context, field string, request *service.Requ
 	return fmt.Errorf("%s: %s answered %s%s", field, r, inWords(answer.Status), quoteBody(answer.Body))
 }
 
-// end sends the request that ends a stream, if the description has one.
+// end sends the request that ends a stream, if the description has one, and checks that the stream ends.
 func (t *trial) end(ctx context.Context) error {
 	if t.s.End.By != service.ByRequest {
 		return nil
