@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	textWidth      = 80
+	textWidth      = 80 // maximum length of a line in characters
 	nameWidth      = 12 // minimum width of the names of facts
 	minColumnWidth = 14 // minimum width of a text column that was narrowed
 	maxCellWidth   = 38 // maximum width of a cell in a table that is wider than the text
@@ -163,6 +163,7 @@ func (c *Cell) withMark() string {
 	return text
 }
 
+// plainMarks has the ASCII text for each mark.
 var plainMarks = map[string]string{"✓": "ok", "✗": "XX", "?": "??", "!": "!!", "–": "--"}
 
 // widths returns the width of each column. It narrows text columns if the table then fits. Otherwise several tables are

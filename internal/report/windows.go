@@ -9,8 +9,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// windows returns the windows of a run: a strip for each figure, and a row for each window. The section is empty if the
-// run has only one window.
+// windows returns the section with the windows of a run: a strip for each figure, and a row for each window. It is
+// empty if the verdict has no windows, as for a run that is not longer than one window.
 func windows(v *verdict.Verdict) Section {
 	out := Section{ID: "windows", Title: "Windows"}
 	if len(v.Windows) == 0 {

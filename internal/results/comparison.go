@@ -117,8 +117,8 @@ func fillComparison(out *report.Section, old []compare.Run, current compare.Run)
 	out.Tables = []report.Table{t}
 }
 
-// noise returns the range of a metric without a change: the band, or the range of the old runs for a fault; "–" if
-// neither is known.
+// noise returns the range of a metric without a change: the band, or the range of the old runs for a fault. It returns
+// "–" if neither is known.
 func noise(c compare.Change) string {
 	low, high := c.Old.Min, c.Old.Max
 	switch {

@@ -31,6 +31,7 @@ func ManifestName(part int) string { return partName(ManifestFile, part) }
 func RunName(part int) string      { return partName(RunFile, part) }
 func LedgerName(part int) string   { return partName(LedgerFile, part) }
 
+// partName inserts the number of a part before the extension of a file name; part 0 has no number.
 func partName(name string, part int) string {
 	if part == 0 {
 		return name
@@ -87,6 +88,7 @@ func (d Dir) require(part int, names ...string) error {
 	return d.WriteJSON(ManifestName(part), m)
 }
 
+// exists reports whether the folder has a file or a folder of this name. A name outside of the folder does not exist.
 func (d Dir) exists(name string) bool {
 	_, err := os.Stat(d.Path(name))
 	return err == nil && filepath.IsLocal(name)

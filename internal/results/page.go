@@ -11,8 +11,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// maxInPage is the size in bytes of the largest file that a page embeds, because browsers open a page with a table of
-// 100,000 connections slowly. Larger files are only in the folder.
+// maxInPage is the size in bytes of the largest file that a page embeds. Browsers open a page with a table of 100,000
+// connections slowly. Larger files are only in the folder.
 const maxInPage = 8 << 20
 
 // page collects the content of report.html. verdict.json and the tables must exist.

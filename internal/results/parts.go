@@ -147,8 +147,8 @@ func (d Dir) modelLedger(m *shard.Merged) (verdict.ModelLedger, error) {
 }
 
 // ledgerOf returns the server's ledger; nil if there is none. In a run in parts, each part reads the ledger after the
-// end of its own streams, so each entry is from the part with the stream. If only some parts have a ledger, ledgerOf
-// returns an error: with a partial ledger, the other messages would count as lost by the server.
+// end of its own streams. Each entry is therefore from the part with the stream. If only some parts have a ledger,
+// ledgerOf returns an error: with a partial ledger, the other messages would count as lost by the server.
 func (d Dir) ledgerOf(m *shard.Merged, ledger fullLedger) (verdict.ServerLedger, error) {
 	merged, err := ledger()
 	if merged != nil || err != nil {

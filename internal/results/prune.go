@@ -59,8 +59,8 @@ func (h *History) Prune(keep int) ([]Decision, error) {
 	return decisions, nil
 }
 
-// baselines returns, by the name of a run that is a named baseline (`soak report --baseline`), the name of a run that
-// is compared with it.
+// baselines returns the runs that are a named baseline (`soak report --baseline`), by name. The value is the name of a
+// run that is compared with the baseline.
 func (h *History) baselines() (map[string]string, error) {
 	out := map[string]string{}
 	for _, r := range h.Runs {

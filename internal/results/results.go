@@ -1,5 +1,5 @@
-// Package results defines the files in the folder of a run, results/TESTID, makes the verdict and its reports from
-// them, and lists the runs of a folder with the changes from one run to the next.
+// Package results defines the files in the folder of a run, results/TESTID, and makes the verdict and its reports from
+// them. It also lists the runs of a folder with the changes from one run to the next.
 package results
 
 import (

@@ -143,8 +143,8 @@ func (s *session) actionVariables(environment []string) (out []string) {
 	return out
 }
 
-// actionEnvironment returns the variables that describe the run to an action: its id, folder and target, and the
-// current processes of a target that soak started.
+// actionEnvironment returns the variables that describe the run to an action. They have the id, the folder and the
+// target of the run, and the current processes of a target that soak started.
 func (s *session) actionEnvironment() []string {
 	folder, err := filepath.Abs(string(s.dir))
 	if err != nil {

@@ -66,8 +66,8 @@ func (d *attachedDriver) check(ctx context.Context) error {
 	return nil
 }
 
-// notFoundError adds the folder of a run on this machine, if there is one, to the error about a run that is not in
-// the cluster.
+// notFoundError adds a hint to the error about a run that is not in the cluster. The hint depends on the folder of the
+// run on this machine, if there is one.
 func notFoundError(d results.Dir, err error) error {
 	if _, statErr := os.Stat(d.Path(results.PlanFile)); statErr != nil {
 		return fmt.Errorf("attach: this machine has no run %s; on Kubernetes: %w", d.Relative(), err)

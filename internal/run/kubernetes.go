@@ -29,7 +29,7 @@ type Kubernetes struct {
 }
 
 // A kubernetes driver runs the runners under the k6-operator. On close it removes the run from the cluster, unless the
-// user keeps the run, or the connection to the cluster was lost: then the run continues there.
+// user keeps it. If the connection to the cluster was lost, the run continues there.
 type kubernetes struct {
 	*session
 	client         *cluster.Client
@@ -46,6 +46,7 @@ type kubernetes struct {
 	closers        []func()
 }
 
+// newKubernetes returns the driver. It returns a UsageError for settings that cannot be combined with Kubernetes.
 func newKubernetes(s *session) (*kubernetes, error) {
 	d := &kubernetes{session: s}
 	switch {
@@ -86,6 +87,7 @@ func (d *kubernetes) check(ctx context.Context) (err error) {
 	return d.connect()
 }
 
+// connect connects to the cluster, unless the driver has a client already.
 func (d *kubernetes) connect() (err error) {
 	if d.client == nil {
 		d.client, err = cluster.Connect(d.Kubernetes.Context)

@@ -153,9 +153,9 @@ func (d *kubernetes) checkOperator(ctx context.Context) {
 	}
 }
 
-// reachTarget sets the address by which this machine reaches the target: the one that the user set (Via), its URL, or a
-// port that the API server forwards. If it forwards a port, reachTarget records the restarts of the pod for
-// targetState.
+// reachTarget sets the address by which this machine reaches the target. It is the one that the user set (Via), the URL
+// of the target, or a port that the API server forwards. If it forwards a port, reachTarget records the restarts of the
+// pod for targetState.
 func (d *kubernetes) reachTarget(ctx context.Context) (err error) {
 	token := os.Getenv("BACKEND_TOKEN")
 	if via := d.Kubernetes.Via; via != "" {

@@ -10,8 +10,8 @@ import (
 	scripts "github.com/sse-soak/sse-soak/load-tests"
 )
 
-// Locate finds a program or a file of this repository: in the folder of the binary (bin/), in the folder above it, in
-// the working directory, or in its folder bin. It returns the absolute path.
+// Locate returns the absolute path of a program or a file of this repository. It searches the folder of the binary
+// (bin/), the folder above it, the working directory, and the folder bin in the working directory.
 func Locate(elements ...string) (string, error) {
 	name := filepath.Join(elements...)
 	var folders []string

@@ -25,7 +25,8 @@ const mergeMemory = 400 << 20
 
 // Merge makes the verdict of the shards at a location. It copies shards in a bucket to a folder in out first. It writes
 // the reports into the folder of the shards, and the verdict in words to stdout. expect is the required number of
-// laptops, or of runners if the run has a plan; 0: the number in an existing verdict, or any number.
+// laptops, or of runners if the run has a plan. If expect is 0, the number is that of an existing verdict, or any
+// number.
 func Merge(location, out string, expect int, stdout io.Writer, look report.Look, targets ci.Targets) (verdict.Outcome, error) {
 	return reportToCI(targets, stdout, func(t *ci.Reporter) (verdict.Outcome, error) { return merge(location, out, expect, stdout, look, t) })
 }
@@ -75,7 +76,7 @@ func fetchRun(location, out string) (d results.Dir, problems []string, err error
 }
 
 // Judge makes the verdict of a run from its files, and every report. baseline is the run to compare with, "" for the
-// last one that passed without a regression; expect is as in Merge; problems make the verdict invalid. Judge limits the
+// last one that passed without a regression. expect is as in Merge. problems make the verdict invalid. Judge limits the
 // memory of this process to mergeMemory, if possible.
 func Judge(d, baseline results.Dir, expect int, problems ...string) (*verdict.Verdict, error) {
 	debug.SetMemoryLimit(mergeMemory)
@@ -98,8 +99,8 @@ func reportError(d results.Dir, v *verdict.Verdict, err error) error {
 // List updates the page of all runs, if the folder above the run has such a page.
 func List(d results.Dir) { list(d, "") }
 
-// list writes the page of all runs and returns its path, if the run is in out, or the folder above the run already has
-// such a page. Otherwise it returns "". An error becomes a warning, because the verdict exists.
+// list writes the page of all runs and returns its path. If the run is not in out, it only replaces an existing page in
+// the folder above the run. It returns "" if it writes no page. An error becomes a warning, because the verdict exists.
 func list(d results.Dir, out string) (page string) {
 	folder := filepath.Dir(resolveLink(string(d)))
 	if (out == "" || resolveLink(out) != folder) && !results.HasHistory(folder) {

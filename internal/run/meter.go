@@ -179,8 +179,8 @@ func (m *meter) read(ctx context.Context, parse func(io.Reader) error, open func
 	}
 }
 
-// readGauge adds the gauge that the run watches: of a process of this machine, from Prometheus if it is configured,
-// else from the service's own page.
+// readGauge adds the gauge that the run watches: of a process of this machine, or from Prometheus if it is configured.
+// Otherwise it adds the gauge on the service's own page.
 func (m *meter) readGauge(ctx context.Context, s *resources.Sample) {
 	address := os.Getenv("PROMETHEUS_URL")
 	switch {
@@ -200,6 +200,7 @@ func (m *meter) readGauge(ctx context.Context, s *resources.Sample) {
 	}
 }
 
+// note stores an error for warnings. Only the last one is kept.
 func (m *meter) note(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

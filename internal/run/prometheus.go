@@ -16,9 +16,8 @@ import (
 const prometheusTimeout = 15 * time.Second
 
 // queryPrometheus stores the records of the machines that PROMETHEUS_URL watched. It also replaces soak's samples of
-// the target by those of that Prometheus, if it watches a backend. It keeps soak's samples if a check depends on them,
-// because Prometheus samples less often, counts no requests, and may watch another service than the one that soak
-// started.
+// the target by those of that Prometheus, if it watches a backend. It keeps soak's samples if a check depends on them.
+// Prometheus samples less often, counts no requests, and may watch another service than the one that soak started.
 func (s *session) queryPrometheus(graceful, force context.Context, started time.Time) {
 	address := os.Getenv("PROMETHEUS_URL")
 	if address == "" {

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/protobuf/encoding/protodelim"
 )
 
-// An Export describes prometheus.pb, the data of a Prometheus: requests of remote write 1.0 in the order of time, each
-// after its length as a varint. A Prometheus accepts them in this order.
+// An Export describes prometheus.pb, the data of a Prometheus. The file has requests of remote write 1.0 in the order
+// of time, each after its length as a varint. A Prometheus accepts them in this order.
 type Export struct {
 	Missing    string    `json:"missing,omitempty"` // why there is no data, as a sentence
 	Address    string    `json:"address,omitempty"` // without a password

@@ -33,9 +33,9 @@ const (
 	maxPadding = 1 << 20 // bytes after the end of a tar
 )
 
-// Open unpacks an archive into a folder that is empty or does not exist. It does not trust the author of the archive:
-// names outside of the folder, links, missing or unlisted files, wrong checksums and too much data are errors. After an
-// error it removes all unpacked files.
+// Open unpacks an archive into a folder that is empty or does not exist. It does not trust the author of the archive.
+// It returns an error for names outside of the folder, links, missing or unlisted files, wrong checksums and too much
+// data. After an error it removes all unpacked files.
 func Open(ctx context.Context, file, dir string) (c Contents, err error) {
 	in, err := openArchive(file)
 	if errors.Is(err, os.ErrNotExist) {

@@ -59,6 +59,7 @@ func NewRemote(address string) (*Remote, error) {
 // String returns the address without secrets.
 func (r *Remote) String() string { return secret.Address(r.base) }
 
+// errTooMuch reports that the response for a window would be too large.
 var errTooMuch = errors.New("more samples than one answer may have")
 
 // Read calls handle with all series between two times, both included, window by window in the order of time.

@@ -28,8 +28,8 @@ func (s Summary) Spread() float64 {
 	return (s.Max - s.Min) / math.Abs(s.Median)
 }
 
-// A Difference states whether two sets of runs differ by more than chance: by the p-value of a test, or by a band if
-// there are too few runs for a test.
+// A Difference states whether two sets of runs differ by more than chance. The evidence is the p-value of a test, or a
+// band if there are too few runs for a test.
 type Difference struct {
 	P           float64
 	Band        *Band // nil: P applies
@@ -37,9 +37,9 @@ type Difference struct {
 }
 
 // Differ compares new values with at least two old ones. It uses the two-sided test of Mann and Whitney, which assumes
-// no distribution. The test is exact for up to 50 runs in each set (25 with equal values). It needs enough runs for a p
-// of at most alpha, such as four against four: with three against three the most extreme outcome has p = 2/20. For
-// fewer runs, Differ uses noiseBand.
+// no distribution. The test is exact for up to 50 runs in each set (25 with equal values). Differ uses noiseBand if so
+// few runs cannot have a p of at most alpha. Four against four can; with three against three the most extreme outcome
+// has p = 2/20.
 func Differ(old, recent []float64) (Difference, error) {
 	if MinP(len(old), len(recent)) > alpha {
 		band, ok := noiseBand(old, len(recent))

@@ -17,8 +17,9 @@ import (
 // An Outcome is the result for a metric.
 type Outcome string
 
-// A metric is Worse, and the comparison a regression, if its median got worse by more than the tolerance, by more than
-// negligibleChange, and by more than chance explains. The first fault where no old run had one is always Worse.
+// A metric is Worse if its median got worse by more than the tolerance, by more than negligibleChange, and by more than
+// chance explains. The first fault where no old run had one is always Worse. A comparison with such a metric is a
+// regression.
 const (
 	Same   Outcome = "same"
 	Better Outcome = "better"
@@ -109,9 +110,9 @@ func Compare(old, recent []Run, tolerance float64) (*Comparison, error) {
 	return c, nil
 }
 
-// isGeneratorsDelay reports whether a time may have got worse because of the load generator: without the maximum
-// delay by the generator, the new runs would not be worse. If that delay is unknown, it reports whether a generator
-// was saturated.
+// isGeneratorsDelay reports whether a time may have got worse because of the load generator. That is the case if the
+// new runs would not be worse without the maximum delay by the generator. If this delay is unknown, isGeneratorsDelay
+// reports whether a generator was saturated.
 func (c *Comparison) isGeneratorsDelay(metric verdict.Metric, old []float64, recent []verdict.Metric) bool {
 	if metric.Unit != "ms" {
 		return false

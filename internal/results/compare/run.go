@@ -1,5 +1,6 @@
-// Package compare compares runs of one plan: median and spread of several runs, the band in which one more run should
-// fall, and whether two sets of runs differ by more than chance. A single run cannot show that.
+// Package compare compares runs of one plan. It computes the median and the spread of several runs, and the band in
+// which one more run should fall. It decides whether two sets of runs differ by more than chance. A single run cannot
+// show that.
 package compare
 
 import (

@@ -151,6 +151,7 @@ func (c *Client) OtherRuns(ctx context.Context, namespace, url string) (names []
 	return names, nil
 }
 
+// errNoOperator returns the error for a cluster without the TestRun resource or without the namespace.
 func errNoOperator(namespace string, err error) error {
 	return fmt.Errorf("the cluster has no TestRun resource, or no namespace %s: install the k6-operator v1.6 (docs/distributed.md), and apply the overlay with kubectl apply -k (%w)", namespace, err)
 }

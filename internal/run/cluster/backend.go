@@ -86,6 +86,7 @@ func (c *Client) WatchPod(ctx context.Context, namespace, name string) (*Watched
 	return &WatchedPod{namespace: namespace, name: name, restarts: restarts(pod)}, nil
 }
 
+// restarts returns the number of restarts of all containers of a pod.
 func restarts(pod *corev1.Pod) (n int32) {
 	for _, c := range pod.Status.ContainerStatuses {
 		n += c.RestartCount
@@ -93,8 +94,8 @@ func restarts(pod *corev1.Pod) (n int32) {
 	return n
 }
 
-// Restarts returns a sentence if the pod was restarted or replaced after WatchPod, and the time of its last end; the
-// zero time if that is unknown. Either is a fault of the target, so the run fails.
+// Restarts returns a sentence if the pod was restarted or replaced after WatchPod; "" otherwise. at is the time of its
+// last end; zero if unknown. A restart or a replacement is a fault of the target, so the run fails.
 func (c *Client) Restarts(ctx context.Context, w *WatchedPod) (text string, at time.Time) {
 	pod, err := c.CoreV1().Pods(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
 	switch {

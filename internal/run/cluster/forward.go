@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/transport/spdy"
 )
 
-// A Forward is a port of this machine that leads to a port of a pod, through API server and kubelet, past any network
-// policy and firewall of the cluster.
+// A Forward is a port of this machine that leads to a port of a pod. Its connections pass the API server and the
+// kubelet, so no network policy and no firewall of the cluster applies to them.
 type Forward struct {
 	Address string // HOST:PORT here
 	Pod     string
@@ -149,6 +149,7 @@ func targetPort(service *corev1.Service, pod *corev1.Pod, port int) int {
 	return 0
 }
 
+// ready reports whether a pod is ready, and is not being deleted.
 func ready(pod *corev1.Pod) bool {
 	if pod.DeletionTimestamp != nil {
 		return false

@@ -45,6 +45,8 @@ func (k *logKeeper) follow(run string, s Snapshot) {
 	}
 }
 
+// followPod starts to copy the log of a pod to a file, unless the copy has started already or finish has ended the
+// copying.
 func (k *logKeeper) followPod(pod, path string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -61,6 +63,7 @@ func (k *logKeeper) followPod(pod, path string) {
 	})
 }
 
+// copy copies the log of a pod to a file until the container has ended.
 func (k *logKeeper) copy(pod, path string) error {
 	from, err := k.client.CoreV1().Pods(k.namespace).GetLogs(pod, &corev1.PodLogOptions{Follow: true}).Stream(k.ctx)
 	if err != nil {

@@ -22,6 +22,7 @@ type podWatch struct {
 	last map[string]*corev1.Pod // by Job
 }
 
+// open starts a watch of the pods of the run.
 func (w *podWatch) open(ctx context.Context) (watch.Interface, error) {
 	return w.client.CoreV1().Pods(w.namespace).Watch(ctx, metav1.ListOptions{LabelSelector: selector(w.run)})
 }

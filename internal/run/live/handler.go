@@ -15,6 +15,7 @@ const (
 	writeTimeout = 10 * time.Second
 )
 
+// handler returns the handler of all requests. It rejects requests from other sites, and requests without the token.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", s.servePage)
@@ -42,6 +43,7 @@ func (s *Server) handler() http.Handler {
 	})
 }
 
+// servePage sends the current page, or the report after the end of the run.
 func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	content, err := s.page()
 	if err != nil {
@@ -71,6 +73,7 @@ func (s *Server) recordDelivery() {
 	s.delivered[last] = true
 }
 
+// serveEvents sends an event stream with the changes of the page, and with an event about the report at the end.
 func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	key := cmp.Or(r.URL.Query().Get("viewer"), r.RemoteAddr)
 	if len(key) > maxKey {

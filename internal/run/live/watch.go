@@ -229,8 +229,8 @@ func total(runners []Runner) (sum shard.Progress, lateness *shard.Histogram) {
 	return sum, lateness
 }
 
-// Findings returns the stored findings from the nth on, the number n of the next finding, and the number of findings
-// that the runners counted but did not report.
+// Findings returns the stored findings from number n on. next is the number of the next finding. unlisted is the number
+// of findings that the runners counted but did not report.
 func (w *Watch) Findings(n int) (listed []Finding, next, unlisted int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 // Requirements are the resources and the service that a script declares.
 type Requirements struct {
 	VUs int // maximum at a time, over all runners
-	// Connections is the number of connections that are open at a time over all runners, if the script declares it.
-	// 0: one of each virtual user.
+	// Connections is the number of connections that are open at a time over all runners, if the script declares it. If
+	// it is 0, each virtual user has one.
 	Connections int
 	Duration    time.Duration // at most
 	// Service is the description of the service, as internal/service reads it; nil if the script names none.
@@ -79,8 +79,8 @@ func Inspect(ctx context.Context, k6, script string, d plan.Document, env map[st
 	return r, nil
 }
 
-// exceptionText returns the text of an exception in k6's log, without its stack trace: one sentence, or a line for each
-// mistake in the description of a service.
+// exceptionText returns the text of an exception in k6's log, without its stack trace; "" if there is none. It is one
+// sentence, or a line for each mistake in the description of a service.
 func exceptionText(log []byte) string {
 	for line := range bytes.Lines(log) {
 		var entry struct{ Level, Msg string }

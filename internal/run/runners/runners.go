@@ -67,6 +67,7 @@ func Sequence(n int) string {
 	return strings.Join(bounds, ",")
 }
 
+// fraction returns the bound i of n segments: 0, i/n or 1.
 func fraction(i, n int) string {
 	switch i {
 	case 0:
