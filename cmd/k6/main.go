@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 
-// Command k6 is Grafana k6 with the extension of this repository compiled in. Scripts written for xk6-sse find EventSource and open
-// under its name, k6/x/sse, too.
+// Command k6 is Grafana k6 with the extension of this repository compiled in. It also has a module k6/x/sse with
+// EventSource and open, for scripts that were written for xk6-sse.
 package main
 
 import (

@@ -22,7 +22,8 @@ import (
 // its response did not decide.
 type check func(context.Context) (string, error)
 
-// result returns the state and the sentence of a check.
+// result returns the state and the sentence of a check. The state is ok, FAIL for a refusal, or note for any other
+// error.
 func (c check) result(ctx context.Context) (state, sentence string) {
 	sentence, err := c(ctx)
 	switch {
@@ -161,8 +162,8 @@ func isStandard(instanceType string) bool {
 	return slices.Contains(strings.Fields("a c d h i im is m r t z"), letters)
 }
 
-// checkDryRun returns a check with a dry run of a command: whether the credentials may create a resource with the tags of the deployment.
-// A dry run creates nothing and does not check capacity.
+// checkDryRun returns a check that runs a command as a dry run. The check fails if the credentials may not create a
+// resource with the tags of the deployment. A dry run creates nothing and does not check capacity.
 func (s site) checkDryRun(resource string, command ...string) check {
 	var tags []string
 	for _, key := range slices.Sorted(maps.Keys(s.settings.Tags)) {
@@ -196,8 +197,8 @@ func (s site) checkSessions(ctx context.Context) (string, error) {
 	return "the AWS CLI and its Session Manager plugin are installed", nil
 }
 
-// checkRights simulates each statement of the deployer's policy in IAM, for one resource of the statement. The simulation includes
-// permission boundaries.
+// checkRights simulates each statement of the deployer's policy in IAM, for an example of each of its resources. It
+// omits actions with a pattern. The simulation includes permission boundaries.
 func (s site) checkRights(ctx context.Context) (string, error) {
 	c, file := s.aws, filepath.Join(s.dir, "deployer-policy.json")
 	var policy struct {

@@ -47,7 +47,8 @@ func connect(ctx context.Context, region string) (*cloud, error) {
 	return c, nil
 }
 
-// call runs the AWS command line and parses its output into result, which may be nil.
+// call runs the AWS command line and parses its output into result, which may be nil. It returns an *apiError for an
+// error of AWS.
 func (c *cloud) call(ctx context.Context, result any, args ...string) error {
 	cmd := exec.CommandContext(ctx, "aws", append(args, "--region", c.region, "--output", "json")...) // #nosec G204 -- without a shell
 	cmd.Env = append(os.Environ(), "AWS_PAGER=")
@@ -70,7 +71,7 @@ func (c *cloud) call(ctx context.Context, result any, args ...string) error {
 type host struct {
 	ID, Type, Run, Owner string
 	Launch               time.Time
-	Cores, Threads       int
+	Cores, Threads       int // Threads is the number of threads of each core
 }
 
 const hostQuery = "Reservations[].Instances[].{ID:InstanceId,Type:InstanceType,Launch:LaunchTime,Cores:CpuOptions.CoreCount," +
@@ -89,8 +90,8 @@ func tagged(key, value string) string { return "Name=tag:" + key + ",Values=" + 
 // unreachableLimit is the time for which AWS may be unreachable during a poll, because a laptop may lose its network or sleep.
 const unreachableLimit = 5 * time.Minute
 
-// poll calls ready at intervals until it returns true, a refusal or an error of AWS. It retries other errors until AWS has been
-// unreachable for unreachableLimit. It returns context.DeadlineExceeded after limit.
+// poll calls ready at intervals until it returns true, a refusal, or an error of AWS other than throttling. It retries
+// other errors until AWS has been unreachable for unreachableLimit. It returns context.DeadlineExceeded after limit.
 func poll(ctx context.Context, pause, limit time.Duration, ready func() (bool, error)) error {
 	for start, lastResponse := time.Now(), time.Now(); ; {
 		done, err := ready()

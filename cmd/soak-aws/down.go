@@ -61,7 +61,9 @@ func (d *deployment) down(ctx context.Context, options downOptions) error {
 	return nil
 }
 
-// archive archives each run in the bucket that has no archive, including runs of other users. It returns the keys of all archives.
+// archive archives each run in the bucket that has no archive, including runs of other users. It returns the keys of
+// all archives, and an error if a run is in progress. With withoutArchive it returns only the keys of existing
+// archives; with withBucket it returns none.
 func (s site) archive(ctx context.Context, options downOptions) (archives []string, err error) {
 	if s.output.Bucket == "" || options.withBucket {
 		return nil, nil
@@ -102,7 +104,7 @@ func (s site) archive(ctx context.Context, options downOptions) (archives []stri
 	return archives, s.archiveRuns(ctx, options, runs)
 }
 
-// hasVerdict reports whether the local results include a run.
+// hasVerdict reports whether the local results have the verdict of a run.
 func (o downOptions) hasVerdict(run string) bool {
 	_, err := os.Stat(filepath.Join(o.results, run, "verdict.json"))
 	return err == nil
@@ -140,8 +142,8 @@ func (s site) archiveRuns(ctx context.Context, options downOptions, runs []strin
 	return nil
 }
 
-// verifyDestroyed requests from AWS, independent of the state, whether a resource with the tag still costs money, except the bucket with
-// archives.
+// verifyDestroyed waits up to lag until AWS, independent of the state, lists no resource with the tag that costs money,
+// except the bucket with archives. Otherwise it returns an error that names the resources.
 func (s site) verifyDestroyed(ctx context.Context, archiveBucket string, lag, pause time.Duration) error {
 	var costs, listed []string
 	err := poll(ctx, pause, lag, func() (destroyed bool, err error) {

@@ -31,7 +31,7 @@ type soakFlags struct {
 	length          time.Duration
 }
 
-// soakSite returns the existing deployment, and the flags of `soak run` that soak-aws needs.
+// soakSite returns the existing deployment, and the flags of `soak run` that soak-aws needs. It rejects --backend-url.
 func (d *deployment) soakSite(ctx context.Context, args []string) (s site, f soakFlags, err error) {
 	flags := pflag.NewFlagSet("soak run", pflag.ContinueOnError)
 	flags.ParseErrorsAllowlist.UnknownFlags = true
@@ -158,8 +158,9 @@ func (s site) checkLifetime(ctx context.Context, length time.Duration) (end time
 	return end, nil
 }
 
-// environment returns variables for soak: the secrets of the stack's host, which must not be flags, because all users of this machine can
-// read flags; Prometheus; and the reference, unless the user set another one.
+// environment returns variables for soak: the region, and the secrets of the stack's host, which must not be flags,
+// because all users of this machine can read flags. It adds the address of Prometheus, through via. It adds the targets
+// of remote write and of the control group, unless the user set them.
 func (s site) environment(via string) []string {
 	env := append(strings.Fields(s.values[s.output.Secrets]), "AWS_REGION="+s.settings.Region)
 	_, password, _ := strings.Cut(s.values[s.output.Secrets], "PROMETHEUS_PASSWORD=")
@@ -189,7 +190,7 @@ const (
 	defaultLength = time.Hour
 )
 
-// clock formats a time of day.
+// clock formats a time of day in UTC.
 func clock(t time.Time) string { return t.UTC().Format(time.TimeOnly + " MST") }
 
 // end returns the time at which the first host terminates itself. It returns an error if a soak of a length needs more time.

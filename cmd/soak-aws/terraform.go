@@ -41,7 +41,7 @@ type settings struct {
 	Architectures       map[string]string // by instance type
 }
 
-// An outputs is the output deployment of infra/terraform.
+// An outputs has the values of the output "deployment" of infra/terraform.
 type outputs struct {
 	Settings     settings
 	BackendURL   string `json:"backend_url"`
@@ -147,7 +147,7 @@ func (d *deployment) change(ctx context.Context, verb string, args ...string) er
 	return fmt.Errorf("terraform %s: %w", verb, err)
 }
 
-// inState returns the addresses of resources in the state of terraform, or "".
+// inState returns the addresses of resources in the state of terraform, one per line, or "".
 func (d *deployment) inState(ctx context.Context, filter ...string) string {
 	cmd := d.command(ctx, append([]string{"state", "list"}, filter...)...)
 	cmd.Stderr = nil // there may be no state yet
@@ -155,10 +155,10 @@ func (d *deployment) inState(ctx context.Context, filter ...string) string {
 	return strings.TrimSpace(string(list))
 }
 
-// errNoOutputs is the error for a state without resources.
+// errNoOutputs is the error for a state without the output "deployment".
 var errNoOutputs = errors.New("there is no deployment; run `make aws-up`")
 
-// outputs returns the output deployment from the state of terraform.
+// outputs returns the output "deployment" from the state of terraform, or errNoOutputs.
 func (d *deployment) outputs(ctx context.Context) (out outputs, err error) {
 	var values map[string]struct{ Value json.RawMessage }
 	text, err := d.command(ctx, "output", "-json").Output()

@@ -116,7 +116,7 @@ func (t *tunnel) responds(ctx context.Context) bool {
 }
 
 // session runs the AWS command line until it ends, the remote port no longer responds, or ctx ends. It calls opened at the first response.
-// Its checks also prevent that the session is idle.
+// Its checks also keep the session from being idle.
 func (t *tunnel) session(ctx context.Context, opened func()) error {
 	_, local, _ := net.SplitHostPort(t.address)
 	log, err := os.CreateTemp("", "soak-aws-")
@@ -161,7 +161,7 @@ func (t *tunnel) session(ctx context.Context, opened func()) error {
 	}
 }
 
-// open opens a tunnel to Grafana and Prometheus until Ctrl-C.
+// open opens a tunnel to Grafana and Prometheus until Ctrl-C, or until the terminal closes.
 func (d *deployment) open(ctx context.Context, port int) error {
 	out, err := d.outputs(ctx)
 	if err != nil {

@@ -109,7 +109,7 @@ func repositoryPrograms(needsBackend bool) []preflight.Program {
 // marks has the text that a line starts with for each state of a finding.
 var marks = map[preflight.State]string{preflight.OK: "ok", preflight.Absent: "–", preflight.Warning: "warning", preflight.Broken: "BROKEN"}
 
-// printFindings prints a line for each finding, followed by the remedy if there is one.
+// printFindings prints a line for each finding, followed by the remedy if there is one, and a conclusion.
 func printFindings(w io.Writer, findings []preflight.Finding) error {
 	about := ""
 	count := map[preflight.State]int{}

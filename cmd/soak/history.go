@@ -65,7 +65,8 @@ func historyCommand() *cobra.Command {
 	return cmd
 }
 
-// listRuns prints the newest runs of a folder, and writes the page of all runs.
+// listRuns prints the newest runs of a folder, and writes the page of all runs. With open it shows the page in the
+// browser.
 func listRuns(folder string, limit int, open bool, cmd *cobra.Command) error {
 	h, err := results.ReadHistory(folder)
 	if err != nil {
@@ -85,7 +86,8 @@ func listRuns(folder string, limit int, open bool, cmd *cobra.Command) error {
 	return openPage(page, cmd.ErrOrStderr())
 }
 
-// pruneRuns removes old runs, and prints for each run whether it was removed. A dry run removes none.
+// pruneRuns removes old runs, prints for each run whether it was removed, and writes the page of the remaining runs. A
+// dry run removes and writes nothing.
 func pruneRuns(folder string, keep int, dryRun bool, out io.Writer) error {
 	h, err := results.ReadHistory(folder)
 	if err != nil {

@@ -200,7 +200,8 @@ func settingsFor(c *probe.Config, result probe.Result, description string) (stri
 	return plan.SettingsText(values) //nolint:wrapcheck // it names the setting
 }
 
-// writeProject writes the files. It prints which parts of the description are missing, and the next step.
+// writeProject writes the files. In place of an edited file that --update keeps, it writes a new file next to it,
+// except for the workflow. It prints which parts of the description are missing, and the next step.
 func writeProject(w io.Writer, c *probe.Config, result probe.Result, mode overwriteMode) error {
 	description := c.Name + ".js"
 	settings, err := settingsFor(c, result, description)
@@ -264,7 +265,8 @@ func addChecksum(text, comment string) string {
 	return fmt.Sprintf("%s%s%s%x\n", text, comment, checksumMark, sha256.Sum256([]byte(text)))
 }
 
-// isEdited reports whether a file exists that init did not write, or that somebody changed afterwards.
+// isEdited reports whether a file exists that init did not write, that somebody changed afterwards, or that cannot be
+// read.
 func isEdited(path, comment string) bool {
 	existing, err := os.ReadFile(path) // #nosec G304 -- in this folder
 	if err != nil {

@@ -104,7 +104,8 @@ func oneArg(noun string) cobra.PositionalArgs {
 	}
 }
 
-// noArgs checks that a command has no arguments. An argument after --live may be its address.
+// noArgs checks that a command has no arguments. After --live, its error suggests --live=ADDRESS, because the argument
+// may be the address.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if live := cmd.Flags().Lookup("live"); len(args) > 0 && live != nil && live.Changed {
 		return usageError{Err: fmt.Errorf("unexpected argument %q: an address to show the run at is written --live=%[1]s", args[0])}

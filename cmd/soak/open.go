@@ -82,7 +82,8 @@ func openArchive(ctx context.Context, file, dir string, check bool, out io.Write
 // graphMargin is the time before and after the run that the graph shows.
 const graphMargin = 30 * time.Second
 
-// showData starts a Prometheus with the data of an unpacked archive, prints its address, and stops it when ctx ends.
+// showData starts a Prometheus with the data of an unpacked archive, prints its address, and stops it when ctx ends. If
+// the archive has no Prometheus data, showData only waits until ctx ends.
 func showData(ctx context.Context, c archive.Contents, dir, tmp string, out io.Writer) error {
 	if c.Prometheus.Missing != "" {
 		fmt.Fprintln(out, "The archive has no Prometheus data, so nothing is started. Ctrl-C removes the unpacked files, unless --dir names their folder.")

@@ -108,8 +108,8 @@ func serviceFlags(f *pflag.FlagSet, c *probe.Config) {
 	requestFlags(f, &c.Publish, "publish-", "the request that publishes")
 }
 
-// prepareProbe completes a configuration from the environment. Ctrl-C ends the returned context, and a second Ctrl-C
-// ends the program.
+// prepareProbe sets the tokens of a configuration from the environment, and its functions for progress and usage
+// errors. Ctrl-C ends the returned context, and a second Ctrl-C ends the program.
 func prepareProbe(parent context.Context, c *probe.Config) (context.Context, context.CancelFunc) {
 	c.SubscribeToken, c.PublishToken = os.Getenv("SUBSCRIBE_TOKEN"), os.Getenv("PUBLISH_TOKEN")
 	c.Progress = func(sentence string) { fmt.Fprintf(os.Stderr, "probe: %s\n", sentence) }

@@ -57,7 +57,8 @@ func soakFlags(f *pflag.FlagSet, c *run.Config) {
 	ciFlags(f, &c.CI, &c.Look)
 }
 
-// ciFlags defines the flags of every command that ends with a verdict.
+// ciFlags defines the flags of every command that ends with a verdict. It enables colours if standard output is a
+// terminal and NO_COLOR is not set.
 func ciFlags(f *pflag.FlagSet, targets *ci.Targets, look *report.Look) {
 	f.BoolVar(&look.Verbose, "verbose", false, "print the whole report.txt")
 	look.Colour = term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == ""
@@ -113,7 +114,7 @@ func flagOf(f *pflag.FlagSet, name string) *pflag.Flag {
 	return f.Lookup(strings.ToLower(strings.ReplaceAll(name, "_", "-")))
 }
 
-// scriptSettingsOf returns the settings that the script of a suite reads and the plan lacks.
+// scriptSettingsOf returns the profile, and the settings that the script of a suite reads and the plan lacks.
 func scriptSettingsOf(kind suite.Suite, profile plan.Setting) []plan.Setting {
 	out := []plan.Setting{profile}
 	for _, setting := range kind.Settings {

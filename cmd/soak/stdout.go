@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// surviveClosedPipes prevents that SIGPIPE ends the process before there is a verdict, as in `soak run | head`. It does
+// surviveClosedPipes keeps SIGPIPE from ending the process before there is a verdict, as in `soak run | head`. It does
 // not ignore the signal, because child processes would ignore it too.
 func surviveClosedPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 

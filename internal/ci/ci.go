@@ -67,8 +67,8 @@ type Reporter struct {
 	report  string // path of the report
 }
 
-// Begin returns a Reporter. It must be called before any other output: from Begin to End, GitHub's runner executes no
-// commands in the output of soak, which contains texts of services.
+// Begin returns a Reporter. It must be called before any other output. With Targets.GitHub, GitHub's runner executes no
+// commands in the output of soak from Begin to End, because the output contains texts of services.
 func Begin(targets Targets, out io.Writer) *Reporter {
 	r := &Reporter{targets: targets, out: out, token: rand.Text()}
 	if targets.GitHub {
@@ -155,7 +155,7 @@ func decidingChecks(v *verdict.Verdict) (out []verdict.Check) {
 	return out
 }
 
-// appendTo adds text to the file that GitHub names in a variable.
+// appendTo adds text, with escaped control characters, to the file that GitHub names in a variable.
 func appendTo(variable, text string) error {
 	path := os.Getenv(variable)
 	if path == "" {

@@ -12,7 +12,7 @@ import (
 const maxAnnotations = 10
 
 // annotations returns the workflow commands: an error for each check that decided the verdict, with its findings, or a
-// notice of the pass; then the warnings.
+// notice of the pass; then the warnings. A pass of connections only is a warning in place of a notice.
 func annotations(v *verdict.Verdict) (out []string) {
 	outcome := title(v) + " " + v.Word()
 	var errs, warnings []string

@@ -25,7 +25,7 @@ type Account struct {
 	number    uint64    // number of the last event
 	base      time.Time // arrival of a hypothetical event 0, derived from the fastest event so far
 	arrivedAt time.Time // arrival of the last event
-	dueCount  uint64    // sum of the results of Due
+	dueCount  uint64    // number of events that are not due again: the results of Due, and the events before the first arrival
 }
 
 // An Arrival is the arrival of one event.
@@ -38,7 +38,8 @@ type Arrival struct {
 	Reference time.Duration
 }
 
-// Note counts an event. ok is false if the event is a duplicate or cannot be from a reference.
+// Note counts an event. ok is false if the event is a duplicate, is older than the last one, or cannot be from a
+// reference.
 func (a *Account) Note(at time.Time, id, data []byte) (out Arrival, ok bool) {
 	number, delay, ok := parseEvent(id, data)
 	if !ok || number <= a.number || number > a.number+maxGap {
@@ -82,7 +83,7 @@ func (a *Account) Due(now time.Time) uint64 {
 	return n
 }
 
-// Missing returns the number of events that were due more than a tolerance ago and have not arrived.
+// Missing returns the number of events after the last arrival that were due more than a tolerance ago.
 func (a *Account) Missing(now time.Time, tolerance time.Duration) uint64 {
 	if a.number == 0 {
 		return 0

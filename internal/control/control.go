@@ -24,7 +24,7 @@ const mark = "late_us="
 const maxStreams = 10_000
 
 // Serve serves streams until ctx ends. A stream sends one event when it opens and one per Interval after that, on a
-// schedule that does not drift. The id of an event is its number on the stream, from 1. The data is the delay of this
+// schedule that does not drift. The id of an event is its number on the stream, from 1. The data has the delay of this
 // process in microseconds, which distinguishes a stalled reference from a stalled client.
 func Serve(ctx context.Context, listener net.Listener) error {
 	s := &http.Server{
@@ -39,7 +39,7 @@ func Serve(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-// limitStreams returns a handler that refuses a request while handler serves the maximum number of streams.
+// limitStreams returns a handler that responds with status 503 while handler serves the maximum number of streams.
 func limitStreams(limit int, handler http.Handler) http.Handler {
 	open := make(chan struct{}, limit)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -44,7 +44,7 @@ func writeEscape(out *strings.Builder, r rune) {
 }
 
 // NewEscaper returns a writer that escapes text as Escape does and writes it to w. It does not change bytes that are
-// not UTF-8.
+// not UTF-8, except C1 control characters.
 func NewEscaper(w io.Writer) io.Writer { return &escaper{w: w} }
 
 // WithoutEscaper returns the writer that w escapes for. It returns w itself if NewEscaper did not make it.

@@ -34,7 +34,7 @@ func Count[N number](n N, noun string) string {
 	return Thousands(n) + " " + noun
 }
 
-// Plural formats a number with the matching form of a phrase: "1 stream was", "2 streams were".
+// Plural formats a number, without commas, with the matching form of a phrase: "1 stream was", "2 streams were".
 func Plural[N number](n N, singular, plural string) string {
 	return fmt.Sprintf("%d %s", n, Form(n, singular, plural))
 }
@@ -86,7 +86,7 @@ func inHours(d time.Duration) string {
 // InMilliseconds returns a duration as a number of milliseconds, to the microsecond.
 func InMilliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// Milliseconds formats a number of milliseconds as Duration does.
+// Milliseconds formats a number of milliseconds as Duration does. It returns "–" for NaN.
 func Milliseconds(v float64) string {
 	if math.IsNaN(v) {
 		return unknown

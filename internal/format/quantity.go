@@ -10,7 +10,7 @@ import (
 // unknown is the text for an unknown number (NaN).
 const unknown = "–"
 
-// MiB formats a number of MiB as KiB, MiB or GiB.
+// MiB formats a number of MiB as KiB, MiB or GiB. It returns "–" for NaN.
 func MiB(v float64) string {
 	switch size := math.Abs(v); {
 	case math.IsNaN(v):
@@ -28,7 +28,7 @@ func MiB(v float64) string {
 // Bytes formats a number of bytes as KiB, MiB or GiB.
 func Bytes[N number](n N) string { return MiB(float64(n) / (1 << 20)) }
 
-// Percent formats a percentage. The smaller it is, the more digits it has.
+// Percent formats a percentage. The smaller it is, the more digits it has. It returns "–" for NaN.
 func Percent(v float64) string {
 	switch size := math.Abs(v); {
 	case math.IsNaN(v):
@@ -43,7 +43,7 @@ func Percent(v float64) string {
 	return withSign("%.1f %%", v)
 }
 
-// Share formats a part of a total as a percentage.
+// Share formats a part of a total as a percentage. It returns "–" if the total is 0.
 func Share(part, total float64) string {
 	if total == 0 {
 		return unknown
@@ -51,7 +51,7 @@ func Share(part, total float64) string {
 	return Percent(100 * part / total)
 }
 
-// Quantity formats a value with its unit.
+// Quantity formats a value with its unit. It returns "–" for NaN.
 func Quantity(v float64, unit string) string {
 	switch {
 	case math.IsNaN(v):

@@ -12,7 +12,7 @@ const (
 	Informational Effect = iota // none; the report shows the counter, or compares it with another one
 	Silences                    // packets were lost; faults of a runner's streams in that time are inconclusive; a warning on other machines
 	Delays                      // programs could not run; lateness of a runner on the machine is inconclusive, as after a stall
-	Refuses                     // a warning on the machine of the target
+	Refuses                     // the kernel dropped connects; a warning on the machine of the target
 	Warns                       // a warning
 	Suspends                    // the machine did not run, so results of its streams in that time are inconclusive
 )
@@ -24,11 +24,11 @@ type Counter struct {
 	// Namespaced reports whether each network namespace has its own counter. Containers have such namespaces. The other counters
 	// cover the whole machine.
 	Namespaced bool
-	Metric     string // of node_exporter; "": none. Several series are added
+	Metric     string // of node_exporter; "": none. Several series are added up
 	Limit      string // name of the limit of a gauge; "": a counter
 	LimitOf    string // metric of the limit in node_exporter
 	AWSAction  string // what AWS did to packets if the counter increased
-	Meaning    string // the reason
+	Meaning    string // reason for an increase
 	Remedy     string
 }
 

@@ -19,9 +19,10 @@ type Reading map[string]float64
 
 // A source reads the counters of a machine.
 type source struct {
-	proc    string // mount point of /proc
+	proc string // mount point of /proc
+	// devices returns the counters of AWS's driver, and reports whether the network namespace has network cards.
 	devices func() (counts map[string]uint64, cards bool, err error)
-	// suspended returns how long the machine has been suspended since its start.
+	// suspended returns how long the machine has been suspended since its start. ok is false if that is unknown.
 	suspended func() (d time.Duration, ok bool)
 	// clocks returns the wall clock and the monotonic clock at one instant.
 	clocks func() (wall, monotonic time.Duration)
@@ -37,7 +38,7 @@ func clocks() (wall, monotonic time.Duration) {
 	return time.Duration(now.UnixNano()), now.Sub(processStart)
 }
 
-// read reads all counters. It omits unreadable ones.
+// read reads all counters except ClockStep. It omits unreadable ones.
 func (s *source) read() Reading {
 	r := Reading{}
 	if d, ok := s.suspended(); ok {
@@ -100,7 +101,7 @@ func (s *source) readKilled(r Reading) {
 	}
 }
 
-// identity sets the identity of the machine and of the network namespace.
+// identity sets the identity of the machine and of the network namespace, and the number of cores.
 func (s *source) identity(r *Record) {
 	if text, err := os.ReadFile(filepath.Join(s.proc, "sys/kernel/random/boot_id")); err == nil {
 		r.Boot = strings.TrimSpace(string(text))

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A Record holds the counters of a machine during a run. Times are Unix microseconds.
+// A Record holds the counters of a machine during a run. Times are Unix microseconds, except BootedUnix (seconds).
 type Record struct {
 	Boot       string `json:"boot_id,omitempty"`
 	BootedUnix int64  `json:"booted_unix_s,omitempty"`

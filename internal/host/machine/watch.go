@@ -53,7 +53,8 @@ type clockSteps struct {
 // minClockStep is the smallest detectable step. A clock that NTP slews changes by far less between two readings.
 const minClockStep = 500 * time.Millisecond
 
-// add adds the step since the previous call, and returns the sum of all steps in seconds. The first call adds none.
+// add adds the step since the previous call, if it is at least minClockStep, and returns the sum of all steps in
+// seconds. The first call adds none.
 func (c *clockSteps) add(clocks func() (wall, monotonic time.Duration), suspended time.Duration) float64 {
 	wall, monotonic := clocks()
 	offset := wall - monotonic - suspended
@@ -132,7 +133,7 @@ func (w *Watch) Notice(n Notice) {
 	}
 }
 
-// Record returns a copy of the record so far.
+// Record returns a copy of the record so far. If it has no counters except ClockStep, Unknown has the reason.
 func (w *Watch) Record() *Record {
 	r := w.record
 	r.Counters, r.Notices = slices.Clone(r.Counters), slices.Clone(r.Notices)

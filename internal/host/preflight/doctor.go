@@ -23,7 +23,7 @@ const (
 
 // A Finding is the result of one check.
 type Finding struct {
-	About  string `json:"about"` // limits, clock or programs
+	About  string `json:"about"` // limits, clock, programs or service
 	Name   string `json:"name"`  // such as "open files"
 	State  State  `json:"state"`
 	Found  string `json:"found"`          // one sentence, or a value

@@ -15,12 +15,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// Maximum memory of a connection in bytes, rounded up from measurements (docs/results).
+// Maximum memory in bytes, rounded up from measurements (docs/results).
 const (
 	perVU      = 400 << 10 // of a virtual user while it sends its DELETE
-	perNginx   = 12 << 10  // for both sides of a proxied stream
-	perBackend = 3 << 10
-	perRunner  = 64 << 20 // k6 itself
+	perNginx   = 12 << 10  // of both sides of a proxied stream in nginx
+	perBackend = 3 << 10   // of a stream in the backend
+	perRunner  = 64 << 20  // of a k6 process without streams
 )
 
 // spareFiles is the number of open files of a process in addition to its connections.
@@ -28,7 +28,7 @@ const spareFiles = 512
 
 // A Wire has the costs of a stream for a runner with thousands of streams. They depend on the protocol.
 type Wire struct {
-	Stream int     // maximum bytes, while thousands of streams open or close; a third to a half of it while streams are open
+	Stream int     // maximum bytes, while thousands of streams open or close; a third to a half of it afterwards
 	Noop   float64 // CPU seconds per message
 }
 
@@ -107,7 +107,7 @@ func Check(p plan.Plan, m Machine, s Services) (errs, warnings []string) {
 	return errs, warnings
 }
 
-// requiredFiles returns the maximum number of open files of a process, and describes that process.
+// requiredFiles returns the number of open files of the process that needs the most, and describes that process.
 func requiredFiles(p plan.Plan, s Services, perService int) (files uint64, user string) {
 	sockets := p.Sockets(p.PerRunner())
 	connections := sockets + p.Control

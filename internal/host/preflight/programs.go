@@ -64,7 +64,7 @@ func (p Program) find(ctx context.Context) Finding {
 	return f
 }
 
-// stateWithout returns the state of a run without the program.
+// stateWithout returns the state of the finding if the program cannot be used.
 func (p Program) stateWithout() State {
 	if p.Needed {
 		return Broken

@@ -67,7 +67,8 @@ func (u Users) coreWarnings(m Machine) (warnings []string) {
 // perRunner returns the largest share of a runner in n.
 func (u Users) perRunner(n int) int { return (n + u.Runners - 1) / u.Runners }
 
-// Memory returns the maximum memory of the runners, and of a service on this host, in bytes.
+// Memory returns the maximum memory of the runners in bytes. If more connections than virtual users stay open, it
+// includes their TLS connections, also those of a service on this host.
 func (u Users) Memory() uint64 {
 	bytes := u.Runners*perRunner + u.VUs*perVU
 	if u.Connections > u.VUs {

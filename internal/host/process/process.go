@@ -1,5 +1,5 @@
-// Package process runs the processes of a soak. Each is in its own process group, so that a Ctrl-C at the terminal reaches only
-// soak, which ends them in order. The kernel ends each one if soak is killed, unless Orphan is 0.
+// Package process runs the processes of a soak. Each is in its own process group, so that a Ctrl-C at the terminal
+// reaches only soak, which ends them in order. On Linux the kernel sends Spec.Orphan to each one if soak is killed.
 package process
 
 import (
@@ -22,7 +22,7 @@ type Spec struct {
 	Output *os.File       // replaces Log
 	Extra  []*os.File     // further open files, from descriptor 3
 	Cores  Cores          // cores of the process
-	Orphan syscall.Signal // signal of the kernel if soak ends; 0: none
+	Orphan syscall.Signal // signal that the kernel of Linux sends if soak ends; 0: none
 }
 
 // A Process is a started process. Wait for Done before reading Err.
@@ -92,7 +92,7 @@ func (p *Process) ExitCode() int {
 // Signal sends a signal to the process. It does nothing if the process has ended.
 func (p *Process) Signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
 
-// HasOrphans reports whether children of the process still run after its end.
+// HasOrphans reports whether the process group has a running process: after the end of the process, a child of it.
 func (p *Process) HasOrphans() bool { return p.signalGroup(0) == nil }
 
 // StopGroup sends s to the process group, kills the group after grace or when ctx ends, and waits for the process. If the process has

@@ -11,7 +11,7 @@ import (
 
 // Capacity has the memory of a machine, and the load and rate of its network cards.
 type Capacity struct {
-	Memory       uint64 `json:"host_memory_bytes,omitempty"`
+	Memory       uint64 `json:"host_memory_bytes,omitempty"`          // total
 	LinkRate     uint64 `json:"host_link_bytes_per_second,omitempty"` // per direction, of network cards that report it
 	LinkSent     uint64 `json:"host_link_sent_bytes,omitempty"`       // by the same cards
 	LinkReceived uint64 `json:"host_link_received_bytes,omitempty"`

@@ -35,6 +35,7 @@ func (s *Sample) FromCores(service, runners []int) {
 	}
 }
 
+// busySeconds returns the CPU seconds in which a core was not idle. Waiting for I/O counts as idle.
 func busySeconds(t cpu.TimesStat) float64 {
 	return t.User + t.System + t.Nice + t.Irq + t.Softirq + t.Steal
 }

@@ -47,7 +47,8 @@ func CheckGauge(gauge, prometheus string) error {
 	return nil
 }
 
-// FromProcess reads the resident memory of a process on this machine and its children in bytes. Shared pages count once per process.
+// FromProcess adds to the gauge the resident memory of a process on this machine and its children in bytes. Shared
+// pages count once per process.
 func (s *Sample) FromProcess(pid int) error {
 	all, err := family(pid)
 	for _, p := range all {
@@ -64,8 +65,8 @@ func (s *Sample) FromProcess(pid int) error {
 	return nil
 }
 
-// FromPage returns a function that reads a gauge from a metrics page of the service and adds its series. It ignores a page without
-// the gauge.
+// FromPage returns a function that reads a gauge from a metrics page of the service, adds its series, and sets Counter.
+// The function ignores a page without the gauge.
 func (s *Sample) FromPage(gauge string) func(io.Reader) error {
 	return func(page io.Reader) error {
 		return eachMetric(page, func(name model.LabelValue, v float64, kind dto.MetricType) {
@@ -77,7 +78,7 @@ func (s *Sample) FromPage(gauge string) func(io.Reader) error {
 	}
 }
 
-// FromQuery reads a gauge from the Prometheus at an address and adds its series.
+// FromQuery reads a gauge from the Prometheus at an address, adds its series, and sets Counter.
 func (s *Sample) FromQuery(ctx context.Context, address, query string) error {
 	client, err := prometheusAt(address)
 	if err != nil {

@@ -6,7 +6,8 @@ import (
 	"github.com/shirou/gopsutil/v4/mem"
 )
 
-// Host has the resources of the machine of `soak run`, or the sum over the machines that Prometheus watches.
+// Host has the resources of the machine of `soak run`, or the sum over the machines of the target that Prometheus
+// watches.
 type Host struct {
 	BusySeconds  float64 `json:"host_cpu_seconds,omitempty"` // sum over all cores
 	Available    uint64  `json:"host_memory_available_bytes,omitempty"`
@@ -15,7 +16,7 @@ type Host struct {
 	Overflows    uint64  `json:"host_listen_overflows,omitempty"` // connects to a full accept queue
 	Drops        uint64  `json:"host_listen_drops,omitempty"`     // connects that the kernel dropped, including the overflows
 	TimeWait     int     `json:"host_time_wait,omitempty"`        // closed connections whose ports are in use
-	NetworkKnown bool    `json:"host_network_known,omitempty"`    // the four counters are known
+	NetworkKnown bool    `json:"host_network_known,omitempty"`    // Sent, Retransmits, Overflows and Drops are known
 	ReservedCores
 	Capacity
 	System

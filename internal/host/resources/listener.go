@@ -22,7 +22,7 @@ type Listener struct {
 	foundAt time.Time
 }
 
-// searchEvery is how often the processes are searched again, because a service may replace its workers.
+// searchEvery is the time between two searches of the processes, because a service may replace its workers.
 const searchEvery = 30 * time.Second
 
 // listening is the state TCP_LISTEN in /proc/net/tcp.
@@ -31,7 +31,7 @@ const listening = 0x0A
 // forwarders are programs that listen on behalf of services that run elsewhere. The kernel truncates names to 15 characters.
 var forwarders = []string{"docker-proxy", "rootlessport", "slirp4netns", "pasta", "pasta.avx2", "gvproxy", "ssh", "sshd", "kubectl", "socat"}
 
-// ListenerOf returns the listener of a service; nil if the host of its URL is not a loopback address.
+// ListenerOf returns the listener of a service; nil if its URL is invalid or does not have a loopback address as host.
 func ListenerOf(service string) *Listener {
 	u, err := url.Parse(service)
 	if err != nil {
@@ -51,8 +51,9 @@ func ListenerOf(service string) *Listener {
 	return l
 }
 
-// PIDs returns the listening processes and their children. It returns none if they are in another namespace or belong to another user,
-// or if the listening program forwards connections. l may be nil.
+// PIDs returns the listening processes and their children, without soak itself, as of the last search. It returns none
+// if they are in another namespace or belong to another user, or if the listening program forwards connections. l may
+// be nil.
 func (l *Listener) PIDs() []int {
 	if l == nil {
 		return nil

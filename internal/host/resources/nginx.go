@@ -30,7 +30,7 @@ func (s *Sample) FromNginx(master int) {
 	}
 }
 
-// family returns a process and its children.
+// family returns a process and its direct children.
 func family(pid int) ([]*process.Process, error) {
 	p, err := process.NewProcess(int32(pid)) // #nosec G115 -- a process id
 	if err != nil {

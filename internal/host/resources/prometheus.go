@@ -116,7 +116,8 @@ func fill(ctx context.Context, client prometheus.API, samples []Sample) (found b
 	return found, nil
 }
 
-// Redacted returns an address without its password.
+// Redacted returns an address without its password, query and fragment, and without a user that has no password, which
+// may be a token. It returns a placeholder for text that is not a URL.
 func Redacted(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
