@@ -15,8 +15,9 @@ type ids struct {
 	nonDigit uint32 // ids that are not numbers
 }
 
-// decidingNoops is the number of noops in sequence, in addition to noops that repeat a number, from which the ids are a
-// sequence. Only leaps can still change this decision, because a counter over all clients starts like a sequence.
+// decidingNoops is the number of noops in sequence, in addition to noops that repeat a number, from which repeated
+// numbers no longer change the decision. Leaps and ids that are missing or not numbers still can, because a counter
+// over all clients starts like a sequence.
 const decidingNoops = 5
 
 // addNext counts a noop in sequence.
@@ -60,8 +61,8 @@ func (l *Ledger) checkFirst(n *Noop) {
 }
 
 // numbersDecide reports whether the record has the count by number instead of the count by interval. This requires that
-// the ids of this connection, and of at least half of the runner's connections, look like a sequence. Random ids look
-// like a sequence on a few connections.
+// the ids of this connection look like a sequence, and those of at least half of the runner's classified connections.
+// Random ids look like a sequence on a few connections.
 func (l *Ledger) numbersDecide() bool {
 	c, cfg := l.byNumber, l.stream.cfg
 	return c != nil && l.clock.Arrived() > 0 && c.isSequence() && cfg.sequences.Load() >= cfg.otherStreams.Load()

@@ -8,14 +8,15 @@ type pendingPrint struct {
 	at    Instant
 }
 
-// joins reports whether the stream has just opened, so a known message may be part of a history.
+// joins reports whether the place of the present stream in the log is not certain yet, because the stream did not
+// resume. A message with known content may then be part of a history.
 func (c *deliveries) joins() bool {
 	span := c.openSpan()
 	return c.cursor.joined != c.stream.count && (span == nil || !span.Resumed)
 }
 
-// join counts a message of a stream that has just opened. If the log has its content, its number is uncertain. Then the
-// message is pending until the pending messages fit at only one place of the log.
+// join counts a message of a stream whose place in the log is not certain. If the log has its content, its number may
+// be uncertain. Then the message is pending until the pending messages fit at only one place of the log.
 func (c *deliveries) join(p *Print, a *Arrival) {
 	f := c.cursor
 	first, known := f.log.index[p.Sum]
@@ -37,7 +38,8 @@ func (c *deliveries) join(p *Print, a *Arrival) {
 		c.claim(number)
 		c.receive(number, p.At, a)
 		return
-	case !live && c.has(uint64(first)) && !f.log.at(uint64(first)).repeatedLater && (!f.log.similar || p.At-c.openedAt() < joinTime): // the history repeats it
+	case !live && c.has(uint64(first)) && !f.log.at(uint64(first)).repeatedLater && (!f.log.similar || p.At-c.openedAt() < joinTime):
+		// The history repeats it.
 		c.fault().Repeated++
 		return
 	}

@@ -38,7 +38,8 @@ func (l *Ledger) IDReset(at Instant, event string) {
 }
 
 // resume decides whether messages published since the previous stream are expected on the new one. It records a finding
-// if the service promises to resume, but the client has received messages and no id.
+// if the service promises to resume and the client has received messages, but has no id: the service sent none, or
+// reset it.
 func (l *Ledger) resume(at Instant) {
 	switch {
 	case l.stream.count < 2:

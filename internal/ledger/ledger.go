@@ -3,9 +3,10 @@
 //
 // Messages at an interval, called noops, are counted twice, because each count finds faults that the other cannot find:
 //
-//   - by number, if they have an `id:` of 1, 2, 3 … per client (numberCounter). A skipped number is a noop that was sent and lost.
-//   - by interval (clockCounter). One noop is expected in the slot of each interval. An empty slot is a noop that did not arrive,
-//     whether or not the server sent it.
+//   - by number, if they have an `id:` of 1, 2, 3 … per client (numberCounter). A skipped number is a noop that was
+//     sent and lost.
+//   - by interval (clockCounter). One noop is expected in the slot of each interval. An empty slot is a noop that did
+//     not arrive, whether or not the server sent it.
 //
 // A late noop that arrives before the next one is due fills its own slot, so lateness does not count as loss; see
 // slots. docs/accounting.md has the assumptions.
@@ -43,14 +44,14 @@ type Config struct {
 	IgnoresSilence bool
 	// ClientEnds reports whether a stream that the client closes at the end counts as completed.
 	ClientEnds bool
-	// Cuts reports whether the client disconnects its streams on purpose, to test that they resume.
+	// Cuts reports whether the client disconnects or pauses its streams on purpose, to test that they resume.
 	Cuts bool
 	// Lifetime is the minimum lifetime of a stream if the service ends streams on purpose; 0: it does not.
 	Lifetime time.Duration
 	// MaxLifetime is the maximum lifetime of a stream; 0: unknown.
 	MaxLifetime time.Duration
 	// MaxOutage is the maximum outage of a client at the request to end it. After a longer outage the client counts as
-	// dropped. 0: clients do not reconnect.
+	// dropped, unless the current attempt opens a stream. 0: clients do not reconnect.
 	MaxOutage time.Duration
 
 	sequences, otherStreams atomic.Int64 // connections of the runner whose ids are a sequence, and others
@@ -64,7 +65,8 @@ type Counting int
 const (
 	// Noops arrive once per interval. They are counted by number and by interval.
 	Noops Counting = iota
-	// Numbered messages arrive at any time. They are counted by their numbers.
+	// Numbered messages arrive at any time. They are counted by the numbers that they carry, or that the Log of their
+	// topic gives them.
 	Numbered
 	// Nothing means that messages are not counted. Only silences of streams are measured.
 	Nothing
@@ -111,9 +113,12 @@ type Ledger struct {
 	state    State
 	attempts uint32
 
-	connectIsPlain bool          // no attempt failed before the first stream, so the first connect is an outage without extras
-	connect        time.Duration // time from the first dial to the headers of the first stream, or to the end of a refused client
-	openedAt       Instant       // arrival of the headers of the first stream
+	// connectIsPlain reports whether no attempt failed before the first stream. The first connect is then an outage
+	// that needs no extras.
+	connectIsPlain bool
+	// connect is the time from the first dial to the headers of the first stream, or to the end of a refused client.
+	connect  time.Duration
+	openedAt Instant // arrival of the headers of the first stream
 
 	stream   stream
 	end      streamEnd
@@ -263,6 +268,7 @@ func (l *Ledger) Sums() (r Record) {
 	return r
 }
 
+// sumUp writes the sums of the ledger into a record.
 func (l *Ledger) sumUp(r *Record) {
 	l.fill(r)
 	switch {

@@ -73,8 +73,8 @@ func (l *Ledger) CloseRequested(at Instant) (open bool) {
 }
 
 // decideLastOutage decides the state of a client that is disconnected when its end is requested. The client is
-// completed if its outage is at most MaxOutage, or if it was disconnected as planned and has not been refused since.
-// Otherwise it stays Waiting: it counts as dropped unless the current attempt opens a stream.
+// completed if its outage is at most MaxOutage, or if the service ended the stream after its lifetime and no attempt
+// has failed since. Otherwise it stays Waiting: it counts as dropped unless the current attempt opens a stream.
 func (l *Ledger) decideLastOutage(at Instant, o *Outage) {
 	x := l.extras()
 	x.LastOutage = o
@@ -171,8 +171,9 @@ func (l *Ledger) streamClosed(at Instant, reason string, clean, reconnects bool)
 // open when the end was requested.
 func (l *Ledger) clientEnds() bool { return l.stream.cfg.ClientEnds || l.stream.openedAfterRequest() }
 
-// checkLifetime compares the duration of a stream whose end was not requested with the minimum lifetime. The duration
-// is measured from the dial, because the headers may have arrived late.
+// checkLifetime compares the duration of a stream whose end was not requested with the minimum lifetime. It counts a
+// shorter stream as ended early, and records whether a longer one ended in order. The duration is measured from the
+// dial, because the headers may have arrived late.
 func (l *Ledger) checkLifetime(at Instant, clean bool) {
 	if at-l.dials.last < l.stream.cfg.Lifetime {
 		l.extras().EndedEarly++

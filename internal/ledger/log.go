@@ -55,7 +55,7 @@ type Extra struct {
 	Print uint64
 	At    Instant
 	Count uint32
-	// Resumed: all of them received it right after they had resumed, so it is a copy.
+	// Resumed reports whether all these streams received it right after they had resumed. It is then a copy.
 	Resumed bool `json:",omitempty"`
 }
 
@@ -106,7 +106,8 @@ func (l *Log) hasNearby(number, print uint64) bool {
 	return false
 }
 
-// countReceived returns the number of messages in a range that at least two streams received before an instant.
+// countReceived returns the number of Live messages in a range that first arrived before an instant, and that at least
+// two streams received.
 func (l *Log) countReceived(from, to uint64, before Instant) (count uint64) {
 	for n := from; n <= to && l.at(n).At < before; n++ {
 		if e := l.at(n); e.Live && e.Count > 1 {

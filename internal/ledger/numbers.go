@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// maxRanges limits the holes of one connection. The numbers of further holes count as lost immediately, and as
-// duplicated if they arrive later, which is a fault of the wrong kind.
+// maxRanges is the default maximum number of holes of one connection. The numbers of further holes count as lost
+// immediately, and as duplicated if they arrive later, which is a fault of the wrong kind.
 const maxRanges = 64
 
-// A hole is a run of numbers that were skipped and may still arrive.
+// A hole is a range of numbers that were skipped and may still arrive.
 type hole struct {
 	from, to uint64
 	at       Instant
@@ -69,6 +69,7 @@ func (n *numbers) record(seq uint64, at Instant) (s numberResult) {
 	return s
 }
 
+// open adds a hole. If the list is full, its numbers count as forgotten.
 func (n *numbers) open(h hole) {
 	if len(n.holes) >= int(cmp.Or(n.limit, maxRanges)) {
 		n.forgotten += h.size()

@@ -7,7 +7,7 @@ import (
 )
 
 // An Outage is a time without a stream. It starts with the first dial or the end of a lost stream. It ends with the
-// headers of the next stream, or with the request to end if no stream followed.
+// headers of the next stream. If no stream followed, it ends with the request to end or with the last attempt.
 type Outage struct {
 	From     Instant   `json:"from_ns"`
 	To       Instant   `json:"to_ns"`

@@ -84,7 +84,7 @@ func (p *pace) gap(at Instant, planned time.Duration) {
 	}
 }
 
-// count returns the number of intervals in the first gaps, by their median.
+// count returns the number of intervals in the first gaps, by their median, and the excess that remains.
 func (g *gauge) count(planned time.Duration) (steps int64, excess time.Duration) {
 	typical := g.median(planned)
 	for _, gap := range g.first[:g.gaps] {
@@ -144,7 +144,7 @@ func (p *pace) intervals(planned time.Duration) int64 {
 // minIntervals is the minimum number of intervals of a measurement.
 const minIntervals = 4
 
-// measured returns the time between the first noop and the last.
+// measured returns the time between the first noop and the last, and the number of intervals in it.
 func (p *pace) measured(planned time.Duration) measurement {
 	return measurement{p.last - p.first, p.intervals(planned)}
 }

@@ -30,22 +30,23 @@ type Record struct {
 	Others []EventCount `json:"others,omitempty"` // named events that are not noops
 
 	Last        uint64        `json:"last,omitempty"`       // highest number since the server last began at 1
-	Numberings  int           `json:"numberings,omitempty"` // number of times that the server began at 1
+	Numberings  int           `json:"numberings,omitempty"` // number of times that the server began at 1; 0: once
 	MaxGap      time.Duration `json:"max_gap_ns"`
 	MaxLateness time.Duration `json:"max_lateness_ns"`
 
-	// The following fields are of services whose messages are numbered. The numbers from First to Last arrived, except
-	// Holes.
-	First         uint64        `json:"first,omitempty"`
-	Holes         []Range       `json:"holes,omitempty"`
-	Unplaced      uint64        `json:"unplaced,omitempty"`
-	UnplacedAt    []Instant     `json:"unplaced_at_ns,omitempty"` // arrival times of Unplaced messages that may be any message missing then
-	Spans         []Span        `json:"spans,omitempty"`          // when streams were open
-	Deviations    *Deviations   `json:"deviations,omitempty"`     // from the Log of the topic; nil: none
-	UnlistedSpans uint64        `json:"unlisted_spans,omitempty"` // beyond the bound
-	Unanswered    time.Duration `json:"unanswered_ns,omitempty"`  // age of the attempt in progress at the request to end
-	MaxSilence    time.Duration `json:"max_silence_ns,omitempty"` // the longest time without a sign of life on an open stream
-	SilentFrom    Instant       `json:"silent_from_ns,omitempty"` // start of that time
+	// The fields up to UnlistedSpans are of Numbered messages. The numbers from First to Last arrived, except Holes.
+	First    uint64  `json:"first,omitempty"`
+	Holes    []Range `json:"holes,omitempty"`
+	Unplaced uint64  `json:"unplaced,omitempty"` // corrupted messages without an assumed number
+	// UnplacedAt has the arrival times of Unplaced messages, each of which may be any message that was missing then.
+	UnplacedAt    []Instant   `json:"unplaced_at_ns,omitempty"`
+	Spans         []Span      `json:"spans,omitempty"`          // when streams were open
+	Deviations    *Deviations `json:"deviations,omitempty"`     // from the Log of the topic; nil: none
+	UnlistedSpans uint64      `json:"unlisted_spans,omitempty"` // number of spans beyond the bound
+
+	Unanswered time.Duration `json:"unanswered_ns,omitempty"`  // age of the attempt in progress at the request to end
+	MaxSilence time.Duration `json:"max_silence_ns,omitempty"` // longest time without a sign of life on a stream
+	SilentFrom Instant       `json:"silent_from_ns,omitempty"` // start of that time
 
 	Findings []Finding `json:"findings,omitempty"`
 	Unlisted int       `json:"unlisted,omitempty"` // findings beyond the bound
@@ -59,7 +60,7 @@ type Record struct {
 	// client had reconnected, or before the first message was due on the new stream; otherwise nil.
 	LastOutage *Outage `json:"last_outage,omitempty"`
 
-	Cuts *Cuts `json:"cuts,omitempty"` // disconnects by the client; nil: the run makes none
+	Cuts *Cuts `json:"cuts,omitempty"` // disconnects and pauses by the client; nil: there were none
 }
 
 // Faultless reports whether the stream was open to the end and every message arrived once, in order and intact.
@@ -68,7 +69,7 @@ func (r Record) Faultless() bool {
 	return r.HasNoFault() && r.Received > 0
 }
 
-// HasNoFault is Faultless for a stream to which no message may have been published.
+// HasNoFault is Faultless without the condition that a message arrived.
 func (r Record) HasNoFault() bool { return r.State == Completed && r.Missed()+r.Faults() == 0 }
 
 // RefusedAttempts returns the number of failed attempts to connect.
@@ -85,20 +86,20 @@ type Kind string
 // The kinds of findings.
 const (
 	KindLost       Kind = "lost"       // numbers From..To are missing; From is 0 if the numbers are not known
-	KindUnsent     Kind = "unsent"     // Count noops never arrived; From is the ordinal of the first
+	KindUnsent     Kind = "unsent"     // Count noops never arrived; From is the ordinal of a noop next to them
 	KindTail       Kind = "tail"       // Count noops were still expected when the stream ended
 	KindDuplicated Kind = "duplicated" // number (or ordinal) From arrived twice
 	KindReordered  Kind = "reordered"  // number From arrived after a higher one
 	KindCorrupted  Kind = "corrupted"  // number (or ordinal) From was not intact; Note is the data or the reason
-	KindLate       Kind = "late"       // number From was late by Lateness
+	KindLate       Kind = "late"       // number (or ordinal) From was late by Lateness
 	KindDropped    Kind = "dropped"    // the stream ended before its end was requested; Note is the reason
 	KindRefused    Kind = "refused"    // no stream was opened; Note is the reason
-	KindRestarted  Kind = "restarted"  // the server restarted its numbers at 1
-	KindEndedEarly Kind = "cut"        // a stream ended before its promised lifetime
-	KindOverdue    Kind = "overdue"    // a stream was open for longer than its promised lifetime
+	KindRestarted  Kind = "restarted"  // the server restarted its numbers at 1 after number From
+	KindEndedEarly Kind = "cut"        // a stream ended before its lifetime; Lateness is its duration
+	KindOverdue    Kind = "overdue"    // a stream was open for longer than its lifetime; Lateness is its duration
 	KindMisrouted  Kind = "strayed"    // a message of another topic arrived; Note is its data
 	KindAnnounced  Kind = "announced"  // the service announced that messages are missing
-	KindIDReset    Kind = "id_reset"   // a reconnect without an id, because the event Note reset it at At, after message From
+	KindIDReset    Kind = "id_reset"   // a reconnect without an id: the event Note reset it at At, after message From
 	KindNoID       Kind = "no_id"      // a reconnect without an id, because none had arrived
 )
 

@@ -13,9 +13,9 @@ type ResponseState string
 // The states of a response.
 const (
 	ResponseComplete   ResponseState = "complete"    // it ended with its terminal event
-	ResponseTruncated  ResponseState = "truncated"   // it ended before its terminal event, or before the last chunk number of its text
-	ResponseError      ResponseState = "error_event" // the service reported an error inside a response with the status 200
-	ResponseRefused    ResponseState = "refused"     // there was no event stream: no connection, another status, another type
+	ResponseTruncated  ResponseState = "truncated"   // it ended before its terminal event or its last chunk number
+	ResponseError      ResponseState = "error_event" // the service reported an error inside a response with status 200
+	ResponseRefused    ResponseState = "refused"     // no event stream: no connection, another status, another type
 	ResponseEmpty      ResponseState = "empty"       // it had no content
 	ResponseIdle       ResponseState = "idle"        // it was silent for too long; the client closed it
 	ResponseLingering  ResponseState = "lingering"   // the stream stayed open after the terminal event
@@ -52,14 +52,14 @@ type Response struct {
 	// Due is the intended start of the request, Started its actual start, and Headers the arrival of the response
 	// headers.
 	Due, Started, Headers Instant
-	// First and Last are the arrival times of the first and the last chunk with content.
+	// First and Last are the arrival times of the first and the last chunk with content. Ended is the time of Close.
 	First, Last, Ended Instant
 
 	State      ResponseState // "" until it ended
 	Incomplete bool          // the service reported that it shortened the response
 	Chunks     uint32        // number of chunks with content
 	Gaps       []uint32      // microseconds between two chunks with content
-	Corrupted  uint64        // chunks that do not match the description, or their checksum
+	Corrupted  uint64        // chunks that do not match the description or their checksum, and impossible numbers
 
 	wire, text      sequence // by the numbers of the service, and by the numbers in the text
 	textTotal       uint64   // number of chunks of the complete response, by the numbers in its text; 0: unknown

@@ -139,7 +139,7 @@ func (s *slots) tolerance(configured, interval time.Duration) time.Duration {
 	return max(configured, spread)
 }
 
-// unknownJitterArrivals is the number of arrivals up to which their jitter is unknown.
+// unknownJitterArrivals is the number of arrivals from which their jitter is known.
 const unknownJitterArrivals = 4
 
 // notDue returns the number of empty slots up to the anchor for which no noop is expected, because they are due after
@@ -152,7 +152,7 @@ func (s *slots) notDue(end, last Instant, interval, tolerance time.Duration) uin
 	return wholeIntervals(latest-(end-tolerance)+interval-1, interval)
 }
 
-// expected returns the number of slots that passed between the anchor and end.
+// expected returns the number of slots that passed between the anchor and the time tolerance before end.
 func (s *slots) expected(end Instant, interval, tolerance time.Duration) uint64 {
 	return wholeIntervals(end-s.anchor-tolerance, interval)
 }

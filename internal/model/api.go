@@ -61,7 +61,7 @@ func (a *answer) text(b []byte) []byte {
 	return b
 }
 
-// promptTokens is the length of the prompt in the usage that each response reports.
+// promptTokens is the number of tokens of the prompt in the usage that each response reports.
 const promptTokens = 10
 
 // failureMessage is the message of every error that a fault causes.

@@ -153,7 +153,8 @@ type Share struct {
 	Share float64 // 0 to 1
 }
 
-// AddShares returns shares with those of a text: NAME@K:SHARE, several of them separated by ";".
+// AddShares returns shares with those of a text: NAME@K:SHARE, several of them separated by ";". @K and :SHARE are
+// optional; the default share is 1.
 func AddShares(shares []Share, text string) ([]Share, error) {
 	shares = slices.Clone(shares)
 	for part := range strings.SplitSeq(text, ";") {

@@ -35,7 +35,7 @@ type Record struct {
 	Ended     int64   `json:"ended,omitempty"`
 	Sent      int32   `json:"sent"`              // chunks written; a chunk written twice counts twice
 	Of        int32   `json:"of"`                // chunks of the whole answer
-	Late      int32   `json:"late_us,omitempty"` // maximum lateness of a chunk
+	Late      int32   `json:"late_us,omitempty"` // maximum lateness of a chunk in microseconds
 	Fault     string  `json:"fault,omitempty"`
 	Outcome   Outcome `json:"outcome"`
 	Left      int64   `json:"left,omitempty"`       // the client closed the connection

@@ -73,6 +73,7 @@ func checkID(id string) error {
 	return nil
 }
 
+// number parses a number between two limits.
 func number(text string, least, most int) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < least || n > most {
@@ -81,6 +82,7 @@ func number(text string, least, most int) (int, error) {
 	return n, nil
 }
 
+// wait parses a delay up to MaxWait.
 func wait(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 || d > MaxWait {

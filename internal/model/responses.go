@@ -7,7 +7,7 @@ type responses struct{ chat }
 
 func (responses) name() string { return "openai-responses" }
 
-// event appends the start of an event of a type, up to the sequence number.
+// event appends the start of an event of a type, up to the sequence number, and increments that number.
 func (responses) event(b []byte, a *answer, kind string) []byte {
 	b = append(append(b, "event: "...), kind...)
 	b = append(append(b, "\ndata: {\"type\":\""...), kind...)

@@ -34,7 +34,7 @@ type Config struct {
 	Log        *slog.Logger
 }
 
-// maxBody limits the body of a request.
+// maxBody is the maximum size of the body of a request in bytes.
 const maxBody = 16 << 20
 
 // apis lists the APIs of the server; paths has their paths in the same order.
@@ -49,7 +49,7 @@ type Server struct {
 	ledger   ledger
 	metrics  *metrics
 	routes   *http.ServeMux
-	created  int64         // of the model, in seconds
+	created  int64         // of the model, in seconds since 1970
 	unnamed  atomic.Int64  // requests without an id so far
 	stopping chan struct{} // closed when the server starts to stop
 	buffers  sync.Pool     // of *[]byte
@@ -156,7 +156,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, api api) {
 	out.send()
 }
 
-// maxBuffer limits the buffers that later requests use again.
+// maxBuffer is the maximum capacity in bytes of a buffer that later requests use again.
 const maxBuffer = 64 << 10
 
 // read parses the body of a request and returns the answer to it.

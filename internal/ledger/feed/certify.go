@@ -7,8 +7,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// certifies reports whether places of chains are searched, because content repeats and the service sends each message
-// once and in order.
+// certifies reports whether the feed searches the places of chains. It does so if content repeats and the service sends
+// each message once and in order.
 func (f *Feed) certifies() bool {
 	return f.repeated && !f.AnyOrder && !f.Repeats
 }
@@ -136,7 +136,7 @@ func (c *correction) misses(p part) bool {
 	return false
 }
 
-// hasFault reports whether there is a finding of a period on which the alignment decides.
+// hasFault reports whether the record has a finding in a period, of a kind on which the alignment decides.
 func (c *correction) hasFault(p period) bool {
 	return slices.ContainsFunc(c.record.Findings, func(f ledger.Finding) bool { return isOfFeed(f.Kind) && p.has(f.At) })
 }
@@ -146,7 +146,8 @@ func isOfFeed(k ledger.Kind) bool {
 	return k == ledger.KindDuplicated || k == ledger.KindReordered || k == ledger.KindCorrupted
 }
 
-// dropFaults drops the findings of a period on which the alignment decides, and their counts.
+// dropFaults drops the findings in a period, of the kinds on which the alignment decides. It also corrects their counts
+// and the copies of cuts.
 func (c *correction) dropFaults(p period) {
 	r := &c.record
 	r.Findings = slices.DeleteFunc(r.Findings, func(f ledger.Finding) bool {
@@ -179,7 +180,7 @@ func numbersOf(spans []ledger.Span) (low, high uint64) {
 	return low, high
 }
 
-// within returns the parts of ranges between two numbers.
+// within returns the parts of ranges from low to high.
 func within(ranges []ledger.Range, low, high uint64) (out []ledger.Range) {
 	for _, r := range ranges {
 		if from, to := max(r[0], low), min(r[1], high); from > 0 && from <= to {
@@ -189,7 +190,7 @@ func within(ranges []ledger.Range, low, high uint64) (out []ledger.Range) {
 	return out
 }
 
-// countBetween counts the numbers of ranges between two numbers.
+// countBetween counts the numbers of ranges from low to high.
 func countBetween(ranges []ledger.Range, low, high uint64) (count uint64) {
 	for _, r := range within(ranges, low, high) {
 		count += r[1] - r[0] + 1
@@ -197,7 +198,7 @@ func countBetween(ranges []ledger.Range, low, high uint64) (count uint64) {
 	return count
 }
 
-// without returns ascending ranges without others.
+// without returns ascending ranges without the numbers of others.
 func without(ranges, others []ledger.Range) []ledger.Range {
 	for _, o := range others {
 		var rest []ledger.Range

@@ -19,8 +19,8 @@ type placing int
 
 const (
 	unplaced  placing = iota // no part of the feed equals its messages
-	placed                   // exactly one part equals its messages
-	ambiguous                // several parts equal its messages
+	placed                   // exactly one part equals its messages, or it received none
+	ambiguous                // several parts equal its messages, or may equal them if a clock is wrong
 )
 
 // chains returns the chains of a connection.

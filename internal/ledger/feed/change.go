@@ -65,7 +65,7 @@ func (c *changes) compare(log int, r *ledger.Record, n uint64) {
 	}
 }
 
-// lacks reports whether a connection did not receive a message between two others that it received.
+// lacks reports whether a connection did not receive a message.
 func (c *changes) lacks(log int, r *ledger.Record, id uint32) bool {
 	if c.numbers[log] == nil {
 		c.numbers[log] = make(map[uint32]uint64, len(c.ids[log]))

@@ -48,7 +48,8 @@ type correction struct {
 	findings []ledger.Finding // with feed numbers
 }
 
-// numberOf returns the number of an entry of the log; 0: it is a copy.
+// numberOf returns the feed number of an entry of the log; 0: it is a copy or a changed message, or there is no such
+// entry.
 func (c *correction) numberOf(local uint64) uint64 {
 	if local == 0 || local > uint64(len(c.ids[c.log])) {
 		return 0
@@ -56,8 +57,8 @@ func (c *correction) numberOf(local uint64) uint64 {
 	return uint64(c.nodes[c.ids[c.log][local-1]].number)
 }
 
-// countRepeats counts messages as received, not as copies, if the connection received them twice and most others
-// once.
+// countRepeats counts repeats as received instead of as copies if they are messages of the feed. It counts the unlisted
+// deviations as undetectable losses.
 func (c *correction) countRepeats() {
 	d := c.source.Deviations
 	if d == nil {
@@ -74,7 +75,7 @@ func (c *correction) countRepeats() {
 	c.record.Undetectable += d.Unlisted
 }
 
-// copies counts the received entries of the log that are copies or changed messages.
+// copies counts the received entries of the log that are copies or changed messages as such, not as received.
 func (c *correction) copies() {
 	for _, n := range c.doubles[c.log] {
 		if !hasReceived(c.source, n) {
@@ -122,7 +123,8 @@ func (c *correction) change(number, n uint64) {
 // Changed is the note of the finding on a message whose content differs on other clients.
 const Changed = "other clients received other content"
 
-// original returns the last number before n with the same content, as an entry of the log.
+// original returns the last entry of the log before n that has the same content and is a message of the feed; 0: there
+// is none.
 func (c *correction) original(print, n uint64) uint64 {
 	for n--; n > 0; n-- {
 		if c.logs[c.log].Entries[n-1].Print == print && c.numberOf(n) > 0 {
@@ -195,7 +197,8 @@ func (c *correction) uncertain(at ledger.Instant) bool {
 // Repeated reports whether messages have the content of earlier ones.
 func (f *Feed) Repeated() bool { return f.repeated }
 
-// arrival returns the arrival of a message: its own if it was overtaken, otherwise the first arrival at the runner.
+// arrival returns the arrival of entry n at the connection if another message overtook it, otherwise its first arrival
+// at the runner.
 func (c *correction) arrival(n uint64) ledger.Instant {
 	if d := c.source.Deviations; d != nil {
 		if i := slices.IndexFunc(d.Overtakes, func(o ledger.Overtake) bool { return o.Number == n }); i >= 0 {

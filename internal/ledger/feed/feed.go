@@ -1,8 +1,8 @@
 // Package feed aligns the messages that the streams of several runners received from one topic without numbers. It
 // numbers the messages of the topic, and rewrites the record of each connection with these numbers.
 //
-// The order of the messages, and whether a message is a copy of another one, is decided by the majority of the streams.
-// The result does not depend on which stream received a message first.
+// The majority of the streams decides the order of the messages, and whether a message is a copy of another one. The
+// result does not depend on which stream received a message first.
 package feed
 
 import (
@@ -86,7 +86,7 @@ type window struct {
 	locals [][]uint64 // of each log: its numbers of these messages, ascending
 }
 
-// Align aligns the logs of the runners.
+// Align returns the feed of a topic from the logs of its runners and the records of its connections.
 func Align(logs []*Log, anyOrder, repeats bool, records Records) *Feed {
 	f := &Feed{AnyOrder: anyOrder, Repeats: repeats, JoinTime: time.Second, logs: logs, nodes: make([]node, 1), windowOf: map[uint32]int{}}
 	records = repairAll(logs, repeats, records)
@@ -310,7 +310,8 @@ func (f *Feed) doubts(records Records) (doubts []doubt) {
 	return doubts
 }
 
-// compare finds the messages that a log lacks.
+// compare finds, for each log, the messages that it lacks, its copies and changed messages, and whether its entries
+// have the numbers of the feed.
 func (f *Feed) compare() {
 	f.absent, f.sameNumbers, f.doubles = make([][]ledger.Range, len(f.logs)), make([]bool, len(f.logs)), make([][]uint64, len(f.logs))
 	for log, ids := range f.ids {

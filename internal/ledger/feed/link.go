@@ -6,7 +6,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// context is the number of consecutive messages that identify a place if no message has unique content.
+// context is the typical number of consecutive messages that identify a place if no message has unique content.
 const context = 8
 
 // link adds the entries of a log to the list. It first finds messages with unique content, then their neighbours. An

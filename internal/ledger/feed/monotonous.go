@@ -2,15 +2,15 @@ package feed
 
 import "time"
 
-// A log with at most fewContents contents and a mean interval below shortInterval is monotonous. Several messages with
-// the same content are in transit at the same time, so it is unknown which of them a stream lacks.
+// A log with 2 to fewContents contents and a mean interval below shortInterval is monotonous. Several messages with the
+// same content may be in transit at the same time, so it is unknown which of them a stream lacks.
 const (
 	fewContents   = 5
 	shortInterval = 60 * time.Millisecond
 )
 
-// Monotonous returns the number of different contents and the mean interval of a runner's messages if they are too few
-// and too short to compare streams; otherwise 0.
+// Monotonous returns the number of different contents and the mean interval of the messages of the first monotonous
+// log, whose streams cannot be compared. It returns 0 if there is none.
 func (f *Feed) Monotonous() (contents int, interval time.Duration) {
 	for _, l := range f.logs {
 		if contents, interval = l.monotonous(); contents > 0 {

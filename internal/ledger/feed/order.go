@@ -87,7 +87,8 @@ func vote(order []uint32, groups []*group) []uint32 {
 	for i, id := range order {
 		at[id] = i
 	}
-	before := make([]int, len(order)*len(order)) // of each pair: votes for the first before the second, minus votes against
+	// before has, of each pair, the votes for the first message before the second, minus the votes against.
+	before := make([]int, len(order)*len(order))
 	for _, g := range groups {
 		for i, a := range g.ids {
 			for _, b := range g.ids[i+1:] {

@@ -92,7 +92,8 @@ func checksums(prints []uint64) []ledger.Checksum {
 	return sums
 }
 
-// contradicts reports whether the messages of a chain differ from a part of the series, whatever its first message is.
+// contradicts reports whether the messages of a chain differ from a part of the series, wherever in the series the
+// chain starts.
 func (c *correction) contradicts(of chain, p part) bool {
 	prints, ok := c.Feed.received(c.log, c.raw, of)
 	if !ok {

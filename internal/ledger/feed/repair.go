@@ -104,7 +104,7 @@ func missingCopy(l *Log, r *ledger.Record, print, after, within uint64) uint64 {
 	return 0
 }
 
-// uncount counts a message as received that the runner counted as a copy.
+// uncount counts a repeat as received, which the runner counted as a copy. It removes the finding of the copy.
 func uncount(r *ledger.Record, a ledger.Repeat, repeats bool) {
 	r.Received++
 	if repeats {

@@ -7,8 +7,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// A series has the messages of the feed that streams received while they were open. The places of chains are searched
-// in it.
+// A series has the messages of the feed in which the places of chains are searched. It omits messages that only one
+// stream received, immediately after its start.
 type series struct {
 	numbers []uint64          // feed numbers of the messages
 	sums    []ledger.Checksum // sums[n] is the checksum of the first n messages
@@ -16,7 +16,7 @@ type series struct {
 	unique  []bool            // no other message has this content
 	live    []uint32          // live[n] is the number of expected messages up to number n
 	proven  []bool            // a chain that has a place received it
-	follows []bool            // such a chain received it and the next message
+	follows []bool            // such a chain received it and the next one; at least half of the chains have a place
 	open    []period          // when such chains were open, by the clock of the first log
 }
 
@@ -98,7 +98,8 @@ func (s *series) numbered(low, high uint64) (first, end int) {
 // cover records which messages the chains with a place received, and when these chains were open.
 func (f *Feed) cover(records Records) {
 	s := &f.series
-	placings := make([]int, len(s.numbers)+1) // change of the number of chains with a place, minus other chains, at each message
+	// placings has, at each message, the change of the number of chains with a place minus that of chains without one.
+	placings := make([]int, len(s.numbers)+1)
 	for log, r := range records {
 		shift := f.offset(log, 0)
 		for _, c := range f.chains(log, r) {
@@ -139,8 +140,8 @@ func (f *Feed) cover(records Records) {
 	s.open = joined
 }
 
-// dropUnproven makes messages that no chain with a place received not live: such a message may have been recorded twice
-// or changed. A message with unique content that two streams received needs no chain.
+// dropUnproven clears Live of the messages that no chain with a place received: such a message may have been recorded
+// twice or changed. A message with unique content that two streams received needs no chain.
 func (f *Feed) dropUnproven() {
 	s := &f.series
 	proven := make([]bool, len(f.Messages))

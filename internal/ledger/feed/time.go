@@ -11,7 +11,8 @@ import (
 // time distinguishes several messages with the same content.
 const maxDelay = 5 * time.Second
 
-// setShift sets the difference of the clocks to the median difference of the messages that are found.
+// setShift sets the difference of the clocks to the median difference of the messages that are found. If none is found,
+// it is the difference by the wall clocks.
 func (l *linker) setShift() {
 	l.shift = time.Duration(l.logs[l.log].StartedUS-l.logs[0].StartedUS) * time.Microsecond
 	var all []ledger.Instant
@@ -45,8 +46,8 @@ type offset struct {
 	known      bool
 }
 
-// offset returns the difference between the clocks of two logs: the median difference of the messages that both have.
-// If they have none in common, it is the difference by their wall clocks.
+// offset returns the difference to add to an instant of the log from for the clock of the log to. It is the median
+// difference of the messages that both logs have, or without common messages the difference by the wall clocks.
 func (f *Feed) offset(from, to int) ledger.Instant {
 	if from == to {
 		return 0
@@ -61,7 +62,7 @@ func (f *Feed) offset(from, to int) ledger.Instant {
 	return o.difference
 }
 
-// samples is the number of messages from which the difference of two clocks is computed.
+// samples is the approximate number of messages from which the difference of two clocks is computed.
 const samples = 1001
 
 // difference computes the offset of two logs.
