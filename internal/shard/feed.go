@@ -147,8 +147,8 @@ func (s *Shard) feedOf(id string) *feed.Log {
 	return s.Feeds[topic]
 }
 
-// checkFeeds returns an error for an extra message after a message that does not exist, or on more streams than
-// possible.
+// checkFeeds returns an error for an impossible extra message: one after a message that does not exist, or one on too
+// many streams.
 func (s *Shard) checkFeeds() error {
 	for _, l := range s.Feeds {
 		for _, x := range l.Extras {
@@ -228,7 +228,7 @@ func (m *Merged) feedTopic(runner, topic int) string {
 	return g.plan.TopicName(topic)
 }
 
-// FeedTopic returns the topic of a connection with unnumbered messages.
+// FeedTopic returns the topic of a connection. ok is false if its messages have numbers, or if it has no topic.
 func (m *Merged) FeedTopic(c *Connection) (name string, ok bool) {
 	if c.Runner >= len(m.Runners) || len(m.Runners[c.Runner].feeds) == 0 {
 		return "", false

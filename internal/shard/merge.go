@@ -21,7 +21,7 @@ type Merged struct {
 	Redirects   []Redirect // to other origins than the target's, the one with most streams first
 	HTTP2       *HTTP2     // of streams over HTTP/2; nil: there were none
 	Ends        *Ends      // requests that end streams; nil: there were none
-	Responses   *Responses // that end by themselves; nil: there were none
+	Responses   *Responses // finite responses; nil: there were none
 	Bursts      *Bursts    // messages of streams; nil: no shard has them
 	Runners     []Runner   // by index
 	Connect     *Histogram
@@ -132,7 +132,7 @@ func (g *Merger) Merged(p plan.Plan) *Merged {
 	return m
 }
 
-// finish sets the sums that Add keeps in maps, and the problems of unreadable parts.
+// finish sets the sums that Add keeps in maps, and adds the problems of unreadable parts.
 func (g *Merger) finish() {
 	m := &g.m
 	if m.Connect == nil { // no shard was added
@@ -142,7 +142,7 @@ func (g *Merger) finish() {
 	m.Series, m.Metrics = sortedBuckets(g.buckets), sortedMetrics(g.metrics)
 }
 
-// sort sorts the runners and their connections. compare compares indexes.
+// sort sorts the runners, their parts and their connections. compare compares two runners by their indexes in Runners.
 func (g *Merger) sort(compare func(a, b int) int) {
 	m := &g.m
 	order := make([]int, len(m.Runners))

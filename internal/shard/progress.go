@@ -32,7 +32,7 @@ type Progress struct {
 	Buckets  []Bucket     `json:"buckets,omitempty"`
 	Found    []FoundFault `json:"found,omitempty"`    // faults since the last line
 	Unlisted int          `json:"unlisted,omitempty"` // number of further faults
-	// Responses has the buckets of responses that end by themselves, in the same way as Buckets.
+	// Responses has the buckets of finite responses, in the same way as Buckets.
 	Responses []ResponseBucket `json:"responses,omitempty"`
 }
 
@@ -109,14 +109,14 @@ func (p *Progress) CountRequests(m *Metric) {
 	}
 }
 
-// CountResponses adds responses that end by themselves.
+// CountResponses adds finite responses.
 func (p *Progress) CountResponses(r *Responses) {
 	started := r.Started()
 	p.Requests += started
 	p.Failed += started - r.States[ledger.ResponseComplete] - r.States[ledger.ResponseAbandoned]
 }
 
-// RequestProgress returns the progress of a runner that makes requests from its checkpoint.
+// RequestProgress returns the progress of a runner according to its checkpoint, for suites that make requests.
 func (s *Shard) RequestProgress() (p Progress) {
 	last := int64(0)
 	for i := range s.Metrics {

@@ -22,8 +22,8 @@ const (
 const LateAfter = time.Second
 
 // Published holds the messages that the publisher of a run sent, and the answers of the service. Message i (from 0)
-// belongs to topic i mod len(Topics), has number i div len(Topics) + 1 there, and is due at Due(i). A PublishLog makes
-// it. It does not change afterwards, except for the cache of Topic.
+// belongs to topic i mod len(Topics), has number i div len(Topics) + 1 there, and is due at Due(i).
+// PublishLog.Published or Read creates it. It does not change afterwards, except for the cache of Topic.
 type Published struct {
 	Topics    []string `json:"topics"`
 	Rate      float64  `json:"rate"`            // messages per second over all topics

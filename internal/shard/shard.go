@@ -44,7 +44,7 @@ type Shard struct {
 	Redirects   []Redirect      `json:"redirects,omitempty"` // to other origins than the target's
 	HTTP2       *HTTP2          `json:"shared,omitempty"`    // of streams over HTTP/2
 	Ends        *Ends           `json:"ends,omitempty"`      // nil: none
-	Responses   *Responses      `json:"responses,omitempty"` // that end by themselves; nil: another suite
+	Responses   *Responses      `json:"responses,omitempty"` // finite responses; nil: another suite
 	Bursts      *Bursts         `json:"bursts,omitempty"`    // messages of streams; nil: no streams
 
 	// Ledgers replaces Connections in a runner. The runner computes each record while it writes the shard, because all
@@ -99,7 +99,7 @@ type Runner struct {
 	Host            string   `json:"host"`
 	PID             int      `json:"pid"`
 	StartedUS       int64    `json:"started_unix_us"` // origin of the instants of the ledgers
-	EndedUS         int64    `json:"ended_unix_us"`   // of this checkpoint
+	EndedUS         int64    `json:"ended_unix_us"`   // end of the runner, or time of the checkpoint
 	State           RunState `json:"state"`
 	Error           string   `json:"error,omitempty"`
 	RSSMax          uint64   `json:"rss_max_bytes"`
@@ -190,7 +190,7 @@ type Bucket struct {
 	Closed      int     `json:"closed"`
 	Noops       int     `json:"noops"`
 	Late        int     `json:"late"`
-	Faults      int     `json:"faults"` // duplicated, reordered, corrupted, lost
+	Faults      int     `json:"faults"` // duplicated and corrupted messages
 	Lateness    *Packed `json:"lateness,omitempty"`
 	Undisturbed *Late   `json:"held,omitempty"` // of streams that the script does not disturb; nil: all, or none late
 	Process

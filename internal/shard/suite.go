@@ -126,7 +126,7 @@ func (m *Merged) checkDeclared(parts []part) {
 	}
 }
 
-// key identifies a series of a metric.
+// key returns the name and the sorted tags of a metric, which identify it.
 func (n *Metric) key() string {
 	var b strings.Builder
 	b.WriteString(n.Name)

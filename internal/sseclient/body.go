@@ -46,7 +46,7 @@ func framingOf(resp *http.Response) framing {
 // of its own. One goroutine uses it.
 type body struct {
 	idleMark
-	leftover     *leftover     // nil if there are no unread bytes of it
+	leftover     *leftover     // nil: all of it was read
 	arrival      *time.Time    // receives the arrival time of the last bytes; nil: not requested
 	decompressor *decompressor // nil: the body has no content coding
 	framing

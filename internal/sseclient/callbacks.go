@@ -165,7 +165,8 @@ func (c *Close) Message() string {
 // A Reason is the cause of the end of an attempt or a stream. It is the tag `reason` of the metric sse_connection_closed.
 type Reason string
 
-// The reasons for the end of a stream, of an attempt, and of either, in three groups.
+// The reasons, in three groups. Those of the first group end a stream; truncated and too_long also end an attempt.
+// Those of the second group end an attempt, and those of the third either.
 const (
 	ReasonServer    Reason = "server"    // the server ended the stream, not inside an event
 	ReasonTruncated Reason = "truncated" // the stream ended inside a line, an event, a chunk, its compression or the header

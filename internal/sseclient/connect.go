@@ -19,7 +19,7 @@ func (s *Stream) connect() {
 	}
 }
 
-// An attempt is an attempt to open a stream that may dial.
+// An attempt is one attempt to open a stream. It has the permit to dial, and the context that limits the dial.
 type attempt struct {
 	ctx     context.Context
 	end     func() // ends ctx

@@ -28,7 +28,7 @@ const (
 // errCut is the error of reading a stream that this client cut.
 var errCut = errors.New("this client cut the stream itself")
 
-// A cutRequest is a request for a cut.
+// A cutRequest is the requested cut of an open stream, or its current pause or slow read.
 type cutRequest struct {
 	kind     Cut
 	pause    time.Duration
@@ -156,7 +156,7 @@ func tcpOf(raw io.Closer) *net.TCPConn {
 	return tcp
 }
 
-// cutNow cuts a connection that Go's network poller reads.
+// cutNow cuts a connection that Go's network poller reads. It returns an error if the connection is already closed.
 func cutNow(tcp *net.TCPConn, kind Cut) error {
 	switch kind {
 	case CutRST:

@@ -21,7 +21,7 @@ import (
 // connection in Go's network poller. It would also read twice per event; the second read returns no bytes.
 type poller struct {
 	mu      sync.Mutex
-	epoll   int       // valid while it is running
+	epoll   int       // valid while running is set
 	wake    int       // an eventfd
 	conns   []*polled // by descriptor, nil if not polled; a map of thousands would cost three cache lines per lookup
 	streams int       // number of conns that are not nil
@@ -39,7 +39,7 @@ type polled struct {
 	received *int64     // k6's data_received
 	sent     *int64     // k6's data_sent
 	idle     *idleConns // receives the connection after its stream; nil: it is closed
-	fd       int32      // -1 once closed
+	fd       int32      // -1 after the close, or if another owner has it
 	budget   int32      // bytes that may still be read in this turn, if limited is set
 	reads    int16      // number of reads in this turn
 	started  bool       // the connection is registered with the poller; guarded by the poller's mu

@@ -16,7 +16,7 @@ type Options struct {
 	Reconnect       Reconnect
 	ReconnectDelay  time.Duration // until the server sets another one
 	ExactDelay      bool          // reconnect without backoff, jitter and Retry-After
-	LastEventID     string        // sent with the first attempt
+	LastEventID     string        // sent until an event sets another one
 	MaxRedirects    int
 	FollowRedirects bool   // to other origins
 	MaxEventSize    int    // in bytes; 0: eventstream.DefaultLimit

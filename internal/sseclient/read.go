@@ -45,7 +45,8 @@ func (s *Stream) next(b *eventstream.Block) error {
 	}
 }
 
-// turn reads the bytes that have arrived on a polled stream. buf and b belong to the poller.
+// turn makes a requested end or cut of a stream, or reads the bytes that have arrived. The poller, or the reader of an
+// HTTP/2 connection, calls it with its buffers.
 func (s *Stream) turn(buf []byte, b *eventstream.Block) {
 	if s.attention.Load() && s.attend(buf, b) {
 		return

@@ -15,7 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/proxy"
 )
 
-// A request is one request to send. Another attempt or a redirect has another one.
+// A request is one HTTP request. Each attempt and each redirect has its own.
 type request struct {
 	url             *url.URL
 	method          string

@@ -42,7 +42,7 @@ type Response struct {
 	leftover   []byte     // bytes of the body that were read with the header
 	reused     bool       // the connection had an earlier response
 	persistent bool       // the header allows another response on the connection
-	idle       *idleConns // takes the connection after the body; nil: it is closed
+	idle       *idleConns // receives the connection after the body; nil: it is closed
 }
 
 const errHeaderTooLong = http1.HeadTooLongError(http1.MaxHead)

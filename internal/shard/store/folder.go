@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// A Folder is a store on this machine.
+// A Folder is a Store in a folder of this machine. Its value is the path.
 type Folder string
 
 var _ Store = Folder("")

@@ -1,5 +1,5 @@
-// Package store reads and writes the files of a run in a folder or in a bucket of object storage. A file is small, and
-// either complete or missing.
+// Package store reads and writes the files of a run in a folder or in a bucket of object storage. A file of a Store is
+// small, and either complete or missing. Upload and Download copy larger files.
 package store
 
 import (
@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// A Store holds files by name. It is safe for concurrent use.
+// A Store holds files by name. It is safe for concurrent use. A bucket retries transient errors, such as a missing
+// response, until ctx ends. It returns a permanent error, such as access denied, at once.
 type Store interface {
-	// Put stores data atomically under a name, and replaces an existing file. It retries transient errors, such as a
-	// missing response, until ctx ends. It returns a permanent error, such as access denied, at once.
+	// Put stores data atomically under a name, and replaces an existing file.
 	Put(ctx context.Context, name string, data []byte) error
 	// Names returns the sorted names of all files, without folders. It omits the hidden files of a folder.
 	Names(ctx context.Context) ([]string, error)
