@@ -179,7 +179,7 @@ func (s *session) findScript() (err error) {
 	return err
 }
 
-// unusedURL is the URL that a script gets while no target runs yet.
+// unusedURL is the URL of the target for a script that is loaded before the target runs.
 const unusedURL = "http://127.0.0.1:1"
 
 // inspect sets the requirements of the script: from the plan if the suite has one, else from the script itself. Loading the script also

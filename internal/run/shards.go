@@ -27,7 +27,8 @@ const (
 // printMessage prints a message on the terminal, outside of progress and verdict.
 func printMessage(sentence string) { fmt.Fprintln(stderr, "soak:", sentence) }
 
-// withProgress returns a context in which stores report their retries, at most once per reportEvery and cause.
+// withProgress returns a context in which stores report their retries. It reports each cause at most once per
+// reportEvery.
 func withProgress(ctx context.Context) context.Context {
 	const reportEvery = 10 * time.Second
 	var mu sync.Mutex
@@ -132,6 +133,7 @@ func (s *session) shardsLocation(d results.Dir) string {
 	return d.Path(results.ShardsDir)
 }
 
+// fetch makes one attempt to fetch the shards, for at most limit.
 func (s *session) fetch(ctx context.Context, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

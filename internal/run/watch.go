@@ -28,7 +28,8 @@ const (
 	bucketInterval = 15 * time.Second
 )
 
-// pauseFactor is the minimum pause after a poll, in durations of the poll. Polling therefore uses at most 1/20 of a core.
+// pauseFactor is the minimum pause after a poll as a multiple of its duration. Polling therefore uses at most 1/20 of
+// a core.
 const pauseFactor = 20
 
 // A WatchConfig selects a run of another session, and configures the page that shows it.

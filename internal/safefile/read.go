@@ -83,7 +83,7 @@ func Read(path string, limit int64) ([]byte, error) {
 // file and hundreds in memory.
 const bytesPerValue = 64
 
-// JSON decodes a JSON document of at most limit bytes into value.
+// JSON decodes a JSON document of at most limit bytes, and limit/bytesPerValue values, into value.
 func JSON(path string, limit int64, value any) error {
 	content, err := Read(path, limit)
 	if err != nil {

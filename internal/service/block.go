@@ -4,7 +4,8 @@ import (
 	"bytes"
 )
 
-// A Block is the text between two blank lines of a stream. Functions do not keep its slices, but a [Reading] points into them.
+// A Block is the text between two blank lines of a stream. This package does not keep its slices, but a [Reading] or a
+// [Chunk] may point into them.
 type Block struct {
 	Event                      []byte // value of the last event line; empty: none
 	Data                       []byte // data lines, joined by LF

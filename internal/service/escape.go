@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// An escape is the set of escapings for the place of a text: in a JSON string, then in a URL or a form; or in a header.
+// An escape is the set of escapings for the place of a text. JSON in a URL or a form needs json and then url; a header
+// needs header.
 type escape struct{ json, url, header bool }
 
 func (e escape) append(dst []byte, text string) []byte {

@@ -14,8 +14,8 @@ import (
 
 // Parse checks and compiles a description. It returns all errors at once, as [Mistakes].
 //
-// A description is the default export of a JavaScript module as JSON, with true instead of the functions token and url:
-// JSON.stringify(description, (_, v) => (typeof v === 'function' ? true : v)).
+// A description is the default export of a JavaScript module as JSON, with true instead of the functions token, url
+// and body: JSON.stringify(description, (_, v) => (typeof v === 'function' ? true : v)).
 func Parse(description []byte) (*Service, error) {
 	root, err := read(description)
 	if err != nil {

@@ -148,6 +148,7 @@ type recordFields struct {
 	in  string
 }
 
+// allFields is a pool of recordFields, because reflection is needed only once for each of them.
 var allFields = sync.Pool{New: func() any {
 	f := &recordFields{}
 	f.find(reflect.ValueOf(&f.Record).Elem())

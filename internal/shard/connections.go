@@ -29,7 +29,7 @@ func (m *Merged) CheckConnections() (problems []string) {
 	return problems
 }
 
-// checkIDs compares the client ids of connections with a plan.
+// checkIDs compares the client ids of connections with a plan, and returns the differences as problems.
 func (m *Merged) checkIDs(p plan.Plan, connections iter.Seq2[int, *Connection]) (problems []string) {
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	times := make([]uint8, p.Connections)   // number of records per connection, up to 2

@@ -22,7 +22,7 @@ var (
 	notContent    = regexp.MustCompile(`(?i)(id|type|time|date|created|role|model|object|sum|hash|fingerprint|obfuscation|signature|status|kind)['\]]*$`)
 )
 
-// A finite has the responses of a service that ends each response with a terminal event.
+// A finite holds the responses of a service that ends each response with a terminal event.
 type finite struct {
 	responses []series // their blocks without heartbeats, the terminal event last
 	heartbeat string   // name of the event; "" for none

@@ -65,7 +65,8 @@ func groupOf(u *unit) (key string, b *group) {
 	return "", nil
 }
 
-// groups returns the blocks that the probe did not publish in groups, the group with the most blocks first.
+// groups returns groups of the blocks that the probe did not publish. The group with the most blocks after the start of
+// a stream is first.
 func (f *findings) groups() []*group {
 	byKey := map[string]*group{}
 	for _, t := range f.tracksOf(plain, resumed, fresh) {

@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/format"
 )
 
-// findCounter finds data, number, time and interval of messages that the probe did not publish.
+// findCounter finds data, number, time and interval of messages that the probe did not publish, and adds them to m.
 func (f *findings) findCounter(m *message, all []series, arrivals []*unit) {
 	if len(arrivals) > 2 && !bytes.Contains(arrivals[0].Data, []byte("{token}")) && !slices.ContainsFunc(arrivals, func(u *unit) bool { return string(u.Data) != string(arrivals[0].Data) }) {
 		if same := arrivals[0].Data; len(same) <= maxQuoted {
@@ -100,7 +100,8 @@ func joinNumbers[N int | int64](numbers []N) string {
 	return strings.Join(out, ", ")
 }
 
-// findScope determines whether numbers are per stream or per topic, from a stream that was opened later.
+// findScope determines from a stream that was opened later whether numbers are per stream or per topic, and adds the
+// result to m.
 func (f *findings) findScope(m *message, all []series) {
 	read := readerOf(m.seq, readSeq)
 	var later *unit
@@ -131,7 +132,7 @@ func (f *findings) findScope(m *message, all []series) {
 // shortestInterval is the shortest interval that is reported: messages of one burst are closer.
 const shortestInterval = 50 * time.Millisecond
 
-// findInterval finds the interval of messages, if they have one.
+// findInterval finds the interval of messages, if they have one, and adds it to m.
 func (f *findings) findInterval(m *message, all []series) {
 	if slices.ContainsFunc(m.match, func(member field) bool { return member.name == "per" && member.value == "topic" }) {
 		return // message.every cannot be combined with numbers of a topic
@@ -156,7 +157,7 @@ func (f *findings) findInterval(m *message, all []series) {
 	}
 }
 
-// findOrder notes duplicates and reordered messages.
+// findOrder adds notes about duplicates and reordered messages to m.
 func (f *findings) findOrder(m *message, all []series) {
 	if m.seq == "" {
 		return

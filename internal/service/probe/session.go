@@ -33,7 +33,7 @@ type session struct {
 	tracks  []*track
 
 	firstEvent, clientSource string // name of the event that precedes the second request; place of {client} in it
-	thenStatus               int
+	thenStatus               int    // of the last response to a second request
 
 	published []publication
 	statuses  []int // of the responses to publish requests

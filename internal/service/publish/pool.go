@@ -117,8 +117,8 @@ func (c *conn) release(response http.Header) {
 }
 
 // closedIdle reports whether the server may have closed the connection as idle while a request was in transit. This
-// requires that the connection had been idle for minIdle, that no byte of a response arrived, and that it ended within
-// keepIdle. sent is the time since the request was sent.
+// requires that the connection had been idle for minIdle, that no byte of a response arrived, and that the connection
+// ended within keepIdle. sent is the time since the request was sent.
 func (c *conn) closedIdle(err error, sent time.Duration) bool {
 	ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 	return ended && c.FirstByte().IsZero() && c.idle >= minIdle && sent < keepIdle

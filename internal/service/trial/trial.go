@@ -40,7 +40,7 @@ type Config struct {
 	Marker  string // of the run; the trial adds a random suffix, because the trials of several machines publish to the same topic
 
 	SubscribeToken string // return value of token(), if the description has token()
-	OwnToken       bool   // token() returns a value that only a script can compute
+	OwnToken       bool   // token() returns another value than SUBSCRIBE_TOKEN, which only a script can compute
 	PublishToken   string
 	HTTPVersion    string // of requests: 1.1 or 2; "": chosen by the server
 	AcceptEncoding string // of streams, if the description has none; "": no header
