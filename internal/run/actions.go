@@ -128,7 +128,8 @@ func (s *session) redactedAction(a plan.Action) plan.Action {
 	return a
 }
 
-// defaultVariables lists the environment variables that an action gets without --at-env.
+// defaultVariables lists the environment variables that an action gets without --at-env, in addition to those with the
+// prefix LC_.
 var defaultVariables = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "TMPDIR"}
 
 // actionVariables returns the variables of an environment that actions get.

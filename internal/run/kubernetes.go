@@ -24,7 +24,7 @@ type Kubernetes struct {
 	Namespace    string        // of a run to attach to
 	Via          string        // HOST or HOST:PORT at which this machine reaches the service; "": at its URL
 	Context      string        // of the kubeconfig; "": its current one
-	StartTimeout time.Duration // for each of initializer, runners and starter
+	StartTimeout time.Duration // for each Deployment of the overlay, and for each of initializer, runners and starter
 	Keep         bool          // leave TestRun and pods in the cluster
 }
 

@@ -95,7 +95,7 @@ func Open(dir string) (Run, error) {
 		delete(r.plan, "parameters")
 		maps.Copy(r.plan, parameters)
 	}
-	for _, random := range []string{"testid", "run_id", "prefix", "marker", "control_url"} { // random for every run
+	for _, random := range []string{"testid", "run_id", "prefix", "marker", "control_url"} { // may differ between runs of one plan
 		delete(r.plan, random)
 	}
 	for _, name := range []string{"end_timeout_s", "max_outage_s", "back_within_s", "max_hidden", "control"} {

@@ -33,7 +33,8 @@ type Config struct {
 	Settings map[string]string // settings of the script in addition to the plan, by name
 	Env      map[string]string // further variables
 	Survive  bool              // the runners continue when soak is killed, and another soak process can attach to them
-	// OnRetry, if not nil, is called when a runner retries, once for each cause.
+	// OnRetry, if not nil, is called when a runner retries an operation, once for each cause. It is also called with
+	// the last error of a runner that succeeded.
 	OnRetry func(sentence string)
 	// OnReport, if not nil, is called with each report of a runner, and with nil when the runner has ended.
 	OnReport func(index int, p *shard.Progress)
