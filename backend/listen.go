@@ -67,6 +67,7 @@ type gate struct {
 	onFull func(bool)
 }
 
+// newGate returns a gate for n connections of a listener.
 func newGate(l net.Listener, n int, onFull func(bool)) *gate {
 	return &gate{Listener: l, slots: make(chan struct{}, n), closed: make(chan struct{}), onFull: onFull}
 }

@@ -68,6 +68,7 @@ func JSON(w http.ResponseWriter, status int, value any) error {
 	return nil
 }
 
+// write writes a value as JSON, in a response that must not be cached.
 func write(w http.ResponseWriter, kind string, status int, value any) {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Cache-Control", "no-store")

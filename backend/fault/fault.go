@@ -186,6 +186,7 @@ func (f *Fault) setKey(key, value string) error {
 	return nil
 }
 
+// shorten limits a text in an error to 80 bytes.
 func shorten(s string) string {
 	if len(s) > 80 {
 		return s[:80] + "…"

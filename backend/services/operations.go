@@ -95,6 +95,7 @@ func calculate(q url.Values, do func(a, b float64) float64) (any, error) {
 	return result, nil
 }
 
+// numberOf parses a finite number.
 func numberOf(text string) (float64, error) {
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
@@ -103,6 +104,7 @@ func numberOf(text string) (float64, error) {
 	return v, nil
 }
 
+// textOf returns the parameter text, which is required and has at most maxText bytes.
 func textOf(q url.Values) (string, error) {
 	text := q.Get("text")
 	if !q.Has("text") || len(text) > maxText {
@@ -111,6 +113,7 @@ func textOf(q url.Values) (string, error) {
 	return text, nil
 }
 
+// valuesOf returns the numbers of the parameter values, which has at most maxValues of them.
 func valuesOf(q url.Values) ([]float64, error) {
 	parts := strings.Split(q.Get("values"), ",")
 	if len(parts) > maxValues {

@@ -40,6 +40,7 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
+// refuse returns a refusal with a formatted reason.
 func refuse(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
 
 // inspect runs all checks that cost nothing, and prints their results.

@@ -80,6 +80,7 @@ func (s *source) read() Reading {
 	return r
 }
 
+// set sets a value, unless it is missing or negative.
 func (r Reading) set(name string, v *float64) {
 	if v != nil && *v >= 0 {
 		r[name] = *v

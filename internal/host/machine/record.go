@@ -109,6 +109,7 @@ func (r *Record) Check() error {
 	return nil
 }
 
+// check returns an error for a series that no runner writes into the record r.
 func (s *Series) check(r *Record) error {
 	if len(s.Name) > maxText || len(s.Stretches) > maxStretches {
 		return fmt.Errorf("counter %.20q of the machine must have a short name and at most %d increases, got %d", s.Name, maxStretches, len(s.Stretches))

@@ -72,6 +72,7 @@ func (p Program) stateWithout() State {
 	return Absent
 }
 
+// path returns the path of the program, from Find if it is set, otherwise by its names.
 func (p Program) path() (path string, err error) {
 	if p.Find != nil {
 		return p.Find()
