@@ -16,7 +16,8 @@ type Action struct {
 
 var actionName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$`)
 
-// ParseActions parses the values of --at: TIME [NAME]: COMMAND. The default name is the position in the list, such as action-2.
+// ParseActions parses the values of --at: TIME [NAME]: COMMAND. The default name is the position in the list, such as
+// action-2.
 func ParseActions(lines []string) (out []Action, err error) {
 	names := map[string]bool{}
 	for i, line := range lines {
@@ -36,14 +37,15 @@ func ParseActions(lines []string) (out []Action, err error) {
 	return out, nil
 }
 
-// StartVariable is the environment variable of a runner that replaces another one. Its value is the start of the first runner
-// that was replaced, in microseconds since 1970.
+// StartVariable is the environment variable of a runner that replaces another one. Its value is the start of the first
+// runner that was replaced, in microseconds since 1970.
 const StartVariable = "SOAK_BEGUN_US"
 
 // ActionsVariable is the environment variable of a runner with the ActionTimes, for its metrics.
 const ActionsVariable = "K6_SOAK_ACTIONS"
 
-// ActionTimes returns names and times of actions as a list: 30s=deploy,1m0s=reload. Commands may hold secrets and are left out.
+// ActionTimes returns names and times of actions as a list: 30s=deploy,1m0s=reload. It omits the commands, which may
+// contain secrets.
 func ActionTimes(actions []Action) string {
 	var list []string
 	for _, a := range actions {
@@ -63,6 +65,7 @@ func ParseActionTimes(list string) (out []Action) {
 	return out
 }
 
+// parseAction parses one value of --at. The name is empty if the value has none.
 func parseAction(line string) (a Action, err error) {
 	head, command, ok := strings.Cut(line, ":")
 	words := strings.Fields(head)

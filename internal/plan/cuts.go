@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The kinds of disconnects that a run makes on its own streams, by their names in CUTS.
+// The kinds of disconnects and pauses of a run's own streams, by their names in CUTS.
 const (
 	CutFIN   = "fin"   // the client closes the connection
 	CutRST   = "rst"   // the client resets the connection
@@ -28,7 +28,7 @@ const (
 	maxShare         = 1000
 	maxCuts          = 1000 // per second
 	firstMessage     = 2    // seconds before the first message is published (k6/soak/publishing.go)
-	reconnectSeconds = 3    // seconds for a stream to reconnect: the standard's second, spread, and a connect
+	reconnectSeconds = 3    // seconds for a stream to reconnect: a delay of 1 s to 2 s, and a connect
 )
 
 // Cuts reports whether the run disconnects streams.
@@ -104,7 +104,8 @@ func (p *Plan) PlannedCuts() (out []Cut) {
 	return out
 }
 
-// deal returns a number of kinds of cuts in proportion to their shares. The count of each kind deviates by at most one.
+// deal returns a number of kinds of cuts in proportion to their shares. Each kind with a share occurs at least once if
+// count suffices.
 func deal(shares []int, count int) (out []string) {
 	kinds := CutKinds()
 	counts := make([]int, len(shares))

@@ -82,7 +82,8 @@ func (s *Source) Setting(name string) string {
 	return s.variable(name)
 }
 
-// CheckInterval returns an error if the interval is out of bounds. A service description may read the interval.
+// CheckInterval returns an error if the plan cannot be read, or if its interval is out of bounds. A service description
+// may read the interval.
 func (s *Source) CheckInterval() error {
 	p, err := s.Plan()
 	for _, s := range p.Settings() {

@@ -60,6 +60,7 @@ func FlagsFromFile(flags *pflag.FlagSet, path string, explicit bool, unknownKey 
 	return true, nil
 }
 
+// setFromFile sets a flag to the values of a key in the settings file, unless the flag is set already.
 func setFromFile(flags *pflag.FlagSet, name string, node *yaml.Node) error {
 	flag := flags.Lookup(name)
 	switch {
@@ -108,7 +109,8 @@ var fileTemplate = template.Must(template.New("").Parse(`# Settings of ` + "`soa
 {{.Line}}
 {{end}}`))
 
-// SettingsText returns a file of all settings. A setting without a value is a comment with its default.
+// SettingsText returns a file of the settings of a soak that have a flag. A setting without a value is a comment with
+// its default.
 func SettingsText(values map[string]string) (string, error) {
 	type row struct{ Help, Line string }
 	p, l := Default(), DefaultLocal()

@@ -50,7 +50,7 @@ type Plan struct {
 	MaxLate           int     `json:"max_late"` // negative: no limit
 	Reconnect         bool    `json:"reconnect"`
 	EndTimeoutS       float64 `json:"end_timeout_s"`                    // 0: see EndTimeout
-	MaxHidden         int     `json:"max_hidden"`                       // -1: 0, or no limit without numbers and a server's ledger
+	MaxHidden         int     `json:"max_hidden"`                       // -1: 0 with numbers or a server's ledger, else no limit
 	RequireMessages   bool    `json:"require_messages,omitempty"`       // a run that checked no message is invalid
 	MinCoverage       float64 `json:"min_coverage,omitempty"`           // percent; 0: 100. See RequiredCoverage
 	WindowS           float64 `json:"window_s,omitempty"`               // 0: an hour. See Window
@@ -108,6 +108,7 @@ func CheckTestID(id string) error {
 	return nil
 }
 
+// check validates each of the settings, and the values that need more than bounds: TESTID, encoding, HTTP version, URLs.
 func (p *Plan) check(settings []Setting) error {
 	for _, s := range settings {
 		if err := s.check(); err != nil {
@@ -162,6 +163,7 @@ func (p *Plan) CheckControl() error {
 	return nil
 }
 
+// checkURL validates BACKEND_URL. Each of several services needs a runner.
 func (p *Plan) checkURL() error {
 	if _, err := NormalURLs("BACKEND_URL", p.BackendURL); err != nil {
 		return err
@@ -230,8 +232,8 @@ func (p *Plan) Sockets(streams int) int {
 }
 
 // Density returns the number of streams per virtual user. A virtual user needs twenty times the memory of a stream, so
-// streams share it. A runner needs several virtual users to use all its cores, and so that the failure of one affects
-// few streams. Their number is limited, because all of them have requests in flight when their streams end.
+// streams share it. With several virtual users a runner uses all its cores, and the failure of one affects few streams.
+// Their number is limited, because all of them have requests in flight when their streams end.
 func (p *Plan) Density() int {
 	const maxStreams, minUsers, maxUsers = 50, 8, 100
 	perRunner := p.Connections / max(p.Runners, 1)
@@ -284,8 +286,8 @@ func (p *Plan) Teardown() time.Duration {
 	return teardownSeconds*time.Second + p.EndTimeout() + time.Duration(p.Connections/p.Runners/endsPerSecond+1)*time.Second
 }
 
-// MaxOutage returns the maximum outage of a client. ok is false if there is no limit: MAX_OUTAGE is -1, or clients do
-// not reconnect.
+// MaxOutage returns the maximum outage of a client. A value of 0 means the default. ok is false if there is no limit:
+// MAX_OUTAGE is -1, or clients do not reconnect.
 func (p *Plan) MaxOutage() (limit time.Duration, ok bool) {
 	switch {
 	case !p.Reconnect || p.MaxOutageS < 0:
@@ -319,7 +321,8 @@ func (p *Plan) Window() time.Duration {
 	return cmp.Or(time.Duration(p.WindowS*float64(time.Second)), defaultWindow)
 }
 
-// BackWithin returns the time within which 99.9 % of the lost streams must reconnect. ok is false if there is no limit.
+// BackWithin returns the time within which 99.9 % of the lost streams must reconnect. A value of 0 means the default.
+// ok is false if there is no limit: BACK_WITHIN is -1, or clients do not reconnect.
 func (p *Plan) BackWithin() (limit time.Duration, ok bool) {
 	switch {
 	case !p.Reconnect || p.BackWithinS < 0:
@@ -330,8 +333,8 @@ func (p *Plan) BackWithin() (limit time.Duration, ok bool) {
 	return time.Duration(p.BackWithinS * float64(time.Second)), true
 }
 
-// NoopsPerConnection returns floor(Hold / Interval), as the original test computes it. It returns 0 without an
-// interval, as in the plan of a suite without shards.
+// NoopsPerConnection returns the minimum number of noops of a stream that is open for Hold: floor(Hold / Interval). It
+// returns 0 without an interval, as in the plan of a suite without shards.
 func (p *Plan) NoopsPerConnection() int {
 	if p.Interval() <= 0 {
 		return 0

@@ -79,7 +79,7 @@ func (s Setting) String() string {
 
 func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// Set parses the value.
+// Set sets the value to that of a text. It appends the lines of the text to a list.
 func (s Setting) Set(text string) (err error) {
 	if s.ZeroText != "" && text == s.ZeroText {
 		s.Clear()
@@ -145,7 +145,7 @@ func isSeconds(name string) bool {
 	return strings.HasSuffix(name, "SECONDS") || slices.Contains(inSeconds, name)
 }
 
-// Normalize sets a value to its normal form, such as 5 for "5.0".
+// Normalize sets a value whose text is ZeroText to zero, so that plans with the same meaning are equal.
 func (s Setting) Normalize() {
 	if s.ZeroText != "" && s.String() == s.ZeroText {
 		s.Clear()
@@ -175,7 +175,7 @@ func kindOf(flagType string) string {
 // Property returns the name of the property in scripts, "" for none, and reports whether it is optional.
 func (s Setting) Property() (name string, optional bool) { return strings.CutSuffix(s.Script, "?") }
 
-// Get returns the value for scripts. An empty string is returned as ZeroText.
+// Get returns the value for scripts. For an empty string it returns ZeroText.
 func (s Setting) Get() any {
 	if s.Type() == "string" {
 		return s.String()
@@ -196,10 +196,10 @@ func reset(settings []Setting) {
 	}
 }
 
-// check returns an error if a number is out of bounds.
+// check returns an error if a number is out of bounds. A setting without a Rule has no bounds.
 func (s Setting) check() error {
 	n, err := strconv.ParseFloat(s.String(), 64)
-	inRange := n >= s.Min && (s.Max == 0 || n <= s.Max) // not for NaN
+	inRange := n >= s.Min && (s.Max == 0 || n <= s.Max) // false for NaN
 	unset := s.ZeroText != "" && n == 0
 	if s.Rule == "" || err == nil && inRange || s.NoLimit && n == -1 || err == nil && unset {
 		return nil
@@ -235,7 +235,8 @@ func FlagsFromEnvironment(flags *pflag.FlagSet) (err error) {
 	return err
 }
 
-// EnvironmentSettings returns the settings that FlagsFromEnvironment sets, as NAME=value.
+// EnvironmentSettings returns the settings that FlagsFromEnvironment is going to set, as NAME=value. It must be called
+// first, because it omits flags that are set.
 func EnvironmentSettings(flags *pflag.FlagSet) (out []string) {
 	flags.VisitAll(func(flag *pflag.Flag) {
 		if s, ok := flag.Value.(Setting); ok && !flag.Changed && os.Getenv(s.Name) != "" {
@@ -261,7 +262,7 @@ func ForSuite(suite string, settings []Setting) []Setting {
 	return slices.DeleteFunc(settings, func(s Setting) bool { return s.OnlySuite != "" && s.OnlySuite != suite })
 }
 
-// Default returns the plan of the original test: 1200 connections for an hour, one noop every 15 s.
+// Default returns the default plan: 1200 connections for an hour, one noop every 15 s.
 func Default() (p Plan) {
 	reset(p.Settings())
 	p.ConnectionsPerVU = 1

@@ -17,14 +17,15 @@ import (
 )
 
 const (
-	maxHead = 64 << 10 // bytes of the response to CONNECT
+	maxHead = 64 << 10 // maximum bytes of the response to CONNECT
 	// refusalTimeout limits the wait for the text of a refusal.
 	refusalTimeout = 250 * time.Millisecond
 )
 
 // Reach makes the handshakes with the proxy on a connection to Address. It returns a connection for requests: to the
 // server, or to a proxy that forwards them. Without a proxy, Reach returns conn itself. secure returns a TLS client for
-// the name of a server. Reach ends with ctx or at the deadline of conn. If it fails, conn stays open.
+// the name of a server. TLS and SOCKS handshakes end with ctx, and all handshakes at the deadline of conn. If Reach
+// fails, conn stays open.
 func (p *Proxy) Reach(ctx context.Context, conn net.Conn, secure func(conn net.Conn, name string) *tls.Conn) (net.Conn, error) {
 	switch {
 	case p == nil:

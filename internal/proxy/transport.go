@@ -47,7 +47,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	var refusal *Error
 	switch {
 	case err == nil, errors.As(err, &refusal):
-		return resp, err // names the proxy
+		return resp, err // err, if any, names the proxy
 	case errors.As(err, &op) && op.Op == "proxyconnect":
 		return nil, p.DialError(op.Err)
 	default:

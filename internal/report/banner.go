@@ -49,11 +49,11 @@ func tone(v *verdict.Verdict) Tone {
 // maxFindings is the maximum number of findings in a banner.
 const maxFindings = 5
 
-// sentence returns the result in one sentence, without its first word.
+// sentence returns the result in one sentence, without the heading.
 func sentence(v *verdict.Verdict) string { return strings.TrimPrefix(v.Summary(), v.Heading()+": ") }
 
-// findings returns at most maxFindings reasons: first the causes of an invalid run and failures of the target, then findings in
-// order of time, then reasons without a time.
+// findings returns at most maxFindings reasons: first the causes of an invalid run and failures of the target, then
+// findings in order of time, then reasons without a time. If there are more, the last text is their number.
 func findings(v *verdict.Verdict) []string {
 	type finding struct {
 		order, unix float64
@@ -94,8 +94,8 @@ func findings(v *verdict.Verdict) []string {
 	return out
 }
 
-// symptoms returns the reasons that follow from other ones: checks of the script repeat the faults of streams, the ledger of a target
-// that died is incomplete, and counts are too low if not every client was observed.
+// symptoms returns the reasons that follow from other ones: checks of the script repeat the faults of streams, the
+// ledger of a target that died is incomplete, and counts are too low if not every client was observed.
 func symptoms(v *verdict.Verdict) (out []string) {
 	isComplete := true
 	for i := range v.Checks {
@@ -111,7 +111,7 @@ func symptoms(v *verdict.Verdict) (out []string) {
 	return out
 }
 
-// tiles returns the outcome of connections and messages.
+// tiles returns the tiles of connections, messages and the server's own count.
 func (s *subject) tiles() []Tile {
 	v, c := s.v, s.v.Connections
 	open := ""
@@ -165,8 +165,8 @@ func (s *subject) messageTiles() (tiles []Tile) {
 	return tiles
 }
 
-// receivedTile returns the tile of received messages. It is good only if all planned messages were expected: streams that did not
-// stay open to the end expected fewer.
+// receivedTile returns the tile of received messages. In a run that did not pass, it is good only if all planned
+// messages were expected: streams that did not stay open to the end expected fewer.
 func (s *subject) receivedTile(t ledger.Totals) Tile {
 	out := Tile{Name: s.nouns(false) + " received", Value: format.Thousands(t.Received), Note: "of " + format.Thousands(t.Expected) + " expected", Tone: Good}
 	planned := plannedMessages(s.v)

@@ -67,7 +67,8 @@ type Heat struct {
 	Counts [][]int  `json:"counts"` // by column, then row
 }
 
-// Numbers are the values of a chart. Their JSON has five digits; more are not visible on a screen.
+// Numbers are the values of a chart. Their JSON has five significant digits, because more are not visible on a screen.
+// Whole numbers below 1e9 are exact.
 type Numbers []float64
 
 // MarshalJSON writes NaN and infinite values as null.
@@ -93,8 +94,8 @@ func (n Numbers) MarshalJSON() ([]byte, error) {
 // maxPoints is the maximum number of points of a series in a chart: as many as a wide screen has columns.
 const maxPoints = 1200
 
-// splitAtGaps returns a series of values on the time axis. Points that are more than gap steps apart are not joined;
-// NaN is not a point.
+// splitAtGaps returns a series of values on the time axis, reduced to about maxPoints points. Points that are more than
+// gap steps apart are not joined; NaN is not a point.
 func splitAtGaps(name, style string, values []float64, gap int) Series {
 	s := Series{Name: name, Style: style}
 	count := 0
@@ -118,7 +119,7 @@ func splitAtGaps(name, style string, values []float64, gap int) Series {
 // A point is a point of a line: its index on the time axis, and its value.
 type point struct{ x, y float64 }
 
-// splitRuns divides the known values into runs whose points are at most gap apart.
+// splitRuns divides the known values into sequences whose points are at most gap steps apart.
 func splitRuns(values []float64, gap int) (out [][]point) {
 	last := -1
 	for i, v := range values {

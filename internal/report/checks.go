@@ -17,7 +17,8 @@ var (
 	tones = map[verdict.State]Tone{verdict.Met: Good, verdict.Broken: Bad, verdict.Undecided: Doubt, verdict.Warned: Doubt}
 )
 
-// checks returns the checks of the verdict, those of the script, and all reasons and warnings.
+// checks returns the checks of the verdict, those of the script, and the warnings. It has all reasons if the banner has
+// only a part of them.
 func checks(v *verdict.Verdict) Section {
 	out := Section{ID: "checks", Title: "Checks"}
 	if len(v.Checks) > 0 {
@@ -58,7 +59,7 @@ func checksTable(list []verdict.Check) Table {
 	return t
 }
 
-// unmetChecks returns the checks that are not met, and counts the others in a sentence.
+// unmetChecks returns the checks that were judged and not met, and counts the met ones in a sentence.
 func unmetChecks(v *verdict.Verdict) Section {
 	unmet := slices.DeleteFunc(slices.Clone(v.Checks), func(c verdict.Check) bool {
 		return c.State() == verdict.Met || c.State() == verdict.NotJudged

@@ -15,7 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// ConnectionsCSV writes a row for each connection, with all its findings.
+// ConnectionsCSV writes a row for each connection, with its listed findings and the number of further ones.
 func ConnectionsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 	out := csv.NewWriter(w)
 	header := []any{"id", "runner", "state", "reason", "opened_unix_s", "closed_unix_s", "connect_ms", "held_s", "streams"}
@@ -87,8 +87,8 @@ func attempts(c *shard.Connection) string {
 	return strings.Join(out, "; ")
 }
 
-// SeriesCSV writes a row for each bucket of five seconds: the observations of the clients, and the
-// use of CPU and memory by the processes.
+// SeriesCSV writes a row for each bucket of five seconds: the observations of the clients, the resources of the
+// processes and the host, and the published messages.
 func SeriesCSV(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
 	out := csv.NewWriter(w)
 	prefix := "lateness"
@@ -191,8 +191,8 @@ func stamp(known bool, t time.Time) string {
 	return strconv.FormatFloat(float64(t.UnixMicro())/1e6, 'f', 6, 64)
 }
 
-// CutsCSV writes a row for each disconnect that the run made of its own streams, by connection. The time of a missing
-// event is empty.
+// CutsCSV writes a row for each disconnect and pause that the run made on its own streams, by connection. The time of a
+// missing event is empty.
 func CutsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 	out := csv.NewWriter(w)
 	row(out, "id", "runner", "cut", "at_unix_s", "behind", "ended_the_stream", "back_unix_s", "asked", "first_unix_s", "first_message", "away_s",
@@ -213,7 +213,8 @@ func CutsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 // messageHeader names the columns of connections.csv on the messages of a client and on other events.
 var messageHeader = []any{"topic", "first", "last", "heartbeats", "foreign", "repeated", "announced_gaps", "uncounted", "max_silence_s", "strayed"}
 
-// messageCells returns the values of these columns. The numbers of the first and the last message are empty if none arrived.
+// messageCells returns the values of the columns of messageHeader. The numbers of the first and the last message are
+// empty if none arrived.
 func messageCells(m *shard.Merged, c *shard.Connection) []any {
 	topic, _, published := m.Topic(c)
 	if !published {

@@ -105,7 +105,8 @@ func (f *facts) messages(v *verdict.Verdict) {
 	}
 }
 
-// otherEvents returns the counts of events that are not messages of the run, and of messages that the service marked.
+// otherEvents returns the counts of events that do not count as received messages, such as heartbeats and repeated
+// messages, as texts.
 func otherEvents(m verdict.Messages) (out []string) {
 	for _, n := range []struct {
 		count            uint64
@@ -235,7 +236,8 @@ func (f *facts) system(r *verdict.Resources) {
 const maxTopics = 20
 
 // topics returns the table of the messages that were published to each topic and received by its streams. It has no
-// columns for faults that occurred on no topic. ok is false if there are more topics than limit.
+// columns for faults that occurred on no topic. ok is false if there are no topics, or more than limit. The limit does
+// not apply to topics whose clients are compared with each other.
 func topics(v *verdict.Verdict, limit int) (t Table, ok bool) {
 	p, list := v.Messages.Published, v.Messages.Topics
 	if v.Service.Shared() && len(list) > 0 {
@@ -298,7 +300,7 @@ func zero(n uint64) Tone {
 	return Bad
 }
 
-// tableOf returns a table of a suite.
+// tableOf converts a table of a suite to a table of a page.
 func tableOf(t verdict.Table) Table {
 	out := Table{Caption: t.Title, Note: t.Note, Columns: make([]Column, len(t.Columns))}
 	for i, name := range t.Columns {

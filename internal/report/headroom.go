@@ -59,8 +59,8 @@ func (s *subject) headroom() Section {
 	return out
 }
 
-// rise returns the growth of memory in the hold since the first sample, or the total if the first sample was too
-// late.
+// rise returns the mean memory of the hold minus that of the first sample. It returns the mean itself if the first
+// sample came too late.
 func rise(values []float64, holdStart int, mean float64) float64 {
 	if first := numbersOf(values, 0, min(holdStart, 2)); len(first) > 0 && first[0] < mean {
 		return mean - first[0]

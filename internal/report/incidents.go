@@ -12,9 +12,10 @@ import (
 )
 
 const (
-	// actionWindow is the maximum time between the start of an action and an incident that is reported with it.
+	// actionWindow is the maximum number of seconds between the start of an action and an incident that is reported
+	// with it.
 	actionWindow = 60
-	// maxIncidents limits the incidents of the section. The table of findings covers all.
+	// maxIncidents limits the incidents of the section.
 	maxIncidents = 12
 )
 
@@ -119,7 +120,7 @@ func relativeTime(seconds float64) string {
 	return format.Milliseconds(1000*seconds) + " before"
 }
 
-// countUnlisted returns the number of faults that are in no group.
+// countUnlisted returns the number of faults other than lateness that are in no group.
 func countUnlisted(v *verdict.Verdict) (n uint64) {
 	listed := map[string]uint64{}
 	for _, g := range v.Groups {

@@ -72,7 +72,8 @@ func (s *subject) messageBasis(out *Section) {
 	}
 }
 
-// publishedSection returns the published messages, the responses of the service, and the outcome by topic.
+// publishedSection returns the published messages, the responses of the service, and the outcome by topic. For a
+// service whose clients are compared with each other, it returns that comparison.
 func (s *subject) publishedSection() Section {
 	out := Section{ID: "published", Title: "Published messages", Short: "Published"}
 	p := s.v.Messages.Published
@@ -200,7 +201,7 @@ type publishSeries struct {
 	answer, behind            []float64 // the longest, ms
 }
 
-// publishSeries returns the published messages over time; nil if there are none, or if their times were not recorded.
+// publishSeries returns the published messages over time; nil if the run has no publisher or no time axis.
 func (s *subject) publishSeries() *publishSeries {
 	publishers, n := s.Merged.Publishers(), s.series.n
 	if len(publishers) == 0 || n == 0 {

@@ -66,7 +66,7 @@ type Table struct {
 	Rows    []Row
 }
 
-// A Column of numbers is aligned to the right. Text omits a column of details.
+// A Column of numbers is aligned to the right. The function Text omits a column of details.
 type Column struct {
 	Name   string
 	Number bool

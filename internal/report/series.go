@@ -12,23 +12,24 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
+// step is the time between two points in seconds.
 const step = int64(shard.BucketWidth / time.Second)
 
 // A series has the samples of a run on one time axis, a point each step. NaN is unknown, and an unknown column is
 // nil. A point represents the step that ends there: the value at its end, or the events in it.
 type series struct {
-	from int64
-	n    int
+	from int64 // Unix, seconds
+	n    int   // number of points
 
 	open, noops                                     []float64
 	p50, p99, max                                   []float64 // lateness, ms
 	runnerRSS, runnerLive                           []float64 // MiB
-	runnerCPU, runnerFiles, runnerGo                []float64 // percent of a core
+	runnerCPU, runnerFiles, runnerGo                []float64 // CPU in percent of a core
 	runnerGC, runDelay, stall                       []float64 // ms
-	backendRSS, backendCPU, backendFiles, backendGo []float64
+	backendRSS, backendCPU, backendFiles, backendGo []float64 // MiB, percent of a core
 	backendGC                                       []float64 // ms of pauses in a step
 	streams                                         []float64
-	nginxRSS, nginxCPU, nginxFiles                  []float64
+	nginxRSS, nginxCPU, nginxFiles                  []float64 // MiB, percent of a core
 	hostCPU, available                              []float64 // percent of all cores, MiB
 	retransmits, overflows, drops                   []float64 // in a step
 	runnerThreads, backendThreads, nginxThreads     []float64
@@ -38,7 +39,7 @@ type series struct {
 	rows [][]int64 // lateness by point, then heatRows
 }
 
-// newSeries returns the series of merged shards and samples. Rates of CPU use are per core.
+// newSeries returns the series of merged shards and samples. cores is the number of cores of the host.
 func newSeries(m *shard.Merged, samples []resources.Sample, cores int) *series {
 	s := &series{}
 	var from, to int64 = math.MaxInt64, 0

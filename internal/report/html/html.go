@@ -59,6 +59,7 @@ func Write(w io.Writer, p *report.Page) error {
 	return d.write(w)
 }
 
+// write lays out the document with the style and, if it has Data, the script.
 func (d *document) write(w io.Writer) error {
 	var script, uplot string
 	if d.Data != nil {
@@ -97,7 +98,7 @@ func bundle(name string) (string, error) {
 	return string(b), err
 }
 
-// policy returns a Content Security Policy that allows the page's own style and script, and nothing else.
+// policy returns a Content Security Policy that allows only the page's own style and script, and images in data: URLs.
 func policy(style, script string) string {
 	return fmt.Sprintf("default-src 'none'; img-src data:; style-src %s; script-src %s", contentHash(style), contentHash(script))
 }

@@ -60,6 +60,7 @@ func (l *Live) Parts() ([]Part, error) {
 	return parts, nil
 }
 
+// part lays out a template as the part with an id. charts may be nil.
 func part(id, name string, data any, charts map[string]any) (Part, error) {
 	var layout, content bytes.Buffer
 	if err := pages.ExecuteTemplate(&layout, name, data); err != nil {
