@@ -69,6 +69,7 @@ func (c *counter) fill(r *Record) {
 	span.fill(r, c.interval())
 }
 
+// opened records that a stream opened. It starts a new measurement of the pace, and keeps the longest earlier one.
 func (c *counter) opened(at Instant) {
 	c.hasNoop, c.lastAt = false, at
 	if span := c.pace.measured(c.interval()); span.n > 0 && (c.faults == nil || span.n > c.faults.earlierPace.n) {
@@ -132,6 +133,7 @@ func (c *counter) anchorAtHeaders() {
 	}
 }
 
+// count counts a distinct noop as received or as corrupted.
 func (c *counter) count(n *Noop) {
 	if n.Intact {
 		c.Received++

@@ -267,6 +267,7 @@ func (c *numberCounter) close(end, at Instant, replayable uint64) (unknown bool)
 	return unknown
 }
 
+// fill writes the counts into a record.
 func (c *numberCounter) fill(r *Record) {
 	c.counter.fill(r)
 	r.Last, r.Lost, r.Numberings = c.numbers.highest, c.numbers.lostCount(), int(c.numberings)

@@ -30,8 +30,8 @@ type Counts struct {
 	Unnumbered    uint64 `json:"unnumbered,omitempty"` // part of Corrupted: no number at message.seq
 	Uncounted     uint64 `json:"uncounted,omitempty"`  // blocks that are neither message nor heartbeat
 	AnnouncedGaps uint64 `json:"gaps,omitempty"`       // announcements of the service that messages are missing
-	EndedEarly    uint64 `json:"cut,omitempty"`        // streams that ended before their lifetime
-	Overdue       uint64 `json:"overdue,omitempty"`    // streams that were open for longer than their lifetime
+	EndedEarly    uint64 `json:"cut,omitempty"`        // streams that ended before their minimum lifetime
+	Overdue       uint64 `json:"overdue,omitempty"`    // streams that were open for longer than their maximum lifetime
 	IDResets      uint64 `json:"id_resets,omitempty"`  // reconnects without an id because the service had reset it
 	NoIDs         uint64 `json:"no_ids,omitempty"`     // reconnects without an id because the service had sent none
 }
@@ -70,8 +70,8 @@ func (c Counts) Missed() uint64 { return c.Lost + c.Unsent + c.Tail }
 // Expected returns the number of expected messages.
 func (c Counts) Expected() uint64 { return c.Arrived() + c.Missed() }
 
-// Faults returns the number of duplicated, reordered, corrupted and misrouted messages. Missed and late messages are not
-// included.
+// Faults returns the number of duplicated, reordered, corrupted and misrouted messages. Missed and late messages are
+// not included.
 func (c Counts) Faults() uint64 { return c.Duplicated + c.Reordered + c.Corrupted + c.Misrouted }
 
 // Totals returns the counts as reports show them.

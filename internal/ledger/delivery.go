@@ -120,6 +120,7 @@ func (l *Ledger) Delivered(d *Delivery) Arrival {
 	return a
 }
 
+// add counts a numbered message by its number.
 func (c *deliveries) add(d *Delivery) (a Arrival) {
 	if d.Broken == "" {
 		d.Broken = c.checkNumber(d.Number)
@@ -267,6 +268,7 @@ func (c *deliveries) checkNumber(number uint64) string {
 	return ""
 }
 
+// opened records that a stream opened, and starts its span.
 func (c *deliveries) opened(at Instant) {
 	c.counter.opened(at)
 	if len(c.spans) >= maxSpans {

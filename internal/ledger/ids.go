@@ -98,6 +98,7 @@ func (l *Ledger) classify(class idClass) {
 	l.stream.idClass = class
 }
 
+// countClass adds n to the number of the runner's connections of a class. Unknown ones are not counted.
 func (c *Config) countClass(class idClass, n int64) {
 	switch class {
 	case sequenceIDs:

@@ -57,6 +57,7 @@ type Config struct {
 	sequences, otherStreams atomic.Int64 // connections of the runner whose ids are a sequence, and others
 }
 
+// tolerance returns the time before the end of a stream in which a noop that was due may still be in transit; see Late.
 func (c *Config) tolerance() time.Duration { return min(c.Late, c.Interval/2) }
 
 // Counting is the kind of messages that a ledger counts.

@@ -20,6 +20,7 @@ type hole struct {
 
 func (h hole) size() uint64 { return h.to - h.from + 1 }
 
+// finding returns the finding that the numbers of the hole are lost.
 func (h hole) finding() Finding {
 	return Finding{Kind: KindLost, From: h.from, To: h.to, Count: h.size(), At: h.at}
 }

@@ -188,6 +188,7 @@ func (r *Response) Close(at Instant, by Closing) {
 	r.Ended, r.State = at, r.stateAfter(by)
 }
 
+// stateAfter returns the final state. The cases are in order of precedence.
 func (r *Response) stateAfter(by Closing) ResponseState {
 	switch {
 	case by == NeverOpened:

@@ -53,6 +53,7 @@ func (anthropic) refusal(b []byte, status int, message string) []byte {
 	return append(appendString(append(b, `","message":`...), message), "}}"...)
 }
 
+// reason returns the reason for the end of the answer, as a JSON string.
 func (anthropic) reason(a *answer) string {
 	if a.Fault.Kind == Length {
 		return `"max_tokens"`

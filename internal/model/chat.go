@@ -15,12 +15,13 @@ func (chat) appendHead(b []byte, a *answer, kind string) []byte {
 	return append(append(b, `,"model":`...), a.model...)
 }
 
-// choice appends the start of an event with a choice, up to the delta. closeChoice appends the end.
+// choice appends the start of an event with a choice, up to the delta.
 func (c chat) choice(b []byte, a *answer) []byte {
 	b = c.appendHead(append(b, "data: "...), a, "chat.completion.chunk")
 	return append(b, `,"choices":[{"index":0,"delta":`...)
 }
 
+// closeChoice appends the end of an event with a choice. reason is JSON: a string, or null before the end.
 func (chat) closeChoice(b []byte, a *answer, reason string) []byte {
 	b = append(append(b, `,"logprobs":null,"finish_reason":`...), reason...)
 	b = append(b, "}]"...)
@@ -69,6 +70,7 @@ func (chat) refusal(b []byte, status int, message string) []byte {
 	return append(b, `","param":null,"code":null}}`...)
 }
 
+// reason returns the reason for the end of the answer, as a JSON string.
 func (chat) reason(a *answer) string {
 	if a.Fault.Kind == Length {
 		return `"length"`

@@ -101,6 +101,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	return <-drained
 }
 
+// models lists the only model of the server, in the format of OpenAI and of Anthropic.
 func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	// The object has the fields of OpenAI and those of Anthropic.
@@ -109,6 +110,7 @@ func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 		defaultModel, s.created, time.Unix(s.created, 0).UTC().Format(time.RFC3339))
 }
 
+// writeLedger writes the records of the ledger as NDJSON. The query may have a prefix of the ids.
 func (s *Server) writeLedger(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	encoder := json.NewEncoder(w)

@@ -108,7 +108,8 @@ func CheckTestID(id string) error {
 	return nil
 }
 
-// check validates each of the settings, and the values that need more than bounds: TESTID, encoding, HTTP version, URLs.
+// check validates each of the settings, and the values that need more than bounds: TESTID, encoding, HTTP version and
+// URLs.
 func (p *Plan) check(settings []Setting) error {
 	for _, s := range settings {
 		if err := s.check(); err != nil {

@@ -77,6 +77,7 @@ func (s Setting) String() string {
 	}
 }
 
+// number formats a number without an exponent.
 func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
 // Set sets the value to that of a text. It appends the lines of the text to a list.
@@ -160,6 +161,7 @@ func Kind(flag pflag.Value) string {
 	return kindOf(flag.Type())
 }
 
+// kind is Kind for the setting.
 func (s Setting) kind() string {
 	if isSeconds(s.Name) {
 		return kindOf(s.Type()) + " of seconds, or a duration such as 90s or 10m"
@@ -167,6 +169,7 @@ func (s Setting) kind() string {
 	return kindOf(s.Type())
 }
 
+// kindOf describes the values of a type of pflag.
 func kindOf(flagType string) string {
 	kinds := map[string]string{"int": "a whole number", "float64": "a number", "bool": "1 or 0", "duration": "a duration, such as 90s or 10m"}
 	return cmp.Or(kinds[flagType], "of type "+flagType)

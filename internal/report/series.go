@@ -221,6 +221,7 @@ func numbersOf(column []float64, from, to int) []float64 {
 	return slices.DeleteFunc(slices.Clone(column[from:to]), math.IsNaN)
 }
 
+// mib returns a number of bytes in MiB.
 func mib(bytes uint64) float64 { return float64(bytes) / (1 << 20) }
 
 // phases has the times of the phases of a soak, in Unix seconds: streams open from start to open, stay open until
@@ -245,6 +246,7 @@ func phasesOf(m *shard.Merged, v *verdict.Verdict) phases {
 	return p
 }
 
+// bands returns the phases for the charts.
 func (p phases) bands() []Band {
 	return []Band{
 		{Name: "connect", From: p.start, To: p.open},

@@ -41,7 +41,7 @@ type Sample struct {
 	BackendGCSeconds float64 `json:"backend_gc_pause_seconds,omitempty"` // sum of all pauses
 	NginxRSS         uint64  `json:"nginx_rss_bytes"`
 	NginxCPU         float64 `json:"nginx_cpu_seconds"`
-	NginxActive      int     `json:"nginx_connections_active,omitempty"` // one for each client and each upstream
+	NginxActive      int     `json:"nginx_connections_active,omitempty"` // of clients; one is of the status page
 	NginxFiles       int     `json:"nginx_open_fds,omitempty"`
 	NginxThreads     int     `json:"nginx_threads,omitempty"`
 	NginxAccepted    uint64  `json:"nginx_connections_accepted,omitempty"`

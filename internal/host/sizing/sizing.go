@@ -135,4 +135,5 @@ func (n *Need) Price(t Prices, region string) error {
 	return err
 }
 
+// ceil returns n / divisor, rounded up.
 func ceil(n, divisor int) int { return (n + divisor - 1) / divisor }

@@ -103,6 +103,7 @@ func policy(style, script string) string {
 	return fmt.Sprintf("default-src 'none'; img-src data:; style-src %s; script-src %s", contentHash(style), contentHash(script))
 }
 
+// contentHash returns the hash of a style or script as a source of a Content Security Policy.
 func contentHash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
