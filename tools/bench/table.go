@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +25,7 @@ type measurement struct {
 	Name       string  `json:"name"`
 	MeasuredAt string  `json:"measured"`
 	Commit     string  `json:"commit,omitempty"`
+	Machine    string  `json:"machine"`
 	Unit       string  `json:"unit"`
 	Value      float64 `json:"value"` // median of the repetitions
 	Low        float64 `json:"low"`
@@ -87,10 +87,11 @@ func parse(output io.Reader) (values map[string][]float64, failure, err error) {
 // merge replaces measurements by new ones, and sorts them in the order of figures.
 func (r *report) merge(values map[string][]float64, info *page.RunInfo) {
 	var out []measurement
+	machine := fmt.Sprintf("%s, %d cores", info.Machine.CPU, info.Machine.Cores)
 	for _, f := range figures {
 		if repetitions := values[f.Benchmark+" "+f.Metric]; repetitions != nil {
 			out = append(out, measurement{
-				Section: f.Section, Name: f.Name, MeasuredAt: time.Now().UTC().Format("2006-01-02 15:04 UTC"), Commit: info.Commit,
+				Section: f.Section, Name: f.Name, MeasuredAt: time.Now().UTC().Format("2006-01-02 15:04 UTC"), Commit: info.Commit, Machine: machine,
 				Unit: f.Unit, Value: resources.Median(slices.Clone(repetitions)), Low: slices.Min(repetitions), High: slices.Max(repetitions),
 			})
 		} else if i := slices.IndexFunc(r.Figures, f.matches); i >= 0 {
@@ -120,14 +121,14 @@ func overLimits(rows []measurement) (err error) {
 
 // write writes the page.
 func (r *report) write(w io.Writer) error {
-	machine := resources.ThisMachine()
-	fmt.Fprintf(w, "# Cost of a soak\n\nWritten by `make bench`. %s, %d cores, Linux %s, %s.\n", machine.CPU, machine.Cores, machine.Kernel, runtime.Version())
+	fmt.Fprint(w, "# Cost of a soak\n\nWritten by `make bench`.\n")
 	for remaining := r.Figures; len(remaining) > 0; {
 		first, rows := remaining[0], [][]string(nil)
 		for len(remaining) > 0 && remaining[0].Section == first.Section {
 			rows, remaining = append(rows, remaining[0].row()), remaining[1:]
 		}
-		fmt.Fprintf(w, "\n## %s%s\n\nMeasured %s, commit %s.\n\n", strings.ToUpper(first.Section[:1]), first.Section[1:], first.MeasuredAt, first.Commit)
+		fmt.Fprintf(w, "\n## %s%s\n\nMeasured %s, commit %s, %s.\n\n", strings.ToUpper(first.Section[:1]), first.Section[1:],
+			first.MeasuredAt, first.Commit, first.Machine)
 		page.Table(w, []string{"figure", "ours", "limit", "", "peers"}, rows)
 	}
 	fmt.Fprint(w, "\n## Definitions\n\n")
