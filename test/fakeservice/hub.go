@@ -231,7 +231,9 @@ func (h *Hub) remove(s *hubStream) {
 
 // stream serves a stream until it ends.
 func (h *Hub) stream(w http.ResponseWriter, r *http.Request, topic string, until time.Time) {
-	h.Handlers.Add(1)
+	if !h.Begin() {
+		return
+	}
 	defer h.Handlers.Done()
 	s := &hubStream{Stream: h.NewStream(Format{}, w, r), topic: topic, heartbeatAt: time.Now()}
 	if s.EndAt = until; h.Lifetime > 0 && until.IsZero() {

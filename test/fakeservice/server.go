@@ -35,12 +35,32 @@ func (s *Server) Serve(h *http.Server, listeners ...net.Listener) {
 // Stop closes every connection, and waits for the handlers of streams. It does nothing after the first call.
 func (s *Server) Stop() {
 	_ = s.http.Close()
-	select {
-	case <-s.Stopped:
-	default:
+	s.Mu.Lock()
+	if !s.hasStopped() {
 		close(s.Stopped)
 	}
+	s.Mu.Unlock()
 	s.Handlers.Wait()
+}
+
+// Begin adds the handler of a stream to Handlers. It returns false if the server has stopped.
+func (s *Server) Begin() bool {
+	s.Mu.Lock() // orders Add before the Wait of Stop
+	defer s.Mu.Unlock()
+	if s.hasStopped() {
+		return false
+	}
+	s.Handlers.Add(1)
+	return true
+}
+
+func (s *Server) hasStopped() bool {
+	select {
+	case <-s.Stopped:
+		return true
+	default:
+		return false
+	}
 }
 
 // A lateness is the longest delay, in nanoseconds, between the due time of a message and its sending. A long delay shows

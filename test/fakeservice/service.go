@@ -175,7 +175,9 @@ func (s *Service) connect(w http.ResponseWriter, r *http.Request) {
 	if s.strike.answers(w, r, d.ID, first, since) {
 		return
 	}
-	s.Handlers.Add(1)
+	if !s.Begin() {
+		return
+	}
 	defer s.Handlers.Done()
 	st := &noopStream{Stream: s.NewStream(s.Format, w, r), Service: s, device: d}
 	st.run(r.Header.Get("Last-Event-ID"))

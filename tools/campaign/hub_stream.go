@@ -69,7 +69,9 @@ func (h *hub) subscribe(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(h.fault.Answer)
 		return
 	}
-	h.Handlers.Add(1)
+	if !h.Begin() {
+		return
+	}
 	defer h.Handlers.Done()
 	f := &hubStream{Stream: h.NewStream(h.Format, w, r), hub: h, client: d}
 	f.EndAt, f.EndDelay = until, h.EndDelay

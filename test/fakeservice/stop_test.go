@@ -1,0 +1,21 @@
+package fakeservice
+
+import (
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A handler that starts while the server stops must not be added while Stop waits; the race detector reports it.
+func TestStopRefusesFurtherStreams(t *testing.T) {
+	t.Parallel()
+	hub := (&Hub{}).Start(t)
+	require.True(t, hub.Begin())
+	hub.Handlers.Done()
+	hub.Stop()
+	require.False(t, hub.Begin())
+	w := httptest.NewRecorder()
+	hub.ServeHTTP(w, httptest.NewRequest("GET", "/sub/news", nil))
+	require.Empty(t, w.Body.String(), "no stream is opened")
+}
