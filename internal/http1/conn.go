@@ -58,7 +58,8 @@ func (d *Dialer) Open(ctx context.Context, deadline time.Time, u *url.URL, route
 	return c, nil
 }
 
-// interruptAfter makes reads and writes fail when ctx ends, including those in progress. stop prevents that.
+// interruptAfter makes reads and writes fail when ctx ends, including those in progress. stop prevents that, and
+// returns false if ctx has ended before or stop was called.
 func interruptAfter(ctx context.Context, conn net.Conn) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { _ = conn.SetDeadline(pastTime) })
 }

@@ -166,7 +166,8 @@ func (c *numberCounter) due(passed int64) int64 {
 // fillSlots counts the slots of an arrival that increased the highest number by growth. It returns the number of slots
 // that passed.
 func (c *numberCounter) fillSlots(at Instant, growth int64) int64 {
-	resumed := c.stream.count > 1 && !c.hasNoop && (c.numbers.known || c.Arrived() == 0) // otherwise the service restarted its numbers at 1
+	// If numbers are unknown after an arrival, the service restarted them at 1.
+	resumed := c.stream.count > 1 && !c.hasNoop && (c.numbers.known || c.Arrived() == 0)
 	c.numbers.known = true
 	if resumed { // the numbers show the losses of the outage, but not empty slots before it
 		passed := c.due(c.resumedSlots(at)) + c.silentSlots

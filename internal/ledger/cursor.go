@@ -47,7 +47,7 @@ type Print struct {
 	Sum uint64
 }
 
-// Follow makes the ledger count messages by the log of its topic. It is called before the first stream.
+// Follow makes the ledger count messages by the log of its topic. It must be called before the first stream.
 func (l *Ledger) Follow(log *Log) { l.messages.cursor = &cursor{log: log} }
 
 // Printed counts a message without a number; the log of its topic numbers it.

@@ -99,11 +99,9 @@ type deliveries struct {
 
 // corrupted holds the possible numbers of corrupted messages.
 type corrupted struct {
-	guesses  []uint64 // the numbers that corrupted messages were assumed to have
-	unplaced uint64   // number of corrupted messages without an assumed number
-	// at has the arrival times of the first maxRanges messages that had no assumed number when they arrived. Each may
-	// replace any message that was missing at that time.
-	at []Instant
+	guesses  []uint64  // the numbers that corrupted messages were assumed to have
+	unplaced uint64    // number of corrupted messages without an assumed number
+	at       []Instant // arrival times of messages that never had one; each may replace any message missing then
 }
 
 // Delivered counts a numbered message. One with an impossible number counts as corrupted.
@@ -120,7 +118,6 @@ func (l *Ledger) Delivered(d *Delivery) Arrival {
 	return a
 }
 
-// add counts a numbered message by its number.
 func (c *deliveries) add(d *Delivery) (a Arrival) {
 	if d.Broken == "" {
 		d.Broken = c.checkNumber(d.Number)
@@ -189,9 +186,8 @@ func (c *deliveries) record(number uint64, at Instant) placement {
 	return c.numbers.record(number, at).placement
 }
 
-// lostCount returns the number of messages that are certainly lost. If the run publishes, it omits messages that may
-// have been published while no stream was open. With AnyOrder it then omits all holes, because their messages may have
-// been in transit when the stream ended.
+// lostCount returns the number of messages that are certainly lost. If the run publishes, it omits holes between two
+// streams, and with AnyOrder all holes, because their messages may have been in transit when the stream ended.
 func (c *deliveries) lostCount() (sum uint64) {
 	for _, h := range c.numbers.holes {
 		if !c.stream.cfg.Published || !h.separate && !c.stream.cfg.AnyOrder {
@@ -207,8 +203,7 @@ func (c *deliveries) startsWithoutResume() bool {
 	return c.stream.count > 1 && !c.hasNoop && (span == nil || !span.Resumed)
 }
 
-// addCorrupted counts a corrupted message. If messages arrive in order, the corrupted one is assumed to have the next
-// number.
+// addCorrupted counts a corrupted message. If messages arrive in order, it is assumed to have the next number.
 //
 //go:noinline
 func (c *deliveries) addCorrupted(d *Delivery) {

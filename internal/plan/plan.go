@@ -50,13 +50,13 @@ type Plan struct {
 	MaxLate           int     `json:"max_late"` // negative: no limit
 	Reconnect         bool    `json:"reconnect"`
 	EndTimeoutS       float64 `json:"end_timeout_s"`                    // 0: see EndTimeout
-	MaxHidden         int     `json:"max_hidden"`                       // -1: 0 with numbers or a server's ledger, else no limit
+	MaxHidden         int     `json:"max_hidden"`                       // -1: 0 with ids or server ledger, else no limit
 	RequireMessages   bool    `json:"require_messages,omitempty"`       // a run that checked no message is invalid
 	MinCoverage       float64 `json:"min_coverage,omitempty"`           // percent; 0: 100. See RequiredCoverage
 	WindowS           float64 `json:"window_s,omitempty"`               // 0: an hour. See Window
 	MaxMemorySlope    float64 `json:"max_memory_slope,omitempty"`       // of the target, in MiB per hour; 0: no limit
 	MaxLatenessSlope  float64 `json:"max_lateness_slope,omitempty"`     // of the p99, in ms per hour; 0: no limit
-	MaxReconnectSlope float64 `json:"max_reconnect_slope,omitempty"`    // of the streams opened per hour, per hour; 0: no limit
+	MaxReconnectSlope float64 `json:"max_reconnect_slope,omitempty"`    // of reconnects per hour, per hour; 0: no limit
 	MaxConnectSlope   float64 `json:"max_connect_slope,omitempty"`      // of the average, in ms per hour; 0: no limit
 	MaxOutageS        float64 `json:"max_outage_s"`                     // -1: no limit
 	Control           int     `json:"control,omitempty"`                // streams of each runner to ControlURL
@@ -100,7 +100,7 @@ func (p *Plan) Check() error {
 // CheckDeclared checks the settings that every run has. The script declares the others.
 func (p *Plan) CheckDeclared() error { return p.check(SuiteSettings(p.Settings())) }
 
-// CheckTestID returns an error unless id can name a folder.
+// CheckTestID returns an error unless id can name a folder or is empty.
 func CheckTestID(id string) error {
 	if !idPart.MatchString(id) || id == "." || id == ".." {
 		return fmt.Errorf("TESTID must be the name of a folder, of letters, digits, '.', '_' and '-', got %q", id)

@@ -59,7 +59,7 @@ func NormalURLs(name, text string) (string, error) {
 	return strings.Join(all, ","), nil
 }
 
-// OnLoopback reports whether a service is on this machine.
+// OnLoopback reports whether the host of a service is localhost or a loopback address.
 func OnLoopback(service string) bool {
 	u, err := url.Parse(service)
 	if err != nil {

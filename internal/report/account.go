@@ -74,7 +74,7 @@ func (s *subject) account() Section {
 	return out
 }
 
-// findings returns the table of finding groups, in order of time.
+// findings returns the table of the first 100 finding groups, in order of time. ok is false if there are none.
 func (s *subject) findings() (t Table, ok bool) {
 	const maxRows = 100
 	n := len(s.v.Groups)

@@ -84,7 +84,7 @@ func (l *linker) fits(i int, id uint32) bool {
 	return id != 0 && l.nodes[id].print == l.entries[i].Print && l.nodes[id].log != l.log
 }
 
-// unique finds messages whose content is unique in the log and in the list.
+// unique finds messages whose content is unique in the log and in the list. If there are none, it searches by context.
 func (l *linker) unique() {
 	times := make(map[uint64]uint8, len(l.entries))
 	for i := range l.entries {
