@@ -86,7 +86,7 @@ func areCounts[T int | int64 | uint64](values ...T) bool {
 
 // tooLong returns the error of a text beyond maxText.
 func tooLong(text string) error {
-	return fmt.Errorf("texts must have at most %d characters, got %d, %.20q…", maxText, len(text), text)
+	return fmt.Errorf("texts must have at most %d bytes, got %d, %.20q…", maxText, len(text), text)
 }
 
 // slack is the maximum time by which a bucket, or another time of a shard, may be outside of the run at either end.

@@ -80,7 +80,9 @@ func (v *View) Page() *html.Live {
 	}
 	if v.word != "" {
 		s.word = v.word
-		s.now = s.started.Add(v.Total)
+		if end := s.started.Add(v.Total); s.now.After(end) {
+			s.now = end
+		}
 	}
 	if v.note != "" {
 		s.notes = []string{v.note}

@@ -109,6 +109,12 @@ func TestStages(t *testing.T) {
 	require.Equal(t, []any{"RUNNING", "30 s of 1 h"}, []any{l.Banner.Word, l.Clock})
 	require.InDelta(t, 30./3600, l.Share, .0001)
 	h.Mark("deploy")
+	h.Stage("STOPPING", "stopping the run before its end")
+	l = h.Page()
+	require.Equal(t, []any{"STOPPING", "30 s of 1 h"}, []any{l.Banner.Word, l.Clock}, "a run that is stopped early keeps its time")
+	for range 3600 {
+		h.second()
+	}
 	h.Stage("JUDGING", "the runners have ended")
 	l = h.Page()
 	require.Equal(t, []string{"JUDGING", "the runners have ended"}, []string{l.Banner.Word, l.Banner.Findings[0]})
