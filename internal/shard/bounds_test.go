@@ -60,7 +60,7 @@ func hostileShards(t testing.TB) map[string]struct{ text, want string } {
 		"a check with a negative count":   {text(func(s *Shard) { s.Checks = []Check{{Name: "a", Passes: 2, Fails: -1}} }), "-1 failed"},
 		"a histogram of too many buckets": {with("metrics", `{"trend":{"max_us":0,"counts":"//8BAQ=="}}`, 1), "unreadable buckets"},
 		"a histogram with a bucket twice": {strings.Replace(text(func(*Shard) {}), `"counts":"`, `"counts":"AAAA`, 1), "unreadable buckets"},
-		"a host of a megabyte":            {text(func(s *Shard) { s.Runner.Host = strings.Repeat("h", 1<<20) }), "texts must have at most 4096 characters, got 1048576"},
+		"a host of a megabyte":            {text(func(s *Shard) { s.Runner.Host = strings.Repeat("h", 1<<20) }), "texts must have at most 4096 bytes, got 1048576"},
 		"a text of a gigabyte":            {`{"schema":2,"runner":{"host":"` + strings.Repeat("h", 64<<20) + `"}}`, "a value must have at most 8 MiB"},
 		"blanks":                          {strings.Repeat(" ", 80<<20), "a value must have at most 8 MiB"},
 		"half a million buckets and more": {with("series", `{}`, maxBuckets+1), "series must have at most 524288 elements"},
