@@ -53,7 +53,6 @@ type finiteOptions struct {
 	HTTPVersion string `js:"httpVersion"`
 }
 
-// check returns an error for an invalid option.
 func (o *finiteOptions) check() error {
 	switch {
 	case !(o.Seconds > 0) || o.Rate < 0 || o.Rate > 1e6 || o.Concurrency < 0 || (o.Rate > 0) == (o.Concurrency > 0):
@@ -358,8 +357,7 @@ func uniform(seed uint64, n int64) float64 {
 	return rand.New(rand.NewPCG(seed, uint64(n))).Float64() // #nosec G115 G404 -- not a secret
 }
 
-// refusalPause is how long a client of the closed model waits after a refusal. Without it, a service that refuses at
-// once would get requests as fast as the machine can send them.
+// refusalPause is the pause of a client after a refusal. It limits the requests to a service that refuses at once.
 const refusalPause = time.Second
 
 // finishResponse removes a response that has ended.
