@@ -33,13 +33,13 @@ type device struct {
 	seq             uint64 // last number assigned to a noop or message
 	first           uint64 // lowest sent number of the current numbering
 	last            uint64 // highest sent number of the current numbering
-	sent            uint64 // number of sent numbers of the current numbering
-	tick            int64  // last tick for which this id got a number
+	sent            uint64 // how many numbers of the current numbering were sent
+	tick            int64  // last tick that gave this id a number, or at which its numbering started
 	opened          int64  // start of the latest stream, in microseconds since 1970
 	closed          int64  // end of the latest stream, in microseconds since 1970; 0: open
 	queue           *backlog
 	tls             *tlsWriter    // nil without TLS
-	swapped         *item         // noop that a reorder fault writes after the next one
+	swapped         *item         // noop of a reorder fault, written after the next item with a number
 	messages        []keptMessage // messages that a resume can replay, oldest first
 	replayableAfter uint64        // numbers up to this one cannot be replayed
 	fd              int32         // descriptor of the stream; -1: none
@@ -58,7 +58,7 @@ type device struct {
 	reserved  bool        // a connect is pending
 	cancelled bool        // forcedisconnect arrived before the pending connect
 	chunked   bool        // HTTP/1.1
-	slow      bool        // the socket buffer of this client has been full in the current numbering
+	slow      bool        // the socket buffer of this client, or its TLS queue, has been full in the current numbering
 	stalled   bool        // a stall fault: nothing is written
 	queued    bool        // in hub.lagging
 }
@@ -102,7 +102,7 @@ func (d *device) count(sent item) bool {
 	return true
 }
 
-// renumber starts a new numbering after n. It resets all counts, slow and replayableAfter, and drops the noop of a
+// renumber starts a new numbering after n. It resets the fields that describe the previous one, and drops the noop of a
 // reorder fault.
 func (d *device) renumber(n uint64) {
 	d.seq, d.first, d.last, d.sent = n, 0, 0, 0

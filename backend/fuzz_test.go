@@ -35,7 +35,7 @@ func FuzzDeviceID(f *testing.F) {
 	})
 }
 
-// FuzzLastEventID checks that only plain numbers within bounds are accepted.
+// FuzzLastEventID checks that only an empty value and plain numbers within bounds are accepted.
 func FuzzLastEventID(f *testing.F) {
 	for _, seed := range []string{"", "0", "17", "-1", "+1", " 1", "1e3", "007", "9223372036854775807", "99999999999999999999", "1_0"} {
 		f.Add(seed)
@@ -79,8 +79,9 @@ func FuzzEventBody(f *testing.F) {
 	})
 }
 
-// FuzzRequestLine sends any first line through the real parser and the routes. No input may panic, only the exact paths
-// may respond with 2xx, and each refusal of the backend must be a problem document.
+// FuzzRequestLine sends any first line through the real parser and the routes. Only a line with a known path may get a
+// response with 2xx, and a problem document must have a detail. FuzzRoutes detects panics
+// of handlers; here the server recovers them.
 func FuzzRequestLine(f *testing.F) {
 	for _, seed := range []string{"GET /healthz HTTP/1.1", "GET //healthz HTTP/1.1", "GET /event/connect?id=a HTTP/1.1",
 		"DELETE /event/forcedisconnect?id=../x HTTP/1.1", "OPTIONS * HTTP/1.1", "GET http://x/healthz HTTP/1.0",
@@ -125,7 +126,8 @@ func FuzzRequestLine(f *testing.F) {
 	})
 }
 
-// FuzzRoutes sends any method and path past net/http's parser to the routes.
+// FuzzRoutes calls the routes with any method and path, without net/http's parser. No input may panic, and without the
+// token only the open paths may respond with success.
 func FuzzRoutes(f *testing.F) {
 	f.Add("GET", "/event/ledger")
 	f.Add("get", "/event/../healthz")
