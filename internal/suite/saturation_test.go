@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// withOwnTimes sets the undelayed time of every answer of the last series to its time without the wait.
+// withOwnTimes sets the undelayed time of every answer of the last series to its time minus WakeUps times the wait.
 func (r *Run) withOwnTimes(wait time.Duration) *Run {
 	m := &r.Rounds[0].Metrics[len(r.Rounds[0].Metrics)-1]
 	m.Net = shard.NewHistogram()
@@ -18,7 +18,7 @@ func (r *Run) withOwnTimes(wait time.Duration) *Run {
 	return r
 }
 
-// withWait adds records of the seconds from 10 to 20. The record with an index, from 0, has the wait.
+// withWait adds a record for each of the 10 seconds from 10 to 20. Only the record at index has the wait.
 func (r *Run) withWait(index int64, wait time.Duration) *Run {
 	for i := range int64(10) {
 		at := start.Unix() + 10 + i
@@ -51,7 +51,7 @@ func TestGeneratorFaults(t *testing.T) {
 		run.Rounds[0].Suite.Stages[0].Patience = 4
 		return run
 	}
-	counted := func(run *Run, counter string, at time.Duration) *Run { // a counter of the runner's machine increases in 5 s from an instant of the stage on
+	counted := func(run *Run, counter string, at time.Duration) *Run { // a counter of the runner's machine increases during 5 s; at is their start, relative to the stage
 		w := machine.Follow("", time.Second)
 		for i, n := range []float64{0, 0, 14} {
 			w.Add(start.Add(5*time.Second+at+time.Duration(i)*5*time.Second), machine.Reading{counter: n})
@@ -104,8 +104,8 @@ func TestWaitingThreadsOnAnIdleMachine(t *testing.T) {
 	require.False(t, Machine{Wait: 20 * time.Millisecond}.Explains(2*time.Second))
 }
 
-// withControlGroup adds a control group of 20 streams to the runner. The group was late by a duration in the stage at
-// 10 s.
+// withControlGroup adds a control group of 20 streams to the runner. Its longest delay is late in the bucket at 15 s,
+// which is in the stage, and 2 ms in all others.
 func (r *Run) withControlGroup(late time.Duration) *Run {
 	m := r.Rounds[0]
 	m.Control = &shard.Control{Streams: 20, LateMS: 1000, ControlCounts: shard.ControlCounts{Received: 400}}
@@ -133,7 +133,7 @@ func TestTimelyControlGroupDoesNotExplainTimeouts(t *testing.T) {
 	silent.Rounds[0].Series[3].Control.Received = 0
 	closedGroup := run(300).withControlGroup(0) // no stream of the group is open, so no event is expected
 	*closedGroup.Rounds[0].Series[3].Control = shard.ControlCounts{}
-	oneSilent := run(300).withControlGroup(0) // other streams were open at that time
+	oneSilent := run(300).withControlGroup(0) // the totals of all runners are complete
 	oneSilent.Rounds[0].Runners[0].ControlGroup.Moments = []shard.ControlWindow{{At: start.Add(15 * time.Second), Silent: true}}
 	with := func(edit func(during *shard.ControlCounts, runner *shard.RunnerControl)) *Run {
 		r := run(300).withControlGroup(0)

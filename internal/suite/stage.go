@@ -40,8 +40,8 @@ type Requests struct {
 	First, Last time.Time        // start of the first request, end of the last one
 	sum, square float64          // sums of the times of OK and of their squares, in milliseconds
 	fastest     float64          // minimum time of OK, in milliseconds
-	metrics     []shard.Metric   // all series of shard.RequestDuration
-	late        []shard.Metric   // all series of shard.AnsweredLate
+	metrics     []shard.Metric   // all series passed to Add
+	late        []shard.Metric   // all series passed to AddLate
 }
 
 // newRequests returns an empty sum.
@@ -52,7 +52,7 @@ func newRequests() *Requests {
 	}
 }
 
-// Add adds one series of the metric shard.RequestDuration.
+// Add adds one series of the metric shard.RequestDuration, or of shard.FirstByte for the times to the first byte.
 func (q *Requests) Add(m shard.Metric) {
 	first, last := time.UnixMicro(m.FirstUS), time.UnixMicro(m.LastUS)
 	if q.First.IsZero() || first.Before(q.First) {
@@ -82,7 +82,7 @@ func (q *Requests) Add(m shard.Metric) {
 	}
 }
 
-// AddLate adds one series of the metric shard.AnsweredLate.
+// AddLate adds one series of the metric shard.ResponseDelay.
 func (q *Requests) AddLate(m shard.Metric) {
 	q.Late.Merge(m.Trend)
 	q.late = append(q.late, m)
@@ -226,7 +226,8 @@ func (st *StageResult) startAtFirstAnswer() {
 	}
 }
 
-// answeredBy returns the number of good answers until a grace period after the end of the stage.
+// answeredBy returns the number of good answers up to grace after the end of the stage. It counts all good answers of a
+// stage without a constant rate.
 func (st *StageResult) answeredBy(grace time.Duration) int64 {
 	if st.Rate == 0 || st.Late.Count() == 0 {
 		return st.OK.Count()
@@ -264,8 +265,8 @@ func (st *StageResult) isGeneratorLimited() bool {
 	return limit == LimitGenerator
 }
 
-// Curve returns the name of the load of a stage in a chart of times, which all rounds of a level share; "" for warm-ups
-// and health checks, which have no curve.
+// Curve returns the label of the curve of a stage in a chart of times. All rounds of a level have the same label. It
+// returns "" for warm-ups and health checks, which have no curve.
 func Curve(st shard.Stage) string {
 	if st.Kind == kindWarmup || st.Kind == kindHealth {
 		return ""
@@ -364,8 +365,8 @@ func (l *roundLevel) values(figure func(*StageResult) float64) (out []float64) {
 }
 
 // typical returns the machine of the median round. Rounds are ordered by the generator's limit and the CPU of the
-// runners, so a single round with a fault does not decide. If most rounds were too short for figures, all count as too
-// short.
+// runners, so a single round with a fault does not decide. If at least half of the rounds were too short for figures,
+// the result is Short.
 func typical(all []Machine) Machine {
 	known := slices.DeleteFunc(slices.Clone(all), func(m Machine) bool { return m.Short })
 	if 2*len(known) <= len(all) {
