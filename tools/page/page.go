@@ -107,8 +107,8 @@ func WriteRunInfo(w io.Writer, info *RunInfo) error { return report.WriteRunInfo
 
 var versionPattern = regexp.MustCompile(`\d+\.\d+\.\d+`)
 
-// ThisProgram returns the origin of figures that this process measures: its command, the machine, and the versions of the
-// programs in the repository at root. Unknown fields are empty.
+// ThisProgram returns the origin of figures that this process measures: its command, the machine, and the versions of
+// Go, nginx and the programs in the repository at root. Unknown fields are empty.
 func ThisProgram(root string) *RunInfo {
 	machine := resources.ThisMachine()
 	machine.Name = "" // pages are published
@@ -121,7 +121,7 @@ func ThisProgram(root string) *RunInfo {
 	}
 }
 
-// Machine returns the machine, the commit and the time of the figures in one sentence.
+// Machine returns a line that names the machine, the commit and the time of the figures.
 func Machine(info *RunInfo, at time.Time) string {
 	m := info.Machine
 	return fmt.Sprintf("%s, %d cores, %s, Linux %s, %s, commit %s, %s", m.CPU, m.Cores, m.System, m.Kernel, info.Go, info.Commit, at.UTC().Format("2006-01-02 15:04 UTC"))
