@@ -154,8 +154,8 @@ func unmetChecks(j *verdict.Verdict) (ids []verdict.CheckID) {
 	return ids
 }
 
-// compareDevices returns a sentence for the clients that findings name without a fault, and one for the faulty clients
-// that no finding names.
+// compareDevices returns up to two differences: the clients that a finding names although they had no fault, and the
+// faulty clients that no finding names.
 func (e *verdictExpectation) compareDevices(j *verdict.Verdict) (differences []string) {
 	if e.Devices == nil {
 		return nil
@@ -184,7 +184,8 @@ func (e *verdictExpectation) compareDevices(j *verdict.Verdict) (differences []s
 	return summarizeIDs(differences, "faulty, but not named", unnamed)
 }
 
-// summarizeIDs appends a difference that concerns some ids. It lists up to five ids, or three of more.
+// summarizeIDs appends a difference that concerns some ids. It lists all ids if there are at most five, and
+// otherwise the first three.
 func summarizeIDs(differences []string, label string, ids []string) []string {
 	slices.Sort(ids)
 	switch {
@@ -206,7 +207,7 @@ func (s span) String() string {
 	return fmt.Sprintf("%d to %d", s.Min, s.Max)
 }
 
-// expectStreams returns the verdict that follows from the actions of a service of noops.
+// expectStreams returns the expected verdict of a run, from the record of the service that sent the noops.
 func expectStreams(sc *scenario, s *fakeservice.Service) *verdictExpectation {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -285,8 +286,8 @@ func (sc *scenario) expectDevice(d *fakeservice.Device) counts {
 	return c
 }
 
-// expectDrop returns 1 for a client whose stream ended early and that was disconnected at the end for longer than
-// MAX_OUTAGE, and 0 for other clients.
+// expectDrop returns 1 for a client whose stream ended early. If clients reconnect, it returns 1 only for one
+// that was disconnected at the end for longer than MAX_OUTAGE. If the end was requested, closedAsIdle decides.
 func (sc *scenario) expectDrop(d *fakeservice.Device) span {
 	if d.EndedOnRequest() {
 		return sc.closedAsIdle(d)
@@ -342,7 +343,7 @@ func (sc *scenario) expectLate(n *fakeservice.Noop) span {
 }
 
 // expectMissed counts the noops that were expected by a client and did not arrive. The span allows for losses at the
-// start or end of a stream that only the clock can detect.
+// start or end of a stream that only the interval can reveal.
 func (sc *scenario) expectMissed(d *fakeservice.Device) (sum span) {
 	end := d.LastExpected()
 	expected := d.Noops[:0:0]
@@ -384,14 +385,14 @@ func (sc *scenario) expectMissed(d *fakeservice.Device) (sum span) {
 	return sum
 }
 
-// lossAtEnd returns the count of a loss without a later noop. The noop is missed if it was due for longer than the
-// tolerance.
+// lossAtEnd returns the count of a loss without a later noop: 1 if the noop was due more than the tolerance and
+// slack before the end, and otherwise 0 or 1.
 func (sc *scenario) lossAtEnd(end time.Time, n *fakeservice.Noop) span {
 	return span{btoi(end.Sub(n.Due) > sc.Plan.tolerance()+sc.slack()), 1}
 }
 
-// lossAtStart returns the count of a lost first noop that only the clock can detect. The clock cannot distinguish the
-// loss from a first noop that is due one interval after the headers.
+// lossAtStart returns the count of a lost first noop that only the interval can reveal. The loss is undetectable if
+// slot 2 was due about one interval after the headers, because the service may send its first noop then.
 func (sc *scenario) lossAtStart(d *fakeservice.Device, next *fakeservice.Noop) span {
 	head := next.Due.Sub(d.Spans[0].From) - time.Duration(next.Slot-2)*sc.Service.Schedule.Interval
 	return span{btoi(head > sc.Plan.interval()*3/2+sc.slack()), 1}

@@ -83,7 +83,7 @@ func (r *run) lateness() time.Duration {
 	return time.Duration(r.server.Lateness.Load())
 }
 
-// start starts the service.
+// start starts the service of the scenario, if it has one.
 func (r *run) start(ctx context.Context) error {
 	if r.Service == nil && r.Hub == nil && r.Finite == nil && r.Feed == nil {
 		return nil
@@ -113,7 +113,8 @@ func (r *run) add(s *fakeservice.Server) {
 	r.server, r.stops = s, append(r.stops, s.Stop)
 }
 
-// startStreams starts a service of this process, with nginx and a wire in front of it if the scenario has them.
+// startStreams starts a service of this process, with nginx and a faulty proxy (Wire) in front of it if the
+// scenario has them.
 func (r *run) startStreams(ctx context.Context, l net.Listener) (address string, err error) {
 	listeners, address := []net.Listener{l}, l.Addr().String()
 	if r.Service.Nginx {
@@ -148,7 +149,7 @@ func (r *run) stop() {
 	r.stops = nil
 }
 
-// maxOverrun is the maximum time that a run may take longer than its plan.
+// maxOverrun is the time that soak may run in addition to the duration of the plan.
 const maxOverrun = 100 * time.Second
 
 // soak runs bin/soak to its end.
