@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/format"
 )
 
-// A message is the field message of a description, as far as it was found.
+// A message is the field message of a description. It has only the parts that were found.
 type message struct {
 	match object   // its fields
 	seq   string   // place of the number; "": not found
