@@ -44,7 +44,7 @@ func TestCommitSubjects(t *testing.T) {
 	out, err := subjects(t, dir)
 	require.NoError(t, err, out)
 
-	findings := []string{"Count gaps", "ledger: Count gaps", "ledger: fixed a gap", "ledger: count gaps.", "ledger: " + strings.Repeat("x", 53)}
+	findings := []string{"Count gaps", "ledger: Count gaps", "ledger: fixed a gap", "ledger: count gaps.", "ledger, shard: read the rest of a file", "ledger: " + strings.Repeat("x", 53)}
 	for _, subject := range findings {
 		commit(subject)
 	}
