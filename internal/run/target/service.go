@@ -57,18 +57,24 @@ func (s *service) watch(p *process.Process) {
 	default:
 	}
 	crashedAt := time.Now()
-	s.note(crashedAt, fmt.Sprintf("%s died at %s UTC (%s) and was restarted", s.name, crashedAt.UTC().Format(time.TimeOnly), exitText(p.Err())))
-	if len(s.crashList()) > maxCrashes {
+	text := fmt.Sprintf("%s died at %s UTC (%s)", s.name, crashedAt.UTC().Format(time.TimeOnly), exitText(p.Err()))
+	if crashes := len(s.crashList()) + 1; crashes > maxCrashes {
+		s.note(crashedAt, fmt.Sprintf("%s and was not restarted after %d crashes", text, crashes))
 		return
 	}
+	crash := s.note(crashedAt, text)
 	select {
 	case <-s.stopping:
 		return
 	case <-time.After(restartPause):
 	}
+	outcome := " and was restarted"
 	if err := s.start(true); err != nil {
-		s.note(time.Now(), err.Error())
+		outcome = fmt.Sprintf(" and could not be restarted: %v", err)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.crashes[crash].Text += outcome
 }
 
 func exitText(err error) string {
@@ -78,16 +84,18 @@ func exitText(err error) string {
 	return err.Error()
 }
 
-// A Crash reports that a process of the target ended by itself, or could not be restarted.
+// A Crash reports that a process of the target ended by itself, and whether it was restarted.
 type Crash struct {
 	At   time.Time
 	Text string
 }
 
-func (s *service) note(at time.Time, text string) {
+// note records a crash and returns its index.
+func (s *service) note(at time.Time, text string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.crashes = append(s.crashes, Crash{at, text})
+	return len(s.crashes) - 1
 }
 
 func (s *service) crashList() []Crash {
