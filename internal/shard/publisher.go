@@ -37,6 +37,7 @@ func (m *Merged) checkPublisher(g *group, runners []Runner) {
 		count++
 		switch runnerName := m.runnerName(g, runners[i].Index); {
 		case !g.plan.Published():
+			m.problem("%s published messages, but the plan has no publisher", runnerName)
 		case !slices.Equal(p.Topics, topicsOf(&g.plan)):
 			m.problem("%s did not publish to the topics of the plan", runnerName)
 		case p.Rate != g.plan.PublishRate:
@@ -44,8 +45,6 @@ func (m *Merged) checkPublisher(g *group, runners []Runner) {
 		}
 	}
 	switch {
-	case !g.plan.Published() && count > 0:
-		m.problem("%s published messages, but the plan has no publisher", m.runnerName(g, 1))
 	case g.plan.Published() && count == 0:
 		m.problem("no runner%s recorded published messages; runner 1 must publish", m.groupName(g))
 	case g.plan.Published() && count > 1:

@@ -82,3 +82,11 @@ func TestDifferencesFromThePlanAreProblems(t *testing.T) {
 		})
 	}
 }
+
+func TestUnplannedPublisherIsNamed(t *testing.T) {
+	t.Parallel()
+	p := planFor(2, 2)
+	second := newEmptyShard(p, 2)
+	second.Published = NewPublishLog([]string{"x"}, 1, second.Runner.StartedUS, 3).Published(true)
+	require.Contains(t, Merge(p, []*Shard{newEmptyShard(p, 1), second}).Problems, "runner 2 published messages, but the plan has no publisher")
+}
