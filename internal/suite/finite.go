@@ -133,7 +133,7 @@ func (f *finiteRun) cancellationText(c *verdict.Cancellation) string {
 	return text + sentence("; it sent %s that no client received", format.Count(c.UnreceivedChunks, "chunk"))
 }
 
-// bursts describes how many chunks arrived together; "" if none did.
+// bursts describes how many chunks arrived together, and in how many responses all did; "" if none did.
 func (f *finiteRun) bursts() string {
 	text := verdict.Bursts(f.responses.Bursts, "chunk")
 	if f.v.AtOnce > 0 {
@@ -160,7 +160,8 @@ func (f *finiteRun) warnings() (out []string) {
 	return out
 }
 
-// faulty returns the number of responses that fail the run by their state.
+// faulty returns the number of responses with a state that can fail the run. Refused responses fail it only above
+// MAX_REFUSED.
 func (f *finiteRun) faulty() int64 { return f.v.Started - f.v.Complete - f.v.Lingering - f.v.Abandoned }
 
 // expectedComplete returns the number of responses that were expected to complete.

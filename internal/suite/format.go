@@ -11,7 +11,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// count formats a number with thousands separators, and a fraction below 10 with one decimal.
+// count formats a number: with one decimal if it is below 10 and not whole, otherwise rounded, with thousands
+// separators.
 func count(v float64) string {
 	if v < 10 && v != float64(int64(v)) {
 		return strconv.FormatFloat(v, 'f', 1, 64)
@@ -27,7 +28,7 @@ func ms(v float64) string {
 	return figure(v) + " ms"
 }
 
-// figure formats a number with three significant digits or more.
+// figure formats a number: without decimals from 100, with one decimal from 10, and with two decimals below.
 func figure(v float64) string {
 	switch {
 	case v >= 100:
@@ -38,7 +39,7 @@ func figure(v float64) string {
 	return strconv.FormatFloat(v, 'f', 2, 64)
 }
 
-// ratio formats n, and its percentage of total.
+// ratio formats n, and its percentage of total; "0" if total is 0.
 func ratio(n, total int64) string {
 	if total == 0 {
 		return "0"
@@ -46,9 +47,10 @@ func ratio(n, total int64) string {
 	return fmt.Sprintf("%s (%.2f %%)", format.Thousands(n), 100*share(n, total))
 }
 
+// percentOf formats a share, 0 to 1, as a percentage with two decimals.
 func percentOf(v float64) string { return strconv.FormatFloat(100*v, 'f', 2, 64) + " %" }
 
-// change formats the relative change of a figure.
+// change formats the relative change of a figure as a percentage; "–" if the first value is 0.
 func change(from, to float64) string {
 	if from == 0 {
 		return "–"
@@ -151,5 +153,5 @@ func row(cells ...any) []string {
 	return out
 }
 
-// percent formats a share as a percentage without decimals.
+// percent formats a share, 0 to 1, as a percentage without decimals.
 func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }

@@ -73,7 +73,7 @@ func assessHandshake(r *Run) verdict.Assessment {
 }
 
 // checkHandshakeLimits returns the checks of the rate and the mean time at each scale, if they have limits. If the load
-// generator was saturated, an unmet check makes the run invalid instead of a fail.
+// generator was saturated, an unmet check turns a pass into invalid instead of a fail.
 func (r *Run) checkHandshakeLimits(stages []StageResult) (out []verdict.Check) {
 	compare := func(id verdict.CheckID, name, limit string, value func(StageResult) string, holds func(StageResult) bool) {
 		actual, saturated, reasons := "met at each scale", false, []string(nil)
@@ -166,7 +166,8 @@ func checkUntrustedRefused(m *shard.Merged) verdict.Check {
 	return c
 }
 
-// untrustedResult reports whether an untrusted client received a response, and how its other connections ended.
+// untrustedResult reports whether an untrusted client received a response. ends describes its failures other than a
+// refused certificate and an error status.
 func untrustedResult(m *shard.Merged, credentials string) (answered bool, ends []string) {
 	for _, metric := range m.Metrics {
 		if metric.Tags[shard.TagStage] != "untrusted "+credentials {
@@ -184,14 +185,15 @@ func untrustedResult(m *shard.Merged, credentials string) (answered bool, ends [
 	return answered, ends
 }
 
-// checkOpenToTheEnd returns the check that the service closed no connection that stays open.
+// checkOpenToTheEnd returns the check that all connections that the script keeps open were open at the end. A
+// connection that never opened does not meet it.
 func checkOpenToTheEnd(m *shard.Merged) verdict.Check {
 	passes, fails := scriptCheck(m, "open to the end")
 	return check(verdict.CheckOpenToEnd, "connections open to the end", text(passes+fails), passes, fails == 0 && passes > 0)
 }
 
 // checkOpenTogether returns the check that all connections were open at the same time: the first worker closed its
-// connections after the last worker had opened its own.
+// connections after the last worker had opened its own. It returns nil if no worker closed or opened any.
 func checkOpenTogether(m *shard.Merged, st StageResult) []verdict.Check {
 	released := sumsByStage(m, "handshake_released")[st.Name]
 	if released.Count == 0 || st.OK.Count() == 0 {

@@ -124,7 +124,8 @@ func scalesDuring(m *shard.Merged, stages []StageResult, from, to time.Time) str
 // connections were open, in bytes. 0 means that there is no sample.
 type processMemory struct{ before, peak, open uint64 }
 
-// memoryOfOpen returns the memory of runners and backend for connections that stay open.
+// memoryOfOpen returns a table of the memory of runners and backend for connections that stay open, and the growth per
+// connection as metrics.
 func (r *Run) memoryOfOpen(m *shard.Merged, st StageResult) (t verdict.Table, metrics []verdict.Metric) {
 	t = newTable("Memory of open connections", "resident memory before the first connection, the maximum while connections were opening and open, "+
 		"and the median while all were open; KB each (1024 bytes): the growth from the first to the last per connection, including garbage",
@@ -171,7 +172,8 @@ func memoryOf(samples iter.Seq2[time.Time, uint64], st StageResult, answered sha
 	return p
 }
 
-// runnersRSS returns the memory of all runners together at the end of each second of the first runner.
+// runnersRSS yields the memory of all runners together at the end of each second of the first runner. It omits seconds
+// for which a runner has no sample.
 func runnersRSS(m *shard.Merged) iter.Seq2[time.Time, uint64] {
 	return func(yield func(time.Time, uint64) bool) {
 		first := m.Seconds

@@ -28,7 +28,7 @@ type Level struct {
 	Failure                     string  // the most frequent failure; "": unknown
 	UndelayedFailed             float64
 	P95, UndelayedP95           float64 // of the good answers, milliseconds
-	HardFailures                float64 // share of failures that no delay explains: a status, a wrong answer, a reset
+	HardFailures                float64 // share of the requests with failures that no delay explains, such as a status
 	MachineLimit                string  // why the machine may have delayed the service: it was full, or AWS dropped packets of the runners; "" if not
 	TooFewConnections           string  // why the generator had too few connections for the rate; "": it had enough
 	GeneratorDelay              string  // the delays of the generator
@@ -68,7 +68,7 @@ func (l Limits) Trials(levels []Level) []Trial {
 // A level is bad if it exceeds FailedShare or P95, or if less than Answered of the offered requests were answered. It
 // is attributed to the load generator if one of these holds:
 //   - without the delays that the generator can have added, the level is good;
-//   - the machine was full, and delays explain the failures;
+//   - the machine was full, or AWS dropped packets of the runners, and delays explain the failures;
 //   - only the wait for a connection was slow.
 func (l Limits) Judge(v Level) (Status, string) {
 	reason := l.exceeded(v.FailedShare, v.P95, v.Answered, v.Failure)
@@ -107,15 +107,17 @@ func (l Limits) exceeded(failed, p95, answered float64, failure string) string {
 // A Breaking is a breaking point: the load that a service no longer sustains.
 type Breaking struct {
 	Sustained float64 // the highest load up to which every load was good; 0: none
-	Failed    float64 // the lowest bad load above it, or, without one, the lowest load with a saturated generator; 0: all were good
-	Status    Status  // the status of Failed: only Bad is a breaking point
-	Reason    string
-	Unclear   float64 // the lowest load between the two at which the generator was saturated; 0: none
+	// Failed is the lowest bad load above Sustained or, without one, the lowest load with a saturated generator. It is
+	// Sustained if the status is BadOnRetry, and 0 if all loads were good.
+	Failed  float64
+	Status  Status // the status of Failed: only Bad is a breaking point
+	Reason  string
+	Unclear float64 // the lowest load between the two at which the generator was saturated; 0: none
 }
 
 // findBreaking finds the breaking point in trials of ascending loads: it is above the last good load and at most the
-// first bad load. Trials of the same load are in the order of time. If only the first of them is good, the service gets
-// worse with time, not with load.
+// first bad load. Trials of the same load are in the order of time. If the first of them is good and a later one bad,
+// the service gets worse with time or after overload, and the status is BadOnRetry.
 func findBreaking(trials []Trial) (b Breaking) {
 	for _, v := range trials {
 		switch repeated := b.Failed == 0 && v.Load == b.Sustained; {
@@ -213,7 +215,7 @@ func lowestSustained(name string, trials []Trial) verdict.Check {
 	return check(CheckLowest, name, "good", first.Status, first.Status == Good, "the lowest load was not sustained: "+first.Reason)
 }
 
-// checkSustained returns the check that the sustained load is at least the minimum of a setting.
+// checkSustained returns the check that the sustained load is at least the value of a setting.
 func (b Breaking) checkSustained(r *Run, setting, name string) verdict.Check {
 	required := r.number(setting)
 	c := check(CheckSustained, name, atLeast(required), b.Sustained, b.Sustained >= required)

@@ -23,15 +23,15 @@ type Machine struct {
 	Wait                    time.Duration // longest wait for a core in a runner
 	Dropped                 float64       // packets of the runners' machines that AWS dropped
 	Cores                   int           // 0: unknown
-	Control                 time.Duration // maximum delay of the generator that the control groups measured; if Controlled
-	Controlled              bool          // the control groups of all runners were open all the time
+	Control                 time.Duration // maximum delay of the generator by its control groups; if Controlled
+	Controlled              bool          // the control groups of all runners measured delays all the time
 	Shared                  bool          // target and runners share the machine
-	Short                   bool          // the stage was too short for figures with one sample per second
+	Short                   bool          // the stage has too few samples for figures
 	SeparateCores           bool          // service and runners have separate cores
 	ServiceBusy             float64       // used share of the service's cores, by any process, 0 to 1; if SeparateCores
 	GeneratorBusy           float64       // used share of the runners' cores, by any process, 0 to 1; if SeparateCores
 	Usage                   Usage
-	Foreign                 bool // processes other than the service used most of its cores
+	Foreign                 bool // processes other than the service used most of the busy time of its cores
 }
 
 // headroom states how busy the cores of service and generator were.
@@ -83,7 +83,8 @@ func (m Machine) withWaitsOf(longer Machine) Machine {
 }
 
 // control returns the maximum delay that the control groups of the runners measured between two times, plus the delay
-// that they cannot detect. It is not ok if a group measured nothing.
+// that they cannot detect. ok is false if a group was silent or received less than half of its events, or if the
+// reference target itself was late.
 func control(m *shard.Merged, from, to time.Time) (delay time.Duration, ok bool) {
 	for i := range m.Runners {
 		group := m.Runners[i].ControlGroup

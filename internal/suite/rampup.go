@@ -28,7 +28,7 @@ var rampup = Suite{
 	Next:   searchRampup,
 }
 
-// limitSettings are the settings of all suites that search for a breaking point.
+// limitSettings are the settings of all suites that judge loads by Limits.
 var limitSettings = []Setting{
 	{"MAX_FAILED_PERCENT", "maximum percentage of failed requests of a good load"},
 	{"MAX_P95_MS", "maximum 95th percentile of successful responses of a good load in milliseconds"},

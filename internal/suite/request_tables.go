@@ -18,9 +18,9 @@ type part struct {
 	*Requests
 }
 
-// addRequests adds the checks and tables that all suites of requests have: the server's own count, times and failures
-// of the listed stages, CPU and memory. It inserts the tables of the parameter more before those of the processes. all
-// has all stages of the run; sum excludes stages that do not count.
+// addRequests adds the facts, checks and tables that all suites of requests have: refusals, the server's own count,
+// times and failures of the listed stages, CPU and memory. It inserts the tables of the parameter more before those of
+// the processes. all has all stages of the run; sum excludes stages that do not count.
 func (r *Run) addRequests(a *verdict.Assessment, all, listed []StageResult, sum Total, more ...verdict.Table) {
 	times, firstBytes := make([]part, 0, len(listed)+1), []part(nil)
 	for _, st := range listed {
@@ -52,8 +52,8 @@ func latencyTable(title, by string, parts []part) verdict.Table {
 	return t
 }
 
-// endpointTables returns the requests of sequential stages by endpoint, in separate tables for each target with several
-// endpoints.
+// endpointTables returns the requests by endpoint, in separate tables for each target with several endpoints. The
+// stages of a target must not overlap, because their lengths are added up.
 func endpointTables(stages []StageResult) (out []verdict.Table) {
 	var targets []string
 	for _, st := range stages {
@@ -71,6 +71,7 @@ func endpointTables(stages []StageResult) (out []verdict.Table) {
 	return out
 }
 
+// targetTables returns the counts and the times of the requests of one target by endpoint; nil for a single endpoint.
 func targetTables(target, suffix string, stages []StageResult) []verdict.Table {
 	var seconds float64
 	byEndpoint := map[string]*Requests{}
@@ -155,7 +156,7 @@ func (q *Requests) causes(title, code, unit string, words func(string) string) v
 const minRefusedShare = .01
 
 // refusals returns a fact if refusals arrived faster than good answers in the stage with the most refusals; otherwise
-// nil. A timeout is not a refusal.
+// nil. A refusal is a failure by the most frequent code that neither is a timeout nor is caused by the generator.
 func refusals(stages []StageResult) []verdict.Fact {
 	mainRefusal := func(st StageResult) (code string, n int64) {
 		for _, code := range st.codesByCount() {
@@ -208,6 +209,8 @@ func (r *Run) resourceTables(all, listed []StageResult) []verdict.Table {
 	return out
 }
 
+// processTable returns the CPU of all runners together, nginx and the backend over the whole run, and their maximum
+// memory. That of the runners is the maximum of one of them.
 func (r *Run) processTable(requests int64) verdict.Table {
 	t := newTable("Processes", "CPU per request: CPU time of the whole run, including start and idle time", "process|CPU of a core|CPU per request|maximum memory")
 	add := func(name string, cpu, seconds float64, rss uint64) {
@@ -242,7 +245,7 @@ func (r *Run) processTable(requests int64) verdict.Table {
 }
 
 // cpuMetric returns the CPU time of the service per request, including nginx, to compare runs. Other programs on the
-// machine hardly change it. It is not ok if the CPU time of the service is unknown.
+// machine hardly change it. ok is false if the CPU time of the service is unknown, or if there was no request.
 func (r *Run) cpuMetric(requests int64) (m verdict.Metric, ok bool) {
 	var seconds float64
 	for i := range r.Samples {

@@ -161,8 +161,8 @@ func (st *StageResult) tooFewConnections(fastest map[string]float64, limit float
 		format.Count(st.Connections, "connection"), ms(duration), maxSlowdown)
 }
 
-// grace returns how long answers count after the end of a stage: the maximum time of an answer. Without a limit it is
-// the time of the fastest answer, so that answers delayed by a growing queue do not count.
+// grace returns how long answers count after the end of a stage: the limit of p95. Without a limit it is the time of
+// the fastest answer, so that answers delayed by a growing queue do not count.
 func (st *StageResult) grace(l Limits) time.Duration {
 	allowed := l.P95
 	if allowed == 0 {
@@ -222,7 +222,8 @@ const (
 // A Limit is the side that limited a stage: the service or the load generator.
 type Limit string
 
-// The limits. A very short stage has an unknown limit, because there is one sample per second.
+// The limits. A very short stage has an unknown limit, because there is one sample per second. So has a stage in which
+// other programs filled the service's cores.
 const (
 	NoLimit        Limit = "–"
 	LimitUnknown   Limit = "not known"
@@ -252,7 +253,8 @@ func (m Machine) foreignLoadText() string {
 	return fmt.Sprintf("other programs used most of the service's cores: these were %.0f %% busy, and the service used %.0f %% of one", 100*m.ServiceBusy, m.Backend+m.Nginx)
 }
 
-// isGeneratorFull reports whether the generator's cores were full, and fuller than the service's.
+// isGeneratorFull reports whether the generator's cores were full, and at least as full as the service's. It returns
+// false if isServiceFull.
 func (m Machine) isGeneratorFull() bool {
 	return m.SeparateCores && m.GeneratorBusy >= max(machineFull, m.ServiceBusy) && !m.isServiceFull()
 }
@@ -297,8 +299,9 @@ func (m Machine) dropText() string {
 }
 
 // machineLimit returns a sentence if AWS dropped packets of the runners, or if programs other than the service filled
-// its machine, so that a request of this duration may have waited for a core; otherwise "". The waits of the runners on
-// the same cores stand for the unknown waits of the service. freeCores is the result of hadFreeCores.
+// its cores or those of the generator, so that a request of this duration may have waited for a core; otherwise "". On
+// shared cores the waits of the runners stand for the unknown waits of the service. freeCores is the result of
+// hadFreeCores.
 func (m Machine) machineLimit(duration time.Duration, freeCores bool) string {
 	if m.Dropped > 0 {
 		return m.dropText()

@@ -98,10 +98,10 @@ type slowStreams struct {
 	due, arrived, repeated   int  // deliveries of confirmed broadcasts on streams that were read; ledgers count published messages
 	broadcasts               bool // the messages are broadcasts of our backend; otherwise the run or, in a feed, the service publishes
 	feed                     bool
-	rate                     string
-	duration                 time.Duration
-	closed, backlog          shard.Metric
-	detectedLater, complete  int
+	rate                     string         // data that a slow stream reads: "nothing", or KB per second
+	duration                 time.Duration  // of the slow phase
+	closed, backlog          shard.Metric   // ms until slow streams were closed; KB that the others had not read
+	detectedLater, complete  int            // slow streams closed only when read fast again; open with all messages
 	reasons                  map[string]int // reasons of the ends of slow streams
 	closeTime                time.Duration  // time until our backend had closed all slow streams, by its gauge; 0: unknown
 	memory                   memory
@@ -223,8 +223,8 @@ func (s *slowStreams) checkBuffers(r *Run) verdict.Check {
 			s.started-s.filled, s.started, r.number("FILL_KB"), remedy)).Inconclusive()
 }
 
-// checkDelivered returns the checks of broadcasts; nil if the run publishes, because its messages are checked as missed
-// messages.
+// checkDelivered returns the checks of broadcasts; nil if none were expected. The messages of a publisher or a feed are
+// checked as missed messages instead.
 func (s *slowStreams) checkDelivered() []verdict.Check {
 	if s.due == 0 {
 		return nil
@@ -322,7 +322,7 @@ func (m *memory) String() string {
 	return fmt.Sprintf("%.0f MiB before, %+.0f MiB at most, %+.0f MiB at the end", m.before, m.peak, m.after)
 }
 
-// table returns at most maxReadings readings, and the last one.
+// table returns the memory before the clients became slow, at most maxReadings readings, and the last one.
 func (m *memory) table() verdict.Table {
 	t := newTable("Memory of the service", "in MiB; seconds since the clients became slow", "seconds|memory")
 	if !m.sampled {

@@ -37,7 +37,7 @@ type Requests struct {
 	Late        *shard.Histogram // answers of OK after the end of a stage with a fixed length, by their time after it
 	Codes       map[string]int64 // codes of Failed
 	Servers     map[string]int64 // servers of OK
-	First, Last time.Time        // start of the first request, end of the last one
+	First, Last time.Time        // start of the first request, end of the last one; a stage may move both
 	sum, square float64          // sums of the times of OK and of their squares, in milliseconds
 	fastest     float64          // minimum time of OK, in milliseconds
 	metrics     []shard.Metric   // all series passed to Add
@@ -94,7 +94,7 @@ func (q *Requests) Total() int64 { return q.OK.Count() + q.Failed.Count() }
 // FailedShare returns the share of all requests that failed, 0 to 1.
 func (q *Requests) FailedShare() float64 { return share(q.Failed.Count(), q.Total()) }
 
-// Span returns the seconds from the start of the first request to the end of the last one.
+// Span returns the seconds from First to Last.
 func (q *Requests) Span() float64 { return q.Last.Sub(q.First).Seconds() }
 
 // inTime returns the number of good answers before the end of the stage.
@@ -111,12 +111,13 @@ func (q *Requests) PerSecond() float64 {
 // Mean returns the mean time of the good answers in milliseconds.
 func (q *Requests) Mean() float64 { return q.sum / float64(max(q.OK.Count(), 1)) }
 
-// StdDev returns the standard deviation of the good answers in milliseconds.
+// StdDev returns the standard deviation of the times of the good answers in milliseconds.
 func (q *Requests) StdDev() float64 {
 	n := float64(max(q.OK.Count(), 1))
 	return math.Sqrt(max(q.square/n-q.Mean()*q.Mean(), 0))
 }
 
+// share returns n as a share of total, 0 to 1; 0 if total is 0.
 func share(n, total int64) float64 {
 	if total == 0 {
 		return 0

@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A step is a part of a run with a constant number of streams, and their faults. A fault counts for the step in which
-// the message was due, not for the step in which the fault was detected.
+// A step is a part of a run with a constant number of streams, and their faults. A missed or late message counts for
+// the step in which it was due, not for the step in which the fault was detected.
 type step struct {
 	shard.Stage
 	from, to                       time.Time
@@ -27,8 +27,8 @@ type step struct {
 	tolerance                      time.Duration // LATE_MS
 }
 
-// trial returns the status of the step. Delays of the generator may explain late messages and idle streams, but not a
-// refusal, a disconnect or a loss on an open stream.
+// trial returns the status of the step. Delays of the generator may explain late messages and idle streams, and missed
+// messages if streams were idle. They do not explain a refusal, another disconnect, or a loss on an open stream.
 func (s step) trial() Trial {
 	var reason []string
 	for _, fault := range []struct {
@@ -51,7 +51,8 @@ func (s step) trial() Trial {
 // minSilence is the minimum silence after which a client closes its stream as idle.
 const minSilence = 10 * time.Second
 
-// hasExplanation reports whether waits of the generator are long enough to explain late messages and idle streams.
+// hasExplanation reports whether waits of the generator are long enough to explain late messages and idle streams, or
+// the machine was too busy to judge the service.
 func (s step) hasExplanation() bool {
 	late := s.tolerance
 	if s.lateness != nil {
@@ -100,7 +101,7 @@ func (r *Run) steps(streams *verdict.Streams) (out []step) {
 func addFaults(steps []step, n int, c *shard.Connection, runner *shard.Runner, interval time.Duration) {
 	opening := openingStep(steps, n)
 	if c.Streams == 0 || runner.At(c.OpenedAt).After(opening.to) {
-		opening.refused++ // a stream that opened after the end of the step counts as refused
+		opening.refused++ // a stream that never opened, or opened only after the end of the step
 	}
 	switch {
 	case c.State != ledger.Dropped:
@@ -112,7 +113,7 @@ func addFaults(steps []step, n int, c *shard.Connection, runner *shard.Runner, i
 		stepAt(steps, opening, runner.At(c.ClosedAt)).dropped++
 	}
 	// A record lists only the first findings. Unlisted ones were detected later, and count for the step of the last
-	// listed one.
+	// listed finding of their kind, or for the opening step.
 	missed, late, faults := clamp.Int64(c.Missed()), clamp.Int64(c.Late), clamp.Int64(c.Faults())
 	lastMissed, lastLate, lastWrong := opening, opening, opening
 	for _, f := range c.Findings {

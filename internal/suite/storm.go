@@ -202,7 +202,7 @@ type stormStage struct {
 	dropped      int             // streams
 	dropTimes    []time.Duration // times of the drops since the first one, sorted
 	reconnects   []time.Duration // times of the reconnects since the first drop, sorted
-	lost         int             // streams that ended without a request, bystanders included
+	lost         int             // clients whose stream broke, bystanders included (see isStreamLoss)
 	refused      map[string]int  // refused attempts, by reason
 	delayed      int             // streams with a refused attempt, after which clients wait longer before each attempt
 	firstRefusal time.Duration   // time of the first refused attempt; 0: there was none
@@ -213,7 +213,7 @@ type stormStage struct {
 	machine      Machine
 }
 
-// storms returns the storms that were started, in order.
+// storms returns the declared storms, in order. A storm that was not started has no dropped streams.
 func (r *Run) storms(streams *verdict.Streams) (out []stormStage) {
 	m := r.Rounds[0]
 	drops, dialDelay, connect := sumsByStage(m, "storm_dropped"), sumsByStage(m, "storm_waited"), sumsByStage(m, "storm_connect")
@@ -248,8 +248,9 @@ func (r *Run) storms(streams *verdict.Streams) (out []stormStage) {
 // clockTolerance is the maximum time by which a ledger may date an event before the script, whose clock is rounded.
 const clockTolerance = 100_000 // µs
 
-// readLedgers counts the streams that the script dropped between from and to, and those that were lost between since
-// and to, all in microseconds. A storm drops a stream once, so the service caused any further planned end.
+// readLedgers counts the streams that the script dropped between from and to with their refused attempts, and those
+// that were lost between since and to, all in microseconds. A storm drops a stream once, so the service caused any
+// further planned end, which does not count.
 func (s *stormStage) readLedgers(r *Run, streams *verdict.Streams, since, from, to int64) {
 	m := r.Rounds[0]
 	var drops, reconnects, refusals []int64

@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// streamSettings are the settings of all suites whose script declares its streams.
+// streamSettings are the settings of all suites whose script declares the plan of its streams.
 var streamSettings = []Setting{
 	{"NOOP_INTERVAL", "seconds between two noops of one stream"},
 	{"LATE_MS", "lateness in milliseconds above which a noop counts as late"},
@@ -86,7 +86,7 @@ func sumsByStage(m *shard.Merged, name string) map[string]shard.Metric {
 	return out
 }
 
-// lateness returns the lateness of messages between two times; nil if there is none.
+// lateness returns the lateness of messages in the buckets that are completely between two times; nil if there is none.
 func lateness(m *shard.Merged, from, to time.Time) *shard.Histogram {
 	var sum *shard.Histogram
 	for _, b := range m.Series {
@@ -118,8 +118,7 @@ func stagesOf(m *shard.Merged) []shard.Stage {
 	return m.Suite.Stages
 }
 
-// bystanderSetting is the setting of all suites that drop or slow a share of their streams and do not disturb the
-// others.
+// bystanderSetting is the setting of all suites that disturb a share of their streams only: storm, slow and vanish.
 var bystanderSetting = Setting{"MAX_HELD_LATE", "maximum number of late noops on the streams that stay open (-1: no limit; default: 0)"}
 
 // isSelected reports whether load-tests/lib/share.js selects the nth stream by the setting EVERY.
@@ -127,7 +126,8 @@ func (r *Run) isSelected(n int) bool { return n%max(int(r.number("EVERY")), 1) =
 
 func (r *Run) isNotSelected(n int) bool { return !r.isSelected(n) }
 
-// streamsOf returns the counts of the selected streams.
+// streamsOf returns the counts of the selected streams, with MAX_HELD_LATE as their limit of late messages. The moments
+// of the control groups then count the late messages of undisturbed streams only.
 func (r *Run) streamsOf(selects func(n int) bool) *verdict.Streams {
 	m := r.Rounds[0]
 	part := *m

@@ -83,7 +83,7 @@ type Sampling struct {
 	Optional bool          // no check needs the samples, so a lack of samples is a warning
 }
 
-// A Page states what the documentation, the report and the progress line show.
+// A Page names the documentation of a suite, and states what its report and its progress line show.
 type Page struct {
 	Doc      string   // page that explains the figures
 	Sections []string // of report.html; nil: those of a script that declares its stages
@@ -123,7 +123,8 @@ func (s *Suite) Layout() verdict.Layout {
 	return l
 }
 
-// Declares reports whether the script declares stages. Scripts of suites without settings do not.
+// Declares reports whether the script declares stages. The script of a suite without its own settings, whose plan is
+// defined by the settings of package plan, does not.
 func (s *Suite) Declares() bool { return !s.Plan.BySettings || len(s.Settings) > 0 }
 
 // all are the suites of `soak run NAME`, sorted by name.
@@ -161,8 +162,8 @@ func (s *Suite) Check(p plan.Plan) error {
 	return p.CheckDeclared()
 }
 
-// Declared returns the plan that the script of a runner declares. It is not ok if the script declares none, because the
-// plan of the runner is complete.
+// Declared returns the plan that the script of a runner declares. ok is false if the script declares no suite: then the
+// plan in the shard is complete.
 func Declared(s *shard.Shard, runners int) (p plan.Plan, ok bool) {
 	if s.Suite == nil {
 		return p, false
@@ -207,8 +208,9 @@ func Title(v *verdict.Verdict) string {
 	return name + ": " + strings.Join(append(parts, format.Count(p.Runners, "runner")), ", ")
 }
 
-// Metrics returns the metrics by which runs are compared. Runs of the same plan have the same metrics in the same
-// order. Units are "ms", "MiB", "%" (of a core) or a unit of the suite.
+// Metrics returns the metrics by which runs are compared. A run lacks a metric whose value is unknown, so compare runs
+// by the names of the metrics. Units are "ms", "MiB", "%" (of a core), a unit of the suite, or "" for a count of
+// faults.
 func Metrics(v *verdict.Verdict) []verdict.Metric {
 	failed := 0
 	if v.Verdict == verdict.Fail {

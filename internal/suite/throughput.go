@@ -24,7 +24,7 @@ var throughput = Suite{
 	Assess: assessThroughput,
 }
 
-// peak returns the stage with the most answers per second.
+// peak returns the stage with the most answers per second. ok is false if there is no stage.
 func peak(stages []StageResult) (best StageResult, ok bool) {
 	if len(stages) == 0 {
 		return best, false

@@ -57,15 +57,15 @@ func assessVanish(r *Run) verdict.Assessment {
 
 // A streamGauge is the service's gauge of its open streams while clients vanished.
 type streamGauge struct {
-	name              string // "": GAUGE is not set
-	planned, vanished int    // streams
-	limit             time.Duration
-	base, before      float64   // value without streams, and with all of them
-	drift             float64   // change in settleTime before clients vanished
-	unit              float64   // increase per stream
-	sampled           bool      // there are samples before clients vanished
-	counter           bool      // GAUGE is a counter
-	readings          []reading // readings after clients vanished
+	name              string        // "": GAUGE is not set
+	planned, vanished int           // streams
+	limit             time.Duration // time in which the service must notice that clients vanished
+	base, before      float64       // value without streams, and with all of them
+	drift             float64       // change in settleTime before clients vanished
+	unit              float64       // increase per stream
+	sampled           bool          // there are samples before clients vanished
+	counter           bool          // GAUGE is a counter
+	readings          []reading     // readings after clients vanished
 }
 
 // A reading is a value of a gauge at a time after the start of a phase.
@@ -123,8 +123,9 @@ func gaugeOf(s resources.Sample, name string) (v float64, ok bool) {
 	return *s.Gauge, true
 }
 
-// fallTime returns the time from which the gauge stayed lower by a share of the vanished clients. A low reading that is
-// followed by a higher one does not count: it is of a part of the service, or of a restart.
+// fallTime returns the time from which the gauge stayed lower by a share of the vanished clients. ok is false if there
+// is no such time, or if the gauge is unusable. A low reading that is followed by a higher one does not count: it is of
+// a part of the service, or of a restart.
 func (g *streamGauge) fallTime(share float64) (after time.Duration, ok bool) {
 	if !g.isGauge() || g.vanished == 0 {
 		return 0, false
@@ -169,6 +170,7 @@ func (g *streamGauge) fallText(share float64) string {
 // minUnit is the minimum increase per stream of a gauge of open streams.
 const minUnit = .95
 
+// isGauge reports whether the gauge counts the open streams, and no other cause changed it.
 func (g *streamGauge) isGauge() bool {
 	return g.sampled && !g.counter && g.unit >= minUnit && g.drift < g.slack() && !g.hasRisen() && !g.isStale()
 }
@@ -224,6 +226,8 @@ func (g *streamGauge) checkAllVanished() verdict.Check {
 		"only %v of %v clients vanished: the streams of the others were not open, or this system does not support it (see the log of k6)")
 }
 
+// checkNoticed returns the check that the service noticed all vanished clients within the limit. An unmet check turns a
+// pass into invalid if the gauge cannot show it.
 func (g *streamGauge) checkNoticed() verdict.Check {
 	_, ok := g.fallTime(1)
 	last := g.last().value
@@ -250,7 +254,7 @@ func (g *streamGauge) checkNoticed() verdict.Check {
 // maxReadings limits the rows of a table of readings.
 const maxReadings = 30
 
-// table returns the readings at which the gauge changed, and the last one.
+// table returns the readings at which the gauge changed, and the last one, up to maxReadings rows.
 func (g *streamGauge) table() verdict.Table {
 	t := newTable("The gauge after clients vanished", cmp.Or(g.name, "not known")+", read once a second, or as often as Prometheus scrapes it", "seconds after|gauge")
 	t.Add("before", count(g.before))
