@@ -19,12 +19,12 @@ const (
 // scheduler fills the batch and writes it, together with helpers if it has at least minBatch writes. It waits for the
 // helpers before it reads a result, so no descriptor is closed or reused while a helper may write to it.
 type batch struct {
-	writes []batchWrite
-	next   atomic.Int64
-	start  chan struct{}
-	busy   sync.WaitGroup // helpers that write the current batch
-	ended  sync.WaitGroup // all helpers
-	count  int            // number of helpers
+	writes  []batchWrite
+	next    atomic.Int64
+	start   chan struct{}
+	busy    sync.WaitGroup // helpers that write the current batch
+	helpers sync.WaitGroup // all helpers
+	count   int            // number of helpers
 }
 
 // A batchWrite is one write. A batch contains at most one write per device.
@@ -40,7 +40,7 @@ func newBatch() *batch {
 	b := &batch{writes: make([]batchWrite, 0, batchSize), count: min(maxHelpers, runtime.GOMAXPROCS(0)-1)}
 	b.start = make(chan struct{}, b.count)
 	for range b.count {
-		b.ended.Go(func() {
+		b.helpers.Go(func() {
 			for range b.start {
 				b.work()
 				b.busy.Done()
@@ -53,7 +53,7 @@ func newBatch() *batch {
 // stop ends the helpers and waits for them.
 func (b *batch) stop() {
 	close(b.start)
-	b.ended.Wait()
+	b.helpers.Wait()
 }
 
 // work writes parts of the batch until none is left.

@@ -47,14 +47,14 @@ type device struct {
 	bucket          int32         // bucket of the wheel; -1: none, because no numbering is active
 	index           int32         // index in that bucket
 	eviction        uint64        // value of hub.evicted after the eviction of this id; 0: not evicted
-	lapse           *list.Element // element of hub.numbered or hub.ended
+	element         *list.Element // element of hub.resumable or hub.finished
 	streams         uint32        // number of streams since the first connect
 
 	reason    closeReason // reason for the end of the latest stream; stillOpen: none has ended, or one is open
 	ending    closeReason // reason for the end of an open stream, while its backlog is written
 	open      bool        // the id has a stream
-	numbered  bool        // no stream, but the numbering continues (RESUME_WINDOW)
-	ended     bool        // no stream and no numbering, but in the ledger
+	resumable bool        // no stream, but the numbering continues (RESUME_WINDOW)
+	finished  bool        // no stream and no numbering, but in the ledger
 	reserved  bool        // a connect is pending
 	cancelled bool        // forcedisconnect arrived before the pending connect
 	chunked   bool        // HTTP/1.1

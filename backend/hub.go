@@ -44,8 +44,8 @@ type hub struct {
 	frames       frameCache
 	lagging      []*device     // ids with a backlog
 	retryAt      time.Duration // elapsed time of the next retry
-	numbered     list.List     // ids without a stream whose numbering continues, oldest first
-	ended        list.List     // ids without a numbering that are still in the ledger, oldest first
+	resumable    list.List     // ids without a stream whose numbering continues, oldest first
+	finished     list.List     // ids without a numbering that are still in the ledger, oldest first
 	reserved     int           // number of reservations
 	replay       replayLog
 	faults       fault.Set
@@ -136,7 +136,7 @@ func (h *hub) run() {
 		h.serveTicks()
 		pending := h.handleInbox(inboxShare)
 		h.retryLagging()
-		h.expireNumbered()
+		h.expireResumable()
 		h.releaseMemory()
 		if pending || h.stopping {
 			continue
@@ -191,7 +191,7 @@ func (h *hub) nextWait() time.Duration {
 	if len(h.lagging) > 0 {
 		next = min(next, h.retryAt)
 	}
-	if d := oldest(&h.numbered); d != nil {
+	if d := oldest(&h.resumable); d != nil {
 		next = min(next, h.expiry(d))
 	}
 	return max(0, next-now)

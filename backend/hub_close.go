@@ -45,10 +45,10 @@ func (h *hub) shutOrReset(d *device, reason closeReason, reset bool) {
 		h.finish(d)
 		return
 	}
-	d.numbered = true
-	d.lapse = h.numbered.PushBack(d)
-	for h.numbered.Len() > h.cfg.MaxConnections {
-		h.finish(oldest(&h.numbered))
+	d.resumable = true
+	d.element = h.resumable.PushBack(d)
+	for h.resumable.Len() > h.cfg.MaxConnections {
+		h.finish(oldest(&h.resumable))
 	}
 }
 
@@ -77,25 +77,25 @@ func (h *hub) detach(d *device, reason closeReason, reset bool) bool {
 
 // finish ends the numbering of an id without a stream. The ledger keeps the rows of the latest LEDGER_KEEP such ids.
 func (h *hub) finish(d *device) {
-	if d.numbered {
-		d.numbered = false
-		h.numbered.Remove(d.lapse)
+	if d.resumable {
+		d.resumable = false
+		h.resumable.Remove(d.element)
 	}
 	h.wheel.remove(d)
 	h.replay.forget(d)
 	d.swapped = nil
-	d.ended = true
-	d.lapse = h.ended.PushBack(d)
-	for h.ended.Len() > h.cfg.LedgerKeep {
-		h.evict(oldest(&h.ended))
+	d.finished = true
+	d.element = h.finished.PushBack(d)
+	for h.finished.Len() > h.cfg.LedgerKeep {
+		h.evict(oldest(&h.finished))
 	}
 }
 
-// evict removes an id from hub.ended and from the ledger. An id with a pending connect stays in the ledger, and attach
-// or release sets its new state.
+// evict removes an id from hub.finished and from the ledger. An id with a pending connect stays in the ledger, and
+// attach or release sets its new state.
 func (h *hub) evict(d *device) {
-	d.ended = false
-	h.ended.Remove(d.lapse)
+	d.finished = false
+	h.finished.Remove(d.element)
 	if d.reserved {
 		return
 	}
@@ -120,7 +120,7 @@ func (h *hub) dropOrder() {
 	h.order, h.orderEvicted = remaining, 0
 }
 
-// oldest returns the first id of hub.numbered or hub.ended, or nil.
+// oldest returns the first id of hub.resumable or hub.finished, or nil.
 func oldest(ids *list.List) *device {
 	if e := ids.Front(); e != nil {
 		return e.Value.(*device)
@@ -133,11 +133,11 @@ func (h *hub) expiry(d *device) time.Duration {
 	return time.Duration(d.closed-h.clk.unix)*time.Microsecond + h.cfg.ResumeWindow
 }
 
-// expireNumbered ends the numbering of ids whose RESUME_WINDOW has ended, and drops stored messages that are older than
-// RESUME_WINDOW.
-func (h *hub) expireNumbered() {
+// expireResumable ends the numbering of ids whose RESUME_WINDOW has ended, and drops stored messages that are older
+// than RESUME_WINDOW.
+func (h *hub) expireResumable() {
 	now := h.clk.elapsed()
-	for d := oldest(&h.numbered); d != nil && h.expiry(d) <= now; d = oldest(&h.numbered) {
+	for d := oldest(&h.resumable); d != nil && h.expiry(d) <= now; d = oldest(&h.resumable) {
 		h.finish(d)
 	}
 	h.replay.expire(now - h.cfg.ResumeWindow)
@@ -186,7 +186,7 @@ func (h *hub) drain() {
 			d.cancelled = true
 		case d.open:
 			h.end(d, closedByDrain)
-		case d.numbered:
+		case d.resumable:
 			h.finish(d)
 		}
 	}

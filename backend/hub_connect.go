@@ -60,7 +60,7 @@ func (h *hub) release(r *reservation) {
 	d.reserved = false
 	h.reserved--
 	switch {
-	case d.open, d.numbered, d.ended:
+	case d.open, d.resumable, d.finished:
 	case d.streams == 0:
 		delete(h.devices, d.id)
 		d.eviction = 1 // any number except 0: an id without a stream is not in the ledger
@@ -108,12 +108,12 @@ func (h *hub) attach(r *reservation, c claim) {
 func (h *hub) numberFor(d *device, last lastEventID) uint64 {
 	isActive := d.bucket >= 0 // the numbering has not ended
 	switch {
-	case d.numbered:
-		d.numbered = false
-		h.numbered.Remove(d.lapse)
-	case d.ended:
-		d.ended = false
-		h.ended.Remove(d.lapse)
+	case d.resumable:
+		d.resumable = false
+		h.resumable.Remove(d.element)
+	case d.finished:
+		d.finished = false
+		h.finished.Remove(d.element)
 	}
 	switch {
 	case !last.explicit:

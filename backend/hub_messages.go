@@ -48,7 +48,7 @@ func (h *hub) broadcast(body []byte) delivery {
 
 // acceptsMessages reports whether an id has a stream that is not ending, or a numbering that continues without a stream.
 func (d *device) acceptsMessages() bool {
-	return d.numbered || d.open && d.ending == stillOpen
+	return d.resumable || d.open && d.ending == stillOpen
 }
 
 // message gives a message the next number of an id. It stores the message for a resume, and queues it if the id has a stream.

@@ -65,16 +65,16 @@ func TestExpiredIDsKeepOnlyTheirLedger(t *testing.T) {
 		h.devices[d.id], h.order = d, append(h.order, d)
 		h.wheel.add(d)
 		d.streams++
-		d.numbered = true
-		d.lapse = h.numbered.PushBack(d)
-		for h.numbered.Len() > cfg.MaxConnections {
-			h.finish(oldest(&h.numbered))
+		d.resumable = true
+		d.element = h.resumable.PushBack(d)
+		for h.resumable.Len() > cfg.MaxConnections {
+			h.finish(oldest(&h.resumable))
 		}
 	}
 	require.Len(t, h.devices, 15)
 	require.Len(t, h.wheel.buckets[0], 5)
 	require.Less(t, len(h.order), 5000)
-	require.Equal(t, 15, h.numbered.Len()+h.ended.Len())
+	require.Equal(t, 15, h.resumable.Len()+h.finished.Len())
 	require.Equal(t, uint64(20000-15), h.evicted)
 }
 
@@ -86,9 +86,9 @@ func TestLargeLedger(t *testing.T) {
 	var last *device
 	s.hub.call(func() {
 		for i := range 20000 {
-			last = &device{id: fmt.Sprintf("old-%d", i), fd: -1, bucket: -1, streams: 1, ended: true}
+			last = &device{id: fmt.Sprintf("old-%d", i), fd: -1, bucket: -1, streams: 1, finished: true}
 			s.hub.devices[last.id], s.hub.order = last, append(s.hub.order, last)
-			last.lapse = s.hub.ended.PushBack(last)
+			last.element = s.hub.finished.PushBack(last)
 		}
 	})
 	first := c.next()

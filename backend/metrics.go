@@ -79,7 +79,7 @@ func newMetrics(cfg *Config, clk clock, h *hub, plain *services.Handler) *metric
 	gauge("max_connections", "Maximum number of open streams.", func() float64 { return float64(cfg.MaxConnections) })
 	gauge("streams_open", "Open event streams.", func() float64 { return float64(h.openStreams()) })
 	gauge("ledger_entries", "Ids in the ledger.", callHub(func() int { return len(h.devices) }))
-	gauge("held_ids", "Ids without a stream whose numbering continues for a resume.", callHub(func() int { return h.numbered.Len() }))
+	gauge("resumable_ids", "Ids without a stream whose numbering continues for a resume.", callHub(func() int { return h.resumable.Len() }))
 	add.NewCounterFunc(prometheus.CounterOpts{Name: "service_requests_total", Help: "Requests to the plain services."},
 		func() float64 { return float64(plain.Received()) })
 	gauge("service_requests_in_flight", "Requests in progress in the plain services.", func() float64 { return float64(plain.InFlight()) })

@@ -131,9 +131,9 @@ func TestWindowExpires(t *testing.T) {
 	s.drop("a")
 	var seq uint64
 	eventually(t, "the numbering ended", func() bool {
-		var numbered bool
-		s.hub.call(func() { numbered, seq = s.hub.devices["a"].numbered, s.hub.devices["a"].seq })
-		return !numbered
+		var resumable bool
+		s.hub.call(func() { resumable, seq = s.hub.devices["a"].resumable, s.hub.devices["a"].seq })
+		return !resumable
 	})
 	require.GreaterOrEqual(t, seq, uint64(4))
 	require.Equal(t, seq+1, s.open("a", resumeAfter(2)).next().id)
