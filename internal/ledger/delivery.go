@@ -361,7 +361,7 @@ type SignOfLife int
 
 // The signs of life.
 const (
-	UncountedSign    SignOfLife = iota // data that is not counted
+	OtherSign        SignOfLife = iota // data that RecordSign does not count
 	HeartbeatSign                      // a heartbeat
 	ForeignSign                        // a message of another publisher
 	UncheckedSign                      // an event that message.event names and that is not checked
@@ -373,7 +373,7 @@ func (l *Ledger) RecordSign(at Instant, sign SignOfLife) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch sign {
-	case UncountedSign:
+	case OtherSign:
 	case HeartbeatSign:
 		l.extras().Heartbeats++
 	case ForeignSign:

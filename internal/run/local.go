@@ -136,7 +136,7 @@ func (d *local) createFolder(ctx context.Context) (err error) {
 func (d *local) targetConfig() target.LocalConfig {
 	config := target.LocalConfig{
 		Connections: unplannedConnections, NoopInterval: cmp.Or(d.interval, unplannedInterval),
-		PlainConnections: d.needs.Connections, LogDir: string(d.dir), NoNginx: d.NoNginx, HTTP2: d.Plan.HTTPVersion == plan.HTTP2,
+		PlainConnections: d.needs.Connections, LogDir: string(d.dir), NoNginx: d.NoNginx, RequireHTTP2: d.Plan.HTTPVersion == plan.HTTP2,
 		Certificates: d.certificates, Cores: d.targetCores, Model: d.Suite.Target.Kind == suite.Model,
 	}
 	if d.Suite.Plan.BySettings {

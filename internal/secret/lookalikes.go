@@ -42,8 +42,8 @@ const Redacted = "[redacted]"
 // replacements lists the texts that replace secrets: Redacted without brackets, and the text of url.URL.Redacted.
 var replacements = []string{strings.Trim(Redacted, "[]"), "xxxxx"}
 
-// harmless matches values that are secrets only if Variable accepts their name. For example, the value of token_ttl_s
-// is not a secret.
+// harmless matches values that are secrets only if IsSecretVariable accepts their name. For example, the value of
+// token_ttl_s is not a secret.
 var harmless = regexp.MustCompile(`^(?:-?[0-9.]+|true|false|null)$`)
 
 // The maximum distances of the start and the end of a match from a hint, in bytes. Servers accept no longer header.
@@ -96,7 +96,7 @@ func (l *lookalike) isSecret(text []byte, match []int) bool {
 		return true
 	}
 	name := group("name")
-	return IsSecretName(name) && (Variable(name) || !harmless.MatchString(value))
+	return IsSecretName(name) && (IsSecretVariable(name) || !harmless.MatchString(value))
 }
 
 // parts returns the parts of a line around hints as [from, to), sorted and not overlapping.

@@ -14,9 +14,9 @@ var secretName = regexp.MustCompile(`(?i)auth(?:$|[^o]|o$|o[^r]|ori[sz])|token|s
 // false positives to false negatives.
 func IsSecretName(name string) bool { return secretName.MatchString(name) }
 
-// variable matches the names that Variable accepts.
-var variable = regexp.MustCompile(`(?i)(TOKEN|PASSWORD|PASSWD|_PASS|SECRET|API_?KEY|(ACCESS|SECRET|PRIVATE)_KEY)$`)
+// secretVariable matches the names that IsSecretVariable accepts.
+var secretVariable = regexp.MustCompile(`(?i)(TOKEN|PASSWORD|PASSWD|_PASS|SECRET|API_?KEY|(ACCESS|SECRET|PRIVATE)_KEY)$`)
 
-// Variable reports whether an environment variable of this name has a secret. It is stricter than IsSecretName, which
-// also accepts SSH_AUTH_SOCK and XDG_SESSION_TYPE.
-func Variable(name string) bool { return variable.MatchString(name) }
+// IsSecretVariable reports whether an environment variable of this name has a secret. It is stricter than
+// IsSecretName, which also accepts SSH_AUTH_SOCK and XDG_SESSION_TYPE.
+func IsSecretVariable(name string) bool { return secretVariable.MatchString(name) }

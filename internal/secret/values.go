@@ -65,7 +65,7 @@ func Environment(environment []string, addresses ...string) *Values {
 		if slices.Contains(projectVariables, name) {
 			least = minLengthProject
 		}
-		switch isSecret := slices.Contains(projectVariables, name) || Variable(name); {
+		switch isSecret := slices.Contains(projectVariables, name) || IsSecretVariable(name); {
 		case isSecret && len(value) >= least && common.MatchString(value):
 			v.Common = append(v.Common, name)
 		case isSecret && len(value) >= least:

@@ -116,7 +116,7 @@ func TestSlownessOfFullCores(t *testing.T) {
 		want               Status
 	}{{.5, .98, ByGenerator}, {.98, .5, Bad}, {.99, .95, Bad}, {.5, .5, Bad}} {
 		r := runOf("rampup", rampupParameters, shard.Stage{Name: "rate-20", Kind: kindLoad, Start: 10, Seconds: 10, Rate: 20, Connections: 20})
-		r.addAnswers("rate-20", 200, 900).withOwnTimes(0).setCores(c.service, c.generator)
+		r.addAnswers("rate-20", 200, 900).withUndelayedTimes(0).setCores(c.service, c.generator)
 		status, reason := r.levelStatus()
 		require.Equal(t, c.want, status, "%v: %s", c, reason)
 	}
@@ -141,7 +141,7 @@ func TestSlownessWithBusyGeneratorCores(t *testing.T) {
 		{time.Millisecond, .03, .95, true, 300, ByGenerator},
 	} {
 		r := runOf("rampup", rampupParameters, shard.Stage{Name: "rate-20", Kind: kindLoad, Start: 10, Seconds: 10, Rate: 20, Connections: 20})
-		r.addAnswers("rate-20", 200, 1700).withOwnTimes(0).setCores(c.service, .98).withControlGroup(c.late).addCounter("data_sent", "rate-20", 200*c.sent)
+		r.addAnswers("rate-20", 200, 1700).withUndelayedTimes(0).setCores(c.service, .98).withControlGroup(c.late).addCounter("data_sent", "rate-20", 200*c.sent)
 		for i := range r.Rounds[0].Series {
 			r.Rounds[0].Series[i].CPUPercent = 100 * c.runners
 		}

@@ -179,7 +179,7 @@ func TestSlowServiceIsNotTheGenerator(t *testing.T) {
 			r.Rounds[0].Seconds = append(r.Rounds[0].Seconds, second)
 		}
 		wait := time.Duration(r.Rounds[0].Seconds[0].WaitMS) * time.Millisecond
-		return r.withOwnTimes(wait).addCounter(shard.DroppedIterations, "rate-100", 100)
+		return r.withUndelayedTimes(wait).addCounter(shard.DroppedIterations, "rate-100", 100)
 	}
 	unchanged := func(*shard.Second) {}
 	require.Contains(t, fact(judge(slow(unchanged, .6)), "breaking point"), "between 20 and 100 requests/s (p95 1.1 s")

@@ -10,8 +10,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// withOwnTimes sets the undelayed time of every answer of the last series to its time minus WakeUps times the wait.
-func (r *Run) withOwnTimes(wait time.Duration) *Run {
+// withUndelayedTimes sets the undelayed time of every response of the last series to its time minus WakeUps times the
+// wait.
+func (r *Run) withUndelayedTimes(wait time.Duration) *Run {
 	m := &r.Rounds[0].Metrics[len(r.Rounds[0].Metrics)-1]
 	m.Net = shard.NewHistogram()
 	m.Net.MergeShifted(m.Trend, -shard.WakeUps*wait)
@@ -35,10 +36,10 @@ func TestGeneratorFaults(t *testing.T) {
 	t.Parallel()
 	fewer := func(missing int) *Run { // a stage of 10 s at 20/s without some of its requests
 		r := runOf("rampup", rampupParameters, shard.Stage{Name: "rate-20", Kind: kindLoad, Start: 10, Seconds: 10, Rate: 20, Connections: 20})
-		return r.addAnswers("rate-20", 200-missing, 10).withOwnTimes(0)
+		return r.addAnswers("rate-20", 200-missing, 10).withUndelayedTimes(0)
 	}
 	timeouts := func(wait time.Duration, code string) *Run {
-		return fewer(20).addAnswers("rate-20", 20, 2100, shard.TagCode, code).withOwnTimes(wait)
+		return fewer(20).addAnswers("rate-20", 20, 2100, shard.TagCode, code).withUndelayedTimes(wait)
 	}
 	dropped := func(at int64) *Run {
 		r := fewer(20).addCounter(shard.DroppedIterations, "rate-20", 20)
@@ -80,14 +81,14 @@ func TestGeneratorFaults(t *testing.T) {
 		"resets, with long waits":                                                   {timeouts(300*time.Millisecond, "net-1220").withWait(3, 300*time.Millisecond), Bad, "10.00 % failed"},
 		"status 204, with long waits":                                               {timeouts(300*time.Millisecond, "status-204").withWait(3, 300*time.Millisecond), Bad, "10.00 % failed"},
 		"no ports left on this host":                                                {timeouts(0, "net-1213"), ByGenerator, "because it had no ports or descriptors"},
-		"answers of 600 ms and waits of 20 ms":                                      {fewer(180).addAnswers("rate-20", 180, 600).withOwnTimes(19 * time.Millisecond), Bad, "p95 600 ms"},
-		"answers of 600 ms and waits of 40 ms":                                      {fewer(180).addAnswers("rate-20", 180, 600).withOwnTimes(40 * time.Millisecond), ByGenerator, "p95 600 ms"},
+		"answers of 600 ms and waits of 20 ms":                                      {fewer(180).addAnswers("rate-20", 180, 600).withUndelayedTimes(19 * time.Millisecond), Bad, "p95 600 ms"},
+		"answers of 600 ms and waits of 40 ms":                                      {fewer(180).addAnswers("rate-20", 180, 600).withUndelayedTimes(40 * time.Millisecond), ByGenerator, "p95 600 ms"},
 		"dropped without a long wait":                                               {dropped(5).withWait(4, 20*time.Millisecond), Bad, "90.0 % answered"},
 		"dropped after the runner waited for 700 ms":                                {dropped(5).withWait(4, 700*time.Millisecond), ByGenerator, "the load generator did not make 20 requests"},
 		"dropped before the runner waited for 700 ms":                               {dropped(5).withWait(8, 700*time.Millisecond), Bad, "90.0 % answered"},
 		"dropped after 4 s, and the runner had waited for 700 ms":                   {patient(dropped(5).withWait(4, 700*time.Millisecond)), Bad, "90.0 % answered"},
 		"dropped after 4 s, and the runner had waited for 2.1 s":                    {patient(dropped(5).withWait(2, 2100*time.Millisecond)), ByGenerator, "the load generator did not make 20 requests"},
-		"dropped while waits of the runner blocked its users":                       {fewer(200).addAnswers("rate-20", 180, 900).withOwnTimes(150*time.Millisecond).addCounter(shard.DroppedIterations, "rate-20", 20), ByGenerator, "90.0 % answered"},
+		"dropped while waits of the runner blocked its users":                       {fewer(200).addAnswers("rate-20", 180, 900).withUndelayedTimes(150*time.Millisecond).addCounter(shard.DroppedIterations, "rate-20", 20), ByGenerator, "90.0 % answered"},
 	} {
 		status, reason := c.run.levelStatus()
 		require.Equal(t, c.want, status, "%s: %s", name, reason)
@@ -127,7 +128,7 @@ func TestTimelyControlGroupDoesNotExplainTimeouts(t *testing.T) {
 	t.Parallel()
 	run := func(sent float64) *Run {
 		r := runOf("rampup", rampupParameters, shard.Stage{Name: "rate-20", Kind: kindLoad, Start: 10, Seconds: 10, Rate: 20, Connections: 20})
-		return r.addAnswers("rate-20", 180, 10).withOwnTimes(0).addAnswers("rate-20", 20, 2100, shard.TagCode, "net-1050").withOwnTimes(300*time.Millisecond).addCounter("data_sent", "rate-20", 200*sent)
+		return r.addAnswers("rate-20", 180, 10).withUndelayedTimes(0).addAnswers("rate-20", 20, 2100, shard.TagCode, "net-1050").withUndelayedTimes(300*time.Millisecond).addCounter("data_sent", "rate-20", 200*sent)
 	}
 	silent := run(300).withControlGroup(0)
 	silent.Rounds[0].Series[3].Control.Received = 0

@@ -146,7 +146,7 @@ func (o *observer) answered(at time.Time, _ *sseclient.Response) {
 
 // comment records a comment line as a sign of life.
 func (o *observer) comment(at time.Time, _ []byte) {
-	o.endComment(at, ledger.UncountedSign)
+	o.endComment(at, ledger.OtherSign)
 	if o.topic.service.HeartbeatIsComment() {
 		o.pending = at
 	}
@@ -178,7 +178,7 @@ func (o *observer) block(at time.Time, b *eventstream.Block) {
 			o.endComment(at, ledger.HeartbeatSign)
 			return
 		}
-		o.endComment(at, ledger.UncountedSign)
+		o.endComment(at, ledger.OtherSign)
 	}
 	switch reading.Kind {
 	case service.Delivery:
@@ -197,7 +197,7 @@ func (o *observer) countOther(at time.Time, block *service.Block, kind service.K
 	case service.Heartbeat:
 		o.ledger.RecordSign(instant, ledger.HeartbeatSign)
 	case service.Gap:
-		o.ledger.RecordSign(instant, ledger.UncountedSign)
+		o.ledger.RecordSign(instant, ledger.OtherSign)
 		o.ledger.Announced(instant)
 	case service.Foreign:
 		o.ledger.RecordSign(instant, ledger.ForeignSign)
@@ -286,7 +286,7 @@ func (o *observer) deliver(at time.Time, b *service.Block, r *service.Reading) {
 		return
 	case ledger.Noops:
 		if o.topic.silences {
-			o.ledger.RecordSign(instant, ledger.UncountedSign)
+			o.ledger.RecordSign(instant, ledger.OtherSign)
 		}
 		n := ledger.Noop{At: instant, Number: uint64(r.Seq), OtherID: r.OtherID || r.Err == service.ErrNumber, Intact: r.Err == nil || r.Err == service.ErrMissing} // #nosec G115 -- a negative number fits no sequence
 		if !n.Intact {

@@ -238,7 +238,7 @@ func expectStreams(sc *scenario, s *fakeservice.Service) *verdictExpectation {
 	if sc.Fails {
 		e.Outcomes = fails
 		for _, id := range sc.Strike.Devices {
-			if _, known := e.Devices[id]; !known {
+			if _, listed := e.Devices[id]; !listed {
 				e.Devices[id] = false // a reason may name the client instead of a finding
 			}
 		}
@@ -366,12 +366,12 @@ func (sc *scenario) expectMissed(d *fakeservice.Device) (sum span) {
 			continue
 		}
 		startsOutage := n.Disconnected && (i == 0 || !expected[i-1].Disconnected)
-		switch known := sc.Service.Numbered() && !n.Unserved && !n.OtherEvent; {
-		case i > last && known && sc.Service.KeepsLedger():
+		switch byNumber := sc.Service.Numbered() && !n.Unserved && !n.OtherEvent; {
+		case i > last && byNumber && sc.Service.KeepsLedger():
 			sum.add(exactCount(1))
 		case i > last:
 			sum.add(sc.lossAtEnd(end, n))
-		case i < first && !known && i == 0:
+		case i < first && !byNumber && i == 0:
 			sum.add(sc.lossAtStart(d, &expected[first]))
 		case startsOutage && !sc.Service.Numbered(): // the next stream may have another phase
 			sum.add(span{0, 1})

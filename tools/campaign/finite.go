@@ -89,7 +89,7 @@ func (r *run) startFinite(l net.Listener) error {
 		}
 		config.Shares = shares
 	}
-	r.add(&fakeservice.Server{})
+	r.registerServer(&fakeservice.Server{})
 	r.server.Serve(&http.Server{Handler: model.New(config), ReadHeaderTimeout: time.Minute}, l)
 	return nil
 }

@@ -131,30 +131,30 @@ func (h *hubSpec) data(run, seq, t, sum string, m *message) string {
 	check := `"` + sum + `"`
 	pad := `"` + h.pad(m) + `"`
 	var members []string
-	add := func(condition bool, member string) {
+	addIf := func(condition bool, member string) {
 		if condition {
 			members = append(members, member)
 		}
 	}
 	switch h.Form {
 	case formNested:
-		add(true, `"items":[{"n":0,"items":[{},{"n":5}]},{"n":`+number+`},17]`)
-		add(true, `"seq":[],"meta":{"run":null,"by whom":{"run":`+marker+`},"t":`+at+`}`)
-		add(true, `"pad":`+pad)
-		add(true, `"check":{"sum":`+check+`}`)
-		add(true, fmt.Sprintf(`"id":"n%d"`, m.index))
+		addIf(true, `"items":[{"n":0,"items":[{},{"n":5}]},{"n":`+number+`},17]`)
+		addIf(true, `"seq":[],"meta":{"run":null,"by whom":{"run":`+marker+`},"t":`+at+`}`)
+		addIf(true, `"pad":`+pad)
+		addIf(true, `"check":{"sum":`+check+`}`)
+		addIf(true, fmt.Sprintf(`"id":"n%d"`, m.index))
 	case formTags:
-		add(true, `"message":`+pad)
-		add(true, fmt.Sprintf(`"id":"n%d"`, m.index))
-		add(true, `"tags":[`+marker+`,`+number+`,`+at+`,`+check+`]`)
+		addIf(true, `"message":`+pad)
+		addIf(true, fmt.Sprintf(`"id":"n%d"`, m.index))
+		addIf(true, `"tags":[`+marker+`,`+number+`,`+at+`,`+check+`]`)
 	default:
-		add(h.Marked, `"run":`+marker)
-		add(m.index%2 == 0, `"pad":`+pad)
-		add(h.Form != formID, `"seq":`+number)
-		add(h.Timed, `"t":`+at)
-		add(true, `"other":{"seq":1,"run":"another","t":3,"sum":null,"seq ":[{"seq":4}]}`)
-		add(h.Summed, `"sum":`+check)
-		add(m.index%2 != 0, `"pad":`+pad)
+		addIf(h.Marked, `"run":`+marker)
+		addIf(m.index%2 == 0, `"pad":`+pad)
+		addIf(h.Form != formID, `"seq":`+number)
+		addIf(h.Timed, `"t":`+at)
+		addIf(true, `"other":{"seq":1,"run":"another","t":3,"sum":null,"seq ":[{"seq":4}]}`)
+		addIf(h.Summed, `"sum":`+check)
+		addIf(m.index%2 != 0, `"pad":`+pad)
 	}
 	separator := ","
 	if h.Lined {

@@ -100,7 +100,7 @@ func (r *run) start(ctx context.Context) error {
 		err = r.startFinite(l)
 	case r.Hub != nil:
 		r.hub = startHub(r.scenario, l)
-		r.add(&r.hub.Server)
+		r.registerServer(&r.hub.Server)
 	default:
 		address, err = r.startStreams(ctx, l)
 	}
@@ -108,8 +108,8 @@ func (r *run) start(ctx context.Context) error {
 	return err
 }
 
-// add registers the server of the service.
-func (r *run) add(s *fakeservice.Server) {
+// registerServer registers the server of the service.
+func (r *run) registerServer(s *fakeservice.Server) {
 	r.server, r.stops = s, append(r.stops, s.Stop)
 }
 
@@ -131,7 +131,7 @@ func (r *run) startStreams(ctx context.Context, l net.Listener) (address string,
 		address, listeners, r.stops = front, append(listeners, u), append(r.stops, stop)
 	}
 	r.service = fakeservice.StartService(*r.Service, r.Strike, listeners...)
-	r.add(&r.service.Server)
+	r.registerServer(&r.service.Server)
 	if r.Wire.Action != "" {
 		proxy, err := fakeservice.StartWire(r.Wire, address, r.service)
 		if err != nil {

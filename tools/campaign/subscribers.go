@@ -176,7 +176,7 @@ func (r *run) startFeed(l net.Listener) error {
 	r.feed = f
 	f.Serve(&http.Server{Handler: f, ReadHeaderTimeout: time.Minute}, l)
 	f.Handlers.Go(f.run)
-	r.add(&f.Server)
+	r.registerServer(&f.Server)
 	resume := "none"
 	if r.Feed.Cut == cutResumed {
 		resume = "header"

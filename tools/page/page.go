@@ -121,8 +121,8 @@ func ThisProgram(root string) *RunInfo {
 	}
 }
 
-// Machine returns a line that names the machine, the commit and the time of the figures.
-func Machine(info *RunInfo, at time.Time) string {
+// Origin returns a line that names the machine, the commit and the time of the figures.
+func Origin(info *RunInfo, at time.Time) string {
 	m := info.Machine
 	return fmt.Sprintf("%s, %d cores, %s, Linux %s, %s, commit %s, %s", m.CPU, m.Cores, m.System, m.Kernel, info.Go, info.Commit, at.UTC().Format("2006-01-02 15:04 UTC"))
 }

@@ -130,7 +130,7 @@ func counts[K ~string](values map[K]int) string {
 // write writes the page.
 func (b *gatewaysBench) write(w io.Writer) error {
 	fmt.Fprintf(w, "%d requests per scenario (10 with slow clients), %g per second, one gateway at a time, load %.1f before. %s.\n",
-		b.Requests, b.Rate, b.Load, page.Machine(b.RunInfo, b.Date))
+		b.Requests, b.Rate, b.Load, page.Origin(b.RunInfo, b.Date))
 	for _, g := range b.Gateways {
 		if g.Problem != "" {
 			fmt.Fprintf(w, "\n%s: %s\n", g.Name, g.Problem)

@@ -20,7 +20,7 @@ func (b *servicesBench) write(w io.Writer) error {
 		fmt.Fprintf(w, "`soak run %s`: ", b.Suite)
 	}
 	fmt.Fprintf(w, "%d streams, %d topics, %g messages/s (one per stream every %g s), %d s each, one service at a time. %s.\n\n",
-		l.Connections, l.Topics, l.Rate, l.interval(), l.Seconds, page.Machine(b.RunInfo, b.Date))
+		l.Connections, l.Topics, l.Rate, l.interval(), l.Seconds, page.Origin(b.RunInfo, b.Date))
 	b.table(w, "verdict, received, lost, repeated, reordered, published → received (ms: p50 / p99 / max), → last subscriber, publish answered (ms: p99)", func(row *row) []string {
 		m, latency, answer := row.Messages, "", ""
 		if row.LatencyMS != nil {

@@ -96,16 +96,16 @@ func (v *View) Page() *html.Live {
 	return page
 }
 
-// maxRedraws keeps the cost of a long run low: the charts are drawn again after at least 1/maxRedraws of the elapsed
-// time.
-const maxRedraws = 200
+// redrawDivisor keeps the cost of a long run low: the charts are drawn again after at least 1/redrawDivisor of the
+// elapsed time.
+const redrawDivisor = 200
 
 // draw updates the charts, at most once per bucket, and less often in a long run.
 func (v *View) draw(now time.Time) {
 	if len(v.charts.Charts) > 0 && now.Before(v.nextDraw) {
 		return
 	}
-	v.nextDraw = now.Add(max(shard.BucketWidth, now.Sub(v.started)/maxRedraws)).Truncate(shard.BucketWidth)
+	v.nextDraw = now.Add(max(shard.BucketWidth, now.Sub(v.started)/redrawDivisor)).Truncate(shard.BucketWidth)
 	partial := &verdict.Verdict{
 		TestID: v.Plan.TestID, Plan: v.Plan, Actions: v.markers, Counts: verdict.Counts{Service: v.Service}, Layout: verdict.Layout{Declared: v.Declared},
 		StartedUnix: float64(v.started.UnixMilli()) / 1000, EndedUnix: float64(now.Unix()),

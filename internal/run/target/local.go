@@ -31,7 +31,7 @@ type LocalConfig struct {
 	NoopInterval     time.Duration
 	LogDir           string
 	NoNginx          bool          // no nginx, even if it is installed
-	HTTP2            bool          // the runners use HTTP/2, which requires nginx
+	RequireHTTP2     bool          // the runners use HTTP/2, which requires nginx
 	Backends         int           // number of backends; more than one require nginx; 0: 1
 	Token            string        // required by the backend; "": a random one
 	Suffix           string        // of the names of processes and logs, if there are several targets
@@ -114,7 +114,7 @@ func (c LocalConfig) Check() error {
 		return nil
 	case c.Backends > 1:
 		return errors.New("several backends require nginx in front of them; install it (apt-get install nginx-light)")
-	case c.HTTP2:
+	case c.RequireHTTP2:
 		return errors.New("HTTP/2 requires nginx in front of the backend; remove --no-nginx, and install nginx (apt-get install nginx-light)")
 	}
 	return nil

@@ -140,7 +140,7 @@ func TestTargetsThatNeedNginx(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]LocalConfig{
 		"several backends require nginx":                                   {Backends: 2, NoNginx: true},
-		"HTTP/2 requires nginx in front of the backend; remove --no-nginx": {HTTP2: true, NoNginx: true},
+		"HTTP/2 requires nginx in front of the backend; remove --no-nginx": {RequireHTTP2: true, NoNginx: true},
 	} {
 		c.Backend = "/nonexistent"
 		_, err := StartLocal(t.Context(), c)
