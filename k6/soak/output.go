@@ -28,8 +28,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard/store"
 )
 
-// An outputSoak writes the shard at the start, at each CheckpointInterval and at the end. The first write detects a
-// folder that cannot be written before streams open.
+// An outputSoak writes the shard at the start, at each CheckpointInterval and at the end. If the folder or bucket
+// cannot be written, the first write fails before streams open. In between, the output samples this process, reports
+// progress and keeps the control group open.
 type outputSoak struct {
 	location string // of the shard's folder or bucket; see store.Open
 	name     string
@@ -60,7 +61,8 @@ type outputSoak struct {
 
 var _ output.WithStopWithTestError = (*outputSoak)(nil)
 
-// newOutput returns the output for the parameters of a run.
+// newOutput returns the output for the parameters of a run. It also passes the planned iterations and the actions of
+// the run to the recorder.
 func newOutput(p output.Params, r *recorder) (output.Output, error) {
 	index, err := runnerIndex(p.Environment["RUNNER"], p.ScriptOptions)
 	if err != nil {
@@ -134,7 +136,7 @@ func k6Version() string {
 // Description returns the text that k6 prints about this output at the start.
 func (o *outputSoak) Description() string { return "soak (" + store.Join(o.location, o.name) + ")" }
 
-// Start writes the first checkpoint and starts the goroutine that writes the others.
+// Start writes the first checkpoint, opens the control group, and starts the goroutines of the stall probe and of tick.
 func (o *outputSoak) Start() error {
 	to, err := store.Create(context.Background(), o.location)
 	if err != nil {
@@ -176,7 +178,8 @@ func (o *outputSoak) AddMetricSamples(samples []metrics.SampleContainer) {
 // Stop ends a run without an error.
 func (o *outputSoak) Stop() error { return o.StopWithTestError(nil) }
 
-// StopWithTestError writes the final shard with all data and the error of the run.
+// StopWithTestError stops the recorder and the control group, and writes the final shard with all data and the error of
+// the run. Then it reports progress for the last time.
 func (o *outputSoak) StopWithTestError(runErr error) error {
 	close(o.stop)
 	<-o.done
@@ -200,7 +203,8 @@ func (o *outputSoak) StopWithTestError(runErr error) error {
 	return err
 }
 
-// ending returns the state of a run for the error with which it ended.
+// ending returns the state of a run and the text of its error, given the error with which it ended. Thresholds that
+// failed at the end are not an error.
 func ending(err error) (shard.RunState, string) {
 	if err == nil {
 		return shard.Finished, ""
@@ -217,7 +221,8 @@ func ending(err error) (shard.RunState, string) {
 	return shard.Aborted, err.Error()
 }
 
-// tick takes the samples, reports progress and writes checkpoints until stop is closed.
+// tick takes the samples, reports progress and writes checkpoints until stop is closed. Each second it also checks
+// whether the machine was suspended.
 func (o *outputSoak) tick() {
 	defer close(o.done)
 	second := time.NewTicker(time.Second)
@@ -270,7 +275,7 @@ func (o *outputSoak) sampleBucket() {
 	o.recorder.endBucket(time.Now(), s, o.recorder.control)
 }
 
-// shard returns the shard with all data so far.
+// shard returns the shard with all data so far, and counts it as a checkpoint of the runner.
 func (o *outputSoak) shard() *shard.Shard {
 	s := &shard.Shard{Schema: shard.Schema}
 	o.recorder.fill(s)

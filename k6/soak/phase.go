@@ -13,17 +13,17 @@ import (
 // A phase is an action on streams of one call of hold. soak-streams.d.ts documents it.
 type phase struct {
 	Name    string  `js:"name"` // tag `scenario` of its samples
-	At      float64 `js:"at"`   // ms
+	At      float64 `js:"at"`   // ms after the call of hold
 	Action  string  `js:"action"`
 	Streams []int   `js:"streams"` // nil: all
 
-	// Of the action slow.
-	For       float64 `js:"for"`   // ms
-	After     float64 `js:"after"` // ms
-	Rate      float64 `js:"bytesPerSecond"`
-	MessageKB float64 `js:"messageKB"`
-	FillKB    float64 `js:"fillKB"`
-	PerSecond float64 `js:"broadcastsPerSecond"` // 0: the run publishes the messages
+	// Only the action slow uses these fields.
+	For       float64 `js:"for"`                 // ms of slow reads
+	After     float64 `js:"after"`               // ms of fast reads after them, before the phase ends
+	Rate      float64 `js:"bytesPerSecond"`      // 0: nothing is read
+	MessageKB float64 `js:"messageKB"`           // 0: the measured mean
+	FillKB    float64 `js:"fillKB"`              // backlog at which a slow stream counts as filled
+	PerSecond float64 `js:"broadcastsPerSecond"` // unused if the call of hold has no broadcasts
 }
 
 // actions has the actions of phases, by name.
@@ -52,7 +52,7 @@ func checkPhases(phases []phase) error {
 	return nil
 }
 
-// actsOn reports whether the phase acts on the stream with a number.
+// actsOn reports whether the phase acts on stream n.
 func (p *phase) actsOn(n int) bool { return p.Streams == nil || slices.Contains(p.Streams, n) }
 
 // drops reports whether a phase drops streams.
@@ -67,7 +67,8 @@ func (h *holding) schedulePhases() {
 	}
 }
 
-// act performs the action of a phase. The ends of the streams are requested after it.
+// act performs the action of a phase, unless the ends of the streams are being requested. end waits for a running
+// action before it requests them.
 func (h *holding) act(p *phase) {
 	h.mu.Lock()
 	ending := h.ending
@@ -97,7 +98,7 @@ func (h *holding) sample(name string, tags metrics.TagsAndMeta, at time.Time, va
 	h.group.Push(metrics.Sample{TimeSeries: series, Metadata: tags.Metadata, Time: at, Value: value})
 }
 
-// vanish leaves the connections half-open.
+// vanish leaves the connections of open streams half-open, and counts these streams.
 func (h *holding) vanish(p *phase) {
 	tags := h.tagsOf(p.Name)
 	for _, s := range h.streams {
@@ -118,10 +119,11 @@ func (h *holding) vanish(p *phase) {
 // A reconnection is the pending reconnect of a dropped client.
 type reconnection struct {
 	tags metrics.TagsAndMeta
-	due  time.Time // of its first dial; zero after a failed attempt
+	due  time.Time // when its first dial is due; zero before the stream has closed, and after a failed attempt
 }
 
-// drop closes the connections, and measures the reconnects of the clients.
+// drop closes the connections of open streams, counts these streams, and starts to measure the reconnects of the
+// clients. If immediate is true, they reconnect without a delay.
 func (h *holding) drop(p *phase, immediate bool) {
 	tags := h.tagsOf(p.Name)
 	dropOne := func(s *holdStream) bool {
@@ -153,7 +155,7 @@ func (s *holdStream) applyPhase(on *sseclient.Callbacks) {
 	}
 }
 
-// closed records when the next dial of a dropped stream is due.
+// closed records the time at which a connection ended, and when the next dial of a dropped stream is due.
 func (s *holdStream) closed(at time.Time, c sseclient.Close) {
 	s.phase.closedAt.Store(at.UnixNano())
 	s.holding.reconnectMu.Lock()
@@ -168,7 +170,8 @@ func (s *holdStream) closed(at time.Time, c sseclient.Close) {
 	}
 }
 
-// opened records the reconnect of a dropped stream. start is the time of its dial.
+// opened closes the channel headers at the first connection, and records the reconnect of a dropped stream. start is
+// the time of the dial, and at the arrival of the headers.
 func (s *holdStream) opened(start, at time.Time) {
 	h, t := s.holding, s.phase
 	h.reconnectMu.Lock()

@@ -24,7 +24,7 @@ type progressNews struct {
 // A faultState is the faults of a connection at its last check.
 type faultState struct {
 	missed, faults uint64
-	lost           int // streams, including those after which the client reconnected
+	lost           int // outages after which the client reconnected
 	state          ledger.State
 }
 
@@ -65,13 +65,14 @@ func (n *progressNews) report(r *recorder) shard.Progress {
 	return p
 }
 
-// hasFinding reports whether a finding of a connection was reported.
+// hasFinding reports whether a connection has had a fault at an earlier call of report.
 func (n *progressNews) hasFinding(id string) bool {
 	_, known := n.faults[id]
 	return known
 }
 
-// describeChange returns a description of the new faults of a connection, "" for none.
+// describeChange returns a description of the faults of a connection that are new since the last call, "" for none.
+// excluded reports whether the script acts on the connection.
 func (n *progressNews) describeChange(c *ledger.Record, excluded bool) string {
 	current := faultStateOf(c)
 	if excluded && current.state == ledger.Dropped { // the script dropped it
@@ -101,7 +102,8 @@ func (n *progressNews) describeChange(c *ledger.Record, excluded bool) string {
 	return strings.Join(parts, ", ")
 }
 
-// endsStreams reports whether the run disconnects streams or the service limits their lifetime.
+// endsStreams reports whether streams end without a fault before the run does: the run cuts them, the service limits
+// their lifetime, or their tokens expire.
 func (r *recorder) endsStreams() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -16,8 +16,9 @@ const (
 	publishTail  = 2 * time.Second // between the last message and the end of the streams
 )
 
-// begin starts the cutter, and the publisher if this runner publishes. Each stream calls it; only the first call has
-// an effect.
+// begin starts the cutter, and the publisher if this runner publishes. token is the one for publishing, and runner the
+// variable RUNNER. Each call of hold and each new Ledger of a script calls begin. After a success, further calls have
+// no effect.
 func (r *recorder) begin(vu modules.VU, token string, runner string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,12 +53,12 @@ func (r *recorder) begin(vu modules.VU, token string, runner string) error {
 	return nil
 }
 
-// publishDuration returns how long messages are published: at least half of the run.
+// publishDuration returns how long a run publishes whose streams are open for hold: at least half of that time.
 func publishDuration(hold time.Duration) time.Duration {
 	return max(hold-publishDelay-publishTail, hold/2)
 }
 
-// finish stops the cutter and the publisher, and waits for responses in flight.
+// finish stops the cutter and the publisher, and waits for the responses to messages in flight.
 func (r *recorder) finish() {
 	r.mu.Lock()
 	publisher, stopCutting := r.publisher, r.stopCutter
@@ -70,7 +71,7 @@ func (r *recorder) finish() {
 	}
 }
 
-// published returns the messages that this runner has published, nil if it does not publish.
+// published returns the messages that this runner has published, nil if it does not publish. The caller holds mu.
 func (r *recorder) published() *shard.Published {
 	if r.publisher == nil {
 		return nil

@@ -20,8 +20,9 @@ import (
 )
 
 // A recorder has the data of a runner: the plan of its script, the ledger of each connection, the published messages,
-// and a tally of all connections. mu guards all but the tally. The tally has its own lock, so that readers of streams
-// need no other.
+// and a tally of all connections. mu guards the fields below it, except the atomic ones. The tally has its own lock.
+// For most messages the readers of streams need only that one; they hold mu to note published messages and names of
+// events.
 type recorder struct {
 	tally
 	telemetry *telemetry
@@ -36,7 +37,7 @@ type recorder struct {
 	config      ledger.Config
 	ledgers     []*ledger.Ledger
 	names       map[string]string           // of events that are not messages
-	credentials atomic.Pointer[credentials] // of the environment; nil before the first stream
+	credentials atomic.Pointer[credentials] // secrets of the environment; nil before the first stream
 	control     *controlGroup               // nil: none; has its own lock
 	responses   *responses                  // of finite streams; nil: none; has its own lock
 	publication
@@ -44,13 +45,14 @@ type recorder struct {
 	stopCutter func()
 }
 
-// A publication has the publisher of a runner and the arrivals of its messages. The mu of the recorder guards it.
+// A publication has the publisher of a runner, and the arrivals of published messages on its streams. The mu of the
+// recorder guards all but the atomic fields.
 type publication struct {
 	reach            *shard.Reach       // nil if no messages are published
 	publisher        *publish.Publisher // nil if this runner does not publish
 	publishRequested bool
 	publishErr       error
-	minLatency       atomic.Int64 // in nanoseconds
+	minLatency       atomic.Int64 // smallest latency in nanoseconds; math.MaxInt64 before the first
 	sharesClock      atomic.Bool  // this process publishes, so send and receive times have the same clock
 }
 
@@ -89,8 +91,9 @@ func (r *recorder) setPlan(p plan.Plan) error {
 	return nil
 }
 
-// configure derives the configuration of ledgers from plan and service. It is called again when these change, but not
-// after the first ledger.
+// configure derives the configuration of ledgers and the readers of topics from plan and service. It also sets defaults
+// that depend on both: the service noop, and the marker of the plan. It is called again when plan or service change,
+// but not after the first ledger.
 func (r *recorder) configure() {
 	p := &r.plan
 	c := &r.config
@@ -107,7 +110,7 @@ func (r *recorder) configure() {
 	c.Resumes = s.Resume.Resumes()
 	c.ClientEnds, c.Lifetime, c.MaxLifetime = s.End.By != service.ByRequest, s.End.Shortest, s.End.Longest
 	if p.TokenTTL > 0 {
-		c.Lifetime = time.Nanosecond // a service may end a stream before its token expires, as Mercure does
+		c.Lifetime = time.Nanosecond // a service may end a stream at any time because of its token, as Mercure does
 	}
 	switch {
 	case s.Message.Interval > 0:
@@ -144,8 +147,8 @@ func (r *recorder) planCopy() plan.Plan {
 	return r.plan
 }
 
-// latenessOf returns the lateness of a message with a latency. If the clock of the sender clearly differs from the
-// clock of this process, it returns the difference to the fastest message.
+// latenessOf returns the lateness of a message with the given latency. That is the latency itself. If the clock of the
+// sender clearly differs from the clock of this process, it is the difference to the latency of the fastest message.
 func (r *recorder) latenessOf(latency time.Duration) time.Duration {
 	if r.sharesClock.Load() {
 		return max(latency, 0)
@@ -192,7 +195,7 @@ func (r *recorder) newLedger(id string) (*ledger.Ledger, error) {
 	return l, nil
 }
 
-// fill copies all data into a shard, except the ledgers, which continue to count.
+// fill copies all data into a shard. The shard shares the ledgers, which continue to count.
 func (r *recorder) fill(s *shard.Shard) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -218,8 +221,9 @@ func (r *recorder) progress() (p shard.Progress, lateness *shard.Histogram) {
 	return p, lateness
 }
 
-// sumUp adds the current state to p. For connections that are not steady, or whose id is known, it calls count.
-// excluded reports whether the script acts on the connection.
+// sumUp adds the current state to p. It adds steady connections itself, unless known returns true for their id. For
+// every other connection it calls count, whose argument c is valid only during the call. excluded reports whether the
+// script acts on the connection.
 func (r *recorder) sumUp(p *shard.Progress, known func(id string) bool, count func(c *ledger.Record, excluded bool)) {
 	r.tally.mu.Lock()
 	p.Open = r.open

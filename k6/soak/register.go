@@ -1,5 +1,5 @@
-// Package soak is the part of a soak inside k6. The module k6/x/soak has EventSource, and a Ledger that counts its
-// messages in Go. The output `soak` writes the shard.
+// Package soak is the part of a soak inside k6. The module k6/x/soak has hold and finite, which open the streams of a
+// run, and EventSource with a Ledger that counts messages in Go. The output `soak` writes the shard.
 package soak
 
 import (

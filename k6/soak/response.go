@@ -31,7 +31,7 @@ type response struct {
 	closedByClient bool      // after a silence
 }
 
-// begin opens the stream.
+// begin opens the stream, and adds the response to the open ones of its load.
 func (r *response) begin() {
 	f := r.load
 	r.stream = f.streams.Add(sseclient.Callbacks{
@@ -50,6 +50,7 @@ func (r *response) begin() {
 	r.stream.Start()
 }
 
+// opened records the headers, and the value of {client} that they may contain.
 func (r *response) opened(at time.Time, answer *sseclient.Response) {
 	r.lastArrival = at
 	r.account.Headers = r.load.m.recorder.instant(answer.At)
@@ -60,7 +61,8 @@ func (r *response) opened(at time.Time, answer *sseclient.Response) {
 	r.request = sseclient.Request{} // releases the memory of the body
 }
 
-// block counts a block of the response.
+// block counts a block of the response. It closes the stream after a silence, and when the client abandons the
+// response.
 func (r *response) block(at time.Time, b *eventstream.Block) {
 	f := r.load
 	block := blockOf(&b.Event, b.HasData, b.HasComment)
@@ -125,8 +127,8 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 	}
 }
 
-// isSilent reports whether only heartbeats have arrived for the timeout, or the response has not ended after its
-// terminal event.
+// isSilent reports whether only heartbeats have arrived for the timeout, or the response has not ended within Linger
+// after its terminal event.
 func (r *response) isSilent(at time.Time) bool {
 	switch f := r.load; {
 	case !r.terminal.IsZero():
@@ -138,7 +140,7 @@ func (r *response) isSilent(at time.Time) bool {
 	}
 }
 
-// isAbandoned reports whether the client abandons the response on purpose.
+// isAbandoned reports whether the response has so many chunks that the client abandons it on purpose.
 func (r *response) isAbandoned() bool {
 	return r.abandonAfter > 0 && r.account.Chunks >= r.abandonAfter
 }
@@ -180,7 +182,7 @@ func (r *response) closed(at time.Time, c sseclient.Close) {
 	r.account.Close(f.m.recorder.instant(at), r.closing(&c))
 }
 
-// ended counts the response.
+// ended counts the response and removes it from the open ones of its load.
 func (r *response) ended() {
 	f, now := r.load, time.Now()
 	if r.account.State == "" { // the client stopped the stream before its dial

@@ -33,7 +33,7 @@ type responseSnapshot struct {
 	runners   int
 	inFlight  int64
 	states    map[ledger.ResponseState]int64
-	durations []*shard.Histogram // by responseBuckets
+	durations []*shard.Histogram // in the order of responseBuckets
 }
 
 // snapshot returns the current state, nil if r is nil.

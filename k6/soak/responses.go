@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A responses value has the sums of finite responses.
+// A responses value has the sums of the finite responses of a runner.
 type responses struct {
 	limits  shard.ResponseLimits
 	runners int // of the run
@@ -37,7 +37,8 @@ func (r *responses) startBucket(unix int64) {
 	r.bucket = shard.ResponseBucket{Unix: unix, States: map[ledger.ResponseState]int64{}}
 }
 
-// endBucketIfOver ends the current bucket if its time is over. The caller holds mu.
+// endBucketIfOver ends the current bucket and starts the next one, if the time of the current one is over. It drops an
+// empty bucket. The caller holds mu.
 func (r *responses) endBucketIfOver(now time.Time) {
 	unix := bucketOf(now)
 	if unix == r.bucket.Unix {
@@ -69,7 +70,7 @@ func (r *responses) addStart(now time.Time) {
 	r.inFlight++
 }
 
-// addOpened counts a response with complete headers.
+// addOpened counts a response whose headers have arrived, by the header Server.
 func (r *responses) addOpened(server string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,7 +128,8 @@ func (r *responses) currentBucket() shard.ResponseBucket {
 	return now
 }
 
-// progress adds the counts to a line of progress, and the findings and buckets since the last one.
+// progress adds the counts and the current bucket to a line of progress, and the findings and buckets since the last
+// one.
 func (r *responses) progress(p *shard.Progress) {
 	if r == nil {
 		return

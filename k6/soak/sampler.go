@@ -47,11 +47,12 @@ func (s *sampler) usage() (u usage, ok bool) {
 	return u, true
 }
 
-// newSampler returns a sampler whose first sample covers the time from now.
+// newSampler returns a sampler whose first sample covers the CPU time from now, and the run delay since the start of
+// the process.
 func newSampler() *sampler {
 	self, err := process.NewProcess(int32(os.Getpid())) // #nosec G115 -- a process id
 	if err != nil {
-		self = nil // without /proc the numbers stay 0
+		self = nil // all numbers but those of the Go runtime stay 0
 	}
 	s := &sampler{self: self, at: time.Now(), gcSince: time.Now()}
 	u, _ := s.usage()
@@ -83,7 +84,7 @@ func (s *sampler) sample() shard.Process {
 	return out
 }
 
-// rss returns the resident memory, 0 if it is unknown.
+// rss returns the resident memory in bytes, 0 if it is unknown. It also updates rssMax.
 func (s *sampler) rss() uint64 {
 	m, err := s.self.MemoryInfo()
 	if err != nil {
@@ -93,8 +94,8 @@ func (s *sampler) rss() uint64 {
 	return m.RSS
 }
 
-// files returns the number of open descriptors of this process, 0 if it is unknown. Since Linux 6.2 it is the size of
-// /proc/self/fd. Listing thousands of descriptors every few seconds used a tenth of a runner's CPU.
+// files returns the number of open descriptors of this process, 0 if it is unknown. Since Linux 6.2 this number is the
+// size of /proc/self/fd. A listing of thousands of descriptors every few seconds used a tenth of a runner's CPU.
 func (s *sampler) files() int {
 	if folder, err := os.Stat("/proc/self/fd"); err == nil && folder.Size() > 0 {
 		return int(folder.Size())
@@ -106,13 +107,14 @@ func (s *sampler) files() int {
 	return int(n)
 }
 
-// cpuPercent returns the CPU usage in percent of one core. The time is at least a bucket, so that a very short last
-// bucket does not look like five seconds at full load.
+// cpuPercent returns the CPU usage in percent of one core. It divides by at least BucketWidth, so that a very short
+// last bucket does not appear as full load.
 func cpuPercent(seconds float64, wall time.Duration) float64 {
 	return 100 * seconds / max(wall, shard.BucketWidth).Seconds()
 }
 
-// heapLive returns the size of the heap without garbage, which shows leaks.
+// heapLive returns the bytes of live objects at the last garbage collection, 0 if they are unknown. Their growth shows
+// leaks.
 func heapLive() uint64 {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	if metrics.Read(live); live[0].Value.Kind() != metrics.KindUint64 {
@@ -143,7 +145,8 @@ type secondSamples struct {
 	list  []shard.Second
 }
 
-// add adds a sample of the time since the last call. stall and wait are the longest ones in that time.
+// add adds a sample of the time since the last call. The first call only sets the start. stall and wait are the longest
+// ones in that time.
 func (l *secondSamples) add(now time.Time, s *sampler, stall, wait time.Duration) {
 	l.stall = max(l.stall, stall)
 	u, ok := s.usage()

@@ -140,7 +140,8 @@ func (r *recorder) setService(s *service.Service) error {
 	return nil
 }
 
-// values returns the values of placeholders in the requests of a connection.
+// values returns the values of placeholders in the requests of connection n. If the description has token(), values
+// calls it, and must run on the event loop.
 func (s *jsService) values(n int, id string) (v *service.Values, err error) {
 	p := s.m.recorder.planCopy()
 	topic := p.Topic(n)
@@ -233,7 +234,8 @@ type secondRequest struct {
 	values  *service.Values
 }
 
-// FollowUp sends the request if e is the event that it needs.
+// FollowUp reports whether e is the event that the request needs. If it is, FollowUp sends the request, or the error
+// that e lacks a value.
 func (r *secondRequest) FollowUp(e *eventstream.Event, f *sseclient.FollowUp) bool {
 	request, err := r.fill(e)
 	if request == nil && err == nil {
@@ -265,7 +267,7 @@ func (r *secondRequest) fill(e *eventstream.Event) (*sseclient.SecondRequest, er
 	return out, nil
 }
 
-// MarshalJSON returns only the name of the service, so that a script cannot print tokens.
+// MarshalJSON returns only the name of the service, because the values contain a token.
 func (r *secondRequest) MarshalJSON() ([]byte, error) { return json.Marshal(r.service.Name) }
 
 // endings has the values of end.by in a description.

@@ -29,6 +29,8 @@ func (m *module) settings(described, explicit sobek.Value) *sobek.Object {
 	return m.settingsOf("soak.settings", s, explicit)
 }
 
+// settingsOf stores the plan of a service and returns its settings. s is nil for soak.plan. function is the name in
+// errors.
 func (m *module) settingsOf(function string, s *jsService, explicit sobek.Value) *sobek.Object {
 	rt := m.vu.Runtime()
 	if m.vu.State() != nil {
@@ -69,7 +71,8 @@ func (m *module) planOf(s *jsService, explicit sobek.Value) (p plan.Plan, err er
 	return p, cmp.Or(s.checkTokenTTL(p.TokenTTL), s.Complete(&p))
 }
 
-// settingsObject returns the properties of a checked plan. s is nil if the script declares no service yet.
+// settingsObject returns the properties of a checked plan. s is nil if the script calls soak.plan although it declares
+// a service.
 func (m *module) settingsObject(s *jsService, p *plan.Plan) *sobek.Object {
 	out := map[string]any{}
 	for _, setting := range p.Settings() {
@@ -143,7 +146,7 @@ func (m *module) chosenProfile(profiles map[string]map[string]any) (name string,
 // noLimit is the value of a limit that turns it off.
 const noLimit = -1
 
-// parseAs parses a setting as the type of its default: a number, a list of integers or a string.
+// parseAs parses a setting as the type of its default: a string, a list of positive integers, or a number.
 func parseAs(fallback any, name, text string) (any, error) {
 	switch fallback.(type) {
 	case string:

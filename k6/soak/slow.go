@@ -20,13 +20,14 @@ const (
 	slowArrived   = "slow_arrived"    // of these, deliveries that arrived
 	slowRepeated  = "slow_again"      // deliveries that arrived again, or after a later one
 	slowFilled    = "slow_filled"     // slow streams that were closed, or whose backlog reached fillKB
-	slowBacklog   = "slow_behind"     // KB of each slow stream that was not closed
+	slowBacklog   = "slow_behind"     // KB that a slow stream lacks when the slow reads end, if it was not closed
 	slowCut       = "slow_cut"        // time until the service closed a slow stream
 	slowCutUnseen = "slow_cut_unseen" // slow streams that closed only after they were read fast again
-	slowComplete  = "slow_whole"      // slow streams that got all broadcasts in the end
+	slowComplete  = "slow_whole"      // slow streams that were open at the end of the phase and got all broadcasts
 )
 
-// slow reads streams slowly for the time of the phase, and then fast again.
+// slow reads streams slowly for the time of the phase, and then fast again. It counts the slow streams by outcome, and
+// the broadcasts on the other streams.
 func (h *holding) slow(p *phase) {
 	tags := h.tagsOf(p.Name)
 	initial := make([]uint64, len(h.streams))
@@ -34,7 +35,7 @@ func (h *holding) slow(p *phase) {
 		initial[i] = h.received(i)
 	}
 	count := func(name string, n float64) { h.sample(name, tags, time.Now(), n) }
-	var slow []int // by index
+	var slow []int // indexes in h.streams
 	for i, s := range h.streams {
 		if !p.actsOn(int(s.n)) {
 			continue
@@ -92,7 +93,7 @@ func (h *holding) bytesRead() int64 {
 	return atomic.LoadInt64(&d.BytesRead)
 }
 
-// messageKB returns the mean size on the wire of the messages received since the initial counts.
+// messageKB returns the mean size on the wire of the messages received since the initial counts, in KB.
 func (h *holding) messageKB(bytes int64, initial []uint64) float64 {
 	var messages uint64
 	for i := range h.streams {
@@ -101,7 +102,9 @@ func (h *holding) messageKB(bytes int64, initial []uint64) float64 {
 	return float64(bytes) / 1024 / float64(max(messages, 1))
 }
 
-// fill waits while messages fill the buffers of the slow streams, and returns the number of messages per stream.
+// fill sends broadcasts until the end of the slow reads, so that they fill the buffers of the slow streams. Without
+// broadcasts it only waits, and the messages of the run fill them. It returns the number of accepted broadcasts, or of
+// messages per stream.
 func (h *holding) fill(p *phase, tags metrics.TagsAndMeta, start time.Time, initial []uint64) (sent uint64) {
 	end := start.Add(milli(p.For))
 	if h.broadcasts == nil {
@@ -145,7 +148,8 @@ func (h *holding) countArrivals(p *phase, sent uint64, count func(name string, n
 	count(slowRepeated, float64(repeats))
 }
 
-// received returns the number of broadcasts that arrived on a stream, or of messages if there are no broadcasts.
+// received returns the number of broadcasts that arrived on the stream at index i, or of messages if there are no
+// broadcasts.
 func (h *holding) received(i int) uint64 {
 	b := h.broadcasts
 	if b == nil {

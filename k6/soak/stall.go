@@ -53,7 +53,8 @@ func (p *stallProbe) run(stop <-chan struct{}) {
 // takeLongest returns the longest stall since the last call.
 func (p *stallProbe) takeLongest() time.Duration { return time.Duration(p.longest.Swap(0)) }
 
-// maxWaits is the number of probes that are stored: those of ten minutes, the maximum duration of a request.
+// maxWaits is the maximum number of stored probes: those of ten minutes. When it is reached, the older half is removed,
+// so the last five minutes are always available.
 const maxWaits = 6000
 
 // A waits value records how long this process had to wait in each probe. These waits bound the part of a response time
@@ -73,7 +74,7 @@ type waits struct {
 type wait struct {
 	from, to time.Time
 	longest  time.Duration // longest delay of one wake-up
-	thread   time.Duration // total of the thread that waited longest
+	thread   time.Duration // total delay of the thread that waited longest
 }
 
 // begin starts the first probe.
@@ -102,7 +103,8 @@ func (w *waits) add(now time.Time, lateness time.Duration) {
 const waitingProcesses = 2
 
 // maxDelay returns the maximum time by which waits can have lengthened a response between two instants. It is the
-// longest delay of a wake-up multiplied by the number of wake-ups, or the waits of the threads, whichever is longer.
+// longest delay of a wake-up multiplied by the number of wake-ups, or the waits of the threads of waitingProcesses,
+// whichever is longer.
 func (w *waits) maxDelay(from, to time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -136,8 +138,8 @@ type schedLatency struct {
 	counts []uint64
 }
 
-// takeLongest returns the longest latency since the last call, with the precision of the runtime's buckets. The
-// runtime samples every eighth goroutine.
+// takeLongest returns the longest latency since the last call, with the precision of the runtime's buckets. The first
+// call returns 0. The runtime measures every eighth wait of a goroutine.
 func (l *schedLatency) takeLongest() (longest time.Duration) {
 	if l.sample == nil {
 		l.sample = []metrics.Sample{{Name: "/sched/latencies:seconds"}}
@@ -181,7 +183,8 @@ func threadDelays() map[string]time.Duration {
 	return delays
 }
 
-// takeLongestThread returns the wait of the thread that waited longest since the last call.
+// takeLongestThread returns the total wait since the last call of the thread that waited longest. The first call
+// returns 0.
 func (w *waits) takeLongestThread() (longest time.Duration) {
 	now := threadDelays()
 	for thread, delay := range now {

@@ -14,14 +14,14 @@ type step struct {
 	Name       string  `js:"name"`    // tag `scenario` of its samples
 	Streams    int     `js:"streams"` // open at its end
 	Ramp       float64 `js:"ramp"`    // ms in which its streams open
-	For        float64 `js:"for"`     // ms, the ramp included
+	For        float64 `js:"for"`     // ms, the ramp included; with broadcasts, up to the first one
 	Broadcasts int     `js:"broadcasts"`
-	Every      float64 `js:"every"` // ms between two broadcasts
+	Every      float64 `js:"every"` // ms from one broadcast to the next
 }
 
 // Metrics of the steps.
 const (
-	capacityStreams = "capacity_streams" // open streams at the start and at the end of a step
+	capacityStreams = "capacity_streams" // streams opened by the start and by the end of a step
 	capacityConnect = "capacity_connect" // dial to headers, of the streams that a step added
 )
 
@@ -62,7 +62,7 @@ func (h *holding) grow(st *step) (added []*holdStream, err error) {
 	return h.streams[first:], nil
 }
 
-// runStep opens the streams of a step and reports whether the next step may follow.
+// runStep opens the streams of a step, sends its broadcasts, and reports whether the next step may follow.
 func (h *holding) runStep(st *step, added []*holdStream) bool {
 	start, tags := time.Now(), h.tagsOf(st.Name)
 	if h.broadcasts == nil {
@@ -102,7 +102,7 @@ func (h *holding) hasFault() bool {
 	return slices.ContainsFunc(h.streams, func(s *holdStream) bool { return h.faulty(s) || h.silent(s) })
 }
 
-// faulty reports whether a stream has a fault. A connect without a response is a fault, like a refusal.
+// faulty reports whether a stream has ended, never opened, or has a fault or a late message.
 func (h *holding) faulty(s *holdStream) bool {
 	h.mu.Lock()
 	finished := s.finished

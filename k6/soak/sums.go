@@ -79,7 +79,7 @@ func (s *sums) addCheck(sample metrics.Sample) {
 // clampFinite returns a finite value, because JSON has neither NaN nor infinity. With this limit, sums stay finite,
 // too.
 func clampFinite(v float64) float64 {
-	const limit = 1e15 // over 30 years in milliseconds
+	const limit = 1e15 // over 30,000 years in milliseconds
 	if math.IsNaN(v) {
 		return 0
 	}
@@ -102,7 +102,8 @@ const (
 	maxCached = 20_000
 )
 
-// seriesOf returns the sum to which a sample belongs, by its metric and the tags in splitBy.
+// seriesOf returns the sum to which a sample belongs, by its metric and the tags in splitBy. When there are maxSeries
+// sums, new combinations of tags share one sum per metric.
 func (s *sums) seriesOf(sample metrics.Sample) *shard.Metric {
 	if m := s.cache[sample.TimeSeries]; m != nil {
 		return m
@@ -140,7 +141,8 @@ func (s *sums) seriesOf(sample metrics.Sample) *shard.Metric {
 	return m
 }
 
-// addTimes adds the data that only suites need: start and end of a series, and the squares for its standard deviation.
+// addTimes adds the data that only suites need: start and end of a series, the squares for its standard deviation, and
+// the stage of the last request.
 func (s *sums) addTimes(m *shard.Metric, sample metrics.Sample) {
 	end := sample.Time.UnixMicro()
 	start := end
@@ -159,7 +161,7 @@ func (s *sums) addTimes(m *shard.Metric, sample metrics.Sample) {
 	}
 }
 
-// progress adds the counts of requests to a line of progress.
+// progress adds the current stage and the counts of requests to a line of progress.
 func (s *sums) progress(p *shard.Progress) {
 	p.Stage = s.stage
 	for _, m := range s.metrics {

@@ -71,8 +71,8 @@ func (o *outputSoak) endIfSuspended() {
 	os.Exit(int(exitcodes.ExternalAbort))
 }
 
-// awaitNetwork waits until the target accepts a connection, because a laptop that wakes up has no network yet. The
-// next process reports a target that stays unreachable.
+// awaitNetwork waits until the target accepts a connection, because a laptop that wakes up has no network yet. It waits
+// for at most limit, and not after the end of the run. The next process reports a target that stays unreachable.
 func (o *outputSoak) awaitNetwork(limit time.Duration) {
 	planned := o.recorder.planCopy()
 	target, err := url.Parse(planned.BackendOf(o.runner.Index))

@@ -19,8 +19,8 @@ type tally struct {
 	series              []shard.Bucket // ended buckets; append-only, so that a shard can share them
 	bucket              shard.Bucket
 	recent              *shard.Histogram        // lateness in the current bucket
-	undisturbedLateness *shard.Histogram        // of late messages on streams without a phase; nil before the first
-	excluded            map[*ledger.Ledger]bool // ledgers of streams with a phase
+	undisturbedLateness *shard.Histogram        // of the bucket: late messages on streams without a phase; nil: none yet
+	excluded            map[*ledger.Ledger]bool // ledgers of streams with a phase; nil: none
 	lateness            *shard.Histogram        // of the whole run
 	connect             *shard.Histogram
 	firstNoop           *shard.Histogram
@@ -91,9 +91,9 @@ func (t *tally) addServer(server string) {
 	t.bursts.AddServer(server, 1)
 }
 
-// addArrival adds an arrival to the sums. first is the time since the headers for the first noop of a stream, and
-// negative for others. latency is the time between send and receipt, if hasLatency. excluded reports whether a phase
-// acts on the stream.
+// addArrival adds an arrival to the sums. excluded reports whether a phase acts on the stream, and faulty whether the
+// message is a fault. first is the time since the headers for the first noop of a stream, and negative for others.
+// latency is the time between send and receipt, if hasLatency.
 func (t *tally) addArrival(a ledger.Arrival, excluded, faulty bool, first time.Duration, latency time.Duration, hasLatency bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -137,8 +137,8 @@ func (t *tally) countUndisturbedLate(a *ledger.Arrival) {
 // are 0.8 % of a value wide, so values must stay near zero.
 const latencyStep = 10 * time.Millisecond
 
-// addLatency records a latency. If the clocks differ, it adds an offset, which it changes whenever a noop is faster
-// than all before.
+// addLatency records a latency. If the first one is negative or longer than a second, the clocks differ, and addLatency
+// adds an offset to all latencies. It increases the offset whenever the sum would be negative.
 func (t *tally) addLatency(latency time.Duration) {
 	if t.latency == nil {
 		t.latency = &shard.Latency{MinUS: latency.Microseconds(), Histogram: shard.NewHistogram()}

@@ -74,14 +74,15 @@ func (p *telemetry) register(registry *metrics.Registry) {
 	})
 }
 
-// setActions sets the actions of the run.
+// setActions sets the actions of the run from the text of plan.ActionsVariable.
 func (p *telemetry) setActions(list string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.actions = plan.ParseActionTimes(list)
 }
 
-// sink returns the sample sink of an iteration. The samples have the tags of the run, not those of a scenario.
+// sink returns the sample sink of an iteration, and completes the plan with the iterations of the options. The samples
+// have the tags of the run, not those of a scenario.
 func (p *telemetry) sink(vu modules.VU) *sampleSink {
 	state := vu.State()
 	p.recorder.planIterations(plannedIterations(state.Options.Scenarios))
@@ -131,14 +132,14 @@ func (p *telemetry) run(stop chan struct{}) {
 		}
 		state := p.state() // before the lock, for which readers of streams wait in start and end
 		p.mu.Lock()
-		if p.stop == stop { // a sink is open while the lock is held
+		if p.stop == stop { // otherwise end has closed stop, and no sink may be open
 			p.publish(state)
 		}
 		p.mu.Unlock()
 	}
 }
 
-// state returns the fields of a snapshot that need no lock of the telemetry.
+// state returns a snapshot with the fields that need no lock of the telemetry.
 func (p *telemetry) state() *snapshot {
 	r := p.recorder
 	s := new(snapshot)
@@ -151,7 +152,7 @@ func (p *telemetry) state() *snapshot {
 	return s
 }
 
-// publish sends all metrics to any open sink. The caller holds the lock.
+// publish sends all metrics to one of the open sinks. The caller holds mu.
 func (p *telemetry) publish(s *snapshot) {
 	p.reports++
 	s.reports, s.self = p.reports, p.sampler.sample()
@@ -192,7 +193,7 @@ func (p *telemetry) publish(s *snapshot) {
 	}
 }
 
-// samplesOf returns a sample of each metric in the list.
+// samplesOf returns a sample of each metric in the list. The sample of a counter is its growth since the last call.
 func (p *telemetry) samplesOf(s *snapshot, list []metric, tags *metrics.TagSet) metrics.Samples {
 	now := time.Now()
 	out := make(metrics.Samples, 0, len(list))
@@ -207,7 +208,7 @@ func (p *telemetry) samplesOf(s *snapshot, list []metric, tags *metrics.TagSet) 
 	return out
 }
 
-// actionsOf returns a sample of each action.
+// actionsOf returns a sample of each action: 1 if it has started, 0 before.
 func (p *telemetry) actionsOf(tags *metrics.TagSet) (out metrics.Samples) {
 	now := time.Now()
 	for _, a := range p.actions {

@@ -85,7 +85,7 @@ func (s *jsService) callToken() (string, error) {
 	return s.call(s.token, "token", ttl)
 }
 
-// renew calls the functions of the description for the next attempt of stream n.
+// renew calls token() and url() of the description for the next attempt of stream n.
 func (s *jsService) renew(n int, request *requestOverrides) (err error) {
 	if s.token != nil {
 		if request.values.Token, err = s.callToken(); err != nil { // the second request shares these values

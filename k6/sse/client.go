@@ -46,7 +46,8 @@ func newClient(m *module, state *lib.State, p *openParams) *Client {
 	}
 }
 
-// On adds a handler for open, event or error. It ignores other names, as xk6-sse does.
+// On adds a handler for open, event or error. It ignores other names, as xk6-sse does, and values that are not
+// functions.
 func (c *Client) On(event string, handler sobek.Value) {
 	if fn, ok := sobek.AssertFunction(handler); ok {
 		c.handlers[event] = append(c.handlers[event], fn)
@@ -118,8 +119,7 @@ type Event struct {
 	ReceivedAt float64 `js:"receivedAt"` // ms since 1970
 }
 
-// An OpenError is the argument of an error handler. It has a method error(), as in xk6-sse, and the same data as
-// properties.
+// An OpenError is the argument of an error handler. Its method error() returns the message, as in xk6-sse.
 type OpenError struct {
 	Message string `js:"message"`
 	Reason  string `js:"reason"`

@@ -19,8 +19,8 @@ var (
 	errTimeout = errors.New("the request took longer than its timeout")
 )
 
-// run reads the stream to its end and calls the handlers. It returns the exception of a handler. Its goroutines end before
-// it returns.
+// run reads the stream to its end and calls the handlers. It returns the exception of a handler. The reader ends before
+// run returns.
 func (c *Client) run() error {
 	c.started = time.Now()
 	defer func() {
@@ -53,7 +53,7 @@ func (c *Client) run() error {
 	}
 }
 
-// post queues a task for the goroutine of open. It returns false after the end of open.
+// post queues a task for the goroutine of open. It returns false after Close and after the end of open.
 func (c *Client) post(task func() error) bool {
 	select {
 	case c.tasks <- task:
@@ -63,7 +63,7 @@ func (c *Client) post(task func() error) bool {
 	}
 }
 
-// read sends the request and reads the stream in its own goroutine until ctx is done.
+// read sends the request, and reads the stream until it ends or ctx is done. It runs in the goroutine of the reader.
 func (c *Client) read(ctx context.Context) {
 	r, end := c.client.Open(ctx, &c.params.Options, c.params.request())
 	if end != nil {
@@ -139,7 +139,7 @@ func (c *Client) event(ctx context.Context, at time.Time, e *Event) error {
 // contentTypeWarning logs the warning once per process. Scripts for xk6-sse may read responses of any type.
 var contentTypeWarning sync.Once
 
-// finish reports the end of the stream, unless the script has closed it.
+// finish reports the end of the stream, unless the script has closed it or k6 has ended the iteration.
 func (c *Client) finish(ctx context.Context, end *sseclient.Close) error {
 	if end.Response != nil {
 		c.setResponse(end.Response)
@@ -183,8 +183,9 @@ func (c *Client) call(event string, arg sobek.Value) error {
 // event loop ends.
 func (c *Client) push(s metrics.SampleContainer) { c.state.Samples <- s }
 
-// countClosed pushes the samples of the end of the stream. Like xk6-sse, it pushes http_reqs and http_req_duration for the
-// whole stream. It does not push http_req_sending, the time to connect in xk6-sse, which is sse_connecting here.
+// countClosed pushes the samples of the end of the stream. Like xk6-sse, it pushes http_reqs and http_req_duration for
+// the whole stream. xk6-sse reports the time to connect as http_req_sending; here sse_connecting reports it. err is the
+// exception of a handler, nil for none.
 func (c *Client) countClosed(err error) {
 	now := time.Now()
 	reason := sseclient.ReasonClient

@@ -40,7 +40,7 @@ func (m *module) eventPrototypes() (prototypes [eventClasses]*sobek.Object) {
 	return prototypes
 }
 
-// nameClass sets the class name that Object.prototype.toString returns for an object.
+// nameClass sets the class name that Object.prototype.toString returns for objects with a prototype.
 func nameClass(rt *sobek.Runtime, prototype *sobek.Object, name string) {
 	must(rt, prototype.DefineDataPropertySymbol(
 		sobek.SymToStringTag, rt.ToValue(name), sobek.FLAG_FALSE, sobek.FLAG_TRUE, sobek.FLAG_FALSE))

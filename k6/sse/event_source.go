@@ -26,7 +26,8 @@ const (
 	stateClosed
 )
 
-// An eventSource is the JavaScript part of a stream. Its fields change only in tasks of the event loop.
+// An eventSource is the JavaScript part of a stream. Its fields, except pending, change only in tasks of the event
+// loop.
 type eventSource struct {
 	*sseclient.Stream
 	session *session
@@ -34,7 +35,7 @@ type eventSource struct {
 	obj     *sobek.Object
 	url     string
 
-	connectMs  float64    // duration from the start of the dial to the header
+	connectMs  float64    // from the start of the dial to the header, of the last stream that opened
 	origin     string     // of the URL after redirects
 	properties []property // set by the script
 	status     int16      // HTTP status of the latest response; 0: none
@@ -120,7 +121,7 @@ func (s *eventSource) post(task func() error) {
 	})
 }
 
-// request returns the request of the next attempt. Only renew changes its fields, between attempts.
+// request returns the request of the next attempt. Only renew changes the fields that it uses, between attempts.
 func (s *eventSource) request() sseclient.Request {
 	return sseclient.Request{URL: s.url, Method: s.opts.method, Header: s.opts.header, Body: s.opts.body}
 }
@@ -137,8 +138,8 @@ func (s *eventSource) opened(started time.Time, r *sseclient.Response) {
 	})
 }
 
-// event queues a task only if there is a listener, or if a pending task may add one. A script may set onmessage
-// directly after the constructor, or in onopen.
+// event queues a task for an event only if there is a listener, or if a pending task may add one. A script may set
+// onmessage directly after the constructor, or in onopen.
 func (s *eventSource) event(at time.Time, e *eventstream.Event) {
 	switch {
 	case s.listeners.has(e.Name):
@@ -159,7 +160,7 @@ func (s *eventSource) answered(at time.Time, r *sseclient.Response) {
 	})
 }
 
-// ended is the callback Ended. The session lasts at least until its task.
+// ended closes the source after the last callback of the stream. Its task runs before the session ends.
 func (s *eventSource) ended() {
 	s.post(func() error {
 		s.ready = stateClosed
@@ -174,7 +175,7 @@ func (s *eventSource) close() {
 	s.Stop(sseclient.ReasonClient)
 }
 
-// drop implements drop(immediate).
+// drop implements drop(immediate). It returns false if readyState is not OPEN or the stream cannot be dropped.
 func (s *eventSource) drop(immediate bool) bool {
 	if s.ready != stateOpen || !s.Drop(immediate) {
 		return false
@@ -195,7 +196,7 @@ func (s *eventSource) whileOpen(act func() (bool, error)) bool {
 	return done
 }
 
-// must throws an error of sobek, which no script can cause.
+// must throws err as a JavaScript exception, unless it is nil.
 func must(rt *sobek.Runtime, err error) {
 	if err != nil {
 		common.Throw(rt, err)

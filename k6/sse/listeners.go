@@ -54,8 +54,8 @@ func (l *listeners) handler(kind string) *sobek.Object {
 	return nil
 }
 
-// function returns the function to call for a listener that existed at the start of a dispatch. It is nil if an
-// earlier listener removed it. A handler may have been replaced meanwhile.
+// function returns the function to call for a listener that existed at the start of a dispatch. For the value of
+// onopen, onmessage or onerror it returns the current value. It returns nil if an earlier listener removed this one.
 func (l *listeners) function(current listener) *sobek.Object {
 	if current.handler {
 		return l.handler(current.kind)
@@ -98,7 +98,7 @@ func (l *listeners) remove(kind string, value *sobek.Object) {
 	l.list.Store(&list)
 }
 
-// isListener returns a function that finds a listener, but no handler.
+// isListener returns a function that matches one listener of add. It matches no handler.
 func isListener(kind string, value *sobek.Object) func(listener) bool {
 	return func(current listener) bool { return !current.handler && current.kind == kind && current.value == value }
 }

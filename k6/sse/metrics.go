@@ -12,7 +12,7 @@ import (
 
 // An sseMetrics has the metrics of the module. sse.d.ts documents them for users.
 type sseMetrics struct {
-	event         *metrics.Metric // counter: events dispatched
+	event         *metrics.Metric // counter: events received, with or without a listener
 	connecting    *metrics.Metric // trend, time: start of the dial to complete headers
 	firstEvent    *metrics.Metric // trend, time: complete headers to first event
 	opened        *metrics.Metric // counter: event streams opened

@@ -90,8 +90,8 @@ func (m *module) clientFor(state *lib.State) *sseclient.Client {
 	return m.client
 }
 
-// awaitRate waits until k6's option rps allows one more request, or until ctx is done. A redirected request counts
-// once, as in k6/http.
+// awaitRate waits until k6's option rps allows one more request. It returns false if ctx ends first. A redirected
+// request counts once, as in k6/http.
 func awaitRate(ctx context.Context, state *lib.State) bool {
 	if state.RPSLimit == nil || state.RPSLimit.Wait(ctx) == nil {
 		return true

@@ -10,7 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/k6/network"
 )
 
-// An OpenResponse is the result of open.
+// An OpenResponse is the result of open. Without a response, Status is 0. Error is "" if the server or the script ended
+// the stream.
 type OpenResponse struct {
 	URL     string            `js:"url"`
 	Status  int               `js:"status"`

@@ -23,7 +23,7 @@ type openParams struct {
 	url        string         // the argument
 	to         *url.URL       // the parsed argument
 	setup      sobek.Callable // sets the handlers
-	timeout    time.Duration  // of the whole request, as in xk6-sse
+	timeout    time.Duration  // of the whole request, as in xk6-sse; 0: none
 	everyBlock bool           // blocks without data are events, too, as in xk6-sse
 }
 

@@ -30,12 +30,12 @@ type sourceOptions struct {
 	cookies       bool           // withCredentials, which scripts can read but which has no effect
 }
 
-// A Ledger is the value of the option ledger. Its callbacks are called in Go for each event of the stream.
+// A Ledger is the value of the option ledger. The stream calls its callbacks in Go, without JavaScript.
 type Ledger interface {
 	Callbacks() sseclient.Callbacks
 }
 
-// bodiless reports whether requests have no body.
+// bodiless reports whether the method of the requests allows no body.
 func (o *sourceOptions) bodiless() bool { return o.method == "" || o.method == http.MethodGet }
 
 // setDefaults sets the documented defaults, and the options of k6.
@@ -117,7 +117,7 @@ func parseOptions(rt *sobek.Runtime, v sobek.Value, o *sourceOptions) error {
 		return fmt.Errorf("option body: %w", sseclient.ErrBodyOfGet)
 	}
 	if id := o.header.Get(lastEventID); id != "" && o.Resume == (sseclient.Resume{}) {
-		o.LastEventID = id // received ids replace it, so it is no constant header
+		o.LastEventID = id // received ids replace it, so it is not a constant header
 		o.header.Del(lastEventID)
 	}
 	if common.IsNullish(second) {
@@ -173,7 +173,7 @@ func (o *sourceOptions) set(rt *sobek.Runtime, name string, v sobek.Value) error
 	return nil
 }
 
-// parseHeaders reads an object of strings.
+// parseHeaders parses an object whose properties are header fields. It returns nil for null.
 func parseHeaders(rt *sobek.Runtime, v sobek.Value) (http.Header, error) {
 	if common.IsNullish(v) {
 		return nil, nil // no headers

@@ -89,7 +89,8 @@ func parseRenew(v sobek.Value) (sobek.Callable, error) {
 	return fn, nil
 }
 
-// GoError returns the error or value that a script threw, without its position.
+// GoError returns the error or value that a script threw, without its position. It returns interruptions and other
+// errors unchanged.
 func GoError(err error) error {
 	var e *sobek.Exception
 	if interrupted := (*sobek.InterruptedError)(nil); errors.As(err, &interrupted) || !errors.As(err, &e) {

@@ -31,7 +31,7 @@ type session struct {
 	timer       *time.Timer // for the next flush; only the goroutine that sets isScheduled uses it
 }
 
-// currentSession returns the session of the current iteration. It runs on the event loop.
+// currentSession returns the session of the current iteration. The first call creates it. It runs on the event loop.
 func (m *module) currentSession() *session {
 	if m.session == nil {
 		sseclient.LimitMemory()
@@ -51,7 +51,8 @@ func (s *session) hold() {
 	s.holds++
 }
 
-// release undoes a hold. Any goroutine may call it.
+// release undoes a hold. The last release ends the session after the queued tasks, unless one of them calls hold. Any
+// goroutine may call release.
 func (s *session) release() {
 	s.mu.Lock()
 	s.holds--
@@ -65,7 +66,8 @@ func (s *session) release() {
 	}
 }
 
-// queue queues a task for the event loop. Its error ends the iteration. Any goroutine may call it before release.
+// queue queues a task for the event loop. An error of the task interrupts all streams and ends the iteration. Any
+// goroutine may call queue before release.
 func (s *session) queue(task func() error) {
 	s.tasks.Queue(func() error {
 		err := task()

@@ -9,7 +9,7 @@ import (
 // classInJS wraps a Go constructor in a class, which rejects a call without new.
 var classInJS = sobek.MustCompile("EventSource", "(native) => class EventSource extends native {}", true)
 
-// eventSourceClass returns the constructor, which is created once per VU.
+// eventSourceClass creates the class EventSource. It is called once per VU.
 func (m *module) eventSourceClass() *sobek.Object {
 	rt := m.vu.Runtime()
 	result, err := rt.RunProgram(classInJS)
@@ -84,7 +84,8 @@ func (m *module) defineMethods(rt *sobek.Runtime, proto *sobek.Object) {
 	})
 }
 
-// listenerArguments parses the arguments type and callback. If callback is null, it returns nil.
+// listenerArguments parses the arguments type and callback. If callback is null, it returns nil. For other values that
+// are not objects it throws.
 func listenerArguments(rt *sobek.Runtime, c sobek.FunctionCall) (string, *sobek.Object) {
 	v := c.Argument(1)
 	if sobek.IsNull(v) {

@@ -29,7 +29,8 @@ type Streams struct {
 	tags    metrics.TagsAndMeta
 }
 
-// Streams returns an empty set. Its streams have the tags name and method. It must be called on the event loop.
+// Streams returns an empty set. In samples of its streams, the tags url and name have the value name. The settings of
+// k6 replace MaxRedirects, Jar and Debug of options. Streams must be called on the event loop.
 func (o *Opener) Streams(name, method string, options sseclient.Options) *Streams {
 	state := network.State(o.m.vu, importPath)
 	g := &Streams{session: o.m.currentSession(), opts: options, tags: state.Tags.GetCurrentValues()}
@@ -40,8 +41,8 @@ func (o *Opener) Streams(name, method string, options sseclient.Options) *Stream
 	return g
 }
 
-// OnEnd allows the iteration to end after the streams, and then calls callback on the event loop. Any goroutine may
-// call it.
+// OnEnd calls callback on the event loop, and then allows the iteration to end. It must be called once, after the
+// streams have ended. Any goroutine may call it.
 func (g *Streams) OnEnd(callback func() error) {
 	g.session.queue(callback)
 	g.session.release()

@@ -12,8 +12,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// describeRequest sets the tags that are known before the dial. The tags url and name omit the query, the fragment and the
-// credentials of a URL, which may contain ids. As in k6/http, a name that the user sets replaces both.
+// describeRequest sets the tags that are known before the dial. The tags url and name omit the query, the fragment and
+// the credentials of a URL, which may contain ids. As in k6/http, a name that the user sets replaces both. Then u may
+// be nil.
 func describeRequest(tm *metrics.TagsAndMeta, enabled *metrics.SystemTagSet, u *url.URL, method string) {
 	name, hasName := tm.Tags.Get(metrics.TagName.String())
 	if !hasName {

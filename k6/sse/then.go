@@ -14,8 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// A secondRequest is the option `then`: a request that each stream sends after its first event. Some services send
-// further events only after such a request.
+// A secondRequest is the option `then`: a request that each stream sends after its first event, or after the first one
+// with a given name. Some services send further events only after such a request.
 type secondRequest struct {
 	method    string
 	url       *text
@@ -26,7 +26,7 @@ type secondRequest struct {
 	requester secondRequester // replaces the fields above; nil: none
 }
 
-// A secondRequester makes the second request in Go. k6/x/soak returns such a value.
+// A secondRequester makes the second request in Go. Only tests pass one as the option `then`.
 type secondRequester interface {
 	FollowUp(e *eventstream.Event, f *sseclient.FollowUp) bool
 }
@@ -43,7 +43,7 @@ type headerText struct {
 	value *text
 }
 
-// parseThen parses the option.
+// parseThen parses the option `then`. If it has a timeout, parseThen stores that in timeout.
 func parseThen(rt *sobek.Runtime, v sobek.Value, timeout *time.Duration) (*secondRequest, error) {
 	obj, ok := v.(*sobek.Object)
 	if !ok {
@@ -189,8 +189,8 @@ func (o *secondRequest) fill(rt *sobek.Runtime, e *firstEvent) (*sseclient.Secon
 	return r, err
 }
 
-// followUp prepares the second request of a stream after its first event, on the event loop if a part of it is a
-// function.
+// followUp reports whether the second request follows an event. If it does, followUp sends the request, on the event
+// loop if a part of it is a function.
 func (s *eventSource) followUp(e *eventstream.Event, f *sseclient.FollowUp) bool {
 	second := s.opts.secondRequest
 	if !second.follows(e.Name) {
