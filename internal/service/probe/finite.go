@@ -158,18 +158,20 @@ func (f *finite) chunks(event string) []series {
 	return out
 }
 
-// findSeq returns the place of the numbers of blocks, which begin at 0 or 1 in each response; "" if there is none.
-func findSeq(all []series) string {
+// findSeq returns the place of the numbers of blocks, which begin at 0 or 1 in each response, and the first number of
+// one response; "" if there is no such place.
+func findSeq(all []series) (place string, first int64) {
 	longest := slices.MaxFunc(all, func(a, b series) int { return len(a.units) - len(b.units) })
 	if len(longest.units) < minNumbers {
-		return ""
+		return "", 0
 	}
 	for _, option := range sources(longest.units[0].Block) {
 		if read := readerOf(option, readSeq); read != nil && countsUp(all, read) {
-			return option
+			v, _ := read(&longest.units[0].Block)
+			return option, v.number
 		}
 	}
-	return ""
+	return "", 0
 }
 
 // minNumbers is the minimum number of blocks: with fewer, numbers may count up by chance.
@@ -239,10 +241,11 @@ func (f *finite) names() (out []string) {
 // message describes the chunks, and returns sentences about fields that were not found. It prefers numbers of all
 // blocks, including the terminal event, because numbers of the chunks do not reveal the loss of the last chunk.
 func (f *finite) message() (o object, missing []string) {
-	seq, names := findSeq(f.responses), f.names()
+	seq, first := findSeq(f.responses)
 	if seq == "" {
+		names := f.names()
 		for _, name := range names {
-			if seq = findSeq(f.chunks(name)); seq != "" || len(names) == 1 {
+			if seq, first = findSeq(f.chunks(name)); seq != "" || len(names) == 1 {
 				if name != "message" {
 					o.add("event", name, "The name of the events with the content.")
 				}
@@ -251,8 +254,7 @@ func (f *finite) message() (o object, missing []string) {
 		}
 	}
 	if seq != "" {
-		first, _ := readerOf(seq, readSeq)(&f.chunks("")[0].units[0].Block)
-		o.add("seq", seq, fmt.Sprintf("It counts up from %d in each response.", min(first.number, 1)))
+		o.add("seq", seq, fmt.Sprintf("It counts up from %d in each response.", first))
 	} else {
 		missing = append(missing, "message.seq: no value in the events counts up from 0 or 1 in each response, so losses inside a complete response cannot be detected.")
 	}

@@ -55,6 +55,12 @@ data: {"n":1,"text":"b"}`, `event: piece
 data: {"n":2,"text":"c"}`, "event: finished\ndata: {}"},
 			[]string{`"message":{"event":"piece","seq":"json:$.n","content":"json:$.text","per":"request"}`, `"end":{"by":"event","done":{"event":"finished"}}`},
 			[]string{"failed: { event: 'error' },", "counts up from 0", "ended each of 3 responses"}},
+		{"an event after one without a number", []string{"event: start\ndata: {}", `event: piece
+data: {"n":1,"text":"a"}`, `event: piece
+data: {"n":2,"text":"b"}`, `event: piece
+data: {"n":3,"text":"c"}`, "event: finished\ndata: {}"},
+			[]string{`"message":{"event":"piece","seq":"json:$.n","content":"json:$.text","per":"request"}`},
+			[]string{"counts up from 1"}},
 		{"a value, and numbers of all events", []string{`data: {"type":"start","i":1,"id":"r%d"}`, `data: {"type":"part","i":2,"delta":"a","id":"r%d"}`,
 			`data: {"type":"part","i":3,"delta":"b","id":"r%d"}`, `data: {"type":"end","i":4,"id":"r%d"}`},
 			[]string{`"message":{"seq":"json:$.i","content":"json:$.delta","per":"request"}`, `"done":{"json":"$.type","is":"end"}`},
