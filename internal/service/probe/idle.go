@@ -282,7 +282,8 @@ func (i *idleProbe) conclusion() string {
 	if len(dead) == 0 {
 		return fmt.Sprintf("No stream was closed during a silence of %s.", inSeconds(survived))
 	}
-	to := slices.MinFunc(dead, func(a, b *silentStream) int { return cmp.Compare(a.silence, b.silence) }).silence
+	first := slices.MinFunc(dead, func(a, b *silentStream) int { return cmp.Compare(a.silence, b.silence) })
+	to := first.silence
 	slack := max(to/50, 2*time.Second) // a timeout may start earlier or later than the silence that the client measures
 	from := time.Duration(0)
 	for _, s := range i.withOutcome(alive) {
@@ -293,7 +294,7 @@ func (i *idleProbe) conclusion() string {
 			return "One stream ended, and another was alive after a longer silence, so the silence was not the reason. Probe again."
 		}
 	}
-	if dead[0].outcome == closed {
+	if first.outcome == closed {
 		from = to // the end of a stream was observed, so its time is exact
 	}
 	var out []string

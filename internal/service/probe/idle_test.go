@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -163,6 +164,9 @@ func TestKnownLimits(t *testing.T) {
 	soon := conclude(at(lost, 30*time.Second, 55*time.Second)...)
 	require.Contains(t, soon, "A silence of less than 30 s is too long; probe again with --seconds 20.")
 	require.NotContains(t, soon, "at least every")
+	lostFirst := conclude(slices.Concat(at(alive, 30*time.Second, 55*time.Second), at(closed, 100*time.Second), at(lost, 65*time.Second))...)
+	require.Contains(t, lostFirst, "Known limit of 60 s: nginx's proxy_read_timeout", "the limit is between 55 and 65 seconds")
+	require.Contains(t, lostFirst, "at least every 28 s")
 	for _, f := range []silenceOutcome{closed, lost} {
 		one := conclude(append(at(alive, 30*time.Second, 345*time.Second), at(f, 60*time.Second)...)...)
 		require.Equal(t, "One stream ended, and another was alive after a longer silence, so the silence was not the reason. Probe again.", one)
