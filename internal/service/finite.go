@@ -140,10 +140,9 @@ func (f *Finite) contentOf(b *Block, d *document) (found bool, text []byte) {
 	return found, nil
 }
 
-// emptyJSON reports whether a JSON value is false, or an object or a list without members.
+// emptyJSON reports whether a JSON object, list or boolean is false, or has no members.
 func emptyJSON(text []byte) bool {
-	trimmed := bytes.TrimSpace(bytes.Trim(text, "[]{} \t\r\n"))
-	return len(trimmed) == 0 || string(trimmed) == "false"
+	return string(text) == "false" || len(bytes.TrimSpace(text[1:len(text)-1])) == 0
 }
 
 // anyMatches reports whether a block meets one of several conditions.

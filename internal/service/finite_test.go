@@ -93,6 +93,17 @@ func TestParseRefusesOrderAndDeliveryOfFiniteMessages(t *testing.T) {
 	}
 }
 
+func TestEmptyValuesAreNotContent(t *testing.T) {
+	s, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}"},"message":{"content":"json:$.c","per":"request"},"end":{"by":"event","done":{"data":"end"}}}`))
+	require.NoError(t, err)
+	for data, want := range map[string]bool{
+		`""`: false, `[]`: false, `{}`: false, "[ \t]": false, `false`: false, `null`: false,
+		`[{}]`: true, `[[]]`: true, `[[],[]]`: true, `[false]`: true, `{"a":{}}`: true, `true`: true, `0`: true, `"[]"`: true, `"false"`: true,
+	} {
+		require.Equal(t, want, s.ReadChunk(newBlock("", "", `{"c":`+data+`}`)).Content, data)
+	}
+}
+
 func TestReadChunkOfPlainText(t *testing.T) {
 	s, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}"},"message":{"content":"data","per":"request"},
 		"end":{"by":"event","done":{"data":"[DONE]"},"failed":{"json":"$.error"}}}`))
