@@ -52,7 +52,8 @@ const (
 const Help = `Faults: kind[=value][:key=value[,key=value]], several separated by ";"
   at a noop:    drop duplicate reorder corrupt delay=2s truncate stall reset die
   at a connect: refuse wrong-type slow-headers[=30s]
-  keys:         id=ID      only this client id (default: the first matching stream)
+  keys:         id=ID      only this client id (default: the first affected id; any id for
+                           truncate, stall, reset and faults at a connect)
                 noop=N     the first noop numbered N or higher (default 3; kinds at a noop only)
                 count=N    how many noops or connections (default 1)
   die is repeated after each restart while BACKEND_FAULT names it

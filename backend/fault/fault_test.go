@@ -72,6 +72,25 @@ func TestSetAppliesFaults(t *testing.T) {
 	require.Equal(t, []Effect{{"a", 3, 2}, {"a", 4, 4}}, s.Status()[0].Fired)
 }
 
+func TestHelpNamesTheFaultsOfAnyID(t *testing.T) {
+	_, anyID, found := strings.Cut(Help, "any id for")
+	require.True(t, found)
+	anyID, _, _ = strings.Cut(anyID, "noop=N")
+	for kind := range kinds {
+		var s Set
+		s.Add(Fault{Kind: kind, Count: 2})
+		at := func(id string) *Fault {
+			if kinds[kind].atConnect {
+				return s.AtConnect(id, 0)
+			}
+			return s.AtNoop(id, 1, 0)
+		}
+		require.NotNil(t, at("a"), kind)
+		inHelp := kinds[kind].atConnect || strings.Contains(anyID, string(kind))
+		require.Equal(t, at("b") != nil, inHelp, kind)
+	}
+}
+
 // An accepted fault is within the limits, and its text parses to the same fault.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{"drop", "delay=2s:id=a,noop=4,count=2", "slow-headers;refuse:count=3", "a:b=c", ";", "drop:id=%00"} {

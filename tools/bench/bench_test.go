@@ -307,7 +307,7 @@ func BenchmarkChurn(b *testing.B) {
 		spare      = 800    // streams in addition to the open ones
 		maxStreams = 20_000 // streams of a window, limited by the ports of the client
 	)
-	// By default the backend accepts three quarters of its descriptors.
+	// By default the backend reserves up to a quarter of its descriptors for other connections.
 	b.Setenv("MAX_CONNECTIONS", strconv.Itoa(size.busy+spare))
 	for b.Loop() {
 		s := backend(b, size.busy+spare, 15*time.Second)
