@@ -15,7 +15,7 @@ type Redirect struct {
 
 const (
 	maxOrigins    = 100 // of a runner
-	longestOrigin = 300 // characters; a DNS name has at most 253
+	longestOrigin = 300 // bytes; a DNS name has at most 253
 )
 
 // AddRedirect counts one stream that was redirected to an origin, and returns the extended list. The origin "" counts

@@ -84,7 +84,7 @@ func (r *Record) Check() error {
 	}
 	for _, text := range []string{r.Boot, r.Namespace, r.Unknown, r.Name, r.Node} {
 		if len(text) > maxText {
-			return fmt.Errorf("texts of the machine must have at most %d characters, got %d, %.20q…", maxText, len(text), text)
+			return fmt.Errorf("texts of the machine must have at most %d bytes, got %d, %.20q…", maxText, len(text), text)
 		}
 	}
 	if len(r.Counters) > maxCounters || len(r.Notices) > maxNotices || r.Cores < 0 || r.ToUS < r.FromUS {
@@ -93,7 +93,7 @@ func (r *Record) Check() error {
 	}
 	for _, n := range r.Notices {
 		if len(n.Name) > maxText {
-			return fmt.Errorf("notices of the machine must have at most %d characters, got %d, %.20q…", maxText, len(n.Name), n.Name)
+			return fmt.Errorf("notices of the machine must have at most %d bytes, got %d, %.20q…", maxText, len(n.Name), n.Name)
 		}
 	}
 	names := map[string]bool{}

@@ -117,8 +117,8 @@ func TestImpossibleRecordsAreRejected(t *testing.T) {
 	require.NoError(t, (*Record)(nil).Check())
 	long := make([]byte, maxText+1)
 	for want, edit := range map[string]func(r *Record){
-		"texts of the machine must have at most 200 characters, got 201":   func(r *Record) { r.Boot = string(long) },
-		"notices of the machine must have at most 200 characters, got 201": func(r *Record) { r.Notices = []Notice{{Name: string(long)}} },
+		"texts of the machine must have at most 200 bytes, got 201":   func(r *Record) { r.Boot = string(long) },
+		"notices of the machine must have at most 200 bytes, got 201": func(r *Record) { r.Notices = []Notice{{Name: string(long)}} },
 		"impossible record":                        func(r *Record) { r.ToUS = r.FromUS - 1 },
 		"21 notices":                               func(r *Record) { r.Notices = make([]Notice, maxNotices+1) },
 		"-1 cores":                                 func(r *Record) { r.Cores = -1 },

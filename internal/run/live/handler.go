@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// maxKey is the maximum length of a viewer's key, which is stored for the whole run. The page sends at most 13
+	// maxKey is the maximum number of bytes of a viewer's key, which is stored for the whole run. The page sends at most 13
 	// characters.
 	maxKey = 100
 	// writeTimeout limits one write, so that a suspended browser does not block its handler.
@@ -77,7 +77,7 @@ func (s *Server) recordDelivery() {
 func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	key := cmp.Or(r.URL.Query().Get("viewer"), r.RemoteAddr)
 	if len(key) > maxKey {
-		http.Error(w, fmt.Sprintf("viewer must have at most %d characters, got %d", maxKey, len(key)), http.StatusBadRequest)
+		http.Error(w, fmt.Sprintf("viewer must have at most %d bytes, got %d", maxKey, len(key)), http.StatusBadRequest)
 		return
 	}
 	id := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("id"))

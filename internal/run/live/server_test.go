@@ -363,7 +363,7 @@ func TestLongViewerKeyIsRejected(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, "127.0.0.1:0")
 	url := strings.TrimSuffix(s.URL(), "/") + "/events?viewer="
-	require.Equal(t, "viewer must have at most 100 characters, got 101\n", fetchPage(t, url+strings.Repeat("k", 101), http.StatusBadRequest))
+	require.Equal(t, "viewer must have at most 100 bytes, got 101\n", fetchPage(t, url+strings.Repeat("k", 101), http.StatusBadRequest))
 }
 
 func TestTheConnectionLimitIsDocumented(t *testing.T) {
