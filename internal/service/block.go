@@ -79,7 +79,7 @@ const (
 )
 
 func (k Kind) String() string {
-	return [...]string{"other", "heartbeat", "message", "gap", "foreign", "stray", "unmarked"}[k]
+	return [...]string{"other", "heartbeat", "message", "gap", "foreign", "other topic", "unmarked"}[k]
 }
 
 // A Reading is the content of a block.

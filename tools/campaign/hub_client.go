@@ -36,7 +36,7 @@ type frame struct {
 const (
 	frameMessage    = "message"
 	frameForeign    = "foreign"
-	frameOtherTopic = "stray" // message of another topic of the run
+	frameOtherTopic = "other topic" // message of another topic of the run
 	frameOther      = "other"
 	frameHeartbeat  = "heartbeat"
 	frameGap        = "gap"
