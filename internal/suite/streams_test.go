@@ -56,6 +56,24 @@ func TestChurnWithoutSamplesDoesNotJudgeLeaks(t *testing.T) {
 	require.Equal(t, []string{"55 connections were opened and closed, 260 of 260 noops received"}, v.Reasons)
 }
 
+// If MEAN_HOLD is half of the run, the last streams start in the middle of it, which is no leak.
+func TestChurnComparesTheBackendWithAllStreamsOpen(t *testing.T) {
+	t.Parallel()
+	r := newChurnRun()
+	r.Rounds[0].Suite.Parameters["MEAN_HOLD"] = "30"
+	for i := range r.Samples {
+		streams := min(10*i, 300)
+		r.Samples[i].Streams, r.Samples[i].Files, r.Samples[i].Goroutines, r.Samples[i].BackendRSS = streams, streams+14, streams+2, uint64(20<<20+streams<<15)
+	}
+	v := judge(r)
+	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
+	require.Equal(t, []string{"streams", "300", "300"}, table(v, "The backend, early and late").Rows[0])
+	for i := range r.Samples {
+		r.Samples[i].Goroutines += 3 * i
+	}
+	require.Equal(t, verdict.Fail, judge(r).Verdict)
+}
+
 func TestChurnPasses(t *testing.T) {
 	t.Parallel()
 	v := judge(newChurnRun())
