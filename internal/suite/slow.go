@@ -52,7 +52,7 @@ func assessSlow(r *Run) verdict.Assessment {
 		trend(s.backlog, .5), trend(s.backlog, 1))...)
 	a := verdict.Assessment{
 		Streams: open, Warnings: open.Warnings,
-		Checks: slices.Concat([]verdict.Check{checkObserved(m)}, bystanderFaults(open), open.Agreement(),
+		Checks: slices.Concat([]verdict.Check{checkObserved(m)}, open.Faults(), open.Agreement(),
 			[]verdict.Check{r.checkBystanders(open), s.checkAllSlow()}, s.checkAccepted(), []verdict.Check{s.checkBuffers(r)}, s.checkDelivered(), s.checkPolicy(r), s.checkGrowth(r)),
 		Facts: append([]verdict.Fact{
 			{Name: "slow streams", Value: sentence("%v of %v, which read %s for %v", s.started, m.Plan.Connections, s.rate, s.duration)},

@@ -66,7 +66,7 @@ func assessStorm(r *Run) verdict.Assessment {
 
 // bystanderChecks returns the checks of the streams that stay open during the storms: their missed and late messages.
 func bystanderChecks(bystanders *verdict.Streams) (out []verdict.Check) {
-	for _, c := range bystanderFaults(bystanders) {
+	for _, c := range bystanders.Faults() {
 		if c.ID == verdict.CheckMissed || c.ID == verdict.CheckLate {
 			c.ID, c.Name, c.Why = bystander(c.ID), "other streams: "+c.Name, "connected clients lose messages when others reconnect"
 			out = append(out, c)

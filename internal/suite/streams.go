@@ -147,18 +147,9 @@ func (r *Run) streamsOf(selects func(n int) bool) *verdict.Streams {
 			part.Connections.Add(c)
 		}
 	}
-	return verdict.StreamsOf(&part, r.Server, r.OneHost)
-}
-
-// bystanderFaults returns the checks of the bystanders. Their reasons name bystanderSetting instead of MAX_LATE.
-func bystanderFaults(s *verdict.Streams) []verdict.Check {
-	all := s.Faults()
-	for _, c := range all {
-		for i, text := range c.Reasons {
-			c.Reasons[i] = strings.ReplaceAll(text, "(MAX_LATE)", "("+bystanderSetting.Name+")")
-		}
-	}
-	return all
+	s := verdict.StreamsOf(&part, r.Server, r.OneHost)
+	s.LateSetting = bystanderSetting.Name
+	return s
 }
 
 // counterGauge reports whether GAUGE names a counter. A counter never falls, so it shows neither open streams nor

@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -186,4 +187,14 @@ func TestVanishFindsFaults(t *testing.T) {
 		}, verdict.Pass, "20 clients had vanished"},
 		{"another stream is late", func(r *Run) { r.delayNoops(7, 1, 30*time.Second) }, verdict.Fail, "d-7"},
 	})
+}
+
+// Findings quote the service, so their text must not be edited to name the setting of the suite.
+func TestFindingsOfBystandersQuoteTheService(t *testing.T) {
+	t.Parallel()
+	r := newVanishRun()
+	r.endEarly(7, 20*time.Second, "closed (MAX_LATE)")
+	v := judge(r)
+	require.Equal(t, verdict.Fail, v.Verdict)
+	require.Contains(t, fmt.Sprint(v.Reasons), "closed (MAX_LATE)")
 }

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -125,7 +126,7 @@ func (s *Streams) lateCheck() Check {
 			return c.NotJudged("no message contained its publish time (message.sentAt)")
 		}
 		c.Actual, c.Pass = "not known", false
-		c.Reasons = []string{fmt.Sprintf("the lateness of messages is unknown, because none contained its publish time (message.sentAt); the limit is %s (MAX_LATE)", limit)}
+		c.Reasons = []string{fmt.Sprintf("the lateness of messages is unknown, because none contained its publish time (message.sentAt); the limit is %s (%s)", limit, cmp.Or(s.LateSetting, "MAX_LATE"))}
 		return c.Inconclusive()
 	}
 	return s.attribute(c)

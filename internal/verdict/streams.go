@@ -21,6 +21,8 @@ type Streams struct {
 	Runners  []Runner     // the counts of each runner
 	Watched  *WatchedTime // nil: the whole run
 	Warnings []string
+	// LateSetting is the setting that limits the number of late messages; "": MAX_LATE.
+	LateSetting string
 
 	m       *shard.Merged
 	server  ServerLedger
