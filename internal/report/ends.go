@@ -100,11 +100,11 @@ func (s *subject) ends() Section {
 			if f.Kind == ledger.KindRefused || f.Kind == ledger.KindDropped {
 				continue
 			}
-			tone := Bad
+			tone, lateness := Bad, time.Duration(0)
 			if f.Kind == ledger.KindLate {
-				tone = Doubt
+				tone, lateness = Doubt, max(f.Lateness, 0)
 			}
-			faults.add(s.kindText(f.Kind), tone, clamp.Int(max(f.Count, 1)), at(f.At), max(f.Lateness, 0))
+			faults.add(s.kindText(f.Kind), tone, clamp.Int(max(f.Count, 1)), at(f.At), lateness)
 		}
 	}
 	planned := s.v.Connections.Planned
@@ -137,7 +137,8 @@ var kindNames = map[ledger.Kind]string{
 	ledger.KindLost: "lost: a number was skipped", ledger.KindUnsent: "never sent: the stream was silent",
 	ledger.KindTail: "missing at the end", ledger.KindDuplicated: "received twice", ledger.KindReordered: "received out of order",
 	ledger.KindCorrupted: "corrupted", ledger.KindLate: "late", ledger.KindRestarted: "numbers restarted at 1",
-	ledger.KindEndedEarly: "a stream closed before its lifetime", ledger.KindAnnounced: "a gap that the service announced",
+	ledger.KindEndedEarly: "a stream closed before its lifetime", ledger.KindOverdue: "a stream open for longer than its lifetime",
+	ledger.KindAnnounced: "a gap that the service announced",
 	ledger.KindMisrouted: "of another topic", ledger.KindIDReset: "an id that the service reset", ledger.KindNoID: "no id to resume from",
 }
 

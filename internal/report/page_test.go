@@ -43,6 +43,15 @@ func row(t *testing.T, doc *goquery.Document, section, name string) []string {
 	return out
 }
 
+// The length of a stream is no lateness of a noop.
+func TestPageShowsOverdueStreams(t *testing.T) {
+	t.Parallel()
+	r := report.SimulatedRun(100, 3600)
+	r.Merged.Connections.Edit(1).Findings = []ledger.Finding{{Kind: ledger.KindOverdue, At: time.Minute, Lateness: time.Hour}}
+	_, doc := render(t, r)
+	require.Equal(t, []string{"1", "< 0.01 %", "22:14:20", "22:14:20", "–", "–", "–"}, row(t, doc, "ends", "a stream open for longer than its lifetime"))
+}
+
 func TestPageShowsCounts(t *testing.T) {
 	t.Parallel()
 	_, doc := render(t, report.SimulatedRun(100, 3600))
