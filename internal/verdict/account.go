@@ -28,7 +28,8 @@ const arrivalSpread = 100 * time.Millisecond
 //   - a message before it and one after it arrived on one stream, and the service keeps the order.
 //
 // An expected message that did not arrive is lost. A message that the service refused or did not answer is never
-// expected.
+// expected. comparePublished returns the record of the connection, with its losses, and adds them to the sums of the
+// run.
 func (s *Streams) comparePublished(i int, r *shard.Connection) *shard.Connection {
 	if s.shared != nil {
 		return s.compareShared(i, r)
@@ -232,8 +233,9 @@ func (a *account) couldBe(number uint64, arrival time.Time) bool {
 	return elapsed >= joinWindow-a.window-a.tolerance && elapsed <= a.delay+a.window
 }
 
-// expects reports whether a message that did not arrive was expected. isEnclosed reports whether messages before and
-// after that message arrived in one span.
+// expects reports whether a message that did not arrive was expected. It counts a confirmed message that was not
+// expected, or may not have been, in the account. isEnclosed reports whether messages before and after that message
+// arrived in one span.
 func (a *account) expects(number uint64, isEnclosed bool) bool {
 	m := &a.messages[number-1]
 	if m.State != shard.Confirmed {
@@ -293,7 +295,8 @@ const unpublishedNote = "it was never published"
 var notExpectedReason = fmt.Sprintf("they were published within %s of the start or the end of a stream, or while the client had no stream", format.Duration(joinWindow))
 
 // deliveryChecks returns the checks that no message was received before it was published, and that most messages could
-// be checked.
+// be checked. If clients are compared with each other, the first check is comparabilityCheck. It returns nil if there
+// is neither a publisher nor such a comparison.
 func (s *Streams) deliveryChecks() []Check {
 	if s.shared != nil {
 		return []Check{s.comparabilityCheck().Inconclusive(), s.coverageCheck().Inconclusive().notJudgedIf(s.coverage.lowestID == "", "no client was open while others received messages")}
@@ -312,7 +315,7 @@ func (s *Streams) deliveryChecks() []Check {
 }
 
 // undecidedFrom returns the time from which it is unknown whether a missing message was expected, in microseconds since
-// 1970.
+// 1970; math.MaxInt64 if it is always known.
 func (a *account) undecidedFrom() int64 {
 	switch {
 	case a.clocksDiffer:

@@ -97,7 +97,8 @@ func (e *ServerEntry) exceeds(r *shard.Connection) bool {
 
 // compare compares a connection with the server's entry. sent is the number of messages that the server sent after the
 // last one that arrived, and unnoticed the part of them that the client did not count as missing. d is a mismatch of
-// another kind. An entry is ignored if another client used the id first, or if the connection had no stream.
+// another kind. An entry is ignored if another client used the id first, or if the connection had no stream. compare
+// also adds the counts of the entry to the sums of the server and the runner.
 func (s *Streams) compare(r *shard.Connection, e *ServerEntry) (sent, unnoticed uint64, d difference) {
 	if s.server == nil || r.Streams == 0 || idInUse(r) {
 		return 0, 0, d
@@ -162,7 +163,7 @@ const (
 	differenceKinds
 )
 
-// differsBy returns the difference that a number of messages arrived other than the entry lists.
+// differsBy returns the difference between the number of messages that the entry lists and the number that arrived.
 func differsBy(e *ServerEntry, noun string, arrived uint64) difference {
 	return difference{differsSent, fmt.Sprintf("the server's ledger lists %d %s as sent to %s, but %d arrived", e.Sent, noun, e.ID, arrived)}
 }

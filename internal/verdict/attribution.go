@@ -16,11 +16,11 @@ type Signal string
 
 // The signals and their thresholds.
 const (
-	// SignalControl means that the control group was late at the same time: by over half of LATE_MS, or by the delay
-	// that causes the fault.
+	// SignalControl means that the control group was late at the same time: by over half of LATE_MS, and by at least
+	// the delay that causes the fault.
 	SignalControl Signal = "control-group"
-	// SignalStall means that there was no control group, and a runner woke up late: by over half of LATE_MS, or by the
-	// delay that causes the fault.
+	// SignalStall means that there was no conclusive control group, and a runner woke up late at some time of the run:
+	// by over half of LATE_MS, or by the delay that causes the fault.
 	SignalStall Signal = "stall"
 	// SignalPackets means that AWS dropped packets of the runner's machine in the second half of the silence.
 	SignalPackets Signal = "dropped-packets"
@@ -43,7 +43,7 @@ const (
 	earlyEnd             // a connect that timed out, or a stream that became silent
 	missedMessage        // a message that a silent stream was expected to receive
 	lateMessage          // a message that arrived late
-	longOutage           // a time without a stream, or without an event, over its limit
+	longOutage           // a time without a stream or an event over its limit, or a time with a stream below it
 	overdueStream        // a stream that was open for longer than its lifetime
 	faultKinds
 )
@@ -214,7 +214,8 @@ func (s *Streams) minDelay(r *shard.Connection, f ledger.Finding) time.Duration 
 }
 
 // delayOf returns by how much the load generator, or the network to the reference target, may have delayed a client
-// between two instants, and the signal that shows it.
+// between two instants, and the signal that shows it. Without a conclusive control group it returns the longest stall
+// of the runner in the whole run.
 func (s *Streams) delayOf(runner int, from, to ledger.Instant) (time.Duration, Signal) {
 	r := &s.m.Runners[runner]
 	group := r.ControlGroup

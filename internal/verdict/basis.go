@@ -9,7 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// The kinds of evidence, from the strongest.
+// The kinds of evidence.
 const (
 	ByPublisher   = "publisher"   // the run's publisher recorded which messages the service confirmed
 	ByServer      = "server"      // the server's own ledger of sent messages, in addition to numbers or interval
@@ -48,8 +48,8 @@ func (e Basis) Text() string {
 }
 
 // undetectable returns the number of undetectable losses of a connection. It is 0 if the server's ledger has the number
-// of the last message sent. If the ledger has only a count, and as many messages arrived, a duplicate may still have
-// replaced a lost message.
+// of the last message sent. If the ledger has only a count, and the client counted as many messages as arrived or
+// missed, a duplicate may still have replaced a lost message.
 func (s *Streams) undetectable(r *shard.Connection) uint64 {
 	if r.Undetectable+r.PossibleCopies == 0 { // the common case, before a lookup in a large map
 		return 0
@@ -67,7 +67,7 @@ func (s *Streams) undetectable(r *shard.Connection) uint64 {
 }
 
 // setBasis sets the basis of the counts, which is the weakest evidence of any stream: if one stream is counted by
-// interval alone, it is ByClock.
+// interval alone, it is ByClock. It also sums up the undetectable losses and the last outages.
 func (s *Streams) setBasis() {
 	e := &s.Evidence
 	if !s.m.Service.ByInterval() {
@@ -117,7 +117,7 @@ func sourceName(by string) string {
 	return by
 }
 
-// setBasisOfNumbers sets the basis of the counts of messages that are not sent at a fixed interval.
+// setBasisOfNumbers does the same as setBasis for messages that are not sent at a fixed interval.
 func (s *Streams) setBasisOfNumbers() {
 	e := &s.Evidence
 	for c := range s.Records() {

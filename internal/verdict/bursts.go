@@ -8,7 +8,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// MinBufferedShare is the share of messages that arrive together if a proxy between service and client buffers them.
+// MinBufferedShare is the share of messages that arrived together above which a program between service and client may
+// buffer them.
 const MinBufferedShare = .5
 
 // Bursts describes how many messages arrived together with the previous one; "" if none did.
@@ -23,7 +24,8 @@ func Bursts(b *shard.Bursts, noun string) string {
 	return text
 }
 
-// Buffer states that a program between service and client may buffer the messages, and names the server.
+// Buffer states that a program between service and client may buffer the messages, and names the server if its
+// responses do.
 func Buffer(b *shard.Bursts) string {
 	text := "something between the service and the client buffers them, such as nginx with proxy_buffering on"
 	if server := b.Server(); server != "" {

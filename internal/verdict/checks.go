@@ -100,8 +100,8 @@ const reasonUnobserved = "no client was observed"
 // reasonNoStream is the reason for not judging checks of streams.
 const reasonNoStream = "no stream was opened"
 
-// lateCheck returns the check that limits the number of late messages. It is not judged if lateness is unknown and
-// unlimited.
+// lateCheck returns the check that limits the number of late messages. If lateness is unknown, the check is not judged
+// without a limit, and turns a pass into invalid with one.
 func (s *Streams) lateCheck() Check {
 	p, n := s.m.Plan, s.Messages
 	limit := "any"
@@ -141,8 +141,8 @@ func (s *Streams) earlyEnds() []string {
 	return out
 }
 
-// floorCheck returns the check that each client received at least as many messages as intervals passed. It uses time
-// alone, as a cross-check of the ledgers.
+// floorCheck returns the check that the ledger of each client expected at least as many messages as intervals passed.
+// It uses time alone, as a cross-check of the ledgers.
 func (s *Streams) floorCheck() Check {
 	return Check{
 		ID: CheckFloor, Name: "received at least open time ÷ interval", Limit: "every client", Actual: first(s.belowFloor, "yes"),

@@ -196,7 +196,7 @@ func (c *Control) lateText() string {
 	return fmt.Sprintf("%s (%s of %s of the control group were late)", strings.Join(parts, "; "), format.Thousands(c.Late), format.Count(c.Received, "event"))
 }
 
-// delays describes the delays of the load generator that alone make a message late.
+// delays describes the delays of the load generator that are long enough to make a message late (see explains).
 func (c *Control) delays() (out []string) {
 	if c.longest > 0 {
 		out = append(out, fmt.Sprintf("the control group was up to %s late (at %s UTC)", format.Duration(c.longest), format.Clock(unix(c.longestAt))))

@@ -20,7 +20,7 @@ type Counts struct {
 	Codings []shard.Coding `json:"codings,omitempty"`
 	// Redirects lists the origins to which the target redirected streams.
 	Redirects []shard.Redirect `json:"redirects,omitempty"`
-	// HTTP2 counts the streams over HTTP/2, and their connections; nil if there were none.
+	// Shared counts the streams over HTTP/2, and their connections; nil if there were none.
 	Shared *shard.HTTP2 `json:"http2,omitempty"`
 
 	Interval   Interval    `json:"interval_s,omitzero"` // zero if messages have no interval

@@ -19,7 +19,8 @@ type Cuts struct {
 	Count   int    `json:"made"`
 	// Ended is the number of cuts that ended the stream: all except pauses during which the service kept it open.
 	Ended int `json:"ended"`
-	// Resumed is the number of ended streams that were reopened with a request to resume, and received a message.
+	// Resumed is the number of ended streams that were reopened and received a message. If the service resumes streams,
+	// the client must have requested to resume.
 	Resumed int `json:"resumed"`
 	// WithoutLoss is the number of cuts after which every message of the outage arrived exactly once.
 	WithoutLoss int    `json:"whole"`
@@ -42,7 +43,7 @@ type cutAccount struct {
 	ended     int      // cuts that ended a stream
 	resumed   int      // cuts whose stream resumed
 	untested  []string // sentences about cuts without an observed resume
-	broken    []string // sentences about cuts with a loss or a duplicate
+	broken    []string // sentences about cuts with a loss, a duplicate, an announced gap or numbers that restarted
 }
 
 // attributeToCuts counts the lost messages of a connection by the cut at which they were lost. It returns the messages
@@ -74,8 +75,8 @@ func (s *Streams) attributeToCuts(i int, a *account, lost []ledger.Range) (misse
 }
 
 // cutOf returns the index of the cut at which a message was lost, or -1. The candidate is the last cut at which the
-// client had received only lower numbers. One of these must hold: the number is below the first one after the cut, or
-// the message was sent at most the join window after the reconnect.
+// client had received only lower numbers. One of these must hold: the client did not reconnect, the number is below the
+// first one after the cut, or the message was sent at most the join window after the reconnect.
 func (a *account) cutOf(number uint64) int {
 	for k, c := range slices.Backward(a.r.Cuts.List) {
 		if number <= c.LastNumber {

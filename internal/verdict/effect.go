@@ -20,9 +20,9 @@ import (
 const settleTime = time.Minute
 
 // An Effect counts what happened to the streams after the start of an action. It ends when the next action starts, or
-// when the command has ended, all streams have reconnected and no stream was lost for a minute. A lost stream counts
-// for the last action before the loss, even if it reconnects after the start of the next one. Times are seconds since
-// the start of the action.
+// when the command has ended, all streams have reconnected and no stream was lost for a minute, or with the run. A lost
+// stream counts for the last action before the loss, even if it reconnects after the start of the next one. Times are
+// seconds since the start of the action, except Until, which is a Unix time.
 type Effect struct {
 	Until          float64 `json:"until_unix_s"`
 	Lost           int     `json:"streams_lost"`
@@ -57,9 +57,8 @@ type loss struct {
 	reconnected    bool
 }
 
-// losses returns the losses of all connections, ordered by their start. lifetimeEnds has the times at which streams
-// ended that were old enough for the service to end them. unlisted is the number of further losses, whose times are
-// unknown.
+// losses returns the losses of all connections, ordered by their start. lifetimeEnds has the Unix times at which the
+// service ended streams after their lifetime. unlisted is the number of further losses, whose times are unknown.
 func (s *Streams) losses() (all []loss, lifetimeEnds []float64, unlisted int) {
 	for c := range s.Records() {
 		r := &s.m.Runners[c.Runner]
@@ -366,7 +365,7 @@ func (s *Streams) notResumed(losses []loss) (n uint64) {
 	return n
 }
 
-// isMissed reports whether the message with that number was expected and did not arrive.
+// isMissed reports whether a finding lists the message with that number as lost.
 func isMissed(c *shard.Connection, number uint64) bool {
 	return slices.ContainsFunc(c.Findings, func(f ledger.Finding) bool {
 		return f.Kind == ledger.KindLost && f.From <= number && number <= f.To

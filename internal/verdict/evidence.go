@@ -18,7 +18,7 @@ type Evidence struct {
 	Server  ServerLedger       // nil if the target has none
 	Model   ModelLedger        // the ledger of the numbered model behind the service; nil: not read
 	Samples []resources.Sample // CPU and memory of target and host
-	Cores   int                // cores of the machine
+	Cores   int                // cores of the machine of soak
 	OneHost bool               // target and runners share a machine and its clock
 	// ServiceCores and RunnerCores are the numbers of cores reserved for each; 0 if they share all cores.
 	ServiceCores, RunnerCores int

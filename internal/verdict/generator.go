@@ -13,7 +13,7 @@ import (
 type CPUUse struct {
 	CPU   float64       // time on a core
 	Wait  float64       // time ready to run, without a core
-	Wall  float64       // elapsed time
+	Wall  float64       // elapsed time, summed over the runners
 	Stall time.Duration // maximum delay with which a process woke up
 }
 
@@ -50,8 +50,9 @@ func generator(m *shard.Merged) (g Generator) {
 // isSaturated reports whether the load generator was delayed, or waited long for a CPU.
 func (s *Streams) isSaturated() bool { return s.generatorDelay() > 0 || useOf(s.m).HasLongWait() }
 
-// generatorDelay returns the longest delay of the load generator that alone makes a message late; 0 if there was none.
-// The control group shows it, or the stalls of the runners if there is no conclusive control group.
+// generatorDelay returns the longest delay of the load generator, if it is long enough to make a message late (see
+// explains); otherwise 0. The control group shows it, or the stalls of the runners if there is no conclusive control
+// group.
 func (s *Streams) generatorDelay() time.Duration {
 	if s.Control.decides() {
 		return max(s.Control.longest, s.Control.longestStall)

@@ -25,8 +25,8 @@ type FindingGroup struct {
 	Text        string   `json:"text"`
 }
 
-// A KindCount is the total of one kind of finding. It comes from the counters of the connections, so it includes
-// findings that are not listed.
+// A KindCount is the number of faults of one kind. In a FindingSummary it comes from the counters of the connections,
+// so it includes findings that are not listed. In an Incident it is of listed findings.
 type KindCount struct {
 	Kind  string `json:"kind"`
 	Count uint64 `json:"count"`

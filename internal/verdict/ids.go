@@ -3,7 +3,7 @@ package verdict
 // A CheckID identifies a check in verdict.json. It does not change when the display name changes.
 type CheckID string
 
-// The checks of every run.
+// The checks of runs, targets, machines and streams.
 const (
 	CheckComplete    CheckID = "run.complete"     // every runner and planned stream was observed
 	CheckActions     CheckID = "run.actions"      // the commands of --at succeeded

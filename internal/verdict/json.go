@@ -24,7 +24,8 @@ func declaredSuite(m *shard.Merged) *Suite {
 	return out
 }
 
-// MarshalJSON omits the counts of connections and messages if the script declared its load.
+// MarshalJSON writes only a declaredPlan if the script declared its load, and omits the counts of streams and messages
+// if they are zero.
 func (v *Verdict) MarshalJSON() ([]byte, error) {
 	type plain Verdict
 	if !v.Layout.Declared {

@@ -12,7 +12,8 @@ import (
 )
 
 // Judge returns the verdict of a run from its evidence and the assessment of its suite. It does not modify its inputs.
-// It adds two checks common to all suites: complete data, and target availability.
+// To the checks of the suite it adds those of every run: complete data, target availability, actions, growth, checked
+// messages, and packets that AWS dropped. Each applies only if the run has the evidence for it.
 func Judge(e *Evidence, a Assessment) *Verdict {
 	m := e.Rounds[0]
 	v := &Verdict{
@@ -101,7 +102,8 @@ func (e *Evidence) processChecks() (out []Check) {
 	return out
 }
 
-// copyRunners sets the runners, and the start and the end of the run, from the merged shards.
+// copyRunners sets the runners, their resources, the start and the end of the run, and the checks of the script, from
+// the merged shards.
 func (v *Verdict) copyRunners(m *shard.Merged) {
 	for i, r := range m.Runners {
 		out := &v.Runners[i]

@@ -28,7 +28,8 @@ func isDisconnected(c *shard.Connection) bool {
 	return c.LastOutage != nil && c.LastOutage.From >= c.ClosedAt
 }
 
-// count adds a client with its number of undetectable losses.
+// count adds a client with its number of undetectable losses, if it had no message after its last outage. It ignores
+// clients that other checks report as refused, dropped or unfinished.
 func (l *lastOutages) count(c *shard.Connection, undetectable uint64) {
 	o := c.LastOutage
 	if o == nil || c.State != ledger.Completed || undetectable == 0 && !isDisconnected(c) {

@@ -13,10 +13,11 @@ import (
 
 // A MachineReport has the counters of one machine during the run.
 type MachineReport struct {
-	Name       string           `json:"name"`
-	Runners    []int            `json:"runners,omitempty"` // the indexes of the runners on it
-	Target     bool             `json:"target,omitempty"`  // the service runs on it
-	Unknown    string           `json:"unknown,omitempty"` // why no counter is known
+	Name    string `json:"name"`
+	Runners []int  `json:"runners,omitempty"` // the indexes of the runners on it
+	Target  bool   `json:"target,omitempty"`  // the service runs on it
+	Unknown string `json:"unknown,omitempty"` // why no counter is known
+	// StealShare is the share of its CPU time that the hypervisor used; nil: not known.
 	StealShare *float64         `json:"stolen_share,omitempty"`
 	Counters   []MachineCounter `json:"counters,omitempty"`
 	Notices    []machine.Notice `json:"notices,omitempty"`
@@ -226,7 +227,7 @@ func (m *MachineReport) String() string {
 	return fmt.Sprintf("%s (%s)", m.Title(), m.Name)
 }
 
-// Title returns the runners on the machine: "runner 2", "runners 1 to 4".
+// Title returns the runners on the machine: "runner 2", "runners 1 to 4". The machine must have a runner.
 func (m *MachineReport) Title() string {
 	n := len(m.Runners)
 	first, last := slices.Min(m.Runners), slices.Max(m.Runners)

@@ -34,7 +34,8 @@ type Messages struct {
 	Published *Publication `json:"published,omitempty"`
 	// LastSubscriberMS is the time from the sending of a message until its last subscriber received it.
 	LastSubscriberMS *Quantiles `json:"last_subscriber_ms,omitempty"`
-	Topics           []*Topic   `json:"topics,omitempty"` // the first maxTopics of Published.Topics, in their order
+	// Topics lists the first maxTopics topics of the publishers or feeds, in their order.
+	Topics []*Topic `json:"topics,omitempty"`
 }
 
 // A Publication counts what the publisher of the run sent, and the responses of the service.
@@ -63,9 +64,10 @@ type Topic struct {
 	Published uint64 `json:"published"`
 	ledger.Totals
 
-	// The following fields are of topics whose clients are compared with each other. Messages counts those that any
-	// client received; MinReceived and MaxReceived are those of one client. Diverged lists the first clients that
-	// received other messages than most clients, and DivergedUnix is the time of the first difference.
+	// The following fields are of topics whose clients are compared with each other. Messages counts those that all
+	// clients were expected to receive; MinReceived and MaxReceived are the lowest and the highest number that one
+	// client received. Diverged lists the first clients that received other messages than most clients, and
+	// DivergedUnix is the time of the first difference.
 	Messages     uint64   `json:"messages,omitempty"`
 	MinReceived  uint64   `json:"fewest,omitempty"`
 	MaxReceived  uint64   `json:"most,omitempty"`
@@ -73,7 +75,7 @@ type Topic struct {
 	DivergedUnix float64  `json:"diverged_unix_s,omitempty"`
 
 	counts    ledger.Counts // sum over the streams
-	confirmed []uint64      // the numbers of the messages that the service confirmed
+	confirmed []uint64      // the numbers of the messages that were confirmed or, in a feed, expected by all clients
 }
 
 // maxTopics limits the number of listed topics.

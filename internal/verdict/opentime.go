@@ -100,8 +100,9 @@ func (s *Streams) sumOpenTime() {
 	}
 }
 
-// OpenTimeChecks returns the checks of the time that streams were open. It ignores clients that were refused, dropped
-// or unfinished, which other checks report.
+// OpenTimeChecks returns the check of the time that streams were open. It ignores clients that were refused, dropped or
+// unfinished, which other checks report. If clients reconnect, it also returns the checks of the outages of all
+// clients.
 func (s *Streams) OpenTimeChecks() []Check {
 	judged := 0
 	shortOpen := s.overruns(expectedSpan, func(c *shard.Connection) (excess time.Duration, sentence string) {
@@ -195,7 +196,8 @@ func (s *Streams) interruptions() (text string) {
 	return text + "open for " + s.OpenSeconds.Percent() + " of the planned time, "
 }
 
-// An overrun lists the connections that exceeded a limit, in descending order of the excess.
+// An overrun has sentences about the connections that exceeded a limit, in descending order of the excess, and counts
+// those that a delay of the load generator explains.
 type overrun struct {
 	sentences []string
 	explanations

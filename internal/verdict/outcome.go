@@ -95,8 +95,9 @@ func weightOfFault(isProven bool) weight {
 	return byClock
 }
 
-// decide sets the verdict by the heaviest check that is not met, and collects the reasons. The reasons of lighter
-// invalid checks become warnings.
+// decide sets the verdict by the heaviest check that is not met, and the lists of checks, reasons and warnings. A
+// lighter inconclusive check becomes a warning if the verdict is a fail, or if the check could only turn a pass into
+// invalid.
 func (v *Verdict) decide(all []Check) {
 	heaviest := noWeight
 	for i := range all {

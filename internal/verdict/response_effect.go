@@ -16,7 +16,8 @@ import (
 const lateFactor = 2
 
 // A ResponseEffect counts the responses after the start of an action. It ends when the next action starts, or when the
-// command has ended and no response was faulty for a minute. Times are seconds since the start of the action.
+// command has ended and no response was faulty for a minute, or with the last response. Until is a Unix time; Drained
+// is in seconds since the start of the action.
 type ResponseEffect struct {
 	Until    float64 `json:"until_unix_s"`
 	InFlight int     `json:"in_flight"` // responses in flight when the action started

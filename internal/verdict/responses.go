@@ -25,18 +25,20 @@ type Responses struct {
 	Incomplete int64 `json:"incomplete"` // responses that the service reported as shortened; each also has a state
 	Skipped    int64 `json:"skipped"`    // requests that were not started, because too many were in flight
 	Good       int64 `json:"good"`       // complete responses within the limits
-	// The following quantiles are of complete responses, measured from the intended start of the request.
+	// The following quantiles are of complete responses. TTFT, Headers and E2E are measured from the intended start of
+	// the request, InterChunkLatency between two chunks.
 	TTFT              ResponseQuantiles `json:"ttft_ms"`
 	InterChunkLatency ResponseQuantiles `json:"inter_chunk_latency_ms"`
 	Headers           ResponseQuantiles `json:"headers_ms"`
 	E2E               ResponseQuantiles `json:"e2e_ms"`
-	// StartDelay is the delay of the start of requests.
+	// StartDelay is the time from the intended start of a request to its actual start, for all requests.
 	StartDelay ResponseQuantiles `json:"start_delay_ms"`
 	// ArrivedTogether is the share of the chunks that arrived within a millisecond of the previous one. AtOnce counts
 	// the complete responses whose first chunk arrived together with the last.
 	ArrivedTogether float64 `json:"arrived_together"`
 	AtOnce          int64   `json:"at_once"`
-	// Cancellation is the result for abandoned responses; nil if the ledger of the numbered model was not read.
+	// Cancellation is the result for abandoned responses; nil if the ledger of the numbered model has none of them, or
+	// was not read.
 	Cancellation *Cancellation `json:"cancellation,omitempty"`
 }
 

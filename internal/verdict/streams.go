@@ -51,7 +51,7 @@ type Streams struct {
 	proofs      proofs
 	cuts        cutAccount
 
-	beforeReplacement int           // clients that did not stay open until their runner was replaced
+	beforeReplacement int           // clients whose last stream ended before their runner was replaced
 	withoutStream     int           // clients without a stream whose runner ended early
 	watchedTime       time.Duration // of all clients
 }
@@ -110,7 +110,8 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 }
 
 // Records yields the connections as the verdict counts them: the records of the runners with the corrections that the
-// end of the run and the server's ledger require. A record is valid until the next iteration.
+// end of the run, the publisher, the other clients and the server's ledger require. A record is valid until the next
+// iteration.
 func (s *Streams) Records() iter.Seq[*shard.Connection] {
 	return func(yield func(*shard.Connection) bool) {
 		for _, c := range s.allRecords() {
@@ -269,9 +270,9 @@ func (s *Streams) countState(r *shard.Connection, endedEarly bool) {
 	}
 }
 
-// checkFloor compares the count of a connection with floor(open time / interval), the minimum number of messages by
-// time alone. The tolerances are those of the ledger: the interval of the service, and 1.5 intervals before the first
-// message.
+// checkFloor compares the number of messages that the ledger of a connection expected with floor(open time / interval),
+// the minimum number by time alone. The tolerances are those of the ledger: the interval of the service, and 1.5
+// intervals before the first message.
 func (s *Streams) checkFloor(r *shard.Connection) {
 	if r.State != ledger.Completed || r.Streams != 1 || !s.m.Service.ByInterval() {
 		return

@@ -50,7 +50,8 @@ type Verdict struct {
 	Schema  int     `json:"schema"`
 	TestID  string  `json:"testid"`
 	Verdict Outcome `json:"verdict"`
-	// MessagesChecked reports whether any message was checked; nil for a run without event streams.
+	// MessagesChecked reports whether any message or chunk was checked; nil for a run without event streams and
+	// responses that end by themselves.
 	MessagesChecked *bool `json:"messages_checked,omitempty"`
 	// Expect is the number of laptops, or runners, that soak merge --expect requires; 0: any number.
 	Expect    int        `json:"expect,omitempty"`

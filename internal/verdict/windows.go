@@ -21,9 +21,9 @@ type Window struct {
 	Opened    int     `json:"opened"` // streams, including those of reconnects
 	Closed    int     `json:"closed"` // streams, for any reason
 	Messages  int     `json:"messages"`
-	// Faults is the number of messages that were lost, duplicated, reordered or corrupted, by the time of detection. If
-	// a client has more findings than are listed, it is the number of faults that the runners detected: a gap of
-	// several messages counts once.
+	// Faults is the number of messages that were lost, duplicated, reordered or corrupted, by the time of detection. It
+	// is the higher of two counts: that of listed findings, and that of the faults that the runners detected, in which
+	// a gap of several messages counts once.
 	Faults   int     `json:"faults"`
 	Late     int     `json:"late"`
 	Lateness float64 `json:"lateness_p99_ms"`
