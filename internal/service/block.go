@@ -2,6 +2,7 @@ package service
 
 import (
 	"bytes"
+	"unicode/utf8"
 )
 
 // A Block is the text between two blank lines of a stream. This package does not keep its slices, but a [Reading] or a
@@ -100,8 +101,8 @@ type Reading struct {
 	// OtherID reports that message.every is set and the id is not a number from 1 on. Such a message is intact and counted by interval.
 	OtherID bool
 	// Err is the reason why a message does not match the description: ErrMissing or ErrNumber (of its number), ErrJSON, ErrData,
-	// ErrSum or ErrMarker; nil: it matches. A message with an error is corrupted, except that a message without a number (ErrMissing) may
-	// be counted by interval. If the description has a checksum, a missing number is ErrSum.
+	// ErrUTF8, ErrSum or ErrMarker; nil: it matches. A message with an error is corrupted, except that a message without a
+	// number (ErrMissing) may be counted by interval. If the description has a checksum, a missing number is ErrSum.
 	Err error
 }
 
@@ -170,6 +171,8 @@ func (r *Reader) Read(b *Block) (out Reading) {
 		out.Err = ErrJSON
 	} else if s.Message.data != nil && string(b.Data) != *s.Message.data {
 		out.Err = ErrData
+	} else if out.Err == nil && !s.Message.Shared && !utf8.Valid(b.Data) {
+		out.Err = ErrUTF8
 	}
 	return out
 }

@@ -168,6 +168,7 @@ func TestBlocksOfServices(t *testing.T) {
 		{"another run", "nchan", newBlock("", "1:3", `{"run":"r2","seq":17,"t":1732250000000000,"sum":"`+checksum("r2")+`"}`), Reading{Kind: Foreign}},
 		{"another publisher", "nchan", newBlock("", "1:3", `hello`), Reading{}},
 		{"truncated", "nchan", newBlock("", "1:3", `{"run":"r1","seq":17,"t":17322500000`), Reading{Kind: Delivery, Err: ErrJSON}},
+		{"half a character", "nchan", newBlock("", "1:3", `{"run":"r1","seq":17,"t":1732250000000000,"sum":"`+checksum("r1")+`","text":"`+"\xC3"+`"}`), Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true, Err: ErrUTF8}},
 		{"no number", "nchan", newBlock("", "1:3", `{"run":"r1","seq":"x","t":1732250000000000,"sum":"`+checksum("r1")+`"}`), Reading{Kind: Delivery, Err: ErrNumber, SentAt: at, HasSentAt: true}},
 		{"heartbeat", "mercure", comment, Reading{Kind: Heartbeat}},
 		{"keep-alive", "django-eventstream", newBlock("keep-alive", "", ""), Reading{Kind: Heartbeat}},
