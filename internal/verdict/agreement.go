@@ -42,12 +42,24 @@ func (s *Streams) Agreement() (out []Check) {
 		Reasons:       failed,
 	}
 	switch {
+	case !scriptCheck.Pass && s.hasUnconfirmed():
+		scriptCheck = scriptCheck.NotJudged(reasonUnconfirmed)
 	case !hasChecks && s.allEndedEarly():
 		scriptCheck = scriptCheck.NotJudged(reasonEndedEarly)
 	case !hasChecks && s.observed() == 0:
 		scriptCheck = scriptCheck.NotJudged(reasonUnobserved)
 	}
 	return append(out, scriptCheck)
+}
+
+// reasonUnconfirmed is the reason for not judging the script's own count. A runner expects all numbers of a topic, because
+// it does not know which messages the service confirmed. The check of confirmed messages is unmet in such a run.
+const reasonUnconfirmed = "it includes messages that the service did not confirm"
+
+// hasUnconfirmed reports whether a publisher sent a message that the service did not confirm.
+func (s *Streams) hasUnconfirmed() bool {
+	p := s.Messages.Published
+	return p != nil && p.Confirmed < p.Sent
 }
 
 // reasonEndedEarly is the reason for not judging checks that are made at the end of a stream.

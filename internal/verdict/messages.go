@@ -211,7 +211,8 @@ func (p *Publication) maxLag() time.Duration {
 
 // lagText states how far the publisher was behind its schedule, and the likely cause.
 func (p *Publication) lagText() string {
-	reason := fmt.Sprintf("the publisher did not keep up, or the service was slow to answer it (p99 %.0f ms)", p.AnswerMS.P99)
+	reason := fmt.Sprintf("the publisher did not keep up, or the service was slow to answer it (p99 %s, max %s)",
+		format.Milliseconds(p.AnswerMS.P99), format.Milliseconds(p.AnswerMS.Max))
 	if p.MaxBodyMS > p.AnswerMS.Max {
 		reason = fmt.Sprintf("the publisher waits for the end of each response body, which arrived up to %s after the headers (p99 of the headers: %.0f ms)",
 			format.Milliseconds(p.MaxBodyMS), p.AnswerMS.P99)

@@ -86,7 +86,7 @@ func TestLatenessLimitNeedsTimestamps(t *testing.T) {
 }
 
 // RFC 9112, 9.5: a server may close an idle connection at any time, and only the server knows whether it received the
-// message.
+// message. A runner does not know that the message is unconfirmed, so its script check fails.
 func TestIdleConnectionClosedByTheServerIsNotAFault(t *testing.T) {
 	t.Parallel()
 	for idle, want := range map[bool]Outcome{true: Invalid, false: Fail} {
@@ -97,11 +97,24 @@ func TestIdleConnectionClosedByTheServerIsNotAFault(t *testing.T) {
 			}
 			return shard.Confirmed
 		}
-		p.change = func(shards []*shard.Shard) { shards[0].Published.Failed[0].Idle = idle }
+		p.lose(func(stream int, number uint64) bool { return stream%2 == 1 && number == 5 })
+		p.change = func(shards []*shard.Shard) {
+			shards[0].Published.Failed[0].Idle = idle
+			shards[1].Checks = []shard.Check{{Name: "Received all messages", Fails: 2}}
+		}
 		v := p.judge(t)
 		require.Equal(t, want, v.Verdict, v.Reasons)
+		require.Len(t, v.Reasons, 1)
 		require.Contains(t, v.Reasons[0], "not answered, the first was number 5")
 	}
+}
+
+// One response of 4 s delays several messages, but is not in the 99th percentile.
+func TestLagStatesTheSlowestResponse(t *testing.T) {
+	t.Parallel()
+	p := Publication{Late: 8, MaxLagMS: 4500, AnswerMS: Quantiles{P99: 63, Max: 5000}}
+	require.Equal(t, "8 messages were sent over 1 s behind the schedule, up to 4.5 s: the publisher did not keep up, "+
+		"or the service was slow to answer it (p99 63 ms, max 5 s)", p.lagText())
 }
 
 func TestSlowPublishResponsesExplainTheLag(t *testing.T) {
