@@ -66,7 +66,8 @@ func (o holdOptions) connectAll(ctx context.Context) (fds []int, err error) {
 	return fds, nil
 }
 
-// readAll reads until all streams have ended, and returns the number of noops.
+// readAll reads until all streams have ended, and returns the number of noops. It returns an error if streams are open
+// and silent for closeTimeout after the end of ctx.
 func readAll(ctx context.Context, epoll, open int) (received uint64, err error) {
 	events := make([]unix.EpollEvent, eventsPerWait)
 	buf := make([]byte, epollBuffer)

@@ -22,7 +22,7 @@ import (
 
 const (
 	rawBuffer    = 512             // size of the read buffer of a stream of the goroutine client
-	closeTimeout = 5 * time.Second // maximum time in which the service must close a half-closed stream
+	closeTimeout = 5 * time.Second // time in which the service must close a half-closed stream; dial timeout of churn
 	maxDials     = 100             // maximum number of concurrent dials, below the length of the accept queue
 )
 
@@ -46,7 +46,8 @@ func (o holdOptions) request(n int) []byte {
 	return fmt.Appendf(nil, "GET /event/connect?id=%s%d HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\n\r\n", o.Prefix, n, o.Address)
 }
 
-// hold opens all streams and reads them until ctx ends.
+// hold opens all streams and reads them until ctx ends. Then it half-closes the connections and reads the remaining
+// data.
 func hold(ctx context.Context, o holdOptions) (holdResult, error) {
 	if o.Epoll {
 		return holdEpoll(ctx, o)
@@ -114,7 +115,8 @@ var (
 	noop    = []byte("data: 0\n")
 )
 
-// line counts the noop or the number in one line of the response. It ignores headers and the sizes of chunks.
+// line counts the noop in one line of the response, or the noops that the number in the line skips. It ignores headers
+// and the sizes of chunks.
 func (c *reader) line(line []byte) {
 	if id, ok := bytes.CutPrefix(line, idField); ok {
 		n, _ := strconv.ParseUint(string(bytes.TrimSpace(id)), 10, 64)
@@ -177,7 +179,8 @@ func churn(ctx context.Context, o churnOptions) (churnResult, error) {
 	return sum, nil
 }
 
-// openAndEnd opens a stream and ends it.
+// openAndEnd opens a stream and ends it. It returns the milliseconds to the headers, and to the end of the DELETE if
+// there is one.
 func (o churnOptions) openAndEnd(ctx context.Context, streams, requests *http.Client, id string) (connect float64, end []float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel() // resets the stream

@@ -14,11 +14,11 @@ import (
 
 // http2Options has the options of a service of noops over HTTP/2 and HTTP/1.1.
 type http2Options struct {
-	Listen   string  // address to listen on
+	Listen   string  // address to listen on; "": 127.0.0.1:8090
 	Certs    string  // folder of `make certs` for TLS; "": no TLS
-	Interval float64 // seconds between two noops of a stream
-	Phase    string  // phase of noops: random, or wall for the same time on all streams
-	Streams  int     // maximum number of streams per connection
+	Interval float64 // seconds between two noops of a stream; 0: 15
+	Phase    string  // phase of noops: random, or wall for the same time on all streams; "": random
+	Streams  int     // maximum number of streams per connection; 0: 250
 }
 
 // serveHTTP2 serves noops until ctx ends.

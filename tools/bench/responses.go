@@ -20,13 +20,14 @@ type responsesOptions struct {
 	Duration    time.Duration
 }
 
-// A responsesResult is the output of that client.
+// A responsesResult is the output of the client of responses: the complete responses, and the CPU of the whole process.
 type responsesResult struct {
 	Complete   int64
 	CPUSeconds float64
 }
 
-// responses requests responses until the duration is over.
+// responses requests responses until the duration is over. A worker stops at its first error, and responses returns one
+// of these errors.
 func responses(ctx context.Context, o responsesOptions) (r responsesResult, err error) {
 	transport := &http.Transport{MaxIdleConnsPerHost: o.Concurrency}
 	client, end := &http.Client{Transport: transport}, time.Now().Add(o.Duration)

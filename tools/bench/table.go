@@ -38,8 +38,8 @@ type report struct {
 	Figures []measurement `json:"figures"`
 }
 
-// writeTable reads the output of benchmarks, and writes PATH.json and PATH.md. It returns an error if a benchmark failed or
-// a figure is over its limit.
+// writeTable reads the output of benchmarks, prints the page, and writes PATH.json and PATH.md. It returns an error if
+// a benchmark failed or a figure is over its limit.
 func writeTable(output io.Reader, path string) error {
 	values, failure, err := parse(output)
 	if err != nil {

@@ -58,7 +58,7 @@ func serve(ctx context.Context, name, listen, dir string) error {
 	stop := context.AfterFunc(ctx, func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		_ = server.Shutdown(ctx) // closes the remaining requests after 5 s
+		_ = server.Shutdown(ctx) // Serve returns at once, so requests in progress end with the process
 	})
 	defer stop()
 	fmt.Fprintf(os.Stderr, "bucket: serving s3://%s at http://%s\n", name, listener.Addr())

@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// The kinds in this file are faults of streams that break and resume after their last message.
+// The kinds in this file are faults of streams that break, and whose clients resume after the last received message.
 
 // resumeKinds are faults of services whose streams the run disconnects.
 var resumeKinds = []kind{
@@ -61,8 +61,9 @@ func cutAndResume(seam string) prepare {
 	}
 }
 
-// noopsResume prepares a service of noops whose streams are disconnected. With replays it replays missed noops, seam
-// noops too late. It refuses a second stream of a client while the first is half-open.
+// noopsResume prepares a service of noops whose streams are disconnected. With replays, the service replays missed
+// noops. A replay starts seam noops too late, or too early if seam is negative. No cut leaves a stream half-open,
+// because the service refuses a second stream of a client while its first one is open.
 func noopsResume(replays bool, seam int, outcomes []verdict.Outcome, lost, doubled span) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		streams("resume", fakeservice.Strike{}, outcomes)(r, sc)
@@ -89,6 +90,7 @@ func limitFaultToEnd(end string) prepare {
 func announceGaps(r *rand.Rand, sc *scenario) { sc.Hub.Gap = oneOf(r, "event", "header") }
 
 // makeResumable makes a service resume streams from the id of any message, and deliver each message once and in order.
+// It also makes clients reconnect.
 func makeResumable(r *rand.Rand, sc *scenario) {
 	h := sc.Hub
 	h.Order, h.Delivery, h.Pad = "", "", min(h.Pad, 5000)
@@ -101,7 +103,8 @@ func makeResumable(r *rand.Rand, sc *scenario) {
 	if h.Heartbeat == "after a line" { // such a heartbeat resets the id
 		h.Heartbeat = "event"
 	}
-	h.Foreign = slices.DeleteFunc(h.Foreign, func(name string) bool { return strings.HasPrefix(name, "run") || strings.HasSuffix(name, "marker") }) // blocks of other publishers also reset the id
+	// Blocks of other publishers also change the id.
+	h.Foreign = slices.DeleteFunc(h.Foreign, func(name string) bool { return strings.HasPrefix(name, "run") || strings.HasSuffix(name, "marker") })
 	h.End, h.Retry = oneOf(r, "client", "client", "request"), oneOf(r, 300, 700, 1000)
 	sc.Plan.Reconnect = true
 }
@@ -137,7 +140,8 @@ func stormKind(seam string) prepare {
 	}
 }
 
-// refuseStormReconnects makes a service refuse or delay each reconnecting client the given number of times; 0: always.
+// refuseStormReconnects makes a service refuse or delay the reconnects of about a third of the clients, each the given
+// number of times; 0: always.
 func refuseStormReconnects(times int, actions ...string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.HubFault.Reconnect, sc.HubFault.Reconnects, sc.HubFault.Wait = oneOf(r, actions...), times, 1200*time.Millisecond
@@ -188,7 +192,8 @@ var lifetimeKinds = []kind{
 // cleanLifetimes are runs of services that end streams on purpose and must pass.
 var cleanLifetimes = []kind{{"clean", "clean", rotate("")}}
 
-// reconnectKinds are runs of correct services whose streams may end too late for a client to reconnect.
+// reconnectKinds are runs of services whose streams may end too late for a client to reconnect, or that refuse one
+// reconnect.
 var reconnectKinds = []kind{
 	{"published reconnect", "clean random ends", func(r *rand.Rand, sc *scenario) {
 		makeResumable(r, sc)
@@ -210,7 +215,8 @@ func rotate(seam string) prepare {
 	}
 }
 
-// tokenKinds are faults of services whose tokens expire soon. The service ends a stream when its token expires.
+// tokenKinds are faults of services or token() functions whose tokens expire soon. The service ends a stream when its
+// token expires.
 var tokenKinds = []kind{
 	{"token", "good token refused at a reconnect", combine(requireToken("fresh", ""), forSome(hubFault{TokenRefused: true}), expectFailure(reconnectChecks...))},
 	{"token", "first token kept", combine(requireToken("once", ""), expectFailure(reconnectChecks...))},
@@ -254,7 +260,8 @@ var actionKinds = []kind{
 // cleanActions are restarts of the service that must pass.
 var cleanActions = []kind{{"clean", "clean", actionKind("", "")}}
 
-// actionKind prepares a run whose action restarts the service. The service replays missed messages with a seam.
+// actionKind prepares a run whose action restarts the service, and then runs command, which starts with a separator of
+// the shell. The service replays missed messages with a seam.
 func actionKind(seam, command string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		makeResumable(r, sc)

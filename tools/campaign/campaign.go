@@ -75,7 +75,7 @@ func (c *campaign) run(ctx context.Context) {
 }
 
 // errUnclean is the error of a clean scenario whose service committed a fault. If the scenario is wrong, every attempt
-// returns it. If the service was late, the next attempt may succeed.
+// returns it. If the service was slightly late, the next attempt may succeed.
 var errUnclean = errors.New("the service committed a fault in a clean scenario")
 
 // runSeed runs a scenario. It repeats the run once if this machine was too busy, and up to three times if the service
@@ -98,7 +98,8 @@ func (c *campaign) runSeed(ctx context.Context, seed uint64) {
 	}
 }
 
-// attempt runs a scenario. It returns nil if the campaign was stopped.
+// attempt runs a scenario, and saves the files of a run that shows a bug or was saturated. It returns nil if the
+// campaign was stopped.
 func (c *campaign) attempt(ctx context.Context, seed uint64) *result {
 	if ctx.Err() != nil {
 		return nil
@@ -172,8 +173,8 @@ func (sc *scenario) tolerance() time.Duration {
 	return sc.Plan.interval() / 4
 }
 
-// stall returns the longest stall of a runner of a hub or a feed. It is unknown whether the runner read the messages
-// that were sent within that time of the start or end of a stream.
+// stall returns the longest stall of a runner of a hub or a feed, 0 for other scenarios. It is unknown whether the
+// runner read the messages that were sent within that time of the start or end of a stream.
 func (sc *scenario) stall(v *verdict.Verdict) time.Duration {
 	if sc.Hub == nil && sc.Feed == nil || sc.disturb != nil { // disturb stops the runner on purpose
 		return 0

@@ -27,8 +27,8 @@ type earlySpec struct {
 	Suspend bool           // all processes of the runner are stopped while CLOCK_BOOTTIME continues, as on a suspended machine
 }
 
-// earlyKinds are drawn only with -kind early. In three of four runs the service loses a noop of some clients, while a
-// runner observes them or not.
+// earlyKinds are drawn only with -kind early, or with the name of one of them. In three of four runs the service loses
+// a noop of some clients, while a runner observes them or not.
 var earlyKinds = []kind{
 	{"early", "drained and replaced", endEarly(earlySpec{Runner: syscall.SIGTERM, Times: 1})},
 	{"early", "killed and replaced", endEarly(earlySpec{Runner: syscall.SIGKILL, Times: 1})},
@@ -117,7 +117,8 @@ func (r *run) soakEarly(ctx context.Context) (*verdict.Verdict, error) {
 	return v, err
 }
 
-// checkStop returns an error unless the verdict reports that the second runner, or its machine, was stopped.
+// checkStop returns an error if the scenario stops the second runner or suspends its machine, and the verdict does not
+// report that.
 func (r *run) checkStop(v *verdict.Verdict) error {
 	stall := time.Duration(v.Generator.StallMaxMS * float64(time.Millisecond))
 	switch {
@@ -254,7 +255,7 @@ func (r *run) addEnding(observed time.Time) {
 	r.endings = append(r.endings, ending{observed, time.Now()})
 }
 
-// isZombie reports whether a process has ended but its parent has not waited for it yet.
+// isZombie reports whether a process has ended, even if its parent has not waited for it yet.
 func isZombie(pid int) bool {
 	text, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(pid), "stat"))
 	return err != nil || strings.Contains(string(text), ") Z ")

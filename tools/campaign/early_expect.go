@@ -66,7 +66,8 @@ func (r *run) observedSpans(d *fakeservice.Device) (out []fakeservice.OpenSpan) 
 	return out
 }
 
-// lossObserved returns 1 for a loss while a runner observed the client, and otherwise 0.
+// lossObserved returns 1 for a loss while a runner observed the client, and otherwise 0. Near the start and end of a
+// span, either is accepted.
 func (r *run) lossObserved(spans []fakeservice.OpenSpan, due time.Time) (lost span) {
 	const slack = 300 * time.Millisecond
 	margin := 2*r.Service.Schedule.Interval + slack // allows for the noops before and after the loss

@@ -44,7 +44,7 @@ type verdictExpectation struct {
 	Counts          counts
 	ConnectionsOnly bool              // the run must pass with connections only
 	AnyCounts       bool              // counts that are not listed may have any value
-	Devices         map[string]bool   // ids that must be named (true) or may be named (false)
+	Devices         map[string]bool   // ids that must be named (true) or may be named (false); nil: not compared
 	Broken          []verdict.CheckID // at least one of these must be unmet; empty: any may be unmet
 	Undetectable    int               // number of losses that may be undetectable; compare accepts a pass that lists them
 }

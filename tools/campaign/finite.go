@@ -20,10 +20,11 @@ import (
 type finiteSpec struct {
 	Shares []string // faults in the syntax of the model, each with its share of responses
 	Chunks int
-	Delay  time.Duration
+	Delay  time.Duration // between two chunks
 }
 
-// finiteKinds are faults of responses, one per run. They are drawn only with -kind finite.
+// finiteKinds are faults of responses, all in the first kind, and one or two in each other kind. They are drawn only
+// with -kind finite, or with the name of one of them.
 var finiteKinds = []kind{
 	{"finite", "all faults", finiteFaults("truncate", "cut", "reset", "error", "stall", "noterminal", "empty", "double", "drop", "swap", "corrupt", "linger",
 		"twice", "length", "burst", "429", "500")},

@@ -16,7 +16,7 @@ type hub struct {
 	fakeservice.Server
 	fault        hubFault
 	plan         plan
-	marker       string
+	marker       string // of the last published message of the run; "": none yet
 	topics       []*hubTopic
 	byID         map[string]*hubClient // clients of the run, by id
 	otherClients map[string]*hubClient

@@ -16,9 +16,9 @@ type hubClient struct {
 	ended          bool       // a fault ended one of its streams
 	joinRefused    bool       // its second request was refused
 	frames         []frame
-	refusals       int          // refused requests since its last stream
+	refusals       int          // refused or delayed reconnects since its last stream
 	dropped        map[int]int  // index of the stream on which a fault dropped a message, by the message's number
-	broken         map[int]bool // streams that started with a lost, repeated or announced gap
+	broken         map[int]bool // indexes of streams that did not continue exactly where the previous one ended
 }
 
 // A frame is the record of one written block.

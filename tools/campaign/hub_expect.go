@@ -18,6 +18,7 @@ const hubSlack = 300 * time.Millisecond
 // possibleOutcomes are the outcomes that follow from the record of a hub.
 type possibleOutcomes struct{ mustFail, mayFail, mustBeInvalid, mayBeInvalid bool }
 
+// list returns the outcomes that the verdict may have.
 func (o *possibleOutcomes) list() []verdict.Outcome {
 	switch {
 	case o.mustBeInvalid && !o.mayFail:
@@ -219,8 +220,9 @@ func mustHaveRead(s fakeservice.OpenSpan, at time.Time) bool {
 	return s.Reported || s.EndReason == fakeservice.EndInOrder || s.To.Sub(at) > hubSlack
 }
 
-// expectFrames counts the frames written to a client. It returns the numbers of the messages that arrived, intact or
-// corrupted. The value is true if the client certainly read the message.
+// expectFrames counts the frames written to a client, and sets the broken streams of d. It returns the numbers of the
+// messages that arrived, intact or corrupted. The value is true for a message that the client certainly read, and for
+// one with an impossible number.
 func (sc *scenario) expectFrames(h *hub, d *hubClient, c counts) map[int]bool {
 	d.broken = map[int]bool{}
 	arrivals, arrived, uncertainFirst := map[int]bool{}, map[int]bool{}, map[int]bool{}
@@ -293,7 +295,8 @@ func expectation(d *hubClient, m *message) (missed, hidden span) {
 }
 
 // boundLoss returns the count of a lost message: 1 if an earlier and a later message arrived on the same stream or on
-// streams that resume each other, and otherwise the given count.
+// streams that resume each other. It returns 0 to 1 after a corrupted number. Otherwise it returns the given count,
+// with a maximum of 1 if the client may have read the later message.
 func (sc *scenario) boundLoss(d *hubClient, m *message, count span) span {
 	group, earlier := -1, false
 	arrived := map[int]bool{}

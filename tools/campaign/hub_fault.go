@@ -7,7 +7,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// Other effects of a fault on a message of a hub stream. hub_payload.go has more kinds.
+// Effects of a fault on a message of a hub stream, in addition to those of fakeservice and hub_payload.go.
 const (
 	hubMuted      = "mute"  // the stream stops: no more messages or heartbeats
 	hubOtherTopic = "other" // sent to the streams of the next topic instead
@@ -48,8 +48,8 @@ type hubFault struct {
 	Answer       int           // status of the response to a connect; 0: the stream
 	Join         int           // status of the response to the second request; 0: success
 	NoHeartbeats bool          // the service sends no heartbeats
-	MeanLifetime time.Duration // mean lifetime of a stream, which the service then ends; 0: until its end is requested
-	Early        bool          // streams end before their lifetime
+	MeanLifetime time.Duration // mean lifetime of a stream, which the service then ends; 0: hubSpec.End decides
+	Early        bool          // the first stream of a client ends before its lifetime
 	Overdue      bool          // streams end long after their lifetime
 	TokenRefused bool          // the hub refuses a valid token after a stream has ended
 }

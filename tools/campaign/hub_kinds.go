@@ -200,7 +200,7 @@ func useOtherClock(r *rand.Rand, sc *scenario) {
 	sc.Hub.Skew = time.Duration(oneOf(r, -1, 1.) * oneOf(r, .4, 1.5, 3, 20, 4000) * float64(time.Second))
 }
 
-// strikeHub adds a fault that affects messages in the middle of some streams.
+// strikeHub adds a fault that affects one message in the middle of some streams.
 func strikeHub(r *rand.Rand, sc *scenario, act string) {
 	last := sc.Plan.messagesPerTopic(sc.Hub, sc.Hub.Topics-1)
 	sc.HubFault = hubFault{Fault: fakeservice.Fault{Action: act, Devices: sc.Plan.randomIDs(r), From: 2 + r.IntN(max(last-3, 1)), Count: 1}}
@@ -239,7 +239,7 @@ func withChecksum(act string) prepare {
 	}
 }
 
-// endlessStreams keeps streams open until their client ends them.
+// endlessStreams keeps streams open until their client ends them. Clients do not reconnect.
 func endlessStreams(sc *scenario) { sc.Hub.End, sc.Hub.Retry, sc.Plan.Reconnect = "client", 0, false }
 
 // endStreams prepares a fault that ends some streams, whose clients do not reconnect.

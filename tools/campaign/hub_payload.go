@@ -11,8 +11,8 @@ import (
 // A message is one published message.
 type message struct {
 	topic       *hubTopic
-	index       int // index among the messages of its topic
-	run, t, sum string
+	index       int    // index among the messages of its topic
+	run, t, sum string // marker, time in microseconds since 1970, and checksum; "": none
 	number      int
 	receivedAt  time.Time
 	answeredAt  time.Time // zero: no response was sent
@@ -194,13 +194,13 @@ func (h *hubSpec) formatTime(t string) string {
 	return strconv.FormatInt(us, 10)
 }
 
-// pad returns additional text, as a JSON string, that resembles other fields of a message.
+// pad returns additional text that resembles other fields of a message. It is the content of a JSON string.
 func (h *hubSpec) pad(m *message) string {
 	const unit = `\"seq\":17,{ö\n} \u00e9\\ \ud83d\ude00 data: id: \/`
 	return strings.Repeat(unit, h.Pad/len(unit)) + strings.Repeat("x", m.number%3)
 }
 
-// sumOf returns the checksum that docs/services.md defines, as 8 digits.
+// sumOf returns the checksum that docs/services.md defines, as 8 hexadecimal digits.
 func sumOf(run string, number int, t string) string {
 	text := run + "\x00" + strconv.Itoa(number) + "\x00" + t
 	return fmt.Sprintf("%08x", crc32.Checksum([]byte(text), crc32.MakeTable(crc32.Castagnoli)))

@@ -50,7 +50,7 @@ func (h *hub) publish(w http.ResponseWriter, r *http.Request) {
 	answer()
 }
 
-// answer responds to a publish request.
+// answer responds to a publish request after a delay, unless the effect is to leave it unanswered.
 func (h *hub) answer(w http.ResponseWriter, r *http.Request, m *message, effect string, delay time.Duration) {
 	time.Sleep(delay)
 	status := h.Status

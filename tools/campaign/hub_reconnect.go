@@ -19,8 +19,8 @@ var tokens = map[string]string{
 	"fails": "(ttl = 60) => { first ??= Date.now(); if (Date.now() - first > 2500) throw new Error('no login'); return `until-${Date.now() + ttl * 1000}-x`; }",
 }
 
-// readToken returns when the token of a stream expires, or zero if it has none. It refuses expired tokens, and tokens
-// that the fault rejects.
+// readToken returns when the token of a stream expires, or zero if the hub checks no token of this client. It refuses
+// expired tokens, and tokens that the fault rejects. ok is false if it has refused the client.
 func (h *hub) readToken(w http.ResponseWriter, r *http.Request, id string) (until time.Time, ok bool) {
 	if h.TTL == 0 || h.plan.number(id) < 0 {
 		return time.Time{}, true
@@ -39,7 +39,8 @@ func (h *hub) readToken(w http.ResponseWriter, r *http.Request, id string) (unti
 	return until, true
 }
 
-// refuseReconnect refuses or delays a reconnect according to the fault. It reports whether it refused the client.
+// refuseReconnect refuses or delays a reconnect according to the fault. While the hub is down, it refuses every client
+// of the run. It reports whether it refused the client.
 func (h *hub) refuseReconnect(w http.ResponseWriter, d *hubClient) bool {
 	h.Mu.Lock()
 	refused := d.n >= 0 && h.fault.Reconnect != "" && h.fault.Matches(d.ID) && len(d.Spans) > 0 && (h.fault.Reconnects == 0 || d.refusals < h.fault.Reconnects)

@@ -30,7 +30,8 @@ func (f *hubFault) seam(id string, vanished bool) string {
 	return f.Seam
 }
 
-// resumedMessages returns the first messages of a stream that resumes at an index. The caller holds the lock.
+// resumedMessages returns the first messages of a stream that resumes at the index position. It records the missed
+// messages that are not among them. The caller holds the lock.
 func (f *hubStream) resumedMessages(position int, vanished bool) []*message {
 	all := func(messages []*message) []*message {
 		return slices.DeleteFunc(slices.Clone(messages), func(m *message) bool { return !m.delivered })
@@ -79,7 +80,8 @@ func (f *hubStream) recordAnnouncement(last string) bool {
 	return f.announcesGap && byHeader
 }
 
-// announceGap announces missing messages. The caller holds the lock.
+// announceGap announces missing messages if recordAnnouncement has decided that. If the header has announced them, it
+// only records that. The caller holds the lock.
 func (f *hubStream) announceGap() {
 	switch {
 	case !f.announcesGap:
@@ -117,8 +119,8 @@ func (t *hubTopic) last(f *hubStream, last string) int {
 	return 0
 }
 
-// readUpTo records that a reconnecting client had read a stream up to the message with that number. With repeated, the
-// client may have read only an earlier copy of the message.
+// readUpTo records that a reconnecting client had read a stream up to the message with that number, and no later
+// message of the stream. With repeated, the client may have read only an earlier copy of the message.
 func (d *hubClient) readUpTo(span, number int, repeated bool) {
 	if span < 0 || number == 0 || d.Spans[span].EndReason == fakeservice.EndInOrder {
 		return

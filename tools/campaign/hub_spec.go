@@ -35,7 +35,7 @@ type hubSpec struct {
 	Lined    bool          // the JSON contains line ends
 	Pad      int           // bytes of additional text
 	Events   []string      // names of messages; none: any, and the description names none
-	IDs      string        // of the field id
+	IDs      string        // form of the field id
 	Delay    time.Duration // maximum delay of a message
 	Order    string        // field order of the description and behaviour of the hub: any, or ""
 	Delivery string        // field delivery, likewise: at-least-once, or ""
@@ -51,7 +51,7 @@ type hubSpec struct {
 	EndDelay time.Duration // time that the hub needs to end a stream on request
 	Lifetime float64       // minimum lifetime of a stream in seconds if the server ends it
 	Token    string        // a key of tokens; "": streams need no token
-	TTL      float64       // seconds for which a token is valid
+	TTL      float64       // seconds for which a token is valid; 0: the hub checks no tokens
 	Resume   string        // place of the id from which a stream resumes: header, query, data (the id is in the data), none
 	Gap      string        // place of the announcement of missing messages: event, header; "": no announcement
 	fakeservice.Format

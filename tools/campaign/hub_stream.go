@@ -207,7 +207,8 @@ func (f *hubStream) awaitSecondRequest() bool {
 	}
 }
 
-// begin registers the stream with its topic, and queues the messages that its client missed. The caller holds the lock.
+// begin registers the stream with its topic, and queues the messages that its client missed. It ends an open previous
+// stream of the client. The caller holds the lock.
 func (f *hubStream) begin(last string) {
 	d := f.client
 	d.topic.streams[f] = true

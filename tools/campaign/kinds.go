@@ -163,17 +163,18 @@ func lengthen(intervals, seconds float64) prepare {
 	return func(_ *rand.Rand, sc *scenario) { sc.Plan.lengthen(intervals, seconds) }
 }
 
-// strikeMiddle prepares a fault that affects noops of some clients in the middle of their streams.
+// strikeMiddle prepares a fault that affects count noops of some clients from the middle of their streams on; 0: all
+// further noops.
 func strikeMiddle(act string, count int) prepare {
 	return func(r *rand.Rand, sc *scenario) { sc.strike(r, act, count, sc.Plan.middle(r)) }
 }
 
-// strike adds a fault that affects count noops of some clients, from the given noop.
+// strike adds a fault that affects count noops of some clients, from the given noop; 0: all further noops.
 func (sc *scenario) strike(r *rand.Rand, act string, count, noop int) {
 	sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Action: act, Devices: sc.Plan.randomIDs(r), From: noop, Count: count}, Hold: sc.Plan.hold()}
 }
 
-// delay makes one noop late, by less than an interval.
+// delay makes one noop of some clients late, by less than an interval.
 func delay(r *rand.Rand, sc *scenario) {
 	sc.Plan.lengthen(5, 7)
 	sc.Plan.Interval = max(sc.Plan.Interval, 1)
@@ -205,7 +206,7 @@ func answerWith(status int) prepare {
 	}
 }
 
-// wireKind puts a wire in front of the service.
+// wireKind puts a wire, a proxy with a fault, in front of the service.
 func wireKind(action string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.Service.Framing = "chunks"
@@ -252,7 +253,7 @@ func endInLastIntervals(r *rand.Rand, sc *scenario) {
 	sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Devices: sc.Plan.randomIDs(r)}, EndIn: sc.Plan.hold() - 3*sc.Plan.interval()/2, Within: 3 * sc.Plan.interval() / 2}
 }
 
-// newSchedules makes the service start a new schedule for each stream.
+// newSchedules makes the service start a new schedule for each stream, and replay no noops.
 func newSchedules(_ *rand.Rand, sc *scenario) {
 	sc.Service.NewSchedule, sc.Service.Resume = true, false
 }

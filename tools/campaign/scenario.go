@@ -10,8 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// A scenario is one run of the campaign. Everything but the timing follows from its seed. The fields outside of its JSON
-// follow from its kind.
+// A scenario is one run of the campaign. Everything but the timing follows from its seed and the option -kind. The
+// fields outside of its JSON follow from its kind.
 type scenario struct {
 	Seed     uint64
 	Group    string                   // group of the kind

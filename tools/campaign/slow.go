@@ -7,7 +7,9 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// slowKind prepares a service and clients that do not read. action is what its broadcasts do to these clients.
+// slowKind prepares the suite slow against a service of this process. action is the effect of a broadcast on clients
+// that do not read (fakeservice.SlowCut and others); "": the service has no broadcasts. At least one of checks must be
+// unmet, if there are any.
 func slowKind(action string, outcomes []verdict.Outcome, checks []verdict.CheckID, args ...string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		streams("slow", fakeservice.Strike{}, outcomes)(r, sc)

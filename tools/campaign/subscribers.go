@@ -49,7 +49,8 @@ const (
 	feedResume        = "lost while disconnected"
 )
 
-// subscriberKinds are the faults of a feed. They are drawn only with -kind subscribers.
+// subscriberKinds are the faults of a feed. They are drawn only with -kind subscribers, or with the name of one of
+// them.
 var subscriberKinds = []kind{
 	{"subscribers", feedLost, feedFault(feedLost)}, {"subscribers", feedSeveral, feedFault(feedSeveral)},
 	{"subscribers", feedDuplicated, feedFault(feedDuplicated)}, {"subscribers", feedSwapped, feedFault(feedSwapped)},

@@ -154,7 +154,8 @@ func (f *feedService) run() {
 	}
 }
 
-// send sends one message to all clients of a topic.
+// send sends one message to all clients of a topic. When they are due, it makes that message the one with the fault,
+// and disconnects client 0.
 func (f *feedService) send(topic int, t *priceTopic) {
 	n := len(t.sent)
 	since := f.sinceConnected()

@@ -31,8 +31,8 @@ var uncheckedKinds = []kind{
 	}},
 }
 
-// omitPublisher turns the hub into a service that the run does not publish to. Its streams carry heartbeats, and
-// messages of other publishers.
+// omitPublisher turns the hub into a service that the run does not publish to. message is the field message of its
+// description. Its streams carry heartbeats, and blocks of other publishers of the kinds strangers.
 func omitPublisher(sc *scenario, message any, strangers ...string) {
 	h := sc.Hub
 	endlessStreams(sc)

@@ -9,9 +9,9 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// detectVanished prepares a service that disconnects a client without acknowledgements after a time, and has a gauge
-// with the given value. The gauge must show the disconnects within the given seconds. The run lasts 11 s longer: clients
-// vanish after 6 s, and streams end 5 s before the end.
+// detectVanished prepares a service that disconnects a client without acknowledgements after a time (0: the default of
+// the system). gauge is the value of its gauge (fakeservice.GaugeOpen and others). The gauge must show the disconnects
+// within the given seconds. The run lasts 11 s longer: clients vanish after 6 s, and streams end 5 s before the end.
 func detectVanished(after time.Duration, gauge string, within int, outcomes []verdict.Outcome, checks ...verdict.CheckID) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		streams("vanish", fakeservice.Strike{}, outcomes)(r, sc)

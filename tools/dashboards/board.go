@@ -188,7 +188,7 @@ func option(text, value string) dashboard.VariableOption {
 	}
 }
 
-// testID selects the run. Ids of runs start with the time, so the latest run is first.
+// testID selects the run. Generated ids of runs start with the time, so the latest run is first.
 var testID = Variable{Name: "testid", Label: "Run", About: "the tag testid of the k6 process", Metric: "k6_vus"}
 
 // instanceOf returns the variable that selects targets of a scrape job. All targets are the default.

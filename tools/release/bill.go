@@ -43,8 +43,8 @@ func modules(programs []file) (deps []*debug.Module, compiler string, err error)
 	return deps, compiler, nil
 }
 
-// bill writes the bill of materials of the programs in the format CycloneDX. It has no serial number, so that the same
-// programs have the same bill.
+// bill writes the bill of materials of the programs in the format CycloneDX: their modules, the standard library of Go,
+// and uPlot. It has no serial number, so that the same programs have the same bill.
 func (r *release) bill(file string, programs []file) error {
 	deps, compiler, err := modules(programs)
 	if err != nil {

@@ -58,8 +58,8 @@ func (r *release) build(work string, p platform, programs ...string) (out []file
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, fmt.Errorf("build for %s: %w", p, err)
 	}
-	// Programs are built one at a time, because linking k6 uses 1.3 GB. The build ID, a hash of the program, stays, because the
-	// linker derives the UUID from it that macOS requires.
+	// Programs are built one at a time, because linking k6 uses 1.3 GB. The programs keep the build ID, a hash of their
+	// content: the linker derives from it the UUID that macOS requires.
 	for _, program := range programs {
 		flags := "-s -w -X main.version=" + r.version + " -X main.linked=" + r.version + " -X main.revision=" + r.commit
 		build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", folder, program)

@@ -20,8 +20,9 @@ import (
 // home is the web page of the repository, with documentation and source.
 const home = "https://" + module
 
-// image writes the image for Linux with the built architectures, as an OCI layout: a folder that `crane push`, skopeo and
-// podman read. It contains static programs and their licences: no shell, and no package to update.
+// image writes the image for Linux with the built architectures, as an OCI layout: a folder that `crane push`, skopeo
+// and podman read. It contains static programs and their licences: no shell, and no package to update. Without an
+// architecture for Linux, it writes nothing.
 func (r *release) image(built map[platform][]file) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	count := 0

@@ -89,7 +89,7 @@ func (r *release) make(list string) (err error) {
 }
 
 // identify sets the version, commit and time of the release. The time is SOURCE_DATE_EPOCH, or else the time of the
-// commit.
+// commit. identify then sets the variable SOURCE_DATE_EPOCH to it.
 func (r *release) identify() error {
 	git := func(args ...string) string {
 		out, _ := exec.Command("git", append([]string{"-C", r.root}, args...)...).Output() // empty in a tree without git

@@ -77,7 +77,8 @@ func (b *gatewaysBench) measure(ctx context.Context, name string) string {
 	return fmt.Sprintf("%d scenarios", len(g.Rows))
 }
 
-// fill runs all scenarios on one gateway.
+// fill runs all scenarios on one gateway, and restarts a gateway whose process has ended. Then it measures the memory
+// per stream. For the model without a gateway it omits the restart and the memory.
 func (b *gatewaysBench) fill(ctx context.Context, g *gateway) error {
 	c, restart, stop, err := b.launch(ctx, g)
 	if err != nil {
@@ -120,7 +121,8 @@ func (b *gatewaysBench) fill(ctx context.Context, g *gateway) error {
 	return nil
 }
 
-// launch starts a gateway, and returns a client of the gateway and the functions that restart and stop it.
+// launch starts a gateway, and returns a client of the gateway and the functions that restart and stop it. For the
+// model without a gateway, restart is nil.
 func (b *gatewaysBench) launch(ctx context.Context, g *gateway) (c *client, restart func() error, stop func(), err error) {
 	if g.Name == direct {
 		return newClient(ctx, b.upstream, "", protocols["openai-chat"]), nil, func() {}, nil

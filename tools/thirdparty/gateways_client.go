@@ -24,7 +24,7 @@ const (
 type protocol struct {
 	path   string
 	body   func(order string) any
-	failed func(data []byte) bool
+	failed func(data []byte) bool // reports whether the data of an event is an error
 }
 
 // protocols lists the protocols by the name of their service description.
@@ -54,7 +54,7 @@ var protocols = map[string]protocol{
 type response struct {
 	ledger.Response
 	ID       string
-	End      string    // end of the body: "in order", "cut", "reset", "open", or a status
+	End      string    // end of the body: "in order", "cut", "open", a status, or another sseclient.Reason
 	Expected int       // number of requested chunks
 	LeftAt   time.Time // when the client left; zero: it did not leave
 

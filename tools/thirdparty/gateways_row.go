@@ -60,7 +60,8 @@ func quantilesOf(times []time.Duration) (q quantiles) {
 	return quantiles{at(0.5), at(0.99), at(1)}
 }
 
-// assess compares the chunks that clients received with those that the upstream sent.
+// assess compares the chunks that clients received with those that the upstream sent. If the upstream received a
+// request several times, assess uses the record with the most chunks.
 func assess(s scenario, responses []*response, records []model.Record) scenarioRow {
 	r := scenarioRow{Scenario: s.name, States: map[ledger.ResponseState]int{}, Ends: map[string]int{}, Upstream: len(records)}
 	sent := map[string]model.Record{}

@@ -66,7 +66,7 @@ func (s scenario) run(ctx context.Context, b *gatewaysBench, c *client, restart 
 	return out, err
 }
 
-// inFlight opens many streams at once, and returns the memory that the gateway uses per stream.
+// inFlight opens many streams at once, and returns the memory that the gateway uses per stream, in bytes.
 func (b *gatewaysBench) inFlight(ctx context.Context, c *client, g *gateway) (perStream float64, err error) {
 	idle, err := g.usage()
 	if err != nil {

@@ -18,14 +18,17 @@ import (
 
 // A comparison measures programs of one kind. Its exported fields are the figures.
 type comparison interface {
+	// declare declares the flags of the comparison.
 	declare(*flag.FlagSet)
 	// names returns the names that -only accepts: all are the default, extra are measured only by name.
 	names() (all, extra []string)
+	// check returns an error if a flag has an invalid value.
 	check() error
 	// start starts the processes that all measurements need, and returns a function that stops them.
 	start(context.Context) (stop func(), err error)
 	// measure measures one program, and returns the outcome in one line.
 	measure(ctx context.Context, name string) (outcome string)
+	// write writes the page.
 	write(io.Writer) error
 }
 
@@ -75,7 +78,8 @@ func (o *options) run(ctx context.Context, kind string, c comparison, args []str
 	return c.write(os.Stdout)
 }
 
-// parse reads the flags and validates them before any program starts.
+// parse reads the flags and validates them before any program starts, and creates the output folder. It returns the
+// names of the programs to measure.
 func (o *options) parse(kind string, c comparison, args []string) (chosen []string, err error) {
 	flags := flag.NewFlagSet("thirdparty "+kind, flag.ExitOnError)
 	names, extra := c.names()

@@ -69,7 +69,7 @@ type Cost struct {
 	Load        float64 `json:"load"`        // mean load average of the machine
 }
 
-// costBetween returns the cost of a window of time.
+// costBetween returns the cost of a window of time, without IdleBytes. It returns an error for fewer than two samples.
 func (s *sampler) costBetween(from, to time.Time) (c Cost, err error) {
 	var window []sample
 	for _, p := range s.samples {
