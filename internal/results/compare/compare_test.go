@@ -75,6 +75,7 @@ func TestCompare(t *testing.T) {
 		wantText    string
 	}{
 		{"equal runs, one new", 3, 1, nil, verdict.Pass, "NO REGRESSION  1 new run against 3 old runs"},
+		{"too few runs for the test", 3, 2, nil, verdict.Pass, "such as 4 old and 4 new ones: with 3 old and 2 new, p is at least 0.2."},
 		{"equal runs, four new", 4, 4, nil, verdict.Pass, "rank-sum test (Mann-Whitney)"},
 		{"slower, by the band", 3, 1, func(v *verdict.Verdict) { v.LatenessMS.P99 = 60 }, verdict.Fail, "lateness p99: 60.0 ms instead of 20.2 ms (+197 %; outside"},
 		{"slower, by the test", 4, 4, func(v *verdict.Verdict) { v.LatenessMS.P99 *= 1.5 }, verdict.Fail, "p = 0.029"},
