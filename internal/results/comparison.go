@@ -86,7 +86,7 @@ func fillComparison(out *report.Section, old []compare.Run, current compare.Run)
 	changes := map[string]compare.Change{}
 	c, err := compare.Compare(old, []compare.Run{current}, compare.Tolerance)
 	if err == nil {
-		out.Notes = []string{fmt.Sprintf("The noise is the range that contains another run with 95 %% probability, from %s of this plan. A regression is outside of that range, and worse by over %.0f %%.",
+		out.Notes = []string{fmt.Sprintf("The noise is the range that contains another run with 95 %% probability, from %s of this plan. A regression is outside of that range, and worse by over %.0f %%. A fault that none of these runs had is always one.",
 			format.Count(len(old), "earlier run"), 100*compare.Tolerance)}
 		for _, metric := range c.Undetectable {
 			out.Notes = append(out.Notes, "Undetectable: "+metric+".")

@@ -195,8 +195,8 @@ func (h *History) runs() report.Section {
 	out := report.Section{ID: "runs", Title: "Runs, the newest first", Short: "Runs"}
 	if len(t.Rows) > 0 {
 		out.Tables = []report.Table{t}
-		out.Notes = []string{fmt.Sprintf("A regression, as in soak compare, is a metric that got worse by over %.0f %% and by more than chance explains, or a fault that no earlier run of the plan had. Each run is compared with the last %d of its plan that passed before it.",
-			100*compare.Tolerance, compare.MaxEarlier)}
+		out.Notes = []string{fmt.Sprintf("Each run is compared with the last %d earlier runs of its plan that passed without a regression. A regression, as in soak compare, is a metric that is worse by over %.0f %% and by more than chance explains, or a fault that none of these runs had.",
+			compare.MaxEarlier, 100*compare.Tolerance)}
 	}
 	return out
 }
@@ -221,7 +221,7 @@ func (h *History) plans() report.Section {
 		}
 	}
 	if len(out.Tables) > 0 {
-		out.Notes = []string{fmt.Sprintf("Lines begin at 0, and go from the oldest run to the newest, over the last %d. Red is a regression; an invalid run is a gap.", maxPoints)}
+		out.Notes = []string{fmt.Sprintf("Lines begin at 0, and go from the oldest run to the newest, over the last %d. Red is a regression; a gap is an invalid run, or one without the metric.", maxPoints)}
 	}
 	return out
 }

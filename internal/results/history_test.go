@@ -185,6 +185,25 @@ func TestBaselineExcludesRegressions(t *testing.T) {
 	}
 }
 
+// A fault is a regression again if only earlier runs had it that did not pass.
+func TestFaultOfAFailedRunIsARegressionAgain(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	for n := range 6 {
+		writeRun(t, out, n, func(v *verdict.Verdict) {
+			if n >= 4 {
+				v.Verdict, v.Messages.Missed = verdict.Fail, 1
+			}
+		})
+	}
+	doc, rows := page(t, out)
+	for _, text := range column(rows, "against earlier runs")[:2] {
+		require.Contains(t, text, "regression against 4 runs: noops missed: up to 1")
+	}
+	require.Contains(t, doc.Find("#runs p").Text(), "the last 10 earlier runs of its plan that passed without a regression")
+	require.Contains(t, doc.Find("#runs p").Text(), "or a fault that none of these runs had")
+}
+
 func TestSaturatedGeneratorIsNoRegression(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()

@@ -86,6 +86,7 @@ func TestPageComparesWithEarlierRuns(t *testing.T) {
 	require.Equal(t, "regression", row[4])
 	_, row = comparison(t, fourth, "noops missed")
 	require.Equal(t, []string{"0", "0", "0", "0 to 0", "same"}, row)
+	require.Contains(t, text, "A fault that none of these runs had is always one.")
 
 	judgeAgainst(t, fourth, first)
 	text, row = comparison(t, fourth, "connect p50")
