@@ -23,6 +23,20 @@ func TestNumberFormats(t *testing.T) {
 	require.Equal(t, []string{"", "2023-11-14 22:13:20 UTC"}, []string{UnixTime(0), UnixTime(1.7e9)})
 }
 
+// A rounded value has a sign only if it is not 0.
+func TestSmallChanges(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		v          float64
+		unit, want string
+	}{
+		{-.004, "%", "> −0.01 %"}, {.004, "%", "< 0.01 %"}, {-.04, "%", "−0.04 %"}, {.04, "% of requests", "+0.04 %"}, {0, "%", "0.0 %"},
+		{-.01, "ms", "0 ms"}, {.01, "ms", "0 ms"}, {-2.5, "ms", "−2.5 ms"}, {1e-6, "MiB", "0 MiB"}, {-1e-6, "MiB", "0 MiB"}, {-3, "", "−3"}, {3, "", "+3"},
+	} {
+		require.Equal(t, c.want, Change(c.v, c.unit), "%g %s", c.v, c.unit)
+	}
+}
+
 func TestShorten(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "a b", Shorten(" a\n\x00\u200b b ", 6))

@@ -28,13 +28,18 @@ func MiB(v float64) string {
 // Bytes formats a number of bytes as KiB, MiB or GiB.
 func Bytes[N number](n N) string { return MiB(float64(n) / (1 << 20)) }
 
+// tinyPercent is the text of a percentage that is over 0 and too small for two decimals.
+const tinyPercent = "< 0.01 %"
+
 // Percent formats a percentage. The smaller it is, the more digits it has. It returns "–" for NaN.
 func Percent(v float64) string {
 	switch size := math.Abs(v); {
 	case math.IsNaN(v):
 		return unknown
+	case v < 0 && size < .01:
+		return "> −0.01 %"
 	case v != 0 && size < .01:
-		return "< 0.01 %"
+		return tinyPercent
 	case v != 0 && size < .1:
 		return withSign("%.2f %%", v)
 	case size >= 100:
@@ -61,7 +66,7 @@ func Quantity(v float64, unit string) string {
 	case unit == "%", unit == "% of requests":
 		return Percent(v)
 	case v < 0:
-		return "−" + Quantity(-v, unit)
+		return signed("−", -v, unit)
 	case unit == "ms":
 		return Milliseconds(v)
 	}
@@ -76,7 +81,21 @@ func Quantity(v float64, unit string) string {
 }
 
 // Change formats a quantity with its sign.
-func Change(v float64, unit string) string { return Plus(Quantity(v, unit), v) }
+func Change(v float64, unit string) string {
+	if v > 0 {
+		return signed("+", v, unit)
+	}
+	return Quantity(v, unit)
+}
+
+// signed formats a positive quantity with a sign, unless the quantity is 0 when rounded, or tinyPercent.
+func signed(sign string, v float64, unit string) string {
+	text := Quantity(v, unit)
+	if text == Quantity(0, unit) || text == tinyPercent {
+		return text
+	}
+	return sign + text
+}
 
 // Plus returns text, the text of the number v, with a plus sign if v is positive.
 func Plus(text string, v float64) string {

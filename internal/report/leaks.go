@@ -75,7 +75,7 @@ func (s *subject) leak(name string, values []float64, from, to int) Row {
 		trend, tone = "grows slightly", ""
 	}
 	streams := max(s.v.Connections.Opened, 1)
-	formatGrowth := func(v float64) string { return format.Plus(format.MiB(v), v) }
+	formatGrowth := func(v float64) string { return format.Change(v, "MiB") }
 	row := Cells(name, format.MiB(first), format.MiB(last), formatGrowth(change), formatGrowth(growth.PerUnit),
 		formatGrowth(growth.Low)+" to "+formatGrowth(growth.High), formatGrowth(growth.PerUnit/float64(streams)))
 	return append(row, Cell{Text: trend, Tone: tone})

@@ -3,6 +3,7 @@ package compare
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -375,4 +376,9 @@ func TestPlanIncludesTarget(t *testing.T) {
 	}
 	_, err := Compare(runs[:2], runs[2:], .1)
 	require.ErrorContains(t, err, "backend_url is http://127.0.0.1:4001 in the first")
+}
+
+func TestPercentOfNoChange(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []string{"+0 %", "+0 %", "-1 %", "from 0"}, []string{percent(-.004), percent(.004), percent(-.01), percent(math.Inf(1))})
 }

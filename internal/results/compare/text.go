@@ -99,5 +99,5 @@ func percent(share float64) string {
 	if math.IsInf(share, 0) {
 		return "from 0"
 	}
-	return fmt.Sprintf("%+.0f %%", 100*share)
+	return fmt.Sprintf("%+.0f %%", math.Round(100*share)+0) // + 0 turns −0 into 0
 }
