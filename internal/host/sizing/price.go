@@ -42,7 +42,9 @@ type Region struct {
 // ReadPrices reads the table in a file, or the built-in one if file is empty.
 func ReadPrices(file string) (t Prices, err error) {
 	text := builtIn
-	if file != "" {
+	if file == "" {
+		file = "internal/host/sizing/prices.json" // for errors
+	} else {
 		if text, err = os.ReadFile(file); err != nil { // #nosec G304 -- the user's table of prices
 			return t, fmt.Errorf("read the prices: %w", err)
 		}

@@ -96,3 +96,14 @@ func TestTableWithOtherContentIsRejected(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 }
+
+// The test is not parallel, because it changes the built-in table.
+func TestErrorsNameTheBuiltInTable(t *testing.T) {
+	saved := builtIn
+	defer func() { builtIn = saved }()
+	for text, want := range map[string]string{"{": "read the prices internal/host/sizing/prices.json: ", "{}": "prices in internal/host/sizing/prices.json must have schema"} {
+		builtIn = []byte(text)
+		_, err := ReadPrices("")
+		require.ErrorContains(t, err, want)
+	}
+}
