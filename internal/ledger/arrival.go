@@ -14,6 +14,9 @@ type Noop struct {
 // An Arrival is the result of one noop or other message, for sums over all connections.
 type Arrival struct {
 	Counted bool // a distinct message: received, or corrupted
+	// Faults is the number of missing, duplicated, reordered and corrupted messages that the arrival shows. A message
+	// that was counted as missing is not counted again if it arrives out of order.
+	Faults uint64
 	// Lateness has the lateness of up to two messages. Without numbers, only the next arrival shows whether a long gap
 	// was lateness or a loss, so one arrival may decide two.
 	Lateness [2]time.Duration
@@ -31,7 +34,9 @@ func (l *Ledger) Noop(n Noop) Arrival {
 	if l.clock.Arrived() == 0 {
 		l.checkFirst(&n)
 	}
+	found := l.clock.found()
 	a := l.clock.noop(&n)
+	a.Faults = l.clock.found() - found
 	c := l.byNumber
 	if c == nil {
 		l.cutMessage(n.At, 0, false, false)
@@ -41,7 +46,9 @@ func (l *Ledger) Noop(n Noop) Arrival {
 		n.Number = 0
 	}
 	before, _ := c.copies()
+	found = c.found()
 	byNumber := c.noop(&n)
+	byNumber.Faults = c.found() - found
 	duplicated, _ := c.copies()
 	l.cutMessage(n.At, n.Number, duplicated > before, false)
 	if c.ids.isDisproved() {

@@ -54,6 +54,14 @@ func (c *counter) copies() (duplicated, repeated uint64) {
 	return c.faults.Duplicated, c.faults.Repeated
 }
 
+// found returns the number of faulty messages and empty slots so far.
+func (c *counter) found() uint64 {
+	if c.faults == nil {
+		return 0
+	}
+	return c.faults.Missed() + c.faults.Faults()
+}
+
 // fill writes the counts into a record.
 func (c *counter) fill(r *Record) {
 	span := c.pace.measured(c.interval())

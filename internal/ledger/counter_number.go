@@ -268,6 +268,9 @@ func (c *numberCounter) close(end, at Instant, replayable uint64) (unknown bool)
 	return unknown
 }
 
+// found is counter.found with the missing numbers.
+func (c *numberCounter) found() uint64 { return c.counter.found() + c.numbers.lostCount() }
+
 // fill writes the counts into a record.
 func (c *numberCounter) fill(r *Record) {
 	c.counter.fill(r)

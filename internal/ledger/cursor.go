@@ -57,7 +57,9 @@ func (l *Ledger) Printed(p Print) (a Arrival) {
 	l.endSilence(p.At)
 	c := l.messages
 	duplicated, repeated := c.copies()
+	found := c.found()
 	a = c.follow(&p)
+	a.Faults = c.found() - found
 	nowDuplicated, nowRepeated := c.copies()
 	l.cutMessage(p.At, c.cursor.last, nowDuplicated > duplicated, nowRepeated > repeated)
 	return a

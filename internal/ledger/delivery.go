@@ -110,7 +110,9 @@ func (l *Ledger) Delivered(d *Delivery) Arrival {
 	defer l.mu.Unlock()
 	l.endSilence(d.At)
 	duplicated, repeated := l.messages.copies()
+	found := l.messages.found()
 	a := l.messages.add(d)
+	a.Faults = l.messages.found() - found
 	if d.Broken == "" {
 		nowDuplicated, nowRepeated := l.messages.copies()
 		l.cutMessage(d.At, d.Number, nowDuplicated > duplicated, nowRepeated > repeated)
@@ -195,6 +197,14 @@ func (c *deliveries) lostCount() (sum uint64) {
 		}
 	}
 	return sum + c.numbers.forgotten
+}
+
+// found is counter.found with the missing numbers, unless only the merge knows which of them are lost.
+func (c *deliveries) found() uint64 {
+	if c.stream.cfg.Published || c.stream.cfg.AnyOrder {
+		return c.counter.found()
+	}
+	return c.counter.found() + c.lostCount()
 }
 
 // startsWithoutResume reports whether the next message is the first of a stream that does not resume the previous one.
@@ -354,46 +364,4 @@ func (l *Ledger) Misrouted(at Instant, data string) {
 	l.endSilence(at)
 	l.extras().Misrouted++
 	l.find(Finding{Kind: KindMisrouted, At: at, Note: data})
-}
-
-// A SignOfLife is a kind of data on a stream other than messages.
-type SignOfLife int
-
-// The signs of life.
-const (
-	OtherSign        SignOfLife = iota // data that RecordSign does not count
-	HeartbeatSign                      // a heartbeat
-	ForeignSign                        // a message of another publisher
-	UncheckedSign                      // an event that message.event names and that is not checked
-	UnknownBlockSign                   // a block that is neither message nor heartbeat
-)
-
-// RecordSign records a sign of life on the open stream.
-func (l *Ledger) RecordSign(at Instant, sign SignOfLife) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch sign {
-	case OtherSign:
-	case HeartbeatSign:
-		l.extras().Heartbeats++
-	case ForeignSign:
-		l.extras().Foreign++
-	case UncheckedSign:
-		l.extras().Unchecked++
-	case UnknownBlockSign:
-		l.extras().Uncounted++
-	}
-	l.endSilence(at)
-}
-
-// endSilence ends a time without a sign of life.
-func (l *Ledger) endSilence(at Instant) {
-	if l.stream.cfg.IgnoresSilence {
-		return
-	}
-	s := &l.silences
-	if silence := at - s.lastSignAt; silence > s.longest {
-		s.longest, s.startedAt = silence, s.lastSignAt
-	}
-	s.lastSignAt = max(s.lastSignAt, at) // a comment line may be recognized as a heartbeat only after the next block
 }

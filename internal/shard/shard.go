@@ -190,7 +190,7 @@ type Bucket struct {
 	Closed      int     `json:"closed"`
 	Noops       int     `json:"noops"`
 	Late        int     `json:"late"`
-	Faults      int     `json:"faults"` // duplicated and corrupted messages
+	Faults      int     `json:"faults"` // missing and faulty messages that the runner detected
 	Lateness    *Packed `json:"lateness,omitempty"`
 	Undisturbed *Late   `json:"held,omitempty"` // of streams that the script does not disturb; nil: all, or none late
 	Process

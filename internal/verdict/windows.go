@@ -21,9 +21,9 @@ type Window struct {
 	Opened    int     `json:"opened"` // streams, including those of reconnects
 	Closed    int     `json:"closed"` // streams, for any reason
 	Messages  int     `json:"messages"`
-	// Faults is the number of messages that were lost, duplicated, reordered or corrupted, by the time of detection. It
-	// is the higher of two counts: that of listed findings, and that of the faults that the runners detected, in which
-	// a gap of several messages counts once.
+	// Faults is the number of messages that were lost, duplicated, reordered, corrupted or of another topic, by the time
+	// of detection. It is the higher of two counts: that of listed findings, and that of the faults that the runners
+	// detected.
 	Faults   int     `json:"faults"`
 	Late     int     `json:"late"`
 	Lateness float64 `json:"lateness_p99_ms"`
@@ -92,7 +92,7 @@ func (s *Streams) faultsBy(number func(unix int64) int64, windows int) []int {
 	for c := range s.Records() {
 		for _, f := range c.Findings {
 			switch f.Kind {
-			case ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindDuplicated, ledger.KindReordered, ledger.KindCorrupted:
+			case ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindDuplicated, ledger.KindReordered, ledger.KindCorrupted, ledger.KindMisrouted:
 				faults[number(s.m.Runners[c.Runner].At(f.At).Unix())] += clamp.Int(max(f.Count, 1))
 			default:
 			}

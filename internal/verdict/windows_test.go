@@ -50,6 +50,10 @@ func TestWindows(t *testing.T) {
 	assert.EqualValues(t, 8, v.Windows[2].Memory, "a sample after the end is in the last window")
 	assert.Equal(t, v.Warnings[0], "the worst of 3 windows of 20 min began at 2023-11-14 22:53:20 UTC: 4 messages faulty, 0 late")
 
+	c.Misrouted = 1
+	c.Findings = append(c.Findings, ledger.Finding{Kind: ledger.KindMisrouted, At: 2600 * time.Second})
+	assert.Equal(t, 5, judgeSoak(m, server, Evidence{}).Windows[2].Faults, "a message of another topic is a fault")
+
 	m.Plan.WindowS = 1000
 	v = judgeSoak(m, server, Evidence{})
 	require.Len(t, v.Windows, 4)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
@@ -101,7 +102,9 @@ func TestBlocksAreCountedByKind(t *testing.T) {
 	require.Equal(t, []ledger.Span{{From: time.Second, To: 13 * time.Second, First: 4, Last: 9}}, got.Spans)
 	require.Equal(t, "other", got.Others[0].Name)
 	require.Equal(t, 2*time.Second, got.MaxSilence.Round(time.Second)+time.Second)
+	r.endBucket(second(13), shard.Process{}, nil)
 	s := shardOf(r)
+	require.Equal(t, 4, s.Series[0].Faults)
 	require.Equal(t, "mine", s.Service.Name)
 	require.EqualValues(t, "numbers", s.Service.Counts)
 	require.InDelta(t, 0, s.Latency.MinUS, 10)

@@ -203,6 +203,7 @@ func (o *observer) countOther(at time.Time, block *service.Block, kind service.K
 		o.ledger.RecordSign(instant, ledger.ForeignSign)
 	case service.OtherTopic:
 		o.ledger.Misrouted(instant, o.credentials().excerpt(block.Data))
+		o.recorder.addMisrouted()
 	case service.Unmarked:
 		o.ledger.RecordSign(instant, ledger.UncheckedSign)
 		o.countName(block)
@@ -282,7 +283,7 @@ func (o *observer) deliver(at time.Time, b *service.Block, r *service.Reading) {
 	switch o.ledger.Counting() {
 	case ledger.Nothing:
 		o.ledger.RecordSign(instant, ledger.UncheckedSign)
-		o.recorder.addArrival(ledger.Arrival{}, o.excluded, false, first, latency, r.HasSentAt)
+		o.recorder.addArrival(ledger.Arrival{}, o.excluded, first, latency, r.HasSentAt)
 		return
 	case ledger.Noops:
 		if o.topic.silences {
@@ -293,13 +294,13 @@ func (o *observer) deliver(at time.Time, b *service.Block, r *service.Reading) {
 			n.Data = o.credentials().excerpt(b.Data)
 		}
 		arrival := o.ledger.Noop(n)
-		o.recorder.addArrival(arrival, o.excluded, !arrival.Counted || !n.Intact, first, latency, r.HasSentAt)
+		o.recorder.addArrival(arrival, o.excluded, first, latency, r.HasSentAt)
 		return
 	case ledger.Numbered:
 	}
 	if o.topic.log != nil {
 		arrival := o.ledger.Printed(ledger.Print{At: instant, Sum: r.Print})
-		o.recorder.addArrival(arrival, o.excluded, !arrival.Counted, first, latency, r.HasSentAt)
+		o.recorder.addArrival(arrival, o.excluded, first, latency, r.HasSentAt)
 		return
 	}
 	m := ledger.Delivery{At: instant, Number: uint64(r.Seq), Unnumbered: !r.HasSeq, Timed: r.HasSentAt, Lateness: o.recorder.latenessOf(latency)} // #nosec G115 -- a negative number fits no sequence
@@ -307,11 +308,10 @@ func (o *observer) deliver(at time.Time, b *service.Block, r *service.Reading) {
 		m.Broken = r.Err.Error() + ": " + o.credentials().excerpt(b.Data)
 	}
 	arrival := o.ledger.Delivered(&m)
-	counted := arrival.Counted && m.Broken == ""
-	if counted && m.Timed {
+	if arrival.Counted && m.Broken == "" && m.Timed {
 		o.recorder.noteReach(o.topic.number, m.Number, m.Lateness)
 	}
-	o.recorder.addArrival(arrival, o.excluded, !counted, first, latency, r.HasSentAt && m.Broken == "")
+	o.recorder.addArrival(arrival, o.excluded, first, latency, r.HasSentAt && m.Broken == "")
 }
 
 // firstAfter returns the time between the headers of a stream and its first message, and -1 for other messages. It

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/clamp"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
@@ -91,18 +92,16 @@ func (t *tally) addServer(server string) {
 	t.bursts.AddServer(server, 1)
 }
 
-// addArrival adds an arrival to the sums. excluded reports whether a phase acts on the stream, and faulty whether the
-// message is a fault. first is the time since the headers for the first noop of a stream, and negative for others.
-// latency is the time between send and receipt, if hasLatency.
-func (t *tally) addArrival(a ledger.Arrival, excluded, faulty bool, first time.Duration, latency time.Duration, hasLatency bool) {
+// addArrival adds an arrival to the sums. excluded reports whether a phase acts on the stream. first is the time since
+// the headers for the first noop of a stream, and negative for others. latency is the time between send and receipt, if
+// hasLatency.
+func (t *tally) addArrival(a ledger.Arrival, excluded bool, first time.Duration, latency time.Duration, hasLatency bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if a.Counted {
 		t.bucket.Noops++
 	}
-	if faulty {
-		t.bucket.Faults++
-	}
+	t.bucket.Faults += clamp.Int(a.Faults)
 	t.bucket.Late += a.Late
 	for _, lateness := range a.Lateness[:a.N] {
 		t.recent.Record(lateness)
@@ -156,6 +155,13 @@ func (t *tally) addLatency(latency time.Duration) {
 		t.latency.OffsetUS = lower.Microseconds()
 	}
 	t.latency.Histogram.Record(latency + offset)
+}
+
+// addMisrouted counts a message of another topic.
+func (t *tally) addMisrouted() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.bucket.Faults++
 }
 
 // isBucketOver reports whether a time is after the current bucket.
