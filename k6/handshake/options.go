@@ -15,9 +15,9 @@ import (
 // A request holds the validated parameters of connect.
 type request struct {
 	url     *url.URL
-	address string // HOST:PORT
-	hold    bool
-	timeout time.Duration
+	address string        // HOST:PORT
+	hold    bool          // keep the connection open after the first response
+	timeout time.Duration // from the dial to the end of the first response, and of each further request
 	tags    map[string]string
 
 	certificate   *tls.Certificate // nil: the certificates of k6's option tlsAuth
@@ -68,6 +68,7 @@ func (m *module) parse(rawURL string, params sobek.Value) (*request, error) {
 	return r, nil
 }
 
+// parseCertificate sets the client certificate of a request from the parameter. All virtual users share parsed pairs.
 func (m *module) parseCertificate(r *request, value sobek.Value) error {
 	if common.IsNullish(value) {
 		r.noCertificate = true

@@ -10,8 +10,8 @@ import (
 // maxDials limits the concurrent dials, because a burst does not test the accept queue of the server.
 const maxDials = 250
 
-// maxJointSize is the size in bytes up to which a request waits until all others are sent before it reads its
-// response. A longer request takes as long as the server needs to read it.
+// maxJointSize is the size in bytes up to which a request is short: it waits until all short requests are sent before
+// it reads its response. A longer request takes as long as the server needs to read it.
 const maxJointSize = 64 << 10
 
 // A burstRequest is one request of a burst, on its own connection.
@@ -21,8 +21,8 @@ type burstRequest struct {
 	err error // of the dial
 }
 
-// burst opens a connection for each request. Then it sends all requests, and reads no response before the last
-// request is sent.
+// burst opens a connection for each request. Then it sends all requests, and reads no response to a short request
+// before the last short one is sent (see maxJointSize).
 func (s *stage) burst() {
 	requests := make([]*burstRequest, s.tuple.ScaleInt64(s.requests))
 	for i := range requests {

@@ -117,7 +117,8 @@ func (l *lane) do(op *operation, start, deadline time.Time) exchange {
 	return x
 }
 
-// finish records the end of an exchange.
+// finish records the end of an exchange. After an error it also closes the connection, sets the outcome, and logs the
+// error if it is the first with that outcome.
 func (l *lane) finish(x *exchange, err error) {
 	x.end = time.Now()
 	l.lastUse, l.lastOp = x.end, x.op
@@ -221,7 +222,8 @@ func (l *lane) payload(op *operation) []byte {
 	return bytes.ReplaceAll(l.body.Bytes(), l.uniqueText, []byte(placeholder))
 }
 
-// check reads the body and compares the response with the expected one.
+// check reads the body, compares the response with the expected one, and sets the outcome. It closes a connection that
+// cannot be reused.
 func (l *lane) check(x *exchange, resp *http.Response) error {
 	x.server, x.inFlight = resp.Header.Get("X-Server"), resp.Header.Get("X-In-Flight")
 	w := &x.op.want

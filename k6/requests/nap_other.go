@@ -4,4 +4,5 @@ package requests
 
 import "time"
 
+// nap sleeps by a timer of Go.
 func nap(d time.Duration) { time.Sleep(d) }

@@ -31,7 +31,7 @@ type arrivals struct {
 	mu        sync.Mutex
 	index     *lib.SegmentedIndex
 	next      ticket
-	finished  bool // next is due after the end of the stage
+	finished  bool // next is due after the end of the stage, or the stage was interrupted
 	laneCount int
 	idle      []chan ticket // one per idle lane, which waits for a ticket
 	workers   sync.WaitGroup

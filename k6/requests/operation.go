@@ -27,7 +27,7 @@ type operation struct {
 	name    string
 	target  *target
 	bytes   []byte
-	unique  []int         // offsets in bytes of the unique text
+	unique  []int         // offsets of the unique text in the field bytes
 	request *http.Request // has the method, for ReadResponse
 	want    want
 }
@@ -176,7 +176,8 @@ func withPlaceholders(text []byte) []byte {
 	return bytes.ReplaceAll(text, []byte(unique), []byte(placeholder))
 }
 
-// writeUnique writes the request with a unique text to buf. The text consists of prefix, zeros and n.
+// writeUnique writes the request with a unique text to buf, and returns both. The text consists of prefix, zeros and n
+// in base 36.
 func (op *operation) writeUnique(buf []byte, prefix string, n int64) (request, text []byte) {
 	buf = append(buf[:0], op.bytes...)
 	number := strconv.FormatInt(n, 36)

@@ -14,14 +14,14 @@ import (
 	"go.k6.io/k6/v2/lib/types"
 )
 
-// An options value has the validated options of a call.
+// An options value has the validated options of a call. concurrency, requests and rate are totals of all runners.
 type options struct {
 	operations  []*operation
-	concurrency int64
+	concurrency int64         // maximum number of lanes
 	requests    int64         // 0: as many as possible within duration
 	rate        float64       // per second
 	duration    time.Duration // 0: until all requests have ended
-	timeout     time.Duration
+	timeout     time.Duration // of each request
 }
 
 const defaultTimeout = 10 * time.Second

@@ -42,7 +42,7 @@ func (r *record) init(s *stage) {
 	r.codeTagSets = map[string]*metrics.TagSet{}
 }
 
-// note records an exchange that has ended, with further samples about it.
+// note records an exchange that has ended, with further samples about it. It ignores an exchange that k6 ended.
 func (r *record) note(x *exchange, samples ...metrics.Sample) {
 	if x.code == "" {
 		return
@@ -71,6 +71,8 @@ func (r *record) note(x *exchange, samples ...metrics.Sample) {
 	}
 }
 
+// tagsOf returns the tags of an exchange: those of the stage, endpoint, outcome, server and waiting. The caller holds
+// mu.
 func (r *record) tagsOf(x *exchange) *metrics.TagSet {
 	key := series{x.op, x.server, x.code, x.laneWait > 0}
 	if tags := r.series[key]; tags != nil {

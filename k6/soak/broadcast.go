@@ -40,7 +40,7 @@ const (
 	fanoutLate         = "fanout_overdue"
 	fanoutUntimed      = "fanout_untimed" // deliveries without a valid timestamp
 	fanoutUnexplained  = "fanout_strange" // deliveries without a request of this run
-	fanoutShort        = "fanout_short"   // broadcasts that, by the service's response, did not reach every stream
+	fanoutShort        = "fanout_short"   // broadcasts whose response does not state that they reached every stream
 )
 
 // A broadcaster sends broadcasts and counts their deliveries.
@@ -63,7 +63,7 @@ type subscriber struct {
 	duplicates int // other deliveries
 }
 
-// A broadcast is one message to all streams that are open when it is sent.
+// A broadcast is one message that every stream added before it was sent is expected to receive.
 type broadcast struct {
 	tags        metrics.TagsAndMeta
 	publishedAt time.Time

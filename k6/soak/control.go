@@ -191,7 +191,7 @@ func (g *controlGroup) takeMaxLateness() *time.Duration {
 	return longest
 }
 
-// end counts the messages that the ended stream still expected.
+// end counts the events that the ended stream had expected: those that were due, and those that are missing.
 func (s *controlStream) end() {
 	g := s.group
 	g.mu.Lock()

@@ -113,7 +113,7 @@ func (r *recorder) hasCutter() bool {
 	return r.cutter != nil
 }
 
-// registerCut adds a stream to the cutter.
+// registerCut adds a stream to the cutter. It returns true, as Callbacks.Cuttable requires of a stream that may be cut.
 func (o *observer) registerCut(s *sseclient.Stream) bool {
 	o.recorder.mu.Lock()
 	c := o.recorder.cutter

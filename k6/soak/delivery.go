@@ -48,7 +48,7 @@ type delivery struct {
 }
 
 // deliverInitial writes a shard before the run starts. It thus detects a folder or bucket that cannot be written, and
-// replaces the shard of an earlier run.
+// replaces the shard of an earlier run. If the user chose the name, it returns an error for an existing file.
 func (d *delivery) deliverInitial(s *shard.Shard) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -143,7 +143,8 @@ func (d *delivery) put(ctx context.Context, s *shard.Shard, data []byte) error {
 	return err
 }
 
-// checkOwner returns an error if the file belongs to another process that started at the same time.
+// checkOwner returns an error if the user chose the name, and another process has written the file since deliverInitial
+// found that it did not exist.
 func (d *delivery) checkOwner(ctx context.Context, s *shard.Shard) error {
 	if !d.explicit {
 		return nil

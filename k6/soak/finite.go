@@ -106,7 +106,7 @@ type finiteLoad struct {
 
 // A finiteClient makes one request after another.
 type finiteClient struct {
-	requests int64
+	requests int64  // complete responses so far
 	value    string // {client} of its last response
 }
 
@@ -201,7 +201,7 @@ func (r *recorder) finiteResponses() *responses {
 	return r.responses
 }
 
-// run makes the requests and waits for the responses.
+// run makes the requests, waits for the responses, and closes those that are open after drain.
 func (f *finiteLoad) run() {
 	f.m.recorder.telemetry.start(f.sink)
 	defer f.m.recorder.telemetry.end(f.sink)
@@ -222,7 +222,7 @@ func (f *finiteLoad) run() {
 	f.await(time.Time{})
 }
 
-// runOpen makes requests at their intended times, even if the service is slower.
+// runOpen makes requests at their intended times, even if the service is slower. It skips those above maxInFlight.
 func (f *finiteLoad) runOpen(start time.Time) {
 	limit := max(f.tuple.ScaleInt64(f.MaxInFlight), 1)
 	for {
@@ -318,7 +318,7 @@ func (f *finiteLoad) start(n int64, due time.Time) {
 	})
 }
 
-// client returns a client without a request. The caller holds mu.
+// client returns an idle client, or a new one if there is none. The caller holds mu.
 func (f *finiteLoad) client() *finiteClient {
 	last := len(f.idle) - 1
 	if last < 0 {
@@ -360,7 +360,7 @@ func uniform(seed uint64, n int64) float64 {
 // refusalPause is the pause of a client after a refusal. It limits the requests to a service that refuses at once.
 const refusalPause = time.Second
 
-// finishResponse removes a response that has ended.
+// finishResponse removes a response that has ended. Its client becomes idle, is replaced, or pauses after a refusal.
 func (f *finiteLoad) finishResponse(r *response) {
 	f.mu.Lock()
 	delete(f.open, r)

@@ -211,7 +211,8 @@ func (h *holding) newStreams(phased bool) (*sse.Streams, error) {
 
 func milli(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
-// start begins to open the streams. Their ends are requested after openFor, or earlier if all streams have ended.
+// start begins to open the streams. Their ends are requested after the steps, after their lifetimes, or after openFor.
+// With openFor they are requested earlier if all streams have ended.
 func (h *holding) start() {
 	switch {
 	case h.Steps != nil:
@@ -285,7 +286,7 @@ func (h *holding) resolveIfDone() {
 	h.finish(h.resolve)
 }
 
-// finishStream counts a stream that has ended.
+// finishStream counts a stream that has ended, and makes its checks if its end was requested.
 func (h *holding) finishStream(s *holdStream) {
 	h.mu.Lock()
 	s.finished = true

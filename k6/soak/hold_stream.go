@@ -101,7 +101,7 @@ func (h *holding) newStream(n, index int) (*holdStream, error) {
 	return s, nil
 }
 
-// group returns the set of streams to which it belongs.
+// group returns the set of streams to which the stream belongs: those with or without phases.
 func (s *holdStream) group() *sse.Streams {
 	if s.isPhased() {
 		return s.holding.phased
@@ -153,7 +153,7 @@ func (s *holdStream) ended() { s.holding.finishStream(s) }
 
 func (s *holdStream) close() { s.stream.Stop(sseclient.ReasonClient) }
 
-// endRequest returns the request that ends it. It runs on the event loop if the description has functions.
+// endRequest returns the request that ends the stream. It runs on the event loop if the description has functions.
 func (s *holdStream) endRequest() (sseclient.Request, error) {
 	h, id := s.holding, s.ledger().ID()
 	v, err := h.service.values(int(s.n), id)
