@@ -49,6 +49,8 @@ func TestActionsAreReported(t *testing.T) {
 	require.Greater(t, *proxy.Resumed, uint64(streams), "the backend must replay the noops of the outage, one each 0.2 s")
 	require.Less(t, *backend.Resumed, uint64(streams/2), "a stopped backend generates no noops, but some may be due after its restart")
 	require.Equal(t, "killed", v.Actions[2].Output)
+	require.Equal(t, v.Connections.Reconnected, v.Reconnect.Count)
+	require.Greater(t, v.Reconnect.Max-v.Reconnect.P50, 200.0, "reconnects must be spread over time")
 
 	page, err := os.ReadFile(r.dir.Path(results.PageFile))
 	require.NoError(t, err)

@@ -49,17 +49,6 @@ func (r *soakRun) awaitStreams(connections string) {
 	})
 }
 
-func TestNginxReloadLosesNothing(t *testing.T) {
-	t.Parallel()
-	reverse.Program(t)
-	r := begin(t, nil, "--connections", "50", "--seconds", "18", "--noop-interval", "1")
-	r.awaitStreams("50")
-	require.NoError(t, syscall.Kill(r.nginxMaster(), syscall.SIGHUP))
-	v := r.verdict()
-	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
-	require.Equal(t, 50, v.Connections.Completed)
-}
-
 func TestNginxRestartDropsEveryStream(t *testing.T) {
 	t.Parallel()
 	reverse.Program(t)
@@ -72,34 +61,15 @@ func TestNginxRestartDropsEveryStream(t *testing.T) {
 	require.Contains(t, reasons(v), "nginx died at")
 }
 
-// The backend continues to number noops while a client is disconnected, and replays them, so none is missed.
-func TestReconnectsSurviveNginxRestart(t *testing.T) {
-	t.Parallel()
-	reverse.Program(t)
-	r := begin(t, nil, "--connections", "50", "--seconds", "22", "--noop-interval", "1", "--reconnect")
-	r.awaitStreams("50")
-	require.NoError(t, syscall.Kill(r.nginxMaster(), syscall.SIGTERM))
-	v := r.verdict()
-	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
-	require.Zero(t, v.Messages.Missed)
-	require.GreaterOrEqual(t, v.Connections.Reconnected, 50)
-	require.NotNil(t, v.Reconnect)
-	require.Equal(t, v.Connections.Reconnected, v.Reconnect.Count)
-	require.Greater(t, v.Reconnect.Max-v.Reconnect.P50, 200.0, "reconnects must be spread over time")
-	report, err := os.ReadFile(r.dir.Path("report.txt"))
-	require.NoError(t, err)
-	require.Contains(t, string(report), "reconnects")
-}
-
 // A stopped runner reads all data later, so noops are late, but not lost. The verdict names the cause.
 func TestStoppedRunnerIsLate(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
-	r := begin(t, []string{m}, "--connections", "20", "--seconds", "40", "--noop-interval", "1")
+	r := begin(t, []string{m}, "--connections", "20", "--seconds", "26", "--noop-interval", "1")
 	r.awaitStreams("20")
 	runner := runnersOf(m)[0]
 	require.NoError(t, syscall.Kill(runner, syscall.SIGSTOP))
-	time.Sleep(20 * time.Second) // the fault: a stop of twenty intervals
+	time.Sleep(8 * time.Second) // the fault: longer than the idle timeout
 	require.NoError(t, syscall.Kill(runner, syscall.SIGCONT))
 	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
@@ -109,26 +79,12 @@ func TestStoppedRunnerIsLate(t *testing.T) {
 	require.Contains(t, strings.Join(v.Warnings, "\n"), "the load generator was saturated")
 }
 
-// With a limit on lateness, a stopped runner makes the run inconclusive.
-func TestSaturatedGeneratorExplainsLateness(t *testing.T) {
-	t.Parallel()
-	m := mark(t)
-	r := begin(t, []string{m}, "--connections", "20", "--seconds", "20", "--noop-interval", "1", "--max-late", "0")
-	r.awaitStreams("20")
-	runner := runnersOf(m)[0]
-	require.NoError(t, syscall.Kill(runner, syscall.SIGSTOP))
-	time.Sleep(4 * time.Second) // the fault
-	require.NoError(t, syscall.Kill(runner, syscall.SIGCONT))
-	v := r.verdict()
-	require.Equal(t, verdict.Invalid, v.Verdict, r.out.String())
-}
-
 // If the whole machine stalls, its server sends nothing. Clients that continue before the server do not close their streams
 // as idle.
 func TestStalledMachineDropsNothing(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
-	r := begin(t, []string{m}, "--connections", "20", "--seconds", "30", "--noop-interval", "1")
+	r := begin(t, []string{m}, "--connections", "20", "--seconds", "20", "--noop-interval", "1")
 	r.awaitStreams("20")
 	all := append(runnersOf(m), find(t, m, "bin/backend"))
 	for _, pid := range all {
@@ -159,7 +115,7 @@ func TestBusyCores(t *testing.T) {
 	}
 	t.Run("lose nothing", func(t *testing.T) {
 		t.Parallel()
-		v := begin(t, nil, "--connections", "100", "--seconds", "15", "--noop-interval", "1").verdict()
+		v := begin(t, nil, "--connections", "100", "--seconds", "12", "--noop-interval", "1").verdict()
 		require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 		require.Zero(t, v.Messages.Missed)
 		require.True(t, v.Generator.Saturated, "%+v", v.Generator)
@@ -169,7 +125,7 @@ func TestBusyCores(t *testing.T) {
 		t.Parallel()
 		url := backend(t, "NOOP_INTERVAL=1s")
 		// Each response takes more than a nanosecond, so the second stage fails on any machine.
-		r := smoke(t, "rampup", "--stages", "20,100", "--stage-seconds", "6", "--warmup-seconds", "0", "--max-p95-ms", "0.001", "--backend-url", url)
+		r := smoke(t, "rampup", "--stages", "20,100", "--stage-seconds", "4", "--warmup-seconds", "0", "--max-p95-ms", "0.001", "--backend-url", url)
 		v := r.verdict()
 		rows := section(v, "Resource usage").Rows
 		require.NotEmpty(t, rows, r.out.String())
@@ -237,26 +193,12 @@ func TestIncompleteShardsAreInvalid(t *testing.T) {
 		wantText string
 	}{
 		"missing": {func(t *testing.T, d results.Dir) { require.NoError(t, os.Remove(d.Path(second))) }, "runner 2 of 2 left no shard"},
-		"twice": {func(t *testing.T, d results.Dir) {
-			copyFile(t, d.Path(first), d.Path(filepath.Join(results.ShardsDir, "copy.json.gz")))
-		}, "runner 1 left two shards"},
-		"cut short": {func(t *testing.T, d results.Dir) {
-			info, err := os.Stat(d.Path(first))
-			require.NoError(t, err)
-			require.NoError(t, os.Truncate(d.Path(first), info.Size()/2))
-		}, "not a complete shard"},
 		"a flipped bit": {func(t *testing.T, d results.Dir) {
 			b, err := os.ReadFile(d.Path(first))
 			require.NoError(t, err)
 			b[len(b)/2] ^= 4
 			require.NoError(t, os.WriteFile(d.Path(first), b, 0o644))
 		}, "not a complete shard"},
-		"another run": {func(t *testing.T, d results.Dir) {
-			edit(t, d.Path(second), func(s *shard.Shard) { s.Runner.TestID = "other" })
-		}, "is of the run \"other\""},
-		"another script": {func(t *testing.T, d results.Dir) {
-			edit(t, d.Path(second), func(s *shard.Shard) { s.Runner.ScriptHash = "0" })
-		}, "ran another script"},
 		"an earlier run of that name": {func(t *testing.T, d results.Dir) {
 			edit(t, d.Path(second), func(s *shard.Shard) { s.Runner.RunID = "0123456789abcdef" })
 		}, "is of another run of that name"},
@@ -270,17 +212,11 @@ func TestIncompleteShardsAreInvalid(t *testing.T) {
 				}
 			})
 		}, "remove the shard of another run, or set the clocks and repeat the run"},
-		"the information of soak run is missing": {func(t *testing.T, d results.Dir) { require.NoError(t, os.Remove(d.Path(results.RunFile))) }, "run.json is missing"},
-		"the server's ledger is missing":         {func(t *testing.T, d results.Dir) { require.NoError(t, os.Remove(d.Path(results.LedgerFile))) }, "backend-ledger.ndjson is missing"},
-		"the manifest is missing":                {func(t *testing.T, d results.Dir) { require.NoError(t, os.Remove(d.Path(results.ManifestFile))) }, "manifest.json is missing"},
 		"all but shards is missing": {func(t *testing.T, d results.Dir) {
 			for _, name := range []string{results.ManifestFile, results.PlanFile, results.RunFile, results.LedgerFile} {
 				require.NoError(t, os.Remove(d.Path(name)))
 			}
 		}, "merge its whole folder"},
-		"unfinished": {func(t *testing.T, d results.Dir) {
-			edit(t, d.Path(second), func(s *shard.Shard) { s.Runner.State = shard.Running })
-		}, "runner 2 on"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -37,7 +37,7 @@ func attach(t *testing.T, killed *soakRun) (v *verdict.Verdict, out string) {
 // beginAndKill starts a soak of two runners, kills it, and returns the runners, which continue.
 func beginAndKill(t *testing.T, mark string) (killed *soakRun, runners []int) {
 	t.Helper()
-	killed = begin(t, []string{mark}, "--backend-url", backend(t, "NOOP_INTERVAL=1s"), "--connections", "20", "--seconds", "40", "--noop-interval", "1", "--min-coverage", "40")
+	killed = begin(t, []string{mark}, "--backend-url", backend(t, "NOOP_INTERVAL=1s"), "--connections", "20", "--seconds", "28", "--noop-interval", "1", "--min-coverage", "40")
 	killed.awaitStreams("20")
 	require.NoError(t, killed.cmd.Process.Kill())
 	_ = killed.cmd.Wait()

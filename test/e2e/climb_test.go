@@ -47,12 +47,8 @@ func TestCapacityOfBadServices(t *testing.T) {
 		wantText string
 	}{
 		{"silent beyond 50", aboveFifty(silence), verdict.Pass, "between 50 and 100 connections", ""},
-		{"every other noop lost beyond 50", aboveFifty(half), verdict.Pass, "between 50 and 100 connections", ""},
-		{"silent", allStreams(silence), verdict.Fail, "below 50 connections", "nothing more arrived"},
 		{"every other noop lost", allStreams(half), verdict.Fail, "below 50 connections", "missed 1"},
-		{"corrupted", allStreams(corrupted), verdict.Fail, "below 50 connections", "corrupted"},
 		{"corrupted beyond 50", aboveFifty(corrupted), verdict.Fail, "between 50 and 100 connections", "corrupted"},
-		{"doubled", allStreams(doubled), verdict.Fail, "below 50 connections", "twice"},
 		{"doubled beyond 50", aboveFifty(doubled), verdict.Fail, "between 50 and 100 connections", "twice"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

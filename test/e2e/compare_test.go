@@ -26,24 +26,19 @@ func compareRuns(t *testing.T, args ...string) (code int, text string) {
 // A lost noop in the last run is a regression, independent of noise.
 func TestCompareFindsARegression(t *testing.T) {
 	t.Parallel()
-	args := []string{"--connections", "20", "--seconds", "9", "--noop-interval", "1"}
-	var dirs []string
-	for range 2 {
-		r := begin(t, nil, args...)
-		require.Equal(t, verdict.Pass, r.verdict().Verdict, r.out.String())
-		dirs = append(dirs, string(r.dir))
+	start := func(fault, seconds string) *soakRun {
+		return begin(t, []string{"BACKEND_FAULT=" + fault}, "--connections", "20", "--seconds", seconds, "--noop-interval", "1")
 	}
-	faulty := begin(t, []string{"BACKEND_FAULT=stall:noop=2"}, args...)
-	require.Equal(t, verdict.Fail, faulty.verdict().Verdict, faulty.out.String())
-	dirs = append(dirs, string(faulty.dir))
-
-	code, text := compareRuns(t, dirs...)
+	runs := []*soakRun{start("", "9"), start("", "9"), start("stall:noop=2", "9"), start("", "8")}
+	var dirs []string
+	for i, want := range []verdict.Outcome{verdict.Pass, verdict.Pass, verdict.Fail, verdict.Pass} {
+		require.Equal(t, want, runs[i].verdict().Verdict, runs[i].out.String())
+		dirs = append(dirs, string(runs[i].dir))
+	}
+	code, text := compareRuns(t, dirs[:3]...)
 	require.Equal(t, 1, code, text)
 	require.Contains(t, text, "noops missed")
-
-	shorter := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1")
-	require.Equal(t, verdict.Pass, shorter.verdict().Verdict, shorter.out.String())
-	code, text = compareRuns(t, dirs[0], dirs[1], string(shorter.dir))
+	code, text = compareRuns(t, dirs[0], dirs[1], dirs[3])
 	require.Equal(t, 2, code, text)
 	require.Contains(t, text, "seconds is 9 in the first and 8 in the second")
 }

@@ -35,40 +35,32 @@ func startFake(t *testing.T, spec fakeservice.ServiceSpec, strike fakeservice.St
 	return s, url
 }
 
-// Noops without numbers are counted by the interval. Each fault affects the client f-3 from its fourth noop on.
+// Noops without numbers are counted by the interval. Each fault affects one client, at or from its fourth noop on.
 func TestForeignBackendIsCountedByInterval(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		action                        string
-		count                         int
-		missed, duplicated, corrupted uint64
-		dropped                       int
-		reason                        string
-	}{
-		"none":      {},
-		"drop":      {action: fakeservice.ActLose, count: 1, missed: 1, reason: "f-3 missed 1"},
-		"duplicate": {action: fakeservice.ActRepeat, count: 1, duplicated: 1, reason: "f-3 received noop 4 twice"},
-		"corrupt":   {action: fakeservice.ActCorrupt, count: 1, corrupted: 1, reason: "f-3 received noop 4 corrupted"},
-		"cut":       {action: fakeservice.ActClose, count: 1, dropped: 1, reason: "f-3 was "},
-		"silence":   {action: fakeservice.ActQuiet, missed: 5, reason: "f-3 missed 5"},
-	} {
-		t.Run("fault="+name, func(t *testing.T) {
-			t.Parallel()
-			_, url := startFake(t, bareService(800*time.Millisecond), fakeservice.Strike{
-				Fault: fakeservice.Fault{Action: c.action, Devices: []string{"f-3"}, From: 4, Count: c.count},
-			})
-			r := begin(t, nil, "--backend-url", url+"/", "--connections", "10", "--seconds", "12", "--noop-interval", "0.8", "--prefix", "f-")
-			v := r.verdict()
-			want := verdict.Pass
-			if c.action != "" {
-				want = verdict.Fail
-			}
-			require.Equal(t, want, v.Verdict, r.out.String())
-			n := v.Messages
-			require.Equal(t, []uint64{c.missed, c.duplicated, c.corrupted}, []uint64{n.Missed, n.Duplicated, n.Corrupted}, r.out.String())
-			require.Equal(t, c.dropped, v.Connections.Dropped)
-			require.False(t, v.Server.Known)
-			require.Contains(t, reasons(v), c.reason)
-		})
+	spec := bareService(800 * time.Millisecond)
+	spec.Text = func(id string, n int) string {
+		switch {
+		case id == "f-1" && n == 4:
+			return ""
+		case id == "f-2" && n == 4:
+			return goodNoop + goodNoop
+		case id == "f-3" && n == 4:
+			return "data: 1\n\n"
+		case id == "f-4" && n >= 4:
+			return ": only a sign of life\n\n"
+		}
+		return goodNoop
+	}
+	_, url := startFake(t, spec, fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActClose, Devices: []string{"f-5"}, From: 4, Count: 1}})
+	r := begin(t, nil, "--backend-url", url+"/", "--connections", "10", "--seconds", "12", "--noop-interval", "0.8", "--prefix", "f-")
+	v := r.verdict()
+	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
+	n := v.Messages
+	require.Equal(t, [3]uint64{1 + 5, 1, 1}, [3]uint64{n.Missed, n.Duplicated, n.Corrupted}, r.out.String())
+	require.Equal(t, 1, v.Connections.Dropped)
+	require.False(t, v.Server.Known)
+	for _, reason := range []string{"f-1 missed 1", "f-2 received noop 4 twice", "f-3 received noop 4 corrupted", "f-4 missed 5", "f-5 was "} {
+		require.Contains(t, reasons(v), reason)
 	}
 }

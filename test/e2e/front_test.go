@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -38,21 +37,6 @@ func TestServiceEndsStreamsSlowly(t *testing.T) {
 		require.Equal(t, 6, v.Connections.Unfinished)
 		require.Contains(t, reasons(v), "the server did not end 6 streams within 2 s of the request (END_TIMEOUT)")
 	})
-}
-
-// Different spellings of a URL make the same plan.
-func TestOtherSpellingsOfAURL(t *testing.T) {
-	t.Parallel()
-	url := strings.Replace(backend(t, "NOOP_INTERVAL=1"), "http://", "HTTP://", 1)
-	for name, end := range map[string]string{"slashes": "//", "empty-query": "/?", "empty-fragment": "/#"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := begin(t, nil, "--backend-url", url+end, "--connections", "6", "--seconds", "8", "--noop-interval", "1", "--prefix", name+"-")
-			v := r.verdict()
-			require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
-			require.Equal(t, strings.ToLower(url), v.Plan.BackendURL)
-		})
-	}
 }
 
 // soak ignores the variables and the configuration of k6. K6_VUS=1 would limit each runner to one stream.
@@ -101,18 +85,4 @@ func TestReportListsOtherEvents(t *testing.T) {
 	v := r.verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 	require.Contains(t, reasons(v), `named "noop", which message.event of the description does not match`)
-}
-
-// A run without TEST_ID has the name of its folder.
-func TestRunIsNamedByItsFolder(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "laptop")
-	url := backend(t, "NOOP_INTERVAL=1")
-	k6 := exec.Command(filepath.Join(root, "bin", "k6"), "run", "--quiet", "--vus", "4", "--iterations", "4", "--out", "soak="+dir,
-		"--env", "BACKEND_URL="+url, "--env", "NOOP_INTERVAL=1", "--env", "SECONDS=8", filepath.Join(root, "load-tests/sse/connectionTest.js"))
-	text, err := k6.CombinedOutput()
-	require.NoError(t, err, string(text))
-	text, err = exec.Command(filepath.Join(root, "bin", "soak"), "merge", dir).CombinedOutput()
-	require.NoError(t, err, string(text))
-	require.Contains(t, string(text), "PASS: ")
 }

@@ -3,15 +3,12 @@
 package e2e
 
 import (
-	"net"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
-	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 // http2Front returns nginx in front of a service, with HTTP/2 over TLS.
@@ -47,17 +44,4 @@ func TestSoakOverHTTP2ThroughNginx(t *testing.T) {
 			require.Regexp(t, tt.wantText, r.out.String())
 		})
 	}
-}
-
-// A server without TLS uses HTTP/2 by prior knowledge.
-func TestSoakOverPlainHTTP2(t *testing.T) {
-	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(fakeservice.StartService(fakeservice.New(500*time.Millisecond, fakeservice.PhaseRandom, 100), fakeservice.Strike{}, listener).Stop)
-	r := begin(t, nil, "--connections", "100", "--seconds", "9", "--noop-interval", "0.5", "--backend-url", "http://"+listener.Addr().String(), "--http-version", "2", "--streams-per-connection", "10", "--runners", "1", "--connections-per-vu", "50")
-	v := r.verdict()
-	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
-	require.Equal(t, 100, v.Connections.Completed)
-	require.Equal(t, "100 streams over 10 connections", v.HTTP2())
 }

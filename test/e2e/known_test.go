@@ -40,7 +40,7 @@ func machineWasBusy(v *verdict.Verdict) bool {
 // the load generator.
 func TestSlowServiceFails(t *testing.T) {
 	t.Parallel()
-	for _, delay := range []time.Duration{900 * time.Millisecond, 1200 * time.Millisecond, 3 * time.Second} {
+	for _, delay := range []time.Duration{900 * time.Millisecond, 3 * time.Second} {
 		t.Run(delay.String(), func(t *testing.T) {
 			t.Parallel()
 			r := smoke(t, "rampup", "--stages", "20,40", "--stage-seconds", "6", "--warmup-seconds", "0", "--timeout-seconds", "10", "--backend-url", delayedService(t, delay))
@@ -73,7 +73,7 @@ func TestRampupReportsTheRateOfTheService(t *testing.T) {
 		time.Sleep(time.Until(at))
 		return false
 	})
-	r := smoke(t, "rampup", "--stages", "100,300", "--stage-seconds", "10", "--warmup-seconds", "0", "--timeout-seconds", "15", "--max-p95-ms", "0", "--backend-url", url)
+	r := smoke(t, "rampup", "--stages", "100,300", "--stage-seconds", "6", "--warmup-seconds", "0", "--timeout-seconds", "15", "--max-p95-ms", "0", "--backend-url", url)
 	v := r.verdict()
 	require.NotEqual(t, verdict.Fail, v.Verdict, r.out.String())
 	rows := section(v, "Stages").Rows
@@ -91,27 +91,18 @@ func TestRampupReportsTheRateOfTheService(t *testing.T) {
 // One truncated response in a hundred fails a run.
 func TestTruncatedResponsesFail(t *testing.T) {
 	t.Parallel()
-	for name, args := range map[string][]string{
-		"rampup":     {"--stages", "100", "--warmup-seconds", "0"},
-		"throughput": {"--volumes", "300", "--levels", "5", "--warmup-seconds", "0"},
-		"burst":      {"--bursts", "200"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			handler, truncated := everyNth(100, func(w http.ResponseWriter) {
-				conn, _, err := http.NewResponseController(w).Hijack()
-				if err == nil {
-					_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 900\r\n\r\n{\"res"))
-					_ = conn.Close()
-				}
-			})
-			r := smoke(t, name, append(args, "--backend-url", plainServices(t, handler))...)
-			v := r.verdict()
-			require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
-			require.Positive(t, truncated.Load())
-			require.Contains(t, reasons(v), fmt.Sprintf("answers are correct: %s wrong, %s of them truncated", format.Thousands(truncated.Load()), format.Thousands(truncated.Load())))
-		})
-	}
+	handler, truncated := everyNth(100, func(w http.ResponseWriter) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 900\r\n\r\n{\"res"))
+			_ = conn.Close()
+		}
+	})
+	r := smoke(t, "throughput", "--volumes", "300", "--levels", "5", "--warmup-seconds", "0", "--backend-url", plainServices(t, handler))
+	v := r.verdict()
+	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
+	require.Positive(t, truncated.Load())
+	require.Contains(t, reasons(v), fmt.Sprintf("answers are correct: %s wrong, %[1]s of them truncated", format.Thousands(truncated.Load())))
 }
 
 // serveTwice starts a service that sends a second, wrong response 3 ms after each response. sent is the number of second
@@ -143,19 +134,10 @@ func serveTwice(t *testing.T) (url string, sent *atomic.Int64) {
 
 func TestUnrequestedResponsesFail(t *testing.T) {
 	t.Parallel()
-	for name, args := range map[string][]string{
-		"rampup":     {"--stages", "20", "--warmup-seconds", "0"},
-		"throughput": {"--volumes", "100", "--levels", "5", "--warmup-seconds", "0"},
-		"burst":      {"--bursts", "20"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			url, sent := serveTwice(t)
-			r := smoke(t, name, append(args, "--backend-url", url)...)
-			v := r.verdict()
-			require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
-			require.Contains(t, reasons(v), "answers are correct: ")
-			require.Greater(t, sent.Load(), int64(20))
-		})
-	}
+	url, sent := serveTwice(t)
+	r := smoke(t, "rampup", "--stages", "20", "--warmup-seconds", "0", "--backend-url", url)
+	v := r.verdict()
+	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
+	require.Contains(t, reasons(v), "answers are correct: ")
+	require.Greater(t, sent.Load(), int64(20))
 }

@@ -11,53 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/sse-soak/sse-soak/internal/verdict"
 )
-
-// In comparison with runs of a fast service, two kinds of runs are regressions although they pass: 4 % of the responses need 3 s,
-// or 0.83 % of the requests fail. An unchanged run is no regression.
-func TestTailsAndFailuresAreRegressions(t *testing.T) {
-	t.Parallel()
-	var slowEvery, failEvery atomic.Int64 // each nth request is slow, or fails; 0: none
-	var requests atomic.Int64
-	url := plainServices(t, func(w http.ResponseWriter, _ *http.Request) bool {
-		n := requests.Add(1)
-		if every := slowEvery.Load(); every > 0 && n%every == 0 {
-			time.Sleep(3 * time.Second)
-		}
-		if every := failEvery.Load(); every > 0 && n%every == 0 {
-			w.WriteHeader(http.StatusServiceUnavailable)
-			return true
-		}
-		return false
-	})
-	run := func() string {
-		r := smoke(t, "rampup", "--stages", "100", "--stage-seconds", "6", "--warmup-seconds", "1", "--timeout-seconds", "10", "--max-p95-ms", "2000", "--backend-url", url, "--runners", "1")
-		v := r.verdict()
-		require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
-		return string(r.dir)
-	}
-	var old []string
-	for range 5 {
-		old = append(old, run())
-	}
-	unchanged := run()
-	slowEvery.Store(25)
-	slowRun := run()
-	slowEvery.Store(0)
-	failEvery.Store(120)
-	failingRun := run()
-	for dir, want := range map[string]string{unchanged: "", slowRun: `mean at 100/s|p99 at 100/s`, failingRun: "failed at 100/s"} {
-		code, text := compareRuns(t, append(old, "--", dir)...)
-		if want == "" {
-			require.Empty(t, worseMetrics(text), text)
-			continue
-		}
-		require.Equal(t, 1, code, text)
-		require.Regexp(t, `(?m)^  - (`+want+`): `, text)
-	}
-}
 
 // worseMetrics returns the metrics that `soak compare` reports as worse. It omits the CPU of the service, because the service
 // runs in the process of the tests.

@@ -57,21 +57,12 @@ func failures(v *verdict.Verdict) map[string]string {
 // request.
 func TestEachResetIsReported(t *testing.T) {
 	t.Parallel()
-	for name, args := range map[string][]string{
-		"rampup":     {"--stages", "50", "--stage-seconds", "4", "--warmup-seconds", "0"},
-		"throughput": {"--volumes", "300", "--levels", "5", "--level-seconds", "2", "--warmup-seconds", "0"},
-		"burst":      {"--bursts", "200"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			handler, resets := everyNth(20, reset)
-			r := smoke(t, name, append(args, "--backend-url", plainServices(t, handler))...)
-			v := r.verdict()
-			require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
-			require.Greater(t, resets.Load(), int64(5))
-			require.Equal(t, map[string]string{"net-1220, connection reset": format.Thousands(resets.Load())}, failures(v), r.out.String())
-		})
-	}
+	handler, resets := everyNth(20, reset)
+	r := smoke(t, "burst", "--bursts", "200", "--backend-url", plainServices(t, handler))
+	v := r.verdict()
+	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
+	require.Greater(t, resets.Load(), int64(5))
+	require.Equal(t, map[string]string{"net-1220, connection reset": format.Thousands(resets.Load())}, failures(v), r.out.String())
 }
 
 // Status codes are reported as such, not as error codes of k6, such as 1201 (broken pipe).
@@ -79,32 +70,24 @@ func TestStatusesAreNotNetworkErrors(t *testing.T) {
 	t.Parallel()
 	statuses := []int{101, 201, 204, 310, 311, 404, 503}
 	count := int64(len(statuses))
-	for name, args := range map[string][]string{
-		"rampup":     {"--stages", "100", "--warmup-seconds", "0"},
-		"throughput": {"--volumes", "300", "--levels", "5", "--level-seconds", "2", "--warmup-seconds", "0"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var responses atomic.Int64
-			handler, _ := everyNth(10, func(w http.ResponseWriter) {
-				status := statuses[(responses.Add(1)-1)%count] // each status in turn
-				if status == http.StatusSwitchingProtocols {
-					w.Header().Set("Connection", "Upgrade")
-					w.Header().Set("Upgrade", "other")
-				}
-				w.WriteHeader(status)
-			})
-			r := smoke(t, name, append(args, "--backend-url", plainServices(t, handler))...)
-			v := r.verdict()
-			require.Equal(t, verdict.Fail, v.Verdict, "10 %% failed with responses of the service: %s", r.out.String())
-			require.Greater(t, responses.Load(), count)
-			want := map[string]string{}
-			for i, status := range statuses {
-				want[fmt.Sprintf("status-%d, status %d", status, status)] = format.Thousands((responses.Load() + count - 1 - int64(i)) / count)
-			}
-			require.Equal(t, want, failures(v), r.out.String())
-		})
+	var responses atomic.Int64
+	handler, _ := everyNth(10, func(w http.ResponseWriter) {
+		status := statuses[(responses.Add(1)-1)%count] // each status in turn
+		if status == http.StatusSwitchingProtocols {
+			w.Header().Set("Connection", "Upgrade")
+			w.Header().Set("Upgrade", "other")
+		}
+		w.WriteHeader(status)
+	})
+	r := smoke(t, "rampup", "--stages", "100", "--warmup-seconds", "0", "--backend-url", plainServices(t, handler))
+	v := r.verdict()
+	require.Equal(t, verdict.Fail, v.Verdict, "10 %% failed with responses of the service: %s", r.out.String())
+	require.Greater(t, responses.Load(), count)
+	want := map[string]string{}
+	for i, status := range statuses {
+		want[fmt.Sprintf("status-%d, status %d", status, status)] = format.Thousands((responses.Load() + count - 1 - int64(i)) / count)
 	}
+	require.Equal(t, want, failures(v), r.out.String())
 }
 
 // A service whose responses sometimes exceed the timeout fails, unless this machine was saturated.

@@ -101,7 +101,7 @@ func (s *serviceSoak) requireFinding(v *verdict.Verdict, kind ledger.Kind, k int
 
 // A refused message is not expected, and a message without a response may arrive or not. In both cases the run fails.
 func TestDisconnectedPublisherDoesNotPass(t *testing.T) {
-	eachService(t, func(t *testing.T, name string) {
+	eachOf(t, twoServices, func(t *testing.T, name string) {
 		r := startService(t, name, services.Options{})
 		s := soakService(t, r, "publisher-", faulty.Options{Publish: []faulty.PublishFault{
 			{Kind: faulty.Refuse, Status: 401, From: 15, Count: 2}, {Kind: faulty.Refuse, Status: 503, From: 20, Count: 3},
@@ -138,7 +138,7 @@ func TestDisconnectedPublisherDoesNotPass(t *testing.T) {
 
 // A restart of the service closes its streams. With RECONNECT the clients reconnect.
 func TestRestartedServiceDoesNotPass(t *testing.T) {
-	eachService(t, func(t *testing.T, name string) {
+	eachOf(t, twoServices, func(t *testing.T, name string) {
 		r := startService(t, name, services.Options{})
 		s := soakService(t, r, "restart-", faulty.Options{})
 		await(t, "the publisher must send half of the messages", func() bool { return s.proxy.PublishCount() > publishedInAll/2 })

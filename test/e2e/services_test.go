@@ -101,10 +101,18 @@ func findings(v *verdict.Verdict, kind ledger.Kind) []string {
 	return out
 }
 
+// twoServices are the services of tests whose behavior does not depend on the protocol. Mercure ends streams by itself.
+var twoServices = []string{"nchan", "mercure"}
+
 // eachService runs a test for each service in parallel.
 func eachService(t *testing.T, test func(t *testing.T, name string)) {
+	eachOf(t, services.Names(), test)
+}
+
+// eachOf is like eachService, for the services with the given names.
+func eachOf(t *testing.T, names []string, test func(t *testing.T, name string)) {
 	t.Parallel()
-	for _, name := range services.Names() {
+	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, name)

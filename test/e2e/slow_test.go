@@ -3,10 +3,8 @@
 package e2e
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +14,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 	"github.com/sse-soak/sse-soak/test/reverse"
-	"github.com/sse-soak/sse-soak/test/services"
 )
 
 // runSlow runs the suite slow: 4 of 20 clients read nothing for 8 s, while the service sends about 10 MB to each.
@@ -79,19 +76,6 @@ func TestSlowOfADescribedService(t *testing.T) {
 	require.Equal(t, 16, v.Connections.Completed)
 	require.Zero(t, v.Messages.Missed)
 	require.Greater(t, v.Messages.Received, uint64(16*160))
-	require.NotContains(t, factOf(v, "memory"), "not known")
-}
-
-// nginx disconnects a client that does not read only after a minute, and nchan stores its messages. The memory is that of a
-// process. The test does not run in parallel, like TestSlowBehindNginx.
-func TestSlowOfNchan(t *testing.T) {
-	s := startService(t, "nchan", services.Options{})
-	pids, err := s.PIDs()
-	require.NoError(t, err)
-	v := runSlow(t, append(publishFlags(s.Service, s.URL),
-		"--topics", "2", "--publish-rate", "40", "--gauge", fmt.Sprintf("pid:%d", slices.Min(pids)), "--cut-slow", "0", "--max-held-late", "-1")...)
-	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
-	require.Equal(t, "4 still open, with all messages at the end", factOf(v, "outcome"))
 	require.NotContains(t, factOf(v, "memory"), "not known")
 }
 

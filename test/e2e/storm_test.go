@@ -115,16 +115,15 @@ func TestStormWithRefusals(t *testing.T) {
 	require.Equal(t, "0", section(v, "Storms").Rows[0][11])
 }
 
-// A limiter admits one connect per 100 ms, except for the first connects, which are not limited.
+// A limiter delays connects so that it admits one per 100 ms, except for the first connects, which are not limited.
 type limiter struct {
-	free     int  // connects that are not limited
-	waits    bool // early connects are delayed; otherwise they are refused
+	free     int // connects that are not limited
 	mu       sync.Mutex
 	admitted []time.Time // intended times
 	last     time.Time   // actual time of the latest one, including delays of this machine
 }
 
-// admit responds to a connect when it may enter.
+// admit returns when a connect may enter.
 func (l *limiter) admit(connects int) (status int) {
 	if connects <= l.free {
 		return 0
@@ -138,18 +137,13 @@ func (l *limiter) admit(connects int) (status int) {
 	if slot.Before(now) {
 		slot = now
 	}
-	refuse := slot.After(now) && !l.waits
-	if !refuse {
-		l.admitted = append(l.admitted, slot)
-	}
+	l.admitted = append(l.admitted, slot)
 	l.mu.Unlock()
-	if !refuse {
-		time.Sleep(time.Until(slot))
-		l.mu.Lock()
-		l.last = time.Now()
-		l.mu.Unlock()
-	}
-	return refusal(refuse)
+	time.Sleep(time.Until(slot))
+	l.mu.Lock()
+	l.last = time.Now()
+	l.mu.Unlock()
+	return 0
 }
 
 // rate returns the connects per second that were admitted.
@@ -158,33 +152,16 @@ func (l *limiter) rate() float64 {
 	return float64(n) / l.last.Sub(l.admitted[0]).Seconds()
 }
 
-// A refused client waits longer each time, so the rate of reconnects is not the one that the service admits.
-func TestStormDoesNotJudgeTheRateOfRefusedClients(t *testing.T) {
-	t.Parallel()
-	l := &limiter{free: 40 + 36} // the ramp, the first storm
-	v := storms(t, l.admit, "--connections", "40", "--seconds", "65", "--min-rate", "8", "--late-ms", "20000")
-	require.GreaterOrEqual(t, len(l.admitted), 30, "of 36 connects, the last ones may wait beyond the end of the run")
-	require.Less(t, l.rate(), 8., "the clients must wait")
-	require.Equal(t, verdict.Invalid, v.Verdict, reasons(v))
-	require.Regexp(t, `it is unknown whether the service accepts 8 connects per second: refusals delayed [23]\d of 36 clients`, reasons(v))
-	require.Contains(t, section(v, "Storms").Rows[1][5], "≥ ")
-}
-
 // A service that makes clients wait always has requests, so its rate is measured.
 func TestStormMeasuresTheRateOfWaitingClients(t *testing.T) {
 	t.Parallel()
-	for minRate, want := range map[string]verdict.Outcome{"8": verdict.Pass, "20": verdict.Fail} {
-		t.Run("MIN_RATE="+minRate, func(t *testing.T) {
-			t.Parallel()
-			l := &limiter{free: 40 + 36, waits: true} // the ramp, the first storm
-			v := storms(t, l.admit, "--connections", "40", "--seconds", "33", "--min-rate", minRate, "--late-ms", "20000")
-			require.Equal(t, want, v.Verdict, reasons(v))
-			rate, err := strconv.ParseFloat(section(v, "Storms").Rows[1][5], 64)
-			require.NoError(t, err)
-			require.Len(t, l.admitted, 36)
-			require.InEpsilon(t, l.rate(), rate, .2)
-		})
-	}
+	l := &limiter{free: 40 + 36} // the ramp, the first storm
+	v := storms(t, l.admit, "--connections", "40", "--seconds", "33", "--min-rate", "20", "--late-ms", "20000")
+	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
+	rate, err := strconv.ParseFloat(section(v, "Storms").Rows[1][5], 64)
+	require.NoError(t, err)
+	require.Len(t, l.admitted, 36)
+	require.InEpsilon(t, l.rate(), rate, .2)
 }
 
 func TestServiceRefusesAfterStorm(t *testing.T) {

@@ -73,6 +73,7 @@ func TestInitAndRunWithoutCheckableMessages(t *testing.T) {
 			require.Contains(t, string(workflow), "\n            --require-messages\n")
 
 			r := beginInFolder(t, folder, "--connections", "4", "--seconds", "15")
+			strict := beginInFolder(t, folder, "--connections", "4", "--seconds", "15", "--require-messages")
 			v := r.verdict()
 			require.NotNil(t, v.MessagesChecked)
 			require.False(t, *v.MessagesChecked)
@@ -84,9 +85,8 @@ func TestInitAndRunWithoutCheckableMessages(t *testing.T) {
 			require.Contains(t, r.out.String(), "soak probe URL --publish-url")
 			require.Contains(t, strings.Join(lines[max(len(lines)-2, 0):], " "), "PASS (connections only)", "the verdict is the last line")
 
-			r = beginInFolder(t, folder, "--connections", "4", "--seconds", "15", "--require-messages")
-			v = r.verdict()
-			require.Equal(t, verdict.Invalid, v.Verdict, r.out.String())
+			v = strict.verdict()
+			require.Equal(t, verdict.Invalid, v.Verdict, strict.out.String())
 			require.Contains(t, reasons(v), "REQUIRE_MESSAGES")
 		})
 	}

@@ -22,14 +22,8 @@ func TestUsageErrors(t *testing.T) {
 		args     []string
 		wantText string
 	}{
-		"seconds":     {[]string{"run", "--seconds", "5"}, "SECONDS must be over 5, because streams end 5 s before the end, and at most a year, got 5"},
-		"interval":    {[]string{"run", "--noop-interval", "0"}, "NOOP_INTERVAL must be at least 0.001 seconds, got 0"},
-		"url":         {[]string{"run", "--backend-url", "host:80"}, "must begin with http://"},
-		"prefix":      {[]string{"run", "--prefix", "a b"}, "PREFIX must consist of letters, digits"},
-		"outage":      {[]string{"run", "--reconnect", "--max-outage", "0"}, "MAX_OUTAGE must be positive"},
 		"back":        {[]string{"run", "--reconnect", "--back-within", "0"}, "BACK_WITHIN must be positive"},
 		"action":      {[]string{"run", "--at", "60 deploy: systemctl restart hub"}, `--at must begin with a time after the start, such as 60s, 1m30s or 2h, got "60" in "60 deploy: systemctl restart hub"`},
-		"no command":  {[]string{"run", "churn", "--at", "60s systemctl restart hub"}, `--at must be TIME [NAME]: COMMAND, such as '60s deploy: systemctl restart hub', got`},
 		"too late":    {[]string{"run", "--seconds", "35", "--at", "30s deploy: systemctl restart hub"}, "the action deploy must start before 30s, when the streams end, got 30s"},
 		"continue":    {[]string{"run", "--continue"}, "continue a whole run whose soak was killed by `soak attach TESTID`"},
 		"flag":        {[]string{"run", "--nonsense"}, "unknown flag"},
@@ -39,7 +33,6 @@ func TestUsageErrors(t *testing.T) {
 		"misspelled":  {[]string{"run", "--conections", "5"}, "unknown flag: --conections; did you mean --connections?"},
 		"no CA":       {[]string{"run", "--ca", "nosuch.pem"}, "--ca: open nosuch.pem"},
 		"profile":     {[]string{"run", "rampup", "--profile", "tiny"}, `PROFILE must be smoke or full, got "tiny"`},
-		"stages":      {[]string{"run", "rampup", "--stages", "20,x"}, `STAGES must be positive whole numbers separated by commas, such as 20,50,100, got "20,x"`},
 		"stage":       {[]string{"run", "rampup", "--stages", "20,20"}, `stages must have unique names, got "rate-20"`},
 		"ceiling":     {[]string{"run", "rampup", "--ceiling", "5"}, "CEILING must be at least the lowest of STAGES"},
 		"runners":     {[]string{"run", "rampup", "--runners", "0"}, "RUNNERS must be at least 1, got 0"},
@@ -52,17 +45,11 @@ func TestUsageErrors(t *testing.T) {
 		"not number":  {[]string{"run", "--connections", "abc"}, `soak: --connections must be a whole number, got "abc"`},
 		"no duration": {[]string{"run", "--start-timeout", "soon"}, `soak: --start-timeout must be a duration, such as 90s or 10m, got "soon"`},
 		"tolerance":   {[]string{"compare", "--tolerance", "-1", "a", "b", "c"}, "--tolerance must be at least 0, got -1"},
-		"a query":     {[]string{"run", "--backend-url", "http://h/?a=b"}, "BACKEND_URL must not have a query"},
 		"two URLs":    {[]string{"run", "rampup", "--backend-url", "http://a,http://b"}, "BACKEND_URL must be the URL of a service, such as http://127.0.0.1:8080, got \"http://a,http://b\""},
 		"no cluster":  {[]string{"run", "cluster", "--cluster-url", "h"}, "CLUSTER_URL must begin with http:// or https:// and name a host, got \"h\""},
-		"end":         {[]string{"run", "--end-timeout", "-1"}, "END_TIMEOUT must be positive seconds up to a year, or 0 (the default), got -1"},
-		"service":     {serviceFlags("nchann", "5"), `SERVICE must be the path of a .js file, or one of a2a, ag-ui, anthropic-messages, centrifugo,`},
-		"no file":     {serviceFlags("nosuch/mine.js", "5"), "nosuch/mine.js\"."},
-		"no topics":   {[]string{"run", "--service", "nchan", "--backend-url", "http://127.0.0.1:1"}, "nchan delivers only published messages; set TOPICS and PUBLISH_RATE"},
-		"no publish":  {serviceFlags("sse", "5"), "TOPICS and PUBLISH_RATE need publish in the description of sse, got 5 and 2"},
-		"mistakes":    {serviceFlags("testdata/mistaken.js", "5"), "connect.url: unknown placeholder {tpoic}: did you mean {topic}?"},
-		"topics":      {serviceFlags("nchan", "5000"), "TOPICS must be at most CONNECTIONS, got 5000 and 1200"},
-		"no service":  {[]string{"run", "--service", "nchan", "--topics", "5", "--publish-rate", "2"}, "BACKEND_URL is missing: soak starts only its own backend; set it to the URL of nchan"},
+		"service":     {serviceFlags("nchann"), `SERVICE must be the path of a .js file, or one of a2a, ag-ui, anthropic-messages, centrifugo,`},
+		"no file":     {serviceFlags("nosuch/mine.js"), "nosuch/mine.js\"."},
+		"mistakes":    {serviceFlags("testdata/mistaken.js"), "connect.url: unknown placeholder {tpoic}: did you mean {topic}?"},
 		"both rates":  {[]string{"plan", "--topics", "5", "--noop-interval", "2"}, "--noop-interval cannot be combined with --topics"},
 	}
 	for name, c := range cases {
@@ -84,8 +71,8 @@ func TestUsageErrors(t *testing.T) {
 	}
 }
 
-func serviceFlags(service, topics string) []string {
-	return []string{"run", "--service", service, "--topics", topics, "--publish-rate", "2", "--backend-url", "http://127.0.0.1:1"}
+func serviceFlags(service string) []string {
+	return []string{"run", "--service", service, "--topics", "5", "--publish-rate", "2", "--backend-url", "http://127.0.0.1:1"}
 }
 
 func TestSuiteNeedsNoops(t *testing.T) {
@@ -147,12 +134,8 @@ func TestScriptErrors(t *testing.T) {
 	t.Parallel()
 	for message, env := range map[string][]string{
 		"BACKEND_URL is missing":                    {"BACKEND_URL="},
-		"SECONDS must be over 5, because":           {"BACKEND_URL=http://127.0.0.1:1", "SECONDS=5"},
-		"NOOP_INTERVAL must be at least 0.001":      {"BACKEND_URL=http://127.0.0.1:1", "NOOP_INTERVAL=0"},
 		"SECONDS must be a whole number of seconds": {"BACKEND_URL=http://127.0.0.1:1", "SECONDS=x"},
-		"BACKEND_URL must begin with http://":       {"BACKEND_URL=ftp://127.0.0.1"},
 		"so that a stream receives two noops":       {"BACKEND_URL=http://127.0.0.1:1", "SECONDS=10"},
-		"PREFIX must consist of letters":            {"BACKEND_URL=http://127.0.0.1:1", "PREFIX=a/b"},
 	} {
 		t.Run(message, func(t *testing.T) {
 			t.Parallel()
