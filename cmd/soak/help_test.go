@@ -5,10 +5,13 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
@@ -51,6 +54,26 @@ func TestHelpFitsATerminal(t *testing.T) {
 		for line := range strings.Lines(string(text)) {
 			require.LessOrEqual(t, len(strings.TrimSuffix(line, "\n")), helpWidth, "%s: %s", name, line)
 		}
+	}
+}
+
+// The limit excludes the default, the variable and the settings of a profile.
+func TestHelpOfAFlagIsShort(t *testing.T) {
+	t.Parallel()
+	excluded := regexp.MustCompile(`( \(default: [^)]*\))?( \[[A-Z0-9_]+\])?$`)
+	var check func(cmd *cobra.Command)
+	check = func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if !strings.HasPrefix(f.Usage, profileHelp) {
+				require.LessOrEqual(t, utf8.RuneCountInString(excluded.ReplaceAllString(f.Usage, "")), 80, "%s --%s: %s", cmd.CommandPath(), f.Name, f.Usage)
+			}
+		})
+		for _, sub := range cmd.Commands() {
+			check(sub)
+		}
+	}
+	for _, cmd := range commands(new(verdict.Outcome)) {
+		check(cmd)
 	}
 }
 

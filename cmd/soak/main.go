@@ -42,7 +42,7 @@ func execute(args []string) int {
 		SilenceUsage:  true,
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{Err: explainFlagError(cmd, err)} })
-	root.AddCommand(runCommand(&outcome), attachCommand(&outcome), liveCommand(), controlCommand(), mergeCommand(&outcome), reportCommand(), planCommand(), doctorCommand(&outcome), probeCommand(), initCommand(), compareCommand(&outcome), historyCommand(), archiveCommand(), openCommand(), scriptsCommand(), manCommand(), versionCommand())
+	root.AddCommand(commands(&outcome)...)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "FlagUsages |", fmt.Sprintf("FlagUsagesWrapped %d |", helpWidth)))
 	wrapHelp(root)
 	root.SetArgs(args)
@@ -60,6 +60,15 @@ func execute(args []string) int {
 	}
 	fmt.Fprintf(format.NewEscaper(os.Stderr), "soak: %v\n", err)
 	return verdict.Invalid.ExitCode()
+}
+
+// commands returns all commands. Those with a verdict set outcome.
+func commands(outcome *verdict.Outcome) []*cobra.Command {
+	return []*cobra.Command{
+		runCommand(outcome), attachCommand(outcome), liveCommand(), controlCommand(), mergeCommand(outcome), reportCommand(),
+		planCommand(), doctorCommand(outcome), probeCommand(), initCommand(), compareCommand(outcome), historyCommand(),
+		archiveCommand(), openCommand(), scriptsCommand(), manCommand(), versionCommand(),
+	}
 }
 
 // hint returns the sentence that names the help for a usage error of a command.

@@ -171,7 +171,7 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 	f.SortFlags = false
 	plan.AddFlags(f, scriptSettings)
 	if kind.Target.Kind == suite.Cluster {
-		plan.AddFlags(f, []plan.Setting{{Name: "CLUSTER_URL", Value: &c.ClusterURL, Help: "URL of the cluster to compare; empty: start CLUSTER_SIZE backends behind nginx here"}})
+		plan.AddFlags(f, []plan.Setting{{Name: "CLUSTER_URL", Value: &c.ClusterURL, Help: "URL of the cluster (empty: start CLUSTER_SIZE backends behind nginx here)"}})
 	}
 	plan.AddFlags(f, plan.SuiteSettings(append(c.Plan.Settings(), c.Local.Settings()...)))
 	f.BoolVar(&c.NoNginx, "no-nginx", kind.Target.Kind == suite.Direct, "connect to the local backend directly, without nginx")
@@ -188,14 +188,14 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 func remoteFlags(f *pflag.FlagSet, c *run.Config) {
 	f.String("config", plan.SettingsFile, "file of settings, overridden by variables and flags; the default may be absent")
 	f.Bool(plan.AllowActions, false, "allow at: commands of soak.yaml in the working directory")
-	f.StringVar(&c.Runner, "runner", "", "runner K of N to run on this machine, as K/N; the others run elsewhere (needs --testid and --backend-url)")
-	f.BoolVar(&c.Continue, "continue", false, "replace the runner of --runner that was killed or interrupted; its clients continue for the rest of the run")
+	f.StringVar(&c.Runner, "runner", "", "runner to run on this machine, as K/N; requires --testid and --backend-url")
+	f.BoolVar(&c.Continue, "continue", false, "replace the killed or interrupted runner of --runner for the rest of the run")
 	clusterFlags(f, &c.Kubernetes)
 }
 
 // clusterFlags defines the flags of every command that follows a run on Kubernetes.
 func clusterFlags(f *pflag.FlagSet, k *run.Kubernetes) {
-	f.StringVar(&k.Via, "backend-via", "", "k8s: HOST or HOST:PORT of the service for this machine, if only runners can use BACKEND_URL")
+	f.StringVar(&k.Via, "backend-via", "", "k8s: HOST or HOST:PORT of the service for this machine, if not BACKEND_URL")
 	f.StringVar(&k.Context, "kube-context", "", "k8s: context of the kubeconfig (default: its current one)")
 	f.DurationVar(&k.StartTimeout, "start-timeout", 10*time.Minute, "k8s: timeout of initializer, runners and starter each")
 	f.BoolVar(&k.Keep, "keep", false, "k8s: keep TestRun and pods in the cluster after the run")

@@ -28,7 +28,7 @@ const MaxConnections = 10_000_000
 // load-tests/types/soak.d.ts and load-tests/lib/plan.js.
 func (p *Plan) Settings() []Setting {
 	const (
-		control    = "streams per runner to a reference target, which show delays of the generator (0: none)"
+		control    = "reference streams per runner, which show delays of the generator (0: none)"
 		controlURL = "URL of the reference target of the control group (empty: serve one here)"
 	)
 	return []Setting{
@@ -44,7 +44,7 @@ func (p *Plan) Settings() []Setting {
 			Help:   "streams per virtual user (0: up to 50, more beyond 5,000 streams per runner)",
 			Script: "connectionsPerVU", ScriptHelp: "streams per virtual user, at least 1", Doc: "docs/accounting.md"},
 		{Name: "BACKEND_URL", Value: &p.BackendURL,
-			Help:      "URL of the service, or several with commas, one per runner (empty: start backend and nginx here)",
+			Help:      "URL of the service, or one per runner with commas (empty: start one here)",
 			SuiteHelp: "URL of the service (empty: start backend and nginx here)", Script: "backendUrl", ScriptHelp: "the service, `http://` or `https://`"},
 		{Name: "PREFIX", Value: &p.Prefix, Help: "prefix of the client ids: PREFIX0, PREFIX1 and so on (default \"soak-\")",
 			Script: "prefix", ScriptHelp: "prefix of the client ids: `PREFIX0`, `PREFIX1`, … Letters, digits, `.`, `_`, `-`", Scope: Parts},
@@ -53,9 +53,9 @@ func (p *Plan) Settings() []Setting {
 		{Name: "LATE_MS", Value: &p.LateMS, Default: 1000, Min: 1, Max: year * 1000, Rule: "at least 1 ms, and at most a year",
 			Help: "lateness in milliseconds above which a noop counts as late", Script: "lateMs"},
 		{Name: "MAX_LATE", Value: &p.MaxLate, Default: -1, Help: "maximum number of late noops (-1: no limit)"},
-		{Name: "RECONNECT", Value: &p.Reconnect, Help: "clients reconnect and resume by Last-Event-ID (always on if the service ends streams)", Script: "reconnect"},
+		{Name: "RECONNECT", Value: &p.Reconnect, Help: "reconnect and resume by Last-Event-ID (always on if the service ends streams)", Script: "reconnect"},
 		{Name: "MAX_HIDDEN", Value: &p.MaxHidden, Default: -1, Doc: "docs/accounting.md",
-			Help: "maximum number of undetectable losses (-1: 0 with numbers or a server's ledger, else no limit)"},
+			Help: "maximum undetectable losses (-1: 0 with numbers or a ledger, else no limit)"},
 		{Name: "REQUIRE_MESSAGES", Value: &p.RequireMessages, Doc: "docs/services.md",
 			Help: "make a run invalid if no message is checked, even with message: 'unchecked'"},
 		{Name: "MIN_COVERAGE", Value: &p.MinCoverage, ZeroText: "100", Min: 1, Max: fullCoverage, Rule: "a percentage from 1 to 100", Doc: "docs/accounting.md",
@@ -63,11 +63,11 @@ func (p *Plan) Settings() []Setting {
 		{Name: "WINDOW", Value: &p.WindowS, ZeroText: "3600", Min: 10, Max: year, Rule: "from 10 seconds to a year",
 			Help: "length of a window in seconds; reports of longer runs have a row per window"},
 		{Name: "MAX_MEMORY_SLOPE", Value: &p.MaxMemorySlope, Max: 1e6, Rule: "positive MiB per hour, or 0 (no limit)", Doc: "docs/report.md",
-			Help: "maximum growth of the target's memory over all windows in MiB per hour (0: no limit)"},
+			Help: "maximum growth of target memory over all windows in MiB per hour (0: no limit)"},
 		{Name: "MAX_LATENESS_SLOPE", Value: &p.MaxLatenessSlope, Max: 1e6, Rule: "positive ms per hour, or 0 (no limit)", Doc: "docs/report.md",
 			Help: "maximum growth of the lateness p99 over all windows in ms per hour (0: no limit)"},
 		{Name: "MAX_RECONNECT_SLOPE", Value: &p.MaxReconnectSlope, Max: 1e9, Rule: "a positive number per hour, or 0 (no limit)", Doc: "docs/report.md",
-			Help: "maximum growth of the reconnects per hour over all windows, per hour (0: no limit)"},
+			Help: "maximum growth of reconnects per hour over all windows, per hour (0: no limit)"},
 		{Name: "MAX_CONNECT_SLOPE", Value: &p.MaxConnectSlope, Max: 1e6, Rule: "positive ms per hour, or 0 (no limit)", Doc: "docs/report.md",
 			Help: "maximum growth of the connect time over all windows in ms per hour (0: no limit)"},
 		{Name: "MAX_OUTAGE", Value: &p.MaxOutageS, Default: DefaultMaxOutage.Seconds(), Max: year, NoLimit: true,
@@ -88,7 +88,7 @@ func (p *Plan) Settings() []Setting {
 		{Name: "TOPIC", Value: &p.TopicNames, Doc: "docs/services.md",
 			Help: "existing topic to use instead of generated names (repeatable)"},
 		{Name: "TOKEN_TTL", Value: &p.TokenTTL, Max: year, Rule: "a whole number of seconds up to a year, or 0 (not passed)", Doc: "docs/services.md",
-			Help: "token lifetime in seconds, passed to token(); implies --reconnect (0: not passed)", Script: "tokenTtl?", ScriptHelp: "lifetime of tokens in seconds, 0: not passed"},
+			Help: "token lifetime in seconds for token(); implies --reconnect (0: not passed)", Script: "tokenTtl?", ScriptHelp: "lifetime of tokens in seconds, 0: not passed"},
 		{Name: "ACCEPT_ENCODING", Value: &p.AcceptEncoding, ZeroText: noEncoding, WithoutSoak: noEncoding, Doc: "docs/services.md",
 			Help:   "compression that streams accept: none, gzip or browser (gzip, deflate, br, zstd)",
 			Script: "acceptEncoding?", ScriptHelp: "compression that streams accept: `none`, `gzip` or `browser`"},
@@ -108,12 +108,12 @@ func (p *Plan) Settings() []Setting {
 		{Name: "CUTS_PER_SECOND", Value: &p.CutsPerSecond, ZeroText: "0", Min: .001, Max: maxCuts, OnlySuite: resume, Doc: "docs/suites.md", Rule: fmt.Sprintf("from 0.001 to %d per second, or 0 (none)", maxCuts),
 			Help: "streams to disconnect per second over all runners"},
 		{Name: "CUTS", Value: &p.CutShares, ZeroText: defaultShares, OnlySuite: resume, Doc: "docs/suites.md",
-			Help: "shares of disconnects: closed (fin), reset (rst), half-open (half), not read (pause)"},
+			Help: "shares of disconnects: fin (closed), rst (reset), half (half-open), pause"},
 		{Name: "PAUSE", Value: &p.PauseS, ZeroText: fmt.Sprint(defaultPause), Min: .1, Max: 3600, OnlySuite: resume, Rule: "from 0.1 to 3600 seconds",
 			Help: "duration of a reader pause in seconds"},
 		{Name: "SEED", Value: &p.Seed, OnlySuite: resume, Help: "seed of the times and kinds of disconnects"},
 		{Name: "ALLOW_ANNOUNCED_GAPS", Value: &p.AllowGaps, OnlySuite: resume, Doc: "docs/suites.md",
-			Help: "allow messages missing after a disconnect if the service announces it (resume.gap)"},
+			Help: "allow missing messages after a disconnect if announced (resume.gap)"},
 		{Name: "MESSAGE_KB", Value: &p.MessageKB, Max: maxMessageKB, OnlySuite: slow, Doc: "docs/suites.md", Rule: fmt.Sprintf("a whole number of KB up to %d", maxMessageKB),
 			Help: "size of broadcast messages in KB; the bundled backend accepts up to 63", Script: "messageKB?"},
 		{Name: "MARKER", Value: &p.Marker, Scope: Parts},
@@ -152,10 +152,10 @@ func (l *Local) Settings() []Setting {
 	const (
 		out      = "folder of all runs; this one gets a folder in it"
 		progress = "progress on a terminal: line, or full with a line per runner and new findings"
-		pin      = "auto: half of the cores each for a target started here and the runners; none: all shared (default: auto in suites of plain requests, else none)"
+		pin      = "auto: half of the cores each for the target and runners here; none: all shared (default: auto in suites of plain requests, else none)"
 		ca       = "file of PEM certificates to trust for TLS, in addition to those of the system"
 		insecure = "do not verify TLS certificates; the report has a warning"
-		live     = "show the run in a browser on this machine; an address such as --live=:8080 allows other machines"
+		live     = "show the run in a browser of this machine, or of any with --live=:8080"
 	)
 	return []Setting{
 		{Name: "OUT", Value: &l.Out, Default: "results", Help: out, SuiteHelp: out, Scope: LocalOnly},
@@ -163,7 +163,7 @@ func (l *Local) Settings() []Setting {
 			Help: "folder or s3://BUCKET/PREFIX for the shards of all runs (default: the folder of the run)"},
 		{Name: "START_AT", Value: &l.StartAt, Scope: LocalOnly, Help: "start time of several machines: HH:MM[:SS] in UTC, or RFC 3339"},
 		{Name: "CONTROL_LISTEN", Value: &l.ControlListen, Default: "127.0.0.1:0", Scope: LocalOnly, Doc: "docs/distributed.md",
-			Help: "listen address of the reference target, such as :8090 for runners on other machines"},
+			Help: "listen address of the reference target, such as :8090 for other machines"},
 		{Name: "AT", Value: &l.At, Scope: LocalOnly, Doc: "docs/suites.md",
 			Help: "command during the run, such as '60s deploy: systemctl restart hub' (repeatable)"},
 		{Name: "AT_ENV", Value: &l.AtEnv, Scope: LocalOnly, Doc: "docs/suites.md",

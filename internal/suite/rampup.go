@@ -18,8 +18,8 @@ var rampup = Suite{
 		{"STAGE_SECONDS", "duration of a stage in seconds"},
 		{"WARMUP_SECONDS", "duration of the warm-up in seconds, which is not counted"},
 		{"CEILING", "highest rate; stages above it are skipped (0: no limit)"},
-		{"SEARCH", "1: find the limit between the last good and the first bad stage to a tenth, then repeat the good stage"},
-		{"MAX_CONNECTIONS", "maximum number of concurrent connections; a stage has one per request/s, more if MAX_P95_MS is over 500"},
+		{"SEARCH", "1: find the limit between the last good and the first bad stage to a tenth"},
+		{"MAX_CONNECTIONS", "maximum number of concurrent connections of a stage"},
 		{"MIN_RATE", "requests per second that must be sustained for a pass (0: any rate)"},
 	}, limitSettings...),
 	Target: Target{OwnCores: true},
@@ -32,7 +32,7 @@ var rampup = Suite{
 var limitSettings = []Setting{
 	{"MAX_FAILED_PERCENT", "maximum percentage of failed requests of a good load"},
 	{"MAX_P95_MS", "maximum 95th percentile of successful responses of a good load in milliseconds"},
-	{"MIN_ANSWERED_PERCENT", "minimum percentage of offered requests with a successful response, of a good load"},
+	{"MIN_ANSWERED_PERCENT", "minimum percentage of offered requests that succeed, of a good load"},
 	{"TIMEOUT_SECONDS", "maximum time that a client waits for a response in seconds"},
 }
 

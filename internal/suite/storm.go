@@ -23,7 +23,7 @@ var storm = Suite{
 		bystanderSetting,
 		{"MIN_RATE", "minimum connects per second in the second storm (0: any rate; default: 0)"},
 		{"SLOW_MS", "time from the dial to the headers above which a connect is slow, in milliseconds (default: 1000)"},
-		{"DIAL_MS", "maximum time for the load generator to dial in milliseconds; above it the run is invalid (default: 1000)"},
+		{"DIAL_MS", "maximum time of a dial in milliseconds; above it the run is invalid (default: 1000)"},
 	},
 	Target: Target{Streams: true},
 	Page:   Page{Doc: "docs/suites.md"},

@@ -119,7 +119,7 @@ func stagesOf(m *shard.Merged) []shard.Stage {
 }
 
 // bystanderSetting is the setting of all suites that disturb a share of their streams only: storm, slow and vanish.
-var bystanderSetting = Setting{"MAX_HELD_LATE", "maximum number of late noops on the streams that stay open (-1: no limit; default: 0)"}
+var bystanderSetting = Setting{"MAX_HELD_LATE", "maximum late noops on the streams that stay open (-1: no limit; default: 0)"}
 
 // isSelected reports whether load-tests/lib/share.js selects the nth stream by the setting EVERY.
 func (r *Run) isSelected(n int) bool { return n%max(int(r.number("EVERY")), 1) == 0 }

@@ -19,8 +19,8 @@ var vanish = Suite{
 	Script: []string{"load-tests", "sse", "vanish.js"},
 	Settings: []Setting{
 		{"VANISH_PERCENT", "percentage of streams that vanish, 1 to 50 (default: 20)"},
-		{"STEADY_SECONDS", "time for which all streams are open before some vanish in seconds; above the scrape interval of PROMETHEUS_URL (default: 2)"},
-		{"GAUGE", "the service's gauge of open streams: a metric of BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL (default: that of the backend)"},
+		{"STEADY_SECONDS", "seconds with all streams open, above the scrape interval of PROMETHEUS_URL (default: 2)"},
+		{"GAUGE", "gauge of open streams: a metric of BACKEND_URL/metrics, or PromQL (default: that of the backend)"},
 		bystanderSetting,
 	},
 	Target: Target{Kind: Direct, Streams: true},
