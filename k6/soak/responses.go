@@ -26,6 +26,7 @@ type responses struct {
 	reportedBuckets, reportedFindings int // in lines of progress
 }
 
+// newResponses returns empty sums. now is the time by the wall clock of the run.
 func newResponses(limits shard.ResponseLimits, runners int, now time.Time) *responses {
 	r := &responses{limits: limits, runners: runners, sum: shard.NewResponses(), first: shard.NewHistogram(), gap: shard.NewHistogram()}
 	r.startBucket(bucketOf(now))

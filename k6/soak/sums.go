@@ -40,6 +40,7 @@ func (s *sums) add(containers []metrics.SampleContainer) {
 	}
 }
 
+// addSample adds a sample to the sum of its series, and to the counts of its check.
 func (s *sums) addSample(sample metrics.Sample) {
 	sample.Value = clampFinite(sample.Value)
 	m := s.seriesOf(sample)
@@ -141,8 +142,8 @@ func (s *sums) seriesOf(sample metrics.Sample) *shard.Metric {
 	return m
 }
 
-// addTimes adds the data that only suites need: start and end of a series, the squares for its standard deviation, and
-// the stage of the last request.
+// addTimes adds the data that only suites need: start and end of a series, and the squares for its standard deviation.
+// It also stores the stage of the last request.
 func (s *sums) addTimes(m *shard.Metric, sample metrics.Sample) {
 	end := sample.Time.UnixMicro()
 	start := end

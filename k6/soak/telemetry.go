@@ -17,7 +17,7 @@ import (
 // publishEvery is the interval at which this runner pushes its metrics to k6.
 const publishEvery = 5 * time.Second
 
-// A telemetry publishes the counts of the ledgers as metrics of k6: at the start of the first stream, every
+// A telemetry publishes the counts of the ledgers as metrics of k6. It does so at the start of the first stream, every
 // publishEvery while there are streams, and at the end of the last one. It sums up the ledgers, so it has no cost per
 // noop.
 type telemetry struct {

@@ -77,8 +77,8 @@ func (m *module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
 	return s.obj
 }
 
-// callbacks returns the callbacks of the stream. Each updates the ledger, then the samples, and then queues the events of
-// JavaScript.
+// callbacks returns the callbacks of the stream. Each updates the ledger, then the samples, and then queues the events
+// of JavaScript.
 func (s *eventSource) callbacks() sseclient.Callbacks {
 	var on sseclient.Callbacks
 	if s.opts.ledger != nil {

@@ -18,9 +18,9 @@ type listener struct {
 	once    bool          // the first event removes the listener
 }
 
-// A listeners is the list of the listeners of one EventSource, in the order of their calls. It changes only on the event
-// loop. Each change creates a new list, because the reader may use the old one, and a listener may remove another one
-// during a dispatch.
+// A listeners is the list of the listeners of one EventSource, in the order of their calls. It changes only on the
+// event loop. Each change creates a new list, because the reader may use the old one, and a listener may remove another
+// one during a dispatch.
 type listeners struct{ list atomic.Pointer[[]listener] }
 
 // all returns the current listeners.
@@ -66,8 +66,8 @@ func (l *listeners) function(current listener) *sobek.Object {
 	return nil
 }
 
-// setHandler sets the handler of a type; nil removes it. A new handler takes the position of the old one. Without an old
-// one it becomes the last listener (HTML standard, section 8.1.8.1).
+// setHandler sets the handler of a type; nil removes it. A new handler takes the position of the old one. Without an
+// old one it becomes the last listener (HTML standard, section 8.1.8.1).
 func (l *listeners) setHandler(kind string, fn *sobek.Object) {
 	list := slices.Clone(l.all())
 	at := slices.IndexFunc(list, func(current listener) bool { return current.handler && current.kind == kind })

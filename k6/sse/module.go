@@ -1,5 +1,5 @@
-// Package sse has the JavaScript bindings and the k6 metrics of the SSE client, internal/sseclient. The module k6/x/soak
-// exports them, and so can a module that replaces xk6-sse.
+// Package sse has the JavaScript bindings and the k6 metrics of the SSE client, internal/sseclient. The module
+// k6/x/soak exports them, and so can a module that replaces xk6-sse.
 //
 // The package provides the EventSource of the HTML standard (section 9.2) on k6's event loop, with many per VU, and the
 // blocking open() of xk6-sse. load-tests/types/sse.d.ts documents the API for scripts.

@@ -38,6 +38,7 @@ func (s *session) measure(tags *metrics.TagsAndMeta, on *sseclient.Callbacks) {
 	}
 }
 
+// opened calls the callback before measure, and queues the samples of an open stream.
 func (m *meter) opened(started time.Time, r *sseclient.Response) {
 	if m.on.opened != nil {
 		m.on.opened(started, r)
@@ -48,6 +49,8 @@ func (m *meter) opened(started time.Time, r *sseclient.Response) {
 	s.push(s.m.metrics.streamOpened(&m.counter.tags, started, r.At)...)
 }
 
+// event calls the callback before measure, and counts the event. For the first event of a stream it also queues a
+// sample.
 func (m *meter) event(at time.Time, e *eventstream.Event) {
 	if m.on.event != nil {
 		m.on.event(at, e)
@@ -59,6 +62,7 @@ func (m *meter) event(at time.Time, e *eventstream.Event) {
 	}
 }
 
+// answered calls the callback before measure, and queues the sample of an accepted second request.
 func (m *meter) answered(at time.Time, r *sseclient.Response) {
 	if m.on.answered != nil {
 		m.on.answered(at, r)
@@ -66,6 +70,7 @@ func (m *meter) answered(at time.Time, r *sseclient.Response) {
 	m.session.push(sample(m.session.m.metrics.secondRequest, &m.counter.tags, at, metrics.D(at.Sub(r.Started))))
 }
 
+// closed calls the callback before measure, and queues the sample of the end of an attempt or a stream.
 func (m *meter) closed(at time.Time, c sseclient.Close) {
 	if m.on.closed != nil {
 		m.on.closed(at, c)

@@ -10,8 +10,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// fire calls the handler and the listeners of a type with a new event object. fill adds the attributes of that type. fire
-// returns the first exception, which ends the iteration. It must run on the event loop, and has no effect after an interrupt.
+// fire calls the handler and the listeners of a type with a new event object. fill adds the attributes of that type.
+// fire returns the first exception, which ends the iteration. It must run on the event loop, and has no effect after an
+// interrupt.
 func (s *eventSource) fire(class eventClass, kind string, at time.Time, fill func(rt *sobek.Runtime, ev *sobek.Object)) error {
 	if !s.listeners.has([]byte(kind)) || s.session.Interrupted() {
 		return nil
@@ -91,8 +92,9 @@ func (s *eventSource) queueMessage(post func(func() error), at time.Time, e *eve
 	})
 }
 
-// closed queues the change of state and the error event after the end of an attempt or a stream (section 9.2.3,
-// "reestablish the connection" and "fail the connection"). After the script has called close(), neither happens.
+// closed queues the change of state and the error event after the end of an attempt or a stream. The standard describes
+// both as "reestablish the connection" and "fail the connection" (section 9.2.3). After the script has called close(),
+// neither happens.
 func (s *eventSource) closed(at time.Time, c sseclient.Close) {
 	s.post(func() error {
 		if s.ready == stateClosed {

@@ -12,8 +12,8 @@ type property struct {
 	value sobek.Value
 }
 
-// An eventSource implements its JavaScript object, which has the properties that a script adds. Attributes and methods are
-// on the prototype. Such an object uses 56 bytes; an ordinary object that points to a Go value would use 800.
+// An eventSource implements its JavaScript object, which has the properties that a script adds. Attributes and methods
+// are on the prototype. Such an object uses 56 bytes; an ordinary object that points to a Go value would use 800.
 var _ sobek.DynamicObject = (*eventSource)(nil)
 
 // Get returns a property. If it returns nil, sobek continues with the prototype.

@@ -20,6 +20,7 @@ type firstEvent struct {
 // braces are literal, so JSON needs no escapes.
 type template string
 
+// placeholder is the start of each placeholder.
 const placeholder = "{first."
 
 // parseTemplate parses a template. It returns an error for an unknown placeholder.

@@ -95,6 +95,7 @@ func (o *secondRequest) set(rt *sobek.Runtime, name string, v sobek.Value) (err 
 	return err
 }
 
+// parseText parses a string as a template, or a function.
 func parseText(v sobek.Value) (*text, error) {
 	if fn, ok := sobek.AssertFunction(v); ok {
 		return &text{fn: fn}, nil
@@ -107,6 +108,7 @@ func parseText(v sobek.Value) (*text, error) {
 	return &text{template: t}, err
 }
 
+// parseHeaderTexts parses an object whose properties are header fields. It returns nil for null.
 func parseHeaderTexts(rt *sobek.Runtime, v sobek.Value) (out []headerText, err error) {
 	if common.IsNullish(v) {
 		return nil, nil
@@ -125,6 +127,7 @@ func parseHeaderTexts(rt *sobek.Runtime, v sobek.Value) (out []headerText, err e
 	return out, nil
 }
 
+// parseStatuses parses a list of statuses from 200 to 599.
 func parseStatuses(rt *sobek.Runtime, v sobek.Value) (out []int, err error) {
 	if err = rt.ExportTo(v, &out); err != nil || len(out) == 0 {
 		return nil, fmt.Errorf("must be a list of statuses such as [200, 204], got %s", v)

@@ -16,8 +16,8 @@ const (
 	epollBuffer   = 32 << 10
 )
 
-// holdEpoll reads all streams in one loop over their descriptors. It only counts the texts of noops in the bytes that it
-// reads. The backend writes each noop at once, so no noop is divided between two reads.
+// holdEpoll reads all streams in one loop over their descriptors. It only counts the texts of noops in the bytes that
+// it reads. The backend writes each noop at once, so no noop is divided between two reads.
 func holdEpoll(ctx context.Context, o holdOptions) (r holdResult, err error) {
 	fds, err := o.connectAll(ctx)
 	if err != nil {

@@ -232,8 +232,8 @@ func do(ctx context.Context, client *http.Client, method, url, token string) (*h
 }
 
 // resettingClient returns a client that connects from its own hundred addresses in turn, and closes connections by RST.
-// Without RST, ports and entries of the connection tracking would run out: a closed connection occupies its port for a
-// minute and its entry for two minutes.
+// Without RST, ports and entries of the connection tracking would run out. A closed connection then occupies its port
+// for a minute and its entry for two minutes.
 func resettingClient(worker int, newConnections bool) *http.Client {
 	const addresses = 100
 	dials := 0
@@ -259,8 +259,8 @@ type handshakeOptions struct {
 	Workers     int
 }
 
-// handshakes makes requests with a client certificate, each on a new connection, and returns the time for all of them in
-// seconds.
+// handshakes makes requests with a client certificate, each on a new connection, and returns the time for all of them
+// in seconds.
 func handshakes(ctx context.Context, o handshakeOptions) (float64, error) {
 	conf, err := target.Certificates(o.Certs).Client()
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// responsesOptions has the options of a Go client with net/http and a scanner. It reads responses of the numbered model,
-// and checks only whether they have their terminal event.
+// responsesOptions has the options of a Go client with net/http and a scanner. It reads responses of the numbered
+// model, and checks only whether they have their terminal event.
 type responsesOptions struct {
 	URL         string
 	Concurrency int

@@ -1,6 +1,6 @@
 // Command bucket serves a bucket over S3 without authentication, for clusters that have no object storage
-// (infra/k6-operator/overlays/local) and for tests. Every client that reaches the server can read and write the bucket, so a
-// network policy must protect it.
+// (infra/k6-operator/overlays/local) and for tests. Every client that reaches the server can read and write the bucket,
+// so a network policy must protect it.
 package main
 
 import (

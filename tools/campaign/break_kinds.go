@@ -161,7 +161,8 @@ func expectUnmet(checks ...verdict.CheckID) prepare {
 	return func(_ *rand.Rand, sc *scenario) { sc.Broken = checks }
 }
 
-// expectFailure returns a step that expects at least one of these checks to fail the run, even if no message is missing.
+// expectFailure returns a step that expects at least one of these checks to fail the run, even if no message is
+// missing.
 func expectFailure(checks ...verdict.CheckID) prepare {
 	return combine(expectUnmet(checks...), func(_ *rand.Rand, sc *scenario) { sc.Fails = true })
 }

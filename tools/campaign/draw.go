@@ -8,6 +8,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
+// drawSchedule draws a schedule of noops. In half of the scenarios its interval differs from the planned one, by up to
+// 0.8 %.
 func drawSchedule(r *rand.Rand) fakeservice.Schedule {
 	s := fakeservice.Schedule{Seed: r.Uint64(), Factor: 1, Jitter: oneOf(r, 0, 0, 0.01, 0.03, 0.1), Phase: oneOf(r, fakeservice.PhaseConnect, fakeservice.PhaseWall, fakeservice.PhaseRandom)}
 	if r.IntN(2) == 0 {
@@ -16,6 +18,7 @@ func drawSchedule(r *rand.Rand) fakeservice.Schedule {
 	return s
 }
 
+// drawService draws the properties of a correct service of noops.
 func drawService(r *rand.Rand) *fakeservice.ServiceSpec {
 	s := &fakeservice.ServiceSpec{
 		Schedule: drawSchedule(r),

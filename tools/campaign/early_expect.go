@@ -49,8 +49,8 @@ func (r *run) expectEarly() *verdictExpectation {
 	return e
 }
 
-// observedSpans returns the spans in which a runner observed the streams of a client. If the runner was killed, they end
-// at its last checkpoint.
+// observedSpans returns the spans in which a runner observed the streams of a client. If the runner was killed, they
+// end at its last checkpoint.
 func (r *run) observedSpans(d *fakeservice.Device) (out []fakeservice.OpenSpan) {
 	for _, s := range d.Spans {
 		if s.To.IsZero() {

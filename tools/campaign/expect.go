@@ -21,6 +21,7 @@ func (s *span) add(o span) { s.Min, s.Max = s.Min+o.Min, s.Max+o.Max }
 
 func (s span) contains(n int) bool { return n >= s.Min && n <= s.Max }
 
+// unbounded is the maximum of a count without a limit.
 const unbounded = 1 << 40
 
 // anyCount is a count whose value is not checked.
@@ -54,10 +55,12 @@ var (
 	fails  = []verdict.Outcome{verdict.Fail}
 )
 
+// expectPass returns the expectation that a run passes without faults. Messages may be late.
 func expectPass() *verdictExpectation {
 	return &verdictExpectation{Outcomes: passes, Counts: counts{"late": anyCount}, Devices: map[string]bool{}}
 }
 
+// allows reports whether the verdict may have the outcome.
 func (e *verdictExpectation) allows(o verdict.Outcome) bool { return slices.Contains(e.Outcomes, o) }
 
 // invalid returns the expectation that the run is invalid because one of these checks is unmet.
@@ -251,6 +254,7 @@ func expectStreams(sc *scenario, s *fakeservice.Service) *verdictExpectation {
 	return e
 }
 
+// btoi returns 1 for true and 0 for false.
 func btoi(b bool) int {
 	if b {
 		return 1
@@ -385,7 +389,7 @@ func (sc *scenario) expectMissed(d *fakeservice.Device) (sum span) {
 	return sum
 }
 
-// lossAtEnd returns the count of a loss without a later noop: 1 if the noop was due more than the tolerance and
+// lossAtEnd returns the count of a loss without a later noop. It is 1 if the noop was due more than the tolerance and
 // slack before the end, and otherwise 0 or 1.
 func (sc *scenario) lossAtEnd(end time.Time, n *fakeservice.Noop) span {
 	return span{btoi(end.Sub(n.Due) > sc.Plan.tolerance()+sc.slack()), 1}

@@ -132,8 +132,8 @@ func (r *run) expectFinite() (*verdictExpectation, error) {
 	return e, nil
 }
 
-// stateOf returns the expected state of a response in the ledger of the model, and the count to which a fault of its
-// chunks adds ("": none).
+// stateOf returns the expected state of a response in the ledger of the model. chunk is the count to which a fault of
+// its chunks adds; "": none.
 func stateOf(record *model.Record) (state ledger.ResponseState, chunk string) {
 	kind := nameOf(record.Fault)
 	switch kind {

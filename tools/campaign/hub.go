@@ -35,6 +35,7 @@ type hubTopic struct {
 	streams    map[*hubStream]bool
 }
 
+// startHub starts the hub of a scenario on a listener.
 func startHub(sc *scenario, l net.Listener) *hub {
 	h := &hub{
 		hubSpec: *sc.Hub, fault: sc.HubFault, plan: sc.Plan, byID: map[string]*hubClient{}, otherClients: map[string]*hubClient{}, joins: map[string]chan struct{}{},

@@ -8,8 +8,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// streamMargin is the margin of docs/services.md: a message that is published within it after the start of a stream, or
-// before its end, is not expected on it.
+// streamMargin is the margin of docs/services.md. A message that is published within it after the start of a stream, or
+// before its end, is not expected on the stream.
 const streamMargin = time.Second
 
 // hubSlack is the maximum difference between the times of client and hub.
@@ -294,9 +294,9 @@ func expectation(d *hubClient, m *message) (missed, hidden span) {
 	return missed, hidden
 }
 
-// boundLoss returns the count of a lost message: 1 if an earlier and a later message arrived on the same stream or on
-// streams that resume each other. It returns 0 to 1 after a corrupted number. Otherwise it returns the given count,
-// with a maximum of 1 if the client may have read the later message.
+// boundLoss returns the count of a lost message. It is 1 if an earlier and a later message arrived on the same stream,
+// or on streams that resume each other. It is 0 to 1 after a corrupted number. Otherwise it is the given count, with a
+// maximum of 1 if the client may have read the later message.
 func (sc *scenario) boundLoss(d *hubClient, m *message, count span) span {
 	group, earlier := -1, false
 	arrived := map[int]bool{}

@@ -140,7 +140,8 @@ func (h *hub) deliver(m *message, effect string) {
 	}
 }
 
-// queueMessage queues a message on a stream, in some cases twice if delivery is at-least-once. The caller holds the lock.
+// queueMessage queues a message on a stream, in some cases twice if delivery is at-least-once. The caller holds the
+// lock.
 func (h *hub) queueMessage(f *hubStream, m *message) {
 	if f.client.n < 0 {
 		return

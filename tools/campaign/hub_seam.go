@@ -68,7 +68,8 @@ func (f *hubStream) resumedMessages(position int, vanished bool) []*message {
 	return messages
 }
 
-// recordAnnouncement records whether the stream announces missing messages, and reports whether a header announces them.
+// recordAnnouncement records whether the stream announces missing messages, and reports whether a header announces
+// them.
 func (f *hubStream) recordAnnouncement(last string) bool {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()

@@ -159,6 +159,7 @@ func combine(steps ...prepare) prepare {
 // numberNoops makes the service number its noops.
 func numberNoops(_ *rand.Rand, sc *scenario) { sc.Service.IDs = fakeservice.IDsNumbers }
 
+// lengthen returns a step that makes the streams last for at least the given intervals and seconds.
 func lengthen(intervals, seconds float64) prepare {
 	return func(_ *rand.Rand, sc *scenario) { sc.Plan.lengthen(intervals, seconds) }
 }

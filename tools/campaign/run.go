@@ -142,6 +142,7 @@ func (r *run) startStreams(ctx context.Context, l net.Listener) (address string,
 	return address, nil
 }
 
+// stop stops the started services, the last one first.
 func (r *run) stop() {
 	for _, stop := range slices.Backward(r.stops) {
 		stop()

@@ -19,8 +19,8 @@ import (
 // A row has the counts of one kind.
 type row struct {
 	Group, Kind    string
-	Runs, Repeated int // scenarios, and those that ran more than once
-	Classes        map[string]int
+	Runs, Repeated int            // scenarios, and those that ran more than once
+	Classes        map[string]int // scenarios by class of the result
 }
 
 // A summary is the content of campaign.json.
@@ -32,10 +32,11 @@ type summary struct {
 	Runs          int
 	Clean, Faulty *row
 	Kinds         []*row
-	Bad           []*result `json:",omitempty"`
+	Bad           []*result `json:",omitempty"` // results that show a bug
 	WallSeconds   float64
 }
 
+// summary returns the summary of the results so far.
 func (c *campaign) summary() *summary {
 	c.mu.Lock()
 	defer c.mu.Unlock()

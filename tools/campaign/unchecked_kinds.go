@@ -50,7 +50,8 @@ func connectionsOnly(strangers []string) prepare {
 	}
 }
 
-// uncheckableMessages prepares a run that must be invalid: its description defines a check, and no message can be checked.
+// uncheckableMessages prepares a run that must be invalid: its description defines a check, and no message can be
+// checked.
 func uncheckableMessages(marked bool, strangers ...string) prepare {
 	return func(_ *rand.Rand, sc *scenario) {
 		message := object{"seq": "json:$.seq", "event": "price"}

@@ -8,8 +8,8 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
 )
 
-// An Annotation is a band on every graph while its query has values. It has a title and a text, into which Grafana inserts
-// labels of the series.
+// An Annotation is a band on every graph while its query has values. It has a title and a text, into which Grafana
+// inserts labels of the series.
 type Annotation struct{ Name, Colour, Expr, title, text string }
 
 // Annotations returns bands for the phases of a run and for events that affect it.
@@ -59,8 +59,8 @@ func (a Annotation) builder() cog.Builder[dashboard.AnnotationQuery] {
 		Target(prometheus.NewDataqueryBuilder().Expr(a.Expr).RefId("Anno").Interval("5s").Range().Datasource(source()))
 }
 
-// An annotatedDashboard is a dashboard with the titles and texts of its annotations. The SDK lacks these fields of the data
-// source Prometheus.
+// An annotatedDashboard is a dashboard with the titles and texts of its annotations. The SDK lacks these fields of the
+// data source Prometheus.
 type annotatedDashboard struct {
 	dashboard.Dashboard
 	Annotations struct {

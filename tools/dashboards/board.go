@@ -1,5 +1,5 @@
-// Package dashboards has the Grafana dashboards as code, one per file. `go generate` writes them to grafana/dashboards, and
-// a test fails if a file differs from the code.
+// Package dashboards has the Grafana dashboards as code, one per file. `go generate` writes them to grafana/dashboards,
+// and a test fails if a file differs from the code.
 package dashboards
 
 import (

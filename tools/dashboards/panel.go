@@ -16,8 +16,8 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 )
 
-// Units of counts. Grafana's own units round: units.Short displays 1195 and 1204 as "1.20 K", and units.EventsPerSecond as
-// "1.20K evt/s". TestDifferentValuesLookDifferent checks all panels with Grafana's formatters.
+// Units of counts. Grafana's own units round: units.Short displays 1195 and 1204 as "1.20 K", and units.EventsPerSecond
+// as "1.20K evt/s". TestDifferentValuesLookDifferent checks all panels with Grafana's formatters.
 const (
 	count             = units.NoUnit // without decimals, unless the panel sets them
 	countsPerSecond   = "suffix:/s"
@@ -211,8 +211,8 @@ func (p Panel) rows(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel
 	return b.WithTransformation(dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{"excludeByName": hidden, "renameByName": names}})
 }
 
-// heatmap returns a heat map with a row for each bucket. The bounds of buckets are seconds. Grafana computes the count of a
-// bucket as the difference to the next lower one.
+// heatmap returns a heat map with a row for each bucket. The bounds of buckets are seconds. Grafana computes the count
+// of a bucket as the difference to the next lower one.
 func (p Panel) heatmap(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
 	return heatmap.NewPanelBuilder().
 		Id(id).GridPos(at).Title(p.Title).Description(p.About).Datasource(source()).

@@ -25,6 +25,7 @@ type file struct {
 	mode fs.FileMode // 0: 0644
 }
 
+// read returns the content.
 func (f file) read() ([]byte, error) {
 	if f.path == "" {
 		return f.text, nil
@@ -32,6 +33,7 @@ func (f file) read() ([]byte, error) {
 	return os.ReadFile(f.path)
 }
 
+// perm returns the permission bits for the archive.
 func (f file) perm() int64 {
 	if f.mode == 0 {
 		return 0o644
@@ -86,6 +88,7 @@ func writeTar(w io.Writer, files []file, modified time.Time) error {
 	return archive.Close()
 }
 
+// writeTarGz writes the archive of writeTar, compressed by gzip.
 func writeTarGz(w io.Writer, files []file, modified time.Time) error {
 	compressed, err := gzip.NewWriterLevel(w, gzip.BestCompression)
 	if err != nil {
@@ -94,6 +97,7 @@ func writeTarGz(w io.Writer, files []file, modified time.Time) error {
 	return errors.Join(writeTar(compressed, files, modified), compressed.Close())
 }
 
+// writeZip writes a reproducible archive like writeTar, in the format zip.
 func writeZip(w io.Writer, files []file, modified time.Time) error {
 	archive := zip.NewWriter(w)
 	archive.RegisterCompressor(zip.Deflate, func(out io.Writer) (io.WriteCloser, error) { return flate.NewWriter(out, flate.BestCompression) })

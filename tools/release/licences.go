@@ -22,8 +22,8 @@ const (
 // licenceFile matches the names of files with licences.
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|copyright|patents)([.-].*)?$`)
 
-// licences returns the licence of this repository, and the licence texts of all modules that the programs contain. Without
-// a file LICENSE, the licence of this repository is the copy in k6, which has the same licence (NOTICE).
+// licences returns the licence of this repository, and the licence texts of all modules that the programs contain.
+// Without a file LICENSE, the licence of this repository is the copy in k6, which has the same licence (NOTICE).
 func (r *release) licences(p platform, programs []file) ([]file, error) {
 	folders, err := r.sources(p)
 	if err != nil {

@@ -1,5 +1,6 @@
-// Command release builds a release from the working tree in dist/: an archive and a bill of materials for each platform, an
-// image for Linux, and the checksums of all files. The same tree and the same version of Go produce the same bytes.
+// Command release builds a release from the working tree in dist/. It writes an archive and a bill of materials for
+// each platform, an image for Linux, and the checksums of all files. The same tree and the same version of Go produce
+// the same bytes.
 package main
 
 import (

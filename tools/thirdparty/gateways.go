@@ -23,8 +23,8 @@ import (
 // direct is the name of the model without a gateway.
 const direct = "direct"
 
-// A gatewaysBench compares gateways by the chunks that clients receive through them: without faults, during failures of the
-// upstream, with clients that leave or read slowly, and during a restart of the gateway.
+// A gatewaysBench compares gateways by the chunks that clients receive through them. Its scenarios are a run without
+// faults, failures of the upstream, clients that leave or read slowly, and a restart of the gateway.
 type gatewaysBench struct {
 	*options
 	Requests int        `json:"requests"`
@@ -44,6 +44,7 @@ func (b *gatewaysBench) declare(flags *flag.FlagSet) {
 	flags.IntVar(&b.Streams, "streams", 100, "streams in flight whose memory is measured")
 }
 
+// names returns the model without a gateway, and all gateways.
 func (b *gatewaysBench) names() (names, extra []string) {
 	return append([]string{direct}, services.Gateways()...), nil
 }
@@ -136,8 +137,8 @@ func (b *gatewaysBench) launch(ctx context.Context, g *gateway) (c *client, rest
 	return newClient(ctx, r.URL, r.SubscribeToken, p), func() error { return r.Restart(ctx) }, r.Stop, nil
 }
 
-// records waits until the upstream has ended all requests from the given number on, for at most a minute. It returns their
-// records.
+// records waits until the upstream has ended all requests from the given number on, for at most a minute. It returns
+// their records.
 func (b *gatewaysBench) records(ctx context.Context, first int64) (out []model.Record, err error) {
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		open := 0

@@ -49,6 +49,7 @@ type scenarioRow struct {
 // quantiles are quantiles of times in milliseconds, or zero without times.
 type quantiles struct{ P50, P99, Max float64 }
 
+// quantilesOf returns the quantiles of times, and sorts them.
 func quantilesOf(times []time.Duration) (q quantiles) {
 	if len(times) == 0 {
 		return q

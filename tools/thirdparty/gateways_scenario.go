@@ -20,6 +20,7 @@ type scenario struct {
 // faultChunk is the chunk at which a fault applies or a client leaves.
 const faultChunk = 20
 
+// scenarios returns all scenarios in the order of the page. The first one has no fault.
 func scenarios() []scenario {
 	return []scenario{
 		{name: "clean", chunks: 40, order: "delay=10ms"},

@@ -1,7 +1,7 @@
-// Command thirdparty measures programs of other projects, one at a time on this machine, and writes a page of tables and
-// their figures as JSON. `thirdparty services` soaks the services of test/services and the backend of this repository,
-// or runs another suite of soak on them. `thirdparty gateways` puts gateways for language models in front of the numbered model.
-// `make services-bench` and `make gateways-bench` run it.
+// Command thirdparty measures programs of other projects, one at a time on this machine, and writes a page of tables
+// and their figures as JSON. `thirdparty services` soaks the services of test/services and the backend of this
+// repository, or runs another suite of soak on them. `thirdparty gateways` puts gateways for language models in front
+// of the numbered model. `make services-bench` and `make gateways-bench` run it.
 package main
 
 import (

@@ -29,6 +29,7 @@ type sampler struct {
 	lastError error // the error of the last failed sample, for example after a crash of the service
 }
 
+// startSampler starts a sampler. The caller must call stop before it reads the samples.
 func startSampler(usage func() (services.Usage, error)) *sampler {
 	s := &sampler{usage: usage, quit: make(chan struct{}), done: make(chan struct{})}
 	go s.run()

@@ -110,7 +110,8 @@ func (b *servicesBench) fill(ctx context.Context, r *row) error {
 	return err
 }
 
-// soak runs bin/soak and returns its output. The error is that of the process, which exits with 1 if the verdict is fail.
+// soak runs bin/soak and returns its output. The error is that of the process, which exits with 1 if the verdict is
+// fail.
 func (b *servicesBench) soak(ctx context.Context, name string, c *contender) (output []byte, err error) {
 	runs := filepath.Join(b.out, "runs")
 	if err := os.RemoveAll(filepath.Join(runs, name)); err != nil {

@@ -64,10 +64,11 @@ func (r *row) read(run string) error {
 	return nil
 }
 
+// timeOf returns the time of a Unix time in seconds.
 func timeOf(unix float64) time.Time { return time.UnixMicro(int64(unix * 1e6)) }
 
-// window returns the time in which all streams were open and received messages. It excludes the start, because connecting
-// costs a service more than open streams, and the last seconds, in which the run does not publish.
+// window returns the time in which all streams were open and received messages. It excludes the start, because
+// connecting costs a service more than open streams, and the last seconds, in which the run does not publish.
 func (r *row) window() (from, to time.Time) {
 	return r.start.Add(min(30*time.Second, r.end.Sub(r.start)/4)), r.end.Add(-3 * time.Second)
 }
