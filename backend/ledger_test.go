@@ -2,6 +2,9 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"testing"
 	"time"
@@ -128,4 +131,23 @@ func TestLedgerFile(t *testing.T) {
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, entries, 1)
+}
+
+// A client must notice that a response, such as the ledger, is incomplete.
+func TestAbortedResponseIsIncomplete(t *testing.T) {
+	t.Parallel()
+	s := startTest(t)
+	for _, cause := range []any{http.ErrAbortHandler, "another panic"} {
+		server := httptest.NewServer(s.guard(routeTable{"/": {http.MethodGet: {serve: func(w http.ResponseWriter, _ *http.Request) error {
+			_, _ = io.WriteString(w, "{}\n")
+			panic(cause)
+		}}}}))
+		resp, err := server.Client().Get(server.URL + "/")
+		if err == nil {
+			_, err = io.ReadAll(resp.Body)
+			resp.Body.Close()
+		}
+		require.Error(t, err, cause)
+		server.Close()
+	}
 }

@@ -113,12 +113,16 @@ func (s *service) find(table routeTable, w http.ResponseWriter, r *http.Request)
 	return found, nil
 }
 
-// recoverPanic logs a panic of a request and aborts the request.
+// recoverPanic logs a panic of a request, unless it is http.ErrAbortHandler, and aborts the response.
 func (s *service) recoverPanic(r *http.Request) {
-	if v := recover(); v != nil && v != http.ErrAbortHandler {
-		s.log.Error("request panicked", "path", r.URL.Path, "panic", fmt.Sprint(v))
-		panic(http.ErrAbortHandler)
+	v := recover()
+	if v == nil {
+		return
 	}
+	if v != http.ErrAbortHandler {
+		s.log.Error("request panicked", "path", r.URL.Path, "panic", fmt.Sprint(v))
+	}
+	panic(http.ErrAbortHandler)
 }
 
 // authorized reports whether a request has the token. It compares in constant time.
