@@ -133,6 +133,17 @@ func TestNativeHistogramsAreArchived(t *testing.T) {
 	}))
 }
 
+func TestErrorsNameTheOperation(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "out of order", http.StatusBadRequest) }))
+	t.Cleanup(server.Close)
+	remote, err := NewRemote(server.URL)
+	require.NoError(t, err)
+	want := " Prometheus at " + server.URL + ": 400 Bad Request: out of order"
+	require.EqualError(t, remote.Read(t.Context(), time.Now(), time.Now(), nil), "query"+want)
+	require.EqualError(t, remote.Write(t.Context(), nil), "write to"+want)
+}
+
 func TestInterruptedStartReturnsItsCause(t *testing.T) {
 	t.Parallel()
 	needsPrometheus(t)

@@ -94,7 +94,7 @@ func (r *Remote) readWindow(ctx context.Context, from, to time.Time) ([]*Series,
 		StartTimestampMs: from.UnixMilli(), EndTimestampMs: to.UnixMilli(),
 		Matchers: []*prompb.LabelMatcher{{Type: prompb.LabelMatcher_RE, Name: "__name__", Value: ".+"}},
 	}}}
-	packed, err := r.post(ctx, "/api/v1/read", request)
+	packed, err := r.post(ctx, "query", "/api/v1/read", request)
 	for range retries {
 		if err == nil || !r.answered || errors.Is(err, errTooMuch) || ctx.Err() != nil {
 			break
@@ -102,7 +102,7 @@ func (r *Remote) readWindow(ctx context.Context, from, to time.Time) ([]*Series,
 		select { // a proxy or a tunnel may fail temporarily, and one missing window makes the export useless
 		case <-ctx.Done():
 		case <-time.After(retryDelay):
-			packed, err = r.post(ctx, "/api/v1/read", request)
+			packed, err = r.post(ctx, "query", "/api/v1/read", request)
 		}
 	}
 	if err != nil {
@@ -129,13 +129,13 @@ func (r *Remote) readWindow(ctx context.Context, from, to time.Time) ([]*Series,
 
 // Write stores series in the Prometheus.
 func (r *Remote) Write(ctx context.Context, series []*Series) error {
-	_, err := r.post(ctx, "/api/v1/write", &prompb.WriteRequest{Timeseries: series})
+	_, err := r.post(ctx, "write to", "/api/v1/write", &prompb.WriteRequest{Timeseries: series})
 	return err
 }
 
 // post sends a message to a path of the Prometheus, and returns the body of the response. The error is errTooMuch if
-// the response would be too large.
-func (r *Remote) post(ctx context.Context, path string, message proto.Message) ([]byte, error) {
+// the response would be too large. Other errors name the operation: "query" or "write to".
+func (r *Remote) post(ctx context.Context, operation, path string, message proto.Message) ([]byte, error) {
 	body, err := proto.Marshal(message)
 	if err != nil {
 		return nil, err
@@ -157,19 +157,19 @@ func (r *Remote) post(ctx context.Context, path string, message proto.Message) (
 	req.Header.Set("X-Prometheus-Remote-Write-Version", "0.1.0")
 	resp, err := r.client.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("query Prometheus at %s: %w", r, err)
+		return nil, fmt.Errorf("%s Prometheus at %s: %w", operation, r, err)
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("query Prometheus at %s: %w", r, err)
+		return nil, fmt.Errorf("%s Prometheus at %s: %w", operation, r, err)
 	case resp.StatusCode == http.StatusBadRequest && bytes.Contains(answer, []byte("exceeded sample limit")), len(answer) > maxAnswer:
 		return nil, errTooMuch
 	case resp.StatusCode == http.StatusNotFound:
 		return nil, fmt.Errorf("%s has no %s; check the address of Prometheus, and its path if it has one (…/prometheus)", r, path)
 	case resp.StatusCode/100 != 2:
-		return nil, fmt.Errorf("query Prometheus at %s: %s: %.*s", r, resp.Status, errorExcerpt, bytes.TrimSpace(answer))
+		return nil, fmt.Errorf("%s Prometheus at %s: %s: %.*s", operation, r, resp.Status, errorExcerpt, bytes.TrimSpace(answer))
 	}
 	return answer, nil
 }
