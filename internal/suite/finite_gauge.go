@@ -18,8 +18,8 @@ type requestGauge struct {
 	last    float64       // open requests after the last response, minus those before the first
 }
 
-// requestGauge evaluates the samples of the gauge. By Little's law the mean time for which an abandoned request stays
-// open is the integral of the number of open ones over time, divided by the number of all abandoned requests.
+// requestGauge evaluates the samples of the gauge. Little's law gives the mean time for which an abandoned request
+// stays open: the integral of the number of open ones over time, divided by the number of abandoned requests.
 func (f *finiteRun) requestGauge() (g requestGauge) {
 	if f.v.Abandoned == 0 {
 		return g

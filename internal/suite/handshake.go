@@ -192,8 +192,9 @@ func checkOpenToTheEnd(m *shard.Merged) verdict.Check {
 	return check(verdict.CheckOpenToEnd, "connections open to the end", text(passes+fails), passes, fails == 0 && passes > 0)
 }
 
-// checkOpenTogether returns the check that all connections were open at the same time: the first worker closed its
-// connections after the last worker had opened its own. It returns nil if no worker closed or opened any.
+// checkOpenTogether returns the check that all connections were open at the same time. That is the case if the first
+// worker closed its connections after the last worker had opened its own. It returns nil if no worker closed or opened
+// any.
 func checkOpenTogether(m *shard.Merged, st StageResult) []verdict.Check {
 	released := sumsByStage(m, "handshake_released")[st.Name]
 	if released.Count == 0 || st.OK.Count() == 0 {

@@ -17,8 +17,9 @@ const (
 	flatSpare  = 16 << 20 // bytes
 )
 
-// memoryByScale returns the memory of runners and backend at each scale, and the checks that memory is flat: the last
-// scale has many times the connections of the first, but uses little more memory.
+// memoryByScale returns the memory of runners and backend at each scale, and the checks that memory is flat. It is flat
+// if the last scale, with many times the connections of the first, uses little more memory. Without a second scale, and
+// for connections that stay open, there are no checks.
 func (r *Run) memoryByScale(m *shard.Merged, stages []StageResult) (t verdict.Table, flat []verdict.Check) {
 	t = newTable("Memory by scale", "maximum during each scale", "connections|runners|backend")
 	var runners, backend []uint64

@@ -117,7 +117,7 @@ type Breaking struct {
 
 // findBreaking finds the breaking point in trials of ascending loads: it is above the last good load and at most the
 // first bad load. Trials of the same load are in the order of time. If the first of them is good and a later one bad,
-// the service gets worse with time or after overload, and the status is BadOnRetry.
+// the status is BadOnRetry: the service gets worse with time or after overload.
 func findBreaking(trials []Trial) (b Breaking) {
 	for _, v := range trials {
 		switch repeated := b.Failed == 0 && v.Load == b.Sustained; {

@@ -83,8 +83,8 @@ func (m Machine) withWaitsOf(longer Machine) Machine {
 }
 
 // control returns the maximum delay that the control groups of the runners measured between two times, plus the delay
-// that they cannot detect. ok is false if a group was silent or received less than half of its events, or if the
-// reference target itself was late.
+// that they cannot detect. ok is false if a group was silent, received less than half of its events, or had a late
+// reference target.
 func control(m *shard.Merged, from, to time.Time) (delay time.Duration, ok bool) {
 	for i := range m.Runners {
 		group := m.Runners[i].ControlGroup
@@ -193,7 +193,7 @@ type Usage struct {
 	Host         bool // the machine of the target was sampled
 
 	Periods, Throttled float64 // periods of the target's cgroups with a CPU limit, and those that exceeded it
-	Procs              float64 // maximum of cores that the backends use; 0: unknown
+	Procs              float64 // maximum number of cores that the backends use; 0: unknown
 	Files, MaxFiles    float64 // open files of the backends, and their limit; 0: unknown
 	NginxFull          float64 // highest share of its descriptors that a process of nginx had open
 	Log                resources.NginxLog

@@ -267,6 +267,7 @@ func (r *Run) cpuTable(part, runners, more string) verdict.Table {
 		part+"|"+runners+"|nginx|backend|machine|waited|longest stall")
 }
 
+// row returns a row of cpuTable.
 func (m Machine) row(name string) []string {
 	if m.Short {
 		return []string{name, "–", "–", "–", "–", "–", "–"}

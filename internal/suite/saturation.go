@@ -17,18 +17,18 @@ import (
 //     the service. If that time alone exceeds a limit, the service is too slow.
 //   - A timeout is attributed to the generator if its waits can have added at least half of the duration of the request.
 //     If the control group was on time, and the requests of the stage were small, they can have added no more than the
-//     group measured, because such a request only waits, as the streams of the group do.
+//     group measured: such a request only waits, as the streams of the group do.
 //   - A failed connect is attributed to the generator if the host had no addresses, ports or descriptors left. Any other
 //     failure is an answer of the service, or the end of a connection, which no wait explains.
-//   - Requests that were not made are attributed to the generator if it had waited for half of the time for which a
-//     request waits for a connection, or if its connections spent more time on its own waits than on the service.
-//   - If service and runners share a machine that was full, and the service used less than half of it, the service may
-//     have waited for a core as the runners did. Slowness and timeouts are then not attributed to the service if the
-//     runners used more than half of the machine, or if their waits are long enough to explain them.
+//   - Requests that were not made are attributed to the generator in two cases: it had waited for half of the time for
+//     which a request waits for a connection, or its connections spent more time on its own waits than on the service.
+//   - If service and runners share a full machine, and the service used less than half of it, the service may have
+//     waited for a core as the runners did. Slowness and timeouts are then not attributed to the service in two cases:
+//     the runners used more than half of the machine, or their waits are long enough to explain them.
 //   - If service and runners have separate cores, the side whose cores were full was the limit; if both were full, the
 //     fuller one. If other programs filled the cores, the limit is unknown.
-//   - The generator had too few connections if requests of a constant rate waited for one, and afterwards were as fast
-//     as on an idle service and within the limit of p95. A saturated service is slower.
+//   - The generator had too few connections if requests of a constant rate waited for one, but with a connection were
+//     nearly as fast as on an idle service and within the limit of p95. A saturated service is slower.
 //   - Slowness and timeouts are not attributed to the service if AWS dropped packets of a runner's machine at that load.
 
 // isTimeout reports whether the generator can have caused a failure of that code by its delays.
@@ -136,8 +136,8 @@ func fastestOf(stages []StageResult) map[string]float64 {
 }
 
 // tooFewConnections returns a sentence if the generator had too few connections for the rate, otherwise "". In that
-// case requests waited for a connection, the service took at most maxSlowdown times its fastest time, and without the
-// wait p95 is within its limit.
+// case requests waited for a connection, but the service took at most maxSlowdown times its fastest time. Without the
+// wait, p95 is within its limit.
 func (st *StageResult) tooFewConnections(fastest map[string]float64, limit float64) string {
 	good := st.OK.Count()
 	if st.Rate == 0 || good == 0 || float64(st.Waiting) < minWaitedShare*float64(st.Total()) || st.FailedShare() > minWaitedShare {
@@ -298,10 +298,10 @@ func (m Machine) dropText() string {
 	return fmt.Sprintf("AWS dropped %s of the runners' machines", format.Count(int(m.Dropped), "packet"))
 }
 
-// machineLimit returns a sentence if AWS dropped packets of the runners, or if programs other than the service filled
-// its cores or those of the generator, so that a request of this duration may have waited for a core; otherwise "". On
-// shared cores the waits of the runners stand for the unknown waits of the service. freeCores is the result of
-// hadFreeCores.
+// machineLimit returns a sentence if the machines may have delayed a request of this duration; otherwise "". That is
+// the case if AWS dropped packets of the runners, or if programs other than the service filled its cores or those of
+// the generator. On shared cores the waits of the runners stand for the unknown waits of the service. freeCores is the
+// result of hadFreeCores.
 func (m Machine) machineLimit(duration time.Duration, freeCores bool) string {
 	if m.Dropped > 0 {
 		return m.dropText()

@@ -102,8 +102,8 @@ func resumeMetrics(v *verdict.Verdict) (out []verdict.Metric) {
 	return append(out, soakMetrics(v)...)
 }
 
-// endTables returns the table of the requests that ended the streams: successful ones in total and by server, failed
-// ones in total and by cause; nil if there were none.
+// endTables returns the table of the requests that ended the streams; nil if there were none. It has successful
+// requests in total and by server, and failed ones in total, by cause and by server.
 func endTables(e *verdict.Ends) []verdict.Table {
 	if e == nil {
 		return nil

@@ -51,8 +51,8 @@ func (s step) trial() Trial {
 // minSilence is the minimum silence after which a client closes its stream as idle.
 const minSilence = 10 * time.Second
 
-// hasExplanation reports whether waits of the generator are long enough to explain late messages and idle streams, or
-// the machine was too busy to judge the service.
+// hasExplanation reports whether waits of the generator are long enough to explain late messages and idle streams. It
+// also returns true if the machine may have delayed the service.
 func (s step) hasExplanation() bool {
 	late := s.tolerance
 	if s.lateness != nil {

@@ -248,9 +248,9 @@ func (r *Run) storms(streams *verdict.Streams) (out []stormStage) {
 // clockTolerance is the maximum time by which a ledger may date an event before the script, whose clock is rounded.
 const clockTolerance = 100_000 // µs
 
-// readLedgers counts the streams that the script dropped between from and to with their refused attempts, and those
-// that were lost between since and to, all in microseconds. A storm drops a stream once, so the service caused any
-// further planned end, which does not count.
+// readLedgers counts the streams that the script dropped between from and to, with their refused attempts. It also
+// counts those that were lost between since and to. Times are in microseconds. A storm drops a stream once, so the
+// service caused any further planned end, which does not count.
 func (s *stormStage) readLedgers(r *Run, streams *verdict.Streams, since, from, to int64) {
 	m := r.Rounds[0]
 	var drops, reconnects, refusals []int64
@@ -326,8 +326,8 @@ func (s *stormStage) rate() float64 {
 	return .99 * float64(s.dropped) / duration.Seconds()
 }
 
-// isLimitedByBackoff reports whether the waits of clients after refused attempts may have limited the rate: the service
-// refused over 1 % of the streams, which is the share that the rate excludes.
+// isLimitedByBackoff reports whether the waits of clients after refused attempts may have limited the rate. That is the
+// case if the service refused over 1 % of the streams, because the rate excludes the slowest 1 %.
 func (s *stormStage) isLimitedByBackoff() bool { return 100*s.delayed > s.dropped }
 
 // rateText formats the rate, with ≥ if waits of the clients limited it.

@@ -15,6 +15,7 @@ type measurement struct {
 	text     string  // the use, or why it is unknown
 }
 
+// cell formats the measurement for a cell of a table.
 func (u measurement) cell() string {
 	switch {
 	case u.measured:
@@ -32,8 +33,10 @@ const (
 	noNginx      = "no nginx is known in front of the service on this machine"
 )
 
+// unknownValue returns the measurement of a resource whose use is unknown for a reason.
 func unknownValue(reason string) measurement { return measurement{text: "not known: " + reason} }
 
+// usageOf returns a measurement. text is a layout of sentence.
 func usageOf(share float64, text string, args ...any) measurement {
 	return measurement{true, share, sentence(text, args...)}
 }
@@ -77,8 +80,8 @@ func (m Machine) mainUser() string {
 	return byUnknown
 }
 
-// serviceCores returns the busy share of the service's cores, and how many of them programs other than service and
-// generator used; or why that is unknown.
+// serviceCores returns the busy share of the service's cores, and how many cores programs other than service and
+// generator used of them. reason states why both are unknown; "" if they are known.
 func (m Machine) serviceCores() (busy, otherUse float64, reason string) {
 	total, cores := m.Host/100, m.Usage.TargetCores
 	service := (m.Backend + m.Nginx) / 100

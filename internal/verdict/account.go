@@ -12,9 +12,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// joinWindow is the time after the start and before the end of a stream in which no message is expected, because a
-// message that is published in that time may or may not reach the stream. If the publisher ran on another host, the
-// window is extended by the delay of the fastest message, which bounds the difference of the two clocks.
+// joinWindow is the time after the start and before the end of a stream in which no message is expected. A message that
+// is published in that time may or may not reach the stream. If the publisher ran on another host, the delay of the
+// fastest message extends the window, because it bounds the difference of the two clocks.
 const joinWindow = time.Second
 
 // arrivalSpread is the tolerance for clients that receive a message earlier than the client whose arrival time counts
@@ -179,9 +179,9 @@ func (a *account) lastDelay(runner *shard.Runner) time.Duration {
 	return runner.At(r.LastAt).Sub(time.UnixMicro(a.messages[r.Last-1].SentUS))
 }
 
-// mayBePending reports whether a message may still have been in transit at the end of the run: it was published less
-// than 1.5 times the delay of the last message before the end. Messages at an interval have the same tolerance
-// (docs/accounting.md).
+// mayBePending reports whether a message may still have been in transit at the end of the run. That is the case if the
+// time from its publishing to the end is less than 1.5 times the delay of the last message. Messages at an interval
+// have the same tolerance (docs/accounting.md).
 func (a *account) mayBePending(number uint64) bool {
 	return number > a.r.Last && a.messages[number-1].SentUS > a.lastEnd+(a.window-a.delay*3/2).Microseconds()
 }

@@ -52,8 +52,9 @@ func (s *Streams) Agreement() (out []Check) {
 	return append(out, scriptCheck)
 }
 
-// reasonUnconfirmed is the reason for not judging the script's own count. A runner expects all numbers of a topic, because
-// it does not know which messages the service confirmed. The check of confirmed messages is unmet in such a run.
+// reasonUnconfirmed is the reason for not judging the script's own count. A runner expects all numbers of a topic,
+// because it does not know which messages the service confirmed. The check of confirmed messages is unmet in such a
+// run.
 const reasonUnconfirmed = "it includes messages that the service did not confirm"
 
 // hasUnconfirmed reports whether a publisher sent a message that the service did not confirm.
@@ -108,7 +109,7 @@ func (e *ServerEntry) exceeds(r *shard.Connection) bool {
 }
 
 // compare compares a connection with the server's entry. sent is the number of messages that the server sent after the
-// last one that arrived, and unnoticed the part of them that the client did not count as missing. d is a mismatch of
+// last one that arrived. unnoticed is the part of them that the client did not count as missing. d is a mismatch of
 // another kind. An entry is ignored if another client used the id first, or if the connection had no stream. compare
 // also adds the counts of the entry to the sums of the server and the runner.
 func (s *Streams) compare(r *shard.Connection, e *ServerEntry) (sent, unnoticed uint64, d difference) {

@@ -16,16 +16,16 @@ type Signal string
 
 // The signals and their thresholds.
 const (
-	// SignalControl means that the control group was late at the same time: by over half of LATE_MS, and by at least
-	// the delay that causes the fault.
+	// SignalControl means that the control group was late at the same time. Its delay was over half of LATE_MS, and at
+	// least the delay that causes the fault.
 	SignalControl Signal = "control-group"
-	// SignalStall means that there was no conclusive control group, and a runner woke up late at some time of the run:
-	// by over half of LATE_MS, or by the delay that causes the fault.
+	// SignalStall means that there was no conclusive control group, and that a runner woke up late at some time of the
+	// run. Its delay was over half of LATE_MS, or at least the delay that causes the fault.
 	SignalStall Signal = "stall"
 	// SignalPackets means that AWS dropped packets of the runner's machine in the second half of the silence.
 	SignalPackets Signal = "dropped-packets"
-	// SignalSteal means that the hypervisor used the CPU of the runner's machine in the second half of the delay, and
-	// that no control group was on time.
+	// SignalSteal means that the hypervisor used the CPU of the runner's machine in the second half of the delay. A
+	// conclusive control group, if there was one, was late too.
 	SignalSteal Signal = "steal"
 	// SignalWait means that threads of the runners waited for a CPU for over 5 % of the run, and for longer than they
 	// used one.
@@ -155,8 +155,8 @@ func (s *Streams) hasStallWithoutGroup() bool {
 	})
 }
 
-// isControlLateAt reports whether there are findings of some kinds, and the control group was late at each of them by
-// at least the delay that causes it.
+// isControlLateAt reports whether there are findings of some kinds, and the control group was late enough at each to
+// cause it.
 func (s *Streams) isControlLateAt(kinds []ledger.Kind) bool {
 	if !s.Control.decides() {
 		return false

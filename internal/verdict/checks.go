@@ -9,8 +9,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// Faults returns the checks of streams and messages: every planned stream opened and stayed open to its end, and every
-// message arrived once, in order, intact and on time.
+// Faults returns the checks of streams and messages. Every planned stream must open and stay open to its end. Every
+// message must arrive once, in order, intact and on time.
 func (s *Streams) Faults() (out []Check) {
 	c, n := s.Connections, s.Messages
 	observed, completed := s.observed(), max(c.Completed-s.beforeReplacement, 0)

@@ -39,8 +39,8 @@ type Control struct {
 	unexplained  uint64        // the part of LateUnknown that no stall explains
 }
 
-// decides reports whether the control group of a runner is conclusive: it received events, and they were frequent
-// enough to show any delay that makes a message late.
+// decides reports whether the control group of a runner is conclusive. It must have received events, which must be
+// frequent enough to show any delay that makes a message late.
 func decides(c *shard.RunnerControl) bool {
 	return c != nil && c.HasEvents() && 2*c.Resolution() < c.Limit()
 }

@@ -75,8 +75,10 @@ func (s *Streams) attributeToCuts(i int, a *account, lost []ledger.Range) (misse
 }
 
 // cutOf returns the index of the cut at which a message was lost, or -1. The candidate is the last cut at which the
-// client had received only lower numbers. One of these must hold: the client did not reconnect, the number is below the
-// first one after the cut, or the message was sent at most the join window after the reconnect.
+// client had received only lower numbers. One of these must hold:
+//   - the client did not reconnect;
+//   - the number is below the first one after the cut;
+//   - the message was sent at most the join window after the reconnect.
 func (a *account) cutOf(number uint64) int {
 	for k, c := range slices.Backward(a.r.Cuts.List) {
 		if number <= c.LastNumber {

@@ -19,10 +19,10 @@ import (
 // losses are not attributed to the action.
 const settleTime = time.Minute
 
-// An Effect counts what happened to the streams after the start of an action. It ends when the next action starts, or
-// when the command has ended, all streams have reconnected and no stream was lost for a minute, or with the run. A lost
-// stream counts for the last action before the loss, even if it reconnects after the start of the next one. Times are
-// seconds since the start of the action, except Until, which is a Unix time.
+// An Effect counts what happened to the streams after the start of an action. It ends when the command has ended, all
+// streams have reconnected and no stream was lost for a minute. It ends earlier if the next action starts or the run
+// ends. A lost stream counts for the last action before the loss, even if it reconnects after the start of the next
+// one. Times are seconds since the start of the action, except Until, which is a Unix time.
 type Effect struct {
 	Until          float64 `json:"until_unix_s"`
 	Lost           int     `json:"streams_lost"`
@@ -347,8 +347,8 @@ func (s *Streams) countResumed(l loss) (n uint64) {
 	return n
 }
 
-// notResumed counts the confirmed messages that did not arrive and were not expected, and that were published from
-// joinWindow before a loss until joinWindow after it.
+// notResumed counts the confirmed messages that did not arrive and were not expected. It counts those published from
+// joinWindow before the start of a loss until joinWindow after its end.
 func (s *Streams) notResumed(losses []loss) (n uint64) {
 	next := map[*shard.Connection]int{} // by connection: the index of the next message to count
 	for _, l := range losses {

@@ -97,8 +97,8 @@ func FailureAt(at time.Time, text string) Failure {
 	return f
 }
 
-// isPlanned reports whether a process of the target ended during an action, or within a minute after it, so that the
-// action may be the cause.
+// isPlanned reports whether an action may have ended a process of the target: the process ended during the action, or
+// within a minute after it.
 func (e *Evidence) isPlanned(f Failure) bool {
 	return f.Unix > 0 && slices.ContainsFunc(e.Actions, func(a ActionResult) bool {
 		return a.Started() && f.Unix >= a.StartedUnix && f.Unix <= max(a.StartedUnix, a.EndedUnix)+settleTime.Seconds()

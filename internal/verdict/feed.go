@@ -172,7 +172,7 @@ func (s *Streams) compareShared(i int, r *shard.Connection) *shard.Connection {
 }
 
 // joiningTime returns the join window of a connection (see joinWindow). If contents repeat, the longest stall of a
-// runner extends the window, because after a stall it remains unknown for longer with which message a stream started.
+// runner extends the window: after a stall the first message of a stream remains unknown for longer.
 func (s *Streams) joiningTime(r *shard.Connection) time.Duration {
 	name, _ := s.m.FeedTopic(r)
 	if t := s.shared[name]; t != nil && t.aligned.Repeated() {

@@ -13,8 +13,8 @@ import (
 )
 
 // machineSignals is the comparison of the faults of streams with the counters of their runners' machines. Dropped
-// packets explain a silence only if some were dropped in its second half, because after the last drop TCP waits for the
-// next retransmission at most as long as the silence has lasted.
+// packets explain a silence only if some were dropped in its second half. After the last drop, TCP waits for the next
+// retransmission at most as long as the silence has lasted.
 type machineSignals struct {
 	explanations
 	affected []affectedFaults // by machine

@@ -106,8 +106,8 @@ func MachinesOf(e *Evidence) []MachineReport {
 // isRunnerMachine reports whether the name of a machine in Prometheus marks it as a machine for runners.
 func isRunnerMachine(r *machine.Record) bool { return strings.HasPrefix(r.Name, "runner") }
 
-// isSame reports whether a record of Prometheus describes this machine: both have the same boot id, or the same name
-// and nearly the same boot time, which the kernel reports with an error of a second.
+// isSame reports whether a record of Prometheus describes this machine. Both must have the same boot id, or the same
+// name and nearly the same boot time: the kernel reports that time with an error of a second.
 func (m *MachineReport) isSame(r *machine.Record) bool {
 	return slices.ContainsFunc(m.fromRunners, func(s runnerRecord) bool {
 		if r.Boot != "" && s.Boot != "" {

@@ -294,8 +294,8 @@ func (s *Streams) endingChecks() (out []Check) {
 	return append(out, s.idChecks()...)
 }
 
-// idChecks returns the checks of clients that could not resume, although the description has `resume`, because the
-// service had reset their id or had sent none.
+// idChecks returns the checks of clients that could not resume although the description has `resume`. The service had
+// reset their id, or had sent none.
 func (s *Streams) idChecks() (out []Check) {
 	const why = "a client without an id loses all messages of an outage"
 	if n := s.Total(ledger.KindIDReset); n > 0 {

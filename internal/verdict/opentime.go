@@ -196,8 +196,8 @@ func (s *Streams) interruptions() (text string) {
 	return text + "open for " + s.OpenSeconds.Percent() + " of the planned time, "
 }
 
-// An overrun has sentences about the connections that exceeded a limit, in descending order of the excess, and counts
-// those that a delay of the load generator explains.
+// An overrun has sentences about the connections that exceeded a limit, in descending order of the excess. Its
+// explanations count those that a delay of the load generator explains.
 type overrun struct {
 	sentences []string
 	explanations
@@ -213,9 +213,9 @@ func (o overrun) check(c Check) Check {
 // expectedSpan returns the time in which a connection was expected to have a stream.
 func expectedSpan(c *shard.Connection) (from, to ledger.Instant) { return 0, c.ClosedAt }
 
-// overruns returns the connections that exceed a limit. excessOf returns the excess of a connection, and a sentence
-// about the connection, or "" if it does not exceed the limit. interval returns the time in which a delay of the
-// generator may have caused the excess.
+// overruns returns the connections that exceed a limit. excessOf returns the excess of a connection and a sentence
+// about it, which is "" within the limit. interval returns the time in which a delay of the generator may have caused
+// the excess.
 func (s *Streams) overruns(interval func(*shard.Connection) (from, to ledger.Instant), excessOf func(*shard.Connection) (excess time.Duration, sentence string)) (out overrun) {
 	type connection struct {
 		excess   time.Duration

@@ -15,9 +15,9 @@ import (
 // action.
 const lateFactor = 2
 
-// A ResponseEffect counts the responses after the start of an action. It ends when the next action starts, or when the
-// command has ended and no response was faulty for a minute, or with the last response. Until is a Unix time; Drained
-// is in seconds since the start of the action.
+// A ResponseEffect counts the responses after the start of an action. It ends when the command has ended and no
+// response was faulty for a minute. It ends earlier if the next action starts or the last response has ended. Until is
+// a Unix time; Drained is in seconds since the start of the action.
 type ResponseEffect struct {
 	Until    float64 `json:"until_unix_s"`
 	InFlight int     `json:"in_flight"` // responses in flight when the action started

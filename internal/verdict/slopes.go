@@ -125,8 +125,9 @@ func (v *Verdict) slopeCheck(f *Figure, l *slopeLimit) Check {
 	return c
 }
 
-// generatorSlowed reports whether the delay of the load generator may have grown by a number of milliseconds per hour:
-// the generator was saturated, or the lateness of its control group grew by at least that number.
+// generatorSlowed reports whether the delay of the load generator may have grown by a number of milliseconds per hour.
+// That is the case if the generator was saturated, or if the lateness of its control group grew by at least that
+// number.
 func (v *Verdict) generatorSlowed(by float64) bool {
 	slope, ok := v.Slope(&controlLateness)
 	return v.Generator.Saturated || ok && slope.Low > 0 && slope.PerUnit >= by

@@ -109,8 +109,8 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 	return s
 }
 
-// Records yields the connections as the verdict counts them: the records of the runners with the corrections that the
-// end of the run, the publisher, the other clients and the server's ledger require. A record is valid until the next
+// Records yields the connections as the verdict counts them: the records of the runners with corrections. These follow
+// from the end of the run, the publisher, other clients and the server's ledger. A record is valid until the next
 // iteration.
 func (s *Streams) Records() iter.Seq[*shard.Connection] {
 	return func(yield func(*shard.Connection) bool) {

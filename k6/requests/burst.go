@@ -10,8 +10,8 @@ import (
 // maxDials limits the concurrent dials, because a burst does not test the accept queue of the server.
 const maxDials = 250
 
-// maxJointSize is the size in bytes up to which a request is short: it waits until all short requests are sent before
-// it reads its response. A longer request takes as long as the server needs to read it.
+// maxJointSize is the size in bytes up to which a request is short. A short request waits until all short requests are
+// sent before it reads its response. A longer request takes as long as the server needs to read it.
 const maxJointSize = 64 << 10
 
 // A burstRequest is one request of a burst, on its own connection.

@@ -74,9 +74,10 @@ func (e *ender) run(streams []*holdStream) {
 	workers.Wait()
 }
 
-// end requests the end of a stream. Without a request, the client closes the stream itself. That is the case if the
-// service has no such request, if the stream never opened, so that its id may belong to another client, and if a client
-// that reconnects or has a phase is disconnected.
+// end requests the end of a stream. In these cases the client closes the stream itself, without a request:
+//   - the service has no such request;
+//   - the stream never opened, so that its id may belong to another client;
+//   - a client that reconnects or has a phase is disconnected.
 func (e *ender) end(s *holdStream) {
 	if e.h.ctx.Err() != nil {
 		return // all streams are interrupted
