@@ -31,7 +31,7 @@ func threeRuns(t *testing.T) (out string) {
 	out = t.TempDir()
 	for name, started := range map[string]string{"first": "1", "second": "2", "third": "3"} {
 		require.NoError(t, os.Mkdir(filepath.Join(out, name), 0o700))
-		content := `{"schema": 2, "testid": "` + name + `", "verdict": "pass", "plan": {"connections": 100, "seconds": 60, "noop_interval_s": 1, "runners": 2}, "service": {"name": "noop", "sha256": "", "counts": "interval", "noun": "noop"}, "started_unix_s": ` + started + `}`
+		content := `{"schema": 3, "testid": "` + name + `", "verdict": "pass", "plan": {"connections": 100, "seconds": 60, "noop_interval_s": 1, "runners": 2}, "service": {"name": "noop", "sha256": "", "counts": "interval", "noun": "noop"}, "started_unix_s": ` + started + `}`
 		require.NoError(t, os.WriteFile(filepath.Join(out, name, "verdict.json"), []byte(content), 0o600))
 	}
 	return out

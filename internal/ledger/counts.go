@@ -13,18 +13,18 @@ type Counts struct {
 	Late       uint64 `json:"late"`
 	Messages   uint64 `json:"messages,omitempty"` // distinct numbered events that are not noops
 	// Undetectable is the number of undetectable losses (docs/accounting.md).
-	Undetectable uint64 `json:"could_hide,omitempty"`
+	Undetectable uint64 `json:"undetectable,omitempty"`
 	// PossibleCopies is the part of Undetectable that followed a late noop immediately, in the count by interval. Each
 	// may be a copy in place of a lost noop, which even the server's count of sent noops does not show.
-	PossibleCopies uint64 `json:"could_be_copies,omitempty"`
+	PossibleCopies uint64 `json:"possible_copies,omitempty"`
 	// UnevenGaps counts the gaps between two noops that differ from a multiple of the interval by more than the assumed
 	// jitter.
 	UnevenGaps uint64 `json:"uneven_gaps,omitempty"`
 
 	// Most of the following counts are of services other than noop.
-	Repeated      uint64 `json:"repeated,omitempty"` // arrived twice, if the service may repeat messages
-	Foreign       uint64 `json:"foreign,omitempty"`  // messages of other publishers, or of another run
-	Misrouted     uint64 `json:"strayed,omitempty"`  // messages of this run for another topic
+	Repeated      uint64 `json:"repeated,omitempty"`  // arrived twice, if the service may repeat messages
+	Foreign       uint64 `json:"foreign,omitempty"`   // messages of other publishers, or of another run
+	Misrouted     uint64 `json:"misrouted,omitempty"` // messages of this run for another topic
 	Heartbeats    uint64 `json:"heartbeats,omitempty"`
 	Unchecked     uint64 `json:"unchecked,omitempty"`  // events that match message.event and are not checked
 	Unnumbered    uint64 `json:"unnumbered,omitempty"` // part of Corrupted: no number at message.seq

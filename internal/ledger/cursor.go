@@ -17,9 +17,9 @@ type cursor struct {
 // Deviations are the differences between the messages of a connection and the Log, in addition to its holes.
 type Deviations struct {
 	// Overtakes lists the messages that arrived after one with a higher number.
-	Overtakes []Overtake `json:"overtaken,omitempty"`
+	Overtakes []Overtake `json:"overtakes,omitempty"`
 	// Repeats lists the messages that arrived again after another message: see Extra.
-	Repeats []Repeat `json:"again,omitempty"`
+	Repeats []Repeat `json:"repeats,omitempty"`
 	// UnknownAt has the arrival times of messages whose numbers are unknown.
 	UnknownAt []Instant `json:"unknown_at_ns,omitempty"`
 	// Unlisted counts the deviations beyond maxDeviations.

@@ -10,20 +10,20 @@ import (
 type Cut struct {
 	Kind       string  `json:"kind"`
 	At         Instant `json:"at_ns"`
-	LastNumber uint64  `json:"behind,omitempty"` // highest number that had arrived
+	LastNumber uint64  `json:"last_number,omitempty"` // highest number that had arrived
 	// Lost reports whether the stream ended. A pause ends a stream only if the service closes it.
 	Lost bool `json:"lost,omitempty"`
 	// ReconnectedAt is the time when the next stream opened, or when the pause ended; 0: neither happened.
-	ReconnectedAt Instant `json:"back_ns,omitempty"`
+	ReconnectedAt Instant `json:"reconnected_ns,omitempty"`
 	// ResumeRequested reports whether the client requested to resume.
-	ResumeRequested bool `json:"asked,omitempty"`
+	ResumeRequested bool `json:"resume_requested,omitempty"`
 	// NextAt is the arrival time of the next message, and Next its number; 0: none arrived.
-	NextAt Instant `json:"first_ns,omitempty"`
+	NextAt Instant `json:"next_ns,omitempty"`
 	Next   uint64  `json:"next,omitempty"`
 
-	Duplicated uint64 `json:"doubled,omitempty"`   // messages that arrived twice
-	Repeated   uint64 `json:"repeated,omitempty"`  // messages that arrived twice, if the service may repeat messages
-	Announced  uint64 `json:"announced,omitempty"` // announcements of the service that messages are missing
+	Duplicated uint64 `json:"duplicated,omitempty"` // messages that arrived twice
+	Repeated   uint64 `json:"repeated,omitempty"`   // messages that arrived twice, if the service may repeat messages
+	Announced  uint64 `json:"announced,omitempty"`  // announcements of the service that messages are missing
 }
 
 // Interruption returns the time from the cut to the next message. ok is false if no message arrived.

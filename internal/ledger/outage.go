@@ -13,7 +13,7 @@ type Outage struct {
 	To       Instant   `json:"to_ns"`
 	Refusals []Refusal `json:"refused,omitempty"` // failed attempts
 	// Replayed is the number of noops that the service replayed right after the headers of the next stream.
-	Replayed uint64 `json:"resumed,omitempty"`
+	Replayed uint64 `json:"replayed,omitempty"`
 	// Planned reports whether the service ended the stream after its lifetime, or the client disconnected on purpose.
 	Planned bool `json:"planned,omitempty"`
 	// Cut reports whether the client disconnected on purpose.

@@ -15,10 +15,10 @@ type Record struct {
 	Connect    time.Duration `json:"connect_ns"` // first dial to first headers; of a refused connection: to its end
 	OpenedAt   Instant       `json:"opened_ns"`
 	ClosedAt   Instant       `json:"closed_ns"`
-	StreamTime time.Duration `json:"held_ns"` // headers to end, summed over streams
-	OpenTime   time.Duration `json:"open_ns"` // headers to the request to end, summed over streams
-	OutageTime time.Duration `json:"away_ns"` // sum of all outages, including the first connect
-	LastAt     Instant       `json:"last_ns"` // last message, or the headers of the last stream after it
+	StreamTime time.Duration `json:"stream_ns"` // headers to end, summed over streams
+	OpenTime   time.Duration `json:"open_ns"`   // headers to the request to end, summed over streams
+	OutageTime time.Duration `json:"outage_ns"` // sum of all outages, including the first connect
+	LastAt     Instant       `json:"last_ns"`   // last message, or the headers of the last stream after it
 
 	Counts
 

@@ -18,12 +18,12 @@ import (
 // ConnectionsCSV writes a row for each connection, with its listed findings and the number of further ones.
 func ConnectionsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 	out := csv.NewWriter(w)
-	header := []any{"id", "runner", "state", "reason", "opened_unix_s", "closed_unix_s", "connect_ms", "held_s", "streams"}
+	header := []any{"id", "runner", "state", "reason", "opened_unix_s", "closed_unix_s", "connect_ms", "stream_s", "streams"}
 	for _, n := range (ledger.Totals{}).Each() {
 		header = append(header, n.Name)
 	}
 	header = append(header,
-		"max_gap_ms", "max_lateness_ms", "reconnects", "findings", "open_s", "away_s", "longest_outage_s", "attempts", "refused_attempts",
+		"max_gap_ms", "max_lateness_ms", "reconnects", "findings", "open_s", "outage_s", "longest_outage_s", "attempts", "refused_attempts",
 	)
 	header = append(header, messageHeader...)
 	row(out, header...)
@@ -195,8 +195,8 @@ func stamp(known bool, t time.Time) string {
 // missing event is empty.
 func CutsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 	out := csv.NewWriter(w)
-	row(out, "id", "runner", "cut", "at_unix_s", "behind", "ended_the_stream", "back_unix_s", "asked", "first_unix_s", "first_message", "away_s",
-		"lost", "doubled", "repeated", "announced")
+	row(out, "id", "runner", "cut", "at_unix_s", "last_number", "ended_the_stream", "reconnected_unix_s", "resume_requested", "next_unix_s", "next_number", "outage_s",
+		"lost", "duplicated", "repeated", "announced")
 	for r, c := range v.AllCuts() {
 		runner := m.Runners[r.Runner]
 		outage := ""
@@ -211,7 +211,7 @@ func CutsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 }
 
 // messageHeader names the columns of connections.csv on the messages of a client and on other events.
-var messageHeader = []any{"topic", "first", "last", "heartbeats", "foreign", "repeated", "announced_gaps", "uncounted", "max_silence_s", "strayed"}
+var messageHeader = []any{"topic", "first", "last", "heartbeats", "foreign", "repeated", "announced_gaps", "uncounted", "max_silence_s", "misrouted"}
 
 // messageCells returns the values of the columns of messageHeader. The numbers of the first and the last message are
 // empty if none arrived.

@@ -22,7 +22,7 @@ type Manifest struct {
 	Needs []string `json:"needs"`  // files and folders without which there is no verdict
 	// RunInfo describes the programs and the machine of the run before its target starts. run.json has the complete
 	// description, but a killed run leaves no run.json.
-	RunInfo *verdict.RunInfo `json:"ran,omitempty"`
+	RunInfo *verdict.RunInfo `json:"run_info,omitempty"`
 }
 
 // ManifestName, RunName and LedgerName return the names of these files. If the parts of a run were started on several

@@ -18,8 +18,8 @@ type Run struct {
 	RunnerCores  []int                  `json:"runner_cores,omitempty"`
 	Problems     []string               `json:"problems,omitempty"` // why the run is incomplete
 	RunnerEnds   []shard.RunnerEnd      `json:"runner_ends,omitempty"`
-	Failures     []verdict.Failure      `json:"failures,omitempty"` // of the target
-	Unreachable  []string               `json:"gone,omitempty"`     // parts of the target that did not answer at the end
+	Failures     []verdict.Failure      `json:"failures,omitempty"`    // of the target
+	Unreachable  []string               `json:"unreachable,omitempty"` // parts of the target that did not answer at the end
 	Warnings     []string               `json:"warnings,omitempty"`
 	Actions      []verdict.ActionResult `json:"actions,omitempty"` // of --at, in their order
 }

@@ -88,7 +88,7 @@ func TestMachinesFromPrometheus(t *testing.T) {
 		"missing":   {"", "machines.json is missing"},
 		"truncated": {"[", "machines.json"},
 		"null":      {"[null]", "an empty machine"},
-		"hostile":   {`[{"counters":[{"name":"steal","grown":-1}]}]`, "impossible counter steal of the machine: -1"},
+		"hostile":   {`[{"counters":[{"name":"steal","increase":-1}]}]`, "impossible counter steal of the machine: -1"},
 	} {
 		t.Log(name)
 		d := newRun()

@@ -268,5 +268,5 @@ func TestVerdictOfAnotherSchemaIsRejected(t *testing.T) {
 	d := newPass(t)
 	put(t, d, VerdictFile, `{"schema": 7}`)
 	_, _, err := d.Judge()
-	require.EqualError(t, err, fmt.Sprintf("read %s: schema must be 2, got 7; delete it and run `soak merge %s`", d.Path(VerdictFile), d))
+	require.EqualError(t, err, fmt.Sprintf("read %s: schema must be 3, got 7; delete it and run `soak merge %s`", d.Path(VerdictFile), d))
 }

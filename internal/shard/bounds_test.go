@@ -61,7 +61,7 @@ func hostileShards(t testing.TB) map[string]struct{ text, want string } {
 		"a histogram of too many buckets": {with("metrics", `{"trend":{"max_us":0,"counts":"//8BAQ=="}}`, 1), "unreadable buckets"},
 		"a histogram with a bucket twice": {strings.Replace(text(func(*Shard) {}), `"counts":"`, `"counts":"AAAA`, 1), "unreadable buckets"},
 		"a host of a megabyte":            {text(func(s *Shard) { s.Runner.Host = strings.Repeat("h", 1<<20) }), "texts must have at most 4096 bytes, got 1048576"},
-		"a text of a gigabyte":            {`{"schema":2,"runner":{"host":"` + strings.Repeat("h", 64<<20) + `"}}`, "a value must have at most 8 MiB"},
+		"a text of a gigabyte":            {`{"schema":3,"runner":{"host":"` + strings.Repeat("h", 64<<20) + `"}}`, "a value must have at most 8 MiB"},
 		"blanks":                          {strings.Repeat(" ", 80<<20), "a value must have at most 8 MiB"},
 		"half a million buckets and more": {with("series", `{}`, maxBuckets+1), "series must have at most 524288 elements"},
 		"a million connections and more":  {with("connections", `{"id":"a"}`, maxConnections+1), "connections must have at most 1048576 elements"},
@@ -89,7 +89,7 @@ func hostileShards(t testing.TB) map[string]struct{ text, want string } {
 		"requests without net times": {text(func(s *Shard) {
 			s.Metrics = []Metric{{Name: RequestDuration, Count: 1, Trend: NewHistogram()}}
 		}), "metric request_duration has no times"},
-		"a duplicate list":           {strings.Replace(text(func(*Shard) {}), `{"schema":2`, `{"schema":2,"series":[]`, 1), `keys must be unique and at most 100, got "series"`},
+		"a duplicate list":           {strings.Replace(text(func(*Shard) {}), `{"schema":3`, `{"schema":3,"series":[]`, 1), `keys must be unique and at most 100, got "series"`},
 		"a number instead of a list": {strings.Replace(text(func(s *Shard) { s.Series = nil }), `"series":null`, `"series":7`, 1), "series must be a list"},
 	}
 }
@@ -155,7 +155,7 @@ func TestHostileShardsUseLittleMemory(t *testing.T) {
 		"a million times one id":     {"connections", repeatElement(`{"id":"a"}`, maxConnections), "1048576 connections"},
 		"four million findings":      {"connections", repeatElement(`{"id":"a","findings":[`+repeatElement(`{}`, 100_000)+`]}`, 41), "lists of a connection must not have empty elements"},
 		"thirty million disconnects": {"connections", repeatElement(`{"id":"a","cuts":{"list":[`+repeatElement(`{}`, 100_000)+`]}}`, 300), "lists of a connection must not have empty elements"},
-		"half a million buckets":     {"series", repeatElement(fmt.Sprintf(`{"unix_s":%d,"held":{}}`, unix), maxBuckets), "0 connections"},
+		"half a million buckets":     {"series", repeatElement(fmt.Sprintf(`{"unix_s":%d,"undisturbed":{}}`, unix), maxBuckets), "0 connections"},
 		"six thousand histograms":    {"metrics", repeatElement(`{"name":"a","trend":{"max_us":0,"counts":""}}`, maxMetrics), "0 connections"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 // Bursts counts messages that arrived together: chunks of responses, or messages of endless streams.
 type Bursts struct {
 	Messages  int64            `json:"messages"`
-	Followers int64            `json:"together"`          // messages that arrived together with the previous one
-	Silence   *Histogram       `json:"held"`              // silence before each burst, which has at least two messages
+	Followers int64            `json:"followers"`         // messages that arrived together with the previous one
+	Silence   *Histogram       `json:"silence"`           // silence before each burst, which has at least two messages
 	Servers   map[string]int64 `json:"servers,omitempty"` // streams by header Server
 }
 

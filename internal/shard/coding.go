@@ -8,11 +8,11 @@ import (
 
 // A Coding counts the streams of a runner with one content coding.
 type Coding struct {
-	Name          string `json:"coding"`             // gzip, deflate, br or zstd
-	Streams       int    `json:"streams"`            // opened streams
-	Messages      uint64 `json:"messages"`           // messages on them
-	Bursts        uint64 `json:"bursts,omitempty"`   // bursts of messages that were due at different times
-	BurstMessages uint64 `json:"together,omitempty"` // messages in the bursts
+	Name          string `json:"coding"`                   // gzip, deflate, br or zstd
+	Streams       int    `json:"streams"`                  // opened streams
+	Messages      uint64 `json:"messages"`                 // messages on them
+	Bursts        uint64 `json:"bursts,omitempty"`         // bursts of messages that were due at different times
+	BurstMessages uint64 `json:"burst_messages,omitempty"` // messages in the bursts
 }
 
 const (

@@ -13,20 +13,20 @@ import (
 // in the same way as the streams under test. Other counts of the shard exclude them.
 type Control struct {
 	URL        string `json:"url"`
-	Remote     bool   `json:"away,omitempty"`  // the reference is on another machine
-	Streams    int    `json:"streams"`         // planned
-	LateMS     int    `json:"late_ms"`         // lateness above which an event counts as late
-	Opened     int    `json:"opened"`          // opened streams, with reconnects
-	Refused    int    `json:"refused"`         // failed attempts to open a stream
-	EndedEarly int    `json:"cut"`             // streams that ended early
-	Error      string `json:"error,omitempty"` // of the first attempt or stream that failed
-	Lost       uint64 `json:"lost"`            // missing events
+	Remote     bool   `json:"remote,omitempty"` // the reference is on another machine
+	Streams    int    `json:"streams"`          // planned
+	LateMS     int    `json:"late_ms"`          // lateness above which an event counts as late
+	Opened     int    `json:"opened"`           // opened streams, with reconnects
+	Refused    int    `json:"refused"`          // failed attempts to open a stream
+	EndedEarly int    `json:"ended_early"`      // streams that ended early
+	Error      string `json:"error,omitempty"`  // of the first attempt or stream that failed
+	Lost       uint64 `json:"lost"`             // missing events
 	ControlCounts
 }
 
 // ControlCounts counts events of a control group, in a bucket or in the run.
 type ControlCounts struct {
-	Expected uint64 `json:"owed"`
+	Expected uint64 `json:"expected"`
 	Received uint64 `json:"received"`
 	Late     uint64 `json:"late"` // by more than Control.LateMS
 	// LongestUS is the longest lateness by the reader or the network, without the delay of the reference.

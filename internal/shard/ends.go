@@ -24,7 +24,7 @@ type EndOutcome struct {
 	FirstUS  int64      `json:"first_unix_us"`    // start of the first request
 	LastUS   int64      `json:"last_unix_us"`     // end of the last request
 	MinUS    int64      `json:"min_us"`
-	Duration *Histogram `json:"took"`
+	Duration *Histogram `json:"duration"`
 }
 
 // MaxServers is the number of servers that a shard lists by name. Further servers count as Other, which limits the

@@ -199,9 +199,9 @@ func TestReadRejectsInvalidFiles(t *testing.T) {
 		"no gzip":                         {text, "not a complete gzip file"},
 		"no JSON":                         {pack(t, []byte("hello")), "not a complete shard"},
 		"an empty file inside":            {pack(t, nil), "not a complete shard"},
-		"null":                            {pack(t, []byte("null")), "schema must be 2, got 0"},
+		"null":                            {pack(t, []byte("null")), "schema must be 3, got 0"},
 		"a list":                          {pack(t, []byte("[]")), "not a complete shard"},
-		"another schema":                  {edit(`"schema":2`, `"schema":3`), "schema must be 2, got 3; merge it with the version of soak that wrote it"},
+		"another schema":                  {edit(`"schema":3`, `"schema":4`), "schema must be 3, got 4; merge it with the version of soak that wrote it"},
 		"trailing byte":                   {append(bytes.Clone(valid), "x"...), "not a complete shard"},
 		"another shard behind it":         {append(bytes.Clone(valid), valid...), "trailing data"},
 		"something behind it in the gzip": {pack(t, append(bytes.Clone(text), '7')), "trailing data"},
@@ -236,7 +236,7 @@ func FuzzRead(f *testing.F) {
 	text, err := json.Marshal(newSmallShard())
 	require.NoError(f, err)
 	f.Add(string(text))
-	f.Add(`{"schema":2,"runner":{"index":1,"execution_segment":"0:1"},"connect":{"max_us":0,"counts":""}}`)
+	f.Add(`{"schema":3,"runner":{"index":1,"execution_segment":"0:1"},"connect":{"max_us":0,"counts":""}}`)
 	f.Add(strings.Replace(string(text), `"counts":"`, `"counts":"AQEB`, 1))
 	f.Add(strings.Replace(string(text), `"execution_segment":"0:1"`, `"execution_segment":"1e999999999:1"`, 1))
 	published := newSmallShard()

@@ -7,7 +7,7 @@ type HTTP2 struct {
 	Streams     int `json:"streams"`     // opened streams
 	Connections int `json:"connections"` // connections of these streams
 	// MaxPerRunner is the maximum number of connections of a runner. Only a merge sets it.
-	MaxPerRunner int `json:"most,omitempty"`
+	MaxPerRunner int `json:"max_per_runner,omitempty"`
 }
 
 // addHTTP2 adds the counts of another runner.

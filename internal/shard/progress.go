@@ -10,8 +10,8 @@ type Progress struct {
 	Completed       int `json:"completed"`
 	Refused         int `json:"refused"`
 	Dropped         int `json:"dropped"`
-	DroppedByScript int `json:"aside,omitempty"` // dropped streams that the script disturbs, which Dropped excludes
-	Reconnected     int `json:"reconnected"`     // streams that were opened after a disconnect
+	DroppedByScript int `json:"dropped_by_script,omitempty"` // dropped streams that the script disturbs, which Dropped excludes
+	Reconnected     int `json:"reconnected"`                 // streams that were opened after a disconnect
 	ledger.Counts
 	Lateness *Packed `json:"lateness,omitempty"` // of all noops so far
 	// Undecided is the number of due noops that are neither received nor missed yet.
@@ -41,7 +41,7 @@ type Progress struct {
 type FoundFault struct {
 	AtMS int64  `json:"at_ms"` // Unix
 	ID   string `json:"id"`
-	Text string `json:"what"` // such as "3 missed"
+	Text string `json:"text"` // such as "3 missed"
 }
 
 // Count adds a connection.

@@ -39,7 +39,7 @@ type Responses struct {
 	// Bursts counts the chunks with content of complete responses, and the servers of all responses. SingleBurst counts
 	// complete responses of several chunks whose first and last chunk arrived together.
 	Bursts      *Bursts `json:"bursts"`
-	SingleBurst int64   `json:"at_once"`
+	SingleBurst int64   `json:"single_burst"`
 
 	Delay *Histogram `json:"delay"` // intended to actual start, of all requests
 	// The following histograms are of complete responses.

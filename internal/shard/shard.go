@@ -14,7 +14,7 @@ import (
 )
 
 // Schema is the version of the format. A reader rejects other versions.
-const Schema = 2
+const Schema = 3
 
 // BucketWidth is the width of a bucket of the series. Buckets begin at multiples of it in Unix time, so that the
 // buckets of all runners match.
@@ -109,7 +109,7 @@ type Runner struct {
 	GCPauseMaxUS    int64    `json:"gc_pause_max_us"`
 	Checkpoints     int      `json:"checkpoints"`
 	// ReplacedStartUS is the start of the first of the runners that this one replaces; 0: it replaces none.
-	ReplacedStartUS int64 `json:"begun_unix_us,omitempty"`
+	ReplacedStartUS int64 `json:"replaced_start_unix_us,omitempty"`
 
 	Replaced bool `json:"-"` // in Merged: it ended early, and another runner continued its clients
 
@@ -192,7 +192,7 @@ type Bucket struct {
 	Late        int     `json:"late"`
 	Faults      int     `json:"faults"` // missing and faulty messages that the runner detected
 	Lateness    *Packed `json:"lateness,omitempty"`
-	Undisturbed *Late   `json:"held,omitempty"` // of streams that the script does not disturb; nil: all, or none late
+	Undisturbed *Late   `json:"undisturbed,omitempty"` // of streams that the script does not disturb; nil: all, or none late
 	Process
 	Control *ControlCounts `json:"control,omitempty"`
 }
@@ -200,7 +200,7 @@ type Bucket struct {
 // Late counts the late messages of some streams in a bucket.
 type Late struct {
 	Late     int     `json:"late"`
-	Lateness *Packed `json:"late_by,omitempty"`
+	Lateness *Packed `json:"lateness,omitempty"`
 }
 
 // A Process has the resources of a runner in a bucket. In a sum over the runners, GCPauseUS and StallMS are maxima.
@@ -246,5 +246,5 @@ type Metric struct {
 	FirstUS int64             `json:"first_unix_us,omitempty"` // start of the first sample
 	LastUS  int64             `json:"last_unix_us,omitempty"`  // end of the last sample
 	Trend   *Histogram        `json:"trend,omitempty"`
-	Net     *Histogram        `json:"own,omitempty"` // of RequestDuration: Trend minus the possible delay by the generator
+	Net     *Histogram        `json:"net,omitempty"` // of RequestDuration: Trend minus the possible delay by the generator
 }

@@ -136,8 +136,8 @@ func (f *finiteRun) cancellationText(c *verdict.Cancellation) string {
 // bursts describes how many chunks arrived together, and in how many responses all did; "" if none did.
 func (f *finiteRun) bursts() string {
 	text := verdict.Bursts(f.responses.Bursts, "chunk")
-	if f.v.AtOnce > 0 {
-		text += sentence("; in %s the first chunk arrived together with the last", format.Count(f.v.AtOnce, "response"))
+	if f.v.SingleBurst > 0 {
+		text += sentence("; in %s the first chunk arrived together with the last", format.Count(f.v.SingleBurst, "response"))
 	}
 	return text
 }
@@ -152,8 +152,8 @@ func (f *finiteRun) warnings() (out []string) {
 	}
 	switch {
 	case f.responses.Bursts.Messages <= f.v.Complete: // responses have a single chunk
-	case share(f.v.AtOnce, f.v.Complete) > verdict.MinBufferedShare:
-		out = append(out, sentence("in %s of the complete responses the first chunk arrived together with the last: %s", percent(share(f.v.AtOnce, f.v.Complete)), cause))
+	case share(f.v.SingleBurst, f.v.Complete) > verdict.MinBufferedShare:
+		out = append(out, sentence("in %s of the complete responses the first chunk arrived together with the last: %s", percent(share(f.v.SingleBurst, f.v.Complete)), cause))
 	case f.v.ArrivedTogether > verdict.MinBufferedShare:
 		out = append(out, sentence("%s of the chunks arrived together with the previous one: %s", percent(f.v.ArrivedTogether), cause))
 	}

@@ -24,7 +24,7 @@ const (
 // (docs/accounting.md).
 type Basis struct {
 	By           string   `json:"by"`
-	Undetectable uint64   `json:"could_hide"`
+	Undetectable uint64   `json:"undetectable"`
 	Why          []string `json:"why"`
 }
 

@@ -56,7 +56,7 @@ type Cancellation struct {
 	// After is the time from the disconnect of the client until the model noticed it, in milliseconds.
 	After ResponseQuantiles `json:"after_ms"`
 	// UnreceivedChunks counts the chunks that the model sent and no client received.
-	UnreceivedChunks int64 `json:"chunks_in_vain"`
+	UnreceivedChunks int64 `json:"unreceived_chunks"`
 }
 
 // cancellation joins the abandoned responses with the ledger of the model; nil if the ledger has none of them.

@@ -14,7 +14,7 @@ import (
 // A Control is the result of the control group of the run, and of its comparison with late messages.
 type Control struct {
 	URL     string `json:"url,omitempty"` // "": runners had different reference targets
-	Remote  bool   `json:"away"`          // there is a network between the runners and the reference target
+	Remote  bool   `json:"remote"`        // there is a network between the runners and the reference target
 	Streams int    `json:"streams"`
 	Refused int    `json:"refused"` // failed attempts to open a stream
 	Cut     int    `json:"cut"`     // lost streams
@@ -27,8 +27,8 @@ type Control struct {
 	Decides bool `json:"decides"`
 	// LateWithGroup counts messages that were late while the group was late too. LateWithoutGroup counts messages that
 	// were late while the group was on time, or that were over LATE_MS later than the group.
-	LateWithGroup    uint64 `json:"late_beside"`
-	LateWithoutGroup uint64 `json:"late_alone"`
+	LateWithGroup    uint64 `json:"late_with_group"`
+	LateWithoutGroup uint64 `json:"late_without_group"`
 	// LateUnknown counts late messages for which the group has no result.
 	LateUnknown uint64 `json:"late_unknown,omitempty"`
 

@@ -16,20 +16,20 @@ import (
 type Cuts struct {
 	Kind    string `json:"kind"`
 	Planned int    `json:"planned"`
-	Count   int    `json:"made"`
+	Count   int    `json:"count"`
 	// Ended is the number of cuts that ended the stream: all except pauses during which the service kept it open.
 	Ended int `json:"ended"`
 	// Resumed is the number of ended streams that were reopened and received a message. If the service resumes streams,
 	// the client must have requested to resume.
 	Resumed int `json:"resumed"`
 	// WithoutLoss is the number of cuts after which every message of the outage arrived exactly once.
-	WithoutLoss int    `json:"whole"`
+	WithoutLoss int    `json:"without_loss"`
 	Lost        uint64 `json:"lost"` // messages, including those of gaps that the service announced
-	Duplicated  uint64 `json:"doubled"`
+	Duplicated  uint64 `json:"duplicated"`
 	Repeated    uint64 `json:"repeated,omitempty"` // duplicates of a service that allows them
 	Announced   uint64 `json:"announced"`          // announcements of missing messages by the service
 	// OutageMS is the time from the cut to the first message after it.
-	OutageMS Quantiles `json:"away_ms"`
+	OutageMS Quantiles `json:"outage_ms"`
 
 	outages *shard.Histogram
 }

@@ -27,13 +27,13 @@ type Effect struct {
 	Until          float64 `json:"until_unix_s"`
 	Lost           int     `json:"streams_lost"`
 	Times          int     `json:"times_lost"` // losses; one stream may be lost several times
-	NotReconnected int     `json:"never_back"`
+	NotReconnected int     `json:"not_reconnected"`
 	// FirstLost is the time of the first lost stream; nil: none was lost. Reconnected50 is the time from which 50 % of
 	// the lost streams were open without another loss; nil: fewer reconnected.
 	FirstLost      *float64 `json:"first_lost_s,omitempty"`
-	Reconnected50  *float64 `json:"back_50_s,omitempty"`
-	Reconnected99  *float64 `json:"back_99_s,omitempty"`
-	Reconnected100 *float64 `json:"back_100_s,omitempty"`
+	Reconnected50  *float64 `json:"reconnected_50_s,omitempty"`
+	Reconnected99  *float64 `json:"reconnected_99_s,omitempty"`
+	Reconnected100 *float64 `json:"reconnected_100_s,omitempty"`
 	// Peak is the maximum number of streams that reconnected within a second.
 	Peak    int            `json:"connects_per_second_peak"`
 	Refused map[string]int `json:"refused_attempts,omitempty"` // of the streams that were lost, by reason

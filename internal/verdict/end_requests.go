@@ -18,7 +18,7 @@ type Ends struct {
 	FirstUnix    float64          `json:"first_unix_s"` // start of the first
 	Seconds      float64          `json:"seconds"`      // to the end of the last
 	PerSecond    float64          `json:"per_second"`   // requests with the expected response
-	MaxPerSecond int64            `json:"most_in_a_second"`
+	MaxPerSecond int64            `json:"max_per_second"`
 	Servers      []EndServer      `json:"servers,omitempty"` // if there are several
 }
 

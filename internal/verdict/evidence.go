@@ -76,7 +76,7 @@ type Metric struct {
 	// Bound reports whether the load generator was the limit, so that the service may reach a better value.
 	Bound bool `json:"bound,omitempty"`
 	// Undelayed is the value without the delays of the load generator; nil: not known.
-	Undelayed *float64 `json:"own,omitempty"`
+	Undelayed *float64 `json:"undelayed,omitempty"`
 	// Requests is the number of requests that a share refers to; 0 for other metrics.
 	Requests int64 `json:"requests,omitempty"`
 	Fault    bool  `json:"-"` // it counts faults, so any increase from 0 is a regression

@@ -13,9 +13,9 @@ import (
 // An Interval is the time between two messages of a stream, in seconds.
 type Interval struct {
 	Planned float64 `json:"planned"`
-	Actual  float64 `json:"kept"` // the median over the measured streams; 0: no stream could be measured
+	Actual  float64 `json:"actual"` // the median over the measured streams; 0: no stream could be measured
 	// Deviating is the number of streams whose interval differs by over 1 % from the plan.
-	Deviating int `json:"off"`
+	Deviating int `json:"deviating"`
 }
 
 // maxDeviation is the maximum deviation of the interval of a stream from the planned one, as a share.

@@ -402,7 +402,7 @@ func TestVerdictJSONContract(t *testing.T) {
 	var got map[string]any
 	require.NoError(t, json.Unmarshal(text, &got))
 	for name, value := range map[string]any{
-		"schema": 2, "testid": "t", "verdict": "pass", "reasons.0": "3 streams open to the end, 717 of 717 noops received",
+		"schema": 3, "testid": "t", "verdict": "pass", "reasons.0": "3 streams open to the end, 717 of 717 noops received",
 		"plan.connections": 3, "plan.seconds": 3600, "plan.noop_interval_s": 15, "plan.runners": 2, "plan.backend_url": "http://h",
 		"connections.planned": 3, "connections.opened": 3, "connections.completed": 3, "connections.refused": 0, "connections.dropped": 0, "connections.reconnected": 0,
 		"messages.expected": 717, "messages.received": 717, "messages.missed": 0, "messages.duplicated": 0, "messages.reordered": 0, "messages.corrupted": 0, "messages.late": 0,

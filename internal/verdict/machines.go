@@ -31,8 +31,8 @@ type MachineReport struct {
 // A MachineCounter is one counter of a machine, over the whole run.
 type MachineCounter struct {
 	Name         string  `json:"name"`
-	Increase     float64 `json:"grown"`
-	HighestShare float64 `json:"most,omitempty"` // the highest share of its limit; 0: it has no limit
+	Increase     float64 `json:"increase"`
+	HighestShare float64 `json:"highest_share,omitempty"` // the highest share of its limit; 0: it has no limit
 
 	increases []machine.Stretch
 	highestUS int64

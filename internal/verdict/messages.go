@@ -18,14 +18,14 @@ type Messages struct {
 	Floor      uint64 `json:"floor,omitempty"`
 	Repeated   uint64 `json:"repeated,omitempty"`   // duplicates of a service that allows them
 	Foreign    uint64 `json:"foreign,omitempty"`    // messages of other publishers, or of another run
-	Misrouted  uint64 `json:"strayed,omitempty"`    // messages of this run on streams of other topics
+	Misrouted  uint64 `json:"misrouted,omitempty"`  // messages of this run on streams of other topics
 	Heartbeats uint64 `json:"heartbeats,omitempty"` // not counted as messages
 	Unchecked  uint64 `json:"unchecked,omitempty"`  // events that match message.event and are not checked
 	Uncounted  uint64 `json:"uncounted,omitempty"`  // blocks that are neither message nor heartbeat
 	Announced  uint64 `json:"announced_gaps,omitempty"`
 	// NotExpected counts confirmed messages that did not arrive and were not expected, because a stream was starting or
 	// ending, or the client had no stream.
-	NotExpected uint64 `json:"not_owed,omitempty"`
+	NotExpected uint64 `json:"not_expected,omitempty"`
 	// ClientsWithLoss counts the clients that missed messages.
 	ClientsWithLoss int `json:"clients_with_loss,omitempty"`
 	// Checked counts the confirmed messages whose loss would have been detected, once for each client of their topic.
@@ -50,7 +50,7 @@ type Publication struct {
 	// Late counts messages that were sent over a second behind the schedule; MaxLagMS is the maximum lag.
 	Late     uint64    `json:"late"`
 	MaxLagMS float64   `json:"max_lag_ms"`
-	AnswerMS Quantiles `json:"answer_ms"`
+	AnswerMS Quantiles `json:"response_ms"`
 	// MaxBodyMS is the longest time from the headers of a publish response to the end of its body.
 	MaxBodyMS float64 `json:"max_body_ms,omitempty"`
 	// ClosedIdle counts messages sent on a connection that the service was closing as idle at that moment.
@@ -69,8 +69,8 @@ type Topic struct {
 	// client received. Diverged lists the first clients that received other messages than most clients, and
 	// DivergedUnix is the time of the first difference.
 	Messages     uint64   `json:"messages,omitempty"`
-	MinReceived  uint64   `json:"fewest,omitempty"`
-	MaxReceived  uint64   `json:"most,omitempty"`
+	MinReceived  uint64   `json:"min_received,omitempty"`
+	MaxReceived  uint64   `json:"max_received,omitempty"`
 	Diverged     []string `json:"diverged,omitempty"`
 	DivergedUnix float64  `json:"diverged_unix_s,omitempty"`
 

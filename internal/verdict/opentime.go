@@ -19,7 +19,7 @@ const minOpen = .5
 
 // An OpenTime compares how long streams were open with the planned time, and has the causes of a difference.
 type OpenTime struct {
-	OpenSeconds *OpenSeconds `json:"held_seconds,omitempty"`
+	OpenSeconds *OpenSeconds `json:"open_seconds,omitempty"`
 	// LongestOutage is the longest time that a client was without a stream, including the time of its first connect.
 	LongestOutage *Outage `json:"longest_outage,omitempty"`
 	// RefusedAttempts counts the failed attempts to connect by reason, such as "status 503" or "connect_timeout". It
@@ -31,7 +31,7 @@ type OpenTime struct {
 // request to end it, at most for the planned time.
 type OpenSeconds struct {
 	Planned float64 `json:"planned"`
-	Open    float64 `json:"held"`
+	Open    float64 `json:"open"`
 	Share   float64 `json:"share"`
 }
 

@@ -115,7 +115,7 @@ func TestRefusedAttemptsInVerdictJSON(t *testing.T) {
 	text, err := json.Marshal(judgeSoak(m, nil, Evidence{}))
 	require.NoError(t, err)
 	var v struct {
-		Held    OpenSeconds    `json:"held_seconds"`
+		Held    OpenSeconds    `json:"open_seconds"`
 		Refused map[string]int `json:"refused_attempts"`
 		Longest Outage         `json:"longest_outage"`
 		Plan    struct {

@@ -33,10 +33,10 @@ type Responses struct {
 	E2E               ResponseQuantiles `json:"e2e_ms"`
 	// StartDelay is the time from the intended start of a request to its actual start, for all requests.
 	StartDelay ResponseQuantiles `json:"start_delay_ms"`
-	// ArrivedTogether is the share of the chunks that arrived within a millisecond of the previous one. AtOnce counts
-	// the complete responses whose first chunk arrived together with the last.
+	// ArrivedTogether is the share of the chunks that arrived within a millisecond of the previous one. SingleBurst
+	// counts the complete responses whose first chunk arrived together with the last.
 	ArrivedTogether float64 `json:"arrived_together"`
-	AtOnce          int64   `json:"at_once"`
+	SingleBurst     int64   `json:"single_burst"`
 	// Cancellation is the result for abandoned responses; nil if the ledger of the numbered model has none of them, or
 	// was not read.
 	Cancellation *Cancellation `json:"cancellation,omitempty"`
@@ -63,7 +63,7 @@ func ResponsesOf(r *shard.Responses, l ModelLedger) *Responses {
 		Started: r.Started(), Complete: n[ledger.ResponseComplete], Truncated: n[ledger.ResponseTruncated], ErrorEvent: n[ledger.ResponseError],
 		Refused: n[ledger.ResponseRefused], Empty: n[ledger.ResponseEmpty], Idle: n[ledger.ResponseIdle], Lingering: n[ledger.ResponseLingering],
 		AfterDone: n[ledger.ResponseAfterDone], Unfinished: n[ledger.ResponseUnfinished], Abandoned: n[ledger.ResponseAbandoned],
-		Incomplete: r.Incomplete, Skipped: r.Skipped, Good: r.Good, AtOnce: r.SingleBurst,
+		Incomplete: r.Incomplete, Skipped: r.Skipped, Good: r.Good, SingleBurst: r.SingleBurst,
 		TTFT: responseQuantiles(r.First), InterChunkLatency: responseQuantiles(r.Gap), Headers: responseQuantiles(r.Headers),
 		E2E: responseQuantiles(r.Total), StartDelay: responseQuantiles(r.Delay),
 	}

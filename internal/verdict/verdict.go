@@ -35,7 +35,7 @@ func (o Outcome) ExitCode() int {
 }
 
 // Schema is the version of the format of verdict.json. Readers reject any other version.
-const Schema = 2
+const Schema = 3
 
 // CheckSchema rejects a verdict.json of another version.
 func CheckSchema(schema int) error {
@@ -76,7 +76,7 @@ type Verdict struct {
 	StartedUnix  float64         `json:"started_unix_s"`
 	EndedUnix    float64         `json:"ended_unix_s"`
 	Warnings     []string        `json:"warnings,omitempty"`
-	RunInfo      *RunInfo        `json:"ran,omitempty"`
+	RunInfo      *RunInfo        `json:"run_info,omitempty"`
 	OpenTime                     // zero if the suite does not plan streams for the whole run
 	Windows      []Window        `json:"windows,omitempty"`         // empty if the run was not longer than one window
 	Watched      *WatchedTime    `json:"watched_seconds,omitempty"` // nil: the whole run, or unknown to the suite
@@ -133,7 +133,7 @@ type Generator struct {
 	RunDelaySeconds float64 `json:"run_delay_seconds"` // time in which threads were ready to run and waited for a core
 	StallMaxMS      float64 `json:"stall_max_ms"`      // maximum delay with which a runner woke up
 	GCPauseMaxMS    float64 `json:"gc_pause_max_ms"`
-	Saturated       bool    `json:"starved"` // the load generator was delayed, or waited long for a CPU
+	Saturated       bool    `json:"saturated"` // the load generator was delayed, or waited long for a CPU
 }
 
 // A Server is the result of the comparison of the server's own count with the messages that arrived.

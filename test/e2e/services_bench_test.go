@@ -30,7 +30,7 @@ func TestCompareServices(t *testing.T) {
 			Findings                            []string
 			Messages                            struct{ Received, Expected int }
 			Cost                                struct {
-				Held uint64 `json:"held_bytes"`
+				Median uint64 `json:"median_bytes"`
 			}
 		}
 	}
@@ -47,7 +47,7 @@ func TestCompareServices(t *testing.T) {
 		require.Equal(t, s.Messages.Expected, s.Messages.Received)
 		require.NotEmpty(t, s.Version)
 		require.NotEmpty(t, s.Settings)
-		require.Greater(t, s.Cost.Held, uint64(1<<20))
+		require.Greater(t, s.Cost.Median, uint64(1<<20))
 	}
 	table, err := os.ReadFile(filepath.Join(out, "services.md"))
 	require.NoError(t, err)

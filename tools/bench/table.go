@@ -34,7 +34,7 @@ type measurement struct {
 
 // A report is the stored form of benchmarks. Benchmarks that were not run again keep their figures.
 type report struct {
-	RunInfo *page.RunInfo `json:"ran"` // origin of the newest figures
+	RunInfo *page.RunInfo `json:"run_info"` // origin of the newest figures
 	Figures []measurement `json:"figures"`
 }
 

@@ -15,7 +15,7 @@ func (sc *scenario) expectBreaks(e *verdictExpectation) {
 			set("cuts lost", anyCount)
 			set("cuts broken", anyCount)
 		}
-		for _, name := range []string{"lost", "doubled", "announced", "broken", "not made"} {
+		for _, name := range []string{"lost", "duplicated", "announced", "broken", "not made"} {
 			e.Counts.add("cuts "+name, span{})
 		}
 		if sc.HubFault.StreamsOf != "" {

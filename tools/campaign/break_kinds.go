@@ -70,7 +70,7 @@ func noopsResume(replays bool, seam int, outcomes []verdict.Outcome, lost, doubl
 		numberNoops(r, sc)
 		sc.Service.Nginx, sc.Service.EndsLate, sc.Service.Retry = false, false, 700
 		sc.Service.Resume, sc.Service.Seam = replays, seam
-		sc.want.Counts = counts{"cuts lost": lost, "cuts doubled": doubled}
+		sc.want.Counts = counts{"cuts lost": lost, "cuts duplicated": doubled}
 		sc.Args = []string{
 			"--connections", "40", "--seconds", "20", "--cuts-per-second", oneOf(r, "2", "3"), "--pause", "0.5", "--cuts", "fin:2,rst:2,pause:1",
 			"--seed", strconv.Itoa(r.IntN(1000)), "--max-late", "-1",

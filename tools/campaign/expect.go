@@ -77,7 +77,7 @@ func countsOf(j *verdict.Verdict) map[string]int {
 	}
 	for _, c := range j.Cuts {
 		counts["cuts lost"] += int(c.Lost)
-		counts["cuts doubled"] += int(c.Duplicated)
+		counts["cuts duplicated"] += int(c.Duplicated)
 		counts["cuts announced"] += int(c.Announced)
 		counts["cuts broken"] += c.Count - c.WithoutLoss
 		counts["cuts not made"] += c.Planned - c.Count
@@ -97,9 +97,9 @@ func countsOf(j *verdict.Verdict) map[string]int {
 	}
 	countResponses(counts, j.Responses)
 	m := j.Messages
-	counts["could_hide"] = int(j.Evidence.Undetectable)
+	counts["undetectable"] = int(j.Evidence.Undetectable)
 	counts["received"], counts["repeated"], counts["foreign"], counts["heartbeats"] = int(m.Received), int(m.Repeated), int(m.Foreign), int(m.Heartbeats)
-	counts["announced"], counts["strayed"], counts["not expected"] = int(m.Announced), int(m.Misrouted), int(m.NotExpected)
+	counts["announced"], counts["misrouted"], counts["not expected"] = int(m.Announced), int(m.Misrouted), int(m.NotExpected)
 	counts["id resets"], counts["no ids"] = int(j.Total(ledger.KindIDReset)), int(j.Total(ledger.KindNoID))
 	counts["checked"] = int(m.Checked)
 	if p := m.Published; p != nil {
@@ -115,7 +115,7 @@ func (e *verdictExpectation) compare(j *verdict.Verdict) (differences []string, 
 		if e.Undetectable > 0 && int(j.Evidence.Undetectable) >= e.Undetectable {
 			return nil, true
 		}
-		return []string{fmt.Sprintf("the verdict is pass instead of %v (could_hide %d, expected at least %d)", e.Outcomes, j.Evidence.Undetectable, e.Undetectable)}, false
+		return []string{fmt.Sprintf("the verdict is pass instead of %v (undetectable %d, expected at least %d)", e.Outcomes, j.Evidence.Undetectable, e.Undetectable)}, false
 	}
 	if !e.allows(j.Verdict) {
 		differences = append(differences, fmt.Sprintf("the verdict is %s instead of %v", j.Verdict, e.Outcomes))

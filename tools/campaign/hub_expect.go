@@ -46,7 +46,7 @@ func (sc *scenario) expectHub(h *hub) *verdictExpectation {
 	if sc.Plan.MaxLate >= 0 {
 		e.Counts["late"] = span{}
 	}
-	e.Counts["could_hide"] = span{}
+	e.Counts["undetectable"] = span{}
 	o := possibleOutcomes{mustFail: sc.Fails, mayFail: sc.Fails}
 	for _, t := range h.topics {
 		for _, m := range t.messages {
@@ -67,14 +67,14 @@ func (sc *scenario) expectHub(h *hub) *verdictExpectation {
 	}
 	sc.expectBreaks(e)
 	if !h.Marked { // each message could be one of another publisher
-		e.Counts.add("could_hide", e.Counts["received"])
+		e.Counts.add("undetectable", e.Counts["received"])
 	}
 	e.Outcomes = o.list()
 	return e
 }
 
 // faults are the counts that are 0 in a run without faults.
-var faults = []string{"missed", "duplicated", "reordered", "corrupted", "late", "dropped", "refused", "unfinished", "announced", "strayed", "id resets"}
+var faults = []string{"missed", "duplicated", "reordered", "corrupted", "late", "dropped", "refused", "unfinished", "announced", "misrouted", "id resets"}
 
 // addClient adds the expected counts and outcomes of a client.
 func (sc *scenario) addClient(e *verdictExpectation, o *possibleOutcomes, h *hub, d *hubClient) {
@@ -107,7 +107,7 @@ func (sc *scenario) addClient(e *verdictExpectation, o *possibleOutcomes, h *hub
 	}
 	o.mustFail, o.mayFail = o.mustFail || mustFail, o.mayFail || mayFail
 	o.mustBeInvalid = o.mustBeInvalid || noID.Min > 0
-	o.mayBeInvalid = o.mayBeInvalid || noID.Max > 0 || sums["could_hide"].Max > 0
+	o.mayBeInvalid = o.mayBeInvalid || noID.Max > 0 || sums["undetectable"].Max > 0
 	for name, count := range sums {
 		if name != "late" || sc.Plan.MaxLate >= 0 {
 			e.Counts.add(name, count)
@@ -172,13 +172,13 @@ func (sc *scenario) expectClient(h *hub, d *hubClient) counts {
 			continue
 		}
 		c.add("missed", missed)
-		c.add("could_hide", hidden)
+		c.add("undetectable", hidden)
 		c.add("not expected", span{btoi(missed.Max+hidden.Max == 0), 1 - missed.Min})
 	}
 	if sc.Suite == "resume" {
 		delete(d.broken, 0)
 		c.add("cuts broken", exactCount(len(d.broken)))
-		c.add("cuts doubled", c["duplicated"])
+		c.add("cuts duplicated", c["duplicated"])
 		c.add("cuts announced", c["announced"])
 	}
 	return c
@@ -237,7 +237,7 @@ func (sc *scenario) expectFrames(h *hub, d *hubClient, c counts) map[int]bool {
 		case frameForeign:
 			c.add("foreign", count)
 		case frameOtherTopic:
-			c.add("strayed", count)
+			c.add("misrouted", count)
 		case frameHeartbeat:
 			if h.Heartbeat == "line" { // the line may be part of the next block
 				count.Min = 0

@@ -55,9 +55,9 @@ func TestExpectedCountsOfReconnects(t *testing.T) {
 		"all are lost":                            {hubFault{Seam: seamLosesAll}, false, counts{"missed": exactCount(5), "cuts lost": exactCount(5), "cuts broken": exactCount(1)}, fails},
 		"a gap is announced, and allowed":         {hubFault{Seam: seamAnnounced, Allowed: true}, false, counts{"cuts lost": exactCount(5), "cuts broken": exactCount(1)}, passes},
 		"two are skipped":                         {hubFault{Seam: seamSkipsTwo}, false, counts{"missed": exactCount(2), "cuts lost": exactCount(2), "cuts broken": exactCount(1)}, fails},
-		"resumed from an earlier id":              {hubFault{Overlap: 2}, false, counts{"duplicated": exactCount(2), "cuts doubled": exactCount(2), "cuts broken": exactCount(1)}, fails},
-		"the last is repeated":                    {hubFault{Seam: seamRepeatsLast}, false, counts{"duplicated": exactCount(1), "cuts doubled": exactCount(1), "cuts broken": exactCount(1)}, fails},
-		"all are replayed":                        {hubFault{Seam: seamReplaysAll}, false, counts{"duplicated": exactCount(8), "cuts doubled": exactCount(8), "cuts broken": exactCount(1)}, fails},
+		"resumed from an earlier id":              {hubFault{Overlap: 2}, false, counts{"duplicated": exactCount(2), "cuts duplicated": exactCount(2), "cuts broken": exactCount(1)}, fails},
+		"the last is repeated":                    {hubFault{Seam: seamRepeatsLast}, false, counts{"duplicated": exactCount(1), "cuts duplicated": exactCount(1), "cuts broken": exactCount(1)}, fails},
+		"all are replayed":                        {hubFault{Seam: seamReplaysAll}, false, counts{"duplicated": exactCount(8), "cuts duplicated": exactCount(8), "cuts broken": exactCount(1)}, fails},
 		"the first two are swapped":               {hubFault{Seam: seamSwapsFirst}, false, counts{"reordered": exactCount(1)}, fails},
 		"the fault affects only vanished clients": {hubFault{Seam: seamLosesAll, StreamsOf: "half"}, false, counts{}, passes},
 		"the client had vanished":                 {hubFault{Seam: seamLosesAll, StreamsOf: "half"}, true, counts{"missed": exactCount(5), "cuts lost": exactCount(5), "cuts broken": exactCount(1)}, fails},
@@ -66,7 +66,7 @@ func TestExpectedCountsOfReconnects(t *testing.T) {
 		sc, h := newResumingHub(t, c.fault, c.vanished)
 		e := sc.expectHub(h)
 		require.Equal(t, c.want, e.Outcomes, name)
-		for _, count := range []string{"missed", "duplicated", "reordered", "cuts lost", "cuts doubled", "cuts broken"} {
+		for _, count := range []string{"missed", "duplicated", "reordered", "cuts lost", "cuts duplicated", "cuts broken"} {
 			require.Equal(t, c.counts[count], e.Counts[count], "%s: %s", name, count)
 		}
 	}

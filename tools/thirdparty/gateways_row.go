@@ -32,7 +32,7 @@ type scenarioRow struct {
 	States     map[ledger.ResponseState]int `json:"states"`
 	Ends       map[string]int               `json:"ended"` // number of bodies by their end
 	Lost       int                          `json:"lost"`  // chunks that the upstream sent and no client received
-	Doubled    int                          `json:"doubled"`
+	Duplicated int                          `json:"duplicated"`
 	Reordered  int                          `json:"reordered"`
 	Corrupt    int                          `json:"corrupt"`
 	Died       bool                         `json:"died,omitempty"` // the gateway's process ended
@@ -40,10 +40,10 @@ type scenarioRow struct {
 	Upstream   int                          `json:"upstream"`       // requests that the upstream received
 	TTFT       quantiles                    `json:"ttft_ms"`
 	Gap        quantiles                    `json:"inter_chunk_ms"`
-	BurstShare float64                      `json:"together"` // share of gaps below ledger.TogetherLimit
+	BurstShare float64                      `json:"burst_share"` // share of gaps below ledger.TogetherLimit
 	Cancel     quantiles                    `json:"cancel_ms"`
-	Cancelled  int                          `json:"cancelled"`  // abandoned requests that were also cancelled at the upstream
-	Wasted     int                          `json:"for_nobody"` // chunks that the upstream sent after the client had left
+	Cancelled  int                          `json:"cancelled"` // abandoned requests that were also cancelled at the upstream
+	Wasted     int                          `json:"wasted"`    // chunks that the upstream sent after the client had left
 }
 
 // quantiles are quantiles of times in milliseconds, or zero without times.
@@ -87,7 +87,7 @@ func assess(s scenario, responses []*response, records []model.Record) scenarioR
 		n := resp.Counts()
 		r.Ends[resp.End]++
 		r.Lost += max(0, int(record.Sent)-int(n.Received+n.Corrupted))
-		r.Doubled += int(n.Duplicated)
+		r.Duplicated += int(n.Duplicated)
 		r.Reordered += int(n.Reordered)
 		r.Corrupt += int(n.Corrupted)
 		if resp.State == ledger.ResponseComplete && int(n.Received) < resp.Expected {
@@ -166,7 +166,7 @@ func (b *gatewaysBench) states() (rows [][]string) {
 					states += "; the gateway died"
 				}
 				rows = append(rows, []string{
-					s.name, g.Name, states, counts(row.Ends), fmt.Sprint(row.Silent), fmt.Sprint(row.Lost), fmt.Sprint(row.Doubled), fmt.Sprint(row.Reordered), fmt.Sprint(row.Upstream),
+					s.name, g.Name, states, counts(row.Ends), fmt.Sprint(row.Silent), fmt.Sprint(row.Lost), fmt.Sprint(row.Duplicated), fmt.Sprint(row.Reordered), fmt.Sprint(row.Upstream),
 				})
 			}
 		}

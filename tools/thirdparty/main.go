@@ -38,7 +38,7 @@ type options struct {
 	soakArgs        []string // arguments after the flags
 
 	Date    time.Time     `json:"date"`
-	RunInfo *page.RunInfo `json:"ran"`
+	RunInfo *page.RunInfo `json:"run_info"`
 }
 
 func main() {

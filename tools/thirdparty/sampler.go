@@ -62,12 +62,12 @@ func (s *sampler) stop() {
 
 // A Cost is the usage of a service while its streams were open.
 type Cost struct {
-	IdleBytes   uint64  `json:"idle_bytes"`  // memory before the first stream
-	MedianBytes uint64  `json:"held_bytes"`  // median of the memory in the window
-	MaxBytes    uint64  `json:"most_bytes"`  // maximum of the memory in the window
-	CPUSeconds  float64 `json:"cpu_seconds"` // CPU time in the window
-	WindowS     float64 `json:"window_s"`    // duration of the window in seconds
-	Load        float64 `json:"load"`        // mean load average of the machine
+	IdleBytes   uint64  `json:"idle_bytes"`   // memory before the first stream
+	MedianBytes uint64  `json:"median_bytes"` // median of the memory in the window
+	MaxBytes    uint64  `json:"most_bytes"`   // maximum of the memory in the window
+	CPUSeconds  float64 `json:"cpu_seconds"`  // CPU time in the window
+	WindowS     float64 `json:"window_s"`     // duration of the window in seconds
+	Load        float64 `json:"load"`         // mean load average of the machine
 }
 
 // costBetween returns the cost of a window of time, without IdleBytes. It returns an error for fewer than two samples.

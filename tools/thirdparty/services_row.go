@@ -17,7 +17,7 @@ type row struct {
 	Service  string          `json:"service"`
 	Version  string          `json:"version,omitempty"`
 	Settings string          `json:"settings,omitempty"`
-	Start    string          `json:"began"`              // in RFC 3339
+	Start    string          `json:"start"`              // in RFC 3339
 	Verdict  verdict.Outcome `json:"verdict"`            // "": there was no run
 	Findings []string        `json:"findings,omitempty"` // reasons for not passing, or the error of the measurement
 	Tables   []verdict.Table `json:"tables,omitempty"`   // tables of the suite

@@ -53,9 +53,9 @@ func TestTables(t *testing.T) {
 			{"name": "messages missed", "limit": "0", "actual": "10"}], "started_unix_s": 1000, "ended_unix_s": 1100,
 		"connections": {"opened": 10}, "latency_ms": {"p50": 1.25, "p99": 20, "max": 1234.5}, "connect_ms": {"p99": 7},
 		"messages": {"received": 950, "expected": 960, "missed": 10, "duplicated": 2, "repeated": 1, "reordered": 3,
-			"last_subscriber_ms": {"p50": 2, "p99": 3, "max": 4}, "published": {"rate": 2, "planned": 190, "confirmed": 189, "answer_ms": {"p99": 5}}},
+			"last_subscriber_ms": {"p50": 2, "p99": 3, "max": 4}, "published": {"rate": 2, "planned": 190, "confirmed": 189, "response_ms": {"p99": 5}}},
 		"tables": [{"title": "Resumes by kind of disconnect", "note": "away: in seconds", "columns": ["cut", "lost"], "rows": [["fin", "3"], ["rst", ""]]}],
-		"generator": {"cpu_seconds": 5, "starved": true}}`), 0o600))
+		"generator": {"cpu_seconds": 5, "saturated": true}}`), 0o600))
 	r := row{Service: "mine", Version: "1.0"}
 	require.NoError(t, r.read(run))
 	require.Equal(t, []string{"one", "messages missed: 10 (limit: 0)"}, r.Findings)

@@ -29,13 +29,13 @@ type Series struct {
 	Name     string  `json:"name"`
 	Begin    float64 `json:"begin"`
 	End      float64 `json:"end"`
-	Increase float64 `json:"grown,omitempty"` // total of all increases; a reset does not reduce it
+	Increase float64 `json:"increase,omitempty"` // total of all increases; a reset does not reduce it
 	// Stretches lists the times of increases. It is empty for counters that increase all the time. For Steal it lists only increases
 	// that may explain a late message.
-	Stretches []Stretch `json:"moved,omitempty"`
+	Stretches []Stretch `json:"stretches,omitempty"`
 	// MaxShare is the maximum of a gauge as a share of its limit.
-	MaxShare   float64 `json:"most,omitempty"`
-	MaxShareUS int64   `json:"most_unix_us,omitempty"`
+	MaxShare   float64 `json:"max_share,omitempty"`
+	MaxShareUS int64   `json:"max_share_unix_us,omitempty"`
 }
 
 // A Stretch is a period in which a counter increased, as exact as the samples.
@@ -51,7 +51,7 @@ func (s Stretch) To() time.Time   { return time.UnixMicro(s.ToUS) }
 
 // A Notice is an event that AWS announced for a machine.
 type Notice struct {
-	Name string `json:"what"`       // "system-reboot", "spot terminate"
+	Name string `json:"name"`       // "system-reboot", "spot terminate"
 	AtUS int64  `json:"at_unix_us"` // when it takes effect
 }
 

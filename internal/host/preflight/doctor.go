@@ -26,8 +26,8 @@ type Finding struct {
 	About  string `json:"about"` // limits, clock, programs or service
 	Name   string `json:"name"`  // such as "open files"
 	State  State  `json:"state"`
-	Found  string `json:"found"`          // one sentence, or a value
-	Remedy string `json:"mend,omitempty"` // an instruction, often a command
+	Found  string `json:"found"`            // one sentence, or a value
+	Remedy string `json:"remedy,omitempty"` // an instruction, often a command
 }
 
 // Inspect returns the findings of all checks of this machine for a run of a plan. programs are the programs of this repository.

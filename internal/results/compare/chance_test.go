@@ -118,7 +118,7 @@ func TestOpenRejectsLargeVerdict(t *testing.T) {
 func TestOpenRejectsControlCharacters(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "verdict.json"), []byte(`{"schema": 2, "testid": "a\nPASS", "plan": {"connections": 1}}`), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "verdict.json"), []byte(`{"schema": 3, "testid": "a\nPASS", "plan": {"connections": 1}}`), 0o600))
 	_, err := Open(dir)
 	require.ErrorContains(t, err, "verdict.json: TESTID must be the name of a folder")
 }

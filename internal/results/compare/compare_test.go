@@ -310,7 +310,7 @@ func TestReadNeedsAJudgedRun(t *testing.T) {
 	dir := t.TempDir()
 	for content, want := range map[string]string{
 		"{": "read ", "null": "is not a verdict", "{}": "is not a verdict",
-		`{"schema": 7, "plan": {"testid": "t"}}`: "verdict.json: schema must be 2, got 7; delete it and run `soak merge " + dir + "`",
+		`{"schema": 7, "plan": {"testid": "t"}}`: "verdict.json: schema must be 3, got 7; delete it and run `soak merge " + dir + "`",
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "verdict.json"), []byte(content), 0o600))
 		_, err = Read(dir)

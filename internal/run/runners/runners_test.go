@@ -126,7 +126,7 @@ func TestRunnersGetThePrometheusOutput(t *testing.T) {
 
 func TestEachRunnerReportIsHandledOnce(t *testing.T) {
 	t.Parallel()
-	c := fakeConfig(t, 2, `echo '{"open":1,"found":[{"id":"d-1","what":"1 missed"}]}' >&3; echo 'no JSON' >&3; echo '{"open":2}' >&3`)
+	c := fakeConfig(t, 2, `echo '{"open":1,"found":[{"id":"d-1","text":"1 missed"}]}' >&3; echo 'no JSON' >&3; echo '{"open":2}' >&3`)
 	reports := make(chan string, 6)
 	c.OnReport = func(index int, p *shard.Progress) {
 		if p == nil {
