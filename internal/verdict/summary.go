@@ -36,7 +36,7 @@ func (v *Verdict) summarize() string {
 		text = v.failSummary()
 	case Invalid:
 		if text = v.stopSummary(); text == "" {
-			text = first(v.invalidReasons(), "nothing was judged")
+			text = v.invalidSummary()
 		}
 	case Pass:
 	}
@@ -91,6 +91,18 @@ func (v *Verdict) stopSummary() string {
 func (v *Verdict) stopTime() string {
 	length := secondsBetween(v.StartedUnix, v.EndedUnix).Round(time.Second)
 	return fmt.Sprintf("stopped after %s of %s", format.Duration(length), format.Duration(time.Duration(v.Plan.Seconds)*time.Second))
+}
+
+// invalidSummary states the first cause of an invalid run. If runners are incomplete, it adds the number of clients that
+// were not observed, in place of the number of further reasons.
+func (v *Verdict) invalidSummary() string {
+	reasons, missing := v.invalidReasons(), v.Connections.Unobserved+v.Connections.Unwatched
+	isIncomplete := slices.ContainsFunc(v.Checks, func(c Check) bool { return c.ID == CheckComplete && c.State() == Undecided })
+	if len(reasons) < 2 || missing == 0 || !isIncomplete || v.Layout.Declared {
+		return first(reasons, "nothing was judged")
+	}
+	return fmt.Sprintf("%s; %s of %s %s not observed to the end", reasons[0], format.Thousands(missing),
+		format.Count(v.Connections.Planned, "client"), format.Form(missing, "was", "were"))
 }
 
 // invalidReasons returns the reasons of the checks that make the run invalid.

@@ -73,7 +73,6 @@ func (s *Streams) sumWatched() *WatchedTime {
 // the data that is missing.
 func (e *Evidence) runnerEnds() (early, causes, problems []string) {
 	m := e.Rounds[0]
-	early = slices.Clone(m.EarlyEnds)
 	for _, end := range e.RunnerEnds {
 		at := slices.IndexFunc(m.Runners, func(r shard.Runner) bool { return r.Index == end.Runner })
 		if at >= 0 && m.Runners[at].EndedEarly() {
@@ -82,7 +81,7 @@ func (e *Evidence) runnerEnds() (early, causes, problems []string) {
 			causes = append(causes, end.Text)
 		}
 	}
-	return early, causes, slices.Concat(m.Problems, e.Problems)
+	return append(early, m.EarlyEnds...), causes, slices.Concat(m.Problems, e.Problems)
 }
 
 // completenessCheck returns the check that all planned runners and clients were observed, and warnings. If runners

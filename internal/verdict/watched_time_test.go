@@ -29,8 +29,9 @@ func TestMinCoverageLimitsUnwatchedTime(t *testing.T) {
 	m, server := lostRunner()
 	v := judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Runner: 2, Text: "runner 2 was ended by a signal"}}})
 	assert.Equal(t, Invalid, v.Verdict, "by default, all client time must be watched")
-	assert.Equal(t, []string{m.EarlyEnds[0], "runner 2 was ended by a signal"}, v.Reasons)
+	assert.Equal(t, []string{"runner 2 was ended by a signal", m.EarlyEnds[0]}, v.Reasons)
 	assert.Equal(t, watched, v.Watched.String())
+	assert.Equal(t, "INVALID: runner 2 was ended by a signal; 1 of 3 clients was not observed to the end", v.Sentence)
 
 	m.Plan.MinCoverage = 90
 	v = judgeSoak(m, server, Evidence{})
@@ -41,7 +42,7 @@ func TestMinCoverageLimitsUnwatchedTime(t *testing.T) {
 	v = judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Runner: 2, Text: "runner 2 was ended by a signal"}}})
 	assert.Equal(t, Pass, v.Verdict, "%q", v.Reasons)
 	assert.Equal(t, "PASS: 83.3 % of 10,785 client-seconds watched, nothing lost in it; 2 of 3 streams open to the end, 1 until their runner ended early, 597 of 597 messages received", v.Sentence)
-	assert.Equal(t, []string{m.EarlyEnds[0], "runner 2 was ended by a signal"}, v.Warnings)
+	assert.Equal(t, []string{"runner 2 was ended by a signal", m.EarlyEnds[0]}, v.Warnings)
 	assert.Equal(t, Connections{Planned: 3, Opened: 3, Completed: 2, Unwatched: 1}, v.Connections)
 	assert.EqualValues(t, 2*noopsEach, v.Server.Sent, "times without a watching client are not compared")
 

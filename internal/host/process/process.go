@@ -25,12 +25,13 @@ type Spec struct {
 	Orphan syscall.Signal // signal that the kernel of Linux sends if soak ends; 0: none
 }
 
-// A Process is a started process. Wait for Done before reading Err.
+// A Process is a started process. Wait for Done before reading Err and End.
 type Process struct {
 	Name string
 	cmd  *exec.Cmd
 	done chan struct{}
 	err  error
+	end  time.Time
 }
 
 // Start starts the process.
@@ -51,7 +52,7 @@ func Start(s Spec) (*Process, error) {
 	}
 	p := &Process{Name: s.Name, cmd: cmd, done: make(chan struct{})}
 	go func() {
-		p.err = cmd.Wait()
+		p.err, p.end = cmd.Wait(), time.Now()
 		close(p.done)
 	}()
 	return p, nil
@@ -76,6 +77,9 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Err returns nil for exit code 0, and otherwise an *exec.ExitError.
 func (p *Process) Err() error { return p.err }
+
+// End returns when the process ended; zero for an adopted process.
+func (p *Process) End() time.Time { return p.end }
 
 // ExitCode returns the exit code, or -1 if a signal ended the process.
 func (p *Process) ExitCode() int {

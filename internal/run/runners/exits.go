@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/sse-soak/sse-soak/internal/safefile"
 	"github.com/sse-soak/sse-soak/internal/shard"
@@ -27,7 +29,7 @@ func (g *Group) Ends() (out []shard.RunnerEnd) {
 		switch code := r.ExitCode(); {
 		case code == 0 || code == ThresholdsFailed || g.interrupted && code == interruptedBySignal:
 		case code < 0:
-			add(r.index, "runner %d was ended by a signal (%v); see %s", r.index, r.Err(), r.log)
+			add(r.index, "runner %d was ended by a signal at %s UTC (%v; see %s)", r.index, r.End().UTC().Format(time.TimeOnly), r.Err(), filepath.Base(r.log))
 		default:
 			last, _ := lastError(r.log)
 			add(r.index, "runner %d ended with exit code %d: %s", r.index, code, last)

@@ -153,7 +153,7 @@ func TestProblemsOfRunners(t *testing.T) {
 		{"exit 99", ""}, // a threshold: the verdict has the reason
 		{`echo 'time=x level=error msg="no such host"'; echo 'level=info msg=bye'; exit 107`, `runner 1 ended with exit code 107: "no such host"`},
 		{"exit 3", "runner 1 ended with exit code 3: see "},
-		{"kill -9 $$", "runner 1 was ended by a signal (signal: killed)"},
+		{"kill -9 $$", " UTC (signal: killed; see k6-runner-1.log)"},
 	} {
 		g, err := Start(fakeConfig(t, 1, c.script))
 		require.NoError(t, err)
