@@ -287,3 +287,19 @@ func TestMostStreamsReconnectWithinTheLimit(t *testing.T) {
 		})
 	}
 }
+
+// One in a thousand clients may take longer, so a fault needs two clients whose delay the generator does not explain.
+func TestGeneratorExplainsReconnectsOverTheLimit(t *testing.T) {
+	t.Parallel()
+	for n, want := range []Outcome{Pass, Pass, Invalid, Fail} {
+		m := crowd(1000)
+		m.Plan.BackWithinS = 60
+		m.Runners[1].StallMaxUS = 2_000_000
+		m.Connections.Edit(1).Runner = 1
+		for client := range n {
+			lose(m, client, 100, 161)
+		}
+		v := judgeSoak(m, nil, Evidence{})
+		require.Equal(t, want, v.Verdict, "%d slow clients, one of them on the runner that stalled: %v", n, v.Reasons)
+	}
+}

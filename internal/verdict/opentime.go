@@ -200,13 +200,14 @@ func (s *Streams) interruptions() (text string) {
 // explanations count those that a delay of the load generator explains.
 type overrun struct {
 	sentences []string
+	allowed   int // number of connections that may exceed the limit
 	explanations
 }
 
-// check returns the check that no connection exceeds the limit.
+// check returns the check that no more connections exceed the limit than are allowed to.
 func (o overrun) check(c Check) Check {
-	c.Pass, c.Reasons, c.weight = len(o.sentences) == 0, o.sentences, provenFault
-	c.faults = faults{longOutage, uint64(len(o.sentences))}
+	c.Pass, c.Reasons, c.weight = len(o.sentences) <= o.allowed, o.sentences, provenFault
+	c.faults = faults{longOutage, uint64(max(len(o.sentences)-o.allowed, 0))}
 	return o.attribute(c)
 }
 

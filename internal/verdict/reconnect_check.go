@@ -46,9 +46,8 @@ func (s *Streams) reconnectCheck() Check {
 		}
 		return length - limit, fmt.Sprintf("%s was disconnected for %s; %g %% of the clients must reconnect within %s (BACK_WITHIN)", c.ID, format.Duration(length), 100*minReconnectedShare, format.Duration(limit))
 	})
-	c = slow.check(c)
-	c.Pass = float64(len(slow.sentences)) <= (1-minReconnectedShare)*float64(s.Connections.Planned)+1e-9
-	return c
+	slow.allowed = int((1-minReconnectedShare)*float64(s.Connections.Planned) + 1e-9)
+	return slow.check(c)
 }
 
 // longestOutage returns the longest outage that followed a lost stream; 0 if no stream was lost. If the record does not
