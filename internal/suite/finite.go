@@ -177,7 +177,7 @@ func (f *finiteRun) checks() []verdict.Check {
 	}
 	v := f.v
 	refused := check(CheckResponsesRefused, "responses refused", fmt.Sprintf("at most %g %%", f.number("MAX_REFUSED")), ratio(v.Refused, v.Started),
-		100*share(v.Refused, v.Started) <= f.number("MAX_REFUSED"), f.sentences(ledger.ResponseRefused)...)
+		share(v.Refused, v.Started) <= f.share("MAX_REFUSED"), f.sentences(ledger.ResponseRefused)...)
 	complete := check(CheckResponsesComplete, "complete responses", "at least 1", v.Complete, v.Complete > 0 || f.faulty() > 0,
 		sentence("none of %v responses was complete", v.Started))
 	skipped := check(CheckResponsesSkipped, "requests skipped", fmt.Sprintf("at most %g %%", 100*maxSkipped), ratio(v.Skipped, v.Started+v.Skipped),
@@ -243,8 +243,8 @@ func (f *finiteRun) sentences(state ledger.ResponseState) []string {
 
 // checkGoodput returns the check of the share of responses that are complete and within the limits.
 func (f *finiteRun) checkGoodput() verdict.Check {
-	limit, good := f.number("MIN_GOODPUT"), 100*share(f.v.Good, f.expectedComplete())
-	return check(CheckGoodput, "goodput", fmt.Sprintf("at least %g %%", limit), percentOf(good/100), good >= limit,
+	good := share(f.v.Good, f.expectedComplete())
+	return check(CheckGoodput, "goodput", fmt.Sprintf("at least %g %%", f.number("MIN_GOODPUT")), percentOf(good), good >= f.share("MIN_GOODPUT"),
 		sentence("%v of %v responses were complete and within the limits (ttft p99 %s, inter-chunk p99 %s, e2e p99 %s)",
 			f.v.Good, f.expectedComplete(), ms(f.v.TTFT.P99), ms(f.v.InterChunkLatency.P99), ms(f.v.E2E.P99)))
 }

@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,4 +101,15 @@ func TestFiniteLimitsRefusals(t *testing.T) {
 	states := []ledger.ResponseState{ledger.ResponseComplete, ledger.ResponseComplete, ledger.ResponseComplete, ledger.ResponseRefused}
 	require.Equal(t, verdict.Pass, judge(finiteWith(t, map[string]string{"MAX_REFUSED": "25"}, states...)).Verdict)
 	require.Equal(t, verdict.Fail, judge(finiteWith(t, map[string]string{"MAX_REFUSED": "24"}, states...)).Verdict)
+}
+
+// 100 × 7/100 is over 7, and 100 × 57/100 under 57.
+func TestFiniteMeetsALimitExactly(t *testing.T) {
+	t.Parallel()
+	states := slices.Concat(slices.Repeat([]ledger.ResponseState{ledger.ResponseComplete}, 93), slices.Repeat([]ledger.ResponseState{ledger.ResponseRefused}, 7))
+	v := judge(finiteWith(t, map[string]string{"MAX_REFUSED": "7"}, states...))
+	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
+	states = slices.Concat(slices.Repeat(states[:1], 57), slices.Repeat([]ledger.ResponseState{ledger.ResponseLingering}, 43))
+	v = judge(finiteWith(t, map[string]string{"MAX_TTFT_MS": "10", "MIN_GOODPUT": "57"}, states...))
+	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 }

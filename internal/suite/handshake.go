@@ -119,7 +119,7 @@ func checkAllTried(stages []StageResult) verdict.Check {
 
 // checkFailures returns the check that at most MAX_FAILED_PERCENT of the connections of each scale failed.
 func (r *Run) checkFailures(stages []StageResult) verdict.Check {
-	limit := r.number("MAX_FAILED_PERCENT") / 100
+	limit := r.share("MAX_FAILED_PERCENT")
 	var worst float64
 	var reasons []string
 	for _, st := range stages {

@@ -78,6 +78,10 @@ func TestFailedHandshakes(t *testing.T) {
 			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 980, 15)
 			return r.addAnswers("scale-2", 15, 1, shard.TagCode, "tls_timeout").addAnswers("scale-2", 5, 1, shard.TagCode, "no_ports")
 		}, verdict.Fail, "of 1000 connections 2.00 % failed; main cause: no TLS handshake in time (15 of 20 failed)"},
+		{"exactly MAX_FAILED_PERCENT failed", func() *Run {
+			r := newHandshakeRun(map[string]string{"MAX_FAILED_PERCENT": "0.7"}, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 993, 15)
+			return r.addAnswers("scale-2", 7, 1, shard.TagCode, "tls_timeout")
+		}, verdict.Pass, "1,093 of 1,100 connections were made"},
 		{"an untrusted client is accepted", func() *Run {
 			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 			r.Rounds[0].Checks[0].Fails, r.Rounds[0].Checks[0].Passes = 1, 0

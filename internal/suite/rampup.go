@@ -37,7 +37,7 @@ var limitSettings = []Setting{
 }
 
 func (r *Run) limits() Limits {
-	return Limits{FailedShare: r.number("MAX_FAILED_PERCENT") / 100, P95: r.number("MAX_P95_MS"), Answered: r.number("MIN_ANSWERED_PERCENT") / 100}
+	return Limits{FailedShare: r.share("MAX_FAILED_PERCENT"), P95: r.number("MAX_P95_MS"), Answered: r.share("MIN_ANSWERED_PERCENT")}
 }
 
 // searchRounds limits the rounds of a search. Each round halves the distance between a good and a bad load.

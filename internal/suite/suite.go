@@ -177,6 +177,16 @@ func (r *Run) number(name string) float64 {
 	return v
 }
 
+// share returns the percentage that the script recorded for a setting as a share, 0 to 1. The exponent makes it equal to
+// a share of counts: 7/1000 is not 0.7/100.
+func (r *Run) share(name string) float64 {
+	v, err := strconv.ParseFloat(r.parameter(name)+"e-2", 64)
+	if err != nil { // "", or a number with an exponent
+		return r.number(name) / 100
+	}
+	return v
+}
+
 // parameter returns the value that the script recorded for a setting; "" if no shard has one.
 func (r *Run) parameter(name string) string {
 	if r.Rounds[0].Suite == nil {
