@@ -94,7 +94,7 @@ func (s *Streams) unevenShare() float64 {
 	return float64(s.unevenGaps) / float64(max(s.Messages.Received, 1))
 }
 
-func (s *Streams) isUneven() bool { return s.unevenShare() >= maxUnevenShare }
+func (s *Streams) isUneven() bool { return s.unevenShare() > maxUnevenShare }
 
 // scheduleCheck returns the check that gaps between messages are as regular as counting by interval assumes. An unmet
 // check makes the run invalid if that count found a fault, because the fault may be false. Faults that do not depend on

@@ -97,6 +97,7 @@ func TestJitterBeyondTheAssumptionIsNotAFailure(t *testing.T) {
 		"much, and a number was skipped": {60, func(r *ledger.Record) { r.Lost = 1; find(r, ledger.KindLost, 1) }, Fail},
 		"much, and one interval is off":  {60, func(r *ledger.Record) { r.Interval, r.IntervalError = 12*time.Second, time.Second }, Invalid},
 		"little, and one missed":         {20, func(r *ledger.Record) { r.Unsent = 1; find(r, ledger.KindUnsent, 1) }, Fail},
+		"at the limit, and one missed":   {23, func(r *ledger.Record) { r.UnevenGaps += 90; r.Unsent = 1; find(r, ledger.KindUnsent, 1) }, Fail},
 	} {
 		m := crowd(100)
 		for i := range 100 {
