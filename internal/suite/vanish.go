@@ -124,10 +124,10 @@ func gaugeOf(s resources.Sample, name string) (v float64, ok bool) {
 }
 
 // fallTime returns the time from which the gauge stayed lower by a share of the vanished clients. ok is false if there
-// is no such time, or if the gauge is unusable. A low reading that is followed by a higher one does not count: it is of
-// a part of the service, or of a restart.
+// is no such time, if the gauge is unusable, or if its last reading is below lowerBound. A low reading that is followed
+// by a higher one does not count: it is of a part of the service, or of a restart.
 func (g *streamGauge) fallTime(share float64) (after time.Duration, ok bool) {
-	if !g.isGauge() || g.vanished == 0 {
+	if !g.isGauge() || g.vanished == 0 || g.last().value < g.lowerBound() {
 		return 0, false
 	}
 	target := g.before - (math.Ceil(share*float64(g.vanished))-.5)*g.unit

@@ -151,6 +151,11 @@ func TestVanishFindsFaults(t *testing.T) {
 				r.Samples[i].Streams = 40
 			}
 		}, verdict.Invalid, "the gauge backend_streams_open fell by 60, but only 20 clients had vanished"},
+		{"the gauge passes the expected value on its way to 0", func(r *Run) {
+			for i := 30; i < 80; i++ {
+				r.Samples[i].Streams = max(0, 100-10*(i-29))
+			}
+		}, verdict.Invalid, "the gauge backend_streams_open fell by 100, but only 20 clients had vanished"},
 		{"a reading is of a part of the service before they are noticed", func(r *Run) { r.Samples[20].Streams = 40 }, verdict.Pass, "noticed after 25 s that 20 clients had vanished"},
 		{"a reading is of a part of the service afterwards", func(r *Run) { r.Samples[60].Streams = 40 }, verdict.Pass, "noticed after 25 s that 20 clients had vanished"},
 		{"another client connects at the end", func(r *Run) { r.Samples[68].Streams, r.Samples[69].Streams = 81, 81 }, verdict.Fail, "still counts 1 of them as open"},
