@@ -43,6 +43,8 @@ func (r *Run) limits() Limits {
 // searchRounds limits the rounds of a search. Each round halves the distance between a good and a bad load.
 const searchRounds = 6
 
+// searchRampup returns the environment of the next round of a search: a load between the last good and the first bad
+// one, and in the last round the sustained load once more. It returns nil if there is nothing left to try.
 func searchRampup(r *Run) map[string]string {
 	if r.number("SEARCH") != 1 {
 		return nil

@@ -107,6 +107,7 @@ type slowStreams struct {
 	memory                   memory
 }
 
+// slowStreams sums up the metrics of the script, the records of the slow streams, and the samples of memory.
 func (r *Run) slowStreams() slowStreams {
 	m := r.Rounds[0]
 	metric := func(name string) shard.Metric { return sumsByStage(m, "slow_"+name)["slow"] }

@@ -125,7 +125,7 @@ func gaugeOf(s resources.Sample, name string) (v float64, ok bool) {
 
 // fallTime returns the time from which the gauge stayed lower by a share of the vanished clients. ok is false if there
 // is no such time, if the gauge is unusable, or if its last reading is below lowerBound. A low reading that is followed
-// by a higher one does not count: it is of a part of the service, or of a restart.
+// by a higher one does not count: it may be of a part of the service, or of a restart.
 func (g *streamGauge) fallTime(share float64) (after time.Duration, ok bool) {
 	if !g.isGauge() || g.vanished == 0 || g.last().value < g.lowerBound() {
 		return 0, false
@@ -150,8 +150,8 @@ func (g *streamGauge) last() reading {
 	return reading{value: g.before}
 }
 
-// lowerBound returns the lowest possible value while the other streams are open. A lower value excludes some streams,
-// or other users of the service have disconnected.
+// lowerBound returns the lowest possible value while the other streams are open. Below it the gauge does not count all
+// streams, or other clients of the service have disconnected.
 func (g *streamGauge) lowerBound() float64 {
 	return g.before - (float64(g.vanished)+.5)*g.unit - g.slack()
 }

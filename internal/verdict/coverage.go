@@ -16,7 +16,8 @@ import (
 // message is checked if its loss would be reported, as missed or as undetectable.
 const minChecked = .5
 
-// enoughPerStream is a sufficient number of messages per stream: most of them are checked, all but those at its ends.
+// enoughPerStream is a number of messages per stream of which most are checked: all but those at the ends of the
+// stream.
 const enoughPerStream = 6
 
 // A coverage has the shares of the confirmed messages that were checked on each client.

@@ -99,8 +99,8 @@ type stage struct {
 	state *lib.State
 	ctx   context.Context
 	start time.Time
-	tags  metrics.TagsAndMeta
-	tuple *lib.ExecutionTuple
+	tags  metrics.TagsAndMeta // of all samples
+	tuple *lib.ExecutionTuple // of the segment of this runner
 
 	prefix      string // of the texts that replace {unique}
 	uniqueCount atomic.Int64

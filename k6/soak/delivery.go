@@ -32,9 +32,9 @@ const (
 // A delivery writes the shard of one runner to its folder or bucket. It writes checkpoints in the background, so that
 // a slow bucket does not delay measurements. No checkpoint can overwrite the final shard.
 type delivery struct {
-	store        store.Store
-	name         string
-	explicit     bool // the user chose the name, so another process may use the same one; see checkOwner
+	store        store.Store // folder or bucket
+	name         string      // of the file of the shard
+	explicit     bool        // the user chose the name, so another process may use the same one; see checkOwner
 	log          logrus.FieldLogger
 	timeout      time.Duration // for the final shard; after it the shard is saved on this machine
 	localName    string        // file name on this machine

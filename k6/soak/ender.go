@@ -31,8 +31,8 @@ const (
 type ender struct {
 	h       *holding
 	tags    metrics.TagsAndMeta // of the requests
-	checks  metrics.TagsAndMeta
-	workers int
+	checks  metrics.TagsAndMeta // of the samples of checks
+	workers int                 // maximum number of concurrent requests
 }
 
 func newEnder(h *holding) ender {

@@ -23,7 +23,7 @@ type observer struct {
 	previousGap uint32         // see shard.Bursts; or noMessageYet or firstBurst
 	streams     uint16         // streams whose headers arrived; the maximum means that or more
 	excluded    bool           // the script acts on the stream, so it is not evidence about undisturbed streams
-	open        bool
+	open        bool           // headers have arrived, and the stream has not ended
 
 	lastName string // name of the last event that was not a message
 	coding   *codedStream
@@ -33,8 +33,8 @@ type observer struct {
 	listener func(at time.Time, b *service.Block) // gets events that the description does not define; nil: none
 }
 
-// Values of previousGap before a message that did not arrive together with the first one of its stream. The first
-// messages may be a replay.
+// Values of previousGap at the start of a stream: before its first message, and while messages arrive together with the
+// first one. These messages may be a replay.
 const (
 	noMessageYet = math.MaxUint32 - iota
 	firstBurst
