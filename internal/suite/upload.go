@@ -47,6 +47,7 @@ func assessUpload(r *Run) verdict.Assessment {
 		"stage|uploads|complete|failed|MB|seconds|MB/s")
 	var planned, complete int64
 	var rates, incomplete, slow []string
+	saturated := 0 // slow stages with a saturated load generator
 	var a verdict.Assessment
 	for i := range all {
 		st := &all[i]
@@ -59,7 +60,12 @@ func assessUpload(r *Run) verdict.Assessment {
 			incomplete = append(incomplete, sentence("%s: %v of %v arrived complete (%s)", st.Title, st.OK.Count(), st.Stage.Requests, mostFrequent(st.Requests)))
 		}
 		if rate < minRate {
-			slow = append(slow, st.Title+": "+text+" MB/s")
+			reason := st.Title + ": " + text + " MB/s"
+			if cause := st.Machine.GeneratorLimit(); cause != "" {
+				saturated++
+				reason += "; the load generator may be the cause: " + cause
+			}
+			slow = append(slow, reason)
 		}
 		rates = append(rates, text)
 		a.Facts = append(a.Facts, verdict.Fact{Name: st.Kind, Value: st.Title + ": " + text + " MB/s"})
@@ -73,10 +79,15 @@ func assessUpload(r *Run) verdict.Assessment {
 	if minRate > 0 {
 		limit = fmt.Sprintf("at least %.1f", minRate)
 	}
+	rateCheck := check(CheckRate, "MB/s", limit, strings.Join(rates, " and "), len(slow) == 0, slow...)
+	if saturated > 0 && saturated == len(slow) {
+		rateCheck.ExplainedBy = verdict.SignalGenerator
+		rateCheck = rateCheck.Inconclusive()
+	}
 	completed := sentence("%v of %v", complete, planned)
 	a.Checks = []verdict.Check{
 		check(CheckCorrect, "every upload arrived complete", "all", completed, planned > 0 && len(incomplete) == 0, incomplete...),
-		check(CheckRate, "MB/s", limit, strings.Join(rates, " and "), len(slow) == 0, slow...),
+		rateCheck,
 	}
 	a.Tables = []verdict.Table{t}
 	r.addRequests(&a, all, all, total(all))

@@ -44,3 +44,17 @@ func TestUpload(t *testing.T) {
 	require.Equal(t, []string{"4 × 5 MB in parallel: 5.0 MB/s"}, v.Reasons)
 	require.Equal(t, verdict.Fail, judge(runOf("upload", uploadParameters)).Verdict, "there was no upload")
 }
+
+// A saturated load generator sends slowly, which is no fault of the service.
+func TestSlowUploadsOfASaturatedGenerator(t *testing.T) {
+	t.Parallel()
+	p := maps.Clone(uploadParameters)
+	p["MIN_MB_PER_SECOND"] = "10"
+	r := uploads(p).addAnswers("parallel", 4, 900)
+	r.Rounds[0].Series = []shard.Bucket{{Unix: start.Unix() + 60, Process: shard.Process{StallMS: 900}}}
+	v := judge(r)
+	require.Equal(t, verdict.Invalid, v.Verdict, v.Reasons)
+	require.Equal(t, []string{"4 × 5 MB in parallel: 5.0 MB/s; the load generator may be the cause: a runner stalled for 900 ms"}, v.Reasons)
+	p["MIN_MB_PER_SECOND"] = "30" // the sequential uploads, without a stall, have 20 MB/s
+	require.Equal(t, verdict.Fail, judge(r).Verdict)
+}
