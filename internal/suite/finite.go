@@ -160,9 +160,11 @@ func (f *finiteRun) warnings() (out []string) {
 	return out
 }
 
-// faulty returns the number of responses with a state that can fail the run. Refused responses fail it only above
-// MAX_REFUSED.
-func (f *finiteRun) faulty() int64 { return f.v.Started - f.v.Complete - f.v.Lingering - f.v.Abandoned }
+// faulty returns the number of responses with a state that fails the run. Refused responses fail it only above
+// MAX_REFUSED, so they are not included.
+func (f *finiteRun) faulty() int64 {
+	return f.v.Started - f.v.Complete - f.v.Lingering - f.v.Abandoned - f.v.Refused
+}
 
 // expectedComplete returns the number of responses that were expected to complete.
 func (f *finiteRun) expectedComplete() int64 { return f.v.Started - f.v.Abandoned }
@@ -178,7 +180,7 @@ func (f *finiteRun) checks() []verdict.Check {
 	v := f.v
 	refused := check(CheckResponsesRefused, "responses refused", fmt.Sprintf("at most %g %%", f.number("MAX_REFUSED")), ratio(v.Refused, v.Started),
 		share(v.Refused, v.Started) <= f.share("MAX_REFUSED"), f.sentences(ledger.ResponseRefused)...)
-	complete := check(CheckResponsesComplete, "complete responses", "at least 1", v.Complete, v.Complete > 0 || f.faulty() > 0,
+	complete := check(CheckResponsesComplete, "complete responses", "at least 1", v.Complete, v.Complete > 0 || f.faulty() > 0 || !refused.Pass,
 		sentence("none of %v responses was complete", v.Started))
 	skipped := check(CheckResponsesSkipped, "requests skipped", fmt.Sprintf("at most %g %%", 100*maxSkipped), ratio(v.Skipped, v.Started+v.Skipped),
 		share(v.Skipped, v.Started+v.Skipped) <= maxSkipped,

@@ -53,6 +53,9 @@ func TestFiniteWithoutACompleteResponseIsInvalid(t *testing.T) {
 	require.Equal(t, verdict.Invalid, judge(finiteWith(t, nil)).Verdict)
 	require.Equal(t, verdict.Invalid, judge(finiteWith(t, nil, ledger.ResponseLingering)).Verdict)
 	require.Equal(t, verdict.Fail, judge(finiteWith(t, nil, ledger.ResponseTruncated)).Verdict)
+	require.Equal(t, verdict.Fail, judge(finiteWith(t, nil, ledger.ResponseRefused)).Verdict)
+	allowed := map[string]string{"MAX_REFUSED": "50"}
+	require.Equal(t, verdict.Invalid, judge(finiteWith(t, allowed, ledger.ResponseRefused, ledger.ResponseLingering)).Verdict)
 }
 
 func TestFiniteJudgesGoodputOnlyWithLimits(t *testing.T) {
