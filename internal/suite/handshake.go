@@ -278,7 +278,7 @@ func scaleTable(m *shard.Merged, stages []StageResult) verdict.Table {
 	return t
 }
 
-// phaseTable returns the phases of a connection.
+// phaseTable returns the durations of TCP handshakes, TLS handshakes and answers, by scale.
 func phaseTable(m *shard.Merged, stages []StageResult) verdict.Table {
 	t := newTable("Phases, ms", "", "connections|phase|n|mean|p50|p99|max")
 	for _, st := range stages {
@@ -296,7 +296,7 @@ func phaseTable(m *shard.Merged, stages []StageResult) verdict.Table {
 	return t
 }
 
-// bytesTable returns the bytes on the wire.
+// bytesTable returns the bytes on the wire by scale, and compares the received ones with those of a single connection.
 func bytesTable(m *shard.Merged, stages []StageResult) verdict.Table {
 	t := newTable("Bytes", "sent and received by the runners, in TLS records without TCP and IP headers; each: per connection, "+
 		"with requests and answers; handshake: of completed handshakes; expected: the good connections times the bytes of a single connection "+

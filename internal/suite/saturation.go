@@ -63,8 +63,8 @@ func (st *StageResult) attributeToGenerator(dropped shard.Metric) {
 // maxSmallRequest is the size in bytes up to which the time to send a request is negligible.
 const maxSmallRequest = 64 << 10
 
-// onlyWaited reports whether the requests of the stage are small. Such requests only wait for their answers, so the
-// control group shows the delay with which the generator read these.
+// onlyWaited reports whether the requests of the stage are small, and the control groups measured delays. Small
+// requests only wait for their answers, so a control group shows the delay with which the generator read these.
 func (st *StageResult) onlyWaited() bool {
 	return st.Machine.Controlled && st.Sent > 0 && st.Sent <= maxSmallRequest*float64(st.Total())
 }

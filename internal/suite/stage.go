@@ -31,12 +31,12 @@ const (
 // Requests sums up requests. Failed requests are counted separately, so that fast refusals do not make answers look
 // fast.
 type Requests struct {
-	OK, Failed  *shard.Histogram // times
+	OK, Failed  *shard.Histogram // times of good and of failed requests
 	Undelayed   *shard.Histogram // times of OK without the maximum delay that the generator can have added
 	Connected   *shard.Histogram // times of OK without the wait for a connection
 	Late        *shard.Histogram // answers of OK after the end of a stage with a fixed length, by their time after it
-	Codes       map[string]int64 // codes of Failed
-	Servers     map[string]int64 // servers of OK
+	Codes       map[string]int64 // number of Failed by code
+	Servers     map[string]int64 // number of OK by server
 	First, Last time.Time        // start of the first request, end of the last one; a stage may move both
 	sum, square float64          // sums of the times of OK and of their squares, in milliseconds
 	fastest     float64          // minimum time of OK, in milliseconds

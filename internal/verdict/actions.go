@@ -79,7 +79,7 @@ func (e *Evidence) actionChecks() []Check {
 	}.Inconclusive()}
 }
 
-// actions returns the actions of the run with their effects on streams and responses; nil if there were none.
+// actions returns the actions of the run with their effects on streams and responses.
 func (e *Evidence) actions(s *Streams, r *shard.Responses) []Action {
 	out := make([]Action, len(e.Actions))
 	for i, a := range e.Actions {

@@ -36,7 +36,7 @@ type Cuts struct {
 
 // A cutAccount sums up the cuts of the run.
 type cutAccount struct {
-	lost    map[int][]uint64 // by connection: the numbers of messages lost at each of its cuts
+	lost    map[int][]uint64 // by connection: how many messages were lost at each of its cuts
 	allowed uint64           // lost messages that ALLOW_ANNOUNCED_GAPS allows
 
 	announced uint64   // gaps that the service announced after a cut

@@ -345,8 +345,8 @@ func (f *FindingSummary) Total(kind ledger.Kind) uint64 {
 	return 0
 }
 
-// Sentences returns the sentences of the groups of some kinds, in order of time. The last sentence states how many
-// findings are not listed.
+// Sentences returns the sentences of the groups of some kinds, in order of time. A last sentence states how many
+// findings are not listed, if there are any.
 func (s *Streams) Sentences(kinds ...ledger.Kind) (out []string) {
 	var total, listed uint64
 	for _, kind := range kinds {

@@ -90,7 +90,7 @@ func (m *MachineReport) stealWarnings(s *affectedFaults) (out []string) {
 	return out
 }
 
-// overflowWarning warns of connects that were dropped because an accept queue was full on the machine of the target.
+// overflowWarning warns of connects that the machine of the target dropped, usually because an accept queue was full.
 func (m *MachineReport) overflowWarning() []string {
 	overflows, drops := m.increase(machine.Overflows), m.increase(machine.Drops)
 	if !m.Target || overflows+drops == 0 {

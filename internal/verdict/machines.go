@@ -134,7 +134,7 @@ func (m *MachineReport) assignRunners(first *shard.Merged, all []*MachineReport)
 	}
 }
 
-// differs reports whether this machine, which only Prometheus reports, cannot be a second machine, which has records of
+// differs reports whether two machines are certainly not the same. Only Prometheus reports m; second has records of
 // runners.
 func (m *MachineReport) differs(second *MachineReport) bool {
 	return slices.ContainsFunc(second.fromRunners, func(s runnerRecord) bool {

@@ -11,8 +11,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// lateFactor is the factor by which a late response takes longer than the longest response of the minute before the
-// action.
+// lateFactor defines a late response: it takes over lateFactor times as long as the longest response of the minute
+// before the action.
 const lateFactor = 2
 
 // A ResponseEffect counts the responses after the start of an action. It ends when the command has ended and no
@@ -24,7 +24,7 @@ type ResponseEffect struct {
 	// Drained is the time when the last of these responses had ended; nil: none was in flight.
 	Drained  *float64 `json:"drained_s,omitempty"`
 	Complete int      `json:"complete"`
-	// Faulty counts the other responses by state.
+	// Faulty counts the responses that are neither complete nor abandoned, by state.
 	Faulty map[ledger.ResponseState]int `json:"faulty,omitempty"`
 	// Late counts complete responses that took over LateOver seconds, which is lateFactor times the longest response of
 	// the minute before the action; nil: none completed in that minute.

@@ -122,7 +122,7 @@ func (a *Assessment) watchedTime() *WatchedTime {
 	return a.Streams.Watched
 }
 
-// addWatchedShare adds the watched share to the summary of a run that was judged, if the share is below 100 %.
+// addWatchedShare adds the watched share to the summary of a run that was judged, if a runner ended early.
 func (v *Verdict) addWatchedShare(text string) string {
 	switch {
 	case v.Watched == nil || v.Verdict == Invalid:

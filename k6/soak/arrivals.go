@@ -15,7 +15,7 @@ type arrivals struct {
 	index    *lib.SegmentedIndex
 	rate     float64    // per second, over all runners
 	random   *rand.Rand // of a Poisson process; nil: at a constant rate
-	count    int64      // arrivals generated so far
+	count    int64      // arrivals drawn so far, of a Poisson process
 	lastDraw float64    // seconds from the start to the last of these
 }
 

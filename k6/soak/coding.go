@@ -12,7 +12,7 @@ import (
 type codedStream struct {
 	coding      string
 	last        time.Time // arrival of the last message
-	burst       int       // number of messages that arrived together with it
+	burst       int       // number of messages that arrived together with it, itself included
 	reconnected bool      // the stream follows another one of the same client
 	countsBurst bool      // the current burst is not a replay for a client that was disconnected
 }

@@ -34,7 +34,7 @@ type controlGroup struct {
 	goroutines sync.WaitGroup
 
 	mu          sync.Mutex
-	total       shard.Control       // of the buckets that have ended
+	total       shard.Control       // its ControlCounts are of the buckets that have ended
 	bucket      shard.ControlCounts // of the current bucket
 	maxLateness *time.Duration      // since it was last published; nil: no event arrived
 	streams     []*controlStream

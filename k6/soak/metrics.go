@@ -36,7 +36,7 @@ type metric struct {
 	value func(*snapshot) float64
 }
 
-// metricsOf has the metrics of every snapshot, by the service's word for a message.
+// metricsOf has the metrics of a run of endless streams, by the service's word for a message.
 var metricsOf = map[string][]metric{
 	"noop": slices.Concat(countMetrics("noops"), streamRunMetrics),
 	"message": slices.Concat(countMetrics("messages"), streamRunMetrics, []metric{
@@ -46,7 +46,7 @@ var metricsOf = map[string][]metric{
 	}),
 }
 
-// streamRunMetrics has the metrics of a run of endless streams.
+// streamRunMetrics has the metrics of a run of endless streams that do not depend on that word.
 var streamRunMetrics = append([]metric{
 	{"soak_streams_planned", metrics.Gauge, func(s *snapshot) float64 { return float64(s.planned) }},
 	{"soak_streams_completed", metrics.Gauge, func(s *snapshot) float64 { return float64(s.Completed) }},

@@ -144,7 +144,7 @@ func (o *observer) answered(at time.Time, _ *sseclient.Response) {
 	o.ledger.Joined(o.recorder.instant(at))
 }
 
-// comment records a comment line as a sign of life.
+// comment records a comment line as a sign of life, and keeps it as a possible heartbeat if these are comments.
 func (o *observer) comment(at time.Time, _ []byte) {
 	o.endComment(at, ledger.OtherSign)
 	if o.topic.service.HeartbeatIsComment() {
