@@ -53,7 +53,9 @@ func assessBurst(r *Run) verdict.Assessment {
 		health := "–"
 		if h, ok := healthChecks[st.Name]; ok {
 			health = "good"
-			if h.OK.Count() == 0 { // a service that does not recover has failed, even if it responded before
+			if h.failedByGenerator() {
+				health = "unknown"
+			} else if h.OK.Count() == 0 { // a service that does not recover has failed, even if it responded before
 				health = "bad"
 				levels[i].FailedShare, levels[i].UndelayedFailed, levels[i].HardFailures = 1, 1, 1
 			}
@@ -84,14 +86,28 @@ func assessBurst(r *Run) verdict.Assessment {
 // checkRecovery returns the check that the service responds after each burst.
 func checkRecovery(all []StageResult) verdict.Check {
 	var reasons []string
+	unknown := 0 // health checks that the load generator failed
 	stages := ofKinds(all, kindHealth)
 	for _, st := range stages {
-		if st.OK.Count() == 0 {
+		if st.failedByGenerator() {
+			unknown++
+			reasons = append(reasons, fmt.Sprintf("after %s the health check failed because of the load generator, so it is unknown whether the service recovered", st.Target))
+		} else if st.OK.Count() == 0 {
 			reasons = append(reasons, fmt.Sprintf("after %s the health check failed", st.Target))
 		}
 	}
 	actual := fmt.Sprintf("%d of %d", len(stages)-len(reasons), len(stages))
-	return check(CheckHealth, "healthy after each burst", "always", actual, len(stages) > 0 && len(reasons) == 0, reasons...)
+	c := check(CheckHealth, "healthy after each burst", "always", actual, len(stages) > 0 && len(reasons) == 0, reasons...)
+	if unknown > 0 && unknown == len(reasons) {
+		c.ExplainedBy = verdict.SignalGenerator
+		return c.Inconclusive()
+	}
+	return c
+}
+
+// failedByGenerator reports whether the stage has no good answer, and its failures are attributed to the generator.
+func (st *StageResult) failedByGenerator() bool {
+	return st.OK.Count() == 0 && st.Failed.Count() > 0 && st.Attributed == st.Failed.Count()
 }
 
 // sentWithin returns the milliseconds in which the requests of a burst were sent. The values of the metric are times

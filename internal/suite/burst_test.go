@@ -52,6 +52,17 @@ func TestServiceUnhealthyAfterABurst(t *testing.T) {
 	}
 }
 
+// If the generator has no port left for the health check, it is unknown whether the service recovered.
+func TestHealthCheckWithoutAPort(t *testing.T) {
+	t.Parallel()
+	r := newBurstRun().addAnswers("burst-200", 200, 100).addAnswers("health-burst-200", 1, 1, shard.TagCode, shard.CodeNet+"1213")
+	v := judge(r)
+	require.Equal(t, verdict.Invalid, v.Verdict, v.Reasons)
+	require.Equal(t, []string{"after burst-200 the health check failed because of the load generator, so it is unknown whether the service recovered"}, v.Reasons)
+	require.Equal(t, []string{"unknown", "good"}, table(v, "Bursts").Rows[1][6:])
+	require.Equal(t, verdict.Fail, judge(r.addAnswers("health-burst-200", 1, 1, shard.TagCode, "status-500")).Verdict)
+}
+
 // Each runner measures from its own start, so only the times of the samples show that half of a burst was sent a second
 // after the other half.
 func TestSentWithinOfAllRunners(t *testing.T) {
