@@ -54,7 +54,7 @@ func assessHandshake(r *Run) verdict.Assessment {
 	a.Checks = append([]verdict.Check{checkAllTried(stages), r.checkFailures(stages), checkUntrustedRefused(m)}, r.checkHandshakeLimits(stages)...)
 	memory, flat := r.memoryByScale(m, stages)
 	if r.number("HOLD_SECONDS") > 0 {
-		a.Checks = append(append(a.Checks, checkOpenToTheEnd(m)), checkOpenTogether(m, stages[0])...)
+		a.Checks = append(append(a.Checks, checkOpenToTheEnd(m, stages[0])), checkOpenTogether(m, stages[0])...)
 		memory, a.Metrics = r.memoryOfOpen(m, stages[0])
 	}
 	a.Checks = append(a.Checks, flat...)
@@ -117,13 +117,16 @@ func checkAllTried(stages []StageResult) verdict.Check {
 	return inconclusive(check(CheckTried, "connections tried", text(planned), attempts, attempts == planned && planned > 0))
 }
 
-// checkFailures returns the check that at most MAX_FAILED_PERCENT of the connections of each scale failed.
+// checkFailures returns the check that at most MAX_FAILED_PERCENT of the connections of each scale failed. It turns a
+// pass into invalid if only failures of the load generator exceed the limit.
 func (r *Run) checkFailures(stages []StageResult) verdict.Check {
 	limit := r.share("MAX_FAILED_PERCENT")
 	var worst float64
 	var reasons []string
+	isOfService := false
 	for _, st := range stages {
 		worst = max(worst, st.FailedShare())
+		isOfService = isOfService || share(st.Failed.Count()-st.Attributed, st.Total()) > limit
 		if st.FailedShare() > limit {
 			reasons = append(reasons, fmt.Sprintf("of %s connections %s failed; main cause: %s", st.Title, percentOf(st.FailedShare()), dominantCause(st.Requests)))
 		}
@@ -131,6 +134,10 @@ func (r *Run) checkFailures(stages []StageResult) verdict.Check {
 	c := check(CheckFailed, "failed connections", "at most "+percentOf(limit), percentOf(worst), len(reasons) == 0, reasons...)
 	if len(stages) == 0 {
 		return c.NotJudged("no connection was tried")
+	}
+	if !c.Pass && !isOfService {
+		c.ExplainedBy = verdict.SignalGenerator
+		return c.Inconclusive()
 	}
 	return c
 }
@@ -186,10 +193,16 @@ func untrustedResult(m *shard.Merged, credentials string) (answered bool, ends [
 }
 
 // checkOpenToTheEnd returns the check that all connections that the script keeps open were open at the end. A
-// connection that never opened does not meet it.
-func checkOpenToTheEnd(m *shard.Merged) verdict.Check {
+// connection that never opened does not meet it. It turns a pass into invalid if the load generator could not open these
+// connections.
+func checkOpenToTheEnd(m *shard.Merged, st StageResult) verdict.Check {
 	passes, fails := scriptCheck(m, "open to the end")
-	return check(verdict.CheckOpenToEnd, "connections open to the end", text(passes+fails), passes, fails == 0 && passes > 0)
+	c := check(verdict.CheckOpenToEnd, "connections open to the end", text(passes+fails), passes, fails == 0 && passes > 0)
+	if fails > 0 && fails <= st.Attributed {
+		c.ExplainedBy = verdict.SignalGenerator
+		return c.Inconclusive()
+	}
+	return c
 }
 
 // checkOpenTogether returns the check that all connections were open at the same time. That is the case if the first

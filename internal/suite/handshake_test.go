@@ -78,6 +78,10 @@ func TestFailedHandshakes(t *testing.T) {
 			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 980, 15)
 			return r.addAnswers("scale-2", 15, 1, shard.TagCode, "tls_timeout").addAnswers("scale-2", 5, 1, shard.TagCode, "no_ports")
 		}, verdict.Fail, "of 1000 connections 2.00 % failed; main cause: no TLS handshake in time (15 of 20 failed)"},
+		{"this host had no port left for more than a hundredth", func() *Run {
+			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 900, 15)
+			return r.addAnswers("scale-2", 5, 1, shard.TagCode, "tls_timeout").addAnswers("scale-2", 95, 1, shard.TagCode, "no_ports")
+		}, verdict.Invalid, "of 1000 connections 10.00 % failed; main cause: no ephemeral port left on this host (95 of 100 failed)"},
 		{"exactly MAX_FAILED_PERCENT failed", func() *Run {
 			r := newHandshakeRun(map[string]string{"MAX_FAILED_PERCENT": "0.7"}, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 993, 15)
 			return r.addAnswers("scale-2", 7, 1, shard.TagCode, "tls_timeout")
@@ -141,6 +145,11 @@ func TestFailedHandshakes(t *testing.T) {
 			r.Rounds[0].Checks = append(r.Rounds[0].Checks, shard.Check{Name: "open to the end", Passes: 1099, Fails: 1})
 			return r
 		}, verdict.Fail, "connections open to the end: 1,099, the limit is 1,100"},
+		{"this host had no port left for an open connection", func() *Run {
+			r := newHandshakeRun(map[string]string{"HOLD_SECONDS": "60"}, flat, flat).addAnswers("scale-1", 99, 15).addAnswers("scale-1", 1, 1, shard.TagCode, "no_ports").addAnswers("scale-2", 1000, 15)
+			r.Rounds[0].Checks = append(r.Rounds[0].Checks, shard.Check{Name: "open to the end", Passes: 1099, Fails: 1})
+			return r
+		}, verdict.Invalid, "connections open to the end: 1,099, the limit is 1,100"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -37,8 +37,10 @@ func isTimeout(code string) bool {
 }
 
 // isGeneratorFailure reports whether the generator caused a failure of that code, because it had no address, port or
-// descriptor left.
-func isGeneratorFailure(code string) bool { return code == shard.CodeNet+"1213" }
+// descriptor left. The other codes are those of k6/x/handshake.
+func isGeneratorFailure(code string) bool {
+	return code == shard.CodeNet+"1213" || code == "no_ports" || code == "no_descriptors"
+}
 
 // attributeToGenerator counts the failures of a stage that the waits of the generator explain. The caller must have
 // added all requests of the stage.
