@@ -273,7 +273,8 @@ func (s *Streams) brokenCutsText(count int) string {
 	for _, c := range s.Cuts {
 		lost, duplicated = lost+c.Lost, duplicated+c.Duplicated
 	}
-	text := fmt.Sprintf("%d of %d disconnects caused a loss or a duplicate: %d %ss were lost, %d received twice", len(s.cuts.broken), count, lost, s.m.Service.Noun(), duplicated)
+	text := fmt.Sprintf("%d of %d disconnects caused a loss or a duplicate: %s lost, %d received twice", len(s.cuts.broken), count,
+		format.Plural(lost, s.m.Service.Noun()+" was", s.m.Service.Noun()+"s were"), duplicated)
 	if n := s.cuts.announced; n > 0 {
 		text += fmt.Sprintf("; the service announced %s by %s", format.Plural(n, "gap", "gaps"), cmp.Or(s.m.Service.Gap, "resume.gap"))
 	}
@@ -310,11 +311,12 @@ func (s *Streams) cutSummary() string {
 	case !s.m.Service.Resumes():
 		return format.Plural(count, "stream was", "streams were") + " disconnected and reopened; the service does not resume (resume.by), so messages published meanwhile were not expected"
 	case s.cuts.allowed > 0:
-		return text + fmt.Sprintf("; %d %ss are missing that the service announced, which ALLOW_ANNOUNCED_GAPS=1 allows", s.cuts.allowed, s.m.Service.Noun())
+		return text + fmt.Sprintf("; %s missing that the service announced, which ALLOW_ANNOUNCED_GAPS=1 allows",
+			format.Plural(s.cuts.allowed, s.m.Service.Noun()+" is", s.m.Service.Noun()+"s are"))
 	}
 	text += ", and no message was lost or duplicated"
 	if repeated > 0 {
-		text += fmt.Sprintf("; %d %ss were received twice, which the description allows", repeated, s.m.Service.Noun())
+		text += fmt.Sprintf("; %s received twice, which the description allows", format.Plural(repeated, s.m.Service.Noun()+" was", s.m.Service.Noun()+"s were"))
 	}
 	return text
 }

@@ -98,7 +98,7 @@ func TestFailedResumeDoesNotPass(t *testing.T) {
 				}
 				return replaceMessage(12, 12, 12)(stream, n)
 			}
-		}, Fail, 1, 1, 0, 0, "1 of 1 disconnects caused a loss or a duplicate: 1 messages were lost, 1 received twice"},
+		}, Fail, 1, 1, 0, 0, "1 of 1 disconnects caused a loss or a duplicate: 1 message was lost, 1 received twice"},
 		{"one arrives twice next to an allowed announced gap", func(p *publishedRun) {
 			p.plan.AllowGaps, p.deliver, p.shape = true, replaceMessage(12, 12, 12), cutAt(0, "rst", true, announced)
 		}, Fail, 0, 1, 1, 0, "0 messages were lost, 1 received twice; the service announced 1 gap by the header Last-Event-ID: earliest"},
@@ -111,7 +111,7 @@ func TestFailedResumeDoesNotPass(t *testing.T) {
 		}, Fail, 1, 0, 1, 0, "and the service announced a gap by the header Last-Event-ID: earliest"},
 		{"a gap is announced, and that is allowed", func(p *publishedRun) {
 			p.plan.AllowGaps, p.deliver, p.shape = true, replaceMessage(11), cutAt(0, "rst", true, announced)
-		}, Pass, 1, 0, 1, 0, "1 messages are missing that the service announced"},
+		}, Pass, 1, 0, 1, 0, "1 message is missing that the service announced"},
 		{"a gap that is not announced is not allowed", func(p *publishedRun) {
 			p.plan.AllowGaps, p.deliver = true, replaceMessage(11)
 		}, Fail, 1, 0, 0, 0, "1 message was lost"},
