@@ -169,6 +169,9 @@ func (c *deliveries) record(number uint64, at Instant) placement {
 	case !c.hasNumber:
 		c.hasNumber, c.first, c.numbers.highest = true, number, number
 		return inOrder
+	case number <= c.first && c.stream.cfg.PerStream && c.startsWithoutResume():
+		c.restart(number)
+		return inOrder
 	case number < c.first: // messages with higher numbers overtook it
 		if number+1 < c.first {
 			// It is unknown from which number on the stream received messages.
@@ -186,6 +189,19 @@ func (c *deliveries) record(number uint64, at Instant) placement {
 		return inOrder
 	}
 	return c.numbers.record(number, at).placement
+}
+
+// restart starts the numbers of a stream anew. Holes of earlier streams can no longer be filled.
+//
+//go:noinline
+func (c *deliveries) restart(number uint64) {
+	for _, h := range c.numbers.restart() {
+		c.find(h.finding())
+	}
+	if c.corrupted != nil {
+		c.corrupted.guesses = nil
+	}
+	c.first, c.numbers.highest = number, number
 }
 
 // lostCount returns the number of messages that are certainly lost. If the run publishes, it omits holes between two

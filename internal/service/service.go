@@ -127,7 +127,7 @@ type Message struct {
 	Summed    bool   // each message has a checksum of marker, number and time
 	Shared    bool   // all streams of a topic receive the same messages, and are compared with each other
 	// PerTopic reports whether the streams of a topic receive the same numbers. Otherwise each stream has its own numbers, which
-	// continue when it reconnects.
+	// continue on a stream that resumes it.
 	PerTopic bool
 	// AnyOrder and AtLeastOnce report whether reordered messages, and duplicates, are allowed.
 	AnyOrder, AtLeastOnce bool

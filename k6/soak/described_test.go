@@ -141,6 +141,23 @@ func TestStreamWithIDResumes(t *testing.T) {
 	}
 }
 
+// A service that numbers each response from 1 repeats no message.
+func TestNumbersOfAStreamStartAnew(t *testing.T) {
+	t.Parallel()
+	for per, duplicated := range map[string]uint64{"stream": 0, "topic": 2} {
+		rt, r := newServiceVU(t, `service({name: "any", connect: {url: "{base}/{topic}"}, message: { seq: "json:$.n", per: "`+per+`" }, resume: { by: "none" }})`)
+		o := newStream(t, rt, "d-0")
+		for n := range 2 {
+			second := func(k int) time.Time { return r.start.Add(time.Duration(10*n+k) * time.Second) }
+			o.connecting(second(0))
+			openStreams(o, second(1))
+			feed(t, o, second(2), "data: {\"n\":1}\n\ndata: {\"n\":2}\n\n")
+			o.closed(second(3), sseclient.Close{Reason: sseclient.ReasonServer, Retry: time.Second})
+		}
+		require.Equal(t, duplicated, shardOf(r).Connections[0].Duplicated, per)
+	}
+}
+
 // The finding names the event whose empty id field left the client without an id.
 func TestIDResetNamesItsEvent(t *testing.T) {
 	t.Parallel()

@@ -107,7 +107,7 @@ func (r *recorder) configure() {
 	}
 	c.IgnoresSilence = !s.MeasuresSilence()
 	c.AnyOrder, c.Repeats, c.Published = s.Message.AnyOrder, s.Message.AtLeastOnce, p.Published()
-	c.Resumes = s.Resume.Resumes()
+	c.Resumes, c.PerStream = s.Resume.Resumes(), !s.Message.PerTopic
 	c.ClientEnds, c.Lifetime, c.MaxLifetime = s.End.By != service.ByRequest, s.End.Shortest, s.End.Longest
 	if p.TokenTTL > 0 {
 		c.Lifetime = time.Nanosecond // a service may end a stream at any time because of its token, as Mercure does
