@@ -303,3 +303,26 @@ func TestGeneratorExplainsReconnectsOverTheLimit(t *testing.T) {
 		require.Equal(t, want, v.Verdict, "%d slow clients, one of them on the runner that stalled: %v", n, v.Reasons)
 	}
 }
+
+// The ordinal of a noop depends on when the stream opened, so it does not separate findings.
+func TestSilenceOfSeveralStreamsIsOneGroup(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[ledger.Kind]string{
+		ledger.KindUnsent: "2 clients of runner 1 missed 2 noops each: nothing arrived when due, at 22:14:20.000 UTC; first: d-0 missed 2 noops",
+		ledger.KindTail:   "2 clients of runner 1 missed 2 noops each: nothing more arrived before the end of the stream, at 22:14:20.000 UTC; first: d-0 missed 2 noops",
+	} {
+		m := crowd(3)
+		for n := range uint64(2) {
+			r := &m.Connections.Edit(int(n)).Record
+			r.Numbered, r.Received = false, r.Received-3-n
+			f := ledger.Finding{Kind: kind, From: r.Received + 1, Count: 2, At: time.Minute}
+			if r.Unsent = 2; kind == ledger.KindTail {
+				r.Unsent, r.Tail = 0, 2
+			}
+			r.Findings = append(r.Findings, f)
+		}
+		v := judgeSoak(m, nil, Evidence{})
+		require.Equal(t, Fail, v.Verdict)
+		require.Contains(t, v.Reasons[0], want)
+	}
+}

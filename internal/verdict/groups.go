@@ -294,6 +294,9 @@ func (s *Streams) subjectOf(r *shard.Connection, f ledger.Finding) subject {
 	case ledger.KindUnsent:
 		message.numbered = false
 	}
+	if !message.numbered { // the ordinal of a message depends on when the stream opened
+		message.from, message.to = 0, 0
+	}
 	return message
 }
 
