@@ -112,5 +112,5 @@ func (b *Body) Close() error {
 // EndOf returns the Close for an error of Body.Read.
 func EndOf(err error) Close {
 	f := readFailure(err)
-	return Close{Reason: f.reason, Err: f.err, Retry: -1, Opened: true}
+	return Close{Reason: f.reason, Err: f.err, Status: f.status, Retry: -1, Opened: true}
 }

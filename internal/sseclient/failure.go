@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"syscall"
 	"time"
 
@@ -73,7 +74,7 @@ func isReset(err error) bool {
 
 // readFailure returns the failure for the error that ended a stream.
 func readFailure(err error) *failure {
-	f := &failure{reason: ReasonError, err: fmt.Errorf("read the stream: %w", err)}
+	f := &failure{reason: ReasonError, err: fmt.Errorf("read the stream: %w", err), status: http.StatusOK}
 	switch {
 	case errors.Is(err, io.EOF):
 		f.reason, f.err = ReasonServer, nil

@@ -109,7 +109,6 @@ func (s *Stream) finishStream(err error) {
 		}
 	}
 	f := readFailure(err)
-	f.status = 200
 	if s.on.FollowUp != nil {
 		if f = s.endFollow(f); f == nil {
 			return // the goroutine of the second request reports the end

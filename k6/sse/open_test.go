@@ -99,6 +99,9 @@ func TestOpenReturnsOnFaults(t *testing.T) {
 				require.Empty(t, v.str("thrown"))
 				require.Equal(t, fmt.Sprint(tt.status), v.str("res.status"))
 				require.Equal(t, failed, v.str("res.error") != "")
+				if failed {
+					require.Equal(t, fmt.Sprint(tt.status), v.str("error.status"))
+				}
 			}
 		})
 	}
