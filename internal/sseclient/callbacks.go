@@ -5,105 +5,75 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// Callbacks report the events of a stream's life. Only Request is required.
+// Callbacks report the events of streams. Many streams can share one value; Stream.Value distinguishes them. Only Request
+// is required.
 //
 // The goroutine that dials or reads the stream calls them, with these exceptions. Group.Add calls Cuttable, Stream.Open
 // calls the first Request, and a timer calls Renew. The goroutine of a second request calls Answered and may call
 // Closed. Ended may run in any goroutine.
 //
 // The order is Connecting, then Opened and the events if the server accepted the request, then Closed. A reconnect
-// starts with Connecting again. Calls never overlap. They must not block, because the goroutine also reads other
-// streams. Pointers and slices are valid only during the call.
+// starts with Connecting again. Calls for one stream never overlap. They must not block, because the goroutine also
+// reads other streams. Pointers and slices are valid only during the call, except for the stream.
 type Callbacks struct {
 	// Request returns the request of the next attempt.
-	Request func() Request
+	Request func(s *Stream) Request
 	// Renew prepares each attempt after the first one, when it is due. It must call proceed once, at any time and
 	// from any goroutine; an error ends the stream with ReasonRenew. nil: attempts need no preparation.
-	Renew func(proceed func(error))
+	Renew func(s *Stream, proceed func(error))
 	// LastEventID returns the id to resume from, without CR, LF or NUL; "" for none. nil: the last event ID of the
 	// stream.
-	LastEventID func() string
+	LastEventID func(s *Stream) string
 
 	// Connecting reports the start of a dial, name resolution included.
-	Connecting func(at time.Time)
+	Connecting func(s *Stream, at time.Time)
 	// Opened reports an event stream with a complete header, and the time at which its dial started.
-	Opened func(started time.Time, r *Response)
+	Opened func(s *Stream, started time.Time, r *Response)
 	// Event reports a block with data. at is the time of the read that completed the block.
-	Event func(at time.Time, e *eventstream.Event)
+	Event func(s *Stream, at time.Time, e *eventstream.Event)
 	// Block reports each block. If the block has data, Event follows. Comment reports each comment line at once. The
 	// Block with that line may follow hours later, because Mercure sends heartbeats without a blank line. Comment
 	// requires Block.
-	Block   func(at time.Time, b *eventstream.Block)
-	Comment func(at time.Time, text []byte)
+	Block   func(s *Stream, at time.Time, b *eventstream.Block)
+	Comment func(s *Stream, at time.Time, text []byte)
 	// Closed reports the end of the attempt or the stream, once per Connecting.
-	Closed func(at time.Time, c Close)
-	// Ended is the last call: no goroutine or timer of the stream is left. It must not call methods of the stream,
-	// because Stop may hold its mutex.
-	Ended func()
+	Closed func(s *Stream, at time.Time, c Close)
+	// Ended is the last call: no goroutine or timer of the stream is left. It must not call methods of the stream but
+	// Value, because Stop may hold its mutex.
+	Ended func(s *Stream)
 
 	// FollowUp reports whether the second request of a stream follows an event. It is called for each event until it
 	// returns true. It, or a later call, then sends the request by f.Send. nil: streams have no second request.
-	FollowUp func(e *eventstream.Event, f *FollowUp) bool
+	FollowUp func(s *Stream, e *eventstream.Event, f *FollowUp) bool
 	// Answered reports the response that accepted the second request. Events that the service sent before this
 	// response may have been reported already.
-	Answered func(at time.Time, r *Response)
+	Answered func(s *Stream, at time.Time, r *Response)
 
 	// Cuttable passes the stream to a caller of Cut, before the first Connecting. It returns false if no caller will cut
 	// the stream.
 	Cuttable func(s *Stream) bool
 	// Cut reports that the stream was cut, before Closed, or that its pause starts. Resumed reports the end of a
 	// pause, except if the stream was stopped meanwhile.
-	Cut     func(at time.Time, kind Cut)
-	Resumed func(at time.Time, kind Cut)
+	Cut     func(s *Stream, at time.Time, kind Cut)
+	Resumed func(s *Stream, at time.Time, kind Cut)
 }
 
-// complete sets the missing callbacks that a Stream calls without a check. With a second request two goroutines call
-// callbacks. complete then adds a mutex, so that the calls do not overlap.
-func (on *Callbacks) complete() {
-	if on.Connecting == nil {
-		on.Connecting = func(time.Time) {}
+// report calls a callback, unless it is nil. With a second request two goroutines call callbacks; then a mutex prevents
+// that they overlap.
+func report[T any](s *Stream, callback func(*Stream, time.Time, T), at time.Time, value T) {
+	if callback == nil {
+		return
 	}
-	if on.Opened == nil {
-		on.Opened = func(time.Time, *Response) {}
+	if s.calls != nil {
+		s.calls.Lock()
+		defer s.calls.Unlock()
 	}
-	if on.Event == nil {
-		on.Event = func(time.Time, *eventstream.Event) {}
-	}
-	if on.Closed == nil {
-		on.Closed = func(time.Time, Close) {}
-	}
-	if on.Ended == nil {
-		on.Ended = func() {}
-	}
-	if on.Cut == nil {
-		on.Cut = func(time.Time, Cut) {}
-	}
-	if on.Resumed == nil {
-		on.Resumed = func(time.Time, Cut) {}
-	}
-	if on.FollowUp != nil {
-		mu := new(sync.Mutex)
-		on.Event, on.Block, on.Comment = locked(mu, on.Event), locked(mu, on.Block), locked(mu, on.Comment)
-		on.Answered, on.Cut, on.Resumed = locked(mu, on.Answered), locked(mu, on.Cut), locked(mu, on.Resumed)
-	}
-}
-
-// locked returns a callback that calls f with mu locked, or nil if f is nil.
-func locked[T any](mu *sync.Mutex, f func(time.Time, T)) func(time.Time, T) {
-	if f == nil {
-		return nil
-	}
-	return func(at time.Time, value T) {
-		mu.Lock()
-		defer mu.Unlock()
-		f(at, value)
-	}
+	callback(s, at, value)
 }
 
 // A Request is a request for an event stream.

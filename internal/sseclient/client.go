@@ -169,10 +169,13 @@ func (g *Group) Interrupt() {
 // Interrupted reports whether the streams were interrupted.
 func (g *Group) Interrupted() bool { return g.interrupted.Load() }
 
-// Add returns a new stream. The caller starts it by Start or Open.
-func (g *Group) Add(o *Options, on Callbacks) *Stream {
-	on.complete()
-	s := &Stream{group: g, opts: o, on: on}
+// Add returns a new stream. The caller starts it by Start or Open. It must not change o and on, which streams share;
+// value is for its callbacks.
+func (g *Group) Add(o *Options, on *Callbacks, value any) *Stream {
+	s := &Stream{group: g, opts: o, on: on, value: value}
+	if on.FollowUp != nil {
+		s.calls = new(sync.Mutex)
+	}
 	if o.LastEventID != "" {
 		s.parser.SetLastEventID(o.LastEventID)
 	}

@@ -30,7 +30,7 @@ type attempt struct {
 // await waits until the next attempt may dial. If the stream is stopped first, await ends it and returns false.
 func (s *Stream) await() (a attempt, ok bool) {
 	a.ctx, a.end = s.begin()
-	a.request = s.on.Request()
+	a.request = s.on.Request(s)
 	c := s.group.client
 	ok = c.await(a.ctx) // this wait is not part of ConnectTimeout
 	if ok && s.needsPermit() {
@@ -46,8 +46,7 @@ func (s *Stream) await() (a attempt, ok bool) {
 // attempt dials and starts reading if the stream opens.
 func (s *Stream) attempt(a attempt) {
 	started := time.Now()
-	s.opened = false
-	s.on.Connecting(started)
+	s.reportAttempt(started)
 	r, fail := s.dial(a)
 	a.end() // before the release of the permit, which allows another attempt
 	a.permit.leave()
@@ -80,6 +79,14 @@ func (s *Stream) attempt(a attempt) {
 	}
 }
 
+// reportAttempt reports the start of an attempt.
+func (s *Stream) reportAttempt(at time.Time) {
+	s.opened = false
+	if s.on.Connecting != nil {
+		s.on.Connecting(s, at)
+	}
+}
+
 // dial makes the request of an attempt.
 func (s *Stream) dial(a attempt) (*Response, *failure) {
 	ctx, cancel := contextWithin(a.ctx, s.opts.ConnectTimeout)
@@ -95,7 +102,7 @@ func (s *Stream) dial(a attempt) (*Response, *failure) {
 	}
 	id := eventstream.Text(s.parser.LastEventID())
 	if s.on.LastEventID != nil {
-		id = s.on.LastEventID()
+		id = s.on.LastEventID(s)
 	}
 	s.opts.Resume.apply(r, id)
 	e := exchange{client: c, attach: s.attach, permit: a.permit, lateHeader: s.opts.LateHeader, debug: s.opts.Debug}
@@ -153,7 +160,9 @@ func (s *Stream) accept(started time.Time, r *Response, t transport) {
 	if st, ok := t.(*h2Stream); ok {
 		r.HTTP2, r.FirstOnConnection = true, st.conn.firstOpened()
 	}
-	s.on.Opened(started, r)
+	if s.on.Opened != nil {
+		s.on.Opened(s, started, r)
+	}
 	if s.on.FollowUp == nil {
 		s.failures = 0
 	} else {

@@ -216,12 +216,12 @@ func (c pausing) Read(p []byte) (int, error) {
 func (s *Stream) pause(c *cutRequest) {
 	now := time.Now()
 	s.body.touch(now.Add(c.pause)) // the idle timeout starts after the pause
-	s.on.Cut(now, CutPause)
+	report(s, s.on.Cut, now, CutPause)
 	timer := time.NewTimer(c.pause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		s.on.Resumed(time.Now(), CutPause)
+		report(s, s.on.Resumed, time.Now(), CutPause)
 	case <-c.stopped:
 	}
 	s.endCut(c)

@@ -71,14 +71,14 @@ func (s *Stream) turnPause(c *cutRequest, conn *polled) (done bool) {
 		}
 		c.done, c.deadline = true, now.Add(c.pause)
 		s.body.touch(c.deadline) // the idle timeout starts after the pause
-		s.on.Cut(now, CutPause)
+		report(s, s.on.Cut, now, CutPause)
 		time.AfterFunc(c.pause, s.body.transport.interrupt) // requests a turn
 		return true
 	case now.Before(c.deadline) && !hasEnded(s.body.transport):
 		return true
 	}
 	s.endCut(c)
-	s.on.Resumed(now, CutPause)
+	report(s, s.on.Resumed, now, CutPause)
 	if err := conn.control(unix.EPOLL_CTL_ADD, incoming); err != nil {
 		s.finishStream(err)
 		return true

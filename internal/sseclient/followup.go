@@ -86,7 +86,7 @@ func (s *Stream) offerEvent(e *eventstream.Event) {
 	s.mu.Lock()
 	f := s.follow
 	s.mu.Unlock()
-	if !s.on.FollowUp(e, f) {
+	if !s.on.FollowUp(s, e, f) {
 		return
 	}
 	s.awaitsEvent = false
@@ -162,8 +162,8 @@ func (f *FollowUp) run(ctx context.Context, second *SecondRequest, r *request) {
 	s := f.stream
 	defer f.cancel()
 	response, cause := f.send(ctx, second, r)
-	if cause == nil && ctx.Err() == nil && s.on.Answered != nil {
-		s.on.Answered(response.At, response)
+	if cause == nil && ctx.Err() == nil {
+		report(s, s.on.Answered, response.At, response)
 	}
 	s.mu.Lock()
 	f.running = false

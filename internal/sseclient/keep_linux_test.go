@@ -42,18 +42,16 @@ func finish(t *testing.T, c *Client, url string, on Callbacks, fields ...string)
 	}
 	g := c.Group(t.Context())
 	defer g.Close()
-	var s *Stream
 	done := make(chan struct{})
-	on.Request = func() Request { return Request{URL: url, Method: http.MethodPost, Header: header, Body: "{}"} }
-	on.Event = func(time.Time, *eventstream.Event) {
+	on.Request = func(*Stream) Request { return Request{URL: url, Method: http.MethodPost, Header: header, Body: "{}"} }
+	on.Event = func(s *Stream, _ time.Time, _ *eventstream.Event) {
 		if events++; events == 2 {
 			s.KeepConnection()
 		}
 	}
-	on.Closed = func(_ time.Time, c Close) { end = c }
-	on.Ended = func() { close(done) }
-	s = g.Add(&Options{ConnectTimeout: time.Minute, IdleTimeout: time.Minute}, on)
-	s.Start()
+	on.Closed = func(_ *Stream, _ time.Time, c Close) { end = c }
+	on.Ended = func(*Stream) { close(done) }
+	g.Add(&Options{ConnectTimeout: time.Minute, IdleTimeout: time.Minute}, &on, nil).Start()
 	<-done
 	return end, events
 }
@@ -328,10 +326,10 @@ func TestLateHeadersDoNotDelayOtherRequests(t *testing.T) {
 	defer g.Close()
 	reasons := make(chan Reason, requests)
 	for range requests {
-		g.Add(&Options{LateHeader: true}, Callbacks{
-			Request: func() Request { return Request{URL: url, Method: http.MethodPost, Body: "{}"} },
-			Closed:  func(_ time.Time, c Close) { reasons <- c.Reason },
-		}).Start()
+		g.Add(&Options{LateHeader: true}, &Callbacks{
+			Request: func(*Stream) Request { return Request{URL: url, Method: http.MethodPost, Body: "{}"} },
+			Closed:  func(_ *Stream, _ time.Time, c Close) { reasons <- c.Reason },
+		}, nil).Start()
 	}
 	for range requests {
 		require.Equal(t, ReasonServer, <-reasons)
@@ -394,16 +392,14 @@ func TestCutConnectionIsNotReused(t *testing.T) {
 		for range 2 {
 			g := c.Group(context.Background())
 			done := make(chan struct{})
-			var s *Stream
-			s = g.Add(&Options{}, Callbacks{
-				Request: func() Request { return Request{URL: url, Method: http.MethodPost, Body: "{}"} },
-				Block: func(time.Time, *eventstream.Block) {
+			g.Add(&Options{}, &Callbacks{
+				Request: func(*Stream) Request { return Request{URL: url, Method: http.MethodPost, Body: "{}"} },
+				Block: func(s *Stream, _ time.Time, _ *eventstream.Block) {
 					s.KeepConnection()
 					s.Cut(kind, 0)
 				},
-				Ended: func() { close(done) },
-			})
-			s.Start()
+				Ended: func(*Stream) { close(done) },
+			}, nil).Start()
 			<-done
 			g.Close()
 		}

@@ -33,12 +33,10 @@ func (s *Stream) next(b *eventstream.Block) error {
 		case err != nil:
 			return err
 		case part == eventstream.CommentLine:
-			if s.on.Comment != nil {
-				s.on.Comment(b.At, b.Comment)
-			}
+			report(s, s.on.Comment, b.At, b.Comment)
 			continue
 		}
-		s.on.Block(b.At, b)
+		report(s, s.on.Block, b.At, b)
 		if b.HasData {
 			return nil
 		}
@@ -84,7 +82,7 @@ func (s *Stream) readStream(buf []byte, b *eventstream.Block) bool {
 
 // dispatch reports an event.
 func (s *Stream) dispatch(at time.Time, e *eventstream.Event) {
-	s.on.Event(at, e)
+	report(s, s.on.Event, at, e)
 	if s.awaitsEvent {
 		s.offerEvent(e)
 	}
@@ -105,7 +103,7 @@ func (s *Stream) finishStream(err error) {
 	if kind != 0 {
 		err = errCut
 		if s.cuttable { // otherwise Drop made the cut
-			s.on.Cut(time.Now(), kind)
+			report(s, s.on.Cut, time.Now(), kind)
 		}
 	}
 	f := readFailure(err)

@@ -31,14 +31,14 @@ func (s *endlessStream) Read(p []byte) (int, error) {
 
 // quietStream returns a stream that only counts events, to measure the cost of reading.
 func quietStream(on Callbacks, events *int) *Stream {
-	on.Event = func(time.Time, *eventstream.Event) { *events++ }
-	s := new(Client).Group(context.Background()).Add(new(Options), on)
+	on.Event = func(*Stream, time.Time, *eventstream.Event) { *events++ }
+	s := new(Client).Group(context.Background()).Add(new(Options), &on, nil)
 	s.parser.Reset(&s.body, eventstream.DefaultLimit)
 	return s
 }
 
 // blocks are callbacks for blocks and comments.
-var blocks = Callbacks{Block: func(time.Time, *eventstream.Block) {}, Comment: func(time.Time, []byte) {}}
+var blocks = Callbacks{Block: func(*Stream, time.Time, *eventstream.Block) {}, Comment: func(*Stream, time.Time, []byte) {}}
 
 const noop = ": sent=1763683200123456\nid: 1234\ndata: 0\n\n"
 

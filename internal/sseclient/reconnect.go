@@ -29,7 +29,9 @@ func (s *Stream) closed(r *Response, f *failure) {
 	if c.Reason == ReasonNoContent {
 		c.Err = nil
 	}
-	s.on.Closed(now, c)
+	if s.on.Closed != nil {
+		s.on.Closed(s, now, c)
+	}
 	if c.Retry < 0 || !s.wait(c.Retry) {
 		s.end()
 	}
@@ -119,7 +121,7 @@ func (s *Stream) retry() {
 		s.connect()
 		return
 	}
-	s.on.Renew(s.continueAttempt)
+	s.on.Renew(s, s.continueAttempt)
 }
 
 // continueAttempt continues the attempt that Renew prepared.
@@ -139,7 +141,6 @@ func (s *Stream) continueAttempt(err error) {
 func (s *Stream) failRenewal(err error) {
 	_, end := s.begin()
 	end()
-	s.opened = false
-	s.on.Connecting(time.Now())
+	s.reportAttempt(time.Now())
 	s.closed(nil, &failure{reason: ReasonRenew, err: err})
 }

@@ -16,8 +16,10 @@ import (
 type Stream struct {
 	group    *Group
 	opts     *Options
-	on       Callbacks
-	cuttable bool // a caller may cut the stream, so it shares no connection
+	on       *Callbacks
+	value    any
+	calls    *sync.Mutex // serializes the callbacks of two goroutines; nil without a second request
+	cuttable bool        // a caller may cut the stream, so it shares no connection
 
 	reconnect atomic.Int32 // a Reconnect
 	drop      atomic.Int32 // dropNone, dropDelayed or dropImmediate
@@ -40,6 +42,9 @@ type Stream struct {
 
 	attention atomic.Bool // the stream may be stopped or have a requested cut; otherwise turn does not call isStopped
 }
+
+// Value returns the value that the caller of Group.Add gave to the stream.
+func (s *Stream) Value() any { return s.value }
 
 // Start starts the first attempt in a goroutine.
 func (s *Stream) Start() { go s.connect() }
@@ -105,7 +110,9 @@ func (s *Stream) isStopped() (stopped bool, c *cutRequest) {
 // end calls Ended. The caller owns the stream and may hold mu.
 func (s *Stream) end() {
 	s.group.forget(s)
-	s.on.Ended()
+	if s.on.Ended != nil {
+		s.on.Ended(s)
+	}
 }
 
 // SetReconnect sets whether the stream reconnects. If on is false, it stops a stream that waits for its next attempt, and

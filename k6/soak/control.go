@@ -104,16 +104,25 @@ func isRemote(rawURL string) bool {
 	return true
 }
 
+// controlCallbacks are the callbacks of all control streams, whose values are controlStreams.
+var controlCallbacks = sseclient.Callbacks{
+	Request: func(s *sseclient.Stream) sseclient.Request {
+		return sseclient.Request{URL: controlStreamOf(s).group.url}
+	},
+	Connecting: func(s *sseclient.Stream, at time.Time) { controlStreamOf(s).connecting(at) },
+	Opened:     forward(controlStreamOf, (*controlStream).opened), Event: forward(controlStreamOf, (*controlStream).event),
+	Closed: forward(controlStreamOf, (*controlStream).closed),
+	Ended:  func(s *sseclient.Stream) { controlStreamOf(s).redial <- struct{}{} },
+}
+
+func controlStreamOf(s *sseclient.Stream) *controlStream { return s.Value().(*controlStream) }
+
 var controlOptions = sseclient.Options{ConnectTimeout: controlConnect, IdleTimeout: controlSilence}
 
 // run opens the stream, and reopens it after its end, until ctx ends.
 func (s *controlStream) run(ctx context.Context) {
-	on := sseclient.Callbacks{
-		Request: func() sseclient.Request { return sseclient.Request{URL: s.group.url} }, Connecting: s.connecting,
-		Opened: s.opened, Event: s.event, Closed: s.closed, Ended: func() { s.redial <- struct{}{} },
-	}
 	for s.await(ctx) {
-		s.group.client.Add(&controlOptions, on).Start()
+		s.group.client.Add(&controlOptions, &controlCallbacks, s).Start()
 		<-s.redial
 	}
 	s.end()

@@ -106,13 +106,6 @@ func (r *recorder) startCutter(vu modules.VU, runner string) error {
 	return nil
 }
 
-// hasCutter reports whether the run cuts streams.
-func (r *recorder) hasCutter() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.cutter != nil
-}
-
 // registerCut adds a stream to the cutter. It returns true, as Callbacks.Cuttable requires of a stream that may be cut.
 func (o *observer) registerCut(s *sseclient.Stream) bool {
 	o.recorder.mu.Lock()

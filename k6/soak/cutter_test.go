@@ -114,7 +114,7 @@ func TestCutterEnds(t *testing.T) {
 		require.Empty(t, s.cuts)
 	}
 	uncut := newObserver(t, newPlannedRecorder(t), "d-1")
-	require.False(t, uncut.recorder.hasCutter(), "a run without cuts has no cutter")
+	require.Nil(t, uncut.recorder.cutter, "a run without cuts has no cutter")
 }
 
 // Under plain k6, the number of streams depends on the options, so the plan cannot check whether they suffice for the

@@ -9,12 +9,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/sseclient"
+	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
 // A holdStream is one stream of a holding. To save memory, its request is built for each attempt unless JavaScript
 // provides parts of it.
 type holdStream struct {
+	sse.Meter
 	holding      *holding
 	stream       *sseclient.Stream
 	observer     *observer
@@ -76,29 +78,50 @@ func (h *holding) newStream(n, index int) (*holdStream, error) {
 	if h.broadcasts != nil {
 		s.observer.listener = h.broadcasts.subscribe(index)
 	}
-	on := s.observer.Callbacks()
-	on.Request, on.Ended = s.request, s.ended
 	if service := h.service; service.hasFunctions() || service.SecondRequest != nil {
 		if s.jsRequest, err = service.requestOverrides(n, l.ID()); err != nil {
 			return nil, err
 		}
 		if service.hasFunctions() {
 			s.observer.override = s.jsRequest.credentials
-			on.Renew = s.renew
 		}
-		if service.SecondRequest != nil {
-			on.FollowUp = (&secondRequest{service: service.Service, values: s.jsRequest.values}).FollowUp
-		}
-	}
-	if s.phase != nil {
-		s.applyPhase(&on)
 	}
 	first := s.request()
 	if err := first.Check(); err != nil {
 		return nil, fmt.Errorf("request stream %s: %w", l.ID(), err)
 	}
-	s.stream = s.group().Add(on)
+	s.stream = s.group().Add(s)
 	return s, nil
+}
+
+// callbacks returns the callbacks of the streams, whose values are holdStreams.
+func (h *holding) callbacks() sseclient.Callbacks {
+	of := func(s *sseclient.Stream) *holdStream { return s.Value().(*holdStream) }
+	on := h.m.recorder.callbacks(func(s *sseclient.Stream) *observer { return of(s).observer })
+	on.Request = func(s *sseclient.Stream) sseclient.Request { return of(s).request() }
+	on.Ended = func(s *sseclient.Stream) { h.finishStream(of(s)) }
+	if h.service.hasFunctions() {
+		on.Renew = func(s *sseclient.Stream, proceed func(error)) { of(s).renew(proceed) }
+	}
+	if h.service.SecondRequest != nil {
+		on.FollowUp = func(s *sseclient.Stream, e *eventstream.Event, f *sseclient.FollowUp) bool {
+			return (&secondRequest{service: h.service.Service, values: of(s).jsRequest.values}).FollowUp(e, f)
+		}
+	}
+	opened, closed := on.Opened, on.Closed
+	on.Opened = func(s *sseclient.Stream, started time.Time, r *sseclient.Response) {
+		opened(s, started, r)
+		if hold := of(s); hold.phase != nil {
+			hold.opened(started, r.At)
+		}
+	}
+	on.Closed = func(s *sseclient.Stream, at time.Time, c sseclient.Close) {
+		closed(s, at, c)
+		if hold := of(s); hold.phase != nil {
+			hold.closed(at, c)
+		}
+	}
+	return on
 }
 
 // group returns the set of streams to which the stream belongs: those with or without phases.
@@ -147,9 +170,6 @@ func (s *holdStream) renew(proceed func(error)) {
 		return err
 	})
 }
-
-// ended records the final end of the stream.
-func (s *holdStream) ended() { s.holding.finishStream(s) }
 
 func (s *holdStream) close() { s.stream.Stop(sseclient.ReasonClient) }
 

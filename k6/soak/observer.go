@@ -53,22 +53,36 @@ type topicReader struct {
 
 // Callbacks returns the callbacks that record a stream in its ledger.
 func (o *observer) Callbacks() sseclient.Callbacks {
+	return o.recorder.callbacks(func(*sseclient.Stream) *observer { return o })
+}
+
+// callbacks returns the callbacks that record streams in their ledgers. of returns the observer of a stream.
+func (r *recorder) callbacks(of func(*sseclient.Stream) *observer) sseclient.Callbacks {
 	on := sseclient.Callbacks{
-		Connecting: o.connecting, Opened: o.opened, Block: o.block, Closed: o.closed,
+		Connecting: func(s *sseclient.Stream, at time.Time) { of(s).connecting(at) },
+		Opened:     forward(of, (*observer).opened), Block: forward(of, (*observer).block), Closed: forward(of, (*observer).closed),
 	}
-	if o.topic.silences {
-		on.Comment = o.comment
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.config.IgnoresSilence {
+		on.Comment = forward(of, (*observer).comment)
 	}
-	if o.topic.service.SecondRequest != nil {
-		on.Answered = o.answered
+	if r.service.SecondRequest != nil {
+		on.Answered = forward(of, (*observer).answered)
 	}
-	if o.topic.service.Resume.SendsReadingID {
-		on.LastEventID = func() string { return string(o.last) }
+	if r.service.Resume.SendsReadingID {
+		on.LastEventID = func(s *sseclient.Stream) string { return string(of(s).last) }
 	}
-	if o.recorder.hasCutter() {
-		on.Cuttable, on.Cut, on.Resumed = o.registerCut, o.cut, o.resumed
+	if r.cutter != nil {
+		on.Cuttable = func(s *sseclient.Stream) bool { return of(s).registerCut(s) }
+		on.Cut, on.Resumed = forward(of, (*observer).cut), forward(of, (*observer).resumed)
 	}
 	return on
+}
+
+// forward returns a callback that calls a method of the value of the stream.
+func forward[V, T any](of func(*sseclient.Stream) V, method func(V, time.Time, T)) func(*sseclient.Stream, time.Time, T) {
+	return func(s *sseclient.Stream, at time.Time, value T) { method(of(s), at, value) }
 }
 
 // commentInBlock is the maximum time between a comment line and the end of the block to which it belongs. A heartbeat

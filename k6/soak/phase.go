@@ -142,19 +142,6 @@ func (h *holding) drop(p *phase, immediate bool) {
 	}
 }
 
-// applyPhase makes the callbacks of a stream also call its methods opened and closed.
-func (s *holdStream) applyPhase(on *sseclient.Callbacks) {
-	opened, closed := on.Opened, on.Closed
-	on.Opened = func(started time.Time, r *sseclient.Response) {
-		opened(started, r)
-		s.opened(started, r.At)
-	}
-	on.Closed = func(at time.Time, c sseclient.Close) {
-		closed(at, c)
-		s.closed(at, c)
-	}
-}
-
 // closed records the time at which a connection ended, and when the next dial of a dropped stream is due.
 func (s *holdStream) closed(at time.Time, c sseclient.Close) {
 	s.phase.closedAt.Store(at.UnixNano())

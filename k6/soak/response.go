@@ -9,11 +9,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/model/numbered"
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
+	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
 // A response is one request of a finiteLoad with its response. The goroutine that reads the stream calls the
 // callbacks, without JavaScript.
 type response struct {
+	sse.Meter
 	load           *finiteLoad
 	client         *finiteClient
 	hasValue       bool   // a block has set client.value
@@ -31,15 +33,21 @@ type response struct {
 	closedByClient bool      // after a silence
 }
 
+// responseCallbacks returns the callbacks of the streams of responses, whose values are the responses.
+func responseCallbacks() sseclient.Callbacks {
+	of := func(s *sseclient.Stream) *response { return s.Value().(*response) }
+	return sseclient.Callbacks{
+		Request:    func(s *sseclient.Stream) sseclient.Request { return of(s).request },
+		Connecting: func(s *sseclient.Stream, at time.Time) { of(s).connecting(at) },
+		Opened:     forward(of, (*response).opened), Block: forward(of, (*response).block), Closed: forward(of, (*response).closed),
+		Ended: func(s *sseclient.Stream) { of(s).ended() },
+	}
+}
+
 // begin opens the stream, and adds the response to the open ones of its load.
 func (r *response) begin() {
 	f := r.load
-	r.stream = f.streams.Add(sseclient.Callbacks{
-		Request:    func() sseclient.Request { return r.request },
-		Connecting: func(at time.Time) { r.account.Started = max(f.m.recorder.instant(at), 1) },
-		Opened:     r.opened, Block: r.block, Closed: r.closed,
-		Ended: r.ended,
-	})
+	r.stream = f.streams.Add(r)
 	f.mu.Lock()
 	f.open[r] = struct{}{}
 	finished := f.finished
@@ -48,6 +56,11 @@ func (r *response) begin() {
 		r.stream.Stop(sseclient.ReasonClient)
 	}
 	r.stream.Start()
+}
+
+// connecting records the start of the request.
+func (r *response) connecting(at time.Time) {
+	r.account.Started = max(r.load.m.recorder.instant(at), 1)
 }
 
 // opened records the headers, and the value of {client} that they may contain.

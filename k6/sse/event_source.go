@@ -30,6 +30,7 @@ const (
 // loop.
 type eventSource struct {
 	*sseclient.Stream
+	Meter
 	session *session
 	opts    sourceOptions
 	obj     *sobek.Object
@@ -71,7 +72,7 @@ func (m *module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
 	s.obj = rt.NewDynamicObject(s)
 	must(rt, s.obj.SetPrototype(call.This.Prototype())) // the prototype of new.target, for classes that extend EventSource
 
-	s.Stream = s.session.Add(&s.opts.Options, s.callbacks())
+	s.Stream = s.session.Add(&s.opts.Options, s.callbacks(), s)
 	s.post(func() error { return nil }) // counts this turn of the event loop as pending, because it may add a listener
 	s.Start()
 	return s.obj
@@ -79,35 +80,32 @@ func (m *module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
 
 // callbacks returns the callbacks of the stream. Each updates the ledger, then the samples, and then queues the events
 // of JavaScript.
-func (s *eventSource) callbacks() sseclient.Callbacks {
-	var on sseclient.Callbacks
+func (s *eventSource) callbacks() *sseclient.Callbacks {
+	on := new(sseclient.Callbacks)
 	if s.opts.ledger != nil {
-		on = s.opts.ledger.Callbacks()
+		*on = s.opts.ledger.Callbacks()
 	}
-	on.Request = s.request
+	on.Request = func(*sseclient.Stream) sseclient.Request { return s.request() }
 	if s.opts.renew != nil {
-		on.Renew = s.renew
+		on.Renew = func(_ *sseclient.Stream, proceed func(error)) { s.renew(proceed) }
 	}
 	if second := s.opts.secondRequest; second != nil {
-		on.FollowUp = s.followUp
-		if second.requester != nil {
-			on.FollowUp = second.requester.FollowUp
-		}
+		on.FollowUp = func(_ *sseclient.Stream, e *eventstream.Event, f *sseclient.FollowUp) bool { return s.followUp(e, f) }
 	}
-	s.session.measure(&s.opts.tags, &on)
+	s.session.measure(&s.opts.tags, on)
 	on.Opened, on.Event = chain(on.Opened, s.opened), chain(on.Event, s.event)
 	on.Closed = chain(on.Closed, s.closed)
 	if on.FollowUp != nil {
 		on.Answered = chain(on.Answered, s.answered)
 	}
-	on.Ended = s.ended
+	on.Ended = func(*sseclient.Stream) { s.ended() }
 	return on
 }
 
 // chain returns a callback that calls first, then second.
-func chain[T any](first, second func(time.Time, T)) func(time.Time, T) {
-	return func(at time.Time, value T) {
-		first(at, value)
+func chain[T any](first func(*sseclient.Stream, time.Time, T), second func(time.Time, T)) func(*sseclient.Stream, time.Time, T) {
+	return func(s *sseclient.Stream, at time.Time, value T) {
+		first(s, at, value)
 		second(at, value)
 	}
 }

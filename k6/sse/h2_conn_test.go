@@ -356,14 +356,18 @@ func TestResponseReportsTheFirstStreamOnAConnection(t *testing.T) {
 		require.NoError(t, v.iterate("streams in Go", func() error {
 			protocol, err := sseclient.ParseProtocol(v.str("http"))
 			require.NoError(t, err)
-			g := v.opener.Streams("", "", sseclient.Options{Sharing: sseclient.Sharing{Protocol: protocol, PerConnection: 4}})
+			shared := &sharer{&first, &rest}
+			on := sseclient.Callbacks{
+				Request: func(*sseclient.Stream) sseclient.Request { return sseclient.Request{URL: url} },
+				Opened:  func(_ *sseclient.Stream, at time.Time, r *sseclient.Response) { shared.Opened(at, r) },
+				Ended:   func(s *sseclient.Stream) { close(s.Value().(*keeper).ended) },
+			}
+			g := v.opener.Streams("", "", sseclient.Options{Sharing: sseclient.Sharing{Protocol: protocol, PerConnection: 4}}, on)
 			var all []*keeper
 			var open []*sseclient.Stream
 			for range 10 {
-				k := newKeeper("", sseclient.Request{URL: url})
-				on := k.callbacks()
-				on.Opened = (&sharer{&first, &rest}).Opened
-				all, open = append(all, k), append(open, g.Add(on))
+				k := newKeeper("")
+				all, open = append(all, k), append(open, g.Add(k))
 			}
 			go func() {
 				for _, s := range open {

@@ -97,13 +97,18 @@ func (v *vu) set(name string, value any) {
 // A testObserver makes the observer of a test a Ledger and a secondRequester.
 type testObserver struct{ observer any }
 
-// Callbacks returns callbacks that call the methods of the observer with the same names.
+// Callbacks returns callbacks that call the methods of the observer with the same names. The methods may omit the
+// parameter with the stream.
 func (o testObserver) Callbacks() (on sseclient.Callbacks) {
 	callbacks := reflect.ValueOf(&on).Elem()
 	for i := range callbacks.NumField() {
 		method := reflect.ValueOf(o.observer).MethodByName(callbacks.Type().Field(i).Name)
 		if method.IsValid() {
-			callbacks.Field(i).Set(method)
+			kind := callbacks.Type().Field(i).Type
+			withoutStream := kind.NumIn() - method.Type().NumIn() // 1 unless the method needs the stream
+			callbacks.Field(i).Set(reflect.MakeFunc(kind, func(arguments []reflect.Value) []reflect.Value {
+				return method.Call(arguments[withoutStream:])
+			}))
 		}
 	}
 	return on

@@ -14,75 +14,64 @@ import (
 // flushEvery is the maximum time between an event and its sample.
 const flushEvery = time.Second
 
-// A meter creates the samples of one stream.
-type meter struct {
-	session *session
-	tags    *metrics.TagsAndMeta // of the request
-	on      struct {             // the callbacks before measure; nil: none
-		opened   func(time.Time, *sseclient.Response)
-		event    func(time.Time, *eventstream.Event)
-		closed   func(time.Time, sseclient.Close)
-		answered func(time.Time, *sseclient.Response)
-	}
+// A Meter has the state of the samples of one stream. The value of each stream of an Opener embeds one.
+type Meter struct {
 	counter  *eventCounter // with the tags of the open stream
-	openedAt time.Time     // of the open stream; zero after its first event
+	openedAt time.Duration // of the open stream, since processStart; 0 after its first event
 }
 
-// measure adds the samples of a stream to its callbacks.
+// processStart is the reference of times that are stored as durations, which need less memory.
+var processStart = time.Now()
+
+func (m *Meter) meter() *Meter { return m }
+
+// meterOf returns the meter of a stream.
+func meterOf(s *sseclient.Stream) *Meter { return s.Value().(interface{ meter() *Meter }).meter() }
+
+// measure adds the samples of streams with the same tags of the request to their callbacks.
 func (s *session) measure(tags *metrics.TagsAndMeta, on *sseclient.Callbacks) {
-	m := &meter{session: s, tags: tags}
-	m.on.opened, m.on.event, m.on.closed, m.on.answered = on.Opened, on.Event, on.Closed, on.Answered
-	on.Opened, on.Event, on.Closed = m.opened, m.event, m.closed
+	opened, event, closed, answered := on.Opened, on.Event, on.Closed, on.Answered
+	on.Opened = func(st *sseclient.Stream, started time.Time, r *sseclient.Response) {
+		if opened != nil {
+			opened(st, started, r)
+		}
+		m := meterOf(st)
+		m.openedAt, m.counter = r.At.Sub(processStart), s.counter(describeResponse(*tags, s.state, r))
+		s.push(s.m.metrics.streamOpened(&m.counter.tags, started, r.At)...)
+	}
+	on.Event = func(st *sseclient.Stream, at time.Time, e *eventstream.Event) {
+		if event != nil {
+			event(st, at, e)
+		}
+		m := meterOf(st)
+		m.counter.add()
+		if m.openedAt != 0 {
+			s.push(sample(s.m.metrics.firstEvent, &m.counter.tags, at, metrics.D(at.Sub(processStart)-m.openedAt)))
+			m.openedAt = 0
+		}
+	}
+	on.Closed = func(st *sseclient.Stream, at time.Time, c sseclient.Close) {
+		if closed != nil {
+			closed(st, at, c)
+		}
+		s.push(s.closedSample(tags, meterOf(st), at, &c))
+	}
 	if on.FollowUp != nil {
-		on.Answered = m.answered
+		on.Answered = func(st *sseclient.Stream, at time.Time, r *sseclient.Response) {
+			if answered != nil {
+				answered(st, at, r)
+			}
+			s.push(sample(s.m.metrics.secondRequest, &meterOf(st).counter.tags, at, metrics.D(at.Sub(r.Started))))
+		}
 	}
 }
 
-// opened calls the callback before measure, and queues the samples of an open stream.
-func (m *meter) opened(started time.Time, r *sseclient.Response) {
-	if m.on.opened != nil {
-		m.on.opened(started, r)
-	}
-	s := m.session
-	m.openedAt = r.At
-	m.counter = s.counter(describeResponse(*m.tags, s.state, r))
-	s.push(s.m.metrics.streamOpened(&m.counter.tags, started, r.At)...)
-}
-
-// event calls the callback before measure, and counts the event. For the first event of a stream it also queues a
-// sample.
-func (m *meter) event(at time.Time, e *eventstream.Event) {
-	if m.on.event != nil {
-		m.on.event(at, e)
-	}
-	m.counter.add()
-	if !m.openedAt.IsZero() {
-		m.session.push(sample(m.session.m.metrics.firstEvent, &m.counter.tags, at, metrics.D(at.Sub(m.openedAt))))
-		m.openedAt = time.Time{}
-	}
-}
-
-// answered calls the callback before measure, and queues the sample of an accepted second request.
-func (m *meter) answered(at time.Time, r *sseclient.Response) {
-	if m.on.answered != nil {
-		m.on.answered(at, r)
-	}
-	m.session.push(sample(m.session.m.metrics.secondRequest, &m.counter.tags, at, metrics.D(at.Sub(r.Started))))
-}
-
-// closed calls the callback before measure, and queues the sample of the end of an attempt or a stream.
-func (m *meter) closed(at time.Time, c sseclient.Close) {
-	if m.on.closed != nil {
-		m.on.closed(at, c)
-	}
-	s := m.session
-	var tags metrics.TagsAndMeta
+// closedSample returns the sample of the end of an attempt or a stream.
+func (s *session) closedSample(tags *metrics.TagsAndMeta, m *Meter, at time.Time, c *sseclient.Close) metrics.Sample {
 	if c.Opened {
-		tags = m.counter.tags
-	} else {
-		tags = describeResponse(*m.tags, s.state, c.Response)
+		return s.m.metrics.streamClosed(m.counter.tags, at, c.Reason, true)
 	}
-	s.push(s.m.metrics.streamClosed(tags, at, c.Reason, c.Opened))
+	return s.m.metrics.streamClosed(describeResponse(*tags, s.state, c.Response), at, c.Reason, false)
 }
 
 // push queues samples for the next flush. It does not wait, because one goroutine may read all streams.

@@ -22,22 +22,25 @@ func NewOpener(vu modules.VU) *Opener {
 // Exports returns EventSource and open for the script of the virtual user.
 func (o *Opener) Exports() map[string]any { return o.m.Exports().Named }
 
-// A Streams is a set of event streams of one iteration with the same options. The iteration does not end before OnEnd.
+// A Streams is a set of event streams of one iteration with the same options and callbacks. The iteration does not end
+// before OnEnd.
 type Streams struct {
-	session *session
-	opts    sseclient.Options
-	tags    metrics.TagsAndMeta
+	session   *session
+	opts      sseclient.Options
+	callbacks sseclient.Callbacks
+	tags      metrics.TagsAndMeta
 }
 
 // Streams returns an empty set. In samples of its streams, the tags url and name have the value name. The settings of
 // k6 replace MaxRedirects, Jar and Debug of options. Streams must be called on the event loop.
-func (o *Opener) Streams(name, method string, options sseclient.Options) *Streams {
+func (o *Opener) Streams(name, method string, options sseclient.Options, on sseclient.Callbacks) *Streams {
 	state := network.State(o.m.vu, importPath)
-	g := &Streams{session: o.m.currentSession(), opts: options, tags: state.Tags.GetCurrentValues()}
+	g := &Streams{session: o.m.currentSession(), opts: options, callbacks: on, tags: state.Tags.GetCurrentValues()}
 	g.session.hold()
 	g.opts.MaxRedirects, g.opts.Jar, g.opts.Debug = redirectLimit(state), jarOf(state), debugOf(state, &g.tags)
 	g.tags.SetTag(metrics.TagName.String(), name)
 	describeRequest(&g.tags, state.Options.SystemTags, nil, cmp.Or(method, http.MethodGet))
+	g.session.measure(&g.tags, &g.callbacks)
 	return g
 }
 
@@ -66,8 +69,7 @@ func (g *Streams) Renew(s *sseclient.Stream, proceed func(error), prepare func()
 	})
 }
 
-// Add returns a new stream. The caller opens it.
-func (g *Streams) Add(on sseclient.Callbacks) *sseclient.Stream {
-	g.session.measure(&g.tags, &on)
-	return g.session.Add(&g.opts, on)
+// Add returns a new stream. The caller opens it. value is a pointer to a struct that embeds a Meter.
+func (g *Streams) Add(value interface{ meter() *Meter }) *sseclient.Stream {
+	return g.session.Add(&g.opts, &g.callbacks, value)
 }

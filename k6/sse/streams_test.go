@@ -18,6 +18,7 @@ import (
 
 // A keeper is a recorder with its Stream.
 type keeper struct {
+	Meter
 	recorder
 	requests  []sseclient.Request // one per attempt; later attempts use the last one
 	attempts  int
@@ -39,7 +40,11 @@ func (k *keeper) request() sseclient.Request {
 // callbacks returns the callbacks of the recorder, with the request and the end.
 func (k *keeper) callbacks() sseclient.Callbacks {
 	on := testObserver{k}.Callbacks()
-	on.Request, on.Renew, on.Ended = k.request, k.renew, func() { close(k.ended) }
+	on.Request = func(*sseclient.Stream) sseclient.Request { return k.request() }
+	on.Ended = func(*sseclient.Stream) { close(k.ended) }
+	if k.renew != nil {
+		on.Renew = func(_ *sseclient.Stream, proceed func(error)) { k.renew(proceed) }
+	}
 	return on
 }
 
@@ -55,9 +60,10 @@ func (v *vu) streams(options sseclient.Options, keepers ...*keeper) error {
 	v.t.Helper()
 	return v.iterate("streams in Go", func() error {
 		options.ConnectTimeout, options.ReconnectDelay = patience, sseclient.DefaultReconnectDelay
-		g := v.opener.Streams("many", "", options)
+		var sets []*Streams
 		for _, k := range keepers {
-			k.stream = g.Add(k.callbacks())
+			set := v.opener.Streams("many", "", options, k.callbacks())
+			sets, k.stream = append(sets, set), set.Add(k)
 		}
 		go func() {
 			for _, k := range keepers {
@@ -66,7 +72,9 @@ func (v *vu) streams(options sseclient.Options, keepers ...*keeper) error {
 			for _, k := range keepers {
 				<-k.ended
 			}
-			g.OnEnd(func() error { return nil })
+			for _, set := range sets {
+				set.OnEnd(func() error { return nil })
+			}
 		}()
 		return nil
 	})

@@ -196,6 +196,9 @@ func (o *secondRequest) fill(rt *sobek.Runtime, e *firstEvent) (*sseclient.Secon
 // loop if a part of it is a function.
 func (s *eventSource) followUp(e *eventstream.Event, f *sseclient.FollowUp) bool {
 	second := s.opts.secondRequest
+	if second.requester != nil {
+		return second.requester.FollowUp(e, f)
+	}
 	if !second.follows(e.Name) {
 		return false
 	}

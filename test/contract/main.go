@@ -89,7 +89,7 @@ func (s *service) create(w http.ResponseWriter, r *http.Request) {
 		Reconnect: sseclient.ReconnectAlways, LastEventID: c.LastEventID, MaxEventSize: 16 << 20, MaxRedirects: 10, FollowRedirects: true,
 		ReconnectDelay: cmp.Or(time.Duration(c.InitialDelayMS)*time.Millisecond, sseclient.DefaultReconnectDelay),
 	}
-	stream := s.group.Add(options, callbacks(c, header))
+	stream := s.group.Add(options, callbacks(c, header), nil)
 	s.mu.Lock()
 	id := strconv.Itoa(len(s.streams) + 1)
 	s.streams[id] = stream
@@ -100,7 +100,7 @@ func (s *service) create(w http.ResponseWriter, r *http.Request) {
 }
 
 // callbacks returns callbacks that post numbered reports to the harness, in order.
-func callbacks(c creation, header http.Header) sseclient.Callbacks {
+func callbacks(c creation, header http.Header) *sseclient.Callbacks {
 	reports := make(chan report, 1000)
 	go func() {
 		count := 0
@@ -115,21 +115,23 @@ func callbacks(c creation, header http.Header) sseclient.Callbacks {
 			_ = response.Body.Close()
 		}
 	}()
-	return sseclient.Callbacks{
-		Request: func() sseclient.Request {
+	return &sseclient.Callbacks{
+		Request: func(*sseclient.Stream) sseclient.Request {
 			return sseclient.Request{URL: c.StreamURL, Method: c.Method, Header: header, Body: c.Body}
 		},
-		Event: func(_ time.Time, e *eventstream.Event) {
+		Event: func(_ *sseclient.Stream, _ time.Time, e *eventstream.Event) {
 			reports <- report{Kind: "event", Event: &event{cmp.Or(eventstream.Text(e.Name), "message"), eventstream.Text(e.Data), eventstream.Text(e.ID)}}
 		},
-		Block:   func(time.Time, *eventstream.Block) {},
-		Comment: func(_ time.Time, text []byte) { reports <- report{Kind: "comment", Comment: eventstream.Text(text)} },
-		Closed: func(_ time.Time, end sseclient.Close) {
+		Block: func(*sseclient.Stream, time.Time, *eventstream.Block) {},
+		Comment: func(_ *sseclient.Stream, _ time.Time, text []byte) {
+			reports <- report{Kind: "comment", Comment: eventstream.Text(text)}
+		},
+		Closed: func(_ *sseclient.Stream, _ time.Time, end sseclient.Close) {
 			if end.Reason != sseclient.ReasonClient && end.Reason != sseclient.ReasonCut {
 				reports <- report{Kind: "error", Error: end.Message()}
 			}
 		},
-		Ended: func() { close(reports) },
+		Ended: func(*sseclient.Stream) { close(reports) },
 	}
 }
 
