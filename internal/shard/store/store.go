@@ -90,11 +90,14 @@ func Split(location string) (parent, name string) {
 	return strings.TrimSuffix(before, "/"+name) + query, name
 }
 
-// cutQuery separates the parameters of a URL, with their question mark.
+// cutQuery separates the parameters of a URL, with their question mark. It removes slashes at the end of the path.
 func cutQuery(location string) (before, query string) {
 	end := len(location)
 	if i := strings.IndexByte(location, '?'); i >= 0 {
 		end = i
 	}
-	return strings.TrimRight(location[:end], "/"), location[end:]
+	for before = location[:end]; strings.HasSuffix(before, "/") && !strings.HasSuffix(before, "://"); {
+		before = before[:len(before)-1]
+	}
+	return before, location[end:]
 }

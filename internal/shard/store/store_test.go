@@ -73,6 +73,16 @@ func TestInvalidLocationsAreRejected(t *testing.T) {
 	}
 }
 
+// Without its bucket, such a location must not become the path of a folder.
+func TestJoinKeepsAMissingBucket(t *testing.T) {
+	t.Parallel()
+	for _, location := range []string{"s3://", "s3:///", "s3://?region=eu-central-1"} {
+		_, err := Create(t.Context(), Join(location, "t"))
+		require.ErrorContains(t, err, "must name a bucket", location)
+	}
+	require.Equal(t, "file:///t", Join("file:///", "t"))
+}
+
 func TestJoinAddsAFolderToALocation(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ location, name, joined string }{
