@@ -30,7 +30,7 @@ func Fetch(ctx context.Context, from store.Store, out string, progress func(done
 		return "", nil, err
 	}
 	if err := makeFolder(out); err != nil {
-		return "", nil, fmt.Errorf("make the results folder: %w", err)
+		return "", nil, fmt.Errorf("make the results folder: %w; choose another folder by --out", err)
 	}
 	tmp, err := os.MkdirTemp(out, ".fetch-") // in out, so that files can be moved from it
 	if err != nil {
