@@ -210,6 +210,9 @@ func (l *Local) await(ctx context.Context, s *service, client *http.Client, url 
 		case <-s.current().Done():
 			return fmt.Errorf("%s ended before it was ready (%s); see the logs in %s", s.name, exitText(s.current().Err()), l.config.LogDir)
 		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return fmt.Errorf("start %s: %w", s.name, ctx.Err())
+			}
 			return fmt.Errorf("%s was not ready in time: %w", s.name, err)
 		case <-time.After(20 * time.Millisecond):
 		}

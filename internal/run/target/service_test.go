@@ -3,6 +3,7 @@ package target
 import (
 	"context"
 	"errors"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -13,6 +14,22 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/host/process"
 )
+
+// The caller tells a stopped run from a target that does not start.
+func TestStoppedStartIsCanceled(t *testing.T) {
+	t.Parallel()
+	s := newService("the backend", func(bool) (*process.Process, error) {
+		return process.Start(process.Spec{Name: "script", Path: "/bin/sh", Args: []string{"-c", "exec sleep 60"}, Log: filepath.Join(t.TempDir(), "log"), Orphan: syscall.SIGKILL})
+	})
+	require.NoError(t, s.start(false))
+	defer s.stop(context.Background(), time.Second)
+	ctx, stop := context.WithCancel(t.Context())
+	service := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		stop()
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	require.ErrorIs(t, new(Local).await(ctx, s, http.DefaultClient, service.URL), context.Canceled)
+}
 
 func TestCrashNamesTheOutcomeOfTheRestart(t *testing.T) {
 	t.Parallel()
