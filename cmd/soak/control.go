@@ -41,7 +41,11 @@ func controlCommand() *cobra.Command {
 // controlListener listens on an address, or uses the listening socket at descriptor 3 if the address is "".
 func controlListener(ctx context.Context, address string) (net.Listener, error) {
 	if address != "" {
-		return (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+		if err != nil {
+			return nil, usageError{Err: fmt.Errorf("--listen: %w; name a free HOST:PORT or :PORT of this machine", err)}
+		}
+		return listener, nil
 	}
 	inherited := os.NewFile(3, "listener")
 	defer inherited.Close()

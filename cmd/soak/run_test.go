@@ -40,3 +40,10 @@ func TestSettingsOfOtherCommandsAreIgnored(t *testing.T) {
 	_, err := loadSettings(run.Flags())
 	require.ErrorContains(t, err, "soak.yaml, line 1: held-pecent is not a setting")
 }
+
+func TestControlNamesAWrongAddress(t *testing.T) {
+	t.Parallel()
+	_, err := controlListener(t.Context(), "foo")
+	require.ErrorAs(t, err, &usageError{})
+	require.EqualError(t, err, "--listen: listen tcp: address foo: missing port in address; name a free HOST:PORT or :PORT of this machine")
+}

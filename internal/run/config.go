@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -70,6 +71,24 @@ type UsageError struct{ Err error }
 func (e UsageError) Error() string { return e.Err.Error() }
 func (e UsageError) Unwrap() error { return e.Err }
 
+// checkLocal checks the values of settings that are not part of the plan.
+func (s *session) checkLocal() error {
+	if s.part > 0 && s.CI.Any() {
+		return errors.New("--github and --junit cannot be combined with --runner; pass them to `soak merge`")
+	}
+	if s.On != "local" && s.On != "k8s" {
+		return fmt.Errorf("--on must be local or k8s, got %q", s.On)
+	}
+	if !slices.Contains([]string{"", plan.PinAuto, plan.PinNone}, s.Pin) {
+		return fmt.Errorf("--pin must be %[2]s or %[3]s, got %[1]q", s.Pin, plan.PinAuto, plan.PinNone)
+	}
+	s.Live = liveAddress(s.Live)
+	if s.Progress != "" && s.Progress != plan.ProgressLine && s.Progress != plan.ProgressFull {
+		return fmt.Errorf("--progress must be %[2]s or %[3]s, got %[1]q", s.Progress, plan.ProgressLine, plan.ProgressFull)
+	}
+	return cmp.Or(checkListen("--live", s.Live), checkListen("--control-listen", s.ControlListen))
+}
+
 // complete validates the settings, and fills in the missing ones.
 func (s *session) complete(now time.Time) (err error) {
 	if err := s.parsePart(); err != nil {
@@ -87,18 +106,8 @@ func (s *session) complete(now time.Time) (err error) {
 	if err := plan.CheckVariables(s.AtEnv); err != nil {
 		return err
 	}
-	if s.part > 0 && s.CI.Any() {
-		return errors.New("--github and --junit cannot be combined with --runner; pass them to `soak merge`")
-	}
-	if s.On != "local" && s.On != "k8s" {
-		return fmt.Errorf("--on must be local or k8s, got %q", s.On)
-	}
-	if !slices.Contains([]string{"", plan.PinAuto, plan.PinNone}, s.Pin) {
-		return fmt.Errorf("--pin must be %[2]s or %[3]s, got %[1]q", s.Pin, plan.PinAuto, plan.PinNone)
-	}
-	s.Live = liveAddress(s.Live)
-	if s.Progress != "" && s.Progress != plan.ProgressLine && s.Progress != plan.ProgressFull {
-		return fmt.Errorf("--progress must be %[2]s or %[3]s, got %[1]q", s.Progress, plan.ProgressLine, plan.ProgressFull)
+	if err := s.checkLocal(); err != nil {
+		return err
 	}
 	if err := s.checkURLs(); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"time"
 
@@ -82,6 +83,18 @@ func (s *session) hide(graceful, force context.Context) {
 		graceful = force
 	}
 	s.page.server.Finish(graceful, report)
+}
+
+// checkListen returns an error if the address of a flag is not "" and cannot be an address to listen on.
+func checkListen(flag, address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if address != "" && err != nil {
+		return fmt.Errorf("%s must be HOST:PORT or :PORT, got %q", flag, address)
+	}
+	return nil
 }
 
 // liveAddress returns the address of --live; "" for none. By default it is reachable from this machine only.

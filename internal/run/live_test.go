@@ -2,6 +2,7 @@ package run
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -12,6 +13,17 @@ func TestLivePageAddress(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{"": "", "0": "", "false": "", "1": "127.0.0.1:0", "true": "127.0.0.1:0", ":8080": ":8080", "10.0.0.1:80": "10.0.0.1:80"} {
 		require.Equal(t, want, liveAddress(text), text)
+	}
+}
+
+func TestAddressesToListenOnAreChecked(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"foo", ":99999", ":abc"} {
+		r := newRig(t, "")
+		r.config.Live = address
+		require.EqualError(t, newSession(r.config).complete(time.Now()), `--live must be HOST:PORT or :PORT, got "`+address+`"`)
+		r.config.Live, r.config.ControlListen = "", address
+		require.EqualError(t, newSession(r.config).complete(time.Now()), `--control-listen must be HOST:PORT or :PORT, got "`+address+`"`)
 	}
 }
 
