@@ -199,10 +199,15 @@ func (f *finiteRun) checks() []verdict.Check {
 		f.chunkCheck(CheckChunksDuplicated, "chunks duplicated", f.chunks.Duplicated, func(c ledger.Totals) uint64 { return c.Duplicated }),
 		f.chunkCheck(CheckChunksReordered, "chunks reordered", f.chunks.Reordered, func(c ledger.Totals) uint64 { return c.Reordered }),
 		f.chunkCheck(CheckChunksCorrupted, "chunks corrupted", f.chunks.Corrupted, func(c ledger.Totals) uint64 { return c.Corrupted }),
-		inconclusive(skipped),
+		skipped.Inconclusive(),
 	}
 	if f.hasLimits() {
-		out = append(out, f.checkGoodput(), f.checkOnTime())
+		goodput, onTime := f.checkGoodput(), f.checkOnTime()
+		if !onTime.Pass && !goodput.Pass {
+			goodput.ExplainedBy = verdict.SignalGenerator
+			goodput = goodput.Inconclusive()
+		}
+		out = append(out, goodput, onTime)
 	}
 	return append(out, f.checkNumbers())
 }
@@ -258,8 +263,8 @@ const maxDelay = 100
 // judged.
 func (f *finiteRun) checkOnTime() verdict.Check {
 	late := f.v.StartDelay.P99
-	return inconclusive(check(verdict.CheckGenerator, "requests made on time", sentence("p99 at most %s late", ms(maxDelay)), ms(late), late <= maxDelay,
-		sentence("the load generator made requests up to %s late (p99 %s): its machine was saturated, or connects were slow", ms(f.v.StartDelay.Max), ms(late))))
+	return check(verdict.CheckGenerator, "requests made on time", sentence("p99 at most %s late", ms(maxDelay)), ms(late), late <= maxDelay,
+		sentence("the load generator made requests up to %s late (p99 %s): its machine was saturated, or connects were slow", ms(f.v.StartDelay.Max), ms(late))).Inconclusive()
 }
 
 // checkNumbers returns the check that either all complete responses have chunk numbers, or none has them.

@@ -116,3 +116,27 @@ func TestFiniteMeetsALimitExactly(t *testing.T) {
 	v = judge(finiteWith(t, map[string]string{"MAX_TTFT_MS": "10", "MIN_GOODPUT": "57"}, states...))
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 }
+
+// Skipped or late requests turn a pass into invalid. They do not hide faults of the service.
+func TestFiniteDoubtsHideNoFault(t *testing.T) {
+	t.Parallel()
+	skip := func(r *Run) { r.Rounds[0].Responses.Skipped = 10 }
+	delay := func(r *Run) { r.Rounds[0].Responses.Delay.Record(time.Second) }
+	for _, c := range []struct {
+		name   string
+		edit   func(*Run)
+		states []ledger.ResponseState
+		want   verdict.Outcome
+	}{
+		{"skipped", skip, []ledger.ResponseState{ledger.ResponseComplete}, verdict.Invalid},
+		{"skipped, because the others are idle", skip, []ledger.ResponseState{ledger.ResponseComplete, ledger.ResponseIdle}, verdict.Fail},
+		{"late", delay, []ledger.ResponseState{ledger.ResponseComplete}, verdict.Invalid},
+		{"late, and below the goodput", delay, []ledger.ResponseState{ledger.ResponseComplete, ledger.ResponseLingering}, verdict.Invalid},
+		{"late, and truncated", delay, []ledger.ResponseState{ledger.ResponseComplete, ledger.ResponseTruncated}, verdict.Fail},
+	} {
+		r := finiteWith(t, map[string]string{"MAX_TTFT_MS": "10", "MIN_GOODPUT": "100"}, c.states...)
+		c.edit(r)
+		v := judge(r)
+		require.Equal(t, c.want, v.Verdict, "%s: %v", c.name, v.Reasons)
+	}
+}
