@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // readLine returns the next line in the buffer, without the CRLF, LF or CR at its end (section 9.2.5). If the line is
@@ -55,11 +56,9 @@ func (p *Parser) readLine() (line []byte, ok bool, err error) {
 // skipComment reads a comment line over the limit as an empty comment. Any other line over the limit is an error.
 func (p *Parser) skipComment(unread []byte, n int, isComplete bool) (line []byte, ok bool, err error) {
 	if !p.skipsComment {
-		start := unread
-		if len(p.line) > 0 {
-			start = p.line
-		}
-		if start = p.withoutBOM(start); start[0] != ':' {
+		const enough = len(byteOrderMark + ":")
+		start := slices.Concat(p.line[:min(len(p.line), enough)], unread[:min(n, enough)])
+		if !bytes.HasPrefix(p.withoutBOM(start), []byte{':'}) {
 			return nil, false, fmt.Errorf("%w of %d bytes (one line)", ErrTooLong, p.limit)
 		}
 		p.line = append(p.recycle(p.line), ':')
@@ -72,11 +71,14 @@ func (p *Parser) skipComment(unread []byte, n int, isComplete bool) (line []byte
 	return p.line, isComplete, nil
 }
 
+// byteOrderMark is U+FEFF in UTF-8.
+const byteOrderMark = "\xEF\xBB\xBF"
+
 // withoutBOM strips one U+FEFF from the first line of the stream.
 func (p *Parser) withoutBOM(line []byte) []byte {
 	if !p.bomDone {
 		p.bomDone = true
-		line = bytes.TrimPrefix(line, []byte("\xEF\xBB\xBF"))
+		line = bytes.TrimPrefix(line, []byte(byteOrderMark))
 	}
 	return line
 }
@@ -110,5 +112,5 @@ func (p *Parser) fill() error {
 
 // unfinishedLine reports whether p.line has the start of a line, other than a byte order mark.
 func (p *Parser) unfinishedLine() bool {
-	return len(p.line) > 0 && (p.bomDone || string(p.line) != "\xEF\xBB\xBF")
+	return len(p.line) > 0 && (p.bomDone || string(p.line) != byteOrderMark)
 }
