@@ -170,10 +170,11 @@ func (e *exchange) sendRequest(ctx context.Context, req *request, resp *Response
 	}
 	fail := func(phase string, err error) (*Response, *failure) {
 		hangUp(resp.conn)
-		if resp.reused {
+		cause := phaseFailure(ctx, ReasonError, phase+location, err)
+		if resp.reused && (cause.reason == ReasonTruncated || cause.reason == ReasonReset) {
 			e.client.idleFor(req).NoteEnd()
 		}
-		return nil, phaseFailure(ctx, ReasonError, phase+location, err)
+		return nil, cause
 	}
 	debug := e.newDebug()
 	debug.request(req)
