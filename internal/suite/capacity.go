@@ -63,7 +63,7 @@ func assessCapacity(r *Run) verdict.Assessment {
 		Tables:  []verdict.Table{t, b.recommendations(streamsUnit), cpu},
 		Metrics: []verdict.Metric{{Name: "connections sustained", Unit: streamsUnit, Value: b.Sustained, HigherIsBetter: true}},
 		Checks: slices.Concat([]verdict.Check{
-			checkObserved(m), first, b.checkSustained(r, "MIN_CONNECTIONS", "connections sustained"), checkEnds(streams, m, b), inconclusive(climbCheck),
+			checkObserved(m), first, b.checkSustained(r, "MIN_CONNECTIONS", "connections sustained"), checkEnds(streams, m, b), climbCheck.Inconclusive(),
 		}, streams.LoadIndependentChecks(), []verdict.Check{checkGeneratorAtLoads("at every step", " "+streamsUnit, trials)}),
 	}
 }

@@ -114,7 +114,7 @@ func checkAllTried(stages []StageResult) verdict.Check {
 		planned += int64(st.Stage.Requests)
 		attempts += st.Total()
 	}
-	return inconclusive(check(CheckTried, "connections tried", text(planned), attempts, attempts == planned && planned > 0))
+	return check(CheckTried, "connections tried", text(planned), attempts, attempts == planned && planned > 0).Inconclusive()
 }
 
 // checkFailures returns the check that at most MAX_FAILED_PERCENT of the connections of each scale failed. It turns a
@@ -157,20 +157,20 @@ func checkUntrustedRefused(m *shard.Merged) verdict.Check {
 		answered, ends := untrustedResult(m, credentials)
 		switch {
 		case fails > 0 && answered:
-			c.Pass, c.Severity, c.Actual = false, verdict.SeverityFail, "accepted"
+			c.Pass, c.Actual = false, "accepted"
 			c.Reasons = append(c.Reasons, sentence("a client %s received an answer: %v of %v attempts", credentials, fails, passes+fails))
 			return c // one accepted untrusted certificate decides
 		case fails > 0 || passes == 0 && len(ends) > 0:
-			c.Pass, c.Severity, c.Actual = false, verdict.SeverityInconclusive, "not known"
+			c.Pass, c.Actual = false, "not known"
 			c.Reasons = append(c.Reasons, fmt.Sprintf("it is unknown whether a client %s is refused: %s", credentials, strings.Join(ends, ", ")))
 		case passes == 0:
-			c.Pass, c.Severity, c.Actual = false, verdict.SeverityInconclusive, "not tried"
+			c.Pass, c.Actual = false, "not tried"
 		}
 	}
 	if c.Pass {
 		c.Actual = "all " + text(attempts)
 	}
-	return c
+	return c.Inconclusive()
 }
 
 // untrustedResult reports whether an untrusted client received a response. ends describes its failures other than a
@@ -226,7 +226,7 @@ func checkOpenTogether(m *shard.Merged, st StageResult) []verdict.Check {
 	if !c.Pass {
 		c.Actual = "never"
 	}
-	return []verdict.Check{inconclusive(c)}
+	return []verdict.Check{c.Inconclusive()}
 }
 
 // scriptCheck returns how often a check of the script passed and failed.

@@ -92,6 +92,12 @@ func TestFailedHandshakes(t *testing.T) {
 			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "handshake_answer", Count: 1, Tags: map[string]string{shard.TagStage: "untrusted with a foreign certificate"}})
 			return r
 		}, verdict.Fail, "a client with a foreign certificate received an answer"},
+		{"an untrusted client is accepted, and not all connections are tried", func() *Run {
+			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 400, 15)
+			r.Rounds[0].Checks[0].Fails, r.Rounds[0].Checks[0].Passes = 1, 0
+			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "handshake_answer", Count: 1, Tags: map[string]string{shard.TagStage: "untrusted with a foreign certificate"}})
+			return r
+		}, verdict.Fail, "a client with a foreign certificate received an answer"},
 		{"connections of an untrusted client are reset", func() *Run {
 			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 			r.Rounds[0].Checks = r.Rounds[0].Checks[1:]

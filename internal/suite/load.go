@@ -210,7 +210,7 @@ func lowestSustained(name string, trials []Trial) verdict.Check {
 	}
 	first := trials[0]
 	if first.Status == ByGenerator {
-		return inconclusive(check(CheckLowest, name, "good", first.Status, false, "at the lowest load the load generator was saturated: "+first.Reason))
+		return check(CheckLowest, name, "good", first.Status, false, "at the lowest load the load generator was saturated: "+first.Reason).Inconclusive()
 	}
 	return check(CheckLowest, name, "good", first.Status, first.Status == Good, "the lowest load was not sustained: "+first.Reason)
 }
@@ -219,12 +219,15 @@ func lowestSustained(name string, trials []Trial) verdict.Check {
 func (b Breaking) checkSustained(r *Run, setting, name string) verdict.Check {
 	required := r.number(setting)
 	c := check(CheckSustained, name, atLeast(required), b.Sustained, b.Sustained >= required)
-	c.Severity = verdict.InconclusiveIf(b.Status == ByGenerator || b.Unclear > 0 && required < b.Failed)
+	isDoubtful := b.Status == ByGenerator || b.Unclear > 0 && required < b.Failed
 	if b.Status == BadOnRetry {
 		c.Actual += " at first"
 		if required > 0 && c.Pass {
-			c.Pass, c.Severity = false, verdict.InconclusiveIf(required < b.Sustained) // the required load was not repeated
+			c.Pass, isDoubtful = false, required < b.Sustained // the required load was not repeated
 		}
+	}
+	if isDoubtful {
+		return c.Inconclusive()
 	}
 	return c
 }

@@ -115,6 +115,12 @@ func TestWrongResponseFails(t *testing.T) {
 	require.Contains(t, v.Reasons[0], "answers are correct: 3 wrong, 2 of them in the warm-up")
 	v = judge(newRampRun(rampupParameters, 20, 50).addAnswers("warmup", 1, 5, shard.TagCode, shard.CodeWrongContent))
 	require.Equal(t, verdict.Fail, v.Verdict, "wrong answers of a warm-up fail the run")
+	noPorts := func() *Run {
+		return newRampRun(withSetting("MIN_RATE", "10"), 20).addAnswers("rate-20", 10, 5, shard.TagCode, shard.CodeNet+"1213")
+	}
+	require.Equal(t, verdict.Invalid, judge(noPorts()).Verdict, "the generator had no port left at the lowest load")
+	v = judge(noPorts().addAnswers("rate-20", 1, 5, shard.TagCode, shard.CodeWrongContent))
+	require.Equal(t, verdict.Fail, v.Verdict, "a generator without a port causes no wrong answer")
 }
 
 func TestRunWithoutResultIsInvalid(t *testing.T) {
