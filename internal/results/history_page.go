@@ -44,11 +44,14 @@ func WriteHistory(folder string) error {
 	return nil
 }
 
-// isStale reports whether another run got its verdict after the folder was read.
+// isStale reports whether another run got its verdict or its page after the folder was read.
 func (h *History) isStale() bool {
 	hasVerdict := map[string]bool{}
 	for _, r := range h.Runs {
 		hasVerdict[r.Name] = r.State != Unfinished
+	}
+	if slices.ContainsFunc(h.Runs, func(r *Entry) bool { return !r.Page && Dir(r.Dir).exists(PageFile) }) {
+		return true
 	}
 	entries, _ := os.ReadDir(h.Folder)
 	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
