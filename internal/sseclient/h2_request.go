@@ -88,8 +88,11 @@ func (c *h2Conn) unprocessed() error {
 	return errUnprocessed // the connection is retired or has used all ids
 }
 
-// connectionFields are header fields about the connection, which HTTP/2 forbids (RFC 9113, section 8.2.2), and Host.
-var connectionFields = []string{"Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade", "Host"}
+// unsentFields are header fields about the connection, which HTTP/2 forbids (RFC 9113, section 8.2.2), and fields that
+// net/http replaces over HTTP/1.1.
+var unsentFields = []string{
+	"Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade", "Host", "Content-Length", "Trailer",
+}
 
 // sensitiveFields are header fields that differ between streams or are secret. They are not added to the compression
 // tables, where the size of other fields could reveal them.
@@ -108,7 +111,7 @@ func (c *h2Conn) encode(r *http.Request, body string) {
 	field(":authority", r.Host)
 	field(":path", r.URL.RequestURI())
 	for name, values := range r.Header {
-		if slices.Contains(connectionFields, name) || name == "User-Agent" && values[0] == "" {
+		if slices.Contains(unsentFields, name) || name == "User-Agent" && values[0] == "" {
 			continue
 		}
 		for _, value := range values {
