@@ -69,10 +69,13 @@ func (f *framing) step(c byte) (done bool, err error) {
 			return false, errChunk
 		}
 	case chunkTrailer:
-		if c != '\n' && c != '\r' {
+		if c == '\n' {
+			return true, nil
+		}
+		if c != '\r' {
 			f.state = chunkTrailerLine
 		}
-		return c == '\n', nil
+		return false, f.countSkipped()
 	}
 	return false, nil
 }

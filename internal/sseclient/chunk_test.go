@@ -46,6 +46,7 @@ func TestDechunk(t *testing.T) {
 		{"fffffffffffffffff\r\n", "", false, true},
 		{"1;" + strings.Repeat("x", 9000), "", false, true},
 		{"0\r\nX: " + strings.Repeat("x", 9000), "", false, true},
+		{"0\r\n" + strings.Repeat("x\n", 9000), "", false, true},
 	} {
 		for _, size := range []int{1, 2, 3, 7, 1000} {
 			out, done, err := dechunk(tt.in, size)
