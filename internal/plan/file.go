@@ -83,14 +83,25 @@ func setFromFile(flags *pflag.FlagSet, name string, node *yaml.Node) error {
 		}
 	}
 	for _, value := range values {
-		if value.Kind != yaml.ScalarNode || value.Tag == "!!null" {
-			return fmt.Errorf("%s must have a value; write one, such as `%[1]s: %s`", name, flag.DefValue)
+		switch {
+		case value.Kind != yaml.ScalarNode:
+			return fmt.Errorf("%s must be a text or a number; put quotes around a text with a colon and a space", name)
+		case value.Tag == "!!null":
+			return fmt.Errorf("%s must have a value; write one%s, or remove the line", name, example(flag))
 		}
 		if err := flags.Set(name, value.Value); err != nil {
 			return fmt.Errorf("%s must be %s, got %q", name, Kind(flag.Value), value.Value)
 		}
 	}
 	return nil
+}
+
+// example returns the end of a sentence with the default of a flag as a line of the settings file; "" for no default.
+func example(flag *pflag.Flag) string {
+	if flag.DefValue == "" {
+		return ""
+	}
+	return fmt.Sprintf(", such as `%s: %s`", flag.Name, flag.DefValue)
 }
 
 // repeats reports whether a flag accepts more than one value.
