@@ -150,7 +150,11 @@ func printContents(out io.Writer, c archive.Contents, location, file string) err
 		return err
 	}
 	fmt.Fprintf(out, "archive  %s, %s\n", location, format.Bytes(info.Size()))
-	fmt.Fprintf(out, "run      %s: %s, %s to %s\n", c.TestID, c.Verdict, format.Time(c.Started), format.Time(c.Ended))
+	period := "at an unknown time"
+	if c.Started.Unix() > 0 {
+		period = format.Time(c.Started) + " to " + format.Time(c.Ended)
+	}
+	fmt.Fprintf(out, "run      %s: %s, %s\n", c.TestID, c.Verdict, period)
 	if p := c.Prometheus; p.Missing == "" {
 		fmt.Fprintf(out, "data     %s in %s, from %s to %s\n", format.Count(p.Samples+p.Histograms, "sample"),
 			format.Plural(p.Series, "series", "series"), format.Time(p.From), format.Time(p.To))

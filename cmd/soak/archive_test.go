@@ -43,6 +43,15 @@ func startBucket(t *testing.T) string {
 	return "?region=us-east-1&use_path_style=true&endpoint=" + server.URL
 }
 
+func TestArchiveOfARunWithoutShards(t *testing.T) {
+	t.Parallel()
+	run := runFolder(t)
+	require.NoError(t, os.WriteFile(filepath.Join(run, "verdict.json"), []byte(`{"testid": "run-7", "verdict": "invalid", "started_unix_s": 0, "ended_unix_s": 0}`), 0o600))
+	var output bytes.Buffer
+	require.NoError(t, makeArchive(t.Context(), archive.Source{Results: run}, "", &output))
+	require.Contains(t, output.String(), "run      run-7: invalid, at an unknown time\n")
+}
+
 func TestArchiveToAFileOrBucket(t *testing.T) {
 	query := startBucket(t)
 	t.Setenv("BACKEND_TOKEN", "soak")
