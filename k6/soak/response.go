@@ -153,7 +153,7 @@ func (r *response) isSilent(at time.Time) bool {
 	}
 }
 
-// isAbandoned reports whether the response has so many chunks that the client abandons it on purpose.
+// isAbandoned reports whether enough chunks have arrived for the client to abandon the response on purpose.
 func (r *response) isAbandoned() bool {
 	return r.abandonAfter > 0 && r.account.Chunks >= r.abandonAfter
 }
