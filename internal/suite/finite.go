@@ -78,6 +78,16 @@ type finiteRun struct {
 
 func (f *finiteRun) summary() string {
 	text := sentence("%v of %v responses complete, %v of %v chunks received", f.v.Complete, f.v.Started, f.chunks.Received, f.chunks.Expected)
+	for _, other := range []struct {
+		count int64
+		state string
+	}{
+		{f.v.Refused, "refused"}, {f.v.Lingering, verdict.ResponseStates[ledger.ResponseLingering]}, {f.v.Abandoned, "abandoned by the client"},
+	} {
+		if other.count > 0 {
+			text += sentence("; %s %s", format.Count(other.count, "response"), other.state)
+		}
+	}
 	if n := f.responses.Uncovered; n > 0 {
 		text += sentence("; chunks of %s have no numbers, so losses inside them could not have been detected", format.Count(n, "response"))
 	}

@@ -48,6 +48,14 @@ func TestFiniteFailsForEachBadState(t *testing.T) {
 	}
 }
 
+// A pass accounts for each response that is not complete.
+func TestFinitePassNamesTheOtherResponses(t *testing.T) {
+	t.Parallel()
+	v := judge(finiteWith(t, map[string]string{"MAX_REFUSED": "50"}, ledger.ResponseComplete, ledger.ResponseLingering, ledger.ResponseAbandoned, ledger.ResponseAbandoned, ledger.ResponseRefused))
+	require.Contains(t, v.Summary(), "PASS: 1 of 5 responses complete, ")
+	require.Contains(t, v.Summary(), "; 1 response refused; 1 response open after the terminal event; 2 responses abandoned by the client")
+}
+
 func TestFiniteWithoutACompleteResponseIsInvalid(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, verdict.Invalid, judge(finiteWith(t, nil)).Verdict)

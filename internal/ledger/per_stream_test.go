@@ -1,0 +1,47 @@
+package ledger
+
+import (
+	"slices"
+	"testing"
+)
+
+// The numbers of a stream start anew if each stream has its own and the stream does not resume the previous one.
+func TestNumbersOfEachStream(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		perStream bool
+		resumed   bool
+		second    []uint64
+		want      Counts
+		lost      uint64
+	}{
+		{"both from the first number", true, false, []uint64{1, 2, 3, 4}, Counts{Received: 7}, 1},
+		{"a gap on the second stream", true, false, []uint64{1, 3}, Counts{Received: 5}, 2},
+		{"a copy on the second stream", true, false, []uint64{1, 2, 2}, Counts{Received: 5, Duplicated: 1}, 1},
+		{"a lower first number", true, false, []uint64{0, 1, 2, 3}, Counts{Received: 7}, 1},
+		{"numbers that continue", true, false, []uint64{5, 6}, Counts{Received: 5}, 1},
+		{"a replay without resume", true, false, []uint64{4, 5}, Counts{Received: 4, Duplicated: 1}, 1},
+		{"a stream that resumes", true, true, []uint64{1, 5}, Counts{Received: 4, Duplicated: 1}, 1},
+		{"numbers of a topic", false, false, []uint64{1, 5}, Counts{Received: 4, Duplicated: 1}, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := opened(&Config{Counting: Numbered, PerStream: c.perStream})
+			delivered(l, 10, 1, 2, 4)
+			l.Closed(20, "server", true, true)
+			l.Connecting(30)
+			if c.resumed {
+				l.IDReceived()
+			}
+			l.Opened(40)
+			delivered(l, 50, c.second...)
+			c.want.Lost = c.lost
+			sums, r := l.Sums(), l.Record()
+			if sums.Counts != c.want || r.Counts != c.want {
+				t.Errorf("%+v in sums, %+v in the record; want %+v", sums.Counts, r.Counts, c.want)
+			}
+			if found := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Kind == KindLost && f.From == 3 && f.To == 3 }); found < 0 {
+				t.Errorf("the loss on the first stream is not among the findings %+v", r.Findings)
+			}
+		})
+	}
+}
