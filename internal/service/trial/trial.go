@@ -259,8 +259,14 @@ func (t *trial) secondRequest(ctx context.Context) error {
 func (t *trial) request(ctx context.Context, field string, request *service.Request, v service.Values, remedy func() string) error {
 	r := stream.Fill(request, &v)
 	r.NoRedirect = request == t.s.Publish || request == t.s.End.Request
-	answer, err := t.client.Do(ctx, r)
+	client := t.client
+	if request == t.s.Publish {
+		client.HTTPVersion = "1.1" // the only version of the publisher of a run
+	}
+	answer, err := client.Do(ctx, r)
 	switch {
+	case err != nil && request == t.s.Publish && t.open != nil && t.open.stream.Proto == "HTTP/2.0":
+		return fmt.Errorf("%s.url: %w; a run publishes over HTTP/1.1, so make the service accept HTTP/1.1 too", field, err)
 	case err != nil:
 		return fmt.Errorf("%s.url: %w", field, err)
 	case request.Accepts(answer.Status):
