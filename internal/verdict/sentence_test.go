@@ -115,3 +115,11 @@ func TestChecksOfAStoppedRun(t *testing.T) {
 	at := slices.IndexFunc(v.Checks, func(c Check) bool { return c.ID == CheckComplete })
 	require.Equal(t, "stopped after 11 s of 1 h", v.Checks[at].Actual)
 }
+
+// A headline states that the named stream is one of several.
+func TestSummaryCountsOtherSilentStreams(t *testing.T) {
+	t.Parallel()
+	c := Check{ID: CheckSilence, Name: "longest silence of a stream", Reasons: []string{"s-1 was silent for 10 s", "s-2 was silent for 10 s", "s-3 was silent for 9 s"}}
+	text, _ := new(Verdict).clause(&c)
+	require.Equal(t, "s-1 was silent for 10 s (and 2 more findings)", text)
+}

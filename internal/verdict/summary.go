@@ -171,7 +171,7 @@ func (v *Verdict) clause(c *Check) (text string, hasTime bool) {
 		if len(v.Failures) > 0 { // the ledger of a crashed process is lost
 			return "", false
 		}
-	case CheckTargetUp, CheckAnswers, CheckComplete:
+	case CheckTargetUp, CheckAnswers, CheckComplete, CheckSilence, CheckOutage, CheckOpenTime, CheckReconnected:
 		return first(c.Reasons, c.Actual), false
 	case CheckOpened:
 		return fmt.Sprintf("%s of %s not connected", format.Thousands(s.Planned-s.Opened), format.Count(s.Planned, "client")), true
