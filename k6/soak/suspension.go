@@ -26,20 +26,26 @@ const (
 	networkRetry   = 500 * time.Millisecond
 )
 
-// A sleepClock measures how long the machine was suspended since the start of the runner.
+// A sleepClock measures how long the machine was suspended since the first successful reading.
 type sleepClock struct {
 	read  func() (time.Duration, bool) // machine.SuspendedFor
-	start time.Duration
+	start time.Duration                // the first reading
+	known bool                         // there was a reading
 }
 
 func newSleepClock(read func() (time.Duration, bool)) *sleepClock {
-	start, _ := read()
-	return &sleepClock{read, start}
+	c := &sleepClock{read: read}
+	c.start, c.known = read()
+	return c
 }
 
 // duration returns how long the machine was suspended, 0 if it was not or the system does not report it.
 func (c *sleepClock) duration() time.Duration {
-	if now, ok := c.read(); ok && now-c.start >= machine.SuspendedResolution {
+	now, ok := c.read()
+	if ok && !c.known {
+		c.start, c.known = now, true
+	}
+	if ok && now-c.start >= machine.SuspendedResolution {
 		return now - c.start
 	}
 	return 0

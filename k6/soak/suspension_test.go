@@ -22,6 +22,17 @@ func TestSleepClock(t *testing.T) {
 	require.Zero(t, c.duration())
 }
 
+// The machine may have been suspended before the runner started.
+func TestSleepClockWithoutFirstReading(t *testing.T) {
+	t.Parallel()
+	now, known := time.Hour, false
+	c := newSleepClock(func() (time.Duration, bool) { return now, known })
+	known = true
+	require.Zero(t, c.duration(), "time before the first reading does not count")
+	now += time.Minute
+	require.Equal(t, time.Minute, c.duration())
+}
+
 // A suspended machine ends a runner only if another process can continue it.
 func TestReplaceableRunner(t *testing.T) {
 	t.Parallel()
