@@ -47,16 +47,14 @@ func (s *sampler) usage() (u usage, ok bool) {
 	return u, true
 }
 
-// newSampler returns a sampler whose first sample covers the CPU time from now, and the run delay since the start of
-// the process.
+// newSampler returns a sampler whose first sample covers the time from now.
 func newSampler() *sampler {
 	self, err := process.NewProcess(int32(os.Getpid())) // #nosec G115 -- a process id
 	if err != nil {
 		self = nil // all numbers but those of the Go runtime stay 0
 	}
 	s := &sampler{self: self, at: time.Now(), gcSince: time.Now()}
-	u, _ := s.usage()
-	s.last.cpu = u.cpu
+	s.last, _ = s.usage()
 	return s
 }
 

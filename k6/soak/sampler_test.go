@@ -32,6 +32,15 @@ func TestSecondsFollowEachOther(t *testing.T) {
 	require.Zero(t, p.takeStall())
 }
 
+// The process may have waited for a core before the sampler started, for instance while k6 read the script.
+func TestFirstSampleExcludesEarlierRunDelay(t *testing.T) {
+	t.Parallel()
+	if u, _ := newSampler().usage(); u.runDelay == 0 {
+		untested.Skip(t, "this system does not show run delays")
+	}
+	require.Positive(t, newSampler().last.runDelay)
+}
+
 func TestCPUOfShortLastBucket(t *testing.T) {
 	t.Parallel()
 	require.InDelta(t, 3.4, cpuPercent(.17, 130*time.Millisecond), .001, "0.17 s of CPU are 3.4 %% of a bucket of 5 s")
