@@ -119,7 +119,7 @@ func formatP99(q *verdict.Quantiles) string {
 func formatNumber(v float64) string {
 	switch a := math.Abs(v); {
 	case a >= 1000:
-		return format.Thousands(uint64(math.Round(a)))
+		return format.Thousands(int64(math.Round(v)))
 	case a >= 10:
 		return strconv.FormatFloat(v, 'f', 0, 64)
 	case a >= 1:

@@ -23,6 +23,12 @@ func TestEachServiceHasTraits(t *testing.T) {
 	require.Len(t, traits, len(names))
 }
 
+func TestFormatNumber(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", .0123: "0.012", -1.25: "-1.2", -12.4: "-12", 1234: "1,234", -1234: "−1,234"} {
+		require.Equal(t, want, formatNumber(v))
+	}
+}
+
 // The cost covers only the samples within the window.
 func TestCostOfAWindow(t *testing.T) {
 	start := time.Unix(1000, 0)
