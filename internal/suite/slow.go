@@ -323,18 +323,15 @@ func (m *memory) String() string {
 	return fmt.Sprintf("%.0f MiB before, %+.0f MiB at most, %+.0f MiB at the end", m.before, m.peak, m.after)
 }
 
-// table returns the memory before the clients became slow, at most maxReadings readings, and the last one.
+// table returns the memory before the clients became slow, and a selection of the readings.
 func (m *memory) table() verdict.Table {
 	t := newTable("Memory of the service", "in MiB; seconds since the clients became slow", "seconds|memory")
 	if !m.sampled {
 		return t
 	}
 	t.Add("before", fmt.Sprintf("%.1f", m.before))
-	step := (len(m.readings) + maxReadings - 1) / maxReadings
-	for i, r := range m.readings {
-		if i%step == step-1 || i == len(m.readings)-1 {
-			t.Add(fmt.Sprintf("%.1f", r.after.Seconds()), fmt.Sprintf("%.1f", r.value))
-		}
+	for _, r := range selectReadings(m.readings) {
+		t.Add(fmt.Sprintf("%.1f", r.after.Seconds()), fmt.Sprintf("%.1f", r.value))
 	}
 	return t
 }

@@ -254,16 +254,30 @@ func (g *streamGauge) checkNoticed() verdict.Check {
 // maxReadings limits the rows of a table of readings.
 const maxReadings = 30
 
-// table returns the readings at which the gauge changed, and the last one, up to maxReadings rows.
+// selectReadings returns at most maxReadings readings at regular distances, and the last one.
+func selectReadings(all []reading) (out []reading) {
+	step := (len(all) + maxReadings - 1) / maxReadings
+	for i, r := range all {
+		if i%step == step-1 || i == len(all)-1 {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// table returns a selection of the readings at which the gauge changed, and the last one.
 func (g *streamGauge) table() verdict.Table {
 	t := newTable("The gauge after clients vanished", cmp.Or(g.name, "not known")+", read once a second, or as often as Prometheus scrapes it", "seconds after|gauge")
 	t.Add("before", count(g.before))
-	last := g.before
+	last, changes := g.before, []reading(nil)
 	for i, r := range g.readings {
-		if len(t.Rows) < maxReadings && (r.value != last || i == len(g.readings)-1) {
-			t.Add(row(r.after.Seconds(), r.value)...)
+		if r.value != last || i == len(g.readings)-1 {
+			changes = append(changes, r)
 		}
 		last = r.value
+	}
+	for _, r := range selectReadings(changes) {
+		t.Add(row(r.after.Seconds(), r.value)...)
 	}
 	return t
 }

@@ -61,6 +61,18 @@ func TestVanish(t *testing.T) {
 	require.Equal(t, 80, v.Connections.Planned, "only the streams that stay open are judged")
 }
 
+// With many changes, the table contains some of them, and the last reading.
+func TestManyChangesOfTheGauge(t *testing.T) {
+	t.Parallel()
+	g := streamGauge{before: 100}
+	for i := range 40 {
+		g.readings = append(g.readings, reading{time.Duration(i) * time.Second, float64(99 - i)})
+	}
+	rows := g.table().Rows
+	require.Equal(t, []string{"39", "60"}, rows[len(rows)-1])
+	require.LessOrEqual(t, len(rows), maxReadings+2)
+}
+
 // The gauge of a proxy may count two connections for each stream, and some connections of its own.
 func TestGaugeCountsTwoPerStream(t *testing.T) {
 	t.Parallel()
