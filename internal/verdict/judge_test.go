@@ -183,7 +183,10 @@ func TestEachCheck(t *testing.T) {
 		{"one received too few for its open time", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
 			m.Connections.Edit(0).Received, m.Connections.Edit(0).Last = noopsEach-1, noopsEach-1
 			s["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach - 1, Sent: noopsEach - 1}
-		}, Fail, []string{"received at least open time ÷ interval"}, []string{"d-0 was open for 59 min 55 s and received 238 noops, but at least 239 were due"}},
+		}, Fail, []string{"received at least open time ÷ interval"}, []string{"d-0 was open for 59 min 55 s and its ledger expected 238 noops, but at least 239 were due"}},
+		{"one missed messages and was open for too long for its count", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
+			m.Connections.Edit(0).Received, m.Connections.Edit(0).Lost = noopsEach-3, 2
+		}, Fail, []string{"noops missed", "received at least open time ÷ interval"}, []string{"noops missed: 2, the limit is 0", "d-0 was open for 59 min 55 s and its ledger expected 238 noops, but at least 239 were due"}},
 		{"the server ends one 20 s after the request", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Connections.Edit(0).StreamTime += 20 * time.Second
 		}, Pass, nil, []string{"3 streams open to the end, 717 of 717 noops received"}},

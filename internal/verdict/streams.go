@@ -283,7 +283,7 @@ func (s *Streams) checkFloor(r *shard.Connection) {
 	open := min(r.OpenTime, s.m.Plan.Hold()) // no message is expected while the stream ends
 	expected := max(open-tolerance-planned/2, 0) / max(planned, r.Interval)
 	if r.Expected() < clamp.Uint64(int64(expected)) {
-		s.belowFloor = append(s.belowFloor, fmt.Sprintf("%s was open for %s and received %d %ss, but at least %d were due",
+		s.belowFloor = append(s.belowFloor, fmt.Sprintf("%s was open for %s and its ledger expected %d %ss, but at least %d were due",
 			r.ID, format.Duration(r.OpenTime), r.Expected(), s.m.Service.Noun(), expected))
 	}
 }
