@@ -26,7 +26,7 @@ func archiveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "archive TESTID|DIR [FILE]",
 		Short: "Pack a run and its Prometheus data into one archive",
-		Long: "archive packs the folder of a run, and the data that Prometheus has of its time, into one tar.gz with checksums.\n" +
+		Long: "archive packs the folder of a run, and the Prometheus data of that time, into one tar.gz with checksums.\n" +
 			"`soak open` shows it again (docs/report.md#archive-a-run). FILE is a file, a folder, or s3://BUCKET/PREFIX\n" +
 			"(default: TESTID" + archive.Suffix + " next to the folder of the run).\n\n" +
 			"archive reads Prometheus by remote read at the address of --prometheus or PROMETHEUS_URL, which may have a user and a\n" +
@@ -54,9 +54,9 @@ func archiveCommand() *cobra.Command {
 			return makeArchive(ctx, from, to, cmd.OutOrStdout())
 		},
 	}
-	plan.AddFlags(cmd.Flags(), []plan.Setting{{Name: "OUT", Value: &out, Help: "folder of all runs, for one that is named by its test id"}})
+	plan.AddFlags(cmd.Flags(), []plan.Setting{{Name: "OUT", Value: &out, Help: "folder of all runs, for a run named by its test id"}})
 	cmd.Flags().StringVar(&prometheus, "prometheus", "", "address of the Prometheus that watched the run (default: PROMETHEUS_URL)")
-	cmd.Flags().StringVar(&skipReason, "without-prometheus", "", "reason to leave out the data of Prometheus, which the archive states")
+	cmd.Flags().StringVar(&skipReason, "without-prometheus", "", "leave out the Prometheus data; the value is the reason that the archive states")
 	return cmd
 }
 

@@ -16,8 +16,8 @@ func attachCommand(outcome *verdict.Outcome) *cobra.Command {
 		Use:   "attach TESTID",
 		Short: "Follow a run whose soak process ended, and judge it",
 		Long: "attach continues a `soak run` that was killed, on the same machine: it follows its runners to their end, replaces those that\n" +
-			"ended early, and judges. It continues an interrupted `soak run --on k8s`, on the same machine or another: it follows the run\n" +
-			"to its end, collects the shards, judges and cleans up.\n\n" + exitCodes,
+			"ended early, and judges the run. It continues an interrupted `soak run --on k8s`, on the same machine or another: it follows the run\n" +
+			"to its end, collects the shards, judges the run and cleans up.\n\n" + exitCodes,
 		Args: oneArg("run by its test id"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
@@ -30,7 +30,7 @@ func attachCommand(outcome *verdict.Outcome) *cobra.Command {
 		},
 	}
 	plan.AddFlags(cmd.Flags(), plan.SuiteSettings(c.Local.Settings()))
-	cmd.Flags().StringVar(&c.Shards, "shards", "", "bucket of the shards, if the runners of this machine have one")
+	cmd.Flags().StringVar(&c.Shards, "shards", "", "bucket of the shards, if the runners of this machine use one")
 	cmd.Flags().StringVar(&c.Kubernetes.Namespace, "namespace", "sse-soak", "namespace of the run")
 	clusterFlags(cmd.Flags(), &c.Kubernetes)
 	ciFlags(cmd.Flags(), &c.CI, &c.Look)

@@ -13,7 +13,7 @@ func liveCommand() *cobra.Command {
 		Use:   "live DIR | s3://BUCKET/PREFIX",
 		Short: "Show a run of another terminal or machine in a browser",
 		Long: "live shows a run from the checkpoints of its runners. DIR is the folder of the run, such as results/latest;\n" +
-			"a bucket is the --shards of the run, followed by its test id. live only reads. After the run the page becomes its report.\n" +
+			"for a bucket, append the test id to the --shards of the run. live only reads. After the run, the page becomes its report.\n" +
 			"`soak run --live` shows its own run with a delay of one second.",
 		Args: oneArg("folder of a run, such as results/latest, or bucket"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -41,7 +41,7 @@ func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 		},
 	}
 	plan.AddFlags(cmd.Flags(), []plan.Setting{{Name: "OUT", Value: &out, Help: "folder of all runs, for a run from a bucket"}})
-	cmd.Flags().IntVar(&expect, "expect", 0, "required number of laptops (k6 alone) or of runners (0: any number)")
+	cmd.Flags().IntVar(&expect, "expect", 0, "required number of runners, or of laptops that ran k6 alone (0: any number)")
 	ciFlags(cmd.Flags(), &targets, &look)
 	return cmd
 }

@@ -26,8 +26,8 @@ func openCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "open ARCHIVE",
 		Short: "Show an archived run: its report, and Prometheus with its data",
-		Long: "open compares every file of an archive with its checksum, unpacks it, and starts the program prometheus with the data of\n" +
-			"the run. It ends Prometheus at Ctrl-C. ARCHIVE is a file, or s3://BUCKET/NAME.",
+		Long: "open verifies the checksum of every file in an archive, unpacks the archive, and starts the program prometheus with the\n" +
+			"data of the run. Ctrl-C stops Prometheus. ARCHIVE is a file, or s3://BUCKET/NAME.",
 		Args: oneArg("archive that `soak archive` made"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
@@ -39,7 +39,7 @@ func openCommand() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&dir, "dir", "", "folder that keeps the unpacked files (default: removed at the end)")
+	cmd.Flags().StringVar(&dir, "dir", "", "folder to unpack into (default: a temporary folder)")
 	cmd.Flags().BoolVar(&check, "check", false, "check the archive, and print its contents")
 	return cmd
 }

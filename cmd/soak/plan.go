@@ -30,9 +30,9 @@ func planCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan",
 		Short: "Estimate the resources of a run: runners, memory, ports, hosts, price",
-		Long: "plan estimates the resources of a run from the measured cost of a stream (docs/results/bench.md). Hosts are " + sizing.HostType + "\n" +
-			"of AWS on demand with a public address and a disk: some for runners, others for nginx and backends. The price excludes traffic,\n" +
-			"set-up and removal. The prices, with their date and source, are in internal/host/sizing/prices.json.",
+		Long: "plan estimates the resources of a run from the measured cost of a stream (docs/results/bench.md). Hosts are AWS\n" +
+			sizing.HostType + " on-demand instances, each with a public address and a disk: some for runners, others for nginx and backends.\n" +
+			"The price excludes traffic, set-up and removal. The prices, with their date and source, are in internal/host/sizing/prices.json.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			sizes := usualSizes

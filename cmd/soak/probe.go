@@ -80,7 +80,7 @@ func probeCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	secondsFlag(f, &seconds, 60, "length in seconds; longer heartbeats and lifetimes are not found (--idle: 900)")
+	secondsFlag(f, &seconds, 60, "length in seconds; longer intervals and lifetimes are not found (--idle: 900)")
 	f.BoolVar(&idle, "idle", false, "keep silent streams open, and report when they are disconnected")
 	f.StringVar(&c.Name, "name", "", "name of the service (default: that of --out)")
 	f.StringVar(&out, "out", "", "file to write the description to (default: standard output)")

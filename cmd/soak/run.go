@@ -62,8 +62,8 @@ func soakFlags(f *pflag.FlagSet, c *run.Config) {
 func ciFlags(f *pflag.FlagSet, targets *ci.Targets, look *report.Look) {
 	f.BoolVar(&look.Verbose, "verbose", false, "print the whole report.txt")
 	look.Colour = term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == ""
-	f.BoolVar(&targets.GitHub, "github", false, "on GitHub Actions: annotations, summary and outputs of the step (docs/ci.md)")
-	f.StringVar(&targets.JUnit, "junit", "", "file to write the checks to in JUnit's format (docs/ci.md)")
+	f.BoolVar(&targets.GitHub, "github", false, "GitHub Actions: write annotations, step summary and outputs (docs/ci.md)")
+	f.StringVar(&targets.JUnit, "junit", "", "file to write the checks to, in JUnit format (docs/ci.md)")
 }
 
 // profileHelp is the help of --profile, which the command of every suite has.
@@ -80,7 +80,7 @@ func plannedCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 		Use:   kind.Name,
 		Short: shortHelp(kind),
 		Long: shortHelp(kind) + ".\n\n" +
-			"It has the settings and checks of a soak. Defaults are those of the profile full.\n" +
+			"The suite has the settings and checks of a soak. The defaults are those of the profile full.\n" +
 			kind.Page.Doc + " describes its expectations and its verdict.\n\n" + exitCodes,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -187,17 +187,17 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 // remoteFlags defines the flags for files of settings, and for runners on other machines.
 func remoteFlags(f *pflag.FlagSet, c *run.Config) {
 	f.String("config", plan.SettingsFile, "file of settings, overridden by variables and flags; the default may be absent")
-	f.Bool(plan.AllowActions, false, "allow at: commands of soak.yaml in the working directory")
+	f.Bool(plan.AllowActions, false, "allow the at: commands in the soak.yaml of the working directory")
 	f.StringVar(&c.Runner, "runner", "", "runner to run on this machine, as K/N; requires --testid and --backend-url")
-	f.BoolVar(&c.Continue, "continue", false, "replace the killed or interrupted runner of --runner for the rest of the run")
+	f.BoolVar(&c.Continue, "continue", false, "replace runner K/N, which was killed or interrupted, for the rest of the run")
 	clusterFlags(f, &c.Kubernetes)
 }
 
 // clusterFlags defines the flags of every command that follows a run on Kubernetes.
 func clusterFlags(f *pflag.FlagSet, k *run.Kubernetes) {
-	f.StringVar(&k.Via, "backend-via", "", "k8s: HOST or HOST:PORT of the service for this machine, if not BACKEND_URL")
+	f.StringVar(&k.Via, "backend-via", "", "k8s: HOST[:PORT] of the service from this machine, if different from BACKEND_URL")
 	f.StringVar(&k.Context, "kube-context", "", "k8s: context of the kubeconfig (default: its current one)")
-	f.DurationVar(&k.StartTimeout, "start-timeout", 10*time.Minute, "k8s: timeout of initializer, runners and starter each")
+	f.DurationVar(&k.StartTimeout, "start-timeout", 10*time.Minute, "k8s: timeout for each of initializer, runners and starter")
 	f.BoolVar(&k.Keep, "keep", false, "k8s: keep TestRun and pods in the cluster after the run")
 }
 

@@ -35,7 +35,7 @@ func (p *Plan) Settings() []Setting {
 		{Name: "CONNECTIONS", Value: &p.Connections, Default: defaultConnections, WithoutSoak: 0, Min: 1, Max: MaxConnections, Rule: fmt.Sprintf("from 1 to %d", MaxConnections),
 			Help: "number of streams", Script: "connections", ScriptHelp: "streams over all runners, 0: iterations × `connectionsPerVU` of the options", Scope: Parts},
 		{Name: "SECONDS", Value: &p.Seconds, Default: 3600, Min: DisconnectLead + 1, Max: year, Rule: fmt.Sprintf("over %d, because streams end %[1]d s before the end, and at most a year", DisconnectLead),
-			Help: fmt.Sprintf("length of the run in seconds; streams end %d s before it", DisconnectLead), Script: "seconds"},
+			Help: fmt.Sprintf("length of the run in seconds; streams end %d s earlier", DisconnectLead), Script: "seconds"},
 		{Name: "NOOP_INTERVAL", Value: &p.NoopInterval, Default: 15., Min: shortestInterval, Rule: "at least 0.001 seconds",
 			Help: "seconds between two noops of one stream", Script: "noopInterval"},
 		{Name: "RUNNERS", Value: &p.Runners, Default: 2, WithoutSoak: 1, Min: 1, Rule: "at least 1",
@@ -44,7 +44,7 @@ func (p *Plan) Settings() []Setting {
 			Help:   "streams per virtual user (0: up to 50, more beyond 5,000 streams per runner)",
 			Script: "connectionsPerVU", ScriptHelp: "streams per virtual user, at least 1", Doc: "docs/accounting.md"},
 		{Name: "BACKEND_URL", Value: &p.BackendURL,
-			Help:      "URL of the service, or one per runner with commas (empty: start one here)",
+			Help:      "URL of the service, or one per runner, comma-separated (empty: start one here)",
 			SuiteHelp: "URL of the service (empty: start backend and nginx here)", Script: "backendUrl", ScriptHelp: "the service, `http://` or `https://`"},
 		{Name: "PREFIX", Value: &p.Prefix, Help: "prefix of the client ids: PREFIX0, PREFIX1 and so on (default \"soak-\")",
 			Script: "prefix", ScriptHelp: "prefix of the client ids: `PREFIX0`, `PREFIX1`, … Letters, digits, `.`, `_`, `-`", Scope: Parts},
@@ -59,17 +59,17 @@ func (p *Plan) Settings() []Setting {
 		{Name: "REQUIRE_MESSAGES", Value: &p.RequireMessages, Doc: "docs/services.md",
 			Help: "make a run invalid if no message is checked, even with message: 'unchecked'"},
 		{Name: "MIN_COVERAGE", Value: &p.MinCoverage, ZeroText: "100", Min: 1, Max: fullCoverage, Rule: "a percentage from 1 to 100", Doc: "docs/accounting.md",
-			Help: "minimum percentage of the planned client time to watch if runners end early"},
+			Help: "minimum percentage of planned client time to be observed if runners end early"},
 		{Name: "WINDOW", Value: &p.WindowS, ZeroText: "3600", Min: 10, Max: year, Rule: "from 10 seconds to a year",
 			Help: "length of a window in seconds; reports of longer runs have a row per window"},
 		{Name: "MAX_MEMORY_SLOPE", Value: &p.MaxMemorySlope, Max: 1e6, Rule: "positive MiB per hour, or 0 (no limit)", Doc: "docs/report.md",
-			Help: "maximum growth of target memory over all windows in MiB per hour (0: no limit)"},
+			Help: "maximum growth of target memory over all windows, in MiB per hour (0: no limit)"},
 		{Name: "MAX_LATENESS_SLOPE", Value: &p.MaxLatenessSlope, Max: 1e6, Rule: "positive ms per hour, or 0 (no limit)", Doc: "docs/report.md",
-			Help: "maximum growth of the lateness p99 over all windows in ms per hour (0: no limit)"},
+			Help: "maximum growth of lateness p99 over all windows, in ms per hour (0: no limit)"},
 		{Name: "MAX_RECONNECT_SLOPE", Value: &p.MaxReconnectSlope, Max: 1e9, Rule: "a positive number per hour, or 0 (no limit)", Doc: "docs/report.md",
-			Help: "maximum growth of reconnects per hour over all windows, per hour (0: no limit)"},
+			Help: "maximum hourly growth of reconnects per hour over all windows (0: no limit)"},
 		{Name: "MAX_CONNECT_SLOPE", Value: &p.MaxConnectSlope, Max: 1e6, Rule: "positive ms per hour, or 0 (no limit)", Doc: "docs/report.md",
-			Help: "maximum growth of the connect time over all windows in ms per hour (0: no limit)"},
+			Help: "maximum growth of connect time over all windows, in ms per hour (0: no limit)"},
 		{Name: "MAX_OUTAGE", Value: &p.MaxOutageS, Default: DefaultMaxOutage.Seconds(), Max: year, NoLimit: true,
 			Rule: "positive seconds up to a year, or -1 (no limit)",
 			Help: "maximum outage per client in seconds, with --reconnect (-1: no limit)"},
@@ -77,7 +77,7 @@ func (p *Plan) Settings() []Setting {
 			Rule: "positive seconds up to a year, or -1 (no limit)",
 			Help: "seconds within which 99.9 % of lost streams must reconnect (-1: no limit)"},
 		{Name: "END_TIMEOUT", Value: &p.EndTimeoutS, Max: year, Rule: "positive seconds up to a year, or 0 (the default)",
-			Help:   "time for a stream to end after the response to the DELETE in seconds (default: the longer of 15 s and 1.5 intervals)",
+			Help:   "time in seconds for a stream to end after the response to the DELETE (default: the longer of 15 s and 1.5 intervals)",
 			Script: "endTimeout?"},
 		{Name: "SERVICE", Value: &p.Service, ZeroText: NoopService, Doc: "docs/services.md", Scope: Runners,
 			Help: "service description: a name in load-tests/services, or the path of a .js file"},
@@ -88,7 +88,7 @@ func (p *Plan) Settings() []Setting {
 		{Name: "TOPIC", Value: &p.TopicNames, Doc: "docs/services.md",
 			Help: "existing topic to use instead of generated names (repeatable)"},
 		{Name: "TOKEN_TTL", Value: &p.TokenTTL, Max: year, Rule: "a whole number of seconds up to a year, or 0 (not passed)", Doc: "docs/services.md",
-			Help: "token lifetime in seconds for token(); implies --reconnect (0: not passed)", Script: "tokenTtl?", ScriptHelp: "lifetime of tokens in seconds, 0: not passed"},
+			Help: "token lifetime in seconds, passed to token(); implies --reconnect (0: omitted)", Script: "tokenTtl?", ScriptHelp: "lifetime of tokens in seconds, 0: not passed"},
 		{Name: "ACCEPT_ENCODING", Value: &p.AcceptEncoding, ZeroText: noEncoding, WithoutSoak: noEncoding, Doc: "docs/services.md",
 			Help:   "compression that streams accept: none, gzip or browser (gzip, deflate, br, zstd)",
 			Script: "acceptEncoding?", ScriptHelp: "compression that streams accept: `none`, `gzip` or `browser`"},
@@ -150,12 +150,12 @@ const (
 // Settings returns the table of the local settings, bound to the fields of l.
 func (l *Local) Settings() []Setting {
 	const (
-		out      = "folder of all runs; this one gets a folder in it"
+		out      = "folder of all runs; each run has its own subfolder"
 		progress = "progress on a terminal: line, or full with a line per runner and new findings"
-		pin      = "auto: half of the cores each for the target and runners here; none: all shared (default: auto in suites of plain requests, else none)"
+		pin      = "auto: half of the local cores for the target, half for runners; none: all shared (default: auto in suites of plain requests, else none)"
 		ca       = "file of PEM certificates to trust for TLS, in addition to those of the system"
 		insecure = "do not verify TLS certificates; the report has a warning"
-		live     = "show the run in a browser of this machine, or of any with --live=:8080"
+		live     = "show the run in a browser on this machine, or on any machine with --live=:8080"
 	)
 	return []Setting{
 		{Name: "OUT", Value: &l.Out, Default: "results", Help: out, SuiteHelp: out, Scope: LocalOnly},

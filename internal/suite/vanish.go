@@ -19,7 +19,7 @@ var vanish = Suite{
 	Script: []string{"load-tests", "sse", "vanish.js"},
 	Settings: []Setting{
 		{"VANISH_PERCENT", "percentage of streams that vanish, 1 to 50 (default: 20)"},
-		{"STEADY_SECONDS", "seconds with all streams open, above the scrape interval of PROMETHEUS_URL (default: 2)"},
+		{"STEADY_SECONDS", "seconds with all streams open; must exceed the scrape interval of PROMETHEUS_URL (default: 2)"},
 		{"GAUGE", "gauge of open streams: a metric of BACKEND_URL/metrics, or PromQL (default: that of the backend)"},
 		bystanderSetting,
 	},

@@ -67,7 +67,7 @@ declare module 'k6/x/soak' {
     // Generated: `go generate ./internal/plan`
     /** `CONNECTIONS`: streams over all runners, 0: iterations × `connectionsPerVU` of the options. */
     connections: number;
-    /** `SECONDS`: length of the run in seconds; streams end 5 s before it. */
+    /** `SECONDS`: length of the run in seconds; streams end 5 s earlier. */
     seconds: number;
     /** `NOOP_INTERVAL`: seconds between two noops of one stream. */
     noopInterval: number;
@@ -85,7 +85,7 @@ declare module 'k6/x/soak' {
     lateMs: number;
     /** `RECONNECT`: reconnect and resume by Last-Event-ID (always on if the service ends streams). */
     reconnect: boolean;
-    /** `END_TIMEOUT`: time for a stream to end after the response to the DELETE in seconds. Default, also for 0: the longer of 15 s and 1.5 intervals. */
+    /** `END_TIMEOUT`: time in seconds for a stream to end after the response to the DELETE. Default, also for 0: the longer of 15 s and 1.5 intervals. */
     endTimeout?: number;
     /** `TOPICS`: topics that the run publishes to, 0 for none. */
     topics?: number;
