@@ -99,7 +99,7 @@ func TestStalledServiceFails(t *testing.T) {
 	require.NotEqual(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Equal(t, map[string]string{"net-1050, timeout": fmt.Sprint(stalls.Load())}, failures(v), r.out.String())
 	if v.Verdict == verdict.Invalid { // other programs used all cores
-		require.Regexp(t, "by its\\s+own\\s+waits|the\\s+machine\\s+was\\s+full", reasons(v), r.out.String())
+		require.True(t, machineWasBusy(v), r.out.String())
 		return
 	}
 	require.Contains(t, reasons(v), "the lowest load was not sustained: ")
