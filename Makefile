@@ -96,9 +96,10 @@ node_modules: package.json package-lock.json
 SEQUENTIAL = cmd/soak-aws internal/ledger internal/ledger/feed internal/results/archive internal/results/compare internal/secret \
 	internal/shard internal/sseclient/coding internal/suite test/docs
 
-# Four packages run in parallel: most tests wait, and linking one with k6 uses 1.3 GB. Compilers run at the lowest
+# Four packages run in parallel: most tests wait, and linking one with k6 uses 1.3 GB. Six tests of a package run in
+# parallel, because by default a package that waits would run only one test per core. Compilers run at the lowest
 # priority, so that no test waits for a core because of them. `make lint` vets.
-UNIT_FLAGS = -p 4 -vet=off -toolexec '$(LOW_PRIORITY)'
+UNIT_FLAGS = -p 4 -parallel 6 -vet=off -toolexec '$(LOW_PRIORITY)'
 
 # The race detector needs cgo, which Go turns off without a C compiler.
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
