@@ -31,7 +31,7 @@ func runnersOf(v *verdict.Verdict) Section {
 			}
 		}
 		if v.Server.Known {
-			row = append(row, Cell{Text: format.Thousands(sent)})
+			row = append(row, Cell{Text: serverSent(v.Server, n.Received, sent)})
 		}
 		t.Rows = append(t.Rows, append(row, Cells(costs...)...))
 	}
@@ -53,6 +53,15 @@ func runnersOf(v *verdict.Verdict) Section {
 		out.Tables = []Table{t}
 	}
 	return out
+}
+
+// serverSent returns the number of messages that the server's ledger lists as sent, or "–" if it was not compared with
+// the received messages, because the runner ended early or replaced another one.
+func serverSent(s verdict.Server, received, sent uint64) string {
+	if s.Uncompared > 0 && received > 0 && sent == 0 {
+		return "–"
+	}
+	return format.Thousands(sent)
 }
 
 // runnerState returns the final state of a runner as text. A runner whose last shard is a checkpoint did not finish.
