@@ -65,6 +65,17 @@ func TestFilesMatchTheCode(t *testing.T) {
 	require.Len(t, files, len(Boards()), "each file must have its code")
 }
 
+// A run counts either noops or the messages of a described service.
+func TestCountsCoverDescribedServices(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(folder, "soak.json"))
+	require.NoError(t, err)
+	for line := range strings.Lines(string(text)) {
+		for _, name := range regexp.MustCompile(`k6_soak_noops_(\w+)`).FindAllStringSubmatch(line, -1) {
+			require.Contains(t, line, "k6_soak_messages_"+name[1], line)
+		}
+	}
+}
+
 func TestDashboardUIDsAreUnique(t *testing.T) {
 	uids := map[string]bool{}
 	for _, b := range Boards() {

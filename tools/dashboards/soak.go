@@ -116,7 +116,7 @@ func soak() Board {
 					number("Late", count,
 						"Messages that arrived more than LATE_MS (1 s by default) after they were expected or "+
 							"sent, from the ledgers. They fail the run only if MAX_LATE is set.",
-						`sum(k6_soak_noops_late_total{testid="$testid"})`, "late"),
+						`sum(`+ledgerQuery("_late_total")+`)`, "late"),
 					number("Lateness now, p99", units.Seconds,
 						"99th percentile of the lateness of the last messages, from the ledgers, of the slowest runner.",
 						`max(k6_soak_lateness_p99_seconds{testid="$testid"})`, "p99").badFrom(1).withDetails("Lateness"),
