@@ -132,6 +132,17 @@ func TestCausesOfFailures(t *testing.T) {
 	}
 }
 
+// The gauge of open connections keeps its value if a dial fails while others are open.
+func TestFailedDialKeepsTheGauge(t *testing.T) {
+	t.Parallel()
+	ca := certificate.NewAuthority(t)
+	v := newVU(t, ca, ca.Client())
+	v.js(fmt.Sprintf(`connect(%q, {hold: true})`, serve(t, ca, respondOK).URL))
+	require.Equal(t, 1, v.counts()["handshake_open"])
+	require.Equal(t, "dns", v.js(`connect("https://nowhere.invalid").cause`))
+	require.NotContains(t, v.counts(), "handshake_open")
+}
+
 // serveRaw starts a server that calls handle with each connection and then closes it.
 func serveRaw(t *testing.T, handle func(net.Conn)) string {
 	return "https://" + sockets.Serve(t, handle)

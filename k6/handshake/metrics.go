@@ -39,7 +39,9 @@ func registerMetrics(vu modules.VU) *handshakeMetrics {
 func (m *module) reportConnection(c *Connection) {
 	tags := m.tagsOf(c)
 	samples := make([]metrics.Sample, 0, 9)
-	samples = append(samples, sampleOf(m.metrics.open, tags, float64(c.openCount)))
+	if c.openCount > 0 { // the dial succeeded
+		samples = append(samples, sampleOf(m.metrics.open, tags, float64(c.openCount)))
+	}
 	for _, phase := range [...]struct {
 		metric *metrics.Metric
 		value  float64
