@@ -51,7 +51,7 @@ func TestStreamsOpenEvenlyOverTheRamp(t *testing.T) {
 	start := time.Now()
 	var opened []time.Duration
 	s.onConnect = func() { opened = append(opened, time.Since(start)) }
-	require.True(t, h.run(t, strings.NewReplacer("from: 0, to: 10", "streams: [2, 3, 5, 7], ramp: 4000", "openFor: 2000", "openFor: 5000").Replace(holdTen)))
+	require.True(t, h.run(t, strings.NewReplacer("from: 0, to: 10", "streams: [2, 3, 5, 7], ramp: 4000", "openFor: 2000", "openFor: 5000", "idleTimeout: 5000", "idleTimeout: 60000").Replace(holdTen)))
 	require.Len(t, opened, 4)
 	for i, at := range opened {
 		require.InDelta(t, 1000*i+450, at.Milliseconds(), 450)
