@@ -55,15 +55,18 @@ func serve(ctx context.Context, name, listen, dir string) error {
 		return fmt.Errorf("serve the bucket %s: %w", name, err)
 	}
 	server := &http.Server{Handler: gofakes3.New(backend).Server(), ReadHeaderTimeout: 10 * time.Second}
+	finished := make(chan struct{}) // closed when the requests in progress have ended
 	stop := context.AfterFunc(ctx, func() {
+		defer close(finished)
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		_ = server.Shutdown(ctx) // Serve returns at once, so requests in progress end with the process
+		_ = server.Shutdown(ctx)
 	})
 	defer stop()
 	fmt.Fprintf(os.Stderr, "bucket: serving s3://%s at http://%s\n", name, listener.Addr())
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
+	<-finished
 	return nil
 }

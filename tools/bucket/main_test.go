@@ -1,7 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"fmt"
+	"net"
+	"net/http"
 	"testing"
 	"time"
 
@@ -41,4 +45,42 @@ func TestBucketStoresShards(t *testing.T) {
 		stop()
 		require.NoError(t, <-result)
 	}
+}
+
+// A stopped bucket completes an upload in progress.
+func TestStopCompletesUploads(t *testing.T) {
+	t.Parallel()
+	listen := address.Reserve(t)
+	ctx, stop := context.WithCancel(t.Context())
+	result := make(chan error, 1)
+	dir := t.TempDir()
+	go func() { result <- serve(ctx, "soak", listen, dir) }()
+	var conn net.Conn
+	require.Eventually(t, func() bool {
+		c, err := net.Dial("tcp", listen)
+		conn = c
+		return err == nil
+	}, time.Minute, time.Millisecond)
+	defer conn.Close()
+	_, err := fmt.Fprintf(conn, "PUT /soak/a HTTP/1.1\r\nHost: b\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
+	require.NoError(t, err)
+	in := bufio.NewReader(conn)
+	response, err := http.ReadResponse(in, nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusContinue, response.StatusCode, "the server reads the body")
+	stop()
+	require.Eventually(t, func() bool {
+		c, err := net.Dial("tcp", listen)
+		if err == nil {
+			_ = c.Close()
+		}
+		return err != nil
+	}, time.Minute, time.Millisecond, "the server stops listening")
+	_, err = fmt.Fprint(conn, "whole")
+	require.NoError(t, err)
+	response, err = http.ReadResponse(in, nil)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	require.NoError(t, <-result)
 }
