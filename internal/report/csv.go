@@ -268,8 +268,8 @@ func publishedByBucket(m *shard.Merged) map[int64]publishedCount {
 	return out
 }
 
-// TableFile returns the name of the file with a table of a suite: "Latency of good answers, ms" is in
-// latency-of-good-answers-ms.csv.
+// TableFile returns the name of the file with a table of a suite: "Latency of good responses, ms" is in
+// latency-of-good-responses-ms.csv.
 func TableFile(t *verdict.Table) string {
 	words := strings.FieldsFunc(strings.ToLower(t.Title), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	return strings.Join(words, "-") + ".csv"

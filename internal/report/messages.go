@@ -83,7 +83,7 @@ func (s *subject) publishedSection() Section {
 	if p == nil {
 		return out
 	}
-	t := Table{Columns: Columns("publisher", "#planned", "#sent", "#confirmed", "#refused", "#no answer", "#over 1 s late", "#most behind", "#answer p50", "#p99", "#max")}
+	t := Table{Columns: Columns("publisher", "#planned", "#sent", "#confirmed", "#refused", "#no response", "#over 1 s late", "#most behind", "#response p50", "#p99", "#max")}
 	row := Cells(fmt.Sprintf("%v/s to %s", p.Rate, format.Count(p.Topics, "topic")), format.Thousands(p.Planned), format.Thousands(p.Sent), format.Thousands(p.Confirmed),
 		format.Thousands(p.Refused), format.Thousands(p.Open), format.Thousands(p.Late), format.Milliseconds(p.MaxLagMS), format.Milliseconds(p.AnswerMS.P50), format.Milliseconds(p.AnswerMS.P99), format.Milliseconds(p.AnswerMS.Max))
 	row[4].Tone, row[5].Tone, row[6].Tone = zero(p.Refused), zero(p.Open), zero(p.Late)
@@ -145,7 +145,7 @@ func (s *subject) latency() Section {
 		answers.Merge(p.Answer)
 		lag.Merge(p.Lag)
 	}
-	list = append(list, distribution{"publish → the service's answer", answers}, distribution{"behind the publisher's schedule", lag})
+	list = append(list, distribution{"publish → the service's response", answers}, distribution{"behind the publisher's schedule", lag})
 	s.distributions(&out, list, s.latencyName())
 	if len(out.Tables[0].Rows) == 0 {
 		return Section{}
@@ -176,7 +176,7 @@ func (s *subject) messagesOverTime(out *Section, width int) {
 	if published != nil {
 		out.add(&Chart{ID: "published", Title: "Published", Note: "messages in each 5 s"},
 			splitAtGaps("sent", "", published.sent, sampleGap), splitAtGaps("confirmed", "dashed", published.confirmed, sampleGap))
-		out.add(&Chart{ID: "answers", Title: "Answers to the publisher", Note: "longest response time, and longest delay behind the schedule, in each 5 s", Unit: "ms"},
+		out.add(&Chart{ID: "answers", Title: "Responses to the publisher", Note: "longest response time, and longest delay behind the schedule, in each 5 s", Unit: "ms"},
 			splitAtGaps("answer", "", published.answer, sampleGap), splitAtGaps("behind", "", published.behind, sampleGap))
 	}
 }

@@ -283,7 +283,7 @@ func TestPageOfASuite(t *testing.T) {
 	require.Equal(t, "20requests/s", doc.Find(".tiles dd").First().Text())
 	require.Equal(t, "50,794requests/s", doc.Find(".tiles dd").Eq(1).Text())
 	require.Equal(t, "1.5 s", doc.Find(".tiles dd").Last().Text())
-	require.Equal(t, []string{"all", "0 wrong", ""}, row(t, doc, "checks", "✓ answers are correct"))
+	require.Equal(t, []string{"all", "0 wrong", ""}, row(t, doc, "checks", "✓ responses are correct"))
 	require.Equal(t, []string{"20,50"}, row(t, doc, "card", "STAGES"))
 	require.Equal(t, []string{"between 20 and 50 requests/s"}, row(t, doc, "found", "breaks"))
 	require.Equal(t, []string{"1,500", "bad"}, row(t, doc, "found", "high"))

@@ -66,7 +66,7 @@ const maxCurves = 8
 // at most maxCurves lines.
 func (s *subject) curves() Section {
 	out := Section{ID: "curves", Title: "Latency by percentile", Short: "Percentiles"}
-	chart := &Chart{ID: "quantiles", Kind: Quantile, Title: "Good answers", Note: "both axes are logarithmic; rare values are on the right", Unit: "ms", Wide: true}
+	chart := &Chart{ID: "quantiles", Kind: Quantile, Title: "Good responses", Note: "both axes are logarithmic; rare values are on the right", Unit: "ms", Wide: true}
 	var names []string
 	answers := map[string]*shard.Histogram{}
 	for _, st := range s.v.Suite.Stages {

@@ -33,7 +33,7 @@ func suiteRun() *Run {
 	r.Merged = m
 	r.Verdict = verdict.Judge(&verdict.Evidence{Rounds: []*shard.Merged{m}}, verdict.Assessment{
 		Layout:  kind.Layout(),
-		Checks:  []verdict.Check{{Name: "answers are correct", Limit: "all", Actual: "0 wrong", Pass: true}},
+		Checks:  []verdict.Check{{Name: "responses are correct", Limit: "all", Actual: "0 wrong", Pass: true}},
 		Facts:   []verdict.Fact{{Name: "breaks", Value: "between 20 and 50 requests/s"}},
 		Metrics: []verdict.Metric{{Name: "sustained", Unit: "requests/s", Value: 20}, {Name: "peak", Unit: "requests/s", Value: 50_794.4}, {Name: "p95", Unit: "ms", Value: 1500}},
 		Tables:  []verdict.Table{{Title: "Stages", Note: "good: under 1 % failed", Columns: []string{"stage", "requests", "status"}, Rows: [][]string{{"low", "600", "good"}, {"high", "1,500", "bad"}}}},

@@ -28,7 +28,7 @@ var limitedResources = []resource{
 		"or its processes are not known", cpuOf(byUnknown)},
 	{"CPU of the backend (GOMAXPROCS)", machineFull, "raise GOMAXPROCS to the cores that it may run on, or run more instances", backendCPU},
 	{"memory of the service's machine", .95, "find out what grows (soak with GAUGE), bound it, or give the machine more", memoryUse},
-	{"bandwidth", machineFull, "send less (compression, smaller answers), or use a faster network or instance type", bandwidth},
+	{"bandwidth", machineFull, "send less (compression, smaller responses), or use a faster network or instance type", bandwidth},
 	{"descriptors of the backend", .98, "raise its limit of open files (ulimit -n, LimitNOFILE), and close idle connections sooner", backendFiles},
 	{"descriptors of nginx", .98, "raise worker_rlimit_nofile, and the limit of the unit that starts nginx", nginxFiles},
 	{"connections of nginx", 1, "raise worker_connections: a proxied request needs two",
@@ -181,16 +181,16 @@ func (b *Bottleneck) tables() []verdict.Table {
 }
 
 const (
-	maxFasterRatio   = .9  // a median is called faster if it is below this share of the median at the lowest load
-	minMedianAnswers = 100 // minimum number of answers for a comparison of medians
+	maxFasterRatio     = .9  // a median is called faster if it is below this share of the median at the lowest load
+	minMedianResponses = 100 // minimum number of responses for a comparison of medians
 )
 
-// speedupFacts returns a fact that explains why answers at a higher load were faster than at the lowest load. It
-// returns nil if no load had faster answers. docs/http.md explains each cause.
+// speedupFacts returns a fact that explains why responses at a higher load were faster than at the lowest load. It
+// returns nil if no load had faster responses. docs/http.md explains each cause.
 func speedupFacts(stages []StageResult, levels []Level, limits Limits) []verdict.Fact {
 	var good []*StageResult
 	for i := range stages {
-		if status, _ := limits.Judge(levels[i]); status == Good && stages[i].OK.Count() >= minMedianAnswers {
+		if status, _ := limits.Judge(levels[i]); status == Good && stages[i].OK.Count() >= minMedianResponses {
 			good = append(good, &stages[i])
 		}
 	}
@@ -207,7 +207,7 @@ func speedupFacts(stages []StageResult, levels []Level, limits Limits) []verdict
 	return []verdict.Fact{{Name: "p50 under load", Value: text + fasterCauses(low.Machine, fast.Machine)}}
 }
 
-// fasterCauses names the differences between a low load and a higher load with faster answers.
+// fasterCauses names the differences between a low load and a higher load with faster responses.
 func fasterCauses(low, fast Machine) string {
 	var causes []string
 	add := func(differs bool, format string, a ...any) {
@@ -218,21 +218,21 @@ func fasterCauses(low, fast Machine) string {
 	lowBusy, _, lowProblem := low.serviceCores()
 	fastBusy, _, fastProblem := fast.serviceCores()
 	hasCores := lowProblem == "" && fastProblem == ""
-	add(hasCores && fastBusy-lowBusy > .2, "cores were idle for %.0f %% of the time and then %.0f %%, and an idle core has to wake up for an answer",
+	add(hasCores && fastBusy-lowBusy > .2, "cores were idle for %.0f %% of the time and then %.0f %%, and an idle core has to wake up for a response",
 		100*max(1-lowBusy, 0), 100*max(1-fastBusy, 0))
 	a, b := low.Usage, fast.Usage
 	if a.HasPerRequest && b.HasPerRequest {
 		add(a.Accepts > .02 && a.Accepts > 2*b.Accepts, "%.2f connections were made for each request and then %.2f", a.Accepts, b.Accepts)
 		add(a.Runs > 1.2*b.Runs, "threads of backend and nginx were scheduled %.1f times for each request and then %.1f, "+
 			"as a thread that wakes up handles several requests", a.Runs, b.Runs)
-		add(a.CPU > 1.2*b.CPU, "backend and nginx used %.0f µs of CPU for each answer and then %.0f, "+
-			"as more answers share the fixed work and the caches", 1e6*a.CPU, 1e6*b.CPU)
+		add(a.CPU > 1.2*b.CPU, "backend and nginx used %.0f µs of CPU for each response and then %.0f, "+
+			"as more responses share the fixed work and the caches", 1e6*a.CPU, 1e6*b.CPU)
 	}
 	switch {
 	case len(causes) > 0:
 		return strings.Join(causes, "; ")
 	case hasCores && a.HasPerRequest && b.HasPerRequest:
-		return "neither idle cores nor new connections, wake-ups or CPU of an answer differ enough to explain it"
+		return "neither idle cores nor new connections, wake-ups or CPU of a response differ enough to explain it"
 	}
 	return "the cause is unknown: no samples cover it, because the service is on another machine or the stage was too short"
 }

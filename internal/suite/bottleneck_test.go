@@ -351,7 +351,7 @@ func TestMedianFallsUnderLoad(t *testing.T) {
 	}{
 		"idle cores": {
 			func(m *Machine) { m.ServiceBusy = .05 }, func(m *Machine) { m.ServiceBusy = .75 },
-			"it falls from 0.50 ms at 20/s to 0.20 ms at 1,000/s: cores were idle for 95 % of the time and then 25 %, and an idle core has to wake up for an answer",
+			"it falls from 0.50 ms at 20/s to 0.20 ms at 1,000/s: cores were idle for 95 % of the time and then 25 %, and an idle core has to wake up for a response",
 		},
 		"fewer connects": {
 			func(m *Machine) { m.Usage.Accepts = .5 }, func(m *Machine) { m.Usage.Accepts = .001 },
@@ -363,9 +363,9 @@ func TestMedianFallsUnderLoad(t *testing.T) {
 		},
 		"less CPU time per answer": {
 			func(m *Machine) { m.Usage.CPU = 500e-6 }, func(m *Machine) { m.Usage.CPU = 100e-6 },
-			": backend and nginx used 500 µs of CPU for each answer and then 100, as more answers share",
+			": backend and nginx used 500 µs of CPU for each response and then 100, as more responses share",
 		},
-		"no difference": {nil, nil, ": neither idle cores nor new connections, wake-ups or CPU of an answer differ enough to explain it"},
+		"no difference": {nil, nil, ": neither idle cores nor new connections, wake-ups or CPU of a response differ enough to explain it"},
 		"no samples": {
 			func(m *Machine) { m.Usage, m.SeparateCores = Usage{}, false }, nil,
 			": the cause is unknown: no samples cover it",

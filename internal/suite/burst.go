@@ -45,9 +45,9 @@ func assessBurst(r *Run) verdict.Assessment {
 	}
 	limits := r.limits()
 	levels := limits.fixedLevels(bursts)
-	t := newTable("Bursts", limits.String()+", and a good answer to the health check after the burst. Sent within: from the first request to the "+
+	t := newTable("Bursts", limits.String()+", and a good response to the health check after the burst. Sent within: from the first request to the "+
 		"last of all runners; in flight: maximum number of requests that the service had accepted and not answered (header X-In-Flight)",
-		"at once|failed|sent within|in flight|answered/s|p95 ms|health|status")
+		"at once|failed|sent within|in flight|responses/s|p95 ms|health|status")
 	sentAfter, inFlight := sumsByStage(r.Rounds[0], "sent_after"), sumsByStage(r.Rounds[0], "server_in_flight")
 	for i, st := range bursts {
 		health := "–"
@@ -105,7 +105,7 @@ func checkRecovery(all []StageResult) verdict.Check {
 	return c
 }
 
-// failedByGenerator reports whether the stage has no good answer, and its failures are attributed to the generator.
+// failedByGenerator reports whether the stage has no good response, and its failures are attributed to the generator.
 func (st *StageResult) failedByGenerator() bool {
 	return st.OK.Count() == 0 && st.Failed.Count() > 0 && st.Attributed == st.Failed.Count()
 }

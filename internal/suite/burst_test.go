@@ -43,7 +43,7 @@ func TestServiceUnhealthyAfterABurst(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]*Run{
 		"an error status": newBurstRun().addAnswers("burst-200", 200, 100).addAnswers("health-burst-200", 1, 1, shard.TagCode, "status-500"),
-		"no answer":       newBurstRun().addAnswers("burst-200", 200, 100),
+		"no response":     newBurstRun().addAnswers("burst-200", 200, 100),
 	} {
 		v := judge(r)
 		require.Equal(t, verdict.Fail, v.Verdict, name)

@@ -24,7 +24,7 @@ var (
 	CheckClimb     = withImpact("load.climb", "a higher load was not tried, and may break the service")
 	CheckHealth    = withImpact("load.recovery", "users are not served after a burst")
 	CheckRate      = withImpact("load.rate", "a slow service prolongs waits and outages")
-	CheckCorrect   = withImpact("answers.correct", "clients process wrong answers, and treat unrequested bytes as the answer to their next request")
+	CheckCorrect   = withImpact("answers.correct", "clients process wrong responses, and treat unrequested bytes as the response to their next request")
 	CheckServers   = withImpact("cluster.servers", "the load balancer does not use every server (header X-Server)")
 	CheckEnded     = withImpact("streams.ended", "streams that do not end exhaust the service")
 	CheckLeaks     = withImpact("backend.leaks", "resources that connections do not release exhaust the service")

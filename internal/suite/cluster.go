@@ -46,7 +46,7 @@ const (
 
 // A Side is one target at all levels.
 type Side struct {
-	Peak        float64 // answers/s at its best level
+	Peak        float64 // responses/s at its best level
 	P95         float64 // mean of the levels' 95th percentiles, milliseconds
 	FailedShare float64 // share of all requests
 	Evenness    float64 // requests of the least busy server ÷ of the busiest; 1: one server, or no names; 0: one unused
@@ -56,8 +56,8 @@ type Side struct {
 	total     Total
 }
 
-// sideOf sums up a target with a number of servers. If answers name their servers, a server without an answer received
-// no request.
+// sideOf sums up a target with a number of servers. If responses name their servers, a server without a response
+// received no request.
 func sideOf(stages []StageResult, servers int) Side {
 	sum := total(stages)
 	s := Side{total: sum, levels: byLevel(stages), FailedShare: sum.FailedShare(), Evenness: 1}
@@ -146,7 +146,7 @@ func Compare(one, several []float64, lower bool, incomparable Reason) Comparison
 		}
 	}
 	if len(logs) < 2 || len(logs) < n {
-		return Comparison{Interval: "–", NoWinner: Reason{"a comparison requires at least two rounds, with an answer in each", "few rounds"}}
+		return Comparison{Interval: "–", NoWinner: Reason{"a comparison requires at least two rounds, with a response in each", "few rounds"}}
 	}
 	mean, low, high := stats.MeanCI(logs, confidence)
 	c := Comparison{Interval: signedPercent(low) + " … " + signedPercent(high)}
@@ -258,7 +258,7 @@ func assessCluster(r *Run) verdict.Assessment {
 	return verdict.Assessment{
 		Facts: []verdict.Fact{
 			sum.fact(),
-			{Name: "peak", Value: sentence("single %v answers/s%s; cluster %v%s", one.Peak, one.peakText(), several.Peak, several.peakText())},
+			{Name: "peak", Value: sentence("single %v responses/s%s; cluster %v%s", one.Peak, one.peakText(), several.Peak, several.peakText())},
 			{Name: "winner", Value: peaks.Sentence()},
 			{Name: "deploy", Value: choice + ": " + reason},
 		},
@@ -266,21 +266,21 @@ func assessCluster(r *Run) verdict.Assessment {
 			checkResponses(sum, stages), lowestSustained("the lowest load is sustained", limits.Trials(limits.fixedLevels(one.stages()))),
 			checkAnsweringServers(several.stages(), several.total, size), checkGeneratorOfStages(all),
 		}, r.checkServerCount(stages)...),
-		Passed: []string{sentence("single %v answers/s, cluster %v; %s; deploy %s: %s", one.Peak, several.Peak, peaks.Sentence(), choice, reason)},
+		Passed: []string{sentence("single %v responses/s, cluster %v; %s; deploy %s: %s", one.Peak, several.Peak, peaks.Sentence(), choice, reason)},
 		Tables: slices.Concat([]verdict.Table{
 			levelTable(one, several), sideTable(one, several, peaks, size), serverTable(one.total, several.total),
 			fixedTable("Single", limits, one.stages()), fixedTable("Cluster", limits, several.stages()),
 		}, endpointTables(loads), failureTables(all, sum), r.resourceTables(stages, all)),
-		Metrics: slices.Concat([]verdict.Metric{one.peakMetric("peak answers/s, single"), several.peakMetric("peak answers/s, cluster")},
+		Metrics: slices.Concat([]verdict.Metric{one.peakMetric("peak responses/s, single"), several.peakMetric("peak responses/s, cluster")},
 			one.total.timeMetrics("of single", false), several.total.timeMetrics("of cluster", false)),
 	}
 }
 
-// answersPerServer is the minimum number of answers per server at a level for a check of that level.
-const answersPerServer = 30
+// responsesPerServer is the minimum number of responses per server at a level for a check of that level.
+const responsesPerServer = 30
 
 // checkAnsweringServers returns the check that every server of the cluster answered requests, by the header X-Server.
-// It also checks each level with at least answersPerServer answers per server.
+// It also checks each level with at least responsesPerServer responses per server.
 func checkAnsweringServers(levels []StageResult, sum Total, size int) verdict.Check {
 	servers := slices.Sorted(maps.Keys(sum.Servers))
 	c := check(CheckServers, "every server of the cluster answers", fmt.Sprint(size), fmt.Sprintf("%d answered", len(servers)), len(servers) == size)
@@ -293,7 +293,7 @@ func checkAnsweringServers(levels []StageResult, sum Total, size int) verdict.Ch
 			len(servers), shortList(servers), size)}
 	}
 	for _, st := range levels {
-		if st.OK.Count() < answersPerServer*int64(size) {
+		if st.OK.Count() < responsesPerServer*int64(size) {
 			continue
 		}
 		for _, server := range servers {
@@ -344,7 +344,7 @@ func levelTable(one, several Side) verdict.Table {
 		compare := func(name string, lower bool, text func(float64) string, figure func(*StageResult) float64) {
 			add(name, Compare(a.values(figure), b.values(figure), lower, reason), text(figure(&a.StageResult)), text(figure(&b.StageResult)))
 		}
-		compare("answers/s", false, count, perSecondOf)
+		compare("responses/s", false, count, perSecondOf)
 		compare("p50", true, ms, p50)
 		compare("p95", true, ms, p95)
 		add("failed", compareFailures(a.FailedShare(), b.FailedShare()), percentOf(a.FailedShare()), percentOf(b.FailedShare()))
@@ -356,7 +356,7 @@ func levelTable(one, several Side) verdict.Table {
 func sideTable(one, several Side, peaks Comparison, size int) verdict.Table {
 	t := newTable("Total: gains and costs", "", "figure"+comparedColumns)
 	add := func(name string, c Comparison, x, y string) { t.Add(append([]string{name}, c.row(x, y)...)...) }
-	add("peak answers/s", peaks, count(one.Peak), count(several.Peak))
+	add("peak responses/s", peaks, count(one.Peak), count(several.Peak))
 	add("mean of the p95", Compare(one.p95s(), several.p95s(), true, incomparable(one.levels, several.levels)), ms(one.P95), ms(several.P95))
 	add("failed", compareFailures(one.FailedShare, several.FailedShare), percentOf(one.FailedShare), percentOf(several.FailedShare))
 	t.Add("least ÷ most busy", "–", percentOf(several.Evenness), "–", "–", "–")
@@ -366,7 +366,7 @@ func sideTable(one, several Side, peaks Comparison, size int) verdict.Table {
 }
 
 func serverTable(one, several Total) verdict.Table {
-	t := newTable("Answers by server", "by the header X-Server", "target|server|answers|share")
+	t := newTable("Responses by server", "by the header X-Server", "target|server|responses|share")
 	add := func(target string, q Total) {
 		var sum int64
 		for _, n := range q.Servers {

@@ -34,7 +34,7 @@ func TestCompare(t *testing.T) {
 		"saturated generator":               {one: []float64{100, 101, 99}, several: []float64{150, 151, 149}, incomparable: "the load generator was saturated at the cluster", wantText: "no winner: the interval of the difference is +49 % … +51 %; the load generator was saturated at the cluster"},
 		"two rounds":                        {one: []float64{100, 100}, several: []float64{150, 180}, wantText: "the difference is not significant"},
 		"one round":                         {one: []float64{100}, several: []float64{150}, wantText: "no winner: a comparison requires at least two rounds"},
-		"no answers in a round":             {one: []float64{100, 100, 0}, several: []float64{150, 150, 150}, wantText: "no winner: a comparison requires at least two rounds, with an answer in each"},
+		"no answers in a round":             {one: []float64{100, 100, 0}, several: []float64{150, 150, 150}, wantText: "no winner: a comparison requires at least two rounds, with a response in each"},
 	} {
 		got := Compare(c.one, c.several, c.lower, Reason{Sentence: c.incomparable})
 		require.Equal(t, c.winner, got.Winner, name)
@@ -110,14 +110,14 @@ func TestClusterByRounds(t *testing.T) {
 	t.Parallel()
 	v := judge(newComparisonRun(1500, 1530, 1470).setCores(.97, .61))
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-	require.Contains(t, fact(v, "peak"), "single 100 answers/s with 5 at a time; the service was the limit: the service's cores were 97 % busy, the generator's 61 %; cluster 150 with")
+	require.Contains(t, fact(v, "peak"), "single 100 responses/s with 5 at a time; the service was the limit: the service's cores were 97 % busy, the generator's 61 %; cluster 150 with")
 	require.Contains(t, fact(v, "winner"), "winner: cluster by 50 %")
 	require.Contains(t, fact(v, "deploy"), "cluster: it answers 50 % more requests per second")
 	levels := table(v, "Level by level").Rows
-	require.Equal(t, []string{"5", "answers/s", "100", "150", "+43 % … +58 %", "cluster", "50 %"}, levels[0])
+	require.Equal(t, []string{"5", "responses/s", "100", "150", "+43 % … +58 %", "cluster", "50 %"}, levels[0])
 	require.Equal(t, []string{"5", "p95", "10.0 ms", "4.00 ms", "-60 % … -60 %", "cluster", "150 %"}, levels[2])
 	require.Equal(t, "none", levels[3][5], "none failed")
-	require.Equal(t, []string{"cluster", "backend-2", "1,500", "33.33 %"}, table(v, "Answers by server").Rows[3])
+	require.Equal(t, []string{"cluster", "backend-2", "1,500", "33.33 %"}, table(v, "Responses by server").Rows[3])
 	require.Equal(t, []string{"5 at a time, single", "3,000", "0", "100", "10.0", "good", "service"}, table(v, "Single").Rows[0])
 }
 

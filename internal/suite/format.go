@@ -66,7 +66,7 @@ func quantiles(h *shard.Histogram, at ...float64) (out []string) {
 	return out
 }
 
-// p95Cell formats the 95th percentile of the good answers; "–" if there are none.
+// p95Cell formats the 95th percentile of the good responses; "–" if there are none.
 func p95Cell(q *Requests) string {
 	if q.OK.Count() == 0 {
 		return "–"
@@ -76,7 +76,7 @@ func p95Cell(q *Requests) string {
 
 // netErrors describes the error codes of k6, which its documentation lists.
 var netErrors = map[string]string{
-	"1000": "no answer", "1010": "network error", "1020": "not a URL", "1050": "timeout", "1100": "name lookup failed", "1101": "no such host",
+	"1000": "no response", "1010": "network error", "1020": "not a URL", "1050": "timeout", "1100": "name lookup failed", "1101": "no such host",
 	"1200": "TCP error", "1201": "broken pipe", "1202": "network error", "1210": "connect failed", "1211": "connect timed out", "1212": "connection refused",
 	"1213": "connect failed: no address or port left", "1220": "connection reset", "1300": "TLS error", "1301": "no TLS",
 	"1310": "certificate of an unknown authority", "1311": "certificate of another host", "1701": "content cannot be decompressed",
@@ -86,9 +86,9 @@ var netErrors = map[string]string{
 func codeText(code string) string {
 	switch code {
 	case shard.CodeWrongContent:
-		return "wrong answer"
+		return "wrong response"
 	case shard.CodeTruncated:
-		return "truncated answer"
+		return "truncated response"
 	}
 	if status, ok := strings.CutPrefix(code, shard.CodeStatus); ok {
 		return "status " + status

@@ -67,7 +67,7 @@ func assessHandshake(r *Run) verdict.Assessment {
 		scale := count(float64(st.Requests.Total()))
 		a.Metrics = append(a.Metrics,
 			verdict.Metric{Name: "connections/s of " + scale, Unit: "connections/s", Value: st.PerSecond(), HigherIsBetter: true},
-			verdict.Metric{Name: "whole p99 of " + scale, Unit: "ms", Value: quantile(st.OK, .99)})
+			verdict.Metric{Name: "total p99 of " + scale, Unit: "ms", Value: quantile(st.OK, .99)})
 	}
 	return a
 }
@@ -158,7 +158,7 @@ func checkUntrustedRefused(m *shard.Merged) verdict.Check {
 		switch {
 		case fails > 0 && answered:
 			c.Pass, c.Actual = false, "accepted"
-			c.Reasons = append(c.Reasons, sentence("a client %s received an answer: %v of %v attempts", credentials, fails, passes+fails))
+			c.Reasons = append(c.Reasons, sentence("a client %s received a response: %v of %v attempts", credentials, fails, passes+fails))
 			return c // one accepted untrusted certificate decides
 		case fails > 0 || passes == 0 && len(ends) > 0:
 			c.Pass, c.Actual = false, "not known"
@@ -246,8 +246,8 @@ var causes = map[string]string{
 	"no_descriptors": "no file descriptor left in the runner", "server_certificate": "the server's certificate is not trusted",
 	"client_certificate": "the server refused the client's certificate", "tls_alert": "the server aborted the handshake",
 	"tls_timeout": "no TLS handshake in time", "tls_reset": "the server closed the connection during the handshake", "tls": "the server does not use TLS",
-	"resumed": "the session was resumed", "answer_timeout": "no answer in time", "answer_reset": "the server closed the connection before the answer",
-	"status": "an error status", "answer": "no HTTP answer",
+	"resumed": "the session was resumed", "answer_timeout": "no response in time", "answer_reset": "the server closed the connection before the response",
+	"status": "an error status", "answer": "no HTTP response",
 }
 
 // dominantCause describes the most frequent cause of failures.
@@ -276,7 +276,7 @@ func peakOpen(m *shard.Merged, stages []StageResult) string {
 
 func scaleTable(m *shard.Merged, stages []StageResult) verdict.Table {
 	t := newTable("Scales", "CPU: of the runners and of the server for one connection, both ends on this machine; peak open: at a time, in one runner",
-		"connections|good|per second|whole mean ms|p50|p99|peak open|runner CPU ms|server CPU ms")
+		"connections|good|per second|total mean ms|p50|p99|peak open|runner CPU ms|server CPU ms")
 	open := sumsByStage(m, "handshake_open")
 	for _, st := range stages {
 		cpuPerConnection := func(percent float64) string {
@@ -295,11 +295,11 @@ func scaleTable(m *shard.Merged, stages []StageResult) verdict.Table {
 func phaseTable(m *shard.Merged, stages []StageResult) verdict.Table {
 	t := newTable("Phases, ms", "", "connections|phase|n|mean|p50|p99|max")
 	for _, st := range stages {
-		answer := "first answer"
+		response := "first response"
 		if st.Kind == "held" {
-			answer = "answer"
+			response = "response"
 		}
-		for _, phase := range [][2]string{{"tcp", "TCP handshake"}, {"tls", "TLS handshake"}, {"answer", answer}} {
+		for _, phase := range [][2]string{{"tcp", "TCP handshake"}, {"tls", "TLS handshake"}, {"answer", response}} {
 			if metric := sumsByStage(m, "handshake_"+phase[0])[st.Name]; metric.Count > 0 {
 				cells := row(st.Title, phase[1], metric.Count, figure(metric.Sum/float64(metric.Count)))
 				t.Add(append(cells, quantiles(metric.Trend, .5, .99, 1)...)...)
@@ -312,7 +312,7 @@ func phaseTable(m *shard.Merged, stages []StageResult) verdict.Table {
 // bytesTable returns the bytes on the wire by scale, and compares the received ones with those of a single connection.
 func bytesTable(m *shard.Merged, stages []StageResult) verdict.Table {
 	t := newTable("Bytes", "sent and received by the runners, in TLS records without TCP and IP headers; each: per connection, "+
-		"with requests and answers; handshake: of completed handshakes; expected: the good connections times the bytes of a single connection "+
+		"with requests and responses; handshake: of completed handshakes; expected: the good connections times the bytes of a single connection "+
 		"before the load",
 		"connections|sent|received|expected|% of expected|sent each|received each|sent by a handshake|received by a handshake")
 	sent, received := sumsByStage(m, "handshake_sent"), sumsByStage(m, "handshake_received")
@@ -330,7 +330,7 @@ func bytesTable(m *shard.Merged, stages []StageResult) verdict.Table {
 			continue
 		}
 		expected, share := "–", "–"
-		if alone.Count > 0 && st.OK.Count() > 0 && st.Kind != "held" { // connections that stay open receive more answers
+		if alone.Count > 0 && st.OK.Count() > 0 && st.Kind != "held" { // connections that stay open receive more responses
 			bytes := alone.Sum / float64(alone.Count) * float64(st.OK.Count())
 			expected, share = format.Bytes(uint64(bytes)), percentOf(receivedOf.Sum/bytes)
 		}

@@ -107,11 +107,11 @@ func (r *Run) memoryOverTime(m *shard.Merged, stages []StageResult) verdict.Tabl
 }
 
 // scalesDuring returns the titles of the scales between two times; "–" if there are none. A scale whose connections
-// stay open lasts until their last answer.
+// stay open lasts until their last response.
 func scalesDuring(m *shard.Merged, stages []StageResult, from, to time.Time) string {
-	titles, answers := "", sumsByStage(m, "handshake_answer")
+	titles, responses := "", sumsByStage(m, "handshake_answer")
 	for _, st := range stages {
-		if overlap(from, to, st.First, time.UnixMicro(max(st.Last.UnixMicro(), answers[st.Name].LastUS))) > 0 {
+		if overlap(from, to, st.First, time.UnixMicro(max(st.Last.UnixMicro(), responses[st.Name].LastUS))) > 0 {
 			titles += ", " + st.Title
 		}
 	}
@@ -152,7 +152,7 @@ func (r *Run) memoryOfOpen(m *shard.Merged, st StageResult) (t verdict.Table, me
 }
 
 // memoryOf returns the memory of a process before, during and after the connects of a stage, by samples of its resident
-// memory. answered has the time of the last answer.
+// memory. answered has the time of the last response.
 func memoryOf(samples iter.Seq2[time.Time, uint64], st StageResult, answered shard.Metric) (p processMemory) {
 	var open []float64
 	for at, rss := range samples {

@@ -91,13 +91,13 @@ func TestFailedHandshakes(t *testing.T) {
 			r.Rounds[0].Checks[0].Fails, r.Rounds[0].Checks[0].Passes = 1, 0
 			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "handshake_answer", Count: 1, Tags: map[string]string{shard.TagStage: "untrusted with a foreign certificate"}})
 			return r
-		}, verdict.Fail, "a client with a foreign certificate received an answer"},
+		}, verdict.Fail, "a client with a foreign certificate received a response"},
 		{"an untrusted client is accepted, and not all connections are tried", func() *Run {
 			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 400, 15)
 			r.Rounds[0].Checks[0].Fails, r.Rounds[0].Checks[0].Passes = 1, 0
 			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "handshake_answer", Count: 1, Tags: map[string]string{shard.TagStage: "untrusted with a foreign certificate"}})
 			return r
-		}, verdict.Fail, "a client with a foreign certificate received an answer"},
+		}, verdict.Fail, "a client with a foreign certificate received a response"},
 		{"connections of an untrusted client are reset", func() *Run {
 			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 			r.Rounds[0].Checks = r.Rounds[0].Checks[1:]
@@ -109,7 +109,7 @@ func TestFailedHandshakes(t *testing.T) {
 			r.Rounds[0].Checks[0].Fails, r.Rounds[0].Checks[0].Passes = 1, 0
 			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "handshake_failed", Count: 1, Tags: map[string]string{shard.TagStage: "untrusted with a foreign certificate", "cause": "answer_reset"}})
 			return r
-		}, verdict.Invalid, "it is unknown whether a client with a foreign certificate is refused: the server closed the connection before the answer"},
+		}, verdict.Invalid, "it is unknown whether a client with a foreign certificate is refused: the server closed the connection before the response"},
 		{"no untrusted client was tried", func() *Run {
 			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 			r.Rounds[0].Checks = nil
@@ -126,7 +126,7 @@ func TestFailedHandshakes(t *testing.T) {
 			r.Rounds[0].Checks[2].Fails, r.Rounds[0].Checks[2].Passes = 3, 8
 			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "handshake_answer", Count: 3, Tags: map[string]string{shard.TagStage: "untrusted with a certificate of another authority of the same name"}})
 			return r
-		}, verdict.Fail, "a client with a certificate of another authority of the same name received an answer: 3 of 11 attempts"},
+		}, verdict.Fail, "a client with a certificate of another authority of the same name received a response: 3 of 11 attempts"},
 		{"one untrusted client was not tried", func() *Run {
 			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 			r.Rounds[0].Checks = r.Rounds[0].Checks[:2]

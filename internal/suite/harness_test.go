@@ -63,7 +63,7 @@ func (r *Run) addCounter(name, stage string, value float64) *Run {
 	return r
 }
 
-// delayAnswers moves n good answers of a stage to ms milliseconds after its end.
+// delayAnswers moves n good responses of a stage to ms milliseconds after its end.
 func (r *Run) delayAnswers(stage string, n int, ms float64) *Run {
 	h := shard.NewHistogram()
 	for range n {

@@ -23,11 +23,11 @@ type Limits struct {
 // have added (see saturation.go).
 type Level struct {
 	Load                        float64 // offered load: requests/s, or concurrent requests
-	Answered, UndelayedAnswered float64 // share of the offered requests with a good answer
+	Answered, UndelayedAnswered float64 // share of the offered requests with a good response
 	FailedShare                 float64 // share of the requests made
 	Failure                     string  // the most frequent failure; "": unknown
 	UndelayedFailed             float64
-	P95, UndelayedP95           float64 // of the good answers, milliseconds
+	P95, UndelayedP95           float64 // of the good responses, milliseconds
 	HardFailures                float64 // share of the requests with failures that no delay explains, such as a status
 	MachineLimit                string  // why the machine may have delayed the service: it was full, or AWS dropped packets of the runners; "" if not
 	TooFewConnections           string  // why the generator had too few connections for the rate; "": it had enough
@@ -296,12 +296,12 @@ func (l Limits) String() string {
 	return text + fmt.Sprintf(", at least %.3g %% of the offered requests answered", 100*l.Answered)
 }
 
-// wrongResponses returns the number of answers with status 200 and wrong or truncated content.
+// wrongResponses returns the number of responses with status 200 and wrong or truncated content.
 func (q *Requests) wrongResponses() int64 {
 	return q.Codes[shard.CodeWrongContent] + q.Codes[shard.CodeTruncated]
 }
 
-// countUnrequested returns the number of connections with unrequested bytes after an answer.
+// countUnrequested returns the number of connections with unrequested bytes after a response.
 func countUnrequested(all []StageResult) (n int64) {
 	for _, st := range all {
 		n += st.Unrequested
@@ -309,12 +309,12 @@ func countUnrequested(all []StageResult) (n int64) {
 	return n
 }
 
-// checkResponses returns the check that no stage has a wrong answer or unrequested bytes, warm-ups included. counted
+// checkResponses returns the check that no stage has a wrong response or unrequested bytes, warm-ups included. counted
 // has the requests of the stages that count.
 func checkResponses(counted Total, all []StageResult) verdict.Check {
 	sum := total(all)
 	wrong, unrequested := sum.wrongResponses(), countUnrequested(all)
-	c := check(CheckCorrect, "answers are correct", "all", sentence("%v wrong", wrong), wrong+unrequested == 0 && counted.Total() > 0)
+	c := check(CheckCorrect, "responses are correct", "all", sentence("%v wrong", wrong), wrong+unrequested == 0 && counted.Total() > 0)
 	if counted.Total() == 0 {
 		c.Actual = "no request was made"
 		return inconclusive(c)
@@ -329,7 +329,7 @@ func checkResponses(counted Total, all []StageResult) verdict.Check {
 		c.Actual += sentence(", %v of them in the warm-up", n)
 	}
 	if unrequested > 0 {
-		c.Actual += fmt.Sprintf(", %s of unrequested bytes after an answer", format.Plural(unrequested, "case", "cases"))
+		c.Actual += fmt.Sprintf(", %s of unrequested bytes after a response", format.Plural(unrequested, "case", "cases"))
 	}
 	return c
 }

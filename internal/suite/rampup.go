@@ -88,8 +88,8 @@ func assessRampup(r *Run) verdict.Assessment {
 	trials := limits.Trials(levels)
 	breaking, sum := findBreaking(trials), total(stages)
 	bottleneck := findBottleneck(stages, breaking)
-	t := newTable("Stages", limits.String()+"; answered/s: good answers between the earliest possible answer and the end of the stage",
-		"stage|requests|failed|not made|answered/s|p95 ms|status")
+	t := newTable("Stages", limits.String()+"; responses/s: good responses between the earliest possible response and the end of the stage",
+		"stage|requests|failed|not made|responses/s|p95 ms|status")
 	metrics := []verdict.Metric{{Name: "requests/s sustained", Unit: perSecond, Value: breaking.Sustained, HigherIsBetter: true}}
 	var bytes float64
 	for i, st := range stages {
@@ -125,7 +125,7 @@ func stressTable(stages []StageResult) verdict.Table {
 	add := func(name string, a, b float64, text func(float64) string) {
 		t.Add(name, text(a), text(b), change(a, b))
 	}
-	add("answered/s", low.PerSecond(), high.PerSecond(), count)
+	add("responses/s", low.PerSecond(), high.PerSecond(), count)
 	add("failed", low.FailedShare(), high.FailedShare(), percentOf)
 	add("mean", low.Mean(), high.Mean(), ms)
 	for _, percent := range []int{50, 95, 99} {

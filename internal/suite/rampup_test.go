@@ -46,9 +46,9 @@ func TestRampupPasses(t *testing.T) {
 	require.Equal(t, [][]string{
 		{"20/s", "200", "0", "0", "20", "10.0", "good"}, {"50/s", "500", "0", "0", "50", "10.0", "good"},
 	}, table(v, "Stages").Rows)
-	require.Equal(t, []string{"all", "700", "10.0", "10.0", "0.00", "10.0", "10.0", "10.0", "10.0", "10.0"}, table(v, "Latency of good answers, ms").Rows[2])
+	require.Equal(t, []string{"all", "700", "10.0", "10.0", "0.00", "10.0", "10.0", "10.0", "10.0", "10.0"}, table(v, "Latency of good responses, ms").Rows[2])
 	require.Equal(t, []string{"standard", "1.4×", "36", "everyday peaks"}, table(v, "Recommended maximum loads").Rows[1])
-	require.Equal(t, []string{"answered/s", "20", "50", "+150.0 %"}, table(v, "Baseline against stress").Rows[0])
+	require.Equal(t, []string{"responses/s", "20", "50", "+150.0 %"}, table(v, "Baseline against stress").Rows[0])
 	require.Empty(t, table(v, "Errors").Rows)
 	require.Equal(t, []string{"runners, together", "1.0 %", "45,000 µs", "9.0 MiB"}, table(v, "Processes").Rows[0])
 	require.Equal(t, verdict.Metric{Name: "requests/s sustained", Unit: perSecond, Value: 50, HigherIsBetter: true}, v.Metrics[0])
@@ -66,11 +66,11 @@ func TestRampupBreaks(t *testing.T) {
 	require.Equal(t, [][]string{
 		{"status-503", "status 503", "300", "75.00 %", "17.65 %"}, {"net-1050", "timeout", "100", "25.00 %", "5.88 %"},
 	}, table(v, "Errors").Rows)
-	require.Equal(t, "40.0", table(v, "Latency of good answers, ms").Rows[2][5], "failed requests do not count")
+	require.Equal(t, "40.0", table(v, "Latency of good responses, ms").Rows[2][5], "failed requests do not count")
 	require.Equal(t, [][]string{
 		{"100/s", "status 503", "300", "1.00", "1.00", "1.00", "1.00"}, {"100/s", "timeout", "100", "10000", "10000", "10000", "10000"},
 	}, table(v, "Duration of failed requests, ms").Rows)
-	require.Equal(t, "the service refuses faster than it answers: at 100/s status 503 arrived after 1.00 ms (p50), a good answer after 40.0 ms; "+
+	require.Equal(t, "the service refuses faster than it answers: at 100/s status 503 arrived after 1.00 ms (p50), a good response after 40.0 ms; "+
 		"clients that retry immediately add to the load, so let them back off exponentially", fact(v, "refusals"))
 	r.Rounds[0].Suite.Parameters = withSetting("MIN_RATE", "80")
 	v = judge(r)
@@ -84,7 +84,7 @@ func TestCodeText(t *testing.T) {
 	for code, want := range map[string]string{
 		"status-201": "status 201", "status-204": "status 204", "status-310": "status 310", "status-101": "status 101",
 		"net-1201": "broken pipe", "net-1220": "connection reset", "net-1310": "certificate of an unknown authority",
-		"net-1611": "HTTP/2 error", "net-1999": "k6's error 1999", "wrong": "wrong answer",
+		"net-1611": "HTTP/2 error", "net-1999": "k6's error 1999", "wrong": "wrong response",
 		"net-1701": "content cannot be decompressed", "net-1050": "timeout", "1503": "unknown", "": "unknown",
 	} {
 		require.Equal(t, want, codeText(code), code)
@@ -93,7 +93,7 @@ func TestCodeText(t *testing.T) {
 
 func TestFirstByteTime(t *testing.T) {
 	t.Parallel()
-	const title = "Time to the first byte of good answers, ms"
+	const title = "Time to the first byte of good responses, ms"
 	r := newRampRun(rampupParameters, 20)
 	first := r.addAnswers("rate-20", 600, 4).Rounds[0]
 	first.Metrics[len(first.Metrics)-1].Name = shard.FirstByte
@@ -102,25 +102,25 @@ func TestFirstByteTime(t *testing.T) {
 	v := judge(r)
 	require.Equal(t, []string{"20/s", "600"}, table(v, title).Rows[0][:2])
 	require.Equal(t, "4.00", table(v, title).Rows[0][3], "failed requests do not count")
-	require.NotEqual(t, "4.00", table(v, "Latency of good answers, ms").Rows[0][3])
+	require.NotEqual(t, "4.00", table(v, "Latency of good responses, ms").Rows[0][3])
 }
 
 func TestWrongResponseFails(t *testing.T) {
 	t.Parallel()
 	v := judge(newRampRun(rampupParameters, 20, 50).addAnswers("rate-50", 1, 5, shard.TagCode, shard.CodeWrongContent))
 	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Contains(t, v.Reasons[0], "answers are correct: 1 wrong")
+	require.Contains(t, v.Reasons[0], "responses are correct: 1 wrong")
 	v = judge(newRampRun(rampupParameters, 20, 50).addAnswers("warmup", 2, 5, shard.TagCode, shard.CodeWrongContent).addAnswers("rate-50", 1, 5, shard.TagCode, shard.CodeWrongContent))
 	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Contains(t, v.Reasons[0], "answers are correct: 3 wrong, 2 of them in the warm-up")
+	require.Contains(t, v.Reasons[0], "responses are correct: 3 wrong, 2 of them in the warm-up")
 	v = judge(newRampRun(rampupParameters, 20, 50).addAnswers("warmup", 1, 5, shard.TagCode, shard.CodeWrongContent))
-	require.Equal(t, verdict.Fail, v.Verdict, "wrong answers of a warm-up fail the run")
+	require.Equal(t, verdict.Fail, v.Verdict, "wrong responses of a warm-up fail the run")
 	noPorts := func() *Run {
 		return newRampRun(withSetting("MIN_RATE", "10"), 20).addAnswers("rate-20", 10, 5, shard.TagCode, shard.CodeNet+"1213")
 	}
 	require.Equal(t, verdict.Invalid, judge(noPorts()).Verdict, "the generator had no port left at the lowest load")
 	v = judge(noPorts().addAnswers("rate-20", 1, 5, shard.TagCode, shard.CodeWrongContent))
-	require.Equal(t, verdict.Fail, v.Verdict, "a generator without a port causes no wrong answer")
+	require.Equal(t, verdict.Fail, v.Verdict, "a generator without a port causes no wrong response")
 }
 
 func TestRunWithoutResultIsInvalid(t *testing.T) {
@@ -299,7 +299,7 @@ func TestMeanAndDeviation(t *testing.T) {
 	require.Equal(t, 30*time.Millisecond, q.OK.Max())
 }
 
-// addWaits adds n good answers whose requests waited for a connection. Both times are in milliseconds; duration
+// addWaits adds n good responses whose requests waited for a connection. Both times are in milliseconds; duration
 // excludes the wait.
 func (r *Run) addWaits(stage string, n int, wait, duration float64) *Run {
 	r.addAnswers(stage, n, wait+duration, shard.TagWaited, "yes")
@@ -355,7 +355,7 @@ func TestTooFewConnectionsLimitTheGenerator(t *testing.T) {
 }
 
 // If 150 of 200 answers per second arrive in the stage, the rate is 150 and the load is not sustained, even if the
-// others arrive later. A service with 0.9 s per answer has 0.9 s of answers in flight at the end of the stage, and
+// others arrive later. A service with 0.9 s per answer has 0.9 s of responses in flight at the end of the stage, and
 // sustains the load.
 func TestRateExcludesAnswersAfterTheStage(t *testing.T) {
 	t.Parallel()
@@ -382,13 +382,13 @@ func TestRateExcludesAnswersAfterTheStage(t *testing.T) {
 	}
 }
 
-// Truncated answers and unrequested bytes fail the run.
+// Truncated responses and unrequested bytes fail the run.
 func TestTruncatedAndUnrequestedBytesFail(t *testing.T) {
 	t.Parallel()
 	v := judge(newRampRun(rampupParameters, 20, 50).addAnswers("rate-50", 1, 5, shard.TagCode, shard.CodeTruncated))
 	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Contains(t, v.Reasons[0], "answers are correct: 1 wrong, 1 of them truncated")
+	require.Contains(t, v.Reasons[0], "responses are correct: 1 wrong, 1 of them truncated")
 	v = judge(newRampRun(rampupParameters, 20, 50).addCounter(shard.UnrequestedBytes, "rate-50", 2))
 	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Contains(t, v.Reasons[0], "answers are correct: 0 wrong, 2 cases of unrequested bytes after an answer")
+	require.Contains(t, v.Reasons[0], "responses are correct: 0 wrong, 2 cases of unrequested bytes after a response")
 }

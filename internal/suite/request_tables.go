@@ -31,14 +31,14 @@ func (r *Run) addRequests(a *verdict.Assessment, all, listed []StageResult, sum 
 	}
 	a.Facts = append(a.Facts, refusals(listed)...)
 	a.Checks = append(a.Checks, r.checkServerCount(all)...)
-	a.Tables = append(a.Tables, append(endpointTables(listed), latencyTable("Latency of good answers, ms", "stage", append(times, part{"all", sum.Requests})))...)
+	a.Tables = append(a.Tables, append(endpointTables(listed), latencyTable("Latency of good responses, ms", "stage", append(times, part{"all", sum.Requests})))...)
 	if len(firstBytes) > 0 {
-		a.Tables = append(a.Tables, latencyTable("Time to the first byte of good answers, ms", "stage", firstBytes))
+		a.Tables = append(a.Tables, latencyTable("Time to the first byte of good responses, ms", "stage", firstBytes))
 	}
 	a.Tables = slices.Concat(a.Tables, failureTables(listed, sum), more, r.resourceTables(all, listed))
 }
 
-// latencyTable returns a table with the times of good answers, by part of the requests.
+// latencyTable returns a table with the times of good responses, by part of the requests.
 func latencyTable(title, by string, parts []part) verdict.Table {
 	t := newTable(title, "", by+"|n|min|mean|sd|p50|p75|p95|p99|max")
 	for _, p := range parts {
@@ -94,8 +94,8 @@ func targetTables(target, suffix string, stages []StageResult) []verdict.Table {
 	if len(byEndpoint) < 2 {
 		return nil
 	}
-	counts := newTable("By endpoint"+suffix, "answered/s: over the total time of all stages, without answers after the end of their stage",
-		"endpoint|requests|failed|wrong|answered/s")
+	counts := newTable("By endpoint"+suffix, "responses/s: over the total time of all stages, without responses after the end of their stage",
+		"endpoint|requests|failed|wrong|responses/s")
 	var parts []part
 	for _, endpoint := range slices.Sorted(maps.Keys(byEndpoint)) {
 		q := byEndpoint[endpoint]
@@ -155,7 +155,7 @@ func (q *Requests) causes(title, code, unit string, words func(string) string) v
 // minRefusedShare is the share of a stage's requests below which refusals are not mentioned.
 const minRefusedShare = .01
 
-// refusals returns a fact if refusals arrived faster than good answers in the stage with the most refusals; otherwise
+// refusals returns a fact if refusals arrived faster than good responses in the stage with the most refusals; otherwise
 // nil. A refusal is a failure by the most frequent code that neither is a timeout nor is caused by the generator.
 func refusals(stages []StageResult) []verdict.Fact {
 	mainRefusal := func(st StageResult) (code string, n int64) {
@@ -180,7 +180,7 @@ func refusals(stages []StageResult) []verdict.Fact {
 		return nil
 	}
 	return []verdict.Fact{{Name: "refusals", Value: fmt.Sprintf("the service refuses faster than it answers: at %s %s arrived after %s (p50), "+
-		"a good answer after %s; clients that retry immediately add to the load, so let them back off exponentially",
+		"a good response after %s; clients that retry immediately add to the load, so let them back off exponentially",
 		worst.Title, codeText(code), ms(refused), ms(answered))}}
 }
 

@@ -13,13 +13,13 @@ import (
 // This file and verdict.CPUUse decide when the load generator was saturated. Slowness and failures are attributed to
 // the generator if its own waits at that moment explain them:
 //
-//   - The generator can have added at most shard.WakeUps times its longest wait to each answer. The rest is the time of
-//     the service. If that time alone exceeds a limit, the service is too slow.
+//   - The generator can have added at most shard.WakeUps times its longest wait to each response. The rest is the time
+//     of the service. If that time alone exceeds a limit, the service is too slow.
 //   - A timeout is attributed to the generator if its waits can have added at least half of the duration of the request.
 //     If the control group was on time, and the requests of the stage were small, they can have added no more than the
 //     group measured: such a request only waits, as the streams of the group do.
 //   - A failed connect is attributed to the generator if the host had no addresses, ports or descriptors left. Any other
-//     failure is an answer of the service, or the end of a connection, which no wait explains.
+//     failure is a response of the service, or the end of a connection, which no wait explains.
 //   - Requests that were not made are attributed to the generator in two cases: it had waited for half of the time for
 //     which a request waits for a connection, or its connections spent more time on its own waits than on the service.
 //   - If service and runners share a full machine, and the service used less than half of it, the service may have
@@ -66,7 +66,7 @@ func (st *StageResult) attributeToGenerator(dropped shard.Metric) {
 const maxSmallRequest = 64 << 10
 
 // onlyWaited reports whether the requests of the stage are small, and the control groups measured delays. Small
-// requests only wait for their answers, so a control group shows the delay with which the generator read these.
+// requests only wait for their responses, so a control group shows the delay with which the generator read these.
 func (st *StageResult) onlyWaited() bool {
 	return st.Machine.Controlled && st.Sent > 0 && st.Sent <= maxSmallRequest*float64(st.Total())
 }
@@ -117,10 +117,10 @@ func totalTime(h *shard.Histogram) time.Duration {
 // Limits with which tooFewConnections distinguishes a saturated service from too few connections.
 const (
 	minWaitedShare = .05 // minimum share of requests that waited for a connection, and maximum share of failed ones
-	maxSlowdown    = 2   // maximum ratio of the duration of a request to that of the fastest answers
+	maxSlowdown    = 2   // maximum ratio of the duration of a request to that of the fastest responses
 )
 
-// fastestOf returns the time of the fastest good answer of each endpoint in any stage, in milliseconds.
+// fastestOf returns the time of the fastest good response of each endpoint in any stage, in milliseconds.
 func fastestOf(stages []StageResult) map[string]float64 {
 	out := map[string]float64{}
 	for _, st := range stages {
@@ -163,8 +163,8 @@ func (st *StageResult) tooFewConnections(fastest map[string]float64, limit float
 		format.Count(st.Connections, "connection"), ms(duration), maxSlowdown)
 }
 
-// grace returns how long answers count after the end of a stage: the limit of p95. Without a limit it is the time of
-// the fastest answer, so that answers delayed by a growing queue do not count.
+// grace returns how long responses count after the end of a stage: the limit of p95. Without a limit it is the time of
+// the fastest response, so that responses delayed by a growing queue do not count.
 func (st *StageResult) grace(l Limits) time.Duration {
 	allowed := l.P95
 	if allowed == 0 {

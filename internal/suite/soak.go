@@ -53,14 +53,14 @@ func soakMetrics(v *verdict.Verdict) (out []verdict.Metric) {
 		ms("latency p99", l.P99)
 	}
 	if e := v.Ends; e != nil && e.Count > 0 {
-		ms("end answer p99", e.MS.P99)
+		ms("end response p99", e.MS.P99)
 	}
 	if last := v.Messages.LastSubscriberMS; last != nil {
 		ms("last subscriber p50", last.P50)
 		ms("last subscriber p99", last.P99)
 	}
 	if p := v.Messages.Published; p != nil {
-		ms("publish answer p99", p.AnswerMS.P99)
+		ms("publish response p99", p.AnswerMS.P99)
 	}
 	r := v.Resources
 	return append(out,

@@ -28,13 +28,13 @@ const (
 	OfRequests = "% of requests" // a share of all requests
 )
 
-// Requests sums up requests. Failed requests are counted separately, so that fast refusals do not make answers look
+// Requests sums up requests. Failed requests are counted separately, so that fast refusals do not make responses look
 // fast.
 type Requests struct {
 	OK, Failed  *shard.Histogram // times of good and of failed requests
 	Undelayed   *shard.Histogram // times of OK without the maximum delay that the generator can have added
 	Connected   *shard.Histogram // times of OK without the wait for a connection
-	Late        *shard.Histogram // answers of OK after the end of a stage with a fixed length, by their time after it
+	Late        *shard.Histogram // responses of OK after the end of a stage with a fixed length, by their time after it
 	Codes       map[string]int64 // number of Failed by code
 	Servers     map[string]int64 // number of OK by server
 	First, Last time.Time        // start of the first request, end of the last one; a stage may move both
@@ -97,10 +97,10 @@ func (q *Requests) FailedShare() float64 { return share(q.Failed.Count(), q.Tota
 // Span returns the seconds from First to Last.
 func (q *Requests) Span() float64 { return q.Last.Sub(q.First).Seconds() }
 
-// inTime returns the number of good answers before the end of the stage.
+// inTime returns the number of good responses before the end of the stage.
 func (q *Requests) inTime() int64 { return q.OK.Count() - q.Late.Count() }
 
-// PerSecond returns the good answers within the span, per second.
+// PerSecond returns the good responses within the span, per second.
 func (q *Requests) PerSecond() float64 {
 	if s := q.Span(); s > 0 {
 		return float64(q.inTime()) / s
@@ -108,10 +108,10 @@ func (q *Requests) PerSecond() float64 {
 	return 0
 }
 
-// Mean returns the mean time of the good answers in milliseconds.
+// Mean returns the mean time of the good responses in milliseconds.
 func (q *Requests) Mean() float64 { return q.sum / float64(max(q.OK.Count(), 1)) }
 
-// StdDev returns the standard deviation of the times of the good answers in milliseconds.
+// StdDev returns the standard deviation of the times of the good responses in milliseconds.
 func (q *Requests) StdDev() float64 {
 	n := float64(max(q.OK.Count(), 1))
 	return math.Sqrt(max(q.square/n-q.Mean()*q.Mean(), 0))
@@ -134,13 +134,13 @@ func quantile(h *shard.Histogram, q float64) float64 {
 type StageResult struct {
 	shard.Stage
 	*Requests
-	firstByte       *Requests // the times to the first byte of the answers
+	firstByte       *Requests // the times to the first byte of the responses
 	Dropped         int64     // requests that were not made, because no connection was free in time, or the stage ended
 	Waiting         int64     // requests that waited for a connection
 	WaitMS          float64   // the sum of these waits
 	connectionLimit string    // why the generator had too few connections for the rate; "": it had enough
 	Bytes, Sent     float64   // bytes received and sent
-	Unrequested     int64     // connections with unrequested bytes after an answer
+	Unrequested     int64     // connections with unrequested bytes after a response
 	Machine         Machine   // load of the machines during the stage
 
 	Attributed, AttributedDropped int64 // the parts of Failed and Dropped that are attributed to the generator
@@ -177,7 +177,7 @@ func (r *Run) stages() []StageResult {
 	fastest := fastestOf(out)
 	for i := range out {
 		out[i].connectionLimit = out[i].tooFewConnections(fastest, r.limits().P95)
-		out[i].startAtFirstAnswer()
+		out[i].startAtFirstResponse()
 	}
 	return out
 }
@@ -209,7 +209,7 @@ func (st *StageResult) add(m shard.Metric) {
 	}
 }
 
-// endAtLength sets the end of a stage of fixed length, so that later answers and the later load of machines do not
+// endAtLength sets the end of a stage of fixed length, so that later responses and the later load of machines do not
 // count for it. It returns false for a stage that lasts until its last request.
 func (st *StageResult) endAtLength() bool {
 	if st.Stage.Requests > 0 || st.Seconds <= 0 || st.First.IsZero() {
@@ -219,16 +219,16 @@ func (st *StageResult) endAtLength() bool {
 	return true
 }
 
-// startAtFirstAnswer moves the start of the span of a stage with a constant rate to the earliest possible answer. From
-// that time on, a service that keeps up answers at the rate of the stage, regardless of the duration of an answer.
-func (st *StageResult) startAtFirstAnswer() {
+// startAtFirstResponse moves the start of the span of a stage with a constant rate to the earliest possible response.
+// From that time on, a service that keeps up answers at the rate of the stage, regardless of the duration of a response.
+func (st *StageResult) startAtFirstResponse() {
 	if st.Rate > 0 && st.Stage.Requests == 0 && st.OK.Count() > 0 {
 		st.First = st.First.Add(time.Duration(st.fastest * float64(time.Millisecond)))
 	}
 }
 
-// answeredBy returns the number of good answers up to grace after the end of the stage. It counts all good answers of a
-// stage without a constant rate.
+// answeredBy returns the number of good responses up to grace after the end of the stage. It counts all good responses of
+// a stage without a constant rate.
 func (st *StageResult) answeredBy(grace time.Duration) int64 {
 	if st.Rate == 0 || st.Late.Count() == 0 {
 		return st.OK.Count()
@@ -236,12 +236,12 @@ func (st *StageResult) answeredBy(grace time.Duration) int64 {
 	return st.inTime() + st.Late.CountBy([]time.Duration{grace})[0]
 }
 
-// rateMetric returns the answers per second of the stage as a metric.
+// rateMetric returns the responses per second of the stage as a metric.
 func (st *StageResult) rateMetric(name string) verdict.Metric {
 	return verdict.Metric{Name: name, Unit: perSecond, Value: st.PerSecond(), HigherIsBetter: true, Bound: st.isGeneratorLimited()}
 }
 
-// timeMetrics returns the times of the good answers and the share of failures as metrics. subject names the requests.
+// timeMetrics returns the times of the good responses and the share of failures as metrics. subject names the requests.
 // bound reports whether the load generator was the limit.
 func (q *Requests) timeMetrics(subject string, bound bool) []verdict.Metric {
 	failed := verdict.Metric{Name: "failed " + subject, Unit: OfRequests, Value: 100 * q.FailedShare(), Requests: q.Total(), Bound: bound}

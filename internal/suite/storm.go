@@ -49,7 +49,7 @@ func assessStorm(r *Run) verdict.Assessment {
 		a.Facts = append(a.Facts, verdict.Fact{Name: s.Title, Value: s.String()})
 		a.Checks = append(a.Checks, s.checkDropped(), s.checkDialDelay(r), s.checkReconnected(), s.checkRefusals(), s.checkConnectTimes())
 		a.Passed = append(a.Passed, sentence("%s: all %v streams reconnected within %s", s.Title, s.dropped, s.reconnectText(1)))
-		a.Metrics = append(a.Metrics, verdict.Metric{Name: "99 % back, " + s.Title, Unit: "ms", Value: float64(s.reconnectTime(.99).Milliseconds())})
+		a.Metrics = append(a.Metrics, verdict.Metric{Name: "99 % reconnected, " + s.Title, Unit: "ms", Value: float64(s.reconnectTime(.99).Milliseconds())})
 		t.Add(row(s.Title, s.dropped, s.reconnectText(.5), s.reconnectText(.99), s.reconnectText(1), s.rateText(), s.peak(),
 			trend(s.connect, .5), trend(s.connect, .99), trend(s.connect, 1), s.slow, s.refusals(), trend(s.dialDelay, .99))...)
 		cpu.Rows = append(cpu.Rows, s.machine.row(s.Title))

@@ -24,7 +24,7 @@ var throughput = Suite{
 	Assess: assessThroughput,
 }
 
-// peak returns the stage with the most answers per second. ok is false if there is no stage.
+// peak returns the stage with the most responses per second. ok is false if there is no stage.
 func peak(stages []StageResult) (best StageResult, ok bool) {
 	if len(stages) == 0 {
 		return best, false
@@ -58,7 +58,7 @@ func assessThroughput(r *Run) verdict.Assessment {
 		Tables: []verdict.Table{fixedTable("By requests at a time", limits, levels), fixedTable("By number of requests", limits, volumes)},
 	}
 	if best, ok := peak(levels); ok {
-		a.Facts = append(a.Facts, verdict.Fact{Name: "peak", Value: sentence("%v answers/s with %s%s", best.PerSecond(), best.Title, boundText(best))})
+		a.Facts = append(a.Facts, verdict.Fact{Name: "peak", Value: sentence("%v responses/s with %s%s", best.PerSecond(), best.Title, boundText(best))})
 		if best.OK.Count() > 0 {
 			lowest := best.Concurrency
 			for _, st := range levels {
@@ -69,11 +69,11 @@ func assessThroughput(r *Run) verdict.Assessment {
 			sufficient := sentence("%v at a time reach 90 %% of the peak; with more, requests only wait", lowest)
 			a.Facts = append(a.Facts, verdict.Fact{Name: "sufficient", Value: sufficient})
 		}
-		a.Metrics = append(a.Metrics, best.rateMetric("peak answers/s"))
-		a.Passed = []string{sentence("%v correct answers, %v per second at the peak", sum.OK.Count(), best.PerSecond())}
+		a.Metrics = append(a.Metrics, best.rateMetric("peak responses/s"))
+		a.Passed = []string{sentence("%v correct responses, %v per second at the peak", sum.OK.Count(), best.PerSecond())}
 	}
 	for _, st := range levels {
-		a.Metrics = append(a.Metrics, st.rateMetric("answers/s with "+st.Title))
+		a.Metrics = append(a.Metrics, st.rateMetric("responses/s with "+st.Title))
 		a.Metrics = append(a.Metrics, st.timeMetrics("with "+st.Title, st.isGeneratorLimited())...)
 	}
 	if cpu, ok := r.cpuMetric(total(all).Total()); ok {
@@ -85,7 +85,7 @@ func assessThroughput(r *Run) verdict.Assessment {
 
 // fixedTable returns the table of stages with a fixed concurrency.
 func fixedTable(title string, l Limits, stages []StageResult) verdict.Table {
-	t := newTable(title, l.String(), "stage|requests|failed|answered/s|p95 ms|status|limit")
+	t := newTable(title, l.String(), "stage|requests|failed|responses/s|p95 ms|status|limit")
 	for i, level := range l.fixedLevels(stages) {
 		st := stages[i]
 		status, _ := l.Judge(level)

@@ -73,7 +73,7 @@ func assessUpload(r *Run) verdict.Assessment {
 		a.Metrics = append(a.Metrics, st.timeMetrics("in "+st.Kind, st.isGeneratorLimited())...)
 	}
 	if n := countUnrequested(all); n > 0 {
-		incomplete = append(incomplete, "the server sent unrequested bytes after its answer in "+format.Plural(n, "case", "cases"))
+		incomplete = append(incomplete, "the server sent unrequested bytes after its response in "+format.Plural(n, "case", "cases"))
 	}
 	limit := "any"
 	if minRate > 0 {

@@ -31,7 +31,7 @@ func TestUpload(t *testing.T) {
 
 	v = judge(uploads(uploadParameters).addAnswers("parallel", 3, 900).addAnswers("parallel", 1, 900, shard.TagCode, shard.CodeWrongContent))
 	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Equal(t, []string{"4 × 5 MB in parallel: 3 of 4 arrived complete (wrong answer)"}, v.Reasons)
+	require.Equal(t, []string{"4 × 5 MB in parallel: 3 of 4 arrived complete (wrong response)"}, v.Reasons)
 
 	v = judge(uploads(uploadParameters).addAnswers("parallel", 3, 900).addCounter(shard.DroppedIterations, "parallel", 1))
 	require.Equal(t, verdict.Fail, v.Verdict)

@@ -251,7 +251,7 @@ func generatorConnections(st *StageResult) measurement {
 	case st.connectionLimit != "":
 		return usageOf(1, "all %v in use", st.Connections)
 	case st.Waiting > 0:
-		return usageOf(0, "%s waited for one of %v, because answers took longer", format.Count(int(st.Waiting), "request"), st.Connections)
+		return usageOf(0, "%s waited for one of %v, because responses took longer", format.Count(int(st.Waiting), "request"), st.Connections)
 	}
 	return usageOf(0, "enough")
 }

@@ -94,7 +94,7 @@ func (e *Evidence) processChecks() (out []Check) {
 	}
 	if len(e.Unreachable) > 0 {
 		out = append(out, Check{
-			ID: CheckAnswers, Name: "target answers at the end", Limit: "an answer", Actual: e.Unreachable[0],
+			ID: CheckAnswers, Name: "target answers at the end", Limit: "a response", Actual: e.Unreachable[0],
 			Why:     "the service is down after the run",
 			Reasons: e.Unreachable,
 		})

@@ -42,7 +42,7 @@ func TestFewClientsMayReconnectAtTheEnd(t *testing.T) {
 		"few, but too many messages":    {2, nil, 1, Invalid, "2 of 23900 noops could be undetectable losses (MAX_HIDDEN allows 1): 2 clients were reconnecting"},
 		"all, as planned":               {100, func(r *ledger.Record) { r.LastOutage.Planned = true }, -1, Pass, "no noop is known to be missing"},
 		"all, as planned, then refused": {100, func(r *ledger.Record) { r.LastOutage.Planned, r.LastOutage.Refusals = true, refused }, -1, Invalid, "100 clients were reconnecting"},
-		"one, without an answer":        {1, func(r *ledger.Record) { r.Unanswered = 1100 * time.Millisecond }, -1, Invalid, "the service had left the reconnect attempts of 1 client unanswered for over 1 s when the run ended"},
+		"one, without a response":       {1, func(r *ledger.Record) { r.Unanswered = 1100 * time.Millisecond }, -1, Invalid, "the service had left the reconnect attempts of 1 client unanswered for over 1 s when the run ended"},
 		"one that was dropped":          {1, func(r *ledger.Record) { r.State = ledger.Waiting }, -1, Fail, "d-0 was closed by the server after 239 noops, at 23:13:16.000 UTC, and was still disconnected when the run ended, 1 s later"},
 		"all, as planned, for most of the run": {100, func(r *ledger.Record) {
 			r.Undetectable, r.LastOutage.Planned = 240, true

@@ -182,23 +182,23 @@ func (b *broadcaster) send(tags metrics.TagsAndMeta, response httpext.ResponseTy
 	for name, value := range b.Headers {
 		r.Header.Set(name, value)
 	}
-	answer, err := b.h.send(&r, b.h.state.Tags.GetCurrentValues(), max(milli(b.Within), endTimeout), response)
+	resp, err := b.h.send(&r, b.h.state.Tags.GetCurrentValues(), max(milli(b.Within), endTimeout), response)
 	if err != nil {
 		b.h.warn(err)
 		return message, nil
 	}
-	return message, answer
+	return message, resp
 }
 
 // measure sends a broadcast and waits until it has reached every stream, or until its time limit.
 func (b *broadcaster) measure(tags metrics.TagsAndMeta) {
 	h, timeout := b.h, time.After(milli(b.Within))
 	h.sample(fanoutDue, tags, time.Now(), float64(len(b.subscribers)))
-	message, answer := b.send(tags, httpext.ResponseTypeText)
-	if answer != nil {
-		h.sample(fanoutPost, tags, time.Now(), answer.Timings.Duration)
+	message, resp := b.send(tags, httpext.ResponseTypeText)
+	if resp != nil {
+		h.sample(fanoutPost, tags, time.Now(), resp.Timings.Duration)
 	}
-	if deliveredStreams(answer) != len(message.received) {
+	if deliveredStreams(resp) != len(message.received) {
 		h.sample(fanoutShort, tags, time.Now(), 1)
 	}
 	select {
@@ -218,12 +218,12 @@ func (b *broadcaster) measure(tags metrics.TagsAndMeta) {
 
 // deliveredStreams returns the number of streams in the response to a broadcast, -1 if the response does not contain
 // it.
-func deliveredStreams(answer *httpext.Response) int {
+func deliveredStreams(resp *httpext.Response) int {
 	var result struct{ Delivered *int }
-	if answer == nil || answer.Status != http.StatusOK {
+	if resp == nil || resp.Status != http.StatusOK {
 		return -1
 	}
-	if text, ok := answer.Body.(string); !ok || json.Unmarshal([]byte(text), &result) != nil || result.Delivered == nil {
+	if text, ok := resp.Body.(string); !ok || json.Unmarshal([]byte(text), &result) != nil || result.Delivered == nil {
 		return -1
 	}
 	return *result.Delivered

@@ -17,7 +17,7 @@ import (
 const serverHeader = "X-Server"
 
 // recordResponse records the outcome of a request that ends a stream, unless the run was interrupted.
-func (e *ender) recordResponse(request *sseclient.Request, answer *httpext.Response, duration time.Duration) {
+func (e *ender) recordResponse(request *sseclient.Request, resp *httpext.Response, duration time.Duration) {
 	if e.h.ctx.Err() != nil {
 		return
 	}
@@ -25,24 +25,24 @@ func (e *ender) recordResponse(request *sseclient.Request, answer *httpext.Respo
 	if u, err := url.Parse(request.URL); err == nil {
 		server = u.Host
 	}
-	if answer != nil {
-		server = cmp.Or(answer.Headers[http.CanonicalHeaderKey(serverHeader)], server)
+	if resp != nil {
+		server = cmp.Or(resp.Headers[http.CanonicalHeaderKey(serverHeader)], server)
 	}
-	e.h.m.recorder.addEndResponse(server, e.code(answer), duration)
+	e.h.m.recorder.addEndResponse(server, e.code(resp), duration)
 }
 
 // code returns the outcome of a request as a value of shard.TagCode.
-func (e *ender) code(answer *httpext.Response) string {
+func (e *ender) code(resp *httpext.Response) string {
 	const unknown = 1000 // k6's code for other errors
 	switch {
-	case answer == nil:
+	case resp == nil:
 		return fmt.Sprint(shard.CodeNet, unknown)
-	case answer.Status == 0:
-		return fmt.Sprint(shard.CodeNet, cmp.Or(answer.ErrorCode, unknown))
-	case e.accepts(answer.Status):
+	case resp.Status == 0:
+		return fmt.Sprint(shard.CodeNet, cmp.Or(resp.ErrorCode, unknown))
+	case e.accepts(resp.Status):
 		return shard.CodeOK
 	}
-	return fmt.Sprint(shard.CodeStatus, answer.Status)
+	return fmt.Sprint(shard.CodeStatus, resp.Status)
 }
 
 // addEndResponse counts a request that ended a stream, by server and outcome.

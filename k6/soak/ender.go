@@ -114,12 +114,12 @@ func (e *ender) usesRequest() bool {
 func (e *ender) send(s *holdStream) (status int) {
 	r, err := e.request(s)
 	if err == nil {
-		var answer *httpext.Response
+		var resp *httpext.Response
 		start := time.Now()
-		answer, err = e.h.send(&r, e.tags, endTimeout, httpext.ResponseTypeNone)
-		e.recordResponse(&r, answer, time.Since(start))
+		resp, err = e.h.send(&r, e.tags, endTimeout, httpext.ResponseTypeNone)
+		e.recordResponse(&r, resp, time.Since(start))
 		if err == nil {
-			return answer.Status
+			return resp.Status
 		}
 	}
 	e.h.warn(err)

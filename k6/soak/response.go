@@ -64,12 +64,12 @@ func (r *response) connecting(at time.Time) {
 }
 
 // opened records the headers, and the value of {client} that they may contain.
-func (r *response) opened(at time.Time, answer *sseclient.Response) {
+func (r *response) opened(at time.Time, resp *sseclient.Response) {
 	r.lastArrival = at
-	r.account.Headers = r.load.m.recorder.instant(answer.At)
-	r.load.results.addOpened(answer.Header.Get("Server"))
+	r.account.Headers = r.load.m.recorder.instant(resp.At)
+	r.load.results.addOpened(resp.Header.Get("Server"))
 	if name := r.load.service.ClientHeader(); name != "" {
-		r.client.value = cmp.Or(answer.Header.Get(name), r.client.value) // only the first response of a session has the header
+		r.client.value = cmp.Or(resp.Header.Get(name), r.client.value) // only the first response of a session has the header
 	}
 	r.request = sseclient.Request{} // releases the memory of the body
 }

@@ -120,7 +120,7 @@ func (h *holding) fill(p *phase, tags metrics.TagsAndMeta, start time.Time, init
 			break // the service accepts broadcasts too slowly
 		}
 		name := slowRejected
-		if _, answer := h.broadcasts.send(tags, httpext.ResponseTypeNone); answer != nil && answer.Status == http.StatusOK {
+		if _, resp := h.broadcasts.send(tags, httpext.ResponseTypeNone); resp != nil && resp.Status == http.StatusOK {
 			name = slowAccepted
 			sent++
 		}

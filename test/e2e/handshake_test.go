@@ -162,7 +162,7 @@ func TestHandshakeFindsOpenServer(t *testing.T) {
 	v := smoke(t, "handshake", "--certs", certs, "--backend-url", url, "--connections", "100,400").verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
 	require.Positive(t, accepted.Load())
-	require.Contains(t, reasons(v), "a client without a certificate received an answer: ")
+	require.Contains(t, reasons(v), "a client without a certificate received a response: ")
 	require.Equal(t, "500 made, 500 good, 0 (0.00 %) failed", factOf(v, "connections"))
 }
 
@@ -178,7 +178,7 @@ func TestHandshakeFindsIssuerNameCheck(t *testing.T) {
 	})
 	v := smoke(t, "handshake", "--certs", certs, "--backend-url", url, "--connections", "20").verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
-	require.Contains(t, reasons(v), "a client with a certificate of another authority of the same name received an answer: ")
+	require.Contains(t, reasons(v), "a client with a certificate of another authority of the same name received a response: ")
 }
 
 // The run also tries untrusted certificates while its connections are open.
@@ -193,7 +193,7 @@ func TestHandshakeTriesUntrustedClientsDuringHold(t *testing.T) {
 	})
 	v := smoke(t, "handshake", "--certs", certs, "--backend-url", url, "--connections", "50", "--hold-seconds", "2", "--ask-seconds", "1").verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
-	require.Contains(t, reasons(v), "a client without a certificate received an answer: ")
+	require.Contains(t, reasons(v), "a client without a certificate received a response: ")
 }
 
 // An untrusted client is accepted if it receives a response other than 400, by which nginx refuses clients. A connection
@@ -206,10 +206,10 @@ func TestHandshakeReportsUntrustedClients(t *testing.T) {
 		want     verdict.Outcome
 		wantText string
 	}{
-		"reset":             {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { reset(w) }, verdict.Invalid, "it is unknown whether a client without a certificate is refused: the server closed the connection before the answer"},
-		"accepted":          {tls.RequestClientCert, func(http.ResponseWriter, *http.Request) {}, verdict.Fail, "a client without a certificate received an answer"},
-		"accepted with 503": {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, verdict.Fail, "a client without a certificate received an answer"},
-		"a foreign one":     {tls.RequireAnyClientCert, func(http.ResponseWriter, *http.Request) {}, verdict.Fail, "a client with a foreign certificate received an answer"},
+		"reset":             {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { reset(w) }, verdict.Invalid, "it is unknown whether a client without a certificate is refused: the server closed the connection before the response"},
+		"accepted":          {tls.RequestClientCert, func(http.ResponseWriter, *http.Request) {}, verdict.Fail, "a client without a certificate received a response"},
+		"accepted with 503": {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, verdict.Fail, "a client without a certificate received a response"},
+		"a foreign one":     {tls.RequireAnyClientCert, func(http.ResponseWriter, *http.Request) {}, verdict.Fail, "a client with a foreign certificate received a response"},
 		"refused by 400":    {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400) }, verdict.Pass, "untrusted certificates were refused"},
 		"refused by alert":  {tls.RequireAndVerifyClientCert, nil, verdict.Pass, "untrusted certificates were refused"},
 	} {

@@ -102,7 +102,7 @@ func TestTruncatedResponsesFail(t *testing.T) {
 	v := r.verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 	require.Positive(t, truncated.Load())
-	require.Contains(t, reasons(v), fmt.Sprintf("answers are correct: %s wrong, %[1]s of them truncated", format.Thousands(truncated.Load())))
+	require.Contains(t, reasons(v), fmt.Sprintf("responses are correct: %s wrong, %[1]s of them truncated", format.Thousands(truncated.Load())))
 }
 
 // serveTwice starts a service that sends a second, wrong response 3 ms after each response. sent is the number of second
@@ -138,6 +138,6 @@ func TestUnrequestedResponsesFail(t *testing.T) {
 	r := smoke(t, "rampup", "--stages", "20", "--warmup-seconds", "0", "--backend-url", url)
 	v := r.verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
-	require.Contains(t, reasons(v), "answers are correct: ")
+	require.Contains(t, reasons(v), "responses are correct: ")
 	require.Greater(t, sent.Load(), int64(20))
 }

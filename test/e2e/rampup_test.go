@@ -132,8 +132,8 @@ func TestWrongResponseIsAFailure(t *testing.T) {
 	})
 	v := smoke(t, "rampup", "--backend-url", url, "--stages", "20").verdict()
 	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Contains(t, reasons(v), "answers are correct")
-	require.Equal(t, []string{"wrong", "wrong answer"}, section(v, "Errors").Rows[0][:2])
+	require.Contains(t, reasons(v), "responses are correct")
+	require.Equal(t, []string{"wrong", "wrong response"}, section(v, "Errors").Rows[0][:2])
 }
 
 func TestInterruptedSuiteIsInvalid(t *testing.T) {

@@ -53,7 +53,7 @@ func TestThreeRegressionsInARow(t *testing.T) {
 	for _, dirs := range [][]string{slow[:1], slow[1:2], slow[2:], slow} {
 		code, text := compareRuns(t, args(dirs...)...)
 		require.Equal(t, 1, code, text)
-		require.Contains(t, text, "answers/s with 5 at a time")
+		require.Contains(t, text, "responses/s with 5 at a time")
 	}
 	for _, dirs := range [][]string{unchanged[:1], unchanged[1:2], unchanged[2:], unchanged} {
 		_, text := compareRuns(t, args(dirs...)...)

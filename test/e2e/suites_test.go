@@ -81,7 +81,7 @@ func TestChangedUploadIsFound(t *testing.T) {
 	})
 	v := smoke(t, "upload", "--backend-url", url).verdict()
 	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Contains(t, reasons(v), "6 × 1 MB in parallel: 5 of 6 arrived complete (wrong answer)")
+	require.Contains(t, reasons(v), "6 × 1 MB in parallel: 5 of 6 arrived complete (wrong response)")
 }
 
 func TestThroughput(t *testing.T) {
@@ -98,7 +98,7 @@ func TestThroughput(t *testing.T) {
 func TestCompareOneBackendWithACluster(t *testing.T) {
 	t.Parallel()
 	v := runSmoke(t, "cluster")
-	rows := section(v, "Answers by server").Rows
+	rows := section(v, "Responses by server").Rows
 	require.Len(t, rows, 4, "levels of one backend and of three")
 	for i, row := range rows[1:] {
 		require.Equal(t, []string{"cluster", fmt.Sprintf("backend-%d", i+1)}, row[:2])

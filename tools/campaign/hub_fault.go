@@ -19,9 +19,9 @@ const (
 const (
 	publishRefused          = "refuse"    // answered with Status, and not delivered
 	publishRefusedDelivered = "anyway"    // answered with Status, and delivered
-	publishDropped          = "hang up"   // the connection is closed without an answer; not delivered
-	publishUnanswered       = "silently"  // the connection is closed without an answer; delivered
-	publishHangs            = "forever"   // the connection stays open without an answer; not delivered
+	publishDropped          = "hang up"   // the connection is closed without a response; not delivered
+	publishUnanswered       = "silently"  // the connection is closed without a response; delivered
+	publishHangs            = "forever"   // the connection stays open without a response; not delivered
 	publishLost             = "swallow"   // confirmed, and not delivered
 	publishStops            = "stop"      // this message and all later ones, of all topics, are confirmed but not delivered
 	publishLosesOne         = "loses one" // delivered to all but one of the streams

@@ -155,7 +155,7 @@ func TestCompareRunsOfADescribedService(t *testing.T) {
 		wantText string
 		refuses  string
 	}{
-		"another marker and folder": {edit: func(v *verdict.Verdict) { v.Plan.Service = "/srv/mine.js" }, want: verdict.Pass, wantText: "publish answer p99"},
+		"another marker and folder": {edit: func(v *verdict.Verdict) { v.Plan.Service = "/srv/mine.js" }, want: verdict.Pass, wantText: "publish response p99"},
 		"a message missed":          {edit: func(v *verdict.Verdict) { v.Messages.Missed = 1 }, want: verdict.Fail, wantText: "messages missed: up to 1, where no old run had any"},
 		"a message not confirmed":   {edit: func(v *verdict.Verdict) { v.Messages.Published.Confirmed-- }, want: verdict.Fail, wantText: "messages not confirmed: up to 1"},
 		"slow to the last":          {edit: func(v *verdict.Verdict) { v.Messages.LastSubscriberMS.P99 = 400 }, want: verdict.Fail, wantText: "last subscriber p99: 400.0 ms instead of 40.0 ms"},
@@ -325,7 +325,7 @@ func TestGeneratorLimitedRate(t *testing.T) {
 	runs := func(first int, rate float64, bounds ...bool) (out []Run) {
 		for i, bound := range bounds {
 			out = append(out, readAll(t, first+i, 1, func(v *verdict.Verdict) {
-				v.Metrics = []verdict.Metric{{Name: "peak answers/s", Unit: "answers/s", Value: rate + float64(i), HigherIsBetter: true, Bound: bound}}
+				v.Metrics = []verdict.Metric{{Name: "peak responses/s", Unit: "responses/s", Value: rate + float64(i), HigherIsBetter: true, Bound: bound}}
 			})...)
 		}
 		return out
@@ -335,10 +335,10 @@ func TestGeneratorLimitedRate(t *testing.T) {
 		want        verdict.Outcome
 		wantText    string
 	}{
-		"no run limited by the generator":           {runs(1, 9000, false, false, false), runs(50, 6000, false, false, false), verdict.Fail, "peak answers/s: 6001 answers/s instead of 9001 answers/s"},
+		"no run limited by the generator":           {runs(1, 9000, false, false, false), runs(50, 6000, false, false, false), verdict.Fail, "peak responses/s: 6001 responses/s instead of 9001 responses/s"},
 		"the old runs limited by the generator":     {runs(1, 9000, true, true, true), runs(50, 6000, false, false, false), verdict.Fail, "REGRESSION"},
 		"one new run limited by the generator":      {runs(1, 9000, false, false, false), runs(50, 6000, false, true, false), verdict.Fail, "REGRESSION"},
-		"most new runs limited by the generator":    {runs(1, 9000, false, false, false), runs(50, 6000, true, true, false), verdict.Pass, "peak answers/s is not comparable: the load generator was the limit in 2 of 3 new runs"},
+		"most new runs limited by the generator":    {runs(1, 9000, false, false, false), runs(50, 6000, true, true, false), verdict.Pass, "peak responses/s is not comparable: the load generator was the limit in 2 of 3 new runs"},
 		"the only new run limited by the generator": {runs(1, 9000, false, false, false), runs(50, 6000, true), verdict.Pass, "in 1 of 1 new run"},
 	} {
 		result, err := Compare(c.old, c.recent, .1)
