@@ -28,7 +28,7 @@ func TestRunReadsVariables(t *testing.T) {
 // All commands in a folder read one file. Settings of one suite have no effect on the others.
 func TestSettingsOfOtherCommandsAreIgnored(t *testing.T) {
 	t.Chdir(t.TempDir())
-	require.NoError(t, os.WriteFile("soak.yaml", []byte("backends: 2\nscript: x.js\nheld-percent: 20\ncuts: fin:1\nvolume-concurrency: 5\nrunner: 1/2\n"), 0o600))
+	require.NoError(t, os.WriteFile("soak.yaml", []byte("backends: 2\nscript: x.js\nopen-percent: 20\ncuts: fin:1\nvolume-concurrency: 5\nrunner: 1/2\n"), 0o600))
 	run := runCommand(new(verdict.Outcome))
 	for _, command := range append(run.Commands(), run) {
 		file, err := loadSettings(command.Flags())

@@ -21,7 +21,7 @@ func flagsOf(t *testing.T) (*pflag.FlagSet, *Plan, *Local) {
 }
 
 // isStormSetting reports whether the setting is one of `soak run storm`.
-func isStormSetting(name string) bool { return name == "held-percent" }
+func isStormSetting(name string) bool { return name == "open-percent" }
 
 func writeFile(t *testing.T, text string) string {
 	t.Helper()
@@ -44,7 +44,7 @@ reconnect: true
 backends: 2
 prefix: "007-"
 at: ["10s one: true", "20s two: false"]
-held-percent: 3 # of another suite
+open-percent: 3 # of another suite
 `), true, isStormSetting)
 	require.NoError(t, err)
 	require.True(t, read)

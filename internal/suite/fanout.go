@@ -87,8 +87,8 @@ func checkDeliveries(m *shard.Merged) []verdict.Check {
 	}
 	return []verdict.Check{
 		all,
-		zeroCheck(CheckDeliveredOnce, "broadcasts duplicated", "fanout_twice", "repeated a broadcast that the subscriber had already received"),
-		zeroCheck(CheckIntact, "unknown broadcasts", "fanout_strange", "did not match any broadcast sent to the subscriber: damaged, or from another sender"),
+		zeroCheck(CheckDeliveredOnce, "broadcasts duplicated", "fanout_duplicated", "repeated a broadcast that the subscriber had already received"),
+		zeroCheck(CheckIntact, "unknown broadcasts", "fanout_unexpected", "did not match any broadcast sent to the subscriber: damaged, or from another sender"),
 		zeroCheck(CheckSendTime, "deliveries without a send time", "fanout_untimed",
 			"lacked a send time, or had one in the future: the clocks of server and runners differ").Inconclusive(),
 	}

@@ -113,10 +113,10 @@ func (r *Run) slowStreams() slowStreams {
 	metric := func(name string) shard.Metric { return sumsByStage(m, "slow_"+name)["slow"] }
 	sum := func(name string) int { return int(metric(name).Sum) }
 	s := slowStreams{
-		started: sum("begun"), filled: sum("filled"), confirmed: sum("taken"), unconfirmed: sum("untaken"),
-		due: sum("due"), arrived: sum("arrived"), repeated: sum("again"),
+		started: sum("started"), filled: sum("filled"), confirmed: sum("accepted"), unconfirmed: sum("rejected"),
+		due: sum("due"), arrived: sum("arrived"), repeated: sum("repeated"),
 		broadcasts: !m.Plan.Published() && !m.Service.Shared(), feed: m.Service.Shared(), rate: "nothing", duration: time.Duration(r.number("SLOW_SECONDS") * float64(time.Second)),
-		closed: metric("cut"), backlog: metric("behind"), detectedLater: sum("cut_unseen"), complete: sum("whole"), reasons: map[string]int{},
+		closed: metric("closed"), backlog: metric("backlog"), detectedLater: sum("closed_later"), complete: sum("complete"), reasons: map[string]int{},
 	}
 	if kb := r.number("SLOW_KB"); kb > 0 {
 		s.rate = count(kb) + " KB/s"
@@ -136,7 +136,7 @@ func (r *Run) slowStreams() slowStreams {
 	if !s.broadcasts {
 		s.complete = complete
 	}
-	if first := metric("begun").FirstUS; first > 0 {
+	if first := metric("started").FirstUS; first > 0 {
 		s.memory = r.memoryDuring(r.parameter("GAUGE"), time.UnixMicro(first), s.duration)
 		s.closeTime = r.closeTime(time.UnixMicro(first), s.started)
 		for _, p := range m.Publishers() {

@@ -17,7 +17,7 @@ import (
 // between.
 func newSlowRun() *Run {
 	r := runOf("slow", map[string]string{
-		"EVERY": "10", "SLOW_SECONDS": "30", "SLOW_KB": "0", "FILL_KB": "4096", "MAX_HELD_LATE": "0", "MAX_GROWTH": "100", "CUT_SLOW": "-1", "GAUGE": "",
+		"EVERY": "10", "SLOW_SECONDS": "30", "SLOW_KB": "0", "FILL_KB": "4096", "MAX_OPEN_LATE": "0", "MAX_GROWTH": "100", "CUT_SLOW": "-1", "GAUGE": "",
 	}, shard.Stage{Name: "slow", Start: 10, Seconds: 30, Requests: 10}).addStreams(100, 40*time.Second)
 	m := r.Rounds[0]
 	for n := 0; n < 100; n += 10 {
@@ -26,10 +26,10 @@ func newSlowRun() *Run {
 		}
 	}
 	m.Checks[0].Passes = 90
-	for name, value := range map[string]float64{"begun": 10, "taken": 120, "due": 90 * 120, "arrived": 90 * 120, "filled": 10, "whole": 6} {
+	for name, value := range map[string]float64{"started": 10, "accepted": 120, "due": 90 * 120, "arrived": 90 * 120, "filled": 10, "complete": 6} {
 		r.addCounter("slow_"+name, "slow", value)
 	}
-	r.metric("slow_begun").FirstUS = start.Add(10 * time.Second).UnixMicro()
+	r.metric("slow_started").FirstUS = start.Add(10 * time.Second).UnixMicro()
 	cut, behind := shard.NewHistogram(), shard.NewHistogram()
 	for range 4 {
 		cut.Record(15 * time.Second)
@@ -39,8 +39,8 @@ func newSlowRun() *Run {
 	}
 	in := map[string]string{shard.TagStage: "slow"}
 	m.Metrics = append(m.Metrics,
-		shard.Metric{Name: "slow_cut", Type: "trend", Tags: in, Trend: cut, Count: 4, Min: 12_000, Max: 15_000},
-		shard.Metric{Name: "slow_behind", Type: "trend", Tags: in, Trend: behind, Count: 6, Min: 7680, Max: 7680})
+		shard.Metric{Name: "slow_closed", Type: "trend", Tags: in, Trend: cut, Count: 4, Min: 12_000, Max: 15_000},
+		shard.Metric{Name: "slow_backlog", Type: "trend", Tags: in, Trend: behind, Count: 6, Min: 7680, Max: 7680})
 	for i := range int64(60) {
 		rss := uint64(20)
 		switch {
@@ -87,8 +87,8 @@ func TestSlow(t *testing.T) {
 func TestSlowStreamsDetectDisconnectsLater(t *testing.T) {
 	t.Parallel()
 	r := newSlowRun()
-	r.metric("slow_cut").Count, r.metric("slow_whole").Sum = 0, 0
-	r.addCounter("slow_cut_unseen", "slow", 9)
+	r.metric("slow_closed").Count, r.metric("slow_complete").Sum = 0, 0
+	r.addCounter("slow_closed_later", "slow", 9)
 	for i := 25; i < len(r.Samples); i++ {
 		r.Samples[i].Streams = 90
 	}
@@ -120,15 +120,15 @@ func TestSlowFindsFaults(t *testing.T) {
 	}
 	sum := func(name string, value float64) func(*Run) { return func(r *Run) { r.metric(name).Sum = value } }
 	judgeEdited(t, newSlowRun, []edited{
-		{"a stream was not slow", sum("slow_begun", 9), verdict.Invalid, "only 9 of 10 clients were slow"},
+		{"a stream was not slow", sum("slow_started", 9), verdict.Invalid, "only 9 of 10 clients were slow"},
 		{"most buffers were not filled", sum("slow_filled", 3), verdict.Invalid, "7 of 10 slow streams were neither disconnected nor 4,096 KB"},
 		{"the service has no broadcasts", func(r *Run) {
-			sum("slow_taken", 0)(r)
-			r.addCounter("slow_untaken", "slow", 120)
+			sum("slow_accepted", 0)(r)
+			r.addCounter("slow_rejected", "slow", 120)
 		}, verdict.Invalid, "the service accepted none of the messages"},
-		{"the service refuses messages while clients are slow", func(r *Run) { r.addCounter("slow_untaken", "slow", 2) }, verdict.Fail, "the service did not accept 2 of 122 messages while some clients did not read"},
+		{"the service refuses messages while clients are slow", func(r *Run) { r.addCounter("slow_rejected", "slow", 2) }, verdict.Fail, "the service did not accept 2 of 122 messages while some clients did not read"},
 		{"other clients miss large messages", sum("slow_arrived", 10_790), verdict.Fail, "10 of 10,800 large messages did not arrive on streams that were read"},
-		{"other clients receive large messages twice", func(r *Run) { r.addCounter("slow_again", "slow", 3) }, verdict.Fail, "3 large messages arrived twice, or after a later one, on streams that were read"},
+		{"other clients receive large messages twice", func(r *Run) { r.addCounter("slow_repeated", "slow", 3) }, verdict.Fail, "3 large messages arrived twice, or after a later one, on streams that were read"},
 		{"a stream that is read is late", func(r *Run) { r.delayNoops(7, 1, 30*time.Second) }, verdict.Fail, "d-7"},
 		{"a stream that is read is disconnected", func(r *Run) { r.endEarly(7, 30*time.Second, "reset") }, verdict.Fail, "d-7 was disconnected"},
 		{"no buffer was filled, and a stream that is read is disconnected", func(r *Run) {

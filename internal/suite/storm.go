@@ -19,7 +19,7 @@ var storm = Suite{
 	Short:  "disconnect most streams at once, and measure the reconnects and the effect on others",
 	Script: []string{"load-tests", "sse", "storm.js"},
 	Settings: []Setting{
-		{"HELD_PERCENT", "percentage of streams that stay open through the storms, 1 to 50 (default: 10)"},
+		{"OPEN_PERCENT", "percentage of streams that stay open through the storms, 1 to 50 (default: 10)"},
 		bystanderSetting,
 		{"MIN_RATE", "minimum connects per second in the second storm (0: any rate; default: 0)"},
 		{"SLOW_MS", "time from the dial to the headers above which a connect is slow, in milliseconds (default: 1000)"},
@@ -216,7 +216,7 @@ type stormStage struct {
 // storms returns the declared storms, in order. A storm that was not started has no dropped streams.
 func (r *Run) storms(streams *verdict.Streams) (out []stormStage) {
 	m := r.Rounds[0]
-	drops, dialDelay, connect := sumsByStage(m, "storm_dropped"), sumsByStage(m, "storm_waited"), sumsByStage(m, "storm_connect")
+	drops, dialDelay, connect := sumsByStage(m, "storm_dropped"), sumsByStage(m, "storm_dial_delay"), sumsByStage(m, "storm_connect")
 	stages := stagesOf(m)
 	for i, st := range stages {
 		from := int64(math.MaxInt64)

@@ -15,7 +15,7 @@ import (
 // newStormRun returns a run of 100 streams. Every tenth stays open, the others are dropped after 10 s and after 20 s.
 // They reconnect in sequence, 10 ms apart.
 func newStormRun() *Run {
-	r := runOf("storm", map[string]string{"EVERY": "10", "STORM_SECONDS": "10", "SLOW_MS": "1000", "DIAL_MS": "1000", "MIN_RATE": "0", "MAX_HELD_LATE": "0"},
+	r := runOf("storm", map[string]string{"EVERY": "10", "STORM_SECONDS": "10", "SLOW_MS": "1000", "DIAL_MS": "1000", "MIN_RATE": "0", "MAX_OPEN_LATE": "0"},
 		shard.Stage{Name: "spread", Title: "spread", Start: 10, Seconds: 10, Requests: 90},
 		shard.Stage{Name: "at-once", Title: "at once", Start: 20, Seconds: 10, Requests: 90}).addStreams(100, 40*time.Second)
 	m := r.Rounds[0]
@@ -24,7 +24,7 @@ func newStormRun() *Run {
 		started := start.Add(at).UnixMicro()
 		r.addCounter("storm_dropped", st.Name, 90)
 		m.Metrics[len(m.Metrics)-1].FirstUS = started
-		for _, name := range []string{"storm_waited", "storm_connect"} {
+		for _, name := range []string{"storm_dial_delay", "storm_connect"} {
 			h := shard.NewHistogram()
 			for range 90 {
 				h.Record(20 * time.Millisecond)
@@ -46,7 +46,7 @@ func newStormRun() *Run {
 // setDialDelay makes the load generator dial late in a storm.
 func (r *Run) setDialDelay(storm string, by time.Duration) {
 	for _, metric := range r.Rounds[0].Metrics {
-		if metric.Name == "storm_waited" && metric.Tags[shard.TagStage] == storm {
+		if metric.Name == "storm_dial_delay" && metric.Tags[shard.TagStage] == storm {
 			metric.Trend.Record(by)
 			metric.Trend.Record(by)
 		}
@@ -121,7 +121,7 @@ func TestStormFindsFaults(t *testing.T) {
 				c.Outages = append(c.Outages, ledger.Outage{From: 27*second + ledger.Instant(n)*20*time.Millisecond, To: 31 * second, Planned: true})
 			}
 		}, verdict.Pass, "at once: all 90 streams reconnected within 900 ms"},
-		{"lateness is unknown", func(r *Run) { r.Rounds[0].Service = shard.Service{Name: "mine", Counts: shard.CountsNumbers} }, verdict.Invalid, "the limit is 0 (MAX_HELD_LATE)"},
+		{"lateness is unknown", func(r *Run) { r.Rounds[0].Service = shard.Service{Name: "mine", Counts: shard.CountsNumbers} }, verdict.Invalid, "the limit is 0 (MAX_OPEN_LATE)"},
 		{"another stream was late", func(r *Run) { r.delayNoops(10, 1, 21*second) }, verdict.Fail, "d-10"},
 		{"another stream without numbers missed a noop", func(r *Run) {
 			c := r.stream(10)

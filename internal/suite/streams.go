@@ -119,20 +119,20 @@ func stagesOf(m *shard.Merged) []shard.Stage {
 }
 
 // bystanderSetting is the setting of all suites that disturb a share of their streams only: storm, slow and vanish.
-var bystanderSetting = Setting{"MAX_HELD_LATE", "maximum late noops on the streams that stay open (-1: no limit; default: 0)"}
+var bystanderSetting = Setting{"MAX_OPEN_LATE", "maximum late noops on the streams that stay open (-1: no limit; default: 0)"}
 
 // isSelected reports whether load-tests/lib/share.js selects the nth stream by the setting EVERY.
 func (r *Run) isSelected(n int) bool { return n%max(int(r.number("EVERY")), 1) == 0 }
 
 func (r *Run) isNotSelected(n int) bool { return !r.isSelected(n) }
 
-// streamsOf returns the counts of the selected streams, with MAX_HELD_LATE as their limit of late messages. The moments
+// streamsOf returns the counts of the selected streams, with MAX_OPEN_LATE as their limit of late messages. The moments
 // of the control groups then count the late messages of undisturbed streams only.
 func (r *Run) streamsOf(selects func(n int) bool) *verdict.Streams {
 	m := r.Rounds[0]
 	part := *m
 	part.FeedConnections = &m.Connections
-	part.Connections, part.Plan.Connections, part.Plan.MaxLate = shard.Connections{}, 0, int(r.number("MAX_HELD_LATE"))
+	part.Connections, part.Plan.Connections, part.Plan.MaxLate = shard.Connections{}, 0, int(r.number("MAX_OPEN_LATE"))
 	part.Runners = slices.Clone(m.Runners)
 	for i := range part.Runners {
 		part.Runners[i].ControlGroup = part.Runners[i].ControlGroup.Undisturbed()

@@ -375,10 +375,10 @@ func TestFanout(t *testing.T) {
 		wantText string
 	}{
 		"one delivery is missing":                {func(r *Run) { r.addCounter("fanout_due", "to-10", 1) }, verdict.Fail, "100 of 101 deliveries arrived in time, 0 later"},
-		"one is a duplicate, and one is missing": {func(r *Run) { r.addCounter("fanout_due", "to-10", 1).addCounter("fanout_twice", "to-10", 1) }, verdict.Fail, "1 delivery repeated a broadcast that the subscriber had already received"},
+		"one is a duplicate, and one is missing": {func(r *Run) { r.addCounter("fanout_due", "to-10", 1).addCounter("fanout_duplicated", "to-10", 1) }, verdict.Fail, "1 delivery repeated a broadcast that the subscriber had already received"},
 		"one arrived after the time limit":       {func(r *Run) { r.addCounter("fanout_due", "to-10", 1).addCounter("fanout_overdue", "to-10", 1) }, verdict.Fail, "100 of 101 deliveries arrived in time, 1 later"},
-		"one arrived twice":                      {func(r *Run) { r.addCounter("fanout_twice", "to-10", 1) }, verdict.Fail, "1 delivery repeated a broadcast that the subscriber had already received"},
-		"one arrived that was not sent":          {func(r *Run) { r.addCounter("fanout_strange", "", 1) }, verdict.Fail, "1 delivery did not match any broadcast sent to the subscriber"},
+		"one arrived twice":                      {func(r *Run) { r.addCounter("fanout_duplicated", "to-10", 1) }, verdict.Fail, "1 delivery repeated a broadcast that the subscriber had already received"},
+		"one arrived that was not sent":          {func(r *Run) { r.addCounter("fanout_unexpected", "", 1) }, verdict.Fail, "1 delivery did not match any broadcast sent to the subscriber"},
 		"one has no send time, and one is lost":  {func(r *Run) { r.addCounter("fanout_untimed", "to-10", 1).addCounter("fanout_due", "to-10", 1) }, verdict.Fail, "deliveries arrived in time"},
 		"one has no send time":                   {func(r *Run) { r.addCounter("fanout_untimed", "to-10", 1) }, verdict.Invalid, "1 delivery lacked a send time"},
 		"the server did not send one":            {func(r *Run) { r.addCounter("fanout_short", "to-10", 1) }, verdict.Fail, "the server reports that it did not send 1 broadcasts"},

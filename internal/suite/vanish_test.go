@@ -17,7 +17,7 @@ import (
 // newVanishRun returns a run of 100 streams, of which every fifth vanishes after 10 s. The service notices half of
 // them after 20 s, and the others after 25 s.
 func newVanishRun() *Run {
-	r := runOf("vanish", map[string]string{"EVERY": "5", "NOTICE_SECONDS": "60", "MAX_HELD_LATE": "0", "GAUGE": ""},
+	r := runOf("vanish", map[string]string{"EVERY": "5", "NOTICE_SECONDS": "60", "MAX_OPEN_LATE": "0", "GAUGE": ""},
 		shard.Stage{Name: "vanished", Start: 10, Seconds: 60, Requests: 20}).addStreams(100, 40*time.Second)
 	m := r.Rounds[0]
 	for n := 0; n < 100; n += 5 {

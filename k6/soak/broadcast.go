@@ -36,11 +36,11 @@ const (
 	fanoutPost         = "fanout_post"          // from the request to the response
 	fanoutDue          = "fanout_due"
 	fanoutArrived      = "fanout_arrived" // deliveries in time, at most one per subscriber
-	fanoutDuplicated   = "fanout_twice"
+	fanoutDuplicated   = "fanout_duplicated"
 	fanoutLate         = "fanout_overdue"
-	fanoutUntimed      = "fanout_untimed" // deliveries without a valid timestamp
-	fanoutUnexplained  = "fanout_strange" // deliveries without a request of this run
-	fanoutShort        = "fanout_short"   // broadcasts whose response does not state that they reached every stream
+	fanoutUntimed      = "fanout_untimed"    // deliveries without a valid timestamp
+	fanoutUnexpected   = "fanout_unexpected" // deliveries without a request of this run
+	fanoutShort        = "fanout_short"      // broadcasts whose response does not state that they reached every stream
 )
 
 // A broadcaster sends broadcasts and counts their deliveries.
@@ -102,7 +102,7 @@ func (b *broadcaster) arrive(s *subscriber, at time.Time, block *service.Block) 
 	defer b.mu.Unlock()
 	n, message := b.find(block.Data)
 	if message == nil || s.index >= len(message.received) {
-		b.sample(fanoutUnexplained, b.h.state.Tags.GetCurrentValues(), at, 1)
+		b.sample(fanoutUnexpected, b.h.state.Tags.GetCurrentValues(), at, 1)
 		return
 	}
 	isDuplicate := message.received[s.index]

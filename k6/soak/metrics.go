@@ -104,10 +104,10 @@ func quantile(q float64) func(*snapshot) float64 {
 // The metrics of phases, steps and broadcasts, by kind. Times are in milliseconds.
 var (
 	holdCounters = []string{
-		vanished, stormDropped, fanoutDue, fanoutArrived, fanoutDuplicated, fanoutLate, fanoutUntimed, fanoutUnexplained, fanoutShort,
-		slowStarted, slowAccepted, slowRejected, slowDue, slowArrived, slowRepeated, slowFilled, slowCutUnseen, slowComplete,
+		vanished, stormDropped, fanoutDue, fanoutArrived, fanoutDuplicated, fanoutLate, fanoutUntimed, fanoutUnexpected, fanoutShort,
+		slowStarted, slowAccepted, slowRejected, slowDue, slowArrived, slowRepeated, slowFilled, slowClosedLater, slowComplete,
 	}
-	holdTimes = []string{stormWaited, stormConnect, capacityConnect, fanoutLatency, fanoutLast, fanoutSinceRequest, fanoutPost, slowCut}
+	holdTimes = []string{stormDialDelay, stormConnect, capacityConnect, fanoutLatency, fanoutLast, fanoutSinceRequest, fanoutPost, slowClosed}
 )
 
 // registerHoldMetrics registers the metrics of phases, steps and broadcasts.

@@ -36,10 +36,10 @@ var actions = map[string]func(h *holding, p *phase){
 
 // Metrics of the phases that disconnect clients.
 const (
-	vanished     = "vanish_vanished"
-	stormDropped = "storm_dropped"
-	stormWaited  = "storm_waited"  // from the time at which a dial is due to the dial: delay of the load generator
-	stormConnect = "storm_connect" // from the dial to the headers, for the attempt that reconnected the client
+	vanished       = "vanish_vanished"
+	stormDropped   = "storm_dropped"
+	stormDialDelay = "storm_dial_delay" // from the time at which a dial is due to the dial: delay of the load generator
+	stormConnect   = "storm_connect"    // from the dial to the headers, for the attempt that reconnected the client
 )
 
 // checkPhases returns an error for an invalid phase.
@@ -175,6 +175,6 @@ func (s *holdStream) opened(start, at time.Time) {
 	}
 	h.sample(stormConnect, r.tags, at, metrics.D(at.Sub(start)))
 	if !r.due.IsZero() {
-		h.sample(stormWaited, r.tags, at, metrics.D(max(start.Sub(r.due), 0)))
+		h.sample(stormDialDelay, r.tags, at, metrics.D(max(start.Sub(r.due), 0)))
 	}
 }

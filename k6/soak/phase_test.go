@@ -18,14 +18,14 @@ func TestDroppedStreamsReconnectAndAreMeasured(t *testing.T) {
 		{name: "spread", at: 500, action: "drop"}, {name: "at-once", at: 3500, action: "dropAtOnce"}]`).Replace(holdTen)))
 	require.Len(t, s.connects, 30)
 	all := map[string]float64{"spread": 10, "at-once": 10}
-	for _, metric := range []string{"storm_dropped", stormConnect, stormWaited} {
+	for _, metric := range []string{"storm_dropped", stormConnect, stormDialDelay} {
 		samples := map[string]float64{}
 		for phase, sum := range h.metricSums(metric, "scenario") {
 			samples[phase] = sum[1]
 		}
 		require.Equal(t, all, samples, metric)
 	}
-	require.Less(t, h.metricSums(stormWaited, "scenario")["spread"][0]/10, 900., "delay in ms, without the reconnection time")
+	require.Less(t, h.metricSums(stormDialDelay, "scenario")["spread"][0]/10, 900., "delay in ms, without the reconnection time")
 	require.Equal(t, [2]float64{10, 10}, h.metricSums("checks", "check")["Received all messages"], "the shard must contain the missed messages")
 	require.Equal(t, 10, s.deletes)
 }

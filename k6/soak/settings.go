@@ -166,14 +166,14 @@ func parseAs(fallback any, name, text string) (any, error) {
 	if err == nil && n < 0 && (n != noLimit || !slices.Contains(unlimited, name)) {
 		err = fmt.Errorf("must be at least 0, got %q", text)
 	}
-	if err == nil && name == "MAX_HELD_LATE" && n != math.Trunc(n) {
+	if err == nil && name == "MAX_OPEN_LATE" && n != math.Trunc(n) {
 		err = fmt.Errorf("must be a whole number, got %q", text)
 	}
 	return n, err
 }
 
 // unlimited lists the limits that may be noLimit.
-var unlimited = []string{"MAX_HELD_LATE", "MAX_GROWTH", "CUT_SLOW"}
+var unlimited = []string{"MAX_OPEN_LATE", "MAX_GROWTH", "CUT_SLOW"}
 
 // setting implements soak.setting(name). It returns the text of a setting of the script or of the plan, "" for none.
 func (m *module) setting(name string) string {

@@ -13,17 +13,17 @@ import (
 
 // Metrics of slow streams.
 const (
-	slowStarted   = "slow_begun"
-	slowAccepted  = "slow_taken"      // broadcasts that the service accepted
-	slowRejected  = "slow_untaken"    // broadcasts that it did not accept
-	slowDue       = "slow_due"        // deliveries of accepted broadcasts that the other streams expect
-	slowArrived   = "slow_arrived"    // of these, deliveries that arrived
-	slowRepeated  = "slow_again"      // deliveries that arrived again, or after a later one
-	slowFilled    = "slow_filled"     // slow streams that were closed, or whose backlog reached fillKB
-	slowBacklog   = "slow_behind"     // KB that a slow stream lacks when the slow reads end, if it was not closed
-	slowCut       = "slow_cut"        // time until the service closed a slow stream
-	slowCutUnseen = "slow_cut_unseen" // slow streams that closed only after they were read fast again
-	slowComplete  = "slow_whole"      // slow streams that were open at the end of the phase and got all broadcasts
+	slowStarted     = "slow_started"
+	slowAccepted    = "slow_accepted"     // broadcasts that the service accepted
+	slowRejected    = "slow_rejected"     // broadcasts that it did not accept
+	slowDue         = "slow_due"          // deliveries of accepted broadcasts that the other streams expect
+	slowArrived     = "slow_arrived"      // of these, deliveries that arrived
+	slowRepeated    = "slow_repeated"     // deliveries that arrived again, or after a later one
+	slowFilled      = "slow_filled"       // slow streams that were closed, or whose backlog reached fillKB
+	slowBacklog     = "slow_backlog"      // KB that a slow stream lacks when the slow reads end, if it was not closed
+	slowClosed      = "slow_closed"       // time until the service closed a slow stream
+	slowClosedLater = "slow_closed_later" // slow streams that closed only after they were read fast again
+	slowComplete    = "slow_complete"     // slow streams that were open at the end of the phase and got all broadcasts
 )
 
 // slow reads streams slowly for the time of the phase, and then fast again. It counts the slow streams by outcome, and
@@ -72,9 +72,9 @@ func (h *holding) slow(p *phase) {
 		s := h.streams[i]
 		switch closed := time.Unix(0, s.phase.closedAt.Load()); {
 		case s.isOver() && closed.Before(resumedAt):
-			count(slowCut, metrics.D(closed.Sub(start)))
+			count(slowClosed, metrics.D(closed.Sub(start)))
 		case s.isOver():
-			count(slowCutUnseen, 1)
+			count(slowClosedLater, 1)
 		case h.broadcasts != nil && h.received(i) >= sent: // for published messages, the verdict decides
 			count(slowComplete, 1)
 		}

@@ -75,7 +75,7 @@ func TestBroadcastsPerSubscriber(t *testing.T) {
 	}}
 	h := holdBroadcasts(t, spec, `broadcast: {url: url + "/event/broadcast?event=news", event: "news", within: 3000}, steps: [{name: "a", streams: 3, for: 1000, broadcasts: 3, every: 10}, {name: "b", streams: 4, for: 1000, broadcasts: 1, every: 10}]`)
 	for metric, want := range map[string]map[string]float64{
-		fanoutDue: {"a": 9, "b": 4}, fanoutArrived: {"a": 8, "b": 4}, fanoutDuplicated: {"a": 1}, fanoutLate: {}, fanoutUntimed: {}, fanoutUnexplained: {}, fanoutShort: {},
+		fanoutDue: {"a": 9, "b": 4}, fanoutArrived: {"a": 8, "b": 4}, fanoutDuplicated: {"a": 1}, fanoutLate: {}, fanoutUntimed: {}, fanoutUnexpected: {}, fanoutShort: {},
 	} {
 		require.Equal(t, want, h.sums(metric), metric)
 	}
@@ -100,7 +100,7 @@ func TestSlowStreamsResumeReading(t *testing.T) {
 	h := holdBroadcasts(t, spec, `from: 0, to: 4, openFor: 5000, broadcast: {url: url + "/event/broadcast?event=news", event: "news", kb: 1}, phases: [
 		{name: "slow", at: 1500, action: "slow", streams: [0, 3], for: 1000, after: 1500, bytesPerSecond: 0, messageKB: 1, fillKB: 5, broadcastsPerSecond: 10}]`)
 	for metric, want := range map[string]float64{
-		slowStarted: 2, slowAccepted: 10, slowDue: 20, slowArrived: 20, slowRepeated: 1, slowFilled: 2, slowBacklog: 20, slowComplete: 2, slowRejected: 0, slowCut: 0, slowCutUnseen: 0,
+		slowStarted: 2, slowAccepted: 10, slowDue: 20, slowArrived: 20, slowRepeated: 1, slowFilled: 2, slowBacklog: 20, slowComplete: 2, slowRejected: 0, slowClosed: 0, slowClosedLater: 0,
 	} {
 		require.InDelta(t, want, h.sums(metric)["slow"], 0, metric)
 	}

@@ -12,7 +12,7 @@ import { hold, profile, suite } from 'k6/x/soak';
 import { DISCONNECT_LEAD, NOOP, oneRunner } from '../lib/config.js';
 import { everyOf, rampOf, settledAfter, sharedConfig, sharedOptions, shareOf } from '../lib/share.js';
 
-const full = { SLOW_PERCENT: 10, SLOW_KB: 0, AFTER_SECONDS: 20, MESSAGE_RATE: 4, FILL_KB: 4096, MAX_HELD_LATE: 0, MAX_GROWTH: 200, CUT_SLOW: -1, GAUGE: '' };
+const full = { SLOW_PERCENT: 10, SLOW_KB: 0, AFTER_SECONDS: 20, MESSAGE_RATE: 4, FILL_KB: 4096, MAX_OPEN_LATE: 0, MAX_GROWTH: 200, CUT_SLOW: -1, GAUGE: '' };
 
 const { name, values, parameters } = profile({
   full,

@@ -10,14 +10,14 @@ import { hold, profile, suite } from 'k6/x/soak';
 import { DISCONNECT_LEAD } from '../lib/config.js';
 import { everyOf, rampOf, settledAfter, sharedConfig, sharedOptions, shareOf } from '../lib/share.js';
 
-const defaults = { HELD_PERCENT: 10, MIN_RATE: 0, SLOW_MS: 1000, DIAL_MS: 1000, MAX_HELD_LATE: 0 };
+const defaults = { OPEN_PERCENT: 10, MIN_RATE: 0, SLOW_MS: 1000, DIAL_MS: 1000, MAX_OPEN_LATE: 0 };
 const { name, values, parameters } = profile({ full: defaults, smoke: defaults });
 
 const shared = sharedConfig();
 const { service, config } = shared;
 
 /** Of all streams, every n-th stays open. */
-const every = everyOf('HELD_PERCENT', values.HELD_PERCENT, config.connections);
+const every = everyOf('OPEN_PERCENT', values.OPEN_PERCENT, config.connections);
 
 /** Seconds until all streams are open and have received messages. Two storms follow. */
 const settled = settledAfter(config);

@@ -10,7 +10,7 @@ import { hold, profile, suite } from 'k6/x/soak';
 import { DISCONNECT_LEAD, NOOP } from '../lib/config.js';
 import { everyOf, rampOf, settledAfter, sharedConfig, sharedOptions, shareOf } from '../lib/share.js';
 
-const defaults = { VANISH_PERCENT: 20, STEADY_SECONDS: 2, MAX_HELD_LATE: 0, GAUGE: '' };
+const defaults = { VANISH_PERCENT: 20, STEADY_SECONDS: 2, MAX_OPEN_LATE: 0, GAUGE: '' };
 const { name, values, parameters } = profile({ full: defaults, smoke: defaults });
 
 const shared = sharedConfig();

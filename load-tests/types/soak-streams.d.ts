@@ -7,9 +7,9 @@ declare module 'k6/x/soak' {
    * | action | effect on each open stream | metrics |
    * |---|---|---|
    * | `vanish` | the connection stays half-open, like that of a machine without power; the client does not reconnect, no end of the stream is requested, and no checks are made | `vanish_vanished` |
-   * | `drop` | the client closes the connection, and reconnects after the reconnection time, without a limit on concurrent dials; the check `Received all messages` passes, because not every service resumes | `storm_dropped`, `storm_connect` (dial to headers), `storm_waited` (delay of the dial by the load generator) |
+   * | `drop` | the client closes the connection, and reconnects after the reconnection time, without a limit on concurrent dials; the check `Received all messages` passes, because not every service resumes | `storm_dropped`, `storm_connect` (dial to headers), `storm_dial_delay` (delay of the dial by the load generator) |
    * | `dropAtOnce` | as `drop`, but the client reconnects at once | as `drop` |
-   * | `slow` | the client reads slowly for some time, then as before; it does not reconnect, and no checks are made | `slow_begun`, `slow_filled`, `slow_behind`, `slow_cut`, `slow_cut_unseen`; with broadcasts `slow_taken`, `slow_untaken`, `slow_due`, `slow_arrived`, `slow_again`, `slow_whole` |
+   * | `slow` | the client reads slowly for some time, then as before; it does not reconnect, and no checks are made | `slow_started`, `slow_filled`, `slow_backlog`, `slow_closed`, `slow_closed_later`; with broadcasts `slow_accepted`, `slow_rejected`, `slow_due`, `slow_arrived`, `slow_repeated`, `slow_complete` |
    */
   export interface Phase {
     name: string;

@@ -69,7 +69,7 @@ func describeBackend(t *testing.T) string {
 func TestSlowOfADescribedService(t *testing.T) {
 	t.Parallel()
 	v := runSlow(t, append(publishFlags(describeBackend(t), backend(t, "NOOP_INTERVAL=1")),
-		"--topics", "1", "--publish-rate", "20", "--gauge", "process_resident_memory_bytes", "--cut-slow", "1", "--max-held-late", "-1")...)
+		"--topics", "1", "--publish-rate", "20", "--gauge", "process_resident_memory_bytes", "--cut-slow", "1", "--max-open-late", "-1")...)
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 	require.Equal(t, "4 of 20, which read nothing for 10 s", factOf(v, "slow streams"))
 	require.Contains(t, factOf(v, "outcome"), "4 disconnected")

@@ -53,7 +53,7 @@ func TestStormOfThirdPartyServices(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := startService(t, c.name, c.options)
-			r := beginWith(t, t.TempDir(), nil, s.Env, append([]string{"storm", "--profile", "smoke", "--connections", "100", "--max-held-late", "-1"}, publishFlags(s.Service, s.URL)...)...)
+			r := beginWith(t, t.TempDir(), nil, s.Env, append([]string{"storm", "--profile", "smoke", "--connections", "100", "--max-open-late", "-1"}, publishFlags(s.Service, s.URL)...)...)
 			v := r.verdict()
 			require.Equal(t, c.want, v.Verdict, r.out.String())
 			require.Contains(t, reasons(v), c.reason)

@@ -215,7 +215,7 @@ func TestSuitesOfAFeedCountResumeFaults(t *testing.T) {
 		},
 		"storm": {
 			func(all []string, from int) ([]string, int) { return all[from-1:], 1 }, // repeats the last received message
-			[]string{"--profile", "smoke", "--connections", "20", "--max-held-late", "-1"},
+			[]string{"--profile", "smoke", "--connections", "20", "--max-open-late", "-1"},
 			func(v *verdict.Verdict) (uint64, uint64) { return v.Messages.Duplicated, v.Messages.Missed },
 		},
 	} {

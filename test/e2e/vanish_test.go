@@ -35,7 +35,7 @@ func TestVanish(t *testing.T) {
 // A described service needs the name of its gauge.
 func TestVanishOfADescribedService(t *testing.T) {
 	t.Parallel()
-	service := append(publishFlags(describeBackend(t), backend(t, "NOOP_INTERVAL=1", "USER_TIMEOUT=3")), "--topics", "1", "--seconds", "26", "--max-held-late", "-1")
+	service := append(publishFlags(describeBackend(t), backend(t, "NOOP_INTERVAL=1", "USER_TIMEOUT=3")), "--topics", "1", "--seconds", "26", "--max-open-late", "-1")
 	v := runVanish(t, nil, append(service, "--gauge", "backend_streams_open")...)
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 	require.Contains(t, reasons(v), "20 clients had vanished")
@@ -72,7 +72,7 @@ func TestSuitesOfAShareRejectSettings(t *testing.T) {
 	target := backend(t, "NOOP_INTERVAL=1") // tried before the script is loaded
 	for message, args := range map[string][]string{
 		"CUT_SLOW must be 1 if the service has to disconnect slow streams, 0 if it must not, or -1 (either), got 2": {"slow", "--cut-slow", "2"},
-		`MAX_HELD_LATE must be a whole number, got "0.5"`:                                                           {"storm", "--max-held-late", "0.5"},
+		`MAX_OPEN_LATE must be a whole number, got "0.5"`:                                                           {"storm", "--max-open-late", "0.5"},
 		fmt.Sprintf("GAUGE must count the open streams, got pid:%d, which is memory", os.Getpid()):                  {"vanish", "--gauge", fmt.Sprintf("pid:%d", os.Getpid())},
 	} {
 		r := begin(t, nil, append(args, "--profile", "smoke", "--backend-url", target)...)

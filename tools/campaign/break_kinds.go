@@ -136,7 +136,7 @@ func stormKind(seam string) prepare {
 		sc.Suite, sc.HubFault.Seam = "storm", seam
 		sc.Hub.Start, sc.Hub.Retry = min(sc.Hub.Start, 100*time.Millisecond), 300
 		sc.Plan.Connections, sc.Plan.Seconds, sc.Plan.PerVU = 30+r.IntN(40), 20, 0
-		sc.Args = []string{"--max-held-late", "-1", "--dial-ms", "5000"}
+		sc.Args = []string{"--max-open-late", "-1", "--dial-ms", "5000"}
 	}
 }
 

@@ -15,7 +15,7 @@ func slowKind(action string, outcomes []verdict.Outcome, checks []verdict.CheckI
 		streams("slow", fakeservice.Strike{}, outcomes)(r, sc)
 		sc.Service.Nginx, sc.Service.Slow, sc.want.Broken = false, action, checks
 		sc.Args = append([]string{
-			"--prefix", sc.Plan.Prefix, "--connections", "20", "--slow-percent", "20", "--seconds", "22", "--after-seconds", "3", "--message-rate", "12", "--max-held-late", "-1",
+			"--prefix", sc.Plan.Prefix, "--connections", "20", "--slow-percent", "20", "--seconds", "22", "--after-seconds", "3", "--message-rate", "12", "--max-open-late", "-1",
 			"--gauge", "campaign_kept_bytes",
 		}, args...)
 	}

@@ -16,7 +16,7 @@ func detectVanished(after time.Duration, gauge string, within int, outcomes []ve
 	return func(r *rand.Rand, sc *scenario) {
 		streams("vanish", fakeservice.Strike{}, outcomes)(r, sc)
 		sc.Service.Nginx, sc.Service.AckTimeout, sc.Service.Gauge = false, after, gauge
-		sc.Args = []string{"--prefix", sc.Plan.Prefix, "--connections", "60", "--seconds", fmt.Sprint(within + 11), "--gauge", "campaign_streams", "--max-held-late", "-1"}
+		sc.Args = []string{"--prefix", sc.Plan.Prefix, "--connections", "60", "--seconds", fmt.Sprint(within + 11), "--gauge", "campaign_streams", "--max-open-late", "-1"}
 		sc.want.Broken = checks
 	}
 }
