@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"runtime/metrics"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -53,8 +54,8 @@ func (p *stallProbe) run(stop <-chan struct{}) {
 // takeLongest returns the longest stall since the last call.
 func (p *stallProbe) takeLongest() time.Duration { return time.Duration(p.longest.Swap(0)) }
 
-// maxWaits is the maximum number of stored probes: those of ten minutes. When it is reached, the older half is removed,
-// so the last five minutes are always available.
+// maxWaits is the maximum number of stored probes: those of ten minutes. When it is reached, each two neighbors of the
+// older half are merged, so only the last five minutes keep their resolution.
 const maxWaits = 6000
 
 // A waits value records how long this process had to wait in each probe. These waits bound the part of a response time
@@ -92,10 +93,22 @@ func (w *waits) add(now time.Time, lateness time.Duration) {
 	defer w.mu.Unlock()
 	added := wait{from: w.from, to: now, longest: max(lateness, w.latency.takeLongest()), thread: min(w.takeLongestThread(), now.Sub(w.from))}
 	if len(w.list) == maxWaits {
-		w.list = append(w.list[:0], w.list[maxWaits/2:]...)
+		w.mergeOlderHalf()
 	}
 	w.list = append(w.list, added)
 	w.longest, w.from = max(w.longest, added.longest, added.thread), now
+}
+
+// mergeOlderHalf merges each two neighbors of the older half of the list.
+func (w *waits) mergeOlderHalf() {
+	merged := w.list[:0]
+	for pair := range slices.Chunk(w.list[:maxWaits/2], 2) {
+		first, second := pair[0], pair[1]
+		merged = append(merged, wait{
+			from: first.from, to: second.to, longest: max(first.longest, second.longest), thread: first.thread + second.thread,
+		})
+	}
+	w.list = append(merged, w.list[maxWaits/2:]...)
 }
 
 // waitingProcesses returns how many processes may have to wait for one response: the generator, and the service if it

@@ -35,7 +35,8 @@ func TestOverdueProbeCounts(t *testing.T) {
 	require.InDelta(t, .9*shard.WakeUps, w.maxDelay(time.Now(), time.Now()).Seconds(), 1.5)
 }
 
-func TestWaitsKeepTheLatest(t *testing.T) {
+// The list is limited, but covers requests of any length.
+func TestWaitsCoverLongRequests(t *testing.T) {
 	t.Parallel()
 	start := time.Now().Add(-time.Hour)
 	w := waits{from: start}
@@ -43,7 +44,18 @@ func TestWaitsKeepTheLatest(t *testing.T) {
 		w.add(start.Add(time.Duration(i+1)*time.Millisecond), time.Duration(i))
 	}
 	require.LessOrEqual(t, len(w.list), maxWaits)
-	require.EqualValues(t, start.Add(2*maxWaits*time.Millisecond), w.list[len(w.list)-1].to)
+	end := start.Add(2 * maxWaits * time.Millisecond)
+	require.EqualValues(t, end, w.list[len(w.list)-1].to)
+
+	w = waits{from: start}
+	for i := range 2 * maxWaits {
+		lateness := time.Duration(0)
+		if i == 0 {
+			lateness = time.Minute
+		}
+		w.add(start.Add(time.Duration(i+1)*time.Millisecond), lateness)
+	}
+	require.GreaterOrEqual(t, w.maxDelay(start, end), shard.WakeUps*time.Minute, "the first wait lengthened the request")
 }
 
 // If a process needs more CPU than it gets, goroutines wait, even if timers fire in time.
