@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/host/resources"
@@ -152,15 +153,18 @@ func (q *Requests) causes(title, code, unit string, words func(string) string) v
 	return t
 }
 
+// codeConnectionRefused is the code of a failed dial that the service refused.
+const codeConnectionRefused = shard.CodeNet + "1212"
+
 // minRefusedShare is the share of a stage's requests below which refusals are not mentioned.
 const minRefusedShare = .01
 
 // refusals returns a fact if refusals arrived faster than good responses in the stage with the most refusals; otherwise
-// nil. A refusal is a failure by the most frequent code that neither is a timeout nor is caused by the generator.
+// nil. A refusal is a failure by the most frequent code that is an HTTP status or a refused connection.
 func refusals(stages []StageResult) []verdict.Fact {
 	mainRefusal := func(st StageResult) (code string, n int64) {
 		for _, code := range st.codesByCount() {
-			if !isTimeout(code) && !isGeneratorFailure(code) {
+			if strings.HasPrefix(code, shard.CodeStatus) || code == codeConnectionRefused {
 				return code, st.Codes[code]
 			}
 		}
