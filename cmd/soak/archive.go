@@ -26,7 +26,7 @@ func archiveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "archive TESTID|DIR [FILE]",
 		Short: "Pack a run and its Prometheus data into one archive",
-		Long: "archive packs the folder of a run, and the Prometheus data of that time, into one tar.gz with checksums.\n" +
+		Long: "archive packs the folder of a run, and the Prometheus data of its time, into one tar.gz with checksums.\n" +
 			"`soak open` shows it again (docs/report.md#archive-a-run). FILE is a file, a folder, or s3://BUCKET/PREFIX\n" +
 			"(default: TESTID" + archive.Suffix + " next to the folder of the run).\n\n" +
 			"archive reads Prometheus by remote read at the address of --prometheus or PROMETHEUS_URL, which may have a user and a\n" +
