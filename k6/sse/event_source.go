@@ -89,7 +89,7 @@ func (s *eventSource) callbacks() *sseclient.Callbacks {
 	if s.opts.renew != nil {
 		on.Renew = func(_ *sseclient.Stream, proceed func(error)) { s.renew(proceed) }
 	}
-	if second := s.opts.secondRequest; second != nil {
+	if s.opts.secondRequest != nil {
 		on.FollowUp = func(_ *sseclient.Stream, e *eventstream.Event, f *sseclient.FollowUp) bool { return s.followUp(e, f) }
 	}
 	s.session.measure(&s.opts.tags, on)

@@ -94,7 +94,7 @@ func (v *vu) set(name string, value any) {
 	require.NoError(v.t, v.VU.Runtime().Set(name, value))
 }
 
-// A testObserver makes the observer of a test a Ledger and a secondRequester.
+// A testObserver makes the observer of a test a Ledger.
 type testObserver struct{ observer any }
 
 // Callbacks returns callbacks that call the methods of the observer with the same names. The methods may omit the
@@ -112,17 +112,6 @@ func (o testObserver) Callbacks() (on sseclient.Callbacks) {
 		}
 	}
 	return on
-}
-
-func (o testObserver) FollowUp(e *eventstream.Event, f *sseclient.FollowUp) bool {
-	r, err := o.observer.(interface {
-		SecondRequest(e *eventstream.Event) (*sseclient.SecondRequest, error)
-	}).SecondRequest(e)
-	if r == nil && err == nil {
-		return false
-	}
-	f.Send(r, err)
-	return true
 }
 
 type (

@@ -38,17 +38,19 @@ func (g *goSide) Event(at time.Time, e *eventstream.Event) {
 	}
 }
 
-func (g *goSide) SecondRequest(e *eventstream.Event) (*sseclient.SecondRequest, error) {
+func (g *goSide) FollowUp(e *eventstream.Event, f *sseclient.FollowUp) bool {
 	switch {
 	case g.fail:
-		return nil, errors.New("no client in it")
+		f.Send(nil, errors.New("no client in it"))
+		return true
 	case string(e.Name) != "hello":
-		return nil, nil
+		return false
 	}
-	return &sseclient.SecondRequest{
+	f.Send(&sseclient.SecondRequest{
 		URL: "/sub?for=" + string(e.Data), Header: http.Header{"A": {"{first.id}", "b"}}, Body: "{first.id}",
 		OK: func(status int) bool { return status == http.StatusTeapot },
-	}, nil
+	}, nil)
+	return true
 }
 
 func TestObserverChoosesLastEventIDAndSecondRequest(t *testing.T) {
@@ -74,7 +76,7 @@ func TestObserverChoosesLastEventIDAndSecondRequest(t *testing.T) {
 		<-answered
 	}))
 	v.mustRun(`
-		const s = new EventSource(url + "/", { ledger: g, resume: { query: "since" }, then: g });
+		const s = new EventSource(url + "/", { ledger: g, resume: { query: "since" } });
 		let n = 0;
 		s.addEventListener("then", () => { if (++n === 2) s.close(); answered(); });
 	`)
@@ -90,7 +92,7 @@ func TestErrorOfASecondRequestEndsTheStream(t *testing.T) {
 	v.set("g", g)
 	v.set("url", serve(t, func(p *peer) { p.send(streamHead + "retry: 3600000\ndata: 0\n\n"); p.hold() }))
 	require.Equal(t, "then the second request (then): no client in it", v.log(`
-		const s = new EventSource(url, { then: g });
+		const s = new EventSource(url, { ledger: g });
 		s.onerror = (e) => { log.push(e.reason, e.message); s.close(); };
 	`))
 }

@@ -17,18 +17,12 @@ import (
 // A secondRequest is the option `then`: a request that each stream sends after its first event, or after the first one
 // with a given name. Some services send further events only after such a request.
 type secondRequest struct {
-	method    string
-	url       *text
-	header    []headerText
-	body      *text           // nil: none
-	event     string          // name of the event before the request; "": the first event with any name
-	ok        []int           // accepted statuses; empty: 200 to 299
-	requester secondRequester // replaces the fields above; nil: none
-}
-
-// A secondRequester makes the second request in Go. Only tests pass one as the option `then`.
-type secondRequester interface {
-	FollowUp(e *eventstream.Event, f *sseclient.FollowUp) bool
+	method string
+	url    *text
+	header []headerText
+	body   *text  // nil: none
+	event  string // name of the event before the request; "": the first event with any name
+	ok     []int  // accepted statuses; empty: 200 to 299
 }
 
 // A text is a template, or a function of the first event that returns a string.
@@ -48,9 +42,6 @@ func parseThen(rt *sobek.Runtime, v sobek.Value, timeout *time.Duration) (*secon
 	obj, ok := v.(*sobek.Object)
 	if !ok {
 		return nil, fmt.Errorf("must be an object with a url, got %s", v)
-	}
-	if requester, ok := obj.Export().(secondRequester); ok {
-		return &secondRequest{requester: requester}, nil
 	}
 	o := &secondRequest{method: http.MethodPost}
 	for _, name := range obj.Keys() {
@@ -196,9 +187,6 @@ func (o *secondRequest) fill(rt *sobek.Runtime, e *firstEvent) (*sseclient.Secon
 // loop if a part of it is a function.
 func (s *eventSource) followUp(e *eventstream.Event, f *sseclient.FollowUp) bool {
 	second := s.opts.secondRequest
-	if second.requester != nil {
-		return second.requester.FollowUp(e, f)
-	}
 	if !second.follows(e.Name) {
 		return false
 	}
