@@ -40,6 +40,13 @@ func newHandshakeRun(parameters map[string]string, runner, backend [2]uint64) *R
 	return r
 }
 
+// acceptUntrusted makes the service respond to a client with a foreign certificate.
+func acceptUntrusted(r *Run) *Run {
+	r.Rounds[0].Checks[0].Fails, r.Rounds[0].Checks[0].Passes = 1, 0
+	r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "handshake_answer", Count: 1, Tags: map[string]string{shard.TagStage: "untrusted with a foreign certificate"}})
+	return r
+}
+
 func TestHandshakesPass(t *testing.T) {
 	t.Parallel()
 	v := judge(newHandshakeRun(nil, [2]uint64{60, 70}, [2]uint64{20, 20}).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15))
@@ -88,15 +95,11 @@ func TestFailedHandshakes(t *testing.T) {
 		}, verdict.Pass, "1,093 of 1,100 connections were made"},
 		{"an untrusted client is accepted", func() *Run {
 			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
-			r.Rounds[0].Checks[0].Fails, r.Rounds[0].Checks[0].Passes = 1, 0
-			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "handshake_answer", Count: 1, Tags: map[string]string{shard.TagStage: "untrusted with a foreign certificate"}})
-			return r
+			return acceptUntrusted(r)
 		}, verdict.Fail, "a client with a foreign certificate received a response"},
 		{"an untrusted client is accepted, and not all connections are tried", func() *Run {
 			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 400, 15)
-			r.Rounds[0].Checks[0].Fails, r.Rounds[0].Checks[0].Passes = 1, 0
-			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "handshake_answer", Count: 1, Tags: map[string]string{shard.TagStage: "untrusted with a foreign certificate"}})
-			return r
+			return acceptUntrusted(r)
 		}, verdict.Fail, "a client with a foreign certificate received a response"},
 		{"connections of an untrusted client are reset", func() *Run {
 			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)

@@ -54,17 +54,6 @@ func TestRampupPasses(t *testing.T) {
 	require.Equal(t, verdict.Metric{Name: "requests/s sustained", Unit: perSecond, Value: 50, HigherIsBetter: true}, v.Metrics[0])
 }
 
-func TestOnlyRefusedRequestsAreRefusals(t *testing.T) {
-	t.Parallel()
-	for code, isRefusal := range map[string]bool{
-		"status-503": true, shard.CodeNet + "1212": true, shard.CodeNet + "1220": false, shard.CodeWrongContent: false, shard.CodeTruncated: false,
-	} {
-		r := newRampRun(rampupParameters, 20)
-		r.addAnswers("rate-20", 100, 1, shard.TagCode, code)
-		require.Equal(t, isRefusal, fact(judge(r), "refusals") != "", code)
-	}
-}
-
 func TestRampupBreaks(t *testing.T) {
 	t.Parallel()
 	r := newRampRun(rampupParameters, 20, 50)

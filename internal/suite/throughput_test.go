@@ -96,3 +96,14 @@ func TestHangingRequestsAreExcluded(t *testing.T) {
 		require.InDelta(t, perSecond, r.stages()[0].PerSecond(), .01, "%d of the answers were late", late)
 	}
 }
+
+func TestOnlyRefusedRequestsAreRefusals(t *testing.T) {
+	t.Parallel()
+	for code, isRefusal := range map[string]bool{
+		"status-503": true, shard.CodeNet + "1212": true, shard.CodeNet + "1220": false, shard.CodeWrongContent: false, shard.CodeTruncated: false,
+	} {
+		r := newRampRun(rampupParameters, 20)
+		r.addAnswers("rate-20", 100, 1, shard.TagCode, code)
+		require.Equal(t, isRefusal, fact(judge(r), "refusals") != "", code)
+	}
+}
