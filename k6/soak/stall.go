@@ -54,8 +54,8 @@ func (p *stallProbe) run(stop <-chan struct{}) {
 // takeLongest returns the longest stall since the last call.
 func (p *stallProbe) takeLongest() time.Duration { return time.Duration(p.longest.Swap(0)) }
 
-// maxWaits is the maximum number of stored probes: those of ten minutes. When it is reached, each two neighbors of the
-// older half are merged, so only the last five minutes keep their resolution.
+// maxWaits is the maximum number of stored probes: those of ten minutes. When it is reached, neighbors in the older
+// half are merged in pairs, so only the last five minutes keep their resolution.
 const maxWaits = 6000
 
 // A waits value records how long this process had to wait in each probe. These waits bound the part of a response time
@@ -99,7 +99,7 @@ func (w *waits) add(now time.Time, lateness time.Duration) {
 	w.longest, w.from = max(w.longest, added.longest, added.thread), now
 }
 
-// mergeOlderHalf merges each two neighbors of the older half of the list.
+// mergeOlderHalf merges neighbors in the older half of the list in pairs.
 func (w *waits) mergeOlderHalf() {
 	merged := w.list[:0]
 	for pair := range slices.Chunk(w.list[:maxWaits/2], 2) {
