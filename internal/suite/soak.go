@@ -60,7 +60,7 @@ func soakMetrics(v *verdict.Verdict) (out []verdict.Metric) {
 		ms("last subscriber p99", last.P99)
 	}
 	if p := v.Messages.Published; p != nil {
-		ms("publish response p99", p.AnswerMS.P99)
+		ms("publish response p99", p.ResponseMS.P99)
 	}
 	r := v.Resources
 	return append(out,

@@ -48,9 +48,9 @@ type Publication struct {
 	Refused   uint64  `json:"refused"`
 	Open      uint64  `json:"open"` // messages without a response
 	// Late counts messages that were sent over a second behind the schedule; MaxLagMS is the maximum lag.
-	Late     uint64    `json:"late"`
-	MaxLagMS float64   `json:"max_lag_ms"`
-	AnswerMS Quantiles `json:"response_ms"`
+	Late       uint64    `json:"late"`
+	MaxLagMS   float64   `json:"max_lag_ms"`
+	ResponseMS Quantiles `json:"response_ms"`
 	// MaxBodyMS is the longest time from the headers of a publish response to the end of its body.
 	MaxBodyMS float64 `json:"max_body_ms,omitempty"`
 	// ClosedIdle counts messages sent on a connection that the service was closing as idle at that moment.
@@ -149,7 +149,7 @@ func publication(publishers []*shard.Published) *Publication {
 		}
 		answers.Merge(p.Answer)
 	}
-	out.AnswerMS = quantiles(answers)
+	out.ResponseMS = quantiles(answers)
 	return &out
 }
 
@@ -212,10 +212,10 @@ func (p *Publication) maxLag() time.Duration {
 // lagText states how far the publisher was behind its schedule, and the likely cause.
 func (p *Publication) lagText() string {
 	reason := fmt.Sprintf("the publisher did not keep up, or the service was slow to answer it (p99 %s, max %s)",
-		format.Milliseconds(p.AnswerMS.P99), format.Milliseconds(p.AnswerMS.Max))
-	if p.MaxBodyMS > p.AnswerMS.Max {
+		format.Milliseconds(p.ResponseMS.P99), format.Milliseconds(p.ResponseMS.Max))
+	if p.MaxBodyMS > p.ResponseMS.Max {
 		reason = fmt.Sprintf("the publisher waits for the end of each response body, which arrived up to %s after the headers (p99 of the headers: %.0f ms)",
-			format.Milliseconds(p.MaxBodyMS), p.AnswerMS.P99)
+			format.Milliseconds(p.MaxBodyMS), p.ResponseMS.P99)
 	}
 	return fmt.Sprintf("%s sent over 1 s behind the schedule, up to %s: %s",
 		format.Plural(p.Late, "message was", "messages were"), format.Milliseconds(p.MaxLagMS), reason)

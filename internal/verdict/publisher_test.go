@@ -112,7 +112,7 @@ func TestIdleConnectionClosedByTheServerIsNotAFault(t *testing.T) {
 // One response of 4 s delays several messages, but is not in the 99th percentile.
 func TestLagStatesTheSlowestResponse(t *testing.T) {
 	t.Parallel()
-	p := Publication{Late: 8, MaxLagMS: 4500, AnswerMS: Quantiles{P99: 63, Max: 5000}}
+	p := Publication{Late: 8, MaxLagMS: 4500, ResponseMS: Quantiles{P99: 63, Max: 5000}}
 	require.Equal(t, "8 messages were sent over 1 s behind the schedule, up to 4.5 s: the publisher did not keep up, "+
 		"or the service was slow to answer it (p99 63 ms, max 5 s)", p.lagText())
 }

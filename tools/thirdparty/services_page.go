@@ -27,7 +27,7 @@ func (b *servicesBench) write(w io.Writer) error {
 			latency = formatQuantiles(&row.LatencyMS.Quantiles)
 		}
 		if m.Published != nil {
-			answer = formatP99(&m.Published.AnswerMS)
+			answer = formatP99(&m.Published.ResponseMS)
 		}
 		return []string{
 			row.title(), row.count(m.Received), row.count(m.Missed), row.count(m.Duplicated + m.Repeated), row.count(m.Reordered),

@@ -143,7 +143,7 @@ func addService(v *verdict.Verdict) {
 	v.Plan.Service, v.Plan.Topics, v.Plan.PublishRate, v.Plan.NoopInterval, v.Plan.Marker = "/home/a/mine.js", 12, 12, 1, v.TestID+"-abcdef"
 	v.Service = shard.Service{Name: "mine", SHA256: "of the description", Counts: shard.CountsNumbers}
 	v.LatencyMS.Above = verdict.AboveSend
-	v.Messages.Published = &verdict.Publication{Planned: 100, Confirmed: 100, AnswerMS: v.LatencyMS.Quantiles}
+	v.Messages.Published = &verdict.Publication{Planned: 100, Confirmed: 100, ResponseMS: v.LatencyMS.Quantiles}
 	v.Messages.LastSubscriberMS = &verdict.Quantiles{P50: 4, P99: 40}
 }
 
