@@ -82,8 +82,7 @@ func StartService(spec ServiceSpec, strike Strike, listeners ...net.Listener) *S
 		h.Protocols.SetHTTP2(s.TLS != nil)
 		h.Protocols.SetUnencryptedHTTP2(s.TLS == nil)
 	}
-	if s.TLS != nil {
-		h.TLSConfig = s.TLS
+	if s.TLS != nil { // h.TLSConfig stays nil: http.Server writes to it, and services may share s.TLS
 		for i, l := range listeners {
 			listeners[i] = tls.NewListener(l, s.TLS)
 		}
