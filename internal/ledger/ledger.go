@@ -120,13 +120,14 @@ type Ledger struct {
 	// connectIsPlain reports whether no attempt failed before the first stream. The first connect is then an outage
 	// that needs no extras.
 	connectIsPlain bool
+	opening        bool // no stream has opened since the attempt at dials.first
+	lastID         lastID
 	// connect is the time from the first dial to the headers of the first stream, or to the end of a refused client.
 	connect  time.Duration
 	openedAt Instant // arrival of the headers of the first stream
 
 	stream   stream
 	end      streamEnd
-	lastID   lastID
 	dials    dials
 	silences silences
 	outage   *Outage // the present outage; nil: there is none
@@ -176,7 +177,6 @@ type streamEnd struct {
 // attempt after that stream.
 type dials struct {
 	first, last Instant
-	pending     bool // no stream has opened since the first attempt
 }
 
 // silences are the times without a sign of life on a stream.

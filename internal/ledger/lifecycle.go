@@ -9,8 +9,8 @@ func (l *Ledger) Connecting(at Instant) {
 	if l.attempts == 0 && l.stream.closeRequestedAt == 0 {
 		l.outage = &Outage{From: at}
 	}
-	if !l.dials.pending {
-		l.dials = dials{first: at, pending: true}
+	if !l.opening {
+		l.opening, l.dials.first = true, at
 	}
 	l.stream.dialing, l.dials.last = true, at
 	l.attempts++
@@ -38,7 +38,7 @@ func (l *Ledger) Opened(at Instant) time.Duration {
 	if l.stream.cfg.Lifetime == 0 {
 		l.dials = dials{}
 	}
-	l.dials.pending = false
+	l.opening = false
 	l.stream.dialing, l.stream.open, l.stream.lifetimeOver = false, true, false
 	l.stream.openedAt, l.silences.lastSignAt = at, at
 	l.clock.opened(at)

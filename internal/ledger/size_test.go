@@ -7,14 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestLedgersStayBelow700Bytes(t *testing.T) {
+func TestLedgersStayBelow650Bytes(t *testing.T) {
 	t.Parallel()
 	if unsafe.Sizeof(uintptr(0)) != 8 {
 		t.Skip("the sizes are those of 64 bits")
 	}
 	for name, c := range map[string]struct{ size, limit uintptr }{
-		"counting noops":   {unsafe.Sizeof(Ledger{}) + unsafe.Sizeof(numberCounter{}), 700},
-		"counting numbers": {unsafe.Sizeof(Ledger{}) + unsafe.Sizeof(deliveries{}), 700},
+		"counting noops":   {unsafe.Sizeof(Ledger{}) + unsafe.Sizeof(numberCounter{}), 650},
+		"counting numbers": {unsafe.Sizeof(Ledger{}) + unsafe.Sizeof(deliveries{}), 650},
 	} {
 		require.LessOrEqual(t, c.size, c.limit, name)
 	}

@@ -14,12 +14,11 @@ import (
 // A Stream manages one client's SSE connection across reconnects. At any time it has one owner: a goroutine (dialing or
 // reading), the poller (reading), or a timer (waiting for the next attempt). The call of Ended ends the ownership.
 type Stream struct {
-	group    *Group
-	opts     *Options
-	on       *Callbacks
-	value    any
-	calls    *sync.Mutex // serializes the callbacks of two goroutines; nil without a second request
-	cuttable bool        // a caller may cut the stream, so it shares no connection
+	group *Group
+	opts  *Options
+	on    *Callbacks
+	value any
+	calls *sync.Mutex // serializes the callbacks of two goroutines; nil without a second request
 
 	reconnect atomic.Int32 // a Reconnect
 	drop      atomic.Int32 // dropNone, dropDelayed or dropImmediate
@@ -40,6 +39,7 @@ type Stream struct {
 	awaitsEvent     bool // the second request waits for its event
 	keepsConnection bool // see KeepConnection
 
+	cuttable  bool        // a caller may cut the stream, so it shares no connection
 	attention atomic.Bool // the stream may be stopped or have a requested cut; otherwise turn does not call isStopped
 }
 

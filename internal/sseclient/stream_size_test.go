@@ -11,6 +11,6 @@ import (
 func TestStreamFitsItsSizeClass(t *testing.T) {
 	t.Parallel()
 	if unsafe.Sizeof(uintptr(0)) == 8 {
-		require.LessOrEqual(t, unsafe.Sizeof(Stream{}), uintptr(384))
+		require.LessOrEqual(t, unsafe.Sizeof(Stream{}), uintptr(288))
 	}
 }

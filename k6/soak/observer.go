@@ -25,12 +25,12 @@ type observer struct {
 	excluded    bool           // the script acts on the stream, so it is not evidence about undisturbed streams
 	open        bool           // headers have arrived, and the stream has not ended
 
-	lastName string // name of the last event that was not a message
-	coding   *codedStream
-	last     []byte                               // id to resume from; empty: none
-	pending  time.Time                            // arrival of a comment line that is a heartbeat or a part of the next block; zero: none
-	override *credentials                         // nil: the default ones
-	listener func(at time.Time, b *service.Block) // gets events that the description does not define; nil: none
+	lastName  string // name of the last event that was not a message
+	coding    *codedStream
+	last      []byte                               // id to resume from; empty: none
+	commentAt ledger.Instant                       // arrival of a comment line that is a heartbeat or a part of the next block; 0: none
+	override  *credentials                         // nil: the default ones
+	listener  func(at time.Time, b *service.Block) // gets events that the description does not define; nil: none
 }
 
 // Values of previousGap at the start of a stream: before its first message, and while messages arrive together with the
@@ -162,18 +162,18 @@ func (o *observer) answered(at time.Time, _ *sseclient.Response) {
 func (o *observer) comment(at time.Time, _ []byte) {
 	o.endComment(at, ledger.OtherSign)
 	if o.topic.service.HeartbeatIsComment() {
-		o.pending = at
+		o.commentAt = o.recorder.instant(at)
 	}
 }
 
-// endComment counts the pending comment line as a heartbeat, unless it is a part of the current block. It records the
+// endComment counts the last comment line as a heartbeat, unless it is a part of the current block. It records the
 // kind of that block.
 func (o *observer) endComment(at time.Time, end ledger.SignOfLife) {
-	if pending := o.pending; !pending.IsZero() {
-		if end == ledger.HeartbeatSign || at.Sub(pending) >= commentInBlock {
-			o.ledger.RecordSign(o.recorder.instant(pending), ledger.HeartbeatSign)
+	if o.commentAt != 0 {
+		if end == ledger.HeartbeatSign || o.recorder.instant(at)-o.commentAt >= commentInBlock {
+			o.ledger.RecordSign(o.commentAt, ledger.HeartbeatSign)
 		}
-		o.pending = time.Time{}
+		o.commentAt = 0
 	}
 	if end != ledger.HeartbeatSign {
 		o.ledger.RecordSign(o.recorder.instant(at), end)
@@ -187,7 +187,7 @@ func (o *observer) block(at time.Time, b *eventstream.Block) {
 	if o.topic.keepsIDs {
 		o.keepID(at, &block, &reading)
 	}
-	if !o.pending.IsZero() {
+	if o.commentAt != 0 {
 		if reading.Kind == service.Heartbeat {
 			o.endComment(at, ledger.HeartbeatSign)
 			return
@@ -362,7 +362,7 @@ func (o *observer) countName(b *service.Block) {
 
 // closed records the end of a stream or an attempt.
 func (o *observer) closed(at time.Time, c sseclient.Close) {
-	if !o.pending.IsZero() {
+	if o.commentAt != 0 {
 		o.endComment(at, ledger.HeartbeatSign)
 	}
 	c = o.credentials().describeEnd(at, c, int(o.streams))
