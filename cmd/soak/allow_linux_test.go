@@ -1,16 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"io"
 	"os"
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/internal/verdict"
 	"github.com/sse-soak/sse-soak/test/terminal"
 )
 
@@ -20,16 +17,8 @@ func TestWorkingDirectoryCommandsNeedPermission(t *testing.T) {
 	require.NoError(t, os.WriteFile("soak.yaml", []byte("connections: 1\nat:\n  - \"0s a: touch ran\\e[2K\"\n"), 0o600))
 	run := func(in io.Reader, args ...string) (output string, err error) {
 		t.Helper()
-		var outcome verdict.Outcome
-		var out bytes.Buffer
-		soak := &cobra.Command{Use: "soak", SilenceErrors: true, SilenceUsage: true}
-		soak.AddCommand(runCommand(&outcome))
-		soak.SetArgs(append(args, "--on", "moon")) // an error that is detected after the permission
-		soak.SetIn(in)
-		soak.SetOut(io.Discard)
-		soak.SetErr(&out)
-		err = soak.Execute()
-		return out.String(), err
+		output, _, err = soakWithInput(t, in, append(args, "--on", "moon")...) // an error that is detected after the permission
+		return output, err
 	}
 	for _, args := range [][]string{{"run"}, {"run", "storm"}, {"run", "churn"}, {"run", "--allow-actions=false"}} {
 		output, err := run(strings.NewReader("y\n"), args...)

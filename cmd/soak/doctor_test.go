@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"slices"
@@ -13,21 +12,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// doctor runs `soak doctor` in the process of the test, and returns its output and exit code.
+// doctor runs `soak doctor` on a machine without programs, because a program may take seconds to print its version.
 func doctor(t *testing.T, args ...string) (out string, code int, err error) {
 	t.Helper()
-	outcome := verdict.Pass
-	var text bytes.Buffer
-	cmd := doctorCommand(&outcome)
-	cmd.SetArgs(args)
-	cmd.SetOut(&text)
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	err = cmd.Execute()
-	return text.String(), outcome.ExitCode(), err
+	t.Setenv("PATH", t.TempDir())
+	return soak(t, append([]string{"doctor"}, args...)...)
 }
 
 func TestDoctorReportsTheFindingsOfARun(t *testing.T) {
-	t.Parallel()
 	out, code, err := doctor(t, "--connections", "9000000", "--runners", "1")
 	require.NoError(t, err)
 	require.Equal(t, verdict.Invalid.ExitCode(), code)
@@ -36,7 +28,6 @@ func TestDoctorReportsTheFindingsOfARun(t *testing.T) {
 }
 
 func TestDoctorJSON(t *testing.T) {
-	t.Parallel()
 	out, _, err := doctor(t, "--json")
 	require.NoError(t, err)
 	var found []preflight.Finding
@@ -52,7 +43,6 @@ func TestDoctorJSON(t *testing.T) {
 // A file of settings may name a service, so that the run needs no backend, or exceed the limits of the machine.
 func TestDoctorReadsTheSettingsOfTheRun(t *testing.T) {
 	t.Chdir(t.TempDir())
-	t.Setenv("PATH", t.TempDir())
 	write := func(name, text string) { require.NoError(t, os.WriteFile(name, []byte(text), 0o600)) }
 	backend := func(args ...string) preflight.State {
 		out, _, err := doctor(t, append(args, "--json")...)
@@ -83,7 +73,6 @@ func TestDoctorReadsTheSettingsOfTheRun(t *testing.T) {
 }
 
 func TestDoctorRejectsInvalidArguments(t *testing.T) {
-	t.Parallel()
 	for _, args := range [][]string{{"--connections", "0"}, {"--runners", "0"}, {"--backends", "0"}, {"something"}} {
 		_, _, err := doctor(t, args...)
 		var usage usageError

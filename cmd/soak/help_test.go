@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"flag"
 	"os"
 	"path/filepath"
@@ -25,21 +24,16 @@ func TestHelp(t *testing.T) {
 	for _, line := range []string{"run --help", "run capacity --help", "run rampup --help", "run storm --help", "run --help-all", "merge --help", "history --help"} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()
-			var outcome verdict.Outcome
-			var out bytes.Buffer
-			soak := &cobra.Command{Use: "soak"}
-			soak.AddCommand(runCommand(&outcome), mergeCommand(&outcome), historyCommand())
-			soak.SetArgs(strings.Fields(line))
-			soak.SetOut(&out)
-			require.NoError(t, soak.Execute())
+			out, _, err := soak(t, strings.Fields(line)...)
+			require.NoError(t, err)
 			golden := filepath.Join("testdata", "help", strings.NewReplacer(" --help-", "-", " --help", "", " ", "-").Replace(line)+".txt")
 			if *update {
 				require.NoError(t, os.MkdirAll(filepath.Dir(golden), 0o755))
-				require.NoError(t, os.WriteFile(golden, out.Bytes(), 0o644))
+				require.NoError(t, os.WriteFile(golden, []byte(out), 0o644))
 			}
 			want, err := os.ReadFile(golden)
 			require.NoError(t, err, "go test ./cmd/soak -update writes it")
-			require.Equal(t, string(want), out.String())
+			require.Equal(t, string(want), out)
 		})
 	}
 }

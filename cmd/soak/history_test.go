@@ -1,28 +1,21 @@
 package main
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/results"
 )
 
-// history runs `soak history` with flags, and returns its output.
+// history runs `soak history` with flags.
 func history(t *testing.T, line string) (string, error) {
 	t.Helper()
-	var out bytes.Buffer
-	soak := &cobra.Command{Use: "soak", SilenceErrors: true, SilenceUsage: true}
-	soak.AddCommand(historyCommand())
-	soak.SetArgs(append([]string{"history"}, strings.Fields(line)...))
-	soak.SetOut(&out)
-	err := soak.Execute()
-	return out.String(), err
+	output, _, err := soak(t, append([]string{"history"}, strings.Fields(line)...)...)
+	return output, err
 }
 
 // threeRuns returns a folder of three runs that passed: first, second and third.

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"io"
 	"os"
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
@@ -16,12 +14,8 @@ import (
 func TestRunReadsVariables(t *testing.T) {
 	t.Setenv("ON", "moon")
 	for _, line := range []string{"run --late-ms 0", "run rampup --runners 0"} {
-		var outcome verdict.Outcome
-		soak := &cobra.Command{Use: "soak", SilenceErrors: true, SilenceUsage: true}
-		soak.AddCommand(runCommand(&outcome))
-		soak.SetArgs(strings.Fields(line))
-		soak.SetOut(io.Discard)
-		require.ErrorContains(t, soak.Execute(), `--on must be local or k8s, got "moon"`, line)
+		_, _, err := soak(t, strings.Fields(line)...)
+		require.ErrorContains(t, err, `--on must be local or k8s, got "moon"`, line)
 	}
 }
 

@@ -255,7 +255,7 @@ func (r *Run) withSamples(seconds int64, edit func(at int64, s *resources.Sample
 
 func TestUsageOfAStage(t *testing.T) {
 	t.Parallel()
-	stage := newRampRun(rampupParameters, 20).withSamples(60, func(at int64, s *resources.Sample) {
+	stage := newRampRun(20).withSamples(60, func(at int64, s *resources.Sample) {
 		s.Periods, s.Throttled, s.Overflows = uint64(10*at), uint64(3*at), uint64(at)
 		s.QueueFull = int(at)
 		if at == 15 { // in the stage from 10 to 20 s: a backend without free descriptors reports nothing from here on
@@ -287,7 +287,7 @@ func TestUsageOfARemoteService(t *testing.T) {
 		r.Cores = cores
 		return r
 	}
-	r := newRampRun(rampupParameters, 20).withSamples(60, func(at int64, s *resources.Sample) {
+	r := newRampRun(20).withSamples(60, func(at int64, s *resources.Sample) {
 		s.LinkRate, s.LinkSent, s.LinkReceived = 1000, uint64(100*at), uint64(900*at)
 	})
 	r.OneHost = false

@@ -2,7 +2,6 @@ package suite
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -121,15 +120,6 @@ func TestClusterByRounds(t *testing.T) {
 	require.Equal(t, []string{"5 at a time, single", "3,000", "0", "100", "10.0", "good", "service"}, table(v, "Single").Rows[0])
 }
 
-func TestNoisyRoundsDecideNothing(t *testing.T) {
-	t.Parallel()
-	v := judge(newComparisonRun(900, 1500, 1050).setCores(.97, .61))
-	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-	require.Contains(t, fact(v, "winner"), "no winner: the interval of the difference is -")
-	require.Contains(t, fact(v, "winner"), "the difference is not significant")
-	require.Contains(t, fact(v, "deploy"), "neither has a higher throughput")
-}
-
 func TestSaturatedGeneratorDecidesNothing(t *testing.T) {
 	t.Parallel()
 	v := judge(newComparisonRun(1500, 1530, 1470).setCores(.61, .97))
@@ -144,8 +134,7 @@ func TestStallInOneRound(t *testing.T) {
 	stalled := func(rounds ...int64) string {
 		r := newComparisonRun(1500, 1530, 1470).setCores(.97, .61)
 		for _, i := range rounds {
-			at := start.Unix() + 22*i + 3
-			r.Rounds[0].Seconds = append(r.Rounds[0].Seconds, shard.Second{FromUS: at * 1e6, ToUS: (at + 1) * 1e6, StallMS: 900})
+			r.addSeconds(22*i+3, 1, shard.Second{StallMS: 900})
 		}
 		return fact(judge(r), "winner")
 	}
@@ -186,71 +175,45 @@ func TestShortLevelsDecideNothing(t *testing.T) {
 	}
 }
 
-func TestUnbalancedCluster(t *testing.T) {
+// respond adds responses of the cluster to 5 requests at a time, 1500 in total, from servers with these numbers.
+func (r *Run) respond(servers ...int) *Run {
+	for _, n := range servers {
+		r.addAnswers("level-5-cluster", 1500/len(servers), 4, shard.TagServer, fmt.Sprint("backend-", n))
+	}
+	return r
+}
+
+func TestClusterFindsFaults(t *testing.T) {
 	t.Parallel()
-	v := judge(compareRun().addAnswers("level-5-cluster", 1500, 4, shard.TagServer, "backend-1"))
-	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Equal(t, "only 1 of the 3 servers of the cluster answered (backend-1); check the load balancer, or CLUSTER_SIZE", v.Reasons[0])
-	v = judge(compareRun().addAnswers("level-5-cluster", 1500, 4))
-	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Contains(t, v.Reasons[0], "every server of the cluster answers: 0 answered, the limit is 3")
+	counted := func(r *Run) { // the samples have fewer requests than the runners
+		r.respond(0, 1, 2)
+		r.OneHost, r.Samples = true, []resources.Sample{{Unix: start.Unix(), Served: 10}, {Unix: start.Unix() + 40, Served: 2100}}
+	}
+	judgeEdited(t, compareRun, []edited{
+		{"one server", func(r *Run) { r.respond(1) }, verdict.Fail, "only 1 of the 3 servers of the cluster answered (backend-1); check the load balancer, or CLUSTER_SIZE"},
+		{"a server is down", func(r *Run) { r.respond(1, 3) }, verdict.Fail, "only 2 of the 3 servers of the cluster answered (backend-1, backend-3)"},
+		{"a cluster of two", func(r *Run) { r.set("CLUSTER_SIZE", "2").respond(1, 3) }, verdict.Pass, "single 100 responses/s"},
+		{"four servers", func(r *Run) { r.respond(0, 1, 2, 3) }, verdict.Invalid, "4 servers answered (backend-0, backend-1, backend-2, backend-3), but CLUSTER_SIZE is 3"},
+		{"no names of servers", func(r *Run) { r.addAnswers("level-5-cluster", 1500, 4) }, verdict.Fail, "every server of the cluster answers: 0 answered, the limit is 3"},
+		{"a server is silent at one level", func(r *Run) {
+			stages := &r.Rounds[0].Suite.Stages
+			*stages = append(*stages, shard.Stage{Name: "level-9-cluster", Kind: kindLoad, Target: cluster, Start: 40, Seconds: 10, Concurrency: 9, Requests: 300})
+			r.respond(0, 1, 2).addAnswers("level-9-cluster", 150, 4, shard.TagServer, "backend-0").addAnswers("level-9-cluster", 150, 4, shard.TagServer, "backend-2")
+		}, verdict.Fail, "backend-1 answered none of 300 requests to the cluster at 9 at a time"},
+		{"the servers count fewer requests", counted, verdict.Invalid, "2,100 requests reached the backends, the runners counted 2,500"},
+		{"a crash resets the count of a server, and fails the run", func(r *Run) {
+			counted(r)
+			r.Failures = []verdict.Failure{{Text: "backend-2-cluster died at 10:00:00 UTC (signal: killed) and was restarted"}}
+		}, verdict.Fail, "[backend-2-cluster died at 10:00:00 UTC (signal: killed) and was restarted]"},
+	})
 }
 
 // The remaining servers share the load evenly, which must not hide the missing one.
-func TestClusterWithAServerDown(t *testing.T) {
+func TestDeploymentWithAServerDown(t *testing.T) {
 	t.Parallel()
-	v := judge(compareRun().addAnswers("level-5-cluster", 750, 4, shard.TagServer, "backend-1").addAnswers("level-5-cluster", 750, 4, shard.TagServer, "backend-3"))
-	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Contains(t, fmt.Sprint(v.Reasons), "only 2 of the 3 servers of the cluster answered (backend-1, backend-3)")
+	v := judge(compareRun().respond(1, 3))
 	require.Contains(t, fact(v, "deploy"), "neither yet")
 	require.Equal(t, []string{"least ÷ most busy", "–", "0.00 %", "–", "–", "–"}, table(v, "Total: gains and costs").Rows[3])
-
-	r := compareRun()
-	r.Rounds[0].Suite.Parameters = maps.Clone(fixedParameters)
-	r.Rounds[0].Suite.Parameters["CLUSTER_SIZE"] = "2"
-	v = judge(r.addAnswers("level-5-cluster", 750, 4, shard.TagServer, "backend-1").addAnswers("level-5-cluster", 750, 4, shard.TagServer, "backend-3"))
-	require.Equal(t, verdict.Pass, v.Verdict, "a cluster of two: %s", v.Reasons)
-
-	r = compareRun()
-	for n := range 4 {
-		r.addAnswers("level-5-cluster", 500, 4, shard.TagServer, fmt.Sprint("backend-", n))
-	}
-	v = judge(r)
-	require.Equal(t, verdict.Invalid, v.Verdict)
-	require.Contains(t, fmt.Sprint(v.Reasons), "4 servers answered (backend-0, backend-1, backend-2, backend-3), but CLUSTER_SIZE is 3")
-}
-
-func TestClusterMemberSilentAtOneLevel(t *testing.T) {
-	t.Parallel()
-	r := compareRun()
-	stages := &r.Rounds[0].Suite.Stages
-	*stages = append(*stages, shard.Stage{Name: "level-9-cluster", Kind: kindLoad, Target: cluster, Start: 40, Seconds: 10, Concurrency: 9, Requests: 300})
-	for n := range 3 {
-		r.addAnswers("level-5-cluster", 500, 4, shard.TagServer, fmt.Sprint("backend-", n))
-	}
-	v := judge(r.addAnswers("level-9-cluster", 150, 4, shard.TagServer, "backend-0").addAnswers("level-9-cluster", 150, 4, shard.TagServer, "backend-2"))
-	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Contains(t, fmt.Sprint(v.Reasons), "backend-1 answered none of 300 requests to the cluster at 9 at a time")
-}
-
-// A restarted process counts from 0. The run fails because of the crash, not because of the count.
-func TestCrashOutranksCount(t *testing.T) {
-	t.Parallel()
-	run := func() *Run {
-		r := compareRun()
-		for n := range 3 {
-			r.addAnswers("level-5-cluster", 500, 4, shard.TagServer, fmt.Sprint("backend-", n))
-		}
-		r.OneHost, r.Samples = true, []resources.Sample{{Unix: start.Unix(), Served: 10}, {Unix: start.Unix() + 40, Served: 2100}}
-		return r
-	}
-	require.Equal(t, verdict.Invalid, judge(run()).Verdict, "the server of a response is unknown")
-	r := run()
-	r.Failures = []verdict.Failure{{Text: "backend-2-cluster died at 10:00:00 UTC (signal: killed) and was restarted"}}
-	v := judge(r)
-	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Equal(t, []string{r.Failures[0].Text}, v.Reasons)
-	require.Contains(t, fmt.Sprint(v.Warnings), "the count of a process is lost when it crashes")
 }
 
 func TestShortList(t *testing.T) {

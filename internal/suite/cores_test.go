@@ -47,10 +47,7 @@ func TestFullCoresAreTheLimit(t *testing.T) {
 		{.80, .80, NoLimit, ""},
 	} {
 		r := levels().addAnswers("level-10", 2000, 20).setCores(c.service, c.generator)
-		for i := range int64(10) {
-			at := start.Unix() + 50 + i
-			r.Rounds[0].Seconds = append(r.Rounds[0].Seconds, shard.Second{FromUS: at * 1e6, ToUS: (at + 1) * 1e6, CPUSeconds: c.generator, RunDelayMS: 2500})
-		}
+		r.addSeconds(50, 10, shard.Second{CPUSeconds: c.generator, RunDelayMS: 2500})
 		limit, reason := ofKinds(r.stages(), kindLoad)[1].Machine.Limit()
 		require.Equal(t, c.limit, limit, c)
 		require.Equal(t, c.reason, reason)
@@ -167,7 +164,7 @@ func TestSlownessWithBusyServiceCores(t *testing.T) {
 		{.60, nil, "between 20 and 100 requests/s (p95 1.1 s)"},
 		{.40, []string{shard.TagCode, "status-503"}, "between 20 and 100 requests/s (20.00 % failed"},
 	} {
-		r := newRampRun(rampupParameters, 20)
+		r := newRampRun(20)
 		r.Rounds[0].Suite.Stages = append(r.Rounds[0].Suite.Stages, shard.Stage{Name: "rate-100", Title: "100/s", Kind: kindLoad, Start: 30, Seconds: 10, Rate: 100, Connections: 1000})
 		r.addAnswers("rate-100", 800, 1100).addAnswers("rate-100", 200, 1100, c.codes...).setCores(.99, .30)
 		for i := range r.Samples {
@@ -188,10 +185,7 @@ func TestOtherProgramsOnGeneratorCores(t *testing.T) {
 		for i := range r.Samples {
 			r.Samples[i].BackendCPU *= c.backend / (.8 * .99)
 		}
-		for i := range int64(10) {
-			at := start.Unix() + 50 + i
-			r.Rounds[0].Seconds = append(r.Rounds[0].Seconds, shard.Second{FromUS: at * 1e6, ToUS: (at + 1) * 1e6, CPUSeconds: c.runners})
-		}
+		r.addSeconds(50, 10, shard.Second{CPUSeconds: c.runners})
 		limit, reason := ofKinds(r.stages(), kindLoad)[1].Machine.Limit()
 		require.Equal(t, c.want, limit, c)
 		require.Equal(t, "the service's cores were 99 % busy, the generator's 100 %", reason)

@@ -15,8 +15,7 @@ import (
 )
 
 // finiteWith returns a run with a response in each of these states. The chunks of a response are 10 ms apart.
-func finiteWith(t *testing.T, parameters map[string]string, states ...ledger.ResponseState) *Run {
-	t.Helper()
+func finiteWith(parameters map[string]string, states ...ledger.ResponseState) *Run {
 	r := runOf("finite", parameters, shard.Stage{Name: "finite", Title: "20/s", Kind: "load", Seconds: 60, Rate: 20})
 	m := r.Rounds[0]
 	m.Responses = shard.NewResponses()
@@ -42,7 +41,7 @@ func TestFiniteFailsForEachBadState(t *testing.T) {
 		ledger.ResponseEmpty: verdict.Fail, ledger.ResponseIdle: verdict.Fail, ledger.ResponseAfterDone: verdict.Fail, ledger.ResponseUnfinished: verdict.Fail,
 		ledger.ResponseLingering: verdict.Pass, ledger.ResponseAbandoned: verdict.Pass,
 	} {
-		v := judge(finiteWith(t, nil, ledger.ResponseComplete, state))
+		v := judge(finiteWith(nil, ledger.ResponseComplete, state))
 		require.Equal(t, want, v.Verdict, "%s: %v", state, v.Reasons)
 		require.EqualValues(t, 2, v.Responses.Started)
 	}
@@ -51,24 +50,14 @@ func TestFiniteFailsForEachBadState(t *testing.T) {
 // A pass accounts for each response that is not complete.
 func TestFinitePassNamesTheOtherResponses(t *testing.T) {
 	t.Parallel()
-	v := judge(finiteWith(t, map[string]string{"MAX_REFUSED": "50"}, ledger.ResponseComplete, ledger.ResponseLingering, ledger.ResponseAbandoned, ledger.ResponseAbandoned, ledger.ResponseRefused))
+	v := judge(finiteWith(map[string]string{"MAX_REFUSED": "50"}, ledger.ResponseComplete, ledger.ResponseLingering, ledger.ResponseAbandoned, ledger.ResponseAbandoned, ledger.ResponseRefused))
 	require.Contains(t, v.Summary(), "PASS: 1 of 5 responses complete, ")
 	require.Contains(t, v.Summary(), "; 1 response refused; 1 response open after the terminal event; 2 responses abandoned by the client")
 }
 
-func TestFiniteWithoutACompleteResponseIsInvalid(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, verdict.Invalid, judge(finiteWith(t, nil)).Verdict)
-	require.Equal(t, verdict.Invalid, judge(finiteWith(t, nil, ledger.ResponseLingering)).Verdict)
-	require.Equal(t, verdict.Fail, judge(finiteWith(t, nil, ledger.ResponseTruncated)).Verdict)
-	require.Equal(t, verdict.Fail, judge(finiteWith(t, nil, ledger.ResponseRefused)).Verdict)
-	allowed := map[string]string{"MAX_REFUSED": "50"}
-	require.Equal(t, verdict.Invalid, judge(finiteWith(t, allowed, ledger.ResponseRefused, ledger.ResponseLingering)).Verdict)
-}
-
 func TestFiniteJudgesGoodputOnlyWithLimits(t *testing.T) {
 	t.Parallel()
-	v := judge(finiteWith(t, map[string]string{"MAX_TTFT_MS": "10", "MIN_GOODPUT": "100"}, ledger.ResponseComplete))
+	v := judge(finiteWith(map[string]string{"MAX_TTFT_MS": "10", "MIN_GOODPUT": "100"}, ledger.ResponseComplete))
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.EqualValues(t, 1, v.Responses.Good)
 	require.InDelta(t, 50, v.Responses.TTFT.P50, 1)
@@ -107,42 +96,40 @@ func TestFiniteReadsAGaugeOfOpenRequests(t *testing.T) {
 	require.Contains(t, strings.Join(v.Warnings, ""), "the gauge running has no samples")
 }
 
-func TestFiniteLimitsRefusals(t *testing.T) {
+// Skipped or late requests turn a pass into invalid. They do not hide faults of the service. 100 × 7/100 is over 7, and
+// 100 × 57/100 under 57, but both meet their limits.
+func TestFiniteLimits(t *testing.T) {
 	t.Parallel()
-	states := []ledger.ResponseState{ledger.ResponseComplete, ledger.ResponseComplete, ledger.ResponseComplete, ledger.ResponseRefused}
-	require.Equal(t, verdict.Pass, judge(finiteWith(t, map[string]string{"MAX_REFUSED": "25"}, states...)).Verdict)
-	require.Equal(t, verdict.Fail, judge(finiteWith(t, map[string]string{"MAX_REFUSED": "24"}, states...)).Verdict)
-}
-
-// 100 × 7/100 is over 7, and 100 × 57/100 under 57.
-func TestFiniteMeetsALimitExactly(t *testing.T) {
-	t.Parallel()
-	states := slices.Concat(slices.Repeat([]ledger.ResponseState{ledger.ResponseComplete}, 93), slices.Repeat([]ledger.ResponseState{ledger.ResponseRefused}, 7))
-	v := judge(finiteWith(t, map[string]string{"MAX_REFUSED": "7"}, states...))
-	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-	states = slices.Concat(slices.Repeat(states[:1], 57), slices.Repeat([]ledger.ResponseState{ledger.ResponseLingering}, 43))
-	v = judge(finiteWith(t, map[string]string{"MAX_TTFT_MS": "10", "MIN_GOODPUT": "57"}, states...))
-	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-}
-
-// Skipped or late requests turn a pass into invalid. They do not hide faults of the service.
-func TestFiniteDoubtsHideNoFault(t *testing.T) {
-	t.Parallel()
+	type states = []ledger.ResponseState
+	const complete, refused, lingering = ledger.ResponseComplete, ledger.ResponseRefused, ledger.ResponseLingering
+	unchanged := func(*Run) {}
 	skip := func(r *Run) { r.Rounds[0].Responses.Skipped = 10 }
 	delay := func(r *Run) { r.Rounds[0].Responses.Delay.Record(time.Second) }
+	limits := func(refused, goodput string) map[string]string {
+		return map[string]string{"MAX_REFUSED": refused, "MAX_TTFT_MS": "10", "MIN_GOODPUT": goodput}
+	}
 	for _, c := range []struct {
 		name   string
 		edit   func(*Run)
-		states []ledger.ResponseState
+		limits map[string]string
+		states states
 		want   verdict.Outcome
 	}{
-		{"skipped", skip, []ledger.ResponseState{ledger.ResponseComplete}, verdict.Invalid},
-		{"skipped, because the others are idle", skip, []ledger.ResponseState{ledger.ResponseComplete, ledger.ResponseIdle}, verdict.Fail},
-		{"late", delay, []ledger.ResponseState{ledger.ResponseComplete}, verdict.Invalid},
-		{"late, and below the goodput", delay, []ledger.ResponseState{ledger.ResponseComplete, ledger.ResponseLingering}, verdict.Invalid},
-		{"late, and truncated", delay, []ledger.ResponseState{ledger.ResponseComplete, ledger.ResponseTruncated}, verdict.Fail},
+		{"no response", unchanged, nil, nil, verdict.Invalid},
+		{"no complete response", unchanged, nil, states{lingering}, verdict.Invalid},
+		{"truncated only", unchanged, nil, states{ledger.ResponseTruncated}, verdict.Fail},
+		{"refused only", unchanged, nil, states{refused}, verdict.Fail},
+		{"refused, as allowed, and no complete response", unchanged, map[string]string{"MAX_REFUSED": "50"}, states{refused, lingering}, verdict.Invalid},
+		{"refused, up to the limit", unchanged, limits("7", "0"), slices.Concat(slices.Repeat(states{complete}, 93), slices.Repeat(states{refused}, 7)), verdict.Pass},
+		{"refused, above the limit", unchanged, limits("24", "0"), states{complete, complete, complete, refused}, verdict.Fail},
+		{"goodput at the limit", unchanged, limits("0", "57"), slices.Concat(slices.Repeat(states{complete}, 57), slices.Repeat(states{lingering}, 43)), verdict.Pass},
+		{"skipped", skip, limits("0", "100"), states{complete}, verdict.Invalid},
+		{"skipped, because the others are idle", skip, limits("0", "100"), states{complete, ledger.ResponseIdle}, verdict.Fail},
+		{"late", delay, limits("0", "100"), states{complete}, verdict.Invalid},
+		{"late, and below the goodput", delay, limits("0", "100"), states{complete, lingering}, verdict.Invalid},
+		{"late, and truncated", delay, limits("0", "100"), states{complete, ledger.ResponseTruncated}, verdict.Fail},
 	} {
-		r := finiteWith(t, map[string]string{"MAX_TTFT_MS": "10", "MIN_GOODPUT": "100"}, c.states...)
+		r := finiteWith(c.limits, c.states...)
 		c.edit(r)
 		v := judge(r)
 		require.Equal(t, c.want, v.Verdict, "%s: %v", c.name, v.Reasons)

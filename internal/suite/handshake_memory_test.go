@@ -19,7 +19,7 @@ func newMemoryRun() *Run {
 		shard.Stage{Name: "scale-1", Title: "1000", Kind: "held", Start: 10, Seconds: 100, Requests: 1000, Concurrency: 1000})
 	m := r.Rounds[0]
 	m.Runners = append(m.Runners, m.Runners[0])
-	m.Checks = []shard.Check{{Name: "refused with a foreign certificate", Passes: 1}, {Name: "refused without a certificate", Passes: 1}, {Name: "refused with a certificate of another authority of the same name", Passes: 1}, {Name: "open to the end", Passes: 1000}}
+	m.Checks = append(untrustedRefused(), shard.Check{Name: "open to the end", Passes: 1000})
 	memory := func(second int64, before, opening, open uint64) uint64 {
 		switch {
 		case second <= 10:
@@ -85,7 +85,7 @@ func TestMemoryOfUnobservedConnections(t *testing.T) {
 // The table of a long run has at most maxMemoryRows rows, each for a longer time.
 func TestMemoryOverTimeOfALongRun(t *testing.T) {
 	t.Parallel()
-	r := newHandshakeRun(nil, [2]uint64{60, 70}, [2]uint64{20, 20}).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
+	r := newHandshakeRun()
 	m := r.Rounds[0]
 	for i := range int64(1000) {
 		m.Series = append(m.Series, shard.Bucket{Unix: start.Add(120*time.Second).Unix() + 5*i, Process: shard.Process{RSS: 70 << 20}})

@@ -2,6 +2,7 @@ package suite
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -18,15 +19,33 @@ var start = time.UnixMicro(1_700_000_000_000_000)
 
 // runOf returns a run whose script declared these stages, one after the other.
 func runOf(name string, parameters map[string]string, stages ...shard.Stage) *Run {
+	settings := map[string]string{}
+	maps.Copy(settings, parameters)
 	m := &shard.Merged{
 		Plan:    plan.Plan{Suite: name, TestID: "t", Runners: 1, BackendURL: "http://h"},
 		Service: shard.ServiceOf(service.Noop(time.Second)),
-		Suite:   &shard.Suite{Name: name, Profile: "full", Parameters: parameters, Stages: stages},
+		Suite:   &shard.Suite{Name: name, Profile: "full", Parameters: settings, Stages: stages},
 		Runners: []shard.Runner{{
 			Index: 1, Segment: "0:1", State: shard.Finished, StartedUS: start.UnixMicro(), EndedUS: start.Add(time.Hour).UnixMicro(), RSSMax: 9 << 20, CPUSeconds: 36,
 		}},
 	}
 	return &Run{Rounds: []*shard.Merged{m}, Cores: 2}
+}
+
+// set sets a setting of the script.
+func (r *Run) set(name, value string) *Run {
+	r.Rounds[0].Suite.Parameters[name] = value
+	return r
+}
+
+// addSeconds adds n records of one second to the runner. The first one starts at a number of seconds after the start.
+func (r *Run) addSeconds(from, n int64, second shard.Second) *Run {
+	for i := range n {
+		second.FromUS = (start.Unix() + from + i) * 1e6
+		second.ToUS = second.FromUS + 1e6
+		r.Rounds[0].Seconds = append(r.Rounds[0].Seconds, second)
+	}
+	return r
 }
 
 // addAnswers adds n requests of ms milliseconds to a stage, spread evenly over it.

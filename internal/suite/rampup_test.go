@@ -2,7 +2,6 @@ package suite
 
 import (
 	"fmt"
-	"maps"
 	"testing"
 	"time"
 
@@ -17,19 +16,13 @@ var rampupParameters = map[string]string{
 	"STAGES": "20,50", "MAX_FAILED_PERCENT": "1", "MAX_P95_MS": "500", "MIN_ANSWERED_PERCENT": "95", "SEARCH": "0", "MIN_RATE": "0",
 }
 
-func withSetting(name, value string) map[string]string {
-	p := maps.Clone(rampupParameters)
-	p[name] = value
-	return p
-}
-
 // newRampRun returns a run in which every stage of 10 s had responses after 10 ms.
-func newRampRun(parameters map[string]string, rates ...float64) *Run {
+func newRampRun(rates ...float64) *Run {
 	stages := []shard.Stage{{Name: "warmup", Title: "warm-up", Kind: kindWarmup, Seconds: 5, Rate: 20}}
 	for i, rate := range rates {
 		stages = append(stages, shard.Stage{Name: fmt.Sprint("rate-", rate), Title: fmt.Sprint(rate, "/s"), Kind: kindLoad, Start: float64(10 + 20*i), Seconds: 10, Rate: rate, Connections: 100})
 	}
-	r := runOf("rampup", parameters, stages...).addAnswers("warmup", 100, 900)
+	r := runOf("rampup", rampupParameters, stages...).addAnswers("warmup", 100, 900)
 	for _, rate := range rates {
 		r.addAnswers(fmt.Sprint("rate-", rate), int(rate)*10, 10)
 	}
@@ -38,7 +31,7 @@ func newRampRun(parameters map[string]string, rates ...float64) *Run {
 
 func TestRampupPasses(t *testing.T) {
 	t.Parallel()
-	v := judge(newRampRun(rampupParameters, 20, 50).addCounter("data_received", "rate-20", 3e6))
+	v := judge(newRampRun(20, 50).addCounter("data_received", "rate-20", 3e6))
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, "700 made, 700 good, 0 (0.00 %) failed, 0 not made", fact(v, "requests"), "the warm-up is not counted")
 	require.Equal(t, "3.0 MB", fact(v, "received"))
@@ -56,7 +49,7 @@ func TestRampupPasses(t *testing.T) {
 
 func TestRampupBreaks(t *testing.T) {
 	t.Parallel()
-	r := newRampRun(rampupParameters, 20, 50)
+	r := newRampRun(20, 50)
 	r.Rounds[0].Suite.Stages = append(r.Rounds[0].Suite.Stages, shard.Stage{Name: "rate-100", Title: "100/s", Kind: kindLoad, Start: 60, Seconds: 10, Rate: 100, Connections: 100})
 	r.addAnswers("rate-100", 600, 40).addAnswers("rate-100", 300, 1, shard.TagCode, "status-503").addAnswers("rate-100", 100, 10_000, shard.TagCode, "net-1050")
 	v := judge(r)
@@ -72,8 +65,7 @@ func TestRampupBreaks(t *testing.T) {
 	}, table(v, "Duration of failed requests, ms").Rows)
 	require.Equal(t, "the service refuses faster than it answers: at 100/s status 503 arrived after 1.00 ms (p50), a good response after 40.0 ms; "+
 		"clients that retry immediately add to the load, so let them back off exponentially", fact(v, "refusals"))
-	r.Rounds[0].Suite.Parameters = withSetting("MIN_RATE", "80")
-	v = judge(r)
+	v = judge(r.set("MIN_RATE", "80"))
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, v.Reasons[0], "requests/s sustained: 50, the limit is at least 80")
 }
@@ -94,7 +86,7 @@ func TestCodeText(t *testing.T) {
 func TestFirstByteTime(t *testing.T) {
 	t.Parallel()
 	const title = "Time to the first byte of good responses, ms"
-	r := newRampRun(rampupParameters, 20)
+	r := newRampRun(20)
 	first := r.addAnswers("rate-20", 600, 4).Rounds[0]
 	first.Metrics[len(first.Metrics)-1].Name = shard.FirstByte
 	failed := r.addAnswers("rate-20", 6, 900, shard.TagCode, "status-503").Rounds[0]
@@ -107,30 +99,36 @@ func TestFirstByteTime(t *testing.T) {
 
 func TestWrongResponseFails(t *testing.T) {
 	t.Parallel()
-	v := judge(newRampRun(rampupParameters, 20, 50).addAnswers("rate-50", 1, 5, shard.TagCode, shard.CodeWrongContent))
-	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Contains(t, v.Reasons[0], "responses are correct: 1 wrong")
-	v = judge(newRampRun(rampupParameters, 20, 50).addAnswers("warmup", 2, 5, shard.TagCode, shard.CodeWrongContent).addAnswers("rate-50", 1, 5, shard.TagCode, shard.CodeWrongContent))
-	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Contains(t, v.Reasons[0], "responses are correct: 3 wrong, 2 of them in the warm-up")
-	v = judge(newRampRun(rampupParameters, 20, 50).addAnswers("warmup", 1, 5, shard.TagCode, shard.CodeWrongContent))
-	require.Equal(t, verdict.Fail, v.Verdict, "wrong responses of a warm-up fail the run")
-	noPorts := func() *Run {
-		return newRampRun(withSetting("MIN_RATE", "10"), 20).addAnswers("rate-20", 10, 5, shard.TagCode, shard.CodeNet+"1213")
+	add := func(code string, n int, stages ...string) func(*Run) {
+		return func(r *Run) {
+			for _, stage := range stages {
+				r.addAnswers(stage, n, 5, shard.TagCode, code)
+			}
+		}
 	}
-	require.Equal(t, verdict.Invalid, judge(noPorts()).Verdict, "the generator had no port left at the lowest load")
-	v = judge(noPorts().addAnswers("rate-20", 1, 5, shard.TagCode, shard.CodeWrongContent))
-	require.Equal(t, verdict.Fail, v.Verdict, "a generator without a port causes no wrong response")
+	const noPorts = shard.CodeNet + "1213"
+	judgeEdited(t, func() *Run { return newRampRun(20, 50).set("MIN_RATE", "10") }, []edited{
+		{"wrong", add(shard.CodeWrongContent, 1, "rate-50"), verdict.Fail, "responses are correct: 1 wrong"},
+		{"wrong, in the warm-up too", add(shard.CodeWrongContent, 1, "rate-50", "warmup"), verdict.Fail, "responses are correct: 2 wrong, 1 of them in the warm-up"},
+		{"wrong in the warm-up only", add(shard.CodeWrongContent, 1, "warmup"), verdict.Fail, "responses are correct: 1 wrong"},
+		{"truncated", add(shard.CodeTruncated, 1, "rate-50"), verdict.Fail, "responses are correct: 1 wrong, 1 of them truncated"},
+		{"unrequested bytes", func(r *Run) { r.addCounter(shard.UnrequestedBytes, "rate-50", 2) }, verdict.Fail, "responses are correct: 0 wrong, 2 cases of unrequested bytes after a response"},
+		{"no port left at the lowest load", add(noPorts, 10, "rate-20"), verdict.Invalid, "at the lowest load the load generator was saturated"},
+		{"no port left at the lowest load, and a wrong response", func(r *Run) {
+			add(noPorts, 10, "rate-20")(r)
+			add(shard.CodeWrongContent, 1, "rate-20")(r)
+		}, verdict.Fail, "responses are correct: 1 wrong"},
+	})
 }
 
 func TestRunWithoutResultIsInvalid(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]*Run{
 		"no stage":     runOf("rampup", rampupParameters),
-		"warm-up only": newRampRun(rampupParameters),
-		"no shard":     func() *Run { r := newRampRun(rampupParameters, 20); r.Rounds[0].Suite = nil; return r }(),
+		"warm-up only": newRampRun(),
+		"no shard":     func() *Run { r := newRampRun(20); r.Rounds[0].Suite = nil; return r }(),
 		"lost runner": func() *Run {
-			r := newRampRun(rampupParameters, 20)
+			r := newRampRun(20)
 			r.Rounds[0].Problems = []string{"runner 2 left no shard"}
 			return r
 		}(),
@@ -144,7 +142,7 @@ func TestRunWithoutResultIsInvalid(t *testing.T) {
 // If the runners nearly filled the machine, slowness is not attributed to the service.
 func TestFullMachineLimitsTheGenerator(t *testing.T) {
 	t.Parallel()
-	r := newRampRun(rampupParameters, 20)
+	r := newRampRun(20)
 	r.Rounds[0].Suite.Stages = append(r.Rounds[0].Suite.Stages, shard.Stage{Name: "rate-100", Title: "100/s", Kind: kindLoad, Start: 30, Seconds: 10, Rate: 100, Connections: 30})
 	r.addAnswers("rate-100", 500, 600).addCounter(shard.DroppedIterations, "rate-100", 500)
 	r.OneHost = true
@@ -152,9 +150,7 @@ func TestFullMachineLimitsTheGenerator(t *testing.T) {
 	for i := range int64(11) {
 		r.Samples = append(r.Samples, resources.Sample{Unix: at + i, BackendCPU: .2 * float64(i), Host: resources.Host{BusySeconds: 1.95 * float64(i)}})
 	}
-	for i := range int64(10) {
-		r.Rounds[0].Seconds = append(r.Rounds[0].Seconds, shard.Second{FromUS: (at + i) * 1e6, ToUS: (at + i + 1) * 1e6, CPUSeconds: 1.5})
-	}
+	r.addSeconds(30, 10, shard.Second{CPUSeconds: 1.5})
 	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Contains(t, fact(v, "breaking point"), "not found: at 100 requests/s the load generator was saturated")
@@ -171,7 +167,7 @@ func TestFullMachineLimitsTheGenerator(t *testing.T) {
 func TestSlowServiceIsNotTheGenerator(t *testing.T) {
 	t.Parallel()
 	slow := func(edit func(*shard.Second), host float64) *Run {
-		r := newRampRun(rampupParameters, 20)
+		r := newRampRun(20)
 		r.Rounds[0].Suite.Stages = append(r.Rounds[0].Suite.Stages, shard.Stage{Name: "rate-100", Title: "100/s", Kind: kindLoad, Start: 30, Seconds: 10, Rate: 100, Connections: 1000})
 		r.addAnswers("rate-100", 900, 1100)
 		r.OneHost, r.Cores = true, 2
@@ -179,13 +175,10 @@ func TestSlowServiceIsNotTheGenerator(t *testing.T) {
 		for i := range int64(11) {
 			r.Samples = append(r.Samples, resources.Sample{Unix: at + i, Host: resources.Host{BusySeconds: host * float64(i)}})
 		}
-		for i := range int64(10) {
-			second := shard.Second{FromUS: (at + i) * 1e6, ToUS: (at + i + 1) * 1e6, CPUSeconds: .2, RunDelayMS: 300, StallMS: 20}
-			edit(&second)
-			r.Rounds[0].Seconds = append(r.Rounds[0].Seconds, second)
-		}
-		wait := time.Duration(r.Rounds[0].Seconds[0].WaitMS) * time.Millisecond
-		return r.withUndelayedTimes(wait).addCounter(shard.DroppedIterations, "rate-100", 100)
+		second := shard.Second{CPUSeconds: .2, RunDelayMS: 300, StallMS: 20}
+		edit(&second)
+		wait := time.Duration(second.WaitMS) * time.Millisecond
+		return r.addSeconds(30, 10, second).withUndelayedTimes(wait).addCounter(shard.DroppedIterations, "rate-100", 100)
 	}
 	unchanged := func(*shard.Second) {}
 	require.Contains(t, fact(judge(slow(unchanged, .6)), "breaking point"), "between 20 and 100 requests/s (p95 1.1 s")
@@ -212,7 +205,7 @@ func TestServerCount(t *testing.T) {
 		{300, 1, verdict.Pass}, {301, 1, verdict.Pass}, {302, 1, verdict.Invalid},
 		{0, 0, verdict.Pass}, // the backend reports no count
 	} {
-		r := newRampRun(rampupParameters, 20) // 100 requests of the warm-up and 200 of the stage
+		r := newRampRun(20) // 100 requests of the warm-up and 200 of the stage
 		if c.failed > 0 {
 			r.addAnswers("rate-20", c.failed, 1, shard.TagCode, "net-1050")
 		}
@@ -226,11 +219,11 @@ func TestServerCount(t *testing.T) {
 
 func TestSearch(t *testing.T) {
 	t.Parallel()
-	r := newRampRun(withSetting("SEARCH", "1"), 20, 50)
+	r := newRampRun(20, 50).set("SEARCH", "1")
 	require.Nil(t, searchRampup(r), "no load was bad")
 	r.addAnswers("rate-50", 500, 1, shard.TagCode, "status-500")
 	require.Equal(t, map[string]string{"STAGES": "35", "CEILING": "0"}, searchRampup(r))
-	second := newRampRun(withSetting("SEARCH", "1"), 35)
+	second := newRampRun(35).set("SEARCH", "1")
 	r.Rounds = append(r.Rounds, second.Rounds[0])
 	require.Equal(t, "42", searchRampup(r)["STAGES"])
 	v := judge(r)
@@ -239,7 +232,7 @@ func TestSearch(t *testing.T) {
 		r.Rounds = append(r.Rounds, second.Rounds[0])
 	}
 	require.Nil(t, searchRampup(r), "the search has a limited number of rounds")
-	r = newRampRun(rampupParameters, 20, 50).addAnswers("rate-50", 500, 1, shard.TagCode, "status-500")
+	r = newRampRun(20, 50).addAnswers("rate-50", 500, 1, shard.TagCode, "status-500")
 	require.Nil(t, searchRampup(r), "the search was not requested")
 }
 
@@ -247,11 +240,10 @@ func TestSearch(t *testing.T) {
 func TestSearchRetriesTheGoodLoad(t *testing.T) {
 	t.Parallel()
 	broken := func(minRate string, retries ...float64) *Run {
-		r := newRampRun(withSetting("MIN_RATE", minRate), 20, 40, 43).addAnswers("rate-43", 400, 1, shard.TagCode, "status-500")
-		r.Rounds[0].Suite.Parameters["SEARCH"] = "1"
+		r := newRampRun(20, 40, 43).set("MIN_RATE", minRate).set("SEARCH", "1").addAnswers("rate-43", 400, 1, shard.TagCode, "status-500")
 		require.Equal(t, "40", searchRampup(r)["STAGES"])
 		for _, rate := range retries {
-			r.Rounds = append(r.Rounds, newRampRun(rampupParameters, rate).Rounds[0])
+			r.Rounds = append(r.Rounds, newRampRun(rate).Rounds[0])
 		}
 		return r
 	}
@@ -270,7 +262,7 @@ func TestSearchRetriesTheGoodLoad(t *testing.T) {
 
 	for minRate, want := range map[string]verdict.Outcome{"0": verdict.Pass, "30": verdict.Invalid, "40": verdict.Fail, "41": verdict.Fail} {
 		r = broken(minRate)
-		last := newRampRun(rampupParameters, 40).addAnswers("rate-40", 400, 1, shard.TagCode, "status-500")
+		last := newRampRun(40).addAnswers("rate-40", 400, 1, shard.TagCode, "status-500")
 		r.Rounds = append(r.Rounds, last.Rounds[0])
 		require.Nil(t, searchRampup(r))
 		v = judge(r)
@@ -287,7 +279,7 @@ func TestMeanAndDeviation(t *testing.T) {
 	t.Parallel()
 	q := newRequests()
 	for _, ms := range []float64{10, 20, 30} {
-		r := newRampRun(rampupParameters, 20)
+		r := newRampRun(20)
 		r.Rounds[0].Metrics = nil
 		r.addAnswers("rate-20", 1, ms)
 		q.Add(r.Rounds[0].Metrics[0])
@@ -331,9 +323,9 @@ func TestTooFewConnectionsLimitTheGenerator(t *testing.T) {
 		"answers fail, too":                  {1500, 1600, 5000, 150, 50, "2000", Bad},
 		"no request waits, and all are slow": {7000, 7000, 0, 0, 0, "2000", Bad},
 	} {
-		r := runOf("rampup", withSetting("MAX_P95_MS", c.limit),
+		r := runOf("rampup", rampupParameters,
 			shard.Stage{Name: "warmup", Kind: kindWarmup, Seconds: 10, Rate: 20, Connections: 20},
-			shard.Stage{Name: "rate-20", Title: "20/s", Kind: kindLoad, Start: 20, Seconds: 10, Rate: 20, Connections: 20, Patience: 10})
+			shard.Stage{Name: "rate-20", Title: "20/s", Kind: kindLoad, Start: 20, Seconds: 10, Rate: 20, Connections: 20, Patience: 10}).set("MAX_P95_MS", c.limit)
 		r.addAnswers("warmup", 1, c.fastest).addAnswers("rate-20", 170-c.waiting, c.duration).addWaits("rate-20", c.waiting, c.wait, c.duration)
 		if c.failed > 0 {
 			r.addAnswers("rate-20", c.failed, 10, shard.TagCode, "status-503")
@@ -375,20 +367,9 @@ func TestRateExcludesAnswersAfterTheStage(t *testing.T) {
 		"late by a stage under p95 may be":     {"1000", 10, 180, 600, "182", Good},
 		"later than the slowest response":      {"0", 10, 180, 600, "182", Bad},
 	} {
-		r := runOf("rampup", withSetting("MAX_P95_MS", c.limit), shard.Stage{Name: "rate-200", Title: "200/s", Kind: kindLoad, Seconds: 10, Rate: 200, Connections: 200})
+		r := runOf("rampup", rampupParameters, shard.Stage{Name: "rate-200", Title: "200/s", Kind: kindLoad, Seconds: 10, Rate: 200, Connections: 200}).set("MAX_P95_MS", c.limit)
 		r.addAnswers("rate-200", 2000, c.ms).delayAnswers("rate-200", c.late, c.lateness)
 		row := table(judge(r), "Stages").Rows[0]
 		require.Equal(t, []string{c.perSecond, string(c.status)}, []string{row[4], row[6]}, name)
 	}
-}
-
-// Truncated responses and unrequested bytes fail the run.
-func TestTruncatedAndUnrequestedBytesFail(t *testing.T) {
-	t.Parallel()
-	v := judge(newRampRun(rampupParameters, 20, 50).addAnswers("rate-50", 1, 5, shard.TagCode, shard.CodeTruncated))
-	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Contains(t, v.Reasons[0], "responses are correct: 1 wrong, 1 of them truncated")
-	v = judge(newRampRun(rampupParameters, 20, 50).addCounter(shard.UnrequestedBytes, "rate-50", 2))
-	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Contains(t, v.Reasons[0], "responses are correct: 0 wrong, 2 cases of unrequested bytes after a response")
 }

@@ -35,12 +35,8 @@ func TestResumeProfilesAreValid(t *testing.T) {
 	}
 }
 
-// The report of resume is that of a soak with the results of the disconnects.
-func TestResumeShowsCuts(t *testing.T) {
+func TestResumeHasMetricsOfCuts(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, len(soak.Page.Sections)+1, len(resume.Page.Sections))
-	require.Contains(t, resume.Page.Sections, "found")
-	require.NotContains(t, soak.Page.Sections, "found")
 	v := &verdict.Verdict{Counts: verdict.Counts{Cuts: []verdict.Cuts{{Kind: plan.CutHalf, OutageMS: verdict.Quantiles{P50: 1200}}}}}
 	require.Equal(t, verdict.Metric{Name: "away after half p50", Unit: "ms", Value: 1200}, resumeMetrics(v)[0])
 }

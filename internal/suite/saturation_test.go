@@ -20,15 +20,9 @@ func (r *Run) withUndelayedTimes(wait time.Duration) *Run {
 }
 
 // withWait adds a record for each of the 10 seconds from 10 to 20. Only the record at index has the wait.
-func (r *Run) withWait(index int64, wait time.Duration) *Run {
-	for i := range int64(10) {
-		at := start.Unix() + 10 + i
-		second := shard.Second{FromUS: at * 1e6, ToUS: (at + 1) * 1e6, CPUSeconds: .1}
-		if i == index {
-			second.WaitMS = wait.Milliseconds()
-		}
-		r.Rounds[0].Seconds = append(r.Rounds[0].Seconds, second)
-	}
+func (r *Run) withWait(index int, wait time.Duration) *Run {
+	r.addSeconds(10, 10, shard.Second{CPUSeconds: .1})
+	r.Rounds[0].Seconds[index].WaitMS = wait.Milliseconds()
 	return r
 }
 
@@ -130,17 +124,16 @@ func TestTimelyControlGroupDoesNotExplainTimeouts(t *testing.T) {
 		r := runOf("rampup", rampupParameters, shard.Stage{Name: "rate-20", Kind: kindLoad, Start: 10, Seconds: 10, Rate: 20, Connections: 20})
 		return r.addAnswers("rate-20", 180, 10).withUndelayedTimes(0).addAnswers("rate-20", 20, 2100, shard.TagCode, "net-1050").withUndelayedTimes(300*time.Millisecond).addCounter("data_sent", "rate-20", 200*sent)
 	}
-	silent := run(300).withControlGroup(0)
-	silent.Rounds[0].Series[3].Control.Received = 0
-	closedGroup := run(300).withControlGroup(0) // no stream of the group is open, so no event is expected
-	*closedGroup.Rounds[0].Series[3].Control = shard.ControlCounts{}
-	oneSilent := run(300).withControlGroup(0) // the totals of all runners are complete
-	oneSilent.Rounds[0].Runners[0].ControlGroup.Moments = []shard.ControlWindow{{At: start.Add(15 * time.Second), Silent: true}}
 	with := func(edit func(during *shard.ControlCounts, runner *shard.RunnerControl)) *Run {
 		r := run(300).withControlGroup(0)
 		edit(r.Rounds[0].Series[3].Control, r.Rounds[0].Runners[0].ControlGroup)
 		return r
 	}
+	silent := with(func(during *shard.ControlCounts, _ *shard.RunnerControl) { during.Received = 0 })
+	closedGroup := with(func(during *shard.ControlCounts, _ *shard.RunnerControl) { *during = shard.ControlCounts{} }) // no stream of the group is open
+	oneSilent := with(func(_ *shard.ControlCounts, runner *shard.RunnerControl) {                                      // the totals of all runners are complete
+		runner.Moments = []shard.ControlWindow{{At: start.Add(15 * time.Second), Silent: true}}
+	})
 	few := with(func(during *shard.ControlCounts, _ *shard.RunnerControl) { during.Received = 49 })
 	half := with(func(during *shard.ControlCounts, _ *shard.RunnerControl) { during.Received = 50 })
 	late := with(func(during *shard.ControlCounts, _ *shard.RunnerControl) { during.ReferenceUS = 300_000 })

@@ -115,9 +115,6 @@ func TestMessagesWithSlowClients(t *testing.T) {
 
 func TestSlowFindsFaults(t *testing.T) {
 	t.Parallel()
-	set := func(name, value string) func(*Run) {
-		return func(r *Run) { r.Rounds[0].Suite.Parameters[name] = value }
-	}
 	sum := func(name string, value float64) func(*Run) { return func(r *Run) { r.metric(name).Sum = value } }
 	judgeEdited(t, newSlowRun, []edited{
 		{"a stream was not slow", sum("slow_started", 9), verdict.Invalid, "only 9 of 10 clients were slow"},
@@ -135,15 +132,15 @@ func TestSlowFindsFaults(t *testing.T) {
 			sum("slow_filled", 0)(r)
 			r.endEarly(7, 30*time.Second, "reset")
 		}, verdict.Fail, "d-7 was disconnected"},
-		{"memory grows", set("MAX_GROWTH", "49"), verdict.Fail, "the service's memory grew by 50.0 MiB while clients did not read, the limit is 49 MiB (MAX_GROWTH); at the end the growth was +10.0 MiB"},
+		{"memory grows", func(r *Run) { r.set("MAX_GROWTH", "49") }, verdict.Fail, "the service's memory grew by 50.0 MiB while clients did not read, the limit is 49 MiB (MAX_GROWTH); at the end the growth was +10.0 MiB"},
 		{"memory is unknown", func(r *Run) { r.Samples = nil }, verdict.Invalid, "the service's memory is unknown"},
 		{"memory is a counter", func(r *Run) {
-			r.Rounds[0].Suite.Parameters["GAUGE"] = "allocated_bytes_total"
+			r.set("GAUGE", "allocated_bytes_total")
 			for i := range r.Samples {
 				r.Samples[i].Counter = true
 			}
 		}, verdict.Invalid, "allocated_bytes_total is a counter, which never falls; set GAUGE to a gauge of the service's memory"},
-		{"memory grows by the limit", set("MAX_GROWTH", "50"), verdict.Pass, "10 streams that read nothing"},
+		{"memory grows by the limit", func(r *Run) { r.set("MAX_GROWTH", "50") }, verdict.Pass, "10 streams that read nothing"},
 		{"memory is unknown before", func(r *Run) { r.Samples = r.Samples[12:] }, verdict.Invalid, "the service's memory is unknown"},
 		{"memory is unknown while clients are slow", func(r *Run) { r.Samples = append(r.Samples[:5], r.Samples[len(r.Samples)-3:]...) }, verdict.Invalid, "the service's memory is unknown"},
 		{"memory is unknown for most of the time while clients are slow", func(r *Run) {
@@ -155,16 +152,16 @@ func TestSlowFindsFaults(t *testing.T) {
 		{"memory is unknown afterwards", func(r *Run) { r.Samples = r.Samples[:30] }, verdict.Invalid, "the service's memory is unknown"},
 		{"memory is unknown, and has no limit", func(r *Run) {
 			r.Samples = nil
-			set("MAX_GROWTH", "-1")(r)
+			r.set("MAX_GROWTH", "-1")
 		}, verdict.Pass, "10 streams that read nothing"},
 		{"memory is of a gauge", func(r *Run) {
-			set("GAUGE", "rss")(r)
+			r.set("GAUGE", "rss")
 			for i := range r.Samples {
 				v := float64(i) * (10 << 20)
 				r.Samples[i].Gauge = &v
 			}
 		}, verdict.Fail, "grew by 500.0 MiB"},
-		{"slow streams must be disconnected", set("CUT_SLOW", "1"), verdict.Fail, "the service did not disconnect 6 of 10 slow streams within 30 s, but it must (CUT_SLOW=1)"},
-		{"slow streams must not be disconnected", set("CUT_SLOW", "0"), verdict.Fail, "4 of 10 slow streams (4 × reset), but it must not (CUT_SLOW=0)"},
+		{"slow streams must be disconnected", func(r *Run) { r.set("CUT_SLOW", "1") }, verdict.Fail, "the service did not disconnect 6 of 10 slow streams within 30 s, but it must (CUT_SLOW=1)"},
+		{"slow streams must not be disconnected", func(r *Run) { r.set("CUT_SLOW", "0") }, verdict.Fail, "4 of 10 slow streams (4 × reset), but it must not (CUT_SLOW=0)"},
 	})
 }

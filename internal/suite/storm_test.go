@@ -129,19 +129,19 @@ func TestStormFindsFaults(t *testing.T) {
 			c.Findings = []ledger.Finding{{Kind: ledger.KindUnsent, From: 21, Count: 1, At: 22 * second}}
 		}, verdict.Fail, "d-10 missed 1"},
 		{"another stream was disconnected", func(r *Run) { r.endEarly(10, 21*second, "reset") }, verdict.Fail, "d-10 was disconnected"},
-		{"the service is too slow", func(r *Run) { r.Rounds[0].Suite.Parameters["MIN_RATE"] = "200" }, verdict.Fail, "connects per second: 99, the limit is at least 200"},
+		{"the service is too slow", func(r *Run) { r.set("MIN_RATE", "200") }, verdict.Fail, "connects per second: 99, the limit is at least 200"},
 		{"the service is too slow, or the generator", func(r *Run) {
-			r.Rounds[0].Suite.Parameters["MIN_RATE"] = "200"
+			r.set("MIN_RATE", "200")
 			r.Rounds[0].Series = []shard.Bucket{{Unix: start.Unix() + 20, Process: shard.Process{StallMS: 900}}}
 		}, verdict.Invalid, "the service accepted 99 connects per second, but 200 are required; the load generator may be the cause: a runner stalled for 900 ms"},
 		{"refused clients waited", func(r *Run) {
-			r.Rounds[0].Suite.Parameters["MIN_RATE"] = "200"
+			r.set("MIN_RATE", "200")
 			for n := range 3 {
 				r.Rounds[0].Connections.Edit(51 + n).Outages[1].Refusals = []ledger.Refusal{{Reason: "status 503", Count: 1, First: 20*second + 100*time.Millisecond}}
 			}
 		}, verdict.Invalid, "it is unknown whether the service accepts 200 connects per second: refusals delayed 3 of 90 clients, so the rate is a lower bound"},
 		{"refused clients waited, and the rate suffices", func(r *Run) {
-			r.Rounds[0].Suite.Parameters["MIN_RATE"] = "90"
+			r.set("MIN_RATE", "90")
 			r.Rounds[0].Connections.Edit(51).Outages[1].Refusals = []ledger.Refusal{{Reason: "status 503", Count: 1, First: 20*second + 100*time.Millisecond}}
 		}, verdict.Pass, "all 90 streams reconnected"},
 	})

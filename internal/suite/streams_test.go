@@ -60,7 +60,7 @@ func TestChurnWithoutSamplesDoesNotJudgeLeaks(t *testing.T) {
 func TestChurnComparesTheBackendWithAllStreamsOpen(t *testing.T) {
 	t.Parallel()
 	r := newChurnRun()
-	r.Rounds[0].Suite.Parameters["MEAN_HOLD"] = "30"
+	r.set("MEAN_HOLD", "30")
 	for i := range r.Samples {
 		streams := min(10*i, 300)
 		r.Samples[i].Streams, r.Samples[i].Files, r.Samples[i].Goroutines, r.Samples[i].BackendRSS = streams, streams+14, streams+2, uint64(20<<20+streams<<15)
@@ -278,7 +278,7 @@ func TestCapacity(t *testing.T) {
 		{"a stream opened in the next step", func(r *Run) { r.Rounds[0].Connections.Edit(150).OpenedAt = 21 * second }, verdict.Pass, "between 100 and 200 connections (1 connect failed)", "71"},
 		{"a noop is missed at the first step", func(r *Run) { r.silence(3, 5*second); r.removeSteps(1) }, verdict.Fail, "below 100 connections", "0"},
 		{"more than the sustained load is required", func(r *Run) {
-			r.Rounds[0].Suite.Parameters["MIN_CONNECTIONS"] = "250"
+			r.set("MIN_CONNECTIONS", "250")
 			r.endEarly(7, 25*second, "reset")
 		}, verdict.Fail, "between 200 and 300", "143"},
 		{"there are no metrics", func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "", "0"},
@@ -369,25 +369,15 @@ func TestFanout(t *testing.T) {
 	require.Equal(t, "600", fact(v, "deliveries"))
 	require.Equal(t, []string{"10", "100", "3.00", "3.00", "3.00", "3.00"}, table(v, "Broadcasts").Rows[0][:6])
 	require.Equal(t, "p99 to 50", v.Metrics[1].Name)
-	for name, c := range map[string]struct {
-		edit     func(*Run)
-		want     verdict.Outcome
-		wantText string
-	}{
-		"one delivery is missing":                {func(r *Run) { r.addCounter("fanout_due", "to-10", 1) }, verdict.Fail, "100 of 101 deliveries arrived in time, 0 later"},
-		"one is a duplicate, and one is missing": {func(r *Run) { r.addCounter("fanout_due", "to-10", 1).addCounter("fanout_duplicated", "to-10", 1) }, verdict.Fail, "1 delivery repeated a broadcast that the subscriber had already received"},
-		"one arrived after the time limit":       {func(r *Run) { r.addCounter("fanout_due", "to-10", 1).addCounter("fanout_overdue", "to-10", 1) }, verdict.Fail, "100 of 101 deliveries arrived in time, 1 later"},
-		"one arrived twice":                      {func(r *Run) { r.addCounter("fanout_duplicated", "to-10", 1) }, verdict.Fail, "1 delivery repeated a broadcast that the subscriber had already received"},
-		"one arrived that was not sent":          {func(r *Run) { r.addCounter("fanout_unexpected", "", 1) }, verdict.Fail, "1 delivery did not match any broadcast sent to the subscriber"},
-		"one has no send time, and one is lost":  {func(r *Run) { r.addCounter("fanout_untimed", "to-10", 1).addCounter("fanout_due", "to-10", 1) }, verdict.Fail, "deliveries arrived in time"},
-		"one has no send time":                   {func(r *Run) { r.addCounter("fanout_untimed", "to-10", 1) }, verdict.Invalid, "1 delivery lacked a send time"},
-		"the server did not send one":            {func(r *Run) { r.addCounter("fanout_short", "to-10", 1) }, verdict.Fail, "the server reports that it did not send 1 broadcasts"},
-		"no broadcast":                           {func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "broadcasts delivered"},
-	} {
-		r := newFanoutRun(10)
-		c.edit(r)
-		v := judge(r)
-		require.Equal(t, c.want, v.Verdict, name)
-		require.Contains(t, fmt.Sprint(v.Reasons), c.wantText, name)
-	}
+	judgeEdited(t, func() *Run { return newFanoutRun(10) }, []edited{
+		{"one delivery is missing", func(r *Run) { r.addCounter("fanout_due", "to-10", 1) }, verdict.Fail, "100 of 101 deliveries arrived in time, 0 later"},
+		{"one is a duplicate, and one is missing", func(r *Run) { r.addCounter("fanout_due", "to-10", 1).addCounter("fanout_duplicated", "to-10", 1) }, verdict.Fail, "1 delivery repeated a broadcast that the subscriber had already received"},
+		{"one arrived after the time limit", func(r *Run) { r.addCounter("fanout_due", "to-10", 1).addCounter("fanout_overdue", "to-10", 1) }, verdict.Fail, "100 of 101 deliveries arrived in time, 1 later"},
+		{"one arrived twice", func(r *Run) { r.addCounter("fanout_duplicated", "to-10", 1) }, verdict.Fail, "1 delivery repeated a broadcast that the subscriber had already received"},
+		{"one arrived that was not sent", func(r *Run) { r.addCounter("fanout_unexpected", "", 1) }, verdict.Fail, "1 delivery did not match any broadcast sent to the subscriber"},
+		{"one has no send time, and one is lost", func(r *Run) { r.addCounter("fanout_untimed", "to-10", 1).addCounter("fanout_due", "to-10", 1) }, verdict.Fail, "deliveries arrived in time"},
+		{"one has no send time", func(r *Run) { r.addCounter("fanout_untimed", "to-10", 1) }, verdict.Invalid, "1 delivery lacked a send time"},
+		{"the server did not send one", func(r *Run) { r.addCounter("fanout_short", "to-10", 1) }, verdict.Fail, "the server reports that it did not send 1 broadcasts"},
+		{"no broadcast", func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "broadcasts delivered"},
+	})
 }

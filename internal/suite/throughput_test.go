@@ -49,10 +49,7 @@ func TestServiceWithoutResponses(t *testing.T) {
 
 func TestPeakWithSaturatedGeneratorIsALowerBound(t *testing.T) {
 	t.Parallel()
-	r := levels().addAnswers("level-10", 2000, 20)
-	at := start.Unix() + 50
-	r.Rounds[0].Seconds = []shard.Second{{FromUS: at * 1e6, ToUS: (at + 1) * 1e6, CPUSeconds: .9, StallMS: 900}}
-	v := judge(r)
+	v := judge(levels().addAnswers("level-10", 2000, 20).addSeconds(50, 1, shard.Second{CPUSeconds: .9, StallMS: 900}))
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Contains(t, fact(v, "peak"), "a lower bound, the load generator was saturated: a runner stalled for 900 ms")
 	require.Equal(t, "generator", table(v, "By requests at a time").Rows[1][6])
@@ -76,14 +73,7 @@ func TestHangingRequestsAreExcluded(t *testing.T) {
 		r := runOf("throughput", fixedParameters, st).addAnswers("a", 1000, 5).addAnswers("a", 1, 10_000, shard.TagCode, "net-1050")
 		m := r.Rounds[0]
 		m.Metrics[1].LastUS += 10e6
-		for i := range int64(20) {
-			at := start.Unix() + i
-			second := shard.Second{FromUS: at * 1e6, ToUS: (at + 1) * 1e6, CPUSeconds: 1}
-			if i >= 10 {
-				second.CPUSeconds, second.WaitMS = 0, 300
-			}
-			m.Seconds = append(m.Seconds, second)
-		}
+		r.addSeconds(0, 10, shard.Second{CPUSeconds: 1}).addSeconds(10, 10, shard.Second{WaitMS: 300})
 		got := r.stages()[0]
 		require.InDelta(t, c.perSecond, got.PerSecond(), .06, name)
 		require.InDelta(t, c.perSecond, got.Machine.Runners, .01, name)
@@ -102,7 +92,7 @@ func TestOnlyRefusedRequestsAreRefusals(t *testing.T) {
 	for code, isRefusal := range map[string]bool{
 		"status-503": true, shard.CodeNet + "1212": true, shard.CodeNet + "1220": false, shard.CodeWrongContent: false, shard.CodeTruncated: false,
 	} {
-		r := newRampRun(rampupParameters, 20)
+		r := newRampRun(20)
 		r.addAnswers("rate-20", 100, 1, shard.TagCode, code)
 		require.Equal(t, isRefusal, fact(judge(r), "refusals") != "", code)
 	}

@@ -44,11 +44,13 @@ func newVanishRun() *Run {
 }
 
 // gauge replaces the gauge of our backend by another one.
-func (r *Run) gauge(value func(s resources.Sample) *float64) {
-	r.Rounds[0].Suite.Parameters["GAUGE"] = "clients"
+func (r *Run) gauge(value func(streams float64) float64) *Run {
+	r.set("GAUGE", "clients")
 	for i, s := range r.Samples {
-		r.Samples[i].Gauge = value(s)
+		v := value(float64(s.Streams))
+		r.Samples[i].Gauge = &v
 	}
+	return r
 }
 
 func TestVanish(t *testing.T) {
@@ -76,12 +78,7 @@ func TestManyChangesOfTheGauge(t *testing.T) {
 // The gauge of a proxy may count two connections for each stream, and some connections of its own.
 func TestGaugeCountsTwoPerStream(t *testing.T) {
 	t.Parallel()
-	r := newVanishRun()
-	r.gauge(func(s resources.Sample) *float64 {
-		v := float64(2*s.Streams + 3)
-		return &v
-	})
-	v := judge(r)
+	v := judge(newVanishRun().gauge(func(streams float64) float64 { return 2*streams + 3 }))
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, "half of them after 20 s, 99 % after 25 s, all after 25 s", fact(v, "noticed"))
 }
@@ -108,7 +105,7 @@ func TestUnobservedStreamsAreReportedOnce(t *testing.T) {
 func TestVanishFindsFaults(t *testing.T) {
 	t.Parallel()
 	judgeEdited(t, newVanishRun, []edited{
-		{"the service does not notice all of them in time", func(r *Run) { r.Rounds[0].Suite.Parameters["NOTICE_SECONDS"] = "22" }, verdict.Fail, "22 s after 20 clients had vanished the service still counts 10 of them as open (backend_streams_open)"},
+		{"the service does not notice all of them in time", func(r *Run) { r.set("NOTICE_SECONDS", "22") }, verdict.Fail, "22 s after 20 clients had vanished the service still counts 10 of them as open (backend_streams_open)"},
 		{"the service notices nothing", func(r *Run) {
 			for i := range r.Samples {
 				r.Samples[i].Streams = min(100, 50*i)
@@ -116,36 +113,21 @@ func TestVanishFindsFaults(t *testing.T) {
 		}, verdict.Fail, "still counts 20 of them as open"},
 		{"clients did not vanish", func(r *Run) { r.Rounds[0].Metrics[0].Sum = 19 }, verdict.Invalid, "only 19 of 20 clients vanished"},
 		{"no client vanished", func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "only 0 of 20 clients vanished"},
-		{"there is no gauge", func(r *Run) { r.gauge(func(resources.Sample) *float64 { return nil }) }, verdict.Invalid, "the gauge clients has no samples"},
+		{"there is no gauge", func(r *Run) { r.set("GAUGE", "clients") }, verdict.Invalid, "the gauge clients has no samples"},
 		{"the gauge is a counter of streams that were opened", func(r *Run) {
-			opened := 0
-			r.gauge(func(s resources.Sample) *float64 {
-				opened = max(opened, s.Streams)
-				v := float64(opened)
-				return &v
+			opened := 0.
+			r.gauge(func(streams float64) float64 {
+				opened = max(opened, streams)
+				return opened
 			})
 			for i := range r.Samples {
 				r.Samples[i].Counter = true
 			}
 		}, verdict.Invalid, "clients is a counter, which never falls; set GAUGE to a gauge of the streams that are open"},
-		{"the gauge does not count streams", func(r *Run) {
-			r.gauge(func(s resources.Sample) *float64 {
-				v := 7.
-				return &v
-			})
-		}, verdict.Invalid, "the gauge clients does not count the streams: it went from 7 to 7 while they opened"},
-		{"the gauge counts every second stream", func(r *Run) {
-			r.gauge(func(s resources.Sample) *float64 {
-				v := float64(s.Streams) / 2
-				return &v
-			})
-		}, verdict.Invalid, "the gauge clients does not count the streams: it went from 0 to 50 while they opened"},
+		{"the gauge does not count streams", func(r *Run) { r.gauge(func(float64) float64 { return 7 }) }, verdict.Invalid, "the gauge clients does not count the streams: it went from 7 to 7 while they opened"},
+		{"the gauge counts every second stream", func(r *Run) { r.gauge(func(streams float64) float64 { return streams / 2 }) }, verdict.Invalid, "the gauge clients does not count the streams: it went from 0 to 50 while they opened"},
 		{"the gauge counts two per stream, and half of the clients are noticed in time", func(r *Run) {
-			r.Rounds[0].Suite.Parameters["NOTICE_SECONDS"] = "22"
-			r.gauge(func(s resources.Sample) *float64 {
-				v := float64(2 * s.Streams)
-				return &v
-			})
+			r.set("NOTICE_SECONDS", "22").gauge(func(streams float64) float64 { return 2 * streams })
 		}, verdict.Fail, "still counts 10 of them as open (clients)"},
 		{"the gauge counts one stream of another user", func(r *Run) { r.Samples[8].Streams = 101 }, verdict.Invalid, "the gauge backend_streams_open changed by 1 right before the clients vanished"},
 		{"the gauge counts 30 streams of another user", func(r *Run) { r.Samples[8].Streams = 130 }, verdict.Invalid, "the gauge backend_streams_open changed by 30 right before the clients vanished"},
@@ -182,17 +164,14 @@ func TestVanishFindsFaults(t *testing.T) {
 			}
 		}, verdict.Invalid, "the gauge backend_streams_open was 0 when the clients vanished, and rose afterwards: other clients use the service, or the gauge is read too seldom"},
 		{"the gauge is unknown at the end", func(r *Run) {
-			r.gauge(func(s resources.Sample) *float64 {
-				v := float64(s.Streams)
-				if s.Unix > start.Unix()+40 {
-					return nil
-				}
-				return &v
-			})
+			r.gauge(func(streams float64) float64 { return streams })
+			for i := 41; i < 80; i++ {
+				r.Samples[i].Gauge = nil
+			}
 		}, verdict.Invalid, "the gauge clients was last read 29 s before the end"},
 		{"the gauge falls because other streams are disconnected", func(r *Run) { r.endEarly(7, 30*time.Second, "reset") }, verdict.Fail, "d-7 was disconnected"},
 		{"no gauge, and another stream is disconnected", func(r *Run) {
-			r.gauge(func(resources.Sample) *float64 { return nil })
+			r.set("GAUGE", "clients")
 			r.endEarly(7, 30*time.Second, "reset")
 		}, verdict.Fail, "d-7 was disconnected"},
 		{"another stream is disconnected, and reconnects at once", func(r *Run) {

@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -12,6 +13,7 @@ import (
 )
 
 func TestURLFromAFunctionIsNotTried(t *testing.T) {
+	t.Parallel()
 	h := &fakeservice.Hub{}
 	var notes []string
 	require.NoError(t, runTrial(t, h.Start(t).URL, Config{Note: func(s string) { notes = append(notes, s) }}, `"token":true`, `"token":true,"url":true`, `"url":"{base}/sub/{topic}",`, ``))
@@ -21,6 +23,7 @@ func TestURLFromAFunctionIsNotTried(t *testing.T) {
 }
 
 func TestTokenFromAFunctionIsNotTried(t *testing.T) {
+	t.Parallel()
 	h := &fakeservice.Hub{Token: "of its own"}
 	base := h.Start(t).URL
 	require.ErrorContains(t, runTrial(t, base, Config{}), "set SUBSCRIBE_TOKEN")
@@ -31,6 +34,7 @@ func TestTokenFromAFunctionIsNotTried(t *testing.T) {
 
 // A service may echo the request.
 func TestTrialHidesATokenInTheResponse(t *testing.T) {
+	t.Parallel()
 	for name, handler := range map[string]http.HandlerFunc{
 		"refused": func(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "who is "+r.Header.Get("Authorization")+"?", http.StatusUnauthorized)
@@ -45,7 +49,7 @@ func TestTrialHidesATokenInTheResponse(t *testing.T) {
 		},
 	} {
 		server := httptest.NewServer(handler)
-		err := runTrial(t, server.URL, Config{SubscribeToken: "a-subscriber", PublishToken: "a-publisher"})
+		err := runTrial(t, server.URL, Config{SubscribeToken: "a-subscriber", PublishToken: "a-publisher", Patience: 2 * time.Second})
 		require.ErrorContains(t, err, "{token}", name)
 		require.NotContains(t, err.Error(), "a-sub", name)
 		require.NotContains(t, err.Error(), "a-pub", name)
