@@ -11,10 +11,18 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// runnersOf returns the counts and costs of each runner.
+// runnersOf returns the counts and costs of each runner. Requests and responses of a suite are not counted by runner.
 func runnersOf(v *verdict.Verdict) Section {
-	t := Table{Columns: Columns("runner", "host", "state", "#connections")}
-	countsMessages := v.Evidence.By != "" && v.Service.Counted()
+	t := Table{Columns: Columns("runner", "host", "state")}
+	connections := 0
+	for i := range v.Runners {
+		connections += v.Runners[i].Connections
+	}
+	hasConnections := connections > 0 || !v.Layout.Declared
+	if hasConnections {
+		t.Columns = append(t.Columns, Columns("#connections")...)
+	}
+	countsMessages := v.Evidence.By != "" && v.Service.Counted() && v.Responses == nil
 	if countsMessages {
 		for _, n := range v.Messages.Each() {
 			t.Columns = append(t.Columns, Columns("#"+n.Name)...)
@@ -24,7 +32,10 @@ func runnersOf(v *verdict.Verdict) Section {
 		t.Columns = append(t.Columns, Columns("#server sent")...)
 	}
 	t.Columns = append(t.Columns, Columns("#memory", "#CPU time")...)
-	add := func(row Row, n ledger.Totals, sent uint64, costs ...string) {
+	add := func(row Row, count int, n ledger.Totals, sent uint64, costs ...string) {
+		if hasConnections {
+			row = append(row, Cell{Text: format.Thousands(count)})
+		}
 		for _, total := range n.Each() {
 			if countsMessages {
 				row = append(row, countCell(total))
@@ -35,18 +46,16 @@ func runnersOf(v *verdict.Verdict) Section {
 		}
 		t.Rows = append(t.Rows, append(row, Cells(costs...)...))
 	}
-	connections := 0
 	for i := range v.Runners {
 		r := &v.Runners[i]
-		connections += r.Connections
-		row := Cells(fmt.Sprint(r.Index), r.Host, runnerState(r.State), format.Thousands(r.Connections))
+		row := Cells(fmt.Sprint(r.Index), r.Host, runnerState(r.State))
 		if r.State != string(shard.Finished) {
 			row[2].Tone = Doubt
 		}
-		add(row, r.Totals, r.ServerSent, format.Bytes(r.RSSMax), format.Duration(time.Duration(r.CPUSeconds*float64(time.Second))))
+		add(row, r.Connections, r.Totals, r.ServerSent, format.Bytes(r.RSSMax), format.Duration(time.Duration(r.CPUSeconds*float64(time.Second))))
 	}
 	if len(v.Runners) > 1 {
-		add(Cells("all", "", "", format.Thousands(connections)), v.Messages.Totals, v.Server.Sent)
+		add(Cells("all", "", ""), connections, v.Messages.Totals, v.Server.Sent)
 	}
 	out := Section{ID: "runners", Title: "Runners"}
 	if len(t.Rows) > 0 {

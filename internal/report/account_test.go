@@ -10,6 +10,16 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
+// A suite whose runners count neither streams nor messages has no columns for them. Zeros would contradict the sum.
+func TestRunnersOfASuiteWithoutStreams(t *testing.T) {
+	t.Parallel()
+	v := new(verdict.Verdict)
+	v.Layout.Declared, v.Evidence.By, v.Responses = true, verdict.ByNumbers, new(verdict.Responses)
+	v.Messages.Totals = ledger.Totals{Expected: 80, Received: 80}
+	v.Runners = []verdict.Runner{{Index: 1, State: string(shard.Finished)}, {Index: 2, State: string(shard.Finished)}}
+	require.Equal(t, Columns("runner", "host", "state", "#memory", "#CPU time"), runnersOf(v).Tables[0].Columns)
+}
+
 // The ledger is not compared for a runner that ended early. A 0 would state that the server sent nothing.
 func TestRunnersWithoutComparisonHaveNoServerCount(t *testing.T) {
 	t.Parallel()

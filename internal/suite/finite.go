@@ -288,7 +288,7 @@ func (f *finiteRun) checkNumbers() verdict.Check {
 }
 
 func (f *finiteRun) stateTable() verdict.Table {
-	t := newTable("Responses", "each started response is in one state", "state|responses|share")
+	t := newTable("Responses", "by final state", "state|responses|share")
 	for _, state := range ledger.ResponseStates {
 		if n := f.responses.States[state]; n > 0 || state == ledger.ResponseComplete {
 			t.Add(row(string(state), n, percentOf(share(n, f.v.Started)))...)
@@ -369,8 +369,12 @@ func (f *finiteRun) findingTables() []verdict.Table {
 	if len(f.responses.Findings) == 0 {
 		return nil
 	}
-	t := newTable("Findings", fmt.Sprintf("the first %d; verdict.json has more", maxFindings), "request")
-	for i := range f.responses.Findings[:min(len(f.responses.Findings), maxFindings)] {
+	note, count := "", len(f.responses.Findings)
+	if count > maxFindings {
+		note = fmt.Sprintf("the first %d of %d; verdict.json has all", maxFindings, count)
+	}
+	t := newTable("Findings", note, "request")
+	for i := range f.responses.Findings[:min(count, maxFindings)] {
 		t.Add(strings.TrimPrefix(verdict.ResponseSentence(&f.responses.Findings[i]), "request "))
 	}
 	return []verdict.Table{t}
