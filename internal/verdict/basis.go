@@ -75,14 +75,15 @@ func (s *Streams) setBasis() {
 		return
 	}
 	e.By, e.Why = ByNumbers, []string{}
-	if s.server != nil {
+	isCompared := s.server != nil && slices.ContainsFunc(s.m.Runners, func(r shard.Runner) bool { return r.IsComplete() })
+	if isCompared {
 		e.By = ByServer
 	}
 	var byClock, undetectableStreams int
 	for c := range s.Records() {
 		n := s.undetectable(c)
 		s.lastOutages.count(c, n)
-		if c.Received > 0 && !c.Numbered && (s.server == nil || n > 0) {
+		if c.Received > 0 && !c.Numbered && (!isCompared || n > 0) {
 			byClock++
 		}
 		if n > 0 {

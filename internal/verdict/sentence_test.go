@@ -105,13 +105,14 @@ func TestSummary(t *testing.T) {
 
 func TestChecksOfAStoppedRun(t *testing.T) {
 	t.Parallel()
-	m, _ := cleanRun()
+	m, server := cleanRun()
 	for i := range m.Runners {
 		m.Runners[i].State, m.Runners[i].EndedUS = shard.Interrupted, m.Runners[i].StartedUS+(10*time.Second).Microseconds()
 	}
 	m.EarlyEnds = []string{"runner 1 on h1 did not finish: it was interrupted", "runner 2 on h2 did not finish: it was interrupted"}
-	v := judgeSoak(m, nil, Evidence{Problems: []string{"the run was stopped by a signal before its end"}})
+	v := judgeSoak(m, server, Evidence{Problems: []string{"the run was stopped by a signal before its end"}})
 	require.Equal(t, Invalid, v.Verdict)
+	require.Equal(t, ByNumbers, v.Evidence.By, "no client is compared with the server's ledger")
 	at := slices.IndexFunc(v.Checks, func(c Check) bool { return c.ID == CheckComplete })
 	require.Equal(t, "stopped after 11 s of 1 h", v.Checks[at].Actual)
 }
