@@ -89,7 +89,7 @@ func findings(v *verdict.Verdict) []string {
 		out = append(out, f.text)
 	}
 	if omitted := len(sorted) - len(out); omitted > 0 {
-		out[len(out)-1] = fmt.Sprintf("… and %s: see All reasons", format.Plural(omitted+1, "more reason", "more reasons"))
+		out[len(out)-1] = fmt.Sprintf("… and %s, listed in the report under All reasons", format.Plural(omitted+1, "more reason", "more reasons"))
 	}
 	return out
 }

@@ -50,8 +50,8 @@ func TestDescriptionCompletesThePlan(t *testing.T) {
 		announced  string
 	}{
 		{"messages by the clock", intervalService, func(*plan.Plan) {}, 2, false, "a message every 2 s"},
-		{"heartbeats alone", heartbeatService, func(*plan.Plan) {}, 4, false, "no message counted"},
-		{"no interval", minimalService, func(p *plan.Plan) { p.NoopInterval = 3 }, 3, false, "no message counted"},
+		{"heartbeats alone", heartbeatService, func(*plan.Plan) {}, 4, false, "messages not checked"},
+		{"no interval", minimalService, func(p *plan.Plan) { p.NoopInterval = 3 }, 3, false, "messages not checked"},
 		{"a publisher", publishingService, func(p *plan.Plan) { p.Topics, p.PublishRate = 3, 2 }, 1.5, false, "a message every 1.5 s on each stream, published at 2/s to 3 topics"},
 		{"streams that end by themselves", endingService, func(*plan.Plan) {}, 2, true, "a message every 2 s"},
 	} {

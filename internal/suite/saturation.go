@@ -284,7 +284,7 @@ func (m Machine) GeneratorLimit() string {
 	case m.SeparateCores: // the threads of the runners wait only for each other
 		return ""
 	case u.HasLongWait() && u.CPU+u.Wait > float64(max(m.Cores, 1))/2:
-		return fmt.Sprintf("in each second the runners waited %.1f s for a core, and used one for %.1f s", u.Wait, u.CPU)
+		return fmt.Sprintf("in each second runner threads waited %.1f s for a core, and ran for %.1f s", u.Wait, u.CPU)
 	case m.isFull(m.Host) && m.Runners > m.Host/2:
 		return fmt.Sprintf("the machine was full, and the runners used %.0f %% of a core, of %.0f %% in total", m.Runners, m.Host)
 	}

@@ -69,13 +69,13 @@ func (s *Streams) GeneratorCheck() Check {
 	u, limit := useOf(s.m), format.Duration(s.m.Plan.LateLimit()/2)
 	c := Check{
 		ID: CheckGenerator, Name: "load generator on time", Severity: SeverityWarning, Why: "delays of the load generator are not delays of the service",
-		Limit:  fmt.Sprintf("stall under %s, CPU wait under %.0f %% or below CPU used", limit, 100*maxWait),
-		Actual: fmt.Sprintf("stall %s; runners waited %.1f s for a CPU, used %.1f s", format.Duration(u.Stall), u.Wait, u.CPU),
+		Limit:  fmt.Sprintf("stall under %s, CPU wait under %.0f %% or below CPU time", limit, 100*maxWait),
+		Actual: fmt.Sprintf("stall %s; runner threads waited %.1f s for a CPU and ran for %.1f s", format.Duration(u.Stall), u.Wait, u.CPU),
 	}
 	hasControl := s.Control.decides()
 	if hasControl {
 		c.Limit = fmt.Sprintf("control group under %s late", limit)
-		c.Actual = fmt.Sprintf("control group at most %s late; runners waited %.1f s for a CPU, used %.1f s", format.Milliseconds(s.Control.LongestMS), u.Wait, u.CPU)
+		c.Actual = fmt.Sprintf("control group at most %s late; runner threads waited %.1f s for a CPU and ran for %.1f s", format.Milliseconds(s.Control.LongestMS), u.Wait, u.CPU)
 	}
 	delay := s.generatorDelay()
 	if c.Pass = delay == 0 && (hasControl || !u.HasLongWait()); c.Pass {
@@ -89,7 +89,7 @@ func (s *Streams) GeneratorCheck() Check {
 		causes = append(causes, "a runner stalled for "+format.Duration(delay))
 	}
 	if u.HasLongWait() {
-		causes = append(causes, fmt.Sprintf("the runners waited %.1f s for a CPU that others used (%.0f %% of the time), and used one for %.1f s", u.Wait, 100*u.Wait/u.Wall, u.CPU))
+		causes = append(causes, fmt.Sprintf("runner threads waited %.1f s (%.0f %% of the time) for a CPU that other processes used, and ran for %.1f s", u.Wait, 100*u.Wait/u.Wall, u.CPU))
 	}
 	c.Actual = strings.Join(causes, ", and ")
 	c.Reasons = []string{c.Actual + fmt.Sprintf("; times may be up to %s too long", format.Duration(max(delay, u.Stall)))}

@@ -125,7 +125,7 @@ func IntervalText(p *plan.Plan, s *shard.Service) string {
 	case p.Published():
 		return fmt.Sprintf("a message every %.4g s on each stream, published at %v/s to %s", p.NoopInterval, p.PublishRate, format.Count(p.Topics, "topic"))
 	case !s.Counted():
-		return "no message counted"
+		return "messages not checked"
 	case !s.ByInterval():
 		return "messages published by others"
 	}

@@ -140,7 +140,7 @@ func TestEachCheck(t *testing.T) {
 		{"one twice", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Connections.Edit(0).Duplicated = 1
 			find(&m.Connections.Edit(0).Record, ledger.KindDuplicated, 1)
-		}, Fail, []string{"noops duplicated"}, []string{"d-0 received noop 7 twice, again at 22:14:50.000 UTC"}},
+		}, Fail, []string{"noops duplicated"}, []string{"d-0 received noop 7 twice, the second time at 22:14:50.000 UTC"}},
 		{"one out of order", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Connections.Edit(0).Reordered = 1
 			find(&m.Connections.Edit(0).Record, ledger.KindReordered, 1)

@@ -39,7 +39,7 @@ func (w Formatter) Sentence(r *shard.Connection, f ledger.Finding, at time.Time)
 	case ledger.KindTail:
 		return r.ID + " missed " + w.tail(r, f) + " before the stream closed at " + clock + serverText(f) + otherEvents(r.Record, f)
 	case ledger.KindDuplicated:
-		return fmt.Sprintf("%s %s, again at %s", r.ID, predicate(f.Kind, names(f.From, f.From)), clock)
+		return fmt.Sprintf("%s %s, the second time at %s", r.ID, predicate(f.Kind, names(f.From, f.From)), clock)
 	case ledger.KindReordered:
 		return fmt.Sprintf("%s %s, at %s", r.ID, predicate(f.Kind, names(f.From, f.From)), clock)
 	case ledger.KindCorrupted:

@@ -162,7 +162,7 @@ func (s Server) Comparison(received uint64) string {
 	case s.Uncompared > 0 && compared == 0:
 		return "not compared: no runner ran from start to end"
 	case s.Confirms:
-		return text + "; the difference is the faults above"
+		return text + "; the faults above explain the difference"
 	case !s.Agrees:
 		return text + ", and " + format.Thousands(compared) + " arrived" + scope
 	case s.Sent == 0 && compared > 0:

@@ -128,7 +128,8 @@ func (v *Verdict) addWatchedShare(text string) string {
 	case v.Watched == nil || v.Verdict == Invalid:
 		return text
 	case v.Verdict == Pass:
-		return strings.TrimSuffix(v.Watched.String(), " were watched") + " watched, nothing lost in it; " + text
+		share := strings.TrimSuffix(v.Watched.String(), " were watched")
+		return fmt.Sprintf("no loss in the %s that were watched; %s", share, text)
 	}
 	return text + "; " + v.Watched.String()
 }

@@ -41,7 +41,7 @@ func TestMinCoverageLimitsUnwatchedTime(t *testing.T) {
 	m.Plan.MinCoverage = 80
 	v = judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Runner: 2, Text: "runner 2 was ended by a signal"}}})
 	assert.Equal(t, Pass, v.Verdict, "%q", v.Reasons)
-	assert.Equal(t, "PASS: 83.3 % of 10,785 client-seconds watched, nothing lost in it; 2 of 3 streams open to the end, 1 until their runner ended early, 597 of 597 messages received", v.Sentence)
+	assert.Equal(t, "PASS: no loss in the 83.3 % of 10,785 client-seconds that were watched; 2 of 3 streams open to the end, 1 until their runner ended early, 597 of 597 messages received", v.Sentence)
 	assert.Equal(t, []string{"runner 2 was ended by a signal", m.EarlyEnds[0]}, v.Warnings)
 	assert.Equal(t, Connections{Planned: 3, Opened: 3, Completed: 2, Unwatched: 1}, v.Connections)
 	assert.EqualValues(t, 2*noopsEach, v.Server.Sent, "times without a watching client are not compared")
@@ -113,7 +113,7 @@ func TestReplacementRunnerAddsWatchedTime(t *testing.T) {
 	m.Plan.MinCoverage = 90
 	v := judgeSoak(m, server, Evidence{})
 	assert.Equal(t, Pass, v.Verdict, "%q", v.Reasons)
-	assert.Equal(t, "PASS: 98.1 % of 10,785 client-seconds watched, nothing lost in it; 3 of 3 streams open to the end, 703 of 703 messages received", v.Sentence)
+	assert.Equal(t, "PASS: no loss in the 98.1 % of 10,785 client-seconds that were watched; 3 of 3 streams open to the end, 703 of 703 messages received", v.Sentence)
 	assert.Equal(t, Connections{Planned: 3, Opened: 3, Completed: 3}, v.Connections)
 	assert.Equal(t, "its ledger lists 478 as sent, equal to the number received at the clients of runners that ran from start to end", v.Server.Comparison(v.Messages.Received))
 	assert.InDelta(t, .98, v.OpenSeconds.Share, .01, "the share must include the stream that was open at the last checkpoint")

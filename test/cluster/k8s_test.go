@@ -127,7 +127,7 @@ func TestDrainedRunnerIsJudgedByMinCoverage(t *testing.T) {
 	assert.Equal(t, "interrupted", v.Runners[1].State, "the runner must write its shard")
 	require.NotNil(t, v.Watched)
 	assert.Less(t, v.Watched.Share, 1.)
-	assert.Contains(t, v.Sentence, "watched, nothing lost in it")
+	assert.Contains(t, v.Sentence, "that were watched; ")
 	warnings := strings.Join(v.Warnings, "\n")
 	assert.Contains(t, warnings, "it was evicted: EvictionByEvictionAPI")
 	assert.NotContains(t, warnings, "Readiness probe")

@@ -39,7 +39,7 @@ var (
 	knownFaults = []knownFault{
 		{"drop", "drop:id=ID,noop=3", faultCounts{missed: 1}, `ID missed noop 3: the number was skipped, noticed at \d\d:\d\d:\d\d`},
 		{"drop first", "drop:id=ID,noop=1", faultCounts{missed: 1}, `ID missed noop 1: the number was skipped`},
-		{"duplicate", "duplicate:id=ID,noop=3", faultCounts{duplicated: 1}, `ID received noop 3 twice, again at \d\d:\d\d:\d\d`},
+		{"duplicate", "duplicate:id=ID,noop=3", faultCounts{duplicated: 1}, `ID received noop 3 twice, the second time at \d\d:\d\d:\d\d`},
 		{"reorder", "reorder:id=ID,noop=3", faultCounts{reordered: 1}, `ID received noop 3 out of order, at \d\d:\d\d:\d\d`},
 		{"corrupt", "corrupt:id=ID,noop=3", faultCounts{corrupted: 1}, `ID received noop 3 corrupted at \d\d:\d\d:\d\d\S* UTC: "x" instead of "0"`},
 		{"truncate", "truncate:id=ID,noop=3", faultCounts{missed: 1, dropped: 1}, `ID was closed by the server in the middle of a response after 2 noops, at \d\d:\d\d:\d\d\S* UTC`},

@@ -137,7 +137,7 @@ func TestRunnerThatEndsEarly(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Equal(t, 10, v.Connections.Unwatched)
 	require.Equal(t, 10, v.Connections.Completed)
-	require.Contains(t, v.Sentence, "client-seconds watched, nothing lost in it")
+	require.Contains(t, v.Sentence, "client-seconds that were watched; ")
 }
 
 // log returns the content of files of the run, without those that do not exist.
