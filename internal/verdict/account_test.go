@@ -107,8 +107,7 @@ func TestOnlyOpenStreamsExpectMessages(t *testing.T) {
 	}
 	p.lose(func(stream int, number uint64) bool { return stream == 0 && number >= 10 && number <= 14 }) // 9 was sent 1 s before the end, 15 over 1 s after the headers
 	p.plan.Reconnect, p.shapeAt = true, 10
-	v := p.judge(t)
-	require.Equal(t, Pass, v.Verdict, v.Reasons)
+	v := requireOutcome(t, Pass, p.judge(t))
 	require.EqualValues(t, 75, v.Messages.Received)
 
 	p = newPublishedRun()
@@ -151,8 +150,7 @@ func TestResumedStreamExpectsMissedMessages(t *testing.T) {
 	for lost, want := range map[uint64]Outcome{0: Pass, 9: Fail, 10: Fail, 12: Fail, 14: Fail} {
 		p := newPublishedRun()
 		p.breakStream(10*time.Second, 13*time.Second, lost)
-		v := p.judge(t)
-		require.Equal(t, want, v.Verdict, v.Reasons)
+		v := requireOutcome(t, want, p.judge(t))
 		require.Equal(t, want == Fail, v.Messages.Missed == 1, lost)
 		require.Zero(t, v.Evidence.Undetectable)
 	}
@@ -204,8 +202,7 @@ func TestClockDifferenceWidensTheWindow(t *testing.T) {
 	for _, skew := range []time.Duration{-5 * time.Second, 5 * time.Second} {
 		p := newPublishedRun()
 		p.at[1] = p.at[0].Add(skew)
-		v := p.judge(t)
-		require.Equal(t, Pass, v.Verdict, v.Reasons)
+		v := requireOutcome(t, Pass, p.judge(t))
 		require.EqualValues(t, 80, v.Messages.Received)
 		p = newPublishedRun()
 		p.at[1] = p.at[0].Add(skew)
@@ -238,16 +235,14 @@ func TestAnotherClockDoesNotHideLosses(t *testing.T) {
 				s.Latency.MinUS += c.skew.Microseconds()
 			}
 		}
-		v := p.judge(t)
-		require.Equal(t, c.want, v.Verdict, name)
+		v := requireOutcome(t, c.want, p.judge(t), name)
 		require.EqualValues(t, c.missed, v.Messages.Missed, name)
 		require.Zero(t, v.Evidence.Undetectable, name)
 	}
 	p := newPublishedRun()
 	p.lose(func(stream int, number uint64) bool { return stream == 1 && number == perTopic })
 	p.change = func(shards []*shard.Shard) { shards[1].Latency.MinUS += time.Hour.Microseconds() }
-	v := p.judge(t)
-	require.Equal(t, Invalid, v.Verdict)
+	v := requireOutcome(t, Invalid, p.judge(t))
 	require.Contains(t, fmt.Sprint(v.Reasons), "clocks of two machines")
 }
 
@@ -260,8 +255,7 @@ func TestMessageOfAnotherTopicFails(t *testing.T) {
 			l.Misrouted(9*time.Second, "{}")
 		}
 	}
-	v := p.judge(t)
-	require.Equal(t, Fail, v.Verdict)
+	v := requireOutcome(t, Fail, p.judge(t))
 	require.Equal(t, []string{"s-2 received a message of another topic at 22:13:29.000 UTC: {}"}, v.Reasons)
 	require.EqualValues(t, 1, v.Messages.Misrouted)
 	require.EqualValues(t, 4*perTopic, v.Messages.Received)
@@ -297,8 +291,7 @@ func TestClientWithoutAnIDCannotResume(t *testing.T) {
 		}
 		p.lose(func(stream int, number uint64) bool { return stream == 0 && number >= 10 && number <= 12 })
 		p.actions = []ActionResult{actionAt("deploy", 9.8, .1)}
-		v := p.judge(t)
-		require.Equal(t, c.want, v.Verdict, "%s: %v", name, v.Reasons)
+		v := requireOutcome(t, c.want, p.judge(t), name)
 		require.Contains(t, fmt.Sprint(v.Reasons), c.reason, name)
 		require.Equal(t, c.missed, v.Messages.Missed, name)
 		require.Equal(t, [2]uint64{c.missed, c.notResumed}, [2]uint64{v.Actions[0].Effect.Missed, v.Actions[0].Effect.NotResumed}, name)
@@ -323,8 +316,7 @@ func TestMessagesInFlightAtTheEndAreNotLost(t *testing.T) {
 		p.delay = 6 * time.Second
 		p.lose(func(stream int, number uint64) bool { return stream == 0 && c.lost(number) })
 		p.change = func(shards []*shard.Shard) { shards[1].Runner.Host = shards[0].Runner.Host }
-		v := p.judge(t)
-		require.Equal(t, c.want, v.Verdict, name)
+		v := requireOutcome(t, c.want, p.judge(t), name)
 		require.Equal(t, c.missed, v.Messages.Missed, name)
 		require.Equal(t, c.pending, v.Evidence.Undetectable, name)
 		require.Contains(t, v.Evidence.Why[0], "may still have been in transit at the end of the run: messages took up to 6 s to arrive", name)

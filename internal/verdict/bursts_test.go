@@ -27,8 +27,7 @@ func TestBuffersAreNamed(t *testing.T) {
 		for range together {
 			m.Bursts.Add(time.Microsecond, &before)
 		}
-		v := judgeSoak(m, server, Evidence{})
-		require.Equal(t, Pass, v.Verdict)
+		v := requireOutcome(t, Pass, judgeSoak(m, server, Evidence{}))
 		require.InDelta(t, float64(together)/10, v.ArrivedTogether, 1e-9)
 		require.Equal(t, want, v.Warnings)
 	}

@@ -38,8 +38,7 @@ func TestUncheckedMessagesArePassOfConnectionsOnly(t *testing.T) {
 	t.Parallel()
 	for name, each := range map[string]ledger.Counts{"quiet": {Heartbeats: 5}, "events": {Unchecked: 304}} {
 		m := describedRun(shard.CountsNothing, each)
-		v := judgeSoak(m, nil, Evidence{})
-		require.Equal(t, Pass, v.Verdict, "%s: %v", name, v.Reasons)
+		v := requireOutcome(t, Pass, judgeSoak(m, nil, Evidence{}), name)
 		require.True(t, v.ConnectionsOnly(), name)
 		require.Equal(t, "PASS (connections only)", v.Heading())
 		require.Contains(t, v.Reasons[0], "messages were not checked")
@@ -54,8 +53,7 @@ func TestUncheckedMessagesArePassOfConnectionsOnly(t *testing.T) {
 		require.True(t, read.ConnectionsOnly(), "from its file")
 
 		m.Plan.RequireMessages = true
-		v = judgeSoak(m, nil, Evidence{})
-		require.Equal(t, Invalid, v.Verdict, name)
+		v = requireOutcome(t, Invalid, judgeSoak(m, nil, Evidence{}), name)
 		require.Contains(t, v.Reasons[0], "REQUIRE_MESSAGES")
 	}
 }
@@ -64,8 +62,7 @@ func TestRequiredMessagesThatWereCheckedAreAPass(t *testing.T) {
 	t.Parallel()
 	m, server := cleanRun()
 	m.Plan.RequireMessages = true
-	v := judgeSoak(m, server, Evidence{})
-	require.Equal(t, Pass, v.Verdict)
+	v := requireOutcome(t, Pass, judgeSoak(m, server, Evidence{}))
 	require.False(t, v.ConnectionsOnly())
 	require.True(t, *v.MessagesChecked)
 	require.Equal(t, "PASS", v.Heading())
@@ -87,8 +84,7 @@ func TestDescriptionThatChecksNothingIsInvalid(t *testing.T) {
 		"none has a number":    {shard.CountsNumbers, ledger.Counts{Corrupted: 100, Unnumbered: 100}, []string{"message.seq: ", "none of 300 messages has a number there"}},
 		"nothing by the clock": {shard.CountsInterval, ledger.Counts{Heartbeats: 5}, []string{"no message was received, so no message was tested"}},
 	} {
-		v := judgeSoak(describedRun(c.counts, c.each), nil, Evidence{})
-		require.Equal(t, Invalid, v.Verdict, "%s: %v", name, v.Reasons)
+		v := requireOutcome(t, Invalid, judgeSoak(describedRun(c.counts, c.each), nil, Evidence{}), name)
 		require.Len(t, v.Reasons, 1, name)
 		for _, want := range c.want {
 			require.Contains(t, v.Reasons[0], want, name)
@@ -116,9 +112,7 @@ func TestDroppedStreamsFailWithUncheckedMessages(t *testing.T) {
 	for _, counts := range []shard.Counts{shard.CountsNothing, shard.CountsNumbers} {
 		m := describedRun(counts, ledger.Counts{Heartbeats: 5})
 		m.Plan.RequireMessages = true
-		r := &m.Connections.Edit(0).Record
-		r.State, r.Reason = ledger.Dropped, "reset"
-		find(r, ledger.KindDropped, 1)
+		addFault(&m.Connections.Edit(0).Record, ledger.KindDropped, 1)
 		require.Equal(t, Fail, judgeSoak(m, nil, Evidence{}).Verdict, counts)
 	}
 }
@@ -131,7 +125,7 @@ func TestChecksWithoutEvidenceAreNotJudged(t *testing.T) {
 	for i := range refused.Connections.Len() {
 		c := refused.Connections.Edit(i)
 		c.Record = ledger.Record{ID: c.ID, State: ledger.Refused, Reason: "status 404", Attempts: 1, ClosedAt: c.ClosedAt}
-		find(&c.Record, ledger.KindRefused, 1)
+		addFault(&c.Record, ledger.KindRefused, 1)
 	}
 	silent, _ := cleanRun()
 	for i := range silent.Connections.Len() {
@@ -152,8 +146,7 @@ func TestChecksWithoutEvidenceAreNotJudged(t *testing.T) {
 			"received at least open time ÷ interval",
 		}},
 	} {
-		v := judgeSoak(c.m, c.ledger, Evidence{})
-		require.Equal(t, c.want, v.Verdict, "%s: %v", name, v.Reasons)
+		v := requireOutcome(t, c.want, judgeSoak(c.m, c.ledger, Evidence{}), name)
 		var decided []string
 		for _, one := range v.Checks {
 			if one.State() != NotJudged {

@@ -31,8 +31,7 @@ func TestCompressionDelaysMessages(t *testing.T) {
 		m, server := cleanRun()
 		tt.coding.Name, tt.coding.Streams = "gzip", 3
 		m.Codings = []shard.Coding{tt.coding}
-		v := judgeSoak(m, server, Evidence{})
-		require.Equal(t, Pass, v.Verdict, name)
+		v := requireOutcome(t, Pass, judgeSoak(m, server, Evidence{}), name)
 		require.Equal(t, tt.failed, failedChecks(v), name)
 		require.Equal(t, tt.warning, v.Warnings, name)
 		require.Equal(t, "gzip on 3 streams", v.Compressed())
@@ -45,22 +44,18 @@ func TestCompressionIsTheFirstReason(t *testing.T) {
 	m, server := cleanRun()
 	m.Plan.MaxLate = 0
 	m.Codings = []shard.Coding{{Name: "gzip", Streams: 3, Messages: 717, Bursts: 17, BurstMessages: 680}}
-	r := &m.Connections.Edit(0).Record
-	r.Late = 7
-	find(r, ledger.KindLate, 7)
-	v := judgeSoak(m, server, Evidence{})
-	require.Equal(t, Fail, v.Verdict)
+	addFault(&m.Connections.Edit(0).Record, ledger.KindLate, 7)
+	v := requireOutcome(t, Fail, judgeSoak(m, server, Evidence{}))
 	require.Equal(t, inBurstsOf40, v.Reasons[0])
 
 	m, _ = cleanRun()
 	m.Codings = []shard.Coding{{Name: "br", Streams: 3}}
 	for i := range connections {
 		r := &m.Connections.Edit(i).Record
-		r.State, r.Counts = ledger.Dropped, ledger.Counts{Tail: noopsEach}
-		find(r, ledger.KindDropped, 1)
+		r.Counts = ledger.Counts{Tail: noopsEach}
+		addFault(r, ledger.KindDropped, 1)
 	}
-	v = judgeSoak(m, nil, Evidence{})
-	require.Equal(t, Fail, v.Verdict)
+	v = requireOutcome(t, Fail, judgeSoak(m, nil, Evidence{}))
 	require.Contains(t, v.Reasons[0], "no noop arrived on the streams in br: the service or a proxy buffers compressed data")
 }
 
@@ -84,9 +79,8 @@ func TestDelayedHeaders(t *testing.T) {
 			r := &m.Connections.Edit(0).Record
 			r.State, r.Streams, r.Counts, r.Reason = ledger.Refused, 0, ledger.Counts{}, reason
 			r.Refusals = []ledger.Refusal{{Reason: reason, Count: 1}}
-			find(r, ledger.KindRefused, 1)
-			v := judgeSoak(m, nil, Evidence{})
-			require.Equal(t, Fail, v.Verdict)
+			addFault(r, ledger.KindRefused, 1)
+			v := requireOutcome(t, Fail, judgeSoak(m, nil, Evidence{}))
 			delayed := strings.Contains(v.Reasons[0], "streams that requested compression (ACCEPT_ENCODING=gzip) received no response")
 			require.Equal(t, want && coding != "", delayed, "%s %v", reason, v.Reasons)
 		}

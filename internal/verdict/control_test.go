@@ -42,9 +42,8 @@ func minute(n int, late int, by time.Duration) shard.ControlWindow {
 
 // lateNoops makes noops of the first connection late, at the times of the moments.
 func lateNoops(m *shard.Merged, n int) {
-	m.Connections.Edit(0).Late = uint64(n)
-	for i := range n {
-		find(&m.Connections.Edit(0).Record, ledger.KindLate, uint64(i+1))
+	for range n {
+		addFault(&m.Connections.Edit(0).Record, ledger.KindLate, 1)
 	}
 }
 
@@ -196,8 +195,7 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 			t.Parallel()
 			m, server := cleanRun()
 			c.edit(m)
-			v := judgeSoak(m, server, Evidence{})
-			require.Equal(t, c.want, v.Verdict, "%q", v.Reasons)
+			v := requireOutcome(t, c.want, judgeSoak(m, server, Evidence{}))
 			require.Equal(t, c.saturated, v.Generator.Saturated)
 			require.Contains(t, strings.Join(append(v.Reasons, v.Warnings...), "\n"), c.wantText)
 			require.Equal(t, v, judgeSoak(m, server, Evidence{}), "a second judgement must be the same")
@@ -272,15 +270,14 @@ func TestFrozenRunnerIsJudgedByItsControlGroup(t *testing.T) {
 	for stall, want := range map[time.Duration]Outcome{33 * time.Second: Invalid, 0: Fail} {
 		m, _ := cleanRun()
 		r := &m.Connections.Edit(0).Record
-		r.Numbered, r.Received, r.Unsent, r.Unlisted, r.Late = false, noopsEach-1, 1, 2, 6
+		r.Numbered, r.Received, r.Unsent, r.Unlisted, r.Late = false, noopsEach-1, 1, 2, 2
 		for range 4 {
-			find(r, ledger.KindLate, 1)
+			addFault(r, ledger.KindLate, 1)
 		}
 		r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindUnsent, Count: 1, At: time.Minute})
 		withControlGroups(m, shard.ControlWindow{At: m.Runners[0].At(24 * time.Second), Longest: stall, Stall: stall})
 		m.Plan.MaxLate = -1
-		v := judgeSoak(m, nil, Evidence{})
-		require.Equal(t, want, v.Verdict, "%q", v.Reasons)
+		v := requireOutcome(t, want, judgeSoak(m, nil, Evidence{}))
 		require.Equal(t, want == Invalid, check(t, v, "noops missed").ExplainedBy == SignalControl)
 	}
 }
@@ -320,8 +317,7 @@ func TestShortControlGroupDelayDoesNotExplainALongSilence(t *testing.T) {
 				m, _ := cleanRun()
 				c.fault(&m.Connections.Edit(0).Record)
 				withControlGroups(m, shard.ControlWindow{At: m.Runners[0].At(time.Minute), Longest: delay})
-				v := judgeSoak(m, nil, Evidence{})
-				require.Equal(t, want, v.Verdict, "%v: %q", delay, v.Reasons)
+				requireOutcome(t, want, judgeSoak(m, nil, Evidence{}), delay)
 			}
 		})
 	}
@@ -336,8 +332,7 @@ func TestControlGroupAttributesOutages(t *testing.T) {
 		m.Runners[0].StallMaxUS = 3600e6
 		m.Connections.Edit(0).Longest = ledger.Outage{From: time.Minute, To: time.Minute + 40*time.Second}
 		withControlGroups(m, shard.ControlWindow{At: m.Runners[0].At(time.Minute + 40*time.Second), Longest: late})
-		v := judgeSoak(m, server, Evidence{})
-		require.Equal(t, want, v.Verdict, "%v: %q", late, v.Reasons)
+		requireOutcome(t, want, judgeSoak(m, server, Evidence{}), late)
 	}
 }
 
@@ -382,8 +377,7 @@ func TestControlGroupAttributesOverdueStreams(t *testing.T) {
 					shards[0].Runner.ControlGroup.Moments = c.moments
 				}
 			}
-			v := p.judge(t)
-			require.Equal(t, c.want, v.Verdict, v.Reasons)
+			v := requireOutcome(t, c.want, p.judge(t))
 			require.False(t, check(t, v, "streams open for longer than their lifetime").Pass)
 		})
 	}

@@ -130,8 +130,7 @@ func TestFailedResumeDoesNotPass(t *testing.T) {
 			t.Parallel()
 			p := newCutRun()
 			c.change(p)
-			v := p.judge(t)
-			require.Equal(t, c.want, v.Verdict, v.Reasons)
+			v := requireOutcome(t, c.want, p.judge(t))
 			require.Contains(t, strings.Join(v.Reasons, "\n"), c.reason)
 			i := 0
 			for v.Cuts[i].Kind != "rst" {
@@ -155,8 +154,7 @@ func TestDescriptionAllowsRepetitionAfterACut(t *testing.T) {
 	t.Parallel()
 	p := newCutRun()
 	p.cfg.Repeats, p.deliver = true, replaceMessage(11, 9, 10, 11)
-	v := p.judge(t)
-	require.Equal(t, Pass, v.Verdict, v.Reasons)
+	v := requireOutcome(t, Pass, p.judge(t))
 	require.EqualValues(t, 2, v.Cuts[0].Repeated)
 	require.Contains(t, v.Reasons[0], "2 messages were received twice, which the description allows")
 
@@ -168,15 +166,13 @@ func TestDescriptionAllowsRepetitionAfterACut(t *testing.T) {
 		return replaceMessage(11, 9, 11)(stream, n)
 	}
 	p.changeEach(func(s *shard.Shard) { s.Service.Resume, s.Service.AnyOrder = "Last-Event-ID", true })
-	v = p.judge(t)
-	require.Equal(t, Pass, v.Verdict, v.Reasons)
+	v = requireOutcome(t, Pass, p.judge(t))
 	require.Equal(t, 1, v.Cuts[0].WithoutLoss)
 
 	p = newCutRun()
 	p.deliver, p.shape = replaceMessage(11), cutAt(0, "rst", false, nil)
 	p.changeEach(func(s *shard.Shard) { s.Service.Resume = "none" })
-	v = p.judge(t)
-	require.Equal(t, Pass, v.Verdict, v.Reasons)
+	v = requireOutcome(t, Pass, p.judge(t))
 	require.Contains(t, v.Reasons[0], "the service does not resume")
 	require.EqualValues(t, 1, v.Messages.NotExpected)
 }
@@ -211,8 +207,7 @@ func TestNoopsAreCountedByNumberOverACut(t *testing.T) {
 				c.cut.Kind, c.cut.Lost, c.cut.ResumeRequested = "rst", true, true
 			}
 			m.Connections.Edit(0).Cuts = &ledger.Cuts{List: []ledger.Cut{c.cut}}
-			v := judgeSoak(m, server, Evidence{})
-			require.Equal(t, c.want, v.Verdict, v.Reasons)
+			v := requireOutcome(t, c.want, judgeSoak(m, server, Evidence{}))
 			require.Contains(t, strings.Join(v.Reasons, "\n"), c.reason)
 			require.Len(t, v.Cuts, 1)
 			require.Equal(t, c.lost, v.Cuts[0].Lost)

@@ -96,8 +96,7 @@ func TestCloseActionsShareTheLostStreams(t *testing.T) {
 func TestActionWithoutEffect(t *testing.T) {
 	t.Parallel()
 	m, _ := cleanRun()
-	v := judgeSoak(m, nil, Evidence{Actions: []ActionResult{actionAt("reload", 60, 1)}})
-	require.Equal(t, Pass, v.Verdict, v.Reasons)
+	v := requireOutcome(t, Pass, judgeSoak(m, nil, Evidence{Actions: []ActionResult{actionAt("reload", 60, 1)}}))
 	e := v.Actions[0].Effect
 	require.Equal(t, 0, e.Lost+e.Times+e.Peak+len(e.Refused))
 	require.Nil(t, e.Reconnected50)
@@ -235,13 +234,11 @@ func TestFailedActionMakesAPassInvalid(t *testing.T) {
 	failed := actionAt("deploy", 60, 1)
 	failed.ExitCode, failed.Output = 3, "building\nno route to host"
 	m, server := cleanRun()
-	v := judgeSoak(m, server, Evidence{Actions: []ActionResult{actionAt("fine", 30, 1), failed}})
-	require.Equal(t, Invalid, v.Verdict)
+	v := requireOutcome(t, Invalid, judgeSoak(m, server, Evidence{Actions: []ActionResult{actionAt("fine", 30, 1), failed}}))
 	require.Equal(t, []string{"the action deploy (./deploy, at 60 s) failed: exit code 3; last line of its output: no route to host"}, v.Reasons)
 	m, _ = cleanRun()
 	m.Connections.Edit(0).Lost, m.Connections.Edit(0).Findings = 1, []ledger.Finding{{Kind: ledger.KindLost, From: 5, To: 5, Count: 1, At: 70 * time.Second}}
-	v = judgeSoak(m, nil, Evidence{Actions: []ActionResult{failed}})
-	require.Equal(t, Fail, v.Verdict)
+	v = requireOutcome(t, Fail, judgeSoak(m, nil, Evidence{Actions: []ActionResult{failed}}))
 	require.Len(t, v.Reasons, 1)
 	require.Contains(t, v.Warnings[len(v.Warnings)-1], "the action deploy")
 }
@@ -272,18 +269,11 @@ func TestMostStreamsReconnectWithinTheLimit(t *testing.T) {
 			for n := range c.slow {
 				lose(m, n, 100, 100+c.outage)
 			}
-			v := judgeSoak(m, nil, Evidence{})
-			require.Equal(t, c.want, v.Verdict, v.Reasons)
+			v := requireOutcome(t, c.want, judgeSoak(m, nil, Evidence{}))
 			if c.want == Fail {
 				require.Regexp(t, `^d-0 was disconnected for .*; 99.9 % of the clients must reconnect within .* \(BACK_WITHIN\)$`, v.Reasons[0])
 			}
-			for _, check := range v.Checks {
-				if check.Name == "99.9 % of clients reconnected" {
-					require.Equal(t, c.actual, check.Actual)
-					return
-				}
-			}
-			require.Fail(t, "there is no such check")
+			require.Equal(t, c.actual, check(t, v, "99.9 % of clients reconnected").Actual)
 		})
 	}
 }
@@ -299,8 +289,7 @@ func TestGeneratorExplainsReconnectsOverTheLimit(t *testing.T) {
 		for client := range n {
 			lose(m, client, 100, 161)
 		}
-		v := judgeSoak(m, nil, Evidence{})
-		require.Equal(t, want, v.Verdict, "%d slow clients, one of them on the runner that stalled: %v", n, v.Reasons)
+		requireOutcome(t, want, judgeSoak(m, nil, Evidence{}), n, "slow clients, one of them on the runner that stalled")
 	}
 }
 
@@ -321,8 +310,7 @@ func TestSilenceOfSeveralStreamsIsOneGroup(t *testing.T) {
 			}
 			r.Findings = append(r.Findings, f)
 		}
-		v := judgeSoak(m, nil, Evidence{})
-		require.Equal(t, Fail, v.Verdict)
+		v := requireOutcome(t, Fail, judgeSoak(m, nil, Evidence{}))
 		require.Contains(t, v.Reasons[0], want)
 	}
 }

@@ -121,8 +121,7 @@ func TestLossesOfClientsThatAllResume(t *testing.T) {
 			}
 		}
 	}
-	v := s.judge(t)
-	require.Equal(t, Fail, v.Verdict, v.Reasons)
+	v := requireOutcome(t, Fail, s.judge(t))
 	require.EqualValues(t, 2, v.Messages.Missed, v.Reasons)
 	require.Len(t, v.Findings, 2)
 	texts := v.Findings[0].Text + v.Findings[1].Text // by runner

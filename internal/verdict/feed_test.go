@@ -170,8 +170,7 @@ func TestMessageMissedByOneClientIsFound(t *testing.T) {
 	t.Parallel()
 	s := newSharedRun()
 	s.setContent(func(stream, message int) bool { return stream == 2 && message == 7 })
-	v := s.judge(t)
-	require.Equal(t, Fail, v.Verdict)
+	v := requireOutcome(t, Fail, s.judge(t))
 	require.Equal(t, [4]uint64{1, 0, 0, 0}, faultCounts(v))
 	require.Len(t, v.Findings, 1)
 	require.Equal(t, "gold-2 missed message 7, which 3 of 4 clients received, the first at 22:13:27.000 UTC", v.Findings[0].Text)
@@ -182,8 +181,7 @@ func TestMessagesMissedByAllClientsOfARunnerAreFound(t *testing.T) {
 	t.Parallel()
 	s := newSharedRun()
 	s.setContent(func(stream, message int) bool { return stream%2 == 1 && message >= 7 && message < 10 })
-	v := s.judge(t)
-	require.Equal(t, Fail, v.Verdict)
+	v := requireOutcome(t, Fail, s.judge(t))
 	require.EqualValues(t, 6, v.Messages.Missed)
 	require.Equal(t, 2, v.Messages.ClientsWithLoss)
 }
@@ -220,8 +218,7 @@ func TestSilentClientMissesTheRest(t *testing.T) {
 	t.Parallel()
 	s := newSharedRun()
 	s.setContent(func(stream, message int) bool { return stream == 3 && message > 15 })
-	v := s.judge(t)
-	require.Equal(t, Fail, v.Verdict)
+	v := requireOutcome(t, Fail, s.judge(t))
 	require.EqualValues(t, 5, v.Messages.Missed)
 }
 
@@ -230,8 +227,7 @@ func TestLaggingClientMissesNothing(t *testing.T) {
 	s := newSharedRun()
 	s.lag = func(stream int) time.Duration { return time.Duration(stream/3) * 3 * time.Second }
 	s.setContent(func(stream, message int) bool { return stream == 3 && message > 20 })
-	v := s.judge(t)
-	require.Equal(t, Pass, v.Verdict, v.Reasons)
+	v := requireOutcome(t, Pass, s.judge(t))
 	require.Zero(t, v.Messages.Missed)
 }
 
@@ -250,8 +246,7 @@ func TestFirstClientThatLagsPasses(t *testing.T) {
 			}
 			return []uint64{uint64(message)} // #nosec G115 -- positive
 		}
-		v := s.judge(t)
-		require.Equal(t, Pass, v.Verdict, v.Reasons)
+		requireOutcome(t, Pass, s.judge(t))
 	}
 }
 
@@ -264,8 +259,7 @@ func TestGreetingsAndRepeatedContentPass(t *testing.T) {
 		}
 		return []uint64{uint64(5 + message/3%2)} // #nosec G115 -- positive
 	}
-	v := s.judge(t)
-	require.Equal(t, Pass, v.Verdict, v.Reasons)
+	requireOutcome(t, Pass, s.judge(t))
 }
 
 // If a feed has two contents in quick succession, several messages are in transit to different clients, so it is
@@ -280,8 +274,7 @@ func TestMonotonousFeedIsInvalid(t *testing.T) {
 		}
 		return many
 	}
-	v := s.judge(t)
-	require.Equal(t, Invalid, v.Verdict, v.Reasons)
+	v := requireOutcome(t, Invalid, s.judge(t))
 	require.Contains(t, strings.Join(v.Reasons, "; "), "the messages have 2 different contents and arrive every 23.8 ms on average")
 }
 
@@ -302,8 +295,7 @@ func TestTooFewMessagesToCompareAreInvalid(t *testing.T) {
 	} {
 		s := newSharedRun()
 		c.change(s)
-		v := s.judge(t)
-		require.Equal(t, Invalid, v.Verdict, "%s: %v", name, v.Reasons)
+		v := requireOutcome(t, Invalid, s.judge(t), name)
 		require.Contains(t, fmt.Sprint(v.Reasons), c.wantText, name)
 	}
 }

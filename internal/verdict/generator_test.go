@@ -41,8 +41,7 @@ func TestSaturatedGenerator(t *testing.T) {
 			t.Parallel()
 			m, server := cleanRun()
 			c.edit(m)
-			v := judgeSoak(m, server, Evidence{})
-			require.Equal(t, c.want, v.Verdict)
+			v := requireOutcome(t, c.want, judgeSoak(m, server, Evidence{}))
 			require.Equal(t, c.saturated, v.Generator.Saturated)
 			if c.saturated {
 				require.Regexp(t, `times may be up to .* too long`, v.Warnings[len(v.Warnings)-1])
@@ -64,16 +63,4 @@ func TestExceededGeneratorLimitIsNamed(t *testing.T) {
 	require.Contains(t, c.Actual, "runner threads waited 1800.0 s (25 % of the time) for a CPU that other processes used, and ran for ")
 	require.NotContains(t, c.Actual, "stalled")
 	require.Contains(t, v.Warnings[0], c.Actual)
-}
-
-// check returns the check with a name.
-func check(t *testing.T, v *Verdict, name string) Check {
-	t.Helper()
-	for _, c := range v.Checks {
-		if c.Name == name {
-			return c
-		}
-	}
-	require.Fail(t, "the verdict has no such check", name)
-	return Check{}
 }

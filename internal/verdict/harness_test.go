@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"slices"
 	"sync"
+	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
@@ -38,4 +40,23 @@ func judgeSoak(m *shard.Merged, server ServerLedger, e Evidence) *Verdict {
 		Streams: s, Warnings: s.Warnings, Passed: s.PassSentences(), Doubts: []Check{s.UndetectableLosses()},
 		Checks: slices.Concat(s.CutChecks(), s.Faults(), s.OpenTimeChecks(), []Check{s.GeneratorCheck()}, s.Agreement()),
 	}))
+}
+
+// requireOutcome compares the outcome of a verdict, and returns the verdict. name identifies the case of a table.
+func requireOutcome(t *testing.T, want Outcome, v *Verdict, name ...any) *Verdict {
+	t.Helper()
+	require.Equal(t, want, v.Verdict, "%v: %q", name, v.Reasons)
+	return v
+}
+
+// check returns the check with a name.
+func check(t *testing.T, v *Verdict, name string) Check {
+	t.Helper()
+	for _, c := range v.Checks {
+		if c.Name == name {
+			return c
+		}
+	}
+	require.Fail(t, "the verdict has no such check", name)
+	return Check{}
 }

@@ -3,7 +3,6 @@ package verdict
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -66,8 +65,7 @@ func TestCleanRunPasses(t *testing.T) {
 		if !withLedger {
 			server = nil
 		}
-		v := judgeSoak(m, server, Evidence{})
-		require.Equal(t, Pass, v.Verdict)
+		v := requireOutcome(t, Pass, judgeSoak(m, server, Evidence{}))
 		require.Equal(t, 0, v.Verdict.ExitCode())
 		require.Equal(t, []string{"3 streams open to the end, 717 of 717 noops received"}, v.Reasons)
 		require.Empty(t, failedChecks(v))
@@ -84,11 +82,33 @@ func TestCleanRunPasses(t *testing.T) {
 	}
 }
 
-// find adds a finding about message 7, and those after it, to a record.
-func find(r *ledger.Record, kind ledger.Kind, count uint64) {
-	r.Findings = append(r.Findings, ledger.Finding{Kind: kind, From: 7, To: 7 + count - 1, Count: count, At: 90 * time.Second, Note: map[ledger.Kind]string{
-		ledger.KindCorrupted: "x", ledger.KindDropped: "reset", ledger.KindRefused: "status 503",
-	}[kind]})
+// addFault adds faults of one kind to a record: its counters, and a finding about message 7 and those after it.
+func addFault(r *ledger.Record, kind ledger.Kind, count uint64) {
+	note := ""
+	switch kind {
+	case ledger.KindLost:
+		r.Received, r.Lost = r.Received-count, r.Lost+count
+	case ledger.KindUnsent:
+		r.Received, r.Unsent = r.Received-count, r.Unsent+count
+	case ledger.KindTail:
+		r.Received, r.Tail = r.Received-count, r.Tail+count
+	case ledger.KindCorrupted:
+		note = "x"
+		r.Received, r.Corrupted = r.Received-count, r.Corrupted+count
+	case ledger.KindDuplicated:
+		r.Duplicated += count
+	case ledger.KindReordered:
+		r.Reordered += count
+	case ledger.KindLate:
+		r.Late += count
+	case ledger.KindDropped:
+		note = "reset"
+		r.State, r.Reason = ledger.Dropped, note
+	case ledger.KindRefused:
+		note = "status 503"
+	default:
+	}
+	r.Findings = append(r.Findings, ledger.Finding{Kind: kind, From: 7, To: 7 + count - 1, Count: count, At: 90 * time.Second, Note: note})
 }
 
 // On a stream that is not open to the end of the run, as in churn, no message is expected after the close request,
@@ -101,213 +121,193 @@ func TestNoMessageIsExpectedAfterACloseRequest(t *testing.T) {
 		r.StreamTime, r.OpenTime, r.Received, r.Last = 200*time.Second, open, 6, 6
 		server[r.ID] = ServerEntry{ID: r.ID, First: 1, Last: 6, Sent: 6}
 		v := judgeSoak(m, server, Evidence{})
-		for _, c := range v.Checks {
-			if c.Name == "received at least open time ÷ interval" {
-				require.Equal(t, want == Pass, c.Pass, open)
-			}
-		}
+		require.Equal(t, want == Pass, check(t, v, "received at least open time ÷ interval").Pass, open)
 	}
 }
 
+// A testRun is a clean run that the edit of a case changes.
+type testRun struct {
+	*shard.Merged
+	server   ServerLedger
+	evidence Evidence
+}
+
+func (r *testRun) record(client int) *ledger.Record { return &r.Connections.Edit(client).Record }
+
+// setServer sets the number of noops that the server's ledger lists for a client, and their last number.
+func (r *testRun) setServer(client int, sent, last uint64) {
+	id := r.Plan.DeviceID(client)
+	r.server[id] = ServerEntry{ID: id, First: 1, Last: last, Sent: sent}
+}
+
+// A judgeCase is an edit of a clean run, with its outcome, its unmet checks and its reasons.
+type judgeCase struct {
+	name    string
+	edit    func(r *testRun)
+	want    Outcome
+	checks  []string
+	reasons []string
+}
+
+// judgeCases judges the run of each case twice: the result must be the same.
+func judgeCases(t *testing.T, cases []judgeCase) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var r testRun
+			r.Merged, r.server = cleanRun()
+			c.edit(&r)
+			v := requireOutcome(t, c.want, judgeSoak(r.Merged, r.server, r.evidence))
+			require.Equal(t, c.checks, failedChecks(v))
+			require.Equal(t, c.reasons, v.Reasons)
+			require.Equal(t, v.Messages.Received+v.Messages.Missed+v.Messages.Corrupted, v.Messages.Expected)
+			require.Equal(t, v, judgeSoak(r.Merged, r.server, r.evidence), "a second judgement must be the same")
+		})
+	}
+}
+
+var allReceived = []string{"3 streams open to the end, 717 of 717 noops received"}
+
 func TestEachCheck(t *testing.T) {
 	t.Parallel()
-	cases := []struct {
-		name    string
-		edit    func(m *shard.Merged, s ServerLedger, f *Evidence)
-		want    Outcome
-		checks  []string
-		reasons []string
-	}{
-		{"a shard is missing", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
-			m.Problems = []string{"runner 2 of 2 left no shard"}
-		}, Invalid,
-			[]string{"data complete"}, []string{"runner 2 of 2 left no shard"}},
-		{"a runner was killed", func(_ *shard.Merged, _ ServerLedger, f *Evidence) {
-			f.Problems = []string{"runner 1 was ended by a signal"}
-		}, Invalid,
-			[]string{"data complete"}, []string{"runner 1 was ended by a signal"}},
-		{"one lost", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
-			r := &m.Connections.Edit(1).Record
-			r.Received, r.Lost = noopsEach-1, 1
-			find(r, ledger.KindLost, 1)
-		}, Fail, []string{"noops missed"}, []string{"d-1 missed noop 7: the number was skipped, noticed at 22:14:49.000 UTC"}},
-		{"one never sent", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
-			r := &m.Connections.Edit(0).Record
-			r.Received, r.Last, r.Unsent = noopsEach-1, noopsEach-1, 1
-			s[r.ID] = ServerEntry{ID: r.ID, First: 1, Last: noopsEach - 1, Sent: noopsEach - 1}
-			find(r, ledger.KindUnsent, 1)
+	judgeCases(t, []judgeCase{
+		{"a shard is missing", func(r *testRun) { r.Problems = []string{"runner 2 of 2 left no shard"} },
+			Invalid, []string{"data complete"}, []string{"runner 2 of 2 left no shard"}},
+		{"a runner was killed", func(r *testRun) { r.evidence.Problems = []string{"runner 1 was ended by a signal"} },
+			Invalid, []string{"data complete"}, []string{"runner 1 was ended by a signal"}},
+		{"one lost", func(r *testRun) { addFault(r.record(1), ledger.KindLost, 1) },
+			Fail, []string{"noops missed"}, []string{"d-1 missed noop 7: the number was skipped, noticed at 22:14:49.000 UTC"}},
+		{"one never sent", func(r *testRun) {
+			r.record(0).Last = noopsEach - 1
+			r.setServer(0, noopsEach-1, noopsEach-1)
+			addFault(r.record(0), ledger.KindUnsent, 1)
 		}, Fail, []string{"noops missed"}, []string{"d-0 missed 1 noop: nothing arrived when due, until 22:14:50.000 UTC"}},
-		{"one twice", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
-			m.Connections.Edit(0).Duplicated = 1
-			find(&m.Connections.Edit(0).Record, ledger.KindDuplicated, 1)
-		}, Fail, []string{"noops duplicated"}, []string{"d-0 received noop 7 twice, the second time at 22:14:50.000 UTC"}},
-		{"one out of order", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
-			m.Connections.Edit(0).Reordered = 1
-			find(&m.Connections.Edit(0).Record, ledger.KindReordered, 1)
-		}, Fail, []string{"noops reordered"}, []string{"d-0 received noop 7 out of order, at 22:14:50.000 UTC"}},
-		{"one corrupted", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
-			m.Connections.Edit(0).Corrupted, m.Connections.Edit(0).Received = 1, noopsEach-1
-			find(&m.Connections.Edit(0).Record, ledger.KindCorrupted, 1)
-		}, Fail, []string{"noops corrupted"}, []string{`d-0 received noop 7 corrupted at 22:14:50.000 UTC: "x" instead of "0"`}},
-		{"one dropped", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
-			m.Connections.Edit(0).State = ledger.Dropped
-			find(&m.Connections.Edit(0).Record, ledger.KindDropped, 1)
-		}, Fail, []string{"streams open to the end"}, []string{"d-0 was disconnected (reset) after 239 noops, at 22:14:50.000 UTC"}},
-		{"one waits for its reconnect when the run ends", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
-			m.Connections.Edit(0).State = ledger.Waiting
-		}, Fail, []string{"streams open to the end"}, []string{"d-0 was closed by the server after 239 noops, and it did not reconnect, at 23:13:16.000 UTC"}},
-		{"one was disconnected for longer than MAX_OUTAGE when the run ended", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
-			r := m.Connections.Edit(0)
-			r.State, r.LastOutage = ledger.Waiting, &ledger.Outage{
-				From: r.ClosedAt, To: r.ClosedAt + 31*time.Second, Refusals: []ledger.Refusal{{Reason: "status 503", Count: 9}},
-			}
+		{"one twice", func(r *testRun) { addFault(r.record(0), ledger.KindDuplicated, 1) },
+			Fail, []string{"noops duplicated"}, []string{"d-0 received noop 7 twice, the second time at 22:14:50.000 UTC"}},
+		{"one out of order", func(r *testRun) { addFault(r.record(0), ledger.KindReordered, 1) },
+			Fail, []string{"noops reordered"}, []string{"d-0 received noop 7 out of order, at 22:14:50.000 UTC"}},
+		{"one corrupted", func(r *testRun) { addFault(r.record(0), ledger.KindCorrupted, 1) },
+			Fail, []string{"noops corrupted"}, []string{`d-0 received noop 7 corrupted at 22:14:50.000 UTC: "x" instead of "0"`}},
+		{"one dropped", func(r *testRun) { addFault(r.record(0), ledger.KindDropped, 1) },
+			Fail, []string{"streams open to the end"}, []string{"d-0 was disconnected (reset) after 239 noops, at 22:14:50.000 UTC"}},
+		{"one waits for its reconnect when the run ends", func(r *testRun) { r.record(0).State = ledger.Waiting },
+			Fail, []string{"streams open to the end"}, []string{
+				"d-0 was closed by the server after 239 noops, and it did not reconnect, at 23:13:16.000 UTC",
+			}},
+		{"one was disconnected for longer than MAX_OUTAGE when the run ended", func(r *testRun) {
+			c := r.record(0)
+			c.State, c.LastOutage = ledger.Waiting, &ledger.Outage{From: c.ClosedAt, To: c.ClosedAt + 31*time.Second, Refusals: []ledger.Refusal{{Reason: "status 503", Count: 9}}}
 		}, Fail, []string{"streams open to the end"}, []string{"d-0 was closed by the server after 239 noops, at 23:13:16.000 UTC, and was still disconnected when the run ended, 31 s later; it was refused 9 times (status 503)"}},
-		{"one that the server did not end", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
-			m.Connections.Edit(0).State, m.Connections.Edit(0).Reason = ledger.Unfinished, ledger.ReasonClient
-			m.Connections.Edit(0).StreamTime += 23 * time.Second
+		{"one that the server did not end", func(r *testRun) {
+			r.record(0).State, r.record(0).Reason = ledger.Unfinished, ledger.ReasonClient
+			r.record(0).StreamTime += 23 * time.Second
 		}, Fail, []string{"streams open to the end"}, []string{"the server did not end 1 stream within 22.5 s of the request (END_TIMEOUT)"}},
-		{"one that broke after the request to end, and one that was stopped", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
-			m.Connections.Edit(0).State, m.Connections.Edit(0).Reason = ledger.Unfinished, "reset"
-			m.Connections.Edit(1).State, m.Connections.Edit(1).Reason = ledger.Unfinished, ledger.ReasonInterrupted
+		{"one that broke after the request to end, and one that was stopped", func(r *testRun) {
+			r.record(0).State, r.record(0).Reason = ledger.Unfinished, "reset"
+			r.record(1).State, r.record(1).Reason = ledger.Unfinished, ledger.ReasonInterrupted
 		}, Fail, []string{"streams open to the end"}, []string{
 			"1 stream ended with an error after the request to end: reset (once)",
 			"1 stream was open when the run was stopped, or when the script closed it",
 		}},
-		{"one refused", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
-			delete(s, "d-0")
-			m.Connections.Edit(0).Record = ledger.Record{ID: "d-0", State: ledger.Refused, Attempts: 1}
-			find(&m.Connections.Edit(0).Record, ledger.KindRefused, 1)
-		}, Fail, []string{"clients connected", "streams open to the end"}, []string{
-			"d-0 was refused at 22:14:50.000 UTC (status 503)", "1 client was refused",
-		}},
-		{"one received too few for its open time", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
-			m.Connections.Edit(0).Received, m.Connections.Edit(0).Last = noopsEach-1, noopsEach-1
-			s["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach - 1, Sent: noopsEach - 1}
+		{"one refused", func(r *testRun) {
+			delete(r.server, "d-0")
+			*r.record(0) = ledger.Record{ID: "d-0", State: ledger.Refused, Attempts: 1}
+			addFault(r.record(0), ledger.KindRefused, 1)
+		}, Fail, []string{"clients connected", "streams open to the end"}, []string{"d-0 was refused at 22:14:50.000 UTC (status 503)", "1 client was refused"}},
+		{"one received too few for its open time", func(r *testRun) {
+			r.record(0).Received, r.record(0).Last = noopsEach-1, noopsEach-1
+			r.setServer(0, noopsEach-1, noopsEach-1)
 		}, Fail, []string{"received at least open time ÷ interval"}, []string{"d-0 was open for 59 min 55 s and its ledger expected 238 noops, but at least 239 were due"}},
-		{"one missed messages and was open for too long for its count", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
-			m.Connections.Edit(0).Received, m.Connections.Edit(0).Lost = noopsEach-3, 2
-		}, Fail, []string{"noops missed", "received at least open time ÷ interval"}, []string{"noops missed: 2, the limit is 0", "d-0 was open for 59 min 55 s and its ledger expected 238 noops, but at least 239 were due"}},
-		{"the server ends one 20 s after the request", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
-			m.Connections.Edit(0).StreamTime += 20 * time.Second
-		}, Pass, nil, []string{"3 streams open to the end, 717 of 717 noops received"}},
-		{"the last one is lost, which only the server's ledger shows", func(_ *shard.Merged, s ServerLedger, _ *Evidence) {
-			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: noopsEach + 2, Sent: noopsEach + 2}
-		}, Fail, []string{"noops missed"}, []string{
-			"d-1 missed noops 240 and 241: nothing arrived after noop 239 before the stream closed at 23:13:15.000 UTC; the server's ledger lists them as sent",
-		}},
-		{"the last one is lost, which the interval and the server's ledger show", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
-			r := &m.Connections.Edit(1).Record
-			r.Received, r.Last, r.Tail = noopsEach-1, noopsEach-1, 1
-			find(r, ledger.KindTail, 1)
-			s[r.ID] = ServerEntry{ID: r.ID, First: 1, Last: noopsEach, Sent: noopsEach}
+		{"one missed messages and was open for too long for its count", func(r *testRun) { r.record(0).Received, r.record(0).Lost = noopsEach-3, 2 }, Fail,
+			[]string{"noops missed", "received at least open time ÷ interval"}, []string{"noops missed: 2, the limit is 0", "d-0 was open for 59 min 55 s and its ledger expected 238 noops, but at least 239 were due"}},
+		{"the server ends one 20 s after the request", func(r *testRun) { r.record(0).StreamTime += 20 * time.Second }, Pass, nil, allReceived},
+		{"the last one is lost, which only the server's ledger shows", func(r *testRun) { r.setServer(1, noopsEach+2, noopsEach+2) },
+			Fail, []string{"noops missed"}, []string{
+				"d-1 missed noops 240 and 241: nothing arrived after noop 239 before the stream closed at 23:13:15.000 UTC; the server's ledger lists them as sent",
+			}},
+		{"the last one is lost, which the interval and the server's ledger show", func(r *testRun) {
+			r.record(1).Last = noopsEach - 1
+			addFault(r.record(1), ledger.KindTail, 1)
 		}, Fail, []string{"noops missed"}, []string{"d-1 missed noop 239: nothing arrived after noop 238 before the stream closed at 22:14:49.000 UTC; the server's ledger lists it as sent"}},
-		{"the server's ledger lists fewer", func(_ *shard.Merged, s ServerLedger, _ *Evidence) {
-			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: 200, Sent: 200}
-		}, Fail, []string{"server's own count"}, []string{"d-1 received number 239, but the last number in the server's ledger is 200"}},
-		{"the server sent another number of noops", func(_ *shard.Merged, s ServerLedger, _ *Evidence) {
-			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: noopsEach, Sent: noopsEach + 4}
-		}, Fail, []string{"server's own count"}, []string{"the server's ledger lists 243 noops as sent to d-1, but 239 arrived"}},
-		{"messages are sent in addition to the noops", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
-			m.Connections.Edit(1).Messages, m.Connections.Edit(1).Last = 5, noopsEach+5
-			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: noopsEach + 5, Sent: noopsEach + 5}
-		}, Pass, nil, []string{"3 streams open to the end, 717 of 717 noops received"}},
-		{"a message that the server did not send", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
-			m.Connections.Edit(1).Messages, m.Connections.Edit(1).Last = 5, noopsEach+5
-			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: noopsEach + 5, Sent: noopsEach + 4}
+		{"the server's ledger lists fewer", func(r *testRun) { r.setServer(1, 200, 200) },
+			Fail, []string{"server's own count"}, []string{"d-1 received number 239, but the last number in the server's ledger is 200"}},
+		{"the server sent another number of noops", func(r *testRun) { r.setServer(1, noopsEach+4, noopsEach) },
+			Fail, []string{"server's own count"}, []string{"the server's ledger lists 243 noops as sent to d-1, but 239 arrived"}},
+		{"messages are sent in addition to the noops", func(r *testRun) {
+			r.record(1).Messages, r.record(1).Last = 5, noopsEach+5
+			r.setServer(1, noopsEach+5, noopsEach+5)
+		}, Pass, nil, allReceived},
+		{"a message that the server did not send", func(r *testRun) {
+			r.record(1).Messages, r.record(1).Last = 5, noopsEach+5
+			r.setServer(1, noopsEach+4, noopsEach+5)
 		}, Fail, []string{"server's own count"}, []string{"the server's ledger lists 243 noops and messages as sent to d-1, but 244 arrived"}},
-		{"the server has no entry", func(_ *shard.Merged, s ServerLedger, _ *Evidence) { delete(s, "d-2") }, Fail,
-			[]string{"server's own count"}, []string{"the server's ledger has no entry for d-2, which had a stream"}},
-		{"a restarted server has only its new numbering", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
-			r := &m.Connections.Edit(1).Record
-			r.Streams, r.Numberings, r.Last = 2, 2, 100
-			s[r.ID] = ServerEntry{ID: r.ID, First: 1, Last: 100, Sent: 100}
+		{"the server has no entry", func(r *testRun) { delete(r.server, "d-2") },
+			Fail, []string{"server's own count"}, []string{"the server's ledger has no entry for d-2, which had a stream"}},
+		{"a restarted server has only its new numbering", func(r *testRun) {
+			r.record(1).Streams, r.record(1).Numberings, r.record(1).Last = 2, 2, 100
+			r.setServer(1, 100, 100)
 		}, Pass, nil, []string{"3 streams open to the end, 1 reconnect, open for 100 % of the planned time, 717 of 717 noops received"}},
-		{"the server's entry starts after the first number", func(_ *shard.Merged, s ServerLedger, _ *Evidence) {
-			s["d-1"] = ServerEntry{ID: "d-1", First: 100, Last: noopsEach, Sent: 140}
-		}, Pass, nil, []string{"3 streams open to the end, 717 of 717 noops received"}},
-		{"un-numbered noops are compared with the server's count, not with its numbers", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
-			m.Connections.Edit(1).Numbered, m.Connections.Edit(1).Last, m.Connections.Edit(1).Undetectable = false, 0, 2
-			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: 9, Sent: noopsEach}
-		}, Pass, nil, []string{"3 streams open to the end, 717 of 717 noops received"}},
-		{"un-numbered, and the server's ledger lists more", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
-			m.Connections.Edit(1).Numbered, m.Connections.Edit(1).Last = false, 0
-			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: 9, Sent: noopsEach + 1}
+		{"the server's entry starts after the first number", func(r *testRun) { r.server["d-1"] = ServerEntry{ID: "d-1", First: 100, Last: noopsEach, Sent: 140} },
+			Pass, nil, allReceived},
+		{"un-numbered noops are compared with the server's count, not with its numbers", func(r *testRun) {
+			r.record(1).Numbered, r.record(1).Last, r.record(1).Undetectable = false, 0, 2
+			r.setServer(1, noopsEach, 9)
+		}, Pass, nil, allReceived},
+		{"un-numbered, and the server's ledger lists more", func(r *testRun) {
+			r.record(1).Numbered, r.record(1).Last = false, 0
+			r.setServer(1, noopsEach+1, 9)
 		}, Fail, []string{"noops missed"}, []string{"d-1 missed 1 noop: 239 arrived, and the server's ledger lists 1 more as sent; without numbers it is unknown which"}},
-		{"the service has another interval", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
-			for i := range m.Connections.Len() {
-				m.Connections.Edit(i).Interval, m.Connections.Edit(i).IntervalError = 12*time.Second, 20*time.Millisecond
+		{"the service has another interval", func(r *testRun) {
+			for i := range connections {
+				r.record(i).Interval, r.record(i).IntervalError = 12*time.Second, 20*time.Millisecond
 			}
 		}, Invalid, []string{"interval between noops"}, []string{"the service sends a noop every 12 s, but the plan has 15 s: set NOOP_INTERVAL=12, or correct message.every of the description"}},
-		{"the interval differs by half a percent", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
-			for i := range m.Connections.Len() {
-				r := &m.Connections.Edit(i).Record
-				r.Interval, r.Received, r.Last = 15075*time.Millisecond, 238, 238
-				s[r.ID] = ServerEntry{ID: r.ID, First: 1, Last: 238, Sent: 238}
+		{"the interval differs by half a percent", func(r *testRun) {
+			for i := range connections {
+				r.record(i).Interval, r.record(i).Received, r.record(i).Last = 15075*time.Millisecond, 238, 238
+				r.setServer(i, 238, 238)
 			}
 		}, Pass, nil, []string{"3 streams open to the end, 714 of 714 noops received"}},
-		{"one stream has another interval", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
-			for i := range m.Connections.Len() {
-				m.Connections.Edit(i).Interval = 15 * time.Second
-			}
-			m.Connections.Edit(1).Interval = 30 * time.Second
+		{"one stream has another interval", func(r *testRun) {
+			r.record(0).Interval, r.record(1).Interval, r.record(2).Interval = 15*time.Second, 30*time.Second, 15*time.Second
 		}, Fail, []string{"interval between noops"}, []string{"d-1 received a noop every 30 s, not every 15 s"}},
-		{"late, without a limit", func(m *shard.Merged, _ ServerLedger, _ *Evidence) { m.Connections.Edit(0).Late = 5 }, Pass, nil,
-			[]string{"3 streams open to the end, 717 of 717 noops received"}},
-		{"late, at the limit", func(m *shard.Merged, _ ServerLedger, _ *Evidence) { m.Plan.MaxLate, m.Connections.Edit(0).Late = 5, 5 }, Pass, nil,
-			[]string{"3 streams open to the end, 717 of 717 noops received"}},
-		{"late, above the limit", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
-			m.Plan.MaxLate, m.Connections.Edit(0).Late = 0, 1
-			m.Connections.Edit(0).Findings = []ledger.Finding{{Kind: ledger.KindLate, From: 7, At: 90 * time.Second, Lateness: 1500 * time.Millisecond}}
+		{"late, without a limit", func(r *testRun) { r.record(0).Late = 5 }, Pass, nil, allReceived},
+		{"late, at the limit", func(r *testRun) { r.Plan.MaxLate, r.record(0).Late = 5, 5 }, Pass, nil, allReceived},
+		{"late, above the limit", func(r *testRun) {
+			r.Plan.MaxLate, r.record(0).Late = 0, 1
+			r.record(0).Findings = []ledger.Finding{{Kind: ledger.KindLate, From: 7, At: 90 * time.Second, Lateness: 1500 * time.Millisecond}}
 		}, Fail, []string{"noops over 1000 ms late"}, []string{"d-0 received noop 7 late by 1.5 s, at 22:14:50.000 UTC"}},
-		{"a check failed", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
-			m.Checks[0] = shard.Check{Name: "c", Passes: 2, Fails: 1}
-		}, Fail,
-			[]string{"script checks"}, []string{`the check "c" failed 1 of 3 times`}},
-		{"a check did not run for each client", func(m *shard.Merged, _ ServerLedger, _ *Evidence) { m.Checks[0].Passes = 2 }, Fail,
-			[]string{"script checks"}, []string{`the check "Received all messages" ran 2 times for 3 clients`}},
-		{"no check ran", func(m *shard.Merged, _ ServerLedger, _ *Evidence) { m.Checks = nil }, Fail,
-			[]string{"script checks"}, []string{"the script ran no check"}},
-		{"the backend crashed", func(_ *shard.Merged, _ ServerLedger, f *Evidence) { f.Failures = []Failure{{Text: "the backend died"}} }, Fail,
-			[]string{"target stayed up"}, []string{"the backend died"}},
-		{"the backend crashed, and clients may reconnect", func(m *shard.Merged, _ ServerLedger, f *Evidence) {
-			m.Plan.Reconnect, f.Failures = true, []Failure{{Text: "the backend died"}}
-		}, Pass, nil, []string{"3 streams open to the end, 717 of 717 noops received"}},
-		{"an action restarted the backend", func(m *shard.Merged, _ ServerLedger, f *Evidence) {
-			f.Failures = []Failure{{Unix: 1010, Text: "the backend died"}, {Unix: 1069, Text: "the backend died again"}}
-			f.Actions = []ActionResult{{StartedUnix: 1000, EndedUnix: 1010}}
-		}, Pass, nil, []string{"3 streams open to the end, 717 of 717 noops received"}},
-		{"the backend died before an action, after its effect, and at a time that is unknown", func(m *shard.Merged, _ ServerLedger, f *Evidence) {
-			f.Failures = []Failure{{Unix: 999, Text: "before"}, {Unix: 1010, Text: "by it"}, {Unix: 1071, Text: "after"}, {Text: "at some time"}}
-			f.Actions = []ActionResult{{StartedUnix: 1000, EndedUnix: 1010}}
+		{"a check failed", func(r *testRun) { r.Checks[0] = shard.Check{Name: "c", Passes: 2, Fails: 1} },
+			Fail, []string{"script checks"}, []string{`the check "c" failed 1 of 3 times`}},
+		{"a check did not run for each client", func(r *testRun) { r.Checks[0].Passes = 2 },
+			Fail, []string{"script checks"}, []string{`the check "Received all messages" ran 2 times for 3 clients`}},
+		{"no check ran", func(r *testRun) { r.Checks = nil }, Fail, []string{"script checks"}, []string{"the script ran no check"}},
+		{"the backend crashed", func(r *testRun) { r.evidence.Failures = []Failure{{Text: "the backend died"}} },
+			Fail, []string{"target stayed up"}, []string{"the backend died"}},
+		{"the backend crashed, and clients may reconnect", func(r *testRun) {
+			r.Plan.Reconnect, r.evidence.Failures = true, []Failure{{Text: "the backend died"}}
+		}, Pass, nil, allReceived},
+		{"an action restarted the backend", func(r *testRun) {
+			r.evidence.Failures = []Failure{{Unix: 1010, Text: "the backend died"}, {Unix: 1069, Text: "the backend died again"}}
+			r.evidence.Actions = []ActionResult{{StartedUnix: 1000, EndedUnix: 1010}}
+		}, Pass, nil, allReceived},
+		{"the backend died before an action, after its effect, and at a time that is unknown", func(r *testRun) {
+			r.evidence.Failures = []Failure{{Unix: 999, Text: "before"}, {Unix: 1010, Text: "by it"}, {Unix: 1071, Text: "after"}, {Text: "at some time"}}
+			r.evidence.Actions = []ActionResult{{StartedUnix: 1000, EndedUnix: 1010}}
 		}, Fail, []string{"target stayed up"}, []string{"before", "after", "at some time"}},
-		{"the target was unreachable at the end, and clients may reconnect", func(m *shard.Merged, _ ServerLedger, f *Evidence) {
-			m.Plan.Reconnect, f.Unreachable = true, []string{"http://h no longer answers"}
+		{"the target was unreachable at the end, and clients may reconnect", func(r *testRun) {
+			r.Plan.Reconnect, r.evidence.Unreachable = true, []string{"http://h no longer answers"}
 		}, Fail, []string{"target answers at the end"}, []string{"http://h no longer answers"}},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			m, server := cleanRun()
-			var evidence Evidence
-			c.edit(m, server, &evidence)
-			v := judgeSoak(m, server, evidence)
-			require.Equal(t, c.want, v.Verdict, "%q", v.Reasons)
-			require.Equal(t, c.checks, failedChecks(v))
-			require.Equal(t, c.reasons, v.Reasons)
-			require.Equal(t, v.Messages.Received+v.Messages.Missed+v.Messages.Corrupted, v.Messages.Expected)
-			require.Equal(t, v, judgeSoak(m, server, evidence), "a second judgement must be the same")
-		})
-	}
+	})
 }
 
 func TestInvalidOutranksFail(t *testing.T) {
 	t.Parallel()
 	m, server := cleanRun()
-	m.Connections.Edit(0).Duplicated = 1
-	find(&m.Connections.Edit(0).Record, ledger.KindDuplicated, 1)
+	addFault(&m.Connections.Edit(0).Record, ledger.KindDuplicated, 1)
 	m.Problems = []string{"runner 2 of 2 left no shard"}
-	v := judgeSoak(m, server, Evidence{})
-	require.Equal(t, Invalid, v.Verdict)
+	v := requireOutcome(t, Invalid, judgeSoak(m, server, Evidence{}))
 	require.Equal(t, 2, v.Verdict.ExitCode())
 	require.Len(t, v.Reasons, 2, "the reasons must include the fault")
 }
@@ -317,8 +317,7 @@ func TestEachRestartOfADeployIsCounted(t *testing.T) {
 	m, server := cleanRun()
 	m.Plan.Reconnect = true
 	v := judgeSoak(m, server, Evidence{Failures: []Failure{{Text: "backend 1 died"}, {Text: "backend 2 died"}, {Text: "backend 3 died"}}})
-	i := slices.IndexFunc(v.Checks, func(c Check) bool { return c.Name == "target stayed up" })
-	require.Equal(t, "backend 1 died (and 2 more findings)", v.Checks[i].Actual)
+	require.Equal(t, "backend 1 died (and 2 more findings)", check(t, v, "target stayed up").Actual)
 }
 
 func TestRunWithoutMessagesIsInvalid(t *testing.T) {
@@ -328,8 +327,7 @@ func TestRunWithoutMessagesIsInvalid(t *testing.T) {
 		r := &m.Connections.Edit(i).Record
 		r.Received, r.Last, r.StreamTime, r.OpenTime = 0, 0, 0, 0
 	}
-	v := judgeSoak(m, nil, Evidence{})
-	require.Equal(t, Invalid, v.Verdict)
+	v := requireOutcome(t, Invalid, judgeSoak(m, nil, Evidence{}))
 	require.Equal(t, []string{"no noop was received, so no message was tested"}, v.Reasons)
 }
 
@@ -337,8 +335,7 @@ func TestRunWithoutRunners(t *testing.T) {
 	t.Parallel()
 	p := plan.Default()
 	p.TestID = "t"
-	v := judgeSoak(shard.Merge(p, nil), nil, Evidence{})
-	require.Equal(t, Invalid, v.Verdict)
+	v := requireOutcome(t, Invalid, judgeSoak(shard.Merge(p, nil), nil, Evidence{}))
 	require.Equal(t, 1200, v.Connections.Unobserved)
 	for _, c := range v.Checks {
 		require.NotEqual(t, Broken, c.State(), "%s: %s", c.Name, c.Actual)
@@ -351,12 +348,11 @@ func TestChecksOmitUnobservedClients(t *testing.T) {
 	m, server := cleanRun()
 	m.Plan.Connections *= 2
 	m.Problems = []string{"3 of 6 planned connections were not observed: d-3, d-4, d-5"}
-	v := judgeSoak(m, server, Evidence{})
-	require.Equal(t, Invalid, v.Verdict)
+	v := requireOutcome(t, Invalid, judgeSoak(m, server, Evidence{}))
 	require.Equal(t, m.Problems, v.Reasons)
 	require.Equal(t, []string{"data complete"}, failedChecks(v))
-	i := slices.IndexFunc(v.Checks, func(c Check) bool { return c.ID == CheckOpened })
-	require.Equal(t, []string{"3 observed", "3"}, []string{v.Checks[i].Limit, v.Checks[i].Actual})
+	opened := check(t, v, "clients connected")
+	require.Equal(t, []string{"3 observed", "3"}, []string{opened.Limit, opened.Actual})
 
 	m.Connections.Edit(0).State, m.Connections.Edit(0).Streams = ledger.Refused, 0
 	require.Contains(t, failedChecks(judgeSoak(m, server, Evidence{})), "clients connected")
@@ -365,12 +361,10 @@ func TestChecksOmitUnobservedClients(t *testing.T) {
 func TestFrequentFindingsDoNotHideOthers(t *testing.T) {
 	t.Parallel()
 	m, server := cleanRun()
-	m.Connections.Edit(0).Duplicated = 500
 	for range 500 {
-		find(&m.Connections.Edit(0).Record, ledger.KindDuplicated, 1)
+		addFault(&m.Connections.Edit(0).Record, ledger.KindDuplicated, 1)
 	}
-	m.Connections.Edit(2).Reordered = 1
-	find(&m.Connections.Edit(2).Record, ledger.KindReordered, 1)
+	addFault(&m.Connections.Edit(2).Record, ledger.KindReordered, 1)
 	v := judgeSoak(m, server, Evidence{})
 	require.Len(t, v.Findings, maxFindings+1)
 	require.Equal(t, "reordered", v.Findings[maxFindings].Kind)

@@ -1,7 +1,6 @@
 package verdict
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -57,8 +56,7 @@ func TestFewClientsMayReconnectAtTheEnd(t *testing.T) {
 			m := crowd(100)
 			m.Plan.MaxHidden = c.maxHidden
 			disconnect(m, c.clients, c.of)
-			v := judgeSoak(m, nil, Evidence{})
-			require.Equal(t, c.want, v.Verdict, "%v", v.Reasons)
+			v := requireOutcome(t, c.want, judgeSoak(m, nil, Evidence{}))
 			require.Contains(t, v.Reasons[0], c.reason)
 		})
 	}
@@ -76,8 +74,7 @@ func TestServerLedgerIsIgnoredForDisconnectedClients(t *testing.T) {
 		server[id] = ServerEntry{ID: id, First: 1, Last: noopsEach, Sent: noopsEach}
 	}
 	server["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach + 1, Sent: noopsEach + 1}
-	v := judgeSoak(m, server, Evidence{})
-	require.Equal(t, Pass, v.Verdict, "%v", v.Reasons)
+	v := requireOutcome(t, Pass, judgeSoak(m, server, Evidence{}))
 	require.EqualValues(t, 1, v.Evidence.Undetectable)
 	m.Connections.Edit(0).LastOutage = nil
 	require.Equal(t, Fail, judgeSoak(m, server, Evidence{}).Verdict, "a client whose stream was open")
@@ -93,11 +90,11 @@ func TestJitterBeyondTheAssumptionIsNotAFailure(t *testing.T) {
 		want   Outcome
 	}{
 		"much, and none missed":          {60, func(*ledger.Record) {}, Pass},
-		"much, and one missed":           {60, func(r *ledger.Record) { r.Unsent = 1; find(r, ledger.KindUnsent, 1) }, Invalid},
-		"much, and a number was skipped": {60, func(r *ledger.Record) { r.Lost = 1; find(r, ledger.KindLost, 1) }, Fail},
+		"much, and one missed":           {60, func(r *ledger.Record) { addFault(r, ledger.KindUnsent, 1) }, Invalid},
+		"much, and a number was skipped": {60, func(r *ledger.Record) { addFault(r, ledger.KindLost, 1) }, Fail},
 		"much, and one interval is off":  {60, func(r *ledger.Record) { r.Interval, r.IntervalError = 12*time.Second, time.Second }, Invalid},
-		"little, and one missed":         {20, func(r *ledger.Record) { r.Unsent = 1; find(r, ledger.KindUnsent, 1) }, Fail},
-		"at the limit, and one missed":   {23, func(r *ledger.Record) { r.UnevenGaps += 90; r.Unsent = 1; find(r, ledger.KindUnsent, 1) }, Fail},
+		"little, and one missed":         {20, func(r *ledger.Record) { addFault(r, ledger.KindUnsent, 1) }, Fail},
+		"at the limit, and one missed":   {23, func(r *ledger.Record) { r.UnevenGaps += 89; addFault(r, ledger.KindUnsent, 1) }, Fail},
 	} {
 		m := crowd(100)
 		for i := range 100 {
@@ -105,9 +102,8 @@ func TestJitterBeyondTheAssumptionIsNotAFailure(t *testing.T) {
 			r.UnevenGaps, r.Interval, r.IntervalError = c.uneven, 15*time.Second, time.Millisecond
 		}
 		c.of(&m.Connections.Edit(0).Record)
-		v := judgeSoak(m, nil, Evidence{})
-		require.Equal(t, c.want, v.Verdict, "%s: %v", name, v.Reasons)
-		gaps := v.Checks[slices.IndexFunc(v.Checks, func(c Check) bool { return c.Name == "irregular gaps between noops" })]
+		v := requireOutcome(t, c.want, judgeSoak(m, nil, Evidence{}), name)
+		gaps := check(t, v, "irregular gaps between noops")
 		require.Equal(t, c.uneven == 60 && c.want == Pass, gaps.Unjudged, "%s: %+v", name, gaps)
 		if c.want == Invalid {
 			require.Contains(t, v.Reasons[0], "25 % of the gaps between two noops differ from a multiple of the interval by over 30 % of it; counting by interval assumes that", name)

@@ -22,8 +22,7 @@ func TestDroppedPacketsDoNotExplainAPassedCheck(t *testing.T) {
 				server["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach - 2, Sent: noopsEach - 2}
 			}
 			m.Checks[0] = shard.Check{Name: m.Checks[0].Name, Passes: int64(m.Plan.Connections), Fails: 1}
-			v := judgeSoak(m, server, Evidence{})
-			require.Equal(t, Fail, v.Verdict, v.Reasons)
+			v := requireOutcome(t, Fail, judgeSoak(m, server, Evidence{}))
 			c := check(t, v, "script checks")
 			require.NotEqual(t, SeverityInconclusive, c.Severity)
 			require.Contains(t, strings.Join(v.Reasons, "\n"), `failed 1 of 4 times`)

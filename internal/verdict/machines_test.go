@@ -129,8 +129,7 @@ func TestPacketsDroppedByAWS(t *testing.T) {
 			m, server := cleanRunOnAWS()
 			addIncrease(m.Runners[0].Machine, conntrack, 14)
 			c.edit(m, server)
-			v := judgeSoak(m, server, Evidence{})
-			require.Equal(t, c.want, v.Verdict, v.Reasons)
+			v := requireOutcome(t, c.want, judgeSoak(m, server, Evidence{}))
 			warnings := v.Warnings
 			if v.Verdict == Invalid {
 				warnings = v.Reasons
@@ -149,22 +148,19 @@ func TestPacketsDroppedByAWSWithALocalTarget(t *testing.T) {
 	m, server := cleanRunOnAWS()
 	addIncrease(m.Runners[0].Machine, conntrack, 14)
 	makeLate(&m.Connections.Edit(0).Record, dropsAt+4)
-	v := judgeSoak(m, server, Evidence{OneHost: true})
-	require.Equal(t, Pass, v.Verdict, v.Reasons)
+	v := requireOutcome(t, Pass, judgeSoak(m, server, Evidence{OneHost: true}))
 	require.Contains(t, strings.Join(v.Warnings, "\n"), "AWS dropped 14 packets of runner 1 (h1)")
 }
 
 func TestQuietMachineChangesNothing(t *testing.T) {
 	t.Parallel()
 	m, server := cleanRunOnAWS()
-	v := judgeSoak(m, server, Evidence{OneHost: true})
-	require.Equal(t, Pass, v.Verdict)
+	v := requireOutcome(t, Pass, judgeSoak(m, server, Evidence{OneHost: true}))
 	require.Empty(t, v.Warnings)
 	require.Empty(t, failedChecks(v))
 	require.Len(t, v.Machines, 2)
 	m, server = cleanRun() // the runners have no counters
-	v = judgeSoak(m, server, Evidence{})
-	require.Equal(t, Pass, v.Verdict)
+	v = requireOutcome(t, Pass, judgeSoak(m, server, Evidence{}))
 	require.Nil(t, v.Machines)
 }
 
@@ -215,8 +211,7 @@ func TestStealExplainsLateness(t *testing.T) {
 			if c.late > 0 {
 				makeLate(&m.Connections.Edit(0).Record, c.late)
 			}
-			v := judgeSoak(m, server, Evidence{})
-			require.Equal(t, c.want, v.Verdict, v.Reasons)
+			v := requireOutcome(t, c.want, judgeSoak(m, server, Evidence{}))
 			if c.warnings == "" {
 				require.Empty(t, v.Warnings)
 			}
@@ -234,8 +229,7 @@ func TestControlGroupShowsStealButNotPackets(t *testing.T) {
 		withControlGroups(m, shard.ControlWindow{At: time.Unix(1_700_000_000+dropsAt, 0), Late: 1})
 		addIncrease(m.Runners[0].Machine, counter, 36)
 		makeLate(&m.Connections.Edit(0).Record, dropsAt+4)
-		v := judgeSoak(m, server, Evidence{})
-		require.Equal(t, want, v.Verdict, "%s: %v", counter, v.Reasons)
+		requireOutcome(t, want, judgeSoak(m, server, Evidence{}), counter)
 	}
 	m, server := cleanRunOnAWS()
 	withControlGroups(m, shard.ControlWindow{At: time.Unix(1_700_000_000+dropsAt, 0), Late: 1, Longest: 3 * time.Second})
@@ -274,8 +268,7 @@ func TestMachineWarnings(t *testing.T) {
 			m.Plan.BackendURL = "http://127.0.0.1:80"
 			c.edit(m.Runners[0].Machine)
 			makeLate(&m.Connections.Edit(0).Record, dropsAt+4)
-			v := judgeSoak(m, server, Evidence{})
-			require.Equal(t, Pass, v.Verdict, v.Reasons)
+			v := requireOutcome(t, Pass, judgeSoak(m, server, Evidence{}))
 			if c.want == "" {
 				require.Empty(t, v.Warnings)
 			}
@@ -296,8 +289,7 @@ func TestPacketsDroppedByAWSOnTheStack(t *testing.T) {
 	m.Plan.MaxLate = 0
 	stack := addIncrease(newMachine("b-3"), conntrack, 14)
 	stack.Name = "stack"
-	v := judgeSoak(m, server, Evidence{Machines: []*machine.Record{stack}})
-	require.Equal(t, Fail, v.Verdict)
+	v := requireOutcome(t, Fail, judgeSoak(m, server, Evidence{Machines: []*machine.Record{stack}}))
 	require.Contains(t, strings.Join(v.Warnings, "\n"), "AWS dropped 14 packets of stack between 22:30:00 and 22:30:05 UTC")
 	require.True(t, v.Machines[2].Target)
 }
@@ -317,8 +309,7 @@ func TestHostOfAPodIsFoundInPrometheus(t *testing.T) {
 		makeLate(&m.Connections.Edit(0).Record, dropsAt+4)
 		host := addIncrease(addIncrease(addIncrease(newMachine(boot), conntrack, 14), machine.Steal, 36), machine.Overflows, 2)
 		host.Name = "runner-1"
-		v := judgeSoak(m, server, Evidence{Machines: []*machine.Record{host}})
-		require.Equal(t, Invalid, v.Verdict, v.Reasons)
+		v := requireOutcome(t, Invalid, judgeSoak(m, server, Evidence{Machines: []*machine.Record{host}}))
 		require.Contains(t, strings.Join(v.Reasons, "\n"), "AWS dropped 14 packets of "+want)
 		if boot == "" { // without a boot id it may be the machine of any runner
 			require.Len(t, v.Machines, 3)
@@ -385,8 +376,7 @@ func TestAWSNotices(t *testing.T) {
 		{Name: "instance-stop", AtUS: 1_800_000_000_000_000},
 		{Name: machine.Spot + "terminate", AtUS: 1_700_003_700_000_000},
 	}
-	v := judgeSoak(m, server, Evidence{Machines: []*machine.Record{stack}})
-	require.Equal(t, Pass, v.Verdict)
+	v := requireOutcome(t, Pass, judgeSoak(m, server, Evidence{Machines: []*machine.Record{stack}}))
 	text := strings.Join(v.Warnings, "\n")
 	require.Contains(t, text, "AWS announced system-reboot of stack for 2023-11-14 23:03:20 UTC")
 	require.Contains(t, text, "AWS announced spot terminate of stack")
@@ -399,8 +389,7 @@ func TestMachineWithoutCounters(t *testing.T) {
 	for i := range m.Runners {
 		m.Runners[i].Machine = &machine.Record{Unknown: "it shows no counters"}
 	}
-	v := judgeSoak(m, server, Evidence{})
-	require.Equal(t, Pass, v.Verdict)
+	v := requireOutcome(t, Pass, judgeSoak(m, server, Evidence{}))
 	require.Empty(t, v.Warnings)
 	require.Equal(t, "it shows no counters", v.Machines[1].Unknown)
 }

@@ -33,76 +33,56 @@ func TestOpenTimeComparedWithThePlan(t *testing.T) {
 		r.Longest = ledger.Outage{From: 100 * time.Second, To: 100*time.Second + d}
 		r.Outages = []ledger.Outage{r.Longest}
 	}
-	cases := []struct {
-		name    string
-		edit    func(m *shard.Merged)
-		want    Outcome
-		checks  []string
-		reasons []string
-	}{
-		{"refused at first, and then connected", func(m *shard.Merged) {
-			m.Plan.Reconnect = true
-			delayFirstStream(&m.Connections.Edit(0).Record, 17*time.Second, 12)
+	judgeCases(t, []judgeCase{
+		{"refused at first, and then connected", func(r *testRun) {
+			r.Plan.Reconnect = true
+			delayFirstStream(r.record(0), 17*time.Second, 12)
 		}, Pass, nil, []string{"3 streams open to the end, 12 refused attempts, open for 99.84 % of the planned time, 717 of 717 noops received"}},
-		{"refused for longer than MAX_OUTAGE", func(m *shard.Merged) {
-			m.Plan.Reconnect = true
-			delayFirstStream(&m.Connections.Edit(0).Record, 31*time.Second, 12)
+		{"refused for longer than MAX_OUTAGE", func(r *testRun) {
+			r.Plan.Reconnect = true
+			delayFirstStream(r.record(0), 31*time.Second, 12)
 		}, Fail, []string{"longest outage of a client"}, []string{
 			"d-0 had no stream for 31 s, from 22:13:21.000 UTC until its first stream opened; meanwhile it was refused 12 times (status 503); last refused 11 s after it began, its first stream opened 20 s later",
 		}},
-		{"refused within a long MAX_OUTAGE", func(m *shard.Merged) {
-			m.Plan.Reconnect, m.Plan.MaxOutageS = true, 60
-			delayFirstStream(&m.Connections.Edit(0).Record, 31*time.Second, 12)
+		{"refused within a long MAX_OUTAGE", func(r *testRun) {
+			r.Plan.Reconnect, r.Plan.MaxOutageS = true, 60
+			delayFirstStream(r.record(0), 31*time.Second, 12)
 		}, Pass, nil, []string{"3 streams open to the end, 12 refused attempts, open for 99.71 % of the planned time, 717 of 717 noops received"}},
-		{"refused for long without a limit of outages", func(m *shard.Merged) {
-			m.Plan.Reconnect, m.Plan.MaxOutageS = true, -1
-			delayFirstStream(&m.Connections.Edit(0).Record, 1000*time.Second, 12)
+		{"refused for long without a limit of outages", func(r *testRun) {
+			r.Plan.Reconnect, r.Plan.MaxOutageS = true, -1
+			delayFirstStream(r.record(0), 1000*time.Second, 12)
 		}, Pass, nil, []string{"3 streams open to the end, 12 refused attempts, open for 90.72 % of the planned time, 717 of 717 noops received"}},
-		{"refused for over half of the planned time", func(m *shard.Merged) {
-			m.Plan.Reconnect, m.Plan.MaxOutageS = true, -1
-			delayFirstStream(&m.Connections.Edit(0).Record, 2000*time.Second, 12)
+		{"refused for over half of the planned time", func(r *testRun) {
+			r.Plan.Reconnect, r.Plan.MaxOutageS = true, -1
+			delayFirstStream(r.record(0), 2000*time.Second, 12)
 		}, Fail, []string{"connected time"}, []string{
 			"d-0 was connected for 26 min 35 s of the planned 59 min 55 s, and was refused 12 times (status 503)",
 		}},
-		{"opened late without reconnects, so that few messages were expected", func(m *shard.Merged) {
-			r := &m.Connections.Edit(0).Record
-			r.OpenTime, r.StreamTime, r.Connect, r.OutageTime = 10*time.Second, 10*time.Second, 3585*time.Second, 3585*time.Second
+		{"opened late without reconnects, so that few messages were expected", func(r *testRun) {
+			c := r.record(0)
+			c.OpenTime, c.StreamTime, c.Connect, c.OutageTime = 10*time.Second, 10*time.Second, 3585*time.Second, 3585*time.Second
 		}, Fail, []string{"connected time"}, []string{"d-0 was connected for 10 s of the planned 59 min 55 s"}},
-		{"opened late without reconnects, although the connect was short", func(m *shard.Merged) {
-			r := &m.Connections.Edit(0).Record
-			r.OpenTime, r.StreamTime, r.Connect, r.OutageTime = 10*time.Second, 10*time.Second, time.Millisecond, time.Millisecond
+		{"opened late without reconnects, although the connect was short", func(r *testRun) {
+			c := r.record(0)
+			c.OpenTime, c.StreamTime, c.Connect, c.OutageTime = 10*time.Second, 10*time.Second, time.Millisecond, time.Millisecond
 		}, Fail, []string{"connected time"}, []string{"d-0 was connected for 10 s of the planned 59 min 55 s"}},
-		{"two were lost, one for longer than MAX_OUTAGE", func(m *shard.Merged) {
-			m.Plan.Reconnect = true
-			addOutage(&m.Connections.Edit(0).Record, 2*time.Second)
-			addOutage(&m.Connections.Edit(1).Record, 40*time.Second)
+		{"two were lost, one for longer than MAX_OUTAGE", func(r *testRun) {
+			r.Plan.Reconnect = true
+			addOutage(r.record(0), 2*time.Second)
+			addOutage(r.record(1), 40*time.Second)
 		}, Fail, []string{"longest outage of a client"}, []string{"d-1 had no stream for 40 s, from 22:14:59.000 UTC until it reconnected"}},
-		{"the runner stalled for as long as the excess", func(m *shard.Merged) {
-			m.Plan.Reconnect = true
-			m.Runners[1].StallMaxUS = 10e6
-			addOutage(&m.Connections.Edit(1).Record, 40*time.Second)
+		{"the runner stalled for as long as the excess", func(r *testRun) {
+			r.Plan.Reconnect = true
+			r.Runners[1].StallMaxUS = 10e6
+			addOutage(r.record(1), 40*time.Second)
 		}, Invalid, []string{"longest outage of a client", "load generator on time"}, []string{"d-1 had no stream for 40 s, from 22:14:59.000 UTC until it reconnected"}},
-		{"the runner stalled for less than the excess", func(m *shard.Merged) {
-			m.Plan.Reconnect = true
-			m.Runners[1].StallMaxUS = 9e6
-			addOutage(&m.Connections.Edit(1).Record, 40*time.Second)
+		{"the runner stalled for less than the excess", func(r *testRun) {
+			r.Plan.Reconnect = true
+			r.Runners[1].StallMaxUS = 9e6
+			addOutage(r.record(1), 40*time.Second)
 		}, Fail, []string{"longest outage of a client", "load generator on time"}, []string{"d-1 had no stream for 40 s, from 22:14:59.000 UTC until it reconnected"}},
-		{"a plan without MAX_OUTAGE", func(m *shard.Merged) {
-			m.Plan.Reconnect, m.Plan.MaxOutageS = true, 0
-		}, Pass, nil, []string{"3 streams open to the end, 717 of 717 noops received"}},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			m, _ := cleanRun()
-			c.edit(m)
-			v := judgeSoak(m, nil, Evidence{})
-			require.Equal(t, c.want, v.Verdict, "%q", v.Reasons)
-			require.Equal(t, c.checks, failedChecks(v))
-			require.Equal(t, c.reasons, v.Reasons)
-			require.Equal(t, v, judgeSoak(m, nil, Evidence{}), "a second judgement must be the same")
-		})
-	}
+		{"a plan without MAX_OUTAGE", func(r *testRun) { r.Plan.Reconnect, r.Plan.MaxOutageS = true, 0 }, Pass, nil, allReceived},
+	})
 }
 
 func TestRefusedAttemptsInVerdictJSON(t *testing.T) {
@@ -155,8 +135,7 @@ func TestServerEntryOfAnotherClient(t *testing.T) {
 	for _, reason := range []string{"status 409", "status 503", "connect_timeout"} {
 		m, server := cleanRun()
 		refused(m, reason)
-		v := judgeSoak(m, server, Evidence{})
-		require.Equal(t, Fail, v.Verdict)
+		v := requireOutcome(t, Fail, judgeSoak(m, server, Evidence{}))
 		require.Equal(t, []string{"clients connected", "streams open to the end"}, failedChecks(v), reason)
 		require.Zero(t, v.Messages.Missed)
 		require.EqualValues(t, 2*noopsEach, v.Server.Sent, "messages to other clients are not in the sum")
@@ -168,8 +147,7 @@ func TestServerEntryOfAnotherClient(t *testing.T) {
 	delayFirstStream(&m.Connections.Edit(0).Record, 17*time.Second, 12)
 	m.Connections.Edit(0).Refusals[0].Reason = "status 409"
 	server["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach + 9, Sent: noopsEach + 9}
-	v := judgeSoak(m, server, Evidence{})
-	require.Equal(t, Pass, v.Verdict, v.Reasons)
+	v := requireOutcome(t, Pass, judgeSoak(m, server, Evidence{}))
 	require.Contains(t, strings.Join(v.Warnings, "\n"), "the server's ledger includes streams of another client for d-0")
 
 	m, server = cleanRun()

@@ -14,15 +14,9 @@ import (
 // An inconclusive check does not hide a fault: a run with a lost noop fails, even if a runner stalled.
 func TestInconclusiveCheckDoesNotHideFaults(t *testing.T) {
 	t.Parallel()
-	lost := func(m *shard.Merged) {
-		r := &m.Connections.Edit(1).Record
-		r.Received, r.Lost = noopsEach-1, 1
-		find(r, ledger.KindLost, 1)
-	}
 	late := func(m *shard.Merged) {
 		m.Plan.MaxLate, m.Runners[0].StallMaxUS = 0, 8e6
-		m.Connections.Edit(0).Late = 1
-		find(&m.Connections.Edit(0).Record, ledger.KindLate, 1)
+		addFault(&m.Connections.Edit(0).Record, ledger.KindLate, 1)
 	}
 	outage := func(m *shard.Merged) {
 		m.Plan.Reconnect = true
@@ -41,24 +35,21 @@ func TestInconclusiveCheckDoesNotHideFaults(t *testing.T) {
 			t.Parallel()
 			m, _ := cleanRun()
 			doubt(m)
-			v := judgeSoak(m, nil, Evidence{})
-			require.Equal(t, Invalid, v.Verdict)
+			v := requireOutcome(t, Invalid, judgeSoak(m, nil, Evidence{}))
 			inconclusive := v.Reasons
 			require.NotEmpty(t, inconclusive)
 
 			m, _ = cleanRun()
 			doubt(m)
-			lost(m)
-			v = judgeSoak(m, nil, Evidence{})
-			require.Equal(t, Fail, v.Verdict)
+			addFault(&m.Connections.Edit(1).Record, ledger.KindLost, 1)
+			v = requireOutcome(t, Fail, judgeSoak(m, nil, Evidence{}))
 			require.Equal(t, []string{"d-1 missed noop 7: the number was skipped, noticed at 22:14:49.000 UTC"}, v.Reasons)
 			for _, sentence := range inconclusive {
 				require.Contains(t, strings.Join(v.Warnings, "\n"), sentence)
 			}
 
 			m.Problems = []string{"runner 2 of 2 left no shard"}
-			v = judgeSoak(m, nil, Evidence{})
-			require.Equal(t, Invalid, v.Verdict, "incomplete data outranks a fault")
+			v = requireOutcome(t, Invalid, judgeSoak(m, nil, Evidence{}), "incomplete data outranks a fault")
 		})
 	}
 }
@@ -110,8 +101,7 @@ func TestAnotherIntervalExplainsOnlyFaultsByInterval(t *testing.T) {
 			e, f := server["d-0"], Evidence{}
 			c.edit(&m.Connections.Edit(0).Record, &e, &f)
 			server["d-0"] = e
-			v := judgeSoak(m, server, f)
-			require.Equal(t, c.want, v.Verdict, "%q", v.Reasons)
+			v := requireOutcome(t, c.want, judgeSoak(m, server, f))
 			sentences := v.Reasons
 			if c.want == Fail {
 				sentences = v.Warnings

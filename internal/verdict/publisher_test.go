@@ -23,8 +23,7 @@ func TestUnconfirmedMessagesAreNotExpected(t *testing.T) {
 			return shard.Confirmed
 		}
 		p.lose(func(stream int, number uint64) bool { return stream%2 == 1 && number == 5 && stream > 1 }) // one stream received it nevertheless
-		v := p.judge(t)
-		require.Equal(t, Fail, v.Verdict)
+		v := requireOutcome(t, Fail, p.judge(t))
 		require.Zero(t, v.Messages.Missed)
 		require.EqualValues(t, 39, v.Messages.Published.Confirmed)
 		require.Len(t, v.Reasons, 1)
@@ -41,8 +40,7 @@ func TestRunNeedsExactlyOnePublisher(t *testing.T) {
 	} {
 		p := newPublishedRun()
 		p.change = change
-		v := p.judge(t)
-		require.Equal(t, Invalid, v.Verdict, name)
+		v := requireOutcome(t, Invalid, p.judge(t), name)
 		require.Contains(t, fmt.Sprint(v.Reasons), name)
 	}
 }
@@ -51,8 +49,7 @@ func TestLatePublisherDoesNotPass(t *testing.T) {
 	t.Parallel()
 	p := newPublishedRun()
 	p.log = shard.NewPublishLog([]string{"s-topic-0", "s-topic-1"}, 2, p.at[0].Add(-200*time.Millisecond).UnixMicro(), 2*perTopic) // it started 1.2 s late
-	v := p.judge(t)
-	require.Equal(t, Invalid, v.Verdict)
+	v := requireOutcome(t, Invalid, p.judge(t))
 	require.Contains(t, v.Reasons[0], "over 1 s behind the schedule")
 }
 
@@ -77,8 +74,7 @@ func TestLatenessLimitNeedsTimestamps(t *testing.T) {
 		p := newPublishedRun()
 		p.plan.MaxLate = limit
 		p.changeEach(func(s *shard.Shard) { s.Latency = nil })
-		v := p.judge(t)
-		require.Equal(t, want, v.Verdict, "%q", v.Reasons)
+		v := requireOutcome(t, want, p.judge(t))
 		if want == Invalid {
 			require.Contains(t, v.Reasons[0], "the lateness of messages is unknown, because none contained its publish time (message.sentAt); the limit is 0 (MAX_LATE)")
 		}
@@ -102,8 +98,7 @@ func TestIdleConnectionClosedByTheServerIsNotAFault(t *testing.T) {
 			shards[0].Published.Failed[0].Idle = idle
 			shards[1].Checks = []shard.Check{{Name: "Received all messages", Fails: 2}}
 		}
-		v := p.judge(t)
-		require.Equal(t, want, v.Verdict, v.Reasons)
+		v := requireOutcome(t, want, p.judge(t))
 		require.Len(t, v.Reasons, 1)
 		require.Contains(t, v.Reasons[0], "not answered, the first was number 5")
 	}
@@ -122,8 +117,7 @@ func TestSlowPublishResponsesExplainTheLag(t *testing.T) {
 	p := newPublishedRun()
 	p.log = shard.NewPublishLog([]string{"s-topic-0", "s-topic-1"}, 2, p.at[0].Add(-200*time.Millisecond).UnixMicro(), 2*perTopic)
 	p.change = func(shards []*shard.Shard) { shards[0].Published.MaxBodyUS = 3_000_000 }
-	v := p.judge(t)
-	require.Equal(t, Invalid, v.Verdict)
+	v := requireOutcome(t, Invalid, p.judge(t))
 	require.Contains(t, v.Reasons[0], "the publisher waits for the end of each response body, which arrived up to 3 s after the headers (p99 of the headers: 3 ms)")
 	require.NotContains(t, v.Reasons[0], "slow to answer")
 }

@@ -1,7 +1,6 @@
 package verdict
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -34,8 +33,7 @@ func TestServerCountThatConfirmsAFault(t *testing.T) {
 	c.Received--
 	c.Lost++
 	c.Findings = append(c.Findings, ledger.Finding{Kind: ledger.KindLost, From: 7, To: 7, Count: 1})
-	v := judgeSoak(m, server, Evidence{})
-	require.Equal(t, Fail, v.Verdict)
+	v := requireOutcome(t, Fail, judgeSoak(m, server, Evidence{}))
 	require.False(t, v.Server.Agrees)
 	require.True(t, v.Server.Confirms)
 	count := check(t, v, "server's own count")
@@ -61,12 +59,8 @@ func TestSummary(t *testing.T) {
 			m.Connections.Edit(0).Undetectable = 2
 		}, "PASS: 3 of 3 streams open to the end, 717 of 717 messages received; up to 2 losses could not have been detected"},
 		"losses and a dropped stream": {func(m *shard.Merged, _ *Evidence) {
-			r := &m.Connections.Edit(0).Record
-			r.Received, r.Lost = noopsEach-2, 2
-			find(r, ledger.KindLost, 2)
-			r = &m.Connections.Edit(1).Record
-			r.State, r.Reason = ledger.Dropped, "reset"
-			find(r, ledger.KindDropped, 0)
+			addFault(&m.Connections.Edit(0).Record, ledger.KindLost, 2)
+			addFault(&m.Connections.Edit(1).Record, ledger.KindDropped, 0)
 			m.Checks[0].Passes, m.Checks[0].Fails = 1, 2
 		}, "FAIL: 1 stream ended early, 2 of 717 messages lost on 1 of 3 clients; first at 22:14:49 UTC"},
 		"the cause is first": {func(m *shard.Merged, e *Evidence) {
@@ -110,11 +104,9 @@ func TestChecksOfAStoppedRun(t *testing.T) {
 		m.Runners[i].State, m.Runners[i].EndedUS = shard.Interrupted, m.Runners[i].StartedUS+(10*time.Second).Microseconds()
 	}
 	m.EarlyEnds = []string{"runner 1 on h1 did not finish: it was interrupted", "runner 2 on h2 did not finish: it was interrupted"}
-	v := judgeSoak(m, server, Evidence{Problems: []string{"the run was stopped by a signal before its end"}})
-	require.Equal(t, Invalid, v.Verdict)
+	v := requireOutcome(t, Invalid, judgeSoak(m, server, Evidence{Problems: []string{"the run was stopped by a signal before its end"}}))
 	require.Equal(t, ByNumbers, v.Evidence.By, "no client is compared with the server's ledger")
-	at := slices.IndexFunc(v.Checks, func(c Check) bool { return c.ID == CheckComplete })
-	require.Equal(t, "stopped after 11 s of 1 h", v.Checks[at].Actual)
+	require.Equal(t, "stopped after 11 s of 1 h", check(t, v, "data complete").Actual)
 }
 
 // A headline states that the named stream is one of several.

@@ -62,8 +62,7 @@ func FuzzServerLedger(f *testing.F) {
 		m, _ := cleanRun()
 		r := &m.Connections.Edit(1).Record
 		r.Received, r.Lost = noopsEach-1, 1
-		v := judgeSoak(m, l, Evidence{})
-		require.Equal(t, Fail, v.Verdict)
+		v := requireOutcome(t, Fail, judgeSoak(m, l, Evidence{}))
 		require.NotZero(t, v.Messages.Missed)
 	})
 }

@@ -89,8 +89,7 @@ func TestSlopesHaveLimits(t *testing.T) {
 		for figure := range slopeCases {
 			t.Run(figure+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				v := judgeHour(t, figure, c.limit, c.windowS, c.value, nil)
-				require.Equal(t, c.want, v.Verdict, v.Reasons)
+				v := requireOutcome(t, c.want, judgeHour(t, figure, c.limit, c.windowS, c.value, nil))
 				if c.limit > 0 {
 					at := slices.IndexFunc(v.Checks, func(check Check) bool { return check.ID == slopeCases[figure].check })
 					require.GreaterOrEqual(t, at, 0)
@@ -107,8 +106,7 @@ func TestSlopesHaveLimits(t *testing.T) {
 func TestSlopeOfAnUnknownFigure(t *testing.T) {
 	t.Parallel()
 	for _, figure := range []string{"memory", "connect time"} {
-		v := judgeHour(t, figure, 5, 300, func(float64) float64 { return 0 }, nil)
-		require.Equal(t, Invalid, v.Verdict)
+		v := requireOutcome(t, Invalid, judgeHour(t, figure, 5, 300, func(float64) float64 { return 0 }, nil))
 		require.Contains(t, v.Reasons[0], "the growth is unknown")
 	}
 }
@@ -130,6 +128,5 @@ func TestGeneratorThatSlowsDownLeavesLatenessUndecided(t *testing.T) {
 		})
 		require.Equal(t, want, v.Verdict, v.Reasons)
 	}
-	v := judgeHour(t, "lateness", 5, 300, rises, func(b *shard.Bucket) { b.Control = &shard.ControlCounts{Expected: 1, Received: 1, LongestUS: 5000} })
-	require.Equal(t, Fail, v.Verdict, "the control group was on time")
+	requireOutcome(t, Fail, judgeHour(t, "lateness", 5, 300, rises, func(b *shard.Bucket) { b.Control = &shard.ControlCounts{Expected: 1, Received: 1, LongestUS: 5000} }), "the control group was on time")
 }

@@ -33,8 +33,7 @@ func TestUnansweredReconnectAtTheEndDoesNotPass(t *testing.T) {
 		}
 		p.lose(func(stream int, number uint64) bool { return stream == 0 && number >= 15 })
 		p.changeEach(func(s *shard.Shard) { s.Service.Resume = c.resume })
-		v := p.judge(t)
-		require.Equal(t, c.want, v.Verdict, "%s: %v", name, v.Reasons)
+		v := requireOutcome(t, c.want, p.judge(t), name)
 		require.Equal(t, 4, v.Connections.Completed, name)
 		if c.want == Invalid {
 			require.Contains(t, v.Reasons[0], "the service had left the reconnect attempts of 1 client unanswered for over 1 s when the run ended", name)
@@ -58,13 +57,11 @@ func TestLateConfirmationIsUndecided(t *testing.T) {
 	}
 	p := newPublishedRun()
 	p.answer = late
-	v := p.judge(t)
-	require.Equal(t, Pass, v.Verdict, "all arrived: %v", v.Reasons)
+	v := requireOutcome(t, Pass, p.judge(t), "all arrived")
 	p = newPublishedRun()
 	p.answer = late
 	p.lose(func(stream int, number uint64) bool { return stream == 2 && number == perTopic })
-	v = p.judge(t)
-	require.Equal(t, Invalid, v.Verdict)
+	v = requireOutcome(t, Invalid, p.judge(t))
 	require.EqualValues(t, 1, v.Evidence.Undetectable)
 }
 
@@ -91,8 +88,7 @@ func TestRunWithFewCheckedMessagesIsInvalid(t *testing.T) {
 		p := newPublishedRun()
 		p.lose(func(stream int, number uint64) bool { return stream == 1 && c.lost(number) })
 		p.beforeMessage = shortStreams
-		v := p.judge(t)
-		require.Equal(t, Invalid, v.Verdict, "%s: %v", name, v.Reasons)
+		v := requireOutcome(t, Invalid, p.judge(t), name)
 		require.Equal(t, []string{"1 client could have missed most messages unnoticed (the first: s-1, 0 of 20 messages of topic s-topic-1 were checked): " +
 			"streams were open for 2.14 s on average; publish at least 6 messages per second (PUBLISH_RATE), so that each stream receives 6"}, v.Reasons, name)
 		require.Equal(t, c.notExpected, v.Messages.NotExpected, name)
@@ -100,8 +96,7 @@ func TestRunWithFewCheckedMessagesIsInvalid(t *testing.T) {
 
 	p := newPublishedRun()
 	p.lose(func(_ int, number uint64) bool { return number == 1 }) // 0.5 s after the headers
-	v := p.judge(t)
-	require.Equal(t, Pass, v.Verdict, v.Reasons)
+	v := requireOutcome(t, Pass, p.judge(t))
 	require.Contains(t, v.Reasons[0], "; 4 more did not arrive and were not expected")
 	require.EqualValues(t, 4*19, v.Messages.Checked)
 }
@@ -111,8 +106,7 @@ func TestMessagesWithoutAMarkerAreUndecided(t *testing.T) {
 	t.Parallel()
 	p := newPublishedRun()
 	p.changeEach(func(s *shard.Shard) { s.Service.Unmarked = true })
-	v := p.judge(t)
-	require.Equal(t, Invalid, v.Verdict)
+	v := requireOutcome(t, Invalid, p.judge(t))
 	require.EqualValues(t, 4*perTopic, v.Evidence.Undetectable)
 	require.Contains(t, v.Reasons[0], "messages have no marker of run and topic (message.run)")
 }
@@ -123,8 +117,7 @@ func TestLossesAtTheEndsAreUnknownWithoutAPublisher(t *testing.T) {
 	p := newPublishedRun()
 	p.cfg.Published, p.plan.Topics, p.plan.PublishRate = false, 0, 0
 	p.change = func(shards []*shard.Shard) { shards[0].Published = nil }
-	v := p.judge(t)
-	require.Equal(t, Pass, v.Verdict, v.Reasons)
+	v := requireOutcome(t, Pass, p.judge(t))
 	require.Equal(t, "no message is known to be missing; losses before the first and after the last one of a stream are undetectable", v.Reasons[0])
 }
 
@@ -142,7 +135,6 @@ func TestMessagesOfAnEarlierRunAreUndecided(t *testing.T) {
 		}
 	}
 	p.lose(func(stream int, number uint64) bool { return stream == 1 })
-	v := p.judge(t)
-	require.Equal(t, Invalid, v.Verdict)
+	v := requireOutcome(t, Invalid, p.judge(t))
 	require.Equal(t, []string{"s-1 received message 20 of topic s-topic-1 before it was published: the message is from another run with the same marker (t-1)"}, v.Reasons)
 }

@@ -27,29 +27,24 @@ func TestMinCoverageLimitsUnwatchedTime(t *testing.T) {
 	t.Parallel()
 	const watched = "83.3 % of 10,785 client-seconds were watched"
 	m, server := lostRunner()
-	v := judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Runner: 2, Text: "runner 2 was ended by a signal"}}})
-	assert.Equal(t, Invalid, v.Verdict, "by default, all client time must be watched")
+	v := requireOutcome(t, Invalid, judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Runner: 2, Text: "runner 2 was ended by a signal"}}}), "by default, all client time must be watched")
 	assert.Equal(t, []string{"runner 2 was ended by a signal", m.EarlyEnds[0]}, v.Reasons)
 	assert.Equal(t, watched, v.Watched.String())
 	assert.Equal(t, "INVALID: runner 2 was ended by a signal; 1 of 3 clients was not observed to the end", v.Sentence)
 
 	m.Plan.MinCoverage = 90
-	v = judgeSoak(m, server, Evidence{})
-	assert.Equal(t, Invalid, v.Verdict)
+	v = requireOutcome(t, Invalid, judgeSoak(m, server, Evidence{}))
 	assert.Equal(t, []string{m.EarlyEnds[0], watched + "; the limit is 90 % (MIN_COVERAGE)"}, v.Reasons)
 
 	m.Plan.MinCoverage = 80
-	v = judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Runner: 2, Text: "runner 2 was ended by a signal"}}})
-	assert.Equal(t, Pass, v.Verdict, "%q", v.Reasons)
+	v = requireOutcome(t, Pass, judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Runner: 2, Text: "runner 2 was ended by a signal"}}}))
 	assert.Equal(t, "PASS: no loss in the 83.3 % of 10,785 client-seconds that were watched; 2 of 3 streams open to the end, 1 until their runner ended early, 597 of 597 messages received", v.Sentence)
 	assert.Equal(t, []string{"runner 2 was ended by a signal", m.EarlyEnds[0]}, v.Warnings)
 	assert.Equal(t, Connections{Planned: 3, Opened: 3, Completed: 2, Unwatched: 1}, v.Connections)
 	assert.EqualValues(t, 2*noopsEach, v.Server.Sent, "times without a watching client are not compared")
 
-	v = judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Runner: 1, Text: "runner 1 ended with exit code 107"}}})
-	assert.Equal(t, Invalid, v.Verdict, "runner 1 left a finished shard, so its exit code has an unknown cause")
-	v = judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Text: "the cluster was deleted"}}})
-	assert.Equal(t, Invalid, v.Verdict)
+	v = requireOutcome(t, Invalid, judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Runner: 1, Text: "runner 1 ended with exit code 107"}}}), "runner 1 left a finished shard, so its exit code has an unknown cause")
+	v = requireOutcome(t, Invalid, judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Text: "the cluster was deleted"}}}))
 	assert.Equal(t, "the cluster was deleted", v.Reasons[0], "the cause precedes its consequences")
 }
 
@@ -62,8 +57,7 @@ func TestLossesInWatchedTimeFail(t *testing.T) {
 		c := m.Connections.Edit(client)
 		c.Received, c.Lost = c.Received-1, 1
 		c.Findings = []ledger.Finding{{Kind: ledger.KindLost, From: 7, To: 7, Count: 1, At: time.Minute}}
-		v := judgeSoak(m, server, Evidence{})
-		assert.Equal(t, Fail, v.Verdict, name)
+		v := requireOutcome(t, Fail, judgeSoak(m, server, Evidence{}), name)
 		assert.Contains(t, v.Sentence, "1 of 597 messages lost on 1 of 3 clients", name)
 		assert.Contains(t, v.Sentence, "83.3 % of 10,785 client-seconds were watched", name)
 	}
@@ -77,8 +71,7 @@ func TestOutageWhenARunnerEndsEarly(t *testing.T) {
 		m.Plan.MinCoverage, m.Plan.Reconnect = 80, true
 		c := m.Connections.Edit(1)
 		c.State, c.Reason, c.ClosedAt = ledger.Waiting, "reset", 1800*time.Second-since
-		v := judgeSoak(m, server, Evidence{})
-		assert.Equal(t, want, v.Verdict, "%s: %q", since, v.Reasons)
+		requireOutcome(t, want, judgeSoak(m, server, Evidence{}), since)
 	}
 }
 
@@ -111,8 +104,7 @@ func TestReplacementRunnerAddsWatchedTime(t *testing.T) {
 	m, server := replacedRunner()
 	assert.Equal(t, Invalid, judgeSoak(m, server, Evidence{}).Verdict, "by default, all client time must be watched")
 	m.Plan.MinCoverage = 90
-	v := judgeSoak(m, server, Evidence{})
-	assert.Equal(t, Pass, v.Verdict, "%q", v.Reasons)
+	v := requireOutcome(t, Pass, judgeSoak(m, server, Evidence{}))
 	assert.Equal(t, "PASS: no loss in the 98.1 % of 10,785 client-seconds that were watched; 3 of 3 streams open to the end, 703 of 703 messages received", v.Sentence)
 	assert.Equal(t, Connections{Planned: 3, Opened: 3, Completed: 3}, v.Connections)
 	assert.Equal(t, "its ledger lists 478 as sent, equal to the number received at the clients of runners that ran from start to end", v.Server.Comparison(v.Messages.Received))
@@ -124,8 +116,7 @@ func TestReplacementRunnerAddsWatchedTime(t *testing.T) {
 		c := m.Connections.Edit(record)
 		c.Received, c.Lost = c.Received-1, 1
 		c.Findings = []ledger.Finding{{Kind: ledger.KindLost, From: 7, To: 7, Count: 1, At: time.Minute}}
-		v := judgeSoak(m, server, Evidence{})
-		assert.Equal(t, Fail, v.Verdict, name)
+		v := requireOutcome(t, Fail, judgeSoak(m, server, Evidence{}), name)
 		assert.Contains(t, v.Sentence, "1 of 703 messages lost on 1 of 3 clients", name)
 	}
 }
@@ -139,7 +130,6 @@ func TestFaultBeforeARunnerWasReplaced(t *testing.T) {
 	c := m.Connections.Edit(1)
 	c.State, c.Reason, c.ClosedAt = ledger.Dropped, "reset", 900*time.Second
 	c.Findings = []ledger.Finding{{Kind: ledger.KindDropped, At: c.ClosedAt, Note: "reset"}}
-	v := judgeSoak(m, server, Evidence{})
-	assert.Equal(t, Fail, v.Verdict)
+	v := requireOutcome(t, Fail, judgeSoak(m, server, Evidence{}))
 	assert.Equal(t, Connections{Planned: 3, Opened: 3, Completed: 3, Dropped: 1}, v.Connections)
 }
