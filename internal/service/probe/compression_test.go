@@ -4,21 +4,18 @@ import (
 	"compress/gzip"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/service/trial"
 )
 
 // A run rejects a response that is compressed although the request does not accept compression.
 func TestCompressedStreams(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	probe(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.Header().Set("Content-Encoding", "gzip")
 		packed := gzip.NewWriter(w)
@@ -28,11 +25,9 @@ func TestCompressedStreams(t *testing.T) {
 			_ = http.NewResponseController(w).Flush()
 			time.Sleep(100 * time.Millisecond)
 		}
-	}))
-	t.Cleanup(server.Close)
-	module, json := probe(t, server.URL, Config{URL: server.URL})
-	require.Contains(t, strings.Join(strings.Fields(strings.ReplaceAll(module, "//", "")), " "), "The streams were compressed (gzip) although the request did not accept it, and soak refuses such streams.")
-	s, err := service.Parse([]byte(json))
-	require.NoError(t, err)
-	require.ErrorContains(t, trial.Run(t.Context(), trial.Config{Service: s, Base: server.URL}), `answered with the Content-Encoding "gzip", which the request does not accept`)
+	}), Config{}, func(t *testing.T, d description, c Config) {
+		require.Contains(t, d.notes, "The streams were compressed (gzip) although the request did not accept it, and soak refuses such streams.")
+		err := trial.Run(t.Context(), trial.Config{Service: d.Service, Base: base, Dial: c.Dial})
+		require.ErrorContains(t, err, `answered with the Content-Encoding "gzip", which the request does not accept`)
+	})
 }

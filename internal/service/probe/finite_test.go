@@ -5,26 +5,25 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/model"
-	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 	"github.com/sse-soak/sse-soak/test/module"
 )
 
-// newAnsweringServer returns a server that responds to each POST with blocks. %d in a block is the number of the request.
-func newAnsweringServer(t *testing.T, blocks ...string) *httptest.Server {
-	t.Helper()
+// answer returns a handler that responds to each POST with blocks. %d in a block is the number of the request.
+func answer(blocks ...string) http.Handler {
 	var requests atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
 			w.WriteHeader(http.StatusMethodNotAllowed)
 			return
@@ -35,9 +34,7 @@ func newAnsweringServer(t *testing.T, blocks ...string) *httptest.Server {
 			fmt.Fprintf(w, "%s\n\n", strings.ReplaceAll(block, "%d", fmt.Sprint(n)))
 			_ = http.NewResponseController(w).Flush()
 		}
-	}))
-	t.Cleanup(server.Close)
-	return server
+	})
 }
 
 func TestFiniteResponses(t *testing.T) {
@@ -76,51 +73,42 @@ data: {"n":3,"text":"c"}`, "event: finished\ndata: {}"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			server := newAnsweringServer(t, c.blocks...)
-			module, described := probe(t, server.URL, Config{URL: server.URL + "/ask", Connect: ask, Length: 20 * time.Second})
+			d := probe(t, answer(c.blocks...), Config{URL: base + "/ask", Connect: ask, Length: 20 * time.Second})
 			for _, part := range c.want {
-				require.Contains(t, described, part)
+				require.Contains(t, d.json, part)
 			}
-			notes := strings.Join(strings.Fields(strings.ReplaceAll(module, "//", "")), " ")
 			for _, note := range c.notes {
-				require.Contains(t, notes, note)
+				require.Contains(t, d.notes, note)
 			}
-			s, err := service.Parse([]byte(described))
-			require.NoError(t, err)
-			require.NotNil(t, s.Finite)
+			require.NotNil(t, d.Finite)
 		})
 	}
 }
 
 func TestNumberedModelAPIs(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(model.New(model.Config{
-		Order: model.Order{Chunks: 8}, Keep: 100, Log: slog.New(slog.DiscardHandler),
-	}))
-	t.Cleanup(server.Close)
 	messages := `{"model":"m","max_tokens":9,"stream":true,"messages":[{"role":"user","content":"{prompt}"}]}`
 	for _, c := range []struct{ path, body, message, module string }{
 		{"/v1/chat/completions", messages, `{"content":"json:$.choices[0].delta.content","per":"request"}`, "openai-chat"},
 		{"/v1/messages", messages, `{"content":"json:$.delta.text","per":"request"}`, "anthropic-messages"},
 		{"/v1/responses", `{"model":"m","stream":true,"input":"{prompt}"}`, `{"seq":"json:$.sequence_number","content":"json:$.delta","per":"request"}`, "openai-responses"},
 	} {
-		module, described := probe(t, server.URL, Config{URL: server.URL + c.path, Connect: Request{Method: "POST", Body: c.body}, Length: 20 * time.Second})
-		require.Contains(t, described, `"message":`+c.message)
-		require.Contains(t, module, "--service "+c.module)
+		server := model.New(model.Config{Order: model.Order{Chunks: 8}, Keep: 100, Log: slog.New(slog.DiscardHandler)})
+		d := probe(t, server, Config{URL: base + c.path, Connect: Request{Method: "POST", Body: c.body}, Length: 20 * time.Second})
+		require.Contains(t, d.json, `"message":`+c.message)
+		require.Contains(t, d.module, "--service "+c.module)
 	}
 }
 
 func TestPromptNeedsFiniteResponses(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprint(w, "data: 1\n\n")
-		_ = http.NewResponseController(w).Flush()
-		<-r.Context().Done()
-	}))
-	t.Cleanup(server.Close)
-	_, err := Run(t.Context(), Config{URL: server.URL, Connect: Request{Method: "POST", Body: "{prompt}"}, Streams: 1, Pace: 40 * time.Millisecond, Length: time.Second})
-	require.ErrorContains(t, err, "{prompt} requires responses that end with a terminal event")
+	synctest.Test(t, func(t *testing.T) {
+		network := memoryNetwork{}
+		url := network.serve(t, "service.test", new(fakeservice.Hub))
+		c := Config{URL: url + "/sub/{topic}", Connect: Request{Headers: []string{"X: {prompt}"}}, Streams: 1, Pace: 40 * time.Millisecond, Length: time.Second, Dial: network.dial}
+		_, err := Run(t.Context(), c)
+		require.ErrorContains(t, err, "{prompt} requires responses that end with a terminal event")
+	})
 }
 
 func TestKnownAPIsEqualTheirModules(t *testing.T) {

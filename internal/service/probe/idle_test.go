@@ -1,141 +1,136 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/test/fakeservice"
-	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
-// A network is a path between client and service that drops connections after a silence.
-type network struct {
+// A path drops connections between client and service after a silence.
+type path struct {
 	limit  time.Duration
-	closes bool // the path closes connections; otherwise it drops data, as a NAT does
-	resets bool // the path closes connections with a reset
+	closes bool  // it closes connections; otherwise it drops data, as a NAT does
+	err    error // of reads from a closed connection
 }
 
-// start listens for connections to an address, and returns the URL of the listener.
-func (p *network) start(t *testing.T, to string) string {
-	t.Helper()
-	return "http://" + sockets.Serve(t, func(client net.Conn) { p.carry(client, strings.TrimPrefix(to, "http://")) })
-}
-
-// carry copies data between a client and a service until the silence exceeds the limit.
-func (p *network) carry(client net.Conn, to string) {
-	server, err := net.Dial("tcp", to)
-	if err != nil {
-		return
-	}
-	defer server.Close()
-	var expired atomic.Bool
-	timer := time.AfterFunc(p.limit, func() {
-		expired.Store(true)
-		if p.closes {
-			if p.resets {
-				_ = client.(*net.TCPConn).SetLinger(0)
-			}
-			_ = client.Close()
-			_ = server.Close()
+// through returns a dialer of connections through the path.
+func (p path) through(dial dialer) dialer {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
 		}
+		c := &pathConn{Conn: conn, path: p}
+		c.timer = time.AfterFunc(p.limit, func() {
+			if c.expired.Store(true); p.closes {
+				_ = conn.Close()
+			}
+		})
+		return c, nil
+	}
+}
+
+// A pathConn is the client's end of a connection through a path.
+type pathConn struct {
+	net.Conn
+	path
+	timer   *time.Timer
+	expired atomic.Bool
+}
+
+// Read returns no bytes that arrive after the silence.
+func (c *pathConn) Read(b []byte) (int, error) {
+	for {
+		n, err := c.Conn.Read(b)
+		switch {
+		case err != nil && c.expired.Load() && c.closes:
+			return 0, c.err
+		case err != nil || !c.expired.Load():
+			c.timer.Reset(c.limit)
+			return n, err
+		}
+	}
+}
+
+func (c *pathConn) Close() error {
+	c.timer.Stop()
+	return c.Conn.Close()
+}
+
+// probeIdle probes a hub with silences around 2.8 s on a fake clock.
+func probeIdle(t *testing.T, h *fakeservice.Hub, p *path, publish Request) (text string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		network := memoryNetwork{}
+		url := network.serve(t, "service.test", h)
+		c := Config{
+			URL: url + "/sub/{topic}", Publish: publish, Streams: 3, Pace: 80 * time.Millisecond, Length: 10 * time.Second, Dial: network.dial,
+			checkTimes: []time.Duration{400 * time.Millisecond, 1200 * time.Millisecond, 4800 * time.Millisecond, 6 * time.Second, 7600 * time.Millisecond},
+		}
+		if p != nil {
+			c.Dial = p.through(c.Dial)
+		}
+		var err error
+		text, err = Idle(t.Context(), c)
+		require.NoError(t, err)
 	})
-	defer timer.Stop()
-	pass := func(to io.Writer, from io.Reader) {
-		b := make([]byte, 4096)
-		for {
-			n, err := from.Read(b)
-			if err != nil {
-				return
-			}
-			if !expired.Load() {
-				timer.Reset(p.limit)
-				_, _ = to.Write(b[:n])
-			}
-		}
-	}
-	go func() { pass(client, server); _ = client.Close() }()
-	pass(server, client)
-}
-
-// testCheckTimes are the check times of these tests. They are far apart, and pathLimit is in the middle of them, so a delay of half a
-// second on a busy machine changes no result.
-var testCheckTimes = []time.Duration{400 * time.Millisecond, 1200 * time.Millisecond, 4800 * time.Millisecond, 6 * time.Second, 7600 * time.Millisecond}
-
-const pathLimit = 2800 * time.Millisecond
-
-func probeIdle(t *testing.T, url string, publish Request, c Config) string {
-	t.Helper()
-	c.URL, c.Publish, c.Streams, c.Pace, c.checkTimes = url+"/sub/{topic}", publish, 3, 80*time.Millisecond, testCheckTimes
-	if c.Length == 0 {
-		c.Length = 10 * time.Second
-	}
-	text, err := Idle(t.Context(), c)
-	require.NoError(t, err)
-	t.Log(text)
 	return text
 }
 
 func TestIdleTimeouts(t *testing.T) {
 	t.Parallel()
-	const limit = pathLimit
+	const limit = 2800 * time.Millisecond
 	const two = `\n(after +\S+ s  alive\n){2}after`
+	proxy := &path{limit: limit, closes: true, err: io.EOF}
 	for name, c := range map[string]struct {
-		path        *network
+		path        *path
 		hub         *fakeservice.Hub
 		noPublisher bool
 		wantText    []string
 	}{
-		"no limit": {wantText: []string{
-			`\n(after +\S+ s  alive\n){5}\n`, `No stream was closed during a silence of (7\.[6-9]|[89]|1\d).* s\.`,
+		"no limit": {wantText: []string{`\n(after +\S+ s  alive\n){5}\n`, `No stream was closed during a silence of 7\.[67].* s\.`}},
+		"a proxy that closes": {path: proxy, wantText: []string{
+			two, `\n(after +2\.8 s  closed: the connection was closed in the middle of the response\n){3}\n`,
+			"Send something on each stream, such as a comment, at least every 1.4 s",
 		}},
-		"a proxy that closes": {path: &network{limit: limit, closes: true}, wantText: []string{
-			two, `\n(after +(2\.[89]|3\.[0-6]) s  closed: the connection was closed in the middle of the response\n){3}\n`,
-			"Send something on each stream, such as a comment, at least every 1.",
+		"a proxy that resets": {path: &path{limit: limit, closes: true, err: syscall.ECONNRESET}, wantText: []string{`(closed: the connection was reset\n.*){3}`}},
+		"a NAT": {path: &path{limit: limit}, wantText: []string{
+			two, `\n(after +(4\.8|6\.0) s  lost: the message did not arrive, and the stream did not end\n){2}`, "at least every ",
 		}},
-		"a proxy that resets": {path: &network{limit: limit, closes: true, resets: true}, wantText: []string{`(closed: the connection was reset\n.*){3}`}},
-		"a NAT": {path: &network{limit: limit}, wantText: []string{
-			two, `\n(after +(4\.[89]|[5-9]\.\d) s  lost: the message did not arrive, and the stream did not end\n){2}`, "at least every ",
+		"a proxy that closes, without a publisher": {path: proxy, noPublisher: true, wantText: []string{
+			"Only closed streams can be detected", `\n(after +2\.8 s  closed: .*\n){3}`,
 		}},
-		"a proxy that closes, without a publisher": {path: &network{limit: limit, closes: true}, noPublisher: true, wantText: []string{
-			"Only closed streams can be detected", `\n(after +(2\.[89]|3\.[0-6]) s  closed: .*\n){3}`,
-		}},
-		"a NAT, without a publisher": {path: &network{limit: limit}, noPublisher: true, wantText: []string{`No stream was closed during a silence of (9\.[5-9]|1\d)`}},
+		"a NAT, without a publisher": {path: &path{limit: limit}, noPublisher: true, wantText: []string{`No stream was closed during a silence of 10 s`}},
 		"a service that closes": {hub: &fakeservice.Hub{Lifetime: limit}, noPublisher: true, wantText: []string{
 			`(closed: the response ended in order, possibly by the service itself .*\n.*){3}`,
 		}},
-		"empty lines as heartbeats": {path: &network{limit: limit, closes: true}, hub: &fakeservice.Hub{Heartbeat: "\n", HeartbeatInterval: 200 * time.Millisecond}, noPublisher: true, wantText: []string{
+		"empty lines as heartbeats": {path: proxy, hub: &fakeservice.Hub{Heartbeat: "\n", HeartbeatInterval: 200 * time.Millisecond}, noPublisher: true, wantText: []string{
 			"No stream was closed during a silence of 0.",
 		}},
-		"many heartbeats": {path: &network{limit: limit, closes: true}, hub: &fakeservice.Hub{Heartbeat: strings.Repeat(":\n\n", 1000), HeartbeatInterval: 100 * time.Millisecond}, noPublisher: true, wantText: []string{
+		"many heartbeats": {path: proxy, hub: &fakeservice.Hub{Heartbeat: strings.Repeat(":\n\n", 1000), HeartbeatInterval: 100 * time.Millisecond}, noPublisher: true, wantText: []string{
 			"No stream was closed during a silence of 0.",
-		}},
-		"heartbeats": {path: &network{limit: limit, closes: true}, hub: &fakeservice.Hub{Heartbeat: ":\n\n", HeartbeatInterval: 200 * time.Millisecond}, noPublisher: true, wantText: []string{
-			`No stream was closed during a silence of [0-2]\.`,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := c.hub
-			if h == nil {
-				h = &fakeservice.Hub{}
-			}
-			to := h.Start(t).URL
-			if c.path != nil {
-				to = c.path.start(t, to)
-			}
+			h := cmp.Or(c.hub, &fakeservice.Hub{})
 			publish := publishRequest
 			if c.noPublisher {
 				publish = Request{}
 			}
-			text := probeIdle(t, to, publish, Config{})
+			text := probeIdle(t, h, c.path, publish)
 			for _, want := range c.wantText {
 				require.Regexp(t, want, text)
 			}
@@ -203,6 +198,6 @@ func TestCheckTimesFitTheProbe(t *testing.T) {
 func TestIdleProbeRejectsLostMessages(t *testing.T) {
 	t.Parallel()
 	h := &fakeservice.Hub{Lose: func(string, string) bool { return true }}
-	_, err := Idle(t.Context(), Config{URL: h.Start(t).URL + "/sub/{topic}", Publish: publishRequest, Pace: 20 * time.Millisecond, Length: time.Second, checkTimes: testCheckTimes})
+	_, err := Idle(t.Context(), Config{URL: h.Start(t).URL + "/sub/{topic}", Publish: publishRequest, Pace: 20 * time.Millisecond, Length: time.Second})
 	require.ErrorContains(t, err, "was confirmed, but did not arrive on the stream of that topic")
 }

@@ -2,14 +2,11 @@ package probe
 
 import (
 	"bytes"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/service/stream"
-	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 // A service that sends an endless series of large events must not exhaust the memory of the probe.
@@ -35,15 +32,4 @@ func TestPartsOfAStreamUseBoundedMemory(t *testing.T) {
 		require.Equal(t, keepsLast, last == 99)
 		require.Equal(t, keepsLast, first != 0)
 	}
-}
-
-// The description of a service quotes neither large data nor a large event name.
-func TestDescriptionsDoNotQuoteLargeEvents(t *testing.T) {
-	t.Parallel()
-	large := strings.Repeat("x", 1<<16)
-	h := &fakeservice.Hub{GenerateInterval: 50 * time.Millisecond, Generate: func(_, n int) string {
-		return []string{"event: " + large + "\n", "", ""}[n%3] + "data: " + large + "\n\n"
-	}}
-	module, _ := probe(t, h.Start(t).URL, Config{})
-	require.Less(t, len(module), 16<<10)
 }
