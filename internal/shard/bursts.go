@@ -72,10 +72,13 @@ func (b *Bursts) Server() (name string) {
 	return name
 }
 
-// Merge adds the messages of another runner; o may be nil.
+// Merge adds the messages of another runner; o may be nil. The zero value of b is empty.
 func (b *Bursts) Merge(o *Bursts) {
 	if o == nil {
 		return
+	}
+	if b.Silence == nil {
+		*b = *NewBursts()
 	}
 	b.Messages, b.Followers = b.Messages+o.Messages, b.Followers+o.Followers
 	b.Silence.Merge(o.Silence)
@@ -99,17 +102,4 @@ func (b *Bursts) check() error {
 		}
 	}
 	return nil
-}
-
-func (s *Shard) checkBursts() error { return s.Bursts.check() }
-
-// addBursts adds the messages of a runner.
-func (m *Merged) addBursts(s *Shard) {
-	if s.Bursts == nil {
-		return
-	}
-	if m.Bursts == nil {
-		m.Bursts = NewBursts()
-	}
-	m.Bursts.Merge(s.Bursts)
 }

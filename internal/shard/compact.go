@@ -3,7 +3,6 @@ package shard
 import (
 	"encoding/binary"
 	"iter"
-	"math/bits"
 	"reflect"
 	"slices"
 	"strings"
@@ -35,37 +34,29 @@ const compactSize = 1 << 20
 func (c *Connections) Len() int { return c.count }
 
 // Add adds a copy of a record.
-func (c *Connections) Add(connection *Connection) {
-	var list [1]ledger.Record
-	list[0] = connection.Record
-	c.add(connection.Runner, list[:])
-}
+func (c *Connections) Add(connection *Connection) { c.add(connection.Runner, &connection.Record) }
 
-// add packs records of a runner.
-func (c *Connections) add(runner int, records []ledger.Record) {
+// add packs a record of a runner.
+func (c *Connections) add(runner int, record *ledger.Record) {
 	if last := len(c.parts) - 1; last < 0 || c.parts[last].runner != runner || c.parts[last].text.Len() > compactSize {
 		c.parts = append(c.parts, &compactPart{runner: runner, text: new(strings.Builder)})
 	}
 	f := allFields.Get().(*recordFields) //nolint:forcetypeassert // the pool contains nothing else
 	defer allFields.Put(f)
-	f.out = f.out[:0]
-	for i := range records {
-		f.Record = records[i]
-		f.pack()
-	}
+	f.Record = *record
+	f.pack()
 	part := c.parts[len(c.parts)-1]
-	if part.text.Len() == 0 {
-		part.text.Grow(len(f.out)) // exact capacity, because the text is kept
-	}
 	part.text.Write(f.out)
-	part.count += len(records)
-	c.count, c.bytes = c.count+len(records), c.bytes+len(f.out)
+	part.count++
+	c.count, c.bytes = c.count+1, c.bytes+len(f.out)
 }
 
 // adopt adds the records of a shard. It shares the text of packed records with the shard, and packs others.
 func (c *Connections) adopt(runner int, s *Shard) {
 	if s.packed == nil {
-		c.add(runner, s.Connections)
+		for i := range s.Connections {
+			c.add(runner, &s.Connections[i])
+		}
 		return
 	}
 	for _, part := range s.packed.parts {
@@ -132,17 +123,11 @@ func (c *Connections) renumber(position []int) {
 	slices.SortStableFunc(c.parts, func(a, b *compactPart) int { return a.runner - b.runner })
 }
 
-// A recordFields is a record with pointers to its fields by their types. Reflection finds the fields once, so a new
-// field needs no code here. In packed form, each type of field has a bit mask of the values that are not 0, and then
-// these values. Lists and pointers are last.
+// A recordFields is a record with its fields. Reflection finds the fields once, so a new field needs no code here. In
+// packed form, a record has a bit mask of the fields that are not 0, and then these fields.
 type recordFields struct {
 	Connection
-	int64s  []*int64
-	uint64s []*uint64
-	ints    []*int
-	flags   []*bool
-	texts   []*string
-	others  []reflect.Value
+	fields []reflect.Value
 
 	out []byte
 	in  string
@@ -155,85 +140,40 @@ var allFields = sync.Pool{New: func() any {
 	return f
 }}
 
-// find adds pointers to the fields of a value.
+// find adds a value, or the fields of a struct.
 func (f *recordFields) find(v reflect.Value) {
-	switch v.Kind() { //nolint:exhaustive // other types are packed by put
-	case reflect.Struct:
-		for i := range v.NumField() {
-			f.find(v.Field(i))
-		}
-	case reflect.Int64:
-		f.int64s = append(f.int64s, pointerTo[int64](v))
-	case reflect.Uint64:
-		f.uint64s = append(f.uint64s, pointerTo[uint64](v))
-	case reflect.Int:
-		f.ints = append(f.ints, pointerTo[int](v))
-	case reflect.Bool:
-		f.flags = append(f.flags, pointerTo[bool](v))
-	case reflect.String:
-		f.texts = append(f.texts, pointerTo[string](v))
-	default:
-		f.others = append(f.others, v)
+	if v.Kind() != reflect.Struct {
+		f.fields = append(f.fields, v)
+		return
+	}
+	for i := range v.NumField() {
+		f.find(v.Field(i))
 	}
 }
 
-// pointerTo returns a pointer to a value, independent of the name of its type.
-func pointerTo[T any](v reflect.Value) *T {
-	return v.Addr().Convert(reflect.TypeFor[*T]()).Interface().(*T) //nolint:forcetypeassert // it was converted to that
-}
+// maskSize returns the size of the bit mask in bytes.
+func (f *recordFields) maskSize() int { return (len(f.fields) + 7) / 8 }
 
-// pack appends the record to out.
+// pack sets out to the packed record.
 func (f *recordFields) pack() {
-	packEach(f, f.int64s, func(n int64) { f.out = binary.AppendVarint(f.out, n) })
-	packEach(f, f.uint64s, f.number)
-	packEach(f, f.ints, func(n int) { f.out = binary.AppendVarint(f.out, int64(n)) })
-	packEach(f, f.flags, func(bool) {})
-	packEach(f, f.texts, f.text)
-	var mask uint64
-	for i, v := range f.others {
+	f.out = append(f.out[:0], make([]byte, f.maskSize())...)
+	for i, v := range f.fields {
 		if !v.IsZero() {
-			mask |= 1 << i
+			f.out[i/8] |= 1 << (i % 8)
+			f.put(v)
 		}
-	}
-	for f.number(mask); mask != 0; mask &= mask - 1 {
-		f.put(f.others[bits.TrailingZeros64(mask)])
-	}
-}
-
-// packEach appends the mask and the values of the fields of one type.
-func packEach[T comparable](f *recordFields, all []*T, put func(T)) {
-	var zero T
-	var mask uint64
-	for i, p := range all {
-		if *p != zero {
-			mask |= 1 << i
-		}
-	}
-	for f.number(mask); mask != 0; mask &= mask - 1 {
-		put(*all[bits.TrailingZeros64(mask)])
 	}
 }
 
 // unpack reads the next record from in. Its texts share the memory of the packed text.
 func (f *recordFields) unpack() {
 	f.Record = ledger.Record{}
-	for mask := f.nextNumber(); mask != 0; mask &= mask - 1 {
-		*f.int64s[bits.TrailingZeros64(mask)] = f.nextInt()
-	}
-	for mask := f.nextNumber(); mask != 0; mask &= mask - 1 {
-		*f.uint64s[bits.TrailingZeros64(mask)] = f.nextNumber()
-	}
-	for mask := f.nextNumber(); mask != 0; mask &= mask - 1 {
-		*f.ints[bits.TrailingZeros64(mask)] = int(f.nextInt())
-	}
-	for mask := f.nextNumber(); mask != 0; mask &= mask - 1 {
-		*f.flags[bits.TrailingZeros64(mask)] = true
-	}
-	for mask := f.nextNumber(); mask != 0; mask &= mask - 1 {
-		*f.texts[bits.TrailingZeros64(mask)] = f.nextText()
-	}
-	for mask := f.nextNumber(); mask != 0; mask &= mask - 1 {
-		f.get(f.others[bits.TrailingZeros64(mask)])
+	mask := f.in[:f.maskSize()]
+	f.in = f.in[len(mask):]
+	for i, v := range f.fields {
+		if mask[i/8]&(1<<(i%8)) != 0 {
+			f.get(v)
+		}
 	}
 }
 

@@ -107,9 +107,6 @@ func (e *Ends) addSecond(second int64) {
 
 // Merge adds the requests of another runner.
 func (e *Ends) Merge(other *Ends) {
-	if other == nil {
-		return
-	}
 	for _, o := range other.Outcomes {
 		e.addOutcome(o)
 	}
@@ -117,24 +114,9 @@ func (e *Ends) Merge(other *Ends) {
 }
 
 // Copy returns a copy, or nil if e is nil.
-func (e *Ends) Copy() *Ends {
-	if e == nil {
-		return nil
-	}
-	out := new(Ends)
-	out.Merge(e)
+func (e *Ends) Copy() (out *Ends) {
+	mergePart(&out, e)
 	return out
-}
-
-// addEnds adds the requests of another runner.
-func (m *Merged) addEnds(s *Shard) {
-	if s.Ends == nil {
-		return
-	}
-	if m.Ends == nil {
-		m.Ends = new(Ends)
-	}
-	m.Ends.Merge(s.Ends)
 }
 
 // checkEnds returns an error for requests outside of the run and for contradictory counts.

@@ -10,17 +10,11 @@ type HTTP2 struct {
 	MaxPerRunner int `json:"max_per_runner,omitempty"`
 }
 
-// addHTTP2 adds the counts of another runner.
-func (m *Merged) addHTTP2(s *Shard) {
-	if s.HTTP2 == nil {
-		return
-	}
-	if m.HTTP2 == nil {
-		m.HTTP2 = new(HTTP2)
-	}
-	m.HTTP2.Streams += s.HTTP2.Streams
-	m.HTTP2.Connections += s.HTTP2.Connections
-	m.HTTP2.MaxPerRunner = max(m.HTTP2.MaxPerRunner, s.HTTP2.Connections)
+// Merge adds the counts of another runner.
+func (h *HTTP2) Merge(other *HTTP2) {
+	h.Streams += other.Streams
+	h.Connections += other.Connections
+	h.MaxPerRunner = max(h.MaxPerRunner, other.Connections)
 }
 
 // checkHTTP2 returns an error for counts that no runner has.

@@ -95,9 +95,10 @@ func (g *Merger) Add(s *Shard) {
 	m.addControl(s)
 	m.addCodings(s)
 	m.addRedirects(s)
-	m.addHTTP2(s)
-	m.addEnds(s)
-	m.addBursts(s)
+	mergePart(&m.Reach, s.Reach)
+	mergePart(&m.HTTP2, s.HTTP2)
+	mergePart(&m.Ends, s.Ends)
+	mergePart(&m.Bursts, s.Bursts)
 	g.addResponses(s)
 	g.parts = append(g.parts, partOf(s))
 	m.Connect.Merge(s.Connect)
@@ -109,6 +110,20 @@ func (g *Merger) Add(s *Shard) {
 	addMetrics(g.metrics, s.Metrics)
 	m.Connections.adopt(len(m.Runners)-1, s)
 	g.addSeries(s)
+}
+
+// mergePart adds a part of a shard to the sum of these parts. Either may be nil.
+func mergePart[T any, P interface {
+	*T
+	Merge(other P)
+}](sum *P, part P) {
+	if part == nil {
+		return
+	}
+	if *sum == nil {
+		*sum = new(T)
+	}
+	(*sum).Merge(part)
 }
 
 // Merged returns the sum of all shards and compares it with the plan. If the plan has no connections, the scripts
@@ -139,7 +154,7 @@ func (g *Merger) finish() {
 		m.Connect, m.FirstNoop, m.Lateness = NewHistogram(), NewHistogram(), NewHistogram()
 	}
 	m.Problems = append(m.Problems, g.readErrors...)
-	m.Series, m.Metrics = sortedBuckets(g.buckets), sortedMetrics(g.metrics)
+	m.Series, m.Metrics = valuesByKey(g.buckets), valuesByKey(g.metrics)
 }
 
 // sort sorts the runners, their parts and their connections. compare compares two runners by their indexes in Runners.

@@ -8,7 +8,7 @@ import (
 )
 
 // addPublished stores three results in the last added runner: the published messages, the feeds and the latency of the
-// fastest message. It also merges Reach.
+// fastest message.
 func (m *Merged) addPublished(s *Shard) {
 	r := &m.Runners[len(m.Runners)-1]
 	r.published, r.feeds = s.Published, s.Feeds
@@ -16,12 +16,6 @@ func (m *Merged) addPublished(s *Shard) {
 	if l := s.Latency; l != nil && l.Histogram.Count() > 0 {
 		fastest := time.Duration(l.MinUS) * time.Microsecond
 		r.fastest = &fastest
-	}
-	if s.Reach != nil {
-		if m.Reach == nil {
-			m.Reach = NewReach(0, 0)
-		}
-		m.Reach.Merge(s.Reach)
 	}
 }
 

@@ -36,30 +36,19 @@ func (r *Reach) Note(topic int, number uint64, latency time.Duration) {
 }
 
 // Copy returns a copy, or nil if r is nil.
-func (r *Reach) Copy() *Reach {
-	if r == nil {
-		return nil
-	}
-	out := NewReach(len(r.topics), r.numbers)
-	for i, codes := range r.topics {
-		out.topics[i] = append([]uint16(nil), codes...)
-	}
+func (r *Reach) Copy() (out *Reach) {
+	mergePart(&out, r)
 	return out
 }
 
 // Merge adds the latencies of another runner.
 func (r *Reach) Merge(other *Reach) {
-	if other == nil {
-		return
-	}
 	for len(r.topics) < len(other.topics) {
 		r.topics = append(r.topics, nil)
 	}
 	r.numbers = max(r.numbers, other.numbers)
 	for i, codes := range other.topics {
-		for len(r.topics[i]) < len(codes) {
-			r.topics[i] = append(r.topics[i], 0)
-		}
+		r.topics[i] = append(r.topics[i], make([]uint16, max(len(codes)-len(r.topics[i]), 0))...)
 		for n, code := range codes {
 			r.topics[i][n] = max(r.topics[i][n], code)
 		}

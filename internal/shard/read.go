@@ -204,7 +204,7 @@ func (in *boundedReader) elements(name string, limit int, read func() error) err
 // large.
 func (in *boundedReader) records(s *Shard) error {
 	s.packed = &Connections{}
-	details, record := 0, make([]ledger.Record, 1)
+	details, record := 0, new(ledger.Record)
 	return in.elements("connections", maxConnections, func() error {
 		text, err := in.json.ReadValue()
 		if err != nil {
@@ -213,11 +213,11 @@ func (in *boundedReader) records(s *Shard) error {
 		if len(text) > maxRecord {
 			return fmt.Errorf("a connection must have at most %d KiB", maxRecord>>10)
 		}
-		record[0] = ledger.Record{}
-		if err := jsonv2.Unmarshal(text, &record[0], legacyJSON); err != nil {
+		*record = ledger.Record{}
+		if err := jsonv2.Unmarshal(text, record, legacyJSON); err != nil {
 			return err
 		}
-		if details += len(record[0].Findings) + len(record[0].Outages); details > maxFindings {
+		if details += len(record.Findings) + len(record.Outages); details > maxFindings {
 			return fmt.Errorf("connections must have at most %d findings and outages", maxFindings)
 		}
 		before := s.packed.bytes

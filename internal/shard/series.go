@@ -64,10 +64,11 @@ func (p *Process) add(o Process) {
 	p.GCPauseUS = max(p.GCPauseUS, o.GCPauseUS)
 }
 
-func sortedBuckets(sums map[int64]*Bucket) []Bucket {
-	out := make([]Bucket, 0, len(sums))
-	for _, unix := range slices.Sorted(maps.Keys(sums)) {
-		out = append(out, *sums[unix])
+// valuesByKey returns the values of a map, sorted by their keys.
+func valuesByKey[K cmp.Ordered, V any](sums map[K]*V) []V {
+	out := make([]V, 0, len(sums))
+	for _, key := range slices.Sorted(maps.Keys(sums)) {
+		out = append(out, *sums[key])
 	}
 	return out
 }

@@ -2,7 +2,6 @@ package shard
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 )
@@ -61,12 +60,4 @@ func (n *Metric) Merge(other Metric) {
 	if n.Net != nil {
 		n.Net.Merge(other.Net)
 	}
-}
-
-func sortedMetrics(sums map[string]*Metric) []Metric {
-	out := make([]Metric, 0, len(sums))
-	for _, key := range slices.Sorted(maps.Keys(sums)) {
-		out = append(out, *sums[key])
-	}
-	return out
 }
