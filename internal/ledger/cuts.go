@@ -72,9 +72,20 @@ func (c *cuts) latest() *Cut {
 	return &c.List[len(c.List)-1]
 }
 
+// Clone returns a copy, or nil if c is nil.
+func (c *Cuts) Clone() *Cuts {
+	if c == nil {
+		return nil
+	}
+	return &Cuts{slices.Clone(c.List), c.Unlisted}
+}
+
 // CountCopies adds a number of copies, which may be negative, to the last cut before an instant. It ignores copies that
-// arrived more than resumeWindow after the reconnect.
+// arrived more than resumeWindow after the reconnect. c may be nil.
 func (c *Cuts) CountCopies(at Instant, by int) {
+	if c == nil {
+		return
+	}
 	i := len(c.List) - 1
 	for i >= 0 && c.List[i].At > at {
 		i--
@@ -82,14 +93,6 @@ func (c *Cuts) CountCopies(at Instant, by int) {
 	if i >= 0 && c.List[i].ReconnectedAt > 0 && at-c.List[i].ReconnectedAt <= resumeWindow {
 		c.List[i].Duplicated = uint64(max(int(c.List[i].Duplicated)+by, 0)) // #nosec G115 -- small
 	}
-}
-
-// clone returns a copy for a record.
-func (c *cuts) clone() *Cuts {
-	if c == nil || len(c.List) == 0 {
-		return nil
-	}
-	return &Cuts{slices.Clone(c.List), c.Unlisted}
 }
 
 // CanCut reports whether the stream is open, no end is requested, and a message to resume after has arrived on it since

@@ -347,7 +347,7 @@ func (c *deliveries) fillLists(r *Record) {
 		return
 	}
 	for _, h := range c.numbers.holes {
-		r.find(h.finding())
+		r.Find(h.finding())
 	}
 }
 

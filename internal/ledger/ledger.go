@@ -237,7 +237,9 @@ func (l *Ledger) Record() (r Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sumUp(&r)
-	r.Cuts = l.cuts.clone()
+	if l.cuts != nil && len(l.cuts.List) > 0 {
+		r.Cuts = l.cuts.Clone()
+	}
 	if l.extra != nil {
 		l.extra.fillLists(&r)
 	}
@@ -247,18 +249,18 @@ func (l *Ledger) Record() (r Record) {
 		l.messages.fillLists(&r)
 	} else if decides = l.counterOf(r.Numbered); r.Numbered {
 		for _, h := range l.byNumber.numbers.holes {
-			r.find(h.finding())
+			r.Find(h.finding())
 		}
 	}
 	if f := decides.faults; f != nil {
 		r.Unlisted += f.unlisted
 		for _, f := range f.findings {
-			r.find(f)
+			r.Find(f)
 		}
 	}
 	if l.extra != nil {
 		for _, f := range l.extra.Findings {
-			r.find(f)
+			r.Find(f)
 		}
 	}
 	return r

@@ -127,7 +127,7 @@ const (
 	SourceSubscribers Source = "subscribers"
 )
 
-// find adds a finding, or counts it if there are too many.
-func (r *Record) find(f Finding) {
+// Find adds a finding, or counts it if there are too many.
+func (r *Record) Find(f Finding) {
 	r.Findings, r.Unlisted = listed(r.Findings, r.Unlisted, f)
 }

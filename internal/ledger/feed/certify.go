@@ -157,9 +157,7 @@ func (c *correction) dropFaults(p period) {
 		switch f.Kind {
 		case ledger.KindDuplicated:
 			r.Duplicated--
-			if r.Cuts != nil {
-				r.Cuts.CountCopies(f.At, -1)
-			}
+			r.Cuts.CountCopies(f.At, -1)
 		case ledger.KindReordered:
 			r.Reordered--
 		default:

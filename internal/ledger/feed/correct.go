@@ -25,7 +25,7 @@ func (f *Feed) Correct(log int, r *ledger.Record) Correction {
 		return Correction{Record: r, Certain: certain}
 	}
 	c := correction{Feed: f, log: log, raw: raw, source: r, record: *r, certain: certain}
-	c.record.Findings, c.record.Cuts = slices.Clone(r.Findings), cutsOf(r)
+	c.record.Findings, c.record.Cuts = slices.Clone(r.Findings), r.Cuts.Clone()
 	c.countRepeats()
 	c.copies()
 	c.permitCopies()
@@ -93,10 +93,8 @@ func (c *correction) copies() {
 			continue
 		}
 		c.record.Duplicated++
-		if c.record.Cuts != nil {
-			c.record.Cuts.CountCopies(e.At, 1)
-		}
-		c.find(ledger.Finding{Kind: ledger.KindDuplicated, From: c.original(e.Print, n), At: e.At})
+		c.record.Cuts.CountCopies(e.At, 1)
+		c.record.Find(ledger.Finding{Kind: ledger.KindDuplicated, From: c.original(e.Print, n), At: e.At})
 	}
 }
 
@@ -149,7 +147,7 @@ func (c *correction) reorder() {
 			}
 			if number < highest && !c.uncertain(c.arrival(n)) {
 				c.record.Reordered++
-				c.find(ledger.Finding{Kind: ledger.KindReordered, From: n, At: c.arrival(n)})
+				c.record.Find(ledger.Finding{Kind: ledger.KindReordered, From: n, At: c.arrival(n)})
 			}
 			highest = max(highest, number)
 		}
@@ -208,16 +206,6 @@ func (c *correction) arrival(n uint64) ledger.Instant {
 	return c.logs[c.log].Entries[n-1].At
 }
 
-// find adds a finding, or counts it if there are too many.
-func (c *correction) find(f ledger.Finding) {
-	const maxFindings = 16
-	if len(c.record.Findings) >= maxFindings {
-		c.record.Unlisted++
-		return
-	}
-	c.record.Findings = append(c.record.Findings, f)
-}
-
 // renumber replaces the numbers of the log in the record by numbers of the feed.
 func (c *correction) renumber() {
 	r := &c.record
@@ -227,7 +215,7 @@ func (c *correction) renumber() {
 		}
 	}
 	for _, f := range c.findings {
-		c.find(f)
+		c.record.Find(f)
 	}
 	r.First, r.Last = c.ends(c.source.First, c.source.Last)
 	for _, n := range c.received {

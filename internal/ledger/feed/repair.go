@@ -23,7 +23,7 @@ func repairRecord(l *Log, r *ledger.Record, repeats bool) *ledger.Record {
 	out := *r
 	d := *r.Deviations
 	out.Deviations, out.Holes = &d, slices.Clone(r.Holes)
-	d.Overtakes, d.Repeats, out.Cuts = nil, nil, cutsOf(r)
+	d.Overtakes, d.Repeats, out.Cuts = nil, nil, r.Cuts.Clone()
 	for _, o := range r.Deviations.Overtakes {
 		other := missingCopy(l, &out, l.Entries[o.Number-1].Print, o.By, lookback)
 		if other == 0 || o.Number <= out.First {
@@ -112,23 +112,13 @@ func uncount(r *ledger.Record, a ledger.Repeat, repeats bool) {
 		return
 	}
 	r.Duplicated--
-	if r.Cuts != nil {
-		r.Cuts.CountCopies(a.At, -1)
-	}
+	r.Cuts.CountCopies(a.At, -1)
 	at := slices.IndexFunc(r.Findings, func(f ledger.Finding) bool {
 		return f.Kind == ledger.KindDuplicated && f.From == a.Number && f.At == a.At
 	})
 	if at >= 0 {
 		r.Findings = slices.Delete(slices.Clone(r.Findings), at, at+1)
 	}
-}
-
-// cutsOf returns a copy of the cuts of a record.
-func cutsOf(r *ledger.Record) *ledger.Cuts {
-	if r.Cuts == nil {
-		return nil
-	}
-	return &ledger.Cuts{List: slices.Clone(r.Cuts.List), Unlisted: r.Cuts.Unlisted}
 }
 
 // removeNumber removes a number from ranges.
