@@ -35,6 +35,15 @@ func hostileShards(t testing.TB) map[string]struct{ text, want string } {
 		require.NoError(t, err)
 		return string(b)
 	}
+	connection := func(r ledger.Record) string {
+		r.ID = "a"
+		return text(func(s *Shard) { s.Connections = []ledger.Record{r} })
+	}
+	watched := func(from, to int64, counters ...machine.Series) string { // relative to the start and the end of the runner
+		return text(func(s *Shard) {
+			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS + from, ToUS: s.Runner.EndedUS + to, Counters: counters}
+		})
+	}
 	with := func(list, element string, n int) string {
 		t.Helper()
 		original := text(func(s *Shard) { s.Series = nil })
@@ -43,49 +52,30 @@ func hostileShards(t testing.TB) map[string]struct{ text, want string } {
 		return strings.Replace(original, old, fmt.Sprintf("%q:[%s]", list, repeatElement(element, n)), 1)
 	}
 	return map[string]struct{ text, want string }{
-		"a bucket in 1970":           {text(func(s *Shard) { s.Series = []Bucket{{Unix: 5}} }), "impossible bucket of the series: 1970-01-01 00:00:05 UTC is outside of the run from 2023-11-14"},
-		"a bucket in the far future": {text(func(s *Shard) { s.Series = []Bucket{{Unix: 1 << 62}} }), "impossible bucket of the series"},
-		"a run of a century":         {text(func(s *Shard) { s.Runner.StartedUS = 0 }), "impossible times of the runner"},
-		"an end before the start":    {text(func(s *Shard) { s.Runner.EndedUS = 5 }), "impossible times of the runner"},
-		"a second in 1970":           {text(func(s *Shard) { s.Seconds = []Second{{FromUS: 1, ToUS: 2}} }), "impossible second: 1 µs to 2 µs"},
-		"a plan of 2^40":             {text(func(s *Shard) { s.Plan.Connections = 1 << 40 }), "connections of the plan must be from 0 to 10000000, got 1099511627776"},
-		"2^40 runners":               {text(func(s *Shard) { s.Plan.Runners = 1 << 40 }), "got 1 of 1099511627776"},
-		"a count that overflows": {text(func(s *Shard) {
-			s.Connections = []ledger.Record{{ID: "a", Counts: ledger.Counts{Lost: 1<<64 - 1, Unsent: 1}}}
-		}), "impossible count of the connection a"},
-		"a count that overflows a sum": {text(func(s *Shard) { s.Connections = []ledger.Record{{ID: "a", Counts: ledger.Counts{Lost: 1 << 48}}} }), "impossible count of the connection a"},
-		"undetectable losses that overflow": {text(func(s *Shard) {
-			s.Connections = []ledger.Record{{ID: "a", Counts: ledger.Counts{Undetectable: 1<<64 - 1}}}
-		}), "impossible count of the connection a"},
-		"a check with a negative count":   {text(func(s *Shard) { s.Checks = []Check{{Name: "a", Passes: 2, Fails: -1}} }), "-1 failed"},
-		"a histogram of too many buckets": {with("metrics", `{"trend":{"max_us":0,"counts":"//8BAQ=="}}`, 1), "unreadable buckets"},
-		"a histogram with a bucket twice": {strings.Replace(text(func(*Shard) {}), `"counts":"`, `"counts":"AAAA`, 1), "unreadable buckets"},
-		"a host of a megabyte":            {text(func(s *Shard) { s.Runner.Host = strings.Repeat("h", 1<<20) }), "texts must have at most 4096 bytes, got 1048576"},
-		"a text of a gigabyte":            {`{"schema":3,"runner":{"host":"` + strings.Repeat("h", 64<<20) + `"}}`, "a value must have at most 8 MiB"},
-		"blanks":                          {strings.Repeat(" ", 80<<20), "a value must have at most 8 MiB"},
-		"half a million buckets and more": {with("series", `{}`, maxBuckets+1), "series must have at most 524288 elements"},
-		"a million connections and more":  {with("connections", `{"id":"a"}`, maxConnections+1), "connections must have at most 1048576 elements"},
-		"ten thousand histograms":         {with("metrics", `{"trend":{"max_us":0,"counts":""}}`, 10_000), "metrics must have at most 6144 elements"},
-		"four million findings":           {with("connections", `{"id":"a","findings":[`+repeatElement(`{"at_ns":1}`, 50_000)+`]}`, 84), "connections must have at most 4194304 findings"},
-		"a hundred kinds of findings":     {text(func(s *Shard) { s.Connections = []ledger.Record{{ID: "a", Findings: kinds(101)}} }), "findings must have at most 100 kinds"},
-		"a machine whose counter decreased": {text(func(s *Shard) {
-			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS, ToUS: s.Runner.EndedUS, Counters: []machine.Series{{Name: "steal", Increase: -1}}}
-		}), "impossible counter steal of the machine: -1"},
-		"a machine of another run": {text(func(s *Shard) {
-			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS - 60e6, ToUS: s.Runner.EndedUS, Counters: []machine.Series{{Name: "steal"}}}
-		}), "impossible times of the machine"},
-		"a machine that was watched for ever": {text(func(s *Shard) {
-			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS, ToUS: 1 << 62, Counters: []machine.Series{{Name: "steal"}}}
-		}), "impossible times of the machine"},
-		"a machine whose counter grew without a time": {text(func(s *Shard) {
-			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS, ToUS: s.Runner.EndedUS, Counters: []machine.Series{{Name: machine.OOMKills, Increase: 1}}}
-		}), "impossible counter oom_kill of the machine: it grew by 1 without a time"},
-		"a machine with a counter twice": {text(func(s *Shard) {
-			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS, ToUS: s.Runner.EndedUS, Counters: []machine.Series{{Name: "steal"}, {Name: "steal"}}}
-		}), "duplicate counter steal of the machine"},
-		"a machine of many counters": {text(func(s *Shard) {
-			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS, ToUS: s.Runner.EndedUS, Counters: make([]machine.Series, 1000)}
-		}), "impossible record of the machine: 1000 counters"},
+		"a bucket in 1970":                    {text(func(s *Shard) { s.Series = []Bucket{{Unix: 5}} }), "impossible bucket of the series: 1970-01-01 00:00:05 UTC is outside of the run from 2023-11-14"},
+		"a bucket in the far future":          {text(func(s *Shard) { s.Series = []Bucket{{Unix: 1 << 62}} }), "impossible bucket of the series"},
+		"a run of a century":                  {text(func(s *Shard) { s.Runner.StartedUS = 0 }), "impossible times of the runner"},
+		"an end before the start":             {text(func(s *Shard) { s.Runner.EndedUS = 5 }), "impossible times of the runner"},
+		"a second in 1970":                    {text(func(s *Shard) { s.Seconds = []Second{{FromUS: 1, ToUS: 2}} }), "impossible second: 1 µs to 2 µs"},
+		"a plan of 2^40":                      {text(func(s *Shard) { s.Plan.Connections = 1 << 40 }), "connections of the plan must be from 0 to 10000000, got 1099511627776"},
+		"2^40 runners":                        {text(func(s *Shard) { s.Plan.Runners = 1 << 40 }), "got 1 of 1099511627776"},
+		"a count that overflows":              {connection(ledger.Record{Counts: ledger.Counts{Lost: 1<<64 - 1, Unsent: 1}}), "impossible count of the connection a"},
+		"a count that overflows a sum":        {connection(ledger.Record{Counts: ledger.Counts{Lost: 1 << 48}}), "impossible count of the connection a"},
+		"undetectable losses that overflow":   {connection(ledger.Record{Counts: ledger.Counts{Undetectable: 1<<64 - 1}}), "impossible count of the connection a"},
+		"a check with a negative count":       {text(func(s *Shard) { s.Checks = []Check{{Name: "a", Passes: 2, Fails: -1}} }), "-1 failed"},
+		"a histogram of too many buckets":     {with("metrics", `{"trend":{"max_us":0,"counts":"//8BAQ=="}}`, 1), "unreadable buckets"},
+		"a histogram with a bucket twice":     {strings.Replace(text(func(*Shard) {}), `"counts":"`, `"counts":"AAAA`, 1), "unreadable buckets"},
+		"a host of a megabyte":                {text(func(s *Shard) { s.Runner.Host = strings.Repeat("h", 1<<20) }), "texts must have at most 4096 bytes, got 1048576"},
+		"a text of a gigabyte":                {`{"schema":3,"runner":{"host":"` + strings.Repeat("h", 64<<20) + `"}}`, "a value must have at most 8 MiB"},
+		"blanks":                              {strings.Repeat(" ", 80<<20), "a value must have at most 8 MiB"},
+		"half a million buckets and more":     {with("series", `{}`, maxBuckets+1), "series must have at most 524288 elements"},
+		"a million connections and more":      {with("connections", `{"id":"a"}`, maxConnections+1), "connections must have at most 1048576 elements"},
+		"ten thousand histograms":             {with("metrics", `{"trend":{"max_us":0,"counts":""}}`, 10_000), "metrics must have at most 6144 elements"},
+		"four million findings":               {with("connections", `{"id":"a","findings":[`+repeatElement(`{"at_ns":1}`, 50_000)+`]}`, 84), "connections must have at most 4194304 findings"},
+		"a hundred kinds of findings":         {connection(ledger.Record{Findings: kinds(101)}), "findings must have at most 100 kinds"},
+		"a machine of another run":            {watched(-60e6, 0, machine.Series{Name: "steal"}), "impossible times of the machine"},
+		"a machine that was watched for ever": {watched(0, 1<<62, machine.Series{Name: "steal"}), "impossible times of the machine"},
+		"a machine with a counter twice":      {watched(0, 0, machine.Series{Name: "steal"}, machine.Series{Name: "steal"}), "duplicate counter steal of the machine"},
 		"requests without net times": {text(func(s *Shard) {
 			s.Metrics = []Metric{{Name: RequestDuration, Count: 1, Trend: NewHistogram()}}
 		}), "metric request_duration has no times"},
@@ -189,7 +179,7 @@ func TestConnectionOfOneMegabyteIsRejected(t *testing.T) {
 	t.Parallel()
 	s := newSmallShard()
 	s.Connections = []ledger.Record{{ID: "a", Findings: make([]ledger.Finding, maxRecord/len(`{"kind":"","at_ns":0},`))}}
-	_, err := Read(bytes.NewReader(encode(t, s)))
+	_, err := reread(t, s)
 	require.ErrorContains(t, err, "a connection must have at most 1024 KiB")
 }
 

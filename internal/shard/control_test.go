@@ -1,7 +1,6 @@
 package shard
 
 import (
-	"bytes"
 	"testing"
 	"time"
 
@@ -92,9 +91,7 @@ func TestControlGroupInAFile(t *testing.T) {
 		s.Control = &Control{URL: "http://a", Streams: 20, LateMS: 1000}
 		edit()
 		bad := *s.Control != Control{URL: "http://a", Streams: 20, LateMS: 1000}
-		var file bytes.Buffer
-		require.NoError(t, new(Encoder).write(&file, s))
-		got, err := Read(&file)
+		got, err := reread(t, s)
 		if bad {
 			require.ErrorContains(t, err, "of the control group")
 			continue

@@ -13,29 +13,28 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// newHourShard returns a shard with an hour of 100 messages per second.
-func newHourShard() *Shard {
+// newFeedShard returns a shard with a feed of 100 messages per second.
+func newFeedShard(count int) *Shard {
 	random := rand.New(rand.NewPCG(1, 2)) // #nosec G404 -- no secret
 	l := &feed.Log{Extras: []ledger.Extra{{After: 7, Print: 1 << 63, At: 5, Count: 2}}, Dropped: 3}
 	at := time.Duration(0)
-	for range 360_000 {
+	for range count {
 		at += time.Duration(random.ExpFloat64() * float64(10*time.Millisecond)).Truncate(time.Millisecond)
 		l.Entries = append(l.Entries, ledger.Entry{Print: random.Uint64(), At: at, Count: 40, Live: true, Repeat: random.IntN(50) == 0})
 	}
-	s := &Shard{
+	return &Shard{
 		Schema: Schema, Runner: Runner{Index: 1, EndedUS: 3600e6}, Plan: plan.Plan{Connections: 1}, Service: Service{Counts: CountsShared},
 		Connect: NewHistogram(), FirstNoop: NewHistogram(), Lateness: NewHistogram(), Feeds: []*feed.Log{l},
 		Connections: []ledger.Record{{
-			ID: "0", Streams: 1, Spans: []ledger.Span{{From: 1, To: 2}}, Counts: ledger.Counts{Received: 359_999},
-			First: 1, Last: 360_000, Holes: []ledger.Range{{5, 5}}, Deviations: &ledger.Deviations{Repeats: []ledger.Repeat{{Number: 7}}},
+			ID: "0", Streams: 1, Spans: []ledger.Span{{From: 1, To: 2}}, Counts: ledger.Counts{Received: uint64(count) - 1},
+			First: 1, Last: uint64(count), Holes: []ledger.Range{{5, 5}}, Deviations: &ledger.Deviations{Repeats: []ledger.Repeat{{Number: 7}}},
 		}},
 	}
-	return s
 }
 
 func TestHourOfAFeedNeedsLessThan4MB(t *testing.T) {
 	t.Parallel()
-	s := newHourShard()
+	s := newFeedShard(360_000)
 	file, err := new(Encoder).Encode(s)
 	require.NoError(t, err)
 	require.Less(t, len(file), 4_000_000)
@@ -50,18 +49,20 @@ func TestHourOfAFeedNeedsLessThan4MB(t *testing.T) {
 
 func TestReadRejectsMessagesThatAFeedLacks(t *testing.T) {
 	t.Parallel()
-	for name, damage := range map[string]func(s *Shard){
-		"a higher number": func(s *Shard) { s.Connections[0].Last = 360_001 },
-		"an extra":        func(s *Shard) { s.Connections[0].Deviations.Repeats[0].Extra = 1 },
-		"a topic":         func(s *Shard) { s.Feeds = nil },
-		"a place":         func(s *Shard) { s.Feeds[0].Extras[0].After = 360_001 },
-		"a hole":          func(s *Shard) { s.Connections[0].Holes[0][1] = 360_000 },
+	const unknown = "connection 0 has messages that its topic does not have"
+	for name, c := range map[string]struct {
+		damage func(s *Shard)
+		want   string
+	}{
+		"a higher number": {func(s *Shard) { s.Connections[0].Last = 11 }, unknown},
+		"an extra":        {func(s *Shard) { s.Connections[0].Deviations.Repeats[0].Extra = 1 }, unknown},
+		"a topic":         {func(s *Shard) { s.Feeds = nil }, "connection 0 has no feed of its topic"},
+		"a place":         {func(s *Shard) { s.Feeds[0].Extras[0].After = 11 }, "impossible extra message after number 11 of a feed with 10 messages"},
+		"a hole":          {func(s *Shard) { s.Connections[0].Holes[0][1] = 10 }, unknown},
 	} {
-		s := newHourShard()
-		damage(s)
-		file, err := new(Encoder).Encode(s)
-		require.NoError(t, err, name)
-		_, err = Read(bytes.NewReader(file))
-		require.Error(t, err, name)
+		s := newFeedShard(10)
+		c.damage(s)
+		_, err := reread(t, s)
+		require.ErrorContains(t, err, c.want, name)
 	}
 }

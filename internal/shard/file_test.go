@@ -46,6 +46,12 @@ func encode(t testing.TB, s *Shard) []byte {
 	return b
 }
 
+// reread returns the shard that the file of s contains, or the error of its reader.
+func reread(t testing.TB, s *Shard) (*Shard, error) {
+	t.Helper()
+	return Read(bytes.NewReader(encode(t, s)))
+}
+
 func jsonOf(t testing.TB, s *Shard) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -255,7 +261,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		second, err := Read(bytes.NewReader(encode(t, s)))
+		second, err := reread(t, s)
 		require.NoError(t, err)
 		require.Equal(t, encode(t, s), encode(t, second))
 		p := planFor(1, 2)

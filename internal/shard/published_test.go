@@ -80,11 +80,8 @@ func TestPublishedMessagesAreReadExactly(t *testing.T) {
 	} {
 		l, want := publish(r, c.topics, c.count, c.rate, jitter(r, 0, c.lag), jitter(r, 0, c.answer))
 		p := l.Published(true)
-		s := newEmptyShard(planFor(1, 1), 1)
-		s.Published = p
-		read, err := Read(bytes.NewReader(encode(t, s)))
-		require.NoError(t, err)
-		for _, p := range []*Published{p, read.Published} {
+		read := rereadPublished(t, p)
+		for _, p := range []*Published{p, read} {
 			require.EqualValues(t, c.count, p.Messages)
 			require.True(t, p.Finished)
 			sums := l.Sums()
@@ -97,7 +94,7 @@ func TestPublishedMessagesAreReadExactly(t *testing.T) {
 				requireSameMessages(t, want[i], p.Topic(i))
 			}
 		}
-		require.Equal(t, p.Failed, read.Published.Failed)
+		require.Equal(t, p.Failed, read.Failed)
 	}
 }
 
@@ -107,7 +104,7 @@ func TestHourOfThousandMessagesPerSecondNeedsLessThan6MB(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	r := rand.New(rand.NewPCG(3, 4))
-	for _, names := range []int{1, 12, 10_000} {
+	for _, names := range []int{1, 10_000} {
 		l := NewPublishLog(topics(names), 1000, started, 3_600_000)
 		lag, answer := jitter(r, 0, 3*time.Millisecond), jitter(r, 200*time.Microsecond, 20*time.Millisecond)
 		for i := range 3_600_000 {
@@ -116,18 +113,12 @@ func TestHourOfThousandMessagesPerSecondNeedsLessThan6MB(t *testing.T) {
 		}
 		s := newEmptyShard(planFor(1, 1), 1)
 		before := len(encode(t, s))
-		begin := time.Now()
 		s.Published = l.Published(true)
-		snapshot := time.Since(begin)
 		file := encode(t, s)
-		encode := time.Since(begin)
-		require.Less(t, len(file)-before, 6_000_000)
-		begin = time.Now()
+		require.Less(t, len(file)-before, 6_000_000, "%d topics", names)
 		got, err := Read(bytes.NewReader(file))
 		require.NoError(t, err)
-		read := time.Since(begin)
 		require.EqualValues(t, 3_600_000, got.Published.Sums().Confirmed)
-		t.Logf("%d topics: %d bytes; a snapshot takes %s, the file %s, reading it %s", names, len(file)-before, snapshot, encode, read)
 	}
 }
 
@@ -140,11 +131,7 @@ func TestConstantPublisherStaysWithinTheBounds(t *testing.T) {
 	l := NewPublishLog(topics(1), MaxRate, started, MaxPublished)
 	l.p.columns[0] = column{count: MaxPublished, lags: bytes.Repeat([]byte{1}, MaxPublished), answers: bytes.Repeat([]byte{1}, MaxPublished)}
 	l.sums.Sent = MaxPublished
-	s := newEmptyShard(planFor(1, 1), 1)
-	s.Published = l.Published(true)
-	got, err := Read(bytes.NewReader(encode(t, s)))
-	require.NoError(t, err)
-	require.EqualValues(t, MaxPublished, got.Published.Messages)
+	require.EqualValues(t, MaxPublished, rereadPublished(t, l.Published(true)).Messages)
 }
 
 func TestMessagesInFlightAreOpenInASnapshot(t *testing.T) {
@@ -191,7 +178,7 @@ func TestSnapshotsDuringPublishing(t *testing.T) {
 	var last uint64
 	for last < 4000 {
 		p := l.Published(false)
-		read := reread(t, p)
+		read := rereadPublished(t, p)
 		require.Equal(t, p.Sums(), read.Sums())
 		require.GreaterOrEqual(t, read.Messages, last)
 		last = read.Messages
@@ -207,12 +194,12 @@ func publishedSample(t testing.TB) *Published {
 	return l.Published(true)
 }
 
-// reread returns the shard with published messages that its file contains.
-func reread(t testing.TB, p *Published) *Published {
+// rereadPublished returns the published messages that the file of a shard contains.
+func rereadPublished(t testing.TB, p *Published) *Published {
 	t.Helper()
 	s := newEmptyShard(planFor(1, 1), 1)
 	s.Published = p
-	read, err := Read(bytes.NewReader(encode(t, s)))
+	read, err := reread(t, s)
 	require.NoError(t, err)
 	return read.Published
 }

@@ -16,7 +16,7 @@ func TestLargestShardStaysWithinTheBounds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	p := planFor(1, 300_000)
+	p := planFor(1, 200_000)
 	s := newEmptyShard(p, 1)
 	for i := range p.Connections {
 		s.Connections = append(s.Connections, ledger.Record{

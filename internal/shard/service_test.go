@@ -1,7 +1,6 @@
 package shard
 
 import (
-	"bytes"
 	"testing"
 	"time"
 
@@ -48,9 +47,7 @@ func TestReadRejectsContradictions(t *testing.T) {
 			t.Parallel()
 			s := newDescribedShard()
 			c.change(s, &s.Connections[0])
-			file, err := new(Encoder).Encode(s)
-			require.NoError(t, err)
-			_, err = Read(bytes.NewReader(file))
+			_, err := reread(t, s)
 			if c.want == "" {
 				require.NoError(t, err)
 				return
