@@ -88,6 +88,7 @@ func TestForbiddenObjectsMustExist(t *testing.T) {
 		}
 		return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "sse-soak", errors.New("not to be read"))
 	})
+	overlay := buildOverlay(t, "local")
 	var applied []string
 	w.dynamic.PrependReactor("patch", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		patch, ok := a.(clienttesting.PatchAction)
@@ -95,15 +96,15 @@ func TestForbiddenObjectsMustExist(t *testing.T) {
 			return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "sse-soak", errors.New("not you"))
 		}
 		applied = append(applied, a.GetResource().Resource+"/"+patch.GetName())
-		return true, buildOverlay(t, "local").TestRun, nil
+		return true, overlay.TestRun, nil
 	})
-	skipped, err := w.Apply(t.Context(), buildOverlay(t, "local").Setup)
+	skipped, err := w.Apply(t.Context(), overlay.Setup)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"Namespace sse-soak"}, skipped)
 	assert.Contains(t, applied, "networkpolicies/deny")
 	assert.Contains(t, applied, "deployments/bucket")
 	exists = false
-	_, err = w.Apply(t.Context(), buildOverlay(t, "local").Setup)
+	_, err = w.Apply(t.Context(), overlay.Setup)
 	require.ErrorContains(t, err, "apply Namespace sse-soak: ")
 	require.ErrorContains(t, err, "not you; an administrator must apply the overlay once")
 }

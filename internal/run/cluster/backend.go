@@ -26,12 +26,11 @@ func (m *Manifests) RenewBackend(p plan.Plan) (url string, err error) {
 	if deployment == nil || service == nil {
 		return "", nil
 	}
-	if err := unstructured.SetNestedField(deployment.Object, p.TestID, "spec", "template", "metadata", "annotations", "sse-soak/testid"); err != nil {
-		return "", fmt.Errorf("render the backend: %w", err)
-	}
-	containers, _, err := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
-	if err != nil || len(containers) == 0 {
-		return "", errors.Join(errors.New("render the backend: it has no container"), err)
+	d, pod := &rendering{Unstructured: deployment}, []string{"spec", "template", "spec", "containers"}
+	d.set(p.TestID, "spec", "template", "metadata", "annotations", "sse-soak/testid")
+	containers := d.list(pod...)
+	if len(containers) == 0 {
+		return "", errors.Join(errors.New("render the backend: it has no container"), d.err)
 	}
 	container, ok := containers[0].(map[string]any)
 	if !ok {
@@ -46,13 +45,13 @@ func (m *Manifests) RenewBackend(p plan.Plan) (url string, err error) {
 		}
 	}
 	container["env"] = env
+	d.set(containers, pod...)
 	ports, _, err := unstructured.NestedSlice(service.Object, "spec", "ports")
 	if err != nil || len(ports) == 0 {
 		return "", errors.Join(errors.New("render the backend: its service has no port"), err)
 	}
 	first, _ := ports[0].(map[string]any)
-	return fmt.Sprintf("http://%s.%s.svc:%v", backendName, service.GetNamespace(), first["port"]),
-		unstructured.SetNestedSlice(deployment.Object, containers, "spec", "template", "spec", "containers")
+	return fmt.Sprintf("http://%s.%s.svc:%v", backendName, service.GetNamespace(), first["port"]), d.err
 }
 
 // OmitBackend removes the backend of the overlay from the objects to apply. To apply it could restart the backend,

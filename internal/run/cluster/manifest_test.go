@@ -30,8 +30,11 @@ func buildOverlay(t *testing.T, name string) *Manifests {
 	return buildTestOverlay(t, filepath.Join("overlays", name))
 }
 
-// eachOverlay runs a test for the base, each overlay, and each overlay with a plan.
-func eachOverlay(t *testing.T, check func(t *testing.T, m *Manifests)) {
+// The base and each overlay, with a plan or without, pass the checks of the API server and of the operator.
+func TestOverlaysAreValid(t *testing.T) {
+	t.Parallel()
+	schema := publishedSchema(t)
+	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
 	for _, name := range []string{"base", "overlays/local", "overlays/aws", "overlays/scale", "overlays/k3s", prometheusOverlay} {
 		for _, filled := range []bool{false, true} {
 			t.Run(name+map[bool]string{true: " with a plan"}[filled], func(t *testing.T) {
@@ -44,17 +47,26 @@ func eachOverlay(t *testing.T, check func(t *testing.T, m *Manifests)) {
 					job.Plan.Service, job.Module = ModulePath("/home/a/mine.js"), "export default {}"
 					require.NoError(t, m.Render(job))
 				}
-				check(t, m)
+				assert.Empty(t, kubeconformErrors(t, m.TestRun))
+				assert.Empty(t, unknownFields(schema, m.TestRun.Object["spec"], "spec"))
+				for _, o := range m.Setup { // the API server rejects, or silently drops, fields that the Go types do not have
+					text, err := o.MarshalJSON()
+					require.NoError(t, err)
+					_, _, err = decoder.Decode(text, nil, nil)
+					require.NoError(t, err, "%s %s", o.GetKind(), o.GetName())
+					if o.GetKind() != "Namespace" {
+						assert.Equal(t, "sse-soak", o.GetNamespace(), "%s %s", o.GetKind(), o.GetName())
+					}
+				}
+				for _, probe := range []string{"livenessProbe", "readinessProbe"} { // the operator's default kills a runner that has no CPU for 30 s
+					p, _, err := unstructured.NestedMap(m.TestRun.Object, "spec", "runner", probe)
+					require.NoError(t, err)
+					require.Contains(t, p, "tcpSocket", probe)
+					assert.GreaterOrEqual(t, p["periodSeconds"].(int64)*p["failureThreshold"].(int64), int64(600), probe)
+				}
 			})
 		}
 	}
-}
-
-func TestTestRunsPassKubeconform(t *testing.T) {
-	t.Parallel()
-	eachOverlay(t, func(t *testing.T, m *Manifests) {
-		assert.Empty(t, kubeconformErrors(t, m.TestRun))
-	})
 }
 
 // kubeconformErrors returns the errors of kubeconform for a TestRun.
@@ -85,41 +97,19 @@ func TestKubeconformFindsMistakes(t *testing.T) {
 	}
 }
 
-// The built-in kinds have Go types: the API server rejects, or silently drops, fields that these do not have.
-func TestBuiltInKindsDecodeStrictly(t *testing.T) {
-	t.Parallel()
-	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
-	eachOverlay(t, func(t *testing.T, m *Manifests) {
-		for _, o := range m.Setup {
-			text, err := o.MarshalJSON()
-			require.NoError(t, err)
-			_, _, err = decoder.Decode(text, nil, nil)
-			require.NoError(t, err, "%s %s", o.GetKind(), o.GetName())
-			if o.GetKind() != "Namespace" {
-				assert.Equal(t, "sse-soak", o.GetNamespace(), "%s %s", o.GetKind(), o.GetName())
-			}
-		}
-	})
-}
-
-// The CRD published with the operator's v1.6.0 has every field in use.
-func TestTestRunsMatchThePublishedCRD(t *testing.T) {
-	t.Parallel()
+// publishedSchema returns the schema of a TestRun's spec in the CRD that was published with the operator's v1.6.0.
+func publishedSchema(t *testing.T) map[string]any {
+	t.Helper()
 	text, err := os.ReadFile("testdata/k6.io_testruns.yaml")
 	require.NoError(t, err)
 	var crd map[string]any
 	require.NoError(t, yaml.Unmarshal(text, &crd))
 	versions, _, err := unstructured.NestedSlice(crd, "spec", "versions")
 	require.NoError(t, err)
-	version, ok := versions[0].(map[string]any)
-	require.True(t, ok)
-	schema, _, err := unstructured.NestedMap(version, "schema", "openAPIV3Schema")
+	schema, found, err := unstructured.NestedMap(versions[0].(map[string]any), "schema", "openAPIV3Schema", "properties", "spec")
 	require.NoError(t, err)
-	eachOverlay(t, func(t *testing.T, m *Manifests) {
-		spec, _, err := unstructured.NestedMap(schema, "properties", "spec")
-		require.NoError(t, err)
-		assert.Empty(t, unknownFields(spec, m.TestRun.Object["spec"], "spec"))
-	})
+	require.True(t, found)
+	return schema
 }
 
 // unknownFields returns the paths of the fields of a value that are not in a structural schema.

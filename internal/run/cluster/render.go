@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -80,88 +81,90 @@ type Job struct {
 // Render completes the TestRun for the job: name, annotations, parallelism, arguments, script, environment, secrets,
 // module, memory.
 func (m *Manifests) Render(j Job) error {
-	run := m.TestRun
-	run.SetName(Name(j.Plan.TestID))
-	if err := annotate(run, j); err != nil {
-		return err
-	}
-	args, err := withOutput(run, j.Shards)
-	if err != nil {
-		return err
-	}
-	if j.Write || slices.Contains(args, runners.RemoteWrite) {
-		args = withRemoteWrite(args, j.Plan.TestID)
-	}
-	if err := unstructured.SetNestedField(run.Object, int64(j.Plan.Runners), "spec", "parallelism"); err != nil {
-		return fmt.Errorf("render the TestRun: %w", err)
-	}
-	if err := unstructured.SetNestedStringSlice(run.Object, args, "spec", "args"); err != nil {
-		return fmt.Errorf("render the TestRun: %w", err)
-	}
+	r := &rendering{Unstructured: m.TestRun}
+	r.SetName(Name(j.Plan.TestID))
+	r.annotate(j)
+	r.setArguments(j)
+	r.set(int64(j.Plan.Runners), "spec", "parallelism")
 	if j.Script != nil {
-		if err := setScript(run, j.Script); err != nil {
-			return err
-		}
+		r.setScript(j.Script)
 	}
 	for _, pod := range []string{"initializer", "runner"} {
-		if err := setEnvironment(run, pod, j); err != nil {
-			return err
-		}
+		r.setEnvironment(pod, j)
 	}
 	if len(j.Secrets) > 0 { // not for the initializer, which shows its variables as arguments of `k6 archive`
-		secret := map[string]any{"secretRef": map[string]any{"name": tokenSecret(j.Plan.TestID)}}
-		if err := extend(run, secret, "runner", "envFrom"); err != nil {
-			return err
-		}
+		r.extend(map[string]any{"secretRef": map[string]any{"name": tokenSecret(j.Plan.TestID)}}, "runner", "envFrom")
 	}
 	if j.Module != "" {
-		if err := mountModule(run, j.Plan); err != nil {
-			return err
-		}
+		r.mountModule(j.Plan)
 	}
-	return raiseMemory(run, runnerMemory(j))
-}
-
-// annotate stores plan, shards and length in the TestRun, so that another machine can attach to its run.
-func annotate(run *unstructured.Unstructured, j Job) error {
-	text, err := json.Marshal(j.Plan)
-	if err != nil {
-		return err
+	r.raiseMemory(runnerMemory(j))
+	if r.err != nil {
+		return fmt.Errorf("render the TestRun: %w", r.err)
 	}
-	annotations := run.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[planAnnotation], annotations[shardsAnnotation], annotations[lengthAnnotation] = string(text), j.Shards, j.Length.String()
-	run.SetAnnotations(annotations)
 	return nil
 }
 
-// setScript replaces the script of the overlay by another one of this repository, in the same folder of the image.
-func setScript(run *unstructured.Unstructured, script []string) error {
-	field := []string{"spec", "script", "localFile"}
-	existing, _, err := unstructured.NestedString(run.Object, field...)
-	root, _, found := strings.Cut(existing, script[0]+"/")
-	if err != nil || !found {
-		return errors.Join(fmt.Errorf("render the TestRun: spec.script.localFile of the overlay is %q, which is not the path of %s in the image", existing, script[0]), err)
-	}
-	return unstructured.SetNestedField(run.Object, root+strings.Join(script, "/"), field...)
+// A rendering is an object of the overlay that is being completed. It keeps the first error, such as that of a field
+// with the wrong type.
+type rendering struct {
+	*unstructured.Unstructured
+	err error
 }
 
-// withOutput returns the arguments of the TestRun, with the location of the shards as an output.
-func withOutput(run *unstructured.Unstructured, shards string) ([]string, error) {
-	args, _, err := unstructured.NestedStringSlice(run.Object, "spec", "args")
-	if err != nil {
-		return nil, fmt.Errorf("render the TestRun: %w", err)
+func (r *rendering) fail(err error) { r.err = cmp.Or(r.err, err) }
+
+// set sets a field. It does nothing after an error.
+func (r *rendering) set(value any, field ...string) {
+	if r.err == nil {
+		r.err = unstructured.SetNestedField(r.Object, value, field...)
 	}
+}
+
+// list returns the list in a field, nil if there is none.
+func (r *rendering) list(field ...string) []any {
+	entries, _, err := unstructured.NestedSlice(r.Object, field...)
+	r.fail(err)
+	return entries
+}
+
+// annotate stores plan, shards and length in the TestRun, so that another machine can attach to its run.
+func (r *rendering) annotate(j Job) {
+	text, err := json.Marshal(j.Plan)
+	r.fail(err)
+	annotations := map[string]string{}
+	maps.Copy(annotations, r.GetAnnotations())
+	annotations[planAnnotation], annotations[shardsAnnotation], annotations[lengthAnnotation] = string(text), j.Shards, j.Length.String()
+	r.SetAnnotations(annotations)
+}
+
+// setScript replaces the script of the overlay by another one of this repository, in the same folder of the image.
+func (r *rendering) setScript(script []string) {
+	field := []string{"spec", "script", "localFile"}
+	existing, _, err := unstructured.NestedString(r.Object, field...)
+	root, _, found := strings.Cut(existing, script[0]+"/")
+	if err != nil || !found {
+		r.fail(errors.Join(fmt.Errorf("spec.script.localFile of the overlay is %q, which is not the path of %s in the image", existing, script[0]), err))
+	}
+	r.set(root+strings.Join(script, "/"), field...)
+}
+
+// setArguments sets the location of the shards as an output and, if the runners write metrics, the output for a
+// Prometheus.
+func (r *rendering) setArguments(j Job) {
+	args, _, err := unstructured.NestedStringSlice(r.Object, "spec", "args")
+	r.fail(err)
 	const output = "soak="
 	i := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, output) })
 	if i < 0 {
 		i = len(args) + 1
 		args = append(args, "--out", output)
 	}
-	args[i] = output + shards
-	return args, nil
+	args[i] = output + j.Shards
+	if j.Write || slices.Contains(args, runners.RemoteWrite) {
+		args = withRemoteWrite(args, j.Plan.TestID)
+	}
+	r.fail(unstructured.SetNestedStringSlice(r.Object, args, "spec", "args"))
 }
 
 // withRemoteWrite returns arguments with an output for a Prometheus and the tag of the test id. The overlay may have
@@ -193,14 +196,10 @@ func (m *Manifests) Output() string {
 
 // setEnvironment sets variables of a pod. It removes the overlay's settings of a plan and, if the runners write
 // metrics, the overlay's settings for that. It keeps all other variables.
-func setEnvironment(run *unstructured.Unstructured, pod string, j Job) error {
-	list, _, err := unstructured.NestedSlice(run.Object, "spec", pod, "env")
-	if err != nil {
-		return fmt.Errorf("render the TestRun: spec.%s.env: %w", pod, err)
-	}
+func (r *rendering) setEnvironment(pod string, j Job) {
 	values := j.Plan.Document(j.Settings).PodVariables()
 	maps.Copy(values, j.Env)
-	list = slices.DeleteFunc(list, func(e any) bool {
+	list := slices.DeleteFunc(r.list("spec", pod, "env"), func(e any) bool {
 		entry, ok := e.(map[string]any)
 		name, _ := entry["name"].(string)
 		_, replaced := values[name]
@@ -210,30 +209,23 @@ func setEnvironment(run *unstructured.Unstructured, pod string, j Job) error {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		list = append(list, map[string]any{"name": name, "value": values[name]})
 	}
-	return unstructured.SetNestedSlice(run.Object, list, "spec", pod, "env")
+	r.set(list, "spec", pod, "env")
 }
 
 // mountModule mounts the module of the service at the path that the plan names.
-func mountModule(run *unstructured.Unstructured, p plan.Plan) error {
+func (r *rendering) mountModule(p plan.Plan) {
 	const name = "service"
 	item := map[string]any{"key": moduleKey, "path": path.Base(p.Service)}
 	volume := map[string]any{"name": name, "configMap": map[string]any{"name": moduleMap(p.TestID), "items": []any{item}}}
-	mount := map[string]any{"name": name, "mountPath": moduleFolder}
 	for _, pod := range []string{"initializer", "runner"} {
-		if err := errors.Join(extend(run, volume, pod, "volumes"), extend(run, mount, pod, "volumeMounts")); err != nil {
-			return err
-		}
+		r.extend(volume, pod, "volumes")
+		r.extend(map[string]any{"name": name, "mountPath": moduleFolder}, pod, "volumeMounts")
 	}
-	return nil
 }
 
 // extend appends an entry to a list of a pod.
-func extend(run *unstructured.Unstructured, entry any, pod, list string) error {
-	entries, _, err := unstructured.NestedSlice(run.Object, "spec", pod, list)
-	if err != nil {
-		return fmt.Errorf("render the TestRun: spec.%s.%s: %w", pod, list, err)
-	}
-	return unstructured.SetNestedSlice(run.Object, append(entries, entry), "spec", pod, list)
+func (r *rendering) extend(entry any, pod, list string) {
+	r.set(append(r.list("spec", pod, list), entry), "spec", pod, list)
 }
 
 // runnerMemory returns 1.5 times the memory of one runner, in bytes.
@@ -248,26 +240,21 @@ func runnerMemory(j Job) int64 {
 }
 
 // raiseMemory raises the runners' request and limit to need, if they are less.
-func raiseMemory(run *unstructured.Unstructured, need int64) error {
+func (r *rendering) raiseMemory(need int64) {
 	quantity := resource.NewQuantity((need>>20+1)<<20, resource.BinarySI)
 	for _, kind := range []string{"requests", "limits"} {
 		field := []string{"spec", "runner", "resources", kind, "memory"}
-		text, found, err := unstructured.NestedString(run.Object, field...)
-		if err != nil {
-			return fmt.Errorf("render the TestRun: %w", err)
-		}
+		text, found, err := unstructured.NestedString(r.Object, field...)
+		r.fail(err)
 		if found {
 			have, err := resource.ParseQuantity(text)
 			if err != nil {
-				return fmt.Errorf("render the TestRun: the %s of the runners' memory, %q: %w", kind, text, err)
+				r.fail(fmt.Errorf("the %s of the runners' memory, %q: %w", kind, text, err))
 			}
 			if have.Cmp(*quantity) >= 0 {
 				continue
 			}
 		}
-		if err := unstructured.SetNestedField(run.Object, quantity.String(), field...); err != nil {
-			return fmt.Errorf("render the TestRun: %w", err)
-		}
+		r.set(quantity.String(), field...)
 	}
-	return nil
 }

@@ -199,20 +199,6 @@ func TestRunWithItsOwnTargetAppliesNoBackend(t *testing.T) {
 	assert.Less(t, len(m.Setup), before)
 }
 
-// The operator's default liveness probe kills a runner that has no CPU for 30 s.
-func TestRunnersHaveLenientProbes(t *testing.T) {
-	t.Parallel()
-	eachOverlay(t, func(t *testing.T, m *Manifests) {
-		for probe, minimum := range map[string]int64{"livenessProbe": 600, "readinessProbe": 600} {
-			p, found, err := unstructured.NestedMap(m.TestRun.Object, "spec", "runner", probe)
-			require.NoError(t, err)
-			require.True(t, found, probe)
-			assert.Contains(t, p, "tcpSocket", probe)
-			assert.GreaterOrEqual(t, p["periodSeconds"].(int64)*p["failureThreshold"].(int64), minimum, probe)
-		}
-	})
-}
-
 func TestObjectNamesHaveTheTestID(t *testing.T) {
 	t.Parallel()
 	for _, good := range []string{"20261121-010203", "a", "a-2"} {

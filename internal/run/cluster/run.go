@@ -66,7 +66,9 @@ func (r *Run) Wait(ctx context.Context, report func(string)) error {
 	var helpers sync.WaitGroup
 	first, _ := r.watch.open(watchCtx) // retried if it fails
 	helpers.Go(func() { r.watch.follow(watchCtx, first, r.limits.PollInterval) })
-	helpers.Go(func() { r.count(watchCtx) })
+	if r.OnReport != nil {
+		helpers.Go(func() { r.count(watchCtx) })
+	}
 	defer helpers.Wait()
 	defer stop()
 	lastAnswer, unreachable := time.Now(), false
@@ -186,19 +188,22 @@ func (r *Run) Started() <-chan struct{} { return r.started }
 // countInterval is the time between two readings of k6's counters.
 const countInterval = 5 * time.Second
 
-// count reports the counters of all runners until ctx ends.
+// count reports the counters of all runners from their start until ctx ends.
 func (r *Run) count(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-r.started:
+	}
 	tick := time.NewTicker(countInterval)
 	defer tick.Stop()
 	for {
-		if r.OnReport != nil && r.Phase() == Running {
-			_ = r.eachRunner(ctx, func(ctx context.Context, i int) error {
-				if n, err := r.apis[i].count(ctx); err == nil && r.pod(i) != "" {
-					r.OnReport(i+1, &n)
-				}
-				return nil
-			})
-		}
+		_ = r.eachRunner(ctx, func(ctx context.Context, i int) error {
+			if n, err := r.apis[i].count(ctx); err == nil && r.pod(i) != "" {
+				r.OnReport(i+1, &n)
+			}
+			return nil
+		})
 		select {
 		case <-ctx.Done():
 			return
