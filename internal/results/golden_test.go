@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -95,13 +96,16 @@ func restore(t *testing.T, from string, d Dir) {
 	}
 }
 
-const verdictSchema = "../../docs/reference/verdict.schema.json"
+// verdictSchema returns the JSON Schema of verdict.json.
+var verdictSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
+	return jsonschema.NewCompiler().Compile("../../docs/reference/verdict.schema.json")
+})
 
 // requireSchema validates the verdict.json of a run against its JSON Schema. The end-to-end tests validate each
 // verdict that they read.
 func requireSchema(t *testing.T, file string) {
 	t.Helper()
-	schema, err := jsonschema.NewCompiler().Compile(verdictSchema)
+	schema, err := verdictSchema()
 	require.NoError(t, err)
 	f, err := os.Open(file)
 	require.NoError(t, err)
@@ -113,7 +117,7 @@ func requireSchema(t *testing.T, file string) {
 
 func TestSchemaRejectsAnotherVersion(t *testing.T) {
 	t.Parallel()
-	schema, err := jsonschema.NewCompiler().Compile(verdictSchema)
+	schema, err := verdictSchema()
 	require.NoError(t, err)
 	require.Error(t, schema.Validate(map[string]any{"schema": 1}))
 }

@@ -50,15 +50,6 @@ func Rejoin(out, testid string) (Dir, error) {
 	return d, nil
 }
 
-// Actions returns the actions in run.json; nil if it cannot be read.
-func (d Dir) Actions() []verdict.ActionResult {
-	var run Run
-	if _, err := d.readJSON(RunFile, &run); err != nil {
-		return nil
-	}
-	return run.Actions
-}
-
 // Run returns the content of run.json or, in a run in parts, of the file of the runner with this index. It is empty if
 // the file cannot be read.
 func (d Dir) Run(first int) Run {

@@ -82,7 +82,7 @@ func (d *attachedDriver) prepare(ctx context.Context) (err error) {
 	dir := d.dir
 	if d.dir, err = results.Create(d.Out, d.Plan.TestID); err != nil {
 		d.dir = dir // the folder of the soak process that was killed
-		d.record.Actions = d.dir.Actions()
+		d.record.Actions = d.dir.Run(0).Actions
 	} else if err := d.dir.WriteManifest(0, d.manifest()); err != nil {
 		return err
 	}

@@ -91,10 +91,7 @@ func (s *session) checkLocal() error {
 
 // complete validates the settings, and fills in the missing ones.
 func (s *session) complete(now time.Time) (err error) {
-	if err := s.parsePart(); err != nil {
-		return err
-	}
-	if err := s.checkContinue(); err != nil {
+	if err := cmp.Or(s.parsePart(), s.checkContinue()); err != nil {
 		return err
 	}
 	if s.startAt, err = parseStart(s.StartAt, now); err != nil {
@@ -103,16 +100,7 @@ func (s *session) complete(now time.Time) (err error) {
 	if s.actions, err = plan.ParseActions(s.At); err != nil {
 		return errors.New(s.secrets.String(err.Error()))
 	}
-	if err := plan.CheckVariables(s.AtEnv); err != nil {
-		return err
-	}
-	if err := s.checkLocal(); err != nil {
-		return err
-	}
-	if err := s.checkURLs(); err != nil {
-		return err
-	}
-	if err := s.trust(); err != nil {
+	if err := cmp.Or(plan.CheckVariables(s.AtEnv), s.checkLocal(), s.checkURLs(), s.trust()); err != nil {
 		return err
 	}
 	if s.Suite.Plan.BySettings {
@@ -130,21 +118,14 @@ func (s *session) complete(now time.Time) (err error) {
 		s.Plan.TestID, s.generatedID = results.NewTestID(s.Out, now), true
 	}
 	s.Plan.Suite = s.Suite.InPlan()
-	switch {
-	case s.isModule:
+	if s.isModule {
 		s.setMarker()
 		err = s.checkService() // describe fills in the rest
-	default:
-		err = s.Suite.Check(s.Plan)
-	}
-	if err != nil {
-		return err
-	}
-	if s.Suite.Plan.BySettings && !s.isModule {
+	} else if err = s.Suite.Check(s.Plan); s.Suite.Plan.BySettings {
 		s.Plan.EndTimeoutS = s.Plan.EndTimeout().Seconds()
 	}
 	s.Plan.RunID = shard.NewProcess()
-	return s.checkBackends()
+	return cmp.Or(err, s.checkBackends())
 }
 
 // trust applies --ca and --insecure.

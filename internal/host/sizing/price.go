@@ -78,19 +78,17 @@ func (t Prices) check(file string) error {
 
 // Machines describes the hosts in one region, each with a public address, and the total size of their disks (gp3).
 type Machines struct {
-	Region  string
-	Hosts   map[string]int // by type
-	DiskGiB int
+	Region  string         `json:"region"`
+	Hosts   map[string]int `json:"hosts"` // by type
+	DiskGiB int            `json:"disk_gib,omitempty"`
 }
 
 // A Rate has the cost of machines per hour.
 type Rate struct {
-	Region  string         `json:"region"`
-	Hosts   map[string]int `json:"hosts"`
-	DiskGiB int            `json:"disk_gib,omitempty"`
-	PerHour float64        `json:"usd_per_hour"`
-	AsOf    string         `json:"prices_as_of"`
-	Source  string         `json:"prices_source"`
+	Machines
+	PerHour float64 `json:"usd_per_hour"`
+	AsOf    string  `json:"prices_as_of"`
+	Source  string  `json:"prices_source"`
 }
 
 // Rate returns the cost of machines: hosts, a public address for each, and disks.
@@ -99,7 +97,7 @@ func (t Prices) Rate(m Machines) (Rate, error) {
 	if !ok {
 		return Rate{}, noPriceError(m.Region)
 	}
-	r := Rate{Region: m.Region, Hosts: m.Hosts, DiskGiB: m.DiskGiB, AsOf: t.AsOf, Source: t.Source}
+	r := Rate{Machines: m, AsOf: t.AsOf, Source: t.Source}
 	for _, kind := range slices.Sorted(maps.Keys(m.Hosts)) {
 		usd, ok := region.InstanceHour[kind]
 		if !ok {

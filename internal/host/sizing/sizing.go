@@ -81,24 +81,12 @@ func (l Load) Need(connections int) (Need, error) {
 		p.HTTPVersion = plan.HTTP2
 	}
 	n, err := needOf(connections, p)
-	if err == nil {
-		n.setShardSizes(l.Length, l.Checkpoint)
+	if err != nil {
+		return Need{}, err
 	}
-	return n, err
-}
-
-// setShardSizes sets the sizes of shards. A checkpoint is the whole shard.
-func (n *Need) setShardSizes(length, checkpoint time.Duration) {
-	n.ShardBytes = shardBase + uint64(float64(shardPerHour*ceil(n.Connections, n.Runners))*length.Hours())
-	n.CheckpointBytes = uint64(float64(n.ShardBytes) * float64(time.Hour) / float64(max(checkpoint, time.Second)))
-}
-
-// perRunner returns the maximum number of streams of a runner.
-func perRunner(p *plan.Plan) int {
-	if p.HTTPVersion == plan.HTTP2 {
-		return sharedPerRunner
-	}
-	return streamsPerRunner
+	n.ShardBytes = shardBase + uint64(float64(shardPerHour*ceil(n.Connections, n.Runners))*l.Length.Hours())
+	n.CheckpointBytes = uint64(float64(n.ShardBytes) * float64(time.Hour) / float64(max(l.Checkpoint, time.Second))) // each is a whole shard
+	return n, nil
 }
 
 // needOf returns the need of a plan with the given number of connections.
@@ -106,7 +94,11 @@ func needOf(connections int, p plan.Plan) (Need, error) {
 	p.Connections = connections
 	noops := float64(connections) / p.NoopInterval
 	cores := noops * preflight.WireOf(&p).Noop
-	p.Runners = max(ceil(connections, perRunner(&p)), min(max(p.Runners, int(math.Ceil(cores/runnerCPU))), connections))
+	perRunner := streamsPerRunner
+	if p.HTTPVersion == plan.HTTP2 {
+		perRunner = sharedPerRunner
+	}
+	p.Runners = max(ceil(connections, perRunner), min(max(p.Runners, int(math.Ceil(cores/runnerCPU))), connections))
 	p.ConnectionsPerVU = p.Density()
 	p.Seconds = max(p.Seconds, int(3*p.NoopInterval))
 	if err := p.Check(); err != nil {

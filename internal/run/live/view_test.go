@@ -112,9 +112,7 @@ func TestStages(t *testing.T) {
 	h.Stage("STOPPING", "stopping the run before its end")
 	l = h.Page()
 	require.Equal(t, []any{"STOPPING", "30 s of 1 h"}, []any{l.Banner.Word, l.Clock}, "a run that is stopped early keeps its time")
-	for range 3600 {
-		h.second()
-	}
+	h.at = h.at.Add(time.Hour)
 	h.Stage("JUDGING", "the runners have ended")
 	l = h.Page()
 	require.Equal(t, []string{"JUDGING", "the runners have ended"}, []string{l.Banner.Word, l.Banner.Findings[0]})

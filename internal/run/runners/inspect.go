@@ -15,13 +15,13 @@ import (
 
 // Requirements are the resources and the service that a script declares.
 type Requirements struct {
-	VUs int // maximum at a time, over all runners
+	VUs int `json:"-"` // maximum at a time, over all runners
 	// Connections is the number of connections that are open at a time over all runners, if the script declares it. If
 	// it is 0, each virtual user has one.
 	Connections int
-	Duration    time.Duration // at most
+	Duration    time.Duration `json:"-"` // at most
 	// Service is the description of the service, as internal/service reads it; nil if the script names none.
-	Service []byte
+	Service json.RawMessage
 	// OwnToken reports whether token() returns another token than SUBSCRIBE_TOKEN.
 	OwnToken bool
 }
@@ -58,21 +58,15 @@ func Inspect(ctx context.Context, k6, script string, d plan.Document, env map[st
 		return r, errors.Join(fmt.Errorf("load %s: %w", script, err), errors.New(strings.TrimSpace(stderr.String())))
 	}
 	var answer struct {
-		TotalDuration string `json:"totalDuration"`
-		MaxVUs        int    `json:"maxVUs"`
-		Ext           struct {
-			Soak struct {
-				Service     json.RawMessage `json:"service"`
-				OwnToken    bool            `json:"ownToken"`
-				Connections int             `json:"connections"`
-			} `json:"soak"`
-		} `json:"ext"`
+		TotalDuration string
+		MaxVUs        int
+		Ext           struct{ Soak Requirements }
 	}
 	if err := json.Unmarshal(out, &answer); err != nil {
 		return r, fmt.Errorf("load %s: k6 reports: %w", script, err)
 	}
-	r.VUs, r.Service, r.OwnToken = answer.MaxVUs, answer.Ext.Soak.Service, answer.Ext.Soak.OwnToken
-	r.Connections = answer.Ext.Soak.Connections
+	r = answer.Ext.Soak
+	r.VUs = answer.MaxVUs
 	if r.Duration, err = time.ParseDuration(answer.TotalDuration); err != nil {
 		return r, fmt.Errorf("load %s: %w", script, err)
 	}

@@ -57,7 +57,7 @@ func (l *Local) addBackend(ctx context.Context, n int, atPort bool) error {
 }
 
 func (l *Local) socket(n int) string {
-	return filepath.Join(l.dir, fmt.Sprintf("backend-%d.sock", n))
+	return filepath.Join(l.folder.path, fmt.Sprintf("backend-%d.sock", n))
 }
 
 // startBackend starts a backend. A restarted backend does not get the faults of the first one.
@@ -66,7 +66,7 @@ func (l *Local) startBackend(b *backend, restart bool) (*process.Process, error)
 	if l.config.Model {
 		args = []string{"model"}
 	}
-	env := append(os.Environ(), "LISTEN="+b.listen, "MODEL_LISTEN="+b.listen, "NOOP_INTERVAL="+l.config.NoopInterval.String(), "BACKEND_TOKEN="+l.token, "SERVER_NAME="+b.name)
+	env := append(os.Environ(), "LISTEN="+b.listen, "MODEL_LISTEN="+b.listen, "NOOP_INTERVAL="+l.config.NoopInterval.String(), "BACKEND_TOKEN="+l.config.Token, "SERVER_NAME="+b.name)
 	if l.config.Certificates != "" {
 		env = append(env, l.config.Certificates.backendEnv()...)
 	}

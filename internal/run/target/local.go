@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -46,9 +45,7 @@ type Local struct {
 	Nginx string // version; "": the runners connect to the backend itself
 
 	config   LocalConfig
-	dir      string // sockets, configuration, pid file
 	folder   *folder
-	token    string
 	port     string // address for the runners, HOST:PORT
 	backends []*backend
 	nginx    *service // nil without nginx
@@ -56,17 +53,12 @@ type Local struct {
 
 // StartLocal starts a target on this machine and waits until it is ready. After an error none of its processes runs.
 func StartLocal(ctx context.Context, c LocalConfig) (*Target, error) {
-	if c.Token == "" {
-		var err error
-		if c.Token, err = newToken(); err != nil {
-			return nil, err
-		}
-	}
+	c.Token = cmp.Or(c.Token, rand.Text())
 	folder, err := newFolder()
 	if err != nil {
 		return nil, err
 	}
-	l := &Local{config: c, dir: folder.path, folder: folder, token: c.Token}
+	l := &Local{config: c, folder: folder}
 	if err := l.start(ctx); err != nil {
 		l.Stop(ctx)
 		return nil, err
@@ -76,19 +68,10 @@ func StartLocal(ctx context.Context, c LocalConfig) (*Target, error) {
 		_, port, _ := strings.Cut(l.port, ":")
 		url = "https://" + secureName + ":" + port
 	}
-	return &Target{URL: url, Token: l.token, Local: l, base: "http://backend", client: l.backends[0].client}, nil
+	return &Target{URL: url, Token: c.Token, Local: l, base: "http://backend", client: l.backends[0].client}, nil
 }
 
-func newToken() (string, error) {
-	secret := make([]byte, 16)
-	if _, err := rand.Read(secret); err != nil {
-		return "", fmt.Errorf("make a token: %w", err)
-	}
-	return hex.EncodeToString(secret), nil
-}
-
-func (l *Local) start(ctx context.Context) error {
-	var err error
+func (l *Local) start(ctx context.Context) (err error) {
 	if l.port, err = freePort(); err != nil {
 		return err
 	}
@@ -136,9 +119,7 @@ func nginxBinary() string {
 // one loopback address only.
 func freePort() (string, error) {
 	var octets [3]byte
-	if _, err := rand.Read(octets[:]); err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
+	_, _ = rand.Read(octets[:]) // never fails
 	return freePortOf(net.IPv4(127, 1+octets[0]%254, octets[1], 1+octets[2]%254).String(), "127.0.0.1")
 }
 
@@ -175,7 +156,7 @@ func (l *Local) startNginx(ctx context.Context, binary string) error {
 		sockets = append(sockets, l.socket(n+1))
 	}
 	err = nginx.Render(f, nginx.Config{
-		Dir: l.dir, ErrorLog: log, Listen: l.port, Sockets: sockets,
+		Dir: l.folder.path, ErrorLog: log, Listen: l.port, Sockets: sockets,
 		Root: os.Geteuid() == 0, Workers: cmp.Or(len(l.config.Cores), runtime.NumCPU()),
 		Connections: l.config.Connections, NoopInterval: l.config.NoopInterval,
 	})
@@ -261,7 +242,7 @@ func (l *Local) NginxConfiguration() string {
 	return l.configurationPath()
 }
 
-func (l *Local) configurationPath() string { return filepath.Join(l.dir, "nginx.conf") }
+func (l *Local) configurationPath() string { return filepath.Join(l.folder.path, "nginx.conf") }
 
 // BackendPIDs returns the current process ids of the backends.
 func (l *Local) BackendPIDs() (out []int) {
