@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
 
@@ -17,10 +18,9 @@ import (
 
 // The streams reconnect on one connection.
 func TestLostConnectionEndsAllItsStreams(t *testing.T) {
-	var conns atomic.Int32
 	runH2(t, func(p *framed) {
 		if p.n > 0 {
-			conns.Add(1)
+			assert.Equal(p.t, 1, p.n, "the streams must reconnect on one connection")
 			for range 10 {
 				p.data(p.acceptStream(), "data: back\n\n")
 			}
@@ -106,7 +106,6 @@ func TestGoAwayRetriesUnprocessedStreams(t *testing.T) {
 		p.readAll()
 	}, func(t *testing.T, v *vu) {
 		var failed atomic.Int32
-		v.set("ledger", func() *recorder { return new(recorder) })
 		v.set("failed", func() { failed.Add(1) })
 		require.Equal(t, "here here here elsewhere elsewhere still here still here still here", v.log(`
 			const all = [];
@@ -128,14 +127,12 @@ func TestGoAwayRetriesUnprocessedStreams(t *testing.T) {
 }
 
 func TestRefusedStreamIsRetriedWithALimit(t *testing.T) {
-	var requests atomic.Int32
 	runH2(t, func(p *framed) {
 		for n := 0; ; n++ {
 			id := p.request()
 			if id == 0 {
 				return
 			}
-			requests.Add(1)
 			if n == 3 && p.n == 0 {
 				p.headers(id, false, ":status", "200", "content-type", "text/event-stream")
 				_ = p.WriteData(id, true, []byte("data: a\n\n"))
@@ -332,63 +329,30 @@ func TestOptionNoConnectionReuseSeparatesStreams(t *testing.T) {
 	})
 }
 
-// A sharer counts the streams that are the first on their connection, and the others.
-type sharer struct{ first, rest *atomic.Int32 }
+// A sharer is an observer that counts the streams that are the first on their connection.
+type sharer struct{ atomic.Int32 }
 
 func (s *sharer) Opened(_ time.Time, r *sseclient.Response) {
 	if r.FirstOnConnection {
-		s.first.Add(1)
-	} else {
-		s.rest.Add(1)
+		s.Add(1)
 	}
 }
 
 func TestResponseReportsTheFirstStreamOnAConnection(t *testing.T) {
 	runTransports(t, transports, func(t *testing.T, w transport) {
-		v := w.vu(t)
-		conns := v.serveH2(func(rw http.ResponseWriter, r *http.Request) {
-			stream(rw, "data: "+r.Proto+"\n\n")
-			rw.(http.Flusher).Flush()
-			<-r.Context().Done()
-		})
-		var first, rest atomic.Int32
-		url, opened := v.str("url"), make(chan struct{})
-		require.NoError(t, v.iterate("streams in Go", func() error {
-			protocol, err := sseclient.ParseProtocol(v.str("http"))
-			require.NoError(t, err)
-			shared := &sharer{&first, &rest}
-			on := sseclient.Callbacks{
-				Request: func(*sseclient.Stream) sseclient.Request { return sseclient.Request{URL: url} },
-				Opened:  func(_ *sseclient.Stream, at time.Time, r *sseclient.Response) { shared.Opened(at, r) },
-				Ended:   func(s *sseclient.Stream) { close(s.Value().(*keeper).ended) },
+		v, first := w.vu(t), new(sharer)
+		conns := v.serveH2(holdStream)
+		v.set("ledger", first)
+		v.mustRun(`
+			const all = [];
+			let open = 0;
+			for (let i = 0; i < 10; i++) {
+				const s = new EventSource(url, { http, streamsPerConnection: 4, ledger, reconnect: false });
+				s.onopen = () => { if (++open === 10) all.forEach((s) => s.close()); };
+				all.push(s);
 			}
-			g := v.opener.Streams("", "", sseclient.Options{Sharing: sseclient.Sharing{Protocol: protocol, PerConnection: 4}}, on)
-			var all []*keeper
-			var open []*sseclient.Stream
-			for range 10 {
-				k := newKeeper("")
-				all, open = append(all, k), append(open, g.Add(k))
-			}
-			go func() {
-				for _, s := range open {
-					s.Open()
-				}
-				for first.Load()+rest.Load() < 10 {
-					time.Sleep(time.Millisecond)
-				}
-				close(opened)
-				for i, s := range open {
-					s.Stop(sseclient.ReasonClient)
-					<-all[i].ended
-				}
-				g.OnEnd(func() error { return nil })
-			}()
-			return nil
-		}))
-		<-opened
+		`)
 		require.EqualValues(t, 3, conns.Load())
 		require.EqualValues(t, 3, first.Load())
 	})
-	_, err := sseclient.ParseProtocol("3")
-	require.ErrorContains(t, err, "must be auto, 1.1 or 2, got \"3\"")
 }

@@ -1,6 +1,7 @@
 package sse
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -8,78 +9,44 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
-
-	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// A stream that can be cut has a separate connection, so a cut has the same effect as over HTTP/1.1.
+// A stream that can be cut has a separate connection, so a cut has the same effect as over HTTP/1.1. A callback may cut
+// it while the reader has more data. Then the reader must check the connection again.
 func TestCutOverH2(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[Cut]string{CutFIN: "FIN", CutRST: "RST", CutHalfOpen: "nothing"} {
-		t.Run(want, func(t *testing.T) {
-			runTransports(t, transports, func(t *testing.T, w transport) {
-				v, c := w.vu(t), &cutter{}
-				result := make(chan string, 1)
-				v.set("ledger", c)
-				c.addCut(v, kind)
-				v.set("url", w.url(serveFrames(t, func(p *framed) {
-					id := p.acceptStream()
-					if p.n > 0 {
-						p.data(id, "id: 2\ndata: behind\n\n")
-						p.readAll()
-						return
+		for _, inCallback := range []bool{false, true} {
+			t.Run(fmt.Sprint(want, " ", inCallback), func(t *testing.T) {
+				runTransports(t, transports, func(t *testing.T, w transport) {
+					v, c := w.vu(t), &cutter{}
+					result := make(chan string, 1)
+					v.set("ledger", c)
+					v.set("inCallback", inCallback)
+					c.addCut(v, kind)
+					if inCallback {
+						c.onEvent = sync.OnceFunc(func() { c.cut(kind, 0) })
 					}
-					p.data(id, "id: 1\ndata: a\n\n")
-					result <- readEnd(p.line, map[bool]time.Duration{true: 500 * time.Millisecond, false: patience}[kind == CutHalfOpen])
-				})))
-				require.Equal(t, "a behind", v.log(`
-					const other = new EventSource(url.replace("127.0.0.1", "127.0.0.2"), { http: "2", reconnect: false });
-					const s = new EventSource(url, { http: "2", ledger, reconnectDelay: 1 });
-					s.onmessage = (e) => { log.push(e.data); if (e.data === "a") cut(0); else s.close(); };
-				`))
-				require.Equal(t, want, <-result)
-				require.Equal(t, "connecting opened event:a cut:"+cutNames[kind]+" closed:cut+retry connecting opened event:behind closed:client", c.String())
+					v.set("url", w.url(serveFrames(t, func(p *framed) {
+						id := p.acceptStream()
+						if p.n > 0 {
+							p.data(id, "id: 2\ndata: behind\n\n")
+							p.readAll()
+							return
+						}
+						p.data(id, "id: 1\ndata: a\n\n")
+						result <- readEnd(p.line, map[bool]time.Duration{true: 500 * time.Millisecond, false: patience}[kind == CutHalfOpen])
+					})))
+					require.Equal(t, "a behind", v.log(`
+						const other = new EventSource(url.replace("127.0.0.1", "127.0.0.2"), { http: "2", reconnect: false });
+						const s = new EventSource(url, { http: "2", ledger, reconnectDelay: 1 });
+						s.onmessage = (e) => { log.push(e.data); if (e.data !== "a") s.close(); else if (!inCallback) cut(0); };
+					`))
+					require.Equal(t, want, <-result)
+					require.Equal(t, "connecting opened event:a cut:"+cutNames[kind]+" closed:cut+retry connecting opened event:behind closed:client", c.String())
+				})
 			})
-		})
-	}
-}
-
-// An eagerCutter cuts the stream while its first event is read.
-type eagerCutter struct {
-	cutter
-	kind Cut
-	once sync.Once
-}
-
-func (c *eagerCutter) Event(at time.Time, e *eventstream.Event) {
-	c.cutter.Event(at, e)
-	c.once.Do(func() { c.cut(c.kind, 0) })
-}
-
-// A callback may cut the stream while the reader has more data. The reader must check the connection again.
-func TestCutBetweenTwoReadsOverH2(t *testing.T) {
-	t.Parallel()
-	for _, kind := range []Cut{CutFIN, CutRST, CutHalfOpen} {
-		t.Run(cutNames[kind], func(t *testing.T) {
-			runTransports(t, transports, func(t *testing.T, w transport) {
-				v, c := w.vu(t), &eagerCutter{kind: kind}
-				v.set("ledger", c)
-				v.set("url", w.url(serveFrames(t, func(p *framed) {
-					id := p.acceptStream()
-					if p.n > 0 {
-						p.data(id, "id: 2\ndata: behind\n\n")
-						p.readAll()
-						return
-					}
-					p.data(id, "id: 1\ndata: a\n\n")
-					readEnd(p.line, 500*time.Millisecond)
-				})))
-				require.Equal(t, "a behind", v.log(`
-					const s = new EventSource(url, { http: "2", ledger, reconnectDelay: 1 });
-					s.onmessage = (e) => { log.push(e.data); if (e.data === "behind") s.close(); };
-				`))
-			})
-		})
+		}
 	}
 }
 

@@ -8,22 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/sseclient"
-	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// A slowRecorder delays its callbacks, so a stream may still be opening when its connection is lost.
-type slowRecorder struct{ recorder }
+// A slowRecorder also delays its other callbacks, so a stream may still be opening when its connection is lost.
+type slowRecorder struct{ sleeper }
 
 func (r *slowRecorder) Opened(started time.Time, response *sseclient.Response) {
 	r.recorder.Opened(started, response)
 	time.Sleep(20 * time.Millisecond)
-}
-
-func (r *slowRecorder) Event(at time.Time, e *eventstream.Event) {
-	r.recorder.Event(at, e)
-	if string(e.Data) == "last" {
-		time.Sleep(50 * time.Millisecond)
-	}
 }
 
 func (r *slowRecorder) Closed(at time.Time, c Close) {
@@ -37,7 +29,7 @@ func TestStreamThatOpensDuringTheLossOfItsConnectionEndsOnce(t *testing.T) {
 		for n := range streams {
 			id := p.acceptStream()
 			if n == streams-1 {
-				p.data(id, "data: last\n\n")
+				p.data(id, "data: 50ms\n\n")
 				return // closes the connection
 			}
 			p.data(id, "data: a\n\n")
@@ -52,26 +44,16 @@ func TestStreamThatOpensDuringTheLossOfItsConnectionEndsOnce(t *testing.T) {
 	})
 }
 
-// A slowReader delays the reading of its stream.
-type slowReader struct{ recorder }
-
-func (r *slowReader) Event(at time.Time, e *eventstream.Event) {
-	r.recorder.Event(at, e)
-	if string(e.Data) == "first" {
-		time.Sleep(200 * time.Millisecond)
-	}
-}
-
 // Data that arrived before a reset is read, even if a write detects the reset first.
 func TestDataBeforeAFailedWriteIsRead(t *testing.T) {
 	runH2(t, func(p *framed) {
 		first, second := p.acceptStream(), p.acceptStream()
-		p.data(first, "data: first\n\n")
+		p.data(first, "data: 200ms\n\n")
 		time.Sleep(50 * time.Millisecond)
 		p.data(second, "data: last\n\n")
 		_ = p.tcp.SetLinger(0)
 	}, func(t *testing.T, v *vu) {
-		ledgers := observers[slowReader](v)
+		ledgers := observers[sleeper](v)
 		v.log(`
 			const open = () => new EventSource(url, { http: "2", ledger: ledger(), reconnect: false });
 			open();

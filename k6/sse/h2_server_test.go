@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -21,27 +20,20 @@ import (
 func (v *vu) serveH2(handle http.HandlerFunc, settings ...func(*http.HTTP2Config)) (conns *atomic.Int32) {
 	v.t.Helper()
 	conns = new(atomic.Int32)
-	s := httptest.NewUnstartedServer(handle)
-	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	s.Config.Protocols = new(http.Protocols)
-	s.Config.HTTP2 = new(http.HTTP2Config)
-	for _, set := range settings {
-		set(s.Config.HTTP2)
-	}
-	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateNew {
-			conns.Add(1)
+	s := httpServer(v.t, handle, func(s *httptest.Server) {
+		s.Config.Protocols, s.Config.HTTP2 = new(http.Protocols), new(http.HTTP2Config)
+		for _, set := range settings {
+			set(s.Config.HTTP2)
 		}
-	}
-	if v.transport.tls {
-		s.Config.Protocols.SetHTTP2(true)
-		s.EnableHTTP2 = true
-		s.StartTLS()
-	} else {
-		s.Config.Protocols.SetUnencryptedHTTP2(true)
-		s.Start()
-	}
-	v.t.Cleanup(s.Close)
+		s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+			if state == http.StateNew {
+				conns.Add(1)
+			}
+		}
+		s.EnableHTTP2 = v.transport.tls
+		s.Config.Protocols.SetHTTP2(v.transport.tls)
+		s.Config.Protocols.SetUnencryptedHTTP2(!v.transport.tls)
+	})
 	v.set("url", s.URL)
 	v.set("http", map[bool]string{true: "auto", false: "2"}[v.transport.tls]) // negotiated over TLS
 	return conns
@@ -171,29 +163,13 @@ func TestOptionHTTPSelectsTheProtocol(t *testing.T) {
 			t.Parallel()
 			v := transport{tls: tt.tls}.vu(t)
 			if tt.http1 {
-				s := httptest.NewUnstartedServer(http.HandlerFunc(proto))
-				s.Config.ErrorLog = log.New(io.Discard, "", 0)
-				if tt.tls {
-					s.StartTLS()
-				} else {
-					s.Start()
-				}
-				t.Cleanup(s.Close)
-				v.set("url", s.URL)
+				v.set("url", v.serveHTTP(proto))
 			} else {
 				v.serveH2(proto)
 			}
 			v.set("http", tt.http)
 			require.Equal(t, tt.want, v.log(try))
 		})
-	}
-	v := newVU(t)
-	for option, want := range map[string]string{
-		`http: "3"`: `option http: must be auto, 1.1 or 2, got "3"`, `streamsPerConnection: -1`: "option streamsPerConnection: must be an integer of at least 0, got -1",
-		`streamsPerConnection: 70000`: "option streamsPerConnection: must be at most 65535, got 70000",
-	} {
-		_, err := v.run(`new EventSource("http://127.0.0.1:1", { ` + option + ` })`)
-		require.ErrorContains(t, err, want)
 	}
 }
 

@@ -3,14 +3,10 @@ package sse
 import (
 	"bufio"
 	"io"
-	"log"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"sync/atomic"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 )
 
 // h2Transports are the transports of streams that share connections. Their server is net/http's.
@@ -24,7 +20,7 @@ var allTransports = append(transports[:len(transports):len(transports)], h2Trans
 func serveFromHTTP1(t testing.TB, handle func(p *peer)) string {
 	t.Helper()
 	var n atomic.Int32
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return httpServer(t, func(w http.ResponseWriter, r *http.Request) {
 		client, server := net.Pipe()
 		var aborted atomic.Bool
 		go func() {
@@ -51,13 +47,7 @@ func serveFromHTTP1(t testing.TB, handle func(p *peer)) string {
 		if _, err := io.Copy(flushingWriter{w}, resp.Body); err != nil || aborted.Load() {
 			panic(http.ErrAbortHandler)
 		}
-	}))
-	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	s.EnableHTTP2 = true
-	s.StartTLS()
-	t.Cleanup(s.Close)
-	require.NotEmpty(t, s.URL)
-	return s.URL
+	}, enableHTTP2).URL
 }
 
 // A flushingWriter is a writer of a response that flushes after each write.

@@ -43,6 +43,7 @@ type vu struct {
 	samples   chan metrics.SampleContainer
 	transport transport // the transport of its streams
 	opener    *Opener
+	rec       *recorder // the global variable ledger of its scripts
 }
 
 // newVU returns a virtual user in the VU context, with the exports of the module as globals.
@@ -58,7 +59,7 @@ func newVU(t testing.TB) *vu {
 	for name, value := range exports.Named {
 		require.NoError(t, rt.VU.Runtime().Set(name, value))
 	}
-	v := &vu{Runtime: rt, t: t, m: m, samples: make(chan metrics.SampleContainer, 100_000), opener: NewOpener(rt.VU)}
+	v := &vu{Runtime: rt, t: t, m: m, samples: make(chan metrics.SampleContainer, 100_000), opener: NewOpener(rt.VU), rec: &recorder{}}
 	v.opener.m.dialPatience = patience
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
@@ -76,6 +77,7 @@ func newVU(t testing.TB) *vu {
 		Tags: lib.NewVUStateTags(registry.RootTagSet()),
 	}
 	rt.MoveToVUContext(v.state)
+	v.set("ledger", v.rec)
 	v.set("wait", func(ms int) { time.Sleep(time.Duration(ms) * time.Millisecond) })
 	return v
 }
@@ -282,10 +284,11 @@ func (r *recorder) note(at time.Time, format string, args ...any) {
 	r.lines = append(r.lines, fmt.Sprintf(format, args...))
 }
 
-func (r *recorder) Connecting(at time.Time)                          { r.note(at, "connecting") }
-func (r *recorder) Opened(_ time.Time, response *sseclient.Response) { r.note(response.At, "opened") }
-func (r *recorder) Event(at time.Time, e *eventstream.Event) {
-	r.note(at, "event:%s", e.Data)
+func (r *recorder) Connecting(at time.Time)                  { r.note(at, "connecting") }
+func (r *recorder) Event(at time.Time, e *eventstream.Event) { r.note(at, "event:%s", e.Data) }
+
+func (r *recorder) Opened(_ time.Time, response *sseclient.Response) {
+	r.note(response.At, "%s", strings.TrimSuffix("opened:"+response.Coding(), ":"))
 }
 
 func (r *recorder) Closed(at time.Time, c Close) {
@@ -295,6 +298,16 @@ func (r *recorder) Closed(at time.Time, c Close) {
 	}
 	r.note(at, "closed:%s%s", c.Reason, suffix)
 	r.last = c
+}
+
+// Answered runs in the goroutine of the second request, so its time may be before that of the latest event.
+func (r *recorder) Answered(at time.Time, response *sseclient.Response) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if at.IsZero() {
+		r.lines = append(r.lines, "NO-TIME")
+	}
+	r.lines = append(r.lines, fmt.Sprintf("answered:%d", response.Status))
 }
 
 func (r *recorder) String() string {
@@ -326,3 +339,13 @@ func observers[T any](v *vu) *[]*T {
 type eventTally struct{ atomic.Int64 }
 
 func (c *eventTally) Event(time.Time, *eventstream.Event) { c.Add(1) }
+
+// A sleeper is a recorder that delays the reader of all streams if the data of an event is a duration.
+type sleeper struct{ recorder }
+
+func (s *sleeper) Event(at time.Time, e *eventstream.Event) {
+	s.recorder.Event(at, e)
+	if d, err := time.ParseDuration(string(e.Data)); err == nil {
+		time.Sleep(d)
+	}
+}

@@ -1,6 +1,7 @@
 package sse
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/http/cookiejar"
@@ -52,39 +53,49 @@ func TestOpenReturnsOnFaults(t *testing.T) {
 	const chunked = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 	hold := func(s string) func(*peer) { return func(p *peer) { p.send(s); p.hold() } }
 	respond := func(s string) func(*peer) { return func(p *peer) { p.send(s) } }
-	event := " event:||0|"
+	const event = " event:||0|"
 	for _, tt := range []struct {
 		name, params, want string
 		status             int
 		handle             func(p *peer)
+		url, message       string // instead of that of a server, and a part of the error
 	}{
-		{"silent server", `{idleTimeout: "60ms"}`, "open" + event + " error:idle", 200, hold(streamHead + "data: 0\n\n")},
-		{"TCP reset", `{}`, "open" + event + " error:reset", 200, func(p *peer) {
+		{name: "silent server", params: `{idleTimeout: "60ms"}`, want: "open" + event + " error:idle", status: 200, handle: hold(streamHead + "data: 0\n\n")},
+		{name: "TCP reset", want: "open" + event + " error:reset", status: 200, handle: func(p *peer) {
 			p.send(streamHead + "data: 0\n\n")
 			time.Sleep(20 * time.Millisecond)
 			p.reset()
 		}},
-		{"early EOF", `{}`, "open" + event + " error:truncated", 200, respond(chunked + "9\r\ndata: 0\n\n\r\n")},
-		{"an incomplete event", `null`, "open" + event + " error:truncated", 200, respond(streamHead + "data: 0\n\ndata:")},
-		{"comments only", `undefined`, "open", 200, respond(streamHead + ": 1\n\n:\n\n")},
-		{"500", `{}`, "error:status", 500, respond("HTTP/1.1 500 Oops\r\nContent-Type: text/event-stream\r\n\r\ndata: 0\n\n")},
-		{"404", `{}`, "error:status", 404, respond("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")},
-		{"204", `{}`, "error:no_content", 204, respond("HTTP/1.1 204 No Content\r\n\r\n")},
-		{"text/plain", `{}`, "error:content_type", 200, respond("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\ndata: 0\n\n")},
-		{"no header in time", `{connectTimeout: 60}`, "error:connect_timeout", 0, hold("")},
-		{"timeout during the stream", `{timeout: "2s"}`, "open" + event + " error:timeout", 200, hold(streamHead + "data: 0\n\n")},
-		{"timeout before the header", `{timeout: 60}`, "error:timeout", 0, hold("")},
-		{"no response", `{}`, "error:truncated", 0, respond("")},
+		{name: "early EOF", want: "open" + event + " error:truncated", status: 200, handle: respond(chunked + "9\r\ndata: 0\n\n\r\n")},
+		{name: "an incomplete event", params: "null", want: "open" + event + " error:truncated", status: 200, handle: respond(streamHead + "data: 0\n\ndata:")},
+		{name: "comments only", params: "undefined", want: "open", status: 200, handle: respond(streamHead + ": 1\n\n:\n\n")},
+		{name: "500", want: "error:status", status: 500, handle: respond("HTTP/1.1 500 Oops\r\nContent-Type: text/event-stream\r\n\r\ndata: 0\n\n")},
+		{name: "404", want: "error:status", status: 404, handle: respond("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")},
+		{name: "204", want: "error:no_content", status: 204, handle: respond("HTTP/1.1 204 No Content\r\n\r\n")},
+		{name: "text/plain", want: "error:content_type", status: 200, handle: respond("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\ndata: 0\n\n")},
+		{name: "no header in time", params: `{connectTimeout: 60}`, want: "error:connect_timeout", handle: hold("")},
+		{name: "timeout during the stream", params: `{timeout: "2s"}`, want: "open" + event + " error:timeout", status: 200, handle: hold(streamHead + "data: 0\n\n")},
+		{name: "timeout before the header", params: `{timeout: 60}`, want: "error:timeout", handle: hold("")},
+		{name: "no response", want: "error:truncated", handle: respond("")},
+		{name: "refused", url: "http://127.0.0.1:1/", want: "error:refused", message: "connection refused"},
+		{name: "no such name", url: "http://no-such-host.invalid/", want: "error:dns", message: "no such host"},
+		{name: "malformed URL", url: "INVALID", want: "error:error", message: "invalid URL"},
+		{name: "empty URL", url: "", want: "error:error", message: "invalid URL"},
+		{name: "escape in the URL", url: "http://h/%zz", want: "error:error", message: "invalid URL"},
+		{name: "control character in the URL", url: "http://h\x7f/", want: "error:error", message: "invalid URL"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			for _, throw := range []bool{false, true} {
 				v := newVU(t)
 				v.state.Options.Throw = null.BoolFrom(throw)
-				v.set("url", serve(t, tt.handle))
+				v.set("url", tt.url)
+				if tt.handle != nil {
+					v.set("url", serve(t, tt.handle))
+				}
 				got := v.log(`
 					var res = {}, thrown = "";
-					try { res = sse.open(url, ` + tt.params + `, ` + logging + `); } catch (e) { thrown = e.message || String(e); }
+					try { res = sse.open(url, ` + cmp.Or(tt.params, "{}") + `, ` + logging + `); } catch (e) { thrown = e.message || String(e); }
 				`)
 				want := tt.want
 				failed := strings.Contains(want, "error:")
@@ -94,6 +105,7 @@ func TestOpenReturnsOnFaults(t *testing.T) {
 				require.Equal(t, want, got)
 				if throw && tt.status == 0 {
 					require.NotEmpty(t, v.str("thrown"))
+					require.Contains(t, v.str("thrown"), tt.message)
 					continue
 				}
 				require.Empty(t, v.str("thrown"))
@@ -101,35 +113,10 @@ func TestOpenReturnsOnFaults(t *testing.T) {
 				require.Equal(t, failed, v.str("res.error") != "")
 				if failed {
 					require.Equal(t, fmt.Sprint(tt.status), v.str("error.status"))
+					require.Contains(t, v.str("res.error"), tt.message)
+					require.Contains(t, v.str("String(error)"), tt.message)
 				}
 			}
-		})
-	}
-}
-
-func TestOpenReportsAFailedDial(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct{ url, reason, message string }{
-		"refused":   {"http://127.0.0.1:1/", "refused", "connection refused"},
-		"no name":   {"http://no-such-host.invalid/", "dns", "no such host"},
-		"malformed": {"INVALID", "error", "invalid URL"},
-		"empty":     {"", "error", "invalid URL"},
-		"escape":    {"http://h/%zz", "error", "invalid URL"},
-		"control":   {"http://h\x7f/", "error", "invalid URL"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			v := newVU(t)
-			v.set("url", tt.url)
-			require.Equal(t, "error:"+tt.reason+" true 0", v.log(`var res = sse.open(url, `+logging+`); log.push(res.status)`))
-			require.Contains(t, v.str("res.error"), tt.message)
-			require.Contains(t, v.str("error.error()"), tt.message)
-			require.Contains(t, v.str("String(error)"), tt.message)
-
-			v.state.Options.Throw = null.BoolFrom(true)
-			v.set("log", []any{})
-			_, err := v.run(`sse.open(url, ` + logging + `)`)
-			require.ErrorContains(t, err, tt.message)
 		})
 	}
 }

@@ -101,3 +101,58 @@ func TestOptionHTTPDebugLogsRequestsAndResponseHeads(t *testing.T) {
 		require.Equal(t, "Response:\nHTTP/1.1 200 OK\nContent-Type: text/event-stream\n\n", all[3])
 	}
 }
+
+func TestInvalidOptionsAreRejected(t *testing.T) {
+	t.Parallel()
+	v := newVU(t)
+	v.set("notALedger", v)
+	for options, want := range map[string]string{
+		`idleTimeout: -1`:                           "option idleTimeout: must not be negative, got -1",
+		`idleTimeout: NaN`:                          "option idleTimeout: must be a number of milliseconds, got NaN",
+		`connectTimeout: "soon"`:                    `option connectTimeout: must be a number of milliseconds or a duration such as "10s", got soon`,
+		`reconnect: 1`:                              "option reconnect: must be true or false, got 1",
+		`maxRedirects: -1`:                          "option maxRedirects: must be an integer of at least 0, got -1",
+		`followRedirects: "false"`:                  "option followRedirects: must be true or false, got false",
+		`maxEventSize: 0`:                           "option maxEventSize: must be an integer of at least 1, got 0",
+		`http: "3"`:                                 `option http: must be auto, 1.1 or 2, got "3"`,
+		`streamsPerConnection: -1`:                  "option streamsPerConnection: must be an integer of at least 0, got -1",
+		`streamsPerConnection: 70000`:               "option streamsPerConnection: must be at most 65535, got 70000",
+		`acceptEncoding: true`:                      `option acceptEncoding: must be none, gzip or browser, got "true"`,
+		`ledger: {}`:                                "option ledger: must be a Ledger of k6/x/soak, got [object Object]",
+		`ledger: notALedger`:                        "must be a Ledger of k6/x/soak",
+		`headers: {"a b": "c"}`:                     `option headers: invalid header name "a b"`,
+		`headers: {a: "x\r\nEvil: 1"}`:              "line break",
+		`tags: {a: {}}`:                             "option tags: invalid value for metric tag 'a'",
+		`method: 5`:                                 `option method: must be a method other than HEAD and CONNECT, got "5"`,
+		`method: ""`:                                `option method: must be a method other than HEAD and CONNECT, got ""`,
+		`method: "GET / HTTP/1.1\r\n"`:              `option method: must be a method other than HEAD and CONNECT, got "GET / HTTP/1.1`,
+		`method: "HEAD"`:                            `option method: must be a method other than HEAD and CONNECT, got "HEAD"`,
+		`method: "POST", body: {}`:                  "option body: must be a string, got [object Object]; encode an object with JSON.stringify",
+		`body: "x"`:                                 "option body: a GET request has no body; set method",
+		`method: "GET", body: "x"`:                  "option body: a GET request has no body; set method",
+		`resume: "query"`:                           `option resume: must be "header", "none" or { query: "name" }`,
+		`resume: null`:                              "option resume: must be",
+		`resume: {}`:                                "option resume: must be",
+		`resume: { query: "" }`:                     `option resume: query must be the name of a parameter, got ""`,
+		`resume: { query: 5 }`:                      `option resume: query must be the name of a parameter, got "5"`,
+		`resume: { header: "x" }`:                   `option resume: unknown property "header"; use query`,
+		`renew: {}`:                                 "option renew: must be a function, got [object Object]",
+		`then: 5`:                                   "option then: must be an object with a url, got 5",
+		`then: {}`:                                  "option then: url is missing",
+		`then: { url: 5 }`:                          "option then: url: must be a string or a function, got 5",
+		`then: { url: "{first.ID}" }`:               `option then: url: unknown placeholder "{first.ID}"`,
+		`then: { url: "", body: "{first.id" }`:      `option then: body: unknown placeholder "{first.id"`,
+		`then: { url: "", body: {} }`:               "option then: body: must be a string or a function, got [object Object]",
+		`then: { url: "", method: "A B" }`:          `option then: method: must be a method other than HEAD and CONNECT, got "A B"`,
+		`then: { url: "", ok: 200 }`:                "option then: ok: must be a list of statuses such as [200, 204], got 200",
+		`then: { url: "", ok: [] }`:                 "option then: ok: must be a list of statuses such as [200, 204]",
+		`then: { url: "", ok: [20] }`:               "option then: ok: must contain only statuses from 200 to 599, got 20",
+		`then: { url: "", timeout: "soon" }`:        "option then: timeout: must be a number of milliseconds or a duration",
+		`then: { url: "", headers: { "a b": "" } }`: `option then: headers: invalid header name "a b"`,
+		`then: { url: "", headers: { a: 5 } }`:      "option then: headers: a: must be a string or a function, got 5",
+		`then: { url: "", header: {} }`:             "option then: header: unknown property; use method, url,",
+	} {
+		_, err := v.VU.Runtime().RunString(`new EventSource("http://h/", { ` + options + ` })`)
+		require.ErrorContains(t, err, want, options)
+	}
+}

@@ -7,9 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"time"
-
-	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
 // A bucket is a fake PocketBase. Its first event contains the client ID, with which the client subscribes in a second
@@ -89,15 +86,3 @@ func (b *bucket) String() string {
 
 // serve starts the server and returns the URL of its streams.
 func (b *bucket) serve(v *vu) string { return v.serveHTTP(b.ServeHTTP) + "/api/realtime" }
-
-// A responseRecorder is a recorder that also records the responses to second requests.
-type responseRecorder struct{ recorder }
-
-func (r *responseRecorder) Answered(at time.Time, response *sseclient.Response) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if at.IsZero() {
-		r.lines = append(r.lines, "NO-TIME")
-	}
-	r.lines = append(r.lines, fmt.Sprintf("answered:%d", response.Status))
-}

@@ -73,26 +73,3 @@ func TestReconnectRepeatsMethodAndBody(t *testing.T) {
 	opened, _ := v.sum(v.drainSamples(), "sse_connection_opened", "method", "POST")
 	require.Equal(t, 2.0, opened)
 }
-
-func TestInvalidMethodBodyAndResumeAreRejected(t *testing.T) {
-	t.Parallel()
-	v := newVU(t)
-	for script, want := range map[string]string{
-		`{ method: 5 }`:                    `option method: must be a method other than HEAD and CONNECT, got "5"`,
-		`{ method: "" }`:                   `option method: must be a method other than HEAD and CONNECT, got ""`,
-		`{ method: "GET / HTTP/1.1\r\n" }`: `option method: must be a method other than HEAD and CONNECT, got "GET / HTTP/1.1`,
-		`{ method: "HEAD" }`:               `option method: must be a method other than HEAD and CONNECT, got "HEAD"`,
-		`{ method: "POST", body: {} }`:     "option body: must be a string, got [object Object]; encode an object with JSON.stringify",
-		`{ body: "x" }`:                    "option body: a GET request has no body; set method",
-		`{ method: "GET", body: "x" }`:     "option body: a GET request has no body; set method",
-		`{ resume: "query" }`:              `option resume: must be "header", "none" or { query: "name" }`,
-		`{ resume: null }`:                 "option resume: must be",
-		`{ resume: {} }`:                   "option resume: must be",
-		`{ resume: { query: "" } }`:        `option resume: query must be the name of a parameter, got ""`,
-		`{ resume: { query: 5 } }`:         `option resume: query must be the name of a parameter, got "5"`,
-		`{ resume: { header: "x" } }`:      `option resume: unknown property "header"; use query`,
-	} {
-		_, err := v.VU.Runtime().RunString(`new EventSource("http://h/", ` + script + `)`)
-		require.ErrorContains(t, err, want, script)
-	}
-}

@@ -25,8 +25,7 @@ func TestEventSourceCanBeClosedAtAnyTime(t *testing.T) {
 		} {
 			t.Run(tt.name, func(t *testing.T) {
 				t.Parallel()
-				v, rec := w.vu(t), &recorder{}
-				v.set("ledger", rec)
+				v := w.vu(t)
 				v.set("url", v.serve(tt.handle))
 				got := v.log(`
 				const s = new EventSource(url, { ledger });
@@ -34,11 +33,11 @@ func TestEventSourceCanBeClosedAtAnyTime(t *testing.T) {
 			` + tt.script)
 				require.Equal(t, tt.want, got)
 				if tt.observed != "" {
-					require.Equal(t, tt.observed, rec.String())
+					require.Equal(t, tt.observed, v.rec.String())
 				}
-				if rec.String() != "" { // the stream was closed before its goroutine started
-					require.Equal(t, sseclient.ReasonClient, rec.last.Reason)
-					require.Less(t, rec.last.Retry, time.Duration(0))
+				if v.rec.String() != "" { // the stream was closed before its goroutine started
+					require.Equal(t, sseclient.ReasonClient, v.rec.last.Reason)
+					require.Less(t, v.rec.last.Retry, time.Duration(0))
 				}
 			})
 		}
@@ -57,8 +56,7 @@ func TestEventSourceIsInterruptedWithTheVU(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				v, rec := w.vu(t), &recorder{}
-				v.set("ledger", rec)
+				v := w.vu(t)
 				v.set("cancel", v.CancelContext)
 				v.set("url", v.serve(tt.handle))
 				require.Equal(t, "cancelled", v.log(`
@@ -77,9 +75,9 @@ func TestEventSourceIsInterruptedWithTheVU(t *testing.T) {
 				}, 5);
 			`))
 				if name == "waiting" {
-					require.Equal(t, sseclient.ReasonServer, rec.last.Reason)
+					require.Equal(t, sseclient.ReasonServer, v.rec.last.Reason)
 				} else {
-					require.Equal(t, sseclient.ReasonInterrupted, rec.last.Reason)
+					require.Equal(t, sseclient.ReasonInterrupted, v.rec.last.Reason)
 				}
 				all := v.drainSamples()
 				closed, _ := v.sum(all, "sse_connection_closed")
@@ -96,8 +94,7 @@ func TestEventSourceIsInterruptedWithTheVU(t *testing.T) {
 
 func TestEventSourceHandlerExceptionEndsTheIteration(t *testing.T) {
 	t.Parallel()
-	v, rec, other := newVU(t), &recorder{}, &recorder{}
-	v.set("ledger", rec)
+	v, other := newVU(t), &recorder{}
 	v.set("other", other)
 	v.set("url", serve(t, func(p *peer) { p.send(streamHead + "data: 1\n\ndata: 2\n\n"); p.hold() }))
 	_, err := v.run(`
@@ -110,7 +107,7 @@ func TestEventSourceHandlerExceptionEndsTheIteration(t *testing.T) {
 	`)
 	require.ErrorContains(t, err, "no more")
 	require.Equal(t, "1", v.str("n"))
-	require.Equal(t, sseclient.ReasonInterrupted, rec.last.Reason)
+	require.Equal(t, sseclient.ReasonInterrupted, v.rec.last.Reason)
 	require.Equal(t, sseclient.ReasonInterrupted, other.last.Reason)
 }
 

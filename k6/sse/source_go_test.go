@@ -29,8 +29,6 @@ func (g *goSide) Opened(started time.Time, r *sseclient.Response) {
 
 func (g *goSide) LastEventID() string { return g.last }
 
-func (g *goSide) Answered(_ time.Time, r *sseclient.Response) { g.note(g.at, "answered:%d", r.Status) }
-
 func (g *goSide) Event(at time.Time, e *eventstream.Event) {
 	g.recorder.Event(at, e)
 	if len(e.Name) == 0 {

@@ -9,8 +9,7 @@ import (
 
 func TestEventSourceReconnectsWithLastEventID(t *testing.T) {
 	runTransports(t, allTransports, func(t *testing.T, w transport) {
-		v, rec := w.vu(t), &recorder{}
-		v.set("ledger", rec)
+		v := w.vu(t)
 		v.set("url", v.serve(func(p *peer) {
 			id := p.req.Header.Get("Last-Event-ID")
 			switch p.n {
@@ -32,8 +31,8 @@ func TestEventSourceReconnectsWithLastEventID(t *testing.T) {
 		s.onerror = (e) => { log.push(e.reason); if (!(e.retryMs >= 2 && e.retryMs < 4)) log.push(e.retryMs); };
 	`))
 		require.Equal(t, "connecting opened event:first closed:server+retry connecting opened event:after8 "+
-			"closed:truncated+retry connecting opened event:then8 closed:client", rec.String())
-		require.NoError(t, rec.last.Err)
+			"closed:truncated+retry connecting opened event:then8 closed:client", v.rec.String())
+		require.NoError(t, v.rec.last.Err)
 	})
 }
 
@@ -76,8 +75,7 @@ func TestReconnectCanBeChanged(t *testing.T) {
 	t.Parallel()
 	t.Run("off before the end", func(t *testing.T) {
 		t.Parallel()
-		v, rec := newVU(t), &recorder{}
-		v.set("ledger", rec)
+		v := newVU(t)
 		end := make(chan struct{})
 		v.set("endStream", func() { close(end) })
 		v.set("url", serve(t, func(p *peer) { p.send(streamHead); <-end }))
@@ -86,7 +84,7 @@ func TestReconnectCanBeChanged(t *testing.T) {
 			s.onopen = () => { log.push(s.reconnect); s.reconnect = false; log.push(s.reconnect); endStream(); };
 			s.onerror = (e) => log.push(e.reason, e.willReconnect, s.readyState);
 		`))
-		require.Equal(t, "connecting opened closed:server", rec.String())
+		require.Equal(t, "connecting opened closed:server", v.rec.String())
 	})
 	t.Run("off during the wait", func(t *testing.T) {
 		t.Parallel()

@@ -91,9 +91,8 @@ func TestEventSourceReportsTheReasonOfItsEnd(t *testing.T) {
 			for mode, reconnects := range map[string]bool{"": tt.standard, "reconnect: true,": tt.always, "reconnect: false,": false} {
 				t.Run(tt.name+" "+mode, func(t *testing.T) {
 					t.Parallel()
-					v, rec := w.vu(t), &recorder{}
+					v := w.vu(t)
 					v.set("url", v.serve(tt.handle))
-					v.set("ledger", rec)
 					got := v.log(`
 					const s = new EventSource(url, {` + mode + tt.options + (map[bool]string{true: ",", false: ""})[tt.options != ""] + ` ledger });
 					s.onopen = () => log.push("open");
@@ -114,9 +113,9 @@ func TestEventSourceReportsTheReasonOfItsEnd(t *testing.T) {
 					}
 					if tt.opened {
 						want = "open " + want
-						assert.Regexp(t, "^connecting opened (event:[^ ]+ )*"+strings.ReplaceAll(closed, "+", `\+`)+"$", rec.String())
+						assert.Regexp(t, "^connecting opened (event:[^ ]+ )*"+strings.ReplaceAll(closed, "+", `\+`)+"$", v.rec.String())
 					} else {
-						assert.Equal(t, "connecting "+closed, rec.String())
+						assert.Equal(t, "connecting "+closed, v.rec.String())
 					}
 					assert.Equal(t, want, got)
 					assert.Contains(t, v.str("message"), tt.message)
@@ -202,31 +201,28 @@ func TestEventSourceCanBeExtended(t *testing.T) {
 	`))
 }
 
-func TestEventSourceRejectsInvalidArguments(t *testing.T) {
+func TestConstructorRejectsInvalidArguments(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
-	v.set("notALedger", v)
+	v.set("url", "http://127.0.0.1:1/")
 	for script, want := range map[string]string{
-		`new EventSource()`:                                            "TypeError: EventSource: a URL is required",
-		`new EventSource("")`:                                          "SyntaxError: EventSource: invalid URL",
-		`new EventSource("/relative")`:                                 "SyntaxError: EventSource: invalid URL \"/relative\": it must begin with",
-		`new EventSource("http://")`:                                   "host is missing",
-		`new EventSource("http://[::1")`:                               "SyntaxError",
-		`new EventSource("http://h/%zz")`:                              "SyntaxError",
-		`new EventSource("http://h/", 5)`:                              "TypeError: EventSource: the options must be an object",
-		`new EventSource("http://h/", {idletimeout: 1})`:               `TypeError: EventSource: unknown option "idletimeout"`,
-		`new EventSource("http://h/", {idleTimeout: -1})`:              "option idleTimeout: must not be negative, got -1",
-		`new EventSource("http://h/", {idleTimeout: NaN})`:             "option idleTimeout: must be a number of milliseconds, got NaN",
-		`new EventSource("http://h/", {connectTimeout: "soon"})`:       `option connectTimeout: must be a number of milliseconds or a duration such as "10s", got soon`,
-		`new EventSource("http://h/", {reconnect: 1})`:                 "option reconnect: must be true or false, got 1",
-		`new EventSource("http://h/", {maxRedirects: -1})`:             "option maxRedirects: must be an integer of at least 0, got -1",
-		`new EventSource("http://h/", {followRedirects: "false"})`:     "option followRedirects: must be true or false, got false",
-		`new EventSource("http://h/", {maxEventSize: 0})`:              "option maxEventSize: must be an integer of at least 1, got 0",
-		`new EventSource("http://h/", {ledger: {}})`:                   "option ledger: must be a Ledger of k6/x/soak, got [object Object]",
-		`new EventSource("http://h/", {ledger: notALedger})`:           "must be a Ledger of k6/x/soak",
-		`new EventSource("http://h/", {headers: {"a b": "c"}})`:        `option headers: invalid header name "a b"`,
-		`new EventSource("http://h/", {headers: {a: "x\r\nEvil: 1"}})`: "line break",
-		`new EventSource("http://h/", {tags: {a: {}}})`:                "option tags: invalid value for metric tag 'a'",
+		`new EventSource()`:                                 "TypeError: EventSource: a URL is required",
+		`EventSource(url)`:                                  "TypeError", // Web IDL, section 3.7.1: new is required
+		`sse.EventSource(url)`:                              "TypeError",
+		`EventSource.call({}, url)`:                         "TypeError",
+		`new EventSource("")`:                               "SyntaxError: EventSource: invalid URL",
+		`new EventSource("/relative")`:                      "SyntaxError: EventSource: invalid URL \"/relative\": it must begin with",
+		`new EventSource("http://")`:                        "host is missing",
+		`new EventSource("http://[::1")`:                    "SyntaxError",
+		`new EventSource("http://h/%zz")`:                   "SyntaxError",
+		`new EventSource("http://this is invalid/")`:        "SyntaxError",
+		`new EventSource("http://h:65536/")`:                "SyntaxError", // URL standard, section 4.4, port state
+		`new EventSource("http://h:99999999999999999999/")`: "SyntaxError",
+		`new EventSource("http://xn--\u00FC.example/")`:     "SyntaxError", // section 3.3, domain to ASCII
+		`new EventSource("http://a\uFF0Fb/")`:               "SyntaxError", // a fullwidth slash is mapped to a slash
+		`new EventSource("http://\u00AD/")`:                 "SyntaxError", // a soft hyphen is removed
+		`new EventSource(url, 5)`:                           "TypeError: EventSource: the options must be an object",
+		`new EventSource(url, {idletimeout: 1})`:            `TypeError: EventSource: unknown option "idletimeout"`,
 	} {
 		_, err := v.VU.Runtime().RunString(script)
 		require.ErrorContains(t, err, want, script)
@@ -253,9 +249,8 @@ func TestExportsReturnsTheSameObjects(t *testing.T) {
 
 func TestEventSourceWithoutListenersRunsNoJavaScriptPerEvent(t *testing.T) {
 	runTransports(t, allTransports, func(t *testing.T, w transport) {
-		v, rec := w.vu(t), &recorder{}
+		v := w.vu(t)
 		const n = 500
-		v.set("ledger", rec)
 		ready := make(chan struct{})
 		v.set("ready", func() { close(ready) })
 		v.set("url", v.serve(func(p *peer) {
@@ -269,7 +264,7 @@ func TestEventSourceWithoutListenersRunsNoJavaScriptPerEvent(t *testing.T) {
 		register := v.VU.RegisterCallbackField
 		v.VU.RegisterCallbackField = func() func(func() error) { tasks++; return register() }
 		v.mustRun(`new EventSource(url, { ledger, reconnect: false }).onopen = () => setTimeout(ready, 100)`)
-		require.Equal(t, n, strings.Count(rec.String(), "event:0"))
+		require.Equal(t, n, strings.Count(v.rec.String(), "event:0"))
 		require.LessOrEqual(t, tasks, 12)
 		all := v.drainSamples()
 		events, samples := v.sum(all, "sse_event")

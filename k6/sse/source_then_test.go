@@ -33,8 +33,7 @@ func TestSecondRequestFollowsTheFirstEventOfEachStream(t *testing.T) {
 		for _, w := range transports {
 			t.Run(name+", "+w.name, func(t *testing.T) {
 				t.Parallel()
-				b, v, rec := newBucket(), w.vu(t), &responseRecorder{}
-				v.set("ledger", rec)
+				b, v := newBucket(), w.vu(t)
 				v.set("url", b.serve(v))
 				v.set("endStream", func() { b.end <- struct{}{} })
 				require.Equal(t, "true server true", v.log(`
@@ -54,7 +53,7 @@ func TestSecondRequestFollowsTheFirstEventOfEachStream(t *testing.T) {
 				}
 				require.Equal(t, want(1)+"; "+want(2), b.String())
 				attempt := `connecting opened event:\{\} (event:1 answered:204|answered:204 event:1)`
-				require.Regexp(t, "^"+attempt+` closed:server\+retry `+attempt+" closed:client$", rec.String())
+				require.Regexp(t, "^"+attempt+` closed:server\+retry `+attempt+" closed:client$", v.rec.String())
 				_, samples := v.sum(v.drainSamples(), "sse_then")
 				require.Equal(t, 2, samples)
 			})
@@ -101,9 +100,8 @@ func TestFailedSecondRequestEndsTheStream(t *testing.T) {
 			for _, w := range polledTransports {
 				t.Run(fmt.Sprint(name, " ", mode, " ", w.name), func(t *testing.T) {
 					t.Parallel()
-					b, v, rec := newBucket(), w.vu(t), &responseRecorder{}
+					b, v := newBucket(), w.vu(t)
 					b.second, b.mute, b.retry = tt.bucket.second, tt.bucket.mute, 3_600_000
-					v.set("ledger", rec)
 					v.set("url", b.serve(v))
 					got := v.log(`
 						const s = new EventSource(url, {` + mode + ` ledger, then: { ` + tt.then + ` } });
@@ -112,9 +110,9 @@ func TestFailedSecondRequestEndsTheStream(t *testing.T) {
 					`)
 					require.Equal(t, fmt.Sprint("then ", tt.status, " ", reconnects), got)
 					require.Contains(t, v.str("message"), tt.message)
-					require.Equal(t, sseclient.ReasonThen, rec.last.Reason)
-					require.Equal(t, tt.status, rec.last.Status)
-					require.NotContains(t, rec.String(), "answered")
+					require.Equal(t, sseclient.ReasonThen, v.rec.last.Reason)
+					require.Equal(t, tt.status, v.rec.last.Status)
+					require.NotContains(t, v.rec.String(), "answered")
 					n, _ := v.sum(v.drainSamples(), "sse_connection_closed", "reason", "then", "opened", "true")
 					require.Equal(t, 1.0, n)
 				})
@@ -185,7 +183,7 @@ func TestSecondRequestDoesNotBlockOthers(t *testing.T) {
 			for _, w := range polledTransports {
 				t.Run(fmt.Sprint(name, " ", kind, " ", w.name), func(t *testing.T) {
 					t.Parallel()
-					b, v, rec := newBucket(), w.vu(t), &responseRecorder{}
+					b, v := newBucket(), w.vu(t)
 					requested := make(chan struct{})
 					b.retry = 3_600_000
 					b.second = func(_ http.ResponseWriter, r *http.Request, _ int) bool {
@@ -193,7 +191,6 @@ func TestSecondRequestDoesNotBlockOthers(t *testing.T) {
 						<-r.Context().Done()
 						return true
 					}
-					v.set("ledger", rec)
 					v.set("cancel", v.CancelContext)
 					v.set("endStream", func() { b.end <- struct{}{} })
 					v.set("requested", func() bool {
@@ -213,7 +210,7 @@ func TestSecondRequestDoesNotBlockOthers(t *testing.T) {
 					`)
 					require.Equal(t, strings.Contains(tt.script, "throw"), err != nil, err)
 					require.Equal(t, tt.want, v.str(`log.join(" ")`))
-					require.Equal(t, "connecting opened event:{} "+tt.closed, rec.String())
+					require.Equal(t, "connecting opened event:{} "+tt.closed, v.rec.String())
 				})
 			}
 		}
@@ -223,10 +220,9 @@ func TestSecondRequestDoesNotBlockOthers(t *testing.T) {
 // The stream may end before the event loop makes the second request.
 func TestSecondRequestOfAnEndedStreamIsNotSent(t *testing.T) {
 	t.Parallel()
-	v, rec := newVU(t), &responseRecorder{}
-	v.set("ledger", rec)
+	v := newVU(t)
 	v.set("awaitEnd", func() {
-		assert.Eventually(t, func() bool { return strings.Contains(rec.String(), "closed:server+retry") }, patience, time.Millisecond)
+		assert.Eventually(t, func() bool { return strings.Contains(v.rec.String(), "closed:server+retry") }, patience, time.Millisecond)
 	})
 	v.set("url", serve(t, func(p *peer) {
 		if p.req.Method == http.MethodPost {
@@ -244,20 +240,19 @@ func TestSecondRequestOfAnEndedStreamIsNotSent(t *testing.T) {
 		s.onerror = (e) => log.push(e.reason);
 		s.addEventListener("then", () => { log.push("then"); s.close(); });
 	`))
-	require.Equal(t, "connecting opened event:hello closed:server+retry connecting opened event:hello answered:204 closed:client", rec.String())
+	require.Equal(t, "connecting opened event:hello closed:server+retry connecting opened event:hello answered:204 closed:client", v.rec.String())
 }
 
 func TestSourceWithASecondRequestCanBeClosedBeforeItsFirstEvent(t *testing.T) {
 	t.Parallel()
-	b, v, rec := newBucket(), newVU(t), &responseRecorder{}
+	b, v := newBucket(), newVU(t)
 	b.mute = 1
-	v.set("ledger", rec)
 	v.set("url", b.serve(v))
 	v.mustRun(`
 		const s = new EventSource(url, { ledger, then: { ` + subscribe + `, timeout: 0 } });
 		s.onopen = () => setTimeout(() => s.close(), 50);
 	`)
-	require.Equal(t, "connecting opened closed:client", rec.String())
+	require.Equal(t, "connecting opened closed:client", v.rec.String())
 	require.Empty(t, b.String())
 }
 
@@ -281,8 +276,8 @@ func TestEachStreamWithASecondRequestEndsOnce(t *testing.T) {
 	}
 	const sources = 60
 	v := newVU(t)
-	recs := make([]*responseRecorder, sources)
-	v.set("newLedger", func(i int) any { recs[i] = &responseRecorder{}; return testObserver{recs[i]} })
+	recs := make([]*recorder, sources)
+	v.set("newLedger", func(i int) any { recs[i] = &recorder{}; return testObserver{recs[i]} })
 	v.set("url", serve(t, handle))
 	v.mustRun(fmt.Sprintf(`
 		const all = [];
@@ -309,37 +304,12 @@ func TestExceptionOfASecondRequestEndsTheIteration(t *testing.T) {
 		`{ url: () => 5 }`: "option then: url: the function must return a string, got 5",
 		`{ url: "/", headers: { A: () => undefined } }`: "option then: A: the function must return a string, got undefined",
 	} {
-		b, v, rec := newBucket(), newVU(t), &responseRecorder{}
-		v.set("ledger", rec)
+		b, v := newBucket(), newVU(t)
 		v.set("url", b.serve(v))
 		_, err := v.run(`new EventSource(url, { ledger, then: ` + script + ` })`)
 		require.ErrorContains(t, err, want, script)
-		require.Equal(t, sseclient.ReasonInterrupted, rec.last.Reason)
+		require.Equal(t, sseclient.ReasonInterrupted, v.rec.last.Reason)
 		require.Empty(t, b.String())
-	}
-}
-
-func TestOptionThenRejectsInvalidValues(t *testing.T) {
-	t.Parallel()
-	v := newVU(t)
-	for script, want := range map[string]string{
-		`5`:                                    "option then: must be an object with a url, got 5",
-		`{}`:                                   "option then: url is missing",
-		`{ url: 5 }`:                           "option then: url: must be a string or a function, got 5",
-		`{ url: "{first.ID}" }`:                `option then: url: unknown placeholder "{first.ID}"`,
-		`{ url: "/", body: "{first.id" }`:      `option then: body: unknown placeholder "{first.id"`,
-		`{ url: "/", body: {} }`:               "option then: body: must be a string or a function, got [object Object]",
-		`{ url: "/", method: "A B" }`:          `option then: method: must be a method other than HEAD and CONNECT, got "A B"`,
-		`{ url: "/", ok: 200 }`:                "option then: ok: must be a list of statuses such as [200, 204], got 200",
-		`{ url: "/", ok: [] }`:                 "option then: ok: must be a list of statuses such as [200, 204]",
-		`{ url: "/", ok: [20] }`:               "option then: ok: must contain only statuses from 200 to 599, got 20",
-		`{ url: "/", timeout: "soon" }`:        "option then: timeout: must be a number of milliseconds or a duration",
-		`{ url: "/", headers: { "a b": "" } }`: `option then: headers: invalid header name "a b"`,
-		`{ url: "/", headers: { a: 5 } }`:      "option then: headers: a: must be a string or a function, got 5",
-		`{ url: "/", header: {} }`:             "option then: header: unknown property; use method, url,",
-	} {
-		_, err := v.VU.Runtime().RunString(`new EventSource("http://h/", { then: ` + script + ` })`)
-		require.ErrorContains(t, err, want, script)
 	}
 }
 

@@ -38,28 +38,6 @@ func TestStandardDecodes(t *testing.T) {
 		sse.open(url, (c) => c.on("event", (e) => { log.push([e.id, e.name, e.data, e.comment].join("|")); }));`))
 }
 
-// Section 9.2.2, the constructor: errors for invalid arguments.
-func TestStandardConstructor(t *testing.T) {
-	t.Parallel()
-	for script, want := range map[string]string{
-		`new EventSource()`:                                 "TypeError",
-		`EventSource(url)`:                                  "TypeError", // Web IDL, section 3.7.1: new is required
-		`sse.EventSource(url)`:                              "TypeError",
-		`EventSource.call({}, url)`:                         "TypeError",
-		`new EventSource("http://this is invalid/")`:        "SyntaxError",
-		`new EventSource("http://h:65536/")`:                "SyntaxError", // URL standard, section 4.4, port state
-		`new EventSource("http://h:99999999999999999999/")`: "SyntaxError",
-		`new EventSource("http://xn--\u00FC.example/")`:     "SyntaxError", // section 3.3, domain to ASCII
-		`new EventSource("http://a\uFF0Fb/")`:               "SyntaxError", // a fullwidth slash is mapped to a slash
-		`new EventSource("http://\u00AD/")`:                 "SyntaxError", // a soft hyphen is removed
-		`new EventSource(url, { unknown: 1 })`:              "TypeError",
-	} {
-		v := newVU(t)
-		v.set("url", "http://127.0.0.1:1/")
-		require.Equal(t, want, v.log(`try { `+script+`; } catch (e) { log.push(e.name); }`), script)
-	}
-}
-
 // Section 9.2.2 and the Fetch standard, scheme fetch: such a URL is valid, but its fetch is a network error.
 func TestStandardSchemes(t *testing.T) {
 	t.Parallel()
@@ -241,21 +219,6 @@ func TestStandardResponses(t *testing.T) {
 			`))
 		})
 	}
-}
-
-// Section 9.2.3: the headers of a request.
-func TestStandardRequest(t *testing.T) {
-	t.Parallel()
-	srv := httpServer(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = fmt.Fprintf(w, "retry: 1\nid: \u2026\n\ndata: %s|%s|%s|%s\n\n", r.Method, r.Header.Get("Accept"), r.Header.Get("Cache-Control"), r.Header.Get("Last-Event-ID"))
-	})
-	v := newVU(t)
-	v.set("url", srv.URL)
-	require.Equal(t, "GET|text/event-stream|no-cache| GET|text/event-stream|no-cache|\u2026", v.log(`
-		const s = new EventSource(url);
-		s.onmessage = (e) => { if (log.push(e.data) === 2) s.close(); };
-	`))
 }
 
 // Section 9.2.2, close(), and 9.2.6: after close() nothing is dispatched, not even events that have been read.

@@ -1,7 +1,6 @@
 package sse
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -20,31 +19,21 @@ import (
 type keeper struct {
 	Meter
 	recorder
-	requests  []sseclient.Request // one per attempt; later attempts use the last one
-	attempts  int
+	request   sseclient.Request
 	ended     chan struct{} // closed at the end of the stream
 	stream    *sseclient.Stream
-	renew     func(proceed func(error))
 	lastEvent string // the data of the event after which the stream is closed
 }
 
-func newKeeper(lastEvent string, requests ...sseclient.Request) *keeper {
-	return &keeper{requests: requests, ended: make(chan struct{}), lastEvent: lastEvent}
-}
-
-func (k *keeper) request() sseclient.Request {
-	k.attempts++
-	return k.requests[min(k.attempts, len(k.requests))-1]
+func newKeeper(lastEvent string, request sseclient.Request) *keeper {
+	return &keeper{request: request, ended: make(chan struct{}), lastEvent: lastEvent}
 }
 
 // callbacks returns the callbacks of the recorder, with the request and the end.
 func (k *keeper) callbacks() sseclient.Callbacks {
 	on := testObserver{k}.Callbacks()
-	on.Request = func(*sseclient.Stream) sseclient.Request { return k.request() }
+	on.Request = func(*sseclient.Stream) sseclient.Request { return k.request }
 	on.Ended = func(*sseclient.Stream) { close(k.ended) }
-	if k.renew != nil {
-		on.Renew = func(_ *sseclient.Stream, proceed func(error)) { k.renew(proceed) }
-	}
 	return on
 }
 
@@ -106,43 +95,6 @@ func TestStreamsInGoHaveObserversAndMetrics(t *testing.T) {
 	})
 }
 
-// A stream in Go reconnects like an EventSource, with the last event ID and the values of Renew.
-func TestStreamInGoReconnects(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		options sseclient.Options
-		want    string
-	}{
-		"header": {sseclient.Options{Reconnect: sseclient.ReconnectAlways}, "GET / 0 |GET / 1 0"},
-		"query":  {sseclient.Options{Reconnect: sseclient.ReconnectAlways, Resume: sseclient.Resume{Query: "since"}}, "GET / 0 |GET / 1 "},
-		"none":   {sseclient.Options{Reconnect: sseclient.ReconnectAlways, Resume: sseclient.Resume{Off: true}}, "GET / 0 |GET / 1 "},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			v, renewals := newVU(t), 0
-			url := serveRequests(t)
-			lines := strings.Split(tt.want, "|")
-			k := newKeeper(lines[1], sseclient.Request{URL: url, Header: http.Header{"Authorization": {"0"}}}, sseclient.Request{URL: url, Header: http.Header{"Authorization": {"1"}}})
-			k.renew = func(proceed func(error)) {
-				renewals++
-				proceed(nil)
-			}
-			require.NoError(t, v.streams(tt.options, k))
-			require.Equal(t, 1, renewals)
-			require.Contains(t, k.String(), "event:"+lines[0]+" closed:server+retry connecting opened event:"+lines[1])
-		})
-	}
-}
-
-func TestFailedRenewalInGoEndsTheStream(t *testing.T) {
-	t.Parallel()
-	v, k := newVU(t), newKeeper("", sseclient.Request{URL: serveRequests(t)})
-	k.renew = func(proceed func(error)) { proceed(errors.New("no login")) }
-	require.NoError(t, v.streams(sseclient.Options{Reconnect: sseclient.ReconnectAlways}, k))
-	require.Contains(t, k.String(), "closed:server+retry connecting closed:renew")
-	require.EqualError(t, k.last.Err, "no login")
-}
-
 // After EndByServer an open stream has no idle timeout and does not reconnect. A stream that waits for a reconnect ends at
 // once.
 func TestEndByServer(t *testing.T) {
@@ -171,22 +123,4 @@ func TestEndByServer(t *testing.T) {
 	require.Equal(t, "connecting opened event:x closed:server", longStream.String())
 	require.NotContains(t, lost.String(), "connecting opened event:x closed:server+retry connecting")
 	require.EqualValues(t, 2, served.Load())
-}
-
-// Streams that wait for a permit to dial are interrupted, too.
-func TestStreamsInGoAreInterruptedWithTheIteration(t *testing.T) {
-	t.Parallel()
-	v := newVU(t)
-	url := serve(t, func(p *peer) {
-		p.send(streamHead + "data: x\n\n")
-		p.hold()
-	})
-	keepers := []*keeper{newKeeper("", sseclient.Request{URL: url}), newKeeper("", sseclient.Request{URL: "http://" + stuckServer(t)})}
-	go func() {
-		assert.Eventually(t, func() bool { return strings.Contains(keepers[0].String(), "event:x") }, patience, time.Millisecond)
-		v.CancelContext()
-	}()
-	require.NoError(t, v.streams(sseclient.Options{Reconnect: sseclient.ReconnectAlways}, keepers...))
-	require.Equal(t, "connecting opened event:x closed:interrupted", keepers[0].String())
-	require.Contains(t, []string{"connecting closed:interrupted", ""}, keepers[1].String())
 }
