@@ -42,7 +42,7 @@ func TestStepOfTheWallClockChangesNothing(t *testing.T) {
 		at := now
 		o.connecting(at)
 		at = at.Add(20 * time.Millisecond)
-		openStreams(&o, at)
+		o.openStream(at)
 		for n := 1; n <= 40; n++ {
 			at = at.Add(15 * time.Second)
 			receivedAt := at

@@ -14,7 +14,7 @@ import (
 // feedNoops opens a gzip stream whose noops arrive the given number of seconds after its headers.
 func feedNoops(o *observer, opened time.Time, after ...float64) {
 	o.connecting(opened)
-	openStreams(o, opened, func(r *sseclient.Response) { r.Header.Set("Content-Encoding", "gzip") })
+	o.openStream(opened, func(r *sseclient.Response) { r.Header.Set("Content-Encoding", "gzip") })
 	for n, s := range after {
 		o.event(opened.Add(time.Duration(s*float64(time.Second))), event(strconv.Itoa(n+1), "0", ""))
 	}

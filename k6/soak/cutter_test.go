@@ -39,8 +39,7 @@ func (s *fakeStream) Cut(kind sseclient.Cut, pause time.Duration) bool {
 		s.o.resumed(time.Now().Add(pause), kind)
 	} else {
 		s.o.closed(time.Now(), sseclient.Close{Reason: sseclient.ReasonCut})
-		s.o.connecting(time.Now())
-		openStreams(s.o, time.Now())
+		s.o.connect(time.Now())
 	}
 	s.deliver()
 	return true
@@ -58,8 +57,7 @@ func cutRecorder(t *testing.T, streams int) (*recorder, []*fakeStream, plan.Plan
 	for range streams {
 		s := &fakeStream{o: newObserver(t, r, "d-0")}
 		r.cutter.add(cutTarget{s.o, s})
-		s.o.connecting(time.Now())
-		openStreams(s.o, time.Now())
+		s.o.connect(time.Now())
 		all = append(all, s)
 	}
 	return r, all, p

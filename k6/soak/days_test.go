@@ -22,8 +22,7 @@ func TestRecorderOfThreeDays(t *testing.T) {
 	begin := r.start.Add(time.Second)
 	for i := range clients {
 		o := newObserver(t, r, p.DeviceID(i))
-		o.connecting(begin)
-		openStreams(o, begin)
+		o.connect(begin)
 		observers = append(observers, o)
 	}
 	noop, lost := 0, uint64(0)
@@ -41,8 +40,7 @@ func TestRecorderOfThreeDays(t *testing.T) {
 		r.endBucket(at, shard.Process{RSS: 80 << 20}, nil)
 	}
 	for _, o := range observers {
-		o.ledger.CloseRequested(r.instant(begin.Add(length)))
-		o.closed(begin.Add(length), sseclient.Close{Reason: sseclient.ReasonServer, Retry: -1})
+		o.endBy(sseclient.ReasonServer, begin.Add(length))
 	}
 
 	s := &shard.Shard{Schema: shard.Schema}

@@ -79,7 +79,7 @@ func TestBlocksAreCountedByKind(t *testing.T) {
 	start := r.start
 	second := func(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
 	o.connecting(second(0))
-	openStreams(o, second(1))
+	o.openStream(second(1))
 	feed(t, o, second(2), ": hello\n\n")                                                                   // a heartbeat
 	feed(t, o, second(3), r.message(t, "run-1.1", 4, second(3).Add(-20*time.Millisecond)))                 // a message
 	feed(t, o, second(4), ": inside\n"+r.message(t, "run-1.1", 5, second(4)))                              // the comment inside is not a heartbeat
@@ -92,8 +92,7 @@ func TestBlocksAreCountedByKind(t *testing.T) {
 	feed(t, o, second(10), r.message(t, "run-1.1", 7, second(9)))
 	feed(t, o, second(11), ":\n") // Mercure's heartbeat has no blank line
 	feed(t, o, second(12), r.message(t, "run-1.1", 9, second(12)))
-	o.ledger.CloseRequested(r.instant(second(13)))
-	o.closed(second(13), sseclient.Close{Reason: sseclient.ReasonClient, Retry: -1})
+	o.endBy(sseclient.ReasonClient, second(13))
 	got := shardOf(r).Connections[0]
 	require.Equal(t, ledger.Counts{Received: 4, Duplicated: 1, Corrupted: 1, Lost: 1, Heartbeats: 2, Uncounted: 1, Foreign: 1, Misrouted: 1, AnnouncedGaps: 1}, got.Counts)
 	require.EqualValues(t, 4, got.First)
@@ -131,7 +130,7 @@ func TestStreamWithIDResumes(t *testing.T) {
 		for n := range 2 {
 			second := func(k int) time.Time { return r.start.Add(time.Duration(10*n+k) * time.Second) }
 			o.connecting(second(0))
-			openStreams(o, second(1))
+			o.openStream(second(1))
 			feed(t, o, second(2), c.blocks)
 			o.closed(second(3), sseclient.Close{Reason: sseclient.ReasonServer, Retry: time.Second})
 		}
@@ -150,7 +149,7 @@ func TestNumbersOfAStreamStartAnew(t *testing.T) {
 		for n := range 2 {
 			second := func(k int) time.Time { return r.start.Add(time.Duration(10*n+k) * time.Second) }
 			o.connecting(second(0))
-			openStreams(o, second(1))
+			o.openStream(second(1))
 			feed(t, o, second(2), "data: {\"n\":1}\n\ndata: {\"n\":2}\n\n")
 			o.closed(second(3), sseclient.Close{Reason: sseclient.ReasonServer, Retry: time.Second})
 		}
@@ -174,12 +173,12 @@ func TestIDResetNamesItsEvent(t *testing.T) {
 		o := newStream(t, rt, "d-0")
 		second := func(k int) time.Time { return r.start.Add(time.Duration(k) * time.Second) }
 		o.connecting(second(0))
-		openStreams(o, second(1))
+		o.openStream(second(1))
 		feed(t, o, second(2), message)
 		feed(t, o, second(3), reset)
 		o.closed(second(4), sseclient.Close{Reason: sseclient.ReasonServer, Retry: time.Second})
 		o.connecting(second(5))
-		openStreams(o, second(6))
+		o.openStream(second(6))
 		got := shardOf(r).Connections[0]
 		require.True(t, got.Spans[1].Resumed, "the description declares resume")
 		if want == "" {
@@ -229,10 +228,9 @@ func TestDescriptionWithoutCounts(t *testing.T) {
 	rt, r := newServiceVU(t, `service({name: "any", connect: {url: "{base}"}, heartbeat: {comment: true}, message: "unchecked"})`)
 	o := newStream(t, rt, "d-0")
 	o.connecting(r.start)
-	openStreams(o, r.start.Add(time.Second))
+	o.openStream(r.start.Add(time.Second))
 	feed(t, o, r.start.Add(2*time.Second), "data: x\n\n:\n\ndata: y\n\n")
-	o.ledger.CloseRequested(r.instant(r.start.Add(20 * time.Second)))
-	o.closed(r.start.Add(20*time.Second), sseclient.Close{Reason: sseclient.ReasonClient, Retry: -1})
+	o.endBy(sseclient.ReasonClient, r.start.Add(20*time.Second))
 	got := shardOf(r).Connections[0]
 	require.Equal(t, ledger.Counts{Heartbeats: 1, Unchecked: 2}, got.Counts)
 	require.Empty(t, got.Findings)
@@ -251,11 +249,10 @@ func TestSilenceIsMeasuredWithAnInterval(t *testing.T) {
 		rt, r := newServiceVU(t, declared)
 		o := newStream(t, rt, "d-0")
 		o.connecting(r.start)
-		openStreams(o, r.start.Add(time.Second))
+		o.openStream(r.start.Add(time.Second))
 		feed(t, o, r.start.Add(2*time.Second), "data: x\n\n")
 		feed(t, o, r.start.Add(12*time.Second), "data: x\n\n")
-		o.ledger.CloseRequested(r.instant(r.start.Add(20 * time.Second)))
-		o.closed(r.start.Add(20*time.Second), sseclient.Close{Reason: sseclient.ReasonClient, Retry: -1})
+		o.endBy(sseclient.ReasonClient, r.start.Add(20*time.Second))
 		require.Equal(t, want, shardOf(r).Connections[0].MaxSilence, declared)
 	}
 }
@@ -266,9 +263,8 @@ func TestStreamWithoutMessagesPassesItsCheck(t *testing.T) {
 	rt, r := newServiceVU(t, descriptionJS)
 	o := newStream(t, rt, "d-1")
 	o.connecting(r.start)
-	openStreams(o, r.start.Add(time.Second))
-	o.ledger.CloseRequested(r.instant(r.start.Add(2 * time.Second)))
-	o.closed(r.start.Add(2*time.Second), sseclient.Close{Reason: sseclient.ReasonClient, Retry: -1})
+	o.openStream(r.start.Add(time.Second))
+	o.endBy(sseclient.ReasonClient, r.start.Add(2*time.Second))
 	sums := o.ledger.Sums()
 	require.True(t, o.faultless(&sums))
 }
@@ -280,10 +276,9 @@ func TestRepetitionOfAComparedFeedPassesItsCheck(t *testing.T) {
 	receive := func(id, text string) *observer {
 		o := newStream(t, rt, id)
 		o.connecting(r.start)
-		openStreams(o, r.start.Add(time.Second))
+		o.openStream(r.start.Add(time.Second))
 		feed(t, o, r.start.Add(5*time.Second), text)
-		o.ledger.CloseRequested(r.instant(r.start.Add(20 * time.Second)))
-		o.closed(r.start.Add(20*time.Second), sseclient.Close{Reason: sseclient.ReasonClient, Retry: -1})
+		o.endBy(sseclient.ReasonClient, r.start.Add(20*time.Second))
 		return o
 	}
 	receive("d-0", "data: a\n\ndata: b\n\ndata: c\n\n")
@@ -318,7 +313,7 @@ func TestSecondRequestOfAStream(t *testing.T) {
 	o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 	require.True(t, ok)
 	o.connecting(r.start)
-	openStreams(o, r.start.Add(time.Second))
+	o.openStream(r.start.Add(time.Second))
 	o.answered(r.start.Add(2*time.Second), nil)
 	require.Equal(t, []ledger.Span{{From: 2 * time.Second}}, o.ledger.Record().Spans)
 }

@@ -50,8 +50,7 @@ func TestNoopRunsHideTokens(t *testing.T) {
 	t.Parallel()
 	o := testObserver()
 	o.recorder.credentials.Store(&credentials{secrets: []string{"", "s3cret-token"}})
-	o.connecting(time.Now())
-	openStreams(o, time.Now())
+	o.connect(time.Now())
 	o.event(time.Now(), &eventstream.Event{ID: []byte("1"), HasID: true, Data: []byte("you sent s3cret-token")})
 	o.event(time.Now(), &eventstream.Event{Name: []byte("for s3cret-token"), Data: []byte("0")})
 	o.closed(time.Now(), sseclient.Close{Reason: sseclient.ReasonStatus, Status: 403, Err: errors.New("unexpected status 403 Forbidden: s3cret-token is unknown"), Retry: -1})
@@ -64,8 +63,7 @@ func TestNoopRunsHideTokens(t *testing.T) {
 func TestNamedEventsAreCounted(t *testing.T) {
 	t.Parallel()
 	o := testObserver()
-	o.connecting(time.Now())
-	openStreams(o, time.Now())
+	o.connect(time.Now())
 	for range 3 {
 		o.event(time.Now(), &eventstream.Event{Name: []byte("noop"), Data: []byte("0")})
 	}

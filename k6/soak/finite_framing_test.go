@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -123,13 +122,11 @@ func TestFiniteReadsFramesByTheStandard(t *testing.T) {
 		t.Run(coding, func(t *testing.T) {
 			t.Parallel()
 			s := &framingServer{gzip: coding == "gzip", cases: map[string]int{}}
-			server := httptest.NewServer(s)
-			t.Cleanup(server.Close)
 			var prompts []string
 			for i := range framings {
 				prompts = append(prompts, fmt.Sprintf(`"%d whole"`, i), fmt.Sprintf(`"%d bytes"`, i))
 			}
-			got := finiteOf(t, server.URL, framingService, fmt.Sprintf(`{concurrency: 0, rate: %d, seconds: 1, maxInFlight: 1000, acceptEncoding: %q, prompts: [%s]}`,
+			got := finiteOf(t, serve(t, s.ServeHTTP), framingService, fmt.Sprintf(`{concurrency: 0, rate: %d, seconds: 1, maxInFlight: 1000, acceptEncoding: %q, prompts: [%s]}`,
 				len(prompts), coding, strings.Join(prompts, ",")))
 			require.Equal(t, int64(len(prompts)), got.Started())
 			states, corrupted, missed := map[string]ledger.ResponseState{}, map[string]uint64{}, map[string]uint64{}

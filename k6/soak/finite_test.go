@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,13 +50,13 @@ func finiteOf(t *testing.T, url, described, options string) *shard.Responses {
 	return s.Responses
 }
 
+// answers describes a service whose responses end with [DONE].
+const answers = `{name: 'answers', connect: {method: 'POST', url: '{base}/ask'}, message: {per: 'request'}, end: {by: 'event', done: {data: '[DONE]'}}}`
+
 // startModel starts the numbered model and returns its URL.
 func startModel(t *testing.T) string {
 	t.Helper()
-	server := httptest.NewServer(model.New(model.Config{Order: model.Order{Chunks: 6, Delay: time.Millisecond}, Keep: 100_000, Log: slog.New(slog.DiscardHandler)}))
-	t.Cleanup(server.Close)
-	t.Cleanup(server.CloseClientConnections)
-	return server.URL
+	return serve(t, model.New(model.Config{Order: model.Order{Chunks: 6, Delay: time.Millisecond}, Keep: 100_000, Log: slog.New(slog.DiscardHandler)}).ServeHTTP)
 }
 
 // Each fault of the numbered model causes its own state and counts, in each API of the model.
@@ -198,7 +197,7 @@ func TestFiniteAbandonsAShare(t *testing.T) {
 func TestFiniteOfAnotherService(t *testing.T) {
 	t.Parallel()
 	var bodies []string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		bodies = append(bodies, string(body)) // requests are sequential
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -209,9 +208,8 @@ func TestFiniteOfAnotherService(t *testing.T) {
 			fmt.Fprintf(w, "event: piece\ndata: {\"n\":%d,\"text\":\"a\"}\n\n", n)
 		}
 		_, _ = w.Write([]byte("event: finished\ndata: {}\n\n"))
-	}))
-	t.Cleanup(server.Close)
-	got := finiteOf(t, server.URL, `{name: 'answers', connect: {method: 'POST', url: '{base}/ask'}, body: (n) => 'question ' + n,
+	})
+	got := finiteOf(t, url, `{name: 'answers', connect: {method: 'POST', url: '{base}/ask'}, body: (n) => 'question ' + n,
 		message: {event: 'piece', seq: 'json:$.n', per: 'request'}, end: {by: 'event', done: {event: 'finished'}, failed: {event: 'error'}}}`,
 		`{concurrency: 1}`)
 	require.Equal(t, got.Started(), got.States[ledger.ResponseComplete], got.Findings)
@@ -225,42 +223,45 @@ func TestFiniteOfAnotherService(t *testing.T) {
 // If a function throws, its request fails. The run continues, because an early end would pass.
 func TestFiniteFailsRequestsWhoseFunctionThrows(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = w.Write([]byte("data: a\n\ndata: [DONE]\n\n"))
-	}))
-	t.Cleanup(server.Close)
-	got := finiteOf(t, server.URL, `{name: 'answers', connect: {method: 'POST', url: '{base}/ask'},
+	})
+	got := finiteOf(t, url, `{name: 'answers', connect: {method: 'POST', url: '{base}/ask'},
 		body: (n) => { if (n % 10 === 3) { throw new Error('no question'); } return n % 10 === 4 ? undefined : 'x'; },
 		message: {per: 'request'}, end: {by: 'event', done: {data: '[DONE]'}}}`, `{rate: 100, concurrency: 0}`)
 	require.Equal(t, map[ledger.ResponseState]int64{ledger.ResponseComplete: 40, ledger.ResponseRefused: 10}, got.States)
 	require.Contains(t, got.Findings[0].Reason, "no question")
 }
 
-// A response with heartbeats after its terminal event is lingering.
-func TestFiniteEndsALingeringResponseThatSendsHeartbeats(t *testing.T) {
+// A response with heartbeats only is idle; after its terminal event it is lingering.
+func TestFiniteEndsAResponseThatSendsOnlyHeartbeats(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = w.Write([]byte("data: a\n\ndata: [DONE]\n\n"))
-		for r.Context().Err() == nil {
-			_, _ = w.Write([]byte(": ping\n\n"))
-			w.(http.Flusher).Flush() //nolint:errcheck // of net/http
-			time.Sleep(10 * time.Millisecond)
-		}
-	}))
-	t.Cleanup(server.Close)
-	got := finiteOf(t, server.URL, `{name: 'answers', connect: {method: 'POST', url: '{base}/ask'},
-		message: {per: 'request'}, end: {by: 'event', done: {data: '[DONE]'}}}`, `{linger: 0.1, seconds: 2}`)
-	require.Greater(t, got.Started(), int64(4), "each of the first four ended before the end of the run")
-	require.Equal(t, got.Started(), got.States[ledger.ResponseLingering])
+	for content, want := range map[string]ledger.ResponseState{
+		"": ledger.ResponseIdle, "data: a\n\n": ledger.ResponseIdle, "data: a\n\ndata: [DONE]\n\n": ledger.ResponseLingering,
+	} {
+		t.Run(string(want)+content, func(t *testing.T) {
+			t.Parallel()
+			url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = io.WriteString(w, content)
+				for r.Context().Err() == nil {
+					_, _ = io.WriteString(w, ": ping\n\n")
+					w.(http.Flusher).Flush() //nolint:errcheck // of net/http
+					time.Sleep(10 * time.Millisecond)
+				}
+			})
+			got := finiteOf(t, url, answers, `{firstTimeout: 0.5, idleTimeout: 0.5, linger: 0.1, seconds: 3}`)
+			require.Greater(t, got.Started(), int64(4), "each of the first four ended before the end of the run")
+			require.Equal(t, map[ledger.ResponseState]int64{want: got.Started()}, got.States)
+		})
+	}
 }
 
 // A runner writes its first shard before the first request. A runner that is killed early leaves no other.
 func TestFiniteDescribesItsServiceBeforeItsFirstRequest(t *testing.T) {
 	t.Parallel()
-	h := holderOf(t, "http://127.0.0.1:1", `var answers = service({name: 'answers', connect: {url: '{base}'}, message: {per: 'request'},
-		end: {by: 'event', done: {data: '[DONE]'}}})`)
+	h := holderOf(t, "http://127.0.0.1:1", moduleOf(t, answers))
 	s := new(shard.Shard)
 	h.r.fill(s)
 	require.Equal(t, "answers", s.Service.Name)
@@ -300,34 +301,12 @@ func TestFiniteAbandonsByFINResetOrSilence(t *testing.T) {
 				ends <- fmt.Sprint(err)
 			}
 		})
-		got := finiteOf(t, "http://"+address, `{name: 'answers', connect: {method: 'POST', url: '{base}/ask'},
-			message: {per: 'request'}, end: {by: 'event', done: {data: '[DONE]'}}}`, `{rate: 10, concurrency: 0, abandon: 1, abandonBy: '`+kind+`'}`)
+		got := finiteOf(t, "http://"+address, answers, `{rate: 10, concurrency: 0, abandon: 1, abandonBy: '`+kind+`'}`)
 		require.Equal(t, map[ledger.ResponseState]int64{ledger.ResponseAbandoned: 5}, got.States, kind)
 		require.EqualValues(t, 2*5, got.AbandonedChunks, kind)
 		for range 5 {
 			require.Equal(t, want, <-ends, kind)
 		}
-	}
-}
-
-func TestFiniteEndsAResponseThatSendsHeartbeatsAlone(t *testing.T) {
-	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		if r.URL.Path == "/later" {
-			_, _ = w.Write([]byte("data: a\n\n"))
-		}
-		for r.Context().Err() == nil {
-			_, _ = w.Write([]byte(": ping\n\n"))
-			w.(http.Flusher).Flush() //nolint:errcheck // of net/http
-			time.Sleep(10 * time.Millisecond)
-		}
-	}))
-	t.Cleanup(server.Close)
-	for _, path := range []string{"/first", "/later"} {
-		got := finiteOf(t, server.URL, `{name: 'answers', connect: {method: 'POST', url: '{base}`+path+`'},
-			message: {per: 'request'}, end: {by: 'event', done: {data: '[DONE]'}}}`, `{firstTimeout: 1, idleTimeout: 1, seconds: 0.2}`)
-		require.Equal(t, map[ledger.ResponseState]int64{ledger.ResponseIdle: got.Started()}, got.States)
 	}
 }
 
@@ -354,7 +333,7 @@ func TestFiniteContinuesConversations(t *testing.T) {
 			t.Parallel()
 			var mu sync.Mutex
 			turns, faults := map[string]int{}, 0
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 				session := r.Header.Get("X-Session")
 				if body, _ := io.ReadAll(r.Body); len(body) > 0 {
 					part := strings.Split(string(body), "/")
@@ -378,9 +357,8 @@ func TestFiniteContinuesConversations(t *testing.T) {
 				if turn < 3 {
 					fmt.Fprint(w, "event: end\ndata:\n\n")
 				}
-			}))
-			t.Cleanup(server.Close)
-			got := finiteOf(t, server.URL, `{name: "x", `+c.request+`, message: "unchecked", end: {by: "event", done: {event: "end"}}}`, `{concurrency: 1}`)
+			})
+			got := finiteOf(t, url, `{name: "x", `+c.request+`, message: "unchecked", end: {by: "event", done: {event: "end"}}}`, `{concurrency: 1}`)
 			require.Positive(t, got.States[ledger.ResponseTruncated])
 			require.Zero(t, faults)
 			for session, n := range turns {

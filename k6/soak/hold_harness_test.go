@@ -43,12 +43,7 @@ func (s *noopService) serve(t *testing.T) string {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /event/connect", s.connect)
 	mux.HandleFunc("DELETE /event/forcedisconnect", s.disconnect)
-	server := httptest.NewServer(mux)
-	t.Cleanup(func() {
-		server.CloseClientConnections() // a vanished client does not close its connection
-		server.Close()
-	})
-	return server.URL
+	return serve(t, mux.ServeHTTP)
 }
 
 func (s *noopService) connect(w http.ResponseWriter, r *http.Request) {
@@ -88,6 +83,17 @@ func (s *noopService) disconnect(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	close(s.streams[r.URL.Query().Get("id")])
+}
+
+// serve starts a server that stops at the end of the test, and returns its URL.
+func serve(t *testing.T, handle http.HandlerFunc) string {
+	t.Helper()
+	server := httptest.NewServer(handle)
+	t.Cleanup(func() {
+		server.CloseClientConnections() // a vanished client does not close its connection
+		server.Close()
+	})
+	return server.URL
 }
 
 // A holder is a virtual user that calls hold.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -118,21 +117,20 @@ func TestHoldFollowsNoRedirectToAnotherOrigin(t *testing.T) {
 	other := &noopService{}
 	origin := other.serve(t)
 	var endRequests atomic.Int32
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodDelete {
 			endRequests.Add(1)
 		}
 		http.Redirect(w, r, origin+r.URL.String(), http.StatusTemporaryRedirect)
-	}))
-	t.Cleanup(server.Close)
+	})
 	described := strings.Replace(noopJS, "END", `end: { by: "request", method: "DELETE", url: "{base}/event/forcedisconnect?id={id}", headers: { A: "{token}" } }`, 1)
-	h := holderOf(t, server.URL, described)
+	h := holderOf(t, url, described)
 	require.True(t, h.run(t, strings.Replace(holdDescribed, "reconnect: true", "reconnect: false", 1)))
 	require.Equal(t, map[ledger.State]int{ledger.Refused: 3}, h.states())
 	require.Empty(t, other.connects)
 	require.Empty(t, shardOf(h.r).Redirects)
 
-	h = holderOf(t, server.URL, described)
+	h = holderOf(t, url, described)
 	require.True(t, h.run(t, strings.NewReplacer("endTimeout: 5", "endTimeout: 2, followRedirects: true", "reconnect: true", "reconnect: false").Replace(holdDescribed)))
 	require.Equal(t, []shard.Redirect{{Origin: origin, Streams: 3}}, shardOf(h.r).Redirects)
 	require.Equal(t, []string{"", "", ""}, other.connects, "no token is sent")
@@ -191,7 +189,7 @@ func TestHoldReconnectsWithNewToken(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var tokens []string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		tokens = append(tokens, r.Header.Get("Authorization"))
 		first := len(tokens) == 1
@@ -202,9 +200,8 @@ func TestHoldReconnectsWithNewToken(t *testing.T) {
 		if !first {
 			<-r.Context().Done()
 		}
-	}))
-	t.Cleanup(server.Close)
-	h := holderOf(t, server.URL, strings.Replace(noopJS, "END", `end: { by: "client" }`, 1))
+	})
+	h := holderOf(t, url, strings.Replace(noopJS, "END", `end: { by: "client" }`, 1))
 	require.True(t, h.run(t, strings.Replace(holdDescribed, "to: 3", "to: 1", 1)))
 	require.Equal(t, []string{"Bearer t0", "Bearer t1"}, tokens)
 	require.Equal(t, 2, shardOf(h.r).Connections[0].Streams)

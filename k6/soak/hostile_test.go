@@ -70,7 +70,7 @@ func FuzzHostileService(f *testing.F) {
 		f.Setenv("TMPDIR", memory)
 	}
 	for _, text := range []string{
-		"<T>", "<J>", "<P>", "<Q>", "<B>", "\x1b]0;title\x07", "\u009b31m\u202e\u2066", "\x9b31m", "\u00ad\ufeff\U000e0041", `{"seq":1,"run":"run-1.1","n":"<J>"}`,
+		"<T> <B> <Q>", "<P>", "<J>", "\x1b]0;title\x07\u009b31m\u202e\u2066\u00ad\ufeff\U000e0041", "\x9b31m", `{"seq":1,"run":"run-1.1","n":"<J>"}`,
 	} {
 		f.Add("HTTP/1.1 200 OK", "X-A: "+text, ": "+text+"\nid: "+text+"\nevent: "+text+"\ndata: "+text+"\n\nevent: news\ndata: "+text+"\n\n", text, text, text)
 		f.Add("HTTP/1.1 200 OK", "Content-Encoding: "+text, "event: news\nid: 1\ndata: {\"run\":\"run-1.0\",\"seq\":1,\"a\":\""+text+"\"}\n\nid\nevent: "+text+"\n\n",
@@ -284,7 +284,7 @@ func (h *hostileService) record(t *testing.T, to **recorder, isDescribed bool) {
 	}
 	at := (*to).start.Add(time.Second)
 	first.connecting(at)
-	openStreams(first, at, func(r *sseclient.Response) { r.Header.Set("X-A", h.header) })
+	first.openStream(at, func(r *sseclient.Response) { r.Header.Set("X-A", h.header) })
 	_ = feedBlocks(first, at.Add(time.Second), h.body) // up to the first block that the parser rejects
 	first.closed(at.Add(2*time.Second), sseclient.Close{Reason: sseclient.ReasonReset, Err: errors.New(h.refusal), Retry: 0})
 	first.connecting(at.Add(3 * time.Second))

@@ -94,7 +94,7 @@ func TestScriptLedger(t *testing.T) {
 	require.True(t, ok, "EventSource must accept the ledger: %T", exported)
 	at := r.start.Add(time.Second)
 	observer.connecting(at)
-	openStreams(observer, at.Add(7*time.Millisecond))
+	observer.openStream(at.Add(7 * time.Millisecond))
 	at = at.Add(7 * time.Millisecond)
 	observer.event(at.Add(15*time.Second), event("1", "0", ""))
 	observer.event(at.Add(45*time.Second), event("3", "0", ""))

@@ -109,17 +109,6 @@ func TestShardFromStartToEnd(t *testing.T) {
 	}
 }
 
-func TestShardFileName(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "mine.json.gz")
-	o := newTestOutput(t, params(t, path, nil))
-	require.NoError(t, o.Start())
-	require.NoError(t, o.Stop())
-	s, err := shard.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, 1, s.Runner.Index)
-}
-
 // The runners of two laptops write to one folder: each has index 1.
 func TestShardsOfTwoProcessesAreTwoFiles(t *testing.T) {
 	t.Parallel()
@@ -209,8 +198,7 @@ func TestProgressLine(t *testing.T) {
 	o, reader := withProgress(t)
 	require.NoError(t, o.Start())
 	client := newObserver(t, o.recorder, "d-0")
-	client.connecting(time.Now())
-	openStreams(client, time.Now())
+	client.connect(time.Now())
 	require.NoError(t, o.Stop())
 	lines := json.NewDecoder(reader)
 	var last shard.Progress

@@ -17,8 +17,7 @@ func TestFindingsAreReportedOnce(t *testing.T) {
 	var n progressNews
 	require.Empty(t, n.report(r).Found)
 	o := newObserver(t, r, "d-0")
-	o.connecting(r.start)
-	openStreams(o, r.start)
+	o.connect(r.start)
 	o.event(r.start.Add(15*time.Second), event("1", "0", ""))
 	o.event(r.start.Add(30*time.Second), event("2", "0", ""))
 	o.event(r.start.Add(75*time.Second), event("5", "0", ""))
@@ -38,8 +37,7 @@ func TestLossAfterWithdrawnLossIsReported(t *testing.T) {
 	t.Parallel()
 	r := newPlannedRecorder(t)
 	o := newObserver(t, r, "d-0")
-	o.connecting(r.start)
-	openStreams(o, r.start)
+	o.connect(r.start)
 	slot, id := 0, 0
 	noop := func(skip int) {
 		slot, id = slot+1, id+skip
@@ -73,11 +71,8 @@ func TestPlannedEndsAreNotReported(t *testing.T) {
 	t.Parallel()
 	r := newPlannedRecorder(t)
 	for id, excluded := range map[string]bool{"d-0": true, "d-1": true, "d-2": false} {
-		l, err := r.newLedger(id)
-		require.NoError(t, err)
-		observed := &jsLedger{observer: r.observer(l, excluded)}
-		observed.connecting(r.start)
-		openStreams(observed, r.start)
+		observed := newObserverOf(t, r, id, excluded)
+		observed.connect(r.start)
 		observed.closed(r.start.Add(time.Second), sseclient.Close{Reason: sseclient.ReasonCut, Retry: -1})
 	}
 	var n progressNews
@@ -97,8 +92,7 @@ func TestFindingsOfOneSecondAreBounded(t *testing.T) {
 	r := newPlannedRecorder(t)
 	for i := range maxFindings + 5 {
 		o := newObserver(t, r, string(rune('a'+i)))
-		o.connecting(r.start)
-		openStreams(o, r.start)
+		o.connect(r.start)
 		o.closed(r.start.Add(time.Second), sseclient.Close{Reason: sseclient.ReasonReset, Retry: -1})
 	}
 	var n progressNews
@@ -111,8 +105,7 @@ func TestSeriesIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	r := newPlannedRecorder(t)
 	o := newObserver(t, r, "d-0")
-	o.connecting(r.start)
-	openStreams(o, r.start)
+	o.connect(r.start)
 	var n progressNews
 	first := n.report(r).Buckets
 	require.Len(t, first, 1, "the current bucket")
@@ -135,8 +128,7 @@ func TestSilentStreamIsUndecided(t *testing.T) {
 	t.Parallel()
 	r := newPlannedRecorder(t)
 	o := newObserver(t, r, "d-0")
-	o.connecting(r.start)
-	openStreams(o, r.start)
+	o.connect(r.start)
 	o.event(r.start.Add(15*time.Second), event("1", "0", ""))
 	l := r.ledgers[0].Sums()
 	for after, want := range map[time.Duration]uint64{15 * time.Second: 0, 30 * time.Second: 0, 31500 * time.Millisecond: 1, 62 * time.Second: 3} {

@@ -33,10 +33,37 @@ func newPlannedRecorder(t *testing.T) *recorder {
 
 func newObserver(t *testing.T, r *recorder, id string) *observer {
 	t.Helper()
+	return newObserverOf(t, r, id, false)
+}
+
+// newObserverOf returns an observer. excluded reports whether the script acts on its stream.
+func newObserverOf(t *testing.T, r *recorder, id string, excluded bool) *observer {
+	t.Helper()
 	l, err := r.newLedger(id)
 	require.NoError(t, err)
-	o := r.observer(l, false)
+	o := r.observer(l, excluded)
 	return &o
+}
+
+// openStream reports that a stream has opened.
+func (o *observer) openStream(at time.Time, changes ...func(*sseclient.Response)) {
+	r := &sseclient.Response{At: at, Header: http.Header{}}
+	for _, change := range changes {
+		change(r)
+	}
+	o.opened(at, r)
+}
+
+// connect reports the dial and the opening of a stream at the same time.
+func (o *observer) connect(at time.Time) {
+	o.connecting(at)
+	o.openStream(at)
+}
+
+// endBy reports the end of a stream, which the client has requested.
+func (o *observer) endBy(reason sseclient.Reason, at time.Time) {
+	o.ledger.CloseRequested(o.recorder.instant(at))
+	o.closed(at, sseclient.Close{Reason: reason, Retry: -1})
 }
 
 // event returns an event; an empty id means that it has none.
@@ -70,7 +97,7 @@ func TestObserverRecord(t *testing.T) {
 	o := newObserver(t, r, "d-0")
 	at := r.start.Add(time.Second)
 	o.connecting(at)
-	openStreams(o, at.Add(3*time.Millisecond))
+	o.openStream(at.Add(3 * time.Millisecond))
 	at = at.Add(3 * time.Millisecond)
 	for _, e := range []*eventstream.Event{
 		event("1", "0", ""), event("2", "0", ""), event("2", "0", ""), event("4", "0", ""), event("3", "0", ""), event("5", "zero", ""), event("6", "00", ""),
@@ -86,8 +113,7 @@ func TestObserverRecord(t *testing.T) {
 	named := event("8", "0", "")
 	named.Name = []byte("message")
 	o.event(at.Add(15*time.Second), named)
-	o.ledger.CloseRequested(r.instant(at.Add(16 * time.Second)))
-	o.closed(at.Add(16*time.Second), sseclient.Close{Reason: sseclient.ReasonServer, Retry: -1})
+	o.endBy(sseclient.ReasonServer, at.Add(16*time.Second))
 	s := shardOf(r)
 	require.Len(t, s.Connections, 1)
 	rec := s.Connections[0]
@@ -129,7 +155,7 @@ func TestStreamEnds(t *testing.T) {
 		at := r.start.Add(time.Second)
 		o.connecting(at)
 		if c.opened {
-			openStreams(o, at)
+			o.openStream(at)
 		}
 		if c.requested {
 			o.ledger.CloseRequested(r.instant(at.Add(time.Second)))
@@ -147,8 +173,7 @@ func TestBuckets(t *testing.T) {
 	r := newPlannedRecorder(t)
 	o := newObserver(t, r, "d-0")
 	at := r.start
-	o.connecting(at)
-	openStreams(o, at)
+	o.connect(at)
 	o.event(at.Add(15*time.Second), event("1", "0", ""))
 	require.Zero(t, r.bucket.Unix%5)
 	require.False(t, r.isBucketOver(at))
@@ -171,8 +196,7 @@ func TestBuckets(t *testing.T) {
 	require.Equal(t, 2*time.Second, h.Max())
 	require.EqualValues(t, 2, s.Lateness.Count(), "all buckets, including the current one")
 	other := newObserver(t, r, "d-1")
-	other.connecting(at)
-	openStreams(other, at)
+	other.connect(at)
 	other.event(at.Add(35*time.Second), event("1", "0", ""))
 	require.EqualValues(t, 3, shardOf(r).Lateness.Count())
 	p, _ := r.progress()
@@ -195,11 +219,8 @@ func TestLateMessagesOfExcludedStreams(t *testing.T) {
 	} {
 		r := newPlannedRecorder(t)
 		for i, excluded := range c.excluded {
-			l, err := r.newLedger(fmt.Sprintf("d-%d", i))
-			require.NoError(t, err)
-			observed := &jsLedger{observer: r.observer(l, excluded)}
-			observed.connecting(r.start)
-			openStreams(observed, r.start)
+			observed := newObserverOf(t, r, fmt.Sprintf("d-%d", i), excluded)
+			observed.connect(r.start)
 			observed.event(r.start.Add(time.Duration(45-10*i)*time.Second), event("1", "0", ""))
 		}
 		r.endBucket(r.start.Add(46*time.Second), shard.Process{}, nil)
@@ -327,25 +348,12 @@ func TestTallyOfAnHourIsSmall(t *testing.T) {
 	require.Less(t, growth, int64(512<<10), "bytes")
 }
 
-// openStreams reports an open stream to its observer.
-func openStreams(o interface {
-	opened(started time.Time, r *sseclient.Response)
-}, at time.Time, changes ...func(*sseclient.Response),
-) {
-	r := &sseclient.Response{At: at, Header: http.Header{}}
-	for _, change := range changes {
-		change(r)
-	}
-	o.opened(at, r)
-}
-
 // Each allocation per noop would be multiplied by the streams of a runner, and collected as garbage.
 func TestNoopAllocatesNothing(t *testing.T) { //nolint:paralleltest // it counts the allocations of the process
 	r := newPlannedRecorder(t)
 	o := newObserver(t, r, "d-0")
 	at, n := r.start.Add(time.Second), 0
-	o.connecting(at)
-	openStreams(o, at)
+	o.connect(at)
 	b := &eventstream.Block{Event: *event("1", "0", "sent=1732250000000000"), HasData: true, HasComment: true}
 	require.Zero(t, testing.AllocsPerRun(8, func() {
 		at, n = at.Add(15*time.Second), n+1

@@ -39,22 +39,19 @@ func TestOverdueProbeCounts(t *testing.T) {
 func TestWaitsCoverLongRequests(t *testing.T) {
 	t.Parallel()
 	start := time.Now().Add(-time.Hour)
-	w := waits{from: start}
-	for i := range 2 * maxWaits {
-		w.add(start.Add(time.Duration(i+1)*time.Millisecond), time.Duration(i))
+	at := func(n int) time.Time { return start.Add(time.Duration(n) * time.Millisecond) }
+	w := waits{from: at(maxWaits)}
+	for n := range maxWaits {
+		w.list = append(w.list, wait{from: at(n), to: at(n + 1)})
+	}
+	w.list[0].longest = time.Minute
+	const added = maxWaits/4 + 2 // merges the older half twice
+	for n := range added {
+		w.add(at(maxWaits+n+1), 0)
 	}
 	require.LessOrEqual(t, len(w.list), maxWaits)
-	end := start.Add(2 * maxWaits * time.Millisecond)
-	require.EqualValues(t, end, w.list[len(w.list)-1].to)
-
-	w = waits{from: start}
-	for i := range 2 * maxWaits {
-		lateness := time.Duration(0)
-		if i == 0 {
-			lateness = time.Minute
-		}
-		w.add(start.Add(time.Duration(i+1)*time.Millisecond), lateness)
-	}
+	end := at(maxWaits + added)
+	require.Equal(t, end, w.list[len(w.list)-1].to)
 	require.GreaterOrEqual(t, w.maxDelay(start, end), shard.WakeUps*time.Minute, "the first wait lengthened the request")
 }
 

@@ -16,7 +16,7 @@ func TestStreamsOverHTTP2AreCounted(t *testing.T) {
 	r := newPlannedRecorder(t)
 	require.Nil(t, shardOf(r).HTTP2)
 	for n, first := range []bool{true, false, false, true} {
-		openStreams(newObserver(t, r, string(rune('a'+n))), r.start, func(response *sseclient.Response) { response.HTTP2, response.FirstOnConnection = true, first })
+		newObserver(t, r, string(rune('a'+n))).openStream(r.start, func(response *sseclient.Response) { response.HTTP2, response.FirstOnConnection = true, first })
 	}
 	require.Equal(t, &shard.HTTP2{Streams: 4, Connections: 2}, shardOf(r).HTTP2)
 }
@@ -51,8 +51,7 @@ func TestFaultsOfBuckets(t *testing.T) {
 			o := newStream(t, rt, "d-1")
 			at := r.start
 			for stream := range strings.SplitSeq(c.streams, "|") {
-				o.connecting(at)
-				openStreams(o, at)
+				o.connect(at)
 				for _, data := range strings.Fields(stream) {
 					at = at.Add(2 * time.Second)
 					feed(t, o, at, "id: 1\ndata: "+data+"\n\n")
@@ -70,8 +69,7 @@ func TestFaultsOfBucketsByInterval(t *testing.T) {
 	for _, ids := range [][]string{{"1", "2", "5", "6"}, {"", "", "", ""}} {
 		r := newPlannedRecorder(t)
 		o := newObserver(t, r, "d-0")
-		o.connecting(r.start)
-		openStreams(o, r.start)
+		o.connect(r.start)
 		for i, slot := range []time.Duration{1, 2, 5, 6} { // two noops are lost
 			o.event(r.start.Add(slot*15*time.Second), event(ids[i], "0", ""))
 		}

@@ -73,8 +73,7 @@ func TestLastStreamPublishesFinalCounts(t *testing.T) {
 	steady, faulty := newStream(t, rt, "d-0"), newStream(t, rt, "d-1")
 	at := r.start
 	for _, o := range []*observer{steady, faulty} {
-		o.connecting(at)
-		openStreams(o, at)
+		o.connect(at)
 		o.event(at.Add(15*time.Second), event("1", "0", ""))
 	}
 	steady.event(at.Add(32*time.Second), event("2", "0", "")) // 2 s late
@@ -82,8 +81,7 @@ func TestLastStreamPublishesFinalCounts(t *testing.T) {
 	faulty.event(at.Add(45*time.Second), event("3", "0", ""))
 	faulty.event(at.Add(60*time.Second), event("4", "?", ""))
 	faulty.closed(at.Add(61*time.Second), closedByServer) // not requested
-	steady.ledger.CloseRequested(33 * time.Second)
-	steady.closed(at.Add(33*time.Second), closedByServer)
+	steady.endBy(sseclient.ReasonServer, at.Add(33*time.Second))
 
 	got := drainSamples(t, samples)
 	require.Greater(t, got["soak_rss_bytes"], 1e6)
@@ -133,15 +131,13 @@ func TestDescribedServicePublishesMessages(t *testing.T) {
 	samples := make(chan metrics.SampleContainer, 100)
 	rt.VU.StateField.Samples, rt.VU.StateField.Options.RunTags = samples, map[string]string{"testid": "t", "runner": "2"}
 	o := newStream(t, rt, "d-1")
-	o.connecting(r.start)
-	openStreams(o, r.start)
+	o.connect(r.start)
 	feed(t, o, r.start.Add(time.Second), ": hello\n\n")
 	for _, n := range []int64{1, 2, 4, 4} {
 		at := r.start.Add(time.Duration(1+n) * time.Second)
 		feed(t, o, at, r.message(t, "run-1.1", n, at.Add(-20*time.Millisecond)))
 	}
-	o.ledger.CloseRequested(6 * time.Second)
-	o.closed(r.start.Add(6*time.Second), sseclient.Close{Reason: sseclient.ReasonClient, Retry: -1})
+	o.endBy(sseclient.ReasonClient, r.start.Add(6*time.Second))
 	got := drainSamples(t, samples)
 	require.InDelta(t, .02, got["soak_lateness_p50_seconds"], .001, "seconds from sending to receiving")
 	for name := range got {
@@ -187,7 +183,7 @@ func TestNothingIsPublishedWithoutStreams(t *testing.T) {
 // detector.
 func TestNoSampleFollowsTheLastStream(t *testing.T) {
 	t.Parallel()
-	for range 20 {
+	for range 5 {
 		r := newRecorder()
 		r.telemetry.interval = time.Microsecond
 		rt, samples := newVUWithSamples(t, r, 1)

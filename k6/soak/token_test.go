@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -76,7 +75,7 @@ func TestRefusedTokenIsNamed(t *testing.T) {
 		require.NoError(t, err)
 		o.override = overrides.credentials
 		o.connecting(r.start)
-		openStreams(o, r.start.Add(time.Second))
+		o.openStream(r.start.Add(time.Second))
 		o.closed(r.start.Add(2*time.Second), sseclient.Close{Reason: sseclient.ReasonServer, Retry: time.Second})
 		if c.renew {
 			require.NoError(t, service.renew(1, overrides))
@@ -120,7 +119,7 @@ func TestStreamEndsWithItsToken(t *testing.T) {
 	rt.MoveToVUContext(&lib.State{Samples: make(chan metrics.SampleContainer, 1000), Tags: lib.NewVUStateTags(rt.VU.InitEnv().Registry.RootTagSet())})
 	o := newStream(t, rt, "d-1")
 	o.connecting(r.start)
-	openStreams(o, r.start.Add(time.Second))
+	o.openStream(r.start.Add(time.Second))
 	o.closed(r.start.Add(20*time.Second), sseclient.Close{Reason: sseclient.ReasonServer, Retry: time.Second})
 	o.ledger.CloseRequested(r.instant(r.start.Add(20100 * time.Millisecond)))
 	got := shardOf(r).Connections[0]
@@ -136,7 +135,7 @@ func TestFiniteHidesTokensInFindings(t *testing.T) {
 			"refused": "unexpected status 401 Unauthorized: wrong key {token}", "failed": `the service reported: {"error":"wrong key {token}"}`,
 			"corrupted": "the data is not JSON: wrong key {token}",
 		} {
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 				key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 				switch path {
 				case "refused":
@@ -149,10 +148,9 @@ func TestFiniteHidesTokensInFindings(t *testing.T) {
 					w.Header().Set("Content-Type", "text/event-stream")
 					fmt.Fprintf(w, "data: wrong key %s\n\ndata: [DONE]\n\n", key)
 				}
-			}))
-			got := finiteOf(t, server.URL, `{name: 'answers', token: `+token+`, connect: {url: '{base}/', headers: {Authorization: 'Bearer {token}'}},
+			})
+			got := finiteOf(t, url, `{name: 'answers', token: `+token+`, connect: {url: '{base}/', headers: {Authorization: 'Bearer {token}'}},
 				message: {seq: 'json:$.n', per: 'request'}, end: {by: 'event', done: {data: '[DONE]'}, failed: {event: 'error'}}}`, `{rate: 10, concurrency: 0, seconds: 0.1}`)
-			server.Close()
 			require.Equal(t, want, got.Findings[0].Reason, token)
 		}
 	}
