@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -98,15 +99,7 @@ func tlsCause(ctx context.Context, err error, timeout, reset, fallback Cause) Ca
 // crypto/tls does not export the number of a received alert.
 func isCertificateAlert(err error) bool {
 	_, alert, ok := strings.Cut(err.Error(), "remote error: ")
-	if !ok {
-		return false
-	}
-	for _, a := range certificateAlerts {
-		if alert == a.Error() {
-			return true
-		}
-	}
-	return false
+	return ok && slices.ContainsFunc(certificateAlerts, func(a tls.AlertError) bool { return alert == a.Error() })
 }
 
 // isCanceled reports whether k6 ended the iteration.

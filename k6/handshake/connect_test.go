@@ -205,7 +205,7 @@ func TestWrongArgumentsThrow(t *testing.T) {
 		require.ErrorContains(t, err, message, script)
 	}
 	rt := modulestest.NewRuntime(t)
-	exports := New().NewModuleInstance(rt.VU).Exports()
+	exports := new(rootModule).NewModuleInstance(rt.VU).Exports()
 	require.NoError(t, rt.VU.Runtime().Set("connect", exports.Named["connect"]))
 	_, err := rt.VU.Runtime().RunString(`connect("https://h")`)
 	require.ErrorContains(t, err, "only inside a VU")

@@ -12,29 +12,24 @@ import (
 	"go.k6.io/k6/v2/js/modules"
 )
 
-type (
-	// A rootModule is shared by all virtual users of the process.
-	rootModule struct {
-		openCount    atomic.Int64 // number of open connections
-		certificates sync.Map     // from certificate and key in PEM to *tls.Certificate
-	}
+// importPath is the name of the module in scripts.
+const importPath = "k6/x/handshake"
 
-	// A module is the k6/x/handshake of one virtual user.
-	module struct {
-		root    *rootModule
-		vu      modules.VU
-		metrics *handshakeMetrics
-		exports modules.Exports
-	}
-)
+func init() { modules.Register(importPath, modules.Module(new(rootModule))) }
 
-var (
-	_ modules.Module   = (*rootModule)(nil)
-	_ modules.Instance = (*module)(nil)
-)
+// A rootModule is shared by all virtual users of the process.
+type rootModule struct {
+	openCount    atomic.Int64 // number of open connections
+	certificates sync.Map     // from certificate and key in PEM to *tls.Certificate
+}
 
-// New returns the root module.
-func New() modules.Module { return new(rootModule) }
+// A module is the k6/x/handshake of one virtual user.
+type module struct {
+	root    *rootModule
+	vu      modules.VU
+	metrics *handshakeMetrics
+	exports modules.Exports
+}
 
 // NewModuleInstance returns the module of a virtual user.
 func (r *rootModule) NewModuleInstance(vu modules.VU) modules.Instance {

@@ -3,8 +3,6 @@ package requests
 import (
 	"sync"
 	"time"
-
-	"go.k6.io/k6/v2/metrics"
 )
 
 // maxDials limits the concurrent dials, because a burst does not test the accept queue of the server.
@@ -77,17 +75,13 @@ func (s *stage) sendAll(requests []*burstRequest) {
 			}
 			r.start, r.deadline = time.Now(), start.Add(s.timeout)
 			err := r.lane.send(&r.exchange)
-			sent := time.Now()
+			r.released, r.sent = start, time.Now()
 			if isJoint {
 				jointSends.Done()
 				jointSends.Wait()
 			}
 			r.lane.finish(&r.exchange, r.lane.receive(&r.exchange, err))
-			samples := []metrics.Sample{s.sample(s.m.metrics.sentAfter, sent, metrics.D(sent.Sub(start)))}
-			if inFlight, ok := s.serverInFlight(&r.exchange); ok {
-				samples = append(samples, inFlight)
-			}
-			s.note(&r.exchange, samples...)
+			s.note(&r.exchange)
 		})
 	}
 	ready.Wait()

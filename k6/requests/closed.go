@@ -17,18 +17,16 @@ func (s *stage) closed() {
 	if s.requests > 0 {
 		n = int(min(int64(n), requests))
 	}
-	end := s.ctx
+	var end time.Time // zero: with the last request
 	if s.duration > 0 {
-		var stop context.CancelFunc
-		end, stop = context.WithDeadline(s.ctx, s.start.Add(s.duration))
-		defer stop()
+		end = s.start.Add(s.duration)
 	}
 	var started, turns atomic.Int64
 	var workers sync.WaitGroup
 	for range n {
 		workers.Go(func() {
 			l := s.newLane()
-			for s.ctx.Err() == nil && (s.duration == 0 || time.Since(s.start) < s.duration) {
+			for s.ctx.Err() == nil && (end.IsZero() || time.Now().Before(end)) {
 				i := turns.Add(1)
 				if s.requests > 0 && i > requests || !s.awaitRPS(end) {
 					return
@@ -44,7 +42,17 @@ func (s *stage) closed() {
 	s.drop(max(requests-started.Load(), 0))
 }
 
-// awaitRPS waits until k6's --rps allows a request. It returns false if ctx ends before that.
-func (s *stage) awaitRPS(ctx context.Context) bool {
-	return s.state.RPSLimit == nil || s.state.RPSLimit.Wait(ctx) == nil
+// awaitRPS waits until k6's --rps allows a request. It returns false if the stage is interrupted before that, or at a
+// time unless it is zero.
+func (s *stage) awaitRPS(end time.Time) bool {
+	if s.state.RPSLimit == nil {
+		return true
+	}
+	ctx := s.ctx
+	if !end.IsZero() {
+		var stop context.CancelFunc
+		ctx, stop = context.WithDeadline(ctx, end)
+		defer stop()
+	}
+	return s.state.RPSLimit.Wait(ctx) == nil
 }

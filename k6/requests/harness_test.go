@@ -38,7 +38,7 @@ func newVU(t *testing.T, change ...func(*lib.State)) *vu {
 	rt := modulestest.NewRuntime(t)
 	v := &vu{Runtime: rt, t: t, samples: make(chan metrics.SampleContainer, 10_000), log: logrus.New()}
 	v.log.SetOutput(io.Discard)
-	v.module = New().NewModuleInstance(rt.VU).(*module)
+	v.module = rootModule{}.NewModuleInstance(rt.VU).(*module)
 	v.module.proxies = proxy.Chooser(direct)
 	for name, value := range v.module.Exports().Named {
 		require.NoError(t, rt.VU.Runtime().Set(name, value))

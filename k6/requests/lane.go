@@ -103,6 +103,8 @@ type exchange struct {
 	server    string        // X-Server
 	inFlight  string        // X-In-Flight
 	laneWait  time.Duration // time until a lane was free
+	released  time.Time     // when all requests of a burst were started; zero for the other load models
+	sent      time.Time     // end of send, only in a burst
 }
 
 // do makes a request. Its duration counts from start.

@@ -24,34 +24,29 @@ import (
 	"github.com/sse-soak/sse-soak/k6/network"
 )
 
-type (
-	// A rootModule creates the module of each virtual user.
-	rootModule struct{}
+// importPath is the name of the module in scripts.
+const importPath = "k6/x/requests"
 
-	// A module is the k6/x/requests of one virtual user.
-	module struct {
-		vu      modules.VU
-		metrics *requestMetrics
-		proxies proxy.Chooser // nil: the environment's
-		exports modules.Exports
-	}
+func init() { modules.Register(importPath, modules.Module(rootModule{})) }
 
-	// A requestMetrics has the metrics of the module. requests.d.ts documents them for users.
-	requestMetrics struct {
-		duration, first, waited, connected, late, unrequested, sentAfter, inFlight *metrics.Metric
-	}
-)
+// A rootModule creates the module of each virtual user.
+type rootModule struct{}
 
-var (
-	_ modules.Module   = (*rootModule)(nil)
-	_ modules.Instance = (*module)(nil)
-)
+// A module is the k6/x/requests of one virtual user.
+type module struct {
+	vu      modules.VU
+	metrics *requestMetrics
+	proxies proxy.Chooser // nil: the environment's
+	exports modules.Exports
+}
 
-// New returns the root module.
-func New() modules.Module { return new(rootModule) }
+// A requestMetrics has the metrics of the module. requests.d.ts documents them for users.
+type requestMetrics struct {
+	duration, first, waited, connected, late, unrequested, sentAfter, inFlight *metrics.Metric
+}
 
 // NewModuleInstance returns the module of a virtual user.
-func (*rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
+func (rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 	r, rt := vu.InitEnv().Registry, vu.Runtime()
 	m := &module{vu: vu, metrics: &requestMetrics{
 		duration:  r.MustNewMetric(shard.RequestDuration, metrics.Trend, metrics.Time),

@@ -1,7 +1,6 @@
 package requests
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -157,21 +156,11 @@ func (a *arrivals) stopLanes() {
 	a.idle = nil
 }
 
-// awaitRPSUntil is awaitRPS with a deadline.
-func (s *stage) awaitRPSUntil(end time.Time) bool {
-	if s.state.RPSLimit == nil {
-		return true
-	}
-	ctx, cancel := context.WithDeadline(s.ctx, end)
-	defer cancel()
-	return s.awaitRPS(ctx)
-}
-
 // work is the goroutine of a lane: it makes requests until there are no more.
 func (a *arrivals) work(t ticket) {
 	s, l, wake := a.stage, a.stage.newLane(), make(chan ticket, 1)
 	for ok := true; ok && s.ctx.Err() == nil; t, ok = a.nextTicket(wake) {
-		if !s.awaitRPSUntil(t.due.Add(s.timeout)) {
+		if !s.awaitRPS(t.due.Add(s.timeout)) {
 			s.drop(1)
 			continue
 		}

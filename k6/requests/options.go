@@ -12,6 +12,7 @@ import (
 	"go.k6.io/k6/v2/js/common"
 	"go.k6.io/k6/v2/lib"
 	"go.k6.io/k6/v2/lib/types"
+	"go.k6.io/k6/v2/metrics"
 )
 
 // An options value has the validated options of a call. concurrency, requests and rate are totals of all runners.
@@ -35,7 +36,11 @@ var modelOptions = map[string][]string{
 
 // parse validates the argument of a call.
 func (m *module) parse(model string, v sobek.Value, state *lib.State) (*stage, error) {
-	s := &stage{m: m, state: state, dialer: newDialer(state), tags: state.Tags.GetCurrentValues(), prefix: strings.ToLower(rand.Text()[:12]), options: options{timeout: defaultTimeout}}
+	s := &stage{
+		m: m, state: state, dialer: newDialer(state), tags: state.Tags.GetCurrentValues(), prefix: strings.ToLower(rand.Text()[:12]),
+		options: options{timeout: defaultTimeout},
+		record:  record{series: map[series]*metrics.TagSet{}, codeTagSets: map[string]*metrics.TagSet{}, loggedCodes: map[string]bool{}},
+	}
 	fail := func(format string, args ...any) (*stage, error) {
 		return nil, fmt.Errorf(model+": "+format, args...)
 	}
@@ -74,7 +79,6 @@ func (m *module) parse(model string, v sobek.Value, state *lib.State) (*stage, e
 	if rps := state.Options.RPS; model == "open" && rps.Valid && rps.Int64 > 0 && float64(rps.Int64) < s.runnerRate() {
 		return fail("k6's option rps allows %d requests per second, but this runner's share of rate is %.6g; remove rps", rps.Int64, s.runnerRate())
 	}
-	s.record.init(s)
 	return s, nil
 }
 

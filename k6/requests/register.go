@@ -1,8 +1,0 @@
-package requests
-
-import "go.k6.io/k6/v2/js/modules"
-
-// importPath is the name of the module in scripts.
-const importPath = "k6/x/requests"
-
-func init() { modules.Register(importPath, New()) }
