@@ -174,7 +174,7 @@ func (f *finiteLoad) prepare() (err error) {
 	if f.Abandon > 0 && f.cut() != sseclient.CutFIN {
 		o.Sharing.PerConnection = 1 // a cut of an HTTP/2 connection would end other responses
 	}
-	f.streams = f.m.opener.Streams(f.service.Connect.Route(), f.service.Connect.Method, o, responseCallbacks())
+	f.streams = f.m.sse.Streams(f.service.Connect.Route(), f.service.Connect.Method, o, responseCallbacks())
 	f.sink = f.m.recorder.telemetry.sink(f.m.vu)
 	f.results = f.m.recorder.finite(shard.ResponseLimits{
 		First: milli(f.MaxFirst), Gap: milli(f.MaxGap), Total: secondsOf(f.MaxTotal),

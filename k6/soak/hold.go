@@ -206,7 +206,7 @@ func (h *holding) newStreams(phased bool) (*sse.Streams, error) {
 	if o.Sharing.Protocol, err = sseclient.ParseProtocol(cmp.Or(h.HTTPVersion, "auto")); err != nil {
 		return nil, fmt.Errorf("option http: %w", err)
 	}
-	return h.m.opener.Streams(s.Connect.Route(), s.Connect.Method, o, h.callbacks()), nil
+	return h.m.sse.Streams(s.Connect.Route(), s.Connect.Method, o, h.callbacks()), nil
 }
 
 func milli(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }

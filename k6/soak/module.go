@@ -23,7 +23,7 @@ type rootModule struct{ recorder *recorder }
 // NewModuleInstance returns the module of a virtual user.
 func (m *rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 	m.recorder.telemetry.register(vu.InitEnv().Registry)
-	return &module{vu: vu, recorder: m.recorder, opener: sse.NewOpener(vu), compiled: map[sobek.Value]*jsService{}}
+	return &module{vu: vu, recorder: m.recorder, sse: sse.NewModule(vu), compiled: map[sobek.Value]*jsService{}}
 }
 
 // A module is the k6/x/soak of one virtual user.
@@ -31,7 +31,7 @@ type module struct {
 	vu          modules.VU
 	recorder    *recorder
 	sink        *sampleSink // of the current iteration; used on the event loop only
-	opener      *sse.Opener
+	sse         *sse.Module
 	compiled    map[sobek.Value]*jsService // results of service
 	secrets     []string                   // set by tokens
 	credentials *credentials               // set by defaultCredentials
@@ -55,7 +55,7 @@ func (m *module) Exports() modules.Exports {
 			"hold":     rt.ToValue(m.hold),
 			"finite":   rt.ToValue(m.finite),
 		}
-		maps.Copy(m.exports.Named, m.opener.Exports())
+		maps.Copy(m.exports.Named, m.sse.Exports().Named)
 	}
 	return m.exports
 }

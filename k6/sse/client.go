@@ -16,7 +16,7 @@ import (
 // A Client is the argument of the function that open calls. Scripts use its exported methods. These and all handlers
 // run on the goroutine of open.
 type Client struct {
-	m      *module
+	m      *Module
 	client *sseclient.Client
 	state  *lib.State
 	params *openParams
@@ -36,8 +36,8 @@ type Client struct {
 	tags     metrics.TagsAndMeta // of the request and, after its arrival, of the response
 }
 
-func newClient(m *module, state *lib.State, p *openParams) *Client {
-	describeRequest(&p.tags, state.Options.SystemTags, p.to, p.method)
+func newClient(m *Module, state *lib.State, p *openParams) *Client {
+	describeRequest(&p.tags, state.Options.SystemTags, p.to, p.request.Method)
 	p.Debug = debugOf(state, &p.tags)
 	ctx, cancel := context.WithCancel(m.vu.Context())
 	return &Client{

@@ -65,7 +65,7 @@ func (c *Client) post(task func() error) bool {
 
 // read sends the request, and reads the stream until it ends or ctx is done. It runs in the goroutine of the reader.
 func (c *Client) read(ctx context.Context) {
-	r, end := c.client.Open(ctx, &c.params.Options, c.params.request())
+	r, end := c.client.Open(ctx, &c.params.Options, c.params.request)
 	if end != nil {
 		c.post(func() error { return c.finish(ctx, end) })
 		return

@@ -12,7 +12,7 @@ const (
 )
 
 // eventPrototype returns the prototype of a class of events, which is created once per VU.
-func (m *module) eventPrototype(class eventClass) *sobek.Object {
+func (m *Module) eventPrototype(class eventClass) *sobek.Object {
 	if m.events[class] == nil {
 		m.events = m.eventPrototypes()
 	}
@@ -20,7 +20,7 @@ func (m *module) eventPrototype(class eventClass) *sobek.Object {
 }
 
 // eventPrototypes creates the prototypes of all classes of events.
-func (m *module) eventPrototypes() (prototypes [eventClasses]*sobek.Object) {
+func (m *Module) eventPrototypes() (prototypes [eventClasses]*sobek.Object) {
 	rt := m.vu.Runtime()
 	event := rt.NewObject()
 	attributes := map[string]bool{"bubbles": false, "cancelable": false, "defaultPrevented": false, "isTrusted": true}

@@ -34,7 +34,6 @@ type eventSource struct {
 	session *session
 	opts    sourceOptions
 	obj     *sobek.Object
-	url     string
 
 	connectMs  float64    // from the start of the dial to the header, of the last stream that opened
 	origin     string     // of the URL after redirects
@@ -48,24 +47,25 @@ type eventSource struct {
 
 // newEventSource implements the constructor (WHATWG HTML 9.2.2). The dial starts at once, and its result arrives in
 // later turns of the event loop.
-func (m *module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
+func (m *Module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
 	rt, state := m.vu.Runtime(), network.State(m.vu, importPath)
 	if len(call.Arguments) == 0 {
 		panic(rt.NewTypeError("EventSource: a URL is required"))
 	}
-	u, err := sseclient.ParseURL(call.Argument(0).String())
+	s := new(eventSource)
+	s.opts.request.URL = call.Argument(0).String()
+	u, err := sseclient.ParseURL(s.opts.request.URL)
 	if errors.Is(err, sseclient.ErrScheme) { // not a syntax error; the attempt reports it
-		u, err = url.Parse(call.Argument(0).String())
+		u, err = url.Parse(s.opts.request.URL)
 	}
 	if err != nil {
 		panic(syntaxError(rt, "EventSource: "+err.Error()))
 	}
-	s := &eventSource{url: call.Argument(0).String()}
 	s.opts.setDefaults(state)
 	if err := parseOptions(rt, call.Argument(1), &s.opts); err != nil {
 		panic(rt.NewTypeError("EventSource: " + err.Error()))
 	}
-	describeRequest(&s.opts.tags, state.Options.SystemTags, u, cmp.Or(s.opts.method, http.MethodGet))
+	describeRequest(&s.opts.tags, state.Options.SystemTags, u, cmp.Or(s.opts.request.Method, http.MethodGet))
 	s.opts.Debug = debugOf(state, &s.opts.tags)
 	s.session = m.currentSession()
 	s.session.hold()
@@ -85,7 +85,7 @@ func (s *eventSource) callbacks() *sseclient.Callbacks {
 	if s.opts.ledger != nil {
 		*on = s.opts.ledger.Callbacks()
 	}
-	on.Request = func(*sseclient.Stream) sseclient.Request { return s.request() }
+	on.Request = func(*sseclient.Stream) sseclient.Request { return s.opts.request }
 	if s.opts.renew != nil {
 		on.Renew = func(_ *sseclient.Stream, proceed func(error)) { s.renew(proceed) }
 	}
@@ -93,21 +93,12 @@ func (s *eventSource) callbacks() *sseclient.Callbacks {
 		on.FollowUp = func(_ *sseclient.Stream, e *eventstream.Event, f *sseclient.FollowUp) bool { return s.followUp(e, f) }
 	}
 	s.session.measure(&s.opts.tags, on)
-	on.Opened, on.Event = chain(on.Opened, s.opened), chain(on.Event, s.event)
-	on.Closed = chain(on.Closed, s.closed)
+	on.Opened, on.Event, on.Closed = chain(on.Opened, s.opened), chain(on.Event, s.event), chain(on.Closed, s.closed)
 	if on.FollowUp != nil {
 		on.Answered = chain(on.Answered, s.answered)
 	}
 	on.Ended = func(*sseclient.Stream) { s.ended() }
 	return on
-}
-
-// chain returns a callback that calls first, then second.
-func chain[T any](first func(*sseclient.Stream, time.Time, T), second func(time.Time, T)) func(*sseclient.Stream, time.Time, T) {
-	return func(s *sseclient.Stream, at time.Time, value T) {
-		first(s, at, value)
-		second(at, value)
-	}
 }
 
 // post queues a task of this source for the event loop.
@@ -119,26 +110,21 @@ func (s *eventSource) post(task func() error) {
 	})
 }
 
-// request returns the request of the next attempt. Only renew changes the fields that it uses, between attempts.
-func (s *eventSource) request() sseclient.Request {
-	return sseclient.Request{URL: s.url, Method: s.opts.method, Header: s.opts.header, Body: s.opts.body}
-}
-
 // opened queues the change of state and the open event.
-func (s *eventSource) opened(started time.Time, r *sseclient.Response) {
+func (s *eventSource) opened(_ *sseclient.Stream, started time.Time, r *sseclient.Response) {
 	status, origin, at := r.Status, sseclient.Origin(r.URL), r.At
 	s.post(func() error {
 		if s.ready == stateClosed {
 			return nil
 		}
 		s.ready, s.status, s.origin, s.connectMs = stateOpen, int16(status), origin, metrics.D(at.Sub(started)) // #nosec G115 -- three digits
-		return s.fire(plainEvent, "open", at, nil)
+		return s.fire(plainEvent, "open", at)
 	})
 }
 
 // event queues a task for an event only if there is a listener, or if a pending task may add one. A script may set
 // onmessage directly after the constructor, or in onopen.
-func (s *eventSource) event(at time.Time, e *eventstream.Event) {
+func (s *eventSource) event(_ *sseclient.Stream, at time.Time, e *eventstream.Event) {
 	switch {
 	case s.listeners.has(e.Name):
 		s.queueMessage(s.post, at, e)
@@ -148,13 +134,13 @@ func (s *eventSource) event(at time.Time, e *eventstream.Event) {
 }
 
 // answered queues the then event, which reports the response to the second request.
-func (s *eventSource) answered(at time.Time, r *sseclient.Response) {
+func (s *eventSource) answered(_ *sseclient.Stream, at time.Time, r *sseclient.Response) {
 	status := r.Status
 	s.post(func() error {
 		if s.ready == stateClosed {
 			return nil
 		}
-		return s.fire(plainEvent, "then", at, func(rt *sobek.Runtime, ev *sobek.Object) { must(rt, ev.Set("status", status)) })
+		return s.fire(plainEvent, "then", at, "status", status)
 	})
 }
 

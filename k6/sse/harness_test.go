@@ -38,11 +38,10 @@ const patience = time.Minute
 type vu struct {
 	*modulestest.Runtime
 	t         testing.TB
-	m         *module
+	m         *Module
 	state     *lib.State
 	samples   chan metrics.SampleContainer
 	transport transport // the transport of its streams
-	opener    *Opener
 	rec       *recorder // the global variable ledger of its scripts
 }
 
@@ -52,15 +51,14 @@ func newVU(t testing.TB) *vu {
 	rt := modulestest.NewRuntime(t)
 	registry := rt.VU.InitEnvField.Registry
 	rt.VU.InitEnvField.BuiltinMetrics = rt.BuiltinMetrics
-	m := New().NewModuleInstance(rt.VU).(*module)
+	m := New().NewModuleInstance(rt.VU).(*Module)
 	m.dialPatience = patience // a handshake may take more than a second on a busy machine
 	exports := m.Exports()
 	require.NoError(t, rt.VU.Runtime().Set("sse", exports.Default))
 	for name, value := range exports.Named {
 		require.NoError(t, rt.VU.Runtime().Set(name, value))
 	}
-	v := &vu{Runtime: rt, t: t, m: m, samples: make(chan metrics.SampleContainer, 100_000), opener: NewOpener(rt.VU), rec: &recorder{}}
-	v.opener.m.dialPatience = patience
+	v := &vu{Runtime: rt, t: t, m: m, samples: make(chan metrics.SampleContainer, 100_000), rec: &recorder{}}
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
 	logger := logrus.New()

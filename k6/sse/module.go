@@ -22,46 +22,40 @@ import (
 	"github.com/sse-soak/sse-soak/k6/network"
 )
 
-type (
-	// A rootModule creates the modules of all VUs.
-	rootModule struct{}
-
-	// A module is the instance of one VU.
-	module struct {
-		vu         modules.VU
-		metrics    *sseMetrics
-		proxies    proxy.Chooser // nil: the proxies of the environment
-		exports    modules.Exports
-		session    *session                    // of the current iteration; used on the event loop only
-		events     [eventClasses]*sobek.Object // prototypes of events; nil before the first event
-		dispatched *sobek.Object               // the event that is being dispatched; nil: none
-
-		client       *sseclient.Client // used on the event loop only
-		clientState  *lib.State        // the state of the VU that client uses
-		dialPatience time.Duration     // DialPatience of client
-	}
-)
-
-var (
-	_ modules.Module   = (*rootModule)(nil)
-	_ modules.Instance = (*module)(nil)
-)
-
 // importPath is the name of the module in errors.
 const importPath = "k6/x/soak"
 
 // New returns a root module with only EventSource and open, as scripts for xk6-sse expect. This package does not
 // register it, because k6/x/sse is the name of another extension.
-func New() modules.Module { return new(rootModule) }
+func New() modules.Module { return rootModule{} }
+
+// A rootModule creates the modules of all VUs.
+type rootModule struct{}
 
 // NewModuleInstance returns the module of a virtual user.
-func (*rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
-	return &module{vu: vu, metrics: registerMetrics(vu)}
+func (rootModule) NewModuleInstance(vu modules.VU) modules.Instance { return NewModule(vu) }
+
+// A Module opens the event streams of one virtual user: for its script, and in Go with the metrics of an EventSource.
+type Module struct {
+	vu         modules.VU
+	metrics    *sseMetrics
+	proxies    proxy.Chooser // nil: the proxies of the environment
+	exports    modules.Exports
+	session    *session                    // of the current iteration; used on the event loop only
+	events     [eventClasses]*sobek.Object // prototypes of events; nil before the first event
+	dispatched *sobek.Object               // the event that is being dispatched; nil: none
+
+	client       *sseclient.Client // used on the event loop only
+	clientState  *lib.State        // the state of the VU that client uses
+	dialPatience time.Duration     // DialPatience of client
 }
+
+// NewModule returns a Module. It registers metrics, so it must be called in the init context.
+func NewModule(vu modules.VU) *Module { return &Module{vu: vu, metrics: registerMetrics(vu)} }
 
 // Exports returns open and EventSource as named exports and on the default export, as scripts for xk6-sse expect. k6
 // calls it at each use of an imported name.
-func (m *module) Exports() modules.Exports {
+func (m *Module) Exports() modules.Exports {
 	if m.exports.Named == nil {
 		rt := m.vu.Runtime()
 		exports := map[string]any{"open": rt.ToValue(m.open), "EventSource": m.eventSourceClass()}
@@ -71,7 +65,7 @@ func (m *module) Exports() modules.Exports {
 }
 
 // clientFor returns the client with the network settings of the VU.
-func (m *module) clientFor(state *lib.State) *sseclient.Client {
+func (m *Module) clientFor(state *lib.State) *sseclient.Client {
 	if m.clientState == state {
 		return m.client
 	}

@@ -21,7 +21,7 @@ type OpenResponse struct {
 
 // open implements sse.open(url, [params], fn) of xk6-sse. It blocks the VU until the stream has ended. fn runs before
 // the dial, so that its handlers receive every error.
-func (m *module) open(rawURL string, args ...sobek.Value) (*OpenResponse, error) {
+func (m *Module) open(rawURL string, args ...sobek.Value) (*OpenResponse, error) {
 	rt, state := m.vu.Runtime(), network.State(m.vu, importPath)
 	p, err := parseOpen(rt, state, rawURL, args)
 	if err != nil {
@@ -53,7 +53,7 @@ var errInterrupted = errors.New("interrupted: k6 ended the iteration before the 
 
 // response returns the result of open.
 func (c *Client) response() *OpenResponse {
-	r := &OpenResponse{URL: c.params.url, Headers: map[string]string{}}
+	r := &OpenResponse{URL: c.params.request.URL, Headers: map[string]string{}}
 	if c.resp != nil {
 		r.Status = c.resp.Status
 		for name, values := range c.resp.Header {

@@ -20,7 +20,6 @@ import (
 // An openParams has the arguments of open.
 type openParams struct {
 	sourceOptions
-	url        string         // the argument
 	to         *url.URL       // the parsed argument
 	setup      sobek.Callable // sets the handlers
 	timeout    time.Duration  // of the whole request, as in xk6-sse; 0: none
@@ -36,8 +35,9 @@ func parseOpen(rt *sobek.Runtime, state *lib.State, rawURL string, args []sobek.
 	if !ok {
 		return nil, errors.New("last argument to sse.open must be a function")
 	}
-	p := &openParams{url: rawURL, setup: setup}
-	p.tags, p.MaxRedirects, p.Jar, p.method = state.Tags.GetCurrentValues(), redirectLimit(state), jarOf(state), http.MethodGet
+	p := &openParams{setup: setup}
+	p.tags, p.MaxRedirects, p.Jar = state.Tags.GetCurrentValues(), redirectLimit(state), jarOf(state)
+	p.request = sseclient.Request{URL: rawURL, Method: http.MethodGet}
 	var err error
 	if p.to, err = sseclient.ParseURL(rawURL); err != nil { // the request reports the error
 		p.to = &url.URL{}
@@ -66,10 +66,10 @@ func (p *openParams) set(rt *sobek.Runtime, name string, v sobek.Value) error {
 			p.Jar = jar.Jar
 		}
 	case "method":
-		p.method = cmp.Or(strings.ToUpper(strings.TrimSpace(v.String())), http.MethodGet) // as xk6-sse does
-		err = sseclient.CheckHeader(p.method, "")
+		p.request.Method = cmp.Or(strings.ToUpper(strings.TrimSpace(v.String())), http.MethodGet) // as xk6-sse does
+		err = sseclient.CheckHeader(p.request.Method, "")
 	case "body":
-		p.body = strings.TrimSpace(v.String())
+		p.request.Body = strings.TrimSpace(v.String())
 	case "timeout":
 		p.timeout, err = parseDuration(v)
 	case "anyContentType":
@@ -81,9 +81,4 @@ func (p *openParams) set(rt *sobek.Runtime, name string, v sobek.Value) error {
 		return fmt.Errorf("invalid sse.open() %s: %w", name, err)
 	}
 	return nil
-}
-
-// request returns the request for the stream.
-func (p *openParams) request() sseclient.Request {
-	return sseclient.Request{URL: p.url, Method: p.method, Header: p.header, Body: p.body}
 }

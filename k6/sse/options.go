@@ -21,13 +21,11 @@ import (
 type sourceOptions struct {
 	sseclient.Options
 	tags          metrics.TagsAndMeta
-	method        string // "": GET
-	header        http.Header
-	body          string
-	ledger        Ledger         // nil: none
-	secondRequest *secondRequest // nil: none
-	renew         sobek.Callable // returns changes for each attempt except the first; nil: no changes
-	cookies       bool           // withCredentials, which scripts can read but which has no effect
+	request       sseclient.Request // only renew changes it, between attempts
+	ledger        Ledger            // nil: none
+	secondRequest *secondRequest    // nil: none
+	renew         sobek.Callable    // returns changes for each attempt except the first; nil: no changes
+	cookies       bool              // withCredentials, which scripts can read but which has no effect
 }
 
 // A Ledger is the value of the option ledger. The stream calls its callbacks in Go, without JavaScript.
@@ -36,7 +34,9 @@ type Ledger interface {
 }
 
 // bodiless reports whether the method of the requests allows no body.
-func (o *sourceOptions) bodiless() bool { return o.method == "" || o.method == http.MethodGet }
+func (o *sourceOptions) bodiless() bool {
+	return o.request.Method == "" || o.request.Method == http.MethodGet
+}
 
 // setDefaults sets the documented defaults, and the options of k6.
 func (o *sourceOptions) setDefaults(state *lib.State) {
@@ -66,7 +66,7 @@ func jarOf(state *lib.State) http.CookieJar {
 func (o *sourceOptions) setCommon(rt *sobek.Runtime, name string, v sobek.Value) (known bool, err error) {
 	switch name {
 	case "headers":
-		o.header, err = parseHeaders(rt, v)
+		o.request.Header, err = parseHeaders(rt, v)
 	case "tags":
 		err = common.ApplyCustomUserTags(rt, &o.tags, v)
 	case "connectTimeout":
@@ -113,12 +113,12 @@ func parseOptions(rt *sobek.Runtime, v sobek.Value, o *sourceOptions) error {
 			}
 		}
 	}
-	if o.body != "" && o.bodiless() {
+	if o.request.Body != "" && o.bodiless() {
 		return fmt.Errorf("option body: %w", sseclient.ErrBodyOfGet)
 	}
-	if id := o.header.Get(lastEventID); id != "" && o.Resume == (sseclient.Resume{}) {
+	if id := o.request.Header.Get(lastEventID); id != "" && o.Resume == (sseclient.Resume{}) {
 		o.LastEventID = id // received ids replace it, so it is not a constant header
-		o.header.Del(lastEventID)
+		o.request.Header.Del(lastEventID)
 	}
 	if common.IsNullish(second) {
 		return nil
@@ -151,9 +151,9 @@ func (o *sourceOptions) set(rt *sobek.Runtime, name string, v sobek.Value) error
 	case "ledger":
 		o.ledger, err = parseLedger(v)
 	case "method":
-		o.method, err = parseMethod(v)
+		o.request.Method, err = parseMethod(v)
 	case "body":
-		o.body, err = parseBody(v)
+		o.request.Body, err = parseBody(v)
 	case resumeOption:
 		o.Resume, err = parseResume(v)
 	case "renew":

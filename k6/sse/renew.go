@@ -49,7 +49,7 @@ func (s *eventSource) applyRenewal(v sobek.Value) error {
 	if _, ok := obj.Export().(*sobek.Promise); ok {
 		return errors.New("option renew: the function must return an object, got a promise; do not declare it async")
 	}
-	url, header, body := s.url, s.opts.header, s.opts.body
+	next := s.opts.request
 	for _, name := range obj.Keys() {
 		v := obj.Get(name)
 		if sobek.IsUndefined(v) {
@@ -58,12 +58,12 @@ func (s *eventSource) applyRenewal(v sobek.Value) error {
 		var err error
 		switch name {
 		case "url":
-			url = v.String()
-			_, err = sseclient.ParseURL(url)
+			next.URL = v.String()
+			_, err = sseclient.ParseURL(next.URL)
 		case "headers":
-			header, err = parseHeaders(s.session.m.vu.Runtime(), v)
+			next.Header, err = parseHeaders(s.session.m.vu.Runtime(), v)
 		case "body":
-			if body, err = parseBody(v); err == nil && body != "" && s.opts.bodiless() {
+			if next.Body, err = parseBody(v); err == nil && next.Body != "" && s.opts.bodiless() {
 				err = sseclient.ErrBodyOfGet
 			}
 		default:
@@ -73,7 +73,7 @@ func (s *eventSource) applyRenewal(v sobek.Value) error {
 			return fmt.Errorf("option renew: %s: %w", name, err)
 		}
 	}
-	s.url, s.opts.header, s.opts.body = url, header, body
+	s.opts.request = next
 	return nil
 }
 

@@ -14,7 +14,7 @@ import (
 // flushEvery is the maximum time between an event and its sample.
 const flushEvery = time.Second
 
-// A Meter has the state of the samples of one stream. The value of each stream of an Opener embeds one.
+// A Meter has the state of the samples of one stream. The value of each stream embeds one.
 type Meter struct {
 	counter  *eventCounter // with the tags of the open stream
 	openedAt time.Duration // of the open stream, since processStart; 0 after its first event
@@ -30,39 +30,37 @@ func meterOf(s *sseclient.Stream) *Meter { return s.Value().(interface{ meter() 
 
 // measure adds the samples of streams with the same tags of the request to their callbacks.
 func (s *session) measure(tags *metrics.TagsAndMeta, on *sseclient.Callbacks) {
-	opened, event, closed, answered := on.Opened, on.Event, on.Closed, on.Answered
-	on.Opened = func(st *sseclient.Stream, started time.Time, r *sseclient.Response) {
-		if opened != nil {
-			opened(st, started, r)
-		}
+	on.Opened = chain(on.Opened, func(st *sseclient.Stream, started time.Time, r *sseclient.Response) {
 		m := meterOf(st)
 		m.openedAt, m.counter = r.At.Sub(processStart), s.counter(describeResponse(*tags, s.state, r))
 		s.push(s.m.metrics.streamOpened(&m.counter.tags, started, r.At)...)
-	}
-	on.Event = func(st *sseclient.Stream, at time.Time, e *eventstream.Event) {
-		if event != nil {
-			event(st, at, e)
-		}
+	})
+	on.Event = chain(on.Event, func(st *sseclient.Stream, at time.Time, _ *eventstream.Event) {
 		m := meterOf(st)
 		m.counter.add()
 		if m.openedAt != 0 {
 			s.push(sample(s.m.metrics.firstEvent, &m.counter.tags, at, metrics.D(at.Sub(processStart)-m.openedAt)))
 			m.openedAt = 0
 		}
-	}
-	on.Closed = func(st *sseclient.Stream, at time.Time, c sseclient.Close) {
-		if closed != nil {
-			closed(st, at, c)
-		}
+	})
+	on.Closed = chain(on.Closed, func(st *sseclient.Stream, at time.Time, c sseclient.Close) {
 		s.push(s.closedSample(tags, meterOf(st), at, &c))
-	}
+	})
 	if on.FollowUp != nil {
-		on.Answered = func(st *sseclient.Stream, at time.Time, r *sseclient.Response) {
-			if answered != nil {
-				answered(st, at, r)
-			}
+		on.Answered = chain(on.Answered, func(st *sseclient.Stream, at time.Time, r *sseclient.Response) {
 			s.push(sample(s.m.metrics.secondRequest, &meterOf(st).counter.tags, at, metrics.D(at.Sub(r.Started))))
-		}
+		})
+	}
+}
+
+// chain returns a callback that calls first, unless it is nil, and then second.
+func chain[T any](first, second func(*sseclient.Stream, time.Time, T)) func(*sseclient.Stream, time.Time, T) {
+	if first == nil {
+		return second
+	}
+	return func(s *sseclient.Stream, at time.Time, value T) {
+		first(s, at, value)
+		second(s, at, value)
 	}
 }
 

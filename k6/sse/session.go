@@ -16,7 +16,7 @@ import (
 // end of the last one. A later stream of the iteration starts a new session.
 type session struct {
 	*sseclient.Group
-	m     *module
+	m     *Module
 	state *lib.State
 	tasks *taskqueue.TaskQueue
 
@@ -32,7 +32,7 @@ type session struct {
 }
 
 // currentSession returns the session of the current iteration. The first call creates it. It runs on the event loop.
-func (m *module) currentSession() *session {
+func (m *Module) currentSession() *session {
 	if m.session == nil {
 		sseclient.LimitMemory()
 		state := m.vu.State()

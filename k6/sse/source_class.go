@@ -10,7 +10,7 @@ import (
 var classInJS = sobek.MustCompile("EventSource", "(native) => class EventSource extends native {}", true)
 
 // eventSourceClass creates the class EventSource. It is called once per VU.
-func (m *module) eventSourceClass() *sobek.Object {
+func (m *Module) eventSourceClass() *sobek.Object {
 	rt := m.vu.Runtime()
 	result, err := rt.RunProgram(classInJS)
 	must(rt, err)
@@ -32,7 +32,7 @@ func (m *module) eventSourceClass() *sobek.Object {
 }
 
 // defineMethods defines the methods of EventSource on the prototype.
-func (m *module) defineMethods(rt *sobek.Runtime, proto *sobek.Object) {
+func (m *Module) defineMethods(rt *sobek.Runtime, proto *sobek.Object) {
 	function := func(name string, do func(s *eventSource, c sobek.FunctionCall) sobek.Value) {
 		fn := rt.ToValue(func(c sobek.FunctionCall) sobek.Value { return do(m.sourceOf(c.This), c) })
 		must(rt, proto.DefineDataProperty(name, fn, sobek.FLAG_TRUE, sobek.FLAG_TRUE, sobek.FLAG_TRUE))
@@ -101,7 +101,7 @@ func listenerArguments(rt *sobek.Runtime, c sobek.FunctionCall) (string, *sobek.
 var sourceType = reflect.TypeFor[*eventSource]()
 
 // sourceOf returns the Go part of an EventSource. It throws for other values.
-func (m *module) sourceOf(receiver sobek.Value) *eventSource {
+func (m *Module) sourceOf(receiver sobek.Value) *eventSource {
 	// The type is checked first, because Export of the prototype would read its attributes and recurse.
 	if obj, ok := receiver.(*sobek.Object); ok && obj.ExportType() == sourceType {
 		if s, ok := obj.Export().(*eventSource); ok {

@@ -2,6 +2,7 @@ package sse
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/grafana/sobek"
@@ -10,20 +11,17 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// fire calls the handler and the listeners of a type with a new event object. fill adds the attributes of that type.
-// fire returns the first exception, which ends the iteration. It must run on the event loop, and has no effect after an
-// interrupt.
-func (s *eventSource) fire(class eventClass, kind string, at time.Time, fill func(rt *sobek.Runtime, ev *sobek.Object)) error {
+// fire calls the handler and the listeners of a type with a new event object. attributes are those of that type:
+// alternating names and values. fire returns the first exception, which ends the iteration. It must run on the event
+// loop, and has no effect after an interrupt.
+func (s *eventSource) fire(class eventClass, kind string, at time.Time, attributes ...any) error {
 	if !s.listeners.has([]byte(kind)) || s.session.Interrupted() {
 		return nil
 	}
 	rt := s.session.m.vu.Runtime()
 	ev := rt.NewObject()
-	must(rt, ev.Set("type", kind))
-	must(rt, ev.Set("target", s.obj))
-	must(rt, ev.Set("timeStamp", epochMs(at)))
-	if fill != nil {
-		fill(rt, ev)
+	for pair := range slices.Chunk(append([]any{"type", kind, "target", s.obj, "timeStamp", epochMs(at)}, attributes...), 2) {
+		must(rt, ev.Set(pair[0].(string), pair[1]))
 	}
 	must(rt, ev.SetPrototype(s.session.m.eventPrototype(class))) // last, because Set also searches the prototype
 	return s.dispatch(kind, ev)
@@ -82,20 +80,15 @@ func (s *eventSource) queueMessage(post func(func() error), at time.Time, e *eve
 		if s.ready == stateClosed {
 			return nil
 		}
-		return s.fire(messageEvent, kind, at, func(rt *sobek.Runtime, ev *sobek.Object) {
-			must(rt, ev.Set("data", data))
-			must(rt, ev.Set("lastEventId", id))
-			must(rt, ev.Set("origin", s.origin))
-			must(rt, ev.Set("comment", comment))
-			must(rt, ev.Set("receivedAt", epochMs(at)))
-		})
+		return s.fire(messageEvent, kind, at,
+			"data", data, "lastEventId", id, "origin", s.origin, "comment", comment, "receivedAt", epochMs(at))
 	})
 }
 
 // closed queues the change of state and the error event after the end of an attempt or a stream. The standard describes
 // both as "reestablish the connection" and "fail the connection" (section 9.2.3). After the script has called close(),
 // neither happens.
-func (s *eventSource) closed(at time.Time, c sseclient.Close) {
+func (s *eventSource) closed(_ *sseclient.Stream, at time.Time, c sseclient.Close) {
 	s.post(func() error {
 		if s.ready == stateClosed {
 			return nil
@@ -107,20 +100,15 @@ func (s *eventSource) closed(at time.Time, c sseclient.Close) {
 		if c.Status != 0 {
 			s.status = int16(c.Status) // #nosec G115 -- three digits
 		}
-		return s.fire(plainEvent, "error", at, func(rt *sobek.Runtime, ev *sobek.Object) {
-			must(rt, ev.Set("reason", string(c.Reason)))
-			must(rt, ev.Set("message", c.Message()))
-			must(rt, ev.Set("status", c.Status))
-			must(rt, ev.Set("willReconnect", c.Retry >= 0))
-			must(rt, ev.Set("retryMs", retryMs(rt, c.Retry)))
-		})
+		return s.fire(plainEvent, "error", at, "reason", string(c.Reason), "message", c.Message(), "status", c.Status,
+			"willReconnect", c.Retry >= 0, "retryMs", retryMs(c.Retry))
 	})
 }
 
-// retryMs returns the milliseconds until the next attempt, or null if there is none.
-func retryMs(rt *sobek.Runtime, d time.Duration) sobek.Value {
+// retryMs returns the milliseconds until the next attempt, or nil if there is none.
+func retryMs(d time.Duration) any {
 	if d < 0 {
-		return sobek.Null()
+		return nil
 	}
-	return rt.ToValue(float64(d.Microseconds()) / 1000)
+	return float64(d.Microseconds()) / 1000
 }

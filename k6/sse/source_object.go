@@ -59,7 +59,7 @@ func (s *eventSource) find(name string) int {
 }
 
 // defineAttributes defines the attributes of WHATWG HTML 9.2.2, and those of this module, on the prototype.
-func (m *module) defineAttributes(rt *sobek.Runtime, proto *sobek.Object) {
+func (m *Module) defineAttributes(rt *sobek.Runtime, proto *sobek.Object) {
 	attribute := func(name string, get func(s *eventSource) any, set func(s *eventSource, v sobek.Value)) {
 		getter := rt.ToValue(func(c sobek.FunctionCall) sobek.Value { return rt.ToValue(get(m.sourceOf(c.This))) })
 		var setter sobek.Value // nil: the attribute is read-only, and setting it is a TypeError in strict mode
@@ -71,7 +71,7 @@ func (m *module) defineAttributes(rt *sobek.Runtime, proto *sobek.Object) {
 		}
 		must(rt, proto.DefineAccessorProperty(name, getter, setter, sobek.FLAG_TRUE, sobek.FLAG_TRUE))
 	}
-	attribute("url", func(s *eventSource) any { return s.url }, nil)
+	attribute("url", func(s *eventSource) any { return s.opts.request.URL }, nil)
 	attribute("withCredentials", func(s *eventSource) any { return s.opts.cookies }, nil)
 	attribute("readyState", func(s *eventSource) any { return int(s.ready) }, nil)
 	attribute("status", func(s *eventSource) any { return int(s.status) }, nil)

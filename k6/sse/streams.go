@@ -4,23 +4,11 @@ import (
 	"cmp"
 	"net/http"
 
-	"go.k6.io/k6/v2/js/modules"
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 	"github.com/sse-soak/sse-soak/k6/network"
 )
-
-// An Opener opens event streams in Go for one virtual user, with the metrics of an EventSource.
-type Opener struct{ m *module }
-
-// NewOpener returns an Opener. It registers metrics, so it must be called in the init context.
-func NewOpener(vu modules.VU) *Opener {
-	return &Opener{&module{vu: vu, metrics: registerMetrics(vu)}}
-}
-
-// Exports returns EventSource and open for the script of the virtual user.
-func (o *Opener) Exports() map[string]any { return o.m.Exports().Named }
 
 // A Streams is a set of event streams of one iteration with the same options and callbacks. The iteration does not end
 // before OnEnd.
@@ -33,9 +21,9 @@ type Streams struct {
 
 // Streams returns an empty set. In samples of its streams, the tags url and name have the value name. The settings of
 // k6 replace MaxRedirects, Jar and Debug of options. Streams must be called on the event loop.
-func (o *Opener) Streams(name, method string, options sseclient.Options, on sseclient.Callbacks) *Streams {
-	state := network.State(o.m.vu, importPath)
-	g := &Streams{session: o.m.currentSession(), opts: options, callbacks: on, tags: state.Tags.GetCurrentValues()}
+func (m *Module) Streams(name, method string, options sseclient.Options, on sseclient.Callbacks) *Streams {
+	state := network.State(m.vu, importPath)
+	g := &Streams{session: m.currentSession(), opts: options, callbacks: on, tags: state.Tags.GetCurrentValues()}
 	g.session.hold()
 	g.opts.MaxRedirects, g.opts.Jar, g.opts.Debug = redirectLimit(state), jarOf(state), debugOf(state, &g.tags)
 	g.tags.SetTag(metrics.TagName.String(), name)

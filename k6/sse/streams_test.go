@@ -51,7 +51,7 @@ func (v *vu) streams(options sseclient.Options, keepers ...*keeper) error {
 		options.ConnectTimeout, options.ReconnectDelay = patience, sseclient.DefaultReconnectDelay
 		var sets []*Streams
 		for _, k := range keepers {
-			set := v.opener.Streams("many", "", options, k.callbacks())
+			set := v.m.Streams("many", "", options, k.callbacks())
 			sets, k.stream = append(sets, set), set.Add(k)
 		}
 		go func() {
