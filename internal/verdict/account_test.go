@@ -25,63 +25,31 @@ func TestPublishedMessagesAreExpected(t *testing.T) {
 
 func TestEachFaultIsCountedOnce(t *testing.T) {
 	t.Parallel()
-	const stream, at = 2, 7
-	onStream := func(change func(number uint64) []uint64) func(int, uint64) []uint64 {
-		return func(s int, number uint64) []uint64 {
-			if s != stream {
-				return []uint64{number}
-			}
-			return change(number)
-		}
-	}
-	skip := func(unwanted ...uint64) func(uint64) []uint64 {
-		return func(number uint64) []uint64 {
-			for _, n := range unwanted {
-				if n == number {
-					return nil
-				}
-			}
-			return []uint64{number}
-		}
+	const at = 7
+	all := map[uint64][]uint64{}
+	for number := uint64(1); number <= perTopic; number++ {
+		all[number] = nil
 	}
 	for _, c := range []struct {
 		name    string
-		deliver func(int, uint64) []uint64
+		changes map[uint64][]uint64 // on stream 2
 		want    ledger.Totals
 		reason  string
 	}{
-		{"one in the middle is missing", onStream(skip(at)), ledger.Totals{Received: 79, Missed: 1, Expected: 80}, "s-2 missed message 7 of topic s-topic-0: sent at 22:13:27.000 UTC, published, and confirmed by the service"},
-		{"the last is missing", onStream(skip(perTopic)), ledger.Totals{Received: 79, Missed: 1, Expected: 80}, "s-2 missed message 20 of topic s-topic-0"},
-		{"the first is missing, which is not expected", onStream(skip(1)), ledger.Totals{Received: 79, Missed: 0, Expected: 79}, ""}, // 0.5 s after the headers
-		{"the first two are missing, of which one is expected", onStream(skip(1, 2)), ledger.Totals{Received: 78, Missed: 1, Expected: 79}, "s-2 missed message 2 of topic s-topic-0"},
-		{"all are missing", onStream(func(uint64) []uint64 { return nil }), ledger.Totals{Received: 60, Missed: 19, Expected: 79}, "s-2 missed messages 2 to 20 of topic s-topic-0"},
-		{"two in a row are missing", onStream(skip(9, 10)), ledger.Totals{Received: 78, Missed: 2, Expected: 80}, "s-2 missed messages 9 and 10 of topic s-topic-0"},
-		{"one arrives twice", onStream(func(n uint64) []uint64 {
-			if n == at {
-				return []uint64{n, n}
-			}
-			return []uint64{n}
-		}), ledger.Totals{Received: 80, Duplicated: 1, Expected: 80}, "s-2 received message 7 of topic s-topic-0 twice"},
-		{"two are swapped", onStream(func(n uint64) []uint64 {
-			switch n {
-			case at:
-				return nil
-			case at + 1:
-				return []uint64{at + 1, at}
-			}
-			return []uint64{n}
-		}), ledger.Totals{Received: 80, Reordered: 1, Expected: 80}, "s-2 received message 7 of topic s-topic-0 out of order"},
-		{"one that was not published", onStream(func(n uint64) []uint64 {
-			if n == perTopic {
-				return []uint64{n, n + 1}
-			}
-			return []uint64{n}
-		}), ledger.Totals{Received: 80, Corrupted: 1, Expected: 81}, "it was never published"},
+		{"one in the middle is missing", map[uint64][]uint64{at: nil}, ledger.Totals{Received: 79, Missed: 1, Expected: 80}, "s-2 missed message 7 of topic s-topic-0: sent at 22:13:27.000 UTC, published, and confirmed by the service"},
+		{"the last is missing", map[uint64][]uint64{perTopic: nil}, ledger.Totals{Received: 79, Missed: 1, Expected: 80}, "s-2 missed message 20 of topic s-topic-0"},
+		{"the first is missing, which is not expected", map[uint64][]uint64{1: nil}, ledger.Totals{Received: 79, Missed: 0, Expected: 79}, ""}, // 0.5 s after the headers
+		{"the first two are missing, of which one is expected", map[uint64][]uint64{1: nil, 2: nil}, ledger.Totals{Received: 78, Missed: 1, Expected: 79}, "s-2 missed message 2 of topic s-topic-0"},
+		{"all are missing", all, ledger.Totals{Received: 60, Missed: 19, Expected: 79}, "s-2 missed messages 2 to 20 of topic s-topic-0"},
+		{"two in a row are missing", map[uint64][]uint64{9: nil, 10: nil}, ledger.Totals{Received: 78, Missed: 2, Expected: 80}, "s-2 missed messages 9 and 10 of topic s-topic-0"},
+		{"one arrives twice", map[uint64][]uint64{at: {at, at}}, ledger.Totals{Received: 80, Duplicated: 1, Expected: 80}, "s-2 received message 7 of topic s-topic-0 twice"},
+		{"two are swapped", map[uint64][]uint64{at: nil, at + 1: {at + 1, at}}, ledger.Totals{Received: 80, Reordered: 1, Expected: 80}, "s-2 received message 7 of topic s-topic-0 out of order"},
+		{"one that was not published", map[uint64][]uint64{perTopic: {perTopic, perTopic + 1}}, ledger.Totals{Received: 80, Corrupted: 1, Expected: 81}, "it was never published"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			p := newPublishedRun()
-			p.deliver = c.deliver
+			p.deliver = replaceMessages(2, c.changes)
 			v := p.judge(t)
 			require.Equal(t, c.want, v.Messages.Totals)
 			if c.reason == "" {
@@ -97,30 +65,14 @@ func TestEachFaultIsCountedOnce(t *testing.T) {
 // A message that is published while a client is disconnected is not expected; while its stream is open it is.
 func TestOnlyOpenStreamsExpectMessages(t *testing.T) {
 	t.Parallel()
-	p := newPublishedRun()
-	p.shape = func(stream int, l *ledger.Ledger) {
-		if stream == 0 {
-			l.Closed(10*time.Second, "server", true, true)
-			l.Connecting(12 * time.Second)
-			l.Opened(13*time.Second + 100*time.Millisecond)
-		}
+	for last, want := range map[uint64]Outcome{14: Pass, 15: Fail} { // 9 was sent 1 s before the end, 15 over 1 s after the headers
+		p := newPublishedRun()
+		p.drop(10*time.Second, func(l *ledger.Ledger) { reopen(l, 12*time.Second, 13*time.Second+100*time.Millisecond, false) })
+		p.lose(func(stream int, number uint64) bool { return stream == 0 && number >= 10 && number <= last })
+		v := requireOutcome(t, want, p.judge(t))
+		require.Equal(t, last-14, v.Messages.Missed)
+		require.Equal(t, 80-(last-9), v.Messages.Received)
 	}
-	p.lose(func(stream int, number uint64) bool { return stream == 0 && number >= 10 && number <= 14 }) // 9 was sent 1 s before the end, 15 over 1 s after the headers
-	p.plan.Reconnect, p.shapeAt = true, 10
-	v := requireOutcome(t, Pass, p.judge(t))
-	require.EqualValues(t, 75, v.Messages.Received)
-
-	p = newPublishedRun()
-	p.shape = func(stream int, l *ledger.Ledger) {
-		if stream == 0 {
-			l.Closed(10*time.Second, "server", true, true)
-			l.Connecting(12 * time.Second)
-			l.Opened(13*time.Second + 100*time.Millisecond)
-		}
-	}
-	p.lose(func(stream int, number uint64) bool { return stream == 0 && number >= 10 && number <= 15 })
-	p.plan.Reconnect, p.shapeAt = true, 10
-	require.EqualValues(t, 1, p.judge(t).Messages.Missed)
 }
 
 // A message between two that arrived on one stream is lost, even if it is close to an end of the stream.
@@ -128,14 +80,8 @@ func TestMessageMissingBetweenTwoOthersIsExpected(t *testing.T) {
 	t.Parallel()
 	for anyOrder, want := range map[bool]uint64{false: 1, true: 0} {
 		p := newPublishedRun()
-		p.cfg.AnyOrder, p.plan.Reconnect, p.shapeAt = anyOrder, true, 8
-		p.shape = func(stream int, l *ledger.Ledger) {
-			if stream == 0 {
-				l.Closed(7*time.Second, "server", true, true)
-				l.Connecting(7 * time.Second)
-				l.Opened(8*time.Second + time.Millisecond) // 8 was in transit, and 9 is sent within a second
-			}
-		}
+		p.cfg.AnyOrder = anyOrder
+		p.drop(7*time.Second, func(l *ledger.Ledger) { reopen(l, 7*time.Second, 8*time.Second+time.Millisecond, false) }) // 8 was in transit, and 9 is sent within a second
 		p.lose(func(stream int, number uint64) bool { return stream == 0 && (number == 7 || number == 9) })
 		p.changeEach(func(s *shard.Shard) { s.Service.AnyOrder = anyOrder })
 		v := p.judge(t)
@@ -172,23 +118,15 @@ func TestLateReconnectExpectsNoReplay(t *testing.T) {
 		"for a moment, and for half a second": {15 * time.Second, 24500 * time.Millisecond, 4, 6}, // 15 s less a second
 	} {
 		p := newPublishedRun()
-		p.shape = func(stream int, l *ledger.Ledger) {
-			if stream != 0 {
-				return
-			}
-			l.Closed(10500*time.Millisecond, "server", true, true)
+		p.drop(10500*time.Millisecond, func(l *ledger.Ledger) {
 			if c.shortAt > 0 {
-				l.Connecting(c.shortAt)
-				l.IDReceived()
-				l.Opened(c.shortAt)
+				reopen(l, c.shortAt, c.shortAt, true)
 				l.Closed(c.shortAt+300*time.Millisecond, "server", true, true)
 			}
-			l.Connecting(c.reconnect)
-			l.IDReceived()
-			l.Opened(c.reconnect)
-		}
+			reopen(l, c.reconnect, c.reconnect, true)
+		})
 		p.lose(func(stream int, number uint64) bool { return stream == 0 && number > 10 })
-		p.plan.Reconnect, p.plan.MaxOutageS, p.shapeAt = true, -1, 11
+		p.plan.MaxOutageS = -1
 		v := p.judge(t)
 		require.Equal(t, c.missed, v.Messages.Missed, name)
 		require.Equal(t, c.notExpected, v.Messages.NotExpected, name)
@@ -280,14 +218,12 @@ func TestClientWithoutAnIDCannotResume(t *testing.T) {
 		"it resumes nothing": {false, func(*ledger.Ledger) {}, Pass, "; 3 more did not arrive and were not expected", 0, 3},
 	} {
 		p := newPublishedRun()
-		p.cfg.Resumes, p.plan.Reconnect, p.shapeAt = c.resumes, true, 10
+		p.cfg.Resumes = c.resumes
+		p.drop(9900*time.Millisecond, func(l *ledger.Ledger) { reopen(l, 12*time.Second, 13*time.Second, false) })
+		drop := p.shape
 		p.shape = func(stream int, l *ledger.Ledger) {
-			if stream == 0 {
-				c.ids(l)
-				l.Closed(9900*time.Millisecond, "server", true, true)
-				l.Connecting(12 * time.Second)
-				l.Opened(13 * time.Second)
-			}
+			c.ids(l)
+			drop(stream, l)
 		}
 		p.lose(func(stream int, number uint64) bool { return stream == 0 && number >= 10 && number <= 12 })
 		p.actions = []ActionResult{actionAt("deploy", 9.8, .1)}
@@ -326,7 +262,7 @@ func TestMessagesInFlightAtTheEndAreNotLost(t *testing.T) {
 // A corrupted message replaces at most one message that is missing at that time. An extra copy replaces none.
 func TestCorruptedMessageDoesNotHideLosses(t *testing.T) {
 	t.Parallel()
-	const stream, at, lost = 0, 5, 12
+	const at, lost = 5, 12
 	for name, c := range map[string]struct {
 		anyOrder  bool
 		corrupted []uint64 // replacements of message at
@@ -344,15 +280,9 @@ func TestCorruptedMessageDoesNotHideLosses(t *testing.T) {
 	} {
 		p := newPublishedRun()
 		p.cfg.AnyOrder = c.anyOrder
-		p.deliver = func(s int, number uint64) []uint64 {
-			switch {
-			case s == stream && number == c.at:
-				return c.corrupted
-			case s == stream && number == lost:
-				return nil
-			}
-			return []uint64{number}
-		}
+		changes := map[uint64][]uint64{lost: nil}
+		changes[c.at] = c.corrupted
+		p.deliver = replaceMessages(0, changes)
 		p.changeEach(func(s *shard.Shard) { s.Service.AnyOrder = c.anyOrder })
 		v := p.judge(t)
 		require.Equal(t, c.missed, v.Messages.Missed, name)

@@ -40,13 +40,6 @@ func minute(n int, late int, by time.Duration) shard.ControlWindow {
 	return shard.ControlWindow{At: time.UnixMicro(1_700_000_000_000_000).Add(time.Duration(n) * time.Minute), Late: late, Lateness: h.Pack()}
 }
 
-// lateNoops makes noops of the first connection late, at the times of the moments.
-func lateNoops(m *shard.Merged, n int) {
-	for range n {
-		addFault(&m.Connections.Edit(0).Record, ledger.KindLate, 1)
-	}
-}
-
 func TestControlGroupAttributesLateness(t *testing.T) {
 	t.Parallel()
 	group := func(at shard.ControlWindow, longest time.Duration) shard.ControlWindow {
@@ -57,208 +50,92 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 		at.Silent, at.Stall = true, stall
 		return at
 	}
+	at := func(moments ...shard.ControlWindow) []shard.ControlWindow { return moments }
+	stall := func(us int64) func(m *shard.Merged) {
+		return func(m *shard.Merged) { m.Runners[0].StallMaxUS = us }
+	}
+	withoutSecondGroup := func(stalled int, us int64) func(m *shard.Merged) {
+		return func(m *shard.Merged) { m.Runners[1].ControlGroup, m.Runners[stalled].StallMaxUS = nil, us }
+	}
+	withoutEvents := func(err string, us int64) func(m *shard.Merged) {
+		return func(m *shard.Merged) {
+			for i := range m.Runners {
+				m.Runners[i].ControlGroup.Received = 0
+			}
+			m.Control.Received, m.Control.Error, m.Runners[0].StallMaxUS = 0, err, us
+		}
+	}
 	const second = time.Second
+	oneMuchLater := group(minute(1, 3, 0), 3*second)
+	h := shard.NewHistogram()
+	for _, by := range []time.Duration{2 * second, 2 * second, 9 * second} {
+		h.Record(by)
+	}
+	oneMuchLater.Lateness = h.Pack()
+	nextBucket := group(minute(1, 0, 0), 3*second)
+	nextBucket.At = nextBucket.At.Add(shard.BucketWidth)
 	for name, c := range map[string]struct {
-		edit      func(m *shard.Merged)
+		moments   []shard.ControlWindow // of the group of runner 1
+		late      int                   // noops
+		edit      func(m *shard.Merged) // nil: none
 		want      Outcome
 		saturated bool
 		wantText  string
 	}{
-		"the group was on time": {func(m *shard.Merged) {
-			withControlGroups(m, minute(1, 3, 2*second))
-			lateNoops(m, 3)
-		}, Fail, false, "all 3 late messages arrived while the control group was on time, or much less late: the load generator did not delay them (0 of 72,000 events of the control group were late)"},
-		"the group was on time, although the runner stalled": {func(m *shard.Merged) {
-			withControlGroups(m, minute(1, 3, 2*second))
-			lateNoops(m, 3)
-			m.Runners[0].StallMaxUS = 8e6
-		}, Fail, false, "the load generator did not delay them"},
-		"the group was late too": {func(m *shard.Merged) {
-			withControlGroups(m, group(minute(1, 3, 2*second), 3*second))
-			lateNoops(m, 3)
-		}, Invalid, true, "all 3 late messages arrived while the control group was late too, by up to 3.05 s: the load generator delayed them (1 of 72,000 events of the control group were late)"},
-		"the group was late too, across a network": {func(m *shard.Merged) {
-			withControlGroups(m, group(minute(1, 3, 2*second), 3*second))
-			m.Control.Remote = true
-			lateNoops(m, 3)
-		}, Invalid, true, "the load generator or the network delayed them"},
-		"the group was late at another time": {func(m *shard.Merged) {
-			withControlGroups(m, group(minute(1, 0, 0), 3*second), minute(2, 3, 2*second))
-			lateNoops(m, 3)
-		}, Fail, true, "arrived while the control group was on time"},
-		"the group was much less late": {func(m *shard.Merged) {
-			withControlGroups(m, group(minute(1, 3, 5*second), 1500*time.Millisecond))
-			lateNoops(m, 3)
-		}, Fail, true, "arrived while the control group was on time"},
-		"the group was slightly less late": {func(m *shard.Merged) {
-			withControlGroups(m, group(minute(1, 3, 3900*time.Millisecond), 3*second))
-			lateNoops(m, 3)
-		}, Invalid, true, "all 3 late messages arrived while the control group was late too"},
-		"one message was much later than the group": {func(m *shard.Merged) {
-			both := shard.NewHistogram()
-			for _, by := range []time.Duration{2 * second, 2 * second, 9 * second} {
-				both.Record(by)
-			}
-			at := group(minute(1, 3, 0), 3*second)
-			at.Lateness = both.Pack()
-			withControlGroups(m, at)
-			lateNoops(m, 3)
-		}, Fail, true, "2 of 3 late messages arrived while the control group was late too, by up to 3.05 s: the load generator delayed them; 1 of 3 late messages arrived while"},
-		"the group was late in the next bucket": {func(m *shard.Merged) {
-			next := minute(1, 0, 0)
-			next.At, next.Longest = next.At.Add(shard.BucketWidth), 3*second
-			withControlGroups(m, minute(1, 3, 2*second), next)
-			lateNoops(m, 3)
-		}, Invalid, true, "was late too"},
-		"some messages were late with the group, some without": {func(m *shard.Merged) {
-			withControlGroups(m, group(minute(1, 3, 2*second), 3*second), minute(9, 2, 2*second))
-			lateNoops(m, 5)
-		}, Fail, true, "3 of 5 late messages arrived while the control group was late too, by up to 3.05 s: the load generator delayed them; 2 of 5 late messages arrived while the control group was on time, or much less late"},
-		"as many messages were late without the group as MAX_LATE allows": {func(m *shard.Merged) {
-			withControlGroups(m, group(minute(1, 3, 2*second), 3*second), minute(9, 2, 2*second))
-			lateNoops(m, 5)
-			m.Plan.MaxLate = 2
-		}, Invalid, true, "3 of 5 late messages"},
-		"the group had no data, and no runner stalled": {func(m *shard.Merged) {
-			withControlGroups(m, silent(minute(1, 3, 2*second), 0))
-			lateNoops(m, 3)
-		}, Fail, false, "all 3 late messages arrived while the control group had no data, so the stalls of the runner decide"},
-		"the group had no data, and the runner stalled": {func(m *shard.Merged) {
-			withControlGroups(m, silent(minute(1, 3, 2*second), 2*second))
-			lateNoops(m, 3)
-		}, Invalid, true, "had no data"},
-		"the group was on time, later it had no data, and no runner stalled": {func(m *shard.Merged) {
-			withControlGroups(m, minute(1, 2, 2*second), silent(minute(5, 2, 2*second), 0))
-			lateNoops(m, 4)
-			m.Plan.MaxLate = 3
-		}, Fail, false, "2 of 4 late messages arrived while the control group had no data"},
-		"the group of another runner was late": {func(m *shard.Merged) {
-			withControlGroups(m, minute(1, 3, 2*second))
-			m.Runners[1].ControlGroup.Moments = []shard.ControlWindow{group(minute(1, 0, 0), 3*second)}
-			lateNoops(m, 3)
+		"the group was on time": {at(minute(1, 3, 2*second)), 3, nil, Fail, false,
+			"all 3 late messages arrived while the control group was on time, or much less late: the load generator did not delay them (0 of 72,000 events of the control group were late)"},
+		"the group was on time, although the runner stalled": {at(minute(1, 3, 2*second)), 3, stall(8e6), Fail, false, "the load generator did not delay them"},
+		"the group was late too": {at(group(minute(1, 3, 2*second), 3*second)), 3, nil, Invalid, true,
+			"all 3 late messages arrived while the control group was late too, by up to 3.05 s: the load generator delayed them (1 of 72,000 events of the control group were late)"},
+		"the group was late too, across a network": {at(group(minute(1, 3, 2*second), 3*second)), 3, func(m *shard.Merged) { m.Control.Remote = true }, Invalid, true,
+			"the load generator or the network delayed them"},
+		"the group was late at another time": {at(group(minute(1, 0, 0), 3*second), minute(2, 3, 2*second)), 3, nil, Fail, true, "arrived while the control group was on time"},
+		"the group was much less late":       {at(group(minute(1, 3, 5*second), 1500*time.Millisecond)), 3, nil, Fail, true, "arrived while the control group was on time"},
+		"the group was slightly less late":   {at(group(minute(1, 3, 3900*time.Millisecond), 3*second)), 3, nil, Invalid, true, "all 3 late messages arrived while the control group was late too"},
+		"one message was much later than the group": {at(oneMuchLater), 3, nil, Fail, true,
+			"2 of 3 late messages arrived while the control group was late too, by up to 3.05 s: the load generator delayed them; 1 of 3 late messages arrived while"},
+		"the group was late in the next bucket": {at(minute(1, 3, 2*second), nextBucket), 3, nil, Invalid, true, "was late too"},
+		"some messages were late with the group, some without": {at(group(minute(1, 3, 2*second), 3*second), minute(9, 2, 2*second)), 5, nil, Fail, true,
+			"3 of 5 late messages arrived while the control group was late too, by up to 3.05 s: the load generator delayed them; 2 of 5 late messages arrived while the control group was on time, or much less late"},
+		"as many messages were late without the group as MAX_LATE allows": {at(group(minute(1, 3, 2*second), 3*second), minute(9, 2, 2*second)), 5,
+			func(m *shard.Merged) { m.Plan.MaxLate = 2 }, Invalid, true, "3 of 5 late messages"},
+		"the group had no data, and no runner stalled": {at(silent(minute(1, 3, 2*second), 0)), 3, nil, Fail, false,
+			"all 3 late messages arrived while the control group had no data, so the stalls of the runner decide"},
+		"the group had no data, and the runner stalled": {at(silent(minute(1, 3, 2*second), 2*second)), 3, nil, Invalid, true, "had no data"},
+		"the group was on time, later it had no data, and no runner stalled": {at(minute(1, 2, 2*second), silent(minute(5, 2, 2*second), 0)), 4,
+			func(m *shard.Merged) { m.Plan.MaxLate = 3 }, Fail, false, "2 of 4 late messages arrived while the control group had no data"},
+		"the group of another runner was late": {at(minute(1, 3, 2*second)), 3, func(m *shard.Merged) {
+			m.Runners[1].ControlGroup.Moments = at(group(minute(1, 0, 0), 3*second))
 		}, Fail, true, "the load generator did not delay them"},
-		"the group was late, and no message was": {func(m *shard.Merged) {
-			withControlGroups(m, group(minute(1, 0, 0), 3*second))
-		}, Pass, true, "the load generator was saturated: the control group was up to 3 s late (at 22:14:20 UTC); times may be up to 3 s too long; counts are not affected"},
-		"the group received no event, and a runner stalled": {func(m *shard.Merged) {
-			withControlGroups(m)
-			for i := range m.Runners {
-				m.Runners[i].ControlGroup.Received = 0
-			}
-			m.Control.Received, m.Control.Error = 0, "connection refused"
-			lateNoops(m, 3)
-			m.Runners[0].StallMaxUS = 8e6
-		}, Invalid, true, "the control group was never open (connection refused)"},
-		"the group received no event, and no runner stalled": {func(m *shard.Merged) {
-			withControlGroups(m)
-			for i := range m.Runners {
-				m.Runners[i].ControlGroup.Received = 0
-			}
-			m.Control.Received = 0
-			lateNoops(m, 3)
-		}, Fail, false, "the control group was never open"},
-		"the group has too few streams for the limit": {func(m *shard.Merged) {
-			withControlGroups(m, minute(1, 3, 2*second))
-			for i := range m.Runners {
-				m.Runners[i].ControlGroup.Streams = 1
-			}
-			lateNoops(m, 3)
-			m.Runners[0].StallMaxUS = 8e6
+		"the group was late, and no message was": {at(group(minute(1, 0, 0), 3*second)), 0, nil, Pass, true,
+			"the load generator was saturated: the control group was up to 3 s late (at 22:14:20 UTC); times may be up to 3 s too long; counts are not affected"},
+		"the group received no event, and a runner stalled":  {nil, 3, withoutEvents("connection refused", 8e6), Invalid, true, "the control group was never open (connection refused)"},
+		"the group received no event, and no runner stalled": {nil, 3, withoutEvents("", 0), Fail, false, "the control group was never open"},
+		"the group has too few streams for the limit": {at(minute(1, 3, 2*second)), 3, func(m *shard.Merged) {
+			m.Runners[0].ControlGroup.Streams, m.Runners[1].ControlGroup.Streams, m.Runners[0].StallMaxUS = 1, 1, 8e6
 		}, Invalid, true, "raise CONTROL or LATE_MS"},
-		"one runner has a group, and the other stalled": {func(m *shard.Merged) {
-			withControlGroups(m)
-			m.Runners[1].ControlGroup, m.Runners[1].StallMaxUS = nil, 8e6
-			lateNoops(m, 3)
-		}, Invalid, false, ""},
-		"one runner has a group and stalled, and the other did not": {func(m *shard.Merged) {
-			withControlGroups(m)
-			m.Runners[1].ControlGroup, m.Runners[0].StallMaxUS = nil, 8e6
-			lateNoops(m, 3)
-		}, Fail, false, ""},
-		"one runner has a group, and the other stalled for over half of LATE_MS": {func(m *shard.Merged) {
-			withControlGroups(m)
-			m.Runners[1].ControlGroup, m.Runners[1].StallMaxUS = nil, 600e3
-			lateNoops(m, 3)
-		}, Invalid, false, ""},
-		"the group was on time, although the runners waited for a core": {func(m *shard.Merged) {
-			withControlGroups(m)
-			lateNoops(m, 3)
-			m.Runners[0].RunDelaySeconds = 3600
-		}, Fail, true, "d-0 received noop 7 late"},
-		"a numbered noop was lost while the group was late": {func(m *shard.Merged) {
-			withControlGroups(m, group(minute(1, 3, 2*second), 3*second))
-			lateNoops(m, 3)
+		"one runner has a group, and the other stalled":                          {nil, 3, withoutSecondGroup(1, 8e6), Invalid, false, ""},
+		"one runner has a group and stalled, and the other did not":              {nil, 3, withoutSecondGroup(0, 8e6), Fail, false, ""},
+		"one runner has a group, and the other stalled for over half of LATE_MS": {nil, 3, withoutSecondGroup(1, 600e3), Invalid, false, ""},
+		"the group was on time, although the runners waited for a core":          {nil, 3, func(m *shard.Merged) { m.Runners[0].RunDelaySeconds = 3600 }, Fail, true, "d-0 received noop 7 late"},
+		"a numbered noop was lost while the group was late": {at(group(minute(1, 3, 2*second), 3*second)), 3, func(m *shard.Merged) {
 			m.Connections.Edit(1).Received, m.Connections.Edit(1).Lost = noopsEach-1, 1
 		}, Fail, true, "was late too"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m, server := cleanRun()
-			c.edit(m)
+			withControlGroups(m, c.moments...)
+			for range c.late {
+				addFault(&m.Connections.Edit(0).Record, ledger.KindLate, 1)
+			}
+			if c.edit != nil {
+				c.edit(m)
+			}
 			v := requireOutcome(t, c.want, judgeSoak(m, server, Evidence{}))
 			require.Equal(t, c.saturated, v.Generator.Saturated)
 			require.Contains(t, strings.Join(append(v.Reasons, v.Warnings...), "\n"), c.wantText)
 			require.Equal(t, v, judgeSoak(m, server, Evidence{}), "a second judgement must be the same")
-		})
-	}
-}
-
-// A late control group can explain faults that depend on the interval. It does not explain faults that numbers or the
-// server's ledger show.
-func TestLateControlGroupExplainsOnlyFaultsByInterval(t *testing.T) {
-	t.Parallel()
-	at := shard.ControlWindow{At: time.UnixMicro(1_700_000_000_000_000).Add(time.Minute), Longest: 20 * time.Second}
-	missed := func(m *shard.Merged) {
-		r := &m.Connections.Edit(0).Record
-		r.Numbered, r.Received, r.Unsent = false, noopsEach-1, 1
-		r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindUnsent, Count: 1, At: time.Minute})
-	}
-	idle := func(m *shard.Merged) {
-		r := &m.Connections.Edit(0).Record
-		r.State, r.Reason, r.LastAt = ledger.Dropped, "idle", 28*time.Second
-		r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindDropped, At: time.Minute, Note: "idle"})
-	}
-	reset := func(m *shard.Merged) {
-		r := &m.Connections.Edit(0).Record
-		r.State, r.Reason = ledger.Dropped, "reset"
-		r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindDropped, At: time.Minute, Note: "reset"})
-	}
-	number := func(m *shard.Merged) {
-		r := &m.Connections.Edit(0).Record
-		r.Received, r.Lost = noopsEach-1, 1
-		r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindLost, From: 7, To: 7, Count: 1, At: time.Minute})
-	}
-	for name, c := range map[string]struct {
-		fault   func(m *shard.Merged)
-		during  Outcome // if the control group was late at the time of the fault
-		earlier Outcome // if the control group was late an hour before
-	}{
-		"missed by interval":                    {missed, Invalid, Fail},
-		"missed, and a late noop is not listed": {func(m *shard.Merged) { missed(m); m.Connections.Edit(0).Unlisted = 1 }, Invalid, Fail},
-		"missed, and a missed noop is not listed": {func(m *shard.Merged) {
-			missed(m)
-			r := &m.Connections.Edit(0).Record
-			r.Received, r.Unsent, r.Unlisted = noopsEach-2, 2, 1
-		}, Fail, Fail},
-		"silent for long":      {idle, Invalid, Fail},
-		"reset":                {reset, Fail, Fail},
-		"a number was skipped": {number, Fail, Fail},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			for _, hour := range []time.Duration{0, time.Hour} {
-				m, _ := cleanRun()
-				c.fault(m)
-				moment := at
-				moment.At = moment.At.Add(-hour)
-				withControlGroups(m, moment)
-				v := judgeSoak(m, nil, Evidence{})
-				if hour == 0 {
-					require.Equal(t, c.during, v.Verdict, "%q", v.Reasons)
-					continue
-				}
-				require.Equal(t, c.earlier, v.Verdict, "%q", v.Reasons)
-			}
 		})
 	}
 }
@@ -282,44 +159,51 @@ func TestFrozenRunnerIsJudgedByItsControlGroup(t *testing.T) {
 	}
 }
 
-// A delay that is much shorter than the silence of a stream does not explain it.
-func TestShortControlGroupDelayDoesNotExplainALongSilence(t *testing.T) {
+// A late control group can explain faults that depend on the interval, if its delay was long enough. It does not explain
+// faults that numbers or the server's ledger show.
+func TestLateControlGroupExplainsOnlyFaultsByInterval(t *testing.T) {
 	t.Parallel()
 	const second = time.Second
+	byInterval := func(kind ledger.Kind, count uint64) func(r *ledger.Record) {
+		return func(r *ledger.Record) {
+			r.Numbered = false
+			addFault(r, kind, count)
+		}
+	}
 	for name, c := range map[string]struct {
 		fault             func(r *ledger.Record)
-		short, sufficient time.Duration // a delay that is too short to explain the fault, and a delay that explains it
+		short, sufficient time.Duration // a delay that does not explain the fault, and one that does; 0: none does
 	}{
 		"silent for 37.5 s, of which 22.5 s may pass between two noops": {func(r *ledger.Record) {
-			r.State, r.Reason, r.LastAt = ledger.Dropped, "idle", 22500*time.Millisecond
-			r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindDropped, At: time.Minute, Note: "idle"})
+			addFault(r, ledger.KindDropped, 1)
+			r.Reason, r.Findings[0].Note, r.LastAt = "idle", "idle", r.Findings[0].At-37500*time.Millisecond
 		}, 14 * second, 16 * second},
-		"one slot stayed empty": {func(r *ledger.Record) {
-			r.Numbered, r.Received, r.Unsent = false, noopsEach-1, 1
-			r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindUnsent, Count: 1, At: time.Minute})
+		"one slot stayed empty":                    {byInterval(ledger.KindUnsent, 1), 7 * second, 8 * second},
+		"ten slots stayed empty":                   {byInterval(ledger.KindUnsent, 10), 140 * second, 145 * second},
+		"the last noop was due 2 s before the end": {byInterval(ledger.KindTail, 1), second / 3, 2 * second},
+		"the last two noops were due":              {byInterval(ledger.KindTail, 2), 14 * second, 15 * second},
+		"one slot stayed empty, and a late noop is not listed": {func(r *ledger.Record) {
+			byInterval(ledger.KindUnsent, 1)(r)
+			r.Unlisted = 1
 		}, 7 * second, 8 * second},
-		"ten slots stayed empty": {func(r *ledger.Record) {
-			r.Numbered, r.Received, r.Unsent = false, noopsEach-10, 10
-			r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindUnsent, Count: 10, At: time.Minute})
-		}, 140 * second, 145 * second},
-		"the last noop was due 2 s before the end": {func(r *ledger.Record) {
-			r.Numbered, r.Received, r.Tail = false, noopsEach-1, 1
-			r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindTail, Count: 1, At: time.Minute})
-		}, second / 3, 2 * second},
-		"the last two noops were due": {func(r *ledger.Record) {
-			r.Numbered, r.Received, r.Tail = false, noopsEach-2, 2
-			r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindTail, Count: 2, At: time.Minute})
-		}, 14 * second, 15 * second},
+		"two slots stayed empty, and one is not listed": {func(r *ledger.Record) {
+			byInterval(ledger.KindUnsent, 1)(r)
+			r.Received, r.Unsent, r.Unlisted = noopsEach-2, 2, 1
+		}, 20 * second, 0},
+		"reset":                {func(r *ledger.Record) { addFault(r, ledger.KindDropped, 1) }, 20 * second, 0},
+		"a number was skipped": {func(r *ledger.Record) { addFault(r, ledger.KindLost, 1) }, 20 * second, 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			for delay, want := range map[time.Duration]Outcome{c.short: Fail, c.sufficient: Invalid} {
-				m, _ := cleanRun()
-				c.fault(&m.Connections.Edit(0).Record)
-				withControlGroups(m, shard.ControlWindow{At: m.Runners[0].At(time.Minute), Longest: delay})
-				requireOutcome(t, want, judgeSoak(m, nil, Evidence{}), delay)
-			}
-		})
+		judge := func(at, delay time.Duration) *Verdict {
+			m, _ := cleanRun()
+			c.fault(&m.Connections.Edit(0).Record)
+			withControlGroups(m, shard.ControlWindow{At: m.Runners[0].At(at), Longest: delay})
+			return judgeSoak(m, nil, Evidence{})
+		}
+		requireOutcome(t, Fail, judge(90*second, c.short), name, c.short)
+		if c.sufficient > 0 {
+			requireOutcome(t, Invalid, judge(90*second, c.sufficient), name, c.sufficient)
+		}
+		requireOutcome(t, Fail, judge(90*second-time.Hour, 150*second), name, "the group was late an hour before")
 	}
 }
 

@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,40 +17,31 @@ import (
 func newCutRun() *publishedRun {
 	p := newPublishedRun()
 	p.cfg.Cuts, p.plan.Reconnect, p.plan.CutsPerSecond, p.plan.CutShares, p.shapeAt = true, true, .1, "rst", 11
-	p.shape = cutAt(0, "rst", true, nil)
+	p.shape = cutStream("rst", true, false)
 	p.changeEach(func(s *shard.Shard) {
 		s.Service.Resume, s.Service.Gap = "Last-Event-ID", "the header Last-Event-ID: earliest"
 	})
 	return p
 }
 
-// cutAt returns a function that disconnects one stream.
-func cutAt(cut int, kind string, resumes bool, then func(l *ledger.Ledger)) func(int, *ledger.Ledger) {
+// cutStream returns a function that disconnects stream 0.
+func cutStream(kind string, resumes, announced bool) func(int, *ledger.Ledger) {
 	return func(stream int, l *ledger.Ledger) {
-		if stream != cut {
+		if stream != 0 {
 			return
 		}
 		l.Cut(10200*time.Millisecond, kind, false)
 		l.Closed(10200*time.Millisecond, ledger.ReasonCut, false, true)
-		l.Connecting(11600 * time.Millisecond)
-		if then != nil {
-			then(l)
+		if announced {
+			l.Announced(11650 * time.Millisecond)
 		}
-		if resumes {
-			l.IDReceived()
-		}
-		l.Opened(11700 * time.Millisecond)
+		reopen(l, 11600*time.Millisecond, 11700*time.Millisecond, resumes)
 	}
 }
 
 // replaceMessage returns a function that delivers other messages in place of one message on stream 0.
 func replaceMessage(number uint64, instead ...uint64) func(int, uint64) []uint64 {
-	return func(stream int, n uint64) []uint64 {
-		if stream == 0 && n == number {
-			return instead
-		}
-		return []uint64{n}
-	}
+	return replaceMessages(0, map[uint64][]uint64{number: instead})
 }
 
 func TestCutWithoutLossPasses(t *testing.T) {
@@ -73,7 +65,6 @@ func TestCutWithoutLossPasses(t *testing.T) {
 // Each fault of a resume is found at its cut.
 func TestFailedResumeDoesNotPass(t *testing.T) {
 	t.Parallel()
-	announced := func(l *ledger.Ledger) { l.Announced(11650 * time.Millisecond) }
 	for _, c := range []struct {
 		name          string
 		change        func(p *publishedRun)
@@ -92,35 +83,30 @@ func TestFailedResumeDoesNotPass(t *testing.T) {
 			p.lose(func(stream int, n uint64) bool { return stream == 0 && n > 10 && n < 16 })
 		}, Fail, 5, 0, 0, 0, "5 messages were lost"},
 		{"one is lost and another one arrives twice", func(p *publishedRun) {
-			p.deliver = func(stream int, n uint64) []uint64 {
-				if stream == 0 && n == 11 {
-					return nil
-				}
-				return replaceMessage(12, 12, 12)(stream, n)
-			}
+			p.deliver = replaceMessages(0, map[uint64][]uint64{11: nil, 12: {12, 12}})
 		}, Fail, 1, 1, 0, 0, "1 of 1 disconnects caused a loss or a duplicate: 1 message was lost, 1 received twice"},
 		{"one arrives twice next to an allowed announced gap", func(p *publishedRun) {
-			p.plan.AllowGaps, p.deliver, p.shape = true, replaceMessage(12, 12, 12), cutAt(0, "rst", true, announced)
+			p.plan.AllowGaps, p.deliver, p.shape = true, replaceMessage(12, 12, 12), cutStream("rst", true, true)
 		}, Fail, 0, 1, 1, 0, "0 messages were lost, 1 received twice; the service announced 1 gap by the header Last-Event-ID: earliest"},
 		{"a message long after the cut is lost", func(p *publishedRun) { p.deliver = replaceMessage(18) }, Fail, 0, 0, 0, 1, "s-0 missed message 18"},
 		{"the last before the cut arrives again", func(p *publishedRun) { p.deliver = replaceMessage(11, 10, 11) }, Fail, 0, 1, 0, 0, "0 messages were lost, 1 received twice, and the stream continued with 10"},
 		{"one right after the reconnect arrives twice", func(p *publishedRun) { p.deliver = replaceMessage(12, 12, 12) }, Fail, 0, 1, 0, 0, "1 received twice"},
 		{"all messages are repeated", func(p *publishedRun) { p.deliver = replaceMessage(11, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11) }, Fail, 0, 10, 0, 0, "10 received twice, and the stream continued with 1"},
 		{"a gap is announced", func(p *publishedRun) {
-			p.deliver, p.shape = replaceMessage(11), cutAt(0, "rst", true, announced)
+			p.deliver, p.shape = replaceMessage(11), cutStream("rst", true, true)
 		}, Fail, 1, 0, 1, 0, "and the service announced a gap by the header Last-Event-ID: earliest"},
 		{"a gap is announced, and that is allowed", func(p *publishedRun) {
-			p.plan.AllowGaps, p.deliver, p.shape = true, replaceMessage(11), cutAt(0, "rst", true, announced)
+			p.plan.AllowGaps, p.deliver, p.shape = true, replaceMessage(11), cutStream("rst", true, true)
 		}, Pass, 1, 0, 1, 0, "1 message is missing that the service announced"},
 		{"a gap that is not announced is not allowed", func(p *publishedRun) {
 			p.plan.AllowGaps, p.deliver = true, replaceMessage(11)
 		}, Fail, 1, 0, 0, 0, "1 message was lost"},
 		{"a loss long after an announced gap is not allowed", func(p *publishedRun) {
-			p.plan.AllowGaps, p.deliver, p.shape = true, replaceMessage(18), cutAt(0, "rst", true, announced)
+			p.plan.AllowGaps, p.deliver, p.shape = true, replaceMessage(18), cutStream("rst", true, true)
 		}, Fail, 0, 0, 1, 0, "s-0 missed message 18"},
-		{"the client had no id to resume from", func(p *publishedRun) { p.shape = cutAt(0, "rst", false, nil) }, Invalid, 0, 0, 0, 0, "there was no id from which the client could resume"},
+		{"the client had no id to resume from", func(p *publishedRun) { p.shape = cutStream("rst", false, false) }, Invalid, 0, 0, 0, 0, "there was no id from which the client could resume"},
 		{"no stream was disconnected", func(p *publishedRun) { p.shape = func(int, *ledger.Ledger) {} }, Invalid, 0, 0, 0, 0, "0 of 1 disconnects were made by rst"},
-		{"a stream was disconnected in another way", func(p *publishedRun) { p.shape = cutAt(0, "fin", true, nil) }, Invalid, 0, 0, 0, 0, "0 of 1 disconnects were made by rst"},
+		{"a stream was disconnected in another way", func(p *publishedRun) { p.shape = cutStream("fin", true, false) }, Invalid, 0, 0, 0, 0, "0 of 1 disconnects were made by rst"},
 		{"no message arrived after the cut", func(p *publishedRun) {
 			p.shapeAt = 20
 			p.lose(func(stream int, n uint64) bool { return stream == 0 && n == 20 })
@@ -132,11 +118,7 @@ func TestFailedResumeDoesNotPass(t *testing.T) {
 			c.change(p)
 			v := requireOutcome(t, c.want, p.judge(t))
 			require.Contains(t, strings.Join(v.Reasons, "\n"), c.reason)
-			i := 0
-			for v.Cuts[i].Kind != "rst" {
-				i++
-			}
-			got := v.Cuts[i]
+			got := v.Cuts[slices.IndexFunc(v.Cuts, func(c Cuts) bool { return c.Kind == "rst" })]
 			require.Equal(t, []uint64{c.lost, c.doubled, c.announced}, []uint64{got.Lost, got.Duplicated, got.Announced})
 			require.Equal(t, c.withoutLoss, got.WithoutLoss)
 			if c.want == Pass {
@@ -159,18 +141,13 @@ func TestDescriptionAllowsRepetitionAfterACut(t *testing.T) {
 	require.Contains(t, v.Reasons[0], "2 messages were received twice, which the description allows")
 
 	p = newCutRun()
-	p.cfg.AnyOrder, p.deliver = true, func(stream int, n uint64) []uint64 {
-		if stream == 0 && n == 9 {
-			return nil
-		}
-		return replaceMessage(11, 9, 11)(stream, n)
-	}
+	p.cfg.AnyOrder, p.deliver = true, replaceMessages(0, map[uint64][]uint64{9: nil, 11: {9, 11}})
 	p.changeEach(func(s *shard.Shard) { s.Service.Resume, s.Service.AnyOrder = "Last-Event-ID", true })
 	v = requireOutcome(t, Pass, p.judge(t))
 	require.Equal(t, 1, v.Cuts[0].WithoutLoss)
 
 	p = newCutRun()
-	p.deliver, p.shape = replaceMessage(11), cutAt(0, "rst", false, nil)
+	p.deliver, p.shape = replaceMessage(11), cutStream("rst", false, false)
 	p.changeEach(func(s *shard.Shard) { s.Service.Resume = "none" })
 	v = requireOutcome(t, Pass, p.judge(t))
 	require.Contains(t, v.Reasons[0], "the service does not resume")

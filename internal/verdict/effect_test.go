@@ -210,18 +210,10 @@ func TestActionReportsUnlistedFindings(t *testing.T) {
 func TestMessagesInFlightAreLostByTheAction(t *testing.T) {
 	t.Parallel()
 	p := newPublishedRun()
-	p.shape = func(stream int, l *ledger.Ledger) {
-		if stream == 0 {
-			l.Closed(10500*time.Millisecond, "server", true, true)
-			l.Connecting(10600 * time.Millisecond)
-			l.IDReceived()
-			l.Opened(12500 * time.Millisecond)
-		}
-	}
+	p.drop(10500*time.Millisecond, func(l *ledger.Ledger) { reopen(l, 10600*time.Millisecond, 12500*time.Millisecond, true) })
 	p.lose(func(stream int, number uint64) bool {
 		return stream == 0 && (number >= 10 && number <= 12 || number == 4) || stream == 1 && number == 9
 	})
-	p.plan.Reconnect, p.shapeAt = true, 10
 	p.actions = []ActionResult{actionAt("deploy", 10.2, .1)}
 	v := p.judge(t)
 	require.EqualValues(t, 5, v.Messages.Missed)

@@ -10,6 +10,28 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
+// disconnect closes the streams of the clients for which affects is true before message 8, and opens the next ones
+// before message 11. replay has the first contents on the next stream of a client.
+func (s *sharedRun) disconnect(affects func(stream int) bool, resumes, cut bool, replay func(stream int) []uint64) {
+	s.plan.Reconnect, s.cfg.Resumes, s.cfg.Cuts = true, resumes, cut
+	s.setContent(func(stream, message int) bool { return affects(stream) && message >= 8 && message <= 10 })
+	s.beforeMessage = func(stream, message int, l *ledger.Ledger, at time.Duration) {
+		switch {
+		case !affects(stream):
+		case message == 8 && cut:
+			l.Cut(at-100*time.Millisecond, "rst", false)
+			l.Closed(at-100*time.Millisecond, ledger.ReasonCut, false, true)
+		case message == 8:
+			l.Closed(at-100*time.Millisecond, "server", true, true)
+		case message == 11:
+			reopen(l, at-600*time.Millisecond, at-500*time.Millisecond, resumes)
+			for _, sum := range replay(stream) {
+				l.Printed(ledger.Print{At: at - 490*time.Millisecond, Sum: sum})
+			}
+		}
+	}
+}
+
 // A client is expected to receive the messages of its outage only if it resumes.
 func TestReconnectsOfComparedClients(t *testing.T) {
 	t.Parallel()
@@ -25,28 +47,7 @@ func TestReconnectsOfComparedClients(t *testing.T) {
 		"nothing after it resumed": {true, nil, 3},
 	} {
 		s := newSharedRun()
-		s.plan.Reconnect, s.cfg.Resumes = true, c.resumes
-		s.content = func(stream, message int) []uint64 {
-			if stream == 0 && message >= 8 && message <= 10 {
-				return nil
-			}
-			return []uint64{uint64(message)} // #nosec G115 -- positive
-		}
-		s.beforeMessage = func(stream, message int, l *ledger.Ledger, at time.Duration) {
-			switch {
-			case stream == 0 && message == 8:
-				l.Closed(at-100*time.Millisecond, "server", true, true)
-			case stream == 0 && message == 11:
-				l.Connecting(at - 600*time.Millisecond)
-				if c.resumes {
-					l.IDReceived()
-				}
-				l.Opened(at - 500*time.Millisecond)
-				for _, sum := range c.replay {
-					l.Printed(ledger.Print{At: at - 490*time.Millisecond, Sum: sum})
-				}
-			}
-		}
+		s.disconnect(func(stream int) bool { return stream == 0 }, c.resumes, false, func(int) []uint64 { return c.replay })
 		v := s.judge(t)
 		require.Equal(t, [4]uint64{c.missed, 0, 0, 0}, faultCounts(v), "%s: %v", name, v.Reasons)
 	}
@@ -69,22 +70,8 @@ func TestResumesOfComparedClients(t *testing.T) {
 	} {
 		for clients := 1; clients <= 4; clients++ {
 			s := newSharedRun()
-			s.plan.Reconnect, s.plan.CutsPerSecond, s.plan.CutShares, s.cfg.Resumes, s.cfg.Cuts = true, .1, "rst", true, true
-			s.setContent(func(stream, message int) bool { return stream < clients && message >= 8 && message <= 10 })
-			s.beforeMessage = func(stream, message int, l *ledger.Ledger, at time.Duration) {
-				switch {
-				case stream < clients && message == 8:
-					l.Cut(at-100*time.Millisecond, "rst", false)
-					l.Closed(at-100*time.Millisecond, ledger.ReasonCut, false, true)
-				case stream < clients && message == 11:
-					l.Connecting(at - 600*time.Millisecond)
-					l.IDReceived()
-					l.Opened(at - 500*time.Millisecond)
-					for _, sum := range c.replay {
-						l.Printed(ledger.Print{At: at - 490*time.Millisecond, Sum: sum})
-					}
-				}
-			}
+			s.plan.CutsPerSecond, s.plan.CutShares = .1, "rst"
+			s.disconnect(func(stream int) bool { return stream < clients }, true, true, func(int) []uint64 { return c.replay })
 			v := s.judge(t)
 			lost, doubled := uint64(clients)*c.lost, uint64(clients)*c.doubled // #nosec G115 -- positive
 			if clients == 4 {                                                  // the message reached no client
@@ -103,24 +90,13 @@ func TestResumesOfComparedClients(t *testing.T) {
 func TestLossesOfClientsThatAllResume(t *testing.T) {
 	t.Parallel()
 	s := newSharedRun()
-	s.plan.Reconnect, s.cfg.Resumes = true, true
-	s.setContent(func(_, message int) bool { return message >= 8 && message <= 10 })
-	s.setContent(func(stream, message int) bool { return stream == 2 && message == 11 }) // right after it resumed
-	s.beforeMessage = func(stream, message int, l *ledger.Ledger, at time.Duration) {
-		switch message {
-		case 8:
-			l.Closed(at-100*time.Millisecond, "server", true, true)
-		case 11:
-			l.Connecting(at - 600*time.Millisecond)
-			l.IDReceived()
-			l.Opened(at - 500*time.Millisecond)
-			for sum := uint64(8); sum <= 10; sum++ {
-				if stream != 1 || sum != 9 {
-					l.Printed(ledger.Print{At: at - 490*time.Millisecond, Sum: sum})
-				}
-			}
+	s.disconnect(func(int) bool { return true }, true, false, func(stream int) []uint64 {
+		if stream == 1 {
+			return []uint64{8, 10}
 		}
-	}
+		return []uint64{8, 9, 10}
+	})
+	s.setContent(func(stream, message int) bool { return stream == 2 && message == 11 }) // right after it resumed
 	v := requireOutcome(t, Fail, s.judge(t))
 	require.EqualValues(t, 2, v.Messages.Missed, v.Reasons)
 	require.Len(t, v.Findings, 2)
@@ -128,5 +104,3 @@ func TestLossesOfClientsThatAllResume(t *testing.T) {
 	require.Contains(t, texts, "gold-1 missed message 9")
 	require.Contains(t, texts, "gold-2 missed message 11")
 }
-
-// The selected clients are compared with all clients, most of which received the message once.

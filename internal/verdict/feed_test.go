@@ -3,7 +3,6 @@ package verdict
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -177,15 +176,6 @@ func TestMessageMissedByOneClientIsFound(t *testing.T) {
 	require.Equal(t, []string{"gold-2"}, v.Messages.Topics[0].Diverged)
 }
 
-func TestMessagesMissedByAllClientsOfARunnerAreFound(t *testing.T) {
-	t.Parallel()
-	s := newSharedRun()
-	s.setContent(func(stream, message int) bool { return stream%2 == 1 && message >= 7 && message < 10 })
-	v := requireOutcome(t, Fail, s.judge(t))
-	require.EqualValues(t, 6, v.Messages.Missed)
-	require.Equal(t, 2, v.Messages.ClientsWithLoss)
-}
-
 func TestEachFaultOfOneClientIsFound(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -214,92 +204,77 @@ func TestEachFaultOfOneClientIsFound(t *testing.T) {
 	}
 }
 
-func TestSilentClientMissesTheRest(t *testing.T) {
+func TestOutcomeOfComparedClients(t *testing.T) {
 	t.Parallel()
-	s := newSharedRun()
-	s.setContent(func(stream, message int) bool { return stream == 3 && message > 15 })
-	v := requireOutcome(t, Fail, s.judge(t))
-	require.EqualValues(t, 5, v.Messages.Missed)
-}
-
-func TestLaggingClientMissesNothing(t *testing.T) {
-	t.Parallel()
-	s := newSharedRun()
-	s.lag = func(stream int) time.Duration { return time.Duration(stream/3) * 3 * time.Second }
-	s.setContent(func(stream, message int) bool { return stream == 3 && message > 20 })
-	v := requireOutcome(t, Pass, s.judge(t))
-	require.Zero(t, v.Messages.Missed)
-}
-
-// The first messages of the lagging client were sent before the other clients joined, and arrive later.
-func TestFirstClientThatLagsPasses(t *testing.T) {
-	t.Parallel()
-	for _, repeats := range []bool{false, true} {
-		s := newSharedRun()
-		s.lag = func(stream int) time.Duration { return time.Duration(stream/3) * 4 * time.Second }
-		s.content = func(stream, message int) []uint64 {
-			switch {
-			case stream == 3 && message == 1:
-				return []uint64{100, 101, 102, 1}
-			case repeats && message > 4:
-				return []uint64{uint64(5 + message/2)} // #nosec G115 -- positive
+	lag := func(d time.Duration) func(int) time.Duration { // of the last client
+		return func(stream int) time.Duration { return time.Duration(stream/3) * d }
+	}
+	firstLags := func(repeats bool) func(s *sharedRun) {
+		return func(s *sharedRun) {
+			s.lag = lag(4 * time.Second)
+			s.content = func(stream, message int) []uint64 {
+				switch {
+				case stream == 3 && message == 1: // its first messages were sent before the other clients joined
+					return []uint64{100, 101, 102, 1}
+				case repeats && message > 4:
+					return []uint64{uint64(5 + message/2)} // #nosec G115 -- positive
+				}
+				return []uint64{uint64(message)} // #nosec G115 -- positive
 			}
-			return []uint64{uint64(message)} // #nosec G115 -- positive
 		}
-		requireOutcome(t, Pass, s.judge(t))
 	}
-}
-
-func TestGreetingsAndRepeatedContentPass(t *testing.T) {
-	t.Parallel()
-	s := newSharedRun()
-	s.content = func(stream, message int) []uint64 {
-		if message == 1 {
-			return []uint64{uint64(1000 + stream), 5} // #nosec G115 -- positive
-		}
-		return []uint64{uint64(5 + message/3%2)} // #nosec G115 -- positive
-	}
-	requireOutcome(t, Pass, s.judge(t))
-}
-
-// If a feed has two contents in quick succession, several messages are in transit to different clients, so it is
-// unknown which message a client lacks.
-func TestMonotonousFeedIsInvalid(t *testing.T) {
-	t.Parallel()
-	s := newSharedRun()
-	s.content = func(_, message int) []uint64 {
-		var many []uint64
-		for n := range 40 {
-			many = append(many, uint64(1+(message*message+n*n*n)%3%2)) // #nosec G115 -- positive
-		}
-		return many
-	}
-	v := requireOutcome(t, Invalid, s.judge(t))
-	require.Contains(t, strings.Join(v.Reasons, "; "), "the messages have 2 different contents and arrive every 23.8 ms on average")
-}
-
-func TestTooFewMessagesToCompareAreInvalid(t *testing.T) {
-	t.Parallel()
 	for name, c := range map[string]struct {
-		change   func(s *sharedRun)
-		wantText string
+		change func(s *sharedRun)
+		want   Outcome
+		missed uint64
+		reason string
 	}{
-		"few messages": {func(s *sharedRun) { s.messages = 4 }, "4 clients received 3 messages: hold the streams for longer (SECONDS), or publish messages to the service during the run"},
-		"personal content": {
-			func(s *sharedRun) {
-				s.content = func(stream, message int) []uint64 { return []uint64{uint64(100*stream + message)} } // #nosec G115 -- positive
-			},
-			"the clients received different messages, most of which reached one client: set message.same to the part that is the same for all",
-		},
-		"one client each": {func(s *sharedRun) { s.topics = []string{"a", "b", "c", "d"} }, "1 client of topic a cannot be compared with others"},
+		"all clients of a runner miss three messages": {func(s *sharedRun) {
+			s.setContent(func(stream, message int) bool { return stream%2 == 1 && message >= 7 && message < 10 })
+		}, Fail, 6, "gold-1"},
+		"a client goes silent": {func(s *sharedRun) {
+			s.setContent(func(stream, message int) bool { return stream == 3 && message > 15 })
+		}, Fail, 5, "gold-3"},
+		"a client lags": {func(s *sharedRun) {
+			s.lag = lag(3 * time.Second)
+			s.setContent(func(stream, message int) bool { return stream == 3 && message > 20 })
+		}, Pass, 0, ""},
+		"the first client lags":               {firstLags(false), Pass, 0, ""},
+		"the first client lags, with repeats": {firstLags(true), Pass, 0, ""},
+		"a greeting for each, and two contents": {func(s *sharedRun) {
+			s.content = func(stream, message int) []uint64 {
+				if message == 1 {
+					return []uint64{uint64(1000 + stream), 5} // #nosec G115 -- positive
+				}
+				return []uint64{uint64(5 + message/3%2)} // #nosec G115 -- positive
+			}
+		}, Pass, 0, ""},
+		// Several messages are in transit to different clients, so it is unknown which message a client lacks.
+		"two contents in quick succession": {func(s *sharedRun) {
+			s.content = func(_, message int) []uint64 {
+				var many []uint64
+				for n := range 40 {
+					many = append(many, uint64(1+(message*message+n*n*n)%3%2)) // #nosec G115 -- positive
+				}
+				return many
+			}
+		}, Invalid, 0, "the messages have 2 different contents and arrive every 23.8 ms on average"},
+		"few messages": {func(s *sharedRun) { s.messages = 4 }, Invalid, 0,
+			"4 clients received 3 messages: hold the streams for longer (SECONDS), or publish messages to the service during the run"},
+		"personal content": {func(s *sharedRun) {
+			s.content = func(stream, message int) []uint64 { return []uint64{uint64(100*stream + message)} } // #nosec G115 -- positive
+		}, Invalid, 0, "the clients received different messages, most of which reached one client: set message.same to the part that is the same for all"},
+		"one client each": {func(s *sharedRun) { s.topics = []string{"a", "b", "c", "d"} }, Invalid, 0, "1 client of topic a cannot be compared with others"},
 	} {
 		s := newSharedRun()
 		c.change(s)
-		v := requireOutcome(t, Invalid, s.judge(t), name)
-		require.Contains(t, fmt.Sprint(v.Reasons), c.wantText, name)
+		v := requireOutcome(t, c.want, s.judge(t), name)
+		require.Equal(t, c.missed, v.Messages.Missed, name)
+		require.Contains(t, fmt.Sprint(v.Reasons), c.reason, name)
 	}
 }
 
+// The selected clients are compared with all clients, most of which received the message once.
 func TestSomeClientsAreComparedWithAll(t *testing.T) {
 	t.Parallel()
 	s := newSharedRun()

@@ -182,18 +182,40 @@ func (p *publishedRun) changeEach(change func(s *shard.Shard)) {
 	}
 }
 
-// breakStream makes the server drop stream 0 at one time, and the client resume at another. All messages except the one
-// with the number lost are delivered.
-func (p *publishedRun) breakStream(at, reconnect time.Duration, lost uint64) {
+// replaceMessages returns a function that delivers other messages in place of some on one stream.
+func replaceMessages(stream int, changes map[uint64][]uint64) func(int, uint64) []uint64 {
+	return func(s int, number uint64) []uint64 {
+		if instead, ok := changes[number]; ok && s == stream {
+			return instead
+		}
+		return []uint64{number}
+	}
+}
+
+// drop makes the server drop stream 0, and calls next, which may open another one.
+func (p *publishedRun) drop(at time.Duration, next func(l *ledger.Ledger)) {
 	p.plan.Reconnect, p.shapeAt = true, uint64((at+time.Second-1)/time.Second)
 	p.shape = func(stream int, l *ledger.Ledger) {
 		if stream == 0 {
 			l.Closed(at, "server", true, true)
-			l.Connecting(reconnect - time.Second)
-			l.IDReceived()
-			l.Opened(reconnect)
+			next(l)
 		}
 	}
+}
+
+// reopen opens the next stream of a client, which may resume the previous one.
+func reopen(l *ledger.Ledger, requested, opened time.Duration, resumes bool) {
+	l.Connecting(requested)
+	if resumes {
+		l.IDReceived()
+	}
+	l.Opened(opened)
+}
+
+// breakStream makes the server drop stream 0 at one time, and the client resume at another. All messages except the one
+// with the number lost are delivered.
+func (p *publishedRun) breakStream(at, reconnect time.Duration, lost uint64) {
+	p.drop(at, func(l *ledger.Ledger) { reopen(l, reconnect-time.Second, reconnect, true) })
 	p.lose(func(stream int, number uint64) bool { return stream == 0 && number == lost })
 }
 

@@ -24,13 +24,8 @@ func TestUnansweredReconnectAtTheEndDoesNotPass(t *testing.T) {
 		"the service does not resume":       {16 * time.Second, "none", Pass},
 	} {
 		p := newPublishedRun()
-		p.plan.Reconnect, p.shapeAt, p.cfg.Lifetime = true, 15, 10*time.Second
-		p.shape = func(stream int, l *ledger.Ledger) {
-			if stream == 0 {
-				l.Closed(14900*time.Millisecond, "server", true, true)
-				l.Connecting(c.wait)
-			}
-		}
+		p.cfg.Lifetime = 10 * time.Second
+		p.drop(14900*time.Millisecond, func(l *ledger.Ledger) { l.Connecting(c.wait) })
 		p.lose(func(stream int, number uint64) bool { return stream == 0 && number >= 15 })
 		p.changeEach(func(s *shard.Shard) { s.Service.Resume = c.resume })
 		v := requireOutcome(t, c.want, p.judge(t), name)
