@@ -1,8 +1,6 @@
 package docs
 
 import (
-	"go/ast"
-	"go/parser"
 	"go/token"
 	"path"
 	"regexp"
@@ -33,30 +31,6 @@ func replacements(t *testing.T) (out []replacement) {
 	return out
 }
 
-// sentences calls use with each string literal of a file that has several words, except tags of fields and imports.
-func sentences(t *testing.T, name string, use func(at token.Position, text string)) {
-	t.Helper()
-	files := token.NewFileSet()
-	file, err := parser.ParseFile(files, name, read(t, name), parser.SkipObjectResolution)
-	require.NoError(t, err)
-	ast.Inspect(file, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.Field:
-			n.Tag = nil
-		case *ast.BasicLit:
-			if n.Kind != token.STRING {
-				break
-			}
-			text, err := strconv.Unquote(n.Value)
-			require.NoError(t, err)
-			if strings.Contains(strings.TrimSpace(text), " ") {
-				use(files.Position(n.Pos()), text)
-			}
-		}
-		return true
-	})
-}
-
 // Messages, help and reports use the words that Vale requires of Markdown and comments.
 func TestMessagesHaveNoPrivateWords(t *testing.T) {
 	t.Parallel()
@@ -67,7 +41,10 @@ func TestMessagesHaveNoPrivateWords(t *testing.T) {
 		if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || !slices.Contains([]string{"backend", "cmd", "internal", "k6", "nginx"}, folder) {
 			continue
 		}
-		sentences(t, name, func(at token.Position, text string) {
+		literals(t, name, func(at token.Position, text string) {
+			if !strings.Contains(strings.TrimSpace(text), " ") {
+				return // not a sentence
+			}
 			for _, entry := range banned {
 				if found := entry.word.FindStringSubmatch(text); found != nil {
 					findings = append(findings, at.String()+": "+strconv.Quote(found[1])+": "+entry.correct)
