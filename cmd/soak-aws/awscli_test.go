@@ -25,6 +25,27 @@ var awsCLI struct {
 	cmd    *exec.Cmd
 }
 
+// addPrograms writes executable files to a folder, adds the folder to the PATH, and returns it.
+func addPrograms(t *testing.T, files map[string]string) (bin string) {
+	t.Helper()
+	bin = t.TempDir()
+	for name, text := range files {
+		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755))
+	}
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return bin
+}
+
+// linkProgram creates a link in dir by which this program acts as another one (TestMain), and returns the link.
+func linkProgram(t *testing.T, dir, name string) string {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	link := filepath.Join(dir, name)
+	require.NoError(t, os.Symlink(self, link))
+	return link
+}
+
 // useCommandLine adds the real AWS command line to the PATH.
 func useCommandLine(t *testing.T) {
 	t.Helper()
@@ -45,13 +66,9 @@ func useCommandLine(t *testing.T) {
 			}
 		}
 	})
-	bin := t.TempDir()
-	self, err := os.Executable()
-	require.NoError(t, err)
-	require.NoError(t, os.Symlink(self, filepath.Join(bin, "aws")))
+	linkProgram(t, addPrograms(t, nil), "aws")
 	t.Setenv("AWS_COMMAND_LINE", real)
 	t.Setenv("AWS_COMMAND_LINE_SOCKET", awsCLI.socket)
-	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
 // stopCommandLine ends the loaded AWS command line.

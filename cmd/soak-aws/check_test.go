@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"io"
 	"os"
 	"path/filepath"
@@ -14,19 +13,25 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// runCheck returns the standard output of `soak-aws check`. It installs a fake terraform in PATH, with these settings and outputs.
-func runCheck(t *testing.T, settings, outputs string) (string, error) {
+// newPlanned returns a deployment whose terraform prints these settings and outputs.
+func newPlanned(t *testing.T, settings, outputs string) *deployment {
 	t.Helper()
-	bin, dir := t.TempDir(), t.TempDir()
-	terraform := "#!/bin/sh\ncase $1 in console) cat '" + bin + "/settings';; output) cat '" + bin + "/outputs';; state) grep -o i-1 '" + bin + "/outputs';; esac\n"
-	for name, text := range map[string]string{"terraform": terraform, "settings": strconv.Quote(settings), "outputs": outputs, "session-manager-plugin": ""} {
-		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755))
-	}
+	addPrograms(t, map[string]string{
+		"terraform": "#!/bin/sh\ncd \"${0%/*}\"\ncase $1 in console) cat settings;; output) cat outputs;; state) grep -o i-1 outputs;; esac\n",
+		"settings":  strconv.Quote(settings), "outputs": outputs, "session-manager-plugin": "",
+	})
 	policy, err := os.ReadFile("../../infra/terraform/deployer-policy.json")
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "deployer-policy.json"), policy, 0o600))
-	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
-	output := captureStdout(t, func() { err = (&deployment{dir: dir}).inspect(context.Background()) })
+	d := &deployment{dir: t.TempDir()}
+	require.NoError(t, os.WriteFile(filepath.Join(d.dir, "deployer-policy.json"), policy, 0o600))
+	return d
+}
+
+// runCheck returns the standard output of `soak-aws check` with these settings, without resources.
+func runCheck(t *testing.T, settings string) (output string, err error) {
+	t.Helper()
+	d := newPlanned(t, settings, "{}")
+	output = captureStdout(t, func() { err = d.inspect(t.Context()) })
 	return output, err
 }
 
@@ -49,7 +54,7 @@ const defaults = `{"name":"sse-soak","region":"us-east-1","subnet_id":null,"host
 
 func TestCheckOfNewDeployment(t *testing.T) {
 	f := startAWS(t)
-	output, err := runCheck(t, defaults, "{}")
+	output, err := runCheck(t, defaults)
 	require.NoError(t, err, output)
 	for _, row := range []string{
 		`ok +credentials +arn:aws:sts::123456789012:assumed-role/dev/me in account 123456789012, region us-east-1`,
@@ -73,7 +78,7 @@ func TestCheckRefusesDeployment(t *testing.T) {
 	t.Setenv("AWS_SESSION_TOKEN", "token")
 	t.Setenv("AWS_CREDENTIAL_EXPIRATION", time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
 	settings := strings.Replace(defaults, `"subnet_id":null`, `"subnet_id":"subnet-1"`, 1)
-	output, err := runCheck(t, settings, "{}")
+	output, err := runCheck(t, settings)
 	require.ErrorContains(t, err, "5 of 8 checks failed; nothing was created")
 	for _, row := range []string{
 		`FAIL +credentials' end +the credentials in the environment expire at .*, before the verdict of a run of 1h0m0s; log in for longer`,
@@ -91,7 +96,7 @@ func TestCheckRefusesDeployment(t *testing.T) {
 func TestUndecidedChecksAreNotes(t *testing.T) {
 	f := startAWS(t)
 	f.dryRun, f.denied = "VPCIdNotSpecified", true
-	output, err := runCheck(t, defaults, "{}")
+	output, err := runCheck(t, defaults)
 	require.NoError(t, err, output)
 	assert.Regexp(t, `note +start c5.large +RunInstances: VPCIdNotSpecified: `, output)
 	assert.Regexp(t, `note +vCPU quota +.*AccessDeniedException`, output)
@@ -100,21 +105,30 @@ func TestUndecidedChecksAreNotes(t *testing.T) {
 // The name of a deployment must be unique in an account and region.
 func TestDeploymentOfAnotherUser(t *testing.T) {
 	f := startAWS(t)
+	plan := func(outputs string) site {
+		s, err := newPlanned(t, defaults, outputs).plannedSite(t.Context())
+		require.NoError(t, err)
+		return s
+	}
 	f.hosts, f.owner, f.launched = []string{"i-1"}, "arn:aws:iam::123456789012:user/eve", time.Now()
-	output, err := runCheck(t, defaults, "{}")
-	require.Error(t, err)
-	assert.Regexp(t, `FAIL +name +the host i-1 of sse-soak in us-east-1 is not in the local state; its owner is arn:aws:iam::123456789012:user/eve; choose another name \(make aws-up NAME=sse-soak-ME\)`, output)
+	_, err := plan("{}").checkOwner(t.Context())
+	require.ErrorAs(t, err, new(refusal))
+	require.ErrorContains(t, err, "the host i-1 of sse-soak in us-east-1 is not in the local state; its owner is arn:aws:iam::123456789012:user/eve; "+
+		"choose another name (make aws-up NAME=sse-soak-ME)")
 
 	f.hosts, f.parameters["/sse-soak/end"] = nil, setupPending
-	output, err = runCheck(t, defaults, "{}")
-	require.Error(t, err)
-	assert.Regexp(t, `FAIL +name +the parameters of sse-soak exist in us-east-1, but the local state is empty`, output)
+	_, err = plan("{}").checkOwner(t.Context())
+	require.ErrorAs(t, err, new(refusal))
+	require.ErrorContains(t, err, "the parameters of sse-soak exist in us-east-1, but the local state is empty")
 
 	// A deployment in the local state is not of another user, and its hosts are not added to the needed vCPUs.
 	f.hosts = []string{"i-1"}
-	output, err = runCheck(t, defaults, `{"deployment":{"value":{"settings":{"name":"sse-soak"},"instances":{"stack":"i-1"}}}}`)
-	require.NoError(t, err, output)
-	assert.Regexp(t, `ok +vCPU quota +4 needed, 0 of 5 in use`, output)
+	s := plan(`{"deployment":{"value":{"settings":{"name":"sse-soak"},"instances":{"stack":"i-1"}}}}`)
+	_, err = s.checkOwner(t.Context())
+	require.NoError(t, err)
+	sentence, err := s.checkQuota(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, "4 needed, 0 of 5 in use", sentence)
 }
 
 func TestStandardQuotaTypes(t *testing.T) {
@@ -139,12 +153,11 @@ func TestExamplesOfResources(t *testing.T) {
 // terraform.tfvars overrides the command line, so a difference is an error.
 func TestSettingsMustMatchTheCommandLine(t *testing.T) {
 	startAWS(t)
-	_, err := runCheck(t, defaults, "{}") // installs the fake terraform
-	require.NoError(t, err)
-	d := &deployment{dir: t.TempDir(), name: "second"}
-	_, err = d.readSettings(context.Background())
+	d := newPlanned(t, defaults, "{}")
+	d.name = "second"
+	_, err := d.readSettings(t.Context())
 	require.ErrorContains(t, err, `terraform.tfvars has name = "sse-soak", which overrides NAME=second; delete that line`)
 	d.name = ""
-	require.EqualError(t, d.up(context.Background(), streams{connections: 5000}),
+	require.EqualError(t, d.up(t.Context(), streams{connections: 5000}),
 		"terraform.tfvars has CONNECTIONS=1200 NOOP_INTERVAL=15, not CONNECTIONS=5000; change it there, or remove it here")
 }

@@ -31,11 +31,8 @@ func fakePlugin(args []string) int {
 func TestTunnelOfTheRealCommandLine(t *testing.T) {
 	f := startAWS(t)
 	stack := startStack(t)
-	bin := t.TempDir()
-	self, err := os.Executable()
-	require.NoError(t, err)
-	require.NoError(t, os.Symlink(self, filepath.Join(bin, "session-manager-plugin")))
-	t.Setenv("PATH", bin+string(os.PathListSeparator)+filepath.Dir(os.Getenv("AWS_COMMAND_LINE"))+string(os.PathListSeparator)+os.Getenv("PATH"))
+	t.Setenv("PATH", filepath.Dir(os.Getenv("AWS_COMMAND_LINE"))+string(os.PathListSeparator)+os.Getenv("PATH"))
+	linkProgram(t, addPrograms(t, nil), "session-manager-plugin")
 	t.Setenv("FAKE_AWS_STACK", stack.Listener.Addr().String())
 
 	tn, err := openTunnel(t.Context(), outputs{Settings: settings{Region: "eu-central-1"}, Instances: map[string]string{"stack": "i-1"}}, "stack", stackPort, 0)

@@ -22,20 +22,15 @@ type appliedDeployment struct {
 // withRun returns an appliedDeployment with a run, whose soak stores an archive in the bucket.
 func withRun(t *testing.T, f *fakeAWS) appliedDeployment {
 	t.Helper()
-	bin := t.TempDir()
 	outputs, err := os.ReadFile("testdata/outputs.json")
 	require.NoError(t, err)
 	settings := strings.Replace(defaults, "us-east-1", "eu-central-1", 1)
-	program := filepath.Join(bin, "soak")
-	for name, text := range map[string]string{
-		"terraform": "#!/bin/sh\ncd '" + bin + "'\ncase $1 in console) cat settings;; output) cat outputs;; destroy) shift; echo destroy \"$@\" | sed 's/ -auto-approve$//' >>destroyed;; esac\n",
+	bin := addPrograms(t, map[string]string{
+		"terraform": "#!/bin/sh\ncd \"${0%/*}\"\ncase $1 in console) cat settings;; output) cat outputs;; destroy) shift; echo destroy \"$@\" | sed 's/ -auto-approve$//' >>destroyed;; esac\n",
 		"settings":  strconv.Quote(settings), "outputs": string(outputs),
-		"soak": "#!/bin/sh\necho \"$@\" >>'" + bin + "/calls'\necho \"$PROMETHEUS_URL $GRAFANA_PASSWORD\" >>'" + bin + "/calls'\n" +
+		"soak": "#!/bin/sh\nexec >>\"${0%/*}/calls\"\necho \"$@\"\necho \"$PROMETHEUS_URL $GRAFANA_PASSWORD\"\n" +
 			"test $1 != archive || curl -sSf -X PUT \"$AWS_ENDPOINT_URL/sse-soak-123/archives/run-1.tar.gz\"\nexit $SOAK_FAILS\n",
-	} {
-		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755))
-	}
-	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	})
 	t.Setenv("SOAK_FAILS", "0")
 	f.setReady()
 	f.hosts, f.buckets = nil, []string{"sse-soak-123"}
@@ -43,7 +38,7 @@ func withRun(t *testing.T, f *fakeAWS) appliedDeployment {
 	results := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(results, "run-1"), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(results, "run-1", "verdict.json"), nil, 0o600))
-	return appliedDeployment{&deployment{dir: t.TempDir(), skipConfirm: true, program: program}, bin, results}
+	return appliedDeployment{&deployment{dir: t.TempDir(), skipConfirm: true, program: filepath.Join(bin, "soak")}, bin, results}
 }
 
 func (m appliedDeployment) down(t *testing.T, k downOptions) (output string, err error) {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,10 +10,7 @@ import (
 // failingDeployment returns a deployment whose terraform prints a text and fails.
 func failingDeployment(t *testing.T, output string) *deployment {
 	t.Helper()
-	bin := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(bin, "output"), []byte(output), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(bin, "terraform"), []byte("#!/bin/sh\ncat '"+bin+"/output' >&2\nexit 1\n"), 0o755))
-	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	addPrograms(t, map[string]string{"terraform": "#!/bin/sh\ncat \"${0%/*}/output\" >&2\nexit 1\n", "output": output})
 	return &deployment{dir: t.TempDir()}
 }
 

@@ -9,28 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A soak that needs more time than its hosts have must not start.
-func TestSoakIsShorterThanTheLifeOfItsHosts(t *testing.T) {
-	f := startAWS(t)
-	f.setReady()
-	f.launched = time.Now().Add(-2 * time.Hour) // of a lifetime of 3 hours
-	withSessions(t, startStack(t).Listener.Addr().String())
-	d := newDeployed(t)
-	err := d.soak(context.Background(), []string{"--seconds", "3600"})
-	require.ErrorContains(t, err, "but the run takes 1h0m0s and up to 10m0s before and after it")
-	require.ErrorContains(t, err, "extend them with `bin/soak-aws extend --minutes 11`")
-
-	// A later end is taken into account, and a shorter soak fits.
-	err = d.soak(context.Background(), []string{"--seconds=1800"})
-	require.ErrorContains(t, err, "no program", "soak must be started")
-	f.parameters["/sse-soak/end"] = time.Now().Add(90 * time.Minute).UTC().Format(time.RFC3339)
-	err = d.soak(context.Background(), nil)
-	require.ErrorContains(t, err, "no program", "soak must be started")
-
-	f.launched, f.parameters["/sse-soak/end"] = time.Now().Add(-4*time.Hour), setupPending
-	require.ErrorContains(t, d.soak(context.Background(), nil), "run `make aws-up` for new ones")
-}
-
 func TestExtend(t *testing.T) {
 	f := startAWS(t)
 	f.setReady()

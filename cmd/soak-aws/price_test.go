@@ -46,13 +46,9 @@ func TestApplyWithinBudget(t *testing.T) {
 // The terraform of this test creates a file in place of resources.
 func TestUpWithinBudget(t *testing.T) {
 	startAWS(t)
-	bin := t.TempDir()
-	for name, text := range map[string]string{
-		"terraform": "#!/bin/sh\ncase $1 in console) cat '" + bin + "/settings';; output) echo '{}';; apply) touch '" + bin + "/created'; exit 1;; esac\n", "settings": strconv.Quote(defaults),
-	} {
-		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755))
-	}
-	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	bin := addPrograms(t, map[string]string{
+		"terraform": "#!/bin/sh\ncd \"${0%/*}\"\ncase $1 in console) cat settings;; output) echo '{}';; apply) touch created; exit 1;; esac\n", "settings": strconv.Quote(defaults),
+	})
 	d := &deployment{dir: t.TempDir(), skipConfirm: true, maxUSD: .1}
 	require.ErrorContains(t, d.up(context.Background(), streams{}), "over the $0.10 of --max-usd")
 	require.NoFileExists(t, filepath.Join(bin, "created"))

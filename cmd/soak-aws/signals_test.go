@@ -58,10 +58,7 @@ func startOnTerminal(t *testing.T, args ...string) session {
 	if _, err := exec.LookPath("terraform"); err != nil {
 		untested.Skip(t, "Ctrl-C during terraform: terraform is not installed here")
 	}
-	self, err := os.Executable()
-	require.NoError(t, err)
-	program := filepath.Join(t.TempDir(), "soak-aws")
-	require.NoError(t, os.Symlink(self, program))
+	program := linkProgram(t, t.TempDir(), "soak-aws")
 	keyboard, device := terminal.Open(t)
 	defer device.Close()
 	s := session{exec.Command(program, args...), keyboard, new(terminal.Output), make(chan struct{})}

@@ -19,17 +19,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// newDeployed returns a deployment whose terraform prints the outputs in testdata/outputs.json, with some texts replaced.
-func newDeployed(t *testing.T, replace ...string) *deployment {
+// newDeployed returns a deployment whose terraform prints the outputs in testdata/outputs.json.
+func newDeployed(t *testing.T) *deployment {
 	t.Helper()
 	d := &deployment{dir: t.TempDir(), program: "no program"}
 	text, err := os.ReadFile("testdata/outputs.json")
 	require.NoError(t, err)
-	bin := t.TempDir()
-	outputs := filepath.Join(bin, "outputs.json")
-	require.NoError(t, os.WriteFile(outputs, []byte(strings.NewReplacer(replace...).Replace(string(text))), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(bin, "terraform"), []byte("#!/bin/sh\ncat '"+outputs+"'\n"), 0o755))
-	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	addPrograms(t, map[string]string{"terraform": "#!/bin/sh\ncat \"${0%/*}/outputs\"\n", "outputs": string(text)})
 	return d
 }
 
@@ -133,43 +129,56 @@ func TestSoakEnvironment(t *testing.T) {
 	assert.Equal(t, want, s.environment("127.0.0.1:9999"), "variables of the user must take precedence")
 }
 
-func TestSoakBeforeAllHostsAreReady(t *testing.T) {
+// A soak whose settings, hosts or credentials are not sufficient must not start.
+func TestSoakRequirements(t *testing.T) {
 	f := startAWS(t)
-	f.setReady()
-	f.parameters["/sse-soak/stack/secrets"], f.parameters["/sse-soak/stack/status"] = setupPending, setupPending
-	err := newDeployed(t).soak(context.Background(), nil)
-	require.ErrorContains(t, err, "not all hosts are set up: the state of i-1 (/sse-soak/stack/status) is pending")
-
-	f.setReady()
-	f.parameters["/sse-soak/stack/status"] = "ready i-0" // of a terminated host
-	require.ErrorContains(t, newDeployed(t).soak(context.Background(), nil), "not all hosts are set up")
-}
-
-// Another service would receive the stack's token, and would be judged by the ledger and the CPU of the stack.
-func TestSoakRejectsOtherBackends(t *testing.T) {
-	for _, args := range [][]string{{"--backend-url", "http://other"}, {"--seconds", "60", "--backend-url=http://other"}} {
-		require.ErrorContains(t, newDeployed(t).soak(context.Background(), args), "; use `bin/soak run --on k8s --backend-url http://other`")
-	}
-}
-
-// The stack is set up for a number of streams, so another number is rejected.
-func TestSoakWithOtherStreamsThanTheStack(t *testing.T) {
-	f := startAWS(t)
-	f.setReady()
-	d := newDeployed(t)
-	require.EqualError(t, d.soak(context.Background(), []string{"--connections", "5000"}),
-		"the stack of `make aws-up` has CONNECTIONS=1200 NOOP_INTERVAL=15, not CONNECTIONS=5000; change it there, or remove it here")
-	require.ErrorContains(t, d.soak(context.Background(), []string{"--noop-interval=5"}), ", not NOOP_INTERVAL=5; change it there")
-}
-
-// The shards are read at the end of a soak, so the credentials must be valid until then.
-func TestSoakIsShorterThanTheLifeOfItsCredentials(t *testing.T) {
-	f := startAWS(t)
-	f.setReady()
-	d := newDeployed(t)
-	t.Setenv("AWS_SESSION_TOKEN", "token")
-	t.Setenv("AWS_CREDENTIAL_EXPIRATION", time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
-	require.ErrorContains(t, d.soak(context.Background(), nil), "before the verdict of a run of 1h0m0s; log in for longer")
 	withSessions(t, startStack(t).Listener.Addr().String())
-	require.ErrorContains(t, d.soak(context.Background(), []string{"--seconds", "1800"}), "no program", "soak must be started")
+	d := newDeployed(t)
+	startsIn := func(d time.Duration) func() { return func() { f.launched = time.Now().Add(d) } } // of a lifetime of 3 hours
+	expire := func() {
+		t.Setenv("AWS_SESSION_TOKEN", "token")
+		t.Setenv("AWS_CREDENTIAL_EXPIRATION", time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
+	}
+	const isStarted = "no program"
+	for _, c := range []struct {
+		prepare func()
+		args    []string
+		want    []string
+	}{
+		{func() {
+			f.parameters["/sse-soak/stack/secrets"], f.parameters["/sse-soak/stack/status"] = setupPending, setupPending
+		}, nil,
+			[]string{"not all hosts are set up: the state of i-1 (/sse-soak/stack/status) is pending"}},
+		{func() { f.parameters["/sse-soak/stack/status"] = "ready i-0" }, nil, []string{"not all hosts are set up"}}, // of a terminated host
+
+		// Another service would receive the stack's token, and would be judged by the ledger and the CPU of the stack.
+		{nil, []string{"--backend-url", "http://other"}, []string{"; use `bin/soak run --on k8s --backend-url http://other`"}},
+		{nil, []string{"--seconds", "60", "--backend-url=http://other"}, []string{"; use `bin/soak run --on k8s --backend-url http://other`"}},
+
+		// The stack is set up for a number of streams.
+		{nil, []string{"--connections", "5000"}, []string{"the stack of `make aws-up` has CONNECTIONS=1200 NOOP_INTERVAL=15, not CONNECTIONS=5000; change it there, or remove it here"}},
+		{nil, []string{"--noop-interval=5"}, []string{", not NOOP_INTERVAL=5; change it there"}},
+
+		// The hosts must live until the verdict. A later end is taken into account, and a shorter soak fits.
+		{startsIn(-2 * time.Hour), []string{"--seconds", "3600"},
+			[]string{"but the run takes 1h0m0s and up to 10m0s before and after it", "extend them with `bin/soak-aws extend --minutes 11`"}},
+		{startsIn(-2 * time.Hour), []string{"--seconds=1800"}, []string{isStarted}},
+		{func() {
+			startsIn(-2 * time.Hour)()
+			f.parameters["/sse-soak/end"] = time.Now().Add(90 * time.Minute).UTC().Format(time.RFC3339)
+		}, nil, []string{isStarted}},
+		{startsIn(-4 * time.Hour), nil, []string{"run `make aws-up` for new ones"}},
+
+		// The shards are read at the end of a soak, so the credentials must be valid until then.
+		{expire, nil, []string{"before the verdict of a run of 1h0m0s; log in for longer"}},
+		{expire, []string{"--seconds", "1800"}, []string{isStarted}},
+	} {
+		f.setReady()
+		if c.prepare != nil {
+			c.prepare()
+		}
+		for _, part := range c.want {
+			require.ErrorContains(t, d.soak(t.Context(), c.args), part)
+		}
+	}
 }

@@ -8,8 +8,9 @@ from awscli.clidriver import create_clidriver
 
 driver = create_clidriver()
 driver._get_command_table()
-for service in ("ec2", "iam", "s3", "ssm", "sts"):
-    driver.session.get_service_model(service)
+# The session keeps the models and endpoints that a client reads, so that no fork reads them.
+for service in ("ec2", "iam", "resourcegroupstaggingapi", "s3", "scheduler", "service-quotas", "ssm", "sts"):
+    driver.session.create_client(service, region_name="us-east-1", aws_access_key_id="test", aws_secret_access_key="test")
 server = socket.socket(socket.AF_UNIX)
 server.bind(sys.argv[1])
 server.listen(64)
