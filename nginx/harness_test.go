@@ -1,6 +1,7 @@
 package nginx
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -48,6 +49,13 @@ func start(t *testing.T, c Config, edits ...string) {
 		text = strings.ReplaceAll(text, edits[i], edits[i+1])
 	}
 	reverse.Start(t, c.Dir, text, "tcp", c.Listen)
+}
+
+// addSockets adds the sockets of further backends, up to a number.
+func (c *Config) addSockets(backends int) {
+	for n := 2; n <= backends; n++ {
+		c.Sockets = append(c.Sockets, filepath.Join(c.Dir, fmt.Sprintf("%d.sock", n)))
+	}
 }
 
 // newConfig returns a configuration for start.

@@ -18,9 +18,7 @@ import (
 func TestPlainRequestsAreSpreadOverServers(t *testing.T) {
 	t.Parallel()
 	c := newConfig(t)
-	for n := 2; n <= 3; n++ {
-		c.Sockets = append(c.Sockets, filepath.Join(c.Dir, fmt.Sprintf("%d.sock", n)))
-	}
+	c.addSockets(3)
 	for n, socket := range c.Sockets {
 		serve(t, "unix", socket, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, n+1) })
 	}
@@ -113,17 +111,4 @@ func TestUploadIsNotBufferedByNginx(t *testing.T) {
 	log, err := os.ReadFile(c.ErrorLog)
 	require.NoError(t, err)
 	require.NotContains(t, string(log), "buffered to a temporary file")
-}
-
-func TestPlainServicesOfASiteNeedTheToken(t *testing.T) {
-	t.Parallel()
-	c := site(t, 3)
-	start(t, c)
-	for _, path := range []string{"/default/upload", "/default/services/x/status", "/httpbin/get"} {
-		status, body := request(t, "GET", "http://"+c.Listen+path, "")
-		require.Equal(t, http.StatusUnauthorized, status, path)
-		require.Contains(t, body, "BACKEND_TOKEN")
-		status, _ = request(t, "GET", "http://"+c.Listen+path, "Bearer "+token)
-		require.Equal(t, http.StatusOK, status, path)
-	}
 }

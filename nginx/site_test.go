@@ -27,9 +27,7 @@ const token = "T0ken-._~+/="
 func site(t *testing.T, backends int) Config {
 	t.Helper()
 	c := newConfig(t)
-	for n := 2; n <= backends; n++ {
-		c.Sockets = append(c.Sockets, filepath.Join(c.Dir, fmt.Sprintf("%d.sock", n)))
-	}
+	c.addSockets(backends)
 	c.Site = &Site{
 		AccessLog: filepath.Join(c.Dir, "access.log"), Token: token, Internal: address.Reserve(t), Grafana: address.Reserve(t), Prometheus: address.Reserve(t),
 		PasswordFile: filepath.Join(c.Dir, "htpasswd"),
@@ -72,6 +70,7 @@ func TestPrivatePathsNeedTheToken(t *testing.T) {
 	for _, path := range []string{
 		"/metrics", "/event/ledger", "/fault", "/event/send?id=a", "/event/broadcast", "/", "/nginx-status", "/backend-1/metrics",
 		"/metrics/", "/%6detrics", "//metrics", "/x/../metrics", "/event/ledger?prefix=a", "/event//ledger", "/event/%6cedger",
+		"/default/upload", "/default/services/x/status", "/httpbin/get",
 	} {
 		for _, wrongToken := range []string{"", "Bearer", "Bearer " + token + "x", "Bearer x" + token, "Bearer " + strings.ToUpper(token), "Basic " + token} {
 			status, body := request(t, http.MethodGet, outside+path, wrongToken)
@@ -82,6 +81,10 @@ func TestPrivatePathsNeedTheToken(t *testing.T) {
 	status, body := request(t, http.MethodGet, outside+"/metrics", "bearer "+token)
 	require.Equal(t, http.StatusOK, status)
 	require.Equal(t, "backend-1 /metrics bearer "+token, body)
+	for _, path := range []string{"/default/upload", "/default/services/x/status", "/httpbin/get"} {
+		status, _ := request(t, http.MethodGet, outside+path, "Bearer "+token)
+		require.Equal(t, http.StatusOK, status, path)
+	}
 	for _, path := range []string{"/event/connect?id=a", "/healthz", "/readyz"} {
 		status, _ := request(t, http.MethodGet, outside+path, "")
 		require.Equal(t, http.StatusOK, status, path)
