@@ -66,7 +66,7 @@ func cutAndResume(seam string) prepare {
 // because the service refuses a second stream of a client while its first one is open.
 func noopsResume(replays bool, seam int, outcomes []verdict.Outcome, lost, doubled span) prepare {
 	return func(r *rand.Rand, sc *scenario) {
-		streams("resume", fakeservice.Strike{}, outcomes)(r, sc)
+		streams("resume", outcomes)(r, sc)
 		numberNoops(r, sc)
 		sc.Service.Nginx, sc.Service.EndsLate, sc.Service.Retry = false, false, 700
 		sc.Service.Resume, sc.Service.Seam = replays, seam

@@ -45,10 +45,8 @@ var earlyKinds = []kind{
 func drawEarly(seed uint64, only string) *scenario {
 	r := rand.New(rand.NewPCG(seed, 37))
 	sc := &scenario{Seed: seed, Plan: drawPlan(r), Service: drawService(r)}
-	k := oneOf(r, withName(only, earlyKinds)...)
-	sc.Group, sc.Kind = k.group, k.name
-	k.prepare(r, sc)
-	sc.Service.Schedule.Interval = time.Duration(sc.Service.Schedule.Factor * float64(sc.Plan.interval()))
+	sc.prepareOne(r, withName(only, earlyKinds)...)
+	sc.setInterval()
 	return sc
 }
 
@@ -148,7 +146,7 @@ func (r *run) attackRunner(ctx context.Context, soak *exec.Cmd) error {
 	if err := syscall.Kill(pids[1], r.Early.Runner); err != nil {
 		return err
 	}
-	await(ctx, func() bool { return syscall.Kill(pids[1], 0) != nil || isZombie(pids[1]) })
+	await(ctx, func() bool { return hasEnded(pids[1]) })
 	r.addEnding(observed)
 	return nil
 }
@@ -255,8 +253,8 @@ func (r *run) addEnding(observed time.Time) {
 	r.endings = append(r.endings, ending{observed, time.Now()})
 }
 
-// isZombie reports whether a process has ended, even if its parent has not waited for it yet.
-func isZombie(pid int) bool {
+// hasEnded reports whether a process has ended, even if its parent has not waited for it yet.
+func hasEnded(pid int) bool {
 	text, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(pid), "stat"))
 	return err != nil || strings.Contains(string(text), ") Z ")
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -52,9 +53,7 @@ func drawFinite(seed uint64, only string) *scenario {
 		pool = cleanFinite
 	}
 	sc := &scenario{Seed: seed, Suite: "finite", Plan: plan{Seconds: 5 + r.IntN(6), Interval: 1}}
-	k := oneOf(r, pool...)
-	sc.Group, sc.Kind = k.group, k.name
-	k.prepare(r, sc)
+	sc.prepareOne(r, pool...)
 	return sc
 }
 
@@ -117,7 +116,8 @@ func (r *run) expectFinite() (*verdictExpectation, error) {
 		if strings.HasSuffix(record.ID, "-trial") {
 			continue
 		}
-		state, chunk := stateOf(&record)
+		fault, _, _ := strings.Cut(record.Fault, "@")
+		state, chunk := cmp.Or(faultStates[fault], ledger.ResponseComplete), chunkFaults[fault]
 		e.Counts.add("responses "+string(state), exactCount(1))
 		if chunk != "" {
 			e.Counts.add(chunk, exactCount(1))
@@ -132,34 +132,15 @@ func (r *run) expectFinite() (*verdictExpectation, error) {
 	return e, nil
 }
 
-// stateOf returns the expected state of a response in the ledger of the model. chunk is the count to which a fault of
-// its chunks adds; "": none.
-func stateOf(record *model.Record) (state ledger.ResponseState, chunk string) {
-	kind := nameOf(record.Fault)
-	switch kind {
-	case "truncate", "cut", "reset", "noterminal":
-		return ledger.ResponseTruncated, ""
-	case "error":
-		return ledger.ResponseError, ""
-	case "stall":
-		return ledger.ResponseIdle, ""
-	case "empty":
-		return ledger.ResponseEmpty, ""
-	case "linger":
-		return ledger.ResponseLingering, ""
-	case "twice":
-		return ledger.ResponseAfterDone, ""
-	case "429", "500":
-		return ledger.ResponseRefused, ""
-	}
-	return ledger.ResponseComplete, map[string]string{"drop": "missed", "double": "duplicated", "swap": "reordered", "corrupt": "corrupted"}[kind]
+// faultStates has the expected states of responses with a fault; others are complete.
+var faultStates = map[string]ledger.ResponseState{
+	"truncate": ledger.ResponseTruncated, "cut": ledger.ResponseTruncated, "reset": ledger.ResponseTruncated, "noterminal": ledger.ResponseTruncated,
+	"error": ledger.ResponseError, "stall": ledger.ResponseIdle, "empty": ledger.ResponseEmpty, "linger": ledger.ResponseLingering,
+	"twice": ledger.ResponseAfterDone, "429": ledger.ResponseRefused, "500": ledger.ResponseRefused,
 }
 
-// nameOf returns the name of a fault without its chunk number.
-func nameOf(fault string) string {
-	name, _, _ := strings.Cut(fault, "@")
-	return name
-}
+// chunkFaults has the counts to which faults of chunks add.
+var chunkFaults = map[string]string{"drop": "missed", "double": "duplicated", "swap": "reordered", "corrupt": "corrupted"}
 
 // countResponses adds the states of responses to the counts of a verdict.
 func countResponses(counts map[string]int, v *verdict.Responses) {

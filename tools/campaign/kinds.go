@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -120,7 +121,7 @@ var cleanSuites = []kind{
 	{"clean", "clean", detectVanished(2*time.Second, fakeservice.GaugeOpen, 10, passes)}, {"clean", "clean", detectVanished(2*time.Second, fakeservice.GaugeTwice, 10, passes)},
 	{"clean", "clean", slowKind(fakeservice.SlowCut, passes, nil, "--cut-slow", "1")}, {"clean", "clean", slowKind(fakeservice.SlowDrop, passes, nil)},
 	{"clean", "clean", slowKind(fakeservice.SlowKeep, passes, nil, "--cut-slow", "0", "--max-growth", "-1")},
-	{"clean", "clean", streams("capacity", fakeservice.Strike{}, passes)}, {"clean", "clean", streams("churn", fakeservice.Strike{}, passes)},
+	{"clean", "clean", streams("capacity", passes)}, {"clean", "clean", streams("churn", passes)},
 }
 
 // suiteKinds are suites against a faulty service.
@@ -309,15 +310,36 @@ func suite(name string) prepare {
 }
 
 // streams prepares a suite of event streams against a service of this process.
-func streams(name string, fault fakeservice.Strike, outcomes []verdict.Outcome) prepare {
+func streams(name string, outcomes []verdict.Outcome) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		service := sc.Service
 		suite(name)(r, sc)
-		sc.Service, sc.Strike = service, fault
-		sc.Plan.Interval, sc.Plan.Connections = 1, 150
-		if fault.From > 0 {
-			sc.Service.IDs, sc.Service.Schedule.Phase = fakeservice.IDsNumbers, fakeservice.PhaseConnect
-		}
-		sc.want.Outcomes = outcomes
+		sc.Service, sc.Plan.Interval, sc.Plan.Connections, sc.want.Outcomes = service, 1, 150, outcomes
+	}
+}
+
+// slowKind prepares the suite slow against a service of this process. action is the effect of a broadcast on clients
+// that do not read (fakeservice.SlowCut and others); "": the service has no broadcasts. At least one of checks must be
+// unmet, if there are any.
+func slowKind(action string, outcomes []verdict.Outcome, checks []verdict.CheckID, args ...string) prepare {
+	return func(r *rand.Rand, sc *scenario) {
+		streams("slow", outcomes)(r, sc)
+		sc.Service.Nginx, sc.Service.Slow, sc.want.Broken = false, action, checks
+		sc.Args = append([]string{
+			"--prefix", sc.Plan.Prefix, "--connections", "20", "--slow-percent", "20", "--seconds", "22", "--after-seconds", "3", "--message-rate", "12", "--max-open-late", "-1",
+			"--gauge", "campaign_kept_bytes",
+		}, args...)
+	}
+}
+
+// detectVanished prepares a service that disconnects a client without acknowledgements after a time (0: the default of
+// the system). gauge is the value of its gauge (fakeservice.GaugeOpen and others). The gauge must show the disconnects
+// within the given seconds. The run lasts 11 s longer: clients vanish after 6 s, and streams end 5 s before the end.
+func detectVanished(after time.Duration, gauge string, within int, outcomes []verdict.Outcome, checks ...verdict.CheckID) prepare {
+	return func(r *rand.Rand, sc *scenario) {
+		streams("vanish", outcomes)(r, sc)
+		sc.Service.Nginx, sc.Service.AckTimeout, sc.Service.Gauge = false, after, gauge
+		sc.Args = []string{"--prefix", sc.Plan.Prefix, "--connections", "60", "--seconds", fmt.Sprint(within + 11), "--gauge", "campaign_streams", "--max-open-late", "-1"}
+		sc.want.Broken = checks
 	}
 }

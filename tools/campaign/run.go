@@ -157,11 +157,12 @@ const maxOverrun = 100 * time.Second
 func (r *run) soak(ctx context.Context) (*verdict.Verdict, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(r.Plan.Seconds)*time.Second+maxOverrun)
 	defer cancel()
-	args := append([]string{"run"}, r.Plan.flags()...)
-	if r.Suite != "" && r.Hub == nil {
-		args = []string{"run", r.Suite, "--profile", "smoke"}
-	} else if r.Suite != "" {
-		args = append([]string{"run", r.Suite, "--profile", "smoke"}, r.Plan.flags()...)
+	args := []string{"run"}
+	if r.Suite != "" {
+		args = append(args, r.Suite, "--profile", "smoke")
+	}
+	if r.Suite == "" || r.Hub != nil {
+		args = append(args, r.Plan.flags()...)
 	}
 	if r.Hub != nil {
 		flags, err := r.describe()

@@ -45,6 +45,13 @@ type kind struct {
 	prepare     prepare
 }
 
+// prepareOne prepares one of these kinds.
+func (sc *scenario) prepareOne(r *rand.Rand, pool ...kind) {
+	k := oneOf(r, pool...)
+	sc.Group, sc.Kind = k.group, k.name
+	k.prepare(r, sc)
+}
+
 // A prepare is a step that changes a scenario.
 type prepare func(r *rand.Rand, sc *scenario)
 
@@ -76,13 +83,16 @@ func draw(seed uint64, only string) *scenario {
 	case clean:
 		pool = cleanKinds
 	}
-	k := oneOf(r, pool...)
-	sc.Group, sc.Kind = k.group, k.name
-	k.prepare(r, sc)
+	sc.prepareOne(r, pool...)
+	sc.setInterval()
+	return sc
+}
+
+// setInterval sets the interval of the service of noops, if there is one.
+func (sc *scenario) setInterval() {
 	if sc.Service != nil {
 		sc.Service.Schedule.Interval = time.Duration(sc.Service.Schedule.Factor * float64(sc.Plan.interval()))
 	}
-	return sc
 }
 
 // A family has the faults of hubs of one group, and clean runs that resemble them.
@@ -135,9 +145,7 @@ func (f *family) draw(r *rand.Rand, seed uint64, only string) *scenario {
 	case clean:
 		pool = f.clean
 	}
-	k := oneOf(r, pool...)
-	sc.Group, sc.Kind = k.group, k.name
-	k.prepare(r, sc)
+	sc.prepareOne(r, pool...)
 	return sc
 }
 
