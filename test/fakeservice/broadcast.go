@@ -22,25 +22,6 @@ const (
 	queueSize = 8  // maximum number of broadcasts queued for a client
 )
 
-// enter registers a stream for broadcasts.
-func (s *Service) enter(st *noopStream) {
-	size := queueSize
-	if s.Slow == SlowKeep {
-		size = 1 << 12
-	}
-	st.inbox, st.cut = make(chan string, size), make(chan struct{})
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	s.inboxes[st] = true
-}
-
-// leave removes a stream from those that receive broadcasts.
-func (s *Service) leave(st *noopStream) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	delete(s.inboxes, st)
-}
-
 // queuedBytes returns the number of bytes queued for clients.
 func (s *Service) queuedBytes() (n int) {
 	s.Mu.Lock()
@@ -96,7 +77,9 @@ func (s *Service) handleFullQueue(r *http.Request, st *noopStream, text string) 
 		case <-r.Context().Done():
 		}
 	case SlowCut, SlowLose:
-		s.leave(st)
+		s.Mu.Lock()
+		delete(s.inboxes, st)
+		s.Mu.Unlock()
 		close(st.cut)
 		_ = st.conn.SetWriteDeadline(time.Now())
 	}

@@ -19,8 +19,6 @@ type noopStream struct {
 func (s *noopStream) run(lastEventID string) {
 	s.begin()
 	defer s.close()
-	s.enter(s)
-	defer s.leave(s)
 	if s.Head() != nil {
 		return
 	}
@@ -55,10 +53,16 @@ func (s *noopStream) due(slot int) time.Time {
 	return s.Schedule.due(s.device.ID, s.device.First, slot)
 }
 
-// begin records that a stream of the device was opened.
+// begin records that a stream of the device was opened, and registers it for broadcasts.
 func (s *noopStream) begin() {
+	size := queueSize
+	if s.Slow == SlowKeep {
+		size = 1 << 12
+	}
+	s.inbox, s.cut = make(chan string, size), make(chan struct{})
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
+	s.inboxes[s] = true
 	d := s.device
 	d.Begin(s.Stream)
 	now, streams := d.Last().From, len(d.Spans)
@@ -92,6 +96,7 @@ func (s *noopStream) endBefore(slot int, due time.Time) time.Time {
 func (s *noopStream) close() {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
+	delete(s.inboxes, s)
 	s.device.Last().To = time.Now()
 	if s.device.Open == s.Stream {
 		s.device.Open = nil

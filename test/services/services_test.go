@@ -80,6 +80,25 @@ func TestHeartbeats(t *testing.T) {
 	require.Zero(t, description(t, "pocketbase").HeartbeatEvery, "PocketBase sends no heartbeats")
 }
 
+// awaitNumbers waits until as many messages have arrived, and requires their numbers.
+func (s *subscriber) awaitNumbers(t *testing.T, want ...int64) {
+	t.Helper()
+	require.Eventually(t, func() bool { return len(s.numbers()) == len(want) }, deadline, 5*time.Millisecond)
+	require.Equal(t, want, s.numbers())
+}
+
+// disconnectAfterFirst opens a stream, publishes message 1, disconnects the stream after it, and returns its id.
+func disconnectAfterFirst(t *testing.T, r *Instance, s *service.Service, v service.Values) (id string) {
+	t.Helper()
+	stream := subscribe(t, r, s, v, "")
+	publish(t, r, s, v, 1)
+	stream.awaitNumbers(t, 1)
+	id = stream.ofKind(service.Delivery)[0].id
+	require.NotEmpty(t, id)
+	stream.Close()
+	return id
+}
+
 // servicesWithHistory are the services that replay missed messages.
 var servicesWithHistory = []string{"nchan", "mercure", "django-eventstream"}
 
@@ -89,17 +108,11 @@ func TestDisconnectedStreamResumes(t *testing.T) {
 			t.Parallel()
 			r, s := startService(t, name, Options{})
 			v := service.Values{Base: r.URL, Topic: "soak-topic-0", Run: "r1"}
-			stream := subscribe(t, r, s, v, "")
-			publish(t, r, s, v, 1)
-			require.Eventually(t, func() bool { return len(stream.numbers()) == 1 }, deadline, 5*time.Millisecond)
-			id := stream.ofKind(service.Delivery)[0].id
-			require.NotEmpty(t, id)
-			stream.Close()
+			id := disconnectAfterFirst(t, r, s, v)
 			publish(t, r, s, v, 2)
 			publish(t, r, s, v, 3)
-			stream = subscribe(t, r, s, v, id)
-			require.Eventually(t, func() bool { return len(stream.numbers()) == 2 }, deadline, 5*time.Millisecond)
-			require.Equal(t, []int64{2, 3}, stream.numbers())
+			stream := subscribe(t, r, s, v, id)
+			stream.awaitNumbers(t, 2, 3)
 			require.Empty(t, stream.ofKind(service.Gap))
 		})
 	}
@@ -113,16 +126,11 @@ func TestDisconnectWithoutHistory(t *testing.T) {
 			t.Parallel()
 			r, s := startService(t, name, Options{History: -1})
 			v := service.Values{Base: r.URL, Topic: "soak-topic-0", Run: "r1"}
-			stream := subscribe(t, r, s, v, "")
-			publish(t, r, s, v, 1)
-			require.Eventually(t, func() bool { return len(stream.numbers()) == 1 }, deadline, 5*time.Millisecond)
-			id := stream.ofKind(service.Delivery)[0].id
-			stream.Close()
+			id := disconnectAfterFirst(t, r, s, v)
 			publish(t, r, s, v, 2)
-			stream = subscribe(t, r, s, v, id)
+			stream := subscribe(t, r, s, v, id)
 			publish(t, r, s, v, 3)
-			require.Eventually(t, func() bool { return len(stream.numbers()) == 1 }, deadline, 5*time.Millisecond)
-			require.Equal(t, []int64{3}, stream.numbers())
+			stream.awaitNumbers(t, 3)
 			require.Empty(t, stream.ofKind(service.Gap))
 			require.Equal(t, name == "mercure", s.Resume.Missed(stream.Header, []byte(id)))
 		})
@@ -134,22 +142,17 @@ func TestMercureWithShortHistory(t *testing.T) {
 	t.Parallel()
 	r, s := startService(t, "mercure", Options{History: 2})
 	v := service.Values{Base: r.URL, Topic: "soak-topic-0", Run: "r1"}
-	stream := subscribe(t, r, s, v, "")
-	publish(t, r, s, v, 1)
-	require.Eventually(t, func() bool { return len(stream.numbers()) == 1 }, deadline, 5*time.Millisecond)
-	id := stream.ofKind(service.Delivery)[0].id
+	id := disconnectAfterFirst(t, r, s, v)
 	resumed := subscribe(t, r, s, v, id)
 	require.False(t, s.Resume.Missed(resumed.Header, []byte(id)), "the history must still contain the id")
 	resumed.Close()
-	stream.Close()
 	const count = 60 // the hub removes old messages at about every third message
 	for n := int64(2); n <= count; n++ {
 		publish(t, r, s, v, n)
 	}
-	stream = subscribe(t, r, s, v, id)
+	stream := subscribe(t, r, s, v, id)
 	publish(t, r, s, v, count+1)
-	require.Eventually(t, func() bool { return len(stream.numbers()) == 1 }, deadline, 5*time.Millisecond)
-	require.Equal(t, []int64{count + 1}, stream.numbers())
+	stream.awaitNumbers(t, count+1)
 	require.True(t, s.Resume.Missed(stream.Header, []byte(id)))
 	require.NotEqual(t, "earliest", stream.Header.Get(s.Resume.GapHeader))
 }
@@ -191,7 +194,7 @@ func TestEachServiceRestarts(t *testing.T) {
 				require.NoError(t, r.Up(t.Context()))
 				stream = subscribe(t, r, s, v, "")
 				publish(t, r, s, v, 9)
-				require.Eventually(t, func() bool { return len(stream.numbers()) == 1 }, deadline, 5*time.Millisecond)
+				stream.awaitNumbers(t, 9)
 			}
 		})
 	}
