@@ -47,6 +47,13 @@ func TestRampupPasses(t *testing.T) {
 	require.Equal(t, verdict.Metric{Name: "requests/s sustained", Unit: perSecond, Value: 50, HigherIsBetter: true}, v.Metrics[0])
 }
 
+func TestProcessesHaveTheMemoryOfAllRunners(t *testing.T) {
+	t.Parallel()
+	r := newRampRun(20)
+	r.Rounds[0].Runners = append(r.Rounds[0].Runners, r.Rounds[0].Runners[0])
+	require.Equal(t, "18.0 MiB", table(judge(r), "Processes").Rows[0][3])
+}
+
 func TestRampupBreaks(t *testing.T) {
 	t.Parallel()
 	r := newRampRun(20, 50)

@@ -214,7 +214,7 @@ func (r *Run) resourceTables(all, listed []StageResult) []verdict.Table {
 }
 
 // processTable returns the CPU of all runners together, nginx and the backend over the whole run, and their maximum
-// memory. That of the runners is the maximum of one of them.
+// memory. That of the runners is the sum of their maxima, in the round with the largest sum.
 func (r *Run) processTable(requests int64) verdict.Table {
 	t := newTable("Processes", "CPU per request: CPU time of the whole run, including start and idle time", "process|CPU of a core|CPU per request|maximum memory")
 	add := func(name string, cpu, seconds float64, rss uint64) {
@@ -230,10 +230,12 @@ func (r *Run) processTable(requests int64) verdict.Table {
 	var rss uint64
 	var cpu, seconds, sampled float64
 	for _, m := range r.Rounds {
+		var together uint64
 		for _, runner := range m.Runners {
-			rss = max(rss, runner.RSSMax)
+			together += runner.RSSMax
 			cpu += runner.CPUSeconds
 		}
+		rss = max(rss, together)
 		if len(m.Runners) > 0 {
 			seconds += float64(m.Runners[0].EndedUS-m.Runners[0].StartedUS) / 1e6
 		}
