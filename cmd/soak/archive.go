@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,20 +39,13 @@ func archiveCommand() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
+			if _, err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
 				return usageError{Err: err}
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			if prometheus == "" {
-				prometheus = os.Getenv("PROMETHEUS_URL")
-			}
-			from := archive.Source{Results: folderOf(args[0], out), Prometheus: prometheus, SkipReason: skipReason}
-			to := ""
-			if len(args) == 2 {
-				to = args[1]
-			}
-			return makeArchive(ctx, from, to, cmd.OutOrStdout())
+			from := archive.Source{Results: folderOf(args[0], out), Prometheus: cmp.Or(prometheus, os.Getenv("PROMETHEUS_URL")), SkipReason: skipReason}
+			return makeArchive(ctx, from, strings.Join(args[1:], ""), cmd.OutOrStdout())
 		},
 	}
 	plan.AddFlags(cmd.Flags(), []plan.Setting{{Name: "OUT", Value: &out, Help: "folder of all runs, for a run named by its test id"}})

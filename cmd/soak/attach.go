@@ -20,7 +20,7 @@ func attachCommand(outcome *verdict.Outcome) *cobra.Command {
 			"to its end, collects the shards, judges the run and cleans up.\n\n" + exitCodes,
 		Args: oneArg("run by its test id"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
+			if _, err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
 				return usageError{Err: err}
 			}
 			c.Self, _ = os.Executable() // without it the run has no control group

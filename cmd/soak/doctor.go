@@ -21,9 +21,8 @@ import (
 )
 
 func doctorCommand(outcome *verdict.Outcome) *cobra.Command {
-	c := run.Config{Suite: suite.Default(), Plan: plan.Default(), Local: plan.DefaultLocal(), Backends: 1}
+	c := configOf(suite.Default())
 	p := &c.Plan
-	p.ConnectionsPerVU = 0
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -34,7 +33,7 @@ func doctorCommand(outcome *verdict.Outcome) *cobra.Command {
 			"Exit codes: 0 a run can start, 2 it cannot, 64 wrong usage.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if _, err := loadSettings(cmd.Flags()); err != nil {
+			if _, _, err := loadSettings(cmd.Flags()); err != nil {
 				return err
 			}
 			if p.Connections < 1 || p.Runners < 1 || c.Backends < 1 {

@@ -28,7 +28,7 @@ func historyCommand() *cobra.Command {
 			"that are the baseline of another run (`soak report --baseline`), and runs without a verdict.\n\n" +
 			"The exit code is 0 if it succeeded, whatever the verdicts.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
+			if _, err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
 				return usageError{Err: err}
 			}
 			switch {

@@ -27,7 +27,7 @@ func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 			exitCodes,
 		Args: oneArg("folder of a run, such as results/latest, or bucket"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
+			if _, err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
 				return usageError{Err: err}
 			}
 			if expect < 0 {

@@ -22,8 +22,7 @@ import (
 )
 
 func runCommand(outcome *verdict.Outcome) *cobra.Command {
-	c := run.Config{Suite: suite.Default(), Plan: plan.Default(), Local: plan.DefaultLocal(), Version: version(), Commit: commit()}
-	c.Plan.ConnectionsPerVU = 0 // set from the number of streams
+	c := configOf(suite.Default())
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run a soak and judge it",
@@ -43,6 +42,16 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 	}
 	addRunHelp(cmd, "  soak run --connections 100 --seconds 60\n  soak run --service ./news.js --backend-url https://HOST --topics 4 --publish-rate 2")
 	return cmd
+}
+
+// configOf returns the configuration of a run with the default plan of a suite.
+func configOf(kind suite.Suite) run.Config {
+	c := run.Config{Suite: kind, Plan: plan.Default(), Local: plan.DefaultLocal(), Backends: 1, Version: version(), Commit: commit()}
+	c.Plan.ConnectionsPerVU = 0 // set from the number of streams
+	if !kind.Plan.BySettings {
+		c.Plan = plan.Plan{Runners: cmp.Or(kind.Runners.Default, 2), Control: c.Plan.Control}
+	}
+	return c
 }
 
 // exitCodes is the last paragraph of the help of commands that end with a verdict.
@@ -69,63 +78,61 @@ func ciFlags(f *pflag.FlagSet, targets *ci.Targets, look *report.Look) {
 // profileHelp is the help of --profile, which the command of every suite has.
 const profileHelp = "smoke (seconds) or full (the default)"
 
-// plannedCommand returns the command of a suite whose plan is that of a soak. Its profile changes the defaults of
-// some settings.
-func plannedCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
-	c := run.Config{Suite: kind, Plan: plan.Default(), Local: plan.DefaultLocal(), Version: version(), Commit: commit()}
-	c.Plan.ConnectionsPerVU = 0 // set from the number of streams
-	profile := plan.Setting{Name: "PROFILE", Value: new(string), Default: "full", Help: profileHelp + ": " + profileText(kind)}
-	scriptSettings := scriptSettingsOf(kind, profile)
+// suiteCommand returns the command of a suite. If the plan does not have the load of the suite, the script defines most
+// settings and the profiles.
+func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
+	c := configOf(kind)
+	settings := []plan.Setting{{Name: "PROFILE", Value: new(string), Help: profileHelp}}
+	for _, setting := range kind.Settings {
+		settings = append(settings, plan.Setting{Name: setting.Name, Value: new(string), Help: setting.Help})
+	}
+	origin := "The script " + strings.Join(kind.Script, "/") + " has the profiles smoke and full, with a default for each setting. A flag, or the " +
+		"environment variable in brackets, overrides it. " + kind.Page.Doc + " describes how results are judged."
+	if kind.Plan.BySettings {
+		settings[0].Help += ": smoke is " + strings.Join(kind.Plan.Profiles["smoke"], " ") + ", full is " + strings.Join(kind.Plan.Profiles["full"], " ")
+		origin = "The suite has the settings and checks of a soak. The defaults are those of the profile full.\n" +
+			kind.Page.Doc + " describes its expectations and its verdict."
+	}
+	short := strings.ToUpper(kind.Short[:1]) + kind.Short[1:]
 	cmd := &cobra.Command{
 		Use:   kind.Name,
-		Short: shortHelp(kind),
-		Long: shortHelp(kind) + ".\n\n" +
-			"The suite has the settings and checks of a soak. The defaults are those of the profile full.\n" +
-			kind.Page.Doc + " describes its expectations and its verdict.\n\n" + exitCodes,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c.Variables = plan.EnvironmentSettings(cmd.Flags())
-			if _, err := loadSettings(cmd.Flags()); err != nil {
-				return err
-			}
-			if err := setProfile(cmd.Flags(), kind, cmp.Or(profile.String(), "full")); err != nil {
-				return usageError{Err: err}
-			}
-			return start(cmd, &c, scriptSettings, outcome)
-		},
+		Short: short,
+		Long:  short + ".\n\n" + origin + "\n\n" + exitCodes,
+		Args:  noArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return start(cmd, &c, settings, outcome) },
 	}
-	plan.AddFlags(cmd.Flags(), scriptSettings)
-	soakFlags(cmd.Flags(), &c)
+	plan.AddFlags(cmd.Flags(), settings)
+	if kind.Plan.BySettings {
+		soakFlags(cmd.Flags(), &c)
+	} else {
+		declaredFlags(cmd.Flags(), &c)
+	}
 	for _, setting := range kind.Plan.Profiles["full"] {
 		name, value, _ := strings.Cut(setting, "=")
 		flagOf(cmd.Flags(), name).DefValue = value // for --help
 	}
-	addRunHelp(cmd, suiteExample(kind))
+	addRunHelp(cmd, "  soak run "+kind.Name+" --profile smoke")
 	return cmd
 }
 
-func suiteExample(kind suite.Suite) string { return "  soak run " + kind.Name + " --profile smoke" }
-
-// shortHelp returns the description of a suite with a capital letter.
-func shortHelp(kind suite.Suite) string { return strings.ToUpper(kind.Short[:1]) + kind.Short[1:] }
+// declaredFlags defines the flags of a run whose script declares the plan.
+func declaredFlags(f *pflag.FlagSet, c *run.Config) {
+	f.SortFlags = false
+	if c.Suite.Target.Kind == suite.Cluster {
+		plan.AddFlags(f, []plan.Setting{{Name: "CLUSTER_URL", Value: &c.ClusterURL, Help: "URL of the cluster (empty: start CLUSTER_SIZE backends behind nginx here)"}})
+	}
+	plan.AddFlags(f, plan.SuiteSettings(append(c.Plan.Settings(), c.Local.Settings()...)))
+	f.BoolVar(&c.NoNginx, "no-nginx", c.Suite.Target.Kind == suite.Direct, "connect to the local backend directly, without nginx")
+	remote := pflag.NewFlagSet("", pflag.ContinueOnError)
+	plan.AddFlags(remote, c.Local.Settings())
+	remoteFlags(remote, c)
+	f.AddFlagSet(remote) // omits flags that the suite already has
+	ciFlags(f, &c.CI, &c.Look)
+}
 
 // flagOf returns the flag of a setting.
 func flagOf(f *pflag.FlagSet, name string) *pflag.Flag {
 	return f.Lookup(strings.ToLower(strings.ReplaceAll(name, "_", "-")))
-}
-
-// scriptSettingsOf returns the profile, and the settings that the script of a suite reads and the plan lacks.
-func scriptSettingsOf(kind suite.Suite, profile plan.Setting) []plan.Setting {
-	out := []plan.Setting{profile}
-	for _, setting := range kind.Settings {
-		out = append(out, plan.Setting{Name: setting.Name, Value: new(string), Help: setting.Help})
-	}
-	return out
-}
-
-// profileText returns the settings of each profile as text.
-func profileText(kind suite.Suite) string {
-	return "smoke is " + strings.Join(kind.Plan.Profiles["smoke"], " ") + ", full is " + strings.Join(kind.Plan.Profiles["full"], " ")
 }
 
 // setProfile sets the flags that the user did not set to their values in a profile.
@@ -147,43 +154,6 @@ func setProfile(f *pflag.FlagSet, kind suite.Suite, name string) error {
 	return nil
 }
 
-// suiteCommand returns the command of a suite. If the plan does not have the load of the suite, the script defines most
-// settings.
-func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
-	if kind.Plan.BySettings {
-		return plannedCommand(kind, outcome)
-	}
-	c := run.Config{
-		Suite: kind, Plan: plan.Plan{Runners: cmp.Or(kind.Runners.Default, 2), Control: plan.Default().Control},
-		Local: plan.DefaultLocal(), Backends: 1, Version: version(), Commit: commit(),
-	}
-	scriptSettings := scriptSettingsOf(kind, plan.Setting{Name: "PROFILE", Value: new(string), Help: profileHelp})
-	cmd := &cobra.Command{
-		Use:   kind.Name,
-		Short: shortHelp(kind),
-		Long: shortHelp(kind) + ".\n\n" +
-			"The script " + strings.Join(kind.Script, "/") + " has the profiles smoke and full, with a default for each setting. A flag, or the " +
-			"environment variable in brackets, overrides it. " + kind.Page.Doc + " describes how results are judged.\n\n" + exitCodes,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return start(cmd, &c, scriptSettings, outcome) },
-	}
-	f := cmd.Flags()
-	f.SortFlags = false
-	plan.AddFlags(f, scriptSettings)
-	if kind.Target.Kind == suite.Cluster {
-		plan.AddFlags(f, []plan.Setting{{Name: "CLUSTER_URL", Value: &c.ClusterURL, Help: "URL of the cluster (empty: start CLUSTER_SIZE backends behind nginx here)"}})
-	}
-	plan.AddFlags(f, plan.SuiteSettings(append(c.Plan.Settings(), c.Local.Settings()...)))
-	f.BoolVar(&c.NoNginx, "no-nginx", kind.Target.Kind == suite.Direct, "connect to the local backend directly, without nginx")
-	remote := pflag.NewFlagSet("", pflag.ContinueOnError)
-	plan.AddFlags(remote, c.Local.Settings())
-	remoteFlags(remote, &c)
-	f.AddFlagSet(remote) // omits flags that the suite already has
-	ciFlags(f, &c.CI, &c.Look)
-	addRunHelp(cmd, suiteExample(kind))
-	return cmd
-}
-
 // remoteFlags defines the flags for files of settings, and for runners on other machines.
 func remoteFlags(f *pflag.FlagSet, c *run.Config) {
 	f.String("config", plan.SettingsFile, "file of settings, overridden by variables and flags; the default may be absent")
@@ -202,20 +172,21 @@ func clusterFlags(f *pflag.FlagSet, k *run.Kubernetes) {
 }
 
 // loadSettings sets the flags that are not on the command line from variables and from the file of settings. It returns
-// the path of the file, or "" if there is none.
-func loadSettings(f *pflag.FlagSet) (file string, err error) {
-	if err := plan.FlagsFromEnvironment(f); err != nil {
-		return "", usageError{Err: err}
+// the used variables as NAME=value, and the path of the file, or "" if there is none.
+func loadSettings(f *pflag.FlagSet) (variables []string, file string, err error) {
+	variables, err = plan.FlagsFromEnvironment(f)
+	if err != nil {
+		return nil, "", usageError{Err: err}
 	}
 	config := f.Lookup("config")
 	read, err := plan.FlagsFromFile(f, config.Value.String(), config.Changed, isRunFlag)
 	if err != nil {
-		return "", usageError{Err: err}
+		return nil, "", usageError{Err: err}
 	}
 	if read {
 		file = config.Value.String()
 	}
-	return file, nil
+	return variables, file, nil
 }
 
 // isRunFlag reports whether `soak run`, or the command of a suite, has a flag of that name.
@@ -224,13 +195,18 @@ func isRunFlag(name string) bool {
 	return slices.ContainsFunc(append(run.Commands(), run), func(c *cobra.Command) bool { return c.Flags().Lookup(name) != nil })
 }
 
-// start runs a suite with the settings of the flags. scriptSettings are settings that the script reads and the plan
-// lacks.
+// start runs a suite with the settings of the flags. scriptSettings are the profile, and the settings that the script
+// reads and the plan lacks.
 func start(cmd *cobra.Command, c *run.Config, scriptSettings []plan.Setting, outcome *verdict.Outcome) (err error) {
-	c.Variables = append(c.Variables, plan.EnvironmentSettings(cmd.Flags())...)
-	file, err := loadSettings(cmd.Flags())
+	variables, file, err := loadSettings(cmd.Flags())
 	if err != nil {
 		return err
+	}
+	c.Variables = variables
+	if c.Suite.Plan.Profiles != nil {
+		if err := setProfile(cmd.Flags(), c.Suite, cmp.Or(scriptSettings[0].String(), "full")); err != nil {
+			return usageError{Err: err}
+		}
 	}
 	if file != "" {
 		fmt.Fprintf(os.Stderr, "settings of %s\n", file)

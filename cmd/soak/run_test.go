@@ -25,13 +25,13 @@ func TestSettingsOfOtherCommandsAreIgnored(t *testing.T) {
 	require.NoError(t, os.WriteFile("soak.yaml", []byte("backends: 2\nscript: x.js\nopen-percent: 20\ncuts: fin:1\nvolume-concurrency: 5\nrunner: 1/2\n"), 0o600))
 	run := runCommand(new(verdict.Outcome))
 	for _, command := range append(run.Commands(), run) {
-		file, err := loadSettings(command.Flags())
+		_, file, err := loadSettings(command.Flags())
 		require.NoError(t, err, command.Name())
 		require.Equal(t, "soak.yaml", file)
 	}
 	require.Equal(t, "2", run.Flags().Lookup("backends").Value.String())
 	require.NoError(t, os.WriteFile("soak.yaml", []byte("held-pecent: 20\n"), 0o600))
-	_, err := loadSettings(run.Flags())
+	_, _, err := loadSettings(run.Flags())
 	require.ErrorContains(t, err, "soak.yaml, line 1: held-pecent is not a setting")
 }
 

@@ -63,17 +63,3 @@ func TestCheckRejectsInvalidCuts(t *testing.T) {
 		}
 	}
 }
-
-func TestOnlyResumeHasCutSettings(t *testing.T) {
-	t.Parallel()
-	names := func(suite string) (out []string) {
-		p := Default()
-		for _, s := range ForSuite(suite, p.Settings()) {
-			out = append(out, s.Name)
-		}
-		return out
-	}
-	require.NotContains(t, names(""), "CUTS_PER_SECOND")
-	require.Contains(t, names(""), "SECONDS")
-	require.Contains(t, names("resume"), "CUTS_PER_SECOND")
-}

@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"strings"
 )
 
@@ -27,7 +26,7 @@ func (p Plan) Document(settings map[string]string) Document {
 	declared := d.Plan.Settings()
 	for i, s := range p.Settings() {
 		if s.SuiteHelp != "" || s.Help == "" {
-			reflect.ValueOf(declared[i].Value).Elem().Set(reflect.ValueOf(s.value()))
+			declared[i].assign(s.value())
 		}
 	}
 	return d
@@ -61,14 +60,14 @@ func SourceOf(variable func(name string) string) (*Source, error) {
 	if text == "" {
 		return s, nil
 	}
-	data := []byte(text)
+	data, err := []byte(text), error(nil)
 	if !strings.HasPrefix(text, "{") {
-		var err error
-		if data, err = base64.RawURLEncoding.DecodeString(text); err != nil {
-			return nil, fmt.Errorf("read %s: %w; run the script with soak, or without this variable", DocumentVariable, err)
-		}
+		data, err = base64.RawURLEncoding.DecodeString(text)
 	}
-	if err := json.Unmarshal(data, &s.document); err != nil {
+	if err == nil {
+		err = json.Unmarshal(data, &s.document)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("read %s: %w; run the script with soak, or without this variable", DocumentVariable, err)
 	}
 	return s, nil
@@ -138,14 +137,11 @@ func (s *Source) Base() Plan {
 // scriptDefaults returns the defaults of a script that k6 runs without soak.
 func scriptDefaults() (p Plan) {
 	for _, s := range p.Settings() {
-		value := s.Default
+		s.assign(s.Default)
 		if s.WithoutSoak != nil {
-			value = s.WithoutSoak
+			s.assign(s.WithoutSoak)
 		}
-		if value != nil {
-			reflect.ValueOf(s.Value).Elem().Set(reflect.ValueOf(value))
-			s.Normalize()
-		}
+		s.Normalize()
 	}
 	return p
 }

@@ -34,7 +34,8 @@ func TestFlagsFromFile(t *testing.T) {
 	f, p, l := flagsOf(t)
 	t.Setenv("SECONDS", "90")
 	require.NoError(t, f.Parse([]string{"--connections", "7"}))
-	require.NoError(t, FlagsFromEnvironment(f))
+	_, err := FlagsFromEnvironment(f)
+	require.NoError(t, err)
 	read, err := FlagsFromFile(f, writeFile(t, `
 # a flag overrides its variable, which overrides this file
 connections: 1

@@ -28,11 +28,11 @@ const (
 	endsPerSecond       = 50  // minimum rate of DELETEs of a runner
 )
 
-// DefaultMaxOutage is the default of MAX_OUTAGE.
-const DefaultMaxOutage = 30 * time.Second
-
-// DefaultBackWithin is the default of BACK_WITHIN.
-const DefaultBackWithin = time.Minute
+// Defaults of MAX_OUTAGE and BACK_WITHIN.
+const (
+	DefaultMaxOutage  = 30 * time.Second
+	DefaultBackWithin = time.Minute
+)
 
 // A Plan has the settings of one run. The zero value is not valid; see Check. Settings (table.go) describes each field.
 type Plan struct {
@@ -290,13 +290,20 @@ func (p *Plan) Teardown() time.Duration {
 // MaxOutage returns the maximum outage of a client. A value of 0 means the default. ok is false if there is no limit:
 // MAX_OUTAGE is -1, or clients do not reconnect.
 func (p *Plan) MaxOutage() (limit time.Duration, ok bool) {
-	switch {
-	case !p.Reconnect || p.MaxOutageS < 0:
+	return p.reconnectLimit(p.MaxOutageS, DefaultMaxOutage)
+}
+
+// BackWithin returns the time within which 99.9 % of the lost streams must reconnect. A value of 0 means the default.
+// ok is false if there is no limit: BACK_WITHIN is -1, or clients do not reconnect.
+func (p *Plan) BackWithin() (limit time.Duration, ok bool) {
+	return p.reconnectLimit(p.BackWithinS, DefaultBackWithin)
+}
+
+func (p *Plan) reconnectLimit(seconds float64, defaultLimit time.Duration) (limit time.Duration, ok bool) {
+	if !p.Reconnect || seconds < 0 {
 		return 0, false
-	case p.MaxOutageS == 0:
-		return DefaultMaxOutage, true
 	}
-	return time.Duration(p.MaxOutageS * float64(time.Second)), true
+	return cmp.Or(time.Duration(seconds*float64(time.Second)), defaultLimit), true
 }
 
 // MaxLastOutage returns the maximum outage of a client that is disconnected when the run ends: MAX_OUTAGE, or its
@@ -320,18 +327,6 @@ const defaultWindow = time.Hour
 // Window returns the length of a window. A run has windows if it is longer than one.
 func (p *Plan) Window() time.Duration {
 	return cmp.Or(time.Duration(p.WindowS*float64(time.Second)), defaultWindow)
-}
-
-// BackWithin returns the time within which 99.9 % of the lost streams must reconnect. A value of 0 means the default.
-// ok is false if there is no limit: BACK_WITHIN is -1, or clients do not reconnect.
-func (p *Plan) BackWithin() (limit time.Duration, ok bool) {
-	switch {
-	case !p.Reconnect || p.BackWithinS < 0:
-		return 0, false
-	case p.BackWithinS == 0:
-		return DefaultBackWithin, true
-	}
-	return time.Duration(p.BackWithinS * float64(time.Second)), true
 }
 
 // NoopsPerConnection returns the minimum number of noops of a stream that is open for Hold: floor(Hold / Interval). It

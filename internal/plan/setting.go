@@ -83,7 +83,7 @@ func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 // Set sets the value to that of a text. It appends the lines of the text to a list.
 func (s Setting) Set(text string) (err error) {
 	if s.ZeroText != "" && text == s.ZeroText {
-		s.Clear()
+		s.assign(nil)
 		return nil
 	}
 	switch v := s.Value.(type) {
@@ -103,7 +103,7 @@ func (s Setting) Set(text string) (err error) {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("must be %s, got %q", s.kind(), text)
+		return fmt.Errorf("must be %s, got %q", Kind(s), text)
 	}
 	s.Normalize()
 	return nil
@@ -149,30 +149,18 @@ func isSeconds(name string) bool {
 // Normalize sets a value whose text is ZeroText to zero, so that plans with the same meaning are equal.
 func (s Setting) Normalize() {
 	if s.ZeroText != "" && s.String() == s.ZeroText {
-		s.Clear()
+		s.assign(nil)
 	}
 }
 
 // Kind describes the values that a flag accepts.
 func Kind(flag pflag.Value) string {
-	if s, ok := flag.(Setting); ok {
-		return s.kind()
-	}
-	return kindOf(flag.Type())
-}
-
-// kind is Kind for the setting.
-func (s Setting) kind() string {
-	if isSeconds(s.Name) {
-		return kindOf(s.Type()) + " of seconds, or a duration such as 90s or 10m"
-	}
-	return kindOf(s.Type())
-}
-
-// kindOf describes the values of a type of pflag.
-func kindOf(flagType string) string {
 	kinds := map[string]string{"int": "a whole number", "float64": "a number", "bool": "1 or 0", "duration": "a duration, such as 90s or 10m"}
-	return cmp.Or(kinds[flagType], "of type "+flagType)
+	kind := cmp.Or(kinds[flag.Type()], "of type "+flag.Type())
+	if s, ok := flag.(Setting); ok && isSeconds(s.Name) {
+		return kind + " of seconds, or a duration such as 90s or 10m"
+	}
+	return kind
 }
 
 // Property returns the name of the property in scripts, "" for none, and reports whether it is optional.
@@ -186,16 +174,19 @@ func (s Setting) Get() any {
 	return s.value()
 }
 
-// Clear sets the value to zero.
-func (s Setting) Clear() { reflect.ValueOf(s.Value).Elem().SetZero() }
+// assign sets the value; nil is the zero value.
+func (s Setting) assign(value any) {
+	field := reflect.ValueOf(s.Value).Elem()
+	field.SetZero()
+	if value != nil {
+		field.Set(reflect.ValueOf(value))
+	}
+}
 
 // reset sets each value to its default.
 func reset(settings []Setting) {
 	for _, s := range settings {
-		s.Clear()
-		if s.Default != nil {
-			reflect.ValueOf(s.Value).Elem().Set(reflect.ValueOf(s.Default))
-		}
+		s.assign(s.Default)
 	}
 }
 
@@ -224,29 +215,21 @@ func AddFlags(flags *pflag.FlagSet, settings []Setting) {
 	}
 }
 
-// FlagsFromEnvironment sets each flag from its variable, unless it is on the command line.
-func FlagsFromEnvironment(flags *pflag.FlagSet) (err error) {
+// FlagsFromEnvironment sets each flag from its variable, unless it is on the command line. It returns the variables that
+// it used, as NAME=value.
+func FlagsFromEnvironment(flags *pflag.FlagSet) (used []string, err error) {
 	flags.VisitAll(func(flag *pflag.Flag) {
 		s, ok := flag.Value.(Setting)
-		if !ok || flag.Changed || err != nil {
+		if !ok || flag.Changed || err != nil || os.Getenv(s.Name) == "" {
 			return
 		}
-		if value := os.Getenv(s.Name); value != "" && flags.Set(flag.Name, value) != nil {
-			err = fmt.Errorf("%s must be %s, got %q", s.Name, s.kind(), value)
+		value := os.Getenv(s.Name)
+		if flags.Set(flag.Name, value) != nil {
+			err = fmt.Errorf("%s must be %s, got %q", s.Name, Kind(s), value)
 		}
+		used = append(used, s.Name+"="+value)
 	})
-	return err
-}
-
-// EnvironmentSettings returns the settings that FlagsFromEnvironment is going to set, as NAME=value. It must be called
-// first, because it omits flags that are set.
-func EnvironmentSettings(flags *pflag.FlagSet) (out []string) {
-	flags.VisitAll(func(flag *pflag.Flag) {
-		if s, ok := flag.Value.(Setting); ok && !flag.Changed && os.Getenv(s.Name) != "" {
-			out = append(out, s.Name+"="+os.Getenv(s.Name))
-		}
-	})
-	return out
+	return used, err
 }
 
 // SuiteSettings returns the settings of every suite, with SuiteHelp as their help.

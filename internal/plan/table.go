@@ -5,10 +5,9 @@ import "fmt"
 //go:generate go run ./generate ../..
 
 const (
-	year               = 366 * 24 * 3600 // seconds
-	defaultConnections = 1200
-	shortestInterval   = .001 // seconds
-	maxMessageKB       = 1024
+	year             = 366 * 24 * 3600 // seconds
+	shortestInterval = .001            // seconds
+	maxMessageKB     = 1024
 
 	maxPerConnection = 65535
 )
@@ -18,6 +17,9 @@ const (
 	resume = "resume"
 	slow   = "slow"
 )
+
+// DefaultConnections is the number of streams of a soak, unless CONNECTIONS or an option of k6 sets it.
+const DefaultConnections = 1200
 
 // MaxConnections is the maximum number of connections of a run. Within this bound no sum and no duration overflows.
 const MaxConnections = 10_000_000
@@ -32,7 +34,7 @@ func (p *Plan) Settings() []Setting {
 		controlURL = "URL of the reference target of the control group (empty: serve one here)"
 	)
 	return []Setting{
-		{Name: "CONNECTIONS", Value: &p.Connections, Default: defaultConnections, WithoutSoak: 0, Min: 1, Max: MaxConnections, Rule: fmt.Sprintf("from 1 to %d", MaxConnections),
+		{Name: "CONNECTIONS", Value: &p.Connections, Default: DefaultConnections, WithoutSoak: 0, Min: 1, Max: MaxConnections, Rule: fmt.Sprintf("from 1 to %d", MaxConnections),
 			Help: "number of streams", Script: "connections", ScriptHelp: "streams over all runners, 0: iterations × `connectionsPerVU` of the options", Scope: Parts},
 		{Name: "SECONDS", Value: &p.Seconds, Default: 3600, Min: DisconnectLead + 1, Max: year, Rule: fmt.Sprintf("over %d, because streams end %[1]d s before the end, and at most a year", DisconnectLead),
 			Help: fmt.Sprintf("length of the run in seconds; streams end %d s earlier", DisconnectLead), Script: "seconds"},
@@ -176,20 +178,5 @@ func (l *Local) Settings() []Setting {
 		{Name: "INSECURE", Value: &l.Insecure, Scope: LocalOnly, Doc: "docs/services.md", Help: insecure, SuiteHelp: insecure},
 		{Name: "ON", Value: &l.On, Default: "local", Scope: LocalOnly, Help: "driver of the runners: local, or k8s (docs/distributed.md)"},
 		{Name: "OVERLAY", Value: &l.Overlay, Default: "local", Scope: LocalOnly, Help: "overlay for k8s: a name in infra/k6-operator/overlays, or a path"},
-	}
-}
-
-// A Constant is a number that Go and scripts share.
-type Constant struct {
-	Name    string // in scripts
-	Value   float64
-	Comment string
-}
-
-// Constants returns the constants that are not settings.
-func Constants() []Constant {
-	return []Constant{
-		{"DEFAULT_CONNECTIONS", defaultConnections, "The number of streams of a soak, unless CONNECTIONS or an option of k6 sets it."},
-		{"DISCONNECT_LEAD", DisconnectLead, "Seconds before the end of the run at which each client requests the end of its stream."},
 	}
 }

@@ -98,11 +98,7 @@ func checkRecovery(all []StageResult) verdict.Check {
 	}
 	actual := fmt.Sprintf("%d of %d", len(stages)-len(reasons), len(stages))
 	c := check(CheckHealth, "healthy after each burst", "always", actual, len(stages) > 0 && len(reasons) == 0, reasons...)
-	if unknown > 0 && unknown == len(reasons) {
-		c.ExplainedBy = verdict.SignalGenerator
-		return c.Inconclusive()
-	}
-	return c
+	return attributeIf(unknown > 0 && unknown == len(reasons), c)
 }
 
 // failedByGenerator reports whether the stage has no good response, and its failures are attributed to the generator.

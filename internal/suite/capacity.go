@@ -40,10 +40,7 @@ func assessCapacity(r *Run) verdict.Assessment {
 	trials := make([]Trial, 0, len(steps))
 	for _, s := range steps {
 		result := s.trial()
-		late := []string{"–", "–", "–"}
-		if s.lateness != nil {
-			late = quantiles(s.lateness, .5, .99, 1)
-		}
+		late := quantiles(s.lateness, .5, .99, 1)
 		t.Add(row(s.Concurrency, trend(s.connect, .5), trend(s.connect, .99), late[0], late[1], late[2],
 			s.refused, s.dropped, s.missed, s.late, s.faults, result.Status)...)
 		cpu.Rows = append(cpu.Rows, s.machine.row(text(s.Concurrency)))

@@ -97,6 +97,16 @@ func advisory(c verdict.Check) verdict.Check {
 	return c
 }
 
+// attributeIf returns a copy of the check. If it is not met, and the load generator explains that, it turns a pass into
+// invalid.
+func attributeIf(explained bool, c verdict.Check) verdict.Check {
+	if c.Pass || !explained {
+		return c
+	}
+	c.ExplainedBy = verdict.SignalGenerator
+	return c.Inconclusive()
+}
+
 // atLeast formats a minimum; 0 is no limit.
 func atLeast(limit float64) string {
 	if limit > 0 {

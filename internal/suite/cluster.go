@@ -53,7 +53,7 @@ type Side struct {
 
 	bestLevel roundLevel // the level of the peak
 	levels    []roundLevel
-	total     Total
+	total     *Requests
 }
 
 // sideOf sums up a target with a number of servers. If responses name their servers, a server without a response
@@ -281,7 +281,7 @@ const responsesPerServer = 30
 
 // checkAnsweringServers returns the check that every server of the cluster answered requests, by the header X-Server.
 // It also checks each level with at least responsesPerServer responses per server.
-func checkAnsweringServers(levels []StageResult, sum Total, size int) verdict.Check {
+func checkAnsweringServers(levels []StageResult, sum *Requests, size int) verdict.Check {
 	servers := slices.Sorted(maps.Keys(sum.Servers))
 	c := check(CheckServers, "every server of the cluster answers", fmt.Sprint(size), fmt.Sprintf("%d answered", len(servers)), len(servers) == size)
 	switch {
@@ -365,9 +365,9 @@ func sideTable(one, several Side, peaks Comparison, size int) verdict.Table {
 	return t
 }
 
-func serverTable(one, several Total) verdict.Table {
+func serverTable(one, several *Requests) verdict.Table {
 	t := newTable("Responses by server", "by the header X-Server", "target|server|responses|share")
-	add := func(target string, q Total) {
+	add := func(target string, q *Requests) {
 		var sum int64
 		for _, n := range q.Servers {
 			sum += n

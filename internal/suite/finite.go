@@ -212,12 +212,8 @@ func (f *finiteRun) checks() []verdict.Check {
 		skipped.Inconclusive(),
 	}
 	if f.hasLimits() {
-		goodput, onTime := f.checkGoodput(), f.checkOnTime()
-		if !onTime.Pass && !goodput.Pass {
-			goodput.ExplainedBy = verdict.SignalGenerator
-			goodput = goodput.Inconclusive()
-		}
-		out = append(out, goodput, onTime)
+		onTime := f.checkOnTime()
+		out = append(out, attributeIf(!onTime.Pass, f.checkGoodput()), onTime)
 	}
 	return append(out, f.checkNumbers())
 }
@@ -306,11 +302,7 @@ func (f *finiteRun) figureTable() verdict.Table {
 		{"time to headers", f.responses.Headers}, {"ttft (first content)", f.responses.First}, {"inter-chunk latency", f.responses.Gap}, {"e2e (whole response)", f.responses.Total},
 		{"delay of the request", f.responses.Delay},
 	} {
-		cells := []string{"–", "–", "–", "–", "–"}
-		if times.h.Count() > 0 {
-			cells = quantiles(times.h, .5, .9, .95, .99, 1)
-		}
-		t.Add(append([]string{times.name}, cells...)...)
+		t.Add(append([]string{times.name}, quantiles(times.h, .5, .9, .95, .99, 1)...)...)
 	}
 	return t
 }
@@ -338,14 +330,7 @@ func (f *finiteRun) timeTable() verdict.Table {
 			unpackInto(gap, b.Gap)
 		}
 		cells := row(time.Unix(part[0].Unix, 0).UTC().Format(time.TimeOnly), started, complete, incomplete, part[len(part)-1].InFlight)
-		for _, h := range []*shard.Histogram{first, gap} {
-			if h.Count() == 0 {
-				cells = append(cells, "–", "–")
-			} else {
-				cells = append(cells, quantiles(h, .5, .99)...)
-			}
-		}
-		t.Add(cells...)
+		t.Add(slices.Concat(cells, quantiles(first, .5, .99), quantiles(gap, .5, .99))...)
 	}
 	return t
 }

@@ -58,21 +58,21 @@ func change(from, to float64) string {
 	return fmt.Sprintf("%+.1f %%", 100*(to-from)/from)
 }
 
-// quantiles formats quantiles of a histogram in milliseconds, without a unit; 1 is the maximum.
+// quantiles formats quantiles of a histogram in milliseconds, without a unit; 1 is the maximum. Each is "–" if the
+// histogram is empty or nil.
 func quantiles(h *shard.Histogram, at ...float64) (out []string) {
 	for _, q := range at {
-		out = append(out, figure(quantile(h, q)))
+		if h == nil || h.Count() == 0 {
+			out = append(out, "–")
+		} else {
+			out = append(out, figure(quantile(h, q)))
+		}
 	}
 	return out
 }
 
 // p95Cell formats the 95th percentile of the good responses; "–" if there are none.
-func p95Cell(q *Requests) string {
-	if q.OK.Count() == 0 {
-		return "–"
-	}
-	return figure(quantile(q.OK, .95))
-}
+func p95Cell(q *Requests) string { return quantiles(q.OK, .95)[0] }
 
 // netErrors describes the error codes of k6, which its documentation lists.
 var netErrors = map[string]string{

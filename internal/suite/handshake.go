@@ -46,7 +46,7 @@ func assessHandshake(r *Run) verdict.Assessment {
 		Facts: []verdict.Fact{
 			{Name: "connections", Value: sentence("%v made, %v good, %s failed", sum.Total(), sum.OK.Count(), ratio(sum.Failed.Count(), sum.Total()))},
 			{Name: "rate", Value: rate},
-			{Name: "failed by", Value: dominantCause(sum.Requests)},
+			{Name: "failed by", Value: dominantCause(sum)},
 			{Name: "peak", Value: peakOpen(m, stages)},
 		},
 		Passed: []string{sentence("%v of %v connections were made, each with a full handshake; untrusted certificates were refused", sum.OK.Count(), sum.Total())},
@@ -89,12 +89,7 @@ func (r *Run) checkHandshakeLimits(stages []StageResult) (out []verdict.Check) {
 			}
 			reasons = append(reasons, text)
 		}
-		c := check(id, name, limit, actual, len(reasons) == 0, reasons...)
-		if saturated {
-			c.ExplainedBy = verdict.SignalGenerator
-			c = c.Inconclusive()
-		}
-		out = append(out, c)
+		out = append(out, attributeIf(saturated, check(id, name, limit, actual, len(reasons) == 0, reasons...)))
 	}
 	if limit := r.number("MIN_RATE"); limit > 0 {
 		compare(CheckRate, "connections per second", atLeast(limit),
@@ -135,11 +130,7 @@ func (r *Run) checkFailures(stages []StageResult) verdict.Check {
 	if len(stages) == 0 {
 		return c.NotJudged("no connection was tried")
 	}
-	if !c.Pass && !isOfService {
-		c.ExplainedBy = verdict.SignalGenerator
-		return c.Inconclusive()
-	}
-	return c
+	return attributeIf(!isOfService, c)
 }
 
 // untrustedClients are the kinds of clients that a server must refuse, as the script names them.
@@ -198,11 +189,7 @@ func untrustedResult(m *shard.Merged, credentials string) (answered bool, ends [
 func checkOpenToTheEnd(m *shard.Merged, st StageResult) verdict.Check {
 	passes, fails := scriptCheck(m, "open to the end")
 	c := check(verdict.CheckOpenToEnd, "connections open to the end", text(passes+fails), passes, fails == 0 && passes > 0)
-	if fails > 0 && fails <= st.Attributed {
-		c.ExplainedBy = verdict.SignalGenerator
-		return c.Inconclusive()
-	}
-	return c
+	return attributeIf(fails > 0 && fails <= st.Attributed, c)
 }
 
 // checkOpenTogether returns the check that all connections were open at the same time. That is the case if the first

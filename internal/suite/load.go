@@ -311,7 +311,7 @@ func countUnrequested(all []StageResult) (n int64) {
 
 // checkResponses returns the check that no stage has a wrong response or unrequested bytes, warm-ups included. counted
 // has the requests of the stages that count.
-func checkResponses(counted Total, all []StageResult) verdict.Check {
+func checkResponses(counted *Requests, all []StageResult) verdict.Check {
 	sum := total(all)
 	wrong, unrequested := sum.wrongResponses(), countUnrequested(all)
 	c := check(CheckCorrect, "responses are correct", "all", sentence("%v wrong", wrong), wrong+unrequested == 0 && counted.Total() > 0)

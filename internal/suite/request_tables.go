@@ -22,7 +22,7 @@ type part struct {
 // addRequests adds the facts, checks and tables that all suites of requests have: refusals, the server's own count,
 // times and failures of the listed stages, CPU and memory. It inserts the tables of the parameter more before those of
 // the processes. all has all stages of the run; sum excludes stages that do not count.
-func (r *Run) addRequests(a *verdict.Assessment, all, listed []StageResult, sum Total, more ...verdict.Table) {
+func (r *Run) addRequests(a *verdict.Assessment, all, listed []StageResult, sum *Requests, more ...verdict.Table) {
 	times, firstBytes := make([]part, 0, len(listed)+1), []part(nil)
 	for _, st := range listed {
 		times = append(times, part{st.Title, st.Requests})
@@ -32,7 +32,7 @@ func (r *Run) addRequests(a *verdict.Assessment, all, listed []StageResult, sum 
 	}
 	a.Facts = append(a.Facts, refusals(listed)...)
 	a.Checks = append(a.Checks, r.checkServerCount(all)...)
-	a.Tables = append(a.Tables, append(endpointTables(listed), latencyTable("Latency of good responses, ms", "stage", append(times, part{"all", sum.Requests})))...)
+	a.Tables = append(a.Tables, append(endpointTables(listed), latencyTable("Latency of good responses, ms", "stage", append(times, part{"all", sum})))...)
 	if len(firstBytes) > 0 {
 		a.Tables = append(a.Tables, latencyTable("Time to the first byte of good responses, ms", "stage", firstBytes))
 	}
@@ -129,7 +129,7 @@ func (q *Requests) times(code string) *shard.Histogram {
 }
 
 // failureTables returns the times and the causes of failed requests, if there are any.
-func failureTables(stages []StageResult, sum Total) []verdict.Table {
+func failureTables(stages []StageResult, sum *Requests) []verdict.Table {
 	if len(sum.Codes) == 0 {
 		return nil
 	}

@@ -37,6 +37,7 @@ type Requests struct {
 	Late        *shard.Histogram // responses of OK after the end of a stage with a fixed length, by their time after it
 	Codes       map[string]int64 // number of Failed by code
 	Servers     map[string]int64 // number of OK by server
+	Dropped     int64            // requests that were not made, because no connection was free in time, or the stage ended
 	First, Last time.Time        // start of the first request, end of the last one; a stage may move both
 	sum, square float64          // sums of the times of OK and of their squares, in milliseconds
 	fastest     float64          // minimum time of OK, in milliseconds
@@ -135,7 +136,6 @@ type StageResult struct {
 	shard.Stage
 	*Requests
 	firstByte       *Requests // the times to the first byte of the responses
-	Dropped         int64     // requests that were not made, because no connection was free in time, or the stage ended
 	Waiting         int64     // requests that waited for a connection
 	WaitMS          float64   // the sum of these waits
 	connectionLimit string    // why the generator had too few connections for the rate; "": it had enough
@@ -286,31 +286,25 @@ func ofKinds(all []StageResult, kinds ...string) (out []StageResult) {
 	return out
 }
 
-// A Total has the requests of several stages.
-type Total struct {
-	*Requests
-	Dropped int64
-}
-
 // total sums up the requests of stages.
-func total(stages []StageResult) Total {
-	t := Total{Requests: newRequests()}
+func total(stages []StageResult) *Requests {
+	sum := newRequests()
 	for _, st := range stages {
-		t.Dropped += st.Dropped
+		sum.Dropped += st.Dropped
 		for _, m := range st.metrics {
-			t.Add(m)
+			sum.Add(m)
 		}
 		for _, m := range st.late {
-			t.AddLate(m)
+			sum.AddLate(m)
 		}
 	}
-	return t
+	return sum
 }
 
 // fact states the numbers of requests.
-func (t Total) fact() verdict.Fact {
+func (q *Requests) fact() verdict.Fact {
 	return verdict.Fact{Name: "requests", Value: sentence("%v made, %v good, %s failed, %v not made",
-		t.Total(), t.OK.Count(), ratio(t.Failed.Count(), t.Total()), t.Dropped)}
+		q.Total(), q.OK.Count(), ratio(q.Failed.Count(), q.Total()), q.Dropped)}
 }
 
 // A roundLevel has all rounds of one target with the same number of concurrent requests. Its StageResult is their sum,
@@ -337,7 +331,7 @@ func byLevel(stages []StageResult) (out []roundLevel) {
 
 // sum sets the StageResult to the sum of the rounds.
 func (l *roundLevel) sum() {
-	l.Requests, l.Title = total(l.rounds).Requests, sentence("%v at a time, %s", l.Concurrency, l.Target)
+	l.Requests, l.Title = total(l.rounds), sentence("%v at a time, %s", l.Concurrency, l.Target)
 	l.First = l.rounds[0].First
 	l.Last = l.First
 	l.Stage.Requests, l.Seconds = 0, 0
@@ -346,7 +340,6 @@ func (l *roundLevel) sum() {
 		l.Last = l.Last.Add(st.Last.Sub(st.First))
 		l.Stage.Requests += st.Stage.Requests
 		l.Seconds += st.Seconds
-		l.Dropped += st.Dropped
 		l.Bytes += st.Bytes
 		l.Sent += st.Sent
 		l.Attributed += st.Attributed

@@ -163,12 +163,11 @@ func (s *stormStage) checkConnectRate(r *Run) verdict.Check {
 		c.Reasons = []string{sentence("it is unknown whether the service accepts %v connects per second: %s", required, cause)}
 		return c.Inconclusive()
 	}
-	if cause := s.machine.GeneratorLimit(); cause != "" {
+	cause := s.machine.GeneratorLimit()
+	if cause != "" {
 		c.Reasons = []string{sentence("the service accepted %s connects per second, but %v are required; the load generator may be the cause: %s", c.Actual, required, cause)}
-		c.ExplainedBy = verdict.SignalGenerator
-		return c.Inconclusive()
 	}
-	return c
+	return attributeIf(cause != "", c)
 }
 
 // queueTable returns the counters of dropped connects by machine.

@@ -103,12 +103,7 @@ func lateness(m *shard.Merged, from, to time.Time) *shard.Histogram {
 }
 
 // trend formats a quantile of a metric in milliseconds; "–" if there is none.
-func trend(m shard.Metric, q float64) string {
-	if m.Trend == nil || m.Trend.Count() == 0 {
-		return "–"
-	}
-	return figure(quantile(m.Trend, q))
-}
+func trend(m shard.Metric, q float64) string { return quantiles(m.Trend, q)[0] }
 
 // stagesOf returns the stages that the script declared.
 func stagesOf(m *shard.Merged) []shard.Stage {

@@ -80,14 +80,10 @@ func assessUpload(r *Run) verdict.Assessment {
 		limit = fmt.Sprintf("at least %.1f", minRate)
 	}
 	rateCheck := check(CheckRate, "MB/s", limit, strings.Join(rates, " and "), len(slow) == 0, slow...)
-	if saturated > 0 && saturated == len(slow) {
-		rateCheck.ExplainedBy = verdict.SignalGenerator
-		rateCheck = rateCheck.Inconclusive()
-	}
 	completed := sentence("%v of %v", complete, planned)
 	a.Checks = []verdict.Check{
 		check(CheckCorrect, "every upload arrived complete", "all", completed, planned > 0 && len(incomplete) == 0, incomplete...),
-		rateCheck,
+		attributeIf(saturated > 0 && saturated == len(slow), rateCheck),
 	}
 	a.Tables = []verdict.Table{t}
 	r.addRequests(&a, all, all, total(all))

@@ -90,7 +90,7 @@ func generate(root, file string) (string, error) {
 		return "", err
 	}
 	var text strings.Builder
-	if err := t.Execute(&text, map[string]any{"Settings": allSettings(), "Constants": plan.Constants(), "Services": services}); err != nil {
+	if err := t.Execute(&text, map[string]any{"Settings": allSettings(), "DefaultConnections": plan.DefaultConnections, "DisconnectLead": plan.DisconnectLead, "Services": services}); err != nil {
 		return "", err
 	}
 	if endMarkers[file] == "" {

@@ -10,6 +10,7 @@ package publish
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -69,7 +70,7 @@ type Publisher struct {
 	ready    []int32    // topics with a message that can be sent; if the order is arbitrary, once per message
 	idle     int        // workers that wait
 	running  int        // workers, including those that wait
-	reported [3]bool    // by trouble
+	reported []string   // kinds of problems that Say has received
 }
 
 // A queue counts the messages of a topic.
@@ -149,22 +150,15 @@ func (p *Publisher) Progress() Progress {
 	return out
 }
 
-// A trouble is a kind of problem that is passed to Say once.
-type trouble int
-
-const (
-	troubleRefused trouble = iota
-	troubleOpen
-	troubleLate
-)
-
-// report passes the first problem of a kind to Config.Say.
-func (p *Publisher) report(kind trouble, topic int, number uint64, text string) {
+// report passes a problem to Config.Say, unless it has received one of the same kind.
+func (p *Publisher) report(topic int, number uint64, kind, detail string) {
 	p.mu.Lock()
-	first := !p.reported[kind]
-	p.reported[kind] = true
+	isFirst := !slices.Contains(p.reported, kind)
+	if isFirst {
+		p.reported = append(p.reported, kind)
+	}
 	p.mu.Unlock()
-	if first && p.c.Say != nil {
-		p.c.Say(fmt.Sprintf("message %d of %s %s", number, p.c.Topics[topic], text))
+	if isFirst && p.c.Say != nil {
+		p.c.Say(fmt.Sprintf("message %d of %s %s %s", number, p.c.Topics[topic], kind, detail))
 	}
 }

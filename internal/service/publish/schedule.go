@@ -107,13 +107,13 @@ func (p *Publisher) settle(topic int, number uint64, o shard.Outcome) {
 	p.log.Settle(topic, number, o)
 	switch o.State {
 	case shard.Refused:
-		p.report(troubleRefused, topic, number, "was refused: "+o.Text)
+		p.report(topic, number, "was refused:", o.Text)
 	case shard.Open:
-		p.report(troubleOpen, topic, number, "was not confirmed: "+o.Text)
+		p.report(topic, number, "was not confirmed:", o.Text)
 	case shard.Confirmed:
 	}
 	i := (number-1)*uint64(len(p.c.Topics)) + uint64(topic) // #nosec G115 -- an index of topics
 	if lag := time.Duration(o.SentUS-p.log.Due(i)) * time.Microsecond; lag >= shard.LateAfter {
-		p.report(troubleLate, topic, number, "was sent "+lag.Round(100*time.Millisecond).String()+" behind the schedule")
+		p.report(topic, number, "was sent", lag.Round(100*time.Millisecond).String()+" behind the schedule")
 	}
 }

@@ -27,7 +27,7 @@ func (t *trial) publish(ctx context.Context) error {
 	v.Token = t.PublishToken
 	v.SentAt = time.Now().UnixMicro()
 	t.sent = append(t.sent, v.SentAt)
-	err := t.request(ctx, "publish", p, v, func() string {
+	return t.request(ctx, "publish", p, v, func() string {
 		switch {
 		case !p.Uses(service.Token):
 			return "if the service requires a token, add a header with {token} and set PUBLISH_TOKEN"
@@ -36,7 +36,6 @@ func (t *trial) publish(ctx context.Context) error {
 		}
 		return "check that PUBLISH_TOKEN is valid for this topic"
 	})
-	return err
 }
 
 // message publishes a message and waits until it arrives as the description defines.

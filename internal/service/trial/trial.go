@@ -4,6 +4,7 @@
 package trial
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -173,7 +174,7 @@ func (t *trial) connect(ctx context.Context) error {
 	switch answer.Status {
 	case http.StatusOK:
 		return mismatch("connect.url", "%s answered 200 with %s, which is not an event stream; expected text/event-stream%s",
-			r, typeOf(answer.Header), quoteBody(answer.Excerpt()))
+			r, cmp.Or(answer.Header.Get("Content-Type"), "no Content-Type"), quoteBody(answer.Excerpt()))
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return mismatch("connect.headers", "%s answered %s%s; %s", r, inWords(answer.Status), quoteBody(answer.Excerpt()), t.subscribeRemedy())
 	}

@@ -24,13 +24,6 @@ func quoteBody(body string) string {
 	return fmt.Sprintf(" (%s)", body)
 }
 
-func typeOf(h http.Header) string {
-	if kind := h.Get("Content-Type"); kind != "" {
-		return kind
-	}
-	return "no Content-Type"
-}
-
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3g s", d.Seconds()) }
 
 // quote returns the fields of a part for a sentence, without tokens.
