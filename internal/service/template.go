@@ -34,39 +34,17 @@ type Values struct {
 	N, Seq, SentAt                                       int64
 }
 
+// text returns the value of a field that is neither a number nor the checksum.
 func (v *Values) text(f Field) string {
-	switch f {
-	case Base:
-		return v.Base
-	case Topic:
-		return v.Topic
-	case ID:
-		return v.ID
-	case Run:
-		return v.Run
-	case Token:
-		return v.Token
-	case Padding:
-		return v.Padding
-	case Prompt:
-		return v.Prompt
-	default:
-		return v.Client
-	}
+	return [...]string{
+		Base: v.Base, Topic: v.Topic, ID: v.ID, Run: v.Run, Token: v.Token, Client: v.Client, Padding: v.Padding, Prompt: v.Prompt,
+	}[f]
 }
+
+// number returns the value of a numeric field.
+func (v *Values) number(f Field) int64 { return [...]int64{N: v.N, Seq: v.Seq, SentAt: v.SentAt}[f] }
 
 func (f Field) numeric() bool { return f == N || f == Seq || f == SentAt }
-
-func (v *Values) number(f Field) int64 {
-	switch f {
-	case N:
-		return v.N
-	case Seq:
-		return v.Seq
-	default:
-		return v.SentAt
-	}
-}
 
 // A Template is a compiled text with placeholders. The zero value is the empty text.
 type Template struct{ parts []part }

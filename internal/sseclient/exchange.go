@@ -61,7 +61,7 @@ func (e *exchange) do(ctx context.Context, req *request) (*Response, *failure) {
 			req = next
 			continue
 		}
-		if resp.proxyRefused() {
+		if resp.proxy.Forwards() && resp.Status == http.StatusProxyAuthRequired { // no service sends this status
 			status := fmt.Sprintf("%d %s", resp.Status, http.StatusText(resp.Status))
 			err := resp.proxy.RefusalError("the request", status, resp.Header, resp.refusal())
 			hangUp(resp.conn)

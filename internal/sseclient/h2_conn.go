@@ -52,10 +52,11 @@ type h2Conn struct {
 	sender sender
 
 	// Only the reader uses these fields.
-	cursor  h2Cursor
-	active  *h2Stream     // the stream whose DATA is being read
-	payload []byte        // the unread part of that DATA
-	readAt  time.Duration // time of the last read, since processStart
+	cursor      h2Cursor
+	active      *h2Stream     // the stream whose DATA is being read
+	payload     []byte        // the unread part of that DATA
+	readAt      time.Duration // time of the last read, since processStart
+	hasSettings bool          // the SETTINGS of the server have arrived, or the connection has ended
 
 	mu            sync.Mutex // guards the fields below
 	streams       h2Streams
@@ -68,7 +69,6 @@ type h2Conn struct {
 	initialWindow int64       // INITIAL_WINDOW_SIZE of the server
 	window        int64       // bytes that may be sent on the connection
 	received      int32       // bytes received since the window was last enlarged
-	hasSettings   bool        // the SETTINGS of the server have arrived
 	lastID        uint32      // the last stream that the server processes, by GOAWAY
 	goAwayErr     error       // the reason of GOAWAY; nil without one
 	hadStream     bool        // an event stream was opened

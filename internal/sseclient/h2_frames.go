@@ -77,7 +77,7 @@ func (r *h2Cursor) read(c *h2Conn, p, buf []byte, b *eventstream.Block) error {
 		part := p[:n]
 		r.remaining, p = r.remaining-uint32(n), p[n:] // #nosec G115 -- at most r.remaining
 		if r.Type == http2.FrameData {
-			r.data(c, part, buf, b)
+			r.data(part, buf, b)
 		} else {
 			_, _ = r.frames.Write(part)
 		}
@@ -100,11 +100,10 @@ func (r *h2Cursor) beginFrame(c *h2Conn) error {
 		StreamID: binary.BigEndian.Uint32(h[5:]) & (1<<31 - 1),
 	}
 	r.remaining, r.padding, r.padded, r.stream = r.Length, 0, false, nil
-	hasSettings := c.isSettled()
 	switch {
-	case !hasSettings && string(h[:5]) == "HTTP/":
+	case !c.hasSettings && string(h[:5]) == "HTTP/":
 		return errNotH2
-	case !hasSettings && (r.Type != http2.FrameSettings || r.Flags.Has(http2.FlagSettingsAck)):
+	case !c.hasSettings && (r.Type != http2.FrameSettings || r.Flags.Has(http2.FlagSettingsAck)):
 		return protocolError(http2.ErrCodeProtocol, "its first frame is %v, not SETTINGS", r.Type)
 	case r.Length > h2MaxFrame:
 		return protocolError(http2.ErrCodeFrameSize, "a %v frame of %d bytes exceeds the limit of %d",
@@ -157,7 +156,7 @@ func (r *h2Cursor) beginData(c *h2Conn) error {
 }
 
 // data passes a part of DATA to its stream.
-func (r *h2Cursor) data(c *h2Conn, part, buf []byte, b *eventstream.Block) {
+func (r *h2Cursor) data(part, buf []byte, b *eventstream.Block) {
 	discarded := 0 // bytes of padding
 	if r.padded && len(part) > 0 {
 		r.padding, r.padded = uint32(part[0]), false
@@ -228,13 +227,6 @@ func (r *h2Cursor) frameError(c *h2Conn, err error) error {
 		detail = err
 	}
 	return protocolError(code, "%v: %w", r.Type, detail)
-}
-
-// isSettled reports whether the SETTINGS of the server have arrived.
-func (c *h2Conn) isSettled() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.hasSettings
 }
 
 // isKnown reports whether this client has opened a stream, which may already be closed. The caller holds mu.

@@ -114,11 +114,6 @@ func (r *Response) validate(req *request) *failure {
 
 var errNoContent = errors.New("the server responded with 204 No Content, so the client must not reconnect")
 
-// proxyRefused reports whether the proxy refused the request, by status 407, which no service sends.
-func (r *Response) proxyRefused() bool {
-	return r.proxy.Forwards() && r.Status == http.StatusProxyAuthRequired
-}
-
 // refusal returns the decoded body of an error response. Reads fail after refusalTimeout.
 func (r *Response) refusal() io.Reader {
 	_ = r.conn.SetReadDeadline(time.Now().Add(refusalTimeout))

@@ -50,18 +50,16 @@ func (f *findings) delay(t *track, reference []*track) string {
 	var joint batches
 	for _, r := range reference {
 		arrivals := map[string]time.Time{}
-		for i := range f.units[t] {
-			u := &f.units[t][i]
+		for _, u := range f.units[t] {
 			if _, known := arrivals[f.key(u)]; !known && !u.isComment() {
 				arrivals[f.key(u)] = u.at
 			}
 		}
 		counts := map[string]int{}
-		for i := range f.units[r] {
-			counts[f.key(&f.units[r][i])]++
+		for _, u := range f.units[r] {
+			counts[f.key(u)]++
 		}
-		for i := range f.units[r] {
-			u := &f.units[r][i]
+		for _, u := range f.units[r] {
 			if u.isComment() || f.heartbeat.matches(u) || u.at.Before(t.headersAt) || counts[f.key(u)] > 1 {
 				continue
 			}

@@ -61,26 +61,21 @@ func (f *findings) withCheckedMessage(o object, found object) object {
 	if same := f.findShared(found); same != nil {
 		return withMessage(o, same)
 	}
-	o = withMessage(o, "unchecked")
-	for i := range o {
-		if o[i].name != "message" {
-			continue
-		}
-		for _, member := range found {
-			o[i].notes = append(o[i].notes, fmt.Sprintf("%s was %s. %s", member.name, literal(member.value), strings.Join(member.notes, " ")))
-		}
+	var notes []string
+	for _, member := range found {
+		notes = append(notes, fmt.Sprintf("%s was %s. %s", member.name, literal(member.value), strings.Join(member.notes, " ")))
 	}
 	f.missing = append(f.missing, "message is 'unchecked': no number and no interval was found, and streams did not receive the same messages, so a run checks connections only. "+
 		"With --publish-url and --publish-body the probe searches the messages that it publishes.")
-	return o
+	return withMessage(o, "unchecked", notes...)
 }
 
-// withMessage returns the description with another message.
-func withMessage(o object, value any) object {
+// withMessage returns the description with another message and additional notes.
+func withMessage(o object, value any, notes ...string) object {
 	o = slices.Clone(o)
 	for i := range o {
 		if o[i].name == "message" {
-			o[i].value = value
+			o[i].value, o[i].notes = value, slices.Concat(o[i].notes, notes)
 		}
 	}
 	return o
@@ -159,7 +154,7 @@ func (f *findings) thenNotes() []string {
 	if f.session.requests.secondRequest == nil {
 		return nil
 	}
-	note := fmt.Sprintf("The first event of each stream was %s", quoteJS(excerptOf(f.session.firstEvent)))
+	note := fmt.Sprintf("The first event of each stream was %s", quoteJS(excerpt(f.session.firstEvent)))
 	if f.session.clientSource != "" {
 		note += "; its value at " + quoteJS(f.session.clientSource) + " differed on each stream"
 	}
@@ -227,7 +222,7 @@ func (f *findings) header() []string {
 	out := []string{fmt.Sprintf("Written by `soak probe` on %s: %s, for %s, with %s at a time.",
 		s.started.UTC().Format("2006-01-02"), s.requests.base, inSeconds(time.Since(s.started)), format.Count(s.Streams, "stream"))}
 	if s.requests.uses("{topic}") {
-		out = append(out, fmt.Sprintf("{topic} was %s.", quoteJS(excerptOf(s.Topic))))
+		out = append(out, fmt.Sprintf("{topic} was %s.", quoteJS(excerpt(s.Topic))))
 	}
 	out = append(out, s.notes...)
 	if len(f.missing) > 0 {

@@ -13,7 +13,7 @@ import (
 // findings are the conclusions from the observed streams.
 type findings struct {
 	session *session
-	units   map[*track][]unit
+	units   map[*track][]*unit
 
 	heartbeat heartbeat
 	message   message
@@ -24,7 +24,7 @@ type findings struct {
 
 // conclude derives the findings of a session.
 func conclude(s *session) *findings {
-	f := &findings{session: s, units: map[*track][]unit{}}
+	f := &findings{session: s, units: map[*track][]*unit{}}
 	for _, t := range s.tracks {
 		f.units[t] = t.units()
 	}
@@ -67,7 +67,7 @@ func (f *findings) isFromProbe(u *unit) bool {
 
 // publishes reports whether the probe's messages contain a placeholder.
 func (s *session) publishes(placeholder string) bool {
-	return s.requests.publish != nil && strings.Contains(string(toJSON(s.requests.publish)), placeholder)
+	return s.requests.publish.contains(placeholder)
 }
 
 // atStart reports whether a unit arrived within one pace after the response headers of a stream.
@@ -96,7 +96,7 @@ func (f *findings) silence() (longest time.Duration) {
 }
 
 // excerpt returns the beginning of a field of an event.
-func excerpt(text []byte) string { return format.Shorten(string(text), 80) }
+func excerpt[T string | []byte](text T) string { return format.Shorten(string(text), 80) }
 
 // example returns the beginning of each field of a block in one line.
 func (u *unit) example() string {

@@ -79,9 +79,8 @@ func findFinite(tracks []*track, disconnected *track) *finite {
 // blocks returns the blocks with data of a response, without heartbeats. It stores the name of heartbeats in f.
 func (f *finite) blocks(t *track) series {
 	out := series{track: t}
-	all := t.units()
-	for i := range all {
-		switch u := &all[i]; {
+	for _, u := range t.units() {
+		switch {
 		case len(u.Event) <= maxQuoted && heartbeatName.Match(u.Event):
 			f.heartbeat = string(u.Event)
 		case u.HasData:
@@ -146,14 +145,10 @@ func (f *finite) endsAll(done object) bool {
 
 // chunks returns the blocks before the terminal event of each response that have an event name; "": all of them.
 func (f *finite) chunks(event string) []series {
-	out := make([]series, len(f.responses))
-	for i, one := range f.responses {
-		out[i].track = one.track
-		for _, u := range one.units[:len(one.units)-1] {
-			if event == "" || u.EventName() == event {
-				out[i].units = append(out[i].units, u)
-			}
-		}
+	var out []series
+	for _, one := range f.responses {
+		before := series{one.track, one.units[:len(one.units)-1]}
+		out = append(out, before.filter(func(u *unit) bool { return event == "" || u.EventName() == event }))
 	}
 	return out
 }

@@ -71,8 +71,7 @@ func (f *findings) groups() []*group {
 	byKey := map[string]*group{}
 	for _, t := range f.tracksOf(plain, resumed, fresh) {
 		last, lastOf := t.headersAt, map[string]time.Time{}
-		for i := range f.units[t] {
-			u := &f.units[t][i]
+		for _, u := range f.units[t] {
 			key, candidate := groupOf(u)
 			if candidate != nil && !f.isFromProbe(u) {
 				b := byKey[key]

@@ -82,7 +82,7 @@ func Idle(ctx context.Context, c Config) (text string, err error) {
 	}
 	i := &idleProbe{session: newSession(c, a)}
 	i.silent = true
-	if i.canPublish = i.service.Publish != nil && strings.Contains(string(toJSON(a.connect)), "{topic}"); i.canPublish {
+	if i.canPublish = i.service.Publish != nil && a.connect.contains("{topic}"); i.canPublish {
 		if i.checkTimes = c.checkTimes; i.checkTimes == nil {
 			i.checkTimes = i.checkTimesWithin(checkTimes)
 		}

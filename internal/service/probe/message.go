@@ -24,17 +24,15 @@ type series struct {
 	units []*unit
 }
 
+// filter returns the units that meet a condition.
+func (s series) filter(keep func(u *unit) bool) series {
+	return series{s.track, slices.DeleteFunc(slices.Clone(s.units), func(u *unit) bool { return !keep(u) })}
+}
+
 // messages returns the messages of the streams of some roles.
 func (f *findings) messages(roles ...role) (out []series) {
 	for _, t := range f.tracksOf(roles...) {
-		one := series{track: t}
-		for i := range f.units[t] {
-			u := &f.units[t][i]
-			if f.isMessage(u) {
-				one.units = append(one.units, u)
-			}
-		}
-		out = append(out, one)
+		out = append(out, series{t, f.units[t]}.filter(f.isMessage))
 	}
 	return out
 }
@@ -109,7 +107,7 @@ func (f *findings) keepCounted(m *message, all []series) ([]series, []*unit) {
 	})
 	var notes []string
 	for _, name := range order[:min(len(order), 8)] {
-		notes = append(notes, fmt.Sprintf("%s (%d)", quoteJS(excerptOf(name)), names[name]))
+		notes = append(notes, fmt.Sprintf("%s (%d)", quoteJS(excerpt(name)), names[name]))
 	}
 	note := "Names of the events: " + strings.Join(notes, ", ")
 	if source, _ := f.findSequence(all); source != "" {
@@ -122,12 +120,7 @@ func (f *findings) keepCounted(m *message, all []series) ([]series, []*unit) {
 		}
 		some := make([]series, len(all))
 		for i, one := range all {
-			some[i].track = one.track
-			for _, u := range one.units {
-				if u.EventName() == name {
-					some[i].units = append(some[i].units, u)
-				}
-			}
+			some[i] = one.filter(func(u *unit) bool { return u.EventName() == name })
 		}
 		if source, _ := f.findSequence(some); source != "" {
 			m.match.add("event", name, note+". Messages with this name have numbers.")
@@ -138,10 +131,8 @@ func (f *findings) keepCounted(m *message, all []series) ([]series, []*unit) {
 	return all, units(all)
 }
 
-func excerptOf(s string) string { return excerpt([]byte(s)) }
-
 // quote returns the beginning of a text of the service. It hides tokens first, because a truncated token would not be found later.
-func (s *session) quote(text string) string { return excerptOf(s.requests.withoutTokens(text)) }
+func (s *session) quote(text string) string { return excerpt(s.requests.withoutTokens(text)) }
 
 // findPublished finds number, marker, time and checksum of the messages that the probe published, and adds their
 // places to m.
@@ -275,11 +266,11 @@ func (f *findings) describeIDs(arrivals []*unit) string {
 	case len(ids) == 0:
 		return "The messages had no id."
 	case len(distinct) <= len(f.session.tracks) && len(ids) > 2*len(distinct) && f.onePerStream():
-		return fmt.Sprintf("The id was the same in all messages of a stream (%s): no sequence.", excerpt([]byte(ids[0])))
+		return fmt.Sprintf("The id was the same in all messages of a stream (%s): no sequence.", excerpt(ids[0]))
 	case uuid.MatchString(ids[0]):
-		return fmt.Sprintf("Their ids were random (%s): no sequence.", excerpt([]byte(ids[0])))
+		return fmt.Sprintf("Their ids were random (%s): no sequence.", excerpt(ids[0]))
 	}
-	return fmt.Sprintf("Examples of ids: %s and %s.", excerpt([]byte(ids[0])), excerpt([]byte(ids[len(ids)-1])))
+	return fmt.Sprintf("Examples of ids: %s and %s.", excerpt(ids[0]), excerpt(ids[len(ids)-1]))
 }
 
 // onePerStream reports whether all messages of each stream have the same id.

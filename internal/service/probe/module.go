@@ -38,8 +38,8 @@ func (o object) value(name string) any {
 	return nil
 }
 
-// has reports whether the object has a member.
-func (o object) has(name string) bool { return o.value(name) != nil }
+// contains reports whether the object contains a text, such as a placeholder.
+func (o object) contains(text string) bool { return strings.Contains(string(toJSON(o)), text) }
 
 // toJSON returns a description as service.Parse reads it.
 func toJSON(v any) []byte {

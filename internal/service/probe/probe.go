@@ -145,7 +145,7 @@ func (s *session) describe() (Result, error) {
 	s.requests.hideTokens(description)
 	return Result{
 		Module: toModule(description, head), Missing: f.missing,
-		Publishes: description.has("publish"), Topics: s.requests.uses("{topic}"), Checked: description.value("message") != "unchecked",
+		Publishes: description.value("publish") != nil, Topics: s.requests.uses("{topic}"), Checked: description.value("message") != "unchecked",
 		Finite: f.finite != nil,
 	}, nil
 }

@@ -80,14 +80,15 @@ func readRequests(c *Config) (*requests, error) {
 		if out.secondRequest, err = out.build(c, c.SecondRequest, subscriber, "--then-url"); err != nil {
 			return nil, err
 		}
-		out.secondHasClient = strings.Contains(string(toJSON(out.secondRequest)), "{client}")
+		out.secondHasClient = out.secondRequest.contains("{client}")
 	}
 	if !c.Publish.empty() {
 		if out.publish, err = out.build(c, c.Publish, publisher, "--publish-url"); err != nil {
 			return nil, err
 		}
 	}
-	out.needsToken, out.subscribeToken, out.publishToken = subscriber.isUsed || strings.Contains(string(toJSON(out.connect))+string(toJSON(out.secondRequest)), "{token}"), subscriber.token, publisher.token
+	out.needsToken = subscriber.isUsed || out.connect.contains("{token}") || out.secondRequest.contains("{token}")
+	out.subscribeToken, out.publishToken = subscriber.token, publisher.token
 	_, err = service.Parse(toJSON(out.draft("any", "id")))
 	return out, err //nolint:wrapcheck // sentences for the user
 }
@@ -226,9 +227,9 @@ func (a *requests) draft(event, client string) (o object) {
 		return o
 	}
 	message := object{}
-	for _, value := range []struct{ name, sent string }{{"seq", "{seq}"}, {"run", "{run}"}, {"sentAt", "{sentAt}"}, {"sum", "{sum}"}} {
-		if value.name == "seq" || strings.Contains(string(toJSON(a.publish)), value.sent) {
-			message.add(value.name, "id") // publish requires a place for each of its values
+	for _, name := range []string{"seq", "run", "sentAt", "sum"} {
+		if name == "seq" || a.publish.contains("{"+name+"}") {
+			message.add(name, "id") // publish requires a place for each of its values
 		}
 	}
 	o.add("publish", a.publish)
@@ -238,7 +239,7 @@ func (a *requests) draft(event, client string) (o object) {
 
 // uses reports whether one of the requests has a placeholder.
 func (a *requests) uses(placeholder string) bool {
-	return strings.Contains(string(toJSON(a.connect))+string(toJSON(a.secondRequest))+string(toJSON(a.publish)), placeholder)
+	return a.connect.contains(placeholder) || a.secondRequest.contains(placeholder) || a.publish.contains(placeholder)
 }
 
 // withoutTokens replaces the tokens in a text with {token}.

@@ -3,6 +3,7 @@ package probe
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/format"
@@ -95,8 +96,7 @@ func (f *findings) refusal(role role) string {
 func (f *findings) missed() (out map[string]bool) {
 	for _, t := range f.tracksOf(plain, compressed) {
 		arrived := map[string]bool{}
-		for i := range f.units[t] {
-			u := &f.units[t][i]
+		for _, u := range f.units[t] {
 			if t != f.session.disconnected && f.isMessage(u) && u.at.After(f.session.disconnectedAt) && u.at.Before(f.session.reopenedAt) {
 				arrived[f.key(u)] = true
 			}
@@ -113,8 +113,8 @@ func (f *findings) missed() (out map[string]bool) {
 func (f *findings) countAtStart(t *track, messages map[string]bool) int {
 	arrived := map[string]bool{}
 	if t != nil {
-		for i := range f.units[t] {
-			if u := &f.units[t][i]; messages[f.key(u)] && f.atStart(t, u) {
+		for _, u := range f.units[t] {
+			if messages[f.key(u)] && f.atStart(t, u) {
 				arrived[f.key(u)] = true
 			}
 		}
@@ -125,8 +125,8 @@ func (f *findings) countAtStart(t *track, messages map[string]bool) int {
 // countRepeated counts the messages that arrived before the disconnect and again at the start of the resumed stream.
 func (f *findings) countRepeated(stream *track) (n int) {
 	earlier := map[string]bool{}
-	for i := range f.units[f.session.disconnected] {
-		if u := &f.units[f.session.disconnected][i]; f.isMessage(u) {
+	for _, u := range f.units[f.session.disconnected] {
+		if f.isMessage(u) {
 			earlier[f.key(u)] = true
 		}
 	}
@@ -150,8 +150,8 @@ func (f *findings) gap(lost bool) (match object, note string) {
 		return nil, note
 	}
 	controlGroups := map[string]bool{}
-	for i := range f.units[control] {
-		key, _ := groupOf(&f.units[control][i])
+	for _, u := range f.units[control] {
+		key, _ := groupOf(u)
 		controlGroups[key] = true
 	}
 	for _, t := range []*track{unknownID, f.first(resumed)} {
@@ -172,8 +172,7 @@ func (f *findings) gap(lost bool) (match object, note string) {
 				return object{{name: "header", value: f.session.requests.withoutTokens(header)}}, note + "."
 			}
 		}
-		for i := range f.units[t] {
-			u := &f.units[t][i]
+		for _, u := range f.units[t] {
 			key, group := groupOf(u)
 			if group != nil && f.atStart(t, u) && !controlGroups[key] && len(u.Event) > 0 && !f.isPublished(u) && !f.heartbeat.matches(u) {
 				return group.match, fmt.Sprintf("With %s the stream began with %s.", id, u.example())
@@ -189,10 +188,8 @@ func (f *findings) gap(lost bool) (match object, note string) {
 // isID reports whether a text is the id of an event.
 func (f *findings) isID(text string) bool {
 	for _, units := range f.units {
-		for i := range units {
-			if units[i].HasID && string(units[i].ID) == text {
-				return true
-			}
+		if slices.ContainsFunc(units, func(u *unit) bool { return u.HasID && string(u.ID) == text }) {
+			return true
 		}
 	}
 	return uuid.MatchString(text)
@@ -204,12 +201,5 @@ func (f *findings) isPublished(u *unit) bool {
 	if len(f.session.published) > 0 {
 		return f.isFromProbe(u)
 	}
-	for _, stream := range f.messages(plain) {
-		for _, message := range stream.units {
-			if message.EventName() == u.EventName() {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(units(f.messages(plain)), func(message *unit) bool { return message.EventName() == u.EventName() })
 }

@@ -33,12 +33,7 @@ func (f *findings) findCounter(m *message, all []series, arrivals []*unit) {
 
 // findSequence finds a source whose values grow by one on each stream. note has the evidence, or the reason why there is no such source.
 func (f *findings) findSequence(all []series) (source, note string) {
-	longest := series{}
-	for _, one := range all {
-		if len(one.units) > len(longest.units) {
-			longest = one
-		}
-	}
+	longest := slices.MaxFunc(all, func(a, b series) int { return len(a.units) - len(b.units) })
 	if len(longest.units) < 3 {
 		return "", fmt.Sprintf("%s on a stream are too few to find a sequence; use a longer probe (--seconds).", format.Count(len(longest.units), "message"))
 	}

@@ -14,15 +14,15 @@ import (
 
 // sharedFindings returns three streams with a greeting and ten prices, one every 300 ms. content returns the data of a price.
 func sharedFindings(content func(client, message int) string) *findings {
-	f := &findings{session: &session{Config: Config{Pace: 100 * time.Millisecond}}, units: map[*track][]unit{}}
+	f := &findings{session: &session{Config: Config{Pace: 100 * time.Millisecond}}, units: map[*track][]*unit{}}
 	f.heartbeat.matches = func(*unit) bool { return false }
 	began := time.Unix(1_700_000_000, 0)
 	for stream := range 3 {
 		t := newSharedTrack(began)
 		f.session.tracks = append(f.session.tracks, t)
-		f.units[t] = []unit{{service.Block{Event: []byte("hello"), Data: fmt.Append(nil, stream), HasData: true}, began.Add(time.Millisecond)}}
+		f.units[t] = []*unit{{service.Block{Event: []byte("hello"), Data: fmt.Append(nil, stream), HasData: true}, began.Add(time.Millisecond)}}
 		for message := 1; message <= 10; message++ {
-			f.units[t] = append(f.units[t], unit{
+			f.units[t] = append(f.units[t], &unit{
 				service.Block{Event: []byte("price"), Data: []byte(content(stream, message)), HasData: true},
 				began.Add(time.Duration(message)*300*time.Millisecond + time.Duration(stream)*time.Millisecond),
 			})

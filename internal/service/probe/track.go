@@ -167,7 +167,7 @@ func (u *unit) isComment() bool { return u.HasComment && !u.HasData && len(u.Eve
 const sameBlock = 300 * time.Millisecond
 
 // units returns the blocks of a stream, and the comment lines that arrived earlier than the rest of their blocks.
-func (t *track) units() (out []unit) {
+func (t *track) units() (out []*unit) {
 	var lines []stream.Part
 	for _, p := range t.parts {
 		if p.Line {
@@ -176,14 +176,14 @@ func (t *track) units() (out []unit) {
 		}
 		for _, line := range lines {
 			if p.At.Sub(line.At) > sameBlock {
-				out = append(out, unit{line.Block, line.At})
+				out = append(out, &unit{line.Block, line.At})
 			}
 		}
 		lines = nil
-		out = append(out, unit{p.Block, p.At})
+		out = append(out, &unit{p.Block, p.At})
 	}
 	for _, line := range lines {
-		out = append(out, unit{line.Block, line.At})
+		out = append(out, &unit{line.Block, line.At})
 	}
 	return out
 }

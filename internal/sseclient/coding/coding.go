@@ -127,28 +127,23 @@ func New(coding string, src io.Reader) (*Reader, error) {
 
 // Read returns io.EOF if both the coding and the source have ended. Its error wraps io.ErrUnexpectedEOF if the source
 // ended before the coding. Other errors are those of the source, or report invalid data.
-func (r *Reader) Read(p []byte) (int, error) {
+func (r *Reader) Read(p []byte) (n int, err error) {
 	if r.err != nil {
 		return 0, r.err
 	}
-	n, err := r.read(p)
+	if r.decoder == nil {
+		r.decoder, err = r.newDecoder(r.input)
+	}
+	if err == nil {
+		n, err = r.decoder.Read(p)
+	}
 	if err != nil {
 		r.err = r.cause(err)
-		if n == 0 {
-			return 0, r.err
-		}
 	}
-	return n, nil
-}
-
-// read is Read without the error of an earlier call. It creates the decoder at the first call.
-func (r *Reader) read(p []byte) (n int, err error) {
-	if r.decoder == nil {
-		if r.decoder, err = r.newDecoder(r.input); err != nil {
-			return 0, err
-		}
+	if n > 0 {
+		return n, nil
 	}
-	return r.decoder.Read(p)
+	return 0, r.err
 }
 
 // cause returns the error of Read for an error of the decoder. An error of the source has precedence.

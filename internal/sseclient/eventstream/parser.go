@@ -92,16 +92,11 @@ func (p *Parser) Next(e *Event) error {
 	}
 }
 
-// begin prepares a call of nextPart.
+// begin prepares a call of nextPart. It empties the buffers of the block that the last call returned.
 func (p *Parser) begin() {
 	if p.blockState == nil {
 		p.blockState = new(blockState)
 	}
-	p.recycleReturned()
-}
-
-// recycleReturned empties the buffers of the block that the last call returned.
-func (p *Parser) recycleReturned() {
 	if p.isReturned {
 		p.data, p.name, p.comment, p.line = p.recycle(p.data), p.recycle(p.name), p.recycle(p.comment), p.recycle(p.line)
 		p.isReturned = false
