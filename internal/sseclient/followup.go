@@ -187,10 +187,10 @@ func (f *FollowUp) run(ctx context.Context, second *SecondRequest, r *request) {
 func (f *FollowUp) send(ctx context.Context, second *SecondRequest, r *request) (*Response, *failure) {
 	s := f.stream
 	c := s.group.client
-	if !c.await(ctx) || !processDials.enter(ctx) {
+	if !c.await(ctx) || processDials.Acquire(ctx, 1) != nil {
 		return nil, followUpFailure(ctx.Err(), 0)
 	}
-	defer processDials.leave()
+	defer processDials.Release(1)
 	dialCtx, cancel := contextWithin(ctx, s.opts.FollowUpTimeout)
 	defer cancel()
 	started := time.Now()

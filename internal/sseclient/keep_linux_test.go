@@ -312,7 +312,7 @@ func TestEachRequestGetsAResponseOrAReset(t *testing.T) {
 
 func TestLateHeadersDoNotDelayOtherRequests(t *testing.T) {
 	t.Parallel()
-	requests := cap(processDials) + 1
+	const requests = maxDials + 1
 	var arrived sync.WaitGroup
 	arrived.Add(requests)
 	url, _, _ := respondEach(t, func(int) string {

@@ -3,35 +3,23 @@ package sseclient
 import (
 	"context"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/sse-soak/sse-soak/internal/proxy"
 )
 
-// A dialGate limits the number of concurrent dials or handshakes.
-type dialGate chan struct{}
+// maxDials limits the dials of the process. Ten thousand concurrent dials would overflow the accept queue of the server
+// and time out. A dial uses about 20 KB. With a round trip of 100 ms the limit allows 1250 dials per second.
+const maxDials = 250
 
-// processDials limits the dials of the process. Ten thousand concurrent dials would overflow the accept queue of the
-// server and time out. A dial uses about 20 KB. With a round trip of 100 ms the limit allows 1250 dials per second.
-var processDials = make(dialGate, 250)
-
-// processHandshakes limits the TLS handshakes of the process. A handshake uses 60 KB. A higher limit makes no more
+// maxHandshakes limits the TLS handshakes of the process. A handshake uses 60 KB. A higher limit makes no more
 // handshakes per second, because two cores make about 1000.
-var processHandshakes = make(dialGate, 200)
+const maxHandshakes = 200
 
-// enter waits until the limit allows another entry. It returns false if ctx ends first.
-func (g dialGate) enter(ctx context.Context) bool {
-	select {
-	case g <- struct{}{}:
-	case <-ctx.Done():
-		return false
-	}
-	if ctx.Err() != nil { // select chooses at random if both are ready
-		g.leave()
-		return false
-	}
-	return true
-}
-
-func (g dialGate) leave() { <-g }
+var (
+	processDials      = semaphore.NewWeighted(maxDials)
+	processHandshakes = semaphore.NewWeighted(maxHandshakes)
+)
 
 // needsHandshake reports whether a request to a URL needs a TLS handshake with the server or with a proxy.
 func needsHandshake(url string, proxies proxy.Chooser) bool {
@@ -44,18 +32,18 @@ func needsHandshake(url string, proxies proxy.Chooser) bool {
 }
 
 // A permit allows one dial. Dials without a permit use nil.
-type permit struct{ dials, handshakes dialGate }
+type permit struct{ dials, handshakes *semaphore.Weighted }
 
 // takePermit waits for a permit until ctx ends. If secure is set, the permit includes a TLS handshake.
 func takePermit(ctx context.Context, secure bool) (p *permit, ok bool) {
 	p = new(permit)
 	if secure {
-		if !processHandshakes.enter(ctx) {
+		if processHandshakes.Acquire(ctx, 1) != nil {
 			return nil, false
 		}
 		p.handshakes = processHandshakes
 	}
-	if !processDials.enter(ctx) {
+	if processDials.Acquire(ctx, 1) != nil {
 		p.leave()
 		return nil, false
 	}
@@ -66,7 +54,7 @@ func takePermit(ctx context.Context, secure bool) (p *permit, ok bool) {
 // releaseHandshake allows another handshake.
 func (p *permit) releaseHandshake() {
 	if p != nil && p.handshakes != nil {
-		p.handshakes.leave()
+		p.handshakes.Release(1)
 		p.handshakes = nil
 	}
 }
@@ -75,7 +63,7 @@ func (p *permit) releaseHandshake() {
 func (p *permit) leave() {
 	p.releaseHandshake()
 	if p != nil && p.dials != nil {
-		p.dials.leave()
+		p.dials.Release(1)
 		p.dials = nil
 	}
 }

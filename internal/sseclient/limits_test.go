@@ -1,27 +1,12 @@
 package sseclient
 
 import (
-	"context"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http/httpproxy"
 )
-
-func TestGateLimitsConcurrentDials(t *testing.T) {
-	t.Parallel()
-	g := make(dialGate, 2)
-	require.True(t, g.enter(t.Context()))
-	require.True(t, g.enter(t.Context()))
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	require.False(t, g.enter(ended), "a third dial must wait")
-	third := make(chan bool)
-	go func() { third <- g.enter(t.Context()) }()
-	g.leave()
-	require.True(t, <-third, "the third dial must get a slot")
-}
 
 // A handshake with a proxy uses as much memory as one with a server.
 func TestHandshakesWithProxiesNeedAPermit(t *testing.T) {
