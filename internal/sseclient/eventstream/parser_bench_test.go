@@ -25,6 +25,9 @@ func BenchmarkParser(b *testing.B) {
 	for name, text := range map[string]string{
 		"bare":     "data: 0\n\n",
 		"numbered": ": sent=1763683200123456\nid: 1234\ndata: 0\n\n",
+		"json":     "id: 1763683200:0\ndata: {\"run\":\"a1b2c3d4\",\"seq\":123456,\"t\":1763683200123456,\"pad\":\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"}\n\n",
+		"ping":     "event: ping\n\n",
+		"colon":    ":\n",
 		"lines":    "event: stock\r\n" + strings.Repeat("data: 0123456789abcdef\r\n", 8) + "\r\n",
 		"700B":     "data: " + strings.Repeat("x", 700) + "\n\n",
 		"40KiB":    "data: " + strings.Repeat("x", 40<<10) + "\n\n",
@@ -33,11 +36,11 @@ func BenchmarkParser(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			p := New(&endless{text: text})
-			var e Event
+			var block Block
 			b.ReportAllocs()
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {
-				if err := p.Next(&e); err != nil {
+				if _, err := p.NextPart(&block); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -39,90 +39,87 @@ func parseAll(p *Parser) (events []receivedEvent, err error) {
 
 func TestParser(t *testing.T) {
 	t.Parallel()
-	data := func(values ...string) (out []receivedEvent) {
-		for _, v := range values {
-			out = append(out, receivedEvent{Data: v})
-		}
-		return out
-	}
-	tests := []struct {
+	for _, tt := range []struct {
 		name, in string
-		want     []receivedEvent
+		want     []string // in the notation of eventText
 		err      error
 	}{
 		// The examples of section 9.2.6.
-		{"spec: stock ticker, three lines of data", "data: YHOO\ndata: +2\ndata: 10\n\n", data("YHOO\n+2\n10"), io.EOF},
-		{
-			"spec: four blocks, the last one unfinished",
-			": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n",
-			[]receivedEvent{{Data: "first event", ID: "1", HasID: true}, {Data: "second event", HasID: true}},
-			io.ErrUnexpectedEOF,
-		},
-		{
-			"spec: four blocks, the last one finished",
-			": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n\n",
-			[]receivedEvent{{Data: "first event", ID: "1", HasID: true}, {Data: "second event", HasID: true}, {Data: " third event"}},
-			io.EOF,
-		},
-		{"spec: data without values", "data\n\ndata\ndata\n\ndata:", data("", "\n"), io.ErrUnexpectedEOF},
-		{"spec: the space after the colon is ignored", "data:test\n\ndata: test\n\n", data("test", "test"), io.EOF},
+		{"spec: stock ticker, three lines of data", "data: YHOO\ndata: +2\ndata: 10\n\n", []string{"[data=YHOO\n+2\n10]"}, io.EOF},
+		{"spec: four blocks, the last one unfinished", ": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n", []string{":test stream", "[comment=test stream]", "[data=first event id=1]", "[data=second event id=]"}, io.ErrUnexpectedEOF},
+		{"spec: four blocks, the last one finished", ": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n\n", []string{":test stream", "[comment=test stream]", "[data=first event id=1]", "[data=second event id=]", "[data= third event]"}, io.EOF},
+		{"spec: data without values", "data\n\ndata\ndata\n\ndata:", []string{"[data=]", "[data=\n]"}, io.ErrUnexpectedEOF},
+		{"spec: the space after the colon is ignored", "data:test\n\ndata: test\n\n", []string{"[data=test]", "[data=test]"}, io.EOF},
 
 		// Section 9.2.5: stream = [ bom ] *event; end-of-line = CRLF / CR / LF.
 		{"empty stream", "", nil, io.EOF},
-		{"CR", "data: a\r\rdata: b\r\r", data("a", "b"), io.EOF},
-		{"CRLF", "data: a\r\n\r\ndata: b\r\n\r\n", data("a", "b"), io.EOF},
-		{"mixed line ends", "data: a\r\ndata: b\rdata: c\n\r\n", data("a\nb\nc"), io.EOF},
-		{"LF CR is two line ends", "data: a\n\rdata: b\n\n", data("a", "b"), io.EOF},
-		{"CR CRLF is a line and a blank line", "data: a\r\r\n", data("a"), io.EOF},
-		{"a BOM", "\xEF\xBB\xBFdata: a\n\n", data("a"), io.EOF},
-		{"only one BOM is removed", "\xEF\xBB\xBF\xEF\xBB\xBFdata: a\n\n", nil, io.EOF},
-		{"a later BOM is part of the name", "data: a\n\n\xEF\xBB\xBFdata: b\n\n", data("a"), io.EOF},
+		{"CR", "data: a\r\rdata: b\r\r", []string{"[data=a]", "[data=b]"}, io.EOF},
+		{"CRLF", "data: a\r\n\r\ndata: b\r\n\r\n", []string{"[data=a]", "[data=b]"}, io.EOF},
+		{"mixed line ends", "data: a\r\ndata: b\rdata: c\n\r\n", []string{"[data=a\nb\nc]"}, io.EOF},
+		{"LF CR is two line ends", "data: a\n\rdata: b\n\n", []string{"[data=a]", "[data=b]"}, io.EOF},
+		{"CR CRLF is a line and a blank line", "data: a\r\r\n", []string{"[data=a]"}, io.EOF},
+		{"a BOM", "\xEF\xBB\xBFdata: a\n\n", []string{"[data=a]"}, io.EOF},
+		{"only one BOM is removed", "\xEF\xBB\xBF\xEF\xBB\xBFdata: a\n\n", []string{"[]"}, io.EOF},
+		{"a later BOM is part of the name", "data: a\n\n\xEF\xBB\xBFdata: b\n\n", []string{"[data=a]", "[]"}, io.EOF},
 		{"only a BOM", "\xEF\xBB\xBF", nil, io.EOF},
-		{"BOM before a blank line", "\xEF\xBB\xBF\ndata: a\n\n", data("a"), io.EOF},
+		{"BOM before a blank line", "\xEF\xBB\xBF\ndata: a\n\n", []string{"[data=a]"}, io.EOF},
 		{"an incomplete BOM", "\xEF\xBB", nil, io.ErrUnexpectedEOF},
 
 		// Section 9.2.6: fields.
-		{"only one space is removed", "data:  a\n\n", data(" a"), io.EOF},
-		{"a tab remains", "data:\ta\n\n", data("\ta"), io.EOF},
-		{"colons in the value", "data:a:b: c\n\n", data("a:b: c"), io.EOF},
-		{"unknown and case-sensitive fields", "Data: x\nfoo: y\n data: z\ndata: a\n\n", data("a"), io.EOF},
-		{"event name", "event: noop\ndata: 0\n\ndata: 1\n\n", []receivedEvent{{Name: "noop", Data: "0"}, {Data: "1"}}, io.EOF},
-		{"the last event field wins", "event: a\nevent: b\ndata\n\n", []receivedEvent{{Name: "b"}}, io.EOF},
-		{"no data: no event, name reset", "event: a\n\ndata: b\n\n", data("b"), io.EOF},
-		{"no data: the id is remembered", "id: 7\n\ndata: b\n\n", []receivedEvent{{ID: "7", Data: "b"}}, io.EOF},
-		{"id persists", "id: 7\ndata: a\n\ndata: b\n\n", []receivedEvent{{ID: "7", HasID: true, Data: "a"}, {ID: "7", Data: "b"}}, io.EOF},
-		{"id with NUL is ignored", "id: 7\ndata: a\n\nid: 8\x00\ndata: b\n\n", []receivedEvent{{ID: "7", HasID: true, Data: "a"}, {ID: "7", Data: "b"}}, io.EOF},
-		{"retry", "retry: 1500\ndata: a\n\n", []receivedEvent{{Data: "a", Retry: 1500 * time.Millisecond, HasRetry: true}}, io.EOF},
-		{"retry 0", "retry:0\ndata: a\n\n", []receivedEvent{{Data: "a", HasRetry: true}}, io.EOF},
-		{"retry not of digits only", "retry: 15a\nretry: -1\nretry: 1.5\nretry\nretry:  1\ndata: a\n\n", data("a"), io.EOF},
-		{"retry over the maximum", "retry: 99999999999999999999999\ndata: a\n\n", []receivedEvent{{Data: "a", Retry: 876000 * time.Hour, HasRetry: true}}, io.EOF},
-		{"comments of the block", ": sent=1\nid: 1\n:x\ndata: 0\n\n", []receivedEvent{{ID: "1", HasID: true, Data: "0", Comment: "sent=1\nx"}}, io.EOF},
-		{"a block of comments is not an event", ": keep-alive\n\n:\n\ndata: a\n\n", data("a"), io.EOF},
-		{"blank lines", "\n\n\r\n\r\rdata: a\n\n\n\n", data("a"), io.EOF},
+		{"only one space is removed", "data:  a\n\n", []string{"[data= a]"}, io.EOF},
+		{"a tab remains", "data:\ta\n\n", []string{"[data=\ta]"}, io.EOF},
+		{"colons in the value", "data:a:b: c\n\n", []string{"[data=a:b: c]"}, io.EOF},
+		{"unknown and case-sensitive fields", "Data: x\nfoo: y\n data: z\ndata: a\n\n", []string{"[data=a]"}, io.EOF},
+		{"event name", "event: noop\ndata: 0\n\ndata: 1\n\n", []string{"[data=0 name=noop]", "[data=1]"}, io.EOF},
+		{"the last event field wins", "event: a\nevent: b\ndata\n\n", []string{"[data= name=b]"}, io.EOF},
+		{"no data: no event, name reset", "event: a\n\ndata: b\n\n", []string{"[name=a]", "[data=b]"}, io.EOF},
+		{"no data: the id is remembered", "id: 7\n\ndata: b\n\n", []string{"[id=7]", "[data=b (id=7)]"}, io.EOF},
+		{"id persists", "id: 7\ndata: a\n\ndata: b\n\n", []string{"[data=a id=7]", "[data=b (id=7)]"}, io.EOF},
+		{"id with NUL is ignored", "id: 7\ndata: a\n\nid: 8\x00\ndata: b\n\n", []string{"[data=a id=7]", "[data=b (id=7)]"}, io.EOF},
+		{"retry", "retry: 1500\ndata: a\n\n", []string{"[data=a retry=1.5s]"}, io.EOF},
+		{"retry 0", "retry:0\ndata: a\n\n", []string{"[data=a retry=0s]"}, io.EOF},
+		{"retry not of digits only", "retry: 15a\nretry: -1\nretry: 1.5\nretry\nretry:  1\ndata: a\n\n", []string{"[data=a]"}, io.EOF},
+		{"retry over the maximum", "retry: 99999999999999999999999\ndata: a\n\n", []string{"[data=a retry=876000h0m0s]"}, io.EOF},
+		{"comments of the block", ": sent=1\nid: 1\n:x\ndata: 0\n\n", []string{":sent=1", ":x", "[data=0 id=1 comment=sent=1\nx]"}, io.EOF},
+		{"a block of comments is not an event", ": keep-alive\n\n:\n\ndata: a\n\n", []string{":keep-alive", "[comment=keep-alive]", ":", "[comment=]", "[data=a]"}, io.EOF},
+		{"blank lines", "\n\n\r\n\r\rdata: a\n\n\n\n", []string{"[data=a]"}, io.EOF},
 
 		// The end of the stream inside a block.
-		{"an incomplete line", "data: a\n\ndata: b", data("a"), io.ErrUnexpectedEOF},
-		{"an incomplete block", "data: a\n\ndata: b\n", data("a"), io.ErrUnexpectedEOF},
+		{"an incomplete line", "data: a\n\ndata: b", []string{"[data=a]"}, io.ErrUnexpectedEOF},
+		{"an incomplete block", "data: a\n\ndata: b\n", []string{"[data=a]"}, io.ErrUnexpectedEOF},
 		{"an incomplete comment", ": sent=", nil, io.ErrUnexpectedEOF},
 		{"an id without its blank line", "id: 1\n", nil, io.ErrUnexpectedEOF},
-		{"a name without its blank line", ": x\nevent\n", nil, io.ErrUnexpectedEOF},
-		{"an incomplete line after a comment", ": x\nretr", nil, io.ErrUnexpectedEOF},
-		{"a tail of comments is part of no event", "data: a\n\n: sent=1\n:\n", data("a"), io.EOF},
-		{"a tail of retry is part of no event", "data: a\n\nretry: 1\n", data("a"), io.EOF},
-		{"a tail of unknown lines is part of no event", "data: a\n\nDATA: b\nfoo\nid: \x00\n", data("a"), io.EOF},
-	}
-	for _, tt := range tests {
+		{"a name without its blank line", ": x\nevent\n", []string{":x"}, io.ErrUnexpectedEOF},
+		{"an incomplete line after a comment", ": x\nretr", []string{":x"}, io.ErrUnexpectedEOF},
+		{"a tail of comments is part of no event", "data: a\n\n: sent=1\n:\n", []string{"[data=a]", ":sent=1", ":"}, io.EOF},
+		{"a tail of retry is part of no event", "data: a\n\nretry: 1\n", []string{"[data=a]"}, io.EOF},
+		{"a tail of unknown lines is part of no event", "data: a\n\nDATA: b\nfoo\nid: \x00\n", []string{"[data=a]"}, io.EOF},
+
+		// Parts other than events.
+		{"blank lines are not blocks", "\n\n\r\ndata\n\n\n\r", []string{"[data=]"}, io.EOF},
+		{"only a retry", "retry: 20\r\n\r\n", []string{"[retry=20ms]"}, io.EOF},
+		{"only an unknown field", "foo: 1\n\n", []string{"[]"}, io.EOF},
+		{"all fields", ": sent=1\nid: 2\nevent: x\nretry: 3\n:y\ndata: z\n\n", []string{":sent=1", ":y", "[data=z name=x id=2 retry=3ms comment=sent=1\ny]"}, io.EOF},
+		{"heartbeats of Mercure", ":\n:\nid: urn:uuid:1\ndata: a\n\n:\n:\n", []string{":", ":", "[data=a id=urn:uuid:1 comment=\n]", ":", ":"}, io.EOF},
+		{"two spaces after the colon", ":  x\n", []string{": x"}, io.EOF},
+		{"a BOM before a comment", "\xEF\xBB\xBF: x\r\r", []string{":x", "[comment=x]"}, io.EOF},
+		{"a BOM and a blank line", "\xEF\xBB\xBF\n: x\n", []string{":x"}, io.EOF}, // the BOM must not precede the comment
+		{"an incomplete comment after another", ":\n: pi", []string{":"}, io.ErrUnexpectedEOF},
+		{"an incomplete block after a comment", ":\ndata: a\n", []string{":"}, io.ErrUnexpectedEOF},
+		{"a comment inside an incomplete block", "id: 1\n:\n", []string{":"}, io.ErrUnexpectedEOF},
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			events, err := parseAll(New(strings.NewReader(tt.in)))
-			assert.Equal(t, tt.want, events)
-			assert.Equal(t, tt.err, err)
-			events, err = parseAll(New(iotest.OneByteReader(strings.NewReader(tt.in))))
-			assert.Equal(t, tt.want, events, "one byte at a time")
-			assert.Equal(t, tt.err, err, "one byte at a time")
-			events, err = parseAll(New(iotest.DataErrReader(strings.NewReader(tt.in))))
-			assert.Equal(t, tt.want, events, "error with the last bytes")
-			assert.Equal(t, tt.err, err, "error with the last bytes")
+			for name, reader := range map[string]func(io.Reader) io.Reader{
+				"all at once": func(r io.Reader) io.Reader { return r }, "one byte at a time": iotest.OneByteReader, "error with the last bytes": iotest.DataErrReader,
+			} {
+				all, events, err := parts(New(reader(strings.NewReader(tt.in))))
+				assert.Equal(t, tt.want, all, name)
+				assert.Equal(t, tt.err, err, name)
+				next, err := parseAll(New(reader(strings.NewReader(tt.in))))
+				assert.Equal(t, events, next, "Next must return the events of NextPart, %s", name)
+				assert.Equal(t, tt.err, err, name)
+			}
 		})
 	}
 }

@@ -91,19 +91,27 @@ func (c *chunks) Read(p []byte) (int, error) {
 
 func FuzzParser(f *testing.F) {
 	for _, seed := range []string{
-		"data: 0\n\n", ": sent=1\r\nid: 1\r\ndata: 0\r\n\r\n", "\xEF\xBB\xBFdata\r\rid\revent: x\r\r",
+		"data: 0\n\n", ": sent=1\r\nid: 1\r\ndata: 0\r\n\r\n", "\xEF\xBB\xBFdata\r\rid\revent: x\r\r", "\xEF\xBB\xBF: x\r\rid\revent: x\r\r",
 		"retry: 10\n\nid: a\x00\ndata\ndata\n\n:\n:x\ndata: y\n\nda", "data: " + strings.Repeat("z", 1500) + "\n\n",
+		":\n:\r\ndata\n\n", "event: ping\n\n", "id: 1\n\nretry: 5\n\nfoo\n\n: a\ndata: b\n\n:c\n", "id: 1\n:x\n",
 	} {
 		f.Add(seed, []byte{0, 3, 16})
 		f.Add(seed, []byte{})
 	}
 	f.Fuzz(func(t *testing.T, stream string, sizes []byte) {
-		_, want, unfinished := reference(stream)
+		wantParts, want, unfinished := reference(stream)
 		wantErr := io.EOF
 		if unfinished {
 			wantErr = io.ErrUnexpectedEOF
 		}
 		events, err := parseAll(New(&chunks{text: stream, sizes: sizes}))
+		require.Equal(t, want, events)
+		require.Equal(t, wantErr, err)
+		if len(stream) > smallBuffer {
+			return // NextPart may drop comments of a longer stream
+		}
+		all, events, err := parts(New(&chunks{text: stream, sizes: sizes}))
+		require.Equal(t, wantParts, all)
 		require.Equal(t, want, events)
 		require.Equal(t, wantErr, err)
 	})
