@@ -2,6 +2,7 @@ package sseclient
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -11,7 +12,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -32,31 +32,35 @@ const (
 	okResponse  = head + chunkedBody
 )
 
-// finish makes a POST request and reads the response to its end. It returns the Close and the number of events. fields
-// has names and values of header fields.
-func finish(t *testing.T, c *Client, url string, on Callbacks, fields ...string) (end Close, events int) {
+// finish makes a POST request and reads the response to its end. It returns the Close and the number of events.
+// connection is the value of Connection in the request; "": none.
+func finish(t *testing.T, c *Client, url, connection string) (end Close, events int) {
 	t.Helper()
-	header := make(http.Header)
-	for field := range slices.Chunk(fields, 2) {
-		header.Set(field[0], field[1])
+	r := Request{URL: url, Method: http.MethodPost, Body: "{}"}
+	if connection != "" {
+		r.Header = http.Header{"Connection": {connection}}
 	}
 	g := c.Group(t.Context())
 	defer g.Close()
 	done := make(chan struct{})
-	on.Request = func(*Stream) Request { return Request{URL: url, Method: http.MethodPost, Header: header, Body: "{}"} }
-	on.Event = func(s *Stream, _ time.Time, _ *eventstream.Event) {
-		if events++; events == 2 {
-			s.KeepConnection()
-		}
-	}
-	on.Closed = func(_ *Stream, _ time.Time, c Close) { end = c }
-	on.Ended = func(*Stream) { close(done) }
-	g.Add(&Options{ConnectTimeout: time.Minute, IdleTimeout: time.Minute}, &on, nil).Start()
+	g.Add(&Options{ConnectTimeout: time.Minute, IdleTimeout: time.Minute}, &Callbacks{
+		Request: func(*Stream) Request { return r },
+		Event: func(s *Stream, _ time.Time, _ *eventstream.Event) {
+			if events++; events == 2 {
+				s.KeepConnection()
+			}
+		},
+		Closed: func(_ *Stream, _ time.Time, c Close) { end = c },
+		Ended:  func(*Stream) { close(done) },
+	}, nil).Start()
 	<-done
 	return end, events
 }
 
-// respondEach starts a server. It sends the result of response for each request, and closes the connection if that is "".
+// lastResponse, at the end of a response of respondEach, closes the connection after that response. It is not sent.
+const lastResponse = "\x00"
+
+// respondEach starts a server that sends the result of response for each request.
 func respondEach(t *testing.T, response func(n int) string) (url string, accepted, requests *atomic.Int32) {
 	t.Helper()
 	accepted, requests = new(atomic.Int32), new(atomic.Int32)
@@ -68,8 +72,8 @@ func respondEach(t *testing.T, response func(n int) string) (url string, accepte
 				return
 			}
 			_, _ = io.Copy(io.Discard, r.Body)
-			text := response(int(requests.Add(1)))
-			if _, err = io.WriteString(conn, text); err != nil || text == "" {
+			text, isLast := strings.CutSuffix(response(int(requests.Add(1))), lastResponse)
+			if _, err = io.WriteString(conn, text); err != nil || isLast {
 				return
 			}
 		}
@@ -80,18 +84,25 @@ func TestConnectionIsReusedAfterACompleteResponse(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		response    string
+		request     string // value of the request's Connection
 		unshared    bool
-		connections int32 // for three requests
+		reason      Reason // "": ReasonServer
+		connections int32  // for three requests
 	}{
-		"chunks":                 {okResponse, false, 1},
-		"trailers":               {strings.Replace(okResponse, "0\r\n\r\n", "0\r\nA: b\r\n\r\n", 1), false, 1},
-		"a length":               {head + "Content-Length: 18\r\n\r\n" + twoEvents, false, 1},
-		"no reuse by the client": {okResponse, true, 3},
-		"Connection: close":      {head + "Connection: close\r\n" + chunkedBody, false, 3},
-		"a timeout of 0":         {head + "Keep-Alive: timeout=0\r\n" + chunkedBody, false, 3},
-		"HTTP/1.0":               {strings.Replace(head, "1.1", "1.0", 1) + "Connection: keep-alive\r\nContent-Length: 18\r\n\r\n" + twoEvents, false, 3},
-		"bytes after the chunks": {okResponse + "H", false, 3},
-		"bytes after the length": {head + "Content-Length: 18\r\n\r\n" + twoEvents + "H", false, 3},
+		"chunks":                            {response: okResponse, connections: 1},
+		"trailers":                          {response: strings.Replace(okResponse, "0\r\n\r\n", "0\r\nA: b\r\n\r\n", 1), connections: 1},
+		"a length":                          {response: head + "Content-Length: 18\r\n\r\n" + twoEvents, connections: 1},
+		"no reuse by the client":            {response: okResponse, unshared: true, connections: 3},
+		"Connection: close":                 {response: head + "Connection: close\r\n" + chunkedBody, connections: 3},
+		"Connection: close, by the request": {response: okResponse, request: "Keep-Alive, Close", connections: 3},
+		"a timeout of 0":                    {response: head + "Keep-Alive: timeout=0\r\n" + chunkedBody, connections: 3},
+		"HTTP/1.0":                          {response: strings.Replace(head, "1.1", "1.0", 1) + "Connection: keep-alive\r\nContent-Length: 18\r\n\r\n" + twoEvents, connections: 3},
+		"bytes after the chunks":            {response: okResponse + "H", connections: 3},
+		"bytes after the length":            {response: head + "Content-Length: 18\r\n\r\n" + twoEvents + "H", connections: 3},
+		"an incomplete event":               {response: head + "Content-Length: 10\r\n\r\ndata: a\n\nd", reason: ReasonTruncated, connections: 3},
+		"one event of two":                  {response: head + "Content-Length: 9\r\n\r\ndata: a\n\n", connections: 3}, // KeepConnection is not called
+		"another status":                    {response: "HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n", reason: ReasonStatus, connections: 3},
+		"a malformed chunk size":            {response: head + "Transfer-Encoding: chunked\r\n\r\n12\r\n" + twoEvents + "\r\nx\r\n", reason: ReasonError, connections: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -99,9 +110,8 @@ func TestConnectionIsReusedAfterACompleteResponse(t *testing.T) {
 			c := &Client{NoSharing: tt.unshared}
 			t.Cleanup(c.CloseIdle)
 			for range 3 {
-				end, events := finish(t, c, url, Callbacks{})
-				require.Equal(t, ReasonServer, end.Reason, end.Message())
-				require.Equal(t, 2, events)
+				end, _ := finish(t, c, url, tt.request)
+				require.Equal(t, cmp.Or(tt.reason, ReasonServer), end.Reason, end.Message())
 			}
 			require.Equal(t, tt.connections, accepted.Load())
 			require.EqualValues(t, 3, requests.Load())
@@ -109,26 +119,35 @@ func TestConnectionIsReusedAfterACompleteResponse(t *testing.T) {
 	}
 }
 
-func TestConnectionIsClosedAfterABrokenResponse(t *testing.T) {
+// A request fails if the server has received it and ends the connection without a response, even on a reused
+// connection.
+func TestRequestThatArrivedIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		response string
-		reason   Reason
+		response    string // to the second request; then the connection ends
+		reason      Reason
+		connections int32 // for four requests
 	}{
-		"an incomplete event":    {head + "Content-Length: 10\r\n\r\ndata: a\n\nd", ReasonTruncated},
-		"one event of two":       {head + "Content-Length: 9\r\n\r\ndata: a\n\n", ReasonServer}, // KeepConnection is not called
-		"another status":         {"HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n", ReasonStatus},
-		"a malformed chunk size": {head + "Transfer-Encoding: chunked\r\n\r\n12\r\n" + twoEvents + "\r\nx\r\n", ReasonError},
+		"no response":          {"", ReasonTruncated, 3}, // the server may never reuse a connection
+		"an incomplete header": {"HTTP/1.1 20", ReasonTruncated, 3},
+		"a malformed header":   {"HTTP/1.1 OK\r\n\r\n", ReasonError, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url, accepted, _ := respondEach(t, func(int) string { return tt.response })
+			url, accepted, requests := respondEach(t, func(n int) string {
+				if n == 2 {
+					return tt.response + lastResponse
+				}
+				return okResponse
+			})
 			c := new(Client)
-			for range 2 {
-				end, _ := finish(t, c, url, Callbacks{})
-				require.Equal(t, tt.reason, end.Reason, end.Message())
+			t.Cleanup(c.CloseIdle)
+			for n, want := range []Reason{ReasonServer, tt.reason, ReasonServer, ReasonServer} {
+				end, _ := finish(t, c, url, "")
+				require.Equal(t, want, end.Reason, "request %d: %s", n+1, end.Message())
 			}
-			require.EqualValues(t, 2, accepted.Load())
+			require.EqualValues(t, 4, requests.Load())
+			require.Equal(t, tt.connections, accepted.Load())
 		})
 	}
 }
@@ -136,15 +155,17 @@ func TestConnectionIsClosedAfterABrokenResponse(t *testing.T) {
 func TestConnectionIsReusedOverTLSAndProxies(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		scheme  string
-		proxy   *forward.Options
-		version uint16
+		scheme      string
+		proxy       *forward.Options
+		version     uint16
+		connections int32 // for ten requests
 	}{
-		"TLS 1.2":                   {"https", nil, tls.VersionTLS12},
-		"TLS 1.3":                   {"https", nil, tls.VersionTLS13},
-		"a proxy":                   {"http", &forward.Options{}, 0},
-		"a proxy with TLS":          {"http", &forward.Options{TLS: sockets.ServerTLS()}, 0},
-		"TLS through a plain proxy": {"https", &forward.Options{}, tls.VersionTLS13},
+		"TLS 1.2":                      {"https", nil, tls.VersionTLS12, 1},
+		"TLS 1.3":                      {"https", nil, tls.VersionTLS13, 1},
+		"a proxy":                      {"http", &forward.Options{}, 0, 1},
+		"a proxy with TLS":             {"http", &forward.Options{TLS: sockets.ServerTLS()}, 0, 1},
+		"TLS through a plain proxy":    {"https", &forward.Options{}, tls.VersionTLS13, 1},
+		"TLS through a proxy with TLS": {"https", &forward.Options{TLS: sockets.ServerTLS()}, tls.VersionTLS13, 10}, // not polled
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -180,28 +201,14 @@ func TestConnectionIsReusedOverTLSAndProxies(t *testing.T) {
 				c.Proxies = func(*url.URL) (*url.URL, error) { return url.Parse(proxy.URL) }
 				target = tt.scheme + "://service.test"
 			}
-			for range 20 {
-				end, events := finish(t, c, target, Callbacks{})
+			for range 10 {
+				end, events := finish(t, c, target, "")
 				require.Equal(t, ReasonServer, end.Reason, end.Message())
 				require.Equal(t, 2, events)
 			}
-			require.EqualValues(t, 1, dials.Load())
+			require.Equal(t, tt.connections, dials.Load())
 		})
 	}
-}
-
-// endIdle returns an exchange. After it has taken an idle connection, the server closes that connection.
-func endIdle(t *testing.T, c *Client, closeConn func()) *exchange {
-	t.Helper()
-	first := true
-	return &exchange{client: c, attach: func(conn net.Conn) bool {
-		if first {
-			first = false
-			closeConn()
-			require.Eventually(t, func() bool { return !http1.Reusable(conn) }, patience, time.Millisecond)
-		}
-		return true
-	}}
 }
 
 // A request that is sent after the server has closed the connection is sent again, once, with any method.
@@ -221,9 +228,17 @@ func TestRequestThatNeverArrivedIsSentAgain(t *testing.T) {
 		}
 	})
 	c := new(Client)
-	end, _ := finish(t, c, "http://"+address, Callbacks{})
+	end, _ := finish(t, c, "http://"+address, "")
 	require.Equal(t, ReasonServer, end.Reason)
-	e := endIdle(t, c, func() { _ = (<-conns).Close() })
+	first := true
+	e := &exchange{client: c, attach: func(conn net.Conn) bool {
+		if first { // the idle connection, which the server closes now
+			first = false
+			_ = (<-conns).Close()
+			require.Eventually(t, func() bool { return !http1.Reusable(conn) }, patience, time.Millisecond)
+		}
+		return true
+	}}
 	u, err := ParseURL("http://" + address)
 	require.NoError(t, err)
 	r, fail := e.open(t.Context(), &request{url: u, method: http.MethodPost, body: "{}"})
@@ -231,32 +246,6 @@ func TestRequestThatNeverArrivedIsSentAgain(t *testing.T) {
 	require.False(t, r.reused)
 	hangUp(r.conn)
 	require.EqualValues(t, 2, requests.Load())
-}
-
-// A request fails if the server has received it and ends the connection without a response, even on a reused
-// connection.
-func TestRequestThatArrivedIsNotSentAgain(t *testing.T) {
-	t.Parallel()
-	for _, part := range []string{"", "HTTP/1.1 20"} {
-		url, accepted, requests := respondEach(t, func(n int) string {
-			if n == 2 {
-				return ""
-			}
-			return okResponse
-		})
-		c := new(Client)
-		t.Cleanup(c.CloseIdle)
-		for n := range 3 {
-			end, _ := finish(t, c, url, Callbacks{})
-			want := ReasonServer
-			if n == 1 {
-				want = ReasonTruncated
-			}
-			require.Equal(t, want, end.Reason, end.Message(), part)
-		}
-		require.EqualValues(t, 3, requests.Load())
-		require.EqualValues(t, 2, accepted.Load())
-	}
 }
 
 // A server may close an idle connection while a request arrives. The request fails only after a reset, because the server
@@ -291,7 +280,7 @@ func TestEachRequestGetsAResponseOrAReset(t *testing.T) {
 	for range clients {
 		all.Go(func() {
 			for range each {
-				switch end, events := finish(t, c, "http://"+address, Callbacks{}); {
+				switch end, events := finish(t, c, "http://"+address, ""); {
 				case end.Reason == ReasonReset:
 					resets.Add(1)
 				case end.Reason != ReasonServer || events != 2:
@@ -360,24 +349,12 @@ func TestConnectionOfAServerWithoutReuseIsNotReused(t *testing.T) {
 	c := new(Client)
 	t.Cleanup(c.CloseIdle)
 	for range 3 {
-		end, events := finish(t, c, "http://"+address, Callbacks{})
+		end, events := finish(t, c, "http://"+address, "")
 		require.Equal(t, ReasonServer, end.Reason, end.Message())
 		require.Equal(t, 2, events)
 		<-closed
 	}
 	require.EqualValues(t, 3, accepted.Load())
-}
-
-func TestConnectionIsClosedAfterARequestToCloseIt(t *testing.T) {
-	t.Parallel()
-	url, accepted, _ := respondEach(t, func(int) string { return okResponse })
-	c := new(Client)
-	t.Cleanup(c.CloseIdle)
-	for range 2 {
-		end, _ := finish(t, c, url, Callbacks{}, "Connection", "Keep-Alive, Close")
-		require.Equal(t, ReasonServer, end.Reason, end.Message())
-	}
-	require.EqualValues(t, 2, accepted.Load())
 }
 
 func TestCutConnectionIsNotReused(t *testing.T) {
