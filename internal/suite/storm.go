@@ -56,6 +56,8 @@ func assessStorm(r *Run) verdict.Assessment {
 	}
 	if len(storms) > 0 {
 		a.Checks = append(a.Checks, storms[len(storms)-1].checkConnectRate(r))
+	} else {
+		a.Checks = append(a.Checks, check(CheckDropped, "dropped at once", "≥ 1 storm", "none", false, "no stream was dropped, because the script has no storm").Inconclusive())
 	}
 	a.Facts = append(a.Facts, verdict.Fact{Name: "other streams", Value: sentence("%v stayed open during the storms; %v of their %ss were late",
 		bystanders.Connections.Planned, bystanders.Messages.Late, m.Service.Noun())})

@@ -163,6 +163,13 @@ func TestStormPasses(t *testing.T) {
 	require.Contains(t, fact(v, "at once"), "≥ 99 connects/s, at most 90 in a second; refusals delayed 1 of 90 clients, so the rate is a lower bound")
 }
 
+func TestRunWithoutAStormIsInvalid(t *testing.T) {
+	t.Parallel()
+	v := judge(runOf("storm", newStormRun().Rounds[0].Suite.Parameters).addStreams(100, 40*time.Second))
+	require.Equal(t, verdict.Invalid, v.Verdict, v.Reasons)
+	require.Equal(t, []string{"no stream was dropped, because the script has no storm"}, v.Reasons)
+}
+
 func TestStormPeakPerSecond(t *testing.T) {
 	t.Parallel()
 	s := stormStage{}
