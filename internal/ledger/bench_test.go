@@ -10,18 +10,12 @@ func BenchmarkNoop(b *testing.B) {
 	for name, numbered := range map[string]bool{"numbered": true, "clock": false} {
 		b.Run(name, func(b *testing.B) {
 			const interval = 15 * time.Second
-			l := New("bench-0", &Config{Interval: interval, Late: time.Second})
-			l.Connecting(1)
-			l.Opened(2)
+			l := opened(&Config{Interval: interval, Late: time.Second})
 			b.ReportAllocs()
 			at := Instant(2)
 			for n := range uint64(b.N) {
 				at += interval
-				noop := Noop{At: at, Intact: true}
-				if numbered {
-					noop.Number = n + 1
-				}
-				l.Noop(noop)
+				l.Noop(Noop{At: at, Number: numberIf(numbered, n+1), Intact: true})
 			}
 		})
 	}
@@ -29,9 +23,7 @@ func BenchmarkNoop(b *testing.B) {
 
 // ledgerWithHundredNoops returns the ledger of a stream with a hundred noops on time.
 func ledgerWithHundredNoops() *Ledger {
-	l := New("bench-0", &Config{Interval: time.Second, Late: time.Second})
-	l.Connecting(1)
-	l.Opened(2)
+	l := opened(&Config{Interval: time.Second, Late: time.Second})
 	for n := range 100 {
 		l.Noop(Noop{At: Instant(n+1) * time.Second, Number: uint64(n + 1), Intact: true})
 	}

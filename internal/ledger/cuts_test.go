@@ -8,21 +8,7 @@ import (
 
 // cutLedger returns the ledger of a client that disconnects on purpose. Its stream is open.
 func cutLedger(counting Counting) *Ledger {
-	l := New("s-1", &Config{Counting: counting, Published: counting == Numbered, ClientEnds: true, Cuts: true, Interval: sec, Late: sec})
-	l.Connecting(sec / 2)
-	l.Opened(sec)
-	return l
-}
-
-// deliver delivers a message, or a noop.
-func deliver(l *Ledger, at Instant, numbers ...uint64) {
-	for _, n := range numbers {
-		if l.Counting() == Numbered {
-			l.Delivered(&Delivery{At: at, Number: n})
-		} else {
-			l.Noop(Noop{At: at, Number: n, Intact: true})
-		}
-	}
+	return openedAt(&Config{Counting: counting, Published: counting == Numbered, ClientEnds: true, Cuts: true, Interval: sec, Late: sec}, sec/2, sec)
 }
 
 func TestCutRecordsItsEffects(t *testing.T) {
@@ -30,8 +16,8 @@ func TestCutRecordsItsEffects(t *testing.T) {
 	for _, counting := range []Counting{Numbered, Noops} {
 		l := cutLedger(counting)
 		require.False(t, l.CanCut(), "no message arrived yet, so the client cannot resume")
-		deliver(l, 2*sec, 1)
-		deliver(l, 3*sec, 2)
+		delivered(l, 2*sec, 1)
+		delivered(l, 3*sec, 2)
 		require.True(t, l.CanCut())
 		l.Cut(4*sec, "rst", false)
 		require.False(t, l.CanCut())
@@ -43,7 +29,7 @@ func TestCutRecordsItsEffects(t *testing.T) {
 		}
 		l.Opened(6 * sec)
 		require.False(t, l.CanCut())
-		deliver(l, 7*sec, 3, 4, 4, 5)
+		delivered(l, 7*sec, 3, 4, 4, 5)
 		require.True(t, l.CanCut())
 		r := l.Record()
 		require.Equal(t, []Cut{{Kind: "rst", At: 4 * sec, LastNumber: 2, Lost: true, ReconnectedAt: 6 * sec, ResumeRequested: true, NextAt: 7 * sec, Next: 3, Duplicated: 1}}, r.Cuts.List)
@@ -58,25 +44,23 @@ func TestCutRecordsItsEffects(t *testing.T) {
 func TestPauseLosesTheStreamOnlyIfTheServiceEndsIt(t *testing.T) {
 	t.Parallel()
 	l := cutLedger(Numbered)
-	deliver(l, 2*sec, 1)
+	delivered(l, 2*sec, 1)
 	l.Cut(3*sec, "pause", true)
 	require.False(t, l.CanCut())
 	l.PauseOver(5 * sec)
 	require.False(t, l.CanCut())
-	deliver(l, 5*sec+1, 2)
+	delivered(l, 5*sec+1, 2)
 	l.Cut(6*sec, "pause", true)
 	l.PauseOver(8 * sec)
-	deliver(l, 8*sec+1, 3)                 // arrived before the cut
+	delivered(l, 8*sec+1, 3)               // arrived before the cut
 	l.Closed(8*sec+2, "reset", true, true) // the service had ended the stream
 	l.Connecting(9 * sec)
 	l.IDReceived()
 	l.Opened(10 * sec)
-	deliver(l, 11*sec, 4)
-	l.Closed(20*sec, "server", true, true) // not caused by a cut
-	l.Connecting(20 * sec)
-	l.Opened(21 * sec)
-	l.Announced(21 * sec) // also not caused by a cut
-	deliver(l, 22*sec, 5)
+	delivered(l, 11*sec, 4)
+	reconnect(l, 20*sec, 20*sec, 21*sec) // not caused by a cut
+	l.Announced(21 * sec)                // also not caused by a cut
+	delivered(l, 22*sec, 5)
 	require.Equal(t, []Cut{
 		{Kind: "pause", At: 3 * sec, LastNumber: 1, ReconnectedAt: 5 * sec, NextAt: 5*sec + 1, Next: 2},
 		{Kind: "pause", At: 6 * sec, LastNumber: 3, Lost: true, ReconnectedAt: 10 * sec, ResumeRequested: true, NextAt: 11 * sec, Next: 4},
@@ -87,11 +71,11 @@ func TestPauseLosesTheStreamOnlyIfTheServiceEndsIt(t *testing.T) {
 func TestPauseIsNotASilence(t *testing.T) {
 	t.Parallel()
 	l := cutLedger(Numbered)
-	deliver(l, 2*sec, 1)
+	delivered(l, 2*sec, 1)
 	l.Cut(5*sec, "pause", true)
 	l.PauseOver(15 * sec)
 	l.RecordSign(5*sec, HeartbeatSign) // a comment line from before the pause, without the end of its block
-	deliver(l, 17*sec, 2)
+	delivered(l, 17*sec, 2)
 	require.Equal(t, 3*sec, l.Record().MaxSilence)
 }
 
@@ -108,12 +92,10 @@ func TestPauseDoesNotCountAsLifetime(t *testing.T) {
 		"it continued after the pause":       {pause: 40 * sec, over: 45 * sec, end: 66 * sec, want: 1},
 		"its end was requested in the pause": {pause: 60 * sec, end: 66 * sec, requested: true},
 	} {
-		l := New("s-1", &Config{
+		l := openedAt(&Config{
 			Counting: Numbered, Published: true, ClientEnds: true, Cuts: true, Interval: sec, Late: sec, Lifetime: 50 * sec, MaxLifetime: 60 * sec,
-		})
-		l.Connecting(sec / 2)
-		l.Opened(sec)
-		deliver(l, 2*sec, 1)
+		}, sec/2, sec)
+		delivered(l, 2*sec, 1)
 		l.Cut(c.pause, "pause", true)
 		if c.over > 0 {
 			l.PauseOver(c.over)
@@ -129,9 +111,7 @@ func TestPauseDoesNotCountAsLifetime(t *testing.T) {
 // A stream that the client disconnects did not end before its lifetime.
 func TestCutIsNotAnEndBeforeTheLifetime(t *testing.T) {
 	t.Parallel()
-	l := New("s-1", &Config{Counting: Numbered, Published: true, ClientEnds: true, Cuts: true, Lifetime: 600 * sec, Interval: sec})
-	l.Connecting(sec / 2)
-	l.Opened(sec)
+	l := openedAt(&Config{Counting: Numbered, Published: true, ClientEnds: true, Cuts: true, Lifetime: 600 * sec, Interval: sec}, sec/2, sec)
 	l.Cut(4*sec, "fin", false)
 	l.Closed(4*sec, ReasonCut, false, true)
 	require.Zero(t, l.Record().EndedEarly)
@@ -151,7 +131,7 @@ func TestAnnouncedGapBelongsToTheLastCut(t *testing.T) {
 		want          uint64
 	}{{5 * sec, 0, 1}, {0, 6*sec + 1, 1}, {0, 6*sec + resumeWindow + 1, 0}} {
 		l := cutLedger(Numbered)
-		deliver(l, 2*sec, 1)
+		delivered(l, 2*sec, 1)
 		l.Cut(4*sec, "half", false)
 		l.Closed(4*sec, ReasonCut, false, true)
 		l.Connecting(5 * sec)

@@ -100,9 +100,7 @@ func stepAt(i int) Instant { return Instant(i+1) * 10 }
 
 // playIDs runs the steps through a ledger, as a client does.
 func playIDs(steps []byte) *Ledger {
-	l := New("a-1", &Config{Counting: Numbered, Published: true, ClientEnds: true, Resumes: true, Interval: time.Second})
-	l.Connecting(1)
-	l.Opened(2)
+	l := opened(&Config{Counting: Numbered, Published: true, ClientEnds: true, Resumes: true, Interval: time.Second})
 	var number uint64
 	for i, step := range steps {
 		at := stepAt(i)
@@ -114,9 +112,7 @@ func playIDs(steps []byte) *Ledger {
 		case heartbeat:
 			l.IDReset(at, "heartbeat")
 		case outage:
-			l.Closed(at, "server", true, true)
-			l.Connecting(at + 1)
-			l.Opened(at + 2)
+			reconnect(l, at, at+1, at+2)
 		}
 		switch step {
 		case withID, emptied, plain:

@@ -13,15 +13,9 @@ const tenth = time.Second / 10
 // everySecond returns a ledger of a client that has received 5 messages, at 1.5, 2.5 … 5.5 s.
 func everySecond(cfg *Config, numbered bool) *Ledger {
 	cfg.Counting, cfg.Interval, cfg.Late = Noops, time.Second, time.Second
-	l := New("s0", cfg)
-	l.Connecting(tenth)
-	l.Opened(5 * tenth)
+	l := openedAt(cfg, tenth, 5*tenth)
 	for n := uint64(1); n <= 5; n++ {
-		number := n
-		if !numbered {
-			number = 0
-		}
-		l.Noop(Noop{At: Instant(n)*time.Second + 5*tenth, Number: number, Intact: true})
+		l.Noop(Noop{At: Instant(n)*time.Second + 5*tenth, Number: numberIf(numbered, n), Intact: true})
 	}
 	return l
 }
@@ -157,9 +151,7 @@ func TestNoNoopIsExpectedBeforeTheFirstInterval(t *testing.T) {
 	} {
 		recordByBoth(t, c.name, func(t *testing.T, numbered bool) {
 			l := everySecond(&Config{MaxOutage: 30 * time.Second}, numbered)
-			l.Closed(c.ended, "server", true, true)
-			l.Connecting(c.back)
-			l.Opened(c.back)
+			reconnect(l, c.ended, c.back, c.back)
 			l.CloseRequested(c.end)
 			l.Closed(c.end+1, "server", true, false)
 			r := l.Record()
@@ -179,23 +171,15 @@ func TestNoNoopIsExpectedOnAStreamLostBeforeTheFirst(t *testing.T) {
 	t.Parallel()
 	for _, replayed := range []bool{true, false} {
 		recordByBoth(t, fmt.Sprint("replayed ", replayed), func(t *testing.T, numbered bool) {
-			l := New("s0", &Config{Interval: time.Second, Late: time.Second, MaxOutage: 30 * time.Second})
-			l.Connecting(tenth)
-			l.Opened(tenth)
-			l.Closed(9*tenth, "server", true, true)
-			l.Connecting(12 * tenth)
-			l.Opened(12 * tenth)
+			l := openedAt(&Config{Interval: time.Second, Late: time.Second, MaxOutage: 30 * time.Second}, tenth, tenth)
+			reconnect(l, 9*tenth, 12*tenth, 12*tenth)
 			number, at := uint64(1), 21*tenth // the schedule continues, from 1.1 s on
 			if replayed {
 				l.Noop(Noop{At: 12*tenth + 1, Number: 1, Intact: true})
 				number++
 			}
 			for ; number < 6; number++ {
-				n := Noop{At: at, Number: number, Intact: true}
-				if !numbered {
-					n.Number = 0
-				}
-				l.Noop(n)
+				l.Noop(Noop{At: at, Number: numberIf(numbered, number), Intact: true})
 				at += time.Second
 			}
 			l.CloseRequested(at - 5*tenth)
@@ -225,9 +209,7 @@ func TestReplayedMessagesDoNotShowThePhase(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			l := everySecond(&Config{MaxOutage: 30 * time.Second}, true)
-			l.Closed(60*tenth, "server", true, true)
-			l.Connecting(77 * tenth)
-			l.Opened(77 * tenth)
+			reconnect(l, 60*tenth, 77*tenth, 77*tenth)
 			for n := range c.replays {
 				l.Noop(Noop{At: 77*tenth + 1, Number: 6 + n, Intact: true})
 			}

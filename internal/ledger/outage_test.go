@@ -80,6 +80,7 @@ func TestRefusedConnection(t *testing.T) {
 			p.CloseRequested(p.wait(sec).at)
 			p.Closed(p.at, ReasonClient, false, false)
 		}, ReasonNoAnswer, 0},
+		"the only attempt fails": {func(p *tape) { p.refused(1, "status 503", false) }, "status 503", 1},
 		"it tries again after the end": {func(p *tape) {
 			p.refused(3, "status 503", true)
 			p.CloseRequested(p.at)
@@ -92,6 +93,7 @@ func TestRefusedConnection(t *testing.T) {
 			c.end(p)
 			r := p.Record()
 			require.Equal(t, Refused, r.State)
+			require.Zero(t, r.Expected())
 			require.Equal(t, c.reason, r.Reason)
 			require.Equal(t, c.attempts, r.RefusedAttempts())
 			require.Len(t, r.Findings, 1)

@@ -19,12 +19,8 @@ func TestIntervalMeasurement(t *testing.T) {
 					if loses && n%9 == 5 {
 						continue
 					}
-					number := uint64(0)
-					if numbered {
-						number = uint64(n + 1)
-					}
 					jitter := .02 * float64(n*7%10) // of an interval
-					noops = append(noops, noopAt(15*sec, actual*(float64(n+1)+jitter), number))
+					noops = append(noops, noopAt(15*sec, actual*(float64(n+1)+jitter), numberIf(numbered, uint64(n+1))))
 				}
 				r := playAt(15*sec, actual*41, noops...)
 				require.InDelta(t, actual*15, r.Interval.Seconds(), .01*actual*15, "numbered %v, loses %v: %+v", numbered, loses, r)
@@ -47,14 +43,11 @@ func TestDelayDoesNotChangeTheInterval(t *testing.T) {
 				var noops []Noop
 				until := .6 + float64(from) + delay
 				for n := range 15 {
-					at, number := .6+float64(n), uint64(0)
+					at := .6 + float64(n)
 					if n >= from {
 						at = max(at, until)
 					}
-					if numbered {
-						number = uint64(n + 1)
-					}
-					noops = append(noops, noopAt(15*sec, at, number))
+					noops = append(noops, noopAt(15*sec, at, numberIf(numbered, uint64(n+1))))
 				}
 				r := playAt(15*sec, 19, noops...)
 				if r.Interval > 0 {
@@ -73,11 +66,7 @@ func TestDoubleIntervalIsLossesWithoutNumbers(t *testing.T) {
 		for _, numbered := range []bool{false, true} {
 			var noops []Noop
 			for n := range 20 {
-				number := uint64(0)
-				if numbered {
-					number = uint64(n + 1)
-				}
-				noops = append(noops, noopAt(15*sec, float64(actual*(n+1)), number))
+				noops = append(noops, noopAt(15*sec, float64(actual*(n+1)), numberIf(numbered, uint64(n+1))))
 			}
 			r := playAt(15*sec, float64(actual*20)+.4, noops...)
 			require.Positive(t, r.Missed(), "the slots in between expect noops, numbered %v: %+v", numbered, r)
@@ -106,16 +95,11 @@ func TestUnevenGapsExceedTheAssumedJitter(t *testing.T) {
 	} {
 		for _, numbered := range []bool{true, false} {
 			r := rand.New(rand.NewPCG(1, 2))
-			l := New("a", &Config{Interval: interval, Late: sec})
-			l.Connecting(1)
-			l.Opened(2)
+			l := opened(&Config{Interval: interval, Late: sec})
 			for n := 1; n <= 400; n++ {
-				noop := Noop{At: time.Duration((float64(n) + c.jitter*r.Float64()) * float64(interval)), Intact: true}
-				if numbered {
-					noop.Number = uint64(n)
-				}
+				at := time.Duration((float64(n) + c.jitter*r.Float64()) * float64(interval))
 				if c.lossless || n%4 > 0 {
-					l.Noop(noop)
+					l.Noop(Noop{At: at, Number: numberIf(numbered, uint64(n)), Intact: true})
 				}
 			}
 			got := float64(l.Record().UnevenGaps) / 400

@@ -27,12 +27,10 @@ func TestNumbersOfEachStream(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			l := opened(&Config{Counting: Numbered, PerStream: c.perStream})
 			delivered(l, 10, 1, 2, 4)
-			l.Closed(20, "server", true, true)
-			l.Connecting(30)
 			if c.resumed {
 				l.IDReceived()
 			}
-			l.Opened(40)
+			reconnect(l, 20, 30, 40)
 			delivered(l, 50, c.second...)
 			c.want.Lost = c.lost
 			sums, r := l.Sums(), l.Record()

@@ -48,10 +48,8 @@ func (f *randomClient) live(slots int, loss float64) {
 // time of the reconnect.
 func (f *randomClient) cut() (missed int, back Instant) {
 	cutAt := f.at - interval + Instant(f.r.Float64()*.3*float64(interval))
-	f.l.Closed(cutAt, "reset", true, true)
 	back = cutAt + Instant(f.r.Float64()*6*float64(interval))
-	f.l.Connecting(back)
-	f.l.Opened(back)
+	reconnect(f.l, cutAt, back, back)
 	for f.at <= back {
 		f.at += interval
 		missed++
@@ -61,9 +59,7 @@ func (f *randomClient) cut() (missed int, back Instant) {
 
 func playRandomClient(seed, n uint64) (f *randomClient, rec Record) {
 	f = &randomClient{r: rand.New(rand.NewPCG(seed, n)), batches: [][]wireEvent{nil}}
-	f.l = New("a-1", &Config{Interval: interval, Late: sec})
-	f.l.Connecting(0)
-	f.l.Opened(sec)
+	f.l = openedAt(&Config{Interval: interval, Late: sec}, 0, sec)
 	f.at = sec + Instant((.2+.8*f.r.Float64())*float64(interval))
 	loss := 0.0
 	if f.r.IntN(2) == 0 {
@@ -136,13 +132,7 @@ func TestRandomClientsWithReconnects(t *testing.T) {
 // it. A server that stops sending and then closes the stream has created no numbers.
 func TestSilenceBeforeADropIsMissed(t *testing.T) {
 	t.Parallel()
-	drop := func(p *tape, silence, outage time.Duration) {
-		p.wait(silence)
-		p.Closed(p.at, "idle", false, true)
-		p.wait(outage)
-		p.Connecting(p.at)
-		p.Opened(p.at)
-	}
+	drop := func(p *tape, silence, outage time.Duration) { p.wait(silence).resume(outage) }
 	cases := []struct {
 		name   string
 		play   func(p *tape)

@@ -10,11 +10,8 @@ import (
 
 // resume ends the stream, and opens the next one after an outage.
 func (p *tape) resume(outage time.Duration) *tape {
-	p.Closed(p.at, "reset", true, true)
-	p.at += outage
-	p.Connecting(p.at)
-	p.Opened(p.at)
-	return p
+	reconnect(p.Ledger, p.at, p.at+outage, p.at+outage)
+	return p.wait(outage)
 }
 
 // The cases are bugs that the property tests and the fuzzer found. A name states the wrong result before the fix, if

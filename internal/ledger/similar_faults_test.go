@@ -10,9 +10,7 @@ import (
 
 // playAt plays arrivals, in intervals after the headers, into a ledger, and ends at end.
 func playAt(every time.Duration, end float64, noops ...Noop) Record {
-	l := New("a-1", &Config{Interval: every, Late: sec})
-	l.Connecting(0)
-	l.Opened(sec)
+	l := openedAt(&Config{Interval: every, Late: sec}, 0, sec)
 	at := func(t float64) Instant { return sec + Instant(t*float64(every)) }
 	for _, n := range noops {
 		l.Noop(n)
@@ -38,11 +36,7 @@ func TestLossAtTheEnd(t *testing.T) {
 					if slot == 7 {
 						continue
 					}
-					number := uint64(0)
-					if numbered {
-						number = uint64(len(noops) + 1)
-					}
-					noops = append(noops, noopAt(every, phase+float64(slot), number))
+					noops = append(noops, noopAt(every, phase+float64(slot), numberIf(numbered, uint64(len(noops)+1))))
 				}
 				r := playAt(every, phase+8+.01, noops...)
 				require.EqualValues(t, 1, r.Missed(), "every %s from %v, numbered %v: %+v", every, phase, numbered, r)
@@ -56,14 +50,11 @@ func TestLateNoopAtTheEndIsNotLost(t *testing.T) {
 	for _, numbered := range []bool{false, true} {
 		var noops []Noop
 		for slot := range 8 {
-			at, number := .5+float64(slot), uint64(0)
+			at := .5 + float64(slot)
 			if slot == 7 {
 				at += .7 // well before the next is due
 			}
-			if numbered {
-				number = uint64(slot + 1)
-			}
-			noops = append(noops, noopAt(15*sec, at, number))
+			noops = append(noops, noopAt(15*sec, at, numberIf(numbered, uint64(slot+1))))
 		}
 		r := playAt(15*sec, .5+8+.05, noops...) // the next is due 0.75 s before the end, less than LATE_MS
 		require.Zero(t, r.Missed(), "%+v", r)
@@ -111,6 +102,7 @@ func TestIDsWithoutASequence(t *testing.T) {
 		{"a counter over 20 devices, of the first", func(i int) Noop { return decimal(1 + 20*i) }},
 		{"of the second", func(i int) Noop { return decimal(2 + 20*i) }},
 		{"a counter that others join later", func(i int) Noop { return decimal(1 + i + 19*max(i-3, 0)) }},
+		{"a counter over many devices, of one that joins late", func(i int) Noop { return decimal(58213 + 1200*i) }},
 		{"a counter over 1200 devices", func(i int) Noop { return decimal(1 + 1200*i) }},
 		{"steps of 2", func(i int) Noop { return decimal(2 * (i + 1)) }},
 		{"steps of 2 from 1", func(i int) Noop { return decimal(2*i + 1) }},
@@ -184,15 +176,10 @@ func TestFaultsDoNotEndASequence(t *testing.T) {
 func TestNoopsOfABurstAreLate(t *testing.T) {
 	t.Parallel()
 	for _, numbered := range []bool{false, true} {
-		l := New("a-1", &Config{Interval: 5 * sec, Late: sec})
-		l.Connecting(0)
-		l.Opened(sec)
+		l := openedAt(&Config{Interval: 5 * sec, Late: sec}, 0, sec)
 		var lateness []time.Duration
 		count := func(at Instant, n uint64) {
-			if !numbered {
-				n = 0
-			}
-			a := l.Noop(Noop{At: at, Number: n, Intact: true})
+			a := l.Noop(Noop{At: at, Number: numberIf(numbered, n), Intact: true})
 			lateness = append(lateness, a.Lateness[:a.N]...)
 		}
 		for n := uint64(1); n <= 5; n++ {
@@ -222,13 +209,8 @@ func roundDurations(all []time.Duration) (out []time.Duration) {
 func TestUndecided(t *testing.T) {
 	t.Parallel()
 	for _, numbered := range []bool{false, true} {
-		number := uint64(0)
-		if numbered {
-			number = 1
-		}
 		const within = sec + interval/50
-		p := newTape(t)
-		p.noop(7*sec, number).regular(2, 5, numbered)
+		p := newTape(t).noop(7*sec, numberIf(numbered, 1)).regular(2, 5, numbered)
 		for _, c := range []struct{ after, want time.Duration }{
 			{sec, 0}, {13 * sec, 0}, {interval, within}, {interval + sec/2, within - sec/2}, {interval + within, 0}, {2 * interval, within},
 		} {
@@ -252,9 +234,7 @@ func TestMajorityOfStreamsDecidesIDs(t *testing.T) {
 			t.Parallel()
 			cfg := &Config{Interval: 15 * sec, Late: sec}
 			stream := func(id func(n uint64) uint64) *Ledger {
-				l := New("a-1", cfg)
-				l.Connecting(0)
-				l.Opened(sec)
+				l := openedAt(cfg, 0, sec)
 				for n := uint64(1); n <= 6; n++ {
 					l.Noop(Noop{At: sec + Instant(n)*15*sec, Number: id(n), Intact: true})
 				}
@@ -305,9 +285,7 @@ func TestSimilarFaults(t *testing.T) {
 	}
 	t.Run("a copy 0.1 later does not change the interval, nor does one noop after the request for the end", func(t *testing.T) {
 		t.Parallel()
-		l := New("a-1", &Config{Interval: 15 * sec, Late: sec})
-		l.Connecting(0)
-		l.Opened(sec)
+		l := openedAt(&Config{Interval: 15 * sec, Late: sec}, 0, sec)
 		for n := range 10 {
 			l.Noop(noopAt(15*sec, float64(n+1), 0))
 			l.Noop(noopAt(15*sec, float64(n+1)+.1, 0))
@@ -337,15 +315,10 @@ func TestSimilarFaults(t *testing.T) {
 func TestUndecidedWaitsForDelayedNoops(t *testing.T) {
 	t.Parallel()
 	for _, numbered := range []bool{false, true} {
-		number := uint64(0)
-		if numbered {
-			number = 1
-		}
-		p := newTape(t)
-		p.noop(7*sec, number).regular(2, 6, numbered).noop(2*interval, 7*number)
+		p := newTape(t).noop(7*sec, numberIf(numbered, 1)).regular(2, 6, numbered).noop(2*interval, numberIf(numbered, 7))
 		require.Positive(t, p.Undecided(p.at+sec))
 		require.Zero(t, p.Undecided(p.at+interval/2+sec))
-		p.noop(0, 8*number)
+		p.noop(0, numberIf(numbered, 8))
 		require.Zero(t, p.Undecided(p.at+sec))
 	}
 }

@@ -22,10 +22,7 @@ func TestLedgersStayBelow650Bytes(t *testing.T) {
 
 // A stream without a fault has two objects, independent of its length. Other parts are allocated on first use.
 func TestFaultlessStreamAllocatesNothing(t *testing.T) { //nolint:paralleltest // it counts the allocations of the process
-	cfg := &Config{Interval: testInterval, Late: testInterval}
-	l := New("a", cfg)
-	l.Connecting(1)
-	l.Opened(2)
+	l := opened(&Config{Interval: testInterval, Late: testInterval})
 	for n := range uint64(100) {
 		l.Noop(Noop{At: Instant(n+1) * testInterval, Number: n + 1, Intact: true})
 	}
