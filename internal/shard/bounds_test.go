@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -66,12 +65,6 @@ func hostileShards(t testing.TB) map[string]struct{ text, want string } {
 		"a histogram of too many buckets":     {with("metrics", `{"trend":{"max_us":0,"counts":"//8BAQ=="}}`, 1), "unreadable buckets"},
 		"a histogram with a bucket twice":     {strings.Replace(text(func(*Shard) {}), `"counts":"`, `"counts":"AAAA`, 1), "unreadable buckets"},
 		"a host of a megabyte":                {text(func(s *Shard) { s.Runner.Host = strings.Repeat("h", 1<<20) }), "texts must have at most 4096 bytes, got 1048576"},
-		"a text of a gigabyte":                {`{"schema":3,"runner":{"host":"` + strings.Repeat("h", 64<<20) + `"}}`, "a value must have at most 8 MiB"},
-		"blanks":                              {strings.Repeat(" ", 80<<20), "a value must have at most 8 MiB"},
-		"half a million buckets and more":     {with("series", `{}`, maxBuckets+1), "series must have at most 524288 elements"},
-		"a million connections and more":      {with("connections", `{"id":"a"}`, maxConnections+1), "connections must have at most 1048576 elements"},
-		"ten thousand histograms":             {with("metrics", `{"trend":{"max_us":0,"counts":""}}`, 10_000), "metrics must have at most 6144 elements"},
-		"four million findings":               {with("connections", `{"id":"a","findings":[`+repeatElement(`{"at_ns":1}`, 50_000)+`]}`, 84), "connections must have at most 4194304 findings"},
 		"a hundred kinds of findings":         {connection(ledger.Record{Findings: kinds(101)}), "findings must have at most 100 kinds"},
 		"a machine of another run":            {watched(-60e6, 0, machine.Series{Name: "steal"}), "impossible times of the machine"},
 		"a machine that was watched for ever": {watched(0, 1<<62, machine.Series{Name: "steal"}), "impossible times of the machine"},
@@ -91,24 +84,13 @@ func kinds(n int) (out []ledger.Finding) {
 	return out
 }
 
-// A hostile shard, such as a gzip bomb, results in one sentence and limited memory. Not parallel: the test measures
-// allocations.
 func TestHostileShardsAreRejectedWithAReason(t *testing.T) {
+	t.Parallel()
 	for name, c := range hostileShards(t) {
-		t.Run(name, func(t *testing.T) {
-			file := pack(t, []byte(c.text))
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			start := time.Now()
-			_, err := Read(bytes.NewReader(file))
-			runtime.ReadMemStats(&after)
-			require.ErrorContains(t, err, c.want)
-			require.Less(t, len(err.Error()), 300)
-			require.NotContains(t, err.Error(), "\n")
-			t.Logf("%d KB packed, %d MB unpacked: %d MB allocated in %v", len(file)>>10, len(c.text)>>20, (after.TotalAlloc-before.TotalAlloc)>>20, time.Since(start))
-			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4<<30), "total allocations, most of which are freed immediately")
-			require.Less(t, after.HeapSys, uint64(3<<30))
-		})
+		_, err := Read(bytes.NewReader(pack(t, []byte(c.text))))
+		require.ErrorContains(t, err, c.want, name)
+		require.Less(t, len(err.Error()), 300, name)
+		require.NotContains(t, err.Error(), "\n", name)
 	}
 }
 
@@ -121,7 +103,8 @@ func sixMegabytes() string {
 	return list.String()
 }
 
-// A separate process reads each shard, because the heap of this process depends on the other tests.
+// A hostile shard, such as a gzip bomb, needs limited memory. A separate process reads each shard, because the heap of
+// this process depends on the other tests.
 func TestHostileShardsUseLittleMemory(t *testing.T) {
 	const variable = "SOAK_TEST_HOSTILE_SHARD"
 	if path := os.Getenv(variable); path != "" {
@@ -139,22 +122,31 @@ func TestHostileShardsUseLittleMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	unix := newSmallShard().Runner.StartedUS / 1e6
-	for name, c := range map[string]struct{ list, elements, want string }{
-		"a million ids":              {"connections", sixMegabytes(), "1048576 connections"},
-		"a million times one id":     {"connections", repeatElement(`{"id":"a"}`, maxConnections), "1048576 connections"},
-		"four million findings":      {"connections", repeatElement(`{"id":"a","findings":[`+repeatElement(`{}`, 100_000)+`]}`, 41), "lists of a connection must not have empty elements"},
-		"thirty million disconnects": {"connections", repeatElement(`{"id":"a","cuts":{"list":[`+repeatElement(`{}`, 100_000)+`]}}`, 300), "lists of a connection must not have empty elements"},
-		"half a million buckets":     {"series", repeatElement(fmt.Sprintf(`{"unix_s":%d,"undisturbed":{}}`, unix), maxBuckets), "0 connections"},
-		"six thousand histograms":    {"metrics", repeatElement(`{"name":"a","trend":{"max_us":0,"counts":""}}`, maxMetrics), "0 connections"},
+	s := newSmallShard()
+	s.Checks, s.Metrics, s.Connections, s.Series = nil, nil, nil, nil
+	text, err := json.Marshal(s)
+	require.NoError(t, err)
+	unix := s.Runner.StartedUS / 1e6
+	for name, c := range map[string]struct{ list, elements, want string }{ // without a list, elements are the text
+		"a text of a gigabyte":            {"", `{"schema":3,"runner":{"host":"` + strings.Repeat("h", 64<<20) + `"}}`, "a value must have at most 8 MiB"},
+		"blanks":                          {"", strings.Repeat(" ", 80<<20), "a value must have at most 8 MiB"},
+		"half a million buckets and more": {"series", repeatElement(`{}`, maxBuckets+1), "series must have at most 524288 elements"},
+		"a million connections and more":  {"connections", repeatElement(`{"id":"a"}`, maxConnections+1), "connections must have at most 1048576 elements"},
+		"ten thousand histograms":         {"metrics", repeatElement(`{"trend":{"max_us":0,"counts":""}}`, 10_000), "metrics must have at most 6144 elements"},
+		"four million findings":           {"connections", repeatElement(`{"id":"a","findings":[`+repeatElement(`{"at_ns":1}`, 50_000)+`]}`, 84), "connections must have at most 4194304 findings"},
+		"a million ids":                   {"connections", sixMegabytes(), "1048576 connections"},
+		"a million times one id":          {"connections", repeatElement(`{"id":"a"}`, maxConnections), "1048576 connections"},
+		"four million empty findings":     {"connections", repeatElement(`{"id":"a","findings":[`+repeatElement(`{}`, 100_000)+`]}`, 41), "lists of a connection must not have empty elements"},
+		"thirty million disconnects":      {"connections", repeatElement(`{"id":"a","cuts":{"list":[`+repeatElement(`{}`, 100_000)+`]}}`, 300), "lists of a connection must not have empty elements"},
+		"half a million buckets":          {"series", repeatElement(fmt.Sprintf(`{"unix_s":%d,"undisturbed":{}}`, unix), maxBuckets), "0 connections"},
+		"six thousand histograms":         {"metrics", repeatElement(`{"name":"a","trend":{"max_us":0,"counts":""}}`, maxMetrics), "0 connections"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSmallShard()
-			s.Checks, s.Metrics, s.Connections, s.Series = nil, nil, nil, nil
-			text, err := json.Marshal(s)
-			require.NoError(t, err)
-			hostile := strings.Replace(string(text), fmt.Sprintf("%q:null", c.list), fmt.Sprintf("%q:[%s]", c.list, c.elements), 1)
+			hostile := c.elements
+			if c.list != "" {
+				hostile = strings.Replace(string(text), fmt.Sprintf("%q:null", c.list), fmt.Sprintf("%q:[%s]", c.list, c.elements), 1)
+			}
 			path := filepath.Join(t.TempDir(), "hostile.json.gz")
 			file := pack(t, []byte(hostile))
 			require.NoError(t, os.WriteFile(path, file, 0o600))

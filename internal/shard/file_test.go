@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -19,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/host/machine"
-	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
 func newSmallShard() *Shard {
@@ -76,20 +74,13 @@ func TestEncoderDoesNotKeepItsOutput(t *testing.T) {
 // A file with ledgers equals the file with their records.
 func TestLedgersAreWrittenAsRecords(t *testing.T) {
 	t.Parallel()
-	var ledgers []*ledger.Ledger
-	s := newSmallShard()
-	s.Connections = nil
-	for n := range 3 {
-		l := ledger.New(fmt.Sprintf("d-%d", n), &ledger.Config{Interval: time.Second, Late: time.Second})
-		l.Connecting(1)
-		l.Opened(2)
-		l.Noop(ledger.Noop{At: ledger.Instant(n) * time.Second, Number: 1, Intact: true})
-		ledgers = append(ledgers, l)
+	withLedgers := newShardWithStreams(3)
+	s := *withLedgers
+	s.Ledgers = nil
+	for _, l := range withLedgers.Ledgers {
 		s.Connections = append(s.Connections, l.Record())
 	}
-	withLedgers := *s
-	withLedgers.Connections, withLedgers.Ledgers = nil, ledgers
-	require.Equal(t, encode(t, s), encode(t, &withLedgers))
+	require.Equal(t, encode(t, &s), encode(t, withLedgers))
 }
 
 func TestWriteAndRead(t *testing.T) {
@@ -138,30 +129,17 @@ func TestFailedWriteKeepsTheOldFile(t *testing.T) {
 
 func TestWriteNamesThePathItCannotWrite(t *testing.T) {
 	t.Parallel()
-	t.Run("no folder", func(t *testing.T) {
-		t.Parallel()
-		path := filepath.Join(t.TempDir(), "none", FileName(Runner{Index: 1}))
-		require.ErrorContains(t, Write(path, newSmallShard()), path)
-	})
-	t.Run("a folder in its place", func(t *testing.T) {
-		t.Parallel()
-		dir := t.TempDir()
-		path := filepath.Join(dir, FileName(Runner{Index: 1}))
-		require.NoError(t, os.MkdirAll(filepath.Join(path, "full"), 0o755))
-		require.ErrorContains(t, Write(path, newSmallShard()), path)
-		onlyFile(t, dir)
-	})
-	t.Run("a folder that is read-only", func(t *testing.T) {
-		t.Parallel()
-		dir := t.TempDir()
-		if os.Geteuid() == 0 {
-			dir = "/proc/self" // where root may not write either
-		} else {
-			require.NoError(t, os.Chmod(dir, 0o555))
-		}
+	occupied, readOnly := t.TempDir(), t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(occupied, FileName(Runner{Index: 1}), "full"), 0o755))
+	require.NoError(t, os.Chmod(readOnly, 0o555))
+	if os.Geteuid() == 0 {
+		readOnly = "/proc/self" // where root may not write either
+	}
+	for _, dir := range []string{filepath.Join(t.TempDir(), "none"), occupied, readOnly} {
 		path := filepath.Join(dir, FileName(Runner{Index: 1}))
 		require.ErrorContains(t, Write(path, newSmallShard()), path)
-	})
+	}
+	onlyFile(t, occupied)
 }
 
 func TestReadRejectsATruncatedFile(t *testing.T) {

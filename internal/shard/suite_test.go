@@ -23,6 +23,7 @@ func timedMetric(scenario string, at int64, values ...float64) Metric {
 		m.Squares += v * v
 		m.Trend.Record(time.Duration(v) * time.Millisecond)
 	}
+	m.Net.MergeShifted(m.Trend, -2*time.Millisecond)
 	return m
 }
 
@@ -51,31 +52,17 @@ func TestMergeOfASuite(t *testing.T) {
 	require.EqualValues(t, 90, r20.FirstUS)
 	require.EqualValues(t, 109, r20.LastUS)
 	require.EqualValues(t, 3, r20.Trend.Count())
+	require.EqualValues(t, 3, r20.Net.Count())
+	for q, want := range map[float64]float64{.1: 1, .5: 2, .9: 3} {
+		require.InDelta(t, want, r20.Net.Quantile(q).Seconds()*1000, .1, "quantile %v of the times 3, 4 and 5 ms minus 2 ms", q)
+	}
 	require.EqualValues(t, 2, a.Metrics[0].Trend.Count(), "a merge does not modify its inputs")
+	require.EqualValues(t, 2, a.Metrics[0].Net.Count(), "a merge does not modify its inputs")
 	stage, ok := m.Suite.Stage("r20")
 	require.True(t, ok)
 	require.InDelta(t, 20, stage.Rate, 0)
 	_, ok = m.Suite.Stage("r99")
 	require.False(t, ok)
-}
-
-// Net times add up like times.
-func TestMergeOfNetTimes(t *testing.T) {
-	t.Parallel()
-	withNetTimes := func(m Metric) Metric {
-		m.Net = NewHistogram()
-		m.Net.MergeShifted(m.Trend, -2*time.Millisecond)
-		return m
-	}
-	a, b := newSuiteShard(1, "rampup"), newSuiteShard(2, "rampup")
-	a.Metrics = []Metric{withNetTimes(timedMetric("r20", 1, 3, 5))}
-	b.Metrics = []Metric{withNetTimes(timedMetric("r20", 1, 9))}
-	m := Merge(a.Plan, []*Shard{a, b})
-	require.EqualValues(t, 3, m.Metrics[0].Net.Count())
-	for q, want := range map[float64]float64{.1: 1, .5: 3, .9: 7} {
-		require.InDelta(t, want, m.Metrics[0].Net.Quantile(q).Seconds()*1000, .1, "quantile %v of the times 3, 5 and 9 ms minus 2 ms", q)
-	}
-	require.EqualValues(t, 2, a.Metrics[0].Net.Count(), "a merge does not modify its inputs")
 }
 
 func TestRunnersOfASuiteMustAgree(t *testing.T) {
