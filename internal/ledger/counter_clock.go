@@ -180,7 +180,7 @@ func (c *clockCounter) close(end, last Instant) {
 	if c.early.time > 0 && c.Arrived() > knownPhase {
 		c.countAsDuplicate()
 	}
-	at, hidden := c.lastAt, c.Undetectable
+	at, undetectable := c.lastAt, c.Undetectable
 	few := c.Arrived() == 1 || c.Arrived() == 2
 	late := c.slots.balance > 0 && !c.slots.isOnSlot(at, c.interval()) && at >= c.slots.anchor-share(c.interval(), jitter+.1)
 	var tail uint64
@@ -197,7 +197,7 @@ func (c *clockCounter) close(end, last Instant) {
 		tail = c.tailWithoutPhase(end)
 	}
 	c.addEmptySlots(at, c.counter.close(end, last, tail))
-	if c.Undetectable == hidden && (few || late) {
+	if c.Undetectable == undetectable && (few || late) {
 		c.Undetectable++ // too few noops show whether the last one was late
 	}
 }

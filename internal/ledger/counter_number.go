@@ -224,9 +224,9 @@ func (c *numberCounter) restart(at Instant) {
 	}
 }
 
-// settled reports whether a noop, other than those replayed right after the headers, has shown when slots of the
+// knowsPhase reports whether a noop, other than those replayed right after the headers, has shown when slots of the
 // present stream are due.
-func (c *numberCounter) settled() bool {
+func (c *numberCounter) knowsPhase() bool {
 	return c.hasNoop && (c.stream.count == 1 || c.lastAt-c.stream.openedAt >= c.interval()/4)
 }
 
@@ -234,7 +234,7 @@ func (c *numberCounter) settled() bool {
 func (c *numberCounter) streamLost(at Instant) {
 	c.anchorAtHeaders()
 	silent := c.emptySlots(at, c.stream.cfg.tolerance())
-	if c.settled() {
+	if c.knowsPhase() {
 		silent = wholeIntervals(at-c.slots.anchor-c.stream.cfg.tolerance(), c.interval())
 	}
 	c.silentSlots += int64(silent) // #nosec G115 -- intervals of one run
@@ -245,8 +245,8 @@ func (c *numberCounter) streamLost(at Instant) {
 func (c *numberCounter) close(end, at Instant, replayable uint64) (unknown bool) {
 	c.anchorAtHeaders()
 	var tail uint64
-	hidden := c.Undetectable
-	if c.settled() {
+	undetectable := c.Undetectable
+	if c.knowsPhase() {
 		tail = c.tail(end)
 	} else {
 		silent, empty := uint64(c.silentSlots), c.tailWithoutPhase(end) // #nosec G115 -- a count
@@ -259,7 +259,7 @@ func (c *numberCounter) close(end, at Instant, replayable uint64) (unknown bool)
 				c.Undetectable++ // a noop may have been due after the replayed ones
 			}
 		}
-		unknown = c.Undetectable > hidden
+		unknown = c.Undetectable > undetectable
 	}
 	if unsent := c.counter.close(end, at, tail); unsent > 0 {
 		c.addUnsent(c.uncertainFrom, c.uncertainAt, unsent)

@@ -30,7 +30,7 @@ func (c *deliveries) join(p *Print, a *Arrival) {
 	case live && c.hasNoop && len(f.pending) == 0:
 		c.place(p, a)
 		return
-	case number > f.log.last(), c.alone(p):
+	case number > f.log.last(), c.receivesFirst(p):
 		c.claim(f.log.last() + 1)
 		c.addEntry(p, a)
 		return
@@ -96,9 +96,9 @@ func (c *deliveries) anchor(p *Print) (number uint64, live bool) {
 	return number, live
 }
 
-// alone reports whether no other stream has received a message since this one opened, and a message that arrives now is
-// not part of a history, because it is too late and its content repeats.
-func (c *deliveries) alone(p *Print) bool {
+// receivesFirst reports whether a message that arrives now is new: no other stream has received a message since this one
+// opened, and the message is not part of a history, because it is too late and its content repeats.
+func (c *deliveries) receivesFirst(p *Print) bool {
 	log, opened := c.cursor.log, c.openedAt()
 	return p.At-opened >= 2*joinTime && log.at(log.last()).At <= opened && log.repeated(uint64(log.index[p.Sum]))
 }

@@ -172,8 +172,8 @@ func (r *Response) StateChunks(n uint64) {
 // has at least one token. The last statement counts.
 func (r *Response) StateTokens(n uint64) { r.tokens = n + 1 }
 
-// beyondTokens returns the number of chunks with content beyond the stated number of tokens, which must be duplicates.
-func (r *Response) beyondTokens() uint64 {
+// surplusChunks returns the number of chunks with content beyond the stated number of tokens, which must be duplicates.
+func (r *Response) surplusChunks() uint64 {
 	if r.tokens == 0 {
 		return 0
 	}
@@ -226,7 +226,7 @@ func (r *Response) Counts() (c Totals) {
 			c.Missed = r.statedMissing
 		}
 	} else {
-		c = Totals{Missed: r.statedMissing, Duplicated: max(s.duplicated, r.beyondTokens()), Corrupted: min(r.Corrupted, uint64(r.Chunks))}
+		c = Totals{Missed: r.statedMissing, Duplicated: max(s.duplicated, r.surplusChunks()), Corrupted: min(r.Corrupted, uint64(r.Chunks))}
 		c.Received = uint64(r.Chunks) - c.Corrupted
 	}
 	c.Expected = c.Received + c.Missed + c.Corrupted

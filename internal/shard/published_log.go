@@ -18,11 +18,11 @@ type PublishLog struct {
 	sums     PublishSums
 }
 
-// An inFlight is a message whose sending has started. It moves to its column when it and all previous messages are
-// settled.
+// An inFlight is a message whose sending has started. It moves to its column when it and all previous messages have
+// an outcome.
 type inFlight struct {
-	sentUS  int64
-	settled bool
+	sentUS     int64
+	hasOutcome bool
 	codedMessage
 }
 
@@ -67,7 +67,7 @@ func (l *PublishLog) Settle(topic int, number uint64, o Outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	m := l.inFlight[topic][int(number)-1-l.p.columns[topic].count] // #nosec G115 -- a number that Begin returned
-	m.sentUS, m.settled, m.state, m.status = o.SentUS, true, o.State, o.Status
+	m.sentUS, m.hasOutcome, m.state, m.status = o.SentUS, true, o.State, o.Status
 	if o.State == Confirmed || o.Status != 0 {
 		l.p.Answer.Record(time.Duration(o.AtUS-o.SentUS) * time.Microsecond)
 	}
@@ -90,7 +90,7 @@ func (l *PublishLog) Settle(topic int, number uint64, o Outcome) {
 		l.fail(topic, number, o)
 	}
 	count, messages := 0, l.inFlight[topic]
-	for count < len(messages) && messages[count].settled {
+	for count < len(messages) && messages[count].hasOutcome {
 		l.p.columns[topic].append(messages[count].codedMessage)
 		count++
 	}
@@ -147,7 +147,7 @@ func (l *PublishLog) Published(finished bool) *Published {
 		c.lags, c.answers = slices.Clip(c.lags), slices.Clip(c.answers) // so that appends do not write into the log
 		for _, m := range messages {
 			message := *m
-			if !message.settled {
+			if !message.hasOutcome {
 				l.encode(&message, topic, c.count, message.sentUS)
 			}
 			c.append(message.codedMessage)

@@ -17,7 +17,7 @@ func (f *Feed) certifies() bool {
 // connection received. A chain without a place has a fault if other streams show which messages were sent.
 func (c *correction) certify() (certain bool) {
 	r := &c.record
-	before := without([]ledger.Range{{r.First, r.Last}}, r.Holes) // the recorded messages
+	before := subtract([]ledger.Range{{r.First, r.Last}}, r.Holes) // the recorded messages
 	var received []ledger.Range
 	var faulty []period
 	certain = true
@@ -25,7 +25,7 @@ func (c *correction) certify() (certain bool) {
 		at := period{c.source.Spans[chain.from].From, endOf(c.source, chain)}
 		c.certain[chain.from] = at.from + c.JoinTime + maxSpread
 		low, high := numbersOf(r.Spans[chain.from : chain.to+1])
-		recorded := within(before, low, high)
+		recorded := clip(before, low, high)
 		switch {
 		case chain.state == placed:
 			received = append(received, c.receivedFirst(at.from, chain.first, before)...)
@@ -113,7 +113,7 @@ func (c *correction) receivedFirst(from ledger.Instant, before uint64, received 
 	if first >= end || before == 0 {
 		return nil
 	}
-	return within(received, c.series.numbers[first], min(c.series.numbers[end-1], before-1))
+	return clip(received, c.series.numbers[first], min(c.series.numbers[end-1], before-1))
 }
 
 // isFaulty reports whether a chain has a fault in a part of the feed whose messages are certain.
@@ -121,14 +121,14 @@ func (c *correction) isFaulty(of chain, recorded []ledger.Range) bool {
 	if len(recorded) == 0 {
 		return false
 	}
-	p, ok := c.agreed(c.log, c.source, of)
+	p, ok := c.certainPart(c.log, c.source, of)
 	return ok && (c.hasFault(p.time) || c.misses(p)) && c.contradicts(of, p)
 }
 
 // misses reports whether an expected message of a part did not arrive.
 func (c *correction) misses(p part) bool {
 	s := &c.series
-	for _, h := range within(c.record.Holes, s.numbers[p.first], s.numbers[p.end-1]) {
+	for _, h := range clip(c.record.Holes, s.numbers[p.first], s.numbers[p.end-1]) {
 		if s.live[h[1]] > s.live[h[0]-1] {
 			return true
 		}
@@ -178,8 +178,8 @@ func numbersOf(spans []ledger.Span) (low, high uint64) {
 	return low, high
 }
 
-// within returns the parts of ranges from low to high.
-func within(ranges []ledger.Range, low, high uint64) (out []ledger.Range) {
+// clip returns the parts of ranges from low to high.
+func clip(ranges []ledger.Range, low, high uint64) (out []ledger.Range) {
 	for _, r := range ranges {
 		if from, to := max(r[0], low), min(r[1], high); from > 0 && from <= to {
 			out = append(out, ledger.Range{from, to})
@@ -190,19 +190,19 @@ func within(ranges []ledger.Range, low, high uint64) (out []ledger.Range) {
 
 // countBetween counts the numbers of ranges from low to high.
 func countBetween(ranges []ledger.Range, low, high uint64) (count uint64) {
-	for _, r := range within(ranges, low, high) {
+	for _, r := range clip(ranges, low, high) {
 		count += r[1] - r[0] + 1
 	}
 	return count
 }
 
-// without returns ascending ranges without the numbers of others.
-func without(ranges, others []ledger.Range) []ledger.Range {
+// subtract returns ascending ranges without the numbers of others.
+func subtract(ranges, others []ledger.Range) []ledger.Range {
 	for _, o := range others {
 		var rest []ledger.Range
 		for _, r := range ranges {
-			rest = append(rest, within([]ledger.Range{r}, 1, o[0]-1)...)
-			rest = append(rest, within([]ledger.Range{r}, o[1]+1, r[1])...)
+			rest = append(rest, clip([]ledger.Range{r}, 1, o[0]-1)...)
+			rest = append(rest, clip([]ledger.Range{r}, o[1]+1, r[1])...)
 		}
 		ranges = rest
 	}

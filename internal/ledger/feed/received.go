@@ -36,7 +36,7 @@ func (f *Feed) received(log int, r *ledger.Record, of chain) (prints []uint64, o
 			prints = append(prints, d.print)
 		}
 	}
-	for _, part := range without([]ledger.Range{{low, high}}, r.Holes) {
+	for _, part := range subtract([]ledger.Range{{low, high}}, r.Holes) {
 		for n := part[0]; n <= part[1]; n++ {
 			if !late[n] {
 				arrive(n)

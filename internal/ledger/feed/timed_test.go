@@ -39,14 +39,14 @@ const (
 func (f *timedFeed) run(seed uint64, runners ...int) *simulation {
 	const length, margin = 10 * time.Second, 2 * time.Second
 	random := rand.New(rand.NewPCG(seed, 7)) // #nosec G404 -- no secret
-	within := func(limit time.Duration) time.Duration { return time.Duration(random.Int64N(int64(limit))) }
+	upTo := func(limit time.Duration) time.Duration { return time.Duration(random.Int64N(int64(limit))) }
 	contents := make([]int, length/f.interval)
 	for n := range contents {
 		contents[n] = 1 + random.IntN(f.contents)
 	}
 	var steps []timedStep
 	for stream := range runners {
-		from, to := within(margin), length-within(margin)
+		from, to := upTo(margin), length-upTo(margin)
 		steps = append(steps, timedStep{from, stream, opens}, timedStep{to, stream, ends})
 		last := from
 		for n, content := range contents {
@@ -54,7 +54,7 @@ func (f *timedFeed) run(seed uint64, runners ...int) *simulation {
 			if sent < from || f.lost != nil && f.lost(stream, n) {
 				continue
 			}
-			if last = max(sent+time.Millisecond+within(f.spread), last+1); last >= to {
+			if last = max(sent+time.Millisecond+upTo(f.spread), last+1); last >= to {
 				break
 			}
 			if f.changed != nil && f.changed(stream, n) {
