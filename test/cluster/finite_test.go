@@ -5,37 +5,14 @@ package cluster
 import (
 	"bufio"
 	"encoding/json"
-	"net"
 	"net/http"
-	"os/exec"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
-
-// model starts a numbered model on this machine, and returns its URL for the pods.
-func (k *kube) model(t *testing.T, args ...string) (url string) {
-	t.Helper()
-	listener, err := net.Listen("tcp", net.JoinHostPort(k.hostAddress(t), "0"))
-	require.NoError(t, err)
-	address := listener.Addr().String()
-	require.NoError(t, listener.Close())
-	process := exec.Command("../../bin/backend", append([]string{"model", "--listen", address}, args...)...)
-	require.NoError(t, process.Start())
-	t.Cleanup(func() { _ = process.Process.Kill(); _ = process.Wait() })
-	require.Eventually(t, func() bool {
-		connection, err := net.Dial("tcp", address)
-		if err == nil {
-			_ = connection.Close()
-		}
-		return err == nil
-	}, timeout, 10*time.Millisecond)
-	return "http://" + address
-}
 
 // outcomes counts the requests in the ledger of a model by their outcome.
 func outcomes(t *testing.T, url string) map[string]int64 {
@@ -69,7 +46,7 @@ func TestFiniteIsExact(t *testing.T) {
 		"finite-abandoned": {nil, []string{"--abandon", "10"}, verdict.Pass, "of 1,200 responses complete"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			url := c.model(t, kind.model...)
+			url := c.backend(t, append([]string{"model"}, kind.model...)...)
 			var other *soak
 			if name == "finite-clean" {
 				other = c.soak(t, "next-to-finite", "--connections", "50", "--runners", "2")

@@ -187,17 +187,21 @@ func (k *kube) evict(ctx context.Context, pod string) error {
 	return k.CoreV1().Pods(namespace).EvictV1(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: namespace}})
 }
 
-// backend starts a backend on this machine, and returns its URL for the pods.
-func (k *kube) backend(t *testing.T) (url string) {
+// backend starts a backend on this machine, or the numbered model of it ("model"), and returns its URL for the pods.
+func (k *kube) backend(t *testing.T, args ...string) (url string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", net.JoinHostPort(k.hostAddress(t), "0"))
 	require.NoError(t, err)
 	address := listener.Addr().String()
 	require.NoError(t, listener.Close())
-	process := exec.Command("../../bin/backend", "--listen", address)
+	process := exec.Command("../../bin/backend", append(args, "--listen", address)...)
 	process.Env = append(os.Environ(), "NOOP_INTERVAL=1")
 	require.NoError(t, process.Start())
 	t.Cleanup(func() { _ = process.Process.Kill(); _ = process.Wait() })
+	require.Eventually(t, func() bool {
+		connection, err := net.Dial("tcp", address)
+		return err == nil && connection.Close() == nil
+	}, timeout, 10*time.Millisecond)
 	return "http://" + address
 }
 

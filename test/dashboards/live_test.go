@@ -48,15 +48,10 @@ func TestDashboardsShowFaults(t *testing.T) {
 		// The alert depends on a recording rule, which on busy cores needs more evaluations than watch waits for.
 		s.await(`ALERTS{alertstate="firing",alertname="StreamLost"}`)
 	})
-	for title, want := range map[string]float64{
+	a.requireValues(t, map[string]float64{
 		"Refused": refused, "Lost": streams - refused, "Ended on request": 0, "Backend restarts": 1, "Checks passed": 0, "Open streams": 0,
 		"Opened, of planned": float64(streams-refused) / streams,
-	} {
-		got := a.series(t, find(t, title).Targets[0].Expr)
-		if assert.Len(t, got, 1, title) {
-			assert.InDelta(t, want, got[0].Last(), 0, title)
-		}
-	}
+	})
 	for _, board := range grafana.Boards(t, root) {
 		if board.Name == "soak" {
 			for _, note := range board.Annotations.List {
@@ -77,9 +72,7 @@ func TestDashboardsShowFaultsOfNoops(t *testing.T) {
 			assert.InDelta(t, 1, got[0].Last(), 0, q.Legend)
 		}
 	}
-	for title, want := range map[string]float64{"Missed": 1, "Faulty": 3, "Lost": 0} {
-		assert.InDelta(t, want, a.series(t, find(t, title).Targets[0].Expr)[0].Last(), 0, title)
-	}
+	a.requireValues(t, map[string]float64{"Missed": 1, "Faulty": 3, "Lost": 0})
 	assert.NotEmpty(t, a.series(t, `ALERTS{alertname="NoopMissed",alertstate="firing",testid="`+testID+`"}`))
 }
 
@@ -102,6 +95,17 @@ func (a querier) series(t *testing.T, expr string) []grafana.Series {
 	got, err := grafana.View(a).Ask(context.Background(), expr)
 	require.NoError(t, err)
 	return got
+}
+
+// requireValues asserts the last values of panels of the dashboard soak, by title.
+func (a querier) requireValues(t *testing.T, want map[string]float64) {
+	t.Helper()
+	for title, value := range want {
+		got := a.series(t, find(t, title).Targets[0].Expr)
+		if assert.Len(t, got, 1, title) {
+			assert.InDelta(t, value, got[0].Last(), 0, title)
+		}
+	}
 }
 
 // board evaluates all queries of a dashboard.
@@ -151,16 +155,10 @@ func (a querier) query(t *testing.T, name, expr string) {
 
 // figures compares the values of a clean soak with its plan.
 func (a querier) figures(t *testing.T) {
-	for title, want := range map[string]float64{
+	a.requireValues(t, map[string]float64{
 		"Open streams": 0, "Opened, of planned": 1, "Refused": 0, "Lost": 0, "Ended on request": 1, "Sent, not received": 0,
 		"Checks passed": 1, "Backend restarts": 0, "Missed": 0, "Faulty": 0, "Runners missing": 0,
-	} {
-		p := find(t, title)
-		got := a.series(t, p.Targets[0].Expr)
-		if assert.Len(t, got, 1, title) {
-			assert.InDelta(t, want, got[0].Last(), 0, title)
-		}
-	}
+	})
 	planned := a.series(t, find(t, "Planned and open streams").Targets[0].Expr)
 	assert.InDelta(t, streams, planned[0].Last(), 0, "each runner must report the plan of the whole run")
 	openStreams := a.series(t, find(t, "Open streams").Targets[0].Expr)

@@ -40,7 +40,7 @@ func TestTwoMachines(t *testing.T) {
 	reference := "http://" + net.JoinHostPort(hostAddress(t), "7070")
 	out, start := t.TempDir(), time.Now()
 	var parts sync.WaitGroup
-	for n, machine := range newMachines(t) {
+	for n, machine := range []string{newMachine(t, 1), newMachine(t, 2)} {
 		parts.Go(func() {
 			// Both runners start at the same time, after they have inspected their machines.
 			output, err := runInMachine(t, machine, env, "bin/soak", "run", "--runner", fmt.Sprintf("%d/2", n+1), "--testid", "machines", "--out", out,
@@ -55,7 +55,7 @@ func TestTwoMachines(t *testing.T) {
 	parts.Wait()
 	dir := results.Dir(filepath.Join(out, "machines"))
 	if folder != "" {
-		defer s.copyResults(dir, folder)
+		defer func() { require.NoError(t, os.CopyFS(folder, os.DirFS(string(dir)))) }()
 	}
 	output := run(t, time.Minute, "bin/soak", "merge", string(dir))
 	t.Log(output)
@@ -85,12 +85,6 @@ func setting(name, fallback string) string {
 		return v
 	}
 	return fallback
-}
-
-// newMachines returns two machines.
-func newMachines(t *testing.T) [2]string {
-	t.Helper()
-	return [2]string{newMachine(t, 1), newMachine(t, 2)}
 }
 
 // newMachine returns a network namespace with its own link to the host.
@@ -123,9 +117,4 @@ func runInMachine(t *testing.T, machine string, env []string, program string, ar
 	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(os.Interrupt) }, time.Minute
 	text, err := cmd.CombinedOutput()
 	return string(text), err
-}
-
-// copyResults copies the results of a run to a folder.
-func (s *stack) copyResults(dir results.Dir, folder string) {
-	require.NoError(s.t, os.CopyFS(folder, os.DirFS(string(dir))))
 }
