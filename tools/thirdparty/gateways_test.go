@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,12 +17,18 @@ import (
 	"github.com/sse-soak/sse-soak/tools/page"
 )
 
+// startModel starts the numbered model, and returns a client of it and a benchmark that reads its ledger.
+func startModel(t *testing.T) (*client, *gatewaysBench) {
+	t.Helper()
+	server := httptest.NewServer(model.New(model.Config{Keep: 100, Log: slog.New(slog.DiscardHandler)}))
+	t.Cleanup(server.Close)
+	b := &gatewaysBench{upstream: server.URL, runID: "test", Requests: 2, Rate: 100}
+	return newClient(t.Context(), server.URL, "", protocols["openai-chat"]), b
+}
+
 // Without a gateway, each fault of the model becomes a state with exact counts of chunks.
 func TestDirectResponsesMatchTheModel(t *testing.T) {
-	server := httptest.NewServer(model.New(model.Config{Keep: 100, Log: slog.New(slog.DiscardHandler)}))
-	defer server.Close()
-	c := newClient(t.Context(), server.URL, "", protocols["openai-chat"])
-	b := &gatewaysBench{upstream: server.URL, runID: "test"}
+	c, b := startModel(t)
 	for i, test := range []struct {
 		fault, end string
 		state      ledger.ResponseState
@@ -55,21 +62,17 @@ func TestDirectResponsesMatchTheModel(t *testing.T) {
 }
 
 func TestAPauseIsNotAFault(t *testing.T) {
-	server := httptest.NewServer(model.New(model.Config{Keep: 100, Log: slog.New(slog.DiscardHandler)}))
-	defer server.Close()
-	c := newClient(t.Context(), server.URL, "", protocols["openai-chat"])
-	got := c.do(t.Context(), "test-1", "chunks=50 delay=1ms", 50, behaviour{pauseAfter: 5, pause: 300 * time.Millisecond})
+	c, _ := startModel(t)
+	got := c.do(t.Context(), "test-1", "chunks=50 delay=10ms", 50, behaviour{pauseAfter: 5, pause: 300 * time.Millisecond})
 	require.Equal(t, ledger.ResponseComplete, got.State)
 	require.Equal(t, uint64(50), got.Counts().Received)
-	require.Greater(t, got.Last, 300*time.Millisecond)
+	require.GreaterOrEqual(t, time.Duration(slices.Max(got.Gaps))*time.Microsecond, 300*time.Millisecond)
 }
 
 func TestAbandonedRequestsAreCancelledAtTheModel(t *testing.T) {
-	server := httptest.NewServer(model.New(model.Config{Keep: 100, Log: slog.New(slog.DiscardHandler)}))
-	defer server.Close()
-	b := &gatewaysBench{upstream: server.URL, runID: "test", Requests: 2, Rate: 100}
+	c, b := startModel(t)
 	s := scenario{name: "leave", chunks: 1000, order: "delay=10ms", behaviour: behaviour{leaveAfter: 5}}
-	responses, err := s.run(t.Context(), b, newClient(t.Context(), server.URL, "", protocols["openai-chat"]), nil)
+	responses, err := s.run(t.Context(), b, c, nil)
 	require.NoError(t, err)
 	records, err := b.records(t.Context(), 1)
 	require.NoError(t, err)
