@@ -76,17 +76,6 @@ func TestCountsCoverDescribedServices(t *testing.T) {
 	}
 }
 
-func TestDashboardUIDsAreUnique(t *testing.T) {
-	uids := map[string]bool{}
-	for _, b := range Boards() {
-		d := readDashboard(t, b.Name)
-		require.NotNil(t, d.Uid)
-		assert.False(t, uids[*d.Uid], "the uid %s is not unique", *d.Uid)
-		assert.LessOrEqual(t, len(*d.Uid), 40)
-		uids[*d.Uid] = true
-	}
-}
-
 // Grafana moves links and annotations with a placement into a menu.
 func TestCrosshairLinksAndAnnotations(t *testing.T) {
 	eachDashboard(t, func(t *testing.T, d dashboard.Dashboard) {
@@ -117,24 +106,6 @@ func TestAnnotationText(t *testing.T) {
 			assert.Contains(t, a.TextFormat, "{{", a.Name)
 		}
 	}
-}
-
-func TestPanelIDsAreUnique(t *testing.T) {
-	eachDashboard(t, func(t *testing.T, d dashboard.Dashboard) {
-		ids := map[uint32]bool{}
-		for _, p := range d.Panels {
-			id := uint32(0)
-			if p.RowPanel != nil {
-				id = p.RowPanel.Id
-			} else {
-				require.NotNil(t, p.Panel.Id)
-				id = *p.Panel.Id
-			}
-			assert.NotZero(t, id)
-			assert.False(t, ids[id], "the id %d is not unique", id)
-			ids[id] = true
-		}
-	})
 }
 
 func TestEveryPanelIsDescribed(t *testing.T) {
