@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,16 +30,11 @@ func Terraform(t *testing.T, repository string) {
 	NeedTerraform(t)
 	mirror := t.TempDir() // not shared, because another build would change the checksum that terraform recorded
 	folder := filepath.Join(mirror, "registry.terraform.io/hashicorp/aws", providerVersion, runtime.GOOS+"_"+runtime.GOARCH)
-	require.NoError(t, os.MkdirAll(mirror, 0o755))
-	lock, err := os.Create(mirror + ".lock") // tests of other packages may build the stand-in concurrently
-	require.NoError(t, err)
-	require.NoError(t, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(folder, "terraform-provider-aws_v"+providerVersion), ".")
 	build.Dir = filepath.Join(repository, "test/offline/terraform")
 	build.Env = append(os.Environ(), "GOWORK=off")
 	output, err := build.CombinedOutput()
 	require.NoError(t, err, "build the stand-in of the AWS provider: %s", output)
-	require.NoError(t, lock.Close())
 	config := filepath.Join(t.TempDir(), "cli.tfrc")
 	text := fmt.Sprintf("provider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\n", mirror)
 	require.NoError(t, os.WriteFile(config, []byte(text), 0o600))
