@@ -42,16 +42,8 @@ func (s *subject) card() Section {
 		"started", format.UnixTime(s.v.StartedUnix),
 		"ended", format.UnixTime(s.v.EndedUnix),
 		"command", Shell(s.Command...),
+		"compressed", s.v.Compressed(), "HTTP/2", s.v.HTTP2(), "control group", s.v.Control.Line(),
 	)
-	if compression := s.v.Compressed(); compression != "" {
-		plan.Rows = append(plan.Rows, Facts("compressed", compression).Rows...)
-	}
-	if http2 := s.v.HTTP2(); http2 != "" {
-		plan.Rows = append(plan.Rows, Facts("HTTP/2", http2).Rows...)
-	}
-	if c := s.v.Control; c != nil {
-		plan.Rows = append(plan.Rows, Facts("control group", c.Line()).Rows...)
-	}
 	plan.Caption = "Run"
 	return Section{ID: "card", Title: "Run", Tables: []Table{plan, s.environment()}}
 }

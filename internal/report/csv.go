@@ -27,7 +27,7 @@ func ConnectionsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 	)
 	header = append(header, messageHeader...)
 	row(out, header...)
-	formatter := verdict.FormatterOf(m)
+	formatter := verdict.Formatter{Merged: m}
 	for c := range v.Records() {
 		runner := m.Runners[c.Runner]
 		var findings []string

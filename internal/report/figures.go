@@ -44,14 +44,7 @@ func figures(v *verdict.Verdict) Section {
 		out.attempts(v)
 		out.processes(v)
 	}
-	for _, fact := range []struct{ name, value string }{{"compressed", v.Compressed()}, {"HTTP/2", v.HTTP2()}} {
-		if fact.value != "" {
-			out.add(fact.name, "%s", fact.value)
-		}
-	}
-	if v.Control != nil {
-		out.add("control", "%s", v.Control.Line())
-	}
+	out.Rows = append(out.Rows, Facts("compressed", v.Compressed(), "HTTP/2", v.HTTP2(), "control", v.Control.Line()).Rows...)
 	out.system(&v.Resources)
 	return out.section("figures", "")
 }

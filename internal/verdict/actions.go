@@ -61,22 +61,19 @@ type Action struct {
 	Responses *ResponseEffect `json:"responses,omitempty"` // nil: the action was not started, or the run had no responses
 }
 
-// actionChecks returns the check that all actions succeeded, because a run whose deploy failed did not test a deploy.
+// actionCheck returns the check that all actions succeeded, because a run whose deploy failed did not test a deploy.
 // An unmet check turns a pass into invalid; a fail stays a fail.
-func (e *Evidence) actionChecks() []Check {
-	if len(e.Actions) == 0 {
-		return nil
-	}
+func (e *Evidence) actionCheck() Check {
 	var failed []string
 	for i := range e.Actions {
 		if !e.Actions[i].Succeeded() {
 			failed = append(failed, e.Actions[i].sentence())
 		}
 	}
-	return []Check{Check{
+	return Check{
 		ID: CheckActions, Name: "actions succeeded", Limit: "exit code 0 each", Actual: first(failed, "all of "+format.Count(len(e.Actions), "action")), Pass: len(failed) == 0,
 		Why: "the run did not test the action", Reasons: failed,
-	}.Inconclusive()}
+	}.Inconclusive()
 }
 
 // actions returns the actions of the run with their effects on streams and responses.

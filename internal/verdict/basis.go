@@ -28,24 +28,19 @@ type Basis struct {
 	Why          []string `json:"why"`
 }
 
-// Text states what the counts of messages are based on.
-func (e Basis) Text() string {
-	switch e.By {
-	case ByPublisher:
-		return "the publisher: messages that the service confirmed are expected"
-	case ByServer:
-		return "the server's own ledger, and the numbers or the interval of the messages"
-	case BySubscribers:
-		return "the clients of each topic: messages that any of them received while others were connected are expected by all"
-	case ByNothing:
-		return "nothing: messages were not checked"
-	case ByNumbers:
-		return "the numbers of the messages"
-	case ByStatement:
-		return "the service's statement of the content that it sent"
-	}
-	return "the clock: messages are expected by interval"
+// basisTexts states what the counts of messages are based on.
+var basisTexts = map[string]string{
+	ByPublisher:   "the publisher: messages that the service confirmed are expected",
+	ByServer:      "the server's own ledger, and the numbers or the interval of the messages",
+	BySubscribers: "the clients of each topic: messages that any of them received while others were connected are expected by all",
+	ByNothing:     "nothing: messages were not checked",
+	ByNumbers:     "the numbers of the messages",
+	ByStatement:   "the service's statement of the content that it sent",
+	ByClock:       "the clock: messages are expected by interval",
 }
+
+// Text states what the counts of messages are based on.
+func (e Basis) Text() string { return basisTexts[e.By] }
 
 // undetectable returns the number of undetectable losses of a connection. It is 0 if the server's ledger has the number
 // of the last message sent. The ledger may have only a count. If that is at most the number that the client counted as

@@ -2,11 +2,8 @@ package verdict
 
 import (
 	"errors"
-	"fmt"
-	"io/fs"
 	"time"
 
-	"github.com/sse-soak/sse-soak/internal/safefile"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
@@ -24,26 +21,19 @@ type ModelLedger map[string][]ModelEntry
 // ReadModelLedger adds the entries of an NDJSON file to a ledger. If the file does not exist, it returns the ledger
 // unchanged.
 func ReadModelLedger(to ModelLedger, path string) (ModelLedger, error) {
-	f, err := safefile.Open(path, safefile.Table)
-	if errors.Is(err, fs.ErrNotExist) {
-		return to, nil
+	l := to
+	if l == nil {
+		l = ModelLedger{}
 	}
-	if err != nil {
-		return to, fmt.Errorf("read the model's ledger: %w", err)
-	}
-	defer f.Close()
-	if to == nil {
-		to = ModelLedger{}
-	}
-	err = eachLine(f, func(e ModelEntry) error {
+	exists, err := readLedger(path, "read the model's ledger", func(e ModelEntry) error {
 		if e.Sent < 0 || e.Sent > maxSent || e.Left < 0 {
 			return errors.New("counts or times are out of range")
 		}
-		to[e.ID] = append(to[e.ID], e)
+		l[e.ID] = append(l[e.ID], e)
 		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read the model's ledger %s: %w", path, err)
+	if exists || err != nil {
+		return l, err
 	}
 	return to, nil
 }

@@ -86,7 +86,7 @@ func (s *Streams) checkedCount() uint64 {
 // wrong, not the messages.
 func (s *Streams) lacksNumbers() bool {
 	n := &s.Messages
-	return !s.m.Service.ByInterval() && s.Messages.Published == nil && n.Received == 0 && n.Corrupted > 0 && s.unnumbered == n.Corrupted
+	return !s.m.Service.ByInterval() && s.Messages.Published == nil && n.Received == 0 && n.Corrupted > 0 && s.sum.Unnumbered == n.Corrupted
 }
 
 // uncheckedReason returns a sentence that states why no message could be checked, and names the field of the

@@ -215,8 +215,11 @@ func (c *Control) suspectState() string {
 	return "the load generator was saturated"
 }
 
-// Line returns a summary of the control group.
+// Line returns a summary of the control group; "" for nil.
 func (c *Control) Line() string {
+	if c == nil {
+		return ""
+	}
 	location := "on the runners' own machine"
 	if c.Remote {
 		location = "across a network"

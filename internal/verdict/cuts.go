@@ -39,11 +39,23 @@ type cutAccount struct {
 	lost    map[int][]uint64 // by connection: how many messages were lost at each of its cuts
 	allowed uint64           // lost messages that ALLOW_ANNOUNCED_GAPS allows
 
-	announced uint64   // gaps that the service announced after a cut
-	ended     int      // cuts that ended a stream
-	resumed   int      // cuts whose stream resumed
-	untested  []string // sentences about cuts without an observed resume
-	broken    []string // sentences about cuts with a loss, a duplicate, an announced gap or numbers that restarted
+	untested []string // sentences about cuts without an observed resume
+	broken   []string // sentences about cuts with a loss, a duplicate, an announced gap or numbers that restarted
+}
+
+// allCuts returns the sums over the cuts of all kinds.
+func (s *Streams) allCuts() (all Cuts) {
+	for _, c := range s.Cuts {
+		all.Planned += c.Planned
+		all.Count += c.Count
+		all.Ended += c.Ended
+		all.Resumed += c.Resumed
+		all.Lost += c.Lost
+		all.Duplicated += c.Duplicated
+		all.Repeated += c.Repeated
+		all.Announced += c.Announced
+	}
+	return all
 }
 
 // attributeToCuts counts the lost messages of a connection by the cut at which they were lost. It returns the messages
@@ -172,13 +184,11 @@ func (s *Streams) addCut(sum *Cuts, r *shard.Connection, k int, lost uint64) {
 	sum.Duplicated += c.Duplicated
 	sum.Repeated += c.Repeated
 	sum.Announced += c.Announced
-	s.cuts.announced += c.Announced
 	if outage, ok := c.Interruption(); ok {
 		sum.outages.Record(outage)
 	}
 	if c.Lost {
 		sum.Ended++
-		s.cuts.ended++
 	}
 	if reason := s.untestedReason(c); reason != "" {
 		s.cuts.untested = append(s.cuts.untested, s.cutSentence(r, c)+reason)
@@ -186,7 +196,6 @@ func (s *Streams) addCut(sum *Cuts, r *shard.Connection, k int, lost uint64) {
 	}
 	if c.Lost {
 		sum.Resumed++
-		s.cuts.resumed++
 	}
 	// If the numbers start at 1 again although no message is repeated, the service started a new stream.
 	restarts := s.m.Service.Resumes() && !s.m.Service.AnyOrder && c.LastNumber > 0 && c.Next <= c.LastNumber && c.Duplicated+c.Repeated == 0
@@ -237,19 +246,18 @@ func (s *Streams) CutChecks() []Check {
 	if !s.m.Plan.Cuts() {
 		return nil
 	}
-	count, planned := 0, 0
+	all := s.allCuts()
 	var missing []string
 	for _, c := range s.Cuts {
-		count, planned = count+c.Count, planned+c.Planned
 		if c.Count < c.Planned {
 			missing = append(missing, fmt.Sprintf("%d of %d disconnects were made by %s: too few streams were open and had received a message since the last one", c.Count, c.Planned, c.Kind))
 		}
 	}
-	if planned == 0 {
+	if all.Planned == 0 {
 		missing = append(missing, "no disconnect was planned")
 	}
 	resumeCheck := Check{
-		ID: CheckResumed, Name: "streams resumed after a disconnect", Limit: fmt.Sprint(s.cuts.ended), Actual: fmt.Sprint(s.cuts.resumed),
+		ID: CheckResumed, Name: "streams resumed after a disconnect", Limit: fmt.Sprint(all.Ended), Actual: fmt.Sprint(all.Resumed),
 		Pass: len(s.cuts.untested) == 0, Why: "resume was not tested", Reasons: s.cuts.untested,
 	}
 	lossCheck := Check{
@@ -257,25 +265,21 @@ func (s *Streams) CutChecks() []Check {
 		Pass: len(s.cuts.broken) == 0, Why: "clients lose or repeat data when they resume",
 	}
 	if !lossCheck.Pass {
-		lossCheck.Reasons = append([]string{s.brokenCutsText(count)}, s.cuts.broken...)
+		lossCheck.Reasons = append([]string{s.brokenCutsText(&all)}, s.cuts.broken...)
 	}
 	countCheck := Check{
-		ID: CheckCuts, Name: "streams disconnected as planned", Limit: fmt.Sprint(planned), Actual: fmt.Sprint(count), Pass: len(missing) == 0,
+		ID: CheckCuts, Name: "streams disconnected as planned", Limit: fmt.Sprint(all.Planned), Actual: fmt.Sprint(all.Count), Pass: len(missing) == 0,
 		Why: "resume was not tested", Reasons: missing,
 	}
 	const reason = "no stream was disconnected"
-	return []Check{countCheck.Inconclusive(), resumeCheck.Inconclusive().notJudgedIf(count == 0, reason), lossCheck.notJudgedIf(count == 0, reason)}
+	return []Check{countCheck.Inconclusive(), resumeCheck.Inconclusive().notJudgedIf(all.Count == 0, reason), lossCheck.notJudgedIf(all.Count == 0, reason)}
 }
 
 // brokenCutsText summarizes the faults of all cuts.
-func (s *Streams) brokenCutsText(count int) string {
-	var lost, duplicated uint64
-	for _, c := range s.Cuts {
-		lost, duplicated = lost+c.Lost, duplicated+c.Duplicated
-	}
-	text := fmt.Sprintf("%d of %d disconnects caused a loss or a duplicate: %s lost, %d received twice", len(s.cuts.broken), count,
-		format.Plural(lost, s.m.Service.Noun()+" was", s.m.Service.Noun()+"s were"), duplicated)
-	if n := s.cuts.announced; n > 0 {
+func (s *Streams) brokenCutsText(all *Cuts) string {
+	text := fmt.Sprintf("%d of %d disconnects caused a loss or a duplicate: %s lost, %d received twice", len(s.cuts.broken), all.Count,
+		format.Plural(all.Lost, s.m.Service.Noun()+" was", s.m.Service.Noun()+"s were"), all.Duplicated)
+	if n := all.Announced; n > 0 {
 		text += fmt.Sprintf("; the service announced %s by %s", format.Plural(n, "gap", "gaps"), cmp.Or(s.m.Service.Gap, "resume.gap"))
 	}
 	return text
@@ -299,24 +303,21 @@ func (s *Streams) CutTable() Table {
 
 // cutSummary returns the sentence of a pass about cuts; "" if there were none.
 func (s *Streams) cutSummary() string {
-	count, repeated := 0, uint64(0)
-	for _, c := range s.Cuts {
-		count, repeated = count+c.Count, repeated+c.Repeated
-	}
-	if count == 0 {
+	all := s.allCuts()
+	if all.Count == 0 {
 		return ""
 	}
-	text := format.Plural(count, "stream was", "streams were") + " disconnected, " + fmt.Sprint(s.cuts.resumed) + " resumed by " + cmp.Or(s.m.Service.Resume, "Last-Event-ID")
+	text := format.Plural(all.Count, "stream was", "streams were") + " disconnected, " + fmt.Sprint(all.Resumed) + " resumed by " + cmp.Or(s.m.Service.Resume, "Last-Event-ID")
 	switch {
 	case !s.m.Service.Resumes():
-		return format.Plural(count, "stream was", "streams were") + " disconnected and reopened; the service does not resume (resume.by), so messages published meanwhile were not expected"
+		return format.Plural(all.Count, "stream was", "streams were") + " disconnected and reopened; the service does not resume (resume.by), so messages published meanwhile were not expected"
 	case s.cuts.allowed > 0:
 		return text + fmt.Sprintf("; %s missing that the service announced, which ALLOW_ANNOUNCED_GAPS=1 allows",
 			format.Plural(s.cuts.allowed, s.m.Service.Noun()+" is", s.m.Service.Noun()+"s are"))
 	}
 	text += ", and no message was lost or duplicated"
-	if repeated > 0 {
-		text += fmt.Sprintf("; %s received twice, which the description allows", format.Plural(repeated, s.m.Service.Noun()+" was", s.m.Service.Noun()+"s were"))
+	if all.Repeated > 0 {
+		text += fmt.Sprintf("; %s received twice, which the description allows", format.Plural(all.Repeated, s.m.Service.Noun()+" was", s.m.Service.Noun()+"s were"))
 	}
 	return text
 }

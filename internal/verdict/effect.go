@@ -3,6 +3,7 @@ package verdict
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"sort"
@@ -140,17 +141,9 @@ func (s *Streams) lastOutage(c *shard.Connection) *ledger.Outage {
 
 // effects sets the effect on the streams of each action that was started.
 func (s *Streams) effects(actions []Action) {
-	started := startedActions(actions)
-	if len(started) == 0 {
-		return
-	}
 	all, lifetimeEnds, unlisted := s.losses()
 	previousEnd := 0. // of the effect of the previous action
-	for i, a := range started {
-		next := math.Inf(1)
-		if i+1 < len(started) {
-			next = started[i+1].StartedUnix
-		}
+	for a, next := range startedActions(actions) {
 		from := sort.Search(len(all), func(n int) bool { return all[n].from >= a.StartedUnix })
 		active, end := max(a.StartedUnix, a.EndedUnix), from
 		for end < len(all) && all[end].from < next && all[end].from <= active+settleTime.Seconds() {
@@ -168,15 +161,27 @@ func (s *Streams) effects(actions []Action) {
 	}
 }
 
-// startedActions returns the actions that were started, in the order of their starts.
-func startedActions(actions []Action) (started []*Action) {
+// startedActions yields the actions that were started, in the order of their starts, each with the start of the next
+// one: infinity for the last.
+func startedActions(actions []Action) iter.Seq2[*Action, float64] {
+	var started []*Action
 	for i := range actions {
 		if actions[i].Started() {
 			started = append(started, &actions[i])
 		}
 	}
 	slices.SortStableFunc(started, func(a, b *Action) int { return cmp.Compare(a.StartedUnix, b.StartedUnix) })
-	return started
+	return func(yield func(*Action, float64) bool) {
+		for i, a := range started {
+			next := math.Inf(1)
+			if i+1 < len(started) {
+				next = started[i+1].StartedUnix
+			}
+			if !yield(a, next) {
+				return
+			}
+		}
+	}
 }
 
 // countBetween returns the number of times in [from, until).

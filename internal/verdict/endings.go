@@ -43,7 +43,7 @@ func (w Formatter) droppedText(r *shard.Connection, f ledger.Finding, clock stri
 	} else {
 		reason = f.Note
 	}
-	noun := w.m.Service.Noun()
+	noun := w.Service.Noun()
 	after := "after " + format.Count(r.Received, noun)
 	if r.Received == 0 {
 		after = "before the first " + noun

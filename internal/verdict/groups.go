@@ -238,7 +238,7 @@ func (s *Streams) incident(k, n int, r *shard.Connection, f ledger.Finding, at t
 
 // listGroups sets Groups, in order of time.
 func (s *Streams) listGroups(clusters map[cause][]*cluster) {
-	words := FormatterOf(s.m)
+	words := Formatter{s.m}
 	for _, all := range clusters {
 		for _, c := range all {
 			bundles := []*bundle{&c.all}
@@ -310,7 +310,8 @@ func weightOf(f ledger.Finding) uint64 {
 }
 
 // countKinds sets Kinds from the counters of the connections.
-func (s *Streams) countKinds(all ledger.Counts) {
+func (s *Streams) countKinds() {
+	all := &s.sum
 	for _, total := range []struct {
 		kind ledger.Kind
 		n    uint64

@@ -91,7 +91,7 @@ const maxUnevenShare = .1
 
 // unevenShare returns the share of gaps that differ from a multiple of the interval by more than the assumed jitter.
 func (s *Streams) unevenShare() float64 {
-	return float64(s.unevenGaps) / float64(max(s.Messages.Received, 1))
+	return float64(s.sum.UnevenGaps) / float64(max(s.Messages.Received, 1))
 }
 
 func (s *Streams) isUneven() bool { return s.unevenShare() > maxUnevenShare }

@@ -45,7 +45,7 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	v.Warnings = append(v.Warnings, warnings...)
 	all := slices.Concat(e.processChecks(), []Check{completeness}, a.Checks, v.slopeChecks())
 	if len(e.Actions) > 0 {
-		v.Actions, all = e.actions(a.Streams, a.Responses), append(all, e.actionChecks()...)
+		v.Actions, all = e.actions(a.Streams, a.Responses), append(all, e.actionCheck())
 	}
 	if s := a.Streams; s != nil {
 		checked := s.checkedCount() > 0

@@ -106,13 +106,13 @@ func (t *Topic) add(r *shard.Connection) {
 }
 
 // sumMessages sets Messages from the sums over all connections, and from the publishers.
-func (s *Streams) sumMessages(all ledger.Counts) {
-	m := &s.Messages
+func (s *Streams) sumMessages() {
+	m, all := &s.Messages, &s.sum
 	m.Totals = all.Totals()
 	if s.m.Service.ByInterval() {
 		m.Floor = clamp.Uint64(s.m.Plan.Connections) * clamp.Uint64(s.m.Plan.NoopsPerConnection())
 	}
-	m.Misrouted, m.Unchecked, s.unnumbered = all.Misrouted, all.Unchecked, all.Unnumbered
+	m.Misrouted, m.Unchecked = all.Misrouted, all.Unchecked
 	m.Repeated, m.Foreign, m.Heartbeats, m.Uncounted, m.Announced = all.Repeated, all.Foreign, all.Heartbeats, all.Uncounted, all.AnnouncedGaps
 	m.Published = publication(s.m.Publishers())
 	if s.m.Reach != nil {
@@ -247,15 +247,14 @@ func (s *Streams) silenceChecks() []Check {
 	interval := s.m.Service.Heartbeat()
 	limit := interval + max(s.m.Plan.LateLimit(), interval/10)
 	var longest time.Duration
-	silence := func(c *shard.Connection) (from, to ledger.Instant) { return c.SilentFrom, c.SilentFrom + c.MaxSilence }
-	silent := s.overruns(silence, func(c *shard.Connection) (excess time.Duration, sentence string) {
+	silent := s.overruns(func(c *shard.Connection) (out excess) {
 		longest = max(longest, c.MaxSilence)
 		if c.MaxSilence <= limit {
-			return 0, ""
+			return out
 		}
 		from := s.m.Runners[c.Runner].At(c.SilentFrom)
-		return c.MaxSilence - limit, fmt.Sprintf("%s was silent for %s from %s; a heartbeat is due every %s (heartbeat.every)",
-			c.ID, format.Duration(c.MaxSilence), format.TimeOfDay(from), format.Duration(interval))
+		return excess{c.MaxSilence - limit, c.SilentFrom, c.SilentFrom + c.MaxSilence, fmt.Sprintf("%s was silent for %s from %s; a heartbeat is due every %s (heartbeat.every)",
+			c.ID, format.Duration(c.MaxSilence), format.TimeOfDay(from), format.Duration(interval))}
 	})
 	return []Check{silent.check(Check{
 		ID: CheckSilence, Name: "longest silence of a stream", Limit: format.Duration(limit), Actual: format.Duration(longest), Why: "proxies and clients close silent streams",
@@ -273,12 +272,12 @@ func (s *Streams) endingChecks() (out []Check) {
 	if s.m.Service.EndsStreams() {
 		hasNoStream := s.Connections.Opened == 0
 		if s.m.Plan.TokenTTL == 0 { // otherwise a stream may end early because its token expires
-			lifetimeCheck := s.zeroCheck(CheckLifetime, ledger.KindEndedEarly, "streams closed before their lifetime", s.belowLifetime, "clients have to reconnect early")
+			lifetimeCheck := s.zeroCheck(CheckLifetime, ledger.KindEndedEarly, "streams closed before their lifetime", s.sum.EndedEarly, "clients have to reconnect early")
 			out = append(out, lifetimeCheck.notJudgedIf(hasNoStream, reasonNoStream))
 		}
-		overdueCheck := s.zeroCheck(CheckOverdue, ledger.KindOverdue, "streams open for longer than their lifetime", s.overLifetime,
+		overdueCheck := s.zeroCheck(CheckOverdue, ledger.KindOverdue, "streams open for longer than their lifetime", s.sum.Overdue,
 			"changes at the end of a stream, such as a new token, do not take effect")
-		overdueCheck.faults = faults{overdueStream, s.overLifetime}
+		overdueCheck.faults = faults{overdueStream, s.sum.Overdue}
 		out = append(out, s.attribute(overdueCheck).notJudgedIf(hasNoStream, reasonNoStream))
 	}
 	if n := s.Messages.Misrouted; n > 0 {
@@ -287,7 +286,8 @@ func (s *Streams) endingChecks() (out []Check) {
 	if n := s.Messages.Announced; n > 0 {
 		c := s.zeroCheck(CheckAnnounced, ledger.KindAnnounced, "gaps announced by the service", n, "clients miss messages")
 		if s.m.Plan.AllowGaps {
-			c.Limit, c.Pass = fmt.Sprint(s.cuts.announced), n <= s.cuts.announced
+			announced := s.allCuts().Announced
+			c.Limit, c.Pass = fmt.Sprint(announced), n <= announced
 		}
 		out = append(out, c)
 	}

@@ -105,17 +105,17 @@ func (s *Streams) sumOpenTime() {
 // clients.
 func (s *Streams) OpenTimeChecks() []Check {
 	judged := 0
-	shortOpen := s.overruns(expectedSpan, func(c *shard.Connection) (excess time.Duration, sentence string) {
+	shortOpen := s.overruns(func(c *shard.Connection) (out excess) {
 		if c.State != ledger.Completed || s.hasNoEvidence() {
-			return 0, ""
+			return out
 		}
 		judged++
 		open, planned := s.openTimeOf(c), s.m.Plan.Hold()-s.m.Runners[c.Runner].StartDelay()
 		limit := time.Duration(minOpen * float64(planned))
 		if open >= limit {
-			return 0, ""
+			return out
 		}
-		return limit - open, fmt.Sprintf("%s was connected for %s of the planned %s%s", c.ID, format.Duration(open), format.Duration(planned), refusals(", and was refused ", c.Refusals))
+		return excess{limit - open, 0, c.ClosedAt, fmt.Sprintf("%s was connected for %s of the planned %s%s", c.ID, format.Duration(open), format.Duration(planned), refusals(", and was refused ", c.Refusals))}
 	})
 	open := shortOpen.check(Check{
 		ID: CheckOpenTime, Name: "connected time", Limit: fmt.Sprintf("at least %g %% each", 100*minOpen), Actual: first(shortOpen.sentences, s.OpenSeconds.Percent()+" of the plan"),
@@ -140,13 +140,11 @@ func (s *Streams) OpenTimeChecks() []Check {
 	var longOutages overrun
 	if limit, ok := s.m.Plan.MaxOutage(); ok {
 		c.Limit = format.Duration(limit)
-		outage := func(c *shard.Connection) (from, to ledger.Instant) { return c.Longest.From, c.Longest.To }
-		longOutages = s.overruns(outage, func(c *shard.Connection) (excess time.Duration, sentence string) {
-			length := c.Longest.To - c.Longest.From
-			if c.Streams == 0 || length <= limit {
-				return 0, ""
+		longOutages = s.overruns(func(c *shard.Connection) (out excess) {
+			if length := c.Longest.To - c.Longest.From; c.Streams > 0 && length > limit {
+				out = excess{length - limit, c.Longest.From, c.Longest.To, s.outageSentence(c)}
 			}
-			return length - limit, s.outageSentence(c)
+			return out
 		})
 	}
 	return []Check{open, longOutages.check(c).notJudgedIf(s.Connections.Opened == 0, reasonNoStream), s.reconnectCheck()}
@@ -211,33 +209,31 @@ func (o overrun) check(c Check) Check {
 	return o.attribute(c)
 }
 
-// expectedSpan returns the time in which a connection was expected to have a stream.
-func expectedSpan(c *shard.Connection) (from, to ledger.Instant) { return 0, c.ClosedAt }
+// An excess is the time by which a connection exceeds a limit, and a sentence about it; 0: it is within the limit. A
+// delay of the generator between two instants may have caused it.
+type excess struct {
+	length   time.Duration
+	from, to ledger.Instant
+	sentence string
+}
 
-// overruns returns the connections that exceed a limit. excessOf returns the excess of a connection and a sentence
-// about it, which is "" within the limit. interval returns the time in which a delay of the generator may have caused
-// the excess.
-func (s *Streams) overruns(interval func(*shard.Connection) (from, to ledger.Instant), excessOf func(*shard.Connection) (excess time.Duration, sentence string)) (out overrun) {
-	type connection struct {
-		excess   time.Duration
-		sentence string
-	}
-	var all []connection
+// overruns returns the connections that exceed a limit.
+func (s *Streams) overruns(excessOf func(*shard.Connection) excess) (out overrun) {
+	var all []excess
 	out.explanations = explanations{}
 	for c := range s.Records() {
-		excess, sentence := excessOf(c)
-		if sentence == "" {
+		e := excessOf(c)
+		if e.length <= 0 {
 			continue
 		}
-		all = append(all, connection{excess, sentence})
-		from, to := interval(c)
-		if delay, signal := s.delayOf(c.Runner, from, to); delay >= excess {
+		all = append(all, e)
+		if delay, signal := s.delayOf(c.Runner, e.from, e.to); delay >= e.length {
 			out.add(signal, longOutage, 1)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b connection) int { return cmp.Compare(b.excess, a.excess) })
-	for _, c := range all {
-		out.sentences = append(out.sentences, c.sentence)
+	slices.SortStableFunc(all, func(a, b excess) int { return cmp.Compare(b.length, a.length) })
+	for _, e := range all {
+		out.sentences = append(out.sentences, e.sentence)
 	}
 	return out
 }

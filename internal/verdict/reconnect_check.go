@@ -38,13 +38,13 @@ func (s *Streams) reconnectCheck() Check {
 		return c
 	}
 	c.Limit = "within " + format.Duration(limit)
-	slow := s.overruns(s.longestOutage, func(c *shard.Connection) (excess time.Duration, sentence string) {
+	slow := s.overruns(func(c *shard.Connection) (out excess) {
 		from, to := s.longestOutage(c)
 		length := to - from
 		if length <= limit {
-			return 0, ""
+			return out
 		}
-		return length - limit, fmt.Sprintf("%s was disconnected for %s; %g %% of the clients must reconnect within %s (BACK_WITHIN)", c.ID, format.Duration(length), 100*minReconnectedShare, format.Duration(limit))
+		return excess{length - limit, from, to, fmt.Sprintf("%s was disconnected for %s; %g %% of the clients must reconnect within %s (BACK_WITHIN)", c.ID, format.Duration(length), 100*minReconnectedShare, format.Duration(limit))}
 	})
 	slow.allowed = int((1-minReconnectedShare)*float64(s.Connections.Planned) + 1e-9)
 	return slow.check(c)

@@ -2,7 +2,6 @@ package verdict
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"sort"
 
@@ -44,12 +43,7 @@ func responseEffects(actions []Action, r *shard.Responses) {
 		unlisted += r.Logs[i].Unlisted
 	}
 	slices.SortStableFunc(all, func(a, b shard.LoggedResponse) int { return cmp.Compare(a.To, b.To) })
-	started := startedActions(actions)
-	for i, a := range started {
-		next := math.Inf(1)
-		if i+1 < len(started) {
-			next = started[i+1].StartedUnix
-		}
+	for a, next := range startedActions(actions) {
 		a.Responses = effectOnResponses(a, next, all)
 		if unlisted > 0 {
 			a.Responses.Notes = []string{format.Count(unlisted, "response") + " not in the log of a runner, which was full: the counts are lower bounds"}

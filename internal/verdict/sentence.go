@@ -12,15 +12,12 @@ import (
 )
 
 // A Formatter formats the findings of a run as sentences.
-type Formatter struct{ m *shard.Merged }
-
-// FormatterOf returns the formatter of the findings of a run.
-func FormatterOf(m *shard.Merged) Formatter { return Formatter{m} }
+type Formatter struct{ *shard.Merged }
 
 // Sentence describes a finding: the client, the fault, the message, the time.
 func (w Formatter) Sentence(r *shard.Connection, f ledger.Finding, at time.Time) string {
 	clock := format.TimeOfDay(at)
-	noun := w.m.Service.Noun()
+	noun := w.Service.Noun()
 	names := w.messageNames(r)
 	switch f.Kind {
 	case ledger.KindLost:
@@ -59,7 +56,7 @@ func (w Formatter) Sentence(r *shard.Connection, f ledger.Finding, at time.Time)
 	case ledger.KindMisrouted:
 		return fmt.Sprintf("%s received a %s of another topic at %s: %s", r.ID, noun, clock, f.Note)
 	case ledger.KindAnnounced:
-		return fmt.Sprintf("%s was notified at %s that messages are missing (%s)", r.ID, clock, cmp.Or(w.m.Service.Gap, "resume.gap"))
+		return fmt.Sprintf("%s was notified at %s that messages are missing (%s)", r.ID, clock, cmp.Or(w.Service.Gap, "resume.gap"))
 	case ledger.KindIDReset:
 		text := fmt.Sprintf("%s had no id to resume from: the service reset it at %s with an empty id field in the %s", r.ID, clock, f.Note)
 		if f.From > 0 {
@@ -108,7 +105,7 @@ func (w Formatter) group(b *bundle, runner int) string {
 		return fmt.Sprintf("%s %s, %d times%s", b.id, w.phrase(b), b.findings, clock)
 	}
 	subject := format.Thousands(b.connections) + " clients"
-	if b.connections == w.m.Plan.Connections {
+	if b.connections == w.Plan.Connections {
 		subject = "all " + subject
 	}
 	if runner > 0 {
@@ -123,7 +120,7 @@ func (w Formatter) group(b *bundle, runner int) string {
 
 // phrase returns the predicate of the sentence about a group.
 func (w Formatter) phrase(b *bundle) string {
-	noun := w.m.Service.Noun()
+	noun := w.Service.Noun()
 	verb := format.Form(b.connections, "was", "were")
 	messages := w.messages(b)
 	switch b.kind {
@@ -163,7 +160,7 @@ func (w Formatter) phrase(b *bundle) string {
 
 // messages names the messages of a group if they are the same on all connections; otherwise it states their number.
 func (w Formatter) messages(b *bundle) string {
-	noun := w.m.Service.Noun()
+	noun := w.Service.Noun()
 	switch {
 	case !b.isMixed && b.numbered:
 		return w.nameOf(b.topic)(b.from, b.to)
@@ -175,7 +172,7 @@ func (w Formatter) messages(b *bundle) string {
 
 // lastMessages names the last messages that arrived before connections were dropped.
 func (w Formatter) lastMessages(b *bundle) string {
-	noun := w.m.Service.Noun()
+	noun := w.Service.Noun()
 	switch {
 	case b.to == 0:
 		return "before the first " + noun
@@ -199,16 +196,16 @@ func period(first, last time.Time) string {
 
 // messageNames returns a function that names messages by their numbers, and by their topic if there is one.
 func (w Formatter) messageNames(r *shard.Connection) func(from, to uint64) string {
-	topic, _, ok := w.m.Topic(r)
+	topic, _, ok := w.Topic(r)
 	if !ok {
-		topic, _ = w.m.FeedTopic(r)
+		topic, _ = w.FeedTopic(r)
 	}
 	return w.nameOf(topic)
 }
 
 // nameOf returns a function that names messages of a topic by their numbers. topic may be "".
 func (w Formatter) nameOf(topic string) func(from, to uint64) string {
-	noun := w.m.Service.Noun()
+	noun := w.Service.Noun()
 	if topic != "" {
 		topic = " of topic " + topic
 	}
@@ -227,7 +224,7 @@ func (w Formatter) nameOf(topic string) func(from, to uint64) string {
 
 // tail names the messages that are missing at the end of a stream, and the last one that arrived.
 func (w Formatter) tail(r *shard.Connection, f ledger.Finding) string {
-	noun := w.m.Service.Noun()
+	noun := w.Service.Noun()
 	switch {
 	case r.Arrived() == 0:
 		return w.messageNames(r)(f.From, f.To) + ": nothing arrived"
@@ -252,7 +249,7 @@ func serverText(f ledger.Finding) string {
 
 // corruption describes a corrupted message, whose content, or whose fault, is the note of the finding.
 func (w Formatter) corruption(note string) string {
-	if data := w.m.Service.Data; data != "" {
+	if data := w.Service.Data; data != "" {
 		return fmt.Sprintf("%q instead of %q", note, data)
 	}
 	return note

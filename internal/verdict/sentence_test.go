@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-var noopFormatter = FormatterOf(&shard.Merged{Service: shard.ServiceOf(service.Noop(time.Second))})
+var noopFormatter = Formatter{&shard.Merged{Service: shard.ServiceOf(service.Noop(time.Second))}}
 
 // Events with other names than noops are not reported as silence.
 func TestOtherEventsAreNamed(t *testing.T) {

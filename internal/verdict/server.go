@@ -35,40 +35,42 @@ func (l ServerLedger) entry(id string) *ServerEntry {
 
 // ReadServerLedger reads the NDJSON file that the run saved. It returns nil if the file does not exist.
 func ReadServerLedger(path string) (ServerLedger, error) {
-	f, err := safefile.Open(path, safefile.Table)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the server's ledger: %w", err)
-	}
-	defer f.Close()
-	l, err := parseServerLedger(f)
-	if err != nil {
-		return nil, fmt.Errorf("read the server's ledger %s: %w", path, err)
+	l := ServerLedger{}
+	if exists, err := readLedger(path, "read the server's ledger", l.add); err != nil || !exists {
+		return nil, err
 	}
 	return l, nil
+}
+
+// readLedger calls add with each entry of an NDJSON file. It reports whether the file exists. operation starts its errors.
+func readLedger[E any](path, operation string, add func(E) error) (exists bool, err error) {
+	f, err := safefile.Open(path, safefile.Table)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", operation, err)
+	}
+	defer f.Close()
+	if err := eachLine(f, add); err != nil {
+		return false, fmt.Errorf("%s %s: %w", operation, path, err)
+	}
+	return true, nil
 }
 
 // lenientJSON makes jsonv2 read as encoding/json does, in half the time. A ledger may have a million lines.
 var lenientJSON = jsonv2.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false))
 
-func parseServerLedger(r io.Reader) (ServerLedger, error) {
-	l := ServerLedger{}
-	err := eachLine(r, func(e ServerEntry) error {
-		if e.ID == "" {
-			return errors.New("the entry has no id")
-		}
-		entries := len(l)
-		if l[e.ID] = e; len(l) == entries {
-			return fmt.Errorf("the id %s occurs a second time", e.ID)
-		}
-		return e.check()
-	})
-	if err != nil {
-		return nil, err
+// add adds an entry that an NDJSON file lists.
+func (l ServerLedger) add(e ServerEntry) error {
+	if e.ID == "" {
+		return errors.New("the entry has no id")
 	}
-	return l, nil
+	entries := len(l)
+	if l[e.ID] = e; len(l) == entries {
+		return fmt.Errorf("the id %s occurs a second time", e.ID)
+	}
+	return e.check()
 }
 
 // eachLine calls add with the value of each line of NDJSON. It ignores empty lines.

@@ -39,8 +39,7 @@ func TestParseServerLedgerRejectsInvalidLines(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := parseServerLedger(strings.NewReader(c.text))
-			require.ErrorContains(t, err, c.want)
+			require.ErrorContains(t, eachLine(strings.NewReader(c.text), ServerLedger{}.add), c.want)
 		})
 	}
 }
@@ -51,8 +50,8 @@ func FuzzServerLedger(f *testing.F) {
 	f.Add("{\"id\":\"d-0\",\"first\":18446744073709551615,\"last\":18446744073709551615,\"sent\":18446744073709551615}\n\n{\"id\":\"d-1\"}")
 	f.Add("null\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		l, err := parseServerLedger(strings.NewReader(text))
-		if err != nil {
+		l := ServerLedger{}
+		if eachLine(strings.NewReader(text), l.add) != nil {
 			return
 		}
 		for id, e := range l {

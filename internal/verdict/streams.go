@@ -30,16 +30,13 @@ type Streams struct {
 
 	corrections   map[int]*shard.Connection // by index: records that Records yields in place of those of the runners
 	counts        []ledger.Counts           // of each runner
+	sum           ledger.Counts             // of all runners
 	listed        map[ledger.Kind]int
 	intervalCount int // streams whose interval was measured
 	topics        map[string]*Topic
 	shared        map[string]*sharedTopic // by name; nil: clients are not compared with each other
-	unnumbered    uint64                  // corrupted messages without a number
-	belowLifetime uint64                  // streams that ended before their lifetime
-	overLifetime  uint64                  // streams that were open for longer than their lifetime
 	premature     []string                // sentences about clients that received messages before they were published
 	coverage      coverage                // of the confirmed messages
-	unevenGaps    uint64                  // gaps between messages that the assumed jitter does not explain
 	lastOutages   lastOutages
 	pending       int           // connections to which messages may have been in transit at the end of the run
 	delay         time.Duration // the longest delay of messages on these connections
@@ -75,16 +72,14 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 	}
 	s.Watched = s.sumWatched()
 	s.Connections.Unobserved = max(m.Plan.Connections-m.Connections.Len(), 0)
-	var all ledger.Counts
-	for i, sum := range s.counts {
-		all.Add(sum)
-		s.Runners[i].Totals = sum.Totals()
+	for i, counts := range s.counts {
+		s.sum.Add(counts)
+		s.Runners[i].Totals = counts.Totals()
 	}
-	s.sumMessages(all)
+	s.sumMessages()
 	s.addCuts()
-	s.belowLifetime, s.overLifetime, s.unevenGaps = all.EndedEarly, all.Overdue, all.UnevenGaps
 	s.groupFindings()
-	s.countKinds(all)
+	s.countKinds()
 	s.Server.Agrees = s.differences.total() == 0
 	s.Server.Confirms = s.differences.total() > 0 && s.unexplained.total() == 0
 	s.LatenessMS, s.ConnectMS = quantiles(m.Lateness), quantiles(m.Connect)
@@ -214,7 +209,7 @@ func (s *Streams) listFindings(r *shard.Connection) {
 
 // sentence describes a finding. It names the laptop if several took part in the run.
 func (s *Streams) sentence(r *shard.Connection, f ledger.Finding, at time.Time) string {
-	text := FormatterOf(s.m).Sentence(r, f, at)
+	text := Formatter{s.m}.Sentence(r, f, at)
 	if laptop := s.m.Laptop(r.Runner); laptop != "" {
 		text += " (" + laptop + ")"
 	}
