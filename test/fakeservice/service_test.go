@@ -139,12 +139,16 @@ func TestStreamsOverHTTP2(t *testing.T) {
 				url = "https://" + l.Addr().String()
 			}
 			var streams sync.WaitGroup
+			var opened sync.WaitGroup // no stream ends before all are open, so each connection carries five of them
+			opened.Add(20)
 			for n := range 20 {
 				resp, err := (&http.Client{Transport: transport}).Get(fmt.Sprintf("%s/event/connect?id=d-%d", url, n))
 				require.NoError(t, err)
 				require.Equal(t, http.StatusOK, resp.StatusCode)
+				opened.Done()
 				streams.Go(func() {
 					defer resp.Body.Close()
+					opened.Wait()
 					next := 1
 					for lines := bufio.NewScanner(resp.Body); next < 5 && lines.Scan(); {
 						if id, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
