@@ -77,31 +77,23 @@ func TestInitPinsTheActionToACommit(t *testing.T) {
 	}
 }
 
-func TestInitWritesRedirectSettings(t *testing.T) {
-	for _, follow := range []bool{false, true} {
-		t.Chdir(t.TempDir())
-		require.NoError(t, writeProject(&bytes.Buffer{}, &probe.Config{URL: "http://h/x", Name: "hub", FollowRedirects: follow}, probe.Result{}, overwriteMode{}))
-		settings, err := os.ReadFile(plan.SettingsFile)
-		require.NoError(t, err)
-		require.Equal(t, follow, strings.Contains(string(settings), "\nfollow-redirects: \"true\"\n"), string(settings))
-	}
-}
-
 func TestInitSettingsFitTheDescription(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		topic       string
+		config      probe.Config
 		result      probe.Result
 		lines       []string
 		missingKeys []string
 	}{
-		{"news", probe.Result{Publishes: true, Topics: true}, []string{"topic: news", "publish-rate: 1"}, []string{"topics: "}},
-		{"", probe.Result{Publishes: true, Topics: true}, []string{"topics: 4", "publish-rate: 1"}, []string{"topic: "}},
-		{"", probe.Result{Publishes: true}, []string{"topics: 1", "publish-rate: 1"}, []string{"topic: "}},
-		{"news", probe.Result{Topics: true}, []string{"topic: news"}, []string{"topics: ", "publish-rate: "}},
-		{"", probe.Result{}, []string{"connections: 10", "seconds: 60", "service: ./hub.js"}, []string{"topics: ", "publish-rate: "}},
+		{probe.Config{Topic: "news"}, probe.Result{Publishes: true, Topics: true}, []string{"topic: news", "publish-rate: 1"}, []string{"topics: "}},
+		{probe.Config{}, probe.Result{Publishes: true, Topics: true}, []string{"topics: 4", "publish-rate: 1"}, []string{"topic: "}},
+		{probe.Config{}, probe.Result{Publishes: true}, []string{"topics: 1", "publish-rate: 1"}, []string{"topic: "}},
+		{probe.Config{Topic: "news"}, probe.Result{Topics: true}, []string{"topic: news"}, []string{"topics: ", "publish-rate: "}},
+		{probe.Config{}, probe.Result{}, []string{"connections: 10", "seconds: 60", "service: ./hub.js"}, []string{"topics: ", "publish-rate: ", "follow-redirects: "}},
+		{probe.Config{FollowRedirects: true}, probe.Result{}, []string{`follow-redirects: "true"`}, nil},
 	} {
-		settings, err := settingsFor(&probe.Config{URL: "http://h/x", Topic: c.topic}, c.result, "hub.js")
+		c.config.URL = "http://h/x"
+		settings, err := settingsFor(&c.config, c.result, "hub.js")
 		require.NoError(t, err)
 		for _, line := range c.lines {
 			require.Contains(t, settings, "\n"+line+"\n")

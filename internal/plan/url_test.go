@@ -8,24 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A urlCase is one of testdata/urls.json.
-type urlCase struct {
-	URL    string `json:"url"`
-	Normal string `json:"normal"`
-	Error  string `json:"error"`
-}
-
-func urlCases(t *testing.T) (cases []urlCase) {
-	t.Helper()
-	text, err := os.ReadFile("testdata/urls.json")
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(text, &cases))
-	return cases
-}
-
 func TestNormalURL(t *testing.T) {
 	t.Parallel()
-	for _, c := range urlCases(t) {
+	text, err := os.ReadFile("testdata/urls.json")
+	require.NoError(t, err)
+	var cases []struct{ URL, Normal, Error string }
+	require.NoError(t, json.Unmarshal(text, &cases))
+	for _, c := range cases {
 		got, err := NormalURL("BACKEND_URL", c.URL)
 		if c.Error != "" {
 			require.ErrorContains(t, err, c.Error, c.URL)

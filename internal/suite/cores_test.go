@@ -31,24 +31,37 @@ func (r *Run) setCores(service, generator float64) *Run {
 	return r
 }
 
-// With separate cores, the side whose cores were full is the limit; if both were full, the fuller one. Waits of the
-// runner's threads for each other do not count.
+// limit returns the limit of the level of 5 requests at a time.
+func (r *Run) limit() (limit Limit, reason string) {
+	return ofKinds(r.stages(), kindLoad)[1].Machine.Limit()
+}
+
+// With separate cores, the side whose cores were full is the limit; if both were full, the fuller one, unless other
+// programs filled it. Waits of the runner's threads for each other do not count.
 func TestFullCoresAreTheLimit(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		service, generator float64
+		service, generator float64 // used share of the core of each side
+		backend, runners   float64 // the parts that they used themselves
 		limit              Limit
 		reason             string
 	}{
-		{.97, .61, LimitService, "the service's cores were 97 % busy, the generator's 61 %"},
-		{.61, .97, LimitGenerator, "the service's cores were 61 % busy, the generator's 97 %"},
-		{.99, .93, LimitService, "the service's cores were 99 % busy, the generator's 93 %"},
-		{.93, .99, LimitGenerator, "the service's cores were 93 % busy, the generator's 99 %"},
-		{.80, .80, NoLimit, ""},
+		{.97, .61, .78, .61, LimitService, "the service's cores were 97 % busy, the generator's 61 %"},
+		{.61, .97, .49, .97, LimitGenerator, "the service's cores were 61 % busy, the generator's 97 %"},
+		{.99, .93, .79, .93, LimitService, "the service's cores were 99 % busy, the generator's 93 %"},
+		{.93, .99, .74, .99, LimitGenerator, "the service's cores were 93 % busy, the generator's 99 %"},
+		{.80, .80, .64, .80, NoLimit, ""},
+		{.97, .61, .39, .61, LimitUnknown, "other programs used most of the service's cores: these were 97 % busy, and the service used 39 % of one"},
+		{.99, 1, .95, .33, LimitService, "the service's cores were 99 % busy, the generator's 100 %"},
+		{.99, 1, .95, .97, LimitGenerator, "the service's cores were 99 % busy, the generator's 100 %"},
+		{.99, 1, .80, .33, LimitGenerator, "the service's cores were 99 % busy, the generator's 100 %"},
 	} {
 		r := levels().addAnswers("level-10", 2000, 20).setCores(c.service, c.generator)
-		r.addSeconds(50, 10, shard.Second{CPUSeconds: c.generator, RunDelayMS: 2500})
-		limit, reason := ofKinds(r.stages(), kindLoad)[1].Machine.Limit()
+		r.addSeconds(50, 10, shard.Second{CPUSeconds: c.runners, RunDelayMS: 2500})
+		for i := range r.Samples {
+			r.Samples[i].BackendCPU *= c.backend / (.8 * c.service)
+		}
+		limit, reason := r.limit()
 		require.Equal(t, c.limit, limit, c)
 		require.Equal(t, c.reason, reason)
 	}
@@ -77,30 +90,18 @@ func TestThroughputCostPerRequest(t *testing.T) {
 	require.NotEqual(t, "service CPU per request", v.Metrics[len(v.Metrics)-1].Name, "the CPU time of the service is unknown")
 }
 
-// If other programs filled the cores, the limit is unknown.
-func TestOtherProgramsOnServiceCores(t *testing.T) {
-	t.Parallel()
-	r := levels().addAnswers("level-10", 2000, 20).setCores(.97, .61)
-	for i := range r.Samples {
-		r.Samples[i].BackendCPU /= 2
-	}
-	limit, reason := ofKinds(r.stages(), kindLoad)[1].Machine.Limit()
-	require.Equal(t, LimitUnknown, limit)
-	require.Equal(t, "other programs used most of the service's cores: these were 97 % busy, and the service used 39 % of one", reason)
-}
-
 // Samples of a Prometheus lack the use of cores, and a very short stage has no samples.
 func TestUnknownCores(t *testing.T) {
 	t.Parallel()
 	r := levels().addAnswers("level-10", 2000, 20).setCores(.97, .61)
 	r.Samples = r.Samples[:3]
-	limit, _ := ofKinds(r.stages(), kindLoad)[1].Machine.Limit()
+	limit, _ := r.limit()
 	require.Equal(t, LimitUnknown, limit)
 	r = levels().addAnswers("level-10", 2000, 20).setCores(0, 0)
 	for i := range r.Samples {
 		r.Samples[i].Host = resources.Host{}
 	}
-	limit, _ = ofKinds(r.stages(), kindLoad)[1].Machine.Limit()
+	limit, _ = r.limit()
 	require.Equal(t, LimitUnknown, limit)
 }
 
@@ -171,23 +172,5 @@ func TestSlownessWithBusyServiceCores(t *testing.T) {
 			r.Samples[i].BackendCPU *= c.service / (.8 * .99)
 		}
 		require.Contains(t, fact(judge(r), "breaking point"), c.wantText)
-	}
-}
-
-// Other programs may fill the generator's cores while the service fills its own.
-func TestOtherProgramsOnGeneratorCores(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		backend, runners float64 // of a core, which is full on both sides
-		want             Limit
-	}{{.95, .33, LimitService}, {.95, .97, LimitGenerator}, {.80, .33, LimitGenerator}} {
-		r := levels().addAnswers("level-10", 2000, 20).setCores(.99, 1)
-		for i := range r.Samples {
-			r.Samples[i].BackendCPU *= c.backend / (.8 * .99)
-		}
-		r.addSeconds(50, 10, shard.Second{CPUSeconds: c.runners})
-		limit, reason := ofKinds(r.stages(), kindLoad)[1].Machine.Limit()
-		require.Equal(t, c.want, limit, c)
-		require.Equal(t, "the service's cores were 99 % busy, the generator's 100 %", reason)
 	}
 }

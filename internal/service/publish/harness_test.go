@@ -5,11 +5,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -161,21 +159,6 @@ func request(in *bufio.Reader) (r *http.Request, body []byte, err error) {
 	body, err = io.ReadAll(r.Body)
 	return r, body, err
 }
-
-func states(messages []shard.Message) (out []shard.MessageState) {
-	for _, m := range messages {
-		out = append(out, m.State)
-	}
-	return out
-}
-
-func sortNumbers(numbers []int) []int {
-	slices.Sort(numbers)
-	return numbers
-}
-
-// discardLog returns a log without output.
-func discardLog() *log.Logger { return log.New(io.Discard, "", 0) }
 
 // fixedMarker returns the same marker for the messages of all topics.
 func fixedMarker(run string) func(int) string { return func(int) string { return run } }

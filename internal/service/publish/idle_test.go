@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"io"
 	"net"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,16 +22,6 @@ func TestConnectionIdleForASecondIsNotReused(t *testing.T) {
 	p := publishAll(t, c)
 	require.Equal(t, shard.PublishSums{Sent: 2, Confirmed: 2}, withoutMachine(p.Sums()))
 	require.EqualValues(t, 2, dials.Load())
-}
-
-func TestServerKeepAliveTimeoutIsUsed(t *testing.T) {
-	t.Parallel()
-	base, dials := serveCounting(t, strings.Replace(fine, "\r\n", "\r\nKeep-Alive: timeout=0\r\n", 1), true)
-	c := newConfig(t, base)
-	c.Rate, c.Topics = 20, []string{"a"}
-	p := publishAll(t, c)
-	require.Equal(t, shard.PublishSums{Sent: 10, Confirmed: 10}, withoutMachine(p.Sums()))
-	require.EqualValues(t, 10, dials.Load())
 }
 
 // The publisher cannot determine whether the service had received a message when it closed an idle connection. It does not send the

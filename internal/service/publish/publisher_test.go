@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -132,7 +133,7 @@ func TestTopicWithArbitraryOrderDoesNotWait(t *testing.T) {
 	c := newConfig(t, h.URL)
 	c.Service, c.Topics = newService(t, "", `,"order":"any"`), []string{"a"}
 	p := publishAll(t, c)
-	require.Equal(t, upTo(100), sortNumbers(h.numbers("a")))
+	require.Equal(t, upTo(100), slices.Sorted(slices.Values(h.numbers("a"))))
 	require.EqualValues(t, 100, p.Sums().Confirmed)
 	require.Greater(t, most.Load(), int32(5))
 }
@@ -195,7 +196,7 @@ func TestStopWaitsForResponsesAndSendsNothingMore(t *testing.T) {
 	progress := p.Progress()
 	require.EqualValues(t, 2, progress.Sent)
 	require.EqualValues(t, 2, progress.Open)
-	require.Equal(t, []shard.MessageState{shard.Open}, states(p.Published().Topic(0)), "published messages while the publisher runs")
+	require.Equal(t, shard.Open, p.Published().Topic(0)[0].State, "published messages while the publisher runs")
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -72,66 +73,46 @@ func TestMessagesAreSentOnce(t *testing.T) {
 
 var number = regexp.MustCompile(`seq\D+[0-9]+`)
 
-// The publisher detects that the service closed an idle connection before it sends the next message.
-func TestConnectionClosedWhileIdleIsNotUsed(t *testing.T) {
-	t.Parallel()
-	base, dials := serveCounting(t, fine, false)
-	c := newConfig(t, base)
-	c.Rate, c.Topics = 20, []string{"a"}
-	p := publishAll(t, c)
-	require.Equal(t, shard.PublishSums{Sent: 10, Confirmed: 10}, withoutMachine(p.Sums()))
-	require.EqualValues(t, 10, dials.Load())
-}
-
+// A connection is kept after a complete response. The publisher detects that the service closed an idle connection
+// before it sends the next message.
 func TestConnectionsAreKept(t *testing.T) {
-	t.Parallel()
-	for name, answer := range map[string]string{
-		"counted":    fine,
-		"chunked":    "HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
-		"empty":      "HTTP/1.1 204 No Content\r\n\r\n",
-		"after 1xx":  "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + fine,
-		"a long one": fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", 100_000, strings.Repeat("x", 100_000)),
-		"refused":    strings.Replace(fine, "200", "400", 1),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			base, dials := serveCounting(t, answer, true)
-			c := newConfig(t, base)
-			c.Topics = []string{"a"}
-			p := publishAll(t, c)
-			require.EqualValues(t, 1, dials.Load())
-			require.EqualValues(t, 100, p.Sums().Confirmed+p.Sums().Refused)
-		})
-	}
-}
-
-func TestResponsesThatEndTheirConnection(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		answer string
+		keep   bool // the server answers all requests of a connection
+		dials  int  // for 10 messages
 		state  shard.MessageState
 		text   string
 	}{
-		"Connection: close":  {"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", shard.Confirmed, ""},
-		"HTTP/1.0":           {"HTTP/1.0 200 OK\r\n\r\nok", shard.Confirmed, ""},
-		"truncated body":     {"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", shard.Confirmed, ""},
-		"second response":    {fine + "HTTP/1.1 500 X\r\n\r\n", shard.Confirmed, ""},
-		"endless body":       {"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n" + strings.Repeat("x", 400_000), shard.Confirmed, ""},
-		"endless head":       {"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 400_000), shard.Open, "the response header exceeds 262144 bytes"},
-		"no HTTP":            {"SSH-2.0-OpenSSH\r\n\r\n", shard.Open, "malformed HTTP"},
-		"truncated head":     {"HTTP/1.1 200 OK\r\nX: 1\r\n", shard.Open, "closed before the response"},
-		"nothing":            {"", shard.Open, "closed before the response"},
-		"refused, truncated": {"HTTP/1.1 500 Oops\r\nContent-Length: 9\r\n\r\nfull\x1b[1m", shard.Refused, "500 Oops: full[1m"},
-		"nothing but 1xx":    {strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 20), shard.Refused, "102 Processing"},
-		"another protocol":   {"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", shard.Refused, "101 Switching Protocols"},
+		"counted":            {fine, true, 1, shard.Confirmed, ""},
+		"chunked":            {"HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", true, 1, shard.Confirmed, ""},
+		"empty":              {"HTTP/1.1 204 No Content\r\n\r\n", true, 1, shard.Confirmed, ""},
+		"after 1xx":          {"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + fine, true, 1, shard.Confirmed, ""},
+		"a long one":         {fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", 100_000, strings.Repeat("x", 100_000)), true, 1, shard.Confirmed, ""},
+		"refused":            {strings.Replace(fine, "200", "400", 1), true, 1, shard.Refused, "400 OK: ok"},
+		"Keep-Alive: 0":      {strings.Replace(fine, "\r\n", "\r\nKeep-Alive: timeout=0\r\n", 1), true, 10, shard.Confirmed, ""},
+		"closed while idle":  {fine, false, 10, shard.Confirmed, ""},
+		"Connection: close":  {"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", false, 10, shard.Confirmed, ""},
+		"HTTP/1.0":           {"HTTP/1.0 200 OK\r\n\r\nok", false, 10, shard.Confirmed, ""},
+		"truncated body":     {"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", false, 10, shard.Confirmed, ""},
+		"second response":    {fine + "HTTP/1.1 500 X\r\n\r\n", false, 10, shard.Confirmed, ""},
+		"endless body":       {"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n" + strings.Repeat("x", 400_000), false, 10, shard.Confirmed, ""},
+		"endless head":       {"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 400_000), false, 10, shard.Open, "the response header exceeds 262144 bytes"},
+		"no HTTP":            {"SSH-2.0-OpenSSH\r\n\r\n", false, 10, shard.Open, "malformed HTTP"},
+		"truncated head":     {"HTTP/1.1 200 OK\r\nX: 1\r\n", false, 10, shard.Open, "closed before the response"},
+		"nothing":            {"", false, 10, shard.Open, "closed before the response"},
+		"refused, truncated": {"HTTP/1.1 500 Oops\r\nContent-Length: 9\r\n\r\nfull\x1b[1m", false, 10, shard.Refused, "500 Oops: full[1m"},
+		"nothing but 1xx":    {strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 20), false, 10, shard.Refused, "102 Processing"},
+		"another protocol":   {"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", false, 10, shard.Refused, "101 Switching Protocols"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			base, dials := serveCounting(t, c.answer, false)
+			base, dials := serveCounting(t, c.answer, c.keep)
 			config := newConfig(t, base)
 			config.Rate, config.Topics = 20, []string{"a"}
 			p := publishAll(t, config)
-			require.EqualValues(t, 10, dials.Load())
+			require.EqualValues(t, c.dials, dials.Load())
+			require.Len(t, p.Topic(0), 10)
 			for _, m := range p.Topic(0) {
 				require.Equal(t, c.state, m.State)
 			}
@@ -229,7 +210,7 @@ func TestOverTLS(t *testing.T) {
 			dials.Add(1)
 		}
 	}
-	server.Config.ErrorLog = discardLog()
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
