@@ -74,13 +74,12 @@ func makeArchive(ctx context.Context, from archive.Source, to string, out io.Wri
 		dotenv = filepath.Join(filepath.Dir(compose), dotenv)
 	}
 	from.Secrets = archive.NewSecrets(os.Environ(), dotenv, from.Prometheus)
-	var contents archive.Contents
-	var file, location string
-	var err error
 	name := filepath.Base(from.Results) + archive.Suffix
+	file := archiveFile(from.Results, to, name)
+	location := file
 	if store.IsBucket(to) {
-		var tmp string
-		if tmp, err = os.MkdirTemp("", "soak-archive-"); err != nil {
+		tmp, err := os.MkdirTemp("", "soak-archive-")
+		if err != nil {
 			return err
 		}
 		defer os.RemoveAll(tmp)
@@ -89,11 +88,10 @@ func makeArchive(ctx context.Context, from archive.Source, to string, out io.Wri
 		}
 		location, _, _ = strings.Cut(to, "?")
 		file = filepath.Join(tmp, name)
-		contents, err = uploadArchive(ctx, from, file, to)
-	} else {
-		file = archiveFile(from.Results, to, name)
-		location = file
-		contents, err = archive.Make(ctx, from, file)
+	}
+	contents, err := archive.Make(ctx, from, file)
+	if err == nil && store.IsBucket(to) {
+		err = uploadArchive(ctx, contents, file, to)
 	}
 	if errors.Is(err, archive.ErrHasData) {
 		fmt.Fprintf(out, "archive  %s was kept: %v\ndata     none of Prometheus now: %s\nName another file to make a second archive.\n",
@@ -121,20 +119,16 @@ func archiveFile(results, to, name string) string {
 	return to
 }
 
-// uploadArchive makes an archive in file and uploads it. It returns ErrHasData if the archive in the bucket has
-// Prometheus data and the new one has none.
-func uploadArchive(ctx context.Context, from archive.Source, file, to string) (archive.Contents, error) {
-	contents, err := archive.Make(ctx, from, file)
-	if err != nil {
-		return contents, err
-	}
+// uploadArchive uploads an archive. It returns ErrHasData if the archive in the bucket has Prometheus data and the new
+// one has none.
+func uploadArchive(ctx context.Context, contents archive.Contents, file, to string) error {
 	if contents.Prometheus.Missing != "" {
 		existing := file + ".existing"
 		if store.Download(ctx, to, existing) == nil && archive.HasData(existing, contents.TestID) {
-			return contents, archive.ErrHasData
+			return archive.ErrHasData
 		}
 	}
-	return contents, store.Upload(ctx, file, to)
+	return store.Upload(ctx, file, to)
 }
 
 // printContents prints the run and the data of an archive, and the omitted files with their reasons.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,20 +47,17 @@ func (p *Plan) shares() (out []int, err error) {
 	sum := 0
 	for part := range strings.SplitSeq(cmp.Or(p.CutShares, defaultShares), ",") {
 		name, text, hasValue := strings.Cut(strings.TrimSpace(part), ":")
-		share, known := 1, false
+		share := 1
 		if hasValue {
 			if share, err = strconv.Atoi(text); err != nil || share < 0 || share > maxShare {
 				return nil, fmt.Errorf("the share of %s in CUTS must be a whole number up to %d, got %q", name, maxShare, text)
 			}
 		}
-		for i, kind := range kinds {
-			if kind == name {
-				out[i], known = out[i]+share, true
-			}
-		}
-		if !known {
+		i := slices.Index(kinds, name)
+		if i < 0 {
 			return nil, fmt.Errorf("CUTS must be shares of fin, rst, half and pause, such as %s, got %q", defaultShares, p.CutShares)
 		}
+		out[i] += share
 		sum += share
 	}
 	if sum == 0 {

@@ -334,17 +334,14 @@ func (l *roundLevel) sum() {
 	l.Requests, l.Title = total(l.rounds), sentence("%v at a time, %s", l.Concurrency, l.Target)
 	l.First = l.rounds[0].First
 	l.Last = l.First
-	l.Stage.Requests, l.Seconds = 0, 0
+	l.Stage.Requests = 0
 	var machines []Machine
 	for _, st := range l.rounds {
 		l.Last = l.Last.Add(st.Last.Sub(st.First))
 		l.Stage.Requests += st.Stage.Requests
-		l.Seconds += st.Seconds
-		l.Bytes += st.Bytes
 		l.Sent += st.Sent
 		l.Attributed += st.Attributed
 		l.AttributedDropped += st.AttributedDropped
-		l.seconds = append(l.seconds, st.seconds...)
 		machines = append(machines, st.Machine)
 	}
 	l.Machine = typical(machines)

@@ -175,9 +175,10 @@ func TestUnreachableServiceRefusesMessages(t *testing.T) {
 	require.Zero(t, p.Refusals()[0].Status)
 }
 
-func TestStopWaitsForResponsesAndSendsNothingMore(t *testing.T) {
-	t.Parallel()
-	requested, answer := make(chan struct{}, 100), make(chan struct{})
+// blockingHub starts a hub that reports each request, and answers when the channel is closed or the test ends.
+func blockingHub(t *testing.T, answer <-chan struct{}) (url string, requested chan struct{}) {
+	t.Helper()
+	requested = make(chan struct{}, 100)
 	var h *hub
 	h = newHub(t, func(string, int) int {
 		requested <- struct{}{}
@@ -187,7 +188,14 @@ func TestStopWaitsForResponsesAndSendsNothingMore(t *testing.T) {
 		}
 		return http.StatusOK
 	})
-	c := newConfig(t, h.URL)
+	return h.URL, requested
+}
+
+func TestStopWaitsForResponsesAndSendsNothingMore(t *testing.T) {
+	t.Parallel()
+	answer := make(chan struct{})
+	url, requested := blockingHub(t, answer)
+	c := newConfig(t, url)
 	c.For = time.Hour
 	p := start(t, c)
 	<-requested
@@ -218,14 +226,8 @@ func TestStopWaitsForResponsesAndSendsNothingMore(t *testing.T) {
 
 func TestPublisherEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	requested := make(chan struct{}, 100)
-	var h *hub
-	h = newHub(t, func(string, int) int {
-		requested <- struct{}{}
-		<-h.ended
-		return http.StatusOK
-	})
-	c := newConfig(t, h.URL)
+	url, requested := blockingHub(t, nil)
+	c := newConfig(t, url)
 	c.For, c.Timeout = time.Hour, time.Hour
 	ctx, cancel := context.WithCancel(t.Context())
 	p, err := Start(ctx, c)
