@@ -41,8 +41,7 @@ func costCases(t testing.TB) map[string]func() {
 	reading("heartbeat", "nchan", &Block{Event: []byte("ping")}, Heartbeat)
 	reading("tags", "ntfy", newBlock("", "", `{"id":"SLiKI64DOt","time":1732250000,"event":"message","topic":"t","message":"soak","tags":["run-1234567890","17","1732250000000000","`+checksum(run)+`"]}`), Delivery)
 
-	s, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}"},"message":{"seq":"id:^[0-9]+:([0-9]+)$","run":"data:run=(\\S+)"}}`))
-	require.NoError(t, err)
+	s := descriptionOf(t, `"message":{"seq":"id:^[0-9]+:([0-9]+)$","run":"data:run=(\\S+)"}`)
 	r := s.Reader("r1")
 	b := newBlock("", "1732250000:17", "run=r1 and more")
 	require.Equal(t, Reading{Kind: Delivery, Seq: 17, HasSeq: true}, r.Read(b))
@@ -50,6 +49,10 @@ func costCases(t testing.TB) map[string]func() {
 	long := newBlock("", "1732250000:17", strings.Repeat("some text ", 6<<10)+" run=r1")
 	require.Equal(t, Delivery, r.Read(long).Kind)
 	out["regexp 64 KB"] = func() { r.Read(long) }
+
+	chunks, chunk := load(t, "openai-chat"), newBlock("", "", `{"id":"chatcmpl-1","choices":[{"index":0,"delta":{"content":"[1/40:00000000] lorem "},"finish_reason":null}]}`)
+	require.True(t, chunks.ReadChunk(chunk).Content)
+	out["a chunk"] = func() { chunks.ReadChunk(chunk) }
 
 	publish := load(t, "mercure").Publish
 	buffer := make([]byte, 0, 1024)
@@ -92,8 +95,7 @@ func BenchmarkRead(b *testing.B) {
 
 // The streams of a runner use one service concurrently.
 func TestConcurrentReadersAreIndependent(t *testing.T) {
-	s, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}"},"message":{"seq":"id:(?:a|b)+([0-9]+)","run":"json:$.run"}}`))
-	require.NoError(t, err)
+	s := descriptionOf(t, `"message":{"seq":"id:(?:a|b)+([0-9]+)","run":"json:$.run"}`)
 	var all sync.WaitGroup
 	mismatches := make([]int, 8)
 	for i := range mismatches {

@@ -56,60 +56,45 @@ func TestReadChunk(t *testing.T) {
 	}
 }
 
-func TestReadChunkOfADescriptionWithoutContent(t *testing.T) {
-	s, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}"},"message":{"event":"piece","seq":"json:$.n"},"end":{"by":"event","done":{"event":"finished"}}}`))
-	require.NoError(t, err)
-	require.Equal(t, Chunk{Content: true, IsStated: true, HasSeq: true}, s.ReadChunk(newBlock("piece", "", `{"n":0}`)))
-	require.Equal(t, Chunk{Done: true}, s.ReadChunk(newBlock("finished", "", `{}`)))
-	require.Equal(t, Chunk{Heartbeat: true}, s.ReadChunk(&Block{Comment: []byte("x"), HasComment: true}))
-	require.Equal(t, Chunk{Heartbeat: true}, s.ReadChunk(&Block{Event: []byte("piece")}), "a block without data is not an event")
-	require.Equal(t, Chunk{Heartbeat: true, Err: ErrNoData}, s.ReadChunk(&Block{Event: []byte("finished")}))
-	require.Equal(t, Chunk{Content: true, Err: ErrUTF8}, s.ReadChunk(newBlock("piece", "", "{\"n\":1,\"text\":\"\xc3\"}")))
-}
-
-func TestReadChunkReadsStatedTokens(t *testing.T) {
-	s, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}"},"message":{"per":"request","content":"json:$.choices[0].delta.content"},
-		"end":{"by":"event","done":{"data":"[DONE]"},"stated":{"tokens":"json:$.usage.completion_tokens"}}}`))
-	require.NoError(t, err)
-	require.Equal(t, Chunk{StatedTokens: 40, HasStatedTokens: true}, s.ReadChunk(newBlock("", "", `{"choices":[],"usage":{"completion_tokens":40}}`)))
-	require.Equal(t, Chunk{}, s.ReadChunk(newBlock("", "", `{"choices":[],"usage":null}`)))
-	require.False(t, s.Finite.States(), "tokens state neither the text nor the chunks")
-}
-
-// Other events may have a value at the path of the number, such as a total.
-func TestReadChunkReadsNumbersOfMessagesOnly(t *testing.T) {
-	s, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}"},"message":{"event":"piece","seq":"json:$.n"},"end":{"by":"event","done":{"event":"finished"}}}`))
-	require.NoError(t, err)
-	require.Equal(t, Chunk{}, s.ReadChunk(newBlock("status", "", `{"n":0}`)))
-	require.Equal(t, Chunk{Done: true}, s.ReadChunk(newBlock("finished", "", `{"n":20}`)))
-	require.Equal(t, Chunk{}, s.ReadChunk(newBlock("status", "", `ready`)))
-}
-
-// These fields would have no effect on finite responses.
-func TestParseRefusesOrderAndDeliveryOfFiniteMessages(t *testing.T) {
-	for _, field := range []string{`"order":"any"`, `"delivery":"at-least-once"`} {
-		_, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}"},"message":{"per":"request",` + field + `},"end":{"by":"event","done":{"event":"finished"}}}`))
-		require.ErrorContains(t, err, "each chunk must arrive once and in order")
+func TestReadChunkOfADescription(t *testing.T) {
+	const (
+		numbered = `"message":{"event":"piece","seq":"json:$.n"},"end":{"by":"event","done":{"event":"finished"}}`
+		text     = `"message":{"content":"data","per":"request"},"end":{"by":"event","done":{"data":"[DONE]"},"failed":{"json":"$.error"}}`
+		stated   = `"message":{"per":"request","content":"json:$.choices[0].delta.content"},
+			"end":{"by":"event","done":{"data":"[DONE]"},"stated":{"tokens":"json:$.usage.completion_tokens"}}`
+	)
+	for _, c := range []struct {
+		description string
+		block       *Block
+		want        Chunk
+	}{
+		{numbered, newBlock("piece", "", `{"n":0}`), Chunk{Content: true, IsStated: true, HasSeq: true}},
+		{numbered, newBlock("finished", "", `{}`), Chunk{Done: true}},
+		{numbered, &Block{Comment: []byte("x"), HasComment: true}, Chunk{Heartbeat: true}},
+		{numbered, &Block{Event: []byte("piece")}, Chunk{Heartbeat: true}}, // a block without data is not an event
+		{numbered, &Block{Event: []byte("finished")}, Chunk{Heartbeat: true, Err: ErrNoData}},
+		{numbered, newBlock("piece", "", "{\"n\":1,\"text\":\"\xc3\"}"), Chunk{Content: true, Err: ErrUTF8}},
+		{numbered, newBlock("status", "", `{"n":0}`), Chunk{}}, // only messages have numbers
+		{numbered, newBlock("finished", "", `{"n":20}`), Chunk{Done: true}},
+		{numbered, newBlock("status", "", `ready`), Chunk{}},
+		{text, newBlock("", "", "Hi {"), Chunk{Content: true, IsStated: true, Text: []byte("Hi {")}},
+		{text, newBlock("", "", `{"error":"overloaded"}`), Chunk{Failed: true}},
+		{stated, newBlock("", "", `{"choices":[],"usage":{"completion_tokens":40}}`), Chunk{StatedTokens: 40, HasStatedTokens: true}},
+		{stated, newBlock("", "", `{"choices":[],"usage":null}`), Chunk{}},
+	} {
+		require.Equal(t, c.want, descriptionOf(t, c.description).ReadChunk(c.block), "%s: %s %s", c.description, c.block.Event, c.block.Data)
 	}
+	require.False(t, descriptionOf(t, stated).Finite.States(), "tokens state neither the text nor the chunks")
 }
 
 func TestEmptyValuesAreNotContent(t *testing.T) {
-	s, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}"},"message":{"content":"json:$.c","per":"request"},"end":{"by":"event","done":{"data":"end"}}}`))
-	require.NoError(t, err)
+	s := descriptionOf(t, `"message":{"content":"json:$.c","per":"request"},"end":{"by":"event","done":{"data":"end"}}`)
 	for data, want := range map[string]bool{
 		`""`: false, `[]`: false, `{}`: false, "[ \t]": false, `false`: false, `null`: false,
 		`[{}]`: true, `[[]]`: true, `[[],[]]`: true, `[false]`: true, `{"a":{}}`: true, `true`: true, `0`: true, `"[]"`: true, `"false"`: true,
 	} {
 		require.Equal(t, want, s.ReadChunk(newBlock("", "", `{"c":`+data+`}`)).Content, data)
 	}
-}
-
-func TestReadChunkOfPlainText(t *testing.T) {
-	s, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}"},"message":{"content":"data","per":"request"},
-		"end":{"by":"event","done":{"data":"[DONE]"},"failed":{"json":"$.error"}}}`))
-	require.NoError(t, err)
-	require.Equal(t, Chunk{Content: true, IsStated: true, Text: []byte("Hi {")}, s.ReadChunk(newBlock("", "", "Hi {")))
-	require.Equal(t, Chunk{Failed: true}, s.ReadChunk(newBlock("", "", `{"error":"overloaded"}`)))
 }
 
 func TestReadChunkDoesNotAllocate(t *testing.T) {
@@ -119,29 +104,13 @@ func TestReadChunkDoesNotAllocate(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { s.ReadChunk(b) }))
 }
 
-func BenchmarkReadChunk(b *testing.B) {
-	s := load(b, "openai-chat")
-	chunk := newBlock("", "", `{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1764115200,"model":"numbered","choices":[{"index":0,"delta":{"content":"[1/40:00000000] lorem "},"finish_reason":null}]}`)
-	for b.Loop() {
-		s.ReadChunk(chunk)
+func TestValueForTheNextRequest(t *testing.T) {
+	describe := func(client string) *Service {
+		return parsed(t, `{"name":"x","connect":{"url":"{base}","headers":{"X-Session":"{client}"},"client":"`+client+`"},"message":"unchecked","end":{"by":"event","done":{"event":"end"}}}`)
 	}
-}
-
-func TestParseAcceptsAValueForTheNextRequest(t *testing.T) {
-	describe := func(client, end string) (*Service, error) {
-		return Parse([]byte(`{"name":"x","connect":{"url":"{base}","headers":{"X-Session":"{client}"},"client":"` + client + `"},"message":"unchecked","end":` + end + `}`))
-	}
-	const finite = `{"by":"event","done":{"event":"end"}}`
-	s, err := describe("header:X-Session", finite)
-	require.NoError(t, err)
+	s := describe("header:X-Session")
 	require.Equal(t, "X-Session", s.ClientHeader())
 	require.True(t, s.Connect.Headers[0].Omitted(&Values{}))
-	s, err = describe("json:$.id", finite)
-	require.NoError(t, err)
-	client, ok := s.Client(newBlock("", "", `{"id":"a"}`))
+	client, ok := describe("json:$.id").Client(newBlock("", "", `{"id":"a"}`))
 	require.Equal(t, "a true", fmt.Sprint(client, " ", ok))
-	_, err = describe("header:a b", finite)
-	require.ErrorContains(t, err, `connect.client must have the name of a header after header:, got "header:a b"`)
-	_, err = describe("json:$.id", `{"by":"client"}`)
-	require.ErrorContains(t, err, "use connect.then.client")
 }

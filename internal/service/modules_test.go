@@ -27,8 +27,7 @@ func exportedDescription(t testing.TB, file string) []byte {
 // load compiles a module of load-tests/services.
 func load(t testing.TB, name string) *Service {
 	t.Helper()
-	s, err := Parse(exportedDescription(t, filepath.Join(modules, name+".js")))
-	require.NoError(t, err, name)
+	s := parsed(t, exportedDescription(t, filepath.Join(modules, name+".js")))
 	require.Equal(t, name, s.Name)
 	return s
 }
@@ -70,8 +69,7 @@ func TestNoopIsTheModule(t *testing.T) {
 
 // tools/bench publishes messages of 100 bytes.
 func TestBenchServiceCompiles(t *testing.T) {
-	s, err := Parse(exportedDescription(t, "../../tools/bench/service.js"))
-	require.NoError(t, err)
+	s := parsed(t, exportedDescription(t, "../../tools/bench/service.js"))
 	require.Len(t, s.Publish.Body.Append(nil, &Values{Run: "bench-12345678", Seq: 17, SentAt: 1732250000000000}), 100)
 }
 
