@@ -58,9 +58,9 @@ func TestSecretsStayWithTheOrigin(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		network := memoryNetwork{}
-		var got []http.Header
+		got := make(chan http.Header, 100)
 		other := network.serve(t, "other.test", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			got = append(got, r.Header)
+			got <- r.Header
 			w.Header().Set("Content-Type", "text/event-stream")
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
@@ -82,7 +82,8 @@ func TestSecretsStayWithTheOrigin(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, result.Module, "The streams were redirected to another origin, "+other)
 		require.NotEmpty(t, got)
-		for _, header := range got {
+		for len(got) > 0 {
+			header := <-got
 			require.Empty(t, header["Referer"])
 			require.Empty(t, header["X-Api-Key"])
 		}

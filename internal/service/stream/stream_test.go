@@ -61,20 +61,20 @@ func TestStreamIsReadPartByPart(t *testing.T) {
 }
 
 func TestClosedStreamEnds(t *testing.T) {
-	h := &fakeservice.Hub{}
-	url := h.Start(t).URL + "/sub/t"
-	ctx, cancel := context.WithCancel(t.Context())
-	for name, end := range map[string]func(*Stream){"close": (*Stream).Close, "context": func(*Stream) { cancel() }} {
+	url := new(fakeservice.Hub).Start(t).URL + "/sub/t"
+	for _, name := range []string{"close", "context"} {
+		ctx, cancel := context.WithCancel(t.Context())
 		s, err := new(Client).Open(ctx, get(url))
 		require.NoError(t, err)
-		time.AfterFunc(10*time.Millisecond, func() { end(s) })
+		end := map[string]func(){"close": s.Close, "context": cancel}[name]
+		time.AfterFunc(10*time.Millisecond, end)
 		_, err = s.Next()
 		require.ErrorIs(t, err, context.Canceled, name)
+		require.Equal(t, "the client closed it", EndInWords(err))
 		s.Close()
 		cancel()
-		ctx, cancel = context.WithCancel(t.Context())
 	}
-	cancel()
+	require.Equal(t, "x", EndInWords(errors.New("x")))
 }
 
 func TestRefusalIsReported(t *testing.T) {
@@ -100,7 +100,7 @@ func TestErrorsHideTheToken(t *testing.T) {
 		_, _ = http.ReadRequest(bufio.NewReader(conn))
 		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nX\x13: s3cret\r\n\r\n")
 	})
-	_, err := new(Client).Open(t.Context(), requestWithToken(t, "http://"+address, ""))
+	_, err := new(Client).Open(t.Context(), requestWithToken(t, "http://"+address))
 	require.ErrorContains(t, err, "{token}")
 	require.NotContains(t, err.Error(), "s3cret")
 }
@@ -143,11 +143,6 @@ func TestCertificatesAreChecked(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, http.StatusNotFound, answer.Status)
 	require.Equal(t, "404 page not found", answer.Body)
-}
-
-func TestEndInWords(t *testing.T) {
-	require.Equal(t, "the client closed it", EndInWords(context.Canceled))
-	require.Equal(t, "x", EndInWords(errors.New("x")))
 }
 
 // Over TLS the client negotiates HTTP/2. Over http:// HTTPVersion sets it.
