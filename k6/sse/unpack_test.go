@@ -197,7 +197,7 @@ func TestObserverReceivesTheCoding(t *testing.T) {
 	t.Parallel()
 	for then, want := range map[string]string{
 		"":                         "event:0",
-		`, then: { url: "/then" }`: "event:0 (answered:200 event:1|event:1 answered:200)",
+		`, then: { url: "/then" }`: "event:0( answered:200)? event:1( answered:200)?", // the stream may end before that response arrives
 	} {
 		v := newVU(t)
 		subscribed := make(chan struct{})
