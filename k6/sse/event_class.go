@@ -27,13 +27,6 @@ func (m *Module) eventPrototypes() (prototypes [eventClasses]*sobek.Object) {
 	for name, value := range attributes {
 		must(rt, event.DefineDataProperty(name, rt.ToValue(value), sobek.FLAG_FALSE, sobek.FLAG_FALSE, sobek.FLAG_TRUE))
 	}
-	currentTarget := rt.ToValue(func(c sobek.FunctionCall) sobek.Value {
-		if ev, ok := c.This.(*sobek.Object); ok && ev == m.dispatched {
-			return ev.Get("target")
-		}
-		return sobek.Null()
-	})
-	must(rt, event.DefineAccessorProperty("currentTarget", currentTarget, nil, sobek.FLAG_TRUE, sobek.FLAG_TRUE))
 	prototypes[plainEvent], prototypes[messageEvent] = event, rt.CreateObject(event)
 	nameClass(rt, event, "Event")
 	nameClass(rt, prototypes[messageEvent], "MessageEvent")

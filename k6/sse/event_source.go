@@ -35,11 +35,10 @@ type eventSource struct {
 	opts    sourceOptions
 	obj     *sobek.Object
 
-	connectMs  float64    // from the start of the dial to the header, of the last stream that opened
-	origin     string     // of the URL after redirects
-	properties []property // set by the script
-	status     int16      // HTTP status of the latest response; 0: none
-	ready      readyState
+	connectMs float64 // from the start of the dial to the header, of the last stream that opened
+	origin    string  // of the URL after redirects
+	status    int16   // HTTP status of the latest response; 0: none
+	ready     readyState
 
 	pending   atomic.Int32 // number of queued tasks, which may add listeners
 	listeners listeners
@@ -52,7 +51,7 @@ func (m *Module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
 	if len(call.Arguments) == 0 {
 		panic(rt.NewTypeError("EventSource: a URL is required"))
 	}
-	s := new(eventSource)
+	s := &eventSource{obj: call.This}
 	s.opts.request.URL = call.Argument(0).String()
 	u, err := sseclient.ParseURL(s.opts.request.URL)
 	if errors.Is(err, sseclient.ErrScheme) { // not a syntax error; the attempt reports it
@@ -69,13 +68,11 @@ func (m *Module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
 	s.opts.Debug = debugOf(state, &s.opts.tags)
 	s.session = m.currentSession()
 	s.session.hold()
-	s.obj = rt.NewDynamicObject(s)
-	must(rt, s.obj.SetPrototype(call.This.Prototype())) // the prototype of new.target, for classes that extend EventSource
-
+	must(rt, s.obj.DefineDataPropertySymbol(m.goPart, rt.ToValue(s), sobek.FLAG_FALSE, sobek.FLAG_FALSE, sobek.FLAG_FALSE))
 	s.Stream = s.session.Add(&s.opts.Options, s.callbacks(), s)
 	s.post(func() error { return nil }) // counts this turn of the event loop as pending, because it may add a listener
 	s.Start()
-	return s.obj
+	return nil // the object of the call
 }
 
 // callbacks returns the callbacks of the stream. Each updates the ledger, then the samples, and then queues the events

@@ -37,13 +37,13 @@ func (rootModule) NewModuleInstance(vu modules.VU) modules.Instance { return New
 
 // A Module opens the event streams of one virtual user: for its script, and in Go with the metrics of an EventSource.
 type Module struct {
-	vu         modules.VU
-	metrics    *sseMetrics
-	proxies    proxy.Chooser // nil: the proxies of the environment
-	exports    modules.Exports
-	session    *session                    // of the current iteration; used on the event loop only
-	events     [eventClasses]*sobek.Object // prototypes of events; nil before the first event
-	dispatched *sobek.Object               // the event that is being dispatched; nil: none
+	vu      modules.VU
+	metrics *sseMetrics
+	proxies proxy.Chooser // nil: the proxies of the environment
+	exports modules.Exports
+	session *session                    // of the current iteration; used on the event loop only
+	events  [eventClasses]*sobek.Object // prototypes of events; nil before the first event
+	goPart  *sobek.Symbol               // the property of an EventSource that holds its eventSource
 
 	client       *sseclient.Client // used on the event loop only
 	clientState  *lib.State        // the state of the VU that client uses
@@ -51,7 +51,9 @@ type Module struct {
 }
 
 // NewModule returns a Module. It registers metrics, so it must be called in the init context.
-func NewModule(vu modules.VU) *Module { return &Module{vu: vu, metrics: registerMetrics(vu)} }
+func NewModule(vu modules.VU) *Module {
+	return &Module{vu: vu, metrics: registerMetrics(vu), goPart: sobek.NewSymbol("EventSource")}
+}
 
 // Exports returns open and EventSource as named exports and on the default export, as scripts for xk6-sse expect. k6
 // calls it at each use of an imported name.

@@ -1,10 +1,6 @@
 package sse
 
-import (
-	"reflect"
-
-	"github.com/grafana/sobek"
-)
+import "github.com/grafana/sobek"
 
 // classInJS wraps a Go constructor in a class, which rejects a call without new.
 var classInJS = sobek.MustCompile("EventSource", "(native) => class EventSource extends native {}", true)
@@ -98,14 +94,11 @@ func listenerArguments(rt *sobek.Runtime, c sobek.FunctionCall) (string, *sobek.
 	return c.Argument(0).String(), l
 }
 
-var sourceType = reflect.TypeFor[*eventSource]()
-
 // sourceOf returns the Go part of an EventSource. It throws for other values.
 func (m *Module) sourceOf(receiver sobek.Value) *eventSource {
-	// The type is checked first, because Export of the prototype would read its attributes and recurse.
-	if obj, ok := receiver.(*sobek.Object); ok && obj.ExportType() == sourceType {
-		if s, ok := obj.Export().(*eventSource); ok {
-			return s
+	if obj, ok := receiver.(*sobek.Object); ok {
+		if part := obj.GetSymbol(m.goPart); part != nil {
+			return part.Export().(*eventSource)
 		}
 	}
 	panic(m.vu.Runtime().NewTypeError("Illegal invocation: the receiver is not an EventSource"))

@@ -29,9 +29,8 @@ func (s *eventSource) fire(class eventClass, kind string, at time.Time, attribut
 
 // dispatch calls the handler and the listeners of a type with an event, up to the first exception.
 func (s *eventSource) dispatch(kind string, ev *sobek.Object) error {
-	outer := s.session.m.dispatched // not nil if a listener dispatches another event
-	s.session.m.dispatched = ev
-	defer func() { s.session.m.dispatched = outer }()
+	must(s.session.m.vu.Runtime(), ev.Set("currentTarget", s.obj))
+	defer func() { _ = ev.Set("currentTarget", nil) }()
 	for _, l := range s.listeners.all() {
 		if l.kind != kind {
 			continue
