@@ -25,7 +25,7 @@ var latenessBuckets = bucketMetric{"soak_lateness_bucket", []time.Duration{
 
 // bucketsOf returns samples of the growth of the buckets since the last call.
 func (p *telemetry) bucketsOf(m *bucketMetric, durations *shard.Histogram, tags *metrics.TagSet) (out metrics.Samples) {
-	now, cumulative := time.Now(), 0.
+	cumulative := 0.
 	reported := p.buckets[m.name]
 	if reported == nil {
 		reported = make([]float64, len(m.bounds)+1)
@@ -37,10 +37,7 @@ func (p *telemetry) bucketsOf(m *bucketMetric, durations *shard.Histogram, tags 
 		if i < len(m.bounds) {
 			le = m.bounds[i].Seconds()
 		}
-		out = append(out, metrics.Sample{
-			TimeSeries: metrics.TimeSeries{Metric: p.metrics[m.name], Tags: tags.With("le", strconv.FormatFloat(le, 'g', -1, 64))},
-			Time:       now, Value: cumulative - reported[i],
-		})
+		out = append(out, p.sampleOf(m.name, tags.With("le", strconv.FormatFloat(le, 'g', -1, 64)), cumulative-reported[i]))
 		reported[i] = cumulative
 	}
 	return out

@@ -131,14 +131,7 @@ func (s *controlStream) run(ctx context.Context) {
 // await waits for the offset of this stream in the next second. It returns false when ctx ends.
 func (s *controlStream) await(ctx context.Context) bool {
 	elapsed := time.Since(s.group.started) - s.offset
-	timer := time.NewTimer(control.Interval - (elapsed+control.Interval)%control.Interval)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
+	return sleep(ctx, control.Interval-(elapsed+control.Interval)%control.Interval) && ctx.Err() == nil
 }
 
 // connecting records the time of the request.

@@ -78,8 +78,7 @@ func TestBlocksAreCountedByKind(t *testing.T) {
 	o := newStream(t, rt, "d-1")
 	start := r.start
 	second := func(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
-	o.connecting(second(0))
-	o.openStream(second(1))
+	o.connect(second(1))
 	feed(t, o, second(2), ": hello\n\n")                                                                   // a heartbeat
 	feed(t, o, second(3), r.message(t, "run-1.1", 4, second(3).Add(-20*time.Millisecond)))                 // a message
 	feed(t, o, second(4), ": inside\n"+r.message(t, "run-1.1", 5, second(4)))                              // the comment inside is not a heartbeat
@@ -129,8 +128,7 @@ func TestStreamWithIDResumes(t *testing.T) {
 		o := newStream(t, rt, "d-0")
 		for n := range 2 {
 			second := func(k int) time.Time { return r.start.Add(time.Duration(10*n+k) * time.Second) }
-			o.connecting(second(0))
-			o.openStream(second(1))
+			o.connect(second(1))
 			feed(t, o, second(2), c.blocks)
 			o.closed(second(3), sseclient.Close{Reason: sseclient.ReasonServer, Retry: time.Second})
 		}
@@ -148,8 +146,7 @@ func TestNumbersOfAStreamStartAnew(t *testing.T) {
 		o := newStream(t, rt, "d-0")
 		for n := range 2 {
 			second := func(k int) time.Time { return r.start.Add(time.Duration(10*n+k) * time.Second) }
-			o.connecting(second(0))
-			o.openStream(second(1))
+			o.connect(second(1))
 			feed(t, o, second(2), "data: {\"n\":1}\n\ndata: {\"n\":2}\n\n")
 			o.closed(second(3), sseclient.Close{Reason: sseclient.ReasonServer, Retry: time.Second})
 		}
@@ -172,8 +169,7 @@ func TestIDResetNamesItsEvent(t *testing.T) {
 		rt, r := newServiceVU(t, `service({name: "any", connect: {url: "{base}"}, heartbeat: { event: "ping" }, message: { event: "news", seq: "json:$.n" }})`)
 		o := newStream(t, rt, "d-0")
 		second := func(k int) time.Time { return r.start.Add(time.Duration(k) * time.Second) }
-		o.connecting(second(0))
-		o.openStream(second(1))
+		o.connect(second(1))
 		feed(t, o, second(2), message)
 		feed(t, o, second(3), reset)
 		o.closed(second(4), sseclient.Close{Reason: sseclient.ReasonServer, Retry: time.Second})
@@ -227,8 +223,7 @@ func TestDescriptionWithoutCounts(t *testing.T) {
 	t.Parallel()
 	rt, r := newServiceVU(t, `service({name: "any", connect: {url: "{base}"}, heartbeat: {comment: true}, message: "unchecked"})`)
 	o := newStream(t, rt, "d-0")
-	o.connecting(r.start)
-	o.openStream(r.start.Add(time.Second))
+	o.connect(r.start.Add(time.Second))
 	feed(t, o, r.start.Add(2*time.Second), "data: x\n\n:\n\ndata: y\n\n")
 	o.endBy(sseclient.ReasonClient, r.start.Add(20*time.Second))
 	got := shardOf(r).Connections[0]
@@ -248,8 +243,7 @@ func TestSilenceIsMeasuredWithAnInterval(t *testing.T) {
 	} {
 		rt, r := newServiceVU(t, declared)
 		o := newStream(t, rt, "d-0")
-		o.connecting(r.start)
-		o.openStream(r.start.Add(time.Second))
+		o.connect(r.start.Add(time.Second))
 		feed(t, o, r.start.Add(2*time.Second), "data: x\n\n")
 		feed(t, o, r.start.Add(12*time.Second), "data: x\n\n")
 		o.endBy(sseclient.ReasonClient, r.start.Add(20*time.Second))
@@ -262,8 +256,7 @@ func TestStreamWithoutMessagesPassesItsCheck(t *testing.T) {
 	t.Parallel()
 	rt, r := newServiceVU(t, descriptionJS)
 	o := newStream(t, rt, "d-1")
-	o.connecting(r.start)
-	o.openStream(r.start.Add(time.Second))
+	o.connect(r.start.Add(time.Second))
 	o.endBy(sseclient.ReasonClient, r.start.Add(2*time.Second))
 	sums := o.ledger.Sums()
 	require.True(t, o.faultless(&sums))
@@ -275,8 +268,7 @@ func TestRepetitionOfAComparedFeedPassesItsCheck(t *testing.T) {
 	rt, r := newServiceVU(t, `service({name: "mine", connect: {url: "{base}"}, message: {same: "data"}})`)
 	receive := func(id, text string) *observer {
 		o := newStream(t, rt, id)
-		o.connecting(r.start)
-		o.openStream(r.start.Add(time.Second))
+		o.connect(r.start.Add(time.Second))
 		feed(t, o, r.start.Add(5*time.Second), text)
 		o.endBy(sseclient.ReasonClient, r.start.Add(20*time.Second))
 		return o
@@ -297,23 +289,21 @@ func TestSecondRequestOfAStream(t *testing.T) {
 	service := serviceOf(t, rt)
 	overrides, err := service.requestOverrides(3, "d-3")
 	require.NoError(t, err)
-	requester := &secondRequest{service: service.Service, values: overrides.values}
-	got, err := requester.fill(&eventstream.Event{Name: []byte("other"), Data: []byte(`{"id":"a b"}`)})
+	got, err := service.secondRequestFor(&eventstream.Event{Name: []byte("other"), Data: []byte(`{"id":"a b"}`)}, overrides.values)
 	require.NoError(t, err)
 	require.Nil(t, got)
-	got, err = requester.fill(&eventstream.Event{Name: []byte("HELLO"), Data: []byte(`{"id":"a b"}`)})
+	got, err = service.secondRequestFor(&eventstream.Event{Name: []byte("HELLO"), Data: []byte(`{"id":"a b"}`)}, overrides.values)
 	require.NoError(t, err)
 	require.Equal(t, "http://h/join/a%20b", got.URL)
 	require.Equal(t, `{"topic":"d-topic-1"}`, got.Body)
 	require.True(t, got.OK(204))
 	require.False(t, got.OK(200))
-	_, err = requester.fill(&eventstream.Event{Name: []byte("HELLO"), Data: []byte(`{}`)})
+	_, err = service.secondRequestFor(&eventstream.Event{Name: []byte("HELLO"), Data: []byte(`{}`)}, overrides.values)
 	require.ErrorContains(t, err, "connect.then.client")
 
 	o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 	require.True(t, ok)
-	o.connecting(r.start)
-	o.openStream(r.start.Add(time.Second))
+	o.connect(r.start.Add(time.Second))
 	o.answered(r.start.Add(2*time.Second), nil)
 	require.Equal(t, []ledger.Span{{From: 2 * time.Second}}, o.ledger.Record().Spans)
 }

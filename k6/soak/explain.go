@@ -56,6 +56,3 @@ func (r *recorder) eventName(name []byte, known *credentials) string {
 	r.names[string(name)] = text
 	return text
 }
-
-// excerpt returns the start of a corrupted message for a finding.
-func excerpt(data []byte) string { return string(data[:min(len(data), 64)]) }

@@ -21,7 +21,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/sseclient"
-	"github.com/sse-soak/sse-soak/internal/sseclient/coding"
 	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
@@ -165,11 +164,8 @@ func (f *finiteLoad) prepare() (err error) {
 		ConnectTimeout: secondsOf(f.FirstTimeout), IdleTimeout: secondsOf(f.FirstTimeout), MaxEventSize: f.service.MaxEventSize,
 		Resume: sseclient.Resume{Off: true}, LateHeader: true,
 	}
-	if o.Accept, err = coding.AcceptEncoding(cmp.Or(f.Accept, "none")); err != nil {
-		return fmt.Errorf("option acceptEncoding: %w", err)
-	}
-	if o.Sharing.Protocol, err = sseclient.ParseProtocol(cmp.Or(f.HTTPVersion, "auto")); err != nil {
-		return fmt.Errorf("option http: %w", err)
+	if err := setTransport(&o, f.Accept, f.HTTPVersion); err != nil {
+		return err
 	}
 	if f.Abandon > 0 && f.cut() != sseclient.CutFIN {
 		o.Sharing.PerConnection = 1 // a cut of an HTTP/2 connection would end other responses

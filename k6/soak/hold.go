@@ -199,14 +199,21 @@ func (h *holding) newStreams(phased bool) (*sse.Streams, error) {
 	if reconnects {
 		o.Reconnect = sseclient.ReconnectAlways
 	}
-	var err error
-	if o.Accept, err = coding.AcceptEncoding(cmp.Or(h.Accept, "none")); err != nil {
-		return nil, fmt.Errorf("option acceptEncoding: %w", err)
-	}
-	if o.Sharing.Protocol, err = sseclient.ParseProtocol(cmp.Or(h.HTTPVersion, "auto")); err != nil {
-		return nil, fmt.Errorf("option http: %w", err)
+	if err := setTransport(&o, h.Accept, h.HTTPVersion); err != nil {
+		return nil, err
 	}
 	return h.m.sse.Streams(s.Connect.Route(), s.Connect.Method, o, h.callbacks()), nil
+}
+
+// setTransport sets the options of a script for compression and HTTP. An empty text stands for none or auto.
+func setTransport(o *sseclient.Options, acceptEncoding, httpVersion string) (err error) {
+	if o.Accept, err = coding.AcceptEncoding(cmp.Or(acceptEncoding, "none")); err != nil {
+		return fmt.Errorf("option acceptEncoding: %w", err)
+	}
+	if o.Sharing.Protocol, err = sseclient.ParseProtocol(cmp.Or(httpVersion, "auto")); err != nil {
+		return fmt.Errorf("option http: %w", err)
+	}
+	return nil
 }
 
 func milli(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }

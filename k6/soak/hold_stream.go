@@ -74,7 +74,8 @@ func (h *holding) newStream(n, index int) (*holdStream, error) {
 	if phased || h.Lifetimes != nil {
 		s.phase = &phaseState{headers: make(chan struct{}), ended: make(chan struct{}), phased: phased}
 	}
-	s.observer = &h.m.observe(l, phased).observer
+	o := h.m.observer(l, phased)
+	s.observer = &o
 	if h.broadcasts != nil {
 		s.observer.listener = h.broadcasts.subscribe(index)
 	}
@@ -105,7 +106,12 @@ func (h *holding) callbacks() sseclient.Callbacks {
 	}
 	if h.service.SecondRequest != nil {
 		on.FollowUp = func(s *sseclient.Stream, e *eventstream.Event, f *sseclient.FollowUp) bool {
-			return (&secondRequest{service: h.service.Service, values: of(s).jsRequest.values}).FollowUp(e, f)
+			request, err := h.service.secondRequestFor(e, of(s).jsRequest.values)
+			if request == nil && err == nil {
+				return false
+			}
+			f.Send(request, err)
+			return true
 		}
 	}
 	opened, closed := on.Opened, on.Closed

@@ -107,7 +107,7 @@ var (
 		vanished, stormDropped, fanoutDue, fanoutArrived, fanoutDuplicated, fanoutLate, fanoutUntimed, fanoutUnexpected, fanoutShort,
 		slowStarted, slowAccepted, slowRejected, slowDue, slowArrived, slowRepeated, slowFilled, slowClosedLater, slowComplete,
 	}
-	holdTimes = []string{stormDialDelay, stormConnect, capacityConnect, fanoutLatency, fanoutLast, fanoutSinceRequest, fanoutPost, slowClosed}
+	holdTimes = []string{stormDialDelay, stormConnect, stepConnect, fanoutLatency, fanoutLast, fanoutSinceRequest, fanoutPost, slowClosed}
 )
 
 // registerHoldMetrics registers the metrics of phases, steps and broadcasts.
@@ -118,6 +118,6 @@ func registerHoldMetrics(registry *metrics.Registry, to map[string]*metrics.Metr
 	for _, name := range holdTimes {
 		to[name] = registry.MustNewMetric(name, metrics.Trend, metrics.Time)
 	}
-	to[capacityStreams] = registry.MustNewMetric(capacityStreams, metrics.Gauge)
+	to[stepStreams] = registry.MustNewMetric(stepStreams, metrics.Gauge)
 	to[slowBacklog] = registry.MustNewMetric(slowBacklog, metrics.Trend)
 }

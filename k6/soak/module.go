@@ -1,3 +1,5 @@
+// Package soak is the part of a soak inside k6. The module k6/x/soak has hold and finite, which open the streams of a
+// run, and EventSource with a Ledger that counts messages in Go. The output `soak` writes the shard.
 package soak
 
 import (
@@ -11,11 +13,21 @@ import (
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/js/common"
 	"go.k6.io/k6/v2/js/modules"
+	"go.k6.io/k6/v2/output"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/k6/sse"
 )
+
+// run is the recorder of this process, which runs one script. Module and output share it, because k6 creates them
+// independently.
+var run = newRecorder()
+
+func init() {
+	modules.Register("k6/x/soak", &rootModule{run})
+	output.RegisterExtension("soak", func(p output.Params) (output.Output, error) { return newOutput(p, run) })
+}
 
 // A rootModule is shared by all virtual users of the process.
 type rootModule struct{ recorder *recorder }
@@ -110,7 +122,7 @@ func (m *module) newLedger(call sobek.ConstructorCall) *sobek.Object {
 	if err != nil {
 		common.Throw(rt, err)
 	}
-	return rt.NewDynamicObject(m.observe(l, false))
+	return rt.NewDynamicObject(&jsLedger{observer: m.observer(l, false), rt: rt})
 }
 
 // beginRun prepares the run for its first stream, and sets the sample sink of this iteration.
@@ -121,12 +133,12 @@ func (m *module) beginRun() error {
 	return m.recorder.begin(m.vu, m.environment("PUBLISH_TOKEN"), m.environment("RUNNER"))
 }
 
-// observe returns the observer of a stream. excluded reports whether the script acts on the stream.
-func (m *module) observe(l *ledger.Ledger, excluded bool) *jsLedger {
+// observer returns the observer of a stream. excluded reports whether the script acts on the stream.
+func (m *module) observer(l *ledger.Ledger, excluded bool) observer {
 	m.defaultCredentials() // sets those of the recorder, which findings hide
 	o := m.recorder.observer(l, excluded)
 	o.sink = m.sink
-	return &jsLedger{observer: o, rt: m.vu.Runtime()}
+	return o
 }
 
 var tokenVariables = []string{"BACKEND_TOKEN", "SUBSCRIBE_TOKEN", "PUBLISH_TOKEN"}

@@ -139,18 +139,9 @@ func (o *observer) opened(_ time.Time, r *sseclient.Response) {
 	if coding := r.Coding(); coding != "" {
 		o.startCoding(coding)
 	}
-	if server := r.Header.Get("Server"); server != "" {
-		o.recorder.addServer(server)
-	}
-	if r.OtherOrigin {
-		o.recorder.addRedirect(sseclient.Origin(r.URL))
-	}
-	if r.HTTP2 {
-		o.recorder.addSharedStream(r.FirstOnConnection)
-	}
 	at := o.recorder.instant(r.At)
 	o.open, o.previousGap, o.lastArrival = true, noMessageYet, at
-	o.recorder.addStream(o.ledger.Opened(at))
+	o.recorder.addStream(o.ledger.Opened(at), r)
 }
 
 // answered starts the time in which messages are expected, if the second request does that.

@@ -16,9 +16,9 @@ const maxFindings = 20
 // A progressNews provides the findings and the series that are new in a line of progress. The zero value is ready to
 // use.
 type progressNews struct {
-	bucketCount int                   // ended buckets that were reported
-	faults      map[string]faultState // connections with faults, by id
-	endsStreams bool                  // streams end on purpose, so a reconnect is not a finding
+	bucketCount       int                   // ended buckets that were reported
+	faults            map[string]faultState // connections with faults, by id
+	expectsReconnects bool                  // streams end on purpose, so a reconnect is not a finding
 }
 
 // A faultState is the faults of a connection at its last check.
@@ -40,7 +40,7 @@ func faultStateOf(r *ledger.Record) faultState {
 // report returns the progress of a recorder, with the news since the last call.
 func (n *progressNews) report(r *recorder) shard.Progress {
 	now := r.wall(time.Now()).UnixMilli()
-	n.endsStreams = r.endsStreams()
+	n.expectsReconnects = r.expectsReconnects()
 	var found []shard.FoundFault
 	unlisted := 0
 	var p shard.Progress
@@ -96,15 +96,15 @@ func (n *progressNews) describeChange(c *ledger.Record, excluded bool) string {
 	switch {
 	case current.state != previous.state && current.state != "":
 		parts = append(parts, strings.TrimSuffix(fmt.Sprintf("%s: %s", current.state, c.Reason), ": "))
-	case current.lost > previous.lost && !n.endsStreams:
+	case current.lost > previous.lost && !n.expectsReconnects:
 		parts = append(parts, "reconnected after losing its stream")
 	}
 	return strings.Join(parts, ", ")
 }
 
-// endsStreams reports whether streams end without a fault before the run does: the run cuts them, the service limits
+// expectsReconnects reports whether streams end without a fault before the run does: the run cuts them, the service limits
 // their lifetime, or their tokens expire.
-func (r *recorder) endsStreams() bool {
+func (r *recorder) expectsReconnects() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.config.Cuts || r.config.Lifetime > 0

@@ -55,10 +55,8 @@ func (r *responses) snapshot() *responseSnapshot {
 
 // responsesOf returns samples of the growth of the counts since the last call.
 func (p *telemetry) responsesOf(s *responseSnapshot, tags *metrics.TagSet) (out metrics.Samples) {
-	now := time.Now()
 	for state, n := range s.states {
-		series := metrics.TimeSeries{Metric: p.metrics[responsesMetric], Tags: tags.With("state", string(state))}
-		out = append(out, metrics.Sample{TimeSeries: series, Time: now, Value: float64(n - p.states[state])})
+		out = append(out, p.sampleOf(responsesMetric, tags.With("state", string(state)), float64(n-p.states[state])))
 		p.states[state] = n
 	}
 	for i := range responseBuckets {

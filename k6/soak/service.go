@@ -1,7 +1,6 @@
 package soak
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,7 +12,6 @@ import (
 	"go.k6.io/k6/v2/js/common"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
-	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
@@ -228,35 +226,20 @@ func requestUsing(r *service.Request, v *service.Values) sseclient.Request {
 	return out
 }
 
-// A secondRequest makes the second request of one stream.
-type secondRequest struct {
-	service *service.Service
-	values  *service.Values
-}
-
-// FollowUp reports whether e is the event that the request needs. If it is, FollowUp sends the request, or the error
-// that e lacks a value.
-func (r *secondRequest) FollowUp(e *eventstream.Event, f *sseclient.FollowUp) bool {
-	request, err := r.fill(e)
-	if request == nil && err == nil {
-		return false
-	}
-	f.Send(request, err)
-	return true
-}
-
-// fill returns the request for an event, nil for other events.
-func (r *secondRequest) fill(e *eventstream.Event) (*sseclient.SecondRequest, error) {
-	second := r.service.SecondRequest
+// secondRequestFor returns the second request of a stream for an event, nil for other events. If the event lacks the
+// value that the request needs, it returns an error.
+func (s *jsService) secondRequestFor(e *eventstream.Event, values *service.Values) (*sseclient.SecondRequest, error) {
+	second := s.SecondRequest
 	block := blockOf(e, true, len(e.Comment) > 0)
-	client, ok := r.service.Client(&block)
+	client, ok := s.Client(&block)
 	if !ok {
 		if string(e.Name) != second.Event {
 			return nil, nil //nolint:nilnil // another event
 		}
-		return nil, fmt.Errorf("connect.then.client: the event %q does not contain the value: %s", second.Event, excerpt([]byte(secret.Hide(string(e.Data), r.values.Token))))
+		known := credentials{token: values.Token}
+		return nil, fmt.Errorf("connect.then.client: the event %q does not contain the value: %s", second.Event, known.excerpt(e.Data))
 	}
-	v := *r.values
+	v := *values
 	v.Client = client
 	out := &sseclient.SecondRequest{
 		Method: second.Method, URL: string(second.URL.Append(nil, &v)), Header: http.Header{}, Body: string(second.Body.Append(nil, &v)), OK: second.Accepts,
@@ -266,9 +249,6 @@ func (r *secondRequest) fill(e *eventstream.Event) (*sseclient.SecondRequest, er
 	}
 	return out, nil
 }
-
-// MarshalJSON returns only the name of the service, because the values contain a token.
-func (r *secondRequest) MarshalJSON() ([]byte, error) { return json.Marshal(r.service.Name) }
 
 // endings has the values of end.by in a description.
 var endings = [...]string{service.ByClient: "client", service.ByRequest: "request", service.ByServer: "server", service.ByEvent: "event"}

@@ -21,8 +21,8 @@ type step struct {
 
 // Metrics of the steps.
 const (
-	capacityStreams = "capacity_streams" // streams opened by the start and by the end of a step
-	capacityConnect = "capacity_connect" // dial to headers, of the streams that a step added
+	stepStreams = "capacity_streams" // streams opened by the start and by the end of a step
+	stepConnect = "capacity_connect" // dial to headers, of the streams that a step added
 )
 
 // runSteps runs the steps up to the first one in which a stream has a fault. Then it requests the ends of the streams.
@@ -66,7 +66,7 @@ func (h *holding) grow(st *step) (added []*holdStream, err error) {
 func (h *holding) runStep(st *step, added []*holdStream) bool {
 	start, tags := time.Now(), h.tagsOf(st.Name)
 	if h.broadcasts == nil {
-		h.sample(capacityStreams, tags, start, float64(len(h.streams)-len(added)))
+		h.sample(stepStreams, tags, start, float64(len(h.streams)-len(added)))
 	}
 	h.openOver(added, milli(st.Ramp))
 	sleep(h.ctx, time.Until(start.Add(milli(st.For))))
@@ -79,10 +79,10 @@ func (h *holding) runStep(st *step, added []*holdStream) bool {
 		return h.ctx.Err() == nil
 	}
 	faulty := h.hasFault()
-	h.sample(capacityStreams, tags, time.Now(), float64(len(h.streams)))
+	h.sample(stepStreams, tags, time.Now(), float64(len(h.streams)))
 	for _, s := range added {
 		if sums := s.ledger().Sums(); sums.Streams > 0 {
-			h.sample(capacityConnect, tags, time.Now(), metrics.D(sums.Connect))
+			h.sample(stepConnect, tags, time.Now(), metrics.D(sums.Connect))
 		}
 	}
 	return !faulty && h.ctx.Err() == nil

@@ -56,8 +56,8 @@ func TestStepsStopAtFault(t *testing.T) {
 		}
 		return 0
 	}}, `unchecked: true, steps: [{name: "a", streams: 2, ramp: 50, for: 1500}, {name: "b", streams: 5, ramp: 50, for: 1500}, {name: "c", streams: 9, ramp: 50, for: 1500}]`)
-	require.Equal(t, map[string]float64{"a": 0 + 2, "b": 2 + 5}, h.sums(capacityStreams))
-	require.Len(t, h.metricSums(capacityConnect, "scenario"), 2)
+	require.Equal(t, map[string]float64{"a": 0 + 2, "b": 2 + 5}, h.sums(stepStreams))
+	require.Len(t, h.metricSums(stepConnect, "scenario"), 2)
 	require.Equal(t, map[ledger.State]int{ledger.Completed: 4, ledger.Refused: 1}, h.states())
 	require.Empty(t, h.metricSums("checks", "check"))
 }

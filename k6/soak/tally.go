@@ -8,6 +8,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/clamp"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
 // A tally has the sums of all connections, in total and as a time series. Its memory grows by a few hundred bytes per
@@ -38,6 +39,17 @@ type streamSums struct {
 	ends      *shard.Ends      // nil: none
 }
 
+// addShared counts an HTTP/2 stream, and its connection if the stream is the first one on it.
+func (s *streamSums) addShared(first bool) {
+	if s.shared == nil {
+		s.shared = new(shard.HTTP2)
+	}
+	s.shared.Streams++
+	if first {
+		s.shared.Connections++
+	}
+}
+
 func newTally() tally {
 	now := time.Now()
 	return tally{
@@ -61,13 +73,22 @@ func (t *tally) instant(at time.Time) ledger.Instant { return at.Sub(t.start) }
 func (t *tally) wall(now time.Time) time.Time { return t.start.Add(now.Sub(t.start)).Round(0) }
 
 // addStream counts a stream that has opened. duration is that of its connect.
-func (t *tally) addStream(duration time.Duration) {
+func (t *tally) addStream(duration time.Duration, r *sseclient.Response) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.open++
 	t.bucket.Opened++
 	t.bucket.ConnectUS += duration.Microseconds()
 	t.connect.Record(duration)
+	if server := r.Header.Get("Server"); server != "" {
+		t.bursts.AddServer(server, 1)
+	}
+	if r.OtherOrigin {
+		t.streams.redirects = shard.AddRedirect(t.streams.redirects, sseclient.Origin(r.URL))
+	}
+	if r.HTTP2 {
+		t.streams.addShared(r.FirstOnConnection)
+	}
 }
 
 // removeStream counts a stream that has ended.
@@ -83,13 +104,6 @@ func (t *tally) addGap(gap time.Duration, previous *uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.bursts.Add(gap, previous)
-}
-
-// addServer counts a stream by the header Server.
-func (t *tally) addServer(server string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.bursts.AddServer(server, 1)
 }
 
 // addArrival adds an arrival to the sums. excluded reports whether a phase acts on the stream. first is the time since
@@ -234,24 +248,4 @@ func (t *tally) exclude(l *ledger.Ledger) {
 		t.excluded = map[*ledger.Ledger]bool{}
 	}
 	t.excluded[l] = true
-}
-
-// addRedirect counts a stream that was redirected to another origin.
-func (t *tally) addRedirect(origin string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.streams.redirects = shard.AddRedirect(t.streams.redirects, origin)
-}
-
-// addSharedStream counts an HTTP/2 stream, and its connection if the stream is the first one on it.
-func (t *tally) addSharedStream(first bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.streams.shared == nil {
-		t.streams.shared = new(shard.HTTP2)
-	}
-	t.streams.shared.Streams++
-	if first {
-		t.streams.shared.Connections++
-	}
 }

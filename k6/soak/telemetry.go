@@ -195,7 +195,6 @@ func (p *telemetry) publish(s *snapshot) {
 
 // samplesOf returns a sample of each metric in the list. The sample of a counter is its growth since the last call.
 func (p *telemetry) samplesOf(s *snapshot, list []metric, tags *metrics.TagSet) metrics.Samples {
-	now := time.Now()
 	out := make(metrics.Samples, 0, len(list))
 	for _, m := range list {
 		value := m.value(s)
@@ -203,21 +202,24 @@ func (p *telemetry) samplesOf(s *snapshot, list []metric, tags *metrics.TagSet) 
 			value = max(value, p.lastValues[m.name])
 			value, p.lastValues[m.name] = value-p.lastValues[m.name], value
 		}
-		out = append(out, metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: p.metrics[m.name], Tags: tags}, Time: now, Value: value})
+		out = append(out, p.sampleOf(m.name, tags, value))
 	}
 	return out
 }
 
 // actionsOf returns a sample of each action: 1 if it has started, 0 before.
 func (p *telemetry) actionsOf(tags *metrics.TagSet) (out metrics.Samples) {
-	now := time.Now()
 	for _, a := range p.actions {
 		value := 0.
-		if now.Sub(p.firstStart) >= a.At {
+		if time.Since(p.firstStart) >= a.At {
 			value = 1
 		}
-		series := metrics.TimeSeries{Metric: p.metrics[actionMetric], Tags: tags.With("action", a.Name)}
-		out = append(out, metrics.Sample{TimeSeries: series, Time: now, Value: value})
+		out = append(out, p.sampleOf(actionMetric, tags.With("action", a.Name), value))
 	}
 	return out
+}
+
+// sampleOf returns a sample of a metric.
+func (p *telemetry) sampleOf(name string, tags *metrics.TagSet, value float64) metrics.Sample {
+	return metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: p.metrics[name], Tags: tags}, Time: time.Now(), Value: value}
 }

@@ -41,8 +41,9 @@ func (c *credentials) hide(text string) string {
 //
 //go:noinline
 func (c *credentials) excerpt(data []byte) string {
-	const maxLength = 1 << 16
-	return excerpt([]byte(c.hide(string(data[:min(len(data), maxLength)]))))
+	const maxData, maxExcerpt = 1 << 16, 64
+	text := c.hide(string(data[:min(len(data), maxData)]))
+	return text[:min(len(text), maxExcerpt)]
 }
 
 // describeToken returns a description of the refused token without its value.

@@ -37,8 +37,7 @@ func TestEachAttemptRequestsItsToken(t *testing.T) {
 	renewed := requestUsing(&service.Connect, overrides.values)
 	require.Equal(t, "http://h/d-topic-1?t=a-secret-2", renewed.URL)
 	require.Equal(t, "Bearer a-secret-2", renewed.Header.Get("Authorization"))
-	requester := &secondRequest{service: service.Service, values: overrides.values}
-	second, err := requester.fill(&eventstream.Event{Name: []byte("HELLO"), Data: []byte(`{"id":"x"}`)})
+	second, err := service.secondRequestFor(&eventstream.Event{Name: []byte("HELLO"), Data: []byte(`{"id":"x"}`)}, overrides.values)
 	require.NoError(t, err)
 	require.Equal(t, "Bearer a-secret-2", second.Header.Get("Authorization"))
 	require.Equal(t, "30,30", js(t, rt, `lifetimes.join()`))
@@ -74,8 +73,7 @@ func TestRefusedTokenIsNamed(t *testing.T) {
 		overrides, err := service.requestOverrides(1, "d-1")
 		require.NoError(t, err)
 		o.override = overrides.credentials
-		o.connecting(r.start)
-		o.openStream(r.start.Add(time.Second))
+		o.connect(r.start.Add(time.Second))
 		o.closed(r.start.Add(2*time.Second), sseclient.Close{Reason: sseclient.ReasonServer, Retry: time.Second})
 		if c.renew {
 			require.NoError(t, service.renew(1, overrides))
@@ -118,8 +116,7 @@ func TestStreamEndsWithItsToken(t *testing.T) {
 	r.mu.Unlock()
 	rt.MoveToVUContext(&lib.State{Samples: make(chan metrics.SampleContainer, 1000), Tags: lib.NewVUStateTags(rt.VU.InitEnv().Registry.RootTagSet())})
 	o := newStream(t, rt, "d-1")
-	o.connecting(r.start)
-	o.openStream(r.start.Add(time.Second))
+	o.connect(r.start.Add(time.Second))
 	o.closed(r.start.Add(20*time.Second), sseclient.Close{Reason: sseclient.ReasonServer, Retry: time.Second})
 	o.ledger.CloseRequested(r.instant(r.start.Add(20100 * time.Millisecond)))
 	got := shardOf(r).Connections[0]
