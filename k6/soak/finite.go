@@ -113,9 +113,7 @@ type finiteClient struct {
 func (m *module) finite(described, options sobek.Value) *sobek.Promise {
 	rt := m.vu.Runtime()
 	f, err := m.newFinite(described, options)
-	if err != nil {
-		common.Throw(rt, err)
-	}
+	must(rt, err)
 	promise, resolve, _ := rt.NewPromise()
 	go func() {
 		f.run()

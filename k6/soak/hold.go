@@ -105,9 +105,7 @@ func (m *module) hold(described sobek.Value, options sobek.Value) *sobek.Promise
 	if err == nil {
 		err = h.begin()
 	}
-	if err != nil {
-		common.Throw(rt, err)
-	}
+	must(rt, err)
 	promise, resolve, _ := rt.NewPromise()
 	h.resolve = func() error { return resolve(sobek.Undefined()) }
 	h.start()

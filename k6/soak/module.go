@@ -72,6 +72,20 @@ func (m *module) Exports() modules.Exports {
 	return m.exports
 }
 
+// must throws err as a JavaScript exception, unless it is nil.
+func must(rt *sobek.Runtime, err error) {
+	if err != nil {
+		common.Throw(rt, err)
+	}
+}
+
+// requireInit throws an error if a function of the module is not called in the init context.
+func (m *module) requireInit(function string) {
+	if m.vu.State() != nil {
+		must(m.vu.Runtime(), fmt.Errorf("call %s in the init context, outside of any function", function))
+	}
+}
+
 // isSet reports whether an object has a property.
 func isSet(object *sobek.Object, property string) bool {
 	v := object.Get(property)
@@ -119,9 +133,7 @@ func (m *module) newLedger(call sobek.ConstructorCall) *sobek.Object {
 	if err == nil {
 		err = m.beginRun()
 	}
-	if err != nil {
-		common.Throw(rt, err)
-	}
+	must(rt, err)
 	return rt.NewDynamicObject(&jsLedger{observer: m.observer(l, false), rt: rt})
 }
 

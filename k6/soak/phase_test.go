@@ -1,6 +1,8 @@
 package soak
 
 import (
+	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 func TestDroppedStreamsReconnectAndAreMeasured(t *testing.T) {
@@ -66,4 +69,100 @@ func TestHoldRefusesInvalidPhases(t *testing.T) {
 		_, err := h.VU.Runtime().RunString(strings.Replace(holdTen, "reconnect: false", "reconnect: false, phases: ["+p+"]", 1))
 		require.ErrorContains(t, err, "must have a name")
 	}
+}
+
+// holdBroadcasts calls hold with a service that broadcasts, and that sends one noop on each stream.
+func holdBroadcasts(t *testing.T, spec fakeservice.ServiceSpec, options string) holder {
+	t.Helper()
+	spec.Schedule = fakeservice.Schedule{Interval: time.Hour, Phase: fakeservice.PhaseStart}
+	spec.IDs, spec.Lines, spec.Slow = fakeservice.IDsNumbers, "\n", fakeservice.SlowKeep
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(fakeservice.StartService(spec, fakeservice.Strike{}, l).Stop)
+	h := holderOf(t, "http://"+l.Addr().String(), "")
+	require.True(t, h.run(t, `hold(null, {idleTimeout: 5000, endTimeout: 5, reconnect: false, prefix: "d-", `+options+`})`))
+	return h
+}
+
+// sums returns the sums of a metric by the name of its phase or step.
+func (h *holder) sums(metric string) map[string]float64 {
+	out := map[string]float64{}
+	for name, sum := range h.metricSums(metric, "scenario") {
+		out[name] = sum[0]
+	}
+	return out
+}
+
+func TestLifetimesOpenInTurn(t *testing.T) {
+	t.Parallel()
+	var opened []string
+	start := time.Now()
+	h := holdBroadcasts(t, fakeservice.ServiceSpec{Admit: func(id string, _ int) int {
+		opened = append(opened, id)
+		return 0
+	}}, `streams: [4, 5, 6], delay: 100, lifetimes: [200, 10, 100]`)
+	require.GreaterOrEqual(t, time.Since(start), 410*time.Millisecond)
+	require.Equal(t, []string{"d-4", "d-5", "d-6"}, opened)
+	require.Equal(t, map[ledger.State]int{ledger.Completed: 3}, h.states())
+	require.Equal(t, map[string][2]float64{"Get status was 200": {3, 3}, "Delete status was 200": {3, 3}, "Received all messages": {3, 3}}, h.metricSums("checks", "check"))
+}
+
+func TestStepsStopAtFault(t *testing.T) {
+	t.Parallel()
+	h := holdBroadcasts(t, fakeservice.ServiceSpec{Admit: func(id string, _ int) int {
+		if id == "d-3" {
+			return http.StatusServiceUnavailable
+		}
+		return 0
+	}}, `unchecked: true, steps: [{name: "a", streams: 2, ramp: 50, for: 1500}, {name: "b", streams: 5, ramp: 50, for: 1500}, {name: "c", streams: 9, ramp: 50, for: 1500}]`)
+	require.Equal(t, map[string]float64{"a": 0 + 2, "b": 2 + 5}, h.sums(stepStreams))
+	require.Len(t, h.metricSums(stepConnect, "scenario"), 2)
+	require.Equal(t, map[ledger.State]int{ledger.Completed: 4, ledger.Refused: 1}, h.states())
+	require.Empty(t, h.metricSums("checks", "check"))
+}
+
+func TestBroadcastsPerSubscriber(t *testing.T) {
+	t.Parallel()
+	spec := fakeservice.ServiceSpec{Copies: func(id string, n int) int {
+		switch {
+		case n == 2 && id == "d-1":
+			return 2
+		case n == 2 && id == "d-2":
+			return 0
+		}
+		return 1
+	}}
+	h := holdBroadcasts(t, spec, `broadcast: {url: url + "/event/broadcast?event=news", event: "news", within: 3000}, steps: [{name: "a", streams: 3, for: 1000, broadcasts: 3, every: 10}, {name: "b", streams: 4, for: 1000, broadcasts: 1, every: 10}]`)
+	for metric, want := range map[string]map[string]float64{
+		fanoutDue: {"a": 9, "b": 4}, fanoutArrived: {"a": 8, "b": 4}, fanoutDuplicated: {"a": 1}, fanoutLate: {}, fanoutUntimed: {}, fanoutUnexpected: {}, fanoutShort: {},
+	} {
+		require.Equal(t, want, h.sums(metric), metric)
+	}
+	counts := map[string]float64{}
+	for _, metric := range []string{fanoutLatency, fanoutSinceRequest, fanoutLast, fanoutPost} {
+		for _, sum := range h.metricSums(metric, "scenario") {
+			counts[metric] += sum[1]
+		}
+	}
+	require.Equal(t, map[string]float64{fanoutLatency: 12, fanoutSinceRequest: 12, fanoutLast: 3, fanoutPost: 4}, counts)
+	require.Equal(t, [2]float64{4, 4}, h.metricSums("checks", "check")["Received all messages"])
+}
+
+func TestSlowStreamsResumeReading(t *testing.T) {
+	t.Parallel()
+	spec := fakeservice.ServiceSpec{Copies: func(id string, n int) int {
+		if id == "d-1" && n == 3 {
+			return 2
+		}
+		return 1
+	}}
+	h := holdBroadcasts(t, spec, `from: 0, to: 4, openFor: 5000, broadcast: {url: url + "/event/broadcast?event=news", event: "news", kb: 1}, phases: [
+		{name: "slow", at: 1500, action: "slow", streams: [0, 3], for: 1000, after: 1500, bytesPerSecond: 0, messageKB: 1, fillKB: 5, broadcastsPerSecond: 10}]`)
+	for metric, want := range map[string]float64{
+		slowStarted: 2, slowAccepted: 10, slowDue: 20, slowArrived: 20, slowRepeated: 1, slowFilled: 2, slowBacklog: 20, slowComplete: 2, slowRejected: 0, slowClosed: 0, slowClosedLater: 0,
+	} {
+		require.InDelta(t, want, h.sums(metric)["slow"], 0, metric)
+	}
+	require.Equal(t, [2]float64{2, 2}, h.metricSums("checks", "check")["Received all messages"])
+	require.Equal(t, map[ledger.State]int{ledger.Completed: 4}, h.states())
 }

@@ -47,18 +47,19 @@ func (r *responses) endBucketIfOver(now time.Time) {
 	}
 	r.bucket.InFlight = r.inFlight
 	if r.bucket.Started > 0 || len(r.bucket.States) > 0 || r.inFlight > 0 {
-		r.bucket.First, r.bucket.Gap = takePacked(r.first), takePacked(r.gap)
+		r.bucket.First, r.bucket.Gap = packed(r.first), packed(r.gap)
+		r.first.Reset()
+		r.gap.Reset()
 		r.sum.Series = append(r.sum.Series, r.bucket)
 	}
 	r.startBucket(unix)
 }
 
-// takePacked returns the stored form of a histogram and resets it. It returns nil for an empty histogram.
-func takePacked(h *shard.Histogram) *shard.Packed {
+// packed returns the stored form of a histogram, nil for an empty one.
+func packed(h *shard.Histogram) *shard.Packed {
 	if h.Count() == 0 {
 		return nil
 	}
-	defer h.Reset()
 	return h.PackCoarse()
 }
 
@@ -120,12 +121,7 @@ func (r *responses) copy() *shard.Responses {
 func (r *responses) currentBucket() shard.ResponseBucket {
 	now := r.bucket
 	now.InFlight, now.States = r.inFlight, maps.Clone(now.States)
-	if r.first.Count() > 0 {
-		now.First = r.first.PackCoarse()
-	}
-	if r.gap.Count() > 0 {
-		now.Gap = r.gap.PackCoarse()
-	}
+	now.First, now.Gap = packed(r.first), packed(r.gap)
 	return now
 }
 

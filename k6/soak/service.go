@@ -46,23 +46,17 @@ func (s *jsService) checkTokenTTL(ttl int) error {
 // service implements soak.service(description).
 func (m *module) service(description *sobek.Object) *sobek.Object {
 	rt := m.vu.Runtime()
-	if m.vu.State() != nil {
-		common.Throw(rt, errors.New("call soak.service in the init context, outside of any function"))
-	}
+	m.requireInit("soak.service")
 	source, err := plan.SourceOf(m.environment)
 	if err == nil {
 		err = source.CheckInterval()
 	}
-	if err != nil {
-		common.Throw(rt, err)
-	}
+	must(rt, err)
 	compiled, err := service.Parse(jsonOf(rt, description))
 	if err == nil {
 		err = m.recorder.setService(compiled)
 	}
-	if err != nil {
-		common.Throw(rt, err)
-	}
+	must(rt, err)
 	s := &jsService{Service: compiled, m: m}
 	token := description.Get("token")
 	if s.token, _ = sobek.AssertFunction(token); s.token != nil {
@@ -84,9 +78,7 @@ func (m *module) service(description *sobek.Object) *sobek.Object {
 		"endBy":          endings[compiled.End.By],
 		"lifetime":       compiled.End.Shortest.Seconds(),
 	} {
-		if err := out.Set(name, value); err != nil {
-			common.Throw(rt, err)
-		}
+		must(rt, out.Set(name, value))
 	}
 	return out
 }

@@ -33,16 +33,12 @@ func (m *module) settings(described, explicit sobek.Value) *sobek.Object {
 // errors.
 func (m *module) settingsOf(function string, s *jsService, explicit sobek.Value) *sobek.Object {
 	rt := m.vu.Runtime()
-	if m.vu.State() != nil {
-		common.Throw(rt, fmt.Errorf("call %s in the init context, outside of any function", function))
-	}
+	m.requireInit(function)
 	p, err := m.planOf(s, explicit)
 	if err == nil {
 		err = m.recorder.setPlan(p)
 	}
-	if err != nil {
-		common.Throw(rt, err)
-	}
+	must(rt, err)
 	if s == nil {
 		s = m.recorder.defaultService(m)
 	}
@@ -98,9 +94,7 @@ func (m *module) profile(profiles map[string]map[string]any) *sobek.Object {
 	if err == nil && runnersErr != nil {
 		err = fmt.Errorf("RUNNERS must be a whole number, got %q", m.setting("RUNNERS"))
 	}
-	if err != nil {
-		common.Throw(rt, err)
-	}
+	must(rt, err)
 	suiteSettings, parameters, out := rt.NewObject(), rt.NewObject(), rt.NewObject()
 	for key, value := range values {
 		text := fmt.Sprint(value)
@@ -116,9 +110,7 @@ func (m *module) profile(profiles map[string]map[string]any) *sobek.Object {
 	for key, value := range map[string]any{"name": name, "values": suiteSettings, "parameters": parameters, "runners": runners} {
 		err = errors.Join(err, out.Set(key, value))
 	}
-	if err != nil {
-		common.Throw(rt, err)
-	}
+	must(rt, err)
 	return out
 }
 
@@ -178,9 +170,7 @@ var unlimited = []string{"MAX_OPEN_LATE", "MAX_GROWTH", "CUT_SLOW"}
 // setting implements soak.setting(name). It returns the text of a setting of the script or of the plan, "" for none.
 func (m *module) setting(name string) string {
 	source, err := plan.SourceOf(m.environment)
-	if err != nil {
-		common.Throw(m.vu.Runtime(), err)
-	}
+	must(m.vu.Runtime(), err)
 	return source.Text(name)
 }
 
@@ -191,8 +181,6 @@ func (m *module) url(name string) string {
 		common.Throw(m.vu.Runtime(), fmt.Errorf("%s is missing; name the service to test, such as --env %[1]s=http://127.0.0.1:8080", name))
 	}
 	normal, err := plan.NormalURL(name, text)
-	if err != nil {
-		common.Throw(m.vu.Runtime(), err)
-	}
+	must(m.vu.Runtime(), err)
 	return normal
 }

@@ -14,16 +14,12 @@ import (
 // suite implements soak.suite(suite).
 func (m *module) suite(v sobek.Value) {
 	rt := m.vu.Runtime()
-	if m.vu.State() != nil {
-		common.Throw(rt, errors.New("call soak.suite in the init context, outside of any function"))
-	}
+	m.requireInit("soak.suite")
 	var s shard.Suite
 	if err := rt.ExportTo(v, &s); err != nil {
 		common.Throw(rt, fmt.Errorf("soak.suite: %w", err))
 	}
-	if err := m.recorder.setSuite(s); err != nil {
-		common.Throw(rt, err)
-	}
+	must(rt, m.recorder.setSuite(s))
 }
 
 // setSuite stores the suite of the script. Each virtual user loads the script and must declare the same.

@@ -191,10 +191,8 @@ func (t *tally) endBucket(now time.Time, s shard.Process, control *controlGroup)
 	defer t.mu.Unlock()
 	next := bucketOf(t.wall(now))
 	t.bucket.Open, t.bucket.Process, t.bucket.Control = t.open, s, control.endBucket(now)
-	if t.recent.Count() > 0 {
-		t.bucket.Lateness = t.recent.PackCoarse()
-		t.recent.Reset()
-	}
+	t.bucket.Lateness = packed(t.recent)
+	t.recent.Reset()
 	t.bucket.Undisturbed = t.endUndisturbedBucket()
 	t.series = append(t.series, t.bucket)
 	t.bucket = shard.Bucket{Unix: next}

@@ -258,9 +258,18 @@ func serveTLS(t testing.TB, config *tls.Config, handle func(p *peer)) string {
 	})
 }
 
+// respond returns a handler that sends a text. serve then closes the connection.
+func respond(text string) func(p *peer) { return func(p *peer) { p.send(text) } }
+
 // serveText starts a server that sends a text to each connection and then closes it.
-func serveText(t testing.TB, text string) string {
-	return serve(t, func(p *peer) { p.send(text) })
+func serveText(t testing.TB, text string) string { return serve(t, respond(text)) }
+
+// serveVU returns a virtual user, and starts a server whose URL is the variable url of its scripts.
+func serveVU(t testing.TB, handle func(p *peer)) *vu {
+	t.Helper()
+	v := newVU(t)
+	v.set("url", serve(t, handle))
+	return v
 }
 
 // A recorder is an observer that records its calls.

@@ -202,8 +202,7 @@ func TestConnectTimeoutIncludesTheTLSHandshake(t *testing.T) {
 
 func TestIdleTimeoutIsMeasuredFromTheLastByte(t *testing.T) {
 	runTransports(t, allTransports, func(t *testing.T, w transport) {
-		v := w.vu(t)
-		v.set("url", v.serve(func(p *peer) {
+		v := w.serveVU(t, func(p *peer) {
 			p.send(streamHead)
 			for range 9 { // longer than the timeout in total; each byte resets it
 				time.Sleep(100 * time.Millisecond)
@@ -211,7 +210,7 @@ func TestIdleTimeoutIsMeasuredFromTheLastByte(t *testing.T) {
 			}
 			p.send("\n\ndata: 0\n\n")
 			p.hold()
-		}))
+		})
 		start := time.Now()
 		require.Equal(t, "idle", v.log(`
 		new EventSource(url, { ledger, reconnect: false, idleTimeout: 700 }).onerror = (e) => log.push(e.reason)`))
@@ -226,11 +225,10 @@ func TestIdleTimeoutIsMeasuredFromTheLastByte(t *testing.T) {
 // and restore it later.
 func TestIdleTimeoutCanBeChanged(t *testing.T) {
 	runTransports(t, allTransports, func(t *testing.T, w transport) {
-		v := w.vu(t)
-		v.set("url", v.serve(func(p *peer) {
+		v := w.serveVU(t, func(p *peer) {
 			p.send(streamHead + "data: 0\n\n")
 			p.hold()
-		}))
+		})
 		require.Equal(t, "1000 0 still open, TypeError idle", v.log(`
 		const s = new EventSource(url, { reconnect: false, idleTimeout: 1000 });
 		s.onmessage = () => {

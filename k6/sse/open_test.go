@@ -6,9 +6,11 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	httpModule "go.k6.io/k6/v2/js/modules/k6/http"
@@ -24,8 +26,7 @@ const logging = `function (client) {
 
 func TestOpenReadsAStream(t *testing.T) {
 	t.Parallel()
-	v := newVU(t)
-	v.set("url", serveText(t, strings.Replace(streamHead, "\r\n\r\n", "\r\nX-A: 1\r\nX-A: 2\r\n\r\n", 1)+
+	v := serveVU(t, respond(strings.Replace(streamHead, "\r\n\r\n", "\r\nX-A: 1\r\nX-A: 2\r\n\r\n", 1)+
 		"retry: 10000\n: hello\nid: ABCD\ndata: {\"ping\": \"pong\"}\ndata: {\"hello\": \"sse\"}\n\n"+
 		": a block without data is no event\n\nevent: EFGH\r\ndata: x\r\n\r\n"))
 	require.Equal(t, `open event:ABCD||{"ping": "pong"}`+"\n"+`{"hello": "sse"}|hello event:|EFGH|x| 200 true 1, 2 `,
@@ -52,7 +53,6 @@ func TestOpenReturnsOnFaults(t *testing.T) {
 	t.Parallel()
 	const chunked = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 	hold := func(s string) func(*peer) { return func(p *peer) { p.send(s); p.hold() } }
-	respond := func(s string) func(*peer) { return func(p *peer) { p.send(s) } }
 	const event = " event:||0|"
 	for _, tt := range []struct {
 		name, params, want string
@@ -146,8 +146,7 @@ func TestOpenCanBeClosedAtAnyTime(t *testing.T) {
 
 func TestOpenThrowsExceptionsAndArgumentErrors(t *testing.T) {
 	t.Parallel()
-	v := newVU(t)
-	v.set("url", serve(t, func(p *peer) { p.send(streamHead + "data: 0\n\n"); p.hold() }))
+	v := serveVU(t, func(p *peer) { p.send(streamHead + "data: 0\n\n"); p.hold() })
 	for _, script := range []string{
 		`sse.open(url, () => { throw new Error("mine"); })`,
 		`sse.open(url, (c) => c.on("open", () => { throw new Error("mine"); }))`,
@@ -212,4 +211,48 @@ func TestOpenSendsItsParameters(t *testing.T) {
 		jar.set(url, "k", "custom");
 		sse.open(url, { method: "PUT", body: "x", jar, headers: { "User-Agent": "" } }, show);
 	`))
+}
+
+// Without a warning, a script for xk6-sse that checks only the status would pass without an event.
+func TestOpenWarnsOnceOfAnotherType(t *testing.T) {
+	contentTypeWarning = sync.Once{}
+	v := newVU(t)
+	logger, entries := test.NewNullLogger()
+	v.state.Logger = logger
+	v.set("url", serveText(t, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\ndata: 0\n\n"))
+	for range 2 {
+		v.mustRun(`sse.open(url, {}, () => {})`)
+	}
+	require.Len(t, entries.AllEntries(), 1)
+	require.Contains(t, entries.LastEntry().Message, "Set anyContentType")
+}
+
+// Scripts for xk6-sse rely on this behaviour. Some of it requires a parameter of open.
+func TestOpenIsCompatibleWithXK6SSE(t *testing.T) {
+	t.Parallel()
+	const plainHead = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"
+	huge := strings.Repeat("x", 200)
+	for name, tt := range map[string]struct{ params, response, want string }{
+		"comments are not events":    {`{}`, streamHead + ": ping\n\ndata: 0\n\n", "open event:||0|"},
+		"every block is an event":    {`{ everyBlock: true }`, streamHead + ": ping\n\n:\n\nid: 4\nevent: x\n\n: c\ndata: 0\n\n\n: tail", "open event:|||ping event:||| event:4|x|| event:||0|c error:truncated true"},
+		"other type, rejected":       {`{}`, plainHead + "data: 0\n\n", "error:content_type true"},
+		"other type, accepted":       {`{ anyContentType: true }`, plainHead + "data: 0\n\n", "open event:||0|"},
+		"no type, accepted":          {`{ anyContentType: true }`, "HTTP/1.1 200 OK\r\n\r\ndata: 0\n\n", "open event:||0|"},
+		"error status":               {`{ anyContentType: true }`, "HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n", "error:status true"},
+		"event too long":             {`{ maxEventSize: 100 }`, streamHead + "data: " + huge + "\n\n", "open error:too_long true"},
+		"long comment":               {`{ maxEventSize: 100 }`, streamHead + ":" + huge + "\ndata: 0\n\n", "open event:||0|"},
+		"empty method means GET":     {`{ method: "" }`, streamHead + "data: 0\n\n", "open event:||0|"},
+		"lines after the last event": {`{}`, streamHead + "data: 0\n\n: bye\nretry: 5\nfoo\n", "open event:||0|"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := serveVU(t, func(p *peer) { p.send(tt.response) })
+			require.Equal(t, tt.want, v.log(`sse.open(url, `+tt.params+`, `+logging+`)`))
+			events, _ := v.sum(v.drainSamples(), "sse_event", "method", "GET")
+			require.EqualValues(t, strings.Count(tt.want, "event:"), events)
+		})
+	}
+	v := newVU(t)
+	_, err := v.VU.Runtime().RunString(`sse.open("http://127.0.0.1:1", { maxEventSize: 0 }, () => {})`)
+	require.ErrorContains(t, err, "invalid sse.open() maxEventSize")
 }

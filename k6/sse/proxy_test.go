@@ -94,7 +94,6 @@ func TestStreamsGoThroughAProxy(t *testing.T) {
 // An error names the address and the response of the proxy, without the password.
 func TestErrorsOfAProxy(t *testing.T) {
 	t.Parallel()
-	respond := func(text string) func(p *peer) { return func(p *peer) { p.send(text) } }
 	for _, tt := range []struct {
 		name, scheme string
 		proxy        func(p *peer)

@@ -86,14 +86,12 @@ func TestSourceClosesDuringItsRenewal(t *testing.T) {
 		"close when the attempt is in the queue": `s.onerror = () => { wait(100); s.close(); };`,
 		"off when the attempt is in the queue":   `s.onerror = () => { wait(100); s.reconnect = false; };`,
 	} {
-		v := newVU(t)
-		v.set("url", serveText(t, streamHead+"retry: "+map[bool]string{true: "1", false: "60000"}[name[len(name)-5:] == "queue"]+"\n\n"))
+		v := serveVU(t, respond(streamHead+"retry: "+map[bool]string{true: "1", false: "60000"}[name[len(name)-5:] == "queue"]+"\n\n"))
 		require.Equal(t, "", v.log(`const s = new EventSource(url, { ledger, renew() { log.push("renewed"); } });`+script), name)
 		require.Equal(t, "2", v.str("s.readyState"), name)
 		require.Equal(t, "connecting opened closed:server+retry", v.rec.String(), name)
 	}
-	v := newVU(t)
-	v.set("url", serveText(t, streamHead+"retry: 1\n\n"))
+	v := serveVU(t, respond(streamHead+"retry: 1\n\n"))
 	v.log(`const s = new EventSource(url, { ledger, renew() { s.close(); } });`)
 	require.Equal(t, "2", v.str("s.readyState"))
 	require.NotContains(t, v.rec.String()[len("connecting opened"):], "opened")
@@ -101,8 +99,7 @@ func TestSourceClosesDuringItsRenewal(t *testing.T) {
 
 func TestRenewDoesNotRunAfterTheIteration(t *testing.T) {
 	t.Parallel()
-	v := newVU(t)
-	v.set("url", serveText(t, streamHead+"retry: 1\n\n"))
+	v := serveVU(t, respond(streamHead+"retry: 1\n\n"))
 	v.set("cancel", func() { v.CancelContext(); <-v.VU.Context().Done(); time.Sleep(50 * time.Millisecond) })
 	require.Equal(t, "", v.log(`const s = new EventSource(url, { renew() { log.push("renewed"); } }); s.onerror = () => cancel();`))
 	require.ErrorIs(t, v.VU.Context().Err(), context.Canceled)

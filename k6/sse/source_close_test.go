@@ -25,8 +25,7 @@ func TestEventSourceCanBeClosedAtAnyTime(t *testing.T) {
 		} {
 			t.Run(tt.name, func(t *testing.T) {
 				t.Parallel()
-				v := w.vu(t)
-				v.set("url", v.serve(tt.handle))
+				v := w.serveVU(t, tt.handle)
 				got := v.log(`
 				const s = new EventSource(url, { ledger });
 				s.onerror = (e) => log.push("error", e.reason);
@@ -113,8 +112,7 @@ func TestEventSourceHandlerExceptionEndsTheIteration(t *testing.T) {
 
 func TestEventSourceWorksInSuccessiveIterations(t *testing.T) {
 	t.Parallel()
-	v := newVU(t)
-	v.set("url", serveText(t, streamHead+"data: 1\n\n"))
+	v := serveVU(t, respond(streamHead+"data: 1\n\n"))
 	for range 3 {
 		require.Equal(t, "1", v.log(`
 			(() => { const s = new EventSource(url, { reconnect: false }); s.onmessage = (e) => log.push(e.data); })()

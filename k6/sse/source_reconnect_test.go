@@ -1,6 +1,9 @@
 package sse
 
 import (
+	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -9,8 +12,7 @@ import (
 
 func TestEventSourceReconnectsWithLastEventID(t *testing.T) {
 	runTransports(t, allTransports, func(t *testing.T, w transport) {
-		v := w.vu(t)
-		v.set("url", v.serve(func(p *peer) {
+		v := w.serveVU(t, func(p *peer) {
 			id := p.req.Header.Get("Last-Event-ID")
 			switch p.n {
 			case 0:
@@ -21,7 +23,7 @@ func TestEventSourceReconnectsWithLastEventID(t *testing.T) {
 				p.send(streamHead + "data: then" + id + "\n\n")
 				p.hold()
 			}
-		}))
+		})
 		require.Equal(t, "first 7 server after8 8 truncated then8 8", v.log(`
 		const s = new EventSource(url, { ledger, reconnectDelay: "1h" });
 		s.onmessage = (e) => {
@@ -39,10 +41,9 @@ func TestEventSourceReconnectsWithLastEventID(t *testing.T) {
 // The header Last-Event-ID sets the first id. Received ids must replace it, also in later attempts.
 func TestEventSourceContinuesFromAGivenID(t *testing.T) {
 	t.Parallel()
-	v := newVU(t)
-	v.set("url", serve(t, func(p *peer) {
+	v := serveVU(t, func(p *peer) {
 		p.send(streamHead + "data: from " + p.req.Header.Get("Last-Event-ID") + "\n\n" + []string{"", "id: 6\n\n", "id\n\n", ""}[p.n])
-	}))
+	})
 	require.Equal(t, "from 5 5 from 5 5 from 6 6 from ", strings.TrimSuffix(v.log(`
 		const s = new EventSource(url, { headers: { "last-event-id": "5" }, reconnectDelay: 1, exactDelay: true });
 		let n = 0;
@@ -53,8 +54,7 @@ func TestEventSourceContinuesFromAGivenID(t *testing.T) {
 
 func TestEventSourceBacksOffAndHonoursRetryAfter(t *testing.T) {
 	t.Parallel()
-	v := newVU(t)
-	v.set("url", serve(t, func(p *peer) {
+	v := serveVU(t, func(p *peer) {
 		switch p.n {
 		case 0:
 			p.send("HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n")
@@ -62,7 +62,7 @@ func TestEventSourceBacksOffAndHonoursRetryAfter(t *testing.T) {
 			p.send(streamHead + "data: 0\n\n")
 			p.hold()
 		}
-	}))
+	})
 	require.Equal(t, "status true true 0", v.log(`
 		const s = new EventSource(url, { reconnect: true, reconnectDelay: 1 });
 		const start = Date.now();
@@ -88,8 +88,7 @@ func TestReconnectCanBeChanged(t *testing.T) {
 	})
 	t.Run("off during the wait", func(t *testing.T) {
 		t.Parallel()
-		v := newVU(t)
-		v.set("url", serveText(t, streamHead))
+		v := serveVU(t, respond(streamHead))
 		require.Equal(t, "true 0 2", v.log(`
 			const s = new EventSource(url, { reconnectDelay: "1h" });
 			s.onerror = (e) => {
@@ -111,4 +110,67 @@ func TestReconnectCanBeChanged(t *testing.T) {
 			s.onerror = (e) => { log.push(e.willReconnect); s.close(); };
 		`))
 	})
+}
+
+// A block without data sets the last event ID, too. Before the first id, a request has none.
+func TestReconnectSendsTheLastEventID(t *testing.T) {
+	t.Parallel()
+	const query = "?topic=a%20b&since=all&x=1"
+	for option, want := range map[string]string{
+		``:                            query + "|; " + query + "|ü 1; " + query + "|9",
+		`resume: undefined,`:          query + "|; " + query + "|ü 1; " + query + "|9",
+		`resume: "header",`:           query + "|; " + query + "|ü 1; " + query + "|9",
+		`resume: "none",`:             query + "|; " + query + "|; " + query + "|",
+		`resume: { query: "since" },`: query + "|; ?topic=a%20b&x=1&since=%C3%BC+1|; ?topic=a%20b&x=1&since=9|",
+		`resume: { query: "from" },`:  query + "|; " + query + "&from=%C3%BC+1|; " + query + "&from=9|",
+	} {
+		t.Run(option, func(t *testing.T) {
+			t.Parallel()
+			var requests []string
+			v := serveVU(t, func(p *peer) {
+				requests = append(requests, "?"+p.req.URL.RawQuery+"|"+p.req.Header.Get("Last-Event-ID"))
+				switch p.n {
+				case 0:
+					p.send(streamHead + "retry: 1\nid: ü 1\ndata: a\n\n")
+				case 1:
+					p.send(streamHead + "data: b\n\nid: 9\n\n")
+				default:
+					p.send(streamHead + "data: end\n\n")
+					p.hold() // prevents a reconnect before the script closes the stream
+				}
+			})
+			require.Equal(t, "a:ü 1 b:ü 1 end:9", v.log(`
+				const s = new EventSource(url + "/`+query+`", { `+option+` });
+				s.onmessage = (e) => { log.push(e.data + ":" + e.lastEventId); if (e.data === "end") s.close(); };
+			`), "lastEventId must not depend on the option")
+			require.Equal(t, want, strings.Join(requests, "; "))
+		})
+	}
+}
+
+func TestReconnectRepeatsMethodAndBody(t *testing.T) {
+	t.Parallel()
+	var requests []string
+	v := newVU(t)
+	srv := httpServer(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		requests = append(requests, fmt.Sprint(r.Method, " ", string(body), " ", r.Header.Get("Content-Type"), " ", r.Header.Get("Last-Event-ID"), " ", r.Header.Get("Accept")))
+		if len(requests) == 3 {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		stream(w, "retry: 1\nid: 5\ndata: a\n\n")
+	})
+	v.set("url", srv.URL)
+	require.Equal(t, "server server no_content", v.log(`
+		new EventSource(url, { method: "post", body: '{"q":"ü"}', headers: { "Content-Type": "application/json" } })
+			.onerror = (e) => log.push(e.reason);
+	`))
+	require.Equal(t, []string{
+		`POST {"q":"ü"} application/json  text/event-stream`,
+		`POST {"q":"ü"} application/json 5 text/event-stream`,
+		`POST {"q":"ü"} application/json 5 text/event-stream`,
+	}, requests)
+	opened, _ := v.sum(v.drainSamples(), "sse_connection_opened", "method", "POST")
+	require.Equal(t, 2.0, opened)
 }

@@ -16,8 +16,7 @@ import (
 
 func TestEventSourceReadsAStream(t *testing.T) {
 	runTransports(t, allTransports, func(t *testing.T, w transport) {
-		v := w.vu(t)
-		v.set("url", v.serveText(streamHead+"id: 1\ndata: a\n\n: c\nevent: x\ndata: b\ndata\n\n:\n\n"))
+		v := w.serveVU(t, respond(streamHead+"id: 1\ndata: a\n\n: c\nevent: x\ndata: b\ndata\n\n:\n\n"))
 		start := time.Now()
 		got := v.log(`
 		const s = new EventSource(url + "/e?id=dev1", { reconnect: false });
@@ -42,7 +41,6 @@ func TestEventSourceReportsTheReasonOfItsEnd(t *testing.T) {
 	runTransports(t, transports, func(t *testing.T, w transport) {
 		const chunkedHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n"
 		const lengthHead = "HTTP/1.1 200 OK\r\nContent-Type: TEXT/Event-Stream\r\nContent-Length: 18\r\n\r\n"
-		respond := func(s string) func(*peer) { return func(p *peer) { p.send(s) } }
 		status := func(line, header string) func(*peer) {
 			return respond("HTTP/1.1 " + line + "\r\nContent-Length: " + fmt.Sprint(len(header)) + "\r\n\r\n" + header)
 		}
@@ -91,8 +89,7 @@ func TestEventSourceReportsTheReasonOfItsEnd(t *testing.T) {
 			for mode, reconnects := range map[string]bool{"": tt.standard, "reconnect: true,": tt.always, "reconnect: false,": false} {
 				t.Run(tt.name+" "+mode, func(t *testing.T) {
 					t.Parallel()
-					v := w.vu(t)
-					v.set("url", v.serve(tt.handle))
+					v := w.serveVU(t, tt.handle)
 					got := v.log(`
 					const s = new EventSource(url, {` + mode + tt.options + (map[bool]string{true: ",", false: ""})[tt.options != ""] + ` ledger });
 					s.onopen = () => log.push("open");
@@ -157,8 +154,7 @@ func TestEventSourceReportsAFailedDial(t *testing.T) {
 
 func TestEventSourceCallsItsListeners(t *testing.T) {
 	t.Parallel()
-	v := newVU(t)
-	v.set("url", serveText(t, streamHead+"data: 1\n\nevent: x\ndata: 2\n\nevent: message\ndata: 3\n\nevent: open\ndata: 4\n\n"))
+	v := serveVU(t, respond(streamHead+"data: 1\n\nevent: x\ndata: 2\n\nevent: message\ndata: 3\n\nevent: open\ndata: 4\n\n"))
 	require.Equal(t, "true a1 b1 x2 o2 a3 open4 null", v.log(`
 		const s = new EventSource(url, { reconnect: false });
 		s.onopen = function (e) {
@@ -186,8 +182,7 @@ func TestEventSourceCallsItsListeners(t *testing.T) {
 
 func TestEventSourceCanBeExtended(t *testing.T) {
 	t.Parallel()
-	v := newVU(t)
-	v.set("url", serveText(t, streamHead+"data: 1\n\n"))
+	v := serveVU(t, respond(streamHead+"data: 1\n\n"))
 	require.Equal(t, `5 true false true true ["device","n"] EventSource 1`, v.log(`
 		class Device extends EventSource {
 			constructor(url) { super(url, { reconnect: false }); this.n = 5; this.device = "d"; delete this.device; this.device = "e"; }

@@ -21,14 +21,13 @@ func TestStandardDecodes(t *testing.T) {
 	t.Parallel()
 	const euro = "\xE2\x82" // without its last byte
 	events := "retry: 1\nid: i" + euro + "\nevent: e" + euro + "\n: c" + euro + "\ndata: d" + euro + "\xFF\n\n"
-	v := newVU(t)
-	v.set("url", serve(t, func(p *peer) {
+	v := serveVU(t, func(p *peer) {
 		p.send(streamHead + events)
 		if id := p.req.Header.Get("Last-Event-ID"); id != "" {
 			p.send(fmt.Sprintf("data: %s\n\n", id))
 			p.hold()
 		}
-	}))
+	})
 	require.Equal(t, "d\uFFFD\uFFFD i\uFFFD c\uFFFD d\uFFFD\uFFFD i\uFFFD c\uFFFD i\uFFFD", v.log(`
 		const s = new EventSource(url);
 		s.addEventListener("e\uFFFD", (e) => log.push(e.data, e.lastEventId, e.comment));
@@ -73,8 +72,7 @@ func TestStandardInterface(t *testing.T) {
 		`(() => { "use strict"; try { s.url = ""; } catch (e) { return e.name; } })()`:                                                                                                              "TypeError",
 		`(class extends EventSource { x() { return 7; } }, new (class extends EventSource { x() { return 7; } })(url)).x()`:                                                                         "7",
 	} {
-		v := newVU(t)
-		v.set("url", serveText(t, "HTTP/1.1 204 No Content\r\n\r\n"))
+		v := serveVU(t, respond("HTTP/1.1 204 No Content\r\n\r\n"))
 		require.Equal(t, want, v.log(`
 			const open = (path, options) => new EventSource(url + path, options), s = open("");
 			log.push(`+script+`);`), script)
@@ -114,8 +112,7 @@ func TestStandardEvents(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := newVU(t)
-			v.set("url", serveText(t, streamHead+"data: 0\n\n"))
+			v := serveVU(t, respond(streamHead+"data: 0\n\n"))
 			require.Equal(t, tt.want, v.log(`const s = new EventSource(url, { reconnect: false }); `+tt.script))
 		})
 	}
@@ -206,8 +203,7 @@ func TestStandardResponses(t *testing.T) {
 	for _, tt := range cases {
 		t.Run(tt.head, func(t *testing.T) {
 			t.Parallel()
-			v := newVU(t)
-			v.set("url", serveText(t, "HTTP/1.1 "+tt.head+"\r\n\r\n"))
+			v := serveVU(t, respond("HTTP/1.1 "+tt.head+"\r\n\r\n"))
 			require.Equal(t, tt.want, v.log(`
 				const s = new EventSource(url, { reconnectDelay: "1h" });
 				s.onopen = () => log.push("open");
@@ -232,8 +228,7 @@ func TestStandardClose(t *testing.T) {
 		`s.onmessage = (e) => { if (e.data === "1") { s.close(); log.push(s.readyState, s.url === url, s.onmessage !== null); } }`:                    "2 true true",
 		`s.onopen = () => log.push(s.readyState); s.onmessage = (e) => { if (e.data === "1") log.push(s.readyState); }; s.onerror = () => s.close();`: "1 1",
 	} {
-		v := newVU(t)
-		v.set("url", serveText(t, streamHead+"data: 0\n\ndata: 1\n\n"))
+		v := serveVU(t, respond(streamHead+"data: 0\n\ndata: 1\n\n"))
 		require.Equal(t, want, v.log(`const s = new EventSource(url); `+script), script)
 	}
 }

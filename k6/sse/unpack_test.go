@@ -70,7 +70,6 @@ func (a *arrivals) Event(_ time.Time, e *eventstream.Event) { a.events <- string
 var addresses = regexp.MustCompile(` tcp [0-9.:>-]+: read`)
 
 func TestEndsOfPackedStreams(t *testing.T) {
-	respond := func(s string) func(*peer) { return func(p *peer) { p.send(s) } }
 	bomb := packing.Whole("gzip", "data: 0\n\ndata: "+strings.Repeat("x", 4<<20))
 	members := packing.Whole("gzip", "data: 0\n\n") + packing.Whole("gzip", "data: 1\n\n")
 	complete := packing.Whole("gzip", twoEvents)
@@ -139,8 +138,7 @@ func TestEndsOfPackedStreams(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			runTransports(t, transports, func(t *testing.T, w transport) {
-				v := w.vu(t)
-				v.set("url", v.serve(tt.handle))
+				v := w.serveVU(t, tt.handle)
 				got := v.log(`
 					const s = new EventSource(url, { reconnect: false, acceptEncoding: 'browser', ` + tt.options + ` });
 					s.onmessage = (e) => log.push(e.data);
@@ -155,13 +153,12 @@ func TestEndsOfPackedStreams(t *testing.T) {
 // Each stream has a new decoder. TestMain detects decoders that do not end with their stream.
 func TestPackedStreamsReconnect(t *testing.T) {
 	runTransports(t, allTransports, func(t *testing.T, w transport) {
-		v := w.vu(t)
-		v.set("url", v.serve(func(p *peer) {
+		v := w.serveVU(t, func(p *peer) {
 			p.send(packedHead("gzip") + packing.Flushed("gzip", fmt.Sprintf("retry: 1\n\nid: %d\ndata: %d after %s\n\n", p.n, p.n, p.req.Header.Get("Last-Event-ID"))))
 			if p.n > 0 {
 				p.hold()
 			}
-		}))
+		})
 		require.Equal(t, "0 after  1 after 0 2 after 1", v.log(`
 			const s = new EventSource(url, { acceptEncoding: 'gzip' });
 			s.onmessage = (e) => {
@@ -175,14 +172,13 @@ func TestPackedStreamsReconnect(t *testing.T) {
 
 func TestOpenReadsPackedStreams(t *testing.T) {
 	t.Parallel()
-	v := newVU(t)
-	v.set("url", serve(t, func(p *peer) {
+	v := serveVU(t, func(p *peer) {
 		if p.req.Method == http.MethodHead {
 			p.send(packedHead("gzip"))
 			return
 		}
 		p.send(packedHead("gzip") + packing.Whole("gzip", "data: "+p.req.Header.Get("Accept-Encoding")+"\n\n"))
-	}))
+	})
 	require.Equal(t, "open event:||gzip|", v.log(`sse.open(url, { acceptEncoding: 'gzip' }, `+logging+`)`))
 	require.Equal(t, "open event:||gzip, deflate, br, zstd|", v.log(`sse.open(url, { acceptEncoding: 'browser' }, `+logging+`)`))
 	require.Equal(t, "error:content_type true", v.log(`sse.open(url, { acceptEncoding: 'none' }, `+logging+`)`))
