@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
-	"sync"
 	"time"
 
 	"go.k6.io/k6/v2/lib"
@@ -38,12 +37,6 @@ type lane struct {
 	uniqueText []byte // a part of buffer
 }
 
-// A laneList has the lanes of a stage.
-type laneList struct {
-	mu  sync.Mutex
-	all []*lane
-}
-
 // newDialer returns a dialer with k6's network settings.
 func newDialer(state *lib.State) *http1.Dialer {
 	return &http1.Dialer{
@@ -59,9 +52,9 @@ func newDialer(state *lib.State) *http1.Dialer {
 
 func (s *stage) newLane() *lane {
 	l := &lane{s: s}
-	s.lanes.mu.Lock()
-	defer s.lanes.mu.Unlock()
-	s.lanes.all = append(s.lanes.all, l)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lanes = append(s.lanes, l)
 	return l
 }
 
@@ -76,7 +69,7 @@ func (s *stage) closeLanes() {
 	case <-time.After(settleTime):
 	case <-s.ctx.Done():
 	}
-	for _, l := range s.lanes.all {
+	for _, l := range s.lanes {
 		if l.conn != nil && s.ctx.Err() == nil {
 			_ = l.checkIdle()
 		}

@@ -101,7 +101,6 @@ type stage struct {
 	uniqueCount atomic.Int64
 
 	dialer *http1.Dialer
-	lanes  laneList
 	record
 }
 

@@ -148,9 +148,11 @@ func (m *module) compileOne(o *spec, state *lib.State, targets map[string]*targe
 	if op.name == "" {
 		op.name = req.URL.Path
 	}
-	if op.bytes, err = wireFormat(req, t.route); err != nil {
-		return nil, err
+	var wire bytes.Buffer
+	if err := http1.WriteRequest(&wire, req, t.route); err != nil {
+		return nil, fmt.Errorf("write the request for %s: %w", req.URL.Redacted(), err)
 	}
+	op.bytes = wire.Bytes()
 	for at := 0; ; at += len(placeholder) {
 		n := bytes.Index(op.bytes[at:], []byte(placeholder))
 		if n < 0 {
@@ -204,15 +206,6 @@ func (m *module) target(u *url.URL, known map[string]*target) (*target, error) {
 	t := &target{url: u, route: route}
 	known[key] = t
 	return t, nil
-}
-
-// wireFormat returns the bytes of a request.
-func wireFormat(req *http.Request, route *proxy.Proxy) ([]byte, error) {
-	var out bytes.Buffer
-	if err := http1.WriteRequest(&out, req, route); err != nil {
-		return nil, fmt.Errorf("write the request for %s: %w", req.URL.Redacted(), err)
-	}
-	return out.Bytes(), nil
 }
 
 // set sets the expected properties from a spec.

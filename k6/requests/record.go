@@ -21,6 +21,7 @@ const (
 // A record has the results of a stage's requests. The lanes write to it.
 type record struct {
 	mu          sync.Mutex
+	lanes       []*lane // all lanes of the stage
 	batch       metrics.Samples
 	series      map[series]*metrics.TagSet
 	codeTagSets map[string]*metrics.TagSet // by outcome only

@@ -39,8 +39,8 @@ type delivery struct {
 	timeout      time.Duration // for the final shard; after it the shard is saved on this machine
 	localName    string        // file name on this machine
 	localFolders []string      // folders on this machine, tried in this order
-	onRetry      func(string)  // gets the error that causes a retry, "" after success; may be nil
-	mayReplace   func() bool   // reports whether a checkpoint may replace the previous one; nil: always
+	onRetry      func(string)  // gets the error that causes a retry, "" after success
+	mayReplace   func() bool   // reports whether a checkpoint may replace the previous one
 
 	mu      sync.Mutex // held during a delivery
 	cancel  context.CancelFunc
@@ -79,7 +79,7 @@ func (d *delivery) deliverCheckpoint(s *shard.Shard) {
 		defer d.mu.Unlock()
 		defer cancel()
 		data, err := d.encoder.Encode(s)
-		if err == nil && d.mayReplace != nil && !d.mayReplace() {
+		if err == nil && !d.mayReplace() {
 			return
 		}
 		if err == nil {
@@ -127,9 +127,6 @@ func (d *delivery) upload(ctx context.Context, s *shard.Shard) error {
 func (d *delivery) put(ctx context.Context, s *shard.Shard, data []byte) error {
 	if err := d.checkOwner(ctx, s); err != nil {
 		return err
-	}
-	if d.onRetry == nil {
-		return d.store.Put(ctx, d.name, data)
 	}
 	retried := false
 	ctx = store.OnRetry(ctx, func(message string) {

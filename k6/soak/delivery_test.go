@@ -55,6 +55,16 @@ func TestMissingBucketFailsBeforeTheRun(t *testing.T) {
 	require.ErrorContains(t, o.Start(), "the bucket does not exist")
 }
 
+// newDelivery returns a delivery to a store, and the hook of its log.
+func newDelivery(to store.Store) (*delivery, *logtest.Hook) {
+	log, hook := logtest.NewNullLogger()
+	log.SetLevel(logrus.WarnLevel)
+	return &delivery{
+		store: to, name: shard.FileName(shard.Runner{Index: 1}), log: log, timeout: time.Minute,
+		onRetry: func(string) {}, mayReplace: func() bool { return true },
+	}, hook
+}
+
 // A stuckStore is a folder whose first Put blocks until its context ends.
 type stuckStore struct {
 	store.Folder
@@ -74,9 +84,8 @@ func (s stuckStore) Put(ctx context.Context, name string, data []byte) error {
 
 func TestStuckCheckpointDoesNotBlock(t *testing.T) {
 	t.Parallel()
-	log, hook := logtest.NewNullLogger()
 	folder := stuckStore{store.Folder(t.TempDir()), new(sync.Once), make(chan struct{})}
-	d := &delivery{store: folder, name: shard.FileName(shard.Runner{Index: 1}), log: log, timeout: time.Minute}
+	d, hook := newDelivery(folder)
 	s := newTestOutput(t, params(t, string(folder.Folder), nil)).shard
 	d.deliverCheckpoint(s())
 	<-folder.started
@@ -85,7 +94,7 @@ func TestStuckCheckpointDoesNotBlock(t *testing.T) {
 	last := s()
 	last.Runner.State = shard.Finished
 	require.NoError(t, d.deliverFinal(last), "the final shard must not wait for a checkpoint")
-	got, err := shard.ReadFile(filepath.Join(string(folder.Folder), shard.FileName(shard.Runner{Index: 1})))
+	got, err := shard.ReadFile(filepath.Join(string(folder.Folder), d.name))
 	require.NoError(t, err)
 	require.Equal(t, shard.Finished, got.Runner.State)
 	require.Len(t, hook.AllEntries(), 1, "a checkpoint that the final shard replaces causes no warning")
@@ -93,10 +102,9 @@ func TestStuckCheckpointDoesNotBlock(t *testing.T) {
 
 func TestCheckpointAfterASuspensionIsDiscarded(t *testing.T) {
 	t.Parallel()
-	log, hook := logtest.NewNullLogger()
-	folder := t.TempDir()
-	requested := make(chan struct{})
-	d := &delivery{store: store.Folder(folder), name: "runner-1.json.gz", log: log, timeout: time.Minute, mayReplace: func() bool { close(requested); return false }}
+	folder, requested := t.TempDir(), make(chan struct{})
+	d, hook := newDelivery(store.Folder(folder))
+	d.mayReplace = func() bool { close(requested); return false }
 	d.deliverCheckpoint(newTestOutput(t, params(t, folder, nil)).shard())
 	<-requested
 	d.mu.Lock() // waits until the checkpoint has ended
@@ -112,9 +120,7 @@ func (brokenStore) Put(context.Context, string, []byte) error { return errors.Ne
 
 func TestRunContinuesAfterFailedCheckpoint(t *testing.T) {
 	t.Parallel()
-	log, hook := logtest.NewNullLogger()
-	log.SetLevel(logrus.WarnLevel)
-	d := &delivery{store: brokenStore{}, name: shard.FileName(shard.Runner{Index: 1}), log: log}
+	d, hook := newDelivery(brokenStore{})
 	s := newTestOutput(t, params(t, t.TempDir(), nil)).shard
 	d.deliverCheckpoint(s())
 	require.Eventually(t, func() bool { return hook.LastEntry() != nil }, time.Minute, time.Millisecond)

@@ -11,14 +11,6 @@ const (
 	eventClasses // the number of classes
 )
 
-// eventPrototype returns the prototype of a class of events, which is created once per VU.
-func (m *Module) eventPrototype(class eventClass) *sobek.Object {
-	if m.events[class] == nil {
-		m.events = m.eventPrototypes()
-	}
-	return m.events[class]
-}
-
 // eventPrototypes creates the prototypes of all classes of events.
 func (m *Module) eventPrototypes() (prototypes [eventClasses]*sobek.Object) {
 	rt := m.vu.Runtime()

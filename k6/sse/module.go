@@ -11,6 +11,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/grafana/sobek"
@@ -41,9 +42,9 @@ type Module struct {
 	metrics *sseMetrics
 	proxies proxy.Chooser // nil: the proxies of the environment
 	exports modules.Exports
-	session *session                    // of the current iteration; used on the event loop only
-	events  [eventClasses]*sobek.Object // prototypes of events; nil before the first event
-	goPart  *sobek.Symbol               // the property of an EventSource that holds its eventSource
+	session *session                           // of the current iteration; used on the event loop only
+	events  func() [eventClasses]*sobek.Object // prototypes of events, created by the first call
+	goPart  *sobek.Symbol                      // the property of an EventSource that holds its eventSource
 
 	client       *sseclient.Client // used on the event loop only
 	clientState  *lib.State        // the state of the VU that client uses
@@ -52,7 +53,9 @@ type Module struct {
 
 // NewModule returns a Module. It registers metrics, so it must be called in the init context.
 func NewModule(vu modules.VU) *Module {
-	return &Module{vu: vu, metrics: registerMetrics(vu), goPart: sobek.NewSymbol("EventSource")}
+	m := &Module{vu: vu, metrics: registerMetrics(vu), goPart: sobek.NewSymbol("EventSource")}
+	m.events = sync.OnceValue(m.eventPrototypes)
+	return m
 }
 
 // Exports returns open and EventSource as named exports and on the default export, as scripts for xk6-sse expect. k6

@@ -1,6 +1,7 @@
 package sse
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,17 +48,22 @@ func TestEventSourceIsInterruptedWithTheVU(t *testing.T) {
 	runTransports(t, allTransports, func(t *testing.T, w transport) {
 		for name, tt := range map[string]struct {
 			handle func(p *peer)
-			ready  string // of each source
+			ready  string // condition of each source
 		}{
 			"open":       {func(p *peer) { p.send(streamHead + "data: 1\n\n"); p.hold() }, `s.got`},
-			"connecting": {func(p *peer) { p.hold() }, `s.status === 0`},
+			"connecting": {func(p *peer) { p.hold() }, `served() === 21`},
 			"waiting":    {func(p *peer) { p.send(streamHead) }, `s.status === 200 && s.readyState === EventSource.CONNECTING`},
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				v := w.vu(t)
 				v.set("cancel", v.CancelContext)
-				v.set("url", v.serve(tt.handle))
+				var served atomic.Int32
+				v.set("served", served.Load)
+				v.set("url", v.serve(func(p *peer) {
+					served.Add(1)
+					tt.handle(p)
+				}))
 				require.Equal(t, "cancelled", v.log(`
 				const s0 = new EventSource(url, { ledger, reconnectDelay: "1h" });
 				const more = [];

@@ -23,7 +23,7 @@ func (s *eventSource) fire(class eventClass, kind string, at time.Time, attribut
 	for pair := range slices.Chunk(append([]any{"type", kind, "target", s.obj, "timeStamp", epochMs(at)}, attributes...), 2) {
 		must(rt, ev.Set(pair[0].(string), pair[1]))
 	}
-	must(rt, ev.SetPrototype(s.session.m.eventPrototype(class))) // last, because Set also searches the prototype
+	must(rt, ev.SetPrototype(s.session.m.events()[class])) // last, because Set also searches the prototype
 	return s.dispatch(kind, ev)
 }
 

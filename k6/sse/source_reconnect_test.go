@@ -73,43 +73,32 @@ func TestEventSourceBacksOffAndHonoursRetryAfter(t *testing.T) {
 
 func TestReconnectCanBeChanged(t *testing.T) {
 	t.Parallel()
-	t.Run("off before the end", func(t *testing.T) {
-		t.Parallel()
-		v := newVU(t)
-		end := make(chan struct{})
-		v.set("endStream", func() { close(end) })
-		v.set("url", serve(t, func(p *peer) { p.send(streamHead); <-end }))
-		require.Equal(t, "true false server false 2", v.log(`
-			const s = new EventSource(url, { ledger });
+	for name, tt := range map[string]struct{ script, want string }{
+		"off before the end": {`
+			const s = new EventSource(url);
 			s.onopen = () => { log.push(s.reconnect); s.reconnect = false; log.push(s.reconnect); endStream(); };
-			s.onerror = (e) => log.push(e.reason, e.willReconnect, s.readyState);
-		`))
-		require.Equal(t, "connecting opened closed:server", v.rec.String())
-	})
-	t.Run("off during the wait", func(t *testing.T) {
-		t.Parallel()
-		v := serveVU(t, respond(streamHead))
-		require.Equal(t, "true 0 2", v.log(`
+			s.onerror = (e) => log.push(e.reason, e.willReconnect, s.readyState);`, "true false server false 2"},
+		"off during the wait": {`
+			endStream();
 			const s = new EventSource(url, { reconnectDelay: "1h" });
 			s.onerror = (e) => {
 				log.push(e.willReconnect);
 				setTimeout(() => { log.push(s.readyState); s.reconnect = false; log.push(s.readyState); }, 100);
-			};
-		`))
-	})
-	t.Run("on before the end", func(t *testing.T) {
-		t.Parallel()
-		v := newVU(t)
-		end := make(chan struct{})
-		v.set("endStream", func() { close(end) })
-		v.set("url", serve(t, func(p *peer) { p.send(streamHead); <-end }))
-		require.Equal(t, "true", v.log(`
+			};`, "true 0 2"},
+		"on before the end": {`
 			const s = new EventSource(url, { reconnect: false });
 			s.reconnect = true;
 			endStream();
-			s.onerror = (e) => { log.push(e.willReconnect); s.close(); };
-		`))
-	})
+			s.onerror = (e) => { log.push(e.willReconnect); s.close(); };`, "true"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			end := make(chan struct{})
+			v := serveVU(t, func(p *peer) { p.send(streamHead); <-end })
+			v.set("endStream", func() { close(end) })
+			require.Equal(t, tt.want, v.log(tt.script))
+		})
+	}
 }
 
 // A block without data sets the last event ID, too. Before the first id, a request has none.
