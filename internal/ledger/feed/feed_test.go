@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
 // A broadcast sends messages to all streams, each of which may lag by some messages.
@@ -61,10 +63,15 @@ func (b *broadcast) reconnect(i int) {
 	b.open(i)
 }
 
+// end delivers all messages, and returns the records and the feed.
+func (b *broadcast) end() ([]*ledger.Record, *Feed) {
+	b.deliver(0)
+	return b.simulation.end()
+}
+
 // requireNoFault ends all streams, and requires that none has a fault.
 func (b *broadcast) requireNoFault(t *testing.T, format string, args ...any) {
 	t.Helper()
-	b.deliver(0)
 	records, f := b.end()
 	for i, r := range records {
 		c := correct(f, b.runner[i], r)
@@ -95,7 +102,6 @@ func TestRepeatedContentWithoutFaults(t *testing.T) {
 		for _, p := range prices(b.random, 300) {
 			b.send(p, single)
 		}
-		b.deliver(0)
 		records, f := b.end()
 		require.Len(t, f.Messages, 300, "seed %d", seed)
 		for i, r := range records {
@@ -124,7 +130,6 @@ func TestRepeatedContentWithOneFault(t *testing.T) {
 				return 1
 			})
 		}
-		b.deliver(0)
 		records, f := b.end()
 		good, faults := len(f.Messages) == 300, uint64(0)
 		for i, r := range records {
@@ -169,7 +174,6 @@ func TestRepeatedContentAfterSeveralLosses(t *testing.T) {
 				return 1
 			})
 		}
-		b.deliver(0)
 		records, f := b.end()
 		good, faults, uncertain := len(f.Messages) == count, uint64(0), false
 		for i, r := range records {
@@ -212,7 +216,6 @@ func TestStreamWithOtherContent(t *testing.T) {
 				b.queues[faulty][last] = step{message: 1000}
 			}
 		}
-		b.deliver(0)
 		records, f := b.end()
 		if len(f.Messages) == 41 || records[faulty].Received < 40 {
 			t.Fatalf("seed %d: %d messages, want 40; stream %d received %d", seed, len(f.Messages), faulty, records[faulty].Received)
@@ -238,7 +241,6 @@ func TestMessagesMissedByOneRunner(t *testing.T) {
 			return 1
 		})
 	}
-	b.deliver(0)
 	records, f := b.end()
 	require.Len(t, f.Messages, 100)
 	for i, r := range records {
@@ -266,7 +268,6 @@ func TestHistoryAtTheStart(t *testing.T) {
 		b.now += time.Second
 		b.send(n, single)
 	}
-	b.deliver(0)
 	records, f := b.end()
 	require.Len(t, f.Messages, 61)
 	live := 0
@@ -369,7 +370,6 @@ func TestLongHistoryAfterReconnect(t *testing.T) {
 		for n := 91; n <= 120; n++ {
 			b.send(n, single)
 		}
-		b.deliver(0)
 		records, f := b.end()
 		require.Len(t, f.Messages, 120)
 		for i, r := range records {
@@ -392,7 +392,6 @@ func TestClocksOfRunnersDiffer(t *testing.T) {
 			return 1
 		})
 	}
-	b.deliver(0)
 	_, f := b.end()
 	for i := range f.logs[1].Entries {
 		f.logs[1].Entries[i].At += time.Hour

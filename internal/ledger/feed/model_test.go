@@ -86,6 +86,16 @@ func config() *ledger.Config {
 	return &ledger.Config{Interval: time.Second, Counting: ledger.Numbered, Published: true, AnyOrder: true, IgnoresSilence: true, Resumes: true}
 }
 
+// newOpenSimulation returns a simulation with streams that have been open for two seconds.
+func newOpenSimulation(runners []int) *simulation {
+	w := newSimulation(runners)
+	for i := range runners {
+		w.open(i)
+	}
+	w.now += 2 * time.Second
+	return w
+}
+
 func newSimulation(runners []int) *simulation {
 	w := &simulation{runner: runners, now: time.Second}
 	cfg := config()

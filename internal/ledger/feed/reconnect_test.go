@@ -20,11 +20,7 @@ func (w *simulation) receive(stream int, contents ...int) {
 func TestMessagesOfOneRunnerInAnOutageOfAnother(t *testing.T) {
 	t.Parallel()
 	for _, runners := range [][]int{{0, 1, 1}, {1, 0, 0}, {0, 0, 0}} {
-		w := newSimulation(runners)
-		for stream := range runners {
-			w.open(stream)
-		}
-		w.now += 2 * time.Second
+		w := newOpenSimulation(runners)
 		for content := 1; content <= 5; content++ {
 			for stream := range runners {
 				w.receive(stream, content)
@@ -59,11 +55,7 @@ func TestMessagesOfOneRunnerInAnOutageOfAnother(t *testing.T) {
 func TestSwapOfRepeatedContent(t *testing.T) {
 	t.Parallel()
 	for _, runners := range [][]int{{0, 0, 0, 0}, {0, 0, 1, 1}} {
-		w := newSimulation(runners)
-		for stream := range runners {
-			w.open(stream)
-		}
-		w.now += 2 * time.Second
+		w := newOpenSimulation(runners)
 		all := func(contents ...int) {
 			for _, content := range contents {
 				for _, stream := range []int{3, 2, 1, 0} {
@@ -96,11 +88,7 @@ func TestSwapOfRepeatedContent(t *testing.T) {
 // A message with unique content shows the position of a stream, even if the stream loses many messages.
 func TestUniqueContentShowsThePlace(t *testing.T) {
 	t.Parallel()
-	w := newSimulation([]int{0, 0, 0})
-	for stream := range 3 {
-		w.open(stream)
-	}
-	w.now += 2 * time.Second
+	w := newOpenSimulation([]int{0, 0, 0})
 	for n := range 60 {
 		content := 100 + n
 		if n%2 == 0 {
