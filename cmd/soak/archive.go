@@ -94,7 +94,7 @@ func makeArchive(ctx context.Context, from archive.Source, to string, out io.Wri
 		err = uploadArchive(ctx, contents, file, to)
 	}
 	if errors.Is(err, archive.ErrHasData) {
-		fmt.Fprintf(out, "archive  %s was kept: %v\ndata     none of Prometheus now: %s\nName another file to make a second archive.\n",
+		fmt.Fprintf(out, "archive  %s was kept: %v\ndata     no Prometheus data this time: %s\nName another file to make a second archive.\n",
 			location, err, contents.Prometheus.Missing)
 		return nil
 	}
@@ -147,7 +147,7 @@ func printContents(out io.Writer, c archive.Contents, location, file string) err
 		fmt.Fprintf(out, "data     %s in %s, from %s to %s\n", format.Count(p.Samples+p.Histograms, "sample"),
 			format.Plural(p.Series, "series", "series"), format.Time(p.From), format.Time(p.To))
 	} else {
-		fmt.Fprintf(out, "data     none of Prometheus: %s\n", p.Missing)
+		fmt.Fprintf(out, "data     no Prometheus data: %s\n", p.Missing)
 	}
 	if len(c.Redacted) > 0 {
 		fmt.Fprintf(out, "secrets  were replaced in %s\n", strings.Join(c.Redacted, ", "))

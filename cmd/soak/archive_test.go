@@ -67,7 +67,7 @@ func TestArchiveToAFileOrBucket(t *testing.T) {
 		require.NoError(t, makeArchive(t.Context(), archive.Source{Results: run}, to, &output))
 		require.Contains(t, output.String(), "BACKEND_TOKEN is a common word or a number")
 		require.Contains(t, output.String(), "archive  "+location+", ")
-		require.Contains(t, output.String(), "run      run-7: fail, 2023-11-14 22:13:20 UTC to 2023-11-14 23:13:20 UTC\ndata     none of Prometheus: no Prometheus address")
+		require.Contains(t, output.String(), "run      run-7: fail, 2023-11-14 22:13:20 UTC to 2023-11-14 23:13:20 UTC\ndata     no Prometheus data: no Prometheus address")
 		file := location
 		if to != "" && to[0] == 's' {
 			file += query
@@ -106,7 +106,7 @@ func TestArchiveWithDataIsNotReplaced(t *testing.T) {
 		output.Reset()
 		require.NoError(t, makeArchive(t.Context(), archive.Source{Results: run, SkipReason: "its host is gone"}, to, &output))
 		require.Contains(t, output.String(), "was kept")
-		require.Contains(t, output.String(), "none of Prometheus now: its host is gone")
+		require.Contains(t, output.String(), "no Prometheus data this time: its host is gone")
 		file := filepath.Join(filepath.Dir(run), "run-7.tar.gz")
 		if to != "" {
 			file = strings.Replace(to, "?", "/run-7.tar.gz?", 1)

@@ -15,8 +15,8 @@ func attachCommand(outcome *verdict.Outcome) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "attach TESTID",
 		Short: "Follow a run whose soak process ended, and judge it",
-		Long: "attach continues a `soak run` that was killed, on the same machine: it follows its runners to their end, replaces those that\n" +
-			"ended early, and judges the run. It continues an interrupted `soak run --on k8s`, on the same machine or another: it follows the run\n" +
+		Long: "attach continues a `soak run` that was killed, on the same machine: it follows the runners to their end, replaces those that\n" +
+			"ended early, and judges the run. It also continues an interrupted `soak run --on k8s`, on any machine: it follows the run\n" +
 			"to its end, collects the shards, judges the run and cleans up.\n\n" + exitCodes,
 		Args: oneArg("run by its test id"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {

@@ -28,7 +28,7 @@ func doctorCommand(outcome *verdict.Outcome) *cobra.Command {
 		Use:   "doctor",
 		Short: "Check this machine, and the service, for a run",
 		Long: "doctor checks the limits, clock and programs of this machine for a run with these settings, and shows the command that fixes each\n" +
-			"problem. With --backend-url it opens one stream of the service. A missing program that only some runs need is not a problem.\n" +
+			"problem. With --backend-url it opens one stream of the service. A missing program is a problem only if every run needs it.\n" +
 			"Like a run, it reads " + plan.SettingsFile + ".\n\n" +
 			"Exit codes: 0 a run can start, 2 it cannot, 64 wrong usage.",
 		Args: noArgs,

@@ -19,14 +19,14 @@ func historyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history [OLD NEW]",
 		Short: "List all runs: verdicts, metrics over time, changes, regressions",
-		Long: "history lists the runs in results/, the newest first: verdict, plan, figures, regressions by the rule of `soak compare`, and\n" +
-			"changes since the previous run. Like each run, it writes the list to results/" + results.HistoryFile + ".\n\n" +
+		Long: "history lists the runs in results/, newest first: verdict, plan, figures, regressions by the rule of `soak compare`, and\n" +
+			"changes since the previous run. Like every run, it writes the list to results/" + results.HistoryFile + ".\n\n" +
 			"    soak history --open\n" +
 			"    soak history before-1 after-1              changes between these two\n" +
 			"    soak history --prune --keep 20 --dry-run\n\n" +
 			"With --prune it removes runs that are not among the newest, without confirmation. It keeps runs that failed or found faults, runs\n" +
 			"that are the baseline of another run (`soak report --baseline`), and runs without a verdict.\n\n" +
-			"The exit code is 0 if it succeeded, whatever the verdicts.",
+			"The verdicts do not affect the exit code.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
 				return usageError{Err: err}
@@ -41,7 +41,7 @@ func historyCommand() *cobra.Command {
 			case prune && keep < 1:
 				return usageError{Err: fmt.Errorf("--keep must be at least 1, got %d", keep)}
 			case !prune && (dryRun || cmd.Flags().Changed("keep")):
-				return usageError{Err: errors.New("--keep and --dry-run need --prune")}
+				return usageError{Err: errors.New("--keep and --dry-run require --prune")}
 			case prune:
 				return pruneRuns(out, keep, dryRun, cmd.OutOrStdout())
 			}

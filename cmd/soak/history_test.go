@@ -68,7 +68,7 @@ func TestHistoryRejectsInvalidFlags(t *testing.T) {
 	t.Parallel()
 	out := threeRuns(t)
 	for line, text := range map[string]string{
-		"--prune": "got 0", "--prune --keep -1": "got -1", "--keep 3": "need --prune", "--dry-run": "need --prune", "--limit 0": "--limit must be at least 1", "what": "name two runs", "first second --prune --keep 1": "cannot be combined with run arguments",
+		"--prune": "got 0", "--prune --keep -1": "got -1", "--keep 3": "require --prune", "--dry-run": "require --prune", "--limit 0": "--limit must be at least 1", "what": "name two runs", "first second --prune --keep 1": "cannot be combined with run arguments",
 	} {
 		_, err := history(t, line+" --out "+out)
 		require.ErrorAs(t, err, &usageError{}, line)

@@ -138,7 +138,7 @@ func runArgs(cmd *cobra.Command, args []string) error {
 	for _, sub := range cmd.Commands() {
 		suites = append(suites, sub.Name())
 	}
-	return usageError{Err: suggestName(fmt.Errorf("unexpected argument %q: it is not a suite", args[0]), args[0], suites)}
+	return usageError{Err: suggestName(fmt.Errorf("unexpected argument %q: no such suite", args[0]), args[0], suites)}
 }
 
 // isUnknownCommand reports whether err is cobra's error for an unknown command, which has no type.

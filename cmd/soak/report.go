@@ -18,7 +18,7 @@ func reportCommand() *cobra.Command {
 		Use:   "report DIR",
 		Short: "Render the reports of a run again",
 		Long: "report renders report.html, report.txt, report.md and the tables (.csv) of the run in DIR again.\n" +
-			"The exit code is 0 if it succeeded, whatever the verdict.",
+			"The verdict does not affect the exit code.",
 		Args: oneArg("folder of a run, such as results/latest"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d := results.Dir(args[0])

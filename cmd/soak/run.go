@@ -28,8 +28,8 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 		Short: "Run a soak and judge it",
 		Long: "run opens streams of a service, checks that every message arrives, and reports a verdict. Without --backend-url it starts\n" +
 			"the backend of this project on this machine. `soak init URL` writes the description and the settings of any other service.\n\n" +
-			"Each setting is a flag, the environment variable in brackets, or a key of soak.yaml. Tokens are read from the environment\n" +
-			"only: BACKEND_TOKEN, SUBSCRIBE_TOKEN, PUBLISH_TOKEN (docs/services.md); PROMETHEUS_URL is described in docs/report.md.\n\n" +
+			"Pass each setting as a flag, as the environment variable in brackets, or as a key of soak.yaml. Tokens are read from the\n" +
+			"environment only: BACKEND_TOKEN, SUBSCRIBE_TOKEN, PUBLISH_TOKEN (docs/services.md); PROMETHEUS_URL is described in docs/report.md.\n\n" +
 			exitCodes,
 		Args: runArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return start(cmd, &c, nil, outcome) },
@@ -165,7 +165,7 @@ func remoteFlags(f *pflag.FlagSet, c *run.Config) {
 
 // clusterFlags defines the flags of every command that follows a run on Kubernetes.
 func clusterFlags(f *pflag.FlagSet, k *run.Kubernetes) {
-	f.StringVar(&k.Via, "backend-via", "", "k8s: HOST[:PORT] of the service from this machine, if different from BACKEND_URL")
+	f.StringVar(&k.Via, "backend-via", "", "k8s: HOST[:PORT] of the service as seen from this machine (default: that of BACKEND_URL)")
 	f.StringVar(&k.Context, "kube-context", "", "k8s: context of the kubeconfig (default: its current one)")
 	f.DurationVar(&k.StartTimeout, "start-timeout", 10*time.Minute, "k8s: timeout for each of initializer, runners and starter")
 	f.BoolVar(&k.Keep, "keep", false, "k8s: keep TestRun and pods in the cluster after the run")
@@ -209,7 +209,7 @@ func start(cmd *cobra.Command, c *run.Config, scriptSettings []plan.Setting, out
 		}
 	}
 	if file != "" {
-		fmt.Fprintf(os.Stderr, "settings of %s\n", file)
+		fmt.Fprintf(os.Stderr, "using the settings in %s\n", file)
 	}
 	if err := allowActions(cmd, c.At); err != nil {
 		return usageError{Err: err}

@@ -31,7 +31,7 @@ const (
 // file. A missing file is an error if explicit; otherwise read is false.
 func FlagsFromFile(flags *pflag.FlagSet, path string, explicit bool, unknownKey func(name string) bool) (read bool, err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return false, fmt.Errorf("read the settings: %s must be a regular file; remove it", path)
+		return false, fmt.Errorf("read the settings: %s must be a regular file; name another file with --config", path)
 	}
 	text, err := os.ReadFile(path) // #nosec G304 -- the user's settings file
 	if errors.Is(err, fs.ErrNotExist) && !explicit {

@@ -92,7 +92,7 @@ func (f *facts) messages(v *verdict.Verdict) {
 		f.add("also received", "%s", strings.Join(events, ", "))
 	}
 	if p := m.Published; p != nil {
-		f.add("published", "%s of %s planned; %s confirmed, %s refused, %s without a response; answered after p50 %s, p99 %s, sent at most %s late",
+		f.add("published", "%s of %s planned; %s confirmed, %s refused, %s without a response; response time p50 %s, p99 %s; sent at most %s late",
 			format.Thousands(p.Sent), format.Thousands(p.Planned), format.Thousands(p.Confirmed), format.Thousands(p.Refused), format.Thousands(p.Open),
 			format.Milliseconds(p.ResponseMS.P50), format.Milliseconds(p.ResponseMS.P99), format.Milliseconds(p.MaxLagMS))
 	}

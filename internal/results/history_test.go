@@ -375,7 +375,7 @@ func TestPairListsChanges(t *testing.T) {
 	require.Regexp(t, `noops missed +0 +3\n`, output)
 	require.Regexp(t, `lateness p99 +20\.3 ms +20\.2 ms\n`, output)
 	require.NotContains(t, output, "noops duplicated")
-	require.Contains(t, output, "The runs are of two plans")
+	require.Contains(t, output, "The runs have different plans")
 
 	require.NoError(t, os.Mkdir(filepath.Join(out, "others"), 0o700))
 	writeAllStates(t, filepath.Join(out, "others"))

@@ -109,7 +109,7 @@ func (p Pair) Text(w io.Writer) error {
 	out.Table(&t)
 	fmt.Fprintln(out)
 	if err := compare.SamePlan(p.Old.Run, p.New.Run); err != nil {
-		out.Wrap("", "The runs are of two plans, so their metrics show nothing about the service alone.")
+		out.Wrap("", "The runs have different plans, so the service is not the only cause of differences between their metrics.")
 	} else {
 		out.Wrap("", "The runs are of one plan. Differences of two runs may be chance: soak compare decides, from three runs on.")
 	}

@@ -19,7 +19,7 @@ var fanout = Suite{
 		{"BROADCASTS", "broadcasts sent at each level"},
 		{"EVERY_MS", "time between two broadcasts in milliseconds"},
 	}, streamSettings, []Setting{
-		{"DELIVERY_SECONDS", "maximum time for a broadcast to reach every stream in seconds"},
+		{"DELIVERY_SECONDS", "maximum time for a broadcast to reach every stream, in seconds"},
 	}),
 	Target:  Target{Streams: true},
 	Runners: oneRunner,

@@ -18,7 +18,7 @@ var rampup = Suite{
 		{"STAGE_SECONDS", "duration of a stage in seconds"},
 		{"WARMUP_SECONDS", "duration of the warm-up in seconds, which is not counted"},
 		{"CEILING", "highest rate; stages above it are skipped (0: no limit)"},
-		{"SEARCH", "1: find the limit between the last good and the first bad stage to a tenth"},
+		{"SEARCH", "1: search between the last good and the first bad stage, to within a tenth"},
 		{"MAX_CONNECTIONS", "maximum number of concurrent connections of a stage"},
 		{"MIN_RATE", "requests per second that must be sustained for a pass (0: any rate)"},
 	}, limitSettings...),
@@ -33,7 +33,7 @@ var limitSettings = []Setting{
 	{"MAX_FAILED_PERCENT", "maximum percentage of failed requests in a good load"},
 	{"MAX_P95_MS", "maximum p95 of successful responses in a good load, in milliseconds"},
 	{"MIN_ANSWERED_PERCENT", "minimum percentage of offered requests that succeed in a good load"},
-	{"TIMEOUT_SECONDS", "maximum time that a client waits for a response in seconds"},
+	{"TIMEOUT_SECONDS", "maximum time that a client waits for a response, in seconds"},
 }
 
 func (r *Run) limits() Limits {

@@ -14,7 +14,7 @@ import (
 // script does not declare it.
 var soak = Suite{
 	Name:     "soak",
-	Short:    "keep every stream open for the whole run, and check every message of each",
+	Short:    "keep every stream open for the whole run, and check all their messages",
 	Script:   []string{"load-tests", "sse", "connectionTest.js"},
 	Plan:     Plan{BySettings: true},
 	Target:   Target{Streams: true},

@@ -21,7 +21,7 @@ var streamSettings = []Setting{
 	{"HTTP_VERSION", "HTTP version of streams: auto (negotiated over TLS), 1.1 or 2 (h2c over http://)"},
 	{"STREAMS_PER_CONNECTION", "maximum number of streams per HTTP/2 connection (0: limit of the server)"},
 	{"FOLLOW_REDIRECTS", "follow redirects of streams to another origin"},
-	{"END_TIMEOUT", "time for a stream to end after the response to the DELETE in seconds"},
+	{"END_TIMEOUT", "maximum time from the DELETE's response to the end of the stream, in seconds"},
 }
 
 // streams returns the event streams of the run.

@@ -36,7 +36,7 @@ func TestEachFaultIsCountedOnce(t *testing.T) {
 		want    ledger.Totals
 		reason  string
 	}{
-		{"one in the middle is missing", map[uint64][]uint64{at: nil}, ledger.Totals{Received: 79, Missed: 1, Expected: 80}, "s-2 missed message 7 of topic s-topic-0: sent at 22:13:27.000 UTC, published, and confirmed by the service"},
+		{"one in the middle is missing", map[uint64][]uint64{at: nil}, ledger.Totals{Received: 79, Missed: 1, Expected: 80}, "s-2 missed message 7 of topic s-topic-0, published at 22:13:27.000 UTC and confirmed by the service"},
 		{"the last is missing", map[uint64][]uint64{perTopic: nil}, ledger.Totals{Received: 79, Missed: 1, Expected: 80}, "s-2 missed message 20 of topic s-topic-0"},
 		{"the first is missing, which is not expected", map[uint64][]uint64{1: nil}, ledger.Totals{Received: 79, Missed: 0, Expected: 79}, ""}, // 0.5 s after the headers
 		{"the first two are missing, of which one is expected", map[uint64][]uint64{1: nil, 2: nil}, ledger.Totals{Received: 78, Missed: 1, Expected: 79}, "s-2 missed message 2 of topic s-topic-0"},

@@ -23,7 +23,7 @@ func (w Formatter) Sentence(r *shard.Connection, f ledger.Finding, at time.Time)
 	case ledger.KindLost:
 		switch f.Source {
 		case ledger.SourcePublisher:
-			return fmt.Sprintf("%s missed %s: sent at %s, published, and confirmed by the service", r.ID, names(f.From, f.To), clock)
+			return fmt.Sprintf("%s missed %s, published at %s and confirmed by the service", r.ID, names(f.From, f.To), clock)
 		case ledger.SourceSubscribers:
 			return fmt.Sprintf("%s missed %s, which %s received, the first at %s", r.ID, names(f.From, f.To), f.Note, clock)
 		case ledger.SourceServer:

@@ -59,7 +59,7 @@ func TestSoakInAnEmptyFolder(t *testing.T) {
 	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, "hub", v.Plan.ServiceName())
-	require.Contains(t, r.out.String(), "settings of soak.yaml\n")
+	require.Contains(t, r.out.String(), "using the settings in soak.yaml\n")
 }
 
 // `soak init` describes a service that responds to each POST with numbered events and a terminal event.

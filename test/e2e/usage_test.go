@@ -28,7 +28,7 @@ func TestUsageErrors(t *testing.T) {
 		"continue":    {[]string{"run", "--continue"}, "continue a whole run whose soak was killed by `soak attach TESTID`"},
 		"flag":        {[]string{"run", "--nonsense"}, "unknown flag"},
 		"argument":    {[]string{"run", "now"}, "unexpected argument"},
-		"suite":       {[]string{"run", "stom"}, `unexpected argument "stom": it is not a suite; did you mean storm?`},
+		"suite":       {[]string{"run", "stom"}, `unexpected argument "stom": no such suite; did you mean storm?`},
 		"a URL":       {[]string{"run", "http://h/events"}, "run `soak init http://h/events` to describe the service"},
 		"misspelled":  {[]string{"run", "--conections", "5"}, "unknown flag: --conections; did you mean --connections?"},
 		"no CA":       {[]string{"run", "--ca", "nosuch.pem"}, "--ca: open nosuch.pem"},
