@@ -60,15 +60,21 @@ func read(t *testing.T, out string) *History {
 	return h
 }
 
+func parsePage(t *testing.T, path string) *goquery.Document {
+	t.Helper()
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	doc, err := goquery.NewDocumentFromReader(f)
+	require.NoError(t, err)
+	return doc
+}
+
 // page writes and reads the page, as rows of cells by their columns.
 func page(t *testing.T, out string) (doc *goquery.Document, rows []map[string]string) {
 	t.Helper()
 	require.NoError(t, WriteHistory(out))
-	f, err := os.Open(filepath.Join(out, HistoryFile))
-	require.NoError(t, err)
-	defer f.Close()
-	doc, err = goquery.NewDocumentFromReader(f)
-	require.NoError(t, err)
+	doc = parsePage(t, filepath.Join(out, HistoryFile))
 	doc.Find("#runs tbody tr").Each(func(_ int, tr *goquery.Selection) {
 		row := map[string]string{}
 		tr.Find("td").Each(func(_ int, td *goquery.Selection) { row[td.AttrOr("data-label", "")] = strings.TrimSpace(td.Text()) })

@@ -50,11 +50,7 @@ func judgeAgainst(t *testing.T, d, baseline Dir) {
 // comparison returns the sentences of the section of the page, and the row of a figure.
 func comparison(t *testing.T, d Dir, figure string) (text string, row []string) {
 	t.Helper()
-	f, err := os.Open(d.Path(PageFile))
-	require.NoError(t, err)
-	defer f.Close()
-	doc, err := goquery.NewDocumentFromReader(f)
-	require.NoError(t, err)
+	doc := parsePage(t, d.Path(PageFile))
 	doc.Find("#comparison tr").Each(func(_ int, tr *goquery.Selection) {
 		if cells := tr.Find("td").Map(func(_ int, td *goquery.Selection) string { return td.Text() }); len(cells) > 0 && cells[0] == figure {
 			row = cells[1:]
@@ -115,11 +111,7 @@ func TestPageOfADescribedService(t *testing.T) {
 	v, m, err := d.Judge()
 	require.NoError(t, err)
 	require.NoError(t, d.Report(v, m, ""))
-	f, err := os.Open(d.Path(PageFile))
-	require.NoError(t, err)
-	defer f.Close()
-	doc, err := goquery.NewDocumentFromReader(f)
-	require.NoError(t, err)
+	doc := parsePage(t, d.Path(PageFile))
 	data := doc.Find("#page-data").Text()
 	require.Contains(t, data, `"items":"messages"`)
 	doc.Find("script, style").Remove()
@@ -160,16 +152,10 @@ func TestNamedBaseline(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, name, "the previous run is not a baseline that the user named")
 	require.NoError(t, os.Symlink("run-1", filepath.Join(out, "old")))
-	judgeAgainst(t, second, Dir(filepath.Join(out, "run-1")))
-	name, err = second.Baseline()
-	require.NoError(t, err)
-	require.Equal(t, "run-1", name)
-	judgeAgainst(t, second, Dir(filepath.Join(out, "old")))
-	name, err = second.Baseline()
-	require.NoError(t, err)
-	require.Equal(t, "run-1", name, "a link is resolved to its folder")
-	judgeAgainst(t, second, "")
-	name, err = second.Baseline()
-	require.NoError(t, err)
-	require.Equal(t, "run-1", name)
+	for _, baseline := range []Dir{Dir(filepath.Join(out, "run-1")), Dir(filepath.Join(out, "old")), ""} { // a link is resolved to its folder
+		judgeAgainst(t, second, baseline)
+		name, err = second.Baseline()
+		require.NoError(t, err)
+		require.Equal(t, "run-1", name, baseline)
+	}
 }

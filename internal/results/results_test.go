@@ -132,14 +132,11 @@ func TestWriteIsAtomic(t *testing.T) {
 func TestJudgeAndReport(t *testing.T) {
 	t.Parallel()
 	d := newPass(t)
-	put(t, d, LedgerFile, `{"id":"d-0","first":1,"last":15,"sent":15}`+"\n"+`{"id":"d-1","first":1,"last":15,"sent":15}`+"\n")
+	put(t, d, LedgerFile, entry(0, 15)+entry(1, 15))
 	put(t, d, ResourcesFile, `{"unix_s":1,"backend_rss_bytes":5}`+"\n")
-	v, m, err := d.Judge()
-	require.NoError(t, err)
-	require.Equal(t, verdict.Pass, v.Verdict, "%q", v.Reasons)
+	v := judge(t, d, verdict.Pass, "")
 	require.EqualValues(t, 5, v.Resources.BackendRSSMax)
 	require.EqualValues(t, 30, v.Server.Sent)
-	require.NoError(t, d.Report(v, m, ""))
 	for _, name := range []string{VerdictFile, "report.txt", "report.md", "connections.csv", "series.csv"} {
 		info, err := os.Stat(d.Path(name))
 		require.NoError(t, err)
@@ -195,11 +192,7 @@ func TestUnreadableSamplesWarn(t *testing.T) {
 	t.Parallel()
 	d := newPass(t)
 	put(t, d, ResourcesFile, "{")
-	v, m, err := d.Judge()
-	require.NoError(t, err)
-	require.Equal(t, verdict.Pass, v.Verdict)
-	require.Contains(t, v.Warnings[0], "read samples")
-	require.NoError(t, d.Report(v, m, ""))
+	require.Contains(t, judge(t, d, verdict.Pass, "").Warnings[0], "read samples")
 }
 
 func TestFolderOfShards(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -24,20 +23,20 @@ func TestVerdictIsReportedToCI(t *testing.T) {
 		_, _, err := drive(t, r)
 		require.NoError(t, err)
 		file := filepath.Join(t.TempDir(), "soak.xml")
-		outcome, err := Merge(filepath.Join(r.config.Out, "t"), r.config.Out, 0, &bytes.Buffer{}, report.Look{}, ci.Targets{JUnit: file})
+		outcome, err := Merge(string(r.dir()), r.config.Out, 0, &bytes.Buffer{}, report.Look{}, ci.Targets{JUnit: file})
 		require.NoError(t, err)
 		require.Equal(t, verdict.Pass, outcome)
-		assertJUnit(t, file, `<property name="verdict" value="pass">`)
+		assert.Contains(t, readFile(t, file), `<property name="verdict" value="pass">`)
 
 		file = filepath.Join(t.TempDir(), "soak.xml")
 		outcome, err = reportToCI(ci.Targets{JUnit: file}, &bytes.Buffer{}, func(reporter *ci.Reporter) (verdict.Outcome, error) {
 			s := newSession(r.config)
-			s.dir, s.ci = results.Dir(filepath.Join(r.config.Out, "t")), reporter
+			s.dir, s.ci = r.dir(), reporter
 			return s.conclude()
 		})
 		require.NoError(t, err)
 		require.Equal(t, verdict.Pass, outcome)
-		assertJUnit(t, file, `name="noops missed"`)
+		assert.Contains(t, readFile(t, file), `name="noops missed"`)
 	}, "local", "local with a bucket", "kubernetes")
 }
 
@@ -46,14 +45,14 @@ func TestMissingVerdictIsReportedToCI(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "soak.xml")
 	_, err := Merge(t.TempDir(), "unused", 0, &bytes.Buffer{}, report.Look{}, ci.Targets{JUnit: file})
 	require.ErrorContains(t, err, "it is not a folder of a run")
-	assertJUnit(t, file, "it is not a folder of a run")
+	assert.Contains(t, readFile(t, file), "it is not a folder of a run")
 
 	c := newRig(t, "").config
 	c.CI = ci.Targets{JUnit: file}
 	c.On = "moon"
 	_, err = Run(t.Context(), c)
 	require.ErrorAs(t, err, &UsageError{})
-	assertJUnit(t, file, "got &#34;moon&#34;")
+	assert.Contains(t, readFile(t, file), "got &#34;moon&#34;")
 
 	c.CI.JUnit = filepath.Join(t.TempDir(), "gone", "soak.xml")
 	_, err = Run(t.Context(), c)
@@ -65,29 +64,11 @@ func TestMissingVerdictIsReportedToCI(t *testing.T) {
 func TestVerdictWithUnwritableReportsIsReportedToCI(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
-	r.release()
-	_, _, err := drivers["local"](t, r)
-	require.NoError(t, err)
-	d := results.Dir(filepath.Join(r.config.Out, "t"))
+	r.runLocally(t)
+	d := r.dir()
 	require.NoError(t, os.Remove(d.Path(results.PageFile)))
 	require.NoError(t, os.MkdirAll(filepath.Join(d.Path(results.PageFile), "in the way"), 0o700))
-	_, err = Merge(string(d), r.config.Out, 0, &bytes.Buffer{}, report.Look{}, ci.Targets{})
+	_, err := Merge(string(d), r.config.Out, 0, &bytes.Buffer{}, report.Look{}, ci.Targets{})
 	require.ErrorContains(t, err, "the verdict is pass, but not all of its reports were written: ")
 	require.ErrorContains(t, err, "`soak report "+string(d))
-}
-
-// A part of a run has no verdict to report to CI.
-func TestPartReportsNothingToCI(t *testing.T) {
-	t.Parallel()
-	c := newRig(t, "").config
-	c.Runner, c.CI = "1/2", ci.Targets{GitHub: true}
-	err := newSession(c).complete(time.Now())
-	require.ErrorContains(t, err, "pass them to `soak merge`")
-}
-
-func assertJUnit(t *testing.T, file, want string) {
-	t.Helper()
-	content, err := os.ReadFile(file)
-	require.NoError(t, err)
-	assert.Contains(t, string(content), want)
 }

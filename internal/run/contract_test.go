@@ -140,10 +140,13 @@ func (r *rig) session(c Config) *session {
 	return s
 }
 
+// dir returns the folder of the run.
+func (r *rig) dir() results.Dir { return results.Dir(filepath.Join(r.config.Out, "t")) }
+
 // record returns the record of a run.
 func (r *rig) record(t *testing.T, name string) (record results.Run) {
 	t.Helper()
-	if text, err := os.ReadFile(filepath.Join(r.config.Out, "t", name)); err == nil {
+	if text, err := os.ReadFile(r.dir().Path(name)); err == nil {
 		require.NoError(t, json.Unmarshal(text, &record))
 	}
 	return record
@@ -151,10 +154,40 @@ func (r *rig) record(t *testing.T, name string) (record results.Run) {
 
 func (r *rig) verdict(t *testing.T) (v verdict.Verdict) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(r.config.Out, "t", results.VerdictFile))
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(text, &v))
+	require.NoError(t, json.Unmarshal([]byte(readFile(t, r.dir().Path(results.VerdictFile))), &v))
 	return v
+}
+
+// runLocally runs the runners of the rig to their end on this machine.
+func (r *rig) runLocally(t *testing.T) (verdict.Outcome, results.Run) {
+	t.Helper()
+	r.release()
+	outcome, record, err := driveLocal(t, r)
+	require.NoError(t, err)
+	return outcome, record
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// serve serves a handler until the end of the test, and returns its URL.
+func serve(t *testing.T, handler http.HandlerFunc) string {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// settingsError returns the error of a run's settings after an edit; nil if they are valid.
+func settingsError(t *testing.T, edit func(c *Config)) error {
+	t.Helper()
+	c := newRig(t, "").config
+	edit(&c)
+	return newSession(c).complete(time.Now())
 }
 
 // release lets the runners continue to their end.
@@ -212,6 +245,9 @@ func TestDrivers(t *testing.T) {
 				require.NoError(t, err)
 				assert.Equal(t, c.want, outcome, "%s", text)
 				assert.Contains(t, string(text), c.wantText)
+				if name != "parts" {
+					assert.Contains(t, readFile(t, filepath.Join(r.config.Out, results.HistoryFile)), `href="./t/report.html"`)
+				}
 				for _, pid := range r.pids() {
 					assert.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH, "runner %d still runs", pid)
 				}
@@ -323,11 +359,10 @@ func TestCtrlCBeforeTheStartRunsNothing(t *testing.T) {
 func TestRunIsAnnounced(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
-	r.release()
-	_, _, err := drivers["local"](t, r)
-	require.NoError(t, err)
+	r.config.Live = "1"
+	r.runLocally(t)
 	output := r.config.Stdout.(*bytes.Buffer).String()
-	assert.True(t, strings.HasPrefix(output, "soak t: 4 connections for 20 s, a noop every 1 s, 2 runners\ntrying one stream of "+r.service.URL+"\ntarget "+r.service.URL+"\n"), output)
+	assert.Regexp(t, "^soak t: 4 connections for 20 s, a noop every 1 s, 2 runners\ntrying one stream of "+r.service.URL+"\ntarget "+r.service.URL+"\nlive +http://127\\.0\\.0\\.1:\\d+/\n", output)
 	assert.Contains(t, output, "report.html")
 }
 

@@ -29,9 +29,6 @@ func TestInvalidKubernetesArgumentsAreUsageErrors(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		require.ErrorAs(t, err, &UsageError{})
 	}
-	s := newSession(Config{Suite: suite.Default(), Plan: plan.Default(), Local: plan.Local{On: "k8s"}, Backends: 1})
-	s.Plan.BackendURL = "http://a,http://b"
-	require.ErrorContains(t, s.complete(time.Now()), "BACKEND_URL must have one URL on Kubernetes")
 }
 
 // MAX_LATE has no flag in churn.

@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -17,14 +16,13 @@ import (
 func TestBackendVia(t *testing.T) {
 	t.Setenv("BACKEND_TOKEN", "secret")
 	requests := make(chan string, 1)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		requests <- r.URL.Path + " " + r.Header.Get("Authorization")
 		http.NotFound(w, r)
-	}))
-	defer server.Close()
+	})
 	d := &kubernetes{session: newSession(Config{Plan: plan.Default()})}
 	d.Plan.BackendURL = "http://10.20.0.10"
-	d.Kubernetes.Via = strings.TrimPrefix(server.URL, "http://")
+	d.Kubernetes.Via = strings.TrimPrefix(address, "http://")
 	require.NoError(t, d.reachTarget(context.Background()))
 	assert.Equal(t, "http://10.20.0.10", d.targets[0].URL, "for the runners")
 	_ = d.targets.Probe(context.Background(), d.Plan.Interval())

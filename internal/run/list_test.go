@@ -15,18 +15,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-func TestRunIsListed(t *testing.T) {
-	t.Parallel()
-	withDrivers(t, func(t *testing.T, r *rig, drive driverOfRig) {
-		r.release()
-		_, _, err := drive(t, r)
-		require.NoError(t, err)
-		page, err := os.ReadFile(filepath.Join(r.config.Out, results.HistoryFile))
-		require.NoError(t, err)
-		assert.Contains(t, string(page), `href="./t/report.html"`)
-	}, "local", "local with a bucket", "kubernetes")
-}
-
 // A list that cannot be written does not change the verdict of a run.
 func TestUnwritableListDoesNotFailTheRun(t *testing.T) {
 	t.Parallel()
@@ -37,11 +25,8 @@ func TestUnwritableListDoesNotFailTheRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "")
-			r.release()
-			path := filepath.Join(r.config.Out, results.HistoryFile)
-			require.NoError(t, fail(path))
-			outcome, _, err := drivers["local"](t, r)
-			require.NoError(t, err)
+			require.NoError(t, fail(filepath.Join(r.config.Out, results.HistoryFile)))
+			outcome, _ := r.runLocally(t)
 			assert.Equal(t, verdict.Pass, outcome)
 			assert.False(t, results.HasHistory(r.config.Out))
 		})
@@ -52,9 +37,7 @@ func TestUnwritableListDoesNotFailTheRun(t *testing.T) {
 func TestMergeWritesOnlyToItsFolder(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
-	r.release()
-	_, _, err := drivers["local"](t, r)
-	require.NoError(t, err)
+	r.runLocally(t)
 	page := filepath.Join(r.config.Out, results.HistoryFile)
 	require.NoError(t, os.Remove(page))
 	merge := func(out string) {
@@ -66,12 +49,9 @@ func TestMergeWritesOnlyToItsFolder(t *testing.T) {
 	merge(r.config.Out)
 	require.FileExists(t, page)
 
-	before, err := os.ReadFile(page)
-	require.NoError(t, err)
-	require.NoError(t, os.RemoveAll(filepath.Join(r.config.Out, "t", results.PageFile)))
+	before := readFile(t, page)
+	require.NoError(t, os.RemoveAll(r.dir().Path(results.PageFile)))
 	require.NoError(t, results.WriteHistory(r.config.Out))
 	merge("elsewhere")
-	after, err := os.ReadFile(page)
-	require.NoError(t, err)
-	require.Equal(t, string(before), string(after), "the existing list is updated")
+	require.Equal(t, before, readFile(t, page), "the existing list is updated")
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
@@ -21,13 +20,12 @@ import (
 func TestFirstSampleIsTakenBeforeTheLoad(t *testing.T) {
 	t.Setenv("PROMETHEUS_URL", "")
 	var loaded atomic.Bool
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	address := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		time.Sleep(300 * time.Millisecond)
 		fmt.Fprintf(w, "streams %d\n", map[bool]int{true: 60}[loaded.Load()])
-	}))
-	t.Cleanup(server.Close)
+	})
 	path := filepath.Join(t.TempDir(), "resources.ndjson")
-	m := &meter{gaugeTargets: []*target.Target{target.Remote(server.URL, "")}, path: path, interval: time.Second, gauge: "streams", firstSample: make(chan struct{}), start: time.Now()}
+	m := &meter{gaugeTargets: []*target.Target{target.Remote(address, "")}, path: path, interval: time.Second, gauge: "streams", firstSample: make(chan struct{}), start: time.Now()}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); m.run(ctx) }()

@@ -30,25 +30,6 @@ func TestPartHasItsShareOfThePlan(t *testing.T) {
 	require.Equal(t, s.Plan, s.localPlan(), "without --runner")
 }
 
-func TestInvalidPartsAreRejected(t *testing.T) {
-	t.Parallel()
-	for _, runner := range []string{"1", "0/2", "3/2", "a/b", "1/", "/2", "1/2/3", "-1/2"} {
-		s := partOf(runner)
-		require.ErrorContains(t, s.parsePart(), "must be K/N", runner)
-	}
-	s := partOf("1/2")
-	s.Plan.TestID = ""
-	require.ErrorContains(t, s.parsePart(), "requires --testid")
-	s = partOf("1/2")
-	s.Plan.BackendURL = ""
-	require.ErrorContains(t, s.parsePart(), "requires BACKEND_URL")
-	s = partOf("1/2")
-	s.Suite.Runners.OneMachine = "one runner must control all connections"
-	require.ErrorContains(t, s.parsePart(), "one runner must control all connections")
-	s.Suite.Runners.OneMachine, s.Suite.Target.Kind = "", suite.Cluster
-	require.ErrorContains(t, s.parsePart(), "requires CLUSTER_URL")
-}
-
 func TestStartAt(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 2, 28, 23, 30, 15, 0, time.FixedZone("", -3600)) // 1 March, 00:30:15 UTC

@@ -2,7 +2,6 @@ package run
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -58,11 +57,4 @@ func TestRunnersOfARemoteTargetGetAllCores(t *testing.T) {
 	d = newPinnedDriver(t, clusterSuite, "", false)
 	require.Empty(t, d.runnerCores)
 	require.Empty(t, d.record.Warnings, "pinning was not requested")
-}
-
-func TestPinIsAutoOrNone(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, "")
-	r.config.Pin = "0-3"
-	require.EqualError(t, newSession(r.config).complete(time.Now()), `--pin must be auto or none, got "0-3"`)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
-	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/run/live"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/test/terminal"
@@ -59,15 +58,6 @@ func TestProgressInALogIsPlain(t *testing.T) {
 			require.NotContains(t, out.String(), "soak-3")
 		}
 	}
-}
-
-func TestProgressIsLineOrFull(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, "")
-	r.config.Progress = "fancy"
-	require.EqualError(t, newSession(r.config).complete(time.Now()), `--progress must be line or full, got "fancy"`)
-	r.config.Progress = plan.ProgressFull
-	require.NoError(t, newSession(r.config).complete(time.Now()))
 }
 
 // Each of two streams received one noop more than planned.

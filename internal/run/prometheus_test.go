@@ -2,7 +2,6 @@ package run
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -17,12 +16,10 @@ import (
 // Samples of a Prometheus that watches another backend must not replace the samples that show a leak.
 func TestPrometheusDoesNotReplaceSamplesOfChecks(t *testing.T) {
 	queried := false
-	watcher := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	t.Setenv("PROMETHEUS_URL", serve(t, func(w http.ResponseWriter, r *http.Request) {
 		queried = queried || strings.Contains(r.FormValue("query"), `job="backend"`)
 		http.Error(w, "no", http.StatusInternalServerError)
 	}))
-	t.Cleanup(watcher.Close)
-	t.Setenv("PROMETHEUS_URL", watcher.URL)
 	for _, kind := range append(suite.All(), suite.Default()) {
 		queried = false
 		s := newSession(Config{Suite: kind})

@@ -17,25 +17,19 @@ func TestReportHasRunInfo(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
 	r.config.Commit, r.config.Version, r.config.Variables = "0123456789ab+dirty", "v1.2.3", []string{"CONNECTIONS=4", "PUBLISH_TOKEN=hunter2"}
-	go func() {
-		r.awaitRunners(t)
-		r.release()
-	}()
-	outcome, err := r.session(r.config).run(r.graceful, r.force)
-	require.NoError(t, err)
+	outcome, record := r.runLocally(t)
 	require.Equal(t, verdict.Pass, outcome)
 
 	info := r.verdict(t).RunInfo
 	require.NotNil(t, info)
 	require.Equal(t, []string{"env", "CONNECTIONS=4", "PUBLISH_TOKEN=[redacted]", os.Args[0]}, info.Command[:4])
-	require.Equal(t, info.Command, r.record(t, results.RunFile).Command, "no secret in run.json either")
+	require.Equal(t, info.Command, record.Command, "no secret in run.json either")
 	require.Equal(t, []string{"0123456789ab+dirty", "v1.2.3", runtime.Version()}, []string{info.Commit, info.Soak, info.Go})
 	require.Equal(t, runtime.NumCPU(), info.Machine.Cores)
 	for _, name := range []string{"report.md", results.PageFile} {
-		text, err := os.ReadFile(results.Dir(r.config.Out + "/t").Path(name))
-		require.NoError(t, err)
+		text := readFile(t, r.dir().Path(name))
 		for _, want := range []string{"CONNECTIONS=4", "0123456789ab", strings.TrimPrefix(runtime.Version(), "go")} {
-			require.True(t, strings.Contains(string(text), want), "%s does not contain %s", name, want)
+			require.True(t, strings.Contains(text, want), "%s does not contain %s", name, want)
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -108,29 +107,6 @@ func TestUnsuitableServiceIsAUsageError(t *testing.T) {
 	}
 }
 
-func TestSettingsOfAService(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name string
-		edit func(c *Config)
-		want string
-	}{
-		{"no URL", func(c *Config) { c.Plan.BackendURL = "" }, "BACKEND_URL is missing: soak starts only its own backend; set it to the URL of nchan"},
-		{"a misspelled name", func(c *Config) { c.Plan.Service, c.Plan.BackendURL = "nchann", "" }, "did you mean nchan?"},
-		{"a rate alone", func(c *Config) { c.Plan.PublishRate = 2 }, "PUBLISH_RATE is 2, but TOPICS is 0"},
-		{"noops that are published", func(c *Config) { c.Plan.Service, c.Plan.Topics, c.Plan.PublishRate = "", 1, 1 }, "need a service that accepts messages, but noop sends its own"},
-		{"several", func(c *Config) { c.Plan.BackendURL, c.Plan.Topics, c.Plan.PublishRate = "http://a,http://b", 1, 1 }, "BACKEND_URL must name one service with TOPICS and PUBLISH_RATE"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, "")
-			r.config.Plan.Service = "nchan"
-			c.edit(&r.config)
-			require.ErrorContains(t, newSession(r.config).complete(time.Now()), c.want)
-		})
-	}
-}
-
 // The default of NOOP_INTERVAL would be too long for a run of 30 s.
 func TestPublishedSoakIsComplete(t *testing.T) {
 	t.Parallel()
@@ -176,7 +152,7 @@ func TestDriversRunADescribedService(t *testing.T) {
 			r := newDescribedRig(t, intervalService)
 			var mu sync.Mutex
 			requests := map[string]bool{}
-			foreign := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			r.config.Plan.BackendURL = serve(t, func(w http.ResponseWriter, req *http.Request) {
 				mu.Lock()
 				requests[req.URL.Path] = true
 				mu.Unlock()
@@ -188,9 +164,7 @@ func TestDriversRunADescribedService(t *testing.T) {
 				fmt.Fprint(w, "data: x\n\n")
 				_ = http.NewResponseController(w).Flush()
 				<-req.Context().Done()
-			}))
-			t.Cleanup(foreign.Close)
-			r.config.Plan.BackendURL = foreign.URL
+			})
 			output := &bytes.Buffer{}
 			r.config.Stdout = output
 			var release sync.WaitGroup
@@ -210,18 +184,14 @@ func TestDriversRunADescribedService(t *testing.T) {
 			assert.Equal(t, want, requests)
 			mu.Unlock()
 			var p plan.Plan
-			text, err := os.ReadFile(filepath.Join(r.config.Out, "t", results.PlanFile))
-			require.NoError(t, err)
-			require.NoError(t, json.Unmarshal(text, &p))
+			require.NoError(t, json.Unmarshal([]byte(readFile(t, r.dir().Path(results.PlanFile))), &p))
 			assert.Equal(t, "mine", p.Service)
 			assert.InDelta(t, 2, p.NoopInterval, 0)
-			shards, err := filepath.Glob(filepath.Join(r.config.Out, "t", results.ShardsDir, "*"))
+			shards, err := filepath.Glob(r.dir().Path(results.ShardsDir + "/*"))
 			require.NoError(t, err)
 			require.Len(t, shards, 2)
 			for _, file := range shards {
-				text, err := os.ReadFile(file)
-				require.NoError(t, err)
-				s, err := shard.Read(bytes.NewReader(text))
+				s, err := shard.Read(strings.NewReader(readFile(t, file)))
 				require.NoError(t, err)
 				assert.Equal(t, []string{"mine", p.Marker}, []string{s.Plan.Service, s.Plan.Marker}, "the settings reach the runner")
 			}
@@ -257,12 +227,10 @@ func TestProgressCountsMessagesOfADescribedService(t *testing.T) {
 func TestUnfitDescriptionLeavesNoFolder(t *testing.T) {
 	t.Parallel()
 	r := newDescribedRig(t, intervalService)
-	foreign := httptest.NewServer(http.NotFoundHandler())
-	t.Cleanup(foreign.Close)
-	r.config.Plan.BackendURL = foreign.URL
+	r.config.Plan.BackendURL = serve(t, http.NotFound)
 	_, _, err := drivers["local"](t, r)
 	require.ErrorContains(t, err, "answered 404 Not Found")
-	require.NoDirExists(t, filepath.Join(r.config.Out, "t"))
+	require.NoDirExists(t, string(r.dir()))
 	require.NoFileExists(t, filepath.Join(r.config.Out, "latest"))
 }
 
@@ -270,12 +238,8 @@ func TestUnfitDescriptionLeavesNoFolder(t *testing.T) {
 func TestServiceWithItsOwnToken(t *testing.T) {
 	t.Parallel()
 	r := newDescribedRig(t, `{"name":"mine","token":true,"connect":{"url":"{base}/{topic}?t={token}"},"message":{"every":2}},"ownToken":true`) // ownToken is a field next to service
-	foreign := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
-	t.Cleanup(foreign.Close)
-	r.config.Plan.BackendURL = foreign.URL
-	r.release()
-	_, record, err := drivers["local"](t, r)
-	require.NoError(t, err)
+	r.config.Plan.BackendURL = serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
+	_, record := r.runLocally(t)
 	require.Contains(t, record.Warnings, "token() does not return SUBSCRIBE_TOKEN: no stream was tried before the load")
 }
 
@@ -283,14 +247,12 @@ func TestCtrlCDuringTheTrialIsOneSentence(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"/healthz", "/soak-topic-0"} {
 		r := newDescribedRig(t, intervalService)
-		foreign := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		r.config.Plan.BackendURL = serve(t, func(_ http.ResponseWriter, req *http.Request) {
 			if req.URL.Path == path {
 				r.stop()
 				<-req.Context().Done()
 			}
-		}))
-		t.Cleanup(foreign.Close)
-		r.config.Plan.BackendURL = foreign.URL
+		})
 		_, _, err := drivers["local"](t, r)
 		require.EqualError(t, err, "stopped before the start; no load was generated")
 	}
@@ -303,5 +265,5 @@ func TestTargetWithoutNginxLeavesNoFolder(t *testing.T) {
 	r.config.Plan.BackendURL, r.config.Plan.HTTPVersion, r.config.NoNginx = "", plan.HTTP2, true
 	_, _, err := drivers["local"](t, r)
 	require.ErrorContains(t, err, "remove --no-nginx")
-	require.NoDirExists(t, filepath.Join(r.config.Out, "t"))
+	require.NoDirExists(t, string(r.dir()))
 }

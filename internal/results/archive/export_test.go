@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,14 +33,12 @@ func TestArchivedDataMatchesPrometheus(t *testing.T) {
 	ctx := t.Context()
 	var seriesEnded atomic.Bool // one series ends while Prometheus scrapes
 	var scrapes atomic.Int64
-	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	address := "http://" + watcher.Start(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, "# TYPE requests_total counter\nrequests_total %d.1\n", scrapes.Add(1))
 		if !seriesEnded.Load() {
 			fmt.Fprint(w, "ending_series 1\n")
 		}
 	}))
-	t.Cleanup(target.Close)
-	address := "http://" + watcher.Start(t, target.Listener.Addr().String())
 	original, err := NewRemote(address)
 	require.NoError(t, err)
 	await(t, address, `ending_series`, func(v model.Vector) bool { return len(v) == 1 })
@@ -135,11 +132,10 @@ func TestNativeHistogramsAreArchived(t *testing.T) {
 
 func TestErrorsNameTheOperation(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "out of order", http.StatusBadRequest) }))
-	t.Cleanup(server.Close)
-	remote, err := NewRemote(server.URL)
+	address := "http://" + serve(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "out of order", http.StatusBadRequest) })
+	remote, err := NewRemote(address)
 	require.NoError(t, err)
-	want := " Prometheus at " + server.URL + ": 400 Bad Request: out of order"
+	want := " Prometheus at " + address + ": 400 Bad Request: out of order"
 	require.EqualError(t, remote.Read(t.Context(), time.Now(), time.Now(), nil), "query"+want)
 	require.EqualError(t, remote.Write(t.Context(), nil), "write to"+want)
 }

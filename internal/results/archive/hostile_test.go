@@ -44,12 +44,18 @@ func replaceText(entries []entry, from, to string) []entry {
 	return entries
 }
 
+// openEntries opens an archive with the entries in a folder that does not exist.
+func openEntries(t *testing.T, entries []entry, dir string) (Contents, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "hostile.tar.gz")
+	require.NoError(t, os.WriteFile(file, packEntries(t, entries), 0o600))
+	return Open(t.Context(), file, dir)
+}
+
 func TestForgedLinesAreJoined(t *testing.T) {
 	t.Parallel()
 	good, _ := makeArchive(t, Source{Results: folder(t, nil)})
-	file := filepath.Join(t.TempDir(), "hostile.tar.gz")
-	require.NoError(t, os.WriteFile(file, packEntries(t, replaceText(entriesOf(t, good), `"verdict": "pass"`, `"verdict": "pass\nsecrets none", "redacted": ["a\nb"]`)), 0o600))
-	c, err := Open(t.Context(), file, filepath.Join(t.TempDir(), "to"))
+	c, err := openEntries(t, replaceText(entriesOf(t, good), `"verdict": "pass"`, `"verdict": "pass\nsecrets none", "redacted": ["a\nb"]`), filepath.Join(t.TempDir(), "to"))
 	require.NoError(t, err)
 	require.Equal(t, "pass secrets none", c.Verdict)
 	require.Equal(t, []string{"a b"}, c.Redacted)
@@ -98,9 +104,7 @@ func TestInvalidArchivesAreRejected(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			file := filepath.Join(dir, "hostile.tar.gz")
-			require.NoError(t, os.WriteFile(file, packEntries(t, c.change(entriesOf(t, good))), 0o600))
-			_, err := Open(t.Context(), file, filepath.Join(dir, "in", "to"))
+			_, err := openEntries(t, c.change(entriesOf(t, good)), filepath.Join(dir, "in", "to"))
 			require.ErrorContains(t, err, c.want)
 			require.ErrorContains(t, err, "is not a valid archive; no file of it was kept")
 			assert.NoFileExists(t, filepath.Join(dir, "escaped"))
@@ -172,10 +176,8 @@ func TestOpenIsInterruptible(t *testing.T) {
 // plantFiles returns a run with large files that another user put into its folder.
 func plantFiles(t *testing.T, size int64) string {
 	t.Helper()
-	run := folder(t, nil)
-	sparse, err := os.Create(filepath.Join(run, "k6.log"))
-	require.NoError(t, err)
-	require.NoError(t, errors.Join(sparse.Truncate(size), sparse.Close()))
+	run := folder(t, map[string]string{"k6.log": ""})
+	require.NoError(t, os.Truncate(filepath.Join(run, "k6.log"), size))
 	out, err := os.Create(filepath.Join(run, "bomb.json.gz"))
 	require.NoError(t, err)
 	zip := gzip.NewWriter(out)
@@ -225,13 +227,11 @@ func TestLargeFilesCostLittleMemory(t *testing.T) { //nolint:paralleltest // mem
 
 func TestLargeFileIsOmitted(t *testing.T) {
 	t.Parallel()
-	run := folder(t, nil)
-	sparse, err := os.Create(filepath.Join(run, "k6.log"))
-	require.NoError(t, err)
-	require.NoError(t, errors.Join(sparse.Truncate(maxFile+1<<20), sparse.Close()))
+	run := folder(t, map[string]string{"k6.log": ""})
+	require.NoError(t, os.Truncate(filepath.Join(run, "k6.log"), maxFile+1<<20))
 	_, c := makeArchive(t, Source{Results: run})
 	require.Contains(t, c.Omitted, "k6.log was left out: the file is too large: it must be at most 1.00 GiB, got 1.00 GiB; move it away")
-	_, err = io.Copy(io.Discard, &limitedReader{from: zeros{}, remaining: 1 << 20})
+	_, err := io.Copy(io.Discard, &limitedReader{from: zeros{}, remaining: 1 << 20})
 	require.ErrorIs(t, err, errUnpacked)
 }
 
@@ -248,11 +248,8 @@ func TestMakeIsInterruptible(t *testing.T) {
 func TestLargeContentsFileIsRejected(t *testing.T) {
 	t.Parallel()
 	good, _ := makeArchive(t, Source{Results: folder(t, nil)})
-	entries := entriesOf(t, good)
-	replaceText(entries, `"schema": 1`, `"left_out": [`+strings.Repeat(`"",`, maxContents)+`""], "schema": 1`)
-	file := filepath.Join(t.TempDir(), "hostile.tar.gz")
-	require.NoError(t, os.WriteFile(file, packEntries(t, entries), 0o600))
-	_, err := Open(t.Context(), file, filepath.Join(t.TempDir(), "to"))
+	entries := replaceText(entriesOf(t, good), `"schema": 1`, `"left_out": [`+strings.Repeat(`"",`, maxContents)+`""], "schema": 1`)
+	_, err := openEntries(t, entries, filepath.Join(t.TempDir(), "to"))
 	require.ErrorContains(t, err, "archive.json must have at most 4.0 MiB, got 12.0 MiB")
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 )
 
 // badImage returns a snapshot of a run whose runners cannot pull their image.
@@ -14,13 +13,7 @@ func badImage(at time.Time) Snapshot {
 	s := snapshot("creating")
 	s.At = at
 	for i := range s.Runners {
-		p := part(runName+"-1", "", func(pod *corev1.Pod) {
-			pod.Status.Phase = corev1.PodPending
-			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
-				Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "Back-off pulling image \"nowhere/k6\""},
-			}}}
-		})
-		s.Runners[i] = p
+		s.Runners[i] = part(runName+"-1", "", setNoImage)
 	}
 	return s
 }
@@ -39,7 +32,7 @@ func TestPersistentCauseEndsTheRun(t *testing.T) {
 	require.True(t, m.Failed)
 	require.Len(t, m.Ends, 1, "once, not per runner")
 	assert.Contains(t, m.Ends[0].Text, "runner 1 (pod ")
-	assert.Contains(t, m.Ends[0].Text, `cannot start: ImagePullBackOff: Back-off pulling image "nowhere/k6"`)
+	assert.Contains(t, m.Ends[0].Text, `cannot start: ImagePullBackOff: Back-off pulling image "sse-soak/k6:none"`)
 }
 
 // If the user ends a run that does not start, the verdict has the cause.
@@ -49,7 +42,7 @@ func TestInterruptedStartNamesItsCause(t *testing.T) {
 	m.Advance(badImage(noon))
 	m.Interrupt()
 	require.Len(t, m.Ends, 1)
-	assert.Contains(t, m.Ends[0].Text, `cannot start: ImagePullBackOff: Back-off pulling image "nowhere/k6"`)
+	assert.Contains(t, m.Ends[0].Text, `cannot start: ImagePullBackOff: Back-off pulling image "sse-soak/k6:none"`)
 
 	m = newTracker(1, testLimits(), noon)
 	m.Interrupt()

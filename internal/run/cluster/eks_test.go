@@ -47,23 +47,17 @@ func TestEKSFitsItsOverlay(t *testing.T) {
 	role := eks.IAM.ServiceAccounts[0]
 
 	m := buildOverlay(t, "aws")
-	var account *unstructured.Unstructured
-	for _, o := range m.Setup {
-		if o.GetKind() == "ServiceAccount" && o.GetName() == role.Metadata.Name && o.GetNamespace() == role.Metadata.Namespace {
-			account = o
-		}
-	}
+	account := m.find("ServiceAccount", role.Metadata.Name)
 	require.NotNil(t, account, "the overlay has no service account %v", role.Metadata)
+	assert.Equal(t, role.Metadata.Namespace, account.GetNamespace())
 	assert.True(t, strings.HasSuffix(account.GetAnnotations()["eks.amazonaws.com/role-arn"], ":role/"+role.RoleName), account.GetAnnotations())
 	for _, part := range []string{"runner", "initializer"} {
-		name, _, err := unstructured.NestedString(m.TestRun.Object, "spec", part, "serviceAccountName")
-		require.NoError(t, err)
-		assert.Equal(t, role.Metadata.Name, name, part)
+		assert.Equal(t, role.Metadata.Name, field(t, m, "spec", part, "serviceAccountName"), part)
 	}
 
 	selector, _, err := unstructured.NestedStringMap(m.TestRun.Object, "spec", "runner", "nodeSelector")
 	require.NoError(t, err)
-	tolerations, err := json.Marshal(m.TestRun.Object["spec"].(map[string]any)["runner"].(map[string]any)["tolerations"])
+	tolerations, err := json.Marshal(field(t, m, "spec", "runner", "tolerations"))
 	require.NoError(t, err)
 	var forRunners, forOthers bool
 	for _, group := range eks.ManagedNodeGroups {

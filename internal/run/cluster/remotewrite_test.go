@@ -24,9 +24,7 @@ func TestRunnersWriteToPrometheus(t *testing.T) {
 		job := jobOf(testPlan(), "s3://b/t", write)
 		job.Write = write
 		require.NoError(t, m.Render(job))
-		args, _, err := unstructured.NestedStringSlice(m.TestRun.Object, "spec", "args")
-		require.NoError(t, err)
-		assert.Equal(t, []string{"--no-color", "--out", "soak=s3://b/t", "--out", "experimental-prometheus-rw", "--tag", "testid=t"}, args, overlay)
+		assert.Equal(t, []any{"--no-color", "--out", "soak=s3://b/t", "--out", "experimental-prometheus-rw", "--tag", "testid=t"}, field(t, m, "spec", "args"), overlay)
 		if write {
 			assert.Empty(t, variable(t, m, "runner", "K6_PROMETHEUS_RW_SERVER_URL"), "the variable would override the secret")
 		} else {

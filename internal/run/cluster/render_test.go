@@ -15,14 +15,21 @@ import (
 // variable returns the values of a variable of a pod.
 func variable(t *testing.T, m *Manifests, pod, name string) (values []string) {
 	t.Helper()
-	list, _, err := unstructured.NestedSlice(m.TestRun.Object, "spec", pod, "env")
-	require.NoError(t, err)
+	list, _ := field(t, m, "spec", pod, "env").([]any)
 	for _, e := range list {
 		if entry, ok := e.(map[string]any); ok && entry["name"] == name {
 			values = append(values, entry["value"].(string))
 		}
 	}
 	return values
+}
+
+// field returns the value of a field of the TestRun; nil if there is none.
+func field(t *testing.T, m *Manifests, path ...string) any {
+	t.Helper()
+	value, _, err := unstructured.NestedFieldNoCopy(m.TestRun.Object, path...)
+	require.NoError(t, err)
+	return value
 }
 
 // sourceOf returns the input of the script of a pod.
@@ -55,9 +62,7 @@ func TestSuiteHasItsScriptAndSettings(t *testing.T) {
 		Script: []string{"load-tests", "http", "rampUp.js"}, Memory: 1 << 30, Settings: map[string]string{"STAGES": "1,2"},
 	}
 	require.NoError(t, m.Render(job))
-	script, _, err := unstructured.NestedString(m.TestRun.Object, "spec", "script", "localFile")
-	require.NoError(t, err)
-	assert.Equal(t, "/soak/load-tests/http/rampUp.js", script)
+	assert.Equal(t, "/soak/load-tests/http/rampUp.js", field(t, m, "spec", "script", "localFile"))
 	for _, pod := range []string{"runner", "initializer"} {
 		source := sourceOf(t, m, pod)
 		assert.Equal(t, "1,2", source.Text("STAGES"))
@@ -78,12 +83,8 @@ func TestPlanReachesRunnersAndInitializer(t *testing.T) {
 	p.NoopInterval = 0.5
 	require.NoError(t, m.Render(jobOf(p, "s3://bucket/t?region=x", false)))
 	assert.Equal(t, "soak-t", m.TestRun.GetName())
-	parallelism, _, err := unstructured.NestedInt64(m.TestRun.Object, "spec", "parallelism")
-	require.NoError(t, err)
-	assert.EqualValues(t, 3, parallelism)
-	args, _, err := unstructured.NestedStringSlice(m.TestRun.Object, "spec", "args")
-	require.NoError(t, err)
-	assert.Equal(t, []string{"--no-color", "--out", "soak=s3://bucket/t?region=x"}, args)
+	assert.EqualValues(t, 3, field(t, m, "spec", "parallelism"))
+	assert.Equal(t, []any{"--no-color", "--out", "soak=s3://bucket/t?region=x"}, field(t, m, "spec", "args"))
 	for _, pod := range []string{"runner", "initializer"} {
 		assert.Equal(t, p, sourceOf(t, m, pod).Base())
 		for name, want := range map[string]string{"NOOP_INTERVAL": "0.5", "GOGC": "50"} {
@@ -98,12 +99,8 @@ func TestInitializerDoesNotGetTheToken(t *testing.T) {
 	t.Parallel()
 	m := buildOverlay(t, "local")
 	require.NoError(t, m.Render(jobOf(testPlan(), "s3://b/t", true)))
-	from, _, err := unstructured.NestedSlice(m.TestRun.Object, "spec", "runner", "envFrom")
-	require.NoError(t, err)
-	assert.Contains(t, from, map[string]any{"secretRef": map[string]any{"name": "soak-t-token"}})
-	_, found, err := unstructured.NestedSlice(m.TestRun.Object, "spec", "initializer", "envFrom")
-	require.NoError(t, err)
-	assert.False(t, found)
+	assert.Contains(t, field(t, m, "spec", "runner", "envFrom"), map[string]any{"secretRef": map[string]any{"name": "soak-t-token"}})
+	assert.Nil(t, field(t, m, "spec", "initializer", "envFrom"))
 }
 
 // Pods get the user's module as a file, at the path that the plan names.
@@ -121,8 +118,7 @@ func TestPodsGetTheModuleOfTheUser(t *testing.T) {
 				"name": "soak-t-service", "items": []any{map[string]any{"key": "service.js", "path": "my feed.js"}},
 			}},
 		} {
-			entries, _, err := unstructured.NestedSlice(m.TestRun.Object, "spec", pod, list)
-			require.NoError(t, err)
+			entries := field(t, m, "spec", pod, list)
 			assert.Contains(t, entries, want, pod)
 			assert.Len(t, entries, 2, "the overlay mounts /tmp")
 		}
@@ -130,11 +126,9 @@ func TestPodsGetTheModuleOfTheUser(t *testing.T) {
 }
 
 // memory returns the memory request or limit of the runners.
-func memory(t *testing.T, m *Manifests, kind string) string {
+func memory(t *testing.T, m *Manifests, kind string) any {
 	t.Helper()
-	text, _, err := unstructured.NestedString(m.TestRun.Object, "spec", "runner", "resources", kind, "memory")
-	require.NoError(t, err)
-	return text
+	return field(t, m, "spec", "runner", "resources", kind, "memory")
 }
 
 func TestMemoryRequestGrowsWithThePlan(t *testing.T) {

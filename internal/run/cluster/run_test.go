@@ -67,6 +67,34 @@ func awaitEnd(t *testing.T, done <-chan error) error {
 	}
 }
 
+// A followedRun is a run that a test follows in the background.
+type followedRun struct {
+	*Run
+	cluster *fakeCluster
+	news    *newsRecorder
+	done    <-chan error
+}
+
+// followRunning follows a run until all of its runners have started.
+func followRunning(t *testing.T, limits Limits) *followedRun {
+	t.Helper()
+	w := newFakeCluster(t)
+	f := &followedRun{Run: Follow(w.Client, "ns", testPlan(), limits, t.TempDir()), cluster: w}
+	w.show(t, snapshot("running"))
+	f.news, f.done = startWait(t.Context(), f.Run)
+	<-f.Started()
+	return f
+}
+
+// finish ends the run with a snapshot, and returns the error of Wait.
+func (f *followedRun) finish(t *testing.T, s Snapshot) error {
+	t.Helper()
+	f.cluster.show(t, s)
+	err := awaitEnd(t, f.done)
+	f.Close()
+	return err
+}
+
 func TestFollowFromTheFirstPodToTheLast(t *testing.T) {
 	t.Parallel()
 	w, dir := newFakeCluster(t), t.TempDir()
@@ -112,20 +140,14 @@ func TestFollowFromTheFirstPodToTheLast(t *testing.T) {
 
 func TestLostRunnerIsReportedDuringTheRun(t *testing.T) {
 	t.Parallel()
-	w := newFakeCluster(t)
-	r := Follow(w.Client, "ns", testPlan(), testLimits(), t.TempDir())
-	w.show(t, snapshot("running"))
-	news, done := startWait(t.Context(), r)
-	<-r.Started()
+	r := followRunning(t, testLimits())
 	s := snapshot("running")
 	s.Runners[1] = part(runName+"-2", batchv1.JobFailed, setExited(137, "OOMKilled"))
-	w.show(t, s)
-	news.await(t, "runner 2 of 3 (pod soak-t-2-x7 on node node-a): it ran out of memory")
+	r.cluster.show(t, s)
+	r.news.await(t, "runner 2 of 3 (pod soak-t-2-x7 on node node-a): it ran out of memory")
 	s = snapshot("finished")
 	s.Runners[1] = Part{}
-	w.show(t, s)
-	require.NoError(t, awaitEnd(t, done))
-	r.Close()
+	require.NoError(t, r.finish(t, s))
 	require.Len(t, r.Ends(), 1)
 	assert.Contains(t, r.Ends()[0].Text, "its output: fake logs")
 }
@@ -133,24 +155,18 @@ func TestLostRunnerIsReportedDuringTheRun(t *testing.T) {
 // A pod may be evicted, end and be deleted between two polls. Only the watch receives the reason.
 func TestPodDeletedBetweenPollsIsExplained(t *testing.T) {
 	t.Parallel()
-	w := newFakeCluster(t)
 	limits := testLimits()
 	limits.PollInterval = time.Second
-	r := Follow(w.Client, "ns", testPlan(), limits, t.TempDir())
-	w.show(t, snapshot("running"))
-	news, done := startWait(t.Context(), r)
-	<-r.Started()
-	pods := corev1.SchemeGroupVersion.WithResource("pods")
-	require.NoError(t, w.typed.Tracker().Update(pods, pod(runName+"-1", setDrained, setExited(105, "Error")), "ns"))
-	require.NoError(t, w.typed.Tracker().Delete(pods, "ns", runName+"-1-x7"))
-	require.NoError(t, w.typed.Tracker().Delete(pods, "ns", runName+"-2-x7"))
-	news.await(t, "runner 1 of 3 (pod soak-t-1-x7 on node node-a): it was evicted: EvictionByEvictionAPI: Eviction API: evicting (exit code 105)")
-	news.await(t, "runner 2 of 3 (pod soak-t-2-x7 on node node-a): its pod was deleted at ")
+	r := followRunning(t, limits)
+	pods, tracker := corev1.SchemeGroupVersion.WithResource("pods"), r.cluster.typed.Tracker()
+	require.NoError(t, tracker.Update(pods, pod(runName+"-1", setDrained, setExited(105, "Error")), "ns"))
+	require.NoError(t, tracker.Delete(pods, "ns", runName+"-1-x7"))
+	require.NoError(t, tracker.Delete(pods, "ns", runName+"-2-x7"))
+	r.news.await(t, "runner 1 of 3 (pod soak-t-1-x7 on node node-a): it was evicted: EvictionByEvictionAPI: Eviction API: evicting (exit code 105)")
+	r.news.await(t, "runner 2 of 3 (pod soak-t-2-x7 on node node-a): its pod was deleted at ")
 	s := snapshot("finished")
 	s.Runners[0], s.Runners[1] = Part{}, Part{}
-	w.show(t, s)
-	require.NoError(t, awaitEnd(t, done))
-	r.Close()
+	require.NoError(t, r.finish(t, s))
 }
 
 // The watch may report a pod that was created after the pods were listed. That pod is not lost, and the run
@@ -180,31 +196,24 @@ func TestLostConnectionIsRetriedUntilATimeout(t *testing.T) {
 	for name, recovers := range map[string]bool{"temporarily": true, "permanently": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newFakeCluster(t)
-			var disconnected atomic.Bool
-			w.typed.PrependReactor("list", "jobs", func(clienttesting.Action) (bool, runtime.Object, error) {
-				return disconnected.Load(), nil, errors.New("connection refused")
-			})
 			limits := testLimits()
 			if !recovers {
 				limits.Unreachable = 100 * time.Millisecond
 			}
-			r := Follow(w.Client, "ns", testPlan(), limits, t.TempDir())
-			w.show(t, snapshot("running"))
-			news, done := startWait(t.Context(), r)
-			<-r.Started()
+			r := followRunning(t, limits)
+			var disconnected atomic.Bool
 			disconnected.Store(true)
-			news.await(t, "the cluster does not answer (read the Jobs: connection refused); the run continues")
+			r.cluster.typed.PrependReactor("list", "jobs", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return disconnected.Load(), nil, errors.New("connection refused")
+			})
+			r.news.await(t, "the cluster does not answer (read the Jobs: connection refused); the run continues")
 			if !recovers {
-				require.ErrorIs(t, awaitEnd(t, done), ErrLost)
-				r.Close()
+				require.ErrorIs(t, r.finish(t, Snapshot{}), ErrLost)
 				return
 			}
-			w.show(t, snapshot("finished"))
 			disconnected.Store(false)
-			news.await(t, "the cluster answers again")
-			require.NoError(t, awaitEnd(t, done))
-			r.Close()
+			r.news.await(t, "the cluster answers again")
+			require.NoError(t, r.finish(t, snapshot("finished")))
 			assert.Empty(t, r.Ends())
 		})
 	}

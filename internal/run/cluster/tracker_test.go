@@ -30,21 +30,14 @@ func TestRunPassesThroughItsPhases(t *testing.T) {
 		{"new", Initializing}, {"initializing", Initializing}, {"creating", Creating}, {"starting", Starting},
 		{"unpausing", Starting}, {"running", Running}, {"finished", Ended},
 	} {
+		attached := newTracker(3, testLimits(), noon) // another soak, which starts at this time
 		advance(m, step.name)
-		assert.Equal(t, step.want, m.phase, step.name)
+		advance(attached, step.name)
+		assert.Equal(t, []Phase{step.want, step.want}, []Phase{m.phase, attached.phase}, step.name)
+		assert.Empty(t, attached.Ends, step.name)
 	}
 	assert.True(t, m.IsDone())
 	assert.Empty(t, m.Ends)
-}
-
-func TestAttachAtAnyTime(t *testing.T) {
-	t.Parallel()
-	for name, want := range map[string]Phase{"initializing": Initializing, "creating": Creating, "unpausing": Starting, "running": Running, "finished": Ended} {
-		m := newTracker(3, testLimits(), noon)
-		advance(m, name)
-		assert.Equal(t, want, m.phase, name)
-		assert.Empty(t, m.Ends, name)
-	}
 }
 
 // Only the verdict judges a failed threshold: the runner completed and left its shard.

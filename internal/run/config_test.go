@@ -1,0 +1,49 @@
+package run
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ci"
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/suite"
+)
+
+func TestInvalidSettingsAreRejected(t *testing.T) {
+	t.Parallel()
+	for want, edit := range map[string]func(c *Config){
+		`--pin must be auto or none, got "0-3"`:                                                func(c *Config) { c.Pin = "0-3" },
+		`--progress must be line or full, got "fancy"`:                                         func(c *Config) { c.Progress = "fancy" },
+		`--on must be local or k8s, got "moon"`:                                                func(c *Config) { c.On = "moon" },
+		`AT_ENV must be comma-separated names of variables or all, got "A B"`:                  func(c *Config) { c.AtEnv = "A B" },
+		`--at must begin with a time after the start, such as 60s, 1m30s or 2h, got "60"`:      func(c *Config) { c.At = []string{"60: true"} },
+		"pass them to `soak merge`":                                                            func(c *Config) { c.Runner, c.CI = "1/2", ci.Targets{GitHub: true} },
+		"BACKEND_URL must have one URL on Kubernetes":                                          func(c *Config) { c.On, c.Plan.BackendURL = "k8s", "http://a,http://b" },
+		"BACKEND_URL is missing: soak starts only its own backend; set it to the URL of nchan": func(c *Config) { c.Plan.Service, c.Plan.BackendURL = "nchan", "" },
+		"did you mean nchan?":                                                                  func(c *Config) { c.Plan.Service, c.Plan.BackendURL = "nchann", "" },
+		"PUBLISH_RATE is 2, but TOPICS is 0":                                                   func(c *Config) { c.Plan.Service, c.Plan.PublishRate = "nchan", 2 },
+		"need a service that accepts messages, but noop sends its own":                         func(c *Config) { c.Plan.Topics, c.Plan.PublishRate = 1, 1 },
+		"BACKEND_URL must name one service with TOPICS and PUBLISH_RATE": func(c *Config) {
+			c.Plan.Service, c.Plan.BackendURL, c.Plan.Topics, c.Plan.PublishRate = "nchan", "http://a,http://b", 1, 1
+		},
+		"requires --testid":    func(c *Config) { c.Runner, c.Plan.TestID = "1/2", "" },
+		"requires BACKEND_URL": func(c *Config) { c.Runner, c.Plan.BackendURL = "1/2", "" },
+		"one runner must control all connections": func(c *Config) {
+			c.Runner, c.Suite.Runners.OneMachine = "1/2", "one runner must control all connections"
+		},
+		"requires CLUSTER_URL": func(c *Config) { c.Runner, c.Suite.Target.Kind = "1/2", suite.Cluster },
+	} {
+		require.ErrorContains(t, settingsError(t, edit), want)
+	}
+	for _, address := range []string{"foo", ":99999", ":abc"} {
+		want := fmt.Sprintf("must be HOST:PORT or :PORT, got %q", address)
+		require.EqualError(t, settingsError(t, func(c *Config) { c.Live = address }), "--live "+want)
+		require.EqualError(t, settingsError(t, func(c *Config) { c.ControlListen = address }), "--control-listen "+want)
+	}
+	for _, runner := range []string{"1", "0/2", "3/2", "a/b", "1/", "/2", "1/2/3", "-1/2"} {
+		require.ErrorContains(t, settingsError(t, func(c *Config) { c.Runner = runner }), "must be K/N", runner)
+	}
+	require.NoError(t, settingsError(t, func(c *Config) { c.Progress = plan.ProgressFull }))
+}
