@@ -56,7 +56,7 @@ func doctorCommand(outcome *verdict.Outcome) *cobra.Command {
 				}
 				findings = append(findings, finding)
 			}
-			if !preflight.Fit(findings) {
+			if !preflight.CanStart(findings) {
 				*outcome = verdict.Invalid
 			}
 			if asJSON {
@@ -84,7 +84,7 @@ var relevantSettings = []string{
 
 // tryTarget opens one stream of the service and returns the result as a finding. It returns an error for wrong usage.
 func tryTarget(ctx context.Context, c run.Config) (preflight.Finding, error) {
-	f := preflight.Finding{About: "service", Name: "stream", State: preflight.OK, Found: "opened at " + c.Plan.BackendURL}
+	f := preflight.Finding{Group: "service", Name: "stream", State: preflight.OK, Result: "opened at " + c.Plan.BackendURL}
 	c.Stdout = io.Discard
 	err := run.Try(ctx, c)
 	var usage usageError
@@ -92,7 +92,7 @@ func tryTarget(ctx context.Context, c run.Config) (preflight.Finding, error) {
 		return f, err
 	}
 	if err != nil {
-		f.State, f.Found = preflight.Broken, err.Error()
+		f.State, f.Result = preflight.Broken, err.Error()
 	}
 	return f, nil
 }
@@ -113,11 +113,11 @@ func printFindings(w io.Writer, findings []preflight.Finding) error {
 	about := ""
 	count := map[preflight.State]int{}
 	for _, f := range findings {
-		if f.About != about {
-			about = f.About
+		if f.Group != about {
+			about = f.Group
 			fmt.Fprintln(w, about)
 		}
-		fmt.Fprintf(w, "  %-8s %-23s %s\n", marks[f.State], f.Name, f.Found)
+		fmt.Fprintf(w, "  %-8s %-23s %s\n", marks[f.State], f.Name, f.Result)
 		if f.State != preflight.OK && f.Remedy != "" {
 			fmt.Fprintf(w, "  %-8s %-23s → %s\n", "", "", f.Remedy)
 		}
@@ -127,6 +127,6 @@ func printFindings(w io.Writer, findings []preflight.Finding) error {
 	if count[preflight.Broken] > 0 {
 		conclusion = fmt.Sprintf("A run cannot start; fix what is BROKEN (%d)", count[preflight.Broken])
 	}
-	_, err := fmt.Fprintf(w, "\n%s; %s, %s missing that only some runs need.\n", conclusion, format.Count(count[preflight.Warning], "warning"), format.Count(count[preflight.Absent], "program"))
+	_, err := fmt.Fprintf(w, "\n%s; %s, %s unavailable that only some runs need.\n", conclusion, format.Count(count[preflight.Warning], "warning"), format.Count(count[preflight.Absent], "item"))
 	return err //nolint:wrapcheck // of standard output
 }

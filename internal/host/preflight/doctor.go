@@ -23,10 +23,10 @@ const (
 
 // A Finding is the result of one check.
 type Finding struct {
-	About  string `json:"about"` // limits, clock, programs or service
+	Group  string `json:"about"` // limits, clock, programs or service
 	Name   string `json:"name"`  // such as "open files"
 	State  State  `json:"state"`
-	Found  string `json:"found"`            // one sentence, or a value
+	Result string `json:"found"`            // one sentence, or a value
 	Remedy string `json:"remedy,omitempty"` // an instruction, often a command
 }
 
@@ -40,8 +40,8 @@ func Inspect(ctx context.Context, p plan.Plan, s Services, programs []Program) [
 	return out
 }
 
-// Fit reports whether a run can start.
-func Fit(findings []Finding) bool {
+// CanStart reports whether a run can start.
+func CanStart(findings []Finding) bool {
 	return !slices.ContainsFunc(findings, func(f Finding) bool { return f.State == Broken })
 }
 
@@ -57,15 +57,15 @@ func limits(p plan.Plan, m Machine, s Services) []Finding {
 		{"accept queue", strconv.Itoa(m.Backlog), Machine{Backlog: m.Backlog}},
 		{"memory", fmt.Sprintf("%s available, the run may use %s", format.Bytes(m.Available), format.Bytes(Memory(p, s))), Machine{Available: m.Available}},
 	} {
-		f := Finding{About: "limits", Name: limit.name, State: OK, Found: limit.value}
+		f := Finding{Group: "limits", Name: limit.name, State: OK, Result: limit.value}
 		errs, warnings := Check(p, limit.machine, s)
 		switch {
 		case limit.machine == (Machine{}):
-			f.State, f.Found = Absent, "unknown on this system, so not checked"
+			f.State, f.Result = Absent, "unknown on this system, so not checked"
 		case len(errs) > 0:
-			f.State, f.Found = Broken, errs[0]
+			f.State, f.Result = Broken, errs[0]
 		case len(warnings) > 0:
-			f.State, f.Found = Warning, warnings[0]
+			f.State, f.Result = Warning, warnings[0]
 		}
 		out = append(out, f)
 	}

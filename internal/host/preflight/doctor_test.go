@@ -33,14 +33,14 @@ func TestEachLimitHasAFinding(t *testing.T) {
 		found := limits(p, m, here)
 		require.Len(t, found, 4)
 		require.Equal(t, c.want, found[c.row].State, name)
-		require.Contains(t, found[c.row].Found, c.text, name)
-		require.Equal(t, c.want != Broken, Fit(found), name)
+		require.Contains(t, found[c.row].Result, c.text, name)
+		require.Equal(t, c.want != Broken, CanStart(found), name)
 		if name == "nothing is known" {
 			continue
 		}
 		for i, f := range found {
 			if i != c.row {
-				require.Equal(t, OK, f.State, "%s: %s", name, f.Found)
+				require.Equal(t, OK, f.State, "%s: %s", name, f.Result)
 			}
 		}
 	}
@@ -69,7 +69,7 @@ func TestProgramVersionOrReason(t *testing.T) {
 		c.program.Name = "no such program anywhere"
 		f := c.program.find(t.Context())
 		require.Equal(t, c.want, f.State, name)
-		require.Contains(t, f.Found, c.found, name)
+		require.Contains(t, f.Result, c.found, name)
 		require.Equal(t, c.remedy, f.Remedy, name)
 	}
 }
@@ -77,7 +77,7 @@ func TestProgramVersionOrReason(t *testing.T) {
 func TestEachAbsentProgramHasARemedy(t *testing.T) {
 	t.Parallel()
 	for _, f := range Inspect(t.Context(), plan.Default(), Services{Count: 1}, nil) {
-		if f.About == "programs" && f.State != OK {
+		if f.Group == "programs" && f.State != OK {
 			require.NotEmpty(t, f.Remedy, f.Name)
 		}
 	}

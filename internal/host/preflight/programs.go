@@ -39,10 +39,10 @@ const versionTimeout = 5 * time.Second
 
 // find runs the program, and returns a finding with its version, or with the reason why it cannot be used.
 func (p Program) find(ctx context.Context) Finding {
-	f := Finding{About: "programs", Name: p.Name, State: OK, Remedy: p.Remedy}
+	f := Finding{Group: "programs", Name: p.Name, State: OK, Remedy: p.Remedy}
 	path, err := p.path()
 	if err != nil {
-		f.State, f.Found = p.stateWithout(), "not found: "+p.For
+		f.State, f.Result = p.stateWithout(), "not found: "+p.For
 		return f
 	}
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
@@ -56,11 +56,11 @@ func (p Program) find(ctx context.Context) Finding {
 		if ctx.Err() != nil {
 			reason = "no output within " + versionTimeout.String()
 		}
-		f.State, f.Found = p.stateWithout(), fmt.Sprintf("%s failed (%s): %s", path, reason, p.For)
+		f.State, f.Result = p.stateWithout(), fmt.Sprintf("%s failed (%s): %s", path, reason, p.For)
 		f.Remedy = cmp.Or(p.Start, p.Remedy)
 		return f
 	}
-	f.Found, f.Remedy = cmp.Or(firstLine(&stdout), firstLine(&stderr), path), ""
+	f.Result, f.Remedy = cmp.Or(firstLine(&stdout), firstLine(&stderr), path), ""
 	return f
 }
 
