@@ -139,21 +139,12 @@ func (d Dir) testID(folder string) (string, error) {
 		if err != nil {
 			continue
 		}
-		if err := checkTestID(s.Runner.TestID); err != nil {
-			return "", err
-		}
-		return cmp.Or(s.Runner.TestID, "soak"), nil
+		return cmp.Or(s.Runner.TestID, "soak"), plan.CheckTestID(s.Runner.TestID)
 	}
-	if checkTestID(folder) != nil {
+	if plan.CheckTestID(folder) != nil {
 		return "soak", nil //nolint:nilerr // the name of the source folder is not valid
 	}
 	return folder, nil
-}
-
-// checkTestID returns an error if the folder of a run cannot have this name.
-func checkTestID(testID string) error {
-	p := plan.Plan{TestID: testID, Runners: 1}
-	return p.CheckDeclared()
 }
 
 // moveTo moves all files into the folder to. It replaces all shards in to, because a shard of an earlier fetch must

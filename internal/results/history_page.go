@@ -105,13 +105,7 @@ func (h *History) page() *report.Page {
 	return p
 }
 
-// name returns the name of the folder.
-func (h *History) name() string {
-	if path, err := filepath.Abs(h.Folder); err == nil {
-		return filepath.Base(path)
-	}
-	return h.Folder
-}
+func (h *History) name() string { return Dir(h.Folder).name() }
 
 // count returns the number of runs of each outcome.
 func (h *History) count() map[string]int {

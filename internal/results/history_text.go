@@ -27,7 +27,8 @@ func (h *History) Text(w io.Writer, limit int) error {
 	newest := h.Runs[:min(limit, len(h.Runs))]
 	for _, r := range newest {
 		fmt.Fprintln(out)
-		out.Table(r.facts())
+		facts := r.facts()
+		out.Table(&facts)
 	}
 	if omitted := len(h.Runs) - len(newest); omitted > 0 {
 		out.Wrap("\n", fmt.Sprintf("… and %d more: --limit shows them, and %s has all.", omitted, HistoryFile))
@@ -46,16 +47,14 @@ func (h *History) Text(w io.Writer, limit int) error {
 }
 
 // facts returns a table of a few lines about a run.
-func (r *Entry) facts() *report.Table {
+func (r *Entry) facts() report.Table {
 	name := strings.ToUpper(r.outcome())
 	about := fmt.Sprintf("%s, %s", r.Name, format.Time(r.Started))
 	if r.Verdict == nil {
-		t := report.Facts(name, about, "reason", r.Reason)
-		return &t
+		return report.Facts(name, about, "reason", r.Reason)
 	}
 	status, _ := r.status()
-	t := report.Facts(name, about, "plan", r.Plan.Title, "faults", r.problem(), "figures", strings.Join(r.figures(), ", "), "compared", status, "changed", r.changesSincePrevious())
-	return &t
+	return report.Facts(name, about, "plan", r.Plan.Title, "faults", r.problem(), "figures", strings.Join(r.figures(), ", "), "compared", status, "changed", r.changesSincePrevious())
 }
 
 // A Pair is two runs, of any plans.

@@ -55,7 +55,6 @@ func (r *Entry) figures() (out []string) {
 	return out
 }
 
-// figure returns a metric with its name.
 func figure(m verdict.Metric, v float64) string { return m.Name + " " + number(m, v) }
 
 // number returns a value of a metric with its unit, unless its name has the unit.

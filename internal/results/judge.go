@@ -86,7 +86,6 @@ func (d Dir) JudgeExpecting(expect int, problems ...string) (*verdict.Verdict, *
 	return v, merged, nil
 }
 
-// name returns the name of the folder.
 func (d Dir) name() string {
 	if path, err := filepath.Abs(string(d)); err == nil {
 		return filepath.Base(path)
@@ -139,22 +138,20 @@ func (d Dir) merge(known *plan.Plan, problems ...string) (m *shard.Merged, allPr
 		return merger.Merged(*known), problems, nil
 	}
 	p, exists, err := d.plan()
-	switch {
-	case exists:
-		return merger.Merged(p), problems, nil
-	case err != nil:
+	if err != nil {
 		problems = append(problems, err.Error())
 	}
 	switch {
+	case exists:
 	case first == nil && len(problems) == 0:
 		return nil, nil, fmt.Errorf("%s has neither %s nor a shard: it is not a folder of a run", d, PlanFile)
 	case first == nil: // there was a run, but its plan is unknown
 		p = plan.Default()
 		p.Connections, p.Runners = 0, max(len(paths), 1)
 	default:
-		declared, ok := suite.Declared(first, len(paths))
-		if ok {
-			return merger.Merged(declared), problems, nil
+		var ok bool
+		if p, ok = suite.Declared(first, len(paths)); ok {
+			break
 		}
 		if err := first.Plan.Check(); err != nil {
 			return nil, nil, fmt.Errorf("the shards in %s have no valid plan: %w", d, err)
@@ -212,21 +209,15 @@ func (d Dir) Plan() (plan.Plan, error) {
 func (d Dir) plan() (p plan.Plan, exists bool, err error) {
 	exists, err = d.readJSON(PlanFile, &p)
 	if err == nil && exists {
-		err = checkPlan(p)
+		var kind suite.Suite
+		if kind, err = suite.ByName(p); err == nil {
+			err = kind.Check(p)
+		}
 	}
 	if err != nil {
 		return p, false, fmt.Errorf("%s is not a valid plan: %w", PlanFile, err)
 	}
 	return p, exists, nil
-}
-
-// checkPlan checks a plan of any suite.
-func checkPlan(p plan.Plan) error {
-	kind, err := suite.ByName(p)
-	if err != nil {
-		return err
-	}
-	return kind.Check(p)
 }
 
 // hasConnections reports whether a verdict has records of streams, which are the rows of connections.csv.

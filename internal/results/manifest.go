@@ -74,7 +74,6 @@ func (d Dir) Seal(part int) error {
 	return d.require(part, present...)
 }
 
-// require adds files to a manifest.
 func (d Dir) require(part int, names ...string) error {
 	var m Manifest
 	if _, err := d.readJSON(ManifestName(part), &m); err != nil {
@@ -128,13 +127,11 @@ func (d Dir) checkManifests(p plan.Plan, runners []shard.Runner) (problems []str
 	return problems
 }
 
-// manifest reads a manifest.
 func (d Dir) manifest(part int) (m Manifest, exists bool, err error) {
 	exists, err = d.readJSON(ManifestName(part), &m)
 	return m, exists, err
 }
 
-// missing returns a problem for each missing file.
 func (m Manifest) missing(d Dir) (problems []string) {
 	for _, name := range m.Needs {
 		if !d.exists(name) {

@@ -60,15 +60,18 @@ func (s *session) runAction(ctx, force context.Context, start time.Time, a plan.
 		result.Problem = "it did not start, because the run ended first"
 		return result
 	}
+	notStarted := func(err error) verdict.ActionResult {
+		result.Problem = "it could not be started: " + err.Error()
+		printMessage(fmt.Sprintf("action %s: %s", a.Name, result.Problem))
+		return result
+	}
 	path := s.dir.Path("action-" + a.Name + ".log")
 	if s.part > 0 { // parts may share a folder
 		path = s.dir.Path(fmt.Sprintf("action-%s-%d.log", a.Name, s.part))
 	}
 	log, err := openActionLog(path, s.secrets)
 	if err != nil {
-		result.Problem = "it could not be started: " + err.Error()
-		printMessage(fmt.Sprintf("action %s: %s", a.Name, result.Problem))
-		return result
+		return notStarted(err)
 	}
 	defer func() {
 		if err := log.close(); err != nil {
@@ -88,9 +91,7 @@ func (s *session) runAction(ctx, force context.Context, start time.Time, a plan.
 		Output: log.raw, Orphan: syscall.SIGKILL,
 	})
 	if err != nil {
-		result.Problem = "it could not be started: " + err.Error()
-		printMessage(fmt.Sprintf("action %s: %s", a.Name, result.Problem))
-		return result
+		return notStarted(err)
 	}
 	result.StartedUnix = startedUnix
 	if release, err := p.Guard(); err != nil {
@@ -109,8 +110,9 @@ func (s *session) runAction(ctx, force context.Context, start time.Time, a plan.
 		}
 	}
 	result.EndedUnix, result.ExitCode, result.Output = now(), p.ExitCode(), log.tail()
-	printMessage(fmt.Sprintf("action %s ended after %s: %s", a.Name, result.Duration(), result.Ending()))
-	s.watch.Note(fmt.Sprintf("action %s ended after %s: %s", a.Name, result.Duration(), result.Ending()))
+	ending := fmt.Sprintf("action %s ended after %s: %s", a.Name, result.Duration(), result.Ending())
+	printMessage(ending)
+	s.watch.Note(ending)
 	for result.Problem == "" && p.HasOrphans() { // background processes of the action may run until the end of the run
 		select {
 		case <-time.After(time.Second): // poll, because the system may reuse the id of a group that has ended

@@ -4,13 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/sse-soak/sse-soak/internal/ci"
+	"github.com/sse-soak/sse-soak/internal/host/preflight"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/run/cluster"
 	"github.com/sse-soak/sse-soak/internal/run/runners"
+	"github.com/sse-soak/sse-soak/internal/run/target"
+	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/suite"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -92,4 +99,118 @@ func (d *attachedDriver) prepare(ctx context.Context) (err error) {
 		d.reachable = d.targets.Probe(ctx, d.interval) == nil
 	}
 	return nil
+}
+
+// runnersSurvive reports whether the runners continue if soak is killed. Only the suite soak supports that, in a run
+// that is not in parts. Its runners end with soak if soak started their target, which ends too, or if the run has
+// actions, which only soak can run.
+func (d *local) runnersSurvive() bool {
+	return d.part == 0 && !d.ownTarget && d.Suite.Plan.BySettings && d.Suite.InPlan() == "" && len(d.actions) == 0
+}
+
+// removePipes removes the pipes of the runners.
+func (d *local) removePipes() {
+	for i := 1; i <= d.Plan.Runners; i++ {
+		_ = os.Remove(runners.PipePath(string(d.dir), i))
+	}
+}
+
+// A reattachedDriver continues a run of this machine whose soak was killed. It follows the runners that still run, and
+// replaces the runners that ended early.
+type reattachedDriver struct {
+	local
+	group      *runners.Group
+	unfinished []*shard.Shard // the last shards of the runners to replace
+}
+
+func (d *reattachedDriver) check(ctx context.Context) (err error) {
+	d.dir = results.Dir(filepath.Join(d.Out, d.Plan.TestID))
+	if d.Plan, err = d.dir.Plan(); err != nil {
+		return UsageError{fmt.Errorf("attach to %s: %w", d.dir.Relative(), err)}
+	}
+	d.location = d.shardsLocation(d.dir)
+	if d.Suite, err = suite.ByName(d.Plan); err != nil {
+		return err
+	}
+	d.chooseService()
+	d.record.Limits = preflight.Read()
+	if err := d.findScript(); err != nil {
+		return err
+	}
+	if original := d.Plan; d.isModule {
+		err = d.inspect(ctx)
+		d.Plan = original
+	}
+	d.planNeeds()
+	return errors.Join(err, d.find(ctx))
+}
+
+// find attaches to the runners that still run. It stores the last shards of those that ended early.
+func (d *reattachedDriver) find(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(withProgress(ctx), claimTimeout)
+	defer cancel()
+	d.group = new(runners.Group)
+	for i := 1; i <= d.Plan.Runners; i++ {
+		last, err := lastShard(ctx, d.location, i)
+		if err == nil && last == nil {
+			err = fmt.Errorf("%s has no shard of this runner", d.location)
+		}
+		if err != nil {
+			return fmt.Errorf("attach to runner %d: %w", i, err)
+		}
+		if d.runStart.IsZero() {
+			d.runStart = time.UnixMicro(last.Runner.FirstStartUS())
+		}
+		running, err := d.group.Attach(runners.Config{Dir: string(d.dir), OnRetry: printMessage, OnReport: d.watch.Add}, last.Runner)
+		switch {
+		case err != nil:
+			return err
+		case running:
+			fmt.Fprintf(d.Stdout, "runner %d of %s still runs\n", i, d.Plan.TestID)
+		case last.Runner.State != shard.Finished:
+			d.unfinished = append(d.unfinished, last)
+		}
+	}
+	return nil
+}
+
+func (d *reattachedDriver) prepare(context.Context) (err error) {
+	if d.targets, err = target.Remotes(d.Plan.BackendURLs(), os.Getenv("BACKEND_TOKEN"), ""); err != nil {
+		return err
+	}
+	d.restartControl()
+	return nil
+}
+
+// restartControl starts a reference target of the control group at the address of the previous one, which ended with
+// its soak. It does nothing if that address is not of the loopback interface.
+func (d *reattachedDriver) restartControl() {
+	reference, err := url.Parse(d.Plan.ControlURL)
+	if err != nil || d.Self == "" || reference.Host == "" {
+		return
+	}
+	if ip := net.ParseIP(reference.Hostname()); ip != nil && ip.IsLoopback() {
+		d.ControlListen = reference.Host
+		_, _ = d.startControl() // without it the report shows the group as silent
+	}
+}
+
+// start replaces the runners that ended early. If a runner cannot be replaced, the verdict depends on MIN_COVERAGE.
+func (d *reattachedDriver) start(_ context.Context, r round) (roundRun, error) {
+	for _, last := range d.unfinished {
+		config := d.runnerConfig(r)
+		replacement, seconds, err := d.remaining(last, d.location, time.Now())
+		if err != nil {
+			d.warn(err.Error())
+			continue
+		}
+		config.Index, config.Plan.Seconds, config.Survive = last.Runner.Index, seconds, true
+		maps.Copy(config.Env, replacement.variables())
+		group, err := runners.Start(config)
+		if err != nil {
+			return nil, err
+		}
+		d.group.Join(group)
+	}
+	return d.group, nil
 }

@@ -1,13 +1,27 @@
 package run
 
 import (
+	"context"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/run/live"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/shard/store"
 	"github.com/sse-soak/sse-soak/internal/suite"
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 func TestInvalidKubernetesArgumentsAreUsageErrors(t *testing.T) {
@@ -83,4 +97,85 @@ func TestFiniteOnKubernetesRejectsLocalFiles(t *testing.T) {
 	_, err = newKubernetes(newSession(Config{Suite: finite, Settings: []string{"PROMPTS=/p.ndjson"}}))
 	require.ErrorContains(t, err, `PROMPTS must be empty for pods, which do not have that file, got "/p.ndjson"`)
 	require.Equal(t, "gpt", newSession(Config{Suite: finite}).settings(nil)["MODEL"])
+}
+
+// A soak under another operator than the tested one has a verdict with a warning.
+func TestUntestedOperatorVersionIsAWarning(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "")
+	r.release()
+	k, operator := r.inCluster(t)
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "k6-operator-controller-manager", Namespace: "k6-operator-system"}}
+	d.Spec.Template.Spec.Containers = []corev1.Container{{Image: "ghcr.io/grafana/k6-operator:controller-v1.4.0"}}
+	require.NoError(t, operator.typed.Tracker().Add(d))
+	outcome, err := k.session.run(r.graceful, r.force)
+	require.NoError(t, err)
+	assert.Equal(t, verdict.Pass, outcome)
+	assert.Regexp(t, "the k6-operator is v1.4.0, older than the tested v1.6.0", r.verdict(t).Warnings)
+}
+
+// On AWS the runners use an address of the service that this machine cannot reach.
+func TestBackendVia(t *testing.T) {
+	t.Setenv("BACKEND_TOKEN", "secret")
+	requests := make(chan string, 1)
+	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		requests <- r.URL.Path + " " + r.Header.Get("Authorization")
+		http.NotFound(w, r)
+	})
+	d := &kubernetes{session: newSession(Config{Plan: plan.Default()})}
+	d.Plan.BackendURL = "http://10.20.0.10"
+	d.Kubernetes.Via = strings.TrimPrefix(address, "http://")
+	require.NoError(t, d.reachTarget(context.Background()))
+	assert.Equal(t, "http://10.20.0.10", d.targets[0].URL, "for the runners")
+	_ = d.targets.Probe(context.Background(), d.Plan.Interval())
+	assert.Equal(t, "/healthz Bearer secret", <-requests)
+}
+
+// Runners of a suite that makes requests have no counters in k6's REST API: their progress follows from the checkpoints.
+func TestRequestProgressFollowsCheckpoints(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	write := func(index int, abandoned int64, buckets ...int64) {
+		responses := shard.NewResponses()
+		responses.States[ledger.ResponseAbandoned], responses.States[ledger.ResponseTruncated] = abandoned, 1
+		for _, unix := range buckets {
+			responses.Series = append(responses.Series, shard.ResponseBucket{Unix: unix, Started: 1})
+		}
+		s := &shard.Shard{
+			Schema: shard.Schema, Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(), Responses: responses,
+			Runner: shard.Runner{TestID: "t", Index: index, Segment: "1/2:1", Script: "s.js", State: shard.Running},
+		}
+		require.NoError(t, shard.Write(filepath.Join(folder, shard.FileName(s.Runner)), s))
+	}
+	write(1, 4, 100, 105)
+	write(2, 5, 100)
+	var watch live.Watch
+	reports := make(chan []shard.ResponseBucket, 1000)
+	c := &checkpoints{
+		open: func(ctx context.Context) (store.Store, error) { return store.Open(ctx, folder) },
+		onReport: func(index int, p *shard.Progress) {
+			watch.Add(index, p)
+			if index == 1 {
+				reports <- p.Responses
+			}
+		},
+		poll: time.Millisecond, lastUnix: map[int]int64{},
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var reader sync.WaitGroup
+	reader.Go(func() { c.follow(ctx) })
+	t.Cleanup(func() { stop(); reader.Wait() })
+	requests := func(requests, failed int64) func() bool {
+		return func() bool { sum, _ := watch.Total(); return sum.Requests == requests && sum.Failed == failed }
+	}
+	require.Eventually(t, requests(11, 2), time.Minute, time.Millisecond)
+	require.Len(t, <-reports, 2)
+	write(1, 8, 100, 105, 110)
+	require.Eventually(t, requests(15, 2), time.Minute, time.Millisecond)
+	stop()
+	reader.Wait()
+	close(reports)
+	for buckets := range reports {
+		require.NotEqual(t, int64(100), buckets[0].Unix, "a complete bucket is reported once")
+	}
 }

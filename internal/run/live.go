@@ -29,7 +29,7 @@ func (s *session) show() error {
 		return nil
 	}
 	p := s.localPlan()
-	view := &live.View{Watch: s.watch, About: live.About{
+	view := &live.View{Watch: s.watch, Header: live.Header{
 		Plan: p, Title: s.Suite.Name + " " + p.TestID, Service: s.service, Declared: s.Suite.Declares(),
 		Total: s.duration(), Machine: s.record.Machine, Prometheus: os.Getenv("PROMETHEUS_URL"), WritesMetrics: runners.HasRemoteWrite(),
 	}}

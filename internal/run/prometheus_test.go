@@ -1,16 +1,28 @@
 package run
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/sse-soak/sse-soak/internal/host/resources"
 	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/run/cluster"
+	"github.com/sse-soak/sse-soak/internal/run/target"
 	"github.com/sse-soak/sse-soak/internal/suite"
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // Samples of a Prometheus that watches another backend must not replace the samples that show a leak.
@@ -29,4 +41,70 @@ func TestPrometheusDoesNotReplaceSamplesOfChecks(t *testing.T) {
 		s.queryPrometheus(t.Context(), t.Context(), time.Now().Add(-time.Minute))
 		require.Equal(t, kind.Sampling.Optional, queried, kind.Name)
 	}
+}
+
+// A suite compares later samples with the first one, which must not include streams of the run.
+func TestFirstSampleIsTakenBeforeTheLoad(t *testing.T) {
+	t.Setenv("PROMETHEUS_URL", "")
+	var loaded atomic.Bool
+	address := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		time.Sleep(300 * time.Millisecond)
+		fmt.Fprintf(w, "streams %d\n", map[bool]int{true: 60}[loaded.Load()])
+	})
+	path := filepath.Join(t.TempDir(), "resources.ndjson")
+	m := &meter{gaugeTargets: []*target.Target{target.Remote(address, "")}, path: path, interval: time.Second, gauge: "streams", firstSample: make(chan struct{}), start: time.Now()}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); m.run(ctx) }()
+
+	<-m.firstSample
+	loaded.Store(true)
+	cancel()
+	<-done
+	samples, err := resources.Read(path)
+	require.NoError(t, err)
+	require.NotEmpty(t, samples)
+	require.NotNil(t, samples[0].Gauge)
+	assert.Zero(t, *samples[0].Gauge)
+}
+
+func TestFailedWritesAreReported(t *testing.T) {
+	t.Parallel()
+	dir := results.Dir(t.TempDir())
+	assert.Empty(t, failedWrites(dir))
+	line := `time=x level=error msg="Failed to send the time series data to the endpoint" error="got status code: 401" output="Prometheus remote write"` + "\n"
+	for name, text := range map[string]string{"1": line, "2": "", "3": line + line} {
+		require.NoError(t, os.WriteFile(dir.Path("k6-runner-"+name+".log"), []byte(text), 0o600))
+	}
+	assert.Equal(t, "3 remote writes of 2 runners to Prometheus failed (the last: got status code: 401): the dashboards of this run have gaps; the verdict does not depend on them",
+		failedWrites(dir))
+}
+
+// Of the objects in a cluster only the secret has the password, and no file of the results has it.
+func TestPrometheusPasswordIsOnlyInTheSecret(t *testing.T) {
+	for name, value := range map[string]string{"SERVER_URL": "http://p.example/api/v1/write", "USERNAME": "soak", "PASSWORD": "hush-hush"} {
+		t.Setenv("K6_PROMETHEUS_RW_"+name, value)
+	}
+	r := newRig(t, "")
+	r.release()
+	d, operator := r.inCluster(t)
+	outcome, err := d.session.run(r.graceful, r.force)
+	require.NoError(t, err)
+	assert.Equal(t, verdict.Pass, outcome)
+
+	objects, err := json.Marshal(operator.objects)
+	require.NoError(t, err)
+	assert.Contains(t, string(objects), `"--out","experimental-prometheus-rw","--tag","testid=t"`)
+	assert.NotContains(t, string(objects), "hush-hush")
+	secret, err := operator.typed.CoreV1().Secrets(namespace).Get(t.Context(), cluster.Name("t")+"-token", metav1.GetOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, "hush-hush", secret.StringData["K6_PROMETHEUS_RW_PASSWORD"])
+	require.NoError(t, filepath.WalkDir(filepath.Join(r.config.Out, "t"), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		assert.NotContains(t, string(text), "hush-hush", path)
+		return err
+	}))
 }

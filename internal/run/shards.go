@@ -83,10 +83,10 @@ func (s *session) claim(ctx context.Context, write bool) error {
 	if err != nil {
 		return err
 	}
-	if err := dest.Put(ctx, manifest, text); err != nil {
-		return fmt.Errorf("test the bucket for shards: %w", err)
+	var content []byte
+	if err = dest.Put(ctx, manifest, text); err == nil {
+		content, err = dest.Get(ctx, manifest)
 	}
-	content, err := dest.Get(ctx, manifest)
 	if err == nil && !bytes.Equal(content, text) {
 		err = fmt.Errorf("read %s: the content differs from what was written", dest.At(manifest))
 	}

@@ -260,3 +260,11 @@ func TestSuspendedForIsConstantWithoutSuspension(t *testing.T) {
 	second, _ := SuspendedFor()
 	require.InDelta(t, first.Seconds(), second.Seconds(), 1, "the machine was not suspended")
 }
+
+// BenchmarkSample measures a sample, which a runner takes every 5 s.
+func BenchmarkSample(b *testing.B) {
+	w := New(time.Second)
+	for b.Loop() {
+		w.Sample(time.Now())
+	}
+}

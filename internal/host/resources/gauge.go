@@ -102,7 +102,6 @@ func (s *Sample) FromQuery(ctx context.Context, address, query string) error {
 	return nil
 }
 
-// addGauge adds a series to the gauge.
 func (s *Sample) addGauge(v float64) {
 	if s.Gauge == nil {
 		s.Gauge = new(float64)

@@ -3,7 +3,6 @@ package resources
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -51,13 +50,12 @@ func TestGaugeOfPrometheus(t *testing.T) {
 		`a`:      {`{"resultType":"vector","result":[{"metric":{"x":"1"},"value":[1,"5"]},{"metric":{"x":"2"},"value":[1,"6"]}]}`, 11, ""},
 		`a[5m]`:  {`{"resultType":"matrix","result":[]}`, 0, "expected a number, got a matrix"},
 	} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		address := serve(t, func(w http.ResponseWriter, r *http.Request) {
 			require.Equal(t, query, r.FormValue("query"))
 			fmt.Fprintf(w, `{"status":"success","data":%s}`, want.answer)
-		}))
-		t.Cleanup(server.Close)
+		})
 		var s Sample
-		err := s.FromQuery(t.Context(), server.URL, query)
+		err := s.FromQuery(t.Context(), address, query)
 		if want.err != "" {
 			require.ErrorContains(t, err, want.err)
 			continue
@@ -77,10 +75,6 @@ func TestCheckGauge(t *testing.T) {
 	require.EqualError(t, CheckGauge("sum(a)", ""), `GAUGE must be the name of a metric without PROMETHEUS_URL, got "sum(a)"; PromQL needs PROMETHEUS_URL`)
 	require.EqualError(t, CheckGauge("pid:x", ""), `GAUGE must have the id of a process on this machine after pid:, such as pid:1234, got "pid:x"`)
 	require.ErrorContains(t, CheckGauge("pid:2147483647", ""), "read the memory of process 2147483647")
-}
-
-func TestGaugeOfAProcess(t *testing.T) {
-	t.Parallel()
 	require.NoError(t, CheckGauge(fmt.Sprintf("pid:%d", os.Getpid()), "http://p"))
 	var s Sample
 	require.NoError(t, s.FromProcess(os.Getpid()))

@@ -1,8 +1,17 @@
 package resources
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
 	"github.com/prometheus/procfs"
 	"github.com/shirou/gopsutil/v4/cpu"
+	"github.com/shirou/gopsutil/v4/host"
 	"github.com/shirou/gopsutil/v4/mem"
 )
 
@@ -67,4 +76,99 @@ func count(v *float64) uint64 {
 		return 0
 	}
 	return uint64(*v)
+}
+
+// ReservedCores has the CPU seconds of all processes on the cores that are reserved for the service and for the runners (--pin).
+type ReservedCores struct {
+	ServiceCores float64 `json:"service_cores_cpu_seconds,omitempty"`
+	RunnerCores  float64 `json:"runner_cores_cpu_seconds,omitempty"`
+}
+
+// FromCores reads the CPU seconds of reserved cores. It does nothing if none are reserved.
+func (s *Sample) FromCores(service, runners []int) {
+	if len(service) == 0 {
+		return
+	}
+	all, err := cpu.Times(true)
+	if err != nil {
+		return
+	}
+	for _, t := range all {
+		n, err := strconv.Atoi(strings.TrimPrefix(t.CPU, "cpu"))
+		switch {
+		case err != nil:
+		case slices.Contains(service, n):
+			s.ServiceCores += busySeconds(t)
+		case slices.Contains(runners, n):
+			s.RunnerCores += busySeconds(t)
+		}
+	}
+}
+
+// busySeconds returns the CPU seconds in which a core was not idle. Waiting for I/O counts as idle.
+func busySeconds(t cpu.TimesStat) float64 {
+	return t.User + t.System + t.Nice + t.Irq + t.Softirq + t.Steal
+}
+
+// Capacity has the memory of a machine, and the load and rate of its network cards.
+type Capacity struct {
+	Memory       uint64 `json:"host_memory_bytes,omitempty"`          // total
+	LinkRate     uint64 `json:"host_link_bytes_per_second,omitempty"` // per direction, of network cards that report it
+	LinkSent     uint64 `json:"host_link_sent_bytes,omitempty"`       // by the same cards
+	LinkReceived uint64 `json:"host_link_received_bytes,omitempty"`
+	OfTarget     bool   `json:"host_of_target,omitempty"` // the machine is the one of the target, which Prometheus watches
+}
+
+// readLinks adds the network cards that report their speed. It skips interfaces without a device, such as a bridge, because their
+// bytes also pass a card.
+func (c *Capacity) readLinks() {
+	fs, err := procfs.NewFS(procfs.DefaultMountPoint)
+	if err != nil {
+		return
+	}
+	counted, err := fs.NetDev()
+	if err != nil {
+		return
+	}
+	for name, line := range counted {
+		card := filepath.Join("/sys/class/net", name)
+		if _, err := os.Stat(filepath.Join(card, "device")); err != nil {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(card, "speed")) // #nosec G304 -- a file of /sys/class/net
+		if err != nil {
+			continue
+		}
+		if megabits, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && megabits > 0 {
+			c.LinkRate += uint64(megabits) * 1e6 / 8
+			c.LinkSent += line.TxBytes
+			c.LinkReceived += line.RxBytes
+		}
+	}
+}
+
+// A Machine identifies the computer of a run.
+type Machine struct {
+	Name   string `json:"name,omitempty"`
+	System string `json:"system,omitempty"` // "debian 12.11"
+	Kernel string `json:"kernel,omitempty"`
+	CPU    string `json:"cpu,omitempty"`
+	Cores  int    `json:"cores"`
+	Memory uint64 `json:"memory_bytes,omitempty"`
+}
+
+// ThisMachine describes this machine. Unknown fields are empty.
+func ThisMachine() Machine {
+	m := Machine{Cores: runtime.NumCPU()}
+	if info, err := host.Info(); err == nil {
+		m.Name, m.Kernel = info.Hostname, info.KernelVersion
+		m.System = strings.TrimSpace(fmt.Sprintf("%s %s", info.Platform, info.PlatformVersion))
+	}
+	if info, err := cpu.Info(); err == nil && len(info) > 0 {
+		m.CPU = info[0].ModelName
+	}
+	if v, err := mem.VirtualMemory(); err == nil {
+		m.Memory = v.Total
+	}
+	return m
 }

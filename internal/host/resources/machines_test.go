@@ -1,17 +1,23 @@
 package resources
 
 import (
+	"context"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/host/machine"
+	"github.com/sse-soak/sse-soak/test/address"
+	"github.com/sse-soak/sse-soak/test/untested"
 	"github.com/sse-soak/sse-soak/test/watcher"
 )
 
@@ -37,22 +43,15 @@ func TestMachinesFromPrometheus(t *testing.T) {
 	t.Parallel()
 	var dropped atomic.Int64
 	dropped.Store(100)
-	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, nodePage, dropped.Load()) }))
-	t.Cleanup(node.Close)
-	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, page) }))
-	t.Cleanup(backend.Close)
-	url := "http://" + watcher.Start(t, backend.Listener.Addr().String(), "runner-1="+node.Listener.Addr().String())
+	url := watch(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, page) }, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, nodePage, dropped.Load()) })
 	started := time.Now()
 	var all []*machine.Record
 	query := func() *machine.Series {
 		var err error
 		all, err = MachinesFromPrometheus(t.Context(), url, started, time.Now().Add(Interval), time.Second)
 		require.NoError(t, err)
-		if len(all) == 0 {
-			return &machine.Series{}
-		}
-		if s := all[0].Series("conntrack_allowance_exceeded"); s != nil {
-			return s
+		if len(all) > 0 && all[0].Series("conntrack_allowance_exceeded") != nil {
+			return all[0].Series("conntrack_allowance_exceeded")
 		}
 		return &machine.Series{}
 	}
@@ -75,8 +74,7 @@ func TestMachinesFromPrometheus(t *testing.T) {
 	all, err := MachinesFromPrometheus(t.Context(), url, started.Add(-2*time.Hour), started.Add(-time.Hour), time.Second)
 	require.NoError(t, err)
 	require.Empty(t, all)
-	node.Close()
-	_, err = MachinesFromPrometheus(t.Context(), node.URL, started, time.Now(), time.Second)
+	_, err = MachinesFromPrometheus(t.Context(), "http://127.0.0.1:1", started, time.Now(), time.Second)
 	require.ErrorContains(t, err, "query the machines")
 }
 
@@ -92,18 +90,58 @@ func TestMachinesFromPrometheusRejectsImpossibleCounters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			now := time.Now()
-			p := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			address := serve(t, func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
 				if strings.HasSuffix(r.URL.Path, "query_range") {
 					fmt.Fprintf(w, `{"status":"success","data":{"resultType":"matrix","result":[`+series+`]}}`, now.Unix())
 					return
 				}
 				fmt.Fprint(w, `{"status":"success","data":{"resultType":"vector","result":[]}}`)
-			}))
-			t.Cleanup(p.Close)
-			_, err := MachinesFromPrometheus(t.Context(), p.URL, now.Add(-time.Minute), now, time.Second)
+			})
+			_, err := MachinesFromPrometheus(t.Context(), address, now.Add(-time.Minute), now, time.Second)
 			require.ErrorContains(t, err, "impossible counters")
 			require.Less(t, len(err.Error()), 400)
 		})
 	}
+}
+
+// A node_exporter with the collectors of the stack reports each counter of this machine under its name in the table, and identifies
+// this machine.
+func TestNodeExporterHasEachCounter(t *testing.T) {
+	t.Parallel()
+	binary, err := exec.LookPath("prometheus-node-exporter")
+	if err != nil {
+		untested.SkipMissing(t, "prometheus-node-exporter is not installed: apt-get install prometheus-node-exporter")
+	}
+	listen := address.Reserve(t)
+	texts := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(texts, "soak.prom"), []byte("soak_host_info{boot_id=\"b-1\"} 1\n"), 0o644))
+	ctx, stop := context.WithCancel(context.Background())
+	exporter := exec.CommandContext(ctx, binary, "--web.listen-address="+listen, "--collector.ethtool", "--collector.textfile.directory="+texts)
+	require.NoError(t, exporter.Start())
+	t.Cleanup(func() {
+		stop()
+		_ = exporter.Wait() // killed
+	})
+	url := "http://" + watcher.Start(t, strings.TrimPrefix(serve(t, http.NotFound), "http://"), "stack="+listen)
+	started := time.Now().Add(-Interval)
+	self := machine.New(time.Second)
+	self.Sample(time.Now())
+	want := self.Record()
+	var all []*machine.Record
+	require.EventuallyWithT(t, func(t *assert.CollectT) {
+		all, err = MachinesFromPrometheus(ctx, url, started, time.Now().Add(Interval), time.Second)
+		require.NoError(t, err)
+		require.Len(t, all, 1)
+		for _, s := range want.Counters {
+			if c, _ := machine.CounterOf(s.Name); c.Metric != "" {
+				require.NotNil(t, all[0].Series(s.Name), s.Name)
+			}
+		}
+	}, time.Minute, 200*time.Millisecond)
+	require.Equal(t, want.Cores, all[0].Cores)
+	require.InDelta(t, want.BootedUnix, all[0].BootedUnix, 2)
+	name, err := os.Hostname()
+	require.NoError(t, err)
+	require.Equal(t, []string{"b-1", name}, []string{all[0].Boot, all[0].Node})
 }

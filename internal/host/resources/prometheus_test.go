@@ -4,28 +4,19 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/sse-soak/sse-soak/test/watcher"
 )
 
 func TestFromPrometheusReadsBackendAndItsHost(t *testing.T) {
 	t.Parallel()
-	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, page, "# TYPE node_netstat_Tcp_RetransSegs counter\nnode_netstat_Tcp_RetransSegs 17\n")
-	}))
-	t.Cleanup(target.Close)
-	runner := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, "# TYPE node_netstat_Tcp_RetransSegs counter\nnode_netstat_Tcp_RetransSegs 1000\n")
-	}))
-	t.Cleanup(runner.Close)
+	const retransmits = "# TYPE node_netstat_Tcp_RetransSegs counter\nnode_netstat_Tcp_RetransSegs "
 	started := time.Now()
-	url := "http://" + watcher.Start(t, target.Listener.Addr().String(), "runner-1="+runner.Listener.Addr().String())
+	url := watch(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, page, retransmits, "17\n") },
+		func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, retransmits, "1000\n") })
 	require.Eventually(t, func() bool {
 		response, err := http.Get(url + "/api/v1/query?query=node_netstat_Tcp_RetransSegs")
 		if err != nil {
@@ -59,9 +50,7 @@ func TestFromPrometheusReadsBackendAndItsHost(t *testing.T) {
 
 func TestErrorsOfPrometheusHideTokens(t *testing.T) {
 	t.Parallel()
-	closed := httptest.NewServer(http.NotFoundHandler())
-	closed.Close()
-	host := closed.Listener.Addr().String()
+	const host = "127.0.0.1:1"
 	for _, address := range []string{
 		"http://me:secret@" + host, "http://secret@" + host, "http://" + host + "/?token=secret",
 		"http://me:secret@%zz", "me:secret",

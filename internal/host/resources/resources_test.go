@@ -1,13 +1,19 @@
 package resources
 
 import (
+	"context"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/watcher"
 )
 
 const page = `# TYPE process_resident_memory_bytes gauge
@@ -27,6 +33,20 @@ go_gc_duration_seconds{quantile="1"} 0.002
 go_gc_duration_seconds_sum 0.5
 go_gc_duration_seconds_count 40
 `
+
+// serve serves a handler until the end of the test, and returns its URL.
+func serve(t *testing.T, handler http.HandlerFunc) string {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// watch starts a Prometheus that scrapes a backend and a machine with the name runner-1, and returns its URL.
+func watch(t *testing.T, backend, machine http.HandlerFunc) string {
+	t.Helper()
+	return "http://" + watcher.Start(t, strings.TrimPrefix(serve(t, backend), "http://"), "runner-1="+strings.TrimPrefix(serve(t, machine), "http://"))
+}
 
 func TestFromMetricsAddsUpBackends(t *testing.T) {
 	t.Parallel()
@@ -80,10 +100,7 @@ func TestFromHostReadsThisHost(t *testing.T) {
 	require.GreaterOrEqual(t, after.BusySeconds, before.BusySeconds)
 	require.GreaterOrEqual(t, after.Retransmits, before.Retransmits)
 	require.LessOrEqual(t, before.Overflows, before.Drops, "drops include overflows")
-}
-
-func TestThisMachineHasCoresMemoryAndKernel(t *testing.T) {
-	t.Parallel()
+	require.Positive(t, before.Received, "the bytes and the TCP counters must both be readable")
 	m := ThisMachine()
 	require.NotZero(t, m.Cores)
 	require.NotZero(t, m.Memory)
@@ -121,4 +138,37 @@ func TestReadRejectsIncompleteLines(t *testing.T) {
 	require.ErrorContains(t, err, path)
 	_, err = Read(filepath.Dir(path))
 	require.Error(t, err)
+}
+
+func TestSummarizeSystemOmitsGaps(t *testing.T) {
+	t.Parallel()
+	sample := func(received, sent uint64, threads int, lookup float64) Sample {
+		return Sample{BackendThreads: threads, NginxThreads: 2, Host: Host{System: System{Received: received, Transmitted: sent, LookupMS: lookup}}}
+	}
+	got := SummarizeSystem([]Sample{
+		sample(1000, 500, 7, 3), sample(1500, 700, 9, 0), {}, sample(9000, 9000, 8, 40), sample(9100, 9001, 8, 5),
+	})
+	require.Equal(t, SystemSummary{
+		BackendThreads: 9, NginxThreads: 2, Received: 600, Transmitted: 201, Lookups: 3, LookupP50: 5, LookupMax: 40,
+	}, got, "the bytes during a gap do not count")
+	require.Zero(t, SummarizeSystem(nil))
+}
+
+func TestLookupsResolveNamesOnly(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"http://127.0.0.1:80", "http://[::1]:80/x", "http:///", ""} {
+		require.Nil(t, LookupsOf(address), address)
+	}
+	l := LookupsOf("https://localhost:8443/event")
+	require.NotNil(t, l)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { l.Run(ctx); close(done) }()
+	var s Sample
+	require.Eventually(t, func() bool { s.FromLookups(l); return s.LookupMS > 0 }, time.Minute, time.Millisecond)
+	s.FromLookups(l)
+	require.Zero(t, s.LookupMS, "only the first sample after a lookup has its time")
+	s.FromLookups(nil)
+	cancel()
+	<-done
 }

@@ -109,7 +109,6 @@ func (t Prices) Rate(m Machines) (Rate, error) {
 	return r, nil
 }
 
-// noPriceError returns an error about a machine or region without a price.
 func noPriceError(subject string) error {
 	return fmt.Errorf("no price of %s; pass --prices FILE (or PRICES), a table like internal/host/sizing/prices.json", subject)
 }

@@ -1,6 +1,8 @@
 package archive
 
 import (
+	"bufio"
+	"bytes"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/safefile"
+	"github.com/sse-soak/sse-soak/internal/secret"
 )
 
 // kinds lists the extensions of the files of a run. Other files in its folder, such as keys and certificates, are not
@@ -114,7 +117,7 @@ func (m *maker) addFile(path, name string) (found bool, err error) {
 		})
 	}
 	err = m.copy(name, func(out io.Writer) (err error) {
-		found, err = m.secrets.copy(out, file)
+		found, err = m.copyRedacted(out, file)
 		return err
 	})
 	if found {
@@ -128,7 +131,6 @@ const maxFile = safefile.Table
 
 var errUnpacked = errors.New("the unpacked file is too large")
 
-// sizeOf formats the size of a file.
 func sizeOf(file *os.File) string {
 	info, err := file.Stat()
 	if err != nil {
@@ -143,7 +145,7 @@ func (m *maker) hasPackedSecret(packed io.Reader) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return m.secrets.copy(io.Discard, text)
+	return m.copyRedacted(io.Discard, text)
 }
 
 // unpack returns a reader of the content of a compressed file. It fails with errUnpacked after maxFile bytes.
@@ -167,4 +169,22 @@ func (l *limitedReader) Read(p []byte) (int, error) {
 		return n, errUnpacked
 	}
 	return n, err
+}
+
+// NewSecrets returns the values that an archive must not contain: those of an environment, of a file like .env if it
+// exists, and of addresses with a password.
+func NewSecrets(environment []string, dotenv string, addresses ...string) *secret.Values {
+	if text, err := os.ReadFile(dotenv); err == nil { // #nosec G304 -- the .env of the working directory
+		for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+			environment = append(slices.Clip(environment), strings.TrimSpace(lines.Text()))
+		}
+	}
+	return secret.Environment(environment, addresses...)
+}
+
+// copyRedacted copies text without secrets, and reports whether it found any.
+func (m *maker) copyRedacted(out io.Writer, text io.Reader) (found bool, err error) {
+	writer := m.secrets.Writer(out)
+	_, err = io.CopyBuffer(struct{ io.Writer }{writer}, struct{ io.Reader }{text}, make([]byte, 128<<10))
+	return writer.Found, errors.Join(err, writer.Close())
 }

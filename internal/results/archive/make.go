@@ -19,18 +19,18 @@ import (
 
 // A Source names the locations of the evidence of a run.
 type Source struct {
-	Results    string // folder of the run
-	Prometheus string // address, with user and password if needed; "": none
-	SkipReason string // why Prometheus is not queried, as a sentence; "": it is queried
-	Secrets    Secrets
-	Version    string // of soak
+	Results    string         // folder of the run
+	Prometheus string         // address, with user and password if needed; "": none
+	SkipReason string         // why Prometheus is not queried, as a sentence; "": it is queried
+	Secrets    *secret.Values // nil: those of the text around them only
+	Version    string         // of soak
 }
 
 // A maker builds an archive in a folder.
 type maker struct {
 	ctx      context.Context //nolint:containedctx // the context of Make, for every read
 	dir      string
-	secrets  Secrets
+	secrets  *secret.Values
 	contents Contents
 }
 
@@ -49,7 +49,7 @@ func Make(ctx context.Context, from Source, file string) (Contents, error) {
 		return Contents{}, fmt.Errorf("make a folder for the archive: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	if from.Secrets.Values == nil {
+	if from.Secrets == nil {
 		from.Secrets = NewSecrets(nil, "")
 	}
 	m := &maker{ctx: ctx, dir: dir, secrets: from.Secrets, contents: Contents{

@@ -88,7 +88,6 @@ func write(ctx context.Context, w io.Writer, dir, testID string, names []string,
 	return errors.Join(out.Close(), zip.Close())
 }
 
-// add adds a file to a tar.
 func add(ctx context.Context, out *tar.Writer, file, name string) error {
 	in, err := os.Open(file) // #nosec G304 -- in our temporary folder
 	if err != nil {

@@ -35,7 +35,6 @@ const (
 // Series is one series of a window.
 type Series = prompb.TimeSeries
 
-// samplesOf returns the number of samples of a series.
 func samplesOf(s *Series) int { return len(s.Samples) + len(s.Histograms) }
 
 // A Remote reads and writes the data of a Prometheus by remote read and remote write. Both preserve timestamps, the

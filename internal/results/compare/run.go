@@ -206,7 +206,6 @@ func setting(plan map[string]any, key string) string {
 	return cmp.Or(fmt.Sprint(value), "empty")
 }
 
-// hosts lists the hosts of the runners.
 func (r Run) hosts() string {
 	var hosts []string
 	for _, runner := range r.Verdict.Runners {

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,30 +59,31 @@ func location(pod *corev1.Pod) string {
 	return fmt.Sprintf("pod %s on node %s", pod.Name, pod.Spec.NodeName)
 }
 
+// condition returns the first of some conditions that a Job, which may be nil, has; nil if there is none.
+func condition(job *batchv1.Job, types ...batchv1.JobConditionType) *batchv1.JobCondition {
+	if job == nil {
+		return nil
+	}
+	i := slices.IndexFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
+		return slices.Contains(types, c.Type) && c.Status == corev1.ConditionTrue
+	})
+	if i < 0 {
+		return nil
+	}
+	return &job.Status.Conditions[i]
+}
+
 // jobFailure returns why a Job failed; ok is false unless it failed permanently.
 func jobFailure(job *batchv1.Job) (cause string, ok bool) {
-	if job == nil {
-		return "", false
-	}
-	for _, c := range job.Status.Conditions {
-		if (c.Type == batchv1.JobFailed || c.Type == batchv1.JobFailureTarget) && c.Status == corev1.ConditionTrue {
-			return reason(c.Reason, c.Message), true
-		}
+	if c := condition(job, batchv1.JobFailed, batchv1.JobFailureTarget); c != nil {
+		return reason(c.Reason, c.Message), true
 	}
 	return "", false
 }
 
 // isComplete reports whether a Job succeeded.
 func isComplete(job *batchv1.Job) bool {
-	if job == nil {
-		return false
-	}
-	for _, c := range job.Status.Conditions {
-		if c.Type == batchv1.JobComplete && c.Status == corev1.ConditionTrue {
-			return true
-		}
-	}
-	return job.Status.Succeeded > 0
+	return condition(job, batchv1.JobComplete) != nil || job != nil && job.Status.Succeeded > 0
 }
 
 // graceSlack is how long a deleted pod may exist after its grace period before its node counts as dead.
@@ -89,7 +91,7 @@ const graceSlack = 30 * time.Second
 
 // end reports whether a part has ended, and returns a sentence if it failed. latest is the last known state of a pod
 // that no longer exists, nil if unknown.
-func (p *Part) end(latest *corev1.Pod, at time.Time) (trouble string, ok bool) {
+func (p *Part) end(latest *corev1.Pod, at time.Time) (problem string, ok bool) {
 	pod := p.Pod
 	if pod == nil {
 		reason, failed := jobFailure(p.Job)

@@ -63,7 +63,7 @@ type Tracker struct {
 type runner struct {
 	pod      *corev1.Pod
 	hasEnded bool
-	trouble  string
+	problem  string
 }
 
 // newTracker returns the tracker of a run before its first snapshot.
@@ -110,15 +110,15 @@ func (m *Tracker) observe(i int, p *Part, at time.Time) {
 		return
 	}
 	r.update(p)
-	trouble, hasEnded := p.end(r.pod, at)
+	problem, hasEnded := p.end(r.pod, at)
 	if !hasEnded {
 		return
 	}
-	r.hasEnded, r.trouble = true, trouble
-	if trouble == "" {
+	r.hasEnded, r.problem = true, problem
+	if problem == "" {
 		return
 	}
-	m.recordEnd(i+1, "runner %d of %d (%s): %s%s", i+1, len(m.runners), location(r.pod), trouble, p.details())
+	m.recordEnd(i+1, "runner %d of %d (%s): %s%s", i+1, len(m.runners), location(r.pod), problem, p.details())
 }
 
 // update stores the newest state of the pod.
@@ -153,12 +153,12 @@ func (m *Tracker) checkStart(s Snapshot) {
 		*Part
 	}{{"initializer", &s.Initializer}, {"starter", &s.Starter}} {
 		p := helper.Part
-		trouble, hasEnded := p.end(nil, s.At)
-		if reason, failed := jobFailure(p.Job); hasEnded && trouble == "" && failed {
-			trouble = reason
+		problem, hasEnded := p.end(nil, s.At)
+		if reason, failed := jobFailure(p.Job); hasEnded && problem == "" && failed {
+			problem = reason
 		}
-		if hasEnded && trouble != "" {
-			m.fail("the %s failed (%s): %s%s", helper.name, location(p.Pod), trouble, p.details())
+		if hasEnded && problem != "" {
+			m.fail("the %s failed (%s): %s%s", helper.name, location(p.Pod), problem, p.details())
 			return
 		}
 	}
@@ -169,7 +169,7 @@ func (m *Tracker) checkStart(s Snapshot) {
 	for i := range m.runners {
 		// After an attach late in the run, some runners may have finished. A runner that fails before the start
 		// prevents the others.
-		if r := &m.runners[i]; r.hasEnded && r.trouble != "" && !m.isStarted(s) {
+		if r := &m.runners[i]; r.hasEnded && r.problem != "" && !m.isStarted(s) {
 			m.fail("runner %d ended before all had started, so the operator starts no runner", i+1)
 			return
 		}

@@ -56,7 +56,7 @@ func (f *Files) Page() *html.Live {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := state{About: &About{Title: "soak " + f.Location}, now: now, word: "WAITING"}
+	s := state{Header: &Header{Title: "soak " + f.Location}, now: now, word: "WAITING"}
 	if f.verdict != nil {
 		f.fill(&s)
 	}
@@ -78,7 +78,7 @@ func (f *Files) Page() *html.Live {
 // fill sets the state of a run that has files.
 func (f *Files) fill(s *state) {
 	v := f.verdict
-	*s.About = About{Plan: v.Plan, Title: v.Layout.Title + " " + v.TestID, Service: f.merged.Service, Declared: v.Layout.Declared, Total: v.Plan.Hold()}
+	*s.Header = Header{Plan: v.Plan, Title: v.Layout.Title + " " + v.TestID, Service: f.merged.Service, Declared: v.Layout.Declared, Total: v.Plan.Hold()}
 	s.word, s.runners = "RUNNING", f.runners
 	s.started = time.UnixMilli(int64(v.StartedUnix * 1000))
 	if f.ended() {

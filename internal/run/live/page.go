@@ -19,8 +19,8 @@ import (
 // maxListed is the maximum number of findings on the page. The report has all.
 const maxListed = 100
 
-// About is the part of the page that does not change during a run.
-type About struct {
+// A Header is the part of the page that does not change during a run.
+type Header struct {
 	Plan     plan.Plan
 	Title    string // "soak 20261122-140000"
 	Service  shard.Service
@@ -35,7 +35,7 @@ type About struct {
 
 // A state is the state of a run at one time.
 type state struct {
-	*About
+	*Header
 	now      time.Time
 	started  time.Time // start of the runners; zero: not yet
 	word     string    // first word of the banner
@@ -262,7 +262,7 @@ func (r *Runner) LastLate() (late time.Duration, ok bool) {
 }
 
 // links returns links to the metrics of the run, without the user and the password of their address.
-func (a *About) links() (out []html.Link) {
+func (a *Header) links() (out []html.Link) {
 	at, err := url.Parse(a.Prometheus)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
 		return nil

@@ -36,7 +36,7 @@ func newTestServer(t *testing.T, address string) *testServer {
 	t.Helper()
 	p := plan.Default()
 	p.TestID, p.Connections, p.NoopInterval = "t", 600, 5
-	s := &testServer{view: &View{Watch: new(Watch), About: About{Plan: p, Title: "soak t", Service: shard.Service{Message: "noop"}, Total: time.Minute}}, tick: make(chan time.Time)}
+	s := &testServer{view: &View{Watch: new(Watch), Header: Header{Plan: p, Title: "soak t", Service: shard.Service{Message: "noop"}, Total: time.Minute}}, tick: make(chan time.Time)}
 	s.unix = time.Now().Unix()/5*5 - 600
 	s.view.Start()
 	var err error
@@ -189,7 +189,7 @@ func TestUnknownEventGetsAllParts(t *testing.T) {
 func TestPageAndEventsEscapeControlCharacters(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, "127.0.0.1:0")
-	s.view.About.Title = "soak \u009b31m\u202e"
+	s.view.Header.Title = "soak \u009b31m\u202e"
 	s.view.Watch.Add(1, &shard.Progress{Found: []shard.FoundFault{{AtMS: s.unix * 1000, ID: "soak-1", Text: "\u009b31m\u202e"}}})
 	events, stop := s.listen(t, "")
 	defer stop()

@@ -15,7 +15,7 @@ import (
 
 // A View makes the page of a run of this session.
 type View struct {
-	About
+	Header
 	Watch *Watch
 
 	clock   func() time.Time // nil: time.Now
@@ -74,7 +74,7 @@ func (v *View) Mark(name string) {
 func (v *View) Page() *html.Live {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	s := state{About: &v.About, now: v.now(), started: v.started, word: "RUNNING", runners: v.Watch.Runners()}
+	s := state{Header: &v.Header, now: v.now(), started: v.started, word: "RUNNING", runners: v.Watch.Runners()}
 	if v.started.IsZero() {
 		s.word = "STARTING"
 	}

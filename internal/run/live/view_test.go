@@ -26,7 +26,7 @@ func newHour(interval float64) *simulatedHour {
 	p := plan.Default()
 	p.TestID, p.Connections, p.NoopInterval = "t", 600, interval
 	h := &simulatedHour{at: time.Unix(1_700_000_003, 0), rand: rand.New(rand.NewPCG(1, 2))}
-	h.View = &View{Watch: new(Watch), About: About{Plan: p, Title: "soak t", Service: shard.Service{Message: "noop"}, Total: time.Hour, Machine: resources.Machine{Cores: 2}}}
+	h.View = &View{Watch: new(Watch), Header: Header{Plan: p, Title: "soak t", Service: shard.Service{Message: "noop"}, Total: time.Hour, Machine: resources.Machine{Cores: 2}}}
 	h.clock = func() time.Time { return h.at }
 	h.Start()
 	return h
@@ -100,7 +100,7 @@ func TestInterimResult(t *testing.T) {
 func TestStages(t *testing.T) {
 	t.Parallel()
 	h := newHour(15)
-	fresh := &View{Watch: new(Watch), About: h.About}
+	fresh := &View{Watch: new(Watch), Header: h.Header}
 	require.Equal(t, "STARTING", fresh.Page().Banner.Word)
 	for range 30 {
 		h.second()

@@ -163,7 +163,7 @@ func (r *runner) readReports(f *os.File) {
 	}
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
-	trouble := ""
+	problem := ""
 	for lines.Scan() {
 		var p shard.Progress
 		if json.Unmarshal(lines.Bytes(), &p) != nil {
@@ -172,10 +172,10 @@ func (r *runner) readReports(f *os.File) {
 		if r.onReport != nil {
 			r.onReport(r.index, &p)
 		}
-		if r.onRetry != nil && p.Trouble != "" && p.Trouble != trouble {
+		if r.onRetry != nil && p.Trouble != "" && p.Trouble != problem {
 			r.onRetry(fmt.Sprintf("runner %d: %s", r.index, p.Trouble))
 		}
-		trouble = p.Trouble
+		problem = p.Trouble
 	}
 }
 

@@ -196,3 +196,110 @@ func TestMissingK6LeavesNothing(t *testing.T) {
 	_, err := Start(c)
 	require.ErrorContains(t, err, "`make build` makes k6")
 }
+
+// Not parallel, because it sets the environment. With K6_VUS or K6_ITERATIONS from the environment a runner would
+// open fewer streams than planned; with K6_OUT or K6_NO_THRESHOLDS its results would be lost.
+func TestRunnerIgnoresLoadInTheEnvironment(t *testing.T) {
+	require.Empty(t, IgnoredVariables())
+	for _, name := range []string{"K6_VUS", "K6_ITERATIONS", "K6_DURATION", "K6_STAGES", "K6_EXECUTION_SEGMENT", "K6_NO_SETUP", "K6_NO_THRESHOLDS", "K6_OUT", "K6_RPS", "K6_CONFIG", "K6_LINGER"} {
+		t.Setenv(name, "1")
+	}
+	t.Setenv("K6_INSECURE_SKIP_TLS_VERIFY", "true")
+	t.Setenv("K6_NO_USAGE_REPORT", "1")
+	c := fakeConfig(t, 1, "env")
+	g, err := Start(c)
+	require.NoError(t, err)
+	wait(t, g)
+	text, err := os.ReadFile(filepath.Join(c.Dir, "k6-runner-1.log"))
+	require.NoError(t, err)
+	var variables []string
+	for line := range strings.Lines(string(text)) {
+		if name, _, _ := strings.Cut(line, "="); strings.HasPrefix(name, "K6_") && name != plan.DocumentVariable {
+			variables = append(variables, strings.TrimSpace(line))
+		}
+	}
+	require.ElementsMatch(t, []string{"K6_INSECURE_SKIP_TLS_VERIFY=true", "K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false"}, variables)
+	require.Contains(t, string(text), noConfiguration+"\n", "a configuration file in the home of the user may set vus too")
+	require.Equal(t, "K6_CONFIG, K6_DURATION, K6_EXECUTION_SEGMENT, K6_ITERATIONS, K6_LINGER, K6_NO_SETUP, K6_NO_THRESHOLDS, K6_OUT, K6_RPS, K6_STAGES, K6_VUS in the environment: "+
+		"ignored, because the plan sets them for the runners", IgnoredVariables())
+}
+
+func TestExceptionText(t *testing.T) {
+	t.Parallel()
+	for log, want := range map[string]string{
+		`{"hint":"script exception","level":"error","msg":"Error: STAGES must be a number, got \"x\".\n\tat parsed (file:///x.js:1:2(3))\n"}`: `STAGES must be a number, got "x".`,
+		"{\"level\":\"warning\",\"msg\":\"w\"}\n{\"level\":\"error\",\"msg\":\"GoError: the stage \\\"a\\\" is there twice\\n\\tat y\"}":      `the stage "a" is there twice`,
+		`{"level":"error","msg":"GoError: name is missing\nconnect is missing\n\tat x\n\tat y"}`:                                              "name is missing\nconnect is missing",
+		`{"level":"error","msg":"Error: it has no trace\n"}`:                                                                                  "it has no trace",
+		"": "", "not JSON\n": "",
+	} {
+		require.Equal(t, want, exceptionText([]byte(log)))
+	}
+}
+
+// A description may contain an endless loop: Inspect ends with an error.
+func TestScriptThatNeverLoads(t *testing.T) {
+	previous := inspectTimeout
+	inspectTimeout = 50 * time.Millisecond
+	t.Cleanup(func() { inspectTimeout = previous })
+	k6 := filepath.Join(t.TempDir(), "k6")
+	require.NoError(t, os.WriteFile(k6, []byte("#!/bin/sh\nexec sleep 60\n"), 0o755))
+	_, err := Inspect(t.Context(), k6, "soak.js", plan.Document{}, nil)
+	require.ErrorAs(t, err, &SettingsError{})
+	require.ErrorContains(t, err, "soak.js was not loaded within 50ms")
+}
+
+// Not parallel, as it sets the environment.
+func TestPrometheusSettingsOfARemoteRunner(t *testing.T) {
+	t.Setenv("K6_PROMETHEUS_RW_SERVER_URL", "")
+	settings, err := RemoteWriteSettings()
+	require.NoError(t, err)
+	require.Nil(t, settings, "by default there is no Prometheus")
+
+	t.Setenv("K6_PROMETHEUS_RW_SERVER_URL", "http://u:p%2Fw@h:1/api/v1/write")
+	t.Setenv("K6_PROMETHEUS_RW_HTTP_HEADERS", "X-Scope-OrgID:a")
+	settings, err = RemoteWriteSettings()
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{
+		"K6_PROMETHEUS_RW_SERVER_URL": "http://h:1/api/v1/write", "K6_PROMETHEUS_RW_USERNAME": "u", "K6_PROMETHEUS_RW_PASSWORD": "p/w",
+		"K6_PROMETHEUS_RW_HTTP_HEADERS": "X-Scope-OrgID:a", "K6_PROMETHEUS_RW_TREND_STATS": "p(50),p(99),max",
+	}, settings, "k6 prints the URL, so it has no password")
+
+	t.Setenv("K6_PROMETHEUS_RW_USERNAME", "other")
+	t.Setenv("K6_PROMETHEUS_RW_PASSWORD", "hush")
+	t.Setenv("K6_PROMETHEUS_RW_TREND_STATS", "avg")
+	settings, err = RemoteWriteSettings()
+	require.NoError(t, err)
+	require.Equal(t, []string{"other", "hush", "avg"}, []string{settings["K6_PROMETHEUS_RW_USERNAME"], settings["K6_PROMETHEUS_RW_PASSWORD"], settings["K6_PROMETHEUS_RW_TREND_STATS"]})
+
+	t.Setenv("K6_PROMETHEUS_RW_SERVER_URL", "h:pass@word")
+	_, err = RemoteWriteSettings()
+	require.EqualError(t, err, "K6_PROMETHEUS_RW_SERVER_URL must begin with http:// or https:// and name a host")
+
+	t.Setenv("K6_PROMETHEUS_RW_SERVER_URL", "https://h/api/v1/write")
+	t.Setenv("K6_PROMETHEUS_RW_CLIENT_CERTIFICATE", "/home/a/cert.pem")
+	_, err = RemoteWriteSettings()
+	require.ErrorContains(t, err, "K6_PROMETHEUS_RW_CLIENT_CERTIFICATE is a file of this machine")
+}
+
+// As k6 v2.2.0 writes them.
+const failedWrites = `time="2026-11-22T09:00:00Z" level=warning msg="a warning" error=x output="Prometheus remote write"
+time="2026-11-22T09:00:00Z" level=error msg="Failed to send the time series data to the endpoint" error="got status code: 401 instead expected a 2xx successful status code" output="Prometheus remote write"
+time="2026-11-22T09:00:05Z" level=error msg="Failed to send the time series data to the endpoint" error="HTTP POST request failed: Post \"http://h:1/w\": connection refused" output="Prometheus remote write"
+`
+
+func TestFailedWritesDoNotFailTheRun(t *testing.T) {
+	t.Parallel()
+	count, last := FailedWrites(strings.NewReader(failedWrites))
+	require.Equal(t, 2, count)
+	require.Equal(t, `HTTP POST request failed: Post "http://h:1/w": connection refused`, last)
+	_, found := LastError(strings.NewReader(failedWrites))
+	require.False(t, found)
+
+	const other = `time="2026-11-22T09:00:00Z" level=error msg="the shard was not delivered"` + "\n"
+	count, _ = FailedWrites(strings.NewReader(other))
+	require.Zero(t, count)
+	reason, found := LastError(strings.NewReader(other + failedWrites))
+	require.True(t, found)
+	require.Equal(t, `"the shard was not delivered"`, reason)
+}

@@ -1,15 +1,22 @@
 package target
 
 import (
+	"context"
+	"errors"
 	"io"
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/host/process"
 )
 
 func serve(t *testing.T, handler http.HandlerFunc) *Target {
@@ -146,4 +153,96 @@ func TestTargetsThatNeedNginx(t *testing.T) {
 		_, err := StartLocal(t.Context(), c)
 		require.ErrorContains(t, err, want)
 	}
+}
+
+// The caller tells a stopped run from a target that does not start.
+func TestStoppedStartIsCanceled(t *testing.T) {
+	t.Parallel()
+	s := newService("the backend", func(bool) (*process.Process, error) {
+		return process.Start(process.Spec{Name: "script", Path: "/bin/sh", Args: []string{"-c", "exec sleep 60"}, Log: filepath.Join(t.TempDir(), "log"), Orphan: syscall.SIGKILL})
+	})
+	require.NoError(t, s.start(false))
+	defer s.stop(context.Background(), time.Second)
+	ctx, stop := context.WithCancel(t.Context())
+	service := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		stop()
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	require.ErrorIs(t, new(Local).await(ctx, s, http.DefaultClient, service.URL), context.Canceled)
+}
+
+func TestCrashNamesTheOutcomeOfTheRestart(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		before  int // crashes before the one of the test
+		restart error
+		want    string
+	}{
+		{name: "restarted", want: " and was restarted"},
+		{name: "failed", restart: errors.New("no such file"), want: " and could not be restarted: no such file"},
+		{name: "too many crashes", before: maxCrashes, want: " and was not restarted after 11 crashes"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			log := filepath.Join(t.TempDir(), "log")
+			s := newService("the backend", func(restart bool) (*process.Process, error) {
+				script := "exit 3"
+				if restart {
+					if script = "exec sleep 60"; c.restart != nil {
+						return nil, c.restart
+					}
+				}
+				return process.Start(process.Spec{Name: "script", Path: "/bin/sh", Args: []string{"-c", script}, Log: log, Orphan: syscall.SIGKILL})
+			})
+			s.crashes = make([]Crash, c.before)
+			require.NoError(t, s.start(false))
+			crash := func() string {
+				if all := s.crashList(); len(all) > c.before {
+					return all[c.before].Text
+				}
+				return ""
+			}
+			const died = " (exit status 3)"
+			require.Eventually(t, func() bool { return strings.HasSuffix(crash(), died+c.want) }, time.Minute, time.Millisecond)
+			s.stop(context.Background(), time.Second)
+			require.Len(t, s.crashList(), c.before+1)
+		})
+	}
+}
+
+// Not parallel, because it sets the environment. A soak that was killed cannot remove its folder.
+func TestNextTargetRemovesOrphanedFolders(t *testing.T) {
+	parent := t.TempDir()
+	t.Setenv("TMPDIR", parent)
+	orphan, err := newFolder()
+	require.NoError(t, err)
+	require.NoError(t, orphan.lock.Close(), "as the kernel does for a process that was killed")
+	require.NoError(t, os.WriteFile(filepath.Join(orphan.path, "nginx.conf"), nil, 0o600))
+
+	foreign := filepath.Join(parent, "soak-notes")
+	require.NoError(t, os.Mkdir(foreign, 0o700))
+	first, err := newFolder()
+	require.NoError(t, err)
+	require.NoDirExists(t, orphan.path)
+
+	second, err := newFolder()
+	require.NoError(t, err)
+	require.DirExists(t, first.path, "its owner is alive")
+	require.DirExists(t, foreign, "another program owns it")
+	second.remove()
+	first.remove()
+	entries, err := os.ReadDir(parent)
+	require.NoError(t, err)
+	require.Len(t, entries, 1, "only the folder of another program")
+}
+
+// macOS has 127.0.0.1 only. An address of a network that does not exist is as unknown here.
+func TestFreePortUsesALocalAddress(t *testing.T) {
+	t.Parallel()
+	address, err := freePortOf("fe80::1%none", "127.0.0.1")
+	require.NoError(t, err)
+	require.Regexp(t, `^127\.0\.0\.1:\d+$`, address)
+	_, err = freePortOf("fe80::1%none", "fe80::2%none")
+	require.ErrorContains(t, err, "find a free port")
 }
