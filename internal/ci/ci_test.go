@@ -96,6 +96,17 @@ func failOnWarning(t *testing.T) func(string) {
 	return func(text string) { t.Error(text) }
 }
 
+// reportVerdict reports a verdict after a line of other output, and returns all output.
+func reportVerdict(t *testing.T, targets Targets, v *verdict.Verdict, report string) string {
+	t.Helper()
+	var out strings.Builder
+	reporter := Begin(targets, &out)
+	fmt.Fprintln(&out, "the report")
+	reporter.SetVerdict(v, report)
+	require.NoError(t, reporter.End(nil, func(text string) { t.Error(text) }))
+	return out.String()
+}
+
 func TestAnnotationsContainTheFindings(t *testing.T) { //nolint:paralleltest // GitHub's variables
 	for outcome, want := range map[verdict.Outcome][]string{
 		verdict.Pass: {"::notice title=Soak pass::1200 connections open to the end", "::warning title=Soak::the load generator was saturated"},
@@ -106,12 +117,7 @@ func TestAnnotationsContainTheFindings(t *testing.T) { //nolint:paralleltest // 
 		verdict.Invalid: {"::error title=Soak invalid%3A all runners finished::runner 2 left no shard", "::warning title=Soak::the load generator was saturated"},
 	} {
 		summary, outputs := setGitHubFiles(t)
-		var out strings.Builder
-		reporter := Begin(Targets{GitHub: true}, &out)
-		fmt.Fprintln(&out, "the report")
-		reporter.SetVerdict(newVerdict(outcome), "results/x/report.html")
-		require.NoError(t, reporter.End(nil, failOnWarning(t)))
-		got := runStep(out.String())
+		got := runStep(reportVerdict(t, Targets{GitHub: true}, newVerdict(outcome), "results/x/report.html"))
 		require.Equal(t, want, got.commands)
 		require.Equal(t, []string{"the report"}, got.text)
 		require.Contains(t, summary(), " "+strings.ToUpper(string(outcome))+": ")
@@ -156,9 +162,7 @@ func TestSummaryEscapesControlCharacters(t *testing.T) { //nolint:paralleltest /
 	for i := range v.Checks {
 		v.Checks[i].Name += "\x1b\u202e"
 	}
-	reporter := Begin(Targets{GitHub: true}, io.Discard)
-	reporter.SetVerdict(v, "")
-	require.NoError(t, reporter.End(nil, failOnWarning(t)))
+	reportVerdict(t, Targets{GitHub: true}, v, "")
 	require.Contains(t, summary(), `\u001b\u202e`)
 	require.NotContains(t, summary(), "\x1b")
 	require.NotContains(t, summary(), "\u202e")
@@ -252,9 +256,7 @@ func TestJUnitHasACaseForEachCheck(t *testing.T) {
 	t.Parallel()
 	for outcome, want := range map[verdict.Outcome][3]int{verdict.Pass: {2, 0, 0}, verdict.Fail: {3, 1, 0}, verdict.Invalid: {3, 0, 1}} {
 		file := filepath.Join(t.TempDir(), "soak.xml")
-		reporter := Begin(Targets{JUnit: file}, io.Discard)
-		reporter.SetVerdict(newVerdict(outcome), "")
-		require.NoError(t, reporter.End(nil, failOnWarning(t)))
+		reportVerdict(t, Targets{JUnit: file}, newVerdict(outcome), "")
 		s := parse(t, file)
 		require.Equal(t, want, [3]int{s.Tests, s.Failures, s.Errors}, outcome)
 		require.Equal(t, []string{"Soak", "3600.500", "2023-11-14T22:13:20"}, []string{s.Name, s.Time, s.Timestamp})
@@ -278,9 +280,7 @@ func TestJUnitIsValidXML(t *testing.T) {
 	v.TestID, v.Plan.BackendURL = evil, evil
 	v.Checks = []verdict.Check{{Name: evil, Limit: evil, Actual: evil, Reasons: []string{evil}}, {Name: evil, Actual: evil, Pass: true}}
 	file := filepath.Join(t.TempDir(), "soak.xml")
-	reporter := Begin(Targets{JUnit: file}, io.Discard)
-	reporter.SetVerdict(v, "")
-	require.NoError(t, reporter.End(nil, failOnWarning(t)))
+	reportVerdict(t, Targets{JUnit: file}, v, "")
 	s := parse(t, file)
 	require.Equal(t, 2, s.Tests)
 	require.Contains(t, s.Cases[0].Failure.Text, "]]></failure><script>&amp;\"'")
@@ -294,11 +294,8 @@ func TestConnectionsOnlyIsAWarning(t *testing.T) { //nolint:paralleltest // GitH
 	v.Plan.Service, v.Evidence.By, v.MessagesChecked = "sse", verdict.ByNothing, &checked
 	v.Checks = append(v.Checks, verdict.Check{Name: "messages checked", Limit: "any"}.NotJudged("no rule is defined"))
 	file := filepath.Join(t.TempDir(), "soak.xml")
-	var out strings.Builder
-	reporter := Begin(Targets{GitHub: true, JUnit: file}, &out)
-	reporter.SetVerdict(v, "")
-	require.NoError(t, reporter.End(nil, failOnWarning(t)))
-	require.Contains(t, runStep(out.String()).commands, "::warning title=Soak pass (connections only)::1200 connections open to the end")
+	out := reportVerdict(t, Targets{GitHub: true, JUnit: file}, v, "")
+	require.Contains(t, runStep(out).commands, "::warning title=Soak pass (connections only)::1200 connections open to the end")
 	require.Contains(t, summary(), "PASS (connections only): messages were not checked")
 	require.Contains(t, outputs(), "verdict=pass\n")
 	s := parse(t, file)

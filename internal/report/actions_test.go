@@ -1,7 +1,6 @@
 package report
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -39,11 +38,8 @@ func TestActionSentences(t *testing.T) {
 	_, v, _ := newRun()
 	v.Actions = newActions()
 	p := &Page{Sections: []Section{actions(v)}}
-	var text, page strings.Builder
-	require.NoError(t, Text(&text, p))
-	golden(t, "actions.txt", []byte(text.String()))
-	require.NoError(t, Markdown(&page, p))
-	golden(t, "actions.md", []byte(page.String()))
+	golden(t, "actions.txt", []byte(textOf(t, p)))
+	golden(t, "actions.md", []byte(markdownOf(t, p)))
 }
 
 func TestChartOfCutsCountsThemBySteps(t *testing.T) {

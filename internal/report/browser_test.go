@@ -25,7 +25,7 @@ func TestBrowser(t *testing.T) {
 	require.FileExists(t, "html/bundle/page.js", "`make build` bundles the script of the page first")
 	dir := t.TempDir()
 	hour, evil := report.SimulatedRun(1200, 3600), report.SimulatedRun(20, 600)
-	injectMarkup(evil, `<img src=x onerror=alert(1)></script><script>alert(2)</script>`)
+	injectMarkupInto(evil, `<img src=x onerror=alert(1)></script><script>alert(2)</script>`)
 	for i, name := range []string{"deploy", "at-the-end"} { // one name fits to the right of its line, the other to the left
 		hour.Verdict.Actions = append(hour.Verdict.Actions, verdict.Action{ActionResult: verdict.ActionResult{Action: plan.Action{Name: name}, StartedUnix: report.SimulatedStart + 1200 + 2390*float64(i)}})
 	}

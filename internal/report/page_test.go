@@ -112,17 +112,9 @@ func TestHeadroom(t *testing.T) {
 	require.Equal(t, "≈ 50,000", backend[5])
 }
 
-// injectMarkup replaces each text that a service or a user controls by a text.
-func injectMarkup(r *report.Run, text string) {
-	v := r.Verdict
-	v.TestID, v.Plan.BackendURL, v.Plan.Prefix = text, text, text
-	v.Reasons, v.Warnings = []string{text}, []string{text}
-	v.Checks = []verdict.Check{{Name: text, Limit: text, Actual: text, Why: text}}
-	v.ScriptChecks = []shard.Check{{Name: text, Passes: 1}}
-	v.Findings = []verdict.Finding{{Kind: text, ID: text, Text: text}}
-	for i := range v.Runners {
-		v.Runners[i].Host, v.Runners[i].State, v.Runners[i].K6Version = text, text, text
-	}
+// injectMarkupInto replaces each text that a service or a user controls by a text.
+func injectMarkupInto(r *report.Run, text string) {
+	report.InjectMarkup(r.Verdict, text)
 	r.Merged.Runners[0].Script, r.Merged.Runners[0].ScriptHash = text, text
 	r.Merged.Connections.Edit(0).Reason, r.Merged.Connections.Edit(0).State = text, ledger.State(text)
 	r.Merged.Connections.Edit(1).Findings = []ledger.Finding{{Kind: ledger.Kind(text), Note: text}}
@@ -142,7 +134,7 @@ func TestPageEscapesMarkup(t *testing.T) {
 		`" onmouseover="alert(1)`, `' autofocus onfocus='alert(1)`, `<!--`, `{{.Title}} ${1} &lt;`,
 	} {
 		r := report.SimulatedRun(20, 600)
-		injectMarkup(r, evil)
+		injectMarkupInto(r, evil)
 		_, doc := render(t, r)
 		require.Contains(t, doc.Find(".banner .about").Text(), evil)
 		require.GreaterOrEqual(t, strings.Count(doc.Text(), evil), 25, "the page must display markup as text")

@@ -139,26 +139,49 @@ func newRun() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 	return m, v, samples
 }
 
-func TestText(t *testing.T) {
-	t.Parallel()
-	_, v, _ := newRun()
-	var b strings.Builder
-	require.NoError(t, Text(&b, Brief(v)))
-	golden(t, "report.txt", []byte(b.String()))
+// outputs returns the functions that write the files of a run.
+func outputs() map[string]func(io.Writer) error {
+	m, v, samples := newRun()
+	return map[string]func(io.Writer) error{
+		"report.txt":      func(w io.Writer) error { return Text(w, Brief(v)) },
+		"report.md":       func(w io.Writer) error { return Markdown(w, Brief(v)) },
+		"connections.csv": func(w io.Writer) error { return ConnectionsCSV(w, m, v) },
+		"series.csv":      func(w io.Writer) error { return SeriesCSV(w, m, samples) },
+	}
 }
 
-func TestMarkdown(t *testing.T) {
+func TestFilesOfARun(t *testing.T) {
 	t.Parallel()
-	_, v, _ := newRun()
+	for name, write := range outputs() {
+		golden(t, name, []byte(written(t, write)))
+	}
+	m, _, _ := newRun()
+	require.NoError(t, SeriesCSV(io.Discard, m, nil), "without samples")
+}
+
+// written returns the text that a function writes.
+func written(t *testing.T, write func(io.Writer) error) string {
+	t.Helper()
 	var b strings.Builder
-	require.NoError(t, Markdown(&b, Brief(v)))
-	golden(t, "report.md", []byte(b.String()))
+	require.NoError(t, write(&b))
+	return b.String()
+}
+
+// textOf and markdownOf return a page as text and as Markdown.
+func textOf(t *testing.T, p *Page) string {
+	t.Helper()
+	return written(t, func(w io.Writer) error { return Text(w, p) })
+}
+
+func markdownOf(t *testing.T, p *Page) string {
+	t.Helper()
+	return written(t, func(w io.Writer) error { return Markdown(w, p) })
 }
 
 // Missing information is reported as missing.
 func TestRunInfo(t *testing.T) {
 	t.Parallel()
-	textOf := func(info *verdict.RunInfo) (text string) {
+	textOfInfo := func(info *verdict.RunInfo) (text string) {
 		for _, row := range runInfo(&verdict.Verdict{RunInfo: info, Runners: []verdict.Runner{{K6Version: "v2.2.0"}, {K6Version: "v2.2.0"}}}).Tables[0].Rows {
 			text += row[0].Text + ": " + row[1].Text + "\n"
 		}
@@ -169,41 +192,24 @@ commit: not recorded
 versions: soak not recorded, k6 v2.2.0, Go not recorded, nginx not recorded
 machine: not recorded
 system: not recorded
-`, textOf(nil))
+`, textOfInfo(nil))
 	require.Equal(t, `command: bin/soak run --at '30m x: y'
 commit: not recorded
 versions: soak v1.2.3, k6 v2.2.0, Go 1.26.8, nginx not started by soak
 machine: 1 core of a CPU not recorded
 system: kernel 6.1
-`, textOf(&verdict.RunInfo{Command: []string{"bin/soak", "run", "--at", "30m x: y"}, Soak: "v1.2.3", Go: "go1.26.8", Machine: resources.Machine{Cores: 1, Kernel: "6.1"}}))
-}
-
-func TestConnectionsCSV(t *testing.T) {
-	t.Parallel()
-	m, v, _ := newRun()
-	var b strings.Builder
-	require.NoError(t, ConnectionsCSV(&b, m, v))
-	golden(t, "connections.csv", []byte(b.String()))
-}
-
-func TestSeriesCSV(t *testing.T) {
-	t.Parallel()
-	m, _, samples := newRun()
-	var b strings.Builder
-	require.NoError(t, SeriesCSV(&b, m, samples))
-	golden(t, "series.csv", []byte(b.String()))
-	b.Reset()
-	require.NoError(t, SeriesCSV(&b, m, nil), "without samples")
+`, textOfInfo(&verdict.RunInfo{Command: []string{"bin/soak", "run", "--at", "30m x: y"}, Soak: "v1.2.3", Go: "go1.26.8", Machine: resources.Machine{Cores: 1, Kernel: "6.1"}}))
 }
 
 // injectMarkup replaces each text that a service or a user controls by a text.
 func injectMarkup(v *verdict.Verdict, text string) {
-	v.TestID, v.Plan.BackendURL = text, text
+	v.TestID, v.Plan.BackendURL, v.Plan.Prefix = text, text, text
 	v.Reasons, v.Warnings = []string{text}, []string{text}
 	v.Checks = []verdict.Check{{Name: text, Limit: text, Actual: text, Why: text}}
 	v.ScriptChecks = []shard.Check{{Name: text, Passes: 1}}
+	v.Findings = []verdict.Finding{{Kind: text, ID: text, Text: text}}
 	v.RefusedAttempts, v.LongestOutage = map[string]int{text: 1}, &verdict.Outage{ID: text, Seconds: 1}
-	v.Runners = []verdict.Runner{{Index: 1, Host: text, Segment: text, State: text}}
+	v.Runners = []verdict.Runner{{Index: 1, Host: text, Segment: text, State: text, K6Version: text}}
 	v.Machines = []verdict.MachineReport{{Name: text, Runners: []int{1}, Unknown: text, Notices: []machine.Notice{{Name: text}}}}
 }
 
@@ -211,9 +217,7 @@ func TestMarkdownEscapesText(t *testing.T) {
 	t.Parallel()
 	_, v, _ := newRun()
 	injectMarkup(v, "a|b\n# c\r\n- d <img src=x> **e** _f_ `g` [h](i) \\| j & ~~k~~ http://l www.m n@o #1")
-	var b strings.Builder
-	require.NoError(t, Markdown(&b, Brief(v)))
-	text := b.String()
+	text := markdownOf(t, Brief(v))
 	for _, raw := range []string{"<img", "**e**", " _f_", " `g`", "[h](i)", "\n# c", "\n- d", " & ", "a|b", "~~k~~", "://", "www.", "@", " #1"} {
 		require.NotContains(t, text, raw)
 	}
@@ -238,20 +242,18 @@ func TestTextFitsEightyColumns(t *testing.T) {
 		v.Plan.BackendURL, v.TestID = url, "20231114-221320"
 		v.Connections, v.Messages.Received, v.Messages.Expected = verdict.Connections{Opened: 100_000, Completed: 100_000, Refused: 99_999, Dropped: 99_999, Reconnected: 5_000_000}, 1e10, 1e10
 		v.Messages.Missed, v.Messages.Duplicated, v.Server.Sent = 1e9, 1e9, 1e10
-		var b strings.Builder
-		require.NoError(t, Text(&b, Brief(v)))
-		require.NotContains(t, b.String(), "\x1b", "escape sequences are removed")
-		for _, line := range strings.Split(b.String(), "\n") {
+		page := textOf(t, Brief(v))
+		require.NotContains(t, page, "\x1b", "escape sequences are removed")
+		for _, line := range strings.Split(page, "\n") {
 			require.LessOrEqual(t, utf8.RuneCountInString(line), 80, line)
 		}
 	}
 	_, v, _ := newRun()
 	long := "http://" + strings.Repeat("x", 100)
 	v.Reasons = []string{"see " + long + " for more"}
-	var b strings.Builder
-	require.NoError(t, Text(&b, Brief(v)))
-	require.Contains(t, b.String(), long, "a word is not broken")
-	for _, line := range strings.Split(b.String(), "\n") {
+	page := textOf(t, Brief(v))
+	require.Contains(t, page, long, "a word is not broken")
+	for _, line := range strings.Split(page, "\n") {
 		require.True(t, utf8.RuneCountInString(line) <= 80 || strings.Contains(line, long), line)
 	}
 }
@@ -264,9 +266,7 @@ func TestFormulaCellsAreQuoted(t *testing.T) {
 		m.Connections.Edit(0).ID, m.Connections.Edit(0).Reason, m.Connections.Edit(0).State = evil, evil, ledger.State(evil)
 		m.Connections.Edit(0).Findings = []ledger.Finding{{Kind: ledger.KindRefused, Note: evil}}
 		m.Connections.Edit(0).Refusals = []ledger.Refusal{{Reason: evil, Count: 1}}
-		var b strings.Builder
-		require.NoError(t, ConnectionsCSV(&b, m, v))
-		rows, err := csv.NewReader(strings.NewReader(b.String())).ReadAll()
+		rows, err := csv.NewReader(strings.NewReader(written(t, func(w io.Writer) error { return ConnectionsCSV(w, m, v) }))).ReadAll()
 		require.NoError(t, err)
 		for _, cell := range rows[1] {
 			require.NotContains(t, "=+-@\t\r\n＝", string([]rune(cell + " ")[0]), cell)
@@ -286,13 +286,7 @@ func (f *failingWriter) Write(b []byte) (int, error) {
 
 func TestWriteErrorsAreReturned(t *testing.T) {
 	t.Parallel()
-	m, v, samples := newRun()
-	for name, write := range map[string]func(io.Writer) error{
-		"text":        func(w io.Writer) error { return Text(w, Brief(v)) },
-		"markdown":    func(w io.Writer) error { return Markdown(w, Brief(v)) },
-		"connections": func(w io.Writer) error { return ConnectionsCSV(w, m, v) },
-		"series":      func(w io.Writer) error { return SeriesCSV(w, m, samples) },
-	} {
+	for name, write := range outputs() {
 		for _, remaining := range []int{0, 100, 300} {
 			require.ErrorContains(t, write(&failingWriter{remaining}), "disk full", name)
 		}
@@ -331,14 +325,10 @@ func uncheckedVerdict() *verdict.Verdict {
 func TestPassOfConnectionsOnlyIsMarked(t *testing.T) {
 	t.Parallel()
 	v := uncheckedVerdict()
-	var text, markdown strings.Builder
-	require.NoError(t, Text(&text, Brief(v)))
-	require.True(t, strings.HasPrefix(text.String(), "PASS (connections only): messages were not checked"), text.String())
-	require.Contains(t, text.String(), "\n--  messages checked")
-	require.NotContains(t, text.String(), "does not name")
-	require.Contains(t, text.String(), "304 events that were not checked")
-	require.NoError(t, Markdown(&markdown, Brief(v)))
-	require.Contains(t, markdown.String(), "# ⚠️ ")
-	require.Contains(t, markdown.String(), "PASS (connections only): messages were not checked")
-	require.Contains(t, markdown.String(), "| – messages checked |")
+	text, markdown := textOf(t, Brief(v)), markdownOf(t, Brief(v))
+	require.True(t, strings.HasPrefix(text, "PASS (connections only): messages were not checked"), text)
+	require.Contains(t, text, "\n--  messages checked")
+	require.Contains(t, text, "304 events that were not checked")
+	require.Contains(t, markdown, "# ⚠️ PASS (connections only): messages were not checked")
+	require.Contains(t, markdown, "| – messages checked |")
 }

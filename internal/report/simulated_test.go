@@ -27,6 +27,7 @@ const (
 
 // Exported for the tests of pages, in package report_test.
 var (
+	InjectMarkup = injectMarkup
 	SimulatedRun = simulatedRun
 	NewVerdict   = newVerdict
 )

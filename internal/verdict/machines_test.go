@@ -104,6 +104,11 @@ func TestPacketsDroppedByAWS(t *testing.T) {
 			makeSilent(&m.Connections.Edit(0).Record, dropsAt+20, "idle")
 			server["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach - 2, Sent: noopsEach - 2}
 		}, Invalid, "1 stream went silent"},
+		"and a stream went silent, and a check that passed for each client also failed": {func(m *shard.Merged, server ServerLedger) {
+			m.Checks[0] = shard.Check{Name: m.Checks[0].Name, Passes: 3, Fails: 1}
+			makeSilent(&m.Connections.Edit(0).Record, dropsAt+20, "idle")
+			server["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach - 2, Sent: noopsEach - 2}
+		}, Fail, "1 stream went silent"},
 		"and a stream went silent long after": {func(m *shard.Merged, server ServerLedger) {
 			makeSilent(&m.Connections.Edit(0).Record, dropsAt+35, "idle") // silent for 38 s; the last drop was 8 s after the start of the silence
 		}, Fail, ""},

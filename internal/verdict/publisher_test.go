@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"regexp"
 	"testing"
 	"time"
 
@@ -45,12 +46,19 @@ func TestRunNeedsExactlyOnePublisher(t *testing.T) {
 	}
 }
 
+// The publisher may be late, or wait for the service.
 func TestLatePublisherDoesNotPass(t *testing.T) {
 	t.Parallel()
-	p := newPublishedRun()
-	p.log = shard.NewPublishLog([]string{"s-topic-0", "s-topic-1"}, 2, p.at[0].Add(-200*time.Millisecond).UnixMicro(), 2*perTopic) // it started 1.2 s late
-	v := requireOutcome(t, Invalid, p.judge(t))
-	require.Contains(t, v.Reasons[0], "over 1 s behind the schedule")
+	for maxBodyUS, want := range map[int64]string{
+		0:         "the publisher did not keep up, or the service was slow to answer it (p99 3 ms, max 3 ms)",
+		3_000_000: "the publisher waits for the end of each response body, which arrived up to 3 s after the headers (p99 of the headers: 3 ms)",
+	} {
+		p := newPublishedRun()
+		p.log = shard.NewPublishLog([]string{"s-topic-0", "s-topic-1"}, 2, p.at[0].Add(-200*time.Millisecond).UnixMicro(), 2*perTopic) // it started 1.2 s late
+		p.change = func(shards []*shard.Shard) { shards[0].Published.MaxBodyUS = maxBodyUS }
+		v := requireOutcome(t, Invalid, p.judge(t))
+		require.Regexp(t, `over 1 s behind the schedule, up to .* s: `+regexp.QuoteMeta(want)+"$", v.Reasons[0])
+	}
 }
 
 // A machine may stall for a second a few times in an hour. The publisher sends the delayed messages afterwards, and all
@@ -102,24 +110,6 @@ func TestIdleConnectionClosedByTheServerIsNotAFault(t *testing.T) {
 		require.Len(t, v.Reasons, 1)
 		require.Contains(t, v.Reasons[0], "not answered, the first was number 5")
 	}
-}
-
-// One response of 4 s delays several messages, but is not in the 99th percentile.
-func TestLagStatesTheSlowestResponse(t *testing.T) {
-	t.Parallel()
-	p := Publication{Late: 8, MaxLagMS: 4500, ResponseMS: Quantiles{P99: 63, Max: 5000}}
-	require.Equal(t, "8 messages were sent over 1 s behind the schedule, up to 4.5 s: the publisher did not keep up, "+
-		"or the service was slow to answer it (p99 63 ms, max 5 s)", p.lagText())
-}
-
-func TestSlowPublishResponsesExplainTheLag(t *testing.T) {
-	t.Parallel()
-	p := newPublishedRun()
-	p.log = shard.NewPublishLog([]string{"s-topic-0", "s-topic-1"}, 2, p.at[0].Add(-200*time.Millisecond).UnixMicro(), 2*perTopic)
-	p.change = func(shards []*shard.Shard) { shards[0].Published.MaxBodyUS = 3_000_000 }
-	v := requireOutcome(t, Invalid, p.judge(t))
-	require.Contains(t, v.Reasons[0], "the publisher waits for the end of each response body, which arrived up to 3 s after the headers (p99 of the headers: 3 ms)")
-	require.NotContains(t, v.Reasons[0], "slow to answer")
 }
 
 // A publishedRun is a run of 4 streams on 2 topics. A message is published to each topic every second. The streams
