@@ -125,29 +125,24 @@ func TestFaultDelay(t *testing.T) {
 	require.False(t, row.Slow)
 }
 
-func TestFaultTruncate(t *testing.T) {
+func TestFaultsThatEndTheStream(t *testing.T) {
 	t.Parallel()
-	s, c := startWithFault(t, "truncate")
-	require.Equal(t, []uint64{1, 2}, c.numbers(2))
-	events, err := c.readAll()
-	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	require.Empty(t, events)
-	row := s.rows("a")["a"]
-	require.Equal(t, "fault", row.Closed)
-	require.Equal(t, uint64(3), row.Last)
-	require.Equal(t, uint64(3), row.Sent)
-	require.Equal(t, uint64(3), s.open("a", resumeAfter(2)).next().id)
-}
-
-func TestFaultReset(t *testing.T) {
-	t.Parallel()
-	s, c := startWithFault(t, "reset")
-	_, err := c.readAll()
-	require.ErrorIs(t, err, syscall.ECONNRESET)
-	row := s.rows("a")["a"]
-	require.Equal(t, "fault", row.Closed)
-	require.Equal(t, uint64(2), row.Sent)
-	require.Equal(t, []uint64{3, 4}, s.open("a", resumeAfter(2)).numbers(2), "the fault must apply to one connection only")
+	for kind, c := range map[string]struct {
+		err  error
+		sent uint64 // the ledger counts a truncated noop
+	}{"truncate": {io.ErrUnexpectedEOF, 3}, "reset": {syscall.ECONNRESET, 2}} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s, client := startWithFault(t, kind)
+			events, err := client.readAll()
+			require.ErrorIs(t, err, c.err)
+			require.LessOrEqual(t, len(events), 2)
+			row := s.rows("a")["a"]
+			require.Equal(t, "fault", row.Closed)
+			require.Equal(t, []uint64{c.sent, c.sent}, []uint64{row.Last, row.Sent})
+			require.Equal(t, []uint64{3, 4}, s.open("a", resumeAfter(2)).numbers(2), "the fault must apply to one connection only")
+		})
+	}
 }
 
 // The count of a reset is a number of connections, of any clients.

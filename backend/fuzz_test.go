@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -90,17 +89,9 @@ func FuzzRequestLine(f *testing.F) {
 		"POST /event/send?id=X HTTP/1.0", "DELETE /event/forcedisconnect?id=X HTTP/1.0"} {
 		f.Add(seed)
 	}
-	cfg, _, err := parseConfig([]string{"--listen=127.0.0.1:0", "--max-connections=10", "--noop-interval=1h"}, noEnv)
-	if err != nil {
-		f.Fatal(err)
-	}
-	svc, err := startService(cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Cleanup(svc.abort)
+	svc := startTest(f, "--max-connections=10", "--noop-interval=1h")
 	f.Fuzz(func(t *testing.T, line string) {
-		conn, err := net.Dial("tcp", svc.addr.String())
+		conn, err := net.Dial("tcp", svc.addr)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,15 +123,7 @@ func FuzzRoutes(f *testing.F) {
 	f.Add("GET", "/event/ledger")
 	f.Add("get", "/event/../healthz")
 	f.Add("GET", "/EVENT/ledger")
-	cfg, _, err := parseConfig([]string{"--listen=127.0.0.1:0", "--max-connections=10", "--backend-token=t"}, noEnv)
-	if err != nil {
-		f.Fatal(err)
-	}
-	svc, err := startService(cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Cleanup(svc.abort)
+	svc := startTest(f, "--max-connections=10", "--backend-token=t")
 	routes := svc.routes()
 	open := map[string]bool{"/healthz": true, "/readyz": true, "/metrics": true}
 	f.Fuzz(func(t *testing.T, method, path string) {

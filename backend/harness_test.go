@@ -38,7 +38,7 @@ const testTimeout = 30 * time.Second
 // A testService is a backend in the process of the test, on a free port.
 type testService struct {
 	*service
-	t    *testing.T
+	t    testing.TB
 	addr string
 }
 
@@ -46,7 +46,7 @@ type testService struct {
 func noEnv(string) (string, bool) { return "", false }
 
 // startTest starts a backend with a short interval and the flags of a command line.
-func startTest(t *testing.T, flags ...string) *testService {
+func startTest(t testing.TB, flags ...string) *testService {
 	t.Helper()
 	cfg, _, err := parseConfig(append([]string{"--listen=127.0.0.1:0", "--noop-interval=100ms",
 		"--max-connections=2000"}, flags...), noEnv)
@@ -68,7 +68,7 @@ func (s *testService) request(method, path, body string, headers ...string) (int
 }
 
 // request sends one plain request to an address.
-func request(t *testing.T, addr, method, path, body string, headers ...string) (int, http.Header, string) {
+func request(t testing.TB, addr, method, path, body string, headers ...string) (int, http.Header, string) {
 	t.Helper()
 	conn := dial(t, addr)
 	defer conn.Close()
@@ -89,7 +89,7 @@ func headerLines(headers []string) string {
 	return b.String()
 }
 
-func dial(t *testing.T, addr string) net.Conn {
+func dial(t testing.TB, addr string) net.Conn {
 	t.Helper()
 	network := "tcp"
 	if strings.HasPrefix(addr, "/") {
@@ -113,7 +113,7 @@ type event struct {
 
 // A stream is a client of one event stream.
 type stream struct {
-	t      *testing.T
+	t      testing.TB
 	id     string
 	conn   net.Conn
 	resp   *http.Response
@@ -129,7 +129,7 @@ func (s *testService) open(id string, headers ...string) *stream {
 }
 
 // openOn sends the request of a stream on a connection, and returns the stream with any status.
-func openOn(t *testing.T, conn net.Conn, id string, headers ...string) *stream {
+func openOn(t testing.TB, conn net.Conn, id string, headers ...string) *stream {
 	t.Helper()
 	fmt.Fprintf(conn, "GET /event/connect?id=%s HTTP/1.1\r\nHost: test\r\n%s\r\n", id, headerLines(headers))
 	raw := bufio.NewReader(conn)
@@ -221,7 +221,7 @@ func (s *testService) rows(prefix string) map[string]ledgerRow {
 	return parseRows(s.t, body)
 }
 
-func parseRows(t *testing.T, body string) map[string]ledgerRow {
+func parseRows(t testing.TB, body string) map[string]ledgerRow {
 	t.Helper()
 	rows := map[string]ledgerRow{}
 	for line := range strings.Lines(body) {
@@ -238,7 +238,7 @@ func parseRows(t *testing.T, body string) map[string]ledgerRow {
 }
 
 // eventually waits until the condition is true.
-func eventually(t *testing.T, condition string, cond func() bool) {
+func eventually(t testing.TB, condition string, cond func() bool) {
 	t.Helper()
 	require.Eventually(t, cond, testTimeout, 5*time.Millisecond, condition)
 }

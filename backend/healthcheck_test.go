@@ -6,37 +6,25 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
-// health runs `backend --healthcheck` for a service at an address.
-func health(t *testing.T, address string) (code int, output string) {
-	t.Helper()
-	env := func(name string) (string, bool) { return map[string]string{"LISTEN": address}[name], name == "LISTEN" }
-	var errs strings.Builder
-	return run([]string{"--healthcheck"}, env, nil, io.Discard, &errs), errs.String()
-}
-
 func TestHealthcheckReportsTheService(t *testing.T) {
+	t.Parallel()
 	address := "unix:" + filepath.Join(t.TempDir(), "backend.sock")
-	if code, output := health(t, address); code != exitError || !strings.Contains(output, "check the health of "+address) {
-		t.Fatalf("without a service: exit %d, %q", code, output)
+	env := func(name string) (string, bool) { return map[string]string{"LISTEN": address}[name], name == "LISTEN" }
+	check := func() (code int, output string) {
+		var errs strings.Builder
+		return run([]string{"--healthcheck"}, env, nil, io.Discard, &errs), errs.String()
 	}
+	code, output := check()
+	require.Equal(t, exitError, code, "without a service")
+	require.Contains(t, output, "check the health of "+address)
 	signals := make(chan os.Signal, 1)
 	ended := make(chan int)
-	go func() {
-		ended <- run([]string{"--listen", address}, func(string) (string, bool) { return "", false }, signals, io.Discard, io.Discard)
-	}()
-	code, output := exitError, ""
-	for range 3000 {
-		if code, output = health(t, address); code == exitOK {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	if code != exitOK {
-		t.Errorf("healthcheck of a running service: got exit code %d, %q", code, output)
-	}
+	go func() { ended <- run([]string{"--listen", address}, noEnv, signals, io.Discard, io.Discard) }()
+	eventually(t, "the service is healthy", func() bool { code, _ := check(); return code == exitOK })
 	signals <- os.Interrupt
-	<-ended
+	require.Equal(t, exitOK, <-ended)
 }
