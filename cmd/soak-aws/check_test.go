@@ -158,6 +158,6 @@ func TestSettingsMustMatchTheCommandLine(t *testing.T) {
 	_, err := d.readSettings(t.Context())
 	require.ErrorContains(t, err, `terraform.tfvars has name = "sse-soak", which overrides NAME=second; delete that line`)
 	d.name = ""
-	require.EqualError(t, d.up(t.Context(), streams{connections: 5000}),
+	require.EqualError(t, d.up(t.Context(), streams{Connections: 5000}),
 		"terraform.tfvars has CONNECTIONS=1200 NOOP_INTERVAL=15, not CONNECTIONS=5000; change it there, or remove it here")
 }

@@ -90,8 +90,8 @@ func (d *deployment) commands() *cobra.Command {
 
 	var requested streams
 	c := plain("up", "Create the stack and the runners, and wait until they are ready", func(ctx context.Context) error { return d.up(ctx, requested) })
-	c.Flags().IntVar(&requested.connections, "connections", 0, "streams that the stack must support (0: unchanged, or 1200)")
-	c.Flags().Float64Var(&requested.interval, "noop-interval", 0, "seconds between two noops of one stream (0: unchanged, or 15)")
+	c.Flags().IntVar(&requested.Connections, "connections", 0, "streams that the stack must support (0: unchanged, or 1200)")
+	c.Flags().Float64Var(&requested.Interval, "noop-interval", 0, "seconds between two noops of one stream (0: unchanged, or 15)")
 
 	var port int
 	c = plain("open", "Open a tunnel to Grafana and Prometheus until Ctrl-C", func(ctx context.Context) error { return d.open(ctx, port) })

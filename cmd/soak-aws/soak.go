@@ -35,8 +35,8 @@ type soakFlags struct {
 func (d *deployment) soakSite(ctx context.Context, args []string) (s site, f soakFlags, err error) {
 	flags := pflag.NewFlagSet("soak run", pflag.ContinueOnError)
 	flags.ParseErrorsAllowlist.UnknownFlags = true
-	flags.IntVar(&f.connections, "connections", 0, "")
-	flags.Float64Var(&f.interval, "noop-interval", 0, "")
+	flags.IntVar(&f.Connections, "connections", 0, "")
+	flags.Float64Var(&f.Interval, "noop-interval", 0, "")
 	flags.StringVar(&f.backendURL, "backend-url", "", "")
 	flags.StringVar(&f.out, "out", "results", "")
 	seconds := flags.Float64("seconds", defaultLength.Seconds(), "")
@@ -58,7 +58,7 @@ func (d *deployment) soak(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := f.match(s.settings, "the stack of `"+d.target("aws-up")+"`"); err != nil {
+	if err := f.match(s.settings.streams, "the stack of `"+d.target("aws-up")+"`"); err != nil {
 		return err
 	}
 	command := []string{

@@ -28,14 +28,13 @@ type deployment struct {
 
 // A settings has the values of local.settings in infra/terraform, which are known before resources exist.
 type settings struct {
+	streams
 	Name, Region, Owner string
-	Connections         int
-	Interval            float64 `json:"noop_interval_seconds"`
-	TTLMinutes          int     `json:"ttl_minutes"`
-	RetentionDays       int     `json:"retention_days"`
-	DiskGiB             int     `json:"disk_gib"`
-	RunnerArchitecture  string  `json:"runner_architecture"`
-	SubnetID            string  `json:"subnet_id"`
+	TTLMinutes          int    `json:"ttl_minutes"`
+	RetentionDays       int    `json:"retention_days"`
+	DiskGiB             int    `json:"disk_gib"`
+	RunnerArchitecture  string `json:"runner_architecture"`
+	SubnetID            string `json:"subnet_id"`
 	Tags                map[string]string
 	Hosts               map[string]int    // by instance type
 	Architectures       map[string]string // by instance type

@@ -17,25 +17,24 @@ const setupTimeout = 25 * time.Minute
 
 // A streams has the number and the noop interval of the streams that a stack supports; 0: not set.
 type streams struct {
-	connections int
-	interval    float64 // seconds
+	Connections int
+	Interval    float64 `json:"noop_interval_seconds"`
 }
 
 // variables returns the values that are set, as variables of make.
 func (s streams) variables() (text string) {
-	if s.connections != 0 {
-		text = " CONNECTIONS=" + strconv.Itoa(s.connections)
+	if s.Connections != 0 {
+		text = " CONNECTIONS=" + strconv.Itoa(s.Connections)
 	}
-	if s.interval != 0 {
-		text += " NOOP_INTERVAL=" + strconv.FormatFloat(s.interval, 'g', -1, 64)
+	if s.Interval != 0 {
+		text += " NOOP_INTERVAL=" + strconv.FormatFloat(s.Interval, 'g', -1, 64)
 	}
 	return text
 }
 
 // match returns an error if a value is set and differs from the settings. place names the settings in the error.
-func (s streams) match(other settings, place string) error {
-	current := streams{other.Connections, other.Interval}
-	if (streams{cmp.Or(s.connections, current.connections), cmp.Or(s.interval, current.interval)}) != current {
+func (s streams) match(current streams, place string) error {
+	if (streams{cmp.Or(s.Connections, current.Connections), cmp.Or(s.Interval, current.Interval)}) != current {
 		return fmt.Errorf("%s has%s, not%s; change it there, or remove it here", place, current.variables(), s.variables())
 	}
 	return nil
@@ -50,16 +49,16 @@ func (d *deployment) up(ctx context.Context, requested streams) error {
 		return err
 	}
 	existing := s.output.Settings // a second `up` without these values keeps those of the first one
-	if connections := cmp.Or(requested.connections, existing.Connections); connections != 0 {
+	if connections := cmp.Or(requested.Connections, existing.Connections); connections != 0 {
 		d.set("connections", strconv.Itoa(connections))
 	}
-	if interval := cmp.Or(requested.interval, existing.Interval); interval != 0 {
+	if interval := cmp.Or(requested.Interval, existing.Interval); interval != 0 {
 		d.set("noop_interval_seconds", strconv.FormatFloat(interval, 'g', -1, 64))
 	}
 	if s.settings, err = d.readSettings(ctx); err != nil {
 		return err
 	}
-	if err := requested.match(s.settings, "terraform.tfvars"); err != nil {
+	if err := requested.match(s.settings.streams, "terraform.tfvars"); err != nil {
 		return err
 	}
 	for _, c := range []check{s.checkPrice, s.checkOwner} {
