@@ -153,14 +153,14 @@ func (sc *scenario) expectClient(h *hub, d *hubClient) counts {
 		if m.status != h.Status {
 			continue
 		}
-		missed, hidden := expectation(d, m)
+		missed, undetectable := expectMessage(d, m)
 		if last := d.Last(); sc.Plan.Reconnect && sc.Hub.Resume != "none" && last.EndReason != fakeservice.EndRequested && last.To.Sub(m.receivedAt) < streamMargin+hubSlack {
-			hidden.Max = max(hidden.Max, btoi(d.firstRequestAt.Add(sc.Plan.hold()).Sub(last.To) > streamMargin-2*hubSlack)) // the client was disconnected at the end
+			undetectable.Max = max(undetectable.Max, btoi(d.firstRequestAt.Add(sc.Plan.hold()).Sub(last.To) > streamMargin-2*hubSlack)) // the client was disconnected at the end
 		}
 		if missed.Min == 0 && h.Order == "" {
 			missed = sc.boundLoss(d, m, missed)
 		}
-		c.add("checked", span{missed.Min, max(missed.Max, hidden.Max)})
+		c.add("checked", span{missed.Min, max(missed.Max, undetectable.Max)})
 		if certain, arrived := arrivals[m.number]; arrived {
 			c.add("not expected", span{0, btoi(!certain)})
 			continue
@@ -174,8 +174,8 @@ func (sc *scenario) expectClient(h *hub, d *hubClient) counts {
 			continue
 		}
 		c.add("missed", missed)
-		c.add("undetectable", hidden)
-		c.add("not expected", span{btoi(missed.Max+hidden.Max == 0), 1 - missed.Min})
+		c.add("undetectable", undetectable)
+		c.add("not expected", span{btoi(missed.Max+undetectable.Max == 0), 1 - missed.Min})
 	}
 	if sc.Suite == "resume" {
 		delete(d.broken, 0)
@@ -281,9 +281,9 @@ func (sc *scenario) expectFrames(h *hub, d *hubClient, c counts) map[int]bool {
 	return arrivals
 }
 
-// expectation returns 1 as missed or as hidden for a message that did not arrive and was expected. It is hidden, which
-// means undetectable, if the hub acknowledged it just before the end of the stream.
-func expectation(d *hubClient, m *message) (missed, hidden span) {
+// expectMessage returns 1 as missed or as undetectable for a message that did not arrive and was expected. Its loss is
+// undetectable if the hub acknowledged it just before the end of the stream.
+func expectMessage(d *hubClient, m *message) (missed, undetectable span) {
 	for _, s := range d.expectedTimes(streamMargin + hubSlack) {
 		received, acknowledged := m.receivedAt.Sub(s.From)-streamMargin, s.To.Sub(m.answeredAt)-streamMargin
 		missed.Min = max(missed.Min, btoi(received > hubSlack && acknowledged > hubSlack))
@@ -291,9 +291,9 @@ func expectation(d *hubClient, m *message) (missed, hidden span) {
 	for _, s := range d.expectedTimes(streamMargin - hubSlack) {
 		received, remaining, acknowledged := m.receivedAt.Sub(s.From)-streamMargin, s.To.Sub(m.receivedAt)-streamMargin, s.To.Sub(m.answeredAt)-streamMargin
 		missed.Max = max(missed.Max, btoi(received > -hubSlack && acknowledged > -hubSlack))
-		hidden.Max = max(hidden.Max, btoi(received > -hubSlack && remaining > -hubSlack && acknowledged < hubSlack))
+		undetectable.Max = max(undetectable.Max, btoi(received > -hubSlack && remaining > -hubSlack && acknowledged < hubSlack))
 	}
-	return missed, hidden
+	return missed, undetectable
 }
 
 // boundLoss returns the count of a lost message. It is 1 if an earlier and a later message arrived on the same stream,
