@@ -190,7 +190,7 @@ const (
 func speedupFacts(stages []StageResult, levels []Level, limits Limits) []verdict.Fact {
 	var good []*StageResult
 	for i := range stages {
-		if status, _ := limits.Judge(levels[i]); status == Good && stages[i].OK.Count() >= minMedianResponses {
+		if limits.Judge(levels[i]).Status == Good && stages[i].OK.Count() >= minMedianResponses {
 			good = append(good, &stages[i])
 		}
 	}

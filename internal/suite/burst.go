@@ -60,9 +60,8 @@ func assessBurst(r *Run) verdict.Assessment {
 				levels[i].FailedShare, levels[i].UndelayedFailed, levels[i].HardFailures = 1, 1, 1
 			}
 		}
-		status, _ := limits.Judge(levels[i])
 		t.Add(row(float64(st.Concurrency), st.Failed.Count(), fmt.Sprintf("%.0f ms", sentWithin(sentAfter[st.Name])), inFlightText(st, inFlight[st.Name]),
-			st.PerSecond(), p95Cell(st.Requests), health, status)...)
+			st.PerSecond(), p95Cell(st.Requests), health, limits.Judge(levels[i]).Status)...)
 	}
 	trials := limits.Trials(levels)
 	breaking, sum := findBreaking(trials), total(all)

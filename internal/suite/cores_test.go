@@ -115,8 +115,8 @@ func TestSlownessOfFullCores(t *testing.T) {
 	}{{.5, .98, ByGenerator}, {.98, .5, Bad}, {.99, .95, Bad}, {.5, .5, Bad}} {
 		r := runOf("rampup", rampupParameters, shard.Stage{Name: "rate-20", Kind: kindLoad, Start: 10, Seconds: 10, Rate: 20, Connections: 20})
 		r.addAnswers("rate-20", 200, 900).withUndelayedTimes(0).setCores(c.service, c.generator)
-		status, reason := r.levelStatus()
-		require.Equal(t, c.want, status, "%v: %s", c, reason)
+		got := r.trial()
+		require.Equal(t, c.want, got.Status, "%v: %s", c, got.Reason)
 	}
 }
 
@@ -148,8 +148,8 @@ func TestSlownessWithBusyGeneratorCores(t *testing.T) {
 				r.Samples[i].BackendCPU /= 10
 			}
 		}
-		status, reason := r.levelStatus()
-		require.Equal(t, c.want, status, "%v: %s", c, reason)
+		got := r.trial()
+		require.Equal(t, c.want, got.Status, "%v: %s", c, got.Reason)
 	}
 }
 

@@ -95,8 +95,8 @@ func (r *Run) delayAnswers(stage string, n int, ms float64) *Run {
 	return r
 }
 
-// levelStatus returns the status of the lowest load with a constant rate, with its reason.
-func (r *Run) levelStatus() (Status, string) {
+// trial returns the trial of the lowest load with a constant rate.
+func (r *Run) trial() Trial {
 	return r.limits().Judge(r.limits().arrivalLevels(ofKinds(r.stages(), kindLoad))[0])
 }
 

@@ -56,33 +56,32 @@ type Trial struct {
 func (l Limits) Trials(levels []Level) []Trial {
 	out := make([]Trial, 0, len(levels))
 	for _, v := range levels {
-		status, reason := l.Judge(v)
-		out = append(out, Trial{v.Load, status, reason})
+		out = append(out, l.Judge(v))
 	}
 	slices.SortStableFunc(out, func(x, y Trial) int { return cmp.Compare(x.Load, y.Load) })
 	return out
 }
 
-// Judge returns the status of a level, and the reason if it is not good.
+// Judge returns the trial of a level.
 //
 // A level is bad if it exceeds FailedShare or P95, or if less than Answered of the offered requests were answered. It
 // is attributed to the load generator if one of these holds:
 //   - without the delays that the generator can have added, the level is good;
 //   - the machine was full, or AWS dropped packets of the runners, and delays explain the failures;
 //   - only the wait for a connection was slow.
-func (l Limits) Judge(v Level) (Status, string) {
+func (l Limits) Judge(v Level) Trial {
 	reason := l.exceeded(v.FailedShare, v.P95, v.Answered, v.Failure)
 	switch {
 	case reason == "":
-		return Good, ""
+		return Trial{v.Load, Good, ""}
 	case l.exceeded(v.UndelayedFailed, v.UndelayedP95, v.UndelayedAnswered, "") == "":
-		return ByGenerator, reason + "; " + v.GeneratorDelay
+		return Trial{v.Load, ByGenerator, reason + "; " + v.GeneratorDelay}
 	case v.MachineLimit != "" && v.HardFailures <= l.FailedShare:
-		return ByGenerator, reason + "; " + v.MachineLimit
+		return Trial{v.Load, ByGenerator, reason + "; " + v.MachineLimit}
 	case v.TooFewConnections != "" && v.FailedShare <= l.FailedShare:
-		return ByGenerator, reason + "; " + v.TooFewConnections
+		return Trial{v.Load, ByGenerator, reason + "; " + v.TooFewConnections}
 	}
-	return Bad, reason
+	return Trial{v.Load, Bad, reason}
 }
 
 // exceeded names the exceeded limits; "" if there are none.

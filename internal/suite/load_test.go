@@ -61,9 +61,9 @@ func TestStatusOfALevel(t *testing.T) {
 		{"timeouts on a full machine", inOrder(setTimeouts, setFull), ByGenerator, "the machine was full"},
 		{"refused on a full machine", inOrder(setRefused, setFull), Bad, "20.00 % failed"},
 	} {
-		status, reason := limits.Judge(level(100, c.edit))
-		require.Equal(t, c.want, status, c.name)
-		require.Contains(t, reason, c.wantText, c.name)
+		got := limits.Judge(level(100, c.edit))
+		require.Equal(t, c.want, got.Status, c.name)
+		require.Contains(t, got.Reason, c.wantText, c.name)
 	}
 }
 

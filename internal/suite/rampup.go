@@ -93,7 +93,7 @@ func assessRampup(r *Run) verdict.Assessment {
 	metrics := []verdict.Metric{{Name: "requests/s sustained", Unit: perSecond, Value: breaking.Sustained, HigherIsBetter: true}}
 	var bytes float64
 	for i, st := range stages {
-		status, _ := limits.Judge(levels[i])
+		status := limits.Judge(levels[i]).Status
 		t.Add(row(st.Title, st.Total(), st.Failed.Count(), st.Dropped, st.PerSecond(), p95Cell(st.Requests), status)...)
 		bytes += st.Bytes
 		if !slices.ContainsFunc(stages[:i], func(before StageResult) bool { return before.Title == st.Title }) { // otherwise the stage repeats an earlier one

@@ -84,9 +84,9 @@ func TestGeneratorFaults(t *testing.T) {
 		"dropped after 4 s, and the runner had waited for 2.1 s":                    {patient(dropped(5).withWait(2, 2100*time.Millisecond)), ByGenerator, "the load generator did not make 20 requests"},
 		"dropped while waits of the runner blocked its users":                       {fewer(200).addAnswers("rate-20", 180, 900).withUndelayedTimes(150*time.Millisecond).addCounter(shard.DroppedIterations, "rate-20", 20), ByGenerator, "90.0 % answered"},
 	} {
-		status, reason := c.run.levelStatus()
-		require.Equal(t, c.want, status, "%s: %s", name, reason)
-		require.Contains(t, reason, c.wantText, name)
+		got := c.run.trial()
+		require.Equal(t, c.want, got.Status, "%s: %s", name, got.Reason)
+		require.Contains(t, got.Reason, c.wantText, name)
 	}
 }
 
@@ -157,8 +157,8 @@ func TestTimelyControlGroupDoesNotExplainTimeouts(t *testing.T) {
 		"closed during the stage":            {closedGroup, ByGenerator},
 		"the group of one runner was silent": {oneSilent, ByGenerator},
 	} {
-		status, reason := c.run.levelStatus()
-		require.Equal(t, c.want, status, "%s: %s", name, reason)
+		got := c.run.trial()
+		require.Equal(t, c.want, got.Status, "%s: %s", name, got.Reason)
 	}
 }
 

@@ -88,9 +88,8 @@ func fixedTable(title string, l Limits, stages []StageResult) verdict.Table {
 	t := newTable(title, l.String(), "stage|requests|failed|responses/s|p95 ms|status|limit")
 	for i, level := range l.fixedLevels(stages) {
 		st := stages[i]
-		status, _ := l.Judge(level)
 		limit, _ := st.Machine.Limit()
-		t.Add(row(st.Title, st.Total(), st.Failed.Count(), st.PerSecond(), p95Cell(st.Requests), status, limit)...)
+		t.Add(row(st.Title, st.Total(), st.Failed.Count(), st.PerSecond(), p95Cell(st.Requests), l.Judge(level).Status, limit)...)
 	}
 	return t
 }

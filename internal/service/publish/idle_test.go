@@ -33,7 +33,7 @@ func TestConnectionClosedAsIdleIsRecorded(t *testing.T) {
 		part string // of the response before the end; new: each connection ends after one request
 		idle bool
 	}{
-		"idle for 500 ms":      {rate: 2, idle: true}, // between minIdle and keepIdle, far from both
+		"idle for 500 ms":      {rate: 2, idle: true}, // between minIdle and maxIdle, far from both
 		"part of a response":   {rate: 2, part: "HTTP/1.1 2"},
 		"on a busy connection": {rate: shard.MaxRate}, // the second message is due before the first answer
 		"on a new connection":  {rate: 2, part: "new"},

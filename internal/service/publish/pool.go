@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// keepIdle is the longest time for which a connection may be idle before it is reused. A server may close an idle connection at
+	// maxIdle is the longest time for which a connection may be idle before it is reused. A server may close an idle connection at
 	// any time (RFC 9112, 9.5). A message that is sent at that moment may be lost, and must not be sent twice.
-	keepIdle = time.Second
+	maxIdle = time.Second
 	// minIdle is the shortest idle time after which a server may have closed a connection as idle.
 	minIdle = 100 * time.Millisecond
 	// maxResponse limits the head of a response and its body. A longer one ends its connection.
@@ -105,7 +105,7 @@ func (p *pool) origin(u *url.URL) (*origin, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &origin{url: u, through: through, idle: http1.NewIdle[*conn](keepIdle)}
+	o := &origin{url: u, through: through, idle: http1.NewIdle[*conn](maxIdle)}
 	p.origins[name] = o
 	return o, nil
 }
@@ -118,10 +118,10 @@ func (c *conn) release(response http.Header) {
 
 // closedIdle reports whether the server may have closed the connection as idle while a request was in transit. This
 // requires that the connection had been idle for minIdle, that no byte of a response arrived, and that the connection
-// ended within keepIdle. sent is the time since the request was sent.
+// ended within maxIdle. sent is the time since the request was sent.
 func (c *conn) closedIdle(err error, sent time.Duration) bool {
 	ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
-	return ended && c.FirstByte().IsZero() && c.idle >= minIdle && sent < keepIdle
+	return ended && c.FirstByte().IsZero() && c.idle >= minIdle && sent < maxIdle
 }
 
 // close closes the idle connections.

@@ -6,9 +6,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// nap is the shortest sleep of schedule: at 10,000 messages per second it queues several messages each time that it
+// minSleep is the shortest sleep of schedule: at 10,000 messages per second it queues several messages each time that it
 // wakes up.
-const nap = 500 * time.Microsecond
+const minSleep = 500 * time.Microsecond
 
 // schedule queues each message when it is due, until all are queued or the publisher is stopped.
 func (p *Publisher) schedule() {
@@ -29,7 +29,7 @@ func (p *Publisher) schedule() {
 		}
 		p.mu.Unlock()
 		if next < p.planned {
-			timer.Reset(max(nap, time.Duration(p.log.Due(next)-p.now())*time.Microsecond))
+			timer.Reset(max(minSleep, time.Duration(p.log.Due(next)-p.now())*time.Microsecond))
 		}
 	}
 }

@@ -60,7 +60,7 @@ func (t *trial) message(ctx context.Context) error {
 			break
 		}
 	}
-	t.began = time.Now()
+	t.waitStart = time.Now()
 	switch {
 	case err == nil:
 		return invalid

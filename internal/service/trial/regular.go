@@ -47,7 +47,7 @@ func (t *trial) regular(ctx context.Context, interval time.Duration, field, kind
 		return nil
 	}
 	wait := interval + grace
-	err := t.open.await(ctx, time.Until(t.began.Add(wait)), matches)
+	err := t.open.await(ctx, time.Until(t.waitStart.Add(wait)), matches)
 	switch {
 	case errors.Is(err, errLate):
 		return fmt.Errorf("%s, but no %s arrived within %s: %s", t.field(field), kind, seconds(wait), t.open.summary())

@@ -106,22 +106,22 @@ type trial struct {
 	values      service.Values
 	reader      *service.Reader
 	open        *subscription
-	began       time.Time // end of the wait for the stream or, later, the message; waits of regular start then
+	waitStart   time.Time // start of the waits of regular: the stream or, later, the message has arrived
 	lateHeaders bool      // the headers of a stream arrive with its first event
 	sent        []int64   // the times at which the message was published, in microseconds since 1970
 	mismatch    error     // the mismatch of a block that may be the message; reported if no matching block arrives
 }
 
 func (t *trial) run(ctx context.Context) error {
-	untried := ""
+	reason := ""
 	switch {
 	case t.s.HasURL:
-		untried = "url(n) is a function"
+		reason = "url(n) is a function"
 	case t.OwnToken && t.SubscribeToken == "":
-		untried = "token() does not return SUBSCRIBE_TOKEN"
+		reason = "token() does not return SUBSCRIBE_TOKEN"
 	}
-	if untried != "" {
-		t.Note(untried + ": no stream was tried before the load")
+	if reason != "" {
+		t.Note(reason + ": no stream was tried before the load")
 		return t.publish(ctx)
 	}
 	if err := t.connect(ctx); err != nil {
@@ -167,7 +167,7 @@ func (t *trial) connect(ctx context.Context) error {
 	}
 	if answer.IsEventStream() {
 		t.open = follow(answer, t.quote)
-		t.began = time.Now()
+		t.waitStart = time.Now()
 		return nil
 	}
 	defer answer.Close()
