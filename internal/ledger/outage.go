@@ -91,15 +91,13 @@ func (l *Ledger) reconnected(at Instant, o *Outage) {
 	}
 }
 
-// replayWindow returns the time after the headers, or after the previous noop, in which a noop counts as replayed.
-func (l *Ledger) replayWindow() Instant { return min(l.stream.cfg.Interval/50, 50*time.Millisecond) }
-
-// replayed counts a noop as replayed after the last outage, unless it arrives too late for that.
+// replayed counts a noop as replayed after the last outage, unless it arrives too late after the headers, or after the
+// previous noop.
 //
 //go:noinline
 func (l *Ledger) replayed(at Instant, counted bool) {
 	x := l.extra
-	if at-x.replayedAt > l.replayWindow() {
+	if at-x.replayedAt > min(l.stream.cfg.Interval/50, 50*time.Millisecond) {
 		x.replayable = 0
 		return
 	}

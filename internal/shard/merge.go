@@ -100,7 +100,7 @@ func (g *Merger) Add(s *Shard) {
 	mergePart(&m.Ends, s.Ends)
 	mergePart(&m.Bursts, s.Bursts)
 	g.addResponses(s)
-	g.parts = append(g.parts, partOf(s))
+	g.parts = append(g.parts, part{s.Plan, s.Suite, s.Service, slices.ContainsFunc(s.Metrics, s.Suite.isOther)})
 	m.Connect.Merge(s.Connect)
 	m.FirstNoop.Merge(s.FirstNoop)
 	m.Lateness.Merge(s.Lateness)

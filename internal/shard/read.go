@@ -38,7 +38,8 @@ func Read(r io.Reader) (*Shard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("not a complete gzip file: %w", err)
 	}
-	in := newBoundedReader(z, packed)
+	in := &boundedReader{from: z, packed: packed}
+	in.json = jsontext.NewDecoder(in, legacyJSON)
 	s, err := in.shard()
 	var other schemaError
 	if errors.As(err, &other) {
@@ -50,8 +51,11 @@ func Read(r io.Reader) (*Shard, error) {
 	if s.Schema != Schema {
 		return nil, schemaError(s.Schema)
 	}
-	if _, err := in.json.ReadToken(); !errors.Is(err, io.EOF) { // also checks gzip's checksum
-		return nil, fmt.Errorf("not a complete shard: %w", trailingError(err))
+	switch _, err := in.json.ReadToken(); { // also checks gzip's checksum
+	case err == nil:
+		return nil, errors.New("not a complete shard: trailing data")
+	case !errors.Is(err, io.EOF):
+		return nil, fmt.Errorf("not a complete shard: %w", err)
 	}
 	return s, s.check()
 }
@@ -61,14 +65,6 @@ type schemaError int
 
 func (s schemaError) Error() string {
 	return fmt.Sprintf("schema must be %d, got %d; merge it with the version of soak that wrote it", Schema, int(s))
-}
-
-// trailingError returns the error of data after a shard.
-func trailingError(err error) error {
-	if err == nil {
-		return errors.New("trailing data")
-	}
-	return err
 }
 
 // shard reads the object. It reads long lists element by element, which limits their memory, and then decodes the other
@@ -276,12 +272,6 @@ type boundedReader struct {
 // most of the time of a merge. Errors have the text of version 2, because errors of version 1 require a second parse of
 // each value.
 var legacyJSON = jsonv2.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false))
-
-func newBoundedReader(from io.Reader, packed *byteCounter) *boundedReader {
-	in := &boundedReader{from: from, packed: packed}
-	in.json = jsontext.NewDecoder(in, legacyJSON)
-	return in
-}
 
 // Read fails if the unpacked text, its ratio to the packed bytes, or a single value exceeds its limit.
 func (in *boundedReader) Read(p []byte) (int, error) {

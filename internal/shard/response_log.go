@@ -51,8 +51,8 @@ func (l *ResponseLog) All() iter.Seq[LoggedResponse] {
 	return func(yield func(LoggedResponse) bool) {
 		unread, at := l.Data, int64(0)
 		for len(unread) > 0 {
-			response, err := takeResponse(&unread, &at)
-			if err != nil || !yield(response) {
+			response, ok := takeResponse(&unread, &at)
+			if !ok || !yield(response) {
 				return
 			}
 		}
@@ -62,22 +62,22 @@ func (l *ResponseLog) All() iter.Seq[LoggedResponse] {
 var errLog = errors.New("unreadable log of responses")
 
 // takeResponse removes the first response from data. It advances at from the end of the previous response to the end of
-// this one.
-func takeResponse(data *[]byte, at *int64) (a LoggedResponse, err error) {
+// this one. ok is false if the response is unreadable.
+func takeResponse(data *[]byte, at *int64) (a LoggedResponse, ok bool) {
 	delta, n := binary.Varint(*data)
 	if n <= 0 || delta > maxNumber || delta < -maxNumber {
-		return a, errLog
+		return a, false
 	}
 	*data = (*data)[n:]
 	*at += delta
 	number, ok := takeNumber(data, maxNumber)
 	if index := number % stateBase; !ok || !areCounts(*at) || index >= uint64(len(ledger.ResponseStates)) {
-		return a, errLog
+		return a, false
 	}
 	a.State = ledger.ResponseStates[number%stateBase]
 	a.To = float64(*at) / 1000
 	a.From = a.To - float64(number/stateBase)/1000
-	return a, nil
+	return a, true
 }
 
 // check returns an error for a log that no runner writes.
@@ -87,8 +87,8 @@ func (l *ResponseLog) check() error {
 	}
 	at := int64(0)
 	for unread := l.Data; len(unread) > 0; {
-		if _, err := takeResponse(&unread, &at); err != nil {
-			return err
+		if _, ok := takeResponse(&unread, &at); !ok {
+			return errLog
 		}
 	}
 	return nil

@@ -109,7 +109,10 @@ type ResponseLimits struct{ First, Gap, Total time.Duration }
 // Add adds a response that ended at a wall time.
 func (r *Responses) Add(response *ledger.Response, id, reason string, ended time.Time, limits ResponseLimits) {
 	r.States[response.State]++
-	r.log().add(response.State, ended, response.Ended-response.Due)
+	if len(r.Logs) == 0 {
+		r.Logs = make([]ResponseLog, 1)
+	}
+	r.Logs[0].add(response.State, ended, response.Ended-response.Due)
 	if response.Incomplete {
 		r.Incomplete++
 	}
@@ -144,25 +147,15 @@ func (r *Responses) Add(response *ledger.Response, id, reason string, ended time
 		}
 	}
 	if response.State != ledger.ResponseAbandoned && (faulty || response.State != ledger.ResponseComplete) {
-		f := findingOf(response, id, reason, ended, &counts)
+		f := ResponseFinding{
+			ID: id, State: response.State, AtUS: ended.UnixMicro(), Counts: counts,
+			Chunks: int64(response.Chunks), Of: response.TotalChunks(), Reason: reason,
+		}
 		if lost {
 			f.Lost = &number
 		}
 		r.addFinding(f)
 	}
-}
-
-// log returns the log of this runner.
-func (r *Responses) log() *ResponseLog {
-	if len(r.Logs) == 0 {
-		r.Logs = make([]ResponseLog, 1)
-	}
-	return &r.Logs[0]
-}
-
-// findingOf returns the finding on a response.
-func findingOf(response *ledger.Response, id, reason string, ended time.Time, counts *ledger.Totals) ResponseFinding {
-	return ResponseFinding{ID: id, State: response.State, AtUS: ended.UnixMicro(), Counts: *counts, Chunks: int64(response.Chunks), Of: response.TotalChunks(), Reason: reason}
 }
 
 // addFinding lists a response, up to maxResponseFindings per state.

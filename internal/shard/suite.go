@@ -98,10 +98,6 @@ func (s *Suite) String() string {
 	return fmt.Sprintf("the suite %q", s.Name)
 }
 
-func partOf(s *Shard) part {
-	return part{s.Plan, s.Suite, s.Service, slices.ContainsFunc(s.Metrics, s.Suite.isOther)}
-}
-
 // checkSuites compares the suite that each script declared with the plan.
 func (m *Merged) checkSuites(parts []part) {
 	for i, p := range parts {

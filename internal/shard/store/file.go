@@ -32,7 +32,8 @@ func Upload(ctx context.Context, file, location string) error {
 	}
 	err = b.Upload(ctx, name, in, &blob.WriterOptions{ContentType: "application/gzip"})
 	if err := errors.Join(err, b.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", withoutParameters(location), explain(err))
+		address, _ := cutQuery(location)
+		return fmt.Errorf("write %s: %w", address, explain(err))
 	}
 	return nil
 }
@@ -49,7 +50,8 @@ func Download(ctx context.Context, location, file string) (err error) {
 	}
 	err = cmp.Or(b.Download(ctx, name, io.Writer(out), nil), out.Close(), b.Close())
 	if err != nil {
-		return fmt.Errorf("read %s: %w", withoutParameters(location), explain(err))
+		address, _ := cutQuery(location)
+		return fmt.Errorf("read %s: %w", address, explain(err))
 	}
 	return nil
 }
@@ -63,10 +65,4 @@ func openFile(ctx context.Context, location string) (*blob.Bucket, string, error
 	var opener s3blob.URLOpener
 	b, err := opener.OpenBucketURL(ctx, &url.URL{Scheme: u.Scheme, Host: u.Host, RawQuery: u.RawQuery})
 	return b, path.Clean(strings.Trim(u.Path, "/")), err
-}
-
-// withoutParameters returns a location without its parameters.
-func withoutParameters(location string) string {
-	before, _ := cutQuery(location)
-	return before
 }
