@@ -98,7 +98,9 @@ func listenerArguments(rt *sobek.Runtime, c sobek.FunctionCall) (string, *sobek.
 func (m *Module) sourceOf(receiver sobek.Value) *eventSource {
 	if obj, ok := receiver.(*sobek.Object); ok {
 		if part := obj.GetSymbol(m.goPart); part != nil {
-			return part.Export().(*eventSource)
+			if s, ok := part.Export().(*eventSource); ok { // a script may have defined another value
+				return s
+			}
 		}
 	}
 	panic(m.vu.Runtime().NewTypeError("Illegal invocation: the receiver is not an EventSource"))

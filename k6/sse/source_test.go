@@ -173,6 +173,7 @@ func TestEventSourceCallsItsListeners(t *testing.T) {
 	`))
 	for _, script := range []string{
 		`s.addEventListener("x", 1)`, `s.addEventListener("x")`, `EventSource.prototype.close.call({})`, `EventSource.prototype.close()`,
+		`EventSource.prototype.close.call({ [Object.getOwnPropertySymbols(s)[0]]: 1 })`,
 		`"use strict"; s.readyState = 1`, `s.dispatchEvent("x")`, `s.dispatchEvent({})`,
 	} {
 		_, err := v.VU.Runtime().RunString(script)
