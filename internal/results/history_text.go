@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -126,4 +127,138 @@ func (p Pair) metrics() (out []verdict.Metric) {
 		}
 	}
 	return out
+}
+
+// failedVerdict is the metric that is 1 for a run that failed.
+const failedVerdict = "failed verdict"
+
+// maxFigures limits the figures that describe a run.
+const maxFigures = 4
+
+// faults returns the non-zero fault counters of a run as text, without failedVerdict.
+func (r *Entry) faults() (out []string) {
+	for _, m := range suite.Metrics(r.Verdict) {
+		if m.Fault && m.Value > 0 && m.Name != failedVerdict {
+			out = append(out, figure(m, m.Value))
+		}
+	}
+	return out
+}
+
+// problem returns the faults of a run, or else the first reason why it did not pass; "" for a pass without faults.
+func (r *Entry) problem() string {
+	v := r.Verdict
+	if faults := r.faults(); len(faults) > 0 {
+		return strings.Join(faults, ", ")
+	}
+	if v.Verdict != verdict.Pass && len(v.Reasons) > 0 {
+		return v.Reasons[0]
+	}
+	return ""
+}
+
+// figures returns the message counts and the first metrics that are not faults, at most maxFigures in all.
+func (r *Entry) figures() (out []string) {
+	v := r.Verdict
+	if n := v.Messages; n.Expected > 0 {
+		out = append(out, fmt.Sprintf("%s of %s received", format.Thousands(n.Received), format.Count(n.Expected, v.Service.Noun())))
+	}
+	for _, m := range suite.Metrics(v) {
+		if !m.Fault && len(out) < maxFigures {
+			out = append(out, figure(m, m.Value))
+		}
+	}
+	return out
+}
+
+func figure(m verdict.Metric, v float64) string { return m.Name + " " + number(m, v) }
+
+// number returns a value of a metric with its unit, unless its name has the unit.
+func number(m verdict.Metric, v float64) string {
+	if slices.Contains(strings.Fields(m.Name), m.Unit) {
+		return format.Quantity(v, "")
+	}
+	return format.Quantity(v, m.Unit)
+}
+
+// status states how a run compares with earlier runs of its plan.
+func (r *Entry) status() (text string, tone report.Tone) {
+	switch {
+	case r.Verdict == nil:
+		return "–", ""
+	case r.Verdict.Verdict == verdict.Invalid:
+		return "an invalid run is not compared", ""
+	case r.Comparison == nil:
+		return "too few earlier runs that passed", ""
+	}
+	namesOf := func(outcome compare.Outcome) (names []string) {
+		for _, c := range r.Comparison.Changes {
+			if c.Outcome == outcome {
+				names = append(names, c.Name)
+			}
+		}
+		return names
+	}
+	against := format.Count(len(r.Comparison.Old), "run")
+	switch worse, unsure, better := r.regressions(), namesOf(compare.Unsure), namesOf(compare.Better); {
+	case len(worse) > 0:
+		return "regression against " + against + ": " + strings.Join(worse, "; "), report.Bad
+	case len(unsure) > 0:
+		return "unsure, as a load generator was saturated: " + strings.Join(unsure, ", "), report.Doubt
+	case len(better) > 0:
+		return "better than " + against + ": " + strings.Join(better, ", "), report.Good
+	}
+	return "no worse than " + against + " before", ""
+}
+
+// changes describes the differences between two runs: versions, the machine, settings.
+func changes(old, current *Entry) (out []string) {
+	add := func(name, from, to string) {
+		if from != to {
+			out = append(out, fmt.Sprintf("%s %s → %s", name, cmp.Or(from, "unknown"), cmp.Or(to, "unknown")))
+		}
+	}
+	add("soak", old.Record.Version, current.Record.Version)
+	add("k6", report.K6Versions(old.Verdict), report.K6Versions(current.Verdict))
+	add("backend", old.Record.Backend, current.Record.Backend)
+	add("nginx", old.Record.Nginx, current.Record.Nginx)
+	add("machine", old.Record.Machine.Name, current.Record.Machine.Name)
+	settings := compare.Settings(old.Run, current.Run)
+	for _, s := range settings {
+		inPlan := strings.ToLower(s.Name) // a declaration of a script may also be in its plan
+		if s.Name == inPlan || !slices.ContainsFunc(settings, func(other compare.Setting) bool { return other.Name == inPlan }) {
+			add(s.Name, abbreviate(s.First), abbreviate(s.Second))
+		}
+	}
+	return out
+}
+
+// abbreviate shortens a value for display: a hash to its first characters, and a missing or empty value to "none".
+func abbreviate(value string) string {
+	if value == "missing" || value == "empty" {
+		return "none"
+	}
+	const sha256, length = 64, 12
+	if len(value) == sha256 && !strings.ContainsFunc(value, func(r rune) bool { return !strings.ContainsRune("0123456789abcdef", r) }) {
+		return value[:length]
+	}
+	return value
+}
+
+// maxChanges limits the changes that describe a run. Runs with more differences have little in common.
+const maxChanges = 10
+
+// changesSincePrevious describes the changes since the previous run.
+func (r *Entry) changesSincePrevious() string {
+	switch {
+	case r.Verdict == nil:
+		return "–"
+	case r.Previous == nil:
+		return "the first of its suite"
+	}
+	list := changes(r.Previous, r)
+	if n := len(list); n > maxChanges {
+		list = append(list[:maxChanges], fmt.Sprintf("and %d more", n-maxChanges))
+	}
+	return cmp.Or(strings.Join(list, "; "), "nothing")
 }

@@ -28,27 +28,25 @@ const mergeMemory = 400 << 20
 // laptops, or of runners if the run has a plan. If expect is 0, the number is that of an existing verdict, or any
 // number.
 func Merge(location, out string, expect int, stdout io.Writer, look report.Look, targets ci.Targets) (verdict.Outcome, error) {
-	return reportToCI(targets, stdout, func(t *ci.Reporter) (verdict.Outcome, error) { return merge(location, out, expect, stdout, look, t) })
-}
-
-func merge(location, out string, expect int, stdout io.Writer, look report.Look, t *ci.Reporter) (verdict.Outcome, error) {
-	d, problems, err := fetchRun(location, out)
-	var usage UsageError
-	switch {
-	case errors.As(err, &usage):
-		return "", err
-	case err != nil: // there is no folder to put the verdict into
-		t.SetVerdict(&verdict.Verdict{TestID: location, Verdict: verdict.Invalid, Reasons: []string{err.Error()}}, "")
-		fmt.Fprintf(stdout, "INVALID: %s: %v\n", location, err)
-		return verdict.Invalid, nil
-	}
-	v, err := Judge(d, "", expect, problems...)
-	if err != nil {
-		return "", reportError(d, v, err)
-	}
-	list(d, out)
-	t.SetVerdict(v, d.Path(results.PageFile))
-	return v.Verdict, report.Terminal(stdout, v, look, reportLines(d, "", v)...)
+	return reportToCI(targets, stdout, func(t *ci.Reporter) (verdict.Outcome, error) {
+		d, problems, err := fetchRun(location, out)
+		var usage UsageError
+		switch {
+		case errors.As(err, &usage):
+			return "", err
+		case err != nil: // there is no folder to put the verdict into
+			t.SetVerdict(&verdict.Verdict{TestID: location, Verdict: verdict.Invalid, Reasons: []string{err.Error()}}, "")
+			fmt.Fprintf(stdout, "INVALID: %s: %v\n", location, err)
+			return verdict.Invalid, nil
+		}
+		v, err := Judge(d, "", expect, problems...)
+		if err != nil {
+			return "", reportError(d, v, err)
+		}
+		list(d, out)
+		t.SetVerdict(v, d.Path(results.PageFile))
+		return v.Verdict, report.Terminal(stdout, v, look, reportLines(d, "", v)...)
+	})
 }
 
 // fetchRun returns the folder of a run. It copies a run in a bucket to out first; problems are the files that it could

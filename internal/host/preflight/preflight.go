@@ -115,8 +115,8 @@ func requiredFiles(p plan.Plan, s Services, perService int) (files uint64, user 
 	if s.Local && perService > connections {
 		connections, user = perService, fmt.Sprintf("a backend with %d connections", perService)
 	}
-	files = clamp.Uint64(connections + spareFiles)
-	if proxied := clamp.Uint64(2*perService + 2*spareFiles); s.Proxied && proxied > files {
+	files = clamp.Uint64(Files(connections))
+	if proxied := clamp.Uint64(2 * Files(perService)); s.Proxied && proxied > files {
 		return proxied, fmt.Sprintf("nginx with %d connections on each side", perService)
 	}
 	return files, user

@@ -141,7 +141,7 @@ func TestMadeArchiveOpens(t *testing.T) {
 	t.Parallel()
 	file, c := makeArchive(t, Source{Results: folder(t, map[string]string{
 		"bidi\u202e.json": "{}", "c1\u009b.pem": "", "tab\t.json": "{}", "two\nlines.json": "{}", `back\slash.json`: "{}", "\xff.json": "{}", "ü ü.json": "{}", "-rf.json": "{}",
-		"k6.log": strings.Repeat("level=warning msg=\"Request Failed\" error=\"connection refused\"\n", baseBytes/40), // packs to a 300th
+		"k6.log": strings.Repeat("level=warning msg=\"Request Failed\" error=\"connection refused\"\n", baseBytes/58), // packs to a 300th
 	})})
 	files, second := archiveFiles(t, file)
 	require.Equal(t, c, second)

@@ -1,12 +1,21 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
 // Manifests are the objects of an overlay of infra/k6-operator.
@@ -47,4 +56,105 @@ func Build(folder string) (*Manifests, error) {
 		return nil, errors.New("the overlay sets no namespace")
 	}
 	return m, nil
+}
+
+// backendName is the name of the Deployment and the Service of the backend that an overlay may contain.
+const backendName = "backend"
+
+// RenewBackend changes the backend of the overlay so that Apply replaces its pod by one with the interval of the plan.
+// It returns the backend's URL inside the cluster, "" if the overlay has no backend.
+func (m *Manifests) RenewBackend(p plan.Plan) (url string, err error) {
+	deployment, service := m.find("Deployment", backendName), m.find("Service", backendName)
+	if deployment == nil || service == nil {
+		return "", nil
+	}
+	d, pod := &rendering{Unstructured: deployment}, []string{"spec", "template", "spec", "containers"}
+	d.set(p.TestID, "spec", "template", "metadata", "annotations", "sse-soak/testid")
+	containers := d.list(pod...)
+	if len(containers) == 0 {
+		return "", errors.Join(errors.New("render the backend: it has no container"), d.err)
+	}
+	container, ok := containers[0].(map[string]any)
+	if !ok {
+		return "", errors.New("render the backend: its container is malformed")
+	}
+	const interval = "NOOP_INTERVAL"
+	env := []any{map[string]any{"name": interval, "value": strconv.FormatFloat(p.NoopInterval, 'f', -1, 64)}}
+	list, _ := container["env"].([]any)
+	for _, e := range list {
+		if entry, ok := e.(map[string]any); ok && entry["name"] != interval {
+			env = append(env, e)
+		}
+	}
+	container["env"] = env
+	d.set(containers, pod...)
+	ports, _, err := unstructured.NestedSlice(service.Object, "spec", "ports")
+	if err != nil || len(ports) == 0 {
+		return "", errors.Join(errors.New("render the backend: its service has no port"), err)
+	}
+	first, _ := ports[0].(map[string]any)
+	return fmt.Sprintf("http://%s.%s.svc:%v", backendName, service.GetNamespace(), first["port"]), d.err
+}
+
+// OmitBackend removes the backend of the overlay from the objects to apply. To apply it could restart the backend,
+// which would disconnect the streams of another run.
+func (m *Manifests) OmitBackend() {
+	m.Setup = slices.DeleteFunc(m.Setup, func(o *unstructured.Unstructured) bool { return o.GetName() == backendName })
+}
+
+// find returns an object of the overlay, nil if there is none.
+func (m *Manifests) find(kind, name string) *unstructured.Unstructured {
+	for _, o := range m.Setup {
+		if o.GetKind() == kind && o.GetName() == name {
+			return o
+		}
+	}
+	return nil
+}
+
+// A WatchedPod has the number of restarts of a pod at the start of the run.
+type WatchedPod struct {
+	namespace, name string
+	restarts        int32
+}
+
+// WatchPod records the number of restarts of a pod of the target, for Restarts.
+func (c *Client) WatchPod(ctx context.Context, namespace, name string) (*WatchedPod, error) {
+	pod, err := c.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read the target's pod: %w", err)
+	}
+	return &WatchedPod{namespace: namespace, name: name, restarts: restarts(pod)}, nil
+}
+
+// restarts returns the number of restarts of all containers of a pod.
+func restarts(pod *corev1.Pod) (n int32) {
+	for _, c := range pod.Status.ContainerStatuses {
+		n += c.RestartCount
+	}
+	return n
+}
+
+// Restarts returns a sentence if the pod was restarted or replaced after WatchPod; "" otherwise. at is the time of its
+// last end; zero if unknown. A restart or a replacement is a fault of the target, so the run fails.
+func (c *Client) Restarts(ctx context.Context, w *WatchedPod) (text string, at time.Time) {
+	pod, err := c.CoreV1().Pods(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return fmt.Sprintf("the target's pod %s was replaced during the run", w.name), at
+	case err != nil:
+		return "", at // a failed request to the API server is no evidence of a fault of the target
+	}
+	n := restarts(pod) - w.restarts
+	if n <= 0 {
+		return "", at
+	}
+	reason := ""
+	for _, s := range pod.Status.ContainerStatuses {
+		if t := s.LastTerminationState.Terminated; t != nil {
+			at = t.FinishedAt.Time
+			reason = fmt.Sprintf(", last at %s UTC (%s, exit code %d)", t.FinishedAt.UTC().Format("15:04:05"), t.Reason, t.ExitCode)
+		}
+	}
+	return fmt.Sprintf("the target's %s was restarted %d times%s", location(pod), n, reason), at
 }

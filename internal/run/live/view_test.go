@@ -1,6 +1,7 @@
 package live
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -11,7 +12,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/report"
+	"github.com/sse-soak/sse-soak/internal/report/html"
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/suite"
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // A simulatedHour is a run of two runners that a test advances without waiting.
@@ -165,4 +169,163 @@ func TestUncheckedMessagesAreNotShownAsGood(t *testing.T) {
 	require.Equal(t, report.Doubt, page.Banner.Tone)
 	require.Equal(t, "messages are not checked", page.Banner.Sentence)
 	require.Equal(t, "not checked", page.Banner.Tiles[1].Value)
+}
+
+func bucket(unix int64, noops int, late time.Duration) shard.Bucket {
+	h := shard.NewHistogram()
+	h.Record(late)
+	return shard.Bucket{Unix: unix, Open: 10, Noops: noops, Lateness: h.Pack()}
+}
+
+func TestBucketsOfAllRunnersAddUp(t *testing.T) {
+	t.Parallel()
+	var w Watch
+	for unix := int64(1000); unix <= 1200; unix += 5 {
+		for _, noops := range []int{1, 2} { // each bucket is reported twice, first incomplete
+			for runner := 1; runner <= 2; runner++ {
+				w.Add(runner, &shard.Progress{Buckets: []shard.Bucket{bucket(unix, noops, time.Duration(runner)*time.Millisecond)}})
+			}
+		}
+	}
+	series := w.Series()
+	require.Len(t, series, 41)
+	for i, b := range series {
+		require.Equal(t, shard.Bucket{Unix: 1000 + 5*int64(i), Open: 20, Noops: 4, Lateness: b.Lateness}, b)
+		h, err := b.Lateness.Unpack()
+		require.NoError(t, err)
+		require.EqualValues(t, 2, h.Count())
+	}
+	require.LessOrEqual(t, len(w.recent), int(settleTime/shard.BucketWidth)+1)
+	r := w.Runners()
+	require.Len(t, r[0].Late, latenessBuckets)
+	require.InDelta(t, time.Millisecond, r[0].Late[3], float64(20*time.Microsecond))
+}
+
+func TestTotalSumsTheLastReportsOfRunners(t *testing.T) {
+	t.Parallel()
+	var w Watch
+	h := shard.NewHistogram()
+	h.Record(time.Millisecond)
+	for runner := 1; runner <= 3; runner++ {
+		w.Add(runner, &shard.Progress{Open: 1, Counts: ledger.Counts{Received: 5}})
+		w.Add(runner, &shard.Progress{Open: 2, Counts: ledger.Counts{Received: 10, Late: 1}, Lateness: h.Pack()})
+	}
+	w.Add(3, nil)
+	sum, lateness := w.Total()
+	require.Equal(t, shard.Progress{Open: 4, Counts: ledger.Counts{Received: 30, Late: 3}}, sum, "a runner that has ended has no open stream")
+	require.EqualValues(t, 3, lateness.Count())
+}
+
+// A runner reports its last bucket of responses each second. The buckets of several runners add up.
+func TestResponsesOfAllRunnersAddUp(t *testing.T) {
+	t.Parallel()
+	var w Watch
+	require.Nil(t, w.Responses())
+	for runner := 1; runner <= 2; runner++ {
+		for _, states := range []map[ledger.ResponseState]int64{{ledger.ResponseComplete: 1}, {ledger.ResponseComplete: 3, ledger.ResponseTruncated: 1}} {
+			w.Add(runner, &shard.Progress{Responses: []shard.ResponseBucket{{Unix: 1000, Started: 4, States: states}}})
+		}
+		w.Add(runner, &shard.Progress{Responses: []shard.ResponseBucket{{Unix: 1005, Started: 2, InFlight: 2}}})
+	}
+	got := w.Responses()
+	want := map[ledger.ResponseState]int64{ledger.ResponseComplete: 6, ledger.ResponseTruncated: 2}
+	require.Equal(t, want, got.States)
+	require.Equal(t, []shard.ResponseBucket{
+		{Unix: 1000, Started: 8, States: want}, {Unix: 1005, Started: 4, InFlight: 4, States: map[ledger.ResponseState]int64{}},
+	}, got.Series)
+}
+
+func TestFindingsAreListedOnce(t *testing.T) {
+	t.Parallel()
+	var w Watch
+	count := 0
+	for i := range maxFindings + 10 {
+		w.Add(1, &shard.Progress{Found: []shard.FoundFault{{AtMS: int64(i), ID: fmt.Sprint(i), Text: "1 missed"}}})
+		if i%7 == 0 {
+			var news []Finding
+			news, count, _ = w.Findings(count)
+			require.Len(t, news, min(i+1, 7))
+			require.Equal(t, fmt.Sprint(i), news[len(news)-1].ID)
+		}
+	}
+	w.Note("action deploy starts")
+	w.Add(2, &shard.Progress{Unlisted: 30})
+	news, next, unlisted := w.Findings(0)
+	require.Len(t, news, maxFindings)
+	require.Equal(t, []int{maxFindings + 11, 30}, []int{next, unlisted})
+	require.Equal(t, "action deploy starts", news[len(news)-1].Text)
+}
+
+func TestRunnerHealth(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for want, r := range map[string]Runner{
+		"starting":           {},
+		"ok":                 {ReportedAt: now},
+		"ended":              {ReportedAt: now, Ended: true},
+		"silent for 20 s":    {ReportedAt: now.Add(-20 * time.Second)},
+		"no space left":      {ReportedAt: now, Progress: shard.Progress{Trouble: "no space left"}},
+		"stalled for 700 ms": {ReportedAt: now, Process: shard.Process{StallMS: 700}},
+	} {
+		text, healthy := r.Health(now)
+		require.Equal(t, want, text)
+		require.Equal(t, want == "starting" || want == "ok" || want == "ended", healthy)
+	}
+}
+
+// checkpoint returns the shard of a runner of two after one minute with an open stream, which was silent in the
+// second half.
+func checkpoint(p plan.Plan, index int, state shard.RunState, endedAt time.Time) *shard.Shard {
+	h := shard.NewHistogram()
+	h.Record(time.Millisecond)
+	return &shard.Shard{
+		Schema: shard.Schema, Plan: p, Connect: h, FirstNoop: h, Lateness: h,
+		Runner: shard.Runner{
+			TestID: p.TestID, Process: string(rune('p' + index)), Index: index, Segment: []string{"0:1/2", "1/2:1"}[index-1], Host: "h", State: state,
+			StartedUS: endedAt.Add(-time.Minute).UnixMicro(), EndedUS: endedAt.UnixMicro(),
+		},
+		Series: []shard.Bucket{bucket(endedAt.Unix()/5*5-5, 1, time.Millisecond)},
+		Connections: []ledger.Record{{
+			ID: p.DeviceID(index - 1), State: ledger.Open, Numbered: true, Numberings: 1, Streams: 1, Attempts: 1, OpenedAt: time.Second, LastAt: 30 * time.Second, Last: 3,
+			Counts: ledger.Counts{Received: 3},
+		}},
+	}
+}
+
+func TestPageOfFiles(t *testing.T) {
+	t.Parallel()
+	p := plan.Default()
+	p.TestID, p.Connections, p.ConnectionsPerVU, p.Runners, p.NoopInterval, p.Seconds = "t", 2, 1, 2, 10, 600
+	now := time.Unix(1_700_000_000, 0)
+	f := &Files{Location: "results/t", clock: func() time.Time { return now }}
+	l := f.Page()
+	require.Equal(t, []string{"WAITING", "no runner has written data yet"}, []string{l.Banner.Word, l.Banner.Sentence})
+	require.False(t, f.Ended())
+	_, err := l.Parts()
+	require.NoError(t, err)
+
+	show := func(shards ...*shard.Shard) *html.Live {
+		m := shard.Merge(p, shards)
+		v, err := suite.Judge(&verdict.Evidence{Rounds: []*shard.Merged{m}})
+		require.NoError(t, err)
+		f.Show(v, m, nil)
+		return f.Page()
+	}
+	l = show(checkpoint(p, 1, shard.Running, now))
+	require.Equal(t, "RUNNING", l.Banner.Word)
+	require.Equal(t, "nothing lost yet, 2 undecided", l.Banner.Sentence)
+	require.Equal(t, []string{"1 runner of the plan wrote no data yet"}, l.Banner.Findings)
+	require.Equal(t, report.Neutral, l.Banner.Tone)
+	require.NotEmpty(t, l.Sections[1].Charts)
+
+	l = show(checkpoint(p, 1, shard.Running, now), checkpoint(p, 2, shard.Running, now.Add(-2*time.Minute)))
+	require.Equal(t, "runner 2: silent for 2 min", l.Banner.Findings[0])
+	require.Equal(t, report.Doubt, l.Banner.Tone)
+	f.SetNotice("the bucket does not answer; trying again")
+	require.Contains(t, f.Page().Banner.Findings, "the bucket does not answer; trying again")
+
+	l = show(checkpoint(p, 1, shard.Finished, now), checkpoint(p, 2, shard.Interrupted, now))
+	require.Equal(t, "ENDED", l.Banner.Word)
+	require.Contains(t, l.Banner.Findings, "runner 2: interrupted")
+	require.True(t, f.Ended())
 }
