@@ -97,14 +97,6 @@ func signed(sign string, v float64, unit string) string {
 	return sign + text
 }
 
-// Plus returns text, the text of the number v, with a plus sign if v is positive.
-func Plus(text string, v float64) string {
-	if v > 0 {
-		return "+" + text
-	}
-	return text
-}
-
 // withSign formats a value with a minus sign (U+2212) in place of the shorter hyphen.
 func withSign(format string, v float64) string {
 	if v < 0 {

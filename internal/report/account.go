@@ -123,7 +123,7 @@ func (s *subject) arithmetic() Section {
 	add(nouns+" of all connections, at least", fmt.Sprintf("%s × %s", format.Thousands(p.Connections), format.Thousands(perConnection)), format.Thousands(product))
 	add(nouns+" expected", "sum over all streams while each was open", format.Thousands(n.Expected))
 	difference := clamp.Int(n.Expected) - clamp.Int(product)
-	add("difference from the product", explain(difference, p.Connections), format.Plus(format.Thousands(difference), float64(difference)))
+	add("difference from the product", explain(difference, p.Connections), format.Change(float64(difference), ""))
 	rate := float64(p.Connections) / p.NoopInterval
 	add("rate", fmt.Sprintf("%s / %v s", format.Count(p.Connections, "connection"), p.NoopInterval), fmt.Sprintf("%.1f %s/s", rate, nouns))
 	if data := s.v.Service.Data; data != "" {

@@ -143,7 +143,7 @@ func judgeCount(t Tile, expected uint64, good bool) Tile {
 // messageTiles returns the tiles of received and of published messages.
 func (s *subject) messageTiles() (tiles []Tile) {
 	m := s.v.Messages
-	if s.countsMessages() {
+	if s.v.Service.Counted() {
 		tiles = append(tiles, s.receivedTile(m.Totals), judgeCount(Tile{
 			Name: s.nouns(false) + " missed", Value: format.Thousands(m.Missed), Note: format.Share(float64(m.Missed), float64(m.Expected)) + " of the expected",
 		}, m.Expected, m.Missed == 0))

@@ -146,12 +146,6 @@ func (s *subject) lines() (out []Line) {
 	return out
 }
 
-// countsMessages reports whether messages are counted.
-func (s *subject) countsMessages() bool { return s.v.Service.Counted() }
-
-// measuresLatency reports whether the delay of a message counts from its sending, and not from the interval.
-func (s *subject) measuresLatency() bool { return !s.v.Service.ByInterval() }
-
 // nouns returns the word for the messages of the service, capitalised if it is the first word of a sentence.
 func (s *subject) nouns(first bool) string {
 	noun := s.v.Service.Noun() + "s"

@@ -83,7 +83,7 @@ func (s *subject) ends() Section {
 	var completed, refused, outages, faults groups
 	for c := range s.v.Records() {
 		r := s.Merged.Runners[c.Runner]
-		at := func(i ledger.Instant) float64 { return seconds(r.At(i)) }
+		at := func(i ledger.Instant) float64 { return unix(r.At(i)) }
 		reason := cause(c.Reason)
 		switch c.State {
 		case ledger.Refused:
@@ -149,8 +149,8 @@ func (s *subject) attempts(out *Section) {
 	for c := range s.v.Records() {
 		r := s.Merged.Runners[c.Runner]
 		for _, f := range c.Refusals {
-			byCause.add(f.Reason, Bad, f.Count, seconds(r.At(f.First)), 0)
-			byCause.add(f.Reason, Bad, 0, seconds(r.At(f.Last)), 0)
+			byCause.add(f.Reason, Bad, f.Count, unix(r.At(f.First)), 0)
+			byCause.add(f.Reason, Bad, 0, unix(r.At(f.Last)), 0)
 			streams[f.Reason]++
 		}
 	}
@@ -164,5 +164,5 @@ func (s *subject) attempts(out *Section) {
 	}
 }
 
-// seconds returns a Unix time in seconds.
-func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
+// unix returns a time in seconds since 1970.
+func unix(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }

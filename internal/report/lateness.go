@@ -21,7 +21,7 @@ func (s *subject) lateness() Section {
 	switch {
 	case s.v.Service.Shared():
 		return s.spread()
-	case s.measuresLatency():
+	case !s.v.Service.ByInterval():
 		return s.latency()
 	}
 	out := Section{ID: "lateness-all", Title: "Lateness"}

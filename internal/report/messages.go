@@ -52,7 +52,7 @@ func (s *subject) kindText(k ledger.Kind) string {
 
 // messageBasis adds the counts of other events, and notes on the count of messages.
 func (s *subject) messageBasis(out *Section) {
-	if !s.countsMessages() {
+	if !s.v.Service.Counted() {
 		out.Title, out.Short = "Events received", ""
 	}
 	if events := otherEvents(s.v.Messages); len(events) > 0 {
@@ -64,7 +64,7 @@ func (s *subject) messageBasis(out *Section) {
 		out.Tables = append(out.Tables, t)
 	}
 	e := s.v.Evidence
-	if s.countsMessages() {
+	if s.v.Service.Counted() {
 		out.Notes = append(out.Notes, "expected = received + missed + corrupted, summed over all streams while each was open. Missed messages are found by "+e.Text()+".")
 	}
 	for _, reason := range e.Why {
@@ -156,7 +156,7 @@ func (s *subject) latency() Section {
 
 // messagesOverTime adds the chart of received messages over time, and of expected ones if not all were received.
 func (s *subject) messagesOverTime(out *Section, width int) {
-	if !s.countsMessages() {
+	if !s.v.Service.Counted() {
 		return
 	}
 	expected, received := s.messagesPerWindow(width)

@@ -43,18 +43,12 @@ func row(t *testing.T, doc *goquery.Document, section, name string) []string {
 	return out
 }
 
-// The length of a stream is no lateness of a noop.
-func TestPageShowsOverdueStreams(t *testing.T) {
+func TestPageShowsCounts(t *testing.T) {
 	t.Parallel()
 	r := report.SimulatedRun(100, 3600)
 	r.Merged.Connections.Edit(1).Findings = []ledger.Finding{{Kind: ledger.KindOverdue, At: time.Minute, Lateness: time.Hour}}
+	r.Verdict.Control = &verdict.Control{Streams: 40, Received: 144_000, LongestMS: 12.5}
 	_, doc := render(t, r)
-	require.Equal(t, []string{"1", "< 0.01 %", "22:14:20", "22:14:20", "–", "–", "–"}, row(t, doc, "ends", "a stream open for longer than its lifetime"))
-}
-
-func TestPageShowsCounts(t *testing.T) {
-	t.Parallel()
-	_, doc := render(t, report.SimulatedRun(100, 3600))
 	require.Equal(t, "FAIL", doc.Find(".banner .word").Text())
 	require.True(t, doc.Find(".banner").HasClass("bad"))
 	require.Contains(t, doc.Find(".banner li").Text(), "d-50 missed noop 7: the number was skipped, noticed at 22:15:21.000 UTC")
@@ -73,12 +67,14 @@ func TestPageShowsCounts(t *testing.T) {
 
 	require.Equal(t, []string{"100 connections for 1 h, a noop every 15 s"}, row(t, doc, "card", "plan"))
 	require.Equal(t, []string{"20,000 per process"}, row(t, doc, "card", "open files"))
+	require.Equal(t, []string{"40 streams to a reference target on the runners' own machine: 144,000 events, 0 late, longest delay 12.5 ms"}, row(t, doc, "card", "control group"))
 	require.Equal(t, []string{"connectionTest.js (sha256 0123456789ab)"}, row(t, doc, "card", "script"))
 
 	require.Equal(t, []string{"1", "1.0 %", "22:13:23", "22:13:23", "250 ms", "250 ms", "250 ms"}, row(t, doc, "ends", "refused: status 503"))
 	require.Equal(t, []string{"99", "99.0 %"}, row(t, doc, "ends", "ended by the server on request")[:2])
 	require.Equal(t, []string{"1", "1.0 %", "22:15:00", "22:15:00", "1.5 s", "1.5 s", "1.5 s"}, row(t, doc, "ends", "reconnected"))
 	require.Equal(t, "1", row(t, doc, "ends", "lost: a number was skipped")[0])
+	require.Equal(t, []string{"1", "< 0.01 %", "22:14:20", "22:14:20", "–", "–", "–"}, row(t, doc, "ends", "a stream open for longer than its lifetime"), "the length of a stream is no lateness of a noop")
 
 	require.Equal(t, []string{"floor(3595 / 15)", "239"}, row(t, doc, "arithmetic", "noops per connection, at least"))
 	require.Equal(t, []string{"100 × 239", "23,900"}, row(t, doc, "arithmetic", "noops of all connections, at least"))
@@ -196,14 +192,6 @@ func TestPageLoadsNothingExternal(t *testing.T) {
 	policy, _ := doc.Find("meta[http-equiv='Content-Security-Policy']").Attr("content")
 	require.Contains(t, policy, "default-src 'none'")
 	require.NotContains(t, policy, "unsafe")
-}
-
-func TestCardShowsControlGroup(t *testing.T) {
-	t.Parallel()
-	r := report.SimulatedRun(100, 3600)
-	r.Verdict.Control = &verdict.Control{Streams: 40, Received: 144_000, LongestMS: 12.5}
-	_, doc := render(t, r)
-	require.Equal(t, "40 streams to a reference target on the runners' own machine: 144,000 events, 0 late, longest delay 12.5 ms", row(t, doc, "card", "control group")[0])
 }
 
 func TestPageShowsActions(t *testing.T) {

@@ -39,7 +39,7 @@ func (s *subject) timelines() Section {
 	title, note := "Lateness", "gap − interval, in each 5 s"
 	if s.v.Service.Shared() {
 		title, note = "Spread between clients", "first client → each other client, in each 5 s"
-	} else if s.measuresLatency() {
+	} else if !s.v.Service.ByInterval() {
 		title, note = "Latency", s.latencyName()+", in each 5 s"
 	}
 	out.add(&Chart{ID: "lateness", Title: title, Note: note, Unit: "ms", Log: true, Wide: true},
@@ -136,7 +136,7 @@ const minBars = 8
 // window returns the number of steps per count of messages. The number is 1 for a short run, and for messages whose
 // times the run does not determine.
 func (s *subject) window() int {
-	if s.measuresLatency() && s.v.Messages.Published == nil {
+	if !s.v.Service.ByInterval() && s.v.Messages.Published == nil {
 		return 1
 	}
 	if width := window(s.v.Plan.NoopInterval); s.series.n > minBars*width {
@@ -225,7 +225,7 @@ func (s *subject) cutsOverTime(out *Section) {
 		if disconnects == nil {
 			disconnects, broken = make([]float64, t.n), make([]float64, t.n)
 		}
-		i := int(math.Floor((float64(s.Merged.Runners[r.Runner].At(c.At).UnixMicro())/1e6 - float64(t.from)) / float64(step)))
+		i := int(math.Floor((unix(s.Merged.Runners[r.Runner].At(c.At)) - float64(t.from)) / float64(step)))
 		if i < 0 || i >= t.n {
 			continue // outside of the axis, because a clock is wrong
 		}

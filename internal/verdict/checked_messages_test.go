@@ -58,17 +58,6 @@ func TestUncheckedMessagesArePassOfConnectionsOnly(t *testing.T) {
 	}
 }
 
-func TestRequiredMessagesThatWereCheckedAreAPass(t *testing.T) {
-	t.Parallel()
-	m, server := cleanRun()
-	m.Plan.RequireMessages = true
-	v := requireOutcome(t, Pass, judgeSoak(m, server, Evidence{}))
-	require.False(t, v.ConnectionsOnly())
-	require.True(t, *v.MessagesChecked)
-	require.Equal(t, "PASS", v.Heading())
-	require.Empty(t, v.NextStep())
-}
-
 // If the description names fields to check messages by, and no message could be checked, the run is invalid. The
 // reason names the field.
 func TestDescriptionThatChecksNothingIsInvalid(t *testing.T) {

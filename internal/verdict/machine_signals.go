@@ -58,7 +58,7 @@ func windows(all []MachineReport, runners int) [][]window {
 	out := make([][]window, runners)
 	for n := range all {
 		for _, c := range all[n].Counters {
-			effect := effectOf(c.Name)
+			effect := c.kind.Effect
 			if effect != machine.Delays && (effect != machine.Silences || all[n].Target) {
 				continue
 			}
@@ -91,7 +91,7 @@ func IncreaseOnTarget(e *Evidence, from, to time.Time, match func(machine.Counte
 func (e *Evidence) increase(from, to time.Time, matchMachine func(*MachineReport) bool, match func(machine.Counter) bool) (sum float64, known bool) {
 	for _, m := range MachinesOf(e) {
 		for _, c := range m.Counters {
-			if counter, ok := machine.CounterOf(c.Name); !ok || !matchMachine(&m) || !match(counter) {
+			if !matchMachine(&m) || !match(c.kind) {
 				continue
 			}
 			known = true
@@ -103,11 +103,6 @@ func (e *Evidence) increase(from, to time.Time, matchMachine func(*MachineReport
 		}
 	}
 	return sum, known
-}
-
-func effectOf(name string) machine.Effect {
-	c, _ := machine.CounterOf(name)
-	return c.Effect
 }
 
 // signalsOf compares the faults of streams with the counters of all machines.

@@ -56,13 +56,13 @@ func (m *MachineReport) droppedByAWS(s *affectedFaults) (c Check, ok bool) {
 		c.Why = "the machine is at a limit of AWS"
 	}
 	for _, counter := range m.Counters {
-		known, _ := machine.CounterOf(counter.Name)
-		if !known.ByAWS() || counter.Increase == 0 {
+		kind := counter.kind
+		if !kind.ByAWS() || counter.Increase == 0 {
 			continue
 		}
 		packets += counter.Increase
 		for _, increase := range counter.increases {
-			text := fmt.Sprintf("AWS %s %s of %s %s: %s (%s): %s", known.AWSAction, format.Count(int(increase.By), "packet"), m, formatStretch(increase), counter.Name, known.Meaning, known.Remedy)
+			text := fmt.Sprintf("AWS %s %s of %s %s: %s (%s): %s", kind.AWSAction, format.Count(int(increase.By), "packet"), m, formatStretch(increase), counter.Name, kind.Meaning, kind.Remedy)
 			c.Reasons = append(c.Reasons, text)
 		}
 	}

@@ -36,6 +36,7 @@ type MachineCounter struct {
 
 	increases []machine.Stretch
 	highestUS int64
+	kind      machine.Counter
 }
 
 // A runnerRecord is the record of a machine by one runner in one round.
@@ -126,7 +127,7 @@ func (m *MachineReport) assignRunners(first *shard.Merged, all []*MachineReport)
 	}
 	for i := range first.Runners {
 		isElsewhere := slices.ContainsFunc(all, func(second *MachineReport) bool {
-			return slices.Contains(second.Runners, first.Runners[i].Index) && (m.differs(second) || slices.ContainsFunc(second.Counters, func(c MachineCounter) bool { return byAWS(c.Name) }))
+			return slices.Contains(second.Runners, first.Runners[i].Index) && (m.differs(second) || slices.ContainsFunc(second.Counters, func(c MachineCounter) bool { return c.kind.ByAWS() }))
 		})
 		if !isElsewhere {
 			m.runners = append(m.runners, i)
@@ -142,15 +143,10 @@ func (m *MachineReport) differs(second *MachineReport) bool {
 	})
 }
 
-func byAWS(name string) bool {
-	c, _ := machine.CounterOf(name)
-	return c.ByAWS()
-}
-
 // sum adds up the records of the machine.
 func (m *MachineReport) sum() {
 	for _, c := range machine.Counters {
-		sum, known := MachineCounter{Name: c.Name}, false
+		sum, known := MachineCounter{Name: c.Name, kind: c}, false
 		var seconds float64
 		for _, r := range m.recordsOf(c) {
 			s := r.Series(c.Name)

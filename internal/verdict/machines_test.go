@@ -35,6 +35,11 @@ func newMachine(boot string) *machine.Record {
 	return r
 }
 
+func isByAWS(s machine.Series) bool {
+	c, _ := machine.CounterOf(s.Name)
+	return c.ByAWS()
+}
+
 func addIncrease(r *machine.Record, name string, by float64) *machine.Record {
 	s := r.Series(name)
 	s.Increase, s.End = s.Increase+by, s.End+by
@@ -340,7 +345,7 @@ func TestMachineOfAnotherDeploymentExplainsNothing(t *testing.T) {
 		for i := range m.Runners {
 			r := newMachine("b-1")
 			r.Cards = c.cards
-			r.Counters = slices.DeleteFunc(r.Counters, func(s machine.Series) bool { return byAWS(s.Name) })
+			r.Counters = slices.DeleteFunc(r.Counters, isByAWS)
 			m.Runners[i].Machine = r
 		}
 		makeLate(&m.Connections.Edit(0).Record, dropsAt+4)
@@ -357,7 +362,7 @@ func TestMachineInPrometheusIsCountedOnce(t *testing.T) {
 	m, server := cleanRun()
 	for i := range m.Runners {
 		m.Runners[i].Machine, m.Runners[i].Host = addIncrease(newMachine("b"), machine.Overflows, 3), "h"
-		m.Runners[i].Machine.Counters = slices.DeleteFunc(m.Runners[i].Machine.Counters, func(s machine.Series) bool { return byAWS(s.Name) })
+		m.Runners[i].Machine.Counters = slices.DeleteFunc(m.Runners[i].Machine.Counters, isByAWS)
 	}
 	stack := addIncrease(addIncrease(newMachine(""), machine.Overflows, 3), conntrack, 14)
 	stack.Name, stack.Node, stack.BootedUnix = "stack", "h", stack.BootedUnix+1

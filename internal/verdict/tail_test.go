@@ -87,20 +87,6 @@ func TestEachLossIsNamedOnce(t *testing.T) {
 	}
 }
 
-// Two streams with the same loss are one line, and each has its own finding.
-func TestLossesOfSeveralStreams(t *testing.T) {
-	t.Parallel()
-	m, server := cleanRun()
-	for i := range 2 {
-		r := &m.Connections.Edit(2 * i).Record
-		server[r.ID] = ServerEntry{ID: r.ID, First: 1, Last: noopsEach + 2, Sent: noopsEach + 2}
-	}
-	v := judgeSoak(m, server, Evidence{})
-	require.Equal(t, []string{"2 clients of runner 1 missed noops 240 and 241: nothing more arrived before the end of the stream, at 23:13:16.000 UTC (first: d-0)"}, v.Reasons)
-	require.Len(t, v.Findings, 2)
-	require.EqualValues(t, 4, v.Messages.Missed)
-}
-
 // crashedRun returns a run whose n streams all end within milliseconds, as if the service crashed.
 func crashedRun(n int) *shard.Merged {
 	m, _ := cleanRun()
