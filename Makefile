@@ -283,10 +283,12 @@ aws-soak: build bin/soak-aws ## run a soak from the runners on AWS against the s
 aws-down: bin/soak-aws ## archive the runs (ARCHIVE=0: no archive), destroy all but the archives (ALL=1: also these), list the remaining resources
 	@$(SOAK_AWS) down $(if $(filter 0,$(ARCHIVE)),--no-archive) $(if $(filter 1,$(ALL)),--all) --results '$(OUT)'
 
-# The other tests of cmd/soak-aws need no build tag and are part of unit.
-.PHONY: aws-test
-aws-test: ## test the Terraform code, and boot the stack's host in a container (root, Docker)
+# The other tests of cmd/soak-aws need no build tag and are part of unit. `make test` runs both targets in parallel.
+.PHONY: aws-test aws-host-test aws-deployment-test
+aws-test: aws-host-test aws-deployment-test ## test the Terraform code, and boot the stack's host in a container (root, Docker)
+aws-host-test:
 	.ci/gotest ./infra/terraform/check -count=1 -tags aws -timeout 45m
+aws-deployment-test:
 	.ci/gotest ./cmd/soak-aws -count=1 -tags aws -timeout 45m -run 'TestDeployment$$'
 
 .PHONY: clean
