@@ -22,7 +22,7 @@ import (
 
 // newService returns the description of a service with an API like nchan's. publish is JSON for its publish, or ""; more is JSON that
 // is added to its message.
-func newService(t testing.TB, publish, more string) *service.Service {
+func newService(t *testing.T, publish, more string) *service.Service {
 	t.Helper()
 	s, err := service.Parse([]byte(`{"name":"test","connect":{"url":"{base}/sub/{topic}"},
 		"message":{"seq":"json:$.seq","run":"json:$.run","sentAt":"json:$.t"` + more + `},
@@ -49,7 +49,7 @@ type hub struct {
 	before func(topic string, seq int) int
 }
 
-func newHub(t testing.TB, before func(topic string, seq int) int) *hub {
+func newHub(t *testing.T, before func(topic string, seq int) int) *hub {
 	t.Helper()
 	h := &hub{topics: map[string][]receivedMessage{}, before: before, ended: make(chan struct{})}
 	h.Server = httptest.NewServer(http.HandlerFunc(h.serve))
@@ -93,7 +93,7 @@ func upTo(n int) (out []int) {
 	return out
 }
 
-func newConfig(t testing.TB, base string) Config {
+func newConfig(t *testing.T, base string) Config {
 	t.Helper()
 	return Config{
 		Service: newService(t, "", ""), Base: base, Run: fixedMarker("r1"), Topics: []string{"a", "b"}, Rate: 200, Start: time.Now(), For: time.Second / 2,
@@ -101,7 +101,7 @@ func newConfig(t testing.TB, base string) Config {
 	}
 }
 
-func start(t testing.TB, c Config) *Publisher {
+func start(t *testing.T, c Config) *Publisher {
 	t.Helper()
 	p, err := Start(t.Context(), c)
 	require.NoError(t, err)
@@ -110,7 +110,7 @@ func start(t testing.TB, c Config) *Publisher {
 }
 
 // await waits until a channel is closed.
-func await(t testing.TB, done <-chan struct{}) {
+func await(t *testing.T, done <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-done:
@@ -120,7 +120,7 @@ func await(t testing.TB, done <-chan struct{}) {
 }
 
 // publishAll runs a publisher to its end, and returns its results.
-func publishAll(t testing.TB, c Config) *shard.Published {
+func publishAll(t *testing.T, c Config) *shard.Published {
 	t.Helper()
 	p := start(t, c)
 	await(t, p.Done())
@@ -130,14 +130,14 @@ func publishAll(t testing.TB, c Config) *shard.Published {
 }
 
 // serve starts a server that calls a function for each connection.
-func serve(t testing.TB, serve func(c net.Conn, in *bufio.Reader)) (base string) {
+func serve(t *testing.T, serve func(c net.Conn, in *bufio.Reader)) (base string) {
 	t.Helper()
 	return "http://" + sockets.Serve(t, func(c net.Conn) { serve(c, bufio.NewReader(c)) })
 }
 
 // serveCounting starts a server that sends the same bytes as each response and counts connections. With keep, it answers all requests
 // of a connection, otherwise the first.
-func serveCounting(t testing.TB, answer string, keep bool) (base string, dials *atomic.Int32) {
+func serveCounting(t *testing.T, answer string, keep bool) (base string, dials *atomic.Int32) {
 	t.Helper()
 	dials = new(atomic.Int32)
 	return serve(t, func(c net.Conn, in *bufio.Reader) {

@@ -80,20 +80,6 @@ func TestRefusedMessagesAreCountedByStatus(t *testing.T) {
 	require.EqualValues(t, 401, p.Topic(1)[49].Status)
 }
 
-func TestRedirectIsRejected(t *testing.T) {
-	t.Parallel()
-	var elsewhere atomic.Int32
-	mux := http.NewServeMux()
-	mux.Handle("/pub/", http.RedirectHandler("/else", http.StatusTemporaryRedirect))
-	mux.HandleFunc("/else", func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) })
-	h := newHub(t, nil)
-	h.Config.Handler = mux
-	p := publishAll(t, newConfig(t, h.URL))
-	require.EqualValues(t, 100, p.Sums().Refused)
-	require.Equal(t, "307 Temporary Redirect, to /else, which is not followed", p.Refusals()[0].Text)
-	require.Zero(t, elsewhere.Load())
-}
-
 func TestSlowTopicFallsBehindWithoutOmittingMessages(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, func(topic string, _ int) int {

@@ -226,14 +226,21 @@ func TestOverTLS(t *testing.T) {
 	require.EqualValues(t, 1, dials.Load())
 }
 
-func TestRefusalDoesNotShowTheToken(t *testing.T) {
+func TestRefusalIsDescribedWithoutTheToken(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.Error(w, "who is "+r.URL.Query().Get("k")+"?", http.StatusForbidden)
-	}))
-	t.Cleanup(server.Close)
-	c := newConfig(t, server.URL)
-	c.Token, c.For = "a publisher", time.Second/20
-	c.Service = newService(t, `{"url":"{base}/pub/{topic}?k={token}","body":"{\"run\":\"{run}\",\"seq\":{seq},\"t\":{sentAt}}"}`, "")
-	require.Equal(t, "403 Forbidden: who is {token}?", publishAll(t, c).Refusals()[0].Text)
+	for want, handler := range map[string]http.HandlerFunc{
+		"307 Temporary Redirect, to /else, which is not followed": http.RedirectHandler("/else", http.StatusTemporaryRedirect).ServeHTTP,
+		"403 Forbidden: who is {token}?": func(w http.ResponseWriter, r *http.Request) {
+			http.Error(w, "who is "+r.URL.Query().Get("k")+"?", http.StatusForbidden)
+		},
+	} {
+		server := httptest.NewServer(handler)
+		t.Cleanup(server.Close)
+		c := newConfig(t, server.URL)
+		c.Token, c.For = "a publisher", time.Second/20
+		c.Service = newService(t, `{"url":"{base}/pub/{topic}?k={token}","body":"{\"run\":\"{run}\",\"seq\":{seq},\"t\":{sentAt}}"}`, "")
+		p := publishAll(t, c)
+		require.EqualValues(t, 10, p.Sums().Refused)
+		require.Equal(t, want, p.Refusals()[0].Text)
+	}
 }
