@@ -3,11 +3,10 @@ package coding
 import (
 	"bytes"
 	"compress/flate"
-	"compress/gzip"
-	"compress/zlib"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"strings"
@@ -15,43 +14,37 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/packing"
 )
 
-type encoder interface {
-	io.WriteCloser
-	Flush() error
+// encoders has an encoder for each supported format. Their windows have the default size.
+var encoders = map[string]func(io.Writer) packing.Encoder{
+	"gzip": packing.Encoders["gzip"], "deflate": packing.Encoders["deflate"], "br": packing.Encoders["br"],
+	"raw deflate": func(w io.Writer) packing.Encoder { e, _ := flate.NewWriter(w, 6); return e },
+	"zstd":        func(w io.Writer) packing.Encoder { e, _ := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1)); return e },
 }
 
-// encoders has an encoder for each supported format.
-var encoders = []struct {
-	name, coding string
-	start        func(io.Writer) encoder
-}{
-	{"gzip", "gzip", func(w io.Writer) encoder { return gzip.NewWriter(w) }},
-	{"deflate as zlib", "deflate", func(w io.Writer) encoder { return zlib.NewWriter(w) }},
-	{"raw deflate", "deflate", func(w io.Writer) encoder { e, _ := flate.NewWriter(w, 6); return e }},
-	{"br", "br", func(w io.Writer) encoder { return brotli.NewWriter(w) }},
-	{"zstd", "zstd", func(w io.Writer) encoder { e, _ := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1)); return e }},
-}
+// codingOf returns the coding of a format.
+func codingOf(format string) string { return strings.TrimPrefix(format, "raw ") }
 
-// forEach runs a parallel subtest for each encoder.
-func forEach(t *testing.T, test func(t *testing.T, coding string, start func(io.Writer) encoder)) {
+// forEach runs a parallel subtest for each format.
+func forEach(t *testing.T, test func(t *testing.T, format string)) {
 	t.Parallel()
-	for _, e := range encoders {
-		t.Run(e.name, func(t *testing.T) {
+	for format := range encoders {
+		t.Run(format, func(t *testing.T) {
 			t.Parallel()
-			test(t, e.coding, e.start)
+			test(t, format)
 		})
 	}
 }
 
 // packed returns an encoded text.
-func packed(start func(io.Writer) encoder, text string) []byte {
+func packed(format, text string) []byte {
 	var out bytes.Buffer
-	e := start(&out)
+	e := encoders[format](&out)
 	_, _ = io.WriteString(e, text)
 	_ = e.Close()
 	return out.Bytes()
@@ -77,16 +70,9 @@ var errNothingYet = errors.New("a read that would have waited")
 
 // Flushed data is returned without another byte or read. An empty flush returns nothing.
 func TestFlushedDataIsReturnedAtOnce(t *testing.T) {
-	forEach(t, func(t *testing.T, coding string, start func(io.Writer) encoder) {
+	forEach(t, func(t *testing.T, format string) {
 		var wire bytes.Buffer
-		e := start(&wire)
-		r, err := New(coding, readerFunc(func(p []byte) (int, error) {
-			if wire.Len() == 0 {
-				return 0, errNothingYet
-			}
-			return wire.Read(p[:1]) // one byte per read
-		}))
-		require.NoError(t, err)
+		e, r := encoders[format](&wire), newWireReader(t, format, &wire, 1)
 		random := rand.New(rand.NewPCG(1, 2))
 		for n := range 200 {
 			text := fmt.Sprintf("id: %d\ndata: %s\n\n", n, strings.Repeat("x", random.IntN(100)))
@@ -106,19 +92,33 @@ func TestFlushedDataIsReturnedAtOnce(t *testing.T) {
 	})
 }
 
+// newWireReader returns a Reader of the bytes that have arrived on wire. It reads at most size bytes at once.
+func newWireReader(t *testing.T, format string, wire *bytes.Buffer, size int) *Reader {
+	t.Helper()
+	r, err := New(codingOf(format), readerFunc(func(p []byte) (int, error) {
+		if wire.Len() == 0 {
+			return 0, errNothingYet
+		}
+		return wire.Read(p[:min(len(p), size)])
+	}))
+	require.NoError(t, err)
+	return r
+}
+
 type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // A stream is complete only if it has the end mark of its coding. Data before any other end is also returned.
 func TestOnlyTheEndMarkEndsAStream(t *testing.T) {
-	forEach(t, func(t *testing.T, coding string, start func(io.Writer) encoder) {
+	forEach(t, func(t *testing.T, format string) {
 		const text = "data: 0\n\ndata: 1\n\n"
+		coding := codingOf(format)
 		var flushed bytes.Buffer
-		e := start(&flushed)
+		e := encoders[format](&flushed)
 		_, _ = io.WriteString(e, text)
 		require.NoError(t, e.Flush())
-		complete := packed(start, text)
+		complete := packed(format, text)
 		for name, tt := range map[string]struct {
 			src  io.Reader
 			want string
@@ -128,7 +128,7 @@ func TestOnlyTheEndMarkEndsAStream(t *testing.T) {
 			"the end mark, a byte at a time":         {iotest.OneByteReader(bytes.NewReader(complete)), text, nil},
 			"the end mark with the data":             {iotest.DataErrReader(bytes.NewReader(complete)), text, nil},
 			"no data":                                {strings.NewReader(""), "", nil},
-			"an empty stream":                        {bytes.NewReader(packed(start, "")), "", nil},
+			"an empty stream":                        {bytes.NewReader(packed(format, "")), "", nil},
 			"a flush":                                {bytes.NewReader(flushed.Bytes()), text, errTruncated},
 			"a broken connection":                    {io.MultiReader(bytes.NewReader(flushed.Bytes()), iotest.ErrReader(syscall.ECONNRESET)), text, syscall.ECONNRESET},
 			"a broken connection after the end mark": {io.MultiReader(bytes.NewReader(complete), iotest.ErrReader(syscall.ECONNRESET)), text, syscall.ECONNRESET},
@@ -149,7 +149,7 @@ func TestOnlyTheEndMarkEndsAStream(t *testing.T) {
 func TestInvalidDataIsAnError(t *testing.T) {
 	t.Parallel()
 	const text = "data: 0\n\ndata: 1\n\n"
-	gzipped := packed(encoders[0].start, text)
+	gzipped := packed("gzip", text)
 	wrongSum := bytes.Clone(gzipped)
 	wrongSum[len(wrongSum)-8] ^= 1
 	var window bytes.Buffer
@@ -164,9 +164,9 @@ func TestInvalidDataIsAnError(t *testing.T) {
 		"text, not deflate":          {"deflate", text, "invalid deflate data: flate: corrupt input before offset"},
 		"a wrong sum":                {"gzip", string(wrongSum), "invalid gzip data: gzip: invalid checksum"},
 		"text after gzip":            {"gzip", string(gzipped) + text, "invalid gzip data: gzip: invalid header"},
-		"text after deflate":         {"deflate", string(packed(encoders[1].start, text)) + text, "deflate: unexpected bytes after the end of the compressed stream"},
-		"text after br":              {"br", string(packed(encoders[3].start, text)) + text, "invalid br data: brotli: excessive input"},
-		"text after zstd":            {"zstd", string(packed(encoders[4].start, text)) + text, "invalid zstd data: "},
+		"text after deflate":         {"deflate", string(packed("deflate", text)) + text, "deflate: unexpected bytes after the end of the compressed stream"},
+		"text after br":              {"br", string(packed("br", text)) + text, "invalid br data: brotli: excessive input"},
+		"text after zstd":            {"zstd", string(packed("zstd", text)) + text, "invalid zstd data: "},
 		"a dictionary":               {"deflate", "\x78\xbb\x00\x00\x00\x02", "invalid deflate data: zlib: invalid dictionary"},
 		"a window that is too large": {"zstd", window.String(), "the window of the zstd stream exceeds 8 MB (RFC 9659)"},
 	} {
@@ -180,9 +180,8 @@ func TestInvalidDataIsAnError(t *testing.T) {
 // Gzip members and zstd frames may follow each other, as in concatenated files.
 func TestConcatenatedMembersAreOneStream(t *testing.T) {
 	t.Parallel()
-	for _, n := range []int{0, 4} {
-		e := encoders[n]
-		got, err := unpack(t, e.coding, bytes.NewReader(append(packed(e.start, "data: 0\n\n"), packed(e.start, "data: 1\n\n")...)))
+	for _, coding := range []string{"gzip", "zstd"} {
+		got, err := unpack(t, coding, bytes.NewReader(append(packed(coding, "data: 0\n\n"), packed(coding, "data: 1\n\n")...)))
 		require.NoError(t, err)
 		require.Equal(t, "data: 0\n\ndata: 1\n\n", got)
 	}
@@ -191,22 +190,15 @@ func TestConcatenatedMembersAreOneStream(t *testing.T) {
 // If a server compresses each event separately, an event is returned before the next one arrives.
 func TestMemberIsReturnedAtItsEnd(t *testing.T) {
 	t.Parallel()
-	for _, n := range []int{0, 4} {
-		e := encoders[n]
+	for _, coding := range []string{"gzip", "zstd"} {
 		var wire bytes.Buffer
-		r, err := New(e.coding, readerFunc(func(p []byte) (int, error) {
-			if wire.Len() == 0 {
-				return 0, errNothingYet
-			}
-			return wire.Read(p)
-		}))
-		require.NoError(t, err)
+		r := newWireReader(t, coding, &wire, math.MaxInt)
 		for n := range 50 {
 			text := fmt.Sprintf("id: %d\ndata: %s\n\n", n, strings.Repeat("x", 40*n))
-			_, _ = wire.Write(packed(e.start, text))
+			_, _ = wire.Write(packed(coding, text))
 			got := make([]byte, len(text))
 			_, err := io.ReadFull(r, got)
-			require.NoError(t, err, "%s %d", e.name, n)
+			require.NoError(t, err, "%s %d", coding, n)
 			require.Equal(t, text, string(got))
 		}
 	}
@@ -215,9 +207,9 @@ func TestMemberIsReturnedAtItsEnd(t *testing.T) {
 // Highly compressed data uses no more memory than the window. The test is not parallel, because it counts the
 // allocations of the process.
 func TestCompressionBombUsesLittleMemory(t *testing.T) {
-	for _, e := range encoders {
+	for format, start := range encoders {
 		var wire bytes.Buffer
-		w := e.start(&wire)
+		w := start(&wire)
 		for range 32 {
 			_, _ = w.Write(make([]byte, 1<<20))
 		}
@@ -225,13 +217,13 @@ func TestCompressionBombUsesLittleMemory(t *testing.T) {
 		require.Less(t, wire.Len(), 100<<10)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		r, err := New(e.coding, &wire)
+		r, err := New(codingOf(format), &wire)
 		require.NoError(t, err)
 		n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, r, make([]byte, 512))
 		require.NoError(t, err)
 		require.EqualValues(t, 32<<20, n)
 		runtime.ReadMemStats(&after)
-		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(20<<20), e.name)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(20<<20), format)
 	}
 }
 
@@ -272,9 +264,9 @@ func TestNamesOfCodings(t *testing.T) {
 
 // FuzzReader checks that a reader ends for any input, and then returns the same error again.
 func FuzzReader(f *testing.F) {
-	for _, e := range encoders {
-		f.Add(e.coding, packed(e.start, "data: 0\n\ndata: 1\n\n"), uint8(1))
-		f.Add(e.coding, packed(e.start, strings.Repeat("data: 0\n\n", 5000)), uint8(200))
+	for format := range encoders {
+		f.Add(codingOf(format), packed(format, "data: 0\n\ndata: 1\n\n"), uint8(1))
+		f.Add(codingOf(format), packed(format, strings.Repeat("data: 0\n\n", 5000)), uint8(200))
 	}
 	f.Fuzz(func(t *testing.T, coding string, data []byte, step uint8) {
 		const maxSize = 4 << 20 // limits the duration
@@ -301,23 +293,4 @@ func FuzzReader(f *testing.F) {
 			}
 		}
 	})
-}
-
-// BenchmarkMemory reports the memory of a waiting stream in each coding.
-func BenchmarkMemory(b *testing.B) {
-	for _, e := range encoders {
-		b.Run(e.name, func(b *testing.B) {
-			var wire bytes.Buffer
-			w := e.start(&wire)
-			for n := range 10 {
-				_, _ = fmt.Fprintf(w, ": sent=%d\nid: %d\ndata: 0\n\n", 1764000000000000+n, n)
-				_ = w.Flush()
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				r, _ := New(e.coding, bytes.NewReader(wire.Bytes()))
-				_, _ = io.Copy(io.Discard, struct{ io.Reader }{r})
-			}
-		})
-	}
 }

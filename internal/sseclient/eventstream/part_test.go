@@ -85,15 +85,20 @@ func TestHeartbeatsWithoutABlankLineUseLittleMemory(t *testing.T) {
 }
 
 func TestPartsAllocateNothing(t *testing.T) {
-	p := New(&endless{text: ":\n: ping\n\nevent: ping\n\nid: 12345\n\nretry: 10\n\n: sent=1\nid: 6\ndata: {\"seq\":1}\n\n"})
-	var b Block
-	next := func() {
-		if _, err := p.NextPart(&b); err != nil {
-			t.Fatal(err)
+	for name, source := range map[string]*endless{
+		"small": {text: ":\n: ping\n\nevent: ping\n\nid: 12345\n\nretry: 10\n\n: sent=1\nid: 6\ndata: {\"seq\":1}\n\n"},
+		"large": {text: "data: " + strings.Repeat("x", 64<<10) + "\n\n", maxBytes: 4 << 10},
+	} {
+		p := New(source)
+		var b Block
+		next := func() {
+			if _, err := p.NextPart(&b); err != nil {
+				t.Fatal(err)
+			}
 		}
+		for range 100 {
+			next()
+		}
+		require.Zero(t, testing.AllocsPerRun(500, next), name)
 	}
-	for range 1000 {
-		next()
-	}
-	require.Zero(t, testing.AllocsPerRun(1000, next))
 }

@@ -48,10 +48,3 @@ func TestParsersDoNotMixSharedBuffers(t *testing.T) {
 		}
 	}
 }
-
-func TestLargeEventsAllocateNothing(t *testing.T) {
-	p := New(&endless{text: "data: " + strings.Repeat("x", 64<<10) + "\n\n", maxBytes: 4 << 10})
-	var e Event
-	require.Zero(t, testing.AllocsPerRun(500, func() { require.NoError(t, p.Next(&e)) }))
-	require.Len(t, e.Data, 64<<10)
-}
