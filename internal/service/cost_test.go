@@ -77,7 +77,7 @@ func TestAllocationsPerMessage(t *testing.T) {
 		if strings.Contains(name, "escape") || strings.Contains(name, "exponent") {
 			limit = 40
 		}
-		require.LessOrEqual(t, testing.AllocsPerRun(200, run), limit, name)
+		require.LessOrEqual(t, testing.AllocsPerRun(50, run), limit, name)
 	}
 }
 
