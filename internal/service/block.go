@@ -124,7 +124,7 @@ func (s *Service) Reader(run string) *Reader {
 // OtherTopic instead of Foreign. It has no effect if publish has no {topic}, or if the function url(n) returns the
 // URL: streams may then receive other topics.
 func (r *Reader) WithFamily(family string) *Reader {
-	if s := r.service; s.Publish != nil && s.Publish.Uses(Topic) && !s.HasURL {
+	if s := r.service; s.Publish.Uses(Topic) && !s.HasURL {
 		r.family = []byte(family)
 	}
 	return r

@@ -77,15 +77,13 @@ func (r *Request) Accepts(status int) bool {
 
 // Marks reports whether messages or requests contain the marker of the run.
 func (s *Service) Marks() bool {
-	if s.Message.Marked || s.Connect.Uses(Run) {
-		return true
-	}
-	return s.Publish != nil && s.Publish.Uses(Run) || s.End.Request != nil && s.End.Request.Uses(Run) || s.SecondRequest != nil && s.SecondRequest.Uses(Run)
+	return s.Message.Marked || s.Connect.Uses(Run) || s.Publish.Uses(Run) || s.End.Request.Uses(Run) ||
+		s.SecondRequest != nil && s.SecondRequest.Uses(Run)
 }
 
-// Uses reports whether the request has a placeholder for the field.
+// Uses reports whether the request has a placeholder for the field. A nil request has none.
 func (r *Request) Uses(f Field) bool {
-	return r.URL.Uses(f) || r.Body.Uses(f) || slices.ContainsFunc(r.Headers, func(h Header) bool { return h.Value.Uses(f) })
+	return r != nil && (r.URL.Uses(f) || r.Body.Uses(f) || slices.ContainsFunc(r.Headers, func(h Header) bool { return h.Value.Uses(f) }))
 }
 
 // FilledHeaders yields the name and the value of each header that is not omitted.

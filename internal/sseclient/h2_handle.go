@@ -99,7 +99,7 @@ func (st *h2Stream) head(f *http2.MetaHeadersFrame) *h2Error {
 		header.Add(field.Name, field.Value)
 	}
 	st.hasHead = true
-	st.pipe.head = &h2Head{status: status, header: header, at: time.Now()}
+	st.pipe.head = &Response{Status: status, Proto: "HTTP/2.0", Header: header, At: time.Now()}
 	st.pipe.wake()
 	return nil
 }

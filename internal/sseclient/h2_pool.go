@@ -14,11 +14,11 @@ const h2Patience = time.Second
 // An h2Pool has the shared HTTP/2 connections of a virtual user. Virtual users do not share connections, as in k6/http.
 type h2Pool struct {
 	mu    sync.Mutex
-	sites map[h2Key]*h2Site
+	sites map[siteKey]*h2Site
 }
 
-// An h2Key identifies streams of a virtual user that may share a connection.
-type h2Key struct {
+// A siteKey identifies the requests of a virtual user that may share a connection.
+type siteKey struct {
 	scheme, host string
 	Sharing
 }
@@ -34,9 +34,9 @@ type h2Site struct {
 }
 
 // site returns the site of a key. The caller holds mu.
-func (p *h2Pool) site(key h2Key) *h2Site {
+func (p *h2Pool) site(key siteKey) *h2Site {
 	if p.sites == nil {
-		p.sites = make(map[h2Key]*h2Site)
+		p.sites = make(map[siteKey]*h2Site)
 	}
 	s := p.sites[key]
 	if s == nil {
@@ -49,7 +49,7 @@ func (p *h2Pool) site(key h2Key) *h2Site {
 // reserve returns a connection with a reservation. It waits for the dials of other requests if these may provide one,
 // so that a ramp does not open a connection for each stream. If it returns neither a connection nor an error, the
 // caller must dial and then call endDial.
-func (p *h2Pool) reserve(ctx context.Context, key h2Key, patience time.Duration) (*h2Conn, error) {
+func (p *h2Pool) reserve(ctx context.Context, key siteKey, patience time.Duration) (*h2Conn, error) {
 	timer := time.NewTimer(cmp.Or(patience, h2Patience))
 	defer timer.Stop()
 	p.mu.Lock()
@@ -99,7 +99,7 @@ func (s *h2Site) reserve() *h2Conn {
 
 // endDial reports the result of a dial after reserve: an HTTP/2 connection or nil, and whether the server chose
 // HTTP/1.1.
-func (p *h2Pool) endDial(key h2Key, c *h2Conn, isHTTP1 bool) {
+func (p *h2Pool) endDial(key siteKey, c *h2Conn, isHTTP1 bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.site(key)

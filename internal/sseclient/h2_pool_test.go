@@ -10,7 +10,7 @@ import (
 
 func TestRequestWaitsForAnotherDialUntilDialPatience(t *testing.T) {
 	t.Parallel()
-	key := h2Key{scheme: "https", host: "h"}
+	key := siteKey{scheme: "https", host: "h"}
 	pool := h2Pool{}
 	patience := 20 * time.Millisecond
 	reserve := func(ctx context.Context) error {

@@ -31,7 +31,7 @@ func (c *h2Conn) sendRequest(ctx context.Context, req *request, resp *Response) 
 	for {
 		head, err := p.response()
 		if head != nil {
-			resp.Status, resp.Header, resp.At, resp.Proto = head.status, head.header, head.at, "HTTP/2.0"
+			resp.Status, resp.Proto, resp.Header, resp.At = head.Status, head.Proto, head.Header, head.At
 			resp.frame = h2Framing(req.method, head)
 			return nil
 		}
@@ -49,9 +49,9 @@ func (c *h2Conn) sendRequest(ctx context.Context, req *request, resp *Response) 
 }
 
 // h2Framing returns the framing of a response over HTTP/2. Without a Content-Length, END_STREAM is the end of the body.
-func h2Framing(method string, head *h2Head) framing {
-	if length, err := strconv.ParseUint(head.header.Get("Content-Length"), 10, 63); err == nil &&
-		method != http.MethodHead && head.status != http.StatusNoContent && head.status != http.StatusNotModified {
+func h2Framing(method string, head *Response) framing {
+	if length, err := strconv.ParseUint(head.Header.Get("Content-Length"), 10, 63); err == nil &&
+		method != http.MethodHead && head.Status != http.StatusNoContent && head.Status != http.StatusNotModified {
 		return framing{kind: contentLength, remaining: length}
 	}
 	return framing{kind: untilClose}
@@ -172,7 +172,7 @@ func (p *h2Pipe) sendSome(body string) int {
 }
 
 // response returns the head of the response if it has arrived, or an error if the stream has ended.
-func (p *h2Pipe) response() (*h2Head, error) {
+func (p *h2Pipe) response() (*Response, error) {
 	p.st.conn.mu.Lock()
 	defer p.st.conn.mu.Unlock()
 	err := p.st.err

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"time"
 
@@ -184,17 +183,10 @@ type h2Pipe struct {
 
 	// Guarded by the connection's mu.
 	data     []byte
-	head     *h2Head   // nil before its arrival
+	head     *Response // only the fields of the head; nil before its arrival
 	interim  int       // number of interim responses (1xx)
 	window   int64     // bytes that may be sent on the stream
 	deadline time.Time // of Read; zero: none
-}
-
-// An h2Head is the head of a response.
-type h2Head struct {
-	status int
-	header http.Header
-	at     time.Time // its arrival
 }
 
 var _ net.Conn = (*h2Pipe)(nil)

@@ -35,13 +35,7 @@ func (c idleConn) Close() error {
 // An idlePool has the idle HTTP/1.1 connections of a virtual user.
 type idlePool struct {
 	mu    sync.Mutex
-	sites map[idleKey]*idleConns
-}
-
-// An idleKey identifies requests that may use the same connection.
-type idleKey struct {
-	scheme, host string
-	protocol     Protocol
+	sites map[siteKey]*idleConns
 }
 
 // idleFor returns the idle connections for a request. The request may use one of them, and its own connection is added to
@@ -53,11 +47,11 @@ func (c *Client) idleFor(r *request) *idleConns {
 	if r.plain || r.Protocol == HTTP2 || c.NoSharing {
 		return nil
 	}
-	key := idleKey{r.url.Scheme, strings.ToLower(r.url.Host), r.Protocol}
+	key := siteKey{r.url.Scheme, strings.ToLower(r.url.Host), Sharing{Protocol: r.Protocol}}
 	c.idle.mu.Lock()
 	defer c.idle.mu.Unlock()
 	if c.idle.sites == nil {
-		c.idle.sites = make(map[idleKey]*idleConns)
+		c.idle.sites = make(map[siteKey]*idleConns)
 	}
 	idle := c.idle.sites[key]
 	if idle == nil {

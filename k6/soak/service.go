@@ -72,7 +72,7 @@ func (m *module) service(description *sobek.Object) *sobek.Object {
 		"shared":   compiled.Message.Shared,
 		// These depend on the description, not on whether this run publishes.
 		"published":      compiled.Publish != nil,
-		"padded":         compiled.Publish != nil && compiled.Publish.Uses(service.Padding),
+		"padded":         compiled.Publish.Uses(service.Padding),
 		"every":          compiled.Message.Interval.Seconds(),
 		"heartbeatEvery": compiled.HeartbeatEvery.Seconds(),
 		"endBy":          endings[compiled.End.By],
