@@ -178,13 +178,16 @@ func TestActionOutputIsBounded(t *testing.T) {
 func TestLogPartsHaveNoSecrets(t *testing.T) {
 	t.Parallel()
 	for _, offset := range []int{0, copyBytes - 8, copyBytes, 256<<10 - 8, 256 << 10, 288<<10 - 8, 288 << 10, 600 << 10} {
-		log, tail := logOf(t, func(raw *os.File) {
-			_, _ = raw.WriteString(strings.Repeat("x", offset) + "01234567")
-			time.Sleep(3 * copyEvery / 2) // the result does not depend on this pause
-			_, _ = raw.WriteString("89abcdef" + strings.Repeat("y", 10))
+		t.Run(strconv.Itoa(offset), func(t *testing.T) {
+			t.Parallel()
+			log, tail := logOf(t, func(raw *os.File) {
+				_, _ = raw.WriteString(strings.Repeat("x", offset) + "01234567")
+				time.Sleep(3 * copyEvery / 2) // the result does not depend on this pause
+				_, _ = raw.WriteString("89abcdef" + strings.Repeat("y", 10))
+			})
+			require.Equal(t, strings.Repeat("x", offset)+"[redacted]"+strings.Repeat("y", 10), log)
+			require.True(t, strings.HasSuffix(tail, "[redacted]yyyyyyyyyy"))
 		})
-		require.Equal(t, strings.Repeat("x", offset)+"[redacted]"+strings.Repeat("y", 10), log)
-		require.True(t, strings.HasSuffix(tail, "[redacted]yyyyyyyyyy"))
 	}
 	log, _ := logOf(t, func(raw *os.File) {
 		_, _ = raw.WriteString("first\n")

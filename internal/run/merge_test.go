@@ -15,29 +15,26 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Each driver reports its verdict to CI, and a merge reports the same.
+// A run reports its verdict to CI, and a merge reports the same.
 func TestVerdictIsReportedToCI(t *testing.T) {
 	t.Parallel()
-	withDrivers(t, func(t *testing.T, r *rig, drive driverOfRig) {
+	r := newRig(t, "")
+	file := filepath.Join(t.TempDir(), "soak.xml")
+	outcome, err := reportToCI(ci.Targets{JUnit: file}, &bytes.Buffer{}, func(reporter *ci.Reporter) (verdict.Outcome, error) {
 		r.release()
-		_, _, err := drive(t, r)
-		require.NoError(t, err)
-		file := filepath.Join(t.TempDir(), "soak.xml")
-		outcome, err := Merge(string(r.dir()), r.config.Out, 0, &bytes.Buffer{}, report.Look{}, ci.Targets{JUnit: file})
-		require.NoError(t, err)
-		require.Equal(t, verdict.Pass, outcome)
-		assert.Contains(t, readFile(t, file), `<property name="verdict" value="pass">`)
+		s := r.session(r.config)
+		s.ci = reporter
+		return s.run(r.graceful, r.force)
+	})
+	require.NoError(t, err)
+	require.Equal(t, verdict.Pass, outcome)
+	assert.Contains(t, readFile(t, file), `name="noops missed"`)
 
-		file = filepath.Join(t.TempDir(), "soak.xml")
-		outcome, err = reportToCI(ci.Targets{JUnit: file}, &bytes.Buffer{}, func(reporter *ci.Reporter) (verdict.Outcome, error) {
-			s := newSession(r.config)
-			s.dir, s.ci = r.dir(), reporter
-			return s.conclude()
-		})
-		require.NoError(t, err)
-		require.Equal(t, verdict.Pass, outcome)
-		assert.Contains(t, readFile(t, file), `name="noops missed"`)
-	}, "local", "local with a bucket", "kubernetes")
+	require.NoError(t, os.Remove(file))
+	outcome, err = Merge(string(r.dir()), r.config.Out, 0, &bytes.Buffer{}, report.Look{}, ci.Targets{JUnit: file})
+	require.NoError(t, err)
+	require.Equal(t, verdict.Pass, outcome)
+	assert.Contains(t, readFile(t, file), `<property name="verdict" value="pass">`)
 }
 
 func TestMissingVerdictIsReportedToCI(t *testing.T) {
