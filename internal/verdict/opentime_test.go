@@ -95,7 +95,7 @@ func TestRefusedAttemptsInVerdictJSON(t *testing.T) {
 	text, err := json.Marshal(judgeSoak(m, nil, Evidence{}))
 	require.NoError(t, err)
 	var v struct {
-		Held    OpenSeconds    `json:"open_seconds"`
+		Open    OpenSeconds    `json:"open_seconds"`
 		Refused map[string]int `json:"refused_attempts"`
 		Longest Outage         `json:"longest_outage"`
 		Plan    struct {
@@ -103,7 +103,7 @@ func TestRefusedAttemptsInVerdictJSON(t *testing.T) {
 		} `json:"plan"`
 	}
 	require.NoError(t, json.Unmarshal(text, &v))
-	require.Equal(t, OpenSeconds{Planned: 3 * 3595, Open: 3*3595 - 22, Share: (3*3595. - 22) / (3 * 3595)}, v.Held)
+	require.Equal(t, OpenSeconds{Planned: 3 * 3595, Open: 3*3595 - 22, Share: (3*3595. - 22) / (3 * 3595)}, v.Open)
 	require.Equal(t, map[string]int{"status 503": 15, "connect_timeout": 1}, v.Refused)
 	require.Equal(t, Outage{ID: "d-0", Unix: 1_700_000_001, Seconds: 17}, v.Longest)
 	require.Equal(t, 30.0, v.Plan.MaxOutage)

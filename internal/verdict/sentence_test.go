@@ -29,10 +29,7 @@ func TestOtherEventsAreNamed(t *testing.T) {
 func TestServerCountThatConfirmsAFault(t *testing.T) {
 	t.Parallel()
 	m, server := cleanRun()
-	c := m.Connections.Edit(1)
-	c.Received--
-	c.Lost++
-	c.Findings = append(c.Findings, ledger.Finding{Kind: ledger.KindLost, From: 7, To: 7, Count: 1})
+	addFault(&m.Connections.Edit(1).Record, ledger.KindLost, 1)
 	v := requireOutcome(t, Fail, judgeSoak(m, server, Evidence{}))
 	require.False(t, v.Server.Agrees)
 	require.True(t, v.Server.Confirms)

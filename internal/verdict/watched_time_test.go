@@ -54,9 +54,7 @@ func TestLossesInWatchedTimeFail(t *testing.T) {
 	for client, name := range []string{"of a runner that finished", "of the runner that was lost"} {
 		m, server := lostRunner()
 		m.Plan.MinCoverage = 80
-		c := m.Connections.Edit(client)
-		c.Received, c.Lost = c.Received-1, 1
-		c.Findings = []ledger.Finding{{Kind: ledger.KindLost, From: 7, To: 7, Count: 1, At: time.Minute}}
+		addFault(&m.Connections.Edit(client).Record, ledger.KindLost, 1)
 		v := requireOutcome(t, Fail, judgeSoak(m, server, Evidence{}), name)
 		assert.Contains(t, v.Sentence, "1 of 597 messages lost on 1 of 3 clients", name)
 		assert.Contains(t, v.Sentence, "83.3 % of 10,785 client-seconds were watched", name)
@@ -113,9 +111,7 @@ func TestReplacementRunnerAddsWatchedTime(t *testing.T) {
 	for record, name := range map[int]string{1: "of the runner that was replaced", 3: "of the runner that replaced it"} {
 		m, server := replacedRunner()
 		m.Plan.MinCoverage = 90
-		c := m.Connections.Edit(record)
-		c.Received, c.Lost = c.Received-1, 1
-		c.Findings = []ledger.Finding{{Kind: ledger.KindLost, From: 7, To: 7, Count: 1, At: time.Minute}}
+		addFault(&m.Connections.Edit(record).Record, ledger.KindLost, 1)
 		v := requireOutcome(t, Fail, judgeSoak(m, server, Evidence{}), name)
 		assert.Contains(t, v.Sentence, "1 of 703 messages lost on 1 of 3 clients", name)
 	}
