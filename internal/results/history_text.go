@@ -160,8 +160,12 @@ func (r *Entry) problem() string {
 // figures returns the message counts and the first metrics that are not faults, at most maxFigures in all.
 func (r *Entry) figures() (out []string) {
 	v := r.Verdict
+	noun := v.Service.Noun()
+	if v.Responses != nil {
+		noun = "chunk"
+	}
 	if n := v.Messages; n.Expected > 0 {
-		out = append(out, fmt.Sprintf("%s of %s received", format.Thousands(n.Received), format.Count(n.Expected, v.Service.Noun())))
+		out = append(out, fmt.Sprintf("%s of %s received", format.Thousands(n.Received), format.Count(n.Expected, noun)))
 	}
 	for _, m := range suite.Metrics(v) {
 		if !m.Fault && len(out) < maxFigures {

@@ -171,8 +171,8 @@ func TestMissingFilesAreInvalid(t *testing.T) {
 		{"no shard at all", func(t *testing.T, d Dir) { require.NoError(t, os.RemoveAll(d.Path(ShardsDir))) }, verdict.Invalid, "runner 1 of 2 left no shard"},
 		{"a truncated server's ledger", func(t *testing.T, d Dir) { put(t, d, LedgerFile, `{"id":"d-0"`) }, verdict.Invalid, "read the server's ledger"},
 		{"an incomplete run", func(t *testing.T, d Dir) {
-			require.NoError(t, d.WriteJSON(RunFile, Run{Problems: []string{"runner 1 was ended by a signal"}}))
-		}, verdict.Invalid, "runner 1 was ended by a signal"},
+			require.NoError(t, d.WriteJSON(RunFile, Run{Problems: []string{"runner 1 was terminated"}}))
+		}, verdict.Invalid, "runner 1 was terminated"},
 		{"a malformed plan", func(t *testing.T, d Dir) { put(t, d, PlanFile, "{") }, verdict.Invalid, "plan.json is not a valid plan"},
 		{"an invalid plan", func(t *testing.T, d Dir) { put(t, d, PlanFile, "{}") }, verdict.Invalid, "CONNECTIONS must be from 1 to 10000000, got 0"},
 		{"a malformed run.json", func(t *testing.T, d Dir) { put(t, d, RunFile, "[") }, verdict.Invalid, "run.json"},

@@ -32,7 +32,7 @@ func (a *ActionResult) Ending() string {
 	case a.Problem != "":
 		return a.Problem
 	case a.ExitCode < 0:
-		return "ended by a signal"
+		return "terminated by a signal"
 	}
 	return fmt.Sprintf("exit code %d", a.ExitCode)
 }

@@ -180,8 +180,8 @@ func TestEachCheck(t *testing.T) {
 	judgeCases(t, []judgeCase{
 		{"a shard is missing", func(r *testRun) { r.Problems = []string{"runner 2 of 2 left no shard"} },
 			Invalid, []string{"data complete"}, []string{"runner 2 of 2 left no shard"}},
-		{"a runner was killed", func(r *testRun) { r.evidence.Problems = []string{"runner 1 was ended by a signal"} },
-			Invalid, []string{"data complete"}, []string{"runner 1 was ended by a signal"}},
+		{"a runner was killed", func(r *testRun) { r.evidence.Problems = []string{"runner 1 was terminated"} },
+			Invalid, []string{"data complete"}, []string{"runner 1 was terminated"}},
 		{"a shard is missing, and one twice", func(r *testRun) {
 			addFault(r.record(0), ledger.KindDuplicated, 1)
 			r.Problems = []string{"runner 2 of 2 left no shard"}

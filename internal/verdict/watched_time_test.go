@@ -27,19 +27,19 @@ func TestMinCoverageLimitsUnwatchedTime(t *testing.T) {
 	t.Parallel()
 	const watched = "83.3 % of 10,785 client-seconds were watched"
 	m, server := lostRunner()
-	v := requireOutcome(t, Invalid, judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Runner: 2, Text: "runner 2 was ended by a signal"}}}), "by default, all client time must be watched")
-	assert.Equal(t, []string{"runner 2 was ended by a signal", m.EarlyEnds[0]}, v.Reasons)
+	v := requireOutcome(t, Invalid, judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Runner: 2, Text: "runner 2 was terminated"}}}), "by default, all client time must be watched")
+	assert.Equal(t, []string{"runner 2 was terminated", m.EarlyEnds[0]}, v.Reasons)
 	assert.Equal(t, watched, v.Watched.String())
-	assert.Equal(t, "INVALID: runner 2 was ended by a signal; 1 of 3 clients was not observed to the end", v.Sentence)
+	assert.Equal(t, "INVALID: runner 2 was terminated; 1 of 3 clients was not observed to the end", v.Sentence)
 
 	m.Plan.MinCoverage = 90
 	v = requireOutcome(t, Invalid, judgeSoak(m, server, Evidence{}))
 	assert.Equal(t, []string{m.EarlyEnds[0], watched + "; the limit is 90 % (MIN_COVERAGE)"}, v.Reasons)
 
 	m.Plan.MinCoverage = 80
-	v = requireOutcome(t, Pass, judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Runner: 2, Text: "runner 2 was ended by a signal"}}}))
+	v = requireOutcome(t, Pass, judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Runner: 2, Text: "runner 2 was terminated"}}}))
 	assert.Equal(t, "PASS: no loss in the 83.3 % of 10,785 client-seconds that were watched; 2 of 3 streams open to the end, 1 until their runner ended early, 597 of 597 messages received", v.Sentence)
-	assert.Equal(t, []string{"runner 2 was ended by a signal", m.EarlyEnds[0]}, v.Warnings)
+	assert.Equal(t, []string{"runner 2 was terminated", m.EarlyEnds[0]}, v.Warnings)
 	assert.Equal(t, Connections{Planned: 3, Opened: 3, Completed: 2, Unwatched: 1}, v.Connections)
 	assert.EqualValues(t, 2*noopsEach, v.Server.Sent, "times without a watching client are not compared")
 
