@@ -17,8 +17,18 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// newVUWithSamples returns a virtual user and the channel of its samples.
-func newVUWithSamples(t *testing.T, r *recorder, room int) (*modulestest.Runtime, chan metrics.SampleContainer) {
+// newPublishingVU returns a virtual user, and the channel of its samples. They are published at the start of the first
+// stream and at the end of the last one.
+func newPublishingVU(t *testing.T, room int) (*modulestest.Runtime, *recorder, chan metrics.SampleContainer) {
+	t.Helper()
+	r := newRecorder()
+	r.telemetry.interval = time.Hour
+	rt, samples := newPublishingVUOf(t, r, room)
+	return rt, r, samples
+}
+
+// newPublishingVUOf returns a virtual user of a process with the given recorder.
+func newPublishingVUOf(t *testing.T, r *recorder, room int) (*modulestest.Runtime, chan metrics.SampleContainer) {
 	t.Helper()
 	rt := newVUOf(t, r)
 	js(t, rt, planJS)
@@ -67,9 +77,7 @@ var closedByServer = sseclient.Close{Reason: sseclient.ReasonServer, Retry: -1}
 
 func TestLastStreamPublishesFinalCounts(t *testing.T) {
 	t.Parallel()
-	r := newRecorder()
-	r.telemetry.interval = time.Hour
-	rt, samples := newVUWithSamples(t, r, 100)
+	rt, r, samples := newPublishingVU(t, 100)
 	steady, faulty := newStream(t, rt, "d-0"), newStream(t, rt, "d-1")
 	at := r.start
 	for _, o := range []*observer{steady, faulty} {
@@ -108,9 +116,7 @@ func TestLastStreamPublishesFinalCounts(t *testing.T) {
 // reports nothing.
 func TestInterruptedRunPublishesClosedStreams(t *testing.T) {
 	t.Parallel()
-	r := newRecorder()
-	r.telemetry.interval = time.Hour
-	rt, samples := newVUWithSamples(t, r, 100)
+	rt, r, samples := newPublishingVU(t, 100)
 	a, b := newStream(t, rt, "d-0"), newStream(t, rt, "d-1")
 	a.connecting(r.start)
 	b.connecting(r.start)
@@ -155,8 +161,7 @@ func TestDescribedServicePublishesMessages(t *testing.T) {
 // A counter of k6 never decreases, even if a count of the ledger does.
 func TestCountersNeverFall(t *testing.T) {
 	t.Parallel()
-	r := newRecorder()
-	rt, samples := newVUWithSamples(t, r, 100)
+	rt, r, samples := newPublishingVU(t, 100)
 	o := r.telemetry.sink(rt.VU)
 	for _, received := range []uint64{5, 4, 7} {
 		v := &snapshot{}
@@ -168,8 +173,7 @@ func TestCountersNeverFall(t *testing.T) {
 
 func TestNothingIsPublishedWithoutStreams(t *testing.T) {
 	t.Parallel()
-	r := newRecorder()
-	rt, samples := newVUWithSamples(t, r, 0) // a push would block
+	rt, r, samples := newPublishingVU(t, 0) // a push would block
 	o := newStream(t, rt, "d-0")
 	rt.CancelContext()
 	o.connecting(r.start)
@@ -186,7 +190,7 @@ func TestNoSampleFollowsTheLastStream(t *testing.T) {
 	for range 5 {
 		r := newRecorder()
 		r.telemetry.interval = time.Microsecond
-		rt, samples := newVUWithSamples(t, r, 1)
+		rt, samples := newPublishingVUOf(t, r, 1)
 		var all []*observer
 		for _, id := range []string{"d-0", "d-1"} {
 			all = append(all, newStream(t, rt, id))
@@ -217,9 +221,8 @@ func TestNoSampleFollowsTheLastStream(t *testing.T) {
 // When the virtual user that publishes the metrics ends, another one continues.
 func TestPublishingOutlivesAVirtualUser(t *testing.T) {
 	t.Parallel()
-	r := newRecorder()
-	first, _ := newVUWithSamples(t, r, 100)
-	second, samples := newVUWithSamples(t, r, 100)
+	first, r, _ := newPublishingVU(t, 100)
+	second, samples := newPublishingVUOf(t, r, 100)
 	a, b := newStream(t, first, "d-0"), newStream(t, second, "d-1")
 	a.connecting(r.start)
 	b.connecting(r.start)
@@ -236,8 +239,7 @@ func TestPublishingOutlivesAVirtualUser(t *testing.T) {
 // The summation of 100,000 ledgers takes long. It must not delay streams that start or end, because they block all reads.
 func TestStreamEndsDuringSummation(t *testing.T) {
 	t.Parallel()
-	r := newRecorder()
-	rt, _ := newVUWithSamples(t, r, 1000)
+	rt, r, _ := newPublishingVU(t, 1000)
 	r.telemetry.interval = time.Millisecond
 	o := newStream(t, rt, "d-0")
 	o.connecting(r.start)
@@ -252,8 +254,7 @@ func TestStreamEndsDuringSummation(t *testing.T) {
 
 func TestActionsStartAtTheirTime(t *testing.T) {
 	t.Parallel()
-	r := newRecorder()
-	rt, _ := newVUWithSamples(t, r, 1)
+	rt, r, _ := newPublishingVU(t, 1)
 	p := r.telemetry
 	p.setActions("1m0s=deploy,1h0m0s=late")
 	p.firstStart = time.Now().Add(-time.Minute)
@@ -268,9 +269,7 @@ func TestActionsStartAtTheirTime(t *testing.T) {
 // The operator pauses a runner until all runners are ready.
 func TestRemainingTimeCountsFromTheFirstStream(t *testing.T) {
 	t.Parallel()
-	r := newRecorder()
-	r.telemetry.interval = time.Hour
-	rt, samples := newVUWithSamples(t, r, 100)
+	rt, r, samples := newPublishingVU(t, 100)
 	r.start = r.start.Add(-time.Hour)
 	o := newStream(t, rt, "d-0")
 	o.connecting(time.Now())
@@ -280,8 +279,7 @@ func TestRemainingTimeCountsFromTheFirstStream(t *testing.T) {
 
 func TestPlannedStreamsOfARunWithoutConnections(t *testing.T) {
 	t.Parallel()
-	r := newRecorder()
-	rt, _ := newVUWithSamples(t, r, 1)
+	rt, r, _ := newPublishingVU(t, 1)
 	require.Equal(t, 2, r.plan.Connections)
 	r.plan.Connections = 0 // as under `k6 run --vus 600 --iterations 600`
 	options := lib.Options{}

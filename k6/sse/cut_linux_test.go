@@ -119,7 +119,7 @@ func TestCutStreamResumes(t *testing.T) {
 // The reconnected stream makes its own second request.
 func TestCutStreamWithASecondRequestResumes(t *testing.T) {
 	t.Parallel()
-	v, c, b := newVU(t), &cutter{}, newBucket()
+	v, c, b := newVU(t), &cutter{}, newPocketBase()
 	v.set("ledger", c)
 	c.addCut(v, CutFIN)
 	v.set("url", b.serve(v))

@@ -18,7 +18,7 @@ import (
 
 // The streams reconnect on one connection.
 func TestLostConnectionEndsAllItsStreams(t *testing.T) {
-	runH2(t, func(p *framed) {
+	runH2(t, func(p *framePeer) {
 		if p.n > 0 {
 			assert.Equal(p.t, 1, p.n, "the streams must reconnect on one connection")
 			for range 10 {
@@ -61,7 +61,7 @@ func TestGoAwayBeforeARequestIsRetried(t *testing.T) {
 		t.Run(strconv.Itoa(c.refusals), func(t *testing.T) {
 			runTransports(t, transports, func(t *testing.T, w transport) {
 				v := w.vu(t)
-				v.set("url", w.url(serveSilent(t, func(p *framed) {
+				v.set("url", w.url(serveSilent(t, func(p *framePeer) {
 					if p.n < c.refusals {
 						p.sendInPieces(0, func() { _ = p.WriteSettings(); _ = p.WriteGoAway(0, http2.ErrCodeNo, nil) })
 					} else {
@@ -83,7 +83,7 @@ func TestGoAwayBeforeARequestIsRetried(t *testing.T) {
 
 // The server has not processed streams above the last stream ID of a GOAWAY. Other streams continue.
 func TestGoAwayRetriesUnprocessedStreams(t *testing.T) {
-	runH2(t, func(p *framed) {
+	runH2(t, func(p *framePeer) {
 		if p.n > 0 {
 			for range 2 {
 				p.data(p.acceptStream(), "data: elsewhere\n\n")
@@ -127,7 +127,7 @@ func TestGoAwayRetriesUnprocessedStreams(t *testing.T) {
 }
 
 func TestRefusedStreamIsRetriedWithALimit(t *testing.T) {
-	runH2(t, func(p *framed) {
+	runH2(t, func(p *framePeer) {
 		for n := 0; ; n++ {
 			id := p.request()
 			if id == 0 {
@@ -148,7 +148,7 @@ func TestRefusedStreamIsRetriedWithALimit(t *testing.T) {
 
 // Frames that arrive for a closed stream must not affect other streams.
 func TestClosedStreamIsCancelled(t *testing.T) {
-	runH2(t, func(p *framed) {
+	runH2(t, func(p *framePeer) {
 		first, second := p.acceptStream(), p.acceptStream()
 		p.data(first, "data: a\n\n")
 		f, err := p.next(http2.FrameRSTStream)
@@ -175,7 +175,7 @@ func TestClosedStreamIsCancelled(t *testing.T) {
 }
 
 func TestLaterSettingsChangeTheLimits(t *testing.T) {
-	runH2(t, func(p *framed) {
+	runH2(t, func(p *framePeer) {
 		if p.n > 0 { // the second connection, for the stream that exceeded the limit of the first one
 			p.data(p.acceptStream(), "data: second\n\n")
 			p.readAll()
@@ -211,7 +211,7 @@ func TestLaterSettingsChangeTheLimits(t *testing.T) {
 
 // A body larger than the windows continues after WINDOW_UPDATE.
 func TestBodyWaitsForTheWindow(t *testing.T) {
-	runH2(t, func(p *framed) {
+	runH2(t, func(p *framePeer) {
 		_ = p.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 10})
 		id := p.request()
 		got := 0
@@ -267,7 +267,7 @@ func TestStreamsDoNotBlockEachOther(t *testing.T) {
 
 func TestServerThatExceedsTheWindowViolatesTheProtocol(t *testing.T) {
 	refusals := make(chan string, len(transports))
-	runH2(t, func(p *framed) {
+	runH2(t, func(p *framePeer) {
 		id := p.acceptStream()
 		p.data(id, "data: a\n\n")
 		for range 10 { // the window has room for two or three
@@ -289,18 +289,18 @@ func TestServerWithoutSettingsIsRejected(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, want string
-		send       func(p *framed)
+		send       func(p *framePeer)
 	}{
-		{"PING", "error: start HTTP/2: the server violated HTTP/2 (PROTOCOL_ERROR): its first frame is PING, not SETTINGS", func(p *framed) { _ = p.WritePing(false, [8]byte{}) }},
-		{"an acknowledgement", "error: start HTTP/2: the server violated HTTP/2 (PROTOCOL_ERROR): its first frame is SETTINGS, not SETTINGS", func(p *framed) { _ = p.WriteSettingsAck() }},
-		{"nothing", "truncated: start HTTP/2: the server ended the connection without an HTTP/2 frame: unexpected EOF", func(*framed) {}},
-		{"silence", "connect_timeout: no complete response header within connectTimeout (start HTTP/2): context deadline exceeded", func(p *framed) { p.readAll() }},
-		{"HTTP/1.1", "error: start HTTP/2: the server responded with HTTP/1.1 and does not support HTTP/2 without TLS", func(p *framed) { _, _ = p.conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) }},
-		{"no streams", "error: start HTTP/2: the server allows no stream on the connection (MAX_CONCURRENT_STREAMS is 0)", func(p *framed) {
+		{"PING", "error: start HTTP/2: the server violated HTTP/2 (PROTOCOL_ERROR): its first frame is PING, not SETTINGS", func(p *framePeer) { _ = p.WritePing(false, [8]byte{}) }},
+		{"an acknowledgement", "error: start HTTP/2: the server violated HTTP/2 (PROTOCOL_ERROR): its first frame is SETTINGS, not SETTINGS", func(p *framePeer) { _ = p.WriteSettingsAck() }},
+		{"nothing", "truncated: start HTTP/2: the server ended the connection without an HTTP/2 frame: unexpected EOF", func(*framePeer) {}},
+		{"silence", "connect_timeout: no complete response header within connectTimeout (start HTTP/2): context deadline exceeded", func(p *framePeer) { p.readAll() }},
+		{"HTTP/1.1", "error: start HTTP/2: the server responded with HTTP/1.1 and does not support HTTP/2 without TLS", func(p *framePeer) { _, _ = p.conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) }},
+		{"no streams", "error: start HTTP/2: the server allows no stream on the connection (MAX_CONCURRENT_STREAMS is 0)", func(p *framePeer) {
 			_ = p.WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 0})
 			p.readAll()
 		}},
-		{"GOAWAY", "reset: start HTTP/2: GOAWAY INADEQUATE_SECURITY: reset by the server", func(p *framed) {
+		{"GOAWAY", "reset: start HTTP/2: GOAWAY INADEQUATE_SECURITY: reset by the server", func(p *framePeer) {
 			p.sendInPieces(0, func() { _ = p.WriteSettings(); _ = p.WriteGoAway(0, http2.ErrCodeInadequateSecurity, nil) })
 			p.readAll()
 		}},

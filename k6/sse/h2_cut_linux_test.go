@@ -27,7 +27,7 @@ func TestCutOverH2(t *testing.T) {
 					if inCallback {
 						c.onEvent = sync.OnceFunc(func() { c.cut(kind, 0) })
 					}
-					v.set("url", w.url(serveFrames(t, func(p *framed) {
+					v.set("url", w.url(serveFrames(t, func(p *framePeer) {
 						id := p.acceptStream()
 						if p.n > 0 {
 							p.data(id, "id: 2\ndata: behind\n\n")
@@ -57,7 +57,7 @@ func TestPauseOverH2(t *testing.T) {
 		paused := make(chan struct{})
 		v.set("ledger", c)
 		v.set("cut", func() { c.cut(CutPause, 2000); close(paused) })
-		v.set("url", w.url(serveFrames(t, func(p *framed) {
+		v.set("url", w.url(serveFrames(t, func(p *framePeer) {
 			id := p.acceptStream()
 			p.data(id, "data: a\n\n")
 			<-paused
@@ -82,7 +82,7 @@ func TestSlowOverH2(t *testing.T) {
 	runTransports(t, polledTransports, func(t *testing.T, w transport) {
 		v := w.vu(t)
 		isSlow, checked := make(chan struct{}), make(chan struct{})
-		v.set("url", w.url(serveFrames(t, func(p *framed) {
+		v.set("url", w.url(serveFrames(t, func(p *framePeer) {
 			id := p.acceptStream()
 			p.data(id, "data: a\n\n")
 			<-isSlow
@@ -118,7 +118,7 @@ func TestSlowStreamEndsWithItsConnection(t *testing.T) {
 	runTransports(t, polledTransports, func(t *testing.T, w transport) {
 		v := w.vu(t)
 		isSlow := make(chan struct{})
-		v.set("url", w.url(serveFrames(t, func(p *framed) {
+		v.set("url", w.url(serveFrames(t, func(p *framePeer) {
 			id := p.acceptStream()
 			p.data(id, "data: a\n\n")
 			<-isSlow
@@ -142,7 +142,7 @@ func TestSlowStreamEndsWithItsConnection(t *testing.T) {
 
 // The other streams of the connection continue.
 func TestSharedStreamCanOnlyBeDropped(t *testing.T) {
-	runH2(t, func(p *framed) {
+	runH2(t, func(p *framePeer) {
 		for range 2 {
 			p.data(p.acceptStream(), "data: a\n\n")
 		}

@@ -29,19 +29,19 @@ func TestH2Frames(t *testing.T) {
 	longText := strings.Repeat("x", 15_000)
 	for _, tt := range []struct {
 		name     string
-		server   func(p *framed)
+		server   func(p *framePeer)
 		want     string
 		received string // frames of the client after the request; "-": not checked
 	}{
-		{"END_STREAM", func(p *framed) { id := p.acceptStream(); p.data(id, twoEvents); p.finish(id) }, "open a b " + ended, "GOAWAY NO_ERROR"},
-		{"END_STREAM with the last event", func(p *framed) { _ = p.WriteData(p.acceptStream(), true, []byte(twoEvents)) }, "open a b " + ended, "GOAWAY NO_ERROR"},
-		{"END_STREAM inside an event", func(p *framed) { _ = p.WriteData(p.acceptStream(), true, []byte(twoEvents+"data: c\n")) },
+		{"END_STREAM", func(p *framePeer) { id := p.acceptStream(); p.data(id, twoEvents); p.finish(id) }, "open a b " + ended, "GOAWAY NO_ERROR"},
+		{"END_STREAM with the last event", func(p *framePeer) { _ = p.WriteData(p.acceptStream(), true, []byte(twoEvents)) }, "open a b " + ended, "GOAWAY NO_ERROR"},
+		{"END_STREAM inside an event", func(p *framePeer) { _ = p.WriteData(p.acceptStream(), true, []byte(twoEvents+"data: c\n")) },
 			"open a b truncated: the stream ended inside an event: unexpected EOF", "GOAWAY NO_ERROR"},
-		{"END_STREAM in the header", func(p *framed) {
+		{"END_STREAM in the header", func(p *framePeer) {
 			p.headers(p.request(), true, ":status", "200", "content-type", "text/event-stream")
 		}, "open " + ended, "GOAWAY NO_ERROR"},
-		{"a trailer", func(p *framed) { id := p.acceptStream(); p.data(id, twoEvents); p.headers(id, true, "a", "b") }, "open a b " + ended, "GOAWAY NO_ERROR"},
-		{"a byte at a time", func(p *framed) {
+		{"a trailer", func(p *framePeer) { id := p.acceptStream(); p.data(id, twoEvents); p.headers(id, true, "a", "b") }, "open a b " + ended, "GOAWAY NO_ERROR"},
+		{"a byte at a time", func(p *framePeer) {
 			id := p.request()
 			p.sendInPieces(1, func() {
 				p.headers(id, false, ":status", "200", "content-type", "text/event-stream")
@@ -50,7 +50,7 @@ func TestH2Frames(t *testing.T) {
 				p.finish(id)
 			})
 		}, "open a b " + ended, "GOAWAY NO_ERROR"},
-		{"all at once", func(p *framed) {
+		{"all at once", func(p *framePeer) {
 			id := p.request()
 			p.sendInPieces(0, func() {
 				p.headers(id, false, ":status", "200", "content-type", "text/event-stream")
@@ -58,25 +58,25 @@ func TestH2Frames(t *testing.T) {
 				p.finish(id)
 			})
 		}, "open a b " + ended, "GOAWAY NO_ERROR"},
-		{"padding", func(p *framed) {
+		{"padding", func(p *framePeer) {
 			id := p.request()
 			_ = p.WriteHeaders(http2.HeadersFrameParam{StreamID: id, EndHeaders: true, PadLength: 200,
 				BlockFragment: p.encode(":status", "200", "content-type", "text/event-stream")})
 			_ = p.WriteDataPadded(id, false, []byte("data: a\n\n"), make([]byte, 255))
 			p.sendInPieces(7, func() { _ = p.WriteDataPadded(id, true, []byte("data: b\n\n"), make([]byte, 30)) })
 		}, "open a b " + ended, "GOAWAY NO_ERROR"},
-		{"padding and no data", func(p *framed) {
+		{"padding and no data", func(p *framePeer) {
 			id := p.acceptStream()
 			_ = p.WriteDataPadded(id, false, nil, make([]byte, 10))
 			_ = p.WriteDataPadded(id, false, nil, nil)
 			_ = p.WriteDataPadded(id, true, []byte("data: a\n\n"), nil)
 		}, "open a " + ended, "GOAWAY NO_ERROR"},
-		{"more padding than the frame", func(p *framed) {
+		{"more padding than the frame", func(p *framePeer) {
 			_ = p.WriteRawFrame(http2.FrameData, http2.FlagDataPadded, p.acceptStream(), []byte{5, 'a', 'b', 'c', 'd'})
 		}, "open " + violation("PROTOCOL_ERROR", "the padding of DATA exceeds the frame"), "GOAWAY PROTOCOL_ERROR"},
-		{"no length of the padding", func(p *framed) { _ = p.WriteRawFrame(http2.FrameData, http2.FlagDataPadded, p.acceptStream(), nil) },
+		{"no length of the padding", func(p *framePeer) { _ = p.WriteRawFrame(http2.FrameData, http2.FlagDataPadded, p.acceptStream(), nil) },
 			"open " + violation("FRAME_SIZE_ERROR", "DATA without the length of its padding"), "GOAWAY FRAME_SIZE_ERROR"},
-		{"CONTINUATION", func(p *framed) {
+		{"CONTINUATION", func(p *framePeer) {
 			id, block := p.request(), p.encode(":status", "200", "content-type", "text/event-stream", "x", longText)
 			p.sendInPieces(100, func() {
 				_ = p.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block[:1]})
@@ -86,21 +86,21 @@ func TestH2Frames(t *testing.T) {
 			})
 			_ = p.WriteData(id, true, []byte(twoEvents))
 		}, "open a b " + ended, "GOAWAY NO_ERROR"},
-		{"a missing CONTINUATION", func(p *framed) {
+		{"a missing CONTINUATION", func(p *framePeer) {
 			id := p.request()
 			_ = p.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: p.encode(":status", "200")})
 			p.data(id, twoEvents)
 		}, "error: read the response header: the server violated HTTP/2 (PROTOCOL_ERROR): DATA of stream 1 instead of CONTINUATION of stream 1", "GOAWAY PROTOCOL_ERROR"},
-		{"CONTINUATION without HEADERS", func(p *framed) { _ = p.WriteContinuation(p.acceptStream(), true, nil) },
+		{"CONTINUATION without HEADERS", func(p *framePeer) { _ = p.WriteContinuation(p.acceptStream(), true, nil) },
 			"open " + violation("PROTOCOL_ERROR", "CONTINUATION: unexpected CONTINUATION for stream 1"), "GOAWAY PROTOCOL_ERROR"},
-		{"CONTINUATION without end", func(p *framed) {
+		{"CONTINUATION without end", func(p *framePeer) {
 			id := p.request()
 			_ = p.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: p.encode(":status", "200")})
 			for range 10 {
 				_ = p.WriteContinuation(id, false, p.encode("x", longText))
 			}
 		}, "too_long: read the response header: the server violated HTTP/2 (ENHANCE_YOUR_CALM): the response header exceeds 65536 bytes", "GOAWAY ENHANCE_YOUR_CALM"},
-		{"a header list over the limit", func(p *framed) {
+		{"a header list over the limit", func(p *framePeer) {
 			id, block := p.request(), p.encode(":status", "200", "content-type", "text/event-stream", "a", strings.Repeat("y", 40_000), "b", strings.Repeat("y", 40_000))
 			_ = p.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block[:16000]})
 			for block = block[16000:]; len(block) > 16000; block = block[16000:] {
@@ -108,14 +108,14 @@ func TestH2Frames(t *testing.T) {
 			}
 			_ = p.WriteContinuation(id, true, block)
 		}, "too_long: read the response header: the server violated HTTP/2 (ENHANCE_YOUR_CALM): the response header exceeds 65536 bytes", "RST_STREAM 1 ENHANCE_YOUR_CALM, GOAWAY NO_ERROR"},
-		{"an invalid header field", func(p *framed) { p.headers(p.request(), false, ":status", "200", "UPPER", "x") },
+		{"an invalid header field", func(p *framePeer) { p.headers(p.request(), false, ":status", "200", "UPPER", "x") },
 			"error: read the response header: the server violated HTTP/2 (PROTOCOL_ERROR): HEADERS: invalid header field name \"UPPER\"", "RST_STREAM 1 PROTOCOL_ERROR, GOAWAY NO_ERROR"},
-		{"no status", func(p *framed) { p.headers(p.request(), false, "a", "b") },
+		{"no status", func(p *framePeer) { p.headers(p.request(), false, "a", "b") },
 			`error: read the response header: the server violated HTTP/2 (PROTOCOL_ERROR): invalid status "" in a response header`, "RST_STREAM 1 PROTOCOL_ERROR, GOAWAY NO_ERROR"},
-		{"an invalid header list", func(p *framed) {
+		{"an invalid header list", func(p *framePeer) {
 			_ = p.WriteHeaders(http2.HeadersFrameParam{StreamID: p.request(), EndHeaders: true, BlockFragment: []byte{0xff, 0xff, 0xff, 0xff, 0x0f}})
 		}, "error: read the response header: the server violated HTTP/2 (COMPRESSION_ERROR): HEADERS: connection error: COMPRESSION_ERROR", "GOAWAY COMPRESSION_ERROR"},
-		{"interim responses", func(p *framed) {
+		{"interim responses", func(p *framePeer) {
 			id := p.request()
 			for range 3 {
 				p.headers(id, false, ":status", "103", "link", "x")
@@ -123,7 +123,7 @@ func TestH2Frames(t *testing.T) {
 			p.headers(id, false, ":status", "200", "content-type", "text/event-stream")
 			_ = p.WriteData(id, true, []byte(twoEvents))
 		}, "open a b " + ended, "GOAWAY NO_ERROR"},
-		{"interim responses without end", func(p *framed) {
+		{"interim responses without end", func(p *framePeer) {
 			for id := p.request(); ; {
 				if p.headers(id, false, ":status", "103"); p.WritePing(false, [8]byte{}) != nil {
 					return
@@ -134,94 +134,94 @@ func TestH2Frames(t *testing.T) {
 				}
 			}
 		}, "error: read the response header: the server violated HTTP/2 (ENHANCE_YOUR_CALM): no final response after 10 interim (1xx) responses", "-"},
-		{"DATA before HEADERS", func(p *framed) { p.data(p.request(), twoEvents) },
+		{"DATA before HEADERS", func(p *framePeer) { p.data(p.request(), twoEvents) },
 			"error: read the response header: the server violated HTTP/2 (PROTOCOL_ERROR): DATA before HEADERS", "RST_STREAM 1 PROTOCOL_ERROR, GOAWAY NO_ERROR"},
-		{"a second header", func(p *framed) { id := p.acceptStream(); p.headers(id, false, ":status", "200") },
+		{"a second header", func(p *framePeer) { id := p.acceptStream(); p.headers(id, false, ":status", "200") },
 			"open " + violation("PROTOCOL_ERROR", "a second response header, which is not a trailer"), "RST_STREAM 1 PROTOCOL_ERROR, GOAWAY NO_ERROR"},
-		{"DATA of stream 0", func(p *framed) { p.acceptStream(); p.data(0, "x") },
+		{"DATA of stream 0", func(p *framePeer) { p.acceptStream(); p.data(0, "x") },
 			"open " + violation("PROTOCOL_ERROR", "DATA of stream 0, which this client has not opened"), "GOAWAY PROTOCOL_ERROR"},
-		{"DATA of an unopened stream", func(p *framed) { p.acceptStream(); p.data(7, "x") },
+		{"DATA of an unopened stream", func(p *framePeer) { p.acceptStream(); p.data(7, "x") },
 			"open " + violation("PROTOCOL_ERROR", "DATA of stream 7, which this client has not opened"), "GOAWAY PROTOCOL_ERROR"},
-		{"HEADERS of a stream of the server", func(p *framed) { p.acceptStream(); p.headers(2, false, ":status", "200") },
+		{"HEADERS of a stream of the server", func(p *framePeer) { p.acceptStream(); p.headers(2, false, ":status", "200") },
 			"open " + violation("PROTOCOL_ERROR", "HEADERS of stream 2, which this client has not opened"), "GOAWAY PROTOCOL_ERROR"},
-		{"RST_STREAM of an unopened stream", func(p *framed) { p.acceptStream(); _ = p.WriteRSTStream(3, http2.ErrCodeNo) },
+		{"RST_STREAM of an unopened stream", func(p *framePeer) { p.acceptStream(); _ = p.WriteRSTStream(3, http2.ErrCodeNo) },
 			"open " + violation("PROTOCOL_ERROR", "RST_STREAM of stream 3, which this client has not opened"), "GOAWAY PROTOCOL_ERROR"},
-		{"WINDOW_UPDATE of an unopened stream", func(p *framed) { p.acceptStream(); _ = p.WriteWindowUpdate(3, 1) },
+		{"WINDOW_UPDATE of an unopened stream", func(p *framePeer) { p.acceptStream(); _ = p.WriteWindowUpdate(3, 1) },
 			"open " + violation("PROTOCOL_ERROR", "WINDOW_UPDATE of stream 3, which this client has not opened"), "GOAWAY PROTOCOL_ERROR"},
-		{"WINDOW_UPDATE by 0", func(p *framed) { p.acceptStream(); _ = p.WriteWindowUpdate(0, 0) },
+		{"WINDOW_UPDATE by 0", func(p *framePeer) { p.acceptStream(); _ = p.WriteWindowUpdate(0, 0) },
 			"open " + violation("PROTOCOL_ERROR", "WINDOW_UPDATE: connection error: PROTOCOL_ERROR"), "GOAWAY PROTOCOL_ERROR"},
-		{"WINDOW_UPDATE beyond the maximum", func(p *framed) { p.acceptStream(); _ = p.WriteWindowUpdate(0, 1<<31-1) },
+		{"WINDOW_UPDATE beyond the maximum", func(p *framePeer) { p.acceptStream(); _ = p.WriteWindowUpdate(0, 1<<31-1) },
 			"open " + violation("FLOW_CONTROL_ERROR", "WINDOW_UPDATE exceeds the maximum window of the connection"), "GOAWAY FLOW_CONTROL_ERROR"},
-		{"WINDOW_UPDATE of a stream beyond the maximum", func(p *framed) { id := p.request(); _ = p.WriteWindowUpdate(id, 1<<31-1) },
+		{"WINDOW_UPDATE of a stream beyond the maximum", func(p *framePeer) { id := p.request(); _ = p.WriteWindowUpdate(id, 1<<31-1) },
 			"error: read the response header: the server violated HTTP/2 (FLOW_CONTROL_ERROR): WINDOW_UPDATE exceeds the maximum window of the stream", "RST_STREAM 1 FLOW_CONTROL_ERROR, GOAWAY NO_ERROR"},
-		{"PUSH_PROMISE", func(p *framed) {
+		{"PUSH_PROMISE", func(p *framePeer) {
 			id := p.acceptStream()
 			_ = p.WritePushPromise(http2.PushPromiseParam{StreamID: id, PromiseID: 2, BlockFragment: p.encode(":method", "GET"), EndHeaders: true})
 		}, "open " + violation("PROTOCOL_ERROR", "PUSH_PROMISE, which this client does not accept"), "GOAWAY PROTOCOL_ERROR"},
-		{"a frame over the limit", func(p *framed) { _ = p.WriteData(p.acceptStream(), false, make([]byte, 16385)) },
+		{"a frame over the limit", func(p *framePeer) { _ = p.WriteData(p.acceptStream(), false, make([]byte, 16385)) },
 			"open " + violation("FRAME_SIZE_ERROR", "a DATA frame of 16385 bytes exceeds the limit of 16384"), "GOAWAY FRAME_SIZE_ERROR"},
-		{"SETTINGS of a wrong length", func(p *framed) { p.acceptStream(); _ = p.WriteRawFrame(http2.FrameSettings, 0, 0, []byte{1}) },
+		{"SETTINGS of a wrong length", func(p *framePeer) { p.acceptStream(); _ = p.WriteRawFrame(http2.FrameSettings, 0, 0, []byte{1}) },
 			"open " + violation("FRAME_SIZE_ERROR", "SETTINGS: connection error: FRAME_SIZE_ERROR"), "GOAWAY FRAME_SIZE_ERROR"},
-		{"SETTINGS with an invalid value", func(p *framed) {
+		{"SETTINGS with an invalid value", func(p *framePeer) {
 			p.acceptStream()
 			_ = p.WriteSettings(http2.Setting{ID: http2.SettingMaxFrameSize, Val: 1})
 		}, "open " + violation("PROTOCOL_ERROR", "SETTINGS: [MAX_FRAME_SIZE = 1]"), "GOAWAY PROTOCOL_ERROR"},
-		{"SETTINGS with a window that is too large", func(p *framed) {
+		{"SETTINGS with a window that is too large", func(p *framePeer) {
 			p.request()
 			_ = p.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 31})
 		}, "error: read the response header: the server violated HTTP/2 (FLOW_CONTROL_ERROR): SETTINGS: connection error: FLOW_CONTROL_ERROR", "GOAWAY FLOW_CONTROL_ERROR"},
-		{"unknown frames", func(p *framed) {
+		{"unknown frames", func(p *framePeer) {
 			id := p.acceptStream()
 			_ = p.WriteRawFrame(0x77, 0xff, id, []byte("x"))
 			_ = p.WritePriority(id, http2.PriorityParam{StreamDep: 0})
 			_ = p.WriteRawFrame(0x78, 0, 0, nil)
 			_ = p.WriteData(id, true, []byte(twoEvents))
 		}, "open a b " + ended, "GOAWAY NO_ERROR"},
-		{"PING", func(p *framed) {
+		{"PING", func(p *framePeer) {
 			id := p.acceptStream()
 			_ = p.WritePing(false, [8]byte([]byte("12345678")))
 			_ = p.WritePing(true, [8]byte([]byte("abcdefgh"))) // acknowledges no PING
 			_ = p.WriteData(id, true, []byte(twoEvents))
 		}, "open a b " + ended, "PING true 12345678, GOAWAY NO_ERROR"},
-		{"RST_STREAM", func(p *framed) {
+		{"RST_STREAM", func(p *framePeer) {
 			id := p.acceptStream()
 			p.data(id, twoEvents)
 			_ = p.WriteRSTStream(id, http2.ErrCodeInternal)
 		}, "open a b reset: read the stream: RST_STREAM INTERNAL_ERROR: reset by the server", "GOAWAY NO_ERROR"},
-		{"RST_STREAM instead of a header", func(p *framed) { _ = p.WriteRSTStream(p.request(), http2.ErrCodeEnhanceYourCalm) },
+		{"RST_STREAM instead of a header", func(p *framePeer) { _ = p.WriteRSTStream(p.request(), http2.ErrCodeEnhanceYourCalm) },
 			"reset: read the response header: RST_STREAM ENHANCE_YOUR_CALM: reset by the server", "GOAWAY NO_ERROR"},
-		{"GOAWAY and END_STREAM", func(p *framed) {
+		{"GOAWAY and END_STREAM", func(p *framePeer) {
 			id := p.acceptStream()
 			_ = p.WriteGoAway(id, http2.ErrCodeNo, nil)
 			_ = p.WriteData(id, true, []byte(twoEvents))
 		}, "open a b " + ended, "GOAWAY NO_ERROR"},
-		{"GOAWAY and the end of the connection", func(p *framed) {
+		{"GOAWAY and the end of the connection", func(p *framePeer) {
 			id := p.acceptStream()
 			p.data(id, twoEvents)
 			_ = p.WriteGoAway(id, http2.ErrCodeNo, nil)
 			_ = p.tcp.CloseWrite()
 		}, "open a b truncated: read the stream: GOAWAY NO_ERROR: the connection ended before the stream did: unexpected EOF", "-"},
-		{"GOAWAY with a reason", func(p *framed) {
+		{"GOAWAY with a reason", func(p *framePeer) {
 			id := p.acceptStream()
 			p.data(id, twoEvents)
 			_ = p.WriteGoAway(id, http2.ErrCodeEnhanceYourCalm, []byte("too much"))
 			_ = p.tcp.CloseWrite()
 		}, `open a b reset: read the stream: GOAWAY ENHANCE_YOUR_CALM "too much": reset by the server`, "-"},
-		{"the end of the connection", func(p *framed) { p.data(p.acceptStream(), twoEvents); _ = p.tcp.CloseWrite() },
+		{"the end of the connection", func(p *framePeer) { p.data(p.acceptStream(), twoEvents); _ = p.tcp.CloseWrite() },
 			"open a b truncated: read the stream: the connection ended before the stream did: unexpected EOF", "-"},
-		{"the end of the connection inside a frame", func(p *framed) {
+		{"the end of the connection inside a frame", func(p *framePeer) {
 			id := p.acceptStream()
 			_, _ = p.conn.Write(append([]byte{0, 0, 20, 0, 0, 0, 0, 0, byte(id)}, "data: a\n\ndat"...))
 			_ = p.tcp.CloseWrite()
 		}, "open a truncated: read the stream: the connection ended before the stream did: unexpected EOF", "-"},
-		{"a reset of the connection", func(p *framed) {
+		{"a reset of the connection", func(p *framePeer) {
 			p.data(p.acceptStream(), twoEvents)
 			p.settle()
 			_ = p.tcp.SetLinger(0)
 			_ = p.tcp.Close()
 		},
 			"open a b reset: read the stream: read: connection reset by peer", "-"},
-		{"a content-length", func(p *framed) {
+		{"a content-length", func(p *framePeer) {
 			id := p.request()
 			p.headers(id, false, ":status", "200", "content-type", "text/event-stream", "content-length", "100")
 			_ = p.WriteData(id, true, []byte(twoEvents))
@@ -234,7 +234,7 @@ func TestH2Frames(t *testing.T) {
 					t.Parallel()
 					received := make(chan string, 1)
 					v := w.vu(t)
-					v.set("url", w.url(serveFrames(t, func(p *framed) {
+					v.set("url", w.url(serveFrames(t, func(p *framePeer) {
 						tt.server(p)
 						received <- p.readAll()
 					})))
@@ -250,7 +250,7 @@ func TestH2Frames(t *testing.T) {
 }
 
 // settle waits until the client has read all frames so far.
-func (p *framed) settle() {
+func (p *framePeer) settle() {
 	_ = p.WritePing(false, [8]byte{})
 	_, _ = p.next(http2.FramePing)
 }

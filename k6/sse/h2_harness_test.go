@@ -17,8 +17,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
-// A framed is one connection of a scripted HTTP/2 server.
-type framed struct {
+// A framePeer is the server side of one HTTP/2 connection, whose frames a test writes.
+type framePeer struct {
 	*http2.Framer
 	t      testing.TB
 	conn   net.Conn // with TLS if the client uses it
@@ -31,8 +31,8 @@ type framed struct {
 }
 
 // serveFrames starts a server that sends SETTINGS and then calls handle for each connection.
-func serveFrames(t testing.TB, handle func(p *framed)) string {
-	return serveSilent(t, func(p *framed) {
+func serveFrames(t testing.TB, handle func(p *framePeer)) string {
+	return serveSilent(t, func(p *framePeer) {
 		if p.WriteSettings() == nil { // the client has not disconnected
 			handle(p)
 		}
@@ -40,7 +40,7 @@ func serveFrames(t testing.TB, handle func(p *framed)) string {
 }
 
 // serveSilent is like serveFrames, but sends no SETTINGS. It accepts clients with and without TLS.
-func serveSilent(t testing.TB, handle func(p *framed)) string {
+func serveSilent(t testing.TB, handle func(p *framePeer)) string {
 	t.Helper()
 	config := sockets.ServerTLS().Clone()
 	config.NextProtos = []string{"h2"}
@@ -52,7 +52,7 @@ func serveSilent(t testing.TB, handle func(p *framed)) string {
 		if _, err := io.ReadFull(conn, preface); err != nil || string(preface) != http2.ClientPreface {
 			return
 		}
-		p := &framed{Framer: http2.NewFramer(conn, bufio.NewReader(conn)), t: t, conn: conn, tcp: tcp.(*net.TCPConn), line: line, n: n}
+		p := &framePeer{Framer: http2.NewFramer(conn, bufio.NewReader(conn)), t: t, conn: conn, tcp: tcp.(*net.TCPConn), line: line, n: n}
 		p.fields = hpack.NewEncoder(&p.block)
 		p.AllowIllegalWrites = true
 		p.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
@@ -64,7 +64,7 @@ func serveSilent(t testing.TB, handle func(p *framed)) string {
 }
 
 // next returns the next frame of a type. It logs other frames.
-func (p *framed) next(kind http2.FrameType) (http2.Frame, error) {
+func (p *framePeer) next(kind http2.FrameType) (http2.Frame, error) {
 	for {
 		f, err := p.ReadFrame()
 		if err != nil {
@@ -78,7 +78,7 @@ func (p *framed) next(kind http2.FrameType) (http2.Frame, error) {
 }
 
 // note logs a frame of the client.
-func (p *framed) note(f http2.Frame) {
+func (p *framePeer) note(f http2.Frame) {
 	switch f := f.(type) {
 	case *http2.RSTStreamFrame:
 		p.log = append(p.log, fmt.Sprintf("RST_STREAM %d %v", f.StreamID, f.ErrCode))
@@ -90,7 +90,7 @@ func (p *framed) note(f http2.Frame) {
 }
 
 // request waits for the next request and returns its stream ID, or 0 if the client has disconnected.
-func (p *framed) request() uint32 {
+func (p *framePeer) request() uint32 {
 	f, err := p.next(http2.FrameHeaders)
 	if err != nil {
 		return 0
@@ -99,12 +99,12 @@ func (p *framed) request() uint32 {
 }
 
 // headers sends header fields: alternating names and values.
-func (p *framed) headers(id uint32, end bool, fields ...string) {
+func (p *framePeer) headers(id uint32, end bool, fields ...string) {
 	_ = p.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: p.encode(fields...), EndHeaders: true, EndStream: end})
 }
 
 // encode returns the encoded header fields: alternating names and values.
-func (p *framed) encode(fields ...string) []byte {
+func (p *framePeer) encode(fields ...string) []byte {
 	p.block.Reset()
 	for i := 0; i+1 < len(fields); i += 2 {
 		_ = p.fields.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]})
@@ -113,18 +113,18 @@ func (p *framed) encode(fields ...string) []byte {
 }
 
 // acceptStream responds to the next request with the head of an event stream, and returns the stream ID.
-func (p *framed) acceptStream() uint32 {
+func (p *framePeer) acceptStream() uint32 {
 	id := p.request()
 	p.headers(id, false, ":status", "200", "content-type", "text/event-stream")
 	return id
 }
 
-func (p *framed) data(id uint32, text string) { _ = p.WriteData(id, false, []byte(text)) }
+func (p *framePeer) data(id uint32, text string) { _ = p.WriteData(id, false, []byte(text)) }
 
-func (p *framed) finish(id uint32) { _ = p.WriteData(id, true, nil) }
+func (p *framePeer) finish(id uint32) { _ = p.WriteData(id, true, nil) }
 
 // readAll reads until the client disconnects, and returns the logged frames.
-func (p *framed) readAll() string {
+func (p *framePeer) readAll() string {
 	for {
 		f, err := p.ReadFrame()
 		if err != nil {
@@ -135,12 +135,12 @@ func (p *framed) readAll() string {
 }
 
 // sendInPieces sends the data that write writes, in pieces of size bytes.
-func (p *framed) sendInPieces(size int, write func()) {
+func (p *framePeer) sendInPieces(size int, write func()) {
 	(&peer{line: p.line}).sendInPieces(size, write)
 }
 
 // runH2 runs a test over HTTP/2 with each transport and a scripted server.
-func runH2(t *testing.T, handle func(p *framed), test func(t *testing.T, v *vu)) {
+func runH2(t *testing.T, handle func(p *framePeer), test func(t *testing.T, v *vu)) {
 	t.Helper()
 	runTransports(t, transports, func(t *testing.T, w transport) {
 		v := w.vu(t)

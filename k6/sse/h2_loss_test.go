@@ -25,7 +25,7 @@ func (r *slowRecorder) Closed(at time.Time, c Close) {
 
 func TestStreamThatOpensDuringTheLossOfItsConnectionEndsOnce(t *testing.T) {
 	const streams = 10
-	runH2(t, func(p *framed) {
+	runH2(t, func(p *framePeer) {
 		for n := range streams {
 			id := p.acceptStream()
 			if n == streams-1 {
@@ -46,7 +46,7 @@ func TestStreamThatOpensDuringTheLossOfItsConnectionEndsOnce(t *testing.T) {
 
 // Data that arrived before a reset is read, even if a write detects the reset first.
 func TestDataBeforeAFailedWriteIsRead(t *testing.T) {
-	runH2(t, func(p *framed) {
+	runH2(t, func(p *framePeer) {
 		first, second := p.acceptStream(), p.acceptStream()
 		p.data(first, "data: 200ms\n\n")
 		time.Sleep(50 * time.Millisecond)
@@ -70,7 +70,7 @@ func TestDataBeforeAFailedWriteIsRead(t *testing.T) {
 }
 
 func TestSilentConnectionIsNotReused(t *testing.T) {
-	runH2(t, func(p *framed) {
+	runH2(t, func(p *framePeer) {
 		if p.n > 0 {
 			for range 2 {
 				p.data(p.acceptStream(), "data: back\n\n")

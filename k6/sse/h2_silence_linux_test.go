@@ -11,7 +11,7 @@ import (
 
 // After a delay of the reader longer than idleTimeout, data that has arrived must be read before the timeout is checked.
 func TestBusyReaderDoesNotReportSilence(t *testing.T) {
-	handle := func(p *framed) {
+	handle := func(p *framePeer) {
 		ids := []uint32{p.acceptStream(), p.acceptStream(), p.acceptStream()}
 		p.data(ids[0], "data: 2s\n\n")
 		for range 60 {

@@ -9,10 +9,10 @@ import (
 	"sync"
 )
 
-// A bucket is a fake PocketBase. Its first event contains the client ID, with which the client subscribes in a second
+// A pocketBase is a fake PocketBase. Its first event contains the client ID, with which the client subscribes in a second
 // request.
-type bucket struct {
-	// second handles second requests. If it returns false, the bucket handles the request. n is the number of second
+type pocketBase struct {
+	// second handles second requests. If it returns false, the pocketBase does. n is the number of second
 	// requests so far.
 	second func(w http.ResponseWriter, r *http.Request, n int) bool
 	mute   int           // the first streams, up to this number, have no first event
@@ -25,11 +25,11 @@ type bucket struct {
 	log     []string // the second requests
 }
 
-func newBucket() *bucket {
-	return &bucket{clients: map[string]http.ResponseWriter{}, end: make(chan struct{})}
+func newPocketBase() *pocketBase {
+	return &pocketBase{clients: map[string]http.ResponseWriter{}, end: make(chan struct{})}
 }
 
-func (b *bucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (b *pocketBase) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
 		b.stream(w, r)
 		return
@@ -57,7 +57,7 @@ func (b *bucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-func (b *bucket) stream(w http.ResponseWriter, r *http.Request) {
+func (b *pocketBase) stream(w http.ResponseWriter, r *http.Request) {
 	b.mu.Lock()
 	b.streams++
 	id := fmt.Sprintf("c\"%d", b.streams)
@@ -78,11 +78,11 @@ func (b *bucket) stream(w http.ResponseWriter, r *http.Request) {
 	b.mu.Unlock()
 }
 
-func (b *bucket) String() string {
+func (b *pocketBase) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return strings.Join(b.log, "; ")
 }
 
 // serve starts the server and returns the URL of its streams.
-func (b *bucket) serve(v *vu) string { return v.serveHTTP(b.ServeHTTP) + "/api/realtime" }
+func (b *pocketBase) serve(v *vu) string { return v.serveHTTP(b.ServeHTTP) + "/api/realtime" }

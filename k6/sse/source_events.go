@@ -29,7 +29,7 @@ func (s *eventSource) fire(class eventClass, kind string, at time.Time, attribut
 
 // dispatch calls the handler and the listeners of a type with an event, up to the first exception.
 func (s *eventSource) dispatch(kind string, ev *sobek.Object) error {
-	must(s.session.m.vu.Runtime(), ev.Set("currentTarget", s.obj))
+	must(s.session.m.vu.Runtime(), ev.DefineDataProperty("currentTarget", s.obj, sobek.FLAG_TRUE, sobek.FLAG_TRUE, sobek.FLAG_FALSE))
 	defer func() { _ = ev.Set("currentTarget", nil) }()
 	for _, l := range s.listeners.all() {
 		if l.kind != kind {

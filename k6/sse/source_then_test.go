@@ -33,7 +33,7 @@ func TestSecondRequestFollowsTheFirstEventOfEachStream(t *testing.T) {
 		for _, w := range transports {
 			t.Run(name+", "+w.name, func(t *testing.T) {
 				t.Parallel()
-				b, v := newBucket(), w.vu(t)
+				b, v := newPocketBase(), w.vu(t)
 				v.set("url", b.serve(v))
 				v.set("endStream", func() { b.end <- struct{}{} })
 				require.Equal(t, "true server true", v.log(`
@@ -72,36 +72,36 @@ func TestFailedSecondRequestEndsTheStream(t *testing.T) {
 	}
 	hang := func(_ http.ResponseWriter, r *http.Request, _ int) bool { <-r.Context().Done(); return true }
 	for name, tt := range map[string]struct {
-		bucket   *bucket
+		server   *pocketBase
 		then     string
 		status   int
 		message  string
 		standard bool // reconnects without the option reconnect
 		always   bool // reconnects with reconnect: true
 	}{
-		"404":                {&bucket{second: status(404, `{"detail":"no such client"}`)}, subscribe, 404, "the second request (then): unexpected status 404 Not Found: no such client", false, true},
-		"401":                {&bucket{second: status(401, "")}, subscribe, 401, "401 Unauthorized", false, false},
-		"500":                {&bucket{second: status(500, "")}, subscribe, 500, "500", false, true},
-		"200 instead of 204": {&bucket{second: status(200, "")}, subscribe + ", ok: [204]", 200, "unexpected status 200", false, false},
-		"a redirect to another scheme": {&bucket{second: func(w http.ResponseWriter, _ *http.Request, _ int) bool {
+		"404":                {&pocketBase{second: status(404, `{"detail":"no such client"}`)}, subscribe, 404, "the second request (then): unexpected status 404 Not Found: no such client", false, true},
+		"401":                {&pocketBase{second: status(401, "")}, subscribe, 401, "401 Unauthorized", false, false},
+		"500":                {&pocketBase{second: status(500, "")}, subscribe, 500, "500", false, true},
+		"200 instead of 204": {&pocketBase{second: status(200, "")}, subscribe + ", ok: [204]", 200, "unexpected status 200", false, false},
+		"a redirect to another scheme": {&pocketBase{second: func(w http.ResponseWriter, _ *http.Request, _ int) bool {
 			w.Header().Set("Location", "ftp://x/")
 			w.WriteHeader(303)
 			return true
 		}}, subscribe, 303, "follow the redirect", false, false},
-		"no response in time": {&bucket{second: hang}, subscribe + ", timeout: 2000", 0, "no complete response header", true, true},
-		"no first event":      {&bucket{mute: 1000}, subscribe + ", timeout: 100", 0, "its event did not arrive in time: 100ms", true, true},
-		"another event":       {newBucket(), subscribe + ", event: 'hello', timeout: 100", 0, "its event did not arrive in time", true, true},
-		"refused":             {newBucket(), `url: "http://127.0.0.1:1/"`, 0, "connection refused", true, true},
-		"no URL":              {newBucket(), `url: "{first.data}://"`, 0, "url: ", true, true},
-		"a header of two lines": {newBucket(), `url: "/", headers: { A: () => "x\r\nEvil: 1" }`, 0,
+		"no response in time": {&pocketBase{second: hang}, subscribe + ", timeout: 2000", 0, "no complete response header", true, true},
+		"no first event":      {&pocketBase{mute: 1000}, subscribe + ", timeout: 100", 0, "its event did not arrive in time: 100ms", true, true},
+		"another event":       {newPocketBase(), subscribe + ", event: 'hello', timeout: 100", 0, "its event did not arrive in time", true, true},
+		"refused":             {newPocketBase(), `url: "http://127.0.0.1:1/"`, 0, "connection refused", true, true},
+		"no URL":              {newPocketBase(), `url: "{first.data}://"`, 0, "url: ", true, true},
+		"a header of two lines": {newPocketBase(), `url: "/", headers: { A: () => "x\r\nEvil: 1" }`, 0,
 			`invalid value of header "A"`, true, true},
 	} {
 		for mode, reconnects := range map[string]bool{"": tt.standard, "reconnect: true,": tt.always, "reconnect: false,": false} {
 			for _, w := range polledTransports {
 				t.Run(fmt.Sprint(name, " ", mode, " ", w.name), func(t *testing.T) {
 					t.Parallel()
-					b, v := newBucket(), w.vu(t)
-					b.second, b.mute, b.retry = tt.bucket.second, tt.bucket.mute, 3_600_000
+					b, v := newPocketBase(), w.vu(t)
+					b.second, b.mute, b.retry = tt.server.second, tt.server.mute, 3_600_000
 					v.set("url", b.serve(v))
 					got := v.log(`
 						const s = new EventSource(url, {` + mode + ` ledger, then: { ` + tt.then + ` } });
@@ -123,7 +123,7 @@ func TestFailedSecondRequestEndsTheStream(t *testing.T) {
 
 func TestFailedSecondRequestDoesNotResetTheBackoff(t *testing.T) {
 	t.Parallel()
-	b, v := newBucket(), newVU(t)
+	b, v := newPocketBase(), newVU(t)
 	b.second = func(w http.ResponseWriter, _ *http.Request, n int) bool {
 		if n == 1 {
 			w.Header().Set("Retry-After", "1")
@@ -183,7 +183,7 @@ func TestSecondRequestDoesNotBlockOthers(t *testing.T) {
 			for _, w := range polledTransports {
 				t.Run(fmt.Sprint(name, " ", kind, " ", w.name), func(t *testing.T) {
 					t.Parallel()
-					b, v := newBucket(), w.vu(t)
+					b, v := newPocketBase(), w.vu(t)
 					requested := make(chan struct{})
 					b.retry = 3_600_000
 					b.second = func(_ http.ResponseWriter, r *http.Request, _ int) bool {
@@ -245,7 +245,7 @@ func TestSecondRequestOfAnEndedStreamIsNotSent(t *testing.T) {
 
 func TestSourceWithASecondRequestCanBeClosedBeforeItsFirstEvent(t *testing.T) {
 	t.Parallel()
-	b, v := newBucket(), newVU(t)
+	b, v := newPocketBase(), newVU(t)
 	b.mute = 1
 	v.set("url", b.serve(v))
 	v.mustRun(`
@@ -304,7 +304,7 @@ func TestExceptionOfASecondRequestEndsTheIteration(t *testing.T) {
 		`{ url: () => 5 }`: "option then: url: the function must return a string, got 5",
 		`{ url: "/", headers: { A: () => undefined } }`: "option then: A: the function must return a string, got undefined",
 	} {
-		b, v := newBucket(), newVU(t)
+		b, v := newPocketBase(), newVU(t)
 		v.set("url", b.serve(v))
 		_, err := v.run(`new EventSource(url, { ledger, then: ` + script + ` })`)
 		require.ErrorContains(t, err, want, script)

@@ -88,6 +88,7 @@ func TestStandardEvents(t *testing.T) {
 			const describe = (e) => log.push(Object.prototype.toString.call(e), e.isTrusted, e.bubbles, e.cancelable || e.defaultPrevented !== false, e.target === s, e.currentTarget === s);
 			s.onopen = s.onmessage = s.onerror = describe;`,
 			"[object Event] true false false true true [object MessageEvent] true false false true true [object Event] true false false true true"},
+		"enumerable attributes":                {`s.onmessage = (e) => log.push(Object.keys(e));`, "type,target,timeStamp,data,lastEventId,origin,comment,receivedAt"},
 		"no current target after the dispatch": {`let event; s.onopen = (e) => { event = e; }; s.onmessage = () => log.push(event.currentTarget, event.target === s);`, " true"},
 		"the order of listeners": {`
 			s.addEventListener("message", () => log.push("a")); s.onmessage = () => log.push("handler"); s.addEventListener("message", () => log.push("b"));`,

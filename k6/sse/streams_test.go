@@ -17,8 +17,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// A keeper is a recorder with its Stream.
-type keeper struct {
+// A goStream is the observer of a stream that Go opens.
+type goStream struct {
 	Meter
 	recorder
 	request   sseclient.Request
@@ -27,40 +27,40 @@ type keeper struct {
 	lastEvent string // the data of the event after which the stream is closed
 }
 
-func newKeeper(lastEvent string, request sseclient.Request) *keeper {
-	return &keeper{request: request, ended: make(chan struct{}), lastEvent: lastEvent}
+func newGoStream(lastEvent string, request sseclient.Request) *goStream {
+	return &goStream{request: request, ended: make(chan struct{}), lastEvent: lastEvent}
 }
 
 // callbacks returns the callbacks of the recorder, with the request and the end.
-func (k *keeper) callbacks() sseclient.Callbacks {
+func (k *goStream) callbacks() sseclient.Callbacks {
 	on := testObserver{k}.Callbacks()
 	on.Request = func(*sseclient.Stream) sseclient.Request { return k.request }
 	on.Ended = func(*sseclient.Stream) { close(k.ended) }
 	return on
 }
 
-func (k *keeper) Event(at time.Time, e *eventstream.Event) {
+func (k *goStream) Event(at time.Time, e *eventstream.Event) {
 	k.recorder.Event(at, e)
 	if string(e.Data) == k.lastEvent {
 		k.stream.Stop(sseclient.ReasonClient)
 	}
 }
 
-// streams runs an iteration that opens the streams of keepers. The iteration ends with the streams.
-func (v *vu) streams(options sseclient.Options, keepers ...*keeper) error {
+// streams runs an iteration that opens streams in Go. The iteration ends with the streams.
+func (v *vu) streams(options sseclient.Options, goStreams ...*goStream) error {
 	v.t.Helper()
 	return v.iterate("streams in Go", func() error {
 		options.ConnectTimeout, options.ReconnectDelay = patience, sseclient.DefaultReconnectDelay
 		var sets []*Streams
-		for _, k := range keepers {
+		for _, k := range goStreams {
 			set := v.m.Streams("many", "", options, k.callbacks())
 			sets, k.stream = append(sets, set), set.Add(k)
 		}
 		go func() {
-			for _, k := range keepers {
+			for _, k := range goStreams {
 				k.stream.Open()
 			}
-			for _, k := range keepers {
+			for _, k := range goStreams {
 				<-k.ended
 			}
 			for _, set := range sets {
@@ -81,12 +81,12 @@ func TestStreamsInGoHaveObserversAndMetrics(t *testing.T) {
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
 		})
-		var keepers []*keeper
+		var goStreams []*goStream
 		for n := range 20 {
-			keepers = append(keepers, newKeeper("end", sseclient.Request{URL: fmt.Sprintf("%s/%d", url, n), Header: http.Header{"A": {"b"}}}))
+			goStreams = append(goStreams, newGoStream("end", sseclient.Request{URL: fmt.Sprintf("%s/%d", url, n), Header: http.Header{"A": {"b"}}}))
 		}
-		require.NoError(t, v.streams(sseclient.Options{IdleTimeout: patience}, keepers...))
-		for n, k := range keepers {
+		require.NoError(t, v.streams(sseclient.Options{IdleTimeout: patience}, goStreams...))
+		for n, k := range goStreams {
 			require.Equal(t, fmt.Sprintf("connecting opened event:/%d b event:end closed:client", n), k.String())
 		}
 		samples := v.drainSamples()
@@ -111,8 +111,8 @@ func TestEndByServer(t *testing.T) {
 		}
 	})
 	v := newVU(t)
-	longStream := newKeeper("", sseclient.Request{URL: url + "/long"})
-	lost := newKeeper("", sseclient.Request{URL: url + "/lost"})
+	longStream := newGoStream("", sseclient.Request{URL: url + "/long"})
+	lost := newGoStream("", sseclient.Request{URL: url + "/lost"})
 	go func() {
 		assert.Eventually(t, func() bool {
 			return strings.Contains(longStream.String(), "event:x") && strings.Contains(lost.String(), "+retry")
@@ -127,29 +127,29 @@ func TestEndByServer(t *testing.T) {
 	require.EqualValues(t, 2, served.Load())
 }
 
-// A goSide is an observer like that of a described service: it records the headers, chooses the last event ID, and makes
-// the second request.
-type goSide struct {
+// A serviceObserver is an observer like that of a described service: it records the headers, chooses the last event ID,
+// and makes the second request.
+type serviceObserver struct {
 	recorder
 	last string // the last event ID
 	fail bool   // the second request cannot be made
 }
 
-func (g *goSide) Opened(started time.Time, r *sseclient.Response) {
+func (g *serviceObserver) Opened(started time.Time, r *sseclient.Response) {
 	g.note(r.At, "head:%s", r.Header.Get("Resumed"))
 	g.recorder.Opened(started, r)
 }
 
-func (g *goSide) LastEventID() string { return g.last }
+func (g *serviceObserver) LastEventID() string { return g.last }
 
-func (g *goSide) Event(at time.Time, e *eventstream.Event) {
+func (g *serviceObserver) Event(at time.Time, e *eventstream.Event) {
 	g.recorder.Event(at, e)
 	if len(e.Name) == 0 {
 		g.last = string(e.Data)
 	}
 }
 
-func (g *goSide) FollowUp(e *eventstream.Event, f *sseclient.FollowUp) bool {
+func (g *serviceObserver) FollowUp(e *eventstream.Event, f *sseclient.FollowUp) bool {
 	switch {
 	case g.fail:
 		f.Send(nil, errors.New("no client in it"))
@@ -166,7 +166,7 @@ func (g *goSide) FollowUp(e *eventstream.Event, f *sseclient.FollowUp) bool {
 
 func TestObserverChoosesLastEventIDAndSecondRequest(t *testing.T) {
 	t.Parallel()
-	v, g := newVU(t), &goSide{}
+	v, g := newVU(t), &serviceObserver{}
 	answered := make(chan struct{}, 2)
 	v.set("g", g)
 	v.set("answered", func() { answered <- struct{}{} })
@@ -199,7 +199,7 @@ func TestObserverChoosesLastEventIDAndSecondRequest(t *testing.T) {
 
 func TestErrorOfASecondRequestEndsTheStream(t *testing.T) {
 	t.Parallel()
-	v, g := newVU(t), &goSide{fail: true}
+	v, g := newVU(t), &serviceObserver{fail: true}
 	v.set("g", g)
 	v.set("url", serve(t, func(p *peer) { p.send(streamHead + "retry: 3600000\ndata: 0\n\n"); p.hold() }))
 	require.Equal(t, "then the second request (then): no client in it", v.log(`

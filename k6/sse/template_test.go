@@ -26,10 +26,6 @@ func TestTemplateEscapesItsValues(t *testing.T) {
 		require.NoError(t, err, tt.text)
 		require.Equal(t, tt.want, template.fill(e, escapeFor(tt.contentType)), tt.text)
 	}
-	for _, bad := range []string{"{first.}", "{first.id", "{first.Data}", "x{first.json}y"} {
-		_, err := parseTemplate(bad)
-		require.ErrorContains(t, err, "unknown placeholder", bad)
-	}
 }
 
 // FuzzTemplate checks that values of the first event cannot change the structure of the request.

@@ -24,13 +24,13 @@ import (
 var tlsTransports = []transport{transports[1], transports[3]}
 
 // tlsLog returns the data and the end that a script receives over TLS from a server that writes its own records.
-func tlsLog(t *testing.T, w transport, version uint16, server func(p *peer, r *records)) string {
+func tlsLog(t *testing.T, w transport, version uint16, server func(p *peer, r *recordWriter)) string {
 	t.Helper()
 	v, config := w.vu(t), sockets.ServerTLS().Clone()
 	config.MinVersion, config.MaxVersion = version, version
 	v.state.TLSConfig.Renegotiation = tls.RenegotiateFreelyAsClient // as in k6
 	v.set("url", strings.Replace(serveTLS(t, config, func(p *peer) {
-		r := recordsOf(t, p)
+		r := newRecordWriter(t, p)
 		server(p, r)
 		r.write(typeAlert, []byte{1, 0}) // close_notify, which crypto/tls would send with a wrong record number
 		_ = p.tcp.Close()
@@ -52,29 +52,29 @@ func TestTLSRecords(t *testing.T) {
 	longText := strings.Repeat("x", 15<<10) // nearly the maximum size of a record
 	for _, tt := range []struct {
 		name    string
-		server  func(p *peer, r *records)
+		server  func(p *peer, r *recordWriter)
 		want    string
 		version uint16 // only this version of TLS; 0: both
 	}{
-		{"several records at once", func(p *peer, r *records) {
+		{"several records at once", func(p *peer, r *recordWriter) {
 			p.sendInPieces(0, func() { r.send(streamHead); r.send("data: a\n\n"); r.send("data: b\n"); r.send("\n") })
 		}, "a b " + endedByServer, 0},
-		{"a record with the head that exceeds its buffer", func(p *peer, r *records) {
+		{"a record with the head that exceeds its buffer", func(p *peer, r *recordWriter) {
 			r.send(streamHead + "data: " + longText[:5000] + "\n\n" + twoEvents)
 			time.Sleep(50 * time.Millisecond)
 			r.send("data: c\n\n")
 		}, "5000 a b c " + endedByServer, 0},
-		{"a byte at a time", func(p *peer, r *records) {
+		{"a byte at a time", func(p *peer, r *recordWriter) {
 			p.sendInPieces(1, func() { r.send(streamHead + "data: a\n"); r.send("\ndata: b\n\n") })
 		}, "a b " + endedByServer, 0},
-		{"records of one byte", func(p *peer, r *records) {
+		{"records of one byte", func(p *peer, r *recordWriter) {
 			p.sendInPieces(100, func() {
 				for _, b := range []byte(streamHead + twoEvents) {
 					r.write(typeData, []byte{b})
 				}
 			})
 		}, "a b " + endedByServer, 0},
-		{"large records in pieces", func(p *peer, r *records) {
+		{"large records in pieces", func(p *peer, r *recordWriter) {
 			p.sendInPieces(5000, func() {
 				r.send(streamHead)
 				for range 20 {
@@ -82,7 +82,7 @@ func TestTLSRecords(t *testing.T) {
 				}
 			})
 		}, strings.Repeat("15360 ", 20) + endedByServer, 0},
-		{"one event in many records", func(p *peer, r *records) {
+		{"one event in many records", func(p *peer, r *recordWriter) {
 			p.sendInPieces(0, func() {
 				r.send(streamHead + "data: ")
 				for range 20 {
@@ -91,50 +91,50 @@ func TestTLSRecords(t *testing.T) {
 				r.send("\n\n")
 			})
 		}, "307200 " + endedByServer, 0},
-		{"empty records", func(_ *peer, r *records) {
+		{"empty records", func(_ *peer, r *recordWriter) {
 			r.send(streamHead)
 			for range 3 {
 				r.send("")
 			}
 			r.send(twoEvents)
 		}, "a b " + endedByServer, 0},
-		{"close_notify with the last event", func(p *peer, r *records) {
+		{"close_notify with the last event", func(p *peer, r *recordWriter) {
 			p.sendInPieces(0, func() { r.send(streamHead); r.send(twoEvents); r.write(typeAlert, []byte{1, 0}) })
 			p.awaitEnd()
 		}, "a b " + endedByServer, 0},
-		{"close_notify on its own", func(p *peer, r *records) {
+		{"close_notify on its own", func(p *peer, r *recordWriter) {
 			r.send(streamHead + twoEvents)
 			time.Sleep(20 * time.Millisecond)
 			r.write(typeAlert, []byte{1, 0})
 			p.awaitEnd()
 		}, "a b " + endedByServer, 0},
-		{"close_notify inside an event", func(_ *peer, r *records) {
+		{"close_notify inside an event", func(_ *peer, r *recordWriter) {
 			r.send(streamHead + twoEvents + "data: c\n")
 			r.write(typeAlert, []byte{1, 0})
 		}, "a b truncated: the stream ended inside an event: unexpected EOF", 0},
-		{"no close_notify", func(p *peer, r *records) { r.send(streamHead + twoEvents); _ = p.tcp.Close() }, "a b " + endedByServer, 0},
-		{"a truncated record", func(p *peer, r *records) {
+		{"no close_notify", func(p *peer, r *recordWriter) { r.send(streamHead + twoEvents); _ = p.tcp.Close() }, "a b " + endedByServer, 0},
+		{"a truncated record", func(p *peer, r *recordWriter) {
 			r.send(streamHead + twoEvents)
 			record := r.seal(typeData, []byte("data: c\n\n"))
 			_, _ = p.tcp.Write(record[:len(record)-1])
 			_ = p.tcp.Close()
 		}, "a b truncated: read the stream: the connection ended inside a TLS record: unexpected EOF", 0},
-		{"a truncated header", func(p *peer, r *records) {
+		{"a truncated header", func(p *peer, r *recordWriter) {
 			r.send(streamHead + twoEvents)
 			time.Sleep(20 * time.Millisecond)
 			_, _ = p.tcp.Write([]byte{typeData, 3})
 			_ = p.tcp.Close()
 		}, "a b truncated: read the stream: the connection ended inside a TLS record: unexpected EOF", 0},
-		{"a forged record", func(p *peer, r *records) {
+		{"a forged record", func(p *peer, r *recordWriter) {
 			r.send(streamHead + twoEvents)
 			record := r.seal(typeData, []byte("data: c\n\n"))
 			record[len(record)-1] ^= 1
 			_, _ = p.tcp.Write(record)
 			p.awaitEnd()
 		}, "a b error: read the stream: local error: tls: bad record MAC", 0},
-		{"a fatal alert", func(_ *peer, r *records) { r.send(streamHead + twoEvents); r.write(typeAlert, []byte{2, 80}) },
+		{"a fatal alert", func(_ *peer, r *recordWriter) { r.send(streamHead + twoEvents); r.write(typeAlert, []byte{2, 80}) },
 			"a b error: read the stream: remote error: tls: internal error", 0},
-		{"tickets", func(p *peer, r *records) {
+		{"tickets", func(p *peer, r *recordWriter) {
 			r.write(typeHandshake, ticket())
 			r.send(streamHead + "data: a\n\n")
 			time.Sleep(20 * time.Millisecond)
@@ -145,7 +145,7 @@ func TestTLSRecords(t *testing.T) {
 			r.write(typeHandshake, last[50:])
 			r.send("data: b\n\n")
 		}, "a b " + endedByServer, tls.VersionTLS13},
-		{"new keys", func(p *peer, r *records) {
+		{"new keys", func(p *peer, r *recordWriter) {
 			r.send(streamHead + "data: a\n\n")
 			for n := range 5 {
 				r.updateKey(t, false)
@@ -153,7 +153,7 @@ func TestTLSRecords(t *testing.T) {
 			}
 			p.sendInPieces(7, func() { r.updateKey(t, false); r.updateKey(t, false); r.send("data: b\n\n") })
 		}, "a 0 1 2 3 4 b " + endedByServer, tls.VersionTLS13},
-		{"a new key that requests another", func(p *peer, r *records) {
+		{"a new key that requests another", func(p *peer, r *recordWriter) {
 			r.send(streamHead + "data: a\n\n")
 			r.updateKey(t, true)
 			update := make([]byte, 27) // an encrypted KeyUpdate
@@ -162,7 +162,7 @@ func TestTLSRecords(t *testing.T) {
 			require.EqualValues(t, typeData, update[0])
 			r.send("data: b\n\n")
 		}, "a b " + endedByServer, tls.VersionTLS13},
-		{"a renegotiation", func(p *peer, r *records) {
+		{"a renegotiation", func(p *peer, r *recordWriter) {
 			r.send(streamHead + twoEvents)
 			r.write(typeHandshake, []byte{0, 0, 0, 0}) // HelloRequest
 			p.awaitEnd()
@@ -240,8 +240,8 @@ const (
 	typeData  = 23
 )
 
-// A records writes TLS records after a handshake of crypto/tls, also records that crypto/tls would not write.
-type records struct {
+// A recordWriter writes TLS records after a handshake of crypto/tls, also records that crypto/tls would not write.
+type recordWriter struct {
 	to      io.Writer
 	version uint16
 	aead    cipher.AEAD // has nonces of 8 bytes
@@ -249,8 +249,8 @@ type records struct {
 	seq     uint64      // number of the next record
 }
 
-// recordsOf makes the handshake and returns a writer that continues its sequence of records.
-func recordsOf(t *testing.T, p *peer) *records {
+// newRecordWriter makes the handshake and returns a writer that continues its sequence of records.
+func newRecordWriter(t *testing.T, p *peer) *recordWriter {
 	conn := p.Conn.(*tls.Conn)
 	require.NoError(t, conn.Handshake())
 	out := reflect.ValueOf(conn).Elem().FieldByName("out")
@@ -259,18 +259,18 @@ func recordsOf(t *testing.T, p *peer) *records {
 		return reflect.NewAt(f.Type(), f.Addr().UnsafePointer()).Elem()
 	}
 	seq := hidden("seq").Interface().([8]byte)
-	return &records{
+	return &recordWriter{
 		to: p.line, version: conn.ConnectionState().Version, aead: hidden("cipher").Interface().(cipher.AEAD),
 		secret: hidden("trafficSecret").Bytes(), seq: binary.BigEndian.Uint64(seq[:]),
 	}
 }
 
-func (r *records) send(text string) { r.write(typeData, []byte(text)) }
+func (r *recordWriter) send(text string) { r.write(typeData, []byte(text)) }
 
-func (r *records) write(kind byte, content []byte) { _, _ = r.to.Write(r.seal(kind, content)) }
+func (r *recordWriter) write(kind byte, content []byte) { _, _ = r.to.Write(r.seal(kind, content)) }
 
 // seal returns an encrypted record (RFC 8446, section 5.2; RFC 5246, section 6.2.3.3).
-func (r *records) seal(kind byte, content []byte) []byte {
+func (r *recordWriter) seal(kind byte, content []byte) []byte {
 	seq := binary.BigEndian.AppendUint64(nil, r.seq)
 	r.seq++
 	header := func(kind byte, n int) []byte { return []byte{kind, 3, 3, byte(n >> 8), byte(n)} }
@@ -292,7 +292,7 @@ func ticket() []byte {
 
 // updateKey sends a KeyUpdate and encrypts later records with the next key (RFC 8446, sections 4.6.3 and 7.2). requested
 // asks the client for a KeyUpdate, too.
-func (r *records) updateKey(t *testing.T, requested bool) {
+func (r *recordWriter) updateKey(t *testing.T, requested bool) {
 	message := []byte{24, 0, 0, 1, 0}
 	if requested {
 		message[4] = 1
