@@ -6,18 +6,18 @@ import (
 	"sync/atomic"
 )
 
-// Maximum number of writes in a batch, number of writes that a goroutine takes at a time, minimum number of writes for which helpers are
-// used, and maximum number of helpers.
+// Limits of a batch and of its helpers.
 const (
-	batchSize  = 1024
-	batchShare = 16
-	minBatch   = 64
+	batchSize  = 1024 // maximum number of writes in a batch
+	batchShare = 16   // number of writes that a goroutine takes at a time
+	minBatch   = 64   // minimum number of writes for which helpers are used
 	maxHelpers = 3
 )
 
-// A batch writes to many streams. Nearly all of the time is spent in the kernel, so a second core halves it. The
-// scheduler fills the batch and writes it, together with helpers if it has at least minBatch writes. It waits for the
-// helpers before it reads a result, so no descriptor is closed or reused while a helper may write to it.
+// A batch writes to many streams. Nearly all of the time is spent in the kernel, so a second core nearly halves the
+// time. The scheduler fills the batch and writes it, together with helpers if it has at least minBatch writes. It
+// waits for the helpers before it reads a result, so no descriptor is closed or reused while a helper may write to
+// it.
 type batch struct {
 	writes  []batchWrite
 	next    atomic.Int64

@@ -2,8 +2,8 @@ package main
 
 import "time"
 
-// A clock reads the wall clock once, at the start, and adds the monotonic time since then. A step of the wall clock during a run therefore
-// changes neither the schedule nor timestamps.
+// A clock reads the wall clock once, at the start, and adds the monotonic time since then. A step of the wall clock
+// during a run therefore changes neither the schedule nor timestamps.
 type clock struct {
 	start time.Time
 	unix  int64 // wall clock at the start, microseconds

@@ -73,7 +73,7 @@ func (s *service) connectFault(w http.ResponseWriter, r *http.Request, id string
 		_, _ = w.Write([]byte("<!doctype html><title>injected fault</title><p>This is not an event stream.\n"))
 		return true, nil
 	case fault.SlowHeaders:
-		// The read deadline of the request would end the wait.
+		// The wait may be longer than the read deadline of the request, so the deadline is removed.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 		wait := time.NewTimer(f.Wait)
 		defer wait.Stop()
@@ -124,7 +124,7 @@ func (s *service) claim(w http.ResponseWriter, r *http.Request, d *device) (clai
 	return c, nil
 }
 
-// discard closes a connection that the scheduler did not accept, because it has ended.
+// discard closes a connection that was not passed to the scheduler, because the scheduler has ended.
 func (c claim) discard() {
 	if c.tls != nil {
 		c.tls.end(true, false)

@@ -36,7 +36,7 @@ type device struct {
 	sent            uint64 // how many numbers of the current numbering were sent
 	tick            int64  // last tick that gave this id a number, or at which its numbering started
 	opened          int64  // start of the latest stream, in microseconds since 1970
-	closed          int64  // end of the latest stream, in microseconds since 1970; 0: open
+	closed          int64  // end of the latest stream, in microseconds since 1970; 0: open, or no stream yet
 	queue           *backlog
 	tls             *tlsWriter    // nil without TLS
 	swapped         *item         // noop of a reorder fault, written after the next item with a number
@@ -68,7 +68,7 @@ type item struct {
 	wire    []byte
 	seq     uint64 // last number of the item; 0: none
 	count   uint8  // how many numbers the item contains, the last of which is seq
-	message bool   // false: a noop
+	message bool   // a message; false: a noop, or bytes without a number
 }
 
 // A backlog holds the items of a stream that the kernel, or the queue of the TLS writer, has not accepted yet.
@@ -89,7 +89,7 @@ type queuedItem struct {
 const maxBacklogBytes = 1 << 20
 
 // count counts the numbers of a written item. It returns false, and counts nothing, for an item without a number and
-// for a replayed number.
+// for a number that was counted before.
 func (d *device) count(sent item) bool {
 	if sent.seq == 0 || sent.seq <= d.last {
 		return false
@@ -102,8 +102,8 @@ func (d *device) count(sent item) bool {
 	return true
 }
 
-// renumber starts a new numbering after n. It resets the fields that describe the previous one, and drops the noop of a
-// reorder fault.
+// renumber starts a new numbering, whose first number is n+1. It resets the fields that describe the previous one,
+// and drops the noop of a reorder fault.
 func (d *device) renumber(n uint64) {
 	d.seq, d.first, d.last, d.sent = n, 0, 0, 0
 	d.swapped, d.slow, d.replayableAfter = nil, false, 0

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// A frame is one event on the wire: wire is the HTTP/1.1 chunk, wire[from:to] the bare event for HTTP/1.0. A frame is immutable, so any
-// number of streams may share it.
+// A frame is one event on the wire: wire is the HTTP/1.1 chunk, wire[from:to] the bare event for HTTP/1.0. A frame is
+// immutable, so any number of streams may share it.
 type frame struct {
 	wire     []byte
 	from, to int
@@ -39,7 +39,8 @@ const (
 	corruptData = "data: x\n\n"
 )
 
-// appendHead appends the number and the time of an event in microseconds since 1970; 0: no time.
+// appendHead appends the id line of an event, and its time as a comment line. sentMicros is in microseconds since 1970;
+// 0 omits the time.
 func appendHead(b []byte, seq uint64, sentMicros int64) []byte {
 	b = append(b, "id: "...)
 	b = strconv.AppendUint(b, seq, 10)
@@ -72,7 +73,8 @@ func eventBody(name string, data []byte) []byte {
 	}
 }
 
-// A frameCache formats each numbered frame once per pass over the streams, because most streams have the same few numbers.
+// A frameCache formats each numbered frame once per pass over the streams, because most streams have the same few
+// numbers.
 type frameCache struct {
 	sent   int64 // microseconds since 1970; 0 for no timestamps
 	body   []byte

@@ -50,8 +50,8 @@ func readMessage(r *http.Request) ([]byte, error) {
 	return eventBody(name, data), nil
 }
 
-// send sends a message on one stream. The status is 200 if the stream is open, 202 if the message is stored for an id that may reconnect
-// within RESUME_WINDOW.
+// send sends a message on one stream. The status is 200 if the stream is open, 202 if the message is stored for an id
+// that may reconnect within RESUME_WINDOW.
 func (s *service) send(w http.ResponseWriter, r *http.Request) error {
 	id, err := parseDeviceID(r.URL.RawQuery)
 	if err != nil {

@@ -78,7 +78,8 @@ func newHub(cfg *Config, clk clock, log *slog.Logger, plain *services.Handler) (
 // openStreams returns the number of open streams.
 func (h *hub) openStreams() int { return int(h.open.Load()) }
 
-// post passes a function to the scheduler and does not wait. It returns false if the scheduler has ended and will not run the function.
+// post passes a function to the scheduler and does not wait. It returns false if the scheduler has ended and will not
+// run the function.
 func (h *hub) post(f func()) bool {
 	h.mu.Lock()
 	if h.closed {
@@ -120,14 +121,15 @@ func (h *hub) stop() {
 	h.watch.stop()
 }
 
-// Number of functions that run before the scheduler checks the clock again, and number of streams that a pass serves before it checks
-// the inbox.
+// Number of functions that run before the scheduler checks the clock again, and number of streams that a pass serves
+// before it checks the inbox.
 const (
 	inboxShare = 64
 	passShare  = 512
 )
 
-// run runs the scheduler.
+// run is the loop of the scheduler. It returns after stop is called, when the inbox is empty and all streams are
+// closed.
 func (h *hub) run() {
 	defer close(h.done)
 	timer := time.NewTimer(0)

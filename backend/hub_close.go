@@ -30,8 +30,9 @@ func (h *hub) end(d *device, reason closeReason) {
 	}
 }
 
-// shut closes a stream at once and records the reason. The numbering of the id continues for RESUME_WINDOW, unless the
-// service ended the stream. If more than MAX_CONNECTIONS numberings continue without a stream, the oldest one ends.
+// shut closes a stream at once and records the reason. The numbering of the id continues for RESUME_WINDOW, unless
+// forcedisconnect or a drain ended the stream. If more than MAX_CONNECTIONS numberings continue without a stream, the
+// oldest one ends.
 func (h *hub) shut(d *device, reason closeReason) { h.shutOrReset(d, reason, false) }
 
 // shutOrReset closes a stream like shut, or with a reset of the TCP connection.
@@ -143,8 +144,8 @@ func (h *hub) expireResumable() {
 	h.replay.expire(now - h.cfg.ResumeWindow)
 }
 
-// A departure is a watched descriptor whose peer disconnected. gen distinguishes the watched stream from a later stream with the same
-// descriptor.
+// A departure is a watched descriptor whose peer disconnected. gen distinguishes the watched stream from a later
+// stream with the same descriptor.
 type departure struct {
 	fd  int32
 	gen uint32

@@ -22,9 +22,9 @@ type claim struct {
 	chunked bool
 }
 
-// reserve accepts or refuses a connect. It refuses new streams during a drain,
-// a second stream of an id unless it resumes by Last-Event-ID, and more than
-// MAX_CONNECTIONS streams.
+// reserve accepts or refuses a connect. It refuses all connects during a drain, a connect of an id whose previous
+// connect is pending, and more than MAX_CONNECTIONS streams. It refuses a second stream of an id, unless
+// RESUME_WINDOW is set and the stream resumes by Last-Event-ID.
 func (h *hub) reserve(id string, last lastEventID) (*reservation, error) {
 	d := h.devices[id]
 	takeover := d != nil && d.open && d.ending == stillOpen && last.explicit && h.cfg.ResumeWindow > 0

@@ -10,7 +10,8 @@ type delivery struct {
 	Kept      int    `json:"kept"`      // number of ids without a stream for which it is stored
 }
 
-// send queues a message for the stream of an id, or stores it until the id reconnects.
+// send queues a message for the stream of an id. If the id has no stream but its numbering continues, send only stores
+// the message for a resume. For other ids it returns errNoStream.
 func (h *hub) send(id string, body []byte) (delivery, error) {
 	d := h.devices[id]
 	if d == nil || !d.acceptsMessages() {
@@ -46,12 +47,14 @@ func (h *hub) broadcast(body []byte) delivery {
 	return out
 }
 
-// acceptsMessages reports whether an id has a stream that is not ending, or a numbering that continues without a stream.
+// acceptsMessages reports whether an id has a stream that is not ending, or a numbering that continues without a
+// stream.
 func (d *device) acceptsMessages() bool {
 	return d.resumable || d.open && d.ending == stillOpen
 }
 
-// message gives a message the next number of an id. It stores the message for a resume, and queues it if the id has a stream.
+// message gives a message the next number of an id. It stores the message for a resume if RESUME_WINDOW is set, and
+// queues it if the id has a stream.
 func (h *hub) message(d *device, frames *frameCache, body *keptBody, out *delivery) {
 	d.seq++
 	if h.cfg.ResumeWindow > 0 {
@@ -68,8 +71,9 @@ func (h *hub) message(d *device, frames *frameCache, body *keptBody, out *delive
 // maxReplay limits the numbers that a resume replays. A client that missed more numbers has a gap.
 const maxReplay = 1024
 
-// replayFrom writes the noops and messages of an id again, from a number to the last one. Noops have the time of the replay; messages are
-// read from the replay log. If the log has dropped a message, replayFrom omits its number and all earlier ones.
+// replayFrom writes the noops and messages of an id to its resumed stream, from a number to the last one. All have
+// the time of the replay as their time. Messages are read from the replay log. If the log has dropped a message,
+// replayFrom omits its number and all earlier ones.
 func (h *hub) replayFrom(d *device, from uint64) {
 	end := d.seq
 	if from > end || !d.open {

@@ -2,8 +2,8 @@ package main
 
 import "time"
 
-// serveTicks serves all ticks that are due. After a pause of the process it also serves the missed ticks, so a noop may be late, but is
-// never omitted.
+// serveTicks serves all ticks that are due. After a pause of the process it also serves the missed ticks, so a noop
+// may be late, but is never omitted.
 func (h *hub) serveTicks() {
 	if h.draining {
 		return

@@ -2,8 +2,8 @@ package main
 
 import "time"
 
-// Clients whose socket buffer is full are retried together. The time between two retries is at least retryPace, and at least retryPerClient
-// for each such client, so that retries use at most a few percent of the scheduler's time.
+// Clients whose socket buffer is full are retried together. The time between two retries is at least retryPace, and
+// at least retryPerClient for each such client, so that retries use at most a few percent of the scheduler's time.
 const (
 	retryPace      = 25 * time.Millisecond
 	retryPerClient = 20 * time.Microsecond
@@ -12,7 +12,8 @@ const (
 // push writes an item to a stream, or appends it to the backlog. It never blocks, and may close the stream.
 func (h *hub) push(d *device, next item) {
 	if d.swapped != nil && next.seq != 0 {
-		// A reorder fault delays a noop until the next item with a number is written. The ledger counts both after the second write.
+		// A reorder fault delays a noop until the next item with a number is written. The ledger counts both after the
+		// second write.
 		swapped := *d.swapped
 		d.swapped = nil
 		uncounted := next
@@ -146,8 +147,8 @@ func (h *hub) retryLagging() {
 	h.retryAt = now + max(retryPace, time.Duration(len(remaining))*retryPerClient)
 }
 
-// flush writes as much of a backlog as the socket accepts. It disconnects a client whose oldest item has waited for WRITE_TIMEOUT, and
-// closes an ending stream after its last item.
+// flush writes as much of a backlog as the socket accepts. It disconnects a client whose oldest item has waited for
+// WRITE_TIMEOUT, and closes an ending stream after its last item.
 func (h *hub) flush(d *device, now time.Duration) {
 	q := d.queue
 	if q.delayedUntil > now {

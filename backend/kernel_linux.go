@@ -41,8 +41,8 @@ func descriptorOf(conn syscall.Conn) (fd int, err error) {
 	return fd, err
 }
 
-// takeDescriptor duplicates the descriptor of a connection. The duplicate is not in Go's poller, and stays open when conn is closed. No
-// other goroutine may close conn during the call.
+// takeDescriptor duplicates the descriptor of a connection. The duplicate is not in Go's poller, and stays open when
+// conn is closed. No other goroutine may close conn during the call.
 func takeDescriptor(conn syscall.Conn) (int, error) {
 	fd, err := descriptorOf(conn)
 	if err == nil {
@@ -107,8 +107,8 @@ func socketError(fd int) error {
 	return nil
 }
 
-// isDisconnect reports whether an error means that the client closed the connection; nil does, because a normal close
-// leaves no error.
+// isDisconnect reports whether an error means that the client closed the connection. It returns true for nil, because a
+// normal close leaves no error.
 func isDisconnect(err error) bool {
 	return err == nil || errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET)
 }

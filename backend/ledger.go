@@ -49,8 +49,9 @@ func (h *hub) ledgerNow() (ledgerIDs, error) {
 	return query(h, func() (ledgerIDs, error) { return ledgerIDs{slices.Clone(h.order), h.evicted}, nil })
 }
 
-// writeLedger writes a line for each id with a prefix in a snapshot. It omits ids that never had a stream, and ids that
-// were evicted before the snapshot. It queries the scheduler page by page, so that a large ledger delays no noop.
+// writeLedger writes a line for each id of a snapshot that starts with prefix. It omits ids that never had a stream,
+// and ids that were evicted before the snapshot. It queries the scheduler page by page, so that a large ledger delays
+// no noop.
 func (h *hub) writeLedger(w io.Writer, ids ledgerIDs, prefix string) error {
 	rows := make([]ledgerRow, 0, ledgerPage)
 	enc := json.NewEncoder(w)

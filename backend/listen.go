@@ -55,8 +55,8 @@ func removeStaleSocket(path string) error {
 	return os.Remove(path) // #nosec G703 -- LISTEN names the socket
 }
 
-// A gate limits the connections of net/http. Further connections wait in the accept queue of the kernel and use no descriptor. A
-// connection leaves the gate when it closes or becomes a stream.
+// A gate limits the connections of net/http. Further connections wait in the accept queue of the kernel and use no
+// descriptor. A connection leaves the gate when it closes or becomes a stream.
 type gate struct {
 	net.Listener
 	slots  chan struct{}

@@ -31,8 +31,8 @@ func main() {
 	os.Exit(run(os.Args[1:], os.LookupEnv, signals, os.Stdout, os.Stderr))
 }
 
-// run is main with arguments, environment and signals as parameters. It returns the exit code. The first signal starts a drain, a second
-// one ends the drain at once.
+// run is main with arguments, environment and signals as parameters. It returns the exit code. The first signal
+// starts a drain, a second one ends the drain at once.
 func run(args []string, env func(string) (string, bool), signals <-chan os.Signal, stdout, stderr io.Writer) int {
 	raiseFileLimit()
 	if len(args) > 0 && args[0] == "model" {

@@ -24,7 +24,7 @@ const (
 	eventKinds // number of kinds
 )
 
-// eventMetrics are the counters of the kinds.
+// eventMetrics has name and help text of the counter of each kind.
 var eventMetrics = [eventKinds]struct{ name, help string }{
 	streamsOpened: {"streams_opened_total", "Opened event streams."},
 	noopsSent:     {"noops_sent_total", "Noops that the kernel accepted; replays count once."},

@@ -8,9 +8,9 @@ const (
 	maxKeptEntries = 1 << 18
 )
 
-// A replayLog stores messages for RESUME_WINDOW, for clients that resume. Each id has its own list (device.messages). The replayLog is the
-// queue of the messages of all lists, oldest first, and limits their age, bytes and number. It does not store noops, which can be
-// generated again.
+// A replayLog stores messages for RESUME_WINDOW, for clients that resume. Each id has its own list (device.messages).
+// The replayLog is the queue of the messages of all lists, oldest first, and limits their age, bytes and number. It
+// does not store noops, which can be generated again.
 type replayLog struct {
 	queue []keptEntry
 	bytes int
@@ -20,7 +20,7 @@ type replayLog struct {
 type keptEntry struct {
 	d   *device
 	seq uint64
-	at  time.Duration
+	at  time.Duration // elapsed time at which the message was stored
 	msg *keptBody
 }
 
@@ -48,7 +48,7 @@ func (l *replayLog) keep(d *device, body *keptBody, now time.Duration) {
 	}
 }
 
-// expire drops the messages that were stored before a time.
+// expire drops the messages that were stored before an elapsed time.
 func (l *replayLog) expire(limit time.Duration) {
 	for len(l.queue) > 0 && l.queue[0].at < limit {
 		l.dropOldest()

@@ -26,7 +26,8 @@ type endpoint struct {
 	stream    bool                                           // guard sets no write deadline
 }
 
-// A routeTable maps exact paths to methods. It has no patterns and no redirects, so no other spelling of a path reaches an endpoint.
+// A routeTable maps exact paths to methods. It has no patterns and no redirects, so no other spelling of a path
+// reaches an endpoint.
 type routeTable map[string]map[string]endpoint
 
 // routes returns the handler of LISTEN.
@@ -125,7 +126,7 @@ func (s *service) recoverPanic(r *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-// authorized reports whether a request has the token. It compares in constant time.
+// authorized reports whether a request has the token, or no token is set. It compares in constant time.
 func (s *service) authorized(r *http.Request) bool {
 	if s.cfg.Token == "" {
 		return true

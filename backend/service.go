@@ -32,7 +32,7 @@ type service struct {
 	failed   chan error    // error of a server that ended by itself
 }
 
-// startService listens and serves until drain or abort.
+// startService starts a service, which serves until drain or abort, and returns when the service listens.
 func startService(cfg *Config, log *slog.Logger) (*service, error) {
 	tlsConfig, err := loadTLS(cfg)
 	if err != nil {
@@ -127,9 +127,10 @@ func loadTLS(cfg *Config) (*tls.Config, error) {
 	return conf, nil
 }
 
-// drain stops the service. First it is not ready and refuses new streams. Then it ends all open streams, serves the
-// ledger for DRAIN_TIMEOUT, saves the ledger and closes the listeners. Cancelling ctx skips the waits. drain returns an
-// error if the ledger cannot be saved or ctx was cancelled.
+// drain stops the service. The service first reports that it is not ready, and refuses new streams. Then it ends all
+// open streams, serves the ledger for DRAIN_TIMEOUT, saves the ledger to LEDGER_FILE if it is set, and closes the
+// listeners. Cancelling ctx skips the waits. drain returns an error if the ledger cannot be saved or ctx was
+// cancelled.
 func (s *service) drain(ctx context.Context) error {
 	s.draining.Store(true)
 	close(s.stopping)
@@ -161,7 +162,7 @@ func (s *service) drain(ctx context.Context) error {
 	return errors.Join(err, ctx.Err())
 }
 
-// abort stops the service without waiting for streams. It still saves the ledger.
+// abort stops the service without waiting for streams. It still saves the ledger to LEDGER_FILE if it is set.
 func (s *service) abort() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -76,8 +76,8 @@ func (s setting) Set(v string) error { return s.set(v) }
 func (s setting) Type() string       { return s.unit }
 func (setting) String() string       { return "" }
 
-// parseConfig reads and checks the configuration. verb is a flag that replaces the run: help, version or healthcheck.
-// cfg is nil for help and version; for healthcheck the dependencies between settings are not checked.
+// parseConfig reads and checks the configuration. verb is a flag that replaces the run: help, version or healthcheck;
+// "": none. cfg is nil for help and version; for healthcheck the dependencies between settings are not checked.
 func parseConfig(args []string, env func(string) (string, bool)) (cfg *Config, verb string, err error) {
 	cfg = &Config{}
 	if verb, err = parseSettings(cfg.settings(), variable, args, env); err != nil {
@@ -92,8 +92,8 @@ func parseConfig(args []string, env func(string) (string, bool)) (cfg *Config, v
 	return cfg, verb, err
 }
 
-// parseSettings reads the environment and the flags, which override it. An error is one sentence with the setting and the remedy. verb is
-// help, version or healthcheck if that flag is set, otherwise empty.
+// parseSettings reads the environment and the flags, which override it. An error is one sentence with the setting and
+// the remedy. verb is help, version or healthcheck if that flag is set, otherwise empty.
 func parseSettings(
 	fs *pflag.FlagSet, variable func(string) string, args []string, env func(string) (string, bool),
 ) (verb string, err error) {

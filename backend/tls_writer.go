@@ -10,10 +10,11 @@ import (
 // tlsQueueLength is the maximum number of frames that wait in the queue of a TLS writer.
 const tlsQueueLength = 8
 
-// A tlsWriter writes one TLS stream. The scheduler cannot write to the descriptor of the stream, because crypto/tls encrypts the data, and
-// cannot call Conn.Write, which may block. Each TLS stream therefore has a goroutine and a short queue. They use tens of kilobytes; a plain
-// stream uses a few hundred bytes. nginx in front of the backend avoids this cost. The ledger counts a frame as sent when it is in the
-// queue: up to tlsQueueLength frames, and the one that run writes, may not have reached the kernel.
+// A tlsWriter writes one TLS stream. The scheduler cannot write to the descriptor of the stream, because crypto/tls
+// encrypts the data, and cannot call Conn.Write, which may block. Each TLS stream therefore has a goroutine and a
+// short queue. They use tens of kilobytes; a plain stream uses a few hundred bytes. nginx in front of the backend
+// avoids this cost. The ledger counts a frame as sent when it is in the queue: up to tlsQueueLength frames, and the
+// one that run writes, may not have reached the kernel.
 type tlsWriter struct {
 	conn    *tls.Conn
 	raw     net.Conn
@@ -21,8 +22,8 @@ type tlsWriter struct {
 	timeout time.Duration
 }
 
-// newTLSWriter starts a writer. After the first error of a write, the writer calls onError once and discards all later frames. The
-// connection stays open until end is called, because the scheduler uses the descriptor until then.
+// newTLSWriter starts a writer. After the first error of a write, the writer calls onError once and discards all
+// later frames. The connection stays open until end is called, because the scheduler uses the descriptor until then.
 func newTLSWriter(conn *tls.Conn, timeout time.Duration, onError func(*tlsWriter, error)) *tlsWriter {
 	w := &tlsWriter{conn: conn, raw: conn.NetConn(), queue: make(chan []byte, tlsQueueLength), timeout: timeout}
 	_ = conn.SetDeadline(time.Time{})
@@ -56,7 +57,8 @@ func (w *tlsWriter) write(wire []byte) (int, error) {
 	}
 }
 
-// end closes the stream after the queue is written, or immediately with abort. With reset, an abort sends a TCP reset. end does not block.
+// end closes the stream after the queue is written, or immediately with abort. With reset, an abort sends a TCP
+// reset. end does not block.
 func (w *tlsWriter) end(abort, reset bool) {
 	if reset {
 		if tcp, ok := unwrap(w.raw).(*net.TCPConn); ok {
@@ -69,7 +71,8 @@ func (w *tlsWriter) end(abort, reset bool) {
 	close(w.queue)
 }
 
-// closeBrokenTLS closes a stream after a write error of its TLS writer. After a timeout, the reason is a slow client.
+// closeBrokenTLS closes a stream after a write error of its TLS writer. After a timeout the reason is a slow client,
+// otherwise a disconnect by the client.
 func (h *hub) closeBrokenTLS(d *device, w *tlsWriter, err error) {
 	h.post(func() {
 		if d.open && d.tls == w {

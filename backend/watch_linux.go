@@ -33,7 +33,8 @@ func newWatcher() (*watcher, error) {
 	return w, nil
 }
 
-// add watches a descriptor, and reports its departure with gen. epoll forgets the descriptor when it and all its duplicates are closed.
+// add watches a descriptor. run reports its departure with gen. epoll forgets the descriptor when it and all its
+// duplicates are closed.
 func (w *watcher) add(fd int, gen uint32) error {
 	event := unix.EpollEvent{Events: unix.EPOLLRDHUP | unix.EPOLLET, Fd: int32(fd), Pad: int32(gen)} // #nosec G115 -- a descriptor, and bits that are returned unchanged
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(w.epfd, unix.EPOLL_CTL_ADD, fd, &event))

@@ -8,8 +8,9 @@ const (
 	minTickTime = 5 * time.Millisecond
 )
 
-// A wheel schedules the noops of ids. Time consists of ticks from the start, tick 0. Tick t serves bucket t mod len(buckets), so each
-// bucket is served once per interval. The broadcast schedule is a wheel with one bucket.
+// A wheel schedules the noops of ids. Tick 0 is at the start, and ticks follow at a constant rate. Tick t serves
+// bucket t mod len(buckets), so each bucket is served once per interval. The broadcast schedule is a wheel with one
+// bucket.
 type wheel struct {
 	interval time.Duration
 	buckets  [][]*device
@@ -33,7 +34,8 @@ func (w *wheel) tickAt(elapsed time.Duration) int64 {
 	return rounds*n + remainder*n/int64(w.interval)
 }
 
-// dueAt returns the elapsed time at which a tick is due. It computes the time from the start, so that rounding errors do not add up.
+// dueAt returns the elapsed time at which a tick is due. It computes the time from the start, so that rounding errors
+// do not add up.
 func (w *wheel) dueAt(tick int64) time.Duration {
 	n := int64(len(w.buckets))
 	rounds, slot := tick/n, tick%n
@@ -43,8 +45,8 @@ func (w *wheel) dueAt(tick int64) time.Duration {
 // bucketOf returns the bucket that a tick serves.
 func (w *wheel) bucketOf(tick int64) int { return int(tick % int64(len(w.buckets))) }
 
-// add puts a device into the emptiest bucket. Of equal buckets it prefers one far from the last choice, so that a few ids are also spread
-// evenly.
+// add puts a device into the emptiest bucket. Of equal buckets it prefers one far from the last choice, so that a few
+// ids are also spread evenly.
 func (w *wheel) add(d *device) {
 	n := len(w.buckets)
 	best := w.next % n

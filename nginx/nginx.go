@@ -1,4 +1,5 @@
-// Package nginx renders the configuration of the nginx in front of the backend, for a run on this machine and for the stack of compose.yaml.
+// Package nginx renders the configuration of the nginx in front of the backend, for a run on this machine and for the
+// stack of compose.yaml.
 package nginx
 
 import (
@@ -62,7 +63,8 @@ func (c Config) WorkerConnections() int { return 2*c.Connections + spare }
 // Files returns the limit of open files of a worker.
 func (c Config) Files() int { return c.WorkerConnections() + spare }
 
-// ReadTimeout returns the idle timeout in seconds: Silence, or four intervals, but at least one minute, nginx's default.
+// ReadTimeout returns the idle timeout in seconds: Silence, or four intervals, but at least one minute, nginx's
+// default.
 func (c Config) ReadTimeout() int {
 	if c.Silence > 0 {
 		return max(1, int(c.Silence/time.Second))

@@ -79,8 +79,8 @@ func write(w http.ResponseWriter, kind string, status int, value any) {
 // NameRule describes valid names in errors.
 const NameRule = "1 to 64 characters of A-Z a-z 0-9 . _ -"
 
-// ValidName reports whether a device id, an event or a service may have this name. Its characters need no escape in a header, a path, a
-// label or an event stream.
+// ValidName reports whether a device id, an event or a service may have this name. Its characters need no escape in a
+// header, a path, a label or an event stream.
 func ValidName(name string) bool {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 	return name != "" && len(name) <= 64 && strings.Trim(name, letters) == ""

@@ -1,5 +1,5 @@
-// Package fault describes the faults that the backend injects: their grammar, the streams and noops that they affect, and their effects
-// so far. It does no I/O; the backend applies the faults.
+// Package fault describes the faults that the backend injects: their grammar, the streams and noops that they affect,
+// and their effects so far. It does no I/O; the backend applies the faults.
 package fault
 
 import (
@@ -15,7 +15,8 @@ import (
 // A Kind is a kind of fault.
 type Kind string
 
-// The kinds of faults at a noop, then at a connect. The ledger counts a noop with a fault as sent, except with Reset and Die.
+// The kinds of faults at a noop, then at a connect. The ledger counts a noop with a fault as sent, except with Reset
+// and Die.
 const (
 	Drop      Kind = "drop"      // the noop is not written
 	Duplicate Kind = "duplicate" // the noop is written twice
@@ -39,7 +40,7 @@ var kinds = map[Kind]struct{ atConnect, perConnection bool }{
 	Refuse: {true, true}, WrongType: {true, true}, SlowHeaders: {true, true},
 }
 
-// Limits of the grammar.
+// Defaults and limits of the grammar.
 const (
 	DefaultNoop        = 3
 	DefaultSlowHeaders = 30 * time.Second
@@ -87,7 +88,8 @@ func (f Fault) String() string {
 	return kind + ":" + strings.Join(append(keys, fmt.Sprintf("count=%d", f.Count)), ",")
 }
 
-// Parse parses faults separated by ";". An empty text has no fault. An error is a sentence with the fault and the remedy.
+// Parse parses faults separated by ";". An empty text has no fault. An error is a sentence with the fault and the
+// remedy.
 func Parse(text string) ([]Fault, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
@@ -187,7 +189,7 @@ func (f *Fault) setKey(key, value string) error {
 	return nil
 }
 
-// shorten limits a text in an error to 80 bytes.
+// shorten returns the first 80 bytes of a longer text, with an ellipsis.
 func shorten(s string) string {
 	if len(s) > 80 {
 		return s[:80] + "…"

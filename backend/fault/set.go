@@ -14,7 +14,7 @@ type ArmedFault struct {
 	Text string `json:"fault"` // in the grammar
 	Fault
 	Remaining int      `json:"remaining"`
-	WaitS     float64  `json:"wait_s,omitempty"`
+	WaitS     float64  `json:"wait_s,omitempty"` // Wait in seconds
 	Fired     []Effect `json:"fired"`
 	bound     string   // last affected id; "": none
 }
@@ -25,7 +25,7 @@ type Set struct {
 	live  int // number of armed faults with remaining effects
 }
 
-// Add arms faults. If the list is long, it removes faults without remaining effects.
+// Add arms faults. If the set has 256 faults or more, it first removes those without remaining effects.
 func (s *Set) Add(faults ...Fault) {
 	for _, f := range faults {
 		if len(s.armed) >= 4*maxFaults {
@@ -63,8 +63,8 @@ func (s *Set) AtConnect(id string, now int64) *Fault {
 	return nil
 }
 
-// matches reports whether the fault applies to an id. Without its own id, a fault that counts noops applies to the first affected id
-// only, and a fault that counts connections applies to all ids.
+// matches reports whether the fault applies to an id. Without its own id, a fault that counts noops applies to the
+// first affected id only, and a fault that counts connections applies to all ids.
 func (a *ArmedFault) matches(id string) bool {
 	switch {
 	case a.ID != "":

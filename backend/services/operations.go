@@ -20,7 +20,8 @@ const (
 	maxValues = 1000
 )
 
-// operations are the operations of every service, except registerName, which has a body. An error describes an invalid parameter.
+// operations are the operations of every service, except registerName, which has a body. An error describes an
+// invalid parameter.
 var operations = map[string]func(url.Values) (any, error){
 	"math.multiply": func(q url.Values) (any, error) { return calculate(q, func(a, b float64) float64 { return a * b }) },
 	"math.add":      func(q url.Values) (any, error) { return calculate(q, func(a, b float64) float64 { return a + b }) },

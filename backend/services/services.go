@@ -1,9 +1,10 @@
 // Package services responds to plain requests to the backend, so that load tests of plain HTTP can check responses:
 // small operations, a registration, an upload that is hashed, and the generic endpoints of go-httpbin.
 //
-//	GET  /default/services/{service}/{operation}?…    see operations.go
-//	POST /default/services/{service}/account.register {"id": "a1", "email": "a@example.com", "name": "A"}
-//	POST /default/upload                              {"bytes": 5242880, "sha256": "…"}
+//	GET  /default/services/{service}/{operation}?…    an operation of operations.go
+//	POST /default/services/{service}/account.register a registration, with a body like
+//	                                                  {"id": "a1", "email": "a@example.com", "name": "A"}
+//	POST /default/upload                              an upload, with a response like {"bytes": 5242880, "sha256": "…"}
 //	     /httpbin/…                                   go-httpbin; see its own index page
 //
 // Each response has the name of its server if one is set (X-Server), and the number of requests in progress when the

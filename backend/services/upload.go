@@ -10,7 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/backend/answer"
 )
 
-// upload hashes the body as it arrives and does not store it. The response has its size and hash, so that the client can compare them.
+// upload hashes the body as it arrives and does not store it. The response has its size and hash, so that the client
+// can compare them.
 func upload(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodPost {
 		return answer.NotAllowed(w, http.MethodPost)

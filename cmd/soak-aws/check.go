@@ -18,8 +18,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/host/sizing"
 )
 
-// A check returns a sentence if its condition is met, and a refusal if it is not. Any other error means that AWS did not respond, or that
-// its response did not decide.
+// A check returns a sentence if its condition is met, and a refusal if it is not. Any other error means that AWS did
+// not respond, or that its response was not conclusive.
 type check func(context.Context) (string, error)
 
 // result returns the state and the sentence of a check. The state is ok, FAIL for a refusal, or note for any other
@@ -43,7 +43,7 @@ func (r refusal) Error() string { return string(r) }
 // refuse returns a refusal with a formatted reason.
 func refuse(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
 
-// inspect runs all checks that cost nothing, and prints their results.
+// inspect runs all checks that cost nothing, and prints their results. It returns an error if a check fails.
 func (d *deployment) inspect(ctx context.Context) error {
 	s, err := d.plannedSite(ctx)
 	if err != nil {
@@ -83,7 +83,8 @@ func (d *deployment) inspect(ctx context.Context) error {
 	return nil
 }
 
-// checkPrice returns the estimated price of the deployment. With --max-usd it refuses a higher price, and an unknown price.
+// checkPrice returns the estimated price of the deployment. With --max-usd it refuses a higher price, and an unknown
+// price.
 func (s site) checkPrice(context.Context) (string, error) {
 	life := time.Duration(s.settings.TTLMinutes) * time.Minute
 	var rate sizing.Rate
@@ -105,8 +106,8 @@ func (s site) checkPrice(context.Context) (string, error) {
 		sizing.USD(rate.PerHour), rate.Region, rate.AsOf, sizing.USD(rate.Cost(life)), life), nil
 }
 
-// checkOwner rejects the name of a deployment that is not in the local state, because it belongs to another user or machine. It reads the
-// resources in the state, not the outputs, because a failed apply may have written no outputs.
+// checkOwner rejects the name of a deployment that is not in the local state, because it belongs to another user or
+// machine. It reads the resources in the state, not the outputs, because a failed apply may have written no outputs.
 func (s site) checkOwner(ctx context.Context) (string, error) {
 	const remedy = "choose another name (make aws-up NAME=sse-soak-ME), or use the state of that deployment"
 	name, region := s.settings.Name, s.settings.Region

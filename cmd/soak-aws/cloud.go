@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// A cloud queries AWS through its command line, which finds credentials like every AWS tool. Account and ARN identify the caller.
+// A cloud queries AWS through its command line, which finds credentials like every AWS tool. Account and ARN identify
+// the caller.
 type cloud struct{ region, Account, ARN string }
 
 // An apiError is an error that a service of AWS returns.
@@ -87,11 +88,13 @@ func (c *cloud) hosts(ctx context.Context, filters ...string) (all []host, err e
 // tagged returns the filter for a tag.
 func tagged(key, value string) string { return "Name=tag:" + key + ",Values=" + value }
 
-// unreachableLimit is the time for which AWS may be unreachable during a poll, because a laptop may lose its network or sleep.
+// unreachableLimit is the time for which AWS may be unreachable during a poll, because a laptop may lose its network
+// or sleep.
 const unreachableLimit = 5 * time.Minute
 
-// poll calls ready at intervals until it returns true, a refusal, or an error of AWS other than throttling. It retries
-// other errors until AWS has been unreachable for unreachableLimit. It returns context.DeadlineExceeded after limit.
+// poll calls ready until it returns true, a refusal, or an error of AWS other than throttling, and pauses between
+// calls. It retries after other errors until AWS has been unreachable for unreachableLimit. It returns
+// context.DeadlineExceeded after limit.
 func poll(ctx context.Context, pause, limit time.Duration, ready func() (bool, error)) error {
 	for start, lastResponse := time.Now(), time.Now(); ; {
 		done, err := ready()

@@ -21,11 +21,11 @@ type downOptions struct {
 	results        string        // folder of results
 	withoutArchive bool          // do not archive runs
 	withBucket     bool          // also delete the bucket, with its archives
-	lag            time.Duration // time after which AWS no longer lists destroyed resources
+	lag            time.Duration // maximum time for which AWS may still list destroyed resources
 }
 
-// checkpointAge is the maximum age of the last checkpoint of a run in progress. On hosts with their maximum lifetime, runners write a
-// checkpoint at least every 86 s (shard.CheckpointInterval).
+// checkpointAge is the maximum age of the last checkpoint of a run in progress. On hosts with their maximum lifetime,
+// runners write a checkpoint at least every 86 s (shard.CheckpointInterval).
 const checkpointAge = 3 * time.Minute
 
 // down archives runs, destroys the deployment, and verifies that no resource remains except a bucket with archives.
@@ -61,9 +61,9 @@ func (d *deployment) down(ctx context.Context, options downOptions) error {
 	return nil
 }
 
-// archive archives each run in the bucket that has no archive, including runs of other users. It returns the keys of
-// all archives, and an error if a run is in progress. With withoutArchive it returns only the keys of existing
-// archives; with withBucket it returns none.
+// archive archives each run that has shards but no archive in the bucket, including runs of other users. It returns
+// the keys of all archives, and an error if a run is in progress. With withoutArchive it returns only the keys of
+// existing archives; with withBucket it returns none.
 func (s site) archive(ctx context.Context, options downOptions) (archives []string, err error) {
 	if s.output.Bucket == "" || options.withBucket {
 		return nil, nil
@@ -110,7 +110,8 @@ func (o downOptions) hasVerdict(run string) bool {
 	return err == nil
 }
 
-// archiveRuns archives runs, with data of the stack's Prometheus if it is reachable. It first judges runs without local results.
+// archiveRuns archives runs, with data of the stack's Prometheus if it is reachable. It first judges runs without
+// local results.
 func (s site) archiveRuns(ctx context.Context, options downOptions, runs []string) error {
 	var flags []string
 	address := ""
@@ -166,8 +167,8 @@ func (s site) verifyDestroyed(ctx context.Context, archiveBucket string, lag, pa
 	return nil
 }
 
-// findTagged lists the resources with a tag. costs are hosts, disks and buckets, which cost money and are confirmed by their services.
-// listed are the others, which are free, and which AWS may list for some time after their end.
+// findTagged lists the resources with a tag. costs are hosts, disks and buckets, which cost money and are confirmed
+// by their services. listed are the others, which are free, and which AWS may list for some time after their end.
 func (c *cloud) findTagged(ctx context.Context, key, value string) (hosts []host, costs, listed []string, err error) {
 	hosts, err = c.hosts(ctx, tagged(key, value))
 	for _, h := range hosts {
@@ -192,8 +193,8 @@ func (c *cloud) findTagged(ctx context.Context, key, value string) (hosts []host
 	return hosts, costs, listed, err
 }
 
-// sweep lists the resources of one deployment, or of all, by their tags, in case the state of terraform is lost. With endHosts it
-// terminates the hosts, which cost the most, after a confirmation.
+// sweep lists the resources of one deployment, or of all, by their tags, in case the state of terraform is lost. With
+// endHosts it terminates the hosts, which cost the most, after a confirmation.
 func (d *deployment) sweep(ctx context.Context, region string, endHosts bool) (err error) {
 	if endHosts && d.name == "" {
 		return errors.New("--end-hosts requires --name NAME, because it terminates the hosts of one deployment")

@@ -1,5 +1,5 @@
-// Command soak-aws runs infra/terraform: it creates the stack and the runners on AWS, waits for their setup, runs soak, and
-// destroys all resources. `make aws-up`, `aws-soak` and `aws-down` call it.
+// Command soak-aws runs infra/terraform: it creates the stack and the runners on AWS, waits for their setup, runs
+// soak, and destroys all resources. `make aws-up`, `aws-soak` and `aws-down` call it.
 //
 // It finds credentials like every AWS tool: environment, profile, single sign-on, role.
 package main
@@ -21,7 +21,8 @@ type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// hangup receives SIGHUP when the terminal closes. Only `open` reads it; terraform and soak handle the closed terminal by themselves.
+// hangup receives SIGHUP when the terminal closes. Only `open` reads it; terraform and soak handle the closed
+// terminal by themselves.
 var hangup = make(chan os.Signal, 1)
 
 func main() { os.Exit(run(os.Args[1:])) }

@@ -106,8 +106,9 @@ func (s site) runSoak(ctx context.Context, f soakFlags, args []string) error {
 	cmd := exec.CommandContext(ctx, s.program, append(args, "--backend-via", stack.address)...) // #nosec G204 -- starts soak without a shell
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = slices.Concat(os.Environ(), s.environment(stack.address), []string{"KUBECONFIG=" + kubeconfig.Name()})
-	// The terminal sends SIGINT and SIGHUP to soak as well, which then stops in order. It does not receive a SIGTERM to soak-aws. A second
-	// SIGINT would kill the run, but a SIGHUP after another signal has no effect. Under nohup soak ignores SIGHUP.
+	// The terminal sends SIGINT and SIGHUP to soak as well, which then stops in order. It does not receive a SIGTERM to
+	// soak-aws. A second SIGINT would kill the run, but a SIGHUP after another signal has no effect. Under nohup soak
+	// ignores SIGHUP.
 	cmd.Cancel = func() error {
 		if signal.Ignored(syscall.SIGHUP) {
 			return cmd.Process.Signal(os.Interrupt)
@@ -133,8 +134,8 @@ func (s site) location(elements ...string) string {
 	return "s3://" + path.Join(s.output.Bucket, path.Join(elements...)) + "?region=" + url.QueryEscape(s.settings.Region)
 }
 
-// checkLifetime returns the time at which the first host ends. It returns an error if the hosts, or the credentials, cannot support a
-// soak of a length to its verdict.
+// checkLifetime returns the time at which the first host ends. It returns an error if the hosts, or the credentials,
+// cannot support a soak of a length to its verdict.
 func (s site) checkLifetime(ctx context.Context, length time.Duration) (end time.Time, err error) {
 	if s.output.Kubeconfig == "" {
 		return end, fmt.Errorf("there are no runners (runner_node_count is 0); soak %s from the laptop_cidrs, or set runner_node_count and run `make aws-up` again",
@@ -180,7 +181,8 @@ func (s site) environment(via string) []string {
 }
 
 const (
-	// scheduleDelay is the time from the end of a host to its schedule, which terminates it if it still runs (modules/host).
+	// scheduleDelay is the time from the end of a host to its schedule, which terminates it if it still runs
+	// (modules/host).
 	scheduleDelay = 15 * time.Minute
 	// maxLifetime is the maximum time until the end of hosts. Hosts reject a later end.
 	maxLifetime = 24 * time.Hour
@@ -193,7 +195,8 @@ const (
 // clock formats a time of day in UTC.
 func clock(t time.Time) string { return t.UTC().Format(time.TimeOnly + " MST") }
 
-// end returns the time at which the first host terminates itself. It returns an error if a soak of a length needs more time.
+// end returns the time at which the first host terminates itself. It returns an error if a soak of a length needs
+// more time.
 func (s site) end(ctx context.Context, length time.Duration) (end time.Time, err error) {
 	hosts, err := s.aws.hosts(ctx, tagged("Run", s.settings.Name))
 	if err != nil {
@@ -219,8 +222,9 @@ func (s site) end(ctx context.Context, length time.Duration) (end time.Time, err
 	return end, nil
 }
 
-// checkCredentials returns a check that the credentials are valid until the verdict of a soak. The AWS tools renew the credentials of a
-// profile until the unknown end of its session. They do not renew credentials in the environment.
+// checkCredentials returns a check that the credentials are valid until the verdict of a soak. The AWS tools renew
+// the credentials of a profile until the unknown end of its session. They do not renew credentials in the
+// environment.
 func (c *cloud) checkCredentials(length time.Duration) check {
 	return func(ctx context.Context) (string, error) {
 		var exported struct{ Expiration time.Time }
@@ -242,8 +246,8 @@ func (c *cloud) checkCredentials(length time.Duration) check {
 	}
 }
 
-// extend postpones the end of all hosts. It first changes the schedules and then the parameter that the hosts read, so that a failure in
-// between leaves the end of the hosts unchanged.
+// extend postpones the end of all hosts. It first changes the schedules and then the parameter that the hosts read,
+// so that a failure in between leaves the end of the hosts unchanged.
 func (d *deployment) extend(ctx context.Context, minutes int) error {
 	if minutes < 1 {
 		return refuse("--minutes must be positive, got %d; `make aws-down` ends the hosts", minutes)

@@ -65,8 +65,9 @@ func (d *deployment) target(name string) string {
 // set passes a variable to terraform. terraform.tfvars and the environment of the user override it.
 func (d *deployment) set(name, value string) { d.env = append(d.env, "TF_VAR_"+name+"="+value) }
 
-// command returns a terraform command in the folder. It has its own process group, because a terminal sends SIGINT and SIGHUP to the whole
-// foreground group, and a second SIGINT makes terraform exit without writing its state. soak-aws sends one SIGINT to terraform.
+// command returns a terraform command in the folder. It has its own process group, because a terminal sends SIGINT
+// and SIGHUP to the whole foreground group, and a second SIGINT makes terraform exit without writing its state.
+// soak-aws sends one SIGINT to terraform.
 func (d *deployment) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "terraform", args...) // #nosec G204 -- arguments of soak-aws, without a shell
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -74,8 +75,8 @@ func (d *deployment) command(ctx context.Context, args ...string) *exec.Cmd {
 	if _, err := os.Stat(d.dir); err != nil {
 		cmd.Err = fmt.Errorf("%w; run soak-aws in the folder of the repository, or pass --dir", err)
 	}
-	// Only up needs the files of hosts; other commands need any value for these variables. The workspace is always set, because the last
-	// selected workspace may be that of another deployment.
+	// Only up needs the files of hosts; other commands need any value for these variables. The workspace is always set,
+	// because the last selected workspace may be that of another deployment.
 	cmd.Env = []string{"TF_VAR_stack_dir=tests/files/stack", "TF_VAR_runner_dir=tests/files/runner", "TF_WORKSPACE=default"}
 	cmd.Env = slices.Concat(cmd.Env, d.env, os.Environ())
 	if d.name != "" {
@@ -121,7 +122,8 @@ func (d *deployment) readSettings(ctx context.Context) (s settings, err error) {
 	return s, nil
 }
 
-// change runs terraform apply or destroy, which prints its plan and requests confirmation. It adds the remedy to known errors of AWS.
+// change runs terraform apply or destroy, which prints its plan and requests confirmation. It adds the remedy to
+// known errors of AWS.
 func (d *deployment) change(ctx context.Context, verb string, args ...string) error {
 	if d.skipConfirm {
 		args = append(args, "-auto-approve")

@@ -28,8 +28,8 @@ const (
 	openTimeout = time.Minute
 )
 
-// checkInterval is the time between two checks of a tunnel. AWS ends idle sessions after 20 minutes, or after one minute if the account
-// has such preferences.
+// checkInterval is the time between two checks of a tunnel. AWS ends idle sessions after 20 minutes, or after one
+// minute if the account has such preferences.
 var checkInterval = 30 * time.Second
 
 // A tunnel forwards a port of this machine's loopback interface to a host through Systems Manager, which encrypts all
@@ -44,7 +44,8 @@ type tunnel struct {
 	running sync.WaitGroup // maintain
 }
 
-// openTunnel opens a tunnel and reopens it after each disconnect, until close. If local is 0, the tunnel uses a free port of this machine.
+// openTunnel opens a tunnel and reopens it after each disconnect, until close. If local is 0, the tunnel uses a free
+// port of this machine.
 func openTunnel(ctx context.Context, out outputs, name string, port, local int) (*tunnel, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(local)))
 	if err != nil {
@@ -105,7 +106,8 @@ func (t *tunnel) maintain(ctx context.Context, first chan<- error) {
 	}
 }
 
-// responds reports whether the remote port responds through the tunnel. The cluster, which requires TLS, responds with an HTTP error.
+// responds reports whether the remote port responds through the tunnel. The cluster, which requires TLS, responds
+// with an HTTP error.
 func (t *tunnel) responds(ctx context.Context) bool {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+t.address+"/healthz", nil)
 	if err != nil {
@@ -115,8 +117,8 @@ func (t *tunnel) responds(ctx context.Context) bool {
 	return err == nil && resp.Body.Close() == nil
 }
 
-// session runs the AWS command line until it ends, the remote port no longer responds, or ctx ends. It calls opened at the first response.
-// Its checks also keep the session from being idle.
+// session runs the AWS command line until it ends, the remote port no longer responds, or ctx ends. It calls opened
+// at the first response. Its checks also keep the session from being idle.
 func (t *tunnel) session(ctx context.Context, opened func()) error {
 	_, local, _ := net.SplitHostPort(t.address)
 	log, err := os.CreateTemp("", "soak-aws-")

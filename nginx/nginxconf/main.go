@@ -1,6 +1,6 @@
-// Command nginxconf writes the files for nginx, Prometheus and Alertmanager of compose.yaml from environment variables: nginx.conf, the
-// password file of /prometheus/, the list of backends to scrape, and the receivers of alerts. It runs in a container before the others, so
-// that the host needs only Docker.
+// Command nginxconf writes the files for nginx, Prometheus and Alertmanager of compose.yaml from environment
+// variables: nginx.conf, the password file of /prometheus/, the list of backends to scrape, and the receivers of
+// alerts. It runs in a container before the others, so that the host needs only Docker.
 package main
 
 import (
@@ -114,8 +114,8 @@ func profile(env func(string) string, name string) bool {
 	return slices.Contains(strings.Split(env("COMPOSE_PROFILES"), ","), name)
 }
 
-// alertmanagers returns the list of Alertmanagers to which Prometheus sends alerts, and the configuration of the stack's Alertmanager, if
-// its profile is enabled.
+// alertmanagers returns the list of Alertmanagers to which Prometheus sends alerts, and the configuration of the
+// stack's Alertmanager, if its profile is enabled.
 func alertmanagers(env func(string) string) (receivers, routes string, err error) {
 	if !profile(env, "alerts") {
 		return "[]", "", nil
@@ -127,8 +127,8 @@ func alertmanagers(env func(string) string) (receivers, routes string, err error
 // socket returns the path of the socket of a backend.
 func socket(n int) string { return fmt.Sprintf("/run/backend/backend-%d.sock", n) }
 
-// scrapeTargets returns the backends for the file discovery of Prometheus, which reaches them through nginx, because they listen on unix
-// sockets.
+// scrapeTargets returns the backends for the file discovery of Prometheus, which reaches them through nginx, because
+// they listen on unix sockets.
 func scrapeTargets(c nginx.Config) (list []map[string]any) {
 	for n := range c.Sockets {
 		name := fmt.Sprintf("backend-%d", n+1)

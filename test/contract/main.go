@@ -1,5 +1,5 @@
-// Command contract tests internal/sseclient with LaunchDarkly's sse-contract-tests: it implements their service protocol
-// (docs/service_spec.md in that repository). CONTRIBUTING has the commands.
+// Command contract tests internal/sseclient with LaunchDarkly's sse-contract-tests: it implements their service
+// protocol (docs/service_spec.md in that repository). CONTRIBUTING has the commands.
 package main
 
 import (

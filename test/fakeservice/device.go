@@ -16,7 +16,8 @@ type Noop struct {
 	OtherEvent   bool // it had another event name, so clients do not count it as a noop
 }
 
-// Lost reports whether the noop did not reach the client, whose connection the wire cut at the given time (zero: never).
+// Lost reports whether the noop did not reach the client, whose connection the wire cut at the given time (zero:
+// never).
 func (n *Noop) Lost(cut time.Time) bool {
 	return n.At.IsZero() || n.OtherEvent || !cut.IsZero() && n.At.After(cut)
 }

@@ -63,8 +63,8 @@ func (s *Server) hasStopped() bool {
 	}
 }
 
-// A lateness is the longest delay, in nanoseconds, between the due time of a message and its sending. A long delay shows
-// that this process was saturated.
+// A lateness is the longest delay, in nanoseconds, between the due time of a message and its sending. A long delay
+// shows that this process was saturated.
 type lateness struct{ atomic.Int64 }
 
 // Record records that a message due at the given time is sent now.
@@ -74,7 +74,8 @@ func (l *lateness) Record(due time.Time) {
 	}
 }
 
-// EndStream responds to a client's request to end its stream. With never it accepts the request, but the stream stays open.
+// EndStream responds to a client's request to end its stream. With never it accepts the request, but the stream stays
+// open.
 func (s *Server) EndStream(w http.ResponseWriter, r *http.Request, c *Client, never bool) {
 	if c == nil || c.Open == nil {
 		http.NotFound(w, r)

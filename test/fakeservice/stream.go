@@ -195,7 +195,8 @@ func (s *noopStream) frame(i int) string {
 	return text + "data: " + data + "\n\n"
 }
 
-// ForeignIDs has functions that return ids other than 1, 2, 3 … chance is a number from 0 to 1 that depends only on the noop.
+// ForeignIDs has functions that return ids other than 1, 2, 3 … chance is a number from 0 to 1 that depends only on
+// the noop.
 var ForeignIDs = map[string]func(s *noopStream, n *Noop, chance float64) string{
 	"global":       func(s *noopStream, _ *Noop, _ float64) string { return strconv.FormatUint(s.global.Add(1), 10) }, // all devices share one counter
 	"hex":          func(_ *noopStream, n *Noop, _ float64) string { return strconv.FormatUint(n.Number, 16) },        // 9 is followed by a

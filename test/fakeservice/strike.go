@@ -40,8 +40,8 @@ type Fault struct {
 // Matches reports whether the fault affects the streams of a client id.
 func (f *Fault) Matches(id string) bool { return len(f.Devices) == 0 || slices.Contains(f.Devices, id) }
 
-// Apply writes a message with the effect of a fault, and then the messages that must follow it. text returns the message
-// for ActTruncate.
+// Apply writes a message with the effect of a fault, and then the messages that must follow it. text returns the
+// message for ActTruncate.
 func (s *Stream) Apply(action string, wait time.Duration, text func() string, write func() error) error {
 	switch action {
 	case ActLose, ActSkip:

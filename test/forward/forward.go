@@ -1,4 +1,5 @@
-// Package forward is a forward proxy for tests, for CONNECT and for requests with absolute URLs. It records the requests.
+// Package forward is a forward proxy for tests, for CONNECT and for requests with absolute URLs. It records the
+// requests.
 package forward
 
 import (
@@ -165,7 +166,8 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	p.mu.Unlock()
 }
 
-// forward copies data until one side ends, and then closes both. It also ends if neither side sends data for the time Idle.
+// forward copies data until one side ends, and then closes both. It also ends if neither side sends data for the time
+// Idle.
 func (p *Proxy) forward(to, from net.Conn) {
 	defer func() { _ = to.Close(); _ = from.Close() }()
 	buf := make([]byte, 16<<10)

@@ -38,8 +38,8 @@ func New(t testing.TB) (name string) {
 func Do(name string, f func() error) error {
 	done := make(chan error)
 	go func() {
-		// The thread stays in the namespace, so no other goroutine may use it. It must not end either, because the kernel would
-		// kill the children that it has started (Pdeathsig).
+		// The thread stays in the namespace, so no other goroutine may use it. It must not end either, because the kernel
+		// would kill the children that it has started (Pdeathsig).
 		runtime.LockOSThread()
 		done <- enter(name, f)
 		select {}

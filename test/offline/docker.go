@@ -31,8 +31,8 @@ func NeedDocker(t *testing.T, plugins ...string) {
 	}
 }
 
-// Images makes the images of compose.yaml available to Docker, with the settings of an .env file. Without a registry they are
-// stand-ins, without Grafana. real reports whether they are the real images.
+// Images makes the images of compose.yaml available to Docker, with the settings of an .env file. Without a registry
+// they are stand-ins, without Grafana. real reports whether they are the real images.
 func Images(t *testing.T, repository, env string) (real bool) {
 	t.Helper()
 	const exitUnavailable = 3

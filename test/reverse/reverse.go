@@ -25,8 +25,8 @@ func Program(t testing.TB) string {
 	return path
 }
 
-// Start starts nginx with a configuration, and waits until it listens. nginx stores its files in dir, and stops when the test
-// ends.
+// Start starts nginx with a configuration, and waits until it listens. nginx stores its files in dir, and stops when
+// the test ends.
 func Start(t testing.TB, dir, configuration, network, address string) {
 	t.Helper()
 	Program(t)

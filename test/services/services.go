@@ -1,6 +1,7 @@
-// Package services starts third-party SSE services for tests and tools/thirdparty: Debian's nginx with nchan, a Mercure hub
-// and PocketBase from their Go modules, django-eventstream and sse-starlette from PyPI, and gateways for language models.
-// .ci/run, a go.mod or a requirements.txt pins their versions. `make services` builds them into bin/services/.
+// Package services starts third-party SSE services for tests and tools/thirdparty: Debian's nginx with nchan, a
+// Mercure hub and PocketBase from their Go modules, django-eventstream and sse-starlette from PyPI, and gateways for
+// language models. .ci/run, a go.mod or a requirements.txt pins their versions. `make services` builds them into
+// bin/services/.
 package services
 
 import (
@@ -117,8 +118,8 @@ func (m *MissingError) Error() string {
 // startTimeout is the maximum time of a start. LiteLLM needs the longest on a busy machine.
 const startTimeout = 4 * time.Minute
 
-// Start starts a service and waits until it is ready. If this machine lacks a program, the error is a *MissingError. After
-// an error no process remains.
+// Start starts a service and waits until it is ready. If this machine lacks a program, the error is a *MissingError.
+// After an error no process remains.
 func Start(ctx context.Context, name string, o Options) (*Instance, error) {
 	all := append(slices.Concat(definitions, gateways), fastapiRooms)
 	i := slices.IndexFunc(all, func(d definition) bool { return d.name == name })

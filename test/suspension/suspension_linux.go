@@ -26,8 +26,8 @@ type Clock struct {
 	suspended atomic.Int64 // total time of suspensions in nanoseconds
 }
 
-// Main must be the first call in main or TestMain of a program that calls Start. It does not return in the process that Start
-// starts.
+// Main must be the first call in main or TestMain of a program that calls Start. It does not return in the process
+// that Start starts.
 func Main() {
 	if len(os.Args) > 2 && os.Args[1] == suspendable {
 		fmt.Fprintln(os.Stderr, execSuspendable(os.Args[2:]))

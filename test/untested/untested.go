@@ -1,4 +1,5 @@
-// Package untested lists the parts that could not be tested on a machine, so that an incomplete run of the tests is visible.
+// Package untested lists the parts that could not be tested on a machine, so that an incomplete run of the tests is
+// visible.
 package untested
 
 import (
@@ -9,8 +10,8 @@ import (
 	"testing"
 )
 
-// listFile is the variable with the path of the list, which `make test` prints at its end. The path is new in each run. go
-// test therefore does not use cached results of tests that read the variable because they were skipped.
+// listFile is the variable with the path of the list, which `make test` prints at its end. The path is new in each
+// run. go test therefore does not use cached results of tests that read the variable because they were skipped.
 const listFile = "NOT_TESTED"
 
 // SkipMissing skips a test because a tool that .ci/run installs is missing. In CI it fails the test.

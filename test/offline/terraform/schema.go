@@ -11,8 +11,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// schemaText is the part of the provider's schema 6.66.0 (MPL-2.0) that infra/terraform uses. ./cut creates it from the output
-// of `terraform providers schema -json`.
+// schemaText is the part of the provider's schema 6.66.0 (MPL-2.0) that infra/terraform uses. ./cut creates it from
+// the output of `terraform providers schema -json`.
 //
 //go:embed schema.json
 var schemaText []byte
@@ -83,8 +83,8 @@ func (b block) proto() *tfprotov5.SchemaBlock {
 	return out
 }
 
-// fill returns the value of a block after f has replaced each attribute, including those of nested blocks. f is called with
-// the name, the schema and the value of an attribute.
+// fill returns the value of a block after f has replaced each attribute, including those of nested blocks. f is
+// called with the name, the schema and the value of an attribute.
 func (b block) fill(v tftypes.Value, f func(string, attribute, tftypes.Value) tftypes.Value) (tftypes.Value, error) {
 	if v.IsNull() || !v.IsKnown() {
 		return v, nil

@@ -23,8 +23,8 @@ import (
 
 // Options configure a proxy.
 type Options struct {
-	// Marker is a text that occurs in every message and nowhere else, such as the run's marker (MARKER). "" means `"run":`,
-	// which occurs in the messages of load-tests/services.
+	// Marker is a text that occurs in every message and nowhere else, such as the run's marker (MARKER). "" means
+	// `"run":`, which occurs in the messages of load-tests/services.
 	Marker  string
 	Faults  []Fault
 	Publish []PublishFault

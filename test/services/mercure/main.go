@@ -1,5 +1,5 @@
-// Command mercure is a Mercure hub for tests. Publishers need a JWT; subscribers need one if SUBSCRIBER_JWT_KEY is set. It is
-// a separate module, so that sse-soak does not have its dependencies.
+// Command mercure is a Mercure hub for tests. Publishers need a JWT; subscribers need one if SUBSCRIBER_JWT_KEY is
+// set. It is a separate module, so that sse-soak does not have its dependencies.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command pocketbase is PocketBase for tests, with the collection of load-tests/services/pocketbase.js. It is a separate
-// module, so that sse-soak does not have its dependencies.
+// Command pocketbase is PocketBase for tests, with the collection of load-tests/services/pocketbase.js. It is a
+// separate module, so that sse-soak does not have its dependencies.
 package main
 
 import (
