@@ -58,8 +58,8 @@ func (d *Dialer) Open(ctx context.Context, deadline time.Time, u *url.URL, route
 	return c, nil
 }
 
-// interruptAfter makes reads and writes fail when ctx ends, including those in progress. stop prevents that, and
-// returns false if ctx has ended before or stop was called.
+// interruptAfter makes reads and writes fail when ctx ends, including those in progress. stop prevents that. It returns
+// false if ctx had ended, or if stop had been called before.
 func interruptAfter(ctx context.Context, conn net.Conn) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { _ = conn.SetDeadline(pastTime) })
 }
@@ -69,20 +69,21 @@ type Conn struct {
 	conn   net.Conn // TLS if the URL is https
 	raw    net.Conn // below TLS
 	reader *Reader
-	err    error // why the connection has ended; Unrequested sets it
+	err    error // why the connection cannot be reused; Unrequested sets it
 	ctx    context.Context
 	stop   func() bool // of interruptAfter
 }
 
+// bufferSize is the size of the read buffer of a Conn in bytes.
 const bufferSize = 4 << 10
 
-// Write sends a request, or a part of it.
+// Write sends a request, or a part of it. It also resets FirstByte.
 func (c *Conn) Write(request []byte) (int, error) {
 	c.reader.first = time.Time{}
 	return c.conn.Write(request)
 }
 
-// Head reads the head of the response to a request by Reader.Head.
+// Head reads the head of the response to a request with Reader.Head.
 func (c *Conn) Head(req *http.Request) (*http.Response, error) { return c.reader.Head(req) }
 
 // FirstByte returns the arrival time of the first byte of the last head; zero if no byte has arrived since the last
@@ -109,8 +110,8 @@ func (c *Conn) Close() error {
 	return c.raw.Close()
 }
 
-// Reusable reports whether an idle connection is open and has no unread bytes. It returns false on Windows, which
-// cannot determine that, and true for a connection without a socket.
+// Reusable reports whether an idle connection is open and has no unread bytes. It always returns false on Windows,
+// which cannot determine that. Elsewhere it returns true for a connection without a socket.
 func Reusable(conn net.Conn) bool {
 	pending, err := peek(conn)
 	return !pending && err == nil

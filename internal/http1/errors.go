@@ -15,7 +15,7 @@ func IsUnknownName(err error) bool {
 	return errors.As(err, &dns) || strings.HasPrefix(err.Error(), "lookup ") // the resolver of k6 returns an untyped error
 }
 
-// IsTimeout reports whether the deadline of ctx, of the connection or of the kernel has passed.
+// IsTimeout reports whether the deadline of ctx has passed, or err is a timeout of the connection or of the kernel.
 func IsTimeout(ctx context.Context, err error) bool {
 	var timeout net.Error
 	return errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||

@@ -36,7 +36,7 @@ const maxIdle = 1000
 func NewIdle[C io.Closer](keep time.Duration) *Idle[C] { return &Idle[C]{keep: keep, limit: keep} }
 
 // Limit applies the timeout that a server announces in a response (Keep-Alive: timeout=5). The limit is half of it,
-// because the next request must arrive before the timeout.
+// because the next request must arrive before the timeout. A response without a timeout restores the maximum idle time.
 func (i *Idle[C]) Limit(response http.Header) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -53,7 +53,8 @@ func (i *Idle[C]) Limit(response http.Header) {
 	i.limit = limit
 }
 
-// Put adds a connection whose last response has ended.
+// Put adds a connection whose last response has ended. Beyond maxIdle connections, it closes the least recently used
+// one.
 func (i *Idle[C]) Put(c C) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -66,8 +67,8 @@ func (i *Idle[C]) Put(c C) {
 	}
 }
 
-// Take removes the most recently used connection and returns it with its idle time. ok is false if there is none. The
-// server may have closed the connection.
+// Take removes the most recently used connection and returns it with its idle time. ok is false if no connection is
+// within the limit of the idle time. The server may have closed the connection.
 func (i *Idle[C]) Take() (c C, idle time.Duration, ok bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -94,7 +95,7 @@ func (i *Idle[C]) NoteResponse() {
 
 // NoteEnd records that the server had ended a connection that Take returned. Some servers end each connection after
 // one response without announcing that (Connection: close), and a request that arrives at that end fails. NoteEnd
-// therefore disables reuse, unless the server has responded on a reused connection before.
+// therefore closes all connections and disables reuse, unless the server has responded on a reused connection before.
 func (i *Idle[C]) NoteEnd() {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -36,7 +36,8 @@ var (
 	ports   = map[string]string{"http": "80", "https": "443", "socks5": "1080", "socks5h": "1080"}
 )
 
-// For returns the proxy for requests to a URL. A nil Chooser reads the environment.
+// For returns the proxy for requests to a URL. A nil Chooser reads the environment. If the URL of the proxy is invalid,
+// For returns the proxy and an error.
 func (c Chooser) For(target *url.URL) (*Proxy, error) {
 	if c == nil {
 		c = fromEnvironment
@@ -91,6 +92,7 @@ func (p *Proxy) Forwards() bool {
 // Secure reports whether the connection to the proxy uses TLS.
 func (p *Proxy) Secure() bool { return p != nil && p.url.Scheme == "https" }
 
+// socks reports whether the proxy uses SOCKS 5.
 func (p *Proxy) socks() bool { return strings.HasPrefix(p.url.Scheme, "socks5") }
 
 // Authorization returns the value of Proxy-Authorization, which is a secret. It is "" if the proxy's URL names no user.

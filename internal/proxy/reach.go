@@ -25,7 +25,7 @@ const (
 // Reach makes the handshakes with the proxy on a connection to Address. It returns a connection for requests: to the
 // server, or to a proxy that forwards them. Without a proxy, Reach returns conn itself. secure returns a TLS client for
 // the name of a server. TLS and SOCKS handshakes end with ctx, and all handshakes at the deadline of conn. If Reach
-// fails, conn stays open.
+// fails, the caller must close conn.
 func (p *Proxy) Reach(ctx context.Context, conn net.Conn, secure func(conn net.Conn, name string) *tls.Conn) (net.Conn, error) {
 	switch {
 	case p == nil:

@@ -9,7 +9,8 @@ import (
 	"net/url"
 )
 
-// Transport makes a transport of net/http use the Chooser. Its errors and refusals name the proxy.
+// Transport returns t with the proxies of the Chooser; it changes t. Errors name the proxy. A refusal by the proxy is
+// an error, not a response.
 func (c Chooser) Transport(t *http.Transport) http.RoundTripper {
 	t.Proxy = func(r *http.Request) (*url.URL, error) {
 		p, err := c.For(r.URL)

@@ -57,7 +57,8 @@ func (b *Block) EventName() string {
 	return string(b.Event)
 }
 
-// isEvent reports whether an event, which may have no event line, has a name. It does not copy the name.
+// isEvent reports whether want is the name of an event. name is the value of its event line, empty if it has none.
+// isEvent does not allocate memory.
 func isEvent(name []byte, want string) bool {
 	if len(name) == 0 {
 		return want == unnamed
@@ -74,9 +75,9 @@ const (
 	Heartbeat              // keeps a stream alive
 	Delivery               // a message of this run
 	Gap                    // the service announces missing messages (resume.gap)
-	Foreign                // a message with the marker of another publisher
+	Foreign                // a message with another marker, and not OtherTopic
 	OtherTopic             // a message of this run on a stream of another topic
-	Unmarked               // an event that message.event names, without the run's marker
+	Unmarked               // an event that message.event names, without a marker
 )
 
 func (k Kind) String() string {
@@ -91,18 +92,21 @@ type Reading struct {
 	// SentAt is when a message was sent, in microseconds since 1970, if HasSentAt. The resolution is that of the
 	// service: it may send whole seconds.
 	SentAt int64
-	// ID is the position after this message that a client sends to resume, with resume.id only. It points into the block.
+	// ID is the position after this message that a client sends to resume, with resume.id only. It points into the
+	// block.
 	ID []byte
 
 	// Print is the fingerprint of a message, with message.same only.
 	Print uint64
 
 	HasSeq, HasSentAt bool
-	// OtherID reports that message.every is set and the id is not a number from 1 on. Such a message is intact and counted by interval.
+	// OtherID reports that message.every is set and the message has an id that is not a number of at least 1. Such a
+	// message is intact and counted by interval.
 	OtherID bool
-	// Err is the reason why a message does not match the description: ErrMissing or ErrNumber (of its number), ErrJSON, ErrData,
-	// ErrUTF8, ErrSum or ErrMarker; nil: it matches. A message with an error is corrupted, except that a message without a
-	// number (ErrMissing) may be counted by interval. If the description has a checksum, a missing number is ErrSum.
+	// Err is the reason why a message does not match the description: ErrMissing or ErrNumber (of its number), ErrJSON,
+	// ErrData, ErrUTF8, ErrSum or ErrMarker; nil: it matches. A message with an error is corrupted, except that a
+	// message without a number (ErrMissing) may be counted by interval. If the description has a checksum, a missing
+	// number is ErrSum.
 	Err error
 }
 
@@ -115,7 +119,8 @@ type Reader struct {
 	family  []byte // common prefix of the markers of all topics of the run; nil: streams may receive other topics
 }
 
-// Reader returns a reader for a run with a marker. If the marker is empty, the reader accepts the messages of all runs.
+// Reader returns a reader for the messages whose marker is run. If run is empty, the reader accepts the messages of all
+// runs.
 func (s *Service) Reader(run string) *Reader {
 	return &Reader{s, run, []byte(run), markerSum([]byte(run)), nil}
 }
@@ -177,7 +182,8 @@ func (r *Reader) Read(b *Block) (out Reading) {
 	return out
 }
 
-// otherNumber reads the id of an event that is not a message. With message.every and numbers in ids such an event has a number too.
+// otherNumber reads the id of an event that is not a message. With message.every and numbers in ids such an event has a
+// number too.
 func (m *Message) otherNumber(b *Block, out *Reading) {
 	if m.Interval > 0 && m.seq.from == fromID {
 		if v, ok := m.seq.find(b, nil); ok {
@@ -228,7 +234,8 @@ func (m *Message) withoutMarker() Kind {
 	return Other
 }
 
-// containsMarker reports whether invalid JSON contains the marker of this run, or half of it: the marker may be the corrupted part.
+// containsMarker reports whether invalid JSON contains the marker of this run, or a half of at least 4 bytes: the
+// marker may be the corrupted part.
 func (r *Reader) containsMarker(data []byte) bool {
 	half := len(r.marker) / 2
 	return bytes.Contains(data, r.marker) || half >= 4 && (bytes.Contains(data, r.marker[:half]) || bytes.Contains(data, r.marker[half:]))

@@ -41,7 +41,8 @@ func escapeJSON(text string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(out.String(), `"`), "\"\n")
 }
 
-// allowedInURL reports whether a byte in the text of a template needs no escape in a URL. The author writes delimiters such as ? and &.
+// allowedInURL reports whether a byte in the text of a template needs no escape in a URL. The author writes delimiters
+// such as ? and &.
 func allowedInURL(b byte) bool {
 	return b < 0x80 && (strings.IndexByte(":/?@!$&'()*+,;=%", b) >= 0 || url.QueryEscape(string(rune(b))) == string(rune(b)))
 }

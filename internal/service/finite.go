@@ -31,8 +31,8 @@ type condition struct {
 
 // A Chunk is the content of one block of a response.
 type Chunk struct {
-	// Done reports whether the block is a terminal event, Failed whether it reports an error, Incomplete whether it reports that the
-	// response stops early. A terminal event may have content too.
+	// Done reports whether the block is a terminal event, Failed whether it reports an error, Incomplete whether it
+	// reports that the response stops early. A terminal event may have content too.
 	Done, Failed, Incomplete bool
 	// Heartbeat reports whether the block is a heartbeat, or has no data.
 	Heartbeat bool
@@ -43,9 +43,9 @@ type Chunk struct {
 	// Seq is the number of the block in its response, if HasSeq.
 	Seq    int64
 	HasSeq bool
-	// IsStated reports whether the stated totals include this chunk. StatedText is the text of all such chunks since the last total, if
-	// HasStatedText; StatedChunks is their number, if HasStatedChunks. StatedTokens is the number of tokens of the response, if
-	// HasStatedTokens.
+	// IsStated reports whether the stated totals include this chunk. StatedText is the text of all such chunks since
+	// the last total, if HasStatedText; StatedChunks is their number, if HasStatedChunks. StatedTokens is the number of
+	// tokens of the response, if HasStatedTokens.
 	IsStated        bool
 	StatedText      []byte
 	StatedChunks    int64
@@ -53,8 +53,8 @@ type Chunk struct {
 	HasStatedChunks bool
 	StatedTokens    int64
 	HasStatedTokens bool
-	// Err is ErrJSON, ErrNumber or ErrUTF8 if the block does not match the description. It is ErrNoData if the block has the name of a
-	// terminal event, but no data, so it is not an event.
+	// Err is ErrJSON, ErrNumber or ErrUTF8 if the block does not match the description. It is ErrNoData if the block
+	// has the name of a terminal event, but no data, so it is not an event.
 	Err error
 }
 
@@ -263,5 +263,6 @@ func (f *Finite) States() bool {
 // "" if there is none.
 func (s *Service) ClientHeader() string { return s.clientHeader }
 
-// DefaultPrompt returns the prompt of a request if the user set none. The numbered model reads the id in the first line.
+// DefaultPrompt returns the prompt of a request if the user set none. The numbered model reads the id in the first
+// line.
 func DefaultPrompt(id string) string { return "soak id=" + id + "\nWrite a short story." }

@@ -28,7 +28,7 @@ type document struct {
 var documents = sync.Pool{New: func() any { return new(document) }}
 
 // parse parses the data of a block if the description has paths. valid is false if it has paths and the data is not
-// JSON. The caller returns the document to the pool after its last use.
+// JSON. The caller must return the document to the pool after its last use.
 func (s *Service) parse(data []byte) (d *document, valid bool) {
 	d = documents.Get().(*document) // the pool contains no other type
 	clear(d.found[:len(s.paths)])
@@ -61,8 +61,9 @@ func branches(paths [][]segment) (out []branch) {
 	return out
 }
 
-// parseJSON looks up paths in a payload, and reports whether the payload is valid JSON. It does not use paths of gjson, which have
-// wildcards and queries. Of several members with one name gjson finds the first, but browsers and encoding/json use the last.
+// parseJSON looks up paths in a payload, and reports whether the payload is valid JSON. It does not use paths of gjson,
+// which have wildcards and queries. Of several members with one name gjson finds the first, but browsers and
+// encoding/json use the last.
 func parseJSON(d *document, data []byte, paths []branch) (ok bool) {
 	if !validJSON(data) {
 		return false
@@ -162,7 +163,8 @@ func (d *document) value(path int) (v value, ok bool) {
 	return value{text: raw}, true
 }
 
-// unquote returns the text of a valid JSON string. It replaces invalid UTF-8 and lone surrogates with U+FFFD, unlike gjson.
+// unquote returns the text of a valid JSON string. It replaces invalid UTF-8 and lone surrogates with U+FFFD, unlike
+// gjson.
 func unquote(raw string) string {
 	text := raw[1 : len(raw)-1]
 	if strings.IndexByte(text, '\\') < 0 && utf8.ValidString(text) {

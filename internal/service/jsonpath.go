@@ -17,7 +17,8 @@ type segment struct {
 // maxSegments limits the steps of a path.
 const maxSegments = 16
 
-// parsePath parses a path of the steps .name, [0] and ['name'] after $. Other parts of JSONPath are errors: a path leads to one value.
+// parsePath parses a path of the steps .name, [0] and ['name'] after $. Other parts of JSONPath are errors: a path
+// leads to one value.
 func parsePath(text string) ([]segment, error) {
 	rest, ok := strings.CutPrefix(text, "$")
 	if !ok {

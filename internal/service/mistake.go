@@ -59,7 +59,8 @@ func Nearest(name string, names []string) string {
 	return best
 }
 
-// distance returns the edit distance of two texts. An edit inserts, deletes or changes a letter, or swaps two neighbours.
+// distance returns the edit distance of two texts. An edit inserts, deletes or changes a letter, or swaps two
+// neighbours.
 func distance(a, b string) int {
 	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

@@ -8,16 +8,16 @@ import (
 // NoopName is the name of the default service.
 const NoopName = "noop"
 
-// MatchesBackend reports whether the backend of this repository implements the protocol of the service. Such a target may also have a
-// version, a ledger, broadcasts and a gauge of its open streams.
+// MatchesBackend reports whether the backend of this repository implements the protocol of the service. Such a target
+// may also have a version, a ledger, broadcasts and a gauge of its open streams.
 func (s *Service) MatchesBackend() bool { return s.Name == NoopName }
 
-// MeasuresSilence reports whether the longest silence of each stream is measured. On noop streams the largest gap between two messages
-// is equal to it and measured anyway, so a second value per stream would only use memory.
+// MeasuresSilence reports whether the longest silence of each stream is measured. On noop streams the largest gap
+// between two messages is equal to it and measured anyway, so a second value per stream would only use memory.
 func (s *Service) MeasuresSilence() bool { return s.Name != NoopName }
 
-// BuiltIn returns the description of a service that is part of this program. An empty name is noop. ok is false if the name is that of
-// a module.
+// BuiltIn returns the description of a service that is part of this program. An empty name is noop. ok is false if the
+// name is that of a module.
 func BuiltIn(name string, interval time.Duration) (s *Service, ok bool) {
 	if name != "" && name != NoopName {
 		return nil, false
@@ -25,8 +25,8 @@ func BuiltIn(name string, interval time.Duration) (s *Service, ok bool) {
 	return Noop(interval), true
 }
 
-// Noop returns the description of the original protocol with one noop per interval. load-tests/services/noop.js is the same description
-// for scripts.
+// Noop returns the description of the default service, which sends one noop per interval. load-tests/services/noop.js
+// is the same description for scripts. An interval of less than 1 ms counts as 1 ms.
 func Noop(interval time.Duration) *Service {
 	s, err := Parse([]byte(`{
 		"name": "noop", "token": "BACKEND_TOKEN",
@@ -38,7 +38,7 @@ func Noop(interval time.Duration) *Service {
 		"resume": { "by": "header" }
 	}`))
 	if err != nil {
-		panic(err) // the text is constant
+		panic(err) // the text is constant, apart from the interval
 	}
 	return s
 }

@@ -32,8 +32,8 @@ func parseSeq(text []byte) (int64, bool) {
 	return d.Num().Int64(), true
 }
 
-// parseTime returns a time in microseconds since 1970. The text is a date of RFC 3339, or a number of seconds, milliseconds, microseconds
-// or nanoseconds since 1970, from 1973 to 5138. The size of a number determines its unit.
+// parseTime returns a time in microseconds since 1970. The text is a date of RFC 3339, or a number of seconds,
+// milliseconds, microseconds or nanoseconds since 1970, from 1973 to 5138. The size of a number determines its unit.
 func parseTime(text []byte) (int64, bool) {
 	if len(text) > 10 && text[4] == '-' && text[7] == '-' {
 		return parseDate(string(text))
@@ -55,8 +55,8 @@ func parseTime(text []byte) (int64, bool) {
 	return new(big.Int).Quo(d.Num(), d.Denom()).Int64(), micros > 0
 }
 
-// timeUnit returns the unit of a number that is a time since 1970, as a fraction: one unit is micros/units microseconds. It returns 0
-// microseconds for a number that is too small for a time.
+// timeUnit returns the unit of a number that is a time since 1970, as a fraction: one unit is micros/units
+// microseconds. It returns 0 microseconds for a number that is too small for a time.
 func timeUnit(n int64) (micros, units int64) {
 	switch {
 	case n < 1e8:
@@ -71,7 +71,8 @@ func timeUnit(n int64) (micros, units int64) {
 	return 1, 1e3
 }
 
-// parseDate parses a date such as 2006-01-02T15:04:05.999Z. It may have an offset instead of Z, and a space instead of T.
+// parseDate parses a date such as 2006-01-02T15:04:05.999Z. It may have an offset instead of Z, and a space instead of
+// T.
 func parseDate(text string) (int64, bool) {
 	t, err := time.Parse(time.RFC3339, strings.Replace(strings.ToUpper(text), " ", "T", 1))
 	return t.UnixMicro(), err == nil

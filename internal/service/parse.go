@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// Parse checks and compiles a description. It returns all errors at once, as [Mistakes].
+// Parse checks and compiles a description. It returns the errors of all fields at once, as [Mistakes]. An error of
+// another type means that the description is not JSON.
 //
 // A description is the default export of a JavaScript module as JSON, with true instead of the functions token, url
 // and body: JSON.stringify(description, (_, v) => (typeof v === 'function' ? true : v)).
@@ -33,7 +34,8 @@ func Parse(description []byte) (*Service, error) {
 	return p.service, nil
 }
 
-// digest returns the hash of a description in canonical form: fields sorted by name, numbers in one form, no white space.
+// digest returns the hash of a description in canonical form: fields sorted by name, numbers in one form, no white
+// space.
 func digest(description []byte) (string, error) {
 	var value any
 	if err := json.Unmarshal(description, &value); err != nil {

@@ -15,8 +15,9 @@ import (
 // A Service is a compiled description.
 type Service struct {
 	Name string
-	// HasToken, HasURL and HasBody report whether the module has the functions token(), url(n) and body(n). These run in JavaScript, once
-	// per attempt to connect. token() returns Values.Token; url(n) and body(n) replace the URL and the body of Connect for stream n.
+	// HasToken, HasURL and HasBody report whether the module has the functions token(), url(n) and body(n). These run
+	// in JavaScript, once per attempt to connect. token() returns Values.Token; url(n) and body(n) replace the URL and
+	// the body of Connect for stream n.
 	HasToken, HasURL, HasBody bool
 	// TokenVariable is the environment variable that contains Values.Token; "" if token is a function or missing.
 	TokenVariable string
@@ -108,8 +109,8 @@ func (h Header) Omitted(v *Values) bool {
 	return v.Token == "" && h.Value.Uses(Token) || v.Client == "" && h.Value.Uses(Client)
 }
 
-// A SecondRequest is a request that a stream needs before messages arrive. It is sent after the first block with Event. {client} is the
-// value that [Service.Client] finds in that block.
+// A SecondRequest is a request that a stream needs before messages arrive. It is sent after the first block with Event.
+// {client} is the value that [Service.Client] finds in that block.
 type SecondRequest struct {
 	Event string
 	Request
@@ -118,14 +119,14 @@ type SecondRequest struct {
 // A Message describes the messages of a service.
 type Message struct {
 	Noun      string // word for a message in reports: message or noop
-	Unchecked bool   // messages are not checked by number, interval or publisher
+	Unchecked bool   // messages are not checked by number, interval or comparison
 	Numbered  bool   // each message has a number
 	Marked    bool   // each message has the marker of the run
 	Timed     bool   // each message has the time at which it was sent
 	Summed    bool   // each message has a checksum of marker, number and time
 	Shared    bool   // all streams of a topic receive the same messages, and are compared with each other
-	// PerTopic reports whether the streams of a topic receive the same numbers. Otherwise each stream has its own numbers, which
-	// continue on a stream that resumes it.
+	// PerTopic reports whether the streams of a topic receive the same numbers. Otherwise each stream has its own
+	// numbers, which continue on a stream that resumes it.
 	PerTopic bool
 	// AnyOrder and AtLeastOnce report whether reordered messages, and duplicates, are allowed.
 	AnyOrder, AtLeastOnce bool
@@ -169,14 +170,15 @@ type End struct {
 type Resume struct {
 	Header bool   // by Last-Event-ID
 	Query  string // name of the parameter in the URL; "": none
-	// GapHeader and GapValue are a header of the response that announces missing messages; "": none. GapValue may be AnotherID.
+	// GapHeader and GapValue are a header of the response that announces missing messages; "": none. GapValue may be
+	// AnotherID.
 	GapHeader, GapValue string
 	// SendsReadingID reports whether the client sends Reading.ID of the last message instead of its id: field.
 	SendsReadingID bool
 }
 
-// AnotherID is the GapValue of a service whose response names the id after which it resumes. Any id except the requested one announces
-// missing messages.
+// AnotherID is the GapValue of a service whose response names the id after which it resumes. Any id except the
+// requested one announces missing messages.
 const AnotherID = "{other}"
 
 // Missed reports whether a response announces missing messages. requested is the id after which the client resumes.
@@ -230,6 +232,6 @@ func (s *Service) Gap() string {
 // Hash returns the SHA-256 of the description in hex. It depends neither on the order of fields nor on white space.
 func (s *Service) Hash() string { return s.hash }
 
-// Source returns the JSON of a field of the description, such as message.seq, for sentences that quote it. It returns "" if the
-// description does not have the field.
+// Source returns the JSON of a field of the description, such as message.seq, for sentences that quote it. It returns
+// "" if the description does not have the field.
 func (s *Service) Source(field string) string { return gjson.GetBytes(s.source, field).Raw }

@@ -13,7 +13,8 @@ const idleIntervals = 2.5
 // FiniteSuite is the suite for responses that end with a terminal event.
 const FiniteSuite = "finite"
 
-// minIdle is the shortest idle timeout of a run that publishes, because it publishes nothing in its first and last seconds.
+// minIdle is the shortest idle timeout of a run that publishes, because it publishes nothing in its first and last
+// seconds.
 const minIdle = 10 * time.Second
 
 // Complete sets the values of a plan for endless streams that follow from the description: the interval between two

@@ -27,8 +27,8 @@ func (p *parser) parseShared(f *fields) {
 	m.PerTopic = true
 }
 
-// print returns the fingerprint of a message: a hash of the event name and of the part that message.same names. ok is false if the
-// message does not have that part.
+// print returns the fingerprint of a message: a hash of the event name and of the part that message.same names. ok is
+// false if the message does not have that part.
 func (m *Message) print(b *Block, d *document) (sum uint64, ok bool) {
 	v, ok := m.content.find(b, d)
 	if !ok {

@@ -167,8 +167,8 @@ func (b *body) handleReadError(p []byte, err error) (int, error) {
 	return n, err
 }
 
-// watch makes reads fail with errIdle if no byte arrives within the idle timeout. The time starts at at. The timeout may
-// change later. The caller must call unwatch after the last read, even without a timeout.
+// watch makes reads fail with errIdle if no byte arrives within the idle timeout. The time starts at at. The timeout
+// may change later. The caller must call unwatch after the last read, even without a timeout.
 func (b *body) watch(at time.Time) {
 	if b.limit() > 0 {
 		processSweep.watch(&b.idleMark, at)

@@ -10,8 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// Callbacks report the events of streams. Many streams can share one value; Stream.Value distinguishes them. Only Request
-// is required.
+// Callbacks report the events of streams. Many streams can share one value; Stream.Value distinguishes them. Only
+// Request is required.
 //
 // The goroutine that dials or reads the stream calls them, with these exceptions. Group.Add calls Cuttable, Stream.Open
 // calls the first Request, and a timer calls Renew. The goroutine of a second request calls Answered and may call
@@ -54,8 +54,8 @@ type Callbacks struct {
 	// response may have been reported already.
 	Answered func(s *Stream, at time.Time, r *Response)
 
-	// Cuttable passes the stream to a caller of Cut, before the first Connecting. It returns false if no caller will cut
-	// the stream.
+	// Cuttable passes the stream to a caller of Cut, before the first Connecting. It returns false if no caller will
+	// cut the stream.
 	Cuttable func(s *Stream) bool
 	// Cut reports that the stream was cut, before Closed, or that its pause starts. Resumed reports the end of a
 	// pause, except if the stream was stopped meanwhile.
@@ -132,7 +132,8 @@ func (c *Close) Message() string {
 	}
 }
 
-// A Reason is the cause of the end of an attempt or a stream. It is the tag `reason` of the metric sse_connection_closed.
+// A Reason is the cause of the end of an attempt or a stream. It is the tag `reason` of the metric
+// sse_connection_closed.
 type Reason string
 
 // The reasons, in three groups. Those of the first group end a stream; truncated and too_long also end an attempt.

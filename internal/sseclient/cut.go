@@ -227,7 +227,8 @@ func (s *Stream) pause(c *cutRequest) {
 	s.endCut(c)
 }
 
-// Limits of the connections that a CutHalfOpen leaves half-open. Each uses a descriptor here and a stream of the server.
+// Limits of the connections that a CutHalfOpen leaves half-open. Each uses a descriptor here and a stream of the
+// server.
 const (
 	halfOpenFor = time.Minute
 	maxHalfOpen = 1000

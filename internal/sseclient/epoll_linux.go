@@ -59,8 +59,8 @@ const (
 	pollBuffer    = 32 << 10 // shared by all streams
 	// readsPerTurn limits how long a busy stream delays the others.
 	readsPerTurn = 16
-	// incoming is the set of events of each connection. They are edge-triggered: a turn reads everything that has arrived,
-	// or requests another turn. With level-triggered events epoll would check each connection twice.
+	// incoming is the set of events of each connection. They are edge-triggered: a turn reads everything that has
+	// arrived, or requests another turn. With level-triggered events epoll would check each connection twice.
 	incoming = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
 )
 

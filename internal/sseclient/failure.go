@@ -47,8 +47,8 @@ func proxyFailure(ctx context.Context, err error) *failure {
 	return &failure{reason: ReasonProxy, err: err}
 }
 
-// phaseFailure returns a failure of a phase between the dial and the end of the response head. fallback is the reason if
-// the error does not determine one.
+// phaseFailure returns a failure of a phase between the dial and the end of the response head. fallback is the reason
+// if the error does not determine one.
 func phaseFailure(ctx context.Context, fallback Reason, phase string, err error) *failure {
 	f := &failure{reason: fallback, err: fmt.Errorf("%s: %w", phase, err)}
 	switch {

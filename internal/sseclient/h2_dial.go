@@ -58,8 +58,8 @@ func (e *exchange) share(ctx context.Context, req *request) (*Response, *failure
 	}
 }
 
-// reserveConn returns an HTTP/2 connection with a reservation. If the server chose HTTP/1.1, it returns the connection as
-// a Response.
+// reserveConn returns an HTTP/2 connection with a reservation. If the server chose HTTP/1.1, it returns the connection
+// as a Response.
 func (e *exchange) reserveConn(ctx context.Context, req *request) (*h2Conn, *Response, *failure) {
 	pool, key := &e.client.pool, siteKey{req.url.Scheme, strings.ToLower(req.url.Host), req.Sharing}
 	singleStream := req.PerConnection == 1

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// sendRequest sends a request for a reservation of the caller, and waits for the response head until ctx ends. It stores
-// the head in resp.
+// sendRequest sends a request for a reservation of the caller, and waits for the response head until ctx ends. It
+// stores the head in resp.
 func (c *h2Conn) sendRequest(ctx context.Context, req *request, resp *Response) error {
 	st, err := c.begin(req)
 	if err != nil {

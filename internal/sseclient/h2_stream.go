@@ -175,7 +175,8 @@ func (st *h2Stream) resume(time.Time) {}
 
 func (st *h2Stream) keep() bool { return false } // the pool keeps the connection
 
-// An h2Pipe is the buffer of a stream without a reader. The goroutine that waits for the response uses it as a net.Conn.
+// An h2Pipe is the buffer of a stream without a reader. The goroutine that waits for the response uses it as a
+// net.Conn.
 type h2Pipe struct {
 	net.Conn // nil, because only the methods below are called
 	st       *h2Stream

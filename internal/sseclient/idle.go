@@ -48,8 +48,8 @@ func (m *idleMark) due(now time.Duration) time.Duration {
 // grain returns the maximum delay after a timeout until a sweep detects it.
 func grain(limit time.Duration) time.Duration { return max(limit/idleGrain, minIdleGrain) }
 
-// extend gives the server more time: the delay of a sweep, up to half of the timeout. The process did not run during that
-// delay, and a server on the same machine may not have run either.
+// extend gives the server more time: the delay of a sweep, up to half of the timeout. The process did not run during
+// that delay, and a server on the same machine may not have run either.
 func (m *idleMark) extend(now, delay time.Duration) {
 	limit := m.limit()
 	if delay <= grain(limit) {
@@ -127,8 +127,8 @@ func (w *idleSweep) forget(m *idleMark) {
 	}
 }
 
-// sweep interrupts the reads of all silent streams. It does not interrupt a read again before the reader has handled the
-// interruption. Then it schedules the next sweep.
+// sweep interrupts the reads of all silent streams. It does not interrupt a read again before the reader has handled
+// the interruption. Then it schedules the next sweep.
 func (w *idleSweep) sweep() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

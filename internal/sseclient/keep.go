@@ -38,8 +38,8 @@ type idlePool struct {
 	sites map[siteKey]*idleConns
 }
 
-// idleFor returns the idle connections for a request. The request may use one of them, and its own connection is added to
-// them later. idleFor returns nil if the request needs its own connection.
+// idleFor returns the idle connections for a request. The request may use one of them, and its own connection is added
+// to them later. idleFor returns nil if the request needs its own connection.
 func (c *Client) idleFor(r *request) *idleConns {
 	if httpguts.HeaderValuesContainsToken(r.header.Values("Connection"), "close") {
 		return nil // no request may follow (RFC 9112, 9.6)
@@ -89,8 +89,8 @@ func (e *exchange) takeIdle(req *request) net.Conn {
 	}
 }
 
-// KeepConnection keeps the connection for the next request of the client, if the framing of the response marks the end of
-// its body. Only callbacks of the stream may call it.
+// KeepConnection keeps the connection for the next request of the client, if the framing of the response marks the end
+// of its body. Only callbacks of the stream may call it.
 func (s *Stream) KeepConnection() { s.keepsConnection = true }
 
 // leaveConnection makes the connection of an ended stream idle, and reports whether that is possible.
@@ -99,14 +99,14 @@ func (s *Stream) leaveConnection(err error) bool {
 	return s.keepsConnection && errors.Is(err, io.EOF) && b.done && !b.excess && b.leftover == nil && b.transport.keep()
 }
 
-// errUnreceived is the error of a request on a reused connection, if the server closed the connection before any byte of
-// the request arrived.
+// errUnreceived is the error of a request on a reused connection, if the server closed the connection before any byte
+// of the request arrived.
 var errUnreceived = errors.New("the server had closed the idle connection")
 
 // markUnreceived wraps the error of a request with errUnreceived if the server certainly received none of its n bytes.
 // Only such a request may be sent again (RFC 9110, 9.2.2; RFC 9112, 9.3.1). The FIN of a server acknowledges all bytes
-// that arrived earlier. If it acknowledges no byte, the server closed the connection before the request arrived. A reset
-// proves nothing.
+// that arrived earlier. If it acknowledges no byte, the server closed the connection before the request arrived. A
+// reset proves nothing.
 func (r *Response) markUnreceived(n int, err error) error {
 	if r.reused && (n == 0 || errors.Is(err, io.EOF) && unacknowledged(rawOf(r.conn)) >= n) {
 		return fmt.Errorf("%w: %w", errUnreceived, err)

@@ -115,8 +115,8 @@ func (s *Stream) end() {
 	}
 }
 
-// SetReconnect sets whether the stream reconnects. If on is false, it stops a stream that waits for its next attempt, and
-// returns true.
+// SetReconnect sets whether the stream reconnects. If on is false, it stops a stream that waits for its next attempt,
+// and returns true.
 func (s *Stream) SetReconnect(on bool) (stopped bool) {
 	mode := ReconnectOff
 	if on {

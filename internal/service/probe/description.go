@@ -161,10 +161,11 @@ func (f *findings) thenNotes() []string {
 	return []string{fmt.Sprintf("%s. Answered %d.", note, f.session.thenStatus)}
 }
 
-// minLifetime is the shortest lifetime that is reported. Streams that the service ends earlier have none.
+// minLifetime is the shortest lifetime that is reported. If the service ends all streams earlier, it has no lifetime.
 const minLifetime = 100 * time.Millisecond
 
-// addEnd adds end if the service ended streams that had been open for a while, otherwise the reason to f.missing.
+// addEnd adds end if the service ended streams after similar lifetimes of at least minLifetime, otherwise the reason to
+// f.missing.
 func (f *findings) addEnd(o *object) {
 	var lifetimes []time.Duration
 	longest, reason := time.Duration(0), ""

@@ -47,8 +47,9 @@ func (f *findings) tracksOf(roles ...role) (out []*track) {
 	return out
 }
 
-// isFromProbe reports whether a unit is a message that the probe published. It searches the unit for the value of {run} or {sentAt}, if
-// the messages contain one. Otherwise it searches for the number of a message that was published shortly before.
+// isFromProbe reports whether a unit is a message that the probe published. It searches the unit for the value of {run}
+// or {sentAt}, if the messages contain one. Otherwise it searches for the number of a message that was published
+// shortly before.
 func (f *findings) isFromProbe(u *unit) bool {
 	if len(f.session.published) == 0 || !u.HasData {
 		return false
@@ -73,8 +74,8 @@ func (s *session) publishes(placeholder string) bool {
 // atStart reports whether a unit arrived within one pace after the response headers of a stream.
 func (f *findings) atStart(t *track, u *unit) bool { return u.at.Sub(t.headersAt) < f.session.Pace }
 
-// key returns the identity of a message in all streams. If the probe publishes, this is only the data, because the ids of a message may
-// differ between streams.
+// key returns the identity of a message in all streams. If the probe publishes, this is only the data, because the ids
+// of a message may differ between streams.
 func (f *findings) key(u *unit) string {
 	if len(f.session.published) > 0 {
 		return string(u.Data)

@@ -29,9 +29,10 @@ type finite struct {
 	done      object   // matches the terminal event and no other block
 }
 
-// awaitEnds reports whether the service ends all streams by itself, with a terminal event. If requests have a prompt,
-// it waits for the ends until the end of the probe. If the method is not GET or a stream has ended, it waits until
-// half of the time of the probe has passed. Otherwise it returns false without a wait.
+// awaitEnds reports whether the service ends all streams by itself, with a terminal event. It waits until all streams
+// have ended. If requests have a prompt, it waits until the end of the probe at most. If the method is not GET or a
+// stream has ended, it waits for half of the time of the probe at most. Otherwise, and if the probe publishes, it
+// returns false without a wait.
 func (s *session) awaitEnds(ctx context.Context) bool {
 	if s.service.Publish != nil {
 		return false
@@ -50,8 +51,8 @@ func (s *session) awaitEnds(ctx context.Context) bool {
 	return findFinite(s.tracks, s.disconnected) != nil
 }
 
-// findFinite returns the responses of streams that the service ended; nil if it did not end each with a terminal event. disconnected is
-// the stream that the probe closed.
+// findFinite returns the responses of streams that the service ended; nil if it did not end each with a terminal event.
+// disconnected is the stream that the probe closed.
 func findFinite(tracks []*track, disconnected *track) *finite {
 	f := &finite{}
 	for _, t := range tracks {
@@ -96,7 +97,8 @@ func (f *finite) last() *unit {
 	return blocks[len(blocks)-1]
 }
 
-// findDone returns a condition that only the last block of each response meets: the name of the event, a value in its JSON, or its data.
+// findDone returns a condition that only the last block of each response meets: the name of the event, a value in its
+// JSON, or its data.
 func (f *finite) findDone() object {
 	last := f.last()
 	var options, unlikely []object
@@ -143,7 +145,7 @@ func (f *finite) endsAll(done object) bool {
 	return true
 }
 
-// chunks returns the blocks before the terminal event of each response that have an event name; "": all of them.
+// chunks returns the blocks before the terminal event of each response that have the given event name; "": all of them.
 func (f *finite) chunks(event string) []series {
 	var out []series
 	for _, one := range f.responses {
@@ -154,7 +156,7 @@ func (f *finite) chunks(event string) []series {
 }
 
 // findSeq returns the place of the numbers of blocks, which begin at 0 or 1 in each response, and the first number of
-// one response; "" if there is no such place.
+// the longest response; "" if there is no such place.
 func findSeq(all []series) (place string, first int64) {
 	longest := slices.MaxFunc(all, func(a, b series) int { return len(a.units) - len(b.units) })
 	if len(longest.units) < minNumbers {
@@ -186,8 +188,8 @@ func countsUp(all []series, read reader) bool {
 	return true
 }
 
-// findContent returns the place of the content in the JSON: the place with the most different texts within a response. Names that are
-// typical of content count four times.
+// findContent returns the place of the content in the JSON: the place with the most different texts, counted for each
+// response and added up. Texts at places with a name that is typical of content count four times.
 func (f *finite) findContent() string {
 	different := map[string]map[string]bool{}
 	var places []string

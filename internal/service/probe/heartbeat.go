@@ -160,7 +160,8 @@ func typicalInterval(d []time.Duration) time.Duration {
 	return middle
 }
 
-// ratio returns the longest duration divided by the shortest.
+// ratio returns the longest duration divided by the shortest, or by 1 ms if that is longer. It returns +Inf without
+// durations.
 func ratio(d []time.Duration) float64 {
 	if len(d) == 0 {
 		return math.Inf(1)

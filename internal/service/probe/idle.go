@@ -20,8 +20,8 @@ import (
 // LongestIdle is the longest silence that Idle measures.
 const LongestIdle = 15 * time.Minute
 
-// checkTimes are the silences after which a message checks a stream, just below and just above the known limits. A message ends the
-// silence, so each stream has one check.
+// checkTimes are the silences after which a message checks a stream, just below and just above the known limits. A
+// message ends the silence, so each stream has one check.
 var checkTimes = []time.Duration{
 	30 * time.Second, 55 * time.Second, 65 * time.Second, 115 * time.Second, 125 * time.Second, 235 * time.Second, 245 * time.Second,
 	345 * time.Second, 355 * time.Second,
@@ -73,8 +73,8 @@ type idleProbe struct {
 
 // Idle keeps streams silent, and reports the silence after which the service or the network closes them.
 //
-// A NAT drops a connection without a packet to the client. So if the probe can publish to a topic of each stream, a message checks each
-// stream once. TCP keep-alive is off, because it would preserve the state of a NAT.
+// A NAT drops a connection without a packet to the client. So if the probe can publish to a topic of each stream, a
+// message checks each stream once. TCP keep-alive is off, because it would preserve the state of a NAT.
 func Idle(ctx context.Context, c Config) (text string, err error) {
 	a, err := c.prepare()
 	if err != nil {
@@ -94,8 +94,8 @@ func Idle(ctx context.Context, c Config) (text string, err error) {
 	return i.report(), nil
 }
 
-// checkTimesWithin returns at most MaxStreams silences: those of all that are shorter than the probe, and last the
-// longest possible one.
+// checkTimesWithin returns at most MaxStreams silences. The last one is the longest that the probe can measure; the
+// others are the first silences of all that are shorter.
 func (c *Config) checkTimesWithin(all []time.Duration) (out []time.Duration) {
 	last := c.Length - c.Pace // the streams open one after the other
 	for _, silence := range all {
@@ -151,7 +151,7 @@ func (i *idleProbe) watchSilence(ctx context.Context) error {
 	return nil
 }
 
-// check publishes a message to the topic of a stream, and reports whether the message arrives.
+// check publishes a message to the topic of a stream, and reports whether the message arrives within ten times Pace.
 func (i *idleProbe) check(ctx context.Context, s *silentStream) (isAlive bool, err error) {
 	i.mu.Lock()
 	requested := time.Now()
@@ -217,8 +217,8 @@ func (i *idleProbe) withOutcome(outcome silenceOutcome) []*silentStream {
 	return out
 }
 
-// lastByte returns the time of the last byte of the body, or of the headers if there is none. An empty line, which is not a part, also
-// resets the timeout of a proxy.
+// lastByte returns the time of the last byte of the body, or of the headers if there is none. An empty line, which is
+// not a part, also resets the timeout of a proxy.
 func (t *track) lastByte() time.Time {
 	if t.open != nil {
 		if n, at := t.open.Received(); n > 0 {

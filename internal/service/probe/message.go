@@ -37,8 +37,8 @@ func (f *findings) messages(roles ...role) (out []series) {
 	return out
 }
 
-// isMessage reports whether a unit is a message of the probe. If the probe published none, each block with data that is neither a
-// heartbeat nor the event of the second request may be a message.
+// isMessage reports whether a unit is a message of the probe. If the probe published none, each block with data that is
+// neither a heartbeat nor the event of the second request may be a message.
 func (f *findings) isMessage(u *unit) bool {
 	if len(f.session.published) > 0 {
 		return f.isFromProbe(u)
@@ -131,7 +131,8 @@ func (f *findings) keepCounted(m *message, all []series) ([]series, []*unit) {
 	return all, units(all)
 }
 
-// quote returns the beginning of a text of the service. It hides tokens first, because a truncated token would not be found later.
+// quote returns the beginning of a text of the service. It hides tokens first, because a truncated token would not be
+// found later.
 func (s *session) quote(text string) string { return excerpt(s.requests.withoutTokens(text)) }
 
 // findPublished finds number, marker, time and checksum of the messages that the probe published, and adds their

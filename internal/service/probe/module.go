@@ -165,7 +165,8 @@ func quoteJS(text string) string {
 	return out.String()
 }
 
-// writeComment writes sentences as line comments. Sentences may quote the service, so no character of a sentence may end a line.
+// writeComment writes sentences as line comments. Sentences may quote the service, so no character of a sentence may
+// end a line.
 func writeComment(out *strings.Builder, indent string, sentences []string) {
 	for _, sentence := range sentences {
 		prefix := "// "

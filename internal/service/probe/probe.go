@@ -71,7 +71,8 @@ type Result struct {
 	Finite    bool     // responses end with a terminal event, so the suite is finite
 }
 
-// Run probes a service until Length has passed or ctx ends, and describes it.
+// Run probes a service and describes it. The probe ends when Length has passed, when ctx ends, or when all responses
+// have ended with a terminal event.
 func Run(ctx context.Context, c Config) (Result, error) {
 	a, err := c.prepare()
 	if err != nil {

@@ -20,7 +20,8 @@ type publication struct {
 	confirmed   bool
 }
 
-// publish publishes n messages, one per Pace. Its error is that of send.
+// publish publishes n messages, one per Pace. It does nothing if the probe has no publish request. Its error is that of
+// send.
 func (s *session) publish(ctx context.Context, n int) error {
 	for i := 0; i < n && s.service.Publish != nil && ctx.Err() == nil; i++ {
 		if err := s.send(ctx, 0); err != nil {
@@ -34,8 +35,8 @@ func (s *session) publish(ctx context.Context, n int) error {
 	return nil
 }
 
-// send publishes the next message to the topic of stream n. It returns a failure as an error until the service has confirmed a message,
-// and records later failures in the notes.
+// send publishes the next message to the topic of stream n. It returns a failure as an error until the service has
+// confirmed a message, and records later failures in the notes.
 func (s *session) send(ctx context.Context, n int) error {
 	v := s.values(n)
 	v.Token, v.Seq, v.SentAt = s.requests.publishToken, s.firstSeq+int64(len(s.published)), time.Now().UnixMicro()

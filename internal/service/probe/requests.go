@@ -12,7 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service"
 )
 
-// A Request is a request in the notation of the flags: a URL with placeholders such as {topic}, and headers as "Name: value".
+// A Request is a request in the notation of the flags: a URL with placeholders such as {topic}, and headers as "Name:
+// value".
 type Request struct {
 	Method, URL, Body string
 	Headers           []string
@@ -59,7 +60,7 @@ func (s *tokenHider) hide(value string) (string, error) {
 	return before + "{token}", nil
 }
 
-// readRequests reads the requests of the user.
+// readRequests reads the requests of the user, and validates them as a description.
 func readRequests(c *Config) (*requests, error) {
 	out := &requests{name: cmp.Or(c.Name, "probed")}
 	to, err := url.Parse(c.URL)
@@ -211,8 +212,8 @@ func isSeparateWord(text string, from, to int) bool {
 	return !isWord(from-1) && !isWord(to)
 }
 
-// draft returns a description with which the probe sends the requests. event is the name of the first event of a stream, client the place
-// of {client} in it, for the second request.
+// draft returns a description with which the probe sends the requests. event is the name of the first event of a
+// stream, client the place of {client} in it, for the second request.
 func (a *requests) draft(event, client string) (o object) {
 	o.add("name", a.name)
 	if a.needsToken {

@@ -108,8 +108,8 @@ func (f *findings) missed() (out map[string]bool) {
 	return out
 }
 
-// countAtStart counts the messages of a set that arrived at the start of a stream. It ignores later messages: they are new, although they
-// may have the same content if each stream has its own numbers.
+// countAtStart counts the messages of a set that arrived at the start of a stream. It ignores later messages: they are
+// new, although they may have the same content if each stream has its own numbers.
 func (f *findings) countAtStart(t *track, messages map[string]bool) int {
 	arrived := map[string]bool{}
 	if t != nil {
@@ -133,8 +133,8 @@ func (f *findings) countRepeated(stream *track) (n int) {
 	return f.countAtStart(stream, earlier)
 }
 
-// gap finds how the service announces that it could not resume a stream: a block or a header of a stream with an unknown event ID that
-// new streams do not have. If messages were lost, gap also searches the resumed stream.
+// gap finds how the service announces that it could not resume a stream: a block or a header of a stream with an
+// unknown event ID that new streams do not have. If messages were lost, gap also searches the resumed stream.
 func (f *findings) gap(lost bool) (match object, note string) {
 	control, unknownID := f.first(fresh), f.first(unknown)
 	requested := map[*track]string{}
@@ -185,7 +185,7 @@ func (f *findings) gap(lost bool) (match object, note string) {
 	return nil, note
 }
 
-// isID reports whether a text is the id of an event.
+// isID reports whether a text is the id of an observed event, or has the form of a UUID.
 func (f *findings) isID(text string) bool {
 	for _, units := range f.units {
 		if slices.ContainsFunc(units, func(u *unit) bool { return u.HasID && string(u.ID) == text }) {

@@ -14,8 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// secondRequest returns a function that receives the blocks of a new stream and sends its second request after the first event. It returns
-// nil if streams need no second request.
+// secondRequest returns a function that receives the blocks of a new stream and sends its second request after the
+// first event. It returns nil if streams need no second request, or if openSecond has not yet found the first event.
 func (s *session) secondRequest(life context.Context, t *track) func(stream.Part) {
 	if s.requests.secondRequest == nil || s.service.SecondRequest == nil || s.firstEvent == "" {
 		return nil
@@ -101,7 +101,8 @@ func (t *track) firstEvent(ctx context.Context, pace time.Duration) (unit, bool)
 // clientName matches places that typically have the id of a client.
 var clientName = regexp.MustCompile(`(?i)client|conn|session|sub|id`)
 
-// clientSource returns the place of a value that differs on each stream, preferably one that matches clientName.
+// clientSource returns the place of a value that differs on each stream, preferably one that matches clientName; "" if
+// there is none.
 func clientSource(first []unit) string {
 	best := ""
 	for _, source := range sources(first[0].Block) {

@@ -31,7 +31,8 @@ func (f *findings) findCounter(m *message, all []series, arrivals []*unit) {
 	f.findInterval(m, all)
 }
 
-// findSequence finds a source whose values grow by one on each stream. note has the evidence, or the reason why there is no such source.
+// findSequence finds a source whose values grow by one on each stream. note has the evidence, or the reason why there
+// is no such source.
 func (f *findings) findSequence(all []series) (source, note string) {
 	longest := slices.MaxFunc(all, func(a, b series) int { return len(a.units) - len(b.units) })
 	if len(longest.units) < 3 {

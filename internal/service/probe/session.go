@@ -114,7 +114,7 @@ func (s *session) closeAll() {
 }
 
 // start opens the streams that are observed from start to end, and sends their second requests. It returns an error if
-// the first stream cannot be opened.
+// the first stream cannot be opened or a second request fails.
 func (s *session) start(ctx, life context.Context) error {
 	s.Progress(fmt.Sprintf("opening %s of %s", format.Count(s.Streams, "stream"), s.requests.base))
 	for i := range s.Streams {
@@ -221,8 +221,8 @@ func (s *session) sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// disconnectOne closes a stream, waits for messages, and opens three streams: with the last event ID, without an event ID, and with an
-// unknown event ID.
+// disconnectOne closes a stream, waits for messages, and opens further streams: one with the last event ID, one without
+// an event ID, and one with an unknown event ID. It does not open the last one if the closed stream had no event ID.
 func (s *session) disconnectOne(ctx, life context.Context) {
 	s.disconnected = s.tracks[s.Streams-1]
 	s.disconnected.close()
@@ -261,7 +261,8 @@ func (s *session) await(ctx context.Context, limit time.Duration, n int) {
 // maxReopened limits the streams that replace a stream that the service ended.
 const maxReopened = 6
 
-// watch waits for heartbeats until the end of the probe. It replaces streams that the service ends, to measure more lifetimes.
+// watch waits for heartbeats until the end of the probe. It replaces streams that the service ends, to measure more
+// lifetimes.
 func (s *session) watch(ctx, life context.Context) {
 	reported := time.Now()
 	replaced := map[*track]bool{}

@@ -13,8 +13,9 @@ import (
 // minShared is the number of different messages that streams must have in common to be compared with each other.
 const minShared = 3
 
-// findShared returns the message of a description by which clients are compared with each other: names of events, and the part of these
-// events that all streams received in the same order. It returns nil if there is no such part. The result keeps sentAt of found.
+// findShared returns the message of a description by which clients are compared with each other: names of events, and
+// the part of these events that all streams received in the same order. It returns nil if there is no such part, or if
+// the probe published messages. The result keeps sentAt of found.
 func (f *findings) findShared(found object) object {
 	if len(f.session.published) > 0 {
 		return nil
@@ -71,7 +72,8 @@ func (f *findings) hasGreetings(names []string) bool {
 	return slices.ContainsFunc(units(f.messages(plain)), func(u *unit) bool { return !slices.Contains(names, u.EventName()) })
 }
 
-// sharedSources returns the parts of a message that may be the same for all streams: the data, a part of the data, or the id.
+// sharedSources returns the parts of a message that may be the same for all streams: the data, a part of the data, or
+// the id.
 func (f *findings) sharedSources() []string {
 	all := units(f.messages(plain))
 	if len(all) == 0 {

@@ -16,7 +16,8 @@ import (
 // maxSources limits the places that are tried.
 const maxSources = 300
 
-// sources returns the places of a block that may contain a value, in the syntax of a description. The most likely places come first.
+// sources returns the places of a block that may contain a value, in the syntax of a description. The most likely
+// places come first.
 func sources(b service.Block) (out []string) {
 	if b.HasData {
 		walk(jsonOf(b.Data), "json:$", 0, func(path string, value any) {
@@ -59,8 +60,8 @@ func jsonOf(data []byte) (payload any) {
 }
 
 // walk calls leaf with the path of each text, number and boolean in an object or a list. The values of an object or a
-// list precede those of its nested objects and lists. walk ignores items after the 20th of a list, and values that are
-// nested too deeply.
+// list precede those of its nested objects and lists. walk ignores items after the 20th of a list, values that are
+// nested too deeply, and members whose names a path cannot express.
 func walk(v any, path string, depth int, leaf func(path string, value any)) {
 	const maxDepth = 10
 	if depth > maxDepth {
@@ -106,8 +107,8 @@ var wordOrNumber = regexp.MustCompile(`[A-Za-z0-9_.-]*[0-9][A-Za-z0-9_.-]*`)
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// textSources returns the places of numbers and words in a text, as regular expressions that match the text before the
-// value. Words have at least one digit.
+// textSources returns the places of numbers and words in the first 200 bytes of a text, as regular expressions that
+// match the text before the value. Words have at least one digit.
 func textSources(field, text string) (out []string) {
 	const longest = 200
 	if len(text) > longest {

@@ -17,12 +17,13 @@ import (
 )
 
 const (
-	// maxIdle is the longest time for which a connection may be idle before it is reused. A server may close an idle connection at
-	// any time (RFC 9112, 9.5). A message that is sent at that moment may be lost, and must not be sent twice.
+	// maxIdle is the longest time for which a connection may be idle before it is reused. A server may close an idle
+	// connection at any time (RFC 9112, 9.5). A message that is sent at that moment may be lost, and must not be sent
+	// twice.
 	maxIdle = time.Second
 	// minIdle is the shortest idle time after which a server may have closed a connection as idle.
 	minIdle = 100 * time.Millisecond
-	// maxResponse limits the head of a response and its body. A longer one ends its connection.
+	// maxResponse limits the head of a response, and its body, in bytes. A longer one ends its connection.
 	maxResponse = 256 << 10
 )
 
@@ -86,8 +87,8 @@ func (p *pool) connect(ctx context.Context, u *url.URL, deadline time.Time) (c *
 	return &conn{Conn: opened, origin: o}, false, nil
 }
 
-// usable reports whether an idle connection can be reused. It returns false if the system cannot show whether the server closed the
-// connection: the outcome of a message on a closed connection would be unknown.
+// usable reports whether an idle connection can be reused. It returns false if the system cannot show whether the
+// server closed the connection: the outcome of a message on a closed connection would be unknown.
 func (c *conn) usable() bool {
 	begin, err := c.Unrequested()
 	return len(begin) == 0 && err == nil

@@ -77,7 +77,7 @@ type Publisher struct {
 type queue struct {
 	due     uint32 // due, but not started
 	started uint32 // sent, or being sent
-	busy    bool   // the topic is in ready, or has a message in flight; unused if the order is arbitrary
+	busy    bool   // the topic is in ready, or has a message in flight; ignored if the order is arbitrary
 }
 
 // Start checks the configuration and starts publishing.

@@ -6,8 +6,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// minSleep is the shortest sleep of schedule: at 10,000 messages per second it queues several messages each time that it
-// wakes up.
+// minSleep is the shortest sleep of schedule: at 10,000 messages per second it queues several messages each time that
+// it wakes up.
 const minSleep = 500 * time.Microsecond
 
 // schedule queues each message when it is due, until all are queued or the publisher is stopped.

@@ -70,8 +70,8 @@ func (s *sender) exchange(v *service.Values) shard.Outcome {
 	}
 }
 
-// encode writes the request of a message to out, so that one Write can send it. It returns the request to read the
-// response with.
+// encode writes the request of a message to out, so that one Write can send it. The caller needs the returned request
+// to read the response.
 func (s *sender) encode(v *service.Values, through *proxy.Proxy) (*http.Request, error) {
 	description := s.p.c.Service.Publish
 	s.url = description.URL.Append(s.url[:0], v) // the URL may contain the time of sending
@@ -148,8 +148,8 @@ func (s *sender) read(c *conn, r *http.Request, sentUS int64) shard.Outcome {
 // maxExcerpt limits the part of a body that describes a refusal, in bytes.
 const maxExcerpt = 1 << 10
 
-// describe returns the reason of a refusal: the status, the proxy if it refused, the target of a redirect, and the
-// first line of the body. A service may repeat the token in it.
+// describe returns the reason of a refusal: the status, the proxy of the connection, the target of a redirect, and the
+// first line of the body. It hides the token, which a service may repeat.
 func (p *Publisher) describe(resp *http.Response, body []byte, through *proxy.Proxy) string {
 	text := resp.Status + through.Through()
 	if location := resp.Header.Get("Location"); location != "" {

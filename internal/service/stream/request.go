@@ -10,7 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/coding"
 )
 
-// A Request is one request of a description. Its headers override those of the client and are not sent to other origins.
+// A Request is one request of a description. Its headers override those of the client and are not sent to other
+// origins.
 type Request struct {
 	sseclient.Request
 	AcceptEncoding, LastEventID string // also sent to other origins

@@ -14,8 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// A Stream is the response to a request for an event stream, with any status. One goroutine reads it; other goroutines may call Received
-// and Close.
+// A Stream is the response to a request for an event stream, with any status. One goroutine reads it; other goroutines
+// may call Received and Close.
 type Stream struct {
 	*sseclient.Response
 	RequestedAt time.Time
@@ -27,7 +27,8 @@ type Stream struct {
 	parser  *eventstream.Parser // nil before the first Next
 }
 
-// Excerpt returns the beginning of the body of a response that is not a stream, in one line.
+// Excerpt returns the beginning of the body of a response that is not a stream, in one line. It closes the stream if
+// reading takes longer than 2 s.
 func (s *Stream) Excerpt() string {
 	const maxLength = 300
 	stop := time.AfterFunc(2*time.Second, s.Close) // the body may be endless
@@ -39,8 +40,8 @@ func (s *Stream) Excerpt() string {
 // Received returns the number of bytes of the body that arrived, before decompression, and the time of the last one.
 func (s *Stream) Received() (n int64, at time.Time) { return s.body.Received() }
 
-// A Part is a block, or one comment line of a block that has not ended yet. The block repeats its comments. The caller owns the slices
-// of a Part.
+// A Part is a block, or one comment line of a block that has not ended yet. The block repeats its comments. The caller
+// owns the slices of a Part.
 type Part struct {
 	service.Block
 	At   time.Time // of arrival

@@ -14,7 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// attempts is the maximum number of times that the message is published: a service may need some time to subscribe a stream.
+// attempts is the maximum number of times that the message is published: a service may need some time to subscribe a
+// stream.
 const attempts = 3
 
 // publish publishes the trial's message once, if the description has `publish`.
@@ -77,8 +78,8 @@ func (t *trial) message(ctx context.Context) error {
 	return fmt.Errorf("connect.url: %w", err)
 }
 
-// judge reports whether a part is the trial's message, and returns the mismatch of its values. It stores the mismatch of a part that
-// may be the message in t.mismatch: the message may still follow.
+// judge reports whether a part is the trial's message, and returns the mismatch of its values. It stores the mismatch
+// of a part that may be the message in t.mismatch: the message may still follow.
 func (t *trial) judge(p stream.Part) (isOurs bool, invalid error) {
 	if p.Line {
 		return false, nil

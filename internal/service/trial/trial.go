@@ -23,8 +23,8 @@ import (
 // defaultTimeout is the default of Config.Patience.
 const defaultTimeout = 10 * time.Second
 
-// A trial waits for heartbeats, and for messages that the service sends by itself, if their interval is at most maxInterval. It waits
-// for the interval plus grace.
+// A trial waits for heartbeats, and for messages that the service sends by itself, if their interval is at most
+// maxInterval. It waits for the interval plus grace.
 const (
 	maxInterval = 5 * time.Second
 	grace       = 2 * time.Second
@@ -185,8 +185,8 @@ func mismatch(field, format string, args ...any) error {
 	return &Mismatch{Field: field, Err: fmt.Errorf(format, args...)}
 }
 
-// openPublishing opens a stream. A service may send the headers together with the first event. If no headers have arrived after a
-// tenth of the patience, openPublishing publishes the message, unless the description has connect.then.
+// openPublishing opens a stream. A service may send the headers together with the first event. If no headers have
+// arrived after a tenth of the patience, openPublishing publishes the message, unless the description has connect.then.
 func (t *trial) openPublishing(ctx context.Context, r stream.Request) (*stream.Stream, error) {
 	published := make(chan error, 1)
 	late := time.AfterFunc(t.Patience/10, func() {

@@ -1,5 +1,5 @@
-// Package coding decodes streams in the content codings of HTTP (RFC 9110, section 8.4). It decodes flushed data at once.
-// Its memory use is limited by the window of the coding, even if a stream lasts for hours.
+// Package coding decodes streams in the content codings of HTTP (RFC 9110, section 8.4). It decodes flushed data at
+// once. Its memory use is limited by the window of the coding, even if a stream lasts for hours.
 package coding
 
 import (
@@ -53,8 +53,8 @@ func Name(fields ...string) string {
 	return strings.Join(names, ", ")
 }
 
-// Accepts reports whether a client with this Accept-Encoding accepts a coding (section 12.5.3). It returns false for "":
-// without the header a server may choose any coding, but clients do not expect one.
+// Accepts reports whether a client with this Accept-Encoding accepts a coding (section 12.5.3). It returns false for
+// "": without the header a server may choose any coding, but clients do not expect one.
 func Accepts(accept, coding string) bool {
 	wildcard := false
 	for entry := range strings.SplitSeq(accept, ",") {
@@ -72,8 +72,8 @@ func Accepts(accept, coding string) bool {
 	return wildcard
 }
 
-// maxWindow is the maximum window of zstd, by RFC 9659. The window of gzip and deflate has 32 KB. The window of br has up
-// to 16 MB, but uses no more memory than the data received.
+// maxWindow is the maximum window of zstd, by RFC 9659. The window of gzip and deflate has 32 KB. The window of br has
+// up to 16 MB, but uses no more memory than the data received.
 const maxWindow = 8 << 20
 
 // readBuffer is the size of the read buffer of gzip and deflate. The other decoders have their own.
@@ -84,8 +84,8 @@ var (
 	errTrailingData = errors.New("unexpected bytes after the end of the compressed stream")
 )
 
-// zstdMagic is the number of bytes of the magic number of a zstd frame. The decoder treats fewer bytes as the end of the
-// stream.
+// zstdMagic is the number of bytes of the magic number of a zstd frame. The decoder treats fewer bytes as the end of
+// the stream.
 const zstdMagic = 4
 
 // decoders has a constructor for each supported coding. A constructor may read from src.

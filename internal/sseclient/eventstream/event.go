@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// An Event is a dispatched event. Its slices have the bytes as received, which [Text] decodes. They belong to the parser
-// and are valid until the next call of [Parser.Next].
+// An Event is a dispatched event. Its slices have the bytes as received, which [Text] decodes. They belong to the
+// parser and are valid until the next call of [Parser.Next].
 type Event struct {
 	// ID is the last event ID after this block: its own id, or else the id of the latest earlier block with one
 	// (section 9.2.6, "the buffer does not get reset").

@@ -33,8 +33,8 @@ func (p *Parser) recycle(b []byte) []byte {
 	return b[:0]
 }
 
-// shrink returns a pooled buffer to the pool, and drops a large one. It keeps a medium buffer while recent texts need it
-// or parsers share it.
+// shrink returns a pooled buffer to the pool, and drops a large one. It keeps a medium buffer while recent texts need
+// it or parsers share it.
 func (p *Parser) shrink(b []byte) []byte {
 	switch {
 	case cap(b) == pooledSize:
