@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -226,5 +227,14 @@ func start(cmd *cobra.Command, c *run.Config, scriptSettings []plan.Setting, out
 	}
 	c.Self, _ = os.Executable() // "": the run continues without a control group
 	*outcome, err = run.Run(cmd.Context(), *c)
+	var usage usageError
+	if errors.As(err, &usage) && len(variables) > 0 { // the user may not know that a variable such as PREFIX is a setting
+		var names []string
+		for _, variable := range variables {
+			name, _, _ := strings.Cut(variable, "=")
+			names = append(names, name)
+		}
+		return usageError{Err: fmt.Errorf("%w; settings from environment variables: %s", usage.Err, strings.Join(names, ", "))}
+	}
 	return err
 }

@@ -19,6 +19,15 @@ func TestRunReadsVariables(t *testing.T) {
 	}
 }
 
+// Other programs use variables such as PREFIX, so the error of a value names the variables.
+func TestInvalidVariablesAreNamed(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("PREFIX", "/usr")
+	_, _, err := soak(t, "run", "--seconds", "60")
+	require.ErrorAs(t, err, &usageError{})
+	require.ErrorContains(t, err, `got "/usr"; settings from environment variables: PREFIX`)
+}
+
 // All commands in a folder read one file. Settings of one suite have no effect on the others.
 func TestSettingsOfOtherCommandsAreIgnored(t *testing.T) {
 	t.Chdir(t.TempDir())
