@@ -19,7 +19,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A State describes a folder without a verdict.
+// A State describes the folder of a run without a readable verdict.
 type State string
 
 // The states.
@@ -129,7 +129,8 @@ func readEntry(folder string) *Entry {
 	return r
 }
 
-// unfinishedEntry returns the entry of a run without a verdict, nil if the folder is not of a run.
+// unfinishedEntry completes the entry of a run without a verdict, and returns it. It returns nil if d is not the
+// folder of a run.
 func (r *Entry) unfinishedEntry(d Dir) *Entry {
 	names := []string{PlanFile, ManifestFile, ShardsDir}
 	i := slices.IndexFunc(names, func(name string) bool { return d.exists(name) })
@@ -190,7 +191,8 @@ func (h *History) relate() {
 	}
 }
 
-// compare compares a run with the earlier runs of its plan that had no regression. An invalid run has no comparison.
+// compare compares a run with the earlier runs of its plan that passed without a regression. An invalid run has no
+// comparison.
 func (p *PlanRuns) compare(r *Entry) {
 	if r.Verdict.Verdict == verdict.Invalid {
 		return

@@ -240,8 +240,8 @@ func (p *PlanRuns) table(id string) report.Table {
 type line struct {
 	verdict.Metric
 	compare.Summary
-	values []float64 // NaN: unknown, or of an invalid run
-	tones  map[int]report.Tone
+	values []float64           // NaN: unknown, or of an invalid run
+	tones  map[int]report.Tone // of regressions, by the index of the value
 }
 
 // lines returns the metrics of a plan that are above 0 in at least one of its last maxPoints runs. It ignores invalid

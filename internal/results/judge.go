@@ -168,7 +168,8 @@ type shardResult struct {
 	err   error
 }
 
-// shardsOf reads files concurrently, one per core, and yields them in order. It never has all shards in memory.
+// shardsOf yields the shards of files in their order. It reads at most one file per core at a time, so that only few
+// shards are in memory.
 func shardsOf(paths []string) iter.Seq[shardResult] {
 	return func(yield func(shardResult) bool) {
 		results := make(chan chan shardResult, runtime.GOMAXPROCS(0)-1)
@@ -197,7 +198,7 @@ func shardsOf(paths []string) iter.Seq[shardResult] {
 	}
 }
 
-// Plan returns plan.json.
+// Plan reads plan.json. It returns an error if the file is missing.
 func (d Dir) Plan() (plan.Plan, error) {
 	p, exists, err := d.plan()
 	if err == nil && !exists {

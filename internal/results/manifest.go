@@ -74,6 +74,7 @@ func (d Dir) Seal(part int) error {
 	return d.require(part, present...)
 }
 
+// require adds names to the manifest of a part. The verdict then needs these files and folders.
 func (d Dir) require(part int, names ...string) error {
 	var m Manifest
 	if _, err := d.readJSON(ManifestName(part), &m); err != nil {
@@ -127,11 +128,13 @@ func (d Dir) checkManifests(p plan.Plan, runners []shard.Runner) (problems []str
 	return problems
 }
 
+// manifest reads the manifest of a part, or of the whole run if part is 0.
 func (d Dir) manifest(part int) (m Manifest, exists bool, err error) {
 	exists, err = d.readJSON(ManifestName(part), &m)
 	return m, exists, err
 }
 
+// missing returns a problem for each needed file or folder that d does not have.
 func (m Manifest) missing(d Dir) (problems []string) {
 	for _, name := range m.Needs {
 		if !d.exists(name) {

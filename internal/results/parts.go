@@ -41,7 +41,7 @@ func Join(out, testid string, runner int) (Dir, error) {
 	return Rejoin(out, testid)
 }
 
-// Rejoin opens the folder for a runner that replaces an earlier one, whose files may exist.
+// Rejoin is Join for a runner that replaces an earlier one: files of the runner may exist.
 func Rejoin(out, testid string) (Dir, error) {
 	d := Dir(filepath.Join(out, testid))
 	if err := makeFolder(d.Path(ShardsDir)); err != nil {
@@ -89,7 +89,8 @@ func (run *Run) runInfo() *verdict.RunInfo {
 	}
 }
 
-// readRun reads run.json and adds the observations of the run's parts, each under the name of its runner.
+// readRun reads run.json and adds the observations of the run's parts. Each sentence of a part begins with the number
+// of its runner.
 func (d Dir) readRun(runners []shard.Runner) (run Run, err error) {
 	if _, err := d.readJSON(RunFile, &run); err != nil {
 		return run, err

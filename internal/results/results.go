@@ -38,7 +38,7 @@ type Dir string
 // Path returns the path of a file in the folder.
 func (d Dir) Path(name string) string { return filepath.Join(string(d), name) }
 
-// NewTestID returns the time, with a number appended if that folder exists.
+// NewTestID returns the time in UTC, such as 20260131-235959. If out has a folder of that name, it appends a number.
 func NewTestID(out string, now time.Time) string {
 	id := now.UTC().Format("20060102-150405")
 	for n, candidate := 2, id; ; n++ {

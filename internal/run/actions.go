@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	actionGrace = 5 * time.Second // between interrupt and kill
+	actionGrace = 5 * time.Second // between SIGTERM and SIGKILL
 	maxOutput   = 4 << 10         // bytes of an action's output in run.json
 )
 
@@ -32,8 +32,8 @@ func (s *session) checkActions() error {
 	return nil
 }
 
-// runActions runs each action at its time, which counts from the start of the runners, until ctx ends. Then it
-// interrupts the remaining actions, and kills them after actionGrace or when force ends.
+// runActions runs each action at its time, which counts from the start of the runners, until ctx ends. Then it sends
+// SIGTERM to the remaining actions, and kills them after actionGrace or when force ends.
 func (s *session) runActions(ctx, force context.Context, started <-chan struct{}) []verdict.ActionResult {
 	select {
 	case <-started:

@@ -1,5 +1,5 @@
 // Package machine records host interference with streams: packets that AWS drops, CPU time that the hypervisor uses, and accept
-// queues that overflow. It has a table of counters, a Watch that reads them, and the Record that a runner leaves of its machine.
+// queues that overflow. It has a table of counters, a Watch that reads them, and the Record of a machine during a run.
 package machine
 
 import "time"
@@ -19,7 +19,7 @@ const (
 
 // A Counter describes one counter of a machine.
 type Counter struct {
-	Name   string // in the kernel or in AWS's driver
+	Name   string // in the kernel or in AWS's driver, if they have the counter
 	Effect Effect
 	// Namespaced reports whether each network namespace has its own counter. Containers have such namespaces. The other counters
 	// cover the whole machine.
@@ -27,7 +27,7 @@ type Counter struct {
 	Metric     string // of node_exporter; "": none. Several series are added up
 	Limit      string // name of the limit of a gauge; "": a counter
 	LimitOf    string // metric of the limit in node_exporter
-	AWSAction  string // what AWS did to packets if the counter increased
+	AWSAction  string // what AWS did to packets if the counter increased; "": not a counter of AWS's driver
 	Meaning    string // reason for an increase
 	Remedy     string
 }

@@ -102,7 +102,8 @@ func (s *source) readKilled(r Reading) {
 	}
 }
 
-// identity sets the identity of the machine and of the network namespace, and the number of cores.
+// identity sets the identity of the machine and of the network namespace, the time of the machine's start, and the
+// number of cores. It also sets whether the namespace has network cards.
 func (s *source) identity(r *Record) {
 	if text, err := os.ReadFile(filepath.Join(s.proc, "sys/kernel/random/boot_id")); err == nil {
 		r.Boot = strings.TrimSpace(string(text))

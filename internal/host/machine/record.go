@@ -13,8 +13,8 @@ type Record struct {
 	Namespace  string `json:"network_namespace,omitempty"` // target of /proc/self/ns/net
 	Cards      bool   `json:"network_cards,omitempty"`     // the namespace has network cards, so it is the default one
 	Cores      int    `json:"cores,omitempty"`
-	FromUS     int64  `json:"from_unix_us"`
-	ToUS       int64  `json:"to_unix_us"`
+	FromUS     int64  `json:"from_unix_us"` // of the first reading
+	ToUS       int64  `json:"to_unix_us"`   // of the last reading
 
 	Counters []Series `json:"counters,omitempty"`
 	Notices  []Notice `json:"notices,omitempty"`
@@ -27,13 +27,13 @@ type Record struct {
 // A Series has the changes of one counter during a run.
 type Series struct {
 	Name     string  `json:"name"`
-	Begin    float64 `json:"begin"`
-	End      float64 `json:"end"`
+	Begin    float64 `json:"begin"`              // value of the first reading
+	End      float64 `json:"end"`                // value of the last reading
 	Increase float64 `json:"increase,omitempty"` // total of all increases; a reset does not reduce it
-	// Stretches lists the times of increases. It is empty for counters that increase all the time. For Steal it lists only increases
-	// that may explain a late message.
+	// Stretches lists the times of increases. It is empty for gauges, for informational counters and for Retrans. For
+	// Steal it lists only increases that may explain a late message.
 	Stretches []Stretch `json:"stretches,omitempty"`
-	// MaxShare is the maximum of a gauge as a share of its limit.
+	// MaxShare is the maximum of a gauge as a share of its limit, and MaxShareUS its time.
 	MaxShare   float64 `json:"max_share,omitempty"`
 	MaxShareUS int64   `json:"max_share_unix_us,omitempty"`
 }

@@ -30,7 +30,7 @@ func Follow(name string, late time.Duration) *Watch {
 	return &Watch{record: Record{Name: name}, maxSteal: late.Seconds() / 2}
 }
 
-// Sample adds the current counters of this machine. It ignores increases of Suspension below its resolution, because they
+// Sample adds the current counters of this machine. It ignores changes of Suspension below its resolution, because they
 // are inaccuracies of the clocks.
 func (w *Watch) Sample(now time.Time) {
 	r := w.source.read()
@@ -95,7 +95,8 @@ func (w *Watch) Add(now time.Time, r Reading) {
 	}
 }
 
-// recordShare records the highest share of a limit.
+// recordShare records the value v of a gauge, and its share of limit if that is the highest so far. at is the time of
+// v in Unix microseconds.
 func (s *Series) recordShare(v, limit float64, at int64) {
 	s.End = v
 	if limit > 0 && v/limit > s.MaxShare {

@@ -21,7 +21,7 @@ type State string
 // The values of State.
 const (
 	OK      State = "ok"
-	Absent  State = "absent"  // not needed for a run; the finding names the unavailable feature
+	Absent  State = "absent"  // a value is unknown, or a program is unavailable that only some features need
 	Warning State = "warning" // a run can start, but the machine may affect its results
 	Broken  State = "broken"  // a run cannot start
 )
@@ -80,13 +80,13 @@ func limits(p plan.Plan, m Machine, s Services) []Finding {
 // A Program is a program that soak starts, or that a user needs.
 type Program struct {
 	Name    string
-	Names   []string               // names of the executable; none: Name
+	Names   []string               // names of the executable that are tried before Name
 	Find    func() (string, error) // replaces the search on the PATH
 	Version []string               // arguments that print its version, or connect to its service
 	For     string                 // what is unavailable without the program
 	Needed  bool                   // every run needs the program
 	Remedy  string                 // how to install the program
-	Start   string                 // remedy if the program fails
+	Start   string                 // remedy if the program fails; "": Remedy
 }
 
 // optionalPrograms lists the third-party programs.

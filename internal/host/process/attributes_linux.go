@@ -2,8 +2,8 @@ package process
 
 import "syscall"
 
-// attributes puts a process into its own group, and has the kernel send it a signal when the thread that starts it
-// ends, at the latest with this process; 0: none.
+// attributes returns the attributes of a process in its own group. The kernel sends the signal orphan to the process
+// when the thread that started it ends, at the latest when soak ends (0: no signal).
 func attributes(orphan syscall.Signal) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: orphan}
 }

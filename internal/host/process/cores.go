@@ -10,9 +10,9 @@ import (
 // Cores has the numbers of the hardware threads that a process may run on. An empty list means all.
 type Cores []int
 
-// Halves divides the cores; the second half may be larger. It keeps the threads of one core together, because they share its units.
-// core returns the name of a thread's core. If all threads belong to one core, Halves divides them and threads is true. If there is
-// only one thread, both halves are empty.
+// Halves divides the cores; the second half may be larger. It keeps the threads of one core together, because they
+// share its units. core returns the name of a thread's core. If all threads belong to one core, Halves divides them
+// and threads is true. If there are fewer than two threads, both halves are empty.
 func (c Cores) Halves(core func(int) string) (first, second Cores, threads bool) {
 	if len(c) < 2 {
 		return nil, nil, false

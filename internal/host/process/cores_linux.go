@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Allowed returns the cores that this process may run on, which its cpuset may limit.
+// Allowed returns the cores that this process may run on, which its cpuset may limit. It returns nil if they are
+// unknown.
 func Allowed() (out Cores) {
 	var set unix.CPUSet
 	if unix.SchedGetaffinity(0, &set) != nil {
@@ -24,7 +25,8 @@ func Allowed() (out Cores) {
 	return out
 }
 
-// CoreOf returns the name of the core of a hardware thread, which is the same for all threads of the core.
+// CoreOf returns the name of the core of a hardware thread, which is the same for all threads of the core. If the
+// core is unknown, it returns the number of the thread.
 func CoreOf(thread int) string {
 	siblings, err := os.ReadFile(fmt.Sprintf("/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", thread))
 	if err != nil {
@@ -33,7 +35,8 @@ func CoreOf(thread int) string {
 	return string(siblings)
 }
 
-// startOn starts a command on cores. A process inherits them from the thread that starts it.
+// startOn starts a command on the given cores, or on all allowed ones if cores is empty. A process inherits its cores
+// from the thread that starts it.
 func startOn(cmd *exec.Cmd, cores Cores) error {
 	if len(cores) == 0 {
 		return cmd.Start() //nolint:wrapcheck // the caller names the command

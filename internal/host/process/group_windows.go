@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// attributes returns nil, because Windows has neither process groups nor such a signal. No runner or target runs on Windows
-// (run.newDriver).
+// attributes returns nil, because Windows has neither process groups nor a signal at the end of the parent. No runner
+// or target runs on Windows (run.newDriver).
 func attributes(syscall.Signal) *syscall.SysProcAttr { return nil }
 
 // Guard does nothing.

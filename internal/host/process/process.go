@@ -21,7 +21,7 @@ type Spec struct {
 	Log    string         // file to which stdout and stderr are appended
 	Output *os.File       // replaces Log
 	Extra  []*os.File     // further open files, from descriptor 3
-	Cores  Cores          // cores of the process
+	Cores  Cores          // cores of the process; empty: all
 	Orphan syscall.Signal // signal that the kernel of Linux sends if soak ends; 0: none
 }
 
@@ -75,7 +75,7 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err returns nil for exit code 0, and otherwise an *exec.ExitError.
+// Err returns nil for exit code 0 and for an adopted process, and otherwise an *exec.ExitError.
 func (p *Process) Err() error { return p.err }
 
 // End returns when the process ended; zero for an adopted process.
@@ -96,7 +96,7 @@ func (p *Process) ExitCode() int {
 // Signal sends a signal to the process. It does nothing if the process has ended.
 func (p *Process) Signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
 
-// HasOrphans reports whether the process group has a running process: after the end of the process, a child of it.
+// HasOrphans reports whether the process group has a process. After the end of p, these are processes that p started.
 func (p *Process) HasOrphans() bool { return p.signalGroup(0) == nil }
 
 // StopGroup sends s to the process group, kills the group after grace or when ctx ends, and waits for the process. If the process has

@@ -22,7 +22,8 @@ type Listener struct {
 	foundAt time.Time
 }
 
-// searchEvery is the time between two searches of the processes, because a service may replace its workers.
+// searchEvery is the age after which the result of a search is replaced by a new search, because a service may
+// replace its workers.
 const searchEvery = 30 * time.Second
 
 // listening is the state TCP_LISTEN in /proc/net/tcp.
@@ -68,7 +69,7 @@ func (l *Listener) PIDs() []int {
 	return l.pids
 }
 
-// search returns PIDs without a cached result.
+// search finds the processes that PIDs returns.
 func (l *Listener) search() (pids []int) {
 	missing := l.sockets()
 	all, err := procfs.AllProcs()

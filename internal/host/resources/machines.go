@@ -61,7 +61,7 @@ type readings struct {
 	cores    int
 }
 
-// readingsOf returns the readings of the machine of a metric.
+// readingsOf returns the readings of the machine of a metric, which are empty for a new machine.
 func (m *machines) readingsOf(metric model.Metric) *readings {
 	name := string(metric["instance"])
 	if m.found[name] == nil {
@@ -70,7 +70,7 @@ func (m *machines) readingsOf(metric model.Metric) *readings {
 	return m.found[name]
 }
 
-// record returns the record of a machine with a name.
+// record returns the record of the machine. name is its instance in Prometheus.
 func (r *readings) record(name string, late time.Duration) *machine.Record {
 	w := machine.Follow(name, late)
 	for _, at := range slices.Sorted(maps.Keys(r.bySecond)) {
@@ -120,7 +120,8 @@ func (m *machines) collect(ctx context.Context) error {
 	return nil
 }
 
-// series reads a metric of all machines. If a machine has several series, it adds them up.
+// series reads a metric of all machines into their readings, under name. If a machine has several series of the
+// metric, it adds them up.
 func (m *machines) series(ctx context.Context, name, metric string) error {
 	query := fmt.Sprintf("sum by (instance) (%s)", selector(metric))
 	for from := m.from; !from.After(m.to); from = from.Add(maxPoints * Interval) {

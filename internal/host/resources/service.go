@@ -20,7 +20,8 @@ type Service struct {
 	NginxRuns   uint64 `json:"nginx_timeslices,omitempty"`
 	// RunSeconds is the CPU time of backends and nginx with a resolution of 1 ns. Other CPU times have ticks of 10 ms.
 	RunSeconds float64 `json:"target_threads_ran_seconds,omitempty"`
-	NginxFull  float64 `json:"nginx_open_fds_share,omitempty"` // highest share of the limit of a process
+	// NginxFull is the number of open descriptors as a share of the limit, of the nginx process with the highest share.
+	NginxFull float64 `json:"nginx_open_fds_share,omitempty"`
 	NginxLog
 }
 
@@ -64,7 +65,7 @@ func scheduled(pid int) (runs uint64, seconds float64) {
 	return runs, seconds
 }
 
-// openShare returns the number of open descriptors of a process as a share of its limit.
+// openShare returns the number of open descriptors of a process as a share of its limit; 0 if either is unknown.
 func openShare(pid int) float64 {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
@@ -142,7 +143,7 @@ type LogReader struct {
 }
 
 // Read continues after the last complete line that it has read, and returns the counts so far. It reads at most 64 MiB.
-// A missing file counts as empty.
+// If the file cannot be read, the counts do not change.
 func (l *LogReader) Read(path string) NginxLog {
 	f, err := os.Open(path) // #nosec G304 -- the log of our own nginx
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 type System struct {
 	Received    uint64 `json:"host_network_received_bytes,omitempty"` // by all interfaces, loopback included
 	Transmitted uint64 `json:"host_network_sent_bytes,omitempty"`
-	// LookupMS is the duration of the latest lookup of the target's name; 0: none ended since the previous sample.
+	// LookupMS is the duration of the latest lookup of the target's name; 0: none succeeded since the previous sample.
 	LookupMS float64 `json:"dns_lookup_ms,omitempty"`
 }
 
@@ -67,7 +67,8 @@ func (l *Lookups) Run(ctx context.Context) {
 	}
 }
 
-// FromLookups sets the time of the latest lookup, once. l may be nil.
+// FromLookups sets the duration of the latest lookup, and removes it from l, so that only one sample has it. l may be
+// nil.
 func (s *Sample) FromLookups(l *Lookups) {
 	if l == nil {
 		return
@@ -77,8 +78,8 @@ func (s *Sample) FromLookups(l *Lookups) {
 	s.LookupMS, l.last = float64(l.last.Microseconds())/1000, 0
 }
 
-// A SystemSummary has the maximum numbers of threads, the bytes received and sent during a run, and the median and the
-// maximum duration of lookups.
+// A SystemSummary has the maximum numbers of threads and the bytes received and sent during a run. It also has the
+// number of lookups, and their median and maximum duration.
 type SystemSummary struct {
 	BackendThreads int     `json:"backend_threads_max,omitempty"`
 	NginxThreads   int     `json:"nginx_threads_max,omitempty"`

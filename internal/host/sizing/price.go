@@ -113,7 +113,7 @@ func noPriceError(subject string) error {
 	return fmt.Errorf("no price of %s; pass --prices FILE (or PRICES), a table like internal/host/sizing/prices.json", subject)
 }
 
-// Cost returns the cost of a duration.
+// Cost returns the cost of the machines for a duration in US dollars.
 func (r Rate) Cost(d time.Duration) float64 { return r.PerHour * d.Hours() }
 
 // CheckBudget returns an error if maximum is negative or NaN, or if the cost of a subject in US dollars exceeds

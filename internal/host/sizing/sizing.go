@@ -118,7 +118,7 @@ func needOf(connections int, p plan.Plan) (Need, error) {
 	return n, nil
 }
 
-// Price sets the cost of the hosts in a region.
+// Price sets DollarsPerHour to the cost of all hosts in a region.
 func (n *Need) Price(t Prices, region string) error {
 	rate, err := t.Rate(Machines{
 		Region: region, Hosts: map[string]int{n.HostType: n.RunnerHosts + n.TargetHosts}, DiskGiB: n.RunnerHosts*runnerDiskGiB + n.TargetHosts*targetDiskGiB,

@@ -148,7 +148,7 @@ func (m *maker) hasPackedSecret(packed io.Reader) (bool, error) {
 	return m.copyRedacted(io.Discard, text)
 }
 
-// unpack returns a reader of the content of a compressed file. It fails with errUnpacked after maxFile bytes.
+// unpack returns a reader of the content of a compressed file. The reader fails with errUnpacked after maxFile bytes.
 func unpack(packed io.Reader) (io.Reader, error) {
 	in, err := gzip.NewReader(packed)
 	if err != nil {
@@ -182,7 +182,7 @@ func NewSecrets(environment []string, dotenv string, addresses ...string) *secre
 	return secret.Environment(environment, addresses...)
 }
 
-// copyRedacted copies text without secrets, and reports whether it found any.
+// copyRedacted copies text, replaces the secrets in the copy, and reports whether it found any.
 func (m *maker) copyRedacted(out io.Writer, text io.Reader) (found bool, err error) {
 	writer := m.secrets.Writer(out)
 	_, err = io.CopyBuffer(struct{ io.Writer }{writer}, struct{ io.Reader }{text}, make([]byte, 128<<10))

@@ -22,7 +22,7 @@ type Source struct {
 	Results    string         // folder of the run
 	Prometheus string         // address, with user and password if needed; "": none
 	SkipReason string         // why Prometheus is not queried, as a sentence; "": it is queried
-	Secrets    *secret.Values // nil: those of the text around them only
+	Secrets    *secret.Values // values to replace; nil: only text that looks like a secret is replaced
 	Version    string         // of soak
 }
 

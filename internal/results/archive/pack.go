@@ -88,6 +88,7 @@ func write(ctx context.Context, w io.Writer, dir, testID string, names []string,
 	return errors.Join(out.Close(), zip.Close())
 }
 
+// add copies a file to the tar, under the given name.
 func add(ctx context.Context, out *tar.Writer, file, name string) error {
 	in, err := os.Open(file) // #nosec G304 -- in our temporary folder
 	if err != nil {

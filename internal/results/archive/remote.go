@@ -35,6 +35,7 @@ const (
 // Series is one series of a window.
 type Series = prompb.TimeSeries
 
+// samplesOf returns the number of samples of a series, including native histograms.
 func samplesOf(s *Series) int { return len(s.Samples) + len(s.Histograms) }
 
 // A Remote reads and writes the data of a Prometheus by remote read and remote write. Both preserve timestamps, the
@@ -45,7 +46,7 @@ type Remote struct {
 	answered bool // whether a read has succeeded
 }
 
-// NewRemote returns the Remote at an address. Errors show neither the user nor the password of the address.
+// NewRemote returns the Remote at an address. Its error does not quote the address, which may contain a password.
 func NewRemote(address string) (*Remote, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" { // the address may have a password: not shown

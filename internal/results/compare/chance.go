@@ -31,8 +31,8 @@ func (s Summary) Spread() float64 {
 // A Difference states whether two sets of runs differ by more than chance. The evidence is the p-value of a test, or a
 // band if there are too few runs for a test.
 type Difference struct {
-	P           float64
-	Band        *Band // nil: P applies
+	P           float64 // p-value; unused for a first fault, which needs no test
+	Band        *Band   // nil: P applies
 	Significant bool
 }
 
@@ -84,7 +84,7 @@ func MinP(n, m int) float64 { return min(2/mathx.Choose(n+m, n), 1) }
 type Band struct{ Low, High float64 }
 
 // noiseBand returns the band for the mean of a number of further runs. ok is false for fewer than two values, which
-// have no spread.
+// have no spread, or without further runs.
 func noiseBand(values []float64, further int) (b Band, ok bool) {
 	if len(values) < 2 || further < 1 {
 		return Band{}, false

@@ -24,8 +24,8 @@ const (
 	Same   Outcome = "same"
 	Better Outcome = "better"
 	Worse  Outcome = "worse"
-	// Unsure is the outcome of a time or a rate that got worse while a load generator was saturated, perhaps for that
-	// reason.
+	// Unsure is the outcome of a metric that may have got worse because of the load generator, not the service. It
+	// may be a time that includes the generator's delay, or a rate that the generator limited.
 	Unsure Outcome = "unsure"
 )
 

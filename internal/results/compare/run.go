@@ -61,7 +61,7 @@ func readFolders(folders []string) ([]Run, error) {
 	return runs, nil
 }
 
-// Open reads the verdict.json of a run with any verdict.
+// Open reads the verdict.json of a run with any verdict, and the circumstances of the run, if it has them.
 func Open(dir string) (Run, error) {
 	r := Run{Dir: dir}
 	path := filepath.Join(dir, "verdict.json")
@@ -129,7 +129,7 @@ func (r Run) actions() string {
 	return strings.Join(list, "; ")
 }
 
-// circumstances has the fields of run.json that must be equal, in addition to the plan.
+// circumstances has the fields of run.json that decide, in addition to the plan, whether runs can be compared.
 type circumstances struct {
 	OneClock bool   `json:"one_clock"` // soak started the target, whose address is random
 	Cores    string `json:"cores"`     // reserved for target or runners
@@ -206,6 +206,7 @@ func setting(plan map[string]any, key string) string {
 	return cmp.Or(fmt.Sprint(value), "empty")
 }
 
+// hosts returns the names of the hosts of all runners, sorted and without duplicates, as text.
 func (r Run) hosts() string {
 	var hosts []string
 	for _, runner := range r.Verdict.Runners {

@@ -103,7 +103,8 @@ func (p *Part) cause() string {
 }
 
 // checkBlocked ends the run if a permanent cause has prevented its start for causeTimeout. If the user chose the time
-// limit of the start, it reports the cause once instead.
+// limit of the start, it reports the cause once instead. It also stores for Interrupt why the run has not started,
+// which may be a temporary reason.
 func (m *Tracker) checkBlocked(s Snapshot) {
 	cause := ""
 	m.blockedBy = ""

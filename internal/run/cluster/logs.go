@@ -21,7 +21,7 @@ type logKeeper struct {
 	stop      context.CancelFunc
 
 	mu      sync.Mutex
-	active  map[string]bool // by pod
+	active  map[string]bool // pods whose log is being copied or is complete
 	running sync.WaitGroup
 }
 

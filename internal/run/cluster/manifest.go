@@ -96,7 +96,7 @@ func (m *Manifests) RenewBackend(p plan.Plan) (url string, err error) {
 	return fmt.Sprintf("http://%s.%s.svc:%v", backendName, service.GetNamespace(), first["port"]), d.err
 }
 
-// OmitBackend removes the backend of the overlay from the objects to apply. To apply it could restart the backend,
+// OmitBackend removes the backend of the overlay from the objects to apply. Applying the backend could restart it,
 // which would disconnect the streams of another run.
 func (m *Manifests) OmitBackend() {
 	m.Setup = slices.DeleteFunc(m.Setup, func(o *unstructured.Unstructured) bool { return o.GetName() == backendName })

@@ -29,7 +29,7 @@ func (p Phase) String() string {
 type Limits struct {
 	Start         time.Duration // each of initializer, runners and starter
 	ExplicitStart bool          // the user chose Start: a permanent cause is reported and does not end the run
-	Run           time.Duration // from the start to the end of the last runner
+	Run           time.Duration // from the start of all runners to the end of the last one
 	Unreachable   time.Duration // how long the API server may be unreachable before soak gives up
 	PollInterval  time.Duration // between two polls of the cluster
 }
