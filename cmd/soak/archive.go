@@ -54,7 +54,8 @@ func archiveCommand() *cobra.Command {
 	return cmd
 }
 
-// folderOf returns the folder of a run. name is the folder, the test id of a run in out, or the link out/latest.
+// folderOf returns the folder of a run, with links resolved. name is the path of the folder, or the name of a folder or
+// of a link in out: a test id, or latest.
 func folderOf(name, out string) string {
 	if info, err := os.Stat(name); err != nil || !info.IsDir() {
 		name = filepath.Join(out, name)
@@ -65,8 +66,8 @@ func folderOf(name, out string) string {
 	return name
 }
 
-// makeArchive makes an archive at to, and reports the result to out. It keeps an existing archive that has Prometheus
-// data if the new one has none.
+// makeArchive makes an archive and prints the result to out. to is a file, a folder or a bucket; "" means the parent of
+// the folder of the run. makeArchive keeps an existing archive that has Prometheus data if the new one has none.
 func makeArchive(ctx context.Context, from archive.Source, to string, out io.Writer) error {
 	from.Version = version()
 	dotenv := ".env"
@@ -131,7 +132,8 @@ func uploadArchive(ctx context.Context, contents archive.Contents, file, to stri
 	return store.Upload(ctx, file, to)
 }
 
-// printContents prints the run and the data of an archive, and the omitted files with their reasons.
+// printContents prints the location, run and data of an archive, and its redacted and omitted files. file is the
+// archive on this machine; location is its path or URL for the user.
 func printContents(out io.Writer, c archive.Contents, location, file string) error {
 	info, err := os.Stat(file)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// helpWidth is the maximum length of a line of a help text.
+// helpWidth is the maximum length of a line of a help text, except for indented lines.
 const helpWidth = 100
 
 // A helpGroup is a part of the flags of a run, with a heading.
@@ -19,7 +19,7 @@ type helpGroup struct {
 	flags   []string
 }
 
-// commonFlags are the flags of a run that --help shows.
+// commonFlags are the flags of a run that --help shows, in addition to those of its suite.
 var commonFlags = []helpGroup{
 	{"The service", []string{"backend-url", "service", "topic"}},
 	{"The load", []string{"connections", "seconds", "noop-interval", "topics", "publish-rate", "runners", "reconnect"}},
@@ -28,7 +28,7 @@ var commonFlags = []helpGroup{
 	{"Results", []string{"out"}},
 }
 
-// allFlags lists the flags of a run by topic. Flags that it lacks are settings of one suite.
+// allFlags lists the flags of a run by topic. The help shows a flag that is not in the list as a setting of the suite.
 var allFlags = []helpGroup{
 	{"The service", []string{"backend-url", "service", "topic", "ca", "insecure", "follow-redirects", "accept-encoding", "http-version",
 		"streams-per-connection", "token-ttl", "backends", "no-nginx", "cluster-url", "pin"}},
@@ -53,10 +53,10 @@ func addRunHelp(cmd *cobra.Command, example string) {
 		}
 		return run(cmd, args)
 	}
-	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { _ = runHelp(cmd, commonFlags) }) // an error is of standard output
+	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { _ = runHelp(cmd, commonFlags) }) // ignores errors of standard output
 }
 
-// runHelp prints the help of a run with the flags of some groups.
+// runHelp prints the help of a run with the flags of its suite and of the given groups.
 func runHelp(cmd *cobra.Command, groups []helpGroup) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\nUsage:\n  %s\n\nExample:\n%s\n", wrap(cmd.Long, helpWidth), cmd.UseLine(), cmd.Example)
@@ -100,7 +100,8 @@ func suiteFlags(cmd *cobra.Command) *pflag.FlagSet {
 	return flags
 }
 
-// wrap breaks the paragraphs of a text into lines of at most width; indented lines remain unchanged.
+// wrap joins the lines of each paragraph, and breaks the paragraph into lines of at most width bytes. A longer word has
+// a line of its own. Indented lines remain unchanged.
 func wrap(text string, width int) string {
 	var out []string
 	line := ""
@@ -127,7 +128,7 @@ func wrap(text string, width int) string {
 	return strings.Join(out, "\n")
 }
 
-// wrapHelp wraps the help texts of a command and its subcommands.
+// wrapHelp wraps the long help texts of a command and its subcommands.
 func wrapHelp(cmd *cobra.Command) {
 	cmd.Long = wrap(cmd.Long, helpWidth)
 	for _, sub := range cmd.Commands() {

@@ -40,8 +40,8 @@ Responses that end by themselves, such as answers of a language model, are teste
 
 It overwrites no file without --update or --force. Without a URL it prompts for one.`
 
-// An overwriteMode decides whether init replaces existing files: with force all, with update those that are unchanged
-// since init wrote them, otherwise none.
+// An overwriteMode selects the existing files that init replaces. force selects all files, and update those that are
+// unchanged since init wrote them. The zero value selects none.
 type overwriteMode struct{ force, update bool }
 
 func initCommand() *cobra.Command {
@@ -93,8 +93,8 @@ func initCommand() *cobra.Command {
 	return cmd
 }
 
-// check returns an error if a file exists that init must not replace. description is the path of the service
-// description.
+// check returns an error if both modes are set, or if neither mode is set and a file of init exists. description is the
+// path of the service description.
 func (m overwriteMode) check(description string) error {
 	if m.force && m.update {
 		return errors.New("--force and --update cannot be combined")
@@ -107,7 +107,7 @@ func (m overwriteMode) check(description string) error {
 	return nil
 }
 
-// promptURL reads a URL from the terminal.
+// promptURL prints a prompt to out and reads a URL from in.
 func promptURL(in io.Reader, out io.Writer) (string, error) {
 	fmt.Fprint(out, "URL of an event stream (headers, topics and more are flags: soak init --help): ")
 	line, err := bufio.NewReader(in).ReadString('\n')
@@ -121,7 +121,8 @@ func promptURL(in io.Reader, out io.Writer) (string, error) {
 	return line, nil
 }
 
-// serviceName returns the name of the service, which is also a file name: that of the configuration, or the host.
+// serviceName returns the name of the service: that of the configuration, or else the host of its URL. The name is also
+// a file name without its extension.
 func serviceName(c *probe.Config) (string, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Hostname() == "" {
@@ -138,9 +139,9 @@ func serviceName(c *probe.Config) (string, error) {
 //go:embed init_workflow.yml
 var workflow string
 
-// workflowOf returns the workflow with the action pinned to the commit id of a release. With a branch or a tag, others
-// could change the code that runs with the secrets of a repository. Without a commit the placeholder COMMIT remains,
-// with which GitHub does not run the workflow.
+// workflowOf returns the workflow with the action pinned to a commit: id is the full hash of this build. With a branch
+// or a tag, others could change the code that runs with the secrets of a repository. If id is "", the placeholder
+// COMMIT remains, and GitHub cannot run the workflow. release is the version of this build; "" if it is not a release.
 func workflowOf(release, id string) string {
 	if id == "" {
 		return strings.Replace(workflow, "VERSION", "the full hash of a release; this build of soak does not record its own", 1)
@@ -148,7 +149,7 @@ func workflowOf(release, id string) string {
 	return strings.NewReplacer("@COMMIT", "@"+id, "VERSION", cmp.Or(release, "not a release")).Replace(workflow)
 }
 
-// forSuite returns a workflow that runs the suite for the streams that the probe found.
+// forSuite returns the workflow of a soak, or a workflow of the suite finite if the probe found finite streams.
 func forSuite(workflow string, result probe.Result) string {
 	if !result.Finite {
 		return workflow
@@ -200,8 +201,9 @@ func settingsFor(c *probe.Config, result probe.Result, description string) (stri
 	return plan.SettingsText(values) //nolint:wrapcheck // it names the setting
 }
 
-// writeProject writes the files. In place of an edited file that --update keeps, it writes a new file next to it,
-// except for the workflow. It prints which parts of the description are missing, and the next step.
+// writeProject writes the description, the settings and the workflow. If --update keeps an edited file, writeProject
+// writes the new text to a second file, such as soak.new.yaml; it omits a second workflow. It prints which parts of the
+// description are missing, and the next step.
 func writeProject(w io.Writer, c *probe.Config, result probe.Result, mode overwriteMode) error {
 	description := c.Name + ".js"
 	settings, err := settingsFor(c, result, description)
@@ -260,13 +262,14 @@ func firstRun(result probe.Result, keepsSettings bool) string {
 // checksumMark precedes the checksum in the last line of a file.
 const checksumMark = " soak init: "
 
-// addChecksum appends a comment with the checksum of a text, by which isEdited recognizes unchanged files.
+// addChecksum returns a text with an additional last line: a comment with the checksum of the text. comment is the
+// start of a comment, such as #. isEdited recognizes unchanged files by the checksum.
 func addChecksum(text, comment string) string {
 	return fmt.Sprintf("%s%s%s%x\n", text, comment, checksumMark, sha256.Sum256([]byte(text)))
 }
 
-// isEdited reports whether a file exists that init did not write, that somebody changed afterwards, or that cannot be
-// read.
+// isEdited reports whether the file at path exists and is not exactly what init wrote. It returns true for a file that
+// cannot be read.
 func isEdited(path, comment string) bool {
 	existing, err := os.ReadFile(path) // #nosec G304 -- in this folder
 	if err != nil {

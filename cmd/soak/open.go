@@ -44,8 +44,9 @@ func openCommand() *cobra.Command {
 	return cmd
 }
 
-// openArchive checks and unpacks an archive, prints its contents, and shows its data until ctx ends. With check it only
-// prints the contents.
+// openArchive checks and unpacks an archive, prints its contents, and shows its data until ctx ends. If dir is "", it
+// unpacks into a temporary folder, which it removes at the end. With check it always uses a temporary folder, and
+// returns after it has printed the contents.
 func openArchive(ctx context.Context, file, dir string, check bool, out io.Writer) (err error) {
 	tmp, err := os.MkdirTemp("", "soak-open-")
 	if err != nil {
@@ -79,11 +80,12 @@ func openArchive(ctx context.Context, file, dir string, check bool, out io.Write
 	return showData(ctx, contents, dir, tmp, out)
 }
 
-// graphMargin is the time before and after the run that the graph shows.
+// graphMargin is the time that the graph shows before the run, and also after it.
 const graphMargin = 30 * time.Second
 
-// showData starts a Prometheus with the data of an unpacked archive, prints its address, and stops it when ctx ends. If
-// the archive has no Prometheus data, showData only waits until ctx ends.
+// showData starts a Prometheus with the data of an unpacked archive, prints its address, and stops it when ctx ends. It
+// returns an error if Prometheus ends earlier. If the archive has no Prometheus data, showData only waits until ctx
+// ends.
 func showData(ctx context.Context, c archive.Contents, dir, tmp string, out io.Writer) error {
 	if c.Prometheus.Missing != "" {
 		fmt.Fprintln(out, "The archive has no Prometheus data, so nothing is started. Ctrl-C removes the unpacked files, unless --dir names their folder.")

@@ -88,7 +88,8 @@ func probeCommand() *cobra.Command {
 	return cmd
 }
 
-// secondsFlag adds the flag --seconds. It accepts a number of seconds, or a duration such as 10m.
+// secondsFlag adds the flag --seconds with a default value. The flag accepts a number of seconds, or a duration such as
+// 10m.
 func secondsFlag(f *pflag.FlagSet, seconds *int, value int, help string) {
 	*seconds = value
 	f.Var(plan.Setting{Name: "SECONDS", Value: seconds}, "seconds", help)
@@ -109,7 +110,7 @@ func serviceFlags(f *pflag.FlagSet, c *probe.Config) {
 }
 
 // prepareProbe sets the tokens of a configuration from the environment, and its functions for progress and usage
-// errors. Ctrl-C ends the returned context, and a second Ctrl-C ends the program.
+// errors. Ctrl-C or SIGTERM ends the returned context, and a second signal ends the program.
 func prepareProbe(parent context.Context, c *probe.Config) (context.Context, context.CancelFunc) {
 	c.SubscribeToken, c.PublishToken = os.Getenv("SUBSCRIBE_TOKEN"), os.Getenv("PUBLISH_TOKEN")
 	c.Progress = func(sentence string) { fmt.Fprintf(os.Stderr, "probe: %s\n", sentence) }
@@ -121,15 +122,16 @@ func prepareProbe(parent context.Context, c *probe.Config) (context.Context, con
 	return ctx, stop
 }
 
-// requestFlags adds the flags of one request.
+// requestFlags adds the flags for method, body and headers of one request. Their names begin with prefix, and subject
+// names the request in their help.
 func requestFlags(f *pflag.FlagSet, r *probe.Request, prefix, subject string) {
 	f.StringVar(&r.Method, prefix+"method", "", "method of "+subject)
 	f.StringVar(&r.Body, prefix+"body", "", "body of "+subject)
 	f.StringArrayVar(&r.Headers, prefix+"header", nil, "header of "+subject+", as 'Name: value'; repeatable")
 }
 
-// checkProbe returns an error if a setting is out of range or the file out exists. If the configuration has no service
-// name, checkProbe sets it to the name of that file.
+// checkProbe returns an error if a setting is out of range, or if out names an existing file or is combined with
+// --idle. If the configuration has no service name, checkProbe sets it to the name of that file without .js.
 func checkProbe(c *probe.Config, out string, idle bool) error {
 	longest := probe.Longest
 	if idle {

@@ -55,7 +55,7 @@ func configOf(kind suite.Suite) run.Config {
 	return c
 }
 
-// exitCodes is the last paragraph of the help of commands that end with a verdict.
+// exitCodes is the last paragraph of the help of soak, and of its commands that judge a run.
 const exitCodes = "Exit codes: 0 pass, 1 fail, 2 invalid (cannot be judged), 64 wrong usage."
 
 // soakFlags defines the flags of a run whose plan is that of a soak.
@@ -67,7 +67,7 @@ func soakFlags(f *pflag.FlagSet, c *run.Config) {
 	ciFlags(f, &c.CI, &c.Look)
 }
 
-// ciFlags defines the flags of every command that ends with a verdict. It enables colours if standard output is a
+// ciFlags defines the flags for the output of run, attach and merge. It enables colours if standard output is a
 // terminal and NO_COLOR is not set.
 func ciFlags(f *pflag.FlagSet, targets *ci.Targets, look *report.Look) {
 	f.BoolVar(&look.Verbose, "verbose", false, "print the whole report.txt")
@@ -76,10 +76,10 @@ func ciFlags(f *pflag.FlagSet, targets *ci.Targets, look *report.Look) {
 	f.StringVar(&targets.JUnit, "junit", "", "file to write the checks to, in JUnit format (docs/ci.md)")
 }
 
-// profileHelp is the help of --profile, which the command of every suite has.
+// profileHelp is the help of --profile, or its first part. Every command `soak run SUITE` has the flag.
 const profileHelp = "smoke (seconds) or full (the default)"
 
-// suiteCommand returns the command of a suite. If the plan does not have the load of the suite, the script defines most
+// suiteCommand returns the command of a suite. If the suite does not have the plan of a soak, its script defines most
 // settings and the profiles.
 func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 	c := configOf(kind)
@@ -136,7 +136,7 @@ func flagOf(f *pflag.FlagSet, name string) *pflag.Flag {
 	return f.Lookup(strings.ToLower(strings.ReplaceAll(name, "_", "-")))
 }
 
-// setProfile sets the flags that the user did not set to their values in a profile.
+// setProfile sets each flag that the profile has, and that the user did not set, to the value of the profile.
 func setProfile(f *pflag.FlagSet, kind suite.Suite, name string) error {
 	values, ok := kind.Plan.Profiles[name]
 	if !ok {
@@ -196,8 +196,8 @@ func isRunFlag(name string) bool {
 	return slices.ContainsFunc(append(run.Commands(), run), func(c *cobra.Command) bool { return c.Flags().Lookup(name) != nil })
 }
 
-// start runs a suite with the settings of the flags. scriptSettings are the profile, and the settings that the script
-// reads and the plan lacks.
+// start runs a suite with the settings of the flags. scriptSettings are the profile, which comes first, and the
+// settings that the script reads and the plan lacks; nil for `soak run` without a suite.
 func start(cmd *cobra.Command, c *run.Config, scriptSettings []plan.Setting, outcome *verdict.Outcome) (err error) {
 	variables, file, err := loadSettings(cmd.Flags())
 	if err != nil {

@@ -21,7 +21,8 @@ func versionCommand() *cobra.Command {
 // linked and revision are version and commit of a release, set by the linker: -ldflags "-X main.linked=v1.2.3".
 var linked, revision string
 
-// version returns the version of this build: that of the release, else the commit, else the version of the module.
+// version returns the version of this build: that of the release, else the commit, else the version of the module. It
+// returns "unknown" if the build records none of them.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -41,7 +42,8 @@ func commit() string {
 	return id
 }
 
-// source returns the full hash of the commit of this build, and whether files were modified.
+// source returns the full hash of the commit of this build, and whether files were modified. id is "" if the build does
+// not record a commit.
 func source() (id string, modified bool) {
 	if revision != "" {
 		return revision, false

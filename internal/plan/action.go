@@ -16,8 +16,8 @@ type Action struct {
 
 var actionName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$`)
 
-// ParseActions parses the values of --at: TIME [NAME]: COMMAND. The default name is the position in the list, such as
-// action-2.
+// ParseActions parses the values of --at: TIME [NAME]: COMMAND. The default name has the position in the list, from 1,
+// such as action-2. Two equal names are an error.
 func ParseActions(lines []string) (out []Action, err error) {
 	names := map[string]bool{}
 	for i, line := range lines {
@@ -41,7 +41,7 @@ func ParseActions(lines []string) (out []Action, err error) {
 // runner that was replaced, in microseconds since 1970.
 const StartVariable = "SOAK_BEGUN_US"
 
-// ActionsVariable is the environment variable of a runner with the ActionTimes, for its metrics.
+// ActionsVariable is the environment variable that passes the result of ActionTimes to a runner, for its metrics.
 const ActionsVariable = "K6_SOAK_ACTIONS"
 
 // ActionTimes returns names and times of actions as a list: 30s=deploy,1m0s=reload. It omits the commands, which may
@@ -54,7 +54,7 @@ func ActionTimes(actions []Action) string {
 	return strings.Join(list, ",")
 }
 
-// ParseActionTimes parses the list of ActionTimes. It ignores entries that are not actions.
+// ParseActionTimes parses a list that ActionTimes returned. It ignores invalid entries. The actions have no commands.
 func ParseActionTimes(list string) (out []Action) {
 	for entry := range strings.SplitSeq(list, ",") {
 		text, name, _ := strings.Cut(entry, "=")

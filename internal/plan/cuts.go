@@ -16,11 +16,11 @@ import (
 const (
 	CutFIN   = "fin"   // the client closes the connection
 	CutRST   = "rst"   // the client resets the connection
-	CutHalf  = "half"  // the client vanishes: it drops data without reading or acknowledging it, and sends nothing
+	CutHalf  = "half"  // the connection stays half-open: the client sends nothing, not even acknowledgements
 	CutPause = "pause" // the reader stops for some time, and continues on the same connection
 )
 
-// CutKinds returns all kinds, in the order of tables.
+// CutKinds returns all kinds, in the order in which tables list them.
 func CutKinds() []string { return []string{CutFIN, CutRST, CutHalf, CutPause} }
 
 const (
@@ -28,11 +28,11 @@ const (
 	defaultPause     = 5 // seconds
 	maxShare         = 1000
 	maxCuts          = 1000 // per second
-	firstMessage     = 2    // seconds before the first message is published (k6/soak/publishing.go)
+	firstMessage     = 2    // seconds from the first stream to the first published message (k6/soak/publishing.go)
 	reconnectSeconds = 3    // seconds for a stream to reconnect: a delay of 1 s to 2 s, and a connect
 )
 
-// Cuts reports whether the run disconnects streams.
+// Cuts reports whether the run disconnects or pauses its own streams.
 func (p *Plan) Cuts() bool { return p.CutsPerSecond > 0 }
 
 // Pause returns the duration of a pause of a reader.
@@ -40,7 +40,7 @@ func (p *Plan) Pause() time.Duration {
 	return time.Duration(cmp.Or(p.PauseS, defaultPause) * float64(time.Second))
 }
 
-// shares returns the share of each kind of cut, in the order of CutKinds.
+// shares returns the shares of CUTS, in the order of CutKinds. A kind that CUTS does not name has the share 0.
 func (p *Plan) shares() (out []int, err error) {
 	kinds := CutKinds()
 	out = make([]int, len(kinds))
@@ -66,8 +66,9 @@ func (p *Plan) shares() (out []int, err error) {
 	return out, nil
 }
 
-// CutWindow returns the window in which streams are disconnected, relative to the start of the first stream. Before it
-// each stream has time to receive a message; after it a client has time to reconnect and to receive another message.
+// CutWindow returns the window in which streams are disconnected or paused, relative to the start of the first stream.
+// Before it each stream has time to receive a message. After it a client has time to end a pause, to reconnect, and to
+// receive another message.
 func (p *Plan) CutWindow() (from, to time.Duration) {
 	interval := p.Interval()
 	from = firstMessage*time.Second + interval + time.Second
@@ -78,13 +79,13 @@ func (p *Plan) CutWindow() (from, to time.Duration) {
 	return from, max(from, to)
 }
 
-// A Cut is a planned disconnect.
+// A Cut is a planned disconnect or pause.
 type Cut struct {
 	At   time.Duration // since the start of the first stream
-	Kind string
+	Kind string        // one of CutKinds
 }
 
-// PlannedCuts returns the disconnects of all runners, ordered by time. They depend only on the plan and its SEED.
+// PlannedCuts returns the cuts of all runners, ordered by time. They depend only on the plan, which includes the seed.
 func (p *Plan) PlannedCuts() (out []Cut) {
 	shares, err := p.shares()
 	if err != nil || !p.Cuts() {
@@ -102,8 +103,8 @@ func (p *Plan) PlannedCuts() (out []Cut) {
 	return out
 }
 
-// deal returns a number of kinds of cuts in proportion to their shares. Each kind with a share occurs at least once if
-// count suffices.
+// deal returns a list of count kinds of cuts in proportion to their shares. Each kind with a share occurs at least once
+// if count suffices.
 func deal(shares []int, count int) (out []string) {
 	kinds := CutKinds()
 	counts := make([]int, len(shares))
@@ -144,8 +145,9 @@ func (p *Plan) checkCuts() error {
 	return nil
 }
 
-// cutOutage returns the number of seconds for which a disconnected stream cannot be disconnected again.
+// cutOutage returns the seconds from a disconnect until the same stream can be disconnected again: the time to
+// reconnect, and one interval.
 func (p *Plan) cutOutage() float64 { return reconnectSeconds + p.NoopInterval }
 
-// MinStreamsForCuts returns the minimum number of streams for the disconnects.
+// MinStreamsForCuts returns the minimum number of streams with which CUTS_PER_SECOND is possible.
 func (p *Plan) MinStreamsForCuts() int { return int(math.Ceil(p.CutsPerSecond * p.cutOutage())) }

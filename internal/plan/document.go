@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// DocumentVariable is the environment variable of a runner with its Document.
+// DocumentVariable is the environment variable that passes a Document to a runner.
 const DocumentVariable = "K6_SOAK_PLAN"
 
 // A Document is the input of a runner from `soak run`: the plan, and the settings of the suite's script.
@@ -16,8 +16,9 @@ type Document struct {
 	Settings map[string]string `json:"settings,omitempty"` // by name
 }
 
-// Document returns the document of a plan. If the plan has no connections, the script of the suite declares the other
-// settings. The document then has the settings of every suite, and the defaults of scripts for the others.
+// Document returns the document of a plan and the settings of the suite's script. If the plan has no connections, the
+// script declares the load. The document then has only those settings of p that every suite has, and the defaults of
+// scripts for the others.
 func (p Plan) Document(settings map[string]string) Document {
 	if p.Connections > 0 {
 		return Document{Plan: p, Settings: settings}
@@ -32,7 +33,8 @@ func (p Plan) Document(settings map[string]string) Document {
 	return d
 }
 
-// Variables returns the environment of a runner with the document. It has NOOP_INTERVAL for service descriptions.
+// Variables returns the environment variables that pass the document to a runner. One of them is NOOP_INTERVAL, which
+// service descriptions read.
 func (d Document) Variables() map[string]string {
 	text, _ := json.Marshal(d) // a document has only strings and finite numbers
 	return map[string]string{DocumentVariable: string(text), "NOOP_INTERVAL": number(d.Plan.NoopInterval)}
@@ -53,7 +55,7 @@ type Source struct {
 	variable func(name string) string
 }
 
-// SourceOf returns the source of a runner with the given variables.
+// SourceOf returns the source of a runner. variable returns the value of an environment variable; "" if it is not set.
 func SourceOf(variable func(name string) string) (*Source, error) {
 	s := &Source{variable: variable}
 	text := variable(DocumentVariable)
@@ -73,7 +75,8 @@ func SourceOf(variable func(name string) string) (*Source, error) {
 	return s, nil
 }
 
-// Setting returns the text of a setting; "" if it is not set.
+// Setting returns the text of a setting of the suite's script, from the document. Without a document it returns the
+// text of a variable. It returns "" if the setting or variable is not set.
 func (s *Source) Setting(name string) string {
 	if s.document != nil {
 		return s.document.Settings[name]
@@ -103,7 +106,7 @@ func (s *Source) Plan() (Plan, error) {
 	return p, err
 }
 
-// WithSeconds returns the document with another length of the run.
+// WithSeconds returns the document with another length of the run. Without a document, only the length is set.
 func (s *Source) WithSeconds(seconds int) (d Document) {
 	if s.document != nil {
 		d = *s.document
@@ -126,7 +129,7 @@ func (s *Source) Text(name string) string {
 	return ""
 }
 
-// Base returns the plan without the settings of the suite's script.
+// Base returns the plan of the document, or the defaults of scripts, without the changes by settings of the source.
 func (s *Source) Base() Plan {
 	if s.document != nil {
 		return s.document.Plan
@@ -134,7 +137,7 @@ func (s *Source) Base() Plan {
 	return scriptDefaults()
 }
 
-// scriptDefaults returns the defaults of a script that k6 runs without soak.
+// scriptDefaults returns the default plan of a script that k6 runs without soak.
 func scriptDefaults() (p Plan) {
 	for _, s := range p.Settings() {
 		s.assign(s.Default)

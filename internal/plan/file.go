@@ -27,8 +27,8 @@ const (
 )
 
 // FlagsFromFile sets flags from a YAML file whose keys are the names of flags. It does not change flags that the
-// command line or a variable has set. It ignores keys that unknownKey accepts, because other commands read the same
-// file. A missing file is an error if explicit; otherwise read is false.
+// command line or a variable has set. A key without a flag is an error, unless unknownKey accepts it: other commands
+// read the same file. A missing file is an error if explicit; otherwise read is false.
 func FlagsFromFile(flags *pflag.FlagSet, path string, explicit bool, unknownKey func(name string) bool) (read bool, err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return false, fmt.Errorf("read the settings: %s must be a regular file; name another file with --config", path)
@@ -96,7 +96,8 @@ func setFromFile(flags *pflag.FlagSet, name string, node *yaml.Node) error {
 	return nil
 }
 
-// example returns the end of a sentence with the default of a flag as a line of the settings file; "" for no default.
+// example returns the end of a sentence that shows the default of a flag as a line of the settings file; "" if the flag
+// has no default.
 func example(flag *pflag.Flag) string {
 	if flag.DefValue == "" {
 		return ""
@@ -120,8 +121,8 @@ var fileTemplate = template.Must(template.New("").Parse(`# Settings of ` + "`soa
 {{.Line}}
 {{end}}`))
 
-// SettingsText returns a file of the settings of a soak that have a flag. A setting without a value is a comment with
-// its default.
+// SettingsText returns the text of a settings file with all settings of a soak that have a flag. values has the values
+// by the names of flags. For a setting that is not in values, the file has a comment with the default.
 func SettingsText(values map[string]string) (string, error) {
 	type row struct{ Help, Line string }
 	p, l := Default(), DefaultLocal()
@@ -147,7 +148,7 @@ func SettingsText(values map[string]string) (string, error) {
 	return out.String(), err
 }
 
-// scalar returns the YAML value of a text, with numbers as numbers.
+// scalar returns the YAML value of a text: a number if the text is one, otherwise a string.
 func scalar(text string) any {
 	var v any
 	if yaml.Unmarshal([]byte(text), &v) != nil {

@@ -22,10 +22,10 @@ const DisconnectLead = 5
 
 // Limits of the end of streams.
 const (
-	endTimeoutSeconds   = 15  // minimum for one stream
-	endTimeoutIntervals = 1.5 // minimum for one stream, in noop intervals
+	endTimeoutSeconds   = 15  // default for one stream, unless endTimeoutIntervals are longer
+	endTimeoutIntervals = 1.5 // default for one stream, in noop intervals
 	teardownSeconds     = 45  // for a runner, in addition to the ends of its streams
-	endsPerSecond       = 50  // minimum rate of DELETEs of a runner
+	endsPerSecond       = 50  // minimum rate of the requests with which a runner ends its streams
 )
 
 // Defaults of MAX_OUTAGE and BACK_WITHIN.
@@ -58,10 +58,10 @@ type Plan struct {
 	MaxLatenessSlope  float64 `json:"max_lateness_slope,omitempty"`     // of the p99, in ms per hour; 0: no limit
 	MaxReconnectSlope float64 `json:"max_reconnect_slope,omitempty"`    // of reconnects per hour, per hour; 0: no limit
 	MaxConnectSlope   float64 `json:"max_connect_slope,omitempty"`      // of the average, in ms per hour; 0: no limit
-	MaxOutageS        float64 `json:"max_outage_s"`                     // -1: no limit
+	MaxOutageS        float64 `json:"max_outage_s"`                     // -1: no limit; 0: DefaultMaxOutage
 	Control           int     `json:"control,omitempty"`                // streams of each runner to ControlURL
 	ControlURL        string  `json:"control_url,omitempty"`            // "": no control group
-	BackWithinS       float64 `json:"back_within_s,omitempty"`          // -1: no limit
+	BackWithinS       float64 `json:"back_within_s,omitempty"`          // -1: no limit; 0: DefaultBackWithin
 	AcceptEncoding    string  `json:"accept_encoding,omitempty"`        // gzip or browser; "": none
 	HTTPVersion       string  `json:"http_version,omitempty"`           // 1.1 or 2; "": chosen by the server
 	FollowRedirects   bool    `json:"follow_redirects,omitempty"`       // of streams, to other origins
@@ -97,7 +97,7 @@ func (p *Plan) Check() error {
 	return p.checkStreams()
 }
 
-// CheckDeclared checks the settings that every run has. The script declares the others.
+// CheckDeclared validates the settings that every suite has. It is for a plan whose script declares the others.
 func (p *Plan) CheckDeclared() error { return p.check(SuiteSettings(p.Settings())) }
 
 // CheckTestID returns an error unless id can name a folder or is empty.
@@ -175,7 +175,8 @@ func (p *Plan) checkURL() error {
 	return nil
 }
 
-// BackendURLs returns the URLs of the services, in their normal form if the plan passes Check.
+// BackendURLs returns the URLs of the services, in their normal form if the plan passes Check. If BACKEND_URL is empty,
+// the result is one empty string.
 func (p *Plan) BackendURLs() []string {
 	normal, err := NormalURLs("BACKEND_URL", p.BackendURL)
 	if err != nil {
@@ -207,7 +208,7 @@ func (p *Plan) Share(runner int) int {
 	return connections
 }
 
-// PerBackend returns the maximum number of connections of one of several services. The first service has the maximum.
+// PerBackend returns the number of connections of the first of several services. No other service has more.
 func (p *Plan) PerBackend(services int) (connections int) {
 	for runner := 1; runner <= p.Runners; runner += services {
 		connections += p.Share(runner)
@@ -234,7 +235,7 @@ func (p *Plan) Sockets(streams int) int {
 
 // Density returns the number of streams per virtual user. A virtual user needs twenty times the memory of a stream, so
 // streams share it. With several virtual users a runner uses all its cores, and the failure of one affects few streams.
-// Their number is limited, because all of them have requests in flight when their streams end.
+// The number of virtual users is limited, because all of them have requests in flight when their streams end.
 func (p *Plan) Density() int {
 	const maxStreams, minUsers, maxUsers = 50, 8, 100
 	perRunner := p.Connections / max(p.Runners, 1)
@@ -273,8 +274,9 @@ func (p *Plan) Hold() time.Duration {
 // LateLimit returns the lateness above which a noop counts as late.
 func (p *Plan) LateLimit() time.Duration { return time.Duration(p.LateMS) * time.Millisecond }
 
-// EndTimeout returns the maximum time between the response to the request to end a stream and its end. The default is
-// the longer of 15 s and 1.5 intervals, because a service may check at its next tick.
+// EndTimeout returns the maximum time between the response to the request to end a stream and the end of the stream.
+// The default is the longer of 15 s and 1.5 intervals, because a service may end the stream only when the next noop is
+// due.
 func (p *Plan) EndTimeout() time.Duration {
 	if p.EndTimeoutS > 0 {
 		return time.Duration(p.EndTimeoutS * float64(time.Second))
@@ -330,7 +332,7 @@ func (p *Plan) Window() time.Duration {
 }
 
 // NoopsPerConnection returns the minimum number of noops of a stream that is open for Hold: floor(Hold / Interval). It
-// returns 0 without an interval, as in the plan of a suite without shards.
+// returns 0 if the plan has no interval.
 func (p *Plan) NoopsPerConnection() int {
 	if p.Interval() <= 0 {
 		return 0

@@ -15,7 +15,7 @@ const NoopService = "noop"
 
 var serviceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
-// IsServiceFile reports whether the value of SERVICE is the path of a module, and not a name.
+// IsServiceFile reports whether the value of SERVICE is the path of a module. Otherwise the value is a name.
 func IsServiceFile(text string) bool {
 	return strings.HasSuffix(text, ".js") || strings.ContainsRune(text, filepath.Separator)
 }
@@ -28,7 +28,8 @@ func (p *Plan) ServiceName() string {
 // Published reports whether the run publishes the messages that its streams should receive.
 func (p *Plan) Published() bool { return p.Topics > 0 && p.PublishRate > 0 }
 
-// PublishInterval returns the seconds between two messages of a topic. Each stream has one topic.
+// PublishInterval returns the seconds between two messages of a topic. Each stream has one topic. The caller must check
+// that the run is Published.
 func (p *Plan) PublishInterval() float64 { return float64(p.Topics) / p.PublishRate }
 
 // TopicCount returns the number of topics that the streams subscribe to.
@@ -58,10 +59,10 @@ func (p *Plan) checkTopicNames() error {
 	return nil
 }
 
-// Padding returns the text of MESSAGE_KB that each published message contains.
+// Padding returns the filler text of each published message: MESSAGE_KB × 1024 bytes; "" for 0.
 func (p *Plan) Padding() string { return strings.Repeat("x", p.MessageKB<<10) }
 
-// checkRate returns an error if the messages of a stream are too frequent.
+// checkRate returns an error if the messages of a topic are less than shortestInterval apart.
 func (p *Plan) checkRate() error {
 	if p.Published() && p.PublishInterval() < shortestInterval {
 		return fmt.Errorf("PUBLISH_RATE must be at most %v messages per second for each topic, got %v with TOPICS %d; raise TOPICS, or lower PUBLISH_RATE",

@@ -22,7 +22,7 @@ type Setting struct {
 	Default     any    // nil: the zero value
 	WithoutSoak any    // default of a script under `k6 run` without soak; nil: Default
 
-	Min, Max  float64 // bounds of a number; Max 0: no maximum
+	Min, Max  float64 // bounds of a number, if it has a Rule; Max 0: no maximum
 	NoLimit   bool    // −1 means no limit
 	BareValue string  // value of the flag without an argument; "": the argument is required
 	ZeroText  string  // text of the zero value, which is then within the bounds, such as "noop" for SERVICE
@@ -53,11 +53,12 @@ var _ pflag.Value = Setting{}
 // Flag returns the name of the flag.
 func (s Setting) Flag() string { return strings.ToLower(strings.ReplaceAll(s.Name, "_", "-")) }
 
-// Type returns the type of the value, as pflag names it.
+// Type returns the name of the value's type. For a list it returns the type of an element.
 func (s Setting) Type() string {
 	return strings.TrimPrefix(reflect.TypeOf(s.Value).Elem().String(), "[]")
 }
 
+// value returns the value of the field.
 func (s Setting) value() any { return reflect.ValueOf(s.Value).Elem().Interface() }
 
 // String returns the value in the form that Set accepts.
@@ -124,7 +125,7 @@ func ParseNumber(name, text string) (float64, error) {
 	return 0, fmt.Errorf("must be a number, got %q", text)
 }
 
-// parseWhole parses a whole number, with the rules of ParseNumber.
+// parseWhole parses the value of a whole-number setting. A setting in seconds may be a duration of whole seconds.
 func parseWhole(name, text string) (int, error) {
 	if d, ok := duration(name, text); ok && d%time.Second == 0 {
 		return int(d / time.Second), nil
@@ -132,7 +133,8 @@ func parseWhole(name, text string) (int, error) {
 	return strconv.Atoi(text) //nolint:wrapcheck // the caller knows the setting
 }
 
-// duration parses the value of a setting in seconds that has a unit.
+// duration parses a value with a unit, such as 90s. ok is false if the setting is not in seconds, or if the value is
+// not a duration.
 func duration(name, text string) (d time.Duration, ok bool) {
 	if !isSeconds(name) {
 		return 0, false
@@ -166,7 +168,7 @@ func Kind(flag pflag.Value) string {
 // Property returns the name of the property in scripts, "" for none, and reports whether it is optional.
 func (s Setting) Property() (name string, optional bool) { return strings.CutSuffix(s.Script, "?") }
 
-// Get returns the value for scripts. For an empty string it returns ZeroText.
+// Get returns the value for scripts. For a string it returns the text of String, so an empty one becomes ZeroText.
 func (s Setting) Get() any {
 	if s.Type() == "string" {
 		return s.String()
@@ -190,7 +192,8 @@ func reset(settings []Setting) {
 	}
 }
 
-// check returns an error if a number is out of bounds. A setting without a Rule has no bounds.
+// check returns an error if a number is out of bounds. A setting without a Rule has no bounds. Below the minimum, -1 is
+// valid with NoLimit, and 0 with a ZeroText.
 func (s Setting) check() error {
 	n, err := strconv.ParseFloat(s.String(), 64)
 	inRange := n >= s.Min && (s.Max == 0 || n <= s.Max) // false for NaN
@@ -215,8 +218,8 @@ func AddFlags(flags *pflag.FlagSet, settings []Setting) {
 	}
 }
 
-// FlagsFromEnvironment sets each flag from its variable, unless it is on the command line. It returns the variables that
-// it used, as NAME=value.
+// FlagsFromEnvironment sets each flag from its variable, unless the flag is on the command line or the variable is
+// empty. It returns the variables that it used, as NAME=value.
 func FlagsFromEnvironment(flags *pflag.FlagSet) (used []string, err error) {
 	flags.VisitAll(func(flag *pflag.Flag) {
 		s, ok := flag.Value.(Setting)
@@ -232,7 +235,7 @@ func FlagsFromEnvironment(flags *pflag.FlagSet) (used []string, err error) {
 	return used, err
 }
 
-// SuiteSettings returns the settings of every suite, with SuiteHelp as their help.
+// SuiteSettings returns those of the settings that every suite has, with SuiteHelp as their help.
 func SuiteSettings(settings []Setting) (out []Setting) {
 	for _, s := range settings {
 		if s.SuiteHelp != "" {
@@ -243,7 +246,8 @@ func SuiteSettings(settings []Setting) (out []Setting) {
 	return out
 }
 
-// ForSuite returns the settings of a suite with the plan of a soak; "" is the soak.
+// ForSuite returns those of the settings that a suite with the plan of a soak has; "" is the soak. It modifies the
+// slice.
 func ForSuite(suite string, settings []Setting) []Setting {
 	return slices.DeleteFunc(settings, func(s Setting) bool { return s.OnlySuite != "" && s.OnlySuite != suite })
 }
@@ -261,7 +265,7 @@ func DefaultLocal() (l Local) {
 	return l
 }
 
-// ReadEnvironment sets each field from its variable. An empty variable keeps the field.
+// ReadEnvironment sets each field from its variable, by lookup. An empty variable keeps the field.
 func (p *Plan) ReadEnvironment(lookup func(name string) string) error {
 	for _, s := range p.Settings() {
 		value := lookup(s.Name)
@@ -275,7 +279,7 @@ func (p *Plan) ReadEnvironment(lookup func(name string) string) error {
 	return nil
 }
 
-// Difference describes the first difference between two plans, among the settings whose scope is at least as wide. It
+// Difference describes the first difference between two plans, among the settings whose scope is scope or wider. It
 // returns "" if there is none.
 func Difference(want, other Plan, scope Scope) string {
 	planned := want.Settings()

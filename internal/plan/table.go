@@ -124,11 +124,12 @@ func (p *Plan) Settings() []Setting {
 	}
 }
 
-// A Local has the settings of `soak run` that are not part of the plan. Neither runners nor a merge use them.
+// A Local has the settings of `soak run` that are not part of the plan. The document of a runner does not contain them,
+// and a merge does not compare them.
 type Local struct {
 	Out, Shards, StartAt, On, Overlay  string
 	ControlListen, Progress, Pin, Live string
-	CA                                 string // path
+	CA                                 string // path of a PEM file; "": the certificates of the system only
 	Insecure                           bool
 	At                                 []string
 	AtEnv                              string
