@@ -54,7 +54,11 @@ func (t *TextWriter) warnings(list []string) {
 	for i, warning := range list {
 		lines := fold("warning: "+warning, textWidth, false)
 		if omitted := len(list) - i; remaining < len(lines) || remaining == 1 && omitted > 1 {
-			t.line(fmt.Sprintf("%s in report.txt", format.Plural(omitted, "warning is", "warnings are")))
+			more := ""
+			if i > 0 {
+				more = "more "
+			}
+			t.line(fmt.Sprintf("%s in report.txt", format.Plural(omitted, more+"warning is", more+"warnings are")))
 			return
 		}
 		for _, line := range lines {
