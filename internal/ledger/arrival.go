@@ -24,7 +24,7 @@ type Arrival struct {
 	Late     int // number of these elements above Config.Late
 }
 
-// Noop counts one noop, by interval and by number.
+// Noop counts one noop, by interval and by number. It returns the result of the count that decides: see numbersDecide.
 //
 // On systems without epoll, thousands of reading goroutines call it deep in their stacks. Rare cases are in functions
 // that are not inlined, so that the common case fits into the initial stack of a goroutine.

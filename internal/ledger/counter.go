@@ -15,7 +15,7 @@ type counter struct {
 	lastAt   Instant // arrival of the last noop of this stream, or of its headers; the start of the current gap
 
 	maxGap, maxLateness time.Duration
-	Undetectable        uint32 // see Counts; at most a few per noop that was not on time
+	Undetectable        uint32 // see Counts
 	hasNoop             bool   // a noop arrived on this stream
 }
 
@@ -23,7 +23,7 @@ type counter struct {
 type faults struct {
 	Counts      // without Received and Undetectable
 	findings    []Finding
-	unlisted    int
+	unlisted    int         // number of findings beyond the limits
 	earlierPace measurement // the longest measurement of an earlier stream
 }
 
@@ -62,7 +62,7 @@ func (c *counter) found() uint64 {
 	return c.faults.Missed() + c.faults.Faults()
 }
 
-// fill writes the counts into a record.
+// fill writes the counts, the longest gap and lateness, and the measured interval into a record.
 func (c *counter) fill(r *Record) {
 	span := c.pace.measured(c.interval())
 	r.Counts = Counts{}
@@ -98,7 +98,8 @@ func (c *counter) measures(at Instant) bool {
 	return false
 }
 
-// checkGap counts the gap as uneven if it differs from a multiple of the interval by more than the assumed jitter.
+// checkGap counts the gap as uneven if it differs from a multiple of the interval by more than the assumed jitter and
+// the precision of due times.
 func (c *counter) checkGap(gap time.Duration) {
 	interval := c.interval()
 	if (gap - time.Duration(nearest(gap, interval))*interval).Abs() > share(interval, jitter+duePrecision) {
@@ -106,8 +107,8 @@ func (c *counter) checkGap(gap time.Duration) {
 	}
 }
 
-// inBurst reports whether an arrival follows the previous one so closely that both were delayed together, or it is a
-// copy.
+// inBurst reports whether an arrival follows the previous one so closely that both were delayed together, or that it is
+// a copy.
 func (c *counter) inBurst(at Instant) bool { return c.hasNoop && at-c.lastAt < c.interval()/50 }
 
 // passedSlots returns the number of slots from the last arrival to this one, and moves the anchor. The first noop of a
@@ -198,7 +199,7 @@ func (c *counter) addLate(number uint64, at Instant, lateness time.Duration) {
 }
 
 // delayOf returns the lateness of a noop that arrives before the next slot while earlier slots are in doubt. The noop
-// fills the first of these slots.
+// fills the first of these slots. slots.fill must be called first.
 func (c *counter) delayOf(at Instant) time.Duration {
 	return at - (c.slots.anchor - time.Duration(c.slots.balance)*c.interval())
 }
@@ -237,9 +238,10 @@ func (c *counter) tailWithoutPhase(end Instant) uint64 {
 	return empty
 }
 
-// close ends the count of slots. The last stream ended at the instant end, with tail empty slots. The client was
-// disconnected until the instant at; losses in between are undetectable. close returns the number of empty slots before
-// the last arrival. It may be called again if a client reconnects after the request to end.
+// close ends the count of slots. The last stream ended at the instant end, with tail empty slots, which close counts as
+// missed. The client was disconnected until the instant at; losses in between are undetectable. close returns the
+// number of empty slots before the last arrival. It may be called again if a client reconnects after the request to
+// end.
 func (c *counter) close(end, at Instant, tail uint64) (unsent uint64) {
 	interval := c.interval()
 	from := end
@@ -262,7 +264,7 @@ func (c *counter) close(end, at Instant, tail uint64) (unsent uint64) {
 	return unsent
 }
 
-// find adds a finding, or counts it as unlisted if there are too many of its kind or in total.
+// find adds a finding, or counts it as unlisted if there are too many in total, or too many late noops.
 func (c *counter) find(f Finding) {
 	faults := c.fault()
 	if f.Kind == KindLate && faults.Late > maxLateFindings {

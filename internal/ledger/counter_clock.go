@@ -16,11 +16,12 @@ type clockCounter struct {
 // or it is a copy of the previous one. The next arrival decides.
 type earlyArrival struct {
 	previous Instant // the anchor before it
-	time     Instant // 0: none
-	intact   bool
+	time     Instant // 0: there is no early arrival
+	intact   bool    // see Noop
 }
 
-// isCopyBefore reports whether an arrival shows that the early one was a copy, because it fills the same slot.
+// isCopyBefore reports whether an arrival shows that the early one was a copy, because it fills the slot of the early
+// one.
 func (e *earlyArrival) isCopyBefore(at Instant, interval time.Duration) bool {
 	return e.time > 0 && at-e.previous < interval+(e.time-e.previous)/2
 }
@@ -80,7 +81,7 @@ func (c *clockCounter) noop(n *Noop) (a Arrival) {
 func (c *clockCounter) place(at Instant, gap time.Duration) (passed int64, duplicate bool) {
 	interval := c.interval()
 	uncertain, phaseKnown := c.slots.balance > 0, c.slots.phaseKnown
-	lastWasLate := uncertain && !c.slots.isOnSlot(c.lastAt, interval) // the slot of the last arrival is not due yet
+	lastWasLate := uncertain && !c.slots.isOnSlot(c.lastAt, interval) // it was well before its slot
 	regular := (gap - interval).Abs() < share(interval, earlyShare)
 	if c.slots.longGap && regular {
 		c.Undetectable++ // the previous noop was on time, so one before it may have been lost
@@ -127,8 +128,9 @@ func (c *clockCounter) countsForPace(at Instant) bool {
 	return c.stream.closeRequestedAt == 0 && (!c.hasNoop || at-c.pace.last >= c.interval()/4)
 }
 
-// countFirst counts the undetectable losses at the first noop of a stream. A noop that may have been due between the
-// headers and this one may have been lost. After an outage, the number of noops expected in the outage is an estimate.
+// countFirst counts the undetectable losses at the first noop of a stream, and sets slots.firstLate. A noop that may
+// have been due between the headers and this one may have been lost. After an outage, the number of noops expected in
+// the outage is an estimate.
 func (c *clockCounter) countFirst(at Instant, slotsPassed int64) {
 	c.slots.firstLate = at-c.stream.openedAt > c.interval()*3/2
 	if slotsPassed > 1 || at-c.stream.openedAt >= share(c.interval(), immediateStart) {
@@ -198,6 +200,6 @@ func (c *clockCounter) close(end, last Instant) {
 	}
 	c.addEmptySlots(at, c.counter.close(end, last, tail))
 	if c.Undetectable == undetectable && (few || late) {
-		c.Undetectable++ // too few noops show whether the last one was late
+		c.Undetectable++ // it is unknown whether the last noop was late
 	}
 }

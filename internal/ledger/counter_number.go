@@ -18,7 +18,7 @@ type numberCounter struct {
 	firstNumber uint64
 	startedAt   Instant // arrival of that noop
 
-	headStart     int64   // number of numbers before the first noop of a stream that have no slot
+	headStart     int64   // numbers by which the first noop of a stream exceeded the passed slots
 	skipped       uint64  // numbers skipped by numbered messages other than noops since the last noop
 	uncertainAt   Instant // arrival of the last noop before which slots were in doubt
 	uncertainFrom uint64  // ordinal of that noop
@@ -33,8 +33,9 @@ func (c *numberCounter) isSequence() bool {
 	return (c.ids.next > 0 || c.ids.gap || c.numbers.highest <= 1) && c.ids.isSequence(c.keepsUp())
 }
 
-// keepsUp reports whether the numbers grew about as fast as slots passed. This separates a service that sometimes
-// repeats a noop in place of the next one from a service that always sends the same number.
+// keepsUp reports whether at least six slots passed, and the numbers grew by at least three quarters of them. This
+// separates a service that sometimes repeats a noop in place of the next one from a service that always sends the same
+// number.
 func (c *numberCounter) keepsUp() bool {
 	slots := c.firstNumber + uint64(nearest(c.lastAt-c.startedAt, c.interval())) // #nosec G115 -- lastAt is not before startedAt
 	return slots >= 6 && 4*c.numbers.highest >= 3*slots
@@ -136,7 +137,8 @@ func (c *numberCounter) aheadOfClock(n *Noop) bool {
 	return n.Number > c.firstNumber+slots+messages
 }
 
-// assumeNext turns a noop without a valid number into a corrupted one with the next number.
+// assumeNext turns a noop without a valid number into a corrupted one with the next number. It counts the noop as
+// evidence against a sequence.
 //
 //go:noinline
 func (c *numberCounter) assumeNext(n *Noop) {
@@ -215,7 +217,7 @@ func (c *numberCounter) missedSlots(at Instant) uint64 {
 	return wholeIntervals(at-c.slots.anchor+share(c.interval(), duePrecision), c.interval())
 }
 
-// restart records that the server restarted its numbers at 1.
+// restart records that the server restarted its numbers at 1. The holes so far become findings.
 func (c *numberCounter) restart(at Instant) {
 	c.numberings, c.skipped = max(c.numberings, 1)+1, 0
 	c.findAt(KindRestarted, c.numbers.highest, at)
@@ -230,7 +232,7 @@ func (c *numberCounter) knowsPhase() bool {
 	return c.hasNoop && (c.stream.count == 1 || c.lastAt-c.stream.openedAt >= c.interval()/4)
 }
 
-// streamLost records that the stream was lost and the client reconnects.
+// streamLost records that the stream was lost and the client reconnects. It counts the empty slots since the last noop.
 func (c *numberCounter) streamLost(at Instant) {
 	c.anchorAtHeaders()
 	silent := c.emptySlots(at, c.stream.cfg.tolerance())
@@ -271,7 +273,7 @@ func (c *numberCounter) close(end, at Instant, replayable uint64) (unknown bool)
 // found is counter.found with the missing numbers.
 func (c *numberCounter) found() uint64 { return c.counter.found() + c.numbers.lostCount() }
 
-// fill writes the counts into a record.
+// fill is counter.fill with the numbers: the highest, the missing ones, and how often they started at 1.
 func (c *numberCounter) fill(r *Record) {
 	c.counter.fill(r)
 	r.Last, r.Lost, r.Numberings = c.numbers.highest, c.numbers.lostCount(), int(c.numberings)

@@ -1,21 +1,22 @@
 package ledger
 
-// Counts has the numbers of messages of one connection by outcome, or the sums over connections. A new counter is a
-// field of Counts with an entry in list, and a field of Totals if reports show it.
+// Counts has the numbers of messages of one connection by outcome, or the sums over connections. A new counter needs a
+// field of Counts, an entry in list, and a field of Totals if reports show it.
 type Counts struct {
-	Received   uint64 `json:"received"`   // distinct intact messages
-	Lost       uint64 `json:"lost"`       // skipped numbers that did not arrive
-	Unsent     uint64 `json:"unsent"`     // empty slots before a later message
-	Tail       uint64 `json:"tail"`       // empty slots at the end
-	Duplicated uint64 `json:"duplicated"` // arrived twice
-	Reordered  uint64 `json:"reordered"`  // arrived after a higher number
-	Corrupted  uint64 `json:"corrupted"`  // arrived, but not exactly `0`
-	Late       uint64 `json:"late"`
+	Received   uint64 `json:"received"`           // distinct intact messages
+	Lost       uint64 `json:"lost"`               // skipped numbers that did not arrive
+	Unsent     uint64 `json:"unsent"`             // empty slots before a later message
+	Tail       uint64 `json:"tail"`               // empty slots at the end
+	Duplicated uint64 `json:"duplicated"`         // arrived twice
+	Reordered  uint64 `json:"reordered"`          // arrived after a higher number
+	Corrupted  uint64 `json:"corrupted"`          // arrived, but not intact
+	Late       uint64 `json:"late"`               // arrived later than Config.Late permits
 	Messages   uint64 `json:"messages,omitempty"` // distinct numbered events that are not noops
 	// Undetectable is the number of undetectable losses (docs/accounting.md).
 	Undetectable uint64 `json:"undetectable,omitempty"`
-	// PossibleCopies is the part of Undetectable that followed a late noop immediately, in the count by interval. Each
-	// may be a copy in place of a lost noop, which even the server's count of sent noops does not show.
+	// PossibleCopies counts the noops that followed a late noop immediately, in the count by interval. They are also
+	// counted in Undetectable. Each may be a copy in place of a lost noop, which even the server's count of sent noops
+	// does not show.
 	PossibleCopies uint64 `json:"possible_copies,omitempty"`
 	// UnevenGaps counts the gaps between two noops that differ from a multiple of the interval by more than the assumed
 	// jitter.

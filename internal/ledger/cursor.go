@@ -33,8 +33,8 @@ type Overtake struct {
 	At     Instant `json:"at_ns"`
 }
 
-// A Repeat is a message that arrived again. Extra is the index of its Extra, and Number the number of the first message
-// with its content.
+// A Repeat is a message that arrived again. Extra is the index of its Extra in the Log, and Number the number of the
+// first message with its content.
 type Repeat struct {
 	Extra  int     `json:"extra"`
 	Number uint64  `json:"number"`
@@ -47,7 +47,8 @@ type Print struct {
 	Sum uint64
 }
 
-// Follow makes the ledger count messages by the log of its topic. It must be called before the first stream.
+// Follow makes the ledger count messages by the log of its topic. The ledger must count Numbered messages. Follow must
+// be called before the first stream.
 func (l *Ledger) Follow(log *Log) { l.messages.cursor = &cursor{log: log} }
 
 // Printed counts a message without a number; the log of its topic numbers it.
@@ -109,8 +110,8 @@ func addDeviation[T any](d *Deviations, to *[]T, one T) {
 	*to = append(*to, one)
 }
 
-// place counts a message that is not the next one of the log. It searches the message near the last one of the
-// connection: it may be new, skipped before, or a copy.
+// place counts a message that is not the next one of the log. It searches for the message near the last one of the
+// connection. The message may be new, skipped before, or a copy.
 func (c *deliveries) place(p *Print, a *Arrival) {
 	f := c.cursor
 	first, known := f.log.index[p.Sum]
@@ -143,8 +144,8 @@ func (c *deliveries) place(p *Print, a *Arrival) {
 	c.findAt(KindDuplicated, uint64(first), p.At)
 }
 
-// atEnd reports whether no message follows the last one of the connection, apart from greetings of other streams:
-// messages that one stream received in its first second, and no other one soon after.
+// atEnd reports whether no message follows the last one of the connection, apart from greetings of other streams. A
+// greeting is a message that only one stream received, right after its start and more than skew ago.
 func (c *deliveries) atEnd(at Instant) bool {
 	log := c.cursor.log
 	for n := log.last(); n > c.cursor.last; n-- {
@@ -181,8 +182,9 @@ func (c *deliveries) candidate(first uint64, p *Print) uint64 {
 	return 0
 }
 
-// leads reports whether no other connection has received any message of this one, up to lookahead messages. Such a
-// connection joined before the others, and may receive messages later than they do.
+// leads reports whether no other connection has received any message of this one. It returns false if the numbers of
+// this one span more than lookahead. A leading connection joined before the others, and may receive messages later than
+// they do.
 func (c *deliveries) leads() bool {
 	if !c.hasNumber || c.numbers.highest-c.first > lookahead {
 		return false
@@ -228,7 +230,7 @@ func (c *deliveries) addEntry(p *Print, a *Arrival) {
 	last := c.cursor.last
 	lags := last > 0 && last+2*lookback < log.last()
 	c.receive(log.add(p.Sum, p.At), p.At, a)
-	if lags { // other connections lost the message, so the next one continues from the previous place
+	if lags { // the place stays the same, because other connections lost this message
 		c.cursor.last = last
 	}
 }
@@ -257,7 +259,7 @@ func (c *deliveries) receive(number uint64, at Instant, a *Arrival) {
 	if span != nil {
 		span.receive(number)
 	}
-	if e.Count > 1 && e.At >= opened { // a message of a history was sent before the stream opened
+	if e.Count > 1 && e.At >= opened { // otherwise it may be part of a history
 		c.addLateness(a, number, at, at-e.At)
 	}
 }
@@ -287,7 +289,7 @@ func (l *Ledger) Lag(at Instant) (skipped, due uint64) {
 	return skipped, due
 }
 
-// fillDeviations copies the deviations into a record.
+// fillDeviations copies the deviations into a record. It lists pending messages as messages with unknown numbers.
 func (c *deliveries) fillDeviations(r *Record) {
 	f := c.cursor
 	if f == nil || f.deviations == nil && len(f.pending) == 0 {

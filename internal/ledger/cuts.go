@@ -42,7 +42,8 @@ type Cuts struct {
 // maxCuts limits the listed cuts of a connection.
 const maxCuts = 1000
 
-// resumeWindow is the time after a reconnect in which a repeated message counts as repeated by the resume.
+// resumeWindow is the time after a reconnect in which repeated messages and announced gaps are attributed to the
+// resume. Repeated messages up to Cut.LastNumber are attributed to it without a limit.
 const resumeWindow = 5 * time.Second
 
 // cuts has the Cuts of a connection, and the state of the latest one.

@@ -89,8 +89,8 @@ const maxSpans = 1000
 type deliveries struct {
 	counter
 	numbers   numbers
-	hasNumber bool // a number arrived
-	first     uint64
+	hasNumber bool       // a number arrived
+	first     uint64     // lowest number that arrived
 	corrupted *corrupted // nil: no corrupted message arrived
 	spans     []Span
 	unlisted  uint64  // number of spans beyond maxSpans
@@ -101,7 +101,7 @@ type deliveries struct {
 type corrupted struct {
 	guesses  []uint64  // the numbers that corrupted messages were assumed to have
 	unplaced uint64    // number of corrupted messages without an assumed number
-	at       []Instant // arrival times of messages that never had one; each may replace any message missing then
+	at       []Instant // arrival times of messages that were never given one; each may be any message missing then
 }
 
 // Delivered counts a numbered message. One with an impossible number counts as corrupted.
@@ -120,6 +120,7 @@ func (l *Ledger) Delivered(d *Delivery) Arrival {
 	return a
 }
 
+// add counts one message, and sets Broken if its number is impossible.
 func (c *deliveries) add(d *Delivery) (a Arrival) {
 	if d.Broken == "" {
 		d.Broken = c.checkNumber(d.Number)
@@ -191,7 +192,8 @@ func (c *deliveries) record(number uint64, at Instant) placement {
 	return c.numbers.record(number, at).placement
 }
 
-// restart starts the numbers of a stream anew. Holes of earlier streams can no longer be filled.
+// restart starts the numbers of a stream anew. The holes of earlier streams become findings, because they can no longer
+// be filled.
 //
 //go:noinline
 func (c *deliveries) restart(number uint64) {
@@ -229,7 +231,8 @@ func (c *deliveries) startsWithoutResume() bool {
 	return c.stream.count > 1 && !c.hasNoop && (span == nil || !span.Resumed)
 }
 
-// addCorrupted counts a corrupted message. If messages arrive in order, it is assumed to have the next number.
+// addCorrupted counts a corrupted message. The message is assumed to have the next number, unless messages may arrive
+// in any order or the next number is unknown.
 //
 //go:noinline
 func (c *deliveries) addCorrupted(d *Delivery) {
@@ -257,7 +260,8 @@ func (c *deliveries) addCorrupted(d *Delivery) {
 }
 
 // withdrawGuess withdraws the assumption that a corrupted message had a number, because the message with this number
-// arrives. The corrupted message then was an extra copy. withdrawGuess returns false if there was no such assumption.
+// arrives. The number of the corrupted message is then unknown. withdrawGuess returns false if there was no such
+// assumption.
 func (c *deliveries) withdrawGuess(number uint64) bool {
 	if c.corrupted == nil {
 		return false
@@ -331,8 +335,8 @@ func (c *deliveries) fill(r *Record) {
 	}
 }
 
-// fillLists adds the lists of Record that Sums omits. If a publisher knows the expected messages, it lists the holes
-// instead of counting them as lost.
+// fillLists adds the lists of Record that Sums omits. If a publisher knows the expected messages, fillLists lists the
+// holes instead of counting them as lost.
 func (c *deliveries) fillLists(r *Record) {
 	r.Spans = slices.Clone(c.spans)
 	c.fillDeviations(r)

@@ -6,7 +6,7 @@ import (
 )
 
 // extras has the parts of a ledger that few connections need. Most streams open once, and stay open until the end is
-// requested.
+// requested. The exported fields are those of Record, except OutageTime.
 type extras struct {
 	Counts // counts that no counter has, such as heartbeats
 

@@ -11,7 +11,7 @@ type ids struct {
 	// The following fields are evidence against a sequence.
 	leaps    uint32 // steps to a number that is too high for the slots that passed
 	stale    uint32 // numbers that repeat or are overdue, in a new slot
-	missing  uint32 // noops without an id, although others have one
+	missing  uint32 // noops without an id or with a number beyond maxJump, although others have a valid one
 	nonDigit uint32 // ids that are not numbers
 }
 

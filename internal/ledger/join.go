@@ -84,7 +84,7 @@ func (c *deliveries) anchor(p *Print) (number uint64, live bool) {
 	if number == 0 || !log.repeated(number) {
 		return number, live
 	}
-	ahead := c.pendingBefore(log.last()+1, from) == pending // no other stream may have received the message yet
+	ahead := c.pendingBefore(log.last()+1, from) == pending // possibly no other stream has received the message yet
 	certain := places == 1 && best == pending && !ahead
 	switch {
 	case certain:
@@ -96,8 +96,8 @@ func (c *deliveries) anchor(p *Print) (number uint64, live bool) {
 	return number, live
 }
 
-// receivesFirst reports whether a message that arrives now is new: no other stream has received a message since this one
-// opened, and the message is not part of a history, because it is too late and its content repeats.
+// receivesFirst reports whether a message that arrives now is new: no other stream has received a message since this
+// one opened, and the message is not part of a history, because it is too late and its content repeats.
 func (c *deliveries) receivesFirst(p *Print) bool {
 	log, opened := c.cursor.log, c.openedAt()
 	return p.At-opened >= 2*joinTime && log.at(log.last()).At <= opened && log.repeated(uint64(log.index[p.Sum]))
@@ -133,7 +133,7 @@ func (c *deliveries) openedAt() Instant {
 }
 
 // claim numbers the pending messages as the entries directly before the given number. If that number is new, the last
-// pending messages may be new as well.
+// pending messages may be new as well. Pending messages that do not fit stay without a number.
 func (c *deliveries) claim(before uint64) {
 	f := c.cursor
 	if len(f.pending) == 0 {

@@ -9,7 +9,7 @@
 //     not arrive, whether or not the server sent it.
 //
 // A late noop that arrives before the next one is due fills its own slot, so lateness does not count as loss; see
-// slots. docs/accounting.md has the assumptions.
+// slots. docs/accounting.md has the assumptions. Other messages are counted by their numbers alone (deliveries).
 package ledger
 
 import (
@@ -23,7 +23,7 @@ type Instant = time.Duration
 
 // Config is the configuration that all ledgers of a runner share.
 type Config struct {
-	// Interval is the planned time between two noops of a connection. It must be positive.
+	// Interval is the planned time between two noops of a connection. It must be positive if Counting is Noops.
 	Interval time.Duration
 	// Late is the lateness above which a noop counts as late. A noop that was due less than that, and less than half an
 	// interval, before the end of its stream may still be in transit.

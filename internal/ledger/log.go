@@ -45,7 +45,7 @@ type Entry struct {
 	Count         uint32  // streams that received it
 	Live          bool    // a stream received it while it was open, not only right after its start
 	Repeat        bool    // an earlier entry has its fingerprint: it is a message with the same content, or a copy
-	repeatedLater bool    // a later entry has its fingerprint
+	repeatedLater bool    // a later entry has its fingerprint; set at the first entry with it
 }
 
 // An Extra is a message that streams received again after message After, where other streams had received another one.

@@ -8,7 +8,7 @@ const maxOthers = 4
 // otherNames replaces all names beyond maxOthers.
 const otherNames = "…"
 
-// An EventCount counts the events with one name that are not noops.
+// An EventCount counts the events with one name, other than noops.
 type EventCount struct {
 	Name  string `json:"name"`
 	Count uint64 `json:"count"`

@@ -91,8 +91,8 @@ func (l *Ledger) reconnected(at Instant, o *Outage) {
 	}
 }
 
-// replayed counts a noop as replayed after the last outage, unless it arrives too late after the headers, or after the
-// previous noop.
+// replayed counts a noop as replayed after the last outage. A noop that arrives too late after the headers, or after
+// the previous noop, ends the replay.
 //
 //go:noinline
 func (l *Ledger) replayed(at Instant, counted bool) {

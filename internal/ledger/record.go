@@ -7,8 +7,8 @@ import "time"
 type Record struct {
 	ID       string `json:"id"`
 	State    State  `json:"state"`
-	Reason   string `json:"reason,omitempty"` // reason for the end of the last stream or attempt
-	Numbered bool   `json:"numbered,omitempty"`
+	Reason   string `json:"reason,omitempty"`   // reason for the end of the last stream or attempt
+	Numbered bool   `json:"numbered,omitempty"` // messages are counted by number, not by interval
 
 	Attempts   int           `json:"attempts"`
 	Streams    int           `json:"streams"`

@@ -148,7 +148,8 @@ func (r *Response) Text(part []byte) {
 // character into two chunks.
 var replacement = []byte("\ufffd")
 
-// StateText compares the text since the last statement with the text that the service states.
+// StateText compares the text since the last statement with the text that the service states. A difference counts as
+// one missing chunk.
 func (r *Response) StateText(text []byte) {
 	if r.splitCharacter {
 		return
@@ -159,7 +160,8 @@ func (r *Response) StateText(text []byte) {
 	r.reset()
 }
 
-// StateChunks compares the number of chunks since the last statement with the number that the service states.
+// StateChunks compares the number of chunks since the last statement with the number that the service states. Fewer
+// chunks count as missing, and more as duplicated.
 func (r *Response) StateChunks(n uint64) {
 	if n > r.sinceStatement {
 		r.statedMissing += n - r.sinceStatement

@@ -157,7 +157,7 @@ func (s *slots) expected(end Instant, interval, tolerance time.Duration) uint64 
 	return wholeIntervals(end-s.anchor-tolerance, interval)
 }
 
-// nextDue returns when the first slot after an instant is due for which no noop has arrived.
+// nextDue returns the time of the first slot after an instant for which no noop has arrived.
 func (s *slots) nextDue(at, last Instant, interval time.Duration) Instant {
 	next := s.anchor
 	if s.isOnSlot(last, interval) {

@@ -14,7 +14,8 @@ func (f *Feed) certifies() bool {
 }
 
 // certify sets the received messages from the places of the chains. It reports whether it is certain which messages the
-// connection received. A chain without a place has a fault if other streams show which messages were sent.
+// connection received. A chain without a place is faulty if other streams prove that it received the wrong messages;
+// its recorded messages remain. For any other chain without a place, certify assumes messages.
 func (c *correction) certify() (certain bool) {
 	r := &c.record
 	before := subtract([]ledger.Range{{r.First, r.Last}}, r.Holes) // the recorded messages
@@ -107,7 +108,8 @@ func (c *correction) assume(of chain, received []ledger.Range) (assumed []ledger
 	return assumed
 }
 
-// receivedFirst returns the recorded messages before the place of a chain that arrived immediately after its start.
+// receivedFirst returns the recorded messages that arrived immediately after the start of a chain, before the messages
+// of its place.
 func (c *correction) receivedFirst(from ledger.Instant, before uint64, received []ledger.Range) []ledger.Range {
 	first, end := c.series.between(from+c.offset(c.log, 0)-maxSpread, from+c.offset(c.log, 0)+c.JoinTime)
 	if first >= end || before == 0 {

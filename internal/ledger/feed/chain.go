@@ -10,7 +10,7 @@ import (
 // every message from the first to the last one exactly once and in order.
 type chain struct {
 	from, to    int    // indexes of its first and last span
-	first, last uint64 // numbers of its first and last message; 0: it received none
+	first, last uint64 // numbers of its first and last message; 0: it received none, or has no place
 	state       placing
 }
 
@@ -91,7 +91,7 @@ type part struct {
 	time       period // when the messages were sent, by the clock of the chain that is compared
 }
 
-// certainPart returns the longest certain part of the series while a chain was open.
+// certainPart returns the longest certain part of the series while a chain was open. ok is false if there is none.
 func (f *Feed) certainPart(log int, r *ledger.Record, c chain) (of part, ok bool) {
 	s, shift := &f.series, f.offset(log, 0)
 	at := period{r.Spans[c.from].From + f.JoinTime + shift, endOf(r, c) + shift}

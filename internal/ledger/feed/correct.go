@@ -9,14 +9,15 @@ import (
 // A Correction is the record of one connection in the numbers of the feed.
 type Correction struct {
 	Record *ledger.Record
-	// Certain is the time from which the place of each stream in the feed is known; 0: its start. No message is
-	// expected before that time.
+	// Certain has, for each stream, the time from which its place in the feed is known; 0: from its start. No message
+	// is expected on the stream before that time.
 	Certain []ledger.Instant
 	// Uncertain reports whether content repeats, and it is unknown which messages the connection received.
 	Uncertain bool
 }
 
-// Correct returns the record of a connection in the numbers of the feed, with corrected faults.
+// Correct returns the record of a connection in the numbers of the feed, with corrected faults. log is the index of the
+// log of its runner.
 func (f *Feed) Correct(log int, r *ledger.Record) Correction {
 	certain, raw := make([]ledger.Instant, len(r.Spans)), r
 	r = repairRecord(f.logs[log], r, f.Repeats)
@@ -111,7 +112,7 @@ func (c *correction) permitCopies() {
 	})
 }
 
-// change counts entry n of the log, which arrived in place of a message.
+// change counts entry n of the log as corrupted, because it arrived in place of the message with a feed number.
 func (c *correction) change(number, n uint64) {
 	c.record.Corrupted++
 	c.received = append(c.received, number)
@@ -192,7 +193,7 @@ func (c *correction) uncertain(at ledger.Instant) bool {
 	return false
 }
 
-// Repeated reports whether messages have the content of earlier ones.
+// Repeated reports whether any message has the content of an earlier one.
 func (f *Feed) Repeated() bool { return f.repeated }
 
 // arrival returns the arrival of entry n at the connection if another message overtook it, otherwise its first arrival
@@ -233,8 +234,8 @@ func (c *correction) renumber() {
 	}
 }
 
-// cuts renumbers the messages around the disconnects. If the next message is a copy, it has the number of the message
-// before the disconnect.
+// cuts renumbers the messages around the disconnects. If the message after a disconnect is a copy, it gets the number
+// of the message before the disconnect.
 func (c *correction) cuts() {
 	if c.record.Cuts == nil {
 		return

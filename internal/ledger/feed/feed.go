@@ -56,7 +56,7 @@ type Feed struct {
 // A Message is one message of the topic.
 type Message struct {
 	Count uint32 // streams that received it
-	Live  bool   // see ledger.Entry
+	Live  bool   // clients are expected to receive it: it is live as in ledger.Entry, and certainly not a copy
 	// At is its first arrival by the clock of the first log, or the earliest possible one if the order of the messages
 	// contradicts it. Doubt is the time from At to the latest possible arrival.
 	At, Doubt ledger.Instant
@@ -71,13 +71,13 @@ type node struct {
 	next          uint32
 	previous      uint32
 	count         uint32
-	number        uint32 // 0: it is a copy
+	number        uint32 // 0: it is a copy or a changed message
 	log           int32  // index of the last log that has it
-	live          bool
-	doubtful      bool // it may be a copy
-	copied        bool // see ledger.Extra.Resumed
-	repeated      bool // an earlier node has the same print
-	repeatedLater bool // a later node has the same print
+	live          bool   // see ledger.Entry
+	doubtful      bool   // it may be a copy
+	copied        bool   // see ledger.Extra.Resumed
+	repeated      bool   // an earlier node has the same print
+	repeatedLater bool   // a later node has the same print; set at the first node with it
 }
 
 // A window is a part of the list in which streams received messages in different orders.
@@ -244,7 +244,7 @@ func (f *Feed) copies(order []uint32, records Records) map[uint32]bool {
 		return copies
 	}
 	place := f.places(order)
-	minOpen, maxOpen := map[uint32]uint32{}, map[uint32]uint32{} // numbers of streams that were open
+	minOpen, maxOpen := map[uint32]uint32{}, map[uint32]uint32{} // connections open then: at least, at most
 	for log, r := range records {
 		last := f.lastPlace(log, r, place)
 		for _, d := range doubts {
@@ -282,7 +282,9 @@ func (f *Feed) lastPlace(log int, r *ledger.Record, place []uint32) int {
 	return last
 }
 
-// wasOpen reports whether a connection had an open stream from within before an instant to within after it.
+// wasOpen reports whether a stream of a connection was open at an instant, and for the duration within before and after
+// it. If within is negative, the stream may have opened up to that long after the instant, or ended up to that long
+// before it.
 func wasOpen(r *ledger.Record, at, within ledger.Instant) bool {
 	return slices.ContainsFunc(r.Spans, func(s ledger.Span) bool { return s.From+within <= at && (s.To == 0 || at <= s.To-within) })
 }
@@ -343,8 +345,8 @@ func addNumber(ranges []ledger.Range, n uint64) []ledger.Range {
 	return append(ranges, ledger.Range{n, n})
 }
 
-// Unshared reports whether most messages reached one client each, of several: the clients do not receive the same
-// messages.
+// Unshared reports whether most messages reached only one client, and several clients received mostly such messages.
+// The clients then do not receive the same messages.
 func (f *Feed) Unshared(records Records) bool {
 	singles := 0
 	single := make([]bool, len(f.Messages)+1)

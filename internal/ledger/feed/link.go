@@ -132,7 +132,8 @@ func (l *linker) byContext() {
 	}
 }
 
-// contexts returns the places of the messages by a hash of length prints that end there; -1: several places have it.
+// contexts returns the places of messages by a hash of the message and those before it, length messages in total; -1:
+// several places have the hash.
 func contexts(prints []uint64, length int) map[uint64]int {
 	const prime = 0x100000001b3
 	places := map[uint64]int{}
@@ -150,8 +151,8 @@ func contexts(prints []uint64, length int) map[uint64]int {
 	return places
 }
 
-// dropOutliers drops messages that are far from the place that most others indicate. A message before the first stream
-// of one runner may have the content of a message after the last stream of another runner.
+// dropOutliers drops messages that are far from the place or the time that most others indicate. A message before the
+// first stream of one runner may have the content of a message after the last stream of another runner.
 func (l *linker) dropOutliers() {
 	place := l.places(l.order())
 	var found []int // indexes of the entries with a message
@@ -206,8 +207,8 @@ func (l *linker) gaps() {
 // mostCells limits the work for one gap.
 const mostCells = 1 << 20
 
-// gap finds the messages of the entries from index from to before index to, which have none. Before the first entry
-// with a message, it prefers the last of neighbours with the same content, because the log may begin among them.
+// gap finds the messages of entries[from:to], which have none so far. Before the first entry with a message, it prefers
+// the last of neighbours with the same content, because the log may begin among them.
 func (l *linker) gap(from, to int) {
 	list := l.candidates(from, to)
 	count := to - from
@@ -289,7 +290,7 @@ func (l *linker) moveToFirst(i int) {
 	}
 }
 
-// insertOthers adds the messages that were not found.
+// insertOthers searches nearby for the messages that were not found, and adds the remaining ones to the list.
 func (l *linker) insertOthers() {
 	at := l.start()
 	for i := range l.ids {
@@ -308,8 +309,8 @@ func (l *linker) insertOthers() {
 // nearby is the number of messages before and after a place among which a message in another order is searched.
 const nearby = 64
 
-// findNearby returns the message of an entry with repeated content among the messages around another one: the message
-// that arrived closest to the entry in time. It returns 0 if there is none.
+// findNearby returns the message of an entry with known content among the messages around another one: the message that
+// arrived closest to the entry in time. It returns 0 if there is none.
 func (l *linker) findNearby(i int, at uint32) uint32 {
 	if _, known := l.index[l.entries[i].Print]; l.log == 0 || !known {
 		return 0

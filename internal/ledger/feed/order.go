@@ -8,8 +8,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// agreeOnOrder puts the messages that streams received in different orders into the order of most streams. It reports
-// whether there are any.
+// agreeOnOrder puts the messages that streams received in different orders into the order of most streams. It changes
+// order, and reports whether there are such messages.
 func (f *Feed) agreeOnOrder(order []uint32, records Records) bool {
 	parts := f.disordered(f.places(order), records)
 	if len(parts) == 0 {
@@ -75,10 +75,11 @@ func mergeOrders(groups map[string]*group, all []uint32) []uint32 {
 	return vote(order, sorted[:len(sorted)-1])
 }
 
-// mostVotes limits the computation for one window.
+// mostVotes limits the computation for one window: the square of its messages, times the groups.
 const mostVotes = 1 << 26
 
-// vote puts each message after the messages that most streams received before it.
+// vote puts each message after the messages that most streams received before it. It returns order unchanged if the
+// computation exceeds mostVotes.
 func vote(order []uint32, groups []*group) []uint32 {
 	if len(order)*len(order)*len(groups) > mostVotes {
 		return order

@@ -93,8 +93,8 @@ func (l *Log) follows(first, next uint64) bool {
 	return a.Print == b.Print && 2*b.Count > a.Count
 }
 
-// missingCopy returns the number of a message with a print that the connection lacks, up to within messages after a
-// number; 0: there is none.
+// missingCopy returns the number of a message that has a print and that the connection lacks; 0: there is none. It
+// searches the next messages after a number; within is their count.
 func missingCopy(l *Log, r *ledger.Record, print, after, within uint64) uint64 {
 	for n := after + 1; n <= min(after+within, r.Last); n++ {
 		if l.Entries[n-1].Print == print && !hasReceived(r, n) {
@@ -104,7 +104,7 @@ func missingCopy(l *Log, r *ledger.Record, print, after, within uint64) uint64 {
 	return 0
 }
 
-// uncount counts a repeat as received, which the runner counted as a copy. It removes the finding of the copy.
+// uncount counts a repeat as received, although the runner counted it as a copy. It removes the finding of the copy.
 func uncount(r *ledger.Record, a ledger.Repeat, repeats bool) {
 	r.Received++
 	if repeats {

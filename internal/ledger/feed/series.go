@@ -16,7 +16,7 @@ type series struct {
 	unique  []bool            // no other message has this content
 	live    []uint32          // live[n] is the number of expected messages up to number n
 	proven  []bool            // a chain that has a place received it
-	follows []bool            // such a chain received it and the next one; at least half of the chains have a place
+	follows []bool            // such a chain received it and the next one, and at least half of all chains have a place
 	open    []period          // when such chains were open, by the clock of the first log
 }
 
@@ -141,7 +141,8 @@ func (f *Feed) cover(records Records) {
 }
 
 // dropUnproven clears Live of the messages that no chain with a place received: such a message may have been recorded
-// twice or changed. A message with unique content that two streams received needs no chain.
+// twice or changed. A message with unique content that two streams received needs no chain. dropUnproven also counts
+// the messages that stay live.
 func (f *Feed) dropUnproven() {
 	s := &f.series
 	proven := make([]bool, len(f.Messages))

@@ -46,8 +46,8 @@ type offset struct {
 	known      bool
 }
 
-// offset returns the difference to add to an instant of the log from for the clock of the log to. It is the median
-// difference of the messages that both logs have, or without common messages the difference by the wall clocks.
+// offset returns the duration to add to an instant of one log (from) to get the instant of another log (to). It is the
+// median difference of the messages that both logs have, or without common messages the difference by the wall clocks.
 func (f *Feed) offset(from, to int) ledger.Instant {
 	if from == to {
 		return 0
