@@ -28,7 +28,8 @@ type Targets struct {
 // Any reports whether a CI system receives the verdict.
 func (t Targets) Any() bool { return t != Targets{} }
 
-// Check returns an error if the JUnit file cannot be written, or would replace a file of another format.
+// Check returns an error if the JUnit file is in a folder that does not exist, is not a regular file, or would replace
+// a file of another format. It returns nil if there is no JUnit file.
 func (t Targets) Check() error {
 	if t.JUnit == "" {
 		return nil
@@ -129,7 +130,8 @@ type escapedError struct{ error }
 func (e escapedError) Error() string { return escapeCommands(e.error.Error()) }
 func (e escapedError) Unwrap() error { return e.error }
 
-// escapeCommands returns a text as one line that GitHub's runner does not execute as a workflow command.
+// escapeCommands returns a text as one line in which GitHub's runner finds no workflow command, if other text precedes
+// it on that line. (The runner executes "::" only at the start of a line, and "##[" anywhere.)
 func escapeCommands(text string) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 	return strings.ReplaceAll(text, "##[", "# #[")
@@ -138,8 +140,8 @@ func escapeCommands(text string) string {
 // title returns the name under which CI systems list the checks: the kind of run.
 func title(v *verdict.Verdict) string { return cmp.Or(v.Layout.Title, "Soak") }
 
-// decidingChecks returns the checks that decided a verdict other than pass. If no check decided it, a substitute has
-// the reasons of the verdict.
+// decidingChecks returns the checks that decided a verdict other than pass. If no check decided it, decidingChecks
+// returns a substitute check with the reasons of the verdict.
 func decidingChecks(v *verdict.Verdict) (out []verdict.Check) {
 	for _, c := range v.Checks {
 		if s := c.State(); s == verdict.Broken || s == verdict.Undecided {
@@ -155,7 +157,7 @@ func decidingChecks(v *verdict.Verdict) (out []verdict.Check) {
 	return out
 }
 
-// appendTo adds text, with escaped control characters, to the file that GitHub names in a variable.
+// appendTo adds text, with escaped control characters, to the file that GitHub names in an environment variable.
 func appendTo(variable, text string) error {
 	path := os.Getenv(variable)
 	if path == "" {

@@ -12,7 +12,7 @@ import (
 const maxAnnotations = 10
 
 // annotations returns the workflow commands: an error for each check that decided the verdict, with its findings, or a
-// notice of the pass; then the warnings. A pass of connections only is a warning in place of a notice.
+// notice of the pass; then the warnings. If the run passed without checking messages, a warning replaces the notice.
 func annotations(v *verdict.Verdict) (out []string) {
 	outcome := title(v) + " " + v.Word()
 	var errs, warnings []string
@@ -56,7 +56,7 @@ func command(kind, title, message string) string {
 // maxSummary limits a summary in bytes. GitHub accepts 1 MiB from each step, and a step may run soak several times.
 const maxSummary = 200 << 10
 
-// summary returns report.md, at most maxSummary of it.
+// summary returns the text of report.md. It shortens a text of over maxSummary bytes, and names the file with the rest.
 func summary(v *verdict.Verdict) string {
 	var b strings.Builder
 	_ = report.Markdown(&b, report.Brief(v)) // writing to memory does not fail

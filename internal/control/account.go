@@ -16,8 +16,8 @@ const (
 	maxGap            = uint64(365 * 24 * time.Hour / Interval) // between the numbers of two events
 )
 
-// An Account counts the expected and received events of one stream by the clock of the client. The zero value is an
-// Account without events.
+// An Account determines which events of one stream are due, late or lost, by the clock of the client. The zero value is
+// an Account without events.
 type Account struct {
 	// RequestedAt is the time of the request, before which the stream cannot have started; zero if unknown.
 	RequestedAt time.Time
@@ -25,7 +25,7 @@ type Account struct {
 	number    uint64    // number of the last event
 	base      time.Time // arrival of a hypothetical event 0, derived from the fastest event so far
 	arrivedAt time.Time // arrival of the last event
-	dueCount  uint64    // number of events that are not due again: the results of Due, and the events before the first arrival
+	dueCount  uint64    // number of events that Due has counted, including those before the first arrival
 }
 
 // An Arrival is the arrival of one event.
@@ -38,8 +38,8 @@ type Arrival struct {
 	Reference time.Duration
 }
 
-// Note counts an event. ok is false if the event is a duplicate, is older than the last one, or cannot be from a
-// reference.
+// Note records the arrival of an event at a time. ok is false if the event is a duplicate, is older than the last one,
+// or cannot be from a reference.
 func (a *Account) Note(at time.Time, id, data []byte) (out Arrival, ok bool) {
 	number, delay, ok := parseEvent(id, data)
 	if !ok || number <= a.number || number > a.number+maxGap {
@@ -47,7 +47,7 @@ func (a *Account) Note(at time.Time, id, data []byte) (out Arrival, ok bool) {
 	}
 	base := at.Add(-delay - time.Duration(number)*Interval) // #nosec G115 -- maxGap limits each step
 	if drift := time.Duration(maxDrift * float64(at.Sub(a.RequestedAt))); !a.RequestedAt.IsZero() && base.Before(a.RequestedAt.Add(-Interval-drift-time.Millisecond)) {
-		return Arrival{}, false // with that delay the event would be older than the request
+		return Arrival{}, false // the reference would have opened the stream before the request
 	}
 	out = Arrival{Lost: number - a.number - 1, Reference: delay}
 	if a.number == 0 {
@@ -72,7 +72,7 @@ func parseEvent(id, data []byte) (number uint64, delay time.Duration, ok bool) {
 	return number, delay, err == nil && errDelay == nil && hasMark && delay <= maxReferenceDelay
 }
 
-// Due returns the number of events that have become due since the last call.
+// Due returns the number of events that have become due since the last call. It returns 0 before the first event.
 func (a *Account) Due(now time.Time) uint64 {
 	if a.number == 0 {
 		return 0
@@ -83,7 +83,8 @@ func (a *Account) Due(now time.Time) uint64 {
 	return n
 }
 
-// Missing returns the number of events after the last arrival that were due more than a tolerance ago.
+// Missing returns the number of events after the last arrival that were due more than a tolerance ago. It returns 0
+// before the first event.
 func (a *Account) Missing(now time.Time, tolerance time.Duration) uint64 {
 	if a.number == 0 {
 		return 0

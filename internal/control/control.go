@@ -24,8 +24,9 @@ const mark = "late_us="
 const maxStreams = 10_000
 
 // Serve serves streams until ctx ends. A stream sends one event when it opens and one per Interval after that, on a
-// schedule that does not drift. The id of an event is its number on the stream, from 1. The data has the delay of this
-// process in microseconds, which distinguishes a stalled reference from a stalled client.
+// schedule that does not drift. The id of an event is its number on the stream, from 1. The data has the delay with
+// which this process sent the event, in microseconds. That delay distinguishes a stalled reference from a stalled
+// client.
 func Serve(ctx context.Context, listener net.Listener) error {
 	s := &http.Server{
 		Handler: limitStreams(maxStreams, http.HandlerFunc(serveStream)), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 8 << 10,

@@ -44,10 +44,11 @@ func writeEscape(out *strings.Builder, r rune) {
 }
 
 // NewEscaper returns a writer that escapes text as Escape does and writes it to w. It does not change bytes that are
-// not UTF-8, except C1 control characters.
+// not UTF-8, except C1 control characters. It writes an incomplete character at the end of a Write with the next Write.
 func NewEscaper(w io.Writer) io.Writer { return &escaper{w: w} }
 
-// WithoutEscaper returns the writer that w escapes for. It returns w itself if NewEscaper did not make it.
+// WithoutEscaper returns the writer to which w writes the escaped text. If NewEscaper did not make w, WithoutEscaper
+// returns w itself.
 func WithoutEscaper(w io.Writer) io.Writer {
 	if e, ok := w.(*escaper); ok {
 		return e.w

@@ -31,7 +31,7 @@ func Bytes[N number](n N) string { return MiB(float64(n) / (1 << 20)) }
 // tinyPercent is the text of a percentage that is over 0 and too small for two decimals.
 const tinyPercent = "< 0.01 %"
 
-// Percent formats a percentage. The smaller it is, the more digits it has. It returns "–" for NaN.
+// Percent formats a percentage. The smaller it is, the more decimals it has. It returns "–" for NaN.
 func Percent(v float64) string {
 	switch size := math.Abs(v); {
 	case math.IsNaN(v):
@@ -56,7 +56,8 @@ func Share(part, total float64) string {
 	return Percent(100 * part / total)
 }
 
-// Quantity formats a value with its unit. It returns "–" for NaN.
+// Quantity formats a value with its unit. MiB, percentages and milliseconds have the formats of MiB, Percent and
+// Milliseconds. It returns "–" for NaN.
 func Quantity(v float64, unit string) string {
 	switch {
 	case math.IsNaN(v):
@@ -88,7 +89,7 @@ func Change(v float64, unit string) string {
 	return Quantity(v, unit)
 }
 
-// signed formats a positive quantity with a sign, unless the quantity is 0 when rounded, or tinyPercent.
+// signed formats a positive quantity with a sign. It omits the sign if the quantity is 0 when rounded, or tinyPercent.
 func signed(sign string, v float64, unit string) string {
 	text := Quantity(v, unit)
 	if text == Quantity(0, unit) || text == tinyPercent {
@@ -97,7 +98,7 @@ func signed(sign string, v float64, unit string) string {
 	return sign + text
 }
 
-// withSign formats a value with a minus sign (U+2212) in place of the shorter hyphen.
+// withSign formats a value. A negative value has a minus sign (U+2212) in place of the shorter hyphen.
 func withSign(format string, v float64) string {
 	if v < 0 {
 		return "−" + fmt.Sprintf(format, -v)

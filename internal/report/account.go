@@ -81,7 +81,7 @@ func runnerState(state string) string {
 	return state
 }
 
-// account returns the counts of messages by runner, and the findings.
+// account returns the counts of messages by runner, the counts of other events, and the findings.
 func (s *subject) account() Section {
 	out := runnersOf(s.v)
 	out.ID, out.Title, out.Short = "account", s.nouns(true)+" and findings", s.nouns(true)
@@ -137,7 +137,8 @@ func (s *subject) arithmetic() Section {
 	return Section{ID: "arithmetic", Title: "Arithmetic of expected " + nouns, Short: "Arithmetic", Tables: []Table{t}}
 }
 
-// explain returns the reason why the number of expected messages is not the product.
+// explain returns why the number of expected messages differs from the product of connections and messages per
+// connection.
 func explain(difference, connections int) string {
 	switch {
 	case difference == 0:

@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// banner returns the result of a run: its sentence, the run, and its findings.
+// banner returns the result of a run in one sentence, the facts of the run, and its findings.
 func banner(v *verdict.Verdict) Banner {
 	b := Banner{Word: v.Heading(), Tone: tone(v), Sentence: sentence(v), Name: v.TestID, Findings: findings(v)}
 	target := v.Plan.BackendURL
@@ -53,7 +53,8 @@ const maxFindings = 5
 func sentence(v *verdict.Verdict) string { return strings.TrimPrefix(v.Summary(), v.Heading()+": ") }
 
 // findings returns at most maxFindings reasons: first the causes of an invalid run and failures of the target, then
-// findings in order of time, then reasons without a time. If there are more, the last text is their number.
+// findings in order of time, then reasons without a time. It omits symptoms, and reasons that the sentence of the
+// banner contains. If there are too many, the last text states the number of the omitted ones.
 func findings(v *verdict.Verdict) []string {
 	type finding struct {
 		order, unix float64
@@ -140,7 +141,7 @@ func judgeCount(t Tile, expected uint64, good bool) Tile {
 	return t
 }
 
-// messageTiles returns the tiles of received and of published messages.
+// messageTiles returns the tiles of received, missed and confirmed messages, and of their lateness, spread or latency.
 func (s *subject) messageTiles() (tiles []Tile) {
 	m := s.v.Messages
 	if s.v.Service.Counted() {

@@ -14,7 +14,7 @@ type Axis struct {
 	Lines []Line `json:"lines,omitempty"`
 }
 
-// A Line is drawn on every chart over time: the start of an action.
+// A Line marks the start of an action on every chart over time.
 type Line struct {
 	Name string  `json:"name"`
 	At   float64 `json:"at"` // Unix, seconds
@@ -33,7 +33,7 @@ type Kind string
 // The kinds.
 const (
 	Timeline Kind = "timeline"
-	Quantile Kind = "quantiles" // over 1 / (1 − q), logarithmic
+	Quantile Kind = "quantiles" // the x axis is 1 / (1 − q), logarithmic
 	Heatmap  Kind = "heatmap"   // counts over time
 )
 
@@ -42,10 +42,10 @@ type Chart struct {
 	ID     string   `json:"id"`
 	Kind   Kind     `json:"kind"`
 	Title  string   `json:"title"`
-	Note   string   `json:"-"`
-	Unit   string   `json:"unit"` // after values: "ms", "MiB", "%", "" for counts
-	Wide   bool     `json:"-"`
-	Log    bool     `json:"log,omitempty"`
+	Note   string   `json:"-"`             // explanation next to the title
+	Unit   string   `json:"unit"`          // after values: "ms", "MiB", "%", "" for counts
+	Wide   bool     `json:"-"`             // as wide as the page
+	Log    bool     `json:"log,omitempty"` // logarithmic y axis
 	Series []Series `json:"series,omitempty"`
 	Heat   *Heat    `json:"heat,omitempty"`
 }
@@ -135,9 +135,9 @@ func splitRuns(values []float64, gap int) (out [][]point) {
 	return out
 }
 
-// lttb reduces points to n of them by largest triangles (Steinarsson, 2013): in each of n ranges it keeps the point
-// that forms the largest triangle with the previous point and the mean of the next range. The shape of the line stays
-// the same.
+// lttb reduces points to n of them by largest triangles (Steinarsson, 2013). It keeps the first and the last point. In
+// each of n − 2 ranges between them it keeps the point that forms the largest triangle with the previously kept point
+// and the mean of the next range. The line keeps its shape. If n is less than 3, at most two points remain.
 func lttb(points []point, n int) []point {
 	if n >= len(points) || n < 3 {
 		if len(points) > 2 && n < 3 {

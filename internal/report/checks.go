@@ -17,8 +17,8 @@ var (
 	tones = map[verdict.State]Tone{verdict.Met: Good, verdict.Broken: Bad, verdict.Undecided: Doubt, verdict.Warned: Doubt}
 )
 
-// checks returns the checks of the verdict, those of the script, and the warnings. It has all reasons if the banner has
-// only a part of them.
+// checks returns the checks of the verdict, those of the script, and the warnings. If there are more reasons than a
+// banner can list, the section also lists all reasons.
 func checks(v *verdict.Verdict) Section {
 	out := Section{ID: "checks", Title: "Checks"}
 	if len(v.Checks) > 0 {

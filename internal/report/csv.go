@@ -66,7 +66,7 @@ func cell(text string) string {
 	return text
 }
 
-// outages returns the outages of a client and their lengths as text.
+// outages returns the listed outages of a client with their lengths, and the number of further ones, as text.
 func outages(c *shard.Connection, r shard.Runner) string {
 	var out []string
 	for _, o := range c.Outages {
@@ -178,7 +178,7 @@ func rate(first, last float64, from, to int64) string {
 // oneDecimal formats a number with one decimal.
 func oneDecimal(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
 
-// decimals formats a duration with three decimals.
+// decimals formats a duration in the given unit with three decimals.
 func decimals(d, unit time.Duration) string {
 	return strconv.FormatFloat(float64(d)/float64(unit), 'f', 3, 64)
 }
@@ -191,8 +191,8 @@ func stamp(known bool, t time.Time) string {
 	return strconv.FormatFloat(float64(t.UnixMicro())/1e6, 'f', 6, 64)
 }
 
-// CutsCSV writes a row for each disconnect and pause that the run made on its own streams, by connection. The time of a
-// missing event is empty.
+// CutsCSV writes a row for each disconnect and pause that the run made on its own streams, by connection. The cell of
+// an event that did not happen is empty.
 func CutsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 	out := csv.NewWriter(w)
 	row(out, "id", "runner", "cut", "at_unix_s", "last_number", "ended_the_stream", "reconnected_unix_s", "resume_requested", "next_unix_s", "next_number", "outage_s",

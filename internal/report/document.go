@@ -20,7 +20,8 @@ type Run struct {
 	Files      []File
 }
 
-// Circumstances are the origin of a run, as `soak run` recorded it in run.json. Each field may be empty.
+// Circumstances are the command, the versions and the machine of a run, as `soak run` recorded them in run.json. Each
+// field may be empty.
 type Circumstances struct {
 	Command  []string          `json:"command"`
 	Version  string            `json:"version"`           // of soak
@@ -101,8 +102,8 @@ var sections = map[string]func(*subject) Section{
 // Full returns the document of a run with its charts: report.html.
 func Full(r *Run) *Page { return newSubject(r).page() }
 
-// page returns the sections of the run's suite. Pages of runs that passed start with the charts, others with the
-// failures.
+// page returns the page of the run with the sections that its suite names. A page of a run that passed starts with the
+// charts. Any other page starts with the failures.
 func (s *subject) page() *Page {
 	p := &Page{
 		Title: fmt.Sprintf("%s %s", s.v.TestID, s.v.Verdict), Generator: "soak report", Banner: banner(s.v),

@@ -20,7 +20,7 @@ type group struct {
 	durations   *shard.Histogram
 }
 
-// groups are in the order of their first events.
+// groups has one group for each text of an event, in the order in which add received the first event of each.
 type groups []*group
 
 // add counts n events with one cause. at and duration are those of one of them.
@@ -77,7 +77,8 @@ var causes = map[string]string{
 // cause returns the description of a reason.
 func cause(reason string) string { return cmp.Or(causes[reason], reason) }
 
-// ends returns the ends of streams, the outages of clients that reconnected, and the faults, each by cause.
+// ends returns the ends of streams, the failed attempts to connect, the outages of clients that reconnected, and the
+// faults, each by cause. The section is empty if all streams stayed open to the end without any of these.
 func (s *subject) ends() Section {
 	out := Section{ID: "ends", Title: "Disconnects and errors, by cause", Short: "Disconnects"}
 	var completed, refused, outages, faults groups

@@ -68,7 +68,7 @@ func plannedMessages(v *verdict.Verdict) uint64 {
 	return v.Messages.Floor
 }
 
-// messages adds the counts of received and of published messages.
+// messages adds the counts of received messages, of other events, and of published messages.
 func (f *facts) messages(v *verdict.Verdict) {
 	m, nouns := v.Messages, v.Service.Noun()+"s"
 	if v.Service.Counted() {
@@ -145,7 +145,7 @@ func (f *facts) latency(v *verdict.Verdict) {
 	}
 }
 
-// latencyBasis states the start of latencies, and the clocks.
+// latencyBasis returns the two times between which latency is measured, and whether one clock measured both, as text.
 func latencyBasis(v *verdict.Verdict) string {
 	from := "from the send time in the message to its receipt"
 	if v.Messages.Published != nil {
@@ -157,7 +157,7 @@ func latencyBasis(v *verdict.Verdict) string {
 	return from + ", relative to the fastest message because clocks may differ"
 }
 
-// attempts adds the connects, the refused attempts, and the reconnects of clients.
+// attempts adds the connect times, the refused attempts, the reconnects of clients, and the longest outage.
 func (f *facts) attempts(v *verdict.Verdict) {
 	if v.Connections.Opened > 0 {
 		f.add("connect", "%s", quantiles(v.ConnectMS))
@@ -182,7 +182,8 @@ func refusals(attempts map[string]int) string {
 	return strings.Join(out, ", ")
 }
 
-// processes adds the server's own count, and the CPU and memory of target and runners.
+// processes adds the server's own count, or the evidence of the verdict. It also adds the CPU and memory of target and
+// runners.
 func (f *facts) processes(v *verdict.Verdict) {
 	switch {
 	case v.Server.Known && v.Stopped(): // they are not compared
@@ -228,9 +229,9 @@ func (f *facts) system(r *verdict.Resources) {
 // maxTopics is the maximum number of topics of a table in text and Markdown.
 const maxTopics = 20
 
-// topics returns the table of the messages that were published to each topic and received by its streams. It has no
-// columns for faults that occurred on no topic. ok is false if there are no topics, or more than limit. The limit does
-// not apply to topics whose clients are compared with each other.
+// topics returns the table of the messages that were published to each topic and received by its streams. Faults other
+// than missed messages have a column only if they occurred. ok is false if there are no topics, or more than limit. The
+// limit does not apply to topics whose clients are compared with each other.
 func topics(v *verdict.Verdict, limit int) (t Table, ok bool) {
 	p, list := v.Messages.Published, v.Messages.Topics
 	if v.Service.Shared() && len(list) > 0 {

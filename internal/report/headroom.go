@@ -12,7 +12,8 @@ import (
 // headroomMinSeconds is the minimum duration of the hold, in seconds, for an extrapolation.
 const headroomMinSeconds = 60
 
-// headroom extrapolates the costs of this load to others.
+// headroom returns the CPU and memory of each process per stream, and the number of streams that would fill a core. The
+// section is empty if the hold was too short.
 func (s *subject) headroom() Section {
 	out := Section{ID: "headroom", Title: "Headroom"}
 	from, to := s.phases.holdRange(s.series)
@@ -59,8 +60,8 @@ func (s *subject) headroom() Section {
 	return out
 }
 
-// rise returns the mean memory of the hold minus that of the first sample. It returns the mean itself if the first
-// sample came too late.
+// rise returns the mean memory of the hold minus that of the first sample. It returns the mean itself if there was no
+// sample at the start of the run, or if that sample was not lower.
 func rise(values []float64, holdStart int, mean float64) float64 {
 	if first := numbersOf(values, 0, min(holdStart, 2)); len(first) > 0 && first[0] < mean {
 		return mean - first[0]

@@ -83,7 +83,7 @@ func (s *subject) failureSection() Section {
 	return out
 }
 
-// description returns the failures of the target, and the numbers of faults by kind.
+// description names the failures of the target, and the faults of an incident with their numbers by kind.
 func (s *subject) description(inc *incident) string {
 	parts := slices.Clone(inc.causes)
 	for _, k := range inc.Kinds {
@@ -92,7 +92,7 @@ func (s *subject) description(inc *incident) string {
 	return strings.Join(parts, "; ")
 }
 
-// clients names some of the affected clients.
+// clients names the first affected clients, and states the number of the others.
 func (inc *incident) clients() string {
 	text := strings.Join(inc.IDs, ", ")
 	if omitted := inc.Connections - len(inc.IDs); omitted > 0 {
@@ -112,7 +112,7 @@ func (s *subject) actionsBefore(inc *incident) string {
 	return strings.Join(out, "; ")
 }
 
-// relativeTime describes an event that happened the given number of seconds before.
+// relativeTime formats a number of seconds as "5 s before". For a negative number it returns "5 s later".
 func relativeTime(seconds float64) string {
 	if seconds < 0 {
 		return format.Milliseconds(-1000*seconds) + " later"

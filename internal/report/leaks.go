@@ -16,7 +16,7 @@ const (
 	leakWarmUp = 0.1
 	// leakMinSeconds is the shortest period from which memory per hour is estimated.
 	leakMinSeconds = 300
-	// leakShare and leakMiB are the growth over the period that is normal for a heap.
+	// leakShare (of the first quarter) and leakMiB are changes that are normal for a heap. The larger of them applies.
 	leakShare, leakMiB = 0.02, 1
 )
 

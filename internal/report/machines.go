@@ -13,8 +13,8 @@ import (
 // maxMachines is the maximum number of rows of a table of machines.
 const maxMachines = 20
 
-// machines returns the counters of the machines of a run that explain effects on its streams, if the runners recorded
-// them.
+// machines returns the counters of the machines of a run that explain effects on its streams. The section is empty if
+// no counters are known.
 func machines(v *verdict.Verdict) Section {
 	out := Section{ID: "machines", Title: "Machines"}
 	if len(v.Machines) == 0 {
@@ -57,7 +57,7 @@ func machines(v *verdict.Verdict) Section {
 	return out
 }
 
-// machineName names a machine by its tasks.
+// machineName returns the runners on a machine with its name, and whether the target is on it too.
 func machineName(m *verdict.MachineReport) string {
 	name := m.String()
 	if m.Target && len(m.Runners) > 0 {
@@ -75,7 +75,7 @@ func machineCount(m *verdict.MachineReport, name string) string {
 	return format.Thousands(int(c.Increase))
 }
 
-// droppedByAWS returns the numbers of packets that AWS dropped, by counter.
+// droppedByAWS returns the numbers of packets that AWS dropped, by counter; "–" if they are not known.
 func droppedByAWS(m *verdict.MachineReport) string {
 	cell := "–"
 	var drops []string

@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// service names the service and its description.
+// service returns the name of the service, and the checksum of its description.
 func (s *subject) service() string {
 	text := s.v.Plan.ServiceName()
 	if hash := s.v.Service.SHA256; hash != "" {
@@ -50,7 +50,8 @@ func (s *subject) kindText(k ledger.Kind) string {
 	return cmp.Or(kindNames[k], string(k))
 }
 
-// messageBasis adds the counts of other events, and notes on the count of messages.
+// messageBasis adds the counts of other events, and notes on the count of messages. It changes the title of the section
+// if messages are not checked.
 func (s *subject) messageBasis(out *Section) {
 	if !s.v.Service.Counted() {
 		out.Title, out.Short = "Events received", ""
@@ -154,7 +155,8 @@ func (s *subject) latency() Section {
 	return out
 }
 
-// messagesOverTime adds the chart of received messages over time, and of expected ones if not all were received.
+// messagesOverTime adds the chart of received messages over time, and of expected ones if not all were received. If the
+// run has a publisher, it also adds the charts of published messages and of the responses to them.
 func (s *subject) messagesOverTime(out *Section, width int) {
 	if !s.v.Service.Counted() {
 		return
@@ -181,7 +183,8 @@ func (s *subject) messagesOverTime(out *Section, width int) {
 	}
 }
 
-// sumWindows returns the sums of windows of width points, like messagesPerWindow.
+// sumWindows returns the sums of windows of width points. Like messagesPerWindow, it sets only the first point of each
+// window.
 func sumWindows(values []float64, width int) []float64 {
 	out := slices.Repeat([]float64{math.NaN()}, len(values))
 	for from := 0; from+width < len(values); from += width {

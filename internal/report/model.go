@@ -18,7 +18,7 @@ type Page struct {
 // A Tone is the colour of a text.
 type Tone string
 
-// The tones. Neutral is that of a banner without a result.
+// The tones. Neutral is the tone of a banner without a result.
 const (
 	Good    Tone = "good"
 	Bad     Tone = "bad"

@@ -49,13 +49,13 @@ func (s *subject) responses() Section {
 		{ID: "ttft", Kind: Timeline, Title: "Time to first content", Note: "from the intended start", Unit: "ms", Series: []Series{splitAtGaps("p99", "", ttft99, sampleGap), splitAtGaps("p50", "", ttft50, sampleGap)}},
 		{ID: "gaps", Kind: Timeline, Title: "Inter-chunk latency", Unit: "ms", Series: []Series{splitAtGaps("p99", "", gap99, sampleGap), splitAtGaps("p50", "", gap50, sampleGap)}},
 	}
-	if len(percentile.Series) > 0 { // the last charts of a run in progress have none
+	if len(percentile.Series) > 0 { // a run in progress has no percentiles
 		out.Charts = append(out.Charts, percentile)
 	}
 	return out
 }
 
-// setQuantiles sets two percentiles of a bucket at its point of the time axis.
+// setQuantiles sets the median and the 99th percentile of a bucket at its point of the time axis.
 func (s *subject) setQuantiles(packed *shard.Packed, at int64, p50, p99 *[]float64) {
 	if packed == nil {
 		return

@@ -49,7 +49,7 @@ func WriteRunInfo(w io.Writer, r *verdict.RunInfo) error {
 	return err
 }
 
-// K6Versions returns the versions of the runners.
+// K6Versions returns the k6 versions of the runners, each once.
 func K6Versions(v *verdict.Verdict) string {
 	var versions []string
 	for _, r := range v.Runners {

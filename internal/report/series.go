@@ -78,7 +78,8 @@ func trimAxis(from, to int64, buckets []shard.Bucket, samples []resources.Sample
 	return max(from, middle-radius), min(to, middle+radius)
 }
 
-// set sets a value on the axis, unless it is NaN. It creates a column for the first value.
+// set sets the value of the point nearest to a Unix time, unless the value is NaN or the time is outside the axis. It
+// creates a column for the first value.
 func (s *series) set(column *[]float64, unix int64, value float64) {
 	i := s.nearest(unix)
 	if unix < s.from || i >= int64(s.n) || math.IsNaN(value) {
@@ -90,10 +91,10 @@ func (s *series) set(column *[]float64, unix int64, value float64) {
 	(*column)[i] = value
 }
 
-// nearest returns the point next to an instant.
+// nearest returns the point nearest to a Unix time, which may be outside the axis.
 func (s *series) nearest(unix int64) int64 { return (unix - s.from + step/2) / step }
 
-// addClients adds the observations of the clients.
+// addClients adds the observations of the clients: open streams, messages, and lateness.
 func (s *series) addClients(buckets []shard.Bucket) {
 	for _, b := range buckets {
 		put := func(column *[]float64, value float64) { s.set(column, b.Unix+step, value) }
@@ -165,8 +166,8 @@ func (s *series) addSamples(samples []resources.Sample) {
 	}
 }
 
-// addRates sets the rates between the last samples of consecutive points: samples may be closer than points. A
-// decreasing counter belongs to a new process.
+// addRates sets the rates between the last samples of consecutive points, because samples may be closer to each other
+// than points. A counter that decreased belongs to a new process and yields no rate.
 func (s *series) addRates(samples []resources.Sample, cores int) {
 	latest := 0
 	for i := 1; i < len(samples); i++ {
@@ -205,10 +206,10 @@ func orNaN(v float64) float64 {
 	return v
 }
 
-// timeAt returns the wall time of a point.
+// timeAt returns the Unix time of a point.
 func (s *series) timeAt(i int) float64 { return float64(s.from + int64(i)*step) }
 
-// index returns the point of a wall time, within the axis.
+// index returns the point at or before a Unix time, within the axis.
 func (s *series) index(unix float64) int {
 	return int(min(max((unix-float64(s.from))/float64(step), 0), float64(s.n-1)))
 }

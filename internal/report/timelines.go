@@ -20,7 +20,7 @@ func Timelines(r *Run) (Section, Axis) {
 	return s.timelines(), axis
 }
 
-// sampleGap is the number of points of a sampled series that may be missing within a line.
+// sampleGap is the maximum distance between two points of a sampled series that a line joins, in steps.
 const sampleGap = 3
 
 // timelines returns the charts over time of a run with planned connections.
@@ -115,7 +115,8 @@ func (s *subject) backendStreams() []float64 {
 	return out
 }
 
-// planned returns the planned number of open connections: all of them from the start until their ends are requested.
+// planned returns the planned number of open connections: all of them from the start to the planned end of the hold,
+// and 0 after it.
 func (s *subject) planned() []float64 {
 	out := make([]float64, s.series.n)
 	end := s.v.StartedUnix + s.v.Plan.Hold().Seconds()

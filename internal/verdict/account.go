@@ -29,7 +29,7 @@ const arrivalSpread = 100 * time.Millisecond
 //
 // An expected message that did not arrive is lost. A message that the service refused or did not answer is never
 // expected. comparePublished returns the record of the connection, with its losses, and adds them to the sums of the
-// run.
+// run. For clients that are compared with each other, it calls compareShared.
 func (s *Streams) comparePublished(i int, r *shard.Connection) *shard.Connection {
 	if s.shared != nil {
 		return s.compareShared(i, r)
@@ -179,15 +179,16 @@ func (a *account) lastDelay(runner *shard.Runner) time.Duration {
 	return runner.At(r.LastAt).Sub(time.UnixMicro(a.messages[r.Last-1].SentUS))
 }
 
-// mayBePending reports whether a message may still have been in transit at the end of the run. That is the case if the
-// time from its publishing to the end is less than 1.5 times the delay of the last message. Messages at an interval
-// have the same tolerance (docs/accounting.md).
+// mayBePending reports whether a message may still have been in transit at the end of the run. That is the case if no
+// later message arrived, and the time from its publishing to the end is less than 1.5 times the delay of the last
+// message. Messages at an interval have the same tolerance (docs/accounting.md).
 func (a *account) mayBePending(number uint64) bool {
 	return number > a.r.Last && a.messages[number-1].SentUS > a.lastEnd+(a.window-a.delay*3/2).Microseconds()
 }
 
-// lostNumbers returns the numbers of the expected messages that did not arrive. It counts the other missing messages in
-// the account.
+// lostNumbers returns the numbers of the expected messages that did not arrive. It omits those that may be corrupted
+// messages without a number (see couldBe). It counts confirmed messages in the account that were not expected, or may
+// not have been.
 func (a *account) lostNumbers() (out []ledger.Range) {
 	published := uint64(len(a.messages))
 	missing := []ledger.Range{{1, published}}
@@ -227,7 +228,8 @@ func (a *account) unplacedTimes() (times []time.Time) {
 }
 
 // couldBe reports whether the corrupted message that arrived at a time may be the message with a number. It must have
-// arrived after that message was published, with a delay of at most the window more than that of the last message.
+// arrived after that message was published, within the tolerances of the account. Its delay may exceed that of the last
+// message by at most the window.
 func (a *account) couldBe(number uint64, arrival time.Time) bool {
 	elapsed := arrival.Sub(time.UnixMicro(a.messages[number-1].SentUS))
 	return elapsed >= joinWindow-a.window-a.tolerance && elapsed <= a.delay+a.window

@@ -38,7 +38,7 @@ func (s *Streams) Agreement() (out []Check) {
 		ID: CheckScript, Name: "script checks", Limit: "all pass", Actual: first(failed, fmt.Sprintf("%d of %d", total, total)),
 		Pass: len(failed) == 0, Why: "connect, disconnect and the script's own count", weight: byClock,
 		faults:        faults{earlyEnd, maxFailedConnections(s.m)},
-		loadDependent: true, // a script that searches the breaking point makes no checks
+		loadDependent: true, // a script that searches for the breaking point makes no checks
 		Reasons:       failed,
 	}
 	switch {
@@ -81,7 +81,8 @@ func maxFailedConnections(m *shard.Merged) (count uint64) {
 }
 
 // missingChecks describes the script checks that did not run once per observed client, because a check that did not run
-// cannot fail. Clients whose runner ended early may lack a check.
+// cannot fail. Clients whose runner ended early may lack a check. If the script ran no check at all, missingChecks
+// states that.
 func (s *Streams) missingChecks() (out []string) {
 	observed := s.observed()
 	for _, c := range s.m.Checks {
@@ -110,8 +111,9 @@ func (e *ServerEntry) exceeds(r *shard.Connection) bool {
 
 // compare compares a connection with the server's entry. sent is the number of messages that the server sent after the
 // last one that arrived. unnoticed is the part of them that the client did not count as missing. d is a mismatch of
-// another kind. An entry is ignored if another client used the id first, or if the connection had no stream. compare
-// also adds the counts of the entry to the sums of the server and the runner.
+// another kind. An entry is ignored if another client used the id first, if the connection had no stream, or if its
+// runner ended early or replaced another one. In the last case, the messages of the connection count as not compared.
+// Otherwise compare adds the counts of the entry to the sums of the server and the runner.
 func (s *Streams) compare(r *shard.Connection, e *ServerEntry) (sent, unnoticed uint64, d difference) {
 	if s.server == nil || r.Streams == 0 || idInUse(r) {
 		return 0, 0, d
@@ -203,7 +205,7 @@ func (d *differences) total() (n int) {
 	return n
 }
 
-// sentences returns one sentence for each kind.
+// sentences returns one sentence for each kind that occurred.
 func (d *differences) sentences() (out []string) {
 	for kind, n := range d.count {
 		switch {

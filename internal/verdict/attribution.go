@@ -43,7 +43,7 @@ const (
 	earlyEnd             // a connect that timed out, or a stream that became silent
 	missedMessage        // a message that a silent stream was expected to receive
 	lateMessage          // a message that arrived late
-	longOutage           // a time without a stream or an event over its limit, or a time with a stream below it
+	longOutage           // an outage or a silence over its limit, or a connected time under its limit
 	overdueStream        // a stream that was open for longer than its lifetime
 	faultKinds
 )
@@ -214,8 +214,8 @@ func (s *Streams) minDelay(r *shard.Connection, f ledger.Finding) time.Duration 
 }
 
 // delayOf returns by how much the load generator, or the network to the reference target, may have delayed a client
-// between two instants, and the signal that shows it. Without a conclusive control group it returns the longest stall
-// of the runner in the whole run.
+// between two instants, and the signal that shows it. The delay is 0 if the control group was on time. Without a
+// conclusive control group it is the longest stall of the runner in the whole run.
 func (s *Streams) delayOf(runner int, from, to ledger.Instant) (time.Duration, Signal) {
 	r := &s.m.Runners[runner]
 	group := r.ControlGroup

@@ -24,8 +24,8 @@ func Bursts(b *shard.Bursts, noun string) string {
 	return text
 }
 
-// Buffer states that a program between service and client may buffer the messages, and names the server if its
-// responses do.
+// Buffer states that a program between service and client may buffer the messages. It names the server if the responses
+// have a header Server.
 func Buffer(b *shard.Bursts) string {
 	text := "something between the service and the client buffers them, such as nginx with proxy_buffering on"
 	if server := b.Server(); server != "" {

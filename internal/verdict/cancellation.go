@@ -18,8 +18,8 @@ type ModelEntry struct {
 // A ModelLedger has the requests of the numbered model by id; nil if it was not read.
 type ModelLedger map[string][]ModelEntry
 
-// ReadModelLedger adds the entries of an NDJSON file to a ledger. If the file does not exist, it returns the ledger
-// unchanged.
+// ReadModelLedger adds the entries of an NDJSON file to a ledger, which may be nil. If the file does not exist, it
+// returns the ledger unchanged.
 func ReadModelLedger(to ModelLedger, path string) (ModelLedger, error) {
 	l := to
 	if l == nil {

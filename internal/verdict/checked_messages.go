@@ -38,9 +38,9 @@ func (v *Verdict) NextStep() string {
 		"soak probe URL --publish-url URL --publish-body BODY --out FILE.js (docs/services.md)"
 }
 
-// CheckedMessages returns the check that at least one message was checked. It is not judged if the description has
-// message: 'unchecked', unless the plan has REQUIRE_MESSAGES. An unmet check turns a pass into invalid; a fail stays a
-// fail.
+// CheckedMessages returns the check that at least one message was checked. An unmet check turns a pass into invalid; a
+// fail stays a fail. If the description has message: 'unchecked', the check is not judged, unless the plan has
+// REQUIRE_MESSAGES or no stream received an event.
 func (s *Streams) CheckedMessages() Check {
 	noun, required := s.m.Service.Noun(), s.m.Plan.RequireMessages
 	n := s.checkedCount()

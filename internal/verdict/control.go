@@ -49,8 +49,8 @@ func decides(c *shard.RunnerControl) bool {
 const slack = time.Second
 
 // delayWithin returns by how much the runner, or the network between it and the reference target, may have delayed
-// messages between two times. If the control group was not open, or its reference target was late, known is false and
-// delay is the longest stall of the runner.
+// messages between two times. known is false if the control group was not open or its reference target was late, unless
+// the group shows a long delay nevertheless (see explains). In that case delay is the longest stall of the runner.
 func delayWithin(c *shard.RunnerControl, from, to time.Time) (delay time.Duration, known bool) {
 	from, to = from.Add(-slack), to.Add(slack)
 	known = true
@@ -168,7 +168,8 @@ func (c *Control) suspect() string {
 	return "the load generator"
 }
 
-// lateText states what the control group shows about late messages; "" if it is inconclusive.
+// lateText states what the control group shows about late messages; "" if it is inconclusive, or if no message was
+// late.
 func (c *Control) lateText() string {
 	if !c.decides() {
 		return ""

@@ -66,8 +66,8 @@ func (a *account) checkedMessages(numbers []uint64) (n int) {
 	return n
 }
 
-// addCoverage adds one client to the coverage. It ignores clients without a stream, which were refused, and clients
-// whose runner ended early or replaced another one.
+// addCoverage adds one client to the coverage, and its checked messages to the sum of the run. It ignores clients
+// without a stream, which were refused, and clients whose runner ended early or replaced another one.
 func (s *Streams) addCoverage(a *account, topic *Topic) {
 	if len(topic.confirmed) == 0 || len(a.r.Spans) == 0 || !s.m.Runners[a.r.Runner].IsComplete() {
 		return

@@ -15,10 +15,10 @@ type Ends struct {
 	Failed       int64            `json:"failed"`
 	Failures     map[string]int64 `json:"failures,omitempty"` // by outcome: status-404, net-1220
 	FailedMS     *Quantiles       `json:"failed_ms,omitempty"`
-	FirstUnix    float64          `json:"first_unix_s"` // start of the first
-	Seconds      float64          `json:"seconds"`      // to the end of the last
-	PerSecond    float64          `json:"per_second"`   // requests with the expected response
-	MaxPerSecond int64            `json:"max_per_second"`
+	FirstUnix    float64          `json:"first_unix_s"`      // start of the first
+	Seconds      float64          `json:"seconds"`           // to the end of the last
+	PerSecond    float64          `json:"per_second"`        // requests with the expected response
+	MaxPerSecond int64            `json:"max_per_second"`    // requests that ended within one second, with any response
 	Servers      []EndServer      `json:"servers,omitempty"` // if there are several
 }
 

@@ -55,7 +55,8 @@ func (w Formatter) droppedText(r *shard.Connection, f ledger.Finding, clock stri
 	return text + ", at " + clock + disconnectedFor(r.Record, f)
 }
 
-// An end is the kind of end of a client's last stream, if the server did not end it as requested.
+// An end is the kind of end of a client's last stream. All kinds except otherEnd are of streams that the server did not
+// end as requested.
 type end int
 
 const (
@@ -67,7 +68,7 @@ const (
 
 // endOf returns the kind of end of a connection's last stream.
 func endOf(r *shard.Connection) end {
-	isRequested := r.StreamTime > r.OpenTime // the stream was open for longer than until the request to end it
+	isRequested := r.StreamTime > r.OpenTime // OpenTime ends at the request to end the stream
 	switch {
 	case r.State == ledger.Planned, r.State == ledger.Connecting, r.State == ledger.Open:
 		return endStop

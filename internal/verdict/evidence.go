@@ -34,7 +34,7 @@ type Evidence struct {
 
 	Actions []ActionResult // actions of --at, in their order
 
-	RunInfo *RunInfo // the origin of the run; nil: not recorded
+	RunInfo *RunInfo // the command and the versions of the run; nil: not recorded
 }
 
 // An Assessment is the result of a suite: its checks of the evidence, and what its report shows.
@@ -58,7 +58,7 @@ type Layout struct {
 	// Declared reports whether the script declared the load. If so, the results are facts and tables. Otherwise the
 	// plan has the load, and the results are the counts of connections and messages.
 	Declared bool
-	Page     []string // the names of the sections of report.html in their order, see internal/report/html
+	Page     []string // the names of the sections of report.html in their order (see sections in internal/report)
 }
 
 // A Fact is a result of a suite in one line of text.
@@ -113,7 +113,8 @@ func texts(all []Failure) (out []string) {
 	return out
 }
 
-// A RunInfo is the origin of a run, as `soak run` recorded it. Empty fields are not recorded.
+// A RunInfo has the command, the versions and the machine of a run, as `soak run` recorded them. Empty fields are not
+// recorded.
 type RunInfo struct {
 	Command []string          `json:"command,omitempty"` // settings from the environment, then the command line, without secrets
 	Commit  string            `json:"commit,omitempty"`  // commit of soak, with the suffix +dirty if files of the build were modified
@@ -125,7 +126,7 @@ type RunInfo struct {
 	Machine resources.Machine `json:"machine"`           // machine of `soak run`
 }
 
-// A Table is a section of the report. Cells are text for readers; renderers align a column of numbers to the right.
+// A Table is a table of the report. Cells are text for readers; renderers align a column of numbers to the right.
 type Table struct {
 	Title   string     `json:"title"`
 	Note    string     `json:"note,omitempty"` // a sentence that explains the table
@@ -140,7 +141,7 @@ func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 var word = regexp.MustCompile(`\pL{4}`)
 
 // Numeric reports whether each cell of a column is empty, or a number with or without a unit. "20 at a time" is not a
-// number.
+// number. It returns false for a table without rows.
 func (t *Table) Numeric(column int) bool {
 	for _, row := range t.Rows {
 		first, _ := utf8.DecodeRuneInString(row[column])

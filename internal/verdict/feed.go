@@ -83,7 +83,7 @@ func (s *Streams) alignTopics(feeds []*shard.Feed) {
 	}
 }
 
-// align numbers the messages of a topic.
+// align numbers the messages of a topic, and adds the topic to the run.
 func (s *Streams) align(f *shard.Feed, records feed.Records) {
 	t := &sharedTopic{Feed: f, runner: -1, topic: &Topic{Name: f.Topic}}
 	t.aligned = feed.Align(f.Logs, s.m.Service.AnyOrder, s.m.Service.Repeats, records)

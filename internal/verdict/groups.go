@@ -84,8 +84,8 @@ type bundle struct {
 	connections int
 	count       uint64
 	first, last time.Time
-	longest     time.Duration
-	runner      int // index into Merged.Runners; -1: several
+	longest     time.Duration // the maximum lateness
+	runner      int           // index into Merged.Runners; -1: several
 	ids         []string
 	id, text    string // the connection and the sentence of the first finding
 	hasDetails  bool   // the sentence of a finding has details that the sentence of the group lacks

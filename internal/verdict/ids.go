@@ -10,7 +10,7 @@ const (
 	CheckTargetUp    CheckID = "target.up"        // no process of the target crashed
 	CheckAnswers     CheckID = "target.answers"   // the target answered at the end
 	CheckPackets     CheckID = "machines.packets" // AWS dropped no packets of a machine
-	CheckVerdict     CheckID = "run.verdict"      // the only check of a run that was not judged
+	CheckVerdict     CheckID = "run.verdict"      // replaces the checks if none decided the verdict
 	CheckGenerator   CheckID = "generator.kept-up"
 	CheckOwnCount    CheckID = "server.count"  // the server's own count agrees
 	CheckScript      CheckID = "script.checks" // the checks of the k6 script
@@ -22,7 +22,7 @@ const (
 	CheckReconnected CheckID = "streams.back" // reconnects within BACK_WITHIN
 	CheckSilence     CheckID = "streams.silence"
 	CheckLifetime    CheckID = "streams.lifetime" // no stream was closed before end.lifetime
-	CheckOverdue     CheckID = "streams.overdue"  // no stream was open for longer
+	CheckOverdue     CheckID = "streams.overdue"  // no stream was open for longer than end.lifetime
 	CheckCompressed  CheckID = "streams.compressed"
 	CheckCuts        CheckID = "cuts.made"
 	CheckResumed     CheckID = "cuts.resumed"

@@ -24,8 +24,8 @@ func declaredSuite(m *shard.Merged) *Suite {
 	return out
 }
 
-// MarshalJSON writes only a declaredPlan if the script declared its load, and omits the counts of streams and messages
-// if they are zero.
+// MarshalJSON writes the verdict. If the script declared its load, a declaredPlan replaces the plan, and counts of
+// streams and messages that are zero are omitted.
 func (v *Verdict) MarshalJSON() ([]byte, error) {
 	type plain Verdict
 	if !v.Layout.Declared {

@@ -23,7 +23,7 @@ type lastOutages struct {
 	longest      time.Duration
 }
 
-// isDisconnected reports whether the client had no stream when its end was requested.
+// isDisconnected reports whether the client had no stream when the run requested the end of its streams.
 func isDisconnected(c *shard.Connection) bool {
 	return c.LastOutage != nil && c.LastOutage.From >= c.ClosedAt
 }
@@ -46,7 +46,8 @@ func (l *lastOutages) count(c *shard.Connection, undetectable uint64) {
 	}
 }
 
-// isFew reports whether a correct service may have this number of such clients at any time.
+// isFew reports whether a correct service may have this number of such clients at any time. A client whose last attempt
+// was unanswered is one too many.
 func (l *lastOutages) isFew(planned int) bool {
 	return l.unanswered == 0 && l.clients <= max(int(maxLastOutages*float64(planned)), 1)
 }

@@ -72,8 +72,8 @@ func windows(all []MachineReport, runners int) [][]window {
 	return out
 }
 
-// DroppedByAWS returns how many packets of the runners' machines AWS dropped between two times. Slowness and timeouts
-// between these times cannot be attributed to the service.
+// DroppedByAWS returns how many packets of the runners' machines AWS dropped between two times. It ignores a machine
+// that also has the target. Slowness and timeouts between these times cannot be attributed to the service.
 func DroppedByAWS(e *Evidence, from, to time.Time) (packets float64) {
 	hasRunners := func(m *MachineReport) bool { return len(m.runners) > 0 && !m.Target }
 	packets, _ = e.increase(from, to, hasRunners, func(c machine.Counter) bool { return c.Effect == machine.Silences })
@@ -86,8 +86,9 @@ func IncreaseOnTarget(e *Evidence, from, to time.Time, match func(machine.Counte
 	return e.increase(from, to, func(m *MachineReport) bool { return m.Target }, match)
 }
 
-// increase returns by how much the matching counters of the matching machines increased between two times. known is
-// false if these machines have no such counter.
+// increase returns by how much the matching counters of the matching machines increased between two times. An increase
+// that a sample shows only in part within these times counts as a whole. known is false if these machines have no such
+// counter.
 func (e *Evidence) increase(from, to time.Time, matchMachine func(*MachineReport) bool, match func(machine.Counter) bool) (sum float64, known bool) {
 	for _, m := range MachinesOf(e) {
 		for _, c := range m.Counters {
@@ -166,7 +167,8 @@ func stealWindow(runner *shard.Runner, f ledger.Finding, all []window) *window {
 	return overlappingWindow(all, from, to, machine.Delays)
 }
 
-// overlappingWindow returns a window with an effect that overlaps the second half of a silence; nil if there is none.
+// overlappingWindow returns the first window with the given effect that overlaps the second half of a silence; nil if
+// there is none.
 func overlappingWindow(all []window, from, to time.Time, effect machine.Effect) *window {
 	middle := from.Add(to.Sub(from) / 2)
 	for i := range all {

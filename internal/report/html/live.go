@@ -13,7 +13,7 @@ import (
 type Live struct {
 	report.Page
 	Share float64 // completed share of the run, 0 to 1
-	Clock string  // text of the completed share
+	Clock string  // elapsed and total time as text
 	Links []Link  // to the metrics of the run
 }
 
