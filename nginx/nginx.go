@@ -24,7 +24,7 @@ var configTemplate = template.Must(template.New("nginx.conf").Funcs(template.Fun
 type Config struct {
 	Dir      string // folder for the pid file and temporary files
 	ErrorLog string
-	Listen   string   // address:port
+	Listen   string   // address:port, or only the port
 	Sockets  []string // sockets of the backends; all requests of an id go to the same one
 	Root     bool     // root starts nginx
 	Workers  int      // 0: one per core
@@ -49,7 +49,7 @@ type Site struct {
 	Grafana        string // address:port
 	Prometheus     string // address:port
 	PasswordFile   string // users of Prometheus
-	TLSListen      string // address:port, "" without TLS
+	TLSListen      string // address:port, or only the port; "" without TLS
 	Certificate    string
 	Key            string
 }
@@ -57,14 +57,14 @@ type Site struct {
 // spare is the number of connections of a worker in addition to streams: requests, log, listening sockets.
 const spare = 512
 
-// WorkerConnections returns the number of connections of a worker for all streams, each of which needs two.
+// WorkerConnections returns the maximum number of connections of a worker: two for each stream, and the spare ones.
 func (c Config) WorkerConnections() int { return 2*c.Connections + spare }
 
 // Files returns the limit of open files of a worker.
 func (c Config) Files() int { return c.WorkerConnections() + spare }
 
-// ReadTimeout returns the idle timeout in seconds: Silence, or four intervals, but at least one minute, nginx's
-// default.
+// ReadTimeout returns the idle timeout in seconds: Silence if it is set, otherwise four intervals, but at least one
+// minute, nginx's default.
 func (c Config) ReadTimeout() int {
 	if c.Silence > 0 {
 		return max(1, int(c.Silence/time.Second))

@@ -106,8 +106,8 @@ func (s site) runSoak(ctx context.Context, f soakFlags, args []string) error {
 	cmd := exec.CommandContext(ctx, s.program, append(args, "--backend-via", stack.address)...) // #nosec G204 -- starts soak without a shell
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = slices.Concat(os.Environ(), s.environment(stack.address), []string{"KUBECONFIG=" + kubeconfig.Name()})
-	// The terminal sends SIGINT and SIGHUP to soak as well, which then stops in order. It does not receive a SIGTERM to
-	// soak-aws. A second SIGINT would kill the run, but a SIGHUP after another signal has no effect. Under nohup soak
+	// The terminal sends SIGINT and SIGHUP to soak as well, which then stops in order. soak does not receive a SIGTERM
+	// to soak-aws. A second SIGINT would kill the run, but a SIGHUP after another signal has no effect. Under nohup soak
 	// ignores SIGHUP.
 	cmd.Cancel = func() error {
 		if signal.Ignored(syscall.SIGHUP) {
@@ -160,8 +160,8 @@ func (s site) checkLifetime(ctx context.Context, length time.Duration) (end time
 }
 
 // environment returns variables for soak: the region, and the secrets of the stack's host, which must not be flags,
-// because all users of this machine can read flags. It adds the address of Prometheus, through via. It adds the targets
-// of remote write and of the control group, unless the user set them.
+// because all users of this machine can read flags. It adds the address of Prometheus. It adds the targets of remote
+// write and of the control group, unless the user set them. via is the address of the tunnel to the stack; "": none.
 func (s site) environment(via string) []string {
 	env := append(strings.Fields(s.values[s.output.Secrets]), "AWS_REGION="+s.settings.Region)
 	_, password, _ := strings.Cut(s.values[s.output.Secrets], "PROMETHEUS_PASSWORD=")

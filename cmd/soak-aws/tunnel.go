@@ -41,7 +41,7 @@ type tunnel struct {
 	host    string // id of the host
 	port    int    // port on the host
 	stop    context.CancelFunc
-	running sync.WaitGroup // maintain
+	running sync.WaitGroup // the goroutine that runs maintain
 }
 
 // openTunnel opens a tunnel and reopens it after each disconnect, until close. If local is 0, the tunnel uses a free
@@ -74,7 +74,8 @@ func (t *tunnel) close() {
 	t.running.Wait()
 }
 
-// maintain runs one session after another until ctx ends. It sends the result of opening the first session to first.
+// maintain runs one session after another until ctx ends. It sends the result of opening the first session to first,
+// and returns if the result is an error.
 func (t *tunnel) maintain(ctx context.Context, first chan<- error) {
 	for wasOpen, warned := false, false; ctx.Err() == nil; {
 		isOpen := false
@@ -117,8 +118,8 @@ func (t *tunnel) responds(ctx context.Context) bool {
 	return err == nil && resp.Body.Close() == nil
 }
 
-// session runs the AWS command line until it ends, the remote port no longer responds, or ctx ends. It calls opened
-// at the first response. Its checks also keep the session from being idle.
+// session runs the AWS command line until it ends, the remote port does not respond, or ctx ends. The first response
+// may take openTimeout; session then calls opened. Its checks also keep the session from being idle.
 func (t *tunnel) session(ctx context.Context, opened func()) error {
 	_, local, _ := net.SplitHostPort(t.address)
 	log, err := os.CreateTemp("", "soak-aws-")

@@ -39,7 +39,7 @@ func main() {
 	}
 }
 
-// The folders of nginx, of Prometheus and of Alertmanager.
+// A folders has the paths of the folders for the files of nginx, of Prometheus and of Alertmanager.
 type folders struct{ conf, targets, alerts string }
 
 // write writes the files to the folders.

@@ -37,7 +37,7 @@ func Free() (string, error) {
 	return "", errors.Join(errors.New("no free port from 20000 to 31999"), lastErr)
 }
 
-// lock locks the file of a port for the time of the reservation. It returns an error if a test has locked it.
+// lock locks the file of a port for the time of the reservation. It returns an error if another test has locked it.
 func lock(port int) error {
 	dir := filepath.Join(os.TempDir(), "sse-soak-ports")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -12,14 +12,14 @@ import (
 const (
 	SlowCut  = "cut"  // disconnects the client
 	SlowDrop = "drop" // drops the message
-	SlowKeep = "keep" // queues the message without a limit
+	SlowKeep = "keep" // queues up to 4096 messages
 	SlowWait = "wait" // makes the publisher wait, too
 	SlowLose = "lose" // loses one message of a client that reads; disconnects clients that do not
 )
 
 const (
 	fillerKB  = 60 // size of a broadcast in KiB
-	queueSize = 8  // maximum number of broadcasts queued for a client
+	queueSize = 8  // maximum number of broadcasts queued for a client, except with SlowKeep
 )
 
 // queuedBytes returns the number of bytes queued for clients.
@@ -32,7 +32,7 @@ func (s *Service) queuedBytes() (n int) {
 	return n
 }
 
-// broadcast sends an event to all streams.
+// broadcast sends an event to all streams. It responds with 404 if the service has no broadcasts.
 func (s *Service) broadcast(w http.ResponseWriter, r *http.Request) {
 	payload, err := io.ReadAll(r.Body)
 	if s.Slow == "" || err != nil {

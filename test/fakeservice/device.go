@@ -4,8 +4,8 @@ import "time"
 
 // A Noop is the record of one noop.
 type Noop struct {
-	Slot         int
-	Number       uint64 // from 1, without gaps, in the order in which noops are due
+	Slot         int    // position in the schedule of the device, from 1
+	Number       uint64 // from 1, without gaps, in the order in which noops are due; 0: unserved
 	Due          time.Time
 	At           time.Time // when it was last written; zero: never
 	Copies       int       // how often it was written
@@ -16,8 +16,8 @@ type Noop struct {
 	OtherEvent   bool // it had another event name, so clients do not count it as a noop
 }
 
-// Lost reports whether the noop did not reach the client, whose connection the wire cut at the given time (zero:
-// never).
+// Lost reports whether the noop did not reach the client as a noop. cut is the time from which the wire dropped all
+// noops; zero: never.
 func (n *Noop) Lost(cut time.Time) bool {
 	return n.At.IsZero() || n.OtherEvent || !cut.IsZero() && n.At.After(cut)
 }
@@ -43,7 +43,7 @@ func (d *Device) add(n Noop) int {
 	return len(d.Noops) - 1
 }
 
-// cutAfter records that the wire drops all noops after the first ones.
+// cutAfter records that the wire drops all noops of the device after the given number of noops.
 func (d *Device) cutAfter(noops int) {
 	d.CutAt = d.Spans[0].From
 	if noops > 0 {
@@ -61,7 +61,7 @@ func (d *Device) markLost() {
 	d.CutAt = time.Time{}
 }
 
-// isDisconnected reports whether the client lost its last stream before the service noticed.
+// isDisconnected reports whether the wire disconnected the client's last stream. The service may not have noticed.
 func (d *Device) isDisconnected() bool { return d.disconnectedAt.After(d.Last().From) }
 
 // EndedOnRequest reports whether the last stream was open when its end was requested. A client may also request the end
@@ -71,7 +71,7 @@ func (d *Device) EndedOnRequest() bool {
 	return !d.isDisconnected() && !d.EndRequestedAt.IsZero() && (closed.IsZero() || d.EndRequestedAt.Before(closed))
 }
 
-// LastExpected returns the last time at which a noop could be expected.
+// LastExpected returns the last time at which a noop could be expected; zero: the last stream is open.
 func (d *Device) LastExpected() time.Time {
 	closed := d.Last().To
 	switch {

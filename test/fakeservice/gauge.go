@@ -11,12 +11,13 @@ import (
 const (
 	GaugeOpen   = "open"   // the open streams
 	GaugeTwice  = "twice"  // two for each open stream, plus three
-	GaugeOpened = "opened" // all streams ever opened
-	GaugeLeaky  = "leaky"  // the open streams, and half of the ended ones
+	GaugeOpened = "opened" // the clients that have had a stream
+	GaugeLeaky  = "leaky"  // the open streams, and half of the clients whose stream has ended
 	GaugeFixed  = "fixed"  // a constant
 )
 
-// metrics serves the gauge, the queued bytes, and the metrics of streams and noops of bin/backend.
+// metrics serves the gauge, the queued bytes, and two metrics with the names of bin/backend: open streams and sent
+// noops.
 func (s *Service) metrics(w http.ResponseWriter, _ *http.Request) {
 	opened, open := s.DeviceCounts()
 	value := map[string]int{

@@ -35,10 +35,10 @@ type Hub struct {
 	GapHeader string                                // response header Last-Event-ID after an unknown one
 
 	Lifetime    time.Duration                                      // time after which the hub ends a stream; 0: no limit
-	Gzip        time.Duration                                      // delay between compression and flush; 0: no compression
-	Token       string                                             // bearer token that both requests need; "": none
+	Gzip        time.Duration                                      // time between two flushes of a compressed stream; 0: no compression
+	Token       string                                             // bearer token that streams need; "": none
 	PubToken    string                                             // bearer token that publishing needs; "": none
-	Allow       func(r *http.Request) (until time.Time, err error) // returns when the hub ends the stream (zero: never), or why it is refused
+	Allow       func(r *http.Request) (until time.Time, err error) // returns when the hub ends the stream (zero: after Lifetime), or why it is refused
 	OK          int                                                // status code of a successful publish; 0: 200
 	Lose        func(topic string, payload string) bool            // reports whether the hub loses a message; nil: none
 	RequireJoin bool                                               // a stream must join a topic by a second request
@@ -49,7 +49,7 @@ type Hub struct {
 
 	Server
 	streamCount  int // streams opened so far
-	peak         int
+	peak         int // highest number of streams open at a time
 	messageCount int
 	streams      map[*hubStream]bool
 	history      []hubMessage
@@ -122,7 +122,8 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Publish sends a message to all streams of a topic.
+// Publish sends a message to all streams of a topic, and adds it to the history. It ignores a message that Lose
+// selects.
 func (h *Hub) Publish(topic, payload string) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -153,6 +154,7 @@ func (h *Hub) Send(topic, text string) {
 	h.send(topic, text)
 }
 
+// send is Send for a caller that holds the lock.
 func (h *Hub) send(topic, text string) {
 	for s := range h.streams {
 		if s.topic == topic {
@@ -292,6 +294,7 @@ func (s *hubStream) write(text string) error {
 	return err
 }
 
+// flush sends the text that write has buffered.
 func (s *hubStream) flush() error {
 	if s.gzip != nil {
 		if err := s.gzip.Flush(); err != nil {

@@ -12,8 +12,9 @@ type block struct {
 	write func(due time.Time) error
 }
 
-// Queue adds a block. The stream calls write when the block is due, and ends if write returns ErrOver. Blocks queued
-// with inOrder do not overtake each other.
+// Queue adds a block. The stream calls write when the block is due, and ends if write returns an error. ErrOver means
+// that the service ended the stream; other errors mean that the client closed it. Blocks queued with inOrder do not
+// overtake each other.
 func (s *Stream) Queue(due time.Time, inOrder bool, write func(due time.Time) error) {
 	s.queue.Lock()
 	if inOrder {

@@ -75,7 +75,7 @@ func (l *lateness) Record(due time.Time) {
 }
 
 // EndStream responds to a client's request to end its stream. With never it accepts the request, but the stream stays
-// open.
+// open. The caller holds the lock of the service.
 func (s *Server) EndStream(w http.ResponseWriter, r *http.Request, c *Client, never bool) {
 	if c == nil || c.Open == nil {
 		http.NotFound(w, r)
@@ -135,11 +135,11 @@ func (s *Stream) Finish(end string) {
 	}
 }
 
-// ErrOver is returned when a fault has ended a stream, or its client has disconnected.
+// ErrOver is returned when a stream has ended: by a fault, by its client, or because the server stops.
 var ErrOver = errors.New("the stream is over")
 
-// Wait waits until a time (zero: no limit), or until a block is queued. ended reports whether end was closed meanwhile.
-// A nil end is never closed.
+// Wait waits until a time (zero: no limit), or until a block is queued. Meanwhile it sends broadcasts. ended reports
+// whether end was closed; a nil end is never closed.
 func (s *Stream) Wait(until time.Time, end <-chan struct{}) (ended bool, err error) {
 	var timer <-chan time.Time
 	if !until.IsZero() {

@@ -64,7 +64,7 @@ type Service struct {
 	connects, broadcasts int
 }
 
-// StartService starts a service on each of the listeners.
+// StartService starts a service that accepts connections from all listeners.
 func StartService(spec ServiceSpec, strike Strike, listeners ...net.Listener) *Service {
 	s := &Service{ServiceSpec: spec, strike: strike, Devices: map[string]*Device{}, inboxes: map[*noopStream]bool{}}
 	mux := http.NewServeMux()
@@ -122,6 +122,7 @@ func (s *Service) DeviceCounts() (total, open int) {
 	return total, open
 }
 
+// forceDisconnect ends the stream of a client on request.
 func (s *Service) forceDisconnect(w http.ResponseWriter, r *http.Request) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()

@@ -199,7 +199,7 @@ func (s *noopStream) frame(i int) string {
 // the noop.
 var ForeignIDs = map[string]func(s *noopStream, n *Noop, chance float64) string{
 	"global":       func(s *noopStream, _ *Noop, _ float64) string { return strconv.FormatUint(s.global.Add(1), 10) }, // all devices share one counter
-	"hex":          func(_ *noopStream, n *Noop, _ float64) string { return strconv.FormatUint(n.Number, 16) },        // 9 is followed by a
+	"hex":          func(_ *noopStream, n *Noop, _ float64) string { return strconv.FormatUint(n.Number, 16) },        // hexadecimal, so the id after 9 is a
 	"random":       func(_ *noopStream, _ *Noop, chance float64) string { return fmt.Sprint(uint64(chance * 1e15)) },
 	"small random": func(_ *noopStream, _ *Noop, chance float64) string { return fmt.Sprint(1 + int(chance*5)) },
 	"constant":     func(*noopStream, *Noop, float64) string { return "1" },

@@ -92,7 +92,7 @@ func (f *Fault) Covers(n int) bool { return n >= f.From && (f.Count == 0 || n < 
 const (
 	EveryNoop  = 0
 	LastNoop   = -1 // the last noop before the client requests the end of the stream
-	LastButOne = -2
+	LastButOne = -2 // the noop before LastNoop
 )
 
 // A Strike is a fault of the service. The zero value is no fault.
@@ -100,10 +100,10 @@ type Strike struct {
 	Fault
 	Hold time.Duration // planned duration of a stream, which determines its last noop
 
-	Status      int           // status of the response to a connect; 200: with another content type
+	Status      int           // status of the response to a connect; 200: with another content type; 0: a stream opens
 	Duration    time.Duration // duration of Status and HeaderDelay, from the first connect; 0: unlimited
 	OnReconnect bool          // Status applies only to clients that reconnect
-	EndIn       time.Duration // age at which the first stream ends, plus up to Within
+	EndIn       time.Duration // age at which the first stream ends, plus up to Within; 0: no end by the fault
 	Within      time.Duration
 	HeaderDelay time.Duration // delay of the response headers
 }

@@ -166,8 +166,8 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	p.mu.Unlock()
 }
 
-// forward copies data until one side ends, and then closes both. It also ends if neither side sends data for the time
-// Idle.
+// forward copies data until one side ends, and then closes both. After the first data it also ends if neither side
+// sends data for the time Idle.
 func (p *Proxy) forward(to, from net.Conn) {
 	defer func() { _ = to.Close(); _ = from.Close() }()
 	buf := make([]byte, 16<<10)

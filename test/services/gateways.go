@@ -27,7 +27,7 @@ var gateways = []definition{
 // Gateways returns the names of the gateways. Start needs Options.Upstream for them.
 func Gateways() []string { return names(gateways) }
 
-// liteLLM is the proxy of the Python package litellm. SUBSCRIBE_TOKEN of Env is its key.
+// liteLLM is the proxy of the Python package litellm. Instance.Env has its key as SUBSCRIBE_TOKEN.
 var liteLLM = definition{name: "litellm", service: "openai-chat", set: setLiteLLM}
 
 const liteLLMConfig = `model_list:

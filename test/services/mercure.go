@@ -57,7 +57,7 @@ func mercureToken() string {
 	return signed + "." + encode(mac.Sum(nil))
 }
 
-// moduleVersion returns the version of a module in a Go program; "" if it is unknown.
+// moduleVersion returns the version of a module in a Go program, and of Go; "" if it is unknown.
 func moduleVersion(program, module string) string {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {

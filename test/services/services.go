@@ -27,8 +27,9 @@ type Options struct {
 	// Heartbeat is the interval of heartbeats in whole seconds; 0: the interval of the description. django-eventstream
 	// always has 20 s, and PocketBase has no heartbeats.
 	Heartbeat time.Duration
-	// History is the number of messages of a topic that a disconnected stream can resume; 0: unlimited; negative: none.
-	// nchan, Mercure (for all topics together) and django-eventstream (all or none) have a history.
+	// History is the number of messages of a topic that a disconnected stream can resume; 0: unlimited, or 1000 for
+	// nchan; negative: none. nchan, Mercure (for all topics together) and django-eventstream (all or none) have a
+	// history.
 	History int
 	// Lifetime is the maximum lifetime of a stream, for Mercure and PocketBase; 0: the default of the service.
 	Lifetime time.Duration
@@ -165,7 +166,7 @@ func Start(ctx context.Context, name string, o Options) (*Instance, error) {
 	return r, nil
 }
 
-// Up starts the service after Down or Crash, at the same address and with its stored messages.
+// Up starts the service at its address and waits until it is ready. After Down or Crash its stored messages remain.
 func (r *Instance) Up(ctx context.Context) error {
 	env := append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + r.dir}, r.command.env...)
 	p, err := process.Start(process.Spec{

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Stop stops processes for a duration. It calls wake before they continue.
+// Stop stops processes for a duration, or until ctx ends. It calls wake before they continue.
 func Stop(ctx context.Context, pids []int, d time.Duration, wake func()) {
 	for _, pid := range pids {
 		_ = syscall.Kill(pid, syscall.SIGSTOP)

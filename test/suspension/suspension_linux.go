@@ -126,8 +126,8 @@ func ioctl(fd int, request uintptr, to unsafe.Pointer) syscall.Errno {
 	return errno
 }
 
-// execSuspendable replaces this process by a program. It sends the listener for the program's calls of
-// clock_gettime(CLOCK_BOOTTIME) to file descriptor 3.
+// execSuspendable replaces this process by a program, so it returns only after an error. It sends the listener for
+// the program's calls of clock_gettime(CLOCK_BOOTTIME) to file descriptor 3.
 func execSuspendable(args []string) error {
 	runtime.LockOSThread() // the filter applies to this thread; exec keeps it and ends the other threads
 	filter := []unix.SockFilter{

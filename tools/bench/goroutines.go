@@ -138,7 +138,7 @@ type churnOptions struct {
 	Prefix     string        // prefix of the client ids
 	Token      string        // bearer token of DELETE requests
 	Delete     bool          // a DELETE ends each stream, which is read to its end; otherwise a reset after the headers ends it
-	Duration   time.Duration // time after which the client opens no stream
+	Duration   time.Duration // time after which the client opens no more streams
 	MaxStreams int64         // maximum number of streams
 }
 
@@ -231,9 +231,10 @@ func do(ctx context.Context, client *http.Client, method, url, token string) (*h
 	return resp, nil
 }
 
-// resettingClient returns a client that connects from its own hundred addresses in turn, and closes connections by RST.
-// Without RST, ports and entries of the connection tracking would run out. A closed connection then occupies its port
-// for a minute and its entry for two minutes.
+// resettingClient returns a client that connects from its own hundred addresses in turn, and closes connections by
+// RST. With newConnections it makes each request on a new connection. Without RST, ports and entries of the
+// connection tracking would run out. A closed connection then occupies its port for a minute and its entry for two
+// minutes.
 func resettingClient(worker int, newConnections bool) *http.Client {
 	const addresses = 100
 	dials := 0

@@ -28,7 +28,7 @@ type earlySpec struct {
 }
 
 // earlyKinds are drawn only with -kind early, or with the name of one of them. In three of four runs the service loses
-// a noop of some clients, while a runner observes them or not.
+// a noop of some clients. The loss may be in a time in which no runner observes these clients.
 var earlyKinds = []kind{
 	{"early", "drained and replaced", endEarly(earlySpec{Runner: syscall.SIGTERM, Times: 1})},
 	{"early", "killed and replaced", endEarly(earlySpec{Runner: syscall.SIGKILL, Times: 1})},
@@ -71,7 +71,7 @@ func endEarly(spec earlySpec) prepare {
 	}
 }
 
-// stopKind draws the time for which the second runner is stopped, or its machine is suspended.
+// stopKind prepares a run whose second runner is stopped for a random time. With suspend its machine is suspended.
 func stopKind(suspend bool) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		endEarly(earlySpec{Suspend: suspend, Stopped: time.Duration(2000+r.IntN(10_000)) * time.Millisecond})(r, sc)

@@ -7,8 +7,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// expectEarly returns the expected verdict: the losses of clients that a runner observed at that time, and the observed
-// share of the time.
+// expectEarly returns the expected verdict: the losses that a runner observed, and the share of the planned time in
+// which runners observed the clients.
 func (r *run) expectEarly() *verdictExpectation {
 	if r.Early.Overlap {
 		return invalid(verdict.CheckComplete)

@@ -27,7 +27,7 @@ const unbounded = 1 << 40
 // anyCount is a count whose value is not checked.
 var anyCount = span{0, unbounded}
 
-// countNames lists the counts of a verdict that are compared, in this order.
+// countNames lists the counts of a verdict that compare always compares, in this order, unless AnyCounts is set.
 var countNames = []string{"missed", "duplicated", "reordered", "corrupted", "late", "dropped", "refused", "unfinished", "reconnected"}
 
 // A counts maps the names of counts to their expected values. The value of a missing name is 0.

@@ -19,9 +19,9 @@ import (
 
 // A finiteSpec describes a run of finite responses of the numbered model in this process.
 type finiteSpec struct {
-	Shares []string // faults in the syntax of the model, each with its share of responses
-	Chunks int
-	Delay  time.Duration // between two chunks
+	Shares []string      // faults in the syntax of the model, each with its share of responses
+	Chunks int           // number of chunks of a response
+	Delay  time.Duration // time between two chunks
 }
 
 // finiteKinds are faults of responses, all in the first kind, and one or two in each other kind. They are drawn only
@@ -139,7 +139,7 @@ var faultStates = map[string]ledger.ResponseState{
 	"twice": ledger.ResponseAfterDone, "429": ledger.ResponseRefused, "500": ledger.ResponseRefused,
 }
 
-// chunkFaults has the counts to which faults of chunks add.
+// chunkFaults maps each fault of a chunk to the count that it increases by 1.
 var chunkFaults = map[string]string{"drop": "missed", "double": "duplicated", "swap": "reordered", "corrupt": "corrupted"}
 
 // countResponses adds the states of responses to the counts of a verdict.

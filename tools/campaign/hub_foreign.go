@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// writeForeign writes blocks of other publishers to the streams of the run.
+// writeForeign writes blocks of other publishers to the streams of the run until the hub stops.
 func (h *hub) writeForeign() {
 	if len(h.Foreign) == 0 {
 		return
@@ -33,7 +33,8 @@ func (h *hub) writeForeign() {
 	}
 }
 
-// foreignBlock returns one block of another publisher, and the kind of frame to record for it.
+// foreignBlock returns one block of another publisher, and the kind of frame to record for it. Before the first message
+// of the run it returns "" for the variants that depend on the run's marker.
 func (h *hub) foreignBlock(variant string, n int) (text, kind string) {
 	m := &message{run: "t-0ther1", number: n + 1, index: 100_000 + n, t: strconv.FormatInt(time.Now().UnixMicro(), 10)}
 	if h.Form == formID { // foreign ids must differ from those of the run

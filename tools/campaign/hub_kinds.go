@@ -200,13 +200,13 @@ func useOtherClock(r *rand.Rand, sc *scenario) {
 	sc.Hub.Skew = time.Duration(oneOf(r, -1, 1.) * oneOf(r, .4, 1.5, 3, 20, 4000) * float64(time.Second))
 }
 
-// strikeHub adds a fault that affects one message in the middle of some streams.
+// strikeHub sets the fault of a scenario to an effect on one message in the middle of some streams.
 func strikeHub(r *rand.Rand, sc *scenario, act string) {
 	last := sc.Plan.messagesPerTopic(sc.Hub, sc.Hub.Topics-1)
 	sc.HubFault = hubFault{Fault: fakeservice.Fault{Action: act, Devices: sc.Plan.randomIDs(r), From: 2 + r.IntN(max(last-3, 1)), Count: 1}}
 }
 
-// hubKind prepares a fault of strikeHub.
+// hubKind returns a step that calls strikeHub with an effect.
 func hubKind(act string) prepare {
 	return func(r *rand.Rand, sc *scenario) { strikeHub(r, sc, act) }
 }

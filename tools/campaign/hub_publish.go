@@ -116,7 +116,8 @@ func (h *hub) read(r *http.Request) (m *message, ok bool) {
 	return m, err == nil
 }
 
-// deliver writes a message to the streams of its topic, or of another one.
+// deliver queues a message on the streams of its topic. The fault may queue it on the streams of the next topic,
+// instead or in addition. With publishLosesOne one random stream does not receive it.
 func (h *hub) deliver(m *message, effect string) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()

@@ -81,8 +81,8 @@ func (f *hubStream) recordAnnouncement(last string) bool {
 	return f.announcesGap && byHeader
 }
 
-// announceGap announces missing messages if recordAnnouncement has decided that. If the header has announced them, it
-// only records that. The caller holds the lock.
+// announceGap announces missing messages if announcesGap is set. If a header has announced them, it only records the
+// announcement. The caller holds the lock.
 func (f *hubStream) announceGap() {
 	switch {
 	case !f.announcesGap:

@@ -47,7 +47,7 @@ type hubSpec struct {
 
 	Start    time.Duration // maximum delay of the headers
 	Then     bool          // a stream needs a second request
-	End      string        // end of a stream by the client, by its request, or by the server
+	End      string        // who ends a stream: client, request (the hub on request of the client), server
 	EndDelay time.Duration // time that the hub needs to end a stream on request
 	Lifetime float64       // minimum lifetime of a stream in seconds if the server ends it
 	Token    string        // a key of tokens; "": streams need no token
@@ -161,7 +161,8 @@ func (h *hubSpec) drawHeartbeat(r *rand.Rand) {
 	}
 }
 
-// drawForeign draws blocks of other publishers. Without a marker only blocks that are not messages can be recognised.
+// drawForeign draws blocks of other publishers. Without a marker it draws only blocks that are not messages, because
+// a client cannot recognise foreign messages.
 func (h *hubSpec) drawForeign(r *rand.Rand) {
 	kinds := []string{"comment", "retry"}
 	if h.Events != nil {

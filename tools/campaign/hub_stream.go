@@ -14,7 +14,7 @@ type hubStream struct {
 	*fakeservice.Stream
 	*hub
 	client       *hubClient
-	span         int
+	span         int  // index of the stream among those of its client
 	replaced     bool // its client has opened another stream
 	announcesGap bool // it announces missing messages
 	muted        bool // it writes no more blocks

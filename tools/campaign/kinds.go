@@ -171,7 +171,7 @@ func strikeMiddle(act string, count int) prepare {
 	return func(r *rand.Rand, sc *scenario) { sc.strike(r, act, count, sc.Plan.middle(r)) }
 }
 
-// strike adds a fault that affects count noops of some clients, from the given noop; 0: all further noops.
+// strike sets a fault that affects count noops of some clients, from the given noop; 0: all further noops.
 func (sc *scenario) strike(r *rand.Rand, act string, count, noop int) {
 	sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Action: act, Devices: sc.Plan.randomIDs(r), From: noop, Count: count}, Hold: sc.Plan.hold()}
 }
@@ -277,7 +277,7 @@ func refuseReconnects(maxOutage float64) prepare {
 	}
 }
 
-// addJitter spreads noops around their schedule, over a share of the interval.
+// addJitter delays each noop by a random share of the interval, up to the given one.
 func addJitter(share float64) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.Plan.Seconds, sc.Plan.Interval, sc.Plan.Connections = 20, .8, 40+r.IntN(40)

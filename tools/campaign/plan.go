@@ -22,8 +22,8 @@ type plan struct {
 	PerVU       int // 0: as soak chooses
 	Reconnect   bool
 	MaxOutage   float64 `json:",omitempty"` // seconds; 0: the default
-	LateMS      int
-	MaxLate     int
+	LateMS      int     // milliseconds after which a message is late
+	MaxLate     int     // maximum number of late messages; -1: no limit
 	Prefix      string
 }
 
@@ -84,7 +84,7 @@ func (p *plan) tolerance() time.Duration { return min(p.lateLimit(), p.interval(
 
 func (p *plan) id(n int) string { return p.Prefix + strconv.Itoa(n) }
 
-// number returns the number of the run's stream with that id, -1 for other ids, such as a trial's.
+// number returns the number of the run's client with that id, -1 for other ids, such as a trial's.
 func (p *plan) number(id string) int {
 	suffix, ok := strings.CutPrefix(id, p.Prefix)
 	n, err := strconv.Atoi(suffix)

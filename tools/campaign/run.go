@@ -75,7 +75,7 @@ func (r *run) expectation() *verdictExpectation {
 	return expectStreams(r.scenario, r.service)
 }
 
-// lateness returns the longest delay after which the service in this process sent a message.
+// lateness returns the longest delay after which the service in this process sent a message; 0 without such a service.
 func (r *run) lateness() time.Duration {
 	if r.server == nil {
 		return 0
@@ -108,7 +108,7 @@ func (r *run) start(ctx context.Context) error {
 	return err
 }
 
-// registerServer registers the server of the service.
+// registerServer stores the server of the service in this process, so that stop also stops the server.
 func (r *run) registerServer(s *fakeservice.Server) {
 	r.server, r.stops = s, append(r.stops, s.Stop)
 }

@@ -45,7 +45,7 @@ type kind struct {
 	prepare     prepare
 }
 
-// prepareOne prepares one of these kinds.
+// prepareOne prepares one of these kinds, which it draws.
 func (sc *scenario) prepareOne(r *rand.Rand, pool ...kind) {
 	k := oneOf(r, pool...)
 	sc.Group, sc.Kind = k.group, k.name

@@ -23,11 +23,11 @@ type feedSpec struct {
 	HistoryInterval time.Duration // time between two messages of the history
 	Lag             time.Duration // delay of the messages to one client
 	Comments        bool
-	Cut             string // disconnect of one client: cutResumed or cutLost; "": none
-	Fault           string
+	Cut             string        // disconnect of one client: cutResumed or cutLost; "": none
+	Fault           string        // "": none
 	Client          int           // number of the client with the fault
-	FaultDelay      time.Duration // time of the fault after all clients have connected
-	CutDelay        time.Duration // time of the disconnect after all clients have connected
+	FaultDelay      time.Duration // time from the connect of the last client to the fault
+	CutDelay        time.Duration // time from the connect of the last client to the disconnect
 }
 
 // Effects of a disconnect on the messages that the client misses.

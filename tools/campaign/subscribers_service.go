@@ -29,7 +29,7 @@ type priceTopic struct {
 	price   int
 	sent    []int
 	streams map[*priceStream]bool
-	hold    int // the messages up to this one must not repeat the previous price
+	hold    int // index of the last message that must not repeat the previous price
 	faulty  int // index of the message with the fault; -1: not sent yet
 }
 
@@ -154,8 +154,8 @@ func (f *feedService) run() {
 	}
 }
 
-// send sends one message to all clients of a topic. When they are due, it makes that message the one with the fault,
-// and disconnects client 0.
+// send sends one message to all clients of a topic. If the fault is due, the fault starts with that message. If the
+// disconnect is due, send disconnects client 0.
 func (f *feedService) send(topic int, t *priceTopic) {
 	n := len(t.sent)
 	since := f.sinceConnected()
@@ -187,7 +187,7 @@ func (f *feedService) wasLate() bool {
 	return f.Fault != "" && !isCheckable(f.faultAt) || f.Cut != "" && !isCheckable(f.reconnectedAt)
 }
 
-// sinceConnected returns how long all clients have been connected, or 0 if they are not.
+// sinceConnected returns the time since the last client has connected for the first time, or 0 before.
 func (f *feedService) sinceConnected() time.Duration {
 	if f.connectedAt.IsZero() {
 		clients := map[int]bool{}

@@ -9,15 +9,15 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// idPrefixes has the prefixes of the ids of AWS.
+// idPrefixes has the prefixes of the ids of AWS, by type of resource.
 var idPrefixes = map[string]string{
 	"aws_instance": "i", "aws_internet_gateway": "igw", "aws_launch_template": "lt", "aws_route_table": "rtb",
 	"aws_security_group": "sg", "aws_subnet": "subnet", "aws_vpc": "vpc",
 	"aws_vpc_security_group_egress_rule": "sgr", "aws_vpc_security_group_ingress_rule": "sgr",
 }
 
-// invent returns a value for an attribute that AWS would compute. The value is the same for the same resource, and
-// has the format that other resources require.
+// invent returns a value for an attribute that AWS would compute. The value depends only on the arguments, and has
+// the format that other resources require.
 func invent(typeName, name string, kind tftypes.Type, seed string) tftypes.Value {
 	switch k := kind.(type) {
 	case tftypes.List:

@@ -24,6 +24,7 @@ type schemas struct {
 	Data      map[string]schema `json:"data_source_schemas"`
 }
 
+// A schema is the schema of the provider, of a resource or of a data source.
 type schema struct{ Block block }
 
 type block struct {
@@ -50,6 +51,7 @@ var nestings = map[string]tfprotov5.SchemaNestedBlockNestingMode{
 	"single": tfprotov5.SchemaNestedBlockNestingModeSingle,
 }
 
+// proto returns a schema in the form of the protocol.
 func (s schema) proto() *tfprotov5.Schema { return &tfprotov5.Schema{Block: s.Block.proto()} }
 
 // protos returns schemas in the form of the protocol.

@@ -10,9 +10,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// A server implements the provider for terraform. It embeds the interface, so a call of any other method crashes the
-// stand-in. Terraform calls these methods only for imports, moves, functions and ephemeral resources, which
-// infra/terraform does not use.
+// A server implements the provider for terraform. It embeds the interface, so a call of a method that it does not
+// define crashes the stand-in. Terraform calls these methods only for imports, moves, functions and ephemeral
+// resources, which infra/terraform does not use.
 type server struct {
 	tfprotov5.ProviderServer
 	schemas schemas

@@ -28,10 +28,10 @@ type Options struct {
 	Marker  string
 	Faults  []Fault
 	Publish []PublishFault
-	// OnAction, if not nil, is called for each action. It must not call the proxy.
+	// OnAction, if not nil, is called for each action on a stream, but not for those on publish requests. It must not
+	// call the proxy.
 	OnAction func(Action)
-	// ByteByByte sends each byte to clients separately. Merged merges bytes that the service sends within a few
-	// milliseconds.
+	// ByteByByte sends each byte to clients separately. Merged merges bytes that the service sends within 30 ms.
 	ByteByByte, Merged bool
 }
 

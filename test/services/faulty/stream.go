@@ -145,7 +145,7 @@ func (s *stream) pause(d time.Duration) {
 	}
 }
 
-// fault returns the fault for the message with that number, or the zero value if there is none.
+// fault returns the fault for the latest message, whose number is n (0: none), or the zero value if there is none.
 func (s *stream) fault(n int64) Fault {
 	for i, f := range s.proxy.options.Faults {
 		if f.Client != "" && f.Client != s.client {

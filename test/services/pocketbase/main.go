@@ -58,7 +58,8 @@ func run(listen, dir string, lifetime time.Duration) error {
 	return apis.Serve(app, apis.ServeConfig{HttpAddr: listen})
 }
 
-// createCollection creates the collection, with rules that allow all users.
+// createCollection creates the collection if it does not exist. Its rules allow every client to list, view and create
+// records.
 func createCollection(app core.App) error {
 	if _, err := app.FindCollectionByNameOrId(collection); err == nil {
 		return nil

@@ -88,7 +88,7 @@ func lines(schemas map[string]any, names []string) string {
 // properties has the properties that the stand-in reads.
 var properties = []string{"type", "required", "optional", "computed", "nesting_mode", "min_items", "max_items"}
 
-// slim removes all other properties, mainly descriptions.
+// slim removes from a schema all properties that are false or not in properties, mainly descriptions.
 func slim(value any) {
 	fields, _ := value.(map[string]any)
 	for name, field := range fields {
