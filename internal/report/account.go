@@ -54,7 +54,7 @@ func runnersOf(v *verdict.Verdict) Section {
 		}
 		add(row, r.Connections, r.Totals, r.ServerSent, format.Bytes(r.RSSMax), format.Duration(time.Duration(r.CPUSeconds*float64(time.Second))))
 	}
-	if len(v.Runners) > 1 {
+	if len(v.Runners) > 1 && (hasConnections || countsMessages || v.Server.Known) {
 		add(Cells("all", "", ""), connections, v.Messages.Totals, v.Server.Sent)
 	}
 	out := Section{ID: "runners", Title: "Runners"}

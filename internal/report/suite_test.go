@@ -116,3 +116,16 @@ func TestRunnersWithoutComparisonHaveNoServerCount(t *testing.T) {
 	require.Equal(t, "–", table.Rows[0][column].Text)
 	require.Equal(t, "90", table.Rows[1][column].Text)
 }
+
+// The runners of a suite of responses count neither streams nor messages. Zeros would contradict the sum over all
+// runners, and a row of sums would be empty.
+func TestRunnersOfASuiteOfResponsesHaveNoCounts(t *testing.T) {
+	t.Parallel()
+	v := new(verdict.Verdict)
+	v.Layout.Declared, v.Evidence.By, v.Responses = true, verdict.ByNumbers, new(verdict.Responses)
+	v.Messages.Totals = ledger.Totals{Expected: 80, Received: 80}
+	v.Runners = []verdict.Runner{{Index: 1, State: string(shard.Finished)}, {Index: 2, State: string(shard.Finished)}}
+	table := runnersOf(v).Tables[0]
+	require.Equal(t, Columns("runner", "host", "state", "#memory", "#CPU time"), table.Columns)
+	require.Len(t, table.Rows, 2)
+}
