@@ -71,7 +71,8 @@ type UsageError struct{ Err error }
 func (e UsageError) Error() string { return e.Err.Error() }
 func (e UsageError) Unwrap() error { return e.Err }
 
-// checkLocal checks the values of settings that are not part of the plan.
+// checkLocal checks the values of settings that are not part of the plan. It also replaces the value of --live by the
+// address that it means.
 func (s *session) checkLocal() error {
 	if s.part > 0 && s.CI.Any() {
 		return errors.New("--github and --junit cannot be combined with --runner; pass them to `soak merge`")
@@ -164,7 +165,7 @@ func (s *session) checkBackends() error {
 	return nil
 }
 
-// completePlan fills in a plan that is known before the script is loaded.
+// completePlan checks a plan that is known before the script is loaded, and fills in its missing settings.
 func (s *session) completePlan() error {
 	p := &s.Plan
 	if p.Prefix == "" {
@@ -219,7 +220,8 @@ func (s *session) completeSettings() error {
 	return nil
 }
 
-// gauge returns the gauge that a suite watches; "": the gauge of our backend.
+// gauge returns the value of GAUGE. It returns "" if GAUGE is not set (the suite then watches our backend), or if the
+// suite does not have the setting.
 func (s *session) gauge() string {
 	if !slices.ContainsFunc(s.Suite.Settings, func(setting suite.Setting) bool { return setting.Name == "GAUGE" }) {
 		return ""

@@ -172,8 +172,8 @@ func (f *followedRun) Wait(graceful, force context.Context) error {
 	return nil
 }
 
-// targetState opens a new connection to the target, because a connection from before the run may have failed without a
-// fault of the target.
+// targetState returns restarts of the target's pod, and whether the target responds. It opens a new connection to the
+// target, because a connection from before the run may have failed without a fault of the target.
 func (d *kubernetes) targetState(ctx context.Context) (failures []verdict.Failure, unreachable []string) {
 	if d.backend != nil {
 		if text, at := d.client.Restarts(ctx, d.backend); text != "" {

@@ -70,8 +70,8 @@ func (s *session) queryMachines(ctx context.Context, address string, started tim
 	}
 }
 
-// failedWrites returns a sentence about metrics that did not reach Prometheus, from the logs of the runners in a folder; "" if there
-// are none.
+// failedWrites returns a sentence about metrics that did not reach Prometheus, from the logs of the runners in a
+// folder; "" if there are none.
 func failedWrites(dir results.Dir) string {
 	logs, _ := filepath.Glob(dir.Path("k6-runner-*.log")) // the pattern is valid
 	writes, failedRunners, reason := 0, 0, ""

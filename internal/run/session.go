@@ -64,8 +64,8 @@ type session struct {
 	page          *livePage      // nil: there is none
 }
 
-// Run runs a session with the settings of c. After an error there is no verdict, and all processes have ended unless the error states
-// otherwise. The first Ctrl-C stops the runners in order, a second one ends everything at once.
+// Run runs a session with the settings of c. After an error there is no verdict, and all processes have ended unless
+// the error states otherwise. The first Ctrl-C stops the runners in order, a second one ends everything at once.
 func Run(ctx context.Context, c Config) (verdict.Outcome, error) {
 	return reportToCI(c.CI, c.Stdout, func(t *ci.Reporter) (verdict.Outcome, error) {
 		s := newSession(c)
@@ -182,8 +182,8 @@ func (s *session) findScript() (err error) {
 // unusedURL is the URL of the target for a script that is loaded before the target runs.
 const unusedURL = "http://127.0.0.1:1"
 
-// inspect sets the requirements of the script: from the plan if the suite has one, else from the script itself. Loading the script also
-// detects invalid settings, and loads a description that is a module.
+// inspect sets the requirements of the script: from the plan if the suite has one, else from the script itself. Loading
+// the script also detects invalid settings, and loads a description that is a module.
 func (s *session) inspect(ctx context.Context) (err error) {
 	switch {
 	case s.isModule:

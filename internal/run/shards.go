@@ -52,8 +52,9 @@ func storageContext(graceful, force context.Context, limit time.Duration) (conte
 	return context.WithTimeout(withProgress(graceful), limit)
 }
 
-// claim checks before the load that this machine can read shards at their location. With write it also writes the manifest there, and
-// reads it back. It returns an error for a location with shards of an earlier run, which a merge would mix with the new ones.
+// claim checks before the load that this machine can read shards at their location. With write it also writes the
+// manifest there, and reads it back. It returns an error for a location with shards of an earlier run, which a merge
+// would mix with the new ones.
 func (s *session) claim(ctx context.Context, write bool) error {
 	ctx, cancel := context.WithTimeout(withProgress(ctx), claimTimeout)
 	defer cancel()
@@ -96,14 +97,14 @@ func (s *session) claim(ctx context.Context, write bool) error {
 	return nil
 }
 
-// manifest lists the files that a verdict of this run needs. It includes the ledger only if soak started the backend, because another
-// service may have none.
+// manifest lists the files that a verdict of this run needs. It includes the ledger only if soak started the backend,
+// because another service may have none.
 func (s *session) manifest() results.Manifest {
 	return results.NewManifest(s.part, s.Plan.RunID, s.Suite.Target.Streams && s.ownTarget, &s.record)
 }
 
-// collect fetches the shards of a whole run to its folder, if they are elsewhere. It makes several attempts, because the network may
-// fail. Shards that it cannot fetch make the verdict invalid.
+// collect fetches the shards of a whole run to its folder, if they are elsewhere. It makes several attempts, because
+// the network may fail. Shards that it cannot fetch make the verdict invalid.
 func (s *session) collect(graceful, force context.Context) {
 	if s.Shards == "" {
 		s.hasShards = true
@@ -144,7 +145,8 @@ func (s *session) fetch(ctx context.Context, limit time.Duration) error {
 	return errors.Join(s.dir.FetchShards(ctx, from), from.Close())
 }
 
-// deliver copies manifest and evidence of this machine to the location of the shards, if that is not the folder of the run.
+// deliver copies manifest and evidence of this machine to the location of the shards, if that is not the folder of the
+// run.
 func (s *session) deliver(graceful, force context.Context) error {
 	if s.Shards == "" {
 		return nil

@@ -22,7 +22,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Intervals between two polls of the files of a remote run. A bucket is polled less often, because its requests cost money.
+// Intervals between two polls of the files of a remote run. A bucket is polled less often, because its requests cost
+// money.
 const (
 	folderInterval = 5 * time.Second
 	bucketInterval = 15 * time.Second

@@ -1,5 +1,6 @@
-// Package machine records host interference with streams: packets that AWS drops, CPU time that the hypervisor uses, and accept
-// queues that overflow. It has a table of counters, a Watch that reads them, and the Record of a machine during a run.
+// Package machine records host interference with streams: packets that AWS drops, CPU time that the hypervisor uses,
+// and accept queues that overflow. It has a table of counters, a Watch that reads them, and the Record of a machine
+// during a run.
 package machine
 
 import "time"
@@ -21,8 +22,8 @@ const (
 type Counter struct {
 	Name   string // in the kernel or in AWS's driver, if they have the counter
 	Effect Effect
-	// Namespaced reports whether each network namespace has its own counter. Containers have such namespaces. The other counters
-	// cover the whole machine.
+	// Namespaced reports whether each network namespace has its own counter. Containers have such namespaces. The other
+	// counters cover the whole machine.
 	Namespaced bool
 	Metric     string // of node_exporter; "": none. Several series are added up
 	Limit      string // name of the limit of a gauge; "": a counter
@@ -52,8 +53,8 @@ const SuspendedResolution = 100 * time.Millisecond
 
 const largerType = "use a larger instance type, or more machines"
 
-// Counters lists all counters in the order of reports. Counters of AWS's driver (ENA) exist on AWS only; see "Monitor network
-// performance for ENA settings" at docs.aws.amazon.com.
+// Counters lists all counters in the order of reports. Counters of AWS's driver (ENA) exist on AWS only; see "Monitor
+// network performance for ENA settings" at docs.aws.amazon.com.
 var Counters = []Counter{
 	{
 		Name: "bw_in_allowance_exceeded", Effect: Silences, Namespaced: true, Metric: "node_ethtool_bw_in_allowance_exceeded",

@@ -1,5 +1,5 @@
-// Package preflight checks this machine before a run: its limits, its clock, and the programs that a run, a test or the cloud
-// needs. For each problem it names a remedy, such as a command or the value of a setting.
+// Package preflight checks this machine before a run: its limits, its clock, and the programs that a run, a test or the
+// cloud needs. For each problem it names a remedy, such as a command or the value of a setting.
 package preflight
 
 import (

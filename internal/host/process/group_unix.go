@@ -16,8 +16,8 @@ func (p *Process) signalGroup(s syscall.Signal) error { return syscall.Kill(-p.P
 // guard is a script that kills a process group when the standard input of the script ends, because soak has ended.
 const guard = `read -r _; kill -s KILL -- "-$1"`
 
-// Guard kills the process group when soak ends, even by `kill -9`, because the kernel signals only direct children. The caller must
-// call release when the group has ended, because another group may get its number.
+// Guard kills the process group when soak ends, even by `kill -9`, because the kernel signals only direct children. The
+// caller must call release when the group has ended, because another group may get its number.
 func (p *Process) Guard() (release func(), err error) {
 	reader, writer, err := os.Pipe()
 	if err != nil {

@@ -58,8 +58,8 @@ func Start(s Spec) (*Process, error) {
 	return p, nil
 }
 
-// Adopt returns a running process that another soak started. The caller must call finish when the process has ended. ExitCode returns
-// 0 for it, because the exit code is unknown.
+// Adopt returns a running process that another soak started. The caller must call finish when the process has ended.
+// ExitCode returns 0 for it, because the exit code is unknown.
 func Adopt(name string, pid int) (p *Process, finish func(), err error) {
 	process, err := os.FindProcess(pid)
 	if err != nil {
@@ -99,8 +99,8 @@ func (p *Process) Signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
 // HasOrphans reports whether the process group has a process. After the end of p, these are processes that p started.
 func (p *Process) HasOrphans() bool { return p.signalGroup(0) == nil }
 
-// StopGroup sends s to the process group, kills the group after grace or when ctx ends, and waits for the process. If the process has
-// ended, call it only if HasOrphans, because another group may have its number.
+// StopGroup sends s to the process group, kills the group after grace or when ctx ends, and waits for the process. If
+// the process has ended, call it only if HasOrphans, because another group may have its number.
 func (p *Process) StopGroup(ctx context.Context, s syscall.Signal, grace time.Duration) {
 	_ = p.signalGroup(s)
 	timer := time.NewTimer(grace)

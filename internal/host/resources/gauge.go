@@ -17,7 +17,8 @@ import (
 // metricName matches the name of a metric of Prometheus.
 var metricName = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
 
-// counter matches a query of a single counter, whose name ends in _total in OpenMetrics. The difference of two counters may be a gauge.
+// counter matches a query of a single counter, whose name ends in _total in OpenMetrics. The difference of two counters
+// may be a gauge.
 var counter = regexp.MustCompile(`^(?:sum\()?[a-zA-Z_:][a-zA-Z0-9_:]*_total(?:\{[^{}]*\})?\)?$`)
 
 // pidPrefix is the prefix of a gauge of the memory of a process on this machine.
@@ -33,7 +34,8 @@ func GaugePID(gauge string) int {
 	return pid
 }
 
-// CheckGauge returns an error if the value of GAUGE is invalid. With the address of a Prometheus, the gauge may be a query.
+// CheckGauge returns an error if the value of GAUGE is invalid. With the address of a Prometheus, the gauge may be a
+// query.
 func CheckGauge(gauge, prometheus string) error {
 	if strings.HasPrefix(gauge, pidPrefix) {
 		if pid := GaugePID(gauge); pid > 0 {

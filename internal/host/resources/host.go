@@ -78,7 +78,8 @@ func count(v *float64) uint64 {
 	return uint64(*v)
 }
 
-// ReservedCores has the CPU seconds of all processes on the cores that are reserved for the service and for the runners (--pin).
+// ReservedCores has the CPU seconds of all processes on the cores that are reserved for the service and for the runners
+// (--pin).
 type ReservedCores struct {
 	ServiceCores float64 `json:"service_cores_cpu_seconds,omitempty"`
 	RunnerCores  float64 `json:"runner_cores_cpu_seconds,omitempty"`
@@ -119,8 +120,8 @@ type Capacity struct {
 	OfTarget     bool   `json:"host_of_target,omitempty"` // the machine is the one of the target, which Prometheus watches
 }
 
-// readLinks adds the network cards that report their speed. It skips interfaces without a device, such as a bridge, because their
-// bytes also pass a card.
+// readLinks adds the network cards that report their speed. It skips interfaces without a device, such as a bridge,
+// because their bytes also pass a card.
 func (c *Capacity) readLinks() {
 	fs, err := procfs.NewFS(procfs.DefaultMountPoint)
 	if err != nil {

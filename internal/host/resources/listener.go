@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// A Listener finds the processes that listen on a loopback address of this machine: the service, if BACKEND_URL is such an address.
-// It is not safe for concurrent use.
+// A Listener finds the processes that listen on a loopback address of this machine: the service, if BACKEND_URL is such
+// an address. It is not safe for concurrent use.
 type Listener struct {
 	addresses []net.IP
 	port      uint64
@@ -29,7 +29,8 @@ const searchEvery = 30 * time.Second
 // listening is the state TCP_LISTEN in /proc/net/tcp.
 const listening = 0x0A
 
-// forwarders are programs that listen on behalf of services that run elsewhere. The kernel truncates names to 15 characters.
+// forwarders are programs that listen on behalf of services that run elsewhere. The kernel truncates names to 15
+// characters.
 var forwarders = []string{"docker-proxy", "rootlessport", "slirp4netns", "pasta", "pasta.avx2", "gvproxy", "ssh", "sshd", "kubectl", "socat"}
 
 // ListenerOf returns the listener of a service; nil if its URL is invalid or does not have a loopback address as host.
@@ -100,8 +101,8 @@ func (l *Listener) search() (pids []int) {
 	return pids
 }
 
-// sockets returns the listening sockets of the address, named as in the links of file descriptors. A socket bound to exactly that
-// address takes precedence over one bound to all addresses.
+// sockets returns the listening sockets of the address, named as in the links of file descriptors. A socket bound to
+// exactly that address takes precedence over one bound to all addresses.
 func (l *Listener) sockets() map[string]bool {
 	exact, wildcard := map[string]bool{}, map[string]bool{}
 	fs, err := procfs.NewDefaultFS()

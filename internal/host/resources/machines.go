@@ -14,16 +14,16 @@ import (
 	"github.com/sse-soak/sse-soak/internal/host/machine"
 )
 
-// Names in the scrape configuration: the job of node_exporter, and the metrics that hosts of infra/terraform write into its
-// textfile directory.
+// Names in the scrape configuration: the job of node_exporter, and the metrics that hosts of infra/terraform write into
+// its textfile directory.
 const (
 	nodes      = `job="node"`
 	hostInfo   = "soak_host_info"                     // label boot_id: identifies the host
 	hostNotice = "soak_host_notice_timestamp_seconds" // label what: the notice of AWS; value: its time
 )
 
-// MachinesFromPrometheus returns the records of the machines that the Prometheus at address watched in a period. late is the lateness
-// above which a message counts as late. It returns no error if there are no machines.
+// MachinesFromPrometheus returns the records of the machines that the Prometheus at address watched in a period. late
+// is the lateness above which a message counts as late. It returns no error if there are no machines.
 func MachinesFromPrometheus(ctx context.Context, address string, from, to time.Time, late time.Duration) ([]*machine.Record, error) {
 	client, err := prometheusAt(address)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/shirou/gopsutil/v4/process"
 )
 
-// FromNginx adds the resources of nginx's master process and its workers. Shared pages count once per process, so the sum exceeds the
-// memory of nginx.
+// FromNginx adds the resources of nginx's master process and its workers. Shared pages count once per process, so the
+// sum exceeds the memory of nginx.
 func (s *Sample) FromNginx(master int) {
 	all, _ := family(master)
 	for _, p := range all {

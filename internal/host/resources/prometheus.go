@@ -16,11 +16,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/secret"
 )
 
-// notRunners excludes the machines of runners (infra/prometheus/runners-aws.yml), because the figures are those of the target.
+// notRunners excludes the machines of runners (infra/prometheus/runners-aws.yml), because the figures are those of the
+// target.
 const notRunners = `instance!~"runner-.+"`
 
-// machineQueries has the queries for nginx and the machines of the target. The metrics are those of nginx's exporter, cAdvisor and
-// node_exporter, which infra/prometheus scrapes.
+// machineQueries has the queries for nginx and the machines of the target. The metrics are those of nginx's exporter,
+// cAdvisor and node_exporter, which infra/prometheus scrapes.
 var machineQueries = map[string]func(*Sample, float64){
 	`sum(nginx_connections_active)`:                                       func(s *Sample, v float64) { s.NginxActive = int(v) },
 	`sum(container_memory_rss{name=~".*nginx.*"})`:                        func(s *Sample, v float64) { s.NginxRSS = uint64(v) },
@@ -39,8 +40,8 @@ var machineQueries = map[string]func(*Sample, float64){
 // maxPoints is below the limit of Prometheus, 11,000 points per query.
 const maxPoints = 10_000
 
-// FromPrometheus returns samples of the target and its machines from the Prometheus at address, one per Interval. It returns an error
-// if there is no data of a backend.
+// FromPrometheus returns samples of the target and its machines from the Prometheus at address, one per Interval. It
+// returns an error if there is no data of a backend.
 func FromPrometheus(ctx context.Context, address string, from, to time.Time) ([]Sample, error) {
 	client, err := prometheusAt(address)
 	if err != nil {

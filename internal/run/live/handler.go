@@ -8,8 +8,7 @@ import (
 )
 
 const (
-	// maxKey is the maximum number of bytes of a viewer's key, which is stored for the whole run. The page sends at most
-	// 13.
+	// maxKey is the maximum number of bytes of a viewer's key, which the server stores. The page sends at most 13.
 	maxKey = 100
 	// writeTimeout limits one write, so that a suspended browser does not block its handler.
 	writeTimeout = 10 * time.Second

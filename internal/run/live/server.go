@@ -49,7 +49,7 @@ type Server struct {
 	listener   net.Listener
 	server     *http.Server
 	token      string // "": none, because the server listens on a loopback address
-	epoch      string // of this server, in the ids of its events
+	epoch      string // random prefix of the ids of this server's events
 	done       chan struct{}
 	goroutines sync.WaitGroup
 
@@ -193,7 +193,8 @@ func (s *Server) changesSince(id string) []byte {
 	return fmt.Appendf(nil, "id: %s\nevent: parts\ndata: %s\n\n", s.id(), format.Escape(strings.TrimSpace(data.String())))
 }
 
-// recordVisit records that a viewer has the page open at this time. The caller holds mu.
+// recordVisit records that a viewer has the page open at this time. If there are too many viewers, it forgets those
+// that disconnected more than viewerGrace ago. The caller holds mu.
 func (s *Server) recordVisit(key string) {
 	s.lastViews[key] = time.Now()
 	if len(s.lastViews) > 10*maxViewers {

@@ -21,7 +21,7 @@ type View struct {
 	clock   func() time.Time // nil: time.Now
 	mu      sync.Mutex
 	started time.Time // zero: not yet
-	word    string    // of the banner, from a stop or the end of the runners on
+	word    string    // of the banner after the runners were stopped or have ended; "": before
 	note    string    // sentence below the banner
 	samples []resources.Sample
 	markers []verdict.Action

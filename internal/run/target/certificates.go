@@ -75,8 +75,8 @@ func (c Certificates) direct(address string) (*http.Client, error) {
 	}, nil
 }
 
-// localAddresses is a range of addresses, each with its own ephemeral ports. A closed connection keeps its port for a minute; the
-// ports of these addresses are enough for 300,000 connections in that time.
+// localAddresses is a range of addresses, each with its own ephemeral ports. A closed connection keeps its port for a
+// minute; the ports of these addresses are enough for 300,000 connections in that time.
 const localAddresses = "127.0.0.2-127.0.0.33"
 
 // sourceCount is the number of localAddresses.

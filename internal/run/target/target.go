@@ -87,8 +87,8 @@ type health struct {
 	Interval float64 `json:"noop_interval_s"`
 }
 
-// health returns the content of /healthz, or a zero value if the target is not our backend. It does not read the body of another
-// service, which may be an event stream.
+// health returns the content of /healthz, or a zero value if the target is not our backend. It does not read the body
+// of another service, which may be an event stream.
 func (t *Target) health(ctx context.Context) (h health, err error) {
 	ctx, cancel := context.WithTimeout(ctx, ReadyTimeout)
 	defer cancel()
@@ -106,8 +106,8 @@ func (t *Target) health(ctx context.Context) (h health, err error) {
 	return h, nil
 }
 
-// Probe returns an error if nothing responds at the target's address, or if our backend sends noops at another interval; 0: any
-// interval. Another service may not have the path, so Probe accepts every HTTP response.
+// Probe returns an error if nothing responds at the target's address, or if our backend sends noops at another
+// interval; 0: any interval. Another service may not have the path, so Probe accepts every HTTP response.
 func (t *Target) Probe(ctx context.Context, interval time.Duration) error {
 	h, err := t.health(ctx)
 	if err != nil {
@@ -125,8 +125,8 @@ func (t *Target) Probe(ctx context.Context, interval time.Duration) error {
 // ReadyTimeout is the time limit for a response of a target. Tests shorten it.
 var ReadyTimeout = 10 * time.Second
 
-// Ready waits until the target responds, at most ReadyTimeout. A backend that soak started must report that it is ready. For any other
-// service every response is enough.
+// Ready waits until the target responds, at most ReadyTimeout. A backend that soak started must report that it is
+// ready. For any other service every response is enough.
 func (t *Target) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, ReadyTimeout)
 	defer cancel()

@@ -81,8 +81,8 @@ func (s Targets) Probe(ctx context.Context, interval time.Duration) error {
 	return nil
 }
 
-// Ledger copies the ledgers of all targets to w. hasLedger is false unless all have one, because the streams of a target without a
-// ledger would be missing in the sum.
+// Ledger copies the ledgers of all targets to w. hasLedger is false unless all have one, because the streams of a
+// target without a ledger would be missing in the sum.
 func (s Targets) Ledger(ctx context.Context, prefix string, w io.Writer) (hasLedger bool, err error) {
 	for _, t := range s {
 		found, ledgerErr := t.Ledger(ctx, prefix, w)
