@@ -79,8 +79,8 @@ var (
 	errTruncatedChunks = fmt.Errorf("the connection ended before the last chunk: %w", io.ErrUnexpectedEOF)
 )
 
-// Read returns io.EOF at the end of the body. Its error wraps io.ErrUnexpectedEOF if the connection ended earlier, and
-// is errIdle if no byte arrived within the idle timeout.
+// Read returns io.EOF at the end of the body. Its error wraps io.ErrUnexpectedEOF if the connection ended earlier. It
+// is errIdle if no byte arrived within the idle timeout, and errNotReady if a polled transport has nothing to read.
 func (b *body) Read(p []byte) (int, error) {
 	if b.kind == contentLength && b.remaining == 0 {
 		b.done = true
@@ -168,7 +168,8 @@ func (b *body) handleReadError(p []byte, err error) (int, error) {
 }
 
 // watch makes reads fail with errIdle if no byte arrives within the idle timeout. The time starts at at. The timeout
-// may change later. The caller must call unwatch after the last read, even without a timeout.
+// may change later, but watch does nothing if there is none at first. The caller must call unwatch after the last read,
+// even without a timeout.
 func (b *body) watch(at time.Time) {
 	if b.limit() > 0 {
 		processSweep.watch(&b.idleMark, at)

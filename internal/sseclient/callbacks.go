@@ -107,7 +107,8 @@ func (r *Request) Check() error {
 // A Close is the end of an attempt or a stream.
 type Close struct {
 	Reason Reason
-	// Err has the details. In the callback Closed it is nil for the reasons client, server, no_content and interrupted.
+	// Err has the details. In the callback Closed it is nil for the reasons server and no_content, and for the reason
+	// of a Stop.
 	Err error
 	// Status is the HTTP status of the response, 0 without a response. With ReasonThen it is the status of the response
 	// to the second request.

@@ -39,7 +39,7 @@ type Client struct {
 	Proxies   proxy.Chooser                       // nil: the proxies of the environment
 	UserAgent string                              // "": no User-Agent is sent
 	Await     func(ctx context.Context) bool      // waits until a request may be sent; false if ctx ends first; nil: no wait
-	NoSharing bool                                // no stream shares a connection
+	NoSharing bool                                // each request has its own connection, which no other request uses
 	// DialPatience is how long a request waits for an HTTP/2 connection that another request dials; 0: 1 s.
 	DialPatience time.Duration
 
@@ -169,8 +169,8 @@ func (g *Group) Interrupt() {
 // Interrupted reports whether the streams were interrupted.
 func (g *Group) Interrupted() bool { return g.interrupted.Load() }
 
-// Add returns a new stream. The caller starts it by Start or Open. It must not change o and on, which streams share;
-// value is for its callbacks.
+// Add returns a new stream. The caller starts it by Start or Open. It must not change o and on, which streams share.
+// Callbacks get value by Stream.Value.
 func (g *Group) Add(o *Options, on *Callbacks, value any) *Stream {
 	s := &Stream{group: g, opts: o, on: on, value: value}
 	if on.FollowUp != nil {
@@ -191,6 +191,7 @@ func (g *Group) Add(o *Options, on *Callbacks, value any) *Stream {
 	return s
 }
 
+// forget removes a stream that has ended.
 func (g *Group) forget(s *Stream) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

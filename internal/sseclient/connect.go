@@ -12,14 +12,16 @@ import (
 )
 
 // connect makes one attempt: dial, handshake, request, response header. If the stream opens, connect passes it to the
-// poller or to a new goroutine. TLS and the headers have enlarged the stack of the current goroutine.
+// poller or to a new goroutine. It does not read in the current goroutine, whose stack TLS and the headers have
+// enlarged.
 func (s *Stream) connect() {
 	if a, ok := s.await(); ok {
 		s.attempt(a)
 	}
 }
 
-// An attempt is one attempt to open a stream. It has the permit to dial, and the context that limits the dial.
+// An attempt is one attempt to open a stream. It has the permit to dial, nil if it needs none, and the context that
+// limits the dial.
 type attempt struct {
 	ctx     context.Context
 	end     func() // ends ctx

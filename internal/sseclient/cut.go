@@ -171,7 +171,7 @@ func cutNow(tcp *net.TCPConn, kind Cut) error {
 	return tcp.Close()
 }
 
-// release ends the access of Cut and Stop to the connection. It returns the cut that was made, 0 for none.
+// release ends the access of Cut and Stop to the connection. It returns the cut that closed the connection, 0 for none.
 func (s *Stream) release() (kind Cut) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

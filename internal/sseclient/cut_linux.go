@@ -60,7 +60,8 @@ func (s *Stream) turnCut(c *cutRequest, buf []byte, b *eventstream.Block) (done 
 	return true
 }
 
-// turnPause starts a pause, and ends it when its time is over. During the pause the stream reads nothing.
+// turnPause starts a pause, and ends it when its time is over or the server has ended the HTTP/2 stream. During the
+// pause the stream reads nothing.
 func (s *Stream) turnPause(c *cutRequest, conn *polled) (done bool) {
 	now := time.Now()
 	switch {

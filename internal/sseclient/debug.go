@@ -6,7 +6,8 @@ import (
 	"net/http"
 )
 
-// A Debug logs one request and the header of its response. It does not log the body of a stream, which has no end.
+// A Debug logs one request and the header of its response. It does not log the body of the response, which may have no
+// end.
 type Debug struct {
 	Log  func(text string)
 	Body bool // log the body of the request, too

@@ -142,7 +142,7 @@ func (c *polled) start() error {
 }
 
 // control adds (EPOLL_CTL_ADD), changes (EPOLL_CTL_MOD) or removes (EPOLL_CTL_DEL) the registration of the connection
-// with the poller. Regardless of events, the poller gets a reset of a registered connection.
+// with the poller. Regardless of events, the kernel reports a reset of a registered connection.
 func (c *polled) control(op int, events uint32) error {
 	ev := unix.EpollEvent{Events: events, Fd: c.fd}
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(processPoller.epoll, op, int(c.fd), &ev))
@@ -173,7 +173,7 @@ type scratch struct {
 	block eventstream.Block
 }
 
-// run reads until there are no connections.
+// run reads all connections until there are none.
 func (p *poller) run(epoll, wake int) {
 	events := make([]unix.EpollEvent, eventsPerWait)
 	var ready []*polled
@@ -268,7 +268,7 @@ func (c *polled) turn(shared *scratch) {
 }
 
 // Read reads the bytes that have arrived, decrypted if the stream uses TLS. Before it returns errNotReady, it has
-// returned the bytes of all complete TLS records.
+// returned the bytes of all complete TLS records that it has read from the socket.
 func (c *polled) Read(p []byte) (int, error) {
 	if c.tls == nil {
 		return c.readSocket(p)
@@ -277,7 +277,7 @@ func (c *polled) Read(p []byte) (int, error) {
 }
 
 // readSocket reads from the socket. A short read has emptied the socket, so readSocket does not read again before the
-// next event.
+// next event. It also returns errNotReady after readsPerTurn reads, and when the budget of a slow stream is used up.
 func (c *polled) readSocket(p []byte) (int, error) {
 	if c.drained || c.reads == readsPerTurn {
 		return 0, errNotReady

@@ -37,9 +37,9 @@ func (e *exchange) open(ctx context.Context, req *request) (*Response, *failure)
 	return r, nil
 }
 
-// do dials, sends the request, follows redirects and reads the response header, until ctx ends. A redirect after
-// maxRedirects is a response like any other. For a redirect that cannot be followed, and for the refusal of a proxy, it
-// returns a failure with the response.
+// do dials, sends the request, follows redirects and reads the response header, until ctx ends. It stores cookies in
+// the jar of the request. A redirect after maxRedirects is a response like any other. For a redirect that cannot be
+// followed, and for the refusal of a proxy, do returns a failure with the response.
 func (e *exchange) do(ctx context.Context, req *request) (*Response, *failure) {
 	requestURL := req.url
 	for hops := 0; ; hops++ {
@@ -95,7 +95,8 @@ func (e *exchange) tryOnce(ctx context.Context, req *request) (*Response, *failu
 	return e.sendRequest(ctx, req, resp)
 }
 
-// connect returns a Response with only a connection, which is idle or new, and uses TLS if the URL is https.
+// connect returns a Response that has only a connection: an idle or a new one, with TLS if the URL is https. It then
+// calls releasePermit.
 func (e *exchange) connect(ctx context.Context, req *request) (*Response, *failure) {
 	route, err := e.client.Proxies.For(req.url)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// A failure is the reason for a failed attempt, or for the end of a stream.
+// A failure is the reason for a failed attempt, or for the end of a stream. err is nil if the server ended the stream.
+// status is that of the response, 0 without one. retryAfter is the wait that the response demands, 0 for none.
 type failure struct {
 	reason     Reason
 	err        error
@@ -66,7 +67,7 @@ func phaseFailure(ctx context.Context, fallback Reason, phase string, err error)
 	return f
 }
 
-// isReset reports whether an error counts as a reset of the connection.
+// isReset reports whether an error counts as a reset of the connection. A timeout of TCP and a lost route count, too.
 func isReset(err error) bool {
 	return errors.Is(err, errResetByPeer) || errors.Is(err, errUnprocessed) || http1.IsReset(err) || http1.IsUnreachable(err) ||
 		http1.IsOneOf(err, syscall.ETIMEDOUT)

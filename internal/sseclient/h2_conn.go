@@ -84,7 +84,7 @@ type h2Conn struct {
 	headerBlock bytes.Buffer // output of encoder
 }
 
-// newH2Conn returns an HTTP/2 connection on a new connection. The caller calls sendPreface and start.
+// newH2Conn returns an HTTP/2 connection on a new connection. The caller must call sendPreface and then start.
 func newH2Conn(resp *Response, pool *h2Pool, maxStreams int) *h2Conn {
 	c := &h2Conn{
 		net: resp.conn, remote: resp.Remote, route: resp.proxy, pool: pool, maxStreams: maxStreams, singleStream: maxStreams == 1,
@@ -101,7 +101,7 @@ func newH2Conn(resp *Response, pool *h2Pool, maxStreams int) *h2Conn {
 	return c
 }
 
-// sendPreface writes the client preface. It may block, because the connection has no reader yet.
+// sendPreface writes the client preface. It may block, which is harmless because the connection has no reader yet.
 func (c *h2Conn) sendPreface() error {
 	c.out.WriteString(http2.ClientPreface)
 	_ = c.framer.WriteSettings(
@@ -132,6 +132,7 @@ func (c *h2Conn) read() {
 	}
 }
 
+// isClosed reports whether the connection has ended.
 func (c *h2Conn) isClosed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,7 +141,8 @@ func (c *h2Conn) isClosed() bool {
 
 var _ turner = (*h2Conn)(nil)
 
-// turn processes the bytes that have arrived. It uses one half of the buffer for frames, and the other for the streams.
+// turn writes queued bytes, gives a turn to the streams that requested one, and processes the bytes that have arrived.
+// It uses one half of the buffer for frames, and the other for the streams.
 func (c *h2Conn) turn(buf []byte, b *eventstream.Block) {
 	if err := c.sender.flush(); err != nil {
 		c.failWrite(err, buf, b)
@@ -263,7 +265,7 @@ func (c *h2Conn) nudge(st *h2Stream) {
 	}
 }
 
-// flush writes the frames in out. The caller holds mu.
+// flush writes the frames in out. If that fails, it sets writeErr and requests a turn. The caller holds mu.
 func (c *h2Conn) flush() {
 	if c.out.Len() == 0 {
 		return
@@ -307,7 +309,8 @@ var (
 	errResetByPeer = errors.New("reset by the server")
 )
 
-// fail ends the connection and all its streams. The reader calls it.
+// fail ends the connection and all its streams. It sends GOAWAY after a violation of HTTP/2, or if the connection is
+// retired. The reader calls it.
 func (c *h2Conn) fail(err error, buf []byte, b *eventstream.Block) {
 	var violation *h2Error
 	c.mu.Lock()

@@ -31,8 +31,9 @@ func protocolError(code http2.ErrCode, format string, args ...any) *h2Error {
 }
 
 const (
+	// h2FrameHeader is the size of the header of a frame in bytes.
 	h2FrameHeader = 9
-	// h2MaxBlock is the maximum size of an encoded header list, in HEADERS and all its CONTINUATION frames.
+	// h2MaxBlock is the maximum size in bytes of an encoded header list, in HEADERS and all its CONTINUATION frames.
 	h2MaxBlock = 2 * http1.MaxHead
 )
 
@@ -60,7 +61,7 @@ func (r *h2Cursor) begin() {
 	r.framer.ReadMetaHeaders = hpack.NewDecoder(h2Table, nil)
 }
 
-// read processes bytes. Its error ends the connection.
+// read processes bytes of the connection. The readers of streams use buf and b. Its error ends the connection.
 func (r *h2Cursor) read(c *h2Conn, p, buf []byte, b *eventstream.Block) error {
 	for len(p) > 0 {
 		if r.headLen < h2FrameHeader {
@@ -92,7 +93,7 @@ func (r *h2Cursor) read(c *h2Conn, p, buf []byte, b *eventstream.Block) error {
 	return nil
 }
 
-// beginFrame starts a frame after its header.
+// beginFrame starts a frame after its header, and checks the header.
 func (r *h2Cursor) beginFrame(c *h2Conn) error {
 	h := r.head[:]
 	r.FrameHeader = http2.FrameHeader{
@@ -122,7 +123,8 @@ func (r *h2Cursor) beginFrame(c *h2Conn) error {
 
 var errNotH2 = errors.New("the server responded with HTTP/1.1 and does not support HTTP/2 without TLS")
 
-// beginData finds the stream of DATA, and subtracts DATA with its padding from the windows (section 6.9.1).
+// beginData finds the stream of DATA, and subtracts DATA with its padding from the windows (section 6.9.1). It enlarges
+// the window of the connection when half of it is used.
 func (r *h2Cursor) beginData(c *h2Conn) error {
 	r.padded = r.Flags.Has(http2.FlagDataPadded)
 	if r.padded && r.Length == 0 {

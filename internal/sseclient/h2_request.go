@@ -123,7 +123,7 @@ func (c *h2Conn) encode(r *http.Request, body string) {
 	}
 }
 
-// sendBlock sends the header list in one or more frames. The caller holds mu.
+// sendBlock sends the header list in one or more frames. last is set if no body follows. The caller holds mu.
 func (c *h2Conn) sendBlock(id uint32, last bool) {
 	for first := true; first || c.headerBlock.Len() > 0; first = false {
 		part := c.headerBlock.Next(int(c.maxFrame))

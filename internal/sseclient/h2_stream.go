@@ -13,7 +13,7 @@ import (
 )
 
 // An h2Stream is one stream of an HTTP/2 connection. The goroutine of the connection calls its reader. Its pipe buffers
-// the bytes that arrive before it has a reader.
+// the bytes that arrive before it has a reader, or that its reader does not read at once.
 type h2Stream struct {
 	conn *h2Conn
 
@@ -49,7 +49,7 @@ func (st *h2Stream) start(reader turner) {
 	}
 }
 
-// turn gives the reader a turn. The goroutine of the connection calls it.
+// turn gives the reader a turn. The goroutine of the connection calls it or, after the end of the connection, start.
 func (st *h2Stream) turn(buf []byte, b *eventstream.Block) {
 	st.conn.mu.Lock()
 	reader := st.reader
@@ -61,7 +61,8 @@ func (st *h2Stream) turn(buf []byte, b *eventstream.Block) {
 	}
 }
 
-// deliver passes content of DATA to the reader. discarded is the number of bytes of padding next to it.
+// deliver passes content of DATA to the reader, and bytes that the reader does not read to the pipe. discarded is the
+// number of bytes of padding next to the content.
 func (st *h2Stream) deliver(part []byte, discarded int, buf []byte, b *eventstream.Block) {
 	c := st.conn
 	c.mu.Lock()

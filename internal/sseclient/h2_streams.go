@@ -30,6 +30,7 @@ func (s h2Streams) get(id uint32) *h2Stream {
 	return nil
 }
 
+// remove removes a stream, if it is in the list.
 func (s *h2Streams) remove(st *h2Stream) {
 	if i, found := s.index(st.id); found {
 		*s = slices.Delete(*s, i, i+1)
@@ -59,7 +60,7 @@ func (c *h2Conn) awaitSettings(ctx context.Context) error {
 	}
 }
 
-// reserve makes a reservation for a stream. It returns false if the connection allows no further stream.
+// reserve makes a reservation for a stream. It returns false if the connection allows no further stream or is suspect.
 func (c *h2Conn) reserve() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,7 +83,7 @@ func (c *h2Conn) suspect() {
 	}
 }
 
-// canOpen reports whether new streams may be opened. The caller holds mu.
+// canOpen reports whether the connection is still used for new streams. It ignores the capacity. The caller holds mu.
 func (c *h2Conn) canOpen() bool {
 	return c.endErr == nil && c.writeErr == nil && c.goAwayErr == nil && !c.isRetired && c.nextID < h2LastStream
 }

@@ -12,8 +12,8 @@ import (
 // maxBackoff limits the delay after repeated failures, before its random factor.
 const maxBackoff = 30 * time.Second
 
-// closed reports the end of an attempt or a stream, and schedules the next attempt. r is a rejected response, nil for
-// none.
+// closed reports the end of an attempt or a stream. It then schedules the next attempt or, if there is none, calls
+// Ended. r is a rejected response, nil for none.
 func (s *Stream) closed(r *Response, f *failure) {
 	now := time.Now()
 	if !s.opened {

@@ -19,7 +19,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/coding"
 )
 
-// A Response is a response whose header is complete.
+// A Response is an HTTP response whose header has arrived. Its body is read separately.
 type Response struct {
 	Status  int
 	Proto   string

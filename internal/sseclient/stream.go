@@ -35,9 +35,9 @@ type Stream struct {
 	parser          eventstream.Parser
 	body            body  // any goroutine may change its timeout
 	failures        int32 // successive failed attempts
-	opened          bool
-	awaitsEvent     bool // the second request waits for its event
-	keepsConnection bool // see KeepConnection
+	opened          bool  // the current attempt has opened a stream
+	awaitsEvent     bool  // the second request waits for its event
+	keepsConnection bool  // see KeepConnection
 
 	cuttable  bool        // a caller may cut the stream, so it shares no connection
 	attention atomic.Bool // the stream may be stopped or have a requested cut; otherwise turn does not call isStopped
@@ -136,7 +136,8 @@ func (s *Stream) SetReconnect(on bool) (stopped bool) {
 // Reconnects reports whether the stream reconnects.
 func (s *Stream) Reconnects() bool { return Reconnect(s.reconnect.Load()) != ReconnectOff }
 
-// SetIdleTimeout changes the IdleTimeout of the stream.
+// SetIdleTimeout changes the IdleTimeout of the stream. 0 removes it. If the open stream had none from the start, the
+// new timeout applies only after the next reconnect.
 func (s *Stream) SetIdleTimeout(timeout time.Duration) {
 	previous := time.Duration(s.body.timeout.Swap(int64(timeout)))
 	if timeout > 0 && (previous == 0 || timeout < previous) {

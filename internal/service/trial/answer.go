@@ -8,9 +8,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// Answer sends one request whose response ends by itself, and reads the response to its terminal event. It passes a
-// truncated response to Note only, because the run checks for truncation. It sends nothing if only a script can make
-// the request. Its error is like that of Run.
+// Answer sends one request whose response ends by itself, and reads the response to its terminal event. A response
+// without content is an error. A missing terminal event is only passed to Note, because the run checks for it. Answer
+// sends nothing if only a script can make the request. Its error is like that of Run.
 func Answer(ctx context.Context, c Config) error {
 	return start(ctx, c, (*trial).answer)
 }

@@ -39,7 +39,8 @@ func (t *trial) publish(ctx context.Context) error {
 	})
 }
 
-// message publishes a message and waits until it arrives as the description defines.
+// message publishes a message and waits until it arrives as the description defines. While it has not arrived, message
+// publishes it again, up to attempts times in all.
 func (t *trial) message(ctx context.Context) error {
 	if t.s.Publish == nil {
 		return nil
@@ -131,8 +132,7 @@ func (t *trial) hasName(p stream.Part) bool {
 	return slices.Contains(names, p.EventName())
 }
 
-// misread describes the first error in the values that were read from the trial's message. It returns nil if there is
-// none.
+// misread describes the first error in the values that were read from a message. It returns nil if there is none.
 func (t *trial) misread(p stream.Part, r service.Reading) error {
 	switch {
 	case errors.Is(r.Err, service.ErrData):

@@ -8,8 +8,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// replay reports an error if messages have no marker and a new stream receives the trial's message again: it would be
-// counted as a message of the run.
+// replay returns an error if messages have no marker and a new stream receives the trial's message again: a run would
+// count such a message as its own.
 func (t *trial) replay(ctx context.Context) error {
 	if t.s.Publish == nil || t.s.Message.Marked || t.s.SecondRequest != nil {
 		return nil

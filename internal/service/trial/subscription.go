@@ -54,8 +54,8 @@ func (f *subscription) close() {
 	}
 }
 
-// await waits for the first part that wanted accepts. It returns errLate, an error that describes the end of the
-// stream, or the error of ctx.
+// await waits for the first part that wanted accepts. It returns errLate after patience, an error that describes the
+// end of the stream, or the error of ctx.
 func (f *subscription) await(ctx context.Context, patience time.Duration, wanted func(stream.Part) bool) error {
 	late := time.NewTimer(patience)
 	defer late.Stop()

@@ -1,6 +1,6 @@
-// Package trial checks a service description against its service before the load. It opens one stream, or one response
-// that ends by itself, and publishes one message if the description has publish. A mismatch is one sentence that names
-// the field.
+// Package trial checks a service description against its service before the load. It opens a stream, or requests one
+// response that ends by itself, and publishes a message if the description has publish. A mismatch is one sentence that
+// names the field.
 package trial
 
 import (
@@ -40,7 +40,7 @@ type Config struct {
 	Prompt  string // of the request of Answer
 	Marker  string // of the run; the trial adds a random suffix, because the trials of several machines publish to the same topic
 
-	SubscribeToken string // return value of token(), if the description has token()
+	SubscribeToken string // value of the variable that Service.Variable names
 	OwnToken       bool   // token() returns another value than SUBSCRIBE_TOKEN, which only a script can compute
 	PublishToken   string
 	HTTPVersion    string // of requests: 1.1 or 2; "": chosen by the server
@@ -76,6 +76,7 @@ func Connect(ctx context.Context, c Config) error {
 	return start(ctx, c, (*trial).connect)
 }
 
+// start applies the defaults of the configuration, calls run with a new trial, and closes the trial's stream.
 func start(ctx context.Context, c Config, run func(*trial, context.Context) error) error {
 	if c.Patience == 0 {
 		c.Patience = defaultTimeout
@@ -106,8 +107,8 @@ type trial struct {
 	values      service.Values
 	reader      *service.Reader
 	open        *subscription
-	waitStart   time.Time // start of the waits of regular: the stream or, later, the message has arrived
-	lateHeaders bool      // the headers of a stream arrive with its first event
+	waitStart   time.Time // start of the waits of regular: when the stream opened or, later, when the message arrived
+	lateHeaders bool      // the headers of the stream took over a tenth of Patience; they may need a first event
 	sent        []int64   // the times at which the message was published, in microseconds since 1970
 	mismatch    error     // the mismatch of a block that may be the message; reported if no matching block arrives
 }
@@ -181,6 +182,7 @@ func (t *trial) connect(ctx context.Context) error {
 	return mismatch("connect.url", "%s answered %s%s", r, inWords(answer.Status), quoteBody(answer.Excerpt()))
 }
 
+// mismatch returns a Mismatch with the formatted text.
 func mismatch(field, format string, args ...any) error {
 	return &Mismatch{Field: field, Err: fmt.Errorf(format, args...)}
 }

@@ -99,7 +99,7 @@ var decoders = map[string]func(src io.Reader) (io.Reader, error){
 // Supported reports whether New supports a coding.
 func Supported(coding string) bool { return decoders[coding] != nil }
 
-// A Reader decodes a coding. It reads from its source only during Read. It returns errors of the source
+// A Reader decodes a stream in one coding. It reads from its source only during Read. It returns errors of the source
 // unchanged, except io.EOF.
 type Reader struct {
 	coding     string

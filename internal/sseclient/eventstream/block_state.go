@@ -30,7 +30,7 @@ type blockState struct {
 	isReturned    bool // the buffers have the block that the last call returned
 }
 
-// reset empties the buffers and clears everything else. w may be nil.
+// reset empties the buffers and clears the other fields, except buf and isShared. w may be nil.
 func (w *blockState) reset() *blockState {
 	if w != nil {
 		*w = blockState{
