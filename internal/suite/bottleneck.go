@@ -12,9 +12,9 @@ import (
 // A resource is a limited resource of a service or of the load generator.
 type resource struct {
 	Name    string
-	Limit   float64 // minimum used share at which it counts as full
-	Advice  string
-	measure func(*StageResult) measurement
+	Limit   float64                        // minimum used share at which it counts as full
+	Advice  string                         // what the user can do if it is full
+	measure func(*StageResult) measurement // returns its use in a stage
 }
 
 // limitedResources lists the measured resources. Causes precede their effects: a service that lacks CPU is slow, so
@@ -52,9 +52,9 @@ const (
 	generatorAdvice = "give the load generator separate cores, or more machines (--runner K/N), and run again"
 )
 
-// A Bottleneck has the use of all resources at the lowest load that was not good, and at the last good load.
+// A Bottleneck has the use of all resources at two loads: Breaking.Failed, and Breaking.Sustained.
 type Bottleneck struct {
-	Good, Bad *StageResult // Good is nil if no load was good
+	Good, Bad *StageResult // at Sustained and at Failed; Good is nil if no load was good
 	Status    Status       // of Bad
 	Uses      []ResourceUse
 }
@@ -63,10 +63,10 @@ type Bottleneck struct {
 type ResourceUse struct {
 	resource
 	good, bad measurement
-	FullFrom  float64 // the lowest load at and above which it was full; 0: it was not full
+	FullFrom  float64 // the lowest load from which it was full up to the load of Bad; 0: it was not full at Bad
 }
 
-// findBottleneck compares the use of all resources at the lowest load that was not good, and at the last good load. It
+// findBottleneck compares the use of all resources at the failed and at the sustained load of a breaking point. It
 // returns nil if all loads were good, or if a load was bad only when it was repeated.
 func findBottleneck(stages []StageResult, b Breaking) *Bottleneck {
 	if b.Failed == 0 || b.Status == BadOnRetry {
@@ -186,7 +186,8 @@ const (
 )
 
 // speedupFacts returns a fact that explains why responses at a higher load were faster than at the lowest load. It
-// returns nil if no load had faster responses. docs/http.md explains each cause.
+// compares good loads with at least minMedianResponses, and returns nil if no load had faster responses. docs/http.md
+// explains each cause.
 func speedupFacts(stages []StageResult, levels []Level, limits Limits) []verdict.Fact {
 	var good []*StageResult
 	for i := range stages {

@@ -26,8 +26,8 @@ var burst = Suite{
 	Assess:  assessBurst,
 }
 
-// fixedLevels returns stages with a fixed concurrency as levels. The offered requests of a stage are the planned ones
-// or, in a stage of fixed duration, those that were made or dropped.
+// fixedLevels returns stages with a fixed concurrency as levels. The offered requests of a stage are the planned ones.
+// In a stage of fixed duration, they are the requests that were made or dropped.
 func (l Limits) fixedLevels(stages []StageResult) []Level {
 	out := make([]Level, 0, len(stages))
 	for _, st := range stages {
@@ -105,9 +105,9 @@ func (st *StageResult) failedByGenerator() bool {
 	return st.OK.Count() == 0 && st.Failed.Count() > 0 && st.Attributed == st.Failed.Count()
 }
 
-// sentWithin returns the milliseconds in which the requests of a burst were sent. The values of the metric are times
-// since the start of the burst on one runner, and runners start it at different times. The result is thus from the
-// times of the samples.
+// sentWithin returns the milliseconds between the first and the last request of a burst. The values of the metric are
+// times since the start of the burst on one runner, and runners start it at different times. The result therefore uses
+// the times of the samples if the metric has them.
 func sentWithin(sent shard.Metric) float64 {
 	if sent.FirstUS == 0 {
 		return sent.Max - sent.Min
@@ -115,7 +115,8 @@ func sentWithin(sent shard.Metric) float64 {
 	return max(float64(sent.LastUS-sent.FirstUS)/1000-sent.Min, 0)
 }
 
-// inFlightText returns the number of requests in flight that the service reports.
+// inFlightText returns the maximum number of requests in flight that the service reports, with a remark if it is more
+// than the burst has.
 func inFlightText(st StageResult, inFlight shard.Metric) string {
 	if int(inFlight.Max) > st.Concurrency {
 		return count(inFlight.Max) + " (more than in the burst)"

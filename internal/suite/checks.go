@@ -17,7 +17,7 @@ func withImpact(id verdict.CheckID, impact string) verdict.CheckID {
 	return id
 }
 
-// The checks of suites. Package verdict has the checks of all runs.
+// The ids of the checks of suites. Package verdict has those of the checks of all runs.
 var (
 	CheckLowest    = withImpact("load.lowest", "a breaking point below the lowest load cannot be found")
 	CheckSustained = withImpact("load.sustained", "users are not served at the planned load")

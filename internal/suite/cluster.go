@@ -124,7 +124,7 @@ func perSecondOf(st *StageResult) float64 { return st.PerSecond() }
 // The targets are measured in alternating rounds, so that conditions that both share in a round cancel out. The
 // difference of a round is the difference of the logarithms, whose size does not depend on the order of the targets.
 // The mean over the rounds has a confidence interval by Student's t. There is no winner if the interval contains 0, if
-// the difference is under minGain, or if the load generator was the limit.
+// the difference is under minGain, or if the load generator was or may have been the limit.
 type Comparison struct {
 	Winner   string // single or cluster; "": none
 	Margin   string // difference between the winner and the other target
@@ -136,7 +136,8 @@ type Comparison struct {
 type Reason struct{ Sentence, Word string }
 
 // Compare compares two targets by their figures of each round. lower reports whether a lower figure is better.
-// incomparable is a reason why the targets cannot be compared; then there is no winner.
+// incomparable is a reason why the targets cannot be compared; then there is no winner. The zero Reason means that they
+// can be compared.
 func Compare(one, several []float64, lower bool, incomparable Reason) Comparison {
 	n := min(len(one), len(several))
 	logs := make([]float64, 0, n)
@@ -219,7 +220,7 @@ func incomparable(one, several []roundLevel) Reason {
 
 // Deployment recommends one of the two targets by the first of these rules that applies:
 //
-//  1. If one target fails over a percent more of its requests: the other target.
+//  1. If the failed share of one target is over one percentage point higher: the other target.
 //  2. If the least busy server of the cluster receives under 80 % of the requests of the busiest: neither yet.
 //  3. If the peak of the cluster wins, and is over a fifth higher: the cluster.
 //  4. Otherwise: the single backend, because the cluster only adds availability, for several times the processes.

@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// finite requests event streams that end by themselves.
+// finite is the suite of event streams that end by themselves.
 var finite = Suite{
 	Name:   "finite",
 	Short:  "check responses that end by themselves, such as LLM answers",
@@ -262,7 +262,7 @@ func (f *finiteRun) checkGoodput() verdict.Check {
 			f.v.Good, f.expectedComplete(), ms(f.v.TTFT.P99), ms(f.v.InterChunkLatency.P99), ms(f.v.E2E.P99)))
 }
 
-// maxDelay is the maximum delay with which the load generator makes requests, in milliseconds at p99.
+// maxDelay is the maximum 99th percentile of the delay with which the load generator makes requests, in milliseconds.
 const maxDelay = 100
 
 // checkOnTime returns the check that the load generator made the requests on time, without which times cannot be

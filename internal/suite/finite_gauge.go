@@ -15,7 +15,7 @@ type requestGauge struct {
 	name    string        // "": GAUGE is not set, or no request was abandoned
 	problem string        // why the gauge cannot be used; "": it can
 	open    time.Duration // mean time for which an abandoned request stayed open
-	last    float64       // open requests after the last response, minus those before the first
+	last    float64       // value of the last sample minus that of the first; not below 0
 }
 
 // requestGauge evaluates the samples of the gauge. Little's law gives the mean time for which an abandoned request

@@ -109,7 +109,8 @@ func codeText(code string) string {
 // raw is a number that sentence formats by the verb of the layout.
 type raw float64
 
-// text formats a value as in all reports: integers with thousands separators, other numbers by count, and durations.
+// text formats a value as in all reports: integers with thousands separators, other numbers by count, durations by
+// format.Duration, and any other value by fmt.Sprint.
 func text(v any) string {
 	switch v := v.(type) {
 	case int:

@@ -16,7 +16,7 @@ import (
 type Limits struct {
 	FailedShare float64 // maximum share of failed requests, 0 to 1
 	P95         float64 // maximum 95th percentile in milliseconds; 0: no limit
-	Answered    float64 // minimum share of offered requests that are answered
+	Answered    float64 // minimum share of offered requests with a good response, 0 to 1
 }
 
 // A Level is a load and its figures. Figures with the prefix Undelayed exclude the delays that the load generator can
@@ -24,17 +24,17 @@ type Limits struct {
 type Level struct {
 	Load                        float64 // offered load: requests/s, or concurrent requests
 	Answered, UndelayedAnswered float64 // share of the offered requests with a good response
-	FailedShare                 float64 // share of the requests made
+	FailedShare                 float64 // failed share of the requests that were made
 	Failure                     string  // the most frequent failure; "": unknown
-	UndelayedFailed             float64
+	UndelayedFailed             float64 // FailedShare without the failures that are attributed to the generator
 	P95, UndelayedP95           float64 // of the good responses, milliseconds
 	HardFailures                float64 // share of the requests with failures that no delay explains, such as a status
 	MachineLimit                string  // why the machine may have delayed the service: it was full, or AWS dropped packets of the runners; "" if not
 	TooFewConnections           string  // why the generator had too few connections for the rate; "": it had enough
-	GeneratorDelay              string  // the delays of the generator
+	GeneratorDelay              string  // a description of the delays of the generator
 }
 
-// A Status states how a load was sustained.
+// A Status states whether a load was sustained.
 type Status string
 
 // The statuses. At ByGenerator the load generator was saturated, so the result does not apply to the service.

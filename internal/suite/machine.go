@@ -83,8 +83,8 @@ func (m Machine) withWaitsOf(longer Machine) Machine {
 }
 
 // control returns the maximum delay that the control groups of the runners measured between two times, plus the delay
-// that they cannot detect. ok is false if a group was silent, received less than half of its events, or had a late
-// reference target.
+// that they cannot detect. ok is false if a runner has no group, or if a group was silent, received less than half of
+// its events, or had a late reference target.
 func control(m *shard.Merged, from, to time.Time) (delay time.Duration, ok bool) {
 	for i := range m.Runners {
 		group := m.Runners[i].ControlGroup
@@ -269,7 +269,7 @@ func (r *Run) samplesBetween(from, to time.Time) (out []resources.Sample) {
 	return out
 }
 
-// cores sets the cores of target and runners.
+// cores sets TargetCores and GeneratorCores of t.
 func (r *Run) cores(t *Usage, m *shard.Merged) {
 	if t.Loopback {
 		t.TargetCores, t.GeneratorCores = float64(cmp.Or(r.ServiceCores, r.Cores)), float64(cmp.Or(r.RunnerCores, r.Cores))

@@ -40,11 +40,13 @@ func (r *Run) limits() Limits {
 	return Limits{FailedShare: r.share("MAX_FAILED_PERCENT"), P95: r.number("MAX_P95_MS"), Answered: r.share("MIN_ANSWERED_PERCENT")}
 }
 
-// searchRounds limits the rounds of a search. Each round halves the distance between a good and a bad load.
+// searchRounds is the maximum number of rounds that halve the distance between a good and a bad load. They follow the
+// round of the planned stages.
 const searchRounds = 6
 
 // searchRampup returns the environment of the next round of a search: a load between the last good and the first bad
-// one, and in the last round the sustained load once more. It returns nil if there is nothing left to try.
+// one, and in the last round the sustained load once more. It returns nil without SEARCH=1, or if there is nothing left
+// to try.
 func searchRampup(r *Run) map[string]string {
 	if r.number("SEARCH") != 1 {
 		return nil
@@ -62,8 +64,9 @@ func searchRampup(r *Run) map[string]string {
 	return map[string]string{"STAGES": strconv.FormatFloat(next, 'f', -1, 64), "CEILING": "0"}
 }
 
-// repeatLoad returns the load to repeat at the end of the search: the highest sustained one, unless it was the last; 0:
-// none. A service that does not sustain it again gets slower with time, or does not recover from overload.
+// repeatLoad returns the load to repeat at the end of the search: the highest sustained one. It returns 0 if there is
+// no such load, or if the last stage had it. A service that does not sustain it again gets slower with time, or does
+// not recover from overload.
 func (b Breaking) repeatLoad(stages []StageResult) float64 {
 	if b.Status != Bad || b.Sustained == 0 || stages[len(stages)-1].Rate == b.Sustained {
 		return 0

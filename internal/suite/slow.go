@@ -91,7 +91,7 @@ func readerFacts(open *verdict.Streams, m *shard.Merged) []verdict.Fact {
 	return facts
 }
 
-// slowStreams has the counts of the slow streams of a run.
+// A slowStreams has the counts of the slow streams of a run.
 type slowStreams struct {
 	planned, started, filled int  // streams
 	confirmed, unconfirmed   int  // messages while streams were slow
@@ -100,8 +100,8 @@ type slowStreams struct {
 	feed                     bool
 	rate                     string         // data that a slow stream reads: "nothing", or KB per second
 	duration                 time.Duration  // of the slow phase
-	closed, backlog          shard.Metric   // ms until slow streams were closed; KB that the others had not read
-	detectedLater, complete  int            // slow streams closed only when read fast again; open with all messages
+	closed, backlog          shard.Metric   // ms until slow streams were closed; KB that the open ones had not read
+	detectedLater, complete  int            // slow streams whose end was detected after the slow phase; open ones with all messages
 	reasons                  map[string]int // reasons of the ends of slow streams
 	closeTime                time.Duration  // time until our backend had closed all slow streams, by its gauge; 0: unknown
 	memory                   memory
@@ -273,12 +273,12 @@ func (s *slowStreams) checkGrowth(r *Run) []verdict.Check {
 	return []verdict.Check{c.Inconclusive()}
 }
 
-// A memory is the memory of the service while clients are slow, in MiB.
+// A memory is the memory of the service before, while and after clients are slow, in MiB.
 type memory struct {
 	sampled     bool // there are samples before, after, and for most of the time in between
 	counter     bool // GAUGE is a counter
 	before      float64
-	peak, after float64 // growth
+	peak, after float64 // growth since before: the maximum, and at the last sample
 	readings    []reading
 }
 

@@ -206,11 +206,11 @@ type stormStage struct {
 	lost         int             // clients whose stream broke, bystanders included (see isStreamLoss)
 	refused      map[string]int  // refused attempts, by reason
 	delayed      int             // streams with a refused attempt, after which clients wait longer before each attempt
-	firstRefusal time.Duration   // time of the first refused attempt; 0: there was none
-	dialDelay    shard.Metric
-	connect      shard.Metric
-	slow         int64
-	slowMS       float64
+	firstRefusal time.Duration   // time of the first refused attempt since the first drop; 0: there was none
+	dialDelay    shard.Metric    // ms by which the load generator dialed late
+	connect      shard.Metric    // ms from the dial to the headers
+	slow         int64           // connects that took over slowMS
+	slowMS       float64         // SLOW_MS
 	machine      Machine
 }
 
@@ -290,7 +290,8 @@ func (s *stormStage) readLedgers(r *Run, streams *verdict.Streams, since, from, 
 	}
 }
 
-// countRefusals adds the failed attempts of one stream and returns when the first of each reason failed.
+// countRefusals adds the refused attempts of one stream. It returns the time of the first attempt of each reason, in
+// microseconds since 1970.
 func (s *stormStage) countRefusals(runner *shard.Runner, refusals []ledger.Refusal) (at []int64) {
 	if len(refusals) > 0 {
 		s.delayed++
@@ -302,7 +303,8 @@ func (s *stormStage) countRefusals(runner *shard.Runner, refusals []ledger.Refus
 	return at
 }
 
-// reconnectTime returns the time after which a share of the streams had reconnected; 0 if fewer did.
+// reconnectTime returns the time since the first drop after which a share of the streams had reconnected; 0 if fewer
+// reconnected.
 func (s *stormStage) reconnectTime(share float64) time.Duration {
 	rank := int(math.Ceil(share * float64(s.dropped)))
 	if rank == 0 || rank > len(s.reconnects) {

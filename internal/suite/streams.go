@@ -102,7 +102,7 @@ func lateness(m *shard.Merged, from, to time.Time) *shard.Histogram {
 	return sum
 }
 
-// trend formats a quantile of a metric in milliseconds; "–" if there is none.
+// trend formats a quantile of a metric as figure does; "–" if the metric has no samples.
 func trend(m shard.Metric, q float64) string { return quantiles(m.Trend, q)[0] }
 
 // stagesOf returns the stages that the script declared.
@@ -116,7 +116,7 @@ func stagesOf(m *shard.Merged) []shard.Stage {
 // bystanderSetting is the setting of all suites that disturb a share of their streams only: storm, slow and vanish.
 var bystanderSetting = Setting{"MAX_OPEN_LATE", "maximum late noops on the streams that stay open (-1: no limit; default: 0)"}
 
-// isSelected reports whether load-tests/lib/share.js selects the nth stream by the setting EVERY.
+// isSelected reports whether load-tests/lib/share.js selects stream n, from 0, by the setting EVERY: every EVERYth one.
 func (r *Run) isSelected(n int) bool { return n%max(int(r.number("EVERY")), 1) == 0 }
 
 func (r *Run) isNotSelected(n int) bool { return !r.isSelected(n) }
@@ -157,8 +157,8 @@ func counterReason(gauge, subject string) string {
 	return fmt.Sprintf("%s is a counter, which never falls; set GAUGE to a gauge of %s", gauge, subject)
 }
 
-// isStreamLoss reports whether an outage started with the loss of a stream that neither the client nor the service
-// ended on purpose. It returns false if the service ends streams on purpose: other checks find streams that ended too
+// isStreamLoss reports whether an outage started with the loss of a stream, so that the client did not end the stream.
+// It always returns false if the service ends streams on purpose, because other checks find streams that ended too
 // early.
 func (r *Run) isStreamLoss(o ledger.Outage) bool {
 	m := r.Rounds[0]

@@ -57,7 +57,7 @@ func assessVanish(r *Run) verdict.Assessment {
 
 // A streamGauge is the service's gauge of its open streams while clients vanished.
 type streamGauge struct {
-	name              string        // "": GAUGE is not set
+	name              string        // "": GAUGE is not set, and the service is not our backend
 	planned, vanished int           // streams
 	limit             time.Duration // time in which the service must notice that clients vanished
 	base, before      float64       // value without streams, and with all of them
@@ -65,7 +65,7 @@ type streamGauge struct {
 	unit              float64       // increase per stream
 	sampled           bool          // there are samples before clients vanished
 	counter           bool          // GAUGE is a counter
-	readings          []reading     // readings after clients vanished
+	readings          []reading     // readings after clients vanished, up to limit
 }
 
 // A reading is a value of a gauge at a time after the start of a phase.
