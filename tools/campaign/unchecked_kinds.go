@@ -32,7 +32,7 @@ var uncheckedKinds = []kind{
 }
 
 // omitPublisher turns the hub into a service that the run does not publish to. message is the field message of its
-// description. Its streams carry heartbeats, and blocks of other publishers of the kinds strangers.
+// description. Its streams carry heartbeats, and the kinds of foreign blocks that strangers names.
 func omitPublisher(sc *scenario, message any, strangers ...string) {
 	h := sc.Hub
 	endlessStreams(sc)
@@ -50,8 +50,8 @@ func connectionsOnly(strangers []string) prepare {
 	}
 }
 
-// uncheckableMessages prepares a run that must be invalid: its description defines a check, and no message can be
-// checked.
+// uncheckableMessages prepares a run that must be invalid: its description states how to check messages, but the
+// service sends none that can be checked. With marked the description also requires a marker.
 func uncheckableMessages(marked bool, strangers ...string) prepare {
 	return func(_ *rand.Rand, sc *scenario) {
 		message := object{"seq": "json:$.seq", "event": "price"}

@@ -31,7 +31,7 @@ type Variable struct {
 // A Row is a heading with lines of panels below it.
 type Row struct {
 	Title     string
-	Collapsed bool // the row is empty in most runs, or needed only if the row above is red
+	Collapsed bool // hides the panels until a click, if the row is empty in most runs or needed only after a problem
 	lines     []line
 }
 

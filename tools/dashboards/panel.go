@@ -131,6 +131,7 @@ func (p Panel) builder(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Pa
 	return p.timeseries(id, at)
 }
 
+// timeseries returns a graph.
 func (p Panel) timeseries(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
 	b := timeseries.NewPanelBuilder().
 		Id(id).GridPos(at).Title(p.Title).Description(p.About).Datasource(source()).
@@ -162,6 +163,7 @@ func (p Panel) timeseries(id uint32, at dashboard.GridPos) cog.Builder[dashboard
 	return b
 }
 
+// stat returns a number with a graph of its values behind it. A click on the number opens the panel p.Details.
 func (p Panel) stat(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
 	colour := common.BigValueColorModeNone
 	if p.Limit != nil {

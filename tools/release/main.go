@@ -110,7 +110,8 @@ func (r *release) identify() error {
 // bareVersion returns the version without its v, for names of files and images.
 func (r *release) bareVersion() string { return strings.TrimPrefix(r.version, "v") }
 
-// removeOld removes the files of an earlier release. Any other file in the folder is an error.
+// removeOld removes the files of an earlier release from the output folder, or creates the folder. It returns an error,
+// and removes nothing, if the folder contains other files.
 func (r *release) removeOld() error {
 	entries, err := os.ReadDir(r.out)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

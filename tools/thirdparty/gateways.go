@@ -34,7 +34,7 @@ type gatewaysBench struct {
 	Gateways []*gateway `json:"gateways"`
 
 	upstream string       // URL of the model
-	runID    string       // start of the ids of all requests
+	runID    string       // prefix of the ids of all requests
 	next     atomic.Int64 // number of the last request
 }
 

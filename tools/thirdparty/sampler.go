@@ -9,8 +9,8 @@ import (
 	"github.com/sse-soak/sse-soak/tools/page"
 )
 
-// sampleInterval is short compared with a run. It is long compared with the time to read the memory of a large process,
-// a few milliseconds.
+// sampleInterval is the time between two samples. It is short compared with a run, and long compared with the few
+// milliseconds that reading the memory of a large process takes.
 const sampleInterval = time.Second
 
 // A sample is the usage of a service and of the machine at a time.

@@ -81,7 +81,7 @@ func (r *row) outcome() string {
 	return strings.TrimSpace(string(r.Verdict) + " " + r.Findings[0])
 }
 
-// seconds returns the time in which the streams received messages.
+// seconds returns the duration in seconds for which the streams received messages.
 func (r *row) seconds() float64 {
 	if p := r.Messages.Published; p != nil && p.Rate > 0 {
 		return float64(p.Planned) / p.Rate
