@@ -1,4 +1,4 @@
-// Package run runs one session of any suite: check → start → hold → collect → judge. A driver starts the runners
+// Package run runs one session of any suite: check → prepare → hold → collect → judge. A driver starts the runners
 // (processes of this machine, one of several machines, Kubernetes); everything else is the same for all drivers.
 package run
 
@@ -79,7 +79,8 @@ func Run(ctx context.Context, c Config) (verdict.Outcome, error) {
 	})
 }
 
-// reportToCI calls judge, and reports its verdict, or its error, to the CI system. It returns both unchanged.
+// reportToCI calls judge, and reports its verdict, or its error, to the CI system. It returns the outcome, and the
+// error for display: without secrets, and for GitHub in one line.
 func reportToCI(targets ci.Targets, stdout io.Writer, judge func(*ci.Reporter) (verdict.Outcome, error)) (verdict.Outcome, error) {
 	if err := targets.Check(); err != nil {
 		return "", UsageError{err}

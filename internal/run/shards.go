@@ -103,8 +103,8 @@ func (s *session) manifest() results.Manifest {
 	return results.NewManifest(s.part, s.Plan.RunID, s.Suite.Target.Streams && s.ownTarget, &s.record)
 }
 
-// collect fetches the shards of a whole run to its folder, if they are elsewhere. It makes several attempts, because
-// the network may fail. Shards that it cannot fetch make the verdict invalid.
+// collect fetches the shards of a whole run to its folder, if they are elsewhere, and sets hasShards. It makes several
+// attempts, because the network may fail. Shards that it cannot fetch make the verdict invalid.
 func (s *session) collect(graceful, force context.Context) {
 	if s.Shards == "" {
 		s.hasShards = true
@@ -126,7 +126,7 @@ func (s *session) collect(graceful, force context.Context) {
 	}
 }
 
-// shardsLocation returns the location of the shards of a run with a folder.
+// shardsLocation returns the location of the shards of the run whose folder is d.
 func (s *session) shardsLocation(d results.Dir) string {
 	if s.Shards != "" {
 		return store.Join(s.Shards, s.Plan.TestID)

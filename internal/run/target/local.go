@@ -25,8 +25,8 @@ import (
 // A LocalConfig has the settings of a local target.
 type LocalConfig struct {
 	Backend          string // path of the binary
-	Connections      int
-	PlainConnections int // concurrent connections that are not streams; 0: the default of the backend
+	Connections      int    // number of streams, for the limits of nginx
+	PlainConnections int    // concurrent connections that are not streams; 0: the default of the backend
 	NoopInterval     time.Duration
 	LogDir           string
 	NoNginx          bool          // no nginx, even if it is installed
@@ -140,7 +140,7 @@ func (l *Local) log(name string) string {
 	return filepath.Join(l.config.LogDir, name+l.config.Suffix+".log")
 }
 
-// startNginx writes the configuration of nginx, and starts nginx in front of the backends.
+// startNginx writes the configuration of nginx, starts nginx in front of the backends, and waits until it responds.
 func (l *Local) startNginx(ctx context.Context, binary string) error {
 	conf := l.configurationPath()
 	f, err := os.Create(conf) // #nosec G304 -- in our folder

@@ -29,7 +29,7 @@ type Target struct {
 	base   string       // URL of these requests, which may differ from the one for clients
 }
 
-// Remote returns a target on another machine.
+// Remote returns a target that soak did not start.
 func Remote(url, token string) *Target {
 	return &Target{URL: url, Token: token, base: url, client: &http.Client{
 		Timeout: time.Minute, Transport: runnerTransport(),
@@ -47,8 +47,8 @@ func runnerTransport() http.RoundTripper {
 	})
 }
 
-// NewWithLedgerAt returns a remote target whose ledger this machine reads at another address than the one for
-// clients.
+// NewWithLedgerAt returns a remote target to which soak sends its requests, such as for the ledger, at another address
+// than the one for clients. address is HOST or HOST:PORT.
 func NewWithLedgerAt(url, token, address string) *Target {
 	t := Remote(url, token)
 	t.base = "http://" + address
@@ -186,8 +186,8 @@ func (t *Target) Ledger(ctx context.Context, prefix string, w io.Writer) (hasLed
 	return true, err
 }
 
-// ModelLedger copies the ledger of the numbered model, of the ids that begin with prefix, to w. It returns false if
-// the target is not that model, or an error if it could not copy the whole ledger.
+// ModelLedger copies the ledger of the numbered model, of the ids that begin with prefix, to w. It returns false if the
+// target does not respond or is not that model, and an error if it could not copy the whole ledger.
 func (t *Target) ModelLedger(ctx context.Context, prefix string, w io.Writer) (hasLedger bool, err error) {
 	page, ok := openPage(ctx, t.client, t.base+"/ledger?prefix="+url.QueryEscape(prefix), "")
 	if !ok {

@@ -17,7 +17,7 @@ import (
 // a limited number of streams. plan.BackendOf assigns one of them to each runner. All of them have the same token.
 type Targets []*Target
 
-// Remotes returns targets on other machines. Requests to them use the client certificate of c, unless c is "".
+// Remotes returns targets that soak did not start. Requests to them use the client certificate of c, unless c is "".
 func Remotes(urls []string, token string, c Certificates) (targets Targets, err error) {
 	for _, url := range urls {
 		t := Remote(url, token)
