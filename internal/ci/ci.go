@@ -28,8 +28,8 @@ type Targets struct {
 // Any reports whether a CI system receives the verdict.
 func (t Targets) Any() bool { return t != Targets{} }
 
-// Check returns an error if the JUnit file is in a folder that does not exist, is not a regular file, or would replace
-// a file of another format. It returns nil if there is no JUnit file.
+// Check returns an error if the folder of the JUnit file does not exist, or if the file is not a regular file or has
+// another format. It returns nil if there is no JUnit file to write.
 func (t Targets) Check() error {
 	if t.JUnit == "" {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Escape returns text with each control and format character (Unicode categories Cc and Cf) written as \uXXXX, so that
-// a terminal, an editor or a log viewer does not interpret text from a service. It keeps line feeds, tabs and
+// Escape returns text with each control and format character (Unicode categories Cc and Cf) written as \uXXXX. A
+// terminal, an editor or a log viewer then does not interpret text from a service. Escape keeps line feeds, tabs and
 // zero-width joiners.
 func Escape(text string) string {
 	if strings.IndexFunc(text, isInterpreted) < 0 {

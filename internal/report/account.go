@@ -64,8 +64,8 @@ func runnersOf(v *verdict.Verdict) Section {
 	return out
 }
 
-// serverSent returns the number of messages that the server's ledger lists as sent, or "–" if it was not compared with
-// the received messages, because the runner ended early or replaced another one.
+// serverSent returns the number of messages that the server's ledger lists as sent. It returns "–" if the number was
+// not compared, because the runner ended early or replaced another one.
 func serverSent(s verdict.Server, received, sent uint64) string {
 	if s.Uncompared > 0 && received > 0 && sent == 0 {
 		return "–"

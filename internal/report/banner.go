@@ -95,8 +95,8 @@ func findings(v *verdict.Verdict) []string {
 	return out
 }
 
-// symptoms returns the reasons that follow from other ones: checks of the script repeat the faults of streams, the
-// ledger of a target that died is incomplete, and counts are too low if not every client was observed.
+// symptoms returns the reasons that follow from other ones. Checks of the script repeat the faults of streams. The
+// ledger of a target that died is incomplete. Counts are too low if not every client was observed.
 func symptoms(v *verdict.Verdict) (out []string) {
 	isComplete := true
 	for i := range v.Checks {

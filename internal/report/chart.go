@@ -135,8 +135,8 @@ func splitRuns(values []float64, gap int) (out [][]point) {
 	return out
 }
 
-// lttb reduces points to n of them by largest triangles (Steinarsson, 2013). It keeps the first and the last point. In
-// each of n − 2 ranges between them it keeps the point that forms the largest triangle with the previously kept point
+// lttb reduces points to n of them by largest triangles (Steinarsson, 2013). It keeps the first and the last point, and
+// one point of each of n − 2 ranges between them. That point forms the largest triangle with the previously kept point
 // and the mean of the next range. The line keeps its shape. If n is less than 3, at most two points remain.
 func lttb(points []point, n int) []point {
 	if n >= len(points) || n < 3 {

@@ -59,8 +59,8 @@ func (f *facts) connections(v *verdict.Verdict) {
 	}
 }
 
-// plannedMessages returns the number of messages in the plan, if the run did not pass and expected fewer because
-// streams were open for less time than planned. Otherwise it returns 0.
+// plannedMessages returns the number of messages in the plan if fewer were expected, because streams were open for less
+// time than planned. It returns 0 otherwise, and for a pass.
 func plannedMessages(v *verdict.Verdict) uint64 {
 	if n := v.Messages; v.Verdict == verdict.Pass || !v.Service.ByInterval() || n.Expected >= n.Floor {
 		return 0

@@ -180,7 +180,7 @@ func (a *account) lastDelay(runner *shard.Runner) time.Duration {
 }
 
 // mayBePending reports whether a message may still have been in transit at the end of the run. That is the case if no
-// later message arrived, and the time from its publishing to the end is less than 1.5 times the delay of the last
+// later message arrived, and if it was published shortly before the end: within 1.5 times the delay of the last
 // message. Messages at an interval have the same tolerance (docs/accounting.md).
 func (a *account) mayBePending(number uint64) bool {
 	return number > a.r.Last && a.messages[number-1].SentUS > a.lastEnd+(a.window-a.delay*3/2).Microseconds()

@@ -111,8 +111,8 @@ func (e *ServerEntry) exceeds(r *shard.Connection) bool {
 
 // compare compares a connection with the server's entry. sent is the number of messages that the server sent after the
 // last one that arrived. unnoticed is the part of them that the client did not count as missing. d is a mismatch of
-// another kind. An entry is ignored if another client used the id first, if the connection had no stream, or if its
-// runner ended early or replaced another one. In the last case, the messages of the connection count as not compared.
+// another kind. An entry is ignored if another client used the id first, or if the connection had no stream. It is also
+// ignored if the runner ended early or replaced another one. The messages of the connection then count as not compared.
 // Otherwise compare adds the counts of the entry to the sums of the server and the runner.
 func (s *Streams) compare(r *shard.Connection, e *ServerEntry) (sent, unnoticed uint64, d difference) {
 	if s.server == nil || r.Streams == 0 || idInUse(r) {

@@ -213,9 +213,9 @@ func (s *Streams) minDelay(r *shard.Connection, f ledger.Finding) time.Duration 
 	return 0
 }
 
-// delayOf returns by how much the load generator, or the network to the reference target, may have delayed a client
-// between two instants, and the signal that shows it. The delay is 0 if the control group was on time. Without a
-// conclusive control group it is the longest stall of the runner in the whole run.
+// delayOf returns the longest delay of a client between two instants that the load generator may have caused, and the
+// signal that shows it. The network to the reference target may also have caused it. The delay is 0 if the control
+// group was on time. Without a conclusive control group it is the longest stall of the runner in the whole run.
 func (s *Streams) delayOf(runner int, from, to ledger.Instant) (time.Duration, Signal) {
 	r := &s.m.Runners[runner]
 	group := r.ControlGroup

@@ -155,8 +155,8 @@ func (s *Streams) setBasisOfNumbers() {
 	}
 }
 
-// hasOpenEnds reports whether losses before the first and after the last message of a stream are undetectable, because
-// the run has neither a publisher nor a server's ledger.
+// hasOpenEnds reports whether losses before the first and after the last message of a stream are undetectable. That is
+// the case if the run has neither a publisher nor a server's ledger.
 func (s *Streams) hasOpenEnds() bool {
 	return s.Evidence.By == ByClock || s.Evidence.By == ByNothing || s.Evidence.By == BySubscribers || s.Evidence.By == ByNumbers && !s.m.Service.ByInterval()
 }

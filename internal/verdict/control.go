@@ -49,8 +49,8 @@ func decides(c *shard.RunnerControl) bool {
 const slack = time.Second
 
 // delayWithin returns by how much the runner, or the network between it and the reference target, may have delayed
-// messages between two times. known is false if the control group was not open or its reference target was late, unless
-// the group shows a long delay nevertheless (see explains). In that case delay is the longest stall of the runner.
+// messages between two times. known is false if the control group was not open or its reference target was late, and
+// the group shows no long delay (see explains). In that case delay is the longest stall of the runner.
 func delayWithin(c *shard.RunnerControl, from, to time.Time) (delay time.Duration, known bool) {
 	from, to = from.Add(-slack), to.Add(slack)
 	known = true
@@ -70,7 +70,7 @@ func delayWithin(c *shard.RunnerControl, from, to time.Time) (delay time.Duratio
 	return stall, false
 }
 
-// explains reports whether a delay is over half of the lateness limit, so that it may make a message late that the
+// explains reports whether a delay is over half of the lateness limit. Such a delay may make a message late that the
 // service sent nearly on time.
 func explains(c *shard.RunnerControl, delay time.Duration) bool { return 2*delay > c.Limit() }
 

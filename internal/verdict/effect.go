@@ -265,8 +265,9 @@ func MaxWithin[T float64 | time.Duration](times []T, width T) (highest int) {
 	return highest
 }
 
-// countMessages counts the messages that the streams missed or received twice during the effect of an action, and those
-// that did or did not arrive after an outage. It adds a note if the counts are lower bounds.
+// countMessages counts the messages that the streams missed or received twice during the effect of an action. It also
+// counts the messages of outages that arrived afterwards, and those that did not. It adds a note if the counts are
+// lower bounds.
 func (s *Streams) countMessages(a *Action, losses []loss, e *Effect, previousEnd float64) {
 	incomplete := 0      // records that do not list all missed and duplicated messages
 	type client struct { // Records returns a different pointer for a client on each call

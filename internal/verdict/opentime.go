@@ -58,7 +58,8 @@ func (s *Streams) openTimeOf(r *shard.Connection) time.Duration {
 	return min(open, s.m.Plan.Hold())
 }
 
-// sumOpenTime sets OpenTime and Reconnect from all connections.
+// sumOpenTime sets OpenTime and Reconnect from all connections. It warns of entries of the server's ledger that are
+// ignored, because another client used the id.
 func (s *Streams) sumOpenTime() {
 	var open time.Duration
 	outages := shard.NewHistogram() // listed outages; the count and the maximum are of all outages
@@ -194,30 +195,30 @@ func (s *Streams) interruptions() (text string) {
 	return text + "open for " + s.OpenSeconds.Percent() + " of the planned time, "
 }
 
-// An overrun has sentences about the connections that exceeded a limit, in descending order of the excess. Its
-// explanations count those that a delay of the load generator explains.
+// An overrun has sentences about the connections that were over a maximum or under a minimum, in descending order of
+// the excess. Its explanations count those that a delay of the load generator explains.
 type overrun struct {
 	sentences []string
-	allowed   int // number of connections that may exceed the limit
+	allowed   int // number of such connections that the check allows
 	explanations
 }
 
-// check returns the check that no more connections exceed the limit than are allowed to.
+// check returns the check that at most the allowed number of connections violate the limit.
 func (o overrun) check(c Check) Check {
 	c.Pass, c.Reasons, c.weight = len(o.sentences) <= o.allowed, o.sentences, provenFault
 	c.faults = faults{longOutage, uint64(max(len(o.sentences)-o.allowed, 0))}
 	return o.attribute(c)
 }
 
-// An excess is the time by which a connection exceeds a limit, and a sentence about it; 0: it is within the limit. A
-// delay of the generator between two instants may have caused it.
+// An excess is the time by which a connection is over a maximum or under a minimum, and a sentence about it. If length
+// is 0, the connection is within the limit. A delay of the generator between two instants may have caused the excess.
 type excess struct {
 	length   time.Duration
 	from, to ledger.Instant
 	sentence string
 }
 
-// overruns returns the connections that exceed a limit.
+// overruns returns the connections whose excess is positive.
 func (s *Streams) overruns(excessOf func(*shard.Connection) excess) (out overrun) {
 	var all []excess
 	out.explanations = explanations{}

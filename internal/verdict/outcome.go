@@ -127,7 +127,8 @@ func (v *Verdict) decide(all []Check) {
 	}
 }
 
-// Sentences returns the reasons why a check is not met, at most the first ten.
+// Sentences returns the reasons why a check is not met: at most the first ten, and the number of the others. If the
+// check has no reasons, Sentences returns its actual value and its limit in one sentence.
 func (c *Check) Sentences() []string {
 	const limit = 10
 	switch n := len(c.Reasons); {

@@ -9,7 +9,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Responses counts the responses that end by themselves. Each started response is in exactly one state.
+// Responses counts the responses that end by themselves. Each started response is in exactly one state (see
+// ledger.ResponseState).
 type Responses struct {
 	Started    int64 `json:"started"`
 	Complete   int64 `json:"complete"`
@@ -102,7 +103,8 @@ func basisOfResponses(r *shard.Responses) Basis {
 	return b
 }
 
-// addResponses adds the counts of responses to a verdict.
+// addResponses sets the responses of a verdict, the counts of their chunks, and the evidence for them. It adds a
+// finding for each listed fault of a response.
 func (v *Verdict) addResponses(r *shard.Responses, l ModelLedger) {
 	v.Responses, v.Evidence = ResponsesOf(r, l), basisOfResponses(r)
 	v.Messages.Totals = Chunks(r)

@@ -247,7 +247,8 @@ func serverText(f ledger.Finding) string {
 	return fmt.Sprintf("; the server's ledger lists %d of these %d as sent", f.Sent, f.Count)
 }
 
-// corruption describes a corrupted message, whose content, or whose fault, is the note of the finding.
+// corruption describes a corrupted message. note is its content if the description has message.data; otherwise it is
+// the fault.
 func (w Formatter) corruption(note string) string {
 	if data := w.Service.Data; data != "" {
 		return fmt.Sprintf("%q instead of %q", note, data)

@@ -31,8 +31,8 @@ type Streams struct {
 	corrections   map[int]*shard.Connection // by index: records that Records yields in place of those of the runners
 	counts        []ledger.Counts           // of each runner
 	sum           ledger.Counts             // of all runners
-	listed        map[ledger.Kind]int
-	intervalCount int // streams whose interval was measured
+	listed        map[ledger.Kind]int       // findings of the records by kind; Findings has at most maxFindings of each
+	intervalCount int                       // streams whose interval was measured
 	topics        map[string]*Topic
 	shared        map[string]*sharedTopic // by name; nil: clients are not compared with each other
 	premature     []string                // sentences about clients that received messages before they were published
@@ -57,7 +57,8 @@ type Streams struct {
 // connections.csv has all findings.
 const maxFindings = 50
 
-// StreamsOf adds up the streams of a run, and compares them with the server's own ledger.
+// StreamsOf adds up the streams of a run, and compares them with the server's own ledger, which may be nil. oneHost
+// reports whether target and runners share a machine and its clock.
 func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 	s := &Streams{
 		m: m, server: server, oneHost: oneHost, Runners: make([]Runner, len(m.Runners)), counts: make([]ledger.Counts, len(m.Runners)),
@@ -157,7 +158,7 @@ func (s *Streams) mutableConnection(i int, r *shard.Connection) *shard.Connectio
 	return c
 }
 
-// count adds the ith connection to all sums.
+// count corrects the record of the ith connection by all evidence, and adds it to all sums.
 func (s *Streams) count(i int, r *shard.Connection) {
 	r = s.comparePublished(i, r)
 	endedEarly := s.endedEarly(r)
@@ -217,7 +218,7 @@ func (s *Streams) sentence(r *shard.Connection, f ledger.Finding, at time.Time) 
 }
 
 // recordProofs records which faults of a connection are proven even if the service has another interval than planned.
-// Idle timeouts and END_TIMEOUT prove no fault, because both depend on the planned interval.
+// Idle timeouts and END_TIMEOUT prove no fault, because they may depend on the planned interval.
 func (s *Streams) recordProofs(r *shard.Connection, e *ServerEntry) {
 	p := &s.proofs
 	switch end := endOf(r); {
@@ -266,8 +267,8 @@ func (s *Streams) countState(r *shard.Connection, endedEarly bool) {
 }
 
 // checkFloor compares the number of messages that the ledger of a connection expected with floor(open time / interval),
-// the minimum number by time alone. The tolerances are those of the ledger: the interval of the service, and 1.5
-// intervals before the first message.
+// the minimum number by time alone. The tolerances are those of the ledger: 1.5 intervals before the first message,
+// LATE_MS or at most half an interval, and the interval of the service if it is longer.
 func (s *Streams) checkFloor(r *shard.Connection) {
 	if r.State != ledger.Completed || r.Streams != 1 || !s.m.Service.ByInterval() {
 		return
@@ -303,7 +304,7 @@ func (s *Streams) hasOneClock() bool {
 	return s.Messages.Published != nil && !slices.ContainsFunc(s.m.Runners, func(r shard.Runner) bool { return r.Host != s.m.Runners[0].Host })
 }
 
-// LoadIndependentChecks returns the checks that a service must meet at any load. A suite that searches the breaking
+// LoadIndependentChecks returns the checks that a service must meet at any load. A suite that searches for the breaking
 // point judges the other checks at each step.
 func (s *Streams) LoadIndependentChecks() []Check {
 	return slices.DeleteFunc(append(s.Faults(), s.Agreement()...), func(c Check) bool { return c.loadDependent })

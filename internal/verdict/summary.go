@@ -66,8 +66,8 @@ func (v *Verdict) passSummary() string {
 	return text
 }
 
-// Stopped reports whether the user stopped the run: a runner was interrupted, and no runner reached its end. If only
-// some were interrupted, their machines were drained.
+// Stopped reports whether the user stopped the run: the verdict is invalid, a runner was interrupted, and no runner
+// reached its end. If other runners reached their end, the machines of the interrupted ones were drained.
 func (v *Verdict) Stopped() bool {
 	hasRunner := func(state shard.RunState) bool {
 		return slices.ContainsFunc(v.Runners, func(r Runner) bool { return r.State == string(state) })

@@ -22,7 +22,7 @@ const (
 	Invalid Outcome = "invalid"
 )
 
-// ExitCode returns the exit code of the command line.
+// ExitCode returns the exit code of the command line: 0 for a pass, 1 for a fail, 2 for invalid.
 func (o Outcome) ExitCode() int {
 	switch o {
 	case Pass:
@@ -37,7 +37,7 @@ func (o Outcome) ExitCode() int {
 // Schema is the version of the format of verdict.json. Readers reject any other version.
 const Schema = 3
 
-// CheckSchema rejects a verdict.json of another version.
+// CheckSchema returns an error for a verdict.json of another version.
 func CheckSchema(schema int) error {
 	if schema != Schema {
 		return fmt.Errorf("schema must be %d, got %d", Schema, schema)
@@ -92,8 +92,8 @@ type Connections struct {
 	Completed   int `json:"completed"` // open until the server ended the stream on request
 	Refused     int `json:"refused"`
 	Dropped     int `json:"dropped"`
-	Unfinished  int `json:"unfinished"` // the server did not end their streams as requested, or the run was stopped
-	Unobserved  int `json:"unobserved"`
+	Unfinished  int `json:"unfinished"`          // not ended by the server as requested, or open when the run was stopped
+	Unobserved  int `json:"unobserved"`          // in no shard
 	Unwatched   int `json:"unwatched,omitempty"` // open, connecting or reconnecting when their runner ended early
 	Reconnected int `json:"reconnected"`         // reconnects of all clients
 }
@@ -200,7 +200,7 @@ type Check struct {
 	ExplainedBy Signal `json:"explained_by,omitempty"`
 
 	Reasons       []string `json:"-"` // sentences that state why the check is not met
-	weight        weight   // see decide
+	weight        weight   // see effectiveWeight
 	loadDependent bool     // a correct service may fail the check under more load
 	faults        faults   // the faults that signals may explain
 }
@@ -211,7 +211,7 @@ type Severity string
 // The severities. The zero value means SeverityFail until the verdict is decided.
 const (
 	SeverityFail         Severity = "fail"
-	SeverityInconclusive Severity = "inconclusive" // the run proves nothing
+	SeverityInconclusive Severity = "inconclusive" // makes the run invalid (see weight)
 	SeverityWarning      Severity = "warning"      // does not change the outcome
 )
 

@@ -12,9 +12,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A WatchedTime is the client time that was observed in a run with a runner that ended early. It lasts from the first
-// stream of each client to the end of its last one, or to its last known message. No message is expected in the rest of
-// the time.
+// A WatchedTime is the client time that was observed in a run with a runner that ended early. For a client that
+// endedEarly reports, it lasts from its first stream to the loss of its last one, or to its last known message. For any
+// other client it lasts as long as the runner, at most for the planned time. No message is expected in the rest of the
+// time.
 type WatchedTime struct {
 	Planned float64 `json:"planned"` // seconds
 	Watched float64 `json:"watched"` // seconds
@@ -30,7 +31,9 @@ func (w *WatchedTime) String() string {
 	return fmt.Sprintf("%g %% of %s %s were watched", math.Floor(w.Share*1000)/10, format.Thousands(int64(math.Round(planned))), unit)
 }
 
-// endedEarly reports whether a client was open, connecting or reconnecting when its runner ended early.
+// endedEarly reports whether a client was open, connecting or reconnecting when its runner ended early. It does not
+// report a client whose outage was already longer than Plan.MaxLastOutage, or that was refused before its first stream,
+// because these are faults.
 func (s *Streams) endedEarly(r *shard.Connection) bool {
 	runner := &s.m.Runners[r.Runner]
 	if !runner.EndedEarly() {

@@ -86,7 +86,7 @@ func (s *Streams) windowsOf(samples []resources.Sample) []Window {
 	return out
 }
 
-// faultsBy counts the messages of the findings in each window.
+// faultsBy returns the number of faulty messages in each window, by the listed findings.
 func (s *Streams) faultsBy(number func(unix int64) int64, windows int) []int {
 	faults := make([]int, windows)
 	for c := range s.Records() {
@@ -112,8 +112,8 @@ func (w *Window) add(b *shard.Bucket) {
 	}
 }
 
-// worstWindow describes the window with the most faults, or the most late messages; "" if there were none in any
-// window.
+// worstWindow describes the window with the most faults, and among equal ones that with the most late messages. It
+// returns "" if no window has any.
 func (v *Verdict) worstWindow() string {
 	if len(v.Windows) == 0 {
 		return ""
