@@ -79,10 +79,10 @@ type Response struct {
 
 // A Chunk is a block of a response, as the service description classifies it.
 type Chunk struct {
-	At                                Instant
-	Done, Failed, Incomplete, Content bool
-	Broken                            bool // it does not match the description
-	Seq                               uint64
+	At                                Instant // arrival
+	Done, Failed, Incomplete, Content bool    // terminal event, error event, report of a shortened response, content
+	Broken                            bool    // it does not match the description
+	Seq                               uint64  // number of the service, if HasSeq
 	HasSeq                            bool
 }
 

@@ -76,7 +76,7 @@ func (k Kind) endsAtChunk() bool { return k >= Truncate && k <= Stall }
 // needsChunk reports whether K must be the number of a chunk, not 0.
 func (k Kind) needsChunk() bool { return k >= Double && k <= Corrupt || k == Length }
 
-// middle is the K of a fault whose text has none. It means half of the chunks.
+// middle is the K of a fault whose text has none. It means half of the chunks, or all chunks for Length.
 const middle = -1
 
 // A Fault is a kind, and the chunk to which the kind refers. The zero value is no fault.

@@ -91,7 +91,8 @@ func (l *ledger) records(prefix string) iter.Seq[Record] {
 	}
 }
 
-// batch appends records from request next on, up to the capacity of to. It returns the number after the last one.
+// batch appends records to a slice, from request next on, without exceeding its capacity. It returns the slice and the
+// number of the request after the last one.
 func (l *ledger) batch(to []Record, next int) ([]Record, int) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()

@@ -63,7 +63,7 @@ func (o *Order) set(key, value string) (err error) {
 	return err
 }
 
-// checkID returns an error if an id is too long or needs escapes in JSON.
+// checkID returns an error if an id is empty, too long, not printable ASCII, or needs escapes in JSON.
 func checkID(id string) error {
 	if id == "" || len(id) > maxID || strings.ContainsFunc(id, func(r rune) bool {
 		return r <= ' ' || r > '~' || strings.ContainsRune(`"\<>&`, r)

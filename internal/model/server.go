@@ -1,7 +1,8 @@
 // Package model is the numbered model: an HTTP server with the APIs OpenAI chat completions, OpenAI Responses and
 // Anthropic messages. Each chunk of an answer has a number and a checksum in its text (package numbered). Behind any
 // gateway, the chunks that a client receives can thus be compared with the chunks that were sent. The text of the last
-// user message of a request sets the length, the delays and the fault of its answer. A ledger records each request.
+// user message of a request sets the length, the delays and the fault of its answer. A ledger records each valid
+// request.
 package model
 
 import (
@@ -25,11 +26,11 @@ import (
 
 // A Config is the configuration of a server.
 type Config struct {
-	Order              // the defaults of each request
-	Shares     []Share // faults of requests that do not set one
-	Seed       uint64  // seed of the selection of requests with a fault of Shares
-	Keep       int     // maximum number of requests in the ledger
-	RetryAfter time.Duration
+	Order                    // the defaults of each request
+	Shares     []Share       // faults of requests that do not set one
+	Seed       uint64        // seed of the selection of requests with a fault of Shares
+	Keep       int           // maximum number of requests in the ledger
+	RetryAfter time.Duration // value of the header Retry-After with status 429, rounded up to seconds
 	DrainWait  time.Duration // time that open answers have when the server stops
 	Log        *slog.Logger
 }
@@ -55,7 +56,7 @@ type Server struct {
 	buffers  sync.Pool     // of *[]byte
 }
 
-// New returns a server.
+// New returns a server with an empty ledger.
 func New(config Config) *Server {
 	s := &Server{
 		config: config, ledger: ledger{capacity: max(config.Keep, 1)}, metrics: newMetrics(), routes: http.NewServeMux(),

@@ -164,7 +164,8 @@ func isHex(text []byte) bool {
 	return ok
 }
 
-// number parses the first digits of text as an unsigned number.
+// number parses the first characters of text as an unsigned number; digits is their count. It returns false if they are
+// not a number.
 func number(text []byte, digits, base int) (uint64, bool) {
 	if digits == 0 || len(text) < digits {
 		return 0, false

@@ -296,6 +296,7 @@ func (f *form) end(text []byte, at, done int) int {
 	return result
 }
 
+// colour matches the part of a colour sequence after its escape character.
 var colour = regexp.MustCompile(`^\[[0-9;]{0,16}[A-Za-z]`)
 
 // skip returns the offset after line breaks and colour sequences, which may split a value. It returns at if there are

@@ -40,6 +40,7 @@ func (v *Values) overlap() int {
 	return max(2*context, longest*longestCharacter)
 }
 
+// Write keeps the end of the text if it may be part of a secret. Flush and Close write it.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.rest = append(w.rest, p...)
 	overlap := w.values.overlap()

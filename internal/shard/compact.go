@@ -129,8 +129,8 @@ type recordFields struct {
 	Connection
 	fields []reflect.Value
 
-	out []byte
-	in  string
+	out []byte // see pack
+	in  string // see unpack
 }
 
 // allFields is a pool of recordFields, because reflection is needed only once for each of them.

@@ -44,7 +44,7 @@ func (c *ControlCounts) Add(o ControlCounts) {
 	c.ReferenceUS = max(c.ReferenceUS, o.ReferenceUS)
 }
 
-// Note counts an event of a control group. late excludes the delay of the reference.
+// Note counts an event of a control group, as late if late exceeds limit. late excludes the delay of the reference.
 func (c *ControlCounts) Note(late, reference, limit time.Duration) {
 	c.Received++
 	if late > limit {
@@ -124,10 +124,10 @@ type RunnerControl struct {
 // were late.
 type ControlWindow struct {
 	At          time.Time     // start of the bucket
-	Longest     time.Duration // lateness of the control group
+	Longest     time.Duration // longest lateness of the control group
 	Silent      bool          // the control group has no evidence: it was not open, or its reference was late
-	Stall       time.Duration // of the runner
-	Late        int           // messages of the streams under test
+	Stall       time.Duration // longest stall of the runner
+	Late        int           // late messages of the streams under test
 	Lateness    *Packed       // their lateness; nil: unknown
 	Undisturbed *Late         // the late messages of undisturbed streams; nil: Late and Lateness are theirs
 }

@@ -41,7 +41,7 @@ func (s *Shard) AddFeed(l *ledger.Log) {
 	s.Feeds = append(s.Feeds, &feed.Log{Entries: entries, Extras: extras, Dropped: dropped})
 }
 
-// feedPieces yields the messages of each topic.
+// feedPieces yields the messages of each topic in pieces, at least one for each topic.
 func (s *Shard) feedPieces() iter.Seq[*feedPiece] {
 	return func(yield func(*feedPiece) bool) {
 		for topic, l := range s.Feeds {
@@ -219,7 +219,8 @@ func (m *Merged) Subscribers() iter.Seq2[int, *Connection] {
 	return cmp.Or(m.FeedConnections, &m.Connections).All()
 }
 
-// feedTopic returns the name of a topic by its index, or "" if the run has only one topic without a name.
+// feedTopic returns the name of a topic by its index, or "" if the run has only one topic without a name. It also
+// returns "" for a runner without a group.
 func (m *Merged) feedTopic(runner, topic int) string {
 	g := m.groupOf(runner)
 	if g == nil || g.plan.TopicCount() == 1 && len(g.plan.TopicNames) == 0 {

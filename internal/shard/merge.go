@@ -82,7 +82,7 @@ type part struct {
 }
 
 // Add adds a shard, which may be discarded afterwards. The order of calls determines only the order of some lists, such
-// as Seconds, and whose error of a control group is kept.
+// as Seconds, and which error of a control group is kept.
 func (g *Merger) Add(s *Shard) {
 	m := &g.m
 	if m.Connect == nil {
@@ -147,7 +147,7 @@ func (g *Merger) Merged(p plan.Plan) *Merged {
 	return m
 }
 
-// finish sets the sums that Add keeps in maps, and adds the problems of unreadable parts.
+// finish sets the sums that Add keeps in maps, and adds the problems of unreadable series.
 func (g *Merger) finish() {
 	m := &g.m
 	if m.Connect == nil { // no shard was added
@@ -157,7 +157,8 @@ func (g *Merger) finish() {
 	m.Series, m.Metrics = valuesByKey(g.buckets), valuesByKey(g.metrics)
 }
 
-// sort sorts the runners, their parts and their connections. compare compares two runners by their indexes in Runners.
+// sort sorts the runners, their parts and their connections. compare compares two runners by their indexes in Runners
+// before the sort.
 func (g *Merger) sort(compare func(a, b int) int) {
 	m := &g.m
 	order := make([]int, len(m.Runners))

@@ -38,6 +38,7 @@ func FileName(r Runner) string {
 	return name + Suffix
 }
 
+// fileName matches the names that FileName returns. Its first group is the index of the runner.
 var fileName = regexp.MustCompile(`^runner-([0-9]{1,9})(-.*)?\.json\.gz$`)
 
 // IndexOf returns the index of the runner of a file. ok is false if the name does not contain it.

@@ -44,7 +44,7 @@ type FoundFault struct {
 	Text string `json:"text"` // such as "3 missed"
 }
 
-// Count adds a connection.
+// Count adds the counts and the state of a connection, except Open.
 func (p *Progress) Count(r *ledger.Record) {
 	p.Counts.Add(r.Counts)
 	if r.Streams > 0 {
@@ -62,7 +62,7 @@ func (p *Progress) Count(r *ledger.Record) {
 	}
 }
 
-// CountSteady counts a connection without faults.
+// CountSteady adds the counts of an open connection without faults, except Open.
 func (p *Progress) CountSteady(s ledger.SteadySums) {
 	p.Opened++
 	p.Received += s.Received
@@ -98,7 +98,7 @@ func (p *Progress) Add(o Progress) {
 	}
 }
 
-// CountRequests adds the requests of a metric.
+// CountRequests adds the requests of a metric. It ignores metrics other than RequestDuration.
 func (p *Progress) CountRequests(m *Metric) {
 	if m.Name != RequestDuration {
 		return
@@ -109,7 +109,7 @@ func (p *Progress) CountRequests(m *Metric) {
 	}
 }
 
-// CountResponses adds finite responses.
+// CountResponses adds finite responses. All but complete and abandoned ones count as failed.
 func (p *Progress) CountResponses(r *Responses) {
 	started := r.Started()
 	p.Requests += started

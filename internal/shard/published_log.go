@@ -26,7 +26,8 @@ type inFlight struct {
 	codedMessage
 }
 
-// NewPublishLog returns an empty log.
+// NewPublishLog returns an empty log. rate is in messages per second over all topics, startedUS is the due time of the
+// first message, and planned is the number of messages.
 func NewPublishLog(topics []string, rate float64, startedUS int64, planned uint64) *PublishLog {
 	return &PublishLog{
 		p: Published{
@@ -62,7 +63,7 @@ type Outcome struct {
 	Text   string
 }
 
-// Settle records the outcome of a message.
+// Settle records the outcome of a message. It must be called at most once for each number that Begin returned.
 func (l *PublishLog) Settle(topic int, number uint64, o Outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

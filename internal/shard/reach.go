@@ -17,7 +17,8 @@ type Reach struct {
 	numbers int        // maximum number of a message
 }
 
-// NewReach returns an empty Reach. Note ignores topics from topics on, and numbers of messages above numbers.
+// NewReach returns an empty Reach. Note ignores topics with an index of topics or more, and messages with a number
+// above numbers.
 func NewReach(topics, numbers int) *Reach {
 	return &Reach{topics: make([][]uint16, topics), numbers: numbers}
 }

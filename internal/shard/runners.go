@@ -97,7 +97,7 @@ func (m *Merged) replace(runnerName string, before, r *Runner) {
 	}
 }
 
-// maxMissing is the maximum number of runners without a shard that are named.
+// maxMissing is the maximum number of problems that name a runner without a shard.
 const maxMissing = 10
 
 // checkOneRun checks that the runners of all groups belong to one run, and ran at the same time. All must have run the
@@ -135,7 +135,7 @@ func suspensionBetween(before, after *Runner) string {
 		format.Duration(seconds(to.Begin-from.End)), format.Time(after.Started()), time.UnixMicro(before.EndedUS).UTC().Format(time.TimeOnly))
 }
 
-// seconds returns a time of suspension, rounded to its resolution.
+// seconds converts a time of suspension in seconds, and rounds it to its resolution.
 func seconds(s float64) time.Duration {
 	return time.Duration(s * float64(time.Second)).Round(machine.SuspendedResolution)
 }

@@ -16,7 +16,7 @@ type Service struct {
 	Message  string  `json:"noun"`                        // message or noop; see Noun
 	Data     string  `json:"data,omitempty"`              // data of each message, if the description has message.data
 	AnyOrder bool    `json:"any_order,omitempty"`         // the service does not guarantee the order of messages
-	Repeats  bool    `json:"repeats,omitempty"`           // a message may arrive more than once
+	Repeats  bool    `json:"repeats,omitempty"`           // an unnumbered message may arrive more than once
 	Unmarked bool    `json:"unmarked,omitempty"`          // messages do not contain the marker of the run
 	Every    float64 `json:"heartbeat_every_s,omitempty"` // maximum time between heartbeats in seconds; 0: not described
 	// LifetimeS is the minimum lifetime of a stream in seconds, if the service ends streams on purpose.

@@ -24,10 +24,10 @@ const BucketWidth = 5 * time.Second
 type Shard struct {
 	Schema      int             `json:"schema"`
 	Runner      Runner          `json:"runner"`
-	Plan        plan.Plan       `json:"plan"`             // as parsed by the script
-	Suite       *Suite          `json:"suite,omitempty"`  // nil: the script declares none
-	Service     Service         `json:"service,omitzero"` // zero: no streams
-	Connect     *Histogram      `json:"connect"`
+	Plan        plan.Plan       `json:"plan"`              // as parsed by the script
+	Suite       *Suite          `json:"suite,omitempty"`   // nil: the script declares none
+	Service     Service         `json:"service,omitzero"`  // zero: no streams
+	Connect     *Histogram      `json:"connect"`           // first dial to the headers, of each opened stream
 	FirstNoop   *Histogram      `json:"first_noop"`        // headers to the first noop
 	Lateness    *Histogram      `json:"lateness"`          // gap − interval
 	Latency     *Latency        `json:"latency,omitempty"` // nil: messages have no send time
@@ -85,7 +85,7 @@ func (s *Shard) Records() iter.Seq[*ledger.Record] {
 	}
 }
 
-// Runner identifies a k6 process.
+// A Runner identifies a k6 process, and has its end and the resources that it used.
 type Runner struct {
 	TestID          string   `json:"testid"`
 	RunID           string   `json:"run_id,omitempty"`   // see plan.Plan; "" with k6 alone
@@ -142,7 +142,7 @@ func (r *Runner) EndedEarly() bool {
 	return (r.State == Running || r.State == Interrupted) && r.published == nil
 }
 
-// IsComplete reports whether the runner ran from the start of the run to its end.
+// IsComplete reports whether the runner neither ended early nor replaced another runner.
 func (r *Runner) IsComplete() bool { return !r.EndedEarly() && r.ReplacedStartUS == 0 }
 
 // FirstStartUS returns the start of the first runner that this one replaces, or of this one.

@@ -74,7 +74,7 @@ type Second struct {
 	RSS        uint64  `json:"rss_bytes,omitempty"` // at its end
 }
 
-// Stage returns a stage by its name.
+// Stage returns the stage with a name, and whether there is one.
 func (s *Suite) Stage(name string) (Stage, bool) {
 	i := slices.IndexFunc(s.Stages, func(st Stage) bool { return st.Name == name })
 	if i < 0 {

@@ -16,7 +16,7 @@ type series struct {
 	unique  []bool            // no other message has this content
 	live    []uint32          // live[n] is the number of expected messages up to number n
 	proven  []bool            // a chain that has a place received it
-	follows []bool            // such a chain received it and the next one, and at least half of all chains have a place
+	follows []bool            // such a chain received it and the next one; see cover
 	open    []period          // when such chains were open, by the clock of the first log
 }
 
@@ -95,7 +95,8 @@ func (s *series) numbered(low, high uint64) (first, end int) {
 	return first, end
 }
 
-// cover records which messages the chains with a place received, and when these chains were open.
+// cover records which messages the chains with a place received, and when these chains were open. A message certainly
+// precedes the next one only if at least half of the chains there have a place.
 func (f *Feed) cover(records Records) {
 	s := &f.series
 	// placings has, at each message, the change of the number of chains with a place minus that of chains without one.

@@ -1,7 +1,7 @@
 // Package numbered writes and reads numbers inside the text of a streamed answer. A gateway may rewrite the JSON around
 // the text, merge chunks or split them. The numbers show which chunks arrived, how often and in which order.
 //
-// The text of chunk k of n is "[k/n:CRC] ", with padding before the last space. CRC is the CRC-32 (IEEE) of "ID/k/n" as
+// The text of chunk k of n is "[k/n:CRC] ", followed by whole words of padding. CRC is the CRC-32 (IEEE) of "ID/k/n" as
 // eight lower-case hexadecimal digits; ID is the marker of the request. Chunks are numbered from 1.
 package numbered
 
@@ -13,7 +13,7 @@ import (
 // MaxToken is the length of the longest token in bytes.
 const MaxToken = len("[/:01234567]") + 2*maxDigits
 
-// maxDigits limits chunk numbers and counts.
+// maxDigits is the maximum number of digits of a chunk number or a count.
 const maxDigits = 9
 
 // padding is the word that fills a chunk.
@@ -37,7 +37,7 @@ func Checksum(id string, k, n int) uint32 {
 	return ^update(crc, strconv.AppendInt(number[:0], int64(n), 10))
 }
 
-// update continues a checksum byte by byte: the argument of crc32.Update always moves to the heap.
+// update continues a checksum byte by byte. It does not use crc32.Update, whose argument always moves to the heap.
 func update[T string | []byte](crc uint32, text T) uint32 {
 	for i := range len(text) {
 		crc = crc32.IEEETable[byte(crc)^text[i]] ^ crc>>8 // #nosec G115 -- the low byte is meant
@@ -56,7 +56,7 @@ func Append(text []byte, id string, k, n, size int) []byte {
 	return text
 }
 
-// AppendToken appends a token as it is, with a false checksum too.
+// AppendToken appends a token as it is, even if its checksum is wrong.
 func AppendToken(text []byte, t Token) []byte {
 	text = strconv.AppendInt(append(text, '['), int64(t.K), 10)
 	text = strconv.AppendInt(append(text, '/'), int64(t.N), 10)
@@ -86,8 +86,8 @@ func Next[T string | []byte](text T) (t Token, rest T, found bool) {
 	return Token{}, text[len(text):], false
 }
 
-// parse reads a token at the start of a text, which begins with a bracket. Its size is 0 if there is no token; it is
-// not complete if the text may continue as one.
+// parse reads a token at the start of a text, which begins with a bracket. size is 0 if there is no token. complete is
+// false if the text may be the beginning of one.
 func parse[T string | []byte](text T) (t Token, size int, complete bool) {
 	at := 1
 	for _, field := range [...]struct {

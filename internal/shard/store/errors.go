@@ -74,7 +74,7 @@ func apiCode(err error) string {
 	return ""
 }
 
-// noCredentials reports whether the SDK found no credentials. It has no type for this error.
+// noCredentials reports whether the SDK found no credentials. The SDK has no type for this error.
 func noCredentials(err error) bool {
 	return strings.Contains(err.Error(), "get credentials:")
 }

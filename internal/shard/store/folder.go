@@ -26,7 +26,7 @@ func (f Folder) Put(ctx context.Context, name string, data []byte) error {
 	})
 }
 
-// Write stores the output of fill as a file.
+// Write stores the output of fill as a file; see safefile.Write.
 func (f Folder) Write(name string, fill func(io.Writer) error) error {
 	return safefile.Write(f.At(name), fill)
 }

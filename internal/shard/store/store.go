@@ -23,6 +23,7 @@ type Store interface {
 	Get(ctx context.Context, name string) ([]byte, error)
 	// At returns the location of a file, for people.
 	At(name string) string
+	// Close closes the connections of a bucket. It has no effect on a folder.
 	Close() error
 }
 
