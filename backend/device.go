@@ -15,7 +15,7 @@ const (
 	closedSlow                    // the client read too slowly
 	closedReplaced                // replaced by a resumed stream
 	closedByDrain                 // the service ends
-	closedByError                 // the connection failed, for example because the peer acknowledged no data for USER_TIMEOUT
+	closedByError                 // the connection failed, or the peer acknowledged no data for USER_TIMEOUT
 	closedByFault                 // a fault was injected
 	closeReasonsCount             // number of reasons
 )

@@ -65,7 +65,7 @@ const Help = `Faults: kind[=value][:key=value[,key=value]], several separated by
 type Fault struct {
 	Kind  Kind          `json:"kind"`
 	Wait  time.Duration `json:"-"`              // for Delay and SlowHeaders
-	ID    string        `json:"id,omitempty"`   // empty: any id if the count is of connections, otherwise the first matching id
+	ID    string        `json:"id,omitempty"`   // "": any id if Count counts connections, otherwise the first affected id
 	Noop  uint64        `json:"noop,omitempty"` // lowest number of an affected noop; 0 for kinds at a connect
 	Count int           `json:"count"`          // number of noops, or of connections
 }

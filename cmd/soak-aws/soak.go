@@ -228,7 +228,8 @@ func (s site) end(ctx context.Context, length time.Duration) (end time.Time, err
 func (c *cloud) checkCredentials(length time.Duration) check {
 	return func(ctx context.Context) (string, error) {
 		var exported struct{ Expiration time.Time }
-		if c.call(ctx, &exported, "configure", "export-credentials", "--format", "process") != nil { // version 1 of the AWS CLI lacks this command
+		// Version 1 of the AWS CLI lacks this command.
+		if c.call(ctx, &exported, "configure", "export-credentials", "--format", "process") != nil {
 			exported.Expiration, _ = time.Parse(time.RFC3339, os.Getenv("AWS_CREDENTIAL_EXPIRATION"))
 		}
 		end, inEnvironment := exported.Expiration, os.Getenv("AWS_SESSION_TOKEN") != ""

@@ -28,20 +28,24 @@ type Hub struct {
 	Generate         func(stream, n int) string // nth block of a stream, from 1, as text on the wire
 	GenerateInterval time.Duration              // time between two of these blocks; 0: none
 
-	History   bool                                  // Last-Event-ID replays the messages since then
-	Replay    func(all []string, from int) []string // with History: the replayed messages of a topic, as text on the wire; nil: all[from:]
-	Newcomers bool                                  // a stream without Last-Event-ID receives all messages
-	GapEvent  string                                // text on the wire after an unknown Last-Event-ID
-	GapHeader string                                // response header Last-Event-ID after an unknown one
+	History bool // Last-Event-ID replays the messages since then
+	// Replay returns the replayed messages of a topic, as text on the wire, if History is set. all has all messages of the
+	// topic, and all[from:] those that the client missed. nil: the replayed messages are all[from:].
+	Replay    func(all []string, from int) []string
+	Newcomers bool   // a stream without Last-Event-ID receives all messages
+	GapEvent  string // text on the wire after an unknown Last-Event-ID
+	GapHeader string // response header Last-Event-ID after an unknown one
 
-	Lifetime    time.Duration                                      // time after which the hub ends a stream; 0: no limit
-	Gzip        time.Duration                                      // time between two flushes of a compressed stream; 0: no compression
-	Token       string                                             // bearer token that streams need; "": none
-	PubToken    string                                             // bearer token that publishing needs; "": none
-	Allow       func(r *http.Request) (until time.Time, err error) // returns when the hub ends the stream (zero: after Lifetime), or why it is refused
-	OK          int                                                // status code of a successful publish; 0: 200
-	Lose        func(topic string, payload string) bool            // reports whether the hub loses a message; nil: none
-	RequireJoin bool                                               // a stream must join a topic by a second request
+	Lifetime time.Duration // time after which the hub ends a stream; 0: no limit
+	Gzip     time.Duration // time between two flushes of a compressed stream; 0: no compression
+	Token    string        // bearer token that streams need; "": none
+	PubToken string        // bearer token that publishing needs; "": none
+	// Allow returns when the hub ends a stream (zero: after Lifetime), or an error if the hub refuses it; nil: the hub
+	// refuses none.
+	Allow       func(r *http.Request) (until time.Time, err error)
+	OK          int                                     // status code of a successful publish; 0: 200
+	Lose        func(topic string, payload string) bool // reports whether the hub loses a message; nil: none
+	RequireJoin bool                                    // a stream must join a topic by a second request
 
 	LateHeaders bool // the service sends the headers of a stream with its first event
 

@@ -91,10 +91,12 @@ func (s *Server) EndStream(w http.ResponseWriter, r *http.Request, c *Client, ne
 
 // A Format is the format in which a service writes its streams. The zero value is the format of net/http.
 type Format struct {
-	Lines   string // line ending; "": LF
-	BOM     bool
-	Framing string // chunks, split (each event in several chunks), close (the body ends with the connection); "": chunks, and the connection is reused
-	Retry   int    // retry field in milliseconds; 0: none
+	Lines string // line ending; "": LF
+	BOM   bool
+	// Framing is chunks, split (each event in several chunks) or close (the body ends with the connection). "" means
+	// chunks, on a connection that is reused.
+	Framing string
+	Retry   int // retry field in milliseconds; 0: none
 }
 
 // A Stream is one response of type text/event-stream.

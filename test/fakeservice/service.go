@@ -27,20 +27,25 @@ type ServiceSpec struct {
 	Comments     bool          // sends a comment before each noop
 	EndWait      time.Duration `json:",omitempty"` // time without noops before the service ends a stream on request
 	EndsLate     bool          // ends a stream on request only when its next noop is due
-	MeanLifetime time.Duration `json:",omitempty"` // mean lifetime of a stream, which the service then ends; 0: until its end is requested
-	NewSchedule  bool          `json:",omitempty"` // each stream has a new schedule, and no noop is due between two streams
+	MeanLifetime time.Duration `json:",omitempty"` // mean time after which the service ends a stream; 0: no limit
+	NewSchedule  bool          `json:",omitempty"` // a stream starts a new schedule; no noop is due before its start
 	Nginx        bool          // nginx runs in front of the service
-	Slow         string        `json:",omitempty"` // effect of broadcasts on clients that do not read; "": the service has no broadcasts
+	Slow         string        `json:",omitempty"` // effect of broadcasts on slow clients; "": no broadcasts
 	Stamp        time.Duration `json:",omitempty"` // delay between the request for a broadcast and its timestamp
 	Gauge        string        `json:",omitempty"` // value of the gauge of open streams
-	AckTimeout   time.Duration `json:",omitempty"` // maximum time that sent data may stay unacknowledged; 0: the system's default
+	AckTimeout   time.Duration `json:",omitempty"` // maximum time without an acknowledgement; 0: the system's default
 	HTTP2        int           `json:",omitempty"` // maximum number of streams per HTTP/2 connection; 0: HTTP/1.1 only
-	TLS          *tls.Config   `json:"-"`          // lists the protocol "h2" for HTTP/2; nil: no TLS, HTTP/2 by prior knowledge
+	TLS          *tls.Config   `json:"-"`          // lists "h2" for HTTP/2; nil: no TLS, HTTP/2 by prior knowledge
 
-	// Each of these functions may be nil.
-	Admit  func(id string, connects int) (status int) `json:"-"` // returns the status of the nth connect of all clients, from 1; 0: opens a stream, even a second one of the client
-	Text   func(id string, slot int) string           `json:"-"` // returns a noop as text on the wire
-	Copies func(id string, broadcast int) int         `json:"-"` // returns how often the nth broadcast, from 1, is sent to a client
+	// Each of the functions below may be nil.
+
+	// Admit returns the status of the response to the nth connect of all clients, from 1. 0 opens a stream, even a second
+	// one of the client.
+	Admit func(id string, connects int) (status int) `json:"-"`
+	// Text returns a noop as text on the wire.
+	Text func(id string, slot int) string `json:"-"`
+	// Copies returns how often the nth broadcast, from 1, is sent to a client.
+	Copies func(id string, broadcast int) int `json:"-"`
 }
 
 // Numbered reports whether noops have numbers, so that each loss can be named.

@@ -198,8 +198,10 @@ func (s *noopStream) frame(i int) string {
 // ForeignIDs has functions that return ids other than 1, 2, 3 … chance is a number from 0 to 1 that depends only on
 // the noop.
 var ForeignIDs = map[string]func(s *noopStream, n *Noop, chance float64) string{
-	"global":       func(s *noopStream, _ *Noop, _ float64) string { return strconv.FormatUint(s.global.Add(1), 10) }, // all devices share one counter
-	"hex":          func(_ *noopStream, n *Noop, _ float64) string { return strconv.FormatUint(n.Number, 16) },        // hexadecimal, so the id after 9 is a
+	// All devices share one counter.
+	"global": func(s *noopStream, _ *Noop, _ float64) string { return strconv.FormatUint(s.global.Add(1), 10) },
+	// The id after 9 is a.
+	"hex":          func(_ *noopStream, n *Noop, _ float64) string { return strconv.FormatUint(n.Number, 16) },
 	"random":       func(_ *noopStream, _ *Noop, chance float64) string { return fmt.Sprint(uint64(chance * 1e15)) },
 	"small random": func(_ *noopStream, _ *Noop, chance float64) string { return fmt.Sprint(1 + int(chance*5)) },
 	"constant":     func(*noopStream, *Noop, float64) string { return "1" },

@@ -5,7 +5,7 @@ type figure struct {
 	Benchmark, Metric   string
 	Section, Name, Unit string
 	Limit               float64 // 0: none
-	Peers               string  // values of other programs in the same unit, measured earlier on a machine of the same kind
+	Peers               string  // values of other programs in the same unit, from an earlier measurement
 	Definition          string
 }
 

@@ -35,7 +35,7 @@ var classes = []string{classFound, classUndecided, classOther, classMissed, clas
 type result struct {
 	Scenario     *scenario
 	Class        string
-	Only         string `json:",omitempty"` // kind or group that the campaign was limited to; affects the scenario of a seed
+	Only         string `json:",omitempty"` // value of -kind, without which the seed has another scenario
 	Repeated     bool   // an earlier attempt was saturated or unclean
 	unclean      bool   // the attempt returned errUnclean
 	Verdict      verdict.Outcome

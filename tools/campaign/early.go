@@ -24,7 +24,7 @@ type earlySpec struct {
 	Times   int            // number of replacements of the second runner
 	Overlap bool           // the second runner still runs when it is replaced
 	Stopped time.Duration  // how long the k6 process of the second runner is stopped; 0: not stopped
-	Suspend bool           // all processes of the runner are stopped while CLOCK_BOOTTIME continues, as on a suspended machine
+	Suspend bool           // the machine of the second runner is suspended for Stopped
 }
 
 // earlyKinds are drawn only with -kind early, or with the name of one of them. In three of four runs the service loses

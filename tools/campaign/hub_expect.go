@@ -101,7 +101,8 @@ func (sc *scenario) addClient(e *verdictExpectation, o *possibleOutcomes, h *hub
 			continue
 		}
 		mustFail, mayFail = mustFail || count.Min > 0, mayFail || count.Max > 0
-		mustName = mustName || count.Min > 0 && name != "unfinished" && name != "late" // these clients are counted, but not named
+		// Unfinished and late clients are counted, but not named.
+		mustName = mustName || count.Min > 0 && name != "unfinished" && name != "late"
 	}
 	noID := sums["no ids"]
 	if mayFail || noID.Max > 0 || sc.Fails && h.fault.Matches(d.ID) { // a reason may name the client
@@ -155,7 +156,8 @@ func (sc *scenario) expectClient(h *hub, d *hubClient) counts {
 		}
 		missed, undetectable := expectMessage(d, m)
 		if last := d.Last(); sc.Plan.Reconnect && sc.Hub.Resume != "none" && last.EndReason != fakeservice.EndRequested && last.To.Sub(m.receivedAt) < streamMargin+hubSlack {
-			undetectable.Max = max(undetectable.Max, btoi(d.firstRequestAt.Add(sc.Plan.hold()).Sub(last.To) > streamMargin-2*hubSlack)) // the client was disconnected at the end
+			// The client was disconnected at the end.
+			undetectable.Max = max(undetectable.Max, btoi(d.firstRequestAt.Add(sc.Plan.hold()).Sub(last.To) > streamMargin-2*hubSlack))
 		}
 		if missed.Min == 0 && h.Order == "" {
 			missed = sc.boundLoss(d, m, missed)

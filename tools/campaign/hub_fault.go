@@ -23,7 +23,7 @@ const (
 	publishUnanswered       = "silently"  // the connection is closed without a response; delivered
 	publishHangs            = "forever"   // the connection stays open without a response; not delivered
 	publishLost             = "swallow"   // confirmed, and not delivered
-	publishStops            = "stop"      // this message and all later ones, of all topics, are confirmed but not delivered
+	publishStops            = "stop"      // confirmed, and not delivered, as are all later messages of all topics
 	publishLosesOne         = "loses one" // delivered to all but one of the streams
 )
 

@@ -222,8 +222,8 @@ func expectOrder(act string) prepare {
 				sc.HubFault.Action = corruptNumber
 			}
 			fallthrough
-		case corruptNumber, corruptShift, corruptTime, corruptSum, corruptTruncated: // a client that reconnects may receive the message again
-			endlessStreams(sc)
+		case corruptNumber, corruptShift, corruptTime, corruptSum, corruptTruncated:
+			endlessStreams(sc) // a client that reconnects may receive the message again
 		}
 	}
 }

@@ -52,7 +52,7 @@ type hubSpec struct {
 	Lifetime float64       // minimum lifetime of a stream in seconds if the server ends it
 	Token    string        // a key of tokens; "": streams need no token
 	TTL      float64       // seconds for which a token is valid; 0: the hub checks no tokens
-	Resume   string        // place of the id from which a stream resumes: header, query, data (the id is in the data), none
+	Resume   string        // where a request to resume has the id: header, query, data (in the query, from the data), none
 	Gap      string        // place of the announcement of missing messages: event, header; "": no announcement
 	fakeservice.Format
 	Skew time.Duration // offset of the clock that writes the times in messages

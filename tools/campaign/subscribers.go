@@ -84,7 +84,8 @@ func feedFault(fault string) prepare {
 		}
 		switch fault {
 		case feedRunner:
-			p.Runners, f.Topics, f.Cut = max(p.Runners, 2), 1, "" // each runner then has clients of the topic, and all of them stay connected
+			// Each runner then has clients of the topic, and all of them stay connected.
+			p.Runners, f.Topics, f.Cut = max(p.Runners, 2), 1, ""
 		case feedResume:
 			f.Cut = cutResumed
 		case feedChanged:
@@ -109,7 +110,8 @@ func feedFault(fault string) prepare {
 		const edge = 3 * time.Second
 		f.CutDelay = edge + time.Duration(r.Int64N(int64(p.hold()-3*edge)))
 		f.FaultDelay = edge + time.Duration(r.Int64N(int64(p.hold()-2*edge)))
-		f.Client = f.Topics * (2 + r.IntN(p.Connections/f.Topics-2)) // neither the disconnected client 0 nor the delayed client Topics
+		// Client is neither client 0, which is disconnected, nor client Topics, which is delayed.
+		f.Client = f.Topics * (2 + r.IntN(p.Connections/f.Topics-2))
 		if fault == feedResume {
 			f.Client, f.FaultDelay = 0, f.CutDelay
 		}

@@ -131,7 +131,8 @@ func (r *response) onBlock(at time.Time, b *eventstream.Block) {
 			r.onFirst()
 		}
 		r.Block(&ledger.Chunk{At: elapsed, Content: true})
-		r.Numbered(uint64(token.K), 0, token.Valid(r.ID)) // total 0: the terminal event alone decides whether the response is complete
+		// With a total of 0, the terminal event alone decides whether the response is complete.
+		r.Numbered(uint64(token.K), 0, token.Valid(r.ID))
 	}
 	switch {
 	case chunk.Done && !r.done:

@@ -36,13 +36,13 @@ type scenarioRow struct {
 	Reordered  int                          `json:"reordered"`
 	Corrupt    int                          `json:"corrupt"`
 	Died       bool                         `json:"died,omitempty"` // the gateway's process ended
-	Silent     int                          `json:"silent"`         // responses with missing chunks that are complete by their events
+	Silent     int                          `json:"silent"`         // complete responses with missing chunks
 	Upstream   int                          `json:"upstream"`       // requests that the upstream received
 	TTFT       quantiles                    `json:"ttft_ms"`
 	Gap        quantiles                    `json:"inter_chunk_ms"`
 	BurstShare float64                      `json:"burst_share"` // share of gaps below ledger.TogetherLimit
 	Cancel     quantiles                    `json:"cancel_ms"`
-	Cancelled  int                          `json:"cancelled"` // abandoned requests that were also cancelled at the upstream
+	Cancelled  int                          `json:"cancelled"` // abandoned requests that the gateway cancelled
 	Wasted     int                          `json:"wasted"`    // chunks that the upstream sent after the client had left
 }
 
