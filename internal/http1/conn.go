@@ -71,7 +71,7 @@ type Conn struct {
 	reader *Reader
 	err    error // why the connection cannot be reused; Unrequested sets it
 	ctx    context.Context
-	stop   func() bool // of interruptAfter
+	stop   func() bool // prevents the interruption; see interruptAfter
 }
 
 // bufferSize is the size of the read buffer of a Conn in bytes.

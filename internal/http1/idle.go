@@ -30,8 +30,8 @@ type idleConn[C io.Closer] struct {
 // maxIdle limits the number of idle connections to one server.
 const maxIdle = 1000
 
-// NewIdle returns an empty set. It closes connections that are idle for keep. A server may close an idle connection
-// at any time (RFC 9112, 9.5), so keep should be shorter than the timeouts of servers: 5 s in uvicorn and Node.js,
+// NewIdle returns an empty set. It closes connections that are idle for keep. A server may close an idle connection at
+// any time (RFC 9112, 9.5). keep should therefore be shorter than the timeouts of servers: 5 s in uvicorn and Node.js,
 // 75 s in nginx.
 func NewIdle[C io.Closer](keep time.Duration) *Idle[C] { return &Idle[C]{keep: keep, limit: keep} }
 

@@ -96,7 +96,7 @@ func (r *Reader) Head(req *http.Request) (resp *http.Response, err error) {
 type limitedReader struct {
 	io.Reader
 	remaining, maxHead int
-	err                error // the first error, for which the parser of net/http may return another one
+	err                error // the first error; the parser of net/http may return another one instead
 }
 
 func (b *limitedReader) Read(p []byte) (int, error) {

@@ -136,7 +136,8 @@ func (p *Proxy) DialError(err error) error {
 }
 
 // RefusalError returns the error for a response by which the proxy refused a request. Its text has the status, such as
-// "407 Proxy Authentication Required", and the reason from the header or, if the header has none, from the body.
+// "407 Proxy Authentication Required", and the reason. The reason comes from the header or, if the header has none,
+// from the body.
 func (p *Proxy) RefusalError(request, status string, header http.Header, body io.Reader) error {
 	reason := ErrorHeader(header)
 	if reason == "" {

@@ -14,8 +14,8 @@ const (
 	maxReason = 300     // bytes of a reason
 )
 
-// Sentence returns the reason in the body of a refusal as one line: the detail or title of a problem (RFC 9457), or
-// the first line of a text. It returns "" for a page in HTML.
+// Sentence returns the reason in the body of a refusal as one line. The reason is the detail or title of a problem (RFC
+// 9457), or the first line of a text. It is "" for a page in HTML.
 func Sentence(body io.Reader) string {
 	line, _ := sentence(body)
 	return line

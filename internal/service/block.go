@@ -26,6 +26,7 @@ func (m *matcher) empty() bool {
 	return m.event == nil && m.data == nil && m.comment == nil && !m.onlyComments
 }
 
+// matches reports whether a block has all fields of the matcher.
 func (m *matcher) matches(b *Block) bool {
 	switch {
 	case m.empty():
@@ -80,6 +81,7 @@ const (
 	Unmarked               // an event that message.event names, without a marker
 )
 
+// String returns the kind in words, such as "other topic".
 func (k Kind) String() string {
 	return [...]string{"other", "heartbeat", "message", "gap", "foreign", "other topic", "unmarked"}[k]
 }
@@ -234,7 +236,7 @@ func (m *Message) withoutMarker() Kind {
 	return Other
 }
 
-// containsMarker reports whether invalid JSON contains the marker of this run, or a half of at least 4 bytes: the
+// containsMarker reports whether invalid JSON contains the marker of this run, or a half of at least 4 bytes. The
 // marker may be the corrupted part.
 func (r *Reader) containsMarker(data []byte) bool {
 	half := len(r.marker) / 2

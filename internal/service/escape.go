@@ -11,6 +11,7 @@ import (
 // needs header.
 type escape struct{ json, url, header bool }
 
+// append appends a text with all escapings of the set.
 func (e escape) append(dst []byte, text string) []byte {
 	if e.header {
 		text = strings.Map(withoutControl, text)

@@ -155,6 +155,7 @@ func anyMatches(all []condition, b *Block, d *document, valid bool) bool {
 	return false
 }
 
+// matches reports whether a block meets the condition. valid reports whether the data of the block is JSON.
 func (c *condition) matches(b *Block, d *document, valid bool) bool {
 	if !c.block.empty() && !c.block.matches(b) {
 		return false
@@ -209,6 +210,7 @@ func (p *parser) conditions(n *node, path string) (out []condition) {
 	return out
 }
 
+// condition parses one condition: a block, a value in its JSON, or both.
 func (p *parser) condition(n *node, path string) (c condition) {
 	f := p.fields(n, path, "event", "data", "comment", "json", "is")
 	if f == nil {

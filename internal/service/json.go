@@ -35,7 +35,7 @@ func (s *Service) parse(data []byte) (d *document, valid bool) {
 	return d, len(s.branches) == 0 || parseJSON(d, data, s.branches)
 }
 
-// A branch is a step that one or more paths have in common, so each value is visited once.
+// A branch is a step that one or more paths have in common. Paths that share steps thus visit each value only once.
 type branch struct {
 	segment
 	paths []int // paths that end here

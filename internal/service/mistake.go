@@ -18,8 +18,10 @@ type mistake struct {
 	sentence string
 }
 
+// mistakes are the errors that a parser has found so far.
 type mistakes []mistake
 
+// add adds a sentence about the field at a position. It escapes control characters.
 func (m *mistakes) add(at int64, format string, args ...any) {
 	*m = append(*m, mistake{at, oneLine(fmt.Sprintf(format, args...))})
 }

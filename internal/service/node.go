@@ -57,6 +57,7 @@ func read(text []byte) (*node, error) {
 	return nil, fmt.Errorf("the description is not JSON: %w", err)
 }
 
+// readNode reads the next value. depth is the number of objects and lists around it.
 func readNode(decoder *json.Decoder, depth int) (*node, error) {
 	if depth > maxDescriptionDepth {
 		return nil, fmt.Errorf("nested more than %d levels deep", maxDescriptionDepth)

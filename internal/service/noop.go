@@ -12,8 +12,8 @@ const NoopName = "noop"
 // may also have a version, a ledger, broadcasts and a gauge of its open streams.
 func (s *Service) MatchesBackend() bool { return s.Name == NoopName }
 
-// MeasuresSilence reports whether the longest silence of each stream is measured. On noop streams the largest gap
-// between two messages is equal to it and measured anyway, so a second value per stream would only use memory.
+// MeasuresSilence reports whether the longest silence of each stream is measured. On noop streams it is equal to the
+// largest gap between two messages, which is measured anyway. A second value per stream would only use memory.
 func (s *Service) MeasuresSilence() bool { return s.Name != NoopName }
 
 // BuiltIn returns the description of a service that is part of this program. An empty name is noop. ok is false if the

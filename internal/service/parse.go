@@ -185,6 +185,7 @@ func (p *parser) matcher(f *fields, path string) (m matcher) {
 	return m
 }
 
+// message parses message: an object, or 'unchecked'.
 func (p *parser) message(root *fields) {
 	nouns := []string{"message", "noop"}
 	p.service.Message.Noun = nouns[0]
@@ -243,6 +244,7 @@ func endsByEvent(root *fields) bool {
 	return end != nil && slices.ContainsFunc(end.members, func(m member) bool { return m.name == "by" && m.node.value == "event" })
 }
 
+// end parses end. Each field other than by is allowed for one value of end.by only.
 func (p *parser) end(root *fields) {
 	f := p.fields(root.valueNode("end"), "end", "by", "lifetime", "method", "url", "headers", "body", "ok", "done", "failed", "incomplete", "stated")
 	if f == nil {
@@ -299,6 +301,7 @@ func (p *parser) end(root *fields) {
 // gapHeader matches a header of a response with its value.
 var gapHeader = regexp.MustCompile(`^([!#$%&'*+.^_|~0-9A-Za-z-]+):[ \t]*(\S.*?)[ \t]*$`)
 
+// resume parses resume. The default is the header Last-Event-ID.
 func (p *parser) resume(root *fields) {
 	r := &p.service.Resume
 	n := root.valueNode("resume")
@@ -333,6 +336,7 @@ func (p *parser) resume(root *fields) {
 	p.gap(f, noResume)
 }
 
+// gap parses resume.gap. noResume reports whether resume.by is 'none', so resume.gap has no effect.
 func (p *parser) gap(resume *fields, noResume bool) {
 	n := resume.valueNode("gap")
 	f := p.fields(n, "resume.gap", "event", "data", "comment", "header")

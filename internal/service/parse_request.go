@@ -35,6 +35,7 @@ func (p *parser) request(f *fields, r *Request, rules requestRules) {
 	p.statuses(f, r)
 }
 
+// url parses the URL, unless a function returns it.
 func (p *parser) url(f *fields, r *Request, rules requestRules) {
 	name := f.qualifiedName("url")
 	switch url := f.valueNode("url"); {
@@ -52,6 +53,7 @@ func (p *parser) url(f *fields, r *Request, rules requestRules) {
 	}
 }
 
+// headers parses the headers. It rejects headers that the client sets.
 func (p *parser) headers(f *fields, r *Request, rules requestRules) {
 	n := f.valueNode("headers")
 	if n == nil {

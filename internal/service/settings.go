@@ -17,9 +17,9 @@ const FiniteSuite = "finite"
 // seconds.
 const minIdle = 10 * time.Second
 
-// Complete sets the values of a plan for endless streams that follow from the description: the interval between two
-// messages of a stream, and whether clients reconnect. It returns an error if plan and description differ in finite or
-// endless streams, or in having a publisher.
+// Complete sets two values of a plan for endless streams that follow from the description. These are the interval
+// between two messages of a stream, and whether clients reconnect. It returns an error if plan and description differ
+// in finite or endless streams, or in having a publisher.
 func (s *Service) Complete(p *plan.Plan) error {
 	explicit := p.Topics > 0 || p.PublishRate > 0
 	switch finite := p.Suite == FiniteSuite; {

@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// The checksum of a message is the CRC-32C of its marker, its number and the time at which it was sent (whole
-// microseconds), as texts with a NUL between them, written as 8 hexadecimal digits in lower case. It covers the values,
-// not their notation: a service may deliver the number 17 as 1.7e1.
+// The checksum of a message is a CRC-32C, written as 8 hexadecimal digits in lower case. Its input is the marker, the
+// number and the time at which the message was sent (whole microseconds), as texts with a NUL between them. It covers
+// the values, not their notation: a service may deliver the number 17 as 1.7e1.
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -54,8 +54,8 @@ func (m *checksumInput) fits(marker uint32, reading *Reading) bool {
 }
 
 // verify compares a message with its checksum, and returns its kind. It sets out.Err of a message of this run if they
-// do not match. The argument kind follows from the marker, which may be corrupted: a message of another run has a
-// checksum with the marker of that run, or no checksum.
+// do not match. The argument kind follows from the marker, which may be corrupted. A message that really is of another
+// run has a checksum with the marker of that run, or no checksum.
 func (r *Reader) verify(kind Kind, marker value, m *checksumInput, out *Reading) Kind {
 	switch {
 	case kind == Delivery && r.run == "" && m.fits(markerSum(marker.text), out),

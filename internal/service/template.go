@@ -44,6 +44,7 @@ func (v *Values) text(f Field) string {
 // number returns the value of a numeric field.
 func (v *Values) number(f Field) int64 { return [...]int64{N: v.N, Seq: v.Seq, SentAt: v.SentAt}[f] }
 
+// numeric reports whether the value of the field is a number.
 func (f Field) numeric() bool { return f == N || f == Seq || f == SentAt }
 
 // A Template is a compiled text with placeholders. The zero value is the empty text.

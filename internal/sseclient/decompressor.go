@@ -10,7 +10,7 @@ import (
 
 // A decompressor decodes a compressed body. Decoders cannot continue after errNotReady, so the decoder runs in a
 // coroutine that pauses until bytes arrive. The body is read outside the coroutine, on the stack of the stream's
-// reader: the stack of the coroutine exists as long as the stream, so it must stay small.
+// reader. The stack of the coroutine exists as long as the stream, so it must stay small.
 type decompressor struct {
 	body io.Reader
 	next func() (struct{}, bool) // continues the coroutine until it pauses
@@ -52,6 +52,7 @@ func newDecompressor(name string, body io.Reader) *decompressor {
 	return d
 }
 
+// A readFunc is an io.Reader whose Read is the function.
 type readFunc func([]byte) (int, error)
 
 func (f readFunc) Read(p []byte) (int, error) { return f(p) }

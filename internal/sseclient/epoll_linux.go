@@ -17,8 +17,8 @@ import (
 )
 
 // A poller reads all streams of the process in one goroutine, by epoll. The goroutine runs only while there are
-// streams. A goroutine per stream would cost a stack of 4 KB (8 KB with TLS), a read buffer, and the state of the
-// connection in Go's network poller. It would also read twice per event; the second read returns no bytes.
+// streams. A goroutine per stream would use a stack of 4 KB (8 KB with TLS), a read buffer, and state in Go's network
+// poller. It would also read twice per event; the second read returns no bytes.
 type poller struct {
 	mu      sync.Mutex
 	epoll   int       // valid while running is set
@@ -195,7 +195,7 @@ func (p *poller) run(epoll, wake int) {
 }
 
 // gather returns the connections with events or nudges, each once per round. A stream whose socket is always full would
-// otherwise have two turns per round: one by its event, and one by its nudge in the previous round.
+// otherwise have two turns per round: one for its event, and one for its previous nudge.
 func (p *poller) gather(ready []*polled, events []unix.EpollEvent, wake int) []*polled {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -317,6 +317,7 @@ func readNow(fd int32, p []byte) (int, unix.Errno) {
 
 func (c *polled) interrupt() { _ = c.Close() }
 
+// resume does nothing, because an interruption of a polled connection sets no deadline.
 func (c *polled) resume(time.Time) {}
 
 // Close requests a turn, in which the stream notices that it was stopped or that its server is silent. Only the

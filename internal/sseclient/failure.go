@@ -14,8 +14,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// A failure is the reason for a failed attempt, or for the end of a stream. err is nil if the server ended the stream.
-// status is that of the response, 0 without one. retryAfter is the wait that the response demands, 0 for none.
+// A failure is the reason for a failed attempt, or for the end of a stream. The field err is nil if the server ended
+// the stream. The field status is the HTTP status of the response, 0 without a response. The field retryAfter is the
+// wait that the response requests, 0 for none.
 type failure struct {
 	reason     Reason
 	err        error

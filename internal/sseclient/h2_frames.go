@@ -26,6 +26,7 @@ func (e *h2Error) Error() string {
 
 func (e *h2Error) Unwrap() error { return e.err }
 
+// protocolError returns an h2Error with a code and a formatted text.
 func protocolError(code http2.ErrCode, format string, args ...any) *h2Error {
 	return &h2Error{code, fmt.Errorf(format, args...)}
 }

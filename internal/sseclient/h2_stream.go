@@ -172,6 +172,7 @@ func (st *h2Stream) Close() error {
 
 func (st *h2Stream) interrupt() { _ = st.Close() }
 
+// resume does nothing, because the reader of the connection ends the interruption.
 func (st *h2Stream) resume(time.Time) {}
 
 func (st *h2Stream) keep() bool { return false } // the pool keeps the connection

@@ -198,8 +198,8 @@ func (f *findings) addEnd(o *object) {
 	o.add("end", object{{name: "by", value: "server"}, {name: "lifetime", value: []any{low, high}}}, note+" A tenth was added to both ends.")
 }
 
-// floorTo and ceilTo round a lifetime down and up to whole seconds, below 10 s to tenths of a second, with a tolerance
-// of 2 % of that unit.
+// floorTo and ceilTo round a lifetime down and up, and return seconds. The unit is a second, below 10 s a tenth of a
+// second. Both ignore a deviation of up to 2 % of the unit.
 func floorTo(d time.Duration) float64 {
 	unit := unitOf(d)
 	return trimFloat(math.Floor(d.Seconds()/unit+0.02) * unit)
@@ -210,6 +210,7 @@ func ceilTo(d time.Duration) float64 {
 	return trimFloat(math.Ceil(d.Seconds()/unit-0.02) * unit)
 }
 
+// unitOf returns the unit of floorTo and ceilTo in seconds.
 func unitOf(d time.Duration) float64 {
 	if d < 10*time.Second {
 		return 0.1

@@ -97,8 +97,8 @@ func (f *finite) last() *unit {
 	return blocks[len(blocks)-1]
 }
 
-// findDone returns a condition that only the last block of each response meets: the name of the event, a value in its
-// JSON, or its data.
+// findDone returns a condition that only the last block of each response meets; nil if there is none. The condition is
+// the name of the event, a value in its JSON, or its data.
 func (f *finite) findDone() object {
 	last := f.last()
 	var options, unlikely []object
@@ -155,8 +155,8 @@ func (f *finite) chunks(event string) []series {
 	return out
 }
 
-// findSeq returns the place of the numbers of blocks, which begin at 0 or 1 in each response, and the first number of
-// the longest response; "" if there is no such place.
+// findSeq returns the place of the numbers of blocks; "" if there is no such place. The numbers begin at 0 or 1 in each
+// response; first is the first number of the longest response.
 func findSeq(all []series) (place string, first int64) {
 	longest := slices.MaxFunc(all, func(a, b series) int { return len(a.units) - len(b.units) })
 	if len(longest.units) < minNumbers {

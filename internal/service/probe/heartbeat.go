@@ -169,8 +169,8 @@ func ratio(d []time.Duration) float64 {
 	return float64(slices.Max(d)) / math.Max(float64(slices.Min(d)), float64(time.Millisecond))
 }
 
-// roundInterval rounds an interval to the number of seconds that its author probably set: to whole seconds from 2 s
-// on, to tenths from 0.2 s on, and so on. It rounds up if the interval exceeds the rounded value by over 3 %.
+// roundInterval rounds an interval to the number of seconds that its author probably set. It rounds to whole seconds
+// from 2 s on, to tenths from 0.2 s on, and so on. It rounds up if the interval exceeds the rounded value by over 3 %.
 func roundInterval(d time.Duration) float64 {
 	s := d.Seconds()
 	unit := 1.0

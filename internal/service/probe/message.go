@@ -87,8 +87,8 @@ func (f *findings) noMessage() {
 		"message: none arrived. Publish some with --publish-url, or probe for longer (--seconds).")
 }
 
-// keepCounted returns the messages of all, and adds the names of their events to m. If there are several names and the
-// events of all names together have no numbers, it returns only the events of the most frequent name that has numbers.
+// keepCounted returns the messages of all, and adds the names of their events to m. If there are several names, and no
+// number counts all of their events, it returns only the events of the most frequent name that has numbers.
 func (f *findings) keepCounted(m *message, all []series) ([]series, []*unit) {
 	names := map[string]int{}
 	for _, u := range units(all) {

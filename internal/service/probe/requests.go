@@ -212,8 +212,8 @@ func isSeparateWord(text string, from, to int) bool {
 	return !isWord(from-1) && !isWord(to)
 }
 
-// draft returns a description with which the probe sends the requests. event is the name of the first event of a
-// stream, client the place of {client} in it, for the second request.
+// draft returns a description with which the probe sends the requests. The second request waits for the event with the
+// name event, and client is the place of {client} in that event.
 func (a *requests) draft(event, client string) (o object) {
 	o.add("name", a.name)
 	if a.needsToken {

@@ -133,8 +133,8 @@ func (f *findings) countRepeated(stream *track) (n int) {
 	return f.countAtStart(stream, earlier)
 }
 
-// gap finds how the service announces that it could not resume a stream: a block or a header of a stream with an
-// unknown event ID that new streams do not have. If messages were lost, gap also searches the resumed stream.
+// gap finds how the service announces that it could not resume a stream. It searches a stream with an unknown event ID
+// for a block or a header that new streams do not have. If messages were lost, gap also searches the resumed stream.
 func (f *findings) gap(lost bool) (match object, note string) {
 	control, unknownID := f.first(fresh), f.first(unknown)
 	requested := map[*track]string{}

@@ -45,6 +45,7 @@ type session struct {
 	notes          []string  // sentences for the top of the description, or the end of the report of Idle
 }
 
+// newSession returns a session with a random marker and a random first number.
 func newSession(c Config, requests *requests) *session {
 	random := make([]byte, 3)
 	_, _ = rand.Read(random) // rand.Read never fails
@@ -221,8 +222,9 @@ func (s *session) sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// disconnectOne closes a stream, waits for messages, and opens further streams: one with the last event ID, one without
-// an event ID, and one with an unknown event ID. It does not open the last one if the closed stream had no event ID.
+// disconnectOne closes a stream, waits for messages, and opens further streams. The first one resumes with the last
+// event ID, and the second one has no event ID. If the closed stream had an event ID, a third one has an unknown event
+// ID.
 func (s *session) disconnectOne(ctx, life context.Context) {
 	s.disconnected = s.tracks[s.Streams-1]
 	s.disconnected.close()

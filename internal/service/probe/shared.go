@@ -13,9 +13,9 @@ import (
 // minShared is the number of different messages that streams must have in common to be compared with each other.
 const minShared = 3
 
-// findShared returns the message of a description by which clients are compared with each other: names of events, and
-// the part of these events that all streams received in the same order. It returns nil if there is no such part, or if
-// the probe published messages. The result keeps sentAt of found.
+// findShared returns the message of a description by which clients are compared with each other. The message has names
+// of events, and the part of these events that all streams received in the same order. It keeps sentAt of found.
+// findShared returns nil if there is no such part, or if the probe published messages.
 func (f *findings) findShared(found object) object {
 	if len(f.session.published) > 0 {
 		return nil

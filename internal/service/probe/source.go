@@ -107,8 +107,8 @@ var wordOrNumber = regexp.MustCompile(`[A-Za-z0-9_.-]*[0-9][A-Za-z0-9_.-]*`)
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// textSources returns the places of numbers and words in the first 200 bytes of a text, as regular expressions that
-// match the text before the value. Words have at least one digit.
+// textSources returns the places of numbers and words in the first 200 bytes of a text. A place is a regular expression
+// that matches the text before the value. Words have at least one digit.
 func textSources(field, text string) (out []string) {
 	const longest = 200
 	if len(text) > longest {

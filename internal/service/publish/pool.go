@@ -50,6 +50,7 @@ type conn struct {
 	idle   time.Duration // time without a request before the current one; 0 on a new connection
 }
 
+// newPool returns an empty pool. insecure turns off the verification of certificates.
 func newPool(insecure bool, proxies proxy.Chooser) *pool {
 	return &pool{proxies: proxies, origins: map[string]*origin{}, dialer: http1.Dialer{
 		Dial: new(net.Dialer).DialContext,
@@ -87,8 +88,8 @@ func (p *pool) connect(ctx context.Context, u *url.URL, deadline time.Time) (c *
 	return &conn{Conn: opened, origin: o}, false, nil
 }
 
-// usable reports whether an idle connection can be reused. It returns false if the system cannot show whether the
-// server closed the connection: the outcome of a message on a closed connection would be unknown.
+// usable reports whether an idle connection can be reused. It returns false if the system cannot determine whether the
+// server has closed the connection. The outcome of a message on a closed connection would be unknown.
 func (c *conn) usable() bool {
 	begin, err := c.Unrequested()
 	return len(begin) == 0 && err == nil
@@ -118,8 +119,8 @@ func (c *conn) release(response http.Header) {
 }
 
 // closedIdle reports whether the server may have closed the connection as idle while a request was in transit. This
-// requires that the connection had been idle for minIdle, that no byte of a response arrived, and that the connection
-// ended within maxIdle. sent is the time since the request was sent.
+// requires that the connection had been idle for minIdle, that no byte of a response arrived, and that it ended within
+// maxIdle. sent is the time since the request was sent.
 func (c *conn) closedIdle(err error, sent time.Duration) bool {
 	ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 	return ended && c.FirstByte().IsZero() && c.idle >= minIdle && sent < maxIdle

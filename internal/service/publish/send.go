@@ -148,8 +148,8 @@ func (s *sender) read(c *conn, r *http.Request, sentUS int64) shard.Outcome {
 // maxExcerpt limits the part of a body that describes a refusal, in bytes.
 const maxExcerpt = 1 << 10
 
-// describe returns the reason of a refusal: the status, the proxy of the connection, the target of a redirect, and the
-// first line of the body. It hides the token, which a service may repeat.
+// describe returns the reason of a refusal. The reason has the status, the proxy of the connection, the target of a
+// redirect, and the first line of the body. describe hides the token, which a service may repeat.
 func (p *Publisher) describe(resp *http.Response, body []byte, through *proxy.Proxy) string {
 	text := resp.Status + through.Through()
 	if location := resp.Header.Get("Location"); location != "" {

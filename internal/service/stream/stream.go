@@ -48,8 +48,8 @@ type Part struct {
 	Line bool      // a comment line
 }
 
-// Next waits for the next part. The error at the end of the stream is io.EOF if the server ended it after a block,
-// io.ErrUnexpectedEOF if it was truncated, context.Canceled if ctx ended or Close was called.
+// Next waits for the next part. At the end of the stream it returns io.EOF if the server ended it after a block, and
+// io.ErrUnexpectedEOF if it was truncated. It returns context.Canceled if ctx ended or Close was called.
 func (s *Stream) Next() (Part, error) {
 	if s.parser == nil {
 		s.parser = new(eventstream.Parser)

@@ -8,7 +8,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// replay returns an error if messages have no marker and a new stream receives the trial's message again: a run would
+// replay returns an error if messages have no marker and a new stream receives the trial's message again. A run would
 // count such a message as its own.
 func (t *trial) replay(ctx context.Context) error {
 	if t.s.Publish == nil || t.s.Message.Marked || t.s.SecondRequest != nil {

@@ -113,6 +113,8 @@ type trial struct {
 	mismatch    error     // the mismatch of a block that may be the message; reported if no matching block arrives
 }
 
+// run tests the description step by step: the stream, a message, heartbeats and the end. If only a script can open the
+// stream, it only publishes.
 func (t *trial) run(ctx context.Context) error {
 	reason := ""
 	switch {
