@@ -87,6 +87,7 @@ func (d Dir) JudgeExpecting(expect int, problems ...string) (*verdict.Verdict, *
 	return v, merged, nil
 }
 
+// name returns the name of the folder, even if d is a relative path such as ".".
 func (d Dir) name() string {
 	if path, err := filepath.Abs(string(d)); err == nil {
 		return filepath.Base(path)

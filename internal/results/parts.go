@@ -122,6 +122,7 @@ func (d Dir) readRun(runners []shard.Runner) (run Run, err error) {
 // A fullLedger returns the server's ledger of a run that is not in parts; nil if there is none. It reads the file once.
 type fullLedger func() (verdict.ServerLedger, error)
 
+// serverLedger returns the function that reads the server's ledger in the folder.
 func (d Dir) serverLedger() fullLedger {
 	return sync.OnceValues(func() (verdict.ServerLedger, error) { return verdict.ReadServerLedger(d.Path(LedgerFile)) })
 }

@@ -46,6 +46,7 @@ func Attach(ctx context.Context, c Config) (verdict.Outcome, error) {
 // An attachedDriver attaches to a run in the cluster.
 type attachedDriver struct{ kubernetes }
 
+// check reads the plan of the run from its TestRun in the cluster. It returns an error if there is no such run.
 func (d *attachedDriver) check(ctx context.Context) error {
 	d.dir = results.Dir(filepath.Join(d.Out, d.Plan.TestID))
 	if err := d.connect(); err != nil {
@@ -85,6 +86,8 @@ func notFoundError(d results.Dir, err error) error {
 	return fmt.Errorf("%w; if it ran on this machine, its runners ended with soak, because soak started their target or ran actions; start the service by itself, pass BACKEND_URL, and repeat the run", err)
 }
 
+// prepare creates the folder of the run, or uses the folder of the soak process that was killed. A target that this
+// machine cannot reach causes only a warning.
 func (d *attachedDriver) prepare(ctx context.Context) (err error) {
 	dir := d.dir
 	if d.dir, err = results.Create(d.Out, d.Plan.TestID); err != nil {
@@ -123,6 +126,7 @@ type reattachedDriver struct {
 	unfinished []*shard.Shard // the last shards of the runners to replace
 }
 
+// check reads the plan from the folder of the run, and attaches to the runners that still run.
 func (d *reattachedDriver) check(ctx context.Context) (err error) {
 	d.dir = results.Dir(filepath.Join(d.Out, d.Plan.TestID))
 	if d.Plan, err = d.dir.Plan(); err != nil {
@@ -174,6 +178,7 @@ func (d *reattachedDriver) find(ctx context.Context) error {
 	return nil
 }
 
+// prepare sets the targets, and starts a reference target of the control group again.
 func (d *reattachedDriver) prepare(context.Context) (err error) {
 	if d.targets, err = target.Remotes(d.Plan.BackendURLs(), os.Getenv("BACKEND_TOKEN"), ""); err != nil {
 		return err

@@ -70,6 +70,7 @@ func newKubernetes(s *session) (*kubernetes, error) {
 	return d, nil
 }
 
+// check builds the overlay, sets the requirements of the script, and connects to the cluster.
 func (d *kubernetes) check(ctx context.Context) (err error) {
 	if d.remoteWrite, err = runners.RemoteWriteSettings(); err != nil {
 		return UsageError{err}
@@ -144,6 +145,7 @@ type followedRun struct {
 // stopGrace limits how long runners may need to end after an interrupt.
 const stopGrace = 90 * time.Second
 
+// Wait implements roundRun. After graceful ends, it waits up to stopGrace for the end of the runners.
 func (f *followedRun) Wait(graceful, force context.Context) error {
 	defer f.Close()
 	if f.checkpoints != nil {

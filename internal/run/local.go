@@ -88,6 +88,8 @@ func (d *local) users() preflight.Users {
 	return u
 }
 
+// prepare reserves cores, creates the folder of the run, opens the targets, and starts the reference target of the
+// control group.
 func (d *local) prepare(ctx context.Context) error {
 	d.ownTarget = d.Plan.BackendURL == ""
 	d.pin()
@@ -222,6 +224,8 @@ func (d *local) targetState(ctx context.Context) (failures []verdict.Failure, un
 	return failures, unreachable
 }
 
+// judge makes the verdict, and removes the pipes of the runners. If the folder of the run has the shards, judge also
+// delivers the other evidence to their location. A failed delivery causes only a warning.
 func (d *local) judge(graceful, force context.Context) (verdict.Outcome, error) {
 	outcome, err := d.conclude()
 	if err != nil {
@@ -237,6 +241,7 @@ func (d *local) judge(graceful, force context.Context) (verdict.Outcome, error) 
 	return outcome, nil
 }
 
+// close ends the reference target of the control group and the targets that soak started.
 func (d *local) close(force context.Context) {
 	d.stopControl(force)
 	d.targets.Stop(force)

@@ -90,6 +90,8 @@ func reportToCI(targets ci.Targets, stdout io.Writer, judge func(*ci.Reporter) (
 	return outcome, t.End(secret.Error(err), func(sentence string) { printMessage("warning: " + sentence) })
 }
 
+// newSession returns a session whose record has the command, the versions and the machine. If the description of the
+// service is built in, the session has it, too.
 func newSession(c Config) *session {
 	secrets := secret.Environment(os.Environ())
 	s := &session{Config: c, secrets: secrets, watch: new(live.Watch), record: results.Run{Circumstances: report.Circumstances{
@@ -99,6 +101,7 @@ func newSession(c Config) *session {
 	return s
 }
 
+// run runs all steps of the session, with a new driver if it has none. interrupts describes graceful and force.
 func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome, err error) {
 	if s.driver == nil {
 		if s.driver, err = newDriver(s); err != nil {

@@ -21,7 +21,7 @@ const (
 	claimTimeout       = 30 * time.Second // before the load
 	fetchTimeout       = 15 * time.Minute // to fetch all shards after the run
 	deliverTimeout     = 3 * time.Minute  // to upload the files of this machine after the run
-	interruptedTimeout = 10 * time.Second // for either after an interrupted run
+	interruptedTimeout = 10 * time.Second // for each access after an interrupted run
 )
 
 // printMessage prints a message on the terminal, outside of progress and verdict.

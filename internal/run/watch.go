@@ -92,6 +92,7 @@ type remoteRun struct {
 	warnedEmpty bool   // a warning about an empty location was printed
 }
 
+// open opens the location of the run. For a bucket, it also creates the folder scratch.
 func (e *remoteRun) open(ctx context.Context) (err error) {
 	if e.from, err = store.Open(ctx, e.Location); err != nil {
 		return err

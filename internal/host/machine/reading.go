@@ -33,6 +33,7 @@ var localSource = source{proc: procfs.DefaultMountPoint, devices: devices, suspe
 // processStart is the origin of the monotonic clock.
 var processStart = time.Now()
 
+// clocks returns the wall clock as Unix time, and the time since processStart by the monotonic clock.
 func clocks() (wall, monotonic time.Duration) {
 	now := time.Now() // has both clocks
 	return time.Duration(now.UnixNano()), now.Sub(processStart)

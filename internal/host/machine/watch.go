@@ -105,8 +105,7 @@ func (s *Series) recordShare(v, limit float64, at int64) {
 }
 
 // addStretch adds a stretch, or extends the last one if it ends where the new one starts. If there are too many
-// stretches, it merges the two whose union is the shortest, so that no stretch contains a long time without an
-// increase.
+// stretches, it merges the two whose union is the shortest. No stretch then contains a long time without an increase.
 func (s *Series) addStretch(added Stretch) {
 	n := len(s.Stretches)
 	if n > 0 && s.Stretches[n-1].ToUS == added.FromUS {

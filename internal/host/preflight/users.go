@@ -68,7 +68,7 @@ func (u Users) coreWarnings(m Machine) (warnings []string) {
 func (u Users) perRunner(n int) int { return (n + u.Runners - 1) / u.Runners }
 
 // Memory returns the maximum memory of the runners in bytes. If more connections than virtual users stay open, it
-// includes the memory of these TLS connections in the runners and in a service on this host.
+// includes their TLS memory in the runners and in a service on this host.
 func (u Users) Memory() uint64 {
 	bytes := u.Runners*perRunner + u.VUs*perVU
 	if u.Connections > u.VUs {

@@ -104,6 +104,7 @@ func (s *Sample) FromQuery(ctx context.Context, address, query string) error {
 	return nil
 }
 
+// addGauge adds v to the gauge, which is unknown (nil) before the first value.
 func (s *Sample) addGauge(v float64) {
 	if s.Gauge == nil {
 		s.Gauge = new(float64)

@@ -1,6 +1,6 @@
-// Package resources samples the resources of a running soak. It reads the metrics page and the processes of the
-// backend, the processes, the status page and the error log of nginx, and /proc of this host. Alternatively it queries
-// a Prometheus that watches the target. Runners sample themselves.
+// Package resources samples the resources of a running soak. It reads /proc of this host, including the processes of
+// backend and nginx. It also reads the metrics page of the backend, and the status page and the error log of nginx.
+// Alternatively it queries a Prometheus that watches the target. Runners sample themselves.
 package resources
 
 import (

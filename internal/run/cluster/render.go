@@ -112,6 +112,7 @@ type rendering struct {
 	err error
 }
 
+// fail stores err, unless there is an earlier error. err may be nil.
 func (r *rendering) fail(err error) { r.err = cmp.Or(r.err, err) }
 
 // set sets a field. It does nothing after an error.

@@ -131,6 +131,7 @@ func (s *Server) addViewer(key string) bool {
 	return true
 }
 
+// removeViewer removes a viewer from the count of open pages, and records the time at which it left.
 func (s *Server) removeViewer(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -96,6 +96,7 @@ func Start(c Config) (*Group, error) {
 	return g, nil
 }
 
+// startRunner starts the runner with an index, and a goroutine that reads its reports.
 func startRunner(c Config, index int) (*runner, error) {
 	reader, writer, orphan, err := c.openPipes(index)
 	if err != nil {
@@ -120,6 +121,7 @@ func logPath(dir string, index int) string {
 	return filepath.Join(dir, fmt.Sprintf("k6-runner-%d.log", index))
 }
 
+// arguments returns the arguments of the k6 process of a runner.
 func arguments(c Config, index int) []string {
 	args := []string{
 		"run", "--quiet", "--no-color", "--out", "soak=" + cmp.Or(c.Shards, filepath.Join(c.Dir, "shards")),

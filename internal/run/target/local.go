@@ -71,6 +71,7 @@ func StartLocal(ctx context.Context, c LocalConfig) (*Target, error) {
 	return &Target{URL: url, Token: c.Token, Local: l, base: "http://backend", client: l.backends[0].client}, nil
 }
 
+// start starts the backends and, unless the runners connect to the backend itself, nginx.
 func (l *Local) start(ctx context.Context) (err error) {
 	if l.port, err = freePort(); err != nil {
 		return err
@@ -115,8 +116,8 @@ func nginxBinary() string {
 }
 
 // freePort returns a random loopback address with a free port, as HOST:PORT. With one address, two soaks that start at
-// the same time could choose the same port before they listen on it, and one would test the other's target. macOS has
-// one loopback address only.
+// the same time could choose the same port before they listen on it. One of them would then test the other's target.
+// macOS has one loopback address only.
 func freePort() (string, error) {
 	var octets [3]byte
 	_, _ = rand.Read(octets[:]) // never fails

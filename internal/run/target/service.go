@@ -32,6 +32,7 @@ func newService(name string, startProcess func(restart bool) (*process.Process, 
 	return &service{name: name, startProcess: startProcess, stopping: make(chan struct{})}
 }
 
+// start starts the process and watches it for a crash. restart reports whether the process has crashed before.
 func (s *service) start(restart bool) error {
 	p, err := s.startProcess(restart)
 	if err != nil {
@@ -77,6 +78,7 @@ func (s *service) watch(p *process.Process) {
 	s.crashes[crash].Text += outcome
 }
 
+// exitText describes the end of a process by its Err.
 func exitText(err error) string {
 	if err == nil {
 		return "exit code 0"

@@ -66,10 +66,12 @@ func direct(network, address string) *http.Client {
 	}
 }
 
+// get sends a GET request for a path of the target, with the target's token.
 func (t *Target) get(ctx context.Context, path string) (*http.Response, error) {
 	return get(ctx, t.client, t.base+path, t.Token)
 }
 
+// get sends a GET request, with token as bearer token unless it is "".
 func get(ctx context.Context, client *http.Client, url, token string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
