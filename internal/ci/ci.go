@@ -28,8 +28,8 @@ type Targets struct {
 // Any reports whether a CI system receives the verdict.
 func (t Targets) Any() bool { return t != Targets{} }
 
-// Check returns an error if the folder of the JUnit file does not exist, or if the file is not a regular file or has
-// another format. It returns nil if there is no JUnit file to write.
+// Check returns an error if the folder of the JUnit file does not exist, or if the file exists and is not a JUnit file.
+// It returns nil if there is no JUnit file to write.
 func (t Targets) Check() error {
 	if t.JUnit == "" {
 		return nil
@@ -131,7 +131,7 @@ func (e escapedError) Error() string { return escapeCommands(e.error.Error()) }
 func (e escapedError) Unwrap() error { return e.error }
 
 // escapeCommands returns a text as one line in which GitHub's runner finds no workflow command, if other text precedes
-// it on that line. (The runner executes "::" only at the start of a line, and "##[" anywhere.)
+// it on that line. The runner executes "::" only at the start of a line, and "##[" anywhere.
 func escapeCommands(text string) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 	return strings.ReplaceAll(text, "##[", "# #[")

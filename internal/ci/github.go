@@ -42,7 +42,7 @@ func limitAnnotations(list []string, kind, title string) []string {
 	return append(list[:maxAnnotations-1:maxAnnotations-1], last)
 }
 
-// Replacers that escape the message and the properties of a workflow command. A colon or a comma ends a property.
+// These replacers escape the message and the properties of a workflow command. A colon or a comma ends a property.
 var (
 	escapeMessage  = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
 	escapeProperty = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")

@@ -48,7 +48,7 @@ func actionTable(a *verdict.Action) Table {
 	return Table(out)
 }
 
-// effect adds the outcome of the streams.
+// effect adds the effect of an action on the streams: lost streams, reconnects, refused attempts, and messages.
 func (f *facts) effect(e *verdict.Effect) {
 	if e.Lost == 0 {
 		f.add("lost", "no stream")
@@ -84,7 +84,7 @@ func (f *facts) effect(e *verdict.Effect) {
 	}
 }
 
-// responses adds the outcome of the responses.
+// responses adds the effect of an action on the responses: the number in each state, and their durations.
 func (f *facts) responses(e *verdict.ResponseEffect) {
 	f.add("in flight", "%s when the action started", format.Count(e.InFlight, "response"))
 	if e.Drained != nil {

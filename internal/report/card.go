@@ -65,7 +65,7 @@ func (s *subject) environment() Table {
 	return t
 }
 
-// ifKnown returns text about a number; "" if it is 0.
+// ifKnown returns a text about n; "" if n is 0, which means that it is unknown.
 func ifKnown[N int | uint64](n N, text string) string {
 	if n <= 0 {
 		return ""
@@ -91,7 +91,7 @@ func (s *subject) sampleInterval() string {
 	return format.Duration(interval)
 }
 
-// source returns the source of the samples of target and host.
+// source describes where the samples of target and host come from.
 func (s *subject) source() string {
 	switch {
 	case s.ResourcesFrom != "":

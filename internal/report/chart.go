@@ -59,7 +59,7 @@ type Series struct {
 	Values Numbers `json:"values"`
 }
 
-// A Heat is counts by time and row. Rows are named by their upper edge.
+// A Heat has the counts of a heat map by time and row. Rows are named by their upper edge.
 type Heat struct {
 	Items  string   `json:"items"` // the counted items
 	Rows   []string `json:"rows"`

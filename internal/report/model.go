@@ -81,7 +81,7 @@ type Cell struct {
 	Text  string
 	Tone  Tone
 	Mark  string
-	At    float64 // the time that the text is about, which the charts show, in Unix seconds; 0: none
+	At    float64 // Unix time of the event in the text, to which a click moves the charts; 0: none
 	Link  string  // target of a link; "": none
 	Note  string  // below the text, smaller and without its colour
 	Spark *Spark  // below the text; nil: none

@@ -65,6 +65,7 @@ func (t *TextWriter) verdict(b *Banner) {
 	}
 }
 
+// banner writes the result, the facts of the run, and the findings.
 func (t *TextWriter) banner(b *Banner) {
 	t.verdict(b)
 	t.Wrap("", strings.Join(append([]string{b.Name}, b.About...), " · "))

@@ -134,8 +134,8 @@ func (s *subject) planned() []float64 {
 // minBars is the minimum number of bars in a chart of messages, if the run is long enough.
 const minBars = 8
 
-// window returns the number of steps per count of messages. The number is 1 for a short run, and for messages whose
-// times the run does not determine.
+// window returns the width of the windows in which messages are counted, in steps. It is 1 for a short run, and if the
+// run does not determine when messages are sent.
 func (s *subject) window() int {
 	if !s.v.Service.ByInterval() && s.v.Messages.Published == nil {
 		return 1
@@ -147,7 +147,7 @@ func (s *subject) window() int {
 }
 
 // window returns the smallest number of steps that is a multiple of the interval, so that all windows expect the same
-// number of messages. If there is none within a minute, it returns the steps of one interval.
+// number of messages. If there is none within a minute, it returns the number of steps in one interval, rounded up.
 func window(interval float64) int {
 	const maxSteps = 60 / int(shard.BucketWidth/1e9)
 	for n := 1; n <= maxSteps; n++ {

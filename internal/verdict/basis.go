@@ -28,7 +28,7 @@ type Basis struct {
 	Why          []string `json:"why"`
 }
 
-// basisTexts states what the counts of messages are based on.
+// basisTexts describes the evidence for the counts of messages, by kind.
 var basisTexts = map[string]string{
 	ByPublisher:   "the publisher: messages that the service confirmed are expected",
 	ByServer:      "the server's own ledger, and the numbers or the interval of the messages",
@@ -39,7 +39,7 @@ var basisTexts = map[string]string{
 	ByClock:       "the clock: messages are expected by interval",
 }
 
-// Text states what the counts of messages are based on.
+// Text describes the evidence for the counts of messages.
 func (e Basis) Text() string { return basisTexts[e.By] }
 
 // undetectable returns the number of undetectable losses of a connection. It is 0 if the server's ledger has the number

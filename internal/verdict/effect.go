@@ -20,10 +20,10 @@ import (
 // losses are not attributed to the action.
 const settleTime = time.Minute
 
-// An Effect counts what happened to the streams after the start of an action. It ends when the command has ended, all
-// streams have reconnected and no stream was lost for a minute. It ends earlier if the next action starts or the run
-// ends. A lost stream counts for the last action before the loss, even if it reconnects after the start of the next
-// one. Times are seconds since the start of the action, except Until, which is a Unix time.
+// An Effect counts the lost streams, the reconnects and the messages after the start of an action. It ends when the
+// command has ended, all streams have reconnected and no stream was lost for a minute. It ends earlier if the next
+// action starts or the run ends. A lost stream counts for the last action before the loss, even if it reconnects after
+// the start of the next one. Times are seconds since the start of the action, except Until, which is a Unix time.
 type Effect struct {
 	Until          float64 `json:"until_unix_s"`
 	Lost           int     `json:"streams_lost"`
@@ -379,7 +379,7 @@ func isMissed(c *shard.Connection, number uint64) bool {
 	})
 }
 
-// hasArrived reports whether the message with that number arrived.
+// hasArrived reports whether the message with that number arrived at the connection.
 func hasArrived(c *shard.Connection, number uint64) bool {
 	if number < c.First || number > c.Last || c.First == 0 {
 		return false

@@ -37,7 +37,7 @@ type Evidence struct {
 	RunInfo *RunInfo // the command and the versions of the run; nil: not recorded
 }
 
-// An Assessment is the result of a suite: its checks of the evidence, and what its report shows.
+// An Assessment is the result of a suite: its checks of the evidence, and the contents of its report.
 type Assessment struct {
 	Layout
 	Checks   []Check

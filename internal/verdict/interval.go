@@ -46,8 +46,8 @@ func (s *Streams) sumIntervals() {
 	s.intervalCount = len(intervals)
 }
 
-// hasOtherInterval reports whether a stream had another interval than planned, by more than jitter and lateness
-// explain.
+// hasOtherInterval reports whether the interval of a stream differs from the planned one by over maxDeviation, less the
+// possible error of its measurement.
 func hasOtherInterval(planned time.Duration, c *shard.Connection) bool {
 	return (c.Interval-planned).Abs()-c.IntervalError > time.Duration(maxDeviation*float64(planned))
 }
@@ -94,6 +94,7 @@ func (s *Streams) unevenShare() float64 {
 	return float64(s.sum.UnevenGaps) / float64(max(s.Messages.Received, 1))
 }
 
+// isUneven reports whether gaps between messages are less regular than counting by interval assumes.
 func (s *Streams) isUneven() bool { return s.unevenShare() > maxUnevenShare }
 
 // scheduleCheck returns the check that gaps between messages are as regular as counting by interval assumes. An unmet

@@ -122,6 +122,7 @@ func (v *Verdict) copyRunners(m *shard.Merged) {
 	v.ScriptChecks = m.Checks
 }
 
+// quantiles returns quantiles of a histogram of durations, in milliseconds.
 func quantiles(h *shard.Histogram) Quantiles {
 	ms := format.InMilliseconds
 	return Quantiles{P50: ms(h.Quantile(.5)), P95: ms(h.Quantile(.95)), P99: ms(h.Quantile(.99)), Max: ms(h.Max())}

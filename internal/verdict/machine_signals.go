@@ -26,8 +26,10 @@ type affectedFaults struct {
 	lateBySteal            uint64 // late messages while the hypervisor used the CPU
 }
 
+// byPackets reports whether streams had faults while packets were dropped.
 func (a *affectedFaults) byPackets() bool { return a.refused+a.dropped+a.late > 0 }
 
+// String lists the faults that streams had while packets were dropped, with their numbers.
 func (a *affectedFaults) String() string {
 	var out []string
 	for _, fault := range []struct {

@@ -38,7 +38,7 @@ type Messages struct {
 	Topics []*Topic `json:"topics,omitempty"`
 }
 
-// A Publication counts what the publisher of the run sent, and the responses of the service.
+// A Publication counts the messages of the run's publishers, and the responses of the service.
 type Publication struct {
 	Topics    int     `json:"topics"`
 	Rate      float64 `json:"rate"` // messages per second, all topics together
@@ -205,6 +205,7 @@ func (s *Streams) publishedOnTime() bool {
 	return float64(p.Late) <= maxLagShare*float64(p.Sent) && p.maxLag() <= maxLag
 }
 
+// maxLag returns MaxLagMS as a duration.
 func (p *Publication) maxLag() time.Duration {
 	return time.Duration(p.MaxLagMS * float64(time.Millisecond))
 }

@@ -52,6 +52,7 @@ type ResponseQuantiles struct {
 	Max float64 `json:"max"`
 }
 
+// responseQuantiles returns quantiles of a histogram of durations, in milliseconds.
 func responseQuantiles(h *shard.Histogram) ResponseQuantiles {
 	at := func(q float64) float64 { return format.InMilliseconds(h.Quantile(q)) }
 	return ResponseQuantiles{P50: at(.5), P90: at(.9), P95: at(.95), P99: at(.99), Max: format.InMilliseconds(h.Max())}

@@ -42,7 +42,8 @@ func ReadServerLedger(path string) (ServerLedger, error) {
 	return l, nil
 }
 
-// readLedger calls add with each entry of an NDJSON file. It reports whether the file exists. operation starts its errors.
+// readLedger calls add with each entry of an NDJSON file. It reports whether the file exists. operation is the prefix
+// of its errors.
 func readLedger[E any](path, operation string, add func(E) error) (exists bool, err error) {
 	f, err := safefile.Open(path, safefile.Table)
 	if errors.Is(err, fs.ErrNotExist) {

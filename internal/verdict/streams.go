@@ -268,7 +268,7 @@ func (s *Streams) countState(r *shard.Connection, endedEarly bool) {
 
 // checkFloor compares the number of messages that the ledger of a connection expected with floor(open time / interval),
 // the minimum number by time alone. The tolerances are those of the ledger: 1.5 intervals before the first message,
-// LATE_MS or at most half an interval, and the interval of the service if it is longer.
+// LATE_MS but at most half an interval, and the interval of the service if it is longer.
 func (s *Streams) checkFloor(r *shard.Connection) {
 	if r.State != ledger.Completed || r.Streams != 1 || !s.m.Service.ByInterval() {
 		return
