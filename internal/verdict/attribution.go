@@ -30,7 +30,8 @@ const (
 	// SignalWait means that threads of the runners waited for a CPU for over 5 % of the run, and for longer than they
 	// used one.
 	SignalWait Signal = "cpu-wait"
-	// SignalGenerator means that a suite measured the delay of the load generator itself.
+	// SignalGenerator means that a suite measured a delay of the load generator itself that may explain the unmet
+	// check.
 	SignalGenerator Signal = "generator"
 )
 

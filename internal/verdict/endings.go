@@ -14,7 +14,7 @@ import (
 
 // The reasons of connection errors that have their own sentences or rules.
 const (
-	idle     = "idle"            // the client closed the stream, because no byte had arrived for several planned intervals
+	idle     = "idle"            // the client closed the stream, because no byte had arrived within the idle timeout
 	timedOut = "connect_timeout" // the server did not answer an attempt to connect
 	idTaken  = "status 409"      // the id already has a stream
 )

@@ -5,7 +5,7 @@ type CheckID string
 
 // The checks of runs, targets, machines and streams.
 const (
-	CheckComplete    CheckID = "run.complete"     // every runner and planned stream was observed
+	CheckComplete    CheckID = "run.complete"     // every runner and planned client was observed
 	CheckActions     CheckID = "run.actions"      // the commands of --at succeeded
 	CheckTargetUp    CheckID = "target.up"        // no process of the target crashed
 	CheckAnswers     CheckID = "target.answers"   // the target answered at the end

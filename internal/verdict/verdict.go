@@ -89,7 +89,7 @@ type Verdict struct {
 type Connections struct {
 	Planned     int `json:"planned"`
 	Opened      int `json:"opened"`
-	Completed   int `json:"completed"` // open until the server ended the stream on request
+	Completed   int `json:"completed"` // the last stream ended as planned, or the last outage was not too long
 	Refused     int `json:"refused"`
 	Dropped     int `json:"dropped"`
 	Unfinished  int `json:"unfinished"`          // not ended by the server as requested, or open when the run was stopped
