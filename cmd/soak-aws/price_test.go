@@ -80,7 +80,7 @@ func TestDocumentedPrices(t *testing.T) {
 		assert.Regexp(t, regexp.QuoteMeta("| "+row+" | ")+`\**`+regexp.QuoteMeta(sums[0])+`\** \| `+regexp.QuoteMeta(sums[1])+` \|`, page)
 	}
 	cell("an hour", time.Hour)
-	cell("a soak of an hour, with setting up and down (1.4 h)", 84*time.Minute)
+	cell("a soak of an hour, with setup and cleanup (1.4 h)", 84*time.Minute)
 	cell("hosts not destroyed, with the TTL of 3 hours", 3*time.Hour)
 	cell("hosts not destroyed for 30 days, without a TTL", 30*24*time.Hour)
 }

@@ -49,7 +49,7 @@ func TestInconclusiveCheckDoesNotHideFaults(t *testing.T) {
 			}
 
 			m.Problems = []string{"runner 2 of 2 left no shard"}
-			v = requireOutcome(t, Invalid, judgeSoak(m, nil, Evidence{}), "incomplete data outranks a fault")
+			requireOutcome(t, Invalid, judgeSoak(m, nil, Evidence{}), "incomplete data outranks a fault")
 		})
 	}
 }

@@ -52,11 +52,11 @@ func TestLateConfirmationIsUndecided(t *testing.T) {
 	}
 	p := newPublishedRun()
 	p.answer = late
-	v := requireOutcome(t, Pass, p.judge(t), "all arrived")
+	requireOutcome(t, Pass, p.judge(t), "all arrived")
 	p = newPublishedRun()
 	p.answer = late
 	p.lose(func(stream int, number uint64) bool { return stream == 2 && number == perTopic })
-	v = requireOutcome(t, Invalid, p.judge(t))
+	v := requireOutcome(t, Invalid, p.judge(t))
 	require.EqualValues(t, 1, v.Evidence.Undetectable)
 }
 

@@ -43,7 +43,7 @@ func TestMinCoverageLimitsUnwatchedTime(t *testing.T) {
 	assert.Equal(t, Connections{Planned: 3, Opened: 3, Completed: 2, Unwatched: 1}, v.Connections)
 	assert.EqualValues(t, 2*noopsEach, v.Server.Sent, "times without a watching client are not compared")
 
-	v = requireOutcome(t, Invalid, judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Runner: 1, Text: "runner 1 ended with exit code 107"}}}), "runner 1 left a finished shard, so its exit code has an unknown cause")
+	requireOutcome(t, Invalid, judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Runner: 1, Text: "runner 1 ended with exit code 107"}}}), "runner 1 left a finished shard, so its exit code has an unknown cause")
 	v = requireOutcome(t, Invalid, judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Text: "the cluster was deleted"}}}))
 	assert.Equal(t, "the cluster was deleted", v.Reasons[0], "the cause precedes its consequences")
 }
