@@ -179,6 +179,12 @@ func TestAnnotationsAreLimited(t *testing.T) {
 	require.Len(t, lines, 20)
 	require.Equal(t, "::error title=Soak fail::and 7 more, which are in the summary of the step", lines[9])
 	require.Equal(t, "::warning title=Soak::and 7 more, which are in the summary of the step", lines[19])
+
+	passed, checked := newVerdict(verdict.Pass), false
+	passed.Warnings, passed.Evidence.By, passed.MessagesChecked = v.Warnings, verdict.ByNothing, &checked
+	lines = annotations(passed)
+	require.Len(t, lines, 10, "the result of a pass without checked messages is a warning, and GitHub shows ten")
+	require.Contains(t, lines[0], "::warning title=Soak pass (connections only)::")
 }
 
 func TestLargeSummaryIsTruncated(t *testing.T) {

@@ -2,6 +2,7 @@ package ci
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/report"
@@ -23,11 +24,12 @@ func annotations(v *verdict.Verdict) (out []string) {
 		warnings = append(warnings, command("warning", title(v), w))
 	}
 	if len(errs) == 0 {
-		kind := "notice"
+		reasons := strings.Join(v.Reasons, "\n")
 		if v.ConnectionsOnly() {
-			kind = "warning"
+			warnings = slices.Insert(warnings, 0, command("warning", outcome, reasons))
+		} else {
+			out = append(out, command("notice", outcome, reasons))
 		}
-		out = append(out, command(kind, outcome, strings.Join(v.Reasons, "\n")))
 	}
 	out = append(out, limitAnnotations(errs, "error", outcome)...)
 	return append(out, limitAnnotations(warnings, "warning", title(v))...)

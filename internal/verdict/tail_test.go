@@ -180,3 +180,19 @@ func TestReasonsOfACheckAreLimited(t *testing.T) {
 	v := judgeSoak(m, server, Evidence{})
 	require.Contains(t, v.Reasons[10], "… and 32 more; noops missed: 42")
 }
+
+func TestSentenceAboutOneClientIsSingular(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[ledger.Kind]string{
+		ledger.KindAnnounced:  "d-0 was notified that messages are missing, ",
+		ledger.KindRestarted:  "d-0 restarted its numbers at 1, ",
+		ledger.KindEndedEarly: "d-0 was closed by the service before the end of its lifetime (end.lifetime), ",
+	} {
+		m, _ := cleanRun()
+		r := &m.Connections.Edit(0).Record
+		for i := range 12 {
+			r.Findings = append(r.Findings, ledger.Finding{Kind: kind, At: time.Minute + time.Duration(i)*time.Millisecond})
+		}
+		require.Contains(t, StreamsOf(m, nil, false).Sentences(kind)[0], want)
+	}
+}
