@@ -11,11 +11,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// stages returns a band of the timelines for each stage that the script declared.
+// stages returns a band of the timelines for each stage that the script declared and that started.
 func stages(v *verdict.Verdict) (out []Band) {
 	for _, stage := range v.Suite.Stages {
-		from := v.StartedUnix + stage.Start
-		out = append(out, Band{Name: stage.Title, From: from, To: min(from+stage.Seconds, v.EndedUnix)})
+		if from := v.StartedUnix + stage.Start; from < v.EndedUnix {
+			out = append(out, Band{Name: stage.Title, From: from, To: min(from+stage.Seconds, v.EndedUnix)})
+		}
 	}
 	return out
 }

@@ -43,6 +43,13 @@ func suiteRun() *Run {
 	return r
 }
 
+func TestOnlyStartedStagesHaveBands(t *testing.T) {
+	t.Parallel()
+	v := suiteRun().Verdict
+	v.EndedUnix = v.StartedUnix + 1
+	require.Equal(t, []Band{{Name: "20/s", From: v.StartedUnix, To: v.EndedUnix}}, stages(v))
+}
+
 func TestCurvesMergeRoundsAndSkipOtherStages(t *testing.T) {
 	t.Parallel()
 	r := suiteRun()
