@@ -252,12 +252,13 @@ func TestUnusableConnectionsAreReplaced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var opened atomic.Int64
+			received := make(chan bool, 1) // the client has read the response
 			u := serveRaw(t, func(conn net.Conn, request func() bool) {
 				opened.Add(1)
 				_ = request()
 				_, _ = conn.Write([]byte(response))
 				if strings.HasPrefix(name, "unrequested") {
-					time.Sleep(20 * time.Millisecond)
+					<-received
 					_, _ = conn.Write([]byte(unrequested))
 					_ = request() // waits for the client to close
 				}
@@ -266,6 +267,9 @@ func TestUnusableConnectionsAreReplaced(t *testing.T) {
 			for n := range int64(5) {
 				require.Equal(t, "ok", makeRequest())
 				require.Equal(t, n+1, opened.Load())
+				if strings.HasPrefix(name, "unrequested") {
+					received <- true
+				}
 				if l.conn != nil {
 					l.idle(t)
 				}

@@ -94,7 +94,6 @@ func disconnectAfterFirst(t *testing.T, r *Instance, s *service.Service, v servi
 	publish(t, r, s, v, 1)
 	stream.awaitNumbers(t, 1)
 	id = stream.ofKind(service.Delivery)[0].id
-	require.NotEmpty(t, id)
 	stream.Close()
 	return id
 }
@@ -109,6 +108,7 @@ func TestDisconnectedStreamResumes(t *testing.T) {
 			r, s := startService(t, name, Options{})
 			v := service.Values{Base: r.URL, Topic: "soak-topic-0", Run: "r1"}
 			id := disconnectAfterFirst(t, r, s, v)
+			require.NotEmpty(t, id)
 			publish(t, r, s, v, 2)
 			publish(t, r, s, v, 3)
 			stream := subscribe(t, r, s, v, id)

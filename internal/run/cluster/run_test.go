@@ -76,9 +76,8 @@ type followedRun struct {
 }
 
 // followRunning follows a run until all of its runners have started.
-func followRunning(t *testing.T, limits Limits) *followedRun {
+func (w *fakeCluster) followRunning(t *testing.T, limits Limits) *followedRun {
 	t.Helper()
-	w := newFakeCluster(t)
 	f := &followedRun{Run: Follow(w.Client, "ns", testPlan(), limits, t.TempDir()), cluster: w}
 	w.show(t, snapshot("running"))
 	f.news, f.done = startWait(t.Context(), f.Run)
@@ -140,7 +139,7 @@ func TestFollowFromTheFirstPodToTheLast(t *testing.T) {
 
 func TestLostRunnerIsReportedDuringTheRun(t *testing.T) {
 	t.Parallel()
-	r := followRunning(t, testLimits())
+	r := newFakeCluster(t).followRunning(t, testLimits())
 	s := snapshot("running")
 	s.Runners[1] = part(runName+"-2", batchv1.JobFailed, setExited(137, "OOMKilled"))
 	r.cluster.show(t, s)
@@ -157,7 +156,7 @@ func TestPodDeletedBetweenPollsIsExplained(t *testing.T) {
 	t.Parallel()
 	limits := testLimits()
 	limits.PollInterval = time.Second
-	r := followRunning(t, limits)
+	r := newFakeCluster(t).followRunning(t, limits)
 	pods, tracker := corev1.SchemeGroupVersion.WithResource("pods"), r.cluster.typed.Tracker()
 	require.NoError(t, tracker.Update(pods, pod(runName+"-1", setDrained, setExited(105, "Error")), "ns"))
 	require.NoError(t, tracker.Delete(pods, "ns", runName+"-1-x7"))
@@ -200,15 +199,17 @@ func TestLostConnectionIsRetriedUntilATimeout(t *testing.T) {
 			if !recovers {
 				limits.Unreachable = 100 * time.Millisecond
 			}
-			r := followRunning(t, limits)
+			w := newFakeCluster(t)
 			var disconnected atomic.Bool
-			disconnected.Store(true)
-			r.cluster.typed.PrependReactor("list", "jobs", func(clienttesting.Action) (bool, runtime.Object, error) {
+			w.typed.PrependReactor("list", "jobs", func(clienttesting.Action) (bool, runtime.Object, error) {
 				return disconnected.Load(), nil, errors.New("connection refused")
 			})
+			r := w.followRunning(t, limits)
+			disconnected.Store(true)
 			r.news.await(t, "the cluster does not answer (read the Jobs: connection refused); the run continues")
 			if !recovers {
-				require.ErrorIs(t, r.finish(t, Snapshot{}), ErrLost)
+				require.ErrorIs(t, awaitEnd(t, r.done), ErrLost)
+				r.Close()
 				return
 			}
 			disconnected.Store(false)
