@@ -53,7 +53,7 @@ func TestProxyFaultsAreFound(t *testing.T) {
 		require.Equal(t, "publisher", v.Evidence.By)
 		require.Zero(t, v.Evidence.Undetectable)
 
-		s.requireFinding(v, ledger.KindLost, 1, "missed message 3 of topic TOPIC: sent at ")
+		s.requireFinding(v, ledger.KindLost, 1, "missed message 3 of topic TOPIC, published at ")
 		s.requireFinding(v, ledger.KindDuplicated, 2, "received message 3 of topic TOPIC twice, ")
 		s.requireFinding(v, ledger.KindReordered, 3, "received message 2 of topic TOPIC out of order, ")
 		for k := 4; k <= 8; k++ {

@@ -120,7 +120,7 @@ func TestResumedStreamExpectsMissedMessages(t *testing.T) {
 			require.Zero(t, v.Evidence.Undetectable)
 			if c.want == verdict.Fail {
 				require.Equal(t, all-m.Received, m.Missed)
-				require.Regexp(t, `^cut-[0-9]+ missed messages? 3 .*of topic cut-topic-[0-9]+: `, findings(v, ledger.KindLost)[0])
+				require.Regexp(t, `^cut-[0-9]+ missed messages? 3 .*of topic cut-topic-[0-9]+, published at `, findings(v, ledger.KindLost)[0])
 			}
 		})
 	}

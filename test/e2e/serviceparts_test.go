@@ -35,7 +35,7 @@ func requireOneLoss(t *testing.T, v *verdict.Verdict, prefix, text string) {
 	require.Len(t, v.Runners, 2)
 	require.Zero(t, v.Evidence.Undetectable)
 	require.Len(t, findings(v, ledger.KindLost), 1)
-	require.Regexp(t, fmt.Sprintf("^%s10 missed message 4 of topic %stopic-10: ", prefix, prefix), findings(v, ledger.KindLost)[0])
+	require.Regexp(t, fmt.Sprintf("^%s10 missed message 4 of topic %stopic-10, published at ", prefix, prefix), findings(v, ledger.KindLost)[0])
 }
 
 // Runner 1 publishes for the streams of both runners.
@@ -102,7 +102,7 @@ func TestPlainK6SoaksAService(t *testing.T) {
 	require.EqualValues(t, 2*serviceStreams*perTopic-1, v.Messages.Received)
 	require.EqualValues(t, 2*publishedInAll, v.Messages.Published.Confirmed)
 	require.Zero(t, v.Evidence.Undetectable)
-	require.Contains(t, reasons(v), "loss-10 missed message 4 of topic loss-topic-10: ")
+	require.Contains(t, reasons(v), "loss-10 missed message 4 of topic loss-topic-10, published at ")
 }
 
 // An exception of token() aborts k6. Otherwise k6 would only log it, and pass without any check.
