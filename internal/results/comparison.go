@@ -60,7 +60,8 @@ func (d Dir) earlierRuns() ([]compare.Run, error) {
 	return h.Runs[i].earlierRuns, nil
 }
 
-// chosenBaseline reads the run that the user chose to compare another one with.
+// chosenBaseline reads the run that the user chose as the baseline of current. It returns an error if the two cannot be
+// compared.
 func chosenBaseline(folder string, current compare.Run) (compare.Run, error) {
 	baseline, err := compare.Read(folder)
 	if err == nil {

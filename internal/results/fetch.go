@@ -22,8 +22,9 @@ import (
 // fetchConcurrency limits how many files of a bucket are fetched at a time.
 const fetchConcurrency = 8
 
-// Fetch copies the files of a run from a store to out/TESTID. It replaces the files of an earlier fetch. progress is
-// called after each copied file. A file that cannot be copied is a problem of the run.
+// Fetch copies the files of a run from a store to out/TESTID. It replaces all shards of an earlier fetch, and other
+// files of the same name. progress is called after each copied file. A file that cannot be copied is a problem of the
+// run.
 func Fetch(ctx context.Context, from store.Store, out string, progress func(done, total int)) (d Dir, problems []string, err error) {
 	names, err := runFiles(ctx, from)
 	if err != nil {

@@ -30,7 +30,7 @@ const (
 
 // An Entry describes the folder of one run.
 type Entry struct {
-	compare.Run           // Verdict is nil without a verdict
+	compare.Run           // its Verdict is nil if State is not ""
 	Name        string    // of the folder
 	State       State     // "" with a verdict
 	Reason      string    // reason of the state, as a sentence; "" with a verdict

@@ -25,7 +25,7 @@ import (
 // HistoryFile is the page of all runs, in their folder.
 const HistoryFile = "index.html"
 
-// generator marks the pages of soak, so that an index.html of another program is recognised.
+// generator marks the pages of soak, so that soak does not replace an index.html of another program.
 const generator = "soak history"
 
 // WriteHistory writes the page of all runs into their folder, and replaces an existing page. If runs end at the same
@@ -76,7 +76,7 @@ func HasHistory(folder string) bool {
 	return err == nil && isOurs
 }
 
-// isGenerated reports whether a file is a page that soak wrote, or missing.
+// isGenerated reports whether a file is a page that soak wrote, or does not exist.
 func isGenerated(path string) (bool, error) {
 	f, err := safefile.Open(path, safefile.Document)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -28,7 +28,7 @@ func (d Dir) Judge(problems ...string) (*verdict.Verdict, *shard.Merged, error) 
 	return d.JudgeExpecting(0, problems...)
 }
 
-// ExpectAny is the number for JudgeExpecting that requires no number of laptops or runners.
+// ExpectAny makes JudgeExpecting accept any number of laptops or runners.
 const ExpectAny = -1
 
 // JudgeExpecting is Judge with a required number of laptops, or of runners if the run has a plan. The number 0 means

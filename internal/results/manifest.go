@@ -25,8 +25,9 @@ type Manifest struct {
 	RunInfo *verdict.RunInfo `json:"run_info,omitempty"`
 }
 
-// ManifestName, RunName and LedgerName return the names of these files. If the parts of a run were started on several
-// machines, each part has its own files, numbered by its runner. Part 0 is the whole run.
+// ManifestName, RunName and LedgerName return the names of ManifestFile, RunFile and LedgerFile of a part. If the parts
+// of a run were started on several machines, each part has its own files, numbered by its runner. Part 0 is the whole
+// run.
 func ManifestName(part int) string { return partName(ManifestFile, part) }
 func RunName(part int) string      { return partName(RunFile, part) }
 func LedgerName(part int) string   { return partName(LedgerFile, part) }

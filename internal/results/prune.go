@@ -73,8 +73,8 @@ func (h *History) baselines() (map[string]string, error) {
 	return out, nil
 }
 
-// Remove removes the runs of decisions to remove, and folders that an interrupted removal left. If a run cannot be
-// removed, its decision changes to keep it.
+// Remove removes the runs that the decisions remove, and folders that an interrupted removal left. If a run cannot be
+// removed, Remove changes its decision.
 func (h *History) Remove(decisions []Decision) error {
 	errs := []error{h.clear()}
 	for i, d := range decisions {

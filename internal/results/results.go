@@ -55,7 +55,8 @@ func makeFolder(path string) error {
 	return os.MkdirAll(path, 0o755) // #nosec G301 -- see above
 }
 
-// Create creates the folder of a new run, and sets the link `latest` to it.
+// Create creates the folder of a new run, and sets the link `latest` to it, unless the user has another file of that
+// name.
 func Create(out, testid string) (Dir, error) {
 	d := Dir(filepath.Join(out, testid))
 	err := makeFolder(out)

@@ -87,7 +87,7 @@ func (l *actionLog) write(text []byte) (int, error) {
 	return l.out.Write(text)
 }
 
-// A writerFunc is a function as an io.Writer.
+// A writerFunc is a function that implements io.Writer.
 type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }

@@ -13,7 +13,7 @@ import (
 // A console is an output that redraws a block of lines at its end. Other text appears above the block.
 type console struct {
 	out   io.Writer
-	width func() int // of a line of the block
+	width func() int // returns the number of columns of the terminal
 
 	mu    sync.Mutex
 	block []string

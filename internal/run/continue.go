@@ -50,8 +50,8 @@ func (s *session) replace(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// remaining returns the replacement of a runner that ended early, and the seconds until the end of the run, and prints
-// them. It returns an error if the runner cannot be replaced.
+// remaining returns the replacement of a runner that ended early, and the seconds until the end of the run. It also
+// prints when the runner ended, and these seconds. It returns an error if the runner cannot be replaced.
 func (s *session) remaining(last *shard.Shard, location string, now time.Time) (r replacedRunner, seconds int, err error) {
 	index := last.Runner.Index
 	end := last.Runner.Started().Add(time.Duration(last.Plan.Seconds) * time.Second)
@@ -75,7 +75,7 @@ func (s *session) remaining(last *shard.Shard, location string, now time.Time) (
 	return replacedRunner{seconds: s.Plan.Seconds, startUS: last.Runner.FirstStartUS()}, seconds, nil
 }
 
-// lastShard returns the shard of the runner with an index at a location, as findShard does; nil if there is none.
+// lastShard returns the latest shard of the runner with an index at a location; nil if there is none.
 func lastShard(ctx context.Context, location string, index int) (last *shard.Shard, err error) {
 	shards, err := store.Open(ctx, location)
 	if err != nil {

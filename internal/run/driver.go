@@ -20,7 +20,7 @@ type driver interface {
 	// creates no folder of the run.
 	check(ctx context.Context) error
 	// prepare creates the folder of the run, waits until the target answers, and checks that the shards of the
-	// runners can be read. After an error, close removes everything that prepare created.
+	// runners can be read. After an error, close stops everything that prepare started, but the folder stays.
 	prepare(ctx context.Context) error
 	// start starts the runners of a round. After an error none of them runs.
 	start(ctx context.Context, r round) (roundRun, error)

@@ -66,7 +66,7 @@ func (d *local) check(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// services describes the services of the runners on this machine, for a check of its limits.
+// services describes the services of the runners on this machine, for the check of the machine's limits.
 func (d *local) services() preflight.Services {
 	if d.Plan.BackendURL == "" {
 		return preflight.Services{Count: d.Backends, Local: true, Proxied: !d.NoNginx}

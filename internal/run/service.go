@@ -51,7 +51,7 @@ func (s *session) completeService() error {
 }
 
 // completeFinite fills in the service of a suite whose responses end by themselves. The service is a setting of the
-// script.
+// script. completeFinite also makes the path of PROMPTS absolute.
 func (s *session) completeFinite() (err error) {
 	s.Plan.Service, s.isModule = s.setting("SERVICE", "openai-chat"), true
 	if err := s.completeServiceName(); err != nil {
@@ -81,7 +81,7 @@ func checkFile(path string) error {
 	return err
 }
 
-// set replaces a setting of the script.
+// set sets a setting of the script, and replaces its earlier value.
 func (s *session) set(name, value string) {
 	s.Settings = slices.DeleteFunc(s.Settings, func(setting string) bool { return strings.HasPrefix(setting, name+"=") })
 	s.Settings = append(s.Settings, name+"="+value)

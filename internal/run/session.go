@@ -35,7 +35,7 @@ type session struct {
 	driver driver
 
 	part         int            // K of --runner K/N; 0: the whole run
-	generatedID  bool           // the test id was generated
+	generatedID  bool           // soak chose the test id
 	startAt      time.Time      // zero: at once
 	runStart     time.Time      // start of a run of another soak process; zero: this process starts the run
 	replaced     replacedRunner // the runner that this part replaces
@@ -288,7 +288,7 @@ func (s *session) localPlan() plan.Plan {
 	return p
 }
 
-// awaitStart waits until the time of --start-at, and returns errStopped if ctx ends before.
+// awaitStart waits until the time of --start-at, and returns errStopped if ctx ends first.
 func (s *session) awaitStart(ctx context.Context) error {
 	wait := time.Until(s.startAt)
 	if s.startAt.IsZero() || wait <= 0 {
@@ -320,8 +320,8 @@ func (s *session) storeRecords(ctx context.Context) error {
 	return s.dir.Seal(s.part)
 }
 
-// warn adds a warning to the verdict and to the page. It prints the warning now, or with printWarnings if that was not
-// called yet.
+// warn adds a warning to the verdict and to the page, and prints it. Before the first call of printWarnings, it leaves
+// the printing to that function.
 func (s *session) warn(text string) {
 	s.record.Warnings = append(s.record.Warnings, text)
 	s.watch.Note("warning: " + text)

@@ -19,8 +19,8 @@ import (
 )
 
 // tryService opens one stream of the service before the load, and before the run has a folder. If the description is a
-// module, it also tries publishing and the other fields. Only pods may be able to reach a service, so a run on
-// Kubernetes has no trial.
+// module, it also tries publishing and the other fields. A run on Kubernetes has no trial, because this machine
+// may be unable to reach the service.
 func (s *session) tryService(ctx context.Context) error {
 	if s.On != "local" || !s.runStart.IsZero() || s.Plan.BackendURL == "" || !s.isModule && !s.Suite.Target.Streams {
 		return nil
@@ -115,8 +115,8 @@ func (s *session) firstPrompt() (prompt string) {
 	return prompt
 }
 
-// answerTimeout returns how long a trial waits for the header of a response, and for its end: a minute, or less if
-// FIRST_TIMEOUT is.
+// answerTimeout returns how long a trial waits for the header of a response, and for its end. It is a minute, or
+// FIRST_TIMEOUT if that is shorter.
 func (s *session) answerTimeout() time.Duration {
 	if first, err := strconv.ParseFloat(s.setting("FIRST_TIMEOUT", ""), 64); err == nil && first > 0 {
 		return min(time.Minute, time.Duration(first*float64(time.Second)))
@@ -124,7 +124,8 @@ func (s *session) answerTimeout() time.Duration {
 	return time.Minute
 }
 
-// trialOf returns the configuration of a trial with the first topic of the run and an id that none of its streams has.
+// trialOf returns the configuration of a trial with the first topic of the run. No stream of the run has the trial's
+// id.
 func (s *session) trialOf(desc *service.Service) trial.Config {
 	p := &s.Plan
 	return trial.Config{

@@ -88,7 +88,7 @@ type remoteRun struct {
 	from        store.Store
 	dir         results.Dir // "": the files are fetched to scratch
 	scratch     string
-	stamp       string // stamp of the files that the page shows
+	stamp       string // stampOf the files that the page shows; "": none yet
 	warnedEmpty bool   // a warning about an empty location was printed
 }
 

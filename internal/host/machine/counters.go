@@ -11,9 +11,9 @@ type Effect int
 // The values of Effect.
 const (
 	Informational Effect = iota // none; the report shows the counter, or compares it with another one
-	Silences                    // packets were lost; faults of a runner's streams in that time are inconclusive; a warning on other machines
+	Silences                    // packets were lost; faults of a runner's streams then are inconclusive; otherwise a warning
 	Delays                      // programs could not run; lateness of a runner on the machine is inconclusive, as after a stall
-	Refuses                     // the kernel dropped connects; a warning on the machine of the target
+	Refuses                     // the kernel dropped connection attempts; a warning on the machine of the target
 	Warns                       // a warning
 	Suspends                    // the machine did not run, so results of its streams in that time are inconclusive
 )

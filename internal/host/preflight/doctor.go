@@ -21,7 +21,7 @@ type State string
 // The values of State.
 const (
 	OK      State = "ok"
-	Absent  State = "absent"  // a value is unknown, or a program is unavailable that only some features need
+	Absent  State = "absent"  // an unknown value, or the lack of a program that a run does not need
 	Warning State = "warning" // a run can start, but the machine may affect its results
 	Broken  State = "broken"  // a run cannot start
 )
@@ -78,7 +78,7 @@ func limits(p plan.Plan, m Machine, s Services) []Finding {
 	return out
 }
 
-// A Program is a program that soak starts, or that a user needs.
+// A Program is an executable that soak starts, or that the user may need.
 type Program struct {
 	Name    string
 	Names   []string               // names of the executable that are tried before Name
@@ -90,7 +90,7 @@ type Program struct {
 	Start   string                 // remedy if the program fails; "": Remedy
 }
 
-// optionalPrograms lists the third-party programs.
+// optionalPrograms lists the third-party programs. A run can start without them.
 var optionalPrograms = []Program{
 	{Name: "nginx", Names: []string{"nginx", "/usr/sbin/nginx"}, Version: []string{"-v"}, For: "local runs have no proxy in front of the backend", Remedy: "apt-get install nginx-light"},
 	{Name: "docker", Version: []string{"info", "--format", "Docker {{.ServerVersion}}, Compose and images of the stack"}, For: "no `make up`, no images", Remedy: "https://docs.docker.com/engine/install/", Start: "systemctl start docker, as a member of the group docker"},

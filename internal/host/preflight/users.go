@@ -16,7 +16,7 @@ const (
 type Users struct {
 	VUs, Runners int
 	Connections  int  // maximum of open connections; 0: one per virtual user
-	Sources      int  // source addresses of each runner; 0: unlimited
+	Sources      int  // number of source addresses of each runner; 0: unknown, so ports are not checked
 	Local        bool // the service runs on this host
 	Proxied      bool // the service is behind nginx on this host
 	Handshakes   bool // each connection computes a TLS handshake
@@ -64,7 +64,7 @@ func (u Users) coreWarnings(m Machine) (warnings []string) {
 	return warnings
 }
 
-// perRunner returns the largest share of a runner in n.
+// perRunner returns the number of n connections that a runner has at most.
 func (u Users) perRunner(n int) int { return (n + u.Runners - 1) / u.Runners }
 
 // Memory returns the maximum memory of the runners in bytes. If more connections than virtual users stay open, it

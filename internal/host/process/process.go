@@ -96,7 +96,7 @@ func (p *Process) ExitCode() int {
 // Signal sends a signal to the process. It does nothing if the process has ended.
 func (p *Process) Signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
 
-// HasOrphans reports whether the process group has a process. After the end of p, these are processes that p started.
+// HasOrphans reports whether the process group has a process. After p has ended, that is a process that p left running.
 func (p *Process) HasOrphans() bool { return p.signalGroup(0) == nil }
 
 // StopGroup sends s to the process group, kills the group after grace or when ctx ends, and waits for the process. If

@@ -21,10 +21,10 @@ var metricName = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
 // may be a gauge.
 var counter = regexp.MustCompile(`^(?:sum\()?[a-zA-Z_:][a-zA-Z0-9_:]*_total(?:\{[^{}]*\})?\)?$`)
 
-// pidPrefix is the prefix of a gauge of the memory of a process on this machine.
+// pidPrefix is the prefix of a GAUGE that is the memory of a process on this machine. The process id follows it.
 const pidPrefix = "pid:"
 
-// GaugePID returns the process id of a gauge of memory, or 0 for another gauge.
+// GaugePID returns the process id in a gauge such as pid:1234, or 0 for another gauge.
 func GaugePID(gauge string) int {
 	text, isPID := strings.CutPrefix(gauge, pidPrefix)
 	pid, err := strconv.Atoi(text)

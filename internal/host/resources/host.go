@@ -22,8 +22,8 @@ type Host struct {
 	Available    uint64  `json:"host_memory_available_bytes,omitempty"`
 	Sent         uint64  `json:"host_tcp_segments_sent,omitempty"`
 	Retransmits  uint64  `json:"host_tcp_retransmits,omitempty"`
-	Overflows    uint64  `json:"host_listen_overflows,omitempty"` // connects to a full accept queue
-	Drops        uint64  `json:"host_listen_drops,omitempty"`     // connects that the kernel dropped, including the overflows
+	Overflows    uint64  `json:"host_listen_overflows,omitempty"` // connection attempts that found a full accept queue
+	Drops        uint64  `json:"host_listen_drops,omitempty"`     // dropped connection attempts, including the overflows
 	TimeWait     int     `json:"host_time_wait,omitempty"`        // closed connections whose ports are in use
 	NetworkKnown bool    `json:"host_network_known,omitempty"`    // Sent, Retransmits, Overflows and Drops are known
 	ReservedCores

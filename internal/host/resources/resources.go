@@ -78,8 +78,8 @@ var backendMetrics = map[model.LabelValue]func(*Sample, float64){
 	"go_gc_duration_seconds_sum":    func(s *Sample, v float64) { s.BackendGCSeconds += v },
 }
 
-// servedMetric is compared with the count of the runners. It is not read from Prometheus, whose last scrape may precede
-// the last request.
+// servedMetric is the number of plain requests that a backend has served. A check compares it with the count of the
+// runners. It is not read from Prometheus, whose last scrape may precede the last request.
 const servedMetric = "backend_service_requests_total"
 
 // FromMetrics adds the values of a backend from its metrics page.
@@ -106,7 +106,7 @@ func eachMetric(page io.Reader, f func(name model.LabelValue, value float64, kin
 	return err
 }
 
-// A Summary has maxima and averages of a run.
+// A Summary has the maximum memory in bytes and the average CPU usage of a run.
 type Summary struct {
 	BackendRSSMax     uint64
 	BackendCPUPercent float64 // average, of one core
@@ -137,7 +137,7 @@ func Summarize(samples []Sample) (s Summary) {
 	return s
 }
 
-// Read reads resources.ndjson. A missing file has no samples.
+// Read reads the samples in resources.ndjson. It returns none if the file does not exist.
 func Read(path string) (out []Sample, err error) {
 	f, err := safefile.Open(path, safefile.Table)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Service has the resources of the target's processes on this machine. The counters start with the processes or with
-// their control groups.
+// Service has the resources of the target's processes on this machine. Its counters count from the start of the
+// processes or of their control groups.
 type Service struct {
 	Periods     uint64 `json:"target_cpu_periods,omitempty"`   // of control groups with a CPU limit
 	Throttled   uint64 `json:"target_cpu_throttled,omitempty"` // periods in which the limit was reached
@@ -122,7 +122,7 @@ func (s *Sample) readThrottled(group string) {
 	}
 }
 
-// NginxLog counts the messages about full resources in nginx's error log.
+// NginxLog counts the messages about exhausted resources in nginx's error log.
 type NginxLog struct {
 	QueueFull     int `json:"nginx_log_backend_queue_full,omitempty"` // the accept queue of a backend's socket
 	NoConnections int `json:"nginx_log_no_connections,omitempty"`     // worker_connections

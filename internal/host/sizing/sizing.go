@@ -17,9 +17,9 @@ import (
 // Figures of a Need. The host is a c5.large with a public address and the disk of infra/terraform.
 const (
 	streamsPerRunner = 19_000  // of 20,000 descriptors; the others are for requests and k6
-	sharedPerRunner  = 100_000 // over HTTP/2, as measured; they use at most 1000 descriptors
+	sharedPerRunner  = 100_000 // over HTTP/2, as measured; their connections use at most 1000 descriptors
 	runnersPerHost   = 2       // one per core
-	runnerCPU        = .5      // share of a core for messages; a busier reader delays them
+	runnerCPU        = .5      // maximum share of a core for messages; a busier runner delays them
 	portsPerAddress  = 28_232  // Linux's default range, for one source and one target address
 	hostMemory       = 4 << 30
 	usableMemory     = hostMemory / 4 * 3 // the kernel needs the other quarter for sockets and page cache

@@ -23,7 +23,7 @@ import (
 // evidence.
 var kinds = []string{".json", ".ndjson", ".csv", ".html", ".md", ".txt", ".log", ".gz"}
 
-// isInPage reports whether report.html has data of a file. A search for secrets would miss the data that is encoded.
+// isInPage reports whether report.html has data of a file. A search for secrets in the page would miss encoded data.
 func isInPage(name string) bool { return filepath.Ext(name) != ".log" && filepath.Ext(name) != ".gz" }
 
 const page = "report.html"

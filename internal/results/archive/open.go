@@ -20,7 +20,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// Limits of an archive. Samples of node_exporter, one per second, are compressed to a seventh of their size.
+// Limits of an archive. maxRatio is far above the ratio of usual data: samples of node_exporter, one per second, are
+// compressed to a seventh of their size.
 const (
 	maxBytes  = 16 << 30 // bytes of all files
 	maxRatio  = 100      // size of all files to that of the archive

@@ -18,8 +18,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// pack writes the files of dir to an archive. It first writes their checksums to dir, which are the first file of the
-// archive. All files of the archive are in a folder named testID.
+// pack writes the files of dir to an archive. It first writes sumsFile to dir, the first file of the archive. All files
+// of the archive are in a folder named testID.
 func pack(ctx context.Context, dir, testID, file string) error {
 	names := []string{sumsFile, contentsFile} // HasData reads these two only
 	var sums bytes.Buffer
@@ -73,7 +73,7 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// write writes a tar.gz of files of dir.
+// write writes a tar.gz of the named files of dir.
 func write(ctx context.Context, w io.Writer, dir, testID string, names []string, level int) error {
 	zip, err := gzip.NewWriterLevel(w, level)
 	if err != nil {

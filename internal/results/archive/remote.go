@@ -32,7 +32,7 @@ const (
 	errorExcerpt  = 300 // bytes of a response in an error
 )
 
-// Series is one series of a window.
+// Series is a series of Prometheus with its samples in one window.
 type Series = prompb.TimeSeries
 
 // samplesOf returns the number of samples of a series, including native histograms.

@@ -37,9 +37,9 @@ type Difference struct {
 }
 
 // Differ compares new values with at least two old ones. It uses the two-sided test of Mann and Whitney, which assumes
-// no distribution. The test is exact for up to 50 runs in each set (25 with equal values). Differ uses noiseBand if so
-// few runs cannot have a p of at most alpha. Four against four can; with three against three the most extreme outcome
-// has p = 2/20.
+// no distribution. The test is exact for up to 50 runs in each set (25 with equal values). Differ uses noiseBand if
+// there are too few runs for a p of at most alpha. Four against four runs are enough. With three against three, the
+// most extreme outcome has p = 2/20.
 func Differ(old, recent []float64) (Difference, error) {
 	if MinP(len(old), len(recent)) > alpha {
 		band, ok := noiseBand(old, len(recent))

@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// An Outcome is the result for a metric.
+// An Outcome is the result of comparing a metric.
 type Outcome string
 
 // A metric is Worse if its median got worse by more than the tolerance, by more than negligibleChange, and by more than
@@ -128,7 +128,7 @@ func (c *Comparison) isGeneratorsDelay(metric verdict.Metric, old []float64, rec
 	return err != nil || change.Outcome != Worse
 }
 
-// checkPlans rejects runs of several plans, and a repeated run, because its spread would be 0.
+// checkPlans rejects runs of several plans. It also rejects a repeated run, because copies of a run have no spread.
 func checkPlans(runs []Run) error {
 	byKey := map[string]string{}
 	for _, r := range runs {
@@ -181,7 +181,7 @@ func (c *Comparison) isBound(recent []verdict.Metric) bool {
 	return true
 }
 
-// metricsByName returns the values of each metric, by its name, in the order of the runs.
+// metricsByName returns the metrics of all runs by name, each in the order of the runs.
 func metricsByName(runs []Run) map[string][]verdict.Metric {
 	out := map[string][]verdict.Metric{}
 	for _, r := range runs {

@@ -18,7 +18,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// manager is the owner of the applied fields.
+// manager is the name by which Kubernetes records that soak owns the applied fields.
 const manager = "sse-soak"
 
 // Apply creates or updates the objects that stay between runs. It returns the names of the objects that this user has

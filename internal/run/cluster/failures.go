@@ -59,7 +59,7 @@ func location(pod *corev1.Pod) string {
 	return fmt.Sprintf("pod %s on node %s", pod.Name, pod.Spec.NodeName)
 }
 
-// condition returns the first of some conditions that a Job, which may be nil, has; nil if there is none.
+// condition returns the first true condition of a Job with one of the types; nil if there is none. job may be nil.
 func condition(job *batchv1.Job, types ...batchv1.JobConditionType) *batchv1.JobCondition {
 	if job == nil {
 		return nil
@@ -158,7 +158,7 @@ func deletedAt(pod *corev1.Pod) time.Time {
 	return pod.DeletionTimestamp.Add(-grace)
 }
 
-// memoryLimit returns the memory limit of a pod, in words if it has none.
+// memoryLimit returns the memory limit of a pod as text; "the node's memory" if it has none.
 func memoryLimit(pod *corev1.Pod) string {
 	for _, c := range pod.Spec.Containers {
 		if q, ok := c.Resources.Limits[corev1.ResourceMemory]; ok {

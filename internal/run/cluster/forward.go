@@ -120,7 +120,7 @@ func (c *Client) OpenService(ctx context.Context, s Service) (*Forward, error) {
 	return nil, NotReadyError{s}
 }
 
-// A NotReadyError reports that a service has no ready pod.
+// A NotReadyError reports that a service has no ready pod for a port.
 type NotReadyError struct{ Service }
 
 func (e NotReadyError) Error() string {

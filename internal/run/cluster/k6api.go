@@ -105,7 +105,7 @@ func (r *runnerAPI) isPaused(ctx context.Context) (bool, error) {
 	return s.Data.Attributes.Paused != nil && *s.Data.Attributes.Paused, nil
 }
 
-// stop has k6 end its run. The runner closes its streams and writes its shard.
+// stop makes k6 end its run. The runner closes its streams and writes its shard.
 func (r *runnerAPI) stop(ctx context.Context) error {
 	var s k6Status
 	s.Data.Type, s.Data.ID, s.Data.Attributes.Stopped = "status", "default", true

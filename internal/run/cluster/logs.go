@@ -70,7 +70,7 @@ func (k *logKeeper) copy(pod, path string) error {
 		return err
 	}
 	defer from.Close()
-	// Created only now, because a pod that no longer exists may have left its log at path.
+	// The file is not created earlier, because path may have the log of a pod that no longer exists.
 	to, err := os.Create(path) // #nosec G304 -- in the run's folder
 	if err != nil {
 		return err

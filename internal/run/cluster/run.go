@@ -39,7 +39,7 @@ type Run struct {
 	started chan struct{}
 }
 
-// Follow returns the run of a plan, for Wait. The logs of its pods are stored in dir.
+// Follow returns the Run of a plan. Wait follows it, and stores the logs of its pods in dir.
 func Follow(c *Client, namespace string, p plan.Plan, l Limits, dir string) *Run {
 	r := &Run{
 		client: c, namespace: namespace, name: Name(p.TestID), limits: l,

@@ -16,7 +16,7 @@ type Phase int
 const (
 	Initializing Phase = iota // the initializer reads the script and its options
 	Creating                  // the runners are scheduled, and wait paused
-	Starting                  // the starter unpauses them
+	Starting                  // the starter unpauses the runners
 	Running
 	Ended // every runner has finished or failed
 )
@@ -34,8 +34,8 @@ type Limits struct {
 	PollInterval  time.Duration // between two polls of the cluster
 }
 
-// DefaultLimits returns the limits for runners that run for some time. They leave time for pulling images, adding
-// nodes and uploading shards.
+// DefaultLimits returns the limits for runners that run for length. They leave time for pulling images, adding nodes
+// and uploading shards.
 func DefaultLimits(length time.Duration) Limits {
 	const ending = 10*time.Second + 2*time.Minute
 	return Limits{Start: 10 * time.Minute, Run: length + ending, Unreachable: 5 * time.Minute, PollInterval: pollInterval}

@@ -40,7 +40,7 @@ func (w *podWatch) follow(ctx context.Context, first watch.Interface, pause time
 	}
 }
 
-// read notes the events of a watch until it ends or ctx ends.
+// read stores the pods in the events of a watch until the watch or ctx ends.
 func (w *podWatch) read(ctx context.Context, from watch.Interface) {
 	defer from.Stop()
 	for {

@@ -59,13 +59,13 @@ type Server struct {
 	news      chan struct{} // closed at the next event
 	lastView  time.Time     // last time at which a viewer had the page open or requested it
 	viewers   int
-	lastViews map[string]time.Time // time of the last request of each viewer, by key
+	lastViews map[string]time.Time // time at which each viewer last opened or left the page, by key
 	delivered map[string]bool      // viewers that have the report
 	report    []byte               // nil: the run is in progress, or has no report
 	ended     bool                 // the page is no longer updated
 }
 
-// A part of the page, with the number of the event that changed it last.
+// A part is a part of the page, with the number of the event that changed it last.
 type part struct {
 	html.Part
 	number int
@@ -91,7 +91,7 @@ func Listen(address string, source Source, tick <-chan time.Time) (*Server, erro
 	return s, nil
 }
 
-// random returns a random number of the given size in hexadecimal.
+// random returns a random number of the given size in bytes, in hexadecimal.
 func random(bytes int) string {
 	b := make([]byte, bytes)
 	_, _ = rand.Read(b) // never fails
@@ -194,7 +194,7 @@ func (s *Server) changesSince(id string) []byte {
 }
 
 // recordVisit records that a viewer has the page open at this time. If there are too many viewers, it forgets those
-// that disconnected more than viewerGrace ago. The caller holds mu.
+// whose last visit was more than viewerGrace ago. The caller holds mu.
 func (s *Server) recordVisit(key string) {
 	s.lastViews[key] = time.Now()
 	if len(s.lastViews) > 10*maxViewers {

@@ -19,15 +19,14 @@ type Requirements struct {
 	// Connections is the number of connections that are open at a time over all runners, if the script declares it. If
 	// it is 0, each virtual user has one.
 	Connections int
-	Duration    time.Duration `json:"-"` // at most
+	Duration    time.Duration `json:"-"` // maximum duration of the runners
 	// Service is the description of the service, as internal/service reads it; nil if the script names none.
 	Service json.RawMessage
 	// OwnToken reports whether token() returns another token than SUBSCRIBE_TOKEN.
 	OwnToken bool
 }
 
-// A SettingsError is the sentence with which a script rejects its settings, or states that the script was not loaded in
-// time.
+// A SettingsError reports that a script rejects its settings, and why, or that the script was not loaded in time.
 type SettingsError struct{ Sentence string }
 
 func (e SettingsError) Error() string { return e.Sentence }

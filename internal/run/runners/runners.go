@@ -210,7 +210,7 @@ func (g *Group) Wait(graceful, force context.Context) error {
 	return nil
 }
 
-// Kill ends all runners at once.
+// Kill kills all runners, and waits for their end.
 func (g *Group) Kill() {
 	expired, cancel := context.WithCancel(context.Background())
 	cancel()

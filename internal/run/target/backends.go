@@ -21,13 +21,13 @@ const (
 // A backend is one of the processes behind nginx, or the only process of a target without nginx.
 type backend struct {
 	*service
-	name   string // the value of X-Server
+	name   string // value of the response header X-Server
 	listen string
 	client *http.Client
 }
 
-// addBackend starts the nth backend, from 1, and waits until it is ready. It listens on its own socket or, with
-// atPort, at the address for the runners.
+// addBackend starts the nth backend, from 1, and waits until it is ready. The backend listens on its own socket or,
+// with atPort, at the address for the runners.
 func (l *Local) addBackend(ctx context.Context, n int, atPort bool) error {
 	b := &backend{name: fmt.Sprintf("backend-%d", n)}
 	if atPort {

@@ -261,7 +261,8 @@ func (l *Local) NginxStatus(ctx context.Context) (page io.ReadCloser, ok bool) {
 	return openPage(ctx, http.DefaultClient, "http://"+l.port+"/nginx-status", "")
 }
 
-// Stop ends the target in order, nginx first, and removes its files. When ctx ends it kills the remaining processes.
+// Stop ends the target in order, nginx first, and removes its files. It kills a process that does not end in time, and
+// all remaining ones when ctx ends.
 func (l *Local) Stop(ctx context.Context) {
 	if l.nginx != nil {
 		l.nginx.stop(ctx, 5*time.Second)

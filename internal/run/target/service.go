@@ -113,7 +113,7 @@ func (s *service) current() *process.Process {
 	return s.process
 }
 
-// stop ends the process without a restart and waits for it. When ctx ends, stop kills the process.
+// stop ends the process without a restart and waits for it. After grace, or when ctx ends, stop kills the process.
 func (s *service) stop(ctx context.Context, grace time.Duration) {
 	close(s.stopping)
 	s.watchers.Wait() // no further restart is possible
