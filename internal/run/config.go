@@ -36,7 +36,7 @@ type Config struct {
 	// Continue replaces a runner that ended early. The part runs the clients of that runner until the end of the run.
 	Continue bool
 
-	Backends   int    // to start here if the plan names no service
+	Backends   int    // number of backends to start here if the plan names no service
 	NoNginx    bool   // connect to the backends directly
 	ClusterURL string // of a suite that compares with a cluster; "": start one here
 

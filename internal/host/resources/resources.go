@@ -20,7 +20,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// Interval is the time between two samples.
+// Interval is the time between two samples of the suite soak or of a Prometheus, and between two DNS lookups. Other
+// suites are sampled once per second.
 const Interval = 5 * time.Second
 
 // A Sample is one line of resources.ndjson. Unknown values are 0. Seconds and events are counted from the start of the

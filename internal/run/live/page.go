@@ -24,7 +24,7 @@ type Header struct {
 	Plan     plan.Plan
 	Title    string // "soak 20261122-140000"
 	Service  shard.Service
-	Declared bool          // the script disturbs streams or makes requests: see verdict.Layout
+	Declared bool          // the script declares the load: see verdict.Layout
 	Total    time.Duration // approximate length of the run
 	Machine  resources.Machine
 	// Prometheus is the address of the metrics of the run, "" if there is none; WritesMetrics reports whether the
@@ -83,7 +83,7 @@ func (s *state) banner(sum *shard.Progress) report.Banner {
 }
 
 // interimResult describes the result so far, which may become worse but not better. lost reports losses. If the script
-// disconnects streams, only missing and faulty messages are losses.
+// declares the load, it may disconnect streams, so only missing and faulty messages are losses.
 func (s *state) interimResult(sum *shard.Progress) (words string, lost bool) {
 	if s.requests(sum) {
 		return format.Count(sum.Requests, "request") + " so far", false
