@@ -22,7 +22,7 @@ func IsTimeout(ctx context.Context, err error) bool {
 		errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// IsReset reports whether the peer, or a machine between, has reset the connection.
+// IsReset reports whether the peer, or a machine on the path to it, has reset the connection.
 func IsReset(err error) bool {
 	return IsOneOf(err, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNABORTED)
 }

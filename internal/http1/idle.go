@@ -11,7 +11,7 @@ import (
 )
 
 // An Idle is a set of idle connections to one server. It closes a connection that reaches the limit of the idle time.
-// It returns the most recently used connection first, so that surplus connections reach the limit.
+// Take returns the most recently used connection first, so that surplus connections reach the limit.
 type Idle[C io.Closer] struct {
 	mu     sync.Mutex
 	keep   time.Duration // maximum idle time; 0: no connection is reused

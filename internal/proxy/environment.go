@@ -8,12 +8,12 @@ import (
 	"golang.org/x/net/http/httpproxy"
 )
 
-// FromEnvironmentTo returns the proxy of the environment for a URL, nil for none. It returns an error for a variable
-// that is not a URL, for which net/http would use no proxy or a wrong one.
+// FromEnvironmentTo returns the proxy of the environment for a URL, nil for none. It returns an error if the variable
+// is not a URL, because net/http would then use no proxy or a wrong one.
 func FromEnvironmentTo(target string) (*Proxy, error) {
 	u, err := url.Parse(target)
 	if err != nil {
-		return nil, nil //nolint:nilerr // no request can be sent to it; the caller reports that
+		return nil, nil //nolint:nilerr // no request can be sent to an invalid URL; the caller reports that
 	}
 	if err := checkVariable(httpproxy.FromEnvironment(), u); err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func checkVariable(from *httpproxy.Config, target *url.URL) error {
 	}
 	config := httpproxy.Config{HTTPProxy: "http://any", HTTPSProxy: "http://any", NoProxy: from.NoProxy}
 	if p, err := config.ProxyFunc()(target); value == "" || p == nil || err != nil {
-		return nil //nolint:nilerr // it fails only under CGI
+		return nil //nolint:nilerr // ProxyFunc fails only under CGI
 	}
 	if !strings.Contains(value, "://") {
 		value = "http://" + value

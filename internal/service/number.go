@@ -33,7 +33,8 @@ func parseSeq(text []byte) (int64, bool) {
 }
 
 // parseTime returns a time in microseconds since 1970. The text is a date of RFC 3339, or a number of seconds,
-// milliseconds, microseconds or nanoseconds since 1970, from 1973 to 5138. The size of a number determines its unit.
+// milliseconds, microseconds or nanoseconds since 1970. The size of a number determines its unit, for times from 1973
+// to 5138.
 func parseTime(text []byte) (int64, bool) {
 	if len(text) > 10 && text[4] == '-' && text[7] == '-' {
 		return parseDate(string(text))

@@ -8,7 +8,7 @@ import (
 	"regexp/syntax"
 )
 
-// maxInstructions limits a compiled expression, and so the steps of a search per character.
+// maxInstructions limits the size of a compiled expression, and thus the steps of a search per character.
 const maxInstructions = 1000
 
 // A pattern is an expression that has one group.

@@ -104,7 +104,7 @@ type Header struct {
 	Value Template
 }
 
-// Omitted reports whether the header is not sent because its token, or its value of an earlier response, is empty.
+// Omitted reports whether the header is not sent because the value of its {token} or {client} is empty.
 func (h Header) Omitted(v *Values) bool {
 	return v.Token == "" && h.Value.Uses(Token) || v.Client == "" && h.Value.Uses(Client)
 }

@@ -18,8 +18,8 @@ const FiniteSuite = "finite"
 const minIdle = 10 * time.Second
 
 // Complete sets two values of a plan for endless streams that follow from the description. These are the interval
-// between two messages of a stream, and whether clients reconnect. It returns an error if plan and description differ
-// in finite or endless streams, or in having a publisher.
+// between two messages of a stream, and whether clients reconnect. It returns an error if the plan and the description
+// contradict each other about finite responses or about publishing.
 func (s *Service) Complete(p *plan.Plan) error {
 	explicit := p.Topics > 0 || p.PublishRate > 0
 	switch finite := p.Suite == FiniteSuite; {

@@ -35,8 +35,8 @@ func parseSum(text []byte) (sum uint32, ok bool) {
 	return uint32(n), err == nil && fmt.Sprintf("%08x", n) == string(text)
 }
 
-// A checksumInput holds the checksum of a message, if present, and the values from which it was computed. The marker
-// is not among them.
+// A checksumInput holds the checksum of a message, if present, and the values from which it was computed, except the
+// marker.
 type checksumInput struct {
 	seq, sent value
 	sum       uint32

@@ -167,9 +167,9 @@ func (b *body) handleReadError(p []byte, err error) (int, error) {
 	return n, err
 }
 
-// watch makes reads fail with errIdle if no byte arrives within the idle timeout. The time starts at at. The timeout
-// may change later, but watch does nothing if there is none at first. The caller must call unwatch after the last read,
-// even without a timeout.
+// watch makes reads fail with errIdle if no byte arrives within the idle timeout. The silence starts at the time at.
+// The timeout may change later, but watch does nothing if there is none at first. The caller must call unwatch after
+// the last read, even without a timeout.
 func (b *body) watch(at time.Time) {
 	if b.limit() > 0 {
 		processSweep.watch(&b.idleMark, at)

@@ -43,12 +43,13 @@ type Callbacks struct {
 	Comment func(s *Stream, at time.Time, text []byte)
 	// Closed reports the end of the attempt or the stream, once per Connecting.
 	Closed func(s *Stream, at time.Time, c Close)
-	// Ended is the last call: no goroutine or timer of the stream is left. It must not call methods of the stream but
-	// Value, because Stop may hold its mutex.
+	// Ended is the last call: no goroutine or timer of the stream is left. It must call no method of the stream other
+	// than Value, because Stop may hold the mutex of the stream.
 	Ended func(s *Stream)
 
 	// FollowUp reports whether the second request of a stream follows an event. It is called for each event until it
-	// returns true. It, or a later call, then sends the request by f.Send. nil: streams have no second request.
+	// returns true. The callback, or another goroutine later, then sends the request with f.Send. nil: streams have no
+	// second request.
 	FollowUp func(s *Stream, e *eventstream.Event, f *FollowUp) bool
 	// Answered reports the response that accepted the second request. Events that the service sent before this
 	// response may have been reported already.
@@ -63,8 +64,8 @@ type Callbacks struct {
 	Resumed func(s *Stream, at time.Time, kind Cut)
 }
 
-// report calls a callback, unless it is nil. With a second request two goroutines call callbacks; then a mutex prevents
-// that they overlap.
+// report calls a callback, unless it is nil. With a second request two goroutines call callbacks; a mutex then prevents
+// overlapping calls.
 func report[T any](s *Stream, callback func(*Stream, time.Time, T), at time.Time, value T) {
 	if callback == nil {
 		return
@@ -138,7 +139,7 @@ func (c *Close) Message() string {
 type Reason string
 
 // The reasons, in three groups. Those of the first group end a stream; truncated and too_long also end an attempt.
-// Those of the second group end an attempt, and those of the third either.
+// Those of the second group end an attempt. Those of the third group end a stream or an attempt.
 const (
 	ReasonServer    Reason = "server"    // the server ended the stream, not inside an event
 	ReasonTruncated Reason = "truncated" // the stream ended inside a line, an event, a chunk, its compression or the header

@@ -22,7 +22,7 @@ func (c *Client) Do(ctx context.Context, o *Options, r Request) (*Response, *Clo
 	return c.send(ctx, o, r, (*exchange).do)
 }
 
-// send makes one request by roundTrip.
+// send makes one request with roundTrip, which is exchange.open or exchange.do.
 func (c *Client) send(
 	ctx context.Context, o *Options, r Request, roundTrip func(*exchange, context.Context, *request) (*Response, *failure),
 ) (*Response, *Close) {

@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// A poller reads all streams of the process in one goroutine, by epoll. The goroutine runs only while there are
+// A poller reads all streams of the process in one goroutine, with epoll. The goroutine runs only while there are
 // streams. A goroutine per stream would use a stack of 4 KB (8 KB with TLS), a read buffer, and state in Go's network
 // poller. It would also read twice per event; the second read returns no bytes.
 type poller struct {

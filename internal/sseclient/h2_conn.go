@@ -36,8 +36,8 @@ const (
 )
 
 // An h2Conn is an HTTP/2 connection (RFC 9113) with its streams. One goroutine reads the connection; on Linux it is
-// that of the poller. It passes the bytes of a stream to the reader of that stream in the same turn. Any goroutine may
-// write.
+// usually that of the poller. It passes the bytes of a stream to the reader of that stream in the same turn. Any
+// goroutine may write.
 type h2Conn struct {
 	net          net.Conn // a tls.Conn, or the plain connection
 	remote       net.Addr

@@ -11,7 +11,7 @@ import (
 // waits in Read. A polled transport has no goroutine: the poller reads it when bytes arrive. The goroutine of an HTTP/2
 // connection reads its streams.
 type transport interface {
-	// Read is Read of net.Conn. A polled transport returns errNotReady if there are no bytes.
+	// Read is like Read of net.Conn. A polled transport returns errNotReady if there are no bytes.
 	Read(p []byte) (int, error)
 	// interrupt makes the reader check whether the server is silent. Any goroutine may call it.
 	interrupt()

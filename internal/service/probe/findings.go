@@ -18,7 +18,7 @@ type findings struct {
 	heartbeat heartbeat
 	message   message
 	resume    resume
-	finite    *finite  // nil: the service does not end its responses
+	finite    *finite  // nil: responses do not all end with a terminal event
 	missing   []string // sentences about fields of the description that were not found
 }
 

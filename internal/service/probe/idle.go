@@ -51,8 +51,8 @@ const (
 	lost                         // the message did not arrive, and the stream did not end
 )
 
-// A silentStream is a stream on which the probe publishes nothing until its check, except a message that tests
-// publishing first.
+// A silentStream is a stream to which the probe publishes nothing before its check, except one message at the start
+// that tests publishing.
 type silentStream struct {
 	*track
 	checkAfter time.Duration // silence before the check; 0: no check

@@ -92,7 +92,7 @@ func (f *findings) refusal(role role) string {
 	return ""
 }
 
-// missed returns the keys of the messages during the disconnect, from the stream that received the most of them.
+// missed returns the keys of the messages during the disconnect, from the stream that received most of them.
 func (f *findings) missed() (out map[string]bool) {
 	for _, t := range f.tracksOf(plain, compressed) {
 		arrived := map[string]bool{}

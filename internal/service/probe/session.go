@@ -36,7 +36,7 @@ type session struct {
 	thenStatus               int    // of the last response to a second request
 
 	published []publication
-	statuses  []int // of the responses to publish requests
+	statuses  []int // different statuses with which messages were confirmed
 
 	disconnected   *track // the stream that disconnectOne closed
 	disconnectedAt time.Time

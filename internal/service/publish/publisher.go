@@ -3,8 +3,8 @@
 //
 // The model is open: a message is sent when it is due, whether or not earlier ones of other topics were answered. If
 // that is impossible (the process was late, the service is slow), it is sent as soon as possible, and its lag is
-// recorded. None is omitted. The next message of a topic waits for the response to the previous one, otherwise their
-// order at the service would be unknown. It does not wait if the description allows any order.
+// recorded. No message is omitted. The next message of a topic waits for the response to the previous one, otherwise
+// their order at the service would be unknown. It does not wait if the description allows any order.
 package publish
 
 import (

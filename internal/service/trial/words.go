@@ -24,7 +24,7 @@ func quoteBody(body string) string {
 	return fmt.Sprintf(" (%s)", body)
 }
 
-// seconds returns a duration in seconds with three digits.
+// seconds returns a duration in seconds, with three significant digits.
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3g s", d.Seconds()) }
 
 // quote returns the fields of a part for a sentence, without tokens.

@@ -24,7 +24,7 @@ const (
 
 // A Parser reads events from a byte stream. The zero value needs a call of Reset. One goroutine uses it.
 //
-// It returns an event as soon as it has read the first byte of the line end of its blank line, CR or LF.
+// It returns an event as soon as it has read the first byte, CR or LF, of the blank line that ends the event.
 type Parser struct {
 	r           io.Reader
 	id          []byte        // "last event ID string"
