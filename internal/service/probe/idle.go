@@ -17,7 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// LongestIdle is the longest silence that Idle measures.
+// LongestIdle is the maximum of Config.Length for Idle.
 const LongestIdle = 15 * time.Minute
 
 // checkTimes are the silences after which a message checks a stream, just below and just above the known limits. A

@@ -47,8 +47,8 @@ type Config struct {
 	checkTimes []time.Duration // of Idle, in tests
 }
 
-// Limits of Config.Streams, and of Config.Length for Run. They keep the load of a probe low. The caller of Run checks
-// them.
+// Limits of Config.Streams and Config.Length, which the caller of Run or Idle checks. LongestIdle replaces Longest for
+// Idle. The maxima keep the load of a probe low.
 const (
 	MaxStreams = 10
 	Shortest   = 20 * time.Second

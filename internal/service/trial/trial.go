@@ -51,7 +51,7 @@ type Config struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	Patience time.Duration // time limit for headers, a message or the end of a response; 0: 10 s
-	Note     func(string)  // receives sentences about parts that were not tried, and a missing terminal event; may be nil
+	Note     func(string)  // receives sentences about untried parts, and about a missing terminal event; may be nil
 }
 
 // ErrNoAnswer is the cause of the error of Run, Answer and Connect if no headers arrive in time.
