@@ -9,6 +9,7 @@ type clock struct {
 	unix  int64 // wall clock at the start, microseconds
 }
 
+// newClock returns a clock that starts now.
 func newClock() clock {
 	now := time.Now()
 	return clock{start: now, unix: now.UnixMicro()}

@@ -71,9 +71,9 @@ func (c *Config) check(fileLimit uint64) error {
 	return c.shareDescriptors(fileLimit)
 }
 
-// shareDescriptors divides the descriptors of the process between streams and other connections, so that neither many
-// connects nor many slow requests can exhaust the descriptors of open streams. It sets httpConnections, and
-// MaxConnections if that is 0. It returns an error if fileLimit is too low for both.
+// shareDescriptors divides the descriptors of the process between streams and other connections. Many connects or
+// slow requests then cannot exhaust the descriptors of open streams. It sets httpConnections, and MaxConnections if
+// that is 0. It returns an error if fileLimit is too low for both.
 func (c *Config) shareDescriptors(fileLimit uint64) error {
 	limit := int(min(fileLimit, 1<<24)) - reservedDescriptors
 	if c.MaxConnections == 0 {

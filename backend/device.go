@@ -30,16 +30,16 @@ func (r closeReason) String() string { return closeReasonNames[r] }
 // uses it, except that helpers of a batch read fd.
 type device struct {
 	id              string
-	seq             uint64 // last number assigned to a noop or message
-	first           uint64 // lowest sent number of the current numbering
-	last            uint64 // highest sent number of the current numbering
-	sent            uint64 // how many numbers of the current numbering were sent
-	tick            int64  // last tick that gave this id a number, or at which its numbering started
-	opened          int64  // start of the latest stream, in microseconds since 1970
-	closed          int64  // end of the latest stream, in microseconds since 1970; 0: open, or no stream yet
-	queue           *backlog
+	seq             uint64        // last number assigned to a noop or message
+	first           uint64        // lowest sent number of the current numbering
+	last            uint64        // highest sent number of the current numbering
+	sent            uint64        // how many numbers of the current numbering were sent
+	tick            int64         // last tick that gave this id a number, or at which its numbering started
+	opened          int64         // start of the latest stream, in microseconds since 1970
+	closed          int64         // end of the latest stream, in microseconds since 1970; 0: open, or no stream yet
+	queue           *backlog      // nil: nothing waits to be written
 	tls             *tlsWriter    // nil without TLS
-	swapped         *item         // noop of a reorder fault, written after the next item with a number
+	swapped         *item         // noop of a reorder fault, written after the next item with a number; nil: none
 	messages        []keptMessage // messages that a resume can replay, oldest first
 	replayableAfter uint64        // numbers up to this one cannot be replayed
 	fd              int32         // descriptor of the stream; -1: none

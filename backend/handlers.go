@@ -34,7 +34,8 @@ func (s *service) forceDisconnect(w http.ResponseWriter, r *http.Request) error 
 	return answer.JSON(w, http.StatusOK, row)
 }
 
-// readMessage returns the body of the event that a request describes.
+// readMessage returns the event of a message without its head. The parameter event of the request has the name of the
+// event, and the body has the data.
 func readMessage(r *http.Request) ([]byte, error) {
 	name, err := parseName(r.URL.RawQuery, "event")
 	if err != nil {
@@ -116,7 +117,7 @@ func (d *deadlineWriter) Write(p []byte) (int, error) {
 	return d.w.Write(p)
 }
 
-// healthz responds with version, noop settings, uptime and number of open streams. Its status is always ok.
+// healthz responds with version, noop settings, uptime and number of open streams. The field status is always ok.
 func (s *service) healthz(w http.ResponseWriter, _ *http.Request) error {
 	return answer.JSON(w, http.StatusOK, struct {
 		Status   string  `json:"status"`

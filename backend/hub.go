@@ -12,9 +12,9 @@ import (
 	"github.com/sse-soak/sse-soak/backend/services"
 )
 
-// A hub is the scheduler: one goroutine that owns all device ids and streams. Only this goroutine writes to descriptors
-// and closes them, except that helpers write a batch while it waits, and that each TLS stream has a tlsWriter. It never
-// blocks on a client. Other goroutines pass functions to it (post, call).
+// A hub is the scheduler: one goroutine that owns all device ids and streams. Only this goroutine writes to
+// descriptors and closes them, with two exceptions: helpers write a batch while it waits, and each TLS stream has a
+// tlsWriter. The scheduler never blocks on a client. Other goroutines pass functions to it (post, call).
 type hub struct {
 	cfg     *Config
 	clk     clock
@@ -35,7 +35,7 @@ type hub struct {
 	batch        *batch
 	devices      map[string]*device
 	order        []*device // ids in the order of their first connects, for the ledger
-	orderEvicted int       // number of evicted ids in order
+	orderEvicted int       // number of evicted ids that order still contains
 	evicted      uint64    // number of ids that the ledger has evicted since the start
 	slots        []*device // by descriptor
 	gen          uint32    // number of uses of descriptors
@@ -121,11 +121,9 @@ func (h *hub) stop() {
 	h.watch.stop()
 }
 
-// Number of functions that run before the scheduler checks the clock again, and number of streams that a pass serves
-// before it checks the inbox.
 const (
-	inboxShare = 64
-	passShare  = 512
+	inboxShare = 64  // number of functions of the inbox that run before the scheduler checks the clock again
+	passShare  = 512 // number of streams that a pass serves before it checks the inbox
 )
 
 // run is the loop of the scheduler. It returns after stop is called, when the inbox is empty and all streams are
@@ -199,10 +197,9 @@ func (h *hub) nextWait() time.Duration {
 	return max(0, next-now)
 }
 
-// Minimum number of new streams in a ramp, and the time without a new stream after which the ramp has ended.
 const (
-	rampStreams = 500
-	rampQuiet   = 2 * time.Second
+	rampStreams = 500             // minimum number of new streams in a ramp
+	rampQuiet   = 2 * time.Second // time without a new stream after which the ramp has ended
 )
 
 // releaseMemory returns unused memory to the system after a ramp, whose requests leave garbage.

@@ -35,7 +35,7 @@ func (h *hub) end(d *device, reason closeReason) {
 // oldest one ends.
 func (h *hub) shut(d *device, reason closeReason) { h.shutOrReset(d, reason, false) }
 
-// shutOrReset closes a stream like shut, or with a reset of the TCP connection.
+// shutOrReset closes a stream like shut. With reset, the peer of a TCP connection receives a reset.
 func (h *hub) shutOrReset(d *device, reason closeReason, reset bool) {
 	if !h.detach(d, reason, reset) {
 		return

@@ -70,7 +70,7 @@ func (h *hub) release(r *reservation) {
 	}
 }
 
-// attach makes a connection the stream of an id, in place of a stream that it resumes, and writes the response headers
+// attach makes a connection the stream of an id, in place of a stream that it resumes. It writes the response headers
 // and the missed events. It ends the stream at once during a drain, or if forcedisconnect cancelled the connect.
 func (h *hub) attach(r *reservation, c claim) {
 	d := r.d
@@ -130,8 +130,8 @@ func (h *hub) numberFor(d *device, last lastEventID) uint64 {
 	return d.seq + 1
 }
 
-// install stores a connection in the device and in hub.slots, counts the stream, and adds the id to the wheel if it has
-// no active numbering.
+// install stores a connection in the device and in hub.slots, and counts the stream. It adds an id without an active
+// numbering to the wheel.
 func (h *hub) install(d *device, c claim) {
 	if c.fd >= len(h.slots) {
 		larger := make([]*device, max(c.fd+1, 2*len(h.slots), 256))

@@ -14,10 +14,10 @@ func (h *hub) serveTicks() {
 	}
 }
 
-// pass assigns the next number to each id in the bucket of a tick, and sends a noop if the id has a stream. It handles
-// the inbox after each passShare streams, so that a connect does not wait for the whole pass. The inbox may change the
-// bucket, so the pass runs from the end to the start: new ids are appended, a removal only moves the last id forward,
-// and each device stores its last tick.
+// pass assigns the next number to each id in the bucket of a tick, and sends a noop if the id has a stream. It
+// handles the inbox after each passShare streams, so that a connect does not wait for the whole pass. The inbox may
+// change the bucket, so the pass runs from the end to the start. New ids are appended, and a removal only moves the
+// last id forward. Each device stores its last tick, so no id gets two numbers.
 func (h *hub) pass(tick int64) {
 	start, count := time.Now(), 0
 	h.frames.begin([]byte(noopData), h.timestamp())

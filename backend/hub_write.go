@@ -3,7 +3,7 @@ package main
 import "time"
 
 // Clients whose socket buffer is full are retried together. The time between two retries is at least retryPace, and
-// at least retryPerClient for each such client, so that retries use at most a few percent of the scheduler's time.
+// at least retryPerClient for each such client. Retries therefore use at most a few percent of the scheduler's time.
 const (
 	retryPace      = 25 * time.Millisecond
 	retryPerClient = 20 * time.Microsecond

@@ -11,9 +11,9 @@ import (
 )
 
 // A ledgerRow is the line of one id in the ledger. First and Last are the lowest and the highest sent number of the
-// current numbering. Sent is the number of sent numbers; a replay counts once. A number is sent when the kernel, or the
-// queue of a TLS writer, has accepted its event, or when a fault has suppressed the event. Times are in microseconds
-// since 1970, 0: none.
+// current numbering. Sent is the number of sent numbers; a replay counts once. A number is sent when the kernel, or
+// the queue of a TLS writer, has accepted its event. It also counts as sent if a fault has suppressed the event.
+// Times are in microseconds since 1970, 0: none.
 type ledgerRow struct {
 	ID       string `json:"id"`
 	First    uint64 `json:"first"`

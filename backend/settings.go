@@ -66,7 +66,7 @@ func newSettings(name string) (fs *pflag.FlagSet, add func(name, def, unit, help
 // variable returns the environment variable of a flag.
 func variable(flag string) string { return strings.ToUpper(strings.ReplaceAll(flag, "-", "_")) }
 
-// A setting is a pflag.Value of one setting.
+// A setting is one setting as a pflag.Value. set parses a value and stores it.
 type setting struct {
 	unit string
 	set  func(string) error
@@ -194,7 +194,7 @@ func parseInt(to *int, least, most int) func(string) error {
 	}
 }
 
-// onOff returns a parser for switches.
+// onOff returns a parser for on and off. It also accepts true, 1 and yes, and false, 0 and no.
 func onOff(to *bool) func(string) error {
 	return func(v string) error {
 		switch strings.ToLower(v) {

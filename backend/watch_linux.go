@@ -13,6 +13,7 @@ type watcher struct {
 	done chan struct{}
 }
 
+// newWatcher returns a watcher without descriptors. The caller must call run and then stop.
 func newWatcher() (*watcher, error) {
 	epfd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {

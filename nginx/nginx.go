@@ -26,7 +26,7 @@ type Config struct {
 	ErrorLog string
 	Listen   string   // address:port, or only the port
 	Sockets  []string // sockets of the backends; all requests of an id go to the same one
-	Root     bool     // root starts nginx
+	Root     bool     // nginx is started by root
 	Workers  int      // 0: one per core
 	// Connections is the number of streams.
 	Connections int
@@ -48,7 +48,7 @@ type Site struct {
 	Internal       string // address:port of stub_status and metrics; a loopback address, because it is not protected
 	Grafana        string // address:port
 	Prometheus     string // address:port
-	PasswordFile   string // users of Prometheus
+	PasswordFile   string // htpasswd file with the users of Prometheus
 	TLSListen      string // address:port, or only the port; "" without TLS
 	Certificate    string
 	Key            string

@@ -41,8 +41,8 @@ func NotAllowed(w http.ResponseWriter, methods ...string) error {
 	return Refuse(http.StatusMethodNotAllowed, "the method is not allowed; use "+allowed)
 }
 
-// BadBody returns the error for a body that could not be read: a problem with status 413 and the detail tooLarge if the
-// body exceeds its limit, otherwise an error that AsProblem converts to status 400.
+// BadBody returns the error for a body that could not be read. If the body exceeds its limit, the error is a
+// problem with status 413 and the detail tooLarge. Otherwise AsProblem converts the error to status 400.
 func BadBody(err error, tooLarge string) error {
 	var tooLong *http.MaxBytesError
 	if errors.As(err, &tooLong) {
@@ -79,8 +79,8 @@ func write(w http.ResponseWriter, kind string, status int, value any) {
 // NameRule describes valid names in errors.
 const NameRule = "1 to 64 characters of A-Z a-z 0-9 . _ -"
 
-// ValidName reports whether a device id, an event or a service may have this name. Its characters need no escape in a
-// header, a path, a label or an event stream.
+// ValidName reports whether a device id, an event or a service may have this name. The allowed characters need no
+// escape in a header, a path, a label or an event stream.
 func ValidName(name string) bool {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 	return name != "" && len(name) <= 64 && strings.Trim(name, letters) == ""

@@ -2,7 +2,7 @@ package fault
 
 import "slices"
 
-// An Effect is one effect of a fault.
+// An Effect is the record of one noop or connect to which a fault was applied.
 type Effect struct {
 	ID     string `json:"id"`
 	Number uint64 `json:"number,omitempty"` // number of the noop; 0 at a connect
@@ -63,8 +63,8 @@ func (s *Set) AtConnect(id string, now int64) *Fault {
 	return nil
 }
 
-// matches reports whether the fault applies to an id. Without its own id, a fault that counts noops applies to the
-// first affected id only, and a fault that counts connections applies to all ids.
+// matches reports whether the fault applies to an id. Without its own id, a fault that counts noops applies only to
+// the first affected id. A fault that counts connections applies to all ids.
 func (a *ArmedFault) matches(id string) bool {
 	switch {
 	case a.ID != "":

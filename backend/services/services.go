@@ -1,5 +1,6 @@
-// Package services responds to plain requests to the backend, so that load tests of plain HTTP can check responses:
-// small operations, a registration, an upload that is hashed, and the generic endpoints of go-httpbin.
+// Package services responds to plain requests to the backend, so that load tests of plain HTTP can check
+// responses. It has small operations, a registration, an upload that is hashed, and the generic endpoints of
+// go-httpbin.
 //
 //	GET  /default/services/{service}/{operation}?…    an operation of operations.go
 //	POST /default/services/{service}/account.register a registration, with a body like
@@ -7,9 +8,9 @@
 //	POST /default/upload                              an upload, with a response like {"bytes": 5242880, "sha256": "…"}
 //	     /httpbin/…                                   go-httpbin; see its own index page
 //
-// Each response has the name of its server if one is set (X-Server), and the number of requests in progress when the
-// request arrived, including itself (X-In-Flight). This number does not include requests that wait for a handler; the
-// number that nginx reports does.
+// Each response has the name of its server if one is set (X-Server). It also has the number of requests in progress
+// when its request arrived, including that request (X-In-Flight). This number does not include requests that wait for
+// a handler; the number that nginx reports does.
 package services
 
 import (

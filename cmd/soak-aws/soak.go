@@ -247,8 +247,8 @@ func (c *cloud) checkCredentials(length time.Duration) check {
 	}
 }
 
-// extend postpones the end of all hosts. It first changes the schedules and then the parameter that the hosts read,
-// so that a failure in between leaves the end of the hosts unchanged.
+// extend postpones the end of all hosts. It first changes the schedules, and then the parameter that the hosts read.
+// A failure in between therefore leaves the end of the hosts unchanged.
 func (d *deployment) extend(ctx context.Context, minutes int) error {
 	if minutes < 1 {
 		return refuse("--minutes must be positive, got %d; `make aws-down` ends the hosts", minutes)

@@ -36,7 +36,7 @@ type settings struct {
 	RunnerArchitecture  string `json:"runner_architecture"`
 	SubnetID            string `json:"subnet_id"`
 	Tags                map[string]string
-	Hosts               map[string]int    // by instance type
+	Hosts               map[string]int    // number of hosts by instance type
 	Architectures       map[string]string // by instance type
 }
 
@@ -66,7 +66,7 @@ func (d *deployment) target(name string) string {
 func (d *deployment) set(name, value string) { d.env = append(d.env, "TF_VAR_"+name+"="+value) }
 
 // command returns a terraform command in the folder. It has its own process group, because a terminal sends SIGINT
-// and SIGHUP to the whole foreground group, and a second SIGINT makes terraform exit without writing its state.
+// and SIGHUP to the whole foreground group. A second SIGINT would make terraform exit without writing its state.
 // soak-aws sends one SIGINT to terraform.
 func (d *deployment) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "terraform", args...) // #nosec G204 -- arguments of soak-aws, without a shell

@@ -1,6 +1,6 @@
 // Command nginxconf writes the files for nginx, Prometheus and Alertmanager of compose.yaml from environment
-// variables: nginx.conf, the password file of /prometheus/, the list of backends to scrape, and the receivers of
-// alerts. It runs in a container before the others, so that the host needs only Docker.
+// variables. The files are nginx.conf, the password file of /prometheus/, the list of backends to scrape, and the
+// receivers of alerts. It runs in a container before the others, so that the host needs only Docker.
 package main
 
 import (
@@ -73,7 +73,7 @@ func write(to folders, env func(string) string) error {
 		replace(filepath.Join(to.conf, "nginx.conf"), text.String(), 0o600),
 		replace(filepath.Join(to.conf, "htpasswd"), line, 0o644),
 		replace(filepath.Join(to.targets, "backend.json"), string(list), 0o644),
-		// Not .json, because Prometheus reads all files with this extension as backends.
+		// The name does not end with .json, because Prometheus reads such files as lists of backends.
 		replace(filepath.Join(to.targets, "alertmanager.yml"), receivers, 0o644),
 		replace(filepath.Join(to.alerts, "alertmanager.yml"), routes, 0o644), // read by Alertmanager only
 	)

@@ -16,9 +16,9 @@ import (
 // reservation is the time for which no other test receives an address. The program of the test must listen within it.
 const reservation = time.Minute
 
-// Free returns a free address and reserves it: no other test of this machine receives it for a minute. The port is
-// below the ephemeral ports of Linux. An ephemeral port could become the port of a client before the program listens
-// or while it restarts, and a client could even connect to itself.
+// Free returns a free loopback address, HOST:PORT, and reserves it: no other test of this machine receives it for a
+// minute. The port is below the ephemeral ports of Linux. An ephemeral port could become the port of a client before
+// the program listens or while it restarts. A client could even connect to itself.
 func Free() (string, error) {
 	const lowest, ports, tries = 20000, 12000, 100
 	var lastErr error

@@ -49,8 +49,9 @@ func (a *Authority) Server(names ...string) *tls.Certificate {
 	})
 }
 
-// issue signs a template. The authority signs the first certificate, its own, with the key of that certificate.
-// Subjects must differ, because OpenSSL treats a certificate with equal subject and issuer as self-signed.
+// issue returns a certificate with the fields of a template and a new key. The authority signs the first certificate,
+// its own, with the key of that certificate. Subjects must differ, because OpenSSL treats a certificate with equal
+// subject and issuer as self-signed.
 func (a *Authority) issue(template *x509.Certificate) *tls.Certificate {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

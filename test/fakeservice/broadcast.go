@@ -13,7 +13,7 @@ const (
 	SlowCut  = "cut"  // disconnects the client
 	SlowDrop = "drop" // drops the message
 	SlowKeep = "keep" // queues up to 4096 messages
-	SlowWait = "wait" // makes the publisher wait, too
+	SlowWait = "wait" // makes the publisher wait until the client reads
 	SlowLose = "lose" // loses one message of a client that reads; disconnects clients that do not
 )
 

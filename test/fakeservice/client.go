@@ -14,7 +14,7 @@ type Client struct {
 type OpenSpan struct {
 	From, To  time.Time // To is zero while the stream is open
 	EndReason string    // how the stream ended; "" while it is open
-	Resumed   bool      // the stream continues the previous one, or would if the service had not reset the client's id
+	Resumed   bool      // the client resumed the previous stream, or would have if its id had not been reset
 	WithID    bool      // the client sent the id of its last message in the request
 	Reported  bool      // the client reported in its next request how much of the stream it had read
 }
@@ -24,7 +24,7 @@ const (
 	EndClient    = "client"    // the client closed it
 	EndRequested = "requested" // the service ended it on request of the client
 	EndInOrder   = "in order"  // the service ended it
-	EndReset     = "reset"
+	EndReset     = "reset"     // the service reset the connection
 )
 
 // Last returns the latest stream of a client that had one.

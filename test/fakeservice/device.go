@@ -65,7 +65,7 @@ func (d *Device) markLost() {
 func (d *Device) isDisconnected() bool { return d.disconnectedAt.After(d.Last().From) }
 
 // EndedOnRequest reports whether the last stream was open when its end was requested. A client may also request the end
-// of a stream that it has closed or lost, because a proxy may not report that to the service.
+// of a stream that it has closed or lost, if a proxy has not reported that to the service.
 func (d *Device) EndedOnRequest() bool {
 	closed := d.Last().To
 	return !d.isDisconnected() && !d.EndRequestedAt.IsZero() && (closed.IsZero() || d.EndRequestedAt.Before(closed))

@@ -19,7 +19,7 @@ type Hub struct {
 	Preamble          string        // text on the wire at the start of each stream
 	Heartbeat         string        // text on the wire, such as ":\n" or "event: ping\n\n"
 	HeartbeatInterval time.Duration // time between two heartbeats; 0: no heartbeats
-	WhenSilent        bool          // a heartbeat is also delayed by messages
+	WhenSilent        bool          // a message also restarts the heartbeat interval
 
 	ID    func(n int) string          // id of the nth message of the hub; nil: messages have no id
 	Event string                      // event name of messages
@@ -28,7 +28,7 @@ type Hub struct {
 	Generate         func(stream, n int) string // nth block of a stream, from 1, as text on the wire
 	GenerateInterval time.Duration              // time between two of these blocks; 0: none
 
-	History bool // Last-Event-ID replays the messages since then
+	History bool // a stream with Last-Event-ID first receives the messages after that id
 	// Replay returns the replayed messages of a topic, as text on the wire, if History is set. all has all messages of the
 	// topic, and all[from:] those that the client missed. nil: the replayed messages are all[from:].
 	Replay    func(all []string, from int) []string
@@ -229,6 +229,7 @@ func (h *Hub) register(s *hubStream, r *http.Request) (missed string, number int
 	return missed, h.streamCount - 1
 }
 
+// remove removes a stream that has ended.
 func (h *Hub) remove(s *hubStream) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A block is text to be written to a stream at a time.
+// A block is text that a stream writes when it is due.
 type block struct {
 	due   time.Time
 	write func(due time.Time) error

@@ -54,8 +54,8 @@ func (s *ServiceSpec) Numbered() bool { return s.IDs == IDsNumbers }
 // KeepsLedger reports whether the service has a ledger of its noops, which needs numbers.
 func (s *ServiceSpec) KeepsLedger() bool { return s.Ledger && s.Numbered() }
 
-// A Service sends noops: messages at an interval, numbered separately for each client. It records its actions: see
-// Device.
+// A Service sends noops: messages at an interval, numbered separately for each client. Devices has the record of its
+// actions.
 type Service struct {
 	ServiceSpec
 	Server

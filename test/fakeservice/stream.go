@@ -195,12 +195,12 @@ func (s *noopStream) frame(i int) string {
 	return text + "data: " + data + "\n\n"
 }
 
-// ForeignIDs has functions that return ids other than 1, 2, 3 … chance is a number from 0 to 1 that depends only on
+// ForeignIDs has functions that return ids other than 1, 2 and 3. chance is a number from 0 to 1 that depends only on
 // the noop.
 var ForeignIDs = map[string]func(s *noopStream, n *Noop, chance float64) string{
 	// All devices share one counter.
 	"global": func(s *noopStream, _ *Noop, _ float64) string { return strconv.FormatUint(s.global.Add(1), 10) },
-	// The id after 9 is a.
+	// Hexadecimal: the id "9" is followed by "a".
 	"hex":          func(_ *noopStream, n *Noop, _ float64) string { return strconv.FormatUint(n.Number, 16) },
 	"random":       func(_ *noopStream, _ *Noop, chance float64) string { return fmt.Sprint(uint64(chance * 1e15)) },
 	"small random": func(_ *noopStream, _ *Noop, chance float64) string { return fmt.Sprint(1 + int(chance*5)) },

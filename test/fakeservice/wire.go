@@ -6,7 +6,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/services/faulty"
 )
 
-// Effects of the wire on a stream.
+// Effects of the wire, a proxy in front of the service, on a stream.
 const (
 	WireReset    = "reset"    // a TCP reset, between two noops
 	WireMidFrame = "midframe" // the connection ends within a noop

@@ -23,7 +23,7 @@ type Options struct {
 	User    *url.Userinfo                // only accepted user; nil: all users are accepted
 	TLS     *tls.Config                  // clients must use TLS; nil: plain connections
 	Resolve func(address string) string  // returns the address to which a connection to host:port leads; nil: the same
-	Refuse  func(r *http.Request) string // returns the body of a response 403, or "" to forward the request; nil: no refusal
+	Refuse  func(r *http.Request) string // returns the body of a response 403, or "" to forward a request; nil: none
 	Idle    time.Duration                // time without data after which the proxy closes a connection; 0: unlimited
 }
 

@@ -34,6 +34,7 @@ func Whole(coding, text string) string { return encode(coding, text, Encoder.Clo
 // Flushed returns a text in a content encoding, flushed, without the end of the encoding.
 func Flushed(coding, text string) string { return encode(coding, text, Encoder.Flush) }
 
+// encode returns a text in a content encoding, after finish has been called on the encoder.
 func encode(coding, text string, finish func(Encoder) error) string {
 	var out bytes.Buffer
 	e := Encoders[coding](&out)

@@ -111,6 +111,7 @@ func nginxGateway(s setup, streams bool) (command, error) {
 // haproxy is HAProxy with its defaults.
 var haproxy = definition{name: "haproxy", service: "openai-chat", set: setHAProxy}
 
+// setHAProxy writes the configuration of HAProxy.
 func setHAProxy(s setup) (command, error) {
 	program, err := find("haproxy", "haproxy", "haproxy")
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package services starts third-party SSE services for tests and tools/thirdparty: Debian's nginx with nchan, a
-// Mercure hub and PocketBase from their Go modules, django-eventstream and sse-starlette from PyPI, and gateways for
-// language models. .ci/run, a go.mod or a requirements.txt pins their versions. `make services` builds them into
-// bin/services/.
+// Package services starts third-party SSE services for tests and tools/thirdparty, and gateways for language models.
+// The services are Debian's nginx with nchan, a Mercure hub and PocketBase from their Go modules, and
+// django-eventstream and sse-starlette from PyPI. `make services` builds those that Debian does not
+// package into bin/services/. .ci/run, a go.mod or a requirements.txt pins the versions.
 package services
 
 import (
@@ -116,7 +116,7 @@ func (m *MissingError) Error() string {
 	return fmt.Sprintf("%s cannot be started: %s", m.Service, m.What)
 }
 
-// startTimeout is the maximum time of a start. LiteLLM needs the longest on a busy machine.
+// startTimeout is the maximum time of a start. LiteLLM takes longest, above all on a busy machine.
 const startTimeout = 4 * time.Minute
 
 // Start starts a service and waits until it is ready. If this machine lacks a program, the error is a *MissingError.
@@ -222,7 +222,7 @@ func (r *Instance) end(s syscall.Signal) {
 	if r.process == nil {
 		return
 	}
-	if s == syscall.SIGKILL { // the workers of the process group
+	if s == syscall.SIGKILL { // also the workers, which are in its process group
 		_ = syscall.Kill(-r.process.PID(), s)
 	}
 	r.process.Stop(context.Background(), s, 5*time.Second)

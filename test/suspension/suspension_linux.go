@@ -104,7 +104,7 @@ func (c *Clock) answer() {
 	}
 }
 
-// write writes the time to the memory of a process.
+// write writes the time of the clock to the memory of a process.
 func (c *Clock) write(pid uint32, address int64) error {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {

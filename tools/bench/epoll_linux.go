@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	eventsPerWait = 256
-	epollBuffer   = 32 << 10
+	eventsPerWait = 256      // maximum number of events of one epoll_wait
+	epollBuffer   = 32 << 10 // size of the read buffer in bytes
 )
 
 // holdEpoll reads all streams in one loop over their descriptors. It only counts the texts of noops in the bytes that

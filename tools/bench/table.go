@@ -28,8 +28,8 @@ type measurement struct {
 	Machine    string  `json:"machine"`
 	Unit       string  `json:"unit"`
 	Value      float64 `json:"value"` // median of the repetitions
-	Low        float64 `json:"low"`
-	High       float64 `json:"high"`
+	Low        float64 `json:"low"`   // smallest value of the repetitions
+	High       float64 `json:"high"`  // largest value of the repetitions
 }
 
 // A report is the stored form of benchmarks. Benchmarks that were not run again keep their figures.

@@ -49,7 +49,8 @@ var cleanResumes = []kind{
 	})},
 }
 
-// cutAndResume prepares a service whose streams are disconnected, and that replays missed messages with a seam.
+// cutAndResume prepares a service whose streams are disconnected, and that replays missed messages. seam is the effect
+// of the fault on a replay (hub_seam.go); "": none.
 func cutAndResume(seam string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		makeResumable(r, sc)
@@ -129,7 +130,8 @@ var cleanStorms = []kind{
 	{"clean", "clean", combine(stormKind(""), refuseStormReconnects(1, "slow"), expectUnmet(suites.CheckSlowConnects))},
 }
 
-// stormKind prepares a storm on a service that replays the messages missed by dropped streams with a seam.
+// stormKind prepares a storm on a service that replays the messages missed by dropped streams. seam is the effect of
+// the fault on a replay (hub_seam.go); "": none.
 func stormKind(seam string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		makeResumable(r, sc)
@@ -207,7 +209,8 @@ var reconnectKinds = []kind{
 	}},
 }
 
-// rotate prepares a service that ends each stream after a lifetime, and replays missed messages with a seam.
+// rotate prepares a service that ends each stream after a lifetime, and replays missed messages. seam is the effect of
+// the fault on a replay (hub_seam.go); "": none.
 func rotate(seam string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		makeResumable(r, sc)
@@ -229,7 +232,8 @@ var tokenKinds = []kind{
 // cleanTokens are runs that must pass, including one of a service that does not check the expiry of tokens.
 var cleanTokens = []kind{{"clean", "clean", requireToken("fresh", "")}, {"clean", "clean", combine(requireToken("once", ""), func(_ *rand.Rand, sc *scenario) { sc.Hub.TTL = 0 })}}
 
-// requireToken prepares a service with tokens that are valid for 3 s. token is a key of tokens.
+// requireToken prepares a service with tokens that are valid for 3 s. token is a key of tokens. seam is the effect of
+// the fault on a replay (hub_seam.go); "": none.
 func requireToken(token, seam string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		makeResumable(r, sc)
@@ -262,7 +266,7 @@ var actionKinds = []kind{
 var cleanActions = []kind{{"clean", "clean", actionKind("", "")}}
 
 // actionKind prepares a run whose action restarts the service, and then runs command, which starts with a separator of
-// the shell. The service replays missed messages with a seam.
+// the shell. The service replays missed messages. seam is the effect of the fault on a replay (hub_seam.go); "": none.
 func actionKind(seam, command string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		makeResumable(r, sc)

@@ -78,8 +78,8 @@ func (c *campaign) run(ctx context.Context) {
 // returns it. If the service was slightly late, the next attempt may succeed.
 var errUnclean = errors.New("the service committed a fault in a clean scenario")
 
-// runSeed runs a scenario. It repeats the run once if this machine was too busy, and up to three times if the service
-// committed a fault in a clean scenario.
+// runSeed runs a scenario. It repeats the run once if this machine was too busy. It repeats the run up to three times
+// if the service committed a fault in a clean scenario.
 func (c *campaign) runSeed(ctx context.Context, seed uint64) {
 	r := c.attempt(ctx, seed)
 	for tries := 1; r != nil && (tries == 1 && r.Class == classSaturated || tries < 4 && r.unclean); tries++ {

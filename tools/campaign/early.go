@@ -28,7 +28,7 @@ type earlySpec struct {
 }
 
 // earlyKinds are drawn only with -kind early, or with the name of one of them. In three of four runs the service loses
-// a noop of some clients. The loss may be in a time in which no runner observes these clients.
+// a noop of some clients. The loss may happen while no runner observes these clients.
 var earlyKinds = []kind{
 	{"early", "drained and replaced", endEarly(earlySpec{Runner: syscall.SIGTERM, Times: 1})},
 	{"early", "killed and replaced", endEarly(earlySpec{Runner: syscall.SIGKILL, Times: 1})},
@@ -78,7 +78,8 @@ func stopKind(suspend bool) prepare {
 	}
 }
 
-// An ending is the end of a runner at a time. The last shard of the runner covers the run up to observed.
+// An ending records that a runner ended, or continued after a suspension, at a time. Before that time, the shards of
+// the runner cover the run up to observed.
 type ending struct{ observed, at time.Time }
 
 // soakEarly runs the scenario, and returns the verdict.

@@ -15,6 +15,7 @@ import (
 // A span is a count known to be between Min and Max, inclusive.
 type span struct{ Min, Max int }
 
+// exactCount returns the span of a known count.
 func exactCount(n int) span { return span{n, n} }
 
 func (s *span) add(o span) { s.Min, s.Max = s.Min+o.Min, s.Max+o.Max }
@@ -46,7 +47,7 @@ type verdictExpectation struct {
 	ConnectionsOnly bool              // the run must pass with connections only
 	AnyCounts       bool              // counts that are not listed may have any value
 	Devices         map[string]bool   // ids that must be named (true) or may be named (false); nil: not compared
-	Broken          []verdict.CheckID // at least one of these must be unmet; empty: any may be unmet
+	Broken          []verdict.CheckID // checks of which at least one must be unmet; empty: any may be unmet
 	Undetectable    int               // number of losses that may be undetectable; compare accepts a pass that lists them
 }
 

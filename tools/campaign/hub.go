@@ -16,7 +16,7 @@ type hub struct {
 	fakeservice.Server
 	fault        hubFault
 	plan         plan
-	marker       string // of the last published message of the run; "": none yet
+	marker       string // marker of the last published message of the run; "": none yet
 	topics       []*hubTopic
 	byID         map[string]*hubClient // clients of the run, by id
 	otherClients map[string]*hubClient
@@ -30,7 +30,7 @@ type hub struct {
 type hubTopic struct {
 	name       string
 	n          int            // index among the run's topics
-	messages   []*message     // of the run
+	messages   []*message     // messages of the run
 	foreignIDs map[string]int // number of messages that preceded each foreign block, by its id
 	streams    map[*hubStream]bool
 }

@@ -188,8 +188,7 @@ func (sc *scenario) expectClient(h *hub, d *hubClient) counts {
 	return c
 }
 
-// expectDropped returns 1 for a client that was without a stream at the end of the run for longer than allowed, and 0
-// for other clients.
+// expectDropped returns 1 for a client that had no stream at the end of the run for longer than allowed, otherwise 0.
 func (sc *scenario) expectDropped(d *hubClient) span {
 	last := d.Last()
 	remaining := d.firstRequestAt.Add(sc.Plan.hold()).Sub(last.To)

@@ -42,7 +42,7 @@ type hubFault struct {
 	StreamsOf string // limits Seam to streams whose client vanished without closing them (half), or to the others (closed)
 	Allowed   bool   // a gap that the service announces is no fault
 
-	Reconnect  string // how clients that reconnect are refused or delayed: a status, reset, slow
+	Reconnect  string // how clients that reconnect are refused or delayed: a status, reset, slow; "": not at all
 	Reconnects int    // number of affected reconnects per client; 0: all
 
 	Answer       int           // status of the response to a connect; 0: the stream

@@ -8,8 +8,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// Effects of a fault on the messages that a client missed when it reconnects, and on the id from which the stream
-// continues.
+// Effects of a fault on the replay of the messages that a client missed, and on the id from which the stream continues.
 const (
 	seamLosesFirst  = "first"   // the first message is missing
 	seamLosesLast   = "last"    // the last message is missing

@@ -37,8 +37,8 @@ type hubSpec struct {
 	Events   []string      // names of messages; none: any, and the description names none
 	IDs      string        // form of the field id
 	Delay    time.Duration // maximum delay of a message
-	Order    string        // field order of the description and behaviour of the hub: any, or ""
-	Delivery string        // field delivery, likewise: at-least-once, or ""
+	Order    string        // field order of the description, with which the hub complies: any, or ""
+	Delivery string        // field delivery of the description, likewise: at-least-once, or ""
 
 	Heartbeat         string        // a key of heartbeats; "": none
 	HeartbeatInterval time.Duration // maximum time between two heartbeats

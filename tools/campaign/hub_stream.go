@@ -15,9 +15,9 @@ type hubStream struct {
 	*hub
 	client       *hubClient
 	span         int  // index of the stream among those of its client
-	replaced     bool // its client has opened another stream
-	announcesGap bool // it announces missing messages
-	muted        bool // it writes no more blocks
+	replaced     bool // the client has opened another stream
+	announcesGap bool // the stream announces missing messages
+	muted        bool // the stream writes no more blocks
 }
 
 // enqueue queues a block. It does not overtake other blocks unless the description allows any order.

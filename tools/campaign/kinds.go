@@ -244,7 +244,7 @@ func reconnectWithReplay(r *rand.Rand, sc *scenario) {
 	numberNoops(r, sc)
 }
 
-// randomLifetimes makes the service end its streams at random.
+// randomLifetimes makes the service end its streams after random lifetimes, of 30 s on average.
 func randomLifetimes(_ *rand.Rand, sc *scenario) {
 	sc.Service.MeanLifetime = 30 * time.Second
 	sc.Strike = fakeservice.Strike{}

@@ -19,7 +19,7 @@ type plan struct {
 	Seconds     int
 	Interval    float64 // seconds
 	Runners     int
-	PerVU       int // 0: as soak chooses
+	PerVU       int // connections of a virtual user; 0: soak chooses the number
 	Reconnect   bool
 	MaxOutage   float64 `json:",omitempty"` // seconds; 0: the default
 	LateMS      int     // milliseconds after which a message is late
@@ -27,7 +27,7 @@ type plan struct {
 	Prefix      string
 }
 
-// lead is how many seconds before its end a soak requests the end of its streams.
+// lead is the time in seconds between the end of streams, which a soak requests, and the end of the soak.
 const lead = 5
 
 // drawPlan draws the settings of a soak with several noops per stream.
@@ -37,7 +37,7 @@ func drawPlan(r *rand.Rand) plan {
 		LateMS: 1000, MaxLate: -1, Prefix: fmt.Sprintf("c%d-", r.IntN(1000)),
 	}
 	intervals := []float64{0.5, 0.8, 1, 1.5, 2}
-	count := 1 // intervals of which a stream has at least six
+	count := 1 // number of intervals that fit at least six times into a stream
 	for count < len(intervals) && intervals[count]*6 <= float64(p.Seconds-lead) {
 		count++
 	}

@@ -45,7 +45,7 @@ type kind struct {
 	prepare     prepare
 }
 
-// prepareOne prepares one of these kinds, which it draws.
+// prepareOne draws one of these kinds, and prepares it.
 func (sc *scenario) prepareOne(r *rand.Rand, pool ...kind) {
 	k := oneOf(r, pool...)
 	sc.Group, sc.Kind = k.group, k.name
@@ -133,8 +133,7 @@ func familyOf(r *rand.Rand, only string) *family {
 
 func (f *family) isGroup(name string) bool { return f.faulty[0].group == name }
 
-// draw returns the scenario of a seed, against a hub. Unless it is limited to one kind, half of the scenarios are
-// clean.
+// draw returns the scenario of a seed, against a hub. Unless only names one kind, half of the scenarios are clean.
 func (f *family) draw(r *rand.Rand, seed uint64, only string) *scenario {
 	h := drawHub(r)
 	sc := &scenario{Seed: seed, Family: f.faulty[0].group, Hub: h, Plan: drawHubPlan(r, h)}

@@ -133,7 +133,7 @@ func (f *feedService) block(t *priceTopic, s *priceStream, n int) string {
 	return text
 }
 
-// run sends messages until the run ends.
+// run sends messages until the service stops.
 func (f *feedService) run() {
 	for {
 		f.Mu.Lock()
@@ -187,7 +187,7 @@ func (f *feedService) wasLate() bool {
 	return f.Fault != "" && !isCheckable(f.faultAt) || f.Cut != "" && !isCheckable(f.reconnectedAt)
 }
 
-// sinceConnected returns the time since the last client has connected for the first time, or 0 before.
+// sinceConnected returns the time since all clients had connected; 0: some have not connected yet.
 func (f *feedService) sinceConnected() time.Duration {
 	if f.connectedAt.IsZero() {
 		clients := map[int]bool{}

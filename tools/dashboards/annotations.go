@@ -38,7 +38,7 @@ func (b Board) Annotations() []Annotation {
 			"Backend restarted", "{{instance}}: all its streams were disconnected",
 		},
 		{
-			// Without TargetDown: a missing exporter does not affect the run.
+			// The query excludes TargetDown, because a missing exporter does not affect the run.
 			"Alert", "red", `ALERTS{alertstate="firing",alertname!="TargetDown"}`,
 			"{{alertname}}", "{{severity}} {{testid}}{{instance}}; /prometheus/alerts has the remedy",
 		},

@@ -175,7 +175,7 @@ func source() common.DataSourceRef {
 	return common.DataSourceRef{Type: cog.ToPtr("prometheus"), Uid: cog.ToPtr("${datasource}")}
 }
 
-// sourceVariable returns the variable that selects the Prometheus. The provisioned one has the uid prometheus.
+// sourceVariable returns the variable that selects the Prometheus server. The provisioned one has the uid prometheus.
 func sourceVariable() cog.Builder[dashboard.VariableModel] {
 	return dashboard.NewDatasourceVariableBuilder("datasource").
 		Label("Data source").Type("prometheus").Current(option("Prometheus", "prometheus"))

@@ -137,6 +137,7 @@ func CheckBuilt(root string) error {
 	return nil
 }
 
+// output returns the output of a command, or "" if the command fails.
 func output(c *exec.Cmd) string {
 	out, err := c.CombinedOutput() // nginx writes its version to stderr
 	if err != nil {

@@ -73,6 +73,7 @@ type client struct {
 	streams *sseclient.Group
 }
 
+// newClient returns a client of the gateway at a URL. token is its bearer token; "": none.
 func newClient(ctx context.Context, url, token string, p protocol) *client {
 	return &client{url, token, p, (&sseclient.Client{UserAgent: "sse-soak"}).Group(ctx)}
 }

@@ -36,6 +36,7 @@ func startSampler(usage func() (services.Usage, error)) *sampler {
 	return s
 }
 
+// run takes samples until stop is called.
 func (s *sampler) run() {
 	defer close(s.done)
 	tick := time.NewTicker(sampleInterval)

@@ -47,7 +47,7 @@ func (b *servicesBench) write(w io.Writer) error {
 	return page.WriteRunInfo(w, b.RunInfo)
 }
 
-// table writes a table with a row for each service.
+// table writes a table with a row for each service. columns has the titles of the columns, separated by ", ".
 func (b *servicesBench) table(w io.Writer, columns string, cells func(*row) []string) {
 	var rows [][]string
 	for i := range b.Rows {

@@ -46,7 +46,7 @@ type contender struct {
 	stop              func()
 }
 
-// launch starts a service.
+// launch starts a service. If the name ends with bareSuffix, the service has no history.
 func (b *servicesBench) launch(ctx context.Context, name string) (*contender, error) {
 	if name == backend {
 		return b.startBackend(ctx)

@@ -1,6 +1,6 @@
-// Command terraform is a stand-in for terraform-provider-aws: it serves the schema of version 6.66.0, so that
-// terraform init, validate, plan, apply, destroy and test run without a registry and without an AWS account. It sends
-// no requests. It invents the values that AWS would compute, and terraform stores them in the state file.
+// Command terraform is a stand-in for terraform-provider-aws. It serves the schema of version 6.66.0, so that
+// terraform init, validate, plan, apply, destroy and test need no registry and no AWS account. It sends no requests.
+// It invents the values that AWS would compute, and terraform stores them in the state file.
 package main
 
 import (

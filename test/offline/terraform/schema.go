@@ -27,16 +27,19 @@ type schemas struct {
 // A schema is the schema of the provider, of a resource or of a data source.
 type schema struct{ Block block }
 
+// A block is a block of HCL, with its attributes and nested blocks by name.
 type block struct {
 	Attributes map[string]attribute
 	Blocks     map[string]nestedBlock `json:"block_types"`
 }
 
+// An attribute is an attribute of a block. Type is the JSON form of its type.
 type attribute struct {
 	Type                         json.RawMessage
 	Required, Optional, Computed bool
 }
 
+// A nestedBlock is a block inside another one, with the number of times that it may occur; MaxItems 0: no limit.
 type nestedBlock struct {
 	Block    block
 	Nesting  string `json:"nesting_mode"`
@@ -63,6 +66,7 @@ func protos(all map[string]schema) map[string]*tfprotov5.Schema {
 	return out
 }
 
+// proto returns a block in the form of the protocol.
 func (b block) proto() *tfprotov5.SchemaBlock {
 	out := &tfprotov5.SchemaBlock{}
 	for _, name := range slices.Sorted(maps.Keys(b.Attributes)) {

@@ -11,7 +11,7 @@ import (
 )
 
 // A server implements the provider for terraform. It embeds the interface, so a call of a method that it does not
-// define crashes the stand-in. Terraform calls these methods only for imports, moves, functions and ephemeral
+// define crashes the stand-in. Terraform calls such methods only for imports, moves, functions and ephemeral
 // resources, which infra/terraform does not use.
 type server struct {
 	tfprotov5.ProviderServer
@@ -42,6 +42,7 @@ func (s *server) PrepareProviderConfig(_ context.Context, r *tfprotov5.PreparePr
 	return &tfprotov5.PrepareProviderConfigResponse{PreparedConfig: r.Config}, nil
 }
 
+// ConfigureProvider stores the region, by default us-east-1, and the default tags.
 func (s *server) ConfigureProvider(_ context.Context, r *tfprotov5.ConfigureProviderRequest) (*tfprotov5.ConfigureProviderResponse, error) {
 	config, err := r.Config.Unmarshal(s.schemas.Provider.proto().ValueType())
 	if err != nil {
@@ -79,7 +80,7 @@ func (s *server) StopProvider(context.Context, *tfprotov5.StopProviderRequest) (
 
 var instanceType = regexp.MustCompile(`^[a-z][a-z0-9-]*\.(nano|micro|small|medium|large|\d*xlarge|metal(-\d+xl)?)$`)
 
-// ValidateResourceTypeConfig rejects values that the schema alone cannot: values for computed attributes, and unknown
+// ValidateResourceTypeConfig rejects values that the schema alone permits: values for computed attributes, and unknown
 // instance types.
 func (s *server) ValidateResourceTypeConfig(_ context.Context, r *tfprotov5.ValidateResourceTypeConfigRequest) (*tfprotov5.ValidateResourceTypeConfigResponse, error) {
 	out := &tfprotov5.ValidateResourceTypeConfigResponse{}

@@ -32,6 +32,7 @@ func (c slowConn) Write(p []byte) (n int, err error) {
 // A mergedConn returns the bytes that arrive within 30 ms by one Read.
 type mergedConn struct{ net.Conn }
 
+// dialMerged opens a mergedConn.
 func dialMerged(ctx context.Context, network, address string) (net.Conn, error) {
 	c, err := new(net.Dialer).DialContext(ctx, network, address)
 	if err != nil {

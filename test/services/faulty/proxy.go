@@ -1,7 +1,7 @@
 // Package faulty is a proxy between an SSE service and its clients. It forwards every byte unchanged and immediately,
-// except for its faults: it loses, repeats, swaps or changes one message of a stream, or ends the stream at that
-// message; it refuses publish requests, or does not respond to them. It records each effect, so that tests can compare
-// the records with the findings of a run.
+// except for its faults. A fault loses, repeats, swaps, changes or delays a message of a stream, or ends the stream
+// at that message. Other faults refuse publish requests, or do not respond to them. It records each effect, so that
+// tests can compare the records with the findings of a run.
 package faulty
 
 import (
@@ -136,6 +136,7 @@ func (p *Proxy) countMessage() {
 	p.messageCount++
 }
 
+// record stores an action, and reports it to OnAction.
 func (p *Proxy) record(a Action) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

@@ -22,8 +22,8 @@ func (s *splitter) lastOfLine() byte {
 }
 
 // add appends bytes, and calls emit for each complete block, including the blank line at its end. A comment before
-// the first field of a block is a part of its own, and so is a blank line after a blank line, because a heartbeat may
-// consist of such a line. A part is valid until emit returns.
+// the first field of a block is a separate part, and so is a blank line after a blank line. A heartbeat may consist
+// of such a line. A part is valid until emit returns.
 func (s *splitter) add(p []byte, emit func(part []byte)) {
 	s.rest = append(s.rest, p...)
 	if s.last == 0 {

@@ -29,6 +29,7 @@ func main() {
 	}
 }
 
+// run serves PocketBase until a signal arrives. lifetime is the maximum lifetime of a stream; 0: the default.
 func run(listen, dir string, lifetime time.Duration) error {
 	app := core.NewBaseApp(core.BaseAppConfig{DataDir: dir})
 	if err := app.Bootstrap(); err != nil {
