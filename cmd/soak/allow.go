@@ -13,9 +13,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// allowActions returns an error if --at commands, or their environment, come from soak.yaml of the working directory
-// and the user does not allow them, by a flag or on a terminal. A file that the user names by --config needs no
-// permission.
+// allowActions returns an error if soak.yaml of the working directory has --at commands or their environment, unless
+// the user allows them. The user allows them by a flag, or by an answer on the terminal. A file that the user names by
+// --config needs no permission.
 func allowActions(cmd *cobra.Command, commands []string) error {
 	fromFile := false
 	for _, name := range []string{"at", "at-env"} {

@@ -108,8 +108,8 @@ func makeArchive(ctx context.Context, from archive.Source, to string, out io.Wri
 	return printContents(out, contents, location, file)
 }
 
-// archiveFile returns the path of a new archive: to if it names a file, a file in to if it is a folder, or a file next
-// to the folder of the run if to is "".
+// archiveFile returns the path of a new archive. If to is "", the archive is next to the folder of the run. If to is a
+// folder, the archive is in that folder. Otherwise to is the path.
 func archiveFile(results, to, name string) string {
 	if to == "" {
 		return filepath.Join(filepath.Dir(results), name)

@@ -53,7 +53,7 @@ func addRunHelp(cmd *cobra.Command, example string) {
 		}
 		return run(cmd, args)
 	}
-	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { _ = runHelp(cmd, commonFlags) }) // ignores errors of standard output
+	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { _ = runHelp(cmd, commonFlags) }) // ignores output errors
 }
 
 // runHelp prints the help of a run with the flags of its suite and of the given groups.

@@ -1,5 +1,5 @@
 // Command soak proves, or disproves, that a service keeps Server-Sent-Event streams alive without losing a message:
-// it plans a run, starts target and runners, merges their shards and judges them.
+// it plans a run, starts the target and the runners, merges the shards of the runners and judges the run.
 package main
 
 import (
@@ -79,8 +79,8 @@ func hint(cmd *cobra.Command) string {
 	return fmt.Sprintf("`%s --help` describes its flags", cmd.CommandPath())
 }
 
-// explainFlagError returns an error of the flag parser with the rule for an invalid value, or with the name that is
-// nearest to an unknown flag.
+// explainFlagError explains an error of the flag parser: by the rule for an invalid value, or by the name that is
+// nearest to that of an unknown flag. It returns other errors unchanged.
 func explainFlagError(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	var unknown *pflag.NotExistError

@@ -48,7 +48,7 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 // configOf returns the configuration of a run with the default plan of a suite.
 func configOf(kind suite.Suite) run.Config {
 	c := run.Config{Suite: kind, Plan: plan.Default(), Local: plan.DefaultLocal(), Backends: 1, Version: version(), Commit: commit()}
-	c.Plan.ConnectionsPerVU = 0 // set from the number of streams
+	c.Plan.ConnectionsPerVU = 0 // chosen later, by the number of streams
 	if !kind.Plan.BySettings {
 		c.Plan = plan.Plan{Runners: cmp.Or(kind.Runners.Default, 2), Control: c.Plan.Control}
 	}
@@ -228,7 +228,7 @@ func start(cmd *cobra.Command, c *run.Config, scriptSettings []plan.Setting, out
 	c.Self, _ = os.Executable() // "": the run continues without a control group
 	*outcome, err = run.Run(cmd.Context(), *c)
 	var usage usageError
-	if errors.As(err, &usage) && len(variables) > 0 { // the user may not know that a variable such as PREFIX is a setting
+	if errors.As(err, &usage) && len(variables) > 0 { // a user may not know that a variable such as PREFIX is a setting
 		var names []string
 		for _, variable := range variables {
 			name, _, _ := strings.Cut(variable, "=")

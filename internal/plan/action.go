@@ -14,6 +14,7 @@ type Action struct {
 	Command string        `json:"command"`
 }
 
+// actionName matches the name of an action, which is also the value of a tag.
 var actionName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$`)
 
 // ParseActions parses the values of --at: TIME [NAME]: COMMAND. The default name has the position in the list, from 1,
@@ -87,6 +88,7 @@ func parseAction(line string) (a Action, err error) {
 // AllVariables is the value of AT_ENV that passes the whole environment to actions.
 const AllVariables = "all"
 
+// variableNames matches names of environment variables, separated by commas. It also matches AllVariables.
 var variableNames = regexp.MustCompile(`^[A-Za-z_]\w*(?:,[A-Za-z_]\w*)*$`)
 
 // CheckVariables returns an error if a value of AT_ENV is not valid.

@@ -115,6 +115,7 @@ func repeats(flag *pflag.Flag) bool {
 	return ok
 }
 
+// fileTemplate is the template of SettingsText.
 var fileTemplate = template.Must(template.New("").Parse(`# Settings of ` + "`soak run`" + ` in this folder. A flag overrides its variable, which overrides this file.
 {{range .}}
 # {{.Help}}

@@ -16,8 +16,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/coding"
 )
 
-// DisconnectLead is the number of seconds between the request for the end of a stream and the end of the run, so that
-// the end of the stream is observed within the run.
+// DisconnectLead is the time in seconds between the request for the end of a stream and the end of the run. In that
+// time the run observes the end of the stream.
 const DisconnectLead = 5
 
 // Limits of the end of streams.
@@ -38,7 +38,7 @@ const (
 type Plan struct {
 	TestID            string  `json:"testid"`
 	RunID             string  `json:"run_id,omitempty"` // drawn by `soak run` for each run; "": k6 alone
-	Suite             string  `json:"suite,omitempty"`  // name in internal/suite; its script declares the other settings
+	Suite             string  `json:"suite,omitempty"`  // name in internal/suite; "": soak
 	Connections       int     `json:"connections"`
 	Seconds           int     `json:"seconds"` // of the whole run; a stream is open for DisconnectLead less
 	NoopInterval      float64 `json:"noop_interval_s"`
@@ -50,7 +50,7 @@ type Plan struct {
 	MaxLate           int     `json:"max_late"` // negative: no limit
 	Reconnect         bool    `json:"reconnect"`
 	EndTimeoutS       float64 `json:"end_timeout_s"`                    // 0: see EndTimeout
-	MaxHidden         int     `json:"max_hidden"`                       // -1: 0 with ids or server ledger, else no limit
+	MaxHidden         int     `json:"max_hidden"`                       // -1: 0 with ids or a ledger, else no limit
 	RequireMessages   bool    `json:"require_messages,omitempty"`       // a run that checked no message is invalid
 	MinCoverage       float64 `json:"min_coverage,omitempty"`           // percent; 0: 100. See RequiredCoverage
 	WindowS           float64 `json:"window_s,omitempty"`               // 0: an hour. See Window
@@ -84,6 +84,7 @@ type Plan struct {
 	AllowGaps     bool    `json:"allow_announced_gaps,omitempty"`
 }
 
+// idPart matches a test id, and the prefix of client ids. Both may be empty.
 var idPart = regexp.MustCompile(`^[A-Za-z0-9._-]*$`)
 
 // Check returns an error if the plan is not valid.
@@ -301,6 +302,8 @@ func (p *Plan) BackWithin() (limit time.Duration, ok bool) {
 	return p.reconnectLimit(p.BackWithinS, DefaultBackWithin)
 }
 
+// reconnectLimit returns a limit for clients that reconnect; seconds 0 means defaultLimit, and below 0 no limit. ok is
+// false if there is no limit, or if clients do not reconnect.
 func (p *Plan) reconnectLimit(seconds float64, defaultLimit time.Duration) (limit time.Duration, ok bool) {
 	if !p.Reconnect || seconds < 0 {
 		return 0, false
@@ -320,13 +323,14 @@ func (p *Plan) MaxLastOutage() time.Duration {
 // fullCoverage is the default of MIN_COVERAGE, in percent.
 const fullCoverage = 100
 
-// RequiredCoverage returns the share of the planned client time that a run must have watched, up to 1.
+// RequiredCoverage returns the share of the planned client time that a run must observe, 0 to 1.
 func (p *Plan) RequiredCoverage() float64 { return cmp.Or(p.MinCoverage, fullCoverage) / fullCoverage }
 
 // defaultWindow is the default of WINDOW.
 const defaultWindow = time.Hour
 
-// Window returns the length of a window. A run has windows if it is longer than one.
+// Window returns the length of a window: a part of the run with its own row in reports. A run has windows if it is
+// longer than one.
 func (p *Plan) Window() time.Duration {
 	return cmp.Or(time.Duration(p.WindowS*float64(time.Second)), defaultWindow)
 }

@@ -13,6 +13,7 @@ import (
 // NoopService is the name of the default service. A plan stores it as "", so plan.json does not name it.
 const NoopService = "noop"
 
+// serviceName matches the name of a description in load-tests/services.
 var serviceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 // IsServiceFile reports whether the value of SERVICE is the path of a module. Otherwise the value is a name.

@@ -12,7 +12,7 @@ const (
 	maxPerConnection = 65535
 )
 
-// The suites that have additional settings.
+// The suites with settings of the plan that no other suite has.
 const (
 	resume = "resume"
 	slow   = "slow"
@@ -24,9 +24,9 @@ const DefaultConnections = 1200
 // MaxConnections is the maximum number of connections of a run. Within this bound no sum and no duration overflows.
 const MaxConnections = 10_000_000
 
-// Settings returns the table of all settings of a plan, bound to the fields of p. The table defines flags and their
-// help, bounds, the environment of runners and pods, the settings that must match in a merge, and those that scripts
-// read (soak.settings). From it, `go generate ./internal/plan` writes docs/reference/settings.md,
+// Settings returns the table of all settings of a plan, bound to the fields of p. The table defines flags with their
+// help and bounds, and the environment of runners and pods. It also defines which settings must match in a merge, and
+// which ones scripts read (soak.settings). From it, `go generate ./internal/plan` writes docs/reference/settings.md,
 // load-tests/types/soak.d.ts and load-tests/lib/plan.js.
 func (p *Plan) Settings() []Setting {
 	const (
