@@ -109,6 +109,8 @@ func (b *Bottleneck) Full() []ResourceUse {
 	return full
 }
 
+// String names the first resource that was full, and those that were full with it or later. If none was full, it lists
+// the use of all resources.
 func (b *Bottleneck) String() string {
 	full := b.Full()
 	if len(full) == 0 {
@@ -144,6 +146,7 @@ func (b *Bottleneck) list(intro string, selects func(ResourceUse) bool) string {
 	return intro + strings.Join(out, ", ")
 }
 
+// advice states what the user can do: for the first full resource, or if no resource was full.
 func (b *Bottleneck) advice() string {
 	if full := b.Full(); len(full) > 0 {
 		return full[0].Advice

@@ -8,6 +8,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
+// concurrentRequests is the unit of the loads of a burst.
 const concurrentRequests = "requests at once"
 
 var burst = Suite{

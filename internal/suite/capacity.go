@@ -9,6 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
+// streamsUnit is the unit of the loads of the suite capacity.
 const streamsUnit = "connections"
 
 var capacity = Suite{

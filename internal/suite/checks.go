@@ -41,7 +41,8 @@ var (
 	CheckUntrusted    = withImpact("handshakes.untrusted", "the server accepts untrusted certificates")
 	CheckOpenTogether = withImpact("handshakes.held-at-once", "the server was not tested with that many connections")
 
-	CheckBystanders     = withImpact("bystanders.lost", "other clients lose their streams") // streams that the suite does not disturb
+	// CheckBystanders is about the streams that the suite does not disturb.
+	CheckBystanders     = withImpact("bystanders.lost", "other clients lose their streams")
 	CheckSlow           = withImpact("slow.started", "clients that read at full speed do not fill a buffer")
 	CheckBacklog        = withImpact("slow.behind", "kernel buffers stored all data, so the service was not tested")
 	CheckSlowClosed     = withImpact("slow.closed", "clients on slow networks are disconnected, or clients that never read exhaust the service")

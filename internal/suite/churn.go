@@ -92,8 +92,8 @@ func (r *Run) earlyEnd() float64 {
 	return max(.4, min(r.number("MEAN_HOLD")/r.number("SECONDS"), .5)+.1)
 }
 
-// checkLeaks returns the check that the backend uses hardly more late in the run than early in the run. ok is false if
-// the backend does not report its usage.
+// checkLeaks returns the check that the backend uses hardly more resources late in the run than early in the run. ok is
+// false if the backend does not report its usage.
 func checkLeaks(r *Run, m *shard.Merged, streams int) (c verdict.Check, t verdict.Table, ok bool) {
 	earlyEnd := r.earlyEnd()
 	early, isEarly := peakUsage(r.Samples, m, .2, earlyEnd)

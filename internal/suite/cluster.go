@@ -48,8 +48,8 @@ const (
 type Side struct {
 	Peak        float64 // responses/s at its best level
 	P95         float64 // mean of the levels' 95th percentiles, milliseconds
-	FailedShare float64 // share of all requests
-	Evenness    float64 // requests of the least busy server ÷ of the busiest; 1: one server, or no names; 0: one unused
+	FailedShare float64 // failed share of all requests, 0 to 1
+	Evenness    float64 // requests of the least busy server ÷ busiest; 1: one server, or no names; 0: one is unused
 
 	bestLevel roundLevel // the level of the peak
 	levels    []roundLevel
@@ -123,8 +123,9 @@ func perSecondOf(st *StageResult) float64 { return st.PerSecond() }
 //
 // The targets are measured in alternating rounds, so that conditions that both share in a round cancel out. The
 // difference of a round is the difference of the logarithms, whose size does not depend on the order of the targets.
-// The mean over the rounds has a confidence interval by Student's t. There is no winner if the interval contains 0, if
-// the difference is under minGain, or if the load generator was or may have been the limit.
+// The mean over the rounds has a confidence interval by Student's t. There is no winner if there are too few rounds, if
+// the interval contains 0, or if the difference is under minGain. There is also none if the load generator was, or may
+// have been, the limit.
 type Comparison struct {
 	Winner   string // single or cluster; "": none
 	Margin   string // difference between the winner and the other target
@@ -317,6 +318,7 @@ func shortList(names []string) string {
 	return strings.Join(names, ", ")
 }
 
+// comparedColumns are the columns of a Comparison in a table.
 const comparedColumns = "|single|cluster|difference|winner|by"
 
 // row returns the cells for comparedColumns.

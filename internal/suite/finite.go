@@ -179,6 +179,7 @@ func (f *finiteRun) faulty() int64 {
 // expectedComplete returns the number of responses that were expected to complete.
 func (f *finiteRun) expectedComplete() int64 { return f.v.Started - f.v.Abandoned }
 
+// hasLimits reports whether the run has a limit for the times of responses.
 func (f *finiteRun) hasLimits() bool {
 	return f.number("MAX_TTFT_MS") > 0 || f.number("MAX_GAP_MS") > 0 || f.number("MAX_TOTAL_S") > 0
 }
@@ -265,8 +266,8 @@ func (f *finiteRun) checkGoodput() verdict.Check {
 // maxDelay is the maximum 99th percentile of the delay with which the load generator makes requests, in milliseconds.
 const maxDelay = 100
 
-// checkOnTime returns the check that the load generator made the requests on time, without which times cannot be
-// judged.
+// checkOnTime returns the check that the load generator made the requests on time. Otherwise the times of responses
+// cannot be judged.
 func (f *finiteRun) checkOnTime() verdict.Check {
 	late := f.v.StartDelay.P99
 	return check(verdict.CheckGenerator, "requests made on time", sentence("p99 at most %s late", ms(maxDelay)), ms(late), late <= maxDelay,
@@ -345,7 +346,7 @@ func unpackInto(h *shard.Histogram, p *shard.Packed) {
 	}
 }
 
-// maxFindings limits the responses that the report lists.
+// maxFindings is the maximum number of responses that the table of findings lists.
 const maxFindings = 50
 
 // findingTables returns a table of the first responses that did not complete, or whose chunks differ from those that

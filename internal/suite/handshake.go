@@ -184,8 +184,8 @@ func untrustedResult(m *shard.Merged, credentials string) (answered bool, ends [
 }
 
 // checkOpenToTheEnd returns the check that all connections that the script keeps open were open at the end. A
-// connection that never opened does not meet it. It turns a pass into invalid if the load generator could not open these
-// connections.
+// connection that never opened does not meet it. It turns a pass into invalid if the load generator could not open
+// these connections.
 func checkOpenToTheEnd(m *shard.Merged, st StageResult) verdict.Check {
 	passes, fails := scriptCheck(m, "open to the end")
 	c := check(verdict.CheckOpenToEnd, "connections open to the end", text(passes+fails), passes, fails == 0 && passes > 0)
@@ -317,7 +317,7 @@ func bytesTable(m *shard.Merged, stages []StageResult) verdict.Table {
 			continue
 		}
 		expected, share := "–", "–"
-		if alone.Count > 0 && st.OK.Count() > 0 && st.Kind != "held" { // connections that stay open receive more responses
+		if alone.Count > 0 && st.OK.Count() > 0 && st.Kind != "held" { // open connections receive more responses
 			bytes := alone.Sum / float64(alone.Count) * float64(st.OK.Count())
 			expected, share = format.Bytes(uint64(bytes)), percentOf(receivedOf.Sum/bytes)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Limits are the limits of a sustained load.
+// A Limits value has the limits within which a load counts as sustained.
 type Limits struct {
 	FailedShare float64 // maximum share of failed requests, 0 to 1
 	P95         float64 // maximum 95th percentile in milliseconds; 0: no limit
@@ -29,9 +29,11 @@ type Level struct {
 	UndelayedFailed             float64 // FailedShare without the failures that are attributed to the generator
 	P95, UndelayedP95           float64 // of the good responses, milliseconds
 	HardFailures                float64 // share of the requests with failures that no delay explains, such as a status
-	MachineLimit                string  // why the machine may have delayed the service: it was full, or AWS dropped packets of the runners; "" if not
-	TooFewConnections           string  // why the generator had too few connections for the rate; "": it had enough
-	GeneratorDelay              string  // a description of the delays of the generator
+	// MachineLimit states why the machine may have delayed the service: it was full, or AWS dropped packets of the
+	// runners. It is "" if there is no such reason.
+	MachineLimit      string
+	TooFewConnections string // why the generator had too few connections for the rate; "": it had enough
+	GeneratorDelay    string // a description of the delays of the generator
 }
 
 // A Status states whether a load was sustained.
@@ -103,7 +105,7 @@ func (l Limits) exceeded(failed, p95, answered float64, failure string) string {
 	return strings.Join(reason, ", ")
 }
 
-// A Breaking is a breaking point: the load that a service no longer sustains.
+// A Breaking is the result of a search for the breaking point: the load that a service no longer sustains.
 type Breaking struct {
 	Sustained float64 // the highest load up to which every load was good; 0: none
 	// Failed is the lowest bad load above Sustained or, without one, the lowest load with a saturated generator. It is
@@ -295,7 +297,7 @@ func (l Limits) String() string {
 	return text + fmt.Sprintf(", at least %.3g %% of the offered requests answered", 100*l.Answered)
 }
 
-// wrongResponses returns the number of responses with status 200 and wrong or truncated content.
+// wrongResponses returns the number of responses with the expected status, and with wrong or truncated content.
 func (q *Requests) wrongResponses() int64 {
 	return q.Codes[shard.CodeWrongContent] + q.Codes[shard.CodeTruncated]
 }

@@ -31,7 +31,7 @@ type Machine struct {
 	ServiceBusy             float64       // used share of the service's cores, by any process, 0 to 1; if SeparateCores
 	GeneratorBusy           float64       // used share of the runners' cores, by any process, 0 to 1; if SeparateCores
 	Usage                   Usage
-	Foreign                 bool // processes other than the service used most of the busy time of its cores
+	Foreign                 bool // other programs used most of the busy time of the service's cores; if SeparateCores
 }
 
 // headroom states how busy the cores of service and generator were.
@@ -83,8 +83,8 @@ func (m Machine) withWaitsOf(longer Machine) Machine {
 }
 
 // control returns the maximum delay that the control groups of the runners measured between two times, plus the delay
-// that they cannot detect. ok is false if a runner has no group, or if a group was silent, received less than half of
-// its events, or had a late reference target.
+// that they cannot detect. ok is false if a runner has no group. It is also false if a group was silent, received less
+// than half of its events, or had a late reference target.
 func control(m *shard.Merged, from, to time.Time) (delay time.Duration, ok bool) {
 	for i := range m.Runners {
 		group := m.Runners[i].ControlGroup
@@ -210,8 +210,9 @@ type Usage struct {
 
 	TargetCores, GeneratorCores float64 // cores reserved for each, or cores of their machines; 0: unknown
 
-	HasPerRequest      bool    // the next three fields are known
-	CPU, Accepts, Runs float64 // per request: CPU seconds of backend and nginx, connections to nginx, context switches of their threads
+	HasPerRequest bool // the next three fields are known
+	// Per request: CPU seconds of backend and nginx, connections to nginx, and context switches of their threads.
+	CPU, Accepts, Runs float64
 }
 
 // usage returns the usage in a stage from the samples within it.

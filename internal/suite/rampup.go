@@ -99,7 +99,8 @@ func assessRampup(r *Run) verdict.Assessment {
 		status := limits.Judge(levels[i]).Status
 		t.Add(row(st.Title, st.Total(), st.Failed.Count(), st.Dropped, st.PerSecond(), p95Cell(st.Requests), status)...)
 		bytes += st.Bytes
-		if !slices.ContainsFunc(stages[:i], func(before StageResult) bool { return before.Title == st.Title }) { // otherwise the stage repeats an earlier one
+		// A stage that repeats an earlier one has no further metrics.
+		if !slices.ContainsFunc(stages[:i], func(before StageResult) bool { return before.Title == st.Title }) {
 			metrics = append(metrics, st.timeMetrics("at "+st.Title, status == ByGenerator)...)
 		}
 	}

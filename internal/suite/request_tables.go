@@ -19,7 +19,7 @@ type part struct {
 	*Requests
 }
 
-// addRequests adds the facts, checks and tables that all suites of requests have: refusals, the server's own count,
+// addRequests adds the facts, checks and tables that several suites of requests have: refusals, the server's own count,
 // times and failures of the listed stages, CPU and memory. It inserts the tables of the parameter more before those of
 // the processes. all has all stages of the run; sum excludes stages that do not count.
 func (r *Run) addRequests(a *verdict.Assessment, all, listed []StageResult, sum *Requests, more ...verdict.Table) {

@@ -15,21 +15,22 @@ import (
 //
 //   - The generator can have added at most shard.WakeUps times its longest wait to each response. The rest is the time
 //     of the service. If that time alone exceeds a limit, the service is too slow.
-//   - A timeout is attributed to the generator if its waits can have added at least half of the duration of the request.
-//     If the control group was on time, and the requests of the stage were small, they can have added no more than the
-//     group measured: such a request only waits, as the streams of the group do.
-//   - A failed connect is attributed to the generator if the host had no addresses, ports or descriptors left. Any other
-//     failure is a response of the service, or the end of a connection, which no wait explains.
-//   - Requests that were not made are attributed to the generator in two cases: it had waited for half of the time for
-//     which a request waits for a connection, or its connections spent more time on its own waits than on the service.
-//   - If service and runners share a full machine, and the service used less than half of it, the service may have
-//     waited for a core as the runners did. Slowness and timeouts are then not attributed to the service in two cases:
-//     the runners used more than half of the machine, or their waits are long enough to explain them.
+//   - A timeout is attributed to the generator if its waits can have added at least half of the duration of the
+//     request. If the control group was on time, and the requests of the stage were small, they can have added no more
+//     than the group measured: such a request only waits, as the streams of the group do.
+//   - A failed connect is attributed to the generator if the host had no addresses, ports or descriptors left. Any
+//     other failure is a response of the service, or the end of a connection, which no wait explains.
+//   - Requests that were not made are attributed to the generator in two cases. It had waited for half of the time for
+//     which a request waits for a connection. Or its connections spent more time on its own waits than on the service.
+//   - If service and runners share a full machine, the service may have waited for a core as the runners did. If it
+//     used less than half of the machine, slowness and timeouts are not attributed to it in two cases: the runners used
+//     more than half of the machine, or their waits are long enough to explain the delays.
 //   - If service and runners have separate cores, the side whose cores were full was the limit; if both were full, the
 //     fuller one. If other programs filled the cores, the limit is unknown.
-//   - The generator had too few connections if requests of a constant rate waited for one, but with a connection were
-//     nearly as fast as on an idle service and within the limit of p95. A saturated service is slower.
-//   - Slowness and timeouts are not attributed to the service if AWS dropped packets of a runner's machine at that load.
+//   - The generator had too few connections if requests of a constant rate waited for one, but were fast with a
+//     connection: nearly as fast as on an idle service, and within the limit of p95. A saturated service is slower.
+//   - Slowness and timeouts are not attributed to the service if AWS dropped packets of a runner's machine at that
+//     load.
 
 // isTimeout reports whether the generator can have caused a failure of that code by its delays.
 func isTimeout(code string) bool {
@@ -296,14 +297,15 @@ func (m Machine) isFull(host float64) bool {
 	return m.Shared && m.Cores > 0 && host > 100*machineFull*float64(m.Cores)
 }
 
+// dropText states how many packets of the runners' machines AWS dropped.
 func (m Machine) dropText() string {
 	return fmt.Sprintf("AWS dropped %s of the runners' machines", format.Count(int(m.Dropped), "packet"))
 }
 
-// machineLimit returns a sentence if the machines may have delayed a request of this duration; otherwise "". That is
-// the case if AWS dropped packets of the runners, or if programs other than the service filled its cores or those of
-// the generator. On shared cores the waits of the runners stand for the unknown waits of the service. freeCores is the
-// result of hadFreeCores.
+// machineLimit returns a sentence if the machines may have delayed a request of this duration; otherwise "". They may
+// have done so in two cases: AWS dropped packets of the runners, or programs other than the service filled its cores or
+// those of the generator. On shared cores the waits of the runners stand for the unknown waits of the service.
+// freeCores is the result of hadFreeCores.
 func (m Machine) machineLimit(duration time.Duration, freeCores bool) string {
 	if m.Dropped > 0 {
 		return m.dropText()

@@ -93,17 +93,17 @@ func readerFacts(open *verdict.Streams, m *shard.Merged) []verdict.Fact {
 
 // A slowStreams has the counts of the slow streams of a run.
 type slowStreams struct {
-	planned, started, filled int  // streams
-	confirmed, unconfirmed   int  // messages while streams were slow
-	due, arrived, repeated   int  // deliveries of confirmed broadcasts on streams that were read; ledgers count published messages
-	broadcasts               bool // the messages are broadcasts of our backend; otherwise the run or, in a feed, the service publishes
-	feed                     bool
+	planned, started, filled int            // streams
+	confirmed, unconfirmed   int            // messages while streams were slow
+	due, arrived, repeated   int            // deliveries of confirmed broadcasts on the streams that were read
+	broadcasts               bool           // the messages are broadcasts of our backend; otherwise of a publisher
+	feed                     bool           // the service publishes the messages, not the run
 	rate                     string         // data that a slow stream reads: "nothing", or KB per second
 	duration                 time.Duration  // of the slow phase
 	closed, backlog          shard.Metric   // ms until slow streams were closed; KB that the open ones had not read
-	detectedLater, complete  int            // slow streams whose end was detected after the slow phase; open ones with all messages
+	detectedLater, complete  int            // slow streams: end detected after the slow phase; open, with all messages
 	reasons                  map[string]int // reasons of the ends of slow streams
-	closeTime                time.Duration  // time until our backend had closed all slow streams, by its gauge; 0: unknown
+	closeTime                time.Duration  // time until our backend had closed all slow streams; 0: unknown
 	memory                   memory
 }
 

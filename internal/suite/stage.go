@@ -37,7 +37,7 @@ type Requests struct {
 	Late        *shard.Histogram // responses of OK after the end of a stage with a fixed length, by their time after it
 	Codes       map[string]int64 // number of Failed by code
 	Servers     map[string]int64 // number of OK by server
-	Dropped     int64            // requests that were not made, because no connection was free in time, or the stage ended
+	Dropped     int64            // requests not made, because no connection was free in time, or the stage ended
 	First, Last time.Time        // start of the first request, end of the last one; a stage may move both
 	sum, square float64          // sums of the times of OK and of their squares, in milliseconds
 	fastest     float64          // minimum time of OK, in milliseconds
@@ -220,15 +220,15 @@ func (st *StageResult) endAtLength() bool {
 }
 
 // startAtFirstResponse moves the start of the span of a stage with a constant rate to the earliest possible response.
-// From that time on, a service that keeps up answers at the rate of the stage, regardless of the duration of a response.
+// From then on, a service that keeps up answers at the rate of the stage, regardless of the duration of a response.
 func (st *StageResult) startAtFirstResponse() {
 	if st.Rate > 0 && st.Stage.Requests == 0 && st.OK.Count() > 0 {
 		st.First = st.First.Add(time.Duration(st.fastest * float64(time.Millisecond)))
 	}
 }
 
-// answeredBy returns the number of good responses up to grace after the end of the stage. It counts all good responses of
-// a stage without a constant rate.
+// answeredBy returns the number of good responses up to grace after the end of the stage. It counts all good responses
+// of a stage without a constant rate.
 func (st *StageResult) answeredBy(grace time.Duration) int64 {
 	if st.Rate == 0 || st.Late.Count() == 0 {
 		return st.OK.Count()

@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A step is a part of a run with a constant number of streams, and their faults. A missed or late message counts for
-// the step in which it was due, not for the step in which the fault was detected.
+// A step is a part of a run that adds streams, and the faults of all open streams in that part. A missed or late
+// message counts for the step in which it was due, not for the step in which the fault was detected.
 type step struct {
 	shard.Stage
 	from, to                       time.Time
@@ -97,7 +97,7 @@ func (r *Run) steps(streams *verdict.Streams) (out []step) {
 	return out
 }
 
-// addFaults adds the faults of the nth stream to the steps in which they were due.
+// addFaults adds the faults of stream n, from 0, to the steps to which they belong.
 func addFaults(steps []step, n int, c *shard.Connection, runner *shard.Runner, interval time.Duration) {
 	opening := openingStep(steps, n)
 	if c.Streams == 0 || runner.At(c.OpenedAt).After(opening.to) {
@@ -154,7 +154,7 @@ func firstDue(c *shard.Connection, f ledger.Finding, interval time.Duration) led
 	return max(f.At-time.Duration(min(f.Count, limit, math.MaxInt32))*interval, c.OpenedAt)
 }
 
-// openingStep returns the step that opened the nth stream.
+// openingStep returns the step that opened stream n, from 0.
 func openingStep(steps []step, n int) *step {
 	for i := range steps {
 		if n < steps[i].Concurrency {

@@ -153,13 +153,13 @@ func (r *Run) counterGauge() bool {
 	return slices.ContainsFunc(r.Samples, func(s resources.Sample) bool { return s.Counter })
 }
 
+// counterReason returns the reason of a check for a GAUGE that is a counter. subject is what the gauge should measure.
 func counterReason(gauge, subject string) string {
 	return fmt.Sprintf("%s is a counter, which never falls; set GAUGE to a gauge of %s", gauge, subject)
 }
 
-// isStreamLoss reports whether an outage started with the loss of a stream, so that the client did not end the stream.
-// It always returns false if the service ends streams on purpose, because other checks find streams that ended too
-// early.
+// isStreamLoss reports whether an outage started with the end of a stream that the client did not end. It always
+// returns false if the service ends streams on purpose, because other checks find streams that ended too early.
 func (r *Run) isStreamLoss(o ledger.Outage) bool {
 	m := r.Rounds[0]
 	return !o.Planned && m.Plan.TokenTTL == 0 && !m.Service.EndsStreams()

@@ -177,8 +177,8 @@ func (r *Run) number(name string) float64 {
 	return v
 }
 
-// share returns the percentage that the script recorded for a setting as a share, 0 to 1. The exponent makes it equal to
-// a share of counts: 7/1000 is not 0.7/100.
+// share returns the percentage that the script recorded for a setting as a share, 0 to 1. The exponent makes it equal
+// to a share of counts: 7/1000 is not 0.7/100.
 func (r *Run) share(name string) float64 {
 	v, err := strconv.ParseFloat(r.parameter(name)+"e-2", 64)
 	if err != nil { // "", or a number with an exponent
@@ -247,6 +247,7 @@ func Metrics(v *verdict.Verdict) []verdict.Metric {
 	return out
 }
 
+// fault returns a count of faults as a metric.
 func fault(name string, n uint64) verdict.Metric {
 	return verdict.Metric{Name: name, Value: float64(n), Fault: true}
 }

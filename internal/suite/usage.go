@@ -15,7 +15,7 @@ type measurement struct {
 	text     string  // the use, or why it is unknown
 }
 
-// cell formats the measurement for a cell of a table.
+// cell formats the measurement for a cell of a table; "–" if there is none, and "not known" without the reason.
 func (u measurement) cell() string {
 	switch {
 	case u.measured:
@@ -150,6 +150,7 @@ func (m Machine) coreUsers() string {
 	return text
 }
 
+// cpuLimit measures how often the service reached the CPU limit of its control groups.
 func cpuLimit(st *StageResult) measurement {
 	t := st.Machine.Usage
 	switch {
@@ -162,6 +163,7 @@ func cpuLimit(st *StageResult) measurement {
 	return usageOf(share, "reached in %s of the time", percent(share))
 }
 
+// backendCPU measures the share of the cores that Go may use in the backends (GOMAXPROCS).
 func backendCPU(st *StageResult) measurement {
 	m := st.Machine
 	if m.Short || m.Usage.Procs == 0 || m.Backend == 0 {
@@ -171,6 +173,7 @@ func backendCPU(st *StageResult) measurement {
 	return usageOf(share, "%s busy, of %s", percent(share), format.Count(int(m.Usage.Procs), "core"))
 }
 
+// memoryUse measures the memory of the service's machine. It counts as full if the kernel killed a process.
 func memoryUse(st *StageResult) measurement {
 	t := st.Machine.Usage
 	switch {
@@ -183,6 +186,7 @@ func memoryUse(st *StageResult) measurement {
 	return usageOf(share, "%s of %s", percent(share), format.Bytes(uint64(t.Memory)))
 }
 
+// bandwidth measures the network cards of this machine, or the packets that AWS delayed or dropped.
 func bandwidth(st *StageResult) measurement {
 	t := st.Machine.Usage
 	packets := st.Machine.Dropped + t.Allowance
@@ -199,6 +203,7 @@ func bandwidth(st *StageResult) measurement {
 	return unknownValue("neither network cards nor AWS report the capacity")
 }
 
+// backendFiles measures the descriptors of the backends.
 func backendFiles(st *StageResult) measurement {
 	t := st.Machine.Usage
 	if t.MaxFiles == 0 || t.Files == 0 {
@@ -207,6 +212,7 @@ func backendFiles(st *StageResult) measurement {
 	return usageOf(t.Files/t.MaxFiles, "%v of %v open", t.Files, t.MaxFiles)
 }
 
+// nginxFiles measures the descriptors of nginx: by its failures for lack of one, or by the share that was open.
 func nginxFiles(st *StageResult) measurement {
 	t := st.Machine.Usage
 	if u := nginxLog(func(log resources.NginxLog) int { return log.NoFiles }, "failures for lack of a descriptor")(st); !u.measured || u.share > 0 {
@@ -215,6 +221,7 @@ func nginxFiles(st *StageResult) measurement {
 	return usageOf(t.NginxFull, "%s of the fullest process open", percent(t.NginxFull))
 }
 
+// acceptQueue measures the accept queues of the service's machine by the connects that found one full.
 func acceptQueue(st *StageResult) measurement {
 	if !st.Machine.Usage.HasOverflows {
 		return unknownValue(noPrometheus)
@@ -232,6 +239,7 @@ func nginxLog(messages func(resources.NginxLog) int, text string) func(*StageRes
 	}
 }
 
+// generatorCPU measures the cores of the load generator.
 func generatorCPU(st *StageResult) measurement {
 	m := st.Machine
 	switch {
@@ -246,6 +254,7 @@ func generatorCPU(st *StageResult) measurement {
 	return usageOf(share, "%s busy", percent(share))
 }
 
+// generatorConnections measures whether the load generator had enough connections for its rate.
 func generatorConnections(st *StageResult) measurement {
 	switch {
 	case st.connectionLimit != "":
@@ -256,6 +265,7 @@ func generatorConnections(st *StageResult) measurement {
 	return usageOf(0, "enough")
 }
 
+// generatorPorts measures addresses, ports and descriptors of the load generator by the failures for lack of one.
 func generatorPorts(st *StageResult) measurement {
 	var n int64
 	for code, times := range st.Codes {
