@@ -60,7 +60,8 @@ func dialCause(ctx context.Context, err error) Cause {
 	return causeRefused
 }
 
-// Alerts by which a server refuses the certificate of a client, or the lack of one (RFC 8446, 6.2).
+// certificateAlerts are the alerts by which a server refuses the certificate of a client, or the lack of one (RFC 8446,
+// 6.2).
 var certificateAlerts = []tls.AlertError{
 	42,  // bad_certificate
 	43,  // unsupported_certificate

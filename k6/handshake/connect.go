@@ -24,7 +24,7 @@ import (
 type Connection struct {
 	OK       bool    `js:"ok"`
 	Cause    string  `js:"cause"`   // a Cause, as a string for scripts; "" if OK
-	Message  string  `js:"message"` // the error
+	Message  string  `js:"message"` // the error; "" if OK
 	TCPMs    float64 `js:"tcpMs"`
 	TLSMs    float64 `js:"tlsMs"`
 	AnswerMs float64 `js:"answerMs"` // of the latest response
@@ -120,8 +120,8 @@ func (c *Connection) exchange(ctx context.Context) bool {
 	start := time.Now()
 	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(start) }) // ends a blocked read
 	defer stop()
-	req := &http.Request{
-		URL: c.request.url, Host: c.request.url.Host, Close: !c.request.hold, Header: http.Header{"User-Agent": {""}}, // sends no User-Agent
+	req := &http.Request{ // an empty User-Agent is not sent
+		URL: c.request.url, Host: c.request.url.Host, Close: !c.request.hold, Header: http.Header{"User-Agent": {""}},
 	}
 	err := http1.WriteRequest(c.conn, req, nil)
 	var status int
@@ -152,6 +152,7 @@ func readResponse(conn net.Conn, req *http.Request) (status int, err error) {
 	return resp.StatusCode, errors.Join(err, resp.Body.Close())
 }
 
+// fail records the cause and the error of a failure. It does not close the connection.
 func (c *Connection) fail(cause Cause, err error) {
 	c.OK, c.Cause = false, string(cause)
 	if err != nil {
@@ -159,8 +160,8 @@ func (c *Connection) fail(cause Cause, err error) {
 	}
 }
 
-// Ask makes another request on an open connection and reports whether the response has status 200. If not, it closes
-// the connection.
+// Ask makes another request on a connection that connect has kept open (hold). It reports whether the response has
+// status 200. If not, it closes the connection. On a failed connection it makes no request and returns false.
 func (c *Connection) Ask() bool {
 	if !c.OK {
 		return false

@@ -68,7 +68,8 @@ func (m *module) parse(rawURL string, params sobek.Value) (*request, error) {
 	return r, nil
 }
 
-// parseCertificate sets the client certificate of a request from the parameter. All virtual users share parsed pairs.
+// parseCertificate sets the client certificate of a request from the parameter; null means no certificate. All virtual
+// users share parsed pairs.
 func (m *module) parseCertificate(r *request, value sobek.Value) error {
 	if common.IsNullish(value) {
 		r.noCertificate = true

@@ -25,7 +25,7 @@ func State(vu modules.VU, module string) *lib.State {
 	return state
 }
 
-// Dial opens a connection with k6's dialer, whose bytes count in k6's metrics.
+// Dial opens a connection with k6's dialer. The bytes of the connection count in k6's metrics.
 func Dial(ctx context.Context, state *lib.State, network, address string) (net.Conn, error) {
 	conn, err := state.Dialer.DialContext(ctx, network, address)
 	if counted, ok := conn.(*netext.Conn); ok {

@@ -9,7 +9,7 @@ import (
 const maxDials = 250
 
 // maxJointSize is the size in bytes up to which a request is short. A short request waits until all short requests are
-// sent before it reads its response. A longer request takes as long as the server needs to read it.
+// sent before it reads its response. Longer requests do not wait, because the time to send them depends on the server.
 const maxJointSize = 64 << 10
 
 // A burstRequest is one request of a burst, on its own connection.
@@ -31,7 +31,7 @@ func (s *stage) burst() {
 	s.sendAll(requests)
 }
 
-// dialAll opens a connection for each request that has none.
+// dialAll opens a connection for each request that has none. It skips requests whose dial has failed.
 func (s *stage) dialAll(requests []*burstRequest) {
 	var dials sync.WaitGroup
 	slots := make(chan struct{}, maxDials)

@@ -42,8 +42,8 @@ func (s *stage) closed() {
 	s.drop(max(requests-started.Load(), 0))
 }
 
-// awaitRPS waits until k6's --rps allows a request. It returns false if the stage is interrupted before that, or at a
-// time unless it is zero.
+// awaitRPS waits until k6's --rps allows a request. It returns false if the stage is interrupted before that, or if the
+// wait would last beyond end. A zero end is no limit.
 func (s *stage) awaitRPS(end time.Time) bool {
 	if s.state.RPSLimit == nil {
 		return true

@@ -50,6 +50,7 @@ func newDialer(state *lib.State) *http1.Dialer {
 	}
 }
 
+// newLane returns a new lane of the stage, without a connection. closeLanes closes it.
 func (s *stage) newLane() *lane {
 	l := &lane{s: s}
 	s.mu.Lock()
@@ -155,7 +156,7 @@ func (l *lane) connect(x *exchange) error {
 }
 
 // checkIdle reports whether the connection can be reused: the server has not closed it and sent no unrequested bytes
-// after the last response. It counts unrequested bytes as a fault of the service.
+// after the last response. It counts unrequested bytes as a fault of the service, except for requestTimeout.
 func (l *lane) checkIdle() bool {
 	received, err := l.conn.Unrequested()
 	if len(received) > 0 && !requestTimeout.Match(received) {
@@ -168,6 +169,7 @@ func (l *lane) checkIdle() bool {
 // 15.5.9).
 var requestTimeout = regexp.MustCompile(`^HTTP/1\.[01] 408`)
 
+// isTimeout reports whether an error is a timeout of the network.
 func isTimeout(err error) bool {
 	var timeout net.Error
 	return errors.As(err, &timeout) && timeout.Timeout()
@@ -178,7 +180,7 @@ type truncatedError struct{ error }
 
 func (t truncatedError) Unwrap() error { return t.error }
 
-// send writes the request.
+// send writes the request, and sets the deadline of the connection for the whole exchange.
 func (l *lane) send(x *exchange) error {
 	if err := l.conn.SetDeadline(x.deadline); err != nil {
 		return err

@@ -124,7 +124,7 @@ func (s *stage) end() (end time.Time, ok bool) {
 }
 
 // share returns this runner's share of a concurrency, and the tuple that distributes requests among the runners with
-// a share. No request is lost or duplicated by rounding.
+// a share. No request is lost or duplicated by rounding. For a share of 0 the tuple is nil.
 func (s *stage) share(concurrency int64) (int, *lib.ExecutionTuple) {
 	tuple, err := s.tuple.GetNewExecutionTupleFromValue(concurrency)
 	if err != nil { // the share of this runner is 0

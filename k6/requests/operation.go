@@ -28,13 +28,13 @@ type operation struct {
 	target  *target
 	bytes   []byte
 	unique  []int         // offsets of the unique text in the field bytes
-	request *http.Request // has the method, for ReadResponse
+	request *http.Request // has only the method, which http1.Conn.Head needs
 	want    want
 }
 
 // A target is the scheme and host of a URL and the route to it.
 type target struct {
-	url   *url.URL
+	url   *url.URL // of the first operation with this scheme and host
 	route *proxy.Proxy
 }
 
@@ -49,7 +49,7 @@ type want struct {
 	lastMatch atomic.Pointer[[]byte] // the last body with the expected JSON; the next one is usually equal
 }
 
-// A spec is an operation in a script.
+// A spec is an operation as a script describes it.
 type spec struct {
 	Name    string            `js:"name"`
 	Method  string            `js:"method"`
@@ -101,7 +101,8 @@ func checkProperties(operation sobek.Value) error {
 	return nil
 }
 
-// checkNames returns an error for an unknown property. With a misspelt "want", any response would be accepted.
+// checkNames returns an error for an unknown property. With a misspelt "want", any response with status 200 would be
+// accepted.
 func checkNames(v sobek.Value, names ...string) error {
 	object, ok := v.(*sobek.Object)
 	if !ok {
@@ -283,7 +284,7 @@ func (w *want) matches(body []byte) bool {
 	return true
 }
 
-// bytesOf returns the bytes of a JavaScript string or ArrayBuffer.
+// bytesOf returns the bytes of a JavaScript string or ArrayBuffer; nil for no value.
 func bytesOf(v any) ([]byte, error) {
 	switch b := v.(type) {
 	case nil:

@@ -34,7 +34,7 @@ var modelOptions = map[string][]string{
 	"burst":  {"operations", "requests", "timeout?", "tags?"},
 }
 
-// parse validates the argument of a call.
+// parse validates the argument of a call and returns its stage. model is a key of modelOptions.
 func (m *module) parse(model string, v sobek.Value, state *lib.State) (*stage, error) {
 	s := &stage{
 		m: m, state: state, dialer: newDialer(state), tags: state.Tags.GetCurrentValues(), prefix: strings.ToLower(rand.Text()[:12]),
@@ -92,6 +92,7 @@ func (s *stage) runnerRate() float64 {
 	return s.rate * float64(tuple.ScaleInt64(parts)) / parts
 }
 
+// set parses one option of a call.
 func (s *stage) set(m *module, name string, value sobek.Value) (err error) {
 	switch name {
 	case "operations":

@@ -15,7 +15,7 @@ import (
 const (
 	batchSize  = 512
 	batchEvery = 100 * time.Millisecond
-	maxSeries  = 1000 // servers choose their names; further ones are counted as shard.Other
+	maxSeries  = 1000 // servers choose their names; beyond this limit, new names are counted as shard.Other
 )
 
 // A record has the results of a stage's requests. The lanes write to it.
@@ -111,6 +111,7 @@ func (s *stage) codeTags(code string) *metrics.TagSet {
 	return tags
 }
 
+// add adds a sample to the batch. The caller holds mu.
 func (s *stage) add(m *metrics.Metric, tags *metrics.TagSet, at time.Time, value float64) {
 	s.batch = append(s.batch, metrics.Sample{
 		TimeSeries: metrics.TimeSeries{Metric: m, Tags: tags}, Time: at, Metadata: s.tags.Metadata, Value: value,

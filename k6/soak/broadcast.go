@@ -32,27 +32,27 @@ type broadcastOptions struct {
 const (
 	fanoutLatency      = "fanout_latency"       // from the timestamp of the service to each delivery
 	fanoutLast         = "fanout_last"          // the same, for the last delivery of each broadcast
-	fanoutSinceRequest = "fanout_since_request" // from the start of the request to each delivery, by the clock of this machine
+	fanoutSinceRequest = "fanout_since_request" // from the start of the request to each delivery, by the local clock
 	fanoutPost         = "fanout_post"          // from the request to the response
-	fanoutDue          = "fanout_due"
-	fanoutArrived      = "fanout_arrived" // deliveries in time, at most one per subscriber
-	fanoutDuplicated   = "fanout_duplicated"
-	fanoutLate         = "fanout_overdue"
-	fanoutUntimed      = "fanout_untimed"    // deliveries without a valid timestamp
-	fanoutUnexpected   = "fanout_unexpected" // deliveries without a request of this run
-	fanoutShort        = "fanout_short"      // broadcasts whose response does not state that they reached every stream
+	fanoutDue          = "fanout_due"           // expected deliveries
+	fanoutArrived      = "fanout_arrived"       // deliveries in time, at most one per subscriber
+	fanoutDuplicated   = "fanout_duplicated"    // deliveries that arrived again
+	fanoutLate         = "fanout_overdue"       // deliveries after the time limit
+	fanoutUntimed      = "fanout_untimed"       // deliveries in time, but without a valid timestamp
+	fanoutUnexpected   = "fanout_unexpected"    // deliveries that match no broadcast to the subscriber
+	fanoutShort        = "fanout_short"         // broadcasts whose response does not confirm every stream
 )
 
 // A broadcaster sends broadcasts and counts their deliveries.
 type broadcaster struct {
 	broadcastOptions
 	h       *holding
-	run     string // the first word of each broadcast of this run
+	run     string // the first word of each broadcast; random, so that broadcasts of other senders differ
 	padding string
 
 	mu          sync.Mutex
 	subscribers []*subscriber // by the index of their streams
-	history     []*broadcast  // numbered from 1
+	history     []*broadcast  // broadcast n is at index n-1
 }
 
 // A subscriber counts the broadcasts that arrived on one stream.
@@ -60,18 +60,18 @@ type subscriber struct {
 	index      int
 	last       int // number of the last broadcast
 	received   int // broadcasts in order, each once
-	duplicates int // other deliveries
+	duplicates int // deliveries that arrived again, or after a later broadcast
 }
 
-// A broadcast is one message that every stream added before it was sent is expected to receive.
+// A broadcast is one message. Every stream that was added before the request is expected to receive it.
 type broadcast struct {
 	tags        metrics.TagsAndMeta
 	publishedAt time.Time
 	received    []bool // by index of the subscriber
-	missing     int
+	missing     int    // subscribers that have not received it
 	maxLatency  time.Duration
-	expired     bool // the time limit has passed
-	complete    chan struct{}
+	expired     bool          // the time limit has passed
+	complete    chan struct{} // closed when no subscriber is missing
 }
 
 // newBroadcaster returns a broadcaster for the streams of a call of hold.
@@ -96,7 +96,7 @@ func (b *broadcaster) subscribe(index int) func(time.Time, *service.Block) {
 	}
 }
 
-// arrive counts a delivery.
+// arrive counts a delivery, or an event that matches no broadcast.
 func (b *broadcaster) arrive(s *subscriber, at time.Time, block *service.Block) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -190,7 +190,8 @@ func (b *broadcaster) send(tags metrics.TagsAndMeta, response httpext.ResponseTy
 	return message, resp
 }
 
-// measure sends a broadcast and waits until it has reached every stream, or until its time limit.
+// measure sends a broadcast and waits until it has reached every stream, or until its time limit. It pushes the samples
+// of the broadcast.
 func (b *broadcaster) measure(tags metrics.TagsAndMeta) {
 	h, timeout := b.h, time.After(milli(b.Within))
 	h.sample(fanoutDue, tags, time.Now(), float64(len(b.subscribers)))
@@ -216,8 +217,8 @@ func (b *broadcaster) measure(tags metrics.TagsAndMeta) {
 	}
 }
 
-// deliveredStreams returns the number of streams in the response to a broadcast, -1 if the response does not contain
-// it.
+// deliveredStreams returns the number of streams that the service reached with a broadcast, by its response; -1 if the
+// response does not contain the number.
 func deliveredStreams(resp *httpext.Response) int {
 	var result struct{ Delivered *int }
 	if resp == nil || resp.Status != http.StatusOK {

@@ -8,13 +8,14 @@ import (
 )
 
 // A codedStream detects messages of a compressed stream that arrive together, although one is due per interval. The
-// compressor has then delayed them until its buffer was full. It is nil for a stream that is not compressed.
+// compressor has then delayed them until its buffer was full. A stream that is not compressed, or on which the script
+// acts, has none.
 type codedStream struct {
 	coding      string
 	last        time.Time // arrival of the last message
 	burst       int       // number of messages that arrived together with it, itself included
 	reconnected bool      // the stream follows another one of the same client
-	countsBurst bool      // the current burst is not a replay for a client that was disconnected
+	countsBurst bool      // the current burst counts, because it cannot be a replay at the start of a stream
 }
 
 // startCoding records that a stream is compressed.

@@ -49,7 +49,7 @@ type controlStream struct {
 }
 
 // newControlGroup opens the control group that the environment defines, nil if it defines none. It does not depend on
-// the plan, because not every script has one.
+// the plan, because not every script has one. A limit of 0 is replaced by LATE_MS of the environment.
 func newControlGroup(environment map[string]string, limit time.Duration) (*controlGroup, error) {
 	source, err := plan.SourceOf(func(name string) string { return environment[name] })
 	if err != nil {
@@ -82,7 +82,7 @@ func newControlGroup(environment map[string]string, limit time.Duration) (*contr
 	return g, nil
 }
 
-// isRemote reports whether the reference is on another machine.
+// isRemote reports whether the reference is on another machine. It returns true for every host name but localhost.
 func isRemote(rawURL string) bool {
 	u, err := url.Parse(rawURL)
 	if err != nil {
@@ -147,7 +147,8 @@ func (s *controlStream) opened(time.Time, *sseclient.Response) {
 	s.group.total.Opened++
 }
 
-// closed records an attempt or a stream that failed, unless the group is being closed.
+// closed records an attempt or a stream that failed, unless the group is being closed. It also ends the account of an
+// open stream.
 func (s *controlStream) closed(_ time.Time, c sseclient.Close) {
 	if c.Reason != sseclient.ReasonInterrupted {
 		g := s.group
@@ -220,7 +221,7 @@ func (g *controlGroup) endBucket(now time.Time) *shard.ControlCounts {
 	return &bucket
 }
 
-// result returns the counts of the group up to the last bucket, nil if g is nil.
+// result returns the counts of the group, nil if g is nil. The counts of events end with the last ended bucket.
 func (g *controlGroup) result() *shard.Control {
 	if g == nil {
 		return nil

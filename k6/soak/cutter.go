@@ -15,9 +15,9 @@ import (
 // cutKinds maps the kinds of cuts in a plan to those of the client.
 var cutKinds = map[string]sseclient.Cut{plan.CutFIN: sseclient.CutFIN, plan.CutRST: sseclient.CutRST, plan.CutHalf: sseclient.CutHalfOpen, plan.CutPause: sseclient.CutPause}
 
-// A cutter cuts streams of this runner at the planned times. It chooses at random among the open streams that
-// received a message since their last cut. If there is none, it waits for one until the cut window ends. The ledgers
-// record the cuts.
+// A cutter cuts streams of this runner at the planned times; a cut is a disconnect or a pause. It chooses at random
+// among the open streams that received a message since their last cut. If there is none, it waits for one until the cut
+// window ends. The ledgers record the cuts.
 type cutter struct {
 	mu      sync.Mutex
 	streams []cutTarget
@@ -58,7 +58,7 @@ func (c *cutter) cutRandom(random *rand.Rand, cutKind sseclient.Cut, pause time.
 // retryInterval is the time between two attempts of the cutter while no stream can be cut.
 const retryInterval = 20 * time.Millisecond
 
-// run makes the cuts of one runner in their order.
+// run makes the cuts of one runner, numbered from 1, in their order. start is the start of its first stream.
 func (c *cutter) run(ctx context.Context, p *plan.Plan, runner int, start time.Time) {
 	random := rand.New(rand.NewPCG(uint64(p.Seed), uint64(runner))) // #nosec G115 G404 -- the seed of the plan makes cuts repeatable; not a secret
 	_, end := p.CutWindow()

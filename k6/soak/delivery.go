@@ -21,7 +21,7 @@ import (
 
 // Time limits of deliveries, retries included. The run does not start before the first delivery has succeeded. The
 // last one has more time, because all data would be lost without it, but less after an interrupt, when a user waits.
-// A checkpoint has the time until the next one.
+// The limit of a checkpoint is the shortest time between two checkpoints.
 const (
 	initialTimeout    = 30 * time.Second
 	finalTimeout      = 3 * time.Minute
@@ -42,8 +42,8 @@ type delivery struct {
 	onRetry      func(string)  // gets the error that causes a retry, "" after success
 	mayReplace   func() bool   // reports whether a checkpoint may replace the previous one
 
-	mu      sync.Mutex // held during a delivery
-	cancel  context.CancelFunc
+	mu      sync.Mutex         // held during a delivery
+	cancel  context.CancelFunc // ends the delivery of the last checkpoint; nil: there was none
 	encoder shard.Encoder
 }
 
@@ -67,7 +67,7 @@ func (d *delivery) deliverInitial(s *shard.Shard) error {
 }
 
 // deliverCheckpoint writes a checkpoint in the background. It skips the checkpoint if the previous one is still being
-// written.
+// written, or must not be replaced.
 func (d *delivery) deliverCheckpoint(s *shard.Shard) {
 	if !d.mu.TryLock() {
 		d.log.Warn("A checkpoint was skipped, because the previous one is still being written.")
@@ -91,8 +91,8 @@ func (d *delivery) deliverCheckpoint(s *shard.Shard) {
 	}()
 }
 
-// deliverFinal writes the final shard. If that fails, it saves the shard on this machine, and the error contains the
-// path. The run cannot pass until the shard is copied to its folder or bucket.
+// deliverFinal cancels a checkpoint in progress and writes the final shard. If that fails, it saves the shard on this
+// machine, and the error contains the path. The run cannot pass until the shard is copied to its folder or bucket.
 func (d *delivery) deliverFinal(s *shard.Shard) error {
 	if d.cancel != nil {
 		d.cancel() // the final shard has the content of the checkpoint, too

@@ -39,6 +39,7 @@ type ender struct {
 	workers int                 // maximum number of concurrent requests
 }
 
+// newEnder returns the ender of a holding. It divides endsOfRunner among the virtual users.
 func newEnder(h *holding) ender {
 	e := ender{h: h, tags: h.state.Tags.GetCurrentValues(), checks: h.state.Tags.GetCurrentValues(), workers: endsOfVU}
 	e.tags.SetTag(metrics.TagName.String(), h.service.End.Request.Route())
@@ -82,12 +83,15 @@ func (e *ender) run(streams []*holdStream) {
 //   - the service has no such request;
 //   - the stream never opened, so that its id may belong to another client;
 //   - a client that reconnects or has a phase is disconnected.
+//
+// The client also closes a stream that has not ended EndTimeout after the request.
 func (e *ender) end(s *holdStream) {
 	if e.h.ctx.Err() != nil {
 		return // all streams are interrupted
 	}
-	open := s.ledger().CloseRequested(s.observer.now()) // before EndByServer: a stream that ends between both calls was not dropped
-	s.stream.EndByServer()                              // endTimeout replaces the idle timeout
+	// Before EndByServer, because a stream that ends between both calls was not dropped.
+	open := s.ledger().CloseRequested(s.observer.now())
+	s.stream.EndByServer() // endTimeout replaces the idle timeout
 	switch {
 	case !open && (s.reconnects() || s.isPhased()) && s.ledger().Sums().Streams > 0:
 		s.status = notSent
@@ -110,6 +114,7 @@ func (e *ender) end(s *holdStream) {
 	}
 }
 
+// usesRequest reports whether the service ends streams by a request.
 func (e *ender) usesRequest() bool {
 	return e.h.service.End.By == service.ByRequest
 }

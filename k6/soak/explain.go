@@ -12,8 +12,8 @@ import (
 // maxExplanation is the maximum length in bytes of a text from the service.
 const maxExplanation = 200
 
-// explanation returns the error of a handshake, or the text of the response that refused the client, without the
-// secrets of known. It returns "" for reasons that need no explanation.
+// explanation returns the error of a failed attempt or stream, without the secrets of known. If a status refused the
+// client, it returns the text of the response. It returns "" for reasons that need no explanation.
 func explanation(c sseclient.Close, known *credentials) string {
 	if c.Err == nil {
 		return ""
@@ -29,7 +29,7 @@ func explanation(c sseclient.Close, known *credentials) string {
 	return format.Shorten(text, maxExplanation)
 }
 
-// removeStatus returns an error without its status.
+// removeStatus returns the text of an error without the status at its start.
 func removeStatus(text string, status int) string {
 	prefix := fmt.Sprintf("unexpected status %d %s", status, http.StatusText(status))
 	return strings.TrimPrefix(strings.TrimPrefix(text, prefix), ": ")
@@ -38,7 +38,8 @@ func removeStatus(text string, status int) string {
 // maxEventNames is the maximum number of event names that a runner stores.
 const maxEventNames = 64
 
-// eventName returns the shared copy of an event name, without the secrets of known.
+// eventName returns the stored copy of an event name, without the secrets of known. It stores a new name, up to
+// maxEventNames.
 func (r *recorder) eventName(name []byte, known *credentials) string {
 	const maxLength = 64
 	r.mu.Lock()

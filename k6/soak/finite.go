@@ -33,7 +33,7 @@ type finiteOptions struct {
 	Seconds     float64  `js:"seconds"`
 	Poisson     bool     `js:"poisson"`
 	Seed        uint64   `js:"seed"`
-	MaxInFlight int64    `js:"maxInFlight"`
+	MaxInFlight int64    `js:"maxInFlight"` // concurrent responses of the open model
 
 	FirstTimeout float64 `js:"firstTimeout"` // s without a byte before the first content
 	IdleTimeout  float64 `js:"idleTimeout"`  // s without a byte after the first content
@@ -52,6 +52,7 @@ type finiteOptions struct {
 	HTTPVersion string `js:"httpVersion"`
 }
 
+// check returns an error if an option is not valid.
 func (o *finiteOptions) check() error {
 	switch {
 	case !(o.Seconds > 0) || o.Rate < 0 || o.Rate > 1e6 || o.Concurrency < 0 || (o.Rate > 0) == (o.Concurrency > 0):
@@ -122,6 +123,7 @@ func (m *module) finite(described, options sobek.Value) *sobek.Promise {
 	return promise
 }
 
+// newFinite returns the load of a call of finite. It makes no request.
 func (m *module) newFinite(described, options sobek.Value) (*finiteLoad, error) {
 	if m.vu.State() == nil {
 		return nil, common.NewInitContextError("soak.finite makes requests; call it in the default function")
@@ -246,6 +248,7 @@ func (f *finiteLoad) runClosed(start time.Time) {
 	}
 }
 
+// pending returns the number of responses in flight.
 func (f *finiteLoad) pending() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -259,14 +262,16 @@ func (f *finiteLoad) busy() int64 {
 	return f.inFlight + f.pauses
 }
 
-// await waits until no response is in flight, or until a time unless it is zero.
+// await waits until no response is in flight, until deadline, or until the iteration is interrupted. A zero deadline is
+// no limit.
 func (f *finiteLoad) await(deadline time.Time) {
 	for f.pending() > 0 && f.ctx.Err() == nil && (deadline.IsZero() || time.Now().Before(deadline)) {
 		f.awaitChange(deadline)
 	}
 }
 
-// awaitChange waits until a response ends, but at most until a time, or for a minute if it is zero.
+// awaitChange waits until a response or a pause ends, but at most until deadline. If deadline is zero, it waits for at
+// most a minute.
 func (f *finiteLoad) awaitChange(deadline time.Time) {
 	if deadline.IsZero() {
 		deadline = time.Now().Add(time.Minute)
@@ -280,7 +285,8 @@ func (f *finiteLoad) awaitChange(deadline time.Time) {
 	}
 }
 
-// start makes a request. If the description has functions, it calls them on the event loop first.
+// start makes request n, whose intended start is due. If the description has functions, it calls them on the event loop
+// first.
 func (f *finiteLoad) start(n int64, due time.Time) {
 	r := &response{load: f, n: n, id: f.plan.Marker + "-" + strconv.FormatInt(n, 10), credentials: f.credentials}
 	r.account.Due = f.m.recorder.instant(due)
@@ -336,7 +342,7 @@ func (f *finiteLoad) call(r *response) (err error) {
 	return f.service.customRequest(&r.request, r.n, r.client, v.Prompt)
 }
 
-// requestOf returns the request of a response, and completes its values.
+// requestOf returns the request of a response. It sets the fields of v that depend on the response.
 func (f *finiteLoad) requestOf(v *service.Values, r *response) sseclient.Request {
 	v.ID, v.N, v.Client = r.id, r.n, r.client.value
 	v.Prompt = service.DefaultPrompt(r.id)
@@ -379,6 +385,7 @@ func (f *finiteLoad) resume() {
 	f.signal()
 }
 
+// signal wakes awaitChange.
 func (f *finiteLoad) signal() {
 	select {
 	case f.changed <- struct{}{}:
@@ -386,7 +393,7 @@ func (f *finiteLoad) signal() {
 	}
 }
 
-// isOver reports whether the run is over, so that the client closes open responses.
+// isOver reports whether the load is over or was interrupted. The clients then close the open responses.
 func (f *finiteLoad) isOver() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -90,9 +90,9 @@ type holding struct {
 	streams      []*holdStream
 	timer        *time.Timer // for end; nil with lifetimes or steps
 	phaseTimers  []*time.Timer
-	open         int // streams that have not ended, and running phases and steps
-	unfinished   int // streams without checks
-	ending       bool
+	open         int  // streams that have not ended, and running phases and steps
+	unfinished   int  // streams whose checks are not made yet
+	ending       bool // the ends of the streams are being requested
 	endRequested bool // the end of each stream was requested
 	finished     bool
 }
@@ -112,6 +112,7 @@ func (m *module) hold(described sobek.Value, options sobek.Value) *sobek.Promise
 	return promise
 }
 
+// newHolding returns the holding of a call of hold. It creates no stream.
 func (m *module) newHolding(described, options sobek.Value) (*holding, error) {
 	if m.vu.State() == nil {
 		return nil, common.NewInitContextError("soak.hold opens streams; call it in the default function")
@@ -237,8 +238,8 @@ func (h *holding) start() {
 	}
 }
 
-// openOver opens streams one after the other, evenly over the ramp, or as fast as the service accepts them if ramp is
-// 0.
+// openOver opens streams one after the other, evenly over the ramp. If ramp is 0, it opens each as soon as the attempt
+// of the previous one may dial.
 func (h *holding) openOver(streams []*holdStream, ramp time.Duration) {
 	start := time.Now()
 	for i, s := range streams {

@@ -63,7 +63,7 @@ func (h *holding) add(numbers []int) error {
 	return nil
 }
 
-// newStream returns the stream with a number, at an index of the holding. It runs on the event loop.
+// newStream creates stream n, which gets an index in the holding. It runs on the event loop.
 func (h *holding) newStream(n, index int) (*holdStream, error) {
 	l, err := h.m.recorder.newLedger(fmt.Sprintf("%s%d", h.Prefix, n))
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 // next ones. With this limit every planned stream opens within the run, even if the service ends streams late or never.
 const maxWait = 5 * time.Second
 
-// openByLifetime opens the streams one after the other. Each opens after the lifetime and the end of the previous one.
+// openByLifetime opens the streams one after the other, and requests the end of each after its lifetime. Each opens
+// after the end of the previous one; maxWait limits the waits for these ends.
 func (h *holding) openByLifetime() {
 	var ends sync.WaitGroup
 	remaining := maxWait

@@ -25,8 +25,8 @@ type snapshot struct {
 	open            int              // open streams and attempts
 	reports         int              // snapshots so far
 	recent          *shard.Histogram // lateness since the previous snapshot; nil: no message arrived
-	self            shard.Process
-	controlLateness *time.Duration // longest of the control group since then; nil: no event arrived
+	self            shard.Process    // resources of this runner
+	controlLateness *time.Duration   // maximum of the control group since the previous snapshot; nil: no event arrived
 }
 
 // A metric is a metric of k6 whose value is derived from a snapshot. load-tests/types/soak.d.ts documents the metrics.
@@ -46,7 +46,7 @@ var metricsOf = map[string][]metric{
 	}),
 }
 
-// streamRunMetrics has the metrics of a run of endless streams that do not depend on that word.
+// streamRunMetrics has the metrics of a run of endless streams that do not depend on the service's word for a message.
 var streamRunMetrics = append([]metric{
 	{"soak_streams_planned", metrics.Gauge, func(s *snapshot) float64 { return float64(s.planned) }},
 	{"soak_streams_completed", metrics.Gauge, func(s *snapshot) float64 { return float64(s.Completed) }},

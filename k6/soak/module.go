@@ -153,6 +153,7 @@ func (m *module) observer(l *ledger.Ledger, excluded bool) observer {
 	return o
 }
 
+// tokenVariables are the environment variables whose values are secrets: the tokens of the service.
 var tokenVariables = []string{"BACKEND_TOKEN", "SUBSCRIBE_TOKEN", "PUBLISH_TOKEN"}
 
 // defaultCredentials returns the credentials of streams whose service has no token().
@@ -164,7 +165,8 @@ func (m *module) defaultCredentials() *credentials {
 	return m.credentials
 }
 
-// token returns the value of a token variable of the environment, "" for other variables.
+// token returns the value of a token variable of the environment, "" for other variables. A value with control
+// characters is an error.
 func (m *module) token(variable string) (string, error) {
 	i := slices.Index(tokenVariables, variable)
 	if i < 0 {

@@ -28,7 +28,7 @@ type observer struct {
 	lastName  string // name of the last event that was not a message
 	coding    *codedStream
 	last      []byte                               // id to resume from; empty: none
-	commentAt ledger.Instant                       // arrival of a comment line that is a heartbeat or a part of the next block; 0: none
+	commentAt ledger.Instant                       // arrival of a comment line that may be a heartbeat; 0: none
 	override  *credentials                         // nil: the default ones
 	listener  func(at time.Time, b *service.Block) // gets events that the description does not define; nil: none
 }
@@ -85,8 +85,8 @@ func forward[V, T any](of func(*sseclient.Stream) V, method func(V, time.Time, T
 	return func(s *sseclient.Stream, at time.Time, value T) { method(of(s), at, value) }
 }
 
-// commentInBlock is the maximum time between a comment line and the end of the block to which it belongs. A heartbeat
-// without a blank line, as in Mercure, is a part of the next block, too, but arrives longer before its end.
+// commentInBlock is the time within which the block of a comment line must end; otherwise the line is a heartbeat. A
+// heartbeat without a blank line, as in Mercure, is formally a part of the next block, but arrives long before it.
 const commentInBlock = 500 * time.Millisecond
 
 func (o *observer) now() ledger.Instant { return o.recorder.instant(time.Now()) }
@@ -99,9 +99,8 @@ func (o *observer) credentials() *credentials {
 	return o.recorder.credentials.Load()
 }
 
-// faultless reports whether all messages arrived, for the check of a script. If no messages are counted, it reports
-// whether the stream stayed open. If no message had a number, the verdict decides whether the description or the
-// messages are wrong.
+// faultless reports whether all messages arrived, for the check "Received all messages". If no messages are counted, it
+// reports whether the stream stayed open. It ignores faults that only the merge or the verdict can decide.
 func (o *observer) faultless(r *ledger.Record) bool {
 	switch o.ledger.Counting() {
 	case ledger.Nothing:
@@ -123,6 +122,7 @@ func (o *observer) faultless(r *ledger.Record) bool {
 	return r.Faultless()
 }
 
+// connecting records the start of an attempt, which keeps the sample sink open until closed.
 func (o *observer) connecting(at time.Time) {
 	o.ledger.Connecting(o.recorder.instant(at))
 	if o.sink != nil {
@@ -144,7 +144,7 @@ func (o *observer) opened(_ time.Time, r *sseclient.Response) {
 	o.recorder.addStream(o.ledger.Opened(at), r)
 }
 
-// answered starts the time in which messages are expected, if the second request does that.
+// answered records the response to the second request. From then on messages of the stream are expected.
 func (o *observer) answered(at time.Time, _ *sseclient.Response) {
 	o.ledger.Joined(o.recorder.instant(at))
 }
@@ -157,8 +157,8 @@ func (o *observer) comment(at time.Time, _ []byte) {
 	}
 }
 
-// endComment counts the last comment line as a heartbeat, unless it is a part of the current block. It records the
-// kind of that block.
+// endComment decides whether the last comment line is a heartbeat: it is one if end is HeartbeatSign, or if the line
+// arrived at least commentInBlock before at. endComment also records end, unless that is HeartbeatSign.
 func (o *observer) endComment(at time.Time, end ledger.SignOfLife) {
 	if o.commentAt != 0 {
 		if end == ledger.HeartbeatSign || o.recorder.instant(at)-o.commentAt >= commentInBlock {
@@ -216,8 +216,8 @@ func (o *observer) countOther(at time.Time, block *service.Block, kind service.K
 	}
 }
 
-// otherEvent counts a block that the description does not define. With message.every only events count, because they
-// may have used a number.
+// otherEvent counts a block that the description does not define, and passes it to the listener. With message.every it
+// ignores blocks without data; the others are events, which may have used a number.
 //
 //go:noinline
 func (o *observer) otherEvent(at time.Time, block *service.Block, reading *service.Reading) {
@@ -235,7 +235,8 @@ func (o *observer) otherEvent(at time.Time, block *service.Block, reading *servi
 	}
 }
 
-// keepID stores the id to resume from. An empty id removes it.
+// keepID stores the id to resume from. An empty id removes it. The ledger records the first id, each removal, and the
+// next id after a removal.
 func (o *observer) keepID(at time.Time, b *service.Block, reading *service.Reading) {
 	id, has := b.ID, b.HasID
 	if o.topic.service.Resume.SendsReadingID {
@@ -253,7 +254,7 @@ func (o *observer) keepID(at time.Time, b *service.Block, reading *service.Readi
 	o.last = append(o.last[:0], id...)
 }
 
-// eventName returns the description of a block for findings.
+// eventName returns a description of a block for findings, such as: message 7, or event "ping".
 //
 //go:noinline
 func (o *observer) eventName(b *service.Block, reading *service.Reading) string {
@@ -270,6 +271,7 @@ func (o *observer) eventName(b *service.Block, reading *service.Reading) string 
 	return fmt.Sprintf("%s %q", noun, o.credentials().excerpt(b.Event))
 }
 
+// blockOf returns an event or a block of the client as a block for a service description. It copies no data.
 func blockOf(e *eventstream.Event, hasData, hasComment bool) service.Block {
 	return service.Block{
 		Event: e.Name, Data: e.Data, Comment: e.Comment, ID: e.ID,
@@ -320,7 +322,8 @@ func (o *observer) deliver(at time.Time, b *service.Block, r *service.Reading) {
 }
 
 // firstAfter returns the time between the headers of a stream and its first message, and -1 for other messages. It
-// counts those by the time since the previous message. The caller calls it once per message.
+// counts those by the time since the previous message. It also passes each message to the codedStream, if there is one.
+// The caller calls it once per message.
 func (o *observer) firstAfter(at time.Time) time.Duration {
 	after := time.Duration(-1)
 	gap := o.recorder.instant(at) - o.lastArrival

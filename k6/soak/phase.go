@@ -92,7 +92,7 @@ func (h *holding) tagsOf(name string) metrics.TagsAndMeta {
 	return tags
 }
 
-// sample passes a sample to k6.
+// sample queues a sample for k6. name is the name of the metric.
 func (h *holding) sample(name string, tags metrics.TagsAndMeta, at time.Time, value float64) {
 	series := metrics.TimeSeries{Metric: h.m.recorder.telemetry.metrics[name], Tags: tags.Tags}
 	h.group.Push(metrics.Sample{TimeSeries: series, Metadata: tags.Metadata, Time: at, Value: value})

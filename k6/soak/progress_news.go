@@ -102,8 +102,8 @@ func (n *progressNews) describeChange(c *ledger.Record, excluded bool) string {
 	return strings.Join(parts, ", ")
 }
 
-// expectsReconnects reports whether streams end without a fault before the run does: the run cuts them, the service limits
-// their lifetime, or their tokens expire.
+// expectsReconnects reports whether streams end without a fault before the run does: the run cuts them, the service
+// limits their lifetime, or their tokens expire.
 func (r *recorder) expectsReconnects() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -30,7 +30,7 @@ type response struct {
 	abandonAfter   uint32    // number of chunks after which the client abandons it; 0: never
 	terminal       time.Time // arrival of the terminal event or of an error
 	lastArrival    time.Time // of the header, or of the last block that is not a heartbeat
-	closedByClient bool      // after a silence
+	closedByClient bool      // the client closed the stream after a silence
 }
 
 // responseCallbacks returns the callbacks of the streams of responses, whose values are the responses.
@@ -69,7 +69,7 @@ func (r *response) opened(at time.Time, resp *sseclient.Response) {
 	r.account.Headers = r.load.m.recorder.instant(resp.At)
 	r.load.results.addOpened(resp.Header.Get("Server"))
 	if name := r.load.service.ClientHeader(); name != "" {
-		r.client.value = cmp.Or(resp.Header.Get(name), r.client.value) // only the first response of a session has the header
+		r.client.value = cmp.Or(resp.Header.Get(name), r.client.value) // only a session's first response has it
 	}
 	r.request = sseclient.Request{} // releases the memory of the body
 }

@@ -134,8 +134,8 @@ func (s *sampler) longestPause() (longest time.Duration) {
 	return longest
 }
 
-// A secondSamples has the samples of each second: CPU, run-queue latency and stalls. Suites need them in addition to
-// the buckets of 5 s, because a stage may last only seconds.
+// A secondSamples has the samples of each second: CPU, waits for a core, stalls and memory. Suites need them in
+// addition to the buckets of 5 s, because a stage may last only seconds.
 type secondSamples struct {
 	at    time.Time
 	last  usage
@@ -154,7 +154,7 @@ func (l *secondSamples) add(now time.Time, s *sampler, stall, wait time.Duration
 	if !l.at.IsZero() {
 		l.list = append(l.list, shard.Second{
 			FromUS: l.at.UnixMicro(), ToUS: now.UnixMicro(), CPUSeconds: u.cpu - l.last.cpu,
-			RunDelayMS: max(u.runDelay-l.last.runDelay, 0).Milliseconds(), // the delay of an ended thread is no longer counted
+			RunDelayMS: max(u.runDelay-l.last.runDelay, 0).Milliseconds(), // delays of ended threads are lost
 			StallMS:    stall.Milliseconds(), WaitMS: max(stall, wait).Milliseconds(), RSS: s.rss(),
 		})
 	}

@@ -29,7 +29,7 @@ type jsService struct {
 // noParameters matches the source of a function without parameters.
 var noParameters = regexp.MustCompile(`^[^(=]*\(\s*\)`)
 
-// checkTokenTTL returns an error if token() does not support a lifetime in seconds.
+// checkTokenTTL returns an error if ttl is set and token() has no parameter for it. ttl is in seconds; 0: not set.
 func (s *jsService) checkTokenTTL(ttl int) error {
 	const remedy = "define token: (ttl) => …, which returns a token that is valid for ttl seconds"
 	switch {
@@ -144,7 +144,7 @@ func (s *jsService) values(n int, id string) (v *service.Values, err error) {
 	return v, err
 }
 
-// call calls a function of the description.
+// call calls a function of the description, on the event loop, and returns its text. name is for errors.
 func (s *jsService) call(f sobek.Callable, name string, args ...sobek.Value) (string, error) {
 	value, err := f(sobek.Undefined(), args...)
 	if err == nil {
@@ -189,7 +189,8 @@ func (s *jsService) customRequest(r *sseclient.Request, n int64, c *finiteClient
 	return err
 }
 
-// requestOverrides returns the parts of the request of stream n that functions of the description provide.
+// requestOverrides returns the parts of the request of stream n that functions of the description provide. It runs on
+// the event loop.
 func (s *jsService) requestOverrides(n int, id string) (*requestOverrides, error) {
 	values, err := s.values(n, id)
 	if err != nil {

@@ -18,7 +18,7 @@ const (
 	slowRejected    = "slow_rejected"     // broadcasts that it did not accept
 	slowDue         = "slow_due"          // deliveries of accepted broadcasts that the other streams expect
 	slowArrived     = "slow_arrived"      // of these, deliveries that arrived
-	slowRepeated    = "slow_repeated"     // deliveries that arrived again, or after a later one
+	slowRepeated    = "slow_repeated"     // deliveries on the other streams that arrived again, or after a later one
 	slowFilled      = "slow_filled"       // slow streams that were closed, or whose backlog reached fillKB
 	slowBacklog     = "slow_backlog"      // KB that a slow stream lacks when the slow reads end, if it was not closed
 	slowClosed      = "slow_closed"       // time until the service closed a slow stream

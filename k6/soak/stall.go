@@ -111,8 +111,8 @@ func (w *waits) mergeOlderHalf() {
 	w.list = append(merged, w.list[maxWaits/2:]...)
 }
 
-// waitingProcesses returns how many processes may have to wait for one response: the generator, and the service if it
-// shares the cores.
+// waitingProcesses is the number of processes that may have to wait for a core during one response: the generator, and
+// the service if it shares the cores.
 const waitingProcesses = 2
 
 // maxDelay returns the maximum time by which waits can have lengthened a response between two instants. It is the

@@ -20,10 +20,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/proxy"
 )
 
-// How long a runner waits for the network after a suspension before its clients reconnect, and how often it checks.
+// Times of the wait for the network after a suspension, before the clients of a runner reconnect.
 const (
-	networkTimeout = time.Minute
-	networkRetry   = 500 * time.Millisecond
+	networkTimeout = time.Minute            // maximum wait
+	networkRetry   = 500 * time.Millisecond // between two attempts
 )
 
 // A sleepClock measures how long the machine was suspended since the first successful reading.
@@ -51,8 +51,8 @@ func (c *sleepClock) duration() time.Duration {
 	return 0
 }
 
-// mayReplaceCheckpoint reports whether a new checkpoint may replace the previous one. After a suspension it must not
-// if another process will continue from the checkpoint.
+// mayReplaceCheckpoint reports whether a new checkpoint may replace the previous one. It returns false after a
+// suspension if another process will continue from the previous checkpoint.
 func (o *outputSoak) mayReplaceCheckpoint() bool { return o.sleep.duration() == 0 || !o.replaceable() }
 
 // replaceable reports whether another process can replace this runner for the rest of the run, as with `--continue`.

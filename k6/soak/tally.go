@@ -21,7 +21,7 @@ type tally struct {
 	series              []shard.Bucket // ended buckets; append-only, so that a shard can share them
 	bucket              shard.Bucket
 	recent              *shard.Histogram        // lateness in the current bucket
-	undisturbedLateness *shard.Histogram        // of the bucket: late messages on streams without a phase; nil: none yet
+	undisturbedLateness *shard.Histogram        // of late messages on streams without a phase; nil: none yet
 	excluded            map[*ledger.Ledger]bool // ledgers of streams with a phase; nil: none
 	lateness            *shard.Histogram        // of the whole run
 	connect             *shard.Histogram

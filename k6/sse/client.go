@@ -25,7 +25,7 @@ type Client struct {
 	tasks  chan func() error // from the reader and from timers
 	reader sync.WaitGroup
 
-	// Only the goroutine of open uses these fields.
+	// Only the goroutine of open uses these fields, except that the reader sets started before its first task.
 	handlers map[string][]sobek.Callable
 	resp     *sseclient.Response // nil before its arrival
 	end      *sseclient.Close    // the end of the stream; nil before it, or if the script closed the stream
@@ -102,7 +102,7 @@ func timerDelay(name string, fn sobek.Callable, ms float64) (time.Duration, erro
 	return time.Duration(ms * float64(time.Millisecond)), nil
 }
 
-// callLater queues a call of fn.
+// callLater waits until the goroutine of open accepts a call of fn, or until open returns.
 func (c *Client) callLater(fn sobek.Callable) {
 	c.post(func() error {
 		_, err := fn(sobek.Undefined())

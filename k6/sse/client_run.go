@@ -53,7 +53,8 @@ func (c *Client) run() error {
 	}
 }
 
-// post queues a task for the goroutine of open. It returns false after Close and after the end of open.
+// post passes a task to the goroutine of open, and waits until that goroutine accepts it. It returns false after Close
+// and after the end of open.
 func (c *Client) post(task func() error) bool {
 	select {
 	case c.tasks <- task:
@@ -139,7 +140,8 @@ func (c *Client) event(ctx context.Context, at time.Time, e *Event) error {
 // contentTypeWarning logs the warning once per process. Scripts for xk6-sse may read responses of any type.
 var contentTypeWarning sync.Once
 
-// finish reports the end of the stream, unless the script has closed it or k6 has ended the iteration.
+// finish reports the end of the stream, unless the script has closed it or k6 has ended the iteration. It returns
+// errEnded, or the exception of a handler.
 func (c *Client) finish(ctx context.Context, end *sseclient.Close) error {
 	if end.Response != nil {
 		c.setResponse(end.Response)

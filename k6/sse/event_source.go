@@ -26,8 +26,8 @@ const (
 	stateClosed
 )
 
-// An eventSource is the JavaScript part of a stream. Its fields, except pending, change only in tasks of the event
-// loop.
+// An eventSource is the JavaScript part of a stream. Its fields change only in tasks of the event loop, except Stream,
+// Meter and pending.
 type eventSource struct {
 	*sseclient.Stream
 	Meter

@@ -25,12 +25,14 @@ type Meter struct {
 // processStart is the reference of times that are stored as durations, which need less memory.
 var processStart = time.Now()
 
+// meter returns the Meter of a value that embeds it, for meterOf.
 func (m *Meter) meter() *Meter { return m }
 
 // meterOf returns the meter of a stream.
 func meterOf(s *sseclient.Stream) *Meter { return s.Value().(interface{ meter() *Meter }).meter() }
 
-// measure adds the samples of streams with the same tags of the request to their callbacks.
+// measure extends the callbacks of streams, so that they push the samples of the streams. tags are the tags of the
+// requests of all these streams.
 func (s *session) measure(tags *metrics.TagsAndMeta, on *sseclient.Callbacks) {
 	on.Opened = chain(on.Opened, func(st *sseclient.Stream, started time.Time, r *sseclient.Response) {
 		m := meterOf(st)

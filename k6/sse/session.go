@@ -79,8 +79,8 @@ func (s *session) queue(task func() error) {
 	})
 }
 
-// finish pushes the last samples and allows the iteration to end, unless a hold is not released. It runs on the event
-// loop, where k6 accepts samples even after the end of the context.
+// finish ends the session, unless a hold is not released: it pushes the last samples, closes idle connections and
+// allows the iteration to end. It runs on the event loop, where k6 accepts samples even after the end of the context.
 func (s *session) finish() {
 	s.flushing.Lock()
 	defer s.flushing.Unlock()

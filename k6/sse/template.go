@@ -53,7 +53,7 @@ func (t template) fill(e *firstEvent, escape func(string) string) string {
 // noEscape returns s unchanged, for headers and for bodies of an unknown type.
 func noEscape(s string) string { return s }
 
-// escapeURL escapes a value as encodeURIComponent does, so that it stays within its path segment or query parameter.
+// escapeURL percent-encodes a value, so that it stays within its path segment or query parameter.
 func escapeURL(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
 
 // escapeJSON escapes a value for a JSON string.
