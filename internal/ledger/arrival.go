@@ -13,7 +13,7 @@ type Noop struct {
 
 // An Arrival is the result of one noop or other message, for sums over all connections.
 type Arrival struct {
-	Counted bool // a distinct message: received, or corrupted
+	Counted bool // the message is counted as received or as corrupted, not as a copy
 	// Faults is the number of missing, duplicated, reordered and corrupted messages that the arrival shows. A message
 	// that was counted as missing is not counted again if it arrives out of order.
 	Faults uint64
@@ -66,7 +66,8 @@ func (l *Ledger) Noop(n Noop) Arrival {
 	return a
 }
 
-// Message counts a numbered event that is not a noop: it uses a number, but no slot.
+// Message counts a numbered event that is not a noop: it uses a number, but no slot. It ignores an event without a
+// number, and an implausible number before the first noop.
 func (l *Ledger) Message(at Instant, number uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

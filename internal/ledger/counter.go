@@ -98,8 +98,8 @@ func (c *counter) measures(at Instant) bool {
 	return false
 }
 
-// checkGap counts the gap as uneven if it differs from a multiple of the interval by more than the assumed jitter and
-// the precision of due times.
+// checkGap counts a gap as uneven if its distance from a multiple of the interval exceeds the assumed jitter plus
+// duePrecision.
 func (c *counter) checkGap(gap time.Duration) {
 	interval := c.interval()
 	if (gap - time.Duration(nearest(gap, interval))*interval).Abs() > share(interval, jitter+duePrecision) {
@@ -204,8 +204,8 @@ func (c *counter) delayOf(at Instant) time.Duration {
 	return at - (c.slots.anchor - time.Duration(c.slots.balance)*c.interval())
 }
 
-// emptySlots returns the number of empty slots of the present stream at an instant. It applies if no noop has shown
-// when slots are due.
+// emptySlots returns the number of empty slots of the present stream that were due more than tolerance before an
+// instant. It applies if no noop has shown when slots are due.
 func (c *counter) emptySlots(at Instant, tolerance time.Duration) uint64 {
 	age := at - c.stream.openedAt - tolerance
 	if age < share(c.interval(), maxFirstDue) {

@@ -7,7 +7,7 @@ import (
 )
 
 // A numberCounter counts noops by their numbers: 1, 2, 3 … per client. A skipped number is a noop that was sent and
-// lost, a repeated number is a duplicate, and a number that fills a hole is reordered. Slots show noops that the
+// lost. A repeated number is a duplicate, and a number that fills a hole is reordered. Slots show noops that the
 // service did not send.
 type numberCounter struct {
 	counter

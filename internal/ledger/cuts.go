@@ -29,8 +29,8 @@ type Cut struct {
 // Interruption returns the time from the cut to the next message. ok is false if no message arrived.
 func (c *Cut) Interruption() (d time.Duration, ok bool) { return c.NextAt - c.At, c.NextAt > 0 }
 
-// pauseGrace is the time after a pause in which the end of a stream counts as an end during the pause, because the
-// client first reads the messages that arrived before the end.
+// pauseGrace is the time after a pause in which the end of a stream counts as an end during the pause. The client
+// detects such an end late, because it first reads the messages that arrived before.
 const pauseGrace = time.Second
 
 // Cuts are the disconnects and pauses of one connection.

@@ -207,7 +207,7 @@ func (c *deliveries) restart(number uint64) {
 }
 
 // lostCount returns the number of messages that are certainly lost. If the run publishes, it omits holes between two
-// streams, and with AnyOrder all holes, because their messages may have been in transit when the stream ended.
+// streams, and with AnyOrder all holes. Their messages may have been in transit when the stream ended.
 func (c *deliveries) lostCount() (sum uint64) {
 	for _, h := range c.numbers.holes {
 		if !c.stream.cfg.Published || !h.separate && !c.stream.cfg.AnyOrder {
@@ -355,8 +355,8 @@ func (c *deliveries) fillLists(r *Record) {
 	}
 }
 
-// Joined records that messages are expected on the present stream from an instant on instead of from its headers on,
-// because the stream required a second request.
+// Joined records that messages are expected on the present stream from an instant on, not from its headers on. A stream
+// that requires a second request receives no message before it.
 func (l *Ledger) Joined(at Instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -96,8 +96,8 @@ func (c *deliveries) anchor(p *Print) (number uint64, live bool) {
 	return number, live
 }
 
-// receivesFirst reports whether a message that arrives now is new: no other stream has received a message since this
-// one opened, and the message is not part of a history, because it is too late and its content repeats.
+// receivesFirst reports whether a message that arrives now is new. No other stream has received a message since this
+// one opened. The message is too late for a history, and its content repeats.
 func (c *deliveries) receivesFirst(p *Print) bool {
 	log, opened := c.cursor.log, c.openedAt()
 	return p.At-opened >= 2*joinTime && log.at(log.last()).At <= opened && log.repeated(uint64(log.index[p.Sum]))
@@ -111,7 +111,7 @@ const (
 )
 
 // pendingBefore returns how many of the last pending messages equal the entries directly before a number, in the same
-// order, if these arrived from an instant on.
+// order. It counts only entries that arrived from an instant on.
 func (c *deliveries) pendingBefore(number uint64, from Instant) (count int) {
 	f := c.cursor
 	for count < len(f.pending) {

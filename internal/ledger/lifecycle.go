@@ -73,8 +73,9 @@ func (l *Ledger) CloseRequested(at Instant) (open bool) {
 }
 
 // decideLastOutage decides the state of a client that is disconnected when its end is requested. The client is
-// completed if its outage is at most MaxOutage, or if the service ended the stream after its lifetime and no attempt
-// has failed since. Otherwise it stays Waiting: it counts as dropped unless the current attempt opens a stream.
+// completed if its outage is at most MaxOutage. It is also completed if the service ended the stream after its
+// lifetime, and no attempt has failed since. Otherwise it stays Waiting: it counts as dropped unless the current
+// attempt opens a stream.
 func (l *Ledger) decideLastOutage(at Instant, o *Outage) {
 	x := l.extras()
 	x.LastOutage = o

@@ -56,8 +56,8 @@ type Record struct {
 	Survived  int           `json:"outages_survived,omitempty"` // outages that ended with a new stream
 	MaxOutage time.Duration `json:"max_outage_ns,omitempty"`    // the longest of these
 	Outages   []Outage      `json:"outages,omitempty"`          // the first of these
-	// LastOutage is the last outage if no later message shows its losses, because the end was requested before the
-	// client had reconnected, or before the first message was due on the new stream; otherwise nil.
+	// LastOutage is the last outage if no later message shows its losses; otherwise nil. The end was then requested
+	// before the client had reconnected, or before the first message was due on the new stream.
 	LastOutage *Outage `json:"last_outage,omitempty"`
 
 	Cuts *Cuts `json:"cuts,omitempty"` // disconnects and pauses by the client; nil: there were none

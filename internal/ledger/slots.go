@@ -39,6 +39,7 @@ type slots struct {
 	longGap   bool // while the phase was unknown, the last gap was longer than jitter explains
 }
 
+// start starts the schedule of a stream with its first arrival.
 func (s *slots) start(at Instant) { *s = slots{anchor: at} }
 
 // resume restarts the schedule after an outage. Noops in doubt before it may still be replayed; see fill for n and
@@ -142,8 +143,8 @@ func (s *slots) tolerance(configured, interval time.Duration) time.Duration {
 // unknownJitterArrivals is the number of arrivals from which their jitter is known.
 const unknownJitterArrivals = 4
 
-// notDue returns the number of empty slots up to the anchor for which no noop is expected, because they are due after
-// end or less than tolerance before it.
+// notDue returns the number of empty slots up to the anchor for which no noop is expected. These slots are due after
+// end, or less than tolerance before it.
 func (s *slots) notDue(end, last Instant, interval, tolerance time.Duration) uint64 {
 	latest := s.anchor // the latest slot that may be empty
 	if s.isOnSlot(last, interval) {

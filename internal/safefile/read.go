@@ -1,5 +1,5 @@
 // Package safefile writes files whole or not at all, and opens only regular files. Another user or an archive may have
-// created a symbolic link, a pipe or a device with the expected name, which could block a reader or never end.
+// created a symbolic link, a pipe or a device with the expected name. Reading it could block or never end.
 package safefile
 
 import (

@@ -159,6 +159,7 @@ func mayContinue(text []byte) bool {
 	return true
 }
 
+// isHex reports whether a text starts with two hexadecimal digits.
 func isHex(text []byte) bool {
 	_, ok := number(text, 2, 16)
 	return ok

@@ -8,13 +8,14 @@ import (
 )
 
 // A lookalike is a pattern of secrets whose value is unknown. The group "secret" matches the text to replace. If there
-// is a group "name", IsSecretName must accept its text. The pattern is applied only near one of the hints, because it
-// would need seconds for a whole line of some MB, such as a shard. The hints are in lower case.
+// is a group "name", IsSecretName must accept its text. The pattern is applied only near one of the hints. For a whole
+// line of some MB, such as a shard, it would need seconds. The hints are in lower case.
 type lookalike struct {
 	hints   []string
 	pattern *regexp.Regexp
 }
 
+// lookalikes lists the patterns in the order in which Redact applies them.
 var lookalikes = []lookalike{
 	{[]string{"authorization", "cookie"}, regexp.MustCompile(`(?i)\b(?:authorization|cookie)\s*:\s*\[?(?:\\*["'])?(?P<secret>[^\s"'\\<>][^"'\\\r\n<>]*)`)},
 	{[]string{"bearer", "basic"}, regexp.MustCompile(`(?i)\b(?:bearer|basic)\s+(?P<secret>[a-z0-9._~+/=-]{8,})`)},

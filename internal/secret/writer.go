@@ -201,8 +201,8 @@ func (v *Values) spans(text []byte) (open int, complete [][2]int) {
 	return len(text), complete
 }
 
-// partialStart returns the first offset in text[from:to] at which a secret may start that continues after the end of
-// the text. It returns to if there is none.
+// partialStart returns the first offset in text[from:to] at which a secret may start and continue after the end of the
+// text. It returns to if there is none.
 func (v *Values) partialStart(text []byte, from, to int) int {
 	for at := from; at < to; at++ {
 		if len(v.forms) > 0 && mayContinue(text[at:]) || v.startsForm(text, at) {

@@ -57,6 +57,7 @@ func (s *Shard) check() error {
 	return nil
 }
 
+// checkRunner returns an error for an index, times or texts that no runner has.
 func (s *Shard) checkRunner() error {
 	r := s.Runner
 	switch {
@@ -112,6 +113,7 @@ func (s *Shard) checkTimes() error {
 	return nil
 }
 
+// checkSums returns an error for checks and metrics that no runner has.
 func (s *Shard) checkSums() error {
 	for _, c := range s.Checks {
 		if len(c.Name) > maxText {
@@ -140,6 +142,7 @@ func (s *Shard) checkSums() error {
 	return nil
 }
 
+// checkConnections returns an error for records of connections that no ledger returns.
 func (s *Shard) checkConnections() error {
 	kinds := map[ledger.Kind]bool{}
 	for c := range s.Records() {

@@ -35,6 +35,7 @@ func (m *Merged) addCodings(s *Shard) {
 	slices.SortFunc(m.Codings, func(a, b Coding) int { return cmp.Compare(a.Name, b.Name) })
 }
 
+// checkCodings returns an error for codings that no runner has.
 func (s *Shard) checkCodings() error {
 	isInvalid := func(c Coding) bool {
 		return len(c.Name) > maxCodingName || !areCounts(c.Streams) || !areCounts(c.Messages, c.Bursts, c.BurstMessages)

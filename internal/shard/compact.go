@@ -177,6 +177,7 @@ func (f *recordFields) unpack() {
 	}
 }
 
+// number appends a number to out. text appends its length and its bytes.
 func (f *recordFields) number(n uint64) { f.out = binary.AppendUvarint(f.out, n) }
 
 func (f *recordFields) text(s string) {
@@ -184,6 +185,7 @@ func (f *recordFields) text(s string) {
 	f.out = append(f.out, s...)
 }
 
+// nextNumber, nextInt and nextText remove a value from the start of in.
 func (f *recordFields) nextNumber() (n uint64) {
 	for shift := 0; ; shift += 7 {
 		c := f.in[0]

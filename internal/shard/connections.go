@@ -73,6 +73,7 @@ type ids struct {
 	first []string
 }
 
+// add counts the client with a number of the plan.
 func (i *ids) add(p plan.Plan, number int) {
 	if i.count++; len(i.first) <= maxListed {
 		i.first = append(i.first, p.DeviceID(number))
@@ -82,6 +83,7 @@ func (i *ids) add(p plan.Plan, number int) {
 // maxListed is the number of client ids that a problem names.
 const maxListed = 5
 
+// shortList joins client ids. It replaces those beyond maxListed by an ellipsis.
 func shortList(ids []string) string {
 	if len(ids) <= maxListed {
 		return strings.Join(ids, ", ")

@@ -132,6 +132,7 @@ type bucketWriter struct {
 
 func newBucketWriter(buffer []byte) bucketWriter { return bucketWriter{text: buffer, last: -1} }
 
+// write appends a bucket. Indexes must increase.
 func (w *bucketWriter) write(index, count int64) {
 	w.text = binary.AppendUvarint(w.text, uint64(index-w.last)) // #nosec G115 -- indexes increase
 	w.text = binary.AppendUvarint(w.text, uint64(count))        // #nosec G115 -- counts are positive

@@ -44,7 +44,7 @@ type FoundFault struct {
 	Text string `json:"text"` // such as "3 missed"
 }
 
-// Count adds the counts and the state of a connection, except Open.
+// Count adds a connection. It does not change Open.
 func (p *Progress) Count(r *ledger.Record) {
 	p.Counts.Add(r.Counts)
 	if r.Streams > 0 {
@@ -62,7 +62,7 @@ func (p *Progress) Count(r *ledger.Record) {
 	}
 }
 
-// CountSteady adds the counts of an open connection without faults, except Open.
+// CountSteady adds an open connection without faults. It does not change Open.
 func (p *Progress) CountSteady(s ledger.SteadySums) {
 	p.Opened++
 	p.Received += s.Received

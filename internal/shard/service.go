@@ -78,7 +78,7 @@ func (s *Service) Shared() bool { return s.Counts == CountsShared }
 // Heartbeat returns the maximum time between two heartbeats, or 0 if the description has none.
 func (s *Service) Heartbeat() time.Duration { return time.Duration(s.Every * float64(time.Second)) }
 
-// Resumes reports whether a client can resume a stream after a disconnect.
+// Resumes reports whether a client can resume a stream after a disconnect. It returns true for an unknown service.
 func (s *Service) Resumes() bool { return s.Resume != "none" }
 
 // EndsStreams reports whether the service ends streams on purpose.

@@ -179,8 +179,8 @@ func (c *correction) numbersOf(sequence []uint64) []uint64 {
 	return numbers
 }
 
-// uncertain reports whether the place of a message that arrived at an instant is uncertain, because content repeats and
-// a stream that did not resume had just started.
+// uncertain reports whether the place of a message that arrived at an instant is uncertain. This is the case if content
+// repeats, and a stream that did not resume had just started.
 func (c *correction) uncertain(at ledger.Instant) bool {
 	if !c.Repeated() {
 		return false

@@ -51,8 +51,8 @@ func (f *Feed) received(log int, r *ledger.Record, of chain) (prints []uint64, o
 	return prints, checksums(prints)[count] == sum
 }
 
-// deviations returns the deviations that arrived after each message of a log in a period, and the messages that arrived
-// after one with a higher number.
+// deviations returns the deviations that arrived in a period, by the number of the message before them. late has the
+// messages that arrived after one with a higher number, at any time.
 func (f *Feed) deviations(log int, r *ledger.Record, in period) (after map[uint64][]deviation, late map[uint64]bool) {
 	after, late = map[uint64][]deviation{}, map[uint64]bool{}
 	if r.Deviations == nil {

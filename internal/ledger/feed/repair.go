@@ -10,8 +10,8 @@ import (
 const lookback = 4
 
 // repairRecord returns the record of a connection with the simplest explanation of its deviations. When the runner
-// recorded them, other streams had not received the following messages, so a message could be mistaken for another one
-// with the same content.
+// recorded them, other streams had not received the following messages. The runner may therefore have mistaken a
+// message for another one with the same content.
 func repairRecord(l *Log, r *ledger.Record, repeats bool) *ledger.Record {
 	if len(r.Holes) == 0 {
 		return r

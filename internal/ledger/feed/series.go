@@ -23,6 +23,7 @@ type series struct {
 // A period is a time between two instants.
 type period struct{ from, to ledger.Instant }
 
+// has reports whether an instant is in the period, including its ends.
 func (p period) has(at ledger.Instant) bool { return at >= p.from && at <= p.to }
 
 // setSeries prepares the search for the places of chains.
@@ -47,8 +48,8 @@ func (f *Feed) setSeries(records Records) {
 	}
 }
 
-// late returns the first messages of streams that no other stream received and that are no greeting, because they did
-// not arrive directly after the start of the stream.
+// late returns the first messages of streams that no other stream received, except greetings. A greeting arrives
+// directly after the start of its stream.
 func (f *Feed) late(records Records) map[uint32]bool {
 	late, singles := map[uint32]bool{}, make([][]uint64, len(f.logs))
 	for log, l := range f.logs {

@@ -31,6 +31,7 @@ func OnRetry(ctx context.Context, report func(sentence string)) context.Context 
 	return context.WithValue(ctx, retryKey{}, report)
 }
 
+// reportRetry calls the function of OnRetry, if the context has one.
 func reportRetry(ctx context.Context, sentence string) {
 	if report, ok := ctx.Value(retryKey{}).(func(string)); ok {
 		report(sentence)
