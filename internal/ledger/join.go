@@ -53,8 +53,8 @@ func (c *deliveries) join(p *Print, a *Arrival) {
 }
 
 // anchor returns the number of a message with known content: an entry since the stream opened, or the number after the
-// last entry if the message is new. It returns 0 if the place is uncertain. live reports whether an entry since the
-// stream opened has this content.
+// last entry if the message is new. It returns 0 if there is no such entry, or the place is uncertain. live reports
+// whether an entry since the stream opened has this content.
 func (c *deliveries) anchor(p *Print) (number uint64, live bool) {
 	log := c.cursor.log
 	pending := len(c.cursor.pending)

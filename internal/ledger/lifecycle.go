@@ -188,7 +188,8 @@ func (l *Ledger) checkLifetime(at Instant, clean bool) {
 // differ and machines are busy.
 const lifetimeTolerance = 20
 
-// checkLongestLifetime compares the duration of a stream with the maximum lifetime.
+// checkLongestLifetime compares the duration of a stream with the maximum lifetime. It counts a stream as overdue if it
+// was open for longer, beyond a tolerance.
 func (l *Ledger) checkLongestLifetime(at Instant) {
 	longest, duration := l.stream.cfg.MaxLifetime, l.cuts.openUntil(l.stream.expectedUntil(at))-l.stream.openedAt
 	if longest > 0 && duration > longest+max(l.stream.cfg.Late, longest/lifetimeTolerance) {

@@ -43,7 +43,7 @@ const (
 	NeverOpened                    // it was not opened
 )
 
-// TogetherLimit is the maximum time between two chunks that arrive together.
+// TogetherLimit is an exclusive limit: two chunks or messages arrive together if the time between them is shorter.
 const TogetherLimit = time.Millisecond
 
 // A Response counts the chunks of one response that ends by itself. The zero value is a response that has not started.
@@ -185,7 +185,7 @@ func (r *Response) surplusChunks() uint64 {
 // reset starts the text of the next statement.
 func (r *Response) reset() { r.sum, r.length, r.sinceStatement, r.stated = 0, 0, 0, true }
 
-// Close ends the response.
+// Close ends the response at an instant, and sets its State.
 func (r *Response) Close(at Instant, by Closing) {
 	r.Ended, r.State = at, r.stateAfter(by)
 }
@@ -235,7 +235,7 @@ func (r *Response) Counts() (c Totals) {
 	return c
 }
 
-// numbers returns the numbers by which chunks are counted. They are not started if no chunk has a number.
+// numbers returns the numbers by which chunks are counted. Their field started is false if no chunk has a number.
 func (r *Response) numbers() sequence {
 	if !r.text.started {
 		return r.wire

@@ -117,7 +117,7 @@ func (s *slots) isOnSlot(last Instant, interval time.Duration) bool {
 	return last >= s.anchor-s.early(interval)
 }
 
-// early returns the time before its slot in which an arrival may be the noop of that slot.
+// early returns the maximum time before a slot at which an arrival may be the noop of that slot.
 func (s *slots) early(interval time.Duration) time.Duration {
 	if s.arrivals < knownPhase {
 		return share(interval, earlyAtFirst)

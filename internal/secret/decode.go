@@ -75,7 +75,7 @@ func percent(text []byte) (code byte, width int) {
 	return byte(value), at + 2 // #nosec G115 -- two hexadecimal digits
 }
 
-// slash returns the length of the backslash at the start of text, escaped or not; 0 if there is none.
+// slash returns the length of the backslash at the start of text, which may be percent-encoded; 0 if there is none.
 func slash(text []byte) int {
 	if len(text) > 0 && text[0] == '\\' {
 		return 1
@@ -86,7 +86,7 @@ func slash(text []byte) int {
 	return 0
 }
 
-// backslash decodes an escape that starts with a backslash, escaped or not.
+// backslash decodes an escape that starts with a backslash, which may itself be escaped or percent-encoded.
 func backslash(text []byte) (c [utf8.UTFMax]byte, n, width int) {
 	at := 0
 	for more := slash(text); more > 0 && at < longestEscape; more = slash(text[at:]) {

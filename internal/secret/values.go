@@ -138,8 +138,8 @@ func (v *Values) Replace(text []byte, by string) []byte {
 	return append(out, text[done:]...)
 }
 
-// FindRemaining returns the variable of the first value in a text. It ignores values that match whole words only. It
-// returns "" if there is no value.
+// FindRemaining returns the name of the variable whose value occurs first in a text. It ignores values that match whole
+// words only. It returns "" if there is none.
 func (v *Values) FindRemaining(text []byte) string {
 	for at := 0; at < len(text); {
 		from, to, f := v.next(text, at)

@@ -93,7 +93,7 @@ func (w *Writer) hide(n int) error {
 }
 
 // Rest returns the end of the text that is not yet written, without secrets. It also replaces the start of a secret, if
-// the text contains at least four characters of it.
+// the text contains at least minLengthToken bytes of it.
 func (w *Writer) Rest() []byte {
 	if w.redacted > 0 {
 		return nil
@@ -138,9 +138,9 @@ func (v *Values) LeftIn(text io.Reader) (string, error) {
 	}
 }
 
-// partEnd returns the length of the first part of text that can be cleaned without the rest, 0 if there is none. line is
-// the end of the last complete line, 0 if there is none. A part inside a line is returned only if full is set and no part
-// can end with a line.
+// partEnd returns the length of the first part of text that can be cleaned without the rest, 0 if there is none. line
+// is the end of the last complete line, 0 if there is none. A part that ends inside a line is returned only if full is
+// set and no part can end with a line.
 func (v *Values) partEnd(text []byte, line int, full bool) int {
 	open, complete := v.spans(text)
 	outside := func(end int) int { // returns the start of the secret around end, or end

@@ -69,7 +69,7 @@ type Merger struct {
 	parts      []part // by runner
 	buckets    map[int64]*Bucket
 	metrics    map[string]*Metric
-	readErrors []string // series that cannot be read
+	readErrors []string // problems of series and responses that cannot be read
 	buffer     []byte   // see Packed.add
 }
 
@@ -147,7 +147,7 @@ func (g *Merger) Merged(p plan.Plan) *Merged {
 	return m
 }
 
-// finish sets the sums that Add keeps in maps, and adds the problems of unreadable series.
+// finish sets the sums that Add keeps in maps, and adds the problems of unreadable series and responses.
 func (g *Merger) finish() {
 	m := &g.m
 	if m.Connect == nil { // no shard was added

@@ -96,7 +96,7 @@ func NewResponses() *Responses {
 	}
 }
 
-// Started returns the number of requests that were made.
+// Started returns the number of requests that were made and have ended, in any state.
 func (r *Responses) Started() (n int64) {
 	for _, count := range r.States {
 		n += count

@@ -29,7 +29,7 @@ type Shard struct {
 	Service     Service         `json:"service,omitzero"`  // zero: no streams
 	Connect     *Histogram      `json:"connect"`           // first dial to the headers, of each opened stream
 	FirstNoop   *Histogram      `json:"first_noop"`        // headers to the first noop
-	Lateness    *Histogram      `json:"lateness"`          // gap − interval
+	Lateness    *Histogram      `json:"lateness"`          // of messages; see ledger.Arrival
 	Latency     *Latency        `json:"latency,omitempty"` // nil: messages have no send time
 	Reach       *Reach          `json:"reach,omitempty"`   // of published messages
 	Series      []Bucket        `json:"series"`
@@ -188,7 +188,7 @@ type Bucket struct {
 	Opened      int     `json:"opened"`
 	ConnectUS   int64   `json:"connect_us,omitempty"` // sum over the opened streams of the time from the dial to the headers
 	Closed      int     `json:"closed"`
-	Noops       int     `json:"noops"`
+	Noops       int     `json:"noops"` // distinct messages that arrived, not only noops
 	Late        int     `json:"late"`
 	Faults      int     `json:"faults"` // missing and faulty messages that the runner detected
 	Lateness    *Packed `json:"lateness,omitempty"`

@@ -180,7 +180,7 @@ func numbersOf(spans []ledger.Span) (low, high uint64) {
 	return low, high
 }
 
-// clip returns the parts of ranges from low to high.
+// clip returns the parts of ranges between low and high, including both.
 func clip(ranges []ledger.Range, low, high uint64) (out []ledger.Range) {
 	for _, r := range ranges {
 		if from, to := max(r[0], low), min(r[1], high); from > 0 && from <= to {
@@ -190,7 +190,7 @@ func clip(ranges []ledger.Range, low, high uint64) (out []ledger.Range) {
 	return out
 }
 
-// countBetween counts the numbers of ranges from low to high.
+// countBetween counts the numbers of ranges between low and high, including both.
 func countBetween(ranges []ledger.Range, low, high uint64) (count uint64) {
 	for _, r := range clip(ranges, low, high) {
 		count += r[1] - r[0] + 1

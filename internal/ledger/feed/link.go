@@ -175,7 +175,7 @@ func (l *linker) dropOutliers() {
 	}
 }
 
-// neighbours finds the messages next to messages that are found.
+// neighbours finds messages for the entries next to those that have one.
 func (l *linker) neighbours() {
 	for i := 1; i < len(l.ids); i++ {
 		if before := l.ids[i-1]; l.ids[i] == 0 && before != 0 && l.fits(i, l.nodes[before].next) {
@@ -189,7 +189,7 @@ func (l *linker) neighbours() {
 	}
 }
 
-// gaps finds the messages between messages that are found. It finds as many as possible in the same order.
+// gaps finds messages for the entries between those that have one. It finds as many as possible in the same order.
 func (l *linker) gaps() {
 	for from := 0; from < len(l.ids); from++ {
 		if l.ids[from] != 0 {
@@ -267,7 +267,8 @@ func (l *linker) candidates(from, to int) (list []uint32) {
 	return list
 }
 
-// preferFirst prefers the first of neighbours with the same content, because a copy follows its original.
+// preferFirst moves each match to the first of neighbours with the same content, among the entries and in the list. A
+// copy follows its original.
 func (l *linker) preferFirst() {
 	for i := range l.ids {
 		for at := i; at > 0 && l.ids[at] != 0 && l.ids[at-1] == 0 && l.entries[at].Print == l.entries[at-1].Print; at-- {
@@ -325,7 +326,7 @@ func (l *linker) findNearby(i int, at uint32) uint32 {
 	for range nearby {
 		consider(before)
 		consider(after)
-		if before != 0 { // the list ends there
+		if before != 0 { // 0 is the head, where the list ends
 			before = l.nodes[before].previous
 		}
 		if after != 0 {
@@ -335,8 +336,8 @@ func (l *linker) findNearby(i int, at uint32) uint32 {
 	return found
 }
 
-// start returns the message before the first entry: the message before the first one that is found, or the last message
-// that is not later than the entry.
+// start returns the message after which the first entry belongs. It is the message before the first one that is found.
+// If none is found, it is the last message that arrived no later than the entry.
 func (l *linker) start() uint32 {
 	for _, id := range l.ids {
 		if id != 0 {
@@ -350,8 +351,8 @@ func (l *linker) start() uint32 {
 	return at
 }
 
-// before returns the last of the messages after a given one that this log lacks and that arrived before an entry.
-// Without such a message it returns the given one.
+// before skips the messages after a given one that this log lacks and that arrived before an entry. It returns the last
+// skipped message, or the given one if it skips none.
 func (l *linker) before(at uint32, i int) uint32 {
 	for next := l.nodes[at].next; next != 0 && l.nodes[next].log != l.log && l.nodes[next].at < l.entries[i].At+l.shift; next = l.nodes[next].next {
 		at = next

@@ -100,7 +100,8 @@ func (s *series) numbered(low, high uint64) (first, end int) {
 // precedes the next one only if at least half of the chains there have a place.
 func (f *Feed) cover(records Records) {
 	s := &f.series
-	// placings has, at each message, the change of the number of chains with a place minus that of chains without one.
+	// placings has the change of an excess at each message: the number of chains with a place minus that of chains
+	// without one.
 	placings := make([]int, len(s.numbers)+1)
 	for log, r := range records {
 		shift := f.offset(log, 0)

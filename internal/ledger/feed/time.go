@@ -11,8 +11,8 @@ import (
 // time distinguishes several messages with the same content.
 const maxDelay = 5 * time.Second
 
-// setShift sets the difference of the clocks to the median difference of the messages that are found. If none is found,
-// it is the difference by the wall clocks.
+// setShift sets the difference of the clocks to the median difference between the arrivals of the messages that are
+// found. If none is found, it is the difference by the wall clocks.
 func (l *linker) setShift() {
 	l.shift = time.Duration(l.logs[l.log].StartedUS-l.logs[0].StartedUS) * time.Microsecond
 	var all []ledger.Instant
@@ -90,8 +90,8 @@ func (f *Feed) ArrivedAt(index, log int) ledger.Instant {
 	return f.Messages[index].At + f.offset(0, log)
 }
 
-// Lag returns the time by which a log received messages later than the first log, by the clocks of their runners. It
-// returns 0 above maxDelay, because then one of the clocks is wrong.
+// Lag returns the time by which the runner of a log received messages later than the runner of the first log, by their
+// clocks. It returns 0 above maxDelay, because then one of the clocks is wrong.
 func (f *Feed) Lag(log int) time.Duration {
 	if lag := f.lag(log); lag.Abs() <= maxDelay {
 		return lag
@@ -105,8 +105,9 @@ func (f *Feed) lag(log int) time.Duration {
 	return f.offset(0, log) - clocks
 }
 
-// setDelays sets the maximum delay of the messages on each log if the clock of a runner is wrong. The first message was
-// sent after the first stream had opened.
+// setDelays sets the maximum delay of the messages on each log if the clock of a runner is wrong. The delay is the
+// longest time from the start of a client's first stream to the first message of the log, up to maxDelay. The first
+// message was sent after the first stream had opened.
 func (f *Feed) setDelays(records Records) {
 	f.delays = make([]ledger.Instant, len(f.logs))
 	if !slices.ContainsFunc(f.logs, func(l *Log) bool { return f.lag(slices.Index(f.logs, l)).Abs() > maxDelay }) {

@@ -71,7 +71,7 @@ func openS3(ctx context.Context, u *url.URL) (*blob.Bucket, error) {
 // Put implements Store.
 func (b *bucket) Put(ctx context.Context, name string, data []byte) error {
 	return b.try(ctx, "write", name, func(ctx context.Context) error {
-		// One part at a time, to save memory for the open streams of the process.
+		// WriteAll sends one part at a time, to save memory for the open streams of the process.
 		return b.blob.WriteAll(ctx, name, data, &blob.WriterOptions{
 			BufferSize: 5 << 20, MaxConcurrency: 1, ContentType: "application/octet-stream",
 		})
