@@ -10,8 +10,8 @@ import (
 const MostEntries = 36_000_000
 
 const (
-	// joinTime is the time after the headers of a stream in which it may receive a greeting or a history, which other
-	// streams do not receive.
+	// joinTime is the time after the headers of a stream in which it may receive a greeting or a history. Other streams
+	// do not receive these messages.
 	joinTime = time.Second
 	// skew is the maximum time before the headers of a stream at which another stream may receive a message that is
 	// sent to both.

@@ -1,18 +1,19 @@
 package ledger
 
-// A SignOfLife is a kind of data on a stream other than messages.
+// A SignOfLife is a kind of data that shows that a stream is alive.
 type SignOfLife int
 
 // The signs of life.
 const (
 	OtherSign        SignOfLife = iota // data that RecordSign does not count
 	HeartbeatSign                      // a heartbeat
-	ForeignSign                        // a message of another publisher
+	ForeignSign                        // a message of another publisher, or of another run
 	UncheckedSign                      // an event that message.event names and that is not checked
 	UnknownBlockSign                   // a block that is neither message nor heartbeat
 )
 
-// RecordSign records a sign of life on the open stream.
+// RecordSign records a sign of life on the open stream. It counts the sign, except OtherSign, and ends the present
+// silence.
 func (l *Ledger) RecordSign(at Instant, sign SignOfLife) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -30,7 +31,7 @@ func (l *Ledger) RecordSign(at Instant, sign SignOfLife) {
 	l.endSilence(at)
 }
 
-// endSilence ends a time without a sign of life.
+// endSilence ends the present time without a sign of life at an instant, and starts the next.
 func (l *Ledger) endSilence(at Instant) {
 	if l.stream.cfg.IgnoresSilence {
 		return
