@@ -25,8 +25,8 @@ type Instant = time.Duration
 type Config struct {
 	// Interval is the planned time between two noops of a connection. It must be positive if Counting is Noops.
 	Interval time.Duration
-	// Late is the lateness above which a noop counts as late. A noop may still be in transit at the end of its stream
-	// if it was due less than this time, and less than half an interval, before.
+	// Late is the lateness above which a noop counts as late. A noop may be in transit when its stream ends. It is not
+	// expected if it was due within this time, and within half an interval, before the end.
 	Late time.Duration
 
 	// Counting is the kind of messages.
