@@ -252,7 +252,7 @@ func (c *numberCounter) close(end, at Instant, replayable uint64) (unknown bool)
 		tail = c.tail(end)
 	} else {
 		silent, empty := uint64(c.silentSlots), c.tailWithoutPhase(end) // #nosec G115 -- a count
-		if tail = silent; at == end {                                   // otherwise streamLost has counted the empty slots
+		if tail = silent; at == end {                                   // else streamLost has counted them
 			tail += empty
 		}
 		if !c.stream.openedAfterRequest() {

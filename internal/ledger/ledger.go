@@ -35,8 +35,8 @@ type Config struct {
 	AnyOrder, Repeats bool
 	// Resumes reports whether the service promises to send missed messages to a client that has an id to resume from.
 	Resumes bool
-	// PerStream reports whether each stream that does not resume the previous one has its own numbers. Such a stream starts
-	// with the lowest number that the client received so far, or a lower one.
+	// PerStream reports whether each stream that does not resume the previous one has its own numbers. Such a stream
+	// starts with the lowest number that the client received so far, or a lower one.
 	PerStream bool
 	// Published reports whether a publisher knows the expected messages, so that a hole in the numbers is not a loss by
 	// itself.

@@ -103,7 +103,7 @@ func (l *Ledger) Closed(at Instant, reason string, clean, reconnects bool) {
 	if !reconnects {
 		l.endOutage(at)
 	}
-	if l.state != Completed && l.state != Waiting || reason != ReasonClient { // otherwise the client cancelled an attempt
+	if l.state != Completed && l.state != Waiting || reason != ReasonClient { // else the client cancelled an attempt
 		l.end.reason = reason
 	}
 	if reconnects && !requested {

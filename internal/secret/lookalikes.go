@@ -83,7 +83,8 @@ func (l *lookalike) redact(line []byte) []byte {
 	return append(out, line[done:]...)
 }
 
-// isSecret reports whether the name and the value of a match are those of a secret. match has the offsets of the groups.
+// isSecret reports whether the name and the value of a match are those of a secret. match has the offsets of the
+// groups.
 func (l *lookalike) isSecret(text []byte, match []int) bool {
 	group := func(name string) string {
 		i := 2 * l.pattern.SubexpIndex(name)

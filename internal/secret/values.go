@@ -47,8 +47,8 @@ var projectVariables = []string{
 // common matches common words and numbers. Random tokens are longer, or mix letters and digits.
 var common = regexp.MustCompile(`^(?:[A-Za-z]{1,11}|[0-9.]{1,9}|sse-soak)$`)
 
-// Environment returns the secrets in an environment of NAME=value pairs. It adds the passwords in URLs that are values of
-// variables or addresses.
+// Environment returns the secrets in an environment of NAME=value pairs. It adds the passwords in URLs that are values
+// of variables or addresses.
 func Environment(environment []string, addresses ...string) *Values {
 	v := &Values{}
 	passwordIn := func(name, address string) {
@@ -169,8 +169,8 @@ func (v *Values) String(text string) string {
 	return string(clean)
 }
 
-// next finds the first form at or after an offset. If several start at the same byte, it returns the longest. from is -1
-// if there is none.
+// next finds the first form at or after an offset. If several start at the same byte, it returns the longest. from is
+// -1 if there is none.
 func (v *Values) next(text []byte, at int) (from, to int, found form) {
 	for ; at < len(text); at++ {
 		to := -1
@@ -337,8 +337,8 @@ func Hide(text string, tokens ...string) string {
 	return string(v.Replace([]byte(text), "{token}"))
 }
 
-// Error wraps err, and replaces the secrets of the environment in its text. For example, a service may repeat a token in
-// a malformed header. Error returns nil if err is nil.
+// Error wraps err, and replaces the secrets of the environment in its text. For example, a service may repeat a token
+// in a malformed header. Error returns nil if err is nil.
 func Error(err error) error { return withText(err, Environment(os.Environ()).String) }
 
 // HideInError wraps err, and applies Hide to its text. It returns nil if err is nil.

@@ -17,8 +17,9 @@ const (
 // longestCharacter limits the length of an escaped secret: the bytes of its escapes per character of the secret.
 const longestCharacter = 12
 
-// A Writer writes text to another writer, without secrets, as Values.Clean returns it. The text may have any length, and
-// a secret may be split over several writes: a Writer keeps the end of the text until it cannot be part of a secret.
+// A Writer writes text to another writer, without secrets, as Values.Clean returns it. The text may have any length,
+// and a secret may be split over several writes: a Writer keeps the end of the text until it cannot be part of a
+// secret.
 type Writer struct {
 	Found bool // a secret was replaced
 
@@ -65,8 +66,8 @@ func (w *Writer) Write(p []byte) (int, error) {
 	}
 }
 
-// next writes the first n bytes of rest without secrets. It writes nothing if the replacement of some of them is already
-// written.
+// next writes the first n bytes of rest without secrets. It writes nothing if the replacement of some of them is
+// already written.
 func (w *Writer) next(n int) error {
 	text, inSecret := w.rest[:n], w.redacted > 0
 	w.rest, w.redacted = bytes.Clone(w.rest[n:]), 0

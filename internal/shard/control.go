@@ -172,7 +172,7 @@ func momentsOf(s *Shard) (out []ControlWindow) {
 		m := ControlWindow{At: time.Unix(b.Unix, 0), Stall: time.Duration(b.StallMS) * time.Millisecond, Late: b.Late, Silent: true}
 		if c := b.Control; c != nil {
 			m.Longest = time.Duration(c.LongestUS) * time.Microsecond
-			complete := i > 0 && i < len(s.Series)-1 // the runner may have started or ended within the first or last bucket
+			complete := i > 0 && i < len(s.Series)-1 // the runner may have started or ended inside these buckets
 			m.Silent = !c.isEvidence(s.Control.Streams, complete) || time.Duration(c.ReferenceUS)*time.Microsecond > threshold
 		}
 		if b.Late > 0 {

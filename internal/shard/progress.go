@@ -10,11 +10,11 @@ type Progress struct {
 	Completed       int `json:"completed"`
 	Refused         int `json:"refused"`
 	Dropped         int `json:"dropped"`
-	DroppedByScript int `json:"dropped_by_script,omitempty"` // dropped streams that the script disturbs, which Dropped excludes
+	DroppedByScript int `json:"dropped_by_script,omitempty"` // of disturbed clients; Dropped excludes them
 	Reconnected     int `json:"reconnected"`                 // streams that were opened after a disconnect
 	ledger.Counts
-	Lateness *Packed `json:"lateness,omitempty"` // of all noops so far
-	// Undecided is the number of due noops that are neither received nor missed yet.
+	Lateness *Packed `json:"lateness,omitempty"` // of all messages so far
+	// Undecided is the number of due messages that are neither received nor missed yet.
 	Undecided uint64 `json:"undecided,omitempty"`
 
 	Published uint64 `json:"published,omitempty"` // messages that the runner published

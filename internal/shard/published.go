@@ -88,7 +88,7 @@ type Message struct {
 type Failure struct {
 	State  MessageState `json:"state"`
 	Status uint16       `json:"status,omitempty"` // 0: no answer
-	Idle   bool         `json:"idle,omitempty"`   // of Open: the server closed the connection as idle while the message was sent
+	Idle   bool         `json:"idle,omitempty"`   // of Open: the server closed the idle connection during the sending
 	Count  uint64       `json:"count"`
 	Topic  int          `json:"topic"`  // of the first: index into Topics
 	Number uint64       `json:"number"` // of the first, from 1

@@ -24,7 +24,7 @@ const latestUS = 1 << 53
 type Responses struct {
 	States     map[ledger.ResponseState]int64 `json:"states"`
 	Incomplete int64                          `json:"incomplete"` // shortened by the service; each also has a state
-	Skipped    int64                          `json:"skipped"`    // requests that were not made, because too many were in flight
+	Skipped    int64                          `json:"skipped"`    // requests not made, because too many were in flight
 	Good       int64                          `json:"good"`       // complete responses within ResponseLimits
 	// Uncovered counts complete responses in which no loss is detectable, and OpenTails complete responses in which a
 	// loss of the last chunks is undetectable.

@@ -18,7 +18,7 @@ type Service struct {
 	AnyOrder bool    `json:"any_order,omitempty"`         // the service does not guarantee the order of messages
 	Repeats  bool    `json:"repeats,omitempty"`           // an unnumbered message may arrive more than once
 	Unmarked bool    `json:"unmarked,omitempty"`          // messages do not contain the marker of the run
-	Every    float64 `json:"heartbeat_every_s,omitempty"` // maximum time between heartbeats in seconds; 0: not described
+	Every    float64 `json:"heartbeat_every_s,omitempty"` // maximum time between heartbeats in seconds; 0: unknown
 	// LifetimeS is the minimum lifetime of a stream in seconds, if the service ends streams on purpose.
 	LifetimeS float64 `json:"lifetime_s,omitempty"`
 	// Resume is the part of a request that has the position of the client: "Last-Event-ID", "the parameter since" or

@@ -186,13 +186,13 @@ type Bucket struct {
 	Unix        int64   `json:"unix_s"` // start, a multiple of BucketWidth
 	Open        int     `json:"open"`   // open streams at the end
 	Opened      int     `json:"opened"`
-	ConnectUS   int64   `json:"connect_us,omitempty"` // sum over the opened streams of the time from the dial to the headers
+	ConnectUS   int64   `json:"connect_us,omitempty"` // sum of the times from dial to headers of the opened streams
 	Closed      int     `json:"closed"`
 	Noops       int     `json:"noops"` // distinct messages that arrived, not only noops
 	Late        int     `json:"late"`
 	Faults      int     `json:"faults"` // missing and faulty messages that the runner detected
 	Lateness    *Packed `json:"lateness,omitempty"`
-	Undisturbed *Late   `json:"undisturbed,omitempty"` // of streams that the script does not disturb; nil: all, or none late
+	Undisturbed *Late   `json:"undisturbed,omitempty"` // of undisturbed streams; nil: all streams are, or none was late
 	Process
 	Control *ControlCounts `json:"control,omitempty"`
 }
@@ -246,5 +246,5 @@ type Metric struct {
 	FirstUS int64             `json:"first_unix_us,omitempty"` // start of the first sample
 	LastUS  int64             `json:"last_unix_us,omitempty"`  // end of the last sample
 	Trend   *Histogram        `json:"trend,omitempty"`
-	Net     *Histogram        `json:"net,omitempty"` // of RequestDuration: Trend minus the possible delay by the generator
+	Net     *Histogram        `json:"net,omitempty"` // of RequestDuration: Trend without delays by the generator
 }

@@ -15,7 +15,7 @@ import (
 const (
 	RequestDuration     = "request_duration"   // trend in ms, from the request for a connection to the last byte
 	FirstByte           = "request_first_byte" // trend in ms, to the first byte of the response
-	ConnectionWait      = "request_waited"     // of an open model: time that a request waited for a connection, if none was free
+	ConnectionWait      = "request_waited"     // of an open model: wait of a request for a free connection
 	DurationWithoutWait = "request_connected"  // of the same requests: duration without that wait
 	ResponseDelay       = "request_late"       // of a stage with a fixed length: time from its end to a good response
 	UnrequestedBytes    = "unrequested_bytes"  // number of connections on which a server sent bytes after its response
@@ -23,12 +23,12 @@ const (
 	TagEndpoint         = "endpoint"           // name of the endpoint
 	TagServer           = "server"             // name of the server, if there are several
 	TagWaited           = "waited"             // "yes" for requests with a sample of ConnectionWait
-	TagCode             = "code"               // CodeOK, CodeWrongContent, CodeTruncated, CodeStatus with the status, or CodeNet with k6's error code
+	TagCode             = "code"               // one of the following codes
 	CodeOK              = "ok"                 // a good response
 	CodeWrongContent    = "wrong"              // a response with the expected status and wrong content
 	CodeTruncated       = "truncated"          // a response with the expected status and an incomplete body
-	CodeStatus          = "status-"            // a response with another status, such as status-503
-	CodeNet             = "net-"               // no response; net-1220 is a reset
+	CodeStatus          = "status-"            // prefix of the status of any other response: status-503
+	CodeNet             = "net-"               // prefix of k6's error code without a response: net-1220 is a reset
 	DroppedIterations   = "dropped_iterations" // k6's metric of iterations that it could not start
 	Other               = "(other)"            // value of the first tag of combinations beyond the limit
 )
@@ -59,7 +59,7 @@ type Stage struct {
 	Concurrency int     `json:"concurrency,omitempty" js:"concurrency"`
 	Requests    int     `json:"requests,omitempty" js:"requests"`
 	Connections int     `json:"max_vus,omitempty" js:"connections"` // maximum of an open model over all runners
-	Patience    float64 `json:"patience_s,omitempty" js:"patience"` // maximum wait of a request for a connection in an open model
+	Patience    float64 `json:"patience_s,omitempty" js:"patience"` // maximum wait for a connection in an open model
 }
 
 // A Second has the resources of a runner in about one second. It is shorter than a bucket of the series, because stages
