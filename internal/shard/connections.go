@@ -73,7 +73,7 @@ type ids struct {
 	first []string
 }
 
-// add counts the client with a number of the plan.
+// add counts the client with a number in the plan.
 func (i *ids) add(p plan.Plan, number int) {
 	if i.count++; len(i.first) <= maxListed {
 		i.first = append(i.first, p.DeviceID(number))

@@ -192,7 +192,7 @@ type Bucket struct {
 	Late        int     `json:"late"`
 	Faults      int     `json:"faults"` // missing and faulty messages that the runner detected
 	Lateness    *Packed `json:"lateness,omitempty"`
-	Undisturbed *Late   `json:"undisturbed,omitempty"` // of undisturbed streams; nil: all streams are, or none was late
+	Undisturbed *Late   `json:"undisturbed,omitempty"` // of undisturbed streams; nil: all are, or none was late
 	Process
 	Control *ControlCounts `json:"control,omitempty"`
 }
@@ -246,5 +246,5 @@ type Metric struct {
 	FirstUS int64             `json:"first_unix_us,omitempty"` // start of the first sample
 	LastUS  int64             `json:"last_unix_us,omitempty"`  // end of the last sample
 	Trend   *Histogram        `json:"trend,omitempty"`
-	Net     *Histogram        `json:"net,omitempty"` // of RequestDuration: Trend without delays by the generator
+	Net     *Histogram        `json:"net,omitempty"` // of RequestDuration: Trend minus possible generator delay
 }

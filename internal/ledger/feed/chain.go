@@ -99,7 +99,8 @@ func (f *Feed) certainPart(log int, r *ledger.Record, c chain) (of part, ok bool
 	first, end := s.between(max(at.from, open.from), min(at.to, open.to))
 	for start := first; start < end; {
 		stop := start + 1
-		for stop < end && s.isCertain(stop-1) && s.numbers[stop] == s.numbers[stop-1]+1 { // else it may be a copy
+		// A message that the series omits may be a copy, so it ends the part.
+		for stop < end && s.isCertain(stop-1) && s.numbers[stop] == s.numbers[stop-1]+1 {
 			stop++
 		}
 		if stop-start > of.end-of.first {
