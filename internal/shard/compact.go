@@ -13,7 +13,7 @@ import (
 )
 
 // Connections is the list of a run's records in the order of their runners. A run may have a million records. A packed
-// record needs 100 bytes, and a ledger.Record 650, most of which are 0. The zero value is ready to use.
+// record needs about 100 bytes, and a ledger.Record almost 700, most of which are 0. The zero value is ready to use.
 type Connections struct {
 	parts  []*compactPart
 	count  int                 // of all records

@@ -196,8 +196,8 @@ func (in *boundedReader) elements(name string, limit int, read func() error) err
 	return err
 }
 
-// records reads the connections. It packs each before it reads the next, because a million records of 650 bytes are too
-// large.
+// records reads the connections. It packs each before it reads the next, because a million records of almost 700 bytes
+// are too large.
 func (in *boundedReader) records(s *Shard) error {
 	s.packed = &Connections{}
 	details, record := 0, new(ledger.Record)
