@@ -2,7 +2,9 @@ package run
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -30,11 +32,14 @@ func (s *session) saveLedger(ctx context.Context) {
 	case err != nil:
 		s.record.Problems = append(s.record.Problems, err.Error())
 	case !found && s.ownTarget:
-		s.record.Problems = append(s.record.Problems, fmt.Sprintf("the backend did not return its ledger, so the last noops cannot be checked (%v)", readErr))
+		s.record.Problems = append(s.record.Problems, fmt.Sprintf("the backend did not return its ledger, so the last noops cannot be checked (%v)", cmp.Or(readErr, errNoLedger)))
 	case readErr != nil:
 		s.record.Warnings = append(s.record.Warnings, readErr.Error())
 	}
 }
+
+// errNoLedger replaces a missing error.
+var errNoLedger = errors.New("it responded without one, or not at all")
 
 // cancelTimeout is how long after the run the model may detect that clients have disconnected.
 const cancelTimeout = 5 * time.Second
@@ -61,7 +66,7 @@ func (s *session) saveModelLedger(ctx context.Context) {
 		case !found && s.gauge() != "": // another model, with a gauge
 			return
 		case err != nil || !found && modelURL != "":
-			s.warn(fmt.Sprintf("read the ledger of the model at %s: %v; when abandoned requests were cancelled is not known", model.URL, err))
+			s.warn(fmt.Sprintf("read the ledger of the model at %s: %v; when abandoned requests were cancelled is not known", model.URL, cmp.Or(err, errNoLedger)))
 			return
 		case !found || !bytes.HasPrefix(text.Bytes(), []byte("{")): // another service
 			return

@@ -1,0 +1,17 @@
+package run
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/run/live"
+	"github.com/sse-soak/sse-soak/internal/run/target"
+)
+
+func TestUnreachableModelHasAReason(t *testing.T) {
+	t.Parallel()
+	s := &session{Config: Config{Settings: []string{"ABANDON=1", "MODEL_URL=http://127.0.0.1:1"}}, targets: target.Targets{target.Remote("http://127.0.0.1:1", "")}, watch: new(live.Watch)}
+	s.saveModelLedger(t.Context())
+	require.Equal(t, []string{"read the ledger of the model at http://127.0.0.1:1: it responded without one, or not at all; when abandoned requests were cancelled is not known"}, s.record.Warnings)
+}
