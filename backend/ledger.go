@@ -11,7 +11,7 @@ import (
 )
 
 // A ledgerRow is the line of one id in the ledger. First and Last are the lowest and the highest sent number of the
-// current numbering. Sent is the number of sent numbers; a replay counts once. A number is sent when the kernel, or
+// current numbering. Sent counts the sent numbers; a replayed number counts once. A number is sent when the kernel, or
 // the queue of a TLS writer, has accepted its event. It also counts as sent if a fault has suppressed the event.
 // Times are in microseconds since 1970, 0: none.
 type ledgerRow struct {
@@ -49,9 +49,9 @@ func (h *hub) ledgerNow() (ledgerIDs, error) {
 	return query(h, func() (ledgerIDs, error) { return ledgerIDs{slices.Clone(h.order), h.evicted}, nil })
 }
 
-// writeLedger writes a line for each id of a snapshot that starts with prefix. It omits ids that never had a stream,
-// and ids that were evicted before the snapshot. It queries the scheduler page by page, so that a large ledger delays
-// no noop.
+// writeLedger writes a line for each id in a snapshot, if the id starts with prefix. It omits ids that never had a
+// stream, and ids that were evicted before the snapshot. It queries the scheduler page by page, so that a large ledger
+// does not delay noops.
 func (h *hub) writeLedger(w io.Writer, ids ledgerIDs, prefix string) error {
 	rows := make([]ledgerRow, 0, ledgerPage)
 	enc := json.NewEncoder(w)

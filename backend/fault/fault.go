@@ -22,7 +22,7 @@ const (
 	Duplicate Kind = "duplicate" // the noop is written twice
 	Reorder   Kind = "reorder"   // the noop is written after the next one
 	Corrupt   Kind = "corrupt"   // the data of the noop is x
-	Delay     Kind = "delay"     // the noop and all later ones are written late
+	Delay     Kind = "delay"     // nothing is written for a time; the noop and later ones wait
 	Truncate  Kind = "truncate"  // half of the noop is written, then the connection is closed
 	Stall     Kind = "stall"     // the noop and all later ones are not written
 	Reset     Kind = "reset"     // the connection is reset
@@ -88,8 +88,7 @@ func (f Fault) String() string {
 	return kind + ":" + strings.Join(append(keys, fmt.Sprintf("count=%d", f.Count)), ",")
 }
 
-// Parse parses faults separated by ";". An empty text has no fault. An error is a sentence with the fault and the
-// remedy.
+// Parse parses faults separated by ";". Blank text contains no faults. Each error states a remedy.
 func Parse(text string) ([]Fault, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil

@@ -13,9 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// allowActions returns an error if soak.yaml of the working directory has --at commands or their environment, unless
-// the user allows them. The user allows them by a flag, or by an answer on the terminal. A file that the user names by
-// --config needs no permission.
+// allowActions returns an error if the soak.yaml in the working directory sets --at or --at-env without permission. The
+// user gives permission with --allow-actions, or by an answer on the terminal. A file passed with --config needs none.
 func allowActions(cmd *cobra.Command, commands []string) error {
 	fromFile := false
 	for _, name := range []string{"at", "at-env"} {

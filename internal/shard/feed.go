@@ -193,8 +193,8 @@ type Feed struct {
 	LogOf map[int]int
 }
 
-// Feeds returns the topics with unnumbered messages, and sets the start of the runner in each log. Runners with the
-// same topic share a Feed.
+// Feeds returns a Feed for each topic with unnumbered messages. Runners with the same topic share a Feed. In each log,
+// Feeds sets StartedUS to the start of the runner.
 func (m *Merged) Feeds() (feeds []*Feed) {
 	byTopic := map[string]*Feed{}
 	for i := range m.Runners {
@@ -219,8 +219,8 @@ func (m *Merged) Subscribers() iter.Seq2[int, *Connection] {
 	return cmp.Or(m.FeedConnections, &m.Connections).All()
 }
 
-// feedTopic returns the name of a topic by its index, or "" if the run has only one topic without a name. It also
-// returns "" for a runner without a group.
+// feedTopic returns the name of a topic by its index. It returns "" if the run has a single topic and no topic names,
+// and for a runner without a group.
 func (m *Merged) feedTopic(runner, topic int) string {
 	g := m.groupOf(runner)
 	if g == nil || g.plan.TopicCount() == 1 && len(g.plan.TopicNames) == 0 {

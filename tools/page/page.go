@@ -108,7 +108,8 @@ func WriteRunInfo(w io.Writer, info *RunInfo) error { return report.WriteRunInfo
 var versionPattern = regexp.MustCompile(`\d+\.\d+\.\d+`)
 
 // ThisProgram returns the origin of figures that this process measures: its command, the machine, and the commit of the
-// repository at root. It also returns the versions of Go, nginx and bin/k6 of the repository. Unknown fields are empty.
+// repository at root. It also returns the versions of Go, the installed nginx, and bin/k6 in the repository. Unknown
+// fields are empty.
 func ThisProgram(root string) *RunInfo {
 	machine := resources.ThisMachine()
 	machine.Name = "" // pages are published

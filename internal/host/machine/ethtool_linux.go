@@ -8,7 +8,7 @@ import (
 	"github.com/safchain/ethtool"
 )
 
-// enaDriver is the name of AWS's driver of network cards (Elastic Network Adapter).
+// enaDriver is the name of AWS's network card driver (Elastic Network Adapter).
 const enaDriver = "ena"
 
 // devices returns the counters of AWS's driver, summed over its cards, and reports whether this network namespace has

@@ -33,8 +33,8 @@ type Config struct {
 	Settings map[string]string // settings of the script in addition to the plan, by name
 	Env      map[string]string // further variables
 	Survive  bool              // the runners continue when soak is killed, and another soak process can attach to them
-	// OnRetry, if not nil, is called when a runner retries an operation, once for each cause. It is also called with
-	// the last error of a runner that succeeded.
+	// OnRetry, if not nil, is called when a runner starts to retry an operation, and when the cause changes. It is also
+	// called with the last error in the log of a runner that ended with exit code 0.
 	OnRetry func(sentence string)
 	// OnReport, if not nil, is called with each report of a runner, and with nil when the runner has ended.
 	OnReport func(index int, p *shard.Progress)
@@ -56,7 +56,7 @@ type runner struct {
 	readers  sync.WaitGroup
 }
 
-// Segment returns the execution segment of a runner of n, in k6's notation. index counts from 1.
+// Segment returns the execution segment of one of n runners, in k6's notation. index counts from 1.
 func Segment(index, n int) string { return fraction(index-1, n) + ":" + fraction(index, n) }
 
 // Sequence returns the execution segment sequence of n runners, in k6's notation.
@@ -96,7 +96,7 @@ func Start(c Config) (*Group, error) {
 	return g, nil
 }
 
-// startRunner starts the runner with an index, and a goroutine that reads its reports.
+// startRunner starts the runner with the given index, and a goroutine that reads its reports.
 func startRunner(c Config, index int) (*runner, error) {
 	reader, writer, orphan, err := c.openPipes(index)
 	if err != nil {
@@ -156,7 +156,7 @@ func withVariables(env []string, sets ...map[string]string) []string {
 	return env
 }
 
-// readReports reads the reports of the runner until it closes its end of the pipe, and then reports its end.
+// readReports passes the reports of the runner to onReport until the runner closes the pipe. Then it passes nil.
 func (r *runner) readReports(f *os.File) {
 	defer r.readers.Done()
 	defer f.Close()
@@ -189,7 +189,8 @@ func (g *Group) Started() <-chan struct{} {
 }
 
 // Wait waits until all runners have ended. It interrupts them when graceful ends: each closes its streams and writes
-// its shard. It kills them when force ends. It passes the last error of each runner that succeeded to OnRetry.
+// its shard. It kills them when force ends. If a runner ended with exit code 0 but logged errors, Wait passes the last
+// one to OnRetry.
 func (g *Group) Wait(graceful, force context.Context) error {
 	stop := context.AfterFunc(graceful, func() {
 		for _, r := range g.runners {

@@ -15,10 +15,11 @@ import (
 	"time"
 )
 
-// Certificates is a folder of `make certs` with an authority, a server's certificate and those of clients; "": no TLS.
+// Certificates is the path of a folder that `make certs` created. It contains the certificates of an authority, a
+// server and several clients. "" means no TLS.
 type Certificates string
 
-// secureName is the host in the server's certificate. Clients verify it, whatever address they connect to.
+// secureName is the host name in the server's certificate. Clients verify it, whatever address they connect to.
 const secureName = "localhost"
 
 func (c Certificates) path(elements ...string) string {
@@ -35,14 +36,14 @@ func (c Certificates) Check() error {
 	return nil
 }
 
-// backendEnv returns the variables that make a backend use TLS and require a certificate of its clients.
+// backendEnv returns the variables that make a backend use TLS and require client certificates.
 func (c Certificates) backendEnv() []string {
 	return []string{
 		"TLS_CERT=" + c.path("server", "server.pem"), "TLS_KEY=" + c.path("server", "server-key.pem"), "TLS_CLIENT_CA=" + c.path("ca.pem"),
 	}
 }
 
-// Client returns the configuration of a client with a certificate of the folder.
+// Client returns the TLS configuration of a client that uses a client certificate from the folder.
 func (c Certificates) Client() (*tls.Config, error) {
 	pem, err := os.ReadFile(c.path("ca.pem"))
 	if err != nil {
@@ -76,17 +77,17 @@ func (c Certificates) direct(address string) (*http.Client, error) {
 }
 
 // localAddresses is a range of addresses, each with its own ephemeral ports. A closed connection keeps its port for a
-// minute; the ports of these addresses are enough for 300,000 connections in that time.
+// minute; the ports of these addresses are enough for 900,000 connections in that time.
 const localAddresses = "127.0.0.2-127.0.0.33"
 
-// sourceCount is the number of localAddresses.
+// sourceCount is the number of addresses in localAddresses.
 const sourceCount = 32
 
 // Sources returns the number of addresses from which a runner on this machine connects to a local target: k6 assigns
 // one to each virtual user.
 func Sources(vus int) int { return min(max(vus, 1), sourceCount) }
 
-// RunnerEnv returns the environment with which a runner connects to the target with these certificates.
+// RunnerEnv returns the variables that a runner needs to connect to the target with these certificates.
 func (t *Target) RunnerEnv(c Certificates) map[string]string {
 	env := map[string]string{"CERTS": string(c), "SSL_CERT_FILE": c.path("ca.pem")}
 	if t.Local != nil {

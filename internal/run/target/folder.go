@@ -17,7 +17,7 @@ type folder struct {
 }
 
 const (
-	folderPattern = "soak-*" // short: a unix socket's path may have 107 bytes
+	folderPattern = "soak-*" // short: a unix socket's path has at most 107 bytes
 	lockName      = "soak.lock"
 )
 

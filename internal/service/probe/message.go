@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/format"
 )
 
-// A message is the field message of a description. It has only the parts that were found.
+// A message is the message field of a description. It has only the parts that were found.
 type message struct {
 	match object   // its fields
 	seq   string   // place of the number; "": not found
@@ -29,7 +29,7 @@ func (s series) filter(keep func(u *unit) bool) series {
 	return series{s.track, slices.DeleteFunc(slices.Clone(s.units), func(u *unit) bool { return !keep(u) })}
 }
 
-// messages returns the messages of the streams of some roles.
+// messages returns the messages of each stream with one of the roles.
 func (f *findings) messages(roles ...role) (out []series) {
 	for _, t := range f.tracksOf(roles...) {
 		out = append(out, series{t, f.units[t]}.filter(f.isMessage))
@@ -37,8 +37,8 @@ func (f *findings) messages(roles ...role) (out []series) {
 	return out
 }
 
-// isMessage reports whether a unit is a message of the probe. If the probe published none, each block with data that is
-// neither a heartbeat nor the event of the second request may be a message.
+// isMessage reports whether a unit is a message that the probe published. If the probe published none, every block with
+// data counts as a message, except heartbeats and the event before the second request.
 func (f *findings) isMessage(u *unit) bool {
 	if len(f.session.published) > 0 {
 		return f.isFromProbe(u)
@@ -87,8 +87,9 @@ func (f *findings) noMessage() {
 		"message: none arrived. Publish some with --publish-url, or probe for longer (--seconds).")
 }
 
-// keepCounted returns the messages of all, and adds the names of their events to m. If there are several names, and no
-// number counts all of their events, it returns only the events of the most frequent name that has numbers.
+// keepCounted returns the messages to describe, and adds their event names to m. If no sequence of numbers spans
+// messages of several names, it returns those of the most frequent name that has a sequence. In all other cases it
+// returns all messages.
 func (f *findings) keepCounted(m *message, all []series) ([]series, []*unit) {
 	names := map[string]int{}
 	for _, u := range units(all) {
@@ -131,7 +132,7 @@ func (f *findings) keepCounted(m *message, all []series) ([]series, []*unit) {
 	return all, units(all)
 }
 
-// quote returns the beginning of a text of the service. It hides tokens first, because a truncated token would not be
+// quote returns the beginning of a text from the service. It hides tokens first, because a truncated token would not be
 // found later.
 func (s *session) quote(text string) string { return excerpt(s.requests.withoutTokens(text)) }
 
