@@ -34,7 +34,7 @@ func allowActions(cmd *cobra.Command, commands []string) error {
 	}
 	in, isFile := cmd.InOrStdin().(*os.File)
 	if !isFile || !term.IsTerminal(int(in.Fd())) {
-		return fmt.Errorf("%s contains commands or their environment (at:, at-env:), and no terminal to confirm them; pass --%s to allow them", plan.SettingsFile, plan.AllowActions)
+		return fmt.Errorf("%s contains commands or their environment (at:, at-env:), and there is no terminal to confirm them; pass --%s to allow them", plan.SettingsFile, plan.AllowActions)
 	}
 	fmt.Fprint(out, "Run them? [y/N] ")
 	answer, err := bufio.NewReader(in).ReadString('\n')

@@ -164,7 +164,7 @@ func (s *Shard) checkFeeds() error {
 func (s *Shard) checkFeed(c *ledger.Record) error {
 	l := s.feedOf(c.ID)
 	if l == nil {
-		return fmt.Errorf("connection %s has no feed of its topic", c.ID)
+		return fmt.Errorf("connection %s has no feed for its topic", c.ID)
 	}
 	known := clamp.Uint64(len(l.Entries))
 	bad := c.Last > known || c.First > c.Last

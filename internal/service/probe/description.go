@@ -42,7 +42,7 @@ func (f *findings) description() (o object) {
 		return f.withCheckedMessage(o, f.message.match)
 	}
 	publishing := slices.Clone(o)
-	publishing.add("publish", f.publishRequest(), fmt.Sprintf("%s were confirmed with %s, one every %s; the first one before any stream was open.", format.Count(s.countConfirmed(), "message"), joinNumbers(s.statuses), inSeconds(s.Pace)))
+	publishing.add("publish", f.publishRequest(), fmt.Sprintf("%s confirmed with %s, one every %s; the first one before any stream was open.", format.Plural(s.countConfirmed(), "message was", "messages were"), joinNumbers(s.statuses), inSeconds(s.Pace)))
 	_, err := service.Parse(toJSON(publishing))
 	if err == nil {
 		return publishing

@@ -80,7 +80,7 @@ func (f *findings) findMessage() (m message) {
 // noMessage records that no message arrived, with the remedy.
 func (f *findings) noMessage() {
 	if n := f.session.countConfirmed(); n > 0 {
-		f.missing = append(f.missing, fmt.Sprintf("message: %s were confirmed (%s), but none arrived on any stream. Check that the URL and --publish-url name the same topic (--topic %s).", format.Count(n, "published message"), joinNumbers(f.session.statuses), f.session.Topic))
+		f.missing = append(f.missing, fmt.Sprintf("message: %s confirmed (%s), but none arrived on any stream. Check that the URL and --publish-url name the same topic (--topic %s).", format.Plural(n, "published message was", "published messages were"), joinNumbers(f.session.statuses), f.session.Topic))
 		return
 	}
 	f.missing = append(f.missing,
