@@ -9,7 +9,7 @@ import (
 )
 
 // An api writes answers in the format of one API. Its methods append to b and return the result. The text of a chunk
-// contains no character that JSON escapes.
+// contains no character that must be escaped in JSON.
 type api interface {
 	// name returns the name of the API's description in load-tests/services.
 	name() string
@@ -23,7 +23,7 @@ type api interface {
 	terminal(b []byte, a *answer) []byte
 	// failure appends an error event.
 	failure(b []byte, a *answer) []byte
-	// appendComplete appends the answer to a request without "stream".
+	// appendComplete appends the answer to a request without "stream": true.
 	appendComplete(b []byte, a *answer) []byte
 	// refusal appends the body of a response with an error status.
 	refusal(b []byte, status int, message string) []byte
@@ -46,7 +46,8 @@ func (a *answer) token(b []byte, k int, fault Fault) []byte {
 	return numbered.Append(b, a.ID, k, a.Chunks, a.Size)
 }
 
-// text appends the whole text, with the fault in answers that are not streamed. In a stream only the chunks have it.
+// text appends the whole text. It applies the fault only if the answer is not streamed; in a stream, only the chunks
+// have the fault.
 func (a *answer) text(b []byte) []byte {
 	fault := a.Fault
 	if a.stream {
@@ -61,13 +62,13 @@ func (a *answer) text(b []byte) []byte {
 	return b
 }
 
-// promptTokens is the number of tokens of the prompt in the usage that each response reports.
+// promptTokens is the number of prompt tokens that each response reports in its usage.
 const promptTokens = 10
 
 // failureMessage is the message of every error that a fault causes.
 const failureMessage = "fault injected by the numbered model"
 
-// errorType returns the type of the error in responses of OpenAI and Anthropic with a status.
+// errorType returns the error type for an HTTP status, in the format that OpenAI and Anthropic have in common.
 func errorType(status int) string {
 	switch status {
 	case http.StatusTooManyRequests:

@@ -16,12 +16,12 @@ type Kind uint8
 // The kinds of faults. K is the number in a Fault.
 const (
 	None       Kind = iota
-	Truncate        // the body ends in order after chunk K
+	Truncate        // the body ends cleanly after chunk K
 	Cut             // the connection closes after chunk K, inside the body
 	Reset           // the connection is reset (RST) after chunk K
-	Error           // an error event follows chunk K, then the body ends in order
+	Error           // an error event follows chunk K, then the body ends cleanly
 	Stall           // nothing follows chunk K; the connection stays open
-	NoTerminal      // everything but the terminal event, then the body ends in order
+	NoTerminal      // everything but the terminal event is sent, then the body ends cleanly
 	Empty           // status 200 without any event
 	Double          // chunk K is sent twice
 	Drop            // chunk K is not sent
@@ -153,8 +153,8 @@ type Share struct {
 	Share float64 // 0 to 1
 }
 
-// AddShares returns shares with those of a text: NAME@K:SHARE, several of them separated by ";". @K and :SHARE are
-// optional; the default share is 1.
+// AddShares returns shares and the ones in a text. Each has the form NAME@K:SHARE; ";" separates them. @K and :SHARE
+// are optional; the default share is 1.
 func AddShares(shares []Share, text string) ([]Share, error) {
 	shares = slices.Clone(shares)
 	for part := range strings.SplitSeq(text, ";") {
@@ -185,7 +185,8 @@ func AddShares(shares []Share, text string) ([]Share, error) {
 	return shares, nil
 }
 
-// draw returns the fault of the request with an id. It depends on seed and id only, not on the order of the requests.
+// draw selects the fault of a request by its id. Equal shares, seed and id give the same fault, whatever the order of
+// the requests.
 func draw(shares []Share, seed uint64, id string) Fault {
 	if len(shares) == 0 {
 		return Fault{}
@@ -202,7 +203,7 @@ func draw(shares []Share, seed uint64, id string) Fault {
 	return Fault{}
 }
 
-// mix spreads the last bytes of an FNV hash over all bits (the finalizer of MurmurHash3).
+// mix spreads the effect of the last hashed bytes over all bits of an FNV hash (the finalizer of MurmurHash3).
 func mix(h uint64) uint64 {
 	h = (h ^ h>>33) * 0xff51afd7ed558ccd
 	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53

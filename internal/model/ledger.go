@@ -42,7 +42,7 @@ type Record struct {
 	LeftAfter int32   `json:"left_after,omitempty"` // chunks written before Left
 }
 
-// A ledger holds the records of the last requests, at most capacity of them.
+// A ledger holds the records of the most recent requests, at most capacity of them.
 type ledger struct {
 	capacity int
 	mutex    sync.Mutex
@@ -73,7 +73,8 @@ func (l *ledger) put(n int, r Record) {
 	}
 }
 
-// records yields the requests whose id has a prefix, the oldest first. It locks the mutex for one batch at a time.
+// records yields the requests whose id starts with prefix, the oldest first. It locks the mutex for one batch at a
+// time.
 func (l *ledger) records(prefix string) iter.Seq[Record] {
 	return func(yield func(Record) bool) {
 		batch := make([]Record, 0, 1024)
@@ -91,8 +92,8 @@ func (l *ledger) records(prefix string) iter.Seq[Record] {
 	}
 }
 
-// batch appends records to a slice, from request next on, without exceeding its capacity. It returns the slice and the
-// number of the request after the last one.
+// batch appends the records from request next on to a slice, up to the capacity of the slice. It returns the slice and
+// the number of the request after the last one.
 func (l *ledger) batch(to []Record, next int) ([]Record, int) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()

@@ -19,7 +19,7 @@ type request struct {
 	text   string // text of the last user message
 }
 
-// readRequest parses the body of a request of any API. The APIs have the messages in different fields.
+// readRequest parses the body of a request of any API. The field that contains the messages depends on the API.
 func readRequest(body []byte) (request, error) {
 	if !gjson.ValidBytes(body) {
 		return request{}, errors.New("the body must be JSON")
@@ -57,7 +57,7 @@ func lastUserText(input gjson.Result) string {
 	return ""
 }
 
-// contentText returns the text of a content, which is a string or a list of parts.
+// contentText returns the text of the content of a message, which is a string or a list of parts.
 func contentText(content gjson.Result) string {
 	if content.Type == gjson.String {
 		return content.String()

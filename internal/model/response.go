@@ -84,7 +84,7 @@ func (r *response) sendStream() {
 }
 
 // sendChunks sends each chunk at its time. If the fault ends the answer at a chunk, sendChunks stops there and waits
-// for the time of the next one.
+// for the time of the next chunk.
 func (r *response) sendChunks() bool {
 	a := r.a
 	last := a.Chunks

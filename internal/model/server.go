@@ -28,7 +28,7 @@ import (
 type Config struct {
 	Order                    // the defaults of each request
 	Shares     []Share       // faults of requests that do not set one
-	Seed       uint64        // seed of the selection of requests with a fault of Shares
+	Seed       uint64        // seed for the selection of the requests that have a fault from Shares
 	Keep       int           // maximum number of requests in the ledger
 	RetryAfter time.Duration // value of the header Retry-After with status 429, rounded up to seconds
 	DrainWait  time.Duration // time that open answers have when the server stops
@@ -78,8 +78,8 @@ func New(config Config) *Server {
 // ServeHTTP handles one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.routes.ServeHTTP(w, r) }
 
-// Serve handles requests on a listener until ctx ends. Open answers then have DrainWait to end; stalled ones end at
-// once.
+// Serve handles requests on a listener until ctx ends. Open answers then have DrainWait to end. Answers with
+// the fault Stall or Linger end at once.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
@@ -111,7 +111,8 @@ func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 		defaultModel, s.created, time.Unix(s.created, 0).UTC().Format(time.RFC3339))
 }
 
-// writeLedger writes the records of the ledger as NDJSON. The query may have a prefix of the ids.
+// writeLedger writes the records of the ledger as NDJSON. The parameter prefix selects the ids that
+// start with it.
 func (s *Server) writeLedger(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	encoder := json.NewEncoder(w)
@@ -122,7 +123,7 @@ func (s *Server) writeLedger(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Records yields the requests in the ledger whose id has a prefix, the oldest first.
+// Records yields the requests in the ledger whose id starts with prefix, the oldest first.
 func (s *Server) Records(prefix string) iter.Seq[Record] { return s.ledger.records(prefix) }
 
 // answer handles one request of an API.
@@ -159,7 +160,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, api api) {
 	out.send()
 }
 
-// maxBuffer is the maximum capacity in bytes of a buffer that later requests use again.
+// maxBuffer is the maximum capacity in bytes of a buffer that is kept for later requests.
 const maxBuffer = 64 << 10
 
 // read parses the body of a request and returns the answer to it.

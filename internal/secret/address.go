@@ -2,8 +2,8 @@ package secret
 
 import "net/url"
 
-// Address returns a URL without its secrets. It removes the query and the fragment, and replaces the password. It also
-// replaces a user name without a password, which may be a token.
+// Address returns a URL without its secrets. It removes the query and the fragment, and replaces the password. A user
+// name without a password may be a token, so Address replaces it, too.
 func Address(u *url.URL) string {
 	display := *u
 	display.RawQuery, display.Fragment = "", ""

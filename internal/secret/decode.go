@@ -22,9 +22,9 @@ var entities = []struct {
 // levels.
 const longestEscape = 64
 
-// decode decodes the escape at the start of text, which must not be empty. It returns the first n bytes of c, and the
-// length of the escape as width. The bytes are a character in UTF-8 or, for %C3 and \xC3, one byte of a character. n is
-// 0 if there is no escape. Backslashes and percent signs may themselves be escaped, as in JSON in JSON and in URLs in
+// decode decodes the escape at the start of text, which must not be empty. c[:n] is the decoded text, and width is the
+// length of the escape. The text is a character in UTF-8 or, for %C3 and \xC3, one byte of a character. n is 0 if there
+// is no escape. Backslashes and percent signs may themselves be escaped, as in JSON in JSON and in URLs in
 // URLs.
 func decode(text []byte) (c [utf8.UTFMax]byte, n, width int) {
 	switch text[0] {
@@ -75,7 +75,7 @@ func percent(text []byte) (code byte, width int) {
 	return byte(value), at + 2 // #nosec G115 -- two hexadecimal digits
 }
 
-// slash returns the length of the backslash at the start of text, which may be percent-encoded; 0 if there is none.
+// slash returns the length of the plain or percent-encoded backslash at the start of text, or 0 if there is none.
 func slash(text []byte) int {
 	if len(text) > 0 && text[0] == '\\' {
 		return 1

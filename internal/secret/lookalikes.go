@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// A lookalike is a pattern of secrets whose value is unknown. The group "secret" matches the text to replace. If there
+// A lookalike is a pattern for secrets whose value is unknown. The group "secret" matches the text to replace. If there
 // is a group "name", IsSecretName must accept its text. The pattern is applied only near one of the hints. For a whole
-// line of some MB, such as a shard, it would need seconds. The hints are in lower case.
+// line of several MB, such as a shard, it would need seconds. The hints are in lower case.
 type lookalike struct {
 	hints   []string
 	pattern *regexp.Regexp
@@ -31,7 +31,7 @@ var lookalikes = []lookalike{
 	{Words, regexp.MustCompile(`(?i)\b(?P<name>\w+-[\w-]+)` + headerValue)},
 }
 
-// scheme matches the scheme of an Authorization header, which may precede a token.
+// scheme matches the scheme that may precede a token in an Authorization header.
 const scheme = `(?:(?:bearer|basic|digest|token|apikey|key) +)?`
 
 // headerValue matches the text after the name of a header.
@@ -47,7 +47,8 @@ var replacements = []string{strings.Trim(Redacted, "[]"), "xxxxx"}
 // token_ttl_s is not a secret.
 var harmless = regexp.MustCompile(`^(?:-?[0-9.]+|true|false|null)$`)
 
-// The maximum distances of the start and the end of a match from a hint, in bytes. Servers accept no longer header.
+// The maximum distances of the start and the end of a match from a hint, in bytes. Servers do not accept longer
+// headers.
 const (
 	bytesBeforeHint = 256
 	bytesAfterHint  = 8 << 10

@@ -7,7 +7,7 @@ import "regexp"
 var Words = []string{"auth", "token", "secret", "cookie", "session", "passw", "key", "jwt", "credential", "signature", "ticket", "sig", "pwd"}
 
 // secretName matches the names that IsSecretName accepts. Its first part matches auth, authorization and authorisation,
-// but not author, authors and authority.
+// but not author, authors or authority.
 var secretName = regexp.MustCompile(`(?i)auth(?:$|[^o]|o$|o[^r]|ori[sz])|token|secret|cookie|session|passw|api-?_?key|(?:^|[-_]|access|subscription)key$|jwt|credential|signature|ticket|^(?:sig|pwd)$`)
 
 // IsSecretName reports whether the value of a header, a parameter or a key of this name may be a secret. It prefers
@@ -17,6 +17,6 @@ func IsSecretName(name string) bool { return secretName.MatchString(name) }
 // secretVariable matches the names that IsSecretVariable accepts.
 var secretVariable = regexp.MustCompile(`(?i)(TOKEN|PASSWORD|PASSWD|_PASS|SECRET|API_?KEY|(ACCESS|SECRET|PRIVATE)_KEY)$`)
 
-// IsSecretVariable reports whether an environment variable of this name has a secret. It is stricter than
+// IsSecretVariable reports whether an environment variable of this name contains a secret. It is stricter than
 // IsSecretName, which also accepts SSH_AUTH_SOCK and XDG_SESSION_TYPE.
 func IsSecretVariable(name string) bool { return secretVariable.MatchString(name) }

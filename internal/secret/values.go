@@ -32,13 +32,13 @@ type form struct {
 
 // Minimum lengths of a secret.
 const (
-	minLength         = 8  // in a variable of another program: "yes" must not replace every yes
+	minLength         = 8  // in a variable of another program; a shorter value, such as "yes", occurs in ordinary text
 	minLengthProject  = 3  // in one of projectVariables
 	minLengthAnywhere = 12 // for matches inside words, in hex and in base64
-	minLengthToken    = 4  // for Hide; also of the beginning of a secret that Writer.Rest replaces
+	minLengthToken    = 4  // for Hide, and for the start of a secret that Writer.Rest replaces
 )
 
-// projectVariables are the variables of this project that have secrets.
+// projectVariables are the variables of this project that contain secrets.
 var projectVariables = []string{
 	"BACKEND_TOKEN", "SUBSCRIBE_TOKEN", "PUBLISH_TOKEN", "GRAFANA_PASSWORD", "GRAFANA_VIEWER_PASSWORD",
 	"PROMETHEUS_PASSWORD", "K6_PROMETHEUS_RW_PASSWORD",
@@ -47,8 +47,8 @@ var projectVariables = []string{
 // common matches common words and numbers. Random tokens are longer, or mix letters and digits.
 var common = regexp.MustCompile(`^(?:[A-Za-z]{1,11}|[0-9.]{1,9}|sse-soak)$`)
 
-// Environment returns the secrets in an environment of NAME=value pairs. It adds the passwords in URLs that are values
-// of variables or addresses.
+// Environment returns the secrets in an environment of NAME=value pairs. It also returns the
+// passwords in addresses, and in variables whose value is a URL or the address of a proxy.
 func Environment(environment []string, addresses ...string) *Values {
 	v := &Values{}
 	passwordIn := func(name, address string) {
@@ -211,7 +211,8 @@ func (v *Values) next(text []byte, at int) (from, to int, found form) {
 // special marks the bytes that start an escape, a line break or a colour sequence.
 var special = [256]bool{'%': true, '\\': true, '&': true, '+': true, '\n': true, '\r': true, '\x1b': true}
 
-// escapeBefore matches an escape at the end of a text. Its last character looks like a part of the word after it.
+// escapeBefore matches an escape at the end of a text. The last character of the escape looks like a part of
+// the next word.
 var escapeBefore = regexp.MustCompile(`(?:\\[bfnrtv]|\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2}|%[0-9A-Fa-f]{2}|\x1b\[[0-9;]*[A-Za-z])$`)
 
 // isWord reports whether text[from:to] is a whole word, or the form need not be one.
@@ -229,7 +230,7 @@ func isAlphanumeric(c byte) bool {
 
 func isBase64Char(c byte) bool { return isAlphanumeric(c) || strings.IndexByte("+/-_", c) >= 0 }
 
-// fold returns a character in lower case if f.text is in lower case and matches in any case, otherwise unchanged.
+// fold returns a character in lower case if the form matches in any case, otherwise unchanged.
 func (f *form) fold(c byte) byte {
 	if f.anyCase && 'A' <= c && c <= 'Z' {
 		return c - 'A' + 'a'
@@ -237,7 +238,7 @@ func (f *form) fold(c byte) byte {
 	return c
 }
 
-// continues reports whether f.text[done:] starts with a character.
+// continues reports whether f.text[done:] starts with the character c.
 func (f *form) continues(done int, c []byte) bool {
 	if len(c) == 1 {
 		return f.text[done] == f.fold(c[0])
@@ -245,7 +246,7 @@ func (f *form) continues(done int, c []byte) bool {
 	return strings.HasPrefix(f.text[done:], string(c))
 }
 
-// Results of end without an occurrence.
+// Results of end if there is no occurrence.
 const (
 	absent     = -1
 	unfinished = -2 // the text ends inside a possible occurrence
@@ -322,7 +323,7 @@ func skip(text []byte, at int) int {
 	return at
 }
 
-// Hide replaces tokens in a text by {token}, for example in an error response that quotes the request. It ignores
+// Hide replaces tokens in a text with {token}, for example in an error response that quotes the request. It ignores
 // tokens of less than minLengthToken bytes.
 func Hide(text string, tokens ...string) string {
 	var v Values
@@ -337,8 +338,8 @@ func Hide(text string, tokens ...string) string {
 	return string(v.Replace([]byte(text), "{token}"))
 }
 
-// Error wraps err, and replaces the secrets of the environment in its text. For example, a service may repeat a token
-// in a malformed header. Error returns nil if err is nil.
+// Error wraps err, and replaces the secrets of the environment in the error text. For example, a service may repeat a
+// token in a malformed header. Error returns nil if err is nil.
 func Error(err error) error { return withText(err, Environment(os.Environ()).String) }
 
 // HideInError wraps err, and applies Hide to its text. It returns nil if err is nil.
@@ -346,7 +347,7 @@ func HideInError(err error, tokens ...string) error {
 	return withText(err, func(text string) string { return Hide(text, tokens...) })
 }
 
-// withText wraps err with the text that replace returns for its text. It returns nil if err is nil.
+// withText wraps err, and applies replace to its text. It returns nil if err is nil.
 func withText(err error, replace func(string) string) error {
 	if err == nil {
 		return nil

@@ -14,10 +14,10 @@ const (
 	maxTries    = 64        // positions that are tried for the end of a part
 )
 
-// longestCharacter limits the length of an escaped secret: the bytes of its escapes per character of the secret.
+// longestCharacter is the maximum length in bytes of one escaped character of a secret.
 const longestCharacter = 12
 
-// A Writer writes text to another writer, without secrets, as Values.Clean returns it. The text may have any length,
+// A Writer writes text to another writer. It removes secrets as Values.Clean does. The text may have any length,
 // and a secret may be split over several writes: a Writer keeps the end of the text until it cannot be part of a
 // secret.
 type Writer struct {
@@ -80,8 +80,8 @@ func (w *Writer) next(n int) error {
 	return err
 }
 
-// hide replaces all of rest by Redacted, and keeps the bytes after the first n to find a secret that starts in them. It
-// handles text that cannot be split outside a secret.
+// hide replaces all of rest with Redacted, and keeps the bytes after the first n to find a secret that starts in them.
+// It handles text that cannot be split outside a secret.
 func (w *Writer) hide(n int) error {
 	first := w.redacted == 0
 	w.rest = bytes.Clone(w.rest[n:])
@@ -178,7 +178,7 @@ func (v *Values) partEnd(text []byte, line int, full bool) int {
 // lineEnd returns the end of the last complete line of text[:end].
 func lineEnd(text []byte, end int) int { return bytes.LastIndexByte(text[:end], '\n') + 1 }
 
-// independent reports whether two neighbouring texts have no secret in common.
+// independent reports whether no secret extends across the boundary of two neighbouring texts.
 func (v *Values) independent(a, b []byte) bool {
 	cleanA, _ := v.Clean(a)
 	cleanB, _ := v.Clean(b)

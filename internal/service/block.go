@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// A Block is the text between two blank lines of a stream. This package does not keep its slices, but a [Reading] or a
-// [Chunk] may point into them.
+// A Block is the text between two blank lines of a stream. This package does not keep the slices of a block, but a
+// [Reading] or a [Chunk] may point into them.
 type Block struct {
 	Event                      []byte // value of the last event line; empty: none
 	Data                       []byte // data lines, joined by LF
@@ -94,8 +94,8 @@ type Reading struct {
 	// SentAt is when a message was sent, in microseconds since 1970, if HasSentAt. The resolution is that of the
 	// service: it may send whole seconds.
 	SentAt int64
-	// ID is the position after this message that a client sends to resume, with resume.id only. It points into the
-	// block.
+	// ID is the position that a client sends to resume after this message. It is set only with resume.id, and points
+	// into the block.
 	ID []byte
 
 	// Print is the fingerprint of a message, with message.same only.

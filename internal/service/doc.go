@@ -2,8 +2,9 @@
 // stream, how to recognise heartbeats and messages, and how to publish a message.
 //
 // A description is data (JSON; docs/services.md lists its fields). [Parse] checks the whole description and compiles
-// its requests to templates. A [Reader] applies the rules for blocks: it distinguishes heartbeats from messages, and
+// its requests into templates. A [Reader] applies the rules for blocks: it distinguishes heartbeats from messages, and
 // reads the number and the time of a message. A [Service] is immutable, so any number of goroutines may use it.
 //
-// The package does no I/O and reads no clock. It trusts the author of a description, but no data of a service.
+// The package does no I/O and reads no clock. It trusts the author of a description, but not the data that a service
+// sends.
 package service

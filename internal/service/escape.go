@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// An escape is the set of escapings for the place of a text. JSON in a URL or a form needs json and then url; a header
-// needs header.
+// An escape is the set of escapings that the context of a text requires. JSON in a URL or a form needs json and
+// then url; a header needs header.
 type escape struct{ json, url, header bool }
 
 // append appends a text with all escapings of the set.
@@ -25,7 +25,8 @@ func (e escape) append(dst []byte, text string) []byte {
 	return append(dst, text...)
 }
 
-// withoutControl removes control characters, which would end a header.
+// withoutControl returns -1 for control characters other than tabs, which are invalid in a header. For -1, strings.Map
+// removes the character.
 func withoutControl(c rune) rune {
 	if c < ' ' && c != '\t' || c == 0x7f {
 		return -1

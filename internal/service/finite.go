@@ -124,8 +124,8 @@ func (s *chunkTotal) read(b *Block, d *document, c *Chunk) {
 	}
 }
 
-// contentOf returns the first content that message.content names. An empty text, object or list is not content, nor is
-// false. text is nil if no content is a text.
+// contentOf reports whether a block has content at a place that message.content names. An empty text, object or list is
+// not content, nor is false. text is the first content that is a text, or nil.
 func (f *Finite) contentOf(b *Block, d *document) (found bool, text []byte) {
 	for i := range f.content {
 		v, ok := f.content[i].find(b, d)
@@ -265,6 +265,6 @@ func (f *Finite) States() bool {
 // "" if there is none.
 func (s *Service) ClientHeader() string { return s.clientHeader }
 
-// DefaultPrompt returns the prompt of a request if the user set none. The numbered model reads the id in the first
+// DefaultPrompt returns the prompt of a request if the user sets none. The numbered model reads the id in the first
 // line.
 func DefaultPrompt(id string) string { return "soak id=" + id + "\nWrite a short story." }

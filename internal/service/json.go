@@ -12,7 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// maxDepth limits the nesting of a payload, because each level needs stack. A deeper payload counts as malformed.
+// maxDepth limits the nesting of a payload, because each level uses stack space. A deeper payload counts as malformed.
 const maxDepth = 1000
 
 // maxPaths is the maximum number of paths in a description.
@@ -27,15 +27,15 @@ type document struct {
 // documents is a pool, because documents are large and each message needs one.
 var documents = sync.Pool{New: func() any { return new(document) }}
 
-// parse parses the data of a block if the description has paths. valid is false if it has paths and the data is not
-// JSON. The caller must return the document to the pool after its last use.
+// parse parses the data of a block if the description has paths. valid is false if the description has paths and
+// the data is not JSON. The caller must return the document to the pool after its last use.
 func (s *Service) parse(data []byte) (d *document, valid bool) {
 	d = documents.Get().(*document) // the pool contains no other type
 	clear(d.found[:len(s.paths)])
 	return d, len(s.branches) == 0 || parseJSON(d, data, s.branches)
 }
 
-// A branch is a step that one or more paths have in common. Paths that share steps thus visit each value only once.
+// A branch is a step of one or more paths. Paths that share steps thus visit each value only once.
 type branch struct {
 	segment
 	paths []int // paths that end here
@@ -73,7 +73,7 @@ func parseJSON(d *document, data []byte, paths []branch) (ok bool) {
 	return true
 }
 
-// visit records the values in an object or a list to which paths lead.
+// visit records the values to which paths lead from an object or a list.
 func (d *document) visit(from gjson.Result, paths []branch) {
 	forEach(from, func(key, value gjson.Result) {
 		for i := range paths {
@@ -97,10 +97,10 @@ func (d *document) note(b *branch, value gjson.Result) {
 	}
 }
 
-// validJSON reports whether data is one JSON value that is nested at most maxDepth levels.
+// validJSON reports whether data is one JSON value that is nested at most maxDepth levels deep.
 func validJSON(data []byte) bool { return !tooDeep(data) && gjson.ValidBytes(data) }
 
-// tooDeep reports whether JSON is nested over maxDepth levels.
+// tooDeep reports whether JSON is nested more than maxDepth levels deep.
 func tooDeep(data []byte) bool {
 	if bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("[")) <= maxDepth {
 		return false

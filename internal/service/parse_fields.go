@@ -146,7 +146,7 @@ func (p *parser) choice(n *node, path string, words ...string) int {
 	return 0
 }
 
-// function reports whether a field is a function, which is true in the JSON.
+// function reports whether a field is a function. In the JSON, true represents a function.
 func (p *parser) function(n *node, name string) bool {
 	if n == nil {
 		return false

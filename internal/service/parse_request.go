@@ -145,7 +145,7 @@ func (p *parser) statuses(f *fields, r *Request) {
 }
 
 // template compiles the text of a field. It reports {token} as a mistake if the description has no token. The {token}
-// of publish needs none.
+// of publish does not require one, because it is PUBLISH_TOKEN.
 func (p *parser) template(n *node, name, text string, l language, rules requestRules) Template {
 	t := compileTemplate(text, l, rules.fields, func(format string, args ...any) {
 		p.found.add(n.at, "%s: "+format, append([]any{name}, args...)...)

@@ -37,7 +37,7 @@ func Checksum(id string, k, n int) uint32 {
 	return ^update(crc, strconv.AppendInt(number[:0], int64(n), 10))
 }
 
-// update continues a checksum byte by byte. It does not use crc32.Update, whose argument always moves to the heap.
+// update continues a checksum byte by byte. It does not use crc32.Update, whose argument always escapes to the heap.
 func update[T string | []byte](crc uint32, text T) uint32 {
 	for i := range len(text) {
 		crc = crc32.IEEETable[byte(crc)^text[i]] ^ crc>>8 // #nosec G115 -- the low byte is meant
