@@ -60,8 +60,7 @@ func dialCause(ctx context.Context, err error) Cause {
 	return causeRefused
 }
 
-// certificateAlerts are the alerts by which a server refuses the certificate of a client, or the lack of one (RFC 8446,
-// 6.2).
+// certificateAlerts are the alerts with which a server refuses a client's certificate, or its absence (RFC 8446, 6.2).
 var certificateAlerts = []tls.AlertError{
 	42,  // bad_certificate
 	43,  // unsupported_certificate
@@ -73,9 +72,9 @@ var certificateAlerts = []tls.AlertError{
 	116, // certificate_required
 }
 
-// tlsCause returns the cause of an error on a TCP connection; timeout, reset and fallback are those of the failed
-// phase. A server refuses a client certificate by an alert. In TLS 1.3 the alert arrives only after the client has
-// completed its handshake.
+// tlsCause returns the cause of an error on a TCP connection; timeout, reset and fallback are the causes specific to
+// the failed phase. A server refuses a client certificate with an alert. In TLS 1.3 the alert arrives only after the
+// client has completed its handshake.
 func tlsCause(ctx context.Context, err error, timeout, reset, fallback Cause) Cause {
 	var verification *tls.CertificateVerificationError
 	var host x509.HostnameError

@@ -20,7 +20,7 @@ import (
 )
 
 // A Connection is the return value of connect in a script: a TCP connection with a full TLS handshake and the latest
-// response. Times are in milliseconds. The times and the status of phases that were not reached are 0.
+// response. Times are in milliseconds. The times and the status of phases that did not complete are 0.
 type Connection struct {
 	OK       bool    `js:"ok"`
 	Cause    string  `js:"cause"`   // a Cause, as a string for scripts; "" if OK
@@ -39,7 +39,7 @@ type Connection struct {
 	conn            net.Conn
 	wire            *wire   // below conn
 	handshake       traffic // of the TLS handshake
-	reportedTraffic traffic // the part of the traffic that samples contain
+	reportedTraffic traffic // the traffic that samples already include
 	openCount       int64   // number of open connections of the process after this one opened
 	closeOnce       sync.Once
 }
@@ -70,7 +70,8 @@ func (m *module) connect(rawURL string, params sobek.Value) *Connection {
 	return c
 }
 
-// establish opens the TCP connection, completes the TLS handshake and makes the first request, until one of them fails.
+// establish opens the TCP connection, completes the TLS handshake and makes the first request. It stops at the first
+// failure.
 func (c *Connection) establish(ctx context.Context, state *lib.State) {
 	start := time.Now()
 	raw, err := state.Dialer.DialContext(ctx, "tcp", c.request.address)
@@ -98,7 +99,7 @@ func (c *Connection) establish(ctx context.Context, state *lib.State) {
 	c.OK = c.exchange(ctx)
 }
 
-// tlsConfig returns the configuration of k6 (tlsAuth, tlsVersion, insecureSkipTLSVerify …) without session resumption.
+// tlsConfig returns k6's TLS configuration (tlsAuth, tlsVersion, insecureSkipTLSVerify …) without session resumption.
 // The certificate parameter of the connection replaces k6's certificates.
 func (c *Connection) tlsConfig(state *lib.State) *tls.Config {
 	conf := network.TLSConfig(state, c.request.url.Hostname())
@@ -106,7 +107,7 @@ func (c *Connection) tlsConfig(state *lib.State) *tls.Config {
 	switch {
 	case c.request.noCertificate:
 		conf.Certificates, conf.GetClientCertificate = nil, nil
-	case c.request.certificate != nil: // presented even if the server accepts only other authorities
+	case c.request.certificate != nil: // presented even if the server asks for certificates of other authorities
 		conf.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			return c.request.certificate, nil
 		}

@@ -71,7 +71,7 @@ func (m *module) tagsOf(c *Connection) *metrics.TagSet {
 	return m.vu.State().Tags.GetCurrentValues().Tags.WithTagsFromMap(c.request.tags)
 }
 
-// push pushes samples, the traffic since the last push and, if the connection failed, its cause.
+// push pushes samples, the traffic since the last push and, if the connection failed, a failure tagged with its cause.
 func (m *module) push(c *Connection, tags *metrics.TagSet, samples []metrics.Sample) {
 	total := c.wire.bytes()
 	if added := total.since(c.reportedTraffic); added != (traffic{}) {

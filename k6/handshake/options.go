@@ -17,7 +17,7 @@ type request struct {
 	url     *url.URL
 	address string        // HOST:PORT
 	hold    bool          // keep the connection open after the first response
-	timeout time.Duration // from the dial to the end of the first response, and of each further request
+	timeout time.Duration // for the dial and the first response together, and again for each further request
 	tags    map[string]string
 
 	certificate   *tls.Certificate // nil: the certificates of k6's option tlsAuth

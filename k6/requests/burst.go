@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// maxDials limits the concurrent dials, because a burst does not test the accept queue of the server.
+// maxDials limits the concurrent dials, because a burst is not a test of the server's accept queue.
 const maxDials = 250
 
 // maxJointSize is the size in bytes up to which a request is short. A short request waits until all short requests are

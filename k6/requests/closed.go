@@ -17,7 +17,7 @@ func (s *stage) closed() {
 	if s.requests > 0 {
 		n = int(min(int64(n), requests))
 	}
-	var end time.Time // zero: with the last request
+	var end time.Time // zero: the stage ends with its last request
 	if s.duration > 0 {
 		end = s.start.Add(s.duration)
 	}

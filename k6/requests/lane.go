@@ -25,7 +25,7 @@ const (
 	maxHead    = 1 << 20  // maximum bytes of a head, interim responses included
 )
 
-// A lane makes one request at a time and reuses its connection. One goroutine uses it.
+// A lane makes one request at a time and reuses its connection. Only one goroutine at a time may use a lane.
 type lane struct {
 	s          *stage
 	conn       *http1.Conn // nil if there is none
@@ -155,7 +155,7 @@ func (l *lane) connect(x *exchange) error {
 	return nil
 }
 
-// checkIdle reports whether the connection can be reused: the server has not closed it and sent no unrequested bytes
+// checkIdle reports whether the connection can be reused: the server has neither closed it nor sent unrequested bytes
 // after the last response. It counts unrequested bytes as a fault of the service, except for requestTimeout.
 func (l *lane) checkIdle() bool {
 	received, err := l.conn.Unrequested()
@@ -194,8 +194,8 @@ func (l *lane) send(x *exchange) error {
 	return err
 }
 
-// receive reads the response. sendErr is the error of send: a server may respond and close the connection before it
-// has read the whole request.
+// receive reads the response, even if sendErr, the error of send, is not nil: a server may respond and close the
+// connection before it has read the whole request.
 func (l *lane) receive(x *exchange, sendErr error) error {
 	resp, err := l.conn.Head(x.op.request) //nolint:bodyclose // check reads it to its end, or the connection is closed
 	x.firstByte = l.conn.FirstByte()

@@ -2,7 +2,7 @@
 // call is one stage of a load. load-tests/types/requests.d.ts describes the API for scripts.
 //
 // The client is internal/http1 with k6's dialer (docs/results/requests-client.txt compares it with client libraries).
-// It sends each request once. A request that a client library would silently repeat fails.
+// It sends each request once. If a client library would silently repeat a request, that request fails here.
 package requests
 
 import (
@@ -118,7 +118,8 @@ func (s *stage) run(ctx context.Context, model func(*stage)) {
 	s.flush()
 }
 
-// end returns the end of a stage with a fixed duration. ok is false for a stage that ends with its last request.
+// end returns the end of a stage with a fixed duration. ok is false if the stage has a number of requests, because its
+// last request may end it.
 func (s *stage) end() (end time.Time, ok bool) {
 	return s.start.Add(s.duration), s.duration > 0 && s.requests == 0
 }

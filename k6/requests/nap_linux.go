@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nap sleeps in the kernel, which wakes the thread about 50 µs late at most.
+// nap sleeps in the kernel, which wakes the thread at most about 50 µs late.
 func nap(d time.Duration) {
 	t := unix.NsecToTimespec(int64(d))
 	_ = unix.Nanosleep(&t, nil) // a signal ends it early, so one request is sent early

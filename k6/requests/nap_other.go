@@ -4,5 +4,5 @@ package requests
 
 import "time"
 
-// nap sleeps by a timer of Go.
+// nap sleeps with a Go timer.
 func nap(d time.Duration) { time.Sleep(d) }

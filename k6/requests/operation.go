@@ -165,7 +165,7 @@ func (m *module) compileOne(o *spec, state *lib.State, targets map[string]*targe
 	return op, op.want.set(o)
 }
 
-// unique is the part of a spec that a text unique to each request replaces.
+// unique is the part of a spec that each request replaces with a text of its own.
 const unique = "{unique}"
 
 // placeholder stands for the unique text in a compiled operation. It has the same length, and no script would send it.
@@ -194,7 +194,7 @@ func (op *operation) writeUnique(buf []byte, prefix string, n int64) (request, t
 	return buf, text
 }
 
-// target returns the target of a URL: a known one, or a new one, which it adds to them.
+// target returns the target of a URL: one of known, or a new one, which it adds to known.
 func (m *module) target(u *url.URL, known map[string]*target) (*target, error) {
 	key := u.Scheme + "://" + u.Host
 	if t := known[key]; t != nil {
@@ -223,7 +223,7 @@ func (w *want) set(o *spec) (err error) {
 	if w.isJSON = o.Want.JSON != nil && !sobek.IsUndefined(o.Want.JSON); w.isJSON {
 		text, err := jsonOf(o.Want.JSON)
 		if err == nil {
-			err = json.Unmarshal(withPlaceholders(text), &w.json) // as the response is decoded
+			err = json.Unmarshal(withPlaceholders(text), &w.json) // decoded in the same way as the response
 		}
 		if err != nil {
 			return fmt.Errorf("want.json must be valid JSON: %w", err)

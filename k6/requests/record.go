@@ -77,8 +77,8 @@ func (s *stage) noteBurst(x *exchange) {
 	}
 }
 
-// tagsOf returns the tags of an exchange: those of the stage, endpoint, outcome, server and waiting. The caller holds
-// mu.
+// tagsOf returns the tags of an exchange: those of the stage, its endpoint, outcome and server, and whether it waited
+// for a lane. The caller holds mu.
 func (s *stage) tagsOf(x *exchange) *metrics.TagSet {
 	key := series{x.op, x.server, x.code, x.laneWait > 0}
 	if tags := s.series[key]; tags != nil {
@@ -101,7 +101,8 @@ func (s *stage) tagsOf(x *exchange) *metrics.TagSet {
 	return tags
 }
 
-// codeTags returns the tags of metrics by stage and outcome only. Each further tag would multiply the series of a run.
+// codeTags returns the tags of metrics that are split only by stage and outcome. Each further tag would multiply the
+// series of a run.
 func (s *stage) codeTags(code string) *metrics.TagSet {
 	tags := s.codeTagSets[code]
 	if tags == nil {

@@ -14,7 +14,7 @@ type arrivals struct {
 	mu       sync.Mutex
 	index    *lib.SegmentedIndex
 	rate     float64    // per second, over all runners
-	random   *rand.Rand // of a Poisson process; nil: at a constant rate
+	random   *rand.Rand // for a Poisson process; nil: the rate is constant
 	count    int64      // arrivals drawn so far, of a Poisson process
 	lastDraw float64    // seconds from the start to the last of these
 }

@@ -137,14 +137,14 @@ func (b *broadcaster) deliver(message *broadcast, at time.Time, comment []byte) 
 	}
 }
 
-// sample adds a sample of a broadcast of a step. Other calls of hold have no such samples.
+// sample adds a sample of a broadcast that a step sent. It has no effect in a call of hold without steps.
 func (b *broadcaster) sample(name string, tags metrics.TagsAndMeta, at time.Time, value float64) {
 	if b.h.Steps != nil {
 		b.h.sample(name, tags, at, value)
 	}
 }
 
-// find returns the broadcast with the given data and its number, nil for other data.
+// find returns the broadcast with the given data, and the number of that broadcast. It returns nil for other data.
 func (b *broadcaster) find(data []byte) (n int, message *broadcast) {
 	words := bytes.SplitN(data, []byte(" "), 3)
 	if len(words) != 3 || string(words[0]) != b.run || len(words[2]) != len(b.padding) {
@@ -217,8 +217,8 @@ func (b *broadcaster) measure(tags metrics.TagsAndMeta) {
 	}
 }
 
-// deliveredStreams returns the number of streams that the service reached with a broadcast, by its response; -1 if the
-// response does not contain the number.
+// deliveredStreams returns the number of streams that the service reached with a broadcast, according to its response;
+// -1 if the response does not contain the number.
 func deliveredStreams(resp *httpext.Response) int {
 	var result struct{ Delivered *int }
 	if resp == nil || resp.Status != http.StatusOK {

@@ -9,7 +9,7 @@ import (
 
 // A codedStream detects messages of a compressed stream that arrive together, although one is due per interval. The
 // compressor has then delayed them until its buffer was full. A stream that is not compressed, or on which the script
-// acts, has none.
+// acts, has no codedStream.
 type codedStream struct {
 	coding      string
 	last        time.Time // arrival of the last message

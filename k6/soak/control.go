@@ -43,7 +43,7 @@ type controlGroup struct {
 // A controlStream is a stream of the control group that reopens whenever it ends.
 type controlStream struct {
 	group   *controlGroup
-	offset  time.Duration   // within a second at which it opens, so that the events of all streams are spread
+	offset  time.Duration   // of its opening within a second; spreads the events of all streams
 	account control.Account // of the current stream
 	redial  chan struct{}   // has a value when the stream has ended
 }
@@ -194,7 +194,7 @@ func (g *controlGroup) takeMaxLateness() *time.Duration {
 	return longest
 }
 
-// end counts the events that the ended stream had expected: those that were due, and those that are missing.
+// end counts the events that were due on the ended stream, and those that are missing.
 func (s *controlStream) end() {
 	g := s.group
 	g.mu.Lock()
@@ -221,7 +221,7 @@ func (g *controlGroup) endBucket(now time.Time) *shard.ControlCounts {
 	return &bucket
 }
 
-// result returns the counts of the group, nil if g is nil. The counts of events end with the last ended bucket.
+// result returns the counts of the group, nil if g is nil. Its ControlCounts do not include the current bucket.
 func (g *controlGroup) result() *shard.Control {
 	if g == nil {
 		return nil

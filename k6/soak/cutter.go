@@ -58,7 +58,8 @@ func (c *cutter) cutRandom(random *rand.Rand, cutKind sseclient.Cut, pause time.
 // retryInterval is the time between two attempts of the cutter while no stream can be cut.
 const retryInterval = 20 * time.Millisecond
 
-// run makes the cuts of one runner, numbered from 1, in their order. start is the start of its first stream.
+// run makes the cuts of one runner in their order. runner counts from 1. start is the time when the first stream of the
+// runner started.
 func (c *cutter) run(ctx context.Context, p *plan.Plan, runner int, start time.Time) {
 	random := rand.New(rand.NewPCG(uint64(p.Seed), uint64(runner))) // #nosec G115 G404 -- the seed of the plan makes cuts repeatable; not a secret
 	_, end := p.CutWindow()
@@ -77,7 +78,7 @@ func (c *cutter) run(ctx context.Context, p *plan.Plan, runner int, start time.T
 	}
 }
 
-// sleep waits for d. It returns false if ctx ends before.
+// sleep waits for d. It returns false if ctx ends before that.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(max(d, 0))
 	defer timer.Stop()
@@ -106,7 +107,8 @@ func (r *recorder) startCutter(vu modules.VU, runner string) error {
 	return nil
 }
 
-// registerCut adds a stream to the cutter. It returns true, as Callbacks.Cuttable requires of a stream that may be cut.
+// registerCut adds a stream to the cutter. It returns true, as Callbacks.Cuttable requires for a stream that may be
+// cut.
 func (o *observer) registerCut(s *sseclient.Stream) bool {
 	o.recorder.mu.Lock()
 	c := o.recorder.cutter

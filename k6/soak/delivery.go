@@ -19,9 +19,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard/store"
 )
 
-// Time limits of deliveries, retries included. The run does not start before the first delivery has succeeded. The
-// last one has more time, because all data would be lost without it, but less after an interrupt, when a user waits.
-// The limit of a checkpoint is the shortest time between two checkpoints.
+// Time limits of deliveries, retries included. The run does not start before the first delivery has succeeded. The last
+// delivery has more time, because all data would be lost without it. After an interrupt it has less, because a user
+// waits. The limit of a checkpoint is the shortest time between two checkpoints.
 const (
 	initialTimeout    = 30 * time.Second
 	finalTimeout      = 3 * time.Minute
@@ -47,7 +47,7 @@ type delivery struct {
 	encoder shard.Encoder
 }
 
-// deliverInitial writes a shard before the run starts. It thus detects a folder or bucket that cannot be written, and
+// deliverInitial writes a shard before the run starts. It thus detects a folder or bucket that is not writable, and
 // replaces the shard of an earlier run. If the user chose the name, it returns an error for an existing file.
 func (d *delivery) deliverInitial(s *shard.Shard) error {
 	d.mu.Lock()

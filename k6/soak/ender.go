@@ -81,7 +81,7 @@ func (e *ender) run(streams []*holdStream) {
 
 // end requests the end of a stream. In these cases the client closes the stream itself, without a request:
 //   - the service has no such request;
-//   - the stream never opened, so that its id may belong to another client;
+//   - the stream never opened, so its id may belong to another client;
 //   - a client that reconnects or has a phase is disconnected.
 //
 // The client also closes a stream that has not ended EndTimeout after the request.
@@ -89,9 +89,9 @@ func (e *ender) end(s *holdStream) {
 	if e.h.ctx.Err() != nil {
 		return // all streams are interrupted
 	}
-	// Before EndByServer, because a stream that ends between both calls was not dropped.
+	// Before EndByServer, because a stream that ends between the two calls was not dropped.
 	open := s.ledger().CloseRequested(s.observer.now())
-	s.stream.EndByServer() // endTimeout replaces the idle timeout
+	s.stream.EndByServer() // EndTimeout replaces the idle timeout
 	switch {
 	case !open && (s.reconnects() || s.isPhased()) && s.ledger().Sums().Streams > 0:
 		s.status = notSent
@@ -202,8 +202,9 @@ func (s *holdStream) finish() {
 	h.resolveIfDone()
 }
 
-// check makes the checks of a stream. The verdict, not this check, decides about messages that a dropped stream
-// missed, because not every service resumes. A stream with a lifetime may be shorter than an interval.
+// check makes the checks of a stream. The verdict, not this check, decides about messages that a dropped stream missed,
+// because not every service resumes. A stream with a lifetime may end before its first message, because a lifetime may
+// be shorter than an interval.
 func (e *ender) check(s *holdStream) {
 	h, sums := e.h, s.ledger().Sums()
 	now := time.Now()
@@ -225,7 +226,7 @@ func (e *ender) check(s *holdStream) {
 	check("Received all messages", s.isPhased() || h.Lifetimes != nil && sums.HasNoFault() || s.observer.faultless(&sums))
 }
 
-// notSent is the status of a disconnected client, whose end needs no request.
+// notSent is the status of a stream whose client is disconnected, so that no request has to end the stream.
 const notSent = -1
 
 // accepts reports whether the description accepts a status for the request that ends a stream.

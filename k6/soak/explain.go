@@ -12,8 +12,8 @@ import (
 // maxExplanation is the maximum length in bytes of a text from the service.
 const maxExplanation = 200
 
-// explanation returns the error of a failed attempt or stream, without the secrets of known. If a status refused the
-// client, it returns the text of the response. It returns "" for reasons that need no explanation.
+// explanation returns the error of a failed attempt or stream, without the secrets of known. For an unexpected status,
+// explanation returns the text of the response. It returns "" for reasons that need no explanation.
 func explanation(c sseclient.Close, known *credentials) string {
 	if c.Err == nil {
 		return ""

@@ -218,7 +218,8 @@ func (f *finiteLoad) run() {
 	f.await(time.Time{})
 }
 
-// runOpen makes requests at their intended times, even if the service is slower. It skips those above maxInFlight.
+// runOpen makes requests at their intended times, even if the service is slower. It skips requests that would exceed
+// maxInFlight.
 func (f *finiteLoad) runOpen(start time.Time) {
 	limit := max(f.tuple.ScaleInt64(f.MaxInFlight), 1)
 	for {
@@ -234,7 +235,7 @@ func (f *finiteLoad) runOpen(start time.Time) {
 	}
 }
 
-// runClosed keeps as many responses open as the concurrency.
+// runClosed keeps this runner's share of the concurrent responses open.
 func (f *finiteLoad) runClosed(start time.Time) {
 	concurrency := f.tuple.ScaleInt64(f.Concurrency)
 	end := start.Add(secondsOf(f.Seconds))

@@ -69,8 +69,8 @@ func (o *holdOptions) numbers() []int {
 	return numbers
 }
 
-// A holding is a call of hold: a set of streams, from the connect to the requested end. While they are open it has no
-// goroutine and no JavaScript object.
+// A holding is a call of hold: a set of streams, from their connection attempts to their requested ends. While they are
+// open, it has neither a goroutine nor a JavaScript object per stream.
 type holding struct {
 	holdOptions
 	m           *module
@@ -144,7 +144,8 @@ func (m *module) newHolding(described, options sobek.Value) (*holding, error) {
 	return h, nil
 }
 
-// begin creates the streams. It runs on the event loop, because a description may call JavaScript for each.
+// begin creates the streams. It runs on the event loop, because begin calls the functions of the description for each
+// stream, if there are any.
 func (h *holding) begin() (err error) {
 	if err := h.m.beginRun(); err != nil {
 		return err
@@ -169,7 +170,8 @@ func (h *holding) begin() (err error) {
 	return nil
 }
 
-// finish allows the iteration to end after its streams. Then it calls resolve on the event loop, unless that is nil.
+// finish allows the iteration to end once its streams have ended. It also calls resolve on the event loop, unless
+// resolve is nil.
 func (h *holding) finish(resolve func() error) {
 	if h.phased != nil {
 		h.phased.OnEnd(func() error { return nil })
@@ -204,7 +206,7 @@ func (h *holding) newStreams(phased bool) (*sse.Streams, error) {
 	return h.m.sse.Streams(s.Connect.Route(), s.Connect.Method, o, h.callbacks()), nil
 }
 
-// setTransport sets the options of a script for compression and HTTP. An empty text stands for none or auto.
+// setTransport sets the options of a script for compression and HTTP. "" stands for none or auto.
 func setTransport(o *sseclient.Options, acceptEncoding, httpVersion string) (err error) {
 	if o.Accept, err = coding.AcceptEncoding(cmp.Or(acceptEncoding, "none")); err != nil {
 		return fmt.Errorf("option acceptEncoding: %w", err)

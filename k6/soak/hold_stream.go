@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
-// A holdStream is one stream of a holding. To save memory, its request is built for each attempt unless JavaScript
-// provides parts of it.
+// A holdStream is one stream of a holding. To save memory, it builds its request for each attempt, and stores only the
+// parts that JavaScript provides.
 type holdStream struct {
 	sse.Meter
 	holding      *holding
@@ -25,7 +25,7 @@ type holdStream struct {
 	phase        *phaseState       // nil: it has neither a phase nor a lifetime
 	n            int32
 	status       int16 // of the request that ends it, 0 without a response, or notSent
-	endRequested bool  // guarded by the mu of the holding, as finished
+	endRequested bool  // guarded by the mu of the holding, like finished
 	finished     bool
 }
 
@@ -63,7 +63,7 @@ func (h *holding) add(numbers []int) error {
 	return nil
 }
 
-// newStream creates stream n, which gets an index in the holding. It runs on the event loop.
+// newStream creates stream n. index is its position in the holding. It runs on the event loop.
 func (h *holding) newStream(n, index int) (*holdStream, error) {
 	l, err := h.m.recorder.newLedger(fmt.Sprintf("%s%d", h.Prefix, n))
 	if err != nil {

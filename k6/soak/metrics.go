@@ -93,10 +93,11 @@ var controlMetrics = []metric{
 	{"soak_control_lateness_max_seconds", metrics.Gauge, func(s *snapshot) float64 { return s.controlLateness.Seconds() }},
 }
 
-// actionMetric is 0 before the planned start of an action of the run, and 1 after it. The tag `action` has its name.
+// actionMetric is 0 before the planned start of an action of the run, and 1 after it. The tag `action` contains the
+// name of the action.
 const actionMetric = "soak_action"
 
-// quantile returns the value of a metric: a quantile of the lateness, in seconds.
+// quantile returns the value function of a metric: a quantile of the recent lateness, in seconds.
 func quantile(q float64) func(*snapshot) float64 {
 	return func(s *snapshot) float64 { return s.recent.Quantile(q).Seconds() }
 }

@@ -1,5 +1,5 @@
-// Package soak is the part of a soak inside k6. The module k6/x/soak has hold and finite, which open the streams of a
-// run, and EventSource with a Ledger that counts messages in Go. The output `soak` writes the shard.
+// Package soak is the part of a run that is inside k6. The module k6/x/soak has hold and finite, which open the streams
+// of a run, and EventSource with a Ledger that counts messages in Go. The output `soak` writes the shard.
 package soak
 
 import (
@@ -147,7 +147,7 @@ func (m *module) beginRun() error {
 
 // observer returns the observer of a stream. excluded reports whether the script acts on the stream.
 func (m *module) observer(l *ledger.Ledger, excluded bool) observer {
-	m.defaultCredentials() // sets those of the recorder, which findings hide
+	m.defaultCredentials() // sets the credentials of the recorder, which findings must not show
 	o := m.recorder.observer(l, excluded)
 	o.sink = m.sink
 	return o

@@ -12,8 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// An observer classifies the blocks on the streams of one client by the service description, and counts them in the
-// ledger. The goroutine that reads the stream calls its methods, without JavaScript.
+// An observer classifies the blocks on the streams of one client according to the service description, and counts them
+// in the ledger. The goroutine that reads the stream calls its methods, without JavaScript.
 type observer struct {
 	ledger      *ledger.Ledger
 	recorder    *recorder
@@ -21,7 +21,7 @@ type observer struct {
 	sink        *sampleSink    // nil: no metrics are published
 	lastArrival ledger.Instant // of the last message, or of the headers before the first message
 	previousGap uint32         // see shard.Bursts; or noMessageYet or firstBurst
-	streams     uint16         // streams whose headers arrived; the maximum means that or more
+	streams     uint16         // streams whose headers arrived; the maximum means at least that many
 	excluded    bool           // the script acts on the stream, so it is not evidence about undisturbed streams
 	open        bool           // headers have arrived, and the stream has not ended
 
@@ -86,7 +86,8 @@ func forward[V, T any](of func(*sseclient.Stream) V, method func(V, time.Time, T
 }
 
 // commentInBlock is the time within which the block of a comment line must end; otherwise the line is a heartbeat. A
-// heartbeat without a blank line, as in Mercure, is formally a part of the next block, but arrives long before it.
+// heartbeat without a blank line, as in Mercure, is formally a part of the next block, but arrives long before the rest
+// of that block.
 const commentInBlock = 500 * time.Millisecond
 
 func (o *observer) now() ledger.Instant { return o.recorder.instant(time.Now()) }
@@ -122,7 +123,7 @@ func (o *observer) faultless(r *ledger.Record) bool {
 	return r.Faultless()
 }
 
-// connecting records the start of an attempt, which keeps the sample sink open until closed.
+// connecting records the start of an attempt, which keeps the sample sink open until closed is called.
 func (o *observer) connecting(at time.Time) {
 	o.ledger.Connecting(o.recorder.instant(at))
 	if o.sink != nil {
@@ -149,7 +150,7 @@ func (o *observer) answered(at time.Time, _ *sseclient.Response) {
 	o.ledger.Joined(o.recorder.instant(at))
 }
 
-// comment records a comment line as a sign of life, and keeps it as a possible heartbeat if these are comments.
+// comment records a comment line as a sign of life, and keeps it as a possible heartbeat if heartbeats are comments.
 func (o *observer) comment(at time.Time, _ []byte) {
 	o.endComment(at, ledger.OtherSign)
 	if o.topic.service.HeartbeatIsComment() {
@@ -171,7 +172,7 @@ func (o *observer) endComment(at time.Time, end ledger.SignOfLife) {
 	}
 }
 
-// block counts a block as the message, heartbeat or other block of the description.
+// block counts a block as a message, a heartbeat or another block, as the description defines.
 func (o *observer) block(at time.Time, b *eventstream.Block) {
 	block := blockOf(&b.Event, b.HasData, b.HasComment)
 	reading := o.topic.Read(&block)
@@ -230,7 +231,7 @@ func (o *observer) otherEvent(at time.Time, block *service.Block, reading *servi
 	o.ledger.RecordSign(o.recorder.instant(at), ledger.UnknownBlockSign)
 	o.countName(block)
 	if listener := o.listener; listener != nil {
-		event := *block // only this one escapes to the heap
+		event := *block // only this copy escapes to the heap
 		listener(at, &event)
 	}
 }
@@ -321,9 +322,9 @@ func (o *observer) deliver(at time.Time, b *service.Block, r *service.Reading) {
 	o.recorder.addArrival(arrival, o.excluded, first, latency, r.HasSentAt && m.Broken == "")
 }
 
-// firstAfter returns the time between the headers of a stream and its first message, and -1 for other messages. It
-// counts those by the time since the previous message. It also passes each message to the codedStream, if there is one.
-// The caller calls it once per message.
+// firstAfter returns the time between the headers of a stream and its first message, and -1 for later messages. It
+// counts the gap before a later message, except in the first burst and on an excluded stream. It also passes each
+// message to the codedStream, if there is one. The caller calls it once per message.
 func (o *observer) firstAfter(at time.Time) time.Duration {
 	after := time.Duration(-1)
 	gap := o.recorder.instant(at) - o.lastArrival
