@@ -11,7 +11,7 @@ type Noop struct {
 	Data    string // data of a corrupted noop, for the finding; may be truncated
 }
 
-// An Arrival is the result of one noop or other message, for sums over all connections.
+// An Arrival is the result of counting one noop or other message, for sums over all connections.
 type Arrival struct {
 	Counted bool // the message is counted as received or as corrupted, not as a copy
 	// Faults is the number of missing, duplicated, reordered and corrupted messages that the arrival shows. A message

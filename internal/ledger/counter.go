@@ -45,8 +45,8 @@ func (c *counter) Arrived() uint64 {
 	return c.Received + c.faults.Corrupted
 }
 
-// copies returns the number of noops that arrived more than once: duplicated if the service must not repeat them,
-// repeated if it may.
+// copies returns the number of copies that arrived: duplicated if the service must not repeat messages, repeated if it
+// may.
 func (c *counter) copies() (duplicated, repeated uint64) {
 	if c.faults == nil {
 		return 0, 0
@@ -107,8 +107,8 @@ func (c *counter) checkGap(gap time.Duration) {
 	}
 }
 
-// inBurst reports whether an arrival follows the previous one so closely that both were delayed together, or that it is
-// a copy.
+// inBurst reports whether an arrival follows the previous one so closely that both were delayed together, or that this
+// one is a copy.
 func (c *counter) inBurst(at Instant) bool { return c.hasNoop && at-c.lastAt < c.interval()/50 }
 
 // passedSlots returns the number of slots from the last arrival to this one, and moves the anchor. The first noop of a

@@ -76,8 +76,8 @@ func (c *clockCounter) noop(n *Noop) (a Arrival) {
 	return a
 }
 
-// place assigns an arrival to a slot. It returns the number of slots from the last arrival to this one; 0: it fills a
-// slot in doubt. An arrival without a slot is a duplicate.
+// place assigns an arrival to a slot. It returns the number of slots from the last arrival to this one; 0: this one
+// fills a slot in doubt. An arrival without a slot is a duplicate.
 func (c *clockCounter) place(at Instant, gap time.Duration) (passed int64, duplicate bool) {
 	interval := c.interval()
 	uncertain, phaseKnown := c.slots.balance > 0, c.slots.phaseKnown

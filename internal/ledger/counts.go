@@ -22,7 +22,7 @@ type Counts struct {
 	// jitter.
 	UnevenGaps uint64 `json:"uneven_gaps,omitempty"`
 
-	// Most of the following counts are of services other than noop.
+	// Most of the following counts apply to services other than noop.
 	Repeated      uint64 `json:"repeated,omitempty"`  // arrived twice, if the service may repeat messages
 	Foreign       uint64 `json:"foreign,omitempty"`   // messages of other publishers, or of another run
 	Misrouted     uint64 `json:"misrouted,omitempty"` // messages of this run for another topic

@@ -265,8 +265,9 @@ func (c *deliveries) receive(number uint64, at Instant, a *Arrival) {
 }
 
 // Lag counts the messages that this client lacks at an instant, although at least two other clients of the runner
-// received them. The first of these received them more than LATE_MS before. skipped counts the messages before the last
-// one of this client, and due those after it. Both are 0 if messages carry numbers. Lag is for display only.
+// received them. The first of these received them more than LATE_MS before that instant. skipped counts the messages
+// before the last one of this client, and due those after it. Both are 0 if messages carry numbers. Lag is for display
+// only.
 func (l *Ledger) Lag(at Instant) (skipped, due uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

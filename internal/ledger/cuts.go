@@ -43,7 +43,7 @@ type Cuts struct {
 const maxCuts = 1000
 
 // resumeWindow is the time after a reconnect in which repeated messages and announced gaps are attributed to the
-// resume. Repeated messages up to Cut.LastNumber are attributed to it without a limit.
+// resume. Repeated messages up to Cut.LastNumber are attributed to it at any time.
 const resumeWindow = 5 * time.Second
 
 // cuts has the Cuts of a connection, and the state of the latest one.

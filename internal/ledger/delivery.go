@@ -33,13 +33,13 @@ type Span struct {
 	// First and Last are the lowest and the highest number among the messages received on this stream; 0: none.
 	First uint64 `json:"first,omitempty"`
 	Last  uint64 `json:"last,omitempty"`
-	// Prints is the number of messages without a number that this stream received, and Sum their Checksum. A stream
-	// that did not resume omits the messages of its first second.
+	// Prints is the number of messages without a number that this stream received, and Sum their Checksum. On a stream
+	// that did not resume, both omit the messages of the first second.
 	Prints uint64 `json:"prints,omitempty"`
 	Sum    uint64 `json:"sum,omitempty"`
 }
 
-// A Checksum identifies a sequence of fingerprints. The checksum of no fingerprint is 0, and Add appends one.
+// A Checksum identifies a sequence of fingerprints. The checksum of an empty sequence is 0, and Add appends one.
 type Checksum uint64
 
 // sumFactor is odd, so that multiplication maps different sums to different ones.
@@ -101,7 +101,7 @@ type deliveries struct {
 type corrupted struct {
 	guesses  []uint64  // the numbers that corrupted messages were assumed to have
 	unplaced uint64    // number of corrupted messages without an assumed number
-	at       []Instant // arrival times of messages that were never given one; each may be any message missing then
+	at       []Instant // arrivals of messages without an assumed number; each may be any message missing then
 }
 
 // Delivered counts a numbered message. One with an impossible number counts as corrupted.
@@ -206,8 +206,9 @@ func (c *deliveries) restart(number uint64) {
 	c.first, c.numbers.highest = number, number
 }
 
-// lostCount returns the number of messages that are certainly lost. If the run publishes, it omits holes between two
-// streams, and with AnyOrder all holes. Their messages may have been in transit when the stream ended.
+// lostCount returns the number of messages that are certainly lost. If the run publishes, lostCount omits separate
+// holes, and with AnyOrder all holes: the messages may not have been expected, or may have been in transit when the
+// stream ended.
 func (c *deliveries) lostCount() (sum uint64) {
 	for _, h := range c.numbers.holes {
 		if !c.stream.cfg.Published || !h.separate && !c.stream.cfg.AnyOrder {

@@ -61,8 +61,8 @@ func (l *Ledger) checkFirst(n *Noop) {
 }
 
 // numbersDecide reports whether the record has the count by number instead of the count by interval. This requires that
-// the ids of this connection look like a sequence, and those of at least half of the runner's classified connections.
-// Random ids look like a sequence on a few connections.
+// the ids of this connection, and of at least half of the runner's classified connections, look like a sequence. Random
+// ids look like a sequence on a few connections.
 func (l *Ledger) numbersDecide() bool {
 	c, cfg := l.byNumber, l.stream.cfg
 	return c != nil && l.clock.Arrived() > 0 && c.isSequence() && cfg.sequences.Load() >= cfg.otherStreams.Load()

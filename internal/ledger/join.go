@@ -96,8 +96,8 @@ func (c *deliveries) anchor(p *Print) (number uint64, live bool) {
 	return number, live
 }
 
-// receivesFirst reports whether a message that arrives now is new. No other stream has received a message since this
-// one opened. The message is too late for a history, and its content repeats.
+// receivesFirst reports whether a message that arrives now is new. It is new if no other stream has received a message
+// since this one opened. It must also repeat earlier content, and be too late for a history.
 func (c *deliveries) receivesFirst(p *Print) bool {
 	log, opened := c.cursor.log, c.openedAt()
 	return p.At-opened >= 2*joinTime && log.at(log.last()).At <= opened && log.repeated(uint64(log.index[p.Sum]))
@@ -106,7 +106,7 @@ func (c *deliveries) receivesFirst(p *Print) bool {
 const (
 	// maxPending is the number of pending messages from which the place of a stream is certain enough.
 	maxPending = 64
-	// maxAnchors limits the entries among which the place of a stream is searched.
+	// maxAnchors limits the entries that are searched for the place of a stream.
 	maxAnchors = 8192
 )
 
@@ -183,8 +183,8 @@ func (c *deliveries) overlap() int {
 	return 0
 }
 
-// neighboursBefore counts the entries directly before a number that have its content and arrived after the stream
-// opened.
+// neighboursBefore counts the entries directly before a given one that have the same content and arrived after the
+// stream opened.
 func (c *deliveries) neighboursBefore(number uint64) (count uint64) {
 	log := c.cursor.log
 	if number > log.last() {

@@ -20,7 +20,7 @@ func (l *Ledger) Connecting(at Instant) {
 }
 
 // Opened records that the headers of a good response are complete. Noops are expected from this instant on. Opened
-// returns the time since the first dial after the last stream.
+// returns the time since the first dial after the previous stream.
 func (l *Ledger) Opened(at Instant) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -168,8 +168,8 @@ func (l *Ledger) streamClosed(at Instant, reason string, clean, reconnects bool)
 	}
 }
 
-// clientEnds reports whether the client ends the stream: the service accepts no request for that, or the stream was not
-// open when the end was requested.
+// clientEnds reports whether the client ends the stream: the service accepts no request to end it, or the stream was
+// not open when the end was requested.
 func (l *Ledger) clientEnds() bool { return l.stream.cfg.ClientEnds || l.stream.openedAfterRequest() }
 
 // checkLifetime compares the duration of a stream whose end was not requested with the minimum lifetime. It counts a

@@ -19,14 +19,14 @@ const (
 	// maxSkipAge is the age up to which a skipped message may still arrive. Later, a message with the same content is
 	// another one.
 	maxSkipAge = 30 * time.Second
-	// lookahead and lookback are the numbers of messages after and before the last one among which a message with
-	// repeated content is searched.
+	// lookahead and lookback are the numbers of messages after and before the last one that are searched for a message
+	// with repeated content.
 	lookahead = 1024
 	lookback  = 4
 )
 
 // A Log lists the messages of one topic that the streams of a runner received, as fingerprints, in the order of their
-// first arrival. It numbers messages that carry no number: message n is its entry n−1. All streams of the topic share
+// first arrival. It numbers messages that carry no number: message n is entries[n−1]. All streams of the topic share
 // it.
 type Log struct {
 	mu      sync.Mutex
@@ -43,7 +43,7 @@ type Entry struct {
 	Print         uint64
 	At            Instant // first arrival
 	Count         uint32  // streams that received it
-	Live          bool    // a stream received it while it was open, not only right after its start
+	Live          bool    // a stream received it after joinTime, or a second stream received it after a resume
 	Repeat        bool    // an earlier entry has its fingerprint: it is a message with the same content, or a copy
 	repeatedLater bool    // a later entry has its fingerprint; set at the first entry with it
 }

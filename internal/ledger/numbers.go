@@ -13,8 +13,9 @@ const maxRanges = 64
 type hole struct {
 	from, to uint64
 	at       Instant
-	// separate reports whether the numbers before and after the hole arrived on two streams, of which the second did
-	// not resume the first. Only deliveries set it.
+	// separate reports whether the client may not have been subscribed when the messages of the hole were sent. The
+	// hole is then between two streams, of which the second did not resume the first, or before the first number that
+	// arrived. Only deliveries set it.
 	separate bool
 }
 

@@ -18,7 +18,7 @@ type Record struct {
 	StreamTime time.Duration `json:"stream_ns"` // headers to end, summed over streams
 	OpenTime   time.Duration `json:"open_ns"`   // headers to the request to end, summed over streams
 	OutageTime time.Duration `json:"outage_ns"` // sum of all outages, including the first connect
-	LastAt     Instant       `json:"last_ns"`   // last message, or the headers of the last stream after it
+	LastAt     Instant       `json:"last_ns"`   // last message; if a stream opened later, its headers
 
 	Counts
 
@@ -34,7 +34,7 @@ type Record struct {
 	MaxGap      time.Duration `json:"max_gap_ns"`
 	MaxLateness time.Duration `json:"max_lateness_ns"`
 
-	// The fields up to UnlistedSpans are of Numbered messages. The numbers from First to Last arrived, except Holes.
+	// The fields up to UnlistedSpans apply to Numbered messages. The numbers from First to Last arrived, except Holes.
 	First    uint64  `json:"first,omitempty"`
 	Holes    []Range `json:"holes,omitempty"`
 	Unplaced uint64  `json:"unplaced,omitempty"` // corrupted messages without an assumed number
@@ -112,14 +112,14 @@ type Finding struct {
 	At       Instant       `json:"at_ns"` // time of detection
 	Lateness time.Duration `json:"lateness_ns,omitempty"`
 	Note     string        `json:"note,omitempty"`
-	Source   Source        `json:"source,omitempty"` // evidence for a loss other than the stream itself
+	Source   Source        `json:"source,omitempty"` // evidence for a loss, if not the stream itself
 	Sent     uint64        `json:"sent,omitempty"`   // part of Count that the server's own ledger lists as sent
 }
 
 // A Source is a record of the messages that were sent.
 type Source string
 
-// The sources of losses.
+// The sources of evidence for a loss.
 const (
 	SourceServer    Source = "server"    // the server's own ledger
 	SourcePublisher Source = "publisher" // the publisher of the run

@@ -64,7 +64,7 @@ type Response struct {
 	wire, text      sequence // by the numbers of the service, and by the numbers in the text
 	textTotal       uint64   // number of chunks of the complete response, by the numbers in its text; 0: unknown
 	events          uint32   // number of blocks that are not heartbeats
-	done, afterDone uint32   // number of terminal events, and of blocks after the first one
+	done, afterDone uint32   // number of terminal events, and of blocks after the first of them
 	failed          bool
 	doneNumbered    bool // the terminal event had a number
 
@@ -217,8 +217,8 @@ func (r *Response) stateAfter(by Closing) ResponseState {
 	return ResponseTruncated
 }
 
-// Counts returns the counts of chunks: by the numbers in the text, by the numbers of the service if there are none, or
-// by content. The last chunks are expected only if the terminal event arrived.
+// Counts returns the counts of chunks: by the numbers in the text, else by the numbers of the service, else by content.
+// The last chunks are expected only if the terminal event arrived.
 func (r *Response) Counts() (c Totals) {
 	if s := r.numbers(); s.started {
 		missed := s.missed()

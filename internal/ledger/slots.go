@@ -4,11 +4,11 @@ import "time"
 
 // The assumptions about a service; docs/accounting.md has the reasons.
 const (
-	// jitter is the maximum time after its slot at which a noop arrives that was not delayed, in intervals.
+	// jitter is the maximum time by which a noop that was not delayed arrives after its slot, in intervals.
 	jitter = .3
 	// earlyShare is the maximum time before a slot at which an arrival may be the noop of that slot, in intervals. It
 	// is small, because the earliest arrivals show the schedule. earlyAtFirst applies while few noops have arrived,
-	// which may all have been late.
+	// because these may all have been late.
 	earlyShare, earlyAtFirst = .125, .2
 	// immediateStart is the time after the headers of a stream up to which its first noop is certainly the first
 	// expected one, in intervals: an earlier noop would have been due before the headers.
@@ -29,7 +29,7 @@ const (
 type slots struct {
 	anchor  Instant
 	balance int64 // > 0: slots in doubt; < 0: numbers ahead of the clock
-	// spread is the maximum time after its slot at which a noop arrived that was not delayed.
+	// spread is the maximum time by which a noop that was not delayed arrived after its slot.
 	spread      time.Duration
 	consecutive bool // the last arrival was one slot after the previous one
 	phaseKnown  bool // there were two consecutive arrivals without a hole
@@ -78,8 +78,8 @@ func (s *slots) advance(at Instant, interval time.Duration) int64 {
 }
 
 // fill compares the n slots that passed up to an arrival with the covered noops, which arrived or are known by their
-// number. settle ends the doubt: fill then returns the number of empty slots. burst reports whether the arrival
-// directly followed the previous one, so that it does not show when it was due.
+// number. If settle is set, fill ends the doubt and returns the number of empty slots. burst reports whether the
+// arrival directly followed the previous one, so that it does not show when it was due.
 //
 // Numbers may be ahead of the slots by ahead, the count of missing lower numbers, as between two swapped noops. If they
 // are further ahead, the schedule is earlier than assumed, and the anchor moves. Thus noops that a server sends too
@@ -125,13 +125,14 @@ func (s *slots) early(interval time.Duration) time.Duration {
 	return share(interval, earlyShare)
 }
 
-// tooEarly reports whether an arrival cannot be the noop of the first slot in doubt, because that is not due yet.
+// tooEarly reports whether an arrival cannot be the noop of the first slot in doubt, because that slot is not due yet.
 func (s *slots) tooEarly(at Instant, interval time.Duration) bool {
 	return at < s.anchor-time.Duration(s.balance-1)*interval-s.early(interval)
 }
 
 // tolerance returns the time before the end in which a noop may be due and still be in transit: the configured time, or
-// 1.5 times the spread of the stream if that is longer. If few noops have arrived, the jitter replaces the latter.
+// 1.5 times the spread of the stream if that is longer. If few noops have arrived, jitter replaces the value from the
+// spread.
 func (s *slots) tolerance(configured, interval time.Duration) time.Duration {
 	spread := s.spread * 3 / 2
 	if s.arrivals > 0 && s.arrivals < unknownJitterArrivals {
@@ -153,7 +154,7 @@ func (s *slots) notDue(end, last Instant, interval, tolerance time.Duration) uin
 	return wholeIntervals(latest-(end-tolerance)+interval-1, interval)
 }
 
-// expected returns the number of slots that passed between the anchor and the time tolerance before end.
+// expected returns the number of slots that passed between the anchor and the instant that is tolerance before end.
 func (s *slots) expected(end Instant, interval, tolerance time.Duration) uint64 {
 	return wholeIntervals(end-s.anchor-tolerance, interval)
 }

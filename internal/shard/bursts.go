@@ -13,7 +13,7 @@ type Bursts struct {
 	Messages  int64            `json:"messages"`
 	Followers int64            `json:"followers"`         // messages that arrived together with the previous one
 	Silence   *Histogram       `json:"silence"`           // silence before each burst, which has at least two messages
-	Servers   map[string]int64 `json:"servers,omitempty"` // streams by header Server
+	Servers   map[string]int64 `json:"servers,omitempty"` // streams by Server header
 }
 
 // maxBefore is the longest silence in microseconds that is stored. Callers give the greater values of uint32 other
@@ -39,7 +39,7 @@ func (b *Bursts) Add(gap time.Duration, before *uint32) {
 	}
 }
 
-// AddServer counts n streams with a name in the header Server. It ignores an empty name. Names beyond maxServerNames
+// AddServer counts n streams with a name in the Server header. It ignores an empty name. Names beyond maxServerNames
 // are Other.
 func (b *Bursts) AddServer(name string, n int64) {
 	const maxServerNames = 20
@@ -61,7 +61,7 @@ func (b *Bursts) Share() float64 {
 	return float64(b.Followers) / float64(b.Messages)
 }
 
-// Server returns the most frequent header Server; "" if no stream had one.
+// Server returns the most frequent Server header; "" if no stream had one.
 func (b *Bursts) Server() (name string) {
 	highest := int64(0)
 	for server, n := range b.Servers {

@@ -71,7 +71,7 @@ func (c *column) next() (m codedMessage, ok bool) {
 	return m, ok
 }
 
-// countMessages sets count, and reports whether the column consists of messages.
+// countMessages sets count, and reports whether all of the column is readable.
 func (c *column) countMessages() bool {
 	c.count = 0
 	for unread := *c; len(unread.lags)+len(unread.answers) > 0; c.count++ {

@@ -29,7 +29,7 @@ type ControlCounts struct {
 	Expected uint64 `json:"expected"`
 	Received uint64 `json:"received"`
 	Late     uint64 `json:"late"` // by more than Control.LateMS
-	// LongestUS is the longest lateness by the reader or the network, without the delay of the reference.
+	// LongestUS is the longest lateness that the reader or the network caused, without the delay of the reference.
 	LongestUS int64 `json:"longest_us"`
 	// ReferenceUS is the longest delay of the reference itself.
 	ReferenceUS int64 `json:"reference_us,omitempty"`
@@ -129,7 +129,7 @@ type ControlWindow struct {
 	Stall       time.Duration // longest stall of the runner
 	Late        int           // late messages of the streams under test
 	Lateness    *Packed       // their lateness; nil: unknown
-	Undisturbed *Late         // the late messages of undisturbed streams; nil: Late and Lateness are theirs
+	Undisturbed *Late         // the late messages of undisturbed streams; nil: Late and Lateness count only these
 }
 
 // End returns the end of the bucket plus the stall: a stall may continue in the next bucket.
@@ -164,8 +164,8 @@ func (c *ControlCounts) isEvidence(streams int, complete bool) bool {
 // maxMoments limits the moments of one runner. A run may have a thousand runners.
 const maxMoments = 1 << 12
 
-// momentsOf returns the first maxMoments buckets that a ControlWindow describes. It omits buckets in which all was in
-// time.
+// momentsOf returns the first maxMoments buckets that a ControlWindow describes. It omits buckets in which everything
+// was on time.
 func momentsOf(s *Shard) (out []ControlWindow) {
 	threshold := s.Control.Limit() / 2
 	for i, b := range s.Series {

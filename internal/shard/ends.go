@@ -32,7 +32,7 @@ type EndOutcome struct {
 const MaxServers = 100
 
 const (
-	maxEndOutcomes = 2000 // of a shard; after half of it, new ones have the server Other (under 1000 values)
+	maxEndOutcomes = 2000 // of a shard; from half of it on, new ones have the server Other and one of under 1000 codes
 	maxServerName  = 100  // bytes
 )
 

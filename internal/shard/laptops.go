@@ -158,7 +158,7 @@ func (m *Merged) runnerName(g *group, index int) string {
 	return fmt.Sprintf("runner %d%s", index, m.groupName(g))
 }
 
-// Laptop returns host and group of a runner by its index in Runners, or "" if there is one group.
+// Laptop returns the host and the group of a runner by its index in Runners, or "" if there is one group.
 func (m *Merged) Laptop(runner int) string {
 	if len(m.groups) < 2 {
 		return ""

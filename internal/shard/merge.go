@@ -27,7 +27,7 @@ type Merged struct {
 	Connect     *Histogram
 	FirstNoop   *Histogram
 	Lateness    *Histogram
-	Latency     *Latency // differences above the fastest message of the same runner
+	Latency     *Latency // differences from the fastest message of the same runner
 	Series      []Bucket // by time; sums over the runners, RSS and CPU as well
 	Seconds     []Second // of all runners; those of one do not overlap
 	Checks      []Check

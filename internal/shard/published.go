@@ -36,7 +36,7 @@ type Published struct {
 	Answer *Histogram `json:"answer"`           // answered − sent, of messages with an answer
 	Failed []Failure  `json:"failed,omitempty"` // unconfirmed messages by kind, without those in flight at a checkpoint
 	// MaxBodyUS is the longest time from the headers of a response to the end of its body. The next message of the
-	// topic waits for it.
+	// topic waits for this end.
 	MaxBodyUS int64 `json:"max_body_us,omitempty"`
 
 	columns []column // by topic
@@ -84,11 +84,11 @@ type Message struct {
 	State      MessageState
 }
 
-// A Failure is one kind of unconfirmed messages, with the first message of that kind.
+// A Failure counts the unconfirmed messages of one kind, and describes the first of them.
 type Failure struct {
 	State  MessageState `json:"state"`
 	Status uint16       `json:"status,omitempty"` // 0: no answer
-	Idle   bool         `json:"idle,omitempty"`   // of Open: the server closed the idle connection during the sending
+	Idle   bool         `json:"idle,omitempty"`   // of Open: the server closed the connection as idle during sending
 	Count  uint64       `json:"count"`
 	Topic  int          `json:"topic"`  // of the first: index into Topics
 	Number uint64       `json:"number"` // of the first, from 1

@@ -133,8 +133,8 @@ func (l *PublishLog) Sums() PublishSums {
 	return l.sums
 }
 
-// Published returns the messages so far. Messages in flight are open. It shares the settled messages with the log,
-// which only appends messages.
+// Published returns the messages so far. Messages in flight are open. The result shares the settled messages with the
+// log, which only appends messages.
 func (l *PublishLog) Published(finished bool) *Published {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -107,7 +107,7 @@ func (r *Responses) Started() (n int64) {
 // ResponseLimits has the limits of a good response; 0: no limit.
 type ResponseLimits struct{ First, Gap, Total time.Duration }
 
-// Add adds a response that ended at a wall time.
+// Add adds a response. ended is the wall time of its end.
 func (r *Responses) Add(response *ledger.Response, id, reason string, ended time.Time, limits ResponseLimits) {
 	r.States[response.State]++
 	if len(r.Logs) == 0 {

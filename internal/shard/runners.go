@@ -135,7 +135,7 @@ func suspensionBetween(before, after *Runner) string {
 		format.Duration(seconds(to.Begin-from.End)), format.Time(after.Started()), time.UnixMicro(before.EndedUS).UTC().Format(time.TimeOnly))
 }
 
-// seconds converts a time of suspension in seconds, and rounds it to its resolution.
+// seconds converts a time of suspension in seconds, and rounds it to machine.SuspendedResolution.
 func seconds(s float64) time.Duration {
 	return time.Duration(s * float64(time.Second)).Round(machine.SuspendedResolution)
 }
@@ -207,7 +207,7 @@ func describeGap(runners []Runner) string {
 }
 
 // fraction parses a fraction in k6's notation, such as 0, 1, 1/3 or .25. It rejects exponents, because 1e999999999
-// would need the memory of a machine.
+// would exhaust the memory of a machine.
 func fraction(text string) (*big.Rat, bool) {
 	if len(text) > 40 || strings.Trim(text, "0123456789./") != "" {
 		return nil, false

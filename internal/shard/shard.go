@@ -136,7 +136,7 @@ func (r *Runner) Started() time.Time { return time.UnixMicro(r.StartedUS) }
 // At returns the wall time of an instant, by the clock at the start of the runner.
 func (r *Runner) At(i ledger.Instant) time.Time { return r.Started().Add(i) }
 
-// EndedEarly reports whether the runner was killed or interrupted, so that it watched its clients during a part of the
+// EndedEarly reports whether the runner was killed or interrupted, so that it watched its clients for only part of the
 // run. It is false for a publisher, because the run cannot be judged without the messages after its last checkpoint.
 func (r *Runner) EndedEarly() bool {
 	return (r.State == Running || r.State == Interrupted) && r.published == nil
@@ -173,7 +173,7 @@ type RunnerEnd struct {
 type RunState string
 
 // The states of a runner. An aborted runner makes the run invalid. So does a running or an interrupted one, unless
-// MIN_COVERAGE allows the client time that it did not watch.
+// MIN_COVERAGE tolerates the loss of the client time that the runner did not watch.
 const (
 	Running     RunState = "running"     // the shard is a checkpoint
 	Finished    RunState = "finished"    // ran to its end (thresholds may have failed)

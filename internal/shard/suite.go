@@ -140,8 +140,8 @@ func (s *Suite) isOther(n Metric) bool {
 	return s != nil && len(s.SplitBy) > 0 && n.Tags[s.SplitBy[0]] == Other
 }
 
-// adoptPlan sets the plan to the one of the scripts, which is unknown before they are loaded. All runners must have the
-// same plan.
+// adoptPlan sets the plan to that of the scripts, which is unknown until the scripts are loaded. All runners must have
+// the same plan.
 func (m *Merged) adoptPlan(parts []part) {
 	for i, p := range parts {
 		if diff := planDifference(parts[0].plan, p.plan, m.Runners[i].Index, plan.Parts); diff != "" {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// addLatency adds the differences to the fastest message of each runner, because clocks of two hosts cannot be
-// compared.
+// addLatency adds the latencies of another runner, as differences from its fastest message. The clocks of two hosts
+// cannot be compared.
 func (m *Merged) addLatency(l *Latency) {
 	if l == nil || l.Histogram.Count() == 0 {
 		return

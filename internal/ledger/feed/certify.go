@@ -7,8 +7,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// certifies reports whether the feed searches the places of chains. It does so if content repeats and the service sends
-// each message once and in order.
+// certifies reports whether the feed searches for the places of chains. It does so if content repeats and the service
+// sends each message once and in order.
 func (f *Feed) certifies() bool {
 	return f.repeated && !f.AnyOrder && !f.Repeats
 }
@@ -138,18 +138,18 @@ func (c *correction) misses(p part) bool {
 	return false
 }
 
-// hasFault reports whether the record has a finding in a period, of a kind on which the alignment decides.
+// hasFault reports whether the record has, in a period, a finding of a kind that isOfFeed accepts.
 func (c *correction) hasFault(p period) bool {
 	return slices.ContainsFunc(c.record.Findings, func(f ledger.Finding) bool { return isOfFeed(f.Kind) && p.has(f.At) })
 }
 
-// isOfFeed reports whether the alignment decides on findings of a kind.
+// isOfFeed reports whether the alignment can disprove findings of a kind.
 func isOfFeed(k ledger.Kind) bool {
 	return k == ledger.KindDuplicated || k == ledger.KindReordered || k == ledger.KindCorrupted
 }
 
-// dropFaults drops the findings in a period, of the kinds on which the alignment decides. It also corrects their counts
-// and the copies of cuts.
+// dropFaults drops, in a period, the findings of the kinds that isOfFeed accepts. It also corrects their counts and the
+// copies of cuts.
 func (c *correction) dropFaults(p period) {
 	r := &c.record
 	r.Findings = slices.DeleteFunc(r.Findings, func(f ledger.Finding) bool {

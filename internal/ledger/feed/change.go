@@ -9,7 +9,7 @@ import (
 // changes returns the changed messages: those that one stream received in place of a message that other streams
 // received. The keys are the ids of the changed messages, the values those of their originals.
 func (f *Feed) changes(order []uint32, copies map[uint32]bool, records Records) map[uint32]uint32 {
-	singles := make([][]uint64, len(f.logs)) // of each log: its numbers of messages that one stream received
+	singles := make([][]uint64, len(f.logs)) // per log: its numbers of messages that one stream received
 	found := false
 	for log, ids := range f.ids {
 		for i, id := range ids {
@@ -38,7 +38,7 @@ type changes struct {
 	order     []uint32
 	copies    map[uint32]bool
 	place     []uint32
-	numbers   []map[uint32]uint64 // of each log: its numbers by id; nil: not needed so far
+	numbers   []map[uint32]uint64 // per log: its numbers by id; nil: not needed so far
 	originals map[uint32]uint32   // the result
 }
 

@@ -279,7 +279,7 @@ func (c *correction) ends(first, last uint64) (low, high uint64) {
 	return low, high
 }
 
-// holes returns the numbers between the first and the last one that did not arrive.
+// holes returns the numbers that did not arrive, between the first and the last number that did.
 func (c *correction) holes() (holes []ledger.Range) {
 	r := &c.record
 	var missing []uint64

@@ -37,20 +37,20 @@ type Feed struct {
 
 	logs     []*Log
 	nodes    []node     // by id; 0 is the head of the list
-	ids      [][]uint32 // of each log: ids of its entries
-	orders   [][]uint32 // of each log: its numbers in the order of most of its streams; nil: ascending
-	extras   [][]uint32 // of each log: ids of its extras
+	ids      [][]uint32 // per log: ids of its entries
+	orders   [][]uint32 // per log: its numbers in the order of most of its streams; nil: ascending
+	extras   [][]uint32 // per log: ids of its extras
 	windows  []window
 	windowOf map[uint32]int    // index in windows by id
-	absent   [][]ledger.Range  // of each log: numbers of messages that it lacks
-	doubles  [][]uint64        // of each log: its numbers of copies and changed messages
+	absent   [][]ledger.Range  // per log: numbers of messages that it lacks
+	doubles  [][]uint64        // per log: its numbers of copies and changed messages
 	changed  map[uint32]uint32 // see changes
 	// repeated reports whether a message has the content of an earlier one.
 	repeated    bool
 	series      series
 	offsets     [][]offset       // see offset
-	delays      []ledger.Instant // of each log: see setDelays
-	sameNumbers []bool           // of each log: its entries have the numbers of the feed
+	delays      []ledger.Instant // per log: see setDelays
+	sameNumbers []bool           // per log: its entries have the numbers of the feed
 }
 
 // A Message is one message of the topic.
@@ -83,7 +83,7 @@ type node struct {
 // A window is a part of the list in which streams received messages in different orders.
 type window struct {
 	ids    []uint32
-	locals [][]uint64 // of each log: its numbers of these messages, ascending
+	locals [][]uint64 // per log: its numbers of these messages, ascending
 }
 
 // Align returns the feed of a topic from the logs of its runners and the records of its connections.
@@ -161,8 +161,8 @@ func (f *Feed) addExtras(order []uint32) []uint32 {
 	return out
 }
 
-// extraAs returns the id of the message that equals an extra, or 0 if it is new. has reports which messages its log
-// has.
+// extraAs returns the id of the message that equals an extra, or 0 if it is new. has reports, by id, which messages the
+// log of the extra has.
 func (f *Feed) extraAs(after uint32, x ledger.Extra, order, place, followers []uint32, has []bool) uint32 {
 	next := 0
 	if after != 0 {
@@ -227,7 +227,8 @@ type doubt struct {
 	at  ledger.Instant
 }
 
-// margin is the time after the start and before the end of a stream in which it may or may not receive a message.
+// margin is the time after the start and before the end of a stream in which the stream may or may not receive a
+// message.
 var margin = time.Second
 
 // copies returns the messages that are copies. Messages that may be copies become doubtful: no client is expected to

@@ -71,9 +71,9 @@ type linker struct {
 	*Feed
 	log     int32
 	entries []ledger.Entry
-	ids     []uint32          // of each entry: the id of its message; 0: not found so far
+	ids     []uint32          // per entry: the id of its message; 0: not found so far
 	index   map[uint64]uint32 // id of the first message with a print
-	shift   ledger.Instant    // difference to add to an instant of the log for the clock of the first log
+	shift   ledger.Instant    // added to an instant of the log to convert it to the clock of the first log
 }
 
 // assign sets the message of an entry.
@@ -104,7 +104,7 @@ func (l *linker) unique() {
 }
 
 // byContext finds messages that, together with the messages before them, are unique in the log and in the list. It uses
-// the number of messages before them that finds most.
+// the length of the context that finds the most messages.
 func (l *linker) byContext() {
 	order := l.order()
 	prints := make([]uint64, len(order))
@@ -307,7 +307,7 @@ func (l *linker) insertOthers() {
 	}
 }
 
-// nearby is the number of messages before and after a place among which a message in another order is searched.
+// nearby is the number of messages before and after a place that are searched for a message in another order.
 const nearby = 64
 
 // findNearby returns the message of an entry with known content among the messages around another one: the message that
@@ -351,8 +351,8 @@ func (l *linker) start() uint32 {
 	return at
 }
 
-// before skips the messages after a given one that this log lacks and that arrived before an entry. It returns the last
-// skipped message, or the given one if it skips none.
+// before starts at a given message. It skips the following messages that this log lacks and that arrived before an
+// entry. It returns the last skipped message, or the given one if it skips none.
 func (l *linker) before(at uint32, i int) uint32 {
 	for next := l.nodes[at].next; next != 0 && l.nodes[next].log != l.log && l.nodes[next].at < l.entries[i].At+l.shift; next = l.nodes[next].next {
 		at = next

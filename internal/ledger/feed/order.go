@@ -75,7 +75,7 @@ func mergeOrders(groups map[string]*group, all []uint32) []uint32 {
 	return vote(order, sorted[:len(sorted)-1])
 }
 
-// mostVotes limits the computation for one window: the square of its messages, times the groups.
+// mostVotes limits the computation for one window: the square of its number of messages, times the number of groups.
 const mostVotes = 1 << 26
 
 // vote puts each message after the messages that most streams received before it. It returns order unchanged if the
@@ -88,7 +88,7 @@ func vote(order []uint32, groups []*group) []uint32 {
 	for i, id := range order {
 		at[id] = i
 	}
-	// before has, of each pair, the votes for the first message before the second, minus the votes against.
+	// before has, for each pair, the votes for the first message before the second, minus the votes against.
 	before := make([]int, len(order)*len(order))
 	for _, g := range groups {
 		for i, a := range g.ids {
@@ -98,7 +98,7 @@ func vote(order []uint32, groups []*group) []uint32 {
 			}
 		}
 	}
-	open := make([]int, len(order)) // of each message: votes for remaining messages before it
+	open := make([]int, len(order)) // per message: votes for remaining messages before it
 	for i := range order {
 		for j := range order {
 			open[j] += max(before[i*len(order)+j], 0)
@@ -235,7 +235,7 @@ func (f *Feed) key(log int, sequence []uint64) string {
 // longestAscending reports which values belong to the longest sequence among them that never descends.
 func longestAscending[T cmp.Ordered](values []T) []bool {
 	var ends []int                     // by length: index of the last value of a sequence
-	before := make([]int, len(values)) // of each value: index of the value before it in its sequence
+	before := make([]int, len(values)) // per value: index of the value before it in its sequence
 	for i, v := range values {
 		length, _ := slices.BinarySearchFunc(ends, v, func(end int, v T) int {
 			if values[end] <= v {

@@ -93,7 +93,7 @@ func (l *Log) follows(first, next uint64) bool {
 	return a.Print == b.Print && 2*b.Count > a.Count
 }
 
-// missingCopy returns the number of a message that has a print and that the connection lacks; 0: there is none. It
+// missingCopy returns the number of a message with the given print that the connection lacks; 0: there is none. It
 // searches the next messages after a number; within is their count.
 func missingCopy(l *Log, r *ledger.Record, print, after, within uint64) uint64 {
 	for n := after + 1; n <= min(after+within, r.Last); n++ {

@@ -7,7 +7,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// A series has the messages of the feed in which the places of chains are searched. It omits messages that only one
+// A series has the messages of the feed that are searched for the places of chains. It omits messages that only one
 // stream received, immediately after its start.
 type series struct {
 	numbers []uint64          // feed numbers of the messages
@@ -48,8 +48,8 @@ func (f *Feed) setSeries(records Records) {
 	}
 }
 
-// late returns the first messages of streams that no other stream received, except greetings. A greeting arrives
-// directly after the start of its stream.
+// late returns the messages that only one stream received, as its first message but not directly after its start. A
+// message directly after the start is a greeting.
 func (f *Feed) late(records Records) map[uint32]bool {
 	late, singles := map[uint32]bool{}, make([][]uint64, len(f.logs))
 	for log, l := range f.logs {
@@ -100,8 +100,7 @@ func (s *series) numbered(low, high uint64) (first, end int) {
 // precedes the next one only if at least half of the chains there have a place.
 func (f *Feed) cover(records Records) {
 	s := &f.series
-	// placings has the change of an excess at each message: the number of chains with a place minus that of chains
-	// without one.
+	// placings has, at each message, the change in the excess: chains with a place minus chains without one.
 	placings := make([]int, len(s.numbers)+1)
 	for log, r := range records {
 		shift := f.offset(log, 0)
@@ -174,7 +173,7 @@ func (s *series) longestOpen(of period) (longest period) {
 }
 
 // shifts reports whether the first messages of a part equal earlier messages, or its last messages equal later ones.
-// Then it is unknown whether a stream that received the part lagged, or lost messages inside of the part.
+// Then it is unknown whether a stream that received the part lagged, or lost messages inside the part.
 func (s *series) shifts(from, to, first, end int) bool {
 	length := min(to-from, 2*context)
 	for at := first; at < from; at++ {

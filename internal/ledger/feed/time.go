@@ -129,7 +129,7 @@ func (f *Feed) delay(log int, certain []ledger.Instant, spans []ledger.Span) {
 	}
 }
 
-// orderTimes corrects the times of messages, because expected messages were sent in their order.
+// orderTimes corrects the times of messages, because expected messages were sent in the order of their numbers.
 func (f *Feed) orderTimes() {
 	if f.AnyOrder {
 		return
@@ -150,9 +150,9 @@ func (f *Feed) orderTimes() {
 	}
 }
 
-// orderedTimes returns the earliest and the latest possible time of each message. The smallest set of times without
-// which the others ascend is wrong: such a message was sent between the messages before and after it. The first
-// messages may all be wrong, because a client that joined before the others may lag.
+// orderedTimes returns the earliest and the latest possible time of each message. Times outside the longest ascending
+// sequence are wrong: their messages were sent between the messages before and after them. The first times may all be
+// wrong, because a client that joined before the others may lag.
 func orderedTimes(times []ledger.Instant) (earliest, latest []ledger.Instant) {
 	inOrder := longestAscending(times)
 	earliest, latest = slices.Clone(times), slices.Clone(times)
