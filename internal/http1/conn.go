@@ -26,7 +26,7 @@ type Dialer struct {
 	MaxHead int                                          // maximum bytes of a response head, interim responses included
 }
 
-// pastTime is a deadline that ends all reads and writes, also those in progress.
+// pastTime is a deadline that ends all reads and writes, including those in progress.
 var pastTime = time.Unix(1, 0)
 
 // Open returns a connection for requests to a URL: to its server, directly or through a tunnel, or to a proxy that
@@ -83,7 +83,7 @@ func (c *Conn) Write(request []byte) (int, error) {
 	return c.conn.Write(request)
 }
 
-// Head reads the head of the response to a request with Reader.Head.
+// Head calls Reader.Head to read the head of the response to req.
 func (c *Conn) Head(req *http.Request) (*http.Response, error) { return c.reader.Head(req) }
 
 // FirstByte returns the arrival time of the first byte of the last head; zero if no byte has arrived since the last
@@ -103,8 +103,8 @@ func (c *Conn) SetDeadline(t time.Time) error {
 	return err
 }
 
-// Close closes the connection. It sends no close_notify of TLS, which could block for seconds if the peer does not
-// read.
+// Close closes the connection. It does not send a TLS close_notify alert, because that could block for seconds if the
+// peer does not read.
 func (c *Conn) Close() error {
 	c.stop()
 	return c.raw.Close()
@@ -148,7 +148,7 @@ func (c *Conn) Unrequested() ([]byte, error) {
 }
 
 // WriteRequest writes a request for its server, or for a proxy that forwards it. It adds the credentials of the URL to
-// the header, unless the header has an Authorization. For a proxy that forwards, it also adds those of the proxy.
+// the header, unless the header has an Authorization. For a proxy that forwards, it also adds the proxy's credentials.
 func WriteRequest(to io.Writer, r *http.Request, route *proxy.Proxy) error {
 	if user := r.URL.User; user != nil && r.Header.Get("Authorization") == "" {
 		password, _ := user.Password()

@@ -94,8 +94,9 @@ func (i *Idle[C]) NoteResponse() {
 }
 
 // NoteEnd records that the server had ended a connection that Take returned. Some servers end each connection after
-// one response without announcing that (Connection: close), and a request that arrives at that end fails. NoteEnd
-// therefore closes all connections and disables reuse, unless the server has responded on a reused connection before.
+// one response without announcing it (Connection: close). A request that arrives as the connection ends fails.
+// NoteEnd therefore closes all connections and disables reuse, unless the server has responded on a reused connection
+// before.
 func (i *Idle[C]) NoteEnd() {
 	i.mu.Lock()
 	defer i.mu.Unlock()

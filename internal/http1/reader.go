@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// MaxInterim is the maximum number of interim (1xx) responses before a final one.
+// MaxInterim is the number of interim (1xx) responses after which a client stops waiting for a final one.
 const MaxInterim = 10
 
-// ErrInterim is the error of a server that sent MaxInterim interim responses without a final one.
+// ErrInterim is the error for a server that sent MaxInterim interim responses without a final one.
 var ErrInterim = fmt.Errorf("no final response after %d interim (1xx) responses", MaxInterim)
 
-// A HeadTooLongError is the error of a response head that exceeds a limit. Its value is the limit in bytes.
+// A HeadTooLongError is the error for a response head that exceeds a limit. Its value is the limit in bytes.
 type HeadTooLongError int
 
 func (e HeadTooLongError) Error() string {
@@ -92,7 +92,7 @@ func (r *Reader) Head(req *http.Request) (resp *http.Response, err error) {
 	return resp, ErrInterim
 }
 
-// A limitedReader fails with a HeadTooLongError after remaining bytes.
+// A limitedReader fails with a HeadTooLongError when remaining is used up.
 type limitedReader struct {
 	io.Reader
 	remaining, maxHead int

@@ -11,7 +11,7 @@ import (
 )
 
 // peek reports, without waiting, whether there are bytes to read on an idle connection. It fails if the connection
-// has ended. A connection without a socket counts as open and without bytes.
+// has ended. A connection without a socket is treated as open with no bytes to read.
 func peek(conn net.Conn) (pending bool, err error) {
 	socket, ok := conn.(syscall.Conn)
 	if !ok {

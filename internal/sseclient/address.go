@@ -14,12 +14,12 @@ import (
 
 const schemeRule = "it must begin with http:// or https://"
 
-// ErrScheme is the error of a URL whose scheme is neither http nor https. The URL is valid, but each attempt to open a
+// ErrScheme is the error for a URL whose scheme is neither http nor https. The URL is valid, but each attempt to open a
 // stream to it fails with a network error (HTML standard, section 9.2.3).
 var ErrScheme = errors.New(schemeRule)
 
-// ParseURL parses an absolute http or https URL. It converts the host name to ASCII by the URL standard (section 3.5,
-// host parsing).
+// ParseURL parses an absolute http or https URL. It converts the host name to ASCII according to the URL standard
+// (section 3.5, host parsing).
 func ParseURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	switch {
@@ -54,7 +54,7 @@ func resolveURL(base *url.URL, reference string) (*url.URL, error) {
 	return ParseURL(u.String())
 }
 
-// domainToASCII is "domain to ASCII" of the URL standard (section 3.3), not strict.
+// domainToASCII is the non-strict "domain to ASCII" operation of the URL standard (section 3.3).
 var domainToASCII = idna.New(
 	idna.MapForLookup(), idna.Transitional(false), idna.StrictDomainName(false), idna.CheckHyphens(false),
 	idna.BidiRule(), idna.CheckJoiners(true),
@@ -65,7 +65,7 @@ func asciiHost(host string) (string, error) {
 	if !strings.ContainsFunc(host, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		return host, nil
 	}
-	name, port, _ := strings.Cut(host, ":") // the host is no IPv6 address, which has only ASCII characters
+	name, port, _ := strings.Cut(host, ":") // not an IPv6 address, because those have only ASCII characters
 	name, err := domainToASCII.ToASCII(name)
 	switch {
 	case err != nil:

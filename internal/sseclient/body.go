@@ -11,7 +11,7 @@ import (
 
 // A framing determines where a response's body ends (RFC 9112, section 6.3).
 type framing struct {
-	remaining uint64 // unread bytes of the body or the chunk; inside the size of a chunk, the value of its digits so far
+	remaining uint64 // unread bytes of the body or the chunk; within a chunk size, the value of its digits so far
 	skip      uint16 // bytes of the current extension or trailer so far
 	state     chunkState
 	kind      frameKind
@@ -33,7 +33,7 @@ func framingOf(resp *http.Response) framing {
 	switch {
 	case resp.Request.Method == http.MethodHead:
 		return framing{kind: contentLength}
-	case len(resp.TransferEncoding) > 0: // net/http accepts none but chunked
+	case len(resp.TransferEncoding) > 0: // net/http accepts only chunked
 		return framing{kind: chunked}
 	case resp.ContentLength >= 0:
 		return framing{kind: contentLength, remaining: uint64(resp.ContentLength)}
@@ -137,9 +137,9 @@ func (b *body) noteArrival(at time.Time) {
 // finalReadTimeout is the timeout of a read for bytes that have already arrived.
 const finalReadTimeout = 50 * time.Millisecond
 
-// handleReadError returns the result of a read for the error of the transport. If the sweep interrupted the read
-// although the server is not silent, it returns no error, or errNotReady for a polled transport. After a pause of the
-// process, such as by SIGSTOP, all servers seem silent, so handleReadError first reads bytes that have already arrived.
+// handleReadError turns an error of the transport into the result of the read. It returns no error (errNotReady for a
+// polled transport) if the sweep interrupted the read although the server is not silent. After a pause of the process,
+// such as by SIGSTOP, all servers seem silent. handleReadError therefore first reads bytes that have already arrived.
 func (b *body) handleReadError(p []byte, err error) (int, error) {
 	if !b.interrupted.Load() || err != errNotReady && !errors.Is(err, os.ErrDeadlineExceeded) {
 		return 0, err
@@ -167,9 +167,9 @@ func (b *body) handleReadError(p []byte, err error) (int, error) {
 	return n, err
 }
 
-// watch makes reads fail with errIdle if no byte arrives within the idle timeout. The silence starts at the time at.
-// The timeout may change later, but watch does nothing if there is none at first. The caller must call unwatch after
-// the last read, even without a timeout.
+// watch makes reads fail with errIdle if no byte arrives within the idle timeout, which starts at the given time. The
+// timeout may change later, but watch does nothing if there is none at first. The caller must call unwatch after the
+// last read, even without a timeout.
 func (b *body) watch(at time.Time) {
 	if b.limit() > 0 {
 		processSweep.watch(&b.idleMark, at)

@@ -18,8 +18,8 @@ import (
 // Closed. Ended may run in any goroutine.
 //
 // The order is Connecting, then Opened and the events if the server accepted the request, then Closed. A reconnect
-// starts with Connecting again. Calls for one stream never overlap. They must not block, because the goroutine also
-// reads other streams. Pointers and slices are valid only during the call, except for the stream.
+// starts with Connecting again. Calls for one stream never overlap. A callback must not block, because its
+// goroutine also reads other streams. Pointers and slices are valid only during the call, except the *Stream.
 type Callbacks struct {
 	// Request returns the request of the next attempt.
 	Request func(s *Stream) Request
@@ -58,8 +58,8 @@ type Callbacks struct {
 	// Cuttable passes the stream to a caller of Cut, before the first Connecting. It returns false if no caller will
 	// cut the stream.
 	Cuttable func(s *Stream) bool
-	// Cut reports that the stream was cut, before Closed, or that its pause starts. Resumed reports the end of a
-	// pause, except if the stream was stopped meanwhile.
+	// Cut reports that the stream was cut, in which case Closed follows, or that its pause starts. Resumed reports the
+	// end of a pause, unless the stream was stopped meanwhile.
 	Cut     func(s *Stream, at time.Time, kind Cut)
 	Resumed func(s *Stream, at time.Time, kind Cut)
 }
@@ -86,7 +86,7 @@ type Request struct {
 	Plain  bool // the response is not a stream: any type is accepted, and the connection closes after it
 }
 
-// ErrBodyOfGet is the error of a GET request with a body.
+// ErrBodyOfGet is the error for a GET request with a body.
 var ErrBodyOfGet = errors.New("a GET request has no body; set method to POST")
 
 // Check returns an error if the request cannot be sent.
@@ -108,8 +108,8 @@ func (r *Request) Check() error {
 // A Close is the end of an attempt or a stream.
 type Close struct {
 	Reason Reason
-	// Err has the details. In the callback Closed it is nil for the reasons server and no_content, and for the reason
-	// of a Stop.
+	// Err has the details. In the callback Closed it is nil for the reasons server and no_content, and for a reason
+	// passed to Stop.
 	Err error
 	// Status is the HTTP status of the response, 0 without a response. With ReasonThen it is the status of the response
 	// to the second request.
@@ -122,7 +122,7 @@ type Close struct {
 	Response *Response
 }
 
-// Message returns the reason as a text. It is meant for the end of a stream or an attempt that the caller did not stop.
+// Message returns the reason as text. It is meant for the end of a stream or an attempt that the caller did not stop.
 func (c *Close) Message() string {
 	switch {
 	case c.Err != nil:

@@ -2,7 +2,7 @@ package sseclient
 
 import "errors"
 
-// A chunkState is the position in a body of the chunked coding (RFC 9112, section 7.1).
+// A chunkState is the position in a body with the chunked coding (RFC 9112, section 7.1).
 type chunkState uint8
 
 const (
@@ -21,9 +21,9 @@ const maxChunkSkip = 8 << 10
 
 var errChunk = errors.New("malformed chunked response")
 
-// dechunk decodes the next bytes of a body in the chunked coding. It moves the data to the front of p and returns its
-// length. done reports whether p contains the end of the trailer; dechunk sets excess if bytes follow the trailer. It
-// skips extensions and the fields of the trailer.
+// dechunk decodes the next bytes of a body with the chunked coding. It moves the data to the front of p and returns
+// the length of the data. done reports whether p contains the end of the trailer; dechunk sets excess if bytes follow
+// the trailer. It skips extensions and the fields of the trailer.
 func (f *framing) dechunk(p []byte) (n int, done bool, err error) {
 	for i := 0; i < len(p); {
 		if f.state == chunkData {
@@ -118,7 +118,7 @@ func (f *framing) beginChunk() {
 	}
 }
 
-// countSkipped counts a byte of an extension or a trailer, and fails at the limit.
+// countSkipped counts a byte of an extension or a trailer, and fails above the limit.
 func (f *framing) countSkipped() error {
 	if f.skip++; f.skip > maxChunkSkip {
 		return errChunk

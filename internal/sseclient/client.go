@@ -32,8 +32,8 @@ import (
 // A Client has the network settings of streams. Streams over HTTP/2 share its connections. The zero value uses the
 // defaults of package net and the proxies of the environment. Its fields must not change after the first use.
 type Client struct {
-	// Dial opens a TCP connection. On Linux the poller reads it if it is a *Conn with a *net.TCPConn; otherwise a
-	// goroutine does.
+	// Dial opens a TCP connection. On Linux the poller reads the connection if it is a *Conn with a *net.TCPConn.
+	// Otherwise a goroutine reads it.
 	Dial      func(ctx context.Context, network, address string) (net.Conn, error)
 	TLS       func(serverName string) *tls.Config // returns a new configuration; nil: the defaults
 	Proxies   proxy.Chooser                       // nil: the proxies of the environment
@@ -55,7 +55,8 @@ type tlsKey struct {
 	protocol   Protocol
 }
 
-// tlsConfig returns the configuration for a server and a protocol. All connections to that server share it.
+// tlsConfig returns the configuration for a server and a protocol. All connections with that server name
+// and protocol share it.
 func (c *Client) tlsConfig(serverName string, protocol Protocol) *tls.Config {
 	c.tlsMu.Lock()
 	defer c.tlsMu.Unlock()
@@ -169,8 +170,8 @@ func (g *Group) Interrupt() {
 // Interrupted reports whether the streams were interrupted.
 func (g *Group) Interrupted() bool { return g.interrupted.Load() }
 
-// Add returns a new stream. The caller starts it by Start or Open. It must not change o and on, which streams share.
-// Callbacks get value by Stream.Value.
+// Add returns a new stream. The caller starts it with Start or Open. The caller must not change o or on, which
+// streams share. Callbacks get value from Stream.Value.
 func (g *Group) Add(o *Options, on *Callbacks, value any) *Stream {
 	s := &Stream{group: g, opts: o, on: on, value: value}
 	if on.FollowUp != nil {
@@ -198,5 +199,5 @@ func (g *Group) forget(s *Stream) {
 	delete(g.streams, s)
 }
 
-// processStart is the reference of times that are stored as durations.
+// processStart is the reference point for times that are stored as durations.
 var processStart = time.Now()

@@ -111,7 +111,7 @@ func (s *Stream) dial(a attempt) (*Response, *failure) {
 	return e.open(ctx, r)
 }
 
-// request returns the request to send. NoSharing of the client limits connections to one stream.
+// request returns the request to send. The client's NoSharing limits each connection to one stream.
 func (o *Options) request(c *Client, u *url.URL, r *Request) *request {
 	sharing := o.Sharing
 	if c.NoSharing {

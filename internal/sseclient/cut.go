@@ -162,7 +162,7 @@ func cutNow(tcp *net.TCPConn, kind Cut) error {
 	case CutRST:
 		_ = tcp.SetLinger(0) // the close returns the same error
 	case CutHalfOpen, CutVanish:
-		file, err := tcp.File() // with another descriptor, the close sends nothing
+		file, err := tcp.File() // while this second descriptor is open, Close sends nothing
 		if err != nil {
 			return err
 		}
@@ -227,7 +227,7 @@ func (s *Stream) pause(c *cutRequest) {
 	s.endCut(c)
 }
 
-// Limits of the connections that a CutHalfOpen leaves half-open. Each uses a descriptor here and a stream of the
+// Limits of the connections that a CutHalfOpen leaves half-open. Each uses a descriptor here and a stream on the
 // server.
 const (
 	halfOpenFor = time.Minute
@@ -247,7 +247,7 @@ var vanished vanishedConns
 // add leaves a connection half-open. On Linux the kernel drops all packets that arrive on it, so the server gets no
 // acknowledgement. Other systems acknowledge bytes until the receive buffer is full.
 func (v *vanishedConns) add(conn *os.File, kind Cut) {
-	// conn.Fd would make reads block, including reads by another descriptor, and a close could not end them.
+	// conn.Fd would make reads block, including reads through another descriptor, and a close could not end them.
 	if raw, err := conn.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) { _ = dropPackets(fd) })
 	}

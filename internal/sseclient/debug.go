@@ -13,7 +13,7 @@ type Debug struct {
 	Body bool // log the body of the request, too
 }
 
-// newDebug returns the log of the next request, nil for none.
+// newDebug returns the log for the next request, nil for none.
 func (e *exchange) newDebug() *Debug {
 	if e.debug == nil {
 		return nil

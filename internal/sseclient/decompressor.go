@@ -31,7 +31,7 @@ const decodedBufferSize = 1 << 10
 // errStopped stops the decoder of a stream that has ended.
 var errStopped = errors.New("the stream has ended")
 
-// newDecompressor returns a decompressor of a supported coding.
+// newDecompressor returns a decompressor for a supported coding.
 func newDecompressor(name string, body io.Reader) *decompressor {
 	d := &decompressor{body: body}
 	d.next, d.stop = iter.Pull(func(pause func(struct{}) bool) {
@@ -76,7 +76,7 @@ func (d *decompressor) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// accepts reports whether the request accepts a content coding. A header of the user replaces the setting.
+// accepts reports whether the request accepts a content coding. A header set by the user replaces the setting.
 func (r *request) accepts(name string) bool {
 	accept := r.accept
 	if value, isSet := r.header["Accept-Encoding"]; isSet {

@@ -64,8 +64,8 @@ const (
 	incoming = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
 )
 
-// poll moves a connection from Go's network poller to ours. It returns nil if a goroutine must read the connection: for
-// connections of other types, and without a free descriptor.
+// poll moves a connection from Go's network poller to ours. It returns nil if a goroutine must read the connection,
+// because it has another type or no descriptor is free.
 func poll(conn net.Conn, s turner) *polled {
 	secure, socket := (*tls.Conn)(nil), tlsSocketOf(conn)
 	if socket != nil {
@@ -98,7 +98,7 @@ func pollTCP(counted *Conn, s turner) *polled {
 	return &polled{source: s, fd: int32(fd), received: counted.Received, sent: counted.Sent} // #nosec G115 -- a descriptor
 }
 
-// duplicate returns another descriptor of the connection, which is not registered with Go's poller.
+// duplicate returns a second descriptor for the connection. Go's poller does not use that descriptor.
 func duplicate(conn syscall.Conn) (fd int, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -255,7 +255,7 @@ func (p *poller) forget(c *polled) {
 	}
 }
 
-// turn gives the stream a turn. It has no effect after a close of the connection, which a nudge may follow.
+// turn gives the stream a turn. It does nothing on a closed connection, which may still have a pending nudge.
 func (c *polled) turn(shared *scratch) {
 	if c.inRound = false; c.fd < 0 {
 		return

@@ -14,8 +14,8 @@ import (
 // An exchange is a request with its redirects. It opens their connections.
 type exchange struct {
 	client *Client
-	// attach receives each connection before its use, so that another goroutine can close it. If it returns false, the
-	// exchange ends.
+	// attach receives each connection before its use, so that another goroutine can close it. If attach returns
+	// false, the exchange ends.
 	attach     func(conn net.Conn) bool
 	permit     *permit       // to dial; nil: not needed
 	debug      func() *Debug // Options.Debug
@@ -39,7 +39,7 @@ func (e *exchange) open(ctx context.Context, req *request) (*Response, *failure)
 
 // do dials, sends the request, follows redirects and reads the response header, until ctx ends. It stores cookies in
 // the jar of the request. A redirect after maxRedirects is a response like any other. For a redirect that cannot be
-// followed, and for the refusal of a proxy, do returns a failure with the response.
+// followed, and for a refusal by a proxy, do returns a failure with the response.
 func (e *exchange) do(ctx context.Context, req *request) (*Response, *failure) {
 	requestURL := req.url
 	for hops := 0; ; hops++ {
@@ -131,7 +131,7 @@ func (e *exchange) connect(ctx context.Context, req *request) (*Response, *failu
 	return resp, nil
 }
 
-// releasePermit releases the parts of the permit that an exchange with a connection does not need.
+// releasePermit releases the parts of the permit that an exchange no longer needs once it has a connection.
 func (e *exchange) releasePermit() {
 	e.permit.releaseHandshake()
 	if e.lateHeader {
@@ -198,12 +198,12 @@ func (e *exchange) sendRequest(ctx context.Context, req *request, resp *Response
 	return resp, nil
 }
 
-// secure returns the client of a TLS connection to the named proxy.
+// secure returns the client side of a TLS connection to the named proxy.
 func (e *exchange) secure(conn net.Conn, name string) *tls.Conn {
 	return e.tlsClientFor(conn, name, HTTP1)
 }
 
-// tlsClientFor returns the client of a TLS connection to the named server.
+// tlsClientFor returns the client side of a TLS connection to the named server.
 func (e *exchange) tlsClientFor(conn net.Conn, name string, protocol Protocol) *tls.Conn {
 	return tls.Client(&tlsSocket{Conn: conn}, e.client.tlsConfig(name, protocol))
 }
@@ -216,7 +216,8 @@ func (r *Response) keepOpen() {
 	}
 }
 
-// hangUp closes a connection without a close_notify of TLS, which could block for seconds if the peer does not read.
+// hangUp closes a connection. It does not send a TLS close_notify alert, because that could block for seconds if the
+// peer does not read.
 func hangUp(conn net.Conn) { _ = rawOf(conn).Close() }
 
 // rawOf returns the connection below TLS.

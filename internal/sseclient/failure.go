@@ -68,7 +68,7 @@ func phaseFailure(ctx context.Context, fallback Reason, phase string, err error)
 	return f
 }
 
-// isReset reports whether an error counts as a reset of the connection. A timeout of TCP and a lost route count, too.
+// isReset reports whether an error counts as a reset of the connection. A TCP timeout and a lost route count, too.
 func isReset(err error) bool {
 	return errors.Is(err, errResetByPeer) || errors.Is(err, errUnprocessed) || http1.IsReset(err) || http1.IsUnreachable(err) ||
 		http1.IsOneOf(err, syscall.ETIMEDOUT)

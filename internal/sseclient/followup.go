@@ -66,7 +66,7 @@ func followUpFailure(err error, status int) *failure {
 	return &failure{reason: ReasonThen, err: fmt.Errorf("%w: %w", errSecondRequest, err), status: status}
 }
 
-// fail ends the stream for a failure of its second request. It does not wait.
+// fail ends the stream because of a failure of its second request. It does not wait.
 func (f *FollowUp) fail(cause *failure) {
 	s := f.stream
 	s.mu.Lock()
@@ -129,8 +129,8 @@ func (f *FollowUp) Send(second *SecondRequest, err error) {
 	go f.run(ctx, second, r)
 }
 
-// request returns the request to send. If the service chose another origin, by its event or by a redirect, the rules of
-// checkRedirect apply.
+// request returns the request to send. If the service chose another origin, through its event or a redirect, the rules
+// of checkRedirect apply.
 func (f *FollowUp) request(second *SecondRequest) (*request, error) {
 	o := f.stream.opts
 	to, err := resolveURL(f.base, second.URL)
@@ -225,7 +225,7 @@ const (
 	drainFor   = 250 * time.Millisecond
 )
 
-// drain reads the rest of a response, so that the server closes the connection first and keeps the port in TIME_WAIT.
+// drain reads the rest of a response, so that the server closes the connection first and TIME_WAIT is on its side.
 // Otherwise a ramp of thousands of streams could use all ephemeral ports of this machine.
 func (r *Response) drain() {
 	_ = r.conn.SetReadDeadline(time.Now().Add(drainFor))

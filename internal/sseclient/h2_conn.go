@@ -69,8 +69,8 @@ type h2Conn struct {
 	initialWindow int64       // INITIAL_WINDOW_SIZE of the server
 	window        int64       // bytes that may be sent on the connection
 	received      int32       // bytes received since the window was last enlarged
-	lastID        uint32      // the last stream that the server processes, by GOAWAY
-	goAwayErr     error       // the reason of GOAWAY; nil without one
+	lastID        uint32      // the last stream that the server processes, according to GOAWAY
+	goAwayErr     error       // the error for a GOAWAY; nil without one
 	hadStream     bool        // an event stream was opened
 	isRetired     bool        // the reader closes the connection, because it has no streams
 	isSuspect     bool        // no byte has arrived since a stream timed out; see suspect
@@ -195,7 +195,7 @@ func (c *h2Conn) receive(p []byte) (int, error) {
 	return n, err // not wrapped, because callers compare errNotReady and io.EOF
 }
 
-// turnNudges gives a turn to the streams that requested one. It returns false if the connection has ended or pauses.
+// turnNudges gives a turn to the streams that requested one. It returns false if the connection has ended or is paused.
 func (c *h2Conn) turnNudges(buf []byte, b *eventstream.Block) bool {
 	c.mu.Lock()
 	for len(c.nudges) > 0 {
@@ -303,7 +303,7 @@ func (c *h2Conn) transmit(p []byte) error {
 var (
 	errRetired         = errors.New("the connection was closed because it had no stream")
 	errTruncatedStream = fmt.Errorf("the connection ended before the stream did: %w", io.ErrUnexpectedEOF)
-	// errUnprocessed is the error of a request that the server has not processed, so it may be sent again.
+	// errUnprocessed is the error for a request that the server has not processed, so it may be sent again.
 	errUnprocessed = errors.New("the server has not processed the request")
 	// errResetByPeer makes the end of a stream count as a reset.
 	errResetByPeer = errors.New("reset by the server")

@@ -67,7 +67,7 @@ func (s *Stream) readArrived(buf []byte, b *eventstream.Block) bool {
 	return s.body.transport != nil
 }
 
-// abandon closes the connection of the stream by hangUp. It sends no frame.
+// abandon calls hangUp to close the connection of the stream. It sends no frame.
 func (s *Stream) abandon(hangUp func()) {
 	st, ok := s.body.transport.(*h2Stream)
 	if !ok {
@@ -89,7 +89,7 @@ func hasEnded(t transport) bool {
 }
 
 // isPaused reports whether a cut suspends reading from the connection. Without a poller it returns false: a cut then
-// closes the connection, and only a read returns that error.
+// closes the connection, and only a read returns the resulting error.
 func (st *h2Stream) isPaused() bool {
 	if st.conn.polled == nil {
 		return false

@@ -62,7 +62,7 @@ func (r *h2Cursor) begin() {
 	r.framer.ReadMetaHeaders = hpack.NewDecoder(h2Table, nil)
 }
 
-// read processes bytes of the connection. The readers of streams use buf and b. Its error ends the connection.
+// read processes bytes of the connection. The readers of streams use buf and b. An error ends the connection.
 func (r *h2Cursor) read(c *h2Conn, p, buf []byte, b *eventstream.Block) error {
 	for len(p) > 0 {
 		if r.headLen < h2FrameHeader {

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// sendRequest sends a request for a reservation of the caller, and waits for the response head until ctx ends. It
-// stores the head in resp.
+// sendRequest sends a request, for which the caller has made a reservation. It waits for the response head until ctx
+// ends, and stores the head in resp.
 func (c *h2Conn) sendRequest(ctx context.Context, req *request, resp *Response) error {
 	st, err := c.begin(req)
 	if err != nil {
@@ -57,7 +57,7 @@ func h2Framing(method string, head *Response) framing {
 	return framing{kind: untilClose}
 }
 
-// begin opens a stream for a reservation and sends the request without its body.
+// begin uses a reservation to open a stream, and sends the request without its body.
 func (c *h2Conn) begin(req *request) (*h2Stream, error) {
 	e := requestEncoders.Get().(*requestEncoder)
 	defer requestEncoders.Put(e)

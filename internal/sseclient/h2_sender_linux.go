@@ -112,7 +112,7 @@ func (s *sender) flush() error {
 	return s.notifyRoom(false)
 }
 
-// close closes the connection by hangUp and prevents further writes.
+// close calls hangUp to close the connection, and prevents further writes.
 func (s *sender) close(hangUp func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +129,7 @@ type queuedCiphertext struct {
 func (q queuedCiphertext) Write(p []byte) (int, error) { return q.out.Write(p) }
 
 // poll moves the connection from Go's network poller to ours, and reports whether that is possible. The poller reads it
-// from start on.
+// once start has been called.
 func (c *h2Conn) poll() bool {
 	p := poll(c.net, c)
 	if p == nil {

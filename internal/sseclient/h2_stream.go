@@ -12,8 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// An h2Stream is one stream of an HTTP/2 connection. The goroutine of the connection calls its reader. Its pipe buffers
-// the bytes that arrive before it has a reader, or that its reader does not read at once.
+// An h2Stream is one stream of an HTTP/2 connection. The goroutine of the connection calls the reader of the stream.
+// The pipe buffers the bytes that arrive before the stream has a reader, or that the reader does not read at once.
 type h2Stream struct {
 	conn *h2Conn
 
@@ -49,7 +49,8 @@ func (st *h2Stream) start(reader turner) {
 	}
 }
 
-// turn gives the reader a turn. The goroutine of the connection calls it or, after the end of the connection, start.
+// turn gives the reader a turn. It is called by the goroutine of the connection or, after the end of the connection, by
+// start.
 func (st *h2Stream) turn(buf []byte, b *eventstream.Block) {
 	st.conn.mu.Lock()
 	reader := st.reader
@@ -61,7 +62,7 @@ func (st *h2Stream) turn(buf []byte, b *eventstream.Block) {
 	}
 }
 
-// deliver passes content of DATA to the reader, and bytes that the reader does not read to the pipe. discarded is the
+// deliver passes content of DATA to the reader. Bytes that the reader does not read go to the pipe. discarded is the
 // number of bytes of padding next to the content.
 func (st *h2Stream) deliver(part []byte, discarded int, buf []byte, b *eventstream.Block) {
 	c := st.conn

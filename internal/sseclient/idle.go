@@ -127,8 +127,8 @@ func (w *idleSweep) forget(m *idleMark) {
 	}
 }
 
-// sweep interrupts the reads of all silent streams. It does not interrupt a read again before the reader has handled
-// the interruption. Then it schedules the next sweep.
+// sweep interrupts the reads of all silent streams, and then schedules the next sweep. It does not interrupt a read
+// again before the reader has handled the interruption.
 func (w *idleSweep) sweep() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

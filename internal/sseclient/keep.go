@@ -99,7 +99,7 @@ func (s *Stream) leaveConnection(err error) bool {
 	return s.keepsConnection && errors.Is(err, io.EOF) && b.done && !b.excess && b.leftover == nil && b.transport.keep()
 }
 
-// errUnreceived is the error of a request on a reused connection, if the server closed the connection before any byte
+// errUnreceived is the error for a request on a reused connection, if the server closed the connection before any byte
 // of the request arrived.
 var errUnreceived = errors.New("the server had closed the idle connection")
 

@@ -8,8 +8,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/proxy"
 )
 
-// maxDials limits the dials of the process. Ten thousand concurrent dials would overflow the accept queue of the server
-// and time out. A dial uses about 20 KB. It usually counts until the response headers arrive, which takes two round
+// maxDials limits the concurrent dials of the process. Ten thousand of them would overflow the accept queue of the
+// server and time out. A dial uses about 20 KB. It usually counts until the response headers arrive, which takes two round
 // trips without TLS. With a round trip of 100 ms the limit then allows 1250 dials per second.
 const maxDials = 250
 

@@ -21,11 +21,11 @@ type Options struct {
 	FollowRedirects bool   // to other origins
 	MaxEventSize    int    // in bytes; 0: eventstream.DefaultLimit
 	Accept          string // value of Accept-Encoding; "": not sent
-	AnyType         bool   // accept other types than text/event-stream
+	AnyType         bool   // accept types other than text/event-stream
 	Sharing         Sharing
 	Resume          Resume
 	Jar             http.CookieJar // nil: none
-	Debug           func() *Debug  // returns the log of one request; nil: none
+	Debug           func() *Debug  // returns the log for one request; nil: none
 	LateHeader      bool           // the response header may arrive late, so other streams may dial before it
 }
 
@@ -41,7 +41,7 @@ type Reconnect int32
 // The values of Reconnect.
 const (
 	ReconnectOff      Reconnect = iota
-	ReconnectStandard           // by the HTML standard: after an end or a network error, not after a wrong status or type
+	ReconnectStandard           // HTML standard: after an end or a network error, not after a wrong status or type
 	ReconnectAlways             // also after a status that may be temporary
 )
 

@@ -27,8 +27,8 @@ func releasePages() {
 // A mapping is a range of addresses.
 type mapping struct{ from, to uintptr }
 
-// cleanMappings yields the read-only mappings of files in /proc/PID/smaps that were never written. The loader writes to
-// some mappings before it makes them read-only.
+// cleanMappings parses /proc/PID/smaps and yields the read-only file mappings that were never written. The loader
+// writes to some mappings before it makes them read-only.
 func cleanMappings(smaps io.Reader) iter.Seq[mapping] {
 	return func(yield func(mapping) bool) {
 		var m mapping

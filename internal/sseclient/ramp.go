@@ -8,7 +8,7 @@ import (
 )
 
 // A ramp returns memory to the operating system after many connections were opened. About 7 of 10 KB per connection,
-// and 110 of 120 KB with TLS, are garbage of the dial. Go would keep that memory for hours, because open streams do
+// and 110 of 120 KB with TLS, are garbage from the dial. Go would keep that memory for hours, because open streams do
 // not allocate.
 type ramp struct {
 	threshold int           // minimum number of connections of a ramp

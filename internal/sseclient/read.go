@@ -21,8 +21,8 @@ func (s *Stream) read() {
 	}
 }
 
-// next reads up to the next event. If there are callbacks for them, it reports the blocks and comments up to the block
-// of the event.
+// next reads up to the next event. If the callback Block is set, next reports the blocks and comments up to that event,
+// including the block of the event.
 func (s *Stream) next(b *eventstream.Block) error {
 	if s.on.Block == nil {
 		return s.parser.Next(&b.Event)
@@ -43,8 +43,8 @@ func (s *Stream) next(b *eventstream.Block) error {
 	}
 }
 
-// turn makes a requested end or cut of a stream, or reads the bytes that have arrived. The poller, or the reader of an
-// HTTP/2 connection, calls it with its buffers.
+// turn ends or cuts the stream if requested, or else reads the bytes that have arrived. The poller, or the reader of an
+// HTTP/2 connection, calls turn with its own buffers.
 func (s *Stream) turn(buf []byte, b *eventstream.Block) {
 	if s.attention.Load() && s.attend(buf, b) {
 		return

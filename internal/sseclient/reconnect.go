@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// maxBackoff limits the delay after repeated failures, before its random factor.
+// maxBackoff limits the delay after repeated failures, before the random factor is applied.
 const maxBackoff = 30 * time.Second
 
 // closed reports the end of an attempt or a stream. It then schedules the next attempt or, if there is none, calls
@@ -83,8 +83,8 @@ func (s *Stream) retryIn(f *failure) time.Duration {
 
 // delay returns the time until the next attempt. It is at least the reconnection time; section 9.2.3 of the HTML
 // standard allows a longer delay. Each successive failure after the first doubles the delay, up to maxBackoff. The
-// result is multiplied by a random factor in [1, 2), which spreads the reconnects of many clients. It is at least
-// Retry-After multiplied by a random factor in [1, 1.5).
+// result is multiplied by a random factor in [1, 2), which spreads the reconnects of many clients. The delay is also at
+// least Retry-After multiplied by a random factor in [1, 1.5).
 func delay(base time.Duration, failures int, retryAfter time.Duration) time.Duration {
 	const minBackoff = 50 * time.Millisecond // also for retry: 0
 	if failures > 0 {

@@ -83,7 +83,7 @@ func (r *request) httpRequest(e *requestEncoder) *http.Request {
 	return req
 }
 
-// fill sets the header fields that do not depend on the URL. Headers of the user replace the defaults.
+// fill sets the header fields that do not depend on the URL. Headers set by the user replace the defaults.
 func (r *request) fill(h http.Header) {
 	if r.plain {
 		h["Accept"] = acceptAny

@@ -29,7 +29,7 @@ type Response struct {
 	Started time.Time // start of the dial, for a second request only
 	Remote  net.Addr
 	TLS     *tls.ConnectionState // nil: none
-	// OtherOrigin reports whether redirects led to another origin than that of the request.
+	// OtherOrigin reports whether redirects led to an origin other than that of the request.
 	OtherOrigin bool
 	// HTTP2 reports whether an event stream uses HTTP/2, FirstOnConnection whether it is the first one on its
 	// connection.
@@ -126,8 +126,8 @@ func (r *Response) refusal() io.Reader {
 	return b
 }
 
-// statusError returns the error for a response whose status is not accepted. Its text has the reason in the body, and
-// names the proxy, which may have sent the response.
+// statusError returns the error for a response whose status is not accepted. Its text contains the reason from the
+// body, and names the proxy, which may have sent the response.
 func (r *Response) statusError() error {
 	detail := proxy.Sentence(r.refusal())
 	if detail == "" && r.proxy.Forwards() {
@@ -139,8 +139,8 @@ func (r *Response) statusError() error {
 	return fmt.Errorf("unexpected status %d %s%s%s", r.Status, http.StatusText(r.Status), detail, r.proxy.Through())
 }
 
-// retryAfter parses the header field of RFC 9110, section 10.2.3. It returns at most 24 hours, and 0 for an invalid
-// value or a past time.
+// retryAfter parses a Retry-After header field (RFC 9110, section 10.2.3). It returns at most 24 hours, and 0 for an
+// invalid value or a past time.
 func retryAfter(value string, now time.Time) time.Duration {
 	const maxDelay = 24 * time.Hour
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {

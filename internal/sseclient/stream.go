@@ -12,7 +12,7 @@ import (
 )
 
 // A Stream manages one client's SSE connection across reconnects. At any time it has one owner: a goroutine (dialing or
-// reading), the poller (reading), or a timer (waiting for the next attempt). The call of Ended ends the ownership.
+// reading), the poller (reading), or a timer (waiting for the next attempt). The call to Ended ends the ownership.
 type Stream struct {
 	group *Group
 	opts  *Options
@@ -49,8 +49,8 @@ func (s *Stream) Value() any { return s.value }
 // Start starts the first attempt in a goroutine.
 func (s *Stream) Start() { go s.connect() }
 
-// Open starts the first attempt. It returns when the attempt may dial, so a caller that opens thousands of streams has
-// no goroutine for each waiting stream.
+// Open starts the first attempt. It returns when the attempt may dial, so a caller that opens thousands of streams does
+// not need a goroutine for each waiting stream.
 func (s *Stream) Open() {
 	if at, ok := s.await(); ok {
 		go s.attempt(at)
@@ -66,7 +66,7 @@ func (s *Stream) attach(conn net.Conn) bool {
 }
 
 // Stop ends the stream without a reconnect. Only the first reason counts. Stop does not wait. It closes the
-// connection without a close_notify of TLS, which could block. Any goroutine may call it.
+// connection without a TLS close_notify alert, because sending that could block. Any goroutine may call Stop.
 func (s *Stream) Stop(reason Reason) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,8 +115,8 @@ func (s *Stream) end() {
 	}
 }
 
-// SetReconnect sets whether the stream reconnects. If on is false, it stops a stream that waits for its next attempt,
-// and returns true.
+// SetReconnect sets whether the stream reconnects. If on is false and the stream waits for its next attempt,
+// SetReconnect stops the stream and returns true.
 func (s *Stream) SetReconnect(on bool) (stopped bool) {
 	mode := ReconnectOff
 	if on {
@@ -136,8 +136,8 @@ func (s *Stream) SetReconnect(on bool) (stopped bool) {
 // Reconnects reports whether the stream reconnects.
 func (s *Stream) Reconnects() bool { return Reconnect(s.reconnect.Load()) != ReconnectOff }
 
-// SetIdleTimeout changes the IdleTimeout of the stream. 0 removes it. If the open stream had none from the start, the
-// new timeout applies only after the next reconnect.
+// SetIdleTimeout changes the IdleTimeout of the stream. 0 removes it. If the stream was opened without one, the new
+// timeout applies only after the next reconnect.
 func (s *Stream) SetIdleTimeout(timeout time.Duration) {
 	previous := time.Duration(s.body.timeout.Swap(int64(timeout)))
 	if timeout > 0 && (previous == 0 || timeout < previous) {

@@ -5,7 +5,7 @@ import (
 	"net"
 )
 
-// A tlsSocket is the connection below TLS. When the stream is open, the poller may replace its Conn.
+// A tlsSocket is the connection below TLS. When the stream is open, the poller may replace the field Conn.
 type tlsSocket struct {
 	net.Conn
 	open bool // the response head has been read
@@ -14,7 +14,7 @@ type tlsSocket struct {
 var _ net.Conn = (*tlsSocket)(nil)
 
 // typeHandshake is the content type of a TLS record with a handshake message (RFC 5246, section 6.2.1). In TLS 1.3 no
-// record has it after the handshake.
+// record has this type after the handshake.
 const typeHandshake = 22
 
 var errRenegotiation = errors.New("the server requested a TLS renegotiation, which an open stream refuses")

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A ciphertext is a polled connection as the net.Conn below crypto/tls.
+// A ciphertext presents a polled connection to crypto/tls as a net.Conn.
 type ciphertext struct {
 	net.Conn // nil, because crypto/tls calls only the methods below
 	conn     *polled
@@ -44,7 +44,7 @@ func (c ciphertext) Write(p []byte) (int, error) {
 
 // releaseHandshake releases two buffers of a tls.Conn. During the handshake they grew to the size of the server's
 // certificates (golang/go#43563, #81348): 4 KB and more per stream. No method of tls.Conn releases them, so
-// releaseHandshake finds the fields by their names. If a version of Go renames them, streams work the same, but
+// releaseHandshake finds the fields by their names. If a version of Go renames them, streams still work, but
 // TestTLSReleasesHandshake fails. Only the reader of the connection may call releaseHandshake.
 func releaseHandshake(conn *tls.Conn) {
 	for _, name := range []string{"rawInput", "hand"} {

@@ -7,7 +7,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// A transport is the connection of an open stream, from which its body reads. A blocking transport has a goroutine that
+// A transport is the connection of an open stream, from which the body reads. A blocking transport has a goroutine that
 // waits in Read. A polled transport has no goroutine: the poller reads it when bytes arrive. The goroutine of an HTTP/2
 // connection reads its streams.
 type transport interface {

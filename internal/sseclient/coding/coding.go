@@ -37,13 +37,13 @@ func AcceptEncoding(value string) (accept string, err error) {
 	return "", fmt.Errorf("must be none, gzip or browser, got %q", value)
 }
 
-// Name returns the coding of a Content-Encoding in lower case, "" for none. Several fields are one list (RFC 9110,
+// Name returns the coding of a Content-Encoding in lower case, "" for none. Several fields form one list (RFC 9110,
 // section 5.3).
 func Name(fields ...string) string {
 	var names []string
 	for name := range strings.SplitSeq(strings.ToLower(strings.Join(fields, ",")), ",") {
 		switch name = strings.TrimSpace(name); name {
-		case "", "identity", "none": // graphql-sse sends none, which is not registered
+		case "", "identity", "none": // graphql-sse sends "none", which is not registered
 		case "x-gzip": // section 8.4.1.3
 			names = append(names, "gzip")
 		default:
@@ -53,8 +53,8 @@ func Name(fields ...string) string {
 	return strings.Join(names, ", ")
 }
 
-// Accepts reports whether a client with this Accept-Encoding accepts a coding (section 12.5.3). It returns false for
-// "": without the header a server may choose any coding, but clients do not expect one.
+// Accepts reports whether a client with this Accept-Encoding accepts a coding (section 12.5.3). It returns false if
+// accept is "": without the header a server may choose any coding, but clients do not expect one.
 func Accepts(accept, coding string) bool {
 	wildcard := false
 	for entry := range strings.SplitSeq(accept, ",") {
@@ -72,8 +72,8 @@ func Accepts(accept, coding string) bool {
 	return wildcard
 }
 
-// maxWindow is the maximum window of zstd, by RFC 9659. The window of gzip and deflate has 32 KB. The window of br has
-// up to 16 MB, but uses no more memory than the data received.
+// maxWindow is the maximum window size of zstd according to RFC 9659. The window of gzip and deflate is 32 KB. The
+// window of br is up to 16 MB, but uses no more memory than the data received.
 const maxWindow = 8 << 20
 
 // readBuffer is the size of the read buffer of gzip and deflate. The other decoders have their own.
@@ -112,7 +112,7 @@ type Reader struct {
 
 var _ io.Reader = (*Reader)(nil)
 
-// New returns a Reader for a coding with a name as returned by Name.
+// New returns a Reader for a coding. The name of the coding must have the form that Name returns.
 func New(coding string, src io.Reader) (*Reader, error) {
 	r := &Reader{coding: coding, newDecoder: decoders[coding], src: source{Reader: src}}
 	if r.newDecoder == nil {
@@ -146,7 +146,7 @@ func (r *Reader) Read(p []byte) (n int, err error) {
 	return 0, r.err
 }
 
-// cause returns the error of Read for an error of the decoder. An error of the source has precedence.
+// cause returns the error that Read reports for an error of the decoder. An error of the source takes precedence.
 func (r *Reader) cause(err error) error {
 	if err == io.EOF && r.src.err == nil { // after the end mark, the source must end
 		if _, err = io.ReadFull(r.input, make([]byte, 1)); err == nil {
@@ -223,8 +223,8 @@ func (g *gzipReader) Read(p []byte) (n int, err error) {
 	}
 }
 
-// newDeflate returns a decoder of deflate. By the standard its data has the zlib format, but many servers send raw
-// deflate data.
+// newDeflate returns a decoder for deflate. According to RFC 9110, deflate means the zlib format, but many servers send
+// raw deflate data.
 func newDeflate(src io.Reader) (io.Reader, error) {
 	head, err := src.(*bufio.Reader).Peek(2)
 	if len(head) == 2 && head[0]&0x0f == 8 && (uint(head[0])<<8|uint(head[1]))%31 == 0 {

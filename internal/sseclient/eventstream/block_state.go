@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A blockState is the state of a parser from the first byte of a block to its end. A block usually arrives at once, so
-// most parsers borrow a shared blockState to read it, and have none of their own.
+// A blockState is the state of a parser from the first byte to the last byte of a block. A block usually arrives at
+// once, so most parsers borrow a shared blockState to read it, and have none of their own.
 type blockState struct {
 	err           error  // the error of the last read, if that also returned bytes
 	buf           []byte // the bytes of the last read

@@ -31,6 +31,6 @@ type Event struct {
 	HasRetry bool
 }
 
-// ErrTooLong is the error of a line other than a comment, or of the data of an event, that exceeds the limit of
+// ErrTooLong is the error for a line other than a comment, or for the data of an event, that exceeds the limit of
 // [Parser.Reset]. The parser cannot continue, because it cannot distinguish the rest of the line from an event.
 var ErrTooLong = errors.New("event exceeds the size limit")
