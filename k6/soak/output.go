@@ -30,8 +30,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard/store"
 )
 
-// An outputSoak writes the shard at the start, at each CheckpointInterval and at the end. If the folder or bucket
-// cannot be written, the first write fails before streams open. In between, the output samples this process, reports
+// An outputSoak writes the shard at the start, at each CheckpointInterval and at the end. If the folder or bucket is
+// not writable, the first write fails before streams open. In between, the output samples this process, reports
 // progress and keeps the control group open.
 type outputSoak struct {
 	location string // of the shard's folder or bucket; see store.Open
@@ -57,7 +57,7 @@ type outputSoak struct {
 	stop  chan struct{}
 	done  chan struct{}
 
-	retryError atomic.Pointer[string] // error that the delivery retries; "" after success
+	retryError atomic.Pointer[string] // error after which the delivery retries; "" after success
 	finished   atomic.Bool            // the run has ended, and the final shard is being written
 }
 
@@ -161,8 +161,8 @@ func (o *outputSoak) Start() error {
 	return nil
 }
 
-// reportRetry reports the error that the delivery retries: in the next line of progress, or at once if the run has
-// ended.
+// reportRetry reports the error after which the delivery retries: in the next line of progress, or at once if the run
+// has ended.
 func (o *outputSoak) reportRetry(message string) {
 	o.retryError.Store(&message)
 	if o.finished.Load() && o.progress != nil {
@@ -293,8 +293,8 @@ func (o *outputSoak) shard() *shard.Shard {
 	return s
 }
 
-// report writes one line of progress. The line is lost if no process reads it; another soak may attach and read the
-// next one.
+// report writes one line of progress. The line is lost if no process reads it; another soak process may attach and read
+// the next one.
 func (o *outputSoak) report() {
 	p := o.news.report(o.recorder)
 	if message := o.retryError.Load(); message != nil {

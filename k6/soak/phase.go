@@ -158,7 +158,7 @@ func (s *holdStream) closed(at time.Time, c sseclient.Close) {
 }
 
 // opened closes the channel headers at the first connection, and records the reconnect of a dropped stream. start is
-// the time of the dial, and at the arrival of the headers.
+// the time when the dial started; at is the time when the headers arrived.
 func (s *holdStream) opened(start, at time.Time) {
 	h, t := s.holding, s.phase
 	h.reconnectMu.Lock()

@@ -65,7 +65,7 @@ func (n *progressNews) report(r *recorder) shard.Progress {
 	return p
 }
 
-// hasFinding reports whether a connection has had a fault at an earlier call of report.
+// hasFinding reports whether a connection had a fault at an earlier call of report.
 func (n *progressNews) hasFinding(id string) bool {
 	_, known := n.faults[id]
 	return known

@@ -53,7 +53,7 @@ func (r *recorder) begin(vu modules.VU, token string, runner string) error {
 	return nil
 }
 
-// publishDuration returns how long a run publishes whose streams are open for hold: at least half of that time.
+// publishDuration returns how long a run publishes if its streams are open for hold: at least half of that time.
 func publishDuration(hold time.Duration) time.Duration {
 	return max(hold-publishDelay-publishTail, hold/2)
 }

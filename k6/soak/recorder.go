@@ -21,8 +21,8 @@ import (
 
 // A recorder has the data of a runner: the plan of its script, the ledger of each connection, the published messages,
 // and a tally of all connections. mu guards the fields below it, except the atomic ones. The tally has its own lock.
-// For most messages the readers of streams need only that one; they hold mu to note published messages and names of
-// events.
+// For most messages the readers of streams need only the lock of the tally. They lock mu to note published messages and
+// names of events.
 type recorder struct {
 	tally
 	telemetry *telemetry
@@ -92,8 +92,8 @@ func (r *recorder) setPlan(p plan.Plan) error {
 }
 
 // configure derives the configuration of ledgers and the readers of topics from plan and service. It also sets defaults
-// that depend on both: the service noop, and the marker of the plan. It is called again when plan or service change,
-// but not after the first ledger.
+// that depend on both: the service noop, and the marker of the plan. It is called again when the plan or the service
+// changes, but not after the first ledger.
 func (r *recorder) configure() {
 	p := &r.plan
 	c := &r.config
@@ -147,8 +147,9 @@ func (r *recorder) planCopy() plan.Plan {
 	return r.plan
 }
 
-// latenessOf returns the lateness of a message with the given latency. That is the latency itself. If the clock of the
-// sender clearly differs from the clock of this process, it is the difference to the latency of the fastest message.
+// latenessOf returns the lateness of a message with the given latency. Normally that is the latency itself. If the
+// clock of the sender clearly differs from the clock of this process, the lateness is the difference from the latency
+// of the fastest message.
 func (r *recorder) latenessOf(latency time.Duration) time.Duration {
 	if r.sharesClock.Load() {
 		return max(latency, 0)

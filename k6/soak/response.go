@@ -33,7 +33,7 @@ type response struct {
 	closedByClient bool      // the client closed the stream after a silence
 }
 
-// responseCallbacks returns the callbacks of the streams of responses, whose values are the responses.
+// responseCallbacks returns the callbacks of streams whose values are responses.
 func responseCallbacks() sseclient.Callbacks {
 	of := func(s *sseclient.Stream) *response { return s.Value().(*response) }
 	return sseclient.Callbacks{

@@ -112,7 +112,7 @@ func (r *responses) copy() *shard.Responses {
 	defer r.mu.Unlock()
 	out := r.sum.Copy()
 	if now := r.currentBucket(); now.Started > 0 || len(now.States) > 0 {
-		_ = out.Merge(&shard.Responses{Series: []shard.ResponseBucket{now}}) // Merge fails only for data of a file
+		_ = out.Merge(&shard.Responses{Series: []shard.ResponseBucket{now}}) // Merge fails only for data from a file
 	}
 	return out
 }

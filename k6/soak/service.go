@@ -83,7 +83,7 @@ func (m *module) service(description *sobek.Object) *sobek.Object {
 	return out
 }
 
-// jsonOf returns a description as JSON for service.Parse, with true for functions.
+// jsonOf returns a description as JSON for service.Parse, with true in place of each function.
 func jsonOf(rt *sobek.Runtime, description *sobek.Object) []byte {
 	stringify, ok := sobek.AssertFunction(rt.Get("JSON").ToObject(rt).Get("stringify"))
 	if !ok {
@@ -116,7 +116,7 @@ func (r *recorder) defaultService(m *module) *jsService {
 	return &jsService{Service: r.service, m: m}
 }
 
-// setService stores the description. Each virtual user loads the script and must declare the same.
+// setService stores the description. Each virtual user loads the script and must declare the same description.
 func (r *recorder) setService(s *service.Service) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -176,7 +176,7 @@ func requireText(value sobek.Value) error {
 // hasFunctions reports whether each attempt to connect calls JavaScript.
 func (s *jsService) hasFunctions() bool { return s.token != nil || s.url != nil || s.body != nil }
 
-// customRequest sets the URL and the body of request n by the functions of the description.
+// customRequest sets the URL and the body of request n with the functions of the description.
 func (s *jsService) customRequest(r *sseclient.Request, n int64, c *finiteClient, prompt string) (err error) {
 	rt := s.m.vu.Runtime()
 	number := rt.ToValue(n)

@@ -26,8 +26,8 @@ const (
 	slowComplete    = "slow_complete"     // slow streams that were open at the end of the phase and got all broadcasts
 )
 
-// slow reads streams slowly for the time of the phase, and then fast again. It counts the slow streams by outcome, and
-// the broadcasts on the other streams.
+// slow reads streams slowly for p.For, and then fast again for p.After. It counts the slow streams by outcome, and the
+// broadcasts on the other streams.
 func (h *holding) slow(p *phase) {
 	tags := h.tagsOf(p.Name)
 	initial := make([]uint64, len(h.streams))

@@ -21,7 +21,7 @@ type step struct {
 
 // Metrics of the steps.
 const (
-	stepStreams = "capacity_streams" // streams opened by the start and by the end of a step
+	stepStreams = "capacity_streams" // number of streams before a step, and at its end
 	stepConnect = "capacity_connect" // dial to headers, of the streams that a step added
 )
 

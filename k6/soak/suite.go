@@ -22,7 +22,7 @@ func (m *module) suite(v sobek.Value) {
 	must(rt, m.recorder.setSuite(s))
 }
 
-// setSuite stores the suite of the script. Each virtual user loads the script and must declare the same.
+// setSuite stores the suite of the script. Each virtual user loads the script and must declare the same suite.
 func (r *recorder) setSuite(s shard.Suite) error {
 	if s.Name == "" {
 		return errors.New("soak.suite: name is missing")

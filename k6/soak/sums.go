@@ -15,7 +15,7 @@ import (
 // A sums value adds up the metrics of k6 in a form that can be merged across runners. The percentiles of k6's summary
 // cannot be merged.
 type sums struct {
-	splitBy  []string // tags of a suite
+	splitBy  []string // tags by which a suite splits the metrics
 	metrics  map[string]*shard.Metric
 	cache    map[metrics.TimeSeries]*shard.Metric // results of seriesOf
 	checks   map[string]*shard.Check
@@ -77,8 +77,8 @@ func (s *sums) addCheck(sample metrics.Sample) {
 	}
 }
 
-// clampFinite returns a finite value, because JSON has neither NaN nor infinity. With this limit, sums stay finite,
-// too.
+// clampFinite limits a value to ±1e15 and replaces NaN with 0, because JSON has neither NaN nor infinity. With this
+// limit, sums stay finite, too.
 func clampFinite(v float64) float64 {
 	const limit = 1e15 // over 30,000 years in milliseconds
 	if math.IsNaN(v) {

@@ -107,7 +107,8 @@ func (o *outputSoak) awaitNetwork(limit time.Duration) {
 	}
 }
 
-// restart replaces this process by one that runs its clients for the rest of the run. It returns only on an error.
+// restart replaces this process with a new one, which runs the clients for the rest of the run. It returns only on an
+// error.
 func (o *outputSoak) restart(now time.Time) error {
 	select {
 	case <-o.stop:

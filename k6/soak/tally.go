@@ -72,7 +72,7 @@ func (t *tally) instant(at time.Time) ledger.Instant { return at.Sub(t.start) }
 // series.
 func (t *tally) wall(now time.Time) time.Time { return t.start.Add(now.Sub(t.start)).Round(0) }
 
-// addStream counts a stream that has opened. duration is that of its connect.
+// addStream counts a stream that has opened. duration is the time that its connection attempt took.
 func (t *tally) addStream(duration time.Duration, r *sseclient.Response) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

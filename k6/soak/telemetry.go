@@ -56,7 +56,7 @@ func newTelemetry(r *recorder) *telemetry {
 	}
 }
 
-// register registers the metrics with k6. k6 requires that in the init context.
+// register registers the metrics with k6. It must be called in the init context.
 func (p *telemetry) register(registry *metrics.Registry) {
 	p.once.Do(func() {
 		p.root, p.metrics = registry.RootTagSet(), map[string]*metrics.Metric{}
@@ -132,7 +132,7 @@ func (p *telemetry) run(stop chan struct{}) {
 		}
 		state := p.state() // before the lock, for which readers of streams wait in start and end
 		p.mu.Lock()
-		if p.stop == stop { // otherwise end has closed stop, and no sink may be open
+		if p.stop == stop { // otherwise end has closed stop, and perhaps no sink is open
 			p.publish(state)
 		}
 		p.mu.Unlock()

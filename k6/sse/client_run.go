@@ -99,7 +99,7 @@ func (c *Client) read(ctx context.Context) {
 	}
 }
 
-// next reads the next event, or the next block with everyBlock.
+// next reads the next event or, with everyBlock, the next block.
 func (c *Client) next(p *eventstream.Parser, b *eventstream.Block) error {
 	if !c.params.everyBlock {
 		return p.Next(&b.Event)

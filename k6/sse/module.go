@@ -1,8 +1,8 @@
 // Package sse has the JavaScript bindings and the k6 metrics of the SSE client, internal/sseclient. The module
 // k6/x/soak exports them, and so can a module that replaces xk6-sse.
 //
-// The package provides the EventSource of the HTML standard (section 9.2) on k6's event loop, with many per VU, and the
-// blocking open() of xk6-sse. load-tests/types/sse.d.ts documents the API for scripts.
+// The package provides the EventSource of the HTML standard (section 9.2) on k6's event loop, many of them per VU, and
+// the blocking open() of xk6-sse. load-tests/types/sse.d.ts documents the API for scripts.
 //
 // Goroutines of the client use no JavaScript values. These change only in tasks on the event loop.
 package sse
@@ -36,7 +36,8 @@ type rootModule struct{}
 // NewModuleInstance returns the module of a virtual user.
 func (rootModule) NewModuleInstance(vu modules.VU) modules.Instance { return NewModule(vu) }
 
-// A Module opens the event streams of one virtual user: for its script, and in Go with the metrics of an EventSource.
+// A Module opens the event streams of one virtual user, for its script and for Go callers. The streams of both push the
+// metrics of an EventSource.
 type Module struct {
 	vu      modules.VU
 	metrics *sseMetrics
@@ -47,7 +48,7 @@ type Module struct {
 	goPart  *sobek.Symbol                      // the property of an EventSource that holds its eventSource
 
 	client       *sseclient.Client // used on the event loop only
-	clientState  *lib.State        // the state of the VU that client uses
+	clientState  *lib.State        // the VU state that client uses
 	dialPatience time.Duration     // DialPatience of client
 }
 

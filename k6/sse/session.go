@@ -79,7 +79,7 @@ func (s *session) queue(task func() error) {
 	})
 }
 
-// finish ends the session, unless a hold is not released: it pushes the last samples, closes idle connections and
+// finish ends the session, unless a hold has not been released. It pushes the last samples, closes idle connections and
 // allows the iteration to end. It runs on the event loop, where k6 accepts samples even after the end of the context.
 func (s *session) finish() {
 	s.flushing.Lock()

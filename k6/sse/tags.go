@@ -13,8 +13,8 @@ import (
 )
 
 // describeRequest sets the tags that are known before the dial. The tags url and name omit the query, the fragment and
-// the credentials of a URL, which may contain ids. As in k6/http, a name that the user sets replaces both. Then u may
-// be nil.
+// the credentials of a URL, because these may contain ids or secrets. As in k6/http, a name that the user sets replaces
+// both. Then u may be nil.
 func describeRequest(tm *metrics.TagsAndMeta, enabled *metrics.SystemTagSet, u *url.URL, method string) {
 	name, hasName := tm.Tags.Get(metrics.TagName.String())
 	if !hasName {
@@ -27,7 +27,7 @@ func describeRequest(tm *metrics.TagsAndMeta, enabled *metrics.SystemTagSet, u *
 	tm.SetSystemTagOrMetaIfEnabled(enabled, metrics.TagMethod, method)
 }
 
-// describeResponse returns tm with the tags of a response. If r is nil, it returns tm.
+// describeResponse returns tm with the tags of a response. If r is nil, it returns tm unchanged.
 func describeResponse(tm metrics.TagsAndMeta, state *lib.State, r *sseclient.Response) metrics.TagsAndMeta {
 	if r == nil {
 		return tm

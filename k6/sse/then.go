@@ -86,7 +86,7 @@ func (o *secondRequest) set(rt *sobek.Runtime, name string, v sobek.Value) (err 
 	return err
 }
 
-// parseText parses a string as a template, or a function.
+// parseText parses a text: a string, which is a template, or a function.
 func parseText(v sobek.Value) (*text, error) {
 	if fn, ok := sobek.AssertFunction(v); ok {
 		return &text{fn: fn}, nil
