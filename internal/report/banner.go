@@ -53,8 +53,9 @@ const maxFindings = 5
 func sentence(v *verdict.Verdict) string { return strings.TrimPrefix(v.Summary(), v.Heading()+": ") }
 
 // findings returns at most maxFindings reasons: first the causes of an invalid run and failures of the target, then
-// findings in order of time, then reasons without a time. It omits symptoms, and reasons that the sentence of the
-// banner contains. If there are too many, the last text states the number of the omitted ones.
+// findings in order of time, then reasons without a time. It omits symptoms, unless all reasons are symptoms, and
+// reasons that the sentence of the banner contains. If there are too many, the last text states the number of the
+// omitted ones.
 func findings(v *verdict.Verdict) []string {
 	type finding struct {
 		order, unix float64
@@ -166,8 +167,8 @@ func (s *subject) messageTiles() (tiles []Tile) {
 	return tiles
 }
 
-// receivedTile returns the tile of received messages. In a run that did not pass, it is good only if all planned
-// messages were expected: streams that did not stay open to the end expected fewer.
+// receivedTile returns the tile of received messages. In a run that did not pass, the tone is good only if all planned
+// messages were expected. Fewer are expected on streams that did not stay open to the end.
 func (s *subject) receivedTile(t ledger.Totals) Tile {
 	out := Tile{Name: s.nouns(false) + " received", Value: format.Thousands(t.Received), Note: "of " + format.Thousands(t.Expected) + " expected", Tone: Good}
 	planned := plannedMessages(s.v)

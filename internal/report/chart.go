@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// An Axis is the time that all charts over time share: points Step seconds apart.
+// An Axis is the time axis that all charts over time share. Its points are Step seconds apart.
 type Axis struct {
 	From  int64  `json:"from"` // Unix, seconds
 	Step  int64  `json:"step"`
@@ -135,9 +135,10 @@ func splitRuns(values []float64, gap int) (out [][]point) {
 	return out
 }
 
-// lttb reduces points to n of them by largest triangles (Steinarsson, 2013). It keeps the first and the last point, and
-// one point of each of n − 2 ranges between them. That point forms the largest triangle with the previously kept point
-// and the mean of the next range. The line keeps its shape. If n is less than 3, at most two points remain.
+// lttb selects n of the points with the algorithm Largest-Triangle-Three-Buckets (Steinarsson, 2013). It keeps the
+// first and the last point, and one point of each of n − 2 ranges between them. That point forms the largest triangle
+// with the previously kept point and the mean of the next range. The line keeps its shape. If n is less than 3, at most
+// two points remain.
 func lttb(points []point, n int) []point {
 	if n >= len(points) || n < 3 {
 		if len(points) > 2 && n < 3 {

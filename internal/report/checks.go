@@ -44,7 +44,7 @@ func checks(v *verdict.Verdict) Section {
 	return out
 }
 
-// checksTable returns the table of some checks.
+// checksTable returns a table of the given checks.
 func checksTable(list []verdict.Check) Table {
 	t := Table{Columns: Columns("check", "limit", "actual", "-impact")}
 	for i := range list {

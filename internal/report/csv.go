@@ -139,7 +139,7 @@ func SeriesCSV(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
 	return out.Error()
 }
 
-// row writes values as fmt.Sprint formats them. Its error is returned by the method Error of the writer.
+// row writes values as fmt.Sprint formats them. The method Error of the writer returns any write error.
 func row(out *csv.Writer, values ...any) {
 	cells := make([]string, len(values))
 	for i, v := range values {
@@ -210,7 +210,7 @@ func CutsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 	return out.Error()
 }
 
-// messageHeader names the columns of connections.csv on the messages of a client and on other events.
+// messageHeader names the columns of connections.csv about the messages of a client and about other events.
 var messageHeader = []any{"topic", "first", "last", "heartbeats", "foreign", "repeated", "announced_gaps", "uncounted", "max_silence_s", "misrouted"}
 
 // messageCells returns the values of the columns of messageHeader. The numbers of the first and the last message are
@@ -275,14 +275,14 @@ func TableFile(t *verdict.Table) string {
 	return strings.Join(words, "-") + ".csv"
 }
 
-// TableCSV writes a table of a suite for a spreadsheet, with numbers without thousands separators.
+// TableCSV writes a table of a suite for a spreadsheet. It removes the thousands separators from numbers.
 func TableCSV(w io.Writer, t *verdict.Table) error {
 	out := csv.NewWriter(w)
 	header := make([]string, len(t.Columns))
 	for i, text := range t.Columns {
 		header[i] = cell(text)
 	}
-	_ = out.Write(header) // Error returns its error
+	_ = out.Write(header) // out.Error returns any write error
 	for _, cells := range t.Rows {
 		escaped := make([]string, len(cells))
 		for i, text := range cells {

@@ -16,7 +16,7 @@ type Run struct {
 	Merged  *shard.Merged
 	Samples []resources.Sample
 	Circumstances
-	Comparison Section // with earlier runs; empty without any
+	Comparison Section // with earlier runs; empty if there are none
 	Files      []File
 }
 

@@ -186,7 +186,7 @@ func refusals(attempts map[string]int) string {
 // runners.
 func (f *facts) processes(v *verdict.Verdict) {
 	switch {
-	case v.Server.Known && v.Stopped(): // they are not compared
+	case v.Server.Known && v.Stopped(): // the counts of a stopped run are not compared
 	case v.Server.Known:
 		f.add("server", "%s", v.Server.Comparison(v.Messages.Received))
 	case v.Evidence.By != "":
@@ -204,7 +204,7 @@ func (f *facts) processes(v *verdict.Verdict) {
 	}
 }
 
-// system adds the threads of processes, and the network and DNS lookups of the machine of `soak run`.
+// system adds the threads of processes, and the network traffic and DNS lookups of the machine of `soak run`.
 func (f *facts) system(r *verdict.Resources) {
 	var threads []string
 	for _, figure := range []struct {
@@ -277,7 +277,7 @@ func sharedTopics(list []*verdict.Topic) Table {
 	return t
 }
 
-// countCell returns a count of messages, coloured if it should be 0.
+// countCell returns a count of messages. It is coloured if it should be 0 and is not.
 func countCell(t ledger.Total) Cell {
 	c := Cell{Text: format.Thousands(t.Count)}
 	if t.Fault {

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// leakMeans is the number of means to which a memory series is averaged before its slope is computed:
-	// neighbouring samples are similar, and would make the confidence interval too narrow.
+	// leakMeans is the number of means to which a memory series is reduced before its slope is computed. Neighbouring
+	// samples are similar, and would make the confidence interval too narrow.
 	leakMeans = 60
 	// leakWarmUp is the share of the hold that is excluded at its start, while heaps still grow.
 	leakWarmUp = 0.1

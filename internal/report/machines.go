@@ -13,8 +13,8 @@ import (
 // maxMachines is the maximum number of rows of a table of machines.
 const maxMachines = 20
 
-// machines returns the counters of the machines of a run that explain effects on its streams. The section is empty if
-// no counters are known.
+// machines returns the machine counters that may explain faults of the streams. The section is empty if no counters are
+// known.
 func machines(v *verdict.Verdict) Section {
 	out := Section{ID: "machines", Title: "Machines"}
 	if len(v.Machines) == 0 {

@@ -119,7 +119,7 @@ func (s *subject) clientComparison() Section {
 	return out
 }
 
-// spread returns the delays of clients after the first client that received a message.
+// spread returns the delays from the first client that received a message to each other client.
 func (s *subject) spread() Section {
 	out := Section{ID: "lateness-all", Title: "Spread between clients", Short: "Spread"}
 	if s.Merged.Lateness.Count() == 0 {

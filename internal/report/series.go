@@ -15,8 +15,8 @@ import (
 // step is the time between two points in seconds.
 const step = int64(shard.BucketWidth / time.Second)
 
-// A series has the samples of a run on one time axis, a point each step. NaN is unknown, and an unknown column is
-// nil. A point represents the step that ends there: the value at its end, or the events in it.
+// A series has the samples of a run on one time axis, with one point per step. NaN marks an unknown value, and an
+// unknown column is nil. A point represents the step that ends there: the value at its end, or the events in it.
 type series struct {
 	from int64 // Unix, seconds
 	n    int   // number of points
@@ -225,8 +225,8 @@ func numbersOf(column []float64, from, to int) []float64 {
 // mib returns a number of bytes in MiB.
 func mib(bytes uint64) float64 { return float64(bytes) / (1 << 20) }
 
-// phases has the times of the phases of a soak, in Unix seconds: streams open from start to open, stay open until
-// ending, and end until end.
+// phases has the times of the phases of a soak, in Unix seconds: streams connect from start to open, stay open until
+// ending, and disconnect from ending to end.
 type phases struct{ start, open, ending, end float64 }
 
 // phasesOf derives the phases from the connections.

@@ -17,7 +17,7 @@ type Spark struct {
 // bars lists the characters for values, the lowest first.
 var bars = []rune("▁▂▃▄▅▆▇█")
 
-// Bars returns a cell with one character for each value: a bar, or a space for a gap.
+// Bars returns one cell for each value. The text of a cell is one character: a bar, or a space for a gap.
 func (s *Spark) Bars() []Cell {
 	top := s.Top
 	for _, v := range s.Values {

@@ -17,9 +17,9 @@ type Look struct {
 // maxWarnings is the maximum number of lines of warnings on a terminal, without the line that counts the omitted ones.
 const maxWarnings = 3
 
-// Terminal writes a verdict for a terminal: warnings, figures, actions, and the checks that are not met. A run whose
-// script declared the load also has its results. With Verbose, Terminal writes report.txt instead. files are lines with
-// the paths of further files. The result is at the beginning and at the end.
+// Terminal writes a verdict for a terminal: warnings, figures, actions, and the checks that are not met. If the script
+// declared the load, Terminal also writes the results of the suite. With Verbose, Terminal writes report.txt instead.
+// files are lines with the paths of further files. The result is at the beginning and at the end.
 func Terminal(w io.Writer, v *verdict.Verdict, look Look, files ...string) error {
 	if look.Colour {
 		w = format.WithoutEscaper(w) // the texts are escaped one by one

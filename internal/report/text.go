@@ -37,7 +37,7 @@ type TextWriter struct {
 	colour bool
 }
 
-// NewText returns a writer of text, in colour for a terminal.
+// NewText returns a TextWriter. If colour is set, it shows tones with ANSI escape sequences.
 func NewText(w io.Writer, colour bool) *TextWriter { return &TextWriter{bufio.NewWriter(w), colour} }
 
 var colours = map[Tone]string{Good: "\x1b[32m", Bad: "\x1b[31m", Doubt: "\x1b[33m"}
@@ -235,7 +235,7 @@ func (t *TextWriter) columns(table *Table, columns, widths []int) {
 	}
 }
 
-// row writes a row of a table. A cell that is wider than its column continues in the next lines.
+// row writes a row of a table. A cell that is wider than its column continues on the next lines.
 func (t *TextWriter) row(table *Table, columns, widths []int, row Row) {
 	cells := make([][]string, len(table.Columns))
 	height := 1
@@ -281,8 +281,8 @@ func (t *TextWriter) cell(table *Table, widths []int, row Row, lines []string, i
 	return line
 }
 
-// fold breaks a text between words into lines of a width. A longer word has its own line, or is broken if breakWords
-// is set.
+// fold breaks a text between words into lines of the given width. A word that is longer than a line gets its own line,
+// or is broken if breakWords is set.
 func fold(s string, width int, breakWords bool) (lines []string) {
 	line := []rune{}
 	for _, word := range strings.Fields(escapeControls(s)) {
@@ -303,8 +303,8 @@ func fold(s string, width int, breakWords bool) (lines []string) {
 	return append(lines, string(line))
 }
 
-// escapeControls replaces each control or invisible character by a space, because a terminal or a table would interpret
-// it.
+// escapeControls replaces each control or invisible character with a space, because a terminal or a table would
+// interpret it.
 func escapeControls(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {

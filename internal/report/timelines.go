@@ -20,7 +20,7 @@ func Timelines(r *Run) (Section, Axis) {
 	return s.timelines(), axis
 }
 
-// sampleGap is the maximum distance between two points of a sampled series that a line joins, in steps.
+// sampleGap is the maximum distance, in steps, at which a line joins two points of a sampled series.
 const sampleGap = 3
 
 // timelines returns the charts over time of a run with planned connections.

@@ -10,7 +10,7 @@ import (
 )
 
 // windows returns the section with the windows of a run: a strip for each figure, and a row for each window. It is
-// empty if the verdict has no windows, as for a run that is not longer than one window.
+// empty if the verdict has no windows, for example because the run is not longer than one window.
 func windows(v *verdict.Verdict) Section {
 	out := Section{ID: "windows", Title: "Windows"}
 	if len(v.Windows) == 0 {

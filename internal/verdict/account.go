@@ -12,9 +12,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// joinWindow is the time after the start and before the end of a stream in which no message is expected. A message that
-// is published in that time may or may not reach the stream. If the publisher ran on another host, the delay of the
-// fastest message extends the window, because it bounds the difference of the two clocks.
+// joinWindow is the time after the start of a stream, and before its end, in which no message is expected on it. A
+// message that is published in that time may or may not reach the stream. If the publisher ran on another host, the
+// delay of the fastest message extends the window, because it bounds the difference of the two clocks.
 const joinWindow = time.Second
 
 // arrivalSpread is the tolerance for clients that receive a message earlier than the client whose arrival time counts
@@ -25,7 +25,8 @@ const arrivalSpread = 100 * time.Millisecond
 // is expected if the service confirmed it and one of these holds:
 //   - a stream was open when it was published;
 //   - it was published between two streams, and the second one resumed the first;
-//   - a message before it and one after it arrived on one stream, and the service keeps the order.
+//   - messages before and after it arrived on one stream, or on streams that each resumed the previous one, and the
+//     service keeps the order.
 //
 // An expected message that did not arrive is lost. A message that the service refused or did not answer is never
 // expected. comparePublished returns the record of the connection, with its losses, and adds them to the sums of the
@@ -98,7 +99,7 @@ func (s *span) encloses(numbers ledger.Range) bool {
 	return s.first > 0 && s.first < numbers[0] && numbers[1] < s.last
 }
 
-// receive extends first and last by the numbers that arrived on a stream.
+// receive extends the range from first to last to the numbers that arrived on a stream.
 func (s *span) receive(stream *ledger.Span) {
 	if stream.First > 0 && (s.first == 0 || stream.First < s.first) {
 		s.first = stream.First
@@ -156,7 +157,7 @@ func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message, certa
 	return a
 }
 
-// countAbove returns how many messages with numbers above a limit arrived at a connection.
+// countAbove returns how many messages with numbers above a limit arrived on a connection.
 func countAbove(r *shard.Connection, limit uint64) uint64 {
 	if r.First == 0 || r.Last <= limit {
 		return 0
@@ -180,15 +181,15 @@ func (a *account) lastDelay(runner *shard.Runner) time.Duration {
 }
 
 // mayBePending reports whether a message may still have been in transit at the end of the run. That is the case if no
-// later message arrived, and if it was published shortly before the end: within 1.5 times the delay of the last
-// message. Messages at an interval have the same tolerance (docs/accounting.md).
+// later message arrived, and if the message was published shortly before the end: within 1.5 times the delay of the
+// last message. Messages that are sent at an interval have the same tolerance (docs/accounting.md).
 func (a *account) mayBePending(number uint64) bool {
 	return number > a.r.Last && a.messages[number-1].SentUS > a.lastEnd+(a.window-a.delay*3/2).Microseconds()
 }
 
 // lostNumbers returns the numbers of the expected messages that did not arrive. It omits those that may be corrupted
-// messages without a number (see couldBe). It counts confirmed messages in the account that were not expected, or may
-// not have been.
+// messages without a number (see couldBe). In the account, it counts the confirmed messages that were not expected, or
+// may not have been.
 func (a *account) lostNumbers() (out []ledger.Range) {
 	published := uint64(len(a.messages))
 	missing := []ledger.Range{{1, published}}
@@ -227,16 +228,16 @@ func (a *account) unplacedTimes() (times []time.Time) {
 	return times
 }
 
-// couldBe reports whether the corrupted message that arrived at a time may be the message with a number. It must have
-// arrived after that message was published, within the tolerances of the account. Its delay may exceed that of the last
-// message by at most the window.
+// couldBe reports whether the corrupted message that arrived at the given time may be the message with the given
+// number. It must have arrived after that message was published, within the tolerances of the account. Its delay may
+// exceed that of the last message by at most the window.
 func (a *account) couldBe(number uint64, arrival time.Time) bool {
 	elapsed := arrival.Sub(time.UnixMicro(a.messages[number-1].SentUS))
 	return elapsed >= joinWindow-a.window-a.tolerance && elapsed <= a.delay+a.window
 }
 
-// expects reports whether a message that did not arrive was expected. It counts a confirmed message that was not
-// expected, or may not have been, in the account. isEnclosed reports whether messages before and after that message
+// expects reports whether a message that did not arrive was expected. In the account, it counts a confirmed message
+// that was not expected, or may not have been. isEnclosed reports whether messages before and after that message
 // arrived in one span.
 func (a *account) expects(number uint64, isEnclosed bool) bool {
 	m := &a.messages[number-1]

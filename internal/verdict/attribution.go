@@ -19,8 +19,8 @@ const (
 	// SignalControl means that the control group was late at the same time. Its delay was over half of LATE_MS, and at
 	// least the delay that causes the fault.
 	SignalControl Signal = "control-group"
-	// SignalStall means that there was no conclusive control group, and that a runner woke up late at some time of the
-	// run. Its delay was over half of LATE_MS, or at least the delay that causes the fault.
+	// SignalStall means that there was no conclusive control group, and that a runner woke up late at some time during
+	// the run. Its delay was over half of LATE_MS, or at least the delay that causes the fault.
 	SignalStall Signal = "stall"
 	// SignalPackets means that AWS dropped packets of the runner's machine in the second half of the silence.
 	SignalPackets Signal = "dropped-packets"
@@ -149,15 +149,15 @@ func (s *Streams) lateByGenerator() uint64 {
 	return late - min(late, unexplained)
 }
 
-// hasStallWithoutGroup reports whether a runner stalled that has no conclusive control group.
+// hasStallWithoutGroup reports whether a runner without a conclusive control group stalled.
 func (s *Streams) hasStallWithoutGroup() bool {
 	return slices.ContainsFunc(s.m.Runners, func(r shard.Runner) bool {
 		return !decides(r.ControlGroup) && time.Duration(r.StallMaxUS)*time.Microsecond > s.m.Plan.LateLimit()/2
 	})
 }
 
-// isControlLateAt reports whether there are findings of some kinds, and the control group was late enough at each to
-// cause it.
+// isControlLateAt reports whether there are findings of the given kinds, and the control group was late enough at each
+// to cause it.
 func (s *Streams) isControlLateAt(kinds []ledger.Kind) bool {
 	if !s.Control.decides() {
 		return false
@@ -182,8 +182,8 @@ func (s *Streams) isControlLateAt(kinds []ledger.Kind) bool {
 	return hasFinding
 }
 
-// listsAll reports whether a record lists all of its findings of some kinds. The list has a limited length, and late
-// messages may fill it.
+// listsAll reports whether a record lists all of its findings of the given kinds. The list has a limited length, and
+// late messages may fill it.
 func listsAll(r *shard.Connection, kinds []ledger.Kind) bool {
 	if r.Unlisted == 0 || !slices.Contains(kinds, ledger.KindTail) {
 		return r.Unlisted == 0
@@ -214,9 +214,10 @@ func (s *Streams) minDelay(r *shard.Connection, f ledger.Finding) time.Duration 
 	return 0
 }
 
-// delayOf returns the longest delay of a client between two instants that the load generator may have caused, and the
-// signal that shows it. The network to the reference target may also have caused it. The delay is 0 if the control
-// group was on time. Without a conclusive control group it is the longest stall of the runner in the whole run.
+// delayOf returns the longest delay that the load generator may have caused for a client between two instants, and the
+// signal that shows it. The network to the reference target may also have caused the delay. The delay is 0 if the
+// control group was on time. Without a conclusive control group, the delay is the longest stall of the runner in the
+// whole run.
 func (s *Streams) delayOf(runner int, from, to ledger.Instant) (time.Duration, Signal) {
 	r := &s.m.Runners[runner]
 	group := r.ControlGroup

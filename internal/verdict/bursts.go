@@ -8,8 +8,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// MinBufferedShare is the share of messages that arrived together above which a program between service and client may
-// buffer them.
+// MinBufferedShare is a share of messages. If a larger share arrived together, a program between service and client may
+// buffer the messages.
 const MinBufferedShare = .5
 
 // Bursts describes how many messages arrived together with the previous one; "" if none did.
@@ -25,7 +25,7 @@ func Bursts(b *shard.Bursts, noun string) string {
 }
 
 // Buffer states that a program between service and client may buffer the messages. It names the server if the responses
-// have a header Server.
+// have a Server header.
 func Buffer(b *shard.Bursts) string {
 	text := "something between the service and the client buffers them, such as nginx with proxy_buffering on"
 	if server := b.Server(); server != "" {

@@ -100,8 +100,8 @@ const reasonUnobserved = "no client was observed"
 // reasonNoStream is the reason for not judging checks of streams.
 const reasonNoStream = "no stream was opened"
 
-// lateCheck returns the check that limits the number of late messages. If lateness is unknown, the check is not judged
-// without a limit, and turns a pass into invalid with one.
+// lateCheck returns the check that limits the number of late messages. If lateness is unknown and the plan has a limit,
+// the check turns a pass into invalid. If lateness is unknown and there is no limit, the check is not judged.
 func (s *Streams) lateCheck() Check {
 	p, n := s.m.Plan, s.Messages
 	limit := "any"

@@ -70,8 +70,8 @@ func delayWithin(c *shard.RunnerControl, from, to time.Time) (delay time.Duratio
 	return stall, false
 }
 
-// explains reports whether a delay is over half of the lateness limit. Such a delay may make a message late that the
-// service sent nearly on time.
+// explains reports whether a delay is over half of the lateness limit. With such a delay, a message that the service
+// sent nearly on time may be late.
 func explains(c *shard.RunnerControl, delay time.Duration) bool { return 2*delay > c.Limit() }
 
 // controlOf compares late messages with the control groups of all runners; nil if there were none.

@@ -90,7 +90,7 @@ func (s *Streams) attributeToCuts(i int, a *account, lost []ledger.Range) (misse
 // client had received only lower numbers. One of these must hold:
 //   - the client did not reconnect;
 //   - the number is below the first one after the cut;
-//   - the message was sent at most the join window after the reconnect.
+//   - the message was sent before the reconnect, or within the join window after it.
 func (a *account) cutOf(number uint64) int {
 	for k, c := range slices.Backward(a.r.Cuts.List) {
 		if number <= c.LastNumber {
@@ -285,7 +285,7 @@ func (s *Streams) brokenCutsText(all *Cuts) string {
 	return text
 }
 
-// CutTable shows each kind of cut, and how long clients were without a message.
+// CutTable returns a table of the cuts by kind, which also shows how long clients were without a message.
 func (s *Streams) CutTable() Table {
 	t := Table{
 		Title: "Resumes by kind of disconnect",
@@ -301,7 +301,7 @@ func (s *Streams) CutTable() Table {
 	return t
 }
 
-// cutSummary returns the sentence of a pass about cuts; "" if there were none.
+// cutSummary returns the sentence about cuts for the summary of a pass; "" if there were none.
 func (s *Streams) cutSummary() string {
 	all := s.allCuts()
 	if all.Count == 0 {

@@ -87,7 +87,7 @@ func (s *Streams) losses() (all []loss, lifetimeEnds []float64, unlisted int) {
 			}
 		}
 		listed := len(c.Outages)
-		for ; !s.m.Service.EndsStreams() && listed+1 < len(c.Spans); listed++ { // spans list more streams than Outages has outages
+		for ; !s.m.Service.EndsStreams() && listed+1 < len(c.Spans); listed++ { // Spans may list more than Outages
 			if stream := c.Spans[listed]; stream.Planned {
 				addPlanned(stream.To, stream.Cut)
 			} else {
@@ -202,7 +202,8 @@ func (s *Streams) lastEnd() (last float64) {
 	return last
 }
 
-// effect returns the effect of one action until a time. Messages before previousEnd belong to the previous action.
+// effect returns the effect of one action, up to the time until. Messages before previousEnd belong to the previous
+// action.
 func (s *Streams) effect(a *Action, losses []loss, previousEnd, until float64) *Effect {
 	e := &Effect{Until: until, Times: len(losses)}
 	var reconnects []float64
@@ -253,7 +254,7 @@ func (e *Effect) recordReconnects(start float64, reconnectedAt map[*shard.Connec
 	}
 }
 
-// MaxWithin returns the maximum number of times within any interval of a width. times must be sorted.
+// MaxWithin returns the maximum number of times within any interval of the given width. times must be sorted.
 func MaxWithin[T float64 | time.Duration](times []T, width T) (highest int) {
 	first := 0
 	for i, at := range times {

@@ -22,7 +22,8 @@ type Evidence struct {
 	OneHost bool               // target and runners share a machine and its clock
 	// ServiceCores and RunnerCores are the numbers of cores reserved for each; 0 if they share all cores.
 	ServiceCores, RunnerCores int
-	// Machines are the machines that a Prometheus scraped. The shards have the counters of the runners' machines.
+	// Machines are the machines that a Prometheus server scraped. The shards have the counters of the runners'
+	// machines.
 	Machines []*machine.Record
 
 	Problems []string // reasons why the run is incomplete, in addition to the problems of the merge

@@ -22,7 +22,7 @@ type sharedTopic struct {
 	uncertainClients []string // clients for which it is unknown which messages they received
 	isUnshared       bool     // most messages reached a single client, so clients cannot be compared
 
-	runner   int             // the index of the runner whose clock the times of messages have; -1: none
+	runner   int             // messages has times on the clock of the runner with this index; -1: none
 	messages []shard.Message // the last result of messagesFor
 }
 
@@ -117,12 +117,13 @@ func (s *Streams) recordsOf(f *shard.Feed) feed.Records {
 	}
 }
 
-// isExpected reports whether all clients of the topic were expected to receive the message with an index.
+// isExpected reports whether all clients of the topic were expected to receive the message with the given index.
 func (t *sharedTopic) isExpected(index int) bool {
 	return t.aligned.Messages[index].Live && !t.isUnshared
 }
 
-// messagesFor returns the messages of the topic with times by the clock of a runner, which has the given index.
+// messagesFor returns the messages of the topic, with times on the clock of a runner. index is the index of that
+// runner.
 func (t *sharedTopic) messagesFor(runner *shard.Runner, index int) []shard.Message {
 	if t.runner == index {
 		return t.messages
@@ -181,7 +182,7 @@ func (s *Streams) joiningTime(r *shard.Connection) time.Duration {
 	return joinWindow
 }
 
-// addDiverged records a client that received other messages than most clients, and the time of the difference.
+// addDiverged records a client that did not receive the same messages as most clients, and the time of the difference.
 func (t *sharedTopic) addDiverged(at time.Time, id string) {
 	d := &t.topic.Diverged
 	if !slices.Contains(*d, id) && len(*d) < maxDiverged {
@@ -192,7 +193,7 @@ func (t *sharedTopic) addDiverged(at time.Time, id string) {
 	}
 }
 
-// maxDiverged limits the listed clients of a topic that received other messages than most clients.
+// maxDiverged limits the list of clients of a topic that did not receive the same messages as most clients.
 const maxDiverged = 10
 
 // recipients states how many clients of a topic received a message: "3 of 4 clients".
@@ -273,7 +274,7 @@ func (s *Streams) doubtsOfSubscribers() []string {
 	return reasons
 }
 
-// comparisonSummary returns the summary of a pass whose clients were compared with each other.
+// comparisonSummary returns the summary of a passed run whose clients were compared with each other.
 func (v *Verdict) comparisonSummary() string {
 	clients, messages := 0, uint64(0)
 	for _, t := range v.Messages.Topics {

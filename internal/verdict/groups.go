@@ -26,7 +26,7 @@ type FindingGroup struct {
 }
 
 // A KindCount is the number of faults of one kind. In a FindingSummary it comes from the counters of the connections,
-// so it includes findings that are not listed. In an Incident it is of listed findings.
+// so it includes findings that are not listed. In an Incident it counts listed findings only.
 type KindCount struct {
 	Kind  string `json:"kind"`
 	Count uint64 `json:"count"`
@@ -45,7 +45,7 @@ type Incident struct {
 
 // A FindingSummary holds the findings of all connections: listed, grouped, and counted.
 type FindingSummary struct {
-	Findings  []Finding      `json:"findings,omitempty"`       // the first of each kind; connections.csv has all
+	Findings  []Finding      `json:"findings,omitempty"`       // the first of each kind; connections.csv lists more
 	Groups    []FindingGroup `json:"finding_groups,omitempty"` // in order of time
 	Kinds     []KindCount    `json:"finding_counts,omitempty"`
 	Incidents []Incident     `json:"incidents,omitempty"`
@@ -160,7 +160,8 @@ func (s *Streams) groupFindings() {
 	s.listGroups(clusters)
 }
 
-// inIncidents reports whether findings of a kind are part of incidents. Late messages are, if they exceed their limit.
+// inIncidents reports whether findings of a kind are part of incidents. Late messages are, if their number exceeds the
+// limit.
 func (s *Streams) inIncidents(kind ledger.Kind) bool {
 	limit := s.m.Plan.MaxLate
 	return kind != ledger.KindLate || limit >= 0 && s.Messages.Late > uint64(limit)
@@ -349,7 +350,7 @@ func (f *FindingSummary) Total(kind ledger.Kind) uint64 {
 	return 0
 }
 
-// Sentences returns the sentences of the groups of some kinds, in order of time. A last sentence states how many
+// Sentences returns the sentences of the groups of the given kinds, in order of time. A last sentence states how many
 // findings are not listed, if there are any.
 func (s *Streams) Sentences(kinds ...ledger.Kind) (out []string) {
 	var total, listed uint64

@@ -46,8 +46,8 @@ func (s *Streams) sumIntervals() {
 	s.intervalCount = len(intervals)
 }
 
-// hasOtherInterval reports whether the interval of a stream differs from the planned one by over maxDeviation, less the
-// possible error of its measurement.
+// hasOtherInterval reports whether the interval of a stream differs from the planned one by over maxDeviation, even
+// after the possible measurement error is subtracted from the difference.
 func hasOtherInterval(planned time.Duration, c *shard.Connection) bool {
 	return (c.Interval-planned).Abs()-c.IntervalError > time.Duration(maxDeviation*float64(planned))
 }
@@ -98,8 +98,8 @@ func (s *Streams) unevenShare() float64 {
 func (s *Streams) isUneven() bool { return s.unevenShare() > maxUnevenShare }
 
 // scheduleCheck returns the check that gaps between messages are as regular as counting by interval assumes. An unmet
-// check makes the run invalid if that count found a fault, because the fault may be false. Faults that do not depend on
-// the interval still fail the run.
+// check makes the run invalid if counting by interval found a fault, because the fault may be false. Faults that do not
+// depend on the interval still fail the run.
 func (s *Streams) scheduleCheck() Check {
 	n, noun, uneven := s.Messages, s.m.Service.Noun(), s.unevenShare()
 	c := Check{

@@ -55,7 +55,7 @@ type window struct {
 }
 
 // windows returns the windows of each runner. It ignores dropped packets of a machine that also has the target, because
-// the packets between them do not pass a network.
+// packets between runner and target do not pass a network there.
 func windows(all []MachineReport, runners int) [][]window {
 	out := make([][]window, runners)
 	for n := range all {
@@ -89,8 +89,8 @@ func IncreaseOnTarget(e *Evidence, from, to time.Time, match func(machine.Counte
 }
 
 // increase returns by how much the matching counters of the matching machines increased between two times. An increase
-// that a sample shows only in part within these times counts as a whole. known is false if these machines have no such
-// counter.
+// lies between two samples. If only a part of the time between the samples is within the given times, the whole
+// increase still counts. known is false if these machines have no such counter.
 func (e *Evidence) increase(from, to time.Time, matchMachine func(*MachineReport) bool, match func(machine.Counter) bool) (sum float64, known bool) {
 	for _, m := range MachinesOf(e) {
 		for _, c := range m.Counters {

@@ -116,7 +116,8 @@ func (m *MachineReport) retransmissionWarning() []string {
 		m, format.Thousands(int(retransmits)), 100*share, 100*maxRetransmitted)}
 }
 
-// RetransmittedShare returns the share of TCP segments that were retransmitted; 0 if no segment is known to be sent.
+// RetransmittedShare returns the share of TCP segments that were retransmitted; 0 if no segment is known to have been
+// sent.
 func (m *MachineReport) RetransmittedShare() float64 {
 	if sent := m.increase(machine.OutSegs); sent > 0 { // segments
 		return m.increase(machine.Retrans) / sent

@@ -63,8 +63,9 @@ func (m *MachineReport) increase(name string) float64 {
 	return 0
 }
 
-// MachinesOf returns the machines of a run, each once. Runners with the same boot id are on the same machine. A record
-// of Prometheus is added to the machine of the runners that it describes, or else is a further machine.
+// MachinesOf returns the machines of a run, each once. Runners with the same boot id are on the same machine. If a
+// record of Prometheus describes the machine of a runner, it is added to that machine. Otherwise it is a further
+// machine.
 func MachinesOf(e *Evidence) []MachineReport {
 	var all []*MachineReport
 	for round, m := range e.Rounds {
@@ -107,8 +108,9 @@ func MachinesOf(e *Evidence) []MachineReport {
 // isRunnerMachine reports whether the name of a machine in Prometheus marks it as a machine for runners.
 func isRunnerMachine(r *machine.Record) bool { return strings.HasPrefix(r.Name, "runner") }
 
-// isSame reports whether a record of Prometheus describes this machine. Both must have the same boot id, or the same
-// name and nearly the same boot time: the kernel reports that time with an error of a second.
+// isSame reports whether a record of Prometheus describes this machine. Both must have the same boot id. If a boot id
+// is unknown, both must have the same name and nearly the same boot time, because the kernel reports that time with an
+// error of a second.
 func (m *MachineReport) isSame(r *machine.Record) bool {
 	return slices.ContainsFunc(m.fromRunners, func(s runnerRecord) bool {
 		if r.Boot != "" && s.Boot != "" {
@@ -179,9 +181,9 @@ func (m *MachineReport) sum() {
 	}
 }
 
-// recordsOf returns the records from which a counter is summed. A counter of a network namespace has the longest record
-// of each namespace and round; any other counter has the longest record of each round. Records of Prometheus are used
-// if no runner reads the counter of the machine itself.
+// recordsOf returns the records from which a counter is summed. For a counter of a network namespace, it returns the
+// longest record of each namespace and round. For any other counter, it returns the longest record of each round.
+// Records of Prometheus are used if no runner reads the counter of the machine itself.
 func (m *MachineReport) recordsOf(c machine.Counter) (out []*machine.Record) {
 	longest := map[string]*machine.Record{}
 	var order []string

@@ -66,7 +66,7 @@ type Topic struct {
 
 	// The following fields are of topics whose clients are compared with each other. Messages counts those that all
 	// clients were expected to receive; MinReceived and MaxReceived are the lowest and the highest number that one
-	// client received. Diverged lists the first clients that received other messages than most clients, and
+	// client received. Diverged lists the first clients that did not receive the same messages as most clients, and
 	// DivergedUnix is the time of the first difference.
 	Messages     uint64   `json:"messages,omitempty"`
 	MinReceived  uint64   `json:"min_received,omitempty"`

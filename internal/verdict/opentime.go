@@ -211,7 +211,8 @@ func (o overrun) check(c Check) Check {
 }
 
 // An excess is the time by which a connection is over a maximum or under a minimum, and a sentence about it. If length
-// is 0, the connection is within the limit. A delay of the generator between two instants may have caused the excess.
+// is 0, the connection is within the limit. A delay of the load generator between from and to may have caused the
+// excess.
 type excess struct {
 	length   time.Duration
 	from, to ledger.Instant
@@ -266,7 +267,7 @@ func lastRefusalText(o ledger.Outage, event string) string {
 	return fmt.Sprintf("; last refused %s after it began, %s %s later", format.Duration(last-o.From), event, format.Duration(o.To-last))
 }
 
-// refusals returns a prefix with the number of failed attempts for each reason; "" if there are none.
+// refusals returns prefix, followed by the number of failed attempts for each reason; "" if there are none.
 func refusals(prefix string, list []ledger.Refusal) string {
 	var all []string
 	for _, f := range list {

@@ -10,7 +10,7 @@ import (
 type weight int
 
 const (
-	noWeight      weight = iota // the check is met, or a warning; in Check.weight the severity decides, see effectiveWeight
+	noWeight      weight = iota // the check is met, or a warning; as Check.weight: see effectiveWeight
 	doubt                       // invalid: turns a pass into invalid; a fail stays a fail
 	byClock                     // fail: the fault depends on the planned interval alone
 	wrongInterval               // invalid: the service has another interval, so faults by interval are meaningless
@@ -54,7 +54,7 @@ func (c Check) notJudgedIf(nothingCompared bool, reason string) Check {
 	return c.NotJudged(reason)
 }
 
-// NotJudged returns a copy of the check that is not judged, for the reason.
+// NotJudged returns a copy of the check that is not judged, for the given reason.
 func (c Check) NotJudged(reason string) Check {
 	c.Pass, c.Unjudged, c.Actual, c.Reasons = false, true, "not judged: "+reason, nil
 	return c

@@ -50,8 +50,8 @@ func (s *Streams) reconnectCheck() Check {
 	return slow.check(c)
 }
 
-// longestOutage returns the longest outage that followed a lost stream; 0 if no stream was lost. If the record does not
-// list that outage, only its length is known, and from is 0.
+// longestOutage returns the start and the end of the longest outage that followed a lost stream; both are 0 if no
+// stream was lost. If the record does not list that outage, only its length is known, and from is 0.
 func (s *Streams) longestOutage(c *shard.Connection) (from, to ledger.Instant) {
 	longest := ledger.Outage{}
 	update := func(o ledger.Outage) {

@@ -256,7 +256,8 @@ func (w Formatter) corruption(note string) string {
 	return note
 }
 
-// otherEvents describes other events that arrived, if they are at least as many as the missing messages; otherwise "".
+// otherEvents describes other events that arrived, if there are at least as many of them as missing messages; otherwise
+// "".
 func otherEvents(r ledger.Record, f ledger.Finding) string {
 	var all uint64
 	var names []string

@@ -54,7 +54,7 @@ type Streams struct {
 }
 
 // maxFindings limits the listed findings of each kind, so that frequent kinds do not displace rare ones.
-// connections.csv has all findings.
+// connections.csv has all findings that the records list.
 const maxFindings = 50
 
 // StreamsOf adds up the streams of a run, and compares them with the server's own ledger, which may be nil. oneHost
@@ -158,7 +158,7 @@ func (s *Streams) mutableConnection(i int, r *shard.Connection) *shard.Connectio
 	return c
 }
 
-// count corrects the record of the ith connection by all evidence, and adds it to all sums.
+// count corrects the record of the ith connection according to all evidence, and adds it to all sums.
 func (s *Streams) count(i int, r *shard.Connection) {
 	r = s.comparePublished(i, r)
 	endedEarly := s.endedEarly(r)
@@ -230,8 +230,8 @@ func (s *Streams) recordProofs(r *shard.Connection, e *ServerEntry) {
 	p.reordered = p.reordered || r.Numbered && r.Reordered > 0
 }
 
-// countState counts a connection by its state. If its runner was replaced, the record of the new runner has the end of
-// the client.
+// countState counts a connection by its state. If its runner was replaced, the record of the new runner shows how the
+// client ended.
 func (s *Streams) countState(r *shard.Connection, endedEarly bool) {
 	c := &s.Connections
 	s.watchedTime += s.watchedOf(r, endedEarly)

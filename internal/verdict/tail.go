@@ -7,7 +7,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// addTail merges the evidence of messages missing after the last one that arrived into one finding, so that each
+// addTail creates one finding from all evidence of messages missing after the last one that arrived, so that each
 // message is listed once. The interval shows how many messages were due; the server's ledger shows how many were sent.
 // It returns the record with that finding, and a mismatch of another kind with the server's entry.
 func (s *Streams) addTail(i int, r *shard.Connection, e *ServerEntry) (*shard.Connection, difference) {

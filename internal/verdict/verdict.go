@@ -45,13 +45,13 @@ func CheckSchema(schema int) error {
 	return nil
 }
 
-// A Verdict is the content of verdict.json. Fields are only ever added within a schema.
+// A Verdict is the content of verdict.json. Within one version of the schema, fields are only ever added.
 type Verdict struct {
 	Schema  int     `json:"schema"`
 	TestID  string  `json:"testid"`
 	Verdict Outcome `json:"verdict"`
-	// MessagesChecked reports whether any message or chunk was checked; nil for a run without event streams and
-	// responses that end by themselves.
+	// MessagesChecked reports whether any message or chunk was checked; nil for a run that has neither event streams
+	// nor responses that end by themselves.
 	MessagesChecked *bool `json:"messages_checked,omitempty"`
 	// Expect is the number of laptops, or runners, that soak merge --expect requires; 0: any number.
 	Expect    int        `json:"expect,omitempty"`
@@ -112,7 +112,7 @@ type Latency struct {
 	Above string `json:"above"` // AboveSend or AboveFastest
 }
 
-// The zero point of a latency: the time of sending if server and runners have one clock, otherwise the fastest message
+// The zero point of a latency: the time of sending if sender and runners share one clock, otherwise the fastest message
 // of each runner.
 const (
 	AboveSend    = "send"
@@ -141,7 +141,7 @@ type Server struct {
 	Known  bool   `json:"known"` // the server has a ledger, and it was read
 	Sent   uint64 `json:"sent"`
 	Agrees bool   `json:"agrees"` // the server's ledger lists the messages that arrived
-	// Confirms reports whether the ledger differs, and only for clients with missed or duplicated messages.
+	// Confirms reports whether the ledger differs, but only for clients with missed or duplicated messages.
 	Confirms bool `json:"confirms_faults,omitempty"`
 	// Uncompared is the number of messages that arrived at clients of runners that ended early or replaced another
 	// runner. They are not compared, because the ledger has the sum over both runners and the time between them.

@@ -112,8 +112,8 @@ func (w *Window) add(b *shard.Bucket) {
 	}
 }
 
-// worstWindow describes the window with the most faults, and among equal ones that with the most late messages. It
-// returns "" if no window has any.
+// worstWindow describes the window with the most faults. Among windows with equally many faults, it describes the one
+// with the most late messages. It returns "" if no window has any.
 func (v *Verdict) worstWindow() string {
 	if len(v.Windows) == 0 {
 		return ""
