@@ -42,8 +42,8 @@ func (d Dir) comparison(v *verdict.Verdict, baseline Dir) (report.Section, error
 	return out, nil
 }
 
-// earlierRuns returns the earlier runs of the same plan that define the normal range of the run, the latest first. They
-// are next to the folder of the run.
+// earlierRuns returns the earlier runs of the same plan that define the normal range of the run, the latest first.
+// Their folders are next to the folder of the run.
 func (d Dir) earlierRuns() ([]compare.Run, error) {
 	folder, err := filepath.Abs(string(d))
 	if err != nil {
@@ -79,7 +79,8 @@ var outcomes = map[compare.Outcome]report.Cell{
 	compare.Unsure: {Text: "unsure", Tone: report.Doubt},
 }
 
-// fillComparison lists the differences from the first of the old runs, the baseline, and the noise of all old runs.
+// fillComparison lists the differences from the baseline, which is the first of the old runs, and the noise of all old
+// runs.
 func fillComparison(out *report.Section, old []compare.Run, current compare.Run) {
 	baseline := old[0]
 	name := filepath.Base(baseline.Dir)
@@ -118,8 +119,8 @@ func fillComparison(out *report.Section, old []compare.Run, current compare.Run)
 	out.Tables = []report.Table{t}
 }
 
-// noise returns the range of a metric without a change: the band, or the range of the old runs for a fault. It returns
-// "–" if neither is known.
+// noise returns the range of a metric that is attributed to chance: the band, or the range of the old runs for a fault.
+// It returns "–" if neither is known.
 func noise(c compare.Change) string {
 	low, high := c.Old.Min, c.Old.Max
 	switch {

@@ -33,7 +33,7 @@ func Fetch(ctx context.Context, from store.Store, out string, progress func(done
 	if err := makeFolder(out); err != nil {
 		return "", nil, fmt.Errorf("make the results folder: %w; choose another folder by --out", err)
 	}
-	tmp, err := os.MkdirTemp(out, ".fetch-") // in out, so that files can be moved from it
+	tmp, err := os.MkdirTemp(out, ".fetch-") // in out, so that a rename can move each file
 	if err != nil {
 		return "", nil, fmt.Errorf("make a temporary folder: %w", err)
 	}

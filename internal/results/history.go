@@ -40,7 +40,7 @@ type Entry struct {
 
 	Plan        *PlanRuns           // the runs of the same plan; nil without a verdict
 	Previous    *Entry              // the previous run of the same plan, or else of the same suite; nil for the first
-	Comparison  *compare.Comparison // with earlierRuns; nil if they are too few, and for a run that is invalid or has no verdict
+	Comparison  *compare.Comparison // with earlierRuns; nil if there are too few, or the verdict is invalid or missing
 	earlierRuns []compare.Run       // the earlier runs of the plan that define the normal range, the latest first
 	metrics     map[string]float64  // values by the name of the metric; nil without a verdict
 }
@@ -216,8 +216,8 @@ func (r *Entry) outcome() string {
 	return r.Verdict.Word()
 }
 
-// regressions returns a sentence for each metric that got worse. It omits the failed verdict if another metric got
-// worse, too.
+// regressions returns a sentence for each metric that got worse. It omits the failed verdict if another metric
+// also got worse.
 func (r *Entry) regressions() (out []string) {
 	if r.Comparison == nil {
 		return nil

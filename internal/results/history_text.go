@@ -177,7 +177,7 @@ func (r *Entry) figures() (out []string) {
 
 func figure(m verdict.Metric, v float64) string { return m.Name + " " + number(m, v) }
 
-// number returns a value of a metric with its unit, unless its name has the unit.
+// number formats a value of a metric. It appends the unit, unless the name of the metric contains it.
 func number(m verdict.Metric, v float64) string {
 	if slices.Contains(strings.Fields(m.Name), m.Unit) {
 		return format.Quantity(v, "")

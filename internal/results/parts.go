@@ -24,8 +24,8 @@ type Run struct {
 	Actions      []verdict.ActionResult `json:"actions,omitempty"` // of --at, in their order
 }
 
-// Join creates the folder for one part of a run, with the runner of this index. Parts may share a folder. Join returns
-// an error if a file of this runner exists already.
+// Join creates the folder for the part of a run that has the runner with this index. Parts may share a folder. Join
+// returns an error if a file of this runner exists already.
 func Join(out, testid string, runner int) (Dir, error) {
 	d := Dir(filepath.Join(out, testid))
 	ownFiles, err := d.shardFiles()
@@ -97,7 +97,7 @@ func (d Dir) readRun(runners []shard.Runner) (run Run, err error) {
 	}
 	for _, r := range runners {
 		if r.Replaced {
-			continue // the record has the index of the runner that replaced it
+			continue // the record with this index is that of the runner that replaced r
 		}
 		var part Run
 		if _, err := d.readJSON(RunName(r.Index), &part); err != nil {
@@ -140,8 +140,8 @@ func (d Dir) modelLedger(m *shard.Merged) (verdict.ModelLedger, error) {
 }
 
 // ledgerOf returns the server's ledger; nil if there is none. In a run in parts, each part reads the ledger after the
-// end of its own streams. Each entry is therefore from the part with the stream. If only some parts have a ledger,
-// ledgerOf returns an error: with a partial ledger, the other messages would count as lost by the server.
+// end of its own streams. Each entry is therefore taken from the part with its stream. If only some parts have a
+// ledger, ledgerOf returns an error: with a partial ledger, the other messages would count as lost by the server.
 func (d Dir) ledgerOf(m *shard.Merged, ledger fullLedger) (verdict.ServerLedger, error) {
 	merged, err := ledger()
 	if merged != nil || err != nil {

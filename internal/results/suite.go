@@ -15,7 +15,7 @@ import (
 // roundPrefix is the prefix of the folder of each later round of a suite.
 const roundPrefix = "round-"
 
-// Round creates the folder of a round of a suite, counted from 0, and adds it to the manifest. The first round has the
+// Round creates the folder of a round of a suite, counted from 0, and adds it to the manifest. The first round uses the
 // folder of the run.
 func (d Dir) Round(n int) (Dir, error) {
 	if n == 0 {
@@ -40,7 +40,7 @@ func (d Dir) SuiteRun(run Run) (*suite.Run, error) {
 }
 
 // evidence returns the evidence of a verdict: the merged shards, and the other files of the run. Unreadable files are
-// problems; samples are only a warning if the suite does not require them.
+// problems; unreadable samples are only a warning if the suite does not require them.
 func (d Dir) evidence(merged *shard.Merged, run Run, ledger fullLedger) (*verdict.Evidence, error) {
 	kind, err := suite.ByName(merged.Plan)
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package archive packs the folder of a run into one tar.gz, without secrets, together with the data that a Prometheus
-// has of the run's time. It unpacks such an archive without trust in its author, and starts Prometheus with the data.
+// Package archive packs the folder of a run into one tar.gz, without secrets, together with the Prometheus data from
+// the time of the run. It unpacks such an archive without trusting its author, and loads the data into a new
+// Prometheus.
 // docs/report.md#archive-a-run describes the format.
 package archive
 

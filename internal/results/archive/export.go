@@ -14,8 +14,8 @@ import (
 	"google.golang.org/protobuf/encoding/protodelim"
 )
 
-// An Export describes prometheus.pb, the data of a Prometheus. The file has requests of remote write 1.0 in the order
-// of time, each after its length as a varint. A Prometheus accepts them in this order.
+// An Export describes prometheus.pb, the data of a Prometheus. The file contains remote-write 1.0 requests in
+// chronological order, each preceded by its length as a varint. A Prometheus accepts them in this order.
 type Export struct {
 	Missing    string    `json:"missing,omitempty"` // why there is no data, as a sentence
 	Address    string    `json:"address,omitempty"` // without a password
@@ -27,16 +27,16 @@ type Export struct {
 }
 
 const (
-	// margin is the time before and after a run whose data is exported, too: Prometheus looks back this far for the
-	// value of a series.
+	// margin extends the exported time range before and after the run: Prometheus looks back this far for the value of
+	// a series.
 	margin = 5 * time.Minute
 
-	perRequest = 20_000   // samples after which a request of remote write ends: some hundred KB
+	perRequest = 20_000   // samples after which a remote-write request ends: a few hundred KB
 	maxRequest = 64 << 20 // bytes of one request that Load accepts
 )
 
-// addExport stores the Prometheus data of the run's time. If there is no such data, or it cannot be read, the contents
-// state the reason.
+// addExport stores the Prometheus data from the time of the run. If there is no such data, or it cannot be read, the
+// contents state the reason.
 func (m *maker) addExport(address, skipReason string) error {
 	export := &m.contents.Prometheus
 	if skipReason != "" {
@@ -56,7 +56,7 @@ func (m *maker) addExport(address, skipReason string) error {
 		result.To = now
 	}
 	result.From, result.To = result.From.Truncate(time.Millisecond), result.To.Truncate(time.Millisecond)
-	var readErr error // of Prometheus; other errors are of this machine
+	var readErr error // from Prometheus; other errors are local
 	err = m.copy(ExportFile, func(out io.Writer) error {
 		buffered := bufio.NewWriter(out)
 		var writeErr error
@@ -81,7 +81,8 @@ func (m *maker) addExport(address, skipReason string) error {
 	return nil
 }
 
-// export writes the series of a Prometheus, with secrets in label values replaced, and counts them.
+// export writes the series of a Prometheus, and counts the series and their samples. It replaces secrets in label
+// values.
 func (m *maker) export(remote *Remote, result *Export, out io.Writer) (readErr, writeErr error) {
 	names := map[string]bool{}          // of all series
 	replacements := map[string]string{} // label values
@@ -111,7 +112,7 @@ func (m *maker) export(remote *Remote, result *Export, out io.Writer) (readErr, 
 	return readErr, writeErr
 }
 
-// writeRequests writes series as requests of remote write.
+// writeRequests writes series as remote-write requests.
 func writeRequests(out io.Writer, series []*Series) error {
 	for len(series) > 0 {
 		n, samples := 0, 0

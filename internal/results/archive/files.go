@@ -23,7 +23,8 @@ import (
 // evidence.
 var kinds = []string{".json", ".ndjson", ".csv", ".html", ".md", ".txt", ".log", ".gz"}
 
-// isInPage reports whether report.html has data of a file. A search for secrets in the page would miss encoded data.
+// isInPage reports whether report.html may contain the data of a file. The page itself cannot be searched for secrets,
+// because it encodes the data.
 func isInPage(name string) bool { return filepath.Ext(name) != ".log" && filepath.Ext(name) != ".gz" }
 
 const page = "report.html"
@@ -31,7 +32,7 @@ const page = "report.html"
 // addFiles copies the folder of a run, without secrets.
 func (m *maker) addFiles(folder string) error {
 	var hasPage bool
-	var stale bool // the page has a copy of a redacted file
+	var stale bool // the page contains a file in which secrets were replaced only now
 	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err := errors.Join(err, m.ctx.Err()); err != nil {
 			return err
@@ -42,7 +43,7 @@ func (m *maker) addFiles(folder string) error {
 			return err
 		case d.IsDir() && name != "." && strings.HasPrefix(d.Name(), "."):
 			return filepath.SkipDir
-		case d.IsDir(), name == contentsFile: // the folder was unpacked from an earlier archive
+		case d.IsDir(), name == contentsFile: // archive.json: the folder was unpacked from an earlier archive
 			return nil
 		case !packable(name):
 			m.omit("%q has a name that is not valid on every system", name)
@@ -126,7 +127,8 @@ func (m *maker) addFile(path, name string) (found bool, err error) {
 	return found, err
 }
 
-// maxFile is the maximum size of a file, unpacked if it is compressed: that of the largest file that a run leaves.
+// maxFile is the maximum size of a file, after decompression if it is compressed. It is the limit for the largest files
+// of a run.
 const maxFile = safefile.Table
 
 var errUnpacked = errors.New("the unpacked file is too large")
@@ -157,7 +159,7 @@ func unpack(packed io.Reader) (io.Reader, error) {
 	return &limitedReader{from: in, remaining: maxFile}, nil
 }
 
-// A limitedReader fails with errUnpacked after a number of bytes.
+// A limitedReader fails with errUnpacked when more than the remaining bytes are read.
 type limitedReader struct {
 	from      io.Reader
 	remaining int64
@@ -171,8 +173,8 @@ func (l *limitedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// NewSecrets returns the values that an archive must not contain: those of an environment, of a file like .env if it
-// exists, and of addresses with a password.
+// NewSecrets returns the values that an archive must not contain: the secrets in an environment, in a .env file if it
+// exists, and in addresses.
 func NewSecrets(environment []string, dotenv string, addresses ...string) *secret.Values {
 	if text, err := os.ReadFile(dotenv); err == nil { // #nosec G304 -- the .env of the working directory
 		for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {

@@ -38,7 +38,7 @@ type maker struct {
 var ErrHasData = errors.New("the existing archive has the Prometheus data of the run, and a new one would not")
 
 // Make writes the archive of a run to a file, completely or not at all. If Prometheus cannot be read, the archive
-// contains the reason. If the existing file has the Prometheus data in that case, Make keeps it and returns ErrHasData.
+// contains the reason. In that case, Make keeps an existing archive with the Prometheus data, and returns ErrHasData.
 func Make(ctx context.Context, from Source, file string) (Contents, error) {
 	run, err := readVerdict(from.Results)
 	if err != nil {
@@ -74,7 +74,7 @@ func Make(ctx context.Context, from Source, file string) (Contents, error) {
 	return m.contents, pack(ctx, dir, run.TestID, file)
 }
 
-// scan returns an error if a file of the archive, or its name, still contains a secret.
+// scan returns an error if the name or the content of a file in the archive still contains a secret.
 func (m *maker) scan() error {
 	return filepath.WalkDir(m.dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -142,8 +142,8 @@ func (m *maker) copy(name string, fill func(io.Writer) error) error {
 	return errors.Join(fill(out), out.Close())
 }
 
-// addContents stores archive.json. Its secrets were replaced before. Another replacement would change the names of
-// files such as token.log.
+// addContents stores archive.json. The secrets in it are already replaced. Replacing again would change file names such
+// as token.log.
 func (m *maker) addContents() error {
 	text, err := json.MarshalIndent(m.contents, "", "  ")
 	if err != nil {

@@ -129,10 +129,10 @@ type unpacker struct {
 	root   *os.Root
 	top    string            // the folder in the archive
 	sums   map[string]string // checksums of the files that are not unpacked yet, by name
-	budget int64             // bytes that the further files may have
+	budget int64             // total bytes that the remaining files may have
 }
 
-// unpackAll unpacks an archive into a folder. The limit is the maximum size of all files in bytes.
+// unpackAll unpacks an archive into a folder. limit is the maximum total size of all files in bytes.
 func unpackAll(in io.Reader, dir string, limit int64) (c Contents, err error) {
 	root, err := os.OpenRoot(dir) // no name and no link can escape it
 	if err != nil {
@@ -212,7 +212,7 @@ func (u *unpacker) unpack(h *tar.Header, content io.Reader) error {
 	return nil
 }
 
-// readSums reads the checksums, as sha256sum writes them, and writes the file to the folder.
+// readSums reads the checksums in the format of sha256sum, and copies their file to the folder.
 func (u *unpacker) readSums(h *tar.Header, content io.Reader) error {
 	if h.Size > maxSums {
 		return fmt.Errorf("%s is larger than in any run", sumsFile)
@@ -275,6 +275,6 @@ func readContents(root *os.Root) (c Contents, err error) {
 	return c, nil
 }
 
-// oneLine replaces line breaks and tabs, so that a text cannot forge lines of the output. Other control characters are
-// escaped when it is printed.
+// oneLine replaces line breaks and tabs, so that text from an archive cannot forge lines of output. Other control
+// characters are escaped when the text is printed.
 var oneLine = strings.NewReplacer("\n", " ", "\t", " ")

@@ -18,10 +18,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// pack writes the files of dir to an archive. It first writes sumsFile to dir, the first file of the archive. All files
-// of the archive are in a folder named testID.
+// pack writes the files of dir to an archive. It first writes sumsFile to dir, and makes it the first file of the
+// archive. All files of the archive are in a folder named testID.
 func pack(ctx context.Context, dir, testID, file string) error {
-	names := []string{sumsFile, contentsFile} // HasData reads these two only
+	names := []string{sumsFile, contentsFile} // HasData reads only these two
 	var sums bytes.Buffer
 	var size int64
 	files := os.DirFS(dir)

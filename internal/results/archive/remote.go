@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// window is the time range of one remote read. Windows are copied in the order of time, because a Prometheus
-	// rejects samples that are more than an hour older than its newest one.
+	// window is the time range of one remote read. Windows are copied in chronological order, because a Prometheus
+	// rejects samples that are more than an hour older than its newest sample.
 	window    = 5 * time.Minute
 	minWindow = 5 * time.Second // minimum range after halving
 
@@ -38,8 +38,8 @@ type Series = prompb.TimeSeries
 // samplesOf returns the number of samples of a series, including native histograms.
 func samplesOf(s *Series) int { return len(s.Samples) + len(s.Histograms) }
 
-// A Remote reads and writes the data of a Prometheus by remote read and remote write. Both preserve timestamps, the
-// exact values, and stale markers. They need neither the admin API nor a shell on the host.
+// A Remote reads and writes the data of a Prometheus by remote read and remote write. Both preserve timestamps,
+// exact values and stale markers. They need neither the admin API nor a shell on the host.
 type Remote struct {
 	base     *url.URL
 	client   *http.Client
@@ -62,12 +62,12 @@ func (r *Remote) String() string { return secret.Address(r.base) }
 // errTooMuch reports that the response for a window would be too large.
 var errTooMuch = errors.New("more samples than one answer may have")
 
-// Read calls handle with all series between two times, both included, window by window in the order of time.
+// Read calls handle with all series between two times, both included, window by window in chronological order.
 func (r *Remote) Read(ctx context.Context, from, to time.Time, handle func([]*Series) error) error {
 	return r.readWindows(ctx, from, to, window, handle)
 }
 
-// readWindows reads windows of a width. It halves a window that has too many samples.
+// readWindows reads windows of the given width. It halves a window that has too many samples.
 func (r *Remote) readWindows(ctx context.Context, from, to time.Time, width time.Duration, handle func([]*Series) error) error {
 	for at := from; !at.After(to); at = at.Add(width) {
 		last := at.Add(width - time.Millisecond) // both ends are included

@@ -106,7 +106,7 @@ func (s *Server) Done() <-chan struct{} { return s.process.Done() }
 // Stop ends the server and waits for its end.
 func (s *Server) Stop() { s.process.Stop(context.Background(), syscall.SIGTERM, stopTimeout) }
 
-// freeAddress returns an address of the loopback interface on which nothing listens.
+// freeAddress returns a loopback address with a free port.
 func freeAddress(ctx context.Context) (string, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {

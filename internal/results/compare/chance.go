@@ -14,7 +14,7 @@ const alpha = 0.05
 // A Summary is one metric over several runs.
 type Summary struct{ Median, Min, Max float64 }
 
-// Summarize sums up the values of at least one run.
+// Summarize returns the summary of one metric, given its values in at least one run.
 func Summarize(values []float64) Summary {
 	low, high := stats.Bounds(values)
 	return Summary{Median: stats.Sample{Xs: values}.Quantile(.5), Min: low, Max: high}
@@ -79,8 +79,8 @@ func differByFactor(old, recent []float64) (Difference, error) {
 // MinP returns the smallest possible two-sided p of a rank-sum test of n against m runs.
 func MinP(n, m int) float64 { return min(2/mathx.Choose(n+m, n), 1) }
 
-// A Band is the range of the mean of further runs of the same plan, with the probability 1 − alpha. It is a prediction
-// interval by Student's t, which assumes a normal distribution. The band of few runs is wide.
+// A Band is the range that contains the mean of further runs of the same plan with probability 1 − alpha. It is a
+// Student's t prediction interval, which assumes a normal distribution. A band computed from few runs is wide.
 type Band struct{ Low, High float64 }
 
 // noiseBand returns the band for the mean of a number of further runs. ok is false for fewer than two values, which

@@ -18,8 +18,7 @@ import (
 type Outcome string
 
 // A metric is Worse if its median got worse by more than the tolerance, by more than negligibleChange, and by more than
-// chance explains. The first fault where no old run had one is always Worse. A comparison with such a metric is a
-// regression.
+// chance explains. A fault that no old run had is always Worse. A comparison with a Worse metric is a regression.
 const (
 	Same   Outcome = "same"
 	Better Outcome = "better"
@@ -144,7 +143,7 @@ func checkPlans(runs []Run) error {
 	return nil
 }
 
-// warn adds warnings of different machines and of saturated load generators. It also records whether a generator was
+// warn adds warnings about different machines and saturated load generators. It also records whether a generator was
 // saturated.
 func (c *Comparison) warn(allRuns []Run) {
 	for _, r := range allRuns {
@@ -164,8 +163,8 @@ func (c *Comparison) warn(allRuns []Run) {
 	}
 }
 
-// isBound reports whether a metric of at least half of the new runs is a lower bound, because their load generator was
-// the limit. It also adds a warning of that. The service may then be as good as before. Lower bounds of old runs do not
+// isBound reports whether a metric is only a lower bound in at least half of the new runs, because their load generator
+// was the limit. The service may then be as good as before, so isBound adds a warning. Lower bounds in old runs do not
 // matter, because the actual values were even better.
 func (c *Comparison) isBound(recent []verdict.Metric) bool {
 	n := 0
@@ -265,7 +264,7 @@ func (c *Comparison) Verdict() verdict.Outcome {
 	return verdict.Pass
 }
 
-// negligibleChange is the largest change of a metric that does not matter, by unit; 0 for other units.
+// negligibleChange is the largest change that does not matter, by the unit of the metric; 0 for other units.
 var negligibleChange = map[string]float64{"ms": 5, "µs": 1, "MiB": 1, "%": 1}
 
 // Metrics of the latency and of the lateness of messages.

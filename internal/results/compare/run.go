@@ -119,8 +119,8 @@ func Open(dir string) (Run, error) {
 	return r, nil
 }
 
-// actions returns the actions on the service with their times, because a run with a deploy is not compared with one
-// without.
+// actions returns the actions on the service with their times, because a run with a deploy cannot be compared with a
+// run without one.
 func (r Run) actions() string {
 	var list []string
 	for _, a := range r.Verdict.Actions {
