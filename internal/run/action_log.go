@@ -21,7 +21,7 @@ type actionLog struct {
 	copier sync.WaitGroup
 
 	mu       sync.Mutex
-	offset   int64          // number of bytes of raw that are read
+	offset   int64          // number of bytes of raw that have been read
 	redacted *secret.Writer // writes to out, without secrets
 	end      []byte         // the last maxOutput bytes of the log
 	err      error

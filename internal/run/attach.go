@@ -105,8 +105,8 @@ func (d *attachedDriver) prepare(ctx context.Context) (err error) {
 }
 
 // runnersSurvive reports whether the runners continue if soak is killed. Only the suite soak supports that, in a run
-// that is not in parts. Its runners end with soak if soak started their target, which ends too, or if the run has
-// actions, which only soak can run.
+// that is not in parts. The runners end with soak if soak started their target, which also ends with soak, or
+// if the run has actions, which only soak can run.
 func (d *local) runnersSurvive() bool {
 	return d.part == 0 && !d.ownTarget && d.Suite.Plan.BySettings && d.Suite.InPlan() == "" && len(d.actions) == 0
 }
@@ -118,8 +118,8 @@ func (d *local) removePipes() {
 	}
 }
 
-// A reattachedDriver continues a run of this machine whose soak was killed. It follows the runners that still run, and
-// replaces the runners that ended early.
+// A reattachedDriver continues a run on this machine whose soak process was killed. It follows the runners that still
+// run, and replaces the runners that ended early.
 type reattachedDriver struct {
 	local
 	group      *runners.Group
@@ -188,7 +188,7 @@ func (d *reattachedDriver) prepare(context.Context) (err error) {
 }
 
 // restartControl starts a reference target of the control group at the address of the previous one, which ended with
-// its soak. It does nothing if that address is not of the loopback interface.
+// the soak process that started it. It does nothing if that address is not a loopback address.
 func (d *reattachedDriver) restartControl() {
 	reference, err := url.Parse(d.Plan.ControlURL)
 	if err != nil || d.Self == "" || reference.Host == "" {

@@ -71,8 +71,8 @@ type UsageError struct{ Err error }
 func (e UsageError) Error() string { return e.Err.Error() }
 func (e UsageError) Unwrap() error { return e.Err }
 
-// checkLocal checks the values of settings that are not part of the plan. It also replaces the value of --live by the
-// address that it means.
+// checkLocal checks the values of settings that are not part of the plan. It also replaces the value of --live with
+// the address that it means.
 func (s *session) checkLocal() error {
 	if s.part > 0 && s.CI.Any() {
 		return errors.New("--github and --junit cannot be combined with --runner; pass them to `soak merge`")
@@ -266,7 +266,7 @@ func (s *session) parsePart() error {
 	return nil
 }
 
-// parseStart parses --start-at: a time of RFC 3339, or HH:MM or HH:MM:SS in UTC, which means the next such time.
+// parseStart parses --start-at: an RFC 3339 time, or HH:MM or HH:MM:SS in UTC, which means the next such time.
 func parseStart(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

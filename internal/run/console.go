@@ -47,8 +47,8 @@ func (c *console) draw(lines []string) {
 	_, _ = io.WriteString(c.out, text+strings.Join(c.block, "\n")) // a closed terminal does not end a run
 }
 
-// fit shortens a line to fewer columns than width. If that breaks a part between two "·", fit removes the start of this
-// part, too.
+// fit shortens a line to fewer columns than width. If that splits a part between two "·", fit also removes the
+// beginning of the part.
 func fit(line string, width int) string {
 	const separator = " · "
 	runes := []rune(line)

@@ -75,7 +75,7 @@ func (s *session) remaining(last *shard.Shard, location string, now time.Time) (
 	return replacedRunner{seconds: s.Plan.Seconds, startUS: last.Runner.FirstStartUS()}, seconds, nil
 }
 
-// lastShard returns the latest shard of the runner with an index at a location; nil if there is none.
+// lastShard returns the latest shard at a location of the runner with the given index; nil if there is none.
 func lastShard(ctx context.Context, location string, index int) (last *shard.Shard, err error) {
 	shards, err := store.Open(ctx, location)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A driver runs the runners of a session: processes of this machine, one of several machines that share a run, or
-// Kubernetes. The session calls check, prepare, start (once for each round), targetState and judge in this order, and
-// always close at the end. If prepare returns nil, it has set session.targets, dir and location.
+// A driver runs the runners of a session: all on this machine, only this machine's part of a run on several machines,
+// or all on Kubernetes. The session calls check, prepare, start (once for each round), targetState and judge in this
+// order, and always close at the end. If prepare returns nil, it has set session.targets, dir and location.
 type driver interface {
 	// check returns an error for settings that this driver cannot run. It starts neither runners nor a target, and
 	// creates no folder of the run.
@@ -24,7 +24,7 @@ type driver interface {
 	prepare(ctx context.Context) error
 	// start starts the runners of a round. After an error none of them runs.
 	start(ctx context.Context, r round) (roundRun, error)
-	// openShards opens the location of shards by the URL that this machine can reach; runners may need another one.
+	// openShards opens the location of shards at a URL that this machine can reach. The runners may need another URL.
 	openShards(ctx context.Context, location string) (store.Store, error)
 	// targetState returns the observed failures of the target since prepare, such as crashes, and the addresses that
 	// no longer respond. These are faults of the service, not of the run.

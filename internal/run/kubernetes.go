@@ -238,8 +238,8 @@ func (d *kubernetes) report(news string) {
 // checkpointPoll is the time between two readings of the checkpoints in a bucket.
 const checkpointPoll = 10 * time.Second
 
-// checkpoints reads the progress of a suite that makes requests from the checkpoints in the bucket. The runners of such
-// a suite aggregate no metrics for k6's REST API. The progress is for display; no verdict depends on it.
+// checkpoints reads the progress of an HTTP suite from the checkpoints in the bucket. The runners of such a suite
+// aggregate no metrics for k6's REST API. The progress is for display; no verdict depends on it.
 type checkpoints struct {
 	open     func(ctx context.Context) (store.Store, error)
 	onReport func(index int, p *shard.Progress)
@@ -277,7 +277,7 @@ func (c *checkpoints) read(ctx context.Context, from store.Store) error {
 	return eachShard(ctx, from, 0, func(_ string, s *shard.Shard) { c.report(s.Runner.Index, s.RequestProgress()) })
 }
 
-// report calls onReport with the progress of a runner, without the buckets that are complete and reported.
+// report calls onReport with the progress of a runner, without the buckets that are complete and already reported.
 func (c *checkpoints) report(index int, p shard.Progress) {
 	p.Responses = slices.DeleteFunc(p.Responses, func(b shard.ResponseBucket) bool { return b.Unix < c.lastUnix[index] })
 	if n := len(p.Responses); n > 0 {

@@ -20,7 +20,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
-// buildOverlay builds the overlay with a name or path.
+// buildOverlay builds the overlay with the given name or path.
 func buildOverlay(overlay string) (*cluster.Manifests, error) {
 	if info, err := os.Stat(overlay); err == nil && info.IsDir() {
 		return cluster.Build(overlay)
@@ -74,8 +74,8 @@ func (d *kubernetes) prepare(ctx context.Context) (err error) {
 	return d.claim(ctx, false)
 }
 
-// readModule reads the description of the service, if it is a file of the user, and sets the plan to its path in the
-// pods.
+// readModule reads the description of the service, if it is a file of the user, and puts its path in the pods into
+// the plan.
 func (d *kubernetes) readModule() error {
 	if !plan.IsServiceFile(d.Plan.Service) {
 		return nil
@@ -91,7 +91,7 @@ func (d *kubernetes) readModule() error {
 	return nil
 }
 
-// chooseBackend sets the URL of the target: the one of the plan, or that of a new backend of the overlay. A new backend
+// chooseBackend sets the URL of the target: the URL in the plan, or that of a new backend of the overlay. A new backend
 // disconnects the streams of any other run, so chooseBackend returns an error if there is one.
 func (d *kubernetes) chooseBackend(ctx context.Context) (err error) {
 	if d.Plan.BackendURL == "" {
@@ -138,7 +138,7 @@ func (d *kubernetes) apply(ctx context.Context) error {
 	return nil
 }
 
-// checkOperator warns if the k6-operator does not run, or is another release than the tested one. An unknown version
+// checkOperator warns if the k6-operator does not run, or if its release is not the tested one. An unknown version
 // does not prevent the run, because the service account soak has no permission in the namespace of the operator.
 func (d *kubernetes) checkOperator(ctx context.Context) {
 	version, warning, err := d.client.Operator(ctx)

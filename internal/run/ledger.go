@@ -38,7 +38,7 @@ func (s *session) saveLedger(ctx context.Context) {
 	}
 }
 
-// errNoLedger replaces a missing error.
+// errNoLedger is the reason for a missing ledger if there is no other error.
 var errNoLedger = errors.New("it responded without one, or not at all")
 
 // cancelTimeout is how long after the run the model may detect that clients have disconnected.

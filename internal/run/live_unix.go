@@ -12,8 +12,8 @@ import (
 	"golang.org/x/term"
 )
 
-// canReadKeys reports whether a user at a terminal can press keys for this program. It ignores SIGTTIN, which would
-// stop the process if it reads in the background; the read then returns an error.
+// canReadKeys reports whether a user at a terminal can press keys for this program. If so, the process ignores SIGTTIN
+// from then on, so that a read in the background returns an error instead of stopping the process.
 func canReadKeys() bool {
 	fd := int(os.Stdin.Fd())
 	if !term.IsTerminal(fd) || !term.IsTerminal(int(os.Stderr.Fd())) {

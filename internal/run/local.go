@@ -20,14 +20,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A local driver runs the runners as processes of this machine, and also the target, unless it runs elsewhere.
+// A local driver runs the runners as processes on this machine, and also the target, unless the target runs elsewhere.
 type local struct {
 	*session
 	targetCores, runnerCores process.Cores    // reserved cores; empty: all
 	control                  *process.Process // process of the control group's reference target; nil: not on this machine
 }
 
-// Settings of a target that starts before the script of the suite declares its streams.
+// Settings of a target that starts before the script of the suite declares the streams.
 const (
 	unplannedConnections = 8192
 	unplannedInterval    = 15 * time.Second

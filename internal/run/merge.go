@@ -23,9 +23,9 @@ import (
 // the memory; a million connections need two thirds of the limit.
 const mergeMemory = 400 << 20
 
-// Merge makes the verdict of the shards at a location. It copies shards in a bucket to a folder in out first. It writes
-// the reports into the folder of the shards, and the verdict in words to stdout. expect is the required number of
-// laptops, or of runners if the run has a plan. If expect is 0, the number is that of an existing verdict, or any
+// Merge makes the verdict from the shards at a location. It first copies shards in a bucket to a folder in out. It
+// writes the reports into the folder of the shards, and the verdict in words to stdout. expect is the required number
+// of laptops, or of runners if the run has a plan. If expect is 0, the number is that of an existing verdict, or any
 // number.
 func Merge(location, out string, expect int, stdout io.Writer, look report.Look, targets ci.Targets) (verdict.Outcome, error) {
 	return reportToCI(targets, stdout, func(t *ci.Reporter) (verdict.Outcome, error) {
@@ -85,8 +85,8 @@ func Judge(d, baseline results.Dir, expect int, problems ...string) (*verdict.Ve
 	return v, d.Report(v, m, baseline)
 }
 
-// reportError returns why reports were not written, for example because the disk is full. It keeps the verdict; v is
-// nil if there is none.
+// reportError returns why reports were not written, for example because the disk is full. The error names the verdict;
+// v is nil if there is none.
 func reportError(d results.Dir, v *verdict.Verdict, err error) error {
 	if v == nil {
 		return err

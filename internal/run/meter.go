@@ -29,7 +29,7 @@ type meter struct {
 	onSample                  func(resources.Sample)                 // is called with each sample; may be nil
 	logs                      map[*target.Local]*resources.LogReader // readers of nginx's error logs
 	lookups                   *resources.Lookups                     // lookups of the target's name; nil: no name, or a proxy looks it up
-	listeners                 map[*target.Target]*resources.Listener // processes of targets at a loopback address that soak did not start
+	listeners                 map[*target.Target]*resources.Listener // processes of loopback targets not started by soak
 	reportsCPU                map[*target.Target]bool                // targets whose metrics page has reported their CPU
 	firstSample               chan struct{}                          // closed after the first sample
 	start                     time.Time                              // times of samples are monotonic from here, so steps of the wall clock leave no gap

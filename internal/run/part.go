@@ -47,8 +47,8 @@ func (d *part) judge(graceful, force context.Context) (verdict.Outcome, error) {
 	return outcome, nil
 }
 
-// findShard returns the shard with the latest start of the runner with an index; nil if there is none. A runner and its
-// replacements leave a shard each. runID is the id of the run; "": any.
+// findShard returns the latest shard, by start time, of the runner with the given index; nil if there is none. A runner
+// and its replacements leave a shard each. runID is the id of the run; "": any.
 func findShard(ctx context.Context, shards store.Store, index int, runID string) (name string, last *shard.Shard, err error) {
 	err = eachShard(ctx, shards, index, func(candidateName string, candidate *shard.Shard) {
 		if (runID == "" || candidate.Runner.RunID == runID) && (last == nil || candidate.Runner.StartedUS > last.Runner.StartedUS) {
@@ -58,7 +58,7 @@ func findShard(ctx context.Context, shards store.Store, index int, runID string)
 	return name, last, err
 }
 
-// eachShard calls read with each shard of the runner with an index, of all runs; index 0: of all runners.
+// eachShard calls read with each shard of the runner with the given index, from all runs. Index 0 means all runners.
 func eachShard(ctx context.Context, shards store.Store, index int, read func(name string, s *shard.Shard)) error {
 	names, err := shards.Names(ctx)
 	if err != nil {

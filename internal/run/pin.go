@@ -9,7 +9,7 @@ import (
 )
 
 // pin reserves half of the cores for a service that soak starts, and the other half for the runners. It does so if the
-// suite or --pin requires it. Neither then delays the other, and the idle time of each is known.
+// suite or --pin requires it. Service and runners then do not delay each other, and the idle time of each is known.
 //
 // A response costs the service more than it costs k6/x/requests, so the runners have idle time when the cores of the
 // service are busy. A handshake, or a user's own script, costs both the same. nginx and the backends share their cores,

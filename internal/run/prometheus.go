@@ -20,8 +20,8 @@ import (
 // prometheusTimeout is the time limit for all queries, because the ledger of the target is read after them.
 const prometheusTimeout = 15 * time.Second
 
-// queryPrometheus stores the records of the machines that PROMETHEUS_URL watched. It also replaces soak's samples of
-// the target by those of that Prometheus, if it watches a backend. It keeps soak's samples if a check depends on them.
+// queryPrometheus stores the records of the machines that the Prometheus at PROMETHEUS_URL watched. If that Prometheus
+// watches a backend, its samples also replace soak's samples of the target, unless a check depends on the latter.
 // Prometheus samples less often, counts no requests, and may watch another service than the one that soak started.
 func (s *session) queryPrometheus(graceful, force context.Context, started time.Time) {
 	address := os.Getenv("PROMETHEUS_URL")

@@ -128,7 +128,7 @@ func (s *session) checkService() error {
 }
 
 // setMarker sets the marker of the messages of this run: the test id with a random suffix. The parts of a run on
-// several machines must have the same marker, so they have no suffix.
+// several machines must have the same marker, so it has no suffix.
 func (s *session) setMarker() {
 	s.Plan.Marker = s.Plan.TestID
 	if s.part == 0 {

@@ -1,5 +1,5 @@
 // Package run runs one session of any suite: check → prepare → hold → collect → judge. A driver starts the runners
-// (processes of this machine, one of several machines, Kubernetes); everything else is the same for all drivers.
+// (on this machine, on one of several machines, or on Kubernetes); everything else is the same for all drivers.
 package run
 
 import (
@@ -37,7 +37,7 @@ type session struct {
 	part         int            // K of --runner K/N; 0: the whole run
 	generatedID  bool           // soak chose the test id
 	startAt      time.Time      // zero: at once
-	runStart     time.Time      // start of a run of another soak process; zero: this process starts the run
+	runStart     time.Time      // start of a run that another soak process started; zero: this process starts it
 	replaced     replacedRunner // the runner that this part replaces
 	actions      []plan.Action  // of --at
 	secrets      *secret.Values
@@ -65,7 +65,7 @@ type session struct {
 }
 
 // Run runs a session with the settings of c. After an error there is no verdict, and all processes have ended unless
-// the error states otherwise. The first Ctrl-C stops the runners in order, a second one ends everything at once.
+// the error states otherwise. The first Ctrl-C stops the runners gracefully, a second one ends everything at once.
 func Run(ctx context.Context, c Config) (verdict.Outcome, error) {
 	return reportToCI(c.CI, c.Stdout, func(t *ci.Reporter) (verdict.Outcome, error) {
 		s := newSession(c)
@@ -192,7 +192,7 @@ func (s *session) inspect(ctx context.Context) (err error) {
 	switch {
 	case s.isModule:
 		err = s.describe(ctx)
-	case s.Suite.Plan.BySettings && s.Suite.Declares(): // it has settings outside of the plan
+	case s.Suite.Plan.BySettings && s.Suite.Declares(): // the suite has settings outside of the plan
 		_, err = s.loadScript(ctx)
 	}
 	if err != nil {
@@ -305,8 +305,9 @@ func (s *session) awaitStart(ctx context.Context) error {
 
 var errStopped = errors.New("stopped before the start; no load was generated")
 
-// storeRecords stores the evidence of a verdict in addition to shards: the target's ledger, and the records of this
-// session. It then completes the manifest. Only a service with our protocol, or the numbered model, may have a ledger.
+// storeRecords stores the evidence for the verdict in addition to the shards: the target's ledger, and the records of
+// this session. It then completes the manifest. Only a service with our protocol, or the numbered model, may have a
+// ledger.
 func (s *session) storeRecords(ctx context.Context) error {
 	if s.Suite.Target.Streams && s.service.Backend {
 		s.saveLedger(ctx)

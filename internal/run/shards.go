@@ -44,7 +44,7 @@ func withProgress(ctx context.Context) context.Context {
 }
 
 // storageContext returns the context for access to the location of the shards after the run. It ends after limit, or at
-// the first Ctrl-C. If that already ended the run, it ends after interruptedTimeout, or at the second Ctrl-C.
+// the first Ctrl-C. After an interrupted run, it ends after interruptedTimeout, or at the second Ctrl-C.
 func storageContext(graceful, force context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	if graceful.Err() != nil {
 		graceful, limit = force, interruptedTimeout

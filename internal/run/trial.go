@@ -142,8 +142,8 @@ const (
 	healthTimeout = 3 * time.Second
 )
 
-// tryNoop opens one stream by the noop protocol. It does not wait for a noop: noops that are missing are a failure of
-// the service.
+// tryNoop opens one stream with the noop protocol. It does not wait for a noop: missing noops are a failure of the
+// service.
 func (s *session) tryNoop(ctx context.Context, targets target.Targets) error {
 	c := s.trialOf(s.desc)
 	c.ID = "trial-" + shard.NewProcess() // the backend's ledger of the run would include an id with the run's prefix
@@ -176,8 +176,8 @@ func (s *session) reportWait(activity string, f func()) {
 	_ = s.withProgressReports(activity, func() error { f(); return nil })
 }
 
-// withProgressReports runs f, and prints the activity and its duration every 3 s. The driver of Kubernetes prints its
-// own progress.
+// withProgressReports runs f, and prints the activity and its duration every 3 s. The Kubernetes driver prints its own
+// progress.
 func (s *session) withProgressReports(activity string, f func() error) error {
 	const interval = 3 * time.Second
 	if s.On != "local" {

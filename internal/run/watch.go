@@ -22,8 +22,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Intervals between two polls of the files of a remote run. A bucket is polled less often, because its requests cost
-// money.
+// Intervals between two polls of the files of a remote run. A bucket is polled less often, because requests to a
+// bucket cost money.
 const (
 	folderInterval = 5 * time.Second
 	bucketInterval = 15 * time.Second
@@ -207,14 +207,14 @@ func (e *remoteRun) poll(ctx context.Context) error {
 	}
 	samples, err := resources.Read(dir.Path(results.ResourcesFile))
 	if err != nil {
-		samples = nil // a runner may be writing the last line
+		samples = nil // another process may be writing the last line
 	}
 	e.page.Show(v, m, samples)
 	e.stamp = stamp
 	return nil
 }
 
-// stampOf returns a text that changes whenever a runner writes its shard; "" if there is no shard.
+// stampOf returns a string that changes whenever a runner writes its shard; "" if there is no shard.
 func stampOf(dir results.Dir) (stamp string) {
 	for _, pattern := range []string{dir.Path(results.ShardsDir + "/*"), dir.Path("*.json.gz")} {
 		paths, _ := filepath.Glob(pattern)

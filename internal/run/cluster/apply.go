@@ -44,7 +44,7 @@ func (c *Client) Apply(ctx context.Context, setup []*unstructured.Unstructured) 
 	return skipped, nil
 }
 
-// Await waits until all pods of a Deployment are up to date and ready. It calls report with each new reason of the
+// Await waits until all pods of a Deployment are up to date and ready. It calls report with each new reason for the
 // wait. The error of a timeout contains the last reason.
 func (c *Client) Await(ctx context.Context, namespace, name string, limit time.Duration, report func(string)) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)

@@ -35,8 +35,8 @@ func (m *Tracker) Suspects(s Snapshot) (out []*Part) {
 	return out
 }
 
-// timeOut ends the run, because parts did not finish the phase in time. It records each of them with the reason of its
-// wait.
+// timeOut ends the run, because parts did not finish the phase in time. It records each of these parts with the reason
+// for its wait.
 func (m *Tracker) timeOut(s Snapshot) {
 	limit := m.limit()
 	report := func(name string, p *Part, fallback string) {
@@ -75,13 +75,13 @@ func (m *Tracker) timeOut(s Snapshot) {
 }
 
 const (
-	// causeTimeout is how long a permanent cause may prevent the start of a run before it is reported.
+	// causeTimeout is how long a permanent cause may prevent the start of a run before the cause is reported.
 	causeTimeout = 25 * time.Second
 	// podTimeout is how long a Job may have no pod before the events of the cluster are read.
 	podTimeout = 10 * time.Second
 )
 
-// permanentReasons lists the reasons of a waiting container that do not resolve by themselves.
+// permanentReasons lists those reasons of waiting containers that do not go away by themselves.
 var permanentReasons = []string{"ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError"}
 
 // cause returns the permanent reason why a part does not run, "" if there is none.
@@ -103,8 +103,8 @@ func (p *Part) cause() string {
 }
 
 // checkBlocked ends the run if a permanent cause has prevented its start for causeTimeout. If the user chose the time
-// limit of the start, it reports the cause once instead. It also stores for Interrupt why the run has not started,
-// which may be a temporary reason.
+// limit of the start, it reports the cause once instead. For Interrupt, it also stores the reason why the run has not
+// started, even if that reason is temporary.
 func (m *Tracker) checkBlocked(s Snapshot) {
 	cause := ""
 	m.blockedBy = ""

@@ -2,9 +2,9 @@
 // the plan, applies it, and follows initializer, runners and starter through their phases. It reports which pod on
 // which node failed, and why.
 //
-// The operator's stage is not enough: it is `finished` if runners failed, and `started` while runners are paused
-// forever. The package therefore reads Jobs, pods and k6's own REST API, and sets a deadline for each phase. All its
-// state is in the cluster, so any machine can attach to a run at any time.
+// The operator's stage is not enough: it is `finished` even if runners failed, and `started` while runners are paused
+// forever. The package therefore reads Jobs, pods and k6's own REST API, and sets a deadline for each phase. The
+// state of a run is all in the cluster, so any machine can attach to a run at any time.
 package cluster
 
 import (
@@ -36,7 +36,7 @@ type Client struct {
 const requestTimeout = 30 * time.Second
 
 // Connect returns a client with the configuration that kubectl would use: KUBECONFIG, ~/.kube/config, or that of the
-// pod. context names an entry of the file; "" is the current one.
+// pod. context names a context in the file; "" is the current one.
 func Connect(context string) (*Client, error) {
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()

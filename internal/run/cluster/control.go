@@ -28,7 +28,7 @@ func ControlURL(namespace, id string) string {
 }
 
 // CreateControl creates the reference target of a run's control group, with the image of its runners. The cluster
-// starts it on a node without runners if it can. The TestRun owns it, so the cluster deletes both together.
+// starts it on a node without runners if possible. The TestRun owns it, so the cluster deletes both together.
 func (c *Client) CreateControl(ctx context.Context, run *unstructured.Unstructured, id string) error {
 	current, err := c.Dynamic.Resource(testRuns).Namespace(run.GetNamespace()).Get(ctx, run.GetName(), metav1.GetOptions{})
 	if err != nil {

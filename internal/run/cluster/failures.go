@@ -22,7 +22,7 @@ func terminatedState(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 	return nil
 }
 
-// waitReason returns the reason for which a pod waits, "" if it does not wait.
+// waitReason returns the reason why a pod waits, "" if it does not wait.
 func waitReason(pod *corev1.Pod) string {
 	for _, c := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
 		if w := c.State.Waiting; w != nil && w.Reason != "" && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating" {
@@ -116,8 +116,8 @@ func (p *Part) end(latest *corev1.Pod, at time.Time) (problem string, ok bool) {
 	return "", false
 }
 
-// podFailure returns why a pod failed, "" if it did not. A completed pod may be deleted afterwards, for example by
-// another soak that is attached to the run, or evicted. Neither is a failure.
+// podFailure returns why a pod failed, "" if it did not. A completed pod may later be evicted, or deleted by another
+// soak that is attached to the run. Neither is a failure.
 func podFailure(pod *corev1.Pod) string {
 	end := terminatedState(pod)
 	detail := ""
@@ -149,7 +149,7 @@ func podFailure(pod *corev1.Pod) string {
 	return fmt.Sprintf("it ended with exit code %d", end.ExitCode)
 }
 
-// deletedAt returns when the deletion was requested. The pod has the time at which its grace period ends.
+// deletedAt returns when the deletion was requested. DeletionTimestamp is the end of the grace period.
 func deletedAt(pod *corev1.Pod) time.Time {
 	grace := time.Duration(0)
 	if g := pod.DeletionGracePeriodSeconds; g != nil {

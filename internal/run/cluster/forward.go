@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/transport/spdy"
 )
 
-// A Forward is a port of this machine that leads to a port of a pod. Its connections pass the API server and the
-// kubelet, so no network policy and no firewall of the cluster applies to them.
+// A Forward is a port of this machine that leads to a port of a pod. Its connections pass through the API server and
+// the kubelet, so no network policy and no firewall of the cluster applies to them.
 type Forward struct {
 	Address string // HOST:PORT here
 	Pod     string
@@ -101,7 +101,7 @@ func ServiceOf(text string) (s Service, ok bool) {
 	return s, true
 }
 
-// OpenService connects to a ready pod behind the service. The error is a NotReadyError if there is none.
+// OpenService connects to a ready pod behind the service. The error is a NotReadyError if there is no such pod.
 func (c *Client) OpenService(ctx context.Context, s Service) (*Forward, error) {
 	service, err := c.CoreV1().Services(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
 	if err != nil {

@@ -31,7 +31,7 @@ func newLogKeeper(c *Client, namespace, dir string) *logKeeper {
 	return k
 }
 
-// follow starts to copy the logs of all pods of a snapshot that have started.
+// follow starts to copy the logs of all started pods in a snapshot.
 func (k *logKeeper) follow(run string, s Snapshot) {
 	for _, p := range append([]Part{s.Initializer, s.Starter}, s.Runners...) {
 		if p.Pod == nil || p.Pod.Status.Phase == corev1.PodPending || p.Job == nil {
@@ -70,7 +70,7 @@ func (k *logKeeper) copy(pod, path string) error {
 		return err
 	}
 	defer from.Close()
-	// The file is not created earlier, because path may have the log of a pod that no longer exists.
+	// The file is not created earlier, because path may be the log of a pod that no longer exists.
 	to, err := os.Create(path) // #nosec G304 -- in the run's folder
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func (k *logKeeper) copy(pod, path string) error {
 	return err
 }
 
-// finish waits until all logs are complete, at most for timeout. Then it ends the copying of the others.
+// finish waits up to timeout until all logs are complete. Then it stops copying the logs that are not.
 func (k *logKeeper) finish(timeout time.Duration) {
 	done := make(chan struct{})
 	go func() { k.running.Wait(); close(done) }()

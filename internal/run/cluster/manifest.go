@@ -61,7 +61,7 @@ func Build(folder string) (*Manifests, error) {
 // backendName is the name of the Deployment and the Service of the backend that an overlay may contain.
 const backendName = "backend"
 
-// RenewBackend changes the backend of the overlay so that Apply replaces its pod by one with the interval of the plan.
+// RenewBackend changes the backend of the overlay so that Apply replaces its pod with one that has the plan's interval.
 // It returns the backend's URL inside the cluster, "" if the overlay has no backend.
 func (m *Manifests) RenewBackend(p plan.Plan) (url string, err error) {
 	deployment, service := m.find("Deployment", backendName), m.find("Service", backendName)
@@ -135,8 +135,9 @@ func restarts(pod *corev1.Pod) (n int32) {
 	return n
 }
 
-// Restarts returns a sentence if the pod was restarted or replaced after WatchPod; "" otherwise. at is the time of its
-// last end; zero if unknown. A restart or a replacement is a fault of the target, so the run fails.
+// Restarts returns a sentence if the pod was restarted or replaced after WatchPod; "" otherwise. at is the last time
+// that one of its containers ended; zero if unknown. A restart or a replacement is a fault of the target, so the run
+// fails.
 func (c *Client) Restarts(ctx context.Context, w *WatchedPod) (text string, at time.Time) {
 	pod, err := c.CoreV1().Pods(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
 	switch {

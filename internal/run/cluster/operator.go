@@ -18,7 +18,7 @@ const (
 	operatorNamespace = "k6-operator-system"
 )
 
-// operatorImage matches the image of bundle and chart, in any registry: …/k6-operator:controller-v1.6.0.
+// operatorImage matches the image in the bundle and the chart, from any registry: …/k6-operator:controller-v1.6.0.
 var operatorImage = regexp.MustCompile(`(?:^|/)k6-operator:(?:controller-)?(v?(\d+)\.(\d+)[^@]*)`)
 
 // Operator returns the version of the installed k6-operator. The warning is a sentence if no pod of the operator runs,

@@ -48,8 +48,8 @@ func CheckTestID(id string) error {
 // Name returns the name of the TestRun of a test.
 func Name(id string) string { return namePrefix + id }
 
-// tokenSecret returns the name of the secret with BACKEND_TOKEN, PUBLISH_TOKEN, SUBSCRIBE_TOKEN, and the settings of
-// a Prometheus for k6.
+// tokenSecret returns the name of the secret with BACKEND_TOKEN, PUBLISH_TOKEN, SUBSCRIBE_TOKEN, and k6's settings
+// for a Prometheus.
 func tokenSecret(id string) string { return Name(id) + "-token" }
 
 // moduleMap returns the name of the config map with the module of the service.
@@ -61,13 +61,13 @@ const (
 	moduleKey    = "service.js"
 )
 
-// ModulePath returns the path in the pods of a module that is a file of the user.
+// ModulePath returns the path at which the pods have a module that is a file of the user.
 func ModulePath(file string) string { return path.Join(moduleFolder, filepath.Base(file)) }
 
 // A Job is one start of the runners.
 type Job struct {
 	Plan     plan.Plan
-	Shards   string            // URL that runners write to, as they reach it
+	Shards   string            // URL to which the runners write, as they can reach it
 	Secrets  map[string]string // variables that only the runners may read, such as tokens
 	Module   string            // source of the module at the path that the plan names; "": the image has it
 	Write    bool              // the runners write metrics to a Prometheus, which the secret names
@@ -139,7 +139,7 @@ func (r *rendering) annotate(j Job) {
 	r.SetAnnotations(annotations)
 }
 
-// setScript replaces the script of the overlay by another one of this repository, in the same folder of the image.
+// setScript replaces the script of the overlay with another script of this repository, in the same folder of the image.
 func (r *rendering) setScript(script []string) {
 	field := []string{"spec", "script", "localFile"}
 	existing, _, err := unstructured.NestedString(r.Object, field...)
@@ -240,7 +240,7 @@ func runnerMemory(j Job) int64 {
 	return clamp.Int64(need) * 3 / 2
 }
 
-// raiseMemory raises the runners' request and limit to need, if they are less.
+// raiseMemory raises the runners' memory request and limit to need, if they are less.
 func (r *rendering) raiseMemory(need int64) {
 	quantity := resource.NewQuantity((need>>20+1)<<20, resource.BinarySI)
 	for _, kind := range []string{"requests", "limits"} {

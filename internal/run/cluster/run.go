@@ -109,7 +109,7 @@ func (r *Run) Wait(ctx context.Context, report func(string)) error {
 	}
 }
 
-// poll takes a snapshot with the reasons of problems. It also records the running pods, and starts to copy their logs.
+// poll takes a snapshot with the reasons for problems. It also records the running pods, and starts to copy their logs.
 // After the end of the starter, and until all runners run, the snapshot states which runners are paused.
 func (r *Run) poll(ctx context.Context) (Snapshot, error) {
 	known := r.watch.knownNames()

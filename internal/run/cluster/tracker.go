@@ -131,7 +131,7 @@ func (r *runner) update(p *Part) {
 	}
 }
 
-// details returns the events and the log line that explain a problem, to append to its sentence.
+// details returns the events and the log line that explain a problem, for the end of the sentence about it.
 func (p *Part) details() string {
 	text := ""
 	if n := len(p.Events); n > 0 {
@@ -168,7 +168,7 @@ func (m *Tracker) checkStart(s Snapshot) {
 	}
 	for i := range m.runners {
 		// After an attach late in the run, some runners may have finished. A runner that fails before the start
-		// prevents the others.
+		// prevents the start of the others.
 		if r := &m.runners[i]; r.hasEnded && r.problem != "" && !m.isStarted(s) {
 			m.fail("runner %d ended before all had started, so the operator starts no runner", i+1)
 			return

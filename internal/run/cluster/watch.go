@@ -69,7 +69,7 @@ func (w *podWatch) note(pod *corev1.Pod, deleted bool) {
 	w.last[pod.Labels["job-name"]] = pod
 }
 
-// knownNames returns the Jobs whose pods the watch has received so far.
+// knownNames returns the names of the Jobs whose pods the watch has received so far.
 func (w *podWatch) knownNames() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Files makes the page of a run of another session from the files of its runners. The zero value has no files.
+// Files makes the page of another session's run from the files of the runners. The zero value has no files.
 type Files struct {
 	Location string // location of the files, as the user wrote it
 

@@ -142,8 +142,8 @@ func (s *Server) removeViewer(key string) {
 // finalID is the id of the event about the report.
 const finalID = "report"
 
-// nextEvent returns the event after the one with an id, nil if there is none, and the id of the returned event. news is
-// closed at the next event. ended reports that no event will follow.
+// nextEvent returns the event after the event with the given id, nil if there is none, and the id of the new event.
+// news is closed at the next event. ended reports that no event will follow.
 func (s *Server) nextEvent(id string) (event []byte, next string, news <-chan struct{}, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -261,7 +261,7 @@ func (r *Runner) LastLate() (late time.Duration, ok bool) {
 	return 0, false
 }
 
-// links returns links to the metrics of the run, without the user and the password of their address.
+// links returns links to the metrics of the run, without the user and the password in the address.
 func (a *Header) links() (out []html.Link) {
 	at, err := url.Parse(a.Prometheus)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {

@@ -31,7 +31,7 @@ const (
 	maxConnections = 4 * maxViewers
 	// idleTimeout is how long the page is updated after the last viewer has left.
 	idleTimeout = time.Minute
-	// viewerGrace is how long Finish counts a viewer that has disconnected as one that may reconnect.
+	// viewerGrace is how long after a disconnect Finish expects a viewer to reconnect.
 	viewerGrace = 30 * time.Second
 	// finishTimeout is how long Finish waits for viewers to load the report.
 	finishTimeout = 15 * time.Second
@@ -166,8 +166,8 @@ func (s *Server) update() (*html.Live, error) {
 // id returns the id of the last event.
 func (s *Server) id() string { return fmt.Sprintf("%s-%d", s.epoch, s.number) }
 
-// changesSince returns an event with the parts that changed after the event of an id; nil if none changed. After an
-// unknown id, the event has all parts.
+// changesSince returns an event with the parts that changed after the event with the given id; nil if none changed.
+// After an unknown id, the event has all parts.
 func (s *Server) changesSince(id string) []byte {
 	epoch, text, _ := strings.Cut(id, "-")
 	number, err := strconv.Atoi(text)
@@ -282,7 +282,7 @@ func (s *Server) page() (content []byte, err error) {
 var errEnded = errors.New("the run is over, and has no report")
 
 // isCrossSite reports whether a web page of another site makes the request (Fetch Metadata, section 2.3). Such requests
-// would use the machine and disturb the measurement. A link that the user follows may be on any site.
+// would load the machine and disturb the measurement. A link that the user follows may be on any site.
 func isCrossSite(r *http.Request) bool {
 	if r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" {
 		return false
@@ -302,5 +302,5 @@ func (s *Server) authorized(r *http.Request) bool {
 		host = r.Host
 	}
 	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback() // a page of another name must not read this one (DNS rebinding)
+	return host == "localhost" || ip != nil && ip.IsLoopback() // a page of another host must not read it (DNS rebinding)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// PipePath returns the path of the named pipe by which a runner that survives soak reports its progress. The runner
+// PipePath returns the path of the named pipe on which a runner that survives soak reports its progress. The runner
 // has the pipe open while it runs.
 func PipePath(dir string, index int) string {
 	return filepath.Join(dir, fmt.Sprintf("k6-runner-%d.pipe", index))
@@ -23,8 +23,8 @@ func PipePath(dir string, index int) string {
 // ErrAttached reports that another soak process is attached to a runner.
 var ErrAttached = errors.New("another soak follows it")
 
-// Attach adds a runner that another soak started, and reports whether it still runs. last is the runner in its last
-// checkpoint.
+// Attach adds a runner that another soak process started, and reports whether the runner still runs. last is the runner
+// as its last checkpoint describes it.
 func (g *Group) Attach(c Config, last shard.Runner) (running bool, err error) {
 	reader, err := openPipe(PipePath(c.Dir, last.Index))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -19,8 +19,8 @@ func isIgnored(variable string) bool {
 	return strings.HasPrefix(name, "K6_") && !strings.HasPrefix(name, RemoteWritePrefix) && !slices.Contains(inheritedVariables, name)
 }
 
-// IgnoredVariables returns a sentence about the variables of k6 in the environment that no runner gets, "" if there
-// are none.
+// IgnoredVariables returns a sentence about k6's variables in the environment that no runner gets, "" if there are
+// none.
 func IgnoredVariables() string {
 	var names []string
 	for _, variable := range os.Environ() {

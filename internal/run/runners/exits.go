@@ -14,13 +14,13 @@ import (
 
 // Exit codes of k6.
 const (
-	// ThresholdsFailed means that the run ended in order and missed a threshold. The verdict has the cause.
+	// ThresholdsFailed means that the run ended normally and missed a threshold. The verdict has the cause.
 	ThresholdsFailed = 99
-	// interruptedBySignal means that the run ended in order after a signal.
+	// interruptedBySignal means that the run ended gracefully after a signal.
 	interruptedBySignal = 105
 )
 
-// Ends describes the runners that did not complete. It omits runners that Wait interrupted and that ended in order.
+// Ends describes the runners that did not complete. It omits runners that ended gracefully after Wait interrupted them.
 func (g *Group) Ends() (out []shard.RunnerEnd) {
 	add := func(runner int, format string, args ...any) {
 		out = append(out, shard.RunnerEnd{Runner: runner, Text: fmt.Sprintf(format, args...)})

@@ -12,10 +12,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/host/process"
 )
 
-// Limits of the connections of a backend that are not streams.
+// Limits of a backend's connections that are not streams.
 const (
 	defaultPlain = 4096 // default of the backend
-	sparePlain   = 64   // connections of health checks and the end of streams, in addition to those of the plan
+	sparePlain   = 64   // connections for health checks and the end of streams, in addition to those of the plan
 )
 
 // A backend is one of the processes behind nginx, or the only process of a target without nginx.
@@ -60,7 +60,7 @@ func (l *Local) socket(n int) string {
 	return filepath.Join(l.folder.path, fmt.Sprintf("backend-%d.sock", n))
 }
 
-// startBackend starts a backend. A restarted backend does not get the faults of the first one.
+// startBackend starts a backend. A restarted backend does not inject the faults (BACKEND_FAULT) again.
 func (l *Local) startBackend(b *backend, restart bool) (*process.Process, error) {
 	var args []string
 	if l.config.Model {

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Certificates is the path of a folder that `make certs` created. It contains the certificates of an authority, a
-// server and several clients. "" means no TLS.
+// Certificates is the path of a folder that `make certs` created. It contains the certificates of a certificate
+// authority, a server and several clients. "" means no TLS.
 type Certificates string
 
 // secureName is the host name in the server's certificate. Clients verify it, whatever address they connect to.

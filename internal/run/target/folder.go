@@ -9,15 +9,15 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// A folder holds the files of a running local target: sockets, nginx's configuration and pid file. The kernel frees
-// its lock when this process ends, even by a signal.
+// A folder holds the files of a running local target: sockets, nginx's configuration and pid file. The kernel
+// releases the lock when this process ends, even by a signal.
 type folder struct {
 	path string
 	lock *os.File
 }
 
 const (
-	folderPattern = "soak-*" // short: a unix socket's path has at most 107 bytes
+	folderPattern = "soak-*" // short: the path of a unix socket is limited to 107 bytes
 	lockName      = "soak.lock"
 )
 

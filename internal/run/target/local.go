@@ -124,7 +124,7 @@ func freePort() (string, error) {
 	return freePortOf(net.IPv4(127, 1+octets[0]%254, octets[1], 1+octets[2]%254).String(), "127.0.0.1")
 }
 
-// freePortOf returns the first host that this machine has with a free port, as HOST:PORT.
+// freePortOf returns the first of the hosts that is an address of this machine, with a free port, as HOST:PORT.
 func freePortOf(hosts ...string) (string, error) {
 	var errs []error
 	for _, host := range hosts {
@@ -201,7 +201,7 @@ func (l *Local) await(ctx context.Context, s *service, client *http.Client, url 
 	}
 }
 
-// answers returns an error unless the response of url is 200.
+// answers returns an error unless url responds with status 200.
 func answers(ctx context.Context, client *http.Client, url string) error {
 	resp, err := get(ctx, client, url, "")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package target manages the service under test: the local backend behind nginx, which it starts, or a remote
-// service.
+// Package target manages the service under test: a remote service, or a backend behind nginx that the package starts on
+// this machine.
 package target
 
 import (
@@ -37,8 +37,8 @@ func Remote(url, token string) *Target {
 	}}
 }
 
-// runnerTransport returns a transport that uses proxies and verifies certificates as the runners do, which obey
-// K6_INSECURE_SKIP_TLS_VERIFY.
+// runnerTransport returns a transport that uses proxies and verifies certificates as the runners do. It therefore
+// obeys K6_INSECURE_SKIP_TLS_VERIFY.
 func runnerTransport() http.RoundTripper {
 	insecure, _ := strconv.ParseBool(os.Getenv("K6_INSECURE_SKIP_TLS_VERIFY"))
 	return proxy.Chooser(nil).Transport(&http.Transport{
@@ -47,8 +47,8 @@ func runnerTransport() http.RoundTripper {
 	})
 }
 
-// NewWithLedgerAt returns a remote target to which soak sends its requests, such as for the ledger, at another address
-// than the one for clients. address is HOST or HOST:PORT.
+// NewWithLedgerAt returns a remote target to which soak sends its own requests, such as that for the ledger, at another
+// address than the one for clients. address is HOST or HOST:PORT.
 func NewWithLedgerAt(url, token, address string) *Target {
 	t := Remote(url, token)
 	t.base = "http://" + address
@@ -109,7 +109,8 @@ func (t *Target) health(ctx context.Context) (h health, err error) {
 }
 
 // Probe returns an error if nothing responds at the target's address, or if our backend sends noops at another
-// interval; 0: any interval. Another service may not have the path, so Probe accepts every HTTP response.
+// interval. If interval is 0, Probe accepts any. Another service may not have the path, so Probe accepts every HTTP
+// response from it.
 func (t *Target) Probe(ctx context.Context, interval time.Duration) error {
 	h, err := t.health(ctx)
 	if err != nil {

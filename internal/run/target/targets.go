@@ -13,8 +13,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/proxy"
 )
 
-// Targets is the list of the targets of a run. They have different addresses, because one process, or one address, has
-// a limited number of streams. plan.BackendOf assigns one of them to each runner. All of them have the same token.
+// Targets is the list of the targets of a run. They have different addresses, because one process, or one address,
+// supports a limited number of streams. plan.BackendOf assigns one target to each runner. All targets have the same
+// token.
 type Targets []*Target
 
 // Remotes returns targets that soak did not start. Requests to them use the client certificate of c, unless c is "".
