@@ -14,7 +14,8 @@ import (
 )
 
 // allowActions returns an error if the soak.yaml in the working directory sets --at or --at-env without permission. The
-// user gives permission with --allow-actions, or by an answer on the terminal. A file passed with --config needs none.
+// user gives permission with --allow-actions, or by answering a prompt on the terminal. A file passed with --config
+// needs no permission.
 func allowActions(cmd *cobra.Command, commands []string) error {
 	fromFile := false
 	for _, name := range []string{"at", "at-env"} {
@@ -30,7 +31,7 @@ func allowActions(cmd *cobra.Command, commands []string) error {
 	out := cmd.ErrOrStderr()
 	fmt.Fprintf(out, "%s runs these commands on this machine:\n", plan.SettingsFile)
 	for _, command := range commands {
-		fmt.Fprintf(out, "  %q\n", command) // quoted, because control characters could hide a part of the command
+		fmt.Fprintf(out, "  %q\n", command) // quoted, because control characters could hide part of the command
 	}
 	in, isFile := cmd.InOrStdin().(*os.File)
 	if !isFile || !term.IsTerminal(int(in.Fd())) {

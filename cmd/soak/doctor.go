@@ -76,7 +76,7 @@ func doctorCommand(outcome *verdict.Outcome) *cobra.Command {
 	return cmd
 }
 
-// relevantSettings are the settings that the findings depend on, and the only ones with a flag of `soak doctor`.
+// relevantSettings are the settings that the findings depend on, and the only ones for which `soak doctor` has flags.
 var relevantSettings = []string{
 	"CONNECTIONS", "RUNNERS", "CONNECTIONS_PER_VU", "BACKEND_URL", "HTTP_VERSION", "STREAMS_PER_CONNECTION",
 	"SERVICE", "TOPIC", "TOPICS", "PUBLISH_RATE", "NOOP_INTERVAL", "CA", "INSECURE", "FOLLOW_REDIRECTS", "ACCEPT_ENCODING",
@@ -105,7 +105,7 @@ func repositoryPrograms(needsBackend bool) []preflight.Program {
 	}
 }
 
-// marks has the text that a line starts with for each state of a finding.
+// marks maps the state of a finding to the text at the start of its line.
 var marks = map[preflight.State]string{preflight.OK: "ok", preflight.Absent: "–", preflight.Warning: "warning", preflight.Broken: "BROKEN"}
 
 // printFindings prints a line for each finding, and a conclusion. The remedy of a finding follows it, unless the state

@@ -13,7 +13,7 @@ import (
 // helpWidth is the maximum length of a line of a help text, except for indented lines.
 const helpWidth = 100
 
-// A helpGroup is a part of the flags of a run, with a heading.
+// A helpGroup is a group of flags of a run, under a heading.
 type helpGroup struct {
 	heading string
 	flags   []string

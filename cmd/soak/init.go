@@ -121,8 +121,8 @@ func promptURL(in io.Reader, out io.Writer) (string, error) {
 	return line, nil
 }
 
-// serviceName returns the name of the service: that of the configuration, or else the host of its URL. The name is also
-// a file name without its extension.
+// serviceName returns the configured name of the service, or else the host of the URL. The name is also the name of the
+// description file, without .js.
 func serviceName(c *probe.Config) (string, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Hostname() == "" {
@@ -139,9 +139,10 @@ func serviceName(c *probe.Config) (string, error) {
 //go:embed init_workflow.yml
 var workflow string
 
-// workflowOf returns the workflow with the action pinned to a commit: id is the full hash of this build. With a branch
-// or a tag, others could change the code that runs with the secrets of a repository. If id is "", the placeholder
-// COMMIT remains, and GitHub cannot run the workflow. release is the version of this build; "" if it is not a release.
+// workflowOf returns the workflow with the action pinned to the commit of this build, whose full hash is id. If it were
+// pinned to a branch or a tag, others could change the code that runs with the secrets of a repository. If id is "",
+// the placeholder COMMIT remains, and GitHub cannot run the workflow. release is the version of this build; "" if it is
+// not a release.
 func workflowOf(release, id string) string {
 	if id == "" {
 		return strings.Replace(workflow, "VERSION", "the full hash of a release; this build of soak does not record its own", 1)
@@ -202,8 +203,8 @@ func settingsFor(c *probe.Config, result probe.Result, description string) (stri
 }
 
 // writeProject writes the description, the settings and the workflow. If --update keeps an edited file, writeProject
-// writes the new text to a second file, such as soak.new.yaml; it omits a second workflow. It prints which parts of the
-// description are missing, and the next step.
+// writes the new text to a second file, such as soak.new.yaml. It never writes a second workflow. It prints which parts
+// of the description are missing, and the next step.
 func writeProject(w io.Writer, c *probe.Config, result probe.Result, mode overwriteMode) error {
 	description := c.Name + ".js"
 	settings, err := settingsFor(c, result, description)
@@ -244,7 +245,8 @@ func writeProject(w io.Writer, c *probe.Config, result probe.Result, mode overwr
 	return err //nolint:wrapcheck // of standard output
 }
 
-// firstRun describes the first run, and the command for it. The size is unknown if init keeps the settings of the user.
+// firstRun returns a description of the first run, and the command that starts it. The size is unknown if init keeps
+// the settings of the user.
 func firstRun(result probe.Result, keepsSettings bool) string {
 	size, checks, command := " of "+firstConnections+" streams", "checks every message", "soak run"
 	switch {

@@ -79,8 +79,8 @@ func hint(cmd *cobra.Command) string {
 	return fmt.Sprintf("`%s --help` describes its flags", cmd.CommandPath())
 }
 
-// explainFlagError explains an error of the flag parser: by the rule for an invalid value, or by the name that is
-// nearest to that of an unknown flag. It returns other errors unchanged.
+// explainFlagError explains an error of the flag parser. For an invalid value it states the rule; for an unknown flag
+// it suggests the flag with the nearest name. It returns other errors unchanged.
 func explainFlagError(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	var unknown *pflag.NotExistError

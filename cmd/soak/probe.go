@@ -131,7 +131,7 @@ func requestFlags(f *pflag.FlagSet, r *probe.Request, prefix, subject string) {
 }
 
 // checkProbe returns an error if a setting is out of range, or if out names an existing file or is combined with
-// --idle. If the configuration has no service name, checkProbe sets it to the name of that file without .js.
+// --idle. If the configuration has no service name, checkProbe sets it to the file name in out, without .js.
 func checkProbe(c *probe.Config, out string, idle bool) error {
 	longest := probe.Longest
 	if idle {

@@ -48,7 +48,7 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 // configOf returns the configuration of a run with the default plan of a suite.
 func configOf(kind suite.Suite) run.Config {
 	c := run.Config{Suite: kind, Plan: plan.Default(), Local: plan.DefaultLocal(), Backends: 1, Version: version(), Commit: commit()}
-	c.Plan.ConnectionsPerVU = 0 // chosen later, by the number of streams
+	c.Plan.ConnectionsPerVU = 0 // chosen later, from the number of streams
 	if !kind.Plan.BySettings {
 		c.Plan = plan.Plan{Runners: cmp.Or(kind.Runners.Default, 2), Control: c.Plan.Control}
 	}
@@ -173,7 +173,7 @@ func clusterFlags(f *pflag.FlagSet, k *run.Kubernetes) {
 }
 
 // loadSettings sets the flags that are not on the command line from variables and from the file of settings. It returns
-// the used variables as NAME=value, and the path of the file, or "" if there is none.
+// the variables that it used, as NAME=value. file is the path of the file of settings, or "" if there is none.
 func loadSettings(f *pflag.FlagSet) (variables []string, file string, err error) {
 	variables, err = plan.FlagsFromEnvironment(f)
 	if err != nil {
@@ -196,8 +196,8 @@ func isRunFlag(name string) bool {
 	return slices.ContainsFunc(append(run.Commands(), run), func(c *cobra.Command) bool { return c.Flags().Lookup(name) != nil })
 }
 
-// start runs a suite with the settings of the flags. scriptSettings are the profile, which comes first, and the
-// settings that the script reads and the plan lacks; nil for `soak run` without a suite.
+// start runs a suite with the settings of the flags. scriptSettings has the profile, which comes first, and the
+// settings that the script reads and the plan lacks. It is nil for `soak run` without a suite.
 func start(cmd *cobra.Command, c *run.Config, scriptSettings []plan.Setting, outcome *verdict.Outcome) (err error) {
 	variables, file, err := loadSettings(cmd.Flags())
 	if err != nil {

@@ -18,7 +18,7 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// linked and revision are version and commit of a release, set by the linker: -ldflags "-X main.linked=v1.2.3".
+// linked and revision are the version and the commit of a release, set by the linker: -ldflags "-X main.linked=v1.2.3".
 var linked, revision string
 
 // version returns the version of this build: that of the release, else the commit, else the version of the module. It
