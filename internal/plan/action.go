@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// An Action is a command that runs at a planned time of the run (--at); see docs/suites.md.
+// An Action is a command that runs at a planned time during the run (--at); see docs/suites.md.
 type Action struct {
 	Name    string        `json:"name"`
 	At      time.Duration `json:"at_ns"` // since the runners were started
@@ -17,8 +17,8 @@ type Action struct {
 // actionName matches the name of an action, which is also the value of a tag.
 var actionName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$`)
 
-// ParseActions parses the values of --at: TIME [NAME]: COMMAND. The default name has the position in the list, from 1,
-// such as action-2. Two equal names are an error.
+// ParseActions parses the values of --at: TIME [NAME]: COMMAND. The default name contains the position in the list,
+// counted from 1, such as action-2. Duplicate names are an error.
 func ParseActions(lines []string) (out []Action, err error) {
 	names := map[string]bool{}
 	for i, line := range lines {
@@ -45,8 +45,8 @@ const StartVariable = "SOAK_BEGUN_US"
 // ActionsVariable is the environment variable that passes the result of ActionTimes to a runner, for its metrics.
 const ActionsVariable = "K6_SOAK_ACTIONS"
 
-// ActionTimes returns names and times of actions as a list: 30s=deploy,1m0s=reload. It omits the commands, which may
-// contain secrets.
+// ActionTimes returns the times and names of actions as a list: 30s=deploy,1m0s=reload. It omits the commands, which
+// may contain secrets.
 func ActionTimes(actions []Action) string {
 	var list []string
 	for _, a := range actions {

@@ -10,15 +10,15 @@ import (
 // DocumentVariable is the environment variable that passes a Document to a runner.
 const DocumentVariable = "K6_SOAK_PLAN"
 
-// A Document is the input of a runner from `soak run`: the plan, and the settings of the suite's script.
+// A Document is the input that `soak run` passes to a runner: the plan, and the settings of the suite's script.
 type Document struct {
 	Plan     Plan              `json:"plan"`
 	Settings map[string]string `json:"settings,omitempty"` // by name
 }
 
 // Document returns the document of a plan and the settings of the suite's script. If the plan has no connections, the
-// script declares the load. The document then has only those settings of p that every suite has, and the defaults of
-// scripts for the others.
+// script declares the load. The document then has only those settings of p that every suite has or that have no flag.
+// The other settings have the defaults of scripts.
 func (p Plan) Document(settings map[string]string) Document {
 	if p.Connections > 0 {
 		return Document{Plan: p, Settings: settings}
@@ -36,7 +36,7 @@ func (p Plan) Document(settings map[string]string) Document {
 // Variables returns the environment variables that pass the document to a runner. One of them is NOOP_INTERVAL, which
 // service descriptions read.
 func (d Document) Variables() map[string]string {
-	text, _ := json.Marshal(d) // a document has only strings and finite numbers
+	text, _ := json.Marshal(d) // a document has no value that JSON cannot represent
 	return map[string]string{DocumentVariable: string(text), "NOOP_INTERVAL": number(d.Plan.NoopInterval)}
 }
 
@@ -48,8 +48,8 @@ func (d Document) PodVariables() map[string]string {
 	return all
 }
 
-// A Source is the place where the script of a runner finds the plan and its settings: the document, or the variables
-// of a `k6 run` without soak.
+// A Source provides the plan and the settings of the suite's script to a runner: from the document, or from the
+// variables of a `k6 run` without soak.
 type Source struct {
 	document *Document // nil: the source is the variables
 	variable func(name string) string
@@ -76,7 +76,7 @@ func SourceOf(variable func(name string) string) (*Source, error) {
 }
 
 // Setting returns the text of a setting of the suite's script, from the document. Without a document it returns the
-// text of a variable. It returns "" if the setting or variable is not set.
+// value of the environment variable with that name. It returns "" if the setting or variable is not set.
 func (s *Source) Setting(name string) string {
 	if s.document != nil {
 		return s.document.Settings[name]
@@ -84,8 +84,8 @@ func (s *Source) Setting(name string) string {
 	return s.variable(name)
 }
 
-// CheckInterval returns an error if the plan cannot be read, or if its interval is out of bounds. A service description
-// may read the interval.
+// CheckInterval returns an error if the plan cannot be read, or if its interval is out of bounds. The interval is
+// checked because a service description may read it.
 func (s *Source) CheckInterval() error {
 	p, err := s.Plan()
 	for _, s := range p.Settings() {

@@ -28,7 +28,7 @@ const (
 
 // FlagsFromFile sets flags from a YAML file whose keys are the names of flags. It does not change flags that the
 // command line or a variable has set. A key without a flag is an error, unless unknownKey accepts it: other commands
-// read the same file. A missing file is an error if explicit; otherwise read is false.
+// read the same file. A missing file is an error if explicit is true; otherwise read is false.
 func FlagsFromFile(flags *pflag.FlagSet, path string, explicit bool, unknownKey func(name string) bool) (read bool, err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return false, fmt.Errorf("read the settings: %s must be a regular file; name another file with --config", path)
@@ -122,8 +122,8 @@ var fileTemplate = template.Must(template.New("").Parse(`# Settings of ` + "`soa
 {{.Line}}
 {{end}}`))
 
-// SettingsText returns the text of a settings file with all settings of a soak that have a flag. values has the values
-// by the names of flags. For a setting that is not in values, the file has a comment with the default.
+// SettingsText returns the text of a settings file with all settings of a soak that have a flag. values maps names of
+// flags to values. For a setting that is not in values, the file has a comment with the default.
 func SettingsText(values map[string]string) (string, error) {
 	type row struct{ Help, Line string }
 	p, l := Default(), DefaultLocal()

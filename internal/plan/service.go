@@ -36,7 +36,7 @@ func (p *Plan) PublishInterval() float64 { return float64(p.Topics) / p.PublishR
 // TopicCount returns the number of topics that the streams subscribe to.
 func (p *Plan) TopicCount() int { return max(p.Topics, len(p.TopicNames), 1) }
 
-// Topic returns the topic of stream n. Both count from 0.
+// Topic returns the index of the topic of stream n. Both count from 0.
 func (p *Plan) Topic(n int) int { return n % p.TopicCount() }
 
 // TopicName returns the name of topic k. A generated name contains the prefix, so that runs with different prefixes use

@@ -81,7 +81,7 @@ func (s Setting) String() string {
 // number formats a number without an exponent.
 func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// Set sets the value to that of a text. It appends the lines of the text to a list.
+// Set parses a text and sets the value. If the value is a list, Set appends the lines of the text to it.
 func (s Setting) Set(text string) (err error) {
 	if s.ZeroText != "" && text == s.ZeroText {
 		s.assign(nil)
@@ -204,7 +204,7 @@ func (s Setting) check() error {
 	return fmt.Errorf("%s must be %s, got %v", s.Name, s.Rule, s.value())
 }
 
-// AddFlags adds the flag of each setting. The help has the variable in brackets.
+// AddFlags adds a flag for each setting that has a Help. The help of the flag ends with the variable in brackets.
 func AddFlags(flags *pflag.FlagSet, settings []Setting) {
 	for _, s := range settings {
 		if s.Help == "" {
@@ -259,13 +259,14 @@ func Default() (p Plan) {
 	return p
 }
 
-// DefaultLocal returns the defaults of settings outside of the plan.
+// DefaultLocal returns the defaults of the settings outside the plan.
 func DefaultLocal() (l Local) {
 	reset(l.Settings())
 	return l
 }
 
-// ReadEnvironment sets each field from its variable, by lookup. An empty variable keeps the field.
+// ReadEnvironment sets each field from its variable. lookup returns the value of a variable. An empty variable leaves
+// the field unchanged.
 func (p *Plan) ReadEnvironment(lookup func(name string) string) error {
 	for _, s := range p.Settings() {
 		value := lookup(s.Name)

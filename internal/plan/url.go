@@ -15,8 +15,8 @@ var serviceURL = regexp.MustCompile(`^(?i:(https?))://(\[[0-9A-Fa-f:.]+\]|[^\x00
 // withScheme matches the start of a URL: http:// or https://, and a host.
 var withScheme = regexp.MustCompile(`^(?i:https?)://[^/?#]`)
 
-// NormalURL returns the canonical form of a service's URL: scheme and host in lower case, without slashes, a question
-// mark or a hash at the end. Errors contain name, the variable of the URL.
+// NormalURL returns the canonical form of a service's URL: scheme and host in lower case, without trailing slashes,
+// question mark or hash. Errors contain name, the variable of the URL.
 func NormalURL(name, text string) (string, error) {
 	text = strings.TrimSpace(text)
 	if !withScheme.MatchString(text) {

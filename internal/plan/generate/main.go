@@ -19,8 +19,8 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// endMarkers has, by file, the text after the generated part. That part begins with the first line of the template. The
-// whole file is generated if the text is empty.
+// endMarkers maps each file to the text that follows its generated part, which begins with the first line of the
+// template. If the text is empty, the whole file is generated.
 var endMarkers = map[string]string{
 	"docs/reference/settings.md": "", "load-tests/types/soak.d.ts": "  }\n", "load-tests/lib/plan.js": "",
 }
