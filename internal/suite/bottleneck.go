@@ -12,7 +12,7 @@ import (
 // A resource is a limited resource of a service or of the load generator.
 type resource struct {
 	Name    string
-	Limit   float64                        // minimum used share at which it counts as full
+	Limit   float64                        // used share from which it counts as full
 	Advice  string                         // what the user can do if it is full
 	measure func(*StageResult) measurement // returns its use in a stage
 }
@@ -146,7 +146,7 @@ func (b *Bottleneck) list(intro string, selects func(ResourceUse) bool) string {
 	return intro + strings.Join(out, ", ")
 }
 
-// advice states what the user can do: for the first full resource, or if no resource was full.
+// advice returns the advice for the first full resource, or general advice if no resource was full.
 func (b *Bottleneck) advice() string {
 	if full := b.Full(); len(full) > 0 {
 		return full[0].Advice

@@ -40,7 +40,7 @@ func (l Limits) fixedLevels(stages []StageResult) []Level {
 func assessBurst(r *Run) verdict.Assessment {
 	all := r.stages()
 	bursts := ofKinds(all, kindLoad)
-	healthChecks := map[string]StageResult{} // by the name of the burst before
+	healthChecks := map[string]StageResult{} // by the name of the preceding burst
 	for _, st := range ofKinds(all, kindHealth) {
 		healthChecks[st.Target] = st
 	}
@@ -107,8 +107,8 @@ func (st *StageResult) failedByGenerator() bool {
 }
 
 // sentWithin returns the milliseconds between the first and the last request of a burst. The values of the metric are
-// times since the start of the burst on one runner, and runners start it at different times. The result therefore uses
-// the times of the samples if the metric has them.
+// times since the start of the burst on one runner, and runners start a burst at different times. The result therefore
+// uses the times of the samples if the metric has them.
 func sentWithin(sent shard.Metric) float64 {
 	if sent.FirstUS == 0 {
 		return sent.Max - sent.Min
@@ -116,8 +116,8 @@ func sentWithin(sent shard.Metric) float64 {
 	return max(float64(sent.LastUS-sent.FirstUS)/1000-sent.Min, 0)
 }
 
-// inFlightText returns the maximum number of requests in flight that the service reports, with a remark if it is more
-// than the burst has.
+// inFlightText returns the maximum number of requests in flight that the service reports, with a remark if that exceeds
+// the size of the burst.
 func inFlightText(st StageResult, inFlight shard.Metric) string {
 	if int(inFlight.Max) > st.Concurrency {
 		return count(inFlight.Max) + " (more than in the burst)"

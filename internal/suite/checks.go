@@ -98,8 +98,8 @@ func advisory(c verdict.Check) verdict.Check {
 	return c
 }
 
-// attributeIf returns a copy of the check. If it is not met, and the load generator explains that, it turns a pass into
-// invalid.
+// attributeIf returns a copy of the check. If it is not met, and explained is true, the copy is attributed to the load
+// generator and turns only a pass into invalid.
 func attributeIf(explained bool, c verdict.Check) verdict.Check {
 	if c.Pass || !explained {
 		return c

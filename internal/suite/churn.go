@@ -78,7 +78,7 @@ func lifetimeTable(m *shard.Merged, streams *verdict.Streams) verdict.Table {
 	return t
 }
 
-// The maximum growth of a backend that does not count as a leak. The backend keeps a ledger entry per stream.
+// Growth of a backend up to these limits does not count as a leak. The backend keeps a ledger entry per stream.
 const (
 	leakFiles      = 32
 	leakGoroutines = 32
@@ -86,8 +86,9 @@ const (
 	ledgerEntry    = 400     // bytes
 )
 
-// earlyEnd returns the end of the early part of the run, as a share of the run. It is after the start of the last
-// stream: streams start within MEAN_HOLD, or within half of the run if that is shorter (load-tests/sse/churn.js).
+// earlyEnd returns the end of the early part of the run, as a share of the run. It is after the start of the first
+// stream of every slot. Slots start within MEAN_HOLD, or within half of the run if that is shorter
+// (load-tests/sse/churn.js).
 func (r *Run) earlyEnd() float64 {
 	return max(.4, min(r.number("MEAN_HOLD")/r.number("SECONDS"), .5)+.1)
 }
@@ -120,8 +121,8 @@ func checkLeaks(r *Run, m *shard.Merged, streams int) (c verdict.Check, t verdic
 	return c, t, true
 }
 
-// peakUsage returns the maximum usage of the backend between two shares of the run. Files excludes the descriptors of
-// streams.
+// peakUsage returns the maximum usage of the backend between two times, given as shares of the length of the run. Files
+// excludes the descriptors of streams.
 func peakUsage(samples []resources.Sample, m *shard.Merged, from, to float64) (u resources.Sample, ok bool) {
 	if len(m.Runners) == 0 {
 		return u, false

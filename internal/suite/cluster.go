@@ -37,14 +37,14 @@ var clusterSuite = Suite{
 
 const (
 	clusterSize   = 3   // backends, unless CLUSTER_SIZE is set
-	minGain       = .1  // minimum difference of a winner
+	minGain       = .1  // minimum advantage of a winner
 	confidence    = .95 // confidence level of the interval of a difference
 	failureMargin = .01 // minimum difference of the shares of failed requests
-	minEvenness   = .8  // minimum of requests of the least busy server ÷ requests of the busiest
+	minEvenness   = .8  // minimum ratio: requests of the least busy server ÷ those of the busiest
 	minPeakRatio  = 1.2 // peak of a cluster ÷ peak of a single backend above which the cluster is worth its costs
 )
 
-// A Side is one target at all levels.
+// A Side has the results of one target at all levels.
 type Side struct {
 	Peak        float64 // responses/s at its best level
 	P95         float64 // mean of the levels' 95th percentiles, milliseconds
@@ -56,8 +56,8 @@ type Side struct {
 	total     *Requests
 }
 
-// sideOf sums up a target with a number of servers. If responses name their servers, a server without a response
-// received no request.
+// sideOf sums up the stages of a target with the given number of servers. If responses name their servers, a server
+// without a response received no request.
 func sideOf(stages []StageResult, servers int) Side {
 	sum := total(stages)
 	s := Side{total: sum, levels: byLevel(stages), FailedShare: sum.FailedShare(), Evenness: 1}
@@ -119,7 +119,7 @@ func p50(st *StageResult) float64         { return quantile(st.OK, .5) }
 func p95(st *StageResult) float64         { return quantile(st.OK, .95) }
 func perSecondOf(st *StageResult) float64 { return st.PerSecond() }
 
-// A Comparison states which of the two targets is better by a figure.
+// A Comparison states which of the two targets is better in one figure.
 //
 // The targets are measured in alternating rounds, so that conditions that both share in a round cancel out. The
 // difference of a round is the difference of the logarithms, whose size does not depend on the order of the targets.

@@ -66,7 +66,7 @@ func assessFinite(r *Run) verdict.Assessment {
 	}
 }
 
-// A finiteRun is the evidence of a finite run.
+// A finiteRun has the evidence of a run of the suite finite.
 type finiteRun struct {
 	*Run
 	m         *shard.Merged
@@ -134,7 +134,7 @@ func (f *finiteRun) facts() []verdict.Fact {
 	return append(facts, f.gauge.facts()...)
 }
 
-// cancellationText states how many abandoned requests were cancelled at the numbered model, and after which time.
+// cancellationText states how many abandoned requests were cancelled at the numbered model, and after how long.
 func (f *finiteRun) cancellationText(c *verdict.Cancellation) string {
 	text := sentence("%v of %v abandoned requests were cancelled at the model", c.Cancelled, c.Checked)
 	if c.Cancelled > 0 {
@@ -161,7 +161,7 @@ func (f *finiteRun) warnings() (out []string) {
 		out = append(out, f.gauge.problem)
 	}
 	switch {
-	case f.responses.Bursts.Messages <= f.v.Complete: // responses have a single chunk
+	case f.responses.Bursts.Messages <= f.v.Complete: // each response has a single chunk
 	case share(f.v.SingleBurst, f.v.Complete) > verdict.MinBufferedShare:
 		out = append(out, sentence("in %s of the complete responses the first chunk arrived together with the last: %s", percent(share(f.v.SingleBurst, f.v.Complete)), cause))
 	case f.v.ArrivedTogether > verdict.MinBufferedShare:
@@ -222,7 +222,7 @@ func (f *finiteRun) checks() []verdict.Check {
 // maxSkipped is the maximum share of skipped requests.
 const maxSkipped = .01
 
-// chunkCheck returns the check that no response has chunks with one kind of fault.
+// chunkCheck returns the check that no response has chunks with the given kind of fault.
 func (f *finiteRun) chunkCheck(id verdict.CheckID, name string, n uint64, countOf func(ledger.Totals) uint64) verdict.Check {
 	var reasons []string
 	if n > 0 {
@@ -266,15 +266,15 @@ func (f *finiteRun) checkGoodput() verdict.Check {
 // maxDelay is the maximum 99th percentile of the delay with which the load generator makes requests, in milliseconds.
 const maxDelay = 100
 
-// checkOnTime returns the check that the load generator made the requests on time. Otherwise the times of responses
-// cannot be judged.
+// checkOnTime returns the check that the load generator made the requests on time. If it did not, the times of
+// responses cannot be judged.
 func (f *finiteRun) checkOnTime() verdict.Check {
 	late := f.v.StartDelay.P99
 	return check(verdict.CheckGenerator, "requests made on time", sentence("p99 at most %s late", ms(maxDelay)), ms(late), late <= maxDelay,
 		sentence("the load generator made requests up to %s late (p99 %s): its machine was saturated, or connects were slow", ms(f.v.StartDelay.Max), ms(late))).Inconclusive()
 }
 
-// checkNumbers returns the check that either all complete responses have chunk numbers, or none has them.
+// checkNumbers returns the check that either all complete responses have chunk numbers, or none of them has any.
 func (f *finiteRun) checkNumbers() verdict.Check {
 	without := int64(0)
 	if f.responses.Numbered > 0 {

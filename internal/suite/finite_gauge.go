@@ -19,7 +19,8 @@ type requestGauge struct {
 }
 
 // requestGauge evaluates the samples of the gauge. Little's law gives the mean time for which an abandoned request
-// stays open: the integral of the number of open ones over time, divided by the number of abandoned requests.
+// stays open. It is the time integral of the number of open abandoned requests, divided by the number of all abandoned
+// requests.
 func (f *finiteRun) requestGauge() (g requestGauge) {
 	if f.v.Abandoned == 0 {
 		return g

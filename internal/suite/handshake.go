@@ -112,8 +112,8 @@ func checkAllTried(stages []StageResult) verdict.Check {
 	return check(CheckTried, "connections tried", text(planned), attempts, attempts == planned && planned > 0).Inconclusive()
 }
 
-// checkFailures returns the check that at most MAX_FAILED_PERCENT of the connections of each scale failed. It turns a
-// pass into invalid if only failures of the load generator exceed the limit.
+// checkFailures returns the check that at most MAX_FAILED_PERCENT of the connections of each scale failed. If the limit
+// is exceeded only because of failures of the load generator, the check turns only a pass into invalid.
 func (r *Run) checkFailures(stages []StageResult) verdict.Check {
 	limit := r.share("MAX_FAILED_PERCENT")
 	var worst float64
@@ -136,9 +136,9 @@ func (r *Run) checkFailures(stages []StageResult) verdict.Check {
 // untrustedClients are the kinds of clients that a server must refuse, as the script names them.
 var untrustedClients = []string{"without a certificate", "with a foreign certificate", "with a certificate of another authority of the same name"}
 
-// checkUntrustedRefused returns the check that the server refused all untrusted certificates, by the script's checks
-// before and during the load. The script checks only attempts that the server answered, or refused with an alert or a
-// status.
+// checkUntrustedRefused returns the check that the server refused all untrusted certificates, according to the script's
+// checks before and during the load. The script checks only attempts that the server answered, or refused with an alert
+// or a status.
 func checkUntrustedRefused(m *shard.Merged) verdict.Check {
 	c := check(CheckUntrusted, "untrusted certificates are refused", "each attempt, before and during the load", "", true)
 	var attempts int64
@@ -164,8 +164,8 @@ func checkUntrustedRefused(m *shard.Merged) verdict.Check {
 	return c.Inconclusive()
 }
 
-// untrustedResult reports whether an untrusted client received a response. ends describes its failures other than a
-// refused certificate and an error status.
+// untrustedResult reports whether an untrusted client received a response. ends describes the failures of the client,
+// except refused certificates and error statuses.
 func untrustedResult(m *shard.Merged, credentials string) (answered bool, ends []string) {
 	for _, metric := range m.Metrics {
 		if metric.Tags[shard.TagStage] != "untrusted "+credentials {
@@ -184,8 +184,8 @@ func untrustedResult(m *shard.Merged, credentials string) (answered bool, ends [
 }
 
 // checkOpenToTheEnd returns the check that all connections that the script keeps open were open at the end. A
-// connection that never opened does not meet it. It turns a pass into invalid if the load generator could not open
-// these connections.
+// connection that never opened fails the check. If the load generator could not open these connections, the check turns
+// only a pass into invalid.
 func checkOpenToTheEnd(m *shard.Merged, st StageResult) verdict.Check {
 	passes, fails := scriptCheck(m, "open to the end")
 	c := check(verdict.CheckOpenToEnd, "connections open to the end", text(passes+fails), passes, fails == 0 && passes > 0)
@@ -193,8 +193,8 @@ func checkOpenToTheEnd(m *shard.Merged, st StageResult) verdict.Check {
 }
 
 // checkOpenTogether returns the check that all connections were open at the same time. That is the case if the first
-// worker closed its connections after the last worker had opened its own. It returns nil if no worker closed or opened
-// any.
+// worker closed its connections after the last worker had opened its own. It returns nil if no connection was opened,
+// or none was closed.
 func checkOpenTogether(m *shard.Merged, st StageResult) []verdict.Check {
 	released := sumsByStage(m, "handshake_released")[st.Name]
 	if released.Count == 0 || st.OK.Count() == 0 {
@@ -267,7 +267,7 @@ func scaleTable(m *shard.Merged, stages []StageResult) verdict.Table {
 	open := sumsByStage(m, "handshake_open")
 	for _, st := range stages {
 		cpuPerConnection := func(percent float64) string {
-			if st.PerSecond() == 0 || percent == 0 { // the scale was shorter than a sample
+			if st.PerSecond() == 0 || percent == 0 { // the scale was shorter than the time between samples
 				return "–"
 			}
 			return figure(10 * percent / st.PerSecond())
@@ -278,7 +278,7 @@ func scaleTable(m *shard.Merged, stages []StageResult) verdict.Table {
 	return t
 }
 
-// phaseTable returns the durations of TCP handshakes, TLS handshakes and answers, by scale.
+// phaseTable returns the durations of TCP handshakes, TLS handshakes and responses, by scale.
 func phaseTable(m *shard.Merged, stages []StageResult) verdict.Table {
 	t := newTable("Phases, ms", "", "connections|phase|n|mean|p50|p99|max")
 	for _, st := range stages {

@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// The maximum growth of memory from the first scale to the last at which memory counts as flat.
+// Memory counts as flat if at the last scale it is at most flatFactor times that of the first scale, plus flatSpare.
 const (
 	flatFactor = 1.25
 	flatSpare  = 16 << 20 // bytes
@@ -34,7 +34,7 @@ func (r *Run) memoryByScale(m *shard.Merged, stages []StageResult) (t verdict.Ta
 	compare := func(name string, rss []uint64) {
 		first, last := rss[0], rss[len(rss)-1]
 		if first == 0 || last == 0 {
-			return // memory is not reported, or the scale was shorter than a sample
+			return // memory is not reported, or the scale was shorter than the time between samples
 		}
 		limit := uint64(flatFactor*float64(first)) + flatSpare
 		flat = append(flat, check(CheckMemory, name, "at most "+format.Bytes(limit), format.Bytes(last), last <= limit))
@@ -151,8 +151,8 @@ func (r *Run) memoryOfOpen(m *shard.Merged, st StageResult) (t verdict.Table, me
 	return t, metrics
 }
 
-// memoryOf returns the memory of a process before, during and after the connects of a stage, by samples of its resident
-// memory. answered has the time of the last response.
+// memoryOf returns the memory of a process before, during and after the connects of a stage, from samples of its
+// resident memory. answered has the time of the last response.
 func memoryOf(samples iter.Seq2[time.Time, uint64], st StageResult, answered shard.Metric) (p processMemory) {
 	var open []float64
 	for at, rss := range samples {

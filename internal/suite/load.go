@@ -19,7 +19,7 @@ type Limits struct {
 	Answered    float64 // minimum share of offered requests with a good response, 0 to 1
 }
 
-// A Level is a load and its figures. Figures with the prefix Undelayed exclude the delays that the load generator can
+// A Level is a load and its figures. Figures with the prefix Undelayed exclude the delays that the load generator may
 // have added (see saturation.go).
 type Level struct {
 	Load                        float64 // offered load: requests/s, or concurrent requests
@@ -28,7 +28,7 @@ type Level struct {
 	Failure                     string  // the most frequent failure; "": unknown
 	UndelayedFailed             float64 // FailedShare without the failures that are attributed to the generator
 	P95, UndelayedP95           float64 // of the good responses, milliseconds
-	HardFailures                float64 // share of the requests with failures that no delay explains, such as a status
+	HardFailures                float64 // share of requests with a failure that no delay explains, such as a status
 	// MachineLimit states why the machine may have delayed the service: it was full, or AWS dropped packets of the
 	// runners. It is "" if there is no such reason.
 	MachineLimit      string
@@ -39,7 +39,7 @@ type Level struct {
 // A Status states whether a load was sustained.
 type Status string
 
-// The statuses. At ByGenerator the load generator was saturated, so the result does not apply to the service.
+// The statuses. With ByGenerator, the load generator was saturated, so the result does not apply to the service.
 const (
 	Good        Status = "good"
 	Bad         Status = "bad"
@@ -66,8 +66,8 @@ func (l Limits) Trials(levels []Level) []Trial {
 
 // Judge returns the trial of a level.
 //
-// A level is bad if it exceeds FailedShare or P95, or if less than Answered of the offered requests were answered. It
-// is attributed to the load generator if one of these holds:
+// A level is bad if it exceeds FailedShare or P95, or if the answered share of the offered requests is below Answered.
+// It is attributed to the load generator if one of these holds:
 //   - without the delays that the generator can have added, the level is good;
 //   - the machine was full, or AWS dropped packets of the runners, and delays explain the failures;
 //   - only the wait for a connection was slow.
@@ -108,16 +108,16 @@ func (l Limits) exceeded(failed, p95, answered float64, failure string) string {
 // A Breaking is the result of a search for the breaking point: the load that a service no longer sustains.
 type Breaking struct {
 	Sustained float64 // the highest load up to which every load was good; 0: none
-	// Failed is the lowest bad load above Sustained or, without one, the lowest load with a saturated generator. It is
-	// Sustained if the status is BadOnRetry, and 0 if all loads were good.
+	// Failed is the lowest bad load above Sustained. If there is none, it is the lowest load with a saturated
+	// generator. It equals Sustained if the status is BadOnRetry, and is 0 if all loads were good.
 	Failed  float64
 	Status  Status // the status of Failed: only Bad is a breaking point
 	Reason  string
-	Unclear float64 // the lowest load between the two at which the generator was saturated; 0: none
+	Unclear float64 // the lowest load between Sustained and Failed at which the generator was saturated; 0: none
 }
 
 // findBreaking finds the breaking point in trials of ascending loads: it is above the last good load and at most the
-// first bad load. Trials of the same load are in the order of time. If the first of them is good and a later one bad,
+// first bad load. Trials of the same load are in chronological order. If the first of them is good and a later one bad,
 // the status is BadOnRetry: the service gets worse with time or after overload.
 func findBreaking(trials []Trial) (b Breaking) {
 	for _, v := range trials {
@@ -233,8 +233,8 @@ func (b Breaking) checkSustained(r *Run, setting, name string) verdict.Check {
 	return c
 }
 
-// checkGeneratorAtLoads warns of loads at which the load generator was saturated. Their faults are not attributed to
-// the service.
+// checkGeneratorAtLoads warns of loads at which the load generator was saturated. Faults at these loads are not
+// attributed to the service.
 func checkGeneratorAtLoads(limit, unit string, trials []Trial) verdict.Check {
 	var at, reasons []string
 	for _, v := range trials {
@@ -297,7 +297,7 @@ func (l Limits) String() string {
 	return text + fmt.Sprintf(", at least %.3g %% of the offered requests answered", 100*l.Answered)
 }
 
-// wrongResponses returns the number of responses with the expected status, and with wrong or truncated content.
+// wrongResponses returns the number of responses with the expected status, but wrong or truncated content.
 func (q *Requests) wrongResponses() int64 {
 	return q.Codes[shard.CodeWrongContent] + q.Codes[shard.CodeTruncated]
 }

@@ -23,7 +23,7 @@ type Machine struct {
 	Wait                    time.Duration // longest wait for a core in a runner
 	Dropped                 float64       // packets of the runners' machines that AWS dropped
 	Cores                   int           // 0: unknown
-	Control                 time.Duration // maximum delay of the generator by its control groups; if Controlled
+	Control                 time.Duration // maximum delay of the generator in its control groups; if Controlled
 	Controlled              bool          // the control groups of all runners measured delays all the time
 	Shared                  bool          // target and runners share the machine
 	Short                   bool          // the stage has too few samples for figures
@@ -76,7 +76,7 @@ func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
 	return out
 }
 
-// withWaitsOf returns the machine with the waits of a longer time, in which requests of the stage were open.
+// withWaitsOf returns the machine with the waits of a longer period, in which requests of the stage were open.
 func (m Machine) withWaitsOf(longer Machine) Machine {
 	m.Stall, m.Wait, m.Control, m.Controlled = longer.Stall, longer.Wait, longer.Control, longer.Controlled
 	return m
@@ -129,7 +129,7 @@ func seconds(m *shard.Merged) []shard.Second {
 }
 
 // sampleRange returns the times of the first and the last sample between two times. If there are fewer than two
-// samples, it returns the two times and false. Samples of a Prometheus do not count, because their times are whole
+// samples, it returns the two times and false. Samples from Prometheus do not count, because their times are whole
 // seconds.
 func (r *Run) sampleRange(from, to time.Time) (first, last time.Time, ok bool) {
 	for _, s := range r.Samples {
@@ -192,13 +192,13 @@ type Usage struct {
 	Proxy        bool // nginx is one of these processes
 	Host         bool // the machine of the target was sampled
 
-	Periods, Throttled float64 // periods of the target's cgroups with a CPU limit, and those that exceeded it
-	Procs              float64 // maximum number of cores that the backends use; 0: unknown
+	Periods, Throttled float64 // CPU periods of the target's limited cgroups, and those with throttling
+	Procs              float64 // maximum number of cores that the backends may use; 0: unknown
 	Files, MaxFiles    float64 // open files of the backends, and their limit; 0: unknown
 	NginxFull          float64 // highest share of its descriptors that a process of nginx had open
 	Log                resources.NginxLog
 
-	Memory, Available float64 // memory of the target's machine: total, and minimum of the available
+	Memory, Available float64 // memory of the target's machine: total, and minimum available
 	Killed            float64 // processes on that machine killed by the OOM killer
 	HasOverflows      bool    // Overflows is known
 	Overflows         float64 // connects to a full accept queue

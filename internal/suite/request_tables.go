@@ -117,7 +117,7 @@ func (q *Requests) codesByCount() []string {
 	})
 }
 
-// times returns the durations of requests with a code.
+// times returns the durations of the requests with the given code.
 func (q *Requests) times(code string) *shard.Histogram {
 	h := shard.NewHistogram()
 	for _, m := range q.metrics {
@@ -153,14 +153,14 @@ func (q *Requests) causes(title, code, unit string, words func(string) string) v
 	return t
 }
 
-// codeConnectionRefused is the code of a failed dial that the service refused.
+// codeConnectionRefused is the code of a connection that the service refused.
 const codeConnectionRefused = shard.CodeNet + "1212"
 
 // minRefusedShare is the share of a stage's requests below which refusals are not mentioned.
 const minRefusedShare = .01
 
 // refusals returns a fact if refusals arrived faster than good responses in the stage with the most refusals; otherwise
-// nil. A refusal is a failure by the most frequent code that is an HTTP status or a refused connection.
+// nil. Refusals are the failures with the most frequent code among HTTP statuses and refused connections.
 func refusals(stages []StageResult) []verdict.Fact {
 	mainRefusal := func(st StageResult) (code string, n int64) {
 		for _, code := range st.codesByCount() {
@@ -251,7 +251,7 @@ func (r *Run) processTable(requests int64) verdict.Table {
 }
 
 // cpuMetric returns the CPU time of the service per request, including nginx, to compare runs. Other programs on the
-// machine hardly change it. ok is false if the CPU time of the service is unknown, or if there was no request.
+// machine hardly affect it. ok is false if the CPU time of the service is unknown, or if there was no request.
 func (r *Run) cpuMetric(requests int64) (m verdict.Metric, ok bool) {
 	var seconds float64
 	for i := range r.Samples {

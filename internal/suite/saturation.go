@@ -13,31 +13,32 @@ import (
 // This file and verdict.CPUUse decide when the load generator was saturated. Slowness and failures are attributed to
 // the generator if its own waits at that moment explain them:
 //
-//   - The generator can have added at most shard.WakeUps times its longest wait to each response. The rest is the time
+//   - The generator may have added at most shard.WakeUps times its longest wait to each response. The rest is the time
 //     of the service. If that time alone exceeds a limit, the service is too slow.
-//   - A timeout is attributed to the generator if its waits can have added at least half of the duration of the
-//     request. If the control group was on time, and the requests of the stage were small, they can have added no more
-//     than the group measured: such a request only waits, as the streams of the group do.
+//   - A timeout is attributed to the generator if the generator's waits may have added at least half of the duration of
+//     the request. If the control group was on time, and the requests of the stage were small, the waits added no more
+//     than the group measured: a small request only waits for its response, as the streams of the group do.
 //   - A failed connect is attributed to the generator if the host had no addresses, ports or descriptors left. Any
-//     other failure is a response of the service, or the end of a connection, which no wait explains.
-//   - Requests that were not made are attributed to the generator in two cases. It had waited for half of the time for
-//     which a request waits for a connection. Or its connections spent more time on its own waits than on the service.
-//   - If service and runners share a full machine, the service may have waited for a core as the runners did. If it
-//     used less than half of the machine, slowness and timeouts are not attributed to it in two cases: the runners used
-//     more than half of the machine, or their waits are long enough to explain the delays.
+//     other failure is a response of the service or the end of a connection, neither of which a wait explains.
+//   - Requests that were not made are attributed to the generator in two cases. In the first, a runner had waited for at
+//     least half of the time for which a request waits for a connection. In the second, the connections spent more time
+//     on waits of the generator than on the service.
+//   - If service and runners share a full machine, the service may have waited for a core as the runners did. If the
+//     service used less than half of the machine, slowness and timeouts are not attributed to it in two cases: the
+//     runners used more than half of the machine, or their waits are long enough to explain the delays.
 //   - If service and runners have separate cores, the side whose cores were full was the limit; if both were full, the
 //     fuller one. If other programs filled the cores, the limit is unknown.
-//   - The generator had too few connections if requests of a constant rate waited for one, but were fast with a
-//     connection: nearly as fast as on an idle service, and within the limit of p95. A saturated service is slower.
+//   - The generator had too few connections if requests at a constant rate waited for a connection, but were fast once
+//     they had one: nearly as fast as on an idle service, and within the limit of p95. A saturated service is slower.
 //   - Slowness and timeouts are not attributed to the service if AWS dropped packets of a runner's machine at that
 //     load.
 
-// isTimeout reports whether the generator can have caused a failure of that code by its delays.
+// isTimeout reports whether delays of the generator may have caused a failure with that code.
 func isTimeout(code string) bool {
 	return code == shard.CodeNet+"1050" || code == shard.CodeNet+"1211"
 }
 
-// isGeneratorFailure reports whether the generator caused a failure of that code, because it had no address, port or
+// isGeneratorFailure reports whether the generator caused a failure with that code, because it had no address, port or
 // descriptor left. The other codes are those of k6/x/handshake.
 func isGeneratorFailure(code string) bool {
 	return code == shard.CodeNet+"1213" || code == "no_ports" || code == "no_descriptors"
@@ -72,9 +73,9 @@ func (st *StageResult) onlyWaited() bool {
 	return st.Machine.Controlled && st.Sent > 0 && st.Sent <= maxSmallRequest*float64(st.Total())
 }
 
-// hadFreeCores reports whether the control group was on time, so that a lack of cores of the generator does not explain
-// a delay. It returns false for runners that use half of their cores, because requests may wait in queues of the
-// runners.
+// hadFreeCores reports whether the control group was on time, so that a lack of cores for the generator does not
+// explain a delay of this duration. It returns false if the runners use at least half of their cores, because requests
+// may wait in queues of the runners.
 func (st *StageResult) hadFreeCores(duration time.Duration) bool {
 	m := st.Machine
 	return st.onlyWaited() && m.Runners < 50*m.Usage.GeneratorCores && 2*shard.WakeUps*m.Control < duration
@@ -110,7 +111,7 @@ func (st *StageResult) generatorWaited() bool { return 2*totalTime(st.Undelayed)
 // waitOf returns the longest wait of a runner in a second.
 func waitOf(s shard.Second) time.Duration { return time.Duration(s.WaitMS) * time.Millisecond }
 
-// totalTime returns the sum of a histogram, to its precision.
+// totalTime returns the sum of a histogram, with the precision of its mean.
 func totalTime(h *shard.Histogram) time.Duration {
 	return time.Duration(float64(h.Mean()) * float64(h.Count()))
 }
@@ -215,7 +216,7 @@ func (st *StageResult) level(load, offered float64, l Limits) Level {
 	return v
 }
 
-// The limits at which the generator counts as the limit of a throughput.
+// Thresholds by which Machine.Limit decides which side limited a throughput.
 const (
 	maxStall    = 250 * time.Millisecond
 	machineFull = 0.9
@@ -330,7 +331,7 @@ func (m Machine) machineLimit(duration time.Duration, freeCores bool) string {
 	return text
 }
 
-// Explains reports whether the waits of the generator can have added at least half of a delay.
+// Explains reports whether the waits of the generator may have added at least half of a delay.
 func (m Machine) Explains(late time.Duration) bool {
 	return m.Wait > 0 && 2*shard.WakeUps*m.Wait >= late
 }

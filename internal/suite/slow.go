@@ -96,7 +96,7 @@ type slowStreams struct {
 	planned, started, filled int            // streams
 	confirmed, unconfirmed   int            // messages while streams were slow
 	due, arrived, repeated   int            // deliveries of confirmed broadcasts on the streams that were read
-	broadcasts               bool           // the messages are broadcasts of our backend; otherwise of a publisher
+	broadcasts               bool           // the messages are broadcasts of our backend, not of a publisher or a feed
 	feed                     bool           // the service publishes the messages, not the run
 	rate                     string         // data that a slow stream reads: "nothing", or KB per second
 	duration                 time.Duration  // of the slow phase
@@ -273,7 +273,7 @@ func (s *slowStreams) checkGrowth(r *Run) []verdict.Check {
 	return []verdict.Check{c.Inconclusive()}
 }
 
-// A memory is the memory of the service before, while and after clients are slow, in MiB.
+// A memory has the memory usage of the service before, while and after clients are slow, in MiB.
 type memory struct {
 	sampled     bool // there are samples before, after, and for most of the time in between
 	counter     bool // GAUGE is a counter
@@ -336,7 +336,7 @@ func (m *memory) table() verdict.Table {
 	return t
 }
 
-// closeTime returns the time until our own backend had n streams fewer than before. It returns 0 if that did not
+// closeTime returns the time until our own backend had n fewer streams than before. It returns 0 if that did not
 // happen, and for other services.
 func (r *Run) closeTime(start time.Time, n int) time.Duration {
 	before := 0

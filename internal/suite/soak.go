@@ -10,8 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// soak opens all streams and holds them for the whole run. It is the default suite: plan.json does not name it, and its
-// script does not declare it.
+// soak keeps all streams open for the whole run. It is the default suite: plan.json does not name it, and its script
+// does not declare a suite.
 var soak = Suite{
 	Name:     "soak",
 	Short:    "keep every stream open for the whole run, and check all their messages",
@@ -102,7 +102,7 @@ func resumeMetrics(v *verdict.Verdict) (out []verdict.Metric) {
 	return append(out, soakMetrics(v)...)
 }
 
-// endTables returns the table of the requests that ended the streams; nil if there were none. It has successful
+// endTables returns the table of the requests that ended the streams; nil if there were none. The table has successful
 // requests in total and by server, and failed ones in total, by cause and by server.
 func endTables(e *verdict.Ends) []verdict.Table {
 	if e == nil {

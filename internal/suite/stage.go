@@ -28,13 +28,13 @@ const (
 	OfRequests = "% of requests" // a share of all requests
 )
 
-// Requests sums up requests. Failed requests are counted separately, so that fast refusals do not make responses look
-// fast.
+// Requests has the totals of a set of requests. Failed requests are counted separately, so that fast refusals do not
+// make responses look fast.
 type Requests struct {
 	OK, Failed  *shard.Histogram // times of good and of failed requests
-	Undelayed   *shard.Histogram // times of OK without the maximum delay that the generator can have added
+	Undelayed   *shard.Histogram // times of OK without the maximum delay that the generator may have added
 	Connected   *shard.Histogram // times of OK without the wait for a connection
-	Late        *shard.Histogram // responses of OK after the end of a stage with a fixed length, by their time after it
+	Late        *shard.Histogram // responses of OK after the end of a stage of fixed length, by the time since then
 	Codes       map[string]int64 // number of Failed by code
 	Servers     map[string]int64 // number of OK by server
 	Dropped     int64            // requests not made, because no connection was free in time, or the stage ended
@@ -276,7 +276,7 @@ func Curve(st shard.Stage) string {
 	return load
 }
 
-// ofKinds returns the stages of some kinds.
+// ofKinds returns the stages of the given kinds.
 func ofKinds(all []StageResult, kinds ...string) (out []StageResult) {
 	for _, st := range all {
 		if slices.Contains(kinds, st.Kind) {
@@ -307,14 +307,15 @@ func (q *Requests) fact() verdict.Fact {
 		q.Total(), q.OK.Count(), ratio(q.Failed.Count(), q.Total()), q.Dropped)}
 }
 
-// A roundLevel has all rounds of one target with the same number of concurrent requests. Its StageResult is their sum,
-// without the time between the rounds.
+// A roundLevel has all rounds of one target with the same number of concurrent requests. Its StageResult is the sum of
+// the rounds, without the time between the rounds.
 type roundLevel struct {
 	StageResult
 	rounds []StageResult
 }
 
-// byLevel groups the stages of one target by the number of concurrent requests, in their order.
+// byLevel groups the stages of one target by the number of concurrent requests. Groups are in the order of their first
+// stages.
 func byLevel(stages []StageResult) (out []roundLevel) {
 	for _, st := range stages {
 		i := slices.IndexFunc(out, func(l roundLevel) bool { return l.Concurrency == st.Concurrency })
@@ -355,9 +356,9 @@ func (l *roundLevel) values(figure func(*StageResult) float64) (out []float64) {
 	return out
 }
 
-// typical returns the machine of the median round. Rounds are ordered by the generator's limit and the CPU of the
-// runners, so a single round with a fault does not decide. If at least half of the rounds were too short for figures,
-// the result is Short.
+// typical returns the machine of the median round. Rounds are ordered by whether the generator was the limit, and then
+// by the CPU of the runners, so a single round with a fault does not decide. If at least half of the rounds were too
+// short for figures, the result is Short.
 func typical(all []Machine) Machine {
 	known := slices.DeleteFunc(slices.Clone(all), func(m Machine) bool { return m.Short })
 	if 2*len(known) <= len(all) {

@@ -27,8 +27,8 @@ type step struct {
 	tolerance                      time.Duration // LATE_MS
 }
 
-// trial returns the status of the step. Delays of the generator may explain late messages and idle streams, and missed
-// messages if streams were idle. They do not explain a refusal, another disconnect, or a loss on an open stream.
+// trial returns the step as a trial. Delays of the generator may explain late messages and idle streams, and missed
+// messages if streams were idle. They do not explain a refusal, any other disconnect, or a loss on an open stream.
 func (s step) trial() Trial {
 	var reason []string
 	for _, fault := range []struct {
@@ -72,7 +72,7 @@ func (s step) generatorDelay() string {
 	return fmt.Sprintf("a runner waited up to %s for a CPU", ms(1000*s.machine.Wait.Seconds()))
 }
 
-// steps returns the steps that were started, in order, with their faults by the ledgers.
+// steps returns the steps that were started, in order, with their faults according to the ledgers.
 func (r *Run) steps(streams *verdict.Streams) (out []step) {
 	m := r.Rounds[0]
 	open, connect := sumsByStage(m, "capacity_streams"), sumsByStage(m, "capacity_connect") // by step
@@ -144,7 +144,8 @@ func addFaults(steps []step, n int, c *shard.Connection, runner *shard.Runner, i
 	lastWrong.faults += max(faults, 0)
 }
 
-// firstDue returns the time at which the first message of a finding was due. The others follow at intervals.
+// firstDue returns the time at which the first message of a finding was due. The other messages follow, one per
+// interval.
 func firstDue(c *shard.Connection, f ledger.Finding, interval time.Duration) ledger.Instant {
 	if f.Kind == ledger.KindTail || f.Kind == ledger.KindLost && f.From > c.Last {
 		return c.LastAt + interval // the finding is about the last messages of the stream
@@ -164,7 +165,8 @@ func openingStep(steps []step, n int) *step {
 	return &steps[len(steps)-1]
 }
 
-// stepAt returns the step at a time, for a stream that was opened by the step first.
+// stepAt returns the step that was in progress at a time. first is the step that opened the stream; no earlier step is
+// returned.
 func stepAt(steps []step, first *step, at time.Time) *step {
 	out := first
 	for i := range steps {

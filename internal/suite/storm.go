@@ -246,8 +246,8 @@ func (r *Run) storms(streams *verdict.Streams) (out []stormStage) {
 	return out
 }
 
-// clockTolerance is the maximum time by which an event in a ledger may precede its sample of the script, whose clock is
-// rounded.
+// clockTolerance is the maximum time by which an event in a ledger may precede the script's sample of it, because the
+// clock of the script is rounded.
 const clockTolerance = 100_000 // µs
 
 // readLedgers counts the streams that the script dropped between from and to, with their refused attempts. It also

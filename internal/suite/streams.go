@@ -86,7 +86,8 @@ func sumsByStage(m *shard.Merged, name string) map[string]shard.Metric {
 	return out
 }
 
-// lateness returns the lateness of messages in the buckets that are completely between two times; nil if there is none.
+// lateness returns the lateness of messages in the buckets that are completely between two times; nil if there are
+// none.
 func lateness(m *shard.Merged, from, to time.Time) *shard.Histogram {
 	var sum *shard.Histogram
 	for _, b := range m.Series {
@@ -113,7 +114,7 @@ func stagesOf(m *shard.Merged) []shard.Stage {
 	return m.Suite.Stages
 }
 
-// bystanderSetting is the setting of all suites that disturb a share of their streams only: storm, slow and vanish.
+// bystanderSetting is the setting of all suites that disturb only a share of their streams: storm, slow and vanish.
 var bystanderSetting = Setting{"MAX_OPEN_LATE", "maximum late noops on the streams that stay open (-1: no limit; default: 0)"}
 
 // isSelected reports whether load-tests/lib/share.js selects stream n, from 0, by the setting EVERY: every EVERYth one.
@@ -121,7 +122,7 @@ func (r *Run) isSelected(n int) bool { return n%max(int(r.number("EVERY")), 1) =
 
 func (r *Run) isNotSelected(n int) bool { return !r.isSelected(n) }
 
-// streamsOf returns the counts of the selected streams, with MAX_OPEN_LATE as their limit of late messages. The moments
+// streamsOf returns the counts of the selected streams, with MAX_OPEN_LATE as their limit on late messages. The moments
 // of the control groups then count the late messages of undisturbed streams only.
 func (r *Run) streamsOf(selects func(n int) bool) *verdict.Streams {
 	m := r.Rounds[0]
@@ -153,7 +154,8 @@ func (r *Run) counterGauge() bool {
 	return slices.ContainsFunc(r.Samples, func(s resources.Sample) bool { return s.Counter })
 }
 
-// counterReason returns the reason of a check for a GAUGE that is a counter. subject is what the gauge should measure.
+// counterReason returns the reason why a check cannot use GAUGE: it is a counter. subject is what the gauge should
+// measure.
 func counterReason(gauge, subject string) string {
 	return fmt.Sprintf("%s is a counter, which never falls; set GAUGE to a gauge of %s", gauge, subject)
 }
@@ -165,7 +167,7 @@ func (r *Run) isStreamLoss(o ledger.Outage) bool {
 	return !o.Planned && m.Plan.TokenTTL == 0 && !m.Service.EndsStreams()
 }
 
-// checkBystanders returns the check that no bystander lost its stream, even if it reconnected.
+// checkBystanders returns the check that no bystander lost its stream. A bystander that reconnected has lost it too.
 func (r *Run) checkBystanders(s *verdict.Streams) verdict.Check {
 	const limit = 10 // names
 	lost, reasons := 0, []string(nil)

@@ -136,7 +136,7 @@ func Default() Suite { return soak }
 // All returns the suites of `soak run NAME`, sorted by name. Default is not one of them.
 func All() []Suite { return slices.Clone(all) }
 
-// ByName returns the suite of a plan. A plan of the default suite has no name of a suite.
+// ByName returns the suite of a plan. The plan of the default suite names no suite.
 func ByName(p plan.Plan) (Suite, error) {
 	for _, s := range append(All(), soak) {
 		if s.InPlan() == p.Suite {
@@ -218,9 +218,9 @@ func Title(v *verdict.Verdict) string {
 	return name + ": " + strings.Join(append(parts, format.Count(p.Runners, "runner")), ", ")
 }
 
-// Metrics returns the metrics by which runs are compared. A run lacks a metric whose value is unknown, so compare runs
-// by the names of the metrics. Units are "ms", "MiB", "%" (of a core), a unit of the suite, or "" for a count of
-// faults.
+// Metrics returns the metrics by which runs are compared. A run lacks a metric whose value is unknown, so the metrics
+// of two runs must be matched by name. Units are "ms", "MiB", "%" (of a core), a unit of the suite, or "" for a count
+// of faults.
 func Metrics(v *verdict.Verdict) []verdict.Metric {
 	failed := 0
 	if v.Verdict == verdict.Fail {

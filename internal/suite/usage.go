@@ -15,7 +15,8 @@ type measurement struct {
 	text     string  // the use, or why it is unknown
 }
 
-// cell formats the measurement for a cell of a table; "–" if there is none, and "not known" without the reason.
+// cell formats the measurement for a cell of a table: "–" if there is none, and only "not known", without the reason,
+// if the use is unknown.
 func (u measurement) cell() string {
 	switch {
 	case u.measured:
@@ -36,7 +37,7 @@ const (
 // unknownValue returns the measurement of a resource whose use is unknown for a reason.
 func unknownValue(reason string) measurement { return measurement{text: "not known: " + reason} }
 
-// usageOf returns a measurement. text is a layout of sentence.
+// usageOf returns a measurement. text is a layout for sentence.
 func usageOf(share float64, text string, args ...any) measurement {
 	return measurement{true, share, sentence(text, args...)}
 }
@@ -80,8 +81,8 @@ func (m Machine) mainUser() string {
 	return byUnknown
 }
 
-// serviceCores returns the busy share of the service's cores, and how many cores programs other than service and
-// generator used of them. reason states why both are unknown; "" if they are known.
+// serviceCores returns the busy share of the service's cores, and the number of these cores that other programs used.
+// These do not include the service and the load generator. reason states why both are unknown; "" if they are known.
 func (m Machine) serviceCores() (busy, otherUse float64, reason string) {
 	total, cores := m.Host/100, m.Usage.TargetCores
 	service := (m.Backend + m.Nginx) / 100
@@ -107,7 +108,7 @@ func cpuOf(user string) func(*StageResult) measurement {
 		switch {
 		case reason != "":
 			return unknownValue(reason)
-		case user == byPrograms && !m.Usage.HasProcesses: // another service is not distinguished from other programs
+		case user == byPrograms && !m.Usage.HasProcesses: // another service looks like other programs
 			return unknownValue(noSamples)
 		case user == byService && !m.Usage.HasProcesses && service == 0:
 			return unknownValue("no process of the service was found")
@@ -163,7 +164,7 @@ func cpuLimit(st *StageResult) measurement {
 	return usageOf(share, "reached in %s of the time", percent(share))
 }
 
-// backendCPU measures the share of the cores that Go may use in the backends (GOMAXPROCS).
+// backendCPU measures how much of the cores that Go may use (GOMAXPROCS) the backends use.
 func backendCPU(st *StageResult) measurement {
 	m := st.Machine
 	if m.Short || m.Usage.Procs == 0 || m.Backend == 0 {

@@ -125,7 +125,7 @@ func gaugeOf(s resources.Sample, name string) (v float64, ok bool) {
 
 // fallTime returns the time from which the gauge stayed lower by a share of the vanished clients. ok is false if there
 // is no such time, if the gauge is unusable, or if its last reading is below lowerBound. A low reading that is followed
-// by a higher one does not count: it may be of a part of the service, or of a restart.
+// by a higher one does not count: it may come from only a part of the service, or from a restart.
 func (g *streamGauge) fallTime(share float64) (after time.Duration, ok bool) {
 	if !g.isGauge() || g.vanished == 0 || g.last().value < g.lowerBound() {
 		return 0, false
@@ -156,7 +156,7 @@ func (g *streamGauge) lowerBound() float64 {
 	return g.before - (float64(g.vanished)+.5)*g.unit - g.slack()
 }
 
-// slack returns the tolerance for changes of the gauge by other causes.
+// slack returns the tolerance for changes of the gauge that have other causes.
 func (g *streamGauge) slack() float64 { return g.unit * max(1, float64(g.vanished)/20) }
 
 // fallText formats fallTime.
@@ -181,8 +181,8 @@ const maxGap = 10 * time.Second
 // isStale reports whether there were no readings at the end.
 func (g *streamGauge) isStale() bool { return len(g.readings) == 0 || g.limit-g.last().after > maxGap }
 
-// hasRisen reports whether the gauge rose after clients vanished, so that it had not been read while all streams were
-// open.
+// hasRisen reports whether the gauge rose after clients vanished. It had then not been read while all streams were
+// open, or other clients connected.
 func (g *streamGauge) hasRisen() bool {
 	tolerance := g.slack()
 	if g.unit < minUnit {
@@ -254,7 +254,7 @@ func (g *streamGauge) checkNoticed() verdict.Check {
 // maxReadings limits the rows of a table of readings.
 const maxReadings = 30
 
-// selectReadings returns at most maxReadings readings at regular distances, and the last one.
+// selectReadings returns at most maxReadings readings at regular intervals, and the last one.
 func selectReadings(all []reading) (out []reading) {
 	step := (len(all) + maxReadings - 1) / maxReadings
 	for i, r := range all {
