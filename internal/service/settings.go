@@ -17,8 +17,8 @@ const FiniteSuite = "finite"
 // seconds.
 const minIdle = 10 * time.Second
 
-// Complete sets two values of a plan for endless streams that follow from the description. These are the interval
-// between two messages of a stream, and whether clients reconnect. It returns an error if the plan and the description
+// Complete derives two values of a plan from the description, for endless streams only. These are the interval between
+// two messages of a stream, and whether clients reconnect. It returns an error if the plan and the description
 // contradict each other about finite responses or about publishing.
 func (s *Service) Complete(p *plan.Plan) error {
 	explicit := p.Topics > 0 || p.PublishRate > 0
@@ -41,7 +41,7 @@ func (s *Service) Complete(p *plan.Plan) error {
 	return nil
 }
 
-// interval returns the seconds between two messages of a stream. They follow from the publish rate, from
+// interval returns the seconds between two messages of a stream. The value follows from the publish rate, from
 // message.every, or from heartbeat.every if messages are neither numbered nor compared. The default is the interval of
 // the plan, but at most half of the time until streams end.
 func (s *Service) interval(p *plan.Plan) float64 {

@@ -43,7 +43,7 @@ type checksumInput struct {
 	present   bool
 }
 
-// fits reports whether the checksum matches a marker (as markerSum), the number and the time.
+// fits reports whether the checksum matches the number, the time, and a marker, given as its markerSum.
 func (m *checksumInput) fits(marker uint32, reading *Reading) bool {
 	if !m.present || !reading.HasSeq || !reading.HasSentAt {
 		return false
@@ -53,9 +53,9 @@ func (m *checksumInput) fits(marker uint32, reading *Reading) bool {
 	return crc32.Update(crc, castagnoli, m.sent.text) == m.sum || messageSum(marker, reading.Seq, reading.SentAt) == m.sum
 }
 
-// verify compares a message with its checksum, and returns its kind. It sets out.Err of a message of this run if they
-// do not match. The argument kind follows from the marker, which may be corrupted. A message that really is of another
-// run has a checksum with the marker of that run, or no checksum.
+// verify compares a message with its checksum, and returns its kind. For a message of this run, it sets out.Err if the
+// checksum does not match. The argument kind follows from the marker, which may be corrupted. A message that really
+// belongs to another run has a checksum with the marker of that run, or no checksum.
 func (r *Reader) verify(kind Kind, marker value, m *checksumInput, out *Reading) Kind {
 	switch {
 	case kind == Delivery && r.run == "" && m.fits(markerSum(marker.text), out),

@@ -19,7 +19,7 @@ const (
 	Run                  // marker of the run
 	Seq                  // number of the message in its topic, from 1
 	SentAt               // time at which the message is sent, in microseconds since 1970
-	Token                // return value of token(), or of TokenVariable; for the publisher PUBLISH_TOKEN
+	Token                // return value of token(), or the value of TokenVariable; for the publisher, PUBLISH_TOKEN
 	Client               // value from the first block of a stream, or from an earlier response of a finite service
 	Sum                  // checksum of Run, Seq and SentAt
 	Padding              // text that extends a message to the size in the plan; often ""

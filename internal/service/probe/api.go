@@ -1,6 +1,6 @@
 package probe
 
-// An api has the conditions for the end of a response that a module of load-tests/services has.
+// An api contains the end conditions from a module of load-tests/services.
 type api struct {
 	module                   string
 	done, failed, incomplete any // nil: only the observed terminal event (done), or no such condition

@@ -95,8 +95,8 @@ func (f *findings) publishRequest() object {
 	return out
 }
 
-// connectNotes returns the evidence for the request of a stream: responses, greetings and compression. It adds
-// warnings about unrequested compression and about redirects to the notes of the session.
+// connectNotes returns the evidence for the request of a stream: responses, greetings and compression. Warnings
+// about unrequested compression and about redirects become notes of the session.
 func (f *findings) connectNotes() (out []string) {
 	var heads []time.Duration
 	answers := map[string]int{}
@@ -161,11 +161,11 @@ func (f *findings) thenNotes() []string {
 	return []string{fmt.Sprintf("%s. Answered %d.", note, f.session.thenStatus)}
 }
 
-// minLifetime is the shortest lifetime that is reported. If the service ends all streams earlier, it has no lifetime.
+// minLifetime is the shortest lifetime that is reported. If the service ends all streams earlier, none is reported.
 const minLifetime = 100 * time.Millisecond
 
-// addEnd adds end if the service ended streams after similar lifetimes of at least minLifetime, otherwise the reason to
-// f.missing.
+// addEnd adds end if the service ended streams, the longest of them lasted at least minLifetime, and no other stream
+// stayed open for much longer. Otherwise, it adds the reason to f.missing.
 func (f *findings) addEnd(o *object) {
 	var lifetimes []time.Duration
 	longest, reason := time.Duration(0), ""

@@ -37,7 +37,7 @@ func conclude(s *session) *findings {
 	return f
 }
 
-// tracksOf returns the tracks with one of the roles whose request opened a stream.
+// tracksOf returns the tracks that have one of the roles and whose request opened a stream.
 func (f *findings) tracksOf(roles ...role) (out []*track) {
 	for _, t := range f.session.tracks {
 		if t.open != nil && slices.Contains(roles, t.role) {
@@ -71,11 +71,11 @@ func (s *session) publishes(placeholder string) bool {
 	return s.requests.publish.contains(placeholder)
 }
 
-// atStart reports whether a unit arrived within one pace after the response headers of a stream.
+// atStart reports whether a unit arrived within Pace after the response headers of a stream.
 func (f *findings) atStart(t *track, u *unit) bool { return u.at.Sub(t.headersAt) < f.session.Pace }
 
-// key returns the identity of a message in all streams. If the probe publishes, this is only the data, because the ids
-// of a message may differ between streams.
+// key returns a key that identifies a message across streams. If the probe publishes, the key is only the data, because
+// the ids of a message may differ between streams.
 func (f *findings) key(u *unit) string {
 	if len(f.session.published) > 0 {
 		return string(u.Data)

@@ -31,8 +31,8 @@ type finite struct {
 
 // awaitEnds reports whether the service ends all streams by itself, with a terminal event. It waits until all streams
 // have ended. If requests have a prompt, it waits until the end of the probe at most. If the method is not GET or a
-// stream has ended, it waits for half of the time of the probe at most. Otherwise, and if the probe publishes, it
-// returns false without a wait.
+// stream has ended, it waits at most until half of Length has passed. In all other cases, and always if the probe
+// publishes, it returns false at once.
 func (s *session) awaitEnds(ctx context.Context) bool {
 	if s.service.Publish != nil {
 		return false
@@ -145,7 +145,7 @@ func (f *finite) endsAll(done object) bool {
 	return true
 }
 
-// chunks returns the blocks before the terminal event of each response that have the given event name; "": all of them.
+// chunks returns the blocks of each response with the given event name, without the terminal event; "": any name.
 func (f *finite) chunks(event string) []series {
 	var out []series
 	for _, one := range f.responses {

@@ -30,7 +30,7 @@ type group struct {
 	empty     bool            // the blocks have no data
 	isTypical bool            // the name or the data is typical of heartbeats
 	payload   map[string]bool // data of the blocks
-	silences  []time.Duration // before each block: since the previous block of any group
+	silences  []time.Duration // before each block: since the previous block of any kind
 	intervals []time.Duration // before each block: since the previous block of the group
 }
 

@@ -73,8 +73,8 @@ type idleProbe struct {
 
 // Idle keeps streams silent, and reports the silence after which the service or the network closes them.
 //
-// A NAT drops a connection without a packet to the client. So if the probe can publish to a topic of each stream, a
-// message checks each stream once. TCP keep-alive is off, because it would preserve the state of a NAT.
+// A NAT drops a connection without a packet to the client. So if each stream has a topic to which the probe can
+// publish, a message checks the stream once. TCP keep-alive is off, because it would preserve the state of a NAT.
 func Idle(ctx context.Context, c Config) (text string, err error) {
 	a, err := c.prepare()
 	if err != nil {
@@ -95,7 +95,7 @@ func Idle(ctx context.Context, c Config) (text string, err error) {
 }
 
 // checkTimesWithin returns at most MaxStreams silences. The last one is the longest that the probe can measure; the
-// others are the first silences of all that are shorter.
+// others are the first elements of the parameter all that are shorter.
 func (c *Config) checkTimesWithin(all []time.Duration) (out []time.Duration) {
 	last := c.Length - c.Pace // the streams open one after the other
 	for _, silence := range all {

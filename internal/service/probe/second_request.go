@@ -80,7 +80,7 @@ func (s *session) openSecond(ctx context.Context) error {
 	return nil
 }
 
-// firstEvent waits for the first block of a stream that has data.
+// firstEvent waits for the first block with data on a stream.
 func (t *track) firstEvent(ctx context.Context, pace time.Duration) (unit, bool) {
 	for until := time.Now().Add(requestTimeout); time.Now().Before(until) && ctx.Err() == nil; time.Sleep(pace / 20) {
 		t.mu.Lock()

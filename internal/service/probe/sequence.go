@@ -80,14 +80,14 @@ func (f *findings) findSequence(all []series) (source, note string) {
 	return "", growing + "No value in the messages grew by one with each message."
 }
 
-// isTime reports whether the number of the first message is a time within a day of its arrival.
+// isTime reports whether the number of the first message is a time within a day of the arrival of that message.
 func (f *findings) isTime(source string, messages series) bool {
 	read := readerOf(source, readTime)
 	v, ok := read(&messages.units[0].Block)
 	return ok && messages.units[0].at.Sub(time.UnixMicro(v.number)).Abs() < 24*time.Hour
 }
 
-// joinNumbers joins numbers by commas.
+// joinNumbers joins numbers with commas.
 func joinNumbers[N int | int64](numbers []N) string {
 	var out []string
 	for _, n := range numbers {
@@ -131,7 +131,7 @@ const shortestInterval = 50 * time.Millisecond
 // findInterval finds the interval of messages, if they have one, and adds it to m.
 func (f *findings) findInterval(m *message, all []series) {
 	if slices.ContainsFunc(m.match, func(member field) bool { return member.name == "per" && member.value == "topic" }) {
-		return // message.every cannot be combined with numbers of a topic
+		return // message.every cannot be combined with numbers per topic
 	}
 	var intervals []time.Duration
 	for _, one := range all {

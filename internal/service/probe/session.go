@@ -248,8 +248,8 @@ func (s *session) disconnectOne(ctx, life context.Context) {
 	_ = s.publish(ctx, 2)
 }
 
-// await waits until each open plain stream has received n further blocks with data, but not longer than a limit. If
-// there is only one stream, which may be disconnected, it always waits for the limit.
+// await waits until each open plain stream has received n further blocks with data, or until limit has passed. If
+// there is only one stream, which may be disconnected, await always waits for limit.
 func (s *session) await(ctx context.Context, limit time.Duration, n int) {
 	from := time.Now()
 	isWaiting := func(t *track) bool {
@@ -260,7 +260,7 @@ func (s *session) await(ctx context.Context, limit time.Duration, n int) {
 	}
 }
 
-// maxReopened limits the streams that replace a stream that the service ended.
+// maxReopened is the maximum number of streams that replace streams ended by the service.
 const maxReopened = 6
 
 // watch waits for heartbeats until the end of the probe. It replaces streams that the service ends, to measure more

@@ -157,7 +157,7 @@ type value struct {
 	number int64
 }
 
-// A reader reads a value from a block with the code of a run.
+// A reader reads a value from a block with the code that a run uses.
 type reader func(b *service.Block) (value, bool)
 
 // A purpose is the field of a description for which a value is read.

@@ -163,7 +163,7 @@ type unit struct {
 func (u *unit) isComment() bool { return u.HasComment && !u.HasData && len(u.Event) == 0 && !u.HasID }
 
 // sameBlock is the longest time between a comment line and the end of its block. A later end means that the line is a
-// heartbeat without an empty line, which becomes part of the block of the next message.
+// heartbeat without an empty line. Such a line becomes part of the block of the next message.
 const sameBlock = 300 * time.Millisecond
 
 // units returns the blocks of a stream, and the comment lines that arrived earlier than the rest of their blocks.

@@ -23,7 +23,8 @@ const (
 	maxIdle = time.Second
 	// minIdle is the shortest idle time after which a server may have closed a connection as idle.
 	minIdle = 100 * time.Millisecond
-	// maxResponse limits the head of a response, and its body, in bytes. A longer one ends its connection.
+	// maxResponse limits the head of a response, and its body, in bytes. A longer head or body ends the
+	// connection.
 	maxResponse = 256 << 10
 )
 
@@ -119,8 +120,8 @@ func (c *conn) release(response http.Header) {
 }
 
 // closedIdle reports whether the server may have closed the connection as idle while a request was in transit. This
-// requires that the connection had been idle for minIdle, that no byte of a response arrived, and that it ended within
-// maxIdle. sent is the time since the request was sent.
+// requires that the connection had been idle for minIdle, that no byte of a response arrived, and that the connection
+// ended within maxIdle after the request. sent is the time since the request was sent.
 func (c *conn) closedIdle(err error, sent time.Duration) bool {
 	ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 	return ended && c.FirstByte().IsZero() && c.idle >= minIdle && sent < maxIdle

@@ -3,7 +3,7 @@
 //
 // The model is open: a message is sent when it is due, whether or not earlier ones of other topics were answered. If
 // that is impossible (the process was late, the service is slow), it is sent as soon as possible, and its lag is
-// recorded. No message is omitted. The next message of a topic waits for the response to the previous one, otherwise
+// recorded. No message is omitted. The next message of a topic waits for the response to the previous one; otherwise,
 // their order at the service would be unknown. It does not wait if the description allows any order.
 package publish
 
@@ -150,7 +150,7 @@ func (p *Publisher) Progress() Progress {
 	return out
 }
 
-// report passes a problem to Config.Say, unless it has received one of the same kind.
+// report passes the first problem of each kind to Config.Say.
 func (p *Publisher) report(topic int, number uint64, kind, detail string) {
 	p.mu.Lock()
 	isFirst := !slices.Contains(p.reported, kind)

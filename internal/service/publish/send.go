@@ -88,7 +88,7 @@ func (s *sender) encode(v *service.Values, through *proxy.Proxy) (*http.Request,
 	return r, http1.WriteRequest(&s.out, r, through)
 }
 
-// failedOutcome returns the outcome of a message whose connection failed after it may have sent some of the message.
+// failedOutcome returns the outcome of a message whose connection failed. Some of the message may have been sent.
 func (p *Publisher) failedOutcome(c *conn, sentUS int64, err error) shard.Outcome {
 	o := shard.Outcome{State: shard.Open, SentUS: sentUS, AtUS: p.now(), Text: p.reasonOf(err)}
 	if c.closedIdle(err, time.Duration(o.AtUS-sentUS)*time.Microsecond) && p.ctx.Err() == nil {
@@ -148,7 +148,7 @@ func (s *sender) read(c *conn, r *http.Request, sentUS int64) shard.Outcome {
 // maxExcerpt limits the part of a body that describes a refusal, in bytes.
 const maxExcerpt = 1 << 10
 
-// describe returns the reason of a refusal. The reason has the status, the proxy of the connection, the target of a
+// describe returns the reason for a refusal. It contains the status, the proxy of the connection, the target of a
 // redirect, and the first line of the body. describe hides the token, which a service may repeat.
 func (p *Publisher) describe(resp *http.Response, body []byte, through *proxy.Proxy) string {
 	text := resp.Status + through.Through()
@@ -162,7 +162,7 @@ func (p *Publisher) describe(resp *http.Response, body []byte, through *proxy.Pr
 	return withoutControls(secret.Hide(text, p.c.Token))
 }
 
-// withoutControls removes control characters from the text of a service.
+// withoutControls removes control characters, and leading and trailing space, from text that a service sent.
 func withoutControls(text string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

@@ -73,7 +73,7 @@ func (c *Client) send(ctx context.Context, r Request) (*sseclient.Response, erro
 	return response, nil
 }
 
-// withRemedy adds the remedy to an error of a connection if one is known. It replaces the error of a refused
+// withRemedy adds a remedy to a connection error, if one is known. It replaces the error of a refused
 // connection, unless a proxy refused it.
 func withRemedy(err error) error {
 	var proxied *proxy.Error

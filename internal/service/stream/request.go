@@ -16,14 +16,14 @@ type Request struct {
 	sseclient.Request
 	AcceptEncoding, LastEventID string // also sent to other origins
 
-	// NoRedirect returns a redirect as the response, as for the publisher of a run.
+	// NoRedirect makes a redirect the final response, as for the publisher of a run.
 	NoRedirect bool
 	// NoKeepAlive turns off TCP keep-alive, which would show routers that a silent connection is in use.
 	NoKeepAlive bool
 
 	MaxEventSize int // of the stream, in bytes; 0: 1 MiB
 
-	secret string // token in the request, hidden in quotes of the response
+	secret string // token in the request; errors and excerpts of the response hide it
 }
 
 // Fill returns a request of a description with values for its placeholders.

@@ -37,7 +37,7 @@ func (s *Stream) Excerpt() string {
 	return format.Shorten(secret.Hide(string(text), s.request.secret), maxLength)
 }
 
-// Received returns the number of bytes of the body that arrived, before decompression, and the time of the last one.
+// Received returns the number of bytes of the body that arrived, before decompression, and when the last one arrived.
 func (s *Stream) Received() (n int64, at time.Time) { return s.body.Received() }
 
 // A Part is a block, or one comment line of a block that has not ended yet. The block repeats its comments. The caller

@@ -79,8 +79,8 @@ func (t *trial) message(ctx context.Context) error {
 	return fmt.Errorf("connect.url: %w", err)
 }
 
-// judge reports whether a part is the trial's message, and returns the mismatch of its values. It stores the mismatch
-// of a part that may be the message in t.mismatch: the message may still follow.
+// judge reports whether a part is the trial's message, and returns the mismatch of its values. If a part may be the
+// message but does not match, judge stores the mismatch in t.mismatch, because the message may still follow.
 func (t *trial) judge(p stream.Part) (isOurs bool, invalid error) {
 	if p.Line {
 		return false, nil
@@ -96,7 +96,7 @@ func (t *trial) judge(p stream.Part) (isOurs bool, invalid error) {
 	case r.Kind != service.Delivery:
 		return false, nil
 	case !t.s.Message.Marked && !hasMarker && (r.Err != nil || r.HasSeq && r.Seq != 1):
-		t.mismatch = t.misread(p, r) // the message may also be of another publisher
+		t.mismatch = t.misread(p, r) // the message may also be from another publisher
 		return false, nil            //nolint:nilerr // t.mismatch states the error
 	}
 	return true, t.misread(p, r)

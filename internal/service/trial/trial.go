@@ -41,7 +41,7 @@ type Config struct {
 	Marker  string // of the run; the trial adds a random suffix, because the trials of several machines publish to the same topic
 
 	SubscribeToken string // value of the variable that Service.Variable names
-	OwnToken       bool   // token() returns another value than SUBSCRIBE_TOKEN, which only a script can compute
+	OwnToken       bool   // token() returns a value other than SUBSCRIBE_TOKEN; only a script can compute it
 	PublishToken   string
 	HTTPVersion    string // of requests: 1.1 or 2; "": chosen by the server
 	AcceptEncoding string // of streams, if the description has none; "": no header
@@ -108,13 +108,13 @@ type trial struct {
 	reader      *service.Reader
 	open        *subscription
 	waitStart   time.Time // start of the waits of regular: when the stream opened or, later, when the message arrived
-	lateHeaders bool      // the headers of the stream took over a tenth of Patience; they may need a first event
+	lateHeaders bool      // the headers of the stream took more than a tenth of Patience; they may need a first event
 	sent        []int64   // the times at which the message was published, in microseconds since 1970
 	mismatch    error     // the mismatch of a block that may be the message; reported if no matching block arrives
 }
 
 // run tests the description step by step: the stream, a message, heartbeats and the end. If only a script can open the
-// stream, it only publishes.
+// stream, run only publishes.
 func (t *trial) run(ctx context.Context) error {
 	reason := ""
 	switch {
@@ -266,7 +266,7 @@ func (t *trial) request(ctx context.Context, field string, request *service.Requ
 	r.NoRedirect = request == t.s.Publish || request == t.s.End.Request
 	client := t.client
 	if request == t.s.Publish {
-		client.HTTPVersion = "1.1" // the only version of the publisher of a run
+		client.HTTPVersion = "1.1" // the only version that the publisher of a run uses
 	}
 	answer, err := client.Do(ctx, r)
 	switch {
