@@ -17,7 +17,7 @@ import (
 type h2Stream struct {
 	conn *h2Conn
 
-	// Guarded by the connection's mu.
+	// Guarded by the connection's mu, except that a turn accesses err, pipe and ignoresCuts without it.
 	reader      turner  // nil before start and after hangUp
 	pipe        *h2Pipe // nil after the reader has emptied it
 	err         error   // why the stream has ended; io.EOF: by END_STREAM
