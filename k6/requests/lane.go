@@ -169,7 +169,7 @@ func (l *lane) checkIdle() bool {
 // 15.5.9).
 var requestTimeout = regexp.MustCompile(`^HTTP/1\.[01] 408`)
 
-// isTimeout reports whether an error is a timeout of the network.
+// isTimeout reports whether an error is a timeout, including context.DeadlineExceeded.
 func isTimeout(err error) bool {
 	var timeout net.Error
 	return errors.As(err, &timeout) && timeout.Timeout()

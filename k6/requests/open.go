@@ -124,7 +124,7 @@ func (a *arrivals) nextTicket(wake chan ticket) (ticket, bool) {
 		a.signalFree()
 		return t, false
 	case !t.due.After(now):
-		if a.laneCount == a.maxLanes && len(a.idle) == 0 { // otherwise pace is late
+		if a.laneCount == a.maxLanes && len(a.idle) == 0 { // otherwise a lane was free, but pace was late
 			t.laneWait = now.Sub(t.due)
 		}
 		a.advance()

@@ -23,8 +23,8 @@ const (
 	controlConnect = 10 * time.Second
 )
 
-// A controlGroup keeps a few streams to a reference target open during the run. The service does not cause delays on
-// them. They do not count as connections of the run.
+// A controlGroup keeps a few streams to a reference target open during the run. The service under test cannot delay
+// their events. The streams do not count as connections of the run.
 type controlGroup struct {
 	url        string
 	limit      time.Duration // of lateness
@@ -128,7 +128,7 @@ func (s *controlStream) run(ctx context.Context) {
 	s.end()
 }
 
-// await waits for the offset of this stream in the next second. It returns false when ctx ends.
+// await waits until the next time at which the stream may open; see offset. It returns false when ctx ends.
 func (s *controlStream) await(ctx context.Context) bool {
 	elapsed := time.Since(s.group.started) - s.offset
 	return sleep(ctx, control.Interval-(elapsed+control.Interval)%control.Interval) && ctx.Err() == nil

@@ -38,8 +38,8 @@ func removeStatus(text string, status int) string {
 // maxEventNames is the maximum number of event names that a runner stores.
 const maxEventNames = 64
 
-// eventName returns the stored copy of an event name, without the secrets of known. It stores a new name, up to
-// maxEventNames.
+// eventName returns the stored copy of an event name, without the secrets of known. It stores each new name, but at
+// most maxEventNames of them.
 func (r *recorder) eventName(name []byte, known *credentials) string {
 	const maxLength = 64
 	r.mu.Lock()

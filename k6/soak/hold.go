@@ -240,8 +240,8 @@ func (h *holding) start() {
 	}
 }
 
-// openOver opens streams one after the other, evenly over the ramp. If ramp is 0, it opens each as soon as the attempt
-// of the previous one may dial.
+// openOver opens streams one after the other, evenly over the ramp. If ramp is 0, it opens each stream as soon as the
+// previous one may dial.
 func (h *holding) openOver(streams []*holdStream, ramp time.Duration) {
 	start := time.Now()
 	for i, s := range streams {

@@ -218,7 +218,7 @@ func (o *observer) countOther(at time.Time, block *service.Block, kind service.K
 }
 
 // otherEvent counts a block that the description does not define, and passes it to the listener. With message.every it
-// ignores blocks without data; the others are events, which may have used a number.
+// ignores blocks without data. A block with data is an event, and the ledger counts its number as used.
 //
 //go:noinline
 func (o *observer) otherEvent(at time.Time, block *service.Block, reading *service.Reading) {
