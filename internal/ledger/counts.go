@@ -15,11 +15,10 @@ type Counts struct {
 	// Undetectable is the number of undetectable losses (docs/accounting.md).
 	Undetectable uint64 `json:"undetectable,omitempty"`
 	// PossibleCopies counts the noops that followed a late noop immediately, in the count by interval. They are also
-	// counted in Undetectable. Each may be a copy in place of a lost noop, which even the server's count of sent noops
-	// does not show.
+	// counted in Undetectable. Each may be a copy in place of a lost noop. Even the server's count of sent noops does
+	// not show such a loss.
 	PossibleCopies uint64 `json:"possible_copies,omitempty"`
-	// UnevenGaps counts the gaps between two noops that differ from a multiple of the interval by more than the assumed
-	// jitter.
+	// UnevenGaps counts the gaps between noops whose length is not near a multiple of the interval; see checkGap.
 	UnevenGaps uint64 `json:"uneven_gaps,omitempty"`
 
 	// Most of the following counts apply to services other than noop.

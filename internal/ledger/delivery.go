@@ -175,7 +175,7 @@ func (c *deliveries) record(number uint64, at Instant) placement {
 		return inOrder
 	case number < c.first: // messages with higher numbers overtook it
 		if number+1 < c.first {
-			// It is unknown from which number on the stream received messages.
+			// It is unknown at which number the stream started to receive messages.
 			c.numbers.open(hole{from: number + 1, to: c.first - 1, at: at, separate: true})
 		}
 		c.first = number

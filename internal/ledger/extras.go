@@ -6,7 +6,7 @@ import (
 )
 
 // extras has the parts of a ledger that few connections need. Most streams open once, and stay open until the end is
-// requested. The exported fields are those of Record, except OutageTime.
+// requested. The exported fields have the same meaning as in Record, except OutageTime and Longest.
 type extras struct {
 	Counts // counts that no counter has, such as heartbeats
 

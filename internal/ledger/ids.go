@@ -15,9 +15,9 @@ type ids struct {
 	nonDigit uint32 // ids that are not numbers
 }
 
-// decidingNoops is the number of noops in sequence, in addition to noops that repeat a number, from which repeated
-// numbers no longer change the decision. Leaps and ids that are missing or not numbers still can, because a counter
-// over all clients starts like a sequence.
+// decidingNoops is the minimum excess of noops in sequence over stale ones after which stale numbers no longer change
+// the decision. Leaps and ids that are missing or not numbers still can, because a counter over all clients starts like
+// a sequence.
 const decidingNoops = 5
 
 // addNext counts a noop in sequence.

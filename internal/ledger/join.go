@@ -104,7 +104,7 @@ func (c *deliveries) receivesFirst(p *Print) bool {
 }
 
 const (
-	// maxPending is the number of pending messages from which the place of a stream is certain enough.
+	// maxPending is the number of pending messages at which the place of a stream is certain enough.
 	maxPending = 64
 	// maxAnchors limits the entries that are searched for the place of a stream.
 	maxAnchors = 8192

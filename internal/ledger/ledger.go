@@ -53,8 +53,9 @@ type Config struct {
 	Lifetime time.Duration
 	// MaxLifetime is the maximum lifetime of a stream; 0: unknown.
 	MaxLifetime time.Duration
-	// MaxOutage is the maximum outage of a client at the request to end it. After a longer outage the client counts as
-	// dropped, unless the current attempt opens a stream. 0: clients do not reconnect.
+	// MaxOutage is the maximum duration of an outage that is in progress when the end of a client is requested. After a
+	// longer outage the client counts as dropped, unless the current attempt opens a stream. 0: clients do not
+	// reconnect.
 	MaxOutage time.Duration
 
 	sequences, otherStreams atomic.Int64 // connections of the runner whose ids are a sequence, and others

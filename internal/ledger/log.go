@@ -16,8 +16,8 @@ const (
 	// skew is the maximum time before the headers of a stream at which another stream may receive a message that is
 	// sent to both.
 	skew = 100 * time.Millisecond
-	// maxSkipAge is the age up to which a skipped message may still arrive. Later, a message with the same content is
-	// another one.
+	// maxSkipAge is the age up to which a skipped message may still arrive. After that, a message with the same content
+	// is a new one.
 	maxSkipAge = 30 * time.Second
 	// lookahead and lookback are the numbers of messages after and before the last one that are searched for a message
 	// with repeated content.
@@ -48,8 +48,8 @@ type Entry struct {
 	repeatedLater bool    // a later entry has its fingerprint; set at the first entry with it
 }
 
-// An Extra is a message that streams received again after message After, where other streams had received another one.
-// If most streams received it, it is a message that others missed; otherwise it is a copy.
+// An Extra is a message that streams received again after message After, while other streams had received a different
+// one there. If most streams received it, it is a message that others missed; otherwise it is a copy.
 type Extra struct {
 	After uint64
 	Print uint64
@@ -73,7 +73,7 @@ func (l *Log) Entries() (entries []Entry, extras []Extra, dropped uint64) {
 // at returns an entry by its number.
 func (l *Log) at(number uint64) *Entry { return &l.entries[number-1] }
 
-// repeated reports whether a message may be another one with the same content.
+// repeated reports whether a message may be mistaken for another one with the same content.
 func (l *Log) repeated(number uint64) bool {
 	e := l.at(number)
 	return l.repeats || e.Repeat || e.repeatedLater

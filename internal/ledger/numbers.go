@@ -71,7 +71,7 @@ func (n *numbers) record(seq uint64, at Instant) (s numberResult) {
 	return s
 }
 
-// open adds a hole. If the list is full, its numbers count as forgotten.
+// open adds a hole. If the list is full, the numbers of the hole count as forgotten.
 func (n *numbers) open(h hole) {
 	if len(n.holes) >= int(cmp.Or(n.limit, maxRanges)) {
 		n.forgotten += h.size()

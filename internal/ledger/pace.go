@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// medianGaps is the number of gaps from which the median is precise enough to count intervals.
+// medianGaps is the minimum number of gaps whose median is precise enough to count intervals.
 const medianGaps = 7
 
 // pace measures the actual interval of a stream: the time between the first and the last noop, divided by the number of

@@ -15,7 +15,7 @@ const (
 	ResponseComplete   ResponseState = "complete"    // it ended with its terminal event
 	ResponseTruncated  ResponseState = "truncated"   // it ended before its terminal event or its last chunk number
 	ResponseError      ResponseState = "error_event" // the service reported an error inside a response with status 200
-	ResponseRefused    ResponseState = "refused"     // no event stream: no connection, another status, another type
+	ResponseRefused    ResponseState = "refused"     // no event stream: no connection, wrong status or wrong type
 	ResponseEmpty      ResponseState = "empty"       // it had no content
 	ResponseIdle       ResponseState = "idle"        // it was silent for too long; the client closed it
 	ResponseLingering  ResponseState = "lingering"   // the stream stayed open after the terminal event
@@ -277,8 +277,8 @@ func (r *Response) Coverage() Coverage {
 	return CoversNone
 }
 
-// FirstNumber returns the lowest number of the service. ok is false if chunks are counted in another way, or only a
-// statement of the service shows a loss.
+// FirstNumber returns the number from which the service numbers chunks: 0 or 1. ok is false if chunks are counted in
+// another way, or only a statement of the service shows a loss.
 func (r *Response) FirstNumber() (number uint64, ok bool) {
 	w := &r.wire
 	byStatement := r.statedMissing > 0 && w.missed()+w.duplicated+w.reordered+r.Corrupted == 0

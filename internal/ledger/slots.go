@@ -15,7 +15,7 @@ const (
 	immediateStart = .98
 	// maxFirstDue is the maximum time from the headers of a stream until its first noop is due, in intervals.
 	maxFirstDue = 1.5
-	// duePrecision is the precision with which it is known when a slot is due, in intervals.
+	// duePrecision is the precision of the time at which a slot is due, in intervals.
 	duePrecision = .02
 )
 
@@ -141,7 +141,7 @@ func (s *slots) tolerance(configured, interval time.Duration) time.Duration {
 	return max(configured, spread)
 }
 
-// unknownJitterArrivals is the number of arrivals from which their jitter is known.
+// unknownJitterArrivals is the minimum number of arrivals that show their jitter.
 const unknownJitterArrivals = 4
 
 // notDue returns the number of empty slots up to the anchor for which no noop is expected. These slots are due after

@@ -177,7 +177,7 @@ func (f *recordFields) unpack() {
 	}
 }
 
-// number appends a number to out. text appends its length and its bytes.
+// number appends a number to out. text appends the length and the bytes of a text.
 func (f *recordFields) number(n uint64) { f.out = binary.AppendUvarint(f.out, n) }
 
 func (f *recordFields) text(s string) {

@@ -28,7 +28,7 @@ type EndOutcome struct {
 }
 
 // MaxServers is the number of servers that a shard lists by name. Further servers count as Other, which limits the
-// memory if each response has another name.
+// memory if each response has a different name.
 const MaxServers = 100
 
 const (

@@ -135,8 +135,8 @@ func (h *Histogram) nonEmpty() iter.Seq2[hdrhistogram.Bar, int64] {
 // Pack returns the histogram in its stored form.
 func (h *Histogram) Pack() *Packed { return h.pack(1) }
 
-// PackCoarse returns the stored form with four neighbouring buckets joined into one. The error of a value grows from
-// 0.8 % to at most 3 %; count and maximum stay exact. A runner keeps thousands of these forms.
+// PackCoarse returns the stored form, with each group of four neighbouring buckets joined into one. The error of a
+// value grows from 0.8 % to at most 3 %; count and maximum stay exact. A runner keeps thousands of these forms.
 func (h *Histogram) PackCoarse() *Packed { return h.pack(4) }
 
 // pack joins width neighbouring buckets into the first one. It keeps the last bucket, which has the maximum.

@@ -18,7 +18,7 @@ type Merged struct {
 	Reach       *Reach     // nil: no publisher
 	Control     *Control   // of all runners that had one; URL is "" if they differ
 	Codings     []Coding   // by name, of compressed streams
-	Redirects   []Redirect // to other origins than the target's, the one with most streams first
+	Redirects   []Redirect // to other origins than the target's, the one with the most streams first
 	HTTP2       *HTTP2     // of streams over HTTP/2; nil: there were none
 	Ends        *Ends      // requests that end streams; nil: there were none
 	Responses   *Responses // finite responses; nil: there were none
@@ -28,7 +28,7 @@ type Merged struct {
 	FirstNoop   *Histogram
 	Lateness    *Histogram
 	Latency     *Latency // differences from the fastest message of the same runner
-	Series      []Bucket // by time; sums over the runners, RSS and CPU as well
+	Series      []Bucket // by time; sums over the runners, including RSS and CPU
 	Seconds     []Second // of all runners; those of one do not overlap
 	Checks      []Check
 	Metrics     []Metric

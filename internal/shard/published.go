@@ -18,7 +18,7 @@ const (
 	MaxRate      = 10_000 // messages per second
 )
 
-// LateAfter is the lag behind the schedule from which a message counts as sent late.
+// LateAfter is the minimum lag behind the schedule at which a message counts as sent late.
 const LateAfter = time.Second
 
 // Published holds the messages that the publisher of a run sent, and the answers of the service. Message i (from 0)

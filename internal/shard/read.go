@@ -268,9 +268,8 @@ type boundedReader struct {
 	n      int64 // number of unpacked bytes
 }
 
-// legacyJSON are options with which version 2 of encoding/json decodes like version 1, at twice the speed. Decoding is
-// most of the time of a merge. Errors have the text of version 2, because errors of version 1 require a second parse of
-// each value.
+// legacyJSON makes version 2 of encoding/json decode like version 1, at twice the speed. Decoding is most of the time
+// of a merge. Errors have the text of version 2, because errors of version 1 require a second parse of each value.
 var legacyJSON = jsonv2.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false))
 
 // Read fails if the unpacked text, its ratio to the packed bytes, or a single value exceeds its limit.

@@ -43,7 +43,7 @@ type Responses struct {
 	SingleBurst int64   `json:"single_burst"`
 
 	Delay *Histogram `json:"delay"` // intended to actual start, of all requests
-	// The following histograms are of complete responses.
+	// The following histograms cover only complete responses.
 	Headers *Histogram `json:"headers"` // intended start to headers
 	First   *Histogram `json:"first"`   // intended start to the first content
 	Gap     *Histogram `json:"gap"`     // between two chunks

@@ -44,7 +44,7 @@ type Shard struct {
 	Redirects   []Redirect      `json:"redirects,omitempty"` // to other origins than the target's
 	HTTP2       *HTTP2          `json:"shared,omitempty"`    // of streams over HTTP/2
 	Ends        *Ends           `json:"ends,omitempty"`      // nil: none
-	Responses   *Responses      `json:"responses,omitempty"` // finite responses; nil: another suite
+	Responses   *Responses      `json:"responses,omitempty"` // finite responses; nil: the suite has none
 	Bursts      *Bursts         `json:"bursts,omitempty"`    // messages of streams; nil: no streams
 
 	// Ledgers replaces Connections in a runner. The runner computes each record while it writes the shard, because all
@@ -192,7 +192,7 @@ type Bucket struct {
 	Late        int     `json:"late"`
 	Faults      int     `json:"faults"` // missing and faulty messages that the runner detected
 	Lateness    *Packed `json:"lateness,omitempty"`
-	Undisturbed *Late   `json:"undisturbed,omitempty"` // of undisturbed streams; nil: all are, or none was late
+	Undisturbed *Late   `json:"undisturbed,omitempty"` // of undisturbed streams; nil: all are, or nothing was late
 	Process
 	Control *ControlCounts `json:"control,omitempty"`
 }

@@ -77,7 +77,7 @@ func hasJustOpened(r *ledger.Record, at, within ledger.Instant) bool {
 // isCertain reports whether it is certain that a message was followed by the next one.
 func (s *series) isCertain(i int) bool { return s.follows[i] || s.unique[i] && s.unique[i+1] }
 
-// sum returns the checksum of the messages from one index to before another one.
+// sum returns the checksum of the messages with the indexes from up to, but not including, to.
 func (s *series) sum(from, to int) ledger.Checksum {
 	return s.sums[to] - s.sums[from].Shift(uint64(to-from)) // #nosec G115 -- positive
 }
