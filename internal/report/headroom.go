@@ -69,7 +69,7 @@ func rise(values []float64, holdStart int, mean float64) float64 {
 	return mean
 }
 
-// hostName names the machine of the samples.
+// hostName names the machine on which the samples were taken.
 func hostName(c Circumstances) string {
 	if c.ResourcesFrom != "" {
 		return "the machines in Prometheus"

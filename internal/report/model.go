@@ -73,7 +73,7 @@ type Column struct {
 	Detail bool
 }
 
-// A Row may be shorter than the columns.
+// A Row may have fewer cells than the table has columns.
 type Row []Cell
 
 // A Cell is text and its colour. If it has a mark before the text, only the mark has the colour.

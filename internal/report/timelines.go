@@ -96,9 +96,9 @@ func (s *Section) add(c *Chart, lines ...Series) {
 	}
 }
 
-// backendStreams returns the number of streams that were open on the backend. It omits the first sample, which was
-// taken before the first stream although its point may be later. A sample from after the end of the streams may be at a
-// point before that end. backendStreams moves it to the next point.
+// backendStreams returns the number of streams that were open on the backend. It omits points within one step of the
+// start, because the first sample may be there although it was taken before the first stream. A sample that was taken
+// after the end of the streams may be at a point before that end. backendStreams moves that sample to the next point.
 func (s *subject) backendStreams() []float64 {
 	out := slices.Clone(s.series.streams)
 	for i := range out {

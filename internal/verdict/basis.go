@@ -43,8 +43,8 @@ var basisTexts = map[string]string{
 func (e Basis) Text() string { return basisTexts[e.By] }
 
 // undetectable returns the number of undetectable losses of a connection. It is 0 if the server's ledger has the number
-// of the last message sent. The ledger may have only a count. If that is at most the number that the client counted as
-// arrived or missed, a duplicate may still have replaced a lost message.
+// of the last message sent. The ledger may have only a count. If that count is at most the number of messages that the
+// client counted as arrived or missed, a duplicate may still have replaced a lost message.
 func (s *Streams) undetectable(r *shard.Connection) uint64 {
 	if r.Undetectable+r.PossibleCopies == 0 { // the common case, before a lookup in a large map
 		return 0

@@ -16,8 +16,8 @@ import (
 // message is checked if its loss would be reported, as missed or as undetectable.
 const minChecked = .5
 
-// enoughPerStream is a number of messages per stream of which most are checked: all but those at the ends of the
-// stream.
+// enoughPerStream is a number of messages on each stream that is large enough for most of them to be checked. Only
+// those at the ends of the stream are not.
 const enoughPerStream = 6
 
 // A coverage has the shares of the confirmed messages that were checked on each client.
@@ -26,8 +26,8 @@ type coverage struct {
 	lowestID string
 	clients  int           // clients with a share below minChecked
 	first    string        // a description of the first of these clients
-	open     time.Duration // the total duration of their streams
-	streams  int           // the number of their streams
+	open     time.Duration // the total duration of the streams of these clients
+	streams  int           // the number of the streams of these clients
 }
 
 // numbersConfirmed returns the numbers of the messages that the service confirmed.

@@ -37,7 +37,7 @@ func useOf(m *shard.Merged) (u CPUUse) {
 	return u
 }
 
-// generator returns the CPU use of the runners, and their longest pause of the garbage collector, for verdict.json.
+// generator returns the CPU use of the runners, and the longest pause of their garbage collectors, for verdict.json.
 func generator(m *shard.Merged) (g Generator) {
 	u := useOf(m)
 	g.CPUSeconds, g.RunDelaySeconds, g.StallMaxMS = u.CPU, u.Wait, format.InMilliseconds(u.Stall)

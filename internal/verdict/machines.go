@@ -17,7 +17,7 @@ type MachineReport struct {
 	Runners []int  `json:"runners,omitempty"` // the indexes of the runners on it
 	Target  bool   `json:"target,omitempty"`  // the service runs on it
 	Unknown string `json:"unknown,omitempty"` // why no counter is known
-	// StealShare is the share of its CPU time that the hypervisor used; nil: not known.
+	// StealShare is the share of the machine's CPU time that the hypervisor used; nil: not known.
 	StealShare *float64         `json:"stolen_share,omitempty"`
 	Counters   []MachineCounter `json:"counters,omitempty"`
 	Notices    []machine.Notice `json:"notices,omitempty"`
