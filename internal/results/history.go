@@ -216,8 +216,8 @@ func (r *Entry) outcome() string {
 	return r.Verdict.Word()
 }
 
-// regressions returns a sentence for each metric that got worse. It omits the failed verdict if another metric
-// also got worse.
+// regressions returns a sentence for each metric that got worse. It omits the failed verdict if another metric also
+// got worse.
 func (r *Entry) regressions() (out []string) {
 	if r.Comparison == nil {
 		return nil

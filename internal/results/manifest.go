@@ -51,8 +51,8 @@ func Evidence(part int) []string {
 	return names
 }
 
-// NewManifest returns the manifest of a run, or of a part of it, that is about to start. ledger reports
-// whether the run must have the ledger of its service.
+// NewManifest returns the manifest of a run, or of a part of it, that is about to start. ledger reports whether
+// the run must have the ledger of its service.
 func NewManifest(part int, runID string, ledger bool, run *Run) Manifest {
 	needs := 2 // files of evidence: the plan, and the observations of `soak run`
 	if ledger {

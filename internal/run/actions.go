@@ -32,8 +32,8 @@ func (s *session) checkActions() error {
 	return nil
 }
 
-// runActions runs each action at its time, which counts from the start of the runners, until ctx ends. Then it sends
-// SIGTERM to the remaining actions, and kills them after actionGrace or when force ends.
+// runActions runs the actions until ctx ends, each at its time after the start of the runners. Then it sends SIGTERM to
+// the actions that still run, and kills them after actionGrace or when force ends.
 func (s *session) runActions(ctx, force context.Context, started <-chan struct{}) []verdict.ActionResult {
 	select {
 	case <-started:
@@ -146,8 +146,8 @@ func (s *session) actionVariables(environment []string) (out []string) {
 	return out
 }
 
-// actionEnvironment returns the variables that describe the run to an action. They have the id, the folder and the
-// target of the run, and the current processes of a target that soak started.
+// actionEnvironment returns the variables that describe the run to an action. They contain the id, the folder and
+// the target of the run, and the current processes of a target that soak started.
 func (s *session) actionEnvironment() []string {
 	folder, err := filepath.Abs(string(s.dir))
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 type Export struct {
 	Missing    string    `json:"missing,omitempty"` // why there is no data, as a sentence
 	Address    string    `json:"address,omitempty"` // without a password
-	From       time.Time `json:"from,omitzero"`     // From and To are included
+	From       time.Time `json:"from,omitzero"`     // From and To are inclusive
 	To         time.Time `json:"to,omitzero"`
 	Series     int       `json:"series"`
 	Samples    int       `json:"samples"`

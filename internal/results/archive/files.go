@@ -32,7 +32,7 @@ const page = "report.html"
 // addFiles copies the folder of a run, without secrets.
 func (m *maker) addFiles(folder string) error {
 	var hasPage bool
-	var stale bool // the page contains a file in which secrets were replaced only now
+	var stale bool // the page contains a file in which addFile replaced secrets
 	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err := errors.Join(err, m.ctx.Err()); err != nil {
 			return err

@@ -38,8 +38,8 @@ type Series = prompb.TimeSeries
 // samplesOf returns the number of samples of a series, including native histograms.
 func samplesOf(s *Series) int { return len(s.Samples) + len(s.Histograms) }
 
-// A Remote reads and writes the data of a Prometheus by remote read and remote write. Both preserve timestamps,
-// exact values and stale markers. They need neither the admin API nor a shell on the host.
+// A Remote reads and writes the data of a Prometheus by remote read and remote write. Both preserve timestamps, exact
+// values and stale markers. They need neither the admin API nor a shell on the host.
 type Remote struct {
 	base     *url.URL
 	client   *http.Client
