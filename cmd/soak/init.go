@@ -159,7 +159,7 @@ func forSuite(workflow string, result probe.Result) string {
 		"            --require-messages\n        # --require-messages: a run that checked no message is invalid, not a pass of its connections.\n", "").Replace(workflow)
 }
 
-// workflowFile is the path of the workflow, in the folder in which GitHub finds workflows.
+// workflowFile is the path of the workflow, in the folder where GitHub looks for workflows.
 var workflowFile = filepath.Join(".github", "workflows", "soak.yml")
 
 // Settings of the first run, which is small and short.

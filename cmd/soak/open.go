@@ -80,7 +80,7 @@ func openArchive(ctx context.Context, file, dir string, check bool, out io.Write
 	return showData(ctx, contents, dir, tmp, out)
 }
 
-// graphMargin is the time that the graph shows before the run, and also after it.
+// graphMargin is the time that the graph shows before the run, and the same again after it.
 const graphMargin = 30 * time.Second
 
 // showData starts a Prometheus with the data of an unpacked archive, prints its address, and stops it when ctx ends. It

@@ -104,7 +104,7 @@ func (p *Plan) PlannedCuts() (out []Cut) {
 }
 
 // deal returns a list of count kinds of cuts in proportion to their shares. Each kind with a share occurs at least once
-// if count suffices.
+// if count is large enough.
 func deal(shares []int, count int) (out []string) {
 	kinds := CutKinds()
 	counts := make([]int, len(shares))

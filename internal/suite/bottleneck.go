@@ -63,7 +63,7 @@ type Bottleneck struct {
 type ResourceUse struct {
 	resource
 	good, bad measurement
-	FullFrom  float64 // the lowest load from which it was full up to the load of Bad; 0: it was not full at Bad
+	FullFrom  float64 // lowest load of the range, up to that of Bad, in which it was full; 0: not full at Bad
 }
 
 // findBottleneck compares the use of all resources at the failed and at the sustained load of a breaking point. It

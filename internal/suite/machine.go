@@ -39,7 +39,7 @@ func (m Machine) headroom() string {
 	return fmt.Sprintf("the service's cores were %.0f %% busy, the generator's %.0f %%", 100*m.ServiceBusy, 100*m.GeneratorBusy)
 }
 
-// machine returns the load between two times.
+// machine returns the load of machines and processes between two times.
 func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
 	out := Machine{Cores: r.Cores, Shared: r.OneHost || plan.OnLoopback(m.Plan.BackendURL), Short: to.Sub(from).Seconds() < minDuration}
 	if !to.After(from) {

@@ -303,8 +303,8 @@ func (s *stormStage) countRefusals(runner *shard.Runner, refusals []ledger.Refus
 	return at
 }
 
-// reconnectTime returns the time since the first drop after which a share of the streams had reconnected; 0 if fewer
-// reconnected.
+// reconnectTime returns the time since the first drop after which the given share of the streams had reconnected; 0 if
+// fewer reconnected.
 func (s *stormStage) reconnectTime(share float64) time.Duration {
 	rank := int(math.Ceil(share * float64(s.dropped)))
 	if rank == 0 || rank > len(s.reconnects) {

@@ -117,7 +117,8 @@ func stagesOf(m *shard.Merged) []shard.Stage {
 // bystanderSetting is the setting of all suites that disturb only a share of their streams: storm, slow and vanish.
 var bystanderSetting = Setting{"MAX_OPEN_LATE", "maximum late noops on the streams that stay open (-1: no limit; default: 0)"}
 
-// isSelected reports whether load-tests/lib/share.js selects stream n, from 0, by the setting EVERY: every EVERYth one.
+// isSelected reports whether load-tests/lib/share.js selects stream n, from 0, by the setting EVERY: every EVERYth
+// stream.
 func (r *Run) isSelected(n int) bool { return n%max(int(r.number("EVERY")), 1) == 0 }
 
 func (r *Run) isNotSelected(n int) bool { return !r.isSelected(n) }

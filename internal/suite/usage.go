@@ -34,7 +34,7 @@ const (
 	noNginx      = "no nginx is known in front of the service on this machine"
 )
 
-// unknownValue returns the measurement of a resource whose use is unknown for a reason.
+// unknownValue returns the measurement of a resource whose use is unknown for the given reason.
 func unknownValue(reason string) measurement { return measurement{text: "not known: " + reason} }
 
 // usageOf returns a measurement. text is a layout for sentence.

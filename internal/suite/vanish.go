@@ -123,9 +123,10 @@ func gaugeOf(s resources.Sample, name string) (v float64, ok bool) {
 	return *s.Gauge, true
 }
 
-// fallTime returns the time from which the gauge stayed lower by a share of the vanished clients. ok is false if there
-// is no such time, if the gauge is unusable, or if its last reading is below lowerBound. A low reading that is followed
-// by a higher one does not count: it may come from only a part of the service, or from a restart.
+// fallTime returns the time from which the gauge stayed lower by at least the given share of the vanished clients. ok
+// is false if there is no such time, if the gauge is unusable, or if its last reading is below lowerBound. A low
+// reading that is followed by a higher one does not count: it may come from only a part of the service, or from a
+// restart.
 func (g *streamGauge) fallTime(share float64) (after time.Duration, ok bool) {
 	if !g.isGauge() || g.vanished == 0 || g.last().value < g.lowerBound() {
 		return 0, false
