@@ -73,8 +73,8 @@ type idleProbe struct {
 
 // Idle keeps streams silent, and reports the silence after which the service or the network closes them.
 //
-// A NAT drops a connection without a packet to the client. So if each stream has a topic to which the probe can
-// publish, a message checks the stream once. TCP keep-alive is off, because it would preserve the state of a NAT.
+// A NAT drops a connection without a packet to the client. So if each stream has its own topic, and the probe can
+// publish to it, a message checks the stream once. TCP keep-alive is off, because it would preserve the state of a NAT.
 func Idle(ctx context.Context, c Config) (text string, err error) {
 	a, err := c.prepare()
 	if err != nil {
