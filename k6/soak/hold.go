@@ -212,7 +212,7 @@ func setTransport(o *sseclient.Options, acceptEncoding, httpVersion string) (err
 		return fmt.Errorf("option acceptEncoding: %w", err)
 	}
 	if o.Sharing.Protocol, err = sseclient.ParseProtocol(cmp.Or(httpVersion, "auto")); err != nil {
-		return fmt.Errorf("option http: %w", err)
+		return fmt.Errorf("option httpVersion: %w", err)
 	}
 	return nil
 }

@@ -217,7 +217,7 @@ func TestHoldErrors(t *testing.T) {
 		{"", `hold(null, {from: 2, to: 1, openFor: 1, idleTimeout: 1, endTimeout: 1})`, "got from 2, to 1"},
 		{`var described = service({name: "any", url: (n) => "ftp://x/" + n, connect: {}, message: "unchecked"})`, holdDescribed, `request stream d-0: invalid URL "ftp://x/0"`},
 		{"", strings.Replace(holdTen, "from", `acceptEncoding: "zip", from`, 1), `option acceptEncoding: must be none, gzip or browser, got "zip"`},
-		{"", strings.Replace(holdTen, "from", `httpVersion: "3", from`, 1), `option http: must be auto, 1.1 or 2, got "3"`},
+		{"", strings.Replace(holdTen, "from", `httpVersion: "3", from`, 1), `option httpVersion: must be auto, 1.1 or 2, got "3"`},
 		{`__ENV.BACKEND_TOKEN = "a\r\nb: c"`, holdTen, "BACKEND_TOKEN must not contain line breaks"},
 		{throwing, holdDescribed, "token() of the service mine: Error: no login"},
 		{strings.Replace(throwing, `{ throw new Error("no login") }`, "3", 1), holdDescribed, "token() of the service mine: the function must return a string, got 3"},

@@ -71,5 +71,5 @@ func (l *jsLedger) Has(key string) bool { return ledgerValues[key] != nil || key
 // Delete returns false, because a script cannot change a ledger.
 func (l *jsLedger) Delete(string) bool { return false }
 
-// Keys returns the enumerable properties.
-func (l *jsLedger) Keys() []string { return slices.Collect(maps.Keys(ledgerValues)) }
+// Keys returns the enumerable properties, sorted.
+func (l *jsLedger) Keys() []string { return slices.Sorted(maps.Keys(ledgerValues)) }
