@@ -1,6 +1,7 @@
 package run
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,4 +15,15 @@ func TestUnreachableModelHasAReason(t *testing.T) {
 	s := &session{Config: Config{Settings: []string{"ABANDON=1", "MODEL_URL=http://127.0.0.1:1"}}, targets: target.Targets{target.Remote("http://127.0.0.1:1", "")}, watch: new(live.Watch)}
 	s.saveModelLedger(t.Context())
 	require.Equal(t, []string{"read the ledger of the model at http://127.0.0.1:1: it responded without one, or not at all; when abandoned requests were cancelled is not known"}, s.record.Warnings)
+}
+
+func TestActionsWarnInParallel(t *testing.T) {
+	t.Parallel()
+	s := &session{watch: new(live.Watch)}
+	var actions sync.WaitGroup
+	for range 50 {
+		actions.Go(func() { s.warn("x") })
+	}
+	actions.Wait()
+	require.Len(t, s.record.Warnings, 50)
 }

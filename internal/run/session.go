@@ -12,6 +12,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/ci"
@@ -59,6 +60,7 @@ type session struct {
 	ownTarget     bool           // the target is our backend, started for this run
 	hasShards     bool           // the shards of the run are in its folder
 	record        results.Run    // the observations of this session, for run.json
+	warnMu        sync.Mutex     // guards record.Warnings in warn, which actions call in parallel
 	ci            *ci.Reporter   // reports the verdict; may be nil
 	watch         *live.Watch    // the reports of the runners, for display
 	page          *livePage      // nil: there is none
@@ -324,7 +326,9 @@ func (s *session) storeRecords(ctx context.Context) error {
 // warn adds a warning to the verdict and to the page, and prints it. Before the first call of printWarnings, it leaves
 // the printing to that function.
 func (s *session) warn(text string) {
+	s.warnMu.Lock()
 	s.record.Warnings = append(s.record.Warnings, text)
+	s.warnMu.Unlock()
 	s.watch.Note("warning: " + text)
 	if s.headerPrinted {
 		printMessage("warning: " + text)

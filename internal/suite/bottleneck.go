@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -79,7 +80,7 @@ func findBottleneck(stages []StageResult, b Breaking) *Bottleneck {
 			upTo = append(upTo, &stages[i])
 		}
 	}
-	slices.SortStableFunc(upTo, func(x, y *StageResult) int { return int(x.Rate - y.Rate) })
+	slices.SortStableFunc(upTo, func(x, y *StageResult) int { return cmp.Compare(x.Rate, y.Rate) })
 	out.Bad = upTo[len(upTo)-1]
 	for _, st := range upTo {
 		if st.Rate == b.Sustained {
@@ -105,7 +106,7 @@ func findBottleneck(stages []StageResult, b Breaking) *Bottleneck {
 // Full returns the resources that were full, in the order of the loads at which they became full.
 func (b *Bottleneck) Full() []ResourceUse {
 	full := slices.DeleteFunc(slices.Clone(b.Uses), func(u ResourceUse) bool { return u.FullFrom == 0 })
-	slices.SortStableFunc(full, func(x, y ResourceUse) int { return int(x.FullFrom - y.FullFrom) })
+	slices.SortStableFunc(full, func(x, y ResourceUse) int { return cmp.Compare(x.FullFrom, y.FullFrom) })
 	return full
 }
 
@@ -202,7 +203,7 @@ func speedupFacts(stages []StageResult, levels []Level, limits Limits) []verdict
 		return nil
 	}
 	median := func(st *StageResult) float64 { return quantile(st.OK, .5) }
-	low := slices.MinFunc(good, func(a, b *StageResult) int { return int(a.Rate - b.Rate) })
+	low := slices.MinFunc(good, func(a, b *StageResult) int { return cmp.Compare(a.Rate, b.Rate) })
 	fast := slices.MinFunc(good, func(a, b *StageResult) int { return int(1000 * (median(a) - median(b))) })
 	if fast.Rate <= low.Rate || median(fast) >= maxFasterRatio*median(low) {
 		return nil

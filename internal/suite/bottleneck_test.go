@@ -374,3 +374,12 @@ func TestMedianFallsUnderLoad(t *testing.T) {
 		require.Contains(t, speedup(at(20, .5, c.low), at(200, .4, nil), at(1000, .2, c.fast)), c.want, name)
 	}
 }
+
+func TestLoadsLessThanOneApartAreSorted(t *testing.T) {
+	t.Parallel()
+	var stages []StageResult
+	for _, rate := range []float64{.9, .3, .6} {
+		stages = append(stages, stageAt(rate, nil))
+	}
+	require.InDelta(t, .9, findBottleneck(stages, Breaking{Sustained: .6, Failed: .9, Status: Bad}).Bad.Rate, 0)
+}
