@@ -89,16 +89,17 @@ func explainFlagError(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("--%s must be %s, got %q", invalid.GetFlag().Name, plan.Kind(invalid.GetFlag().Value), invalid.GetValue())
 	case errors.As(err, &unknown):
 		var names []string
-		cmd.Flags().VisitAll(func(flag *pflag.Flag) { names = append(names, "--"+flag.Name) })
-		return suggestName(err, "--"+unknown.GetSpecifiedName(), names)
+		cmd.Flags().VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
+		return suggestName(err, "--", unknown.GetSpecifiedName(), names)
 	}
 	return err
 }
 
-// suggestName returns an error with a suggestion: the name in names that is nearest to name, if any is near.
-func suggestName(err error, name string, names []string) error {
+// suggestName returns an error with a suggestion, after prefix: the name in names that is nearest to name, if any is
+// near.
+func suggestName(err error, prefix, name string, names []string) error {
 	if suggestion := service.Nearest(name, names); suggestion != "" {
-		return fmt.Errorf("%w; did you mean %s?", err, suggestion)
+		return fmt.Errorf("%w; did you mean %s%s?", err, prefix, suggestion)
 	}
 	return err
 }
@@ -138,7 +139,7 @@ func runArgs(cmd *cobra.Command, args []string) error {
 	for _, sub := range cmd.Commands() {
 		suites = append(suites, sub.Name())
 	}
-	return usageError{Err: suggestName(fmt.Errorf("unexpected argument %q: no such suite", args[0]), args[0], suites)}
+	return usageError{Err: suggestName(fmt.Errorf("unexpected argument %q: no such suite", args[0]), "", args[0], suites)}
 }
 
 // isUnknownCommand reports whether err is cobra's error for an unknown command, which has no type.

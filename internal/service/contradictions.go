@@ -34,7 +34,7 @@ func (p *parser) contradictions(root *fields) {
 // interval rejects message.every if messages are numbered per topic.
 func (p *parser) interval(root *fields) {
 	if m := &p.service.Message; m.Interval > 0 && m.Numbered && m.PerTopic {
-		p.found.add(root.position("message"), "message.every cannot be combined with numbers of a topic, where each gap is a loss; remove message.every")
+		p.found.add(root.position("message"), "message.every cannot be combined with numbers per topic, where each gap is a loss; remove message.every")
 	}
 }
 

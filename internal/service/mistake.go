@@ -2,6 +2,7 @@ package service
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,15 +51,17 @@ func (m mistakes) sentences() Mistakes {
 	return out
 }
 
-// Nearest returns the most similar of several names, or "" if none is similar.
+// Nearest returns the most similar of several names, or "" if none is similar. A similar name differs by at most one
+// edit per three letters of the longer name.
 func Nearest(name string, names []string) string {
-	best, least := "", 1+len(name)/2
-	for _, n := range names {
-		if d := distance(strings.ToLower(name), strings.ToLower(n)); d < least {
-			best, least = n, d
+	nearest, shortest := "", math.MaxInt
+	for _, candidate := range names {
+		d := distance(strings.ToLower(name), strings.ToLower(candidate))
+		if d <= max(len(name), len(candidate))/3 && d < shortest {
+			nearest, shortest = candidate, d
 		}
 	}
-	return best
+	return nearest
 }
 
 // distance returns the edit distance of two texts. An edit inserts, deletes or changes a letter, or swaps two

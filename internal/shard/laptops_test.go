@@ -79,7 +79,7 @@ func TestMergeWithoutPlanReportsIncompatibleLaptops(t *testing.T) {
 		"a killed runner": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.State = Running })}, []string{
 			"runner 1 of b- on host-of-b- did not finish: it was killed",
 		}},
-		"another run": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.TestID = "y" })}, []string{`is of the run "y", not of "t"`}},
+		"another run": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.TestID = "y" })}, []string{`belongs to the run "y", not to "t"`}},
 		"another k6":  {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.K6Version = "v9" })}, []string{"runner 1 on host-of-b- ran k6 v9"}},
 		"an hour later": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.StartedUS += 3600e6; s.Runner.EndedUS += 3600e6 })}, []string{
 			"runner 1 on host-of-a- ended at 2023-11-14 22:14:20 UTC, before runner 1 on host-of-b- started at 2023-11-14 23:13:20 UTC; remove the shard of another run",
@@ -175,7 +175,7 @@ func TestStaleShardDoesNotReplaceAMissingOne(t *testing.T) {
 	}
 	m = Merge(p, parts)
 	require.Len(t, m.Problems, 1)
-	require.Contains(t, m.Problems[0], "the shard of runner 3 on h3 is of another run of that name")
+	require.Contains(t, m.Problems[0], "the shard of runner 3 on h3 belongs to another run with the same test id")
 }
 
 func TestMergeExpectsANumberOfParts(t *testing.T) {

@@ -81,10 +81,10 @@ func TestMergeProblems(t *testing.T) {
 			return append(s, extra)
 		}, []string{"runner 4 is not one of the 3 runners of the plan"}},
 		{"of another run", func(_ *plan.Plan, s []*Shard) []*Shard { s[2].Runner.TestID = "yesterday"; return s }, []string{
-			`the shard of runner 3 is of the run "yesterday", not of "t"`,
+			`the shard of runner 3 belongs to the run "yesterday", not to "t"`,
 		}},
 		{"of another script", func(_ *plan.Plan, s []*Shard) []*Shard { s[1].Runner.ScriptHash = "def"; return s }, []string{
-			"runner 2 ran another script than runner 1",
+			"runner 2 ran a different script from runner 1; use one script",
 		}},
 		{"of another plan", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Plan.NoopInterval = 1; return s }, []string{
 			"runner 1 ran another plan: NOOP_INTERVAL is 1, planned was 15",

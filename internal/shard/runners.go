@@ -107,12 +107,12 @@ func (m *Merged) checkOneRun() {
 		first := m.Runners[0]
 		switch {
 		case m.Plan.TestID != "" && r.TestID != m.Plan.TestID:
-			m.problem("the shard of runner %d is of the run %q, not of %q", r.Index, r.TestID, m.Plan.TestID)
+			m.problem("the shard of runner %d belongs to the run %q, not to %q", r.Index, r.TestID, m.Plan.TestID)
 		case m.Plan.RunID != "" && r.RunID != m.Plan.RunID:
-			m.problem("the shard of %s is of another run of that name, which began at %s: remove it", r.String(), format.Time(r.Started()))
+			m.problem("the shard of %s belongs to another run with the same test id, which started at %s; remove the shard", r.String(), format.Time(r.Started()))
 		}
 		if r.ScriptHash != first.ScriptHash {
-			m.problem("runner %d ran another script than runner %d", r.Index, first.Index)
+			m.problem("runner %d ran a different script from runner %d; use one script", r.Index, first.Index)
 		}
 		if r.K6Version != first.K6Version {
 			m.problem("%s ran k6 %s, but %s ran %s; use one version", r.String(), r.K6Version, first.String(), first.K6Version)

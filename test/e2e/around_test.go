@@ -201,7 +201,7 @@ func TestIncompleteShardsAreInvalid(t *testing.T) {
 		}, "not a complete shard"},
 		"an earlier run of that name": {func(t *testing.T, d results.Dir) {
 			edit(t, d.Path(second), func(s *shard.Shard) { s.Runner.RunID = "0123456789abcdef" })
-		}, "is of another run of that name"},
+		}, "belongs to another run with the same test id"},
 		"an earlier time": {func(t *testing.T, d results.Dir) {
 			edit(t, d.Path(second), func(s *shard.Shard) {
 				s.Runner.StartedUS -= 1e9

@@ -30,6 +30,7 @@ func TestUsageErrors(t *testing.T) {
 		"argument":    {[]string{"run", "now"}, "unexpected argument"},
 		"suite":       {[]string{"run", "stom"}, `unexpected argument "stom": no such suite; did you mean storm?`},
 		"a URL":       {[]string{"run", "http://h/events"}, "run `soak init http://h/events` to describe the service"},
+		"not similar": {[]string{"run", "--json", "5"}, "unknown flag: --json\n"},
 		"misspelled":  {[]string{"run", "--conections", "5"}, "unknown flag: --conections; did you mean --connections?"},
 		"no CA":       {[]string{"run", "--ca", "nosuch.pem"}, "--ca: open nosuch.pem"},
 		"profile":     {[]string{"run", "rampup", "--profile", "tiny"}, `PROFILE must be smoke or full, got "tiny"`},

@@ -47,11 +47,11 @@ func (c Certificates) backendEnv() []string {
 func (c Certificates) Client() (*tls.Config, error) {
 	pem, err := os.ReadFile(c.path("ca.pem"))
 	if err != nil {
-		return nil, fmt.Errorf("read the authority: %w", err)
+		return nil, fmt.Errorf("read the CA certificate: %w", err)
 	}
 	pair, err := tls.LoadX509KeyPair(c.path("clients", "client-1.pem"), c.path("clients", "client-1-key.pem"))
 	if err != nil {
-		return nil, fmt.Errorf("read a client's certificate: %w", err)
+		return nil, fmt.Errorf("read the certificate of client 1: %w", err)
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(pem) {

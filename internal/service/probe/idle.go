@@ -236,7 +236,7 @@ func (t *track) endReason() string {
 	case errors.Is(t.ended, io.ErrUnexpectedEOF):
 		return "the connection was closed in the middle of the response"
 	case errors.Is(t.ended, io.EOF):
-		return "the response ended in order, possibly by the service itself (end.lifetime)"
+		return "the response was complete; the service may limit the lifetime of streams (end.lifetime)"
 	case errors.Is(t.ended, syscall.ECONNRESET):
 		return "the connection was reset"
 	}

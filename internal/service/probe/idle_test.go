@@ -114,7 +114,7 @@ func TestIdleTimeouts(t *testing.T) {
 		}},
 		"a NAT, without a publisher": {path: &path{limit: limit}, noPublisher: true, wantText: []string{`No stream was closed during a silence of 10 s`}},
 		"a service that closes": {hub: &fakeservice.Hub{Lifetime: limit}, noPublisher: true, wantText: []string{
-			`(closed: the response ended in order, possibly by the service itself .*\n.*){3}`,
+			`(closed: the response was complete; the service may limit the lifetime of streams .*\n.*){3}`,
 		}},
 		"empty lines as heartbeats": {path: proxy, hub: &fakeservice.Hub{Heartbeat: "\n", HeartbeatInterval: 200 * time.Millisecond}, noPublisher: true, wantText: []string{
 			"No stream was closed during a silence of 0.",

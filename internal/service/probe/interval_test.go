@@ -27,6 +27,6 @@ func TestMessageInterval(t *testing.T) {
 
 		numbered := message{match: object{{name: "per", value: "topic"}}}
 		(&findings{}).findInterval(&numbered, []series{one})
-		require.Equal(t, `{"per":"topic"}`, string(toJSON(numbered.match)), "message.every cannot be combined with numbers of a topic")
+		require.Equal(t, `{"per":"topic"}`, string(toJSON(numbered.match)), "message.every cannot be combined with numbers per topic")
 	}
 }
