@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"syscall"
 	"testing"
 	"time"
@@ -253,6 +254,15 @@ func TestFaultAdmin(t *testing.T) {
 		_, _, err := parseConfig([]string{"--admin-listen=" + addr}, noEnv)
 		require.ErrorContains(t, err, "loopback", addr)
 	}
+}
+
+func TestFaultsCannotBeClearedAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	s := startTest(t, "--admin-listen=127.0.0.1:0")
+	s.abort()
+	response := httptest.NewRecorder()
+	s.adminRoutes().ServeHTTP(response, httptest.NewRequest(http.MethodDelete, "/fault", nil))
+	require.Equal(t, http.StatusServiceUnavailable, response.Code)
 }
 
 // If idle connections fill the gate of the admin listener, they are closed, so that a fault can be armed at any time.

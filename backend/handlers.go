@@ -162,7 +162,9 @@ func (s *service) addFaults(w http.ResponseWriter, r *http.Request) error {
 
 // clearFaults removes all faults and the record of their effects. It does not undo effects, such as a stalled stream.
 func (s *service) clearFaults(w http.ResponseWriter, _ *http.Request) error {
-	s.hub.call(s.hub.faults.Clear)
+	if !s.hub.call(s.hub.faults.Clear) {
+		return errStopped
+	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
