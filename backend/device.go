@@ -65,10 +65,10 @@ type device struct {
 
 // An item is a part of a stream to write, and the numbers to count after the write.
 type item struct {
-	wire    []byte
-	seq     uint64 // last number of the item; 0: none
-	count   uint8  // how many numbers the item contains, the last of which is seq
-	message bool   // a message; false: a noop, or bytes without a number
+	wire     []byte
+	seq      uint64 // last number of the item; 0: none
+	count    uint8  // how many numbers the item contains, the last of which is seq
+	messages uint8  // how many of these numbers are messages; the others are noops
 }
 
 // A backlog holds the items of a stream that the kernel, or the queue of the TLS writer, has not accepted yet.

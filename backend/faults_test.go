@@ -74,6 +74,26 @@ func TestNoopFaults(t *testing.T) {
 	}
 }
 
+// A message that is written before the reordered noop counts as a message.
+func TestReorderedNoopAndMessageAreCounted(t *testing.T) {
+	t.Parallel()
+	s := startTest(t, "--noop-interval=1h", "--backend-fault=reorder:noop=1")
+	c := s.open("a")
+	s.hub.call(func() {
+		d := s.hub.devices["a"]
+		d.seq++
+		s.hub.frames.begin([]byte(noopData), 0)
+		s.hub.noop(d)
+	})
+	status, _, _ := s.request("POST", "/event/send?id=a", "hello")
+	require.Equal(t, 200, status)
+	require.Equal(t, []uint64{2, 1}, c.numbers(2))
+	require.Equal(t, uint64(2), s.disconnect("a").Sent)
+	_, _, text := s.request("GET", "/metrics", "")
+	require.Contains(t, text, "\nbackend_messages_sent_total 1\n")
+	require.Contains(t, text, "\nbackend_noops_sent_total 1\n")
+}
+
 // A fault without an id affects exactly one stream.
 func TestFaultAffectsOneStream(t *testing.T) {
 	t.Parallel()

@@ -65,7 +65,7 @@ func (h *hub) message(d *device, frames *frameCache, body *keptBody, out *delive
 		return
 	}
 	out.Delivered++
-	h.deliver(d, item{wire: frames.get(d.seq).bytes(d.chunked), seq: d.seq, count: 1, message: true})
+	h.deliver(d, item{wire: frames.get(d.seq).bytes(d.chunked), seq: d.seq, count: 1, messages: 1})
 }
 
 // maxReplay limits the numbers that a resume replays. A client that missed more numbers has a gap.
@@ -88,7 +88,7 @@ func (h *hub) replayFrom(d *device, from uint64) {
 		}
 		next, body := item{seq: seq, count: 1}, []byte(noopData)
 		if len(messages) > 0 && messages[0].seq == seq {
-			next.message, body = true, messages[0].body.data
+			next.messages, body = 1, messages[0].body.data
 		}
 		next.wire = newFrame(append(appendHead(nil, seq, sent), body...)).bytes(d.chunked)
 		h.push(d, next)

@@ -17,9 +17,9 @@ func (h *hub) push(d *device, next item) {
 		swapped := *d.swapped
 		d.swapped = nil
 		uncounted := next
-		uncounted.seq, uncounted.count = 0, 0
+		uncounted.seq, uncounted.count, uncounted.messages = 0, 0, 0
 		h.push(d, uncounted)
-		swapped.seq, swapped.count = next.seq, swapped.count+next.count
+		swapped.seq, swapped.count, swapped.messages = next.seq, swapped.count+next.count, next.messages
 		next = swapped
 	}
 	if d.stalled {
@@ -68,12 +68,9 @@ func (d *device) write(wire []byte) (int, error) {
 
 // count counts a written item in the ledger and the metrics.
 func (h *hub) count(d *device, next item) {
-	switch {
-	case !d.count(next):
-	case next.message:
-		h.metrics.counters[messagesSent].Inc()
-	default:
-		h.metrics.counters[noopsSent].Add(float64(next.count))
+	if d.count(next) {
+		h.metrics.counters[messagesSent].Add(float64(next.messages))
+		h.metrics.counters[noopsSent].Add(float64(next.count - next.messages))
 	}
 }
 
