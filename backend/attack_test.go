@@ -122,6 +122,29 @@ func TestFullGate(t *testing.T) {
 	require.ErrorIs(t, <-waiting, net.ErrClosed)
 }
 
+// A gate with one slot reports that it is free again. Otherwise keep-alives would stay disabled.
+func TestGateOfOneConnectionReportsThatItIsFree(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	states := make(chan bool, 2)
+	g := newGate(l, 1, func(full bool) { states <- full })
+	defer g.Close()
+	dial(t, l.Addr().String())
+	conn, err := g.Accept()
+	require.NoError(t, err)
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := g.Accept()
+		waiting <- err
+	}()
+	require.True(t, <-states)
+	require.NoError(t, conn.Close())
+	require.False(t, <-states)
+	g.Close()
+	require.ErrorIs(t, <-waiting, net.ErrClosed)
+}
+
 // Connects over the limit are refused with Retry-After.
 func TestFlood(t *testing.T) {
 	s := startTest(t, "--noop-interval=200ms", "--max-connections=30")

@@ -103,7 +103,8 @@ func (g *gate) Close() error {
 // leave releases a slot.
 func (g *gate) leave() {
 	<-g.slots
-	if len(g.slots) < cap(g.slots)/2 && g.isFull.CompareAndSwap(true, false) {
+	connections := len(g.slots) - 1 // a waiting Accept has a slot, too
+	if 2*connections < cap(g.slots) && g.isFull.CompareAndSwap(true, false) {
 		g.onFull(false)
 	}
 }
