@@ -184,7 +184,11 @@ func (r *response) sendObject() {
 	if !r.flush() {
 		return
 	}
-	if kind.endsAtChunk() {
+	switch {
+	case kind == Empty:
+		r.record.Outcome = Truncated
+		return
+	case kind.endsAtChunk():
 		r.end()
 		return
 	}

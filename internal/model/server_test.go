@@ -151,6 +151,13 @@ func TestAnswersWithoutAStream(t *testing.T) {
 		require.Equal(t, "in order", r.endText(t))
 		require.False(t, json.Valid([]byte(r.body())))
 		require.Equal(t, "reset", post(t, url, path, "id=w fault=reset", false).endText(t))
+		id := "empty" + strings.ReplaceAll(path, "/", "-")
+		r = post(t, url, path, "id="+id+" fault=empty", false)
+		require.Equal(t, "in order", r.endText(t))
+		require.Empty(t, r.body())
+		record := awaitRecord(t, url, id)
+		require.Equal(t, Truncated, record.Outcome)
+		require.Zero(t, record.Sent)
 	}
 }
 
