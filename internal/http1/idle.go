@@ -63,7 +63,7 @@ func (i *Idle[C]) Put(c C) {
 		i.closeFirst(1)
 	}
 	if i.timer == nil {
-		i.timer = time.AfterFunc(i.keep, i.expire)
+		i.timer = time.AfterFunc(i.limit, i.expire)
 	}
 }
 

@@ -45,6 +45,15 @@ func TestIdleConnectionsAreClosedAtTheirLimit(t *testing.T) {
 	require.False(t, ok)
 }
 
+func TestIdleConnectionsAreClosedAtTheTimeoutOfTheServer(t *testing.T) {
+	t.Parallel()
+	idle := NewIdle[*closer](time.Hour)
+	idle.Limit(http.Header{"Keep-Alive": {"timeout=1"}})
+	c := new(closer)
+	idle.Put(c)
+	require.Eventually(t, c.closed.Load, time.Minute, time.Millisecond)
+}
+
 func TestIdleConnectionsAreLimited(t *testing.T) {
 	t.Parallel()
 	idle := NewIdle[*closer](time.Hour)
