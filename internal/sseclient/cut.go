@@ -32,7 +32,7 @@ var errCut = errors.New("this client cut the stream itself")
 type cutRequest struct {
 	kind     Cut
 	pause    time.Duration
-	rate     int           // bytes per second of a slow stream; math.MaxInt32: no longer slow
+	rate     float64       // bytes per second of a slow stream; math.MaxInt32: no longer slow
 	deadline time.Time     // end of the pause; for a slow stream, the time of its next read
 	done     bool          // the connection is cut, or the pause has started
 	stopped  chan struct{} // closed when the stream is stopped
@@ -119,7 +119,7 @@ func (s *Stream) Vanish() (bool, error) {
 	return s.Cut(CutVanish, 0), nil
 }
 
-// slowTick is the interval at which a slow stream is read.
+// slowTick is the minimum interval between two reads of a slow stream.
 const slowTick = 250 * time.Millisecond
 
 var errNotSlow = errors.New("slow streams are supported on Linux only")
@@ -139,7 +139,7 @@ func (s *Stream) Slow(bytesPerSecond float64) (bool, error) {
 	if polledBy(s.raw) == nil {
 		return false, errNotSlow
 	}
-	s.request(&cutRequest{kind: cutSlow, rate: int(min(bytesPerSecond, math.MaxInt32)), stopped: make(chan struct{})})
+	s.request(&cutRequest{kind: cutSlow, rate: min(bytesPerSecond, math.MaxInt32), stopped: make(chan struct{})})
 	_ = s.raw.Close() // requests a turn
 	return true, nil
 }

@@ -36,9 +36,13 @@ func (s *Stream) turnSlow(c *cutRequest, conn *polled, buf []byte, b *eventstrea
 	if c.rate == 0 || now.Before(c.deadline) {
 		return true
 	}
-	c.deadline = now.Add(slowTick)
-	time.AfterFunc(slowTick, s.body.transport.interrupt)                                              // requests a turn
-	conn.limited, conn.budget = true, int32(max(int64(c.rate)*int64(slowTick)/int64(time.Second), 1)) // #nosec G115 -- the rate is an int32, times a fraction of a second
+	wait, budget := slowTick, c.rate*slowTick.Seconds()
+	if budget < 1 { // a byte at a time
+		wait, budget = time.Duration(min(float64(time.Second)/c.rate, float64(slowIdleTimeout))), 1
+	}
+	c.deadline = now.Add(wait)
+	time.AfterFunc(wait, s.body.transport.interrupt) // requests a turn
+	conn.limited, conn.budget = true, int32(budget)
 	if s.readArrived(buf, b) {
 		s.body.touch(now.Add(slowIdleTimeout))
 	}

@@ -96,6 +96,26 @@ func TestSlowStreamReadsAtMostItsRate(t *testing.T) {
 	})
 }
 
+// A stream with a rate below one byte per second is read a byte at a time.
+func TestVerySlowStreamIsRead(t *testing.T) {
+	t.Parallel()
+	slow := make(chan struct{})
+	v := serveVU(t, func(p *peer) {
+		p.send(streamHead + "data: go\n\ndata: one byte is missing\n")
+		<-slow
+		p.send("\n")
+		p.hold()
+	})
+	v.set("isSlow", func() { close(slow) })
+	require.Equal(t, "go true one byte is missing", v.log(`
+		const s = new EventSource(url, { reconnect: false });
+		s.onmessage = (e) => {
+			log.push(e.data);
+			if (e.data === 'go') { log.push(s.slow(0.5)); isSlow(); } else { s.close(); }
+		};
+	`))
+}
+
 func TestEndIsDetectedWhileTheStreamIsNotRead(t *testing.T) {
 	runTransports(t, polledTransports, func(t *testing.T, w transport) {
 		for reason, cut := range map[string]func(p *peer){"reset": (*peer).reset, "server": func(p *peer) { _ = p.Close() }} {
