@@ -62,8 +62,12 @@ func (h *History) isStale() bool {
 // Write writes the page. It returns an error if there is an index.html of another program.
 func (h *History) Write() error {
 	path := filepath.Join(h.Folder, HistoryFile)
-	if isOurs, err := isGenerated(path); err != nil || !isOurs {
-		return errors.Join(err, fmt.Errorf("%s was not written by `%s`; move it away", path, generator))
+	isOurs, err := isGenerated(path)
+	if err != nil {
+		return err
+	}
+	if !isOurs {
+		return fmt.Errorf("%s was not written by `%s`; move it away", path, generator)
 	}
 	return safefile.Write(path, func(w io.Writer) error { return html.Write(format.NewEscaper(w), h.page()) })
 }
