@@ -65,7 +65,7 @@ func (v *View) Sample(s resources.Sample) {
 func (v *View) Mark(name string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	at := float64(time.Now().UnixMilli()) / 1000
+	at := float64(v.now().UnixMilli()) / 1000
 	v.markers = append(v.markers, verdict.Action{ActionResult: verdict.ActionResult{Action: plan.Action{Name: name}, StartedUnix: at}})
 	v.nextDraw = time.Time{}
 }

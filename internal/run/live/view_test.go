@@ -122,6 +122,7 @@ func TestStages(t *testing.T) {
 	require.Equal(t, []string{"JUDGING", "the runners have ended"}, []string{l.Banner.Word, l.Banner.Findings[0]})
 	require.EqualValues(t, 1, l.Share)
 	require.Equal(t, "deploy", l.Time.Lines[0].Name)
+	require.EqualValues(t, 1_700_000_033, h.markers[0].StartedUnix)
 }
 
 func TestLinksToPrometheus(t *testing.T) {
