@@ -93,8 +93,12 @@ func (r *release) chart() (c cdx.Component, err error) {
 	var packageJSON struct {
 		DevDependencies map[string]string `json:"devDependencies"`
 	}
-	if err := json.Unmarshal(text, &packageJSON); err != nil || packageJSON.DevDependencies["uplot"] == "" {
-		return c, fmt.Errorf("read the version of uplot, which the report contains, in package.json: %w", err)
+	if err := json.Unmarshal(text, &packageJSON); err != nil {
+		return c, fmt.Errorf("read the version of uPlot in package.json: %w", err)
 	}
-	return component("uplot", packageJSON.DevDependencies["uplot"], "pkg:npm/uplot@", ""), nil
+	version := packageJSON.DevDependencies["uplot"]
+	if version == "" {
+		return c, errors.New("find the version of uPlot: package.json has no uplot in devDependencies")
+	}
+	return component("uplot", version, "pkg:npm/uplot@", ""), nil
 }

@@ -66,6 +66,14 @@ func TestArchivesAreReproducible(t *testing.T) {
 	require.Equal(t, buildTime, unzipped.File[2].Modified.UTC())
 }
 
+func TestVersionOfTheChartIsRequired(t *testing.T) {
+	t.Parallel()
+	r := &release{root: t.TempDir()}
+	require.NoError(t, os.WriteFile(filepath.Join(r.root, "package.json"), []byte(`{"devDependencies":{"other":"1"}}`), 0o600))
+	_, err := r.chart()
+	require.EqualError(t, err, "find the version of uPlot: package.json has no uplot in devDependencies")
+}
+
 func TestImageHasBothArchitectures(t *testing.T) {
 	t.Parallel()
 	var digests []string
