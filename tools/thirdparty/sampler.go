@@ -80,7 +80,11 @@ func (s *sampler) costBetween(from, to time.Time) (c Cost, err error) {
 		}
 	}
 	if len(window) < 2 {
-		return c, fmt.Errorf("measure the cost: only %d samples in %.0f s: %w", len(window), to.Sub(from).Seconds(), s.lastError)
+		err := fmt.Errorf("measure the cost: only %d samples in %.0f s", len(window), to.Sub(from).Seconds())
+		if s.lastError != nil {
+			err = fmt.Errorf("%w: %w", err, s.lastError)
+		}
+		return c, err
 	}
 	var memory []uint64
 	for _, p := range window {

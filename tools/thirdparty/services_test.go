@@ -44,6 +44,8 @@ func TestCostOfAWindow(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Cost{MedianBytes: 100, MaxBytes: 900, CPUSeconds: 75, WindowS: 5, Load: 2}, c)
 
+	_, err = s.costBetween(start.Add(time.Minute), start.Add(2*time.Minute))
+	require.EqualError(t, err, "measure the cost: only 0 samples in 60 s")
 	s.lastError = errors.New("no such process")
 	_, err = s.costBetween(start.Add(time.Minute), start.Add(2*time.Minute))
 	require.EqualError(t, err, "measure the cost: only 0 samples in 60 s: no such process")
