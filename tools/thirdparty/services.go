@@ -49,11 +49,10 @@ func (b *servicesBench) declare(flags *flag.FlagSet) {
 
 // names returns the services, and as extra names the services without history.
 func (b *servicesBench) names() (names, extra []string) {
-	names = append(services.Names(), backend)
-	for _, name := range names {
+	for _, name := range services.Names() {
 		extra = append(extra, name+bareSuffix)
 	}
-	return names, extra
+	return append(services.Names(), backend), extra
 }
 
 func (b *servicesBench) check() error {

@@ -96,6 +96,7 @@ func TestInvalidOptions(t *testing.T) {
 	}
 	require.ErrorContains(t, parse("-only", bareSuffix), "-only -without-history: choose from nchan, mercure,")
 	require.ErrorContains(t, parse("-only", "nchan,nchen"), "-only nchen: choose from nchan, mercure,")
+	require.ErrorContains(t, parse("-only", backend+bareSuffix), "-only backend-without-history: choose from nchan, mercure,")
 	for _, bad := range []string{"-connections=0", "-topics=0", "-publish-rate=0", "-runners=0", "-seconds=14"} {
 		require.ErrorContains(t, parse(bad), "must be positive")
 	}
