@@ -163,11 +163,11 @@ func (s *session) deliver(graceful, force context.Context) error {
 		if errors.Is(err, os.ErrNotExist) {
 			continue // not every run has all files: a foreign service has no ledger
 		}
-		if err == nil {
-			err = to.Put(ctx, name, data)
-		}
 		if err != nil {
-			return fmt.Errorf("upload the samples of this machine: %[2]w; copy them from %[1]s", s.dir, err)
+			return fmt.Errorf("read the evidence of this machine: %w", err)
+		}
+		if err := to.Put(ctx, name, data); err != nil {
+			return fmt.Errorf("upload %s of this machine: %w; copy it from %s", name, err, s.dir)
 		}
 	}
 	return nil
