@@ -34,7 +34,14 @@ func Follow(name string, late time.Duration) *Watch {
 // are inaccuracies of the clocks.
 func (w *Watch) Sample(now time.Time) {
 	r := w.source.read()
-	if before := w.record.Series(Suspension); before != nil && math.Abs(r[Suspension]-before.End) < SuspendedResolution.Seconds() {
+	suspended, known := r[Suspension]
+	switch before := w.record.Series(Suspension); {
+	case before == nil && known:
+		w.steps.started = false // earlier offsets include the time in suspension
+	case before != nil && !known: // a step is unknown, too; the next sample detects it
+		w.Add(now, r)
+		return
+	case before != nil && math.Abs(suspended-before.End) < SuspendedResolution.Seconds():
 		r[Suspension] = before.End
 	}
 	r[ClockStep] = w.steps.add(w.source.clocks, seconds(r[Suspension]))

@@ -253,6 +253,42 @@ func TestClockStepIgnoresSlewingAndSuspension(t *testing.T) {
 	require.Len(t, w.Record().Series(ClockStep).Stretches, 1, "two successive intervals are one stretch")
 }
 
+// A reading of the suspension may fail, also the first one.
+func TestUnknownSuspensionIsNoClockStep(t *testing.T) {
+	t.Parallel()
+	for name, unknown := range map[string]int{"the first one": 0, "one in between": 2} {
+		n := 0
+		s := fakeSource(t)
+		s.suspended = func() (time.Duration, bool) { return time.Hour, n != unknown }
+		s.clocks = func() (time.Duration, time.Duration) {
+			return time.Duration(n)*time.Second + 2*time.Hour, time.Duration(n) * time.Second
+		}
+		w := newWatch(s, time.Second)
+		for ; n < 5; n++ {
+			w.Sample(start.Add(time.Duration(n) * time.Second))
+		}
+		require.Zero(t, w.Record().Series(ClockStep).Increase, name)
+	}
+}
+
+// A step is detected at the first sample with a known suspension, and without any if the system has none.
+func TestClockStepNextToUnknownSuspension(t *testing.T) {
+	t.Parallel()
+	for name, known := range map[string]func(n int) bool{
+		"one unknown": func(n int) bool { return n != 2 }, "all unknown": func(int) bool { return false },
+	} {
+		n := 0
+		s := fakeSource(t)
+		s.suspended = func() (time.Duration, bool) { return time.Hour, known(n) }
+		s.clocks = func() (time.Duration, time.Duration) { return time.Duration(n/2) * time.Minute, 0 } // one step, at sample 2
+		w := newWatch(s, time.Second)
+		for ; n < 4; n++ {
+			w.Sample(start.Add(time.Duration(n) * time.Second))
+		}
+		require.InDelta(t, 60, w.Record().Series(ClockStep).Increase, 1e-9, name)
+	}
+}
+
 func TestSuspendedForIsConstantWithoutSuspension(t *testing.T) {
 	t.Parallel()
 	first, ok := SuspendedFor()
