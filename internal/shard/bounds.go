@@ -133,8 +133,11 @@ func (s *Shard) checkSums() error {
 		if m.Name == RequestDuration && (m.Trend == nil || m.Net == nil) {
 			return fmt.Errorf("metric %s has no times", m.Name)
 		}
+		if len(m.Tags) > maxKinds {
+			return fmt.Errorf("metric %.40q must have at most %d tags, got %d", m.Name, maxKinds, len(m.Tags))
+		}
 		for name, value := range m.Tags {
-			if len(name)+len(value) > maxText || len(m.Tags) > maxKinds {
+			if len(name)+len(value) > maxText {
 				return tooLong(name + value)
 			}
 		}

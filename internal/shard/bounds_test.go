@@ -72,7 +72,13 @@ func hostileShards(t testing.TB) map[string]struct{ text, want string } {
 		"requests without net times": {text(func(s *Shard) {
 			s.Metrics = []Metric{{Name: RequestDuration, Count: 1, Trend: NewHistogram()}}
 		}), "metric request_duration has no times"},
-		"a duplicate list":           {strings.Replace(text(func(*Shard) {}), `{"schema":3`, `{"schema":3,"series":[]`, 1), `keys must be unique and at most 100, got "series"`},
+		"a duplicate list": {strings.Replace(text(func(*Shard) {}), `{"schema":3`, `{"schema":3,"series":[]`, 1), `keys must be unique and at most 100, got "series"`},
+		"a metric with 101 tags": {text(func(s *Shard) {
+			s.Metrics = []Metric{{Name: "a", Tags: map[string]string{}}}
+			for i := range 101 {
+				s.Metrics[0].Tags[fmt.Sprint(i)] = ""
+			}
+		}), "metric \"a\" must have at most 100 tags, got 101"},
 		"a number instead of a list": {strings.Replace(text(func(s *Shard) { s.Series = nil }), `"series":null`, `"series":7`, 1), "series must be a list"},
 	}
 }
@@ -82,6 +88,21 @@ func kinds(n int) (out []ledger.Finding) {
 		out = append(out, ledger.Finding{Kind: ledger.Kind(fmt.Sprint(i))})
 	}
 	return out
+}
+
+func TestShardWithOver100KeysIsRejected(t *testing.T) {
+	t.Parallel()
+	text := jsonOf(t, newSmallShard())
+	fields := map[string]json.RawMessage{}
+	require.NoError(t, json.Unmarshal([]byte(text), &fields))
+	for n := len(fields); n < 100; n++ {
+		text = strings.Replace(text, `{"schema":3`, fmt.Sprintf(`{"schema":3,"unknown-%d":1`, n), 1)
+	}
+	_, err := Read(bytes.NewReader(pack(t, []byte(text))))
+	require.NoError(t, err)
+	text = strings.Replace(text, `{"schema":3`, `{"schema":3,"unknown":1`, 1)
+	_, err = Read(bytes.NewReader(pack(t, []byte(text))))
+	require.ErrorContains(t, err, "keys must be unique and at most 100, got ")
 }
 
 func TestHostileShardsAreRejectedWithAReason(t *testing.T) {

@@ -97,7 +97,7 @@ func (in *boundedReader) members(read func(key string) error) error {
 			return err
 		}
 		key := token.String()
-		if keys[key] || len(keys) > maxKeys {
+		if keys[key] || len(keys) == maxKeys {
 			return fmt.Errorf("keys must be unique and at most %d, got %.40q", maxKeys, key)
 		}
 		keys[key] = true
