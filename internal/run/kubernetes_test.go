@@ -143,7 +143,7 @@ func TestRequestProgressFollowsCheckpoints(t *testing.T) {
 		}
 		s := &shard.Shard{
 			Schema: shard.Schema, Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(), Responses: responses,
-			Runner: shard.Runner{TestID: "t", Index: index, Segment: "1/2:1", Script: "s.js", State: shard.Running},
+			Runner: shard.Runner{TestID: "t", Index: index, Segment: "1/2:1", Script: "s.js", State: shard.Running, EndedUS: 120e6},
 		}
 		require.NoError(t, shard.Write(filepath.Join(folder, shard.FileName(s.Runner)), s))
 	}

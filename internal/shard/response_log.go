@@ -81,15 +81,19 @@ func takeResponse(data *[]byte, at *int64) (a LoggedResponse, ok bool) {
 	return a, true
 }
 
-// check returns an error for a log that no runner writes.
-func (l *ResponseLog) check() error {
+// check returns an error for a log that no runner writes. All responses must start and end between from and to.
+func (l *ResponseLog) check(from, to time.Time) error {
 	if len(l.Data) > maxLogged+2*binary.MaxVarintLen64 || !areCounts(l.Unlisted) {
 		return errLog
 	}
 	at := int64(0)
 	for unread := l.Data; len(unread) > 0; {
-		if _, ok := takeResponse(&unread, &at); !ok {
+		response, ok := takeResponse(&unread, &at)
+		if !ok {
 			return errLog
+		}
+		if response.From < float64(from.Unix()) || at > to.UnixMilli() {
+			return errOutsideOfRun
 		}
 	}
 	return nil

@@ -20,12 +20,12 @@ func TestResponseLogRoundTrip(t *testing.T) {
 		{ledger.ResponseComplete, 1_699_999_998.889, 1_700_000_000.123}, {ledger.ResponseUnfinished, 1_699_999_999.123, 1_699_999_999.123},
 	}, slices.Collect(l.All()))
 	require.EqualValues(t, 1, l.Unlisted)
-	require.NoError(t, l.check())
+	require.NoError(t, l.check(at.Add(-time.Minute), at))
 
 	for name, data := range map[string][]byte{
 		"cut": l.Data[:len(l.Data)-1], "no such state": {2, 15}, "before 1970": {1, 0}, "too late": {255, 255, 255, 255, 255, 255, 255, 255, 127, 0},
 	} {
-		require.Error(t, (&ResponseLog{Data: data}).check(), name)
+		require.ErrorIs(t, (&ResponseLog{Data: data}).check(time.Time{}, at), errLog, name)
 	}
 	l.Data = make([]byte, maxLogged)
 	l.add(ledger.ResponseComplete, at, 0)

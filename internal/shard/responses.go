@@ -17,9 +17,6 @@ const maxResponseFindings = 200
 // maxAbandoned is the maximum number of abandoned responses that a runner lists.
 const maxAbandoned = 20_000
 
-// latestUS is the maximum time of an abandoned response in microseconds since 1970.
-const latestUS = 1 << 53
-
 // Responses sums up the finite responses, which end by themselves, of one or several runners.
 type Responses struct {
 	States     map[ledger.ResponseState]int64 `json:"states"`
@@ -309,25 +306,38 @@ func (s *Shard) checkResponses() error {
 		c.Expected > maxNumber || c.Expected != c.Received+c.Missed+c.Corrupted {
 		return invalid
 	}
-	return r.checkLists()
+	return r.checkLists(s.Runner.Started().Add(-slack), time.UnixMicro(s.Runner.EndedUS).Add(slack))
 }
 
-// checkLists returns an error for lists that no runner writes.
-func (r *Responses) checkLists() error {
+var errOutsideOfRun = errors.New("impossible time of a response: it is outside of the run")
+
+// checkLists returns an error for lists that no runner writes. All times must be between from and to.
+func (r *Responses) checkLists(from, to time.Time) error {
 	if len(r.Findings) > maxResponseFindings*len(ledger.ResponseStates) || len(r.Logs) > 1 || len(r.Abandoned) > maxAbandoned {
 		return errors.New("too many listed responses")
 	}
 	for i := range r.Logs {
-		if err := r.Logs[i].check(); err != nil {
+		if err := r.Logs[i].check(from, to); err != nil {
 			return err
 		}
 	}
+	for _, b := range r.Series {
+		if b.Unix < from.Unix() || b.Unix > to.Unix() {
+			return errOutsideOfRun
+		}
+	}
 	for _, a := range r.Abandoned {
-		if len(a.ID) > maxText || a.AtUS < 0 || a.AtUS > latestUS || !areCounts(a.Chunks) {
+		if a.AtUS < from.UnixMicro() || a.AtUS > to.UnixMicro() {
+			return errOutsideOfRun
+		}
+		if len(a.ID) > maxText || !areCounts(a.Chunks) {
 			return errors.New("impossible abandoned response")
 		}
 	}
 	for _, f := range r.Findings {
+		if f.AtUS < from.UnixMicro() || f.AtUS > to.UnixMicro() {
+			return errOutsideOfRun
+		}
 		if len(f.ID)+len(f.Reason) > maxText {
 			return tooLong(f.ID + f.Reason)
 		}

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -25,4 +26,34 @@ func TestLostFirstChunkIsNamed(t *testing.T) {
 	require.Len(t, r.Findings, 1)
 	require.EqualValues(t, 0, *r.Findings[0].Lost)
 	require.EqualValues(t, 1, r.Findings[0].Counts.Missed)
+}
+
+func TestResponsesOutsideOfTheRunAreRejected(t *testing.T) {
+	t.Parallel()
+	inRun := newEmptyShard(planFor(1, 2), 1).Runner.Started().Add(30 * time.Second)
+	for name, change := range map[string]func(r *Responses){
+		"":                            func(*Responses) {},
+		"a bucket in 1970":            func(r *Responses) { r.Series[0].Unix = 5 },
+		"a bucket in the far future":  func(r *Responses) { r.Series[0].Unix = math.MaxInt64 },
+		"a finding in 1970":           func(r *Responses) { r.Findings[0].AtUS = 5 },
+		"a finding in the far future": func(r *Responses) { r.Findings[0].AtUS = math.MaxInt64 },
+		"an abandoned response":       func(r *Responses) { r.Abandoned[0].AtUS = 5 },
+		"a log of another run": func(r *Responses) {
+			r.Logs[0] = ResponseLog{}
+			r.Logs[0].add(ledger.ResponseTruncated, inRun.Add(time.Hour), time.Second)
+		},
+	} {
+		s := newEmptyShard(planFor(1, 2), 1)
+		s.Responses = NewResponses()
+		for _, state := range []ledger.ResponseState{ledger.ResponseTruncated, ledger.ResponseAbandoned} {
+			s.Responses.Add(&ledger.Response{State: state}, "id", "", inRun, ResponseLimits{})
+		}
+		s.Responses.Series = []ResponseBucket{{Unix: inRun.Unix()}}
+		change(s.Responses)
+		if _, err := reread(t, s); name == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, "outside of the run", name)
+		}
+	}
 }
