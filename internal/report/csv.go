@@ -113,10 +113,10 @@ func SeriesCSV(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
 	next := 0
 	for _, b := range m.Series {
 		var current, previous resources.Sample
-		for next < len(samples) && samples[next].Unix < b.Unix+int64(shard.BucketWidth/time.Second) {
+		for next < len(samples) && samples[next].Unix < b.Unix+step {
 			next++
 		}
-		if next > 0 {
+		if next > 0 && samples[next-1].Unix >= b.Unix-step { // an older sample is not repeated
 			current = samples[next-1]
 		}
 		if next > 1 {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -157,6 +158,27 @@ func TestFilesOfARun(t *testing.T) {
 	}
 	m, _, _ := newRun()
 	require.NoError(t, SeriesCSV(io.Discard, m, nil), "without samples")
+}
+
+// A row has no resources of the target if there was no sample for longer than a bucket.
+func TestSeriesDoesNotRepeatOldSamples(t *testing.T) {
+	t.Parallel()
+	var m shard.Merged
+	for n := range 8 {
+		m.Series = append(m.Series, shard.Bucket{Unix: int64(1000 + 5*n)})
+	}
+	samples := []resources.Sample{
+		{Unix: 1001, BackendRSS: 7, BackendCPU: 1}, {Unix: 1004, BackendRSS: 8, BackendCPU: 1.3},
+		{Unix: 1010, BackendRSS: 9, BackendCPU: 1.9}, {Unix: 1031, BackendRSS: 10, BackendCPU: 4},
+	}
+	rows, err := csv.NewReader(strings.NewReader(written(t, func(w io.Writer) error { return SeriesCSV(w, &m, samples) }))).ReadAll()
+	require.NoError(t, err)
+	rss, cpu := slices.Index(rows[0], "backend_rss_bytes"), slices.Index(rows[0], "backend_cpu_percent")
+	var got []string
+	for _, row := range rows[1:] {
+		got = append(got, row[rss]+" "+row[cpu])
+	}
+	require.Equal(t, []string{"8 10.0", "8 10.0", "9 10.0", "9 10.0", "0 ", "0 ", "10 10.0", "10 10.0"}, got)
 }
 
 // written returns the text that a function writes.
