@@ -217,8 +217,26 @@ func TestSaturatedGeneratorIsNoRegression(t *testing.T) {
 	}
 	writeRun(t, out, 4, func(v *verdict.Verdict) { setLate(v); v.Generator.Saturated = true })
 	doc, rows := page(t, out)
-	require.Equal(t, "unsure, as a load generator was saturated: lateness p99", rows[0]["against earlier runs"])
+	require.Equal(t, "unsure, because the load generator may be the cause: lateness p99", rows[0]["against earlier runs"])
 	require.Zero(t, doc.Find(".spark circle.bad").Length())
+}
+
+// The generator may have delayed responses without being saturated.
+func TestDelayOfTheGeneratorIsNoRegression(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	setDelayed := func(ms, undelayed float64) func(*verdict.Verdict) {
+		return func(v *verdict.Verdict) {
+			v.Plan.Suite = "rampup"
+			v.Metrics = []verdict.Metric{{Name: "p99 at 200/s", Unit: "ms", Value: ms, Undelayed: &undelayed}}
+		}
+	}
+	for n := range 4 {
+		writeRun(t, out, n, setDelayed(20+float64(n), 20))
+	}
+	writeRun(t, out, 4, setDelayed(900, 20))
+	_, rows := page(t, out)
+	require.Equal(t, "unsure, because the load generator may be the cause: p99 at 200/s", rows[0]["against earlier runs"])
 }
 
 func TestChangesSincePreviousRun(t *testing.T) {

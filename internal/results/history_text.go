@@ -208,7 +208,7 @@ func (r *Entry) status() (text string, tone report.Tone) {
 	case len(worse) > 0:
 		return "regression against " + against + ": " + strings.Join(worse, "; "), report.Bad
 	case len(unsure) > 0:
-		return "unsure, as a load generator was saturated: " + strings.Join(unsure, ", "), report.Doubt
+		return "unsure, because the load generator may be the cause: " + strings.Join(unsure, ", "), report.Doubt
 	case len(better) > 0:
 		return "better than " + against + ": " + strings.Join(better, ", "), report.Good
 	}
