@@ -123,6 +123,9 @@ func deal(shares []int, count int) (out []string) {
 
 // checkCuts validates the settings of cuts against each other and against the rest of the plan.
 func (p *Plan) checkCuts() error {
+	if p.AllowGaps && !p.Published() {
+		return errors.New("ALLOW_ANNOUNCED_GAPS needs published messages, because their numbers show what is missing; set TOPICS and PUBLISH_RATE, or remove it")
+	}
 	if !p.Cuts() {
 		return nil
 	}
@@ -131,8 +134,6 @@ func (p *Plan) checkCuts() error {
 	}
 	from, to := p.CutWindow()
 	switch {
-	case p.AllowGaps && !p.Published():
-		return errors.New("ALLOW_ANNOUNCED_GAPS needs published messages, because their numbers show what is missing; set TOPICS and PUBLISH_RATE, or remove it")
 	case !p.Reconnect:
 		return errors.New("CUTS_PER_SECOND needs RECONNECT=1, because clients must reconnect after a disconnect")
 	case len(p.PlannedCuts()) == 0:

@@ -53,6 +53,7 @@ func TestCheckRejectsInvalidCuts(t *testing.T) {
 		"CUTS_PER_SECOND must be at most 150 for 600 streams, because a cut costs a stream about 4 s, got 400":                     func(p *Plan) { p.CutsPerSecond = 400 },
 		"CUTS_PER_SECOND must be from 0.001 to 1000 per second, or 0 (none), got 2000":                                             func(p *Plan) { p.CutsPerSecond = 2000 },
 		"ALLOW_ANNOUNCED_GAPS needs published messages":                                                                            func(p *Plan) { p.AllowGaps = true },
+		"ALLOW_ANNOUNCED_GAPS needs published messages, because":                                                                   func(p *Plan) { p.CutsPerSecond, p.AllowGaps = 0, true },
 	} {
 		p := planWithCuts()
 		change(&p)
