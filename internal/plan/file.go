@@ -34,6 +34,9 @@ func FlagsFromFile(flags *pflag.FlagSet, path string, explicit bool, unknownKey 
 		return false, fmt.Errorf("read the settings: %s must be a regular file; name another file with --config", path)
 	}
 	text, err := os.ReadFile(path) // #nosec G304 -- the user's settings file
+	if _, linkErr := os.Readlink(path); linkErr == nil && errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("read the settings: %s is a link to a missing file; fix or remove the link", path)
+	}
 	if errors.Is(err, fs.ErrNotExist) && !explicit {
 		return false, nil
 	}

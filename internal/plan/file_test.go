@@ -93,6 +93,17 @@ func TestOnlyAnExplicitFileMustExist(t *testing.T) {
 	require.True(t, read)
 }
 
+func TestLinkToAMissingFileIsAnError(t *testing.T) {
+	t.Parallel()
+	f, _, _ := flagsOf(t)
+	path := filepath.Join(t.TempDir(), SettingsFile)
+	require.NoError(t, os.Symlink("missing.yaml", path))
+	for _, explicit := range []bool{false, true} {
+		_, err := FlagsFromFile(f, path, explicit, isStormSetting)
+		require.EqualError(t, err, "read the settings: "+path+" is a link to a missing file; fix or remove the link")
+	}
+}
+
 // FlagsFromFile accepts the file that init writes.
 func TestSettingsTextRoundTrip(t *testing.T) {
 	t.Parallel()
