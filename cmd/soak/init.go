@@ -130,8 +130,8 @@ func serviceName(c *probe.Config) (string, error) {
 	}
 	host := strings.TrimLeft(strings.ReplaceAll(u.Hostname(), ":", "-"), "-")
 	name := cmp.Or(c.Name, host)
-	if name != filepath.Base(name) || strings.HasPrefix(name, ".") {
-		return "", usageError{Err: fmt.Errorf("--name must consist of letters, digits, - and _, because it names a file, got %q", name)}
+	if name != filepath.Base(name) || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "/") {
+		return "", usageError{Err: fmt.Errorf("--name must have no / and must not start with a dot, because it names a file, got %q", name)}
 	}
 	return name, nil
 }

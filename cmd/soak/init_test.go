@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,6 +63,19 @@ func TestInitNamesTheServiceByItsHost(t *testing.T) {
 		got, err := serviceName(&probe.Config{URL: url})
 		require.NoError(t, err)
 		require.Equal(t, want, got)
+	}
+}
+
+func TestInitChecksTheServiceName(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"hub", "hub.example", "my hub", "hüb"} {
+		got, err := serviceName(&probe.Config{URL: "http://h/", Name: name})
+		require.NoError(t, err)
+		require.Equal(t, name, got)
+	}
+	for _, name := range []string{"../hub", "a/b", "a/", ".hub", "..", "/"} {
+		_, err := serviceName(&probe.Config{URL: "http://h/", Name: name})
+		require.EqualError(t, err, fmt.Sprintf("--name must have no / and must not start with a dot, because it names a file, got %q", name))
 	}
 }
 
