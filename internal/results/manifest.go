@@ -132,6 +132,9 @@ func (d Dir) checkManifests(p plan.Plan, runners []shard.Runner) (problems []str
 // manifest reads the manifest of a part, or of the whole run if part is 0.
 func (d Dir) manifest(part int) (m Manifest, exists bool, err error) {
 	exists, err = d.readJSON(ManifestName(part), &m)
+	if err == nil && exists && len(m.Needs) == 0 {
+		err = fmt.Errorf("%s must list the files of the run, got none; copy it again from the machine that started the run", d.Path(ManifestName(part)))
+	}
 	return m, exists, err
 }
 
