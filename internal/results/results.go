@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,6 +80,22 @@ func Create(out, testid string) (Dir, error) {
 	_ = os.Remove(latest)
 	_ = os.Symlink(testid, latest) // optional: the file system may not support links
 	return d, nil
+}
+
+// Discard removes the folder of a run that has not started, and the link `latest` to it. It keeps a folder with more
+// than the manifest, such as logs of a target that did not start.
+func (d Dir) Discard() {
+	entries, err := os.ReadDir(string(d))
+	isOther := func(e fs.DirEntry) bool { return e.Name() != ManifestFile && e.Name() != ShardsDir }
+	if err != nil || slices.ContainsFunc(entries, isOther) || os.Remove(d.Path(ShardsDir)) != nil { // it has shards
+		return
+	}
+	_ = os.Remove(d.Path(ManifestFile))
+	_ = os.Remove(string(d))
+	latest := filepath.Join(filepath.Dir(string(d)), "latest")
+	if to, err := os.Readlink(latest); err == nil && to == filepath.Base(string(d)) {
+		_ = os.Remove(latest)
+	}
 }
 
 // An existsError reports that the folder exists already. It matches fs.ErrExist.

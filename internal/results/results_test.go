@@ -330,3 +330,26 @@ func rows(t *testing.T, path string) [][]string {
 	require.NoError(t, err)
 	return records
 }
+
+func TestDiscardKeepsLogsAndShards(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"", "backend.log", filepath.Join(ShardsDir, "runner-1.json.gz")} {
+		out := t.TempDir()
+		d, err := Create(out, "t")
+		require.NoError(t, err)
+		put(t, d, ManifestFile, "{}")
+		if name != "" {
+			put(t, d, name, "")
+		}
+		d.Discard()
+		files, err := os.ReadDir(out)
+		require.NoError(t, err)
+		if name == "" {
+			require.Empty(t, files, "neither the folder nor the link latest")
+			continue
+		}
+		require.Len(t, files, 2)
+		require.FileExists(t, d.Path(name))
+		require.FileExists(t, d.Path(ManifestFile))
+	}
+}

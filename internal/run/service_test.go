@@ -267,3 +267,22 @@ func TestTargetWithoutNginxLeavesNoFolder(t *testing.T) {
 	require.ErrorContains(t, err, "remove --no-nginx")
 	require.NoDirExists(t, string(r.dir()))
 }
+
+// A run that is stopped before its plan is stored leaves no folder and no link latest.
+func TestCtrlCDuringThePreparationLeavesNoFolder(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "")
+	r.config.Plan.BackendURL = serve(t, func(w http.ResponseWriter, req *http.Request) {
+		if _, err := os.Stat(string(r.dir())); err == nil {
+			r.stop()
+			<-req.Context().Done()
+			return
+		}
+		silentStream(w, req)
+	})
+	_, _, err := drivers["local"](t, r)
+	require.EqualError(t, err, "stopped before the start; no load was generated")
+	files, err := os.ReadDir(r.config.Out)
+	require.NoError(t, err)
+	require.Empty(t, files)
+}

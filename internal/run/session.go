@@ -127,7 +127,7 @@ func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome,
 	defer s.driver.close(force)
 	err = s.withProgressReports("waiting for the service", func() error { return s.tryService(graceful) }) // before prepare, so that an unsuitable service leaves no folder
 	if err == nil {
-		err = s.withProgressReports("preparing the target", func() error { return s.driver.prepare(graceful) })
+		err = s.prepareDriver(graceful)
 	}
 	switch {
 	case err != nil && graceful.Err() != nil && s.On == "local" && errors.Is(err, context.Canceled):
@@ -163,6 +163,15 @@ func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome,
 		return "", err
 	}
 	return s.driver.judge(graceful, force)
+}
+
+// prepareDriver prepares the driver. After an error it discards the folder of the run, unless other parts may use it.
+func (s *session) prepareDriver(ctx context.Context) error {
+	err := s.withProgressReports("preparing the target", func() error { return s.driver.prepare(ctx) })
+	if err != nil && s.part == 0 {
+		s.dir.Discard()
+	}
+	return err
 }
 
 // savePlan stores the plan. The stored plan is the same for all parts of a run.
