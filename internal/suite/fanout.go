@@ -72,7 +72,7 @@ func checkDeliveries(m *shard.Merged) []verdict.Check {
 	all := check(CheckDelivered, "broadcasts delivered", count(due), arrived, due > 0 && arrived == due && short == 0)
 	all.Severity = verdict.InconclusiveIf(due == 0)
 	if short > 0 {
-		all.Reasons = append(all.Reasons, sentence("the server reports that it did not send %v broadcasts to every stream", short))
+		all.Reasons = append(all.Reasons, "the server did not confirm that it sent "+format.Plural(int64(short), "broadcast", "broadcasts")+" to every stream")
 	}
 	if arrived != due {
 		all.Reasons = append(all.Reasons, sentence("%v of %v deliveries arrived in time, %v later", arrived, due, overdue))

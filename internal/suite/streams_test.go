@@ -368,7 +368,7 @@ func TestFanout(t *testing.T) {
 		{"one arrived that was not sent", func(r *Run) { r.addCounter("fanout_unexpected", "", 1) }, verdict.Fail, "1 delivery did not match any broadcast sent to the subscriber"},
 		{"one has no send time, and one is lost", func(r *Run) { r.addCounter("fanout_untimed", "to-10", 1).addCounter("fanout_due", "to-10", 1) }, verdict.Fail, "deliveries arrived in time"},
 		{"one has no send time", func(r *Run) { r.addCounter("fanout_untimed", "to-10", 1) }, verdict.Invalid, "1 delivery lacked a send time"},
-		{"the server did not send one", func(r *Run) { r.addCounter("fanout_short", "to-10", 1) }, verdict.Fail, "the server reports that it did not send 1 broadcasts"},
+		{"the server did not confirm one", func(r *Run) { r.addCounter("fanout_short", "to-10", 1) }, verdict.Fail, "the server did not confirm that it sent 1 broadcast to every stream"},
 		{"no broadcast", func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "broadcasts delivered"},
 	})
 }

@@ -71,15 +71,27 @@ func TestHoldRefusesInvalidPhases(t *testing.T) {
 	}
 }
 
-// holdBroadcasts calls hold with a service that broadcasts, and that sends one noop on each stream.
-func holdBroadcasts(t *testing.T, spec fakeservice.ServiceSpec, options string) holder {
+// serveBroadcasts starts a service that broadcasts, and that sends one noop on each stream. It returns its URL.
+func serveBroadcasts(t *testing.T, spec fakeservice.ServiceSpec) string {
 	t.Helper()
 	spec.Schedule = fakeservice.Schedule{Interval: time.Hour, Phase: fakeservice.PhaseStart}
 	spec.IDs, spec.Lines, spec.Slow = fakeservice.IDsNumbers, "\n", fakeservice.SlowKeep
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(fakeservice.StartService(spec, fakeservice.Strike{}, l).Stop)
-	h := holderOf(t, "http://"+l.Addr().String(), "")
+	return "http://" + l.Addr().String()
+}
+
+// holdBroadcasts calls hold with the service of serveBroadcasts.
+func holdBroadcasts(t *testing.T, spec fakeservice.ServiceSpec, options string) holder {
+	t.Helper()
+	return holdAt(t, serveBroadcasts(t, spec), options)
+}
+
+// holdAt calls hold with the service at a URL.
+func holdAt(t *testing.T, url, options string) holder {
+	t.Helper()
+	h := holderOf(t, url, "")
 	require.True(t, h.run(t, `hold(null, {idleTimeout: 5000, endTimeout: 5, reconnect: false, prefix: "d-", `+options+`})`))
 	return h
 }
@@ -119,6 +131,18 @@ func TestStepsStopAtFault(t *testing.T) {
 	require.Len(t, h.metricSums(stepConnect, "scenario"), 2)
 	require.Equal(t, map[ledger.State]int{ledger.Completed: 4, ledger.Refused: 1}, h.states())
 	require.Empty(t, h.metricSums("checks", "check"))
+}
+
+func TestBroadcastsCountOnlyMissingStreams(t *testing.T) {
+	t.Parallel()
+	const options = `broadcast: {url: url + "/event/broadcast?event=news", event: "news", within: 3000}, steps: [{name: "a", streams: 2, for: 1000, broadcasts: 1, every: 10}]`
+	url := serveBroadcasts(t, fakeservice.ServiceSpec{})
+	other, err := http.Get(url + "/event/connect?id=other") // a stream of another client
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = other.Body.Close() })
+	h := holdAt(t, url, options)
+	require.Equal(t, map[string]float64{"a": 2}, h.sums(fanoutArrived))
+	require.Empty(t, h.sums(fanoutShort))
 }
 
 func TestBroadcastsPerSubscriber(t *testing.T) {
