@@ -200,6 +200,16 @@ func markdownOf(t *testing.T, p *Page) string {
 	return written(t, func(w io.Writer) error { return Markdown(w, p) })
 }
 
+// The header of a column with marks is not broken if its cells are short.
+func TestHeaderFitsAboveMarks(t *testing.T) {
+	t.Parallel()
+	require.Contains(t, written(t, func(w io.Writer) error {
+		out := NewText(w, false)
+		out.Table(&Table{Columns: []Column{{Name: "check"}, {Name: "limit"}}, Rows: []Row{{{Text: "MB/s", Mark: "✗"}, {Text: "any"}}}})
+		return out.Flush()
+	}), "    check  limit\nXX  MB/s   any\n")
+}
+
 // Missing information is reported as missing.
 func TestRunInfo(t *testing.T) {
 	t.Parallel()

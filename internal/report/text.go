@@ -167,6 +167,14 @@ func (c *Cell) withMark() string {
 // plainMarks has the ASCII text for each mark.
 var plainMarks = map[string]string{"✓": "ok", "✗": "XX", "?": "??", "!": "!!", "–": "--"}
 
+// markIndent is as wide as a mark and the space after it.
+const markIndent = "    "
+
+// hasMarks reports whether the first column has marks.
+func (table *Table) hasMarks() bool {
+	return slices.ContainsFunc(table.Rows, func(r Row) bool { return r[0].Mark != "" })
+}
+
 // widths returns the width of each column. It narrows text columns if the table then fits. Otherwise several tables are
 // needed, and widths limits each column to maxCellWidth.
 func (table *Table) widths() []int {
@@ -177,6 +185,9 @@ func (table *Table) widths() []int {
 			continue
 		}
 		widths[i] = utf8.RuneCountInString(escapeControls(c.Name))
+		if i == 0 && table.hasMarks() {
+			widths[i] += len(markIndent)
+		}
 		for _, row := range table.Rows {
 			if i < len(row) {
 				widths[i] = max(widths[i], utf8.RuneCountInString(row[i].withMark()))
@@ -227,8 +238,8 @@ func (t *TextWriter) columns(table *Table, columns, widths []int) {
 	for i, c := range table.Columns {
 		head[i].Text = c.Name
 	}
-	if slices.ContainsFunc(table.Rows, func(r Row) bool { return r[0].Mark != "" }) {
-		head[0].Text = "    " + head[0].Text
+	if table.hasMarks() {
+		head[0].Text = markIndent + head[0].Text
 	}
 	for _, row := range append([]Row{head}, table.Rows...) {
 		t.row(table, columns, widths, row)
