@@ -79,7 +79,7 @@ func (d *deployment) commands() *cobra.Command {
 	}
 
 	plain("check", "Check settings, programs and permissions before anything costs money", d.inspect)
-	plain("arch", "Print the architecture of the runners' hosts, which their image must have", func(ctx context.Context) error {
+	plain("arch", "Print the architecture of the runners' hosts; their image must match it", func(ctx context.Context) error {
 		s, err := d.readSettings(ctx)
 		if err == nil {
 			fmt.Println(s.RunnerArchitecture)

@@ -13,7 +13,7 @@ import (
 func compareCommand(outcome *verdict.Outcome) *cobra.Command {
 	var tolerance float64
 	cmd := &cobra.Command{
-		Use:   "compare OLD DIR… [-- NEW DIR…]",
+		Use:   "compare OLD… [--] NEW…",
 		Short: "Compare runs of one plan; exit code 1 on a regression",
 		Long: "compare compares new runs with old runs of the same plan: median, spread and significance of each metric.\n" +
 			"Without --, the last folder is the new run. The comparison needs at least 3 runs; with 4 or more on each side, it uses a\n" +

@@ -26,7 +26,7 @@ func doctorCommand(outcome *verdict.Outcome) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check this machine, and the service, for a run",
+		Short: "Check whether a run can start on this machine, and reach the service",
 		Long: "doctor checks the limits, clock and programs of this machine for a run with these settings, and shows the command that fixes each\n" +
 			"problem. With --backend-url it opens one stream of the service. A missing program is a problem only if every run needs it.\n" +
 			"Like a run, it reads " + plan.SettingsFile + ".\n\n" +

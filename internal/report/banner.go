@@ -147,7 +147,7 @@ func (s *subject) messageTiles() (tiles []Tile) {
 	m := s.v.Messages
 	if s.v.Service.Counted() {
 		tiles = append(tiles, s.receivedTile(m.Totals), judgeCount(Tile{
-			Name: s.nouns(false) + " missed", Value: format.Thousands(m.Missed), Note: format.Share(float64(m.Missed), float64(m.Expected)) + " of the expected",
+			Name: s.nouns(false) + " missed", Value: format.Thousands(m.Missed), Note: format.Share(float64(m.Missed), float64(m.Expected)) + " of those expected",
 		}, m.Expected, m.Missed == 0))
 	} else {
 		tiles = append(tiles, Tile{Name: s.nouns(false), Value: "not checked", Note: cmp.Or(strings.Join(otherEvents(m), ", "), "nothing was received"), Tone: Doubt})
@@ -181,7 +181,7 @@ func (s *subject) receivedTile(t ledger.Totals) Tile {
 		out.Tone = ""
 	}
 	if planned > 0 {
-		out.Note += " of the open streams, " + format.Thousands(planned) + " planned"
+		out.Note += " on the open streams, " + format.Thousands(planned) + " planned"
 	}
 	return out
 }

@@ -177,7 +177,7 @@ func (f *facts) attempts(v *verdict.Verdict) {
 func refusals(attempts map[string]int) string {
 	var out []string
 	for _, reason := range slices.Sorted(maps.Keys(attempts)) {
-		out = append(out, format.Count(attempts[reason], "attempt")+" by "+reason)
+		out = append(out, format.Count(attempts[reason], "attempt")+" ("+reason+")")
 	}
 	return strings.Join(out, ", ")
 }
@@ -188,7 +188,11 @@ func (f *facts) processes(v *verdict.Verdict) {
 	switch {
 	case v.Server.Known && v.Stopped(): // the counts of a stopped run are not compared
 	case v.Server.Known:
-		f.add("server", "%s", v.Server.Comparison(v.Messages.Received))
+		text := v.Server.Comparison(v.Messages.Received)
+		if n := v.Connections.Unobserved; n > 0 {
+			text += "; " + format.Count(n, "unobserved client") + " not compared"
+		}
+		f.add("server", "%s", text)
 	case v.Evidence.By != "":
 		f.add("judged by", "%s", v.Evidence.Text())
 	}

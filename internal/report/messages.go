@@ -163,13 +163,13 @@ func (s *subject) messagesOverTime(out *Section, width int) {
 	}
 	expected, received := s.messagesPerWindow(width)
 	interval := fmt.Sprintf("in each %d s", width*int(step))
-	note := fmt.Sprintf("%s, against open connections × %d / %v", interval, width*int(step), s.v.Plan.NoopInterval)
+	note := fmt.Sprintf("%s; expected: open connections × %d / %v", interval, width*int(step), s.v.Plan.NoopInterval)
 	published := s.publishSeries()
 	switch {
 	case s.v.Messages.Expected > 0 && s.v.Messages.Received == s.v.Messages.Expected:
 		expected, note = nil, interval+"; all expected ones were received"
 	case published != nil:
-		expected, note = sumWindows(published.expected, width), interval+", against published messages × the streams of their topic"
+		expected, note = sumWindows(published.expected, width), interval+"; expected: published messages × the streams of their topic"
 	case s.v.Service.Counts == shard.CountsNumbers || s.v.Service.Shared():
 		expected, note = nil, interval
 	}

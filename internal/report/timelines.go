@@ -51,11 +51,11 @@ func (s *subject) timelines() Section {
 // processes adds the charts of the resource use of target, runners and host, and sets the notes of the section.
 func (s *subject) processes(out *Section) {
 	t := s.series
-	out.add(&Chart{ID: "target-cpu", Title: "CPU of the target", Note: "of one core", Unit: "%"},
+	out.add(&Chart{ID: "target-cpu", Title: "CPU of the target", Note: "percent of one core", Unit: "%"},
 		splitAtGaps("backend", "", t.backendCPU, sampleGap), splitAtGaps("nginx", "", t.nginxCPU, sampleGap))
 	out.add(&Chart{ID: "target-memory", Title: "Memory of the target", Note: "resident", Unit: "MiB"},
 		splitAtGaps("backend", "", t.backendRSS, sampleGap), splitAtGaps("nginx", "", t.nginxRSS, sampleGap))
-	out.add(&Chart{ID: "runner-cpu", Title: "CPU of the runners", Note: "all of them, of one core", Unit: "%"},
+	out.add(&Chart{ID: "runner-cpu", Title: "CPU of the runners", Note: "all of them together, percent of one core", Unit: "%"},
 		splitAtGaps("runners", "", t.runnerCPU, sampleGap))
 	out.add(&Chart{ID: "runner-memory", Title: "Memory of the runners", Note: "all of them; heap in use after the latest Go collection", Unit: "MiB"},
 		splitAtGaps("resident", "", t.runnerRSS, sampleGap), splitAtGaps("heap in use", "", t.runnerLive, sampleGap))

@@ -15,7 +15,7 @@ func (s *session) announce() {
 	if s.needs.Connections > 0 {
 		load = format.Count(s.needs.Connections, "connection") + " at a time"
 	}
-	line := fmt.Sprintf("%s %s: %s by %s, up to %s, at most %s", p.Suite, p.TestID, s.Suite.Script[len(s.Suite.Script)-1],
+	line := fmt.Sprintf("%s %s: %s on %s, up to %s, at most %s", p.Suite, p.TestID, s.Suite.Script[len(s.Suite.Script)-1],
 		format.Count(p.Runners, "runner"), load, format.Duration(s.needs.Duration.Round(time.Second)))
 	if s.Suite.Plan.BySettings {
 		line = fmt.Sprintf("%s %s: %s for %s, %s, %s", s.Suite.Name, p.TestID,

@@ -45,7 +45,7 @@ func assessChurn(r *Run) verdict.Assessment {
 		a.Passed[0] += ", and the backend leaked no resources"
 	}
 	if seconds := r.number("SECONDS"); seconds > 0 {
-		a.Facts = append(a.Facts, verdict.Fact{Name: "churn", Value: sentence("%v connects and disconnects each per second", float64(planned)/seconds)})
+		a.Facts = append(a.Facts, verdict.Fact{Name: "churn", Value: sentence("%v connects per second, and as many disconnects", float64(planned)/seconds)})
 	}
 	return a
 }

@@ -242,7 +242,7 @@ func Deployment(one, several Side, peaks Comparison) (choice, reason string) {
 	case peaks.Winner == single:
 		return single, fmt.Sprintf("it answers %s more requests per second%s", peaks.Margin, unless)
 	}
-	return single, "neither has a higher throughput" + unless
+	return single, "neither has a provably higher throughput" + unless
 }
 
 func assessCluster(r *Run) verdict.Assessment {

@@ -75,7 +75,7 @@ func TestDeployment(t *testing.T) {
 		{"the cluster fails", side(100, 0, 1), side(300, .05, 1), Comparison{Winner: cluster}, single, "the cluster failed 5.00 %"},
 		{"the single backend fails", side(300, .05, 1), side(100, 0, 1), Comparison{Winner: single}, cluster, "the single backend failed 5.00 %"},
 		{"uneven", side(100, 0, 1), side(300, 0, .5), Comparison{Winner: cluster}, "neither yet", "fix the balancing first"},
-		{"no winner", side(100, 0, 1), side(300, 0, 1), Comparison{}, single, "neither has a higher throughput"},
+		{"no winner", side(100, 0, 1), side(300, 0, 1), Comparison{}, single, "neither has a provably higher throughput"},
 		{"the cluster is faster", side(100, 0, 1), side(150, 0, 1), Comparison{Winner: cluster, Margin: "50 %"}, cluster, "50 % more requests per second"},
 		{"the cluster is a little faster", side(100, 0, 1), side(115, 0, 1), Comparison{Winner: cluster, Margin: "15 %"}, single, "not over a fifth faster"},
 		{"the single backend is faster", side(155, 0, 1), side(110, 0, 1), Comparison{Winner: single, Margin: "41 %"}, single, "41 % more requests per second"},
@@ -163,7 +163,7 @@ func TestShortLevelsDecideNothing(t *testing.T) {
 	}
 	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-	require.Contains(t, fact(v, "deploy"), "neither has a higher throughput")
+	require.Contains(t, fact(v, "deploy"), "neither has a provably higher throughput")
 	require.Equal(t, "none", table(v, "Level by level").Rows[0][5])
 	require.Contains(t, table(v, "Level by level").Rows[0][6], "not known")
 	require.Equal(t, "not known", table(v, "Single").Rows[0][6])
@@ -194,7 +194,7 @@ func TestClusterFindsFaults(t *testing.T) {
 		{"a server is down", func(r *Run) { r.respond(1, 3) }, verdict.Fail, "only 2 of the 3 servers of the cluster answered (backend-1, backend-3)"},
 		{"a cluster of two", func(r *Run) { r.set("CLUSTER_SIZE", "2").respond(1, 3) }, verdict.Pass, "single 100 responses/s"},
 		{"four servers", func(r *Run) { r.respond(0, 1, 2, 3) }, verdict.Invalid, "4 servers answered (backend-0, backend-1, backend-2, backend-3), but CLUSTER_SIZE is 3"},
-		{"no names of servers", func(r *Run) { r.addAnswers("level-5-cluster", 1500, 4) }, verdict.Fail, "every server of the cluster answers: 0 answered, the limit is 3"},
+		{"no names of servers", func(r *Run) { r.addAnswers("level-5-cluster", 1500, 4) }, verdict.Fail, "every server of the cluster answers: 0 answered (limit: 3)"},
 		{"a server is silent at one level", func(r *Run) {
 			stages := &r.Rounds[0].Suite.Stages
 			*stages = append(*stages, shard.Stage{Name: "level-9-cluster", Kind: kindLoad, Target: cluster, Start: 40, Seconds: 10, Concurrency: 9, Requests: 300})

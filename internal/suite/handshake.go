@@ -82,7 +82,7 @@ func (r *Run) checkHandshakeLimits(stages []StageResult) (out []verdict.Check) {
 				continue
 			}
 			actual = value(st)
-			text := fmt.Sprintf("%s connections: %s, the limit is %s", st.Title, actual, limit)
+			text := fmt.Sprintf("%s connections: %s (limit: %s)", st.Title, actual, limit)
 			if cause := st.Machine.GeneratorLimit(); cause != "" {
 				saturated = true
 				text += "; the load generator may be the cause: " + cause

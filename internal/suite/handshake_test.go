@@ -109,19 +109,19 @@ func TestHandshakeFindsFaults(t *testing.T) {
 		{"the connection of an untrusted client was reset before its answer", func(r *Run) { r.tryUntrusted(1, 0, 1, "handshake_failed", "answer_reset") },
 			verdict.Invalid, "it is unknown whether a client with a foreign certificate is refused: the server closed the connection before the response"},
 		{"one untrusted client was not tried", func(r *Run) { r.Rounds[0].Checks = r.Rounds[0].Checks[:2] }, verdict.Invalid, "untrusted certificates are refused: not tried"},
-		{"the runner's memory grows", func(r *Run) { r.Rounds[0].Series[21].RSS = 100 << 20 }, verdict.Fail, "memory of the runners is flat: 100.0 MiB, the limit is at most 91.0 MiB"},
+		{"the runner's memory grows", func(r *Run) { r.Rounds[0].Series[21].RSS = 100 << 20 }, verdict.Fail, "memory of the runners is flat: 100.0 MiB (limit: at most 91.0 MiB)"},
 		{"the backend's memory grows", func(r *Run) { r.Samples[21].BackendRSS = 60 << 20 }, verdict.Fail, "memory of the backend is flat"},
-		{"the rate is too low", func(r *Run) { r.set("MIN_RATE", "20") }, verdict.Fail, "1000 connections: 10/s, the limit is at least 20"},
+		{"the rate is too low", func(r *Run) { r.set("MIN_RATE", "20") }, verdict.Fail, "1000 connections: 10/s (limit: at least 20)"},
 		{"the rate is too low, and the generator stalled", func(r *Run) {
 			r.set("MIN_RATE", "20")
 			r.Rounds[0].Series[5].StallMS = 900
 		}, verdict.Invalid, "the load generator may be the cause: a runner stalled for 900 ms"},
-		{"the mean time is too long", func(r *Run) { r.set("MAX_MEAN_MS", "10").connect("scale-1", 100, 9) }, verdict.Fail, "1000 connections: 15.0 ms, the limit is at most 10.0 ms"},
-		{"the run was stopped early", func(r *Run) { r.connect("scale-2", 400, 15) }, verdict.Invalid, "connections tried: 500, the limit is 1,100"},
-		{"an open connection is lost", func(r *Run) { r.set("HOLD_SECONDS", "60").loseConnection() }, verdict.Fail, "connections open to the end: 1,099, the limit is 1,100"},
+		{"the mean time is too long", func(r *Run) { r.set("MAX_MEAN_MS", "10").connect("scale-1", 100, 9) }, verdict.Fail, "1000 connections: 15.0 ms (limit: at most 10.0 ms)"},
+		{"the run was stopped early", func(r *Run) { r.connect("scale-2", 400, 15) }, verdict.Invalid, "connections tried: 500 (limit: 1,100)"},
+		{"an open connection is lost", func(r *Run) { r.set("HOLD_SECONDS", "60").loseConnection() }, verdict.Fail, "connections open to the end: 1,099 (limit: 1,100)"},
 		{"this host had no port left for an open connection", func(r *Run) {
 			r.set("HOLD_SECONDS", "60").connect("scale-1", 99, 15).failConnections("scale-1", 1, "no_ports").loseConnection()
-		}, verdict.Invalid, "connections open to the end: 1,099, the limit is 1,100"},
+		}, verdict.Invalid, "connections open to the end: 1,099 (limit: 1,100)"},
 	})
 }
 

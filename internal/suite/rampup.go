@@ -109,7 +109,7 @@ func assessRampup(r *Run) verdict.Assessment {
 			breaking.facts(perSecond), bottleneck.facts(), speedupFacts(stages, levels, limits)),
 		Checks: []verdict.Check{
 			checkResponses(sum, all), lowestSustained("the lowest load is sustained", trials), breaking.checkSustained(r, "MIN_RATE", "requests/s sustained"),
-			checkGeneratorAtLoads("at every load", "", trials),
+			checkGeneratorAtLoads("at every load", " requests/s", trials),
 		},
 		Tables: []verdict.Table{t}, Metrics: metrics, Passed: []string{breaking.Summary(perSecond)},
 	}

@@ -74,7 +74,7 @@ func TestRampupBreaks(t *testing.T) {
 		"clients that retry immediately add to the load, so let them back off exponentially", fact(v, "refusals"))
 	v = judge(r.set("MIN_RATE", "80"))
 	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Contains(t, v.Reasons[0], "requests/s sustained: 50, the limit is at least 80")
+	require.Contains(t, v.Reasons[0], "requests/s sustained: 50 (limit: at least 80)")
 }
 
 // Error statuses and network errors have different texts.

@@ -83,7 +83,7 @@ func readerFacts(open *verdict.Streams, m *shard.Merged) []verdict.Fact {
 	for i := range facts {
 		switch facts[i].Name {
 		case "lateness":
-			facts[i].Value = fmt.Sprintf("at most %s on the streams that are read", ms(float64(longest)/float64(time.Millisecond)))
+			facts[i].Value = fmt.Sprintf("at most %s on the streams that were read", ms(float64(longest)/float64(time.Millisecond)))
 		case "server":
 			facts[i].Value += "; its count includes the large messages"
 		}
@@ -259,7 +259,7 @@ func (s *slowStreams) checkGrowth(r *Run) []verdict.Check {
 		return nil
 	}
 	c := check(CheckMemory, "memory growth", fmt.Sprintf("at most %.0f MiB", limit), fmt.Sprintf("%.1f MiB", memory.peak), memory.sampled && memory.peak <= limit,
-		fmt.Sprintf("the service's memory grew by %.1f MiB while clients did not read, the limit is %.0f MiB (MAX_GROWTH); at the end the growth was %+.1f MiB",
+		fmt.Sprintf("the service's memory grew by %.1f MiB while clients did not read (limit: %.0f MiB, MAX_GROWTH); at the end the growth was %+.1f MiB",
 			memory.peak, limit, memory.after))
 	if memory.sampled {
 		return []verdict.Check{c}

@@ -71,7 +71,7 @@ func TestSlow(t *testing.T) {
 	r.Rounds[0].Connections.Edit(0).MaxLateness, r.Rounds[0].Connections.Edit(1).MaxLateness = 30*time.Second, 20*time.Millisecond
 	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-	require.Equal(t, "at most 20.0 ms on the streams that are read", fact(v, "lateness"))
+	require.Equal(t, "at most 20.0 ms on the streams that were read", fact(v, "lateness"))
 	const outcome = "4 disconnected, the first after 12.0 s, the last after 15.0 s; 6 still open, with all messages at the end"
 	require.Equal(t, []string{"10 streams that read nothing: " + outcome + "; the other streams received all messages"}, v.Reasons)
 	require.Equal(t, outcome, fact(v, "outcome"))
@@ -132,7 +132,7 @@ func TestSlowFindsFaults(t *testing.T) {
 			sum("slow_filled", 0)(r)
 			r.endEarly(7, 30*time.Second, "reset")
 		}, verdict.Fail, "d-7 was disconnected"},
-		{"memory grows", func(r *Run) { r.set("MAX_GROWTH", "49") }, verdict.Fail, "the service's memory grew by 50.0 MiB while clients did not read, the limit is 49 MiB (MAX_GROWTH); at the end the growth was +10.0 MiB"},
+		{"memory grows", func(r *Run) { r.set("MAX_GROWTH", "49") }, verdict.Fail, "the service's memory grew by 50.0 MiB while clients did not read (limit: 49 MiB, MAX_GROWTH); at the end the growth was +10.0 MiB"},
 		{"memory is unknown", func(r *Run) { r.Samples = nil }, verdict.Invalid, "the service's memory is unknown"},
 		{"memory is a counter", func(r *Run) {
 			r.set("GAUGE", "allocated_bytes_total")

@@ -110,7 +110,7 @@ func (s *stormStage) checkDialDelay(r *Run) verdict.Check {
 	}
 	gap, wait := s.dropTimes[(len(s.dropTimes)*99-1)/100], s.dialDelay.Trend.Quantile(.99)
 	c := check(CheckDialDelay, name, limitText, sentence("dropped within %v, dialed %v late", gap, wait), max(gap, wait) <= limit,
-		sentence("%s: the load generator was saturated: it dropped 99 %% of the streams within %v and dialed up to %v late, the limit is %v (DIAL_MS); "+
+		sentence("%s: the load generator was saturated: it dropped 99 %% of the streams within %v and dialed up to %v late (limit: %v, DIAL_MS); "+
 			"use more machines, or fewer streams", s.Title, gap, wait, limit))
 	if !c.Pass {
 		c.ExplainedBy = verdict.SignalGenerator

@@ -73,7 +73,7 @@ func TestStormFindsFaults(t *testing.T) {
 	judgeEdited(t, newStormRun, []edited{
 		{"a stream was not dropped", func(r *Run) { r.Rounds[0].Metrics[0].Sum = 89 }, verdict.Invalid, "spread: only 89 of 90 streams were dropped"},
 		{"no stream was dropped", func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "at once: only 0 of 90 streams were dropped"},
-		{"the generator dialed late", func(r *Run) { r.setDialDelay("at-once", 3*second) }, verdict.Invalid, "at once: the load generator was saturated: it dropped 99 % of the streams within 0 ms and dialed up to 3 s late, the limit is 1 s (DIAL_MS)"},
+		{"the generator dialed late", func(r *Run) { r.setDialDelay("at-once", 3*second) }, verdict.Invalid, "at once: the load generator was saturated: it dropped 99 % of the streams within 0 ms and dialed up to 3 s late (limit: 1 s, DIAL_MS)"},
 		{"the generator dialed late, and a noop was lost", func(r *Run) {
 			r.setDialDelay("at-once", 3*second)
 			r.silence(3, 38*second)
@@ -129,7 +129,7 @@ func TestStormFindsFaults(t *testing.T) {
 			c.Findings = []ledger.Finding{{Kind: ledger.KindUnsent, From: 21, Count: 1, At: 22 * second}}
 		}, verdict.Fail, "d-10 missed 1"},
 		{"another stream was disconnected", func(r *Run) { r.endEarly(10, 21*second, "reset") }, verdict.Fail, "d-10 was disconnected"},
-		{"the service is too slow", func(r *Run) { r.set("MIN_RATE", "200") }, verdict.Fail, "connects per second: 99, the limit is at least 200"},
+		{"the service is too slow", func(r *Run) { r.set("MIN_RATE", "200") }, verdict.Fail, "connects per second: 99 (limit: at least 200)"},
 		{"the service is too slow, or the generator", func(r *Run) {
 			r.set("MIN_RATE", "200")
 			r.Rounds[0].Series = []shard.Bucket{{Unix: start.Unix() + 20, Process: shard.Process{StallMS: 900}}}

@@ -36,9 +36,9 @@ func peak(stages []StageResult) (best StageResult, ok bool) {
 func boundText(st StageResult) string {
 	switch limit, reason := st.Machine.Limit(); limit {
 	case LimitGenerator:
-		return "; a lower bound, the load generator was saturated: " + reason
+		return "; a lower bound, because the load generator was saturated: " + reason
 	case LimitUnknown:
-		return "; perhaps a lower bound, " + reason
+		return "; perhaps a lower bound: " + reason
 	case LimitService:
 		return "; the service was the limit: " + reason
 	}

@@ -51,7 +51,7 @@ func TestPeakWithSaturatedGeneratorIsALowerBound(t *testing.T) {
 	t.Parallel()
 	v := judge(levels().addAnswers("level-10", 2000, 20).addSeconds(50, 1, shard.Second{CPUSeconds: .9, StallMS: 900}))
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-	require.Contains(t, fact(v, "peak"), "a lower bound, the load generator was saturated: a runner stalled for 900 ms")
+	require.Contains(t, fact(v, "peak"), "a lower bound, because the load generator was saturated: a runner stalled for 900 ms")
 	require.Equal(t, "generator", table(v, "By requests at a time").Rows[1][6])
 	require.Contains(t, v.Warnings[0], "at 1 of 3 loads the load generator was saturated")
 }

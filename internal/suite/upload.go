@@ -42,7 +42,10 @@ func (r *Run) uploadRate(st *StageResult) (bytes, seconds, mbPerSecond float64) 
 }
 
 func assessUpload(r *Run) verdict.Assessment {
-	all, minRate := r.stages(), r.number("MIN_MB_PER_SECOND")
+	all, minRate, limit := r.stages(), r.number("MIN_MB_PER_SECOND"), "any"
+	if minRate > 0 {
+		limit = fmt.Sprintf("at least %g", minRate)
+	}
 	t := newTable("Uploads", "seconds: sum of the times of sequential uploads; time from the first byte to the last of parallel uploads",
 		"stage|uploads|complete|failed|MB|seconds|MB/s")
 	var planned, complete int64
@@ -60,7 +63,7 @@ func assessUpload(r *Run) verdict.Assessment {
 			incomplete = append(incomplete, sentence("%s: %v of %v arrived complete (%s)", st.Title, st.OK.Count(), st.Stage.Requests, mostFrequent(st.Requests)))
 		}
 		if rate < minRate {
-			reason := st.Title + ": " + text + " MB/s"
+			reason := fmt.Sprintf("%s: %s MB/s (limit: %s)", st.Title, text, limit)
 			if cause := st.Machine.GeneratorLimit(); cause != "" {
 				saturated++
 				reason += "; the load generator may be the cause: " + cause
@@ -74,10 +77,6 @@ func assessUpload(r *Run) verdict.Assessment {
 	}
 	if n := countUnrequested(all); n > 0 {
 		incomplete = append(incomplete, "the server sent unrequested bytes after its response in "+format.Plural(n, "case", "cases"))
-	}
-	limit := "any"
-	if minRate > 0 {
-		limit = fmt.Sprintf("at least %.1f", minRate)
 	}
 	rateCheck := check(CheckRate, "MB/s", limit, strings.Join(rates, " and "), len(slow) == 0, slow...)
 	completed := sentence("%v of %v", complete, planned)

@@ -41,7 +41,7 @@ func assessVanish(r *Run) verdict.Assessment {
 			[]verdict.Check{r.checkBystanders(open), g.checkAllVanished(), g.checkGauge(), g.checkNoticed()}),
 		Facts: append([]verdict.Fact{
 			{Name: "vanished", Value: sentence("%v of %v clients, at once", g.vanished, m.Plan.Connections)},
-			{Name: "noticed", Value: fmt.Sprintf("half of them after %s, 99 %% after %s, all after %s", g.fallText(.5), g.fallText(.99), g.fallText(1))},
+			{Name: "noticed", Value: g.noticedText()},
 		}, streamFacts(open, m)...),
 		Passed: []string{fmt.Sprintf("the service noticed after %s that %s had vanished", g.fallText(1), format.Count(g.vanished, "client"))},
 		Tables: []verdict.Table{g.table()},
@@ -168,6 +168,15 @@ func (g *streamGauge) fallText(share float64) string {
 	return "–"
 }
 
+// noticedText states when the service had noticed half, 99 % and all of the vanished clients.
+func (g *streamGauge) noticedText() string {
+	text := fmt.Sprintf("half of them after %s, 99 %% after %s, all after %s", g.fallText(.5), g.fallText(.99), g.fallText(1))
+	if _, ok := g.fallTime(1); !ok {
+		text += sentence(" (–: not within %v)", g.limit)
+	}
+	return text
+}
+
 // minUnit is the minimum increase per stream of a gauge of open streams.
 const minUnit = .95
 
@@ -246,7 +255,7 @@ func (g *streamGauge) checkNoticed() verdict.Check {
 	default:
 		counted := max(float64(g.vanished)-(g.before-last)/g.unit, 0)
 		c.Actual = count(counted) + " still counted"
-		c.Reasons = []string{sentence("%v after %v clients had vanished the service still counts %v of them as open (%s): TCP itself gives up after some "+
+		c.Reasons = []string{sentence("%v after %v clients had vanished, the service still counted %v of them as open (%s): TCP itself gives up after some "+
 			"15 minutes; set TCP_USER_TIMEOUT, or net.ipv4.tcp_retries2 on its machine", g.limit, g.vanished, counted, g.name)}
 	}
 	return c

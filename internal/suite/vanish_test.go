@@ -96,12 +96,12 @@ func TestUnobservedStreamsAreReportedOnce(t *testing.T) {
 func TestVanishFindsFaults(t *testing.T) {
 	t.Parallel()
 	judgeEdited(t, newVanishRun, []edited{
-		{"the service does not notice all of them in time", func(r *Run) { r.set("NOTICE_SECONDS", "22") }, verdict.Fail, "22 s after 20 clients had vanished the service still counts 10 of them as open (backend_streams_open)"},
+		{"the service does not notice all of them in time", func(r *Run) { r.set("NOTICE_SECONDS", "22") }, verdict.Fail, "22 s after 20 clients had vanished, the service still counted 10 of them as open (backend_streams_open)"},
 		{"the service notices nothing", func(r *Run) {
 			for i := range r.Samples {
 				r.Samples[i].Streams = min(100, 50*i)
 			}
-		}, verdict.Fail, "still counts 20 of them as open"},
+		}, verdict.Fail, "still counted 20 of them as open"},
 		{"clients did not vanish", func(r *Run) { r.Rounds[0].Metrics[0].Sum = 19 }, verdict.Invalid, "only 19 of 20 clients vanished"},
 		{"no client vanished", func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "only 0 of 20 clients vanished"},
 		{"there is no gauge", func(r *Run) { r.set("GAUGE", "clients") }, verdict.Invalid, "the gauge clients has no samples"},
@@ -119,7 +119,7 @@ func TestVanishFindsFaults(t *testing.T) {
 		{"the gauge counts every second stream", func(r *Run) { r.gauge(func(streams float64) float64 { return streams / 2 }) }, verdict.Invalid, "the gauge clients does not count the streams: it went from 0 to 50 while they opened"},
 		{"the gauge counts two per stream, and half of the clients are noticed in time", func(r *Run) {
 			r.set("NOTICE_SECONDS", "22").gauge(func(streams float64) float64 { return 2 * streams })
-		}, verdict.Fail, "still counts 10 of them as open (clients)"},
+		}, verdict.Fail, "still counted 10 of them as open (clients)"},
 		{"the gauge counts one stream of another user", func(r *Run) { r.Samples[8].Streams = 101 }, verdict.Invalid, "the gauge backend_streams_open changed by 1 right before the clients vanished"},
 		{"the gauge counts 30 streams of another user", func(r *Run) { r.Samples[8].Streams = 130 }, verdict.Invalid, "the gauge backend_streams_open changed by 30 right before the clients vanished"},
 		{"one reading covers a part of the service, and no loss is noticed", func(r *Run) {
@@ -127,7 +127,7 @@ func TestVanishFindsFaults(t *testing.T) {
 				r.Samples[i].Streams = min(100, 50*i)
 			}
 			r.Samples[30].Streams = 40
-		}, verdict.Fail, "still counts 20 of them as open"},
+		}, verdict.Fail, "still counted 20 of them as open"},
 		{"the last reading is of a part of the service", func(r *Run) {
 			for i := range r.Samples {
 				r.Samples[i].Streams = min(100, 50*i)
@@ -143,7 +143,7 @@ func TestVanishFindsFaults(t *testing.T) {
 		}, verdict.Invalid, "the gauge backend_streams_open fell by 100, but only 20 clients had vanished"},
 		{"a reading is of a part of the service before they are noticed", func(r *Run) { r.Samples[20].Streams = 40 }, verdict.Pass, "noticed after 25 s that 20 clients had vanished"},
 		{"a reading is of a part of the service afterwards", func(r *Run) { r.Samples[60].Streams = 40 }, verdict.Pass, "noticed after 25 s that 20 clients had vanished"},
-		{"another client connects at the end", func(r *Run) { r.Samples[68].Streams, r.Samples[69].Streams = 81, 81 }, verdict.Fail, "still counts 1 of them as open"},
+		{"another client connects at the end", func(r *Run) { r.Samples[68].Streams, r.Samples[69].Streams = 81, 81 }, verdict.Fail, "still counted 1 of them as open"},
 		{"the gauge is scraped when most streams are open, and then when some have vanished", func(r *Run) {
 			for i := 2; i < 18; i++ {
 				r.Samples[i].Streams = 96

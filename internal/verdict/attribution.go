@@ -117,7 +117,7 @@ func (s *Streams) attribute(c Check, kinds ...ledger.Kind) Check {
 	case earlyEnd, missedMessage:
 		if c.weight == byClock && !c.Pass && s.isControlLateAt(kinds) {
 			e.add(SignalControl, c.faults.kind, c.faults.n)
-			c.Reasons = []string{fmt.Sprintf("%s: %s, the limit is %s; the control group was late at the same times, by up to %s, so %s may be the cause",
+			c.Reasons = []string{fmt.Sprintf("%s: %s (limit: %s); the control group was late at the same times, by up to %s, so %s may be the cause",
 				c.Name, c.Actual, c.Limit, format.Duration(s.Control.longest), s.Control.suspect())}
 		}
 	case overdueStream:

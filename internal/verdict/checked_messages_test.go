@@ -159,5 +159,5 @@ func TestOpenTimeOfSomeConnectionsDoesNotContradictItself(t *testing.T) {
 	}
 	c := check(t, judgeSoak(m, nil, Evidence{}), "connected time")
 	require.Equal(t, Met, c.State())
-	require.Equal(t, "1 of 3 clients, each at least 50 %; the others were disconnected, or not observed to the end", c.Actual)
+	require.Equal(t, "1 of 3 clients connected for at least 50 %; the others were disconnected, or not observed to the end", c.Actual)
 }

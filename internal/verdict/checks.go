@@ -146,7 +146,7 @@ func (s *Streams) earlyEnds() []string {
 func (s *Streams) floorCheck() Check {
 	return Check{
 		ID: CheckFloor, Name: "received at least open time ÷ interval", Limit: "every client", Actual: first(s.belowFloor, "yes"),
-		Pass: len(s.belowFloor) == 0, Why: "cross-check by time alone", weight: byClock,
+		Pass: len(s.belowFloor) == 0, Why: "clients receive too few messages for the time that they were connected", weight: byClock,
 		Reasons: s.belowFloor,
 	}.notJudgedIf(s.floorStreams == 0, "no stream stayed open until its end was requested")
 }

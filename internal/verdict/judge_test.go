@@ -236,7 +236,7 @@ func TestEachCheck(t *testing.T) {
 			r.setServer(0, noopsEach-1, noopsEach-1)
 		}, Fail, []string{"received at least open time ÷ interval"}, []string{"d-0 was open for 59 min 55 s and its ledger expected 238 noops, but at least 239 were due"}},
 		{"one missed messages and was open for too long for its count", func(r *testRun) { r.record(0).Received, r.record(0).Lost = noopsEach-3, 2 }, Fail,
-			[]string{"noops missed", "received at least open time ÷ interval"}, []string{"noops missed: 2, the limit is 0", "d-0 was open for 59 min 55 s and its ledger expected 238 noops, but at least 239 were due"}},
+			[]string{"noops missed", "received at least open time ÷ interval"}, []string{"noops missed: 2 (limit: 0)", "d-0 was open for 59 min 55 s and its ledger expected 238 noops, but at least 239 were due"}},
 		{"the server ends one 20 s after the request", func(r *testRun) { r.record(0).StreamTime += 20 * time.Second }, Pass, nil, allReceived},
 		{"the last one is lost, which only the server's ledger shows", func(r *testRun) { r.setServer(1, noopsEach+2, noopsEach+2) },
 			Fail, []string{"noops missed"}, []string{

@@ -128,7 +128,7 @@ func (s *Streams) OpenTimeChecks() []Check {
 	case judged == 0:
 		open = open.NotJudged("no stream stayed open to the end")
 	case open.Pass && s.OpenSeconds.Share < minOpen:
-		open.Actual = fmt.Sprintf("%s of %s, each at least %g %%; the others were disconnected, or not observed to the end",
+		open.Actual = fmt.Sprintf("%s of %s connected for at least %g %%; the others were disconnected, or not observed to the end",
 			format.Thousands(judged), format.Count(s.Connections.Planned, "client"), 100*minOpen)
 	}
 	if !s.m.Plan.Reconnect {

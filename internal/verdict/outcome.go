@@ -133,7 +133,7 @@ func (c *Check) Sentences() []string {
 	const limit = 10
 	switch n := len(c.Reasons); {
 	case n == 0:
-		return []string{fmt.Sprintf("%s: %s, the limit is %s", c.Name, c.Actual, c.Limit)}
+		return []string{fmt.Sprintf("%s: %s (limit: %s)", c.Name, c.Actual, c.Limit)}
 	case n > limit:
 		return append(slices.Clone(c.Reasons[:limit]), fmt.Sprintf("… and %d more; %s: %s", n-limit, c.Name, c.Actual))
 	}

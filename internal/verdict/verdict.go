@@ -169,6 +169,8 @@ func (s Server) Comparison(received uint64) string {
 		return "its ledger lists none of the " + format.Thousands(compared) + " that arrived" + scope
 	case s.Partial(received):
 		return text + ", all of which arrived; it lacks the others"
+	case s.Sent > compared: // other events with numbers, corrupted messages, or messages to streams that were lost
+		return text + ", consistent with the " + format.Thousands(compared) + " received" + scope
 	}
 	return text + ", equal to the number received" + scope
 }

@@ -137,7 +137,7 @@ func TestServiceBuffersUnreadData(t *testing.T) {
 	t.Parallel()
 	v := runSlow(t, "--backend-url", broadcaster(t, fakeservice.SlowKeep), "--max-growth", "2", "--gauge", "campaign_kept_bytes", "--cut-slow", "0")
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
-	require.Regexp(t, `the service's memory grew by [0-9.]+ MiB while clients did not read, the limit is 2 MiB \(MAX_GROWTH\); at the end the growth was \+0.0 MiB`, reasons(v))
+	require.Regexp(t, `the service's memory grew by [0-9.]+ MiB while clients did not read \(limit: 2 MiB, MAX_GROWTH\); at the end the growth was \+0.0 MiB`, reasons(v))
 	require.Equal(t, "4 still open, with all messages at the end", factOf(v, "outcome"))
 }
 

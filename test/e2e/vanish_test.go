@@ -52,7 +52,7 @@ func TestVanishBehindNginx(t *testing.T) {
 	reverse.Program(t)
 	v := runVanish(t, []string{"USER_TIMEOUT=3"}, "--no-nginx=false", "--seconds", "21", "--gauge", "backend_streams_open")
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
-	require.Contains(t, reasons(v), "10 s after 20 clients had vanished the service still counts 20 of them as open (backend_streams_open)")
+	require.Contains(t, reasons(v), "10 s after 20 clients had vanished, the service still counted 20 of them as open (backend_streams_open)")
 	require.Equal(t, 80, v.Connections.Completed, "other clients must not be affected")
 }
 
