@@ -34,9 +34,9 @@ func (l *Ledger) Noop(n Noop) Arrival {
 	if l.clock.Arrived() == 0 {
 		l.checkFirst(&n)
 	}
-	found := l.clock.found()
+	faultsBefore := l.clock.faultCount()
 	a := l.clock.noop(&n)
-	a.Faults = l.clock.found() - found
+	a.Faults = l.clock.faultCount() - faultsBefore
 	c := l.byNumber
 	if c == nil {
 		l.cutMessage(n.At, 0, false, false)
@@ -46,9 +46,9 @@ func (l *Ledger) Noop(n Noop) Arrival {
 		n.Number = 0
 	}
 	before, _ := c.copies()
-	found = c.found()
+	faultsBefore = c.faultCount()
 	byNumber := c.noop(&n)
-	byNumber.Faults = c.found() - found
+	byNumber.Faults = c.faultCount() - faultsBefore
 	duplicated, _ := c.copies()
 	l.cutMessage(n.At, n.Number, duplicated > before, false)
 	if c.ids.isDisproved() {
@@ -66,12 +66,12 @@ func (l *Ledger) Noop(n Noop) Arrival {
 	return a
 }
 
-// Message counts a numbered event that is not a noop: it uses a number, but no slot. It ignores an event without a
-// number, and an implausible number before the first noop.
-func (l *Ledger) Message(at Instant, number uint64) {
+// NumberedEvent counts a numbered event that is not a noop: it uses a number, but no slot. It ignores an event without
+// a number, and an implausible number before the first noop.
+func (l *Ledger) NumberedEvent(at Instant, number uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if c := l.byNumber; c != nil && number > 0 && (l.clock.Arrived() > 0 || c.plausible(at, number)) {
-		c.message(at, number)
+		c.numberedEvent(at, number)
 	}
 }

@@ -16,7 +16,7 @@ type counter struct {
 
 	maxGap, maxLateness time.Duration
 	Undetectable        uint32 // see Counts
-	hasNoop             bool   // a noop arrived on this stream
+	hasMessage          bool   // a message arrived on this stream
 }
 
 // faults are the faults of a connection, as one counter found them.
@@ -54,8 +54,8 @@ func (c *counter) copies() (duplicated, repeated uint64) {
 	return c.faults.Duplicated, c.faults.Repeated
 }
 
-// found returns the number of faulty messages and empty slots so far.
-func (c *counter) found() uint64 {
+// faultCount returns the number of faulty messages and empty slots so far.
+func (c *counter) faultCount() uint64 {
 	if c.faults == nil {
 		return 0
 	}
@@ -79,7 +79,7 @@ func (c *counter) fill(r *Record) {
 
 // opened records that a stream opened. It starts a new measurement of the pace, and keeps the longest earlier one.
 func (c *counter) opened(at Instant) {
-	c.hasNoop, c.lastAt = false, at
+	c.hasMessage, c.lastAt = false, at
 	if span := c.pace.measured(c.interval()); span.n > 0 && (c.faults == nil || span.n > c.faults.earlierPace.n) {
 		c.fault().earlierPace = span
 	}
@@ -92,7 +92,7 @@ func (c *counter) measures(at Instant) bool {
 	if c.pace.started {
 		return true
 	}
-	if c.stream.count == 1 || c.hasNoop && !c.inBurst(at) {
+	if c.stream.count == 1 || c.hasMessage && !c.inBurst(at) {
 		c.pace.start(at)
 	}
 	return false
@@ -109,14 +109,14 @@ func (c *counter) checkGap(gap time.Duration) {
 
 // inBurst reports whether an arrival follows the previous one so closely that both were delayed together, or that this
 // one is a copy.
-func (c *counter) inBurst(at Instant) bool { return c.hasNoop && at-c.lastAt < c.interval()/50 }
+func (c *counter) inBurst(at Instant) bool { return c.hasMessage && at-c.lastAt < c.interval()/50 }
 
 // passedSlots returns the number of slots from the last arrival to this one, and moves the anchor. The first noop of a
 // stream belongs to the first slot if it arrives up to 1.5 intervals after the headers. At that noop, passedSlots also
 // counts the empty slots of the outage before the stream.
 func (c *counter) passedSlots(at Instant) int64 {
 	interval := c.interval()
-	if c.hasNoop {
+	if c.hasMessage {
 		return c.slots.advance(at, interval)
 	}
 	if c.stream.count > 1 && c.slots.anchor > 0 { // the noops of the outage are expected and can no longer arrive
@@ -245,7 +245,7 @@ func (c *counter) tailWithoutPhase(end Instant) uint64 {
 func (c *counter) close(end, at Instant, tail uint64) (unsent uint64) {
 	interval := c.interval()
 	from := end
-	if c.hasNoop { // tail has counted noops that were almost due
+	if c.hasMessage { // tail has counted noops that were almost due
 		from += share(interval, duePrecision)
 	}
 	if at > from {
@@ -271,7 +271,7 @@ func (c *counter) find(f Finding) {
 		faults.unlisted++
 		return
 	}
-	faults.findings, faults.unlisted = listed(faults.findings, faults.unlisted, f)
+	faults.findings, faults.unlisted = appendFinding(faults.findings, faults.unlisted, f)
 }
 
 // withdraw removes the newest finding of a kind and time. If it is not listed, withdraw decrements the number of

@@ -37,7 +37,7 @@ func (c *clockCounter) noop(n *Noop) (a Arrival) {
 		c.countAsDuplicate()
 	}
 	c.early = earlyArrival{}
-	gap, before, first := n.At-c.lastAt, c.slots.anchor, !c.hasNoop
+	gap, anchorBefore, first := n.At-c.lastAt, c.slots.anchor, !c.hasMessage
 	uncertain, burst := c.slots.balance > 0, c.inBurst(n.At)
 	if c.countsForPace(n.At) && c.measures(n.At) {
 		c.checkGap(n.At - c.pace.last)
@@ -64,14 +64,14 @@ func (c *clockCounter) noop(n *Noop) (a Arrival) {
 	default:
 		c.addLateness(&a, ordinal, n.At, gap-interval)
 	}
-	if since := n.At - before; !first && !uncertain && since >= interval/4 && since < share(interval, 1-jitter) {
-		c.early = earlyArrival{previous: before, time: n.At, intact: n.Intact}
+	if since := n.At - anchorBefore; !first && !uncertain && since >= interval/4 && since < share(interval, 1-jitter) {
+		c.early = earlyArrival{previous: anchorBefore, time: n.At, intact: n.Intact}
 	}
 	if first {
 		c.countFirst(n.At, passed)
 	}
 	c.recordGap(n.At, gap)
-	a.Counted, c.hasNoop = true, true
+	a.Counted, c.hasMessage = true, true
 	c.count(n)
 	return a
 }
@@ -86,7 +86,7 @@ func (c *clockCounter) place(at Instant, gap time.Duration) (passed int64, dupli
 	if c.slots.longGap && regular {
 		c.Undetectable++ // the previous noop was on time, so one before it may have been lost
 	}
-	longGap := c.hasNoop && !phaseKnown && !uncertain && gap > interval+share(interval, jitter)
+	longGap := c.hasMessage && !phaseKnown && !uncertain && gap > interval+share(interval, jitter)
 	passed = c.passedSlots(at)
 	c.slots.longGap = longGap && passed == 1
 	switch {
@@ -99,7 +99,7 @@ func (c *clockCounter) place(at Instant, gap time.Duration) (passed int64, dupli
 	switch {
 	case passed > 0:
 	case uncertain:
-		duplicate = c.slots.tooEarly(at, interval)
+		duplicate = c.slots.isTooEarly(at, interval)
 	case c.phaseUnknown(at, gap):
 		c.slots.anchor, passed = at, 1
 	default:
@@ -125,7 +125,7 @@ func (c *clockCounter) decideLateness(a *Arrival, ordinal uint64, passed int64) 
 // countsForPace reports whether a noop counts for the measured interval. A noop that closely follows another may be a
 // copy, and one after the request to end may be a response to that request.
 func (c *clockCounter) countsForPace(at Instant) bool {
-	return c.stream.closeRequestedAt == 0 && (!c.hasNoop || at-c.pace.last >= c.interval()/4)
+	return c.stream.closeRequestedAt == 0 && (!c.hasMessage || at-c.pace.last >= c.interval()/4)
 }
 
 // countFirst counts the undetectable losses at the first noop of a stream, and sets slots.firstLate. A noop that may
@@ -188,7 +188,7 @@ func (c *clockCounter) close(end, last Instant) {
 	var tail uint64
 	c.anchorAtHeaders()
 	switch {
-	case c.hasNoop:
+	case c.hasMessage:
 		tail = c.tail(end)
 	case c.stream.count > 1: // slots due before the headers are counted as if a noop had arrived right after them
 		missed := c.slots.expected(min(c.stream.openedAt, end-c.endTolerance()), c.interval(), 0)

@@ -11,7 +11,7 @@ import (
 // service did not send.
 type numberCounter struct {
 	counter
-	ids        ids
+	ids        idEvidence
 	numberings uint32 // number of sequences that started at 1; 0: one
 	numbers    numbers
 	// firstNumber is the number of the first noop of this numbering, or the number of slots up to it if that is higher.
@@ -46,8 +46,8 @@ func (c *numberCounter) plausible(at Instant, number uint64) bool {
 	return number > 0 && number <= c.numbers.highest+2+wholeIntervals(at-c.stream.openedAt, c.interval())
 }
 
-// message counts a numbered event that is not a noop.
-func (c *numberCounter) message(at Instant, number uint64) {
+// numberedEvent counts a numbered event that is not a noop.
+func (c *numberCounter) numberedEvent(at Instant, number uint64) {
 	if number == 0 || number > c.numbers.highest+maxJump {
 		return
 	}
@@ -70,13 +70,13 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 	if n.Number == 0 || n.Number > c.numbers.highest+1+maxJump {
 		c.assumeNext(n)
 	}
-	if !c.hasNoop && c.stream.count > 1 && n.Number == 1 && c.numbers.highest > 1 {
+	if !c.hasMessage && c.stream.count > 1 && n.Number == 1 && c.numbers.highest > 1 {
 		c.restart(n.At)
 	}
 	known, result := c.numbers.known, c.numbers.record(n.Number, n.At)
 	growth := result.growth
 	if result.placement == repeated {
-		if c.hasNoop && n.At-c.slots.anchor >= c.interval()/2 {
+		if c.hasMessage && n.At-c.slots.anchor >= c.interval()/2 {
 			c.ids.stale++
 		}
 		c.fault().Duplicated++
@@ -94,7 +94,7 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 	}
 	passed, measured := c.fillSlots(n.At, int64(growth)), c.measures(n.At) // #nosec G115 -- numbers grow by less than 1<<63
 	c.recordGap(n.At, gap)
-	a.Counted, c.hasNoop, c.silentSlots = true, true, 0
+	a.Counted, c.hasMessage, c.silentSlots = true, true, 0
 	c.count(n)
 	if result.placement == filled {
 		if n.At-result.skippedAt >= 2*c.interval() {
@@ -169,7 +169,7 @@ func (c *numberCounter) due(passed int64) int64 {
 // that passed.
 func (c *numberCounter) fillSlots(at Instant, growth int64) int64 {
 	// If numbers are unknown after an arrival, the service restarted them at 1.
-	resumed := c.stream.count > 1 && !c.hasNoop && (c.numbers.known || c.Arrived() == 0)
+	resumed := c.stream.count > 1 && !c.hasMessage && (c.numbers.known || c.Arrived() == 0)
 	c.numbers.known = true
 	if resumed { // the numbers show the losses of the outage, but not empty slots before it
 		passed := c.due(c.resumedSlots(at)) + c.silentSlots
@@ -181,7 +181,7 @@ func (c *numberCounter) fillSlots(at Instant, growth int64) int64 {
 	}
 	passed := c.due(c.passedSlots(at))
 	switch {
-	case !c.hasNoop && growth > passed: // the phase is still unknown: the numbers show how many slots passed
+	case !c.hasMessage && growth > passed: // the phase is still unknown: the numbers show how many slots passed
 		c.headStart = growth - passed
 		passed = growth
 	case growth == 0 && c.headStart > 0: // a number below that of the first noop arrived after it
@@ -191,7 +191,7 @@ func (c *numberCounter) fillSlots(at Instant, growth int64) int64 {
 	if passed > growth {
 		c.markUncertain(at)
 	}
-	if passed > 1 && growth == passed && c.hasNoop {
+	if passed > 1 && growth == passed && c.hasMessage {
 		c.slots.anchor = min(c.slots.anchor, at) // the numbers show that it is the noop of this slot
 	}
 	ahead := min(c.numbers.missing(), maxJump)
@@ -229,7 +229,7 @@ func (c *numberCounter) restart(at Instant) {
 // knowsPhase reports whether a noop, other than those replayed right after the headers, has shown when slots of the
 // present stream are due.
 func (c *numberCounter) knowsPhase() bool {
-	return c.hasNoop && (c.stream.count == 1 || c.lastAt-c.stream.openedAt >= c.interval()/4)
+	return c.hasMessage && (c.stream.count == 1 || c.lastAt-c.stream.openedAt >= c.interval()/4)
 }
 
 // streamLost records that the stream was lost and the client reconnects. It counts the empty slots since the last noop.
@@ -257,7 +257,7 @@ func (c *numberCounter) close(end, at Instant, replayable uint64) (unknown bool)
 		}
 		if !c.stream.openedAfterRequest() {
 			c.Undetectable += uint32(min(replayable-min(replayable, silent), math.MaxInt32))
-			if c.hasNoop && empty == 0 && c.slots.expected(end, c.interval(), 0) > 0 || at > end {
+			if c.hasMessage && empty == 0 && c.slots.expected(end, c.interval(), 0) > 0 || at > end {
 				c.Undetectable++ // a noop may have been due after the replayed ones
 			}
 		}
@@ -270,8 +270,8 @@ func (c *numberCounter) close(end, at Instant, replayable uint64) (unknown bool)
 	return unknown
 }
 
-// found is counter.found with the missing numbers.
-func (c *numberCounter) found() uint64 { return c.counter.found() + c.numbers.lostCount() }
+// faultCount is counter.faultCount with the missing numbers.
+func (c *numberCounter) faultCount() uint64 { return c.counter.faultCount() + c.numbers.lostCount() }
 
 // fill is counter.fill with the numbers: the highest, the missing ones, and how often they started at 1.
 func (c *numberCounter) fill(r *Record) {

@@ -58,9 +58,9 @@ func (l *Ledger) Printed(p Print) (a Arrival) {
 	l.endSilence(p.At)
 	c := l.messages
 	duplicated, repeated := c.copies()
-	found := c.found()
+	faultsBefore := c.faultCount()
 	a = c.follow(&p)
-	a.Faults = c.found() - found
+	a.Faults = c.faultCount() - faultsBefore
 	nowDuplicated, nowRepeated := c.copies()
 	l.cutMessage(p.At, c.cursor.last, nowDuplicated > duplicated, nowRepeated > repeated)
 	return a
@@ -86,7 +86,7 @@ func (c *deliveries) follow(p *Print) (a Arrival) {
 //
 //go:noinline
 func (c *deliveries) deviate(p *Print, a *Arrival) {
-	if c.joins() {
+	if c.isJoining() {
 		c.join(p, a)
 		return
 	}
@@ -124,7 +124,7 @@ func (c *deliveries) place(p *Print, a *Arrival) {
 		return
 	}
 	span := c.openSpan()
-	resumed := span != nil && span.Resumed && (p.At-span.From < joinTime || !c.hasNoop) && c.has(uint64(first))
+	resumed := span != nil && span.Resumed && (p.At-span.From < joinTime || !c.hasMessage) && c.has(uint64(first))
 	last := c.atEnd(p.At) || c.numbers.highest == f.log.last() && !f.log.hasNearby(f.last, p.Sum)
 	if last && (f.log.similar || !resumed) {
 		c.addEntry(p, a) // no stream shows whether it is a copy or a new message: see Entry.Repeat
@@ -223,7 +223,7 @@ func (c *deliveries) has(number uint64) bool {
 // addEntry adds a message to the log, and counts it. If the log is full, addEntry only counts the message as dropped.
 func (c *deliveries) addEntry(p *Print, a *Arrival) {
 	log := c.cursor.log
-	if log.last() >= MostEntries {
+	if log.last() >= MaxEntries {
 		log.dropped++
 		return
 	}
@@ -243,8 +243,8 @@ func (c *deliveries) receive(number uint64, at Instant, a *Arrival) {
 		f.log.repeats = true
 	}
 	opened, span := c.openedAt(), c.openSpan()
-	e.Live = e.Live || at-opened > joinTime && c.hasNoop || e.Count > 1 && span != nil && span.Resumed
-	if at-opened > joinTime || e.Count > 1 && e.At >= opened-skew || !c.joins() {
+	e.Live = e.Live || at-opened > joinTime && c.hasMessage || e.Count > 1 && span != nil && span.Resumed
+	if at-opened > joinTime || e.Count > 1 && e.At >= opened-skew || !c.isJoining() {
 		f.joined = c.stream.count
 	}
 	highest := c.numbers.highest
@@ -255,7 +255,7 @@ func (c *deliveries) receive(number uint64, at Instant, a *Arrival) {
 	a.Counted = true
 	c.Received++
 	c.recordGap(at, at-c.lastAt)
-	c.hasNoop = true
+	c.hasMessage = true
 	if span != nil {
 		span.receive(number)
 	}

@@ -42,9 +42,9 @@ type Cuts struct {
 // maxCuts limits the listed cuts of a connection.
 const maxCuts = 1000
 
-// resumeWindow is the time after a reconnect in which repeated messages and announced gaps are attributed to the
+// resumeTime is the time after a reconnect in which repeated messages and announced gaps are attributed to the
 // resume. Repeated messages up to Cut.LastNumber are attributed to it at any time.
-const resumeWindow = 5 * time.Second
+const resumeTime = 5 * time.Second
 
 // cuts has the Cuts of a connection, and the state of the latest one.
 type cuts struct {
@@ -82,8 +82,8 @@ func (c *Cuts) Clone() *Cuts {
 }
 
 // CountCopies adds a number of copies, which may be negative, to the last cut before an instant. It ignores copies that
-// arrived more than resumeWindow after the reconnect. c may be nil.
-func (c *Cuts) CountCopies(at Instant, by int) {
+// arrived more than resumeTime after the reconnect. c may be nil.
+func (c *Cuts) CountCopies(at Instant, count int) {
 	if c == nil {
 		return
 	}
@@ -91,8 +91,8 @@ func (c *Cuts) CountCopies(at Instant, by int) {
 	for i >= 0 && c.List[i].At > at {
 		i--
 	}
-	if i >= 0 && c.List[i].ReconnectedAt > 0 && at-c.List[i].ReconnectedAt <= resumeWindow {
-		c.List[i].Duplicated = uint64(max(int(c.List[i].Duplicated)+by, 0)) // #nosec G115 -- small
+	if i >= 0 && c.List[i].ReconnectedAt > 0 && at-c.List[i].ReconnectedAt <= resumeTime {
+		c.List[i].Duplicated = uint64(max(int(c.List[i].Duplicated)+count, 0)) // #nosec G115 -- small
 	}
 }
 
@@ -187,7 +187,7 @@ func (l *Ledger) cutResumed() {
 
 // cutAnnounced records that the service announced missing messages. It may be called before or after cutOpened.
 func (l *Ledger) cutAnnounced(at Instant) {
-	if c := l.cuts.latest(); c != nil && (c.ReconnectedAt == 0 || at-c.ReconnectedAt <= resumeWindow) {
+	if c := l.cuts.latest(); c != nil && (c.ReconnectedAt == 0 || at-c.ReconnectedAt <= resumeTime) {
 		c.Announced++
 	}
 }
@@ -205,7 +205,7 @@ func (l *Ledger) cutMessage(at Instant, number uint64, duplicated, repeated bool
 	if c.NextAt == 0 {
 		c.NextAt, c.Next = at, number
 	}
-	if number > c.LastNumber && at-c.ReconnectedAt > resumeWindow {
+	if number > c.LastNumber && at-c.ReconnectedAt > resumeTime {
 		return
 	}
 	if duplicated {

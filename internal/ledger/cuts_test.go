@@ -129,7 +129,7 @@ func TestAnnouncedGapBelongsToTheLastCut(t *testing.T) {
 	for _, c := range []struct {
 		before, after Instant
 		want          uint64
-	}{{5 * sec, 0, 1}, {0, 6*sec + 1, 1}, {0, 6*sec + resumeWindow + 1, 0}} {
+	}{{5 * sec, 0, 1}, {0, 6*sec + 1, 1}, {0, 6*sec + resumeTime + 1, 0}} {
 		l := cutLedger(Numbered)
 		delivered(l, 2*sec, 1)
 		l.Cut(4*sec, "half", false)

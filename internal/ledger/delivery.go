@@ -9,10 +9,10 @@ import (
 // A Delivery is the arrival of one numbered message.
 type Delivery struct {
 	At Instant
-	// Number is 0 if the message has none. It is undefined if the message is Broken.
+	// Number is 0 if the message has none. It is undefined if the message is corrupted.
 	Number uint64
-	// Broken is the reason why the message counts as corrupted; "": it is intact.
-	Broken string
+	// CorruptionReason is the reason why the message counts as corrupted; "": it is intact.
+	CorruptionReason string
 	// Unnumbered reports whether the message has no number at message.seq.
 	Unnumbered bool
 	// Lateness is the time from sending to arrival, if the message is Timed.
@@ -110,22 +110,22 @@ func (l *Ledger) Delivered(d *Delivery) Arrival {
 	defer l.mu.Unlock()
 	l.endSilence(d.At)
 	duplicated, repeated := l.messages.copies()
-	found := l.messages.found()
+	faultsBefore := l.messages.faultCount()
 	a := l.messages.add(d)
-	a.Faults = l.messages.found() - found
-	if d.Broken == "" {
+	a.Faults = l.messages.faultCount() - faultsBefore
+	if d.CorruptionReason == "" {
 		nowDuplicated, nowRepeated := l.messages.copies()
 		l.cutMessage(d.At, d.Number, nowDuplicated > duplicated, nowRepeated > repeated)
 	}
 	return a
 }
 
-// add counts one message, and sets Broken if its number is impossible.
+// add counts one message, and sets CorruptionReason if its number is impossible.
 func (c *deliveries) add(d *Delivery) (a Arrival) {
-	if d.Broken == "" {
-		d.Broken = c.checkNumber(d.Number)
+	if d.CorruptionReason == "" {
+		d.CorruptionReason = c.checkNumber(d.Number)
 	}
-	if d.Broken != "" {
+	if d.CorruptionReason != "" {
 		c.addCorrupted(d)
 		a.Counted = true
 		return a
@@ -154,7 +154,7 @@ func (c *deliveries) add(d *Delivery) (a Arrival) {
 	}
 	c.Received++
 	c.recordGap(d.At, d.At-c.lastAt)
-	c.hasNoop = true
+	c.hasMessage = true
 	if span := c.openSpan(); span != nil {
 		span.receive(d.Number)
 	}
@@ -218,18 +218,18 @@ func (c *deliveries) lostCount() (sum uint64) {
 	return sum + c.numbers.forgotten
 }
 
-// found is counter.found with the missing numbers, unless only the merge knows which of them are lost.
-func (c *deliveries) found() uint64 {
+// faultCount is counter.faultCount with the missing numbers, unless only the merge knows which of them are lost.
+func (c *deliveries) faultCount() uint64 {
 	if c.stream.cfg.Published || c.stream.cfg.AnyOrder {
-		return c.counter.found()
+		return c.counter.faultCount()
 	}
-	return c.counter.found() + c.lostCount()
+	return c.counter.faultCount() + c.lostCount()
 }
 
 // startsWithoutResume reports whether the next message is the first of a stream that does not resume the previous one.
 func (c *deliveries) startsWithoutResume() bool {
 	span := c.openSpan()
-	return c.stream.count > 1 && !c.hasNoop && (span == nil || !span.Resumed)
+	return c.stream.count > 1 && !c.hasMessage && (span == nil || !span.Resumed)
 }
 
 // addCorrupted counts a corrupted message. The message is assumed to have the next number, unless messages may arrive
@@ -257,7 +257,7 @@ func (c *deliveries) addCorrupted(d *Delivery) {
 			c.corrupted.at = append(c.corrupted.at, d.At)
 		}
 	}
-	c.find(Finding{Kind: KindCorrupted, From: number, At: d.At, Note: d.Broken})
+	c.find(Finding{Kind: KindCorrupted, From: number, At: d.At, Note: d.CorruptionReason})
 }
 
 // withdrawGuess withdraws the assumption that a corrupted message had a number, because the message with this number
@@ -356,9 +356,9 @@ func (c *deliveries) fillLists(r *Record) {
 	}
 }
 
-// Joined records that messages are expected on the present stream from an instant on, not from its headers on. A stream
-// that requires a second request receives no message before it.
-func (l *Ledger) Joined(at Instant) {
+// SubscribedFrom records that messages are expected on the present stream from an instant on, not from its headers on.
+// A stream that requires a second request receives no message before it.
+func (l *Ledger) SubscribedFrom(at Instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.messages == nil {

@@ -76,9 +76,9 @@ func TestDeliveriesMayStartAtAnyNumber(t *testing.T) {
 
 func TestCorruptedMessageReplacesTheNextNumber(t *testing.T) {
 	l := opened(&Config{Counting: Numbered, Published: true})
-	l.Delivered(&Delivery{At: 9, Broken: "no JSON"}) // the number is unknown
+	l.Delivered(&Delivery{At: 9, CorruptionReason: "no JSON"}) // the number is unknown
 	delivered(l, 10, 5)
-	l.Delivered(&Delivery{At: 11, Broken: "no JSON"})
+	l.Delivered(&Delivery{At: 11, CorruptionReason: "no JSON"})
 	delivered(l, 12, 7)
 	if r := l.Record(); r.Received != 2 || r.Corrupted != 2 || r.Unplaced != 1 || r.Lost != 0 || r.Holes != nil || r.Findings[1].From != 6 {
 		t.Errorf("%+v", r)
@@ -118,7 +118,7 @@ func TestLifetimeStartsAtTheRequest(t *testing.T) {
 
 func TestSpansAreTheTimesWithExpectedMessages(t *testing.T) {
 	l := openedAt(&Config{Counting: Numbered, Published: true, ClientEnds: true, Lifetime: time.Minute}, 1, 2*time.Second)
-	l.Joined(3 * time.Second)
+	l.SubscribedFrom(3 * time.Second)
 	reconnect(l, 70*time.Second, 71*time.Second, 72*time.Second)
 	l.Closed(75*time.Second, "reset", true, true) // before its lifetime
 	l.Connecting(76 * time.Second)
@@ -179,7 +179,7 @@ func TestCorruptedMessageWithoutResumeHasNoNumber(t *testing.T) {
 	l := opened(&Config{Counting: Numbered, Published: true})
 	delivered(l, 10, 1)
 	reconnect(l, 20, 30, 40)
-	l.Delivered(&Delivery{At: 50, Broken: "no JSON"})
+	l.Delivered(&Delivery{At: 50, CorruptionReason: "no JSON"})
 	delivered(l, 60, 7)
 	if r := l.Record(); r.Unplaced != 1 || !reflect.DeepEqual(r.Holes, []Range{{2, 6}}) {
 		t.Errorf("%+v", r)
@@ -289,7 +289,7 @@ func TestImpossibleNumberIsCorrupted(t *testing.T) {
 		delivered(l, 10, 1, 2)
 		l.Delivered(&Delivery{At: 20, Number: number})
 		delivered(l, 30, 3, 4)
-		if r := l.Record(); r.Counts != (Counts{Received: 4, Corrupted: 2}) || r.First != 1 || r.Last != 4 || r.Holes != nil || d.Broken == "" {
+		if r := l.Record(); r.Counts != (Counts{Received: 4, Corrupted: 2}) || r.First != 1 || r.Last != 4 || r.Holes != nil || d.CorruptionReason == "" {
 			t.Errorf("%d: %+v", number, r)
 		}
 	}
@@ -305,7 +305,7 @@ func TestMessageReplacedByACorruptedOneIsNotADuplicate(t *testing.T) {
 	for _, repeats := range []bool{false, true} {
 		l := opened(&Config{Counting: Numbered, Published: true, Repeats: repeats})
 		delivered(l, 10, 1)
-		l.Delivered(&Delivery{At: 20, Broken: "no JSON"})
+		l.Delivered(&Delivery{At: 20, CorruptionReason: "no JSON"})
 		delivered(l, 30, 2, 3)
 		if r := l.Record(); r.Counts != (Counts{Received: 3, Corrupted: 1}) || r.Unplaced != 1 || r.Findings[0].From != 0 {
 			t.Errorf("%+v", r)
@@ -331,7 +331,7 @@ func TestCountsAndNumbersOfARecordAgree(t *testing.T) {
 			at += Instant(random.IntN(10))
 			switch random.IntN(12) {
 			case 0:
-				l.Delivered(&Delivery{At: at, Broken: "no JSON"})
+				l.Delivered(&Delivery{At: at, CorruptionReason: "no JSON"})
 			case 1:
 				if random.IntN(2) == 0 {
 					l.IDReceived()

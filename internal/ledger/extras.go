@@ -25,9 +25,9 @@ type extras struct {
 
 	reset *idReset // the latest reset of the id; nil: there was none
 
-	latest     *Outage // the latest outage that ended with a reconnect
-	replayable uint64  // noops of that outage that the service may still replay
-	replayedAt Instant // arrival of the last replayed noop
+	latestOutage *Outage // the latest outage that ended with a reconnect
+	replayable   uint64  // noops of that outage that the service may still replay
+	replayedAt   Instant // arrival of the last replayed noop
 }
 
 // extras returns the extras of the connection, allocating them on first use.
@@ -66,11 +66,11 @@ func (x *extras) fillLists(r *Record) {
 // find adds a finding, or counts it if there are too many.
 func (l *Ledger) find(f Finding) {
 	x := l.extras()
-	x.Findings, x.Unlisted = listed(x.Findings, x.Unlisted, f)
+	x.Findings, x.Unlisted = appendFinding(x.Findings, x.Unlisted, f)
 }
 
-// listed adds a finding to a list, or counts it if the list is full.
-func listed(list []Finding, unlisted int, f Finding) ([]Finding, int) {
+// appendFinding adds a finding to a list, or counts it if the list is full.
+func appendFinding(list []Finding, unlisted int, f Finding) ([]Finding, int) {
 	if len(list) >= maxFindings {
 		return list, unlisted + 1
 	}

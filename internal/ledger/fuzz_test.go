@@ -30,7 +30,7 @@ func playCode(code []byte) (r Record, events []wireEvent, streams int, expected 
 			open = true
 			streams++
 		case op == 2 && open:
-			l.Message(at, next)
+			l.NumberedEvent(at, next)
 			next++
 		case op == 3:
 			l.CloseRequested(at)

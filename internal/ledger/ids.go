@@ -1,9 +1,9 @@
 package ledger
 
-// ids is the evidence for and against the ids of a connection being a sequence: 1, 2, 3 …, one per interval. Other ids
-// may look like a sequence at first, such as a counter over all clients. So every noop counts as evidence, not only the
-// first.
-type ids struct {
+// idEvidence is the evidence for and against the ids of a connection being a sequence: 1, 2, 3 …, one per interval.
+// Other ids may look like a sequence at first, such as a counter over all clients. So every noop counts as evidence,
+// not only the first.
+type idEvidence struct {
 	next    uint32 // noops whose number is the previous highest number plus one
 	gap     bool   // numbers were skipped while as many slots passed
 	decided bool   // next is so high that repeated numbers cannot change the decision
@@ -21,23 +21,23 @@ type ids struct {
 const decidingNoops = 5
 
 // addNext counts a noop in sequence.
-func (i *ids) addNext() {
+func (i *idEvidence) addNext() {
 	i.next++
 	i.decided = i.decided || i.next >= decidingNoops+i.stale
 }
 
 // removeLeap removes the leap over a number that arrived later, because noops may be swapped.
-func (i *ids) removeLeap() { i.leaps -= min(i.leaps, 1) }
+func (i *idEvidence) removeLeap() { i.leaps -= min(i.leaps, 1) }
 
 // isSequence reports whether the ids are a sequence. One noop in five may contradict, because numbered messages that
 // are lost cause leaps. Ids that are not numbers weigh more, because hexadecimal ids start with nine numbers in
 // sequence.
-func (i *ids) isSequence(keepsUp bool) bool {
+func (i *idEvidence) isSequence(keepsUp bool) bool {
 	return i.next >= 4*(i.leaps+i.missing)+16*i.nonDigit && (i.decided || i.stale < max(i.next, 1) || keepsUp && i.leaps == 0)
 }
 
 // isDisproved reports whether the ids can no longer be a sequence.
-func (i *ids) isDisproved() bool {
+func (i *idEvidence) isDisproved() bool {
 	contradictions := i.leaps + i.missing + i.nonDigit
 	return contradictions >= 16 && i.next < contradictions
 }

@@ -8,9 +8,9 @@ type pendingPrint struct {
 	at    Instant
 }
 
-// joins reports whether the place of the present stream in the log is not certain yet, because the stream did not
+// isJoining reports whether the place of the present stream in the log is not certain yet, because the stream did not
 // resume. A message with known content may then be part of a history.
-func (c *deliveries) joins() bool {
+func (c *deliveries) isJoining() bool {
 	span := c.openSpan()
 	return c.cursor.joined != c.stream.count && (span == nil || !span.Resumed)
 }
@@ -27,7 +27,7 @@ func (c *deliveries) join(p *Print, a *Arrival) {
 	}
 	number, live := c.anchor(p)
 	switch {
-	case live && c.hasNoop && len(f.pending) == 0:
+	case live && c.hasMessage && len(f.pending) == 0:
 		c.place(p, a)
 		return
 	case number > f.log.last(), c.receivesFirst(p):
@@ -134,15 +134,15 @@ func (c *deliveries) openedAt() Instant {
 
 // claim numbers the pending messages as the entries directly before the given number. If that number is new, the last
 // pending messages may be new as well. Pending messages that do not fit stay without a number.
-func (c *deliveries) claim(before uint64) {
+func (c *deliveries) claim(next uint64) {
 	f := c.cursor
 	if len(f.pending) == 0 {
 		return
 	}
-	known := c.pendingBefore(before, 0)
-	start := before - uint64(known) // #nosec G115 -- at most maxRanges
-	if overlap := c.overlap(); known < len(f.pending) && before > f.log.last() && overlap > 0 {
-		known, start = len(f.pending), before-uint64(overlap)
+	known := c.pendingBefore(next, 0)
+	start := next - uint64(known) // #nosec G115 -- at most maxRanges
+	if overlap := c.overlap(); known < len(f.pending) && next > f.log.last() && overlap > 0 {
+		known, start = len(f.pending), next-uint64(overlap)
 	}
 	c.forgetPending(len(f.pending) - known)
 	same := c.neighboursBefore(start)

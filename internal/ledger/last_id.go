@@ -1,12 +1,12 @@
 package ledger
 
-// A lastID is the state of the id that a client resumes from.
-type lastID uint8
+// A resumeIDState is the state of the id that a client resumes from.
+type resumeIDState uint8
 
 const (
-	idMissing  lastID = iota // no id has arrived
-	idReceived               // the client has an id
-	idEmptied                // the service has reset the id
+	idMissing  resumeIDState = iota // no id has arrived
+	idReceived                      // the client has an id
+	idEmptied                       // the service has reset the id
 )
 
 // An idReset is an event that left a client without an id to resume from.
@@ -21,7 +21,7 @@ func (l *Ledger) IDReceived() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.stream.cfg.Counting != Noops { // noops are expected by interval, whether or not the service resumes
-		l.lastID = idReceived
+		l.idState = idReceived
 	}
 }
 
@@ -30,10 +30,10 @@ func (l *Ledger) IDReceived() {
 func (l *Ledger) IDReset(at Instant, event string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.lastID != idReceived {
+	if l.idState != idReceived {
 		return
 	}
-	l.lastID = idEmptied
+	l.idState = idEmptied
 	l.extras().reset = &idReset{at, event, l.highest()}
 }
 
@@ -44,7 +44,7 @@ func (l *Ledger) resume(at Instant) {
 	switch {
 	case l.stream.count < 2:
 		return
-	case l.lastID == idReceived:
+	case l.idState == idReceived:
 		l.cutResumed()
 		l.messages.resume()
 		return
@@ -52,7 +52,7 @@ func (l *Ledger) resume(at Instant) {
 		return
 	}
 	x := l.extras()
-	if l.lastID == idEmptied {
+	if l.idState == idEmptied {
 		l.messages.resume()
 		x.IDResets++
 		l.find(Finding{Kind: KindIDReset, At: x.reset.at, From: x.reset.after, Note: x.reset.event})

@@ -122,7 +122,7 @@ type Ledger struct {
 	// that needs no extras.
 	connectIsPlain bool
 	opening        bool // no stream has opened since the attempt at dials.first
-	lastID         lastID
+	idState        resumeIDState
 	// connect is the time from the first dial to the headers of the first stream, or to the end of a refused client.
 	connect  time.Duration
 	openedAt Instant // arrival of the headers of the first stream
@@ -210,27 +210,27 @@ func (l *Ledger) Counting() Counting { return l.stream.cfg.Counting }
 // ID returns the id of the client.
 func (l *Ledger) ID() string { return l.id }
 
-// Undecided returns the time until it is known whether the noop of the present slot is lost or in transit; 0 if none is
-// due. A script waits for that time before it requests the end, so that no noop is undecided.
-func (l *Ledger) Undecided(at Instant) time.Duration {
+// UndecidedTime returns the time until it is known whether the noop of the present slot is lost or in transit; 0 if
+// none is due. A script waits for that time before it requests the end, so that no noop is undecided.
+func (l *Ledger) UndecidedTime(at Instant) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.stream.cfg.Counting != Noops {
 		return 0
 	}
 	c := l.counterOf(l.numbersDecide())
-	if !l.stream.open || !c.hasNoop {
+	if !l.stream.open || !c.hasMessage {
 		return 0
 	}
 	if burst := c.lastAt + l.stream.cfg.Interval/2; c.slots.balance > 0 && at < burst {
 		return burst - at // delayed noops may follow the last one
 	}
-	within := c.slots.tolerance(l.stream.cfg.tolerance(), l.stream.cfg.Interval) + share(l.stream.cfg.Interval, duePrecision)
-	due := c.slots.nextDue(at-within, c.lastAt, l.stream.cfg.Interval)
-	if at < due-within/4 {
+	tolerance := c.slots.tolerance(l.stream.cfg.tolerance(), l.stream.cfg.Interval) + share(l.stream.cfg.Interval, duePrecision)
+	due := c.slots.nextDue(at-tolerance, c.lastAt, l.stream.cfg.Interval)
+	if at < due-tolerance/4 {
 		return 0
 	}
-	return due + within - at
+	return due + tolerance - at
 }
 
 // Record returns a copy of all counts and findings so far.

@@ -229,7 +229,7 @@ func TestReconnect(t *testing.T) {
 func TestMessageUsesANumberButNoSlot(t *testing.T) {
 	p := newTape(t)
 	p.regular(1, 3, true)
-	p.Message(p.at+sec, 4)
+	p.NumberedEvent(p.at+sec, 4)
 	r := p.regular(5, 9, true).end(sec)
 	require.True(t, r.Faultless(), "%+v", r)
 	require.EqualValues(t, 8, r.Received)

@@ -226,7 +226,7 @@ func (l *Ledger) closeCounters(end, at Instant) {
 		l.byNumber.close(end, at, 0)
 		return
 	}
-	if l.byNumber.close(end, at, x.replayable) && x.LastOutage == nil && x.latest != nil {
-		x.LastOutage = x.latest
+	if l.byNumber.close(end, at, x.replayable) && x.LastOutage == nil && x.latestOutage != nil {
+		x.LastOutage = x.latestOutage
 	}
 }

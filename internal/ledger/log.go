@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// MostEntries limits the messages of one Log: ten hours at 1000 per second.
-const MostEntries = 36_000_000
+// MaxEntries limits the messages of one Log: ten hours at 1000 per second.
+const MaxEntries = 36_000_000
 
 const (
 	// joinTime is the time after the headers of a stream in which it may receive a greeting or a history. Other streams
@@ -33,7 +33,7 @@ type Log struct {
 	entries []Entry
 	index   map[uint64]uint32 // number of the first entry with a fingerprint
 	extras  []Extra
-	dropped uint64 // messages beyond MostEntries
+	dropped uint64 // messages beyond MaxEntries
 	similar bool   // a message, or a copy, has the content of an earlier message
 	repeats bool   // several streams received a message with the content of an earlier one
 }
@@ -63,7 +63,7 @@ type Extra struct {
 func NewLog() *Log { return &Log{index: map[uint64]uint32{}} }
 
 // Entries returns the messages so far, the messages that streams received again, and the number of messages beyond
-// MostEntries.
+// MaxEntries.
 func (l *Log) Entries() (entries []Entry, extras []Extra, dropped uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,7 +89,7 @@ func (l *Log) add(print uint64, at Instant) (number uint64) {
 	if first, known := l.index[print]; known {
 		e.Repeat, l.at(uint64(first)).repeatedLater, l.similar = true, true, true
 	} else {
-		l.index[print] = uint32(number) // #nosec G115 -- at most MostEntries
+		l.index[print] = uint32(number) // #nosec G115 -- at most MaxEntries
 	}
 	l.entries = append(l.entries, e)
 	return number

@@ -157,7 +157,7 @@ func (s *scenario) playTo(inspect func(*Ledger)) Record {
 	l := openedAt(&Config{Interval: s.interval, Late: sec}, 0, s.opened)
 	for _, e := range s.events {
 		if e.message {
-			l.Message(e.at, e.number)
+			l.NumberedEvent(e.at, e.number)
 			continue
 		}
 		n := Noop{At: e.at, Number: e.number, Intact: !e.corrupt}
@@ -167,7 +167,7 @@ func (s *scenario) playTo(inspect func(*Ledger)) Record {
 		l.Noop(n)
 		inspect(l)
 	}
-	end := s.end + l.Undecided(s.end) // as the scripts do
+	end := s.end + l.UndecidedTime(s.end) // as the scripts do
 	l.CloseRequested(end)
 	l.Closed(end+time.Millisecond, "server", true, false)
 	return l.Record()

@@ -85,7 +85,7 @@ func (l *Ledger) reconnected(at Instant, o *Outage) {
 	if len(x.Outages) < maxOutages {
 		x.Outages = append(x.Outages, *o)
 	}
-	x.latest, x.replayedAt = o, at
+	x.latestOutage, x.replayedAt = o, at
 	if l.byNumber != nil {
 		x.replayable = l.byNumber.missedSlots(at)
 	}
@@ -104,7 +104,7 @@ func (l *Ledger) replayed(at Instant, counted bool) {
 	x.replayedAt = at
 	if counted {
 		x.replayable--
-		x.latest.Replayed++
+		x.latestOutage.Replayed++
 		if x.Survived == len(x.Outages) { // it is listed
 			x.Outages[len(x.Outages)-1].Replayed++
 		}

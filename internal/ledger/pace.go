@@ -115,8 +115,8 @@ func (g *gauge) median(planned time.Duration) time.Duration {
 		mean += gap / time.Duration(len(gaps))
 	}
 	n := nearest(median, planned)
-	near := func(d time.Duration, within float64) bool {
-		return (d - time.Duration(n)*planned).Abs() <= share(planned, within)
+	near := func(d time.Duration, tolerance float64) bool {
+		return (d - time.Duration(n)*planned).Abs() <= share(planned, tolerance)
 	}
 	if n == 1 && near(mean, .05) || n > 1 && near(median, .1) {
 		return planned

@@ -151,7 +151,7 @@ func TestSilenceBeforeADropIsMissed(t *testing.T) {
 		}, 2},
 		{"only messages", func(p *tape) {
 			p.regular(1, 4, true).wait(interval)
-			p.Message(p.at, 5)
+			p.NumberedEvent(p.at, 5)
 			drop(p, interval+2*sec, sec)
 			p.noop(interval, 6)
 		}, 2},

@@ -129,5 +129,5 @@ const (
 
 // Find adds a finding, or counts it if there are too many.
 func (r *Record) Find(f Finding) {
-	r.Findings, r.Unlisted = listed(r.Findings, r.Unlisted, f)
+	r.Findings, r.Unlisted = appendFinding(r.Findings, r.Unlisted, f)
 }

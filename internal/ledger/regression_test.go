@@ -92,15 +92,15 @@ func TestFuzzRegressions(t *testing.T) {
 			return p.noop(interval, 2).noop(interval, 1).regular(3, 9, true).end(sec)
 		}, want{reordered: 1, findings: []string{"reordered 1"}}},
 		{"false alarm: a message has the first number", func(p *tape) Record {
-			p.Message(p.at+sec, 1)
+			p.NumberedEvent(p.at+sec, 1)
 			return p.noop(interval, 2).regular(3, 9, true).end(sec)
 		}, want{}},
 		{"messages with a numbering over all devices do not make noops numbered", func(p *tape) Record {
-			p.Message(p.at+sec, 58213)
+			p.NumberedEvent(p.at+sec, 58213)
 			return p.noop(interval, 58214).regular(58215, 58220, true).end(sec)
 		}, want{}},
 		{"a plausible first message does not count if the noops are implausible", func(p *tape) Record {
-			p.Message(p.at+sec, 2)
+			p.NumberedEvent(p.at+sec, 2)
 			return p.noop(interval, 58214).regular(58215, 58220, true).end(sec)
 		}, want{}},
 		{"overflow: the largest number", func(p *tape) Record {
@@ -111,7 +111,7 @@ func TestFuzzRegressions(t *testing.T) {
 		}, want{corrupted: 1, findings: []string{"corrupted 4"}}},
 		{"overflow: a message with the largest number", func(p *tape) Record {
 			p.regular(1, 3, true)
-			p.Message(p.at+sec, math.MaxUint64)
+			p.NumberedEvent(p.at+sec, math.MaxUint64)
 			return p.regular(4, 9, true).end(sec)
 		}, want{}},
 		{"a number far ahead means that all numbers before it are lost", func(p *tape) Record {

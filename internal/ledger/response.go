@@ -81,7 +81,7 @@ type Response struct {
 type Chunk struct {
 	At                                Instant // arrival
 	Done, Failed, Incomplete, Content bool    // terminal event, error event, report of a shortened response, content
-	Broken                            bool    // it does not match the description
+	Corrupted                         bool    // it does not match the description
 	Seq                               uint64  // number of the service, if HasSeq
 	HasSeq                            bool
 }
@@ -92,7 +92,7 @@ func (r *Response) Block(c *Chunk) {
 	if r.done > 0 {
 		r.afterDone++
 	}
-	if c.Broken {
+	if c.Corrupted {
 		r.Corrupted++
 	}
 	r.failed, r.Incomplete = r.failed || c.Failed, r.Incomplete || c.Incomplete
@@ -120,9 +120,9 @@ func (r *Response) content(at Instant) {
 	r.Last = at
 }
 
-// Numbered adds a chunk number from the text, and the total that it states. An invalid number belongs to a changed
+// AddNumber adds a chunk number from the text, and the total that it states. An invalid number belongs to a changed
 // chunk or to another response.
-func (r *Response) Numbered(k, total uint64, valid bool) {
+func (r *Response) AddNumber(k, total uint64, valid bool) {
 	if !valid || !r.text.add(k) {
 		r.Corrupted++
 		return
@@ -133,14 +133,14 @@ func (r *Response) Numbered(k, total uint64, valid bool) {
 // IsNumbered reports whether a valid chunk number was found in the text.
 func (r *Response) IsNumbered() bool { return r.text.started }
 
-// table is the CRC table for checksums of texts.
-var table = crc64.MakeTable(crc64.ECMA)
+// crcTable is the CRC table for checksums of texts.
+var crcTable = crc64.MakeTable(crc64.ECMA)
 
 // Text adds a part of the text. The service states the complete text later.
 func (r *Response) Text(part []byte) {
 	r.sinceStatement++
 	r.length += uint64(len(part))
-	r.sum = crc64.Update(r.sum, table, part)
+	r.sum = crc64.Update(r.sum, crcTable, part)
 	r.splitCharacter = r.splitCharacter || bytes.Contains(part, replacement)
 }
 
@@ -154,7 +154,7 @@ func (r *Response) StateText(text []byte) {
 	if r.splitCharacter {
 		return
 	}
-	if r.length != uint64(len(text)) || r.sum != crc64.Checksum(text, table) {
+	if r.length != uint64(len(text)) || r.sum != crc64.Checksum(text, crcTable) {
 		r.statedMissing++
 	}
 	r.reset()
@@ -186,14 +186,14 @@ func (r *Response) surplusChunks() uint64 {
 func (r *Response) reset() { r.sum, r.length, r.sinceStatement, r.stated = 0, 0, 0, true }
 
 // Close ends the response at an instant, and sets its State.
-func (r *Response) Close(at Instant, by Closing) {
-	r.Ended, r.State = at, r.stateAfter(by)
+func (r *Response) Close(at Instant, closing Closing) {
+	r.Ended, r.State = at, r.finalState(closing)
 }
 
-// stateAfter returns the final state. The cases are in order of precedence.
-func (r *Response) stateAfter(by Closing) ResponseState {
+// finalState returns the final state. The cases are in order of precedence.
+func (r *Response) finalState(closing Closing) ResponseState {
 	switch {
-	case by == NeverOpened:
+	case closing == NeverOpened:
 		return ResponseRefused
 	case r.failed:
 		return ResponseError
@@ -201,25 +201,25 @@ func (r *Response) stateAfter(by Closing) ResponseState {
 		return ResponseAfterDone
 	case r.done > 0 && r.text.last < r.textTotal:
 		return ResponseTruncated
-	case r.done > 0 && r.Chunks == 0, by == ClosedInOrder && r.events == 0:
+	case r.done > 0 && r.Chunks == 0, closing == ClosedInOrder && r.events == 0:
 		return ResponseEmpty
-	case r.done > 0 && (by == ClosedSilent || by == ClosedAtEnd):
+	case r.done > 0 && (closing == ClosedSilent || closing == ClosedAtEnd):
 		return ResponseLingering
 	case r.done > 0:
 		return ResponseComplete
-	case by == ClosedOnPurpose:
+	case closing == ClosedOnPurpose:
 		return ResponseAbandoned
-	case by == ClosedSilent:
+	case closing == ClosedSilent:
 		return ResponseIdle
-	case by == ClosedAtEnd:
+	case closing == ClosedAtEnd:
 		return ResponseUnfinished
 	}
 	return ResponseTruncated
 }
 
-// Counts returns the counts of chunks: by the numbers in the text, else by the numbers of the service, else by content.
+// Totals returns the counts of chunks: by the numbers in the text, else by the numbers of the service, else by content.
 // The last chunks are expected only if the terminal event arrived.
-func (r *Response) Counts() (c Totals) {
+func (r *Response) Totals() (c Totals) {
 	if s := r.numbers(); s.started {
 		missed := s.missed()
 		c = Totals{Received: s.received, Duplicated: s.duplicated, Reordered: s.reordered, Corrupted: r.Corrupted}

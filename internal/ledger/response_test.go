@@ -53,12 +53,12 @@ func TestResponseThatEndsBeforeItsLastNumber(t *testing.T) {
 	var r Response
 	for k := range uint64(20) {
 		r.Block(&Chunk{Content: true})
-		r.Numbered(k+1, 40, true)
+		r.AddNumber(k+1, 40, true)
 	}
 	r.Block(&Chunk{Done: true})
 	r.Close(0, ClosedInOrder)
 	require.Equal(t, ResponseTruncated, r.State)
-	require.Equal(t, Totals{Received: 20, Missed: 20, Expected: 40}, r.Counts())
+	require.Equal(t, Totals{Received: 20, Missed: 20, Expected: 40}, r.Totals())
 	number, ok := r.Missing()
 	require.True(t, ok)
 	require.Equal(t, uint64(21), number)
@@ -68,22 +68,22 @@ func TestResponseWithChangedChunk(t *testing.T) {
 	var r Response
 	for k := range uint64(5) {
 		r.Block(&Chunk{Content: true})
-		r.Numbered(k+1, 5, k != 2)
+		r.AddNumber(k+1, 5, k != 2)
 	}
 	r.Block(&Chunk{Done: true})
 	r.Close(0, ClosedInOrder)
 	require.Equal(t, ResponseComplete, r.State)
-	require.Equal(t, Totals{Received: 4, Corrupted: 1, Expected: 5}, r.Counts())
+	require.Equal(t, Totals{Received: 4, Corrupted: 1, Expected: 5}, r.Totals())
 }
 
 // A chunk without a number that does not match the description was sent and did not arrive as it was.
 func TestResponseWithBrokenChunk(t *testing.T) {
 	var r Response
 	for k := range 5 {
-		r.Block(&Chunk{Content: true, Broken: k == 2})
+		r.Block(&Chunk{Content: true, Corrupted: k == 2})
 	}
 	r.Block(&Chunk{Done: true})
-	require.Equal(t, Totals{Received: 4, Corrupted: 1, Expected: 5}, r.Counts())
+	require.Equal(t, Totals{Received: 4, Corrupted: 1, Expected: 5}, r.Totals())
 }
 
 // The numbers of the service do not count the chunks of a response that has numbers in its text.
@@ -92,7 +92,7 @@ func TestResponseFirstNumber(t *testing.T) {
 	r.Block(&Chunk{Content: true, Seq: 1, HasSeq: true})
 	_, ok := r.FirstNumber()
 	require.True(t, ok)
-	r.Numbered(1, 2, true)
+	r.AddNumber(1, 2, true)
 	_, ok = r.FirstNumber()
 	require.False(t, ok)
 }
@@ -108,7 +108,7 @@ func TestResponseWithHalfACharacterIsNotCovered(t *testing.T) {
 	r.StateText([]byte("a😀"))
 	r.Block(&Chunk{Done: true})
 	r.Close(0, ClosedInOrder)
-	require.Equal(t, Totals{Expected: 2, Received: 2}, r.Counts())
+	require.Equal(t, Totals{Expected: 2, Received: 2}, r.Totals())
 	require.Equal(t, CoversNone, r.Coverage())
 }
 
@@ -119,17 +119,17 @@ func TestResponseStatedByTheService(t *testing.T) {
 		r.Text([]byte(part))
 	}
 	r.StateText([]byte("one two three"))
-	require.Zero(t, r.Counts().Missed)
+	require.Zero(t, r.Totals().Missed)
 	require.Equal(t, CoversAll, r.Coverage())
 	r.Text([]byte("four"))
 	r.StateText([]byte("three and four"))
-	require.Equal(t, uint64(1), r.Counts().Missed, "at least")
+	require.Equal(t, uint64(1), r.Totals().Missed, "at least")
 
 	r = Response{}
 	r.Block(&Chunk{Content: true})
 	r.Text(nil)
 	r.StateChunks(3)
-	require.Equal(t, Totals{Received: 1, Missed: 2, Expected: 3}, r.Counts())
+	require.Equal(t, Totals{Received: 1, Missed: 2, Expected: 3}, r.Totals())
 }
 
 // A chunk has one token or more, so that tokens bound the chunks from above only.
@@ -143,7 +143,7 @@ func TestResponseWithMoreChunksThanTokens(t *testing.T) {
 		r.StateTokens(tokens)
 		r.Block(&Chunk{Done: true})
 		r.Close(0, ClosedInOrder)
-		require.Equal(t, Totals{Received: 3, Expected: 3, Duplicated: duplicated}, r.Counts(), tokens)
+		require.Equal(t, Totals{Received: 3, Expected: 3, Duplicated: duplicated}, r.Totals(), tokens)
 		require.Equal(t, CoversNone, r.Coverage())
 	}
 }

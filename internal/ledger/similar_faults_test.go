@@ -214,9 +214,9 @@ func TestUndecided(t *testing.T) {
 		for _, c := range []struct{ after, want time.Duration }{
 			{sec, 0}, {13 * sec, 0}, {interval, within}, {interval + sec/2, within - sec/2}, {interval + within, 0}, {2 * interval, within},
 		} {
-			require.Equal(t, c.want, p.Undecided(p.at+c.after), "%v after the last noop", c.after)
+			require.Equal(t, c.want, p.UndecidedTime(p.at+c.after), "%v after the last noop", c.after)
 		}
-		r := p.end(interval + p.Undecided(p.at+interval))
+		r := p.end(interval + p.UndecidedTime(p.at+interval))
 		require.EqualValues(t, 1, r.Missed())
 		require.Zero(t, r.Undetectable, "%+v", r)
 	}
@@ -316,9 +316,9 @@ func TestUndecidedWaitsForDelayedNoops(t *testing.T) {
 	t.Parallel()
 	for _, numbered := range []bool{false, true} {
 		p := newTape(t).noop(7*sec, numberIf(numbered, 1)).regular(2, 6, numbered).noop(2*interval, numberIf(numbered, 7))
-		require.Positive(t, p.Undecided(p.at+sec))
-		require.Zero(t, p.Undecided(p.at+interval/2+sec))
+		require.Positive(t, p.UndecidedTime(p.at+sec))
+		require.Zero(t, p.UndecidedTime(p.at+interval/2+sec))
 		p.noop(0, numberIf(numbered, 8))
-		require.Zero(t, p.Undecided(p.at+sec))
+		require.Zero(t, p.UndecidedTime(p.at+sec))
 	}
 }

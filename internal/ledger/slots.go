@@ -81,22 +81,22 @@ func (s *slots) advance(at Instant, interval time.Duration) int64 {
 // number. If settle is set, fill ends the doubt and returns the number of empty slots. burst reports whether the
 // arrival directly followed the previous one, so that it does not show when it was due.
 //
-// Numbers may be ahead of the slots by ahead, the count of missing lower numbers, as between two swapped noops. If they
+// Numbers may be ahead of the slots by lead, the count of missing lower numbers, as between two swapped noops. If they
 // are further ahead, the schedule is earlier than assumed, and the anchor moves. Thus noops that a server sends too
 // early do not count for a later silence.
-func (s *slots) fill(at Instant, n, covered, ahead int64, burst, settle bool) (unsent uint64) {
+func (s *slots) fill(at Instant, n, covered, lead int64, burst, settle bool) (unsent uint64) {
 	switch {
 	case settle && n > 0 && s.balance > 0:
 		unsent, s.balance = uint64(s.balance), 0
 	case !s.phaseKnown && n < covered && !burst:
 		// The phase is unknown, because the earlier arrivals were replayed or late. This one shows it better, and does
 		// not count for a later slot.
-		s.anchor, ahead = at, 0
+		s.anchor, lead = at, 0
 	}
 	s.phaseKnown = s.phaseKnown || s.consecutive && covered == 1
 	s.balance += n - covered
-	if s.balance < -ahead {
-		s.balance = -ahead
+	if s.balance < -lead {
+		s.balance = -lead
 		if covered > 0 {
 			s.anchor = at
 		}
@@ -114,20 +114,21 @@ func (s *slots) settle() uint64 {
 // isOnSlot reports whether the last arrival is the noop of the slot of the anchor. An arrival well before that slot is
 // a late noop of an earlier slot.
 func (s *slots) isOnSlot(last Instant, interval time.Duration) bool {
-	return last >= s.anchor-s.early(interval)
+	return last >= s.anchor-s.maxEarliness(interval)
 }
 
-// early returns the maximum time before a slot at which an arrival may be the noop of that slot.
-func (s *slots) early(interval time.Duration) time.Duration {
+// maxEarliness returns the maximum time before a slot at which an arrival may be the noop of that slot.
+func (s *slots) maxEarliness(interval time.Duration) time.Duration {
 	if s.arrivals < knownPhase {
 		return share(interval, earlyAtFirst)
 	}
 	return share(interval, earlyShare)
 }
 
-// tooEarly reports whether an arrival cannot be the noop of the first slot in doubt, because that slot is not due yet.
-func (s *slots) tooEarly(at Instant, interval time.Duration) bool {
-	return at < s.anchor-time.Duration(s.balance-1)*interval-s.early(interval)
+// isTooEarly reports whether an arrival cannot be the noop of the first slot in doubt, because that slot is not due
+// yet.
+func (s *slots) isTooEarly(at Instant, interval time.Duration) bool {
+	return at < s.anchor-time.Duration(s.balance-1)*interval-s.maxEarliness(interval)
 }
 
 // tolerance returns the time before the end in which a noop may be due and still be in transit: the configured time, or

@@ -106,7 +106,7 @@ func (in *boundedReader) feeds(s *Shard) error {
 // appendTo adds the messages of a piece to a log.
 func (p *feedPiece) appendTo(l *feed.Log) error {
 	n := len(p.Prints) / 8
-	if len(p.Prints)%8 != 0 || n > feedPieceSize || len(l.Entries)+n > ledger.MostEntries {
+	if len(p.Prints)%8 != 0 || n > feedPieceSize || len(l.Entries)+n > ledger.MaxEntries {
 		return fmt.Errorf("impossible size of a piece of a feed: %d bytes", len(p.Prints))
 	}
 	var before ledger.Entry

@@ -117,7 +117,7 @@ func (r *Responses) Add(response *ledger.Response, id, reason string, ended time
 	if response.Started > 0 {
 		r.Delay.Record(response.Started - response.Due)
 	}
-	counts := response.Counts()
+	counts := response.Totals()
 	r.addChunks(&counts)
 	if response.IsNumbered() {
 		r.Numbered++

@@ -24,7 +24,7 @@ func finiteWith(parameters map[string]string, states ...ledger.ResponseState) *R
 		response := ledger.Response{Due: due, Started: due + time.Millisecond, Headers: due + 2*time.Millisecond}
 		for k := range uint64(4) {
 			response.Block(&ledger.Chunk{At: due + time.Duration(50+10*k)*time.Millisecond, Content: true})
-			response.Numbered(k+1, 4, true)
+			response.AddNumber(k+1, 4, true)
 		}
 		response.Block(&ledger.Chunk{Done: true})
 		response.Close(due+100*time.Millisecond, ledger.ClosedInOrder)

@@ -159,7 +159,7 @@ func (s *Streams) compareShared(i int, r *shard.Connection) *shard.Connection {
 		r = s.mutableConnection(i, r)
 		r.Record = *corrected.Record
 	}
-	r = s.compareWith(i, r, t.messagesFor(&s.m.Runners[r.Runner], r.Runner), t.topic, corrected.Certain)
+	r = s.compareWith(i, r, t.messagesFor(&s.m.Runners[r.Runner], r.Runner), t.topic, corrected.CertainFrom)
 	if t.topic.Streams == 1 || r.Arrived() < t.topic.MinReceived {
 		t.topic.MinReceived = r.Arrived()
 	}

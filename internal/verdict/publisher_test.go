@@ -257,7 +257,7 @@ func (p *publishedRun) judge(t *testing.T) *Verdict {
 			for _, n := range p.deliver(stream, number) {
 				d := ledger.Delivery{At: sent(topic, number).Sub(start) + p.delay, Number: n, Timed: true, Lateness: p.delay}
 				if n == 0 {
-					d.Broken = "no JSON"
+					d.CorruptionReason = "no JSON"
 				}
 				if d.At < 25*time.Second {
 					l.Delivered(&d)

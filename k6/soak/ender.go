@@ -62,7 +62,7 @@ func (e *ender) run(streams []*holdStream) {
 	for range min(e.workers, len(streams)) {
 		workers.Go(func() {
 			for s := range queue {
-				if undecided := s.ledger().Undecided(s.observer.now()); undecided > 0 && e.h.ctx.Err() == nil {
+				if undecided := s.ledger().UndecidedTime(s.observer.now()); undecided > 0 && e.h.ctx.Err() == nil {
 					sleep(e.h.ctx, min(undecided, recheckInterval))
 					queue <- s
 					continue

@@ -147,7 +147,7 @@ func (o *observer) opened(_ time.Time, r *sseclient.Response) {
 
 // answered records the response to the second request. From then on messages of the stream are expected.
 func (o *observer) answered(at time.Time, _ *sseclient.Response) {
-	o.ledger.Joined(o.recorder.instant(at))
+	o.ledger.SubscribedFrom(o.recorder.instant(at))
 }
 
 // comment records a comment line as a sign of life, and keeps it as a possible heartbeat if heartbeats are comments.
@@ -226,7 +226,7 @@ func (o *observer) otherEvent(at time.Time, block *service.Block, reading *servi
 		if !block.HasData {
 			return
 		}
-		o.ledger.Message(o.recorder.instant(at), uint64(reading.Seq)) // #nosec G115 -- it is not negative
+		o.ledger.NumberedEvent(o.recorder.instant(at), uint64(reading.Seq)) // #nosec G115 -- it is not negative
 	}
 	o.ledger.RecordSign(o.recorder.instant(at), ledger.UnknownBlockSign)
 	o.countName(block)
@@ -313,13 +313,13 @@ func (o *observer) deliver(at time.Time, b *service.Block, r *service.Reading) {
 	}
 	m := ledger.Delivery{At: instant, Number: uint64(r.Seq), Unnumbered: !r.HasSeq, Timed: r.HasSentAt, Lateness: o.recorder.latenessOf(latency)} // #nosec G115 -- a negative number fits no sequence
 	if r.Err != nil {
-		m.Broken = r.Err.Error() + ": " + o.credentials().excerpt(b.Data)
+		m.CorruptionReason = r.Err.Error() + ": " + o.credentials().excerpt(b.Data)
 	}
 	arrival := o.ledger.Delivered(&m)
-	if arrival.Counted && m.Broken == "" && m.Timed {
+	if arrival.Counted && m.CorruptionReason == "" && m.Timed {
 		o.recorder.noteReach(o.topic.number, m.Number, m.Lateness)
 	}
-	o.recorder.addArrival(arrival, o.excluded, first, latency, r.HasSentAt && m.Broken == "")
+	o.recorder.addArrival(arrival, o.excluded, first, latency, r.HasSentAt && m.CorruptionReason == "")
 }
 
 // firstAfter returns the time between the headers of a stream and its first message, and -1 for later messages. It
@@ -352,7 +352,7 @@ func (o *observer) countName(b *service.Block) {
 	if string(b.Event) != o.lastName { // lastName is empty before the first name
 		o.lastName = o.recorder.eventName(b.Event, o.credentials())
 	}
-	o.ledger.Named(o.lastName)
+	o.ledger.CountEvent(o.lastName)
 }
 
 // closed records the end of a stream or an attempt.

@@ -101,7 +101,7 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 	r.lastArrival = at
 	first := r.account.Chunks == 0
 	r.account.Block(&ledger.Chunk{
-		At: f.m.recorder.instant(at), Done: c.Done, Failed: c.Failed, Incomplete: c.Incomplete, Content: c.Content, Broken: c.Err != nil,
+		At: f.m.recorder.instant(at), Done: c.Done, Failed: c.Failed, Incomplete: c.Incomplete, Content: c.Content, Corrupted: c.Err != nil,
 		Seq: uint64(c.Seq), HasSeq: c.HasSeq, // #nosec G115 -- not negative
 	})
 	if c.Content {
@@ -170,7 +170,7 @@ func (r *response) readNumbers(text []byte) {
 			return
 		}
 		valid := token.Valid(r.id)
-		r.account.Numbered(uint64(token.K), uint64(token.N), valid) // #nosec G115 -- not negative
+		r.account.AddNumber(uint64(token.K), uint64(token.N), valid) // #nosec G115 -- not negative
 		if !valid && r.reason == "" {
 			r.reason = fmt.Sprintf("chunk number %d of %d is corrupted, or belongs to another request", token.K, token.N)
 		}

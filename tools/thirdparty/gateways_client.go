@@ -133,7 +133,7 @@ func (r *response) onBlock(at time.Time, b *eventstream.Block) {
 		}
 		r.Block(&ledger.Chunk{At: elapsed, Content: true})
 		// With a total of 0, the terminal event alone decides whether the response is complete.
-		r.Numbered(uint64(token.K), 0, token.Valid(r.ID))
+		r.AddNumber(uint64(token.K), 0, token.Valid(r.ID))
 	}
 	switch {
 	case chunk.Done && !r.done:

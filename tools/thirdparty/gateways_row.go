@@ -84,7 +84,7 @@ func assess(s scenario, responses []*response, records []model.Record) scenarioR
 			r.Wasted += max(0, int(record.Sent)-int(resp.Chunks))
 			continue
 		}
-		n := resp.Counts()
+		n := resp.Totals()
 		r.Ends[resp.End]++
 		r.Lost += max(0, int(record.Sent)-int(n.Received+n.Corrupted))
 		r.Duplicated += int(n.Duplicated)

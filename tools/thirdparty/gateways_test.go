@@ -50,7 +50,7 @@ func TestDirectResponsesMatchTheModel(t *testing.T) {
 	} {
 		t.Run(test.fault, func(t *testing.T) {
 			got := c.do(t.Context(), fmt.Sprintf("test-%d", i), "chunks=10 fault="+test.fault, 10, behaviour{})
-			counts := got.Counts()
+			counts := got.Totals()
 			counts.Expected = 0
 			require.Equal(t, test.want, counts)
 			require.Equal(t, []any{test.state, test.end}, []any{got.State, got.End})
@@ -65,7 +65,7 @@ func TestAPauseIsNotAFault(t *testing.T) {
 	c, _ := startModel(t)
 	got := c.do(t.Context(), "test-1", "chunks=50 delay=10ms", 50, behaviour{pauseAfter: 5, pause: 300 * time.Millisecond})
 	require.Equal(t, ledger.ResponseComplete, got.State)
-	require.Equal(t, uint64(50), got.Counts().Received)
+	require.Equal(t, uint64(50), got.Totals().Received)
 	require.GreaterOrEqual(t, time.Duration(slices.Max(got.Gaps))*time.Microsecond, 300*time.Millisecond)
 }
 
@@ -87,7 +87,7 @@ func TestTableRows(t *testing.T) {
 	resp := &response{ID: "a", End: "in order", Expected: 4}
 	for k := range uint64(3) {
 		resp.Block(&ledger.Chunk{Content: true})
-		resp.Numbered(k+1, 0, true)
+		resp.AddNumber(k+1, 0, true)
 	}
 	resp.Block(&ledger.Chunk{Done: true})
 	resp.Close(0, ledger.ClosedInOrder)

@@ -18,18 +18,18 @@ func (f *Feed) certifies() bool {
 // its recorded messages remain. For any other chain without a place, certify assumes messages.
 func (c *correction) certify() (certain bool) {
 	r := &c.record
-	before := subtract([]ledger.Range{{r.First, r.Last}}, r.Holes) // the recorded messages
+	recordedRanges := subtract([]ledger.Range{{r.First, r.Last}}, r.Holes) // the recorded messages
 	var received []ledger.Range
 	var faulty []period
 	certain = true
 	for _, chain := range c.chains(c.log, c.source) {
 		at := period{c.source.Spans[chain.from].From, endOf(c.source, chain)}
-		c.certain[chain.from] = at.from + c.JoinTime + maxSpread
-		low, high := numbersOf(r.Spans[chain.from : chain.to+1])
-		recorded := clip(before, low, high)
+		c.certainFrom[chain.from] = at.from + c.JoinTime + maxSpread
+		low, high := numberRange(r.Spans[chain.from : chain.to+1])
+		recorded := clip(recordedRanges, low, high)
 		switch {
 		case chain.state == placed:
-			received = append(received, c.receivedFirst(at.from, chain.first, before)...)
+			received = append(received, c.receivedFirst(at.from, chain.first, recordedRanges)...)
 			received = append(received, c.place(chain)...)
 			c.dropFaults(at)
 		case chain.state == unplaced && c.isFaulty(chain, recorded):
@@ -47,16 +47,16 @@ func (c *correction) certify() (certain bool) {
 }
 
 // place sets the numbers of a chain that has a place, and returns them.
-func (c *correction) place(of chain) []ledger.Range {
-	spans := c.record.Spans[of.from : of.to+1]
+func (c *correction) place(chain chain) []ledger.Range {
+	spans := c.record.Spans[chain.from : chain.to+1]
 	for i := range spans {
 		spans[i].First, spans[i].Last = 0, 0
 	}
-	spans[0].First, spans[0].Last = of.first, of.last
-	if of.first == 0 {
+	spans[0].First, spans[0].Last = chain.first, chain.last
+	if chain.first == 0 {
 		return nil
 	}
-	return []ledger.Range{{of.first, of.last}}
+	return []ledger.Range{{chain.first, chain.last}}
 }
 
 // setReceived sets the numbers of the received messages.
@@ -93,11 +93,11 @@ func (c *correction) dropUnknown(faulty []period) {
 
 // assume returns the numbers of the messages that a chain without a place may have received: all messages of the time
 // in which it was open, except those with unique content that did not arrive.
-func (c *correction) assume(of chain, received []ledger.Range) (assumed []ledger.Range) {
+func (c *correction) assume(chain chain, received []ledger.Range) (assumed []ledger.Range) {
 	shift := c.offset(c.log, 0)
-	first, end := c.series.between(c.source.Spans[of.from].From+shift, endOf(c.source, of)+shift)
+	first, end := c.series.between(c.source.Spans[chain.from].From+shift, endOf(c.source, chain)+shift)
 	last := uint64(0) // up to this number, a message with unique content is certainly lost if it did not arrive
-	if len(received) > 0 && c.source.Duplicated == 0 && of.state == unplaced {
+	if len(received) > 0 && c.source.Duplicated == 0 && chain.state == unplaced {
 		last = received[len(received)-1][1]
 	}
 	for i := first; i < end; i++ {
@@ -110,21 +110,21 @@ func (c *correction) assume(of chain, received []ledger.Range) (assumed []ledger
 
 // receivedFirst returns the recorded messages that arrived immediately after the start of a chain, before the messages
 // of its place.
-func (c *correction) receivedFirst(from ledger.Instant, before uint64, received []ledger.Range) []ledger.Range {
+func (c *correction) receivedFirst(from ledger.Instant, next uint64, received []ledger.Range) []ledger.Range {
 	first, end := c.series.between(from+c.offset(c.log, 0)-maxSpread, from+c.offset(c.log, 0)+c.JoinTime)
-	if first >= end || before == 0 {
+	if first >= end || next == 0 {
 		return nil
 	}
-	return clip(received, c.series.numbers[first], min(c.series.numbers[end-1], before-1))
+	return clip(received, c.series.numbers[first], min(c.series.numbers[end-1], next-1))
 }
 
 // isFaulty reports whether a chain has a fault in a part of the feed whose messages are certain.
-func (c *correction) isFaulty(of chain, recorded []ledger.Range) bool {
+func (c *correction) isFaulty(chain chain, recorded []ledger.Range) bool {
 	if len(recorded) == 0 {
 		return false
 	}
-	p, ok := c.certainPart(c.log, c.source, of)
-	return ok && (c.hasFault(p.time) || c.misses(p)) && c.contradicts(of, p)
+	p, ok := c.certainPart(c.log, c.source, chain)
+	return ok && (c.hasFault(p.time) || c.misses(p)) && c.contradicts(chain, p)
 }
 
 // misses reports whether an expected message of a part did not arrive.
@@ -169,8 +169,8 @@ func (c *correction) dropFaults(p period) {
 	})
 }
 
-// numbersOf returns the lowest and the highest number of spans; 0: none.
-func numbersOf(spans []ledger.Span) (low, high uint64) {
+// numberRange returns the lowest and the highest number of spans; 0: none.
+func numberRange(spans []ledger.Span) (low, high uint64) {
 	for _, s := range spans {
 		if s.First > 0 && (low == 0 || s.First < low) {
 			low = s.First

@@ -93,7 +93,7 @@ type part struct {
 
 // certainPart returns the longest certain part of the series that was sent while a chain was open. ok is false if there
 // is none.
-func (f *Feed) certainPart(log int, r *ledger.Record, c chain) (of part, ok bool) {
+func (f *Feed) certainPart(log int, r *ledger.Record, c chain) (longest part, ok bool) {
 	s, shift := &f.series, f.offset(log, 0)
 	at := period{r.Spans[c.from].From + f.JoinTime + shift, endOf(r, c) + shift}
 	open := s.longestOpen(at)
@@ -104,10 +104,10 @@ func (f *Feed) certainPart(log int, r *ledger.Record, c chain) (of part, ok bool
 		for stop < end && s.isCertain(stop-1) && s.numbers[stop] == s.numbers[stop-1]+1 {
 			stop++
 		}
-		if stop-start > of.end-of.first {
-			of = part{start, stop, period{s.sent[start] - shift - maxSpread, s.sent[stop-1] - shift + maxSpread}}
+		if stop-start > longest.end-longest.first {
+			longest = part{start, stop, period{s.sent[start] - shift - maxSpread, s.sent[stop-1] - shift + maxSpread}}
 		}
 		start = stop
 	}
-	return of, of.end > of.first
+	return longest, longest.end > longest.first
 }

@@ -9,9 +9,9 @@ import (
 // A Correction is the record of one connection in the numbers of the feed.
 type Correction struct {
 	Record *ledger.Record
-	// Certain has, for each stream, the time from which its place in the feed is known; 0: from its start. No message
-	// is expected on the stream before that time.
-	Certain []ledger.Instant
+	// CertainFrom has, for each stream, the time from which its place in the feed is known; 0: from its start. No
+	// message is expected on the stream before that time.
+	CertainFrom []ledger.Instant
 	// Uncertain reports whether content repeats, and it is unknown which messages the connection received.
 	Uncertain bool
 }
@@ -19,13 +19,13 @@ type Correction struct {
 // Correct returns the record of a connection in the numbers of the feed, with corrected faults. log is the index of the
 // log of its runner.
 func (f *Feed) Correct(log int, r *ledger.Record) Correction {
-	certain, raw := make([]ledger.Instant, len(r.Spans)), r
+	certainFrom, raw := make([]ledger.Instant, len(r.Spans)), r
 	r = repairRecord(f.logs[log], r, f.Repeats)
 	if !f.certifies() && f.sameNumbers[log] && r.Deviations == nil {
-		f.delay(log, certain, r.Spans)
-		return Correction{Record: r, Certain: certain}
+		f.delay(log, certainFrom, r.Spans)
+		return Correction{Record: r, CertainFrom: certainFrom}
 	}
-	c := correction{Feed: f, log: log, raw: raw, source: r, record: *r, certain: certain}
+	c := correction{Feed: f, log: log, raw: raw, source: r, record: *r, certainFrom: certainFrom}
 	c.record.Findings, c.record.Cuts = slices.Clone(r.Findings), r.Cuts.Clone()
 	c.countRepeats()
 	c.copies()
@@ -33,20 +33,20 @@ func (f *Feed) Correct(log int, r *ledger.Record) Correction {
 	c.reorder()
 	c.renumber()
 	uncertain := f.certifies() && !c.certify()
-	f.delay(log, certain, r.Spans)
-	return Correction{Record: &c.record, Certain: certain, Uncertain: uncertain}
+	f.delay(log, certainFrom, r.Spans)
+	return Correction{Record: &c.record, CertainFrom: certainFrom, Uncertain: uncertain}
 }
 
 // A correction computes the Correction of one connection.
 type correction struct {
 	*Feed
-	log      int
-	raw      *ledger.Record // by the numbers of the log
-	source   *ledger.Record // raw with the simplest explanation of its deviations
-	record   ledger.Record
-	certain  []ledger.Instant // see Correction
-	received []uint64         // feed numbers of received messages that are extras of the log, or changed
-	findings []ledger.Finding // with feed numbers
+	log         int
+	raw         *ledger.Record // by the numbers of the log
+	source      *ledger.Record // raw with the simplest explanation of its deviations
+	record      ledger.Record
+	certainFrom []ledger.Instant // see Correction
+	received    []uint64         // feed numbers of received messages that are extras of the log, or changed
+	findings    []ledger.Finding // with feed numbers
 }
 
 // numberOf returns the feed number of an entry of the log; 0: it is a copy or a changed message, or there is no such
@@ -71,14 +71,14 @@ func (c *correction) countRepeats() {
 			continue
 		}
 		c.received = append(c.received, number)
-		uncount(&c.record, a, c.Repeats)
+		countAsReceived(&c.record, a, c.Repeats)
 	}
 	c.record.Undetectable += d.Unlisted
 }
 
 // copies counts the received entries of the log that are copies or changed messages as such, not as received.
 func (c *correction) copies() {
-	for _, n := range c.doubles[c.log] {
+	for _, n := range c.unnumbered[c.log] {
 		if !hasReceived(c.source, n) {
 			continue
 		}
@@ -138,7 +138,7 @@ func (c *correction) reorder() {
 	if c.AnyOrder {
 		return
 	}
-	for w := range c.windows {
+	for w := range c.disorders {
 		highest := uint64(0)
 		sequence := c.sequence(w, c.log, c.source)
 		for i, number := range c.numbersOf(sequence) {
@@ -186,7 +186,7 @@ func (c *correction) uncertain(at ledger.Instant) bool {
 		return false
 	}
 	for i, s := range c.source.Spans {
-		if !s.Resumed && at >= s.From && at < max(s.From+c.JoinTime, c.certain[i])+c.source.MaxLateness {
+		if !s.Resumed && at >= s.From && at < max(s.From+c.JoinTime, c.certainFrom[i])+c.source.MaxLateness {
 			return true
 		}
 	}
@@ -257,7 +257,7 @@ func (c *correction) ends(first, last uint64) (low, high uint64) {
 	if first == 0 {
 		return 0, 0
 	}
-	look := func(n uint64) (done bool) {
+	visit := func(n uint64) (done bool) {
 		if !hasReceived(c.source, n) {
 			return false
 		}
@@ -269,12 +269,12 @@ func (c *correction) ends(first, last uint64) (low, high uint64) {
 			low = number
 		}
 		high = max(high, number)
-		_, in := c.windowOf[c.ids[c.log][n-1]]
+		_, in := c.disorderOf[c.ids[c.log][n-1]]
 		return !in
 	}
-	for n := first; n <= last && !look(n); n++ {
+	for n := first; n <= last && !visit(n); n++ {
 	}
-	for n := last; n >= first && !look(n); n-- {
+	for n := last; n >= first && !visit(n); n-- {
 	}
 	return low, high
 }
@@ -293,12 +293,12 @@ func (c *correction) holes() (holes []ledger.Range) {
 			add(c.numberOf(n))
 		}
 	}
-	for _, a := range c.absent[c.log] {
+	for _, a := range c.missing[c.log] {
 		for n := max(a[0], r.First+1); n <= a[1] && n < r.Last; n++ {
 			add(n)
 		}
 	}
-	for _, w := range c.windows { // entries before the first and after the last received one
+	for _, w := range c.disorders { // entries before the first and after the last received one
 		for _, n := range w.locals[c.log] {
 			if !hasReceived(c.source, n) && (n < c.source.First || n > c.source.Last) {
 				add(c.numberOf(n))

@@ -35,16 +35,16 @@ type Feed struct {
 	// uncertain.
 	JoinTime time.Duration
 
-	logs     []*Log
-	nodes    []node     // by id; 0 is the head of the list
-	ids      [][]uint32 // per log: ids of its entries
-	orders   [][]uint32 // per log: its numbers in the order of most of its streams; nil: ascending
-	extras   [][]uint32 // per log: ids of its extras
-	windows  []window
-	windowOf map[uint32]int    // index in windows by id
-	absent   [][]ledger.Range  // per log: numbers of messages that it lacks
-	doubles  [][]uint64        // per log: its numbers of copies and changed messages
-	changed  map[uint32]uint32 // see changes
+	logs       []*Log
+	nodes      []node     // by id; 0 is the head of the list
+	ids        [][]uint32 // per log: ids of its entries
+	orders     [][]uint32 // per log: its numbers in the order of most of its streams; nil: ascending
+	extras     [][]uint32 // per log: ids of its extras
+	disorders  []disorder
+	disorderOf map[uint32]int    // index in disorders by id
+	missing    [][]ledger.Range  // per log: numbers of messages that it lacks
+	unnumbered [][]uint64        // per log: its numbers of copies and changed messages
+	changed    map[uint32]uint32 // see changes
 	// repeated reports whether a message has the content of an earlier one.
 	repeated    bool
 	series      series
@@ -80,15 +80,15 @@ type node struct {
 	repeatedLater bool   // a later node has the same print; set at the first node with it
 }
 
-// A window is a part of the list in which streams received messages in different orders.
-type window struct {
+// A disorder is a part of the list in which streams received messages in different orders.
+type disorder struct {
 	ids    []uint32
 	locals [][]uint64 // per log: its numbers of these messages, ascending
 }
 
 // Align returns the feed of a topic from the logs of its runners and the records of its connections.
 func Align(logs []*Log, anyOrder, repeats bool, records Records) *Feed {
-	f := &Feed{AnyOrder: anyOrder, Repeats: repeats, JoinTime: time.Second, logs: logs, nodes: make([]node, 1), windowOf: map[uint32]int{}}
+	f := &Feed{AnyOrder: anyOrder, Repeats: repeats, JoinTime: time.Second, logs: logs, nodes: make([]node, 1), disorderOf: map[uint32]int{}}
 	records = repairAll(logs, repeats, records)
 	index := map[uint64]uint32{}
 	for i := range logs {
@@ -227,9 +227,9 @@ type doubt struct {
 	at  ledger.Instant
 }
 
-// margin is the time after the start and before the end of a stream in which the stream may or may not receive a
+// edgeTime is the time after the start and before the end of a stream in which the stream may or may not receive a
 // message.
-var margin = time.Second
+var edgeTime = time.Second
 
 // copies returns the messages that are copies. Messages that may be copies become doubtful: no client is expected to
 // receive them.
@@ -251,10 +251,10 @@ func (f *Feed) copies(order []uint32, records Records) map[uint32]bool {
 		for _, d := range doubts {
 			at := d.at + f.offset(d.log, log)
 			passed := last >= int(place[d.id])
-			if passed && wasOpen(r, at, margin) {
+			if passed && wasOpen(r, at, edgeTime) {
 				minOpen[d.id]++
 			}
-			if wasOpen(r, at, -margin) {
+			if wasOpen(r, at, -edgeTime) {
 				maxOpen[d.id]++
 			}
 		}
@@ -276,18 +276,18 @@ func (f *Feed) lastPlace(log int, r *ledger.Record, place []uint32) int {
 			continue
 		}
 		last = max(last, int(place[id]))
-		if _, in := f.windowOf[id]; !in {
+		if _, in := f.disorderOf[id]; !in {
 			break
 		}
 	}
 	return last
 }
 
-// wasOpen reports whether a stream of a connection was open at an instant, and for the duration within before and after
-// it. If within is negative, the stream may have opened up to that long after the instant, or ended up to that long
+// wasOpen reports whether a stream of a connection was open at an instant, and for the duration margin before and after
+// it. If margin is negative, the stream may have opened up to that long after the instant, or ended up to that long
 // before it.
-func wasOpen(r *ledger.Record, at, within ledger.Instant) bool {
-	return slices.ContainsFunc(r.Spans, func(s ledger.Span) bool { return s.From+within <= at && (s.To == 0 || at <= s.To-within) })
+func wasOpen(r *ledger.Record, at, margin ledger.Instant) bool {
+	return slices.ContainsFunc(r.Spans, func(s ledger.Span) bool { return s.From+margin <= at && (s.To == 0 || at <= s.To-margin) })
 }
 
 // doubts returns the messages with repeated content that at most half of the connections received.
@@ -316,21 +316,21 @@ func (f *Feed) doubts(records Records) (doubts []doubt) {
 // compare finds, for each log, the messages that it lacks, its copies and changed messages, and whether its entries
 // have the numbers of the feed.
 func (f *Feed) compare() {
-	f.absent, f.sameNumbers, f.doubles = make([][]ledger.Range, len(f.logs)), make([]bool, len(f.logs)), make([][]uint64, len(f.logs))
+	f.missing, f.sameNumbers, f.unnumbered = make([][]ledger.Range, len(f.logs)), make([]bool, len(f.logs)), make([][]uint64, len(f.logs))
 	for log, ids := range f.ids {
 		has := make([]bool, len(f.Messages)+1)
-		same := len(ids) == len(f.Messages) && len(f.windows) == 0
+		same := len(ids) == len(f.Messages) && len(f.disorders) == 0
 		for i, id := range ids {
 			n := f.nodes[id].number
 			has[n] = true
 			if n == 0 {
-				f.doubles[log] = append(f.doubles[log], uint64(i)+1)
+				f.unnumbered[log] = append(f.unnumbered[log], uint64(i)+1)
 			}
 			same = same && int(n) == i+1
 		}
 		for n := 1; n < len(has); n++ {
 			if !has[n] {
-				f.absent[log] = addNumber(f.absent[log], uint64(n))
+				f.missing[log] = addNumber(f.missing[log], uint64(n))
 			}
 		}
 		f.sameNumbers[log] = same

@@ -46,7 +46,7 @@ func (f *Feed) link(log int, order []uint32, index map[uint64]uint32) {
 
 // majorityOrder returns the numbers of a log in the order of most of its streams; nil: ascending.
 func majorityOrder(log int, l *Log, records Records) []uint32 {
-	f := &Feed{logs: []*Log{l}, nodes: make([]node, len(l.Entries)+1), windowOf: map[uint32]int{}}
+	f := &Feed{logs: []*Log{l}, nodes: make([]node, len(l.Entries)+1), disorderOf: map[uint32]int{}}
 	order := make([]uint32, len(l.Entries))
 	for i := range order {
 		order[i] = uint32(i) + 1
@@ -199,20 +199,20 @@ func (l *linker) gaps() {
 		for to < len(l.ids) && l.ids[to] == 0 {
 			to++
 		}
-		l.gap(from, to)
+		l.matchGap(from, to)
 		from = to
 	}
 }
 
-// mostCells limits the work for one gap.
-const mostCells = 1 << 20
+// maxCells limits the work for one gap.
+const maxCells = 1 << 20
 
-// gap finds the messages of entries[from:to], which have none so far. Before the first entry with a message, it prefers
-// the last of neighbours with the same content, because the log may begin among them.
-func (l *linker) gap(from, to int) {
+// matchGap finds the messages of entries[from:to], which have none so far. Before the first entry with a message, it
+// prefers the last of neighbours with the same content, because the log may begin among them.
+func (l *linker) matchGap(from, to int) {
 	list := l.candidates(from, to)
 	count := to - from
-	if len(list) == 0 || (count+1)*(len(list)+1) > mostCells {
+	if len(list) == 0 || (count+1)*(len(list)+1) > maxCells {
 		return
 	}
 	at := func(i, j int) (int, uint32) { return from + i, list[j] }

@@ -19,7 +19,7 @@ var cases = flag.Int("feed.cases", 100_000, "cases of the reference model")
 // TestMain removes the margin at the ends of streams, because in the model a stream receives all messages that are sent
 // while it is open.
 func TestMain(m *testing.M) {
-	margin = 0
+	edgeTime = 0
 	m.Run()
 }
 

@@ -15,10 +15,10 @@ func (f *Feed) agreeOnOrder(order []uint32, records Records) bool {
 	if len(parts) == 0 {
 		return false
 	}
-	f.open(order, parts)
+	f.setDisorders(order, parts)
 	groups := make([]map[string]*group, len(parts))
 	for log, r := range records {
-		for w := range f.windows {
+		for w := range f.disorders {
 			sequence := f.sequence(w, log, r)
 			if len(sequence) == 0 {
 				continue
@@ -34,7 +34,7 @@ func (f *Feed) agreeOnOrder(order []uint32, records Records) bool {
 		}
 	}
 	for w, part := range parts {
-		copy(order[part[0]:], mergeOrders(groups[w], f.windows[w].ids))
+		copy(order[part[0]:], mergeOrders(groups[w], f.disorders[w].ids))
 	}
 	return true
 }
@@ -75,13 +75,13 @@ func mergeOrders(groups map[string]*group, all []uint32) []uint32 {
 	return vote(order, sorted[:len(sorted)-1])
 }
 
-// mostVotes limits the computation for one window: the square of its number of messages, times the number of groups.
-const mostVotes = 1 << 26
+// maxVotes limits the computation for one disorder: the square of its number of messages, times the number of groups.
+const maxVotes = 1 << 26
 
 // vote puts each message after the messages that most streams received before it. It returns order unchanged if the
-// computation exceeds mostVotes.
+// computation exceeds maxVotes.
 func vote(order []uint32, groups []*group) []uint32 {
-	if len(order)*len(order)*len(groups) > mostVotes {
+	if len(order)*len(order)*len(groups) > maxVotes {
 		return order
 	}
 	at := make(map[uint32]int, len(order))
@@ -163,27 +163,27 @@ func (f *Feed) disordered(place []uint32, records Records) (parts [][2]int) {
 	return joined
 }
 
-// open creates a window for each part.
-func (f *Feed) open(order []uint32, parts [][2]int) {
-	f.windows = make([]window, len(parts))
+// setDisorders creates a disorder for each part.
+func (f *Feed) setDisorders(order []uint32, parts [][2]int) {
+	f.disorders = make([]disorder, len(parts))
 	for w, part := range parts {
-		f.windows[w] = window{ids: slices.Clone(order[part[0] : part[1]+1]), locals: make([][]uint64, len(f.logs))}
-		for _, id := range f.windows[w].ids {
-			f.windowOf[id] = w
+		f.disorders[w] = disorder{ids: slices.Clone(order[part[0] : part[1]+1]), locals: make([][]uint64, len(f.logs))}
+		for _, id := range f.disorders[w].ids {
+			f.disorderOf[id] = w
 		}
 	}
 	for log, ids := range f.ids {
 		for i, id := range ids {
-			if w, in := f.windowOf[id]; in {
-				f.windows[w].locals[log] = append(f.windows[w].locals[log], uint64(i)+1)
+			if w, in := f.disorderOf[id]; in {
+				f.disorders[w].locals[log] = append(f.disorders[w].locals[log], uint64(i)+1)
 			}
 		}
 	}
 }
 
-// sequence returns the log numbers of the messages of a window, in the order in which a connection received them.
+// sequence returns the log numbers of the messages of a disorder, in the order in which a connection received them.
 func (f *Feed) sequence(w, log int, r *ledger.Record) (out []uint64) {
-	locals := f.windows[w].locals[log]
+	locals := f.disorders[w].locals[log]
 	if len(locals) == 0 || r.Last < locals[0] || r.First > locals[len(locals)-1] {
 		return nil
 	}

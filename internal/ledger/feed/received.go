@@ -16,18 +16,18 @@ type deviation struct {
 
 // received returns the prints that a chain received after its first second, in the order of their arrival. ok reports
 // whether they have the checksum of the chain.
-func (f *Feed) received(log int, r *ledger.Record, of chain) (prints []uint64, ok bool) {
-	spans, entries := r.Spans[of.from:of.to+1], f.logs[log].Entries
-	low, high := numbersOf(spans)
+func (f *Feed) received(log int, r *ledger.Record, chain chain) (prints []uint64, ok bool) {
+	spans, entries := r.Spans[chain.from:chain.to+1], f.logs[log].Entries
+	low, high := numberRange(spans)
 	if low == 0 {
 		return nil, false
 	}
-	after, late := f.deviations(log, r, period{spans[0].From, endOf(r, of)})
+	followersOf, late := f.deviations(log, r, period{spans[0].From, endOf(r, chain)})
 	var arrive func(n uint64)
 	arrive = func(n uint64) {
 		prints = append(prints, entries[n-1].Print)
-		followers := after[n]
-		delete(after, n)
+		followers := followersOf[n]
+		delete(followersOf, n)
 		for _, d := range followers {
 			if d.number > 0 {
 				arrive(d.number)
@@ -53,26 +53,26 @@ func (f *Feed) received(log int, r *ledger.Record, of chain) (prints []uint64, o
 
 // deviations returns the deviations that arrived in a period, by the number of the message before them. late has the
 // messages that arrived after one with a higher number, at any time.
-func (f *Feed) deviations(log int, r *ledger.Record, in period) (after map[uint64][]deviation, late map[uint64]bool) {
-	after, late = map[uint64][]deviation{}, map[uint64]bool{}
+func (f *Feed) deviations(log int, r *ledger.Record, span period) (followers map[uint64][]deviation, late map[uint64]bool) {
+	followers, late = map[uint64][]deviation{}, map[uint64]bool{}
 	if r.Deviations == nil {
-		return after, late
+		return followers, late
 	}
 	for _, o := range r.Deviations.Overtakes {
 		late[o.Number] = true
-		if in.has(o.At) {
-			after[o.By] = append(after[o.By], deviation{number: o.Number, at: o.At})
+		if span.has(o.At) {
+			followers[o.By] = append(followers[o.By], deviation{number: o.Number, at: o.At})
 		}
 	}
 	for _, a := range r.Deviations.Repeats {
-		if x := &f.logs[log].Extras[a.Extra]; in.has(a.At) {
-			after[x.After] = append(after[x.After], deviation{print: x.Print, at: a.At})
+		if x := &f.logs[log].Extras[a.Extra]; span.has(a.At) {
+			followers[x.After] = append(followers[x.After], deviation{print: x.Print, at: a.At})
 		}
 	}
-	for _, list := range after {
+	for _, list := range followers {
 		slices.SortStableFunc(list, func(a, b deviation) int { return cmp.Compare(a.at, b.at) })
 	}
-	return after, late
+	return followers, late
 }
 
 // sumOf returns the number of messages of spans that follow each other, and their checksum.
@@ -94,13 +94,13 @@ func checksums(prints []uint64) []ledger.Checksum {
 
 // contradicts reports whether the messages of a chain differ from a part of the series, wherever in the series the
 // chain starts.
-func (c *correction) contradicts(of chain, p part) bool {
-	prints, ok := c.Feed.received(c.log, c.raw, of)
+func (c *correction) contradicts(chain chain, p part) bool {
+	prints, ok := c.Feed.received(c.log, c.raw, chain)
 	if !ok {
 		return false
 	}
 	sums, s, shift := checksums(prints), &c.series, c.offset(c.log, 0)
-	from, to := c.source.Spans[of.from].From+shift, endOf(c.source, of)+shift
+	from, to := c.source.Spans[chain.from].From+shift, endOf(c.source, chain)+shift
 	lag := c.source.MaxLateness + c.Lag(c.log).Abs() + maxSpread
 	first, end := s.between(from+c.JoinTime+maxSpread, to-lag) // the stream received the messages of this time
 	first, end = max(first, p.first), min(end, p.end)

@@ -102,7 +102,7 @@ func TestUniqueContentShowsThePlace(t *testing.T) {
 	}
 	records, f := w.end()
 	require.Len(t, f.Messages, 60)
-	certain := f.Correct(0, records[0]).Certain
+	certain := f.Correct(0, records[0]).CertainFrom
 	require.Less(t, certain[0], 3050*time.Millisecond, "the second message has unique content, so the position must be certain from then on")
 }
 

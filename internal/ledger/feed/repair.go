@@ -48,7 +48,7 @@ func repairRecord(l *Log, r *ledger.Record, repeats bool) *ledger.Record {
 		}
 		received[other] = true
 		out.Holes = removeNumber(out.Holes, other)
-		uncount(&out, a, repeats)
+		countAsReceived(&out, a, repeats)
 	}
 	return &out
 }
@@ -94,9 +94,9 @@ func (l *Log) follows(first, next uint64) bool {
 }
 
 // missingCopy returns the number of a message with the given print that the connection lacks; 0: there is none. It
-// searches the next messages after a number; within is their count.
-func missingCopy(l *Log, r *ledger.Record, print, after, within uint64) uint64 {
-	for n := after + 1; n <= min(after+within, r.Last); n++ {
+// searches the next count messages after a number.
+func missingCopy(l *Log, r *ledger.Record, print, after, count uint64) uint64 {
+	for n := after + 1; n <= min(after+count, r.Last); n++ {
 		if l.Entries[n-1].Print == print && !hasReceived(r, n) {
 			return n
 		}
@@ -104,8 +104,9 @@ func missingCopy(l *Log, r *ledger.Record, print, after, within uint64) uint64 {
 	return 0
 }
 
-// uncount counts a repeat as received, although the runner counted it as a copy. It removes the finding of the copy.
-func uncount(r *ledger.Record, a ledger.Repeat, repeats bool) {
+// countAsReceived counts a repeat as received, although the runner counted it as a copy. It removes the finding of the
+// copy.
+func countAsReceived(r *ledger.Record, a ledger.Repeat, repeats bool) {
 	r.Received++
 	if repeats {
 		r.Repeated--

@@ -28,7 +28,7 @@ func (p period) has(at ledger.Instant) bool { return at >= p.from && at <= p.to 
 
 // setSeries prepares the search for the places of chains.
 func (f *Feed) setSeries(records Records) {
-	s, late := &f.series, f.late(records)
+	s, late := &f.series, f.lateFirstMessages(records)
 	s.sums = append(s.sums, 0)
 	for i := range f.Messages {
 		if m := &f.Messages[i]; m.Count > 1 || f.nodes[m.id].live || late[m.id] {
@@ -48,9 +48,9 @@ func (f *Feed) setSeries(records Records) {
 	}
 }
 
-// late returns the messages that only one stream received, as its first message but not directly after its start. A
-// message directly after the start is a greeting.
-func (f *Feed) late(records Records) map[uint32]bool {
+// lateFirstMessages returns the messages that only one stream received, as its first message but not directly after its
+// start. A message directly after the start is a greeting.
+func (f *Feed) lateFirstMessages(records Records) map[uint32]bool {
 	late, singles := map[uint32]bool{}, make([][]uint64, len(f.logs))
 	for log, l := range f.logs {
 		for i := range l.Entries {
@@ -70,8 +70,8 @@ func (f *Feed) late(records Records) map[uint32]bool {
 }
 
 // hasJustOpened reports whether a connection opened a stream within a time before an instant.
-func hasJustOpened(r *ledger.Record, at, within ledger.Instant) bool {
-	return slices.ContainsFunc(r.Spans, func(s ledger.Span) bool { return s.From <= at && at < s.From+within })
+func hasJustOpened(r *ledger.Record, at, duration ledger.Instant) bool {
+	return slices.ContainsFunc(r.Spans, func(s ledger.Span) bool { return s.From <= at && at < s.From+duration })
 }
 
 // isCertain reports whether it is certain that a message was followed by the next one.
@@ -162,10 +162,10 @@ func (f *Feed) dropUnproven() {
 }
 
 // longestOpen returns the period of open that covers most of another period.
-func (s *series) longestOpen(of period) (longest period) {
+func (s *series) longestOpen(other period) (longest period) {
 	covered := ledger.Instant(0)
 	for _, p := range s.open {
-		if d := min(p.to, of.to) - max(p.from, of.from); d > covered {
+		if d := min(p.to, other.to) - max(p.from, other.from); d > covered {
 			longest, covered = p, d
 		}
 	}

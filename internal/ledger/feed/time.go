@@ -121,10 +121,10 @@ func (f *Feed) setDelays(records Records) {
 }
 
 // delay postpones the times from which the places of streams are certain, if the clock of a runner is wrong.
-func (f *Feed) delay(log int, certain []ledger.Instant, spans []ledger.Span) {
+func (f *Feed) delay(log int, certainFrom []ledger.Instant, spans []ledger.Span) {
 	for i, s := range spans {
 		if d := f.delays[log]; d > 0 && !s.Resumed {
-			certain[i] = max(certain[i], s.From+f.JoinTime+d)
+			certainFrom[i] = max(certainFrom[i], s.From+f.JoinTime+d)
 		}
 	}
 }

@@ -87,7 +87,7 @@ func faults(w *simulation) (lost, others uint64) {
 	for i, r := range records {
 		log := w.runner[i]
 		corrected := f.Correct(log, r)
-		certain, c := corrected.Certain, corrected.Record
+		certain, c := corrected.CertainFrom, corrected.Record
 		others += c.Duplicated + c.Reordered + c.Corrupted
 		for n := range f.Messages {
 			at := f.ArrivedAt(n, log)

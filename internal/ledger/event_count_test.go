@@ -11,10 +11,10 @@ func TestOtherEventsAreCountedByName(t *testing.T) {
 	t.Parallel()
 	l := New("d", &Config{Interval: time.Second, Late: time.Second})
 	for _, name := range []string{"noop", "noop", "a", "b", "c", "d", "e", "noop", "d"} {
-		l.Named(name)
+		l.CountEvent(name)
 	}
 	before := l.Record()
-	l.Named("noop")
+	l.CountEvent("noop")
 	require.Equal(t, []EventCount{{"noop", 3}, {"a", 1}, {"b", 1}, {"c", 1}, {"…", 3}}, before.Others, "a record does not change any more")
 }
 

@@ -2,11 +2,11 @@ package ledger
 
 import "slices"
 
-// maxOthers is the number of event names that a ledger counts separately. All others count as one.
-const maxOthers = 4
+// maxEventNames is the number of event names that a ledger counts separately. All others count as one.
+const maxEventNames = 4
 
-// otherNames replaces all names beyond maxOthers.
-const otherNames = "…"
+// remainingNames replaces all names beyond maxEventNames.
+const remainingNames = "…"
 
 // An EventCount counts the events with one name, other than noops.
 type EventCount struct {
@@ -14,15 +14,16 @@ type EventCount struct {
 	Count uint64 `json:"count"`
 }
 
-// Named counts an event that is not a noop, by its name. If noops are missing, the count shows what arrived instead.
-func (l *Ledger) Named(name string) {
+// CountEvent counts an event that is not a noop, by its name. If noops are missing, the count shows what arrived
+// instead.
+func (l *Ledger) CountEvent(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	x := l.extras()
 	at := func() int { return slices.IndexFunc(x.Others, func(e EventCount) bool { return e.Name == name }) }
 	i := at()
-	if i < 0 && len(x.Others) >= maxOthers {
-		name = otherNames
+	if i < 0 && len(x.Others) >= maxEventNames {
+		name = remainingNames
 		i = at()
 	}
 	if i < 0 {
