@@ -30,6 +30,11 @@ func IsReset(err error) bool {
 // IsUnreachable reports whether there is no route to the peer.
 func IsUnreachable(err error) bool { return IsOneOf(err, syscall.EHOSTUNREACH, syscall.ENETUNREACH) }
 
+// IsExhausted reports whether this machine had no address, port or descriptor left for a connection.
+func IsExhausted(err error) bool {
+	return IsOneOf(err, syscall.EADDRNOTAVAIL, syscall.EADDRINUSE, syscall.EMFILE, syscall.ENFILE)
+}
+
 // IsOneOf reports whether err is one of the given system errors, whose numbers differ on Windows.
 func IsOneOf(err error, errnos ...syscall.Errno) bool {
 	for _, e := range errnos {

@@ -23,6 +23,8 @@ type Responses struct {
 	Incomplete int64                          `json:"incomplete"` // shortened by the service; each also has a state
 	Skipped    int64                          `json:"skipped"`    // requests not made, because too many were in flight
 	Good       int64                          `json:"good"`       // complete responses within ResponseLimits
+	// RefusedLocally counts refused responses for whose connection the runner had no port or descriptor left.
+	RefusedLocally int64 `json:"refused_locally,omitempty"`
 	// Uncovered counts complete responses in which no loss is detectable, and OpenTails complete responses in which a
 	// loss of the last chunks is undetectable.
 	Uncovered int64 `json:"uncovered"`
@@ -215,7 +217,7 @@ func (r *Responses) Merge(o *Responses) error {
 		r.States[state] += n
 	}
 	for _, add := range [][2]*int64{
-		{&r.Incomplete, &o.Incomplete}, {&r.Skipped, &o.Skipped}, {&r.Good, &o.Good}, {&r.Uncovered, &o.Uncovered}, {&r.OpenTails, &o.OpenTails},
+		{&r.Incomplete, &o.Incomplete}, {&r.Skipped, &o.Skipped}, {&r.RefusedLocally, &o.RefusedLocally}, {&r.Good, &o.Good}, {&r.Uncovered, &o.Uncovered}, {&r.OpenTails, &o.OpenTails},
 		{&r.Numbered, &o.Numbered}, {&r.FromZero, &o.FromZero}, {&r.FromOne, &o.FromOne},
 		{&r.SingleBurst, &o.SingleBurst}, {&r.AbandonedChunks, &o.AbandonedChunks},
 	} {
@@ -302,7 +304,8 @@ func (s *Shard) checkResponses() error {
 	}
 	complete := r.States[ledger.ResponseComplete]
 	c := r.Chunks
-	if r.First.Count() != complete || r.Total.Count() != complete || r.Good < 0 || r.Good > complete || r.Skipped < 0 || r.Uncovered+r.OpenTails > complete ||
+	if r.First.Count() != complete || r.Total.Count() != complete || r.Good < 0 || r.Good > complete || r.Skipped < 0 ||
+		r.RefusedLocally < 0 || r.RefusedLocally > r.States[ledger.ResponseRefused] || r.Uncovered+r.OpenTails > complete ||
 		c.Expected > maxNumber || c.Expected != c.Received+c.Missed+c.Corrupted {
 		return invalid
 	}

@@ -189,8 +189,7 @@ func (f *finiteRun) checks() []verdict.Check {
 		return check(id, name, "0", n, n == 0, f.sentences(state)...)
 	}
 	v := f.v
-	refused := check(CheckResponsesRefused, "responses refused", fmt.Sprintf("at most %g %%", f.number("MAX_REFUSED")), ratio(v.Refused, v.Started),
-		share(v.Refused, v.Started) <= f.share("MAX_REFUSED"), f.sentences(ledger.ResponseRefused)...)
+	refused := f.checkRefused()
 	complete := check(CheckResponsesComplete, "complete responses", "at least 1", v.Complete, v.Complete > 0 || f.faulty() > 0 || !refused.Pass,
 		sentence("none of %v responses was complete", v.Started))
 	skipped := check(CheckResponsesSkipped, "requests skipped", fmt.Sprintf("at most %g %%", 100*maxSkipped), ratio(v.Skipped, v.Started+v.Skipped),
@@ -214,9 +213,22 @@ func (f *finiteRun) checks() []verdict.Check {
 	}
 	if f.hasLimits() {
 		onTime := f.checkOnTime()
-		out = append(out, attributeIf(!onTime.Pass, f.checkGoodput()), onTime)
+		isLocal := share(v.Good, f.expectedComplete()-f.responses.RefusedLocally) >= f.share("MIN_GOODPUT")
+		out = append(out, attributeIf(!onTime.Pass || isLocal, f.checkGoodput()), onTime)
 	}
 	return append(out, f.checkNumbers())
+}
+
+// checkRefused returns the check of the share of refused responses. It attributes refusals to the load generator if the
+// share is within the limit without those for which the generator had no port or descriptor left.
+func (f *finiteRun) checkRefused() verdict.Check {
+	limit, local, reasons := f.share("MAX_REFUSED"), f.responses.RefusedLocally, f.sentences(ledger.ResponseRefused)
+	if local > 0 {
+		reasons[0] += sentence(", %v of them because the load generator had no port or descriptor left", local)
+	}
+	c := check(CheckResponsesRefused, "responses refused", fmt.Sprintf("at most %g %%", f.number("MAX_REFUSED")), ratio(f.v.Refused, f.v.Started),
+		share(f.v.Refused, f.v.Started) <= limit, reasons...)
+	return attributeIf(share(f.v.Refused-local, f.v.Started) <= limit, c)
 }
 
 // maxSkipped is the maximum share of skipped requests.

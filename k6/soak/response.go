@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/http1"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/model/numbered"
 	"github.com/sse-soak/sse-soak/internal/sseclient"
@@ -192,7 +193,11 @@ func (r *response) closed(at time.Time, c sseclient.Close) {
 		hidden := r.credentials.describeEnd(at, c, 0)
 		r.reason = hidden.Message()
 	}
-	r.account.Close(f.m.recorder.instant(at), r.closing(&c))
+	closing := r.closing(&c)
+	if closing == ledger.NeverOpened && http1.IsExhausted(c.Err) {
+		f.results.addRefusedLocally()
+	}
+	r.account.Close(f.m.recorder.instant(at), closing)
 }
 
 // ended counts the response and removes it from the open ones of its load.

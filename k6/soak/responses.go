@@ -86,6 +86,13 @@ func (r *responses) addSkipped() {
 	r.sum.Skipped++
 }
 
+// addRefusedLocally counts a refused response for whose connection this machine had no port or descriptor left.
+func (r *responses) addRefusedLocally() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sum.RefusedLocally++
+}
+
 // addEnd counts a response that has ended.
 func (r *responses) addEnd(ended *ledger.Response, id, reason string, now time.Time) {
 	r.mu.Lock()

@@ -1,0 +1,41 @@
+package soak
+
+import (
+	"context"
+	"net"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// A failingDialer fails each dial with an error of the system.
+type failingDialer struct{ errno syscall.Errno }
+
+func (d failingDialer) DialContext(_ context.Context, network, _ string) (net.Conn, error) {
+	return nil, &net.OpError{Op: "dial", Net: network, Err: os.NewSyscallError("connect", d.errno)}
+}
+
+// The service did not refuse a request for which the runner had no port or descriptor left.
+func TestRefusalsByTheRunnerItselfAreCounted(t *testing.T) {
+	t.Parallel()
+	for errno, isLocal := range map[syscall.Errno]bool{syscall.EADDRNOTAVAIL: true, syscall.EMFILE: true, syscall.ECONNREFUSED: false} {
+		h := holderOf(t, "http://127.0.0.1:1", moduleOf(t, answers))
+		h.VU.StateField.Dialer = failingDialer{errno}
+		require.True(t, h.run(t, `finite(answers, {baseUrl: url, rate: 20, concurrency: 0, seconds: 0.2, maxInFlight: 100, drain: 60,
+			firstTimeout: 60, idleTimeout: 60, linger: 60})`))
+		s := new(shard.Shard)
+		h.r.fill(s)
+		refused := s.Responses.States[ledger.ResponseRefused]
+		require.Positive(t, refused)
+		if !isLocal {
+			refused = 0
+		}
+		require.Equal(t, refused, s.Responses.RefusedLocally, errno)
+		require.Contains(t, s.Responses.Findings[0].Reason, errno.Error())
+	}
+}
