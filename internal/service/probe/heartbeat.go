@@ -85,6 +85,9 @@ func (f *findings) groups() []*group {
 					b.early++
 				} else {
 					b.n++
+					if b.n == 1 { // a greeting is no example of the blocks that are counted
+						b.example = u.example()
+					}
 					since := lastOf[key]
 					if since.IsZero() {
 						since = t.headersAt

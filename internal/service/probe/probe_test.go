@@ -92,6 +92,12 @@ func TestDescriptions(t *testing.T) {
 			[]string{`"heartbeat"`},
 		},
 		{
+			"a greeting is a comment too",
+			&fakeservice.Hub{Preamble: ": hi\n\n", Heartbeat: ": ping\n\n", HeartbeatInterval: 300 * time.Millisecond},
+			[]string{`"heartbeat":{"comment":true,"every":0.3}`, "a comment (: ping)"},
+			nil,
+		},
+		{
 			"ids, but no message is sent again",
 			&fakeservice.Hub{ID: fakeservice.DecimalID},
 			[]string{`"resume":{"by":"none"}`, "None of them was sent again.", "A stream with an unknown id received no notice of it."}, nil,
