@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,7 +87,12 @@ func (s *subject) script() string {
 func (s *subject) sampleInterval() string {
 	interval := resources.Interval
 	if n := len(s.Samples); n > 1 {
-		interval = (time.Duration(s.Samples[n-1].Unix-s.Samples[0].Unix) * time.Second / time.Duration(n-1)).Round(time.Second)
+		gaps := make([]int64, 0, n-1)
+		for i := 1; i < n; i++ {
+			gaps = append(gaps, s.Samples[i].Unix-s.Samples[i-1].Unix)
+		}
+		slices.Sort(gaps)
+		interval = time.Duration(gaps[len(gaps)/2]) * time.Second // the median: the last sample of a run is taken early
 	}
 	return format.Duration(interval)
 }

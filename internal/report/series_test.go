@@ -11,6 +11,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
+// The last sample of a run is taken at its end, so it does not show the interval.
+func TestSampleIntervalIgnoresTheLastSample(t *testing.T) {
+	t.Parallel()
+	s := &subject{Run: &Run{Samples: []resources.Sample{{Unix: 100}, {Unix: 105}, {Unix: 110}, {Unix: 115}, {Unix: 116}}}}
+	require.Equal(t, "5 s", s.sampleInterval())
+}
+
 // With a sample per second and a point per five seconds, each point has the events since the previous point.
 func TestRatesCoverWholeSteps(t *testing.T) {
 	t.Parallel()
