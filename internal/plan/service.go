@@ -84,10 +84,10 @@ func (p *Plan) checkService() error {
 	switch {
 	case p.Service == "":
 		if p.Topics != 0 || p.PublishRate != 0 || len(p.TopicNames) > 0 {
-			return fmt.Errorf("TOPIC, TOPICS and PUBLISH_RATE need a service that accepts messages, but %s sends its own; name one by SERVICE, or remove them", NoopService)
+			return fmt.Errorf("TOPIC, TOPICS and PUBLISH_RATE need a service that accepts messages, but %s sends its own; set SERVICE to such a service, or remove them", NoopService)
 		}
 		if p.TokenTTL > 0 {
-			return fmt.Errorf("TOKEN_TTL needs a service whose description has token(), but %s has none; name one by SERVICE, or remove it", NoopService)
+			return fmt.Errorf("TOKEN_TTL needs a service whose description has token(), but %s has none; set SERVICE to such a service, or remove it", NoopService)
 		}
 		return nil
 	case IsServiceFile(p.Service) && (!filepath.IsAbs(p.Service) || !strings.HasSuffix(p.Service, ".js")):

@@ -61,7 +61,7 @@ func limits(p plan.Plan, m Machine, s Services) []Finding {
 		{"open files", strconv.FormatUint(m.Files, 10) + " per process", Machine{Files: m.Files}},
 		{"ephemeral ports", strconv.Itoa(m.Ports), Machine{Ports: m.Ports}},
 		{"accept queue", strconv.Itoa(m.Backlog), Machine{Backlog: m.Backlog}},
-		{"memory", fmt.Sprintf("%s available, the run may use %s", format.Bytes(m.Available), format.Bytes(Memory(p, s))), Machine{Available: m.Available}},
+		{"memory", fmt.Sprintf("%s available; the run may use %s", format.Bytes(m.Available), format.Bytes(Memory(p, s))), Machine{Available: m.Available}},
 	} {
 		f := Finding{Group: "limits", Name: limit.name, State: OK, Result: limit.value}
 		errs, warnings := Check(p, limit.machine, s)
