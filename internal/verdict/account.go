@@ -285,7 +285,7 @@ func (s *Streams) concludePublished(i int, a *account, lost []ledger.Range) *sha
 		corrupted := min(a.unpublished, r.Received)
 		r.Received -= corrupted
 		r.Corrupted += corrupted
-		r = s.conclude(i, r, ledger.Finding{Kind: ledger.KindCorrupted, From: r.Last, At: r.LastAt, Source: ledger.SourcePublisher, Note: unpublishedNote})
+		r = s.conclude(i, r, ledger.Finding{Kind: ledger.KindCorrupted, From: r.Last, At: r.LastAt, Note: unpublishedNote})
 	}
 	r.Undetectable += a.undecided
 	return r

@@ -62,14 +62,16 @@ func TestEachFaultIsCountedOnce(t *testing.T) {
 	}
 }
 
-// The data of a message that was never published is not known to differ from message.data.
-func TestUnpublishedMessageIsNotCalledChanged(t *testing.T) {
+// The note of a numbered message is its fault, not its data.
+func TestFaultOfANumberedMessageIsNotQuoted(t *testing.T) {
 	t.Parallel()
-	p := newPublishedRun()
-	p.deliver = replaceMessages(2, map[uint64][]uint64{perTopic: {perTopic, perTopic + 1}})
-	p.changeEach(func(s *shard.Shard) { s.Service.Data = "tick" })
-	v := requireOutcome(t, Fail, p.judge(t))
-	require.Regexp(t, ": it was never published$", v.Reasons[0])
+	for want, last := range map[string][]uint64{"it was never published": {perTopic, perTopic + 1}, "no JSON": {0}} {
+		p := newPublishedRun()
+		p.deliver = replaceMessages(2, map[uint64][]uint64{perTopic: last})
+		p.changeEach(func(s *shard.Shard) { s.Service.Data = "tick" })
+		v := requireOutcome(t, Fail, p.judge(t))
+		require.Regexp(t, "UTC: "+want+"$", v.Reasons[0])
+	}
 }
 
 // A message that is published while a client is disconnected is not expected; while its stream is open it is.
