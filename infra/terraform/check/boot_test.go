@@ -29,16 +29,21 @@ const (
 	end     = "/sse-soak/end"
 )
 
-// TestBoot boots the host of the stack with the user data that Terraform renders: systemd, cloud-init, its own Docker and the
-// stack of this repository. The test waits until the stack answers on its port, reboots the host, and lets it terminate.
-// cloud_test.go simulates the metadata and the parameters of AWS. Images that are not available offline have stand-ins.
+// TestBoot boots the hosts with the user data that Terraform renders. The host of the stack has systemd, cloud-init, its own
+// Docker and the stack of this repository. The test waits until the stack answers on its port, reboots the host, and lets it
+// terminate. cloud_test.go simulates the metadata and the parameters of AWS. Images that are not available offline have
+// stand-ins. Hosts mostly wait, so the subtests run in parallel.
 func TestBoot(t *testing.T) {
 	needsMachines(t)
+	t.Setenv("AWS_ACCESS_KEY_ID", "test") // of Prometheus in the subtest "runners", which cannot set it because it is parallel
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
 	files := stackFiles(t)
 	site := newSite(t)
-	objects, data := withObjects(t, userData(t)["stack.host"], "stack", files)
+	userData := userData(t)
+	objects, data := withObjects(t, userData["stack.host"], "stack", files)
 
 	t.Run("a corrupted archive", func(t *testing.T) {
+		t.Parallel()
 		c := site.cloud(t, status, secrets)
 		for key := range objects {
 			c.files[key] = "something else"
@@ -53,6 +58,7 @@ func TestBoot(t *testing.T) {
 	})
 
 	t.Run("the stack", func(t *testing.T) {
+		t.Parallel()
 		c := site.cloud(t, status, secrets, end)
 		c.files = objects
 		started := time.Now()
@@ -64,6 +70,11 @@ func TestBoot(t *testing.T) {
 		m.checkReboot(started)
 		m.checkExtension(c)
 		m.checkEnd()
+	})
+
+	t.Run("runners", func(t *testing.T) {
+		t.Parallel()
+		bootRunners(t, site, userData)
 	})
 }
 

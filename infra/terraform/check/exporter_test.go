@@ -60,8 +60,6 @@ func checkDiscovery(t *testing.T, hosts map[string]string) {
 	t.Helper()
 	ec2 := httptest.NewServer(describe(t, hosts))
 	t.Cleanup(ec2.Close)
-	t.Setenv("AWS_ACCESS_KEY_ID", "test")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
 	address := "http://" + watcher.Run(t, "127.0.0.1", prometheusConfig(t, ec2.URL))
 	instances := func() (names []string) {
 		view := grafana.View{Prometheus: address, Range: v1.Range{Start: time.Now().Add(-time.Minute), End: time.Now(), Step: time.Second}}

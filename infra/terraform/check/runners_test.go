@@ -28,21 +28,19 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b"READY=1", "\0" + name[
 signal.pause()'
 `
 
-// TestRunners boots the hosts of the runners with a stand-in for k3s, and checks the files, the parameters and the calls.
+// bootRunners boots the hosts of the runners with a stand-in for k3s, and checks the files, the parameters and the calls.
 // The agent starts before the server, so it must wait for the token that the server creates.
-func TestRunners(t *testing.T) {
-	needsMachines(t)
+func bootRunners(t *testing.T, site *site, userData map[string]string) {
+	t.Helper()
 	untested.Note(t, "k3s and the k6-operator on such a host")
 	const token, kubeconfig = "/sse-soak/runners/token", "/sse-soak/runners/kubeconfig"
 	folder := t.TempDir()
 	for name, text := range map[string]string{"k3s": k3s, "operator.yaml": "kind: Bundle\n", "image-k6.tar.gz": "an image\n"} {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
-	site := newSite(t)
 	c := site.cloud(t, token, kubeconfig, "/sse-soak/runners/status-0", "/sse-soak/runners/status-2")
-	data := userData(t)
-	objects, agentData := withObjects(t, data["runners.agents"], "agents", folder)
-	_, serverData := withObjects(t, data["runners.server"], "server", folder)
+	objects, agentData := withObjects(t, userData["runners.agents"], "agents", folder)
+	_, serverData := withObjects(t, userData["runners.server"], "server", folder)
 	c.files = objects
 	agent := site.boot(t, c, agentData)
 	server := site.boot(t, c, serverData)
