@@ -20,8 +20,8 @@ import (
 )
 
 // mergeMemory is the soft memory limit of a merge. Without it the garbage collector would let a large merge use twice
-// the memory; a million connections need two thirds of the limit.
-const mergeMemory = 400 << 20
+// the memory; a million connections need half of the limit.
+const mergeMemory = 600 << 20
 
 // Merge makes the verdict from the shards at a location. It first copies shards in a bucket to a folder in out. It
 // writes the reports into the folder of the shards, and the verdict in words to stdout. expect is the required number
