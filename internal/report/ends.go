@@ -92,7 +92,11 @@ func (s *subject) ends() Section {
 		case ledger.Completed:
 			completed.add(s.completedText(), Good, 1, at(c.ClosedAt), c.StreamTime)
 		default:
-			completed.add(string(c.State)+": "+reason, Bad, 1, at(max(c.ClosedAt, c.OpenedAt)), c.StreamTime)
+			end := string(c.State) + ": " + reason
+			if c.Reason == "" && r.EndedEarly() {
+				end = string(c.State) + " when its runner ended early"
+			}
+			completed.add(end, Bad, 1, at(max(c.ClosedAt, c.OpenedAt)), c.StreamTime)
 		}
 		for _, o := range c.Outages {
 			outages.add("reconnected", Doubt, 1, at(o.From), o.To-o.From)
@@ -135,7 +139,7 @@ func (s *subject) teardown() Section {
 
 // kindNames describes the kinds of findings.
 var kindNames = map[ledger.Kind]string{
-	ledger.KindLost: "lost: a number was skipped", ledger.KindUnsent: "never sent: the stream was silent",
+	ledger.KindLost: "missed", ledger.KindUnsent: "never sent: the stream was silent",
 	ledger.KindTail: "missing at the end", ledger.KindDuplicated: "received twice", ledger.KindReordered: "received out of order",
 	ledger.KindCorrupted: "corrupted", ledger.KindLate: "late", ledger.KindRestarted: "numbers restarted at 1",
 	ledger.KindEndedEarly: "a stream closed before its lifetime", ledger.KindOverdue: "a stream open for longer than its lifetime",

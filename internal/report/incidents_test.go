@@ -36,10 +36,10 @@ func TestIncidentsGroupFaultsByTime(t *testing.T) {
 	s := newSubject(run)
 	rows := incidentRows(s)
 	require.Len(t, rows, 2)
-	require.Regexp(t, `^22:23:20 to 22:23:32 \| 1 × lost: a number was skipped; 4 × dropped \| d-1, d-2, d-3 and 1 more \| deploy started 10 s before$`, rows[0])
+	require.Regexp(t, `^22:23:20 to 22:23:32 \| 1 × missed; 4 × dropped \| d-1, d-2, d-3 and 1 more \| deploy started 10 s before$`, rows[0])
 	require.Regexp(t, `^22:28:20 \| 1 × late \| d-9 \| `, rows[1])
 	require.NotContains(t, rows[1], "deploy")
-	require.Equal(t, "2 incidents, the first at 22:23:20 UTC: 1 × lost: a number was skipped; 4 × dropped.", s.failureSection().Lead[0])
+	require.Equal(t, "2 incidents, the first at 22:23:20 UTC: 1 × missed; 4 × dropped.", s.failureSection().Lead[0])
 	require.Equal(t, at(600), s.failureSection().Tables[0].Rows[0][0].At, "the charts can show the time of the incident")
 }
 

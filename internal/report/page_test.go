@@ -73,7 +73,7 @@ func TestPageShowsCounts(t *testing.T) {
 	require.Equal(t, []string{"1", "1.0 %", "22:13:23", "22:13:23", "250 ms", "250 ms", "250 ms"}, row(t, doc, "ends", "refused: status 503"))
 	require.Equal(t, []string{"99", "99.0 %"}, row(t, doc, "ends", "ended by the server on request")[:2])
 	require.Equal(t, []string{"1", "1.0 %", "22:15:00", "22:15:00", "1.5 s", "1.5 s", "1.5 s"}, row(t, doc, "ends", "reconnected"))
-	require.Equal(t, "1", row(t, doc, "ends", "lost: a number was skipped")[0])
+	require.Equal(t, "1", row(t, doc, "ends", "missed")[0])
 	require.Equal(t, []string{"1", "< 0.01 %", "22:14:20", "22:14:20", "–", "–", "–"}, row(t, doc, "ends", "a stream open for longer than its lifetime"), "the length of a stream is no lateness of a noop")
 
 	require.Equal(t, []string{"floor(3595 / 15)", "239"}, row(t, doc, "arithmetic", "noops per connection, at least"))
