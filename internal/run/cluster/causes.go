@@ -46,7 +46,7 @@ func (m *Tracker) timeOut(s Snapshot) {
 				reason = w
 			}
 		}
-		m.fail("the phase %q took over %v: the %s (%s) is stuck: %s%s", m.phase, limit, name, location(p.Pod), reason, p.details())
+		m.fail("the phase %q took over %v: %s (%s) is stuck: %s%s", m.phase, limit, name, location(p.Pod), reason, p.details())
 	}
 	switch m.phase {
 	case Initializing:
@@ -54,7 +54,7 @@ func (m *Tracker) timeOut(s Snapshot) {
 			m.fail("the operator made no progress for %v (stage %q); check that it runs: kubectl get pods -n k6-operator-system", limit, s.Stage)
 			return
 		}
-		report("initializer", &s.Initializer, "it does not end")
+		report("the initializer", &s.Initializer, "it does not end")
 	case Creating, Running:
 		for i := range m.runners {
 			if p := &s.Runners[i]; !m.runners[i].hasEnded && (m.phase == Running || p.Pod == nil || p.Pod.Status.Phase != corev1.PodRunning) {
@@ -63,7 +63,7 @@ func (m *Tracker) timeOut(s Snapshot) {
 		}
 	case Starting:
 		if !m.isStarted(s) {
-			report("starter", &s.Starter, "the operator started no runner; it may not reach port 6565 of all runners")
+			report("the starter", &s.Starter, "the operator started no runner; it may not reach port 6565 of all runners")
 		}
 		for i := range m.runners {
 			if p := &s.Runners[i]; m.isStarted(s) && !m.runners[i].hasEnded && (p.Paused == nil || *p.Paused) {
@@ -111,18 +111,18 @@ func (m *Tracker) checkBlocked(s Snapshot) {
 	consider := func(name string, p *Part) {
 		if p.Pod != nil && m.blockedBy == "" {
 			if reason := waitReason(p.Pod); reason != "" {
-				m.blockedBy = fmt.Sprintf("the %s (%s) has not started: %s", name, location(p.Pod), reason)
+				m.blockedBy = fmt.Sprintf("%s (%s) has not started: %s", name, location(p.Pod), reason)
 			}
 		}
 		if reason := p.cause(); cause == "" && reason != "" {
-			cause = fmt.Sprintf("the %s (%s) cannot start: %s", name, location(p.Pod), reason)
+			cause = fmt.Sprintf("%s (%s) cannot start: %s", name, location(p.Pod), reason)
 		}
 	}
-	consider("initializer", &s.Initializer)
+	consider("the initializer", &s.Initializer)
 	for i := range s.Runners {
 		consider(fmt.Sprintf("runner %d", i+1), &s.Runners[i])
 	}
-	consider("starter", &s.Starter)
+	consider("the starter", &s.Starter)
 	if m.phase == Initializing && s.Stage == "" && s.Initializer.Job == nil {
 		cause = "the k6-operator has not processed the TestRun; check that it runs: kubectl get pods -n " + operatorNamespace
 	}

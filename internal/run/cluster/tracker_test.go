@@ -149,11 +149,11 @@ func TestRunThatCannotStartTimesOut(t *testing.T) {
 			s.Initializer.Pod = pod(runName+"-initializer", setNoImage)
 		}, `the phase "initializer" took over 1m0s: the initializer (pod soak-t-initializer-x7 on node node-a) is stuck: ImagePullBackOff: Back-off pulling image "sse-soak/k6:none"`},
 		"no room": {"creating", late,
-			`the runner 3 (pod soak-t-3-x7, on no node) is stuck: no node accepts it: Unschedulable: 0/3 nodes are available: 3 Insufficient memory`},
+			`runner 3 (pod soak-t-3-x7, on no node) is stuck: no node accepts it: Unschedulable: 0/3 nodes are available: 3 Insufficient memory`},
 		"no quota": {"no pod", func(s *Snapshot) {
 			late(s)
 			s.Runners[2] = Part{Job: job(runName+"-3", ""), Events: []string{`FailedCreate: Error creating: pods "soak-t-3-" is forbidden: exceeded quota`}}
-		}, `the runner 3 (no pod) is stuck: the operator created no pod; message of the cluster: FailedCreate: Error creating: pods "soak-t-3-" is forbidden: exceeded quota`},
+		}, `runner 3 (no pod) is stuck: the operator created no pod; message of the cluster: FailedCreate: Error creating: pods "soak-t-3-" is forbidden: exceeded quota`},
 		"no image for the starter": {"starting", func(s *Snapshot) {
 			late(s)
 			s.Starter.Pod = pod(runName+"-starter", setNoImage)
@@ -163,9 +163,9 @@ func TestRunThatCannotStartTimesOut(t *testing.T) {
 			s.Starter.Log = "sh: curl: not found"
 		}, "the starter failed (pod soak-t-starter-x7 on node node-a): it ended with exit code 127; its output: sh: curl: not found"},
 		"the starter is ignored": {"unpausing", late,
-			"the runner 1 (pod soak-t-1-x7 on node node-a) is stuck: it is still paused although the starter has ended"},
+			"runner 1 (pod soak-t-1-x7 on node node-a) is stuck: it is still paused although the starter has ended"},
 		"k6 does not answer": {"unpausing", func(s *Snapshot) { late(s); s.Runners[1].Paused = nil },
-			"the runner 2 (pod soak-t-2-x7 on node node-a) is stuck: k6's REST API does not answer"},
+			"runner 2 (pod soak-t-2-x7 on node node-a) is stuck: k6's REST API does not answer"},
 		"a runner dies before the start": {"starting", func(s *Snapshot) {
 			s.Runners[0] = part(runName+"-1", batchv1.JobFailed, setExited(107, "Error"))
 		}, "runner 1 ended before all had started"},
@@ -195,7 +195,7 @@ func TestRunThatDoesNotEndTimesOut(t *testing.T) {
 	s.At = noon.Add(11 * time.Minute)
 	m.Advance(s)
 	assert.True(t, m.Failed)
-	assert.Equal(t, []shard.RunnerEnd{{Text: `the phase "run" took over 10m0s: the runner 3 (pod soak-t-3-x7 on node node-a) is stuck: it does not end`}}, m.Ends)
+	assert.Equal(t, []shard.RunnerEnd{{Text: `the phase "run" took over 10m0s: runner 3 (pod soak-t-3-x7 on node node-a) is stuck: it does not end`}}, m.Ends)
 }
 
 // badImage returns a snapshot of a run whose runners cannot pull their image.
@@ -250,7 +250,7 @@ func TestConfiguredTimeoutIsUsed(t *testing.T) {
 	}
 	require.False(t, m.IsDone())
 	require.Len(t, news, 2, "the phase, and the cause once")
-	assert.Regexp(t, `^the runner 1 \(pod .* cannot start: ImagePullBackOff: .*; waiting for up to 10m0s$`, news[1])
+	assert.Regexp(t, `^runner 1 \(pod .* cannot start: ImagePullBackOff: .*; waiting for up to 10m0s$`, news[1])
 }
 
 func TestQuotaAndMissingOperatorAreNamed(t *testing.T) {
