@@ -331,9 +331,9 @@ func (c Comparison) row(one, several string) []string {
 
 // levelTable compares the two targets level by level.
 func levelTable(one, several Side) verdict.Table {
-	t := newTable("Level by level", fmt.Sprintf("difference: of the cluster from the single backend, %s interval by Student's t over the rounds; "+
-		"a winner is better by at least %s (otherwise little), the interval excludes 0 (otherwise chance), and the load generator limited neither; "+
-		"failed: by over %s of the requests", percent(confidence), percent(minGain), percent(failureMargin)), "at a time|figure"+comparedColumns)
+	t := newTable("Level by level", fmt.Sprintf("difference: from the single backend to the cluster, as a %s interval by Student's t over the rounds; "+
+		"a winner is better by at least %s (failed: by over %s of the requests), the interval excludes 0, and the load generator limited neither; "+
+		"by: the margin, or little, chance or not known if one of these conditions is not met", percent(confidence), percent(minGain), percent(failureMargin)), "at a time|figure"+comparedColumns)
 	for _, a := range one.levels {
 		i := slices.IndexFunc(several.levels, func(level roundLevel) bool { return level.Concurrency == a.Concurrency })
 		if i < 0 {

@@ -283,7 +283,7 @@ func (s *session) watch(ctx, life context.Context) {
 	}
 }
 
-// progress returns the numbers of events and comments that arrived.
+// progress returns the numbers of blocks and comments that arrived.
 func (s *session) progress() string {
 	blocks, comments := 0, 0
 	for _, t := range s.tracks {
@@ -297,7 +297,7 @@ func (s *session) progress() string {
 		}
 		t.mu.Unlock()
 	}
-	return fmt.Sprintf("%d events and %d comments on %d streams", blocks, comments, s.streams)
+	return fmt.Sprintf("%d blocks and %d comments on %d streams", blocks, comments, s.streams)
 }
 
 var (
