@@ -218,7 +218,7 @@ OVERLAY ?= local
 ARCH ?= $(shell $(GO) env GOARCH)
 
 .PHONY: images
-images: image-k6 ## build the images that run on Kubernetes, of linux/ARCH: sse-soak/k6, backend and bucket
+images: image-k6 ## build the images that run on Kubernetes, for linux/ARCH: sse-soak/k6, backend and bucket
 	docker build --platform 'linux/$(ARCH)' --file backend/Dockerfile --target backend --tag sse-soak/backend:local .
 	@GOOS=linux GOARCH='$(ARCH)' CGO_ENABLED=0 $(GO) build -C tools -trimpath -buildvcs=false -o '../bin/linux-$(ARCH)/' ./bucket
 	docker build --platform 'linux/$(ARCH)' --build-arg 'BIN=bin/linux-$(ARCH)' --file tools/bucket/Dockerfile --tag sse-soak/bucket:local .
