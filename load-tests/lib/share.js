@@ -54,7 +54,7 @@ export function sharedOptions(name, { config, ext }, vus = usersOf(config)) {
 export function everyOf(setting, percent, connections) {
   const every = Math.round(100 / percent);
   if (!(percent >= 1 && percent <= 50) || connections < 2 * every) {
-    throw new Error(`${setting} must be from 1 to 50 percent, of at least ${2 * every || 4} streams, got ${percent} of ${connections}.`);
+    throw new Error(`${setting} must be from 1 to 50, with CONNECTIONS at least ${2 * every || 4}, got ${percent} with ${connections}.`);
   }
   return every;
 }
