@@ -17,14 +17,14 @@ func soak(t *testing.T, args ...string) (output string, code int, err error) {
 }
 
 // soakWithInput is soak with a standard input.
-func soakWithInput(t *testing.T, in io.Reader, args ...string) (output string, code int, err error) {
+func soakWithInput(t *testing.T, input io.Reader, args ...string) (output string, code int, err error) {
 	t.Helper()
 	outcome := verdict.Pass
 	var out bytes.Buffer
 	root := &cobra.Command{Use: "soak", SilenceErrors: true, SilenceUsage: true}
 	root.AddCommand(commands(&outcome)...)
 	root.SetArgs(args)
-	root.SetIn(in)
+	root.SetIn(input)
 	root.SetOut(&out)
 	root.SetErr(&out)
 	err = root.Execute()

@@ -108,11 +108,11 @@ func (m overwriteMode) check(description string) error {
 }
 
 // promptURL prints a prompt to out and reads a URL from in.
-func promptURL(in io.Reader, out io.Writer) (string, error) {
-	fmt.Fprint(out, "URL of an event stream (headers, topics and more are flags: soak init --help): ")
-	line, err := bufio.NewReader(in).ReadString('\n')
+func promptURL(input io.Reader, output io.Writer) (string, error) {
+	fmt.Fprint(output, "URL of an event stream (headers, topics and more are flags: soak init --help): ")
+	line, err := bufio.NewReader(input).ReadString('\n')
 	if line = strings.TrimSpace(line); line == "" {
-		fmt.Fprintln(out)
+		fmt.Fprintln(output)
 		return "", usageError{Err: errors.New("a URL is required; run `soak init https://HOST/events`")}
 	}
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -18,7 +18,7 @@ func (c *closer) Close() error {
 
 func TestTakeReturnsTheLatestConnection(t *testing.T) {
 	t.Parallel()
-	idle := NewIdle[*closer](time.Hour)
+	idle := NewIdleConns[*closer](time.Hour)
 	first, second := new(closer), new(closer)
 	idle.Put(first)
 	idle.Put(second)
@@ -37,7 +37,7 @@ func TestTakeReturnsTheLatestConnection(t *testing.T) {
 
 func TestIdleConnectionsAreClosedAtTheirLimit(t *testing.T) {
 	t.Parallel()
-	idle := NewIdle[*closer](20 * time.Millisecond)
+	idle := NewIdleConns[*closer](20 * time.Millisecond)
 	c := new(closer)
 	idle.Put(c)
 	require.Eventually(t, c.closed.Load, time.Minute, time.Millisecond)
@@ -47,8 +47,8 @@ func TestIdleConnectionsAreClosedAtTheirLimit(t *testing.T) {
 
 func TestIdleConnectionsAreClosedAtTheTimeoutOfTheServer(t *testing.T) {
 	t.Parallel()
-	idle := NewIdle[*closer](time.Hour)
-	idle.Limit(http.Header{"Keep-Alive": {"timeout=1"}})
+	idle := NewIdleConns[*closer](time.Hour)
+	idle.ApplyKeepAlive(http.Header{"Keep-Alive": {"timeout=1"}})
 	c := new(closer)
 	idle.Put(c)
 	require.Eventually(t, c.closed.Load, time.Minute, time.Millisecond)
@@ -56,10 +56,10 @@ func TestIdleConnectionsAreClosedAtTheTimeoutOfTheServer(t *testing.T) {
 
 func TestIdleConnectionsAreLimited(t *testing.T) {
 	t.Parallel()
-	idle := NewIdle[*closer](time.Hour)
+	idle := NewIdleConns[*closer](time.Hour)
 	first := new(closer)
 	idle.Put(first)
-	for range maxIdle {
+	for range maxIdleConns {
 		require.False(t, first.closed.Load())
 		idle.Put(new(closer))
 	}
@@ -78,7 +78,7 @@ func TestServerThatNeverReusesAConnectionDisablesReuse(t *testing.T) {
 		"the first ended":  {[]bool{true}, false},
 		"the second ended": {[]bool{false, true, true}, true},
 	} {
-		idle := NewIdle[*closer](time.Hour)
+		idle := NewIdleConns[*closer](time.Hour)
 		for _, ended := range tt.ended {
 			idle.Put(new(closer))
 			_, _, ok := idle.Take()
@@ -90,7 +90,7 @@ func TestServerThatNeverReusesAConnectionDisablesReuse(t *testing.T) {
 			}
 		}
 		idle.Put(new(closer))
-		idle.Limit(http.Header{"Keep-Alive": {"timeout=5"}})
+		idle.ApplyKeepAlive(http.Header{"Keep-Alive": {"timeout=5"}})
 		_, _, ok := idle.Take()
 		require.Equal(t, tt.reuse, ok, name)
 	}
@@ -103,8 +103,8 @@ func TestKeepAliveTimeoutLimitsIdleTime(t *testing.T) {
 		"": keep, "timeout=5": keep, "timeout=5, max=1000": keep, "max=3, Timeout=1": time.Second / 2, `timeout="1"`: time.Second / 2,
 		"timeout=0": 0, "timeout=-1": keep, "timeout": keep, "max=5": keep,
 	} {
-		idle := NewIdle[*closer](keep)
-		idle.Limit(http.Header{"Keep-Alive": {header}})
+		idle := NewIdleConns[*closer](keep)
+		idle.ApplyKeepAlive(http.Header{"Keep-Alive": {header}})
 		require.Equal(t, want, idle.limit, header)
 	}
 }

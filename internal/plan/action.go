@@ -40,7 +40,7 @@ func ParseActions(lines []string) (out []Action, err error) {
 
 // StartVariable is the environment variable of a runner that replaces another one. Its value is the start of the first
 // runner that was replaced, in microseconds since 1970.
-const StartVariable = "SOAK_BEGUN_US"
+const StartVariable = "SOAK_FIRST_START_US"
 
 // ActionsVariable is the environment variable that passes the result of ActionTimes to a runner, for its metrics.
 const ActionsVariable = "K6_SOAK_ACTIONS"

@@ -23,13 +23,13 @@ func FromEnvironmentTo(target string) (*Proxy, error) {
 
 // checkVariable returns an error if the variable for requests to target is not the URL of a proxy. It ignores the
 // variable if NO_PROXY excludes target.
-func checkVariable(from *httpproxy.Config, target *url.URL) error {
-	variable, value := "HTTP_PROXY", from.HTTPProxy
+func checkVariable(config *httpproxy.Config, target *url.URL) error {
+	variable, value := "HTTP_PROXY", config.HTTPProxy
 	if target.Scheme == "https" {
-		variable, value = "HTTPS_PROXY", from.HTTPSProxy
+		variable, value = "HTTPS_PROXY", config.HTTPSProxy
 	}
-	config := httpproxy.Config{HTTPProxy: "http://any", HTTPSProxy: "http://any", NoProxy: from.NoProxy}
-	if p, err := config.ProxyFunc()(target); value == "" || p == nil || err != nil {
+	probe := httpproxy.Config{HTTPProxy: "http://any", HTTPSProxy: "http://any", NoProxy: config.NoProxy}
+	if p, err := probe.ProxyFunc()(target); value == "" || p == nil || err != nil {
 		return nil //nolint:nilerr // ProxyFunc fails only under CGI
 	}
 	if !strings.Contains(value, "://") {

@@ -48,7 +48,7 @@ func (c Chooser) For(target *url.URL) (*Proxy, error) {
 	}
 	p := &Proxy{url: proxyURL, target: target}
 	if p.url.Hostname() == "" || !slices.Contains(schemes, p.url.Scheme) {
-		return p, p.fault(fmt.Errorf("has an unknown scheme; %s must begin with http://, https:// or socks5:// and a host", p.Variable()))
+		return p, p.newError(fmt.Errorf("has an unknown scheme; %s must begin with http://, https:// or socks5:// and a host", p.Variable()))
 	}
 	return p, nil
 }
@@ -104,8 +104,8 @@ func (p *Proxy) Authorization() string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(p.url.User.Username()+":"+password))
 }
 
-// Through returns " (through the proxy …)", the end of a sentence about a request; "" without a proxy.
-func (p *Proxy) Through() string {
+// ErrorSuffix returns " (through the proxy …)", the end of a sentence about a request; "" without a proxy.
+func (p *Proxy) ErrorSuffix() string {
 	if p == nil {
 		return ""
 	}
@@ -124,15 +124,15 @@ func (e *Error) Error() string { return "the proxy " + e.Proxy + " " + e.err.Err
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.err }
 
-// fault returns an Error of the proxy. err is the predicate of its sentence, such as "refused …".
-func (p *Proxy) fault(err error) error { return &Error{p.String(), err} }
+// newError returns an Error of the proxy. err is the predicate of its sentence, such as "refused …".
+func (p *Proxy) newError(err error) error { return &Error{p.String(), err} }
 
 // DialError returns the error of a dial to Address. It names the proxy, if there is one.
 func (p *Proxy) DialError(err error) error {
 	if p == nil {
 		return err
 	}
-	return p.fault(fmt.Errorf("cannot be reached: %w", err))
+	return p.newError(fmt.Errorf("cannot be reached: %w", err))
 }
 
 // RefusalError returns the error for a response by which the proxy refused a request. Its text has the status, such as
@@ -150,5 +150,5 @@ func (p *Proxy) RefusalError(request, status string, header http.Header, body io
 	if strings.HasPrefix(status, "407 ") { // Proxy Authentication Required
 		err = fmt.Errorf("%w; set user and password in %s, as http://user:password@host:port", err, p.Variable())
 	}
-	return p.fault(err)
+	return p.newError(err)
 }

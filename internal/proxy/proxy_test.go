@@ -51,7 +51,7 @@ func TestForChoosesTheProxyByTheURL(t *testing.T) {
 		assert.Equal(t, want.forwards, p.Forwards(), target)
 		if want.name == "" {
 			assert.Nil(t, p, target)
-			assert.Empty(t, p.Through())
+			assert.Empty(t, p.ErrorSuffix())
 			continue
 		}
 		assert.Equal(t, want.name, p.String(), target)

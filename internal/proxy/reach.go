@@ -31,11 +31,11 @@ func (p *Proxy) Reach(ctx context.Context, conn net.Conn, secure func(conn net.C
 	case p == nil:
 		return conn, nil
 	case p.socks():
-		return conn, p.throughSOCKS(ctx, conn)
+		return conn, p.connectSOCKS(ctx, conn)
 	case p.Secure():
 		outer := secure(conn, p.url.Hostname())
 		if err := outer.HandshakeContext(ctx); err != nil {
-			return nil, p.fault(fmt.Errorf("ended the TLS handshake: %w", err))
+			return nil, p.newError(fmt.Errorf("ended the TLS handshake: %w", err))
 		}
 		conn = outer
 	}
@@ -45,8 +45,8 @@ func (p *Proxy) Reach(ctx context.Context, conn net.Conn, secure func(conn net.C
 	return p.tunnel(conn)
 }
 
-// throughSOCKS makes the proxy connect to the server by SOCKS 5. The proxy resolves the name of the server.
-func (p *Proxy) throughSOCKS(ctx context.Context, conn net.Conn) error {
+// connectSOCKS makes the proxy connect to the server by SOCKS 5. The proxy resolves the name of the server.
+func (p *Proxy) connectSOCKS(ctx context.Context, conn net.Conn) error {
 	var auth *proxy.Auth
 	if user := p.url.User; user != nil {
 		password, _ := user.Password()
@@ -54,16 +54,16 @@ func (p *Proxy) throughSOCKS(ctx context.Context, conn net.Conn) error {
 	}
 	d, err := proxy.SOCKS5("tcp", p.url.Host, auth, nil)
 	if err != nil {
-		return p.fault(err)
+		return p.newError(err)
 	}
 	dialer, ok := d.(interface {
 		DialWithConn(ctx context.Context, c net.Conn, network, address string) (net.Addr, error)
 	})
 	if !ok {
-		return p.fault(errors.New("cannot be used: golang.org/x/net does not support SOCKS on an existing connection"))
+		return p.newError(errors.New("cannot be used: golang.org/x/net does not support SOCKS on an existing connection"))
 	}
 	if _, err := dialer.DialWithConn(ctx, conn, "tcp", p.server()); err != nil {
-		return p.fault(fmt.Errorf("did not connect to %s: %w", p.server(), err))
+		return p.newError(fmt.Errorf("did not connect to %s: %w", p.server(), err))
 	}
 	if deadline, ok := ctx.Deadline(); ok { // DialWithConn has removed it
 		_ = conn.SetDeadline(deadline)
@@ -86,7 +86,7 @@ func (p *Proxy) tunnel(conn net.Conn) (net.Conn, error) {
 	var out bytes.Buffer // sends the request in one packet
 	_ = r.Write(&out)    // writing to a buffer does not fail
 	if _, err := conn.Write(out.Bytes()); err != nil {
-		return nil, p.fault(fmt.Errorf("did not accept %s: %w", request, err))
+		return nil, p.newError(fmt.Errorf("did not accept %s: %w", request, err))
 	}
 	in := bufio.NewReaderSize(io.LimitReader(conn, maxHead), 1<<10)
 	resp, err := http.ReadResponse(in, r)
@@ -95,7 +95,7 @@ func (p *Proxy) tunnel(conn net.Conn) (net.Conn, error) {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			outcome = "closed the connection instead of answering"
 		}
-		return nil, p.fault(fmt.Errorf("%s %s: %w", outcome, request, err))
+		return nil, p.newError(fmt.Errorf("%s %s: %w", outcome, request, err))
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {

@@ -52,6 +52,6 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	case errors.As(err, &op) && op.Op == "proxyconnect":
 		return nil, p.DialError(op.Err)
 	default:
-		return nil, fmt.Errorf("%w%s", err, p.Through())
+		return nil, fmt.Errorf("%w%s", err, p.ErrorSuffix())
 	}
 }

@@ -121,7 +121,7 @@ func inBase64(value string) (forms []string) {
 }
 
 // Replace replaces the values in all their forms. It returns text itself if it contains no value.
-func (v *Values) Replace(text []byte, by string) []byte {
+func (v *Values) Replace(text []byte, replacement string) []byte {
 	var out []byte
 	done := 0
 	for at := 0; at < len(text); {
@@ -129,7 +129,7 @@ func (v *Values) Replace(text []byte, by string) []byte {
 		if from < 0 {
 			break
 		}
-		out = append(append(out, text[done:max(from, done)]...), by...)
+		out = append(append(out, text[done:max(from, done)]...), replacement...)
 		at, done = to, to
 	}
 	if done == 0 {

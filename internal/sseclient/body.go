@@ -11,12 +11,12 @@ import (
 
 // A framing determines where a response's body ends (RFC 9112, section 6.3).
 type framing struct {
-	remaining uint64 // unread bytes of the body or the chunk; within a chunk size, the value of its digits so far
-	skip      uint16 // bytes of the current extension or trailer so far
-	state     chunkState
-	kind      frameKind
-	done      bool // the whole body was read
-	excess    bool // bytes follow the body
+	remaining    uint64 // unread bytes of the body or the chunk; within a chunk size, the value of its digits so far
+	skippedBytes uint16 // bytes of the current extension or trailer so far
+	state        chunkState
+	kind         frameKind
+	done         bool // the whole body was read
+	excess       bool // bytes follow the body
 }
 
 // A frameKind is the rule that determines the end of a body.
@@ -148,7 +148,7 @@ func (b *body) handleReadError(p []byte, err error) (int, error) {
 	if st, ok := b.transport.(*h2Stream); ok {
 		now = st.conn.readAt // the turn of the stream may precede the read of the connection
 	}
-	silent := b.silent(now)
+	silent := b.isSilent(now)
 	if err == errNotReady { // a polled transport has just read all bytes
 		if silent {
 			return 0, errIdle
@@ -176,7 +176,7 @@ func (b *body) watch(at time.Time) {
 	}
 }
 
-// unwatch releases the resources of watch and decoded.
+// unwatch releases the resources of watch and decodedReader.
 func (b *body) unwatch() {
 	processSweep.forget(&b.idleMark)
 	if b.decompressor != nil {
@@ -184,8 +184,8 @@ func (b *body) unwatch() {
 	}
 }
 
-// decoded returns a reader of the body without its content coding. It is valid until unwatch.
-func (b *body) decoded(r *Response) io.Reader {
+// decodedReader returns a reader of the body without its content coding. It is valid until unwatch.
+func (b *body) decodedReader(r *Response) io.Reader {
 	contentCoding := r.Coding()
 	if contentCoding == "" {
 		return b

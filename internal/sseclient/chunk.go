@@ -111,7 +111,7 @@ func (f *framing) readSize(c byte) error {
 
 // beginChunk starts the data of a chunk, or the trailer after the chunk of size 0.
 func (f *framing) beginChunk() {
-	f.skip = 0
+	f.skippedBytes = 0
 	f.state = chunkData
 	if f.remaining == 0 {
 		f.state = chunkTrailer
@@ -120,7 +120,7 @@ func (f *framing) beginChunk() {
 
 // countSkipped counts a byte of an extension or a trailer, and fails above the limit.
 func (f *framing) countSkipped() error {
-	if f.skip++; f.skip > maxChunkSkip {
+	if f.skippedBytes++; f.skippedBytes > maxChunkSkip {
 		return errChunk
 	}
 	return nil

@@ -172,9 +172,9 @@ func (g *Group) Interrupted() bool { return g.interrupted.Load() }
 
 // Add returns a new stream. The caller starts it with Start or Open. The caller must not change o or on, which
 // streams share. Callbacks get value from Stream.Value.
-func (g *Group) Add(o *Options, on *Callbacks, value any) *Stream {
-	s := &Stream{group: g, opts: o, on: on, value: value}
-	if on.FollowUp != nil {
+func (g *Group) Add(o *Options, callbacks *Callbacks, value any) *Stream {
+	s := &Stream{group: g, opts: o, callbacks: callbacks, value: value}
+	if callbacks.FollowUp != nil {
 		s.calls = new(sync.Mutex)
 	}
 	if o.LastEventID != "" {
@@ -182,7 +182,7 @@ func (g *Group) Add(o *Options, on *Callbacks, value any) *Stream {
 	}
 	s.reconnect.Store(int32(o.Reconnect))
 	s.body.timeout.Store(int64(o.IdleTimeout))
-	s.cuttable = on.Cuttable != nil && on.Cuttable(s)
+	s.cuttable = callbacks.Cuttable != nil && callbacks.Cuttable(s)
 	g.mu.Lock()
 	g.streams[s] = struct{}{}
 	g.mu.Unlock()

@@ -32,7 +32,7 @@ type attempt struct {
 // await waits until the next attempt may dial. If the stream is stopped first, await ends it and returns false.
 func (s *Stream) await() (a attempt, ok bool) {
 	a.ctx, a.end = s.begin()
-	a.request = s.on.Request(s)
+	a.request = s.callbacks.Request(s)
 	c := s.group.client
 	ok = c.await(a.ctx) // this wait is not part of ConnectTimeout
 	if ok && s.needsPermit() {
@@ -51,7 +51,7 @@ func (s *Stream) attempt(a attempt) {
 	s.reportAttempt(started)
 	r, fail := s.dial(a)
 	a.end() // before the release of the permit, which allows another attempt
-	a.permit.leave()
+	a.permit.release()
 	if fail != nil {
 		s.closed(r, fail)
 		return
@@ -64,9 +64,9 @@ func (s *Stream) attempt(a attempt) {
 		return
 	}
 	r.keepOpen()
-	var t transport = blocking{r.conn}
+	var t transport = blockingConn{r.conn}
 	if s.cuttable {
-		t = pausing{blocking{r.conn}, s}
+		t = pausingConn{blockingConn{r.conn}, s}
 	}
 	p := poll(r.conn, s)
 	if p != nil {
@@ -84,8 +84,8 @@ func (s *Stream) attempt(a attempt) {
 // reportAttempt reports the start of an attempt.
 func (s *Stream) reportAttempt(at time.Time) {
 	s.opened = false
-	if s.on.Connecting != nil {
-		s.on.Connecting(s, at)
+	if s.callbacks.Connecting != nil {
+		s.callbacks.Connecting(s, at)
 	}
 }
 
@@ -100,11 +100,11 @@ func (s *Stream) dial(a attempt) (*Response, *failure) {
 	c := s.group.client
 	r := s.opts.request(c, u, &a.request)
 	if s.cuttable {
-		r.PerConnection = 1 // a cut connection must not affect other streams
+		r.StreamsPerConnection = 1 // a cut connection must not affect other streams
 	}
 	id := eventstream.Text(s.parser.LastEventID())
-	if s.on.LastEventID != nil {
-		id = s.on.LastEventID(s)
+	if s.callbacks.LastEventID != nil {
+		id = s.callbacks.LastEventID(s)
 	}
 	s.opts.Resume.apply(r, id)
 	e := exchange{client: c, attach: s.attach, permit: a.permit, lateHeader: s.opts.LateHeader, debug: s.opts.Debug}
@@ -115,10 +115,10 @@ func (s *Stream) dial(a attempt) (*Response, *failure) {
 func (o *Options) request(c *Client, u *url.URL, r *Request) *request {
 	sharing := o.Sharing
 	if c.NoSharing {
-		sharing.PerConnection = 1
+		sharing.StreamsPerConnection = 1
 	}
 	return &request{
-		url: u, method: cmp.Or(r.Method, http.MethodGet), header: r.Header, body: r.Body, accept: o.Accept,
+		url: u, method: cmp.Or(r.Method, http.MethodGet), header: r.Header, body: r.Body, acceptEncoding: o.AcceptEncoding,
 		jar: o.Jar, userAgent: c.UserAgent, maxRedirects: o.MaxRedirects, followRedirects: o.FollowRedirects,
 		plain: r.Plain, anyType: o.AnyType, Sharing: sharing,
 	}
@@ -162,10 +162,10 @@ func (s *Stream) accept(started time.Time, r *Response, t transport) {
 	if st, ok := t.(*h2Stream); ok {
 		r.HTTP2, r.FirstOnConnection = true, st.conn.firstOpened()
 	}
-	if s.on.Opened != nil {
-		s.on.Opened(s, started, r)
+	if s.callbacks.Opened != nil {
+		s.callbacks.Opened(s, started, r)
 	}
-	if s.on.FollowUp == nil {
+	if s.callbacks.FollowUp == nil {
 		s.failures = 0
 	} else {
 		s.startFollowUp(r)
@@ -176,5 +176,5 @@ func (s *Stream) accept(started time.Time, r *Response, t transport) {
 	s.keepsConnection = false
 	s.body.begin(r, t)
 	s.body.watch(r.At)
-	s.parser.Reset(s.body.decoded(r), s.opts.MaxEventSize)
+	s.parser.Reset(s.body.decodedReader(r), s.opts.MaxEventSize)
 }

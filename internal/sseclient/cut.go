@@ -51,7 +51,7 @@ func (s *Stream) Cut(kind Cut, pause time.Duration) bool {
 	if st, ok := s.raw.(*h2Stream); ok {
 		return s.cutShared(st, c)
 	}
-	if polled, ok := s.raw.(*polled); ok {
+	if polled, ok := s.raw.(*polledConn); ok {
 		s.request(c)
 		_ = polled.Close() // requests a turn
 		return true
@@ -122,7 +122,7 @@ func (s *Stream) Vanish() (bool, error) {
 // slowTick is the minimum interval between two reads of a slow stream.
 const slowTick = 250 * time.Millisecond
 
-var errNotSlow = errors.New("slow streams are supported on Linux only")
+var errSlowUnsupported = errors.New("slow streams are supported on Linux only")
 
 // Slow limits the bytes per second that are read from the open stream; 0 reads nothing and math.Inf(1) removes the
 // limit. Further data fills the buffer of the connection, and then that of the server. Slow returns false if no
@@ -136,8 +136,8 @@ func (s *Stream) Slow(bytesPerSecond float64) (bool, error) {
 	if st, ok := s.raw.(*h2Stream); ok && !st.conn.singleStream {
 		return false, errSharedConnection
 	}
-	if polledBy(s.raw) == nil {
-		return false, errNotSlow
+	if polledConnOf(s.raw) == nil {
+		return false, errSlowUnsupported
 	}
 	s.request(&cutRequest{kind: cutSlow, rate: min(bytesPerSecond, math.MaxInt32), stopped: make(chan struct{})})
 	_ = s.raw.Close() // requests a turn
@@ -166,7 +166,7 @@ func cutNow(tcp *net.TCPConn, kind Cut) error {
 		if err != nil {
 			return err
 		}
-		vanished.add(file, kind)
+		processVanishedConns.add(file, kind)
 	}
 	return tcp.Close()
 }
@@ -198,14 +198,14 @@ func (s *Stream) endCut(c *cutRequest) {
 	}
 }
 
-// A pausing transport is a blocking connection whose reader may pause.
-type pausing struct {
-	blocking
+// A pausingConn is a blocking connection whose reader may pause.
+type pausingConn struct {
+	blockingConn
 	stream *Stream
 }
 
 // Read makes a requested pause, then reads from the connection.
-func (c pausing) Read(p []byte) (int, error) {
+func (c pausingConn) Read(p []byte) (int, error) {
 	if cut := c.stream.pendingCut(); cut != nil && cut.kind == CutPause {
 		c.stream.pause(cut)
 	}
@@ -216,12 +216,12 @@ func (c pausing) Read(p []byte) (int, error) {
 func (s *Stream) pause(c *cutRequest) {
 	now := time.Now()
 	s.body.touch(now.Add(c.pause)) // the idle timeout starts after the pause
-	report(s, s.on.Cut, now, CutPause)
+	report(s, s.callbacks.Cut, now, CutPause)
 	timer := time.NewTimer(c.pause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		report(s, s.on.Resumed, time.Now(), CutPause)
+		report(s, s.callbacks.Resumed, time.Now(), CutPause)
 	case <-c.stopped:
 	}
 	s.endCut(c)
@@ -242,7 +242,7 @@ type vanishedConns struct {
 	permanent []*os.File // of a CutVanish
 }
 
-var vanished vanishedConns
+var processVanishedConns vanishedConns
 
 // add leaves a connection half-open. On Linux the kernel drops all packets that arrive on it, so the server gets no
 // acknowledgement. Other systems acknowledge bytes until the receive buffer is full.

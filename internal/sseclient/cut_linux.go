@@ -37,7 +37,7 @@ var CanVanish = sync.OnceValue(func() error {
 // turnCut makes the requested cut in a turn of the stream. done reports whether the turn is over. Before a FIN, turnCut
 // reads the bytes that have arrived, because a close with unread bytes sends a reset.
 func (s *Stream) turnCut(c *cutRequest, buf []byte, b *eventstream.Block) (done bool) {
-	conn := polledBy(s.body.transport)
+	conn := polledConnOf(s.body.transport)
 	switch {
 	case conn == nil:
 		return false
@@ -62,7 +62,7 @@ func (s *Stream) turnCut(c *cutRequest, buf []byte, b *eventstream.Block) (done 
 
 // turnPause starts a pause, and ends it when its time is over or the server has ended the HTTP/2 stream. During the
 // pause the stream reads nothing.
-func (s *Stream) turnPause(c *cutRequest, conn *polled) (done bool) {
+func (s *Stream) turnPause(c *cutRequest, conn *polledConn) (done bool) {
 	now := time.Now()
 	switch {
 	case !c.done:
@@ -72,14 +72,14 @@ func (s *Stream) turnPause(c *cutRequest, conn *polled) (done bool) {
 		}
 		c.done, c.deadline = true, now.Add(c.pause)
 		s.body.touch(c.deadline) // the idle timeout starts after the pause
-		report(s, s.on.Cut, now, CutPause)
+		report(s, s.callbacks.Cut, now, CutPause)
 		time.AfterFunc(c.pause, s.body.transport.interrupt) // requests a turn
 		return true
 	case now.Before(c.deadline) && !hasEnded(s.body.transport):
 		return true
 	}
 	s.endCut(c)
-	report(s, s.on.Resumed, now, CutPause)
+	report(s, s.callbacks.Resumed, now, CutPause)
 	if err := conn.control(unix.EPOLL_CTL_ADD, incoming); err != nil {
 		s.finishStream(err)
 		return true
@@ -88,11 +88,11 @@ func (s *Stream) turnPause(c *cutRequest, conn *polled) (done bool) {
 }
 
 // vanish leaves the connection half-open. The reader calls it.
-func (c *polled) vanish(kind Cut) {
+func (c *polledConn) vanish(kind Cut) {
 	_ = c.control(unix.EPOLL_CTL_DEL, 0) // an error means that the connection is not registered
 	processPoller.mu.Lock()
 	processPoller.forget(c)
 	processPoller.mu.Unlock()
-	vanished.add(os.NewFile(uintptr(c.fd), "half-open"), kind) // #nosec G115 -- a descriptor
+	processVanishedConns.add(os.NewFile(uintptr(c.fd), "half-open"), kind) // #nosec G115 -- a descriptor
 	c.fd = -1
 }

@@ -20,7 +20,7 @@ func TestHalfOpenConnectionIsReadWithoutBlocking(t *testing.T) {
 	defer conn.Close()
 	file, err := conn.(*net.TCPConn).File()
 	require.NoError(t, err)
-	vanished.add(file, CutHalfOpen)
+	processVanishedConns.add(file, CutHalfOpen)
 	raw, err := conn.(*net.TCPConn).SyscallConn()
 	require.NoError(t, err)
 	require.NoError(t, raw.Control(func(fd uintptr) {

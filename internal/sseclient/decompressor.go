@@ -78,7 +78,7 @@ func (d *decompressor) Read(p []byte) (int, error) {
 
 // accepts reports whether the request accepts a content coding. A header set by the user replaces the setting.
 func (r *request) accepts(name string) bool {
-	accept := r.accept
+	accept := r.acceptEncoding
 	if value, isSet := r.header["Accept-Encoding"]; isSet {
 		accept = value[0]
 	}

@@ -63,7 +63,7 @@ type Body struct {
 func (r *Response) Body(idleTimeout time.Duration) *Body {
 	r.keepOpen()
 	b := &Body{lastArrival: r.At}
-	b.begin(r, blocking{r.conn})
+	b.begin(r, blockingConn{r.conn})
 	b.arrival = &b.lastArrival
 	b.timeout.Store(int64(idleTimeout))
 	b.watch(r.At)

@@ -21,19 +21,19 @@ import (
 // poller. It would also read twice per event; the second read returns no bytes.
 type poller struct {
 	mu      sync.Mutex
-	epoll   int       // valid while running is set
-	wake    int       // an eventfd
-	conns   []*polled // by descriptor, nil if not polled; a map of thousands would cost three cache lines per lookup
-	streams int       // number of conns that are not nil
-	nudges  []*polled // connections that requested a turn
+	epoll   int           // valid while running is set
+	wake    int           // an eventfd
+	conns   []*polledConn // by descriptor, nil if not polled; a map of thousands would cost three cache lines per lookup
+	streams int           // number of conns that are not nil
+	nudges  []*polledConn // connections that requested a turn
 	running bool
 }
 
 var processPoller poller
 
-// A polled connection is read by the poller. Only the poller closes its descriptor. A descriptor is thus never closed
-// during a read, nor confused with a later connection that gets the same number.
-type polled struct {
+// A polledConn is a connection that is read by the poller. Only the poller closes its descriptor. A descriptor is thus
+// never closed during a read, nor confused with a later connection that gets the same number.
+type polledConn struct {
 	source   turner
 	tls      *tls.Conn  // nil for a plain connection
 	received *int64     // k6's data_received
@@ -50,8 +50,8 @@ type polled struct {
 }
 
 var (
-	_ transport = (*polled)(nil)
-	_ io.Closer = (*polled)(nil)
+	_ transport = (*polledConn)(nil)
+	_ io.Closer = (*polledConn)(nil)
 )
 
 const (
@@ -66,7 +66,7 @@ const (
 
 // poll moves a connection from Go's network poller to ours. It returns nil if a goroutine must read the connection,
 // because it has another type or no descriptor is free.
-func poll(conn net.Conn, s turner) *polled {
+func poll(conn net.Conn, s turner) *polledConn {
 	secure, socket := (*tls.Conn)(nil), tlsSocketOf(conn)
 	if socket != nil {
 		secure, conn = conn.(*tls.Conn), socket.Conn
@@ -85,7 +85,7 @@ func poll(conn net.Conn, s turner) *polled {
 }
 
 // pollTCP is poll for a plain connection.
-func pollTCP(counted *Conn, s turner) *polled {
+func pollTCP(counted *Conn, s turner) *polledConn {
 	tcp, ok := counted.Conn.(*net.TCPConn)
 	if !ok {
 		return nil
@@ -95,7 +95,7 @@ func pollTCP(counted *Conn, s turner) *polled {
 		return nil // no free descriptor, or closed: the next read returns the error
 	}
 	_ = tcp.Close()
-	return &polled{source: s, fd: int32(fd), received: counted.Received, sent: counted.Sent} // #nosec G115 -- a descriptor
+	return &polledConn{source: s, fd: int32(fd), received: counted.Received, sent: counted.Sent} // #nosec G115 -- a descriptor
 }
 
 // duplicate returns a second descriptor for the connection. Go's poller does not use that descriptor.
@@ -113,7 +113,7 @@ func duplicate(conn syscall.Conn) (fd int, err error) {
 
 // start registers the connection with the poller and requests a turn, which reads the bytes that arrived with the
 // response head.
-func (c *polled) start() error {
+func (c *polledConn) start() error {
 	p := &processPoller
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,7 +143,7 @@ func (c *polled) start() error {
 
 // control adds (EPOLL_CTL_ADD), changes (EPOLL_CTL_MOD) or removes (EPOLL_CTL_DEL) the registration of the connection
 // with the poller. Regardless of events, the kernel reports a reset of a registered connection.
-func (c *polled) control(op int, events uint32) error {
+func (c *polledConn) control(op int, events uint32) error {
 	ev := unix.EpollEvent{Events: events, Fd: c.fd}
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(processPoller.epoll, op, int(c.fd), &ev))
 }
@@ -176,7 +176,7 @@ type scratch struct {
 // run reads all connections until there are none.
 func (p *poller) run(epoll, wake int) {
 	events := make([]unix.EpollEvent, eventsPerWait)
-	var ready []*polled
+	var ready []*polledConn
 	var shared scratch
 	for {
 		n, err := unix.EpollWait(epoll, events, -1)
@@ -196,10 +196,10 @@ func (p *poller) run(epoll, wake int) {
 
 // gather returns the connections with events or nudges, each once per round. A stream whose socket is always full would
 // otherwise have two turns per round: one for its event, and one for its previous nudge.
-func (p *poller) gather(ready []*polled, events []unix.EpollEvent, wake int) []*polled {
+func (p *poller) gather(ready []*polledConn, events []unix.EpollEvent, wake int) []*polledConn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	add := func(c *polled) {
+	add := func(c *polledConn) {
 		if !c.inRound {
 			c.inRound = true
 			ready = append(ready, c)
@@ -240,7 +240,7 @@ func (p *poller) closeIfUnused() bool {
 }
 
 // nudge gives a connection a turn in the next round. The caller holds mu.
-func (p *poller) nudge(c *polled) {
+func (p *poller) nudge(c *polledConn) {
 	p.nudges = append(p.nudges, c)
 	if len(p.nudges) == 1 {
 		_, _ = unix.Write(p.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
@@ -248,7 +248,7 @@ func (p *poller) nudge(c *polled) {
 }
 
 // forget removes a connection. The caller holds mu.
-func (p *poller) forget(c *polled) {
+func (p *poller) forget(c *polledConn) {
 	if int(c.fd) < len(p.conns) && p.conns[c.fd] == c {
 		p.conns[c.fd] = nil
 		p.streams--
@@ -256,7 +256,7 @@ func (p *poller) forget(c *polled) {
 }
 
 // turn gives the stream a turn. It does nothing on a closed connection, which may still have a pending nudge.
-func (c *polled) turn(shared *scratch) {
+func (c *polledConn) turn(shared *scratch) {
 	if c.inRound = false; c.fd < 0 {
 		return
 	}
@@ -269,7 +269,7 @@ func (c *polled) turn(shared *scratch) {
 
 // Read reads the bytes that have arrived, decrypted if the stream uses TLS. Before it returns errNotReady, it has
 // returned the bytes of all complete TLS records that it has read from the socket.
-func (c *polled) Read(p []byte) (int, error) {
+func (c *polledConn) Read(p []byte) (int, error) {
 	if c.tls == nil {
 		return c.readSocket(p)
 	}
@@ -278,7 +278,7 @@ func (c *polled) Read(p []byte) (int, error) {
 
 // readSocket reads from the socket. A short read has emptied the socket, so readSocket does not read again before the
 // next event. It also returns errNotReady after readsPerTurn reads, and when the budget of a slow stream is used up.
-func (c *polled) readSocket(p []byte) (int, error) {
+func (c *polledConn) readSocket(p []byte) (int, error) {
 	if c.drained || c.reads == readsPerTurn {
 		return 0, errNotReady
 	}
@@ -315,14 +315,14 @@ func readNow(fd int32, p []byte) (int, unix.Errno) {
 	return int(n), err
 }
 
-func (c *polled) interrupt() { _ = c.Close() }
+func (c *polledConn) interrupt() { _ = c.Close() }
 
 // resume does nothing, because an interruption of a polled connection sets no deadline.
-func (c *polled) resume(time.Time) {}
+func (c *polledConn) resume(time.Time) {}
 
 // Close requests a turn, in which the stream notices that it was stopped or that its server is silent. Only the
 // poller closes the descriptor. Any goroutine may call Close.
-func (c *polled) Close() error {
+func (c *polledConn) Close() error {
 	p := &processPoller
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -332,7 +332,7 @@ func (c *polled) Close() error {
 	return nil
 }
 
-func (c *polled) hangUp() {
+func (c *polledConn) hangUp() {
 	if c.fd < 0 {
 		return
 	}

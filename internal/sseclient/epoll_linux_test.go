@@ -39,7 +39,7 @@ func TestOnlyCountedConnectionsArePolled(t *testing.T) {
 
 // A countingReader counts the bytes of its connection.
 type countingReader struct {
-	conn     *polled
+	conn     *polledConn
 	buf      []byte
 	received int      // the number of bytes so far
 	total    chan int // receives the number of bytes at the end
@@ -62,7 +62,7 @@ func (s *countingReader) turn([]byte, *eventstream.Block) {
 
 // A blockingReader blocks the poller in its turn until release is closed.
 type blockingReader struct {
-	conn    *polled
+	conn    *polledConn
 	started chan bool
 	release chan bool
 }
@@ -105,11 +105,11 @@ func TestAvailableDataIsReadAfterOneEvent(t *testing.T) {
 func TestConnectionHasOneTurnPerRound(t *testing.T) {
 	t.Parallel()
 	const wake = -1
-	c := &polled{}
-	p := &poller{conns: []*polled{c}}
+	c := &polledConn{}
+	p := &poller{conns: []*polledConn{c}}
 	for range 2 {
 		p.nudges = append(p.nudges, c, c)
-		require.Equal(t, []*polled{c}, p.gather(nil, []unix.EpollEvent{{Fd: 0}, {Fd: wake}, {Fd: 0}}, wake))
+		require.Equal(t, []*polledConn{c}, p.gather(nil, []unix.EpollEvent{{Fd: 0}, {Fd: wake}, {Fd: 0}}, wake))
 		require.Empty(t, p.nudges)
 		c.fd = -1
 		c.turn(nil)

@@ -85,8 +85,8 @@ func (e *exchange) roundTrip(ctx context.Context, req *request) (*Response, *fai
 
 // tryOnce is roundTrip without a second attempt.
 func (e *exchange) tryOnce(ctx context.Context, req *request) (*Response, *failure) {
-	if req.mayShare() {
-		return e.share(ctx, req)
+	if req.mayUseHTTP2() {
+		return e.tryHTTP2(ctx, req)
 	}
 	resp, fail := e.connect(ctx, req)
 	if fail != nil {
@@ -135,7 +135,7 @@ func (e *exchange) connect(ctx context.Context, req *request) (*Response, *failu
 func (e *exchange) releasePermit() {
 	e.permit.releaseHandshake()
 	if e.lateHeader {
-		e.permit.leave()
+		e.permit.release()
 	}
 }
 
@@ -154,9 +154,9 @@ func (e *exchange) handshake(ctx context.Context, req *request, resp *Response) 
 		return nil
 	}
 	if req.Protocol == HTTP2 && strings.HasSuffix(err.Error(), noProtocol) {
-		err = fmt.Errorf("%w: %w", errNoH2, err)
+		err = fmt.Errorf("%w: %w", errNoH2OverTLS, err)
 	}
-	return phaseFailure(ctx, ReasonTLS, "TLS handshake"+resp.proxy.Through(), err)
+	return phaseFailure(ctx, ReasonTLS, "TLS handshake"+resp.proxy.ErrorSuffix(), err)
 }
 
 // noProtocol is the text of the crypto/tls error for a server that supports none of the offered protocols (RFC 7301,
@@ -165,7 +165,7 @@ const noProtocol = "tls: no application protocol"
 
 // sendRequest sends the request on a connection and reads the response head.
 func (e *exchange) sendRequest(ctx context.Context, req *request, resp *Response) (*Response, *failure) {
-	location := resp.proxy.Through()
+	location := resp.proxy.ErrorSuffix()
 	if resp.reused {
 		location += " on a reused connection"
 	}
@@ -188,7 +188,7 @@ func (e *exchange) sendRequest(ctx context.Context, req *request, resp *Response
 	}
 	if resp.persistent {
 		if resp.idle = e.client.idleFor(req); resp.idle != nil {
-			resp.idle.Limit(resp.Header)
+			resp.idle.ApplyKeepAlive(resp.Header)
 		}
 	}
 	if resp.reused {

@@ -86,7 +86,7 @@ func (s *Stream) offerEvent(e *eventstream.Event) {
 	s.mu.Lock()
 	f := s.follow
 	s.mu.Unlock()
-	if !s.on.FollowUp(s, e, f) {
+	if !s.callbacks.FollowUp(s, e, f) {
 		return
 	}
 	s.awaitsEvent = false
@@ -144,7 +144,7 @@ func (f *FollowUp) request(second *SecondRequest) (*request, error) {
 	r := o.request(f.stream.group.client, to, &Request{
 		Method: cmp.Or(second.Method, http.MethodPost), Header: make(http.Header), Body: second.Body, Plain: true,
 	})
-	r.accept = ""
+	r.acceptEncoding = ""
 	for name, values := range second.Header {
 		value := strings.Join(values, ", ")
 		if err := CheckHeader(name, value); err != nil {
@@ -163,7 +163,7 @@ func (f *FollowUp) run(ctx context.Context, second *SecondRequest, r *request) {
 	defer f.cancel()
 	response, cause := f.send(ctx, second, r)
 	if cause == nil && ctx.Err() == nil {
-		report(s, s.on.Answered, response.At, response)
+		report(s, s.callbacks.Answered, response.At, response)
 	}
 	s.mu.Lock()
 	f.running = false
@@ -233,9 +233,9 @@ func (r *Response) drain() {
 	hangUp(r.conn)
 }
 
-// endFollow ends the second request after the end of its stream. It returns the failure to report, which may be that of
-// the second request. It returns nil if the goroutine of the second request reports the end. The reader calls it.
-func (s *Stream) endFollow(end *failure) *failure {
+// endFollowUp ends the second request after the end of its stream. It returns the failure to report, which may be that
+// of the second request. It returns nil if the goroutine of the second request reports the end. The reader calls it.
+func (s *Stream) endFollowUp(end *failure) *failure {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.follow

@@ -47,8 +47,8 @@ type h2Conn struct {
 	singleStream bool          // the connection has only one stream, so a cut may affect the connection
 	ready        chan struct{} // closed after the SETTINGS of the server, or when the connection has ended
 
-	polled *polled   // nil without a poller
-	writer io.Writer // TLS, or the sender; nil without a poller
+	polled *polledConn // nil without a poller
+	writer io.Writer   // TLS, or the sender; nil without a poller
 	sender sender
 
 	// Only the reader uses these fields.

@@ -9,10 +9,10 @@ import (
 // errSharedConnection is the error of Vanish and Slow, which affect all streams of a connection.
 var errSharedConnection = errors.New("the stream shares its HTTP/2 connection with others; set the option streamsPerConnection to 1")
 
-// polledBy returns the polled connection of a stream that does not share it, nil if there is none.
-func polledBy(conn any) *polled {
+// polledConnOf returns the polled connection of a stream that does not share it, nil if there is none.
+func polledConnOf(conn any) *polledConn {
 	switch c := conn.(type) {
-	case *polled:
+	case *polledConn:
 		return c
 	case *h2Stream:
 		if c.conn.singleStream {
@@ -25,7 +25,7 @@ func polledBy(conn any) *polled {
 // cutShared is Cut for an HTTP/2 stream. It returns false if the cut would affect other streams. Without a poller, only
 // a CutFIN waits for the next turn; other cuts are made at once, and a CutPause is not possible. The caller holds mu.
 func (s *Stream) cutShared(st *h2Stream, c *cutRequest) bool {
-	if c.kind != CutFIN && polledBy(st) == nil {
+	if c.kind != CutFIN && polledConnOf(st) == nil {
 		tcp := tcpOf(st.conn.net)
 		if !st.conn.singleStream || c.kind == CutPause || tcp == nil || cutNow(tcp, c.kind) != nil {
 			return false
@@ -39,7 +39,7 @@ func (s *Stream) cutShared(st *h2Stream, c *cutRequest) bool {
 
 // turnShared makes a requested CutFIN of a stream that shares its connection, or whose connection is not polled.
 func (s *Stream) turnShared(c *cutRequest, buf []byte, b *eventstream.Block) (done bool) {
-	if _, ok := s.body.transport.(*h2Stream); !ok || polledBy(s.body.transport) != nil || c.kind != CutFIN {
+	if _, ok := s.body.transport.(*h2Stream); !ok || polledConnOf(s.body.transport) != nil || c.kind != CutFIN {
 		return false
 	}
 	if s.readStream(buf, b) { // the stream has not ended

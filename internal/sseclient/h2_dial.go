@@ -10,20 +10,20 @@ import (
 )
 
 var (
-	errNoH2       = errors.New("the server does not support HTTP/2 over TLS (ALPN h2)")
-	errPlainProxy = errors.New("HTTP/2 without TLS is not possible through a proxy; add the host to NO_PROXY")
+	errNoH2OverTLS = errors.New("the server does not support HTTP/2 over TLS (ALPN h2)")
+	errPlainProxy  = errors.New("HTTP/2 without TLS is not possible through a proxy; add the host to NO_PROXY")
 )
 
-// mayShare reports whether a request may use HTTP/2.
-func (r *request) mayShare() bool {
+// mayUseHTTP2 reports whether a request may use HTTP/2.
+func (r *request) mayUseHTTP2() bool {
 	return r.Protocol == HTTP2 || r.Protocol == HTTPAny && r.url.Scheme == "https"
 }
 
 // unprocessedTries is the maximum number of attempts to send a request that no server has processed.
 const unprocessedTries = 5
 
-// share is tryOnce for a request that may use HTTP/2. It uses an existing connection or dials a new one.
-func (e *exchange) share(ctx context.Context, req *request) (*Response, *failure) {
+// tryHTTP2 is tryOnce for a request that may use HTTP/2. It uses an existing connection or dials a new one.
+func (e *exchange) tryHTTP2(ctx context.Context, req *request) (*Response, *failure) {
 	isLogged := false
 	for try := 1; ; try++ {
 		c, resp, fail := e.reserveConn(ctx, req)
@@ -47,7 +47,7 @@ func (e *exchange) share(ctx context.Context, req *request) (*Response, *failure
 			continue
 		}
 		if err != nil {
-			return nil, phaseFailure(ctx, ReasonError, "read the response header"+c.route.Through(), err)
+			return nil, phaseFailure(ctx, ReasonError, "read the response header"+c.route.ErrorSuffix(), err)
 		}
 		debug.response(resp)
 		if !e.attach(resp.conn) {
@@ -62,7 +62,7 @@ func (e *exchange) share(ctx context.Context, req *request) (*Response, *failure
 // as a Response.
 func (e *exchange) reserveConn(ctx context.Context, req *request) (*h2Conn, *Response, *failure) {
 	pool, key := &e.client.pool, siteKey{req.url.Scheme, strings.ToLower(req.url.Host), req.Sharing}
-	singleStream := req.PerConnection == 1
+	singleStream := req.StreamsPerConnection == 1
 	if !singleStream {
 		c, err := pool.reserve(ctx, key, e.client.DialPatience)
 		if err != nil {
@@ -97,21 +97,21 @@ func (e *exchange) dialHTTP2(ctx context.Context, req *request) (*h2Conn, *Respo
 	if resp.proxy.Forwards() {
 		stop()
 		hangUp(resp.conn)
-		return nil, nil, &failure{reason: ReasonProxy, err: fmt.Errorf("%w%s", errPlainProxy, resp.proxy.Through())}
+		return nil, nil, &failure{reason: ReasonProxy, err: fmt.Errorf("%w%s", errPlainProxy, resp.proxy.ErrorSuffix())}
 	}
 	if resp.TLS != nil && resp.TLS.NegotiatedProtocol != alpn2 {
 		switch {
 		case req.Protocol == HTTP2:
 			stop()
 			hangUp(resp.conn)
-			return nil, nil, &failure{reason: ReasonTLS, err: errNoH2}
+			return nil, nil, &failure{reason: ReasonTLS, err: errNoH2OverTLS}
 		case !stop() || !e.attach(raw):
 			hangUp(resp.conn)
 			return nil, nil, &failure{reason: ReasonClient, err: net.ErrClosed}
 		}
 		return nil, resp, nil
 	}
-	c := newH2Conn(resp, &e.client.pool, int(req.PerConnection))
+	c := newH2Conn(resp, &e.client.pool, int(req.StreamsPerConnection))
 	err := c.sendPreface()
 	if stopped := stop(); err == nil && !stopped {
 		err = cmp.Or(ctx.Err(), net.ErrClosed)

@@ -104,7 +104,7 @@ func (r *h2Cursor) beginFrame(c *h2Conn) error {
 	r.remaining, r.padding, r.padded, r.stream = r.Length, 0, false, nil
 	switch {
 	case !c.hasSettings && string(h[:5]) == "HTTP/":
-		return errNotH2
+		return errHTTP1Response
 	case !c.hasSettings && (r.Type != http2.FrameSettings || r.Flags.Has(http2.FlagSettingsAck)):
 		return protocolError(http2.ErrCodeProtocol, "its first frame is %v, not SETTINGS", r.Type)
 	case r.Length > h2MaxFrame:
@@ -122,7 +122,7 @@ func (r *h2Cursor) beginFrame(c *h2Conn) error {
 	return nil
 }
 
-var errNotH2 = errors.New("the server responded with HTTP/1.1 and does not support HTTP/2 without TLS")
+var errHTTP1Response = errors.New("the server responded with HTTP/1.1 and does not support HTTP/2 without TLS")
 
 // beginData finds the stream of DATA, and subtracts DATA with its padding from the windows (section 6.9.1). It enlarges
 // the window of the connection when half of it is used.

@@ -17,7 +17,7 @@ const senderQueue = 256 << 10
 // sends them in a turn of the connection. Any goroutine may write.
 type sender struct {
 	mu         sync.Mutex
-	conn       *polled // nil without a poller
+	conn       *polledConn // nil without a poller
 	queue      []byte
 	awaitsRoom bool // the poller reports room in the send buffer
 	closed     bool

@@ -26,8 +26,8 @@ func (m *idleMark) resume() {
 // touch records the arrival of bytes.
 func (m *idleMark) touch(at time.Time) { m.last.Store(int64(at.Sub(processStart))) }
 
-// silent reports whether the timeout has passed.
-func (m *idleMark) silent(now time.Duration) bool {
+// isSilent reports whether the timeout has passed.
+func (m *idleMark) isSilent(now time.Duration) bool {
 	limit := m.limit()
 	return limit > 0 && now-time.Duration(m.last.Load()) >= limit
 }
@@ -35,9 +35,9 @@ func (m *idleMark) silent(now time.Duration) bool {
 // limit returns the idle timeout, 0 for none.
 func (m *idleMark) limit() time.Duration { return time.Duration(m.timeout.Load()) }
 
-// due returns the time of the next check: when the timeout would pass, but at least one grain from now. One sweep thus
-// checks many streams.
-func (m *idleMark) due(now time.Duration) time.Duration {
+// nextCheck returns the time of the next check: when the timeout would pass, but at least one grain from now. One sweep
+// thus checks many streams.
+func (m *idleMark) nextCheck(now time.Duration) time.Duration {
 	limit := m.limit()
 	if limit == 0 {
 		return now + checkUnlimited
@@ -88,7 +88,7 @@ func (w *idleSweep) watch(m *idleMark, at time.Time) {
 	w.marks = append(w.marks, m)
 	m.index = int32(len(w.marks)) // #nosec G115 -- streams of one process
 	now := time.Since(processStart)
-	switch due := m.due(now); {
+	switch due := m.nextCheck(now); {
 	case w.timer == nil:
 		w.next = due
 		w.timer = time.AfterFunc(due-now, w.sweep)
@@ -137,10 +137,10 @@ func (w *idleSweep) sweep() {
 	next := time.Duration(-1)
 	for _, m := range w.marks {
 		m.extend(now, delay)
-		if m.silent(now) && m.interrupted.CompareAndSwap(false, true) {
+		if m.isSilent(now) && m.interrupted.CompareAndSwap(false, true) {
 			m.transport.interrupt()
 		}
-		if due := m.due(now); next < 0 || due < next {
+		if due := m.nextCheck(now); next < 0 || due < next {
 			next = due
 		}
 	}

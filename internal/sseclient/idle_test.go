@@ -23,11 +23,11 @@ func connPair(t *testing.T) (client, server net.Conn) {
 	return &Conn{Conn: client, Received: new(int64), Sent: new(int64)}, server
 }
 
-// silentBody returns a body whose read the sweep has interrupted, as after a stop of the process for longer than the idle
-// timeout.
+// silentBody returns a body whose read the sweep has interrupted, as after a stop of the process for longer than the
+// idle timeout.
 func silentBody(client net.Conn) *body {
 	b := new(body)
-	b.transport = blocking{client}
+	b.transport = blockingConn{client}
 	b.timeout.Store(int64(time.Second))
 	b.touch(time.Now().Add(-time.Minute))
 	b.interrupted.Store(true)
@@ -99,7 +99,8 @@ func TestSweepEndsWithItsLastStream(t *testing.T) {
 	require.Nil(t, w.timer)
 }
 
-// A stream with a long timeout must not delay one with a short timeout. Silence is detected within a tenth of the timeout.
+// A stream with a long timeout must not delay one with a short timeout. Silence is detected within a tenth of the
+// timeout.
 func TestSweepIsPunctual(t *testing.T) {
 	t.Parallel()
 	var w idleSweep
@@ -121,9 +122,9 @@ func TestSweepIsPunctual(t *testing.T) {
 	for _, timeout := range []time.Duration{time.Millisecond, 200 * time.Millisecond, time.Second, time.Minute} {
 		m := markOf(nil, timeout)
 		m.last.Store(int64(now - timeout + 1)) // silent 1 ns later
-		require.LessOrEqual(t, m.due(now)-now, max(timeout/10, 50*time.Millisecond))
+		require.LessOrEqual(t, m.nextCheck(now)-now, max(timeout/10, 50*time.Millisecond))
 		m.last.Store(int64(now))
-		require.LessOrEqual(t, m.due(now)-now, max(timeout, minIdleGrain))
+		require.LessOrEqual(t, m.nextCheck(now)-now, max(timeout, minIdleGrain))
 	}
 	w.forget(shortMark)
 	w.forget(longMark)
@@ -144,14 +145,14 @@ func TestStallDoesNotCountAsSilence(t *testing.T) {
 		w.sweep()
 		require.Equal(t, tt.extension == 0, m.interrupted.Load(), "%v late", tt.delay)
 		if tt.extension > 0 {
-			require.InDelta(t, (now + tt.extension).Seconds(), m.due(now).Seconds(), .25*tt.extension.Seconds())
+			require.InDelta(t, (now + tt.extension).Seconds(), m.nextCheck(now).Seconds(), .25*tt.extension.Seconds())
 		}
 	}
 }
 
 // markOf returns the mark of a stream with an idle timeout.
 func markOf(conn net.Conn, timeout time.Duration) *idleMark {
-	m := &idleMark{transport: blocking{conn}}
+	m := &idleMark{transport: blockingConn{conn}}
 	m.timeout.Store(int64(timeout))
 	return m
 }

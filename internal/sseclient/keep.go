@@ -18,11 +18,11 @@ import (
 // reused for the same server, for a limited time, after a complete body; the most recently used one first. A request is
 // sent again only if the server has certainly not received it.
 
-// keepIdle is the maximum idle time of a connection that is reused.
-const keepIdle = 2 * time.Second
+// maxIdleTime is the maximum idle time of a connection that is reused.
+const maxIdleTime = 2 * time.Second
 
 // An idleConns is the set of idle connections to one server.
-type idleConns = http1.Idle[idleConn]
+type idleConns = http1.IdleConns[idleConn]
 
 // An idleConn is a connection between two requests.
 type idleConn struct{ net.Conn }
@@ -55,7 +55,7 @@ func (c *Client) idleFor(r *request) *idleConns {
 	}
 	idle := c.idle.sites[key]
 	if idle == nil {
-		idle = http1.NewIdle[idleConn](keepIdle)
+		idle = http1.NewIdleConns[idleConn](maxIdleTime)
 		c.idle.sites[key] = idle
 	}
 	return idle
@@ -93,8 +93,8 @@ func (e *exchange) takeIdle(req *request) net.Conn {
 // of its body. Only callbacks of the stream may call it.
 func (s *Stream) KeepConnection() { s.keepsConnection = true }
 
-// leaveConnection makes the connection of an ended stream idle, and reports whether that is possible.
-func (s *Stream) leaveConnection(err error) bool {
+// makeConnectionIdle makes the connection of an ended stream idle, and reports whether that is possible.
+func (s *Stream) makeConnectionIdle(err error) bool {
 	b := &s.body
 	return s.keepsConnection && errors.Is(err, io.EOF) && b.done && !b.excess && b.leftover == nil && b.transport.keep()
 }

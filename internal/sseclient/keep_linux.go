@@ -9,7 +9,7 @@ import (
 )
 
 // keep makes the connection idle, unless bytes have arrived or the server has ended the connection.
-func (c *polled) keep() bool {
+func (c *polledConn) keep() bool {
 	if c.idle == nil {
 		return false
 	}
@@ -36,7 +36,7 @@ func (c *polled) keep() bool {
 }
 
 // unpoll moves the connection from our poller to Go's network poller. After an error the connection is closed.
-func (c *polled) unpoll() (*Conn, error) {
+func (c *polledConn) unpoll() (*Conn, error) {
 	p := &processPoller
 	p.mu.Lock()
 	p.forget(c)

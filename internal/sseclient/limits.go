@@ -45,7 +45,7 @@ func takePermit(ctx context.Context, secure bool) (p *permit, ok bool) {
 		p.handshakes = processHandshakes
 	}
 	if processDials.Acquire(ctx, 1) != nil {
-		p.leave()
+		p.release()
 		return nil, false
 	}
 	p.dials = processDials
@@ -60,8 +60,8 @@ func (p *permit) releaseHandshake() {
 	}
 }
 
-// leave releases the permit.
-func (p *permit) leave() {
+// release releases the permit.
+func (p *permit) release() {
 	p.releaseHandshake()
 	if p != nil && p.dials != nil {
 		p.dials.Release(1)

@@ -20,7 +20,7 @@ type Options struct {
 	MaxRedirects    int
 	FollowRedirects bool   // to other origins
 	MaxEventSize    int    // in bytes; 0: eventstream.DefaultLimit
-	Accept          string // value of Accept-Encoding; "": not sent
+	AcceptEncoding  string // value of Accept-Encoding; "": not sent
 	AnyType         bool   // accept types other than text/event-stream
 	Sharing         Sharing
 	Resume          Resume
@@ -88,8 +88,8 @@ func (p Protocol) alpn() []string {
 
 // A Sharing is the setting that determines which streams share connections.
 type Sharing struct {
-	PerConnection uint16 // maximum number of streams per HTTP/2 connection; 0: as many as the server allows
-	Protocol      Protocol
+	StreamsPerConnection uint16 // maximum number of streams per HTTP/2 connection; 0: as many as the server allows
+	Protocol             Protocol
 }
 
 // A Resume is the setting that determines how a reconnect sends the last event ID.

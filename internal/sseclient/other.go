@@ -20,15 +20,15 @@ func CanVanish() error {
 // turnCut does nothing, because no stream is polled.
 func (s *Stream) turnCut(*cutRequest, []byte, *eventstream.Block) bool { return false }
 
-// A polled connection exists on Linux only.
-type polled struct {
-	blocking
+// A polledConn exists on Linux only.
+type polledConn struct {
+	blockingConn
 	idle *idleConns
 }
 
-func poll(net.Conn, turner) *polled { return nil }
+func poll(net.Conn, turner) *polledConn { return nil }
 
-func (*polled) start() error { return nil }
+func (*polledConn) start() error { return nil }
 
 // unacknowledged returns 0, because no connection is reused.
 func unacknowledged(net.Conn) int { return 0 }

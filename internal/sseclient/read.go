@@ -24,7 +24,7 @@ func (s *Stream) read() {
 // next reads up to the next event. If the callback Block is set, next reports the blocks and comments up to that event,
 // including the block of the event.
 func (s *Stream) next(b *eventstream.Block) error {
-	if s.on.Block == nil {
+	if s.callbacks.Block == nil {
 		return s.parser.Next(&b.Event)
 	}
 	for {
@@ -33,10 +33,10 @@ func (s *Stream) next(b *eventstream.Block) error {
 		case err != nil:
 			return err
 		case part == eventstream.CommentLine:
-			report(s, s.on.Comment, b.At, b.Comment)
+			report(s, s.callbacks.Comment, b.At, b.Comment)
 			continue
 		}
-		report(s, s.on.Block, b.At, b)
+		report(s, s.callbacks.Block, b.At, b)
 		if b.HasData {
 			return nil
 		}
@@ -82,7 +82,7 @@ func (s *Stream) readStream(buf []byte, b *eventstream.Block) bool {
 
 // dispatch reports an event.
 func (s *Stream) dispatch(at time.Time, e *eventstream.Event) {
-	report(s, s.on.Event, at, e)
+	report(s, s.callbacks.Event, at, e)
 	if s.awaitsEvent {
 		s.offerEvent(e)
 	}
@@ -95,7 +95,7 @@ func (s *Stream) finishStream(err error) {
 	if st, ok := s.body.transport.(*h2Stream); ok && errors.Is(err, errIdle) {
 		st.conn.suspect()
 	}
-	if kind != 0 || !s.leaveConnection(err) {
+	if kind != 0 || !s.makeConnectionIdle(err) {
 		s.body.transport.hangUp()
 	}
 	s.body.end()
@@ -103,12 +103,12 @@ func (s *Stream) finishStream(err error) {
 	if kind != 0 {
 		err = errCut
 		if s.cuttable { // otherwise Drop made the cut
-			report(s, s.on.Cut, time.Now(), kind)
+			report(s, s.callbacks.Cut, time.Now(), kind)
 		}
 	}
 	f := readFailure(err)
-	if s.on.FollowUp != nil {
-		if f = s.endFollow(f); f == nil {
+	if s.callbacks.FollowUp != nil {
+		if f = s.endFollowUp(f); f == nil {
 			return // the goroutine of the second request reports the end
 		}
 	}

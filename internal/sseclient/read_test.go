@@ -30,9 +30,9 @@ func (s *endlessStream) Read(p []byte) (int, error) {
 }
 
 // quietStream returns a stream that only counts events, to measure the cost of reading.
-func quietStream(on Callbacks, events *int) *Stream {
-	on.Event = func(*Stream, time.Time, *eventstream.Event) { *events++ }
-	s := new(Client).Group(context.Background()).Add(new(Options), &on, nil)
+func quietStream(callbacks Callbacks, events *int) *Stream {
+	callbacks.Event = func(*Stream, time.Time, *eventstream.Event) { *events++ }
+	s := new(Client).Group(context.Background()).Add(new(Options), &callbacks, nil)
 	s.parser.Reset(&s.body, eventstream.DefaultLimit)
 	return s
 }

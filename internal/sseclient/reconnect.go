@@ -19,7 +19,7 @@ func (s *Stream) closed(r *Response, f *failure) {
 	if !s.opened {
 		s.failures++
 	}
-	c := Close{Reason: f.reason, Err: f.err, Status: f.status, Retry: s.retryIn(f), Opened: s.opened, Response: r}
+	c := Close{Reason: f.reason, Err: f.err, Status: f.status, Retry: s.retryDelay(f), Opened: s.opened, Response: r}
 	if reason := s.stopReason(); reason != "" {
 		c.Retry = -1
 		if errors.Is(f.err, net.ErrClosed) || errors.Is(f.err, context.Canceled) {
@@ -29,8 +29,8 @@ func (s *Stream) closed(r *Response, f *failure) {
 	if c.Reason == ReasonNoContent {
 		c.Err = nil
 	}
-	if s.on.Closed != nil {
-		s.on.Closed(s, now, c)
+	if s.callbacks.Closed != nil {
+		s.callbacks.Closed(s, now, c)
 	}
 	if c.Retry < 0 || !s.wait(c.Retry) {
 		s.end()
@@ -48,8 +48,8 @@ func (s *Stream) stopReason() Reason {
 	return s.stopped
 }
 
-// retryIn returns the time until the next attempt, negative if there is none.
-func (s *Stream) retryIn(f *failure) time.Duration {
+// retryDelay returns the time until the next attempt, negative if there is none.
+func (s *Stream) retryDelay(f *failure) time.Duration {
 	mode := Reconnect(s.reconnect.Load())
 	if mode == ReconnectOff || errors.Is(f.err, ErrScheme) {
 		return -1
@@ -117,11 +117,11 @@ func (s *Stream) wait(d time.Duration) bool {
 
 // retry starts the next attempt. The timer calls it.
 func (s *Stream) retry() {
-	if s.on.Renew == nil {
+	if s.callbacks.Renew == nil {
 		s.connect()
 		return
 	}
-	s.on.Renew(s, s.continueAttempt)
+	s.callbacks.Renew(s, s.continueAttempt)
 }
 
 // continueAttempt continues the attempt that Renew prepared.

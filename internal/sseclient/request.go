@@ -26,7 +26,7 @@ type request struct {
 	lastEventID     string
 	maxRedirects    int
 	followRedirects bool   // to other origins
-	accept          string // value of Accept-Encoding; "": none
+	acceptEncoding  string // value of Accept-Encoding; "": none
 	plain           bool   // the response is not a stream: any type is accepted, and the connection is closed after it
 	anyType         bool   // the response is a stream of any type
 
@@ -91,8 +91,8 @@ func (r *request) fill(h http.Header) {
 		h["Accept"] = acceptValue
 		h["Cache-Control"] = cacheValue
 	}
-	if r.accept != "" {
-		h.Set("Accept-Encoding", r.accept)
+	if r.acceptEncoding != "" {
+		h.Set("Accept-Encoding", r.acceptEncoding)
 	}
 	h.Set("User-Agent", r.userAgent) // empty: no User-Agent is sent
 	if r.lastEventID != "" {

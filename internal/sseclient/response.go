@@ -118,7 +118,7 @@ var errNoContent = errors.New("the server responded with 204 No Content, so the 
 func (r *Response) refusal() io.Reader {
 	_ = r.conn.SetReadDeadline(time.Now().Add(refusalTimeout))
 	b := new(body)
-	b.begin(r, blocking{r.conn})
+	b.begin(r, blockingConn{r.conn})
 	if contentCoding := r.Coding(); coding.Supported(contentCoding) {
 		decoder, _ := coding.New(contentCoding, b) // New fails only for unsupported codings
 		return decoder
@@ -136,7 +136,7 @@ func (r *Response) statusError() error {
 	if detail != "" {
 		detail = ": " + detail
 	}
-	return fmt.Errorf("unexpected status %d %s%s%s", r.Status, http.StatusText(r.Status), detail, r.proxy.Through())
+	return fmt.Errorf("unexpected status %d %s%s%s", r.Status, http.StatusText(r.Status), detail, r.proxy.ErrorSuffix())
 }
 
 // retryAfter parses a Retry-After header field (RFC 9110, section 10.2.3). It returns at most 24 hours, and 0 for an

@@ -14,7 +14,7 @@ const slowIdleTimeout = 24 * time.Hour
 
 // turnSlow reads as much of a slow stream as its rate allows. done reports whether the turn is over. If requested,
 // or if the server has ended the connection, turnSlow removes the limit.
-func (s *Stream) turnSlow(c *cutRequest, conn *polled, buf []byte, b *eventstream.Block) (done bool) {
+func (s *Stream) turnSlow(c *cutRequest, conn *polledConn, buf []byte, b *eventstream.Block) (done bool) {
 	now := time.Now()
 	if c.rate == math.MaxInt32 || conn.peerEnded() {
 		s.endCut(c)
@@ -51,7 +51,7 @@ func (s *Stream) turnSlow(c *cutRequest, conn *polled, buf []byte, b *eventstrea
 }
 
 // peerEnded reports whether the peer has ended the connection, even if there are unread bytes. The reader calls it.
-func (c *polled) peerEnded() bool {
+func (c *polledConn) peerEnded() bool {
 	at := []unix.PollFd{{Fd: c.fd, Events: unix.POLLRDHUP}}
 	n, err := unix.Poll(at, 0)
 	return err == nil && n > 0

@@ -14,11 +14,11 @@ import (
 // A Stream manages one client's SSE connection across reconnects. At any time it has one owner: a goroutine (dialing or
 // reading), the poller (reading), or a timer (waiting for the next attempt). The call to Ended ends the ownership.
 type Stream struct {
-	group *Group
-	opts  *Options
-	on    *Callbacks
-	value any
-	calls *sync.Mutex // serializes the callbacks of two goroutines; nil without a second request
+	group     *Group
+	opts      *Options
+	callbacks *Callbacks
+	value     any
+	calls     *sync.Mutex // serializes the callbacks of two goroutines; nil without a second request
 
 	reconnect atomic.Int32 // a Reconnect
 	drop      atomic.Int32 // dropNone, dropDelayed or dropImmediate
@@ -110,8 +110,8 @@ func (s *Stream) isStopped() (stopped bool, c *cutRequest) {
 // end calls Ended. The caller owns the stream and may hold mu.
 func (s *Stream) end() {
 	s.group.forget(s)
-	if s.on.Ended != nil {
-		s.on.Ended(s)
+	if s.callbacks.Ended != nil {
+		s.callbacks.Ended(s)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // A ciphertext presents a polled connection to crypto/tls as a net.Conn.
 type ciphertext struct {
 	net.Conn // nil, because crypto/tls calls only the methods below
-	conn     *polled
+	conn     *polledConn
 }
 
 var _ net.Conn = ciphertext{}

@@ -36,19 +36,19 @@ func (notReady) Error() string   { return "nothing to read yet" }
 func (notReady) Timeout() bool   { return false }
 func (notReady) Temporary() bool { return true }
 
-// A blocking transport is a connection whose reader waits in Read.
-type blocking struct{ net.Conn }
+// A blockingConn is a connection whose reader waits in Read.
+type blockingConn struct{ net.Conn }
 
-var _ transport = blocking{}
+var _ transport = blockingConn{}
 
 // interrupt makes the read return os.ErrDeadlineExceeded.
-func (c blocking) interrupt() { _ = c.SetReadDeadline(processStart) } // the read returns the same error
+func (c blockingConn) interrupt() { _ = c.SetReadDeadline(processStart) } // the read returns the same error
 
-func (c blocking) resume(deadline time.Time) { _ = c.SetReadDeadline(deadline) } // the read returns the same error
+func (c blockingConn) resume(deadline time.Time) { _ = c.SetReadDeadline(deadline) } // the read returns the same error
 
-func (c blocking) hangUp() { hangUp(c.Conn) }
+func (c blockingConn) hangUp() { hangUp(c.Conn) }
 
-func (c blocking) keep() bool { return false }
+func (c blockingConn) keep() bool { return false }
 
 // A turner is a stream or an HTTP/2 connection that the poller reads. turn reads the bytes that have arrived, with a
 // buffer and a Block of the poller.

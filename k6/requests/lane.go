@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	maxBody    = 64 << 20 // maximum bytes of a body that is compared, unless a longer one is expected
-	keepBuffer = 64 << 10 // maximum capacity of a body buffer that is reused
-	maxHead    = 1 << 20  // maximum bytes of a head, interim responses included
+	maxBody         = 64 << 20 // maximum bytes of a body that is compared, unless a longer one is expected
+	maxReusedBuffer = 64 << 10 // maximum capacity of a body buffer that is reused
+	maxHead         = 1 << 20  // maximum bytes of a head, interim responses included
 )
 
 // A lane makes one request at a time and reuses its connection. Only one goroutine at a time may use a lane.
@@ -40,8 +40,8 @@ type lane struct {
 // newDialer returns a dialer with k6's network settings.
 func newDialer(state *lib.State) *http1.Dialer {
 	return &http1.Dialer{
-		Dial: func(ctx context.Context, on, address string) (net.Conn, error) {
-			return network.Dial(ctx, state, on, address)
+		Dial: func(ctx context.Context, networkName, address string) (net.Conn, error) {
+			return network.Dial(ctx, state, networkName, address)
 		},
 		TLS: func(conn net.Conn, server string) *tls.Conn {
 			return tls.Client(conn, network.TLSConfig(state, server))
@@ -160,7 +160,7 @@ func (l *lane) connect(x *exchange) error {
 func (l *lane) checkIdle() bool {
 	received, err := l.conn.Unrequested()
 	if len(received) > 0 && !requestTimeout.Match(received) {
-		l.s.unrequested(l.lastOp, received)
+		l.s.noteUnrequested(l.lastOp, received)
 	}
 	return len(received) == 0 && (err == nil || errors.Is(err, errors.ErrUnsupported))
 }
@@ -251,7 +251,7 @@ func (l *lane) check(x *exchange, resp *http.Response) error {
 	if resp.Close || hasExcess || isSwitched || l.s.state.Options.NoConnectionReuse.Bool {
 		l.hangUp()
 	}
-	if l.body.Cap() > keepBuffer {
+	if l.body.Cap() > maxReusedBuffer {
 		l.body = bytes.Buffer{}
 	}
 	return nil

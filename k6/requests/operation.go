@@ -44,7 +44,7 @@ type want struct {
 	body   []byte // nil: any, unless isJSON
 	json   any
 	isJSON bool
-	at     []string // path of json in the response
+	path   []string // path of json in the response
 
 	lastMatch atomic.Pointer[[]byte] // the last body with the expected JSON; the next one is usually equal
 }
@@ -218,7 +218,7 @@ func (w *want) set(o *spec) (err error) {
 		w.status = o.Want.Status
 	}
 	if o.Want.At != "" {
-		w.at = strings.Split(o.Want.At, ".")
+		w.path = strings.Split(o.Want.At, ".")
 	}
 	if w.isJSON = o.Want.JSON != nil && !sobek.IsUndefined(o.Want.JSON); w.isJSON {
 		text, err := jsonOf(o.Want.JSON)
@@ -235,7 +235,7 @@ func (w *want) set(o *spec) (err error) {
 		}
 		w.body = withPlaceholders(w.body)
 	}
-	if w.isJSON && w.body != nil || w.at != nil && !w.isJSON {
+	if w.isJSON && w.body != nil || w.path != nil && !w.isJSON {
 		return errors.New("want must have either body or json, and at only with json")
 	}
 	return nil
@@ -267,7 +267,7 @@ func (w *want) matches(body []byte) bool {
 	if json.Unmarshal(body, &value) != nil {
 		return false
 	}
-	for _, name := range w.at {
+	for _, name := range w.path {
 		inner, ok := value.(map[string]any)
 		if !ok {
 			return false

@@ -13,9 +13,9 @@ import (
 
 // Samples are pushed in batches. Single samples would cost as much as the requests.
 const (
-	batchSize  = 512
-	batchEvery = 100 * time.Millisecond
-	maxSeries  = 1000 // servers choose their names; beyond this limit, new names are counted as shard.Other
+	batchSize     = 512
+	batchInterval = 100 * time.Millisecond
+	maxSeries     = 1000 // servers choose their names; beyond this limit, new names are counted as shard.Other
 )
 
 // A record has the results of a stage's requests. The lanes write to it.
@@ -130,8 +130,9 @@ func (s *stage) logFailure(x *exchange, err error) {
 	}
 }
 
-// unrequested counts a connection with unrequested bytes after the response to op, and logs the first one of the stage.
-func (s *stage) unrequested(op *operation, received []byte) {
+// noteUnrequested counts a connection with unrequested bytes after the response to op, and logs the first one of the
+// stage.
+func (s *stage) noteUnrequested(op *operation, received []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.add(s.m.metrics.unrequested, s.tags.Tags.With(shard.TagEndpoint, op.name), time.Now(), 1)
@@ -163,7 +164,7 @@ func (s *stage) push() {
 
 // flushPeriodically flushes until ctx ends, so that the outputs of k6 are up to date.
 func (s *stage) flushPeriodically(ctx context.Context) {
-	tick := time.NewTicker(batchEvery)
+	tick := time.NewTicker(batchInterval)
 	defer tick.Stop()
 	for {
 		select {

@@ -58,7 +58,7 @@ type broadcaster struct {
 // A subscriber counts the broadcasts that arrived on one stream.
 type subscriber struct {
 	index      int
-	last       int // number of the last broadcast
+	lastNumber int // number of the last broadcast
 	received   int // broadcasts in order, each once
 	duplicates int // deliveries that arrived again, or after a later broadcast
 }
@@ -106,10 +106,10 @@ func (b *broadcaster) arrive(s *subscriber, at time.Time, block *service.Block) 
 		return
 	}
 	isDuplicate := message.received[s.index]
-	if isDuplicate || n < s.last {
+	if isDuplicate || n < s.lastNumber {
 		s.duplicates++
 	} else {
-		s.last = n
+		s.lastNumber = n
 		s.received++
 	}
 	switch message.received[s.index] = true; {
@@ -182,7 +182,7 @@ func (b *broadcaster) send(tags metrics.TagsAndMeta, response httpext.ResponseTy
 	for name, value := range b.Headers {
 		r.Header.Set(name, value)
 	}
-	resp, err := b.h.send(&r, b.h.state.Tags.GetCurrentValues(), max(milli(b.Within), endTimeout), response)
+	resp, err := b.h.send(&r, b.h.state.Tags.GetCurrentValues(), max(milli(b.Within), endRequestTimeout), response)
 	if err != nil {
 		b.h.warn(err)
 		return message, nil

@@ -12,7 +12,7 @@ import (
 // acts, has no codedStream.
 type codedStream struct {
 	coding      string
-	last        time.Time // arrival of the last message
+	lastArrival time.Time // arrival of the last message
 	burst       int       // number of messages that arrived together with it, itself included
 	reconnected bool      // the stream follows another one of the same client
 	countsBurst bool      // the current burst counts, because it cannot be a replay at the start of a stream
@@ -35,7 +35,7 @@ func (c *codedStream) message(r *recorder, at time.Time, first time.Duration) {
 		switch {
 		case first >= 0:
 			c.burst, c.countsBurst = 1, !c.reconnected && first > interval*3/2
-		case at.Sub(c.last) >= interval/50: // as ledger.inBurst
+		case at.Sub(c.lastArrival) >= interval/50: // as ledger.inBurst
 			c.burst, c.countsBurst = 1, true
 		case c.countsBurst:
 			if c.burst++; c.burst == 2 {
@@ -44,7 +44,7 @@ func (c *codedStream) message(r *recorder, at time.Time, first time.Duration) {
 			}
 			sum.BurstMessages++
 		}
-		c.last = at
+		c.lastArrival = at
 	})
 }
 

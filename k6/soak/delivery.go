@@ -34,7 +34,7 @@ const (
 type delivery struct {
 	store        store.Store // folder or bucket
 	name         string      // of the file of the shard
-	explicit     bool        // the user chose the name, so another process may use the same one; see checkOwner
+	explicitName bool        // the user chose the name, so another process may use the same one; see checkOwner
 	log          logrus.FieldLogger
 	timeout      time.Duration // for the final shard; after it the shard is saved on this machine
 	localName    string        // file name on this machine
@@ -54,7 +54,7 @@ func (d *delivery) deliverInitial(s *shard.Shard) error {
 	defer d.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), initialTimeout)
 	defer cancel()
-	if d.explicit {
+	if d.explicitName {
 		names, err := d.store.Names(ctx)
 		if err != nil {
 			return fmt.Errorf("check whether %s exists: %w", d.store.At(d.name), err)
@@ -143,7 +143,7 @@ func (d *delivery) put(ctx context.Context, s *shard.Shard, data []byte) error {
 // checkOwner returns an error if the user chose the name, and another process has written the file since deliverInitial
 // found that it did not exist.
 func (d *delivery) checkOwner(ctx context.Context, s *shard.Shard) error {
-	if !d.explicit {
+	if !d.explicitName {
 		return nil
 	}
 	data, err := d.store.Get(ctx, d.name)

@@ -231,7 +231,7 @@ func TestDescriptionWithoutCounts(t *testing.T) {
 	require.Empty(t, got.Findings)
 	require.Equal(t, 18*time.Second, got.MaxSilence)
 	sums := o.ledger.Sums()
-	require.True(t, o.faultless(&sums))
+	require.True(t, o.isFaultless(&sums))
 }
 
 // The longest silence is measured for each service except noop, whose gaps between messages are measured.
@@ -259,7 +259,7 @@ func TestStreamWithoutMessagesPassesItsCheck(t *testing.T) {
 	o.connect(r.start.Add(time.Second))
 	o.endBy(sseclient.ReasonClient, r.start.Add(2*time.Second))
 	sums := o.ledger.Sums()
-	require.True(t, o.faultless(&sums))
+	require.True(t, o.isFaultless(&sums))
 }
 
 // Only the comparison of all clients shows whether a message of a feed is a copy, so the check passes.
@@ -277,7 +277,7 @@ func TestRepetitionOfAComparedFeedPassesItsCheck(t *testing.T) {
 	second := receive("d-2", "data: a\n\ndata: b\n\ndata: a\n\n")
 	sums := second.ledger.Sums()
 	require.NotZero(t, sums.Duplicated)
-	require.True(t, second.faultless(&sums))
+	require.True(t, second.isFaultless(&sums))
 }
 
 // The second request contains values of the first event. Messages are expected after its response.

@@ -23,10 +23,10 @@ import (
 const (
 	// Limits of concurrent requests that end a stream, per virtual user and per runner. Without them, thousands of
 	// requests would dial at once.
-	endsOfVU     = 20
-	endsOfRunner = 500
-	// endTimeout is the time limit of a request that ends a stream.
-	endTimeout = 10 * time.Second
+	maxEndsPerVU     = 20
+	maxEndsPerRunner = 500
+	// endRequestTimeout is the time limit of a request that ends a stream.
+	endRequestTimeout = 10 * time.Second
 	// recheckInterval is the time between two checks of a stream on which a noop is due.
 	recheckInterval = 100 * time.Millisecond
 )
@@ -39,12 +39,12 @@ type ender struct {
 	workers int                 // maximum number of concurrent requests
 }
 
-// newEnder returns the ender of a holding. It divides endsOfRunner among the virtual users.
+// newEnder returns the ender of a holding. It divides maxEndsPerRunner among the virtual users.
 func newEnder(h *holding) ender {
-	e := ender{h: h, tags: h.state.Tags.GetCurrentValues(), checks: h.state.Tags.GetCurrentValues(), workers: endsOfVU}
+	e := ender{h: h, tags: h.state.Tags.GetCurrentValues(), checks: h.state.Tags.GetCurrentValues(), workers: maxEndsPerVU}
 	e.tags.SetTag(metrics.TagName.String(), h.service.End.Request.Route())
 	if execution := lib.GetExecutionState(h.ctx); execution != nil {
-		e.workers = min(endsOfVU, max(endsOfRunner/max(int(execution.GetInitializedVUsCount()), 1), 1))
+		e.workers = min(maxEndsPerVU, max(maxEndsPerRunner/max(int(execution.GetInitializedVUsCount()), 1), 1))
 	}
 	return e
 }
@@ -94,7 +94,7 @@ func (e *ender) end(s *holdStream) {
 	s.stream.EndByServer() // EndTimeout replaces the idle timeout
 	switch {
 	case !open && (s.reconnects() || s.isPhased()) && s.ledger().Sums().Streams > 0:
-		s.status = notSent
+		s.status = statusNotSent
 		s.close()
 	case !e.usesRequest() || s.ledger().Sums().Streams == 0:
 		s.close()
@@ -125,7 +125,7 @@ func (e *ender) send(s *holdStream) (status int) {
 	if err == nil {
 		var resp *httpext.Response
 		start := time.Now()
-		resp, err = e.h.send(&r, e.tags, endTimeout, httpext.ResponseTypeNone)
+		resp, err = e.h.send(&r, e.tags, endRequestTimeout, httpext.ResponseTypeNone)
 		e.recordResponse(&r, resp, time.Since(start))
 		if err == nil {
 			return resp.Status
@@ -223,11 +223,11 @@ func (e *ender) check(s *holdStream) {
 	if e.usesRequest() {
 		check("Delete status was 200", e.isEndAccepted(s, sums.State))
 	}
-	check("Received all messages", s.isPhased() || h.Lifetimes != nil && sums.HasNoFault() || s.observer.faultless(&sums))
+	check("Received all messages", s.isPhased() || h.Lifetimes != nil && sums.HasNoFault() || s.observer.isFaultless(&sums))
 }
 
-// notSent is the status of a stream whose client is disconnected, so that no request has to end the stream.
-const notSent = -1
+// statusNotSent is the status of a stream whose client is disconnected, so that no request has to end the stream.
+const statusNotSent = -1
 
 // accepts reports whether the description accepts a status for the request that ends a stream.
 func (e *ender) accepts(status int) bool { return e.h.service.End.Request.Accepts(status) }
@@ -236,7 +236,7 @@ func (e *ender) accepts(status int) bool { return e.h.service.End.Request.Accept
 // stream to end. The stream of a client that reconnects may have ended a moment before.
 func (e *ender) isEndAccepted(s *holdStream, state ledger.State) bool {
 	notFound := s.status == http.StatusNotFound || s.status == http.StatusGone
-	return s.status == notSent || e.accepts(int(s.status)) || s.reconnects() && notFound && state == ledger.Completed
+	return s.status == statusNotSent || e.accepts(int(s.status)) || s.reconnects() && notFound && state == ledger.Completed
 }
 
 // serverHeader names the server that responded, if a service has several.

@@ -14,7 +14,7 @@ const maxExplanation = 200
 
 // explanation returns the error of a failed attempt or stream, without the secrets of known. For an unexpected status,
 // explanation returns the text of the response. It returns "" for reasons that need no explanation.
-func explanation(c sseclient.Close, known *credentials) string {
+func explanation(c sseclient.Close, secrets *credentials) string {
 	if c.Err == nil {
 		return ""
 	}
@@ -22,7 +22,7 @@ func explanation(c sseclient.Close, known *credentials) string {
 	case sseclient.ReasonIdle, sseclient.ReasonServer, sseclient.ReasonTruncated, sseclient.ReasonReset, sseclient.ReasonClient, sseclient.ReasonInterrupted:
 		return ""
 	}
-	text := known.hide(c.Err.Error())
+	text := secrets.hide(c.Err.Error())
 	if c.Reason == sseclient.ReasonStatus {
 		text = removeStatus(text, c.Status)
 	}
@@ -40,14 +40,14 @@ const maxEventNames = 64
 
 // eventName returns the stored copy of an event name, without the secrets of known. It stores each new name, but at
 // most maxEventNames of them.
-func (r *recorder) eventName(name []byte, known *credentials) string {
+func (r *recorder) eventName(name []byte, secrets *credentials) string {
 	const maxLength = 64
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if text, ok := r.names[string(name)]; ok {
 		return text
 	}
-	text := format.Shorten(known.hide(string(name)), maxLength)
+	text := format.Shorten(secrets.hide(string(name)), maxLength)
 	if len(r.names) >= maxEventNames {
 		return text
 	}

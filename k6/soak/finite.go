@@ -48,8 +48,8 @@ type finiteOptions struct {
 	AbandonAfter uint32  `js:"abandonAfter"` // chunks
 	AbandonBy    string  `js:"abandonBy"`    // a key of abandonments; "": fin
 
-	Accept      string `js:"acceptEncoding"`
-	HTTPVersion string `js:"httpVersion"`
+	AcceptEncoding string `js:"acceptEncoding"`
+	HTTPVersion    string `js:"httpVersion"`
 }
 
 // check returns an error if an option is not valid.
@@ -95,13 +95,13 @@ type finiteLoad struct {
 	sink        *sampleSink
 	credentials *credentials // of requests without a token()
 
-	mu       sync.Mutex
-	open     map[*response]struct{}
-	idle     []*finiteClient
-	inFlight int64
-	pauses   int64         // clients of the closed model that pause after a refusal
-	finished bool          // the client closes the open responses
-	changed  chan struct{} // has a value after a response has ended
+	mu            sync.Mutex
+	open          map[*response]struct{}
+	idle          []*finiteClient
+	inFlight      int64
+	pausedClients int64         // clients of the closed model that pause after a refusal
+	finished      bool          // the client closes the open responses
+	changed       chan struct{} // has a value after a response has ended
 }
 
 // A finiteClient makes one request after another.
@@ -164,15 +164,15 @@ func (f *finiteLoad) prepare() (err error) {
 		ConnectTimeout: secondsOf(f.FirstTimeout), IdleTimeout: secondsOf(f.FirstTimeout), MaxEventSize: f.service.MaxEventSize,
 		Resume: sseclient.Resume{Off: true}, LateHeader: true,
 	}
-	if err := setTransport(&o, f.Accept, f.HTTPVersion); err != nil {
+	if err := setTransport(&o, f.AcceptEncoding, f.HTTPVersion); err != nil {
 		return err
 	}
 	if f.Abandon > 0 && f.cut() != sseclient.CutFIN {
-		o.Sharing.PerConnection = 1 // a cut of an HTTP/2 connection would end other responses
+		o.Sharing.StreamsPerConnection = 1 // a cut of an HTTP/2 connection would end other responses
 	}
 	f.streams = f.m.sse.Streams(f.service.Connect.Route(), f.service.Connect.Method, o, responseCallbacks())
 	f.sink = f.m.recorder.telemetry.sink(f.m.vu)
-	f.results = f.m.recorder.finite(shard.ResponseLimits{
+	f.results = f.m.recorder.ensureResponses(shard.ResponseLimits{
 		First: milli(f.MaxFirst), Gap: milli(f.MaxGap), Total: secondsOf(f.MaxTotal),
 	}, max(f.plan.Runners, 1))
 	return nil
@@ -180,8 +180,8 @@ func (f *finiteLoad) prepare() (err error) {
 
 func secondsOf(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// finite returns the counts of responses, which the first call creates.
-func (r *recorder) finite(limits shard.ResponseLimits, runners int) *responses {
+// ensureResponses returns the counts of responses, which the first call creates.
+func (r *recorder) ensureResponses(limits shard.ResponseLimits, runners int) *responses {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.responses == nil {
@@ -260,7 +260,7 @@ func (f *finiteLoad) pending() int64 {
 func (f *finiteLoad) busy() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.inFlight + f.pauses
+	return f.inFlight + f.pausedClients
 }
 
 // await waits until no response is in flight, until deadline, or until the iteration is interrupted. A zero deadline is
@@ -371,7 +371,7 @@ func (f *finiteLoad) finishResponse(r *response) {
 		f.idle = append(f.idle, r.client)
 	}
 	if f.Concurrency > 0 && r.account.State == ledger.ResponseRefused {
-		f.pauses++
+		f.pausedClients++
 		time.AfterFunc(refusalPause, f.resume)
 	}
 	f.mu.Unlock()
@@ -381,7 +381,7 @@ func (f *finiteLoad) finishResponse(r *response) {
 // resume ends the pause of a client.
 func (f *finiteLoad) resume() {
 	f.mu.Lock()
-	f.pauses--
+	f.pausedClients--
 	f.mu.Unlock()
 	f.signal()
 }

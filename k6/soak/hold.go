@@ -31,14 +31,14 @@ type holdOptions struct {
 	Lifetimes []float64 `js:"lifetimes"` // ms, in place of Ramp and OpenFor
 
 	// The connection and the end of each stream.
-	IdleTimeout     float64 `js:"idleTimeout"` // ms
-	EndTimeout      float64 `js:"endTimeout"`  // s
-	Reconnect       bool    `js:"reconnect"`
-	Accept          string  `js:"acceptEncoding"`
-	HTTPVersion     string  `js:"httpVersion"`
-	Per             uint16  `js:"streamsPerConnection"`
-	FollowRedirects bool    `js:"followRedirects"`
-	Unchecked       bool    `js:"unchecked"`
+	IdleTimeout          float64 `js:"idleTimeout"` // ms
+	EndTimeout           float64 `js:"endTimeout"`  // s
+	Reconnect            bool    `js:"reconnect"`
+	AcceptEncoding       string  `js:"acceptEncoding"`
+	HTTPVersion          string  `js:"httpVersion"`
+	StreamsPerConnection uint16  `js:"streamsPerConnection"`
+	FollowRedirects      bool    `js:"followRedirects"`
+	Unchecked            bool    `js:"unchecked"`
 
 	// Actions on the streams.
 	Phases    []phase           `js:"phases"`
@@ -73,18 +73,18 @@ func (o *holdOptions) numbers() []int {
 // open, it has neither a goroutine nor a JavaScript object per stream.
 type holding struct {
 	holdOptions
-	m           *module
-	service     *jsService
-	ctx         context.Context // of the iteration
-	state       *lib.State
-	group       *sse.Streams
-	phased      *sse.Streams // the streams on which phases act; nil: none
-	ender       ender
-	broadcasts  *broadcaster // nil: none
-	started     time.Time
-	resolve     func() error
-	reconnectMu sync.Mutex     // guards the reconnections of its streams
-	actions     sync.WaitGroup // of the phases
+	m              *module
+	service        *jsService
+	ctx            context.Context // of the iteration
+	state          *lib.State
+	group          *sse.Streams
+	phaseGroup     *sse.Streams // the streams on which phases act; nil: none
+	ender          ender
+	broadcaster    *broadcaster // nil: none
+	started        time.Time
+	resolve        func() error
+	reconnectMu    sync.Mutex     // guards the reconnections of its streams
+	runningActions sync.WaitGroup // of the phases
 
 	mu           sync.Mutex
 	streams      []*holdStream
@@ -139,7 +139,7 @@ func (m *module) newHolding(described, options sobek.Value) (*holding, error) {
 		return nil, fmt.Errorf("soak.hold: %w", err)
 	}
 	if h.Broadcast != nil {
-		h.broadcasts = newBroadcaster(h, *h.Broadcast)
+		h.broadcaster = newBroadcaster(h, *h.Broadcast)
 	}
 	return h, nil
 }
@@ -154,7 +154,7 @@ func (h *holding) begin() (err error) {
 		return fmt.Errorf("soak.hold: %w", err)
 	}
 	if len(h.Phases) > 0 {
-		if h.phased, err = h.newStreams(true); err != nil {
+		if h.phaseGroup, err = h.newStreams(true); err != nil {
 			h.finish(nil)
 			return fmt.Errorf("soak.hold: %w", err)
 		}
@@ -173,8 +173,8 @@ func (h *holding) begin() (err error) {
 // finish allows the iteration to end once its streams have ended. It also calls resolve on the event loop, unless
 // resolve is nil.
 func (h *holding) finish(resolve func() error) {
-	if h.phased != nil {
-		h.phased.OnEnd(func() error { return nil })
+	if h.phaseGroup != nil {
+		h.phaseGroup.OnEnd(func() error { return nil })
 	}
 	h.group.OnEnd(func() error {
 		if resolve == nil {
@@ -190,17 +190,17 @@ func (h *holding) newStreams(phased bool) (*sse.Streams, error) {
 	o := sseclient.Options{
 		ConnectTimeout: sseclient.DefaultConnectTimeout, FollowUpTimeout: sseclient.DefaultConnectTimeout, IdleTimeout: milli(h.IdleTimeout),
 		ReconnectDelay: sseclient.DefaultReconnectDelay, FollowRedirects: h.FollowRedirects, MaxEventSize: s.MaxEventSize,
-		Resume: sseclient.Resume{Off: !s.Resume.Resumes(), Query: s.Resume.Query}, Sharing: sseclient.Sharing{PerConnection: h.Per},
+		Resume: sseclient.Resume{Off: !s.Resume.Resumes(), Query: s.Resume.Query}, Sharing: sseclient.Sharing{StreamsPerConnection: h.StreamsPerConnection},
 	}
 	reconnects := h.Reconnect
 	if phased {
-		o.Sharing.PerConnection = 1 // an action on a connection must not affect other streams
+		o.Sharing.StreamsPerConnection = 1 // an action on a connection must not affect other streams
 		reconnects = h.drops()
 	}
 	if reconnects {
 		o.Reconnect = sseclient.ReconnectAlways
 	}
-	if err := setTransport(&o, h.Accept, h.HTTPVersion); err != nil {
+	if err := setTransport(&o, h.AcceptEncoding, h.HTTPVersion); err != nil {
 		return nil, err
 	}
 	return h.m.sse.Streams(s.Connect.Route(), s.Connect.Method, o, h.callbacks()), nil
@@ -208,7 +208,7 @@ func (h *holding) newStreams(phased bool) (*sse.Streams, error) {
 
 // setTransport sets the options of a script for compression and HTTP. "" stands for none or auto.
 func setTransport(o *sseclient.Options, acceptEncoding, httpVersion string) (err error) {
-	if o.Accept, err = coding.AcceptEncoding(cmp.Or(acceptEncoding, "none")); err != nil {
+	if o.AcceptEncoding, err = coding.AcceptEncoding(cmp.Or(acceptEncoding, "none")); err != nil {
 		return fmt.Errorf("option acceptEncoding: %w", err)
 	}
 	if o.Sharing.Protocol, err = sseclient.ParseProtocol(cmp.Or(httpVersion, "auto")); err != nil {
@@ -236,13 +236,13 @@ func (h *holding) start() {
 		h.schedulePhases()
 		h.timer = time.AfterFunc(time.Until(h.started.Add(milli(h.OpenFor))), h.end)
 		h.mu.Unlock()
-		go h.openOver(h.streams, milli(h.Ramp))
+		go h.rampUp(h.streams, milli(h.Ramp))
 	}
 }
 
-// openOver opens streams one after the other, evenly over the ramp. If ramp is 0, it opens each stream as soon as the
+// rampUp opens streams one after the other, evenly over the ramp. If ramp is 0, it opens each stream as soon as the
 // previous one may dial.
-func (h *holding) openOver(streams []*holdStream, ramp time.Duration) {
+func (h *holding) rampUp(streams []*holdStream, ramp time.Duration) {
 	start := time.Now()
 	for i, s := range streams {
 		if ramp > 0 {
@@ -264,7 +264,7 @@ func (h *holding) end() {
 	if isEnding {
 		return
 	}
-	h.actions.Wait()
+	h.runningActions.Wait()
 	h.ender.run(h.streams)
 	h.noteEndsRequested()
 }

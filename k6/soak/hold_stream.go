@@ -20,11 +20,11 @@ type holdStream struct {
 	holding      *holding
 	stream       *sseclient.Stream
 	observer     *observer
-	jsRequest    *requestOverrides // nil: its number determines the request
+	overrides    *requestOverrides // nil: its number determines the request
 	timer        *time.Timer       // closes it if it does not end in time
 	phase        *phaseState       // nil: it has neither a phase nor a lifetime
 	n            int32
-	status       int16 // of the request that ends it, 0 without a response, or notSent
+	status       int16 // of the request that ends it, 0 without a response, or statusNotSent
 	endRequested bool  // guarded by the mu of the holding, like finished
 	finished     bool
 }
@@ -76,15 +76,15 @@ func (h *holding) newStream(n, index int) (*holdStream, error) {
 	}
 	o := h.m.observer(l, phased)
 	s.observer = &o
-	if h.broadcasts != nil {
-		s.observer.listener = h.broadcasts.subscribe(index)
+	if h.broadcaster != nil {
+		s.observer.listener = h.broadcaster.subscribe(index)
 	}
 	if service := h.service; service.hasFunctions() || service.SecondRequest != nil {
-		if s.jsRequest, err = service.requestOverrides(n, l.ID()); err != nil {
+		if s.overrides, err = service.requestOverrides(n, l.ID()); err != nil {
 			return nil, err
 		}
 		if service.hasFunctions() {
-			s.observer.override = s.jsRequest.credentials
+			s.observer.override = s.overrides.credentials
 		}
 	}
 	first := s.request()
@@ -97,16 +97,16 @@ func (h *holding) newStream(n, index int) (*holdStream, error) {
 
 // callbacks returns the callbacks of the streams, whose values are holdStreams.
 func (h *holding) callbacks() sseclient.Callbacks {
-	of := func(s *sseclient.Stream) *holdStream { return s.Value().(*holdStream) }
-	on := h.m.recorder.callbacks(func(s *sseclient.Stream) *observer { return of(s).observer })
-	on.Request = func(s *sseclient.Stream) sseclient.Request { return of(s).request() }
-	on.Ended = func(s *sseclient.Stream) { h.finishStream(of(s)) }
+	streamOf := func(s *sseclient.Stream) *holdStream { return s.Value().(*holdStream) }
+	callbacks := h.m.recorder.callbacks(func(s *sseclient.Stream) *observer { return streamOf(s).observer })
+	callbacks.Request = func(s *sseclient.Stream) sseclient.Request { return streamOf(s).request() }
+	callbacks.Ended = func(s *sseclient.Stream) { h.finishStream(streamOf(s)) }
 	if h.service.hasFunctions() {
-		on.Renew = func(s *sseclient.Stream, proceed func(error)) { of(s).renew(proceed) }
+		callbacks.Renew = func(s *sseclient.Stream, proceed func(error)) { streamOf(s).renew(proceed) }
 	}
 	if h.service.SecondRequest != nil {
-		on.FollowUp = func(s *sseclient.Stream, e *eventstream.Event, f *sseclient.FollowUp) bool {
-			request, err := h.service.secondRequestFor(e, of(s).jsRequest.values)
+		callbacks.FollowUp = func(s *sseclient.Stream, e *eventstream.Event, f *sseclient.FollowUp) bool {
+			request, err := h.service.secondRequestFor(e, streamOf(s).overrides.values)
 			if request == nil && err == nil {
 				return false
 			}
@@ -114,26 +114,26 @@ func (h *holding) callbacks() sseclient.Callbacks {
 			return true
 		}
 	}
-	opened, closed := on.Opened, on.Closed
-	on.Opened = func(s *sseclient.Stream, started time.Time, r *sseclient.Response) {
+	opened, closed := callbacks.Opened, callbacks.Closed
+	callbacks.Opened = func(s *sseclient.Stream, started time.Time, r *sseclient.Response) {
 		opened(s, started, r)
-		if hold := of(s); hold.phase != nil {
+		if hold := streamOf(s); hold.phase != nil {
 			hold.opened(started, r.At)
 		}
 	}
-	on.Closed = func(s *sseclient.Stream, at time.Time, c sseclient.Close) {
+	callbacks.Closed = func(s *sseclient.Stream, at time.Time, c sseclient.Close) {
 		closed(s, at, c)
-		if hold := of(s); hold.phase != nil {
+		if hold := streamOf(s); hold.phase != nil {
 			hold.closed(at, c)
 		}
 	}
-	return on
+	return callbacks
 }
 
 // group returns the set of streams to which the stream belongs: those with or without phases.
 func (s *holdStream) group() *sse.Streams {
 	if s.isPhased() {
-		return s.holding.phased
+		return s.holding.phaseGroup
 	}
 	return s.holding.group
 }
@@ -154,13 +154,13 @@ func (s *holdStream) ledger() *ledger.Ledger { return s.observer.ledger }
 // request returns the request of the next attempt.
 func (s *holdStream) request() sseclient.Request {
 	h, id := s.holding, s.ledger().ID()
-	if s.jsRequest == nil {
+	if s.overrides == nil {
 		v, _ := h.service.values(int(s.n), id) // newHolding has checked the token, and there are no functions
 		return requestUsing(&h.service.Connect, v)
 	}
-	r := requestUsing(&h.service.Connect, s.jsRequest.values)
-	if s.jsRequest.url != "" {
-		r.URL = s.jsRequest.url
+	r := requestUsing(&h.service.Connect, s.overrides.values)
+	if s.overrides.url != "" {
+		r.URL = s.overrides.url
 	}
 	return r
 }
@@ -168,7 +168,7 @@ func (s *holdStream) request() sseclient.Request {
 // renew calls the functions of the description for the next attempt, on the event loop.
 func (s *holdStream) renew(proceed func(error)) {
 	s.group().Renew(s.stream, proceed, func() error {
-		err := s.holding.service.renew(int(s.n), s.jsRequest)
+		err := s.holding.service.renew(int(s.n), s.overrides)
 		if err == nil {
 			r := s.request()
 			err = r.Check()

@@ -82,7 +82,7 @@ func TestConcurrentEndRequests(t *testing.T) {
 	require.Equal(t, "Bearer xgzip", s.connects[0])
 	require.Equal(t, 100, s.deletes)
 	require.GreaterOrEqual(t, shardOf(h.r).Ends.Outcomes[0].MinUS, s.slow.Microseconds())
-	require.LessOrEqual(t, s.maxDeletes, endsOfVU)
+	require.LessOrEqual(t, s.maxDeletes, maxEndsPerVU)
 	require.Equal(t, [2]float64{100, 100}, h.metricSums("checks", "check")["Received all messages"])
 }
 
@@ -139,7 +139,7 @@ func TestHoldFollowsNoRedirectToAnotherOrigin(t *testing.T) {
 	require.Equal(t, map[string]int64{"status-307": 3}, shardOf(h.r).Ends.Codes())
 }
 
-// If the service refuses an end request, the client closes the stream after endTimeout.
+// If the service refuses an end request, the client closes the stream after EndTimeout.
 func TestHoldClosesStreamsThatDoNotEnd(t *testing.T) {
 	t.Parallel()
 	s := &noopService{refuse: http.StatusNotFound}

@@ -105,20 +105,20 @@ func quantile(q float64) func(*snapshot) float64 {
 // The metrics of phases, steps and broadcasts, by kind. Times are in milliseconds.
 var (
 	holdCounters = []string{
-		vanished, stormDropped, fanoutDue, fanoutArrived, fanoutDuplicated, fanoutLate, fanoutUntimed, fanoutUnexpected, fanoutShort,
+		vanishVanished, stormDropped, fanoutDue, fanoutArrived, fanoutDuplicated, fanoutLate, fanoutUntimed, fanoutUnexpected, fanoutShort,
 		slowStarted, slowAccepted, slowRejected, slowDue, slowArrived, slowRepeated, slowFilled, slowClosedLater, slowComplete,
 	}
 	holdTimes = []string{stormDialDelay, stormConnect, stepConnect, fanoutLatency, fanoutLast, fanoutSinceRequest, fanoutPost, slowClosed}
 )
 
 // registerHoldMetrics registers the metrics of phases, steps and broadcasts.
-func registerHoldMetrics(registry *metrics.Registry, to map[string]*metrics.Metric) {
+func registerHoldMetrics(registry *metrics.Registry, byName map[string]*metrics.Metric) {
 	for _, name := range holdCounters {
-		to[name] = registry.MustNewMetric(name, metrics.Counter)
+		byName[name] = registry.MustNewMetric(name, metrics.Counter)
 	}
 	for _, name := range holdTimes {
-		to[name] = registry.MustNewMetric(name, metrics.Trend, metrics.Time)
+		byName[name] = registry.MustNewMetric(name, metrics.Trend, metrics.Time)
 	}
-	to[stepStreams] = registry.MustNewMetric(stepStreams, metrics.Gauge)
-	to[slowBacklog] = registry.MustNewMetric(slowBacklog, metrics.Trend)
+	byName[stepStreams] = registry.MustNewMetric(stepStreams, metrics.Gauge)
+	byName[slowBacklog] = registry.MustNewMetric(slowBacklog, metrics.Trend)
 }

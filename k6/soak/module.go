@@ -20,13 +20,13 @@ import (
 	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
-// run is the recorder of this process, which runs one script. Module and output share it, because k6 creates them
-// independently.
-var run = newRecorder()
+// processRecorder is the recorder of this process, which runs one script. Module and output share it, because k6
+// creates them independently.
+var processRecorder = newRecorder()
 
 func init() {
-	modules.Register("k6/x/soak", &rootModule{run})
-	output.RegisterExtension("soak", func(p output.Params) (output.Output, error) { return newOutput(p, run) })
+	modules.Register("k6/x/soak", &rootModule{processRecorder})
+	output.RegisterExtension("soak", func(p output.Params) (output.Output, error) { return newOutput(p, processRecorder) })
 }
 
 // A rootModule is shared by all virtual users of the process.

@@ -27,7 +27,7 @@ type observer struct {
 
 	lastName  string // name of the last event that was not a message
 	coding    *codedStream
-	last      []byte                               // id to resume from; empty: none
+	resumeID  []byte                               // id to resume from; empty: none
 	commentAt ledger.Instant                       // arrival of a comment line that may be a heartbeat; 0: none
 	override  *credentials                         // nil: the default ones
 	listener  func(at time.Time, b *service.Block) // gets events that the description does not define; nil: none
@@ -46,9 +46,9 @@ type topicReader struct {
 	service *service.Service
 	number  int
 	log     *ledger.Log // of messages without numbers; nil if messages have numbers
-	// keepsIDs reports whether the counts depend on the id to resume from; silences whether they depend on comments
-	// and heartbeats.
-	keepsIDs, silences bool
+	// keepsIDs reports whether the counts depend on the id to resume from; tracksSilence whether they depend on
+	// comments and heartbeats.
+	keepsIDs, tracksSilence bool
 }
 
 // Callbacks returns the callbacks that record a stream in its ledger.
@@ -57,38 +57,38 @@ func (o *observer) Callbacks() sseclient.Callbacks {
 }
 
 // callbacks returns the callbacks that record streams in their ledgers. of returns the observer of a stream.
-func (r *recorder) callbacks(of func(*sseclient.Stream) *observer) sseclient.Callbacks {
-	on := sseclient.Callbacks{
-		Connecting: func(s *sseclient.Stream, at time.Time) { of(s).connecting(at) },
-		Opened:     forward(of, (*observer).opened), Block: forward(of, (*observer).block), Closed: forward(of, (*observer).closed),
+func (r *recorder) callbacks(observerOf func(*sseclient.Stream) *observer) sseclient.Callbacks {
+	callbacks := sseclient.Callbacks{
+		Connecting: func(s *sseclient.Stream, at time.Time) { observerOf(s).connecting(at) },
+		Opened:     forward(observerOf, (*observer).opened), Block: forward(observerOf, (*observer).block), Closed: forward(observerOf, (*observer).closed),
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.config.IgnoresSilence {
-		on.Comment = forward(of, (*observer).comment)
+		callbacks.Comment = forward(observerOf, (*observer).comment)
 	}
 	if r.service.SecondRequest != nil {
-		on.Answered = forward(of, (*observer).answered)
+		callbacks.Answered = forward(observerOf, (*observer).answered)
 	}
 	if r.service.Resume.SendsReadingID {
-		on.LastEventID = func(s *sseclient.Stream) string { return string(of(s).last) }
+		callbacks.LastEventID = func(s *sseclient.Stream) string { return string(observerOf(s).resumeID) }
 	}
 	if r.cutter != nil {
-		on.Cuttable = func(s *sseclient.Stream) bool { return of(s).registerCut(s) }
-		on.Cut, on.Resumed = forward(of, (*observer).cut), forward(of, (*observer).resumed)
+		callbacks.Cuttable = func(s *sseclient.Stream) bool { return observerOf(s).registerCut(s) }
+		callbacks.Cut, callbacks.Resumed = forward(observerOf, (*observer).cut), forward(observerOf, (*observer).resumed)
 	}
-	return on
+	return callbacks
 }
 
 // forward returns a callback that calls a method of the value of the stream.
-func forward[V, T any](of func(*sseclient.Stream) V, method func(V, time.Time, T)) func(*sseclient.Stream, time.Time, T) {
-	return func(s *sseclient.Stream, at time.Time, value T) { method(of(s), at, value) }
+func forward[V, T any](valueOf func(*sseclient.Stream) V, method func(V, time.Time, T)) func(*sseclient.Stream, time.Time, T) {
+	return func(s *sseclient.Stream, at time.Time, value T) { method(valueOf(s), at, value) }
 }
 
-// commentInBlock is the time within which the block of a comment line must end; otherwise the line is a heartbeat. A
-// heartbeat without a blank line, as in Mercure, is formally a part of the next block, but arrives long before the rest
-// of that block.
-const commentInBlock = 500 * time.Millisecond
+// commentBlockTimeout is the time within which the block of a comment line must end; otherwise the line is a heartbeat.
+// A heartbeat without a blank line, as in Mercure, is formally a part of the next block, but arrives long before the
+// rest of that block.
+const commentBlockTimeout = 500 * time.Millisecond
 
 func (o *observer) now() ledger.Instant { return o.recorder.instant(time.Now()) }
 
@@ -100,9 +100,9 @@ func (o *observer) credentials() *credentials {
 	return o.recorder.credentials.Load()
 }
 
-// faultless reports whether all messages arrived, for the check "Received all messages". If no messages are counted, it
-// reports whether the stream stayed open. It ignores faults that only the merge or the verdict can decide.
-func (o *observer) faultless(r *ledger.Record) bool {
+// isFaultless reports whether all messages arrived, for the check "Received all messages". If no messages are counted,
+// it reports whether the stream stayed open. It ignores faults that only the merge or the verdict can decide.
+func (o *observer) isFaultless(r *ledger.Record) bool {
 	switch o.ledger.Counting() {
 	case ledger.Nothing:
 		return r.State == ledger.Completed
@@ -133,7 +133,7 @@ func (o *observer) connecting(at time.Time) {
 
 // opened records an open stream. The headers after a reconnect may announce missing messages.
 func (o *observer) opened(_ time.Time, r *sseclient.Response) {
-	if o.streams > 0 && o.topic.service.Resume.Missed(r.Header, o.last) {
+	if o.streams > 0 && o.topic.service.Resume.Missed(r.Header, o.resumeID) {
 		o.ledger.Announced(o.now())
 	}
 	o.streams = max(o.streams, o.streams+1) // does not overflow
@@ -159,10 +159,10 @@ func (o *observer) comment(at time.Time, _ []byte) {
 }
 
 // endComment decides whether the last comment line is a heartbeat: it is one if end is HeartbeatSign, or if the line
-// arrived at least commentInBlock before at. endComment also records end, unless that is HeartbeatSign.
+// arrived at least commentBlockTimeout before at. endComment also records end, unless that is HeartbeatSign.
 func (o *observer) endComment(at time.Time, end ledger.SignOfLife) {
 	if o.commentAt != 0 {
-		if end == ledger.HeartbeatSign || o.recorder.instant(at)-o.commentAt >= commentInBlock {
+		if end == ledger.HeartbeatSign || o.recorder.instant(at)-o.commentAt >= commentBlockTimeout {
 			o.ledger.RecordSign(o.commentAt, ledger.HeartbeatSign)
 		}
 		o.commentAt = 0
@@ -246,13 +246,13 @@ func (o *observer) keepID(at time.Time, b *service.Block, reading *service.Readi
 	if !has {
 		return
 	}
-	switch hadLast := len(o.last) > 0; {
+	switch hadLast := len(o.resumeID) > 0; {
 	case !hadLast && len(id) > 0:
 		o.ledger.IDReceived()
 	case hadLast && len(id) == 0:
 		o.ledger.IDReset(o.recorder.instant(at), o.eventName(b, reading))
 	}
-	o.last = append(o.last[:0], id...)
+	o.resumeID = append(o.resumeID[:0], id...)
 }
 
 // eventName returns a description of a block for findings, such as: message 7, or event "ping".
@@ -287,14 +287,14 @@ func (o *observer) deliver(at time.Time, b *service.Block, r *service.Reading) {
 	if r.HasSentAt {
 		latency = time.Duration(o.recorder.wall(at).UnixMicro()-r.SentAt) * time.Microsecond
 	}
-	first := o.firstAfter(at)
+	first := o.firstMessageDelay(at)
 	switch o.ledger.Counting() {
 	case ledger.Nothing:
 		o.ledger.RecordSign(instant, ledger.UncheckedSign)
 		o.recorder.addArrival(ledger.Arrival{}, o.excluded, first, latency, r.HasSentAt)
 		return
 	case ledger.Noops:
-		if o.topic.silences {
+		if o.topic.tracksSilence {
 			o.ledger.RecordSign(instant, ledger.OtherSign)
 		}
 		n := ledger.Noop{At: instant, Number: uint64(r.Seq), OtherID: r.OtherID || r.Err == service.ErrNumber, Intact: r.Err == nil || r.Err == service.ErrMissing} // #nosec G115 -- a negative number fits no sequence
@@ -322,24 +322,24 @@ func (o *observer) deliver(at time.Time, b *service.Block, r *service.Reading) {
 	o.recorder.addArrival(arrival, o.excluded, first, latency, r.HasSentAt && m.CorruptionReason == "")
 }
 
-// firstAfter returns the time between the headers of a stream and its first message, and -1 for later messages. It
-// counts the gap before a later message, except in the first burst and on an excluded stream. It also passes each
+// firstMessageDelay returns the time between the headers of a stream and its first message, and -1 for later messages.
+// It counts the gap before a later message, except in the first burst and on an excluded stream. It also passes each
 // message to the codedStream, if there is one. The caller calls it once per message.
-func (o *observer) firstAfter(at time.Time) time.Duration {
-	after := time.Duration(-1)
+func (o *observer) firstMessageDelay(at time.Time) time.Duration {
+	delay := time.Duration(-1)
 	gap := o.recorder.instant(at) - o.lastArrival
 	o.lastArrival += gap
 	switch {
 	case o.previousGap == noMessageYet:
-		after, o.previousGap = max(gap, 0), firstBurst
+		delay, o.previousGap = max(gap, 0), firstBurst
 	case o.previousGap == firstBurst && gap < ledger.TogetherLimit || o.excluded:
 	default:
 		o.recorder.addGap(gap, &o.previousGap)
 	}
 	if coded := o.coding; coded != nil {
-		coded.message(o.recorder, at, after)
+		coded.message(o.recorder, at, delay)
 	}
-	return after
+	return delay
 }
 
 // countName counts an event that is not a message by its name, without secrets.

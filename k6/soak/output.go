@@ -34,15 +34,15 @@ import (
 // not writable, the first write fails before streams open. In between, the output samples this process, reports
 // progress and keeps the control group open.
 type outputSoak struct {
-	location string // of the shard's folder or bucket; see store.Open
-	name     string
-	explicit bool // see delivery
-	log      logrus.FieldLogger
-	recorder *recorder
-	delivery *delivery
-	runner   shard.Runner
-	progress *os.File // nil: progress is not reported
-	news     progressNews
+	location     string // of the shard's folder or bucket; see store.Open
+	name         string
+	explicitName bool // see delivery
+	log          logrus.FieldLogger
+	recorder     *recorder
+	delivery     *delivery
+	runner       shard.Runner
+	progress     *os.File // nil: progress is not reported
+	news         progressNews
 
 	environment map[string]string
 
@@ -111,7 +111,7 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 	}
 	o.name = shard.FileName(o.runner)
 	if parent, last := store.Split(o.location); shard.IsFile(last) {
-		o.location, o.name, o.explicit = parent, last, true
+		o.location, o.name, o.explicitName = parent, last, true
 	}
 	if v := p.Environment["PROGRESS_FD"]; v != "" {
 		fd, err := strconv.Atoi(v)
@@ -140,21 +140,21 @@ func (o *outputSoak) Description() string { return "soak (" + store.Join(o.locat
 
 // Start writes the first checkpoint, opens the control group, and starts the goroutines of the stall probe and of tick.
 func (o *outputSoak) Start() error {
-	to, err := store.Create(context.Background(), o.location)
+	destination, err := store.Create(context.Background(), o.location)
 	if err != nil {
 		return err
 	}
 	o.delivery = &delivery{
-		store: to, name: o.name, explicit: o.explicit, log: o.log, timeout: finalTimeout, localFolders: fallbackFolders(),
+		store: destination, name: o.name, explicitName: o.explicitName, log: o.log, timeout: finalTimeout, localFolders: fallbackFolders(),
 		localName: cmp.Or(o.runner.TestID, "soak") + "-" + o.name, onRetry: o.reportRetry, mayReplace: o.mayReplaceCheckpoint,
 	}
 	o.machine.Sample(o.recorder.wall(time.Now()))
 	if err := o.delivery.deliverInitial(o.shard()); err != nil {
-		return errors.Join(err, to.Close())
+		return errors.Join(err, destination.Close())
 	}
 	o.sampleSecond()
 	if err := o.recorder.openControl(o.environment); err != nil {
-		return errors.Join(err, to.Close())
+		return errors.Join(err, destination.Close())
 	}
 	go o.probe.run(o.stop)
 	go o.tick()
@@ -188,7 +188,7 @@ func (o *outputSoak) StopWithTestError(runErr error) error {
 	o.endIfSuspended()
 	o.recorder.finish()
 	o.recorder.control.close()
-	o.runner.State, o.runner.Error = ending(runErr)
+	o.runner.State, o.runner.Error = endState(runErr)
 	o.finished.Store(true)
 	if o.runner.State == shard.Interrupted {
 		o.delivery.timeout = min(o.delivery.timeout, interruptTimeout)
@@ -205,9 +205,9 @@ func (o *outputSoak) StopWithTestError(runErr error) error {
 	return err
 }
 
-// ending returns the state of a run and the text of its error, given the error with which it ended. Thresholds that
+// endState returns the state of a run and the text of its error, given the error with which it ended. Thresholds that
 // failed at the end are not an error.
-func ending(err error) (shard.RunState, string) {
+func endState(err error) (shard.RunState, string) {
 	if err == nil {
 		return shard.Finished, ""
 	}
@@ -284,8 +284,8 @@ func (o *outputSoak) shard() *shard.Shard {
 	o.mu.Lock()
 	o.sums.fill(s)
 	s.Seconds, s.Machine = slices.Clone(o.seconds.list), o.machine.Record()
-	o.runner.RSSMax, o.runner.CPUSeconds = o.sampler.rssMax, o.sampler.last.cpu
-	o.runner.RunDelaySeconds = o.sampler.last.runDelay.Seconds()
+	o.runner.RSSMax, o.runner.CPUSeconds = o.sampler.rssMax, o.sampler.lastUsage.cpu
+	o.runner.RunDelaySeconds = o.sampler.lastUsage.runDelay.Seconds()
 	o.mu.Unlock()
 	o.runner.Checkpoints++
 	o.runner.EndedUS = o.recorder.wall(time.Now()).UnixMicro()

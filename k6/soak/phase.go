@@ -26,8 +26,8 @@ type phase struct {
 	PerSecond float64 `js:"broadcastsPerSecond"` // unused if the call of hold has no broadcasts
 }
 
-// actions has the actions of phases, by name.
-var actions = map[string]func(h *holding, p *phase){
+// phaseActions has the actions of phases, by name.
+var phaseActions = map[string]func(h *holding, p *phase){
 	"vanish":     (*holding).vanish,
 	"drop":       func(h *holding, p *phase) { h.drop(p, false) },
 	"dropAtOnce": func(h *holding, p *phase) { h.drop(p, true) },
@@ -36,7 +36,7 @@ var actions = map[string]func(h *holding, p *phase){
 
 // Metrics of the phases that disconnect clients.
 const (
-	vanished       = "vanish_vanished"
+	vanishVanished = "vanish_vanished"
 	stormDropped   = "storm_dropped"
 	stormDialDelay = "storm_dial_delay" // from the time at which a dial is due to the dial: delay of the load generator
 	stormConnect   = "storm_connect"    // from the dial to the headers, for the attempt that reconnected the client
@@ -45,7 +45,7 @@ const (
 // checkPhases returns an error for an invalid phase.
 func checkPhases(phases []phase) error {
 	for _, p := range phases {
-		if actions[p.Action] == nil || p.Name == "" || !(p.At >= 0) {
+		if phaseActions[p.Action] == nil || p.Name == "" || !(p.At >= 0) {
 			return fmt.Errorf("soak.hold: a phase must have a name, a time of at least 0 and the action vanish, drop, dropAtOnce or slow, got name %q, at %v and action %q", p.Name, p.At, p.Action)
 		}
 	}
@@ -74,15 +74,15 @@ func (h *holding) act(p *phase) {
 	ending := h.ending
 	if !ending {
 		h.open++ // the iteration must not end before the last sample
-		h.actions.Add(1)
+		h.runningActions.Add(1)
 	}
 	h.mu.Unlock()
 	if ending {
 		return
 	}
 	defer h.release()
-	defer h.actions.Done()
-	actions[p.Action](h, p)
+	defer h.runningActions.Done()
+	phaseActions[p.Action](h, p)
 }
 
 // tagsOf returns the tags of the samples of a phase or step.
@@ -111,7 +111,7 @@ func (h *holding) vanish(p *phase) {
 			return
 		}
 		if open {
-			h.sample(vanished, tags, time.Now(), 1)
+			h.sample(vanishVanished, tags, time.Now(), 1)
 		}
 	}
 }

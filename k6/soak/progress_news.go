@@ -122,9 +122,10 @@ func (r *recorder) seriesFrom(n int) (buckets []shard.Bucket, lateness *shard.Pa
 	return append(append([]shard.Bucket(nil), r.series[n:]...), now), r.lateness.Pack()
 }
 
-// dueBy returns a function that returns the number of undecided noops of an open connection, given the arrival of its
-// last noop. An undecided noop is overdue, but counts as missed only after the next noop or the end of the stream.
-func dueBy(at ledger.Instant, c *ledger.Config) func(last ledger.Instant) uint64 {
+// undecidedNoops returns a function that returns the number of undecided noops of an open connection, given the arrival
+// of its last noop. An undecided noop is overdue, but counts as missed only after the next noop or the end of the
+// stream.
+func undecidedNoops(at ledger.Instant, c *ledger.Config) func(last ledger.Instant) uint64 {
 	clocked, interval, late := c.Counting == ledger.Noops, c.Interval, c.Late
 	return func(last ledger.Instant) uint64 {
 		silent := at - last - late

@@ -132,7 +132,7 @@ func TestSilentStreamIsUndecided(t *testing.T) {
 	o.event(r.start.Add(15*time.Second), event("1", "0", ""))
 	l := r.ledgers[0].Sums()
 	for after, want := range map[time.Duration]uint64{15 * time.Second: 0, 30 * time.Second: 0, 31500 * time.Millisecond: 1, 62 * time.Second: 3} {
-		require.Equal(t, want, dueBy(r.instant(r.start.Add(after)), &r.config)(l.LastAt), after)
+		require.Equal(t, want, undecidedNoops(r.instant(r.start.Add(after)), &r.config)(l.LastAt), after)
 	}
 }
 

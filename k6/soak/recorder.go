@@ -125,7 +125,7 @@ func (r *recorder) configure() {
 	r.topics = make([]*topicReader, p.TopicCount())
 	for k := range r.topics {
 		r.topics[k] = &topicReader{
-			Reader: s.Reader(p.MarkerOf(k)).WithFamily(p.MarkerOf(k)[:len(p.Marker)+1]), service: s, number: k, silences: !c.IgnoresSilence,
+			Reader: s.Reader(p.MarkerOf(k)).WithFamily(p.MarkerOf(k)[:len(p.Marker)+1]), service: s, number: k, tracksSilence: !c.IgnoresSilence,
 			keepsIDs: s.Resume.Resumes() && (c.Counting != ledger.Noops || s.Resume.SendsReadingID || s.Resume.GapHeader != ""),
 		}
 	}
@@ -232,7 +232,7 @@ func (r *recorder) sumUp(p *shard.Progress, known func(id string) bool, count fu
 	r.tally.mu.Unlock()
 	r.mu.Lock()
 	now := r.instant(time.Now())
-	ledgers, expected := r.ledgers, dueBy(now, &r.config)
+	ledgers, undecided := r.ledgers, undecidedNoops(now, &r.config)
 	if r.publisher != nil {
 		sums := r.publisher.Progress()
 		p.Published, p.Confirmed = sums.Sent, sums.Confirmed
@@ -242,11 +242,11 @@ func (r *recorder) sumUp(p *shard.Progress, known func(id string) bool, count fu
 	for _, l := range ledgers {
 		if s, ok := l.Steady(); ok && !known(l.ID()) {
 			p.CountSteady(s)
-			p.Undecided += expected(s.LastAt)
+			p.Undecided += undecided(s.LastAt)
 			continue
 		}
 		if sums = l.Sums(); sums.State == ledger.Open {
-			p.Undecided += expected(sums.LastAt)
+			p.Undecided += undecided(sums.LastAt)
 		}
 		skipped, due := l.Lag(now)
 		sums.Lost += skipped

@@ -29,19 +29,19 @@ type response struct {
 	textEnd        []byte    // end of the text so far, if it may be the start of a chunk number
 	reason         string    // why the response is not complete; "" if it is
 	abandonAfter   uint32    // number of chunks after which the client abandons it; 0: never
-	terminal       time.Time // arrival of the terminal event or of an error
+	terminalAt     time.Time // arrival of the terminal event or of an error
 	lastArrival    time.Time // of the header, or of the last block that is not a heartbeat
 	closedByClient bool      // the client closed the stream after a silence
 }
 
 // responseCallbacks returns the callbacks of streams whose values are responses.
 func responseCallbacks() sseclient.Callbacks {
-	of := func(s *sseclient.Stream) *response { return s.Value().(*response) }
+	responseOf := func(s *sseclient.Stream) *response { return s.Value().(*response) }
 	return sseclient.Callbacks{
-		Request:    func(s *sseclient.Stream) sseclient.Request { return of(s).request },
-		Connecting: func(s *sseclient.Stream, at time.Time) { of(s).connecting(at) },
-		Opened:     forward(of, (*response).opened), Block: forward(of, (*response).block), Closed: forward(of, (*response).closed),
-		Ended: func(s *sseclient.Stream) { of(s).ended() },
+		Request:    func(s *sseclient.Stream) sseclient.Request { return responseOf(s).request },
+		Connecting: func(s *sseclient.Stream, at time.Time) { responseOf(s).connecting(at) },
+		Opened:     forward(responseOf, (*response).opened), Block: forward(responseOf, (*response).block), Closed: forward(responseOf, (*response).closed),
+		Ended: func(s *sseclient.Stream) { responseOf(s).ended() },
 	}
 }
 
@@ -84,7 +84,7 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 	if r.isAbandoned() {
 		return // it arrived together with the last chunk before the client abandoned the response
 	}
-	if (c.Heartbeat || !r.terminal.IsZero()) && r.isSilent(at) {
+	if (c.Heartbeat || !r.terminalAt.IsZero()) && r.isSilent(at) {
 		r.closedByClient = true
 		r.stream.Stop(sseclient.ReasonClient)
 	}
@@ -127,8 +127,8 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 		r.reason = c.Err.Error() + ": " + r.credentials.excerpt(b.Data)
 	}
 	switch {
-	case (c.Done || c.Failed) && r.terminal.IsZero():
-		r.terminal = at
+	case (c.Done || c.Failed) && r.terminalAt.IsZero():
+		r.terminalAt = at
 		if c.Done && !r.isAbandoned() {
 			r.stream.KeepConnection()
 		}
@@ -145,8 +145,8 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 // after its terminal event.
 func (r *response) isSilent(at time.Time) bool {
 	switch f := r.load; {
-	case !r.terminal.IsZero():
-		return at.Sub(r.terminal) >= secondsOf(f.Linger)
+	case !r.terminalAt.IsZero():
+		return at.Sub(r.terminalAt) >= secondsOf(f.Linger)
 	case r.account.Chunks > 0:
 		return at.Sub(r.lastArrival) >= secondsOf(f.IdleTimeout)
 	default:

@@ -14,12 +14,12 @@ import (
 
 // A sampler measures this process, so that delays of a saturated load generator are not attributed to the service.
 type sampler struct {
-	self    *process.Process
-	at      time.Time
-	last    usage
-	rssMax  uint64
-	gcSince time.Time
-	gc      debug.GCStats // reused buffers
+	self      *process.Process
+	sampledAt time.Time
+	lastUsage usage
+	rssMax    uint64
+	gcSince   time.Time
+	gc        debug.GCStats // reused buffers
 }
 
 // A usage is the total resource usage of this process.
@@ -53,8 +53,8 @@ func newSampler() *sampler {
 	if err != nil {
 		self = nil // all numbers but those of the Go runtime stay 0
 	}
-	s := &sampler{self: self, at: time.Now(), gcSince: time.Now()}
-	s.last, _ = s.usage()
+	s := &sampler{self: self, sampledAt: time.Now(), gcSince: time.Now()}
+	s.lastUsage, _ = s.usage()
 	return s
 }
 
@@ -73,10 +73,10 @@ func (s *sampler) sample() shard.Process {
 	}
 	if ok {
 		now := time.Now()
-		out.CPUPercent = cpuPercent(u.cpu-s.last.cpu, now.Sub(s.at))
-		s.at, s.last.cpu = now, u.cpu
-		if u.runDelay >= s.last.runDelay { // the delay of an ended thread is no longer counted
-			out.RunDelayMS, s.last.runDelay = (u.runDelay - s.last.runDelay).Milliseconds(), u.runDelay
+		out.CPUPercent = cpuPercent(u.cpu-s.lastUsage.cpu, now.Sub(s.sampledAt))
+		s.sampledAt, s.lastUsage.cpu = now, u.cpu
+		if u.runDelay >= s.lastUsage.runDelay { // the delay of an ended thread is no longer counted
+			out.RunDelayMS, s.lastUsage.runDelay = (u.runDelay - s.lastUsage.runDelay).Milliseconds(), u.runDelay
 		}
 	}
 	return out
@@ -137,10 +137,10 @@ func (s *sampler) longestPause() (longest time.Duration) {
 // A secondSamples has the samples of each second: CPU, waits for a core, stalls and memory. Suites need them in
 // addition to the buckets of 5 s, because a stage may last only seconds.
 type secondSamples struct {
-	at    time.Time
-	last  usage
-	stall time.Duration // longest stall in the current bucket
-	list  []shard.Second
+	sampledAt time.Time
+	lastUsage usage
+	stall     time.Duration // longest stall in the current bucket
+	list      []shard.Second
 }
 
 // add adds a sample of the time since the last call. The first call only sets the start. stall and wait are the longest
@@ -151,14 +151,14 @@ func (l *secondSamples) add(now time.Time, s *sampler, stall, wait time.Duration
 	if !ok {
 		return
 	}
-	if !l.at.IsZero() {
+	if !l.sampledAt.IsZero() {
 		l.list = append(l.list, shard.Second{
-			FromUS: l.at.UnixMicro(), ToUS: now.UnixMicro(), CPUSeconds: u.cpu - l.last.cpu,
-			RunDelayMS: max(u.runDelay-l.last.runDelay, 0).Milliseconds(), // delays of ended threads are lost
+			FromUS: l.sampledAt.UnixMicro(), ToUS: now.UnixMicro(), CPUSeconds: u.cpu - l.lastUsage.cpu,
+			RunDelayMS: max(u.runDelay-l.lastUsage.runDelay, 0).Milliseconds(), // delays of ended threads are lost
 			StallMS:    stall.Milliseconds(), WaitMS: max(stall, wait).Milliseconds(), RSS: s.rss(),
 		})
 	}
-	l.at, l.last = now, u
+	l.sampledAt, l.lastUsage = now, u
 }
 
 // takeStall returns the longest stall since the last call.

@@ -75,7 +75,7 @@ func (m *module) service(description *sobek.Object) *sobek.Object {
 		"padded":         compiled.Publish.Uses(service.Padding),
 		"every":          compiled.Message.Interval.Seconds(),
 		"heartbeatEvery": compiled.HeartbeatEvery.Seconds(),
-		"endBy":          endings[compiled.End.By],
+		"endBy":          endNames[compiled.End.By],
 		"lifetime":       compiled.End.Shortest.Seconds(),
 	} {
 		must(rt, out.Set(name, value))
@@ -243,5 +243,5 @@ func (s *jsService) secondRequestFor(e *eventstream.Event, values *service.Value
 	return out, nil
 }
 
-// endings has the values of end.by in a description.
-var endings = [...]string{service.ByClient: "client", service.ByRequest: "request", service.ByServer: "server", service.ByEvent: "event"}
+// endNames has the values of end.by in a description.
+var endNames = [...]string{service.ByClient: "client", service.ByRequest: "request", service.ByServer: "server", service.ByEvent: "event"}

@@ -156,7 +156,7 @@ func parseAs(fallback any, name, text string) (any, error) {
 		return all, nil
 	}
 	n, err := plan.ParseNumber(name, text)
-	if err == nil && n < 0 && (n != noLimit || !slices.Contains(unlimited, name)) {
+	if err == nil && n < 0 && (n != noLimit || !slices.Contains(unlimitedSettings, name)) {
 		err = fmt.Errorf("must be at least 0, got %q", text)
 	}
 	if err == nil && name == "MAX_OPEN_LATE" && n != math.Trunc(n) {
@@ -165,8 +165,8 @@ func parseAs(fallback any, name, text string) (any, error) {
 	return n, err
 }
 
-// unlimited lists the limits that may be noLimit.
-var unlimited = []string{"MAX_OPEN_LATE", "MAX_GROWTH", "CUT_SLOW"}
+// unlimitedSettings lists the limits that may be noLimit.
+var unlimitedSettings = []string{"MAX_OPEN_LATE", "MAX_GROWTH", "CUT_SLOW"}
 
 // setting implements soak.setting(name). It returns the text of a setting of the script or of the plan, "" for none.
 func (m *module) setting(name string) string {

@@ -75,11 +75,11 @@ func (h *holding) slow(p *phase) {
 			count(slowClosed, metrics.D(closed.Sub(start)))
 		case s.isOver():
 			count(slowClosedLater, 1)
-		case h.broadcasts != nil && h.received(i) >= sent: // for published messages, the verdict decides
+		case h.broadcaster != nil && h.received(i) >= sent: // for published messages, the verdict decides
 			count(slowComplete, 1)
 		}
 	}
-	if h.broadcasts != nil {
+	if h.broadcaster != nil {
 		h.countArrivals(p, sent, count)
 	}
 }
@@ -107,7 +107,7 @@ func (h *holding) messageKB(bytes int64, initial []uint64) float64 {
 // messages per stream.
 func (h *holding) fill(p *phase, tags metrics.TagsAndMeta, start time.Time, initial []uint64) (sent uint64) {
 	end := start.Add(milli(p.For))
-	if h.broadcasts == nil {
+	if h.broadcaster == nil {
 		sleep(h.ctx, time.Until(end))
 		for i := range h.streams {
 			sent = max(sent, h.received(i)-initial[i])
@@ -120,7 +120,7 @@ func (h *holding) fill(p *phase, tags metrics.TagsAndMeta, start time.Time, init
 			break // the service accepts broadcasts too slowly
 		}
 		name := slowRejected
-		if _, resp := h.broadcasts.send(tags, httpext.ResponseTypeNone); resp != nil && resp.Status == http.StatusOK {
+		if _, resp := h.broadcaster.send(tags, httpext.ResponseTypeNone); resp != nil && resp.Status == http.StatusOK {
 			name = slowAccepted
 			sent++
 		}
@@ -133,16 +133,16 @@ func (h *holding) fill(p *phase, tags metrics.TagsAndMeta, start time.Time, init
 // countArrivals counts the broadcasts on the streams that are not slow.
 func (h *holding) countArrivals(p *phase, sent uint64, count func(name string, n float64)) {
 	var due, arrived, repeats uint64
-	h.broadcasts.mu.Lock()
+	h.broadcaster.mu.Lock()
 	for i, s := range h.streams {
 		if !p.actsOn(int(s.n)) {
-			subscriber := h.broadcasts.subscribers[i]
+			subscriber := h.broadcaster.subscribers[i]
 			due += sent
 			arrived += min(uint64(subscriber.received), sent) // #nosec G115 -- a count
 			repeats += uint64(subscriber.duplicates)          // #nosec G115 -- a count
 		}
 	}
-	h.broadcasts.mu.Unlock()
+	h.broadcaster.mu.Unlock()
 	count(slowDue, float64(due))
 	count(slowArrived, float64(arrived))
 	count(slowRepeated, float64(repeats))
@@ -151,7 +151,7 @@ func (h *holding) countArrivals(p *phase, sent uint64, count func(name string, n
 // received returns the number of broadcasts that arrived on the stream at index i, or of messages if there are no
 // broadcasts.
 func (h *holding) received(i int) uint64 {
-	b := h.broadcasts
+	b := h.broadcaster
 	if b == nil {
 		return h.streams[i].ledger().Sums().Received
 	}

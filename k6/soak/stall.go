@@ -14,8 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// probeEvery is the interval at which the process checks whether its timers are on time.
-const probeEvery = 100 * time.Millisecond
+// probeInterval is the interval at which the process checks whether its timers are on time.
+const probeInterval = 100 * time.Millisecond
 
 // A stallProbe measures stalls of this process by the lateness of a timer. During a stall the process cannot read
 // messages. Causes are a saturated machine, a stopped process and pauses of the garbage collector.
@@ -26,12 +26,12 @@ type stallProbe struct {
 
 // run probes until stop is closed.
 func (p *stallProbe) run(stop <-chan struct{}) {
-	timer := time.NewTimer(probeEvery)
+	timer := time.NewTimer(probeInterval)
 	defer timer.Stop()
 	if p.waits != nil {
 		p.waits.begin(time.Now())
 	}
-	due := time.Now().Add(probeEvery)
+	due := time.Now().Add(probeInterval)
 	for {
 		select {
 		case <-stop:
@@ -46,8 +46,8 @@ func (p *stallProbe) run(stop <-chan struct{}) {
 		if p.waits != nil {
 			p.waits.add(now, lateness)
 		}
-		due = now.Add(probeEvery)
-		timer.Reset(probeEvery)
+		due = now.Add(probeInterval)
+		timer.Reset(probeInterval)
 	}
 }
 
@@ -123,7 +123,7 @@ func (w *waits) maxDelay(from, to time.Time) time.Duration {
 	defer w.mu.Unlock()
 	var longest, thread time.Duration
 	if to.After(w.from) && !w.from.IsZero() { // the current probe may be late
-		longest = max(time.Since(w.from)-probeEvery, 0)
+		longest = max(time.Since(w.from)-probeInterval, 0)
 	}
 	for i := len(w.list) - 1; i >= 0 && !w.list[i].to.Before(from); i-- {
 		if !w.list[i].from.After(to) {

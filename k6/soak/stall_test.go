@@ -99,7 +99,7 @@ func TestFirstSampleExcludesEarlierRunDelay(t *testing.T) {
 	if u, _ := newSampler().usage(); u.runDelay == 0 {
 		untested.Skip(t, "this system does not show run delays")
 	}
-	require.Positive(t, newSampler().last.runDelay)
+	require.Positive(t, newSampler().lastUsage.runDelay)
 }
 
 func TestCPUOfShortLastBucket(t *testing.T) {

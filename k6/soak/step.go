@@ -65,15 +65,15 @@ func (h *holding) grow(st *step) (added []*holdStream, err error) {
 // runStep opens the streams of a step, sends its broadcasts, and reports whether the next step may follow.
 func (h *holding) runStep(st *step, added []*holdStream) bool {
 	start, tags := time.Now(), h.tagsOf(st.Name)
-	if h.broadcasts == nil {
+	if h.broadcaster == nil {
 		h.sample(stepStreams, tags, start, float64(len(h.streams)-len(added)))
 	}
-	h.openOver(added, milli(st.Ramp))
+	h.rampUp(added, milli(st.Ramp))
 	sleep(h.ctx, time.Until(start.Add(milli(st.For))))
-	if h.broadcasts != nil {
+	if h.broadcaster != nil {
 		for range st.Broadcasts {
 			sent := time.Now()
-			h.broadcasts.measure(tags)
+			h.broadcaster.measure(tags)
 			sleep(h.ctx, max(time.Until(sent.Add(milli(st.Every))), time.Millisecond))
 		}
 		return h.ctx.Err() == nil
@@ -91,19 +91,19 @@ func (h *holding) runStep(st *step, added []*holdStream) bool {
 // hasFault reports whether a stream has a fault or stays silent. It checks a silent stream twice, because its next
 // message may be late.
 func (h *holding) hasFault() bool {
-	if slices.ContainsFunc(h.streams, h.faulty) {
+	if slices.ContainsFunc(h.streams, h.isFaulty) {
 		return true
 	}
-	if !slices.ContainsFunc(h.streams, h.silent) {
+	if !slices.ContainsFunc(h.streams, h.isSilent) {
 		return false
 	}
 	c := &h.m.recorder.config
 	sleep(h.ctx, c.Interval+min(c.Late, c.Interval/2))
-	return slices.ContainsFunc(h.streams, func(s *holdStream) bool { return h.faulty(s) || h.silent(s) })
+	return slices.ContainsFunc(h.streams, func(s *holdStream) bool { return h.isFaulty(s) || h.isSilent(s) })
 }
 
-// faulty reports whether a stream has ended, never opened, or has a fault or a late message.
-func (h *holding) faulty(s *holdStream) bool {
+// isFaulty reports whether a stream has ended, never opened, or has a fault or a late message.
+func (h *holding) isFaulty(s *holdStream) bool {
 	h.mu.Lock()
 	finished := s.finished
 	h.mu.Unlock()
@@ -111,8 +111,8 @@ func (h *holding) faulty(s *holdStream) bool {
 	return finished || sums.Streams == 0 || sums.Missed()+sums.Faults()+sums.Late > 0
 }
 
-// silent reports whether a message is overdue on an open stream.
-func (h *holding) silent(s *holdStream) bool {
+// isSilent reports whether a message is overdue on an open stream.
+func (h *holding) isSilent(s *holdStream) bool {
 	c, sums := &h.m.recorder.config, s.ledger().Sums()
 	return sums.State == ledger.Open && s.observer.now()-sums.LastAt > c.Interval*3/2+c.Late
 }

@@ -59,7 +59,7 @@ func (o *outputSoak) mayReplaceCheckpoint() bool { return o.sleep.duration() == 
 func (o *outputSoak) replaceable() bool {
 	planned := o.recorder.planCopy()
 	return o.environment[plan.DocumentVariable] != "" && !planned.Cuts() && o.recorder.declaredSuite() == nil &&
-		!o.explicit && !(planned.Published() && o.runner.Index == 1)
+		!o.explicitName && !(planned.Published() && o.runner.Index == 1)
 }
 
 // endIfSuspended ends a runner after a suspension of its machine, like a kill: its last checkpoint is from before the

@@ -42,7 +42,7 @@ func TestReplaceableRunner(t *testing.T) {
 	}{
 		"a soak":            {func(*outputSoak) {}, true},
 		"k6 alone":          {func(o *outputSoak) { delete(o.environment, plan.DocumentVariable) }, false},
-		"a named file":      {func(o *outputSoak) { o.explicit = true }, false},
+		"a named file":      {func(o *outputSoak) { o.explicitName = true }, false},
 		"another suite":     {func(o *outputSoak) { o.recorder.plan.CutsPerSecond = 1 }, false},
 		"the publisher":     {func(o *outputSoak) { o.recorder.plan.PublishRate, o.recorder.plan.Topics = 1, 1 }, false},
 		"not the publisher": {func(o *outputSoak) { o.recorder.plan.PublishRate, o.recorder.plan.Topics, o.runner.Index = 1, 1, 2 }, true},

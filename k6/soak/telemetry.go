@@ -14,12 +14,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// publishEvery is the interval at which this runner pushes its metrics to k6.
-const publishEvery = 5 * time.Second
+// publishInterval is the interval at which this runner pushes its metrics to k6.
+const publishInterval = 5 * time.Second
 
 // A telemetry publishes the counts of the ledgers as metrics of k6. It does so at the start of the first stream, every
-// publishEvery while there are streams, and at the end of the last one. It sums up the ledgers, so it has no cost per
-// noop.
+// publishInterval while there are streams, and at the end of the last one. It sums up the ledgers, so it has no cost
+// per noop.
 type telemetry struct {
 	recorder *recorder
 	interval time.Duration
@@ -51,7 +51,7 @@ type sampleSink struct {
 
 func newTelemetry(r *recorder) *telemetry {
 	return &telemetry{
-		recorder: r, interval: publishEvery, openSinks: map[*sampleSink]int{}, lastValues: map[string]float64{}, buckets: map[string][]float64{},
+		recorder: r, interval: publishInterval, openSinks: map[*sampleSink]int{}, lastValues: map[string]float64{}, buckets: map[string][]float64{},
 		states: map[ledger.ResponseState]int64{},
 	}
 }

@@ -37,7 +37,7 @@ type Client struct {
 }
 
 func newClient(m *Module, state *lib.State, p *openParams) *Client {
-	describeRequest(&p.tags, state.Options.SystemTags, p.to, p.request.Method)
+	describeRequest(&p.tags, state.Options.SystemTags, p.parsedURL, p.request.Method)
 	p.Debug = debugOf(state, &p.tags)
 	ctx, cancel := context.WithCancel(m.vu.Context())
 	return &Client{

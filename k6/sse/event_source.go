@@ -67,7 +67,7 @@ func (m *Module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
 	describeRequest(&s.opts.tags, state.Options.SystemTags, u, cmp.Or(s.opts.request.Method, http.MethodGet))
 	s.opts.Debug = debugOf(state, &s.opts.tags)
 	s.session = m.currentSession()
-	s.session.hold()
+	s.session.acquire()
 	must(rt, s.obj.DefineDataPropertySymbol(m.goPart, rt.ToValue(s), sobek.FLAG_FALSE, sobek.FLAG_FALSE, sobek.FLAG_FALSE))
 	s.Stream = s.session.Add(&s.opts.Options, s.callbacks(), s)
 	s.post(func() error { return nil }) // counts this turn of the event loop as pending, because it may add a listener
@@ -78,24 +78,24 @@ func (m *Module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
 // callbacks returns the callbacks of the stream. Each updates the ledger, then the samples, and then queues the events
 // of JavaScript.
 func (s *eventSource) callbacks() *sseclient.Callbacks {
-	on := new(sseclient.Callbacks)
+	callbacks := new(sseclient.Callbacks)
 	if s.opts.ledger != nil {
-		*on = s.opts.ledger.Callbacks()
+		*callbacks = s.opts.ledger.Callbacks()
 	}
-	on.Request = func(*sseclient.Stream) sseclient.Request { return s.opts.request }
+	callbacks.Request = func(*sseclient.Stream) sseclient.Request { return s.opts.request }
 	if s.opts.renew != nil {
-		on.Renew = func(_ *sseclient.Stream, proceed func(error)) { s.renew(proceed) }
+		callbacks.Renew = func(_ *sseclient.Stream, proceed func(error)) { s.renew(proceed) }
 	}
 	if s.opts.secondRequest != nil {
-		on.FollowUp = func(_ *sseclient.Stream, e *eventstream.Event, f *sseclient.FollowUp) bool { return s.followUp(e, f) }
+		callbacks.FollowUp = func(_ *sseclient.Stream, e *eventstream.Event, f *sseclient.FollowUp) bool { return s.followUp(e, f) }
 	}
-	s.session.measure(&s.opts.tags, on)
-	on.Opened, on.Event, on.Closed = chain(on.Opened, s.opened), chain(on.Event, s.event), chain(on.Closed, s.closed)
-	if on.FollowUp != nil {
-		on.Answered = chain(on.Answered, s.answered)
+	s.session.measure(&s.opts.tags, callbacks)
+	callbacks.Opened, callbacks.Event, callbacks.Closed = chain(callbacks.Opened, s.opened), chain(callbacks.Event, s.event), chain(callbacks.Closed, s.closed)
+	if callbacks.FollowUp != nil {
+		callbacks.Answered = chain(callbacks.Answered, s.answered)
 	}
-	on.Ended = func(*sseclient.Stream) { s.ended() }
-	return on
+	callbacks.Ended = func(*sseclient.Stream) { s.ended() }
+	return callbacks
 }
 
 // post queues a task of this source for the event loop.

@@ -20,7 +20,7 @@ import (
 // An openParams has the arguments of open.
 type openParams struct {
 	sourceOptions
-	to         *url.URL       // the parsed argument
+	parsedURL  *url.URL       // the parsed argument
 	setup      sobek.Callable // sets the handlers
 	timeout    time.Duration  // of the whole request, as in xk6-sse; 0: none
 	everyBlock bool           // blocks without data are events, too, as in xk6-sse
@@ -39,8 +39,8 @@ func parseOpen(rt *sobek.Runtime, state *lib.State, rawURL string, args []sobek.
 	p.tags, p.MaxRedirects, p.Jar = state.Tags.GetCurrentValues(), redirectLimit(state), jarOf(state)
 	p.request = sseclient.Request{URL: rawURL, Method: http.MethodGet}
 	var err error
-	if p.to, err = sseclient.ParseURL(rawURL); err != nil { // the request reports the error
-		p.to = &url.URL{}
+	if p.parsedURL, err = sseclient.ParseURL(rawURL); err != nil { // the request reports the error
+		p.parsedURL = &url.URL{}
 	}
 	if len(args) == 2 && !common.IsNullish(args[0]) {
 		obj := args[0].ToObject(rt)

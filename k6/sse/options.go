@@ -82,9 +82,9 @@ func (o *sourceOptions) setCommon(rt *sobek.Runtime, name string, v sobek.Value)
 	case "streamsPerConnection":
 		var n int
 		n, err = parseInt(v, 0, math.MaxUint16)
-		o.Sharing.PerConnection = uint16(n) // #nosec G115 -- parseInt has checked it
+		o.Sharing.StreamsPerConnection = uint16(n) // #nosec G115 -- parseInt has checked it
 	case "acceptEncoding":
-		o.Accept, err = coding.AcceptEncoding(v.String())
+		o.AcceptEncoding, err = coding.AcceptEncoding(v.String())
 	default:
 		return false, nil
 	}

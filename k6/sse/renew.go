@@ -22,12 +22,12 @@ func (s *eventSource) renew(proceed func(error)) {
 		if err == nil {
 			err = s.applyRenewal(value)
 		}
-		return s.session.renewed(GoError(err), proceed)
+		return s.session.finishRenewal(GoError(err), proceed)
 	})
 }
 
-// renewed passes the result of a renewal to the attempt. If k6 interrupted the script, it ends the iteration.
-func (s *session) renewed(err error, proceed func(error)) error {
+// finishRenewal passes the result of a renewal to the attempt. If k6 interrupted the script, it ends the iteration.
+func (s *session) finishRenewal(err error, proceed func(error)) error {
 	if interrupted := (*sobek.InterruptedError)(nil); errors.As(err, &interrupted) {
 		s.Interrupt()
 		proceed(nil)

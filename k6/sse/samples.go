@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// flushEvery is the maximum time between an event and its sample.
-const flushEvery = time.Second
+// flushInterval is the maximum time between an event and its sample.
+const flushInterval = time.Second
 
 // A Meter has the state of the samples of one stream. The value of each stream embeds one.
 type Meter struct {
@@ -33,13 +33,13 @@ func meterOf(s *sseclient.Stream) *Meter { return s.Value().(interface{ meter() 
 
 // measure extends the callbacks of streams, so that they push the samples of the streams. tags are the tags of the
 // requests of all these streams.
-func (s *session) measure(tags *metrics.TagsAndMeta, on *sseclient.Callbacks) {
-	on.Opened = chain(on.Opened, func(st *sseclient.Stream, started time.Time, r *sseclient.Response) {
+func (s *session) measure(tags *metrics.TagsAndMeta, callbacks *sseclient.Callbacks) {
+	callbacks.Opened = chain(callbacks.Opened, func(st *sseclient.Stream, started time.Time, r *sseclient.Response) {
 		m := meterOf(st)
 		m.openedAt, m.counter = r.At.Sub(processStart), s.counter(describeResponse(*tags, s.state, r))
 		s.push(s.m.metrics.streamOpened(&m.counter.tags, started, r.At)...)
 	})
-	on.Event = chain(on.Event, func(st *sseclient.Stream, at time.Time, _ *eventstream.Event) {
+	callbacks.Event = chain(callbacks.Event, func(st *sseclient.Stream, at time.Time, _ *eventstream.Event) {
 		m := meterOf(st)
 		m.counter.add()
 		if m.openedAt != 0 {
@@ -47,11 +47,11 @@ func (s *session) measure(tags *metrics.TagsAndMeta, on *sseclient.Callbacks) {
 			m.openedAt = 0
 		}
 	})
-	on.Closed = chain(on.Closed, func(st *sseclient.Stream, at time.Time, c sseclient.Close) {
+	callbacks.Closed = chain(callbacks.Closed, func(st *sseclient.Stream, at time.Time, c sseclient.Close) {
 		s.push(s.closedSample(tags, meterOf(st), at, &c))
 	})
-	if on.FollowUp != nil {
-		on.Answered = chain(on.Answered, func(st *sseclient.Stream, at time.Time, r *sseclient.Response) {
+	if callbacks.FollowUp != nil {
+		callbacks.Answered = chain(callbacks.Answered, func(st *sseclient.Stream, at time.Time, r *sseclient.Response) {
 			s.push(sample(s.m.metrics.secondRequest, &meterOf(st).counter.tags, at, metrics.D(at.Sub(r.Started))))
 		})
 	}
@@ -115,9 +115,9 @@ func (c *eventCounter) add() {
 func (s *session) scheduleFlush() {
 	if !s.isScheduled.Load() && s.isScheduled.CompareAndSwap(false, true) {
 		if s.timer == nil {
-			s.timer = time.AfterFunc(flushEvery, s.flush)
+			s.timer = time.AfterFunc(flushInterval, s.flush)
 		} else {
-			s.timer.Reset(flushEvery)
+			s.timer.Reset(flushInterval)
 		}
 	}
 }

@@ -20,11 +20,11 @@ type session struct {
 	state *lib.State
 	tasks *taskqueue.TaskQueue
 
-	mu       sync.Mutex // guards the fields up to counters
-	holds    int        // number of calls of hold without a release
-	hasEnded bool
-	pending  metrics.Samples // samples that are not yet passed to k6
-	counters map[*metrics.TagSet][]*eventCounter
+	mu         sync.Mutex // guards the fields up to counters
+	references int        // number of calls of acquire without a release
+	hasEnded   bool
+	pending    metrics.Samples // samples that are not yet passed to k6
+	counters   map[*metrics.TagSet][]*eventCounter
 
 	flushing    sync.Mutex  // prevents concurrent calls of flush and finish
 	isScheduled atomic.Bool // a flush is scheduled
@@ -44,19 +44,19 @@ func (m *Module) currentSession() *session {
 	return m.session
 }
 
-// hold keeps the session alive until release is called. It must be called on the event loop.
-func (s *session) hold() {
+// acquire keeps the session alive until release is called. It must be called on the event loop.
+func (s *session) acquire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.holds++
+	s.references++
 }
 
-// release undoes a hold. The last release ends the session after the queued tasks, unless one of them calls hold. Any
-// goroutine may call release.
+// release undoes an acquire. The last release ends the session after the queued tasks, unless one of them calls
+// acquire. Any goroutine may call release.
 func (s *session) release() {
 	s.mu.Lock()
-	s.holds--
-	ended := s.holds == 0
+	s.references--
+	ended := s.references == 0
 	s.mu.Unlock()
 	if ended {
 		s.queue(func() error { // earlier tasks may open another stream
@@ -79,13 +79,14 @@ func (s *session) queue(task func() error) {
 	})
 }
 
-// finish ends the session, unless a hold has not been released. It pushes the last samples, closes idle connections and
-// allows the iteration to end. It runs on the event loop, where k6 accepts samples even after the end of the context.
+// finish ends the session, unless an acquire has not been released. It pushes the last samples, closes idle connections
+// and allows the iteration to end. It runs on the event loop, where k6 accepts samples even after the end of the
+// context.
 func (s *session) finish() {
 	s.flushing.Lock()
 	defer s.flushing.Unlock()
 	s.mu.Lock()
-	ends := s.holds == 0 && !s.hasEnded
+	ends := s.references == 0 && !s.hasEnded
 	s.hasEnded = s.hasEnded || ends
 	s.mu.Unlock()
 	if !ends {

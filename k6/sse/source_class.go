@@ -2,13 +2,13 @@ package sse
 
 import "github.com/grafana/sobek"
 
-// classInJS wraps a Go constructor in a class, which rejects a call without new.
-var classInJS = sobek.MustCompile("EventSource", "(native) => class EventSource extends native {}", true)
+// classWrapper wraps a Go constructor in a class, which rejects a call without new.
+var classWrapper = sobek.MustCompile("EventSource", "(native) => class EventSource extends native {}", true)
 
 // eventSourceClass creates the class EventSource. It is called once per VU.
 func (m *Module) eventSourceClass() *sobek.Object {
 	rt := m.vu.Runtime()
-	result, err := rt.RunProgram(classInJS)
+	result, err := rt.RunProgram(classWrapper)
 	must(rt, err)
 	extend, _ := sobek.AssertFunction(result)
 	result, err = extend(sobek.Undefined(), rt.ToValue(m.newEventSource))

@@ -21,10 +21,10 @@ type Streams struct {
 
 // Streams returns an empty set. In samples of its streams, the tags url and name have the value name. The settings of
 // k6 replace MaxRedirects, Jar and Debug of options. Streams must be called on the event loop.
-func (m *Module) Streams(name, method string, options sseclient.Options, on sseclient.Callbacks) *Streams {
+func (m *Module) Streams(name, method string, options sseclient.Options, callbacks sseclient.Callbacks) *Streams {
 	state := network.State(m.vu, importPath)
-	g := &Streams{session: m.currentSession(), opts: options, callbacks: on, tags: state.Tags.GetCurrentValues()}
-	g.session.hold()
+	g := &Streams{session: m.currentSession(), opts: options, callbacks: callbacks, tags: state.Tags.GetCurrentValues()}
+	g.session.acquire()
 	g.opts.MaxRedirects, g.opts.Jar, g.opts.Debug = redirectLimit(state), jarOf(state), debugOf(state, &g.tags)
 	g.tags.SetTag(metrics.TagName.String(), name)
 	describeRequest(&g.tags, state.Options.SystemTags, nil, cmp.Or(method, http.MethodGet))
@@ -53,7 +53,7 @@ func (g *Streams) Renew(s *sseclient.Stream, proceed func(error), prepare func()
 			proceed(nil)
 			return nil
 		}
-		return g.session.renewed(prepare(), proceed)
+		return g.session.finishRenewal(prepare(), proceed)
 	})
 }
 

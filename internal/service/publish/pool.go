@@ -41,7 +41,7 @@ type pool struct {
 type origin struct {
 	url     *url.URL
 	through *proxy.Proxy
-	idle    *http1.Idle[*conn]
+	idle    *http1.IdleConns[*conn]
 }
 
 // A conn is one connection, used for one request at a time.
@@ -108,14 +108,14 @@ func (p *pool) origin(u *url.URL) (*origin, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &origin{url: u, through: through, idle: http1.NewIdle[*conn](maxIdle)}
+	o := &origin{url: u, through: through, idle: http1.NewIdleConns[*conn](maxIdle)}
 	p.origins[name] = o
 	return o, nil
 }
 
 // release returns a connection to the pool after a response.
 func (c *conn) release(response http.Header) {
-	c.origin.idle.Limit(response)
+	c.origin.idle.ApplyKeepAlive(response)
 	c.origin.idle.Put(c)
 }
 

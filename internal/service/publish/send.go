@@ -151,7 +151,7 @@ const maxExcerpt = 1 << 10
 // describe returns the reason for a refusal. It contains the status, the proxy of the connection, the target of a
 // redirect, and the first line of the body. describe hides the token, which a service may repeat.
 func (p *Publisher) describe(resp *http.Response, body []byte, through *proxy.Proxy) string {
-	text := resp.Status + through.Through()
+	text := resp.Status + through.ErrorSuffix()
 	if location := resp.Header.Get("Location"); location != "" {
 		text += ", to " + location + ", which is not followed"
 	}

@@ -39,7 +39,7 @@ const maxRedirects = 10
 func (c *Client) send(ctx context.Context, r Request) (*sseclient.Response, error) {
 	o := sseclient.Options{
 		ConnectTimeout: c.Timeout, FollowRedirects: c.FollowRedirects, MaxRedirects: maxRedirects,
-		Accept: r.AcceptEncoding, LastEventID: r.LastEventID,
+		AcceptEncoding: r.AcceptEncoding, LastEventID: r.LastEventID,
 	}
 	if r.NoRedirect {
 		o.MaxRedirects = 0

@@ -50,11 +50,11 @@ func (p *Parser) addComment(value []byte) {
 }
 
 // join appends a value to a buffer of values separated by LF.
-func (p *Parser) join(to []byte, has bool, value []byte) []byte {
-	if has {
-		to = append(to, '\n')
+func (p *Parser) join(buffer []byte, hasValue bool, value []byte) []byte {
+	if hasValue {
+		buffer = append(buffer, '\n')
 	}
-	return p.extend(to, value)
+	return p.extend(buffer, value)
 }
 
 // maxRetry is the reconnection time for all larger values of a retry field, so that it fits a time.Duration.

@@ -15,9 +15,10 @@ const (
 	// largeBuffer is the maximum size of a buffer that a parser keeps for later events. Longer texts use pooled
 	// buffers, or above pooledSize temporary ones.
 	largeBuffer = 32 << 10
-	// patience is the number of successive events that must fit into small buffers before larger ones are dropped. A
-	// stream of long events thus does not allocate for each event, and a single long event does not stay in memory.
-	patience = 8
+	// eventsBeforeShrink is the number of successive events that must fit into small buffers before larger ones are
+	// dropped. A stream of long events thus does not allocate for each event, and a single long event does not stay in
+	// memory.
+	eventsBeforeShrink = 8
 	// DefaultLimit is the maximum size of a line, and of the data of an event, in bytes.
 	DefaultLimit = 1 << 20
 )
@@ -115,16 +116,16 @@ func (p *Parser) dispatch(e *Event) {
 	if p.longFields > 0 {
 		p.longFields--
 	}
-	p.note(len(p.data))
-	p.note(len(p.comment))
+	p.noteFieldSize(len(p.data))
+	p.noteFieldSize(len(p.comment))
 	p.isReturned = true
 	p.retry = 0
 	p.hasData, p.hasComment, p.hasID, p.hasRetry, p.hasLine, p.hasEventField = false, false, false, false, false, false
 }
 
-// note makes the parser keep large buffers for the next events if a field of n bytes needs one.
-func (p *Parser) note(n int) {
+// noteFieldSize makes the parser keep large buffers for the next events if a field of n bytes needs one.
+func (p *Parser) noteFieldSize(n int) {
 	if n > smallBuffer {
-		p.longFields = patience
+		p.longFields = eventsBeforeShrink
 	}
 }

@@ -69,7 +69,7 @@ func (p *Parser) nextPart(b *Block, dropsComments bool) (Part, error) {
 		if err := p.field(line); err != nil {
 			return 0, err
 		}
-		p.note(len(line))
+		p.noteFieldSize(len(line))
 		if comment {
 			value := len(bytes.TrimPrefix(line[1:], []byte{' '}))
 			b.Event, b.HasData, b.HasComment = Event{Comment: p.comment[len(p.comment)-value:]}, false, true
