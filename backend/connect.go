@@ -118,7 +118,7 @@ func (s *service) claim(w http.ResponseWriter, r *http.Request, d *device) (clai
 		return c, nil
 	}
 	if g, ok := raw.(*gatedConn); ok {
-		g.leave()
+		g.release()
 	}
 	c.tls = newTLSWriter(secure, s.cfg.WriteTimeout, func(w *tlsWriter, err error) { s.hub.closeBrokenTLS(d, w, err) })
 	return c, nil

@@ -167,7 +167,7 @@ func TestToken(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--backend-token=s3cret", "--admin-listen=127.0.0.1:0")
 	s.open("a")
-	admin := s.adminAt.String()
+	admin := s.adminAddr.String()
 	cases := []struct{ addr, method, path, body string }{
 		{s.addr, "GET", "/event/ledger", ""},
 		{s.addr, "POST", "/event/send?id=a", "x"},
@@ -240,7 +240,8 @@ func TestUnixSocket(t *testing.T) {
 	require.NoFileExists(t, path)
 }
 
-// The headers arrive long before the first noop, and the backend detects before it that a client has closed its connection.
+// The headers arrive long before the first noop, and the backend detects before it that a client has closed its
+// connection.
 func TestDisconnectsAreDetected(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=1h")

@@ -29,7 +29,7 @@ func (s *testService) effects() []fault.Effect {
 	var list []fault.Effect
 	s.hub.call(func() {
 		for _, f := range s.hub.faults.Status() {
-			list = append(list, f.Fired...)
+			list = append(list, f.Effects...)
 		}
 	})
 	return list
@@ -239,7 +239,7 @@ func TestFaultDie(t *testing.T) {
 func TestFaultAdmin(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--admin-listen=127.0.0.1:0", "--noop-interval=50ms")
-	admin := s.adminAt.String()
+	admin := s.adminAddr.String()
 	c := s.open("a")
 	last := c.numbers(5)[4]
 	status, _, body := request(t, admin, "POST", "/fault", "drop:id=a")
@@ -259,8 +259,8 @@ func TestFaultAdmin(t *testing.T) {
 	require.Len(t, list, 1)
 	require.Equal(t, "drop:id=a,noop=3,count=1", list[0].Text)
 	require.Zero(t, list[0].Remaining)
-	require.Equal(t, "a", list[0].Fired[0].ID)
-	require.Equal(t, last+1, list[0].Fired[0].Number)
+	require.Equal(t, "a", list[0].Effects[0].ID)
+	require.Equal(t, last+1, list[0].Effects[0].Number)
 	for _, bad := range []string{"", "nonsense", "drop:noop=0"} {
 		status, header, _ := request(t, admin, "POST", "/fault", bad)
 		require.Equal(t, 400, status)
@@ -290,14 +290,14 @@ func TestIdleConnectionsDoNotBlockTheAdminListener(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--admin-listen=127.0.0.1:0", "--idle-timeout=1h")
 	for range adminConnections {
-		conn := dial(t, s.adminAt.String())
+		conn := dial(t, s.adminAddr.String())
 		fmt.Fprint(conn, "GET /fault HTTP/1.1\r\nHost: test\r\n\r\n")
 		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		require.NoError(t, err)
 		_, err = io.ReadAll(resp.Body)
 		require.NoError(t, err)
 	}
-	status, _, _ := request(t, s.adminAt.String(), "GET", "/fault", "")
+	status, _, _ := request(t, s.adminAddr.String(), "GET", "/fault", "")
 	require.Equal(t, 200, status)
 }
 

@@ -20,7 +20,7 @@ type hub struct {
 	clk     clock
 	log     *slog.Logger
 	metrics *metrics
-	watch   *watcher
+	watcher *watcher
 	open    atomic.Int64 // number of open streams; only the scheduler changes it
 
 	mu      sync.Mutex // guards inbox and closed
@@ -62,7 +62,7 @@ func newHub(cfg *Config, clk clock, log *slog.Logger, plain *services.Handler) (
 		return nil, err
 	}
 	h := &hub{
-		cfg: cfg, clk: clk, log: log, watch: watch,
+		cfg: cfg, clk: clk, log: log, watcher: watch,
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 		devices: make(map[string]*device),
 		wheel:   newWheel(cfg.NoopInterval, cfg.NoopSchedule),
@@ -70,7 +70,7 @@ func newHub(cfg *Config, clk clock, log *slog.Logger, plain *services.Handler) (
 	}
 	h.metrics = newMetrics(cfg, clk, h, plain)
 	h.faults.Add(cfg.Faults...)
-	go watch.run(func(departures []departure) { h.post(func() { h.depart(departures) }) })
+	go watch.run(func(departures []departure) { h.post(func() { h.closeDeparted(departures) }) })
 	go h.run()
 	return h, nil
 }
@@ -118,7 +118,7 @@ func query[T any](h *hub, f func() (T, error)) (answer T, err error) {
 func (h *hub) stop() {
 	h.post(func() { h.stopping = true })
 	<-h.done
-	h.watch.stop()
+	h.watcher.stop()
 }
 
 const (

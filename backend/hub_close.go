@@ -103,12 +103,12 @@ func (h *hub) evict(d *device) {
 	delete(h.devices, d.id)
 	h.evicted++
 	d.eviction = h.evicted
-	h.dropOrder()
+	h.noteEviction()
 }
 
-// dropOrder counts an evicted id of order. It compacts order when at least 1024 ids, and at least half of all ids, are
-// evicted.
-func (h *hub) dropOrder() {
+// noteEviction counts an evicted id of order. It compacts order when at least 1024 ids, and at least half of all ids,
+// are evicted.
+func (h *hub) noteEviction() {
 	if h.orderEvicted++; h.orderEvicted < 1024 || h.orderEvicted < len(h.order)/2 {
 		return
 	}
@@ -151,8 +151,8 @@ type departure struct {
 	gen uint32
 }
 
-// depart closes the streams of clients that have disconnected.
-func (h *hub) depart(departures []departure) {
+// closeDeparted closes the streams of clients that have disconnected.
+func (h *hub) closeDeparted(departures []departure) {
 	for _, g := range departures {
 		if int(g.fd) >= len(h.slots) {
 			continue

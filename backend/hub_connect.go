@@ -64,7 +64,7 @@ func (h *hub) release(r *reservation) {
 	case d.streams == 0:
 		delete(h.devices, d.id)
 		d.eviction = 1 // any number except 0: an id without a stream is not in the ledger
-		h.dropOrder()
+		h.noteEviction()
 	default:
 		h.finish(d)
 	}
@@ -84,7 +84,7 @@ func (h *hub) attach(r *reservation, c claim) {
 	h.install(d, c)
 	h.push(d, item{wire: responseHead(c.chunked)})
 	if d.open {
-		if err := h.watch.add(c.fd, d.gen); err != nil {
+		if err := h.watcher.add(c.fd, d.gen); err != nil {
 			h.log.Error("cannot watch a stream", "id", d.id, "error", err.Error())
 			h.shut(d, closedByError)
 		}
@@ -124,7 +124,7 @@ func (h *hub) numberFor(d *device, last lastEventID) uint64 {
 		h.replay.forget(d)
 		d.renumber(last.number)
 	case isActive:
-		h.metrics.counters[resumed].Inc()
+		h.metrics.counters[streamsResumed].Inc()
 		return last.number + 1
 	}
 	return d.seq + 1

@@ -95,6 +95,6 @@ func (h *hub) replayFrom(d *device, from uint64) {
 		if d.queue != nil {
 			d.queue.room++ // a long replay does not make a client slow
 		}
-		h.metrics.counters[replayed].Inc()
+		h.metrics.counters[framesReplayed].Inc()
 	}
 }

@@ -62,7 +62,7 @@ func TestReusedDescriptor(t *testing.T) {
 	c := s.open("a")
 	s.hub.call(func() {
 		d := s.hub.devices["a"]
-		s.hub.depart([]departure{{fd: d.fd, gen: d.gen - 1}, {fd: 1 << 20, gen: 1}})
+		s.hub.closeDeparted([]departure{{fd: d.fd, gen: d.gen - 1}, {fd: 1 << 20, gen: 1}})
 	})
 	require.Equal(t, []uint64{1, 2}, c.numbers(2))
 }

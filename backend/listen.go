@@ -100,8 +100,8 @@ func (g *gate) Close() error {
 	return g.Listener.Close()
 }
 
-// leave releases a slot.
-func (g *gate) leave() {
+// release releases a slot.
+func (g *gate) release() {
 	<-g.slots
 	connections := len(g.slots) - 1 // a waiting Accept has a slot, too
 	if 2*connections < cap(g.slots) && g.isFull.CompareAndSwap(true, false) {
@@ -116,13 +116,13 @@ type gatedConn struct {
 	once sync.Once
 }
 
-// leave releases the slot; the connection stays open.
-func (c *gatedConn) leave() { c.once.Do(c.gate.leave) }
+// release releases the slot; the connection stays open.
+func (c *gatedConn) release() { c.once.Do(c.gate.release) }
 
 // Close closes the connection and releases the slot.
 func (c *gatedConn) Close() error {
 	err := c.Conn.Close()
-	c.leave()
+	c.release()
 	return err
 }
 

@@ -19,20 +19,20 @@ const (
 	messagesSent
 	sendErrors
 	slowConsumers
-	resumed
-	replayed
+	streamsResumed
+	framesReplayed
 	eventKinds // number of kinds
 )
 
 // eventMetrics has name and help text of the counter of each kind.
 var eventMetrics = [eventKinds]struct{ name, help string }{
-	streamsOpened: {"streams_opened_total", "Opened event streams."},
-	noopsSent:     {"noops_sent_total", "Noops that the kernel accepted; replays count once."},
-	messagesSent:  {"messages_sent_total", "Messages that the kernel accepted; replays count once."},
-	sendErrors:    {"send_errors_total", "Failed writes to a stream."},
-	slowConsumers: {"slow_consumers_total", "Streams that were closed because the client did not read."},
-	resumed:       {"resumed_total", "Streams that resumed with Last-Event-ID."},
-	replayed:      {"replayed_total", "Events that were replayed to a resumed stream."},
+	streamsOpened:  {"streams_opened_total", "Opened event streams."},
+	noopsSent:      {"noops_sent_total", "Noops that the kernel accepted; replays count once."},
+	messagesSent:   {"messages_sent_total", "Messages that the kernel accepted; replays count once."},
+	sendErrors:     {"send_errors_total", "Failed writes to a stream."},
+	slowConsumers:  {"slow_consumers_total", "Streams that were closed because the client did not read."},
+	streamsResumed: {"resumed_total", "Streams that resumed with Last-Event-ID."},
+	framesReplayed: {"replayed_total", "Events that were replayed to a resumed stream."},
 }
 
 // A metrics has all series of /metrics. No label contains an id.

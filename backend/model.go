@@ -60,9 +60,9 @@ func (c *modelConfig) addFaults(text string) error {
 func modelVariable(flag string) string { return "MODEL_" + variable(flag) }
 
 // parseUint returns a parser for unsigned integers.
-func parseUint(to *uint64) func(string) error {
+func parseUint(target *uint64) func(string) error {
 	return func(v string) (err error) {
-		*to, err = strconv.ParseUint(v, 10, 64)
+		*target, err = strconv.ParseUint(v, 10, 64)
 		return remedy(err, fmt.Sprintf("write a whole number from 0 to %d", uint64(math.MaxUint64)))
 	}
 }

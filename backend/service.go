@@ -18,18 +18,18 @@ import (
 
 // A service is a running backend: listeners, HTTP servers and scheduler.
 type service struct {
-	cfg      *Config
-	clk      clock
-	log      *slog.Logger
-	hub      *hub
-	plain    *services.Handler // the plain services
-	server   *http.Server
-	admin    *http.Server // nil without ADMIN_LISTEN
-	addr     net.Addr
-	adminAt  net.Addr
-	draining atomic.Bool
-	stopping chan struct{} // closed when the drain starts
-	failed   chan error    // error of a server that ended by itself
+	cfg       *Config
+	clk       clock
+	log       *slog.Logger
+	hub       *hub
+	plain     *services.Handler // the plain services
+	server    *http.Server
+	admin     *http.Server // nil without ADMIN_LISTEN
+	addr      net.Addr
+	adminAddr net.Addr
+	draining  atomic.Bool
+	stopping  chan struct{} // closed when the drain starts
+	failed    chan error    // error of a server that ended by itself
 }
 
 // startService starts a service, which serves until drain or abort, and returns when the service listens.
@@ -47,7 +47,7 @@ func startService(cfg *Config, log *slog.Logger) (*service, error) {
 	}
 	s.server, s.addr, err = s.serve(cfg.Listen, cfg.SocketMode, s.routes(), cfg.httpConnections, tlsConfig)
 	if err == nil && cfg.AdminListen != "" {
-		s.admin, s.adminAt, err = s.serve(cfg.AdminListen, 0o600, s.adminRoutes(), adminConnections, nil)
+		s.admin, s.adminAddr, err = s.serve(cfg.AdminListen, 0o600, s.adminRoutes(), adminConnections, nil)
 	}
 	if err != nil {
 		if s.server != nil {

@@ -152,9 +152,9 @@ func settingsText(fs *pflag.FlagSet, variable func(string) string) string {
 }
 
 // parseText returns a parser that stores a text, and returns the error of the first check that rejects it.
-func parseText(to *string, checks ...func(string) error) func(string) error {
+func parseText(target *string, checks ...func(string) error) func(string) error {
 	return func(v string) error {
-		*to = v
+		*target = v
 		for _, check := range checks {
 			if err := check(v); err != nil {
 				return err
@@ -165,7 +165,7 @@ func parseText(to *string, checks ...func(string) error) func(string) error {
 }
 
 // duration returns a parser for seconds (15, 0.5) and Go durations (15s, 500ms) from least to most.
-func duration(to *time.Duration, least, most time.Duration) func(string) error {
+func duration(target *time.Duration, least, most time.Duration) func(string) error {
 	return func(v string) error {
 		d, err := time.ParseDuration(v)
 		if seconds, notSeconds := strconv.ParseFloat(v, 64); notSeconds == nil {
@@ -177,31 +177,31 @@ func duration(to *time.Duration, least, most time.Duration) func(string) error {
 		if err == nil && (d < least || d > most) {
 			return fmt.Errorf("must be between %v and %v", least, most)
 		}
-		*to = d
+		*target = d
 		return remedy(err, "write seconds (15 or 0.5) or a duration (15s, 500ms)")
 	}
 }
 
 // parseInt returns a parser for integers within limits.
-func parseInt(to *int, least, most int) func(string) error {
+func parseInt(target *int, least, most int) func(string) error {
 	return func(v string) error {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < least || n > most {
 			return fmt.Errorf("must be a whole number between %d and %d", least, most)
 		}
-		*to = n
+		*target = n
 		return nil
 	}
 }
 
 // onOff returns a parser for on and off. It also accepts true, 1 and yes, and false, 0 and no.
-func onOff(to *bool) func(string) error {
+func onOff(target *bool) func(string) error {
 	return func(v string) error {
 		switch strings.ToLower(v) {
 		case "on", "true", "1", "yes":
-			*to = true
+			*target = true
 		case "off", "false", "0", "no":
-			*to = false
+			*target = false
 		default:
 			return errors.New("choose on or off")
 		}
@@ -210,10 +210,10 @@ func onOff(to *bool) func(string) error {
 }
 
 // fileMode returns a parser for permissions in octal.
-func fileMode(to *os.FileMode) func(string) error {
+func fileMode(target *os.FileMode) func(string) error {
 	return func(v string) error {
 		n, err := strconv.ParseUint(v, 8, 9)
-		*to = os.FileMode(n)
+		*target = os.FileMode(n)
 		return remedy(err, "write file permissions in octal, for example 0660")
 	}
 }

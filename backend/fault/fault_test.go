@@ -69,7 +69,7 @@ func TestSetAppliesFaults(t *testing.T) {
 	require.Equal(t, Refuse, s.AtConnect("c", 7).Kind)
 	require.Nil(t, s.AtConnect("c", 8))
 	require.True(t, s.Empty())
-	require.Equal(t, []Effect{{"a", 3, 2}, {"a", 4, 4}}, s.Status()[0].Fired)
+	require.Equal(t, []Effect{{"a", 3, 2}, {"a", 4, 4}}, s.Status()[0].Effects)
 }
 
 func TestHelpNamesTheFaultsOfAnyID(t *testing.T) {

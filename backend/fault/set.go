@@ -15,14 +15,14 @@ type ArmedFault struct {
 	Fault
 	Remaining int      `json:"remaining"`
 	WaitS     float64  `json:"wait_s,omitempty"` // Wait in seconds
-	Fired     []Effect `json:"fired"`
-	bound     string   // last affected id; "": none
+	Effects   []Effect `json:"fired"`
+	lastID    string   // last affected id; "": none
 }
 
 // A Set has the faults of a backend. The zero value is empty. A Set is not safe for concurrent use.
 type Set struct {
-	armed []*ArmedFault
-	live  int // number of armed faults with remaining effects
+	armed       []*ArmedFault
+	activeCount int // number of armed faults with remaining effects
 }
 
 // Add arms faults. If the set has 256 faults or more, it first removes those without remaining effects.
@@ -31,8 +31,8 @@ func (s *Set) Add(faults ...Fault) {
 		if len(s.armed) >= 4*maxFaults {
 			s.armed = slices.DeleteFunc(s.armed, func(a *ArmedFault) bool { return a.Remaining == 0 })
 		}
-		s.armed = append(s.armed, &ArmedFault{Text: f.String(), Fault: f, Remaining: f.Count, WaitS: f.Wait.Seconds(), Fired: []Effect{}})
-		s.live++
+		s.armed = append(s.armed, &ArmedFault{Text: f.String(), Fault: f, Remaining: f.Count, WaitS: f.Wait.Seconds(), Effects: []Effect{}})
+		s.activeCount++
 	}
 }
 
@@ -40,7 +40,7 @@ func (s *Set) Add(faults ...Fault) {
 func (s *Set) Clear() { *s = Set{} }
 
 // Empty reports whether no fault has remaining effects.
-func (s *Set) Empty() bool { return s.live == 0 }
+func (s *Set) Empty() bool { return s.activeCount == 0 }
 
 // AtNoop returns the fault for a noop of an id, and records the effect. It returns nil if there is none. Earlier faults
 // take precedence. now is in microseconds since 1970.
@@ -69,8 +69,8 @@ func (a *ArmedFault) matches(id string) bool {
 	switch {
 	case a.ID != "":
 		return a.ID == id
-	case a.bound != "" && !kinds[a.Kind].perConnection:
-		return a.bound == id
+	case a.lastID != "" && !kinds[a.Kind].perConnection:
+		return a.lastID == id
 	}
 	return true
 }
@@ -78,10 +78,10 @@ func (a *ArmedFault) matches(id string) bool {
 // record adds an effect to a fault, reduces its remaining effects, and stores the id as its last affected id. It
 // returns the fault.
 func (s *Set) record(a *ArmedFault, id string, number uint64, now int64) *Fault {
-	a.bound = id
-	a.Fired = append(a.Fired, Effect{ID: id, Number: number, At: now})
+	a.lastID = id
+	a.Effects = append(a.Effects, Effect{ID: id, Number: number, At: now})
 	if a.Remaining--; a.Remaining == 0 {
-		s.live--
+		s.activeCount--
 	}
 	return &a.Fault
 }
@@ -91,7 +91,7 @@ func (s *Set) Status() []ArmedFault {
 	list := make([]ArmedFault, len(s.armed))
 	for i, a := range s.armed {
 		list[i] = *a
-		list[i].Fired = slices.Clone(a.Fired)
+		list[i].Effects = slices.Clone(a.Effects)
 	}
 	return list
 }

@@ -40,7 +40,7 @@ func doctorCommand(outcome *verdict.Outcome) *cobra.Command {
 				return usageError{Err: errors.New("CONNECTIONS, RUNNERS and --backends must be at least 1")}
 			}
 			if p.ConnectionsPerVU == 0 {
-				p.ConnectionsPerVU = p.Density()
+				p.ConnectionsPerVU = p.StreamsPerVU()
 			}
 			services := preflight.Services{Count: c.Backends, Local: true, Proxied: !c.NoNginx}
 			if p.BackendURL != "" {
@@ -100,8 +100,8 @@ func tryTarget(ctx context.Context, c run.Config) (preflight.Finding, error) {
 // repositoryPrograms returns the programs of this repository. needsBackend reports whether the run starts a backend.
 func repositoryPrograms(needsBackend bool) []preflight.Program {
 	return []preflight.Program{
-		{Name: "k6", Find: func() (string, error) { return run.Program("k6") }, Version: []string{"version"}, For: "nothing can be run", Needed: true, Remedy: "make build, or the archive of a release (docs/getting-started.md)"},
-		{Name: "backend", Find: func() (string, error) { return run.Program("backend") }, Version: []string{"--version"}, For: "no local service", Needed: needsBackend, Remedy: "make build, or name a service by BACKEND_URL"},
+		{Name: "k6", Find: func() (string, error) { return run.Program("k6") }, Version: []string{"version"}, Consequence: "nothing can be run", Needed: true, Remedy: "make build, or the archive of a release (docs/getting-started.md)"},
+		{Name: "backend", Find: func() (string, error) { return run.Program("backend") }, Version: []string{"--version"}, Consequence: "no local service", Needed: needsBackend, Remedy: "make build, or name a service by BACKEND_URL"},
 	}
 }
 

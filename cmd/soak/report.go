@@ -26,7 +26,7 @@ func reportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			run.List(d)
+			run.UpdateRunList(d)
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", d.Path(results.PageFile), v.Verdict)
 			if !open {
 				return nil

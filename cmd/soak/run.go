@@ -225,7 +225,7 @@ func start(cmd *cobra.Command, c *run.Config, scriptSettings []plan.Setting, out
 		browser.Stdout = cmd.ErrOrStderr()
 		return browser.OpenURL(url)
 	}
-	c.Self, _ = os.Executable() // "": the run continues without a control group
+	c.Executable, _ = os.Executable() // "": the run continues without a control group
 	*outcome, err = run.Run(cmd.Context(), *c)
 	var usage usageError
 	if errors.As(err, &usage) && len(variables) > 0 { // a user may not know that a variable such as PREFIX is a setting

@@ -234,11 +234,11 @@ func (p *Plan) Sockets(streams int) int {
 	return users*((perUser-1)/perConnection+1) + (remainder+perConnection-1)/perConnection
 }
 
-// Density returns the number of streams per virtual user. A virtual user needs twenty times the memory of a stream, so
-// several streams share one virtual user. With several virtual users a runner uses all its cores, and the failure of
-// one affects few streams. The number of virtual users is limited, because all of them have requests in flight when
-// their streams end.
-func (p *Plan) Density() int {
+// StreamsPerVU returns the number of streams per virtual user. A virtual user needs twenty times the memory of a
+// stream, so several streams share one virtual user. With several virtual users a runner uses all its cores, and the
+// failure of one affects few streams. The number of virtual users is limited, because all of them have requests in
+// flight when their streams end.
+func (p *Plan) StreamsPerVU() int {
 	const maxStreams, minUsers, maxUsers = 50, 8, 100
 	perRunner := p.Connections / max(p.Runners, 1)
 	return max(min(perRunner/minUsers, maxStreams), perRunner/maxUsers, 1)
@@ -257,8 +257,8 @@ const anyHTTP = "auto"
 
 var httpVersions = []string{anyHTTP, "1.1", HTTP2}
 
-// Accept returns the Accept-Encoding of each stream; "" for none. The plan must pass Check.
-func (p *Plan) Accept() string {
+// AcceptHeader returns the Accept-Encoding of each stream; "" for none. The plan must pass Check.
+func (p *Plan) AcceptHeader() string {
 	accept, _ := coding.AcceptEncoding(p.AcceptEncoding)
 	return accept
 }

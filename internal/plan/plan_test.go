@@ -182,7 +182,7 @@ func TestDensity(t *testing.T) {
 	} {
 		p := Default()
 		p.Connections, p.Runners = c.connections, c.runners
-		require.Equal(t, c.want, p.Density(), "%+v", c)
+		require.Equal(t, c.want, p.StreamsPerVU(), "%+v", c)
 	}
 }
 

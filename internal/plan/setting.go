@@ -110,8 +110,8 @@ func (s Setting) Set(text string) (err error) {
 	return nil
 }
 
-// inSeconds lists the settings in seconds whose names do not end in SECONDS.
-var inSeconds = []string{"NOOP_INTERVAL", "WINDOW", "MAX_OUTAGE", "BACK_WITHIN", "END_TIMEOUT", "TOKEN_TTL", "PAUSE", "MEAN_HOLD"}
+// secondsSettings lists the settings in seconds whose names do not end in SECONDS.
+var secondsSettings = []string{"NOOP_INTERVAL", "WINDOW", "MAX_OUTAGE", "BACK_WITHIN", "END_TIMEOUT", "TOKEN_TTL", "PAUSE", "MEAN_HOLD"}
 
 // ParseNumber parses the value of a number setting. A setting in seconds may be a duration, such as 90s or 10m.
 func ParseNumber(name, text string) (float64, error) {
@@ -145,7 +145,7 @@ func duration(name, text string) (d time.Duration, ok bool) {
 
 // isSeconds reports whether a setting is in seconds.
 func isSeconds(name string) bool {
-	return strings.HasSuffix(name, "SECONDS") || slices.Contains(inSeconds, name)
+	return strings.HasSuffix(name, "SECONDS") || slices.Contains(secondsSettings, name)
 }
 
 // Normalize sets a value whose text is ZeroText to zero, so that plans with the same meaning are equal.

@@ -12,14 +12,14 @@ import (
 // serviceURL matches scheme, host, port and path of a service.
 var serviceURL = regexp.MustCompile(`^(?i:(https?))://(\[[0-9A-Fa-f:.]+\]|[^\x00-\x20\x7f/?#@\\,:\[\]]+)(?::([0-9]{1,5}))?(/[^\x00-\x20\x7f?#\\]*)?\??#?$`)
 
-// withScheme matches the start of a URL: http:// or https://, and a host.
-var withScheme = regexp.MustCompile(`^(?i:https?)://[^/?#]`)
+// absoluteURL matches the start of a URL: http:// or https://, and a host.
+var absoluteURL = regexp.MustCompile(`^(?i:https?)://[^/?#]`)
 
 // NormalURL returns the canonical form of a service's URL: scheme and host in lower case, without trailing slashes,
 // question mark or hash. Errors contain name, the variable of the URL.
 func NormalURL(name, text string) (string, error) {
 	text = strings.TrimSpace(text)
-	if !withScheme.MatchString(text) {
+	if !absoluteURL.MatchString(text) {
 		return "", fmt.Errorf("%s must begin with http:// or https:// and name a host, got %q", name, text)
 	}
 	part := serviceURL.FindStringSubmatch(text)

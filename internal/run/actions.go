@@ -88,7 +88,7 @@ func (s *session) runAction(ctx, force context.Context, start time.Time, a plan.
 	startedUnix := now()
 	p, err := process.Start(process.Spec{
 		Name: "action " + a.Name, Path: "/bin/sh", Args: []string{"-c", a.Command}, Env: append(s.actionVariables(os.Environ()), s.actionEnvironment()...),
-		Output: log.raw, Orphan: syscall.SIGKILL,
+		Output: log.raw, OrphanSignal: syscall.SIGKILL,
 	})
 	if err != nil {
 		return notStarted(err)

@@ -236,7 +236,7 @@ func (lostRun) Wait(graceful, _ context.Context) error {
 	case <-graceful.Done():
 	case <-time.After(3 * time.Second): // the actions have ended
 	}
-	return cluster.ErrLost
+	return cluster.ErrUnreachable
 }
 
 type lostRunDriver struct{ kubernetes }
@@ -254,7 +254,7 @@ func TestActionsSurviveALostConnection(t *testing.T) {
 	require.NoError(t, d.check(t.Context()))
 	require.NoError(t, d.prepare(t.Context()))
 	s.driver = &lostRunDriver{*d}
-	require.ErrorIs(t, s.hold(r.graceful, r.force, round{dir: s.dir}, newMeter(s)), cluster.ErrLost)
+	require.ErrorIs(t, s.hold(r.graceful, r.force, round{dir: s.dir}, newMeter(s)), cluster.ErrUnreachable)
 
 	_, err := d.start(t.Context(), round{dir: s.dir, shards: s.location, env: map[string]string{}})
 	require.NoError(t, err)

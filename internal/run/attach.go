@@ -108,7 +108,7 @@ func (d *attachedDriver) prepare(ctx context.Context) (err error) {
 // that is not in parts. The runners end with soak if soak started their target, which also ends with soak, or
 // if the run has actions, which only soak can run.
 func (d *local) runnersSurvive() bool {
-	return d.part == 0 && !d.ownTarget && d.Suite.Plan.BySettings && d.Suite.InPlan() == "" && len(d.actions) == 0
+	return d.part == 0 && !d.managesTarget && d.Suite.Plan.BySettings && d.Suite.InPlan() == "" && len(d.actions) == 0
 }
 
 // removePipes removes the pipes of the runners.
@@ -191,7 +191,7 @@ func (d *reattachedDriver) prepare(context.Context) (err error) {
 // the soak process that started it. It does nothing if that address is not a loopback address.
 func (d *reattachedDriver) restartControl() {
 	reference, err := url.Parse(d.Plan.ControlURL)
-	if err != nil || d.Self == "" || reference.Host == "" {
+	if err != nil || d.Executable == "" || reference.Host == "" {
 		return
 	}
 	if ip := net.ParseIP(reference.Hostname()); ip != nil && ip.IsLoopback() {

@@ -46,11 +46,11 @@ type Config struct {
 
 	OpenURL func(url string) error // opens a page in a browser; nil: the page is not opened
 
-	Self      string    // path of soak, which serves the control group's reference target; "": soak serves none
-	Version   string    // of soak
-	Commit    string    // of the build, with the suffix +dirty if files had changed; "": unknown
-	Variables []string  // settings from environment variables, as NAME=value
-	Stdout    io.Writer // the plan and the verdict; warnings and progress go to stderr
+	Executable string    // path of soak, which serves the control group's reference target; "": soak serves none
+	Version    string    // of soak
+	Commit     string    // of the build, with the suffix +dirty if files had changed; "": unknown
+	Variables  []string  // settings from environment variables, as NAME=value
+	Stdout     io.Writer // the plan and the verdict; warnings and progress go to stderr
 }
 
 // commandLine returns the command line, preceded by the variables that are settings, without secrets.
@@ -172,7 +172,7 @@ func (s *session) completePlan() error {
 		p.Prefix = s.Suite.Name + "-"
 	}
 	if p.ConnectionsPerVU == 0 {
-		p.ConnectionsPerVU = p.Density()
+		p.ConnectionsPerVU = p.StreamsPerVU()
 	}
 	p.Reconnect = p.Reconnect || p.Cuts() // clients must reconnect after a disconnect
 	if p.MaxOutageS == 0 {

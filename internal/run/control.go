@@ -23,7 +23,7 @@ const noControl = "no control group, so only stalls of the runners show delays o
 // not affect it. It sets the target's URL in the plan, unless the plan has one. If the start fails, the run continues
 // without a control group.
 func (d *local) serveControl() {
-	if d.Self == "" || d.Plan.Control == 0 || d.Plan.ControlURL != "" && d.part == 0 {
+	if d.Executable == "" || d.Plan.Control == 0 || d.Plan.ControlURL != "" && d.part == 0 {
 		return
 	}
 	url, err := d.startControl()
@@ -51,8 +51,8 @@ func (d *local) startControl() (url string, err error) {
 	}
 	defer socket.Close()
 	d.control, err = process.Start(process.Spec{
-		Name: "reference", Path: d.Self, Args: []string{ControlCommand}, Env: os.Environ(),
-		Log: filepath.Join(string(d.dir), "reference.log"), Extra: []*os.File{socket}, Orphan: syscall.SIGKILL, Cores: d.runnerCores,
+		Name: "reference", Path: d.Executable, Args: []string{ControlCommand}, Env: os.Environ(),
+		Log: filepath.Join(string(d.dir), "reference.log"), Extra: []*os.File{socket}, OrphanSignal: syscall.SIGKILL, Cores: d.runnerCores,
 	})
 	if err != nil {
 		return "", err

@@ -64,8 +64,8 @@ func TestControlGroupInACluster(t *testing.T) {
 	}
 }
 
-// If the reference target cannot be served, the run continues with a warning. A part serves a reference target even if it uses the one
-// of another machine.
+// If the reference target cannot be served, the run continues with a warning. A part serves a reference target even if
+// it uses the one of another machine.
 func TestReferenceAddress(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -83,7 +83,7 @@ func TestReferenceAddress(t *testing.T) {
 		"disabled":        {func(c *Config) { c.Plan.Control = 0 }, false, "none", ""},
 		"remote":          {func(c *Config) { c.Plan.ControlURL = "http://other:7070" }, false, "http://other:7070", ""},
 		"address in use":  {func(c *Config) { c.ControlListen = listener.Addr().String() }, false, "none", "CONTROL_LISTEN: listen tcp"},
-		"missing program": {func(c *Config) { c.Self = "/none/soak" }, false, "none", "start reference: "},
+		"missing program": {func(c *Config) { c.Executable = "/none/soak" }, false, "none", "start reference: "},
 		"part":            {func(c *Config) { c.Runner = "1/2" }, true, "", ""},
 		"part with a remote reference": {func(c *Config) {
 			c.Runner, c.Plan.ControlURL = "1/2", "http://other:7070"
@@ -92,7 +92,7 @@ func TestReferenceAddress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "")
-			r.config.Self = sleep // sleep ends at once, because it gets no number
+			r.config.Executable = sleep // sleep ends at once, because it gets no number
 			c.edit(&r.config)
 			s := r.session(r.config)
 			d, ok := s.driver.(*local)

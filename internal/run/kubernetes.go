@@ -102,7 +102,7 @@ func (d *kubernetes) start(ctx context.Context, r round) (roundRun, error) {
 	if d.manifests != nil {
 		tokens := d.tokens(d.targets[0].Token)
 		maps.Copy(tokens, d.remoteWrite)
-		job := cluster.Job{Plan: d.Plan, Shards: r.shards, Secrets: tokens, Module: d.module, Write: d.remoteWrite != nil, Settings: r.settings, Env: r.env, Length: d.needs.Duration}
+		job := cluster.Job{Plan: d.Plan, Shards: r.shards, Secrets: tokens, Module: d.module, RemoteWrite: d.remoteWrite != nil, Settings: r.settings, Env: r.env, Length: d.needs.Duration}
 		if d.Suite.Plan.Profiles != nil { // the suite has its own script
 			job.Script = d.Suite.Script
 		}
@@ -157,7 +157,7 @@ func (f *followedRun) Wait(graceful, force context.Context) error {
 	}
 	d := f.driver
 	err := f.Run.Wait(graceful, d.report)
-	if errors.Is(err, cluster.ErrLost) {
+	if errors.Is(err, cluster.ErrUnreachable) {
 		d.connectionLost = true
 		return fmt.Errorf("%w; the run continues there; follow it with `soak attach %s`", err, d.Plan.TestID)
 	}
@@ -249,32 +249,32 @@ type checkpoints struct {
 
 // follow reads the checkpoints until ctx ends. Reading uses at most 1/pauseFactor of a core.
 func (c *checkpoints) follow(ctx context.Context) {
-	var from store.Store
+	var source store.Store
 	interval := c.poll
 	for {
 		select {
 		case <-ctx.Done():
-			if from != nil {
-				_ = from.Close()
+			if source != nil {
+				_ = source.Close()
 			}
 			return
 		case <-time.After(interval):
 		}
 		start := time.Now()
-		if from == nil {
-			from, _ = c.open(ctx) // nil: the next attempt may succeed
+		if source == nil {
+			source, _ = c.open(ctx) // nil: the next attempt may succeed
 		}
-		if from != nil && c.read(ctx, from) != nil {
-			_ = from.Close()
-			from = nil
+		if source != nil && c.read(ctx, source) != nil {
+			_ = source.Close()
+			source = nil
 		}
 		interval = max(c.poll, pauseFactor*time.Since(start))
 	}
 }
 
 // read reports the progress in each checkpoint.
-func (c *checkpoints) read(ctx context.Context, from store.Store) error {
-	return eachShard(ctx, from, 0, func(_ string, s *shard.Shard) { c.report(s.Runner.Index, s.RequestProgress()) })
+func (c *checkpoints) read(ctx context.Context, source store.Store) error {
+	return eachShard(ctx, source, 0, func(_ string, s *shard.Shard) { c.report(s.Runner.Index, s.RequestProgress()) })
 }
 
 // report calls onReport with the progress of a runner, without the buckets that are complete and already reported.

@@ -103,15 +103,15 @@ func (d *kubernetes) chooseBackend(ctx context.Context) (err error) {
 		if d.Plan.BackendURL, err = d.manifests.RenewBackend(p); err != nil {
 			return err
 		}
-		if d.ownTarget = d.Plan.BackendURL != ""; !d.ownTarget {
+		if d.managesTarget = d.Plan.BackendURL != ""; !d.managesTarget {
 			return UsageError{errors.New("BACKEND_URL is missing: this overlay has no backend")}
 		}
 	}
-	if !d.ownTarget {
+	if !d.managesTarget {
 		d.manifests.OmitBackend()
 	}
 	otherRuns, err := d.client.OtherRuns(ctx, d.namespace, d.Plan.BackendURL)
-	if err == nil && d.ownTarget && len(otherRuns) > 0 {
+	if err == nil && d.managesTarget && len(otherRuns) > 0 {
 		err = fmt.Errorf("the run %s uses the backend in %s, which this run would replace; wait for its end, or set BACKEND_URL", otherRuns[0], d.namespace)
 	}
 	return err

@@ -31,7 +31,7 @@ func (s *session) saveLedger(ctx context.Context) {
 	switch {
 	case err != nil:
 		s.record.Problems = append(s.record.Problems, err.Error())
-	case !found && s.ownTarget:
+	case !found && s.managesTarget:
 		s.record.Problems = append(s.record.Problems, fmt.Sprintf("the backend did not return its ledger, so the last noops cannot be checked (%v)", cmp.Or(readErr, errNoLedger)))
 	case readErr != nil:
 		s.record.Warnings = append(s.record.Warnings, readErr.Error())

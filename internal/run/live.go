@@ -23,8 +23,8 @@ type livePage struct {
 	tick   *time.Ticker
 }
 
-// show serves the live page of the run, if --live is set.
-func (s *session) show() error {
+// serveLivePage serves the live page of the run, if --live is set.
+func (s *session) serveLivePage() error {
 	if s.Live == "" {
 		return nil
 	}
@@ -68,8 +68,9 @@ func (s *session) stage(word, sentence string) {
 	}
 }
 
-// hide closes the live page after its viewers have loaded the report, if there is one. A Ctrl-C ends the wait for them.
-func (s *session) hide(graceful, force context.Context) {
+// closeLivePage closes the live page after its viewers have loaded the report, if there is one. A Ctrl-C ends the wait
+// for them.
+func (s *session) closeLivePage(graceful, force context.Context) {
 	if s.page == nil {
 		return
 	}

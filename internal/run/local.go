@@ -91,7 +91,7 @@ func (d *local) users() preflight.Users {
 // prepare reserves cores, creates the folder of the run, opens the targets, and starts the reference target of the
 // control group.
 func (d *local) prepare(ctx context.Context) error {
-	d.ownTarget = d.Plan.BackendURL == ""
+	d.managesTarget = d.Plan.BackendURL == ""
 	d.pin()
 	if err := d.createFolder(ctx); err != nil {
 		return err
@@ -152,14 +152,14 @@ func (d *local) targetConfig() target.LocalConfig {
 func (d *local) openTargets(ctx context.Context) (err error) {
 	config := d.targetConfig()
 	var urls []string
-	if !d.ownTarget {
+	if !d.managesTarget {
 		urls = d.Plan.BackendURLs()
 	}
 	if d.targets, err = d.openTarget(ctx, config, urls, d.Backends); err != nil {
 		return err
 	}
 	d.Plan.BackendURL = d.targets.URL()
-	d.record.OneClock, d.record.Nginx = d.ownTarget, d.targets.Nginx()
+	d.record.OneClock, d.record.Nginx = d.managesTarget, d.targets.Nginx()
 	if d.Suite.Target.Kind != suite.Cluster {
 		return nil
 	}

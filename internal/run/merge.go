@@ -43,7 +43,7 @@ func Merge(location, out string, expect int, stdout io.Writer, look report.Look,
 		if err != nil {
 			return "", reportError(d, v, err)
 		}
-		list(d, out)
+		writeRunList(d, out)
 		t.SetVerdict(v, d.Path(results.PageFile))
 		return v.Verdict, report.Terminal(stdout, v, look, reportLines(d, "", v)...)
 	})
@@ -54,18 +54,18 @@ func Merge(location, out string, expect int, stdout io.Writer, look report.Look,
 func fetchRun(location, out string) (d results.Dir, problems []string, err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	from, err := store.Open(ctx, location)
+	source, err := store.Open(ctx, location)
 	if err != nil {
 		return "", nil, UsageError{err}
 	}
-	defer from.Close()
-	if folder, ok := from.(store.Folder); ok {
+	defer source.Close()
+	if folder, ok := source.(store.Folder); ok {
 		return results.Dir(folder), nil, nil
 	}
 	ctx, cancel := context.WithTimeout(withProgress(ctx), fetchTimeout)
 	defer cancel()
 	reportedAt := time.Now()
-	return results.Fetch(ctx, from, out, func(done, total int) {
+	return results.Fetch(ctx, source, out, func(done, total int) {
 		if time.Since(reportedAt) > 2*time.Second {
 			reportedAt = time.Now()
 			fmt.Fprintf(os.Stderr, "fetched %d of %d files\n", done, total)
@@ -94,12 +94,13 @@ func reportError(d results.Dir, v *verdict.Verdict, err error) error {
 	return fmt.Errorf("the verdict is %s, but not all of its reports were written: %w; fix that, and `soak report %s` writes them", v.Verdict, err, d.Relative())
 }
 
-// List updates the page of all runs, if the folder above the run has such a page.
-func List(d results.Dir) { list(d, "") }
+// UpdateRunList updates the page of all runs, if the folder above the run has such a page.
+func UpdateRunList(d results.Dir) { writeRunList(d, "") }
 
-// list writes the page of all runs and returns its path. If the run is not in out, it only replaces an existing page in
-// the folder above the run. It returns "" if it writes no page. An error becomes a warning, because the verdict exists.
-func list(d results.Dir, out string) (page string) {
+// writeRunList writes the page of all runs and returns its path. If the run is not in out, it only replaces an existing
+// page in the folder above the run. It returns "" if it writes no page. An error becomes a warning, because the verdict
+// exists.
+func writeRunList(d results.Dir, out string) (page string) {
 	folder := filepath.Dir(resolveLink(string(d)))
 	if (out == "" || resolveLink(out) != folder) && !results.HasHistory(folder) {
 		return ""
@@ -141,7 +142,7 @@ func (s *session) conclude() (verdict.Outcome, error) {
 	if err != nil {
 		return "", reportError(s.dir, v, err)
 	}
-	history := list(s.dir, s.Out)
+	history := writeRunList(s.dir, s.Out)
 	s.ci.SetVerdict(v, s.dir.Path(results.PageFile))
 	fmt.Fprintln(s.Stdout)
 	return v.Verdict, report.Terminal(s.Stdout, v, s.Look, reportLines(s.dir, history, v)...)

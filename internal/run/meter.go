@@ -92,7 +92,7 @@ func (m *meter) run(ctx context.Context) {
 	}
 	f, err := os.OpenFile(m.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644) // #nosec G302 -- as other files of the folder; a run may have samples
 	if err != nil {
-		m.note(err)
+		m.noteError(err)
 		return
 	}
 	defer f.Close()
@@ -105,13 +105,13 @@ func (m *meter) run(ctx context.Context) {
 			m.onSample(sample)
 		}
 		if err := out.Encode(sample); err != nil {
-			m.note(err)
+			m.noteError(err)
 		}
 		markSampled()
 		select {
 		case <-ctx.Done():
 			if err := out.Encode(m.sample(context.WithoutCancel(ctx), resources.Interval)); err != nil { // include the time since the last sample
-				m.note(err)
+				m.noteError(err)
 			}
 			return
 		case <-tick.C:
@@ -175,7 +175,7 @@ func (m *meter) read(ctx context.Context, parse func(io.Reader) error, open func
 		return
 	}
 	if err := errors.Join(parse(page), page.Close()); err != nil {
-		m.note(err)
+		m.noteError(err)
 	}
 }
 
@@ -187,11 +187,11 @@ func (m *meter) readGauge(ctx context.Context, s *resources.Sample) {
 	case m.gauge == "":
 	case resources.GaugePID(m.gauge) > 0:
 		if err := s.FromProcess(resources.GaugePID(m.gauge)); err != nil {
-			m.note(err)
+			m.noteError(err)
 		}
 	case address != "":
 		if err := s.FromQuery(ctx, address, m.gauge); err != nil {
-			m.note(err)
+			m.noteError(err)
 		}
 	default:
 		for _, t := range m.gaugeTargets {
@@ -200,8 +200,8 @@ func (m *meter) readGauge(ctx context.Context, s *resources.Sample) {
 	}
 }
 
-// note stores an error for warnings. Only the last one is kept.
-func (m *meter) note(err error) {
+// noteError stores an error for warnings. Only the last one is kept.
+func (m *meter) noteError(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.lastError = err.Error()

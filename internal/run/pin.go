@@ -20,10 +20,10 @@ func (d *local) pin() {
 	switch {
 	case !auto && (d.Pin != "" || !d.Suite.Target.OwnCores):
 		return
-	case !d.ownTarget && auto:
+	case !d.managesTarget && auto:
 		d.warn("PIN=auto: the target is not started here, so the runners use all cores")
 		return
-	case !d.ownTarget:
+	case !d.managesTarget:
 		return
 	}
 	var threads bool

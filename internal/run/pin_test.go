@@ -16,7 +16,7 @@ func newPinnedDriver(t *testing.T, kind suite.Suite, mode string, ownTarget bool
 	r := newRig(t, "")
 	r.config.Suite, r.config.Pin = kind, mode
 	d := &local{session: newSession(r.config)}
-	d.ownTarget = ownTarget
+	d.managesTarget = ownTarget
 	d.pin()
 	return d
 }

@@ -36,10 +36,10 @@ func (s *session) queryPrometheus(graceful, force context.Context, started time.
 		return
 	}
 	samples, err := resources.FromPrometheus(ctx, address, started, time.Now())
-	from := resources.Redacted(address)
+	source := resources.Redact(address)
 	if err == nil {
-		if ownErr == nil && resources.WithHost(samples, ownSamples) {
-			from += " (it has no metrics of the host; soak sampled those)"
+		if ownErr == nil && resources.CopyHost(samples, ownSamples) {
+			source += " (it has no metrics of the host; soak sampled those)"
 		}
 		err = s.dir.Write(results.ResourcesFile, func(w io.Writer) error {
 			out := json.NewEncoder(w)
@@ -55,7 +55,7 @@ func (s *session) queryPrometheus(graceful, force context.Context, started time.
 		s.record.Warnings = append(s.record.Warnings, err.Error()+"; soak's own samples are used")
 		return
 	}
-	s.record.ResourcesFrom = from
+	s.record.ResourcesFrom = source
 }
 
 // queryMachines stores the records of all machines, including the target's, that the Prometheus at address watched. It

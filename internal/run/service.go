@@ -166,7 +166,7 @@ func (s *session) describe(ctx context.Context) error {
 	case needs.Service == nil:
 		return UsageError{fmt.Errorf("SERVICE is %q, but %s does not load it: load-tests/sse/connectionTest.js shows how", p.Service, s.script)}
 	}
-	s.ownToken, s.needs = needs.OwnToken, needs
+	s.customToken, s.needs = needs.CustomToken, needs
 	desc, err := service.Parse(needs.Service)
 	if err != nil {
 		return UsageError{fmt.Errorf("the description of %s: %w", p.ServiceName(), err)}

@@ -237,7 +237,7 @@ func TestUnfitDescriptionLeavesNoFolder(t *testing.T) {
 // token() may log in: a stream then sends another token than the environment has.
 func TestServiceWithItsOwnToken(t *testing.T) {
 	t.Parallel()
-	r := newDescribedRig(t, `{"name":"mine","token":true,"connect":{"url":"{base}/{topic}?t={token}"},"message":{"every":2}},"ownToken":true`) // ownToken is a field next to service
+	r := newDescribedRig(t, `{"name":"mine","token":true,"connect":{"url":"{base}/{topic}?t={token}"},"message":{"every":2}},"customToken":true`) // customToken is a field next to service
 	r.config.Plan.BackendURL = serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
 	_, record := r.runLocally(t)
 	require.Contains(t, record.Warnings, "token() does not return SUBSCRIBE_TOKEN: no stream was tried before the load")

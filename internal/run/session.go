@@ -51,13 +51,13 @@ type session struct {
 	service       shard.Service    // zero until the description is known
 	desc          *service.Service // the description; nil until it is known
 	isModule      bool             // the description is a module, which the script has to load
-	ownToken      bool             // the service's token() returns another token than SUBSCRIBE_TOKEN
+	customToken   bool             // the service's token() returns another token than SUBSCRIBE_TOKEN
 	dir           results.Dir
 	location      string // of this run's shards
 	targets       target.Targets
 	cluster       *target.Target // the cluster with which the suite compares the target; nil: none
 	headerPrinted bool           // printWarnings was called
-	ownTarget     bool           // the target is our backend, started for this run
+	managesTarget bool           // the target is our backend, started for this run
 	hasShards     bool           // the shards of the run are in its folder
 	record        results.Run    // the observations of this session, for run.json
 	warnMu        sync.Mutex     // guards record.Warnings in warn, which actions call in parallel
@@ -144,10 +144,10 @@ func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome,
 		s.record.Backend = s.targets[0].Version(graceful)
 	}
 	s.announceTarget()
-	if err := s.show(); err != nil {
+	if err := s.serveLivePage(); err != nil {
 		return "", err
 	}
-	defer s.hide(graceful, force)
+	defer s.closeLivePage(graceful, force)
 	if err := s.awaitStart(graceful); err != nil {
 		return "", err
 	}

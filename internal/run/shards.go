@@ -62,18 +62,18 @@ func (s *session) claim(ctx context.Context, write bool) error {
 	if write {
 		open = store.Create
 	}
-	dest, err := open(ctx, s.location)
+	destination, err := open(ctx, s.location)
 	if err != nil {
 		return err
 	}
-	defer dest.Close()
-	names, err := dest.Names(ctx)
+	defer destination.Close()
+	names, err := destination.Names(ctx)
 	if err != nil {
 		return fmt.Errorf("test the bucket for shards: %w", err)
 	}
 	for _, name := range names {
 		if index, _ := shard.IndexOf(name); shard.IsFile(name) && !s.Continue && (s.part == 0 || index == s.part) {
-			return fmt.Errorf("%s belongs to an earlier run; choose another --testid, or remove it", dest.At(name))
+			return fmt.Errorf("%s belongs to an earlier run; choose another --testid, or remove it", destination.At(name))
 		}
 	}
 	if !write {
@@ -85,11 +85,11 @@ func (s *session) claim(ctx context.Context, write bool) error {
 		return err
 	}
 	var content []byte
-	if err = dest.Put(ctx, manifest, text); err == nil {
-		content, err = dest.Get(ctx, manifest)
+	if err = destination.Put(ctx, manifest, text); err == nil {
+		content, err = destination.Get(ctx, manifest)
 	}
 	if err == nil && !bytes.Equal(content, text) {
-		err = fmt.Errorf("read %s: the content differs from what was written", dest.At(manifest))
+		err = fmt.Errorf("read %s: the content differs from what was written", destination.At(manifest))
 	}
 	if err != nil {
 		return fmt.Errorf("test the bucket for shards: %w", err)
@@ -100,7 +100,7 @@ func (s *session) claim(ctx context.Context, write bool) error {
 // manifest lists the files that a verdict of this run needs. It includes the ledger only if soak started the backend,
 // because another service may have none.
 func (s *session) manifest() results.Manifest {
-	return results.NewManifest(s.part, s.Plan.RunID, s.Suite.Target.Streams && s.ownTarget, &s.record)
+	return results.NewManifest(s.part, s.Plan.RunID, s.Suite.Target.Streams && s.managesTarget, &s.record)
 }
 
 // collect fetches the shards of a whole run to its folder, if they are elsewhere, and sets hasShards. It makes several
@@ -153,11 +153,11 @@ func (s *session) deliver(graceful, force context.Context) error {
 	}
 	ctx, cancel := storageContext(graceful, force, deliverTimeout)
 	defer cancel()
-	to, err := store.Open(ctx, s.location)
+	destination, err := store.Open(ctx, s.location)
 	if err != nil {
 		return err
 	}
-	defer to.Close()
+	defer destination.Close()
 	for _, name := range append([]string{results.ManifestName(s.part)}, results.Evidence(s.part)...) {
 		data, err := safefile.Read(s.dir.Path(name), safefile.Table)
 		if errors.Is(err, os.ErrNotExist) {
@@ -166,7 +166,7 @@ func (s *session) deliver(graceful, force context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read the evidence of this machine: %w", err)
 		}
-		if err := to.Put(ctx, name, data); err != nil {
+		if err := destination.Put(ctx, name, data); err != nil {
 			return fmt.Errorf("upload %s of this machine: %w; copy it from %s", name, err, s.dir)
 		}
 	}

@@ -130,8 +130,8 @@ func (s *session) trialOf(desc *service.Service) trial.Config {
 	p := &s.Plan
 	return trial.Config{
 		Service: desc, Base: p.BackendOf(max(s.part, 1)), Topic: p.TopicName(0), ID: p.Prefix + "trial", Marker: p.Marker, Padding: p.Padding(),
-		SubscribeToken: os.Getenv(desc.Variable()), OwnToken: s.ownToken, PublishToken: os.Getenv("PUBLISH_TOKEN"),
-		AcceptEncoding: p.Accept(), HTTPVersion: p.HTTPVersion, FollowRedirects: p.FollowRedirects, Note: s.warn,
+		SubscribeToken: os.Getenv(desc.Variable()), CustomToken: s.customToken, PublishToken: os.Getenv("PUBLISH_TOKEN"),
+		AcceptEncoding: p.AcceptHeader(), HTTPVersion: p.HTTPVersion, FollowRedirects: p.FollowRedirects, Note: s.warn,
 	}
 }
 

@@ -85,7 +85,7 @@ func Watch(ctx context.Context, w WatchConfig) error {
 type remoteRun struct {
 	WatchConfig
 	page        *live.Files
-	from        store.Store
+	source      store.Store
 	dir         results.Dir // "": the files are fetched to scratch
 	scratch     string
 	stamp       string // stampOf the files that the page shows; "": none yet
@@ -94,10 +94,10 @@ type remoteRun struct {
 
 // open opens the location of the run. For a bucket, it also creates the folder scratch.
 func (e *remoteRun) open(ctx context.Context) (err error) {
-	if e.from, err = store.Open(ctx, e.Location); err != nil {
+	if e.source, err = store.Open(ctx, e.Location); err != nil {
 		return err
 	}
-	if folder, ok := e.from.(store.Folder); ok {
+	if folder, ok := e.source.(store.Folder); ok {
 		e.dir = results.Dir(folder)
 		if info, err := os.Stat(string(e.dir)); err != nil || !info.IsDir() {
 			return fmt.Errorf("%s is not a folder; name the folder of a run, such as results/latest, or a bucket", e.Location)
@@ -109,7 +109,7 @@ func (e *remoteRun) open(ctx context.Context) (err error) {
 }
 
 func (e *remoteRun) close() {
-	_ = e.from.Close()
+	_ = e.source.Close()
 	if e.scratch != "" {
 		_ = os.RemoveAll(e.scratch)
 	}
@@ -177,7 +177,7 @@ func (e *remoteRun) report() string {
 func (e *remoteRun) poll(ctx context.Context) error {
 	dir := e.dir
 	if dir == "" {
-		names, err := e.from.Names(ctx)
+		names, err := e.source.Names(ctx)
 		switch {
 		case err != nil:
 			return err
@@ -190,7 +190,7 @@ func (e *remoteRun) poll(ctx context.Context) error {
 			return empty
 		}
 		var problems []string
-		if dir, problems, err = results.Fetch(ctx, e.from, e.scratch, func(int, int) {}); err != nil {
+		if dir, problems, err = results.Fetch(ctx, e.source, e.scratch, func(int, int) {}); err != nil {
 			return err
 		}
 		if len(problems) > 0 {

@@ -21,15 +21,15 @@ type matcher struct {
 	onlyComments         bool // the block consists of comments, with any text
 }
 
-// empty reports whether the matcher has no fields. Such a matcher matches no block.
-func (m *matcher) empty() bool {
+// isEmpty reports whether the matcher has no fields. Such a matcher matches no block.
+func (m *matcher) isEmpty() bool {
 	return m.event == nil && m.data == nil && m.comment == nil && !m.onlyComments
 }
 
 // matches reports whether a block has all fields of the matcher.
 func (m *matcher) matches(b *Block) bool {
 	switch {
-	case m.empty():
+	case m.isEmpty():
 		return false
 	case m.onlyComments:
 		return b.HasComment && !b.HasData && len(b.Event) == 0
@@ -187,7 +187,7 @@ func (r *Reader) Read(b *Block) (out Reading) {
 // otherNumber reads the id of an event that is not a message. With message.every and numbers in ids such an event has a
 // number too.
 func (m *Message) otherNumber(b *Block, out *Reading) {
-	if m.Interval > 0 && m.seq.from == fromID {
+	if m.Interval > 0 && m.seq.source == fromID {
 		if v, ok := m.seq.find(b, nil); ok {
 			out.Seq, out.HasSeq = parseID(v.text)
 		}
@@ -210,7 +210,7 @@ func (m *Message) hasName(event []byte) bool {
 // run, or half of it, is a corrupted message of this run.
 func (r *Reader) classifyOwner(b *Block, d *document, valid bool) (kind Kind, marker value) {
 	s := r.service
-	if s.Message.marker.from == fromJSON && !valid {
+	if s.Message.marker.source == fromJSON && !valid {
 		if r.run == "" || r.containsMarker(b.Data) {
 			return Delivery, marker
 		}
@@ -252,7 +252,7 @@ func (s *Service) read(b *Block, d *document, out *Reading) (m checksumInput) {
 		switch {
 		case !ok:
 			out.Err = ErrMissing
-		case s.Message.Interval > 0 && s.Message.seq.from == fromID:
+		case s.Message.Interval > 0 && s.Message.seq.source == fromID:
 			out.Seq, out.HasSeq = parseID(m.seq.text)
 			out.OtherID = !out.HasSeq && len(m.seq.text) > 0
 		case !m.seq.scalar:
@@ -279,7 +279,7 @@ func (s *Service) read(b *Block, d *document, out *Reading) (m checksumInput) {
 
 // Client returns {client} from a block. ok is false if the block does not have it, or is not the event of connect.then.
 func (s *Service) Client(b *Block) (client string, ok bool) {
-	if s.SecondRequest == nil && s.client.from == fromNowhere || s.SecondRequest != nil && !isEvent(b.Event, s.SecondRequest.Event) {
+	if s.SecondRequest == nil && s.client.source == fromNowhere || s.SecondRequest != nil && !isEvent(b.Event, s.SecondRequest.Event) {
 		return "", false
 	}
 	d := new(document)

@@ -20,7 +20,7 @@ var (
 
 // An extractor finds one value in a block.
 type extractor struct {
-	from    source
+	source  source
 	pattern *pattern // its group is the value; nil: the value is the whole text
 	path    int      // index of the path, for fromJSON
 }
@@ -43,17 +43,17 @@ func parseExtractor(text string, paths *[][]segment) (e extractor, err error) {
 	kind, rest, hasMore := strings.Cut(text, ":")
 	switch kind {
 	case "id":
-		e.from = fromID
+		e.source = fromID
 	case "data":
-		e.from = fromData
+		e.source = fromData
 	case "comment":
-		e.from = fromComment
+		e.source = fromComment
 	case "json":
 		path, err := parsePath(rest)
 		if err != nil {
 			return e, fmt.Errorf("%w, got %q", err, text)
 		}
-		return extractor{from: fromJSON, path: addPath(paths, path)}, nil
+		return extractor{source: fromJSON, path: addPath(paths, path)}, nil
 	default:
 		return e, fmt.Errorf("must be %s, got %q", sources, text)
 	}
@@ -75,7 +75,7 @@ type value struct {
 // find returns the value in a block, or in the JSON of its data. ok is false if the block does not have it.
 func (e *extractor) find(b *Block, d *document) (v value, ok bool) {
 	v.scalar = true
-	switch e.from {
+	switch e.source {
 	case fromJSON:
 		return d.value(e.path)
 	case fromID:

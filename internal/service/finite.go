@@ -103,7 +103,7 @@ func (s *Service) ReadChunk(b *Block) (c Chunk) {
 
 // needsJSON reports whether each message must be JSON because its number or its content is a JSON value.
 func (s *Service) needsJSON() bool {
-	isJSON := func(e extractor) bool { return e.from == fromJSON }
+	isJSON := func(e extractor) bool { return e.source == fromJSON }
 	content := s.Finite.content
 	return isJSON(s.Message.seq) || len(content) > 0 && !slices.ContainsFunc(content, func(e extractor) bool { return !isJSON(e) })
 }
@@ -157,7 +157,7 @@ func anyMatches(all []condition, b *Block, d *document, valid bool) bool {
 
 // matches reports whether a block meets the condition. valid reports whether the data of the block is JSON.
 func (c *condition) matches(b *Block, d *document, valid bool) bool {
-	if !c.block.empty() && !c.block.matches(b) {
+	if !c.block.isEmpty() && !c.block.matches(b) {
 		return false
 	}
 	if !c.inJSON {
@@ -188,7 +188,7 @@ func (p *parser) finite(end *fields) {
 		f.total.chunks = p.extractor(total.valueNode("chunks"), "end.stated.chunks", &s.paths)
 		f.total.tokens = p.extractor(total.valueNode("tokens"), "end.stated.tokens", &s.paths)
 		if total.valueNode("text") == nil && total.valueNode("chunks") == nil && total.valueNode("tokens") == nil {
-			p.found.add(total.node.at, "end.stated needs text, chunks or tokens, the places of the whole text and of the numbers of chunks and tokens")
+			p.mistakes.add(total.node.at, "end.stated needs text, chunks or tokens, the places of the whole text and of the numbers of chunks and tokens")
 		}
 	}
 }
@@ -205,7 +205,7 @@ func (p *parser) conditions(n *node, path string) (out []condition) {
 		out = append(out, p.condition(item, path))
 	}
 	if len(out) == 0 {
-		p.found.add(n.at, "%s is an empty list; name a block or a value in its JSON, or remove it", path)
+		p.mistakes.add(n.at, "%s is an empty list; name a block or a value in its JSON, or remove it", path)
 	}
 	return out
 }
@@ -223,7 +223,7 @@ func (p *parser) condition(n *node, path string) (c condition) {
 	if text, ok := p.text(inJSON, path+".json"); ok {
 		steps, err := parsePath(text)
 		if err != nil {
-			p.found.add(inJSON.at, "%s.json %s, got %q", path, err, text)
+			p.mistakes.add(inJSON.at, "%s.json %s, got %q", path, err, text)
 			return c
 		}
 		c.inJSON, c.path = true, addPath(&p.service.paths, steps)
@@ -231,9 +231,9 @@ func (p *parser) condition(n *node, path string) (c condition) {
 	switch {
 	case wanted == nil:
 	case inJSON == nil:
-		p.found.add(wanted.at, "%s.is requires %[1]s.json; add it, such as json: '$.type'", path)
+		p.mistakes.add(wanted.at, "%s.is requires %[1]s.json; add it, such as json: '$.type'", path)
 	case wanted.kind == kindList || wanted.kind == kindObject:
-		p.found.add(wanted.at, "%s.is must be text, a number or true, got %s", path, wanted.kind)
+		p.mistakes.add(wanted.at, "%s.is must be text, a number or true, got %s", path, wanted.kind)
 	default:
 		text := fmt.Sprint(wanted.value) // a text has no quotes; numbers and booleans are as in JSON
 		c.value = &text
@@ -258,7 +258,7 @@ func (p *parser) contents(n *node) (out []extractor) {
 
 // States reports whether the service states the whole text of a response, or its number of chunks.
 func (f *Finite) States() bool {
-	return f.total.text.from != fromNowhere || f.total.chunks.from != fromNowhere
+	return f.total.text.source != fromNowhere || f.total.chunks.source != fromNowhere
 }
 
 // ClientHeader returns the name of the response header whose value is {client} in the next request of the same client;

@@ -38,8 +38,8 @@ func (s *Service) parse(data []byte) (d *document, valid bool) {
 // A branch is a step of one or more paths. Paths that share steps thus visit each value only once.
 type branch struct {
 	segment
-	paths []int // paths that end here
-	below []branch
+	paths    []int // paths that end here
+	children []branch
 }
 
 // branches returns the tree of the paths of a description.
@@ -55,7 +55,7 @@ func branches(paths [][]segment) (out []branch) {
 			if i == len(path)-1 {
 				(*at)[k].paths = append((*at)[k].paths, number)
 			}
-			at = &(*at)[k].below
+			at = &(*at)[k].children
 		}
 	}
 	return out
@@ -74,8 +74,8 @@ func parseJSON(d *document, data []byte, paths []branch) (ok bool) {
 }
 
 // visit records the values to which paths lead from an object or a list.
-func (d *document) visit(from gjson.Result, paths []branch) {
-	forEach(from, func(key, value gjson.Result) {
+func (d *document) visit(parent gjson.Result, paths []branch) {
+	forEach(parent, func(key, value gjson.Result) {
 		for i := range paths {
 			if b := &paths[i]; b.names(key) {
 				d.note(b, value)
@@ -89,11 +89,11 @@ func (d *document) note(b *branch, value gjson.Result) {
 	for _, path := range b.paths {
 		d.found[path] = value
 	}
-	for i := range b.below {
-		d.note(&b.below[i], gjson.Result{})
+	for i := range b.children {
+		d.note(&b.children[i], gjson.Result{})
 	}
-	if len(b.below) > 0 && (value.IsObject() || value.IsArray()) {
-		d.visit(value, b.below)
+	if len(b.children) > 0 && (value.IsObject() || value.IsArray()) {
+		d.visit(value, b.children)
 	}
 }
 
@@ -126,8 +126,8 @@ func tooDeep(data []byte) bool {
 }
 
 // forEach visits each member of an object, and each item of a list, with its name or index as the key.
-func forEach(in gjson.Result, visit func(key, value gjson.Result)) {
-	in.ForEach(func(key, value gjson.Result) bool {
+func forEach(parent gjson.Result, visit func(key, value gjson.Result)) {
+	parent.ForEach(func(key, value gjson.Result) bool {
 		if key.Type == gjson.String {
 			key.Str = unquote(key.Raw)
 		}

@@ -24,8 +24,8 @@ func Parse(description []byte) (*Service, error) {
 	}
 	p := parser{service: &Service{}}
 	p.root(root)
-	if len(p.found) > 0 {
-		return nil, p.found.sentences()
+	if len(p.mistakes) > 0 {
+		return nil, p.mistakes.sentences()
 	}
 	if p.service.hash, err = digest(description); err != nil {
 		return nil, err
@@ -48,8 +48,8 @@ func digest(description []byte) (string, error) {
 
 // A parser parses a description into a service.
 type parser struct {
-	service *Service
-	found   mistakes
+	service  *Service
+	mistakes mistakes
 	// isUnclear reports that connect or publish has mistakes, so their placeholders are not compared.
 	isUnclear bool
 }
@@ -66,27 +66,27 @@ func (p *parser) root(n *node) {
 	}
 	name, ok := p.text(f.need(p, "name", "a short name of the service, such as 'mine'"), "name")
 	if s.Name = name; ok && !nameOfService.MatchString(name) {
-		p.found.add(f.position("name"), "name must be at most 64 letters, digits, dots, hyphens and underscores, and begin with a letter or digit, got %q", name)
+		p.mistakes.add(f.position("name"), "name must be at most 64 letters, digits, dots, hyphens and underscores, and begin with a letter or digit, got %q", name)
 	}
 	p.token(f.valueNode("token"))
 	s.HasURL = p.function(f.valueNode("url"), "url")
 	if s.HasBody = p.function(f.valueNode("body"), "body"); s.HasBody && !endsByEvent(f) {
-		p.found.add(f.position("body"), "body(n) requires end.by: 'event'; use connect.body")
+		p.mistakes.add(f.position("body"), "body(n) requires end.by: 'event'; use connect.body")
 	}
-	before := len(p.found)
+	before := len(p.mistakes)
 	p.connect(f)
-	connected := len(p.found)
+	connected := len(p.mistakes)
 	p.heartbeat(f)
 	p.message(f)
 	p.end(f)
 	p.resume(f)
-	resumed := len(p.found)
+	resumed := len(p.mistakes)
 	p.publish(f)
 	if paths := len(s.paths); paths > maxPaths {
-		p.found.add(n.at, "the description has %d JSON paths, the maximum is %d", paths, maxPaths)
+		p.mistakes.add(n.at, "the description has %d JSON paths, the maximum is %d", paths, maxPaths)
 	}
-	p.isUnclear = connected > before || len(p.found) > resumed
-	p.contradictions(f)
+	p.isUnclear = connected > before || len(p.mistakes) > resumed
+	p.checkContradictions(f)
 }
 
 // token parses token: a function, or the name of an environment variable.
@@ -116,7 +116,7 @@ func (p *parser) connect(root *fields) {
 			p.clientOf(f.valueNode("client"))
 		}
 	} else if client := f.valueNode("client"); client != nil {
-		p.found.add(client.at, "connect.client requires end.by: 'event'; use connect.then.client")
+		p.mistakes.add(client.at, "connect.client requires end.by: 'event'; use connect.then.client")
 	}
 	p.request(f, &s.Connect, requestRules{method: "GET", fields: known, noURL: s.HasURL, noBody: s.HasBody})
 	s.Connect.OK = []int{200}
@@ -147,7 +147,7 @@ func (p *parser) clientOf(n *node) {
 	case !isHeader:
 		p.service.client = p.extractor(n, "connect.client", &p.service.clientPaths)
 	case !headerName.MatchString(name):
-		p.found.add(n.at, "connect.client must have the name of a header after header:, got %q", text)
+		p.mistakes.add(n.at, "connect.client must have the name of a header after header:, got %q", text)
 	default:
 		p.service.clientHeader = name
 	}
@@ -170,17 +170,17 @@ func (p *parser) matcher(f *fields, path string) (m matcher) {
 	if c := f.valueNode("comment"); c != nil && c.kind == kindBool {
 		m.onlyComments = c.value == true
 		if !m.onlyComments {
-			p.found.add(c.at, "%s.comment must be true or text, got false; remove it", path)
+			p.mistakes.add(c.at, "%s.comment must be true or text, got false; remove it", path)
 		} else if m.event != nil || m.data != nil {
-			p.found.add(c.at, "%s.comment: true matches only blocks without event and data; remove event and data", path)
+			p.mistakes.add(c.at, "%s.comment: true matches only blocks without event and data; remove event and data", path)
 		}
 	} else if c != nil && c.kind != kindText {
-		p.found.add(c.at, "%s.comment must be true (any comment) or the text of the comment, got %s", path, c.kind)
+		p.mistakes.add(c.at, "%s.comment must be true (any comment) or the text of the comment, got %s", path, c.kind)
 	} else {
 		m.comment = p.optional(c, path+".comment")
 	}
 	if f.valueNode("event") == nil && f.valueNode("data") == nil && f.valueNode("comment") == nil && f.valueNode("header") == nil {
-		p.found.add(f.node.at, "%s needs event, data or comment, such as { event: 'ping' } or { comment: true }", path)
+		p.mistakes.add(f.node.at, "%s needs event, data or comment, such as { event: 'ping' } or { comment: true }", path)
 	}
 	return m
 }
@@ -192,7 +192,7 @@ func (p *parser) message(root *fields) {
 	n := root.need(p, "message", "how messages are checked, such as { seq: 'json:$.seq' } or { every: 15 }; 'unchecked' if they are not checked")
 	if n != nil && n.kind == kindText {
 		if p.service.Message.Unchecked = n.value == "unchecked"; !p.service.Message.Unchecked {
-			p.found.add(n.at, "message must be an object, such as { seq: 'json:$.seq' }, or 'unchecked', got %q", n.value)
+			p.mistakes.add(n.at, "message must be an object, such as { seq: 'json:$.seq' }, or 'unchecked', got %q", n.value)
 		}
 		return
 	}
@@ -206,7 +206,7 @@ func (p *parser) message(root *fields) {
 	if finite {
 		p.service.Finite = &Finite{content: p.contents(f.valueNode("content"))}
 	} else if c := f.valueNode("content"); c != nil {
-		p.found.add(c.at, "message.content requires end.by: 'event'; remove it")
+		p.mistakes.add(c.at, "message.content requires end.by: 'event'; remove it")
 	}
 	m.seq = p.extractor(f.valueNode("seq"), "message.seq", paths)
 	m.marker = p.extractor(f.valueNode("run"), "message.run", paths)
@@ -218,7 +218,7 @@ func (p *parser) message(root *fields) {
 	m.data = p.optional(f.valueNode("data"), "message.data")
 	m.PerTopic = p.choice(f.valueNode("per"), "message.per", "stream", "topic", "request") == 1
 	if per := f.valueNode("per"); per != nil && finite != (per.value == "request") {
-		p.found.add(per.at, "message.per must be 'request' if end.by is 'event', and not otherwise, got '%v'", per.value)
+		p.mistakes.add(per.at, "message.per must be 'request' if end.by is 'event', and not otherwise, got '%v'", per.value)
 	}
 	if f.valueNode("per") == nil {
 		m.PerTopic = root.valueNode("publish") != nil
@@ -229,11 +229,11 @@ func (p *parser) message(root *fields) {
 	m.Noun = nouns[p.choice(f.valueNode("noun"), "message.noun", nouns...)]
 	p.parseShared(f)
 	if !finite && !m.Shared && root.valueNode("publish") == nil && !f.states("seq", "every", "same") {
-		p.found.add(f.node.at, "message must state how messages are checked; add seq (where the number is, such as 'json:$.seq'), every (seconds between two) or same (what all streams of a topic receive, such as 'data'), or write message: 'unchecked'")
+		p.mistakes.add(f.node.at, "message must state how messages are checked; add seq (where the number is, such as 'json:$.seq'), every (seconds between two) or same (what all streams of a topic receive, such as 'data'), or write message: 'unchecked'")
 	}
 	for _, name := range []string{"per", "order", "delivery"} {
 		if f.valueNode(name) != nil && !m.Numbered && !m.Shared && !finite {
-			p.found.add(f.position(name), "message.%s needs message.seq or message.same, which distinguish messages", name)
+			p.mistakes.add(f.position(name), "message.%s needs message.seq or message.same, which distinguish messages", name)
 		}
 	}
 }
@@ -252,7 +252,7 @@ func (p *parser) end(root *fields) {
 	}
 	e := &p.service.End
 	by := f.need(p, "by", "'client', 'request', 'server' or 'event'")
-	before := len(p.found)
+	before := len(p.mistakes)
 	e.By = Ending(p.choice(by, "end.by", "client", "request", "server", "event"))
 	if e.By == ByEvent {
 		if p.service.Finite == nil { // message: 'unchecked'
@@ -261,40 +261,40 @@ func (p *parser) end(root *fields) {
 		p.finite(f)
 	} else {
 		for _, name := range []string{"done", "failed", "incomplete", "stated"} {
-			if f.valueNode(name) != nil && by != nil && len(p.found) == before {
-				p.found.add(f.position(name), "end.%s requires end.by: 'event'; remove it", name)
+			if f.valueNode(name) != nil && by != nil && len(p.mistakes) == before {
+				p.mistakes.add(f.position(name), "end.%s requires end.by: 'event'; remove it", name)
 			}
 		}
 	}
-	valid := by != nil && len(p.found) == before // without a valid end.by the fields that depend on it are not checked
+	valid := by != nil && len(p.mistakes) == before // without a valid end.by the fields that depend on it are not checked
 	if e.By == ByRequest {
 		e.Request = &Request{}
 		p.request(f, e.Request, requestRules{method: "DELETE", fields: []Field{Base, Topic, N, ID, Run, Token}})
 	}
 	for _, name := range []string{"method", "url", "headers", "body", "ok"} {
 		if f.valueNode(name) != nil && e.By != ByRequest && valid {
-			p.found.add(f.position(name), "end.%s requires end.by: 'request'; remove it", name)
+			p.mistakes.add(f.position(name), "end.%s requires end.by: 'request'; remove it", name)
 		}
 	}
 	switch lifetime := f.valueNode("lifetime"); {
 	case lifetime == nil && e.By == ByServer:
-		p.found.add(f.position("by"), "end.by: 'server' needs end.lifetime; set it to a number of seconds or a range, such as 600 or [480, 600]")
+		p.mistakes.add(f.position("by"), "end.by: 'server' needs end.lifetime; set it to a number of seconds or a range, such as 600 or [480, 600]")
 	case lifetime == nil:
 	case e.By != ByServer:
 		if valid {
-			p.found.add(f.position("lifetime"), "end.lifetime requires end.by: 'server'; remove it")
+			p.mistakes.add(f.position("lifetime"), "end.lifetime requires end.by: 'server'; remove it")
 		}
 	case lifetime.kind == kindList && len(lifetime.items) == 2:
 		e.Shortest = p.seconds(lifetime.items[0], "end.lifetime[0]")
 		e.Longest = p.seconds(lifetime.items[1], "end.lifetime[1]")
 		if e.Shortest > e.Longest {
-			p.found.add(lifetime.at, "end.lifetime must be the shortest and the longest lifetime, in this order")
+			p.mistakes.add(lifetime.at, "end.lifetime must be the shortest and the longest lifetime, in this order")
 		}
 	case lifetime.kind == kindNumber:
 		e.Longest = p.seconds(lifetime, "end.lifetime")
 		e.Shortest = e.Longest
 	default:
-		p.found.add(lifetime.at, "end.lifetime must be a number of seconds, or the shortest and the longest as [480, 600]")
+		p.mistakes.add(lifetime.at, "end.lifetime must be a number of seconds, or the shortest and the longest as [480, 600]")
 	}
 }
 
@@ -317,11 +317,11 @@ func (p *parser) resume(root *fields) {
 		if q := p.fields(by, "resume.by", "query"); q != nil {
 			r.Query, _ = p.text(q.need(p, "query", "the name of the parameter, such as 'since'"), "resume.by.query")
 			if q.valueNode("query") != nil && q.valueNode("query").value == "" {
-				p.found.add(q.position("query"), "resume.by.query must be the name of the parameter, such as 'since', got \"\"")
+				p.mistakes.add(q.position("query"), "resume.by.query must be the name of the parameter, such as 'since', got \"\"")
 			}
 		}
 	case by.value == "query":
-		p.found.add(by.at, "resume.by must have the name of the parameter, such as { query: 'since' }, got 'query'")
+		p.mistakes.add(by.at, "resume.by must have the name of the parameter, such as { query: 'since' }, got 'query'")
 	default:
 		r.Header = p.choice(by, "resume.by", "header", "none") == 0 && by.value == "header"
 	}
@@ -330,7 +330,7 @@ func (p *parser) resume(root *fields) {
 		p.service.resumeID = p.extractor(id, "resume.id", &p.service.paths)
 		r.SendsReadingID = true
 		if noResume {
-			p.found.add(id.at, "resume.id has no effect: resume.by is 'none'")
+			p.mistakes.add(id.at, "resume.id has no effect: resume.by is 'none'")
 		}
 	}
 	p.gap(f, noResume)
@@ -348,11 +348,11 @@ func (p *parser) gap(resume *fields, noResume bool) {
 		if part := gapHeader.FindStringSubmatch(h); part != nil {
 			p.service.Resume.GapHeader, p.service.Resume.GapValue = part[1], part[2]
 		} else {
-			p.found.add(f.position("header"), "resume.gap.header must be a name and a value, such as 'Last-Event-ID: earliest', got %q", h)
+			p.mistakes.add(f.position("header"), "resume.gap.header must be a name and a value, such as 'Last-Event-ID: earliest', got %q", h)
 		}
 	}
 	if noResume {
-		p.found.add(n.at, "resume.gap has no effect: resume.by is 'none'")
+		p.mistakes.add(n.at, "resume.gap has no effect: resume.by is 'none'")
 	}
 }
 
@@ -372,12 +372,12 @@ func (p *parser) bytes(n *node, path string) int {
 	}
 	number, ok := n.value.(json.Number)
 	if !ok {
-		p.found.add(n.at, "%s must be a number of bytes, got %s", path, n.kind)
+		p.mistakes.add(n.at, "%s must be a number of bytes, got %s", path, n.kind)
 		return 0
 	}
 	size, err := number.Int64()
 	if err != nil || size < 1 || size > math.MaxInt32 {
-		p.found.add(n.at, "%s must be a whole number of bytes from 1 to %d, got %s", path, math.MaxInt32, number)
+		p.mistakes.add(n.at, "%s must be a whole number of bytes from 1 to %d, got %s", path, math.MaxInt32, number)
 	}
 	return int(size)
 }
@@ -389,12 +389,12 @@ func (p *parser) seconds(n *node, path string) time.Duration {
 	}
 	number, ok := n.value.(json.Number)
 	if !ok {
-		p.found.add(n.at, "%s must be a number of seconds, got %s", path, n.kind)
+		p.mistakes.add(n.at, "%s must be a number of seconds, got %s", path, n.kind)
 		return 0
 	}
 	if seconds, err := number.Float64(); err == nil && seconds >= 0.001 && seconds <= 1e8 {
 		return time.Duration(seconds * float64(time.Second))
 	}
-	p.found.add(n.at, "%s must be a number of seconds from 0.001 to 1e8, got %s", path, number)
+	p.mistakes.add(n.at, "%s must be a number of seconds from 0.001 to 1e8, got %s", path, number)
 	return 0
 }

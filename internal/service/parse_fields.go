@@ -22,7 +22,7 @@ func (p *parser) fields(n *node, path string, known ...string) *fields {
 		if path == "" {
 			path = "a description"
 		}
-		p.found.add(n.at, "%s must be an object with %s, got %s", path, enumerate(known, ", ", " or "), n.kind)
+		p.mistakes.add(n.at, "%s must be an object with %s, got %s", path, enumerate(known, ", ", " or "), n.kind)
 		return nil
 	}
 	f := &fields{path: path, node: n, byName: map[string]member{}, reported: map[string]bool{}}
@@ -34,15 +34,15 @@ func (p *parser) fields(n *node, path string, known ...string) *fields {
 			if suggestion != "" {
 				suggestion = ": did you mean " + f.qualifiedName(suggestion) + "?"
 			}
-			p.found.add(m.at, "%s is unknown%s (known: %s)", full, suggestion, enumerate(known, ", ", " and "))
+			p.mistakes.add(m.at, "%s is unknown%s (known: %s)", full, suggestion, enumerate(known, ", ", " and "))
 			continue
 		}
 		if _, duplicate := f.byName[m.name]; duplicate {
-			p.found.add(m.at, "%s is defined twice", full)
+			p.mistakes.add(m.at, "%s is defined twice", full)
 		}
 		if m.node.kind == kindNull {
 			f.reported[m.name] = true
-			p.found.add(m.node.at, "%s is null; set a value, or remove it", full)
+			p.mistakes.add(m.node.at, "%s is null; set a value, or remove it", full)
 			continue
 		}
 		f.byName[m.name] = m
@@ -70,7 +70,7 @@ func (f *fields) states(names ...string) bool {
 func (f *fields) need(p *parser, name, purpose string) *node {
 	n := f.valueNode(name)
 	if n == nil && !f.reported[name] {
-		p.found.add(f.node.at, "%s is missing: %s", f.qualifiedName(name), purpose)
+		p.mistakes.add(f.node.at, "%s is missing: %s", f.qualifiedName(name), purpose)
 	}
 	return n
 }
@@ -94,7 +94,7 @@ func (p *parser) text(n *node, path string) (string, bool) {
 		if n.kind == kindBool {
 			hint = " (only token, url and body can be functions)"
 		}
-		p.found.add(n.at, "%s must be text, got %s%s", path, n.kind, hint)
+		p.mistakes.add(n.at, "%s must be text, got %s%s", path, n.kind, hint)
 	}
 	return text, ok
 }
@@ -124,7 +124,7 @@ func (p *parser) names(n *node, path string) (out []string) {
 		}
 	}
 	if len(n.items) == 0 {
-		p.found.add(n.at, "%s is an empty list; remove it to accept any event", path)
+		p.mistakes.add(n.at, "%s is an empty list; remove it to accept any event", path)
 	}
 	return out
 }
@@ -139,9 +139,9 @@ func (p *parser) choice(n *node, path string, words ...string) int {
 	}
 	all := "'" + enumerate(words, "', '", "' or '") + "'"
 	if n.kind == kindText {
-		p.found.add(n.at, "%s must be %s, got %q", path, all, n.value)
+		p.mistakes.add(n.at, "%s must be %s, got %q", path, all, n.value)
 	} else {
-		p.found.add(n.at, "%s must be %s, got %s", path, all, n.kind)
+		p.mistakes.add(n.at, "%s must be %s, got %s", path, all, n.kind)
 	}
 	return 0
 }
@@ -154,7 +154,7 @@ func (p *parser) function(n *node, name string) bool {
 	if n.value == true {
 		return true
 	}
-	p.found.add(n.at, "%s must be a function that returns one text for each connection, got %s", name, n.kind)
+	p.mistakes.add(n.at, "%s must be a function that returns one text for each connection, got %s", name, n.kind)
 	return false
 }
 
@@ -166,7 +166,7 @@ func (p *parser) extractor(n *node, path string, paths *[][]segment) extractor {
 	}
 	e, err := parseExtractor(text, paths)
 	if err != nil {
-		p.found.add(n.at, "%s %s", path, err)
+		p.mistakes.add(n.at, "%s %s", path, err)
 	}
 	return e
 }

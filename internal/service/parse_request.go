@@ -26,7 +26,7 @@ func (p *parser) request(f *fields, r *Request, rules requestRules) {
 	r.Method = rules.method
 	if method, ok := p.text(f.valueNode("method"), f.qualifiedName("method")); ok {
 		if r.Method = method; !methodName.MatchString(method) {
-			p.found.add(f.position("method"), "%s must be a method in capitals, such as 'POST', got %q", f.qualifiedName("method"), method)
+			p.mistakes.add(f.position("method"), "%s must be a method in capitals, such as 'POST', got %q", f.qualifiedName("method"), method)
 		}
 	}
 	p.url(f, r, rules)
@@ -40,14 +40,14 @@ func (p *parser) url(f *fields, r *Request, rules requestRules) {
 	name := f.qualifiedName("url")
 	switch url := f.valueNode("url"); {
 	case rules.noURL && url != nil:
-		p.found.add(url.at, "%s cannot be combined with the function url(n); remove one of them", name)
+		p.mistakes.add(url.at, "%s cannot be combined with the function url(n); remove one of them", name)
 	case rules.noURL:
 	case url == nil:
 		f.need(p, "url", "such as '{base}/events'")
 	default:
 		text, ok := p.text(url, name)
 		if ok && !strings.HasPrefix(text, "{base}") && !strings.HasPrefix(text, "http://") && !strings.HasPrefix(text, "https://") {
-			p.found.add(url.at, "%s must begin with {base}, which is BACKEND_URL, or with http:// or https://, got %q", name, text)
+			p.mistakes.add(url.at, "%s must begin with {base}, which is BACKEND_URL, or with http:// or https://, got %q", name, text)
 		}
 		r.URL = p.template(url, name, text, ofURL, rules)
 	}
@@ -60,7 +60,7 @@ func (p *parser) headers(f *fields, r *Request, rules requestRules) {
 		return
 	}
 	if n.kind != kindObject {
-		p.found.add(n.at, "%s must be an object of names and values, got %s", f.qualifiedName("headers"), n.kind)
+		p.mistakes.add(n.at, "%s must be an object of names and values, got %s", f.qualifiedName("headers"), n.kind)
 		return
 	}
 	names := map[string]bool{}
@@ -69,13 +69,13 @@ func (p *parser) headers(f *fields, r *Request, rules requestRules) {
 		lower := strings.ToLower(m.name)
 		switch {
 		case !headerName.MatchString(m.name):
-			p.found.add(m.at, "%s is not the name of a header", name)
+			p.mistakes.add(m.at, "%s is not the name of a header", name)
 		case names[lower]:
-			p.found.add(m.at, "%s is defined twice", name)
+			p.mistakes.add(m.at, "%s is defined twice", name)
 		case slices.Contains([]string{"host", "content-length", "transfer-encoding", "connection"}, lower):
-			p.found.add(m.at, "%s is set by the client; remove it", name)
+			p.mistakes.add(m.at, "%s is set by the client; remove it", name)
 		case lower == "last-event-id":
-			p.found.add(m.at, "%s is set by resume; remove it", name)
+			p.mistakes.add(m.at, "%s is set by resume; remove it", name)
 		}
 		names[lower] = true
 		if text, ok := p.text(m.node, name); ok {
@@ -93,10 +93,10 @@ func (p *parser) body(f *fields, r *Request, rules requestRules) {
 	}
 	name := f.qualifiedName("body")
 	if rules.noBody {
-		p.found.add(n.at, "%s cannot be combined with the function body(n); remove one of them", name)
+		p.mistakes.add(n.at, "%s cannot be combined with the function body(n); remove one of them", name)
 	}
 	if n.kind == kindObject || n.kind == kindList {
-		p.found.add(n.at, `%s must be text; write the JSON as a string, such as '{"run":"{run}","seq":{seq}}'`, name)
+		p.mistakes.add(n.at, `%s must be text; write the JSON as a string, such as '{"run":"{run}","seq":{seq}}'`, name)
 		return
 	}
 	text, ok := p.text(n, name)
@@ -104,7 +104,7 @@ func (p *parser) body(f *fields, r *Request, rules requestRules) {
 		return
 	}
 	if r.Method == "GET" || r.Method == "HEAD" {
-		p.found.add(n.at, "%s cannot be sent with %s; set %s, such as 'POST'", name, r.Method, f.qualifiedName("method"))
+		p.mistakes.add(n.at, "%s cannot be sent with %s; set %s, such as 'POST'", name, r.Method, f.qualifiedName("method"))
 	}
 	l := plain
 	at := slices.IndexFunc(r.Headers, func(h Header) bool { return strings.EqualFold(h.Name, "Content-Type") })
@@ -130,14 +130,14 @@ func (p *parser) statuses(f *fields, r *Request) {
 		return
 	}
 	if n.kind != kindList || len(n.items) == 0 {
-		p.found.add(n.at, "%s must be a list of statuses that confirm the request, such as [200, 201]", f.qualifiedName("ok"))
+		p.mistakes.add(n.at, "%s must be a list of statuses that confirm the request, such as [200, 201]", f.qualifiedName("ok"))
 		return
 	}
 	for _, item := range n.items {
 		number, _ := item.value.(json.Number)
 		status, err := number.Int64()
 		if err != nil || status < 200 || status > 399 {
-			p.found.add(item.at, "%s must be statuses from 200 to 399, got %v", f.qualifiedName("ok"), item.value)
+			p.mistakes.add(item.at, "%s must be statuses from 200 to 399, got %v", f.qualifiedName("ok"), item.value)
 			continue
 		}
 		r.OK = append(r.OK, int(status))
@@ -148,10 +148,10 @@ func (p *parser) statuses(f *fields, r *Request) {
 // of publish does not require one, because it is PUBLISH_TOKEN.
 func (p *parser) template(n *node, name, text string, l language, rules requestRules) Template {
 	t := compileTemplate(text, l, rules.fields, func(format string, args ...any) {
-		p.found.add(n.at, "%s: "+format, append([]any{name}, args...)...)
+		p.mistakes.add(n.at, "%s: "+format, append([]any{name}, args...)...)
 	})
 	if t.Uses(Token) && !rules.byPublisher && !p.service.HasToken && p.service.TokenVariable == "" {
-		p.found.add(n.at, "%s: {token} has no value; add a function, such as token: () => __ENV.SUBSCRIBE_TOKEN", name)
+		p.mistakes.add(n.at, "%s: {token} has no value; add a function, such as token: () => __ENV.SUBSCRIBE_TOKEN", name)
 	}
 	return t
 }

@@ -13,16 +13,16 @@ func (p *parser) parseShared(f *fields) {
 	m.Shared = true
 	switch {
 	case p.service.Finite != nil:
-		p.found.add(n.at, "message.same cannot be combined with end.by: 'event'; remove it")
-	case m.content.from == fromComment:
-		p.found.add(n.at, "message.same must be data, id, json:$.path, data:REGEX or id:REGEX")
+		p.mistakes.add(n.at, "message.same cannot be combined with end.by: 'event'; remove it")
+	case m.content.source == fromComment:
+		p.mistakes.add(n.at, "message.same must be data, id, json:$.path, data:REGEX or id:REGEX")
 	case m.Numbered:
-		p.found.add(n.at, "message.same cannot be combined with message.seq: numbers are stronger evidence; remove message.same")
+		p.mistakes.add(n.at, "message.same cannot be combined with message.seq: numbers are stronger evidence; remove message.same")
 	case m.Interval > 0:
-		p.found.add(n.at, "message.same cannot be combined with message.every: the interval is stronger evidence; remove message.same")
+		p.mistakes.add(n.at, "message.same cannot be combined with message.every: the interval is stronger evidence; remove message.same")
 	}
 	if per := f.valueNode("per"); per != nil && per.value != "topic" {
-		p.found.add(per.at, "message.per must be 'topic' with message.same, which compares the streams of a topic, got %v", per.value)
+		p.mistakes.add(per.at, "message.per must be 'topic' with message.same, which compares the streams of a topic, got %v", per.value)
 	}
 	m.PerTopic = true
 }

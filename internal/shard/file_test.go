@@ -89,7 +89,7 @@ func TestWriteAndRead(t *testing.T) {
 	require.Equal(t, "runner-1.json.gz", filepath.Base(path))
 	s := newSmallShard()
 	from, to := s.Runner.StartedUS, s.Runner.EndedUS
-	s.Machine = &machine.Record{Boot: "b", FromUS: from, ToUS: to, Counters: []machine.Series{{Name: "steal", Increase: 1.5, Stretches: []machine.Stretch{{FromUS: from, ToUS: to, By: 1.5}}}}}
+	s.Machine = &machine.Record{Boot: "b", FromUS: from, ToUS: to, Counters: []machine.Series{{Name: "steal", Increase: 1.5, Stretches: []machine.Stretch{{FromUS: from, ToUS: to, Increase: 1.5}}}}}
 	require.NoError(t, Write(path, s))
 	s.Runner.Checkpoints++
 	require.NoError(t, Write(path, s), "replaces the previous file")

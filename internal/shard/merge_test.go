@@ -134,7 +134,7 @@ func TestMergeProblems(t *testing.T) {
 		{"a machine that was suspended", func(_ *plan.Plan, s []*Shard) []*Shard {
 			const start = 1_700_000_000_000_000
 			s[0].Machine = &machine.Record{FromUS: start, ToUS: start + 9e6, Counters: []machine.Series{
-				{Name: machine.Suspension, Begin: 5, End: 605, Increase: 600, Stretches: []machine.Stretch{{FromUS: start, ToUS: start + 5e6, By: 600}}},
+				{Name: machine.Suspension, Begin: 5, End: 605, Increase: 600, Stretches: []machine.Stretch{{FromUS: start, ToUS: start + 5e6, Increase: 600}}},
 			}}
 			return s
 		}, []string{"runner 1 on h1 did not run all the time: its machine was suspended for 10 min, first at 2023-11-14 22:13:20 UTC; keep it awake"}},

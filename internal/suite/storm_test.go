@@ -58,7 +58,7 @@ func TestStorm(t *testing.T) {
 	r := newStormRun()
 	r.Rounds[0].Plan.BackendURL = "http://127.0.0.1:1"
 	r.Rounds[0].Runners[0].Host = "host-1"
-	r.Rounds[0].Runners[0].Machine = &machine.Record{Counters: []machine.Series{{Name: machine.Overflows, Increase: 3, Stretches: []machine.Stretch{{FromUS: 1, ToUS: 2, By: 3}}}, {Name: machine.SYNRetrans, Increase: 7}}}
+	r.Rounds[0].Runners[0].Machine = &machine.Record{Counters: []machine.Series{{Name: machine.Overflows, Increase: 3, Stretches: []machine.Stretch{{FromUS: 1, ToUS: 2, Increase: 3}}}, {Name: machine.SYNRetrans, Increase: 7}}}
 	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, []string{"spread: all 90 streams reconnected within 900 ms", "at once: all 90 streams reconnected within 900 ms"}, v.Reasons)

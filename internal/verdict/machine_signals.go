@@ -100,7 +100,7 @@ func (e *Evidence) increase(from, to time.Time, matchMachine func(*MachineReport
 			known = true
 			for _, increase := range c.increases {
 				if increase.From().Before(to) && increase.To().After(from) {
-					sum += increase.By
+					sum += increase.Increase
 				}
 			}
 		}

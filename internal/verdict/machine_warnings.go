@@ -62,7 +62,7 @@ func (m *MachineReport) droppedByAWS(s *affectedFaults) (c Check, ok bool) {
 		}
 		packets += counter.Increase
 		for _, increase := range counter.increases {
-			text := fmt.Sprintf("AWS %s %s of %s %s: %s (%s): %s", kind.AWSAction, format.Count(int(increase.By), "packet"), m, formatStretch(increase), counter.Name, kind.Meaning, kind.Remedy)
+			text := fmt.Sprintf("AWS %s %s of %s %s: %s (%s): %s", kind.AWSAction, format.Count(int(increase.Increase), "packet"), m, formatStretch(increase), counter.Name, kind.Meaning, kind.Remedy)
 			c.Reasons = append(c.Reasons, text)
 		}
 	}

@@ -44,7 +44,7 @@ func addIncrease(r *machine.Record, name string, by float64) *machine.Record {
 	s := r.Series(name)
 	s.Increase, s.End = s.Increase+by, s.End+by
 	from := time.Unix(1_700_000_000+dropsAt, 0)
-	s.Stretches = append(s.Stretches, machine.Stretch{FromUS: from.UnixMicro(), ToUS: from.Add(5 * time.Second).UnixMicro(), By: by})
+	s.Stretches = append(s.Stretches, machine.Stretch{FromUS: from.UnixMicro(), ToUS: from.Add(5 * time.Second).UnixMicro(), Increase: by})
 	return r
 }
 

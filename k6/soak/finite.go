@@ -111,9 +111,9 @@ type finiteClient struct {
 }
 
 // finite implements soak.finite(service, options). The promise resolves when all responses have ended.
-func (m *module) finite(described, options sobek.Value) *sobek.Promise {
+func (m *module) finite(serviceObject, options sobek.Value) *sobek.Promise {
 	rt := m.vu.Runtime()
-	f, err := m.newFinite(described, options)
+	f, err := m.newFinite(serviceObject, options)
 	must(rt, err)
 	promise, resolve, _ := rt.NewPromise()
 	go func() {
@@ -124,11 +124,11 @@ func (m *module) finite(described, options sobek.Value) *sobek.Promise {
 }
 
 // newFinite returns the load of a call of finite. It makes no request.
-func (m *module) newFinite(described, options sobek.Value) (*finiteLoad, error) {
+func (m *module) newFinite(serviceObject, options sobek.Value) (*finiteLoad, error) {
 	if m.vu.State() == nil {
 		return nil, common.NewInitContextError("soak.finite makes requests; call it in the default function")
 	}
-	f := &finiteLoad{m: m, ctx: m.vu.Context(), state: m.vu.State(), service: m.compiled[described], open: map[*response]struct{}{}, changed: make(chan struct{}, 1)}
+	f := &finiteLoad{m: m, ctx: m.vu.Context(), state: m.vu.State(), service: m.compiled[serviceObject], open: map[*response]struct{}{}, changed: make(chan struct{}, 1)}
 	if f.service == nil || f.service.Finite == nil {
 		return nil, errors.New("soak.finite: service must be a result of soak.service with end.by: 'event'")
 	}

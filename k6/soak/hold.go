@@ -99,9 +99,9 @@ type holding struct {
 
 // hold implements soak.hold(service, options). It opens streams, requests their ends and makes their checks. Then the
 // promise resolves. If the iteration is interrupted, it makes no checks and the promise never resolves.
-func (m *module) hold(described sobek.Value, options sobek.Value) *sobek.Promise {
+func (m *module) hold(serviceObject sobek.Value, options sobek.Value) *sobek.Promise {
 	rt := m.vu.Runtime()
-	h, err := m.newHolding(described, options)
+	h, err := m.newHolding(serviceObject, options)
 	if err == nil {
 		err = h.begin()
 	}
@@ -113,7 +113,7 @@ func (m *module) hold(described sobek.Value, options sobek.Value) *sobek.Promise
 }
 
 // newHolding returns the holding of a call of hold. It creates no stream.
-func (m *module) newHolding(described, options sobek.Value) (*holding, error) {
+func (m *module) newHolding(serviceObject, options sobek.Value) (*holding, error) {
 	if m.vu.State() == nil {
 		return nil, common.NewInitContextError("soak.hold opens streams; call it in the default function")
 	}
@@ -127,10 +127,10 @@ func (m *module) newHolding(described, options sobek.Value) (*holding, error) {
 	if err := h.check(); err != nil {
 		return nil, err
 	}
-	if common.IsNullish(described) {
+	if common.IsNullish(serviceObject) {
 		h.service = m.recorder.defaultService(m)
 	} else {
-		h.service = m.compiled[described]
+		h.service = m.compiled[serviceObject]
 	}
 	if h.service == nil {
 		return nil, errors.New("soak.hold: service must be a result of soak.service, or null for noop")

@@ -21,8 +21,8 @@ func (m *module) plan(explicit sobek.Value) *sobek.Object {
 }
 
 // settings implements soak.settings(service, explicit). It returns the checked settings of a run with a service.
-func (m *module) settings(described, explicit sobek.Value) *sobek.Object {
-	s := m.compiled[described]
+func (m *module) settings(serviceObject, explicit sobek.Value) *sobek.Object {
+	s := m.compiled[serviceObject]
 	if s == nil {
 		common.Throw(m.vu.Runtime(), errors.New("soak.settings: service must be a result of soak.service"))
 	}

@@ -8,11 +8,11 @@ import { NOOP } from './config.js';
 import { SERVICES } from './plan.js';
 
 /**
- * Loads a service, and returns the compiled service and its description as data, with true for functions. `ownToken` is
- * whether token() returns another token than SUBSCRIBE_TOKEN.
+ * Loads a service, and returns the compiled service and its description as data, with true for functions.
+ * `customToken` is whether token() returns another token than SUBSCRIBE_TOKEN.
  *
  * @param {string} [name] of the service; default: SERVICE
- * @returns {{service: import('k6/x/soak').Service, description: object, ownToken: boolean}}
+ * @returns {{service: import('k6/x/soak').Service, description: object, customToken: boolean}}
  */
 export function loadService(name = soak.setting('SERVICE')) {
   const description = load(name).default;
@@ -20,8 +20,8 @@ export function loadService(name = soak.setting('SERVICE')) {
     throw new Error(`SERVICE must be a module with a description as its default export, such as export default { name: …, connect: …, message: … }, got "${name}".`);
   }
   const { token } = description;
-  const ownToken = typeof token === 'function' && !String(token).includes('SUBSCRIBE_TOKEN');
-  return { service: soak.service(description), description: dataOf(description), ownToken };
+  const customToken = typeof token === 'function' && !String(token).includes('SUBSCRIBE_TOKEN');
+  return { service: soak.service(description), description: dataOf(description), customToken };
 }
 
 /**

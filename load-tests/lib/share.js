@@ -17,14 +17,14 @@ const RAMP = 500;
  *   `ext` is for the options: `soak run` reads the description there by `k6 inspect`
  */
 export function sharedConfig() {
-  const { service, description, ownToken } = loadService();
+  const { service, description, customToken } = loadService();
   const settings = soakConfig(service);
   const config = {
     ...settings,
     connections: settings.connections || DEFAULT_CONNECTIONS,
     idleTimeout: Math.max(settings.idleTimeout, MIN_IDLE_TIMEOUT), // an action may delay messages by seconds; the verdict must report that, not an idle timeout
   };
-  return { service, config, ext: { soak: { service: description, ownToken } } };
+  return { service, config, ext: { soak: { service: description, customToken } } };
 }
 
 /**

@@ -12,7 +12,7 @@ import { hold } from 'k6/x/soak';
 import { DISCONNECT_LEAD, checkOptions, SAMPLES_BUFFER, soakConfig, DEFAULT_CONNECTIONS } from '../lib/config.js';
 import { loadService } from '../lib/service.js';
 
-const { service, description, ownToken } = loadService();
+const { service, description, customToken } = loadService();
 const config = soakConfig(service);
 
 /** Milliseconds after which the end of each stream is requested. */
@@ -36,7 +36,7 @@ export const options = {
   batchPerHost: 0,
   metricSamplesBufferSize: SAMPLES_BUFFER,
   summaryTrendStats: ['min', 'med', 'p(95)', 'p(99)', 'max'],
-  ext: { soak: { service: description, ownToken } }, // `soak run` reads it by `k6 inspect`
+  ext: { soak: { service: description, customToken } }, // `soak run` reads it by `k6 inspect`
 };
 
 export function setup() {

@@ -39,7 +39,7 @@ const full = {
 
 const chosen = profile({ full, smoke: { ...full, SECONDS: 10, DRAIN: 10 } });
 const { values } = chosen;
-const { service, description, ownToken } = loadService(values.SERVICE);
+const { service, description, customToken } = loadService(values.SERVICE);
 
 if (service.endBy !== 'event') {
   throw new Error(`SERVICE must have streams that end by themselves (end.by: 'event'), got "${values.SERVICE}"; soak it with \`soak run\`.`);
@@ -92,7 +92,7 @@ export const options = {
   },
   metricSamplesBufferSize: SAMPLES_BUFFER,
   systemTags: ['scenario', 'status', 'error_code', 'check'],
-  ext: { soak: { service: description, ownToken, connections: closed ? values.CONCURRENCY : values.MAX_IN_FLIGHT } },
+  ext: { soak: { service: description, customToken, connections: closed ? values.CONCURRENCY : values.MAX_IN_FLIGHT } },
 };
 
 /**

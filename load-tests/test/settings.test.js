@@ -26,8 +26,8 @@ export default runInInit({
   },
   'the description of noops is the default and has a name': () => {
     for (const env of /** @type {Record<string, string>[]} */ ([{}, { SERVICE: '' }, { SERVICE: 'noop' }])) {
-      const { service: loaded, ownToken } = withEnvironment({ BACKEND_URL, ...env }, loadService);
-      equal([loaded.name, loaded.every, loaded.endBy, ownToken], ['noop', 15, 'request', false]);
+      const { service: loaded, customToken } = withEnvironment({ BACKEND_URL, ...env }, loadService);
+      equal([loaded.name, loaded.every, loaded.endBy, customToken], ['noop', 15, 'request', false]);
     }
   },
   'the error of an unknown service lists the services': () => {

@@ -178,8 +178,8 @@ func (s *stack) startAlertmanager(webhook string) {
 	s.awaitReady("http://" + s.alerts + "/-/ready")
 }
 
-// soak starts connectionTest.js on all runners, with the commands of docs/stack.md. wait waits until the runners have ended,
-// and asserts their exit code.
+// soak starts connectionTest.js on all runners, with the commands of docs/stack.md. wait waits until the runners have
+// ended, and asserts their exit code.
 func (s *stack) soak(seconds int) (wait func(exitCode int)) {
 	s.t.Helper()
 	bounds := map[int]string{0: "0", 1: "1/2", 2: "1"}
@@ -226,7 +226,7 @@ func (s *stack) start(name string, env []string, path string, args ...string) *p
 	s.t.Helper()
 	c, err := process.Start(process.Spec{
 		Name: name, Path: path, Args: args, Env: append(os.Environ(), env...),
-		Log: filepath.Join(s.dir, name+".log"), Orphan: syscall.SIGTERM,
+		Log: filepath.Join(s.dir, name+".log"), OrphanSignal: syscall.SIGTERM,
 	})
 	require.NoError(s.t, err)
 	s.t.Cleanup(func() { c.Stop(context.Background(), syscall.SIGTERM, 10*time.Second) })

@@ -21,7 +21,7 @@ var (
 	npmInstall  = regexp.MustCompile(`(?m)^.*\bnpm (?:ci|i|install|add|update)\b.*$`)
 	imageName   = regexp.MustCompile(`(?mi)^(?:FROM(?: --platform=\S+)? |ARG \w*IMAGE=|[ -]*image: *"?)([a-z0-9][^\s"$]*)"?(?:\s|$)|^\s*\w*Image\s*= *"([^"$]+:[^"$]+)"`)
 	imageListed = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| `[^|]+` \\|$")
-	ownImages   = regexp.MustCompile(`^(scratch$|sse-soak/|soak-test/|localhost/)`)
+	localImages = regexp.MustCompile(`^(scratch$|sse-soak/|soak-test/|localhost/)`)
 )
 
 // sources returns the files that can download or run third-party software, except results, tests and test data.
@@ -150,7 +150,7 @@ func TestImagesArePinnedByDigest(t *testing.T) {
 		text := read(t, name)
 		for _, m := range imageName.FindAllStringSubmatch(text, -1) {
 			image := m[1] + m[2]
-			if ownImages.MatchString(image) || regexp.MustCompile(`(?m)^FROM .* AS `+regexp.QuoteMeta(image)+`$`).MatchString(text) {
+			if localImages.MatchString(image) || regexp.MustCompile(`(?m)^FROM .* AS `+regexp.QuoteMeta(image)+`$`).MatchString(text) {
 				continue
 			}
 			if strings.Contains(image, "@") {

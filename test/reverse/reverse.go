@@ -53,7 +53,7 @@ func Run(ctx context.Context, dir, configuration, network, address string) (stop
 		return nil, err
 	}
 	p, err := process.Start(process.Spec{
-		Name: "nginx", Path: path, Args: []string{"-e", log, "-c", config}, Log: log, Env: os.Environ(), Orphan: syscall.SIGTERM,
+		Name: "nginx", Path: path, Args: []string{"-e", log, "-c", config}, Log: log, Env: os.Environ(), OrphanSignal: syscall.SIGTERM,
 	})
 	if err != nil {
 		return nil, err

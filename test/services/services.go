@@ -170,7 +170,7 @@ func Start(ctx context.Context, name string, o Options) (*Instance, error) {
 func (r *Instance) Up(ctx context.Context) error {
 	env := append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + r.dir}, r.command.env...)
 	p, err := process.Start(process.Spec{
-		Name: r.Name, Path: r.command.path, Args: r.command.args, Env: env, Log: r.Log, Orphan: syscall.SIGTERM,
+		Name: r.Name, Path: r.command.path, Args: r.command.args, Env: env, Log: r.Log, OrphanSignal: syscall.SIGTERM,
 	})
 	if err != nil {
 		return err

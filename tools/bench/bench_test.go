@@ -92,7 +92,7 @@ func BenchmarkRunner(b *testing.B) {
 		b.ReportMetric(cpu["soak"]/cpu["epoll"], "soak/epoll")
 		p := plan.Default()
 		p.Connections, p.Runners = size.soak, 1
-		runner := contender{"", s, func(n int) client { return s.run(soakScript, n, p.Density(), nil) }}
+		runner := contender{"", s, func(n int) client { return s.run(soakScript, n, p.StreamsPerVU(), nil) }}
 		b.ReportMetric(runner.measureOnce(size.soak, max(size.window/2, 2*time.Second)).rss/mb, "soak-1200-MB")
 	}
 }

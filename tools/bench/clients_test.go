@@ -131,7 +131,7 @@ func TestGeneratedRunPasses(t *testing.T) {
 	t.Parallel()
 	p := plan.Default()
 	p.TestID, p.Prefix, p.BackendURL, p.Runners, p.Connections = "merge", "soak-", "http://127.0.0.1:1", 2, 20
-	p.ConnectionsPerVU = p.Density()
+	p.ConnectionsPerVU = p.StreamsPerVU()
 	d := results.Dir(t.TempDir())
 	require.NoError(t, writeRun(t.Context(), d, p))
 	v, _, err := d.Judge()

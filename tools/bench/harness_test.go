@@ -89,7 +89,7 @@ func startProgram(b testing.TB, program string, options any) (p *process.Process
 	text, err := json.Marshal(options)
 	require.NoError(b, err)
 	p, err = process.Start(process.Spec{
-		Name: program, Path: "bin/bench", Args: []string{program, string(text)}, Env: os.Environ(), Log: output, Orphan: syscall.SIGKILL,
+		Name: program, Path: "bin/bench", Args: []string{program, string(text)}, Env: os.Environ(), Log: output, OrphanSignal: syscall.SIGKILL,
 	})
 	require.NoError(b, err)
 	b.Cleanup(func() { p.Stop(context.Background(), syscall.SIGKILL, time.Second) })

@@ -136,7 +136,7 @@ func sizeOf(b *testing.B, path string) float64 {
 func merge(b *testing.B, p plan.Plan) results.Dir {
 	d := results.Dir(b.TempDir())
 	p.TestID, p.Prefix, p.BackendURL = "merge", "soak-", "http://127.0.0.1:1"
-	p.ConnectionsPerVU = p.Density()
+	p.ConnectionsPerVU = p.StreamsPerVU()
 	require.NoError(b, writeRun(b.Context(), d, p))
 	cmd := exec.CommandContext(b.Context(), "bin/soak", "merge", string(d))
 	start := time.Now()

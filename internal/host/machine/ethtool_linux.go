@@ -11,9 +11,9 @@ import (
 // enaDriver is the name of AWS's network card driver (Elastic Network Adapter).
 const enaDriver = "ena"
 
-// devices returns the counters of AWS's driver, summed over its cards, and reports whether this network namespace has
-// cards. Virtual interfaces such as veth and bridges are not cards: they have no address on a bus.
-func devices() (counts map[string]uint64, cards bool, err error) {
+// cardCounters returns the counters of AWS's driver, summed over its cards, and reports whether this network namespace
+// has cards. Virtual interfaces such as veth and bridges are not cards: they have no address on a bus.
+func cardCounters() (counts map[string]uint64, cards bool, err error) {
 	tool, err := ethtool.NewEthtool()
 	if err != nil {
 		return nil, false, err

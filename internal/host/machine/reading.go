@@ -20,15 +20,15 @@ type Reading map[string]float64
 // A source reads the counters of a machine.
 type source struct {
 	proc string // mount point of /proc
-	// devices returns the counters of AWS's driver, and reports whether the network namespace has network cards.
-	devices func() (counts map[string]uint64, cards bool, err error)
+	// cardCounters returns the counters of AWS's driver, and reports whether the network namespace has network cards.
+	cardCounters func() (counts map[string]uint64, cards bool, err error)
 	// suspended returns how long the machine has been suspended since its start. ok is false if that is unknown.
 	suspended func() (d time.Duration, ok bool)
 	// clocks returns the wall clock and the monotonic clock at one instant.
 	clocks func() (wall, monotonic time.Duration)
 }
 
-var localSource = source{proc: procfs.DefaultMountPoint, devices: devices, suspended: SuspendedFor, clocks: clocks}
+var localSource = source{proc: procfs.DefaultMountPoint, cardCounters: cardCounters, suspended: SuspendedFor, clocks: clocks}
 
 // processStart is the origin of the monotonic clock.
 var processStart = time.Now()
@@ -69,7 +69,7 @@ func (s *source) read() Reading {
 			r.set(SYNRetrans, ext.TCPSynRetrans)
 		}
 	}
-	counts, _, err := s.devices()
+	counts, _, err := s.cardCounters()
 	if err != nil {
 		return r
 	}
@@ -117,5 +117,5 @@ func (s *source) identity(r *Record) {
 			r.Cores, r.BootedUnix = len(stat.CPU), clamp.Int64(stat.BootTime)
 		}
 	}
-	_, r.Cards, _ = s.devices() // false in a container, whose network interfaces are virtual
+	_, r.Cards, _ = s.cardCounters() // false in a container, whose network interfaces are virtual
 }

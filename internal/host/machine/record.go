@@ -40,9 +40,9 @@ type Series struct {
 
 // A Stretch is a period in which a counter increased, as exact as the samples.
 type Stretch struct {
-	FromUS int64   `json:"from_unix_us"`
-	ToUS   int64   `json:"to_unix_us"`
-	By     float64 `json:"by"`
+	FromUS   int64   `json:"from_unix_us"`
+	ToUS     int64   `json:"to_unix_us"`
+	Increase float64 `json:"by"`
 }
 
 // From and To return the bounds of the period.
@@ -124,8 +124,8 @@ func (s *Series) check(r *Record) error {
 		return fmt.Errorf("impossible counter %s of the machine: it grew by %g without a time", s.Name, s.Increase)
 	}
 	for _, m := range s.Stretches {
-		if m.FromUS < r.FromUS || m.ToUS > r.ToUS || m.ToUS < m.FromUS || m.By < 0 || m.By > maxValue {
-			return fmt.Errorf("impossible counter %s of the machine: it grew by %g from %d µs to %d µs", s.Name, m.By, m.FromUS, m.ToUS)
+		if m.FromUS < r.FromUS || m.ToUS > r.ToUS || m.ToUS < m.FromUS || m.Increase < 0 || m.Increase > maxValue {
+			return fmt.Errorf("impossible counter %s of the machine: it grew by %g from %d µs to %d µs", s.Name, m.Increase, m.FromUS, m.ToUS)
 		}
 	}
 	return nil

@@ -17,17 +17,17 @@ type Watch struct {
 
 // New returns a Watch of the machine of this process. A message counts as late if its lateness exceeds late. The
 // record has a stretch for each increase of Steal between two samples that exceeds half of late.
-func New(late time.Duration) *Watch { return newWatch(localSource, late) }
+func New(lateThreshold time.Duration) *Watch { return newWatch(localSource, lateThreshold) }
 
-func newWatch(s source, late time.Duration) *Watch {
-	w := &Watch{source: s, maxSteal: late.Seconds() / 2}
+func newWatch(s source, lateThreshold time.Duration) *Watch {
+	w := &Watch{source: s, maxSteal: lateThreshold.Seconds() / 2}
 	s.identity(&w.record)
 	return w
 }
 
 // Follow returns a Watch of another machine. The caller passes the readings to Add.
-func Follow(name string, late time.Duration) *Watch {
-	return &Watch{record: Record{Name: name}, maxSteal: late.Seconds() / 2}
+func Follow(name string, lateThreshold time.Duration) *Watch {
+	return &Watch{record: Record{Name: name}, maxSteal: lateThreshold.Seconds() / 2}
 }
 
 // Sample adds the current counters of this machine. It ignores changes of Suspension below its resolution, because they
@@ -116,7 +116,7 @@ func (s *Series) recordShare(v, limit float64, at int64) {
 func (s *Series) addStretch(added Stretch) {
 	n := len(s.Stretches)
 	if n > 0 && s.Stretches[n-1].ToUS == added.FromUS {
-		s.Stretches[n-1].ToUS, s.Stretches[n-1].By = added.ToUS, s.Stretches[n-1].By+added.By
+		s.Stretches[n-1].ToUS, s.Stretches[n-1].Increase = added.ToUS, s.Stretches[n-1].Increase+added.Increase
 		return
 	}
 	if s.Stretches = append(s.Stretches, added); n < maxStretches {
@@ -129,7 +129,7 @@ func (s *Series) addStretch(added Stretch) {
 		}
 	}
 	first, second := &s.Stretches[shortest-1], s.Stretches[shortest]
-	first.ToUS, first.By = second.ToUS, first.By+second.By
+	first.ToUS, first.Increase = second.ToUS, first.Increase+second.Increase
 	s.Stretches = slices.Delete(s.Stretches, shortest, shortest+1)
 }
 

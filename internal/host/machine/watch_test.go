@@ -25,10 +25,10 @@ func add(w *Watch, readings ...Reading) *Record {
 // fakeSource returns a source of a machine without network cards, counters of the kernel and suspensions.
 func fakeSource(t *testing.T) source {
 	return source{
-		proc:      t.TempDir(),
-		devices:   func() (map[string]uint64, bool, error) { return nil, false, nil },
-		suspended: func() (time.Duration, bool) { return 0, false },
-		clocks:    clocks,
+		proc:         t.TempDir(),
+		cardCounters: func() (map[string]uint64, bool, error) { return nil, false, nil },
+		suspended:    func() (time.Duration, bool) { return 0, false },
+		clocks:       clocks,
 	}
 }
 
@@ -92,7 +92,7 @@ func TestRecordIsBounded(t *testing.T) {
 	require.Less(t, len(text), 32<<10)
 	var sum float64
 	for _, stretch := range r.Series(OOMKills).Stretches {
-		sum += stretch.By
+		sum += stretch.Increase
 		require.Less(t, stretch.To().Sub(stretch.From()), samples*5*time.Second/20, "no stretch covers most of the run")
 	}
 	require.InDelta(t, samples/2-1, sum, 0, "the stretches contain all increases")
@@ -124,8 +124,8 @@ func TestImpossibleRecordsAreRejected(t *testing.T) {
 		"-1 cores":                                 func(r *Record) { r.Cores = -1 },
 		`counter "aaaaaaaaaa`:                      func(r *Record) { r.Counters[0].Name = strings.Repeat("a", maxText+1) },
 		"without a time":                           func(r *Record) { r.Counters[0].Stretches = nil },
-		"grew by -1":                               func(r *Record) { r.Counters[0].Stretches[0].By = -1 },
-		"grew by 9.1":                              func(r *Record) { r.Counters[0].Stretches[0].By = 9.1e15 },
+		"grew by -1":                               func(r *Record) { r.Counters[0].Stretches[0].Increase = -1 },
+		"grew by 9.1":                              func(r *Record) { r.Counters[0].Stretches[0].Increase = 9.1e15 },
 		"of the machine: 9.1e+15":                  func(r *Record) { r.Counters[0].MaxShare = 9.1e15 },
 		"from 1700000005000000 µs":                 func(r *Record) { r.Counters[0].Stretches[0].FromUS, r.Counters[0].Stretches[0].ToUS = at(5), at(4) },
 		"from 1699999999000000 µs":                 func(r *Record) { r.Counters[0].Stretches[0].FromUS = at(-1) },
@@ -161,7 +161,7 @@ func TestSampleReadsCountersOfKernelAndENA(t *testing.T) {
 	ena := map[string]uint64{"bw_in_allowance_exceeded": 1, "conntrack_allowance_exceeded": 4, "tx_timeout": 8}
 	var enaErr error
 	s := fakeSource(t)
-	s.proc, s.devices = proc, func() (map[string]uint64, bool, error) { return ena, true, enaErr }
+	s.proc, s.cardCounters = proc, func() (map[string]uint64, bool, error) { return ena, true, enaErr }
 	want := Reading{
 		Steal: 8.5, OOMKills: 3, ConntrackEntries: 41, "nf_conntrack_max": 100,
 		OutSegs: 1000, Retrans: 12, Overflows: 5, Drops: 7,

@@ -80,26 +80,26 @@ func limits(p plan.Plan, m Machine, s Services) []Finding {
 
 // A Program is an executable that soak starts, or that the user may need.
 type Program struct {
-	Name    string
-	Names   []string               // names of the executable that are tried before Name
-	Find    func() (string, error) // replaces the search on the PATH
-	Version []string               // arguments that print its version, or connect to its service
-	For     string                 // what is unavailable without the program
-	Needed  bool                   // every run needs the program
-	Remedy  string                 // how to install the program
-	Start   string                 // remedy if the program fails; "": Remedy
+	Name        string
+	Names       []string               // names of the executable that are tried before Name
+	Find        func() (string, error) // replaces the search on the PATH
+	Version     []string               // arguments that print its version, or connect to its service
+	Consequence string                 // what is unavailable without the program
+	Needed      bool                   // every run needs the program
+	Remedy      string                 // how to install the program
+	Start       string                 // remedy if the program fails; "": Remedy
 }
 
 // optionalPrograms lists the third-party programs. A run can start without them.
 var optionalPrograms = []Program{
-	{Name: "nginx", Names: []string{"nginx", "/usr/sbin/nginx"}, Version: []string{"-v"}, For: "local runs have no proxy in front of the backend", Remedy: "apt-get install nginx-light"},
-	{Name: "docker", Version: []string{"info", "--format", "Docker {{.ServerVersion}}, Compose and images of the stack"}, For: "no `make up`, no images", Remedy: "https://docs.docker.com/engine/install/", Start: "systemctl start docker, as a member of the group docker"},
-	{Name: "prometheus", Version: []string{"--version"}, For: "`soak open` needs docker to show metrics of the past", Remedy: "apt-get install prometheus"},
-	{Name: "kubectl", Version: []string{"version", "--request-timeout=3s"}, For: "no shell on Kubernetes; `--on k8s` needs a cluster, not kubectl", Remedy: "https://kubernetes.io/docs/tasks/tools/", Start: "kubectl config use-context NAME, for a cluster that answers"},
-	{Name: "terraform", Version: []string{"version"}, For: "no machines on AWS (`make aws-up`)", Remedy: "https://developer.hashicorp.com/terraform/install"},
-	{Name: "aws", Version: []string{"--version"}, For: "no machines on AWS", Remedy: "https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html"},
-	{Name: "session-manager-plugin", Version: []string{"--version"}, For: "no tunnel to machines on AWS", Remedy: "https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-working-with-install-plugin.html"},
-	{Name: "browser", Names: []string{"chromium", "chromium-browser", "google-chrome", "firefox"}, Version: []string{"--version"}, For: "reports cannot be opened on this machine", Remedy: "apt-get install chromium"},
+	{Name: "nginx", Names: []string{"nginx", "/usr/sbin/nginx"}, Version: []string{"-v"}, Consequence: "local runs have no proxy in front of the backend", Remedy: "apt-get install nginx-light"},
+	{Name: "docker", Version: []string{"info", "--format", "Docker {{.ServerVersion}}, Compose and images of the stack"}, Consequence: "no `make up`, no images", Remedy: "https://docs.docker.com/engine/install/", Start: "systemctl start docker, as a member of the group docker"},
+	{Name: "prometheus", Version: []string{"--version"}, Consequence: "`soak open` needs docker to show metrics of the past", Remedy: "apt-get install prometheus"},
+	{Name: "kubectl", Version: []string{"version", "--request-timeout=3s"}, Consequence: "no shell on Kubernetes; `--on k8s` needs a cluster, not kubectl", Remedy: "https://kubernetes.io/docs/tasks/tools/", Start: "kubectl config use-context NAME, for a cluster that answers"},
+	{Name: "terraform", Version: []string{"version"}, Consequence: "no machines on AWS (`make aws-up`)", Remedy: "https://developer.hashicorp.com/terraform/install"},
+	{Name: "aws", Version: []string{"--version"}, Consequence: "no machines on AWS", Remedy: "https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html"},
+	{Name: "session-manager-plugin", Version: []string{"--version"}, Consequence: "no tunnel to machines on AWS", Remedy: "https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-working-with-install-plugin.html"},
+	{Name: "browser", Names: []string{"chromium", "chromium-browser", "google-chrome", "firefox"}, Version: []string{"--version"}, Consequence: "reports cannot be opened on this machine", Remedy: "apt-get install chromium"},
 }
 
 // versionTimeout is the time limit for a program to print its version.
@@ -110,7 +110,7 @@ func (p Program) find(ctx context.Context) Finding {
 	f := Finding{Group: "programs", Name: p.Name, State: OK, Remedy: p.Remedy}
 	path, err := p.path()
 	if err != nil {
-		f.State, f.Result = p.stateWithout(), "not found: "+p.For
+		f.State, f.Result = p.stateIfMissing(), "not found: "+p.Consequence
 		return f
 	}
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
@@ -124,7 +124,7 @@ func (p Program) find(ctx context.Context) Finding {
 		if ctx.Err() != nil {
 			reason = "no output within " + versionTimeout.String()
 		}
-		f.State, f.Result = p.stateWithout(), fmt.Sprintf("%s failed (%s): %s", path, reason, p.For)
+		f.State, f.Result = p.stateIfMissing(), fmt.Sprintf("%s failed (%s): %s", path, reason, p.Consequence)
 		f.Remedy = cmp.Or(p.Start, p.Remedy)
 		return f
 	}
@@ -132,8 +132,8 @@ func (p Program) find(ctx context.Context) Finding {
 	return f
 }
 
-// stateWithout returns the state of the finding if the program cannot be used.
-func (p Program) stateWithout() State {
+// stateIfMissing returns the state of the finding if the program cannot be used.
+func (p Program) stateIfMissing() State {
 	if p.Needed {
 		return Broken
 	}

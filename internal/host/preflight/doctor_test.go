@@ -61,10 +61,10 @@ func TestProgramVersionOrReason(t *testing.T) {
 	}{
 		"a version":                {Program{Names: script("echo version 7; echo more; echo a warning >&2")}, OK, "version 7", ""},
 		"on standard error":        {Program{Names: script("echo version 7 >&2")}, OK, "version 7", ""},
-		"missing":                  {Program{Names: []string{"/nowhere/program"}, For: "no cluster", Remedy: "install it"}, Absent, "not found: no cluster", "install it"},
-		"missing and required":     {Program{Names: []string{"/nowhere/program"}, For: "nothing runs", Remedy: "make build", Needed: true}, Broken, "not found: nothing runs", "make build"},
-		"failed with a message":    {Program{Names: script("echo what; echo first >&2; echo cannot connect >&2; exit 1"), For: "no stack", Remedy: "install it", Start: "start it"}, Absent, "failed (cannot connect): no stack", "start it"},
-		"failed without a message": {Program{Names: script("exit 3"), For: "nothing runs", Remedy: "make build", Needed: true}, Broken, "failed (exit status 3): nothing runs", "make build"},
+		"missing":                  {Program{Names: []string{"/nowhere/program"}, Consequence: "no cluster", Remedy: "install it"}, Absent, "not found: no cluster", "install it"},
+		"missing and required":     {Program{Names: []string{"/nowhere/program"}, Consequence: "nothing runs", Remedy: "make build", Needed: true}, Broken, "not found: nothing runs", "make build"},
+		"failed with a message":    {Program{Names: script("echo what; echo first >&2; echo cannot connect >&2; exit 1"), Consequence: "no stack", Remedy: "install it", Start: "start it"}, Absent, "failed (cannot connect): no stack", "start it"},
+		"failed without a message": {Program{Names: script("exit 3"), Consequence: "nothing runs", Remedy: "make build", Needed: true}, Broken, "failed (exit status 3): nothing runs", "make build"},
 	} {
 		c.program.Name = "no such program anywhere"
 		f := c.program.find(t.Context())

@@ -26,21 +26,21 @@ const (
 // spareFiles is the number of open files of a process in addition to its connections.
 const spareFiles = 512
 
-// A Wire has the costs of a stream for a runner with thousands of streams. They depend on the protocol.
-type Wire struct {
+// A StreamCost has the costs of a stream for a runner with thousands of streams. They depend on the protocol.
+type StreamCost struct {
 	Stream int     // maximum bytes, while thousands of streams open or close; a third to a half of it afterwards
 	Noop   float64 // CPU seconds per message
 }
 
-// WireOf returns the costs of a stream of a plan.
-func WireOf(p *plan.Plan) Wire {
+// StreamCostOf returns the costs of a stream of a plan.
+func StreamCostOf(p *plan.Plan) StreamCost {
 	if p.HTTPVersion == plan.HTTP2 {
-		return Wire{10 << 10, 25e-6}
+		return StreamCost{10 << 10, 25e-6}
 	}
 	if strings.HasPrefix(p.BackendURL, "https:") {
-		return Wire{24 << 10, 11e-6}
+		return StreamCost{24 << 10, 11e-6}
 	}
-	return Wire{18 << 10, 10e-6}
+	return StreamCost{18 << 10, 10e-6}
 }
 
 // PerTargetStream is the memory of nginx and the backend for a stream in bytes.
@@ -124,7 +124,7 @@ func requiredFiles(p plan.Plan, s Services, perService int) (files uint64, user 
 
 // Memory returns the maximum memory of a plan on one host in bytes.
 func Memory(p plan.Plan, s Services) uint64 {
-	bytes := p.Runners*perRunner + p.Iterations()*perVU + p.Connections*WireOf(&p).Stream
+	bytes := p.Runners*perRunner + p.Iterations()*perVU + p.Connections*StreamCostOf(&p).Stream
 	if s.Local {
 		bytes += p.Connections * perBackend
 	}

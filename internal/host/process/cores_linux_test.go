@@ -17,7 +17,7 @@ func TestProcessRunsOnItsCores(t *testing.T) {
 	require.NotEmpty(t, all)
 	for _, cores := range []Cores{nil, all[len(all)-1:]} {
 		log := filepath.Join(t.TempDir(), "log")
-		p, err := Start(Spec{Name: "status", Path: "/bin/cat", Args: []string{"/proc/self/status"}, Log: log, Cores: cores, Orphan: syscall.SIGKILL})
+		p, err := Start(Spec{Name: "status", Path: "/bin/cat", Args: []string{"/proc/self/status"}, Log: log, Cores: cores, OrphanSignal: syscall.SIGKILL})
 		require.NoError(t, err)
 		<-p.Done()
 		text, err := os.ReadFile(log)
@@ -61,6 +61,6 @@ func TestHalvesKeepThreadsOfACoreTogether(t *testing.T) {
 
 func TestStartNamesMissingCores(t *testing.T) {
 	t.Parallel()
-	_, err := Start(Spec{Name: "program", Path: "/bin/true", Log: filepath.Join(t.TempDir(), "log"), Cores: Cores{1000}, Orphan: syscall.SIGKILL})
+	_, err := Start(Spec{Name: "program", Path: "/bin/true", Log: filepath.Join(t.TempDir(), "log"), Cores: Cores{1000}, OrphanSignal: syscall.SIGKILL})
 	require.ErrorContains(t, err, "start program: set the cores 1000")
 }

@@ -1,5 +1,6 @@
 // Package process runs the processes of a soak. Each is in its own process group, so that a Ctrl-C at the terminal
-// reaches only soak, which ends them in order. On Linux the kernel sends Spec.Orphan to each one if soak is killed.
+// reaches only soak, which ends them in order. On Linux the kernel sends Spec.OrphanSignal to each one if soak is
+// killed.
 package process
 
 import (
@@ -14,15 +15,15 @@ import (
 
 // A Spec describes a process to start.
 type Spec struct {
-	Name   string // for messages
-	Path   string
-	Args   []string
-	Env    []string       // complete environment
-	Log    string         // file to which stdout and stderr are appended
-	Output *os.File       // replaces Log
-	Extra  []*os.File     // further open files, from descriptor 3
-	Cores  Cores          // cores of the process; empty: all
-	Orphan syscall.Signal // signal that the kernel of Linux sends if soak ends; 0: none
+	Name         string // for messages
+	Path         string
+	Args         []string
+	Env          []string       // complete environment
+	Log          string         // file to which stdout and stderr are appended
+	Output       *os.File       // replaces Log
+	Extra        []*os.File     // further open files, from descriptor 3
+	Cores        Cores          // cores of the process; empty: all
+	OrphanSignal syscall.Signal // signal that the kernel of Linux sends if soak ends; 0: none
 }
 
 // A Process is a started process. Wait for Done before reading Err and End.
@@ -46,7 +47,7 @@ func Start(s Spec) (*Process, error) {
 	}
 	cmd := exec.Command(s.Path, s.Args...) // #nosec G204 -- starts the runs' programs, without a shell
 	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = s.Env, log, log, s.Extra
-	cmd.SysProcAttr = attributes(s.Orphan)
+	cmd.SysProcAttr = attributes(s.OrphanSignal)
 	if err := startOn(cmd, s.Cores); err != nil {
 		return nil, fmt.Errorf("start %s: %w", s.Name, err)
 	}

@@ -18,7 +18,7 @@ const patience = time.Minute
 func start(t *testing.T, script string) (c *Process, log func() string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "log")
-	c, err := Start(Spec{Name: "script", Path: "/bin/sh", Args: []string{"-c", script}, Env: os.Environ(), Log: path, Orphan: syscall.SIGKILL})
+	c, err := Start(Spec{Name: "script", Path: "/bin/sh", Args: []string{"-c", script}, Env: os.Environ(), Log: path, OrphanSignal: syscall.SIGKILL})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())

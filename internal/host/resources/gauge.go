@@ -89,7 +89,7 @@ func (s *Sample) FromQuery(ctx context.Context, address, query string) error {
 	s.Counter = counter.MatchString(query)
 	answer, _, err := client.Query(ctx, query, time.Now())
 	if err != nil {
-		return fmt.Errorf("query %s from Prometheus at %s: %w", query, Redacted(address), withoutURL(err))
+		return fmt.Errorf("query %s from Prometheus at %s: %w", query, Redact(address), withoutURL(err))
 	}
 	switch answer := answer.(type) {
 	case *model.Scalar:
@@ -99,7 +99,7 @@ func (s *Sample) FromQuery(ctx context.Context, address, query string) error {
 			s.addGauge(float64(series.Value))
 		}
 	default:
-		return fmt.Errorf("query %s from Prometheus at %s: expected a number, got a %s", query, Redacted(address), answer.Type())
+		return fmt.Errorf("query %s from Prometheus at %s: expected a number, got a %s", query, Redact(address), answer.Type())
 	}
 	return nil
 }

@@ -24,20 +24,20 @@ const (
 
 // MachinesFromPrometheus returns the records of the machines that the Prometheus at address watched in a period. late
 // is the lateness above which a message counts as late. It returns no error if there are no machines.
-func MachinesFromPrometheus(ctx context.Context, address string, from, to time.Time, late time.Duration) ([]*machine.Record, error) {
+func MachinesFromPrometheus(ctx context.Context, address string, from, to time.Time, lateThreshold time.Duration) ([]*machine.Record, error) {
 	client, err := prometheusAt(address)
 	if err != nil {
 		return nil, err
 	}
-	m := machines{client: client, from: from.Truncate(Interval), to: to.Truncate(Interval), found: map[string]*readings{}}
+	m := machines{client: client, from: from.Truncate(Interval), to: to.Truncate(Interval), byInstance: map[string]*readings{}}
 	if err := m.collect(ctx); err != nil {
-		return nil, fmt.Errorf("query the machines from Prometheus at %s: %w", Redacted(address), withoutURL(err))
+		return nil, fmt.Errorf("query the machines from Prometheus at %s: %w", Redact(address), withoutURL(err))
 	}
 	var out []*machine.Record
-	for _, name := range slices.Sorted(maps.Keys(m.found)) {
-		record := m.found[name].record(name, late)
+	for _, name := range slices.Sorted(maps.Keys(m.byInstance)) {
+		record := m.byInstance[name].record(name, lateThreshold)
 		if err := record.Check(); err != nil { // a reader would reject the file
-			return nil, fmt.Errorf("query the machines from Prometheus at %s: impossible counters of %.100q: %w", Redacted(address), name, err)
+			return nil, fmt.Errorf("query the machines from Prometheus at %s: impossible counters of %.100q: %w", Redact(address), name, err)
 		}
 		out = append(out, record)
 	}
@@ -46,9 +46,9 @@ func MachinesFromPrometheus(ctx context.Context, address string, from, to time.T
 
 // A machines collects the readings of all machines that a Prometheus watches.
 type machines struct {
-	client   prometheus.API
-	from, to time.Time
-	found    map[string]*readings // by instance
+	client     prometheus.API
+	from, to   time.Time
+	byInstance map[string]*readings // by instance
 }
 
 // A readings has the counters of one machine by time.
@@ -64,15 +64,15 @@ type readings struct {
 // readingsOf returns the readings of the machine of a metric, which are empty for a new machine.
 func (m *machines) readingsOf(metric model.Metric) *readings {
 	name := string(metric["instance"])
-	if m.found[name] == nil {
-		m.found[name] = &readings{bySecond: map[int64]machine.Reading{}}
+	if m.byInstance[name] == nil {
+		m.byInstance[name] = &readings{bySecond: map[int64]machine.Reading{}}
 	}
-	return m.found[name]
+	return m.byInstance[name]
 }
 
 // record returns the record of the machine. name is its instance in Prometheus.
-func (r *readings) record(name string, late time.Duration) *machine.Record {
-	w := machine.Follow(name, late)
+func (r *readings) record(name string, lateThreshold time.Duration) *machine.Record {
+	w := machine.Follow(name, lateThreshold)
 	for _, at := range slices.Sorted(maps.Keys(r.bySecond)) {
 		w.Add(time.Unix(at, 0), r.bySecond[at])
 	}

@@ -57,13 +57,13 @@ func FromPrometheus(ctx context.Context, address string, from, to time.Time) ([]
 		part := samples[at:min(at+maxPoints, len(samples))]
 		filled, err := fill(ctx, client, part)
 		if err != nil {
-			return nil, fmt.Errorf("query Prometheus at %s: %w", Redacted(address), withoutURL(err))
+			return nil, fmt.Errorf("query Prometheus at %s: %w", Redact(address), withoutURL(err))
 		}
 		found = found || filled
 	}
 	if !found {
 		return nil, fmt.Errorf("query Prometheus at %s: no data of a job \"backend\" between %s and %s UTC",
-			Redacted(address), from.UTC().Format(time.TimeOnly), to.UTC().Format(time.TimeOnly))
+			Redact(address), from.UTC().Format(time.TimeOnly), to.UTC().Format(time.TimeOnly))
 	}
 	return samples, nil
 }
@@ -75,7 +75,7 @@ func prometheusAt(address string) (prometheus.API, error) {
 	}
 	client, err := api.NewClient(api.Config{Address: address, Client: &http.Client{Timeout: 30 * time.Second}})
 	if err != nil {
-		return nil, fmt.Errorf("PROMETHEUS_URL %s: %w", Redacted(address), withoutURL(err))
+		return nil, fmt.Errorf("PROMETHEUS_URL %s: %w", Redact(address), withoutURL(err))
 	}
 	return prometheus.NewAPI(client), nil
 }
@@ -117,9 +117,9 @@ func fill(ctx context.Context, client prometheus.API, samples []Sample) (found b
 	return found, nil
 }
 
-// Redacted returns an address without its password, query and fragment, and without a user that has no password, which
+// Redact returns an address without its password, query and fragment, and without a user that has no password, which
 // may be a token. It returns a placeholder for text that is not a URL.
-func Redacted(address string) string {
+func Redact(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
 		return "(not a URL)"
@@ -135,8 +135,8 @@ func withoutURL(err error) error {
 	return err
 }
 
-// WithHost copies Host from hostSamples into samples of a Prometheus that watches no host. It reports whether it did.
-func WithHost(samples, hostSamples []Sample) bool {
+// CopyHost copies Host from hostSamples into samples of a Prometheus that watches no host. It reports whether it did.
+func CopyHost(samples, hostSamples []Sample) bool {
 	if slices.ContainsFunc(samples, func(s Sample) bool { return s.BusySeconds > 0 || s.NetworkKnown }) {
 		return false
 	}

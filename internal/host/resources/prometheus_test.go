@@ -65,13 +65,13 @@ func TestWithHostFillsOnlyUnwatchedHosts(t *testing.T) {
 	t.Parallel()
 	hostSamples := []Sample{{Unix: 11, Host: Host{BusySeconds: 1}}, {Unix: 16, Host: Host{BusySeconds: 2, NetworkKnown: true}}}
 	samples := []Sample{{Unix: 10, BackendRSS: 5}, {Unix: 15, BackendRSS: 6}, {Unix: 20}, {Unix: 25}}
-	require.True(t, WithHost(samples, hostSamples))
+	require.True(t, CopyHost(samples, hostSamples))
 	require.Equal(t, []Sample{
 		{Unix: 10, BackendRSS: 5}, {Unix: 15, BackendRSS: 6, Host: hostSamples[0].Host},
 		{Unix: 20, Host: hostSamples[1].Host}, {Unix: 25, Host: hostSamples[1].Host},
 	}, samples)
 	watched := []Sample{{Unix: 15}, {Unix: 20, Host: Host{BusySeconds: 9}}}
-	require.False(t, WithHost(watched, hostSamples), "if Prometheus watches the host, its gaps are not filled")
+	require.False(t, CopyHost(watched, hostSamples), "if Prometheus watches the host, its gaps are not filled")
 	require.Zero(t, watched[0].Host)
-	require.False(t, WithHost(samples[:1], nil))
+	require.False(t, CopyHost(samples[:1], nil))
 }

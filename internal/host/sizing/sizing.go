@@ -93,13 +93,13 @@ func (l Load) Need(connections int) (Need, error) {
 func needOf(connections int, p plan.Plan) (Need, error) {
 	p.Connections = connections
 	noops := float64(connections) / p.NoopInterval
-	cores := noops * preflight.WireOf(&p).Noop
+	cores := noops * preflight.StreamCostOf(&p).Noop
 	perRunner := streamsPerRunner
 	if p.HTTPVersion == plan.HTTP2 {
 		perRunner = sharedPerRunner
 	}
 	p.Runners = max(ceil(connections, perRunner), min(max(p.Runners, int(math.Ceil(cores/runnerCPU))), connections))
-	p.ConnectionsPerVU = p.Density()
+	p.ConnectionsPerVU = p.StreamsPerVU()
 	p.Seconds = max(p.Seconds, int(3*p.NoopInterval))
 	if err := p.Check(); err != nil {
 		return Need{}, fmt.Errorf("plan %d connections: %w", connections, err)

@@ -101,7 +101,8 @@ func TestPublishedMessageReachesTheStreamsOfItsTopic(t *testing.T) {
 	}
 }
 
-// Planned figures are at least the measured ones. They exceed the maximum of a run, which includes ramp and end, by at most a third.
+// Planned figures are at least the measured ones. They exceed the maximum of a run, which includes ramp and end, by at
+// most a third.
 func TestSizesMatchTheBench(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "results", "bench.json"))
@@ -127,7 +128,7 @@ func TestSizesMatchTheBench(t *testing.T) {
 		p.Connections, p.ConnectionsPerVU = connections, max(connections/users, 1)
 		return float64(preflight.Memory(p, preflight.Services{Count: 1}))
 	}
-	over := func(url string) preflight.Wire { return preflight.WireOf(&plan.Plan{BackendURL: url}) }
+	over := func(url string) preflight.StreamCost { return preflight.StreamCostOf(&plan.Plan{BackendURL: url}) }
 	plain, secure := over("http://h"), over("https://h")
 	type figures struct {
 		subject           string
@@ -144,7 +145,7 @@ func TestSizesMatchTheBench(t *testing.T) {
 	require.NoError(t, err)
 	steady = append(steady, figures{"MB of a shard of 72 hours", float64(days.ShardBytes) / 1e6, figure("days, a shard of 72 hours")})
 	plain100k, shared200k := scale(t, "scale-100k"), scale(t, "scale-200k-http2")
-	shared := preflight.WireOf(&shared200k.Plan)
+	shared := preflight.StreamCostOf(&shared200k.Plan)
 	steady = append(steady,
 		figures{"KB per stream over HTTP/2", float64(shared.Stream) / 1000, figure("http2, HTTP/2, RSS per connection")},
 		figures{"KB per stream over HTTP/2 and TLS", float64(shared.Stream) / 1000, figure("http2, HTTP/2 over TLS, RSS per connection")},

@@ -46,7 +46,7 @@ func StartPrometheus(ctx context.Context, dir string) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{URL: "http://" + address, log: filepath.Join(dir, "prometheus.log")}
-	s.process, err = process.Start(process.Spec{Name: "Prometheus", Path: program, Env: os.Environ(), Log: s.log, Orphan: syscall.SIGTERM, Args: []string{
+	s.process, err = process.Start(process.Spec{Name: "Prometheus", Path: program, Env: os.Environ(), Log: s.log, OrphanSignal: syscall.SIGTERM, Args: []string{
 		"--config.file=" + config, "--storage.tsdb.path=" + filepath.Join(dir, "tsdb"), "--storage.tsdb.retention.time=100y", "--web.listen-address=" + address,
 		"--web.enable-remote-write-receiver", "--enable-feature=native-histograms", "--log.level=warn", // before Prometheus 3, native histograms need the feature flag
 	}})

@@ -18,8 +18,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// manager is the name by which Kubernetes records that soak owns the applied fields.
-const manager = "sse-soak"
+// fieldManager is the name by which Kubernetes records that soak owns the applied fields.
+const fieldManager = "sse-soak"
 
 // Apply creates or updates the objects that stay between runs. It returns the names of the objects that this user has
 // no permission to change, because an administrator applied them. It returns an error if such an object does not exist.
@@ -30,7 +30,7 @@ func (c *Client) Apply(ctx context.Context, setup []*unstructured.Unstructured) 
 		if ns := o.GetNamespace(); ns != "" {
 			client = c.Dynamic.Resource(resource).Namespace(ns)
 		}
-		_, err := client.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: manager, Force: true})
+		_, err := client.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
 		switch {
 		case apierrors.IsForbidden(err):
 			if _, getErr := client.Get(ctx, o.GetName(), metav1.GetOptions{}); apierrors.IsNotFound(getErr) {
@@ -101,10 +101,10 @@ func (c *Client) unreadyReason(ctx context.Context, namespace string, selector *
 // deletes them with the TestRun. If they cannot be stored, Create deletes the TestRun.
 func (c *Client) Create(ctx context.Context, run *unstructured.Unstructured, j Job) error {
 	id := j.Plan.TestID
-	created, err := c.Dynamic.Resource(testRuns).Namespace(run.GetNamespace()).Create(ctx, run, metav1.CreateOptions{FieldManager: manager})
+	created, err := c.Dynamic.Resource(testRuns).Namespace(run.GetNamespace()).Create(ctx, run, metav1.CreateOptions{FieldManager: fieldManager})
 	switch {
 	case apierrors.IsNotFound(err):
-		return errNoOperator(run.GetNamespace(), err)
+		return operatorError(run.GetNamespace(), err)
 	case apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("the TestRun %s already exists; choose another --testid, or follow it with `soak attach %s`", run.GetName(), id)
 	case err != nil:
@@ -114,12 +114,12 @@ func (c *Client) Create(ctx context.Context, run *unstructured.Unstructured, j J
 	if len(j.Secrets) > 0 {
 		meta.Name = tokenSecret(id)
 		secret := &corev1.Secret{ObjectMeta: meta, StringData: j.Secrets}
-		_, err = c.CoreV1().Secrets(run.GetNamespace()).Create(ctx, secret, metav1.CreateOptions{FieldManager: manager})
+		_, err = c.CoreV1().Secrets(run.GetNamespace()).Create(ctx, secret, metav1.CreateOptions{FieldManager: fieldManager})
 	}
 	if err == nil && j.Module != "" {
 		meta.Name = moduleMap(id)
 		module := &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{moduleKey: j.Module}}
-		_, err = c.CoreV1().ConfigMaps(run.GetNamespace()).Create(ctx, module, metav1.CreateOptions{FieldManager: manager})
+		_, err = c.CoreV1().ConfigMaps(run.GetNamespace()).Create(ctx, module, metav1.CreateOptions{FieldManager: fieldManager})
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("store %s for the pods: %w", meta.Name, err), c.Delete(ctx, run.GetNamespace(), run.GetName()))
@@ -138,7 +138,7 @@ func (c *Client) OtherRuns(ctx context.Context, namespace, url string) (names []
 	list, err := c.Dynamic.Resource(testRuns).Namespace(namespace).List(ctx, metav1.ListOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, errNoOperator(namespace, err)
+		return nil, operatorError(namespace, err)
 	case err != nil:
 		return nil, fmt.Errorf("list the TestRuns in %s: %w", namespace, err)
 	}
@@ -151,8 +151,8 @@ func (c *Client) OtherRuns(ctx context.Context, namespace, url string) (names []
 	return names, nil
 }
 
-// errNoOperator returns the error for a cluster without the TestRun resource or without the namespace.
-func errNoOperator(namespace string, err error) error {
+// operatorError returns the error for a cluster without the TestRun resource or without the namespace.
+func operatorError(namespace string, err error) error {
 	return fmt.Errorf("the cluster has no TestRun resource, or no namespace %s: install the k6-operator v1.6 (docs/distributed.md), and apply the overlay with kubectl apply -k (%w)", namespace, err)
 }
 

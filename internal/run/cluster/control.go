@@ -39,10 +39,10 @@ func (c *Client) CreateControl(ctx context.Context, run *unstructured.Unstructur
 	_, err = c.AppsV1().Deployments(meta.Namespace).Create(ctx, &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: labels},
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: controlPod(run)},
-	}}, metav1.CreateOptions{FieldManager: manager})
+	}}, metav1.CreateOptions{FieldManager: fieldManager})
 	_, serviceErr := c.CoreV1().Services(meta.Namespace).Create(ctx, &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
 		Selector: labels, Ports: []corev1.ServicePort{{Port: controlPort, TargetPort: intstr.FromInt32(controlPort)}},
-	}}, metav1.CreateOptions{FieldManager: manager})
+	}}, metav1.CreateOptions{FieldManager: fieldManager})
 	return errors.Join(err, serviceErr)
 }
 

@@ -113,7 +113,7 @@ func (c *Client) OpenService(ctx context.Context, s Service) (*Forward, error) {
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		if port := targetPort(service, pod, s.Port); ready(pod) && port != 0 {
+		if port := targetPort(service, pod, s.Port); isReady(pod) && port != 0 {
 			return c.Open(ctx, s.Namespace, pod.Name, port)
 		}
 	}
@@ -149,8 +149,8 @@ func targetPort(service *corev1.Service, pod *corev1.Pod, port int) int {
 	return 0
 }
 
-// ready reports whether a pod is ready, and is not being deleted.
-func ready(pod *corev1.Pod) bool {
+// isReady reports whether a pod is ready, and is not being deleted.
+func isReady(pod *corev1.Pod) bool {
 	if pod.DeletionTimestamp != nil {
 		return false
 	}

@@ -65,17 +65,17 @@ func (k *logKeeper) followPod(pod, path string) {
 
 // copy copies the log of a pod to a file until the container has ended.
 func (k *logKeeper) copy(pod, path string) error {
-	from, err := k.client.CoreV1().Pods(k.namespace).GetLogs(pod, &corev1.PodLogOptions{Follow: true}).Stream(k.ctx)
+	stream, err := k.client.CoreV1().Pods(k.namespace).GetLogs(pod, &corev1.PodLogOptions{Follow: true}).Stream(k.ctx)
 	if err != nil {
 		return err
 	}
-	defer from.Close()
+	defer stream.Close()
 	// The file is not created earlier, because path may be the log of a pod that no longer exists.
 	to, err := os.Create(path) // #nosec G304 -- in the run's folder
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(to, from)
+	_, err = io.Copy(to, stream)
 	if closeErr := to.Close(); err == nil {
 		err = closeErr
 	}

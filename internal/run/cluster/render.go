@@ -66,16 +66,16 @@ func ModulePath(file string) string { return path.Join(moduleFolder, filepath.Ba
 
 // A Job is one start of the runners.
 type Job struct {
-	Plan     plan.Plan
-	Shards   string            // URL to which the runners write, as they can reach it
-	Secrets  map[string]string // variables that only the runners may read, such as tokens
-	Module   string            // source of the module at the path that the plan names; "": the image has it
-	Write    bool              // the runners write metrics to a Prometheus, which the secret names
-	Settings map[string]string // settings of the script in addition to the plan
-	Env      map[string]string // further variables
-	Script   []string          // path from the repository's root; nil: the overlay's
-	Memory   uint64            // maximum of a runner, in bytes; 0: the estimate for the plan
-	Length   time.Duration     // duration of the runners
+	Plan        plan.Plan
+	Shards      string            // URL to which the runners write, as they can reach it
+	Secrets     map[string]string // variables that only the runners may read, such as tokens
+	Module      string            // source of the module at the path that the plan names; "": the image has it
+	RemoteWrite bool              // the runners write metrics to a Prometheus, which the secret names
+	Settings    map[string]string // settings of the script in addition to the plan
+	Env         map[string]string // further variables
+	Script      []string          // path from the repository's root; nil: the overlay's
+	Memory      uint64            // maximum of a runner, in bytes; 0: the estimate for the plan
+	Length      time.Duration     // duration of the runners
 }
 
 // Render completes the TestRun for the job: name, annotations, parallelism, arguments, script, environment, secrets,
@@ -162,7 +162,7 @@ func (r *rendering) setArguments(j Job) {
 		args = append(args, "--out", output)
 	}
 	args[i] = output + j.Shards
-	if j.Write || slices.Contains(args, runners.RemoteWrite) {
+	if j.RemoteWrite || slices.Contains(args, runners.RemoteWrite) {
 		args = withRemoteWrite(args, j.Plan.TestID)
 	}
 	r.fail(unstructured.SetNestedStringSlice(r.Object, args, "spec", "args"))
@@ -205,7 +205,7 @@ func (r *rendering) setEnvironment(pod string, j Job) {
 		name, _ := entry["name"].(string)
 		_, replaced := values[name]
 		// A variable here would override the secret.
-		return ok && (replaced || j.Write && strings.HasPrefix(name, runners.RemoteWritePrefix) || slices.ContainsFunc(j.Plan.Settings(), func(s plan.Setting) bool { return s.Name == name }))
+		return ok && (replaced || j.RemoteWrite && strings.HasPrefix(name, runners.RemoteWritePrefix) || slices.ContainsFunc(j.Plan.Settings(), func(s plan.Setting) bool { return s.Name == name }))
 	})
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		list = append(list, map[string]any{"name": name, "value": values[name]})

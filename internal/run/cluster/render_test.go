@@ -234,7 +234,7 @@ func TestRunnersWriteToPrometheus(t *testing.T) {
 		env = append(env, map[string]any{"name": "K6_PROMETHEUS_RW_SERVER_URL", "value": "http://of-the-overlay"})
 		require.NoError(t, unstructured.SetNestedSlice(m.TestRun.Object, env, "spec", "runner", "env"))
 		job := jobOf(testPlan(), "s3://b/t", write)
-		job.Write = write
+		job.RemoteWrite = write
 		require.NoError(t, m.Render(job))
 		assert.Equal(t, []any{"--no-color", "--out", "soak=s3://b/t", "--out", "experimental-prometheus-rw", "--tag", "testid=t"}, field(t, m, "spec", "args"), overlay)
 		if write {

@@ -14,8 +14,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// ErrLost reports that the API server has not responded for Limits.Unreachable. The run continues in the cluster.
-var ErrLost = errors.New("the cluster does not answer")
+// ErrUnreachable reports that the API server has not responded for Limits.Unreachable. The run continues in the
+// cluster.
+var ErrUnreachable = errors.New("the cluster does not answer")
 
 // A Run follows one TestRun.
 type Run struct {
@@ -60,7 +61,7 @@ func Follow(c *Client, namespace string, p plan.Plan, l Limits, dir string) *Run
 }
 
 // Wait follows the run until it has ended, cannot complete, or ctx ends. It calls report with each change. The error is
-// ErrLost or that of ctx.
+// ErrUnreachable or that of ctx.
 func (r *Run) Wait(ctx context.Context, report func(string)) error {
 	watchCtx, stop := context.WithCancel(ctx)
 	var helpers sync.WaitGroup
@@ -81,7 +82,7 @@ func (r *Run) Wait(ctx context.Context, report func(string)) error {
 			r.tracker.Interrupt()
 			return ctx.Err()
 		case err != nil && time.Since(lastAnswer) > r.limits.Unreachable:
-			return fmt.Errorf("%w for %v: %w", ErrLost, r.limits.Unreachable, err)
+			return fmt.Errorf("%w for %v: %w", ErrUnreachable, r.limits.Unreachable, err)
 		case err != nil:
 			if !unreachable {
 				report(fmt.Sprintf("the cluster does not answer (%v); the run continues; retrying", err))

@@ -208,7 +208,7 @@ func TestLostConnectionIsRetriedUntilATimeout(t *testing.T) {
 			disconnected.Store(true)
 			r.news.await(t, "the cluster does not answer (read the Jobs: connection refused); the run continues")
 			if !recovers {
-				require.ErrorIs(t, awaitEnd(t, r.done), ErrLost)
+				require.ErrorIs(t, awaitEnd(t, r.done), ErrUnreachable)
 				r.Close()
 				return
 			}

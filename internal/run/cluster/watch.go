@@ -41,13 +41,13 @@ func (w *podWatch) follow(ctx context.Context, first watch.Interface, pause time
 }
 
 // read stores the pods in the events of a watch until the watch or ctx ends.
-func (w *podWatch) read(ctx context.Context, from watch.Interface) {
-	defer from.Stop()
+func (w *podWatch) read(ctx context.Context, events watch.Interface) {
+	defer events.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case event, ok := <-from.ResultChan():
+		case event, ok := <-events.ResultChan():
 			if !ok {
 				return
 			}

@@ -79,11 +79,11 @@ func Listen(address string, source Source, tick <-chan time.Time) (*Server, erro
 	}
 	listener = netutil.LimitListener(listener, maxConnections)
 	s := &Server{
-		source: source, listener: listener, epoch: random(4), done: make(chan struct{}), news: make(chan struct{}),
+		source: source, listener: listener, epoch: randomHex(4), done: make(chan struct{}), news: make(chan struct{}),
 		lastViews: map[string]time.Time{}, delivered: map[string]bool{},
 	}
 	if at, ok := listener.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
-		s.token = random(16)
+		s.token = randomHex(16)
 	}
 	s.server = &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
 	s.goroutines.Go(func() { _ = s.server.Serve(listener) })
@@ -91,8 +91,8 @@ func Listen(address string, source Source, tick <-chan time.Time) (*Server, erro
 	return s, nil
 }
 
-// random returns a random number of the given size in bytes, in hexadecimal.
-func random(bytes int) string {
+// randomHex returns a random number of the given size in bytes, in hexadecimal.
+func randomHex(bytes int) string {
 	b := make([]byte, bytes)
 	_, _ = rand.Read(b) // never fails
 	return hex.EncodeToString(b)

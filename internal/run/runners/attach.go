@@ -36,7 +36,7 @@ func (g *Group) Attach(c Config, last shard.Runner) (running bool, err error) {
 	if isClosed(reader) {
 		return false, reader.Close()
 	}
-	r := &runner{index: last.Index, onRetry: c.OnRetry, onReport: c.OnReport, log: logPath(c.Dir, last.Index)}
+	r := &runner{index: last.Index, onRetry: c.OnRetry, onReport: c.OnReport, logPath: logPath(c.Dir, last.Index)}
 	var release func()
 	if r.Process, release, err = process.Adopt(fmt.Sprintf("runner %d", last.Index), last.PID); err != nil {
 		_ = reader.Close()

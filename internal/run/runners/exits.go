@@ -29,9 +29,9 @@ func (g *Group) Ends() (out []shard.RunnerEnd) {
 		switch code := r.ExitCode(); {
 		case code == 0 || code == ThresholdsFailed || g.interrupted && code == interruptedBySignal:
 		case code < 0:
-			add(r.index, "runner %d was terminated at %s UTC (%v; see %s)", r.index, r.End().UTC().Format(time.TimeOnly), r.Err(), filepath.Base(r.log))
+			add(r.index, "runner %d was terminated at %s UTC (%v; see %s)", r.index, r.End().UTC().Format(time.TimeOnly), r.Err(), filepath.Base(r.logPath))
 		default:
-			last, _ := lastError(r.log)
+			last, _ := lastError(r.logPath)
 			add(r.index, "runner %d ended with exit code %d: %s", r.index, code, last)
 		}
 	}

@@ -22,8 +22,8 @@ type Requirements struct {
 	Duration    time.Duration `json:"-"` // maximum duration of the runners
 	// Service is the description of the service, as internal/service reads it; nil if the script names none.
 	Service json.RawMessage
-	// OwnToken reports whether token() returns another token than SUBSCRIBE_TOKEN.
-	OwnToken bool
+	// CustomToken reports whether token() returns another token than SUBSCRIBE_TOKEN.
+	CustomToken bool
 }
 
 // A SettingsError reports that a script rejects its settings, and why, or that the script was not loaded in time.

@@ -50,7 +50,7 @@ type Group struct {
 type runner struct {
 	*process.Process
 	index    int
-	log      string
+	logPath  string
 	onRetry  func(string)
 	onReport func(int, *shard.Progress)
 	readers  sync.WaitGroup
@@ -98,15 +98,15 @@ func Start(c Config) (*Group, error) {
 
 // startRunner starts the runner with the given index, and a goroutine that reads its reports.
 func startRunner(c Config, index int) (*runner, error) {
-	reader, writer, orphan, err := c.openPipes(index)
+	reader, writer, orphanSignal, err := c.openPipes(index)
 	if err != nil {
 		return nil, fmt.Errorf("start runner %d: %w", index, err)
 	}
 	defer writer.Close()
-	r := &runner{index: index, onRetry: c.OnRetry, onReport: c.OnReport, log: logPath(c.Dir, index)}
+	r := &runner{index: index, onRetry: c.OnRetry, onReport: c.OnReport, logPath: logPath(c.Dir, index)}
 	r.Process, err = process.Start(process.Spec{
-		Name: fmt.Sprintf("runner %d", index), Path: c.K6, Log: r.log, Extra: []*os.File{writer},
-		Args: arguments(c, index), Env: environment(c, index), Orphan: orphan, Cores: c.Cores,
+		Name: fmt.Sprintf("runner %d", index), Path: c.K6, Log: r.logPath, Extra: []*os.File{writer},
+		Args: arguments(c, index), Env: environment(c, index), OrphanSignal: orphanSignal, Cores: c.Cores,
 	})
 	if err != nil {
 		_ = reader.Close()
@@ -203,7 +203,7 @@ func (g *Group) Wait(graceful, force context.Context) error {
 	for _, r := range g.runners {
 		<-r.Done()
 		r.readers.Wait()
-		if last, ok := lastError(r.log); ok && r.onRetry != nil && r.ExitCode() == 0 {
+		if last, ok := lastError(r.logPath); ok && r.onRetry != nil && r.ExitCode() == 0 {
 			r.onRetry(fmt.Sprintf("runner %d: %s", r.index, last)) // such as a shard that was not delivered
 		}
 	}

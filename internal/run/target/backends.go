@@ -31,13 +31,13 @@ type backend struct {
 func (l *Local) addBackend(ctx context.Context, n int, atPort bool) error {
 	b := &backend{name: fmt.Sprintf("backend-%d", n)}
 	if atPort {
-		b.listen, b.client = l.port, direct("tcp", l.port)
+		b.listen, b.client = l.address, directClient("tcp", l.address)
 	} else {
-		b.listen, b.client = "unix:"+l.socket(n), direct("unix", l.socket(n))
+		b.listen, b.client = "unix:"+l.socket(n), directClient("unix", l.socket(n))
 	}
 	if l.config.Certificates != "" {
 		var err error
-		if b.client, err = l.config.Certificates.direct(l.port); err != nil {
+		if b.client, err = l.config.Certificates.directClient(l.address); err != nil {
 			return err
 		}
 	}
@@ -81,7 +81,7 @@ func (l *Local) startBackend(b *backend, restart bool) (*process.Process, error)
 		log = b.name
 	}
 	c, err := process.Start(process.Spec{
-		Name: b.service.name, Path: l.config.Backend, Args: args, Log: l.log(log), Env: env, Orphan: syscall.SIGTERM, Cores: l.config.Cores,
+		Name: b.service.name, Path: l.config.Backend, Args: args, Log: l.logPath(log), Env: env, OrphanSignal: syscall.SIGTERM, Cores: l.config.Cores,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w; `make build` makes it", err)
@@ -100,7 +100,7 @@ func (l *Local) readinessURL() string {
 // ready waits until every backend is ready.
 func (l *Local) ready(ctx context.Context) error {
 	for _, b := range l.backends {
-		if err := awaitAnswer(ctx, b.service.name, func() error { return answers(ctx, b.client, l.readinessURL()) }); err != nil {
+		if err := awaitAnswer(ctx, b.service.name, func() error { return requireOK(ctx, b.client, l.readinessURL()) }); err != nil {
 			return err
 		}
 	}

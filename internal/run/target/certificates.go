@@ -60,9 +60,9 @@ func (c Certificates) Client() (*tls.Config, error) {
 	return &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }
 
-// direct returns a client that connects to the backend at an address, whatever the URL. It uses TLS even for an http://
-// URL, so that callers can use the same URLs for all backends.
-func (c Certificates) direct(address string) (*http.Client, error) {
+// directClient returns a client that connects to the backend at an address, whatever the URL. It uses TLS even for an
+// http:// URL, so that callers can use the same URLs for all backends.
+func (c Certificates) directClient(address string) (*http.Client, error) {
 	conf, err := c.Client()
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func Sources(vus int) int { return min(max(vus, 1), sourceCount) }
 func (t *Target) RunnerEnv(c Certificates) map[string]string {
 	env := map[string]string{"CERTS": string(c), "SSL_CERT_FILE": c.path("ca.pem")}
 	if t.Local != nil {
-		env["CONNECT_TO"], _, _ = strings.Cut(t.Local.port, ":")
+		env["CONNECT_TO"], _, _ = strings.Cut(t.Local.address, ":")
 		env["K6_LOCAL_IPS"] = localAddresses
 	}
 	return env

@@ -46,7 +46,7 @@ type Local struct {
 
 	config   LocalConfig
 	folder   *folder
-	port     string // address for the runners, HOST:PORT
+	address  string // address for the runners, HOST:PORT
 	backends []*backend
 	nginx    *service // nil without nginx
 }
@@ -63,9 +63,9 @@ func StartLocal(ctx context.Context, c LocalConfig) (*Target, error) {
 		l.Stop(ctx)
 		return nil, err
 	}
-	url := "http://" + l.port
+	url := "http://" + l.address
 	if c.Certificates != "" {
-		_, port, _ := strings.Cut(l.port, ":")
+		_, port, _ := strings.Cut(l.address, ":")
 		url = "https://" + secureName + ":" + port
 	}
 	return &Target{URL: url, Token: c.Token, Local: l, base: "http://backend", client: l.backends[0].client}, nil
@@ -73,13 +73,13 @@ func StartLocal(ctx context.Context, c LocalConfig) (*Target, error) {
 
 // start starts the backends and, unless the runners connect to the backend itself, nginx.
 func (l *Local) start(ctx context.Context) (err error) {
-	if l.port, err = freePort(); err != nil {
+	if l.address, err = freeAddress(); err != nil {
 		return err
 	}
 	if err := l.config.Check(); err != nil {
 		return err
 	}
-	direct := l.config.direct()
+	direct := l.config.isDirect()
 	for n := 1; n <= max(l.config.Backends, 1); n++ {
 		if err := l.addBackend(ctx, n, direct); err != nil {
 			return err
@@ -94,7 +94,7 @@ func (l *Local) start(ctx context.Context) (err error) {
 // Check returns an error if this machine cannot run such a target.
 func (c LocalConfig) Check() error {
 	switch {
-	case !c.direct():
+	case !c.isDirect():
 		return nil
 	case c.Backends > 1:
 		return errors.New("several backends require nginx in front of them; install it (apt-get install nginx-light)")
@@ -104,8 +104,8 @@ func (c LocalConfig) Check() error {
 	return nil
 }
 
-// direct reports whether runners connect to the backend itself.
-func (c LocalConfig) direct() bool {
+// isDirect reports whether runners connect to the backend itself.
+func (c LocalConfig) isDirect() bool {
 	return nginxBinary() == "" || c.NoNginx || c.Certificates != "" || c.Model
 }
 
@@ -115,17 +115,17 @@ func nginxBinary() string {
 	return path
 }
 
-// freePort returns a random loopback address with a free port, as HOST:PORT. With one address, two soaks that start at
-// the same time could choose the same port before they listen on it. One of them would then test the other's target.
+// freeAddress returns a random loopback address with a free port, as HOST:PORT. With one address, two soaks that start
+// at the same time could choose the same port before they listen on it. One of them would then test the other's target.
 // macOS has one loopback address only.
-func freePort() (string, error) {
+func freeAddress() (string, error) {
 	var octets [3]byte
 	_, _ = rand.Read(octets[:]) // never fails
-	return freePortOf(net.IPv4(127, 1+octets[0]%254, octets[1], 1+octets[2]%254).String(), "127.0.0.1")
+	return freeAddressOf(net.IPv4(127, 1+octets[0]%254, octets[1], 1+octets[2]%254).String(), "127.0.0.1")
 }
 
-// freePortOf returns the first of the hosts that is an address of this machine, with a free port, as HOST:PORT.
-func freePortOf(hosts ...string) (string, error) {
+// freeAddressOf returns the first of the hosts that is an address of this machine, with a free port, as HOST:PORT.
+func freeAddressOf(hosts ...string) (string, error) {
 	var errs []error
 	for _, host := range hosts {
 		listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
@@ -137,7 +137,7 @@ func freePortOf(hosts ...string) (string, error) {
 	return "", errors.Join(errs...)
 }
 
-func (l *Local) log(name string) string {
+func (l *Local) logPath(name string) string {
 	return filepath.Join(l.config.LogDir, name+l.config.Suffix+".log")
 }
 
@@ -148,7 +148,7 @@ func (l *Local) startNginx(ctx context.Context, binary string) error {
 	if err != nil {
 		return fmt.Errorf("write the configuration of nginx: %w", err)
 	}
-	log, err := filepath.Abs(l.log("nginx"))
+	log, err := filepath.Abs(l.logPath("nginx"))
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
@@ -157,7 +157,7 @@ func (l *Local) startNginx(ctx context.Context, binary string) error {
 		sockets = append(sockets, l.socket(n+1))
 	}
 	err = nginx.Render(f, nginx.Config{
-		Dir: l.folder.path, ErrorLog: log, Listen: l.port, Sockets: sockets,
+		Dir: l.folder.path, ErrorLog: log, Listen: l.address, Sockets: sockets,
 		Root: os.Geteuid() == 0, Workers: cmp.Or(len(l.config.Cores), runtime.NumCPU()),
 		Connections: l.config.Connections, NoopInterval: l.config.NoopInterval,
 	})
@@ -166,7 +166,7 @@ func (l *Local) startNginx(ctx context.Context, binary string) error {
 	}
 	l.nginx = newService("nginx"+l.config.Suffix, func(bool) (*process.Process, error) {
 		return process.Start(process.Spec{
-			Name: "nginx", Path: binary, Args: []string{"-e", log, "-c", conf}, Env: os.Environ(), Log: log, Orphan: syscall.SIGTERM, Cores: l.config.Cores,
+			Name: "nginx", Path: binary, Args: []string{"-e", log, "-c", conf}, Env: os.Environ(), Log: log, OrphanSignal: syscall.SIGTERM, Cores: l.config.Cores,
 		})
 	})
 	if err := l.nginx.start(false); err != nil {
@@ -176,7 +176,7 @@ func (l *Local) startNginx(ctx context.Context, binary string) error {
 	if text, err := exec.CommandContext(ctx, binary, "-v").CombinedOutput(); err == nil {
 		l.Nginx = versionOf(string(text))
 	}
-	return l.await(ctx, l.nginx, http.DefaultClient, "http://"+l.port+"/nginx-status")
+	return l.await(ctx, l.nginx, http.DefaultClient, "http://"+l.address+"/nginx-status")
 }
 
 // await waits until url returns 200 or the process exits, at most 15 s.
@@ -184,7 +184,7 @@ func (l *Local) await(ctx context.Context, s *service, client *http.Client, url 
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	for {
-		err := answers(ctx, client, url)
+		err := requireOK(ctx, client, url)
 		if err == nil {
 			return nil
 		}
@@ -201,8 +201,8 @@ func (l *Local) await(ctx context.Context, s *service, client *http.Client, url 
 	}
 }
 
-// answers returns an error unless url responds with status 200.
-func answers(ctx context.Context, client *http.Client, url string) error {
+// requireOK returns an error unless url responds with status 200.
+func requireOK(ctx context.Context, client *http.Client, url string) error {
 	resp, err := get(ctx, client, url, "")
 	if err != nil {
 		return err
@@ -233,7 +233,7 @@ func (l *Local) NginxPID() int {
 }
 
 // NginxLog returns the path of the error log of nginx.
-func (l *Local) NginxLog() string { return l.log("nginx") }
+func (l *Local) NginxLog() string { return l.logPath("nginx") }
 
 // NginxConfiguration returns the path of the configuration of nginx, "" without nginx.
 func (l *Local) NginxConfiguration() string {
@@ -258,7 +258,7 @@ func (l *Local) NginxStatus(ctx context.Context) (page io.ReadCloser, ok bool) {
 	if l.nginx == nil {
 		return nil, false
 	}
-	return openPage(ctx, http.DefaultClient, "http://"+l.port+"/nginx-status", "")
+	return openPage(ctx, http.DefaultClient, "http://"+l.address+"/nginx-status", "")
 }
 
 // Stop ends the target in order, nginx first, and removes its files. It kills a process that does not end in time, and

@@ -60,10 +60,10 @@ func (s *service) watch(p *process.Process) {
 	crashedAt := time.Now()
 	text := fmt.Sprintf("%s died at %s UTC (%s)", s.name, crashedAt.UTC().Format(time.TimeOnly), exitText(p.Err()))
 	if crashes := len(s.crashList()) + 1; crashes > maxCrashes {
-		s.note(crashedAt, fmt.Sprintf("%s and was not restarted after %d crashes", text, crashes))
+		s.recordCrash(crashedAt, fmt.Sprintf("%s and was not restarted after %d crashes", text, crashes))
 		return
 	}
-	crash := s.note(crashedAt, text)
+	crash := s.recordCrash(crashedAt, text)
 	select {
 	case <-s.stopping:
 		return
@@ -92,8 +92,8 @@ type Crash struct {
 	Text string
 }
 
-// note records a crash and returns its index.
-func (s *service) note(at time.Time, text string) int {
+// recordCrash records a crash and returns its index.
+func (s *service) recordCrash(at time.Time, text string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.crashes = append(s.crashes, Crash{at, text})

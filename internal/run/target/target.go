@@ -55,8 +55,8 @@ func NewWithLedgerAt(url, token, address string) *Target {
 	return t
 }
 
-// direct returns a client that connects to address, whatever the URL, and thus bypasses nginx.
-func direct(network, address string) *http.Client {
+// directClient returns a client that connects to address, whatever the URL, and thus bypasses nginx.
+func directClient(network, address string) *http.Client {
 	return &http.Client{
 		Timeout: time.Minute,
 		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -159,7 +159,7 @@ func TestTargetsThatNeedNginx(t *testing.T) {
 func TestStoppedStartIsCanceled(t *testing.T) {
 	t.Parallel()
 	s := newService("the backend", func(bool) (*process.Process, error) {
-		return process.Start(process.Spec{Name: "script", Path: "/bin/sh", Args: []string{"-c", "exec sleep 60"}, Log: filepath.Join(t.TempDir(), "log"), Orphan: syscall.SIGKILL})
+		return process.Start(process.Spec{Name: "script", Path: "/bin/sh", Args: []string{"-c", "exec sleep 60"}, Log: filepath.Join(t.TempDir(), "log"), OrphanSignal: syscall.SIGKILL})
 	})
 	require.NoError(t, s.start(false))
 	defer s.stop(context.Background(), time.Second)
@@ -193,7 +193,7 @@ func TestCrashNamesTheOutcomeOfTheRestart(t *testing.T) {
 						return nil, c.restart
 					}
 				}
-				return process.Start(process.Spec{Name: "script", Path: "/bin/sh", Args: []string{"-c", script}, Log: log, Orphan: syscall.SIGKILL})
+				return process.Start(process.Spec{Name: "script", Path: "/bin/sh", Args: []string{"-c", script}, Log: log, OrphanSignal: syscall.SIGKILL})
 			})
 			s.crashes = make([]Crash, c.before)
 			require.NoError(t, s.start(false))
@@ -240,9 +240,9 @@ func TestNextTargetRemovesOrphanedFolders(t *testing.T) {
 // macOS has 127.0.0.1 only. An address of a network that does not exist is as unknown here.
 func TestFreePortUsesALocalAddress(t *testing.T) {
 	t.Parallel()
-	address, err := freePortOf("fe80::1%none", "127.0.0.1")
+	address, err := freeAddressOf("fe80::1%none", "127.0.0.1")
 	require.NoError(t, err)
 	require.Regexp(t, `^127\.0\.0\.1:\d+$`, address)
-	_, err = freePortOf("fe80::1%none", "fe80::2%none")
+	_, err = freeAddressOf("fe80::1%none", "fe80::2%none")
 	require.ErrorContains(t, err, "find a free port")
 }

@@ -94,15 +94,15 @@ type batches struct {
 // add adds the next event by its arrival on the other stream and on the compressed stream.
 func (b *batches) add(sent, arrived time.Time) {
 	const apart, close = 30 * time.Millisecond, 20 * time.Millisecond
-	within := !b.sent.IsZero() && sent.Sub(b.sent) > apart && arrived.Sub(b.arrived).Abs() < close
-	if within {
+	isJoint := !b.sent.IsZero() && sent.Sub(b.sent) > apart && arrived.Sub(b.arrived).Abs() < close
+	if isJoint {
 		if !b.together {
 			b.number++
 			b.count++
 		}
 		b.count++
 	}
-	b.sent, b.arrived, b.together = sent, arrived, within
+	b.sent, b.arrived, b.together = sent, arrived, isJoint
 }
 
 // sentence returns the end of a sentence with the average size of a batch; "" without batches.

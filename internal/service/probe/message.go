@@ -211,7 +211,7 @@ func (f *findings) areNumbers(arrivals []*unit, read reader, publications map[in
 // findTime finds the place of the published time, or of another time that is near the time of arrival, and adds it to
 // m. published reports whether a time was published; nil: the probe published no messages.
 func (f *findings) findTime(m *message, arrivals []*unit, published func(*unit, int64) bool) {
-	const near = time.Minute
+	const maxDistance = time.Minute
 	best, coarse := "", ""
 	options := sources(arrivals[0].Block)
 	if published != nil {
@@ -225,7 +225,7 @@ func (f *findings) findTime(m *message, arrivals []*unit, published func(*unit, 
 		values, exact, fine, isOurs := map[int64]bool{}, true, false, published != nil
 		for _, u := range arrivals {
 			v, ok := read(&u.Block)
-			if !ok || u.at.Sub(time.UnixMicro(v.number)).Abs() > near {
+			if !ok || u.at.Sub(time.UnixMicro(v.number)).Abs() > maxDistance {
 				exact = false
 				break
 			}

@@ -19,8 +19,8 @@ type Request struct {
 	Headers           []string
 }
 
-// empty reports whether the user set no part of the request.
-func (r Request) empty() bool {
+// isEmpty reports whether the user set no part of the request.
+func (r Request) isEmpty() bool {
 	return r.Method == "" && r.URL == "" && r.Body == "" && len(r.Headers) == 0
 }
 
@@ -77,13 +77,13 @@ func readRequests(c *Config) (*requests, error) {
 	if out.connect, err = out.build(c, connect, subscriber, ""); err != nil {
 		return nil, err
 	}
-	if !c.SecondRequest.empty() {
+	if !c.SecondRequest.isEmpty() {
 		if out.secondRequest, err = out.build(c, c.SecondRequest, subscriber, "--then-url"); err != nil {
 			return nil, err
 		}
 		out.secondHasClient = out.secondRequest.contains("{client}")
 	}
-	if !c.Publish.empty() {
+	if !c.Publish.isEmpty() {
 		if out.publish, err = out.build(c, c.Publish, publisher, "--publish-url"); err != nil {
 			return nil, err
 		}

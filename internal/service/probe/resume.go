@@ -20,14 +20,14 @@ type resume struct {
 func (f *findings) findResume() (r resume) {
 	s := f.session
 	reopened, control := f.first(resumed), f.first(fresh)
-	by := func(method string) resume { r.fields.add("by", method); return r }
+	withMethod := func(method string) resume { r.fields.add("by", method); return r }
 	switch {
 	case s.disconnected == nil || s.reopenedAt.IsZero():
 		f.missing = append(f.missing, "resume: the probe ended before a stream was disconnected and reopened.")
 		return r
 	case s.disconnectedID == "":
 		r.notes = append(r.notes, "No event had an id before the disconnect, so there is nothing to resume from. If the service resumes by a URL parameter, write by: { query: 'NAME' }.")
-		return by("none")
+		return withMethod("none")
 	case reopened == nil:
 		f.missing = append(f.missing, fmt.Sprintf("resume: the stream could not be reopened with Last-Event-ID: %s (%s).", s.quote(s.disconnectedID), f.refusal(resumed)))
 		return r
@@ -36,7 +36,7 @@ func (f *findings) findResume() (r resume) {
 	if len(missed) == 0 {
 		f.missing = append(f.missing, "resume: no message was sent while a stream was disconnected, so it is unknown whether such messages are sent again.")
 		r.notes = append(r.notes, fmt.Sprintf("Last-Event-ID: %s was sent; no message had been missed.", s.quote(s.disconnectedID)))
-		return by("header")
+		return withMethod("header")
 	}
 	resent, unrequested, repeated := f.countAtStart(reopened, missed), f.countAtStart(control, missed), f.countRepeated(reopened)
 	note := fmt.Sprintf("One stream was disconnected for %s, missed %s, and was reopened with Last-Event-ID: %s.", inSeconds(s.reopenedAt.Sub(s.disconnectedAt)), format.Count(len(missed), "message"), s.quote(s.disconnectedID))
@@ -63,7 +63,7 @@ func (f *findings) findResume() (r resume) {
 	if resent == 0 && gap == nil {
 		method = "none"
 	}
-	by(method)
+	withMethod(method)
 	if gap != nil {
 		r.fields.add("gap", gap)
 	}

@@ -16,14 +16,14 @@ import (
 
 // secondRequest returns a function that receives the blocks of a new stream and sends its second request after the
 // first event. It returns nil if streams need no second request, or if openSecond has not yet found the first event.
-func (s *session) secondRequest(life context.Context, t *track) func(stream.Part) {
+func (s *session) secondRequest(streamCtx context.Context, t *track) func(stream.Part) {
 	if s.requests.secondRequest == nil || s.service.SecondRequest == nil || s.firstEvent == "" {
 		return nil
 	}
 	var once sync.Once
 	return func(p stream.Part) {
 		if client, ok := s.service.Client(&p.Block); ok || !s.requests.secondHasClient && p.EventName() == s.firstEvent {
-			once.Do(func() { _, _ = s.join(life, t, client) })
+			once.Do(func() { _, _ = s.join(streamCtx, t, client) })
 		}
 	}
 }

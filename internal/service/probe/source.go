@@ -179,10 +179,10 @@ func compile(connect, message, fields string) *service.Service {
 }
 
 // readerOf returns a reader of a source, or nil if the source is invalid.
-func readerOf(source string, as purpose) reader {
+func readerOf(source string, use purpose) reader {
 	quoted, _ := json.Marshal(source)
 	connect, message := `{"url":"{base}"}`, `"unchecked"`
-	switch as {
+	switch use {
 	case readSeq:
 		message = fmt.Sprintf(`{"seq":%s}`, quoted)
 	case readTime:
@@ -196,14 +196,14 @@ func readerOf(source string, as purpose) reader {
 	}
 	r := s.Reader("")
 	return func(b *service.Block) (v value, ok bool) {
-		if as == readClient {
+		if use == readClient {
 			named := *b
 			named.Event = []byte("x")
 			v.text, ok = s.Client(&named)
 			return v, ok
 		}
 		reading := r.Read(b)
-		if as == readTime {
+		if use == readTime {
 			return value{number: reading.SentAt}, reading.HasSentAt
 		}
 		return value{number: reading.Seq}, reading.HasSeq && reading.Err == nil

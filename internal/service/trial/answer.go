@@ -16,7 +16,7 @@ func Answer(ctx context.Context, c Config) error {
 }
 
 func (t *trial) answer(ctx context.Context) error {
-	if t.s.HasURL || t.s.HasBody || t.OwnToken && t.SubscribeToken == "" {
+	if t.s.HasURL || t.s.HasBody || t.CustomToken && t.SubscribeToken == "" {
 		t.Note("the description has functions: no response was tried before the load")
 		return nil
 	}

@@ -28,7 +28,7 @@ func TestTokenFromAFunctionIsNotTried(t *testing.T) {
 	base := h.Start(t).URL
 	require.ErrorContains(t, runTrial(t, base, Config{}), "set SUBSCRIBE_TOKEN")
 	var notes []string
-	require.NoError(t, runTrial(t, base, Config{OwnToken: true, Note: func(s string) { notes = append(notes, s) }}))
+	require.NoError(t, runTrial(t, base, Config{CustomToken: true, Note: func(s string) { notes = append(notes, s) }}))
 	require.Equal(t, []string{"token() does not return SUBSCRIBE_TOKEN: no stream was tried before the load"}, notes)
 }
 

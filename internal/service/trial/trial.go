@@ -41,7 +41,7 @@ type Config struct {
 	Marker  string // of the run; the trial adds a random suffix, because the trials of several machines publish to the same topic
 
 	SubscribeToken string // value of the variable that Service.Variable names
-	OwnToken       bool   // token() returns a value other than SUBSCRIBE_TOKEN; only a script can compute it
+	CustomToken    bool   // token() returns a value other than SUBSCRIBE_TOKEN; only a script can compute it
 	PublishToken   string
 	HTTPVersion    string // of requests: 1.1 or 2; "": chosen by the server
 	AcceptEncoding string // of streams, if the description has none; "": no header
@@ -120,7 +120,7 @@ func (t *trial) run(ctx context.Context) error {
 	switch {
 	case t.s.HasURL:
 		reason = "url(n) is a function"
-	case t.OwnToken && t.SubscribeToken == "":
+	case t.CustomToken && t.SubscribeToken == "":
 		reason = "token() does not return SUBSCRIBE_TOKEN"
 	}
 	if reason != "" {
