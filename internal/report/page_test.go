@@ -241,6 +241,21 @@ func TestPageOfConnectionsOnlyIsYellow(t *testing.T) {
 	require.Contains(t, row(t, doc, "checks", "– messages checked")[1], "not judged")
 }
 
+func TestStreamsOfACrashedRunnerHaveTheirCause(t *testing.T) {
+	t.Parallel()
+	r := report.SimulatedRun(20, 60)
+	m := r.Merged
+	m.Runners[0].State = shard.Running
+	for i := range m.Connections.Len() {
+		if c := m.Connections.Edit(i); c.Runner == 0 {
+			c.State, c.Reason = ledger.Open, ""
+		}
+	}
+	r.Verdict = report.NewVerdict(t, m)
+	_, doc := render(t, r)
+	require.Equal(t, "10", row(t, doc, "ends", "open when its runner ended early")[0])
+}
+
 // No tile is green if no message was expected.
 func TestTilesWithoutMessagesAreNotJudged(t *testing.T) {
 	t.Parallel()

@@ -211,6 +211,13 @@ func TestHeaderFitsAboveMarks(t *testing.T) {
 }
 
 // Missing information is reported as missing.
+func TestUnobservedClientsAreNotCompared(t *testing.T) {
+	t.Parallel()
+	_, v, _ := newRun()
+	v.Connections.Unobserved = 3
+	require.Contains(t, strings.Join(strings.Fields(textOf(t, Brief(v))), " "), "; 3 unobserved clients not compared")
+}
+
 func TestRunInfo(t *testing.T) {
 	t.Parallel()
 	textOfInfo := func(info *verdict.RunInfo) (text string) {
