@@ -44,7 +44,7 @@ func archiveCommand() *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			from := archive.Source{Results: folderOf(args[0], out), Prometheus: cmp.Or(prometheus, os.Getenv("PROMETHEUS_URL")), SkipReason: skipReason}
+			from := archive.Source{Folder: folderOf(args[0], out), Prometheus: cmp.Or(prometheus, os.Getenv("PROMETHEUS_URL")), SkipReason: skipReason}
 			return makeArchive(ctx, from, strings.Join(args[1:], ""), cmd.OutOrStdout())
 		},
 	}
@@ -75,8 +75,8 @@ func makeArchive(ctx context.Context, from archive.Source, to string, out io.Wri
 		dotenv = filepath.Join(filepath.Dir(compose), dotenv)
 	}
 	from.Secrets = archive.NewSecrets(os.Environ(), dotenv, from.Prometheus)
-	name := filepath.Base(from.Results) + archive.Suffix
-	file := archiveFile(from.Results, to, name)
+	name := filepath.Base(from.Folder) + archive.Suffix
+	file := archiveFile(from.Folder, to, name)
 	location := file
 	if store.IsBucket(to) {
 		tmp, err := os.MkdirTemp("", "soak-archive-")

@@ -48,7 +48,7 @@ func TestArchiveOfARunWithoutShards(t *testing.T) {
 	run := runFolder(t)
 	require.NoError(t, os.WriteFile(filepath.Join(run, "verdict.json"), []byte(`{"testid": "run-7", "verdict": "invalid", "started_unix_s": 0, "ended_unix_s": 0}`), 0o600))
 	var output bytes.Buffer
-	require.NoError(t, makeArchive(t.Context(), archive.Source{Results: run}, "", &output))
+	require.NoError(t, makeArchive(t.Context(), archive.Source{Folder: run}, "", &output))
 	require.Contains(t, output.String(), "run      run-7: invalid, at an unknown time\n")
 }
 
@@ -64,7 +64,7 @@ func TestArchiveToAFileOrBucket(t *testing.T) {
 		"s3://kept/a/b.tar.gz" + query:       "s3://kept/a/b.tar.gz",
 	} {
 		var output bytes.Buffer
-		require.NoError(t, makeArchive(t.Context(), archive.Source{Results: run}, to, &output))
+		require.NoError(t, makeArchive(t.Context(), archive.Source{Folder: run}, to, &output))
 		require.Contains(t, output.String(), "BACKEND_TOKEN is a common word or a number")
 		require.Contains(t, output.String(), "archive  "+location+", ")
 		require.Contains(t, output.String(), "run      run-7: fail, 2023-11-14 22:13:20 UTC to 2023-11-14 23:13:20 UTC\ndata     no Prometheus data: no Prometheus address")
@@ -76,7 +76,7 @@ func TestArchiveToAFileOrBucket(t *testing.T) {
 		require.NoError(t, openArchive(t.Context(), file, "", true, &output))
 		require.Contains(t, output.String(), location)
 	}
-	err := makeArchive(t.Context(), archive.Source{Results: run}, "s3://none/x"+query, &bytes.Buffer{})
+	err := makeArchive(t.Context(), archive.Source{Folder: run}, "s3://none/x"+query, &bytes.Buffer{})
 	require.ErrorContains(t, err, "write s3://none/x/run-7.tar.gz: the bucket does not exist")
 }
 
@@ -101,10 +101,10 @@ func TestArchiveWithDataIsNotReplaced(t *testing.T) {
 	for _, to := range []string{"", "s3://kept/archives" + query} {
 		requests = 0
 		var output bytes.Buffer
-		require.NoError(t, makeArchive(t.Context(), archive.Source{Results: run, Prometheus: prometheus.URL}, to, &output))
+		require.NoError(t, makeArchive(t.Context(), archive.Source{Folder: run, Prometheus: prometheus.URL}, to, &output))
 		require.Contains(t, output.String(), "data     15 samples", "although one of the requests failed")
 		output.Reset()
-		require.NoError(t, makeArchive(t.Context(), archive.Source{Results: run, SkipReason: "its host is gone"}, to, &output))
+		require.NoError(t, makeArchive(t.Context(), archive.Source{Folder: run, SkipReason: "its host is gone"}, to, &output))
 		require.Contains(t, output.String(), "was kept")
 		require.Contains(t, output.String(), "no Prometheus data this time: its host is gone")
 		file := filepath.Join(filepath.Dir(run), "run-7.tar.gz")
@@ -135,7 +135,7 @@ func TestOpenOfAnArchiveWithoutData(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	file := filepath.Join(t.TempDir(), "x.tar.gz")
-	require.NoError(t, makeArchive(t.Context(), archive.Source{Results: run}, file, &bytes.Buffer{}))
+	require.NoError(t, makeArchive(t.Context(), archive.Source{Folder: run}, file, &bytes.Buffer{}))
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	var unpacked []string
 	out := &watchedOutput{text: "so nothing is started", onMatch: func() {
@@ -154,7 +154,7 @@ func TestOpenOfAnArchiveWithoutData(t *testing.T) {
 func TestInterruptedOpen(t *testing.T) {
 	run := runFolder(t)
 	file := filepath.Join(t.TempDir(), "x.tar.gz")
-	require.NoError(t, makeArchive(t.Context(), archive.Source{Results: run}, file, &bytes.Buffer{}))
+	require.NoError(t, makeArchive(t.Context(), archive.Source{Folder: run}, file, &bytes.Buffer{}))
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	ctx, stop := context.WithCancel(t.Context())

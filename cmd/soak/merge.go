@@ -16,7 +16,7 @@ import (
 func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 	out := plan.DefaultLocal().Out
 	var targets ci.Targets
-	var look report.Look
+	var look report.TerminalOptions
 	var expect int
 	cmd := &cobra.Command{
 		Use:   "merge DIR | s3://BUCKET/PREFIX",

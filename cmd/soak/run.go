@@ -69,7 +69,7 @@ func soakFlags(f *pflag.FlagSet, c *run.Config) {
 
 // ciFlags defines the flags for the output of run, attach and merge. It enables colours if standard output is a
 // terminal and NO_COLOR is not set.
-func ciFlags(f *pflag.FlagSet, targets *ci.Targets, look *report.Look) {
+func ciFlags(f *pflag.FlagSet, targets *ci.Targets, look *report.TerminalOptions) {
 	f.BoolVar(&look.Verbose, "verbose", false, "print the whole report.txt")
 	look.Colour = term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == ""
 	f.BoolVar(&targets.GitHub, "github", false, "GitHub Actions: write annotations, step summary and outputs (docs/ci.md)")

@@ -181,7 +181,7 @@ func TestAnnotationsAreLimited(t *testing.T) {
 	require.Equal(t, "::warning title=Soak::and 7 more, which are in the summary of the step", lines[19])
 
 	passed, checked := newVerdict(verdict.Pass), false
-	passed.Warnings, passed.Evidence.By, passed.MessagesChecked = v.Warnings, verdict.ByNothing, &checked
+	passed.Warnings, passed.Evidence.Kind, passed.MessagesChecked = v.Warnings, verdict.ByNothing, &checked
 	lines = annotations(passed)
 	require.Len(t, lines, 10, "the result of a pass without checked messages is a warning, and GitHub shows ten")
 	require.Contains(t, lines[0], "::warning title=Soak pass (connections only)::")
@@ -297,7 +297,7 @@ func TestJUnitIsValidXML(t *testing.T) {
 func TestConnectionsOnlyIsAWarning(t *testing.T) { //nolint:paralleltest // GitHub's variables
 	summary, outputs := setGitHubFiles(t)
 	v, checked := newVerdict(verdict.Pass), false
-	v.Plan.Service, v.Evidence.By, v.MessagesChecked = "sse", verdict.ByNothing, &checked
+	v.Plan.Service, v.Evidence.Kind, v.MessagesChecked = "sse", verdict.ByNothing, &checked
 	v.Checks = append(v.Checks, verdict.Check{Name: "messages checked", Limit: "any"}.NotJudged("no rule is defined"))
 	file := filepath.Join(t.TempDir(), "soak.xml")
 	out := reportVerdict(t, Targets{GitHub: true, JUnit: file}, v, "")

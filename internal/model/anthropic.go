@@ -55,7 +55,7 @@ func (anthropic) refusal(b []byte, status int, message string) []byte {
 
 // reason returns the reason for the end of the answer, as a JSON string.
 func (anthropic) reason(a *answer) string {
-	if a.Fault.Kind == Length {
+	if a.Fault.Kind == LengthLimit {
 		return `"max_tokens"`
 	}
 	return `"end_turn"`

@@ -72,7 +72,7 @@ func (chat) refusal(b []byte, status int, message string) []byte {
 
 // reason returns the reason for the end of the answer, as a JSON string.
 func (chat) reason(a *answer) string {
-	if a.Fault.Kind == Length {
+	if a.Fault.Kind == LengthLimit {
 		return `"length"`
 	}
 	return `"stop"`

@@ -15,25 +15,25 @@ type Kind uint8
 
 // The kinds of faults. K is the number in a Fault.
 const (
-	None       Kind = iota
-	Truncate        // the body ends cleanly after chunk K
-	Cut             // the connection closes after chunk K, inside the body
-	Reset           // the connection is reset (RST) after chunk K
-	Error           // an error event follows chunk K, then the body ends cleanly
-	Stall           // nothing follows chunk K; the connection stays open
-	NoTerminal      // everything but the terminal event is sent, then the body ends cleanly
-	Empty           // status 200 without any event
-	Double          // chunk K is sent twice
-	Drop            // chunk K is not sent
-	Swap            // chunk K is sent after chunk K+1
-	Corrupt         // the checksum of chunk K is wrong
-	Linger          // the connection stays open after the terminal event
-	After           // the last chunk is sent again after the terminal event
-	Twice           // the terminal event is sent twice
-	Length          // the answer has K chunks and ends at its length limit (without K: all chunks)
-	Burst           // all chunks are sent at the time of the last
-	Busy            // status 429 with Retry-After
-	Failed          // status 500
+	None           Kind = iota
+	Truncate            // the body ends cleanly after chunk K
+	Cut                 // the connection closes after chunk K, inside the body
+	Reset               // the connection is reset (RST) after chunk K
+	Error               // an error event follows chunk K, then the body ends cleanly
+	Stall               // nothing follows chunk K; the connection stays open
+	NoTerminal          // everything but the terminal event is sent, then the body ends cleanly
+	Empty               // status 200 without any event
+	Double              // chunk K is sent twice
+	Drop                // chunk K is not sent
+	Swap                // chunk K is sent after chunk K+1
+	Corrupt             // the checksum of chunk K is wrong
+	Linger              // the connection stays open after the terminal event
+	ChunkAfterEnd       // the last chunk is sent again after the terminal event
+	DoubleTerminal      // the terminal event is sent twice
+	LengthLimit         // the answer has K chunks and ends at its length limit (without K: all chunks)
+	Burst               // all chunks are sent at the time of the last
+	Busy                // status 429 with Retry-After
+	Failed              // status 500
 )
 
 // kinds has the names of the kinds, by Kind.
@@ -74,9 +74,9 @@ func (k Kind) status(stream bool) int {
 func (k Kind) endsAtChunk() bool { return k >= Truncate && k <= Stall }
 
 // needsChunk reports whether K must be the number of a chunk, not 0.
-func (k Kind) needsChunk() bool { return k >= Double && k <= Corrupt || k == Length }
+func (k Kind) needsChunk() bool { return k >= Double && k <= Corrupt || k == LengthLimit }
 
-// middle is the K of a fault whose text has none. It means half of the chunks, or all chunks for Length.
+// middle is the K of a fault whose text has none. It means half of the chunks, or all chunks for LengthLimit.
 const middle = -1
 
 // A Fault is a kind, and the chunk to which the kind refers. The zero value is no fault.
@@ -112,7 +112,7 @@ func parseFault(text string) (Fault, error) {
 // limitedTo returns the fault for an answer of n chunks, with K between 0 and n.
 func (f Fault) limitedTo(n int) Fault {
 	switch {
-	case f.K == middle && f.Kind == Length:
+	case f.K == middle && f.Kind == LengthLimit:
 		f.K = n
 	case f.K == middle:
 		f.K = (n + 1) / 2

@@ -11,35 +11,35 @@ type Outcome string
 
 // The outcomes.
 const (
-	Open        Outcome = "open" // the response has not ended
-	Complete    Outcome = "complete"
-	Truncated   Outcome = "truncated" // the response ended without its terminal event
-	ResetByUs   Outcome = "reset"     // the server reset the connection
-	ErrorEvent  Outcome = "error_event"
-	Refused     Outcome = "refused"     // the status was not 200
-	Left        Outcome = "left"        // the client closed the connection first
-	Interrupted Outcome = "interrupted" // the server stopped first
+	Open          Outcome = "open" // the response has not ended
+	Complete      Outcome = "complete"
+	Truncated     Outcome = "truncated" // the response ended without its terminal event
+	ResetByServer Outcome = "reset"     // the server reset the connection
+	ErrorEvent    Outcome = "error_event"
+	Refused       Outcome = "refused"     // the status was not 200
+	Disconnected  Outcome = "left"        // the client closed the connection first
+	Interrupted   Outcome = "interrupted" // the server stopped first
 )
 
 // outcomes lists the outcomes of responses that have ended.
-var outcomes = [...]Outcome{Complete, Truncated, ResetByUs, ErrorEvent, Refused, Left, Interrupted}
+var outcomes = [...]Outcome{Complete, Truncated, ResetByServer, ErrorEvent, Refused, Disconnected, Interrupted}
 
 // A Record is one request in the ledger. Times are in microseconds since 1970; 0: never.
 type Record struct {
-	ID        string  `json:"id"`
-	API       string  `json:"api"`
-	Stream    bool    `json:"stream"`
-	Started   int64   `json:"started"`
-	First     int64   `json:"first,omitempty"` // first chunk written
-	Last      int64   `json:"last,omitempty"`  // last chunk written
-	Ended     int64   `json:"ended,omitempty"`
-	Sent      int32   `json:"sent"`              // chunks written; a chunk written twice counts twice
-	Of        int32   `json:"of"`                // chunks of the whole answer
-	Late      int32   `json:"late_us,omitempty"` // maximum lateness of a chunk in microseconds
-	Fault     string  `json:"fault,omitempty"`
-	Outcome   Outcome `json:"outcome"`
-	Left      int64   `json:"left,omitempty"`       // the client closed the connection
-	LeftAfter int32   `json:"left_after,omitempty"` // chunks written before Left
+	ID                   string  `json:"id"`
+	API                  string  `json:"api"`
+	Stream               bool    `json:"stream"`
+	Started              int64   `json:"started"`
+	First                int64   `json:"first,omitempty"` // first chunk written
+	Last                 int64   `json:"last,omitempty"`  // last chunk written
+	Ended                int64   `json:"ended,omitempty"`
+	Sent                 int32   `json:"sent"`              // chunks written; a chunk written twice counts twice
+	Chunks               int32   `json:"of"`                // chunks of the whole answer
+	Late                 int32   `json:"late_us,omitempty"` // maximum lateness of a chunk in microseconds
+	Fault                string  `json:"fault,omitempty"`
+	Outcome              Outcome `json:"outcome"`
+	DisconnectedUS       int64   `json:"left,omitempty"`       // the client closed the connection
+	SentBeforeDisconnect int32   `json:"left_after,omitempty"` // chunks written before DisconnectedUS
 }
 
 // A ledger holds the records of the most recent requests, at most capacity of them.

@@ -74,10 +74,10 @@ func checkID(id string) error {
 }
 
 // number parses a number between two limits.
-func number(text string, least, most int) (int, error) {
+func number(text string, minimum, maximum int) (int, error) {
 	n, err := strconv.Atoi(text)
-	if err != nil || n < least || n > most {
-		return 0, fmt.Errorf("value must be a number from %d to %d", least, most)
+	if err != nil || n < minimum || n > maximum {
+		return 0, fmt.Errorf("value must be a number from %d to %d", minimum, maximum)
 	}
 	return n, nil
 }

@@ -73,11 +73,11 @@ func (r *response) sendStream() {
 	case NoTerminal:
 		r.record.Outcome = Truncated
 	case Linger:
-		r.stay()
-	case After:
+		r.waitForClient()
+	case ChunkAfterEnd:
 		r.b = r.api.chunk(r.b, r.a, r.a.Chunks)
 		r.flush()
-	case Twice:
+	case DoubleTerminal:
 		r.b = r.api.terminal(r.b, r.a)
 		r.flush()
 	}
@@ -140,8 +140,8 @@ func (r *response) end() {
 			r.record.Outcome = ErrorEvent
 		}
 	case Stall:
-		r.record.Outcome = Left
-		if !r.stay() {
+		r.record.Outcome = Disconnected
+		if !r.waitForClient() {
 			r.record.Outcome = Interrupted
 		}
 	default:
@@ -161,7 +161,7 @@ func (r *response) disconnect() {
 		panic(http.ErrAbortHandler)
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok && kind == Reset {
-		r.record.Outcome = ResetByUs
+		r.record.Outcome = ResetByServer
 		_ = tcp.SetLinger(0)
 	}
 	_ = conn.Close()
@@ -195,7 +195,7 @@ func (r *response) sendObject() {
 	r.count(r.a.Chunks)
 	r.record.Outcome = Complete
 	if kind == Linger {
-		r.stay()
+		r.waitForClient()
 	}
 }
 
@@ -222,11 +222,11 @@ func (r *response) wait(until time.Time) bool {
 	return true
 }
 
-// stay keeps the connection open. It reports whether the client closed it before the server stopped.
-func (r *response) stay() bool {
+// waitForClient keeps the connection open. It reports whether the client closed it before the server stopped.
+func (r *response) waitForClient() bool {
 	select {
 	case <-r.ctx.Done():
-		r.recordLeave()
+		r.recordDisconnect()
 		return true
 	case <-r.server.stopping:
 		return false
@@ -239,14 +239,14 @@ func (r *response) recordClose() {
 	case <-r.server.stopping:
 		r.record.Outcome = Interrupted
 	default:
-		r.record.Outcome = Left
-		r.recordLeave()
+		r.record.Outcome = Disconnected
+		r.recordDisconnect()
 	}
 }
 
-// recordLeave records that the client has closed the connection.
-func (r *response) recordLeave() {
-	r.record.Left, r.record.LeftAfter = time.Now().UnixMicro(), r.record.Sent
+// recordDisconnect records that the client has closed the connection.
+func (r *response) recordDisconnect() {
+	r.record.DisconnectedUS, r.record.SentBeforeDisconnect = time.Now().UnixMicro(), r.record.Sent
 }
 
 // flush writes the buffer to the connection.

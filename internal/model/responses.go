@@ -110,7 +110,7 @@ func (r responses) appendComplete(b []byte, a *answer) []byte { return r.respons
 
 // status returns the final status of the response.
 func (responses) status(a *answer) string {
-	if a.Fault.Kind == Length {
+	if a.Fault.Kind == LengthLimit {
 		return "incomplete"
 	}
 	return "completed"

@@ -142,7 +142,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, api api) {
 	a.created = started.Unix()
 	record := Record{
 		ID: a.ID, API: api.name(), Stream: a.stream, Started: started.UnixMicro(), Fault: a.Fault.String(),
-		Of: int32(a.Chunks), Outcome: Open, // #nosec G115 -- at most MaxChunks
+		Chunks: int32(a.Chunks), Outcome: Open, // #nosec G115 -- at most MaxChunks
 	}
 	number := s.ledger.add(record)
 	s.metrics.open.Inc()
@@ -180,7 +180,7 @@ func (s *Server) read(body []byte) (*answer, error) {
 		order.Fault = draw(s.config.Shares, s.config.Seed, order.ID)
 	}
 	order.Fault = order.Fault.limitedTo(order.Chunks)
-	if order.Fault.Kind == Length {
+	if order.Fault.Kind == LengthLimit {
 		order.Chunks = order.Fault.K
 	}
 	request.text = ""

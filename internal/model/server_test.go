@@ -111,8 +111,8 @@ func TestStalledStreamsEndWithTheirClient(t *testing.T) {
 				r.cancel()
 				record := awaitRecord(t, url, id)
 				require.Equal(t, want.outcome, record.Outcome)
-				require.GreaterOrEqual(t, record.Left, before.UnixMicro())
-				require.Equal(t, int32(len(want.Numbers)), record.LeftAfter)
+				require.GreaterOrEqual(t, record.DisconnectedUS, before.UnixMicro())
+				require.Equal(t, int32(len(want.Numbers)), record.SentBeforeDisconnect)
 				require.Equal(t, want.account, got())
 			})
 		}
@@ -125,10 +125,10 @@ func TestLedgerNamesTheChunkAfterWhichAClientLeft(t *testing.T) {
 	require.Eventually(t, func() bool { return len(count(r.body(), paths[0], "early").Numbers) >= 3 }, testTimeout, time.Millisecond)
 	r.cancel()
 	record := awaitRecord(t, url, "early")
-	require.Equal(t, Left, record.Outcome)
-	require.GreaterOrEqual(t, record.LeftAfter, int32(3))
-	require.Less(t, record.LeftAfter, int32(1000))
-	require.Equal(t, int32(1000), record.Of)
+	require.Equal(t, Disconnected, record.Outcome)
+	require.GreaterOrEqual(t, record.SentBeforeDisconnect, int32(3))
+	require.Less(t, record.SentBeforeDisconnect, int32(1000))
+	require.Equal(t, int32(1000), record.Chunks)
 	require.Less(t, record.First, record.Last)
 }
 

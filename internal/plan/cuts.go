@@ -66,10 +66,10 @@ func (p *Plan) shares() (out []int, err error) {
 	return out, nil
 }
 
-// CutWindow returns the window in which streams are disconnected or paused, relative to the start of the first stream.
+// CutPeriod returns the time in which streams are disconnected or paused, relative to the start of the first stream.
 // Before it each stream has time to receive a message. After it a client has time to end a pause, to reconnect, and to
 // receive another message.
-func (p *Plan) CutWindow() (from, to time.Duration) {
+func (p *Plan) CutPeriod() (from, to time.Duration) {
 	interval := p.Interval()
 	from = firstMessage*time.Second + interval + time.Second
 	to = p.Hold() - firstMessage*time.Second - interval - reconnectSeconds*time.Second
@@ -91,7 +91,7 @@ func (p *Plan) PlannedCuts() (out []Cut) {
 	if err != nil || !p.Cuts() {
 		return nil
 	}
-	from, to := p.CutWindow()
+	from, to := p.CutPeriod()
 	count := int(p.CutsPerSecond * (to - from).Seconds())
 	random := rand.New(rand.NewPCG(uint64(p.Seed), 0)) // #nosec G115 G404 -- the plan's seed repeats the cuts; no secret
 	kinds := deal(shares, count)
@@ -132,7 +132,7 @@ func (p *Plan) checkCuts() error {
 	if _, err := p.shares(); err != nil {
 		return err
 	}
-	from, to := p.CutWindow()
+	from, to := p.CutPeriod()
 	switch {
 	case !p.Reconnect:
 		return errors.New("CUTS_PER_SECOND needs RECONNECT=1, because clients must reconnect after a disconnect")

@@ -20,7 +20,7 @@ func TestPlannedCuts(t *testing.T) {
 	p.CutShares = "fin:2,rst,half:0,pause:1"
 	require.NoError(t, p.Check())
 	all := p.PlannedCuts()
-	from, to := p.CutWindow()
+	from, to := p.CutPeriod()
 	require.Equal(t, 4*time.Second, from)
 	require.Equal(t, 584*time.Second, to)
 	require.Len(t, all, 4*580)

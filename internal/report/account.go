@@ -22,7 +22,7 @@ func runnersOf(v *verdict.Verdict) Section {
 	if hasConnections {
 		t.Columns = append(t.Columns, Columns("#connections")...)
 	}
-	countsMessages := v.Evidence.By != "" && v.Service.Counted() && v.Responses == nil
+	countsMessages := v.Evidence.Kind != "" && v.Service.Counted() && v.Responses == nil
 	if countsMessages {
 		for _, n := range v.Messages.Each() {
 			t.Columns = append(t.Columns, Columns("#"+n.Name)...)

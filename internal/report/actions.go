@@ -54,8 +54,8 @@ func (f *facts) effect(e *verdict.Effect) {
 		f.add("lost", "no stream")
 	} else {
 		outages := ""
-		if e.Times > e.Lost {
-			outages = fmt.Sprintf(", %s in all", format.Count(e.Times, "outage"))
+		if e.Losses > e.Lost {
+			outages = fmt.Sprintf(", %s in all", format.Count(e.Losses, "outage"))
 		}
 		f.add("lost", "%s%s, the first %s after the action started", format.Count(e.Lost, "stream"), outages, format.Milliseconds(1000**e.FirstLost))
 		f.add("reconnected", "50 %% %s, 99 %% %s, 100 %% %s", waitPhrase(e.Reconnected50), waitPhrase(e.Reconnected99), waitPhrase(e.Reconnected100))
@@ -98,7 +98,7 @@ func (f *facts) responses(e *verdict.ResponseEffect) {
 	}
 	f.add("responses", "%s complete, %s", format.Thousands(e.Complete), cmp.Or(strings.Join(faulty, ", "), "no other state"))
 	if e.Late != nil {
-		f.add("late", "%s took over %s", format.Count(*e.Late, "response"), format.Milliseconds(1000*e.LateOver))
+		f.add("late", "%s took over %s", format.Count(*e.Late, "response"), format.Milliseconds(1000*e.LateLimit))
 	}
 	if e.Slowest != nil {
 		f.add("longest", "%s", format.Milliseconds(1000**e.Slowest))

@@ -24,7 +24,7 @@ func newActions() []verdict.Action {
 	failed.ExitCode, failed.Output = 1, "one\ntwo\nthree\nfour"
 	return []verdict.Action{
 		{ActionResult: result("deploy", time.Minute, 12.5), Effect: &verdict.Effect{
-			Until: 1_700_000_200, Lost: 1200, Times: 1201, NotReconnected: 1, FirstLost: seconds(.4), Reconnected50: seconds(2.5), Reconnected99: seconds(9), Peak: 431,
+			Until: 1_700_000_200, Lost: 1200, Losses: 1201, NotReconnected: 1, FirstLost: seconds(.4), Reconnected50: seconds(2.5), Reconnected99: seconds(9), Peak: 431,
 			Refused: map[string]int{"status 502": 12, "connect_refused": 1}, Missed: 3, Resumed: &resumed, Duplicated: 1,
 			Slowest: &verdict.Outage{ID: "d-7", Unix: 1_700_000_061, Seconds: 14.2}, Notes: []string{"1 outage of streams that were lost often is not listed"},
 		}},

@@ -22,7 +22,7 @@ func banner(v *verdict.Verdict) Banner {
 	if v.Plan.Service != "" {
 		target = v.Plan.ServiceName() + " at " + target
 	}
-	about := []string{format.UnixTime(v.StartedUnix), "", target + v.Redirected(), ""}
+	about := []string{format.UnixTime(v.StartedUnix), "", target + v.RedirectText(), ""}
 	if v.StartedUnix > 0 {
 		about[1] = format.Duration(span(v))
 	}
@@ -104,7 +104,7 @@ func symptoms(v *verdict.Verdict) (out []string) {
 		switch c := &v.Checks[i]; {
 		case c.ID == verdict.CheckComplete:
 			isComplete = c.State() != verdict.Undecided
-		case c.ID == verdict.CheckScript, c.ID == verdict.CheckOwnCount && len(v.Failures) > 0:
+		case c.ID == verdict.CheckScript, c.ID == verdict.CheckServerCount && len(v.Failures) > 0:
 			out = append(out, c.Reasons...)
 		case !isComplete && len(c.Reasons) == 0 && c.State() == verdict.Broken:
 			out = append(out, c.Sentences()...)
@@ -155,7 +155,7 @@ func (s *subject) messageTiles() (tiles []Tile) {
 	switch l := s.v.LatencyMS; {
 	case s.v.Service.ByInterval():
 		tiles = append(tiles, Tile{Name: "lateness p99", Value: format.Milliseconds(s.v.LatenessMS.P99), Note: "at most " + format.Milliseconds(s.v.LatenessMS.Max)})
-	case s.v.Service.Shared():
+	case s.v.Service.ComparesClients():
 		tiles = append(tiles, Tile{Name: "spread p99", Value: format.Milliseconds(s.v.LatenessMS.P99), Note: "between clients; at most " + format.Milliseconds(s.v.LatenessMS.Max)})
 	case l != nil:
 		tiles = append(tiles, Tile{Name: "latency p99", Value: format.Milliseconds(l.P99), Note: s.latencyName() + "; at most " + format.Milliseconds(l.Max)})

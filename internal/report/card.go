@@ -19,7 +19,7 @@ func (s *subject) card() Section {
 	if s.OneClock {
 		target += " (started by soak on this machine)"
 	}
-	target += s.v.Redirected()
+	target += s.v.RedirectText()
 	reconnect := "no: a lost stream is not reopened"
 	if p.Reconnect {
 		reconnect = "yes, without resuming"
@@ -43,7 +43,7 @@ func (s *subject) card() Section {
 		"started", format.UnixTime(s.v.StartedUnix),
 		"ended", format.UnixTime(s.v.EndedUnix),
 		"command", Shell(s.Command...),
-		"compressed", s.v.Compressed(), "HTTP/2", s.v.HTTP2(), "control group", s.v.Control.Line(),
+		"compressed", s.v.CompressionText(), "HTTP/2", s.v.HTTP2Text(), "control group", s.v.Control.Line(),
 	)
 	plan.Caption = "Run"
 	return Section{ID: "card", Title: "Run", Tables: []Table{plan, s.environment()}}

@@ -52,7 +52,7 @@ func TestSeriesWithManyGapsAreThinned(t *testing.T) {
 func TestWindowsAreWholeIntervals(t *testing.T) {
 	t.Parallel()
 	for interval, want := range map[float64]int{15: 3, 5: 1, 1: 1, .5: 1, 10: 2, 7: 7, 2: 2, 2.5: 1, 4: 4, 30: 6, 60: 12, 90: 18, 13: 3} {
-		require.Equal(t, want, window(interval), "%v", interval)
+		require.Equal(t, want, minBarWidth(interval), "%v", interval)
 	}
 }
 

@@ -95,7 +95,7 @@ func SeriesCSV(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
 	if !m.Service.ByInterval() {
 		prefix = "latency"
 	}
-	if m.Service.Shared() {
+	if m.Service.ComparesClients() {
 		prefix = "spread"
 	}
 	published := publishedByBucket(m)

@@ -44,7 +44,7 @@ func figures(v *verdict.Verdict) Section {
 		out.attempts(v)
 		out.processes(v)
 	}
-	out.Rows = append(out.Rows, Facts("compressed", v.Compressed(), "HTTP/2", v.HTTP2(), "control", v.Control.Line()).Rows...)
+	out.Rows = append(out.Rows, Facts("compressed", v.CompressionText(), "HTTP/2", v.HTTP2Text(), "control", v.Control.Line()).Rows...)
 	out.system(&v.Resources)
 	return out.section("figures", "")
 }
@@ -81,7 +81,7 @@ func (f *facts) messages(v *verdict.Verdict) {
 				text += fmt.Sprintf(", %s %s", format.Thousands(total.Count), total.Name)
 			}
 		}
-		if v.Service.Counts != shard.CountsNumbers || v.LatencyMS != nil {
+		if v.Service.CountBasis != shard.CountByNumber || v.LatencyMS != nil {
 			text += fmt.Sprintf(", %s over %d ms late", format.Thousands(m.Late), v.Plan.LateMS)
 		}
 		f.add(nouns, "%s", text)
@@ -131,13 +131,13 @@ func (f *facts) latency(v *verdict.Verdict) {
 	case v.Messages.Received == 0:
 	case v.Service.ByInterval():
 		f.add("lateness", "%s", quantiles(v.LatenessMS))
-	case v.Service.Shared():
+	case v.Service.ComparesClients():
 		f.add("spread between clients", "%s, from the first client of a runner that received a message to each other client", quantiles(v.LatenessMS))
 	}
 	switch {
 	case v.LatencyMS != nil:
 		f.add("latency", "%s, %s", quantiles(v.LatencyMS.Quantiles), latencyBasis(v))
-	case v.Service.Counts == shard.CountsNumbers:
+	case v.Service.CountBasis == shard.CountByNumber:
 		f.add("latency", "not known: no message contained its publish time")
 	}
 	if q := v.Messages.LastSubscriberMS; q != nil {
@@ -193,7 +193,7 @@ func (f *facts) processes(v *verdict.Verdict) {
 			text += "; " + format.Count(n, "unobserved client") + " not compared"
 		}
 		f.add("server", "%s", text)
-	case v.Evidence.By != "":
+	case v.Evidence.Kind != "":
 		f.add("judged by", "%s", v.Evidence.Text())
 	}
 	r := v.Resources
@@ -238,8 +238,8 @@ const maxTopics = 20
 // limit does not apply to topics whose clients are compared with each other.
 func topics(v *verdict.Verdict, limit int) (t Table, ok bool) {
 	p, list := v.Messages.Published, v.Messages.Topics
-	if v.Service.Shared() && len(list) > 0 {
-		return sharedTopics(list), true
+	if v.Service.ComparesClients() && len(list) > 0 {
+		return comparedTopics(list), true
 	}
 	if p == nil || len(list) == 0 || p.Topics > limit {
 		return t, false
@@ -248,7 +248,7 @@ func topics(v *verdict.Verdict, limit int) (t Table, ok bool) {
 	var kinds []int // of totals
 	for i, total := range (ledger.Totals{}).Each() {
 		occurs := func(t *verdict.Topic) bool { return t.Each()[i].Count > 0 }
-		if total.Name == "late" && v.Service.Counts == shard.CountsNumbers && v.LatencyMS == nil {
+		if total.Name == "late" && v.Service.CountBasis == shard.CountByNumber && v.LatencyMS == nil {
 			continue // no message has a time
 		}
 		if !total.Fault || total.Name == "missed" || slices.ContainsFunc(list, occurs) {
@@ -265,8 +265,8 @@ func topics(v *verdict.Verdict, limit int) (t Table, ok bool) {
 	return t, true
 }
 
-// sharedTopics returns the table of topics whose clients are compared with each other.
-func sharedTopics(list []*verdict.Topic) Table {
+// comparedTopics returns the table of topics whose clients are compared with each other.
+func comparedTopics(list []*verdict.Topic) Table {
 	t := Table{Caption: "Topics", Columns: Columns("topic", "#clients", "#messages", "#fewest", "#most", "#missed", "diverged", "from (UTC)")}
 	for _, topic := range list {
 		from := Cell{Text: "–"}

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// actionWindow is the maximum number of seconds between the start of an action and an incident that is reported
+	// maxActionAge is the maximum number of seconds between the start of an action and an incident that is reported
 	// with it.
-	actionWindow = 60
+	maxActionAge = 60
 	// maxIncidents limits the incidents of the section.
 	maxIncidents = 12
 )
@@ -32,7 +32,7 @@ func incidents(v *verdict.Verdict) (out []*incident) {
 	}
 	for _, f := range v.Failures {
 		isNear := func(inc *incident) bool {
-			return f.Unix >= inc.FirstUnix-verdict.SameIncident && f.Unix <= inc.LastUnix+verdict.SameIncident
+			return f.Unix >= inc.FirstUnix-verdict.IncidentGapSeconds && f.Unix <= inc.LastUnix+verdict.IncidentGapSeconds
 		}
 		i := slices.IndexFunc(out, isNear)
 		if i < 0 {
@@ -76,7 +76,7 @@ func (s *subject) failureSection() Section {
 		t.Note = fmt.Sprintf("the first %d of %d", maxIncidents, len(list))
 	}
 	out.Tables = []Table{t}
-	out.Notes = []string{fmt.Sprintf("Faults at most %d s apart form one incident. An action before it is not necessarily its cause.", verdict.SameIncident)}
+	out.Notes = []string{fmt.Sprintf("Faults at most %d s apart form one incident. An action before it is not necessarily its cause.", verdict.IncidentGapSeconds)}
 	if n := countUnlisted(s.v); n > 0 {
 		out.Notes = append(out.Notes, fmt.Sprintf("The time of %s more faults is not known, because each connection lists only its first findings.", format.Thousands(n)))
 	}
@@ -105,7 +105,7 @@ func (inc *incident) clients() string {
 func (s *subject) actionsBefore(inc *incident) string {
 	var out []string
 	for i := range s.v.Actions {
-		if a := &s.v.Actions[i]; a.Started() && a.StartedUnix <= inc.LastUnix && a.StartedUnix > inc.FirstUnix-actionWindow {
+		if a := &s.v.Actions[i]; a.Started() && a.StartedUnix <= inc.LastUnix && a.StartedUnix > inc.FirstUnix-maxActionAge {
 			out = append(out, a.Name+" started "+relativeTime(inc.FirstUnix-a.StartedUnix))
 		}
 	}

@@ -20,7 +20,7 @@ type distribution struct {
 // interval, it returns their spread between clients or their latency.
 func (s *subject) lateness() Section {
 	switch {
-	case s.v.Service.Shared():
+	case s.v.Service.ComparesClients():
 		return s.spread()
 	case !s.v.Service.ByInterval():
 		return s.latency()
@@ -118,7 +118,7 @@ func (s *subject) heat() *Heat {
 	if t.n < 2 || t.rows == nil {
 		return nil
 	}
-	width := max((t.n+heatColumns-1)/heatColumns, s.window())
+	width := max((t.n+heatColumns-1)/heatColumns, s.barWidth())
 	heat := &Heat{Items: s.nouns(false), Width: width, Counts: make([][]int, (t.n-2)/width+1)}
 	for i := range heat.Counts {
 		heat.Counts[i] = make([]int, len(heatRows)+1)

@@ -78,7 +78,7 @@ func (s *subject) messageBasis(out *Section) {
 func (s *subject) publishedSection() Section {
 	out := Section{ID: "published", Title: "Published messages", Short: "Published"}
 	p := s.v.Messages.Published
-	if s.v.Service.Shared() {
+	if s.v.Service.ComparesClients() {
 		return s.clientComparison()
 	}
 	if p == nil {
@@ -161,7 +161,7 @@ func (s *subject) messagesOverTime(out *Section, width int) {
 	if !s.v.Service.Counted() {
 		return
 	}
-	expected, received := s.messagesPerWindow(width)
+	expected, received := s.messagesPerBar(width)
 	interval := fmt.Sprintf("in each %d s", width*int(step))
 	note := fmt.Sprintf("%s; expected: open connections × %d / %v", interval, width*int(step), s.v.Plan.NoopInterval)
 	published := s.publishSeries()
@@ -169,8 +169,8 @@ func (s *subject) messagesOverTime(out *Section, width int) {
 	case s.v.Messages.Expected > 0 && s.v.Messages.Received == s.v.Messages.Expected:
 		expected, note = nil, interval+"; all expected ones were received"
 	case published != nil:
-		expected, note = sumWindows(published.expected, width), interval+"; expected: published messages × the streams of their topic"
-	case s.v.Service.Counts == shard.CountsNumbers || s.v.Service.Shared():
+		expected, note = sumBars(published.expected, width), interval+"; expected: published messages × the streams of their topic"
+	case s.v.Service.CountBasis == shard.CountByNumber || s.v.Service.ComparesClients():
 		expected, note = nil, interval
 	}
 	out.add(&Chart{ID: "messages", Title: s.nouns(true), Note: note, Wide: true},
@@ -183,9 +183,9 @@ func (s *subject) messagesOverTime(out *Section, width int) {
 	}
 }
 
-// sumWindows returns the sums of windows of width points. Like messagesPerWindow, it sets only the first point of each
-// window.
-func sumWindows(values []float64, width int) []float64 {
+// sumBars returns the sums of bars of width points. Like messagesPerBar, it sets only the first point of each
+// bar.
+func sumBars(values []float64, width int) []float64 {
 	out := slices.Repeat([]float64{math.NaN()}, len(values))
 	for from := 0; from+width < len(values); from += width {
 		if points := numbersOf(values, from+1, from+width+1); len(points) > 0 {

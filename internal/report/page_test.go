@@ -206,7 +206,7 @@ func TestPageShowsActions(t *testing.T) {
 			Action: plan.Action{Name: "deploy", At: time.Minute, Command: evil}, StartedUnix: report.SimulatedStart + 60, EndedUnix: report.SimulatedStart + 62, Output: evil,
 		},
 		Effect: &verdict.Effect{
-			Until: report.SimulatedStart + 122, Lost: 20, Times: 20, FirstLost: &seconds, Reconnected50: &seconds, Reconnected99: &seconds, Reconnected100: &seconds, Peak: 20, Resumed: &resumed,
+			Until: report.SimulatedStart + 122, Lost: 20, Losses: 20, FirstLost: &seconds, Reconnected50: &seconds, Reconnected99: &seconds, Reconnected100: &seconds, Peak: 20, Resumed: &resumed,
 			Slowest: &verdict.Outage{ID: evil, Unix: report.SimulatedStart + 60, Seconds: 4.5},
 		},
 	}}
@@ -225,7 +225,7 @@ func TestPageOfConnectionsOnlyIsYellow(t *testing.T) {
 	t.Parallel()
 	r := report.SimulatedRun(20, 60)
 	m := r.Merged
-	m.Plan.Service, m.Service = "sse", shard.Service{Name: "sse", Counts: shard.CountsNothing}
+	m.Plan.Service, m.Service = "sse", shard.Service{Name: "sse", CountBasis: shard.CountNothing}
 	m.Checks = []shard.Check{{Name: "Get status was 200", Passes: 20}}
 	for i := range m.Connections.Len() {
 		c := m.Connections.Edit(i)

@@ -110,8 +110,8 @@ func newRun() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 	for i := range m.Runners {
 		m.Runners[i].ControlGroup = &shard.RunnerControl{Control: group}
 	}
-	m.Runners[0].ControlGroup.Moments = []shard.ControlWindow{{At: time.Unix(start+150, 0), Longest: 1300 * time.Millisecond, Late: 1}}
-	m.Ends = new(shard.Ends)
+	m.Runners[0].ControlGroup.Moments = []shard.ControlMoment{{At: time.Unix(start+150, 0), Longest: 1300 * time.Millisecond, Late: 1}}
+	m.Ends = new(shard.EndRequests)
 	for i, duration := range []time.Duration{8 * time.Millisecond, 21 * time.Millisecond, 1300 * time.Microsecond} {
 		m.Ends.Add(fmt.Sprintf("backend-%d", 1+i%2), shard.CodeOK, time.Unix(start+3595, 0).Add(duration), duration)
 	}
@@ -355,7 +355,7 @@ func TestShellQuotes(t *testing.T) {
 func uncheckedVerdict() *verdict.Verdict {
 	v := &verdict.Verdict{TestID: "t", Verdict: verdict.Pass, Plan: plan.Default(), Reasons: []string{"messages were not checked: the service description has message: 'unchecked'"}}
 	v.Plan.Service = "sse"
-	v.Service, v.Evidence.By = shard.Service{Name: "sse", Counts: shard.CountsNothing}, verdict.ByNothing
+	v.Service, v.Evidence.Kind = shard.Service{Name: "sse", CountBasis: shard.CountNothing}, verdict.ByNothing
 	v.Messages.Heartbeats, v.Messages.Unchecked, v.Messages.Uncounted = 4, 304, 1
 	v.Checks = []verdict.Check{verdict.Check{Name: "messages checked", Limit: "any", Pass: true}.NotJudged("no rule is defined")}
 	return v

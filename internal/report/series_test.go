@@ -77,19 +77,19 @@ func TestExpectedMessagesFollowTheStartAndTheEndOfARun(t *testing.T) {
 	v := &verdict.Verdict{}
 	v.Plan.NoopInterval = 1
 	s := &subject{v: v, series: newSeries(m, nil, 1), phases: phases{start: start + 3, open: start + 3, ending: start + 11, end: start + 11}}
-	expected, received := s.messagesPerWindow(1)
+	expected, received := s.messagesPerBar(1)
 	require.Equal(t, []float64{40, 100, 20}, received[:3])
 	require.Equal(t, received[:3], expected[:3])
 	require.Equal(t, []float64{40, 100, 20, 20}, extendToEnd(expected, 1))
 
 	s.phases = phases{start: start + 1, open: start + 3, ending: start + 10, end: start + 12} // a ramp and a disconnect phase of 2 s each
-	expected, _ = s.messagesPerWindow(1)
+	expected, _ = s.messagesPerBar(1)
 	require.Equal(t, []float64{60, 100, 20}, expected[:3])
 	s.phases = phases{} // of a run in progress
-	expected, _ = s.messagesPerWindow(1)
+	expected, _ = s.messagesPerBar(1)
 	require.Equal(t, []float64{50, 100, 50}, expected[:3])
 	s.v.EndedUnix = start + 7 // now
-	expected, _ = s.messagesPerWindow(1)
+	expected, _ = s.messagesPerBar(1)
 	require.InDelta(t, 40, expected[1], 1e-9, "the current step")
 }
 

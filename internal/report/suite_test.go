@@ -129,7 +129,7 @@ func TestRunnersWithoutComparisonHaveNoServerCount(t *testing.T) {
 func TestRunnersOfASuiteOfResponsesHaveNoCounts(t *testing.T) {
 	t.Parallel()
 	v := new(verdict.Verdict)
-	v.Layout.Declared, v.Evidence.By, v.Responses = true, verdict.ByNumbers, new(verdict.Responses)
+	v.Layout.Declared, v.Evidence.Kind, v.Responses = true, verdict.ByNumbers, new(verdict.Responses)
 	v.Messages.Totals = ledger.Totals{Expected: 80, Received: 80}
 	v.Runners = []verdict.Runner{{Index: 1, State: string(shard.Finished)}, {Index: 2, State: string(shard.Finished)}}
 	table := runnersOf(v).Tables[0]

@@ -8,8 +8,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A Look has the options for showing a verdict.
-type Look struct {
+// TerminalOptions are the options for showing a verdict.
+type TerminalOptions struct {
 	Verbose bool // show the complete report.txt
 	Colour  bool // use colours, because the output is a terminal
 }
@@ -20,7 +20,7 @@ const maxWarnings = 3
 // Terminal writes a verdict for a terminal: warnings, figures, actions, and the checks that are not met. If the script
 // declared the load, Terminal also writes the results of the suite. With Verbose, Terminal writes report.txt instead.
 // files are lines with the paths of further files. The result is at the beginning and at the end.
-func Terminal(w io.Writer, v *verdict.Verdict, look Look, files ...string) error {
+func Terminal(w io.Writer, v *verdict.Verdict, look TerminalOptions, files ...string) error {
 	if look.Colour {
 		w = format.WithoutEscaper(w) // the texts are escaped one by one
 	}

@@ -30,14 +30,14 @@ func (s *subject) timelines() Section {
 	if t.n == 0 {
 		return out
 	}
-	width := s.window()
+	width := s.barWidth()
 	lateGap := int(2.5*s.v.Plan.NoopInterval/float64(step)) + 1
 	out.add(&Chart{ID: "connections", Title: "Connections", Note: "open and planned", Wide: true},
 		splitAtGaps("open", "area", t.open, sampleGap), splitAtGaps("planned", "dashed", s.planned(), t.n), splitAtGaps("open on the backend", "", s.backendStreams(), sampleGap))
 	s.cutsOverTime(&out)
 	s.messagesOverTime(&out, width)
 	title, note := "Lateness", "gap − interval, in each 5 s"
-	if s.v.Service.Shared() {
+	if s.v.Service.ComparesClients() {
 		title, note = "Spread between clients", "first client → each other client, in each 5 s"
 	} else if !s.v.Service.ByInterval() {
 		title, note = "Latency", s.latencyName()+", in each 5 s"
@@ -134,21 +134,21 @@ func (s *subject) planned() []float64 {
 // minBars is the minimum number of bars in a chart of messages, if the run is long enough.
 const minBars = 8
 
-// window returns the width of the windows in which messages are counted, in steps. It is 1 for a short run, and if the
+// barWidth returns the width of the bars in which messages are counted, in steps. It is 1 for a short run, and if the
 // run does not determine when messages are sent.
-func (s *subject) window() int {
+func (s *subject) barWidth() int {
 	if !s.v.Service.ByInterval() && s.v.Messages.Published == nil {
 		return 1
 	}
-	if width := window(s.v.Plan.NoopInterval); s.series.n > minBars*width {
+	if width := minBarWidth(s.v.Plan.NoopInterval); s.series.n > minBars*width {
 		return width
 	}
 	return 1
 }
 
-// window returns the smallest number of steps that is a multiple of the interval, so that all windows expect the same
+// minBarWidth returns the smallest number of steps that is a multiple of the interval, so that all bars expect the same
 // number of messages. If there is none within a minute, it returns the number of steps in one interval, rounded up.
-func window(interval float64) int {
+func minBarWidth(interval float64) int {
 	const maxSteps = 60 / int(shard.BucketWidth/1e9)
 	for n := 1; n <= maxSteps; n++ {
 		if k := float64(int64(n)*step) / interval; k >= 1 && math.Abs(k-math.Round(k)) < 1e-9 {
@@ -158,9 +158,9 @@ func window(interval float64) int {
 	return max(int(math.Ceil(interval/float64(step))), 1)
 }
 
-// messagesPerWindow counts the messages received in each window of width steps, and estimates the expected ones from
-// the number of open connections. Both slices have a value at the first point of each window, and NaN at all others.
-func (s *subject) messagesPerWindow(width int) (expected, received []float64) {
+// messagesPerBar counts the messages received in each bar of width steps, and estimates the expected ones from
+// the number of open connections. Both slices have a value at the first point of each bar, and NaN at all others.
+func (s *subject) messagesPerBar(width int) (expected, received []float64) {
 	t := s.series
 	if t.open == nil {
 		return nil, nil
@@ -205,8 +205,8 @@ func (s *subject) openSeconds(i int) float64 {
 	return (first + last) / 2 * (to - from)
 }
 
-// extendToEnd copies the last value, which is at the first point of its window, to the end of that window. The line
-// then ends with the last bar. width is the number of steps of a window.
+// extendToEnd copies the last value, which is at the first point of its bar, to the end of that bar. The line
+// then ends with the last bar. width is the number of steps of a bar.
 func extendToEnd(values []float64, width int) []float64 {
 	for i := len(values) - 1 - width; i >= 0; i-- {
 		if !math.IsNaN(values[i]) {

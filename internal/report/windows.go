@@ -46,7 +46,7 @@ func windows(v *verdict.Verdict) Section {
 func strip(v *verdict.Verdict, f *verdict.Figure) Row {
 	s, highest := &Spark{Label: f.Name + " by window"}, math.NaN()
 	for i := range v.Windows {
-		value := f.Of(&v.Windows[i])
+		value := f.Value(&v.Windows[i])
 		if s.Values = append(s.Values, value); !math.IsNaN(value) && !(highest >= value) {
 			highest = value
 		}

@@ -27,7 +27,7 @@ const start = 1_700_000_000
 // writeRun writes the files of a run that the history reads: run n started n hours after the first.
 func writeRun(t *testing.T, out string, n int, edit func(*verdict.Verdict)) Dir {
 	t.Helper()
-	v := &verdict.Verdict{Schema: verdict.Schema, Counts: verdict.Counts{Service: shard.Service{Name: "noop", Counts: shard.CountsInterval, Message: "noop"}}, TestID: fmt.Sprintf("run-%03d", n), Verdict: verdict.Pass, StartedUnix: float64(start + 3600*n)}
+	v := &verdict.Verdict{Schema: verdict.Schema, Counts: verdict.Counts{Service: shard.Service{Name: "noop", CountBasis: shard.CountByInterval, Message: "noop"}}, TestID: fmt.Sprintf("run-%03d", n), Verdict: verdict.Pass, StartedUnix: float64(start + 3600*n)}
 	v.Plan = plan.Default()
 	v.Plan.BackendURL, v.Plan.TestID = fmt.Sprintf("http://127.0.0.1:%d", 4000+n), v.TestID
 	v.Messages.Received, v.Messages.Expected = 286_800, 286_800
@@ -412,7 +412,7 @@ func TestConnectionsOnlyInHistory(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	writeRun(t, out, 1, nil)
-	writeRun(t, out, 2, func(v *verdict.Verdict) { v.Plan.Service, v.Evidence.By = "sse", verdict.ByNothing })
+	writeRun(t, out, 2, func(v *verdict.Verdict) { v.Plan.Service, v.Evidence.Kind = "sse", verdict.ByNothing })
 	doc, rows := page(t, out)
 	require.Equal(t, []string{"pass (connections only)", "pass"}, column(rows, "verdict"))
 	require.True(t, doc.Find(".banner").HasClass("doubt"))

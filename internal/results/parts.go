@@ -28,11 +28,11 @@ type Run struct {
 // returns an error if a file of this runner exists already.
 func Join(out, testid string, runner int) (Dir, error) {
 	d := Dir(filepath.Join(out, testid))
-	ownFiles, err := d.shardFiles()
+	shardPaths, err := d.shardFiles()
 	if err != nil {
 		return "", err
 	}
-	for _, path := range append(ownFiles, d.Path(RunName(runner))) {
+	for _, path := range append(shardPaths, d.Path(RunName(runner))) {
 		index, isShard := shard.IndexOf(filepath.Base(path))
 		if _, err := os.Stat(path); err == nil && (!isShard || index == runner) {
 			return "", fmt.Errorf("%s exists already; choose another --testid, or remove it", path)
@@ -119,11 +119,12 @@ func (d Dir) readRun(runners []shard.Runner) (run Run, err error) {
 	return run, nil
 }
 
-// A fullLedger returns the server's ledger of a run that is not in parts; nil if there is none. It reads the file once.
-type fullLedger func() (verdict.ServerLedger, error)
+// A ledgerReader returns the server's ledger of a run that is not in parts; nil if there is none. It reads the file
+// once.
+type ledgerReader func() (verdict.ServerLedger, error)
 
 // serverLedger returns the function that reads the server's ledger in the folder.
-func (d Dir) serverLedger() fullLedger {
+func (d Dir) serverLedger() ledgerReader {
 	return sync.OnceValues(func() (verdict.ServerLedger, error) { return verdict.ReadServerLedger(d.Path(LedgerFile)) })
 }
 
@@ -142,7 +143,7 @@ func (d Dir) modelLedger(m *shard.Merged) (verdict.ModelLedger, error) {
 // ledgerOf returns the server's ledger; nil if there is none. In a run in parts, each part reads the ledger after the
 // end of its own streams. Each entry is therefore taken from the part with its stream. If only some parts have a
 // ledger, ledgerOf returns an error: with a partial ledger, the other messages would count as lost by the server.
-func (d Dir) ledgerOf(m *shard.Merged, ledger fullLedger) (verdict.ServerLedger, error) {
+func (d Dir) ledgerOf(m *shard.Merged, ledger ledgerReader) (verdict.ServerLedger, error) {
 	merged, err := ledger()
 	if merged != nil || err != nil {
 		return merged, err

@@ -42,7 +42,7 @@ type Config struct {
 
 	Kubernetes Kubernetes
 	CI         ci.Targets // CI systems that get the verdict
-	Look       report.Look
+	Look       report.TerminalOptions
 
 	OpenURL func(url string) error // opens a page in a browser; nil: the page is not opened
 

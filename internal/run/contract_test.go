@@ -74,7 +74,7 @@ var drivers = map[string]driverOfRig{
 			parts.Go(func() { _, _ = r.session(c).run(r.graceful, r.force) })
 		}
 		parts.Wait()
-		outcome, err = Merge(filepath.Join(r.config.Out, "t"), "unused", 0, &bytes.Buffer{}, report.Look{}, ci.Targets{})
+		outcome, err = Merge(filepath.Join(r.config.Out, "t"), "unused", 0, &bytes.Buffer{}, report.TerminalOptions{}, ci.Targets{})
 		record = r.record(t, results.RunName(1))
 		other := r.record(t, results.RunName(2))
 		assert.Empty(t, other.ResourcesFrom, "only the first machine queries Prometheus")
@@ -281,7 +281,8 @@ func TestDriversRunSuites(t *testing.T) {
 	})
 }
 
-// A suite with the plan of a soak runs its own script under every driver, with that plan. The fake runners disconnect no streams.
+// A suite with the plan of a soak runs its own script under every driver, with that plan. The fake runners disconnect
+// no streams.
 func TestDriversRunSuitesWithASoakPlan(t *testing.T) {
 	t.Parallel()
 	withDrivers(t, func(t *testing.T, r *rig, drive driverOfRig) {
@@ -366,7 +367,8 @@ func TestRunIsAnnounced(t *testing.T) {
 	assert.Contains(t, output, "report.html")
 }
 
-// The test id is chosen before long steps such as the trial of a description, so another run may create its folder first.
+// The test id is chosen before long steps such as the trial of a description, so another run may create its folder
+// first.
 func TestRunsOfTheSameSecondHaveSeparateFolders(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")

@@ -27,7 +27,7 @@ const mergeMemory = 600 << 20
 // writes the reports into the folder of the shards, and the verdict in words to stdout. expect is the required number
 // of laptops, or of runners if the run has a plan. If expect is 0, the number is that of an existing verdict, or any
 // number.
-func Merge(location, out string, expect int, stdout io.Writer, look report.Look, targets ci.Targets) (verdict.Outcome, error) {
+func Merge(location, out string, expect int, stdout io.Writer, look report.TerminalOptions, targets ci.Targets) (verdict.Outcome, error) {
 	return reportToCI(targets, stdout, func(t *ci.Reporter) (verdict.Outcome, error) {
 		d, problems, err := fetchRun(location, out)
 		var usage UsageError

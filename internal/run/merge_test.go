@@ -31,7 +31,7 @@ func TestVerdictIsReportedToCI(t *testing.T) {
 	assert.Contains(t, readFile(t, file), `name="noops missed"`)
 
 	require.NoError(t, os.Remove(file))
-	outcome, err = Merge(string(r.dir()), r.config.Out, 0, &bytes.Buffer{}, report.Look{}, ci.Targets{JUnit: file})
+	outcome, err = Merge(string(r.dir()), r.config.Out, 0, &bytes.Buffer{}, report.TerminalOptions{}, ci.Targets{JUnit: file})
 	require.NoError(t, err)
 	require.Equal(t, verdict.Pass, outcome)
 	assert.Contains(t, readFile(t, file), `<property name="verdict" value="pass">`)
@@ -40,7 +40,7 @@ func TestVerdictIsReportedToCI(t *testing.T) {
 func TestMissingVerdictIsReportedToCI(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "soak.xml")
-	_, err := Merge(t.TempDir(), "unused", 0, &bytes.Buffer{}, report.Look{}, ci.Targets{JUnit: file})
+	_, err := Merge(t.TempDir(), "unused", 0, &bytes.Buffer{}, report.TerminalOptions{}, ci.Targets{JUnit: file})
 	require.ErrorContains(t, err, "it is not a folder of a run")
 	assert.Contains(t, readFile(t, file), "it is not a folder of a run")
 
@@ -65,7 +65,7 @@ func TestVerdictWithUnwritableReportsIsReportedToCI(t *testing.T) {
 	d := r.dir()
 	require.NoError(t, os.Remove(d.Path(results.PageFile)))
 	require.NoError(t, os.MkdirAll(filepath.Join(d.Path(results.PageFile), "in the way"), 0o700))
-	_, err := Merge(string(d), r.config.Out, 0, &bytes.Buffer{}, report.Look{}, ci.Targets{})
+	_, err := Merge(string(d), r.config.Out, 0, &bytes.Buffer{}, report.TerminalOptions{}, ci.Targets{})
 	require.ErrorContains(t, err, "the verdict is pass, but not all of its reports were written: ")
 	require.ErrorContains(t, err, "`soak report "+string(d))
 }
@@ -96,7 +96,7 @@ func TestMergeWritesOnlyToItsFolder(t *testing.T) {
 	page := filepath.Join(r.config.Out, results.HistoryFile)
 	require.NoError(t, os.Remove(page))
 	merge := func(out string) {
-		_, err := Merge(filepath.Join(r.config.Out, "latest"), out, 0, &bytes.Buffer{}, report.Look{}, ci.Targets{})
+		_, err := Merge(filepath.Join(r.config.Out, "latest"), out, 0, &bytes.Buffer{}, report.TerminalOptions{}, ci.Targets{})
 		require.NoError(t, err)
 	}
 	merge("elsewhere")

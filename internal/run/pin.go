@@ -18,7 +18,7 @@ import (
 func (d *local) pin() {
 	auto := d.Pin == plan.PinAuto
 	switch {
-	case !auto && (d.Pin != "" || !d.Suite.Target.OwnCores):
+	case !auto && (d.Pin != "" || !d.Suite.Target.SeparateCores):
 		return
 	case !d.managesTarget && auto:
 		d.warn("PIN=auto: the target is not started here, so the runners use all cores")

@@ -142,7 +142,7 @@ func (s *session) progress(m *meter) string {
 // receivedText states how many messages were received, and how many are planned if that follows from the interval. A
 // stream may receive one message more than planned, at its end.
 func (s *session) receivedText(count uint64, planned int) string {
-	if s.service.Counts != shard.CountsInterval || s.Plan.Published() {
+	if s.service.CountBasis != shard.CountByInterval || s.Plan.Published() {
 		return fmt.Sprintf("%d %s", count, s.messages())
 	}
 	return fmt.Sprintf("%d/%d %s", count, max(planned, int(min(count, 1<<62))), s.messages())

@@ -63,7 +63,7 @@ func TestProgressInALogIsPlain(t *testing.T) {
 // Each of two streams received one noop more than planned.
 func TestReceivedMessagesNeverExceedPlannedOnes(t *testing.T) {
 	t.Parallel()
-	s := &session{service: shard.Service{Counts: shard.CountsInterval}}
+	s := &session{service: shard.Service{CountBasis: shard.CountByInterval}}
 	require.Equal(t, "40/300 messages", s.receivedText(40, 300))
 	require.Equal(t, "302/302 messages", s.receivedText(302, 300))
 }

@@ -217,7 +217,7 @@ func TestProgressCountsMessagesOfADescribedService(t *testing.T) {
 	require.Equal(t, "3/9 noops", s.receivedText(3, 9))
 	s.Plan, s.service = plan.Plan{Service: "mine"}, shard.Service{}
 	require.Equal(t, "3 messages", s.receivedText(3, 9), "the planned number is unknown")
-	s.service.Counts = shard.CountsInterval
+	s.service.CountBasis = shard.CountByInterval
 	require.Equal(t, "3/9 messages", s.receivedText(3, 9))
 	s.Plan.Topics, s.Plan.PublishRate = 1, 1
 	require.Equal(t, "3 messages", s.receivedText(3, 9), "the publisher starts later than the streams")

@@ -130,7 +130,7 @@ func (s *Shard) checkSums() error {
 		if !areCounts(m.Count) {
 			return fmt.Errorf("impossible count of a metric: %d", m.Count)
 		}
-		if m.Name == RequestDuration && (m.Trend == nil || m.Net == nil) {
+		if m.Name == RequestDuration && (m.Trend == nil || m.Undelayed == nil) {
 			return fmt.Errorf("metric %s has no times", m.Name)
 		}
 		if len(m.Tags) > maxKinds {
@@ -176,13 +176,13 @@ func (s *Shard) checkConnections() error {
 // checkNumbers returns an error if numbers, counts and spans of a connection contradict each other. If messages are
 // numbered, these values determine the expected messages.
 func (s *Shard) checkNumbers(c *ledger.Record) error {
-	if s.Service.Counts != CountsNumbers && s.Service.Counts != CountsShared {
+	if s.Service.CountBasis != CountByNumber && s.Service.CountBasis != CountByComparison {
 		return nil
 	}
 	if uint64(len(c.Spans))+c.UnlistedSpans != clamp.Uint64(c.Streams) {
 		return fmt.Errorf("contradictory connection %s: %d streams, but spans of %d", c.ID, c.Streams, uint64(len(c.Spans))+c.UnlistedSpans)
 	}
-	if s.Service.Counts == CountsShared {
+	if s.Service.CountBasis == CountByComparison {
 		return s.checkFeed(c)
 	}
 	if !s.Plan.Published() {

@@ -16,9 +16,9 @@ type Bursts struct {
 	Servers   map[string]int64 `json:"servers,omitempty"` // streams by Server header
 }
 
-// maxBefore is the longest silence in microseconds that is stored. Callers give the greater values of uint32 other
+// maxSilence is the longest silence in microseconds that is stored. Callers give the greater values of uint32 other
 // meanings.
-const maxBefore = math.MaxUint32 - 2
+const maxSilence = math.MaxUint32 - 2
 
 // NewBursts returns empty Bursts.
 func NewBursts() *Bursts { return &Bursts{Silence: NewHistogram(), Servers: map[string]int64{}} }
@@ -26,16 +26,16 @@ func NewBursts() *Bursts { return &Bursts{Silence: NewHistogram(), Servers: map[
 // Add counts a message by the time since the previous one. before belongs to the stream: it has the microseconds of
 // silence before the last message that did not arrive together with the previous one. The first follower of that
 // message records this silence and sets before to 0.
-func (b *Bursts) Add(gap time.Duration, before *uint32) {
+func (b *Bursts) Add(gap time.Duration, silence *uint32) {
 	b.Messages++
 	if gap >= ledger.TogetherLimit {
-		*before = uint32(min(gap.Microseconds(), maxBefore)) // #nosec G115 -- bounded in this expression
+		*silence = uint32(min(gap.Microseconds(), maxSilence)) // #nosec G115 -- bounded in this expression
 		return
 	}
 	b.Followers++
-	if *before > 0 {
-		b.Silence.Record(time.Duration(*before) * time.Microsecond)
-		*before = 0
+	if *silence > 0 {
+		b.Silence.Record(time.Duration(*silence) * time.Microsecond)
+		*silence = 0
 	}
 }
 

@@ -46,7 +46,7 @@ func (m *Merged) checkIDs(p plan.Plan, connections iter.Seq2[int, *Connection]) 
 			foreign[c.ID] = true
 		}
 	}
-	var missing, duplicates ids
+	var missing, duplicates clientIDs
 	for n, count := range times {
 		switch {
 		case count == 0 && !replaced[n]:
@@ -67,14 +67,14 @@ func (m *Merged) checkIDs(p plan.Plan, connections iter.Seq2[int, *Connection]) 
 	return problems
 }
 
-// ids counts client ids, and lists the first ones.
-type ids struct {
+// clientIDs counts client ids, and lists the first ones.
+type clientIDs struct {
 	count int
 	first []string
 }
 
 // add counts the client with a number in the plan.
-func (i *ids) add(p plan.Plan, number int) {
+func (i *clientIDs) add(p plan.Plan, number int) {
 	if i.count++; len(i.first) <= maxListed {
 		i.first = append(i.first, p.DeviceID(number))
 	}

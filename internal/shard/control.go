@@ -44,13 +44,14 @@ func (c *ControlCounts) Add(o ControlCounts) {
 	c.ReferenceUS = max(c.ReferenceUS, o.ReferenceUS)
 }
 
-// Note counts an event of a control group, as late if late exceeds limit. late excludes the delay of the reference.
-func (c *ControlCounts) Note(late, reference, limit time.Duration) {
+// CountEvent counts an event of a control group, as late if lateness exceeds limit. lateness excludes the delay of the
+// reference.
+func (c *ControlCounts) CountEvent(lateness, reference, limit time.Duration) {
 	c.Received++
-	if late > limit {
+	if lateness > limit {
 		c.Late++
 	}
-	c.LongestUS = max(c.LongestUS, late.Microseconds())
+	c.LongestUS = max(c.LongestUS, lateness.Microseconds())
 	c.ReferenceUS = max(c.ReferenceUS, reference.Microseconds())
 }
 
@@ -117,12 +118,12 @@ func (s *Shard) checkControl() error {
 // A RunnerControl is the control group of one runner with its relevant moments.
 type RunnerControl struct {
 	Control
-	Moments []ControlWindow // by time; empty if the group received no event
+	Moments []ControlMoment // by time; empty if the group received no event
 }
 
-// A ControlWindow is a bucket in which the control group was late or has no evidence, the runner stalled, or messages
+// A ControlMoment is a bucket in which the control group was late or has no evidence, the runner stalled, or messages
 // were late.
-type ControlWindow struct {
+type ControlMoment struct {
 	At          time.Time     // start of the bucket
 	Longest     time.Duration // longest lateness of the control group
 	Silent      bool          // the control group has no evidence: it was not open, or its reference was late
@@ -133,7 +134,7 @@ type ControlWindow struct {
 }
 
 // End returns the end of the bucket plus the stall: a stall may continue in the next bucket.
-func (m *ControlWindow) End() time.Time { return m.At.Add(BucketWidth + m.Stall) }
+func (m *ControlMoment) End() time.Time { return m.At.Add(BucketWidth + m.Stall) }
 
 // Undisturbed returns a copy of the group with the lateness of the undisturbed streams only. The lateness of a stream
 // that is read slowly is not evidence for the others.
@@ -164,12 +165,12 @@ func (c *ControlCounts) isEvidence(streams int, complete bool) bool {
 // maxMoments limits the moments of one runner. A run may have a thousand runners.
 const maxMoments = 1 << 12
 
-// momentsOf returns the first maxMoments buckets that a ControlWindow describes. It omits buckets in which everything
+// momentsOf returns the first maxMoments buckets that a ControlMoment describes. It omits buckets in which everything
 // was on time.
-func momentsOf(s *Shard) (out []ControlWindow) {
+func momentsOf(s *Shard) (out []ControlMoment) {
 	threshold := s.Control.Limit() / 2
 	for i, b := range s.Series {
-		m := ControlWindow{At: time.Unix(b.Unix, 0), Stall: time.Duration(b.StallMS) * time.Millisecond, Late: b.Late, Silent: true}
+		m := ControlMoment{At: time.Unix(b.Unix, 0), Stall: time.Duration(b.StallMS) * time.Millisecond, Late: b.Late, Silent: true}
 		if c := b.Control; c != nil {
 			m.Longest = time.Duration(c.LongestUS) * time.Microsecond
 			complete := i > 0 && i < len(s.Series)-1 // the runner may have started or ended inside these buckets

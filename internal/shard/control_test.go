@@ -44,7 +44,7 @@ func TestControlGroupsAddUp(t *testing.T) {
 	require.Nil(t, m.Runners[2].ControlGroup)
 	assert.Empty(t, m.Runners[1].ControlGroup.Moments, "a group that was never open has no moments")
 	at := func(unix int64) time.Time { return time.Unix(unix, 0) }
-	assert.Equal(t, []ControlWindow{
+	assert.Equal(t, []ControlMoment{
 		{At: at(5), Longest: 2 * time.Second, Late: 4, Undisturbed: &Late{Late: 1}},
 		{At: at(10), Silent: true},
 		{At: at(15), Silent: true},
@@ -52,7 +52,7 @@ func TestControlGroupsAddUp(t *testing.T) {
 		{At: at(25), Silent: true},
 	}, m.Runners[0].ControlGroup.Moments)
 	assert.Equal(t, 50*time.Millisecond, one.Resolution())
-	assert.Equal(t, ControlWindow{At: at(5), Longest: 2 * time.Second, Late: 1}, m.Runners[0].ControlGroup.Undisturbed().Moments[0])
+	assert.Equal(t, ControlMoment{At: at(5), Longest: 2 * time.Second, Late: 1}, m.Runners[0].ControlGroup.Undisturbed().Moments[0])
 	assert.Equal(t, 4, m.Runners[0].ControlGroup.Moments[0].Late, "Undisturbed must not change the group")
 	assert.Nil(t, m.Runners[2].ControlGroup.Undisturbed())
 }

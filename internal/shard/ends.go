@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Ends counts the requests that end streams, of a runner or of the run.
-type Ends struct {
+// EndRequests counts the requests that end streams, of a runner or of the run.
+type EndRequests struct {
 	Outcomes []EndOutcome `json:"outcomes"`
 	// Seconds are pairs of a Unix time and the number of requests that ended in that second, sorted by time.
 	Seconds [][2]int64 `json:"seconds"`
@@ -37,7 +37,7 @@ const (
 )
 
 // Add adds a request that has ended.
-func (e *Ends) Add(server, code string, ended time.Time, duration time.Duration) {
+func (e *EndRequests) Add(server, code string, ended time.Time, duration time.Duration) {
 	server = server[:min(len(server), maxServerName)]
 	o := e.outcome(server, code)
 	if o == nil {
@@ -54,7 +54,7 @@ func (e *Ends) Add(server, code string, ended time.Time, duration time.Duration)
 }
 
 // outcome returns an outcome, or nil if there is none.
-func (e *Ends) outcome(server, code string) *EndOutcome {
+func (e *EndRequests) outcome(server, code string) *EndOutcome {
 	i := slices.IndexFunc(e.Outcomes, func(have EndOutcome) bool { return have.Server == server && have.Code == code })
 	if i < 0 {
 		return nil
@@ -63,7 +63,7 @@ func (e *Ends) outcome(server, code string) *EndOutcome {
 }
 
 // addOutcome adds an outcome. It does not modify its argument.
-func (e *Ends) addOutcome(o EndOutcome) {
+func (e *EndRequests) addOutcome(o EndOutcome) {
 	have := e.outcome(o.Server, o.Code)
 	if have == nil {
 		o.Duration = o.Duration.Copy()
@@ -78,7 +78,7 @@ func (e *Ends) addOutcome(o EndOutcome) {
 }
 
 // addSeconds merges counts that are sorted by time.
-func (e *Ends) addSeconds(more [][2]int64) {
+func (e *EndRequests) addSeconds(more [][2]int64) {
 	sum := make([][2]int64, 0, len(e.Seconds)+len(more))
 	for have := e.Seconds; len(have)+len(more) > 0; {
 		from := &have
@@ -97,7 +97,7 @@ func (e *Ends) addSeconds(more [][2]int64) {
 }
 
 // addSecond counts one request in a second.
-func (e *Ends) addSecond(second int64) {
+func (e *EndRequests) addSecond(second int64) {
 	if last := len(e.Seconds) - 1; last >= 0 && e.Seconds[last][0] == second {
 		e.Seconds[last][1]++
 		return
@@ -106,7 +106,7 @@ func (e *Ends) addSecond(second int64) {
 }
 
 // Merge adds the requests of another runner.
-func (e *Ends) Merge(other *Ends) {
+func (e *EndRequests) Merge(other *EndRequests) {
 	for _, o := range other.Outcomes {
 		e.addOutcome(o)
 	}
@@ -114,7 +114,7 @@ func (e *Ends) Merge(other *Ends) {
 }
 
 // Copy returns a copy, or nil if e is nil.
-func (e *Ends) Copy() (out *Ends) {
+func (e *EndRequests) Copy() (out *EndRequests) {
 	mergePart(&out, e)
 	return out
 }
@@ -151,7 +151,7 @@ func (s *Shard) checkEnds() error {
 }
 
 // Codes returns the number of requests by code, without CodeOK.
-func (e *Ends) Codes() map[string]int64 {
+func (e *EndRequests) Codes() map[string]int64 {
 	out := map[string]int64{}
 	for _, o := range e.Outcomes {
 		if o.Code != CodeOK {
@@ -162,7 +162,7 @@ func (e *Ends) Codes() map[string]int64 {
 }
 
 // Servers returns the names of the servers, sorted.
-func (e *Ends) Servers() []string {
+func (e *EndRequests) Servers() []string {
 	names := map[string]bool{}
 	for _, o := range e.Outcomes {
 		if o.Server != "" {
@@ -173,8 +173,8 @@ func (e *Ends) Servers() []string {
 }
 
 // Sum returns the sum of the wanted outcomes, or nil if there are none.
-func (e *Ends) Sum(wanted func(o *EndOutcome) bool) *EndOutcome {
-	var sum Ends
+func (e *EndRequests) Sum(wanted func(o *EndOutcome) bool) *EndOutcome {
+	var sum EndRequests
 	for _, o := range e.Outcomes {
 		if wanted(&o) {
 			o.Server, o.Code = "", ""

@@ -15,8 +15,8 @@ func TestRequestsThatEndStreamsAddUp(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1_700_000_000, 500e6)
 	one, two, without := newControlShard(1, nil), newControlShard(2, nil), newControlShard(3, nil)
-	one.Ends, two.Ends = new(Ends), new(Ends)
-	all := new(Ends)
+	one.Ends, two.Ends = new(EndRequests), new(EndRequests)
+	all := new(EndRequests)
 	for n := range 1000 {
 		duration, server := time.Duration(n+1)*time.Millisecond, "backend-1"
 		part, code := one.Ends, CodeOK
@@ -52,7 +52,7 @@ func TestRequestsThatEndStreamsAddUp(t *testing.T) {
 // A server may send another name in each response: a shard keeps a limited number of names, and counts every request.
 func TestServersBeyondTheLimitAreGrouped(t *testing.T) {
 	t.Parallel()
-	var e Ends
+	var e EndRequests
 	for n := range 2 * MaxServers {
 		e.Add(fmt.Sprintf("%0*d", 200+n%2, n), CodeOK, time.Unix(1, 0), time.Millisecond)
 		e.Add(fmt.Sprint("s", n), CodeOK, time.Unix(1, 0), time.Millisecond)
@@ -74,8 +74,8 @@ func TestEndsAreStoredAndHostileOnesRejected(t *testing.T) {
 	t.Parallel()
 	s := newControlShard(1, nil)
 	s.Runner.StartedUS, s.Runner.EndedUS = 1_700_000_000e6, 1_700_000_100e6
-	newEnds := func() *Ends {
-		var e Ends
+	newEnds := func() *EndRequests {
+		var e EndRequests
 		e.Add("a", CodeOK, time.Unix(1_700_000_090, 0), 30*time.Millisecond)
 		return &e
 	}
@@ -85,19 +85,19 @@ func TestEndsAreStoredAndHostileOnesRejected(t *testing.T) {
 	back, err := ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, s.Ends, back.Ends)
-	for name, change := range map[string]func(e *Ends){
-		"none":           func(e *Ends) { e.Outcomes[0].Duration = NewHistogram() },
-		"no histogram":   func(e *Ends) { e.Outcomes[0].Duration = nil },
-		"before the run": func(e *Ends) { e.Outcomes[0].FirstUS -= 100e6 },
-		"after the run":  func(e *Ends) { e.Outcomes[0].LastUS += 100e6 },
-		"backwards":      func(e *Ends) { e.Outcomes[0].FirstUS += 1e6 },
-		"too short":      func(e *Ends) { e.Outcomes[0].MinUS = -1 },
-		"shortest above": func(e *Ends) { e.Outcomes[0].MinUS = 1e6 },
-		"a long name":    func(e *Ends) { e.Outcomes[0].Server = string(make([]byte, maxText+1)) },
-		"another count":  func(e *Ends) { e.Seconds[0][1]++ },
-		"another second": func(e *Ends) { e.Seconds[0][0] += 1000 },
-		"a second twice": func(e *Ends) { e.Seconds = append(e.Seconds, e.Seconds[0]) },
-		"many servers": func(e *Ends) {
+	for name, change := range map[string]func(e *EndRequests){
+		"none":           func(e *EndRequests) { e.Outcomes[0].Duration = NewHistogram() },
+		"no histogram":   func(e *EndRequests) { e.Outcomes[0].Duration = nil },
+		"before the run": func(e *EndRequests) { e.Outcomes[0].FirstUS -= 100e6 },
+		"after the run":  func(e *EndRequests) { e.Outcomes[0].LastUS += 100e6 },
+		"backwards":      func(e *EndRequests) { e.Outcomes[0].FirstUS += 1e6 },
+		"too short":      func(e *EndRequests) { e.Outcomes[0].MinUS = -1 },
+		"shortest above": func(e *EndRequests) { e.Outcomes[0].MinUS = 1e6 },
+		"a long name":    func(e *EndRequests) { e.Outcomes[0].Server = string(make([]byte, maxText+1)) },
+		"another count":  func(e *EndRequests) { e.Seconds[0][1]++ },
+		"another second": func(e *EndRequests) { e.Seconds[0][0] += 1000 },
+		"a second twice": func(e *EndRequests) { e.Seconds = append(e.Seconds, e.Seconds[0]) },
+		"many servers": func(e *EndRequests) {
 			for n := range MaxServers + 2 {
 				e.addOutcome(EndOutcome{Server: fmt.Sprint(n), Code: CodeOK, FirstUS: e.Outcomes[0].FirstUS, LastUS: e.Outcomes[0].LastUS, MinUS: 1, Duration: e.Outcomes[0].Duration})
 			}

@@ -23,7 +23,7 @@ func newFeedShard(count int) *Shard {
 		l.Entries = append(l.Entries, ledger.Entry{Print: random.Uint64(), At: at, Count: 40, Live: true, Repeat: random.IntN(50) == 0})
 	}
 	return &Shard{
-		Schema: Schema, Runner: Runner{Index: 1, EndedUS: 3600e6}, Plan: plan.Plan{Connections: 1}, Service: Service{Counts: CountsShared},
+		Schema: Schema, Runner: Runner{Index: 1, EndedUS: 3600e6}, Plan: plan.Plan{Connections: 1}, Service: Service{CountBasis: CountByComparison},
 		Connect: NewHistogram(), FirstNoop: NewHistogram(), Lateness: NewHistogram(), Feeds: []*feed.Log{l},
 		Connections: []ledger.Record{{
 			ID: "0", Streams: 1, Spans: []ledger.Span{{From: 1, To: 2}}, Counts: ledger.Counts{Received: uint64(count) - 1},

@@ -13,17 +13,17 @@ import (
 // change them.
 type Merged struct {
 	Plan        plan.Plan
-	Suite       *Suite     // nil: the scripts declare none
-	Service     Service    // zero: no streams, or no shard
-	Reach       *Reach     // nil: no publisher
-	Control     *Control   // of all runners that had one; URL is "" if they differ
-	Codings     []Coding   // by name, of compressed streams
-	Redirects   []Redirect // to other origins than the target's, the one with the most streams first
-	HTTP2       *HTTP2     // of streams over HTTP/2; nil: there were none
-	Ends        *Ends      // requests that end streams; nil: there were none
-	Responses   *Responses // finite responses; nil: there were none
-	Bursts      *Bursts    // messages of streams; nil: no shard has them
-	Runners     []Runner   // by index
+	Suite       *Suite       // nil: the scripts declare none
+	Service     Service      // zero: no streams, or no shard
+	Reach       *Reach       // nil: no publisher
+	Control     *Control     // of all runners that had one; URL is "" if they differ
+	Codings     []Coding     // by name, of compressed streams
+	Redirects   []Redirect   // to other origins than the target's, the one with the most streams first
+	HTTP2       *HTTP2       // of streams over HTTP/2; nil: there were none
+	Ends        *EndRequests // requests that end streams; nil: there were none
+	Responses   *Responses   // finite responses; nil: there were none
+	Bursts      *Bursts      // messages of streams; nil: no shard has them
+	Runners     []Runner     // by index
 	Connect     *Histogram
 	FirstNoop   *Histogram
 	Lateness    *Histogram

@@ -111,7 +111,7 @@ func (p *Progress) CountRequests(m *Metric) {
 
 // CountResponses adds finite responses. All but complete and abandoned ones count as failed.
 func (p *Progress) CountResponses(r *Responses) {
-	started := r.Started()
+	started := r.Ended()
 	p.Requests += started
 	p.Failed += started - r.States[ledger.ResponseComplete] - r.States[ledger.ResponseAbandoned]
 }

@@ -17,14 +17,14 @@ type Reach struct {
 	numbers int        // maximum number of a message
 }
 
-// NewReach returns an empty Reach. Note ignores topics with an index of topics or more, and messages with a number
+// NewReach returns an empty Reach. Record ignores topics with an index of topics or more, and messages with a number
 // above numbers.
 func NewReach(topics, numbers int) *Reach {
 	return &Reach{topics: make([][]uint16, topics), numbers: numbers}
 }
 
-// Note records the latency of a message to one subscriber.
-func (r *Reach) Note(topic int, number uint64, latency time.Duration) {
+// Record records the latency of a message to one subscriber.
+func (r *Reach) Record(topic int, number uint64, latency time.Duration) {
 	if topic < 0 || topic >= len(r.topics) || number == 0 || number > clamp.Uint64(r.numbers) {
 		return
 	}

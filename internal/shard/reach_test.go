@@ -9,12 +9,12 @@ import (
 
 func TestReachKeepsTheMaximumOfEachMessage(t *testing.T) {
 	a, b := NewReach(2, 3), NewReach(2, 3)
-	a.Note(0, 1, 5*time.Millisecond)
-	a.Note(0, 1, 2*time.Millisecond)
-	b.Note(0, 1, 9*time.Millisecond)
-	b.Note(1, 3, time.Second)
-	b.Note(1, 4, time.Hour) // no service sends that many
-	b.Note(7, 1, time.Hour)
+	a.Record(0, 1, 5*time.Millisecond)
+	a.Record(0, 1, 2*time.Millisecond)
+	b.Record(0, 1, 9*time.Millisecond)
+	b.Record(1, 3, time.Second)
+	b.Record(1, 4, time.Hour) // no service sends that many
+	b.Record(7, 1, time.Hour)
 	a.Merge(b)
 	text, err := json.Marshal(a)
 	if err != nil {

@@ -118,13 +118,13 @@ func (in *boundedReader) value(s *Shard, key string, fields *bytes.Buffer) error
 	case "schema":
 		return jsonv2.UnmarshalDecode(in.json, &s.Schema)
 	case "series":
-		return list(in, key, maxBuckets, &s.Series)
+		return readList(in, key, maxBuckets, &s.Series)
 	case "seconds":
-		return list(in, key, maxSeconds, &s.Seconds)
+		return readList(in, key, maxSeconds, &s.Seconds)
 	case "checks":
-		return list(in, key, maxChecks, &s.Checks)
+		return readList(in, key, maxChecks, &s.Checks)
 	case "metrics":
-		return list(in, key, maxMetrics, &s.Metrics)
+		return readList(in, key, maxMetrics, &s.Metrics)
 	case "connections":
 		return in.records(s)
 	case "published":
@@ -163,9 +163,9 @@ func (in *boundedReader) keep(key string, fields *bytes.Buffer) error {
 	return nil
 }
 
-// list reads a long list. It doubles the capacity, because append grows by a quarter, which allocates five times the
-// memory of a long list in total.
-func list[T any](in *boundedReader, name string, limit int, to *[]T) error {
+// readList reads a long list. It doubles the capacity, because append grows by a quarter, which allocates five times
+// the memory of a long list in total.
+func readList[T any](in *boundedReader, name string, limit int, to *[]T) error {
 	return in.elements(name, limit, func() error {
 		if len(*to) == cap(*to) {
 			*to = append(make([]T, 0, min(max(2*len(*to), 16), limit)), *to...)

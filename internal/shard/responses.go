@@ -41,7 +41,7 @@ type Responses struct {
 	Bursts      *Bursts `json:"bursts"`
 	SingleBurst int64   `json:"single_burst"`
 
-	Delay *Histogram `json:"delay"` // intended to actual start, of all requests
+	StartDelay *Histogram `json:"delay"` // intended to actual start, of all requests
 	// The following histograms cover only complete responses.
 	Headers *Histogram `json:"headers"` // intended start to headers
 	First   *Histogram `json:"first"`   // intended start to the first content
@@ -77,26 +77,26 @@ type AbandonedResponse struct {
 // A ResponseFinding is a response that is not complete, or whose chunks differ from the sent ones. Abandoned responses
 // are not findings.
 type ResponseFinding struct {
-	ID     string               `json:"id"` // of the request
-	State  ledger.ResponseState `json:"state"`
-	AtUS   int64                `json:"at_unix_us"` // its end
-	Counts ledger.Totals        `json:"counts"`
-	Chunks int64                `json:"chunks"`            // with content
-	Of     uint64               `json:"of,omitempty"`      // chunks of the complete response; 0: unknown
-	Lost   *uint64              `json:"missing,omitempty"` // the first missing number
-	Reason string               `json:"reason,omitempty"`
+	ID           string               `json:"id"` // of the request
+	State        ledger.ResponseState `json:"state"`
+	AtUS         int64                `json:"at_unix_us"` // its end
+	Counts       ledger.Totals        `json:"counts"`
+	Chunks       int64                `json:"chunks"`            // with content
+	TotalChunks  uint64               `json:"of,omitempty"`      // chunks of the complete response; 0: unknown
+	FirstMissing *uint64              `json:"missing,omitempty"` // the first missing number
+	Reason       string               `json:"reason,omitempty"`
 }
 
 // NewResponses returns empty Responses.
 func NewResponses() *Responses {
 	return &Responses{
-		States: map[ledger.ResponseState]int64{}, Bursts: NewBursts(), Delay: NewHistogram(), Headers: NewHistogram(), First: NewHistogram(),
+		States: map[ledger.ResponseState]int64{}, Bursts: NewBursts(), StartDelay: NewHistogram(), Headers: NewHistogram(), First: NewHistogram(),
 		Gap: NewHistogram(), Total: NewHistogram(),
 	}
 }
 
-// Started returns the number of requests that were made and have ended, in any state.
-func (r *Responses) Started() (n int64) {
+// Ended returns the number of requests that were made and have ended, in any state.
+func (r *Responses) Ended() (n int64) {
 	for _, count := range r.States {
 		n += count
 	}
@@ -117,7 +117,7 @@ func (r *Responses) Add(response *ledger.Response, id, reason string, ended time
 		r.Incomplete++
 	}
 	if response.Started > 0 {
-		r.Delay.Record(response.Started - response.Due)
+		r.StartDelay.Record(response.Started - response.Due)
 	}
 	counts := response.Totals()
 	r.addChunks(&counts)
@@ -149,10 +149,10 @@ func (r *Responses) Add(response *ledger.Response, id, reason string, ended time
 	if response.State != ledger.ResponseAbandoned && (faulty || response.State != ledger.ResponseComplete) {
 		f := ResponseFinding{
 			ID: id, State: response.State, AtUS: ended.UnixMicro(), Counts: counts,
-			Chunks: int64(response.Chunks), Of: response.TotalChunks(), Reason: reason,
+			Chunks: int64(response.Chunks), TotalChunks: response.TotalChunks(), Reason: reason,
 		}
 		if lost {
-			f.Lost = &number
+			f.FirstMissing = &number
 		}
 		r.addFinding(f)
 	}
@@ -226,7 +226,7 @@ func (r *Responses) Merge(o *Responses) error {
 	r.addChunks(&o.Chunks)
 	r.Bursts.Merge(o.Bursts)
 	for _, add := range [][2]*Histogram{
-		{r.Delay, o.Delay}, {r.Headers, o.Headers}, {r.First, o.First}, {r.Gap, o.Gap}, {r.Total, o.Total},
+		{r.StartDelay, o.StartDelay}, {r.Headers, o.Headers}, {r.First, o.First}, {r.Gap, o.Gap}, {r.Total, o.Total},
 	} {
 		add[0].Merge(add[1])
 	}
@@ -289,7 +289,7 @@ func (s *Shard) checkResponses() error {
 		return nil
 	}
 	invalid := errors.New("impossible counts of responses")
-	for _, h := range []*Histogram{r.Delay, r.Headers, r.First, r.Gap, r.Total} {
+	for _, h := range []*Histogram{r.StartDelay, r.Headers, r.First, r.Gap, r.Total} {
 		if h == nil {
 			return invalid
 		}

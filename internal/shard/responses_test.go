@@ -24,7 +24,7 @@ func TestLostFirstChunkIsNamed(t *testing.T) {
 	require.EqualValues(t, 2, r.FromZero)
 	require.EqualValues(t, 1, r.FromOne)
 	require.Len(t, r.Findings, 1)
-	require.EqualValues(t, 0, *r.Findings[0].Lost)
+	require.EqualValues(t, 0, *r.Findings[0].FirstMissing)
 	require.EqualValues(t, 1, r.Findings[0].Counts.Missed)
 }
 

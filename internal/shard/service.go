@@ -10,15 +10,15 @@ import (
 // A Service is the part of a service description that a verdict needs. It is zero if a run had no streams, or its
 // runners left no shard.
 type Service struct {
-	Name     string  `json:"name"`
-	SHA256   string  `json:"sha256"` // of the description
-	Counts   Counts  `json:"counts"`
-	Message  string  `json:"noun"`                        // message or noop; see Noun
-	Data     string  `json:"data,omitempty"`              // data of each message, if the description has message.data
-	AnyOrder bool    `json:"any_order,omitempty"`         // the service does not guarantee the order of messages
-	Repeats  bool    `json:"repeats,omitempty"`           // an unnumbered message may arrive more than once
-	Unmarked bool    `json:"unmarked,omitempty"`          // messages do not contain the marker of the run
-	Every    float64 `json:"heartbeat_every_s,omitempty"` // maximum time between heartbeats in seconds; 0: unknown
+	Name       string     `json:"name"`
+	SHA256     string     `json:"sha256"` // of the description
+	CountBasis CountBasis `json:"counts"`
+	Message    string     `json:"noun"`                        // message or noop; see Noun
+	Data       string     `json:"data,omitempty"`              // data of each message, if the description has message.data
+	AnyOrder   bool       `json:"any_order,omitempty"`         // the service does not guarantee the order of messages
+	Repeats    bool       `json:"repeats,omitempty"`           // an unnumbered message may arrive more than once
+	Unmarked   bool       `json:"unmarked,omitempty"`          // messages do not contain the marker of the run
+	HeartbeatS float64    `json:"heartbeat_every_s,omitempty"` // maximum time between heartbeats in seconds; 0: unknown
 	// LifetimeS is the minimum lifetime of a stream in seconds, if the service ends streams on purpose.
 	LifetimeS float64 `json:"lifetime_s,omitempty"`
 	// Resume is the part of a request that has the position of the client: "Last-Event-ID", "the parameter since" or
@@ -30,53 +30,55 @@ type Service struct {
 	Backend    bool   `json:"backend,omitempty"` // see service.Service.MatchesBackend
 }
 
-// Counts is the property by which messages are counted.
-type Counts string
+// CountBasis is the property by which messages are counted.
+type CountBasis string
 
-// The values of Counts.
+// The values of CountBasis.
 const (
-	CountsInterval Counts = "interval" // by interval, and by number if messages have one
-	CountsNumbers  Counts = "numbers"  // by number
-	CountsNothing  Counts = "nothing"  // not counted
-	CountsShared   Counts = "shared"   // unnumbered; the streams of a topic are compared with each other
+	CountByInterval   CountBasis = "interval" // by interval, and by number if messages have one
+	CountByNumber     CountBasis = "numbers"  // by number
+	CountNothing      CountBasis = "nothing"  // not counted
+	CountByComparison CountBasis = "shared"   // unnumbered; the streams of a topic are compared with each other
 )
 
 // ServiceOf returns the part of a description that a shard stores.
 func ServiceOf(s *service.Service) Service {
 	return Service{
-		Name: s.Name, SHA256: s.Hash(), Counts: countsOf(&s.Message), Message: s.Message.Noun, Data: s.Message.Data(),
-		AnyOrder: s.Message.AnyOrder, Repeats: s.Message.Shared && s.Message.AtLeastOnce, Unmarked: !s.Message.Marked, Every: s.HeartbeatEvery.Seconds(), LifetimeS: s.End.Shortest.Seconds(),
+		Name: s.Name, SHA256: s.Hash(), CountBasis: countBasisOf(&s.Message), Message: s.Message.Noun, Data: s.Message.Data(),
+		AnyOrder: s.Message.AnyOrder, Repeats: s.Message.Shared && s.Message.AtLeastOnce, Unmarked: !s.Message.Marked, HeartbeatS: s.HeartbeatEvery.Seconds(), LifetimeS: s.End.Shortest.Seconds(),
 		Resume: s.Resume.String(), Gap: s.Gap(), EndRequest: s.End.Request.Route(), Backend: s.MatchesBackend(),
 	}
 }
 
-// countsOf returns the property by which messages are counted.
-func countsOf(m *service.Message) Counts {
+// countBasisOf returns the property by which messages are counted.
+func countBasisOf(m *service.Message) CountBasis {
 	switch {
 	case m.Interval > 0:
-		return CountsInterval
+		return CountByInterval
 	case m.Numbered:
-		return CountsNumbers
+		return CountByNumber
 	case m.Shared:
-		return CountsShared
+		return CountByComparison
 	}
-	return CountsNothing
+	return CountNothing
 }
 
 // Noun returns the word for a message in reports.
 func (s *Service) Noun() string { return cmp.Or(s.Message, "message") }
 
 // ByInterval reports whether messages are expected at an interval. This is the case for an unknown service.
-func (s *Service) ByInterval() bool { return s.Counts == CountsInterval || s.Counts == "" }
+func (s *Service) ByInterval() bool { return s.CountBasis == CountByInterval || s.CountBasis == "" }
 
 // Counted reports whether messages are counted.
-func (s *Service) Counted() bool { return s.Counts != CountsNothing }
+func (s *Service) Counted() bool { return s.CountBasis != CountNothing }
 
-// Shared reports whether the streams of a topic are compared with each other.
-func (s *Service) Shared() bool { return s.Counts == CountsShared }
+// ComparesClients reports whether the streams of a topic are compared with each other.
+func (s *Service) ComparesClients() bool { return s.CountBasis == CountByComparison }
 
 // Heartbeat returns the maximum time between two heartbeats, or 0 if the description has none.
-func (s *Service) Heartbeat() time.Duration { return time.Duration(s.Every * float64(time.Second)) }
+func (s *Service) Heartbeat() time.Duration {
+	return time.Duration(s.HeartbeatS * float64(time.Second))
+}
 
 // Resumes reports whether a client can resume a stream after a disconnect. It returns true for an unknown service.
 func (s *Service) Resumes() bool { return s.Resume != "none" }
@@ -95,7 +97,7 @@ func (m *Merged) checkServices(parts []part) {
 		if parts[i].service != m.Service {
 			m.problem("%s used another service description than %s, so their counts cannot be added", m.Runners[i].String(), m.Runners[0].String())
 		}
-		if p := &parts[i].plan; p.Published() && parts[i].service.Counts != CountsNumbers {
+		if p := &parts[i].plan; p.Published() && parts[i].service.CountBasis != CountByNumber {
 			m.problem("%s did not count messages by their numbers, but published messages have numbers", m.Runners[i].String())
 		}
 	}

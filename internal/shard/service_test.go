@@ -14,7 +14,7 @@ func newDescribedShard() *Shard {
 	p := planFor(1, 1)
 	p.Service, p.Topics, p.PublishRate = "mine", 1, 1
 	s := newEmptyShard(p, 1)
-	s.Service = Service{Name: "mine", SHA256: "x", Counts: CountsNumbers}
+	s.Service = Service{Name: "mine", SHA256: "x", CountBasis: CountByNumber}
 	log := NewPublishLog([]string{p.TopicName(0)}, 1, s.Runner.StartedUS, 3)
 	for range 3 {
 		log.Settle(0, log.Begin(0, s.Runner.StartedUS), Outcome{State: Confirmed, SentUS: s.Runner.StartedUS, AtUS: s.Runner.StartedUS})
@@ -66,7 +66,7 @@ func TestDifferencesFromThePlanAreProblems(t *testing.T) {
 	}{
 		"other topics":       {func(s *Shard) { s.Published.Topics[0] = "x" }, "runner 1 did not publish to the topics of the plan"},
 		"another rate":       {func(s *Shard) { s.Published.Rate = 2 }, "runner 1 published 2 messages per second, but the plan has 1"},
-		"nothing is counted": {func(s *Shard) { s.Service.Counts = CountsNothing }, "runner 1 on h1 did not count messages by their numbers"},
+		"nothing is counted": {func(s *Shard) { s.Service.CountBasis = CountNothing }, "runner 1 on h1 did not count messages by their numbers"},
 		"no description":     {func(s *Shard) { s.Service = Service{} }, "runner 1 on h1 did not count messages by their numbers"},
 	} {
 		t.Run(name, func(t *testing.T) {

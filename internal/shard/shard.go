@@ -43,7 +43,7 @@ type Shard struct {
 	Codings     []Coding        `json:"codings,omitempty"`   // of compressed streams
 	Redirects   []Redirect      `json:"redirects,omitempty"` // to other origins than the target's
 	HTTP2       *HTTP2          `json:"shared,omitempty"`    // of streams over HTTP/2
-	Ends        *Ends           `json:"ends,omitempty"`      // nil: none
+	Ends        *EndRequests    `json:"ends,omitempty"`      // nil: none
 	Responses   *Responses      `json:"responses,omitempty"` // finite responses; nil: the suite has none
 	Bursts      *Bursts         `json:"bursts,omitempty"`    // messages of streams; nil: no streams
 
@@ -235,16 +235,16 @@ type Check struct {
 // number of true values (Sum) and of all values (Count). A trend has a histogram, in microseconds for times. If a suite
 // splits by tags, each combination of their values has a Metric.
 type Metric struct {
-	Name    string            `json:"name"`
-	Tags    map[string]string `json:"tags,omitempty"`
-	Type    string            `json:"type"`
-	Sum     float64           `json:"sum,omitempty"`
-	Squares float64           `json:"squares,omitempty"` // sum of the squares, of a trend
-	Count   int64             `json:"count,omitempty"`
-	Min     float64           `json:"min,omitempty"`
-	Max     float64           `json:"max,omitempty"`
-	FirstUS int64             `json:"first_unix_us,omitempty"` // start of the first sample
-	LastUS  int64             `json:"last_unix_us,omitempty"`  // end of the last sample
-	Trend   *Histogram        `json:"trend,omitempty"`
-	Net     *Histogram        `json:"net,omitempty"` // of RequestDuration: Trend minus possible generator delay
+	Name      string            `json:"name"`
+	Tags      map[string]string `json:"tags,omitempty"`
+	Type      string            `json:"type"`
+	Sum       float64           `json:"sum,omitempty"`
+	Squares   float64           `json:"squares,omitempty"` // sum of the squares, of a trend
+	Count     int64             `json:"count,omitempty"`
+	Min       float64           `json:"min,omitempty"`
+	Max       float64           `json:"max,omitempty"`
+	FirstUS   int64             `json:"first_unix_us,omitempty"` // start of the first sample
+	LastUS    int64             `json:"last_unix_us,omitempty"`  // end of the last sample
+	Trend     *Histogram        `json:"trend,omitempty"`
+	Undelayed *Histogram        `json:"net,omitempty"` // of RequestDuration: Trend minus possible generator delay
 }

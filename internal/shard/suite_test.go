@@ -16,14 +16,14 @@ func newSuiteShard(index int, name string) *Shard {
 }
 
 func timedMetric(scenario string, at int64, values ...float64) Metric {
-	m := Metric{Name: RequestDuration, Tags: map[string]string{TagStage: scenario, TagCode: CodeOK}, Type: "trend", Trend: NewHistogram(), Net: NewHistogram(), FirstUS: at, LastUS: at + 9}
+	m := Metric{Name: RequestDuration, Tags: map[string]string{TagStage: scenario, TagCode: CodeOK}, Type: "trend", Trend: NewHistogram(), Undelayed: NewHistogram(), FirstUS: at, LastUS: at + 9}
 	for _, v := range values {
 		m.Count++
 		m.Sum += v
 		m.Squares += v * v
 		m.Trend.Record(time.Duration(v) * time.Millisecond)
 	}
-	m.Net.MergeShifted(m.Trend, -2*time.Millisecond)
+	m.Undelayed.MergeShifted(m.Trend, -2*time.Millisecond)
 	return m
 }
 
@@ -52,12 +52,12 @@ func TestMergeOfASuite(t *testing.T) {
 	require.EqualValues(t, 90, r20.FirstUS)
 	require.EqualValues(t, 109, r20.LastUS)
 	require.EqualValues(t, 3, r20.Trend.Count())
-	require.EqualValues(t, 3, r20.Net.Count())
+	require.EqualValues(t, 3, r20.Undelayed.Count())
 	for q, want := range map[float64]float64{.1: 1, .5: 2, .9: 3} {
-		require.InDelta(t, want, r20.Net.Quantile(q).Seconds()*1000, .1, "quantile %v of the times 3, 4 and 5 ms minus 2 ms", q)
+		require.InDelta(t, want, r20.Undelayed.Quantile(q).Seconds()*1000, .1, "quantile %v of the times 3, 4 and 5 ms minus 2 ms", q)
 	}
 	require.EqualValues(t, 2, a.Metrics[0].Trend.Count(), "a merge does not modify its inputs")
-	require.EqualValues(t, 2, a.Metrics[0].Net.Count(), "a merge does not modify its inputs")
+	require.EqualValues(t, 2, a.Metrics[0].Undelayed.Count(), "a merge does not modify its inputs")
 	stage, ok := m.Suite.Stage("r20")
 	require.True(t, ok)
 	require.InDelta(t, 20, stage.Rate, 0)

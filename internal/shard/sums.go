@@ -39,7 +39,7 @@ func addMetrics(sums map[string]*Metric, all []Metric) {
 		key := n.key()
 		have := sums[key]
 		if have == nil {
-			n.Trend, n.Net = n.Trend.Copy(), n.Net.Copy()
+			n.Trend, n.Undelayed = n.Trend.Copy(), n.Undelayed.Copy()
 			sums[key] = &n
 			continue
 		}
@@ -57,7 +57,7 @@ func (n *Metric) Merge(other Metric) {
 	if n.Trend != nil {
 		n.Trend.Merge(other.Trend)
 	}
-	if n.Net != nil {
-		n.Net.Merge(other.Net)
+	if n.Undelayed != nil {
+		n.Undelayed.Merge(other.Undelayed)
 	}
 }

@@ -53,7 +53,7 @@ const (
 	generatorAdvice = "give the load generator separate cores, or more machines (--runner K/N), and run again"
 )
 
-// A Bottleneck has the use of all resources at two loads: Breaking.Failed, and Breaking.Sustained.
+// A Bottleneck has the use of all resources at two loads: BreakingPoint.Failed, and BreakingPoint.Sustained.
 type Bottleneck struct {
 	Good, Bad *StageResult // at Sustained and at Failed; Good is nil if no load was good
 	Status    Status       // of Bad
@@ -69,7 +69,7 @@ type ResourceUse struct {
 
 // findBottleneck compares the use of all resources at the failed and at the sustained load of a breaking point. It
 // returns nil if all loads were good, or if a load was bad only when it was repeated.
-func findBottleneck(stages []StageResult, b Breaking) *Bottleneck {
+func findBottleneck(stages []StageResult, b BreakingPoint) *Bottleneck {
 	if b.Failed == 0 || b.Status == BadOnRetry {
 		return nil
 	}
@@ -228,8 +228,8 @@ func fasterCauses(low, fast Machine) string {
 	a, b := low.Usage, fast.Usage
 	if a.HasPerRequest && b.HasPerRequest {
 		add(a.Accepts > .02 && a.Accepts > 2*b.Accepts, "%.2f connections were made for each request and then %.2f", a.Accepts, b.Accepts)
-		add(a.Runs > 1.2*b.Runs, "threads of backend and nginx were scheduled %.1f times for each request and then %.1f, "+
-			"as a thread that wakes up handles several requests", a.Runs, b.Runs)
+		add(a.ContextSwitches > 1.2*b.ContextSwitches, "threads of backend and nginx were scheduled %.1f times for each request and then %.1f, "+
+			"as a thread that wakes up handles several requests", a.ContextSwitches, b.ContextSwitches)
 		add(a.CPU > 1.2*b.CPU, "backend and nginx used %.0f µs of CPU for each response and then %.0f, "+
 			"as more responses share the fixed work and the caches", 1e6*a.CPU, 1e6*b.CPU)
 	}

@@ -19,9 +19,9 @@ import (
 func stageAt(rate float64, edit func(*StageResult)) StageResult {
 	st := StageResult{Stage: shard.Stage{Title: count(rate) + "/s", Rate: rate, Seconds: 10}, Requests: newRequests()}
 	st.Machine = Machine{
-		Backend: 50, Nginx: 20, Runners: 30, Host: 100, SeparateCores: true, ServiceBusy: .7, GeneratorBusy: .3, Shared: true, Cores: 2,
+		Backend: 50, Nginx: 20, Runners: 30, Host: 100, SeparateCores: true, ServiceBusy: .7, GeneratorBusy: .3, SharedHost: true, Cores: 2,
 		Usage: Usage{
-			HasProcesses: true, Proxy: true, Host: true, Procs: 2, Files: 20, MaxFiles: 1000, NginxFull: .1, Memory: 4 << 30, Available: 3 << 30,
+			HasProcesses: true, HasProxy: true, HasHost: true, MaxCores: 2, Files: 20, MaxFiles: 1000, NginxFull: .1, Memory: 4 << 30, Available: 3 << 30,
 			HasOverflows: true, Loopback: true, Link: -1, TargetCores: 1, GeneratorCores: 1,
 		},
 	}
@@ -66,20 +66,20 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 		},
 		"shared cores, with an unknown process of the service": {
 			func(st *StageResult) {
-				st.Machine = Machine{Host: 198, Runners: 20, Shared: true, Cores: 2, Usage: Usage{Host: true, Loopback: true, Link: -1, TargetCores: 2, GeneratorCores: 2}}
+				st.Machine = Machine{Host: 198, Runners: 20, SharedHost: true, Cores: 2, Usage: Usage{HasHost: true, Loopback: true, Link: -1, TargetCores: 2, GeneratorCores: 2}}
 			},
 			"CPU of the machine: full from 400/s on, 99 % busy, shared with the load generator at 400/s", "",
 		},
 		"other programs on shared cores, with little CPU of the service": {
 			func(st *StageResult) {
-				st.Machine = Machine{Host: 198, Runners: 20, Backend: 3, Shared: true, Cores: 2, Usage: Usage{HasProcesses: true, Host: true, Loopback: true, Link: -1, TargetCores: 2, GeneratorCores: 2}}
+				st.Machine = Machine{Host: 198, Runners: 20, Backend: 3, SharedHost: true, Cores: 2, Usage: Usage{HasProcesses: true, HasHost: true, Loopback: true, Link: -1, TargetCores: 2, GeneratorCores: 2}}
 			},
 			"CPU used by other programs: full from 400/s on, 99 % busy, 175 % of a core by others and the kernel at 400/s",
 			"CPU of the service 3 % of a core, of cores that were 99 % busy, CPU of the machine 99 % busy, most of it by other programs",
 		},
 		"another machine, sampled by Prometheus": {
 			func(st *StageResult) {
-				st.Machine.SeparateCores, st.Machine.Shared, st.Machine.Host = false, false, 390
+				st.Machine.SeparateCores, st.Machine.SharedHost, st.Machine.Host = false, false, 390
 				st.Machine.Usage.HasProcesses, st.Machine.Usage.TargetCores = false, 4
 			},
 			"CPU of the machine: full from 400/s on, 98 % busy (backend 50 %, nginx 20 % of a core) at 400/s", "",
@@ -96,7 +96,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 			"CPU used by other programs: full from 400/s on, 100 % busy, 100 % of a core by others and the kernel at 400/s", "",
 		},
 		"GOMAXPROCS": {
-			func(st *StageResult) { st.Machine.Backend, st.Machine.Usage.Procs = 99, 1 },
+			func(st *StageResult) { st.Machine.Backend, st.Machine.Usage.MaxCores = 99, 1 },
 			"CPU of the backend (GOMAXPROCS): full from 400/s on, 99 % busy, of 1 core at 400/s", "",
 		},
 		"memory": {
@@ -112,7 +112,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 			"bandwidth: full from 400/s on, 97 % of this machine's network cards at 400/s", "",
 		},
 		"AWS's allowance": {
-			func(st *StageResult) { st.Machine.Usage.Loopback, st.Machine.Usage.Allowance = false, 14 },
+			func(st *StageResult) { st.Machine.Usage.Loopback, st.Machine.Usage.AllowanceExceeded = false, 14 },
 			"bandwidth: full from 400/s on, AWS delayed or dropped 14 packets at 400/s", "",
 		},
 		"descriptors of the backend": {
@@ -163,7 +163,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 		},
 	} {
 		stages := []StageResult{stageAt(400, c.full), stageAt(100, nil), stageAt(200, nil), stageAt(800, nil)}
-		f := findBottleneck(stages, Breaking{Sustained: 200, Failed: 400, Status: Bad})
+		f := findBottleneck(stages, BreakingPoint{Sustained: 200, Failed: 400, Status: Bad})
 		require.Contains(t, f.String(), c.bottleneck, name)
 		require.Contains(t, f.String()+f.list("", func(ResourceUse) bool { return true }), c.wantText, name)
 		require.Equal(t, f.Full()[0].Advice, f.advice(), name)
@@ -179,17 +179,17 @@ func TestFirstFullResource(t *testing.T) {
 	busy := func(st *StageResult) { st.Machine.ServiceBusy = .96 }
 	queue := func(st *StageResult) { busy(st); st.Machine.Usage.Overflows = 9 }
 	stages := []StageResult{stageAt(100, nil), stageAt(200, busy), stageAt(300, busy), stageAt(400, queue)}
-	f := findBottleneck(stages, Breaking{Sustained: 300, Failed: 400, Status: Bad})
+	f := findBottleneck(stages, BreakingPoint{Sustained: 300, Failed: 400, Status: Bad})
 	require.Contains(t, f.String(), "CPU of the service: full from 200/s on, 96 % busy")
 	require.Contains(t, f.String(), "; full later: accept queue of the service 9 connects found it full")
 	stages[0] = stageAt(100, busy)
 	stages[1] = stageAt(200, nil)
-	f = findBottleneck(stages, Breaking{Sustained: 300, Failed: 400, Status: Bad})
+	f = findBottleneck(stages, BreakingPoint{Sustained: 300, Failed: 400, Status: Bad})
 	require.InDelta(t, 300, f.Full()[0].FullFrom, 0, "not at 200/s, so it was not full from 100/s on")
-	f = findBottleneck(stages[3:], Breaking{Failed: 400, Status: Bad})
+	f = findBottleneck(stages[3:], BreakingPoint{Failed: 400, Status: Bad})
 	require.NotContains(t, f.String(), "which was good")
 	require.Equal(t, "–", f.tables()[0].Rows[0][1])
-	require.Nil(t, findBottleneck(stages, Breaking{Sustained: 400}), "no load was bad")
+	require.Nil(t, findBottleneck(stages, BreakingPoint{Sustained: 400}), "no load was bad")
 	require.Empty(t, (*Bottleneck)(nil).facts())
 }
 
@@ -201,20 +201,20 @@ func TestFewFailuresAreNoFullResource(t *testing.T) {
 		}
 		st.Machine.Usage.Overflows = 9
 	}
-	f := findBottleneck([]StageResult{stageAt(100, nil), stageAt(200, few)}, Breaking{Sustained: 100, Failed: 200, Status: Bad})
+	f := findBottleneck([]StageResult{stageAt(100, nil), stageAt(200, few)}, BreakingPoint{Sustained: 100, Failed: 200, Status: Bad})
 	require.Empty(t, f.Full(), "9 failures of 10,000 requests")
 	require.Contains(t, f.String(), "accept queue of the service 9 connects found it full")
 }
 
 func TestBreakingPointWithoutAFullResource(t *testing.T) {
 	t.Parallel()
-	f := findBottleneck([]StageResult{stageAt(100, nil), stageAt(200, nil)}, Breaking{Sustained: 100, Failed: 200, Status: Bad})
+	f := findBottleneck([]StageResult{stageAt(100, nil), stageAt(200, nil)}, BreakingPoint{Sustained: 100, Failed: 200, Status: Bad})
 	require.True(t, strings.HasPrefix(f.String(), "no measured resource was full at 200/s: CPU used by other programs 70 % busy, 0 % of a core by others and the kernel, CPU limit of its control group no limit, CPU of the service 70 % busy"), f.String())
 	require.NotContains(t, f.String(), "not known")
 	require.Equal(t, noAdvice, f.advice())
 
 	nothing := func(st *StageResult) { st.Machine = Machine{Usage: Usage{Link: -1}} }
-	f = findBottleneck([]StageResult{stageAt(100, nothing), stageAt(200, nothing)}, Breaking{Sustained: 100, Failed: 200, Status: Bad})
+	f = findBottleneck([]StageResult{stageAt(100, nothing), stageAt(200, nothing)}, BreakingPoint{Sustained: 100, Failed: 200, Status: Bad})
 	require.Equal(t, "no measured resource was full at 200/s: connections of the load generator enough, the generator's ports and descriptors none refused; not known: "+
 		"CPU used by other programs, CPU limit of its control group, CPU of the service, CPU of the machine, CPU of the backend (GOMAXPROCS), memory of the service's machine, bandwidth, "+
 		"descriptors of the backend, descriptors of nginx, connections of nginx, accept queue of the service, accept queue behind nginx, "+
@@ -264,9 +264,9 @@ func TestUsageOfAStage(t *testing.T) {
 	}).stages()[1]
 	got := stage.Machine.Usage
 	require.Equal(t, Usage{
-		HasProcesses: true, Proxy: true, Host: true, Periods: 100, Throttled: 30, Procs: 2, Files: 30, MaxFiles: 30, Log: resources.NginxLog{QueueFull: 10},
+		HasProcesses: true, HasProxy: true, HasHost: true, Periods: 100, Throttled: 30, MaxCores: 2, Files: 30, MaxFiles: 30, Log: resources.NginxLog{QueueFull: 10},
 		Memory: 4 << 30, Available: 1 << 30, HasOverflows: true, Overflows: 10, Loopback: true, Link: -1, TargetCores: 2, GeneratorCores: 2,
-		CPU: got.CPU, Accepts: .1, Runs: 5, HasPerRequest: true,
+		CPU: got.CPU, Accepts: .1, ContextSwitches: 5, HasPerRequest: true,
 	}, got)
 	require.InDelta(t, .0075, got.CPU, 1e-9)
 	require.InDelta(t, 10, stage.Machine.Backend, 1e-6, "a sample without the CPU must be ignored")
@@ -292,7 +292,7 @@ func TestUsageOfARemoteService(t *testing.T) {
 	})
 	r.OneHost = false
 	got := r.stages()[1].Machine.Usage
-	require.False(t, got.Host, "the samples are of the runners' machine")
+	require.False(t, got.HasHost, "the samples are of the runners' machine")
 	require.InDelta(t, .9, got.Link, 1e-9)
 	require.Zero(t, got.TargetCores)
 
@@ -301,12 +301,12 @@ func TestUsageOfARemoteService(t *testing.T) {
 	}
 	r.Machines = append(r.Machines, record("stack", 4, machine.OOMKills, "bw_out_allowance_exceeded"), record("runner-1", 8))
 	got = r.stages()[1].Machine.Usage
-	require.True(t, got.Host && got.HasOverflows && got.HasAllowance)
-	require.Equal(t, []float64{4, 14, 14}, []float64{got.TargetCores, got.Killed, got.Allowance})
+	require.True(t, got.HasHost && got.HasOverflows && got.HasAllowanceExceeded)
+	require.Equal(t, []float64{4, 14, 14}, []float64{got.TargetCores, got.Killed, got.AllowanceExceeded})
 
 	r.Samples = nil
 	got = r.stages()[1].Machine.Usage
-	require.False(t, got.Host || got.HasProcesses || got.HasPerRequest)
+	require.False(t, got.HasHost || got.HasProcesses || got.HasPerRequest)
 }
 
 func TestMedianFallsUnderLoad(t *testing.T) {
@@ -318,7 +318,7 @@ func TestMedianFallsUnderLoad(t *testing.T) {
 				st.OK.Record(time.Duration(median * float64(time.Millisecond)))
 			}
 		})
-		st.Machine.Usage.HasPerRequest, st.Machine.Usage.Runs, st.Machine.Usage.CPU = true, 6, 300e-6
+		st.Machine.Usage.HasPerRequest, st.Machine.Usage.ContextSwitches, st.Machine.Usage.CPU = true, 6, 300e-6
 		if edit != nil {
 			edit(&st.Machine)
 		}
@@ -358,7 +358,7 @@ func TestMedianFallsUnderLoad(t *testing.T) {
 			": 0.50 connections were made for each request and then 0.00",
 		},
 		"fewer wake-ups": {
-			func(m *Machine) { m.Usage.Runs = 6 }, func(m *Machine) { m.Usage.Runs = 2 },
+			func(m *Machine) { m.Usage.ContextSwitches = 6 }, func(m *Machine) { m.Usage.ContextSwitches = 2 },
 			": threads of backend and nginx were scheduled 6.0 times for each request and then 2.0, as a thread that wakes up handles several requests",
 		},
 		"less CPU time per answer": {
@@ -381,5 +381,5 @@ func TestLoadsLessThanOneApartAreSorted(t *testing.T) {
 	for _, rate := range []float64{.9, .3, .6} {
 		stages = append(stages, stageAt(rate, nil))
 	}
-	require.InDelta(t, .9, findBottleneck(stages, Breaking{Sustained: .6, Failed: .9, Status: Bad}).Bad.Rate, 0)
+	require.InDelta(t, .9, findBottleneck(stages, BreakingPoint{Sustained: .6, Failed: .9, Status: Bad}).Bad.Rate, 0)
 }

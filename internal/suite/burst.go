@@ -22,7 +22,7 @@ var burst = Suite{
 		{"SEQUENCE_SECONDS", "maximum duration of the sequential requests in seconds"},
 	}, limitSettings...),
 	Runners: Runners{Default: 1}, // each runner has its own barrier, so several would not send at the same time
-	Target:  Target{OwnCores: true},
+	Target:  Target{SeparateCores: true},
 	Page:    Page{Doc: httpDoc},
 	Assess:  assessBurst,
 }
@@ -39,9 +39,9 @@ func (l Limits) fixedLevels(stages []StageResult) []Level {
 
 func assessBurst(r *Run) verdict.Assessment {
 	all := r.stages()
-	bursts := ofKinds(all, kindLoad)
+	bursts := filterKinds(all, kindLoad)
 	healthChecks := map[string]StageResult{} // by the name of the preceding burst
-	for _, st := range ofKinds(all, kindHealth) {
+	for _, st := range filterKinds(all, kindHealth) {
 		healthChecks[st.Target] = st
 	}
 	limits := r.limits()
@@ -58,14 +58,14 @@ func assessBurst(r *Run) verdict.Assessment {
 				health = "unknown"
 			} else if h.OK.Count() == 0 { // a service that does not recover has failed, even if it responded before
 				health = "bad"
-				levels[i].FailedShare, levels[i].UndelayedFailed, levels[i].HardFailures = 1, 1, 1
+				levels[i].FailedShare, levels[i].UndelayedFailedShare, levels[i].HardFailureShare = 1, 1, 1
 			}
 		}
-		t.Add(row(float64(st.Concurrency), st.Failed.Count(), fmt.Sprintf("%.0f ms", sentWithin(sentAfter[st.Name])), inFlightText(st, inFlight[st.Name]),
+		t.Add(row(float64(st.Concurrency), st.Failed.Count(), fmt.Sprintf("%.0f ms", sendDuration(sentAfter[st.Name])), inFlightText(st, inFlight[st.Name]),
 			st.PerSecond(), p95Cell(st.Requests), health, limits.Judge(levels[i]).Status)...)
 	}
 	trials := limits.Trials(levels)
-	breaking, sum := findBreaking(trials), total(all)
+	breaking, sum := findBreakingPoint(trials), total(all)
 	a := verdict.Assessment{
 		Facts: append([]verdict.Fact{sum.fact()}, breaking.facts(concurrentRequests)...),
 		Checks: []verdict.Check{
@@ -75,7 +75,7 @@ func assessBurst(r *Run) verdict.Assessment {
 		Metrics: []verdict.Metric{{Name: "requests at once sustained", Value: breaking.Sustained, HigherIsBetter: true}},
 		Passed:  []string{breaking.Summary(concurrentRequests) + "; the service recovered after each"},
 	}
-	stages := append(bursts, ofKinds(all, kindSequence)...)
+	stages := append(bursts, filterKinds(all, kindSequence)...)
 	r.addRequests(&a, all, stages, sum, breaking.recommendations(concurrentRequests))
 	for _, st := range stages {
 		a.Metrics = append(a.Metrics, st.timeMetrics("of "+st.Title, st.isGeneratorLimited())...)
@@ -87,7 +87,7 @@ func assessBurst(r *Run) verdict.Assessment {
 func checkRecovery(all []StageResult) verdict.Check {
 	var reasons []string
 	unknown := 0 // health checks that the load generator failed
-	stages := ofKinds(all, kindHealth)
+	stages := filterKinds(all, kindHealth)
 	for _, st := range stages {
 		if st.failedByGenerator() {
 			unknown++
@@ -106,10 +106,10 @@ func (st *StageResult) failedByGenerator() bool {
 	return st.OK.Count() == 0 && st.Failed.Count() > 0 && st.Attributed == st.Failed.Count()
 }
 
-// sentWithin returns the milliseconds between the first and the last request of a burst. The values of the metric are
+// sendDuration returns the milliseconds between the first and the last request of a burst. The values of the metric are
 // times since the start of the burst on one runner, and runners start a burst at different times. The result therefore
 // uses the times of the samples if the metric has them.
-func sentWithin(sent shard.Metric) float64 {
+func sendDuration(sent shard.Metric) float64 {
 	if sent.FirstUS == 0 {
 		return sent.Max - sent.Min
 	}

@@ -48,7 +48,7 @@ func TestLatenessOfBystandersAlone(t *testing.T) {
 				m := r.Rounds[0]
 				m.Plan.LateMS = 1000
 				m.Control = &shard.Control{Streams: 20, LateMS: 1000, Opened: 20, ControlCounts: shard.ControlCounts{Expected: 800, Received: 800, LongestUS: c.group.Microseconds()}}
-				m.Runners[0].ControlGroup = &shard.RunnerControl{Control: *m.Control, Moments: []shard.ControlWindow{
+				m.Runners[0].ControlGroup = &shard.RunnerControl{Control: *m.Control, Moments: []shard.ControlMoment{
 					{At: start.Add(20 * second), Longest: c.group, Late: c.all.Late, Lateness: c.all.Lateness},
 				}}
 				for _, late := range c.bystanders {

@@ -47,7 +47,7 @@ func assessCapacity(r *Run) verdict.Assessment {
 		cpu.Rows = append(cpu.Rows, s.machine.row(text(s.Concurrency)))
 		trials = append(trials, result)
 	}
-	b, stages := findBreaking(trials), stagesOf(m)
+	b, stages := findBreakingPoint(trials), stagesOf(m)
 	first := lowestSustained("the first step is sustained", trials)
 	if len(trials) > 0 && trials[0].Reason != "" {
 		first.Reasons = streams.Sentences(ledger.KindRefused, ledger.KindDropped, ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindLate)
@@ -61,7 +61,7 @@ func assessCapacity(r *Run) verdict.Assessment {
 		Tables:  []verdict.Table{t, b.recommendations(streamsUnit), cpu},
 		Metrics: []verdict.Metric{{Name: "connections sustained", Unit: streamsUnit, Value: b.Sustained, HigherIsBetter: true}},
 		Checks: slices.Concat([]verdict.Check{
-			checkObserved(m), first, b.checkSustained(r, "MIN_CONNECTIONS", "connections sustained"), checkEnds(streams, m, b), climbCheck.Inconclusive(),
+			checkObserved(m), first, b.checkSustained(r, "MIN_CONNECTIONS", "connections sustained"), checkEnds(streams, m, b), climbCheck.AsDoubt(),
 		}, streams.LoadIndependentChecks(), []verdict.Check{checkGeneratorAtLoads("at every step", " "+streamsUnit, trials)}),
 	}
 }
@@ -81,7 +81,7 @@ func (r *Run) startedSteps() *shard.Merged {
 }
 
 // checkEnds returns the check that the service ended all sustained streams on request.
-func checkEnds(streams *verdict.Streams, m *shard.Merged, b Breaking) verdict.Check {
+func checkEnds(streams *verdict.Streams, m *shard.Merged, b BreakingPoint) verdict.Check {
 	var open int64
 	for c := range streams.Records() {
 		if n, ok := m.Plan.Number(c.ID); ok && float64(n) < b.Sustained && c.State == ledger.Unfinished {

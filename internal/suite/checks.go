@@ -4,11 +4,11 @@ import "github.com/sse-soak/sse-soak/internal/verdict"
 
 // impacts has the impact of each check on users and operators of the service.
 var impacts = map[verdict.CheckID]string{
-	verdict.CheckOpenToEnd: "clients lose their connections",
-	verdict.CheckObserved:  "losses on streams that were not observed are undetectable",
-	verdict.CheckOwnCount:  "requests were lost on the way, or others used the service",
-	verdict.CheckGenerator: "delays of a saturated load generator are not delays of the service",
-	verdict.CheckConfirmed: "publishers wait for clients that do not read",
+	verdict.CheckOpenToEnd:   "clients lose their connections",
+	verdict.CheckObserved:    "losses on streams that were not observed are undetectable",
+	verdict.CheckServerCount: "requests were lost on the way, or others used the service",
+	verdict.CheckGenerator:   "delays of a saturated load generator are not delays of the service",
+	verdict.CheckConfirmed:   "publishers wait for clients that do not read",
 }
 
 // withImpact records the impact of a check, and returns the id of the check.
@@ -85,9 +85,9 @@ func check(id verdict.CheckID, name, limit string, actual any, pass bool, reason
 	return c
 }
 
-// inconclusive returns a copy of the check. If it is not met, the run is invalid, even if another check fails.
-// verdict.Check.Inconclusive differs: it turns only a pass into invalid.
-func inconclusive(c verdict.Check) verdict.Check {
+// invalidateIfUnmet returns a copy of the check. If it is not met, the run is invalid, even if another check fails.
+// verdict.Check.AsDoubt differs: it turns only a pass into invalid.
+func invalidateIfUnmet(c verdict.Check) verdict.Check {
 	c.Severity = verdict.SeverityInconclusive
 	return c
 }
@@ -105,7 +105,7 @@ func attributeIf(explained bool, c verdict.Check) verdict.Check {
 		return c
 	}
 	c.ExplainedBy = verdict.SignalGenerator
-	return c.Inconclusive()
+	return c.AsDoubt()
 }
 
 // atLeast formats a minimum; 0 is no limit.

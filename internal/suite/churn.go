@@ -55,11 +55,11 @@ func lifetimeTable(m *shard.Merged, streams *verdict.Streams) verdict.Table {
 	interval := m.Plan.Interval()
 	t := newTable("Connections by lifetime", "", "noop intervals|connections|noops received|missed|duplicated|not completed")
 	from := time.Duration(0)
-	add := func(title string, below time.Duration) {
+	add := func(title string, maximum time.Duration) {
 		var sum ledger.Counts
 		connections, bad := 0, 0
 		for c := range streams.Records() {
-			if c.StreamTime < from || c.StreamTime >= below {
+			if c.StreamTime < from || c.StreamTime >= maximum {
 				continue
 			}
 			connections++
@@ -69,7 +69,7 @@ func lifetimeTable(m *shard.Merged, streams *verdict.Streams) verdict.Table {
 			}
 		}
 		t.Add(row(title, connections, sum.Received, sum.Missed(), sum.Duplicated, bad)...)
-		from = below
+		from = maximum
 	}
 	add("under 1 interval", interval)
 	add("1 to 3", 3*interval)

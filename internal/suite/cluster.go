@@ -30,7 +30,7 @@ var clusterSuite = Suite{
 		{"WARMUP_SECONDS", "duration of the warm-up of each target in seconds, which is not counted"},
 		{"CLUSTER_SIZE", "number of backends of the cluster at --cluster-url, or to start here (default: 3)"},
 	}, limitSettings...),
-	Target: Target{Kind: Cluster, OwnCores: true},
+	Target: Target{Kind: Cluster, SeparateCores: true},
 	Page:   Page{Doc: httpDoc},
 	Assess: assessCluster,
 }
@@ -60,7 +60,7 @@ type Side struct {
 // without a response received no request.
 func sideOf(stages []StageResult, servers int) Side {
 	sum := total(stages)
-	s := Side{total: sum, levels: byLevel(stages), FailedShare: sum.FailedShare(), Evenness: 1}
+	s := Side{total: sum, levels: groupByLevel(stages), FailedShare: sum.FailedShare(), Evenness: 1}
 	for _, level := range s.levels {
 		s.P95 += p95(&level.StageResult) / float64(len(s.levels))
 		if level.PerSecond() > s.Peak {
@@ -139,7 +139,7 @@ type Reason struct{ Sentence, Word string }
 // Compare compares two targets by their figures of each round. lower reports whether a lower figure is better.
 // incomparable is a reason why the targets cannot be compared; then there is no winner. The zero Reason means that they
 // can be compared.
-func Compare(one, several []float64, lower bool, incomparable Reason) Comparison {
+func Compare(one, several []float64, lowerIsBetter bool, incomparable Reason) Comparison {
 	n := min(len(one), len(several))
 	logs := make([]float64, 0, n)
 	for i := range n {
@@ -162,7 +162,7 @@ func Compare(one, several []float64, lower bool, incomparable Reason) Comparison
 		c.NoWinner = Reason{"the difference is under " + percent(minGain), "little"}
 	default:
 		c.Margin = percent(factor - 1)
-		if c.Winner = cluster; (mean > 0) == lower {
+		if c.Winner = cluster; (mean > 0) == lowerIsBetter {
 			c.Winner = single
 		}
 	}
@@ -247,7 +247,7 @@ func Deployment(one, several Side, peaks Comparison) (choice, reason string) {
 
 func assessCluster(r *Run) verdict.Assessment {
 	stages := r.stages()
-	loads, byTarget := ofKinds(stages, kindLoad), map[string][]StageResult{}
+	loads, byTarget := filterKinds(stages, kindLoad), map[string][]StageResult{}
 	for _, st := range loads {
 		byTarget[st.Target] = append(byTarget[st.Target], st)
 	}
@@ -290,7 +290,7 @@ func checkAnsweringServers(levels []StageResult, sum *Requests, size int) verdic
 	case len(servers) < size && len(servers) > 0:
 		c.Reasons = []string{fmt.Sprintf("only %d of the %d servers of the cluster answered (%s); check the load balancer, or CLUSTER_SIZE", len(servers), size, shortList(servers))}
 	case len(servers) > size:
-		c = inconclusive(c)
+		c = invalidateIfUnmet(c)
 		c.Reasons = []string{fmt.Sprintf("%d servers answered (%s), but CLUSTER_SIZE is %d: it is wrong, or one server replaced another",
 			len(servers), shortList(servers), size)}
 	}
@@ -344,8 +344,8 @@ func levelTable(one, several Side) verdict.Table {
 		add := func(name string, c Comparison, x, y string) {
 			t.Add(append([]string{fmt.Sprint(a.Concurrency), name}, c.row(x, y)...)...)
 		}
-		compare := func(name string, lower bool, text func(float64) string, figure func(*StageResult) float64) {
-			add(name, Compare(a.values(figure), b.values(figure), lower, reason), text(figure(&a.StageResult)), text(figure(&b.StageResult)))
+		compare := func(name string, lowerIsBetter bool, text func(float64) string, figure func(*StageResult) float64) {
+			add(name, Compare(a.values(figure), b.values(figure), lowerIsBetter, reason), text(figure(&a.StageResult)), text(figure(&b.StageResult)))
 		}
 		compare("responses/s", false, count, perSecondOf)
 		compare("p50", true, ms, p50)

@@ -33,7 +33,7 @@ func (r *Run) setCores(service, generator float64) *Run {
 
 // limit returns the limit of the level of 5 requests at a time.
 func (r *Run) limit() (limit Limit, reason string) {
-	return ofKinds(r.stages(), kindLoad)[1].Machine.Limit()
+	return filterKinds(r.stages(), kindLoad)[1].Machine.Limit()
 }
 
 // With separate cores, the side whose cores were full is the limit; if both were full, the fuller one, unless other

@@ -154,7 +154,7 @@ func (f *finiteRun) bursts() string {
 
 func (f *finiteRun) warnings() (out []string) {
 	cause := verdict.Buffer(f.responses.Bursts)
-	if late := f.v.StartDelay.P99; late > maxDelay {
+	if late := f.v.StartDelay.P99; late > maxStartDelayMS {
 		cause = sentence("the load generator, which made requests up to %s late, read them late, or ", ms(f.v.StartDelay.Max)) + cause
 	}
 	if f.gauge.problem != "" {
@@ -192,11 +192,11 @@ func (f *finiteRun) checks() []verdict.Check {
 	refused := f.checkRefused()
 	complete := check(CheckResponsesComplete, "complete responses", "at least 1", v.Complete, v.Complete > 0 || f.faulty() > 0 || !refused.Pass,
 		sentence("none of %v responses was complete", v.Started))
-	skipped := check(CheckResponsesSkipped, "requests skipped", fmt.Sprintf("at most %g %%", 100*maxSkipped), ratio(v.Skipped, v.Started+v.Skipped),
-		share(v.Skipped, v.Started+v.Skipped) <= maxSkipped,
+	skipped := check(CheckResponsesSkipped, "requests skipped", fmt.Sprintf("at most %g %%", 100*maxSkippedShare), ratio(v.Skipped, v.Started+v.Skipped),
+		share(v.Skipped, v.Started+v.Skipped) <= maxSkippedShare,
 		sentence("%v of %v requests were skipped, because %s were in flight (MAX_IN_FLIGHT): the load was below the plan", v.Skipped, v.Started+v.Skipped, f.parameter("MAX_IN_FLIGHT")))
 	out := []verdict.Check{
-		inconclusive(complete),
+		invalidateIfUnmet(complete),
 		zeroCheck(CheckResponsesTruncated, "responses truncated", v.Truncated, ledger.ResponseTruncated),
 		zeroCheck(CheckResponsesError, "error events inside responses", v.ErrorEvent, ledger.ResponseError),
 		zeroCheck(CheckResponsesEmpty, "empty responses", v.Empty, ledger.ResponseEmpty),
@@ -209,7 +209,7 @@ func (f *finiteRun) checks() []verdict.Check {
 		f.chunkCheck(CheckChunksDuplicated, "chunks duplicated", f.chunks.Duplicated, func(c ledger.Totals) uint64 { return c.Duplicated }),
 		f.chunkCheck(CheckChunksReordered, "chunks reordered", f.chunks.Reordered, func(c ledger.Totals) uint64 { return c.Reordered }),
 		f.chunkCheck(CheckChunksCorrupted, "chunks corrupted", f.chunks.Corrupted, func(c ledger.Totals) uint64 { return c.Corrupted }),
-		skipped.Inconclusive(),
+		skipped.AsDoubt(),
 	}
 	if f.hasLimits() {
 		onTime := f.checkOnTime()
@@ -231,8 +231,8 @@ func (f *finiteRun) checkRefused() verdict.Check {
 	return attributeIf(share(f.v.Refused-local, f.v.Started) <= limit, c)
 }
 
-// maxSkipped is the maximum share of skipped requests.
-const maxSkipped = .01
+// maxSkippedShare is the maximum share of skipped requests.
+const maxSkippedShare = .01
 
 // chunkCheck returns the check that no response has chunks with the given kind of fault.
 func (f *finiteRun) chunkCheck(id verdict.CheckID, name string, n uint64, countOf func(ledger.Totals) uint64) verdict.Check {
@@ -275,15 +275,16 @@ func (f *finiteRun) checkGoodput() verdict.Check {
 			f.v.Good, f.expectedComplete(), ms(f.v.TTFT.P99), ms(f.v.InterChunkLatency.P99), ms(f.v.E2E.P99)))
 }
 
-// maxDelay is the maximum 99th percentile of the delay with which the load generator makes requests, in milliseconds.
-const maxDelay = 100
+// maxStartDelayMS is the maximum 99th percentile of the delay with which the load generator makes requests, in
+// milliseconds.
+const maxStartDelayMS = 100
 
 // checkOnTime returns the check that the load generator made the requests on time. If it did not, the times of
 // responses cannot be judged.
 func (f *finiteRun) checkOnTime() verdict.Check {
 	late := f.v.StartDelay.P99
-	return check(verdict.CheckGenerator, "requests made on time", sentence("p99 at most %s late", ms(maxDelay)), ms(late), late <= maxDelay,
-		sentence("the load generator made requests up to %s late (p99 %s): its machine was saturated, or connects were slow", ms(f.v.StartDelay.Max), ms(late))).Inconclusive()
+	return check(verdict.CheckGenerator, "requests made on time", sentence("p99 at most %s late", ms(maxStartDelayMS)), ms(late), late <= maxStartDelayMS,
+		sentence("the load generator made requests up to %s late (p99 %s): its machine was saturated, or connects were slow", ms(f.v.StartDelay.Max), ms(late))).AsDoubt()
 }
 
 // checkNumbers returns the check that either all complete responses have chunk numbers, or none of them has any.
@@ -313,7 +314,7 @@ func (f *finiteRun) figureTable() verdict.Table {
 		h    *shard.Histogram
 	}{
 		{"time to headers", f.responses.Headers}, {"ttft (first content)", f.responses.First}, {"inter-chunk latency", f.responses.Gap}, {"e2e (whole response)", f.responses.Total},
-		{"delay of the request", f.responses.Delay},
+		{"delay of the request", f.responses.StartDelay},
 	} {
 		t.Add(append([]string{times.name}, quantiles(times.h, .5, .9, .95, .99, 1)...)...)
 	}

@@ -105,7 +105,7 @@ func TestFiniteLimits(t *testing.T) {
 	unchanged := func(*Run) {}
 	skip := func(r *Run) { r.Rounds[0].Responses.Skipped = 10 }
 	local := func(r *Run) { r.Rounds[0].Responses.RefusedLocally = 1 }
-	delay := func(r *Run) { r.Rounds[0].Responses.Delay.Record(time.Second) }
+	delay := func(r *Run) { r.Rounds[0].Responses.StartDelay.Record(time.Second) }
 	limits := func(refused, goodput string) map[string]string {
 		return map[string]string{"MAX_REFUSED": refused, "MAX_TTFT_MS": "10", "MIN_GOODPUT": goodput}
 	}

@@ -109,7 +109,7 @@ func checkAllTried(stages []StageResult) verdict.Check {
 		planned += int64(st.Stage.Requests)
 		attempts += st.Total()
 	}
-	return check(CheckTried, "connections tried", text(planned), attempts, attempts == planned && planned > 0).Inconclusive()
+	return check(CheckTried, "connections tried", text(planned), attempts, attempts == planned && planned > 0).AsDoubt()
 }
 
 // checkFailures returns the check that at most MAX_FAILED_PERCENT of the connections of each scale failed. If the limit
@@ -161,7 +161,7 @@ func checkUntrustedRefused(m *shard.Merged) verdict.Check {
 	if c.Pass {
 		c.Actual = "all " + text(attempts)
 	}
-	return c.Inconclusive()
+	return c.AsDoubt()
 }
 
 // untrustedResult reports whether an untrusted client received a response. ends describes the failures of the client,
@@ -213,7 +213,7 @@ func checkOpenTogether(m *shard.Merged, st StageResult) []verdict.Check {
 	if !c.Pass {
 		c.Actual = "never"
 	}
-	return []verdict.Check{c.Inconclusive()}
+	return []verdict.Check{c.AsDoubt()}
 }
 
 // scriptCheck returns how often a check of the script passed and failed.

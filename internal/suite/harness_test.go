@@ -70,7 +70,7 @@ func (r *Run) addAnswers(stage string, n int, ms float64, tags ...string) *Run {
 		metric.Squares += ms * ms
 		metric.Trend.Record(time.Duration(ms * float64(time.Millisecond)))
 	}
-	metric.Net = metric.Trend.Copy()
+	metric.Undelayed = metric.Trend.Copy()
 	m.Metrics = append(m.Metrics, metric)
 	return r
 }
@@ -97,7 +97,7 @@ func (r *Run) delayAnswers(stage string, n int, ms float64) *Run {
 
 // trial returns the trial of the lowest load with a constant rate.
 func (r *Run) trial() Trial {
-	return r.limits().Judge(r.limits().arrivalLevels(ofKinds(r.stages(), kindLoad))[0])
+	return r.limits().Judge(r.limits().arrivalLevels(filterKinds(r.stages(), kindLoad))[0])
 }
 
 // judge returns the verdict of a run.

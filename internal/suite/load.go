@@ -14,21 +14,21 @@ import (
 
 // A Limits value has the limits within which a load counts as sustained.
 type Limits struct {
-	FailedShare float64 // maximum share of failed requests, 0 to 1
-	P95         float64 // maximum 95th percentile in milliseconds; 0: no limit
-	Answered    float64 // minimum share of offered requests with a good response, 0 to 1
+	FailedShare   float64 // maximum share of failed requests, 0 to 1
+	P95           float64 // maximum 95th percentile in milliseconds; 0: no limit
+	AnsweredShare float64 // minimum share of offered requests with a good response, 0 to 1
 }
 
 // A Level is a load and its figures. Figures with the prefix Undelayed exclude the delays that the load generator may
 // have added (see saturation.go).
 type Level struct {
-	Load                        float64 // offered load: requests/s, or concurrent requests
-	Answered, UndelayedAnswered float64 // share of the offered requests with a good response
-	FailedShare                 float64 // failed share of the requests that were made
-	Failure                     string  // the most frequent failure; "": unknown
-	UndelayedFailed             float64 // FailedShare without the failures that are attributed to the generator
-	P95, UndelayedP95           float64 // of the good responses, milliseconds
-	HardFailures                float64 // share of requests with a failure that no delay explains, such as a status
+	Load                                  float64 // offered load: requests/s, or concurrent requests
+	AnsweredShare, UndelayedAnsweredShare float64 // share of the offered requests with a good response
+	FailedShare                           float64 // failed share of the requests that were made
+	Failure                               string  // the most frequent failure; "": unknown
+	UndelayedFailedShare                  float64 // FailedShare without the failures that are attributed to the generator
+	P95, UndelayedP95                     float64 // of the good responses, milliseconds
+	HardFailureShare                      float64 // share of requests with a failure that no delay explains, such as a status
 	// MachineLimit states why the machine may have delayed the service: it was full, or AWS dropped packets of the
 	// runners. It is "" if there is no such reason.
 	MachineLimit      string
@@ -66,19 +66,19 @@ func (l Limits) Trials(levels []Level) []Trial {
 
 // Judge returns the trial of a level.
 //
-// A level is bad if it exceeds FailedShare or P95, or if the answered share of the offered requests is below Answered.
-// It is attributed to the load generator if one of these holds:
+// A level is bad if it exceeds FailedShare or P95, or if the answered share of the offered requests is below
+// AnsweredShare. It is attributed to the load generator if one of these holds:
 //   - without the delays that the generator can have added, the level is good;
 //   - the machine was full, or AWS dropped packets of the runners, and delays explain the failures;
 //   - only the wait for a connection was slow.
 func (l Limits) Judge(v Level) Trial {
-	reason := l.exceeded(v.FailedShare, v.P95, v.Answered, v.Failure)
+	reason := l.exceeded(v.FailedShare, v.P95, v.AnsweredShare, v.Failure)
 	switch {
 	case reason == "":
 		return Trial{v.Load, Good, ""}
-	case l.exceeded(v.UndelayedFailed, v.UndelayedP95, v.UndelayedAnswered, "") == "":
+	case l.exceeded(v.UndelayedFailedShare, v.UndelayedP95, v.UndelayedAnsweredShare, "") == "":
 		return Trial{v.Load, ByGenerator, reason + "; " + v.GeneratorDelay}
-	case v.MachineLimit != "" && v.HardFailures <= l.FailedShare:
+	case v.MachineLimit != "" && v.HardFailureShare <= l.FailedShare:
 		return Trial{v.Load, ByGenerator, reason + "; " + v.MachineLimit}
 	case v.TooFewConnections != "" && v.FailedShare <= l.FailedShare:
 		return Trial{v.Load, ByGenerator, reason + "; " + v.TooFewConnections}
@@ -99,14 +99,14 @@ func (l Limits) exceeded(failed, p95, answered float64, failure string) string {
 	if l.P95 > 0 && p95 > l.P95 {
 		reason = append(reason, fmt.Sprintf("p95 %s", ms(p95)))
 	}
-	if answered < l.Answered {
+	if answered < l.AnsweredShare {
 		reason = append(reason, fmt.Sprintf("%.1f %% answered", 100*answered))
 	}
 	return strings.Join(reason, ", ")
 }
 
-// A Breaking is the result of a search for the breaking point: the load that a service no longer sustains.
-type Breaking struct {
+// A BreakingPoint is the result of a search for the breaking point: the load that a service no longer sustains.
+type BreakingPoint struct {
 	Sustained float64 // the highest load up to which every load was good; 0: none
 	// Failed is the lowest bad load above Sustained. If there is none, it is the lowest load with a saturated
 	// generator. It equals Sustained if the status is BadOnRetry, and is 0 if all loads were good.
@@ -116,15 +116,15 @@ type Breaking struct {
 	Unclear float64 // the lowest load between Sustained and Failed at which the generator was saturated; 0: none
 }
 
-// findBreaking finds the breaking point in trials of ascending loads: it is above the last good load and at most the
-// first bad load. Trials of the same load are in chronological order. If the first of them is good and a later one bad,
-// the status is BadOnRetry: the service gets worse with time or after overload.
-func findBreaking(trials []Trial) (b Breaking) {
+// findBreakingPoint finds the breaking point in trials of ascending loads: it is above the last good load and at most
+// the first bad load. Trials of the same load are in chronological order. If the first of them is good and a later one
+// bad, the status is BadOnRetry: the service gets worse with time or after overload.
+func findBreakingPoint(trials []Trial) (b BreakingPoint) {
 	for _, v := range trials {
 		switch repeated := b.Failed == 0 && v.Load == b.Sustained; {
 		case repeated && v.Status == ByGenerator: // the first trial of this load was good
 		case repeated && v.Status == Bad:
-			return Breaking{Sustained: v.Load, Failed: v.Load, Status: BadOnRetry, Reason: v.Reason}
+			return BreakingPoint{Sustained: v.Load, Failed: v.Load, Status: BadOnRetry, Reason: v.Reason}
 		case v.Status == Bad:
 			if b.Failed > 0 {
 				b.Unclear = b.Failed
@@ -142,7 +142,7 @@ func findBreaking(trials []Trial) (b Breaking) {
 }
 
 // Sentence states the breaking point.
-func (b Breaking) Sentence(unit string) string {
+func (b BreakingPoint) Sentence(unit string) string {
 	switch {
 	case b.Failed == 0:
 		return sentence("not reached: %v %s were sustained, the highest load that was tried", b.Sustained, unit)
@@ -162,7 +162,7 @@ func (b Breaking) Sentence(unit string) string {
 }
 
 // Summary states the result of the search.
-func (b Breaking) Summary(unit string) string {
+func (b BreakingPoint) Summary(unit string) string {
 	switch {
 	case b.Status == BadOnRetry:
 		return "breaking point " + b.Sentence(unit)
@@ -176,7 +176,7 @@ func (b Breaking) Summary(unit string) string {
 const standardMargin = 1.4
 
 // recommendations divides the sustained load by margins.
-func (b Breaking) recommendations(unit string) verdict.Table {
+func (b BreakingPoint) recommendations(unit string) verdict.Table {
 	t := newTable("Recommended maximum loads", "the sustained load, divided by the margin", "load|margin|"+unit+"|for")
 	add := func(name string, margin float64, purpose string) {
 		load := count(b.Sustained / margin)
@@ -192,7 +192,7 @@ func (b Breaking) recommendations(unit string) verdict.Table {
 }
 
 // facts states the breaking point, the safe loads, and the loads between them, which have no reserve.
-func (b Breaking) facts(unit string) []verdict.Fact {
+func (b BreakingPoint) facts(unit string) []verdict.Fact {
 	standard := b.Sustained / standardMargin
 	safe, bursts := sentence("up to %v %s", standard, unit), sentence("%v to %v %s", standard, b.Sustained, unit)
 	switch {
@@ -207,17 +207,17 @@ func (b Breaking) facts(unit string) []verdict.Fact {
 // lowestSustained returns the check that the lowest load is sustained.
 func lowestSustained(name string, trials []Trial) verdict.Check {
 	if len(trials) == 0 {
-		return inconclusive(check(CheckLowest, name, "good", "no load was tried", false))
+		return invalidateIfUnmet(check(CheckLowest, name, "good", "no load was tried", false))
 	}
 	first := trials[0]
 	if first.Status == ByGenerator {
-		return check(CheckLowest, name, "good", first.Status, false, "at the lowest load the load generator was saturated: "+first.Reason).Inconclusive()
+		return check(CheckLowest, name, "good", first.Status, false, "at the lowest load the load generator was saturated: "+first.Reason).AsDoubt()
 	}
 	return check(CheckLowest, name, "good", first.Status, first.Status == Good, "the lowest load was not sustained: "+first.Reason)
 }
 
 // checkSustained returns the check that the sustained load is at least the value of a setting.
-func (b Breaking) checkSustained(r *Run, setting, name string) verdict.Check {
+func (b BreakingPoint) checkSustained(r *Run, setting, name string) verdict.Check {
 	required := r.number(setting)
 	c := check(CheckSustained, name, atLeast(required), b.Sustained, b.Sustained >= required)
 	isDoubtful := b.Status == ByGenerator || b.Unclear > 0 && required < b.Failed
@@ -228,7 +228,7 @@ func (b Breaking) checkSustained(r *Run, setting, name string) verdict.Check {
 		}
 	}
 	if isDoubtful {
-		return c.Inconclusive()
+		return c.AsDoubt()
 	}
 	return c
 }
@@ -277,7 +277,7 @@ func checkGeneratorOfStages(stages []StageResult) verdict.Check {
 
 // NextLoad returns the next load to try in the search for the breaking point. It returns 0 if the breaking point is
 // known within 10 %, or cannot be found.
-func (b Breaking) NextLoad() float64 {
+func (b BreakingPoint) NextLoad() float64 {
 	above := cmp.Or(b.Unclear, b.Failed)
 	if b.Status != Bad || b.Sustained == 0 || above-b.Sustained <= b.Sustained/10 {
 		return 0
@@ -294,7 +294,7 @@ func (l Limits) String() string {
 	if l.P95 > 0 {
 		text += ", p95 at most " + ms(l.P95)
 	}
-	return text + fmt.Sprintf(", at least %.3g %% of the offered requests answered", 100*l.Answered)
+	return text + fmt.Sprintf(", at least %.3g %% of the offered requests answered", 100*l.AnsweredShare)
 }
 
 // wrongResponses returns the number of responses with the expected status, but wrong or truncated content.
@@ -318,7 +318,7 @@ func checkResponses(counted *Requests, all []StageResult) verdict.Check {
 	c := check(CheckCorrect, "responses are correct", "all", sentence("%v wrong", wrong), wrong+unrequested == 0 && counted.Total() > 0)
 	if counted.Total() == 0 {
 		c.Actual = "no request was made"
-		return inconclusive(c)
+		return invalidateIfUnmet(c)
 	}
 	if sum.OK.Count() == 0 && wrong+unrequested == 0 {
 		return c.NotJudged("no request was answered")
@@ -326,7 +326,7 @@ func checkResponses(counted *Requests, all []StageResult) verdict.Check {
 	if n := sum.Codes[shard.CodeTruncated]; n > 0 {
 		c.Actual += sentence(", %v of them truncated", n)
 	}
-	if n := total(ofKinds(all, kindWarmup)).wrongResponses(); n > 0 {
+	if n := total(filterKinds(all, kindWarmup)).wrongResponses(); n > 0 {
 		c.Actual += sentence(", %v of them in the warm-up", n)
 	}
 	if unrequested > 0 {
@@ -342,7 +342,7 @@ func (r *Run) checkServerCount(stages []StageResult) []verdict.Check {
 		return nil
 	}
 	served, all := clamp.Int64(r.Samples[len(r.Samples)-1].Served), total(stages)
-	c := inconclusive(check(verdict.CheckOwnCount, "server's own count", text(all.Total()), served, served >= all.OK.Count() && served <= all.Total(),
+	c := invalidateIfUnmet(check(verdict.CheckServerCount, "server's own count", text(all.Total()), served, served >= all.OK.Count() && served <= all.Total(),
 		sentence("%v requests reached the backends, the runners counted %v, of which %v failed: some did not arrive, or another client made requests",
 			served, all.Total(), all.Failed.Count())))
 	if !c.Pass && len(r.Failures)+len(r.Unreachable) > 0 { // these fail the run, and explain a wrong count

@@ -8,30 +8,30 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-var limits = Limits{FailedShare: .01, P95: 500, Answered: .95}
+var limits = Limits{FailedShare: .01, P95: 500, AnsweredShare: .95}
 
 // level returns a sustained load after an edit. The generator adds no delay unless the edit sets one.
 func level(load float64, edit func(*Level)) Level {
-	v := Level{Load: load, Answered: 1, P95: 20}
+	v := Level{Load: load, AnsweredShare: 1, P95: 20}
 	if edit != nil {
 		edit(&v)
 	}
 	if v.GeneratorDelay == "" {
-		v.UndelayedAnswered, v.UndelayedFailed, v.UndelayedP95 = v.Answered, v.FailedShare, v.P95
+		v.UndelayedAnsweredShare, v.UndelayedFailedShare, v.UndelayedP95 = v.AnsweredShare, v.FailedShare, v.P95
 	}
 	return v
 }
 
-func setRefused(v *Level)  { v.FailedShare, v.HardFailures, v.Answered = .2, .2, .8 }
+func setRefused(v *Level)  { v.FailedShare, v.HardFailureShare, v.AnsweredShare = .2, .2, .8 }
 func setSlow(v *Level)     { v.P95 = 800 }
-func setTimeouts(v *Level) { v.FailedShare, v.Answered = .05, .95 }
-func setFewer(v *Level)    { v.Answered = .7 }
+func setTimeouts(v *Level) { v.FailedShare, v.AnsweredShare = .05, .95 }
+func setFewer(v *Level)    { v.AnsweredShare = .7 }
 func setFull(v *Level)     { v.MachineLimit = "the machine was full" }
 
 // setSaturated makes the delays of the generator explain all failures except refusals.
 func setSaturated(v *Level) {
 	v.GeneratorDelay = "the load generator waited up to 300 ms to run"
-	v.UndelayedP95, v.UndelayedFailed, v.UndelayedAnswered = 10, v.HardFailures, 1-v.HardFailures
+	v.UndelayedP95, v.UndelayedFailedShare, v.UndelayedAnsweredShare = 10, v.HardFailureShare, 1-v.HardFailureShare
 }
 
 // inOrder returns an edit that applies two edits.
@@ -46,7 +46,7 @@ func TestStatusOfALevel(t *testing.T) {
 		wantText string
 	}{
 		{"no fault", nil, Good, ""},
-		{"at the limits", func(v *Level) { v.FailedShare, v.P95, v.Answered = .01, 500, .95 }, Good, ""},
+		{"at the limits", func(v *Level) { v.FailedShare, v.P95, v.AnsweredShare = .01, 500, .95 }, Good, ""},
 		{"saturated generator without a fault", setSaturated, Good, ""},
 		{"refused", setRefused, Bad, "20.00 % failed, 80.0 % answered"},
 		{"slow", setSlow, Bad, "p95 800 ms"},
@@ -93,7 +93,7 @@ func TestFindBreaking(t *testing.T) {
 		{"the repeated load is bad", []Level{level(100, nil), level(110, setSlow), level(100, setSlow)}, 100, 100, BadOnRetry, "not found: 100 requests/s were sustained at first", 0},
 		{"known to a tenth", []Level{level(100, nil), level(110, setSlow)}, 100, 110, Bad, "between 100 and 110", 0},
 	} {
-		b := findBreaking(limits.Trials(c.levels))
+		b := findBreakingPoint(limits.Trials(c.levels))
 		require.InDelta(t, c.sustained, b.Sustained, 0, c.name)
 		require.InDelta(t, c.failed, b.Failed, 0, c.name)
 		require.Equal(t, c.status, b.Status, c.name)
@@ -105,15 +105,15 @@ func TestFindBreaking(t *testing.T) {
 func TestRecommendations(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{"conservative": "280", "standard": "500", "aggressive": "700"}
-	for _, row := range (Breaking{Sustained: 700}).recommendations(perSecond).Rows {
+	for _, row := range (BreakingPoint{Sustained: 700}).recommendations(perSecond).Rows {
 		require.Equal(t, want[row[0]], row[2], row[0])
 	}
-	ranges := func(b Breaking) string {
+	ranges := func(b BreakingPoint) string {
 		facts := b.facts(perSecond)
 		return facts[1].Value + ", " + facts[2].Value
 	}
-	require.Equal(t, "up to 500 requests/s, 500 to 700 requests/s", ranges(Breaking{Sustained: 700, Failed: 1000}))
-	require.Equal(t, "none, none", ranges(Breaking{Failed: 20}))
+	require.Equal(t, "up to 500 requests/s, 500 to 700 requests/s", ranges(BreakingPoint{Sustained: 700, Failed: 1000}))
+	require.Equal(t, "none, none", ranges(BreakingPoint{Failed: 20}))
 }
 
 // If the generator was saturated at a rate between a sustained one and a bad one, that rate is neither confirmed nor
@@ -124,7 +124,7 @@ func TestMinimumRateWithSaturatedGenerator(t *testing.T) {
 		minimum       string
 		pass, invalid bool
 	}{{"500", true, true}, {"800", false, true}, {"1000", false, false}} {
-		b := Breaking{Sustained: 500, Unclear: 750, Failed: 1000, Status: Bad}
+		b := BreakingPoint{Sustained: 500, Unclear: 750, Failed: 1000, Status: Bad}
 		got := b.checkSustained(runOf("rampup", map[string]string{"MIN_RATE": c.minimum}), "MIN_RATE", "requests/s sustained")
 		require.Equal(t, c.pass, got.Pass, c.minimum)
 		require.Equal(t, c.invalid, got.Severity == verdict.SeverityInconclusive, c.minimum)

@@ -25,13 +25,13 @@ type Machine struct {
 	Cores                   int           // 0: unknown
 	Control                 time.Duration // maximum delay of the generator in its control groups; if Controlled
 	Controlled              bool          // the control groups of all runners measured delays all the time
-	Shared                  bool          // target and runners share the machine
-	Short                   bool          // the stage has too few samples for figures
+	SharedHost              bool          // target and runners share the machine
+	TooShort                bool          // the stage has too few samples for figures
 	SeparateCores           bool          // service and runners have separate cores
 	ServiceBusy             float64       // used share of the service's cores, by any process, 0 to 1; if SeparateCores
 	GeneratorBusy           float64       // used share of the runners' cores, by any process, 0 to 1; if SeparateCores
 	Usage                   Usage
-	Foreign                 bool // other programs used most of the busy time of the service's cores; if SeparateCores
+	ForeignLoad             bool // other programs used most of the busy time of the service's cores; if SeparateCores
 }
 
 // headroom states how busy the cores of service and generator were.
@@ -41,7 +41,7 @@ func (m Machine) headroom() string {
 
 // machine returns the load of machines and processes between two times.
 func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
-	out := Machine{Cores: r.Cores, Shared: r.OneHost || plan.OnLoopback(m.Plan.BackendURL), Short: to.Sub(from).Seconds() < minDuration}
+	out := Machine{Cores: r.Cores, SharedHost: r.OneHost || plan.OnLoopback(m.Plan.BackendURL), TooShort: to.Sub(from).Seconds() < minDuration}
 	if !to.After(from) {
 		return out
 	}
@@ -67,8 +67,8 @@ func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
 	if out.SeparateCores = r.ServiceCores > 0 && r.RunnerCores > 0; out.SeparateCores {
 		out.ServiceBusy = min(r.percent(from, to, func(s resources.Sample) float64 { return s.Host.ServiceCores })/100/float64(r.ServiceCores), 1)
 		out.GeneratorBusy = min(r.percent(from, to, func(s resources.Sample) float64 { return s.Host.RunnerCores })/100/float64(r.RunnerCores), 1)
-		out.Short = out.Short || !known || out.GeneratorBusy == 0
-		out.Foreign = 100*out.ServiceBusy*float64(r.ServiceCores) > 2*(out.Backend+out.Nginx)
+		out.TooShort = out.TooShort || !known || out.GeneratorBusy == 0
+		out.ForeignLoad = 100*out.ServiceBusy*float64(r.ServiceCores) > 2*(out.Backend+out.Nginx)
 	}
 	for at := from; at.Before(to); at = at.Add(time.Second) {
 		out.Peak = max(out.Peak, r.percent(at, at.Add(time.Second), func(s resources.Sample) float64 { return s.BusySeconds }))
@@ -76,9 +76,9 @@ func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
 	return out
 }
 
-// withWaitsOf returns the machine with the waits of a longer period, in which requests of the stage were open.
-func (m Machine) withWaitsOf(longer Machine) Machine {
-	m.Stall, m.Wait, m.Control, m.Controlled = longer.Stall, longer.Wait, longer.Control, longer.Controlled
+// replaceWaits returns the machine with the waits of a longer period, in which requests of the stage were open.
+func (m Machine) replaceWaits(period Machine) Machine {
+	m.Stall, m.Wait, m.Control, m.Controlled = period.Stall, period.Wait, period.Control, period.Controlled
 	return m
 }
 
@@ -189,11 +189,11 @@ func overlap(aFrom, aTo, bFrom, bTo time.Time) float64 {
 // Usage is the use of the limited resources of a service and a load generator in a stage.
 type Usage struct {
 	HasProcesses bool // the processes of the target are on this machine, and known
-	Proxy        bool // nginx is one of these processes
-	Host         bool // the machine of the target was sampled
+	HasProxy     bool // nginx is one of these processes
+	HasHost      bool // the machine of the target was sampled
 
 	Periods, Throttled float64 // CPU periods of the target's limited cgroups, and those with throttling
-	Procs              float64 // maximum number of cores that the backends may use; 0: unknown
+	MaxCores           float64 // maximum number of cores that the backends may use; 0: unknown
 	Files, MaxFiles    float64 // open files of the backends, and their limit; 0: unknown
 	NginxFull          float64 // highest share of its descriptors that a process of nginx had open
 	Log                resources.NginxLog
@@ -203,16 +203,16 @@ type Usage struct {
 	HasOverflows      bool    // Overflows is known
 	Overflows         float64 // connects to a full accept queue
 
-	Loopback     bool    // requests used the loopback interface
-	Link         float64 // use of this machine's network cards in the busier direction, 0 to 1; below 0: unknown
-	Allowance    float64 // packets of the target's machine that AWS delayed or dropped
-	HasAllowance bool    // Allowance is known
+	Loopback             bool    // requests used the loopback interface
+	Link                 float64 // use of this machine's network cards in the busier direction, 0 to 1; below 0: unknown
+	AllowanceExceeded    float64 // packets of the target's machine that AWS delayed or dropped
+	HasAllowanceExceeded bool    // AllowanceExceeded is known
 
 	TargetCores, GeneratorCores float64 // cores reserved for each, or cores of their machines; 0: unknown
 
 	HasPerRequest bool // the next three fields are known
 	// Per request: CPU seconds of backend and nginx, connections to nginx, and context switches of their threads.
-	CPU, Accepts, Runs float64
+	CPU, Accepts, ContextSwitches float64
 }
 
 // usage returns the usage in a stage from the samples within it.
@@ -221,7 +221,7 @@ func (r *Run) usage(m *shard.Merged, from, to time.Time) (t Usage) {
 	r.cores(&t, m)
 	e := (*verdict.Evidence)(r)
 	t.Killed, _ = verdict.IncreaseOnTarget(e, from, to, func(c machine.Counter) bool { return c.Name == machine.OOMKills })
-	t.Allowance, t.HasAllowance = verdict.IncreaseOnTarget(e, from, to, func(c machine.Counter) bool { return c.ByAWS() && c.Effect == machine.Silences })
+	t.AllowanceExceeded, t.HasAllowanceExceeded = verdict.IncreaseOnTarget(e, from, to, func(c machine.Counter) bool { return c.ByAWS() && c.Effect == machine.Silences })
 	for _, s := range r.Samples { // any sample has the limit, but a backend without free descriptors cannot report it
 		t.MaxFiles = max(t.MaxFiles, float64(s.MaxFiles))
 	}
@@ -231,9 +231,9 @@ func (r *Run) usage(m *shard.Merged, from, to time.Time) (t Usage) {
 		return t
 	}
 	first, last := samples[0], samples[len(samples)-1]
-	t.HasProcesses, t.Proxy = last.BackendRuns > 0, last.NginxRuns > 0
-	t.Host = t.Loopback || last.OfTarget
-	t.HasOverflows = t.Host && last.NetworkKnown
+	t.HasProcesses, t.HasProxy = last.BackendRuns > 0, last.NginxRuns > 0
+	t.HasHost = t.Loopback || last.OfTarget
+	t.HasOverflows = t.HasHost && last.NetworkKnown
 	growth := func(value func(*resources.Sample) float64) float64 { return max(value(&last)-value(&first), 0) }
 	t.Periods = growth(func(s *resources.Sample) float64 { return float64(s.Periods) })
 	t.Throttled = growth(func(s *resources.Sample) float64 { return float64(s.Throttled) })
@@ -243,7 +243,7 @@ func (r *Run) usage(m *shard.Merged, from, to time.Time) (t Usage) {
 	}
 	t.Available = float64(first.Available)
 	for _, s := range samples {
-		t.Procs, t.Files, t.NginxFull = max(t.Procs, float64(s.Procs)), max(t.Files, float64(s.Files)), max(t.NginxFull, s.NginxFull)
+		t.MaxCores, t.Files, t.NginxFull = max(t.MaxCores, float64(s.Procs)), max(t.Files, float64(s.Files)), max(t.NginxFull, s.NginxFull)
 		t.Memory, t.Available = max(t.Memory, float64(s.Memory)), min(t.Available, float64(s.Available))
 	}
 	seconds := last.At().Sub(first.At()).Seconds()
@@ -254,7 +254,7 @@ func (r *Run) usage(m *shard.Merged, from, to time.Time) (t Usage) {
 	served := growth(func(s *resources.Sample) float64 { return float64(s.Served) })
 	if t.HasPerRequest = t.HasProcesses && served > 0; t.HasPerRequest {
 		t.CPU = growth(func(s *resources.Sample) float64 { return s.RunSeconds }) / served
-		t.Runs = growth(func(s *resources.Sample) float64 { return float64(s.BackendRuns + s.NginxRuns) }) / served
+		t.ContextSwitches = growth(func(s *resources.Sample) float64 { return float64(s.BackendRuns + s.NginxRuns) }) / served
 		t.Accepts = growth(func(s *resources.Sample) float64 { return float64(s.NginxAccepted) }) / served
 	}
 	return t

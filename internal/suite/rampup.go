@@ -22,7 +22,7 @@ var rampup = Suite{
 		{"MAX_CONNECTIONS", "maximum number of concurrent connections of a stage"},
 		{"MIN_RATE", "requests per second that must be sustained for a pass (0: any rate)"},
 	}, limitSettings...),
-	Target: Target{OwnCores: true},
+	Target: Target{SeparateCores: true},
 	Page:   Page{Doc: httpDoc},
 	Assess: assessRampup,
 	Next:   searchRampup,
@@ -37,7 +37,7 @@ var limitSettings = []Setting{
 }
 
 func (r *Run) limits() Limits {
-	return Limits{FailedShare: r.share("MAX_FAILED_PERCENT"), P95: r.number("MAX_P95_MS"), Answered: r.share("MIN_ANSWERED_PERCENT")}
+	return Limits{FailedShare: r.share("MAX_FAILED_PERCENT"), P95: r.number("MAX_P95_MS"), AnsweredShare: r.share("MIN_ANSWERED_PERCENT")}
 }
 
 // searchRounds is the maximum number of rounds that halve the distance between a good and a bad load. They follow the
@@ -51,9 +51,9 @@ func searchRampup(r *Run) map[string]string {
 	if r.number("SEARCH") != 1 {
 		return nil
 	}
-	stages := ofKinds(r.stages(), kindLoad)
+	stages := filterKinds(r.stages(), kindLoad)
 	limits := r.limits()
-	breaking := findBreaking(limits.Trials(limits.arrivalLevels(stages)))
+	breaking := findBreakingPoint(limits.Trials(limits.arrivalLevels(stages)))
 	next := breaking.NextLoad()
 	if next == 0 || len(r.Rounds) > searchRounds {
 		next = breaking.repeatLoad(stages)
@@ -67,7 +67,7 @@ func searchRampup(r *Run) map[string]string {
 // repeatLoad returns the load to repeat at the end of the search: the highest sustained one. It returns 0 if there is
 // no such load, or if the last stage had it. A service that does not sustain it again gets slower with time, or does
 // not recover from overload.
-func (b Breaking) repeatLoad(stages []StageResult) float64 {
+func (b BreakingPoint) repeatLoad(stages []StageResult) float64 {
 	if b.Status != Bad || b.Sustained == 0 || stages[len(stages)-1].Rate == b.Sustained {
 		return 0
 	}
@@ -85,11 +85,11 @@ func (l Limits) arrivalLevels(stages []StageResult) []Level {
 
 func assessRampup(r *Run) verdict.Assessment {
 	all := r.stages()
-	stages := ofKinds(all, kindLoad)
+	stages := filterKinds(all, kindLoad)
 	limits := r.limits()
 	levels := limits.arrivalLevels(stages)
 	trials := limits.Trials(levels)
-	breaking, sum := findBreaking(trials), total(stages)
+	breaking, sum := findBreakingPoint(trials), total(stages)
 	bottleneck := findBottleneck(stages, breaking)
 	t := newTable("Stages", limits.String()+"; responses/s: good responses between the earliest possible response and the end of the stage",
 		"stage|requests|failed|not made|responses/s|p95 ms|status")

@@ -338,10 +338,10 @@ func TestTooFewConnectionsLimitTheGenerator(t *testing.T) {
 			r.addAnswers("rate-20", c.failed, 10, shard.TagCode, "status-503")
 		}
 		all := r.stages()
-		stages := ofKinds(all, kindLoad)
+		stages := filterKinds(all, kindLoad)
 		trials := r.limits().Trials(r.limits().arrivalLevels(stages))
 		require.Equal(t, c.status, trials[0].Status, "%s: %s", name, trials[0].Reason)
-		bottleneck := findBottleneck(stages, findBreaking(trials))
+		bottleneck := findBottleneck(stages, findBreakingPoint(trials))
 		if c.status == ByGenerator {
 			require.Contains(t, trials[0].Reason, "all 20 connections were in use, and with a connection a request took 1.6 s on average", name)
 			require.Contains(t, bottleneck.String(), "connections of the load generator: full from 20/s on, all 20 in use", name)

@@ -40,8 +40,8 @@ func (r *Run) addRequests(a *verdict.Assessment, all, listed []StageResult, sum 
 }
 
 // latencyTable returns a table with the times of good responses, by part of the requests.
-func latencyTable(title, by string, parts []part) verdict.Table {
-	t := newTable(title, "", by+"|n|min|mean|sd|p50|p75|p95|p99|max")
+func latencyTable(title, partColumn string, parts []part) verdict.Table {
+	t := newTable(title, "", partColumn+"|n|min|mean|sd|p50|p75|p95|p99|max")
 	for _, p := range parts {
 		if p.OK.Count() == 0 {
 			t.Add(p.name, "0", "–", "–", "–", "–", "–", "–", "–", "–")
@@ -144,11 +144,11 @@ func failureTables(stages []StageResult, sum *Requests) []verdict.Table {
 }
 
 // causes returns a table of the failures by code, the most frequent first.
-func (q *Requests) causes(title, code, unit string, words func(string) string) verdict.Table {
+func (q *Requests) causes(title, code, unit string, describe func(string) string) verdict.Table {
 	t := newTable(title, "", code+"|description|"+unit+"|of failed|of all")
 	for _, code := range q.codesByCount() {
 		n := q.Codes[code]
-		t.Add(row(code, words(code), n, percentOf(share(n, q.Failed.Count())), percentOf(share(n, q.Total())))...)
+		t.Add(row(code, describe(code), n, percentOf(share(n, q.Failed.Count())), percentOf(share(n, q.Total())))...)
 	}
 	return t
 }
@@ -200,7 +200,7 @@ func (r *Run) resourceTables(all, listed []StageResult) []verdict.Table {
 		}
 		byStage.Rows = append(byStage.Rows, st.Machine.row(st.Title))
 		service, generator := percent(st.Machine.ServiceBusy), percent(st.Machine.GeneratorBusy)
-		if st.Machine.Short {
+		if st.Machine.TooShort {
 			service, generator = "–", "–"
 		}
 		limit, _ := st.Machine.Limit()
@@ -275,7 +275,7 @@ func (r *Run) cpuTable(part, runners, more string) verdict.Table {
 
 // row returns a row of cpuTable.
 func (m Machine) row(name string) []string {
-	if m.Short {
+	if m.TooShort {
 		return []string{name, "–", "–", "–", "–", "–", "–"}
 	}
 	cells := []string{name}

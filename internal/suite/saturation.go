@@ -56,7 +56,7 @@ func (st *StageResult) attributeToGenerator(dropped shard.Metric) {
 			if st.onlyWaited() && shard.WakeUps*st.Machine.Control < minWait {
 				continue
 			}
-			st.Attributed += f.Net.CountBy([]time.Duration{minWait})[0]
+			st.Attributed += f.Undelayed.CountBy([]time.Duration{minWait})[0]
 		}
 	}
 	if st.Dropped > 0 && (st.waitedBefore(dropped) || st.generatorWaited()) {
@@ -179,7 +179,7 @@ func (st *StageResult) grace(l Limits) time.Duration {
 func (st *StageResult) level(load, offered float64, l Limits) Level {
 	v := Level{
 		Load: load, FailedShare: st.FailedShare(), P95: quantile(st.OK, .95),
-		UndelayedFailed: share(st.Failed.Count()-st.Attributed, st.Total()), UndelayedP95: quantile(st.Undelayed, .95),
+		UndelayedFailedShare: share(st.Failed.Count()-st.Attributed, st.Total()), UndelayedP95: quantile(st.Undelayed, .95),
 	}
 	if len(st.Codes) > 0 {
 		v.Failure = codeText(st.codesByCount()[0])
@@ -198,11 +198,11 @@ func (st *StageResult) level(load, offered float64, l Limits) Level {
 			hard += n
 		}
 	}
-	v.HardFailures = share(hard, st.Total())
+	v.HardFailureShare = share(hard, st.Total())
 	if offered > 0 {
 		grace := st.grace(l)
-		v.Answered = min(float64(st.answeredBy(grace))/offered, 1)
-		v.UndelayedAnswered = min(float64(st.answeredBy(grace+shard.WakeUps*st.Machine.Wait)+st.Attributed+st.AttributedDropped)/offered, 1)
+		v.AnsweredShare = min(float64(st.goodResponsesWithGrace(grace))/offered, 1)
+		v.UndelayedAnsweredShare = min(float64(st.goodResponsesWithGrace(grace+shard.WakeUps*st.Machine.Wait)+st.Attributed+st.AttributedDropped)/offered, 1)
 	}
 	var causes []string
 	if st.Attributed > 0 {
@@ -237,7 +237,7 @@ const (
 
 // Limit returns which side was the limit of the stage, and the reason.
 func (m Machine) Limit() (limit Limit, reason string) {
-	if m.Short {
+	if m.TooShort {
 		return LimitUnknown, fmt.Sprintf("a stage under %.0f seconds is too short to detect a saturated load generator", minDuration)
 	}
 	if reason := m.GeneratorLimit(); reason != "" {
@@ -246,7 +246,7 @@ func (m Machine) Limit() (limit Limit, reason string) {
 	switch {
 	case !m.SeparateCores || m.ServiceBusy < machineFull:
 		return NoLimit, ""
-	case m.Foreign:
+	case m.ForeignLoad:
 		return LimitUnknown, m.foreignLoadText()
 	}
 	return LimitService, m.headroom()
@@ -295,7 +295,7 @@ func (m Machine) GeneratorLimit() string {
 
 // isFull reports whether a CPU usage fills the machine that service and runners share.
 func (m Machine) isFull(host float64) bool {
-	return m.Shared && m.Cores > 0 && host > 100*machineFull*float64(m.Cores)
+	return m.SharedHost && m.Cores > 0 && host > 100*machineFull*float64(m.Cores)
 }
 
 // dropText states how many packets of the runners' machines AWS dropped.
@@ -314,7 +314,7 @@ func (m Machine) machineLimit(duration time.Duration, freeCores bool) string {
 	switch {
 	case m.isGeneratorFull() && !freeCores:
 		return m.headroom()
-	case m.SeparateCores && m.Foreign && m.ServiceBusy >= machineFull:
+	case m.SeparateCores && m.ForeignLoad && m.ServiceBusy >= machineFull:
 		return m.foreignLoadText()
 	case m.SeparateCores:
 		return ""

@@ -14,8 +14,8 @@ import (
 // wait.
 func (r *Run) withUndelayedTimes(wait time.Duration) *Run {
 	m := &r.Rounds[0].Metrics[len(r.Rounds[0].Metrics)-1]
-	m.Net = shard.NewHistogram()
-	m.Net.MergeShifted(m.Trend, -shard.WakeUps*wait)
+	m.Undelayed = shard.NewHistogram()
+	m.Undelayed.MergeShifted(m.Trend, -shard.WakeUps*wait)
 	return r
 }
 
@@ -132,13 +132,13 @@ func TestTimelyControlGroupDoesNotExplainTimeouts(t *testing.T) {
 	silent := with(func(during *shard.ControlCounts, _ *shard.RunnerControl) { during.Received = 0 })
 	closedGroup := with(func(during *shard.ControlCounts, _ *shard.RunnerControl) { *during = shard.ControlCounts{} }) // no stream of the group is open
 	oneSilent := with(func(_ *shard.ControlCounts, runner *shard.RunnerControl) {                                      // the totals of all runners are complete
-		runner.Moments = []shard.ControlWindow{{At: start.Add(15 * time.Second), Silent: true}}
+		runner.Moments = []shard.ControlMoment{{At: start.Add(15 * time.Second), Silent: true}}
 	})
 	few := with(func(during *shard.ControlCounts, _ *shard.RunnerControl) { during.Received = 49 })
 	half := with(func(during *shard.ControlCounts, _ *shard.RunnerControl) { during.Received = 50 })
 	late := with(func(during *shard.ControlCounts, _ *shard.RunnerControl) { during.ReferenceUS = 300_000 })
 	before := with(func(_ *shard.ControlCounts, runner *shard.RunnerControl) {
-		runner.Moments = []shard.ControlWindow{{At: start.Add(5 * time.Second), Silent: true}, {At: start.Add(15 * time.Second)}}
+		runner.Moments = []shard.ControlMoment{{At: start.Add(5 * time.Second), Silent: true}, {At: start.Add(15 * time.Second)}}
 	})
 	for name, c := range map[string]struct {
 		run  *Run

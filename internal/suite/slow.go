@@ -115,7 +115,7 @@ func (r *Run) slowStreams() slowStreams {
 	s := slowStreams{
 		started: sum("started"), filled: sum("filled"), confirmed: sum("accepted"), unconfirmed: sum("rejected"),
 		due: sum("due"), arrived: sum("arrived"), repeated: sum("repeated"),
-		broadcasts: !m.Plan.Published() && !m.Service.Shared(), feed: m.Service.Shared(), rate: "nothing", duration: time.Duration(r.number("SLOW_SECONDS") * float64(time.Second)),
+		broadcasts: !m.Plan.Published() && !m.Service.ComparesClients(), feed: m.Service.ComparesClients(), rate: "nothing", duration: time.Duration(r.number("SLOW_SECONDS") * float64(time.Second)),
 		closed: metric("closed"), backlog: metric("backlog"), detectedLater: sum("closed_later"), complete: sum("complete"), reasons: map[string]int{},
 	}
 	if kb := r.number("SLOW_KB"); kb > 0 {
@@ -205,10 +205,10 @@ func (s *slowStreams) checkAccepted() []verdict.Check {
 	case c.Pass:
 	case all == 0:
 		c.Reasons = []string{"no message was published while clients were slow, so the buffers of the service were not filled"}
-		c = c.Inconclusive()
+		c = c.AsDoubt()
 	case s.confirmed == 0 && s.broadcasts:
 		c.Reasons = []string{"the service accepted none of the messages that fill its buffers: this suite needs POST BACKEND_URL/event/broadcast (docs/suites.md)"}
-		c = c.Inconclusive()
+		c = c.AsDoubt()
 	}
 	return []verdict.Check{c}
 }
@@ -221,7 +221,7 @@ func (s *slowStreams) checkBuffers(r *Run) verdict.Check {
 	}
 	return check(CheckBacklog, "slow streams that fell behind", text(s.started), s.filled, s.filled == s.started,
 		sentence("%v of %v slow streams were neither disconnected nor %v KB behind (FILL_KB), so the service did not buffer data for them: %s",
-			s.started-s.filled, s.started, r.number("FILL_KB"), remedy)).Inconclusive()
+			s.started-s.filled, s.started, r.number("FILL_KB"), remedy)).AsDoubt()
 }
 
 // checkDelivered returns the checks of broadcasts; nil if none were expected. The messages of a publisher or a feed are
@@ -267,16 +267,16 @@ func (s *slowStreams) checkGrowth(r *Run) []verdict.Check {
 	c.Actual = "not known"
 	c.Reasons = []string{"the service's memory is unknown before, after, or for most of the time while clients were slow: set GAUGE, " +
 		"such as process_resident_memory_bytes, or MAX_GROWTH=-1"}
-	if memory.counter {
+	if memory.isCounter {
 		c.Reasons = []string{counterReason(r.parameter("GAUGE"), "the service's memory, such as process_resident_memory_bytes")}
 	}
-	return []verdict.Check{c.Inconclusive()}
+	return []verdict.Check{c.AsDoubt()}
 }
 
 // A memory has the memory usage of the service before, while and after clients are slow, in MiB.
 type memory struct {
 	sampled     bool // there are samples before, after, and for most of the time in between
-	counter     bool // GAUGE is a counter
+	isCounter   bool // GAUGE is a counter
 	before      float64
 	peak, after float64 // growth since before: the maximum, and at the last sample
 	readings    []reading
@@ -311,8 +311,8 @@ func (r *Run) memoryDuring(gauge string, start time.Time, duration time.Duration
 		out.peak, out.after = max(out.peak, v-out.before), v-out.before
 		out.readings = append(out.readings, reading{at, v})
 	}
-	out.counter = r.counterGauge()
-	out.sampled = before && after && known > unknown && !out.counter
+	out.isCounter = r.counterGauge()
+	out.sampled = before && after && known > unknown && !out.isCounter
 	return out
 }
 
@@ -331,7 +331,7 @@ func (m *memory) table() verdict.Table {
 	}
 	t.Add("before", fmt.Sprintf("%.1f", m.before))
 	for _, r := range selectReadings(m.readings) {
-		t.Add(fmt.Sprintf("%.1f", r.after.Seconds()), fmt.Sprintf("%.1f", r.value))
+		t.Add(fmt.Sprintf("%.1f", r.elapsed.Seconds()), fmt.Sprintf("%.1f", r.value))
 	}
 	return t
 }

@@ -30,7 +30,7 @@ func assessSoak(r *Run) verdict.Assessment {
 	return verdict.Assessment{
 		Streams: s, Warnings: s.Warnings, Passed: s.PassSentences(),
 		Checks: slices.Concat(s.CutChecks(), s.Faults(), s.OpenTimeChecks(), []verdict.Check{s.GeneratorCheck()}, s.Agreement()),
-		Doubts: []verdict.Check{s.UndetectableLosses()}, Tables: endTables(s.Ends),
+		Doubts: []verdict.Check{s.UndetectableLosses()}, Tables: endTables(s.EndRequests),
 	}
 }
 
@@ -43,7 +43,7 @@ func soakMetrics(v *verdict.Verdict) (out []verdict.Metric) {
 	if v.Service.ByInterval() {
 		ms("lateness p99", v.LatenessMS.P99)
 	}
-	if v.Service.Shared() {
+	if v.Service.ComparesClients() {
 		ms("spread p99", v.LatenessMS.P99)
 	}
 	ms("connect p50", v.ConnectMS.P50)
@@ -52,7 +52,7 @@ func soakMetrics(v *verdict.Verdict) (out []verdict.Metric) {
 		ms("latency p50", l.P50)
 		ms("latency p99", l.P99)
 	}
-	if e := v.Ends; e != nil && e.Count > 0 {
+	if e := v.EndRequests; e != nil && e.Count > 0 {
 		ms("end response p99", e.MS.P99)
 	}
 	if last := v.Messages.LastSubscriberMS; last != nil {
@@ -104,7 +104,7 @@ func resumeMetrics(v *verdict.Verdict) (out []verdict.Metric) {
 
 // endTables returns the table of the requests that ended the streams; nil if there were none. The table has successful
 // requests in total and by server, and failed ones in total, by cause and by server.
-func endTables(e *verdict.Ends) []verdict.Table {
+func endTables(e *verdict.EndRequests) []verdict.Table {
 	if e == nil {
 		return nil
 	}

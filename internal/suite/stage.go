@@ -72,7 +72,7 @@ func (q *Requests) Add(m shard.Metric) {
 		q.fastest = m.Min
 	}
 	q.OK.Merge(m.Trend)
-	q.Undelayed.Merge(m.Net)
+	q.Undelayed.Merge(m.Undelayed)
 	if m.Tags[shard.TagWaited] == "" {
 		q.Connected.Merge(m.Trend)
 	}
@@ -169,7 +169,7 @@ func (r *Run) stages() []StageResult {
 		for _, i := range index {
 			out[i].Machine, out[i].seconds = r.machine(m, out[i].First, out[i].Last), m.Seconds
 			if out[i].endAtLength() {
-				out[i].Machine = r.machine(m, out[i].First, out[i].Last).withWaitsOf(out[i].Machine)
+				out[i].Machine = r.machine(m, out[i].First, out[i].Last).replaceWaits(out[i].Machine)
 			}
 			out[i].attributeToGenerator(dropped[i])
 		}
@@ -227,9 +227,9 @@ func (st *StageResult) startAtFirstResponse() {
 	}
 }
 
-// answeredBy returns the number of good responses up to grace after the end of the stage. It counts all good responses
-// of a stage without a constant rate.
-func (st *StageResult) answeredBy(grace time.Duration) int64 {
+// goodResponsesWithGrace returns the number of good responses up to grace after the end of the stage. It counts all
+// good responses of a stage without a constant rate.
+func (st *StageResult) goodResponsesWithGrace(grace time.Duration) int64 {
 	if st.Rate == 0 || st.Late.Count() == 0 {
 		return st.OK.Count()
 	}
@@ -276,8 +276,8 @@ func Curve(st shard.Stage) string {
 	return load
 }
 
-// ofKinds returns the stages of the given kinds.
-func ofKinds(all []StageResult, kinds ...string) (out []StageResult) {
+// filterKinds returns the stages of the given kinds.
+func filterKinds(all []StageResult, kinds ...string) (out []StageResult) {
 	for _, st := range all {
 		if slices.Contains(kinds, st.Kind) {
 			out = append(out, st)
@@ -314,9 +314,9 @@ type roundLevel struct {
 	rounds []StageResult
 }
 
-// byLevel groups the stages of one target by the number of concurrent requests. Groups are in the order of their first
-// stages.
-func byLevel(stages []StageResult) (out []roundLevel) {
+// groupByLevel groups the stages of one target by the number of concurrent requests. Groups are in the order of their
+// first stages.
+func groupByLevel(stages []StageResult) (out []roundLevel) {
 	for _, st := range stages {
 		i := slices.IndexFunc(out, func(l roundLevel) bool { return l.Concurrency == st.Concurrency })
 		if i < 0 {
@@ -358,11 +358,11 @@ func (l *roundLevel) values(figure func(*StageResult) float64) (out []float64) {
 
 // typical returns the machine of the median round. Rounds are ordered by whether the generator was the limit, and then
 // by the CPU of the runners, so a single round with a fault does not decide. If at least half of the rounds were too
-// short for figures, the result is Short.
+// short for figures, the result is TooShort.
 func typical(all []Machine) Machine {
-	known := slices.DeleteFunc(slices.Clone(all), func(m Machine) bool { return m.Short })
+	known := slices.DeleteFunc(slices.Clone(all), func(m Machine) bool { return m.TooShort })
 	if 2*len(known) <= len(all) {
-		return Machine{Short: true, SeparateCores: all[0].SeparateCores, Cores: all[0].Cores, Shared: all[0].Shared}
+		return Machine{TooShort: true, SeparateCores: all[0].SeparateCores, Cores: all[0].Cores, SharedHost: all[0].SharedHost}
 	}
 	rank := func(m Machine) int {
 		switch limit, _ := m.Limit(); limit {

@@ -57,7 +57,7 @@ func assessStorm(r *Run) verdict.Assessment {
 	if len(storms) > 0 {
 		a.Checks = append(a.Checks, storms[len(storms)-1].checkConnectRate(r))
 	} else {
-		a.Checks = append(a.Checks, check(CheckDropped, "dropped at once", "≥ 1 storm", "none", false, "no stream was dropped, because the script has no storm").Inconclusive())
+		a.Checks = append(a.Checks, check(CheckDropped, "dropped at once", "≥ 1 storm", "none", false, "no stream was dropped, because the script has no storm").AsDoubt())
 	}
 	a.Facts = append(a.Facts, verdict.Fact{Name: "other streams", Value: sentence("%v stayed open during the storms; %v of their %ss were late",
 		bystanders.Connections.Planned, bystanders.Messages.Late, m.Service.Noun())})
@@ -106,7 +106,7 @@ func (s *stormStage) checkDialDelay(r *Run) verdict.Check {
 	name, limitText := s.Title+": dial delay of the generator", sentence("99 %% within %v", limit)
 	if s.dialDelay.Trend == nil || s.dialDelay.Trend.Count() == 0 || len(s.dropTimes) == 0 {
 		return check(CheckDialDelay, name, limitText, "not known", false,
-			s.Title+": no stream reconnected at its first attempt, so the dial delay of the load generator is unknown").Inconclusive()
+			s.Title+": no stream reconnected at its first attempt, so the dial delay of the load generator is unknown").AsDoubt()
 	}
 	gap, wait := s.dropTimes[(len(s.dropTimes)*99-1)/100], s.dialDelay.Trend.Quantile(.99)
 	c := check(CheckDialDelay, name, limitText, sentence("dropped within %v, dialed %v late", gap, wait), max(gap, wait) <= limit,
@@ -115,7 +115,7 @@ func (s *stormStage) checkDialDelay(r *Run) verdict.Check {
 	if !c.Pass {
 		c.ExplainedBy = verdict.SignalGenerator
 	}
-	return c.Inconclusive()
+	return c.AsDoubt()
 }
 
 // checkReconnected returns the check that all dropped streams reconnected in time, and that no other stream was lost.
@@ -163,7 +163,7 @@ func (s *stormStage) checkConnectRate(r *Run) verdict.Check {
 	}
 	if cause := s.backoffText(); cause != "" {
 		c.Reasons = []string{sentence("it is unknown whether the service accepts %v connects per second: %s", required, cause)}
-		return c.Inconclusive()
+		return c.AsDoubt()
 	}
 	cause := s.machine.GeneratorLimit()
 	if cause != "" {
@@ -351,7 +351,7 @@ func (s *stormStage) backoffText() string {
 }
 
 // peak returns the maximum number of streams that reconnected within a second.
-func (s *stormStage) peak() int { return verdict.MaxWithin(s.reconnects, time.Second) }
+func (s *stormStage) peak() int { return verdict.MaxPerInterval(s.reconnects, time.Second) }
 
 // refusals returns the number of refused attempts.
 func (s *stormStage) refusals() (n int) {

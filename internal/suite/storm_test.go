@@ -111,7 +111,7 @@ func TestStormFindsFaults(t *testing.T) {
 			c.Outages = []ledger.Outage{c.Outages[0], {From: 15 * second, To: 16 * second}, c.Outages[1]}
 		}, verdict.Fail, "spread: 1 stream was lost, but not dropped by the client"},
 		{"a proxy closed streams after their lifetime", func(r *Run) {
-			r.Rounds[0].Service = shard.Service{Name: "mine", LifetimeS: 6, Counts: shard.CountsInterval}
+			r.Rounds[0].Service = shard.Service{Name: "mine", LifetimeS: 6, CountBasis: shard.CountByInterval}
 			c := r.Rounds[0].Connections.Edit(10)
 			c.Outages = append(c.Outages, ledger.Outage{From: 27 * second, To: 28 * second})
 		}, verdict.Pass, "at once: all 90 streams reconnected within 900 ms"},
@@ -121,7 +121,7 @@ func TestStormFindsFaults(t *testing.T) {
 				c.Outages = append(c.Outages, ledger.Outage{From: 27*second + ledger.Instant(n)*20*time.Millisecond, To: 31 * second, Planned: true})
 			}
 		}, verdict.Pass, "at once: all 90 streams reconnected within 900 ms"},
-		{"lateness is unknown", func(r *Run) { r.Rounds[0].Service = shard.Service{Name: "mine", Counts: shard.CountsNumbers} }, verdict.Invalid, "the limit is 0 (MAX_OPEN_LATE)"},
+		{"lateness is unknown", func(r *Run) { r.Rounds[0].Service = shard.Service{Name: "mine", CountBasis: shard.CountByNumber} }, verdict.Invalid, "the limit is 0 (MAX_OPEN_LATE)"},
 		{"another stream was late", func(r *Run) { r.delayNoops(10, 1, 21*second) }, verdict.Fail, "d-10"},
 		{"another stream without numbers missed a noop", func(r *Run) {
 			c := r.stream(10)

@@ -38,7 +38,7 @@ func checkObserved(m *shard.Merged) verdict.Check {
 		actual = "not all"
 	}
 	unreported := slices.DeleteFunc(problems, func(problem string) bool { return slices.Contains(m.Problems, problem) })
-	return inconclusive(check(verdict.CheckObserved, "every planned stream observed", text(m.Plan.Connections), actual, pass, unreported...))
+	return invalidateIfUnmet(check(verdict.CheckObserved, "every planned stream observed", text(m.Plan.Connections), actual, pass, unreported...))
 }
 
 // streamFacts returns the facts that all suites with event streams have.
@@ -79,7 +79,7 @@ func sumsByStage(m *shard.Merged, name string) map[string]shard.Metric {
 			sum.Merge(metric)
 		} else {
 			sum = metric
-			sum.Trend, sum.Net = metric.Trend.Copy(), metric.Net.Copy()
+			sum.Trend, sum.Undelayed = metric.Trend.Copy(), metric.Undelayed.Copy()
 		}
 		out[stage] = sum
 	}
@@ -192,7 +192,7 @@ func (r *Run) checkBystanders(s *verdict.Streams) verdict.Check {
 // checkTreated returns the check that the suite disturbed all planned clients. An unmet check turns a pass into
 // invalid. reason is a layout for the two numbers: "only %v of %v …".
 func checkTreated(id verdict.CheckID, name string, treated, planned int, reason string) verdict.Check {
-	return check(id, name, text(planned), treated, treated == planned && planned > 0, sentence(reason, treated, planned)).Inconclusive()
+	return check(id, name, text(planned), treated, treated == planned && planned > 0, sentence(reason, treated, planned)).AsDoubt()
 }
 
 // reasonCounts formats how often each reason occurred.

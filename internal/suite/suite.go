@@ -50,9 +50,9 @@ type Plan struct {
 
 // A Target is the service that a suite needs.
 type Target struct {
-	Kind     TargetKind
-	Streams  bool // event streams: a local backend sends noops at NOOP_INTERVAL and keeps a ledger
-	OwnCores bool // a local service and the runners get separate cores, unless PIN is set
+	Kind          TargetKind
+	Streams       bool // event streams: a local backend sends noops at NOOP_INTERVAL and keeps a ledger
+	SeparateCores bool // a local service and the runners get separate cores, unless PIN is set
 }
 
 // A TargetKind states how soak deploys the service.

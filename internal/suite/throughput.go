@@ -19,7 +19,7 @@ var throughput = Suite{
 		{"WARMUP_SECONDS", "duration of the warm-up in seconds, which is not counted"},
 		{"SLOWEST", "lowest expected requests per second; sets the timeout of each volume"},
 	}, limitSettings...),
-	Target: Target{OwnCores: true},
+	Target: Target{SeparateCores: true},
 	Page:   Page{Doc: httpDoc},
 	Assess: assessThroughput,
 }
@@ -47,7 +47,7 @@ func boundText(st StageResult) string {
 
 func assessThroughput(r *Run) verdict.Assessment {
 	all := r.stages()
-	levels, volumes := ofKinds(all, kindLoad), ofKinds(all, kindVolume)
+	levels, volumes := filterKinds(all, kindLoad), filterKinds(all, kindVolume)
 	counted := append(slices.Clone(volumes), levels...)
 	limits, sum := r.limits(), total(counted)
 	a := verdict.Assessment{

@@ -21,7 +21,7 @@ var upload = Suite{
 		{"TIMEOUT_SECONDS", "maximum duration of an upload in seconds"},
 		{"MIN_MB_PER_SECOND", "minimum rate of each part for a pass, in MB/s (0: any rate)"},
 	},
-	Target: Target{OwnCores: true},
+	Target: Target{SeparateCores: true},
 	Page:   Page{Doc: httpDoc},
 	Assess: assessUpload,
 }

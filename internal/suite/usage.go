@@ -71,7 +71,7 @@ func (m Machine) mainUser() string {
 	busy, otherUse, _ := m.serviceCores()
 	minimum := busy * m.Usage.TargetCores / 2
 	switch {
-	case m.Shared && !m.SeparateCores && m.Runners/100 > minimum:
+	case m.SharedHost && !m.SeparateCores && m.Runners/100 > minimum:
 		return byGenerator
 	case (m.Backend+m.Nginx)/100 >= minimum:
 		return byService
@@ -87,13 +87,13 @@ func (m Machine) serviceCores() (busy, otherUse float64, reason string) {
 	total, cores := m.Host/100, m.Usage.TargetCores
 	service := (m.Backend + m.Nginx) / 100
 	switch {
-	case m.Short:
+	case m.TooShort:
 		return 0, 0, tooShort
 	case m.SeparateCores:
 		return m.ServiceBusy, m.ServiceBusy*cores - service, ""
-	case !m.Usage.Host || cores == 0:
+	case !m.Usage.HasHost || cores == 0:
 		return 0, 0, noPrometheus
-	case m.Shared:
+	case m.SharedHost:
 		service += m.Runners / 100
 	}
 	return total / cores, total - service, ""
@@ -145,7 +145,7 @@ func (m Machine) coreUsers() string {
 	if len(parts) > 0 {
 		text = " (" + strings.Join(parts, ", ") + " of a core)"
 	}
-	if m.Shared && !m.SeparateCores {
+	if m.SharedHost && !m.SeparateCores {
 		text += ", shared with the load generator"
 	}
 	return text
@@ -167,11 +167,11 @@ func cpuLimit(st *StageResult) measurement {
 // backendCPU measures how much of the cores that Go may use (GOMAXPROCS) the backends use.
 func backendCPU(st *StageResult) measurement {
 	m := st.Machine
-	if m.Short || m.Usage.Procs == 0 || m.Backend == 0 {
+	if m.TooShort || m.Usage.MaxCores == 0 || m.Backend == 0 {
 		return unknownValue("the backend does not expose CPU metrics")
 	}
-	share := m.Backend / 100 / m.Usage.Procs
-	return usageOf(share, "%s busy, of %s", percent(share), format.Count(int(m.Usage.Procs), "core"))
+	share := m.Backend / 100 / m.Usage.MaxCores
+	return usageOf(share, "%s busy, of %s", percent(share), format.Count(int(m.Usage.MaxCores), "core"))
 }
 
 // memoryUse measures the memory of the service's machine. It counts as full if the kernel killed a process.
@@ -180,7 +180,7 @@ func memoryUse(st *StageResult) measurement {
 	switch {
 	case t.Killed > 0:
 		return usageOf(1, "the kernel killed %s for lack of memory", format.Plural(int(t.Killed), "process", "processes"))
-	case !t.Host || t.Memory == 0 || t.Available == 0:
+	case !t.HasHost || t.Memory == 0 || t.Available == 0:
 		return unknownValue(noPrometheus)
 	}
 	share := 1 - t.Available/t.Memory
@@ -190,7 +190,7 @@ func memoryUse(st *StageResult) measurement {
 // bandwidth measures the network cards of this machine, or the packets that AWS delayed or dropped.
 func bandwidth(st *StageResult) measurement {
 	t := st.Machine.Usage
-	packets := st.Machine.Dropped + t.Allowance
+	packets := st.Machine.Dropped + t.AllowanceExceeded
 	switch {
 	case t.Loopback:
 		return usageOf(0, "over loopback, which has no limit")
@@ -198,7 +198,7 @@ func bandwidth(st *StageResult) measurement {
 		return usageOf(1, "AWS delayed or dropped %s", format.Count(int(packets), "packet"))
 	case t.Link >= 0:
 		return usageOf(t.Link, "%s of this machine's network cards", percent(t.Link))
-	case t.HasAllowance:
+	case t.HasAllowanceExceeded:
 		return usageOf(0, "AWS delayed no packets")
 	}
 	return unknownValue("neither network cards nor AWS report the capacity")
@@ -233,7 +233,7 @@ func acceptQueue(st *StageResult) measurement {
 // nginxLog measures a resource by the messages of nginx that report it full.
 func nginxLog(messages func(resources.NginxLog) int, text string) func(*StageResult) measurement {
 	return func(st *StageResult) measurement {
-		if !st.Machine.Usage.Proxy {
+		if !st.Machine.Usage.HasProxy {
 			return unknownValue(noNginx)
 		}
 		return byFailures(st, float64(messages(st.Machine.Usage.Log)), text)
@@ -244,7 +244,7 @@ func nginxLog(messages func(resources.NginxLog) int, text string) func(*StageRes
 func generatorCPU(st *StageResult) measurement {
 	m := st.Machine
 	switch {
-	case m.Short:
+	case m.TooShort:
 		return unknownValue(tooShort)
 	case m.SeparateCores:
 		return usageOf(m.GeneratorBusy, "%s busy (runners %.0f %% of a core)", percent(m.GeneratorBusy), raw(m.Runners))

@@ -64,14 +64,14 @@ type streamGauge struct {
 	drift             float64       // change in settleTime before clients vanished
 	unit              float64       // increase per stream
 	sampled           bool          // there are samples before clients vanished
-	counter           bool          // GAUGE is a counter
+	isCounter         bool          // GAUGE is a counter
 	readings          []reading     // readings after clients vanished, up to limit
 }
 
 // A reading is a value of a gauge at a time after the start of a phase.
 type reading struct {
-	after time.Duration
-	value float64
+	elapsed time.Duration
+	value   float64
 }
 
 // settleTime is the time before clients vanish in which the gauge must not change.
@@ -87,7 +87,7 @@ func (r *Run) streamGauge(m *shard.Merged) (g streamGauge) {
 	for _, st := range stagesOf(m) {
 		g.planned = st.Requests
 	}
-	g.counter = r.counterGauge()
+	g.isCounter = r.counterGauge()
 	vanishedAt := time.UnixMicro(drops.FirstUS)
 	lowest, highest := math.Inf(1), math.Inf(-1)
 	for i, s := range r.Samples {
@@ -127,7 +127,7 @@ func gaugeOf(s resources.Sample, name string) (v float64, ok bool) {
 // is false if there is no such time, if the gauge is unusable, or if its last reading is below lowerBound. A low
 // reading that is followed by a higher one does not count: it may come from only a part of the service, or from a
 // restart.
-func (g *streamGauge) fallTime(share float64) (after time.Duration, ok bool) {
+func (g *streamGauge) fallTime(share float64) (elapsed time.Duration, ok bool) {
 	if !g.isGauge() || g.vanished == 0 || g.last().value < g.lowerBound() {
 		return 0, false
 	}
@@ -137,10 +137,10 @@ func (g *streamGauge) fallTime(share float64) (after time.Duration, ok bool) {
 			break
 		}
 		if r.value >= g.lowerBound() {
-			after, ok = r.after, true
+			elapsed, ok = r.elapsed, true
 		}
 	}
-	return after, ok
+	return elapsed, ok
 }
 
 // last returns the last reading, or the value before clients vanished if there is none.
@@ -182,14 +182,16 @@ const minUnit = .95
 
 // isGauge reports whether the gauge counts the open streams, and no other cause changed it.
 func (g *streamGauge) isGauge() bool {
-	return g.sampled && !g.counter && g.unit >= minUnit && g.drift < g.slack() && !g.hasRisen() && !g.isStale()
+	return g.sampled && !g.isCounter && g.unit >= minUnit && g.drift < g.slack() && !g.hasRisen() && !g.isStale()
 }
 
 // maxGap is the maximum time without a reading before the end.
 const maxGap = 10 * time.Second
 
 // isStale reports whether there were no readings at the end.
-func (g *streamGauge) isStale() bool { return len(g.readings) == 0 || g.limit-g.last().after > maxGap }
+func (g *streamGauge) isStale() bool {
+	return len(g.readings) == 0 || g.limit-g.last().elapsed > maxGap
+}
 
 // hasRisen reports whether the gauge rose after clients vanished. It had then not been read while all streams were
 // open, or other clients connected.
@@ -210,15 +212,15 @@ func (g *streamGauge) checkGauge() verdict.Check {
 	var reason string
 	switch {
 	case c.Pass:
-		return c.Inconclusive()
+		return c.AsDoubt()
 	case g.name == "":
 		reason = "the gauge is unknown: for a described service, set GAUGE to a metric of BACKEND_URL/metrics, or to PromQL with PROMETHEUS_URL"
 	case !g.sampled:
 		reason = fmt.Sprintf("the gauge %s has no samples; set GAUGE to a metric of BACKEND_URL/metrics, or to PromQL with PROMETHEUS_URL", g.name)
-	case g.counter:
+	case g.isCounter:
 		reason = counterReason(g.name, "the streams that are open")
 	case g.isStale():
-		reason = sentence("the gauge %s was last read %v before the end, so its last value is unknown", g.name, g.limit-g.last().after)
+		reason = sentence("the gauge %s was last read %v before the end, so its last value is unknown", g.name, g.limit-g.last().elapsed)
 	case g.hasRisen():
 		reason = sentence("the gauge %s was %v when the clients vanished, and rose afterwards: other clients use the service, or the gauge is read too seldom; "+
 			"set STEADY_SECONDS above the scrape interval of Prometheus", g.name, g.before)
@@ -228,7 +230,7 @@ func (g *streamGauge) checkGauge() verdict.Check {
 		reason = sentence("the gauge %s changed by %v right before the clients vanished: other clients use the service, or the gauge is read too seldom", g.name, g.drift)
 	}
 	c.Reasons = []string{reason}
-	return c.Inconclusive()
+	return c.AsDoubt()
 }
 
 func (g *streamGauge) checkAllVanished() verdict.Check {
@@ -246,12 +248,12 @@ func (g *streamGauge) checkNoticed() verdict.Check {
 	case ok:
 	case !g.isGauge() || g.vanished == 0:
 		c.Actual = "not known"
-		return c.Inconclusive()
+		return c.AsDoubt()
 	case last < g.lowerBound():
 		c.Actual = "not known"
 		c.Reasons = []string{sentence("the gauge %s fell by %v, but only %v clients had vanished: it does not count all streams, or other clients use the service",
 			g.name, g.before-last, g.vanished)}
-		return c.Inconclusive()
+		return c.AsDoubt()
 	default:
 		counted := max(float64(g.vanished)-(g.before-last)/g.unit, 0)
 		c.Actual = count(counted) + " still counted"
@@ -287,7 +289,7 @@ func (g *streamGauge) table() verdict.Table {
 		last = r.value
 	}
 	for _, r := range selectReadings(changes) {
-		t.Add(row(r.after.Seconds(), r.value)...)
+		t.Add(row(r.elapsed.Seconds(), r.value)...)
 	}
 	return t
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// joinWindow is the time after the start of a stream, and before its end, in which no message is expected on it. A
+// streamMargin is the time after the start of a stream, and before its end, in which no message is expected on it. A
 // message that is published in that time may or may not reach the stream. If the publisher ran on another host, the
-// delay of the fastest message extends the window, because it bounds the difference of the two clocks.
-const joinWindow = time.Second
+// delay of the fastest message extends the margin, because it bounds the difference of the two clocks.
+const streamMargin = time.Second
 
 // arrivalSpread is the tolerance for clients that receive a message earlier than the client whose arrival time counts
 // as the send time.
@@ -30,23 +30,24 @@ const arrivalSpread = 100 * time.Millisecond
 //
 // An expected message that did not arrive is lost. A message that the service refused or did not answer is never
 // expected. comparePublished returns the record of the connection, with its losses, and adds them to the sums of the
-// run. For clients that are compared with each other, it calls compareShared.
+// run. For clients that are compared with each other, it calls compareClients.
 func (s *Streams) comparePublished(i int, r *shard.Connection) *shard.Connection {
-	if s.shared != nil {
-		return s.compareShared(i, r)
+	if s.comparedTopics != nil {
+		return s.compareClients(i, r)
 	}
 	topic, messages, ok := s.m.Topic(r)
 	if !ok {
 		return r
 	}
-	return s.compareWith(i, r, messages, s.topics[topic], nil)
+	return s.compareMessages(i, r, messages, s.topics[topic], nil)
 }
 
-// compareWith compares the messages that the ith connection received with the messages of its topic. certainFrom has,
-// for each stream, the time from which its position in the feed was known (see feed.Correction); nil: from the start.
-func (s *Streams) compareWith(i int, r *shard.Connection, messages []shard.Message, topic *Topic, certainFrom []ledger.Instant) *shard.Connection {
+// compareMessages compares the messages that the ith connection received with the messages of its topic. certainFrom
+// has, for each stream, the time from which its position in the feed was known (see feed.Correction); nil: from the
+// start.
+func (s *Streams) compareMessages(i int, r *shard.Connection, messages []shard.Message, topic *Topic, certainFrom []ledger.Instant) *shard.Connection {
 	a := s.accountOf(r, messages, certainFrom)
-	if t := s.shared[topic.Name]; t != nil && t.aligned.Repeated() {
+	if t := s.comparedTopics[topic.Name]; t != nil && t.aligned.Repeated() {
 		a.ordered = false // messages with equal content are interchangeable, so the numbers at the ends are uncertain
 	}
 	lost := s.attributeToCuts(i, &a, a.lostNumbers())
@@ -72,14 +73,14 @@ type account struct {
 	r            *shard.Connection
 	messages     []shard.Message // of the topic
 	ordered      bool            // the service keeps the order, so a message that arrived proves that earlier ones were sent
-	window       time.Duration   // see joinWindow
+	margin       time.Duration   // see streamMargin
 	spans        []span          // times in which messages were expected
 	tolerance    time.Duration   // see arrivalSpread; 0: the publisher recorded when messages were sent
 	clocksDiffer bool            // clocks differ by over a quarter of the time that a stream was open
 	startedUS    int64           // start of the runner
-	lastEnd      int64           // end of the last listed stream, less the window
+	lastEnd      int64           // end of the last listed stream, less the margin
 	delay        time.Duration   // delay of the last message that arrived; 0: unknown
-	disconnected bool            // the service resumes streams, and the client was disconnected at the end for longer than the window
+	disconnected bool            // the service resumes streams, and the client was disconnected at the end for longer than the margin
 	undecided    uint64          // missing messages of which it is unknown whether they were expected
 	pending      uint64          // the part of undecided that may have been in transit at the end of the run
 	premature    bool            // the last message arrived before it was published
@@ -110,14 +111,14 @@ func (s *span) receive(stream *ledger.Span) {
 // accountOf returns the account of a connection before its missing messages are assessed (see lostNumbers).
 func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message, certainFrom []ledger.Instant) account {
 	runner := &s.m.Runners[r.Runner]
-	window := joinWindow
-	if fastest, ok := runner.Fastest(); ok && s.shared == nil && s.m.PublisherOf(r.Runner).Host != runner.Host {
-		window += fastest.Abs()
+	margin := streamMargin
+	if fastest, ok := runner.Fastest(); ok && s.comparedTopics == nil && s.m.PublisherOf(r.Runner).Host != runner.Host {
+		margin += fastest.Abs()
 	}
-	a := account{r: r, messages: messages, startedUS: runner.StartedUS, window: window}
-	if s.shared != nil {
-		a.window, a.tolerance = s.joiningTime(r), arrivalSpread
-		window = a.window
+	a := account{r: r, messages: messages, startedUS: runner.StartedUS, margin: margin}
+	if s.comparedTopics != nil {
+		a.margin, a.tolerance = s.streamMarginOf(r), arrivalSpread
+		margin = a.margin
 	}
 	a.ordered = !s.m.Service.AnyOrder && r.Last <= uint64(len(messages)) // a higher number means that the service changed it
 	for i, stream := range r.Spans {
@@ -125,12 +126,12 @@ func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message, certa
 		if to == 0 { // the runner was killed, so the run is invalid
 			to = r.LastAt
 		}
-		from := stream.From + window
+		from := stream.From + margin
 		if certainFrom != nil {
 			from = max(from, certainFrom[i])
 		}
-		current := span{from: runner.At(from).UnixMicro(), to: runner.At(to - window).UnixMicro()}
-		isTooShort := i == len(r.Spans)-1 && to-stream.From < window // the run ended before the missed messages could arrive
+		current := span{from: runner.At(from).UnixMicro(), to: runner.At(to - margin).UnixMicro()}
+		isTooShort := i == len(r.Spans)-1 && to-stream.From < margin // the run ended before the missed messages could arrive
 		if last := len(a.spans) - 1; !stream.Resumed || last < 0 {
 			a.spans = append(a.spans, current)
 		} else if !isTooShort {
@@ -138,20 +139,20 @@ func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message, certa
 		}
 		a.spans[len(a.spans)-1].receive(&stream)
 		a.lastEnd = current.to
-		if extension := window - joinWindow; to-stream.From > 2*joinWindow && 4*extension > to-stream.From {
+		if extension := margin - streamMargin; to-stream.From > 2*streamMargin && 4*extension > to-stream.From {
 			a.clocksDiffer = true
 		}
 	}
 	a.delay = a.lastDelay(runner)
-	if s.shared == nil && r.MaxLateness > 0 { // relative to the publish time in messages, which may be from another clock
+	if s.comparedTopics == nil && r.MaxLateness > 0 { // relative to the publish time in messages, which may be from another clock
 		a.delay = min(a.delay, r.MaxLateness)
 	}
-	a.delay = max(a.delay-(a.window-joinWindow), 0)
+	a.delay = max(a.delay-(a.margin-streamMargin), 0)
 	if o := r.LastOutage; isDisconnected(r) && s.m.Service.Resumes() {
-		a.disconnected = o.To-o.From > window
+		a.disconnected = o.To-o.From > margin
 	}
 	if n := r.Last; n > 0 && n <= uint64(len(messages)) && r.Corrupted == 0 { // otherwise r.Last may be the number of a corrupted message
-		a.premature = runner.At(r.LastAt+window).UnixMicro() < messages[n-1].SentUS
+		a.premature = runner.At(r.LastAt+margin).UnixMicro() < messages[n-1].SentUS
 	}
 	a.unpublished = countAbove(r, max(uint64(len(messages)), max(r.First, 1)-1))
 	return a
@@ -184,7 +185,7 @@ func (a *account) lastDelay(runner *shard.Runner) time.Duration {
 // later message arrived, and if the message was published shortly before the end: within 1.5 times the delay of the
 // last message. Messages that are sent at an interval have the same tolerance (docs/accounting.md).
 func (a *account) mayBePending(number uint64) bool {
-	return number > a.r.Last && a.messages[number-1].SentUS > a.lastEnd+(a.window-a.delay*3/2).Microseconds()
+	return number > a.r.Last && a.messages[number-1].SentUS > a.lastEnd+(a.margin-a.delay*3/2).Microseconds()
 }
 
 // lostNumbers returns the numbers of the expected messages that did not arrive. It omits those that may be corrupted
@@ -230,10 +231,10 @@ func (a *account) unplacedTimes() (times []time.Time) {
 
 // couldBe reports whether the corrupted message that arrived at the given time may be the message with the given
 // number. It must have arrived after that message was published, within the tolerances of the account. Its delay may
-// exceed that of the last message by at most the window.
+// exceed that of the last message by at most the margin.
 func (a *account) couldBe(number uint64, arrival time.Time) bool {
 	elapsed := arrival.Sub(time.UnixMicro(a.messages[number-1].SentUS))
-	return elapsed >= joinWindow-a.window-a.tolerance && elapsed <= a.delay+a.window
+	return elapsed >= streamMargin-a.margin-a.tolerance && elapsed <= a.delay+a.margin
 }
 
 // expects reports whether a message that did not arrive was expected. In the account, it counts a confirmed message
@@ -276,7 +277,7 @@ func (s *Streams) concludePublished(i int, a *account, lost []ledger.Range) *sha
 		count := numbers[1] - numbers[0] + 1
 		r.Lost += count
 		f := ledger.Finding{Kind: ledger.KindLost, From: numbers[0], To: numbers[1], Count: count, At: a.instant(numbers[0]), Source: ledger.SourcePublisher}
-		if s.shared != nil {
+		if s.comparedTopics != nil {
 			f.Source, f.Note = ledger.SourceSubscribers, s.recipients(a.r, numbers[0])
 		}
 		r = s.conclude(i, r, f)
@@ -295,25 +296,25 @@ func (s *Streams) concludePublished(i int, a *account, lost []ledger.Range) *sha
 const unpublishedNote = "it was never published"
 
 // notExpectedReason states why confirmed messages that did not arrive were not expected.
-var notExpectedReason = fmt.Sprintf("they were published within %s of the start or the end of a stream, or while the client had no stream", format.Duration(joinWindow))
+var notExpectedReason = fmt.Sprintf("they were published within %s of the start or the end of a stream, or while the client had no stream", format.Duration(streamMargin))
 
 // deliveryChecks returns the checks that no message was received before it was published, and that most messages could
 // be checked. If clients are compared with each other, the first check is comparabilityCheck. It returns nil if there
 // is neither a publisher nor such a comparison.
 func (s *Streams) deliveryChecks() []Check {
-	if s.shared != nil {
-		return []Check{s.comparabilityCheck().Inconclusive(), s.coverageCheck().Inconclusive().notJudgedIf(s.coverage.lowestID == "", "no client was open while others received messages")}
+	if s.comparedTopics != nil {
+		return []Check{s.comparabilityCheck().AsDoubt(), s.coverageCheck().AsDoubt().notJudgedIf(s.coverage.lowestID == "", "no client was open while others received messages")}
 	}
 	if s.Messages.Published == nil {
 		return nil
 	}
 	earlyCheck := Check{
-		ID: CheckEarly, Name: "messages received before publishing", Limit: "0", Actual: first(s.premature, "none"), Pass: len(s.premature) == 0,
+		ID: CheckEarly, Name: "messages received before publishing", Limit: "0", Actual: firstText(s.premature, "none"), Pass: len(s.premature) == 0,
 		Why: "messages of an earlier run can hide losses", Reasons: s.premature,
 	}
 	return []Check{
-		earlyCheck.Inconclusive().notJudgedIf(!s.hasMessages(), s.reasonNoMessage()),
-		s.coverageCheck().Inconclusive().notJudgedIf(s.coverage.lowestID == "", "no client was open while messages were confirmed"),
+		earlyCheck.AsDoubt().notJudgedIf(!s.hasMessages(), s.reasonNoMessage()),
+		s.coverageCheck().AsDoubt().notJudgedIf(s.coverage.lowestID == "", "no client was open while messages were confirmed"),
 	}
 }
 

@@ -16,7 +16,7 @@ func TestPublishedMessagesAreExpected(t *testing.T) {
 	v := newPublishedRun().judge(t)
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
 	require.EqualValues(t, 4*perTopic, v.Messages.Received)
-	require.Equal(t, ByPublisher, v.Evidence.By)
+	require.Equal(t, ByPublisher, v.Evidence.Kind)
 	require.Zero(t, v.Evidence.Undetectable)
 	require.EqualValues(t, 2*perTopic, v.Messages.Published.Confirmed)
 	require.Len(t, v.Messages.Topics, 2)
@@ -315,7 +315,7 @@ func TestCorruptedMessageMayArriveBeforeOtherClients(t *testing.T) {
 		{arrivalSpread, -time.Millisecond, true},
 		{arrivalSpread, -time.Second, false},
 	} {
-		a := account{messages: []shard.Message{{SentUS: sent.UnixMicro()}}, window: joinWindow, tolerance: c.tolerance}
+		a := account{messages: []shard.Message{{SentUS: sent.UnixMicro()}}, margin: streamMargin, tolerance: c.tolerance}
 		require.Equal(t, c.want, a.couldBe(1, sent.Add(c.delay)), "%+v", c)
 	}
 }

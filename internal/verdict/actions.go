@@ -71,9 +71,9 @@ func (e *Evidence) actionCheck() Check {
 		}
 	}
 	return Check{
-		ID: CheckActions, Name: "actions succeeded", Limit: "exit code 0 each", Actual: first(failed, "all of "+format.Count(len(e.Actions), "action")), Pass: len(failed) == 0,
+		ID: CheckActions, Name: "actions succeeded", Limit: "exit code 0 each", Actual: firstText(failed, "all of "+format.Count(len(e.Actions), "action")), Pass: len(failed) == 0,
 		Why: "the run did not test the action", Reasons: failed,
-	}.Inconclusive()
+	}.AsDoubt()
 }
 
 // actions returns the actions of the run with their effects on streams and responses.

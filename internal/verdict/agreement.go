@@ -14,13 +14,13 @@ import (
 func (s *Streams) Agreement() (out []Check) {
 	if s.server != nil {
 		unexplained := s.unexplained.sentences()
-		limit, actual := "agrees", first(unexplained, "agrees")
+		limit, actual := "agrees", firstText(unexplained, "agrees")
 		if s.Server.Confirms {
 			limit = "agrees, except for faults found"
 			actual = "differs on " + format.Plural(s.differences.total(), "stream", "streams") + ", where faults were found"
 		}
 		out = append(out, Check{
-			ID: CheckOwnCount, Name: "server's own count", Limit: limit, Actual: actual, Pass: len(unexplained) == 0, Why: "a difference means a loss or a miscount",
+			ID: CheckServerCount, Name: "server's own count", Limit: limit, Actual: actual, Pass: len(unexplained) == 0, Why: "a difference means a loss or a miscount",
 			Reasons: unexplained,
 		}.notJudgedIf(s.Connections.Opened == 0, reasonNoStream).notJudgedIf(s.allEndedEarly(), reasonEndedEarly))
 	}
@@ -35,7 +35,7 @@ func (s *Streams) Agreement() (out []Check) {
 	hasChecks := len(s.m.Checks) > 0
 	failed = append(failed, s.missingChecks()...)
 	scriptCheck := Check{
-		ID: CheckScript, Name: "script checks", Limit: "all pass", Actual: first(failed, fmt.Sprintf("%d of %d", total, total)),
+		ID: CheckScript, Name: "script checks", Limit: "all pass", Actual: firstText(failed, fmt.Sprintf("%d of %d", total, total)),
 		Pass: len(failed) == 0, Why: "clients cannot connect, disconnect or receive every message", weight: byClock,
 		faults:        faults{earlyEnd, maxFailedConnections(s.m)},
 		loadDependent: true, // a script that searches for the breaking point makes no checks

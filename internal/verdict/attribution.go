@@ -104,7 +104,7 @@ func (e explanations) attribute(c Check) Check {
 		return c
 	}
 	c.ExplainedBy = best
-	return c.Inconclusive()
+	return c.AsDoubt()
 }
 
 // attribute returns the check as inconclusive if the control group explains its faults, or, without a control group,

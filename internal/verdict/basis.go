@@ -23,7 +23,7 @@ const (
 // A Basis is the evidence that the counts of a run depend on, with the number of undetectable losses and their reasons
 // (docs/accounting.md).
 type Basis struct {
-	By           string   `json:"by"`
+	Kind         string   `json:"by"`
 	Undetectable uint64   `json:"undetectable"`
 	Why          []string `json:"why"`
 }
@@ -40,7 +40,7 @@ var basisTexts = map[string]string{
 }
 
 // Text describes the evidence for the counts of messages.
-func (e Basis) Text() string { return basisTexts[e.By] }
+func (e Basis) Text() string { return basisTexts[e.Kind] }
 
 // undetectable returns the number of undetectable losses of a connection. It is 0 if the server's ledger has the number
 // of the last message sent. The ledger may have only a count. If that count is at most the number of messages that the
@@ -69,10 +69,10 @@ func (s *Streams) setBasis() {
 		s.setBasisOfNumbers()
 		return
 	}
-	e.By, e.Why = ByNumbers, []string{}
+	e.Kind, e.Why = ByNumbers, []string{}
 	isCompared := s.server != nil && slices.ContainsFunc(s.m.Runners, func(r shard.Runner) bool { return r.IsComplete() })
 	if isCompared {
-		e.By = ByServer
+		e.Kind = ByServer
 	}
 	var byClock, undetectableStreams int
 	for c := range s.Records() {
@@ -89,7 +89,7 @@ func (s *Streams) setBasis() {
 		}
 	}
 	if byClock > 0 {
-		e.By = ByClock
+		e.Kind = ByClock
 	}
 	defer func() { e.Why = append(e.Why, s.lastOutages.reasons()...) }()
 	if undetectableStreams == 0 {
@@ -106,11 +106,11 @@ func (s *Streams) setBasis() {
 }
 
 // sourceName returns the display name of a kind of evidence.
-func sourceName(by string) string {
-	if by == ByServer {
+func sourceName(kind string) string {
+	if kind == ByServer {
 		return "server's ledger"
 	}
-	return by
+	return kind
 }
 
 // setBasisOfNumbers does the same as setBasis for messages that are not sent at a fixed interval.
@@ -122,12 +122,12 @@ func (s *Streams) setBasisOfNumbers() {
 	}
 	switch {
 	case !s.m.Service.Counted():
-		e.By, e.Why = ByNothing, []string{"the service description has message: 'unchecked'"}
-	case s.m.Service.Shared():
-		e.By, e.Why = BySubscribers, s.doubtsOfSubscribers()
+		e.Kind, e.Why = ByNothing, []string{"the service description has message: 'unchecked'"}
+	case s.m.Service.ComparesClients():
+		e.Kind, e.Why = BySubscribers, s.doubtsOfSubscribers()
 	case s.Messages.Published != nil:
-		e.By = ByPublisher
-		e.Why = []string{fmt.Sprintf("a message published within %s of the start or the end of a stream is not expected on it", format.Duration(joinWindow))}
+		e.Kind = ByPublisher
+		e.Why = []string{fmt.Sprintf("a message published within %s of the start or the end of a stream is not expected on it", format.Duration(streamMargin))}
 		if n := s.Messages.NotExpected; n > 0 {
 			e.Why = append(e.Why, fmt.Sprintf("%s not arrive and %s not expected: %s", format.Plural(n, "message did", "messages did"), format.Form(n, "was", "were"), notExpectedReason))
 		}
@@ -147,7 +147,7 @@ func (s *Streams) setBasisOfNumbers() {
 			e.Why = slices.Insert(e.Why, 0, "messages have no marker of run and topic (message.run), so a message of another run with the same number may hide a loss")
 		}
 	default:
-		e.By = ByNumbers
+		e.Kind = ByNumbers
 		for c := range s.Records() {
 			e.Undetectable += 2 * clamp.Uint64(c.Streams)
 		}
@@ -158,7 +158,7 @@ func (s *Streams) setBasisOfNumbers() {
 // hasOpenEnds reports whether losses before the first and after the last message of a stream are undetectable. That is
 // the case if the run has neither a publisher nor a server's ledger.
 func (s *Streams) hasOpenEnds() bool {
-	return s.Evidence.By == ByClock || s.Evidence.By == ByNothing || s.Evidence.By == BySubscribers || s.Evidence.By == ByNumbers && !s.m.Service.ByInterval()
+	return s.Evidence.Kind == ByClock || s.Evidence.Kind == ByNothing || s.Evidence.Kind == BySubscribers || s.Evidence.Kind == ByNumbers && !s.m.Service.ByInterval()
 }
 
 // UndetectableLosses returns the check that limits undetectable losses: by default to none, or to any number if losses
@@ -179,17 +179,17 @@ func (s *Streams) UndetectableLosses() Check {
 		pass = pass && s.lastOutages.undetectable <= s.Messages.Expected
 		maximum = 0
 	}
-	actual := fmt.Sprintf("%d, by the %s", e.Undetectable, sourceName(e.By))
+	actual := fmt.Sprintf("%d, by the %s", e.Undetectable, sourceName(e.Kind))
 	c := Check{
 		ID: CheckUndetectable, Name: "undetectable losses", Limit: limit, Actual: actual,
 		Pass: pass && count <= uint64(maximum), Why: "undetected losses would make a pass wrong",
-		Reasons: []string{fmt.Sprintf("%d of %d %ss could be undetectable losses (MAX_HIDDEN allows %s): %s", e.Undetectable, s.Messages.Expected, noun, limit, first(e.Why, ""))},
-	}.Inconclusive()
+		Reasons: []string{fmt.Sprintf("%d of %d %ss could be undetectable losses (MAX_HIDDEN allows %s): %s", e.Undetectable, s.Messages.Expected, noun, limit, firstText(e.Why, ""))},
+	}.AsDoubt()
 	if !pass {
 		c.Reasons = s.lastOutages.doubts(s.m.Plan.Connections, s.Messages.Expected)
 		return c
 	}
-	if e.By == ByNothing {
+	if e.Kind == ByNothing {
 		return c.NotJudged("no message was checked")
 	}
 	return c.notJudgedIf(s.Messages.Expected == 0, "no "+noun+" was expected")

@@ -9,10 +9,10 @@ import (
 
 // A ModelEntry is one request in the ledger of the numbered model. A gateway may repeat a request.
 type ModelEntry struct {
-	ID      string `json:"id"`
-	Sent    int64  `json:"sent"`           // chunks
-	Left    int64  `json:"left,omitempty"` // when the model noticed that its client had disconnected, in microseconds since 1970; 0: it did not
-	Started int64  `json:"started"`        // in microseconds since 1970
+	ID             string `json:"id"`
+	Sent           int64  `json:"sent"`           // chunks
+	DisconnectedUS int64  `json:"left,omitempty"` // when the model noticed that its client had disconnected, in microseconds since 1970; 0: it did not
+	StartedUS      int64  `json:"started"`        // in microseconds since 1970
 }
 
 // A ModelLedger has the requests of the numbered model by id; nil if it was not read.
@@ -26,7 +26,7 @@ func ReadModelLedger(to ModelLedger, path string) (ModelLedger, error) {
 		l = ModelLedger{}
 	}
 	exists, err := readLedger(path, "read the model's ledger", func(e ModelEntry) error {
-		if e.Sent < 0 || e.Sent > maxSent || e.Left < 0 {
+		if e.Sent < 0 || e.Sent > maxSent || e.DisconnectedUS < 0 {
 			return errors.New("counts or times are out of range")
 		}
 		l[e.ID] = append(l[e.ID], e)
@@ -61,7 +61,7 @@ func cancellation(abandoned []shard.AbandonedResponse, l ModelLedger) *Cancellat
 		sent, left := int64(0), int64(0) // if a gateway repeated the request: the sum, and the last cancellation
 		for _, e := range entries {
 			sent += e.Sent
-			left = max(left, e.Left)
+			left = max(left, e.DisconnectedUS)
 		}
 		c.UnreceivedChunks += max(sent-response.Chunks, 0)
 		if left > 0 {

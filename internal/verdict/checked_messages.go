@@ -11,7 +11,7 @@ import (
 // message: 'unchecked'. It is false for responses that end by themselves, because these are checked up to their
 // terminal event.
 func (v *Verdict) ConnectionsOnly() bool {
-	return v.Verdict == Pass && v.Evidence.By == ByNothing && v.Responses == nil
+	return v.Verdict == Pass && v.Evidence.Kind == ByNothing && v.Responses == nil
 }
 
 // Word returns the outcome for display: pass, fail, invalid, or pass (connections only).
@@ -45,7 +45,7 @@ func (s *Streams) CheckedMessages() Check {
 	noun, required := s.m.Service.Noun(), s.m.Plan.RequireMessages
 	n := s.checkedCount()
 	c := Check{
-		ID: CheckChecked, Name: noun + "s checked", Limit: "at least 1", Actual: fmt.Sprintf("%s, by the %s", format.Thousands(n), sourceName(s.Evidence.By)), Pass: n > 0,
+		ID: CheckChecked, Name: noun + "s checked", Limit: "at least 1", Actual: fmt.Sprintf("%s, by the %s", format.Thousands(n), sourceName(s.Evidence.Kind)), Pass: n > 0,
 		Why: "a run that checks no message finds no loss",
 	}
 	switch {
@@ -60,7 +60,7 @@ func (s *Streams) CheckedMessages() Check {
 		c.Limit = "any"
 		return c.NotJudged("the service description has message: 'unchecked'")
 	}
-	return c.Inconclusive()
+	return c.AsDoubt()
 }
 
 // checkedCount returns the number of messages whose loss would have been detected. Without a publisher and without an
@@ -70,7 +70,7 @@ func (s *Streams) checkedCount() uint64 {
 		return 0
 	}
 	switch {
-	case s.Messages.Published != nil || s.m.Service.Shared():
+	case s.Messages.Published != nil || s.m.Service.ComparesClients():
 		return s.Messages.Checked
 	case s.m.Service.ByInterval():
 		return s.Messages.Expected
@@ -100,7 +100,7 @@ func (s *Streams) uncheckedReason() string {
 	}
 	field, why := "message.seq", s.reasonNoMessage()
 	switch {
-	case s.m.Service.Shared():
+	case s.m.Service.ComparesClients():
 		field = "message.same"
 	case m.Published != nil:
 		field = "publish"
@@ -110,10 +110,10 @@ func (s *Streams) uncheckedReason() string {
 	switch {
 	case s.lacksNumbers():
 		why = fmt.Sprintf("none of %s has a number there", format.Count(n.Corrupted, noun))
-	case n.Received > 0 && s.m.Service.Shared():
+	case n.Received > 0 && s.m.Service.ComparesClients():
 		why = "no client received a message that other clients also received, more than a second after the start and before the end of its stream"
 	case n.Received > 0 && m.Published != nil:
-		why = fmt.Sprintf("each was published within %s of the start or the end of a stream", format.Duration(joinWindow))
+		why = fmt.Sprintf("each was published within %s of the start or the end of a stream", format.Duration(streamMargin))
 	case n.Received > 0:
 		why = "no client received two messages, so none could be found missing"
 	case uncheckedCount > 0:

@@ -12,14 +12,14 @@ import (
 )
 
 // describedRun returns a clean run of a described service with these counts, each on every stream.
-func describedRun(counts shard.Counts, each ledger.Counts) *shard.Merged {
+func describedRun(counts shard.CountBasis, each ledger.Counts) *shard.Merged {
 	m, _ := cleanRun()
 	m.Plan.Service = "mine"
-	m.Service = shard.Service{Name: "mine", SHA256: "x", Counts: counts}
+	m.Service = shard.Service{Name: "mine", SHA256: "x", CountBasis: counts}
 	for i := range m.Connections.Len() {
 		r := &m.Connections.Edit(i).Record
 		r.Counts, r.Numbered, r.First, r.Last = each, false, 0, 0
-		if counts == shard.CountsInterval {
+		if counts == shard.CountByInterval {
 			r.StreamTime, r.OpenTime = 0, 0 // so that no noop was due
 		}
 	}
@@ -37,7 +37,7 @@ func stateOf(t *testing.T, v *Verdict, name string) State {
 func TestUncheckedMessagesArePassOfConnectionsOnly(t *testing.T) {
 	t.Parallel()
 	for name, each := range map[string]ledger.Counts{"quiet": {Heartbeats: 5}, "events": {Unchecked: 304}} {
-		m := describedRun(shard.CountsNothing, each)
+		m := describedRun(shard.CountNothing, each)
 		v := requireOutcome(t, Pass, judgeSoak(m, nil, Evidence{}), name)
 		require.True(t, v.ConnectionsOnly(), name)
 		require.Equal(t, "PASS (connections only)", v.Heading())
@@ -63,15 +63,15 @@ func TestUncheckedMessagesArePassOfConnectionsOnly(t *testing.T) {
 func TestDescriptionThatChecksNothingIsInvalid(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		counts shard.Counts
+		counts shard.CountBasis
 		each   ledger.Counts
 		want   []string
 	}{
-		"no messages":          {shard.CountsNumbers, ledger.Counts{Heartbeats: 5}, []string{"message.seq: ", "no message was received"}},
-		"other events arrived": {shard.CountsNumbers, ledger.Counts{Unchecked: 100}, []string{"message.seq: ", "although 300 other events arrived, which the description does not define as messages"}},
-		"one on each stream":   {shard.CountsNumbers, ledger.Counts{Received: 1}, []string{"message.seq: ", "no client received two"}},
-		"none has a number":    {shard.CountsNumbers, ledger.Counts{Corrupted: 100, Unnumbered: 100}, []string{"message.seq: ", "none of 300 messages has a number there"}},
-		"nothing by the clock": {shard.CountsInterval, ledger.Counts{Heartbeats: 5}, []string{"no message was received, so no message was tested"}},
+		"no messages":          {shard.CountByNumber, ledger.Counts{Heartbeats: 5}, []string{"message.seq: ", "no message was received"}},
+		"other events arrived": {shard.CountByNumber, ledger.Counts{Unchecked: 100}, []string{"message.seq: ", "although 300 other events arrived, which the description does not define as messages"}},
+		"one on each stream":   {shard.CountByNumber, ledger.Counts{Received: 1}, []string{"message.seq: ", "no client received two"}},
+		"none has a number":    {shard.CountByNumber, ledger.Counts{Corrupted: 100, Unnumbered: 100}, []string{"message.seq: ", "none of 300 messages has a number there"}},
+		"nothing by the clock": {shard.CountByInterval, ledger.Counts{Heartbeats: 5}, []string{"no message was received, so no message was tested"}},
 	} {
 		v := requireOutcome(t, Invalid, judgeSoak(describedRun(c.counts, c.each), nil, Evidence{}), name)
 		require.Len(t, v.Reasons, 1, name)
@@ -88,17 +88,17 @@ func TestDescriptionThatChecksNothingIsInvalid(t *testing.T) {
 // Messages without a number are corrupted if other messages have one.
 func TestMessagesWithoutNumberAmongOthersFail(t *testing.T) {
 	t.Parallel()
-	m := describedRun(shard.CountsNumbers, ledger.Counts{Received: 50})
+	m := describedRun(shard.CountByNumber, ledger.Counts{Received: 50})
 	m.Connections.Edit(0).Counts = ledger.Counts{Corrupted: 10, Unnumbered: 10}
 	require.Equal(t, Fail, judgeSoak(m, nil, Evidence{}).Verdict)
-	m = describedRun(shard.CountsNumbers, ledger.Counts{Corrupted: 100, Unnumbered: 99})
+	m = describedRun(shard.CountByNumber, ledger.Counts{Corrupted: 100, Unnumbered: 99})
 	require.Equal(t, Fail, judgeSoak(m, nil, Evidence{}).Verdict, "one had a number")
 }
 
 // Faults of connections outrank unchecked messages.
 func TestDroppedStreamsFailWithUncheckedMessages(t *testing.T) {
 	t.Parallel()
-	for _, counts := range []shard.Counts{shard.CountsNothing, shard.CountsNumbers} {
+	for _, counts := range []shard.CountBasis{shard.CountNothing, shard.CountByNumber} {
 		m := describedRun(counts, ledger.Counts{Heartbeats: 5})
 		m.Plan.RequireMessages = true
 		addFault(&m.Connections.Edit(0).Record, ledger.KindDropped, 1)

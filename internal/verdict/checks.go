@@ -121,13 +121,13 @@ func (s *Streams) lateCheck() Check {
 	if !s.hasMessages() {
 		return c.notJudgedIf(true, s.reasonNoMessage())
 	}
-	if !s.m.Service.ByInterval() && !s.m.Service.Shared() && s.LatencyMS == nil && n.Received > 0 {
+	if !s.m.Service.ByInterval() && !s.m.Service.ComparesClients() && s.LatencyMS == nil && n.Received > 0 {
 		if p.MaxLate < 0 {
 			return c.NotJudged("no message contained its publish time (message.sentAt)")
 		}
 		c.Actual, c.Pass = "not known", false
 		c.Reasons = []string{fmt.Sprintf("the lateness of messages is unknown, because none contained its publish time (message.sentAt); the limit is %s (%s)", limit, cmp.Or(s.LateSetting, "MAX_LATE"))}
-		return c.Inconclusive()
+		return c.AsDoubt()
 	}
 	return s.attribute(c)
 }
@@ -145,7 +145,7 @@ func (s *Streams) earlyEnds() []string {
 // It uses time alone, as a cross-check of the ledgers.
 func (s *Streams) floorCheck() Check {
 	return Check{
-		ID: CheckFloor, Name: "received at least open time ÷ interval", Limit: "every client", Actual: first(s.belowFloor, "yes"),
+		ID: CheckFloor, Name: "received at least open time ÷ interval", Limit: "every client", Actual: firstText(s.belowFloor, "yes"),
 		Pass: len(s.belowFloor) == 0, Why: "clients receive too few messages for the time that they were connected", weight: byClock,
 		Reasons: s.belowFloor,
 	}.notJudgedIf(s.floorStreams == 0, "no stream stayed open until its end was requested")

@@ -35,7 +35,7 @@ func TestCompressionDelaysMessages(t *testing.T) {
 		v := requireOutcome(t, Pass, judgeSoak(m, server, Evidence{}), name)
 		require.Equal(t, tt.failed, failedChecks(v), name)
 		require.Equal(t, tt.warning, v.Warnings, name)
-		require.Equal(t, "gzip on 3 streams", v.Compressed())
+		require.Equal(t, "gzip on 3 streams", v.CompressionText())
 	}
 }
 
@@ -64,7 +64,7 @@ func TestCompressionIsTheFirstReason(t *testing.T) {
 func TestBurstsOfOtherPublishers(t *testing.T) {
 	t.Parallel()
 	m, _ := cleanRun()
-	m.Plan.Service, m.Service = "x", shard.Service{Name: "x", Counts: shard.CountsNumbers}
+	m.Plan.Service, m.Service = "x", shard.Service{Name: "x", CountBasis: shard.CountByNumber}
 	m.Codings = []shard.Coding{{Name: "gzip", Streams: 3, Messages: 717, Bursts: 17, BurstMessages: 680}}
 	require.NotContains(t, failedChecks(judgeSoak(m, nil, Evidence{})), "messages in gzip delivered one by one")
 }

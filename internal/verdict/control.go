@@ -45,14 +45,14 @@ func decides(c *shard.RunnerControl) bool {
 	return c != nil && c.HasEvents() && 2*c.Resolution() < c.Limit()
 }
 
-// slack is the tolerance within which two times count as the same.
-const slack = time.Second
+// timeTolerance is the tolerance within which two times count as the same.
+const timeTolerance = time.Second
 
 // delayWithin returns by how much the runner, or the network between it and the reference target, may have delayed
 // messages between two times. known is false if the control group was not open or its reference target was late, and
 // the group shows no long delay (see explains). In that case delay is the longest stall of the runner.
 func delayWithin(c *shard.RunnerControl, from, to time.Time) (delay time.Duration, known bool) {
-	from, to = from.Add(-slack), to.Add(slack)
+	from, to = from.Add(-timeTolerance), to.Add(timeTolerance)
 	known = true
 	var group, stall time.Duration
 	for _, m := range c.Moments {
@@ -138,7 +138,7 @@ func (c *Control) addGroup(group *shard.RunnerControl) {
 }
 
 // countLaterThan returns how many messages of a moment were late by more than a limit.
-func countLaterThan(m shard.ControlWindow, limit time.Duration) int {
+func countLaterThan(m shard.ControlMoment, limit time.Duration) int {
 	if m.Lateness == nil {
 		return 0
 	}

@@ -13,7 +13,7 @@ import (
 
 // withControlGroups adds a control group of 20 streams to both runners of a run. The groups were on time, except for
 // that of the first runner at the given moments.
-func withControlGroups(m *shard.Merged, moments ...shard.ControlWindow) {
+func withControlGroups(m *shard.Merged, moments ...shard.ControlMoment) {
 	m.Plan.MaxLate = 0
 	one := shard.Control{URL: "http://127.0.0.1:1", Streams: 20, LateMS: 1000, Opened: 20, ControlCounts: shard.ControlCounts{Expected: 72_000, Received: 72_000, LongestUS: 9000}}
 	for i := range m.Runners {
@@ -32,25 +32,25 @@ func withControlGroups(m *shard.Merged, moments ...shard.ControlWindow) {
 
 // minute returns a moment in the given minute of the run, in which the given number of noops were late by the given
 // time.
-func minute(n int, late int, by time.Duration) shard.ControlWindow {
+func minute(n int, late int, by time.Duration) shard.ControlMoment {
 	h := shard.NewHistogram()
 	for range late {
 		h.Record(by)
 	}
-	return shard.ControlWindow{At: time.UnixMicro(1_700_000_000_000_000).Add(time.Duration(n) * time.Minute), Late: late, Lateness: h.Pack()}
+	return shard.ControlMoment{At: time.UnixMicro(1_700_000_000_000_000).Add(time.Duration(n) * time.Minute), Late: late, Lateness: h.Pack()}
 }
 
 func TestControlGroupAttributesLateness(t *testing.T) {
 	t.Parallel()
-	group := func(at shard.ControlWindow, longest time.Duration) shard.ControlWindow {
+	group := func(at shard.ControlMoment, longest time.Duration) shard.ControlMoment {
 		at.Longest = longest
 		return at
 	}
-	silent := func(at shard.ControlWindow, stall time.Duration) shard.ControlWindow {
+	silent := func(at shard.ControlMoment, stall time.Duration) shard.ControlMoment {
 		at.Silent, at.Stall = true, stall
 		return at
 	}
-	at := func(moments ...shard.ControlWindow) []shard.ControlWindow { return moments }
+	at := func(moments ...shard.ControlMoment) []shard.ControlMoment { return moments }
 	stall := func(us int64) func(m *shard.Merged) {
 		return func(m *shard.Merged) { m.Runners[0].StallMaxUS = us }
 	}
@@ -75,7 +75,7 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 	nextBucket := group(minute(1, 0, 0), 3*second)
 	nextBucket.At = nextBucket.At.Add(shard.BucketWidth)
 	for name, c := range map[string]struct {
-		moments   []shard.ControlWindow // of the group of runner 1
+		moments   []shard.ControlMoment // of the group of runner 1
 		late      int                   // noops
 		edit      func(m *shard.Merged) // nil: none
 		want      Outcome
@@ -152,15 +152,15 @@ func TestFrozenRunnerIsJudgedByItsControlGroup(t *testing.T) {
 			addFault(r, ledger.KindLate, 1)
 		}
 		r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindUnsent, Count: 1, At: time.Minute})
-		withControlGroups(m, shard.ControlWindow{At: m.Runners[0].At(24 * time.Second), Longest: stall, Stall: stall})
+		withControlGroups(m, shard.ControlMoment{At: m.Runners[0].At(24 * time.Second), Longest: stall, Stall: stall})
 		m.Plan.MaxLate = -1
 		v := requireOutcome(t, want, judgeSoak(m, nil, Evidence{}))
 		require.Equal(t, want == Invalid, check(t, v, "noops missed").ExplainedBy == SignalControl)
 	}
 }
 
-// A late control group can explain faults that depend on the interval, if its delay was long enough. It does not explain
-// faults that numbers or the server's ledger show.
+// A late control group can explain faults that depend on the interval, if its delay was long enough. It does not
+// explain faults that numbers or the server's ledger show.
 func TestLateControlGroupExplainsOnlyFaultsByInterval(t *testing.T) {
 	t.Parallel()
 	const second = time.Second
@@ -196,7 +196,7 @@ func TestLateControlGroupExplainsOnlyFaultsByInterval(t *testing.T) {
 		judge := func(at, delay time.Duration) *Verdict {
 			m, _ := cleanRun()
 			c.fault(&m.Connections.Edit(0).Record)
-			withControlGroups(m, shard.ControlWindow{At: m.Runners[0].At(at), Longest: delay})
+			withControlGroups(m, shard.ControlMoment{At: m.Runners[0].At(at), Longest: delay})
 			return judgeSoak(m, nil, Evidence{})
 		}
 		requireOutcome(t, Fail, judge(90*second, c.short), name, c.short)
@@ -215,7 +215,7 @@ func TestControlGroupAttributesOutages(t *testing.T) {
 		m.Plan.Reconnect = true
 		m.Runners[0].StallMaxUS = 3600e6
 		m.Connections.Edit(0).Longest = ledger.Outage{From: time.Minute, To: time.Minute + 40*time.Second}
-		withControlGroups(m, shard.ControlWindow{At: m.Runners[0].At(time.Minute + 40*time.Second), Longest: late})
+		withControlGroups(m, shard.ControlMoment{At: m.Runners[0].At(time.Minute + 40*time.Second), Longest: late})
 		requireOutcome(t, want, judgeSoak(m, server, Evidence{}), late)
 	}
 }
@@ -224,12 +224,12 @@ func TestControlGroupAttributesOutages(t *testing.T) {
 func TestControlGroupAttributesOverdueStreams(t *testing.T) {
 	t.Parallel()
 	const ended = 20 * time.Second
-	at := func(after, longest time.Duration) []shard.ControlWindow {
-		return []shard.ControlWindow{{At: time.UnixMicro(1_700_000_000_000_000).Add(after), Longest: longest}}
+	at := func(after, longest time.Duration) []shard.ControlMoment {
+		return []shard.ControlMoment{{At: time.UnixMicro(1_700_000_000_000_000).Add(after), Longest: longest}}
 	}
 	for name, c := range map[string]struct {
 		group   bool
-		moments []shard.ControlWindow
+		moments []shard.ControlMoment
 		stall   time.Duration
 		want    Outcome
 	}{

@@ -20,8 +20,8 @@ type Counts struct {
 	Codings []shard.Coding `json:"codings,omitempty"`
 	// Redirects lists the origins to which the target redirected streams.
 	Redirects []shard.Redirect `json:"redirects,omitempty"`
-	// Shared counts the streams over HTTP/2, and their connections; nil if there were none.
-	Shared *shard.HTTP2 `json:"http2,omitempty"`
+	// HTTP2 counts the streams over HTTP/2, and their connections; nil if there were none.
+	HTTP2 *shard.HTTP2 `json:"http2,omitempty"`
 
 	Interval   Interval    `json:"interval_s,omitzero"` // zero if messages have no interval
 	LatenessMS Quantiles   `json:"lateness_ms"`
@@ -32,14 +32,14 @@ type Counts struct {
 	Control    *Control    `json:"control,omitempty"`
 	// ArrivedTogether is the share of the messages that arrived within a millisecond of the previous one.
 	ArrivedTogether float64 `json:"arrived_together,omitempty"`
-	// Ends counts the requests that ended the streams; nil if there were none.
-	Ends *Ends `json:"end_requests,omitempty"`
+	// EndRequests counts the requests that ended the streams; nil if there were none.
+	EndRequests *EndRequests `json:"end_requests,omitempty"`
 	// Cuts counts the disconnects that the run made on purpose, by kind.
 	Cuts []Cuts `json:"cuts,omitempty"`
 }
 
-// Compressed describes the compressed streams; "" if there were none.
-func (c *Counts) Compressed() string {
+// CompressionText describes the compressed streams; "" if there were none.
+func (c *Counts) CompressionText() string {
 	var out []string
 	for _, coding := range c.Codings {
 		out = append(out, fmt.Sprintf("%s on %s", coding.Name, format.Count(coding.Streams, "stream")))
@@ -47,9 +47,9 @@ func (c *Counts) Compressed() string {
 	return strings.Join(out, ", ")
 }
 
-// Redirected names the origins that served streams in place of the target; "" if there were none. The text is a clause
-// that follows the name of the target.
-func (c *Counts) Redirected() string {
+// RedirectText names the origins that served streams in place of the target; "" if there were none. The text is a
+// clause that follows the name of the target.
+func (c *Counts) RedirectText() string {
 	const maxOrigins = 3
 	var origins []string
 	others := 0 // streams to origins that the text does not name
@@ -69,14 +69,14 @@ func (c *Counts) Redirected() string {
 	return ", which redirected " + strings.Join(origins, ", ")
 }
 
-// HTTP2 describes the streams over HTTP/2 and their connections; "" if there were none.
-func (c *Counts) HTTP2() string {
-	if c.Shared == nil {
+// HTTP2Text describes the streams over HTTP/2 and their connections; "" if there were none.
+func (c *Counts) HTTP2Text() string {
+	if c.HTTP2 == nil {
 		return ""
 	}
-	text := fmt.Sprintf("%s over %s", format.Count(c.Shared.Streams, "stream"), format.Count(c.Shared.Connections, "connection"))
-	if c.Shared.MaxPerRunner < c.Shared.Connections {
-		text += fmt.Sprintf(", at most %s of one runner", format.Thousands(c.Shared.MaxPerRunner))
+	text := fmt.Sprintf("%s over %s", format.Count(c.HTTP2.Streams, "stream"), format.Count(c.HTTP2.Connections, "connection"))
+	if c.HTTP2.MaxPerRunner < c.HTTP2.Connections {
+		text += fmt.Sprintf(", at most %s of one runner", format.Thousands(c.HTTP2.MaxPerRunner))
 	}
 	return text
 }

@@ -12,19 +12,19 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// minChecked is the smallest share of a topic's confirmed messages that must be checked on each client of the topic. A
-// message is checked if its loss would be reported, as missed or as undetectable.
-const minChecked = .5
+// minCheckedShare is the smallest share of a topic's confirmed messages that must be checked on each client of the
+// topic. A message is checked if its loss would be reported, as missed or as undetectable.
+const minCheckedShare = .5
 
-// enoughPerStream is a number of messages on each stream that is large enough for most of them to be checked. Only
+// minMessagesPerStream is a number of messages on each stream that is large enough for most of them to be checked. Only
 // those at the ends of the stream are not.
-const enoughPerStream = 6
+const minMessagesPerStream = 6
 
 // A coverage has the shares of the confirmed messages that were checked on each client.
 type coverage struct {
 	lowest   float64 // the lowest share of any client
 	lowestID string
-	clients  int           // clients with a share below minChecked
+	clients  int           // clients with a share below minCheckedShare
 	first    string        // a description of the first of these clients
 	open     time.Duration // the total duration of the streams of these clients
 	streams  int           // the number of the streams of these clients
@@ -78,7 +78,7 @@ func (s *Streams) addCoverage(a *account, topic *Topic) {
 	if c.lowestID == "" || share < c.lowest {
 		c.lowest, c.lowestID = share, a.r.ID
 	}
-	if share >= minChecked {
+	if share >= minCheckedShare {
 		return
 	}
 	if c.clients++; c.clients == 1 {
@@ -90,11 +90,11 @@ func (s *Streams) addCoverage(a *account, topic *Topic) {
 	}
 }
 
-// coverageCheck returns the check that at least minChecked of the messages were checked on each client.
+// coverageCheck returns the check that at least minCheckedShare of the messages were checked on each client.
 func (s *Streams) coverageCheck() Check {
 	c := &s.coverage
 	out := Check{
-		ID: CheckCoverage, Name: "messages checked per client", Limit: fmt.Sprintf("%g %% of the topic's messages on each client", 100*minChecked),
+		ID: CheckCoverage, Name: "messages checked per client", Limit: fmt.Sprintf("%g %% of the topic's messages on each client", 100*minCheckedShare),
 		Actual: "none", Pass: c.clients == 0, Why: "losses of messages that were not checked are undetectable",
 	}
 	if c.lowestID != "" {
@@ -110,7 +110,7 @@ func (s *Streams) coverageCheck() Check {
 // coverageRemedy returns the change of settings that increases the share of checked messages.
 func (s *Streams) coverageRemedy() string {
 	c, p := &s.coverage, s.Messages.Published
-	for _, t := range s.shared {
+	for _, t := range s.comparedTopics {
 		if t.monotonyReason() != "" {
 			return "set message.same to a part that differs between messages"
 		}
@@ -118,9 +118,9 @@ func (s *Streams) coverageRemedy() string {
 	if p == nil {
 		return "hold streams for longer (SECONDS), so that each client receives more messages"
 	}
-	needed := math.Ceil(enoughPerStream * float64(p.Topics) * float64(c.streams) / max(c.open.Seconds(), 1e-3))
+	needed := math.Ceil(minMessagesPerStream * float64(p.Topics) * float64(c.streams) / max(c.open.Seconds(), 1e-3))
 	if !s.m.Service.AnyOrder && needed > p.Rate {
-		return fmt.Sprintf("publish at least %.0f messages per second (PUBLISH_RATE), so that each stream receives %d", needed, enoughPerStream)
+		return fmt.Sprintf("publish at least %.0f messages per second (PUBLISH_RATE), so that each stream receives %d", needed, minMessagesPerStream)
 	}
-	return fmt.Sprintf("keep each stream open for over %s while messages are published, or let each stream resume the previous one", format.Duration(4*joinWindow))
+	return fmt.Sprintf("keep each stream open for over %s while messages are published, or let each stream resume the previous one", format.Duration(4*streamMargin))
 }

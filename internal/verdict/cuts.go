@@ -90,13 +90,13 @@ func (s *Streams) attributeToCuts(i int, a *account, lost []ledger.Range) (misse
 // client had received only lower numbers. One of these must hold:
 //   - the client did not reconnect;
 //   - the number is below the first one after the cut;
-//   - the message was sent before the reconnect, or within the join window after it.
+//   - the message was sent before the reconnect, or within the stream margin after it.
 func (a *account) cutOf(number uint64) int {
 	for k, c := range slices.Backward(a.r.Cuts.List) {
 		if number <= c.LastNumber {
 			continue
 		}
-		if c.ReconnectedAt == 0 || number < c.Next || a.messages[number-1].SentUS <= a.wallTime(c.ReconnectedAt+a.window) {
+		if c.ReconnectedAt == 0 || number < c.Next || a.messages[number-1].SentUS <= a.wallTime(c.ReconnectedAt+a.margin) {
 			return k
 		}
 		return -1
@@ -272,7 +272,7 @@ func (s *Streams) CutChecks() []Check {
 		Why: "resume was not tested", Reasons: missing,
 	}
 	const reason = "no stream was disconnected"
-	return []Check{countCheck.Inconclusive(), resumeCheck.Inconclusive().notJudgedIf(all.Count == 0, reason), lossCheck.notJudgedIf(all.Count == 0, reason)}
+	return []Check{countCheck.AsDoubt(), resumeCheck.AsDoubt().notJudgedIf(all.Count == 0, reason), lossCheck.notJudgedIf(all.Count == 0, reason)}
 }
 
 // brokenCutsText summarizes the faults of all cuts.

@@ -27,7 +27,7 @@ const settleTime = time.Minute
 type Effect struct {
 	Until          float64 `json:"until_unix_s"`
 	Lost           int     `json:"streams_lost"`
-	Times          int     `json:"times_lost"` // losses; one stream may be lost several times
+	Losses         int     `json:"times_lost"` // losses; one stream may be lost several times
 	NotReconnected int     `json:"not_reconnected"`
 	// FirstLost is the time of the first lost stream; nil: none was lost. Reconnected50 is the time from which 50 % of
 	// the lost streams were open without another loss; nil: fewer reconnected.
@@ -205,7 +205,7 @@ func (s *Streams) lastEnd() (last float64) {
 // effect returns the effect of one action, up to the time until. Messages before previousEnd belong to the previous
 // action.
 func (s *Streams) effect(a *Action, losses []loss, previousEnd, until float64) *Effect {
-	e := &Effect{Until: until, Times: len(losses)}
+	e := &Effect{Until: until, Losses: len(losses)}
 	var reconnects []float64
 	reconnectedAt := map[*shard.Connection]float64{} // after the last loss of the connection
 	for _, l := range losses {
@@ -234,7 +234,7 @@ func (s *Streams) effect(a *Action, losses []loss, previousEnd, until float64) *
 		e.FirstLost = &delay
 	}
 	slices.Sort(reconnects)
-	e.Peak = MaxWithin(reconnects, 1)
+	e.Peak = MaxPerInterval(reconnects, 1)
 	e.recordReconnects(a.StartedUnix, reconnectedAt)
 	s.countMessages(a, losses, e, previousEnd)
 	return e
@@ -254,16 +254,16 @@ func (e *Effect) recordReconnects(start float64, reconnectedAt map[*shard.Connec
 	}
 }
 
-// MaxWithin returns the maximum number of times within any interval of the given width. times must be sorted.
-func MaxWithin[T float64 | time.Duration](times []T, width T) (highest int) {
+// MaxPerInterval returns the maximum number of times within any interval of the given width. times must be sorted.
+func MaxPerInterval[T float64 | time.Duration](times []T, width T) (maximum int) {
 	first := 0
 	for i, at := range times {
 		for times[first] <= at-width {
 			first++
 		}
-		highest = max(highest, i-first+1)
+		maximum = max(maximum, i-first+1)
 	}
-	return highest
+	return maximum
 }
 
 // countMessages counts the messages that the streams missed or received twice during the effect of an action. It also
@@ -284,7 +284,7 @@ func (s *Streams) countMessages(a *Action, losses []loss, e *Effect, previousEnd
 		_, messages, published := s.m.Topic(c)
 		from := a.StartedUnix
 		if lost[client{c.Runner, c.ID}] { // messages that were in transit when the action started also count
-			from = max(from-joinWindow.Seconds(), previousEnd)
+			from = max(from-streamMargin.Seconds(), previousEnd)
 		}
 		var listed uint64 // of missed and duplicated messages
 		for _, f := range c.Findings {
@@ -330,7 +330,7 @@ func (s *Streams) countMessages(a *Action, losses []loss, e *Effect, previousEnd
 	e.Resumed = &resumed
 }
 
-// countSentWithin returns how many of the messages that a finding names were sent in a window, in Unix seconds.
+// countSentWithin returns how many of the messages that a finding names were sent between two times, in Unix seconds.
 func countSentWithin(messages []shard.Message, f ledger.Finding, from, until float64) (n uint64) {
 	for number := max(f.From, 1); number <= min(f.To, uint64(len(messages))); number++ {
 		if at := float64(messages[number-1].SentUS) / 1e6; at >= from && at < until {
@@ -356,12 +356,12 @@ func (s *Streams) countResumed(l loss) (n uint64) {
 }
 
 // notResumed counts the confirmed messages that did not arrive and were not expected. It counts those published from
-// joinWindow before the start of a loss until joinWindow after its end.
+// streamMargin before the start of a loss until streamMargin after its end.
 func (s *Streams) notResumed(losses []loss) (n uint64) {
 	next := map[*shard.Connection]int{} // by connection: the index of the next message to count
 	for _, l := range losses {
 		_, messages, _ := s.m.Topic(l.c)
-		from, to := l.from-joinWindow.Seconds(), l.to+joinWindow.Seconds()
+		from, to := l.from-streamMargin.Seconds(), l.to+streamMargin.Seconds()
 		i := max(next[l.c], sort.Search(len(messages), func(i int) bool { return float64(messages[i].SentUS)/1e6 >= from }))
 		for ; i < len(messages) && float64(messages[i].SentUS)/1e6 <= to; i++ {
 			if number := clamp.Uint64(i) + 1; messages[i].State == shard.Confirmed && !hasArrived(l.c, number) && !isMissed(l.c, number) {

@@ -64,7 +64,7 @@ func TestStreamsLostAfterAnActionAreAttributedToIt(t *testing.T) {
 	v := judgeSoak(m, nil, Evidence{Actions: []ActionResult{actionAt("deploy", 60, 5)}})
 	require.Len(t, v.Actions, 1)
 	e := v.Actions[0].Effect
-	require.Equal(t, []int{100, 101, 0}, []int{e.Lost, e.Times, e.NotReconnected})
+	require.Equal(t, []int{100, 101, 0}, []int{e.Lost, e.Losses, e.NotReconnected})
 	require.InDelta(t, 50, e.Peak, 1)
 	require.InDelta(t, .5, *e.FirstLost, 1e-6)
 	require.InDelta(t, 3.5, *e.Reconnected50, .05, "of the lost streams, since the start of the action")
@@ -98,7 +98,7 @@ func TestActionWithoutEffect(t *testing.T) {
 	m, _ := cleanRun()
 	v := requireOutcome(t, Pass, judgeSoak(m, nil, Evidence{Actions: []ActionResult{actionAt("reload", 60, 1)}}))
 	e := v.Actions[0].Effect
-	require.Equal(t, 0, e.Lost+e.Times+e.Peak+len(e.Refused))
+	require.Equal(t, 0, e.Lost+e.Losses+e.Peak+len(e.Refused))
 	require.Nil(t, e.Reconnected50)
 	require.Nil(t, e.Slowest)
 }
@@ -125,13 +125,13 @@ func TestStreamsThatDoNotReconnect(t *testing.T) {
 func TestPlannedEndsAreNotAttributedToAnAction(t *testing.T) {
 	t.Parallel()
 	m := crowd(4)
-	m.Service = shard.Service{Name: "mine", Counts: shard.CountsNothing, LifetimeS: 30}
+	m.Service = shard.Service{Name: "mine", CountBasis: shard.CountNothing, LifetimeS: 30}
 	lose(m, 0, 61, 62)
 	lose(m, 1, 61, 62).Planned = true
 	m.Connections.Edit(2).Spans = []ledger.Span{{From: 1, To: 61 * time.Second}, {From: 62 * time.Second, To: 90 * time.Second}}
 	m.Connections.Edit(2).Survived = 1
 	e := judgeSoak(m, nil, Evidence{Actions: []ActionResult{actionAt("deploy", 60, 1)}}).Actions[0].Effect
-	require.Equal(t, []int{1, 1}, []int{e.Lost, e.Times})
+	require.Equal(t, []int{1, 1}, []int{e.Lost, e.Losses})
 	require.Equal(t, []string{
 		"streams ended 1 more time at an age at which the service may end one (end.lifetime, TOKEN_TTL): not counted here, because the action may not be the cause",
 		"1 outage of streams that were lost often is neither listed nor counted here",
@@ -145,7 +145,7 @@ func TestUnlistedCutsAreNotAttributedToAnAction(t *testing.T) {
 	t.Parallel()
 	second := func(n int) ledger.Instant { return time.Duration(n) * time.Second }
 	m := crowd(2)
-	m.Service = shard.Service{Name: "mine", Counts: shard.CountsNothing}
+	m.Service = shard.Service{Name: "mine", CountBasis: shard.CountNothing}
 	r := &m.Connections.Edit(0).Record
 	r.Outages = []ledger.Outage{{From: second(10), To: second(11), Planned: true, Cut: true}}
 	r.Spans = []ledger.Span{
@@ -156,7 +156,7 @@ func TestUnlistedCutsAreNotAttributedToAnAction(t *testing.T) {
 	r = &m.Connections.Edit(1).Record // a connection whose next stream had not opened when the run ended
 	r.ClosedAt, r.LastOutage = second(64), &ledger.Outage{From: second(64), To: second(65), Planned: true}
 	e := judgeSoak(m, nil, Evidence{Actions: []ActionResult{actionAt("deploy", 60, 1)}}).Actions[0].Effect
-	require.Equal(t, []int{1, 1}, []int{e.Lost, e.Times})
+	require.Equal(t, []int{1, 1}, []int{e.Lost, e.Losses})
 	require.InDelta(t, 5, *e.FirstLost, 1e-6)
 	require.Len(t, e.Notes, 1)
 	require.Contains(t, e.Notes[0], "streams ended 2 more times at an age", "of a client that reconnected and of one that did not")
@@ -333,7 +333,7 @@ func TestResponsesAreAttributedToTheActionBeforeTheirEnd(t *testing.T) {
 	require.InDelta(t, 1.5, *deploy.Drained, .01)
 	require.Equal(t, 2, deploy.Complete)
 	require.Equal(t, 1, *deploy.Late)
-	require.InDelta(t, 2, deploy.LateOver, .01)
+	require.InDelta(t, 2, deploy.LateLimit, .01)
 	require.InDelta(t, 211, deploy.Until, .01, "a minute after the last faulty response")
 	require.Empty(t, deploy.Notes)
 
@@ -348,9 +348,9 @@ func TestResponsesAreAttributedToTheActionBeforeTheirEnd(t *testing.T) {
 func TestAbandonedResponsesAreJoinedWithTheModelLedger(t *testing.T) {
 	t.Parallel()
 	l := ModelLedger{
-		"r-1": {{ID: "r-1", Sent: 7, Left: 1_020_000}},
+		"r-1": {{ID: "r-1", Sent: 7, DisconnectedUS: 1_020_000}},
 		"r-2": {{ID: "r-2", Sent: 40}},
-		"r-3": {{ID: "r-3", Sent: 1, Left: 1_000_500}, {ID: "r-3", Sent: 6, Left: 1_100_000}}, // the gateway repeated it
+		"r-3": {{ID: "r-3", Sent: 1, DisconnectedUS: 1_000_500}, {ID: "r-3", Sent: 6, DisconnectedUS: 1_100_000}}, // the gateway repeated it
 	}
 	var left []shard.AbandonedResponse
 	for _, id := range []string{"r-1", "r-2", "r-3", "other"} {

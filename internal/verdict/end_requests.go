@@ -7,9 +7,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Ends counts the requests that ended the streams, over all runners. Times run from the start of the request, including
-// the wait for a connection, to the last byte of the response.
-type Ends struct {
+// EndRequests counts the requests that ended the streams, over all runners. Times run from the start of the request,
+// including the wait for a connection, to the last byte of the response.
+type EndRequests struct {
 	Request string `json:"request"` // its name, as in the metrics
 	EndTimes
 	Failed       int64            `json:"failed"`
@@ -36,14 +36,14 @@ type EndServer struct {
 	Failed int64 `json:"failed"`
 }
 
-// addEnds sets Ends from the requests of all runners.
-func (c *Counts) addEnds(m *shard.Merged) {
+// addEndRequests sets EndRequests from the requests of all runners.
+func (c *Counts) addEndRequests(m *shard.Merged) {
 	e := m.Ends
 	if e == nil || len(e.Outcomes) == 0 {
 		return
 	}
 	all, failed := e.Sum(func(*shard.EndOutcome) bool { return true }), e.Sum(isFailure)
-	out := &Ends{
+	out := &EndRequests{
 		Request: m.Service.EndRequest, EndTimes: endTimes(e.Sum(isExpected)), FirstUnix: float64(all.FirstUS) / 1e6,
 		Seconds: float64(all.LastUS-all.FirstUS) / 1e6,
 	}
@@ -69,7 +69,7 @@ func (c *Counts) addEnds(m *shard.Merged) {
 			out.Servers = append(out.Servers, server)
 		}
 	}
-	c.Ends = out
+	c.EndRequests = out
 }
 
 func isExpected(o *shard.EndOutcome) bool { return o.Code == shard.CodeOK }
@@ -90,7 +90,7 @@ const minSlowRatio = 5
 // slowEndsText returns a sentence if the requests that end streams are slow although messages are on time; otherwise
 // "". In that case the cause is the request itself, not the load of the streams.
 func (s *Streams) slowEndsText() string {
-	e, late, noun := s.Ends, s.LatenessMS.P99, s.m.Service.Noun()
+	e, late, noun := s.EndRequests, s.LatenessMS.P99, s.m.Service.Noun()
 	switch {
 	case e == nil || e.Count == 0:
 		return ""
@@ -114,7 +114,7 @@ func (s *Streams) slowEndsText() string {
 }
 
 // stallDuringEnds returns the longest stall of a runner while the requests were made, in milliseconds.
-func (s *Streams) stallDuringEnds(e *Ends) (longest float64) {
+func (s *Streams) stallDuringEnds(e *EndRequests) (longest float64) {
 	for _, b := range s.m.Series {
 		from := float64(b.Unix)
 		if from+shard.BucketWidth.Seconds() > e.FirstUnix && from < e.FirstUnix+e.Seconds {

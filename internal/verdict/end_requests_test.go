@@ -12,8 +12,8 @@ import (
 )
 
 // endsOf returns n requests to two servers, one every millisecond, of the given duration.
-func endsOf(n int, duration time.Duration) *shard.Ends {
-	var e shard.Ends
+func endsOf(n int, duration time.Duration) *shard.EndRequests {
+	var e shard.EndRequests
 	at := time.Unix(1_700_003_595, 0)
 	for i := range n {
 		server := "backend-1"
@@ -28,12 +28,12 @@ func endsOf(n int, duration time.Duration) *shard.Ends {
 func TestRequestsThatEndTheStreams(t *testing.T) {
 	t.Parallel()
 	m, server := cleanRun()
-	require.Nil(t, judgeSoak(m, server, Evidence{}).Ends, "no request ended a stream")
+	require.Nil(t, judgeSoak(m, server, Evidence{}).EndRequests, "no request ended a stream")
 	m.Ends = endsOf(2000, time.Millisecond)
 	m.Ends.Add("backend-2", "status-404", time.Unix(1_700_003_595, 0), 20*time.Millisecond)
 	m.Ends.Add("", "net-1212", time.Unix(1_700_003_596, 0), 30*time.Millisecond)
 	v := judgeSoak(m, server, Evidence{})
-	e := v.Ends
+	e := v.EndRequests
 	require.Equal(t, "DELETE /event/forcedisconnect", e.Request)
 	require.EqualValues(t, 2000, e.Count)
 	require.InDelta(t, 1, e.MinMS, 0)
@@ -52,8 +52,8 @@ func TestRequestsThatEndTheStreams(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(text), `"end_requests":{"request":"DELETE /event/forcedisconnect","count":2000,"min_ms":1,`)
 
-	m.Service = shard.Service{Name: "mine", Counts: shard.CountsNothing, EndRequest: "POST /end"}
-	require.Equal(t, "POST /end", StreamsOf(m, nil, false).Ends.Request)
+	m.Service = shard.Service{Name: "mine", CountBasis: shard.CountNothing, EndRequest: "POST /end"}
+	require.Equal(t, "POST /end", StreamsOf(m, nil, false).EndRequests.Request)
 }
 
 // In the original test DELETEs took seconds, and noops arrived on time.

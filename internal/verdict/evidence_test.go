@@ -89,7 +89,7 @@ func TestRedirectOriginsAreNamed(t *testing.T) {
 		", which redirected 1 stream to http://b": {{Origin: "http://b", Streams: 1}},
 		", which redirected 9 streams to http://b, 3 streams to http://c, 2 streams to http://d, 4 streams to other origins": {{Origin: "http://b", Streams: 9}, {Origin: "", Streams: 3}, {Origin: "http://c", Streams: 3}, {Origin: "http://d", Streams: 2}, {Origin: "http://e", Streams: 1}},
 	} {
-		require.Equal(t, want, (&Counts{Redirects: redirects}).Redirected())
+		require.Equal(t, want, (&Counts{Redirects: redirects}).RedirectText())
 	}
 }
 
@@ -100,6 +100,6 @@ func TestHTTP2Text(t *testing.T) {
 		"20 streams over 1 connection": {Streams: 20, Connections: 1, MaxPerRunner: 1},
 		"400 streams over 4 connections, at most 2 of one runner": {Streams: 400, Connections: 4, MaxPerRunner: 2},
 	} {
-		require.Equal(t, want, (&Counts{Shared: shared}).HTTP2())
+		require.Equal(t, want, (&Counts{HTTP2: shared}).HTTP2Text())
 	}
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A sharedTopic is a topic whose streams are compared with each other, because its messages carry no numbers.
-type sharedTopic struct {
+// A comparedTopic is a topic whose streams are compared with each other, because its messages carry no numbers.
+type comparedTopic struct {
 	*shard.Feed
-	aligned          *feed.Feed
-	topic            *Topic
-	clients          int
-	uncertainClients []string // clients for which it is unknown which messages they received
-	isUnshared       bool     // most messages reached a single client, so clients cannot be compared
+	aligned             *feed.Feed
+	topic               *Topic
+	clients             int
+	uncertainClients    []string // clients for which it is unknown which messages they received
+	hasSingleRecipients bool     // most messages reached a single client, so clients cannot be compared
 
 	runner   int             // messages has times on the clock of the runner with this index; -1: none
 	messages []shard.Message // the last result of messagesFor
@@ -85,9 +85,9 @@ func (s *Streams) alignTopics(feeds []*shard.Feed) {
 
 // align numbers the messages of a topic, and adds the topic to the run.
 func (s *Streams) align(f *shard.Feed, records feed.Records) {
-	t := &sharedTopic{Feed: f, runner: -1, topic: &Topic{Name: f.Topic}}
+	t := &comparedTopic{Feed: f, runner: -1, topic: &Topic{Name: f.Topic}}
 	t.aligned = feed.Align(f.Logs, s.m.Service.AnyOrder, s.m.Service.Repeats, records)
-	t.isUnshared = t.aligned.Unshared(records)
+	t.hasSingleRecipients = t.aligned.HasSingleRecipients(records)
 	for range records {
 		t.clients++
 	}
@@ -97,10 +97,10 @@ func (s *Streams) align(f *shard.Feed, records feed.Records) {
 		}
 	}
 	t.topic.Messages = clamp.Uint64(len(t.topic.confirmed))
-	if s.shared == nil {
-		s.shared = map[string]*sharedTopic{}
+	if s.comparedTopics == nil {
+		s.comparedTopics = map[string]*comparedTopic{}
 	}
-	s.shared[f.Topic], s.topics[f.Topic] = t, t.topic
+	s.comparedTopics[f.Topic], s.topics[f.Topic] = t, t.topic
 	if len(s.Messages.Topics) < maxTopics {
 		s.Messages.Topics = append(s.Messages.Topics, t.topic)
 	}
@@ -118,13 +118,13 @@ func (s *Streams) recordsOf(f *shard.Feed) feed.Records {
 }
 
 // isExpected reports whether all clients of the topic were expected to receive the message with the given index.
-func (t *sharedTopic) isExpected(index int) bool {
-	return t.aligned.Messages[index].Live && !t.isUnshared
+func (t *comparedTopic) isExpected(index int) bool {
+	return t.aligned.Messages[index].Live && !t.hasSingleRecipients
 }
 
 // messagesFor returns the messages of the topic, with times on the clock of a runner. index is the index of that
 // runner.
-func (t *sharedTopic) messagesFor(runner *shard.Runner, index int) []shard.Message {
+func (t *comparedTopic) messagesFor(runner *shard.Runner, index int) []shard.Message {
 	if t.runner == index {
 		return t.messages
 	}
@@ -142,15 +142,15 @@ func (t *sharedTopic) messagesFor(runner *shard.Runner, index int) []shard.Messa
 	return t.messages
 }
 
-// compareShared compares the messages that the ith connection received with those that the other clients of its topic
+// compareClients compares the messages that the ith connection received with those that the other clients of its topic
 // received.
-func (s *Streams) compareShared(i int, r *shard.Connection) *shard.Connection {
+func (s *Streams) compareClients(i int, r *shard.Connection) *shard.Connection {
 	name, ok := s.m.FeedTopic(r)
-	t := s.shared[name]
+	t := s.comparedTopics[name]
 	if !ok || t == nil {
 		return r
 	}
-	t.aligned.JoinTime = s.joiningTime(r)
+	t.aligned.JoinTime = s.streamMarginOf(r)
 	corrected := t.aligned.Correct(t.LogOf[r.Runner], &r.Record)
 	if corrected.Uncertain {
 		t.uncertainClients = append(t.uncertainClients, r.ID)
@@ -159,7 +159,7 @@ func (s *Streams) compareShared(i int, r *shard.Connection) *shard.Connection {
 		r = s.mutableConnection(i, r)
 		r.Record = *corrected.Record
 	}
-	r = s.compareWith(i, r, t.messagesFor(&s.m.Runners[r.Runner], r.Runner), t.topic, corrected.CertainFrom)
+	r = s.compareMessages(i, r, t.messagesFor(&s.m.Runners[r.Runner], r.Runner), t.topic, corrected.CertainFrom)
 	if t.topic.Streams == 1 || r.Arrived() < t.topic.MinReceived {
 		t.topic.MinReceived = r.Arrived()
 	}
@@ -172,18 +172,18 @@ func (s *Streams) compareShared(i int, r *shard.Connection) *shard.Connection {
 	return r
 }
 
-// joiningTime returns the join window of a connection (see joinWindow). If contents repeat, the longest stall of a
-// runner extends the window: after a stall the first message of a stream remains unknown for longer.
-func (s *Streams) joiningTime(r *shard.Connection) time.Duration {
+// streamMarginOf returns the stream margin of a connection (see streamMargin). If contents repeat, the longest stall of
+// a runner extends the margin: after a stall the first message of a stream remains unknown for longer.
+func (s *Streams) streamMarginOf(r *shard.Connection) time.Duration {
 	name, _ := s.m.FeedTopic(r)
-	if t := s.shared[name]; t != nil && t.aligned.Repeated() {
-		return joinWindow + useOf(s.m).Stall
+	if t := s.comparedTopics[name]; t != nil && t.aligned.Repeated() {
+		return streamMargin + useOf(s.m).Stall
 	}
-	return joinWindow
+	return streamMargin
 }
 
 // addDiverged records a client that did not receive the same messages as most clients, and the time of the difference.
-func (t *sharedTopic) addDiverged(at time.Time, id string) {
+func (t *comparedTopic) addDiverged(at time.Time, id string) {
 	d := &t.topic.Diverged
 	if !slices.Contains(*d, id) && len(*d) < maxDiverged {
 		*d = append(*d, id)
@@ -199,7 +199,7 @@ const maxDiverged = 10
 // recipients states how many clients of a topic received a message: "3 of 4 clients".
 func (s *Streams) recipients(r *shard.Connection, number uint64) string {
 	name, _ := s.m.FeedTopic(r)
-	t := s.shared[name]
+	t := s.comparedTopics[name]
 	if t == nil || number == 0 || number > clamp.Uint64(len(t.aligned.Messages)) {
 		return ""
 	}
@@ -208,7 +208,7 @@ func (s *Streams) recipients(r *shard.Connection, number uint64) string {
 
 // monotonyReason returns a sentence if messages of the topic have too few different contents to compare its clients;
 // otherwise "".
-func (t *sharedTopic) monotonyReason() string {
+func (t *comparedTopic) monotonyReason() string {
 	contents, interval := t.aligned.Monotonous()
 	if contents == 0 {
 		return ""
@@ -218,7 +218,7 @@ func (t *sharedTopic) monotonyReason() string {
 }
 
 // uncertainReason states that it is unknown which messages clients missed.
-func (t *sharedTopic) uncertainReason() string {
+func (t *comparedTopic) uncertainReason() string {
 	return fmt.Sprintf("content repeats, so it is unknown which messages%s %s (the first: %s): set message.same to a part that differs between messages",
 		t.topic.subject(), format.Plural(len(t.uncertainClients), "client lacks", "clients lack"), t.uncertainClients[0])
 }
@@ -227,20 +227,20 @@ func (t *sharedTopic) uncertainReason() string {
 // them.
 func (s *Streams) comparabilityCheck() Check {
 	c := Check{
-		ID: CheckShared, Name: "messages that clients can be compared by", Limit: "at least as many as clients of each topic", Pass: true,
+		ID: CheckComparability, Name: "messages that clients can be compared by", Limit: "at least as many as clients of each topic", Pass: true,
 		Why: "few messages, or different ones for each client, show no loss",
 	}
 	firstUnmet := "" // the counts of the first topic that does not meet the check
 	for _, t := range s.Messages.Topics {
-		topic, shared := t.subject(), s.shared[t.Name]
+		topic, compared := t.subject(), s.comparedTopics[t.Name]
 		c.Actual = fmt.Sprintf("%s for %s%s", format.Count(t.Messages, "message"), format.Count(t.Streams, "client"), topic)
 		switch {
-		case shared.isUnshared:
+		case compared.hasSingleRecipients:
 			c.Reasons = append(c.Reasons, fmt.Sprintf("the clients%s received different messages, most of which reached one client: set message.same to the part that is the same for all, or write message: 'unchecked'", topic))
-		case shared.monotonyReason() != "":
-			c.Reasons = append(c.Reasons, shared.monotonyReason())
-		case len(shared.uncertainClients) > 0:
-			c.Reasons = append(c.Reasons, shared.uncertainReason())
+		case compared.monotonyReason() != "":
+			c.Reasons = append(c.Reasons, compared.monotonyReason())
+		case len(compared.uncertainClients) > 0:
+			c.Reasons = append(c.Reasons, compared.uncertainReason())
 		case t.Streams < 2:
 			c.Reasons = append(c.Reasons, fmt.Sprintf("%s%s cannot be compared with others: set CONNECTIONS to at least 2 for each topic", format.Count(t.Streams, "client"), topic))
 		case t.Messages < clamp.Uint64(t.Streams):
@@ -261,11 +261,11 @@ func (s *Streams) comparabilityCheck() Check {
 func (s *Streams) doubtsOfSubscribers() []string {
 	reasons := []string{
 		"the loss of a message that reached no client cannot be detected",
-		fmt.Sprintf("a message that arrived within %s of the start or the end of a stream is not expected on it", format.Duration(joinWindow)),
+		fmt.Sprintf("a message that arrived within %s of the start or the end of a stream is not expected on it", format.Duration(streamMargin)),
 	}
 	if n := s.Messages.NotExpected; n > 0 {
 		reasons = append(reasons, fmt.Sprintf("%s not arrive and %s not expected: they arrived at other clients within %s of the start or the end of a stream, while the client had no stream, or before it was certain with which message its stream began",
-			format.Plural(n, "message did", "messages did"), format.Form(n, "was", "were"), format.Duration(joinWindow)))
+			format.Plural(n, "message did", "messages did"), format.Form(n, "was", "were"), format.Duration(streamMargin)))
 	}
 	if s.pending > 0 {
 		reasons = append([]string{fmt.Sprintf("the last messages of %s may still have been in transit at the end of the run: messages arrived up to %s after those of other clients",

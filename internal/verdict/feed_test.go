@@ -93,7 +93,7 @@ func mergeFeed(p plan.Plan, cfg *ledger.Config, runners []int, receive func(ledg
 		}
 		at := start.Add(time.Duration(i) * 10 * time.Second)
 		shards[i] = &shard.Shard{
-			Plan: p, Service: shard.Service{Name: "mine", SHA256: "x", Counts: shard.CountsShared},
+			Plan: p, Service: shard.Service{Name: "mine", SHA256: "x", CountBasis: shard.CountByComparison},
 			Runner: shard.Runner{
 				TestID: "t", Index: i + 1, Segment: segment(before, before+clients, len(runners)), Host: fmt.Sprint("host-", i), Process: fmt.Sprint(i),
 				State: shard.Finished, StartedUS: at.UnixMicro(), EndedUS: at.Add(30 * time.Second).UnixMicro(),
@@ -160,7 +160,7 @@ func TestClientsThatReceivedTheSameMessagesPass(t *testing.T) {
 	s := newSharedRun()
 	v := s.judge(t)
 	require.Equal(t, "PASS: 4 clients received the same 19 messages; a message that reached no client could not have been noticed", v.Sentence, v.Reasons)
-	require.Equal(t, BySubscribers, v.Evidence.By)
+	require.Equal(t, BySubscribers, v.Evidence.Kind)
 	require.True(t, *v.MessagesChecked)
 	require.Len(t, v.Messages.Topics, 1)
 }
@@ -302,7 +302,7 @@ func TestManyTopicsAreCompared(t *testing.T) {
 	p := s.plan
 	p.Connections, p.Runners = clients, 1
 	one := &shard.Shard{
-		Service: shard.Service{Name: "mine", SHA256: "x", Counts: shard.CountsShared},
+		Service: shard.Service{Name: "mine", SHA256: "x", CountBasis: shard.CountByComparison},
 		Runner: shard.Runner{
 			TestID: "t", Index: 1, Segment: "0:1", Host: "host", Process: "1", State: shard.Finished,
 			StartedUS: 1_700_000_000_000_000, EndedUS: 1_700_000_030_000_000,

@@ -17,13 +17,13 @@ type CPUUse struct {
 	Stall time.Duration // maximum delay with which a process woke up
 }
 
-// maxWait is the maximum share of the time for which threads may wait for a core.
-const maxWait = .05
+// maxWaitShare is the maximum share of the time for which threads may wait for a core.
+const maxWaitShare = .05
 
-// HasLongWait reports whether threads waited for a core for more than maxWait of the time, and for longer than they
-// used one.
+// HasLongWait reports whether threads waited for a core for more than maxWaitShare of the time, and for longer than
+// they used one.
 func (u CPUUse) HasLongWait() bool {
-	return u.Wall > 0 && u.Wait > maxWait*u.Wall && u.Wait > u.CPU
+	return u.Wall > 0 && u.Wait > maxWaitShare*u.Wall && u.Wait > u.CPU
 }
 
 // useOf returns the CPU use of all runners together.
@@ -69,7 +69,7 @@ func (s *Streams) GeneratorCheck() Check {
 	u, limit := useOf(s.m), format.Duration(s.m.Plan.LateLimit()/2)
 	c := Check{
 		ID: CheckGenerator, Name: "load generator on time", Severity: SeverityWarning, Why: "delays of the load generator are not delays of the service",
-		Limit:  fmt.Sprintf("stall under %s, CPU wait under %.0f %% or below CPU time", limit, 100*maxWait),
+		Limit:  fmt.Sprintf("stall under %s, CPU wait under %.0f %% or below CPU time", limit, 100*maxWaitShare),
 		Actual: fmt.Sprintf("stall %s; runner threads waited %.1f s for a CPU and ran for %.1f s", format.Duration(u.Stall), u.Wait, u.CPU),
 	}
 	hasControl := s.Control.decides()
@@ -96,7 +96,7 @@ func (s *Streams) GeneratorCheck() Check {
 	if delay > 0 {
 		c.Reasons[0] = s.Control.suspectState() + ": " + c.Reasons[0]
 	}
-	if s.Evidence.By != ByClock {
+	if s.Evidence.Kind != ByClock {
 		c.Reasons[0] += "; counts are not affected"
 	}
 	return c

@@ -52,12 +52,12 @@ type FindingSummary struct {
 }
 
 const (
-	// SameIncident is the longest time between two successive findings of one incident, in seconds.
-	SameIncident = 15
+	// IncidentGapSeconds is the longest time between two successive findings of one incident, in seconds.
+	IncidentGapSeconds = 15
 
-	sameTime   = 2 // the longest time between two successive findings of one group, in seconds
-	maxSimilar = 3 // the maximum number of groups that differ only in their message
-	maxIDs     = 3 // the maximum number of connections that a group or an incident names
+	groupGapSeconds = 2 // the longest time between two successive findings of one group, in seconds
+	maxSimilar      = 3 // the maximum number of groups that differ only in their message
+	maxIDs          = 3 // the maximum number of connections that a group or an incident names
 )
 
 // A cause has the properties that all findings of one group share.
@@ -143,18 +143,18 @@ func (s *Streams) groupFindings() {
 	}
 	numbers, clusters := map[cause]map[int64]int{}, map[cause][]*cluster{}
 	for c, set := range times {
-		numbers[c] = sortedSeconds(set).clusters(sameTime)
+		numbers[c] = sortedSeconds(set).clusters(groupGapSeconds)
 	}
-	incident := sortedSeconds(all).clusters(SameIncident)
+	incident := sortedSeconds(all).clusters(IncidentGapSeconds)
 	s.eachFinding(func(n int, r *shard.Connection, f ledger.Finding, at time.Time) {
 		c := causeOf(r, f)
 		k := numbers[c][at.Unix()]
 		for len(clusters[c]) <= k {
 			clusters[c] = append(clusters[c], &cluster{byMessage: map[subject]*bundle{}})
 		}
-		s.bundle(clusters[c][k], c, n, r, f, at)
+		s.addToCluster(clusters[c][k], c, n, r, f, at)
 		if s.inIncidents(f.Kind) {
-			s.incident(incident[at.Unix()], n, r, f, at)
+			s.addToIncident(incident[at.Unix()], n, r, f, at)
 		}
 	})
 	s.listGroups(clusters)
@@ -167,10 +167,10 @@ func (s *Streams) inIncidents(kind ledger.Kind) bool {
 	return kind != ledger.KindLate || limit >= 0 && s.Messages.Late > uint64(limit)
 }
 
-// bundle adds a finding to a cluster.
-func (s *Streams) bundle(to *cluster, c cause, n int, r *shard.Connection, f ledger.Finding, at time.Time) {
+// addToCluster adds a finding to a cluster.
+func (s *Streams) addToCluster(to *cluster, c cause, n int, r *shard.Connection, f ledger.Finding, at time.Time) {
 	message := s.subjectOf(r, f)
-	s.addTo(&to.all, c, message, n, r, f, at)
+	s.addToBundle(&to.all, c, message, n, r, f, at)
 	if to.byMessage == nil {
 		return
 	}
@@ -183,11 +183,11 @@ func (s *Streams) bundle(to *cluster, c cause, n int, r *shard.Connection, f led
 		b = new(bundle)
 		to.byMessage[message] = b
 	}
-	s.addTo(b, c, message, n, r, f, at)
+	s.addToBundle(b, c, message, n, r, f, at)
 }
 
-// addTo adds a finding of connection n to a bundle.
-func (s *Streams) addTo(b *bundle, c cause, message subject, n int, r *shard.Connection, f ledger.Finding, at time.Time) {
+// addToBundle adds a finding of connection n to a bundle.
+func (s *Streams) addToBundle(b *bundle, c cause, message subject, n int, r *shard.Connection, f ledger.Finding, at time.Time) {
 	if b.findings++; b.findings == 1 {
 		b.cause, b.subject, b.first, b.last, b.runner = c, message, at, at, r.Runner
 		b.id, b.text = r.ID, s.sentence(r, f, at)
@@ -215,8 +215,8 @@ func (s *Streams) addTo(b *bundle, c cause, message subject, n int, r *shard.Con
 	}
 }
 
-// incident adds a finding of connection n to the kth incident.
-func (s *Streams) incident(k, n int, r *shard.Connection, f ledger.Finding, at time.Time) {
+// addToIncident adds a finding of connection n to the kth incident.
+func (s *Streams) addToIncident(k, n int, r *shard.Connection, f ledger.Finding, at time.Time) {
 	for len(s.Incidents) <= k {
 		s.Incidents = append(s.Incidents, Incident{FirstUnix: unix(at), LastUnix: unix(at)})
 	}

@@ -12,7 +12,7 @@ const (
 	CheckPackets     CheckID = "machines.packets" // AWS dropped no packets of a machine
 	CheckVerdict     CheckID = "run.verdict"      // replaces the checks if none decided the verdict
 	CheckGenerator   CheckID = "generator.kept-up"
-	CheckOwnCount    CheckID = "server.count"  // the server's own count agrees
+	CheckServerCount CheckID = "server.count"  // the server's own count agrees
 	CheckScript      CheckID = "script.checks" // the checks of the k6 script
 	CheckObserved    CheckID = "streams.observed"
 	CheckOpened      CheckID = "streams.opened"
@@ -41,21 +41,21 @@ const (
 
 // The checks of messages.
 const (
-	CheckMissed       CheckID = "messages.missed"
-	CheckDuplicated   CheckID = "messages.duplicated"
-	CheckReordered    CheckID = "messages.reordered"
-	CheckCorrupted    CheckID = "messages.corrupted"
-	CheckLate         CheckID = "messages.late"
-	CheckFloor        CheckID = "messages.floor" // at least open time ÷ interval
-	CheckInterval     CheckID = "messages.interval"
-	CheckSchedule     CheckID = "messages.schedule" // gaps are multiples of the interval
-	CheckConfirmed    CheckID = "messages.confirmed"
-	CheckOnTime       CheckID = "messages.published-on-time"
-	CheckEarly        CheckID = "messages.early" // no message arrived before it was published
-	CheckCoverage     CheckID = "messages.coverage"
-	CheckShared       CheckID = "messages.shared" // enough messages for each topic to compare its clients
-	CheckMisrouted    CheckID = "messages.strayed"
-	CheckAnnounced    CheckID = "messages.announced-gaps"
-	CheckChecked      CheckID = "messages.checked"
-	CheckUndetectable CheckID = "messages.undetectable"
+	CheckMissed        CheckID = "messages.missed"
+	CheckDuplicated    CheckID = "messages.duplicated"
+	CheckReordered     CheckID = "messages.reordered"
+	CheckCorrupted     CheckID = "messages.corrupted"
+	CheckLate          CheckID = "messages.late"
+	CheckFloor         CheckID = "messages.floor" // at least open time ÷ interval
+	CheckInterval      CheckID = "messages.interval"
+	CheckSchedule      CheckID = "messages.schedule" // gaps are multiples of the interval
+	CheckConfirmed     CheckID = "messages.confirmed"
+	CheckOnTime        CheckID = "messages.published-on-time"
+	CheckEarly         CheckID = "messages.early" // no message arrived before it was published
+	CheckCoverage      CheckID = "messages.coverage"
+	CheckComparability CheckID = "messages.shared" // enough messages for each topic to compare its clients
+	CheckMisrouted     CheckID = "messages.strayed"
+	CheckAnnounced     CheckID = "messages.announced-gaps"
+	CheckChecked       CheckID = "messages.checked"
+	CheckUndetectable  CheckID = "messages.undetectable"
 )

@@ -33,7 +33,7 @@ func (v *Verdict) MarshalJSON() ([]byte, error) {
 	}
 	var evidence *Basis
 	var messages *Messages
-	if v.Evidence.By != "" { // the run had event streams or responses
+	if v.Evidence.Kind != "" { // the run had event streams or responses
 		evidence, messages = &v.Evidence, &v.Messages
 	}
 	return json.Marshal(struct {

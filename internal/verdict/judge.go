@@ -88,7 +88,7 @@ func (e *Evidence) processChecks() (out []Check) {
 			limit, failures = "no restart without an action", unplanned
 		}
 		out = append(out, Check{
-			ID: CheckTargetUp, Name: "target stayed up", Limit: limit, Actual: first(texts(failures), ""), Pass: met,
+			ID: CheckTargetUp, Name: "target stayed up", Limit: limit, Actual: firstText(texts(failures), ""), Pass: met,
 			Why: "a restart disconnects every client", Reasons: texts(failures),
 		})
 	}
@@ -131,8 +131,8 @@ func quantiles(h *shard.Histogram) Quantiles {
 // unix returns a time in seconds since 1970.
 func unix(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 
-// first returns the first text of a list with the number of the others, or fallback if the list is empty.
-func first(list []string, fallback string) string {
+// firstText returns the first text of a list with the number of the others, or fallback if the list is empty.
+func firstText(list []string, fallback string) string {
 	switch len(list) {
 	case 0:
 		return fallback

@@ -9,9 +9,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// maxLastOutages is the maximum share of clients with an outage at the end of a valid run. If a service ends each
+// maxLastOutageShare is the maximum share of clients with an outage at the end of a valid run. If a service ends each
 // stream after 30 s, about 2 % of its clients are reconnecting at any time.
-const maxLastOutages = .1
+const maxLastOutageShare = .1
 
 // lastOutages counts the clients that received no message after their last outage. They were disconnected at the end of
 // the run, or had reconnected so shortly before it that no message was due.
@@ -41,7 +41,7 @@ func (l *lastOutages) count(c *shard.Connection, undetectable uint64) {
 	if !o.Planned || len(o.Refusals) > 0 {
 		l.clients++
 	}
-	if isDisconnected(c) && undetectable > 0 && c.Unanswered > joinWindow {
+	if isDisconnected(c) && undetectable > 0 && c.Unanswered > streamMargin {
 		l.unanswered++
 	}
 }
@@ -49,13 +49,13 @@ func (l *lastOutages) count(c *shard.Connection, undetectable uint64) {
 // isFew reports whether a correct service may have this number of such clients at any time. A client whose last attempt
 // was unanswered is one too many.
 func (l *lastOutages) isFew(planned int) bool {
-	return l.unanswered == 0 && l.clients <= max(int(maxLastOutages*float64(planned)), 1)
+	return l.unanswered == 0 && l.clients <= max(int(maxLastOutageShare*float64(planned)), 1)
 }
 
 // reasons returns the sentences that state why losses of these clients are undetectable.
 func (l *lastOutages) reasons() (out []string) {
 	if l.unanswered > 0 {
-		out = append(out, fmt.Sprintf("the service had left the reconnect attempts of %s unanswered for over %s when the run ended", format.Count(l.unanswered, "client"), format.Duration(joinWindow)))
+		out = append(out, fmt.Sprintf("the service had left the reconnect attempts of %s unanswered for over %s when the run ended", format.Count(l.unanswered, "client"), format.Duration(streamMargin)))
 	}
 	if l.total > 0 {
 		out = append(out, fmt.Sprintf("%s reconnecting when the run ended, or had just reconnected, after outages of up to %s: messages of these outages cannot be checked",
@@ -70,7 +70,7 @@ func (l *lastOutages) doubts(planned int, expected uint64) []string {
 	if l.undetectable > expected {
 		out[0] += fmt.Sprintf("; %d messages could not be checked, and %d could", l.undetectable, expected)
 	} else if l.unanswered == 0 {
-		out[0] += fmt.Sprintf("; the limit is %g %% of %d clients, not counting those whose stream the service had ended as planned", 100*maxLastOutages, planned)
+		out[0] += fmt.Sprintf("; the limit is %g %% of %d clients, not counting those whose stream the service had ended as planned", 100*maxLastOutageShare, planned)
 	}
 	return out[:1]
 }

@@ -47,17 +47,17 @@ func (a *affectedFaults) String() string {
 	return strings.Join(out, ", ")
 }
 
-// A window is a time in which a counter of a runner's machine increased.
-type window struct {
+// A counterIncrease is a time in which a counter of a runner's machine increased.
+type counterIncrease struct {
 	machine int
 	machine.Stretch
 	effect machine.Effect
 }
 
-// windows returns the windows of each runner. It ignores dropped packets of a machine that also has the target, because
-// packets between runner and target do not pass a network there.
-func windows(all []MachineReport, runners int) [][]window {
-	out := make([][]window, runners)
+// increasesByRunner returns the increases of the counters of each runner. It ignores dropped packets of a machine that
+// also has the target, because packets between runner and target do not pass a network there.
+func increasesByRunner(all []MachineReport, runners int) [][]counterIncrease {
+	out := make([][]counterIncrease, runners)
 	for n := range all {
 		for _, c := range all[n].Counters {
 			effect := c.kind.Effect
@@ -66,7 +66,7 @@ func windows(all []MachineReport, runners int) [][]window {
 			}
 			for _, at := range all[n].runners {
 				for _, increase := range c.increases {
-					out[at] = append(out[at], window{n, increase, effect})
+					out[at] = append(out[at], counterIncrease{n, increase, effect})
 				}
 			}
 		}
@@ -114,8 +114,8 @@ func signalsOf(all []MachineReport, s *Streams) *machineSignals {
 	if s == nil {
 		return out
 	}
-	byRunner := windows(all, len(s.m.Runners))
-	if !slices.ContainsFunc(byRunner, func(w []window) bool { return len(w) > 0 }) {
+	byRunner := increasesByRunner(all, len(s.m.Runners))
+	if !slices.ContainsFunc(byRunner, func(w []counterIncrease) bool { return len(w) > 0 }) {
 		return out
 	}
 	for r := range s.Records() {
@@ -124,10 +124,10 @@ func signalsOf(all []MachineReport, s *Streams) *machineSignals {
 	return out
 }
 
-// count counts the findings of one connection that the windows of its runner explain.
-func (m *machineSignals) count(runner *shard.Runner, r *shard.Connection, all []window) {
-	silence := func(from, to ledger.Instant) *window {
-		return overlappingWindow(all, runner.At(from), runner.At(to), machine.Silences)
+// count counts the findings of one connection that the counter increases of its runner explain.
+func (m *machineSignals) count(runner *shard.Runner, r *shard.Connection, all []counterIncrease) {
+	silence := func(from, to ledger.Instant) *counterIncrease {
+		return overlappingIncrease(all, runner.At(from), runner.At(to), machine.Silences)
 	}
 	for _, f := range r.Findings {
 		switch {
@@ -148,7 +148,7 @@ func (m *machineSignals) count(runner *shard.Runner, r *shard.Connection, all []
 			if w := silence(f.At-f.Lateness, f.At); w != nil {
 				m.add(SignalPackets, lateMessage, 1)
 				m.affected[w.machine].late++
-			} else if w := stealWindow(runner, f, all); w != nil {
+			} else if w := stealIncrease(runner, f, all); w != nil {
 				m.add(SignalSteal, lateMessage, 1)
 				m.affected[w.machine].lateBySteal++
 			}
@@ -156,22 +156,22 @@ func (m *machineSignals) count(runner *shard.Runner, r *shard.Connection, all []
 	}
 }
 
-// stealWindow returns a window in which the hypervisor used the CPU while a message was late. It returns nil if the
+// stealIncrease returns a time in which the hypervisor used the CPU while a message was late. It returns nil if the
 // control group, which the same process reads, was on time. The control group cannot disprove dropped packets, because
 // these delay single streams.
-func stealWindow(runner *shard.Runner, f ledger.Finding, all []window) *window {
+func stealIncrease(runner *shard.Runner, f ledger.Finding, all []counterIncrease) *counterIncrease {
 	from, to := runner.At(f.At-f.Lateness), runner.At(f.At)
 	if group := runner.ControlGroup; decides(group) {
 		if delay, _ := delayWithin(group, from, to); !explains(group, delay) {
 			return nil
 		}
 	}
-	return overlappingWindow(all, from, to, machine.Delays)
+	return overlappingIncrease(all, from, to, machine.Delays)
 }
 
-// overlappingWindow returns the first window with the given effect that overlaps the second half of a silence; nil if
-// there is none.
-func overlappingWindow(all []window, from, to time.Time, effect machine.Effect) *window {
+// overlappingIncrease returns the first increase with the given effect that overlaps the second half of a silence; nil
+// if there is none.
+func overlappingIncrease(all []counterIncrease, from, to time.Time, effect machine.Effect) *counterIncrease {
 	middle := from.Add(to.Sub(from) / 2)
 	for i := range all {
 		if w := &all[i]; w.effect == effect && !w.From().After(to) && !w.To().Before(middle) {

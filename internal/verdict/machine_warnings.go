@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// maxStolen is the maximum share of its CPU time that a machine may lose to the hypervisor.
-	maxStolen = maxWait
-	// maxRetransmitted is the maximum share of retransmitted segments, and minRetransmitted their minimum number for
-	// a warning. A quarter of the Internet traces that K. Pentikousis and others compared exceed this share ("A
+	// maxStolenShare is the maximum share of its CPU time that a machine may lose to the hypervisor.
+	maxStolenShare = maxWaitShare
+	// maxRetransmittedShare is the maximum share of retransmitted segments, and minRetransmitted their minimum number
+	// for a warning. A quarter of the Internet traces that K. Pentikousis and others compared exceed this share ("A
 	// comparative study of aggregate TCP retransmission rates"). The share in a private network is far smaller.
-	maxRetransmitted = .02
-	minRetransmitted = 100
-	// maxTracked is the maximum use of the table of tracked connections. If the table is full, the kernel drops new
-	// connections.
-	maxTracked = .9
+	maxRetransmittedShare = .02
+	minRetransmitted      = 100
+	// maxTrackedShare is the maximum use of the table of tracked connections. If the table is full, the kernel drops
+	// new connections.
+	maxTrackedShare = .9
 )
 
 // addMachines adds the counters of the machines to the verdict, and applies their effect to the checks.
@@ -50,7 +50,7 @@ func (m *MachineReport) droppedByAWS(s *affectedFaults) (c Check, ok bool) {
 		Why: "delays of the runner's network are not delays of the service",
 	}
 	if s.byPackets() {
-		c = c.Inconclusive()
+		c = c.AsDoubt()
 	}
 	if m.Target {
 		c.Why = "the machine is at a limit of AWS"
@@ -79,7 +79,7 @@ func (m *MachineReport) stealWarnings(s *affectedFaults) (out []string) {
 	if c == nil || m.StealShare == nil {
 		return nil
 	}
-	if *m.StealShare > maxStolen {
+	if *m.StealShare > maxStolenShare {
 		out = append(out, fmt.Sprintf("the hypervisor used %.1f s of the CPU time of %s, %.0f %% of it (steal): use an instance type with dedicated cores, not a burstable one",
 			c.Increase, m, 100**m.StealShare))
 	}
@@ -109,11 +109,11 @@ func (m *MachineReport) overflowWarning() []string {
 // retransmissionWarning warns of a network that loses packets.
 func (m *MachineReport) retransmissionWarning() []string {
 	share, retransmits := m.RetransmittedShare(), m.increase(machine.Retrans)
-	if share <= maxRetransmitted || retransmits < minRetransmitted {
+	if share <= maxRetransmittedShare || retransmits < minRetransmitted {
 		return nil
 	}
 	return []string{fmt.Sprintf("%s retransmitted %s of its TCP segments, %.1f %% (RetransSegs): the network loses packets; most paths of the Internet have under %.0f %%",
-		m, format.Thousands(int(retransmits)), 100*share, 100*maxRetransmitted)}
+		m, format.Thousands(int(retransmits)), 100*share, 100*maxRetransmittedShare)}
 }
 
 // RetransmittedShare returns the share of TCP segments that were retransmitted; 0 if no segment is known to have been
@@ -128,7 +128,7 @@ func (m *MachineReport) RetransmittedShare() float64 {
 // fullTableWarning warns of a table of tracked connections that is nearly full.
 func (m *MachineReport) fullTableWarning() []string {
 	c := m.Counter(machine.ConntrackEntries)
-	if c == nil || c.HighestShare < maxTracked {
+	if c == nil || c.HighestShare < maxTrackedShare {
 		return nil
 	}
 	return []string{fmt.Sprintf("the table of tracked connections of %s was %.0f %% full at %s UTC (nf_conntrack_count): when it is full the kernel drops new connections; raise net.netfilter.nf_conntrack_max",

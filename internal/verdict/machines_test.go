@@ -236,13 +236,13 @@ func TestControlGroupShowsStealButNotPackets(t *testing.T) {
 	t.Parallel()
 	for counter, want := range map[string]Outcome{machine.Steal: Fail, conntrack: Invalid} {
 		m, server := cleanRunOnAWS()
-		withControlGroups(m, shard.ControlWindow{At: time.Unix(1_700_000_000+dropsAt, 0), Late: 1})
+		withControlGroups(m, shard.ControlMoment{At: time.Unix(1_700_000_000+dropsAt, 0), Late: 1})
 		addIncrease(m.Runners[0].Machine, counter, 36)
 		makeLate(&m.Connections.Edit(0).Record, dropsAt+4)
 		requireOutcome(t, want, judgeSoak(m, server, Evidence{}), counter)
 	}
 	m, server := cleanRunOnAWS()
-	withControlGroups(m, shard.ControlWindow{At: time.Unix(1_700_000_000+dropsAt, 0), Late: 1, Longest: 3 * time.Second})
+	withControlGroups(m, shard.ControlMoment{At: time.Unix(1_700_000_000+dropsAt, 0), Late: 1, Longest: 3 * time.Second})
 	addIncrease(m.Runners[0].Machine, machine.Steal, 36)
 	makeLate(&m.Connections.Edit(0).Record, dropsAt+4)
 	require.Equal(t, Invalid, judgeSoak(m, server, Evidence{}).Verdict)

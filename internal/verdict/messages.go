@@ -187,9 +187,9 @@ func (s *Streams) publishChecks() (out []Check) {
 	// The service may close an idle connection at any time. Whether it received a message sent at that moment is
 	// unknown.
 	if p.ClosedIdle > 0 && p.Confirmed+p.ClosedIdle == p.Planned {
-		confirmed = confirmed.Inconclusive()
+		confirmed = confirmed.AsDoubt()
 	}
-	return []Check{confirmed, onTimeCheck.Inconclusive().notJudgedIf(p.Sent == 0, "no message was sent")}
+	return []Check{confirmed, onTimeCheck.AsDoubt().notJudgedIf(p.Sent == 0, "no message was sent")}
 }
 
 // The limits for the lag of a publisher. After a short stall the publisher sends the delayed messages, and each of them
@@ -202,11 +202,11 @@ const (
 // publishedOnTime reports whether the publisher was within the limits for its lag.
 func (s *Streams) publishedOnTime() bool {
 	p := s.Messages.Published
-	return float64(p.Late) <= maxLagShare*float64(p.Sent) && p.maxLag() <= maxLag
+	return float64(p.Late) <= maxLagShare*float64(p.Sent) && p.longestLag() <= maxLag
 }
 
-// maxLag returns MaxLagMS as a duration.
-func (p *Publication) maxLag() time.Duration {
+// longestLag returns MaxLagMS as a duration.
+func (p *Publication) longestLag() time.Duration {
 	return time.Duration(p.MaxLagMS * float64(time.Millisecond))
 }
 
@@ -306,7 +306,7 @@ func (s *Streams) idChecks() (out []Check) {
 		const remedy = "write resume: { by: 'none' } in the description if the service does not resume streams"
 		c := s.zeroCheck(CheckNoID, ledger.KindNoID, "reconnects without an id", n, why)
 		c.Reasons = append(c.Reasons, remedy)
-		out = append(out, c.Inconclusive())
+		out = append(out, c.AsDoubt())
 	}
 	return out
 }

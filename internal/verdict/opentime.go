@@ -13,9 +13,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// minOpen is the minimum share of the planned time for which a client must have a stream. With a smaller share most of
-// the run was not observed, even if no fault was found.
-const minOpen = .5
+// minOpenShare is the minimum share of the planned time for which a client must have a stream. With a smaller share
+// most of the run was not observed, even if no fault was found.
+const minOpenShare = .5
 
 // An OpenTime compares how long streams were open with the planned time, and has the causes of a difference.
 type OpenTime struct {
@@ -65,7 +65,7 @@ func (s *Streams) sumOpenTime() {
 	outages := shard.NewHistogram() // listed outages; the count and the maximum are of all outages
 	var longest, longestReconnect time.Duration
 	survived := 0
-	var shared []string
+	var sharedIDs []string
 	for c := range s.Records() {
 		open += s.openTimeOf(c)
 		for _, f := range c.Refusals {
@@ -80,16 +80,16 @@ func (s *Streams) sumOpenTime() {
 		survived += max(c.Survived, len(c.Outages))
 		longestReconnect = max(longestReconnect, c.MaxOutage)
 		if s.server != nil && c.Streams > 0 && idInUse(c) {
-			shared = append(shared, c.ID)
+			sharedIDs = append(sharedIDs, c.ID)
 		}
 		if o := c.Longest; o.To-o.From > longest {
 			longest = o.To - o.From
 			s.LongestOutage = &Outage{ID: c.ID, Unix: unix(s.m.Runners[c.Runner].At(o.From)), Seconds: longest.Seconds()}
 		}
 	}
-	if len(shared) > 0 {
+	if len(sharedIDs) > 0 {
 		s.Warnings = append(s.Warnings, fmt.Sprintf(
-			"the server's ledger includes streams of another client for %s: these entries are ignored", first(shared, "")))
+			"the server's ledger includes streams of another client for %s: these entries are ignored", firstText(sharedIDs, "")))
 	}
 	if survived > 0 {
 		s.Reconnect = &Reconnects{Quantiles: quantiles(outages), Count: survived}
@@ -112,14 +112,14 @@ func (s *Streams) OpenTimeChecks() []Check {
 		}
 		judged++
 		open, planned := s.openTimeOf(c), s.m.Plan.Hold()-s.m.Runners[c.Runner].StartDelay()
-		limit := time.Duration(minOpen * float64(planned))
+		limit := time.Duration(minOpenShare * float64(planned))
 		if open >= limit {
 			return out
 		}
 		return excess{limit - open, 0, c.ClosedAt, fmt.Sprintf("%s was connected for %s of the planned %s%s", c.ID, format.Duration(open), format.Duration(planned), refusals(", and was refused ", c.Refusals))}
 	})
 	open := shortOpen.check(Check{
-		ID: CheckOpenTime, Name: "connected time", Limit: fmt.Sprintf("at least %g %% each", 100*minOpen), Actual: first(shortOpen.sentences, s.OpenSeconds.Percent()+" of the plan"),
+		ID: CheckOpenTime, Name: "connected time", Limit: fmt.Sprintf("at least %g %% each", 100*minOpenShare), Actual: firstText(shortOpen.sentences, s.OpenSeconds.Percent()+" of the plan"),
 		Why: "messages cannot be checked while disconnected",
 	})
 	switch {
@@ -127,9 +127,9 @@ func (s *Streams) OpenTimeChecks() []Check {
 		open = open.NotJudged("nothing was received")
 	case judged == 0:
 		open = open.NotJudged("no stream stayed open to the end")
-	case open.Pass && s.OpenSeconds.Share < minOpen:
+	case open.Pass && s.OpenSeconds.Share < minOpenShare:
 		open.Actual = fmt.Sprintf("%s of %s connected for at least %g %%; the others were disconnected, or not observed to the end",
-			format.Thousands(judged), format.Count(s.Connections.Planned, "client"), 100*minOpen)
+			format.Thousands(judged), format.Count(s.Connections.Planned, "client"), 100*minOpenShare)
 	}
 	if !s.m.Plan.Reconnect {
 		return []Check{open}
@@ -154,9 +154,9 @@ func (s *Streams) OpenTimeChecks() []Check {
 // PassSentences returns sentences that state the results of a pass.
 func (s *Streams) PassSentences() (out []string) {
 	noun, n := s.m.Service.Noun(), s.Messages
-	if s.Evidence.By == BySubscribers {
+	if s.Evidence.Kind == BySubscribers {
 		out = append(out, "a message that reached no client could not have been noticed")
-	} else if s.Evidence.By == ByNumbers && !s.m.Service.ByInterval() {
+	} else if s.Evidence.Kind == ByNumbers && !s.m.Service.ByInterval() {
 		out = append(out, fmt.Sprintf("no %s is known to be missing; losses before the first and after the last one of a stream are undetectable", noun))
 	} else if undetectable := s.Evidence.Undetectable; undetectable > 0 {
 		out = append(out, fmt.Sprintf("no %s is known to be missing; up to %d of %d could be undetectable losses", noun, undetectable, n.Expected))

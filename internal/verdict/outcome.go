@@ -81,8 +81,8 @@ func InconclusiveIf(condition bool) Severity {
 	return SeverityFail
 }
 
-// Inconclusive returns a copy of the check that, if it is not met, turns a pass into invalid. A fail stays a fail.
-func (c Check) Inconclusive() Check {
+// AsDoubt returns a copy of the check that, if it is not met, turns a pass into invalid. A fail stays a fail.
+func (c Check) AsDoubt() Check {
 	c.Severity, c.weight = SeverityInconclusive, doubt
 	return c
 }

@@ -226,7 +226,7 @@ func (p *publishedRun) judge(t *testing.T) *Verdict {
 	shards := make([]*shard.Shard, 2)
 	for i := range shards {
 		shards[i] = &shard.Shard{
-			Plan: p.plan, Service: shard.Service{Name: "mine", SHA256: "x", Counts: shard.CountsNumbers},
+			Plan: p.plan, Service: shard.Service{Name: "mine", SHA256: "x", CountBasis: shard.CountByNumber},
 			Runner: shard.Runner{
 				TestID: "t", Index: i + 1, Segment: []string{"0:1/2", "1/2:1"}[i], Host: fmt.Sprint("host-", i), Process: fmt.Sprint(i),
 				State: shard.Finished, StartedUS: p.at[i].UnixMicro(), EndedUS: p.at[i].Add(30 * time.Second).UnixMicro(),

@@ -25,11 +25,11 @@ type ResponseEffect struct {
 	Complete int      `json:"complete"`
 	// Faulty counts the responses that are neither complete nor abandoned, by state.
 	Faulty map[ledger.ResponseState]int `json:"faulty,omitempty"`
-	// Late counts complete responses that took over LateOver seconds, which is lateFactor times the longest response of
-	// the minute before the action; nil: none completed in that minute.
-	Late     *int     `json:"finished_late,omitempty"`
-	LateOver float64  `json:"late_over_s,omitempty"`
-	Slowest  *float64 `json:"slowest_s,omitempty"` // the longest duration of a complete response
+	// Late counts complete responses that took over LateLimit seconds, which is lateFactor times the longest response
+	// of the minute before the action; nil: none completed in that minute.
+	Late      *int     `json:"finished_late,omitempty"`
+	LateLimit float64  `json:"late_over_s,omitempty"`
+	Slowest   *float64 `json:"slowest_s,omitempty"` // the longest duration of a complete response
 	// Notes state which data the counts omit.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -90,7 +90,7 @@ func effectOnResponses(a *Action, next float64, all []shard.LoggedResponse) *Res
 		}
 	}
 	if longest > 0 {
-		e.Late, e.LateOver = &late, lateFactor*longest
+		e.Late, e.LateLimit = &late, lateFactor*longest
 	}
 	return e
 }

@@ -62,12 +62,12 @@ func responseQuantiles(h *shard.Histogram) ResponseQuantiles {
 func ResponsesOf(r *shard.Responses, l ModelLedger) *Responses {
 	n := r.States
 	out := &Responses{
-		Started: r.Started(), Complete: n[ledger.ResponseComplete], Truncated: n[ledger.ResponseTruncated], ErrorEvent: n[ledger.ResponseError],
+		Started: r.Ended(), Complete: n[ledger.ResponseComplete], Truncated: n[ledger.ResponseTruncated], ErrorEvent: n[ledger.ResponseError],
 		Refused: n[ledger.ResponseRefused], Empty: n[ledger.ResponseEmpty], Idle: n[ledger.ResponseIdle], Lingering: n[ledger.ResponseLingering],
 		AfterDone: n[ledger.ResponseAfterDone], Unfinished: n[ledger.ResponseUnfinished], Abandoned: n[ledger.ResponseAbandoned],
 		Incomplete: r.Incomplete, Skipped: r.Skipped, Good: r.Good, SingleBurst: r.SingleBurst,
 		TTFT: responseQuantiles(r.First), InterChunkLatency: responseQuantiles(r.Gap), Headers: responseQuantiles(r.Headers),
-		E2E: responseQuantiles(r.Total), StartDelay: responseQuantiles(r.Delay),
+		E2E: responseQuantiles(r.Total), StartDelay: responseQuantiles(r.StartDelay),
 	}
 	out.Cancellation, out.ArrivedTogether = cancellation(r.Abandoned, l), r.Bursts.Share()
 	return out
@@ -86,7 +86,7 @@ func Chunks(r *shard.Responses) ledger.Totals {
 
 // basisOfResponses returns the basis of the counts of chunks.
 func basisOfResponses(r *shard.Responses) Basis {
-	b := Basis{By: ByNumbers, Undetectable: uint64(r.Uncovered + r.OpenTails), Why: []string{}} // #nosec G115 -- counts
+	b := Basis{Kind: ByNumbers, Undetectable: uint64(r.Uncovered + r.OpenTails), Why: []string{}} // #nosec G115 -- counts
 	if r.Uncovered > 0 {
 		b.Why = append(b.Why, "losses inside "+format.Count(r.Uncovered, "complete response")+
 			" could not have been detected: chunks have no numbers, and the service does not state what it sent")
@@ -97,9 +97,9 @@ func basisOfResponses(r *shard.Responses) Basis {
 	}
 	switch complete := r.States[ledger.ResponseComplete]; {
 	case r.Uncovered == complete && r.Numbered+r.FromZero+r.FromOne == 0:
-		b.By = ByNothing
+		b.Kind = ByNothing
 	case r.Numbered+r.FromZero+r.FromOne == 0:
-		b.By = ByStatement
+		b.Kind = ByStatement
 	}
 	return b
 }
@@ -109,7 +109,7 @@ func basisOfResponses(r *shard.Responses) Basis {
 func (v *Verdict) addResponses(r *shard.Responses, l ModelLedger) {
 	v.Responses, v.Evidence = ResponsesOf(r, l), basisOfResponses(r)
 	v.Messages.Totals = Chunks(r)
-	checked := v.Evidence.By != ByNothing
+	checked := v.Evidence.Kind != ByNothing
 	v.MessagesChecked = &checked
 	for _, f := range r.Findings {
 		v.Findings = append(v.Findings, Finding{Kind: string(f.State), ID: f.ID, Unix: float64(f.AtUS) / 1e6, Text: ResponseSentence(&f)})
@@ -121,8 +121,8 @@ func ResponseSentence(f *shard.ResponseFinding) string {
 	text := fmt.Sprintf("request %s at %s: ", f.ID, format.TimeOfDay(time.UnixMicro(f.AtUS)))
 	text += ResponseStates[f.State]
 	after := fmt.Sprintf(" after %s", format.Count(f.Chunks, "chunk"))
-	if f.Of > 0 {
-		after = fmt.Sprintf(" after %d of %s", f.Counts.Received+f.Counts.Corrupted, format.Count(f.Of, "chunk"))
+	if f.TotalChunks > 0 {
+		after = fmt.Sprintf(" after %d of %s", f.Counts.Received+f.Counts.Corrupted, format.Count(f.TotalChunks, "chunk"))
 	}
 	if f.State != ledger.ResponseComplete && f.State != ledger.ResponseRefused && f.State != ledger.ResponseEmpty {
 		text += after
@@ -135,8 +135,8 @@ func ResponseSentence(f *shard.ResponseFinding) string {
 			text += fmt.Sprintf(", %s %s", format.Count(c.n, "chunk"), c.event)
 		}
 	}
-	if f.Lost != nil {
-		text += fmt.Sprintf(" (first missed: number %d)", *f.Lost)
+	if f.FirstMissing != nil {
+		text += fmt.Sprintf(" (first missed: number %d)", *f.FirstMissing)
 	}
 	if f.Reason != "" {
 		text += ": " + f.Reason

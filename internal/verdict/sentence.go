@@ -121,7 +121,7 @@ func (w Formatter) group(b *bundle, runner int) string {
 // phrase returns the predicate of the sentence about a group.
 func (w Formatter) phrase(b *bundle) string {
 	noun := w.Service.Noun()
-	verb, their := format.Form(b.connections, "was", "were"), format.Form(b.connections, "its", "their")
+	verb, possessive := format.Form(b.connections, "was", "were"), format.Form(b.connections, "its", "their")
 	messages := w.messages(b)
 	switch b.kind {
 	case ledger.KindLost:
@@ -141,11 +141,11 @@ func (w Formatter) phrase(b *bundle) string {
 	case ledger.KindRefused:
 		return fmt.Sprintf("%s refused (%s)", verb, b.reason)
 	case ledger.KindRestarted:
-		return "restarted " + their + " numbers at 1"
+		return "restarted " + possessive + " numbers at 1"
 	case ledger.KindEndedEarly:
-		return verb + " closed by the service before the end of " + their + " lifetime (end.lifetime)"
+		return verb + " closed by the service before the end of " + possessive + " lifetime (end.lifetime)"
 	case ledger.KindOverdue:
-		return verb + " open for longer than " + their + " lifetime (end.lifetime)"
+		return verb + " open for longer than " + possessive + " lifetime (end.lifetime)"
 	case ledger.KindMisrouted:
 		return fmt.Sprintf("received %s of other topics", format.Plural(b.count, noun, noun+"s"))
 	case ledger.KindAnnounced:

@@ -102,7 +102,7 @@ func TestChecksOfAStoppedRun(t *testing.T) {
 	}
 	m.EarlyEnds = []string{"runner 1 on h1 did not finish: it was interrupted", "runner 2 on h2 did not finish: it was interrupted"}
 	v := requireOutcome(t, Invalid, judgeSoak(m, server, Evidence{Problems: []string{"the run was stopped by a signal before its end"}}))
-	require.Equal(t, ByNumbers, v.Evidence.By, "no client is compared with the server's ledger")
+	require.Equal(t, ByNumbers, v.Evidence.Kind, "no client is compared with the server's ledger")
 	require.Equal(t, "stopped after 11 s of 1 h", check(t, v, "data complete").Actual)
 }
 

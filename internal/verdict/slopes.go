@@ -12,7 +12,7 @@ import (
 // A Figure is a number that each window has. A setting may limit its growth per hour.
 type Figure struct {
 	Name, Unit string
-	Of         func(w *Window) float64 // NaN: not known
+	Value      func(w *Window) float64 // NaN: not known
 	limit      *slopeLimit             // nil: no setting limits the growth
 }
 
@@ -20,15 +20,15 @@ type Figure struct {
 type slopeLimit struct {
 	check   CheckID
 	setting string
-	of      func(p *plan.Plan) float64 // the limit of a plan, per hour; 0: no limit
+	value   func(p *plan.Plan) float64 // the limit of a plan, per hour; 0: no limit
 	isDelay bool                       // whether a delay of the load generator may cause the growth
 	why     string
 }
 
 // Figures are the figures of a window that the report shows.
 var Figures = []Figure{
-	{Name: "faulty messages", Of: func(w *Window) float64 { return float64(w.Faults) }},
-	{Name: "late messages", Of: func(w *Window) float64 { return float64(w.Late) }},
+	{Name: "faulty messages", Value: func(w *Window) float64 { return float64(w.Faults) }},
+	{Name: "late messages", Value: func(w *Window) float64 { return float64(w.Late) }},
 	{"lateness p99", "ms", func(w *Window) float64 { return knownIf(w.Messages > 0, w.Lateness) }, &slopeLimit{
 		CheckLatenessSlope, "MAX_LATENESS_SLOPE", func(p *plan.Plan) float64 { return p.MaxLatenessSlope }, true, "messages arrive later each hour",
 	}},
@@ -42,12 +42,12 @@ var Figures = []Figure{
 	{"memory of the target", "MiB", func(w *Window) float64 { return knownIf(w.Memory > 0, float64(w.Memory)/(1<<20)) }, &slopeLimit{
 		CheckMemorySlope, "MAX_MEMORY_SLOPE", func(p *plan.Plan) float64 { return p.MaxMemorySlope }, false, "a process that grows is killed in the end",
 	}},
-	{Name: "memory of the runners", Unit: "MiB", Of: func(w *Window) float64 { return float64(w.RunnerMem) / (1 << 20) }},
-	{Name: "CPU of the runners", Unit: "%", Of: func(w *Window) float64 { return w.RunnerCPU }},
+	{Name: "memory of the runners", Unit: "MiB", Value: func(w *Window) float64 { return float64(w.RunnerMem) / (1 << 20) }},
+	{Name: "CPU of the runners", Unit: "%", Value: func(w *Window) float64 { return w.RunnerCPU }},
 }
 
 // controlLateness is the lateness of the control group, which shows the delay of the load generator.
-var controlLateness = Figure{Name: "longest lateness of the control group", Unit: "ms", Of: func(w *Window) float64 {
+var controlLateness = Figure{Name: "longest lateness of the control group", Unit: "ms", Value: func(w *Window) float64 {
 	return knownIf(w.ControlLate > 0, w.ControlLate)
 }}
 
@@ -65,7 +65,7 @@ func (v *Verdict) Slope(f *Figure) (s resources.Slope, ok bool) {
 	var hours, values []float64
 	for i := 1; i < len(v.Windows)-1; i++ {
 		w := &v.Windows[i]
-		if value := f.Of(w); !math.IsNaN(value) {
+		if value := f.Value(w); !math.IsNaN(value) {
 			hours, values = append(hours, w.StartUnix/3600), append(values, value)
 		}
 	}
@@ -96,7 +96,7 @@ func (f *Figure) perHour(s resources.Slope) string {
 // slopeChecks returns the checks of the figures whose growth the plan limits.
 func (v *Verdict) slopeChecks() (out []Check) {
 	for i := range Figures {
-		if l := Figures[i].limit; l != nil && l.of(&v.Plan) > 0 {
+		if l := Figures[i].limit; l != nil && l.value(&v.Plan) > 0 {
 			out = append(out, v.slopeCheck(&Figures[i], l))
 		}
 	}
@@ -106,12 +106,12 @@ func (v *Verdict) slopeChecks() (out []Check) {
 // slopeCheck returns the check of one figure. It is unmet if the whole confidence interval of the slope is above the
 // limit.
 func (v *Verdict) slopeCheck(f *Figure, l *slopeLimit) Check {
-	limit := l.of(&v.Plan)
+	limit := l.value(&v.Plan)
 	c := Check{ID: l.check, Name: "growth per hour: " + f.Name, Limit: format.Quantity(limit, f.Unit), Actual: "not known", Why: l.why}
 	slope, ok := v.Slope(f)
 	if !ok {
 		c.Reasons = []string{fmt.Sprintf("the growth is unknown (%s): %s needs %d windows in which it is known; shorten WINDOW, or soak longer", f.Name, l.setting, resources.MinPoints+2)}
-		return c.Inconclusive()
+		return c.AsDoubt()
 	}
 	c.Actual, c.Pass = format.Change(slope.PerUnit, f.Unit)+" ("+f.Interval(slope)+")", slope.Low <= limit
 	if c.Pass {
@@ -120,7 +120,7 @@ func (v *Verdict) slopeCheck(f *Figure, l *slopeLimit) Check {
 	c.Reasons = []string{fmt.Sprintf("the %s grew by %s; the limit is %s (%s)", f.Name, f.perHour(slope), c.Limit, l.setting)}
 	if l.isDelay && v.generatorSlowed(slope.PerUnit-limit) {
 		c.Reasons[0] += "; the load generator was late too, so its own delay may be the cause"
-		return c.Inconclusive()
+		return c.AsDoubt()
 	}
 	return c
 }
@@ -128,7 +128,7 @@ func (v *Verdict) slopeCheck(f *Figure, l *slopeLimit) Check {
 // generatorSlowed reports whether the delay of the load generator may have grown by a number of milliseconds per hour.
 // That is the case if the generator was saturated, or if the lateness of its control group grew by at least that
 // number.
-func (v *Verdict) generatorSlowed(by float64) bool {
+func (v *Verdict) generatorSlowed(growth float64) bool {
 	slope, ok := v.Slope(&controlLateness)
-	return v.Generator.Saturated || ok && slope.Low > 0 && slope.PerUnit >= by
+	return v.Generator.Saturated || ok && slope.Low > 0 && slope.PerUnit >= growth
 }

@@ -28,21 +28,21 @@ type Streams struct {
 	server  ServerLedger
 	oneHost bool
 
-	corrections   map[int]*shard.Connection // by index: records that Records yields in place of those of the runners
-	counts        []ledger.Counts           // of each runner
-	sum           ledger.Counts             // of all runners
-	listed        map[ledger.Kind]int       // findings of the records by kind; Findings has at most maxFindings of each
-	intervalCount int                       // streams whose interval was measured
-	topics        map[string]*Topic
-	shared        map[string]*sharedTopic // by name; nil: clients are not compared with each other
-	premature     []string                // sentences about clients that received messages before they were published
-	coverage      coverage                // of the confirmed messages
-	lastOutages   lastOutages
-	pending       int           // connections to which messages may have been in transit at the end of the run
-	delay         time.Duration // the longest delay of messages on these connections
-	floorStreams  int           // streams whose count was compared with floor(open time / interval)
-	belowFloor    []string      // sentences about clients whose count was below that number
-	differences   differences   // of all connections
+	corrections    map[int]*shard.Connection // by index: records that Records yields in place of those of the runners
+	counts         []ledger.Counts           // of each runner
+	sum            ledger.Counts             // of all runners
+	listed         map[ledger.Kind]int       // findings of the records by kind; Findings has at most maxFindings of each
+	intervalCount  int                       // streams whose interval was measured
+	topics         map[string]*Topic
+	comparedTopics map[string]*comparedTopic // by name; nil: clients are not compared with each other
+	premature      []string                  // sentences about clients that received messages before they were published
+	coverage       coverage                  // of the confirmed messages
+	lastOutages    lastOutages
+	pending        int           // connections to which messages may have been in transit at the end of the run
+	delay          time.Duration // the longest delay of messages on these connections
+	floorStreams   int           // streams whose count was compared with floor(open time / interval)
+	belowFloor     []string      // sentences about clients whose count was below that number
+	differences    differences   // of all connections
 
 	unexplained differences // of connections without missed or duplicated messages
 	proofs      proofs
@@ -64,7 +64,7 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 		m: m, server: server, oneHost: oneHost, Runners: make([]Runner, len(m.Runners)), counts: make([]ledger.Counts, len(m.Runners)),
 		corrections: map[int]*shard.Connection{}, listed: map[ledger.Kind]int{},
 	}
-	s.Connections.Planned, s.Service, s.Codings, s.Redirects, s.Shared = m.Plan.Connections, m.Service, m.Codings, m.Redirects, m.HTTP2
+	s.Connections.Planned, s.Service, s.Codings, s.Redirects, s.HTTP2 = m.Plan.Connections, m.Service, m.Codings, m.Redirects, m.HTTP2
 	s.Server.Known = server != nil
 	s.listTopics()
 	s.alignFeeds()
@@ -90,7 +90,7 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 	s.setControl()
 	s.sumIntervals()
 	s.setLatency()
-	s.addEnds(m)
+	s.addEndRequests(m)
 	if slow := s.slowEndsText(); slow != "" {
 		s.Warnings = append(s.Warnings, slow)
 	}

@@ -23,7 +23,7 @@ func (v *Verdict) Summary() string {
 	case v.ConnectionsOnly():
 		return v.Heading() + ": " + reasonUnchecked
 	case len(v.Reasons) > 0: // the run was not judged
-		return v.Heading() + ": " + first(v.Reasons, "")
+		return v.Heading() + ": " + firstText(v.Reasons, "")
 	}
 	return v.Heading()
 }
@@ -56,7 +56,7 @@ func (v *Verdict) passSummary() string {
 	if v.ConnectionsOnly() {
 		return text + ", " + reasonUnchecked
 	}
-	if v.Evidence.By == BySubscribers {
+	if v.Evidence.Kind == BySubscribers {
 		return v.comparisonSummary()
 	}
 	text += fmt.Sprintf(", %s of %s received", format.Thousands(m.Received), format.Count(m.Expected, "message"))
@@ -93,13 +93,13 @@ func (v *Verdict) stopTime() string {
 	return fmt.Sprintf("stopped after %s of %s", format.Duration(length), format.Duration(time.Duration(v.Plan.Seconds)*time.Second))
 }
 
-// invalidSummary states the first cause of an invalid run. If runners are incomplete, it adds the number of clients that
-// were not observed, in place of the number of further reasons.
+// invalidSummary states the first cause of an invalid run. If runners are incomplete, it adds the number of clients
+// that were not observed, in place of the number of further reasons.
 func (v *Verdict) invalidSummary() string {
 	reasons, missing := v.invalidReasons(), v.Connections.Unobserved+v.Connections.Unwatched
 	isIncomplete := slices.ContainsFunc(v.Checks, func(c Check) bool { return c.ID == CheckComplete && c.State() == Undecided })
 	if len(reasons) < 2 || missing == 0 || !isIncomplete || v.Layout.Declared {
-		return first(reasons, "nothing was judged")
+		return firstText(reasons, "nothing was judged")
 	}
 	return fmt.Sprintf("%s; %s of %s %s not observed to the end", reasons[0], format.Thousands(missing),
 		format.Count(v.Connections.Planned, "client"), format.Form(missing, "was", "were"))
@@ -134,7 +134,7 @@ func (v *Verdict) failSummary() string {
 		}
 	}
 	if len(clauses) == 0 { // only script checks failed, or no check was judged
-		return first(v.Reasons, "no check was met")
+		return firstText(v.Reasons, "no check was met")
 	}
 	text := strings.Join(clauses, ", ")
 	if omitted > 0 {
@@ -167,12 +167,12 @@ func (v *Verdict) clause(c *Check) (text string, hasTime bool) {
 	switch c.ID {
 	case CheckScript:
 		return "", false
-	case CheckOwnCount:
+	case CheckServerCount:
 		if len(v.Failures) > 0 { // the ledger of a crashed process is lost
 			return "", false
 		}
 	case CheckTargetUp, CheckAnswers, CheckComplete, CheckSilence, CheckOutage, CheckOpenTime, CheckReconnected:
-		return first(c.Reasons, c.Actual), false
+		return firstText(c.Reasons, c.Actual), false
 	case CheckOpened:
 		return fmt.Sprintf("%s of %s not connected", format.Thousands(s.Planned-s.Opened), format.Count(s.Planned, "client")), true
 	case CheckOpenToEnd:

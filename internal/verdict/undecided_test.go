@@ -143,7 +143,7 @@ func TestUndetectableLosses(t *testing.T) {
 			m.Connections.Edit(i).Undetectable = 1 // one was due at the end, and the server's ledger has the last number
 		}
 		v := requireOutcome(t, Pass, judgeSoak(m, server, Evidence{}))
-		require.Equal(t, Basis{By: ByServer, Why: []string{}}, v.Evidence)
+		require.Equal(t, Basis{Kind: ByServer, Why: []string{}}, v.Evidence)
 	})
 	t.Run("a pass by interval states their number", func(t *testing.T) {
 		t.Parallel()
@@ -152,7 +152,7 @@ func TestUndetectableLosses(t *testing.T) {
 			m.Connections.Edit(i).Numbered, m.Connections.Edit(i).Last, m.Connections.Edit(i).Undetectable = false, 0, 2
 		}
 		v := requireOutcome(t, Pass, judgeSoak(m, nil, Evidence{}))
-		require.Equal(t, ByClock, v.Evidence.By)
+		require.Equal(t, ByClock, v.Evidence.Kind)
 		require.EqualValues(t, 6, v.Evidence.Undetectable)
 		require.Len(t, v.Evidence.Why, 1)
 		require.Equal(t, "no noop is known to be missing; up to 6 of 717 could be undetectable losses", v.Reasons[0])
@@ -171,7 +171,7 @@ func TestUndetectableLosses(t *testing.T) {
 		m, _ := cleanRun()
 		m.Connections.Edit(1).Undetectable = 1
 		v := requireOutcome(t, Invalid, judgeSoak(m, nil, Evidence{}))
-		require.Equal(t, ByNumbers, v.Evidence.By)
+		require.Equal(t, ByNumbers, v.Evidence.Kind)
 		m.Plan.MaxHidden = 1
 		require.Equal(t, Pass, judgeSoak(m, nil, Evidence{}).Verdict)
 	})
@@ -181,7 +181,7 @@ func TestUndetectableLosses(t *testing.T) {
 		m.Connections.Edit(1).Numbered, m.Connections.Edit(1).Last = false, 0
 		m.Connections.Edit(1).Undetectable, m.Connections.Edit(1).PossibleCopies = 3, 2
 		v := requireOutcome(t, Pass, judgeSoak(m, server, Evidence{}))
-		require.Equal(t, ByClock, v.Evidence.By)
+		require.Equal(t, ByClock, v.Evidence.Kind)
 		require.EqualValues(t, 2, v.Evidence.Undetectable)
 		m.Plan.MaxHidden = 0
 		require.Equal(t, Invalid, judgeSoak(m, server, Evidence{}).Verdict)

@@ -113,7 +113,7 @@ func completenessCheck(e *Evidence, a *Assessment) (c Check, warnings []string) 
 			problems = append(problems, fmt.Sprintf("%s; the limit is %g %% (MIN_COVERAGE)", w, 100*required))
 		}
 	}
-	c.Actual, c.Pass, c.Reasons = first(problems, c.Actual), len(problems) == 0, problems
+	c.Actual, c.Pass, c.Reasons = firstText(problems, c.Actual), len(problems) == 0, problems
 	return c, warnings
 }
 

@@ -21,9 +21,9 @@ type Window struct {
 	Opened    int     `json:"opened"` // streams, including those of reconnects
 	Closed    int     `json:"closed"` // streams, for any reason
 	Messages  int     `json:"messages"`
-	// Faults is the number of messages that were lost, duplicated, reordered, corrupted or of another topic, by the time
-	// of detection. It is the higher of two counts: that of listed findings, and that of the faults that the runners
-	// detected.
+	// Faults is the number of messages that were lost, duplicated, reordered, corrupted or of another topic, by the
+	// time of detection. It is the higher of two counts: that of listed findings, and that of the faults that the
+	// runners detected.
 	Faults   int     `json:"faults"`
 	Late     int     `json:"late"`
 	Lateness float64 `json:"lateness_p99_ms"`
@@ -80,20 +80,20 @@ func (s *Streams) windowsOf(samples []resources.Sample) []Window {
 		w := &out[number(samples[i].Unix)]
 		w.Memory = max(w.Memory, samples[i].BackendRSS)
 	}
-	for i, n := range s.faultsBy(number, len(out)) {
+	for i, n := range s.faultsByWindow(number, len(out)) {
 		out[i].Faults = max(out[i].Faults, n)
 	}
 	return out
 }
 
-// faultsBy returns the number of faulty messages in each window, by the listed findings.
-func (s *Streams) faultsBy(number func(unix int64) int64, windows int) []int {
+// faultsByWindow returns the number of faulty messages in each window, by the listed findings.
+func (s *Streams) faultsByWindow(windowOf func(unix int64) int64, windows int) []int {
 	faults := make([]int, windows)
 	for c := range s.Records() {
 		for _, f := range c.Findings {
 			switch f.Kind {
 			case ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindDuplicated, ledger.KindReordered, ledger.KindCorrupted, ledger.KindMisrouted:
-				faults[number(s.m.Runners[c.Runner].At(f.At).Unix())] += clamp.Int(max(f.Count, 1))
+				faults[windowOf(s.m.Runners[c.Runner].At(f.At).Unix())] += clamp.Int(max(f.Count, 1))
 			default:
 			}
 		}

@@ -37,7 +37,7 @@ const (
 	fanoutDue          = "fanout_due"           // expected deliveries
 	fanoutArrived      = "fanout_arrived"       // deliveries in time, at most one per subscriber
 	fanoutDuplicated   = "fanout_duplicated"    // deliveries that arrived again
-	fanoutLate         = "fanout_overdue"       // deliveries after the time limit
+	fanoutOverdue      = "fanout_overdue"       // deliveries after the time limit
 	fanoutUntimed      = "fanout_untimed"       // deliveries in time, but without a valid timestamp
 	fanoutUnexpected   = "fanout_unexpected"    // deliveries that match no broadcast to the subscriber
 	fanoutShort        = "fanout_short"         // broadcasts whose response does not confirm as many streams
@@ -116,7 +116,7 @@ func (b *broadcaster) arrive(s *subscriber, at time.Time, block *service.Block) 
 	case isDuplicate:
 		b.sample(fanoutDuplicated, message.tags, at, 1)
 	case message.expired:
-		b.sample(fanoutLate, message.tags, at, 1)
+		b.sample(fanoutOverdue, message.tags, at, 1)
 	default:
 		b.deliver(message, at, block.Comment)
 	}

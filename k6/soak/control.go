@@ -176,7 +176,7 @@ func (s *controlStream) event(at time.Time, e *eventstream.Event) {
 		return
 	}
 	g.total.Lost += arrival.Lost
-	g.bucket.Note(arrival.Late, arrival.Reference, g.limit)
+	g.bucket.CountEvent(arrival.Late, arrival.Reference, g.limit)
 	if g.maxLateness == nil || arrival.Late > *g.maxLateness {
 		g.maxLateness = &arrival.Late
 	}

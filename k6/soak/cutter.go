@@ -62,7 +62,7 @@ const retryInterval = 20 * time.Millisecond
 // runner started.
 func (c *cutter) run(ctx context.Context, p *plan.Plan, runner int, start time.Time) {
 	random := rand.New(rand.NewPCG(uint64(p.Seed), uint64(runner))) // #nosec G115 G404 -- the seed of the plan makes cuts repeatable; not a secret
-	_, end := p.CutWindow()
+	_, end := p.CutPeriod()
 	for i, cut := range p.PlannedCuts() {
 		if i%max(p.Runners, 1) != runner-1 {
 			continue

@@ -73,7 +73,7 @@ func TestCutterMakesPlannedCuts(t *testing.T) {
 	for _, c := range p.PlannedCuts() {
 		want[c.Kind]++
 	}
-	_, end := p.CutWindow()
+	_, end := p.CutPeriod()
 	for runner := 1; runner <= 2; runner++ {
 		r, streams, _ := cutRecorder(t, 8)
 		for _, s := range streams[1:] { // the first stream receives nothing
@@ -103,7 +103,7 @@ func TestCutterMakesPlannedCuts(t *testing.T) {
 func TestCutterEnds(t *testing.T) {
 	t.Parallel()
 	r, streams, p := cutRecorder(t, 2)
-	_, end := p.CutWindow()
+	_, end := p.CutPeriod()
 	r.cutter.run(t.Context(), &p, 1, time.Now().Add(-end-900*time.Millisecond))
 	ctx, stop := context.WithCancel(t.Context())
 	stop()

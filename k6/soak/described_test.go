@@ -104,7 +104,7 @@ func TestBlocksAreCountedByKind(t *testing.T) {
 	s := shardOf(r)
 	require.Equal(t, 4, s.Series[0].Faults)
 	require.Equal(t, "mine", s.Service.Name)
-	require.EqualValues(t, "numbers", s.Service.Counts)
+	require.EqualValues(t, "numbers", s.Service.CountBasis)
 	require.InDelta(t, 0, s.Latency.MinUS, 10)
 	require.Equal(t, 20*time.Millisecond, s.Lateness.Max())
 }

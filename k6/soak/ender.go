@@ -276,7 +276,7 @@ func (t *tally) addEndResponse(server, code string, duration time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.streams.ends == nil {
-		t.streams.ends = new(shard.Ends)
+		t.streams.ends = new(shard.EndRequests)
 	}
 	t.streams.ends.Add(server, code, t.wall(time.Now()), duration)
 }

@@ -74,8 +74,8 @@ const framingService = `{
 	end: {by: "event", done: [{data: "[DONE]"}, {event: "finished"}], failed: {event: "error"}, stated: {event: "whole", text: "json:$.whole"}},
 }`
 
-// A framingServer responds with the body that a request names, in small pieces if the request contains "bytes". It records
-// the body of each response.
+// A framingServer responds with the body that a request names, in small pieces if the request contains "bytes". It
+// records the body of each response.
 type framingServer struct {
 	gzip  bool
 	mu    sync.Mutex
@@ -128,7 +128,7 @@ func TestFiniteReadsFramesByTheStandard(t *testing.T) {
 			}
 			got := finiteOf(t, serve(t, s.ServeHTTP), framingService, fmt.Sprintf(`{concurrency: 0, rate: %d, seconds: 1, maxInFlight: 1000, acceptEncoding: %q, prompts: [%s]}`,
 				len(prompts), coding, strings.Join(prompts, ",")))
-			require.Equal(t, int64(len(prompts)), got.Started())
+			require.Equal(t, int64(len(prompts)), got.Ended())
 			states, corrupted, missed := map[string]ledger.ResponseState{}, map[string]uint64{}, map[string]uint64{}
 			reasons := map[string]string{}
 			for _, finding := range got.Findings {

@@ -99,7 +99,7 @@ func TestFiniteAccountsForEachFault(t *testing.T) {
 					options = `{prompts: [%q], seconds: 0.1, idleTimeout: 0.5, linger: 0.5}`
 				}
 				got := finiteOf(t, url, api, fmt.Sprintf(options, order))
-				n := got.Started()
+				n := got.Ended()
 				require.Positive(t, n)
 				require.Equal(t, map[ledger.ResponseState]int64{want.state: n}, got.States, got.Findings)
 				times := uint64(n) // #nosec G115 -- a count
@@ -116,8 +116,8 @@ func TestFiniteAccountsForEachFault(t *testing.T) {
 func TestFiniteCountsShortAnswers(t *testing.T) {
 	t.Parallel()
 	got := finiteOf(t, startModel(t), "openai-chat", `{prompts: ["soak id={id} delay=1ms ttft=1ms fault=length@3"], seconds: 0.1}`)
-	require.Equal(t, got.Started(), got.States[ledger.ResponseComplete])
-	require.Equal(t, got.Started(), got.Incomplete)
+	require.Equal(t, got.Ended(), got.States[ledger.ResponseComplete])
+	require.Equal(t, got.Ended(), got.Incomplete)
 }
 
 func TestFiniteCountsBursts(t *testing.T) {
@@ -163,19 +163,19 @@ func TestFiniteWithAnOpenModel(t *testing.T) {
 	t.Parallel()
 	for _, poisson := range []string{"false", "true"} {
 		got := finiteOf(t, startModel(t), "openai-chat", `{rate: 100, concurrency: 0, poisson: `+poisson+`, seed: 3}`)
-		require.InDelta(t, 50, got.Started(), 20)
+		require.InDelta(t, 50, got.Ended(), 20)
 		if poisson == "false" {
-			require.EqualValues(t, 50, got.Started())
+			require.EqualValues(t, 50, got.Ended())
 		}
-		require.Equal(t, got.Started(), got.States[ledger.ResponseComplete], got.Findings)
-		require.Equal(t, got.Started(), got.Numbered)
+		require.Equal(t, got.Ended(), got.States[ledger.ResponseComplete], got.Findings)
+		require.Equal(t, got.Ended(), got.Numbered)
 	}
 }
 
 func TestFiniteSkipsRequestsAboveMaxInFlight(t *testing.T) {
 	t.Parallel()
 	got := finiteOf(t, startModel(t), "openai-chat", `{rate: 100, concurrency: 0, maxInFlight: 2, prompts: ["soak id={id} ttft=2s"]}`)
-	require.EqualValues(t, 2, got.Started())
+	require.EqualValues(t, 2, got.Ended())
 	require.EqualValues(t, 48, got.Skipped)
 }
 
@@ -189,7 +189,7 @@ func TestFiniteAbandonsAShare(t *testing.T) {
 	t.Parallel()
 	got := finiteOf(t, startModel(t), "openai-chat", `{rate: 100, concurrency: 0, abandon: 0.5, seed: 1, prompts: ["soak id={id} delay=20ms"]}`)
 	require.InDelta(t, 25, got.States[ledger.ResponseAbandoned], 15)
-	require.Equal(t, got.Started(), got.States[ledger.ResponseAbandoned]+got.States[ledger.ResponseComplete])
+	require.Equal(t, got.Ended(), got.States[ledger.ResponseAbandoned]+got.States[ledger.ResponseComplete])
 	require.Empty(t, got.Findings)
 }
 
@@ -212,12 +212,12 @@ func TestFiniteOfAnotherService(t *testing.T) {
 	got := finiteOf(t, url, `{name: 'answers', connect: {method: 'POST', url: '{base}/ask'}, body: (n) => 'question ' + n,
 		message: {event: 'piece', seq: 'json:$.n', per: 'request'}, end: {by: 'event', done: {event: 'finished'}, failed: {event: 'error'}}}`,
 		`{concurrency: 1}`)
-	require.Equal(t, got.Started(), got.States[ledger.ResponseComplete], got.Findings)
+	require.Equal(t, got.Ended(), got.States[ledger.ResponseComplete], got.Findings)
 	require.Equal(t, "question 0", bodies[0])
 	require.EqualValues(t, 1, got.Chunks.Missed)
-	require.EqualValues(t, 3, *got.Findings[0].Lost)
-	require.Equal(t, got.Started(), got.OpenTails)
-	require.Equal(t, got.Started(), got.FromZero)
+	require.EqualValues(t, 3, *got.Findings[0].FirstMissing)
+	require.Equal(t, got.Ended(), got.OpenTails)
+	require.Equal(t, got.Ended(), got.FromZero)
 }
 
 // If a function throws, its request fails. The run continues, because an early end would pass.
@@ -252,8 +252,8 @@ func TestFiniteEndsAResponseThatSendsOnlyHeartbeats(t *testing.T) {
 				}
 			})
 			got := finiteOf(t, url, answers, `{firstTimeout: 0.5, idleTimeout: 0.5, linger: 0.1, seconds: 3}`)
-			require.Greater(t, got.Started(), int64(4), "each of the first four ended before the end of the run")
-			require.Equal(t, map[ledger.ResponseState]int64{want: got.Started()}, got.States)
+			require.Greater(t, got.Ended(), int64(4), "each of the first four ended before the end of the run")
+			require.Equal(t, map[ledger.ResponseState]int64{want: got.Ended()}, got.States)
 		})
 	}
 }

@@ -221,7 +221,7 @@ func (h *hostileService) run(t *testing.T, described bool, out map[string]string
 	out[prefix+"live page"] = fetch(t, server.URL())
 
 	packed := filepath.Join(filepath.Dir(summary), "t.tar.gz")
-	c, err := archive.Make(t.Context(), archive.Source{Results: string(d), Secrets: archive.NewSecrets([]string{"SUBSCRIBE_TOKEN=" + knownToken}, "")}, packed)
+	c, err := archive.Make(t.Context(), archive.Source{Folder: string(d), Secrets: archive.NewSecrets([]string{"SUBSCRIBE_TOKEN=" + knownToken}, "")}, packed)
 	require.NoError(t, err)
 	out[prefix+"archive's contents"] = fmt.Sprint(c)
 	opened := filepath.Join(t.TempDir(), "opened")

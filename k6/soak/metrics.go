@@ -105,7 +105,7 @@ func quantile(q float64) func(*snapshot) float64 {
 // The metrics of phases, steps and broadcasts, by kind. Times are in milliseconds.
 var (
 	holdCounters = []string{
-		vanishVanished, stormDropped, fanoutDue, fanoutArrived, fanoutDuplicated, fanoutLate, fanoutUntimed, fanoutUnexpected, fanoutShort,
+		vanishVanished, stormDropped, fanoutDue, fanoutArrived, fanoutDuplicated, fanoutOverdue, fanoutUntimed, fanoutUnexpected, fanoutShort,
 		slowStarted, slowAccepted, slowRejected, slowDue, slowArrived, slowRepeated, slowFilled, slowClosedLater, slowComplete,
 	}
 	holdTimes = []string{stormDialDelay, stormConnect, stepConnect, fanoutLatency, fanoutLast, fanoutSinceRequest, fanoutPost, slowClosed}

@@ -158,7 +158,7 @@ func TestBroadcastsPerSubscriber(t *testing.T) {
 	}}
 	h := holdBroadcasts(t, spec, `broadcast: {url: url + "/event/broadcast?event=news", event: "news", within: 3000}, steps: [{name: "a", streams: 3, for: 1000, broadcasts: 3, every: 10}, {name: "b", streams: 4, for: 1000, broadcasts: 1, every: 10}]`)
 	for metric, want := range map[string]map[string]float64{
-		fanoutDue: {"a": 9, "b": 4}, fanoutArrived: {"a": 8, "b": 4}, fanoutDuplicated: {"a": 1}, fanoutLate: {}, fanoutUntimed: {}, fanoutUnexpected: {}, fanoutShort: {},
+		fanoutDue: {"a": 9, "b": 4}, fanoutArrived: {"a": 8, "b": 4}, fanoutDuplicated: {"a": 1}, fanoutOverdue: {}, fanoutUntimed: {}, fanoutUnexpected: {}, fanoutShort: {},
 	} {
 		require.Equal(t, want, h.sums(metric), metric)
 	}

@@ -170,7 +170,7 @@ func (r *recorder) noteReach(topic int, number uint64, lateness time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.reach != nil {
-		r.reach.Note(topic, number, lateness)
+		r.reach.Record(topic, number, lateness)
 	}
 }
 

@@ -66,8 +66,8 @@ func TestSumsBySuiteTags(t *testing.T) {
 	require.Equal(t, map[string]string{"scenario": "r20", "code": "ok"}, ok.Tags)
 	require.EqualValues(t, 2, ok.Count)
 	require.InDelta(t, 30*30+50*50, ok.Squares, 1e-9)
-	require.InDelta(t, .04, ok.Net.Max().Seconds(), .001, "50 ms, of which this process may have caused 10 ms")
-	require.Zero(t, failed.Net.Max())
+	require.InDelta(t, .04, ok.Undelayed.Max().Seconds(), .001, "50 ms, of which this process may have caused 10 ms")
+	require.Zero(t, failed.Undelayed.Max())
 	require.EqualValues(t, 1_700_000_000_000_000-30_000, ok.FirstUS, "the start of the first request")
 	require.EqualValues(t, 1_700_000_001_000_000, ok.LastUS)
 	var p shard.Progress

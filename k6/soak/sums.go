@@ -50,8 +50,8 @@ func (s *sums) addSample(sample metrics.Sample) {
 	if m.Trend != nil { // times of k6 are in milliseconds; other values keep three decimals
 		duration := time.Duration(min(sample.Value, 1e9) * float64(time.Millisecond))
 		m.Trend.Record(duration)
-		if m.Net != nil {
-			m.Net.Record(max(duration-s.maxDelay(sample.Time.Add(-duration), sample.Time), 0))
+		if m.Undelayed != nil {
+			m.Undelayed.Record(max(duration-s.maxDelay(sample.Time.Add(-duration), sample.Time), 0))
 		}
 	}
 	if s.splitBy != nil {
@@ -130,7 +130,7 @@ func (s *sums) seriesOf(sample metrics.Sample) *shard.Metric {
 		if sample.Metric.Type == metrics.Trend {
 			m.Trend = shard.NewHistogram()
 			if m.Name == shard.RequestDuration && s.maxDelay != nil {
-				m.Net = shard.NewHistogram()
+				m.Undelayed = shard.NewHistogram()
 			}
 		}
 		s.metrics[key] = m
@@ -175,7 +175,7 @@ func (s *sums) list() []shard.Metric {
 	out := make([]shard.Metric, 0, len(s.metrics))
 	for _, key := range slices.Sorted(maps.Keys(s.metrics)) {
 		c := *s.metrics[key]
-		c.Trend, c.Net = c.Trend.Copy(), c.Net.Copy()
+		c.Trend, c.Undelayed = c.Trend.Copy(), c.Undelayed.Copy()
 		out = append(out, c)
 	}
 	return out

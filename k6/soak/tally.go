@@ -33,10 +33,10 @@ type tally struct {
 
 // A streamSums has counts of special streams, and of the requests that end streams.
 type streamSums struct {
-	codings   []shard.Coding   // of compressed streams
-	redirects []shard.Redirect // of streams to other origins
-	shared    *shard.HTTP2     // of HTTP/2 streams; nil: none
-	ends      *shard.Ends      // nil: none
+	codings   []shard.Coding     // of compressed streams
+	redirects []shard.Redirect   // of streams to other origins
+	shared    *shard.HTTP2       // of HTTP/2 streams; nil: none
+	ends      *shard.EndRequests // nil: none
 }
 
 // addShared counts an HTTP/2 stream, and its connection if the stream is the first one on it.

@@ -22,8 +22,8 @@ import (
 
 const victim = "gold-5" // client that loses a price
 
-// A feed sends a price without a number to all clients every 100 ms. It drops the 50th price of the victim, for the victim or
-// for all clients of its pod. Without a victim it drops none.
+// A feed sends a price without a number to all clients every 100 ms. It drops the 50th price of the victim, for the
+// victim or for all clients of its pod. Without a victim it drops none.
 type feed struct {
 	start  time.Time
 	byPod  bool                   // the price is dropped for all clients of the pod
@@ -89,7 +89,7 @@ func TestFeedWithoutNumbersIsExact(t *testing.T) {
 			s.wait(t)
 			v := s.verdict(t)
 			require.Equal(t, want, v.Verdict, s.output())
-			assert.Equal(t, verdict.BySubscribers, v.Evidence.By)
+			assert.Equal(t, verdict.BySubscribers, v.Evidence.Kind)
 			assert.Equal(t, tt.losses, f.losses.Load())
 			m := v.Messages
 			assert.Equal(t, [4]uint64{tt.losses, 0, 0, 0}, [4]uint64{m.Missed, m.Duplicated, m.Reordered, m.Corrupted})

@@ -14,8 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// nginx compresses the streams of the backend. With proxy_buffering off it flushes after each noop. With buffering it delays
-// noops; with postpone_output 0 at least the headers are sent at once.
+// nginx compresses the streams of the backend. With proxy_buffering off it flushes after each noop. With buffering it
+// delays noops; with postpone_output 0 at least the headers are sent at once.
 func TestCompressingProxy(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -24,7 +24,7 @@ func TestCompressingProxy(t *testing.T) {
 	}{
 		"flushes": {"proxy_buffering off;", "browser", func(t *testing.T, v *verdict.Verdict, out string) {
 			require.Equal(t, verdict.Pass, v.Verdict, out)
-			require.Equal(t, "gzip on 20 streams", v.Compressed())
+			require.Equal(t, "gzip on 20 streams", v.CompressionText())
 			require.Regexp(t, `compressed +gzip on 20 streams`, out)
 			require.Equal(t, v.Messages.Received, v.Codings[0].Messages)
 			require.Contains(t, v.Checks, verdict.Check{
@@ -65,8 +65,8 @@ const hubModule = `export default {
   publish: { url: '{base}/pub/{topic}', body: '{"run":"{run}","seq":{seq},"t":{sentAt}}' },
 };`
 
-// A service flushes its compression only every two seconds. Its streams are not silent for longer, so they stay open, but most
-// messages are late.
+// A service flushes its compression only every two seconds. Its streams are not silent for longer, so they stay open,
+// but most messages are late.
 func TestMessageBursts(t *testing.T) {
 	t.Parallel()
 	h := &fakeservice.Hub{Gzip: 2 * time.Second}

@@ -16,7 +16,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// If the noops are on time and only the requests that end the streams are slow, the verdict has a warning and does not fail.
+// If the noops are on time and only the requests that end the streams are slow, the verdict has a warning and does not
+// fail.
 func TestSlowDeletesAreReported(t *testing.T) {
 	t.Parallel()
 	target, err := url.Parse(backend(t, "NOOP_INTERVAL=1s"))
@@ -32,7 +33,7 @@ func TestSlowDeletesAreReported(t *testing.T) {
 	r := begin(t, nil, "--backend-url", slow.URL, "--connections", "20", "--runners", "2", "--seconds", "8", "--noop-interval", "1")
 	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
-	require.EqualValues(t, 20, v.Ends.Count)
-	require.GreaterOrEqual(t, v.Ends.MinMS, 1200.)
+	require.EqualValues(t, 20, v.EndRequests.Count)
+	require.GreaterOrEqual(t, v.EndRequests.MinMS, 1200.)
 	require.Contains(t, strings.Join(v.Warnings, "\n"), "the requests that end the streams (DELETE /event/forcedisconnect) are slow, and the noops are not: half of them took over 1.")
 }

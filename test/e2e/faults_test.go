@@ -132,12 +132,12 @@ func TestFaultsAreFoundExactlyOverOtherTransports(t *testing.T) {
 		text := strings.Join(findings, "\n") // nginx sends RST_STREAM when it closes a connection of HTTP/1.1
 		findings := strings.Split(strings.ReplaceAll(text, "closed by the server in the middle of a response", `disconnected \(reset\)`), "\n")
 		v := g.soak(t, want, findings, http2Front(t, backend(t, env...)), "K6_INSECURE_SKIP_TLS_VERIFY=true")
-		require.Positive(t, v.Shared.Connections)
+		require.Positive(t, v.HTTP2.Connections)
 	})
 }
 
-// The first reason is the cause, the crash. Equal findings form one line with their exact count, even if only 50 of them are
-// listed.
+// The first reason is the cause, the crash. Equal findings form one line with their exact count, even if only 50 of
+// them are listed.
 func TestCrashingBackendFails(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

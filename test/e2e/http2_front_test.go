@@ -37,7 +37,7 @@ func TestSoakOverHTTP2ThroughNginx(t *testing.T) {
 			require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 			require.Equal(t, 20, v.Connections.Completed)
 			if tt.wantText == "" {
-				require.Nil(t, v.Shared)
+				require.Nil(t, v.HTTP2)
 				require.NotContains(t, r.out.String(), "HTTP/2")
 				return
 			}

@@ -133,8 +133,8 @@ func TestReplacedRunner(t *testing.T) {
 	require.Contains(t, third.out.String(), "continue runner 2: it has finished")
 }
 
-// A final shard that cannot be stored in the bucket is saved locally. After it is copied to the other shards, the run is
-// complete.
+// A final shard that cannot be stored in the bucket is saved locally. After it is copied to the other shards, the run
+// is complete.
 func TestDeniedShardIsSavedLocally(t *testing.T) {
 	t.Parallel()
 	b := startBucket(t)
@@ -174,9 +174,9 @@ func TestSeveralBackends(t *testing.T) {
 	require.Contains(t, r.out.String(), "2 backends started here, without nginx")
 	require.True(t, v.Server.Known && v.Server.Agrees)
 	require.Equal(t, v.Messages.Received, v.Server.Sent)
-	require.EqualValues(t, 95, v.Ends.Count, "the count must be the sum of three shards")
-	require.Len(t, v.Ends.Servers, 2)
-	require.EqualValues(t, 95, v.Ends.Servers[0].Count+v.Ends.Servers[1].Count)
+	require.EqualValues(t, 95, v.EndRequests.Count, "the count must be the sum of three shards")
+	require.Len(t, v.EndRequests.Servers, 2)
+	require.EqualValues(t, 95, v.EndRequests.Servers[0].Count+v.EndRequests.Servers[1].Count)
 	require.FileExists(t, r.dir.Path("requests-that-end-the-streams.csv"))
 	require.FileExists(t, r.dir.Path("backend-1.log"))
 	require.FileExists(t, r.dir.Path("backend-2.log"))

@@ -16,7 +16,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/reverse"
 )
 
-// Three backends run behind one nginx, which selects a backend by the client id. An action restarts one after the other.
+// Three backends run behind one nginx, which selects a backend by the client id. An action restarts one after the
+// other.
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
 	reverse.Program(t)
@@ -37,5 +38,5 @@ func TestRollingRestart(t *testing.T) {
 	require.Equal(t, [2]int{60, 0}, [2]int{e.Lost, e.NotReconnected})
 	require.Zero(t, e.Missed+e.Duplicated)
 	require.Less(t, e.Peak, 60, "at most one backend must be down at a time")
-	require.Equal(t, verdict.ByNumbers, v.Evidence.By, "the ledger of one backend must not be used for all")
+	require.Equal(t, verdict.ByNumbers, v.Evidence.Kind, "the ledger of one backend must not be used for all")
 }

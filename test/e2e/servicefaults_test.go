@@ -50,7 +50,7 @@ func TestProxyFaultsAreFound(t *testing.T) {
 		require.Equal(t, m.Received+m.Missed+m.Corrupted, m.Expected)
 		require.Zero(t, m.Foreign)
 		require.EqualValues(t, publishedInAll, m.Published.Confirmed)
-		require.Equal(t, "publisher", v.Evidence.By)
+		require.Equal(t, "publisher", v.Evidence.Kind)
 		require.Zero(t, v.Evidence.Undetectable)
 
 		s.requireFinding(v, ledger.KindLost, 1, "missed message 3 of topic TOPIC, published at ")
@@ -81,8 +81,8 @@ func TestProxyFaultsAreFound(t *testing.T) {
 	})
 }
 
-// requireFinding asserts that exactly one finding of a kind concerns a stream of topic k, and that it has the text after the name
-// of the stream. TOPIC stands for the name of the topic.
+// requireFinding asserts that exactly one finding of a kind concerns a stream of topic k, and that it has the text
+// after the name of the stream. TOPIC stands for the name of the topic.
 func (s *serviceSoak) requireFinding(v *verdict.Verdict, kind ledger.Kind, k int, text string) {
 	s.t.Helper()
 	var streams []string

@@ -133,7 +133,7 @@ func TestThirdPartyServicesPass(t *testing.T) {
 		require.EqualValues(t, serviceStreams*perTopic, m.Received)
 		require.Equal(t, m.Received, m.Expected)
 		require.Zero(t, m.Missed+m.Duplicated+m.Reordered+m.Corrupted+m.Foreign)
-		require.Equal(t, "publisher", v.Evidence.By)
+		require.Equal(t, "publisher", v.Evidence.Kind)
 		require.Zero(t, v.Evidence.Undetectable)
 		require.EqualValues(t, publishedInAll, m.Published.Confirmed)
 		require.Equal(t, verdict.Connections{Planned: serviceStreams, Opened: serviceStreams, Completed: serviceStreams}, v.Connections)

@@ -132,7 +132,7 @@ func TestComparedClientsFindLostFrame(t *testing.T) {
 		require.Equal(t, verdict.Fail, v.Verdict, s.out.String())
 		m := v.Messages
 		require.Equal(t, [4]uint64{1, 0, 0, 0}, [4]uint64{m.Missed, m.Duplicated, m.Reordered, m.Corrupted}, s.out.String())
-		require.Equal(t, verdict.BySubscribers, v.Evidence.By)
+		require.Equal(t, verdict.BySubscribers, v.Evidence.Kind)
 		lost := findings(v, ledger.KindLost)
 		require.Len(t, lost, 1)
 		require.Regexp(t, `^gold-\d missed message \d+ of topic `+feedTopic+`, which 7 of 8 clients received, the first at `, lost[0])
@@ -230,7 +230,7 @@ func TestSuitesOfAFeedCountResumeFaults(t *testing.T) {
 			r := begin(t, nil, append([]string{suite, "--service", describePrices(t), "--backend-url", url, "--runners", "2", "--late-ms", "20000"}, tt.args...)...)
 			v := r.verdict()
 			require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
-			require.Equal(t, verdict.BySubscribers, v.Evidence.By)
+			require.Equal(t, verdict.BySubscribers, v.Evidence.Kind)
 			found, otherMessages := tt.counts(v)
 			require.GreaterOrEqual(t, faults.Load(), uint64(10))
 			require.Equal(t, [2]uint64{faults.Load(), 0}, [2]uint64{found, otherMessages}, r.out.String())

@@ -281,7 +281,7 @@ func BenchmarkFinite(b *testing.B) {
 			report := s.script("load-tests/sse/finite.js", plan.Plan{Suite: "finite"}, map[string]string{
 				"CONCURRENCY": strconv.Itoa(responses), "SECONDS": strconv.FormatFloat(size.window.Seconds(), 'f', -1, 64), "PROMPTS": prompts,
 			}, size.window+2*time.Minute)
-			require.Equal(b, report.Responses.Started(), report.Responses.States[ledger.ResponseComplete], report.Responses.Findings)
+			require.Equal(b, report.Responses.Ended(), report.Responses.States[ledger.ResponseComplete], report.Responses.Findings)
 			require.Equal(b, report.Responses.Chunks.Expected, report.Responses.Chunks.Received)
 			return report
 		}
@@ -289,7 +289,7 @@ func BenchmarkFinite(b *testing.B) {
 		bare := awaitResult[responsesResult](b, p, output, size.window+time.Minute)
 		soakShard := finite(concurrency, "")
 		bareRate := float64(bare.Complete) / bare.CPUSeconds
-		rate := float64(soakShard.Responses.Started()) / soakShard.Runner.CPUSeconds
+		rate := float64(soakShard.Responses.Ended()) / soakShard.Runner.CPUSeconds
 		b.ReportMetric(bareRate, "bare-responses/core-s")
 		b.ReportMetric(rate, "finite-responses/core-s")
 		b.ReportMetric(rate/bareRate, "finite/bare")

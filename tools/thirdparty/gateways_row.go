@@ -77,9 +77,9 @@ func assess(s scenario, responses []*response, records []model.Record) scenarioR
 		r.States[resp.State]++
 		record, known := sent[resp.ID]
 		if resp.State == ledger.ResponseAbandoned {
-			if known && record.Left > 0 {
+			if known && record.DisconnectedUS > 0 {
 				r.Cancelled++
-				cancel = append(cancel, max(0, time.UnixMicro(record.Left).Sub(resp.LeftAt)))
+				cancel = append(cancel, max(0, time.UnixMicro(record.DisconnectedUS).Sub(resp.LeftAt)))
 			}
 			r.Wasted += max(0, int(record.Sent)-int(resp.Chunks))
 			continue

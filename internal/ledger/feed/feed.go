@@ -346,9 +346,9 @@ func addNumber(ranges []ledger.Range, n uint64) []ledger.Range {
 	return append(ranges, ledger.Range{n, n})
 }
 
-// Unshared reports whether most messages reached only one client, and several clients received mostly such messages.
-// The clients then do not receive the same messages.
-func (f *Feed) Unshared(records Records) bool {
+// HasSingleRecipients reports whether most messages reached only one client, and several clients received mostly such
+// messages. The clients then do not receive the same messages.
+func (f *Feed) HasSingleRecipients(records Records) bool {
 	singles := 0
 	single := make([]bool, len(f.Messages)+1)
 	for i, m := range f.Messages {

@@ -86,7 +86,7 @@ func TestArchiveContents(t *testing.T) {
 	}))
 	run := folder(t, map[string]string{"shards/runner-1.json.gz": gzipText(t, "{}"), "connections.csv": "a,b\n"})
 	file, c := makeArchive(t, Source{
-		Results: run, Prometheus: "http://me:pass-word@" + address, Version: "v-test",
+		Folder: run, Prometheus: "http://me:pass-word@" + address, Version: "v-test",
 		Secrets: NewSecrets([]string{"BACKEND_TOKEN=of-the-service"}, ""),
 	})
 	files, second := archiveFiles(t, file)
@@ -117,7 +117,7 @@ func TestUnreachablePrometheus(t *testing.T) {
 		"http://me:pass-word@" + closedURL: "connection refused",
 		"http://me:pass-word@" + denied:    ": 401 Unauthorized: who are you?",
 	} {
-		file, c := makeArchive(t, Source{Results: folder(t, nil), Prometheus: address})
+		file, c := makeArchive(t, Source{Folder: folder(t, nil), Prometheus: address})
 		require.Contains(t, c.Prometheus.Missing, want)
 		files, second := archiveFiles(t, file)
 		require.Equal(t, c.Prometheus, second.Prometheus)
@@ -126,22 +126,22 @@ func TestUnreachablePrometheus(t *testing.T) {
 	}
 	for _, answer := range []string{"", "\x00", "<html>log in</html>"} {
 		other := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, answer) })
-		_, c := makeArchive(t, Source{Results: folder(t, nil), Prometheus: "http://" + other})
+		_, c := makeArchive(t, Source{Folder: folder(t, nil), Prometheus: "http://" + other})
 		require.Contains(t, c.Prometheus.Missing, "check that this is the address of a Prometheus server", "%q", answer)
 	}
 	withPath := serve(t, http.NotFound) // a Prometheus at a path
-	_, c := makeArchive(t, Source{Results: folder(t, nil), Prometheus: "http://a-token@" + withPath + "/?apikey=a-key"})
+	_, c := makeArchive(t, Source{Folder: folder(t, nil), Prometheus: "http://a-token@" + withPath + "/?apikey=a-key"})
 	require.Contains(t, c.Prometheus.Missing, "and its path if it has one")
 	require.NotRegexp(t, "a-token|a-key", c.Prometheus.Missing)
 }
 
 func TestMakeRejectsInvalidSource(t *testing.T) {
 	t.Parallel()
-	_, err := Make(t.Context(), Source{Results: folder(t, nil), Prometheus: "prometheus:9090"}, filepath.Join(t.TempDir(), "x"))
+	_, err := Make(t.Context(), Source{Folder: folder(t, nil), Prometheus: "prometheus:9090"}, filepath.Join(t.TempDir(), "x"))
 	require.ErrorContains(t, err, "must begin with http:// or https://")
-	_, err = Make(t.Context(), Source{Results: t.TempDir()}, filepath.Join(t.TempDir(), "x"))
+	_, err = Make(t.Context(), Source{Folder: t.TempDir()}, filepath.Join(t.TempDir(), "x"))
 	require.ErrorContains(t, err, "has no verdict.json; run `soak merge")
-	_, err = Make(t.Context(), Source{Results: filepath.Join(t.TempDir(), "none")}, filepath.Join(t.TempDir(), "x"))
+	_, err = Make(t.Context(), Source{Folder: filepath.Join(t.TempDir(), "none")}, filepath.Join(t.TempDir(), "x"))
 	require.ErrorContains(t, err, "there is no folder")
 }
 
@@ -158,7 +158,7 @@ func TestArchiveHasNoSecrets(t *testing.T) {
 		".env": "BACKEND_TOKEN=b/secret", "certs/server-key.pem": "KEY",
 	})
 	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(run, "link.json")))
-	file, c := makeArchive(t, Source{Results: run, Secrets: secrets})
+	file, c := makeArchive(t, Source{Folder: run, Secrets: secrets})
 	files, _ := archiveFiles(t, file)
 	for name, text := range files {
 		for _, secret := range []string{"hunter2", "b/secret", "b%2Fsecret", "g-secret", "x-secret", "aws-secret-key", "p&secret", "p%26secret", "q-secret", "other-secret", "YTpiLXNlY3JldA", "AKIAABCDEFGH"} {
@@ -175,10 +175,10 @@ func TestArchiveHasNoSecrets(t *testing.T) {
 	require.Contains(t, fmt.Sprint(c.Omitted), "shards/a.json.gz was left out: it contains a secret")
 	require.Contains(t, fmt.Sprint(c.Omitted), "certs/server-key.pem is not a file that a run writes")
 
-	// The page repeats data of other files, in forms that a search for secrets cannot find. It is left out if secrets were
-	// replaced in one of these files.
+	// The page repeats data of other files, in forms that a search for secrets cannot find. It is left out if secrets
+	// were replaced in one of these files.
 	for name, hasPage := range map[string]bool{"connections.csv": false, "run.json": false, "k6.log": true} {
-		_, c = makeArchive(t, Source{Results: folder(t, map[string]string{name: "id,b/secret\n"}), Secrets: secrets})
+		_, c = makeArchive(t, Source{Folder: folder(t, map[string]string{name: "id,b/secret\n"}), Secrets: secrets})
 		require.Equal(t, hasPage, !strings.Contains(fmt.Sprint(c.Omitted), "report.html has data of files in which secrets were replaced"), name)
 	}
 }
@@ -202,13 +202,13 @@ func TestSecretPreventsArchive(t *testing.T) {
 		page:                         {"<style>/* " + token + " */</style>", "report.html would contain"},
 	} {
 		path := filepath.Join(t.TempDir(), "run.tar.gz")
-		_, err := Make(t.Context(), Source{Results: folder(t, map[string]string{name: file.text}), Secrets: secrets}, path)
+		_, err := Make(t.Context(), Source{Folder: folder(t, map[string]string{name: file.text}), Secrets: secrets}, path)
 		require.ErrorContains(t, err, file.want)
 		require.ErrorContains(t, err, "the value of SUBSCRIBE_TOKEN")
 		require.NotContains(t, err.Error(), token)
 		require.NoFileExists(t, path)
 	}
-	_, c := makeArchive(t, Source{Results: folder(t, map[string]string{token + ".pem": ""}), Secrets: secrets})
+	_, c := makeArchive(t, Source{Folder: folder(t, map[string]string{token + ".pem": ""}), Secrets: secrets})
 	require.Contains(t, fmt.Sprint(c.Omitted), "[redacted].pem is not a file that a run writes")
 }
 
@@ -264,8 +264,8 @@ func TestCommonWordAsSecret(t *testing.T) {
 	}
 }
 
-// Shards and the data of a page have lines of several MB. A secret is recognised by the text near it, at any position in
-// the line.
+// Shards and the data of a page have lines of several MB. A secret is recognised by the text near it, at any position
+// in the line.
 func TestSecretsInLongLines(t *testing.T) {
 	t.Parallel()
 	filler := strings.Repeat(`{"a": "b", `, 2000)

@@ -31,8 +31,8 @@ const (
 	// a series.
 	margin = 5 * time.Minute
 
-	perRequest = 20_000   // samples after which a remote-write request ends: a few hundred KB
-	maxRequest = 64 << 20 // bytes of one request that Load accepts
+	samplesPerRequest = 20_000   // samples after which a remote-write request ends: a few hundred KB
+	maxRequest        = 64 << 20 // bytes of one request that Load accepts
 )
 
 // addExport stores the Prometheus data from the time of the run. If there is no such data, or it cannot be read, the
@@ -116,7 +116,7 @@ func (m *maker) export(remote *Remote, result *Export, out io.Writer) (readErr, 
 func writeRequests(out io.Writer, series []*Series) error {
 	for len(series) > 0 {
 		n, samples := 0, 0
-		for n < len(series) && samples < perRequest {
+		for n < len(series) && samples < samplesPerRequest {
 			samples += samplesOf(series[n])
 			n++
 		}

@@ -54,7 +54,7 @@ func openEntries(t *testing.T, entries []entry, dir string) (Contents, error) {
 
 func TestForgedLinesAreJoined(t *testing.T) {
 	t.Parallel()
-	good, _ := makeArchive(t, Source{Results: folder(t, nil)})
+	good, _ := makeArchive(t, Source{Folder: folder(t, nil)})
 	c, err := openEntries(t, replaceText(entriesOf(t, good), `"verdict": "pass"`, `"verdict": "pass\nsecrets none", "redacted": ["a\nb"]`), filepath.Join(t.TempDir(), "to"))
 	require.NoError(t, err)
 	require.Equal(t, "pass secrets none", c.Verdict)
@@ -63,7 +63,7 @@ func TestForgedLinesAreJoined(t *testing.T) {
 
 func TestInvalidArchivesAreRejected(t *testing.T) {
 	t.Parallel()
-	good, _ := makeArchive(t, Source{Results: folder(t, nil)})
+	good, _ := makeArchive(t, Source{Folder: folder(t, nil)})
 	for name, c := range map[string]struct {
 		change func(e []entry) []entry
 		want   string
@@ -125,7 +125,7 @@ func TestInvalidArchivesAreRejected(t *testing.T) {
 
 func TestOpenOverwritesNothing(t *testing.T) {
 	t.Parallel()
-	file, _ := makeArchive(t, Source{Results: folder(t, nil)})
+	file, _ := makeArchive(t, Source{Folder: folder(t, nil)})
 	dir := t.TempDir()
 	existing := filepath.Join(dir, "mine")
 	require.NoError(t, os.WriteFile(existing, nil, 0o600))
@@ -139,7 +139,7 @@ func TestOpenOverwritesNothing(t *testing.T) {
 // Open accepts every archive that Make writes.
 func TestMadeArchiveOpens(t *testing.T) {
 	t.Parallel()
-	file, c := makeArchive(t, Source{Results: folder(t, map[string]string{
+	file, c := makeArchive(t, Source{Folder: folder(t, map[string]string{
 		"bidi\u202e.json": "{}", "c1\u009b.pem": "", "tab\t.json": "{}", "two\nlines.json": "{}", `back\slash.json`: "{}", "\xff.json": "{}", "ü ü.json": "{}", "-rf.json": "{}",
 		"k6.log": strings.Repeat("level=warning msg=\"Request Failed\" error=\"connection refused\"\n", baseBytes/58), // packs to a 300th
 	})})
@@ -156,7 +156,7 @@ func TestMadeArchiveOpens(t *testing.T) {
 
 func TestOpenIsInterruptible(t *testing.T) {
 	t.Parallel()
-	file, _ := makeArchive(t, Source{Results: folder(t, nil)})
+	file, _ := makeArchive(t, Source{Folder: folder(t, nil)})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	dir := filepath.Join(t.TempDir(), "to")
@@ -219,7 +219,7 @@ func maxHeap(do func()) (peak uint64) {
 func TestLargeFilesCostLittleMemory(t *testing.T) { //nolint:paralleltest // memory of the process
 	run := plantFiles(t, 48<<20)
 	peak := maxHeap(func() {
-		_, c := makeArchive(t, Source{Results: run, Secrets: NewSecrets([]string{"BACKEND_TOKEN=0f3b9c1d5e7a48b29c6d1e0f2a3b4c5d"}, "")})
+		_, c := makeArchive(t, Source{Folder: run, Secrets: NewSecrets([]string{"BACKEND_TOKEN=0f3b9c1d5e7a48b29c6d1e0f2a3b4c5d"}, "")})
 		require.Empty(t, c.Omitted)
 	})
 	require.Less(t, peak, uint64(32<<20))
@@ -229,7 +229,7 @@ func TestLargeFileIsOmitted(t *testing.T) {
 	t.Parallel()
 	run := folder(t, map[string]string{"k6.log": ""})
 	require.NoError(t, os.Truncate(filepath.Join(run, "k6.log"), maxFile+1<<20))
-	_, c := makeArchive(t, Source{Results: run})
+	_, c := makeArchive(t, Source{Folder: run})
 	require.Contains(t, c.Omitted, "k6.log was left out: the file is too large: it must be at most 1.00 GiB, got 1.00 GiB; move it away")
 	_, err := io.Copy(io.Discard, &limitedReader{from: zeros{}, remaining: 1 << 20})
 	require.ErrorIs(t, err, errUnpacked)
@@ -240,14 +240,14 @@ func TestMakeIsInterruptible(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	file := filepath.Join(t.TempDir(), "run.tar.gz")
-	_, err := Make(ctx, Source{Results: folder(t, nil), SkipReason: "it is off"}, file)
+	_, err := Make(ctx, Source{Folder: folder(t, nil), SkipReason: "it is off"}, file)
 	require.ErrorIs(t, err, context.Canceled)
 	require.NoFileExists(t, file)
 }
 
 func TestLargeContentsFileIsRejected(t *testing.T) {
 	t.Parallel()
-	good, _ := makeArchive(t, Source{Results: folder(t, nil)})
+	good, _ := makeArchive(t, Source{Folder: folder(t, nil)})
 	entries := replaceText(entriesOf(t, good), `"schema": 1`, `"left_out": [`+strings.Repeat(`"",`, maxContents)+`""], "schema": 1`)
 	_, err := openEntries(t, entries, filepath.Join(t.TempDir(), "to"))
 	require.ErrorContains(t, err, "archive.json must have at most 4.0 MiB, got 12.0 MiB")

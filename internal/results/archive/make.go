@@ -19,7 +19,7 @@ import (
 
 // A Source names the locations of the evidence of a run.
 type Source struct {
-	Results    string         // folder of the run
+	Folder     string         // folder of the run
 	Prometheus string         // address, with user and password if needed; "": none
 	SkipReason string         // why Prometheus is not queried, as a sentence; "": it is queried
 	Secrets    *secret.Values // values to replace; nil: only text that looks like a secret is replaced
@@ -40,7 +40,7 @@ var ErrHasData = errors.New("the existing archive has the Prometheus data of the
 // Make writes the archive of a run to a file, completely or not at all. If Prometheus cannot be read, the archive
 // contains the reason. In that case, Make keeps an existing archive with the Prometheus data, and returns ErrHasData.
 func Make(ctx context.Context, from Source, file string) (Contents, error) {
-	run, err := readVerdict(from.Results)
+	run, err := readVerdict(from.Folder)
 	if err != nil {
 		return Contents{}, err
 	}
@@ -56,7 +56,7 @@ func Make(ctx context.Context, from Source, file string) (Contents, error) {
 		Schema: Schema, TestID: run.TestID, Verdict: run.Verdict, Started: timeOf(run.Started), Ended: timeOf(run.Ended),
 		Created: time.Now().UTC().Truncate(time.Second), Soak: from.Version,
 	}}
-	if err := m.addFiles(from.Results); err != nil {
+	if err := m.addFiles(from.Folder); err != nil {
 		return Contents{}, err
 	}
 	if err := m.addExport(from.Prometheus, from.SkipReason); err != nil {

@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	// window is the time range of one remote read. Windows are copied in chronological order, because a Prometheus
+	// readRange is the time range of one remote read. Ranges are copied in chronological order, because a Prometheus
 	// rejects samples that are more than an hour older than its newest sample.
-	window    = 5 * time.Minute
-	minWindow = 5 * time.Second // minimum range after halving
+	readRange    = 5 * time.Minute
+	minReadRange = 5 * time.Second // minimum range after halving
 
 	maxAnswer     = 256 << 20 // maximum bytes of a response, uncompressed
 	remoteTimeout = time.Minute
@@ -32,7 +32,7 @@ const (
 	errorExcerpt  = 300 // bytes of a response in an error
 )
 
-// Series is a series of Prometheus with its samples in one window.
+// Series is a series of Prometheus with its samples in one range.
 type Series = prompb.TimeSeries
 
 // samplesOf returns the number of samples of a series, including native histograms.
@@ -59,25 +59,25 @@ func NewRemote(address string) (*Remote, error) {
 // String returns the address without secrets.
 func (r *Remote) String() string { return secret.Address(r.base) }
 
-// errTooMuch reports that the response for a window would be too large.
+// errTooMuch reports that the response for a range would be too large.
 var errTooMuch = errors.New("more samples than one answer may have")
 
-// Read calls handle with all series between two times, both included, window by window in chronological order.
+// Read calls handle with all series between two times, both included, range by range in chronological order.
 func (r *Remote) Read(ctx context.Context, from, to time.Time, handle func([]*Series) error) error {
-	return r.readWindows(ctx, from, to, window, handle)
+	return r.readRanges(ctx, from, to, readRange, handle)
 }
 
-// readWindows reads windows of the given width. It halves a window that has too many samples.
-func (r *Remote) readWindows(ctx context.Context, from, to time.Time, width time.Duration, handle func([]*Series) error) error {
+// readRanges reads ranges of the given width. It halves a range that has too many samples.
+func (r *Remote) readRanges(ctx context.Context, from, to time.Time, width time.Duration, handle func([]*Series) error) error {
 	for at := from; !at.After(to); at = at.Add(width) {
 		last := at.Add(width - time.Millisecond) // both ends are included
 		if last.After(to) {
 			last = to
 		}
-		series, err := r.readWindow(ctx, at, last)
+		series, err := r.readOnce(ctx, at, last)
 		switch {
-		case errors.Is(err, errTooMuch) && width > minWindow:
-			err = r.readWindows(ctx, at, last, max(width/2, minWindow), handle)
+		case errors.Is(err, errTooMuch) && width > minReadRange:
+			err = r.readRanges(ctx, at, last, max(width/2, minReadRange), handle)
 		case err == nil && len(series) > 0:
 			err = handle(series)
 		}
@@ -88,8 +88,8 @@ func (r *Remote) readWindows(ctx context.Context, from, to time.Time, width time
 	return nil
 }
 
-// readWindow returns all series of one window.
-func (r *Remote) readWindow(ctx context.Context, from, to time.Time) ([]*Series, error) {
+// readOnce returns all series of one range.
+func (r *Remote) readOnce(ctx context.Context, from, to time.Time) ([]*Series, error) {
 	request := &prompb.ReadRequest{Queries: []*prompb.Query{{
 		StartTimestampMs: from.UnixMilli(), EndTimestampMs: to.UnixMilli(),
 		Matchers: []*prompb.LabelMatcher{{Type: prompb.LabelMatcher_RE, Name: "__name__", Value: ".+"}},
@@ -99,7 +99,7 @@ func (r *Remote) readWindow(ctx context.Context, from, to time.Time) ([]*Series,
 		if err == nil || !r.answered || errors.Is(err, errTooMuch) || ctx.Err() != nil {
 			break
 		}
-		select { // a proxy or a tunnel may fail temporarily, and one missing window makes the export useless
+		select { // a proxy or a tunnel may fail temporarily, and one missing range makes the export useless
 		case <-ctx.Done():
 		case <-time.After(retryDelay):
 			packed, err = r.post(ctx, "query", "/api/v1/read", request)

@@ -21,7 +21,7 @@ import (
 // folder writes the files of a run of `soak run` that a comparison reads.
 func folder(t *testing.T, n int, edit func(*verdict.Verdict)) string {
 	t.Helper()
-	v := &verdict.Verdict{Schema: verdict.Schema, Counts: verdict.Counts{Service: shard.Service{Name: "noop", SHA256: "of noop", Counts: shard.CountsInterval, Message: "noop"}}, TestID: fmt.Sprint("run-", n), Verdict: verdict.Pass, StartedUnix: float64(n)}
+	v := &verdict.Verdict{Schema: verdict.Schema, Counts: verdict.Counts{Service: shard.Service{Name: "noop", SHA256: "of noop", CountBasis: shard.CountByInterval, Message: "noop"}}, TestID: fmt.Sprint("run-", n), Verdict: verdict.Pass, StartedUnix: float64(n)}
 	v.Plan = plan.Default()
 	v.Plan.BackendURL, v.Plan.Prefix, v.Plan.TestID = fmt.Sprintf("http://127.0.0.1:%d", 4000+n), fmt.Sprint("p", n), v.TestID
 	wobble := float64(n%4) / 10
@@ -141,7 +141,7 @@ func TestCompareListsUndetectableChanges(t *testing.T) {
 // addService turns a run into one of a service that is published to. Its marker is new in each run.
 func addService(v *verdict.Verdict) {
 	v.Plan.Service, v.Plan.Topics, v.Plan.PublishRate, v.Plan.NoopInterval, v.Plan.Marker = "/home/a/mine.js", 12, 12, 1, v.TestID+"-abcdef"
-	v.Service = shard.Service{Name: "mine", SHA256: "of the description", Counts: shard.CountsNumbers}
+	v.Service = shard.Service{Name: "mine", SHA256: "of the description", CountBasis: shard.CountByNumber}
 	v.LatencyMS.Above = verdict.AboveSend
 	v.Messages.Published = &verdict.Publication{Planned: 100, Confirmed: 100, ResponseMS: v.LatencyMS.Quantiles}
 	v.Messages.LastSubscriberMS = &verdict.Quantiles{P50: 4, P99: 40}

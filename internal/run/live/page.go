@@ -145,7 +145,7 @@ func (s *state) tiles(sum *shard.Progress, lateness *shard.Histogram) []report.T
 		missed.Value, missed.Note = "–", "nothing was received yet"
 	}
 	lateTile := "lateness p99"
-	if s.Service.Shared() {
+	if s.Service.ComparesClients() {
 		lateTile = "spread p99"
 	}
 	late := report.Tile{Name: lateTile, Value: "–", Note: "nothing was received yet"}

@@ -165,7 +165,7 @@ func TestUncheckedMessagesAreNotShownAsGood(t *testing.T) {
 	require.Equal(t, "nothing received yet", h.Page().Banner.Sentence)
 	h.second()
 	require.Equal(t, "nothing lost yet", h.Page().Banner.Sentence)
-	h.Plan.Service, h.Service = "sse", shard.Service{Counts: shard.CountsNothing}
+	h.Plan.Service, h.Service = "sse", shard.Service{CountBasis: shard.CountNothing}
 	page := h.Page()
 	require.Equal(t, report.Doubt, page.Banner.Tone)
 	require.Equal(t, "messages are not checked", page.Banner.Sentence)
