@@ -31,7 +31,7 @@ func TestLagBehindOtherClients(t *testing.T) {
 	}
 	send(1, 0, 1, 2)
 	send(2, 0, 1)
-	require.Equal(t, [2]uint64{0, 1}, behind(2), "it may still arrive")
+	require.Equal(t, [2]uint64{0, 1}, behind(2), "a message after the last one may still arrive")
 	send(3, 0, 1, 2)
 	require.Equal(t, [2]uint64{1, 0}, behind(2))
 	send(4, 2)
@@ -39,5 +39,5 @@ func TestLagBehindOtherClients(t *testing.T) {
 	skipped, due := clients[2].Lag(now)
 	require.Equal(t, [2]uint64{1, 0}, [2]uint64{skipped, due})
 	clients[2].Printed(Print{At: now, Sum: 2})
-	require.Equal(t, [2]uint64{}, behind(2), "it arrived")
+	require.Equal(t, [2]uint64{}, behind(2), "the skipped message has arrived")
 }

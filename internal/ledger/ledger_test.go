@@ -192,7 +192,7 @@ func TestEnds(t *testing.T) {
 		require.Equal(t, Waiting, p.Record().State)
 		p.CloseRequested(p.at + 9*sec)
 		p.Closed(p.at+10*sec, "refused", false, false)
-		require.Equal(t, Waiting, p.Record().State, "the verdict counts it as dropped")
+		require.Equal(t, Waiting, p.Record().State, "the verdict must count the client as dropped")
 	})
 }
 

@@ -119,9 +119,9 @@ func TestAllOutagesCount(t *testing.T) {
 	require.Equal(t, outages, r.Survived)
 	require.Equal(t, (outages+1)*sec+sec/10, r.MaxOutage)
 	last := r.Longest
-	require.Equal(t, (outages+1)*sec+sec/10, last.To-last.From, "the last was the longest, though it is not listed")
-	require.Equal(t, 1, last.Refusals[0].Count, "of this outage")
-	require.Equal(t, outages, r.RefusedAttempts(), "of all")
+	require.Equal(t, (outages+1)*sec+sec/10, last.To-last.From, "the longest outage must be recorded even if it is not listed")
+	require.Equal(t, 1, last.Refusals[0].Count, "an outage must count only its own failed attempts")
+	require.Equal(t, outages, r.RefusedAttempts(), "the record must count the failed attempts of all outages")
 	sum := sec / 10 // the first connect
 	for n := range outages {
 		sum += time.Duration(n+2)*sec + sec/10

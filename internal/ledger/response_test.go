@@ -123,7 +123,7 @@ func TestResponseStatedByTheService(t *testing.T) {
 	require.Equal(t, CoversAll, r.Coverage())
 	r.Text([]byte("four"))
 	r.StateText([]byte("three and four"))
-	require.Equal(t, uint64(1), r.Totals().Missed, "at least")
+	require.Equal(t, uint64(1), r.Totals().Missed, "a differing text must count as at least one missing chunk")
 
 	r = Response{}
 	r.Block(&Chunk{Content: true})

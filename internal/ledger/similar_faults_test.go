@@ -58,7 +58,7 @@ func TestLateNoopAtTheEndIsNotLost(t *testing.T) {
 		}
 		r := playAt(15*sec, .5+8+.05, noops...) // the next is due 0.75 s before the end, less than LATE_MS
 		require.Zero(t, r.Missed(), "%+v", r)
-		require.EqualValues(t, 1, r.Undetectable, "the next may have been lost or on its way: %+v", r)
+		require.EqualValues(t, 1, r.Undetectable, "the next noop may be lost or in transit: %+v", r)
 	}
 }
 
@@ -130,7 +130,7 @@ func TestIDsWithoutASequence(t *testing.T) {
 				numbered = r.Numbered
 				require.True(t, r.Faultless(), "%d noops: %+v", count, r)
 			}
-			require.False(t, numbered, "30 noops determine it")
+			require.False(t, numbered, "after 30 noops the ids must not count as a sequence")
 		})
 	}
 }

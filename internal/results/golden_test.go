@@ -39,7 +39,7 @@ func TestFilesReproduceTheVerdict(t *testing.T) {
 			if m.Connections.Len() > 0 {
 				names = append(names, ConnectionsFile)
 			} else {
-				require.NoFileExists(t, d.Path(ConnectionsFile), "it would be empty")
+				require.NoFileExists(t, d.Path(ConnectionsFile), "a run without streams must have no file of connections")
 			}
 			for i := range v.Tables {
 				names = append(names, report.TableFile(&v.Tables[i]))

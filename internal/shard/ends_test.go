@@ -45,7 +45,7 @@ func TestRequestsThatEndStreamsAddUp(t *testing.T) {
 	require.EqualValues(t, 999, good.Duration.Count())
 	require.EqualValues(t, 1000, good.MinUS)
 	require.Equal(t, time.Second, good.Duration.Max())
-	require.EqualValues(t, 1_000_000, good.LastUS-good.FirstUS, "all started at the same time")
+	require.EqualValues(t, 1_000_000, good.LastUS-good.FirstUS, "requests that started together must span the duration of the slowest")
 	require.Nil(t, all.Sum(func(o *EndOutcome) bool { return o.Code == CodeWrongContent }))
 }
 

@@ -183,7 +183,7 @@ func TestMergeExpectsANumberOfParts(t *testing.T) {
 	a, b := laptopShards("laptop-a-", 2, 4), laptopShards("laptop-b-", 1, 3)
 	require.Empty(t, mergeWithoutPlan(a, b).Expect(2))
 	require.Equal(t, []string{`"laptop-a-"`, `"laptop-b-"`}, mergeWithoutPlan(a, b).Prefixes())
-	require.Equal(t, `the shards of 1 of 2 laptops are missing: 2 expected (--expect), 1 found (PREFIX "laptop-a-")`, mergeWithoutPlan(a).Expect(2), "it has two runners")
+	require.Equal(t, `the shards of 1 of 2 laptops are missing: 2 expected (--expect), 1 found (PREFIX "laptop-a-")`, mergeWithoutPlan(a).Expect(2), "two runners of one laptop must count as one laptop")
 	require.Contains(t, mergeWithoutPlan(a, b).Expect(1), "shards of 2 laptops were found, but 1 expected")
 
 	p := planFor(2, 4)

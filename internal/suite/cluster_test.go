@@ -57,7 +57,7 @@ func TestChanceRarelyWins(t *testing.T) {
 		}
 	}
 	require.Less(t, wins, cases*6/100)
-	require.NotZero(t, wins, "about one of twenty cases has a winner")
+	require.NotZero(t, wins, "about one case in twenty must have a winner by chance")
 }
 
 func TestDeployment(t *testing.T) {
@@ -115,7 +115,7 @@ func TestClusterByRounds(t *testing.T) {
 	levels := table(v, "Level by level").Rows
 	require.Equal(t, []string{"5", "responses/s", "100", "150", "+43 % … +58 %", "cluster", "50 %"}, levels[0])
 	require.Equal(t, []string{"5", "p95", "10.0 ms", "4.00 ms", "-60 % … -60 %", "cluster", "150 %"}, levels[2])
-	require.Equal(t, "none", levels[3][5], "none failed")
+	require.Equal(t, "none", levels[3][5], "neither target had failures, so there is no winner")
 	require.Equal(t, []string{"cluster", "backend-2", "1,500", "33.33 %"}, table(v, "Responses by server").Rows[3])
 	require.Equal(t, []string{"5 at a time, single", "3,000", "0", "100", "10.0", "good", "service"}, table(v, "Single").Rows[0])
 }

@@ -50,7 +50,7 @@ func TestUncheckedMessagesArePassOfConnectionsOnly(t *testing.T) {
 		require.Contains(t, string(content), `"messages_checked":false`)
 		var read Verdict
 		require.NoError(t, json.Unmarshal(content, &read))
-		require.True(t, read.ConnectionsOnly(), "from its file")
+		require.True(t, read.ConnectionsOnly(), "a verdict that was read from its file must be the same")
 
 		m.Plan.RequireMessages = true
 		v = requireOutcome(t, Invalid, judgeSoak(m, nil, Evidence{}), name)
@@ -92,7 +92,7 @@ func TestMessagesWithoutNumberAmongOthersFail(t *testing.T) {
 	m.Connections.Edit(0).Counts = ledger.Counts{Corrupted: 10, Unnumbered: 10}
 	require.Equal(t, Fail, judgeSoak(m, nil, Evidence{}).Verdict)
 	m = describedRun(shard.CountByNumber, ledger.Counts{Corrupted: 100, Unnumbered: 99})
-	require.Equal(t, Fail, judgeSoak(m, nil, Evidence{}).Verdict, "one had a number")
+	require.Equal(t, Fail, judgeSoak(m, nil, Evidence{}).Verdict, "messages must be judged if one of them has a number")
 }
 
 // Faults of connections outrank unchecked messages.

@@ -67,9 +67,9 @@ func TestStreamsLostAfterAnActionAreAttributedToIt(t *testing.T) {
 	require.Equal(t, []int{100, 101, 0}, []int{e.Lost, e.Losses, e.NotReconnected})
 	require.InDelta(t, 50, e.Peak, 1)
 	require.InDelta(t, .5, *e.FirstLost, 1e-6)
-	require.InDelta(t, 3.5, *e.Reconnected50, .05, "of the lost streams, since the start of the action")
+	require.InDelta(t, 3.5, *e.Reconnected50, .05, "time from the start of the action until 50 % of the lost streams reconnected")
 	require.InDelta(t, 4.48, *e.Reconnected99, .001)
-	require.InDelta(t, 19.5, *e.Reconnected100, 1e-6, "one stream was lost twice")
+	require.InDelta(t, 19.5, *e.Reconnected100, 1e-6, "the second reconnect of a stream must count")
 	require.Equal(t, map[string]int{"status 502": 3}, e.Refused)
 	require.EqualValues(t, []uint64{2, 4, 1}, []uint64{e.Missed, *e.Resumed, e.Duplicated})
 	require.Equal(t, Outage{ID: "d-7", Unix: startUnix + 70, Seconds: 9.5}, *e.Slowest)
@@ -159,7 +159,7 @@ func TestUnlistedCutsAreNotAttributedToAnAction(t *testing.T) {
 	require.Equal(t, []int{1, 1}, []int{e.Lost, e.Losses})
 	require.InDelta(t, 5, *e.FirstLost, 1e-6)
 	require.Len(t, e.Notes, 1)
-	require.Contains(t, e.Notes[0], "streams ended 2 more times at an age", "of a client that reconnected and of one that did not")
+	require.Contains(t, e.Notes[0], "streams ended 2 more times at an age", "the note must count clients that reconnected and clients that did not")
 
 	m = crowd(2) // records of noops have no spans
 	r = &m.Connections.Edit(0).Record
@@ -178,7 +178,7 @@ func TestMessagesAfterAnActionAreResumed(t *testing.T) {
 		p.breakStream(10500*time.Millisecond, 13500*time.Millisecond, lost)
 		p.actions = []ActionResult{actionAt("deploy", 10, 1)}
 		e := p.judge(t).Actions[0].Effect
-		require.Equal(t, want, [2]uint64{*e.Resumed, e.Missed}, "11, 12 and 13 were sent during the outage")
+		require.Equal(t, want, [2]uint64{*e.Resumed, e.Missed}, "resumed and missed messages of 11, 12 and 13, which were sent during the outage")
 		require.Equal(t, 1, e.Lost)
 	}
 }
@@ -208,7 +208,7 @@ func TestMessagesInFlightAreLostByTheAction(t *testing.T) {
 	p.actions = []ActionResult{actionAt("deploy", 10.2, .1)}
 	v := p.judge(t)
 	require.EqualValues(t, 5, v.Messages.Missed)
-	require.EqualValues(t, 3, v.Actions[0].Effect.Missed, "10 was sent at 10 s, 11 and 12 during the outage")
+	require.EqualValues(t, 3, v.Actions[0].Effect.Missed, "messages 10, 11 and 12 must count: 10 was sent at 10 s, the others during the outage")
 }
 
 // A run whose action failed did not test the action, so a pass becomes invalid. A fail stays a fail.
@@ -334,14 +334,14 @@ func TestResponsesAreAttributedToTheActionBeforeTheirEnd(t *testing.T) {
 	require.Equal(t, 2, deploy.Complete)
 	require.Equal(t, 1, *deploy.Late)
 	require.InDelta(t, 2, deploy.LateLimit, .01)
-	require.InDelta(t, 211, deploy.Until, .01, "a minute after the last faulty response")
+	require.InDelta(t, 211, deploy.Until, .01, "the effect must end a minute after the last faulty response")
 	require.Empty(t, deploy.Notes)
 
 	next := actions[0].Responses
 	require.Equal(t, map[ledger.ResponseState]int{ledger.ResponseTruncated: 1}, next.Faulty)
 	require.Zero(t, next.InFlight)
 	require.Nil(t, next.Drained)
-	require.Nil(t, next.Late, "no response was complete in the minute before")
+	require.Nil(t, next.Late, "late responses are unknown if none was complete in the minute before")
 	require.Nil(t, actions[2].Responses)
 }
 

@@ -41,7 +41,7 @@ func TestRequestsThatEndTheStreams(t *testing.T) {
 	require.EqualValues(t, 2, e.Failed)
 	require.Equal(t, map[string]int64{"status-404": 1, "net-1212": 1}, e.Failures)
 	require.InDelta(t, 30, e.FailedMS.Max, 0)
-	require.InDelta(t, 2.02, e.Seconds, .001, "from the start of the first, which failed")
+	require.InDelta(t, 2.02, e.Seconds, .001, "the time must start with the first request, even if it failed")
 	require.InDelta(t, 2000/2.02, e.PerSecond, 1)
 	require.EqualValues(t, 1001, e.MaxPerSecond)
 	require.Len(t, e.Servers, 2)

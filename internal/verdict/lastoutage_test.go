@@ -77,7 +77,7 @@ func TestServerLedgerIsIgnoredForDisconnectedClients(t *testing.T) {
 	v := requireOutcome(t, Pass, judgeSoak(m, server, Evidence{}))
 	require.EqualValues(t, 1, v.Evidence.Undetectable)
 	m.Connections.Edit(0).LastOutage = nil
-	require.Equal(t, Fail, judgeSoak(m, server, Evidence{}).Verdict, "a client whose stream was open")
+	require.Equal(t, Fail, judgeSoak(m, server, Evidence{}).Verdict, "a loss of a client whose stream was open must fail the run")
 }
 
 // If messages deviate from their schedule by more than the assumed jitter, messages that are missing by interval alone

@@ -372,7 +372,7 @@ func TestMachineInPrometheusIsCountedOnce(t *testing.T) {
 	require.InDelta(t, 3, v.Machines[0].Counter(machine.Overflows).Increase, 0)
 	require.InDelta(t, 14, v.Machines[0].Counter(conntrack).Increase, 0)
 	stack.BootedUnix += 100
-	require.Len(t, judgeSoak(m, server, Evidence{Machines: []*machine.Record{stack}}).Machines, 2, "another machine of that name")
+	require.Len(t, judgeSoak(m, server, Evidence{Machines: []*machine.Record{stack}}).Machines, 2, "machines with the same name and different boot times must stay separate")
 }
 
 // A notice of AWS is a warning if it takes effect during the run. The termination of a spot instance always is.

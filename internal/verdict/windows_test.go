@@ -44,7 +44,7 @@ func TestWindows(t *testing.T) {
 	assert.Equal(t, 2, v.Windows[1].Faults, "without findings, the faults that the runners counted")
 	assert.Equal(t, 1, v.Windows[1].Late)
 	assert.EqualValues(t, 7, v.Windows[1].Memory)
-	assert.InDelta(t, 1, v.Windows[1].RunnerCPU, .01, "the average of its buckets")
+	assert.InDelta(t, 1, v.Windows[1].RunnerCPU, .01, "CPU of a window must be the average of its buckets")
 	assert.Equal(t, 4, v.Windows[2].Faults, "a finding counts each of its messages")
 	assert.Equal(t, 3, v.Windows[2].Closed)
 	assert.EqualValues(t, 8, v.Windows[2].Memory, "a sample after the end is in the last window")
@@ -57,7 +57,7 @@ func TestWindows(t *testing.T) {
 	m.Plan.WindowS = 1000
 	v = judgeSoak(m, server, Evidence{})
 	require.Len(t, v.Windows, 4)
-	assert.InDelta(t, 600, v.Windows[3].Seconds, 0, "the last one is shorter")
+	assert.InDelta(t, 600, v.Windows[3].Seconds, 0, "the last window must be shorter")
 	messages := 0
 	for _, w := range v.Windows {
 		messages += w.Messages

@@ -160,7 +160,7 @@ func TestTimedFeedOfSingleClients(t *testing.T) {
 	require.Len(t, f.Messages, 200)
 	r := correct(f, 0, records[0])
 	require.Equal(t, uint64(200), r.Last)
-	require.Less(t, len(r.Deviations.UnknownAt), 25, "about two seconds")
+	require.Less(t, len(r.Deviations.UnknownAt), 25, "only the messages of about two seconds may have unknown numbers")
 }
 
 // A message that arrives with other content on one stream is found although content repeats, unless the position of the
