@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// runnersOf returns the counts and costs of each runner. Requests and responses of a suite are not counted by runner.
+// runnersOf returns the counts and costs of each runner. Requests and responses of a suite are not counted per runner.
 func runnersOf(v *verdict.Verdict) Section {
 	t := Table{Columns: Columns("runner", "host", "state")}
 	connections := 0

@@ -16,14 +16,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard/store"
 )
 
-// A replacedRunner describes a runner that ended early. This session runs its clients for the remaining time
-// (--continue).
+// A replacedRunner describes a runner that ended early. This session runs the clients of that runner for the remaining
+// time (--continue).
 type replacedRunner struct {
 	seconds int   // length of the whole run; 0: no runner is replaced
 	startUS int64 // start of the first of the replaced runners, in Unix microseconds
 }
 
-// replace finds the last shard of the runner that this part replaces (--continue), and shortens the plan to the
+// replace finds the last shard of the runner that this session replaces (--continue), and shortens the plan to the
 // remaining time. If there is no shard, the runner starts from the beginning, so a pod or a systemd unit can repeat one
 // command.
 func (s *session) replace(ctx context.Context, now time.Time) error {
@@ -51,7 +51,7 @@ func (s *session) replace(ctx context.Context, now time.Time) error {
 }
 
 // remaining returns the replacement of a runner that ended early, and the seconds until the end of the run. It also
-// prints when the runner ended, and these seconds. It returns an error if the runner cannot be replaced.
+// prints the time at which the runner ended, and these seconds. It returns an error if the runner cannot be replaced.
 func (s *session) remaining(last *shard.Shard, location string, now time.Time) (r replacedRunner, seconds int, err error) {
 	index := last.Runner.Index
 	end := last.Runner.Started().Add(time.Duration(last.Plan.Seconds) * time.Second)
@@ -75,7 +75,7 @@ func (s *session) remaining(last *shard.Shard, location string, now time.Time) (
 	return replacedRunner{seconds: s.Plan.Seconds, startUS: last.Runner.FirstStartUS()}, seconds, nil
 }
 
-// lastShard returns the latest shard at a location of the runner with the given index; nil if there is none.
+// lastShard returns the latest shard that the runner with the given index wrote to location; nil if there is none.
 func lastShard(ctx context.Context, location string, index int) (last *shard.Shard, err error) {
 	shards, err := store.Open(ctx, location)
 	if err != nil {

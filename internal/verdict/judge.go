@@ -12,8 +12,8 @@ import (
 )
 
 // Judge returns the verdict of a run from its evidence and the assessment of its suite. It does not modify its inputs.
-// To the checks of the suite it adds those of every run: complete data, target availability, actions, growth, checked
-// messages, and packets that AWS dropped. Each applies only if the run has the evidence for it.
+// It adds the checks common to all suites: complete data, target availability, actions, growth, checked messages,
+// and packets that AWS dropped. Apart from complete data, each applies only if the run has evidence for it.
 func Judge(e *Evidence, a Assessment) *Verdict {
 	m := e.Rounds[0]
 	v := &Verdict{

@@ -13,11 +13,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// minOpenShare is the minimum share of the planned time for which a client must have a stream. With a smaller share
-// most of the run was not observed, even if no fault was found.
+// minOpenShare is the minimum share of the planned time for which a client must have a stream. With a smaller share,
+// most of the run was not observed, so the absence of faults proves little.
 const minOpenShare = .5
 
-// An OpenTime compares how long streams were open with the planned time, and has the causes of a difference.
+// An OpenTime has the planned time, the time for which streams were open, and the causes of the difference.
 type OpenTime struct {
 	OpenSeconds *OpenSeconds `json:"open_seconds,omitempty"`
 	// LongestOutage is the longest time that a client was without a stream, including the time of its first connect.
@@ -102,8 +102,8 @@ func (s *Streams) sumOpenTime() {
 }
 
 // OpenTimeChecks returns the check of the time that streams were open. It ignores clients that were refused, dropped or
-// unfinished, which other checks report. If clients reconnect, it also returns the checks of the outages of all
-// clients.
+// unfinished, which other checks report. If clients reconnect, it also returns the checks of outages. Those checks
+// include dropped and unfinished clients.
 func (s *Streams) OpenTimeChecks() []Check {
 	judged := 0
 	shortOpen := s.overruns(func(c *shard.Connection) (out excess) {
@@ -254,8 +254,9 @@ func (s *Streams) outageSentence(c *shard.Connection) string {
 		format.TimeOfDay(r.At(o.From)), end, refusals("; meanwhile it was refused ", o.Refusals), lastRefusalText(o, event))
 }
 
-// lastRefusalText states when the last attempt of an outage was refused, and how much later the outage ended with an
-// event. The time between them is the client's wait for its next attempt, not an outage of the service.
+// lastRefusalText states when the last attempt of an outage was refused, and how much later the outage ended. event
+// describes that end, such as "it reconnected". In between, the client was waiting for its next attempt, so this time
+// is not an outage of the service.
 func lastRefusalText(o ledger.Outage, event string) string {
 	if len(o.Refusals) == 0 {
 		return ""

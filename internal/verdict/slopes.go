@@ -16,7 +16,7 @@ type Figure struct {
 	limit      *slopeLimit             // nil: no setting limits the growth
 }
 
-// A slopeLimit is the setting that limits the growth of a figure, and its check.
+// A slopeLimit is the setting that limits the growth of a figure, and the check of that limit.
 type slopeLimit struct {
 	check   CheckID
 	setting string
@@ -125,9 +125,8 @@ func (v *Verdict) slopeCheck(f *Figure, l *slopeLimit) Check {
 	return c
 }
 
-// generatorSlowed reports whether the delay of the load generator may have grown by a number of milliseconds per hour.
-// That is the case if the generator was saturated, or if the lateness of its control group grew by at least that
-// number.
+// generatorSlowed reports whether the load generator may have caused the growth of a delay, in milliseconds per hour.
+// That is possible if the generator was saturated, or if the lateness of its control group grew by at least as much.
 func (v *Verdict) generatorSlowed(growth float64) bool {
 	slope, ok := v.Slope(&controlLateness)
 	return v.Generator.Saturated || ok && slope.Low > 0 && slope.PerUnit >= growth

@@ -69,7 +69,7 @@ func (m *module) parse(rawURL string, params sobek.Value) (*request, error) {
 }
 
 // parseCertificate sets the client certificate of a request from the parameter; null means no certificate. All virtual
-// users share parsed pairs.
+// users share a parsed certificate and its key.
 func (m *module) parseCertificate(r *request, value sobek.Value) error {
 	if common.IsNullish(value) {
 		r.noCertificate = true

@@ -24,7 +24,8 @@ import (
 	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
-// A finiteOptions is the second argument of finite. soak-streams.d.ts documents it. Numbers are totals of all runners.
+// A finiteOptions is the second argument of finite. soak-streams.d.ts documents it. Rate, Concurrency and MaxInFlight
+// are totals of all runners.
 type finiteOptions struct {
 	BaseURL     string   `js:"baseUrl"`
 	Prompts     []string `js:"prompts"`
@@ -101,7 +102,7 @@ type finiteLoad struct {
 	inFlight      int64
 	pausedClients int64         // clients of the closed model that pause after a refusal
 	finished      bool          // the client closes the open responses
-	changed       chan struct{} // has a value after a response has ended
+	changed       chan struct{} // has a value after a response or a pause has ended
 }
 
 // A finiteClient makes one request after another.
@@ -168,7 +169,7 @@ func (f *finiteLoad) prepare() (err error) {
 		return err
 	}
 	if f.Abandon > 0 && f.cut() != sseclient.CutFIN {
-		o.Sharing.StreamsPerConnection = 1 // a cut of an HTTP/2 connection would end other responses
+		o.Sharing.StreamsPerConnection = 1 // ending an HTTP/2 connection this way would end its other responses
 	}
 	f.streams = f.m.sse.Streams(f.service.Connect.Route(), f.service.Connect.Method, o, responseCallbacks())
 	f.sink = f.m.recorder.telemetry.sink(f.m.vu)
@@ -286,8 +287,8 @@ func (f *finiteLoad) awaitChange(deadline time.Time) {
 	}
 }
 
-// start makes request n, whose intended start is due. If the description has functions, it calls them on the event loop
-// first.
+// start makes request n. due is its intended start time. If the description has functions, start first calls them on
+// the event loop.
 func (f *finiteLoad) start(n int64, due time.Time) {
 	r := &response{load: f, n: n, id: f.plan.Marker + "-" + strconv.FormatInt(n, 10), credentials: f.credentials}
 	r.account.Due = f.m.recorder.instant(due)
@@ -358,7 +359,7 @@ func uniform(seed uint64, n int64) float64 {
 	return rand.New(rand.NewPCG(seed, uint64(n))).Float64() // #nosec G115 G404 -- not a secret
 }
 
-// refusalPause is the pause of a client after a refusal. It limits the requests to a service that refuses at once.
+// refusalPause is the pause of a client after a refusal. It limits the request rate if a service refuses immediately.
 const refusalPause = time.Second
 
 // finishResponse removes a response that has ended. Its client becomes idle, is replaced, or pauses after a refusal.

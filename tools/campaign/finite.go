@@ -17,15 +17,15 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// A finiteSpec describes a run of finite responses of the numbered model in this process.
+// A finiteSpec describes a run against the numbered model, which sends finite responses and is part of this process.
 type finiteSpec struct {
 	Shares []string      // faults in the syntax of the model, each with its share of responses
 	Chunks int           // number of chunks of a response
 	Delay  time.Duration // time between two chunks
 }
 
-// finiteKinds are faults of responses, all in the first kind, and one or two in each other kind. They are drawn only
-// with -kind finite, or with the name of one of them.
+// finiteKinds are the kinds of response faults. The first kind combines many faults; each other kind has one or two.
+// They are drawn only if -kind is finite or the name of one of these kinds.
 var finiteKinds = []kind{
 	{"finite", "all faults", finiteFaults("truncate", "cut", "reset", "error", "stall", "noterminal", "empty", "double", "drop", "swap", "corrupt", "linger",
 		"twice", "length", "burst", "429", "500")},
@@ -57,7 +57,8 @@ func drawFinite(seed uint64, only string) *scenario {
 	return sc
 }
 
-// finiteFaults prepares a run in which each of these faults affects some responses, in their middle.
+// finiteFaults returns the preparation of a run in which each fault affects a random share of the responses. The chunk
+// at which a fault occurs is random too, but never the first or the last one.
 func finiteFaults(faults ...string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		module := oneOf(r, "openai-chat", "openai-responses", "anthropic-messages")
@@ -132,7 +133,7 @@ func (r *run) expectFinite() (*verdictExpectation, error) {
 	return e, nil
 }
 
-// faultStates has the expected states of responses with a fault; others are complete.
+// faultStates maps faults to the expected states of their responses. After any other fault, a response is complete.
 var faultStates = map[string]ledger.ResponseState{
 	"truncate": ledger.ResponseTruncated, "cut": ledger.ResponseTruncated, "reset": ledger.ResponseTruncated, "noterminal": ledger.ResponseTruncated,
 	"error": ledger.ResponseError, "stall": ledger.ResponseIdle, "empty": ledger.ResponseEmpty, "linger": ledger.ResponseLingering,
@@ -142,7 +143,7 @@ var faultStates = map[string]ledger.ResponseState{
 // chunkFaults maps each fault of a chunk to the count that it increases by 1.
 var chunkFaults = map[string]string{"drop": "missed", "double": "duplicated", "swap": "reordered", "corrupt": "corrupted"}
 
-// countResponses adds the states of responses to the counts of a verdict.
+// countResponses sets the number of responses in each state in the counts of a verdict.
 func countResponses(counts map[string]int, v *verdict.Responses) {
 	if v == nil {
 		return

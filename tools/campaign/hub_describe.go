@@ -46,7 +46,7 @@ func (h *hubSpec) description() object {
 		out["message"], out["publish"] = h.messages(), h.publishField()
 	}
 	if h.Token != "" {
-		out["token"] = true // a function: see describe
+		out["token"] = true // a placeholder for the function that describe adds
 	}
 	if h.Heartbeat != "" {
 		heartbeat := maps.Clone(heartbeats[h.Heartbeat].described)
@@ -95,7 +95,7 @@ func (h *hubSpec) url(path string, parameters map[string]string) string {
 	return url
 }
 
-// messages returns the field message of the description.
+// messages returns the message field of the description.
 func (h *hubSpec) messages() object {
 	out := object{"seq": h.source("seq")}
 	if h.Marked {
@@ -142,7 +142,7 @@ func (h *hubSpec) source(name string) string {
 	return "json:$." + name
 }
 
-// publishField returns the field publish of the description.
+// publishField returns the publish field of the description.
 func (h *hubSpec) publishField() object {
 	values := map[string]string{"seq": "{seq}"}
 	if h.Marked {

@@ -12,17 +12,17 @@ const (
 	tlsTargetStreamBytes = 56 << 10 // in a backend that soak starts, with a goroutine of net/http per connection
 )
 
-// Users describes the load of a suite of requests, over all runners.
+// Users describes the load of a suite whose script declares its load. VUs and Connections are totals of all Runners.
 type Users struct {
 	VUs, Runners int
-	Connections  int  // maximum of open connections; 0: one per virtual user
+	Connections  int  // maximum number of open connections; 0: one per virtual user
 	Sources      int  // number of source addresses of each runner; 0: unknown, so ports are not checked
 	Local        bool // the service runs on this host
 	Proxied      bool // the service is behind nginx on this host
-	Handshakes   bool // each connection computes a TLS handshake
+	Handshakes   bool // each connection requires a TLS handshake
 }
 
-// Check returns errors, which prevent the run, and warnings, which may disturb it.
+// Check returns errors, which prevent the run, and warnings about conditions that may disturb it.
 func (u Users) Check(m Machine) (errs, warnings []string) {
 	connections := max(u.Connections, u.VUs)
 	need, user := clamp.Uint64(Files(u.perRunner(connections))), fmt.Sprintf("a runner with %d connections at a time", u.perRunner(connections))
@@ -64,11 +64,11 @@ func (u Users) coreWarnings(m Machine) (warnings []string) {
 	return warnings
 }
 
-// perRunner returns the number of n connections that a runner has at most.
+// perRunner returns the maximum number of connections per runner if the runners share n connections.
 func (u Users) perRunner(n int) int { return (n + u.Runners - 1) / u.Runners }
 
-// Memory returns the maximum memory of the runners in bytes. If more connections than virtual users stay open, it
-// includes their TLS memory in the runners and in a service on this host.
+// Memory returns the maximum memory of the runners in bytes. If more connections than virtual users stay open, it adds
+// the TLS memory of all connections, in the runners and in a service on this host.
 func (u Users) Memory() uint64 {
 	bytes := u.Runners*perRunner + u.VUs*perVU
 	if u.Connections > u.VUs {

@@ -78,7 +78,7 @@ func (s *service) watch(p *process.Process) {
 	s.crashes[crash].Text += outcome
 }
 
-// exitText describes the end of a process by its Err.
+// exitText describes how a process ended, given the error that Process.Err returned.
 func exitText(err error) string {
 	if err == nil {
 		return "exit code 0"
@@ -86,7 +86,7 @@ func exitText(err error) string {
 	return err.Error()
 }
 
-// A Crash reports that a process of the target ended by itself, and whether it was restarted.
+// A Crash reports that a process of the target ended although soak did not stop it, and whether soak restarted it.
 type Crash struct {
 	At   time.Time
 	Text string
