@@ -19,7 +19,7 @@ func TestHealthcheckReportsTheService(t *testing.T) {
 		return run([]string{"--healthcheck"}, env, nil, io.Discard, &errs), errs.String()
 	}
 	code, output := check()
-	require.Equal(t, exitError, code, "without a service")
+	require.Equal(t, exitError, code, "the health check must fail without a service")
 	require.Contains(t, output, "check the health of "+address)
 	signals := make(chan os.Signal, 1)
 	ended := make(chan int)

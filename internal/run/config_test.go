@@ -66,7 +66,7 @@ func TestPartHasItsShareOfThePlan(t *testing.T) {
 	require.Equal(t, []int{1, 3}, []int{s.localPlan().Runners, s.localPlan().Connections})
 	s = partOf("")
 	require.NoError(t, s.parsePart())
-	require.Equal(t, s.Plan, s.localPlan(), "without --runner")
+	require.Equal(t, s.Plan, s.localPlan(), "without --runner this machine must run the whole plan")
 }
 
 func TestStartAt(t *testing.T) {

@@ -50,7 +50,7 @@ func TestReplaceableRunners(t *testing.T) {
 			}
 			require.NoError(t, err)
 			require.Equal(t, replacedRunner{seconds: 3600, startUS: start.UnixMicro()}, s.replaced)
-			require.Equal(t, 2400, s.Plan.Seconds, "the remaining time")
+			require.Equal(t, 2400, s.Plan.Seconds, "the part must run for the remaining time only")
 		})
 	}
 }

@@ -54,7 +54,7 @@ func TestSuiteSettingsWithoutFlags(t *testing.T) {
 	require.NoError(t, err)
 	env := newSession(Config{Suite: churn}).settings(nil)
 	require.Equal(t, []string{"0", "3"}, []string{env["MAX_LATE"], env["MEAN_HOLD"]})
-	require.NotContains(t, env, "BACKEND_URL", "the plan has it")
+	require.NotContains(t, env, "BACKEND_URL", "only the plan may contain the URL")
 }
 
 // Runners publish the start of each action. Its command may contain a secret, so they do not get it.
@@ -126,7 +126,7 @@ func TestBackendVia(t *testing.T) {
 	d.Plan.BackendURL = "http://10.20.0.10"
 	d.Kubernetes.Via = strings.TrimPrefix(address, "http://")
 	require.NoError(t, d.reachTarget(context.Background()))
-	assert.Equal(t, "http://10.20.0.10", d.targets[0].URL, "for the runners")
+	assert.Equal(t, "http://10.20.0.10", d.targets[0].URL, "the runners must use the URL of the plan")
 	_ = d.targets.Probe(context.Background(), d.Plan.Interval())
 	assert.Equal(t, "/healthz Bearer secret", <-requests)
 }

@@ -122,7 +122,7 @@ func TestPublishedSoakIsComplete(t *testing.T) {
 	p.TestID = "t"
 	part := newSession(Config{Suite: suite.Default(), Plan: p, Local: plan.DefaultLocal(), Backends: 1, Runner: "2/2"})
 	require.NoError(t, part.complete(time.Now()))
-	require.Equal(t, "t", part.Plan.Marker, "all machines have the same one")
+	require.Equal(t, "t", part.Plan.Marker, "all machines must have the same marker")
 }
 
 func TestNoopSuiteRejectsOtherServices(t *testing.T) {
@@ -208,7 +208,7 @@ func TestPodsGetTheTokensOfAService(t *testing.T) {
 	t.Setenv("SUBSCRIBE_TOKEN", "")
 	s := newSession(Config{Plan: plan.Plan{Service: "mercure"}})
 	require.Equal(t, map[string]string{"BACKEND_TOKEN": "hush", "PUBLISH_TOKEN": "psst"}, s.tokens("hush"))
-	require.Empty(t, newSession(Config{}).tokens(""), "only modules read them")
+	require.Empty(t, newSession(Config{}).tokens(""), "without a module the pods must get no other token")
 }
 
 func TestProgressCountsMessagesOfADescribedService(t *testing.T) {

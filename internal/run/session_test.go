@@ -23,7 +23,7 @@ func TestReportHasRunInfo(t *testing.T) {
 	info := r.verdict(t).RunInfo
 	require.NotNil(t, info)
 	require.Equal(t, []string{"env", "CONNECTIONS=4", "PUBLISH_TOKEN=[redacted]", os.Args[0]}, info.Command[:4])
-	require.Equal(t, info.Command, record.Command, "no secret in run.json either")
+	require.Equal(t, info.Command, record.Command, "run.json must not contain the secret either")
 	require.Equal(t, []string{"0123456789ab+dirty", "v1.2.3", runtime.Version()}, []string{info.Commit, info.Soak, info.Go})
 	require.Equal(t, runtime.NumCPU(), info.Machine.Cores)
 	for _, name := range []string{"report.md", results.PageFile} {

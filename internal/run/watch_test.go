@@ -83,7 +83,7 @@ func TestWatchARunInAFolder(t *testing.T) {
 	awaitText(t, page, "all runners have ended; without a waiting soak run")
 	before, err := os.ReadDir(string(dir))
 	require.NoError(t, err)
-	require.Len(t, before, 1, "no file is written there")
+	require.Len(t, before, 1, "Watch must not write to the location")
 	require.NoError(t, os.WriteFile(dir.Path(results.PageFile), []byte("the report"), 0o600))
 	require.NoError(t, <-done)
 	require.Contains(t, out.String(), "the run is over: "+dir.Path(results.PageFile))

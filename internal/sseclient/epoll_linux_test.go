@@ -33,7 +33,7 @@ func TestOnlyCountedConnectionsArePolled(t *testing.T) {
 	}, patience, time.Millisecond)
 	require.EqualValues(t, 3, *c.received)
 	c.hangUp()
-	require.NoError(t, c.Close(), "a close after hangUp")
+	require.NoError(t, c.Close(), "a close after hangUp must have no effect")
 	c.turn(nil)
 }
 

@@ -143,7 +143,7 @@ func TestStallDoesNotCountAsSilence(t *testing.T) {
 		m.last.Store(int64(now - timeout - tt.delay))
 		w := idleSweep{marks: []*idleMark{m}, next: now - tt.delay}
 		w.sweep()
-		require.Equal(t, tt.extension == 0, m.interrupted.Load(), "%v late", tt.delay)
+		require.Equal(t, tt.extension == 0, m.interrupted.Load(), "a sweep %v late must interrupt only without an extension", tt.delay)
 		if tt.extension > 0 {
 			require.InDelta(t, (now + tt.extension).Seconds(), m.nextCheck(now).Seconds(), .25*tt.extension.Seconds())
 		}

@@ -235,7 +235,7 @@ func TestSlowResponseIsATimeout(t *testing.T) {
 	sums := v.sums()
 	require.Equal(t, 2, sums["request_duration net-1050"].n)
 	require.GreaterOrEqual(t, sums["request_duration net-1050"].total, 2000.0)
-	require.Equal(t, 2, sums["request_first_byte net-1050"].n, "a byte arrived")
+	require.Equal(t, 2, sums["request_first_byte net-1050"].n, "responses whose first byte arrived must be counted")
 }
 
 // A connection that the server closed, or with unrequested bytes, is not reused.

@@ -107,7 +107,7 @@ func TestUnansweredEndRequests(t *testing.T) {
 	h := holderOf(t, url, "")
 	require.True(t, h.run(t, strings.Replace(holdTen, "endTimeout: 5", "endTimeout: 0.2", 1)))
 	ends := shardOf(h.r).Ends
-	require.Equal(t, []string{strings.TrimPrefix(url, "http://")}, ends.Servers(), "the server of the requests")
+	require.Equal(t, []string{strings.TrimPrefix(url, "http://")}, ends.Servers(), "end requests without a response must count for the server of their URL")
 	require.EqualValues(t, 10, ends.Sum(func(o *shard.EndOutcome) bool { return strings.HasPrefix(o.Code, shard.CodeNet) }).Duration.Count())
 }
 

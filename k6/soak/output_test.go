@@ -102,7 +102,7 @@ func TestShardFromStartToEnd(t *testing.T) {
 			require.Len(t, slices.Collect(s.Records()), 1)
 			require.Len(t, s.Series, 1)
 			require.NotZero(t, s.Runner.RSSMax)
-			require.NotNil(t, s.Machine.Series(machine.Overflows), "of Linux")
+			require.NotNil(t, s.Machine.Series(machine.Overflows), "on Linux the shard must have the counters of the machine")
 			require.GreaterOrEqual(t, s.Runner.EndedUS, s.Runner.StartedUS)
 			require.Equal(t, []any{"t", 2, "1/2:1", "script.js", os.Getpid(), 2}, []any{s.Runner.TestID, s.Runner.Index, s.Runner.Segment, s.Runner.Script, s.Runner.PID, s.Runner.Checkpoints})
 			require.Len(t, s.Runner.ScriptHash, 64)

@@ -83,7 +83,7 @@ func TestPlannedEndsAreNotReported(t *testing.T) {
 	p.Add(p)
 	require.Equal(t, []int{2, 4}, []int{p.Dropped, p.DroppedByScript})
 	all, _ := r.progress()
-	require.Equal(t, 3, all.Dropped, "metrics count all streams")
+	require.Equal(t, 3, all.Dropped, "the metrics must count all streams")
 }
 
 // A restart of the service drops all streams within a second.
@@ -108,7 +108,7 @@ func TestSeriesIsReportedOnce(t *testing.T) {
 	o.connect(r.start)
 	var n progressNews
 	first := n.report(r).Buckets
-	require.Len(t, first, 1, "the current bucket")
+	require.Len(t, first, 1, "the first line of progress must have the current bucket")
 	require.Equal(t, 1, first[0].Open)
 	o.event(r.start.Add(15*time.Second), event("1", "0", ""))
 	repeated := n.report(r).Buckets

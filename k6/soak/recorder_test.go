@@ -194,7 +194,7 @@ func TestBuckets(t *testing.T) {
 	h, err := second.Lateness.Unpack()
 	require.NoError(t, err)
 	require.Equal(t, 2*time.Second, h.Max())
-	require.EqualValues(t, 2, s.Lateness.Count(), "all buckets, including the current one")
+	require.EqualValues(t, 2, s.Lateness.Count(), "the lateness must include the current bucket")
 	other := newObserver(t, r, "d-1")
 	other.connect(at)
 	other.event(at.Add(35*time.Second), event("1", "0", ""))
@@ -259,7 +259,7 @@ func TestPlans(t *testing.T) {
 	require.NoError(t, r.setPlan(open))
 	r.planIterations(200)
 	require.Equal(t, 600, shardOf(r).Plan.Connections)
-	require.NoError(t, r.setPlan(open), "a virtual user without the number of iterations")
+	require.NoError(t, r.setPlan(open), "a plan without the number of iterations must equal the completed one")
 	r.planIterations(7)
 	require.Equal(t, 600, shardOf(r).Plan.Connections)
 }

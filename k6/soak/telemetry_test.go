@@ -59,7 +59,7 @@ func drainSamples(t *testing.T, samples chan metrics.SampleContainer) map[string
 					name += " " + le
 					delete(tags, "le")
 				}
-				require.Equal(t, map[string]string{"testid": "t", "runner": "2"}, tags, "only the tags of the run")
+				require.Equal(t, map[string]string{"testid": "t", "runner": "2"}, tags, "the samples must have only the tags of the run")
 				if s.Metric.Type == metrics.Counter {
 					require.GreaterOrEqual(t, s.Value, 0.)
 					out[name] += s.Value

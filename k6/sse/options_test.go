@@ -94,7 +94,7 @@ func TestOptionHTTPDebugLogsRequestsAndResponseHeads(t *testing.T) {
 			require.Equal(t, "d1", e.Data["device"])
 			require.NotEmpty(t, e.Data["request_id"])
 		}
-		require.Len(t, all, 4, "two requests and two responses")
+		require.Len(t, all, 4, "the log must have two requests and two responses")
 		require.Regexp(t, `^Request:\nPOST /from HTTP/1\.1\nHost: [^\r]*\nX: 1[^\r]*\n\n`+body+`\n$`, all[0])
 		require.Equal(t, "Response:\nHTTP/1.1 307 Temporary Redirect\nContent-Length: 0\nLocation: /to\n\n", all[1])
 		require.True(t, strings.HasPrefix(all[2], "Request:\nPOST /to HTTP/1.1\n"), all[2])

@@ -73,11 +73,11 @@ func TestListeningProcessIsFound(t *testing.T) {
 		host := "127.0.0.1"
 		if address == "127.77.0.1:0" {
 			host = "127.77.0.1"
-			require.Empty(t, ListenerOf("http://127.0.0.1:"+port).PIDs(), "another loopback address")
+			require.Empty(t, ListenerOf("http://127.0.0.1:"+port).PIDs(), "a listener on another loopback address must not count")
 		}
 		l := ListenerOf("http://" + net.JoinHostPort(host, port))
 		pids := l.PIDs()
-		require.Len(t, pids, 2, "the server and its child")
+		require.Len(t, pids, 2, "the server and its child must be found")
 		require.Contains(t, pids, server.Process.Pid, address)
 		require.NotContains(t, pids, os.Getpid())
 		var s Sample

@@ -66,7 +66,7 @@ func TestMachinesFromPrometheus(t *testing.T) {
 	require.InDelta(t, 14, s.Increase, 0)
 	require.Len(t, s.Stretches, 1)
 	require.WithinDuration(t, started, s.Stretches[0].From(), time.Minute)
-	require.InDelta(t, 3.5, r.Series(machine.Steal).End, 1e-9, "of all cores")
+	require.InDelta(t, 3.5, r.Series(machine.Steal).End, 1e-9, "the steal time must be the sum over all cores")
 	require.InDelta(t, .9, r.Series(machine.ConntrackEntries).MaxShare, 1e-9)
 	require.Equal(t, []machine.Notice{{Name: "system-reboot", AtUS: 1_700_003_600_000_000}}, r.Notices)
 	require.NoError(t, r.Check())

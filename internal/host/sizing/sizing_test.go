@@ -29,8 +29,8 @@ func TestNeedGrowsWithTheStreams(t *testing.T) {
 		n, err := Load{Interval: 15 * time.Second}.Need(connections)
 		require.NoError(t, err)
 		require.LessOrEqual(t, (connections-1)/n.Runners+1, streamsPerRunner)
-		require.Less(t, n.RunnerFiles, 20_000, "of one process")
-		require.LessOrEqual(t, n.RunnerMemory*runnersPerHost, uint64(usableMemory), "two of them on a host")
+		require.Less(t, n.RunnerFiles, 20_000, "one runner must need less than 20000 open files")
+		require.LessOrEqual(t, n.RunnerMemory*runnersPerHost, uint64(usableMemory), "two runners must fit into the memory of a host")
 		require.NoError(t, n.Price(prices, "us-east-1"))
 		require.GreaterOrEqual(t, n.SourceAddresses*portsPerAddress, n.Ports)
 		require.GreaterOrEqual(t, n.Runners, last.Runners)
@@ -70,7 +70,7 @@ func TestStreamsThatShareConnections(t *testing.T) {
 	require.Less(t, shared.RunnerFiles, 2000)
 	require.Equal(t, 1, shared.SourceAddresses)
 	require.Less(t, shared.TargetFiles, alone.TargetFiles*7/10)
-	require.LessOrEqual(t, shared.RunnerMemory*runnersPerHost, uint64(usableMemory), "two of them on a host")
+	require.LessOrEqual(t, shared.RunnerMemory*runnersPerHost, uint64(usableMemory), "two runners must fit into the memory of a host")
 }
 
 func TestNeedRejectsInvalidLoads(t *testing.T) {

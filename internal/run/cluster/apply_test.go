@@ -31,7 +31,7 @@ func TestRunCanBeFoundAndRemovedByLabels(t *testing.T) {
 	assert.Equal(t, []string{runName}, names)
 	names, err = w.OtherRuns(t.Context(), "ns", "http://other.ns.svc:8080")
 	require.NoError(t, err)
-	assert.Empty(t, names, "a run with its own target")
+	assert.Empty(t, names, "a run that loads another service must not be listed")
 	require.NoError(t, w.Delete(t.Context(), "ns", runName))
 	_, err = w.Find(t.Context(), "ns", "t")
 	require.EqualError(t, err, "there is no TestRun soak-t in ns: the run was never started, or was cleaned up")

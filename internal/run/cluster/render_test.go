@@ -90,7 +90,7 @@ func TestPlanReachesRunnersAndInitializer(t *testing.T) {
 	for _, pod := range []string{"runner", "initializer"} {
 		assert.Equal(t, p, sourceOf(t, m, pod).Base())
 		for name, want := range map[string]string{"NOOP_INTERVAL": "0.5", "GOGC": "50"} {
-			assert.Equal(t, []string{want}, variable(t, m, pod, name), "%s of %s, once", name, pod)
+			assert.Equal(t, []string{want}, variable(t, m, pod, name), "the %[2]s must have the variable %[1]s once", name, pod)
 		}
 		assert.NotContains(t, variable(t, m, pod, plan.DocumentVariable)[0], "{", "the operator writes it into a line of shell")
 	}
@@ -254,7 +254,7 @@ func TestNetworkPoliciesAllowRunnerTraffic(t *testing.T) {
 		var policy networkingv1.NetworkPolicy
 		require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(buildOverlay(t, name).find("NetworkPolicy", "runner").Object, &policy))
 		require.Len(t, policy.Spec.Egress, 1)
-		assert.Empty(t, policy.Spec.Egress[0].Ports, "any port")
+		assert.Empty(t, policy.Spec.Egress[0].Ports, "the policy must allow any port")
 		require.Len(t, policy.Spec.Egress[0].To, 2)
 		assert.Equal(t, "0.0.0.0/0", policy.Spec.Egress[0].To[0].IPBlock.CIDR)
 		assert.Equal(t, "::/0", policy.Spec.Egress[0].To[1].IPBlock.CIDR)

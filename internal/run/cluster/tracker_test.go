@@ -101,7 +101,7 @@ func TestLostRunnerHasPodNodeAndReason(t *testing.T) {
 				s := snapshot("running")
 				s.Runners[1] = p
 				m.Advance(s)
-				assert.Equal(t, Running, m.phase, "the other runners continue")
+				assert.Equal(t, Running, m.phase, "the other runners must continue")
 			}
 			assert.Equal(t, []shard.RunnerEnd{{Runner: 2, Text: runner + c.want}}, m.Ends)
 			assert.False(t, m.Failed)
@@ -220,7 +220,7 @@ func TestPersistentCauseEndsTheRun(t *testing.T) {
 	}
 	m.Advance(badImage(noon.Add(26 * time.Second)))
 	require.True(t, m.Failed)
-	require.Len(t, m.Ends, 1, "once, not per runner")
+	require.Len(t, m.Ends, 1, "the cause must be reported once, not per runner")
 	assert.Contains(t, m.Ends[0].Text, "runner 1 (pod ")
 	assert.Contains(t, m.Ends[0].Text, `cannot start: ImagePullBackOff: Back-off pulling image "sse-soak/k6:none"`)
 }
@@ -236,7 +236,7 @@ func TestInterruptedStartNamesItsCause(t *testing.T) {
 
 	m = newTracker(1, testLimits(), noon)
 	m.Interrupt()
-	assert.Empty(t, m.Ends, "no cause is known")
+	assert.Empty(t, m.Ends, "without a known cause nothing may be recorded")
 }
 
 func TestConfiguredTimeoutIsUsed(t *testing.T) {
@@ -249,7 +249,7 @@ func TestConfiguredTimeoutIsUsed(t *testing.T) {
 		news = append(news, m.Advance(badImage(noon.Add(after)))...)
 	}
 	require.False(t, m.IsDone())
-	require.Len(t, news, 2, "the phase, and the cause once")
+	require.Len(t, news, 2, "the news must be the phase and, once, the cause")
 	assert.Regexp(t, `^runner 1 \(pod .* cannot start: ImagePullBackOff: .*; waiting for up to 10m0s$`, news[1])
 }
 

@@ -120,7 +120,7 @@ func TestReconnectedViewerMissesNothing(t *testing.T) {
 	s := newTestServer(t, "127.0.0.1:0")
 	events, stop := s.listen(t, "")
 	received := []liveEvent{nextEvent(t, events)}
-	require.ElementsMatch(t, []string{"now", "tiles", "found", "timelines", "runners"}, partsOf(t, received[0]), "the whole page")
+	require.ElementsMatch(t, []string{"now", "tiles", "found", "timelines", "runners"}, partsOf(t, received[0]), "a new viewer must receive the whole page")
 	for n := range 4 {
 		s.update()
 		for !strings.Contains(received[len(received)-1].data, fmt.Sprintf("soak-%d<", n+1)) {
@@ -299,7 +299,7 @@ func TestPageBecomesReport(t *testing.T) {
 	defer stopLate()
 	require.Equal(t, "report", nextEvent(t, late).name)
 	require.Equal(t, "<p>the report", fetchPage(t, s.URL(), http.StatusOK))
-	require.Equal(t, "<p>the report", fetchPage(t, s.URL(), http.StatusOK), "for each request")
+	require.Equal(t, "<p>the report", fetchPage(t, s.URL(), http.StatusOK), "each request must get the report")
 	finished.Wait()
 	_, err := http.Get(s.URL())
 	require.Error(t, err, "the server still listens")

@@ -76,9 +76,9 @@ func TestLongRunsRedrawChartsLessOften(t *testing.T) {
 		}
 		return n
 	}
-	require.InDelta(t, 20, draws(100), 1, "each 5 s")
+	require.InDelta(t, 20, draws(100), 1, "the charts must be drawn every 5 s")
 	h.at = h.at.Add(40 * time.Minute)
-	require.InDelta(t, 8, draws(100), 3, "each 12.5 s")
+	require.InDelta(t, 8, draws(100), 3, "the charts must be drawn every 12.5 s")
 }
 
 func TestInterimResult(t *testing.T) {

@@ -180,7 +180,7 @@ func TestRunnersAreInterruptedThenKilled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.NoError(t, g.Wait(ctx, t.Context()))
-	require.Empty(t, g.Ends(), "interrupted runners ended in order")
+	require.Empty(t, g.Ends(), "runners that ended after an interrupt must not be reported")
 
 	g, err = Start(fakeConfig(t, 2, `trap '' INT TERM; echo '{"open":1}' >&3; while :; do sleep 0.02; done`))
 	require.NoError(t, err)

@@ -95,7 +95,7 @@ func TestProbe(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	}
-	require.NoError(t, serve(t, endless).Probe(t.Context(), time.Second), "its body is not read")
+	require.NoError(t, serve(t, endless).Probe(t.Context(), time.Second), "the endless body must not be read")
 	require.Empty(t, serve(t, endless).Version(t.Context()))
 	require.NoError(t, serve(t, http.NotFound).Probe(t.Context(), time.Second), "a foreign service need not know /healthz")
 	redirectLoop := func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) }
@@ -228,13 +228,13 @@ func TestNextTargetRemovesOrphanedFolders(t *testing.T) {
 
 	second, err := newFolder()
 	require.NoError(t, err)
-	require.DirExists(t, first.path, "its owner is alive")
+	require.DirExists(t, first.path, "a folder whose owner still runs must stay")
 	require.DirExists(t, foreign, "another program owns it")
 	second.remove()
 	first.remove()
 	entries, err := os.ReadDir(parent)
 	require.NoError(t, err)
-	require.Len(t, entries, 1, "only the folder of another program")
+	require.Len(t, entries, 1, "only the folder of the other program must remain")
 }
 
 // macOS has 127.0.0.1 only. An address of a network that does not exist is as unknown here.

@@ -59,7 +59,7 @@ func TestConnectionClosedAsIdleIsRecorded(t *testing.T) {
 			config.Rate, config.For, config.Topics = c.rate, time.Duration(3/c.rate*float64(time.Second)), []string{"a"}
 			p := publishAll(t, config)
 			require.EqualValues(t, 3, p.Sums().Sent)
-			require.EqualValues(t, 3, requests.Load(), "each once")
+			require.EqualValues(t, 3, requests.Load(), "each message must be sent once")
 			require.Len(t, p.Unanswered(), 1)
 			require.Equal(t, c.idle, p.Unanswered()[0].Idle)
 			if c.idle {
