@@ -53,7 +53,13 @@ func (i *IdleConns[C]) ApplyKeepAlive(response http.Header) {
 			limit = min(time.Duration(s)*time.Second/2, i.maxIdleTime)
 		}
 	}
+	if limit == i.limit {
+		return
+	}
 	i.limit = limit
+	if i.timer != nil && i.timer.Stop() { // otherwise expire is about to run
+		i.schedule()
+	}
 }
 
 // Put adds a connection whose last response has ended. Beyond maxIdleConns connections, it closes the least recently
@@ -66,7 +72,7 @@ func (i *IdleConns[C]) Put(c C) {
 		i.closeFirst(1)
 	}
 	if i.timer == nil {
-		i.timer = time.AfterFunc(i.limit, i.expire)
+		i.schedule()
 	}
 }
 
@@ -118,8 +124,14 @@ func (i *IdleConns[C]) expire() {
 		n++
 	}
 	i.closeFirst(n)
+	i.schedule()
+}
+
+// schedule sets the timer to the time at which the first connection reaches the limit. The caller holds mu, and no call
+// of expire is pending.
+func (i *IdleConns[C]) schedule() {
 	if i.timer = nil; len(i.conns) > 0 {
-		i.timer = time.AfterFunc(i.limit-now.Sub(i.conns[0].since), i.expire)
+		i.timer = time.AfterFunc(i.limit-time.Since(i.conns[0].since), i.expire)
 	}
 }
 

@@ -54,6 +54,20 @@ func TestIdleConnectionsAreClosedAtTheTimeoutOfTheServer(t *testing.T) {
 	require.Eventually(t, c.closed.Load, time.Minute, time.Millisecond)
 }
 
+func TestShorterTimeoutOfTheServerAppliesAtOnce(t *testing.T) {
+	t.Parallel()
+	idle := NewIdleConns[*closer](time.Hour)
+	first, second := new(closer), new(closer)
+	idle.Put(first)
+	idle.Put(second)
+	taken, _, _ := idle.Take()
+	idle.ApplyKeepAlive(http.Header{"Keep-Alive": {"timeout=1"}})
+	idle.Put(taken)
+	for _, c := range []*closer{first, second} {
+		require.Eventually(t, c.closed.Load, 10*time.Second, time.Millisecond)
+	}
+}
+
 func TestIdleConnectionsAreLimited(t *testing.T) {
 	t.Parallel()
 	idle := NewIdleConns[*closer](time.Hour)
