@@ -158,7 +158,7 @@ func (c *counter) countCorrupted(n *Noop) {
 	if number == 0 {
 		number = c.Arrived()
 	}
-	c.find(Finding{Kind: KindCorrupted, From: number, At: n.At, Note: n.Data})
+	c.find(Finding{Kind: KindCorrupted, From: number, At: n.At, Note: n.Data, Source: n.source})
 }
 
 // recordGap records the time of an arrival, and the gap before it.

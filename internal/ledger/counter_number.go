@@ -149,11 +149,11 @@ func (c *numberCounter) assumeNext(n *Noop) {
 	}
 	next := c.numbers.highest + 1
 	if n.Number == 0 {
-		n.Data = "a noop without number"
+		n.Data = "it has no number"
 	} else {
-		n.Data = fmt.Sprintf("a noop with the number %d after %d", n.Number, c.numbers.highest)
+		n.Data = fmt.Sprintf("it has the number %d, and the highest before was %d", n.Number, c.numbers.highest)
 	}
-	n.Number, n.Intact = next, false
+	n.Number, n.Intact, n.source = next, false, SourceNumber
 }
 
 // due returns how many of the slots that passed are expected to have a noop: none on a stream that was opened after the

@@ -112,19 +112,20 @@ type Finding struct {
 	At       Instant       `json:"at_ns"` // time of detection
 	Lateness time.Duration `json:"lateness_ns,omitempty"`
 	Note     string        `json:"note,omitempty"`
-	Source   Source        `json:"source,omitempty"` // evidence for a loss, if not the stream itself
+	Source   Source        `json:"source,omitempty"` // evidence, if not the stream itself or the data
 	Sent     uint64        `json:"sent,omitempty"`   // part of Count that the server's own ledger lists as sent
 }
 
-// A Source is a record of the messages that were sent.
+// A Source is the evidence for a finding.
 type Source string
 
-// The sources of evidence for a loss.
+// The sources of evidence. SourceNumber is that of a corrupted noop, the others are records of the sent messages.
 const (
 	SourceServer    Source = "server"    // the server's own ledger
 	SourcePublisher Source = "publisher" // the publisher of the run
 	// SourceSubscribers: other clients of the topic received the messages.
 	SourceSubscribers Source = "subscribers"
+	SourceNumber      Source = "number" // the number of a noop is impossible; Note is the reason
 )
 
 // Find adds a finding, or counts it if there are too many.

@@ -165,3 +165,17 @@ func TestDuplicateMayHideTheLossBeforeItWithoutNumbers(t *testing.T) {
 	require.EqualValues(t, 1, r.Late)
 	require.Equal(t, interval, r.MaxLateness)
 }
+
+// The data of a noop with an impossible number may be intact, so its finding has the reason.
+func TestFindingOfAnImpossibleNumberHasTheReason(t *testing.T) {
+	for number, want := range map[uint64]string{
+		1 << 40: "it has the number 1099511627776, and the highest before was 20",
+		0:       "it has no number",
+	} {
+		r := newTape(t).regular(1, 20, true).noop(interval, number).regular(22, 60, true).end(0)
+		require.True(t, r.Numbered)
+		require.Len(t, r.Findings, 1)
+		f := r.Findings[0]
+		require.Equal(t, Finding{Kind: KindCorrupted, From: 21, At: f.At, Note: want, Source: SourceNumber}, f)
+	}
+}

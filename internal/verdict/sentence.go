@@ -40,7 +40,7 @@ func (w Formatter) Sentence(r *shard.Connection, f ledger.Finding, at time.Time)
 	case ledger.KindReordered:
 		return fmt.Sprintf("%s %s, at %s", r.ID, predicate(f.Kind, names(f.From, f.From)), clock)
 	case ledger.KindCorrupted:
-		return fmt.Sprintf("%s %s at %s: %s", r.ID, predicate(f.Kind, names(f.From, f.From)), clock, w.corruption(f.Note))
+		return fmt.Sprintf("%s %s at %s: %s", r.ID, predicate(f.Kind, names(f.From, f.From)), clock, w.corruption(f))
 	case ledger.KindLate:
 		return fmt.Sprintf("%s received %s late by %s, at %s", r.ID, names(f.From, f.From), format.Duration(f.Lateness), clock)
 	case ledger.KindDropped:
@@ -247,13 +247,13 @@ func serverText(f ledger.Finding) string {
 	return fmt.Sprintf("; the server's ledger lists %d of these %d as sent", f.Sent, f.Count)
 }
 
-// corruption describes a corrupted message. note is its content if messages are counted by interval; otherwise it is
-// the fault.
-func (w Formatter) corruption(note string) string {
-	if data := w.Service.Data; data != "" && w.Service.ByInterval() {
-		return fmt.Sprintf("%q instead of %q", note, data)
+// corruption describes a corrupted message. Note is its content if messages are counted by interval and its number is
+// possible; otherwise it is the fault.
+func (w Formatter) corruption(f ledger.Finding) string {
+	if data := w.Service.Data; data != "" && w.Service.ByInterval() && f.Source != ledger.SourceNumber {
+		return fmt.Sprintf("%q instead of %q", f.Note, data)
 	}
-	return note
+	return f.Note
 }
 
 // otherEvents describes other events that arrived, if there are at least as many of them as missing messages; otherwise

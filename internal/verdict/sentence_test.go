@@ -25,6 +25,15 @@ func TestOtherEventsAreNamed(t *testing.T) {
 	require.NotContains(t, noopFormatter.Sentence(&shard.Connection{Record: few}, tail, at), "news", "two events cannot explain twelve missing noops")
 }
 
+// A reason is not quoted as if it were data.
+func TestImpossibleNumberIsExplained(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 31, 15, 4, 5, 0, time.UTC)
+	f := ledger.Finding{Kind: ledger.KindCorrupted, From: 4, Note: "it has the number 9, and the highest before was 3", Source: ledger.SourceNumber}
+	require.Equal(t, "d-1 received noop 4 corrupted at 15:04:05.000 UTC: it has the number 9, and the highest before was 3",
+		noopFormatter.Sentence(&shard.Connection{Record: ledger.Record{ID: "d-1"}}, f, at))
+}
+
 // If the server's count confirms a fault, the check is met, and states where the count differs.
 func TestServerCountThatConfirmsAFault(t *testing.T) {
 	t.Parallel()
