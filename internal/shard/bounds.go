@@ -69,6 +69,8 @@ func (s *Shard) checkRunner() error {
 		return fmt.Errorf("connections of the plan must be from 0 to %d, got %d", plan.MaxConnections, s.Plan.Connections)
 	case r.EndedUS < r.StartedUS || r.EndedUS-r.StartedUS > maxLength.Microseconds() || r.StartedUS < 0 || r.EndedUS > maxNumber*64:
 		return fmt.Errorf("impossible times of the runner: from %d µs to %d µs", r.StartedUS, r.EndedUS)
+	case r.ReplacedStartUS != 0 && (r.StartedUS-r.ReplacedStartUS > maxLength.Microseconds() || r.ReplacedStartUS > r.StartedUS+slack.Microseconds()):
+		return fmt.Errorf("impossible start of the replaced runner: %d µs, %d µs before the start of this one", r.ReplacedStartUS, r.StartedUS-r.ReplacedStartUS)
 	}
 	for _, text := range []string{
 		r.TestID, r.RunID, r.Process, r.Segment, r.Script, r.ScriptHash, r.K6Version, r.Host, string(r.State), s.Plan.Prefix, s.Plan.TestID, s.Plan.BackendURL, s.Plan.ControlURL,
@@ -158,6 +160,9 @@ func (s *Shard) checkConnections() error {
 		if max(c.Max(), c.Last-min(c.First, c.Last)) > maxNoops || !areCounts(c.Streams, c.Attempts) || c.Unlisted < 0 {
 			return fmt.Errorf("impossible count of the connection %s", c.ID)
 		}
+		if s.hasTimeOutsideOfRun(c) {
+			return fmt.Errorf("impossible time of the connection %s: it is outside of the run", c.ID)
+		}
 		if err := s.checkNumbers(c); err != nil {
 			return err
 		}
@@ -171,6 +176,22 @@ func (s *Shard) checkConnections() error {
 		}
 	}
 	return nil
+}
+
+// hasTimeOutsideOfRun reports whether a time of a connection is outside of the run.
+func (s *Shard) hasTimeOutsideOfRun(c *ledger.Record) bool {
+	from, to := -slack, time.Duration(s.Runner.EndedUS-s.Runner.StartedUS)*time.Microsecond+slack
+	isOutside := func(times ...ledger.Instant) bool { return slices.Min(times) < from || slices.Max(times) > to }
+	areRefusalsOutside := func(list []ledger.Refusal) bool {
+		return slices.ContainsFunc(list, func(r ledger.Refusal) bool { return isOutside(r.First, r.Last) })
+	}
+	isOutageOutside := func(o ledger.Outage) bool { return isOutside(o.From, o.To) || areRefusalsOutside(o.Refusals) }
+	return isOutside(c.OpenedAt, c.ClosedAt, c.LastAt, c.SilentFrom) || isOutageOutside(c.Longest) || areRefusalsOutside(c.Refusals) ||
+		c.LastOutage != nil && isOutageOutside(*c.LastOutage) || slices.ContainsFunc(c.Outages, isOutageOutside) ||
+		len(c.UnplacedAt) > 0 && isOutside(c.UnplacedAt...) ||
+		slices.ContainsFunc(c.Findings, func(f ledger.Finding) bool { return isOutside(f.At) }) ||
+		slices.ContainsFunc(c.Spans, func(span ledger.Span) bool { return isOutside(span.From, span.To) }) ||
+		c.Cuts != nil && slices.ContainsFunc(c.Cuts.List, func(cut ledger.Cut) bool { return isOutside(cut.At, cut.ReconnectedAt, cut.NextAt) })
 }
 
 // checkNumbers returns an error if numbers, counts and spans of a connection contradict each other. If messages are

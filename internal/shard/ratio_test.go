@@ -18,6 +18,7 @@ func TestLargestShardStaysWithinTheBounds(t *testing.T) {
 	}
 	p := planFor(1, 200_000)
 	s := newEmptyShard(p, 1)
+	s.Runner.EndedUS = s.Runner.StartedUS + time.Hour.Microseconds()
 	for i := range p.Connections {
 		s.Connections = append(s.Connections, ledger.Record{
 			ID: p.DeviceID(i), State: ledger.Completed, Reason: "server_closed", Numbered: true, Attempts: 1, Streams: 1,

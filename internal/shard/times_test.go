@@ -1,0 +1,59 @@
+package shard
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+)
+
+func TestConnectionsOutsideOfTheRunAreRejected(t *testing.T) {
+	t.Parallel()
+	const later = 2 * time.Minute // the run takes one
+	for name, r := range map[string]ledger.Record{
+		"opened":           {OpenedAt: later},
+		"opened before":    {OpenedAt: -later},
+		"closed":           {ClosedAt: later},
+		"last message":     {LastAt: later},
+		"silence":          {SilentFrom: later},
+		"finding":          {Findings: []ledger.Finding{{Kind: ledger.KindLost, At: math.MaxInt64}}},
+		"outage":           {Outages: []ledger.Outage{{From: 1, To: later}}},
+		"longest outage":   {Longest: ledger.Outage{From: -later, To: 1}},
+		"last outage":      {LastOutage: &ledger.Outage{From: 1, To: later}},
+		"refusal":          {Refusals: []ledger.Refusal{{First: 1, Last: later}}},
+		"outage's refusal": {Outages: []ledger.Outage{{From: 1, To: 2, Refusals: []ledger.Refusal{{First: later, Last: later}}}}},
+		"stream":           {Spans: []ledger.Span{{From: 1, To: later}}},
+		"corrupted":        {UnplacedAt: []ledger.Instant{later}},
+		"cut":              {Cuts: &ledger.Cuts{List: []ledger.Cut{{At: 1, NextAt: later}}}},
+	} {
+		s := newEmptyShard(planFor(1, 2), 1)
+		r.ID = "a"
+		s.Connections = []ledger.Record{r}
+		_, err := reread(t, s)
+		require.EqualError(t, err, "impossible time of the connection a: it is outside of the run", name)
+	}
+	s := newEmptyShard(planFor(1, 2), 1)
+	s.Connections = []ledger.Record{{ID: "a", OpenedAt: 1, ClosedAt: time.Minute + slack, LastOutage: &ledger.Outage{From: 1, To: time.Minute}}}
+	_, err := reread(t, s)
+	require.NoError(t, err)
+}
+
+func TestRunnerThatReplacesALaterOneIsRejected(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		start int64 // relative to the start of the runner
+		valid bool
+	}{"an hour before": {-3600e6, true}, "two years before": {-2 * 365 * 86400e6, false}, "an hour after": {3600e6, false}} {
+		s := newEmptyShard(planFor(1, 2), 1)
+		s.Runner.ReplacedStartUS = s.Runner.StartedUS + c.start
+		_, err := reread(t, s)
+		if c.valid {
+			require.NoError(t, err, name)
+		} else {
+			require.ErrorContains(t, err, "impossible start of the replaced runner", name)
+		}
+	}
+}
