@@ -324,7 +324,10 @@ func (r *Responses) checkLists(from, to time.Time) error {
 			return err
 		}
 	}
-	for _, b := range r.Series {
+	for i, b := range r.Series {
+		if i > 0 && b.Unix <= r.Series[i-1].Unix { // mergeSeries would insert each bucket at the front
+			return errors.New("buckets of responses must be in ascending order")
+		}
 		if b.Unix < from.Unix() || b.Unix > to.Unix() {
 			return errOutsideOfRun
 		}

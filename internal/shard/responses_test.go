@@ -35,6 +35,8 @@ func TestResponsesOutsideOfTheRunAreRejected(t *testing.T) {
 		"":                            func(*Responses) {},
 		"a bucket in 1970":            func(r *Responses) { r.Series[0].Unix = 5 },
 		"a bucket in the far future":  func(r *Responses) { r.Series[0].Unix = math.MaxInt64 },
+		"a bucket twice":              func(r *Responses) { r.Series = append(r.Series, r.Series[0]) },
+		"buckets in descending order": func(r *Responses) { r.Series = append(r.Series, ResponseBucket{Unix: r.Series[0].Unix - 5}) },
 		"a finding in 1970":           func(r *Responses) { r.Findings[0].AtUS = 5 },
 		"a finding in the far future": func(r *Responses) { r.Findings[0].AtUS = math.MaxInt64 },
 		"an abandoned response":       func(r *Responses) { r.Abandoned[0].AtUS = 5 },
@@ -50,9 +52,12 @@ func TestResponsesOutsideOfTheRunAreRejected(t *testing.T) {
 		}
 		s.Responses.Series = []ResponseBucket{{Unix: inRun.Unix()}}
 		change(s.Responses)
-		if _, err := reread(t, s); name == "" {
+		switch _, err := reread(t, s); name {
+		case "":
 			require.NoError(t, err)
-		} else {
+		case "a bucket twice", "buckets in descending order":
+			require.ErrorContains(t, err, "buckets of responses must be in ascending order", name)
+		default:
 			require.ErrorContains(t, err, "outside of the run", name)
 		}
 	}
