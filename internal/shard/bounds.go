@@ -107,6 +107,13 @@ func (s *Shard) checkTimes() error {
 	if m := s.Machine; m != nil && len(m.Counters) > 0 && (m.FromUS < from.UnixMicro() || m.ToUS > to.UnixMicro()) {
 		return fmt.Errorf("impossible times of the machine: %d µs to %d µs is outside of the run from %d µs to %d µs", m.FromUS, m.ToUS, s.Runner.StartedUS, s.Runner.EndedUS)
 	}
+	isOutside := func(us int64) bool { return us < from.UnixMicro() || us > to.UnixMicro() }
+	for _, n := range s.Metrics {
+		hasStart := n.Trend == nil || n.Name == RequestDuration // a custom trend may have any values, so its FirstUS may be any time
+		if n.LastUS != 0 && isOutside(n.LastUS) || hasStart && n.FirstUS != 0 && isOutside(n.FirstUS) {
+			return fmt.Errorf("impossible times of metric %.40q: %d µs to %d µs is outside of the run from %d µs to %d µs", n.Name, n.FirstUS, n.LastUS, s.Runner.StartedUS, s.Runner.EndedUS)
+		}
+	}
 	for _, b := range s.Seconds {
 		if b.FromUS < from.UnixMicro() || b.ToUS > to.UnixMicro() || b.ToUS < b.FromUS {
 			return fmt.Errorf("impossible second: %d µs to %d µs is outside of the run from %d µs to %d µs", b.FromUS, b.ToUS, s.Runner.StartedUS, s.Runner.EndedUS)

@@ -41,6 +41,33 @@ func TestConnectionsOutsideOfTheRunAreRejected(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// A custom trend may have any values, so the start of its samples may be any time.
+func TestMetricsOutsideOfTheRunAreRejected(t *testing.T) {
+	t.Parallel()
+	in := newEmptyShard(planFor(1, 2), 1).Runner.StartedUS
+	for name, c := range map[string]struct {
+		metric  Metric
+		isValid bool
+	}{
+		"no times":            {Metric{Name: "a"}, true},
+		"in the run":          {Metric{Name: "a", FirstUS: in, LastUS: in + 60e6}, true},
+		"first of a counter":  {Metric{Name: "a", FirstUS: 1, LastUS: in}, false},
+		"first of requests":   {Metric{Name: RequestDuration, Trend: NewHistogram(), Undelayed: NewHistogram(), FirstUS: 1, LastUS: in}, false},
+		"first of a trend":    {Metric{Name: "a", Trend: NewHistogram(), FirstUS: 1, LastUS: in}, true},
+		"last in 1970":        {Metric{Name: "a", Trend: NewHistogram(), FirstUS: 1, LastUS: 1}, false},
+		"last in the future":  {Metric{Name: "a", FirstUS: in, LastUS: math.MaxInt64}, false},
+		"first in the future": {Metric{Name: "a", FirstUS: math.MaxInt64, LastUS: in}, false},
+	} {
+		s := newEmptyShard(planFor(1, 2), 1)
+		s.Metrics = []Metric{c.metric}
+		if _, err := reread(t, s); c.isValid {
+			require.NoError(t, err, name)
+		} else {
+			require.ErrorContains(t, err, "is outside of the run", name)
+		}
+	}
+}
+
 func TestRunnerThatReplacesALaterOneIsRejected(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -97,7 +97,7 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 	r.planIterations(o.runner.Iterations)
 	if suite := r.declaredSuite(); suite != nil {
 		o.probe.waits = new(waits)
-		o.sums.splitBy, o.sums.maxDelay = suite.SplitBy, o.probe.waits.maxDelay
+		o.sums.splitBy, o.sums.maxDelay, o.sums.wall = suite.SplitBy, o.probe.waits.maxDelay, r.wall
 	}
 	if s := p.ScriptOptions.ExecutionSegment; s != nil {
 		o.runner.Segment = s.String()

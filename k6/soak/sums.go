@@ -21,13 +21,14 @@ type sums struct {
 	checks   map[string]*shard.Check
 	stage    string                                 // of the last request
 	maxDelay func(from, to time.Time) time.Duration // waits.maxDelay; nil: not measured
+	wall     func(time.Time) time.Time              // tally.wall: steps of the clock put no sample outside of the run
 }
 
 // newSums returns empty sums, not split by any tag.
 func newSums() *sums {
 	return &sums{
 		metrics: map[string]*shard.Metric{}, checks: map[string]*shard.Check{},
-		cache: map[metrics.TimeSeries]*shard.Metric{},
+		cache: map[metrics.TimeSeries]*shard.Metric{}, wall: func(at time.Time) time.Time { return at },
 	}
 }
 
@@ -145,7 +146,7 @@ func (s *sums) seriesOf(sample metrics.Sample) *shard.Metric {
 // addTimes adds the data that only suites need: start and end of a series, and the squares for its standard deviation.
 // It also stores the stage of the last request.
 func (s *sums) addTimes(m *shard.Metric, sample metrics.Sample) {
-	end := sample.Time.UnixMicro()
+	end := s.wall(sample.Time).UnixMicro()
 	start := end
 	if m.Trend != nil {
 		m.Squares += sample.Value * sample.Value
