@@ -31,14 +31,14 @@ func (s *session) queryPrometheus(graceful, force context.Context, started time.
 	ctx, cancel := storageContext(graceful, force, prometheusTimeout)
 	defer cancel()
 	s.queryMachines(ctx, address, started)
-	ownSamples, ownErr := resources.Read(s.dir.Path(results.ResourcesFile))
-	if !s.Suite.Sampling.Optional && slices.ContainsFunc(ownSamples, func(sample resources.Sample) bool { return sample.BackendRSS > 0 || sample.Gauge != nil }) {
+	localSamples, localErr := resources.Read(s.dir.Path(results.ResourcesFile))
+	if !s.Suite.Sampling.Optional && slices.ContainsFunc(localSamples, func(sample resources.Sample) bool { return sample.BackendRSS > 0 || sample.Gauge != nil }) {
 		return
 	}
 	samples, err := resources.FromPrometheus(ctx, address, started, time.Now())
 	source := resources.Redact(address)
 	if err == nil {
-		if ownErr == nil && resources.CopyHost(samples, ownSamples) {
+		if localErr == nil && resources.CopyHost(samples, localSamples) {
 			source += " (it has no metrics of the host; soak sampled those)"
 		}
 		err = s.dir.Write(results.ResourcesFile, func(w io.Writer) error {
