@@ -98,7 +98,7 @@ func (s *subject) findings() (t Table, ok bool) {
 	n := len(s.v.Groups)
 	t = Table{Caption: "Findings", Columns: Columns("when (UTC)", "kind", "#connections", "finding")}
 	if n > maxRows {
-		t.Caption = fmt.Sprintf("Findings: the first %d of %s; connections.csv has each finding", maxRows, format.Count(n, "group"))
+		t.Caption = fmt.Sprintf("Findings: the first %d of %s; connections.csv lists all findings", maxRows, format.Count(n, "group"))
 	}
 	for _, g := range s.v.Groups[:min(n, maxRows)] {
 		t.Rows = append(t.Rows, Row{{Text: format.Clock(g.FirstUnix), At: g.FirstUnix}, {Text: s.kindText(ledger.Kind(g.Kind))}, {Text: format.Thousands(g.Connections)}, {Text: g.Text}})
@@ -128,7 +128,7 @@ func (s *subject) arithmetic() Section {
 	add("rate", fmt.Sprintf("%s / %v s", format.Count(p.Connections, "connection"), p.NoopInterval), fmt.Sprintf("%.1f %s/s", rate, nouns))
 	if data := s.v.Service.Data; data != "" {
 		size := len("data: \n\n") + len(data)
-		add("payload of the bare "+s.v.Service.Noun(), fmt.Sprintf("%d bytes (data: %s and two line ends) × received", size, data), format.MiB(float64(size)*float64(n.Received)/(1<<20)))
+		add("payload of the bare "+s.v.Service.Noun(), fmt.Sprintf("%d bytes (data: %s and two line endings) × received", size, data), format.MiB(float64(size)*float64(n.Received)/(1<<20)))
 	}
 	if s.v.Server.Known && s.Merged.Connections.Len() > 0 {
 		size := eventSize(perConnection)

@@ -64,7 +64,7 @@ func (s *session) remaining(last *shard.Shard, location string, now time.Time) (
 	case last.Runner.State == shard.Aborted:
 		err = fmt.Errorf("it ended with an error (%s); repeat the run", last.Runner.Error)
 	case secondsLeft <= plan.DisconnectLead:
-		err = fmt.Errorf("the run ended or ends at %s; `soak merge %s` makes the verdict", end.UTC().Format(time.DateTime), report.Shell(location))
+		err = fmt.Errorf("the run ends, or has ended, at %s; `soak merge %s` makes the verdict", end.UTC().Format(time.DateTime), report.Shell(location))
 	}
 	if err != nil {
 		return r, 0, fmt.Errorf("continue runner %d: %w", index, err)
@@ -95,9 +95,9 @@ func (s *session) checkContinue() error {
 	case !s.Continue:
 		return nil
 	case s.part == 0:
-		return errors.New("--continue requires --runner K/N, the runner to replace; continue a whole run whose soak was killed by `soak attach TESTID`")
+		return errors.New("--continue requires --runner K/N, the runner to replace; to continue a whole run after its soak was killed, use `soak attach TESTID`")
 	case s.Suite.InPlan() != "":
-		return fmt.Errorf("--continue is for the soak, not for %s", s.Suite.Name)
+		return fmt.Errorf("--continue requires the suite soak, got %s", s.Suite.Name)
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ var Figures = []Figure{
 		CheckConnectSlope, "MAX_CONNECT_SLOPE", func(p *plan.Plan) float64 { return p.MaxConnectSlope }, true, "clients wait longer for a stream each hour",
 	}},
 	{"memory of the target", "MiB", func(w *Window) float64 { return knownIf(w.Memory > 0, float64(w.Memory)/(1<<20)) }, &slopeLimit{
-		CheckMemorySlope, "MAX_MEMORY_SLOPE", func(p *plan.Plan) float64 { return p.MaxMemorySlope }, false, "a process that grows is killed in the end",
+		CheckMemorySlope, "MAX_MEMORY_SLOPE", func(p *plan.Plan) float64 { return p.MaxMemorySlope }, false, "a process that keeps growing is eventually killed",
 	}},
 	{Name: "memory of the runners", Unit: "MiB", Value: func(w *Window) float64 { return float64(w.RunnerMem) / (1 << 20) }},
 	{Name: "CPU of the runners", Unit: "%", Value: func(w *Window) float64 { return w.RunnerCPU }},
@@ -110,7 +110,7 @@ func (v *Verdict) slopeCheck(f *Figure, l *slopeLimit) Check {
 	c := Check{ID: l.check, Name: "growth per hour: " + f.Name, Limit: format.Quantity(limit, f.Unit), Actual: "not known", Why: l.why}
 	slope, ok := v.Slope(f)
 	if !ok {
-		c.Reasons = []string{fmt.Sprintf("the growth is unknown (%s): %s needs %d windows in which it is known; shorten WINDOW, or soak longer", f.Name, l.setting, resources.MinPoints+2)}
+		c.Reasons = []string{fmt.Sprintf("the growth is unknown (%s): %s needs %d windows; shorten WINDOW, or soak longer", f.Name, l.setting, resources.MinPoints+2)}
 		return c.AsDoubt()
 	}
 	c.Actual, c.Pass = format.Change(slope.PerUnit, f.Unit)+" ("+f.Interval(slope)+")", slope.Low <= limit

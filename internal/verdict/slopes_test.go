@@ -96,7 +96,7 @@ func TestSlopesHaveLimits(t *testing.T) {
 					assert.Equal(t, c.want == Pass, v.Checks[at].Pass)
 				}
 				if c.want == Invalid {
-					assert.Contains(t, v.Reasons[0], "_SLOPE needs 10 windows in which it is known; shorten WINDOW, or soak longer")
+					assert.Contains(t, v.Reasons[0], "_SLOPE needs 10 windows; shorten WINDOW, or soak longer")
 				}
 			})
 		}

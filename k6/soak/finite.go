@@ -56,12 +56,15 @@ type finiteOptions struct {
 // check returns an error if an option is not valid.
 func (o *finiteOptions) check() error {
 	switch {
-	case !(o.Seconds > 0) || o.Rate < 0 || o.Rate > 1e6 || o.Concurrency < 0 || (o.Rate > 0) == (o.Concurrency > 0):
+	case o.Rate > 1e6:
+		return fmt.Errorf("soak.finite: rate must be at most 1,000,000 requests per second, got %v", o.Rate)
+	case !(o.Seconds > 0) || o.Rate < 0 || o.Concurrency < 0 || (o.Rate > 0) == (o.Concurrency > 0):
 		return fmt.Errorf("soak.finite: seconds and either rate or concurrency must be positive, got seconds %v, rate %v and concurrency %d", o.Seconds, o.Rate, o.Concurrency)
 	case o.Rate > 0 && o.MaxInFlight < 1:
 		return fmt.Errorf("soak.finite: maxInFlight must be at least 1, got %d", o.MaxInFlight)
 	case !(o.FirstTimeout > 0) || !(o.IdleTimeout > 0) || !(o.Linger > 0) || o.Drain < 0:
-		return errors.New("soak.finite: firstTimeout, idleTimeout and linger must be positive, and drain must not be negative")
+		return fmt.Errorf("soak.finite: firstTimeout, idleTimeout and linger must be positive, and drain must not be negative, got %v, %v, %v and %v",
+			o.FirstTimeout, o.IdleTimeout, o.Linger, o.Drain)
 	case o.Abandon < 0 || o.Abandon > 1 || o.Abandon > 0 && o.AbandonAfter < 1:
 		return fmt.Errorf("soak.finite: abandon must be a share from 0 to 1, and abandonAfter at least 1, got %v and %d", o.Abandon, o.AbandonAfter)
 	case abandonments[o.AbandonBy] == 0:
