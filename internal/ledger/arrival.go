@@ -22,7 +22,7 @@ type Arrival struct {
 	// was lateness or a loss, so one arrival may decide two.
 	Lateness [2]time.Duration
 	N        int // number of elements of Lateness that are set
-	Late     int // number of these elements above Config.Late
+	Late     int // number of these elements above Config.LatenessLimit
 }
 
 // Noop counts one noop, by interval and by number. It returns the result of the count that decides: see numbersDecide.

@@ -10,7 +10,7 @@ func BenchmarkNoop(b *testing.B) {
 	for name, numbered := range map[string]bool{"numbered": true, "clock": false} {
 		b.Run(name, func(b *testing.B) {
 			const interval = 15 * time.Second
-			l := opened(&Config{Interval: interval, Late: time.Second})
+			l := opened(&Config{Interval: interval, LatenessLimit: time.Second})
 			b.ReportAllocs()
 			at := Instant(2)
 			for n := range uint64(b.N) {
@@ -23,7 +23,7 @@ func BenchmarkNoop(b *testing.B) {
 
 // ledgerWithHundredNoops returns the ledger of a stream with a hundred noops on time.
 func ledgerWithHundredNoops() *Ledger {
-	l := opened(&Config{Interval: time.Second, Late: time.Second})
+	l := opened(&Config{Interval: time.Second, LatenessLimit: time.Second})
 	for n := range 100 {
 		l.Noop(Noop{At: Instant(n+1) * time.Second, Number: uint64(n + 1), Intact: true})
 	}
@@ -52,9 +52,9 @@ func BenchmarkSteady(b *testing.B) {
 	}
 }
 
-// BenchmarkPrinted measures the cost of a message without a number. The first stream appends it to the log, the others
+// BenchmarkUnnumbered measures the cost of a message without a number. The first stream appends it to the log, the others
 // follow the log.
-func BenchmarkPrinted(b *testing.B) {
+func BenchmarkUnnumbered(b *testing.B) {
 	for name, streams := range map[string]int{"first": 1, "follower": 40} {
 		b.Run(name, func(b *testing.B) {
 			cfg := &Config{Interval: time.Second, Counting: Numbered, Published: true, AnyOrder: true}
@@ -62,14 +62,14 @@ func BenchmarkPrinted(b *testing.B) {
 			ledgers := make([]*Ledger, streams)
 			for i := range ledgers {
 				ledgers[i] = New("bench-0", cfg)
-				ledgers[i].Follow(log)
+				ledgers[i].UseLog(log)
 				ledgers[i].Connecting(1)
 				ledgers[i].Opened(2)
 			}
 			b.ReportAllocs()
 			for n := range b.N {
 				at := Instant(n/streams+2) * time.Second
-				ledgers[n%streams].Printed(Print{At: at, Sum: uint64(n / streams)}) // #nosec G115 -- positive
+				ledgers[n%streams].DeliveredUnnumbered(Fingerprint{At: at, Sum: uint64(n / streams)}) // #nosec G115 -- positive
 			}
 		})
 	}

@@ -180,13 +180,13 @@ func (c *counter) addUnsent(from uint64, at Instant, count uint64) {
 	c.find(Finding{Kind: KindUnsent, From: from, Count: count, At: at})
 }
 
-// addLateness records the lateness of a noop. The noop counts as late above Config.Late.
+// addLateness records the lateness of a noop. The noop counts as late above Config.LatenessLimit.
 func (c *counter) addLateness(a *Arrival, number uint64, at Instant, lateness time.Duration) {
 	lateness = max(lateness, 0)
 	a.Lateness[a.N] = lateness
 	a.N++
 	c.maxLateness = max(c.maxLateness, lateness)
-	if lateness > c.stream.cfg.Late {
+	if lateness > c.stream.cfg.LatenessLimit {
 		a.Late++
 		c.addLate(number, at, lateness)
 	}

@@ -10,7 +10,7 @@ type Counts struct {
 	Duplicated uint64 `json:"duplicated"`         // arrived twice
 	Reordered  uint64 `json:"reordered"`          // arrived after a higher number
 	Corrupted  uint64 `json:"corrupted"`          // arrived, but not intact
-	Late       uint64 `json:"late"`               // arrived later than Config.Late permits
+	Late       uint64 `json:"late"`               // arrived later than Config.LatenessLimit permits
 	Messages   uint64 `json:"messages,omitempty"` // distinct numbered events that are not noops
 	// Undetectable is the number of undetectable losses (docs/accounting.md).
 	Undetectable uint64 `json:"undetectable,omitempty"`

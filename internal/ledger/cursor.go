@@ -41,18 +41,18 @@ type Repeat struct {
 	At     Instant `json:"at_ns"`
 }
 
-// A Print is a message that arrived, identified by its fingerprint.
-type Print struct {
+// A Fingerprint is a message that arrived, identified by its fingerprint.
+type Fingerprint struct {
 	At  Instant
 	Sum uint64
 }
 
-// Follow makes the ledger count messages by the log of its topic. The ledger must count Numbered messages. Follow must
+// UseLog makes the ledger count messages by the log of its topic. The ledger must count Numbered messages. UseLog must
 // be called before the first stream.
-func (l *Ledger) Follow(log *Log) { l.messages.cursor = &cursor{log: log} }
+func (l *Ledger) UseLog(log *Log) { l.messages.cursor = &cursor{log: log} }
 
-// Printed counts a message without a number; the log of its topic numbers it.
-func (l *Ledger) Printed(p Print) (a Arrival) {
+// DeliveredUnnumbered counts a message without a number; the log of its topic numbers it.
+func (l *Ledger) DeliveredUnnumbered(p Fingerprint) (a Arrival) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.endSilence(p.At)
@@ -67,12 +67,12 @@ func (l *Ledger) Printed(p Print) (a Arrival) {
 }
 
 // follow counts a message by its fingerprint.
-func (c *deliveries) follow(p *Print) (a Arrival) {
+func (c *deliveries) follow(p *Fingerprint) (a Arrival) {
 	f := c.cursor
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
 	if span := c.openSpan(); span != nil {
-		span.print(p)
+		span.addFingerprint(p)
 	}
 	if next := f.last + 1; f.joined == c.stream.count && next > c.numbers.highest && next <= f.log.last() && f.log.at(next).Print == p.Sum {
 		c.receive(next, p.At, &a)
@@ -85,7 +85,7 @@ func (c *deliveries) follow(p *Print) (a Arrival) {
 // deviate counts a message that is not the next one of the log.
 //
 //go:noinline
-func (c *deliveries) deviate(p *Print, a *Arrival) {
+func (c *deliveries) deviate(p *Fingerprint, a *Arrival) {
 	if c.isJoining() {
 		c.join(p, a)
 		return
@@ -112,7 +112,7 @@ func addDeviation[T any](d *Deviations, to *[]T, one T) {
 
 // place counts a message that is not the next one of the log. It searches for the message near the last one of the
 // connection. The message may be new, skipped before, or a copy.
-func (c *deliveries) place(p *Print, a *Arrival) {
+func (c *deliveries) place(p *Fingerprint, a *Arrival) {
 	f := c.cursor
 	first, known := f.log.index[p.Sum]
 	if !known {
@@ -126,11 +126,11 @@ func (c *deliveries) place(p *Print, a *Arrival) {
 	span := c.openSpan()
 	resumed := span != nil && span.Resumed && (p.At-span.From < joinTime || !c.hasMessage) && c.has(uint64(first))
 	last := c.atEnd(p.At) || c.numbers.highest == f.log.last() && !f.log.hasNearby(f.last, p.Sum)
-	if last && (f.log.similar || !resumed) {
+	if last && (f.log.hasRepeat || !resumed) {
 		c.addEntry(p, a) // no stream shows whether it is a copy or a new message: see Entry.Repeat
 		return
 	}
-	if f.log.repeats && span != nil && !span.Resumed && p.At-span.From < joinTime {
+	if f.log.hasSharedRepeat && span != nil && !span.Resumed && p.At-span.From < joinTime {
 		c.fault().Repeated++ // the place of a message whose content repeats is uncertain at the start of a stream
 		return
 	}
@@ -158,11 +158,11 @@ func (c *deliveries) atEnd(at Instant) bool {
 
 // candidate returns the number of the message with this content that the connection has received now: a later message
 // than its last one, or a message that it has skipped; 0: there is none. first is the first number with this content.
-func (c *deliveries) candidate(first uint64, p *Print) uint64 {
+func (c *deliveries) candidate(first uint64, p *Fingerprint) uint64 {
 	f := c.cursor
 	log, highest := f.log, max(c.numbers.highest, f.last)
 	if !log.at(first).repeatedLater {
-		near := !log.repeats || first+lookback >= f.last || c.leads()
+		near := !log.hasSharedRepeat || first+lookback >= f.last || c.leads()
 		if first > highest || near && c.skipped(first, p.At) {
 			return first
 		}
@@ -221,7 +221,7 @@ func (c *deliveries) has(number uint64) bool {
 }
 
 // addEntry adds a message to the log, and counts it. If the log is full, addEntry only counts the message as dropped.
-func (c *deliveries) addEntry(p *Print, a *Arrival) {
+func (c *deliveries) addEntry(p *Fingerprint, a *Arrival) {
 	log := c.cursor.log
 	if log.last() >= MaxEntries {
 		log.dropped++
@@ -240,7 +240,7 @@ func (c *deliveries) receive(number uint64, at Instant, a *Arrival) {
 	f := c.cursor
 	e := f.log.at(number)
 	if e.Count++; e.Count > 1 && e.Repeat {
-		f.log.repeats = true
+		f.log.hasSharedRepeat = true
 	}
 	opened, span := c.openedAt(), c.openSpan()
 	e.Live = e.Live || at-opened > joinTime && c.hasMessage || e.Count > 1 && span != nil && span.Resumed
@@ -278,7 +278,7 @@ func (l *Ledger) Lag(at Instant) (skipped, due uint64) {
 	log := c.cursor.log
 	log.mu.Lock()
 	defer log.mu.Unlock()
-	before := at - c.stream.cfg.Late
+	before := at - c.stream.cfg.LatenessLimit
 	for _, h := range c.numbers.holes {
 		if !h.separate && h.at < before {
 			skipped += log.countReceived(h.from, h.to, before)

@@ -11,18 +11,18 @@ import (
 func TestLagBehindOtherClients(t *testing.T) {
 	t.Parallel()
 	log, now := NewLog(), time.Second
-	cfg := &Config{Interval: time.Second, Late: time.Second, Counting: Numbered, Published: true, AnyOrder: true, IgnoresSilence: true}
+	cfg := &Config{Interval: time.Second, LatenessLimit: time.Second, Counting: Numbered, Published: true, AnyOrder: true, IgnoresSilence: true}
 	clients := make([]*Ledger, 3)
 	for i := range clients {
 		clients[i] = New("gold", cfg)
-		clients[i].Follow(log)
+		clients[i].UseLog(log)
 		clients[i].Connecting(now)
 		clients[i].Opened(now)
 	}
 	send := func(message uint64, to ...int) {
 		now += 2 * time.Second
 		for _, i := range to {
-			clients[i].Printed(Print{At: now, Sum: message})
+			clients[i].DeliveredUnnumbered(Fingerprint{At: now, Sum: message})
 		}
 	}
 	behind := func(i int) [2]uint64 {
@@ -38,6 +38,6 @@ func TestLagBehindOtherClients(t *testing.T) {
 	require.Equal(t, [2]uint64{}, behind(0), "only one client received it: it may be a changed message")
 	skipped, due := clients[2].Lag(now)
 	require.Equal(t, [2]uint64{1, 0}, [2]uint64{skipped, due})
-	clients[2].Printed(Print{At: now, Sum: 2})
+	clients[2].DeliveredUnnumbered(Fingerprint{At: now, Sum: 2})
 	require.Equal(t, [2]uint64{}, behind(2), "the skipped message has arrived")
 }

@@ -8,7 +8,7 @@ import (
 
 // cutLedger returns the ledger of a client that disconnects on purpose. Its stream is open.
 func cutLedger(counting Counting) *Ledger {
-	return openedAt(&Config{Counting: counting, Published: counting == Numbered, ClientEnds: true, Cuts: true, Interval: sec, Late: sec}, sec/2, sec)
+	return openedAt(&Config{Counting: counting, Published: counting == Numbered, ClientEnds: true, Cuts: true, Interval: sec, LatenessLimit: sec}, sec/2, sec)
 }
 
 func TestCutRecordsItsEffects(t *testing.T) {
@@ -93,7 +93,7 @@ func TestPauseDoesNotCountAsLifetime(t *testing.T) {
 		"its end was requested in the pause": {pause: 60 * sec, end: 66 * sec, requested: true},
 	} {
 		l := openedAt(&Config{
-			Counting: Numbered, Published: true, ClientEnds: true, Cuts: true, Interval: sec, Late: sec, Lifetime: 50 * sec, MaxLifetime: 60 * sec,
+			Counting: Numbered, Published: true, ClientEnds: true, Cuts: true, Interval: sec, LatenessLimit: sec, Lifetime: 50 * sec, MaxLifetime: 60 * sec,
 		}, sec/2, sec)
 		delivered(l, 2*sec, 1)
 		l.Cut(c.pause, "pause", true)

@@ -60,8 +60,8 @@ func (s Checksum) Shift(count uint64) Checksum {
 	return s
 }
 
-// print adds a fingerprint to the checksum of the stream.
-func (s *Span) print(p *Print) {
+// addFingerprint adds a fingerprint to the checksum of the stream.
+func (s *Span) addFingerprint(p *Fingerprint) {
 	if s.Resumed || p.At-s.From >= joinTime {
 		s.Prints++
 		s.Sum = uint64(Checksum(s.Sum).Add(p.Sum))

@@ -89,7 +89,7 @@ func TestCorruptedMessageReplacesTheNextNumber(t *testing.T) {
 func TestOverdueStreamIsFound(t *testing.T) {
 	for lifetime, want := range map[time.Duration]uint64{60 * time.Second: 0, 62 * time.Second: 0, 64 * time.Second: 1} {
 		for _, reason := range []string{"server", ReasonClient} {
-			l := openedAt(&Config{Counting: Numbered, Published: true, ClientEnds: true, Lifetime: time.Minute, MaxLifetime: time.Minute, Late: time.Second}, 1, time.Second)
+			l := openedAt(&Config{Counting: Numbered, Published: true, ClientEnds: true, Lifetime: time.Minute, MaxLifetime: time.Minute, LatenessLimit: time.Second}, 1, time.Second)
 			if reason == ReasonClient {
 				l.CloseRequested(time.Second + lifetime)
 			}

@@ -9,7 +9,7 @@ import (
 
 func TestOtherEventsAreCountedByName(t *testing.T) {
 	t.Parallel()
-	l := New("d", &Config{Interval: time.Second, Late: time.Second})
+	l := New("d", &Config{Interval: time.Second, LatenessLimit: time.Second})
 	for _, name := range []string{"noop", "noop", "a", "b", "c", "d", "e", "noop", "d"} {
 		l.CountEvent(name)
 	}
@@ -20,7 +20,7 @@ func TestOtherEventsAreCountedByName(t *testing.T) {
 
 func TestExplainAddsTheCause(t *testing.T) {
 	t.Parallel()
-	refused := New("d", &Config{Interval: time.Second, Late: time.Second})
+	refused := New("d", &Config{Interval: time.Second, LatenessLimit: time.Second})
 	refused.Connecting(1)
 	refused.Closed(2, "status 503", false, false)
 	refused.Explain("the backend is full")
@@ -29,7 +29,7 @@ func TestExplainAddsTheCause(t *testing.T) {
 	require.Equal(t, "status 503", r.Reason, "reasons are counted")
 	require.Equal(t, "status 503: the backend is full", r.Findings[0].Note)
 
-	good := New("d", &Config{Interval: time.Second, Late: time.Second})
+	good := New("d", &Config{Interval: time.Second, LatenessLimit: time.Second})
 	good.Explain("of nothing")
 	require.Empty(t, good.Record().Findings)
 }

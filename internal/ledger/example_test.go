@@ -11,7 +11,7 @@ import (
 // call has its time, since the start of the program.
 func Example() {
 	const sec = time.Second
-	l := ledger.New("device-1", &ledger.Config{Interval: sec, Late: sec})
+	l := ledger.New("device-1", &ledger.Config{Interval: sec, LatenessLimit: sec})
 
 	l.Connecting(1 * sec)
 	l.Opened(1 * sec)
@@ -35,7 +35,7 @@ func Example() {
 // the next due time and does not count as lost.
 func ExampleLedger_Noop_byTheClock() {
 	const sec = time.Second
-	l := ledger.New("device-1", &ledger.Config{Interval: sec, Late: sec / 4})
+	l := ledger.New("device-1", &ledger.Config{Interval: sec, LatenessLimit: sec / 4})
 
 	l.Connecting(1 * sec)
 	l.Opened(1 * sec)

@@ -11,7 +11,7 @@ import (
 // number. The third result is the time for which streams were open before the end was requested.
 func playCode(code []byte) (r Record, events []wireEvent, streams int, expected time.Duration) {
 	const tick = interval / 16
-	l := New("a-1", &Config{Interval: interval, Late: sec})
+	l := New("a-1", &Config{Interval: interval, LatenessLimit: sec})
 	at, next, open, closing := Instant(sec), uint64(1), false, false
 	l.Connecting(at)
 	for ; len(code) >= 3; code = code[3:] {
@@ -81,7 +81,7 @@ func FuzzLedger(f *testing.F) {
 
 // A stream without messages, then a short stream: the messages of the first one stay missing.
 func TestSilentStreamStaysMissingAfterAShortOne(t *testing.T) {
-	l := New("a-1", &Config{Interval: interval, Late: sec})
+	l := New("a-1", &Config{Interval: interval, LatenessLimit: sec})
 	at := Instant(sec)
 	stream := func(open time.Duration) {
 		l.Connecting(at)

@@ -17,7 +17,7 @@ func (c *deliveries) isJoining() bool {
 
 // join counts a message of a stream whose place in the log is not certain. If the log has its content, its number may
 // be uncertain. Then the message is pending until the pending messages fit at only one place of the log.
-func (c *deliveries) join(p *Print, a *Arrival) {
+func (c *deliveries) join(p *Fingerprint, a *Arrival) {
 	f := c.cursor
 	first, known := f.log.index[p.Sum]
 	if !known {
@@ -38,7 +38,7 @@ func (c *deliveries) join(p *Print, a *Arrival) {
 		c.claim(number)
 		c.receive(number, p.At, a)
 		return
-	case !live && c.has(uint64(first)) && !f.log.at(uint64(first)).repeatedLater && (!f.log.similar || p.At-c.openedAt() < joinTime):
+	case !live && c.has(uint64(first)) && !f.log.at(uint64(first)).repeatedLater && (!f.log.hasRepeat || p.At-c.openedAt() < joinTime):
 		// The history repeats it.
 		c.fault().Repeated++
 		return
@@ -55,7 +55,7 @@ func (c *deliveries) join(p *Print, a *Arrival) {
 // anchor returns the number of a message with known content: an entry since the stream opened, or the number after the
 // last entry if the message is new. It returns 0 if there is no such entry, or the place is uncertain. live reports
 // whether an entry since the stream opened has this content.
-func (c *deliveries) anchor(p *Print) (number uint64, live bool) {
+func (c *deliveries) anchor(p *Fingerprint) (number uint64, live bool) {
 	log := c.cursor.log
 	pending := len(c.cursor.pending)
 	opened := c.openedAt()
@@ -98,7 +98,7 @@ func (c *deliveries) anchor(p *Print) (number uint64, live bool) {
 
 // receivesFirst reports whether a message that arrives now is new. It is new if no other stream has received a message
 // since this one opened. It must also repeat earlier content, and be too late for a history.
-func (c *deliveries) receivesFirst(p *Print) bool {
+func (c *deliveries) receivesFirst(p *Fingerprint) bool {
 	log, opened := c.cursor.log, c.openedAt()
 	return p.At-opened >= 2*joinTime && log.at(log.last()).At <= opened && log.repeated(uint64(log.index[p.Sum]))
 }

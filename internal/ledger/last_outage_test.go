@@ -12,7 +12,7 @@ const tenth = time.Second / 10
 
 // everySecond returns a ledger of a client that has received 5 messages, at 1.5, 2.5 … 5.5 s.
 func everySecond(cfg *Config, numbered bool) *Ledger {
-	cfg.Counting, cfg.Interval, cfg.Late = Noops, time.Second, time.Second
+	cfg.Counting, cfg.Interval, cfg.LatenessLimit = Noops, time.Second, time.Second
 	l := openedAt(cfg, tenth, 5*tenth)
 	for n := uint64(1); n <= 5; n++ {
 		l.Noop(Noop{At: Instant(n)*time.Second + 5*tenth, Number: numberIf(numbered, n), Intact: true})
@@ -171,7 +171,7 @@ func TestNoNoopIsExpectedOnAStreamLostBeforeTheFirst(t *testing.T) {
 	t.Parallel()
 	for _, replayed := range []bool{true, false} {
 		recordByBoth(t, fmt.Sprint("replayed ", replayed), func(t *testing.T, numbered bool) {
-			l := openedAt(&Config{Interval: time.Second, Late: time.Second, MaxOutage: 30 * time.Second}, tenth, tenth)
+			l := openedAt(&Config{Interval: time.Second, LatenessLimit: time.Second, MaxOutage: 30 * time.Second}, tenth, tenth)
 			reconnect(l, 9*tenth, 12*tenth, 12*tenth)
 			number, at := uint64(1), 21*tenth // the schedule continues, from 1.1 s on
 			if replayed {

@@ -25,9 +25,9 @@ type Instant = time.Duration
 type Config struct {
 	// Interval is the planned time between two noops of a connection. It must be positive if Counting is Noops.
 	Interval time.Duration
-	// Late is the lateness above which a noop counts as late. A noop may be in transit when its stream ends. It is not
-	// expected if it was due within this time, and within half an interval, before the end.
-	Late time.Duration
+	// LatenessLimit is the lateness above which a noop counts as late. A noop may be in transit when its stream ends.
+	// It is not expected if it was due within this time, and within half an interval, before the end.
+	LatenessLimit time.Duration
 
 	// Counting is the kind of messages.
 	Counting Counting
@@ -61,8 +61,9 @@ type Config struct {
 	sequences, otherStreams atomic.Int64 // connections of the runner whose ids are a sequence, and others
 }
 
-// tolerance returns the time before the end of a stream in which a noop that was due may still be in transit; see Late.
-func (c *Config) tolerance() time.Duration { return min(c.Late, c.Interval/2) }
+// tolerance returns the time before the end of a stream in which a noop that was due may still be in transit; see
+// LatenessLimit.
+func (c *Config) tolerance() time.Duration { return min(c.LatenessLimit, c.Interval/2) }
 
 // Counting is the kind of messages that a ledger counts.
 type Counting int

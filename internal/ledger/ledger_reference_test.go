@@ -91,7 +91,7 @@ func (s *reference) play() Record {
 	for _, a := range s.arrivals {
 		noops = append(noops, noopAt(every, float64(a.at)/1000, uint64(a.number)))
 	}
-	l := New("a-1", &Config{Interval: every, Late: every * time.Duration(s.late) / 1000})
+	l := New("a-1", &Config{Interval: every, LatenessLimit: every * time.Duration(s.late) / 1000})
 	l.Connecting(0)
 	l.Opened(sec)
 	for _, n := range noops {

@@ -22,7 +22,7 @@ type tape struct {
 
 func newTape(t *testing.T) *tape {
 	t.Helper()
-	return &tape{Ledger: openedAt(&Config{Interval: interval, Late: sec}, sec, sec), t: t, at: sec}
+	return &tape{Ledger: openedAt(&Config{Interval: interval, LatenessLimit: sec}, sec, sec), t: t, at: sec}
 }
 
 func (p *tape) wait(d time.Duration) *tape { p.at += d; return p }
@@ -162,7 +162,7 @@ func TestLatenessIsGapMinusInterval(t *testing.T) {
 }
 
 func TestGapClockStartsAtTheHeaders(t *testing.T) {
-	l := New("a-1", &Config{Interval: interval, Late: sec})
+	l := New("a-1", &Config{Interval: interval, LatenessLimit: sec})
 	l.Connecting(0)
 	require.Equal(t, 40*sec, l.Opened(40*sec))
 	a := l.Noop(Noop{At: 40*sec + interval, Number: 1, Intact: true})

@@ -192,7 +192,7 @@ const lifetimeTolerance = 20
 // was open for longer, beyond a tolerance.
 func (l *Ledger) checkLongestLifetime(at Instant) {
 	longest, duration := l.stream.cfg.MaxLifetime, l.cuts.openUntil(l.stream.expectedUntil(at))-l.stream.openedAt
-	if longest > 0 && duration > longest+max(l.stream.cfg.Late, longest/lifetimeTolerance) {
+	if longest > 0 && duration > longest+max(l.stream.cfg.LatenessLimit, longest/lifetimeTolerance) {
 		l.extras().Overdue++
 		l.find(Finding{Kind: KindOverdue, At: at, Lateness: duration})
 	}

@@ -29,13 +29,13 @@ const (
 // first arrival. It numbers messages that carry no number: message n is entries[n−1]. All streams of the topic share
 // it.
 type Log struct {
-	mu      sync.Mutex
-	entries []Entry
-	index   map[uint64]uint32 // number of the first entry with a fingerprint
-	extras  []Extra
-	dropped uint64 // messages beyond MaxEntries
-	similar bool   // a message, or a copy, has the content of an earlier message
-	repeats bool   // several streams received a message with the content of an earlier one
+	mu              sync.Mutex
+	entries         []Entry
+	index           map[uint64]uint32 // number of the first entry with a fingerprint
+	extras          []Extra
+	dropped         uint64 // messages beyond MaxEntries
+	hasRepeat       bool   // a message, or a copy, has the content of an earlier message
+	hasSharedRepeat bool   // several streams received a message with the content of an earlier one
 }
 
 // An Entry is one message of a Log.
@@ -76,7 +76,7 @@ func (l *Log) at(number uint64) *Entry { return &l.entries[number-1] }
 // repeated reports whether a message may be mistaken for another one with the same content.
 func (l *Log) repeated(number uint64) bool {
 	e := l.at(number)
-	return l.repeats || e.Repeat || e.repeatedLater
+	return l.hasSharedRepeat || e.Repeat || e.repeatedLater
 }
 
 // last returns the number of the last entry.
@@ -87,7 +87,7 @@ func (l *Log) add(print uint64, at Instant) (number uint64) {
 	e := Entry{Print: print, At: at}
 	number = l.last() + 1
 	if first, known := l.index[print]; known {
-		e.Repeat, l.at(uint64(first)).repeatedLater, l.similar = true, true, true
+		e.Repeat, l.at(uint64(first)).repeatedLater, l.hasRepeat = true, true, true
 	} else {
 		l.index[print] = uint32(number) // #nosec G115 -- at most MaxEntries
 	}
@@ -118,7 +118,7 @@ func (l *Log) countReceived(from, to uint64, before Instant) (count uint64) {
 }
 
 // extra counts a message that a stream received again after another one, and returns its index.
-func (l *Log) extra(after uint64, p *Print, resumed bool) int {
+func (l *Log) extra(after uint64, p *Fingerprint, resumed bool) int {
 	i := slices.IndexFunc(l.extras, func(e Extra) bool { return e.After == after && e.Print == p.Sum })
 	if i < 0 {
 		i = len(l.extras)

@@ -154,7 +154,7 @@ func (s *scenario) play() Record { return s.playTo(func(*Ledger) {}) }
 
 // playTo is play with a call of inspect after each noop.
 func (s *scenario) playTo(inspect func(*Ledger)) Record {
-	l := openedAt(&Config{Interval: s.interval, Late: sec}, 0, s.opened)
+	l := openedAt(&Config{Interval: s.interval, LatenessLimit: sec}, 0, s.opened)
 	for _, e := range s.events {
 		if e.message {
 			l.NumberedEvent(e.at, e.number)

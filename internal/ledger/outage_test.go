@@ -20,7 +20,7 @@ func (p *tape) refused(n int, reason string, again bool) *tape {
 }
 
 func unopened() *tape {
-	return &tape{Ledger: New("a-1", &Config{Interval: interval, Late: sec}), at: sec}
+	return &tape{Ledger: New("a-1", &Config{Interval: interval, LatenessLimit: sec}), at: sec}
 }
 
 func (p *tape) open() *tape {

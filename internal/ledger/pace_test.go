@@ -95,7 +95,7 @@ func TestUnevenGapsExceedTheAssumedJitter(t *testing.T) {
 	} {
 		for _, numbered := range []bool{true, false} {
 			r := rand.New(rand.NewPCG(1, 2))
-			l := opened(&Config{Interval: interval, Late: sec})
+			l := opened(&Config{Interval: interval, LatenessLimit: sec})
 			for n := 1; n <= 400; n++ {
 				at := time.Duration((float64(n) + c.jitter*r.Float64()) * float64(interval))
 				if c.lossless || n%4 > 0 {

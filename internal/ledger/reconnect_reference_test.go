@@ -281,7 +281,7 @@ func shortClient(r *rand.Rand) (l *refClient, faults bool) {
 func (l *refClient) play() Record {
 	const every = 15 * sec
 	instant := func(at int) Instant { return sec + Instant(at)*every/1000 }
-	ledger := New("a-1", &Config{Interval: every, Late: every * time.Duration(l.late) / 1000, MaxOutage: every * time.Duration(l.maxOutage) / 1000})
+	ledger := New("a-1", &Config{Interval: every, LatenessLimit: every * time.Duration(l.late) / 1000, MaxOutage: every * time.Duration(l.maxOutage) / 1000})
 	for k, s := range l.streams {
 		ledger.Connecting(instant(s.opened))
 		ledger.Opened(instant(s.opened))

@@ -59,7 +59,7 @@ func (f *randomClient) cut() (missed int, back Instant) {
 
 func playRandomClient(seed, n uint64) (f *randomClient, rec Record) {
 	f = &randomClient{r: rand.New(rand.NewPCG(seed, n)), batches: [][]wireEvent{nil}}
-	f.l = openedAt(&Config{Interval: interval, Late: sec}, 0, sec)
+	f.l = openedAt(&Config{Interval: interval, LatenessLimit: sec}, 0, sec)
 	f.at = sec + Instant((.2+.8*f.r.Float64())*float64(interval))
 	loss := 0.0
 	if f.r.IntN(2) == 0 {

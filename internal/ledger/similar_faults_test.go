@@ -10,7 +10,7 @@ import (
 
 // playAt plays arrivals, in intervals after the headers, into a ledger, and ends at end.
 func playAt(every time.Duration, end float64, noops ...Noop) Record {
-	l := openedAt(&Config{Interval: every, Late: sec}, 0, sec)
+	l := openedAt(&Config{Interval: every, LatenessLimit: sec}, 0, sec)
 	at := func(t float64) Instant { return sec + Instant(t*float64(every)) }
 	for _, n := range noops {
 		l.Noop(n)
@@ -176,7 +176,7 @@ func TestFaultsDoNotEndASequence(t *testing.T) {
 func TestNoopsOfABurstAreLate(t *testing.T) {
 	t.Parallel()
 	for _, numbered := range []bool{false, true} {
-		l := openedAt(&Config{Interval: 5 * sec, Late: sec}, 0, sec)
+		l := openedAt(&Config{Interval: 5 * sec, LatenessLimit: sec}, 0, sec)
 		var lateness []time.Duration
 		count := func(at Instant, n uint64) {
 			a := l.Noop(Noop{At: at, Number: numberIf(numbered, n), Intact: true})
@@ -232,7 +232,7 @@ func TestMajorityOfStreamsDecidesIDs(t *testing.T) {
 	}{{"one of many", 1, 20, false}, {"most", 20, 1, true}, {"next to streams without ids", 1, 0, true}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			cfg := &Config{Interval: 15 * sec, Late: sec}
+			cfg := &Config{Interval: 15 * sec, LatenessLimit: sec}
 			stream := func(id func(n uint64) uint64) *Ledger {
 				l := openedAt(cfg, 0, sec)
 				for n := uint64(1); n <= 6; n++ {
@@ -285,7 +285,7 @@ func TestSimilarFaults(t *testing.T) {
 	}
 	t.Run("a copy 0.1 later does not change the interval, nor does one noop after the request for the end", func(t *testing.T) {
 		t.Parallel()
-		l := openedAt(&Config{Interval: 15 * sec, Late: sec}, 0, sec)
+		l := openedAt(&Config{Interval: 15 * sec, LatenessLimit: sec}, 0, sec)
 		for n := range 10 {
 			l.Noop(noopAt(15*sec, float64(n+1), 0))
 			l.Noop(noopAt(15*sec, float64(n+1)+.1, 0))

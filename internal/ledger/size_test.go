@@ -22,7 +22,7 @@ func TestLedgersStayBelow650Bytes(t *testing.T) {
 
 // A stream without a fault has two objects, independent of its length. Other parts are allocated on first use.
 func TestFaultlessStreamAllocatesNothing(t *testing.T) { //nolint:paralleltest // it counts the allocations of the process
-	l := opened(&Config{Interval: testInterval, Late: testInterval})
+	l := opened(&Config{Interval: testInterval, LatenessLimit: testInterval})
 	for n := range uint64(100) {
 		l.Noop(Noop{At: Instant(n+1) * testInterval, Number: n + 1, Intact: true})
 	}
@@ -46,16 +46,16 @@ func TestFollowingALogAllocatesNothing(t *testing.T) { //nolint:paralleltest // 
 	log := NewLog()
 	first, second := New("a", cfg), New("b", cfg)
 	for _, l := range []*Ledger{first, second} {
-		l.Follow(log)
+		l.UseLog(log)
 		l.Connecting(1)
 		l.Opened(2)
 	}
 	for n := range uint64(200) {
-		first.Printed(Print{At: Instant(n+3) * testInterval, Sum: n})
+		first.DeliveredUnnumbered(Fingerprint{At: Instant(n+3) * testInterval, Sum: n})
 	}
 	n := uint64(0)
 	follow := func() {
-		second.Printed(Print{At: Instant(n+4) * testInterval, Sum: n})
+		second.DeliveredUnnumbered(Fingerprint{At: Instant(n+4) * testInterval, Sum: n})
 		n++
 	}
 	follow()

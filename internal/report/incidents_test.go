@@ -72,7 +72,7 @@ func TestIncidentsIncludeTargetFailures(t *testing.T) {
 	t.Parallel()
 	run := simulatedRun(100, 1200)
 	at := func(seconds float64) float64 { return simulatedStart + seconds }
-	run.Verdict.Failures = []verdict.Failure{{Unix: at(601), Text: "the backend died"}, {Unix: at(900), Text: "nginx died"}}
+	run.Verdict.Failures = []verdict.TargetFailure{{Unix: at(601), Text: "the backend died"}, {Unix: at(900), Text: "nginx died"}}
 	run.Verdict.Incidents = []verdict.Incident{{
 		FirstUnix: at(602), LastUnix: at(603), Kinds: []verdict.KindCount{{Kind: "dropped", Count: 60}}, Connections: 60, IDs: []string{"d-0", "d-1", "d-2"},
 	}}

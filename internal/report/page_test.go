@@ -226,7 +226,7 @@ func TestPageOfConnectionsOnlyIsYellow(t *testing.T) {
 	r := report.SimulatedRun(20, 60)
 	m := r.Merged
 	m.Plan.Service, m.Service = "sse", shard.Service{Name: "sse", CountBasis: shard.CountNothing}
-	m.Checks = []shard.Check{{Name: "Get status was 200", Passes: 20}}
+	m.Checks = []shard.ScriptCheck{{Name: "Get status was 200", Passes: 20}}
 	for i := range m.Connections.Len() {
 		c := m.Connections.Edit(i)
 		c.Record = ledger.Record{ID: c.ID, State: ledger.Completed, Reason: "client", Attempts: 1, Streams: 1, OpenedAt: c.OpenedAt, ClosedAt: c.ClosedAt, StreamTime: m.Plan.Hold(), OpenTime: m.Plan.Hold(), Counts: ledger.Counts{Unchecked: 3}}

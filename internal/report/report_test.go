@@ -57,7 +57,7 @@ func newRun() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 			{Index: 1, Host: "host-a", Segment: "0:1/2", State: shard.Finished, RSSMax: 120 << 20, CPUSeconds: 40.25, StartedUS: start * 1e6, EndedUS: (start + 3600) * 1e6},
 			{Index: 2, Host: "host-b", Segment: "1/2:1", State: shard.Finished, RSSMax: 3 << 30, CPUSeconds: 36, StartedUS: start * 1e6, EndedUS: (start + 3601) * 1e6},
 		},
-		Checks: []shard.Check{{Name: "Get status was 200", Passes: 4}, {Name: "Received all messages", Passes: 2, Fails: 2}},
+		Checks: []shard.ScriptCheck{{Name: "Get status was 200", Passes: 4}, {Name: "Received all messages", Passes: 2, Fails: 2}},
 	}
 	complete := func(id string) ledger.Record {
 		return ledger.Record{
@@ -83,8 +83,8 @@ func newRun() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 		m.Connections.Add(&c)
 	}
 	m.Series = []shard.Bucket{
-		{Unix: start, Open: 4, Opened: 4, Process: shard.Process{RSS: 100 << 20, HeapLive: 30 << 20, CPUPercent: 12.34, Goroutines: 40}},
-		{Unix: start + 5, Open: 4, Noops: 4, Late: 1, Faults: 1, Lateness: lateness.Pack(), Process: shard.Process{RSS: 110 << 20, HeapLive: 31 << 20, CPUPercent: 2, Goroutines: 41, Threads: 11, GCPauseUS: 99, RunDelayMS: 3, StallMS: 4}},
+		{Unix: start, Open: 4, Opened: 4, ProcessUsage: shard.ProcessUsage{RSS: 100 << 20, HeapLive: 30 << 20, CPUPercent: 12.34, Goroutines: 40}},
+		{Unix: start + 5, Open: 4, Noops: 4, Late: 1, Faults: 1, Lateness: lateness.Pack(), ProcessUsage: shard.ProcessUsage{RSS: 110 << 20, HeapLive: 31 << 20, CPUPercent: 2, Goroutines: 41, Threads: 11, GCPauseUS: 99, RunDelayMS: 3, StallMS: 4}},
 		{Unix: start + 10, Closed: 4},
 	}
 	samples := []resources.Sample{
@@ -111,11 +111,11 @@ func newRun() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 		m.Runners[i].ControlGroup = &shard.RunnerControl{Control: group}
 	}
 	m.Runners[0].ControlGroup.Moments = []shard.ControlMoment{{At: time.Unix(start+150, 0), Longest: 1300 * time.Millisecond, Late: 1}}
-	m.Ends = new(shard.EndRequests)
+	m.EndRequests = new(shard.EndRequests)
 	for i, duration := range []time.Duration{8 * time.Millisecond, 21 * time.Millisecond, 1300 * time.Microsecond} {
-		m.Ends.Add(fmt.Sprintf("backend-%d", 1+i%2), shard.CodeOK, time.Unix(start+3595, 0).Add(duration), duration)
+		m.EndRequests.Add(fmt.Sprintf("backend-%d", 1+i%2), shard.CodeOK, time.Unix(start+3595, 0).Add(duration), duration)
 	}
-	m.Ends.Add("backend-2", shard.CodeStatus+"404", time.Unix(start+3596, 0), 2*time.Millisecond)
+	m.EndRequests.Add("backend-2", shard.CodeStatus+"404", time.Unix(start+3596, 0), 2*time.Millisecond)
 	m.Redirects = []shard.Redirect{{Origin: "http://127.0.0.1:41235", Streams: 1}}
 	server := verdict.ServerLedger{}
 	for _, c := range m.Connections.All() {
@@ -123,7 +123,7 @@ func newRun() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 	}
 	v, err := suite.Judge(&verdict.Evidence{
 		Rounds: []*shard.Merged{m}, Server: server, OneHost: true,
-		Failures: []verdict.Failure{{Unix: start + 400, Text: "the backend died at 22:20:00 UTC (signal: killed) and was restarted"}},
+		Failures: []verdict.TargetFailure{{Unix: start + 400, Text: "the backend died at 22:20:00 UTC (signal: killed) and was restarted"}},
 		Warnings: []string{"1000 MiB of memory are available, the run may take 2000 MiB: raise CONNECTIONS_PER_VU to share virtual users, or lower CONNECTIONS"},
 		RunInfo: &verdict.RunInfo{
 			Command: []string{"env", "CONNECTIONS=4", "bin/soak", "run", "--at", "30m reload: true"}, Commit: "0123456789ab+dirty", Soak: "v1.2.3", Go: "go1.26.8", Backend: "devel", Nginx: "nginx/1.22.1",
@@ -245,7 +245,7 @@ func injectMarkup(v *verdict.Verdict, text string) {
 	v.TestID, v.Plan.BackendURL, v.Plan.Prefix = text, text, text
 	v.Reasons, v.Warnings = []string{text}, []string{text}
 	v.Checks = []verdict.Check{{Name: text, Limit: text, Actual: text, Why: text}}
-	v.ScriptChecks = []shard.Check{{Name: text, Passes: 1}}
+	v.ScriptChecks = []shard.ScriptCheck{{Name: text, Passes: 1}}
 	v.Findings = []verdict.Finding{{Kind: text, ID: text, Text: text}}
 	v.RefusedAttempts, v.LongestOutage = map[string]int{text: 1}, &verdict.Outage{ID: text, Seconds: 1}
 	v.Runners = []verdict.Runner{{Index: 1, Host: text, Segment: text, State: text, K6Version: text}}

@@ -112,7 +112,7 @@ func simulatedShard(p plan.Plan, index int, random *rand.Rand, server verdict.Se
 	}
 	addSimulatedBuckets(s, p, last-first, random)
 	opened := int64(len(s.Connections))
-	s.Checks = []shard.Check{{Name: "Get status was 200", Passes: opened - int64(index-1), Fails: int64(index - 1)}}
+	s.Checks = []shard.ScriptCheck{{Name: "Get status was 200", Passes: opened - int64(index-1), Fails: int64(index - 1)}}
 	return s
 }
 
@@ -120,7 +120,7 @@ func simulatedShard(p plan.Plan, index int, random *rand.Rand, server verdict.Se
 func addSimulatedBuckets(s *shard.Shard, p plan.Plan, connections int, random *rand.Rand) {
 	end := p.Seconds - plan.DisconnectLead
 	for at := 0; at < p.Seconds; at += int(step) {
-		b := shard.Bucket{Unix: int64(simulatedStart + at), Open: connections, Process: shard.Process{RSS: uint64(70<<20 + random.IntN(1<<20)), CPUPercent: 2, Goroutines: 20, Files: connections + 12}}
+		b := shard.Bucket{Unix: int64(simulatedStart + at), Open: connections, ProcessUsage: shard.ProcessUsage{RSS: uint64(70<<20 + random.IntN(1<<20)), CPUPercent: 2, Goroutines: 20, Files: connections + 12}}
 		switch {
 		case at < simulatedConnect:
 			b.Opened, b.CPUPercent = connections*int(step)/simulatedConnect, 40

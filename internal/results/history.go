@@ -35,7 +35,7 @@ type Entry struct {
 	State       State     // "" with a verdict
 	Reason      string    // reason of the state, as a sentence; "" with a verdict
 	Started     time.Time // start of the run; if no file has it, the modification time of a file of the run
-	Record      Run       // content of run.json; empty if it cannot be read, and without a verdict
+	Record      RunRecord // content of run.json; empty if it cannot be read, and without a verdict
 	Page        bool      // the folder has a report.html
 
 	Plan        *PlanRuns           // the runs of the same plan; nil without a verdict

@@ -53,7 +53,7 @@ func Evidence(part int) []string {
 
 // NewManifest returns the manifest of a run, or of a part of it, that is about to start. ledger reports whether
 // the run must have the ledger of its service.
-func NewManifest(part int, runID string, ledger bool, run *Run) Manifest {
+func NewManifest(part int, runID string, ledger bool, run *RunRecord) Manifest {
 	needs := 2 // files of evidence: the plan, and the observations of `soak run`
 	if ledger {
 		needs = 3

@@ -24,9 +24,9 @@ func newUnfinished(t *testing.T) Dir {
 	require.NoError(t, err)
 	p := testPlan()
 	p.RunID = "r"
-	require.NoError(t, d.WriteManifest(0, NewManifest(0, p.RunID, true, &Run{Circumstances: report.Circumstances{Version: "v1", Command: []string{"soak", "run"}}})))
+	require.NoError(t, d.WriteManifest(0, NewManifest(0, p.RunID, true, &RunRecord{Circumstances: report.Circumstances{Version: "v1", Command: []string{"soak", "run"}}})))
 	require.NoError(t, d.WriteJSON(PlanFile, p))
-	require.NoError(t, d.WriteJSON(RunFile, Run{Circumstances: report.Circumstances{OneClock: true}, Failures: []verdict.Failure{{Text: "the backend died"}}}))
+	require.NoError(t, d.WriteJSON(RunFile, RunRecord{Circumstances: report.Circumstances{OneClock: true}, Failures: []verdict.TargetFailure{{Text: "the backend died"}}}))
 	put(t, d, LedgerFile, entry(0, 15)+entry(1, 16))
 	put(t, d, ResourcesFile, `{"unix_s":1}`+"\n")
 	for i := 1; i <= 2; i++ {
@@ -79,7 +79,7 @@ func TestPartsHaveTheirOwnManifests(t *testing.T) {
 		d := newParts(t)
 		for i := 1; i <= 2; i++ {
 			id := []string{"one", "two"}[i-1]
-			require.NoError(t, d.WriteManifest(i, NewManifest(i, id, false, &Run{})))
+			require.NoError(t, d.WriteManifest(i, NewManifest(i, id, false, &RunRecord{})))
 			require.NoError(t, d.Seal(i))
 			path := d.Path(filepath.Join(ShardsDir, shard.FileName(shard.Runner{Index: i})))
 			s, err := shard.ReadFile(path)
@@ -99,7 +99,7 @@ func TestPartsHaveTheirOwnManifests(t *testing.T) {
 			require.NoError(t, errors.Join(os.Remove(d.Path(LedgerName(1))), os.Remove(d.Path(LedgerName(2)))))
 		}, "backend-ledger-1.ndjson is missing"},
 		"the second part was restarted": {func(t *testing.T, d Dir) {
-			require.NoError(t, d.WriteManifest(2, NewManifest(2, "three", false, &Run{})))
+			require.NoError(t, d.WriteManifest(2, NewManifest(2, "three", false, &RunRecord{})))
 		}, "belongs to another run than manifest-2.json"},
 		"the second part has no manifest": {func(t *testing.T, d Dir) { require.NoError(t, os.Remove(d.Path(ManifestName(2)))) }, "merge its whole folder"},
 	} {
@@ -143,7 +143,7 @@ func newParts(t *testing.T) Dir {
 	d := newPass(t)
 	require.NoError(t, os.Remove(d.Path(RunFile)))
 	for i := 1; i <= 2; i++ {
-		require.NoError(t, d.WriteJSON(RunName(i), Run{}))
+		require.NoError(t, d.WriteJSON(RunName(i), RunRecord{}))
 	}
 	// Each part reads the ledger after the end of its own streams, so entries of other streams are missing or
 	// incomplete.
@@ -181,7 +181,7 @@ func TestPartsNeedAllServerLedgers(t *testing.T) {
 func TestWarningsNameTheirPart(t *testing.T) {
 	t.Parallel()
 	d := newParts(t)
-	require.NoError(t, d.WriteJSON(RunName(2), Run{Problems: []string{"a problem"}, Warnings: []string{"a warning"}}))
+	require.NoError(t, d.WriteJSON(RunName(2), RunRecord{Problems: []string{"a problem"}, Warnings: []string{"a warning"}}))
 	v := judge(t, d, verdict.Invalid, "runner 2: a problem")
 	require.Contains(t, v.Warnings, "runner 2: a warning")
 	put(t, d, RunName(1), "[")

@@ -11,17 +11,17 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A Run has the observations of `soak run` that the runners cannot make: run.json.
-type Run struct {
+// A RunRecord has the observations of `soak run` that the runners cannot make: run.json.
+type RunRecord struct {
 	report.Circumstances
-	ServiceCores []int                  `json:"service_cores,omitempty"` // numbers of the reserved cores
-	RunnerCores  []int                  `json:"runner_cores,omitempty"`
-	Problems     []string               `json:"problems,omitempty"` // why the run is incomplete
-	RunnerEnds   []shard.RunnerEnd      `json:"runner_ends,omitempty"`
-	Failures     []verdict.Failure      `json:"failures,omitempty"`    // of the target
-	Unreachable  []string               `json:"unreachable,omitempty"` // parts of the target that did not answer at the end
-	Warnings     []string               `json:"warnings,omitempty"`
-	Actions      []verdict.ActionResult `json:"actions,omitempty"` // of --at, in their order
+	ServiceCores []int                   `json:"service_cores,omitempty"` // numbers of the reserved cores
+	RunnerCores  []int                   `json:"runner_cores,omitempty"`
+	Problems     []string                `json:"problems,omitempty"` // why the run is incomplete
+	RunnerEnds   []shard.RunnerEnd       `json:"runner_ends,omitempty"`
+	Failures     []verdict.TargetFailure `json:"failures,omitempty"`    // of the target
+	Unreachable  []string                `json:"unreachable,omitempty"` // parts of the target that did not answer at the end
+	Warnings     []string                `json:"warnings,omitempty"`
+	Actions      []verdict.ActionResult  `json:"actions,omitempty"` // of --at, in their order
 }
 
 // Join creates the folder for the part of a run that has the runner with this index. Parts may share a folder. Join
@@ -52,14 +52,14 @@ func Rejoin(out, testid string) (Dir, error) {
 
 // Run returns the content of run.json or, in a run in parts, of the file of the runner with this index. It is empty if
 // the file cannot be read.
-func (d Dir) Run(first int) Run {
-	var run Run
+func (d Dir) Run(first int) RunRecord {
+	var run RunRecord
 	exists, err := d.readJSON(RunFile, &run)
 	if err == nil && !exists {
 		_, err = d.readJSON(RunName(first), &run)
 	}
 	if err != nil {
-		return Run{}
+		return RunRecord{}
 	}
 	return run
 }
@@ -80,7 +80,7 @@ func (d Dir) runInfo(first int) *verdict.RunInfo {
 }
 
 // runInfo returns the programs and the machine of the run; nil if they were not recorded.
-func (run *Run) runInfo() *verdict.RunInfo {
+func (run *RunRecord) runInfo() *verdict.RunInfo {
 	if run.Version == "" && len(run.Command) == 0 {
 		return nil
 	}
@@ -91,7 +91,7 @@ func (run *Run) runInfo() *verdict.RunInfo {
 
 // readRun reads run.json and adds the observations of the run's parts. Each sentence of a part begins with the number
 // of its runner.
-func (d Dir) readRun(runners []shard.Runner) (run Run, err error) {
+func (d Dir) readRun(runners []shard.Runner) (run RunRecord, err error) {
 	if _, err := d.readJSON(RunFile, &run); err != nil {
 		return run, err
 	}
@@ -99,7 +99,7 @@ func (d Dir) readRun(runners []shard.Runner) (run Run, err error) {
 		if r.Replaced {
 			continue // the record with this index is that of the runner that replaced r
 		}
-		var part Run
+		var part RunRecord
 		if _, err := d.readJSON(RunName(r.Index), &part); err != nil {
 			return run, err
 		}

@@ -37,7 +37,7 @@ func testShard(p plan.Plan, index int) *shard.Shard {
 		Runner: shard.Runner{
 			TestID: p.TestID, Index: index, Segment: []string{"0:1/2", "1/2:1"}[index-1], State: shard.Finished, StartedUS: 1e15, EndedUS: 1e15 + 2e7,
 		},
-		Checks: []shard.Check{{Name: "Get status was 200", Passes: 1}},
+		Checks: []shard.ScriptCheck{{Name: "Get status was 200", Passes: 1}},
 		Connections: []ledger.Record{{
 			ID: p.DeviceID(index - 1), State: ledger.Completed, Numbered: true, Streams: 1, Attempts: 1, StreamTime: 15 * time.Second, OpenTime: 15 * time.Second, Last: 15,
 			Counts: ledger.Counts{Received: 15},
@@ -52,7 +52,7 @@ func newPass(t *testing.T) Dir {
 	require.NoError(t, err)
 	p := testPlan()
 	require.NoError(t, d.WriteJSON(PlanFile, p))
-	require.NoError(t, d.WriteJSON(RunFile, Run{Circumstances: report.Circumstances{OneClock: true}}))
+	require.NoError(t, d.WriteJSON(RunFile, RunRecord{Circumstances: report.Circumstances{OneClock: true}}))
 	for i := 1; i <= 2; i++ {
 		require.NoError(t, shard.Write(d.Path(filepath.Join(ShardsDir, shard.FileName(shard.Runner{Index: i}))), testShard(p, i)))
 	}
@@ -171,7 +171,7 @@ func TestMissingFilesAreInvalid(t *testing.T) {
 		{"no shard at all", func(t *testing.T, d Dir) { require.NoError(t, os.RemoveAll(d.Path(ShardsDir))) }, verdict.Invalid, "runner 1 of 2 left no shard"},
 		{"a truncated server's ledger", func(t *testing.T, d Dir) { put(t, d, LedgerFile, `{"id":"d-0"`) }, verdict.Invalid, "read the server's ledger"},
 		{"an incomplete run", func(t *testing.T, d Dir) {
-			require.NoError(t, d.WriteJSON(RunFile, Run{Problems: []string{"runner 1 was terminated"}}))
+			require.NoError(t, d.WriteJSON(RunFile, RunRecord{Problems: []string{"runner 1 was terminated"}}))
 		}, verdict.Invalid, "runner 1 was terminated"},
 		{"a malformed plan", func(t *testing.T, d Dir) { put(t, d, PlanFile, "{") }, verdict.Invalid, "plan.json is not a valid plan"},
 		{"an invalid plan", func(t *testing.T, d Dir) { put(t, d, PlanFile, "{}") }, verdict.Invalid, "CONNECTIONS must be from 1 to 10000000, got 0"},
@@ -179,7 +179,7 @@ func TestMissingFilesAreInvalid(t *testing.T) {
 		{"a malformed manifest", func(t *testing.T, d Dir) { put(t, d, ManifestFile, "[") }, verdict.Invalid, "manifest.json"},
 		{"an empty manifest", func(t *testing.T, d Dir) { put(t, d, ManifestFile, "{}") }, verdict.Invalid, "manifest.json must list the files of the run, got none"},
 		{"the target died", func(t *testing.T, d Dir) {
-			require.NoError(t, d.WriteJSON(RunFile, Run{Failures: []verdict.Failure{{Text: "the backend died"}}}))
+			require.NoError(t, d.WriteJSON(RunFile, RunRecord{Failures: []verdict.TargetFailure{{Text: "the backend died"}}}))
 		}, verdict.Fail, "the backend died"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

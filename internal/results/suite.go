@@ -29,7 +29,7 @@ func (d Dir) Round(n int) (Dir, error) {
 }
 
 // SuiteRun returns the evidence of all rounds so far.
-func (d Dir) SuiteRun(run Run) (*suite.Run, error) {
+func (d Dir) SuiteRun(run RunRecord) (*suite.Run, error) {
 	first, problems, err := d.merge(nil)
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (d Dir) SuiteRun(run Run) (*suite.Run, error) {
 
 // evidence returns the evidence of a verdict: the merged shards, and the other files of the run. Unreadable files are
 // problems; unreadable samples are only a warning if the suite does not require them.
-func (d Dir) evidence(merged *shard.Merged, run Run, ledger ledgerReader) (*verdict.Evidence, error) {
+func (d Dir) evidence(merged *shard.Merged, run RunRecord, ledger ledgerReader) (*verdict.Evidence, error) {
 	kind, err := suite.ByName(merged.Plan)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d, err)

@@ -39,7 +39,7 @@ type rig struct {
 }
 
 // A driverOfRig runs the runners of a rig, and returns the data to check its result.
-type driverOfRig func(t *testing.T, r *rig) (outcome verdict.Outcome, record results.Run, err error)
+type driverOfRig func(t *testing.T, r *rig) (outcome verdict.Outcome, record results.RunRecord, err error)
 
 // withDrivers calls test for the named drivers, or for all if there are no names. Each call has its own rig.
 func withDrivers(t *testing.T, test func(*testing.T, *rig, driverOfRig), names ...string) {
@@ -57,12 +57,12 @@ func withDrivers(t *testing.T, test func(*testing.T, *rig, driverOfRig), names .
 // drivers lists all ways to run the runners of a rig.
 var drivers = map[string]driverOfRig{
 	"local": driveLocal,
-	"local with a bucket": func(t *testing.T, r *rig) (verdict.Outcome, results.Run, error) {
+	"local with a bucket": func(t *testing.T, r *rig) (verdict.Outcome, results.RunRecord, error) {
 		t.Helper()
 		r.config.Shards = bucket(t)
 		return driveLocal(t, r)
 	},
-	"parts": func(t *testing.T, r *rig) (outcome verdict.Outcome, record results.Run, err error) {
+	"parts": func(t *testing.T, r *rig) (outcome verdict.Outcome, record results.RunRecord, err error) {
 		t.Helper()
 		var parts sync.WaitGroup
 		for k := 1; k <= 2; k++ {
@@ -82,7 +82,7 @@ var drivers = map[string]driverOfRig{
 		record.RunnerEnds = append(record.RunnerEnds, other.RunnerEnds...)
 		return outcome, record, err
 	},
-	"kubernetes": func(t *testing.T, r *rig) (verdict.Outcome, results.Run, error) {
+	"kubernetes": func(t *testing.T, r *rig) (verdict.Outcome, results.RunRecord, error) {
 		t.Helper()
 		d, operator := r.inCluster(t)
 		outcome, err := d.session.run(r.graceful, r.force)
@@ -94,7 +94,7 @@ var drivers = map[string]driverOfRig{
 	},
 }
 
-func driveLocal(t *testing.T, r *rig) (verdict.Outcome, results.Run, error) {
+func driveLocal(t *testing.T, r *rig) (verdict.Outcome, results.RunRecord, error) {
 	t.Helper()
 	outcome, err := r.session(r.config).run(r.graceful, r.force)
 	return outcome, r.record(t, results.RunFile), err
@@ -144,7 +144,7 @@ func (r *rig) session(c Config) *session {
 func (r *rig) dir() results.Dir { return results.Dir(filepath.Join(r.config.Out, "t")) }
 
 // record returns the record of a run.
-func (r *rig) record(t *testing.T, name string) (record results.Run) {
+func (r *rig) record(t *testing.T, name string) (record results.RunRecord) {
 	t.Helper()
 	if text, err := os.ReadFile(r.dir().Path(name)); err == nil {
 		require.NoError(t, json.Unmarshal(text, &record))
@@ -159,7 +159,7 @@ func (r *rig) verdict(t *testing.T) (v verdict.Verdict) {
 }
 
 // runLocally runs the runners of the rig to their end on this machine.
-func (r *rig) runLocally(t *testing.T) (verdict.Outcome, results.Run) {
+func (r *rig) runLocally(t *testing.T) (verdict.Outcome, results.RunRecord) {
 	t.Helper()
 	r.release()
 	outcome, record, err := driveLocal(t, r)

@@ -28,7 +28,7 @@ type driver interface {
 	openShards(ctx context.Context, location string) (store.Store, error)
 	// targetState returns the observed failures of the target since prepare, such as crashes, and the addresses that
 	// no longer respond. These are faults of the service, not of the run.
-	targetState(ctx context.Context) (failures []verdict.Failure, unreachable []string)
+	targetState(ctx context.Context) (failures []verdict.TargetFailure, unreachable []string)
 	// judge makes the verdict from the files in the folder of the run. A part of a run only delivers its files and
 	// prints its counts.
 	judge(graceful, force context.Context) (verdict.Outcome, error)

@@ -154,7 +154,7 @@ func shardOf(p plan.Plan, index int) *shard.Shard {
 			TestID: p.TestID, RunID: p.RunID, Process: "p" + strconv.Itoa(index), Index: index, Segment: runners.Segment(index, p.Runners),
 			Script: "connectionTest.js", StartedUS: 1e15, EndedUS: 1e15 + 2e7,
 		},
-		Checks: []shard.Check{{Name: "Get status was 200", Passes: 2}},
+		Checks: []shard.ScriptCheck{{Name: "Get status was 200", Passes: 2}},
 	}
 	noops := uint64(p.NoopsPerConnection())
 	for n := 2 * (index - 1); n < 2*index; n++ {

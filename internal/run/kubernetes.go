@@ -176,10 +176,10 @@ func (f *followedRun) Wait(graceful, force context.Context) error {
 
 // targetState returns restarts of the target's pod, and whether the target responds. It opens a new connection to the
 // target, because a connection from before the run may have failed without a fault of the target.
-func (d *kubernetes) targetState(ctx context.Context) (failures []verdict.Failure, unreachable []string) {
+func (d *kubernetes) targetState(ctx context.Context) (failures []verdict.TargetFailure, unreachable []string) {
 	if d.backend != nil {
 		if text, at := d.client.Restarts(ctx, d.backend); text != "" {
-			failures = append(failures, verdict.FailureAt(at, text))
+			failures = append(failures, verdict.TargetFailureAt(at, text))
 		}
 	}
 	waitCtx, cancel := context.WithTimeout(ctx, target.ReadyTimeout)

@@ -210,7 +210,7 @@ func (d *local) openShards(ctx context.Context, location string) (store.Store, e
 	return store.Open(ctx, location)
 }
 
-func (d *local) targetState(ctx context.Context) (failures []verdict.Failure, unreachable []string) {
+func (d *local) targetState(ctx context.Context) (failures []verdict.TargetFailure, unreachable []string) {
 	targets := d.targets
 	if d.cluster != nil {
 		targets = append(targets, d.cluster)
@@ -219,7 +219,7 @@ func (d *local) targetState(ctx context.Context) (failures []verdict.Failure, un
 		unreachable = append(unreachable, err.Error())
 	}
 	for _, c := range targets.Crashes() {
-		failures = append(failures, verdict.FailureAt(c.At, c.Text))
+		failures = append(failures, verdict.TargetFailureAt(c.At, c.Text))
 	}
 	return failures, unreachable
 }

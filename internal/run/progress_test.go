@@ -23,7 +23,7 @@ func TestProgressHasALineForEachRunner(t *testing.T) {
 	h.Record(100 * time.Millisecond)
 	f.watch.Add(2, &shard.Progress{
 		Open: 600, Undecided: 3, Counts: ledger.Counts{Received: 7200, Lost: 2},
-		Buckets: []shard.Bucket{{Unix: 5, Process: shard.Process{RSS: 80 << 20, CPUPercent: 12}}, {Unix: 10, Lateness: h.Pack()}},
+		Buckets: []shard.Bucket{{Unix: 5, ProcessUsage: shard.ProcessUsage{RSS: 80 << 20, CPUPercent: 12}}, {Unix: 10, Lateness: h.Pack()}},
 	})
 	require.Equal(t, "runner 2   600 open · 7200 noops · 2 missed · 3 undecided · late p99 100 ms  ▆ · 12% 80 MiB", f.line(2, time.Now()))
 	require.Contains(t, f.line(2, time.Now().Add(time.Minute)), " · silent for 60 s")

@@ -55,15 +55,15 @@ type session struct {
 	dir           results.Dir
 	location      string // of this run's shards
 	targets       target.Targets
-	cluster       *target.Target // the cluster with which the suite compares the target; nil: none
-	headerPrinted bool           // printWarnings was called
-	managesTarget bool           // the target is our backend, started for this run
-	hasShards     bool           // the shards of the run are in its folder
-	record        results.Run    // the observations of this session, for run.json
-	warnMu        sync.Mutex     // guards record.Warnings in warn, which actions call in parallel
-	ci            *ci.Reporter   // reports the verdict; may be nil
-	watch         *live.Watch    // the reports of the runners, for display
-	page          *livePage      // nil: there is none
+	cluster       *target.Target    // the cluster with which the suite compares the target; nil: none
+	headerPrinted bool              // printWarnings was called
+	managesTarget bool              // the target is our backend, started for this run
+	hasShards     bool              // the shards of the run are in its folder
+	record        results.RunRecord // the observations of this session, for run.json
+	warnMu        sync.Mutex        // guards record.Warnings in warn, which actions call in parallel
+	ci            *ci.Reporter      // reports the verdict; may be nil
+	watch         *live.Watch       // the reports of the runners, for display
+	page          *livePage         // nil: there is none
 }
 
 // Run runs a session with the settings of c. After an error there is no verdict, and all processes have ended unless
@@ -96,7 +96,7 @@ func reportToCI(targets ci.Targets, stdout io.Writer, judge func(*ci.Reporter) (
 // service is built in, the session has it, too.
 func newSession(c Config) *session {
 	secrets := secret.Environment(os.Environ())
-	s := &session{Config: c, secrets: secrets, watch: new(live.Watch), record: results.Run{Circumstances: report.Circumstances{
+	s := &session{Config: c, secrets: secrets, watch: new(live.Watch), record: results.RunRecord{Circumstances: report.Circumstances{
 		Command: c.commandLine(os.Args, secrets), Version: c.Version, Commit: c.Commit, Go: runtime.Version(), Machine: resources.ThisMachine(),
 	}}}
 	s.chooseService()

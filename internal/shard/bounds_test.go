@@ -61,7 +61,7 @@ func hostileShards(t testing.TB) map[string]struct{ text, want string } {
 		"a count that overflows":              {connection(ledger.Record{Counts: ledger.Counts{Lost: 1<<64 - 1, Unsent: 1}}), "impossible count of the connection a"},
 		"a count that overflows a sum":        {connection(ledger.Record{Counts: ledger.Counts{Lost: 1 << 48}}), "impossible count of the connection a"},
 		"undetectable losses that overflow":   {connection(ledger.Record{Counts: ledger.Counts{Undetectable: 1<<64 - 1}}), "impossible count of the connection a"},
-		"a check with a negative count":       {text(func(s *Shard) { s.Checks = []Check{{Name: "a", Passes: 2, Fails: -1}} }), "-1 failed"},
+		"a check with a negative count":       {text(func(s *Shard) { s.Checks = []ScriptCheck{{Name: "a", Passes: 2, Fails: -1}} }), "-1 failed"},
 		"a histogram of too many buckets":     {with("metrics", `{"trend":{"max_us":0,"counts":"//8BAQ=="}}`, 1), "unreadable buckets"},
 		"a histogram with a bucket twice":     {strings.Replace(text(func(*Shard) {}), `"counts":"`, `"counts":"AAAA`, 1), "unreadable buckets"},
 		"a host of a megabyte":                {text(func(s *Shard) { s.Runner.Host = strings.Repeat("h", 1<<20) }), "texts must have at most 4096 bytes, got 1048576"},

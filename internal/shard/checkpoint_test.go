@@ -12,7 +12,7 @@ import (
 
 // newShardWithStreams returns a shard of a runner whose streams each received ten noops.
 func newShardWithStreams(streams int) *Shard {
-	config := &ledger.Config{Interval: time.Second, Late: time.Second}
+	config := &ledger.Config{Interval: time.Second, LatenessLimit: time.Second}
 	s := newSmallShard()
 	s.Connections = nil
 	for n := range streams {

@@ -130,7 +130,7 @@ type ControlMoment struct {
 	Stall       time.Duration // longest stall of the runner
 	Late        int           // late messages of the streams under test
 	Lateness    *Packed       // their lateness; nil: unknown
-	Undisturbed *Late         // the late messages of undisturbed streams; nil: Late and Lateness count only these
+	Undisturbed *LateMessages // the late messages of undisturbed streams; nil: Late and Lateness count only these
 }
 
 // End returns the end of the bucket plus the stall: a stall may continue in the next bucket.

@@ -24,10 +24,10 @@ func TestControlGroupsAddUp(t *testing.T) {
 	three := newControlShard(3, nil, Bucket{Unix: 5, Late: 1})
 	first := newControlShard(1, one,
 		Bucket{Unix: 0, Control: &ControlCounts{Expected: 100, Received: 100, LongestUS: 9}},
-		Bucket{Unix: 5, Late: 4, Undisturbed: &Late{Late: 1}, Control: &ControlCounts{Expected: 100, Received: 97, Late: 2, LongestUS: 2e6, ReferenceUS: 5}},
+		Bucket{Unix: 5, Late: 4, Undisturbed: &LateMessages{Late: 1}, Control: &ControlCounts{Expected: 100, Received: 97, Late: 2, LongestUS: 2e6, ReferenceUS: 5}},
 		Bucket{Unix: 10, Control: &ControlCounts{Expected: 100}},
 		Bucket{Unix: 15, Control: &ControlCounts{Expected: 100, Received: 100, ReferenceUS: 600_000}},
-		Bucket{Unix: 20, Control: &ControlCounts{Expected: 100, Received: 100}, Process: Process{StallMS: 700}},
+		Bucket{Unix: 20, Control: &ControlCounts{Expected: 100, Received: 100}, ProcessUsage: ProcessUsage{StallMS: 700}},
 		Bucket{Unix: 25},
 	)
 	second := newControlShard(2, two, Bucket{Unix: 5, Control: &ControlCounts{Expected: 1, LongestUS: 3e6}})
@@ -45,7 +45,7 @@ func TestControlGroupsAddUp(t *testing.T) {
 	assert.Empty(t, m.Runners[1].ControlGroup.Moments, "a group that was never open has no moments")
 	at := func(unix int64) time.Time { return time.Unix(unix, 0) }
 	assert.Equal(t, []ControlMoment{
-		{At: at(5), Longest: 2 * time.Second, Late: 4, Undisturbed: &Late{Late: 1}},
+		{At: at(5), Longest: 2 * time.Second, Late: 4, Undisturbed: &LateMessages{Late: 1}},
 		{At: at(10), Silent: true},
 		{At: at(15), Silent: true},
 		{At: at(20), Stall: 700 * time.Millisecond},

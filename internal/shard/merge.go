@@ -20,7 +20,7 @@ type Merged struct {
 	Codings     []Coding     // by name, of compressed streams
 	Redirects   []Redirect   // to other origins than the target's, the one with the most streams first
 	HTTP2       *HTTP2       // of streams over HTTP/2; nil: there were none
-	Ends        *EndRequests // requests that end streams; nil: there were none
+	EndRequests *EndRequests // requests that end streams; nil: there were none
 	Responses   *Responses   // finite responses; nil: there were none
 	Bursts      *Bursts      // messages of streams; nil: no shard has them
 	Runners     []Runner     // by index
@@ -30,7 +30,7 @@ type Merged struct {
 	Latency     *Latency // differences from the fastest message of the same runner
 	Series      []Bucket // by time; sums over the runners, including RSS and CPU
 	Seconds     []Second // of all runners; those of one do not overlap
-	Checks      []Check
+	Checks      []ScriptCheck
 	Metrics     []Metric
 	Connections Connections // by runner, in the order of creation
 	// FeedConnections has all connections that received the messages of the Feeds, if this is only a part of a run;
@@ -97,7 +97,7 @@ func (g *Merger) Add(s *Shard) {
 	m.addRedirects(s)
 	mergePart(&m.Reach, s.Reach)
 	mergePart(&m.HTTP2, s.HTTP2)
-	mergePart(&m.Ends, s.Ends)
+	mergePart(&m.EndRequests, s.EndRequests)
 	mergePart(&m.Bursts, s.Bursts)
 	g.addResponses(s)
 	g.parts = append(g.parts, part{s.Plan, s.Suite, s.Service, slices.ContainsFunc(s.Metrics, s.Suite.isOther)})

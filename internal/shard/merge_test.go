@@ -182,10 +182,10 @@ func TestMetricsOfRunnersAddUp(t *testing.T) {
 	a, b := newEmptyShard(p, 1), newEmptyShard(p, 2)
 	a.Metrics = []Metric{{Name: "z", Sum: 1, Count: 1, Min: 1, Max: 1}, {Name: "t", Trend: NewHistogram()}}
 	b.Metrics = []Metric{{Name: "z", Sum: 5, Count: 2, Min: -1, Max: 4}}
-	a.Checks, b.Checks = []Check{{"x", 1, 2}}, []Check{{"y", 3, 4}, {"x", 10, 20}}
+	a.Checks, b.Checks = []ScriptCheck{{"x", 1, 2}}, []ScriptCheck{{"y", 3, 4}, {"x", 10, 20}}
 	m := Merge(p, []*Shard{a, b})
 	require.Equal(t, Metric{Name: "z", Sum: 6, Count: 3, Min: -1, Max: 4}, m.Metrics[1])
-	require.Equal(t, []Check{{"x", 11, 22}, {"y", 3, 4}}, m.Checks)
+	require.Equal(t, []ScriptCheck{{"x", 11, 22}, {"y", 3, 4}}, m.Checks)
 	m.Metrics[0].Trend.Record(time.Second)
 	require.Zero(t, a.Metrics[1].Trend.Count(), "merging must not write into a shard")
 }

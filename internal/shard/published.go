@@ -32,9 +32,9 @@ type Published struct {
 	Messages  uint64   `json:"sent"`            // number of sent messages
 	Finished  bool     `json:"finished"`        // the publisher has sent all messages and waited for their answers
 
-	Lag    *Histogram `json:"lag"`              // sent − due, of messages with an answer or an error
-	Answer *Histogram `json:"answer"`           // answered − sent, of messages with an answer
-	Failed []Failure  `json:"failed,omitempty"` // unconfirmed messages by kind, without those in flight at a checkpoint
+	Lag    *Histogram       `json:"lag"`              // sent − due, of messages with an answer or an error
+	Answer *Histogram       `json:"answer"`           // answered − sent, of messages with an answer
+	Failed []PublishFailure `json:"failed,omitempty"` // unconfirmed messages by kind, without those in flight at a checkpoint
 	// MaxBodyUS is the longest time from the headers of a response to the end of its body. The next message of the
 	// topic waits for this end.
 	MaxBodyUS int64 `json:"max_body_us,omitempty"`
@@ -84,8 +84,8 @@ type Message struct {
 	State      MessageState
 }
 
-// A Failure counts the unconfirmed messages of one kind, and describes the first of them.
-type Failure struct {
+// A PublishFailure counts the unconfirmed messages of one kind, and describes the first of them.
+type PublishFailure struct {
 	State  MessageState `json:"state"`
 	Status uint16       `json:"status,omitempty"` // 0: no answer
 	Idle   bool         `json:"idle,omitempty"`   // of Open: the server closed the connection as idle during sending
@@ -176,14 +176,14 @@ func (p *Published) decode(topic int) []Message {
 }
 
 // Refusals returns the kinds of refused messages, in the order of their first messages.
-func (p *Published) Refusals() []Failure { return p.failures(Refused) }
+func (p *Published) Refusals() []PublishFailure { return p.failures(Refused) }
 
 // Unanswered returns the kinds of open messages, in the order of their first messages. It omits messages in flight at a
 // checkpoint.
-func (p *Published) Unanswered() []Failure { return p.failures(Open) }
+func (p *Published) Unanswered() []PublishFailure { return p.failures(Open) }
 
 // failures returns the kinds of messages with a state.
-func (p *Published) failures(state MessageState) (out []Failure) {
+func (p *Published) failures(state MessageState) (out []PublishFailure) {
 	for _, f := range p.Failed {
 		if f.State == state {
 			out = append(out, f)

@@ -52,8 +52,8 @@ func (l *PublishLog) Begin(topic int, sentUS int64) (number uint64) {
 	return clamp.Uint64(l.p.columns[topic].count + len(l.inFlight[topic]))
 }
 
-// An Outcome is the result of sending a message.
-type Outcome struct {
+// A PublishOutcome is the result of sending a message.
+type PublishOutcome struct {
 	State  MessageState
 	Status uint16
 	SentUS int64 // time of sending, which may be after Begin if a connection had to be opened
@@ -64,7 +64,7 @@ type Outcome struct {
 }
 
 // Settle records the outcome of a message. It must be called at most once for each number that Begin returned.
-func (l *PublishLog) Settle(topic int, number uint64, o Outcome) {
+func (l *PublishLog) Settle(topic int, number uint64, o PublishOutcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	m := l.inFlight[topic][int(number)-1-l.p.columns[topic].count] // #nosec G115 -- a number that Begin returned
@@ -108,13 +108,13 @@ func (l *PublishLog) encode(m *inFlight, topic, n int, answeredUS int64) (lagUS 
 }
 
 // fail counts a failure. Kinds beyond the maximum are counted in the sums only.
-func (l *PublishLog) fail(topic int, number uint64, o Outcome) {
-	i := slices.IndexFunc(l.p.Failed, func(f Failure) bool { return f.State == o.State && f.Status == o.Status && f.Idle == o.Idle })
+func (l *PublishLog) fail(topic int, number uint64, o PublishOutcome) {
+	i := slices.IndexFunc(l.p.Failed, func(f PublishFailure) bool { return f.State == o.State && f.Status == o.Status && f.Idle == o.Idle })
 	switch {
 	case i >= 0:
 		l.p.Failed[i].Count++
 	case len(l.p.Failed) < maxKinds:
-		l.p.Failed = append(l.p.Failed, Failure{
+		l.p.Failed = append(l.p.Failed, PublishFailure{
 			State: o.State, Status: o.Status, Idle: o.Idle, Count: 1, Topic: topic, Number: number, Text: excerpt(o.Text),
 		})
 	}

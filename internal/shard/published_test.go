@@ -30,7 +30,7 @@ func publish(r *rand.Rand, names, count int, rate float64, lag, answer func() ti
 	want := make([][]Message, names)
 	for i := range count {
 		topic, sent := i%names, l.Due(uint64(i))+lag().Microseconds()
-		o := Outcome{State: Confirmed, SentUS: sent, AtUS: sent + answer().Microseconds()}
+		o := PublishOutcome{State: Confirmed, SentUS: sent, AtUS: sent + answer().Microseconds()}
 		switch r.IntN(50) {
 		case 0:
 			o.State = Open
@@ -109,7 +109,7 @@ func TestHourOfThousandMessagesPerSecondNeedsLessThan6MB(t *testing.T) {
 		lag, answer := jitter(r, 0, 3*time.Millisecond), jitter(r, 200*time.Microsecond, 20*time.Millisecond)
 		for i := range 3_600_000 {
 			sent := l.Due(uint64(i)) + lag().Microseconds()
-			l.Settle(i%names, l.Begin(i%names, sent), Outcome{State: Confirmed, SentUS: sent, AtUS: sent + answer().Microseconds()})
+			l.Settle(i%names, l.Begin(i%names, sent), PublishOutcome{State: Confirmed, SentUS: sent, AtUS: sent + answer().Microseconds()})
 		}
 		s := newEmptyShard(planFor(1, 1), 1)
 		before := len(encode(t, s))
@@ -140,20 +140,20 @@ func TestMessagesInFlightAreOpenInASnapshot(t *testing.T) {
 	for range 3 { // messages of one topic, answered in another order
 		l.Begin(0, started+1000)
 	}
-	l.Settle(0, 2, Outcome{State: Confirmed, SentUS: started + 2000_000, AtUS: started + 2001_000})
+	l.Settle(0, 2, PublishOutcome{State: Confirmed, SentUS: started + 2000_000, AtUS: started + 2001_000})
 	before := l.Published(false)
 	require.Equal(t, []MessageState{Open, Confirmed, Open}, statesOf(before.Topic(0)))
 	require.Empty(t, before.Topic(1))
 	require.EqualValues(t, started+2000_000, before.Topic(0)[1].SentUS)
 	require.Equal(t, PublishSums{Sent: 3, Confirmed: 1, Open: 2, Late: 1, MaxLagUS: 1_800_000}, before.Sums())
 	require.Empty(t, before.Unanswered(), "an answer may still arrive")
-	l.Settle(0, 1, Outcome{State: Open, SentUS: started, AtUS: started + 10_000_000, Text: "no response within 10s"})
-	l.Settle(0, 3, Outcome{State: Refused, Status: 503, SentUS: started + 400_000, AtUS: started + 500_000, Text: "full"})
+	l.Settle(0, 1, PublishOutcome{State: Open, SentUS: started, AtUS: started + 10_000_000, Text: "no response within 10s"})
+	l.Settle(0, 3, PublishOutcome{State: Refused, Status: 503, SentUS: started + 400_000, AtUS: started + 500_000, Text: "full"})
 	after := l.Published(true)
 	require.Equal(t, []MessageState{Open, Confirmed, Refused}, statesOf(after.Topic(0)))
 	require.Equal(t, []MessageState{Open, Confirmed, Open}, statesOf(before.Topic(0)), "a snapshot does not change")
-	require.Equal(t, []Failure{{State: Open, Count: 1, Number: 1, Text: "no response within 10s"}}, after.Unanswered())
-	require.Equal(t, []Failure{{State: Refused, Status: 503, Count: 1, Number: 3, Text: "full"}}, after.Refusals())
+	require.Equal(t, []PublishFailure{{State: Open, Count: 1, Number: 1, Text: "no response within 10s"}}, after.Unanswered())
+	require.Equal(t, []PublishFailure{{State: Refused, Status: 503, Count: 1, Number: 3, Text: "full"}}, after.Refusals())
 }
 
 func statesOf(messages []Message) (out []MessageState) {
@@ -171,7 +171,7 @@ func TestSnapshotsDuringPublishing(t *testing.T) {
 		writers.Go(func() {
 			for range 1000 {
 				n := l.Begin(topic, started)
-				l.Settle(topic, n, Outcome{State: Confirmed, SentUS: started + int64(n)*4000, AtUS: started + int64(n)*4001})
+				l.Settle(topic, n, PublishOutcome{State: Confirmed, SentUS: started + int64(n)*4000, AtUS: started + int64(n)*4001})
 			}
 		})
 	}

@@ -69,7 +69,7 @@ func randomRun(r *rand.Rand, p plan.Plan) (parts []*Shard, single *Shard) {
 		both(n, func(s *Shard) { s.countCheck("opened", i%7 != 0) })
 		v := float64(r.IntN(1000))
 		both(n, func(s *Shard) { s.metric("bytes", v) })
-		b := Bucket{Unix: 1_700_000_000 + 5*int64(r.IntN(4)), Open: 1, Opened: 2, Closed: 3, Noops: r.IntN(9), Late: r.IntN(3), Faults: 1, Process: Process{RSS: 10, CPUPercent: 2, Goroutines: 4, GCPauseUS: int64(r.IntN(99))}}
+		b := Bucket{Unix: 1_700_000_000 + 5*int64(r.IntN(4)), Open: 1, Opened: 2, Closed: 3, Noops: r.IntN(9), Late: r.IntN(3), Faults: 1, ProcessUsage: ProcessUsage{RSS: 10, CPUPercent: 2, Goroutines: 4, GCPauseUS: int64(r.IntN(99))}}
 		h := NewHistogram()
 		h.Record(time.Duration(r.IntN(1e9)))
 		b.Lateness = h.Pack()
@@ -80,7 +80,7 @@ func randomRun(r *rand.Rand, p plan.Plan) (parts []*Shard, single *Shard) {
 
 func (s *Shard) countCheck(name string, pass bool) {
 	if len(s.Checks) == 0 {
-		s.Checks = []Check{{Name: name}}
+		s.Checks = []ScriptCheck{{Name: name}}
 	}
 	if pass {
 		s.Checks[0].Passes++

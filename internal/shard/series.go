@@ -41,7 +41,7 @@ func (b *Bucket) add(o Bucket, buffer *[]byte) error {
 	b.Noops += o.Noops
 	b.Late += o.Late
 	b.Faults += o.Faults
-	b.Process.add(o.Process)
+	b.ProcessUsage.add(o.ProcessUsage)
 	if o.Control != nil {
 		if b.Control == nil {
 			b.Control = &ControlCounts{}
@@ -52,7 +52,7 @@ func (b *Bucket) add(o Bucket, buffer *[]byte) error {
 }
 
 // add adds the resources of another runner. GCPauseUS and StallMS become the maxima of both.
-func (p *Process) add(o Process) {
+func (p *ProcessUsage) add(o ProcessUsage) {
 	p.RSS += o.RSS
 	p.HeapLive += o.HeapLive
 	p.CPUPercent += o.CPUPercent

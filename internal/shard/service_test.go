@@ -17,7 +17,7 @@ func newDescribedShard() *Shard {
 	s.Service = Service{Name: "mine", SHA256: "x", CountBasis: CountByNumber}
 	log := NewPublishLog([]string{p.TopicName(0)}, 1, s.Runner.StartedUS, 3)
 	for range 3 {
-		log.Settle(0, log.Begin(0, s.Runner.StartedUS), Outcome{State: Confirmed, SentUS: s.Runner.StartedUS, AtUS: s.Runner.StartedUS})
+		log.Settle(0, log.Begin(0, s.Runner.StartedUS), PublishOutcome{State: Confirmed, SentUS: s.Runner.StartedUS, AtUS: s.Runner.StartedUS})
 	}
 	s.Published = log.Published(true)
 	s.Connections = []ledger.Record{{

@@ -34,7 +34,7 @@ type Shard struct {
 	Reach       *Reach          `json:"reach,omitempty"`   // of published messages
 	Series      []Bucket        `json:"series"`
 	Seconds     []Second        `json:"seconds,omitempty"` // of a suite
-	Checks      []Check         `json:"checks"`
+	Checks      []ScriptCheck   `json:"checks"`
 	Metrics     []Metric        `json:"metrics"`
 	Connections []ledger.Record `json:"connections"`         // empty in a shard from a file; see Records
 	Published   *Published      `json:"published,omitempty"` // nil: this runner did not publish
@@ -43,7 +43,7 @@ type Shard struct {
 	Codings     []Coding        `json:"codings,omitempty"`   // of compressed streams
 	Redirects   []Redirect      `json:"redirects,omitempty"` // to other origins than the target's
 	HTTP2       *HTTP2          `json:"shared,omitempty"`    // of streams over HTTP/2
-	Ends        *EndRequests    `json:"ends,omitempty"`      // nil: none
+	EndRequests *EndRequests    `json:"ends,omitempty"`      // nil: none
 	Responses   *Responses      `json:"responses,omitempty"` // finite responses; nil: the suite has none
 	Bursts      *Bursts         `json:"bursts,omitempty"`    // messages of streams; nil: no streams
 
@@ -183,28 +183,28 @@ const (
 
 // A Bucket sums up BucketWidth seconds of one runner.
 type Bucket struct {
-	Unix        int64   `json:"unix_s"` // start, a multiple of BucketWidth
-	Open        int     `json:"open"`   // open streams at the end
-	Opened      int     `json:"opened"`
-	ConnectUS   int64   `json:"connect_us,omitempty"` // sum of the times from dial to headers of the opened streams
-	Closed      int     `json:"closed"`
-	Noops       int     `json:"noops"` // distinct messages that arrived, not only noops
-	Late        int     `json:"late"`
-	Faults      int     `json:"faults"` // missing and faulty messages that the runner detected
-	Lateness    *Packed `json:"lateness,omitempty"`
-	Undisturbed *Late   `json:"undisturbed,omitempty"` // of undisturbed streams; nil: all are, or nothing was late
-	Process
+	Unix        int64         `json:"unix_s"` // start, a multiple of BucketWidth
+	Open        int           `json:"open"`   // open streams at the end
+	Opened      int           `json:"opened"`
+	ConnectUS   int64         `json:"connect_us,omitempty"` // sum of the times from dial to headers of the opened streams
+	Closed      int           `json:"closed"`
+	Noops       int           `json:"noops"` // distinct messages that arrived, not only noops
+	Late        int           `json:"late"`
+	Faults      int           `json:"faults"` // missing and faulty messages that the runner detected
+	Lateness    *Packed       `json:"lateness,omitempty"`
+	Undisturbed *LateMessages `json:"undisturbed,omitempty"` // of undisturbed streams; nil: all are, or nothing was late
+	ProcessUsage
 	Control *ControlCounts `json:"control,omitempty"`
 }
 
-// Late counts the late messages of some streams in a bucket.
-type Late struct {
+// LateMessages counts the late messages of some streams in a bucket.
+type LateMessages struct {
 	Late     int     `json:"late"`
 	Lateness *Packed `json:"lateness,omitempty"`
 }
 
-// A Process has the resources of a runner in a bucket. In a sum over the runners, GCPauseUS and StallMS are maxima.
-type Process struct {
+// A ProcessUsage has the resources of a runner in a bucket. In a sum over the runners, GCPauseUS and StallMS are maxima.
+type ProcessUsage struct {
 	RSS        uint64  `json:"rss_bytes,omitempty"`
 	HeapLive   uint64  `json:"heap_live_bytes,omitempty"` // live heap at the last garbage collection
 	CPUPercent float64 `json:"cpu_percent"`               // of one core
@@ -224,8 +224,8 @@ type Latency struct {
 	Histogram *Histogram `json:"histogram"`
 }
 
-// A Check is a k6 check with its counts.
-type Check struct {
+// A ScriptCheck is a k6 check with its counts.
+type ScriptCheck struct {
 	Name   string `json:"name"`
 	Passes int64  `json:"passes"`
 	Fails  int64  `json:"fails"`

@@ -20,9 +20,9 @@ func (m *Merged) addLatency(l *Latency) {
 }
 
 // addChecks adds the checks of another runner.
-func (m *Merged) addChecks(checks []Check) {
+func (m *Merged) addChecks(checks []ScriptCheck) {
 	for _, c := range checks {
-		i := slices.IndexFunc(m.Checks, func(have Check) bool { return have.Name == c.Name })
+		i := slices.IndexFunc(m.Checks, func(have ScriptCheck) bool { return have.Name == c.Name })
 		if i < 0 {
 			m.Checks = append(m.Checks, c)
 			continue
@@ -30,7 +30,7 @@ func (m *Merged) addChecks(checks []Check) {
 		m.Checks[i].Passes += c.Passes
 		m.Checks[i].Fails += c.Fails
 	}
-	slices.SortFunc(m.Checks, func(a, b Check) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(m.Checks, func(a, b ScriptCheck) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 // addMetrics adds metrics to sums by key, and does not modify their histograms.

@@ -11,12 +11,12 @@ import (
 )
 
 // lateMessages returns n messages that were late by a duration.
-func lateMessages(n int, by time.Duration) shard.Late {
+func lateMessages(n int, by time.Duration) shard.LateMessages {
 	h := shard.NewHistogram()
 	for range n {
 		h.Record(by)
 	}
-	return shard.Late{Late: n, Lateness: h.Pack()}
+	return shard.LateMessages{Late: n, Lateness: h.Pack()}
 }
 
 // The lateness of bystanders is attributed without the lateness of the other streams: a client that resumes reading
@@ -32,13 +32,13 @@ func TestLatenessOfBystandersAlone(t *testing.T) {
 	} {
 		for name, c := range map[string]struct {
 			group      time.Duration // lateness of the control group
-			all        shard.Late
-			bystanders []shard.Late // empty: unknown
+			all        shard.LateMessages
+			bystanders []shard.LateMessages // empty: unknown
 			want       verdict.Outcome
 		}{
-			"the generator and disturbed streams were late": {3 * second, lateMessages(900, 30*second), []shard.Late{lateMessages(5, 2*second)}, verdict.Invalid},
-			"the service was late for all streams":          {0, lateMessages(900, 2*second), []shard.Late{lateMessages(5, 2*second)}, verdict.Fail},
-			"the service was far later than the generator":  {3 * second, lateMessages(900, 30*second), []shard.Late{lateMessages(5, 30*second)}, verdict.Fail},
+			"the generator and disturbed streams were late": {3 * second, lateMessages(900, 30*second), []shard.LateMessages{lateMessages(5, 2*second)}, verdict.Invalid},
+			"the service was late for all streams":          {0, lateMessages(900, 2*second), []shard.LateMessages{lateMessages(5, 2*second)}, verdict.Fail},
+			"the service was far later than the generator":  {3 * second, lateMessages(900, 30*second), []shard.LateMessages{lateMessages(5, 30*second)}, verdict.Fail},
 			"all streams were far later than the generator": {3 * second, lateMessages(5, 30*second), nil, verdict.Fail},
 		} {
 			t.Run(suite+"/"+name, func(t *testing.T) {

@@ -203,7 +203,7 @@ func TestClusterFindsFaults(t *testing.T) {
 		{"the servers count fewer requests", counted, verdict.Invalid, "2,100 requests reached the backends, the runners counted 2,500"},
 		{"a crash resets the count of a server, and fails the run", func(r *Run) {
 			counted(r)
-			r.Failures = []verdict.Failure{{Text: "backend-2-cluster died at 10:00:00 UTC (signal: killed) and was restarted"}}
+			r.Failures = []verdict.TargetFailure{{Text: "backend-2-cluster died at 10:00:00 UTC (signal: killed) and was restarted"}}
 		}, verdict.Fail, "[backend-2-cluster died at 10:00:00 UTC (signal: killed) and was restarted]"},
 	})
 }

@@ -87,7 +87,7 @@ func (r *Run) memoryOverTime(m *shard.Merged, stages []StageResult) verdict.Tabl
 	for start := from; start.Before(to); start = start.Add(width) {
 		end := start.Add(width)
 		inRow := func(unix int64) bool { at := time.Unix(unix, 0); return !at.Before(start) && at.Before(end) }
-		var runners shard.Process
+		var runners shard.ProcessUsage
 		for _, b := range m.Series {
 			if inRow(b.Unix) {
 				runners.RSS, runners.HeapLive, runners.Files = max(runners.RSS, b.RSS), max(runners.HeapLive, b.HeapLive), max(runners.Files, b.Files)

@@ -19,7 +19,7 @@ func newMemoryRun() *Run {
 		shard.Stage{Name: "scale-1", Title: "1000", Kind: "held", Start: 10, Seconds: 100, Requests: 1000, Concurrency: 1000})
 	m := r.Rounds[0]
 	m.Runners = append(m.Runners, m.Runners[0])
-	m.Checks = append(untrustedRefused(), shard.Check{Name: "open to the end", Passes: 1000})
+	m.Checks = append(untrustedRefused(), shard.ScriptCheck{Name: "open to the end", Passes: 1000})
 	memory := func(second int64, before, opening, open uint64) uint64 {
 		switch {
 		case second <= 10:
@@ -39,7 +39,7 @@ func newMemoryRun() *Run {
 		r.Samples = append(r.Samples, resources.Sample{Unix: at + i, BackendRSS: memory(i, 10, 60, 50), Files: 1010, Host: resources.Host{TimeWait: int(i)}})
 	}
 	for i := range int64(8) {
-		m.Series = append(m.Series, shard.Bucket{Unix: at + 5*i, Process: shard.Process{RSS: memory(5*i+5, 40, 80, 60), HeapLive: 8 << 20, Files: 1020}})
+		m.Series = append(m.Series, shard.Bucket{Unix: at + 5*i, ProcessUsage: shard.ProcessUsage{RSS: memory(5*i+5, 40, 80, 60), HeapLive: 8 << 20, Files: 1020}})
 	}
 	answers := shard.Metric{Name: "handshake_answer", Tags: map[string]string{shard.TagStage: "scale-1"}, Trend: shard.NewHistogram(), Count: 5000, LastUS: (at + 40) * 1e6}
 	m.Metrics = append(m.Metrics, answers)
@@ -88,7 +88,7 @@ func TestMemoryOverTimeOfALongRun(t *testing.T) {
 	r := newHandshakeRun()
 	m := r.Rounds[0]
 	for i := range int64(1000) {
-		m.Series = append(m.Series, shard.Bucket{Unix: start.Add(120*time.Second).Unix() + 5*i, Process: shard.Process{RSS: 70 << 20}})
+		m.Series = append(m.Series, shard.Bucket{Unix: start.Add(120*time.Second).Unix() + 5*i, ProcessUsage: shard.ProcessUsage{RSS: 70 << 20}})
 	}
 	rows := table(judge(r), "Memory over time").Rows
 	require.InDelta(t, maxMemoryRows, len(rows), 1)

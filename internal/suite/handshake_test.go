@@ -14,9 +14,9 @@ import (
 )
 
 // untrustedRefused are the checks of a script whose untrusted clients were all refused.
-func untrustedRefused() (out []shard.Check) {
+func untrustedRefused() (out []shard.ScriptCheck) {
 	for _, credentials := range untrustedClients {
-		out = append(out, shard.Check{Name: "refused " + credentials, Passes: 1})
+		out = append(out, shard.ScriptCheck{Name: "refused " + credentials, Passes: 1})
 	}
 	return out
 }
@@ -31,7 +31,7 @@ func newHandshakeRun() *Run {
 	m := r.Rounds[0]
 	m.Checks = untrustedRefused()
 	for i := range int64(22) {
-		m.Series = append(m.Series, shard.Bucket{Unix: start.Unix() + 5*i, Process: shard.Process{RSS: 60 << 20, CPUPercent: 50}})
+		m.Series = append(m.Series, shard.Bucket{Unix: start.Unix() + 5*i, ProcessUsage: shard.ProcessUsage{RSS: 60 << 20, CPUPercent: 50}})
 		r.Samples = append(r.Samples, resources.Sample{Unix: start.Unix() + 5*i, BackendRSS: 20 << 20, BackendCPU: float64(i)})
 	}
 	tls := shard.Metric{Name: "handshake_tls", Tags: map[string]string{shard.TagStage: "scale-2"}, Trend: shard.NewHistogram(), Count: 2, Sum: 30}
@@ -127,7 +127,7 @@ func TestHandshakeFindsFaults(t *testing.T) {
 
 // loseConnection makes the check of the script that connections stay open fail for one of them.
 func (r *Run) loseConnection() {
-	r.Rounds[0].Checks = append(r.Rounds[0].Checks, shard.Check{Name: "open to the end", Passes: 1099, Fails: 1})
+	r.Rounds[0].Checks = append(r.Rounds[0].Checks, shard.ScriptCheck{Name: "open to the end", Passes: 1099, Fails: 1})
 }
 
 // The check is met if the first worker closes its connections after the last worker has opened its own.
@@ -137,7 +137,7 @@ func TestOpenConnectionsAreConcurrent(t *testing.T) {
 		r := runOf("handshake", map[string]string{"MAX_FAILED_PERCENT": "1", "HOLD_SECONDS": "1"},
 			shard.Stage{Name: "scale-1", Title: "100", Kind: "held", Seconds: 10, Requests: 100, Concurrency: 100}).addAnswers("scale-1", 100, 15)
 		m := r.Rounds[0]
-		m.Checks = append(untrustedRefused(), shard.Check{Name: "open to the end", Passes: 100})
+		m.Checks = append(untrustedRefused(), shard.ScriptCheck{Name: "open to the end", Passes: 100})
 		require.Equal(t, verdict.Pass, judge(r).Verdict, "no connection was released")
 		m.Metrics = append(m.Metrics, shard.Metric{Name: "handshake_released", Tags: map[string]string{shard.TagStage: "scale-1"}, Count: 2, Sum: 100, FirstUS: start.Add(after).UnixMicro()})
 		v := judge(r)

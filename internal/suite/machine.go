@@ -17,14 +17,14 @@ import (
 type Machine struct {
 	Runners, Backend, Nginx float64
 	Host                    float64       // the whole machine, including other programs
-	Peak                    float64       // maximum of Host in one second
+	HostPeak                float64       // maximum of Host in one second
 	RunDelay                float64       // seconds per second that the runners' threads waited for a core
 	Stall                   time.Duration // maximum delay with which a runner woke up
 	Wait                    time.Duration // longest wait for a core in a runner
-	Dropped                 float64       // packets of the runners' machines that AWS dropped
+	PacketsDropped          float64       // packets of the runners' machines that AWS dropped
 	Cores                   int           // 0: unknown
-	Control                 time.Duration // maximum delay of the generator in its control groups; if Controlled
-	Controlled              bool          // the control groups of all runners measured delays all the time
+	ControlDelay            time.Duration // maximum delay of the generator in its control groups; if HasControl
+	HasControl              bool          // the control groups of all runners measured delays all the time
 	SharedHost              bool          // target and runners share the machine
 	TooShort                bool          // the stage has too few samples for figures
 	SeparateCores           bool          // service and runners have separate cores
@@ -58,8 +58,8 @@ func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
 		out.Wait = max(out.Wait, waitOf(second))
 	}
 	out.Usage = r.usage(m, from, to)
-	out.Dropped = verdict.DroppedByAWS((*verdict.Evidence)(r), from, to)
-	out.Control, out.Controlled = control(m, from, to)
+	out.PacketsDropped = verdict.DroppedByAWS((*verdict.Evidence)(r), from, to)
+	out.ControlDelay, out.HasControl = control(m, from, to)
 	from, to, known := r.sampleRange(from, to)
 	out.Backend = r.percent(from, to, func(s resources.Sample) float64 { return s.BackendCPU })
 	out.Nginx = r.percent(from, to, func(s resources.Sample) float64 { return s.NginxCPU })
@@ -71,14 +71,14 @@ func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
 		out.ForeignLoad = 100*out.ServiceBusy*float64(r.ServiceCores) > 2*(out.Backend+out.Nginx)
 	}
 	for at := from; at.Before(to); at = at.Add(time.Second) {
-		out.Peak = max(out.Peak, r.percent(at, at.Add(time.Second), func(s resources.Sample) float64 { return s.BusySeconds }))
+		out.HostPeak = max(out.HostPeak, r.percent(at, at.Add(time.Second), func(s resources.Sample) float64 { return s.BusySeconds }))
 	}
 	return out
 }
 
 // replaceWaits returns the machine with the waits of a longer period, in which requests of the stage were open.
 func (m Machine) replaceWaits(period Machine) Machine {
-	m.Stall, m.Wait, m.Control, m.Controlled = period.Stall, period.Wait, period.Control, period.Controlled
+	m.Stall, m.Wait, m.ControlDelay, m.HasControl = period.Stall, period.Wait, period.ControlDelay, period.HasControl
 	return m
 }
 

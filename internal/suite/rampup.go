@@ -98,7 +98,7 @@ func assessRampup(r *Run) verdict.Assessment {
 	for i, st := range stages {
 		status := limits.Judge(levels[i]).Status
 		t.Add(row(st.Title, st.Total(), st.Failed.Count(), st.Dropped, st.PerSecond(), p95Cell(st.Requests), status)...)
-		bytes += st.Bytes
+		bytes += st.BytesReceived
 		// A stage that repeats an earlier one has no further metrics.
 		if !slices.ContainsFunc(stages[:i], func(before StageResult) bool { return before.Title == st.Title }) {
 			metrics = append(metrics, st.timeMetrics("at "+st.Title, status == ByGenerator)...)

@@ -53,7 +53,7 @@ func (st *StageResult) attributeToGenerator(dropped shard.Metric) {
 			st.Attributed += f.Count
 		case isTimeout(f.Tags[shard.TagCode]):
 			minWait := time.Duration(f.Min / 2 * float64(time.Millisecond))
-			if st.onlyWaited() && shard.WakeUps*st.Machine.Control < minWait {
+			if st.onlyWaited() && shard.WakeUps*st.Machine.ControlDelay < minWait {
 				continue
 			}
 			st.Attributed += f.Undelayed.CountBy([]time.Duration{minWait})[0]
@@ -70,7 +70,7 @@ const maxSmallRequest = 64 << 10
 // onlyWaited reports whether the requests of the stage are small, and the control groups measured delays. Small
 // requests only wait for their responses, so a control group shows the delay with which the generator read these.
 func (st *StageResult) onlyWaited() bool {
-	return st.Machine.Controlled && st.Sent > 0 && st.Sent <= maxSmallRequest*float64(st.Total())
+	return st.Machine.HasControl && st.BytesSent > 0 && st.BytesSent <= maxSmallRequest*float64(st.Total())
 }
 
 // hadFreeCores reports whether the control group was on time, so that a lack of cores for the generator does not
@@ -78,7 +78,7 @@ func (st *StageResult) onlyWaited() bool {
 // may wait in queues of the runners.
 func (st *StageResult) hadFreeCores(duration time.Duration) bool {
 	m := st.Machine
-	return st.onlyWaited() && m.Runners < 50*m.Usage.GeneratorCores && 2*shard.WakeUps*m.Control < duration
+	return st.onlyWaited() && m.Runners < 50*m.Usage.GeneratorCores && 2*shard.WakeUps*m.ControlDelay < duration
 }
 
 // maxWait returns the time for which a request waits for a connection before it is dropped. If requests do not wait, it
@@ -275,11 +275,11 @@ func (m Machine) isServiceFull() bool {
 func (m Machine) GeneratorLimit() string {
 	u := verdict.CPUUse{CPU: m.Runners / 100, Wait: m.RunDelay, Wall: 1, Stall: m.Stall}
 	switch {
-	case m.Dropped > 0:
+	case m.PacketsDropped > 0:
 		return m.dropText()
-	case m.Controlled && m.Control > maxStall:
-		return fmt.Sprintf("the control group was late too, by up to %s", format.Duration(m.Control))
-	case !m.Controlled && u.Stall > maxStall:
+	case m.HasControl && m.ControlDelay > maxStall:
+		return fmt.Sprintf("the control group was late too, by up to %s", format.Duration(m.ControlDelay))
+	case !m.HasControl && u.Stall > maxStall:
 		return fmt.Sprintf("a runner stalled for %s", format.Duration(u.Stall))
 	case m.isGeneratorFull():
 		return m.headroom()
@@ -300,7 +300,7 @@ func (m Machine) isFull(host float64) bool {
 
 // dropText states how many packets of the runners' machines AWS dropped.
 func (m Machine) dropText() string {
-	return fmt.Sprintf("AWS dropped %s of the runners' machines", format.Count(int(m.Dropped), "packet"))
+	return fmt.Sprintf("AWS dropped %s of the runners' machines", format.Count(int(m.PacketsDropped), "packet"))
 }
 
 // machineLimit returns a sentence if the machines may have delayed a request of this duration; otherwise "". They may
@@ -308,7 +308,7 @@ func (m Machine) dropText() string {
 // those of the generator. On shared cores the waits of the runners stand for the unknown waits of the service.
 // freeCores is the result of hadFreeCores.
 func (m Machine) machineLimit(duration time.Duration, freeCores bool) string {
-	if m.Dropped > 0 {
+	if m.PacketsDropped > 0 {
 		return m.dropText()
 	}
 	switch {
@@ -321,10 +321,10 @@ func (m Machine) machineLimit(duration time.Duration, freeCores bool) string {
 	}
 	service := m.Backend + m.Nginx
 	byRunners := m.isFull(m.Host) && m.Runners > m.Host/2
-	if service >= m.Host/2 || !byRunners && !(m.isFull(m.Peak) && m.Explains(duration)) {
+	if service >= m.Host/2 || !byRunners && !(m.isFull(m.HostPeak) && m.Explains(duration)) {
 		return ""
 	}
-	text := fmt.Sprintf("the machine was full: of %.0f %% of a core in total the runners used %.0f %%", max(m.Host, m.Peak), m.Runners)
+	text := fmt.Sprintf("the machine was full: of %.0f %% of a core in total the runners used %.0f %%", max(m.Host, m.HostPeak), m.Runners)
 	if service > 0 {
 		text += fmt.Sprintf(" and the service %.0f %%", service)
 	}

@@ -165,6 +165,6 @@ func TestTimelyControlGroupDoesNotExplainTimeouts(t *testing.T) {
 func TestControlGroupOverridesStall(t *testing.T) {
 	t.Parallel()
 	require.Contains(t, Machine{Stall: time.Second}.GeneratorLimit(), "a runner stalled for 1 s")
-	require.Empty(t, Machine{Stall: time.Second, Controlled: true, Control: 60 * time.Millisecond}.GeneratorLimit())
-	require.Contains(t, Machine{Controlled: true, Control: 300 * time.Millisecond}.GeneratorLimit(), "the control group was late too, by up to 300 ms")
+	require.Empty(t, Machine{Stall: time.Second, HasControl: true, ControlDelay: 60 * time.Millisecond}.GeneratorLimit())
+	require.Contains(t, Machine{HasControl: true, ControlDelay: 300 * time.Millisecond}.GeneratorLimit(), "the control group was late too, by up to 300 ms")
 }

@@ -105,7 +105,7 @@ func TestMessagesWithSlowClients(t *testing.T) {
 	}
 	log := shard.NewPublishLog([]string{"a", "b"}, 1, at(0), 60)
 	for i, state := range map[float64]shard.MessageState{5: shard.Refused, 12: shard.Confirmed, 20: shard.Open, 41: shard.Open} {
-		log.Settle(0, log.Begin(0, at(i)), shard.Outcome{State: state, SentUS: at(i), AtUS: at(i) + 1000})
+		log.Settle(0, log.Begin(0, at(i)), shard.PublishOutcome{State: state, SentUS: at(i), AtUS: at(i) + 1000})
 	}
 	s := slowStreams{duration: 30 * time.Second}
 	s.count(log.Published(true), at(10))

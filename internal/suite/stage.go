@@ -135,13 +135,13 @@ func quantile(h *shard.Histogram, q float64) float64 {
 type StageResult struct {
 	shard.Stage
 	*Requests
-	firstByte       *Requests // the times to the first byte of the responses
-	Waiting         int64     // requests that waited for a connection
-	WaitMS          float64   // the sum of these waits
-	connectionLimit string    // why the generator had too few connections for the rate; "": it had enough
-	Bytes, Sent     float64   // bytes received and sent
-	Unrequested     int64     // connections with unrequested bytes after a response
-	Machine         Machine   // load of the machines during the stage
+	firstByte                *Requests // the times to the first byte of the responses
+	Waiting                  int64     // requests that waited for a connection
+	WaitMS                   float64   // the sum of these waits
+	connectionLimit          string    // why the generator had too few connections for the rate; "": it had enough
+	BytesReceived, BytesSent float64   // bytes received and sent
+	Unrequested              int64     // connections with unrequested bytes after a response
+	Machine                  Machine   // load of the machines during the stage
 
 	Attributed, AttributedDropped int64 // the parts of Failed and Dropped that are attributed to the generator
 	seconds                       []shard.Second
@@ -203,9 +203,9 @@ func (st *StageResult) add(m shard.Metric) {
 	case shard.DroppedIterations:
 		st.Dropped += int64(m.Sum)
 	case "data_received":
-		st.Bytes += m.Sum
+		st.BytesReceived += m.Sum
 	case "data_sent":
-		st.Sent += m.Sum
+		st.BytesSent += m.Sum
 	}
 }
 
@@ -340,7 +340,7 @@ func (l *roundLevel) sum() {
 	for _, st := range l.rounds {
 		l.Last = l.Last.Add(st.Last.Sub(st.First))
 		l.Stage.Requests += st.Stage.Requests
-		l.Sent += st.Sent
+		l.BytesSent += st.BytesSent
 		l.Attributed += st.Attributed
 		l.AttributedDropped += st.AttributedDropped
 		machines = append(machines, st.Machine)

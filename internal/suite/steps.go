@@ -66,7 +66,7 @@ func (s step) hasExplanation() bool {
 
 // generatorDelay states the delay of the generator that explains a step.
 func (s step) generatorDelay() string {
-	if s.machine.Dropped > 0 {
+	if s.machine.PacketsDropped > 0 {
 		return s.machine.dropText()
 	}
 	return fmt.Sprintf("a runner waited up to %s for a CPU", ms(1000*s.machine.Wait.Seconds()))

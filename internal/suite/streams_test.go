@@ -32,7 +32,7 @@ func (r *Run) addStreams(n int, duration time.Duration) *Run {
 		}})
 		r.Server[id] = verdict.ServerEntry{ID: id, First: 1, Last: noops, Sent: noops}
 	}
-	m.Checks = []shard.Check{{Name: "Get status was 200", Passes: int64(m.Plan.Connections)}}
+	m.Checks = []shard.ScriptCheck{{Name: "Get status was 200", Passes: int64(m.Plan.Connections)}}
 	return r
 }
 
@@ -142,7 +142,7 @@ func newCapacityRun(steps ...int) *Run {
 	m.Checks = nil
 	h := shard.NewHistogram()
 	h.Record(20 * time.Millisecond)
-	m.Series = []shard.Bucket{{Unix: start.Unix(), Lateness: h.Pack(), Process: shard.Process{CPUPercent: 30}}, {Unix: start.Unix() + 15, Lateness: h.Pack(), Process: shard.Process{CPUPercent: 60}}}
+	m.Series = []shard.Bucket{{Unix: start.Unix(), Lateness: h.Pack(), ProcessUsage: shard.ProcessUsage{CPUPercent: 30}}, {Unix: start.Unix() + 15, Lateness: h.Pack(), ProcessUsage: shard.ProcessUsage{CPUPercent: 60}}}
 	return r
 }
 

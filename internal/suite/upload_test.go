@@ -34,7 +34,7 @@ func TestUploadFindsFaults(t *testing.T) {
 	slow := func(r *Run) { r.addAnswers("parallel", 4, 900).set("MIN_MB_PER_SECOND", "10") }
 	stalled := func(r *Run) {
 		slow(r)
-		r.Rounds[0].Series = []shard.Bucket{{Unix: start.Unix() + 60, Process: shard.Process{StallMS: 900}}}
+		r.Rounds[0].Series = []shard.Bucket{{Unix: start.Unix() + 60, ProcessUsage: shard.ProcessUsage{StallMS: 900}}}
 	}
 	judgeEdited(t, uploads, []edited{
 		{"a wrong response", func(r *Run) {

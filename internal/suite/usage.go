@@ -190,7 +190,7 @@ func memoryUse(st *StageResult) measurement {
 // bandwidth measures the network cards of this machine, or the packets that AWS delayed or dropped.
 func bandwidth(st *StageResult) measurement {
 	t := st.Machine.Usage
-	packets := st.Machine.Dropped + t.AllowanceExceeded
+	packets := st.Machine.PacketsDropped + t.AllowanceExceeded
 	switch {
 	case t.Loopback:
 		return usageOf(0, "over loopback, which has no limit")

@@ -38,7 +38,7 @@ type EndServer struct {
 
 // addEndRequests sets EndRequests from the requests of all runners.
 func (c *Counts) addEndRequests(m *shard.Merged) {
-	e := m.Ends
+	e := m.EndRequests
 	if e == nil || len(e.Outcomes) == 0 {
 		return
 	}

@@ -29,9 +29,9 @@ func TestRequestsThatEndTheStreams(t *testing.T) {
 	t.Parallel()
 	m, server := cleanRun()
 	require.Nil(t, judgeSoak(m, server, Evidence{}).EndRequests, "no request ended a stream")
-	m.Ends = endsOf(2000, time.Millisecond)
-	m.Ends.Add("backend-2", "status-404", time.Unix(1_700_003_595, 0), 20*time.Millisecond)
-	m.Ends.Add("", "net-1212", time.Unix(1_700_003_596, 0), 30*time.Millisecond)
+	m.EndRequests = endsOf(2000, time.Millisecond)
+	m.EndRequests.Add("backend-2", "status-404", time.Unix(1_700_003_595, 0), 20*time.Millisecond)
+	m.EndRequests.Add("", "net-1212", time.Unix(1_700_003_596, 0), 30*time.Millisecond)
 	v := judgeSoak(m, server, Evidence{})
 	e := v.EndRequests
 	require.Equal(t, "DELETE /event/forcedisconnect", e.Request)
@@ -70,10 +70,10 @@ func TestSlowEndsAreReported(t *testing.T) {
 		"a generator stalls": {2 * time.Second, 12 * time.Millisecond, 1500 * time.Millisecond, "a runner stalled for 1.5 s meanwhile"},
 	} {
 		m, _ := cleanRun()
-		m.Ends = endsOf(100, c.duration)
+		m.EndRequests = endsOf(100, c.duration)
 		m.Lateness.Reset()
 		m.Lateness.Record(c.late)
-		m.Series = []shard.Bucket{{Unix: 1_700_003_595, Process: shard.Process{StallMS: c.stall.Milliseconds()}}, {Unix: 1_700_000_000, Process: shard.Process{StallMS: 5000}}}
+		m.Series = []shard.Bucket{{Unix: 1_700_003_595, ProcessUsage: shard.ProcessUsage{StallMS: c.stall.Milliseconds()}}, {Unix: 1_700_000_000, ProcessUsage: shard.ProcessUsage{StallMS: 5000}}}
 		warned := strings.Join(StreamsOf(m, nil, false).Warnings, "\n")
 		if c.want == "" {
 			require.NotContains(t, warned, "requests that end the streams", name)

@@ -29,8 +29,8 @@ type Evidence struct {
 	Problems []string // reasons why the run is incomplete, in addition to the problems of the merge
 	// RunnerEnds describes the runners that did not run to their end.
 	RunnerEnds  []shard.RunnerEnd
-	Failures    []Failure // crashes and restarts of the target's processes; the counts of these processes are lost
-	Unreachable []string  // errors of requests to the target after the runners had ended
+	Failures    []TargetFailure // crashes and restarts of the target's processes; the counts of these processes are lost
+	Unreachable []string        // errors of requests to the target after the runners had ended
 	Warnings    []string
 
 	Actions []ActionResult // actions of --at, in their order
@@ -83,15 +83,15 @@ type Metric struct {
 	Fault    bool  `json:"-"` // it counts faults, so any increase from 0 is a regression
 }
 
-// A Failure is a process of the target that crashed, or was restarted, during the run.
-type Failure struct {
+// A TargetFailure is a process of the target that crashed, or was restarted, during the run.
+type TargetFailure struct {
 	Unix float64 `json:"unix_s,omitempty"` // 0: not known
 	Text string  `json:"text"`
 }
 
-// FailureAt returns a Failure. A zero time means that the time is not known.
-func FailureAt(at time.Time, text string) Failure {
-	f := Failure{Text: text}
+// TargetFailureAt returns a TargetFailure. A zero time means that the time is not known.
+func TargetFailureAt(at time.Time, text string) TargetFailure {
+	f := TargetFailure{Text: text}
 	if !at.IsZero() {
 		f.Unix = unix(at)
 	}
@@ -100,14 +100,14 @@ func FailureAt(at time.Time, text string) Failure {
 
 // isPlanned reports whether an action may have ended a process of the target: the process ended during the action, or
 // within a minute after it.
-func (e *Evidence) isPlanned(f Failure) bool {
+func (e *Evidence) isPlanned(f TargetFailure) bool {
 	return f.Unix > 0 && slices.ContainsFunc(e.Actions, func(a ActionResult) bool {
 		return a.Started() && f.Unix >= a.StartedUnix && f.Unix <= max(a.StartedUnix, a.EndedUnix)+settleTime.Seconds()
 	})
 }
 
 // texts returns the texts of failures.
-func texts(all []Failure) (out []string) {
+func texts(all []TargetFailure) (out []string) {
 	for _, f := range all {
 		out = append(out, f.Text)
 	}

@@ -47,7 +47,7 @@ func TestJudge(t *testing.T) {
 			m.Problems = []string{"runner 2 left no shard"}
 			a.Checks = append(a.Checks, bad)
 		}, Invalid, []string{"runner 2 left no shard", "why"}},
-		{"the target died", func(_ *shard.Merged, f *Evidence, _ *Assessment) { f.Failures = []Failure{{Text: "it died"}} }, Fail, []string{"it died"}},
+		{"the target died", func(_ *shard.Merged, f *Evidence, _ *Assessment) { f.Failures = []TargetFailure{{Text: "it died"}} }, Fail, []string{"it died"}},
 	} {
 		m, f, a := suiteMerged(), Evidence{}, Assessment{Layout: Layout{Declared: true}, Checks: []Check{good}, Passed: []string{"all was well"}}
 		if c.edit != nil {

@@ -26,7 +26,7 @@ func (s *sharedRun) disconnect(affects func(stream int) bool, resumes, cut bool,
 		case message == 11:
 			reopen(l, at-600*time.Millisecond, at-500*time.Millisecond, resumes)
 			for _, sum := range replay(stream) {
-				l.Printed(ledger.Print{At: at - 490*time.Millisecond, Sum: sum})
+				l.DeliveredUnnumbered(ledger.Fingerprint{At: at - 490*time.Millisecond, Sum: sum})
 			}
 		}
 	}

@@ -277,7 +277,7 @@ func (f *simulatedFeed) arrivals(client int) (arrivals []feedArrival) {
 				sums = []uint64{m.sum}
 			}
 			for _, sum := range sums {
-				add(at, func(l *ledger.Ledger) { l.Printed(ledger.Print{At: at, Sum: sum}) })
+				add(at, func(l *ledger.Ledger) { l.DeliveredUnnumbered(ledger.Fingerprint{At: at, Sum: sum}) })
 			}
 		}
 		add(p.to, func(l *ledger.Ledger) {

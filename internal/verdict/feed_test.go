@@ -31,7 +31,7 @@ func newSharedRun() *sharedRun {
 	p.Connections, p.Runners, p.ConnectionsPerVU, p.Seconds, p.NoopInterval = 4, 2, 1, 30, 1
 	return &sharedRun{
 		cfg: ledger.Config{
-			Counting: ledger.Numbered, Published: true, AnyOrder: true, ClientEnds: true, Late: time.Second, Interval: time.Second, IgnoresSilence: true,
+			Counting: ledger.Numbered, Published: true, AnyOrder: true, ClientEnds: true, LatenessLimit: time.Second, Interval: time.Second, IgnoresSilence: true,
 		},
 		plan: p, messages: 20,
 		content:       func(_, message int) []uint64 { return []uint64{uint64(message)} }, // #nosec G115 -- positive
@@ -67,7 +67,7 @@ func (s *sharedRun) merged() *shard.Merged {
 		for _, a := range all {
 			s.beforeMessage(a.stream, a.message, ledgers[a.stream], a.at)
 			for _, sum := range s.content(a.stream, a.message) {
-				ledgers[a.stream].Printed(ledger.Print{At: a.at, Sum: sum})
+				ledgers[a.stream].DeliveredUnnumbered(ledger.Fingerprint{At: a.at, Sum: sum})
 			}
 		}
 		for _, l := range ledgers {
@@ -99,7 +99,7 @@ func mergeFeed(p plan.Plan, cfg *ledger.Config, runners []int, receive func(ledg
 				State: shard.Finished, StartedUS: at.UnixMicro(), EndedUS: at.Add(30 * time.Second).UnixMicro(),
 			},
 			Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
-			Checks: []shard.Check{{Name: "Received all messages", Passes: int64(clients)}},
+			Checks: []shard.ScriptCheck{{Name: "Received all messages", Passes: int64(clients)}},
 		}
 		before += clients
 		for range p.TopicCount() {
@@ -109,7 +109,7 @@ func mergeFeed(p plan.Plan, cfg *ledger.Config, runners []int, receive func(ledg
 	ledgers := make([]*ledger.Ledger, len(runners))
 	for client, r := range runners {
 		ledgers[client] = ledger.New(p.DeviceID(client), cfg)
-		ledgers[client].Follow(logs[r][p.Topic(client)])
+		ledgers[client].UseLog(logs[r][p.Topic(client)])
 	}
 	receive(ledgers)
 	for client, l := range ledgers {
@@ -308,7 +308,7 @@ func TestManyTopicsAreCompared(t *testing.T) {
 			StartedUS: 1_700_000_000_000_000, EndedUS: 1_700_000_030_000_000,
 		},
 		Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
-		Checks: []shard.Check{{Name: "Received all messages", Passes: clients}},
+		Checks: []shard.ScriptCheck{{Name: "Received all messages", Passes: clients}},
 	}
 	var logs []*ledger.Log
 	for k := range topics {
@@ -318,12 +318,12 @@ func TestManyTopicsAreCompared(t *testing.T) {
 	one.Plan = p
 	for n := range clients {
 		l := ledger.New(p.DeviceID(n), &s.cfg)
-		l.Follow(logs[p.Topic(n)])
+		l.UseLog(logs[p.Topic(n)])
 		l.Connecting(1)
 		l.Opened(500 * time.Millisecond)
 		for message := range uint64(20) {
 			if n != topics+7 || message != 12 {
-				l.Printed(ledger.Print{At: time.Duration(message+1) * time.Second, Sum: message}) // #nosec G115 -- at most 20
+				l.DeliveredUnnumbered(ledger.Fingerprint{At: time.Duration(message+1) * time.Second, Sum: message}) // #nosec G115 -- at most 20
 			}
 		}
 		l.CloseRequested(25 * time.Second)

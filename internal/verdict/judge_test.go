@@ -28,7 +28,7 @@ func cleanRun() (*shard.Merged, ServerLedger) {
 			{Index: 1, Host: "h1", Segment: "0:1/2", State: shard.Finished, RSSMax: 5, CPUSeconds: 36, StartedUS: 1_700_000_000_000_000, EndedUS: 1_700_003_600_000_000},
 			{Index: 2, Host: "h2", Segment: "1/2:1", State: shard.Finished, RSSMax: 9, CPUSeconds: 36, StartedUS: 1_699_999_999_000_000, EndedUS: 1_700_003_599_000_000},
 		},
-		Checks: []shard.Check{{Name: "Received all messages", Passes: connections}},
+		Checks: []shard.ScriptCheck{{Name: "Received all messages", Passes: connections}},
 	}
 	m.Lateness.Record(2 * time.Millisecond)
 	m.Connect.Record(7 * time.Millisecond)
@@ -298,22 +298,22 @@ func TestEachCheck(t *testing.T) {
 			r.Plan.MaxLate, r.record(0).Late = 0, 1
 			r.record(0).Findings = []ledger.Finding{{Kind: ledger.KindLate, From: 7, At: 90 * time.Second, Lateness: 1500 * time.Millisecond}}
 		}, Fail, []string{"noops over 1000 ms late"}, []string{"d-0 received noop 7 late by 1.5 s, at 22:14:50.000 UTC"}},
-		{"a check failed", func(r *testRun) { r.Checks[0] = shard.Check{Name: "c", Passes: 2, Fails: 1} },
+		{"a check failed", func(r *testRun) { r.Checks[0] = shard.ScriptCheck{Name: "c", Passes: 2, Fails: 1} },
 			Fail, []string{"script checks"}, []string{`the check "c" failed 1 of 3 times`}},
 		{"a check did not run for each client", func(r *testRun) { r.Checks[0].Passes = 2 },
 			Fail, []string{"script checks"}, []string{`the check "Received all messages" ran 2 times for 3 clients`}},
 		{"no check ran", func(r *testRun) { r.Checks = nil }, Fail, []string{"script checks"}, []string{"the script ran no check"}},
-		{"the backend crashed", func(r *testRun) { r.evidence.Failures = []Failure{{Text: "the backend died"}} },
+		{"the backend crashed", func(r *testRun) { r.evidence.Failures = []TargetFailure{{Text: "the backend died"}} },
 			Fail, []string{"target stayed up"}, []string{"the backend died"}},
 		{"the backend crashed, and clients may reconnect", func(r *testRun) {
-			r.Plan.Reconnect, r.evidence.Failures = true, []Failure{{Text: "the backend died"}}
+			r.Plan.Reconnect, r.evidence.Failures = true, []TargetFailure{{Text: "the backend died"}}
 		}, Pass, nil, allReceived},
 		{"an action restarted the backend", func(r *testRun) {
-			r.evidence.Failures = []Failure{{Unix: 1010, Text: "the backend died"}, {Unix: 1069, Text: "the backend died again"}}
+			r.evidence.Failures = []TargetFailure{{Unix: 1010, Text: "the backend died"}, {Unix: 1069, Text: "the backend died again"}}
 			r.evidence.Actions = []ActionResult{{StartedUnix: 1000, EndedUnix: 1010}}
 		}, Pass, nil, allReceived},
 		{"the backend died before an action, after its effect, and at a time that is unknown", func(r *testRun) {
-			r.evidence.Failures = []Failure{{Unix: 999, Text: "before"}, {Unix: 1010, Text: "by it"}, {Unix: 1071, Text: "after"}, {Text: "at some time"}}
+			r.evidence.Failures = []TargetFailure{{Unix: 999, Text: "before"}, {Unix: 1010, Text: "by it"}, {Unix: 1071, Text: "after"}, {Text: "at some time"}}
 			r.evidence.Actions = []ActionResult{{StartedUnix: 1000, EndedUnix: 1010}}
 		}, Fail, []string{"target stayed up"}, []string{"before", "after", "at some time"}},
 		{"the target was unreachable at the end, and clients may reconnect", func(r *testRun) {
@@ -326,7 +326,7 @@ func TestEachRestartOfADeployIsCounted(t *testing.T) {
 	t.Parallel()
 	m, server := cleanRun()
 	m.Plan.Reconnect = true
-	v := judgeSoak(m, server, Evidence{Failures: []Failure{{Text: "backend 1 died"}, {Text: "backend 2 died"}, {Text: "backend 3 died"}}})
+	v := judgeSoak(m, server, Evidence{Failures: []TargetFailure{{Text: "backend 1 died"}, {Text: "backend 2 died"}, {Text: "backend 3 died"}}})
 	require.Equal(t, "backend 1 died (and 2 more findings)", check(t, v, "target stayed up").Actual)
 }
 

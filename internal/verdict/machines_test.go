@@ -105,12 +105,12 @@ func TestPacketsDroppedByAWS(t *testing.T) {
 			makeLate(&m.Connections.Edit(1).Record, dropsAt+4)
 		}, Fail, ""},
 		"and a stream went silent": {func(m *shard.Merged, server ServerLedger) {
-			m.Checks[0] = shard.Check{Name: m.Checks[0].Name, Passes: 2, Fails: 1}
+			m.Checks[0] = shard.ScriptCheck{Name: m.Checks[0].Name, Passes: 2, Fails: 1}
 			makeSilent(&m.Connections.Edit(0).Record, dropsAt+20, "idle")
 			server["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach - 2, Sent: noopsEach - 2}
 		}, Invalid, "1 stream went silent"},
 		"and a stream went silent, and a check that passed for each client also failed": {func(m *shard.Merged, server ServerLedger) {
-			m.Checks[0] = shard.Check{Name: m.Checks[0].Name, Passes: 3, Fails: 1}
+			m.Checks[0] = shard.ScriptCheck{Name: m.Checks[0].Name, Passes: 3, Fails: 1}
 			makeSilent(&m.Connections.Edit(0).Record, dropsAt+20, "idle")
 			server["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach - 2, Sent: noopsEach - 2}
 		}, Fail, "1 stream went silent"},
@@ -119,7 +119,7 @@ func TestPacketsDroppedByAWS(t *testing.T) {
 		}, Fail, ""},
 		"and a stream was reset": {func(m *shard.Merged, _ ServerLedger) { makeSilent(&m.Connections.Edit(0).Record, dropsAt+4, "reset") }, Fail, ""},
 		"and a connect timed out": {func(m *shard.Merged, server ServerLedger) {
-			m.Checks[0] = shard.Check{Name: m.Checks[0].Name, Passes: 2}
+			m.Checks[0] = shard.ScriptCheck{Name: m.Checks[0].Name, Passes: 2}
 			makeRefused(&m.Connections.Edit(0).Record, dropsAt+10, "connect_timeout")
 			delete(server, "d-0")
 		}, Invalid, "1 connect timed out"},

@@ -223,7 +223,7 @@ func (p *Publication) lagText() string {
 }
 
 // failureText describes one kind of message that the service did not confirm.
-func failureText(p *shard.Published, f shard.Failure) string {
+func failureText(p *shard.Published, f shard.PublishFailure) string {
 	outcome := "not answered"
 	switch {
 	case f.State == shard.Refused && f.Status == 0:

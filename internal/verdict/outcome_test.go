@@ -92,7 +92,7 @@ func TestAnotherIntervalExplainsOnlyFaultsByInterval(t *testing.T) {
 			*r = ledger.Record{ID: r.ID, State: ledger.Refused, Attempts: 1}
 		}, Fail},
 		{"server's own count", func(_ *ledger.Record, e *ServerEntry, _ *Evidence) { e.Sent-- }, Fail},
-		{"the target died", func(_ *ledger.Record, _ *ServerEntry, f *Evidence) { f.Failures = []Failure{{Text: "it died"}} }, Fail},
+		{"the target died", func(_ *ledger.Record, _ *ServerEntry, f *Evidence) { f.Failures = []TargetFailure{{Text: "it died"}} }, Fail},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

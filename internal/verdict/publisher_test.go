@@ -104,7 +104,7 @@ func TestIdleConnectionClosedByTheServerIsNotAFault(t *testing.T) {
 		p.lose(func(stream int, number uint64) bool { return stream%2 == 1 && number == 5 })
 		p.change = func(shards []*shard.Shard) {
 			shards[0].Published.Failed[0].Idle = idle
-			shards[1].Checks = []shard.Check{{Name: "Received all messages", Fails: 2}}
+			shards[1].Checks = []shard.ScriptCheck{{Name: "Received all messages", Fails: 2}}
 		}
 		v := requireOutcome(t, want, p.judge(t))
 		require.Len(t, v.Reasons, 1)
@@ -140,7 +140,7 @@ func newPublishedRun() *publishedRun {
 	p.Connections, p.Runners, p.ConnectionsPerVU, p.Seconds, p.NoopInterval, p.BackendURL = 4, 2, 1, 30, 1, "http://h"
 	start := time.UnixMicro(1_700_000_000_000_000)
 	return &publishedRun{
-		cfg:     ledger.Config{Counting: ledger.Numbered, Published: true, ClientEnds: true, Late: time.Second, Interval: time.Second},
+		cfg:     ledger.Config{Counting: ledger.Numbered, Published: true, ClientEnds: true, LatenessLimit: time.Second, Interval: time.Second},
 		at:      [2]time.Time{start, start},
 		log:     shard.NewPublishLog([]string{"s-topic-0", "s-topic-1"}, 2, start.Add(time.Second).UnixMicro(), 2*perTopic),
 		plan:    p,
@@ -220,7 +220,7 @@ func (p *publishedRun) judge(t *testing.T) *Verdict {
 			p.log.Begin(topic, sent(topic, number).UnixMicro())
 			state := p.outcome(topic, number)
 			status := map[shard.MessageState]uint16{shard.Confirmed: 200, shard.Refused: 503}[state]
-			p.log.Settle(topic, number, shard.Outcome{State: state, Status: status, SentUS: sent(topic, number).UnixMicro(), AtUS: sent(topic, number).Add(p.answer(number)).UnixMicro()})
+			p.log.Settle(topic, number, shard.PublishOutcome{State: state, Status: status, SentUS: sent(topic, number).UnixMicro(), AtUS: sent(topic, number).Add(p.answer(number)).UnixMicro()})
 		}
 	}
 	shards := make([]*shard.Shard, 2)
@@ -232,7 +232,7 @@ func (p *publishedRun) judge(t *testing.T) *Verdict {
 				State: shard.Finished, StartedUS: p.at[i].UnixMicro(), EndedUS: p.at[i].Add(30 * time.Second).UnixMicro(),
 			},
 			Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
-			Checks: []shard.Check{{Name: "Received all messages", Passes: 2}},
+			Checks: []shard.ScriptCheck{{Name: "Received all messages", Passes: 2}},
 		}
 	}
 	shards[0].Published = p.log.Published(true)

@@ -108,7 +108,7 @@ func TestCausesComeFirstAndEqualFindingsAreOneLine(t *testing.T) {
 	t.Parallel()
 	const crash = "the backend died at 22:15:00 UTC (signal: killed) and was restarted"
 	m := crashedRun(60)
-	v := judgeSoak(m, ServerLedger{}, Evidence{Failures: []Failure{{Unix: 1_700_000_100, Text: crash}}})
+	v := judgeSoak(m, ServerLedger{}, Evidence{Failures: []TargetFailure{{Unix: 1_700_000_100, Text: crash}}})
 	require.Equal(t, []string{
 		crash,
 		"all 60 clients of runner 1 were closed by the server in the middle of a response, each after noop 11, at 22:15:00 UTC (first: d-0)",

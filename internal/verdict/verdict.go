@@ -54,32 +54,32 @@ type Verdict struct {
 	// nor responses that end by themselves.
 	MessagesChecked *bool `json:"messages_checked,omitempty"`
 	// Expect is the number of laptops, or runners, that soak merge --expect requires; 0: any number.
-	Expect    int        `json:"expect,omitempty"`
-	Sentence  string     `json:"summary"` // the verdict in one sentence
-	Reasons   []string   `json:"reasons"`
-	Plan      plan.Plan  `json:"plan"`
-	Suite     *Suite     `json:"suite,omitempty"` // the load that the script declared, if the plan does not have it
-	Facts     []Fact     `json:"facts,omitempty"`
-	Tables    []Table    `json:"tables,omitempty"`
-	Metrics   []Metric   `json:"figures,omitempty"`
-	Responses *Responses `json:"responses,omitempty"` // responses that end by themselves
-	Counts               // counts of the event streams
-	Generator Generator  `json:"generator"`
-	Resources Resources  `json:"resources"`
-	Checks    []Check    `json:"checks"`
-	Actions   []Action   `json:"actions,omitempty"` // actions of --at, in their order
-	Failures  []Failure  `json:"target_failures,omitempty"`
+	Expect    int             `json:"expect,omitempty"`
+	Sentence  string          `json:"summary"` // the verdict in one sentence
+	Reasons   []string        `json:"reasons"`
+	Plan      plan.Plan       `json:"plan"`
+	Suite     *Suite          `json:"suite,omitempty"` // the load that the script declared, if the plan does not have it
+	Facts     []Fact          `json:"facts,omitempty"`
+	Tables    []Table         `json:"tables,omitempty"`
+	Metrics   []Metric        `json:"figures,omitempty"`
+	Responses *Responses      `json:"responses,omitempty"` // responses that end by themselves
+	Counts                    // counts of the event streams
+	Generator Generator       `json:"generator"`
+	Resources Resources       `json:"resources"`
+	Checks    []Check         `json:"checks"`
+	Actions   []Action        `json:"actions,omitempty"` // actions of --at, in their order
+	Failures  []TargetFailure `json:"target_failures,omitempty"`
 	FindingSummary
-	ScriptChecks []shard.Check   `json:"script_checks"`
-	Runners      []Runner        `json:"runners"`
-	Machines     []MachineReport `json:"machines,omitempty"`
-	StartedUnix  float64         `json:"started_unix_s"`
-	EndedUnix    float64         `json:"ended_unix_s"`
-	Warnings     []string        `json:"warnings,omitempty"`
-	RunInfo      *RunInfo        `json:"run_info,omitempty"`
-	OpenTime                     // zero if the suite does not plan streams for the whole run
-	Windows      []Window        `json:"windows,omitempty"`         // empty if the run was not longer than one window
-	Watched      *WatchedTime    `json:"watched_seconds,omitempty"` // nil: the whole run, or unknown to the suite
+	ScriptChecks []shard.ScriptCheck `json:"script_checks"`
+	Runners      []Runner            `json:"runners"`
+	Machines     []MachineReport     `json:"machines,omitempty"`
+	StartedUnix  float64             `json:"started_unix_s"`
+	EndedUnix    float64             `json:"ended_unix_s"`
+	Warnings     []string            `json:"warnings,omitempty"`
+	RunInfo      *RunInfo            `json:"run_info,omitempty"`
+	OpenTime                         // zero if the suite does not plan streams for the whole run
+	Windows      []Window            `json:"windows,omitempty"`         // empty if the run was not longer than one window
+	Watched      *WatchedTime        `json:"watched_seconds,omitempty"` // nil: the whole run, or unknown to the suite
 
 	Layout  Layout   `json:"-"`
 	streams *Streams // see Records

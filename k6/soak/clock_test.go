@@ -55,7 +55,7 @@ func TestStepOfTheWallClockChangesNothing(t *testing.T) {
 				Comment: fmt.Appendf(nil, "sent=%d", at.Add(-3*time.Millisecond).UnixMicro()),
 			})
 			if r.isBucketOver(receivedAt) {
-				r.endBucket(receivedAt, shard.Process{}, nil)
+				r.endBucket(receivedAt, shard.ProcessUsage{}, nil)
 			}
 		}
 		l.CloseRequested(r.instant(clock(at.Add(time.Second))))
@@ -97,7 +97,7 @@ func TestRecorderOfThreeDays(t *testing.T) {
 				o.event(at, event(strconv.Itoa(noop), "0", ""))
 			}
 		}
-		r.endBucket(at, shard.Process{RSS: 80 << 20}, nil)
+		r.endBucket(at, shard.ProcessUsage{RSS: 80 << 20}, nil)
 	}
 	for _, o := range observers {
 		o.endBy(sseclient.ReasonServer, begin.Add(length))

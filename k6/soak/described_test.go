@@ -100,7 +100,7 @@ func TestBlocksAreCountedByKind(t *testing.T) {
 	require.Equal(t, []ledger.Span{{From: time.Second, To: 13 * time.Second, First: 4, Last: 9}}, got.Spans)
 	require.Equal(t, "other", got.Others[0].Name)
 	require.Equal(t, 2*time.Second, got.MaxSilence.Round(time.Second)+time.Second)
-	r.endBucket(second(13), shard.Process{}, nil)
+	r.endBucket(second(13), shard.ProcessUsage{}, nil)
 	s := shardOf(r)
 	require.Equal(t, 4, s.Series[0].Faults)
 	require.Equal(t, "mine", s.Service.Name)

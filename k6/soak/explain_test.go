@@ -18,7 +18,7 @@ import (
 
 func testObserver() *observer {
 	r := newRecorder()
-	o := r.observer(ledger.New("d-0", &ledger.Config{Interval: time.Second, Late: time.Second}), false)
+	o := r.observer(ledger.New("d-0", &ledger.Config{Interval: time.Second, LatenessLimit: time.Second}), false)
 	return &o
 }
 

@@ -42,7 +42,7 @@ func TestHoldLifecycle(t *testing.T) {
 	require.Equal(t, map[string][2]float64{"GET /event/connect": {10, 10}}, h.metricSums("sse_connection_opened", "name"))
 	require.Equal(t, map[string][2]float64{"server": {10, 10}}, h.metricSums("sse_connection_closed", "reason"))
 	require.Equal(t, strings.Repeat("Bearer x ", 10), strings.Join(s.connects, " ")+" ")
-	ends := shardOf(h.r).Ends
+	ends := shardOf(h.r).EndRequests
 	require.Len(t, ends.Outcomes, 1)
 	require.Equal(t, "backend-1", ends.Outcomes[0].Server)
 	require.Equal(t, shard.CodeOK, ends.Outcomes[0].Code)
@@ -81,7 +81,7 @@ func TestConcurrentEndRequests(t *testing.T) {
 	require.True(t, h.run(t, strings.Replace(holdTen, "to: 10", `acceptEncoding: "gzip", to: 100`, 1)))
 	require.Equal(t, "Bearer xgzip", s.connects[0])
 	require.Equal(t, 100, s.deletes)
-	require.GreaterOrEqual(t, shardOf(h.r).Ends.Outcomes[0].MinUS, s.slow.Microseconds())
+	require.GreaterOrEqual(t, shardOf(h.r).EndRequests.Outcomes[0].MinUS, s.slow.Microseconds())
 	require.LessOrEqual(t, s.maxDeletes, maxEndsPerVU)
 	require.Equal(t, [2]float64{100, 100}, h.metricSums("checks", "check")["Received all messages"])
 }
@@ -96,7 +96,7 @@ func TestHoldGivesUpUnopenedStreams(t *testing.T) {
 	require.Equal(t, map[ledger.State]int{ledger.Refused: 10}, h.states())
 	require.Equal(t, map[string][2]float64{"Get status was 200": {0, 10}, "Delete status was 200": {0, 10}, "Received all messages": {0, 10}}, h.metricSums("checks", "check"))
 	require.Empty(t, h.metricSums("http_reqs", "name"))
-	require.Nil(t, shardOf(h.r).Ends)
+	require.Nil(t, shardOf(h.r).EndRequests)
 }
 
 // A service that is down does not respond to end requests.
@@ -106,7 +106,7 @@ func TestUnansweredEndRequests(t *testing.T) {
 	url := s.serve(t)
 	h := holderOf(t, url, "")
 	require.True(t, h.run(t, strings.Replace(holdTen, "endTimeout: 5", "endTimeout: 0.2", 1)))
-	ends := shardOf(h.r).Ends
+	ends := shardOf(h.r).EndRequests
 	require.Equal(t, []string{strings.TrimPrefix(url, "http://")}, ends.Servers(), "end requests without a response must count for the server of their URL")
 	require.EqualValues(t, 10, ends.Sum(func(o *shard.EndOutcome) bool { return strings.HasPrefix(o.Code, shard.CodeNet) }).Duration.Count())
 }
@@ -136,7 +136,7 @@ func TestHoldFollowsNoRedirectToAnotherOrigin(t *testing.T) {
 	require.Equal(t, []string{"", "", ""}, other.connects, "no token is sent")
 	require.EqualValues(t, 3, endRequests.Load())
 	require.Zero(t, other.deletes, "the other origin must get no end request")
-	require.Equal(t, map[string]int64{"status-307": 3}, shardOf(h.r).Ends.Codes())
+	require.Equal(t, map[string]int64{"status-307": 3}, shardOf(h.r).EndRequests.Codes())
 }
 
 // If the service refuses an end request, the client closes the stream after EndTimeout.
@@ -148,7 +148,7 @@ func TestHoldClosesStreamsThatDoNotEnd(t *testing.T) {
 	require.Equal(t, map[ledger.State]int{ledger.Unfinished: 10}, h.states())
 	require.Equal(t, map[string][2]float64{"Get status was 200": {10, 10}, "Delete status was 200": {0, 10}, "Received all messages": {0, 10}}, h.metricSums("checks", "check"))
 	require.Equal(t, map[string][2]float64{"false": {10, 10}}, h.metricSums("http_req_failed", "expected_response"))
-	require.Equal(t, map[string]int64{"status-404": 10}, shardOf(h.r).Ends.Codes())
+	require.Equal(t, map[string]int64{"status-404": 10}, shardOf(h.r).EndRequests.Codes())
 }
 
 const noopJS = `var tokens = 0, described = service({
@@ -168,7 +168,7 @@ func TestHoldOfADescribedService(t *testing.T) {
 	require.ElementsMatch(t, []string{"Bearer t0", "Bearer t1", "Bearer t2"}, s.connects)
 	require.Equal(t, "6", js(t, h.Runtime, "String(tokens)"))
 	require.Equal(t, map[string][2]float64{"DELETE /event/forcedisconnect": {3, 3}}, h.metricSums("http_reqs", "name"))
-	require.EqualValues(t, 3, shardOf(h.r).Ends.Outcomes[0].Duration.Count())
+	require.EqualValues(t, 3, shardOf(h.r).EndRequests.Outcomes[0].Duration.Count())
 	require.Equal(t, map[string][2]float64{"GET /event/connect": {3, 3}}, h.metricSums("sse_connection_opened", "name"))
 
 	s = &noopService{}
@@ -181,7 +181,7 @@ func TestHoldOfADescribedService(t *testing.T) {
 	require.True(t, h.run(t, holdDescribed))
 	require.Equal(t, map[string][2]float64{"Get status was 200": {3, 3}, "Received all messages": {3, 3}}, h.metricSums("checks", "check"))
 	require.Zero(t, s.deletes)
-	require.Nil(t, shardOf(h.r).Ends)
+	require.Nil(t, shardOf(h.r).EndRequests)
 }
 
 // Each attempt after the first calls token() on the event loop.

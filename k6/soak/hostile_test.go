@@ -196,7 +196,7 @@ func (h *hostileService) run(t *testing.T, described bool, out map[string]string
 	}
 	require.NoError(t, shard.Write(d.Path(filepath.Join(results.ShardsDir, shard.FileName(s.Runner))), s))
 	require.NoError(t, d.WriteJSON(results.PlanFile, s.Plan))
-	require.NoError(t, d.WriteJSON(results.RunFile, results.Run{}))
+	require.NoError(t, d.WriteJSON(results.RunFile, results.RunRecord{}))
 	v, m, err := d.Judge()
 	require.NoError(t, err)
 	require.NoError(t, d.Report(v, m, ""))

@@ -22,11 +22,11 @@ type snapshot struct {
 	responses *responseSnapshot // nil if the run has no finite responses
 	control   *controlGroup     // nil: none
 
-	open            int              // open streams and attempts
-	reports         int              // snapshots so far
-	recent          *shard.Histogram // lateness since the previous snapshot; nil: no message arrived
-	self            shard.Process    // resources of this runner
-	controlLateness *time.Duration   // maximum of the control group since the previous snapshot; nil: no event arrived
+	open            int                // open streams and attempts
+	reports         int                // snapshots so far
+	recent          *shard.Histogram   // lateness since the previous snapshot; nil: no message arrived
+	self            shard.ProcessUsage // resources of this runner
+	controlLateness *time.Duration     // maximum of the control group since the previous snapshot; nil: no event arrived
 }
 
 // A metric is a metric of k6 whose value is derived from a snapshot. load-tests/types/soak.d.ts documents the metrics.

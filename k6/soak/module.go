@@ -201,7 +201,7 @@ func (r *recorder) observer(l *ledger.Ledger, excluded bool) observer {
 		topic = r.plan.Topic(n)
 	}
 	if log := r.topics[topic].log; log != nil {
-		l.Follow(log)
+		l.UseLog(log)
 	}
 	return observer{ledger: l, recorder: r, topic: r.topics[topic], excluded: excluded}
 }

@@ -307,7 +307,7 @@ func (o *observer) deliver(at time.Time, b *service.Block, r *service.Reading) {
 	case ledger.Numbered:
 	}
 	if o.topic.log != nil {
-		arrival := o.ledger.Printed(ledger.Print{At: instant, Sum: r.Print})
+		arrival := o.ledger.DeliveredUnnumbered(ledger.Fingerprint{At: instant, Sum: r.Print})
 		o.recorder.addArrival(arrival, o.excluded, first, latency, r.HasSentAt)
 		return
 	}

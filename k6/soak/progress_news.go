@@ -126,7 +126,7 @@ func (r *recorder) seriesFrom(n int) (buckets []shard.Bucket, lateness *shard.Pa
 // of its last noop. An undecided noop is overdue, but counts as missed only after the next noop or the end of the
 // stream.
 func undecidedNoops(at ledger.Instant, c *ledger.Config) func(last ledger.Instant) uint64 {
-	clocked, interval, late := c.Counting == ledger.Noops, c.Interval, c.Late
+	clocked, interval, late := c.Counting == ledger.Noops, c.Interval, c.LatenessLimit
 	return func(last ledger.Instant) uint64 {
 		silent := at - last - late
 		if !clocked || silent < interval {

@@ -115,7 +115,7 @@ func TestSeriesIsReportedOnce(t *testing.T) {
 	require.Len(t, repeated, 1)
 	require.Equal(t, 1, repeated[0].Noops)
 	require.NotNil(t, repeated[0].Lateness)
-	r.endBucket(r.start.Add(16*time.Second), shard.Process{RSS: 7}, nil)
+	r.endBucket(r.start.Add(16*time.Second), shard.ProcessUsage{RSS: 7}, nil)
 	next := n.report(r).Buckets
 	require.Len(t, next, 2)
 	require.Equal(t, []uint64{7, 0}, []uint64{next[0].RSS, next[1].RSS})

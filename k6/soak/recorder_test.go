@@ -178,11 +178,11 @@ func TestBuckets(t *testing.T) {
 	require.Zero(t, r.bucket.Unix%5)
 	require.False(t, r.isBucketOver(at))
 	require.True(t, r.isBucketOver(at.Add(5*time.Second)))
-	r.endBucket(at.Add(16*time.Second), shard.Process{RSS: 7, HeapLive: 5, CPUPercent: 3, Goroutines: 9, GCPauseUS: 1000}, nil)
+	r.endBucket(at.Add(16*time.Second), shard.ProcessUsage{RSS: 7, HeapLive: 5, CPUPercent: 3, Goroutines: 9, GCPauseUS: 1000}, nil)
 	o.event(at.Add(32*time.Second), event("2", "0", ""))
 	o.event(at.Add(32*time.Second), event("2", "x", ""))
 	o.closed(at.Add(33*time.Second), sseclient.Close{Reason: sseclient.ReasonServer, Retry: -1})
-	r.endBucket(at.Add(34*time.Second), shard.Process{}, nil)
+	r.endBucket(at.Add(34*time.Second), shard.ProcessUsage{}, nil)
 	s := shardOf(r)
 	require.Len(t, s.Series, 2)
 	first, second := s.Series[0], s.Series[1]
@@ -209,13 +209,13 @@ func TestLateMessagesOfExcludedStreams(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		excluded    []bool // by stream; the first one gets a message 30 s late, the second one 20 s
-		want        *shard.Late
+		want        *shard.LateMessages
 		maxLateness time.Duration
 	}{
-		"first excluded":  {[]bool{true, false}, &shard.Late{Late: 1}, 20 * time.Second},
-		"second excluded": {[]bool{false, true}, &shard.Late{Late: 1}, 30 * time.Second},
+		"first excluded":  {[]bool{true, false}, &shard.LateMessages{Late: 1}, 20 * time.Second},
+		"second excluded": {[]bool{false, true}, &shard.LateMessages{Late: 1}, 30 * time.Second},
 		"none excluded":   {[]bool{false, false}, nil, 0},
-		"both excluded":   {[]bool{true, true}, &shard.Late{}, 0},
+		"both excluded":   {[]bool{true, true}, &shard.LateMessages{}, 0},
 	} {
 		r := newPlannedRecorder(t)
 		for i, excluded := range c.excluded {
@@ -223,8 +223,8 @@ func TestLateMessagesOfExcludedStreams(t *testing.T) {
 			observed.connect(r.start)
 			observed.event(r.start.Add(time.Duration(45-10*i)*time.Second), event("1", "0", ""))
 		}
-		r.endBucket(r.start.Add(46*time.Second), shard.Process{}, nil)
-		r.endBucket(r.start.Add(51*time.Second), shard.Process{}, nil)
+		r.endBucket(r.start.Add(46*time.Second), shard.ProcessUsage{}, nil)
+		r.endBucket(r.start.Add(51*time.Second), shard.ProcessUsage{}, nil)
 		s := shardOf(r)
 		require.Equal(t, 2, s.Series[0].Late, name)
 		require.Nil(t, s.Series[1].Undisturbed, "%s: no message was late", name)
@@ -304,7 +304,7 @@ func TestSumsOfMetrics(t *testing.T) {
 	}
 	out := &shard.Shard{}
 	s.fill(out)
-	require.Equal(t, []shard.Check{{Name: "ok?", Passes: 2, Fails: 1}}, out.Checks)
+	require.Equal(t, []shard.ScriptCheck{{Name: "ok?", Passes: 2, Fails: 1}}, out.Checks)
 	require.Len(t, out.Metrics, 3)
 	require.Equal(t, shard.Metric{Name: "a_counter", Type: "counter", Sum: -.5, Count: 3, Min: -4, Max: 2.5}, out.Metrics[0])
 	got := out.Metrics[2]
@@ -328,7 +328,7 @@ func TestTallyOfAnHourIsSmall(t *testing.T) {
 				r.addArrival(ledger.Arrival{Counted: true, N: 1, Lateness: [2]time.Duration{lateness}}, false, -1, time.Millisecond, true)
 			}
 			if r.isBucketOver(now) {
-				r.endBucket(now, shard.Process{RSS: 1, HeapLive: 1}, nil)
+				r.endBucket(now, shard.ProcessUsage{RSS: 1, HeapLive: 1}, nil)
 			}
 		}
 	}

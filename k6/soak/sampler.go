@@ -59,8 +59,8 @@ func newSampler() *sampler {
 }
 
 // sample returns the current resources of this process, and the usage since the previous sample.
-func (s *sampler) sample() shard.Process {
-	out := shard.Process{Goroutines: runtime.NumGoroutine(), GCPauseUS: s.longestPause().Microseconds(), HeapLive: heapLive()}
+func (s *sampler) sample() shard.ProcessUsage {
+	out := shard.ProcessUsage{Goroutines: runtime.NumGoroutine(), GCPauseUS: s.longestPause().Microseconds(), HeapLive: heapLive()}
 	if s.self == nil {
 		return out
 	}

@@ -98,7 +98,7 @@ func (h *holding) hasFault() bool {
 		return false
 	}
 	c := &h.m.recorder.config
-	sleep(h.ctx, c.Interval+min(c.Late, c.Interval/2))
+	sleep(h.ctx, c.Interval+min(c.LatenessLimit, c.Interval/2))
 	return slices.ContainsFunc(h.streams, func(s *holdStream) bool { return h.isFaulty(s) || h.isSilent(s) })
 }
 
@@ -114,5 +114,5 @@ func (h *holding) isFaulty(s *holdStream) bool {
 // isSilent reports whether a message is overdue on an open stream.
 func (h *holding) isSilent(s *holdStream) bool {
 	c, sums := &h.m.recorder.config, s.ledger().Sums()
-	return sums.State == ledger.Open && s.observer.now()-sums.LastAt > c.Interval*3/2+c.Late
+	return sums.State == ledger.Open && s.observer.now()-sums.LastAt > c.Interval*3/2+c.LatenessLimit
 }

@@ -18,7 +18,7 @@ type sums struct {
 	splitBy  []string // tags by which a suite splits the metrics
 	metrics  map[string]*shard.Metric
 	cache    map[metrics.TimeSeries]*shard.Metric // results of seriesOf
-	checks   map[string]*shard.Check
+	checks   map[string]*shard.ScriptCheck
 	stage    string                                 // of the last request
 	maxDelay func(from, to time.Time) time.Duration // waits.maxDelay; nil: not measured
 	wall     func(time.Time) time.Time              // tally.wall: steps of the clock put no sample outside of the run
@@ -27,7 +27,7 @@ type sums struct {
 // newSums returns empty sums, not split by any tag.
 func newSums() *sums {
 	return &sums{
-		metrics: map[string]*shard.Metric{}, checks: map[string]*shard.Check{},
+		metrics: map[string]*shard.Metric{}, checks: map[string]*shard.ScriptCheck{},
 		cache: map[metrics.TimeSeries]*shard.Metric{}, wall: func(at time.Time) time.Time { return at },
 	}
 }
@@ -68,7 +68,7 @@ func (s *sums) addCheck(sample metrics.Sample) {
 	name, _ := sample.Tags.Get("check")
 	c := s.checks[name]
 	if c == nil {
-		c = &shard.Check{Name: name}
+		c = &shard.ScriptCheck{Name: name}
 		s.checks[name] = c
 	}
 	if sample.Value != 0 {
@@ -91,11 +91,11 @@ func clampFinite(v float64) float64 {
 // fill copies the sums into a shard.
 func (s *sums) fill(out *shard.Shard) {
 	out.Metrics = s.list()
-	out.Checks = make([]shard.Check, 0, len(s.checks))
+	out.Checks = make([]shard.ScriptCheck, 0, len(s.checks))
 	for _, c := range s.checks {
 		out.Checks = append(out.Checks, *c)
 	}
-	slices.SortFunc(out.Checks, func(a, b shard.Check) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(out.Checks, func(a, b shard.ScriptCheck) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 // Limits of the sums, for scripts that use ids as tags.

@@ -138,7 +138,7 @@ func (t *tally) countUndisturbedLate(a *ledger.Arrival) {
 		t.undisturbedLateness = shard.NewHistogram()
 	}
 	if t.bucket.Undisturbed == nil {
-		t.bucket.Undisturbed = &shard.Late{}
+		t.bucket.Undisturbed = &shard.LateMessages{}
 	}
 	t.bucket.Undisturbed.Late += a.Late
 	for _, lateness := range a.Lateness[:a.N] {
@@ -186,11 +186,11 @@ func (t *tally) isBucketOver(now time.Time) bool {
 }
 
 // endBucket ends the current bucket. It stores a coarse histogram, because a run of hours has thousands of buckets.
-func (t *tally) endBucket(now time.Time, s shard.Process, control *controlGroup) {
+func (t *tally) endBucket(now time.Time, s shard.ProcessUsage, control *controlGroup) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	next := bucketOf(t.wall(now))
-	t.bucket.Open, t.bucket.Process, t.bucket.Control = t.open, s, control.endBucket(now)
+	t.bucket.Open, t.bucket.ProcessUsage, t.bucket.Control = t.open, s, control.endBucket(now)
 	t.bucket.Lateness = packed(t.recent)
 	t.recent.Reset()
 	t.bucket.Undisturbed = t.endUndisturbedBucket()
@@ -200,7 +200,7 @@ func (t *tally) endBucket(now time.Time, s shard.Process, control *controlGroup)
 
 // endUndisturbedBucket returns the late messages of streams without a phase in the ended bucket. It returns nil if no
 // stream has a phase or no message was late.
-func (t *tally) endUndisturbedBucket() *shard.Late {
+func (t *tally) endUndisturbedBucket() *shard.LateMessages {
 	undisturbed := t.bucket.Undisturbed
 	if undisturbed != nil {
 		undisturbed.Lateness = t.undisturbedLateness.PackCoarse()
@@ -210,7 +210,7 @@ func (t *tally) endUndisturbedBucket() *shard.Late {
 	case len(t.excluded) == 0 || t.bucket.Late == 0:
 		return nil
 	case undisturbed == nil:
-		return &shard.Late{}
+		return &shard.LateMessages{}
 	}
 	return undisturbed
 }
@@ -224,7 +224,7 @@ func (t *tally) fill(s *shard.Shard) {
 		shared := *t.streams.shared
 		s.HTTP2 = &shared
 	}
-	s.Ends = t.streams.ends.Copy()
+	s.EndRequests = t.streams.ends.Copy()
 	if t.bursts.Messages > 0 {
 		s.Bursts = shard.NewBursts()
 		s.Bursts.Merge(t.bursts)

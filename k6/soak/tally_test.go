@@ -59,7 +59,7 @@ func TestFaultsOfBuckets(t *testing.T) {
 				}
 				o.closed(at, sseclient.Close{Reason: sseclient.ReasonServer, Retry: time.Second})
 			}
-			r.endBucket(at, shard.Process{}, nil)
+			r.endBucket(at, shard.ProcessUsage{}, nil)
 			require.Equal(t, c.want, shardOf(r).Series[0].Faults, "%+v", shardOf(r).Connections[0])
 		})
 	}
@@ -74,7 +74,7 @@ func TestFaultsOfBucketsByInterval(t *testing.T) {
 		for i, slot := range []time.Duration{1, 2, 5, 6} { // two noops are lost
 			o.event(r.start.Add(slot*15*time.Second), event(ids[i], "0", ""))
 		}
-		r.endBucket(r.start.Add(91*time.Second), shard.Process{}, nil)
+		r.endBucket(r.start.Add(91*time.Second), shard.ProcessUsage{}, nil)
 		require.Equal(t, 2, shardOf(r).Series[0].Faults, ids)
 	}
 }

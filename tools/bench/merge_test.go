@@ -35,7 +35,7 @@ func writeRun(ctx context.Context, d results.Dir, p plan.Plan) error {
 		}
 	}
 	sent := p.NoopsPerConnection()
-	var run results.Run
+	var run results.RunRecord
 	run.OneClock = true
 	return errors.Join(
 		ctx.Err(), d.WriteJSON(results.PlanFile, p), d.WriteJSON(results.RunFile, run),
@@ -64,7 +64,7 @@ func newShard(p plan.Plan, runner int, start time.Time) *shard.Shard {
 	first, end := (runner-1)*p.Connections/p.Runners, runner*p.Connections/p.Runners
 	streams := end - first
 	for _, name := range []string{"Get status was 200", "Delete status was 200", "Received all messages"} {
-		s.Checks = append(s.Checks, shard.Check{Name: name, Passes: int64(streams)})
+		s.Checks = append(s.Checks, shard.ScriptCheck{Name: name, Passes: int64(streams)})
 	}
 	for i := first; i < end; i++ {
 		connect := time.Duration(r.ExpFloat64() * float64(5*time.Millisecond))
@@ -90,7 +90,7 @@ func newShard(p plan.Plan, runner int, start time.Time) *shard.Shard {
 		}
 		s.Lateness.Merge(bucket)
 		s.Series = append(s.Series, shard.Bucket{
-			Unix: at, Open: streams, Noops: streams / 3, Process: shard.Process{RSS: 80 << 20, CPUPercent: 3, Goroutines: 100}, Lateness: bucket.PackCoarse(),
+			Unix: at, Open: streams, Noops: streams / 3, ProcessUsage: shard.ProcessUsage{RSS: 80 << 20, CPUPercent: 3, Goroutines: 100}, Lateness: bucket.PackCoarse(),
 		})
 	}
 	return s

@@ -104,7 +104,7 @@ func newSimulation(runners []int) *simulation {
 			w.logs = append(w.logs, ledger.NewLog())
 		}
 		l := ledger.New(fmt.Sprint(i), cfg)
-		l.Follow(w.logs[r])
+		l.UseLog(w.logs[r])
 		w.ledgers = append(w.ledgers, l)
 	}
 	return w
@@ -119,7 +119,7 @@ func (w *simulation) open(i int) {
 func (w *simulation) perform(i int, s step) {
 	w.now += 5 * time.Millisecond
 	if s.message > 0 {
-		w.ledgers[i].Printed(ledger.Print{At: w.now, Sum: uint64(s.message)}) // #nosec G115 -- positive
+		w.ledgers[i].DeliveredUnnumbered(ledger.Fingerprint{At: w.now, Sum: uint64(s.message)}) // #nosec G115 -- positive
 		return
 	}
 	if s.resumed {

@@ -74,7 +74,7 @@ func (f *timedFeed) run(seed uint64, runners ...int) *simulation {
 		case ends:
 			l.Closed(at, ledger.ReasonClient, false, false)
 		default:
-			l.Printed(ledger.Print{At: at, Sum: uint64(s.content)}) // #nosec G115 -- positive
+			l.DeliveredUnnumbered(ledger.Fingerprint{At: at, Sum: uint64(s.content)}) // #nosec G115 -- positive
 		}
 	}
 	return w

@@ -99,7 +99,7 @@ func runnersOf(m *shard.Merged) []Runner {
 		r := &m.Runners[i]
 		tolerance := checkpointTolerance + shard.CheckpointInterval(time.Duration(r.EndedUS-r.StartedUS)*time.Microsecond)
 		out[i] = Runner{Index: r.Index, Host: r.Host, ReportedAt: time.UnixMicro(r.EndedUS), Patience: tolerance, Ended: r.State == shard.Finished}
-		out[i].Process = shard.Process{RSS: r.RSSMax}
+		out[i].Process = shard.ProcessUsage{RSS: r.RSSMax}
 		if wall := float64(r.EndedUS-r.StartedUS) / 1e6; wall > 0 {
 			out[i].Process.CPUPercent = 100 * r.CPUSeconds / wall
 		}

@@ -50,7 +50,7 @@ func (h *simulatedHour) second() {
 			late.Record(time.Duration(start%97+int64(runner)) * time.Millisecond)
 			b := shard.Bucket{Unix: start, Open: 300, Noops: int(min(unix-start, 4)), Lateness: late.Pack()}
 			if start+5 <= unix {
-				b.Noops, b.Process = 5, shard.Process{RSS: uint64(start%100+50) << 20, CPUPercent: float64(start % 7), Goroutines: 9}
+				b.Noops, b.ProcessUsage = 5, shard.ProcessUsage{RSS: uint64(start%100+50) << 20, CPUPercent: float64(start % 7), Goroutines: 9}
 			}
 			p.Buckets = append(p.Buckets, b)
 		}
@@ -266,7 +266,7 @@ func TestRunnerHealth(t *testing.T) {
 		"ended":              {ReportedAt: now, Ended: true},
 		"silent for 20 s":    {ReportedAt: now.Add(-20 * time.Second)},
 		"no space left":      {ReportedAt: now, Progress: shard.Progress{Trouble: "no space left"}},
-		"stalled for 700 ms": {ReportedAt: now, Process: shard.Process{StallMS: 700}},
+		"stalled for 700 ms": {ReportedAt: now, Process: shard.ProcessUsage{StallMS: 700}},
 	} {
 		text, healthy := r.Health(now)
 		require.Equal(t, want, text)

@@ -37,7 +37,7 @@ type Runner struct {
 	ReportedAt time.Time     // zero: no report yet
 	Patience   time.Duration // time without a report after which the runner counts as silent; 0: silentAfter
 	Ended      bool
-	Process    shard.Process // of the last bucket with a reading of the process
+	Process    shard.ProcessUsage // of the last bucket with a reading of the process
 	// Late is the p99 of lateness in the last buckets, oldest first; negative if nothing was received.
 	Late []time.Duration
 
@@ -150,7 +150,7 @@ func (w *Watch) addBucket(r *Runner, b shard.Bucket) {
 	}
 	w.recent[b.Unix][r.Index] = b
 	if b.RSS > 0 {
-		r.Process = b.Process
+		r.Process = b.ProcessUsage
 	}
 	r.addLateness(b)
 }

@@ -70,7 +70,7 @@ func TestRefusedMessagesAreCountedByStatus(t *testing.T) {
 	require.Equal(t, upTo(50), h.numbers("b"), "refused messages must not be sent again")
 	require.EqualValues(t, 11, p.Sums().Refused)
 	require.EqualValues(t, 89, p.Sums().Confirmed)
-	require.Equal(t, []shard.Failure{
+	require.Equal(t, []shard.PublishFailure{
 		{State: shard.Refused, Status: 503, Count: 1, Topic: 1, Number: 7, Text: "503 Service Unavailable: answer of the hub"},
 		{State: shard.Refused, Status: 401, Count: 10, Topic: 1, Number: 41, Text: "401 Unauthorized: answer of the hub"},
 	}, p.Refusals())
@@ -141,7 +141,7 @@ func TestSilentServiceLeavesMessagesOpen(t *testing.T) {
 	require.Zero(t, p.Topic(0)[2].AnsweredUS)
 	const unit = 500 // microseconds; the log rounds each time down to a multiple
 	require.Greater(t, p.Topic(0)[3].SentUS, p.Topic(0)[2].SentUS+2_000_000-unit, "the next message must wait for the timeout of the previous one")
-	require.Equal(t, []shard.Failure{{State: shard.Open, Count: 1, Number: 3, Text: "no response within 2s"}}, p.Unanswered())
+	require.Equal(t, []shard.PublishFailure{{State: shard.Open, Count: 1, Number: 3, Text: "no response within 2s"}}, p.Unanswered())
 	require.Equal(t, upTo(50), h.numbers("a"))
 }
 

@@ -103,7 +103,7 @@ func (p *Publisher) isStopped() bool {
 }
 
 // settle records the result of a message, and reports the first problem of each kind to Config.Say.
-func (p *Publisher) settle(topic int, number uint64, o shard.Outcome) {
+func (p *Publisher) settle(topic int, number uint64, o shard.PublishOutcome) {
 	p.log.Settle(topic, number, o)
 	switch o.State {
 	case shard.Refused:

@@ -37,11 +37,11 @@ func (s *sender) send(topic int) {
 
 // exchange sends one message once, whatever happens to its connection, and returns the outcome. It repeats a request
 // only if the connection was closed before any byte was sent.
-func (s *sender) exchange(v *service.Values) shard.Outcome {
+func (s *sender) exchange(v *service.Values) shard.PublishOutcome {
 	p := s.p
 	deadline := time.Now().Add(p.c.Timeout)
-	refused := func(err error) shard.Outcome {
-		return shard.Outcome{State: shard.Refused, SentUS: v.SentAt, AtUS: p.now(), Text: "no connection: " + p.reasonOf(err)}
+	refused := func(err error) shard.PublishOutcome {
+		return shard.PublishOutcome{State: shard.Refused, SentUS: v.SentAt, AtUS: p.now(), Text: "no connection: " + p.reasonOf(err)}
 	}
 	s.url = p.c.Service.Publish.URL.Append(s.url[:0], v)
 	u, err := url.Parse(string(s.url))
@@ -89,8 +89,8 @@ func (s *sender) encode(v *service.Values, through *proxy.Proxy) (*http.Request,
 }
 
 // failedOutcome returns the outcome of a message whose connection failed. Some of the message may have been sent.
-func (p *Publisher) failedOutcome(c *conn, sentUS int64, err error) shard.Outcome {
-	o := shard.Outcome{State: shard.Open, SentUS: sentUS, AtUS: p.now(), Text: p.reasonOf(err)}
+func (p *Publisher) failedOutcome(c *conn, sentUS int64, err error) shard.PublishOutcome {
+	o := shard.PublishOutcome{State: shard.Open, SentUS: sentUS, AtUS: p.now(), Text: p.reasonOf(err)}
 	if c.closedIdle(err, time.Duration(o.AtUS-sentUS)*time.Microsecond) && p.ctx.Err() == nil {
 		o.Idle = true
 		o.Text += fmt.Sprintf("; the connection had been idle for %s, so the service may have closed it as idle while the message was being sent", c.idle.Round(time.Millisecond))
@@ -119,14 +119,14 @@ func (p *Publisher) reasonOf(err error) string {
 
 // read reads the response, and then reuses or closes the connection. The status decides the outcome, even if the body
 // never ends.
-func (s *sender) read(c *conn, r *http.Request, sentUS int64) shard.Outcome {
+func (s *sender) read(c *conn, r *http.Request, sentUS int64) shard.PublishOutcome {
 	p := s.p
 	resp, err := c.Head(r) //nolint:bodyclose // Close would read an endless body; the connection is closed
 	if err != nil && !errors.Is(err, http1.ErrInterim) {
 		_ = c.Close()
 		return p.failedOutcome(c, sentUS, err)
 	}
-	o := shard.Outcome{State: shard.Confirmed, SentUS: sentUS, AtUS: p.now()}
+	o := shard.PublishOutcome{State: shard.Confirmed, SentUS: sentUS, AtUS: p.now()}
 	body := io.LimitReader(resp.Body, maxResponse)
 	if !p.c.Service.Publish.Accepts(resp.StatusCode) {
 		text := bufio.NewReader(body)

@@ -121,13 +121,13 @@ func (e *EndRequests) Copy() (out *EndRequests) {
 
 // checkEnds returns an error for requests outside of the run and for contradictory counts.
 func (s *Shard) checkEnds() error {
-	if s.Ends == nil {
+	if s.EndRequests == nil {
 		return nil
 	}
 	invalid := errors.New("impossible requests to end streams")
 	from, to := s.Runner.StartedUS-slack.Microseconds(), s.Runner.EndedUS+slack.Microseconds()
 	ended, seconds, servers := int64(0), int64(0), map[string]bool{}
-	for _, o := range s.Ends.Outcomes {
+	for _, o := range s.EndRequests.Outcomes {
 		servers[o.Server] = true
 		if o.Duration == nil || o.Duration.Count() < 1 || o.Duration.Count() > maxNumber || o.FirstUS < from || o.LastUS > to || o.FirstUS > o.LastUS ||
 			o.MinUS < 0 || o.MinUS > o.Duration.Max().Microseconds() || len(o.Server)+len(o.Code) > maxText {
@@ -136,7 +136,7 @@ func (s *Shard) checkEnds() error {
 		ended += o.Duration.Count()
 	}
 	last := int64(0)
-	for _, second := range s.Ends.Seconds {
+	for _, second := range s.EndRequests.Seconds {
 		if second[0] < from/1e6-1 || second[0] > to/1e6 || second[0] <= last || second[1] < 1 || !areCounts(second[1]) {
 			return invalid
 		}
@@ -144,7 +144,7 @@ func (s *Shard) checkEnds() error {
 		seconds += second[1]
 	}
 	// Other, and "" for an unknown server, are in addition to MaxServers.
-	if len(s.Ends.Outcomes) > maxEndOutcomes || len(s.Ends.Seconds) > maxSeconds || len(servers) > MaxServers+2 || ended != seconds {
+	if len(s.EndRequests.Outcomes) > maxEndOutcomes || len(s.EndRequests.Seconds) > maxSeconds || len(servers) > MaxServers+2 || ended != seconds {
 		return invalid
 	}
 	return nil

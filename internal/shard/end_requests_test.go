@@ -15,13 +15,13 @@ func TestRequestsThatEndStreamsAddUp(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1_700_000_000, 500e6)
 	one, two, without := newControlShard(1, nil), newControlShard(2, nil), newControlShard(3, nil)
-	one.Ends, two.Ends = new(EndRequests), new(EndRequests)
+	one.EndRequests, two.EndRequests = new(EndRequests), new(EndRequests)
 	all := new(EndRequests)
 	for n := range 1000 {
 		duration, server := time.Duration(n+1)*time.Millisecond, "backend-1"
-		part, code := one.Ends, CodeOK
+		part, code := one.EndRequests, CodeOK
 		if n%3 == 0 {
-			part, server = two.Ends, "backend-2"
+			part, server = two.EndRequests, "backend-2"
 		}
 		if n == 500 {
 			code = CodeStatus + "404"
@@ -30,13 +30,13 @@ func TestRequestsThatEndStreamsAddUp(t *testing.T) {
 		part.Add(server, code, ended, duration)
 		all.Add(server, code, ended, duration)
 	}
-	first := one.Ends.Copy()
+	first := one.EndRequests.Copy()
 	for _, order := range [][]*Shard{{one, two, without}, {without, two, one}} {
 		m := Merge(plan.Plan{}, order)
-		require.Equal(t, all, m.Ends, "the sum must not depend on the order of the shards")
+		require.Equal(t, all, m.EndRequests, "the sum must not depend on the order of the shards")
 	}
-	require.Equal(t, first, one.Ends, "a merge does not modify its inputs")
-	require.Nil(t, Merge(plan.Plan{}, []*Shard{without}).Ends)
+	require.Equal(t, first, one.EndRequests, "a merge does not modify its inputs")
+	require.Nil(t, Merge(plan.Plan{}, []*Shard{without}).EndRequests)
 
 	require.Equal(t, [][2]int64{{1_700_000_000, 499}, {1_700_000_001, 501}}, all.Seconds)
 	require.Equal(t, map[string]int64{"status-404": 1}, all.Codes())
@@ -65,7 +65,7 @@ func TestServersBeyondTheLimitAreGrouped(t *testing.T) {
 		e.Add(fmt.Sprint("s", n%50), fmt.Sprint(CodeStatus, n%800), time.Unix(1, 0), time.Millisecond)
 	}
 	s := newControlShard(1, nil)
-	s.Ends = &e
+	s.EndRequests = &e
 	require.NoError(t, s.checkEnds())
 	require.EqualValues(t, 4*MaxServers+1+3*maxEndOutcomes, e.Sum(func(*EndOutcome) bool { return true }).Duration.Count())
 }
@@ -79,12 +79,12 @@ func TestEndsAreStoredAndHostileOnesRejected(t *testing.T) {
 		e.Add("a", CodeOK, time.Unix(1_700_000_090, 0), 30*time.Millisecond)
 		return &e
 	}
-	s.Ends = newEnds()
+	s.EndRequests = newEnds()
 	path := filepath.Join(t.TempDir(), "runner-1"+Suffix)
 	require.NoError(t, Write(path, s))
 	back, err := ReadFile(path)
 	require.NoError(t, err)
-	require.Equal(t, s.Ends, back.Ends)
+	require.Equal(t, s.EndRequests, back.EndRequests)
 	for name, change := range map[string]func(e *EndRequests){
 		"none":           func(e *EndRequests) { e.Outcomes[0].Duration = NewHistogram() },
 		"no histogram":   func(e *EndRequests) { e.Outcomes[0].Duration = nil },
@@ -103,8 +103,8 @@ func TestEndsAreStoredAndHostileOnesRejected(t *testing.T) {
 			}
 		},
 	} {
-		s.Ends = newEnds()
-		change(s.Ends)
+		s.EndRequests = newEnds()
+		change(s.EndRequests)
 		require.ErrorContains(t, s.check(), "impossible requests to end streams", name)
 	}
 }
