@@ -105,8 +105,10 @@ func (r *h2Cursor) beginFrame(c *h2Conn) error {
 	switch {
 	case !c.hasSettings && string(h[:5]) == "HTTP/":
 		return errHTTP1Response
-	case !c.hasSettings && (r.Type != http2.FrameSettings || r.Flags.Has(http2.FlagSettingsAck)):
+	case !c.hasSettings && r.Type != http2.FrameSettings:
 		return protocolError(http2.ErrCodeProtocol, "its first frame is %v, not SETTINGS", r.Type)
+	case !c.hasSettings && r.Flags.Has(http2.FlagSettingsAck):
+		return protocolError(http2.ErrCodeProtocol, "its first frame acknowledges SETTINGS, but its own SETTINGS must be first")
 	case r.Length > h2MaxFrame:
 		return protocolError(http2.ErrCodeFrameSize, "a %v frame of %d bytes exceeds the limit of %d",
 			r.Type, r.Length, h2MaxFrame)
