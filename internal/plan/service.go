@@ -48,9 +48,18 @@ func (p *Plan) TopicName(k int) string {
 	return p.Prefix + "topic-" + strconv.Itoa(k)
 }
 
-// checkTopicNames returns an error if two topics have the same name, or if their number differs from TOPICS.
+// maxTopicName is the maximum length of the name of a topic in bytes. Shards and findings contain the name.
+const maxTopicName = 1024
+
+// checkTopicNames returns an error if two topics have the same name, if a name is too long, or if the number of names
+// differs from TOPICS.
 func (p *Plan) checkTopicNames() error {
 	names := slices.Compact(slices.Sorted(slices.Values(p.TopicNames)))
+	for _, name := range names {
+		if len(name) > maxTopicName {
+			return fmt.Errorf("TOPIC must have names of at most %d bytes, got one of %d", maxTopicName, len(name))
+		}
+	}
 	switch n := len(p.TopicNames); {
 	case len(names) < n:
 		return fmt.Errorf("TOPIC must have unique names, got %s", strings.Join(p.TopicNames, ", "))

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -68,6 +69,7 @@ func TestCheckRejectsInvalidServiceSettings(t *testing.T) {
 		{"more topics than streams", func(p *Plan) { p.Topics = 101 }, "TOPICS must be at most CONNECTIONS, got 101 and 100"},
 		{"a rate below the bounds", func(p *Plan) { p.PublishRate = .001 }, "PUBLISH_RATE must be from 0.01 to 10000 messages per second, or 0 (publish nothing), got 0.001"},
 		{"a rate above the bounds", func(p *Plan) { p.Topics, p.PublishRate = 100, 10001 }, "PUBLISH_RATE must be from 0.01 to 10000 messages per second, or 0 (publish nothing), got 10001"},
+		{"a topic with a long name", func(p *Plan) { p.Topics, p.TopicNames = 0, []string{strings.Repeat("ü", 513)} }, "TOPIC must have names of at most 1024 bytes, got one of 1026"},
 		{"an interval that is too short", func(p *Plan) { p.Topics, p.PublishRate, p.NoopInterval = 1, 10000, .0001 }, "PUBLISH_RATE must be at most 1000 messages per second for each topic, got 10000 with TOPICS 1"},
 		{"an interval that is too long", func(p *Plan) { p.Topics = 50 }, "a stream must receive at least two messages, got one every 25 s (TOPICS 50, PUBLISH_RATE 2) for 25 s; lower TOPICS"},
 		{"heartbeats that are too rare", func(p *Plan) { p.Topics, p.PublishRate, p.NoopInterval = 0, 0, 30 }, "a stream must receive at least two heartbeats, got one every 30 s for 25 s (SECONDS 30)"},
