@@ -108,7 +108,7 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 	}
 	if measured && c.stream.closeRequestedAt == 0 {
 		c.checkGap(n.At - c.pace.last)
-		c.pace.step(n.At, int64(growth), c.interval()) // #nosec G115 -- numbers grow by less than 1<<63
+		c.pace.step(n.At, c.intervalsUpTo(n.At, int64(growth)), c.interval()) // #nosec G115 -- numbers grow by less than 1<<63
 	}
 	switch {
 	case leap:
@@ -124,6 +124,15 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 		c.addLateness(&a, n.Number, n.At, gap-time.Duration(growth)*c.interval()) // #nosec G115 -- numbers grow by less than 1<<63
 	}
 	return a
+}
+
+// intervalsUpTo returns how many intervals passed since the last noop, by the growth of the numbers. If other messages
+// share the numbers, a skipped number may belong to one of them, so at most the intervals in the gap count.
+func (c *numberCounter) intervalsUpTo(at Instant, growth int64) int64 {
+	if c.faults == nil || c.faults.Messages == 0 {
+		return growth
+	}
+	return min(growth, max(nearest(at-c.pace.last, c.interval()), 1))
 }
 
 // aheadOfClock reports whether the numbers have grown by more than one per interval and one per message since the first

@@ -236,6 +236,20 @@ func TestMessageUsesANumberButNoSlot(t *testing.T) {
 	require.EqualValues(t, 1, r.Messages)
 }
 
+// A lost message is not a lost noop, although both share the numbers, and does not change the measured interval.
+func TestLostMessageDoesNotChangeTheInterval(t *testing.T) {
+	p := newTape(t)
+	for n := uint64(1); n < 40; n += 2 {
+		p.noop(interval, n)
+		if n != 11 && n != 25 {
+			p.NumberedEvent(p.at+sec, n+1)
+		}
+	}
+	r := p.end(2 * sec)
+	require.EqualValues(t, 2, r.Lost, "%+v", r)
+	require.Equal(t, interval, r.Interval)
+}
+
 func TestLedgerSizeIsConstant(t *testing.T) {
 	p := newTape(t)
 	for n := uint64(2); n < 100_000; n += 2 { // every other one is lost
