@@ -72,7 +72,7 @@ type Response struct {
 	sum, length    uint64 // checksum and length of the text since the last statement
 	sinceStatement uint64 // number of chunks since the last statement
 	stated         bool   // a statement was compared
-	statedMissing  uint64 // minimum number of stated chunks that did not arrive
+	statedFaults   Totals // minimum number of chunks by which the response differs from the statements
 	splitCharacter bool   // a chunk has half a character, so the text cannot be compared
 	tokens         uint64 // stated number of tokens, plus 1; 0: none was stated
 }
@@ -149,13 +149,18 @@ func (r *Response) Text(part []byte) {
 var replacement = []byte("\ufffd")
 
 // StateText compares the text since the last statement with the text that the service states. A difference counts as
-// one missing chunk.
+// one chunk: a shorter text as missing, a longer one as duplicated, and another one of the same length as corrupted.
 func (r *Response) StateText(text []byte) {
 	if r.splitCharacter {
 		return
 	}
-	if r.length != uint64(len(text)) || r.sum != crc64.Checksum(text, crcTable) {
-		r.statedMissing++
+	switch length := uint64(len(text)); {
+	case r.length < length:
+		r.statedFaults.Missed++
+	case r.length > length:
+		r.statedFaults.Duplicated++
+	case r.sum != crc64.Checksum(text, crcTable):
+		r.statedFaults.Corrupted++
 	}
 	r.reset()
 }
@@ -164,7 +169,7 @@ func (r *Response) StateText(text []byte) {
 // chunks count as missing, and more as duplicated.
 func (r *Response) StateChunks(n uint64) {
 	if n > r.sinceStatement {
-		r.statedMissing += n - r.sinceStatement
+		r.statedFaults.Missed += n - r.sinceStatement
 	}
 	r.wire.duplicated += r.sinceStatement - min(n, r.sinceStatement)
 	r.reset()
@@ -225,10 +230,13 @@ func (r *Response) Totals() (c Totals) {
 		c = Totals{Received: s.received, Duplicated: s.duplicated, Reordered: s.reordered, Corrupted: r.Corrupted}
 		c.Missed = missed - min(missed, r.Corrupted)
 		if c.Missed+c.Duplicated+c.Reordered+c.Corrupted == 0 { // otherwise these explain why the text differs
-			c.Missed = r.statedMissing
+			f := r.statedFaults
+			f.Corrupted = min(f.Corrupted, c.Received)
+			c.Missed, c.Duplicated, c.Corrupted, c.Received = f.Missed, f.Duplicated, f.Corrupted, c.Received-f.Corrupted
 		}
 	} else {
-		c = Totals{Missed: r.statedMissing, Duplicated: max(s.duplicated, r.surplusChunks()), Corrupted: min(r.Corrupted, uint64(r.Chunks))}
+		f := r.statedFaults
+		c = Totals{Missed: f.Missed, Duplicated: max(s.duplicated+f.Duplicated, r.surplusChunks()), Corrupted: min(max(r.Corrupted, f.Corrupted), uint64(r.Chunks))}
 		c.Received = uint64(r.Chunks) - c.Corrupted
 	}
 	c.Expected = c.Received + c.Missed + c.Corrupted
@@ -281,7 +289,7 @@ func (r *Response) Coverage() Coverage {
 // another way, or only a statement of the service shows a loss.
 func (r *Response) FirstNumber() (number uint64, ok bool) {
 	w := &r.wire
-	byStatement := r.statedMissing > 0 && w.missed()+w.duplicated+w.reordered+r.Corrupted == 0
+	byStatement := r.statedFaults != Totals{} && w.missed()+w.duplicated+w.reordered+r.Corrupted == 0
 	return w.base, w.started && !r.text.started && !byStatement
 }
 

@@ -125,6 +125,23 @@ func TestResponseStatedByTheService(t *testing.T) {
 	r.StateText([]byte("three and four"))
 	require.Equal(t, uint64(1), r.Totals().Missed, "a differing text must count as at least one missing chunk")
 
+	for stated, want := range map[string]Totals{
+		"one two two":   {Expected: 3, Received: 3},
+		"one two":       {Expected: 3, Received: 3, Duplicated: 1},
+		"one two two 3": {Expected: 4, Received: 3, Missed: 1},
+		"two one two":   {Expected: 3, Received: 2, Corrupted: 1},
+	} {
+		for _, numbered := range []bool{true, false} {
+			r = Response{}
+			for n, part := range []string{"one ", "two ", "two"} {
+				r.Block(&Chunk{Content: true, HasSeq: numbered, Seq: uint64(n)})
+				r.Text([]byte(part))
+			}
+			r.StateText([]byte(stated))
+			require.Equal(t, want, r.Totals(), stated)
+		}
+	}
+
 	r = Response{}
 	r.Block(&Chunk{Content: true})
 	r.Text(nil)
