@@ -32,8 +32,11 @@ func IsUnreachable(err error) bool { return IsOneOf(err, syscall.EHOSTUNREACH, s
 
 // IsExhausted reports whether this machine had no address, port or descriptor left for a connection.
 func IsExhausted(err error) bool {
-	return IsOneOf(err, syscall.EADDRNOTAVAIL, syscall.EADDRINUSE, syscall.EMFILE, syscall.ENFILE)
+	return IsOneOf(err, syscall.EADDRNOTAVAIL, syscall.EADDRINUSE) || IsOutOfDescriptors(err)
 }
+
+// IsOutOfDescriptors reports whether this machine had no descriptor left for a connection.
+func IsOutOfDescriptors(err error) bool { return IsOneOf(err, syscall.EMFILE, syscall.ENFILE) }
 
 // IsOneOf reports whether err is one of the given system errors, whose numbers differ on Windows.
 func IsOneOf(err error, errnos ...syscall.Errno) bool {

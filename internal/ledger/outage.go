@@ -28,6 +28,20 @@ type Refusal struct {
 	Last   Instant `json:"last_ns"`
 }
 
+// The reasons of attempts that failed because the runner had no port or descriptor left for a connection. The service
+// did not refuse them.
+const (
+	ReasonNoPort       = "no local port left"
+	ReasonNoDescriptor = "no file descriptor left"
+)
+
+// AreLocal reports whether attempts failed, and all of them because the runner had no port or descriptor left.
+func AreLocal(refusals []Refusal) bool {
+	return len(refusals) > 0 && !slices.ContainsFunc(refusals, func(r Refusal) bool {
+		return r.Reason != ReasonNoPort && r.Reason != ReasonNoDescriptor
+	})
+}
+
 // OtherReasons replaces all reasons beyond maxReasons, which limits the memory.
 const OtherReasons = "other reasons"
 

@@ -20,6 +20,7 @@ type step struct {
 	from, to                       time.Time
 	refused, dropped, missed, late int64
 	faults                         int64 // duplicated, reordered or corrupted messages, which no load explains
+	local                          int64 // the part of refused for which the generator had no port or descriptor left
 	idle                           int64 // the part of dropped that the clients closed as idle
 	connect                        shard.Metric
 	lateness                       *shard.Histogram
@@ -42,6 +43,8 @@ func (s step) trial() Trial {
 	switch {
 	case len(reason) == 0:
 		return Trial{float64(s.Concurrency), Good, ""}
+	case s.refused == s.local && s.dropped+s.missed+s.late+s.faults == 0:
+		return Trial{float64(s.Concurrency), ByGenerator, strings.Join(append(reason, "the load generator had no port or descriptor left"), "; ")}
 	case s.refused+s.faults == 0 && s.dropped == s.idle && (s.missed == 0 || s.idle > 0) && s.hasExplanation():
 		return Trial{float64(s.Concurrency), ByGenerator, strings.Join(append(reason, s.generatorDelay()), "; ")}
 	}
@@ -102,6 +105,9 @@ func addFaults(steps []step, n int, c *shard.Connection, runner *shard.Runner, i
 	opening := openingStep(steps, n)
 	if c.Streams == 0 || runner.At(c.OpenedAt).After(opening.to) {
 		opening.refused++ // a stream that never opened, or opened only after the end of the step
+		if ledger.AreLocal(c.Refusals) {
+			opening.local++
+		}
 	}
 	switch {
 	case c.State != ledger.Dropped:

@@ -132,6 +132,7 @@ func (s *stormStage) checkReconnected() verdict.Check {
 		}
 		c.Reasons = append(c.Reasons, reason)
 	}
+	c = attributeIf(missing > 0 && missing <= s.local && s.lost == 0, c)
 	if s.lost > 0 {
 		c.Actual += sentence("; %v lost", s.lost)
 		c.Reasons = append(c.Reasons, fmt.Sprintf("%s: %s lost, but not dropped by the client", s.Title, format.Plural(s.lost, "stream was", "streams were")))
@@ -205,6 +206,7 @@ type stormStage struct {
 	reconnects   []time.Duration // times of the reconnects since the first drop, sorted
 	lost         int             // clients whose stream broke, bystanders included (see isStreamLoss)
 	refused      map[string]int  // refused attempts, by reason
+	local        int             // streams that did not reconnect in time for lack of a port or descriptor of the generator
 	delayed      int             // streams with a refused attempt, after which clients wait longer before each attempt
 	firstRefusal time.Duration   // time of the first refused attempt since the first drop; 0: there was none
 	dialDelay    shard.Metric    // ms by which the load generator dialed late
@@ -255,7 +257,7 @@ const clockTolerance = 100_000 // µs
 // service caused any further planned end, which does not count.
 func (s *stormStage) readLedgers(r *Run, streams *verdict.Streams, since, from, to int64) {
 	m := r.Rounds[0]
-	var drops, reconnects, refusals []int64
+	var drops, reconnects, refusals, local []int64
 	s.refused = map[string]int{}
 	for c := range streams.Records() {
 		runner, dropped := &m.Runners[c.Runner], false
@@ -270,6 +272,9 @@ func (s *stormStage) readLedgers(r *Run, streams *verdict.Streams, since, from, 
 				dropped = true
 				drops, reconnects = append(drops, opened), append(reconnects, runner.At(o.To).UnixMicro())
 				refusals = append(refusals, s.countRefusals(runner, o.Refusals)...)
+				if ledger.AreLocal(o.Refusals) {
+					local = append(local, runner.At(o.To).UnixMicro())
+				}
 			}
 		}
 		if lost {
@@ -277,6 +282,9 @@ func (s *stormStage) readLedgers(r *Run, streams *verdict.Streams, since, from, 
 		}
 		if last := c.Longest; !bystander && !dropped && c.State != ledger.Completed && runner.At(last.From).UnixMicro() >= from-clockTolerance && runner.At(last.From).UnixMicro() < to-clockTolerance {
 			refusals = append(refusals, s.countRefusals(runner, last.Refusals)...) // the client did not reconnect
+			if ledger.AreLocal(last.Refusals) {
+				s.local++
+			}
 		}
 	}
 	slices.Sort(drops)
@@ -284,6 +292,11 @@ func (s *stormStage) readLedgers(r *Run, streams *verdict.Streams, since, from, 
 	for i := range drops {
 		s.dropTimes = append(s.dropTimes, time.Duration(drops[i]-drops[0])*time.Microsecond)
 		s.reconnects = append(s.reconnects, time.Duration(reconnects[i]-drops[0])*time.Microsecond)
+	}
+	for _, at := range local {
+		if float64(at-drops[0])/1e6 > s.Seconds {
+			s.local++
+		}
 	}
 	if len(refusals) > 0 && len(drops) > 0 {
 		s.firstRefusal = time.Duration(max(slices.Min(refusals)-drops[0], 1)) * time.Microsecond

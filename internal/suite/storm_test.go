@@ -94,6 +94,11 @@ func TestStormFindsFaults(t *testing.T) {
 			c.Longest = ledger.Outage{From: c.Outages[1].From, Refusals: []ledger.Refusal{{Reason: "status 503", Count: 4, First: 21 * second}}}
 			c.Outages, c.State, c.Reason = c.Outages[:1], ledger.Waiting, "status 503"
 		}, verdict.Fail, "at once: 1 of 90 streams did not reconnect within 10 s; refused: 4 × status 503, the first after 1 s and 89 connects"},
+		{"a stream did not reconnect, because the generator had no port left", func(r *Run) {
+			c := r.Rounds[0].Connections.Edit(55)
+			c.Longest = ledger.Outage{From: c.Outages[1].From, To: 50 * second, Refusals: []ledger.Refusal{{Reason: ledger.ReasonNoPort, Count: 4, First: 21 * second}}}
+			c.Outages, c.State, c.Reason, c.LastOutage, c.Refusals = c.Outages[:1], ledger.Waiting, ledger.ReasonNoPort, &c.Longest, c.Longest.Refusals
+		}, verdict.Invalid, "4 connects failed, because the load generator had no local port left; widen net.ipv4.ip_local_port_range, or add machines for runners"},
 		{"a reconnected stream was lost again", func(r *Run) {
 			c := r.Rounds[0].Connections.Edit(55)
 			c.Outages = append(c.Outages, ledger.Outage{From: 25 * second, To: 26 * second})

@@ -31,7 +31,7 @@ const (
 	// used one.
 	SignalWait Signal = "cpu-wait"
 	// SignalGenerator means that a suite measured a delay of the load generator itself that may explain the unmet
-	// check.
+	// check, or that the load generator had no port or descriptor left for a connection.
 	SignalGenerator Signal = "generator"
 )
 
@@ -40,8 +40,8 @@ type fault int
 
 const (
 	noFault        fault = iota
-	connectTimeout       // a connect that timed out
-	earlyEnd             // a connect that timed out, or a stream that became silent
+	connectTimeout       // a connect that timed out, or for which the generator had no port or descriptor left
+	earlyEnd             // a connect as above, or a stream that became silent
 	missedMessage        // a message that a silent stream was expected to receive
 	lateMessage          // a message that arrived late
 	longOutage           // an outage or a silence over its limit, or a connected time under its limit
@@ -55,7 +55,7 @@ type faults struct {
 	n    uint64
 }
 
-// rules states which faults each signal may explain. No signal explains a refusal, a reset or a wrong message, because
+// rules states which faults each signal may explain. No signal explains a refusal by the service, a reset or a wrong message, because
 // the service sent it. No signal explains a numbered message that is missing on a stream that continued, because TCP
 // loses no data. SignalWait explains no fault, because many short waits do not make a message late.
 var rules = []struct {
@@ -67,6 +67,7 @@ var rules = []struct {
 	{SignalPackets, []fault{connectTimeout, earlyEnd, missedMessage, lateMessage}},
 	{SignalSteal, []fault{lateMessage}},
 	{SignalWait, nil},
+	{SignalGenerator, []fault{connectTimeout, earlyEnd, longOutage}}, // only attempts that never reached the service
 }
 
 // explanations counts the faults that each signal explains.

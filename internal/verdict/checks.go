@@ -40,6 +40,7 @@ func (s *Streams) Faults() (out []Check) {
 	}
 	openCheck = openCheck.notJudgedIf(s.allEndedEarly(), reasonEndedEarly).notJudgedIf(observed == 0, reasonUnobserved)
 	add(openCheck, s.addCompressionReason(append(openCheck.Reasons, s.earlyEnds()...)))
+	out = append(out, s.portsCheck()...)
 	if !s.m.Service.Counted() {
 		return append(out, s.silenceChecks()...)
 	}

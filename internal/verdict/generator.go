@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
@@ -61,6 +62,30 @@ func (s *Streams) generatorDelay() time.Duration {
 		return stall
 	}
 	return 0
+}
+
+// portsCheck returns the check that the load generator had a port and a descriptor for each connection, or nil if it
+// had. The unmet check turns a pass into invalid, because the clients were not tested as planned.
+func (s *Streams) portsCheck() []Check {
+	c := Check{
+		ID: CheckPorts, Name: "connects without a port or descriptor of the load generator", Limit: "0", ExplainedBy: SignalGenerator,
+		Why: "the service did not refuse these clients",
+	}
+	sum := 0
+	for _, lack := range []struct{ reason, remedy string }{
+		{ledger.ReasonNoPort, "widen net.ipv4.ip_local_port_range, or add machines for runners"},
+		{ledger.ReasonNoDescriptor, "raise ulimit -n, or add runners"},
+	} {
+		if n := s.RefusedAttempts[lack.reason]; n > 0 {
+			sum += n
+			c.Reasons = append(c.Reasons, fmt.Sprintf("%s failed, because the load generator had %s; %s", format.Plural(n, "connect", "connects"), lack.reason, lack.remedy))
+		}
+	}
+	if sum == 0 {
+		return nil
+	}
+	c.Actual = fmt.Sprint(sum)
+	return []Check{c.AsDoubt()}
 }
 
 // GeneratorCheck returns the check that the load generator did not delay messages. An unmet check is a warning, because

@@ -12,8 +12,9 @@ const (
 	CheckPackets     CheckID = "machines.packets" // AWS dropped no packets of a machine
 	CheckVerdict     CheckID = "run.verdict"      // replaces the checks if none decided the verdict
 	CheckGenerator   CheckID = "generator.kept-up"
-	CheckServerCount CheckID = "server.count"  // the server's own count agrees
-	CheckScript      CheckID = "script.checks" // the checks of the k6 script
+	CheckPorts       CheckID = "generator.ports" // the load generator had a port and a descriptor for each connection
+	CheckServerCount CheckID = "server.count"    // the server's own count agrees
+	CheckScript      CheckID = "script.checks"   // the checks of the k6 script
 	CheckObserved    CheckID = "streams.observed"
 	CheckOpened      CheckID = "streams.opened"
 	CheckOpenToEnd   CheckID = "streams.held"

@@ -114,6 +114,7 @@ func signalsOf(all []MachineReport, s *Streams) *machineSignals {
 	if s == nil {
 		return out
 	}
+	out.countLocalRefusals(s)
 	byRunner := increasesByRunner(all, len(s.m.Runners))
 	if !slices.ContainsFunc(byRunner, func(w []counterIncrease) bool { return len(w) > 0 }) {
 		return out
@@ -122,6 +123,20 @@ func signalsOf(all []MachineReport, s *Streams) *machineSignals {
 		out.count(&s.m.Runners[r.Runner], r, byRunner[r.Runner])
 	}
 	return out
+}
+
+// countLocalRefusals counts the clients that did not connect, or did not reconnect, because the load generator had no
+// port or descriptor left.
+func (m *machineSignals) countLocalRefusals(s *Streams) {
+	for r := range s.Records() {
+		switch o := r.LastOutage; {
+		case r.State == ledger.Refused && r.Streams == 0 && ledger.AreLocal(r.Refusals):
+			m.add(SignalGenerator, connectTimeout, 1)
+			m.add(SignalGenerator, earlyEnd, 1)
+		case r.State == ledger.Dropped && o != nil && ledger.AreLocal(o.Refusals):
+			m.add(SignalGenerator, earlyEnd, 1)
+		}
+	}
 }
 
 // count counts the findings of one connection that the counter increases of its runner explain.

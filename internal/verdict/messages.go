@@ -255,7 +255,7 @@ func (s *Streams) silenceChecks() []Check {
 		}
 		from := s.m.Runners[c.Runner].At(c.SilentFrom)
 		return excess{c.MaxSilence - limit, c.SilentFrom, c.SilentFrom + c.MaxSilence, fmt.Sprintf("%s was silent for %s from %s; a heartbeat is due every %s (heartbeat.every)",
-			c.ID, format.Duration(c.MaxSilence), format.TimeOfDay(from), format.Duration(interval))}
+			c.ID, format.Duration(c.MaxSilence), format.TimeOfDay(from), format.Duration(interval)), false}
 	})
 	return []Check{silent.check(Check{
 		ID: CheckSilence, Name: "longest silence of a stream", Limit: format.Duration(limit), Actual: format.Duration(longest), Why: "proxies and clients close silent streams",

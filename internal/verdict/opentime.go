@@ -116,7 +116,7 @@ func (s *Streams) OpenTimeChecks() []Check {
 		if open >= limit {
 			return out
 		}
-		return excess{limit - open, 0, c.ClosedAt, fmt.Sprintf("%s was connected for %s of the planned %s%s", c.ID, format.Duration(open), format.Duration(planned), refusals(", and was refused ", c.Refusals))}
+		return excess{limit - open, 0, c.ClosedAt, fmt.Sprintf("%s was connected for %s of the planned %s%s", c.ID, format.Duration(open), format.Duration(planned), refusals(", and was refused ", c.Refusals)), ledger.AreLocal(c.Refusals)}
 	})
 	open := shortOpen.check(Check{
 		ID: CheckOpenTime, Name: "connected time", Limit: fmt.Sprintf("at least %g %% each", 100*minOpenShare), Actual: firstText(shortOpen.sentences, s.OpenSeconds.Percent()+" of the plan"),
@@ -143,7 +143,7 @@ func (s *Streams) OpenTimeChecks() []Check {
 		c.Limit = format.Duration(limit)
 		longOutages = s.overruns(func(c *shard.Connection) (out excess) {
 			if length := c.Longest.To - c.Longest.From; c.Streams > 0 && length > limit {
-				out = excess{length - limit, c.Longest.From, c.Longest.To, s.outageSentence(c)}
+				out = excess{length - limit, c.Longest.From, c.Longest.To, s.outageSentence(c), ledger.AreLocal(c.Longest.Refusals)}
 			}
 			return out
 		})
@@ -217,6 +217,7 @@ type excess struct {
 	length   time.Duration
 	from, to ledger.Instant
 	sentence string
+	isLocal  bool // the load generator had no port or descriptor left
 }
 
 // overruns returns the connections whose excess is positive.
@@ -229,7 +230,9 @@ func (s *Streams) overruns(excessOf func(*shard.Connection) excess) (out overrun
 			continue
 		}
 		all = append(all, e)
-		if delay, signal := s.delayOf(c.Runner, e.from, e.to); delay >= e.length {
+		if e.isLocal {
+			out.add(SignalGenerator, longOutage, 1)
+		} else if delay, signal := s.delayOf(c.Runner, e.from, e.to); delay >= e.length {
 			out.add(signal, longOutage, 1)
 		}
 	}

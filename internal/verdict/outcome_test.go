@@ -91,6 +91,9 @@ func TestAnotherIntervalExplainsOnlyFaultsByInterval(t *testing.T) {
 		{"refused", func(r *ledger.Record, _ *ServerEntry, _ *Evidence) {
 			*r = ledger.Record{ID: r.ID, State: ledger.Refused, Attempts: 1}
 		}, Fail},
+		{"refused, because the generator had no port left", func(r *ledger.Record, _ *ServerEntry, _ *Evidence) {
+			*r = ledger.Record{ID: r.ID, State: ledger.Refused, Attempts: 1, Refusals: []ledger.Refusal{{Reason: ledger.ReasonNoPort, Count: 1}}}
+		}, Invalid},
 		{"server's own count", func(_ *ledger.Record, e *ServerEntry, _ *Evidence) { e.Sent-- }, Fail},
 		{"the target died", func(_ *ledger.Record, _ *ServerEntry, f *Evidence) { f.Failures = []TargetFailure{{Text: "it died"}} }, Fail},
 	} {

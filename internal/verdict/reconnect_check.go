@@ -44,7 +44,8 @@ func (s *Streams) reconnectCheck() Check {
 		if length <= limit {
 			return out
 		}
-		return excess{length - limit, from, to, fmt.Sprintf("%s was disconnected for %s; %g %% of the clients must reconnect within %s (BACK_WITHIN)", c.ID, format.Duration(length), 100*minReconnectedShare, format.Duration(limit))}
+		isLocal := slices.ContainsFunc(append(slices.Clone(c.Outages), c.Longest), func(o ledger.Outage) bool { return o.From == from && ledger.AreLocal(o.Refusals) })
+		return excess{length - limit, from, to, fmt.Sprintf("%s was disconnected for %s; %g %% of the clients must reconnect within %s (BACK_WITHIN)", c.ID, format.Duration(length), 100*minReconnectedShare, format.Duration(limit)), isLocal}
 	})
 	slow.allowed = int((1-minReconnectedShare)*float64(s.Connections.Planned) + 1e-9)
 	return slow.check(c)

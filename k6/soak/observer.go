@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/http1"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/sseclient"
@@ -360,6 +361,7 @@ func (o *observer) closed(at time.Time, c sseclient.Close) {
 	if o.commentAt != 0 {
 		o.endComment(at, ledger.HeartbeatSign)
 	}
+	noPort, noDescriptor := !o.open && http1.IsExhausted(c.Err), !o.open && http1.IsOutOfDescriptors(c.Err)
 	c = o.credentials().describeEnd(at, c, int(o.streams))
 	ended := c.Reason == sseclient.ReasonServer || c.Reason == sseclient.ReasonTruncated || c.Reason == sseclient.ReasonReset
 	if o.open {
@@ -367,8 +369,13 @@ func (o *observer) closed(at time.Time, c sseclient.Close) {
 		o.recorder.removeStream()
 	}
 	reason := string(c.Reason)
-	if c.Reason == sseclient.ReasonStatus {
+	switch {
+	case c.Reason == sseclient.ReasonStatus:
 		reason += " " + strconv.Itoa(c.Status)
+	case noDescriptor:
+		reason = ledger.ReasonNoDescriptor
+	case noPort:
+		reason = ledger.ReasonNoPort
 	}
 	o.ledger.Closed(o.recorder.instant(at), reason, ended, c.Retry >= 0)
 	o.ledger.Explain(explanation(c, o.recorder.credentials.Load()))

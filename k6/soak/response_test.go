@@ -39,3 +39,27 @@ func TestRefusalsByTheRunnerItselfAreCounted(t *testing.T) {
 		require.Contains(t, s.Responses.Findings[0].Reason, errno.Error())
 	}
 }
+
+// The service did not refuse a stream for which the runner had no port or descriptor left.
+func TestStreamsRefusedByTheRunnerItselfHaveTheReason(t *testing.T) {
+	t.Parallel()
+	for errno, want := range map[syscall.Errno]string{
+		syscall.EADDRNOTAVAIL: ledger.ReasonNoPort, syscall.EMFILE: ledger.ReasonNoDescriptor, syscall.ECONNREFUSED: "refused",
+	} {
+		h := holderOf(t, "http://127.0.0.1:1", "")
+		h.VU.StateField.Dialer = failingDialer{errno}
+		require.True(t, h.run(t, `hold(null, {from: 0, to: 2, openFor: 2000, idleTimeout: 5000, endTimeout: 5, reconnect: false, prefix: "d-"})`))
+		s := new(shard.Shard)
+		h.r.fill(s)
+		refused := 0
+		for c := range s.Records() {
+			refused++
+			require.Equal(t, ledger.Refused, c.State)
+			require.Equal(t, want, c.Reason)
+			require.Equal(t, want, c.Refusals[0].Reason)
+			require.Equal(t, want != "refused", ledger.AreLocal(c.Refusals))
+			require.Contains(t, c.Findings[0].Note, errno.Error())
+		}
+		require.Equal(t, 2, refused)
+	}
+}
