@@ -236,21 +236,38 @@ func TestHoldErrors(t *testing.T) {
 	require.ErrorContains(t, err, "call it in the default function")
 }
 
+// interruptAt interrupts the iteration when n streams are open. The returned function waits for that.
+func (h *holder) interruptAt(t *testing.T, n int) (wait func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer cancel()
+		for h.r.connectionsOpen() < n && ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		h.CancelContext()
+	}()
+	return func() { <-ctx.Done() }
+}
+
+// An iteration whose streams open one after the other can be interrupted before all of them have opened.
+func TestInterruptedLifetimesEnd(t *testing.T) {
+	t.Parallel()
+	h := holderOf(t, (&noopService{}).serve(t), "")
+	wait := h.interruptAt(t, 1)
+	require.False(t, h.run(t, `hold(null, {idleTimeout: 5000, endTimeout: 5, reconnect: false, prefix: "d-", streams: [4, 5, 6], delay: 1, lifetimes: [60000, 10, 100]})`))
+	wait()
+	require.Equal(t, map[ledger.State]int{ledger.Unfinished: 1, ledger.Planned: 2}, h.states())
+}
+
 // An interrupted iteration closes its streams and makes no checks.
 func TestInterruptedHoldMakesNoCheck(t *testing.T) {
 	t.Parallel()
 	s := &noopService{}
 	h := holderOf(t, s.serve(t), "")
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		defer cancel()
-		for h.r.connectionsOpen() < 10 && ctx.Err() == nil {
-			time.Sleep(time.Millisecond)
-		}
-		h.CancelContext()
-	}()
+	wait := h.interruptAt(t, 10)
 	require.False(t, h.run(t, strings.Replace(holdTen, "2000", "60000", 1)))
-	<-ctx.Done()
+	wait()
 	require.Equal(t, map[ledger.State]int{ledger.Unfinished: 10}, h.states())
 	require.Empty(t, h.metricSums("checks", "check"))
 	require.Zero(t, s.deletes)

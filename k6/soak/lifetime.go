@@ -16,10 +16,10 @@ func (h *holding) openByLifetime() {
 	remaining := maxWait
 	sleep(h.ctx, milli(h.Delay))
 	for i, s := range h.streams {
-		if h.ctx.Err() != nil {
-			break
-		}
 		s.stream.Open()
+		if h.ctx.Err() != nil {
+			continue // the stream ends at once; the iteration ends after all streams have ended
+		}
 		s.awaitLifetime(milli(h.Lifetimes[i]))
 		requestedAt := time.Now()
 		ends.Go(func() { h.ender.end(s) })
