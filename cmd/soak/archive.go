@@ -27,11 +27,11 @@ func archiveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "archive TESTID|DIR [FILE]",
 		Short: "Pack a run and its Prometheus data into one archive",
-		Long: "archive packs the folder of a run, and the Prometheus data of its time, into one tar.gz with checksums.\n" +
+		Long: "archive packs the folder of a run, and the Prometheus data of the same period, into one tar.gz with checksums.\n" +
 			"`soak open` shows it again (docs/report.md#archive-a-run). FILE is a file, a folder, or s3://BUCKET/PREFIX\n" +
 			"(default: TESTID" + archive.Suffix + " next to the folder of the run).\n\n" +
-			"archive reads Prometheus by remote read at the address of --prometheus or PROMETHEUS_URL, which may have a user and a\n" +
-			"password. If Prometheus does not answer, the archive is made without its data and states the reason. Secrets are replaced.",
+			"archive reads Prometheus by remote read at the address of --prometheus or PROMETHEUS_URL, which may contain a user and a\n" +
+			"password. If Prometheus does not answer, the archive is made without its data and states the reason. Secrets are redacted.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 && len(args) != 2 {
 				return usageError{Err: errors.New("soak archive needs one run (its test id or folder), and at most one file")}
@@ -48,8 +48,8 @@ func archiveCommand() *cobra.Command {
 			return makeArchive(ctx, from, strings.Join(args[1:], ""), cmd.OutOrStdout())
 		},
 	}
-	plan.AddFlags(cmd.Flags(), []plan.Setting{{Name: "OUT", Value: &out, Help: "folder of all runs, for a run named by its test id"}})
-	cmd.Flags().StringVar(&prometheus, "prometheus", "", "address of the Prometheus that watched the run (default: PROMETHEUS_URL)")
+	plan.AddFlags(cmd.Flags(), []plan.Setting{{Name: "OUT", Value: &out, Help: "folder of all runs, in which to find TESTID"}})
+	cmd.Flags().StringVar(&prometheus, "prometheus", "", "address of the Prometheus server that has the data of the run (default: PROMETHEUS_URL)")
 	cmd.Flags().StringVar(&skipReason, "without-prometheus", "", "leave out the Prometheus data; the value is the reason that the archive states")
 	return cmd
 }

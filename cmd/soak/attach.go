@@ -30,7 +30,7 @@ func attachCommand(outcome *verdict.Outcome) *cobra.Command {
 		},
 	}
 	plan.AddFlags(cmd.Flags(), plan.SuiteSettings(c.Local.Settings()))
-	cmd.Flags().StringVar(&c.Shards, "shards", "", "bucket of the shards, if the runners of this machine use one")
+	cmd.Flags().StringVar(&c.Shards, "shards", "", "bucket of the shards, if the runners on this machine use one")
 	cmd.Flags().StringVar(&c.Kubernetes.Namespace, "namespace", "sse-soak", "namespace of the run")
 	clusterFlags(cmd.Flags(), &c.Kubernetes)
 	ciFlags(cmd.Flags(), &c.CI, &c.Look)

@@ -26,9 +26,9 @@ const initHelp = `init prepares an empty folder for soaks of a service: it probe
 
     NAME.js                      the description of the service, with the evidence as comments
     soak.yaml                    the settings, which ` + "`soak run`" + ` reads in this folder
-    .github/workflows/soak.yml   a job of GitHub Actions that runs with both
+    .github/workflows/soak.yml   a GitHub Actions workflow that runs soak with both files
 
-soak publishes messages to check their delivery. The service only has to deliver a text unchanged:
+soak publishes messages to check their delivery. The service only has to deliver the text of a message unchanged:
 
     soak init 'https://HOST/rooms/news/events' --topic news \
       --publish-url 'https://HOST/rooms/news/messages' \
@@ -38,7 +38,7 @@ Responses that end by themselves, such as answers of a language model, are teste
 
     soak init 'https://HOST/ask' --method POST --body '{"question":"{prompt}"}'
 
-It overwrites no file without --update or --force. Without a URL it prompts for one.`
+init does not overwrite files without --update or --force. Without a URL it prompts for one.`
 
 // An overwriteMode selects the existing files that init replaces. force selects all files, and update those that are
 // unchanged since init wrote them. The zero value selects none.

@@ -36,7 +36,7 @@ func execute(args []string) int {
 	root := &cobra.Command{
 		Use:           "soak",
 		Short:         "Hold SSE connections for hours and account for every message",
-		Long:          "soak opens many Server-Sent Events streams for hours and checks that every message arrives.\n\n" + exitCodes,
+		Long:          "soak keeps many Server-Sent Events streams open for hours and checks that every message arrives.\n\n" + exitCodes,
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,

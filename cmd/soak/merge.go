@@ -40,8 +40,8 @@ func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 			return err
 		},
 	}
-	plan.AddFlags(cmd.Flags(), []plan.Setting{{Name: "OUT", Value: &out, Help: "folder of all runs, for a run from a bucket"}})
-	cmd.Flags().IntVar(&expect, "expect", 0, "required number of runners, or of laptops that ran k6 alone (0: any number)")
+	plan.AddFlags(cmd.Flags(), []plan.Setting{{Name: "OUT", Value: &out, Help: "folder of all runs, to which a run from a bucket is added"}})
+	cmd.Flags().IntVar(&expect, "expect", 0, "required number of runners, or of machines with only k6 (0: any number)")
 	ciFlags(cmd.Flags(), &targets, &look)
 	return cmd
 }

@@ -88,7 +88,7 @@ func planCommand() *cobra.Command {
 	f.Float64Var(&load.Rate, "publish-rate", 0, "messages per second to publish over all topics (with --topics)")
 	f.BoolVar(&load.TLS, "tls", false, "TLS between runners and service")
 	f.BoolVar(&load.HTTP2, "http2", false, "HTTP/2 between runners and service: streams share connections")
-	secondsFlag(f, &seconds, 3600, "length of the run, such as 3600 or 72h, for the price and the bytes of shards")
+	secondsFlag(f, &seconds, 3600, "length of the run, such as 3600 or 72h, for the price and the size of the shards")
 	f.StringVar(&region, "region", "us-east-1", "AWS region of the prices")
 	f.StringVar(&pricesFile, "prices", os.Getenv("PRICES"), "file with prices, in place of the built-in table [PRICES]")
 	f.Float64Var(&maxUSD, "max-usd", 0, "maximum price of the run in US dollars (0: no limit)")

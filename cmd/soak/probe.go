@@ -23,7 +23,7 @@ import (
 const probeHelp = `probe examines a service with a few streams for a minute (--seconds), and writes its description: a module as in
 load-tests/services/, with the evidence for each part as comments. Ctrl-C ends it early and keeps the results.
 
-URLs, headers and bodies may have placeholders ({base}, {topic}, {n}, {id}, {run}, {token}); the request that publishes
+URLs, headers and bodies may contain placeholders ({base}, {topic}, {n}, {id}, {run}, {token}); the request that publishes
 has {seq}, {sentAt} and {sum} in place of {n} and {id}. In the description, {token} replaces a header value that looks
 like a secret; SUBSCRIBE_TOKEN or PUBLISH_TOKEN provides the value. With --publish-url the probe publishes 13 messages,
 one per second.

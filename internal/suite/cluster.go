@@ -26,7 +26,7 @@ var clusterSuite = Suite{
 	Settings: append([]Setting{
 		{"LEVELS", "numbers of concurrent requests, separated by commas"},
 		{"ROUNDS", "number of rounds; in each, both targets run all levels in turn"},
-		{"ROUND_SECONDS", "duration of a level, per target and round, in seconds (below 2: limit not known)"},
+		{"ROUND_SECONDS", "seconds of a level per target and round (below 2: bottleneck not known)"},
 		{"WARMUP_SECONDS", "duration of the warm-up of each target in seconds, which is not counted"},
 		{"CLUSTER_SIZE", "number of backends of the cluster at --cluster-url, or to start here (default: 3)"},
 	}, limitSettings...),

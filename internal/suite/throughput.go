@@ -15,7 +15,7 @@ var throughput = Suite{
 		{"VOLUMES", "numbers of requests, separated by commas"},
 		{"VOLUME_CONCURRENCY", "concurrent requests while the volumes grow"},
 		{"LEVELS", "numbers of concurrent requests, separated by commas"},
-		{"LEVEL_SECONDS", "duration of each level in seconds (below 2: limit not known)"},
+		{"LEVEL_SECONDS", "duration of each level in seconds (below 2: bottleneck not known)"},
 		{"WARMUP_SECONDS", "duration of the warm-up in seconds, which is not counted"},
 		{"SLOWEST", "lowest expected requests per second; sets the timeout of each volume"},
 	}, limitSettings...),

@@ -110,7 +110,7 @@ func (v *Verdict) copyRunners(m *shard.Merged) {
 		out.Index, out.Host, out.Segment, out.State = r.Index, r.Host, r.Segment, string(r.State)
 		out.K6Version, out.RSSMax, out.CPUSeconds = r.K6Version, r.RSSMax, r.CPUSeconds
 		v.Resources.RunnerRSSMax = max(v.Resources.RunnerRSSMax, r.RSSMax)
-		if wall := float64(r.EndedUS-r.StartedUS) / 1e6; wall > 0 {
+		if wall := float64(r.EndedUS-r.StartedUS) / 1e6; wall >= 1 { // a runner killed early has data of its start only
 			v.Resources.RunnerCPUAverage += 100 * r.CPUSeconds / wall
 		}
 		started, ended := float64(r.StartedUS)/1e6, float64(r.EndedUS)/1e6

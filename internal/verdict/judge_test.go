@@ -117,6 +117,13 @@ func addFault(r *ledger.Record, kind ledger.Kind, count uint64) {
 	r.Findings = append(r.Findings, ledger.Finding{Kind: kind, From: 7, To: 7 + count - 1, Count: count, At: 90 * time.Second, Note: note})
 }
 
+func TestRunnerKilledAtItsStartAddsNoCPU(t *testing.T) {
+	m, server := cleanRun()
+	before := judgeSoak(m, server, Evidence{}).Resources.RunnerCPUAverage
+	m.Runners = append(m.Runners, shard.Runner{Index: 9, StartedUS: m.Runners[0].StartedUS, EndedUS: m.Runners[0].StartedUS + 13_000, CPUSeconds: .02})
+	require.InDelta(t, before, judgeSoak(m, server, Evidence{}).Resources.RunnerCPUAverage, .01)
+}
+
 // On a stream that is not open to the end of the run, as in churn, no message is expected after the close request,
 // even if a busy client detects the end late.
 func TestNoMessageIsExpectedAfterACloseRequest(t *testing.T) {
