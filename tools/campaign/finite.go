@@ -17,10 +17,10 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// A finiteSpec describes a run against the numbered model, which sends finite responses and is part of this process.
+// A finiteSpec describes a run against the numbered model, which runs in this process and sends finite responses.
 type finiteSpec struct {
 	Shares []string      // faults in the syntax of the model, each with its share of responses
-	Chunks int           // number of chunks of a response
+	Chunks int           // number of chunks per response
 	Delay  time.Duration // time between two chunks
 }
 
@@ -42,7 +42,7 @@ var cleanFinite = []kind{
 	{"clean", "clean", finiteFaults("linger")},
 }
 
-// drawFinite returns the scenario of a seed, with finite responses.
+// drawFinite returns the scenario for a seed, with finite responses.
 func drawFinite(seed uint64, only string) *scenario {
 	r := rand.New(rand.NewPCG(seed, 0xf1))
 	pool := finiteKinds
@@ -57,8 +57,8 @@ func drawFinite(seed uint64, only string) *scenario {
 	return sc
 }
 
-// finiteFaults returns the preparation of a run in which each fault affects a random share of the responses. The chunk
-// at which a fault occurs is random too, but never the first or the last one.
+// finiteFaults returns a step that makes each fault affect a random share of the responses. The chunk at which a fault
+// occurs is random too, but never the first or the last one.
 func finiteFaults(faults ...string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		module := oneOf(r, "openai-chat", "openai-responses", "anthropic-messages")
@@ -95,7 +95,7 @@ func (r *run) startFinite(l net.Listener) error {
 	return nil
 }
 
-// expectFinite returns the verdict that follows from the ledger of the model.
+// expectFinite returns the expected verdict, from the ledger of the model.
 func (r *run) expectFinite() (*verdictExpectation, error) {
 	resp, err := http.Get(r.url + "/ledger")
 	if err != nil {
@@ -143,7 +143,7 @@ var faultStates = map[string]ledger.ResponseState{
 // chunkFaults maps each fault of a chunk to the count that it increases by 1.
 var chunkFaults = map[string]string{"drop": "missed", "double": "duplicated", "swap": "reordered", "corrupt": "corrupted"}
 
-// countResponses sets the number of responses in each state in the counts of a verdict.
+// countResponses adds to counts, for each state, the number of responses that a verdict reports.
 func countResponses(counts map[string]int, v *verdict.Responses) {
 	if v == nil {
 		return

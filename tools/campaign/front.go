@@ -14,14 +14,15 @@ import (
 	"github.com/sse-soak/sse-soak/test/reverse"
 )
 
-// listen listens on a free port of a random loopback address, so that concurrent runs do not share ports.
+// listen listens on a free port of a random loopback address, so that concurrent runs do not share an address.
 func listen() (net.Listener, error) {
 	var octets [3]byte
 	_, _ = rand.Read(octets[:]) // never fails
 	return net.Listen("tcp", net.IPv4(127, 1+octets[0]%254, octets[1], 1+octets[2]%254).String()+":0")
 }
 
-// startNginx starts an nginx in front of a service on a Unix socket. It stores its files in dir.
+// startNginx starts nginx in front of a service that listens on a Unix socket. front is the address of nginx, and dir
+// is the folder for its files.
 func startNginx(ctx context.Context, dir, socket string, p *plan) (front string, stop func(), err error) {
 	front, err = address.Free()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// A hub is a service with topics and a fault. It records the published messages and the frames of each client.
+// A hub is a service with topics and a fault. It records the published messages, and the frames sent to each client.
 type hub struct {
 	hubSpec
 	fakeservice.Server
@@ -20,7 +20,7 @@ type hub struct {
 	topics       []*hubTopic
 	byID         map[string]*hubClient // clients of the run, by id
 	otherClients map[string]*hubClient
-	joins        map[string]chan struct{} // closed by the second request of a stream, by the value of {client}
+	joins        map[string]chan struct{} // keyed by {client}; closed by the second request of a stream
 	downUntil    time.Time                // time until which the hub refuses clients
 	joinCount    int64
 	random       *rand.Rand // guarded by Mu
@@ -31,7 +31,7 @@ type hubTopic struct {
 	name       string
 	n          int            // index among the run's topics
 	messages   []*message     // messages of the run
-	foreignIDs map[string]int // number of messages that preceded each foreign block, by its id
+	foreignIDs map[string]int // number of messages before each foreign block, by the id of the block
 	streams    map[*hubStream]bool
 }
 

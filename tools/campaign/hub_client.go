@@ -9,12 +9,12 @@ import (
 // A hubClient is the record of one client of a hub: its streams, and the frames written to them.
 type hubClient struct {
 	fakeservice.Client
-	n              int // index among the run's clients; -1: client of another run
+	n              int // index among the run's clients; -1: not a client of the run
 	topic          *hubTopic
 	firstRequestAt time.Time  // time of the first request
 	stream         *hubStream // the open stream; nil: none
 	ended          bool       // a fault ended one of its streams
-	joinRefused    bool       // its second request was refused
+	joinRefused    bool       // the second request of one of its streams was refused
 	frames         []frame
 	refusals       int          // refused or delayed reconnects since its last stream
 	dropped        map[int]int  // index of the stream on which a fault dropped a message, by the message's number

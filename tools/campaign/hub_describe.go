@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// describe writes the description of a hub as a module.
+// describe writes the description of a hub to a file, as a JavaScript module.
 func (h *hubSpec) describe(path string) error {
 	text, err := json.MarshalIndent(h.description(), "", "  ")
 	if err != nil {
@@ -24,7 +24,7 @@ func (h *hubSpec) describe(path string) error {
 // An object is a JSON object.
 type object = map[string]any
 
-// description returns the description of the hub, without its functions.
+// description returns the description of the hub, without the token function.
 func (h *hubSpec) description() object {
 	connect := object{"url": h.url("s", map[string]string{"topic": "{topic}", "id": "{id}"})}
 	if h.Header {
@@ -78,7 +78,7 @@ func (h *hubSpec) description() object {
 	return out
 }
 
-// url returns a URL of the hub with the given parameters. The topic may be in its path.
+// url returns a URL of the hub with the given parameters. If h.Path is set, the topic is in the path.
 func (h *hubSpec) url(path string, parameters map[string]string) string {
 	url := "{base}/" + path
 	var query []string
