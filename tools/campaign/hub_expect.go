@@ -10,8 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// streamMargin is the margin of docs/services.md. A message that is published within it after the start of a stream, or
-// before its end, is not expected on the stream.
+// streamMargin is the margin that docs/accounting.md defines. A message is expected on a stream if it was published at
+// least streamMargin after the start and acknowledged at least streamMargin before the end.
 const streamMargin = time.Second
 
 // hubSlack is the maximum difference between the times of client and hub.
@@ -40,7 +40,7 @@ func (o *possibleOutcomes) list() []verdict.Outcome {
 	return out
 }
 
-// expectHub returns the expected verdict of a run of a hub.
+// expectHub returns the expected verdict of a run against a hub.
 func (sc *scenario) expectHub(h *hub) *verdictExpectation {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -57,18 +57,18 @@ func (sc *scenario) expectHub(h *hub) *verdictExpectation {
 		}
 	}
 	for n := range sc.Plan.Connections {
-		if d := h.byID[sc.Plan.id(n)]; d != nil { // otherwise the counts of the verdict differ
+		if d := h.byID[sc.Plan.id(n)]; d != nil { // a client that never connected makes the counts differ
 			sc.addClient(e, &o, h, d)
 		}
 	}
-	switch { // the ids may be missing before the first message, so any of these checks may be unmet
+	switch { // Min is 0 if each client may have reconnected before its first message
 	case e.Counts["id resets"].Min > 0:
 		e.Broken = []verdict.CheckID{verdict.CheckIDReset}
 	case e.Counts["no ids"].Min > 0:
 		e.Broken = []verdict.CheckID{verdict.CheckNoID}
 	}
 	sc.expectBreaks(e)
-	if !h.Marked { // each message could be one of another publisher
+	if !h.Marked { // each message could be from another publisher
 		e.Counts.add("undetectable", e.Counts["received"])
 	}
 	e.Outcomes = o.list()
@@ -85,7 +85,7 @@ func (sc *scenario) addClient(e *verdictExpectation, o *possibleOutcomes, h *hub
 	for _, m := range d.topic.messages {
 		confirmed += btoi(m.status == h.Status)
 	}
-	if len(d.Spans) > 0 { // a run is invalid if a client checked less than half of the messages
+	if len(d.Spans) > 0 { // a run is invalid if fewer than half of the messages were checked on a client
 		o.mustBeInvalid = o.mustBeInvalid || 2*sums["checked"].Max < confirmed
 		o.mayBeInvalid = o.mayBeInvalid || 2*sums["checked"].Min < confirmed
 	}
@@ -118,7 +118,8 @@ func (sc *scenario) addClient(e *verdictExpectation, o *possibleOutcomes, h *hub
 	}
 }
 
-// publishOutcome returns the name of the count to which a message belongs. ok is the status code of success.
+// publishOutcome returns the name of the count to which a message belongs. ok is the status code that confirms the
+// message.
 func publishOutcome(m *message, ok int) string {
 	switch m.status {
 	case 0:
@@ -156,7 +157,7 @@ func (sc *scenario) expectClient(h *hub, d *hubClient) counts {
 		}
 		missed, undetectable := expectMessage(d, m)
 		if last := d.Last(); sc.Plan.Reconnect && sc.Hub.Resume != "none" && last.EndReason != fakeservice.EndRequested && last.To.Sub(m.receivedAt) < streamMargin+hubSlack {
-			// The client was disconnected at the end.
+			// A client that was disconnected at the end would have requested the message at a reconnect.
 			undetectable.Max = max(undetectable.Max, btoi(d.firstRequestAt.Add(sc.Plan.hold()).Sub(last.To) > streamMargin-2*hubSlack))
 		}
 		if missed.Min == 0 && h.Order == "" {
@@ -188,7 +189,8 @@ func (sc *scenario) expectClient(h *hub, d *hubClient) counts {
 	return c
 }
 
-// expectDropped returns 1 for a client that had no stream at the end of the run for longer than allowed, otherwise 0.
+// expectDropped returns 1 for a client that was without a stream at the end of the run for longer than allowed,
+// otherwise 0.
 func (sc *scenario) expectDropped(d *hubClient) span {
 	last := d.Last()
 	remaining := d.firstRequestAt.Add(sc.Plan.hold()).Sub(last.To)
@@ -213,7 +215,7 @@ func (sc *scenario) reconnectsOnce(id string) bool {
 }
 
 // isImpossible reports whether a client can detect at once that no message of the run has that number. The client then
-// counts the message as corrupted and as the next one.
+// counts the message as corrupted, and assumes that it replaces the next expected message.
 func (sc *scenario) isImpossible(number int) bool {
 	highest := math.Ceil(sc.Hub.Rate*sc.Plan.hold().Seconds()/float64(sc.Hub.Topics)) + 1
 	return number <= 0 || float64(number) > highest
@@ -224,9 +226,9 @@ func mustHaveRead(s fakeservice.OpenSpan, at time.Time) bool {
 	return s.Reported || s.EndReason == fakeservice.EndInOrder || s.To.Sub(at) > hubSlack
 }
 
-// expectFrames counts the frames written to a client, and sets the broken streams of d. It returns the numbers of the
-// messages that arrived, intact or corrupted. The value is true for a message that the client certainly read, and for
-// one with an impossible number.
+// expectFrames counts the frames written to a client, and sets d.broken. The keys of the result are the numbers of the
+// messages that arrived, even if the client found an impossible number in them. A value is true if the client certainly
+// read the message, or found an impossible number.
 func (sc *scenario) expectFrames(h *hub, d *hubClient, c counts) map[int]bool {
 	d.broken = map[int]bool{}
 	arrivals, arrived, uncertainFirst := map[int]bool{}, map[int]bool{}, map[int]bool{}
@@ -283,8 +285,8 @@ func (sc *scenario) expectFrames(h *hub, d *hubClient, c counts) map[int]bool {
 	return arrivals
 }
 
-// expectMessage returns 1 as missed or as undetectable for a message that did not arrive and was expected. Its loss is
-// undetectable if the hub acknowledged it just before the end of the stream.
+// expectMessage returns the counts for a message that does not arrive. Both are 0 if the message was not expected. The
+// loss is undetectable if the hub acknowledged the message just before the end of the stream, or later.
 func expectMessage(d *hubClient, m *message) (missed, undetectable span) {
 	for _, s := range d.expectedTimes(streamMargin + hubSlack) {
 		received, acknowledged := m.receivedAt.Sub(s.From)-streamMargin, s.To.Sub(m.answeredAt)-streamMargin
@@ -299,8 +301,8 @@ func expectMessage(d *hubClient, m *message) (missed, undetectable span) {
 }
 
 // boundLoss returns the count of a lost message. It is 1 if an earlier and a later message arrived on the same stream,
-// or on streams that resume each other. It is 0 to 1 after a corrupted number. Otherwise it is the given count, with a
-// maximum of 1 if the client may have read the later message.
+// or on consecutive streams that each resume the previous one. It is 0 or 1 after a corrupted number. Otherwise it is
+// the given count, with a maximum of 1 if an earlier message arrived and the client may have read a later one.
 func (sc *scenario) boundLoss(d *hubClient, m *message, count span) span {
 	group, earlier := -1, false
 	arrived := map[int]bool{}
@@ -330,7 +332,7 @@ func (sc *scenario) boundLoss(d *hubClient, m *message, count span) span {
 }
 
 // expectedTimes returns the spans in which messages were expected. Messages between two streams are expected if the
-// second one resumes the first. If the second is the last one, it must also have been open for at least atLeast.
+// second stream resumes the first. If the second is the client's last stream, it must also have been open for atLeast.
 func (d *hubClient) expectedTimes(atLeast time.Duration) (out []fakeservice.OpenSpan) {
 	for i, s := range d.Spans {
 		if last := len(out) - 1; !s.Resumed || last < 0 {

@@ -23,14 +23,14 @@ const (
 	publishUnanswered       = "silently"  // the connection is closed without a response; delivered
 	publishHangs            = "forever"   // the connection stays open without a response; not delivered
 	publishLost             = "swallow"   // confirmed, and not delivered
-	publishStops            = "stop"      // confirmed, and not delivered, as are all later messages of all topics
+	publishStops            = "stop"      // confirmed, and not delivered, like all later messages of all topics
 	publishLosesOne         = "loses one" // delivered to all but one of the streams
 )
 
 // A hubFault is a fault of a hub. The zero value is no fault.
 type hubFault struct {
 	fakeservice.Fault
-	Every  int // only every nth message from From; 0: each
+	Every  int // only every nth message, starting with From; 0: every message
 	Offset int // added to the number of a message
 
 	Publish string // effect on publish requests; "": none
@@ -38,23 +38,23 @@ type hubFault struct {
 	Status  int    // status code of refused publish requests
 
 	Overlap   int    // number of messages that a client receives again when it resumes
-	Seam      string // effect on the missed messages: see hub_seam.go
-	StreamsOf string // limits Seam to streams whose client vanished without closing them (half), or to the others (closed)
-	Allowed   bool   // a gap that the service announces is no fault
+	Seam      string // effect on the replay of missed messages: see hub_seam.go
+	StreamsOf string // limits Seam to clients that vanished from the previous stream (half), or to the others (closed)
+	Allowed   bool   // a gap that the service announces is not a fault
 
 	Reconnect  string // how clients that reconnect are refused or delayed: a status, reset, slow; "": not at all
 	Reconnects int    // number of affected reconnects per client; 0: all
 
-	Answer       int           // status of the response to a connect; 0: the stream
+	Answer       int           // status of the response to a connect; 0: a stream opens
 	Join         int           // status of the response to the second request; 0: success
 	NoHeartbeats bool          // the service sends no heartbeats
-	MeanLifetime time.Duration // mean lifetime of a stream, which the service then ends; 0: hubSpec.End decides
+	MeanLifetime time.Duration // mean time after which the service ends a stream; 0: hubSpec.End decides
 	Early        bool          // the first stream of a client ends before its lifetime
 	Overdue      bool          // streams end long after their lifetime
-	TokenRefused bool          // the hub refuses a valid token after a stream has ended
+	TokenRefused bool          // the hub refuses valid tokens at a reconnect
 }
 
-// matches reports whether the fault affects a message on a stream of a device.
+// matches reports whether the fault affects a message on a stream of a client.
 func (f *hubFault) matches(id string, m *message) bool {
 	return f.Action != "" && f.Matches(id) && f.Covers(m.number) && (f.Every == 0 || (m.number-f.From)%f.Every == 0)
 }

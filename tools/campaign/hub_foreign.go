@@ -34,7 +34,7 @@ func (h *hub) writeForeign() {
 }
 
 // foreignBlock returns one block of another publisher, and the kind of frame to record for it. Before the first message
-// of the run it returns "" for the variants that depend on the run's marker.
+// of the run, it returns "" for the variants that are messages with a marker.
 func (h *hub) foreignBlock(variant string, n int) (text, kind string) {
 	m := &message{run: "t-0ther1", number: n + 1, index: 100_000 + n, t: strconv.FormatInt(time.Now().UnixMicro(), 10)}
 	if h.Form == formID { // foreign ids must differ from those of the run

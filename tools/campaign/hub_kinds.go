@@ -10,17 +10,17 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// publishedGroup is the group of the faults of hubs.
+// publishedGroup is the group of publishedKinds.
 const publishedGroup = "published"
 
-// cleanPublished are clean runs of hubs with random properties.
+// cleanPublished are clean runs against hubs with random properties.
 var cleanPublished = []kind{
 	{"clean", "clean", noChange}, {"clean", "clean", noChange}, {"clean", "clean", noChange}, {"clean", "clean", noChange}, {"clean", "clean", noChange},
 	{"clean", "clean", useOtherClock},
 	{"clean", "clean", func(r *rand.Rand, sc *scenario) { reconnectToHub(r, sc); strikeHub(r, sc, fakeservice.ActClose) }},
 }
 
-// publishedKinds are the faults of hubs.
+// publishedKinds are faults of hubs. break_kinds.go and unchecked_kinds.go define others.
 var publishedKinds = []kind{
 	{publishedGroup, "message lost", hubKind(fakeservice.ActLose)},
 	{publishedGroup, "messages lost", func(r *rand.Rand, sc *scenario) {
@@ -184,7 +184,7 @@ func omitHubIDs(_ *rand.Rand, sc *scenario) {
 	h.IDs = hubNone
 }
 
-// shortStreams makes streams so short that most messages are published while a stream starts or ends.
+// shortStreams makes streams so short that most messages are published near the start or end of a stream.
 func shortStreams(f hubFault) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		h, f := sc.Hub, f
@@ -211,7 +211,7 @@ func hubKind(act string) prepare {
 	return func(r *rand.Rand, sc *scenario) { strikeHub(r, sc, act) }
 }
 
-// expectOrder prepares a fault of messages of a service whose description promises order and no duplicates.
+// expectOrder prepares a fault on the messages of a service whose description promises order and no duplicates.
 func expectOrder(act string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.Hub.Order, sc.Hub.Delivery = "", ""
@@ -228,7 +228,7 @@ func expectOrder(act string) prepare {
 	}
 }
 
-// withChecksum prepares a fault of messages of a service with checksums.
+// withChecksum prepares a fault on messages with checksums.
 func withChecksum(act string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.Hub.Marked, sc.Hub.Timed, sc.Hub.Summed = true, true, true
@@ -239,7 +239,7 @@ func withChecksum(act string) prepare {
 	}
 }
 
-// endlessStreams keeps streams open until their client ends them. Clients do not reconnect.
+// endlessStreams keeps each stream open until its client ends it. Clients do not reconnect.
 func endlessStreams(sc *scenario) { sc.Hub.End, sc.Hub.Retry, sc.Plan.Reconnect = "client", 0, false }
 
 // endStreams prepares a fault that ends some streams, whose clients do not reconnect.
@@ -268,7 +268,7 @@ func misroute(act string) prepare {
 	}
 }
 
-// publishKind prepares a fault of publish requests.
+// publishKind prepares a fault on publish requests.
 func publishKind(effect string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		last := sc.Plan.messagesPerTopic(sc.Hub, sc.Hub.Topics-1)
@@ -282,7 +282,7 @@ func publishKind(effect string) prepare {
 	}
 }
 
-// publisherFault prepares a run in which a signal is sent to the publishing runner after it has published messages.
+// publisherFault prepares a run in which the publishing runner receives a signal after its first message.
 func publisherFault(signal syscall.Signal) prepare {
 	return func(_ *rand.Rand, sc *scenario) {
 		endlessStreams(sc)

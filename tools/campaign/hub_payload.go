@@ -24,15 +24,15 @@ type message struct {
 const (
 	corruptNumber    = "number" // invalid number; with a checksum: the next number
 	corruptShift     = "shift"  // another valid number
-	corruptMarker    = "marker" // another last letter
-	corruptTime      = "time"   // another last digit
-	corruptSum       = "sum"    // another last digit
+	corruptMarker    = "marker" // last character changed
+	corruptTime      = "time"   // last digit changed
+	corruptSum       = "sum"    // last digit changed
 	corruptTruncated = "half"   // the data ends in the middle
 )
 
 // block returns a message as text on the wire, with a corruption. corruptShift adds offset to the number. parsed is the
-// number that a client finds by the description, or 0 if the client finds the message corrupted. valid reports whether
-// the client still attributes the message to the run.
+// number that a client reads at the place that the description names, or 0 if the client detects the corruption. valid
+// reports whether the client still attributes the message to the run.
 func (h *hubSpec) block(m *message, corruption string, offset int) (text string, parsed int, valid bool) {
 	run, seq, t, sum := m.run, strconv.Itoa(m.number), m.t, m.sum
 	parsed, valid = m.number, true
@@ -93,7 +93,7 @@ func (h *hubSpec) eventOf(m *message) string {
 	return name
 }
 
-// idOf returns the field id of a message with the number seq.
+// idOf returns the value of the id field of a message with the number seq.
 func (h *hubSpec) idOf(m *message, seq string) string {
 	switch h.IDs {
 	case hubConstant:
@@ -163,7 +163,7 @@ func (h *hubSpec) data(run, seq, t, sum string, m *message) string {
 	return "{" + strings.Join(members, separator) + "}"
 }
 
-// text returns the data of a message that is not JSON.
+// text returns the data of a message as plain text.
 func (h *hubSpec) text(run, seq, t, sum string) string {
 	if t != "" {
 		t = h.formatTime(t)
@@ -172,7 +172,7 @@ func (h *hubSpec) text(run, seq, t, sum string) string {
 	return text + strings.Repeat("and words ", h.Pad/10)
 }
 
-// formatTime returns a time, given in microseconds, in the format of the hub.
+// formatTime returns a time, given in microseconds, in the format of the hub, and shifted by Skew.
 func (h *hubSpec) formatTime(t string) string {
 	us, err := strconv.ParseInt(t, 10, 64)
 	if err != nil {
