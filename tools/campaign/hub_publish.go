@@ -50,7 +50,7 @@ func (h *hub) publish(w http.ResponseWriter, r *http.Request) {
 	answer()
 }
 
-// answer responds to a publish request after a delay, unless the effect is to leave it unanswered.
+// answer responds to a publish request after a delay, unless the effect leaves the request unanswered.
 func (h *hub) answer(w http.ResponseWriter, r *http.Request, m *message, effect string, delay time.Duration) {
 	time.Sleep(delay)
 	status := h.Status
@@ -141,8 +141,8 @@ func (h *hub) deliver(m *message, effect string) {
 	}
 }
 
-// queueMessage queues a message on a stream, in some cases twice if delivery is at-least-once. The caller holds the
-// lock.
+// queueMessage queues a message on a stream. If delivery is at-least-once, it queues some messages twice. The caller
+// holds the lock.
 func (h *hub) queueMessage(f *hubStream, m *message) {
 	if f.client.n < 0 {
 		return

@@ -19,8 +19,8 @@ var tokens = map[string]string{
 	"fails": "(ttl = 60) => { first ??= Date.now(); if (Date.now() - first > 2500) throw new Error('no login'); return `until-${Date.now() + ttl * 1000}-x`; }",
 }
 
-// readToken returns when the token of a stream expires, or zero if the hub checks no token of this client. It refuses
-// expired tokens, and tokens that the fault rejects. ok is false if it has refused the client.
+// readToken returns when the token of a stream expires, or zero if the hub does not check the client's tokens. It
+// refuses malformed and expired tokens, and tokens that the fault rejects. ok is false if readToken refused the client.
 func (h *hub) readToken(w http.ResponseWriter, r *http.Request, id string) (until time.Time, ok bool) {
 	if h.TTL == 0 || h.plan.number(id) < 0 {
 		return time.Time{}, true
@@ -39,8 +39,8 @@ func (h *hub) readToken(w http.ResponseWriter, r *http.Request, id string) (unti
 	return until, true
 }
 
-// refuseReconnect refuses or delays a reconnect according to the fault. While the hub is down, it refuses every client
-// of the run. It reports whether it refused the client.
+// refuseReconnect refuses or delays a reconnect according to the fault. While the hub is down, every client of the run
+// is refused. The result is true if the client was refused.
 func (h *hub) refuseReconnect(w http.ResponseWriter, d *hubClient) bool {
 	h.Mu.Lock()
 	refused := d.n >= 0 && h.fault.Reconnect != "" && h.fault.Matches(d.ID) && len(d.Spans) > 0 && (h.fault.Reconnects == 0 || d.refusals < h.fault.Reconnects)
@@ -68,7 +68,8 @@ func (h *hub) refuseReconnect(w http.ResponseWriter, d *hubClient) bool {
 // restartFile is the file that an action creates in the folder of the run to restart the hub.
 const restartFile = "restart"
 
-// restartHub returns a disturbance that waits for the action, ends all streams, and refuses clients for a time.
+// restartHub returns a disturbance that waits for the action, ends all streams, and makes the hub refuse clients for
+// the given time.
 func restartHub(down time.Duration) func(context.Context, *run, int) {
 	return func(ctx context.Context, r *run, _ int) {
 		if !await(ctx, func() bool { _, err := os.Stat(filepath.Join(r.dir, restartFile)); return err == nil }) {
@@ -86,7 +87,7 @@ func restartHub(down time.Duration) func(context.Context, *run, int) {
 	}
 }
 
-// resumesByID reports whether the description makes streams resume after the last value of the field id.
+// resumesByID reports whether the description makes streams resume after the last value of the id field.
 func (h *hubSpec) resumesByID() bool { return h.Resume == "header" || h.Resume == "query" }
 
 // sendsIDs reports whether messages carry ids from which a stream can resume.
@@ -103,7 +104,7 @@ func (d *hubClient) receivedOnEarlierStream(before int) (arrived span) {
 	return arrived
 }
 
-// expectIDs counts the reconnects of clients that had received messages but had no id to resume from.
+// expectIDs counts the reconnects of a client that had received a message but had no id to resume from.
 func (sc *scenario) expectIDs(d *hubClient, c counts) {
 	name := "no ids"
 	if sc.Hub.sendsIDs() {

@@ -8,7 +8,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// Effects of a fault on the replay of the messages that a client missed, and on the id from which the stream continues.
+// Effects of a fault on the replay of the messages that a client missed.
 const (
 	seamLosesFirst  = "first"   // the first message is missing
 	seamLosesLast   = "last"    // the last message is missing
@@ -17,7 +17,7 @@ const (
 	seamAnnounced   = "told"    // all messages are missing, and the gap is announced
 	seamRepeatsLast = "twice"   // the last message is repeated
 	seamSwapsFirst  = "swap"    // the first two messages are swapped
-	seamReplaysAll  = "start"   // all messages ever published are sent
+	seamReplaysAll  = "start"   // all messages published to the topic are sent
 )
 
 // seam returns the effect of the fault on a stream that resumes. vanished reports whether the client left the previous
@@ -29,8 +29,8 @@ func (f *hubFault) seam(id string, vanished bool) string {
 	return f.Seam
 }
 
-// resumedMessages returns the first messages of a stream that resumes at the index position. It records the missed
-// messages that are not among them. The caller holds the lock.
+// resumedMessages returns the messages to replay on a stream that resumes at the index position. It records the missed
+// messages that the replay omits. The caller holds the lock.
 func (f *hubStream) resumedMessages(position int, vanished bool) []*message {
 	all := func(messages []*message) []*message {
 		return slices.DeleteFunc(slices.Clone(messages), func(m *message) bool { return !m.delivered })
@@ -100,8 +100,8 @@ func (f *hubStream) resumeID(m *message) string {
 	return f.idOf(m, fmt.Sprint(m.number))
 }
 
-// last returns the number of the message after which a client resumes by the id last. It returns 0 if that is unknown,
-// and -1 if the client resumes after no message.
+// last returns the number of the message after which a client with the id last resumes. It returns 0 if that message is
+// unknown, and -1 if the client had not read any message.
 func (t *hubTopic) last(f *hubStream, last string) int {
 	switch {
 	case f.Resume != "data" && (f.IDs == hubConstant || f.IDs == hubNone):

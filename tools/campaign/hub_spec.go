@@ -22,9 +22,9 @@ type hubSpec struct {
 	Slow             time.Duration // maximum delay of that response
 	BeforeAnswer     bool          // the hub responds before it delivers the message
 	ClosesConnection bool          // the hub closes the publisher's connection after each response
-	Header           bool          // a stream identifies itself in a header, otherwise in the query
+	Header           bool          // the client id is in a header, otherwise in the query
 
-	Message any `json:",omitempty"` // field message of the description if the run does not publish; nil: the run publishes
+	Message any `json:",omitempty"` // message field of the description if the run does not publish; nil: the run publishes
 
 	Form     string        // format of the data
 	Time     string        // format of the time
@@ -32,13 +32,13 @@ type hubSpec struct {
 	Timed    bool          // messages have a time
 	Summed   bool          // messages have a checksum
 	Escaped  bool          // a character of the marker is escaped
-	Lined    bool          // the JSON contains line ends
+	Lined    bool          // the JSON contains line breaks
 	Pad      int           // bytes of additional text
-	Events   []string      // names of messages; none: any, and the description names none
-	IDs      string        // form of the field id
+	Events   []string      // event names of messages; empty: any names, and the description states none
+	IDs      string        // form of the id field
 	Delay    time.Duration // maximum delay of a message
-	Order    string        // field order of the description, with which the hub complies: any, or ""
-	Delivery string        // field delivery of the description, likewise: at-least-once, or ""
+	Order    string        // order field of the description, with which the hub complies: any, or ""
+	Delivery string        // delivery field of the description, with which the hub complies: at-least-once, or ""
 
 	Heartbeat         string        // a key of heartbeats; "": none
 	HeartbeatInterval time.Duration // maximum time between two heartbeats
@@ -47,12 +47,12 @@ type hubSpec struct {
 
 	Start    time.Duration // maximum delay of the headers
 	Then     bool          // a stream needs a second request
-	End      string        // who ends a stream: client, request (the hub on request of the client), server
+	End      string        // who ends a stream: client, request (the hub, at the client's request), server
 	EndDelay time.Duration // time that the hub needs to end a stream on request
 	Lifetime float64       // minimum lifetime of a stream in seconds if the server ends it
 	Token    string        // a key of tokens; "": streams need no token
 	TTL      float64       // seconds for which a token is valid; 0: the hub checks no tokens
-	Resume   string        // where a request to resume has the id: header, query, data (in the query, from the data), none
+	Resume   string        // where a resuming request has the id: header, query, data (in the query, from the data), none
 	Gap      string        // place of the announcement of missing messages: event, header; "": no announcement
 	fakeservice.Format
 	Skew time.Duration // offset of the clock that writes the times in messages
@@ -146,7 +146,7 @@ func (h *hubSpec) anyOrder() {
 	}
 }
 
-// drawHeartbeat draws the heartbeats; a quarter of the hubs has none.
+// drawHeartbeat draws the heartbeats; a quarter of the hubs have none.
 func (h *hubSpec) drawHeartbeat(r *rand.Rand) {
 	if r.IntN(4) == 0 {
 		return
@@ -179,7 +179,7 @@ func (h *hubSpec) drawForeign(r *rand.Rand) {
 	}
 }
 
-// drawEnd draws the end of streams, and the place of the id from which they resume.
+// drawEnd draws how streams end and how they resume.
 func (h *hubSpec) drawEnd(r *rand.Rand) {
 	switch {
 	case h.Heartbeat == "after a line": // such a heartbeat resets the id

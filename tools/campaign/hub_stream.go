@@ -20,7 +20,7 @@ type hubStream struct {
 	muted        bool // the stream writes no more blocks
 }
 
-// enqueue queues a block. It does not overtake other blocks unless the description allows any order.
+// enqueue queues a block. The block does not overtake others unless the description allows any order.
 func (f *hubStream) enqueue(due time.Time, write func() error) {
 	f.Queue(due, f.Order == "", func(due time.Time) error {
 		if f.fault.Action != fakeservice.ActDelay {
@@ -33,7 +33,7 @@ func (f *hubStream) enqueue(due time.Time, write func() error) {
 	})
 }
 
-// enqueueMessage queues a message, to which the fault applies.
+// enqueueMessage queues a message, to which the fault may apply.
 func (f *hubStream) enqueueMessage(m *message, due time.Time) {
 	f.enqueue(due, func() error { return f.writeFaulty(m) })
 }
@@ -82,7 +82,7 @@ func (h *hub) subscribe(w http.ResponseWriter, r *http.Request) {
 	f.run(last)
 }
 
-// admit records the first request of a client. It returns false if the client is refused.
+// admit records the first request of a client. It returns false if the fault refuses the client.
 func (h *hub) admit(id string, topic *hubTopic) (*hubClient, bool) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -127,7 +127,7 @@ func (h *hub) join(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// requestEnd ends a stream whose client requests it.
+// requestEnd ends a stream at the request of its client.
 func (h *hub) requestEnd(w http.ResponseWriter, r *http.Request) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -239,8 +239,8 @@ func (f *hubStream) begin(last string) {
 	}
 }
 
-// resumeIndex returns the index of the first message for a client that resumes after an id. It is smaller if the client
-// receives some messages again.
+// resumeIndex returns the index of the first message for a client that resumes after an id. The index is lower if the
+// client receives some messages again.
 func (t *hubTopic) resumeIndex(f *hubStream, last string) int {
 	i, ok := t.foreignIDs[last]
 	for n, m := range t.messages {
