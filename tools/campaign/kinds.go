@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// cleanKinds are soaks without a fault. Half of them change nothing in the scenario that was drawn.
+// cleanKinds are soaks without a fault. Half of them do not change the drawn scenario.
 var cleanKinds = []kind{
 	{"clean", "clean", noChange}, {"clean", "clean", noChange}, {"clean", "clean", noChange}, {"clean", "clean", noChange},
 	{"clean", "clean", useBackend},
@@ -114,7 +114,7 @@ var soakKinds = []kind{
 	{"wire", "half-open, and back", combine(lengthen(12, 8), wireKind(fakeservice.WireVanish), allowReconnect)},
 }
 
-// cleanSuites are suites of streams against a correct service: bin/backend, or a service of this process.
+// cleanSuites are suites of streams against a correct service: bin/backend, or a service in this process.
 var cleanSuites = []kind{
 	{"clean", "clean", suite("fanout")}, {"clean", "clean", suite("capacity")}, {"clean", "clean", suite("churn")},
 	{"clean", "clean", noopsResume(true, 0, passes, exactCount(0), exactCount(0))},
@@ -165,13 +165,13 @@ func lengthen(intervals, seconds float64) prepare {
 	return func(_ *rand.Rand, sc *scenario) { sc.Plan.lengthen(intervals, seconds) }
 }
 
-// strikeMiddle prepares a fault that affects count noops of some clients from the middle of their streams on; 0: all
-// further noops.
+// strikeMiddle prepares a fault that affects count noops (0: all further noops) of some clients, starting in the middle
+// of their streams.
 func strikeMiddle(act string, count int) prepare {
 	return func(r *rand.Rand, sc *scenario) { sc.strike(r, act, count, sc.Plan.middle(r)) }
 }
 
-// strike sets a fault that affects count noops of some clients, from the given noop; 0: all further noops.
+// strike sets a fault that affects count noops (0: all further noops) of some clients, starting with the given noop.
 func (sc *scenario) strike(r *rand.Rand, act string, count, noop int) {
 	sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Action: act, Devices: sc.Plan.randomIDs(r), From: noop, Count: count}, Hold: sc.Plan.hold()}
 }
@@ -186,12 +186,12 @@ func delay(r *rand.Rand, sc *scenario) {
 	sc.Strike.Wait = sc.intervals(r, .55, .85)
 }
 
-// intervals draws a time between from and to intervals.
+// intervals returns a random duration between the given numbers of intervals.
 func (sc *scenario) intervals(r *rand.Rand, from, to float64) time.Duration {
 	return time.Duration((from + (to-from)*r.Float64()) * float64(sc.Plan.interval()))
 }
 
-// otherInterval makes the service send at another interval than planned.
+// otherInterval makes the service send at an interval other than the planned one.
 func otherInterval(r *rand.Rand, sc *scenario) {
 	sc.Plan.lengthen(8, 0)
 	sc.Service.Schedule.Factor = oneOf(r, 0.5, 0.8, 0.9, 1.1, 1.25, 2)
@@ -224,7 +224,8 @@ func wireKind(action string) prepare {
 	}
 }
 
-// allowReconnect lets clients reconnect. The service replays missed noops in half of the scenarios.
+// allowReconnect lets clients reconnect. A service with ids numbers its noops, and replays missed noops in half of the
+// scenarios.
 func allowReconnect(r *rand.Rand, sc *scenario) {
 	sc.Plan.Reconnect = true
 	sc.Service.Retry, sc.Service.EndsLate = 200, false
@@ -250,7 +251,7 @@ func randomLifetimes(_ *rand.Rand, sc *scenario) {
 	sc.Strike = fakeservice.Strike{}
 }
 
-// endInLastIntervals makes the service end a few streams in the last intervals before the end of the run.
+// endInLastIntervals makes the service end a few streams in the last one and a half intervals before their planned end.
 func endInLastIntervals(r *rand.Rand, sc *scenario) {
 	sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Devices: sc.Plan.randomIDs(r)}, EndIn: sc.Plan.hold() - 3*sc.Plan.interval()/2, Within: 3 * sc.Plan.interval() / 2}
 }
@@ -260,14 +261,14 @@ func newSchedules(_ *rand.Rand, sc *scenario) {
 	sc.Service.NewSchedule, sc.Service.Resume = true, false
 }
 
-// omitIDs sends no ids, so noops are counted by the clock. Streams end right after a noop, and outages are shorter
-// than an interval.
+// omitIDs makes the service send no ids, so noops are expected by interval. Streams end right after a noop, and outages
+// are shorter than an interval.
 func omitIDs(_ *rand.Rand, sc *scenario) {
 	sc.Service.IDs, sc.Plan.Interval = fakeservice.IDsNone, 2
 	sc.Service.Schedule.Phase = fakeservice.PhaseConnect
 }
 
-// refuseReconnects makes the service refuse the reconnects of some clients. A maxOutage of 0 is the default of soak.
+// refuseReconnects makes the service refuse the reconnects of some clients. A maxOutage of 0 means the default of soak.
 func refuseReconnects(maxOutage float64) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		if sc.Strike.Devices == nil {
@@ -277,7 +278,7 @@ func refuseReconnects(maxOutage float64) prepare {
 	}
 }
 
-// addJitter delays each noop by a random share of the interval, up to the given one.
+// addJitter delays each noop by a random share of the interval, up to the given share.
 func addJitter(share float64) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.Plan.Seconds, sc.Plan.Interval, sc.Plan.Connections = 20, .8, 40+r.IntN(40)
@@ -309,7 +310,7 @@ func suite(name string) prepare {
 	}
 }
 
-// streams prepares a suite of event streams against a service of this process.
+// streams prepares a suite of event streams against a service in this process.
 func streams(name string, outcomes []verdict.Outcome) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		service := sc.Service
@@ -318,9 +319,9 @@ func streams(name string, outcomes []verdict.Outcome) prepare {
 	}
 }
 
-// slowKind prepares the suite slow against a service of this process. action is the effect of a broadcast on clients
+// slowKind prepares the suite slow against a service in this process. action is the effect of a broadcast on clients
 // that do not read (fakeservice.SlowCut and others); "": the service has no broadcasts. At least one of checks must be
-// unmet, if there are any.
+// unmet, unless checks is empty.
 func slowKind(action string, outcomes []verdict.Outcome, checks []verdict.CheckID, args ...string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		streams("slow", outcomes)(r, sc)
@@ -332,9 +333,10 @@ func slowKind(action string, outcomes []verdict.Outcome, checks []verdict.CheckI
 	}
 }
 
-// detectVanished prepares a service that disconnects a client without acknowledgements after a time (0: the default of
-// the system). gauge is the value of its gauge (fakeservice.GaugeOpen and others). The gauge must show the disconnects
-// within the given seconds. The run lasts 11 s longer: clients vanish after 6 s, and streams end 5 s before the end.
+// detectVanished prepares the suite vanish. The service disconnects a client that acknowledges no data for the given
+// time (0: the default of the system). gauge is the value that the service's gauge shows (fakeservice.GaugeOpen and
+// others). The gauge must show the disconnects within the given number of seconds. The run lasts 11 s longer than that:
+// clients vanish after 6 s, and streams end 5 s before the end of the run.
 func detectVanished(after time.Duration, gauge string, within int, outcomes []verdict.Outcome, checks ...verdict.CheckID) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		streams("vanish", outcomes)(r, sc)

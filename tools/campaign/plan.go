@@ -27,7 +27,7 @@ type plan struct {
 	Prefix      string
 }
 
-// lead is the time in seconds between the end of streams, which a soak requests, and the end of the soak.
+// lead is the time in seconds between a soak's requests to end its streams and the end of the soak.
 const lead = 5
 
 // drawPlan draws the settings of a soak with several noops per stream.
@@ -84,7 +84,7 @@ func (p *plan) tolerance() time.Duration { return min(p.lateLimit(), p.interval(
 
 func (p *plan) id(n int) string { return p.Prefix + strconv.Itoa(n) }
 
-// number returns the number of the run's client with that id, -1 for other ids, such as a trial's.
+// number returns the number of the run's client with that id, or -1 for other ids, such as that of a trial.
 func (p *plan) number(id string) int {
 	suffix, ok := strings.CutPrefix(id, p.Prefix)
 	n, err := strconv.Atoi(suffix)

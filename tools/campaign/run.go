@@ -26,13 +26,13 @@ type run struct {
 	*scenario
 	root           string              // folder of the repository
 	dir            string              // folder of this run
-	server         *fakeservice.Server // serves the service in this process; nil: there is none
+	server         *fakeservice.Server // server of the service in this process; nil: none
 	service        *fakeservice.Service
 	hub            *hub
 	feed           *feedService
 	finiteExpected *verdictExpectation // expected verdict of a finite run, from the ledger of its model
 	endings        []ending            // times at which runners ended early
-	stops          []func()            // functions that stop the started services, in the order of the starts
+	stops          []func()            // functions that stop the services, in the order in which they were started
 	url            string              // URL of the service; "": soak starts it
 }
 
@@ -113,8 +113,8 @@ func (r *run) registerServer(s *fakeservice.Server) {
 	r.server, r.stops = s, append(r.stops, s.Stop)
 }
 
-// startStreams starts a service of this process, with nginx and a faulty proxy (Wire) in front of it if the
-// scenario has them.
+// startStreams starts a service in this process, with nginx and a faulty proxy (Wire) in front of it if the scenario
+// has them.
 func (r *run) startStreams(ctx context.Context, l net.Listener) (address string, err error) {
 	listeners, address := []net.Listener{l}, l.Addr().String()
 	if r.Service.Nginx {
@@ -205,7 +205,7 @@ func (r *run) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// exec runs bin/soak to its end while disturb runs, and writes its output to soak.txt.
+// exec runs bin/soak to its end, and disturb at the same time. It writes the output of bin/soak to soak.txt.
 func (r *run) exec(ctx context.Context, args ...string) (string, error) {
 	cmd := r.command(ctx, args...)
 	var text bytes.Buffer
