@@ -10,15 +10,15 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// A scenario is one run of the campaign. Everything but the timing follows from its seed and the option -kind. The
-// fields outside of its JSON follow from its kind.
+// A scenario is one run of the campaign. Everything but the timing follows from the seed and the flag -kind. The
+// unexported fields follow from Kind.
 type scenario struct {
 	Seed     uint64
 	Group    string                   // group of the kind
 	Kind     string                   // kind of fault; clean: none
 	Plan     plan                     // settings of soak
-	Service  *fakeservice.ServiceSpec `json:",omitempty"` // service of noops; nil, without another service: bin/backend
-	Family   string                   `json:",omitempty"` // group of the faults of a hub or a feed, even in a clean run
+	Service  *fakeservice.ServiceSpec `json:",omitempty"` // service of noops; nil: another one below, or bin/backend
+	Family   string                   `json:",omitempty"` // group of faults of a hub or feed; also set in a clean run
 	Hub      *hubSpec                 `json:",omitempty"` // service to which the run publishes
 	HubFault hubFault
 	Early    *earlySpec  `json:",omitempty"` // early end of a runner, or of soak
@@ -28,10 +28,10 @@ type scenario struct {
 	Wire     fakeservice.WireSpec
 	Suite    string            `json:",omitempty"` // "": soak
 	Args     []string          `json:",omitempty"` // further arguments of soak
-	Fails    bool              `json:",omitempty"` // the run must fail although no noop was lost
+	Fails    bool              `json:",omitempty"` // the run must fail even if no message is lost
 	Broken   []verdict.CheckID `json:",omitempty"` // at least one of these checks must be unmet; empty: any may be unmet
 
-	// disturb acts on the soak process with the given id while it runs; nil: no disturbance.
+	// disturb disturbs the run while the soak process with the given id runs; nil: no disturbance.
 	disturb func(ctx context.Context, r *run, soak int)
 	// want is the expected verdict; nil: it follows from the actions of the service.
 	want *verdictExpectation
@@ -45,7 +45,7 @@ type kind struct {
 	prepare     prepare
 }
 
-// prepareOne draws one of these kinds, and prepares it.
+// prepareOne draws one of these kinds, and prepares the scenario for it.
 func (sc *scenario) prepareOne(r *rand.Rand, pool ...kind) {
 	k := oneOf(r, pool...)
 	sc.Group, sc.Kind = k.group, k.name
@@ -55,7 +55,7 @@ func (sc *scenario) prepareOne(r *rand.Rand, pool ...kind) {
 // A prepare is a step that changes a scenario.
 type prepare func(r *rand.Rand, sc *scenario)
 
-// draw returns the scenario of a seed, limited to a kind or group unless only is empty.
+// draw returns the scenario for a seed, limited to a kind or group unless only is empty.
 func draw(seed uint64, only string) *scenario {
 	switch {
 	case len(withName(only, finiteKinds)) > 0:
@@ -95,7 +95,7 @@ func (sc *scenario) setInterval() {
 	}
 }
 
-// A family has the faults of hubs of one group, and clean runs that resemble them.
+// A family has one group of faults of hubs, and clean runs that resemble them.
 type family struct{ faulty, clean []kind }
 
 // families lists all families. The first is drawn as often as the others together.
@@ -133,7 +133,7 @@ func familyOf(r *rand.Rand, only string) *family {
 
 func (f *family) isGroup(name string) bool { return f.faulty[0].group == name }
 
-// draw returns the scenario of a seed, against a hub. Unless only names one kind, half of the scenarios are clean.
+// draw returns the scenario for a seed, with a hub. Unless only names one kind, half of the scenarios are clean.
 func (f *family) draw(r *rand.Rand, seed uint64, only string) *scenario {
 	h := drawHub(r)
 	sc := &scenario{Seed: seed, Family: f.faulty[0].group, Hub: h, Plan: drawHubPlan(r, h)}

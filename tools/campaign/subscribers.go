@@ -16,9 +16,9 @@ type feedSpec struct {
 	Topics          int
 	MessageInterval time.Duration // mean time between two messages of a topic
 	Burst           int           // number of messages that are sent together
-	SharedSource    string        // field message.same of the description
+	SharedSource    string        // message.same field of the description
 	Repeats         bool          // a message often has the same content as the previous one
-	Personal        bool          // messages contain the number of their client
+	Personal        bool          // messages contain the number of the client that receives them
 	History         int           // number of earlier messages at the start of a stream
 	HistoryInterval time.Duration // time between two messages of the history
 	Lag             time.Duration // delay of the messages to one client
@@ -49,8 +49,8 @@ const (
 	feedResume        = "lost while disconnected"
 )
 
-// subscriberKinds are the faults of a feed. They are drawn only with -kind subscribers, or with the name of one of
-// them.
+// subscriberKinds are the faults of a feed. They are drawn only if -kind is subscribers or the name of one of these
+// kinds.
 var subscriberKinds = []kind{
 	{"subscribers", feedLost, feedFault(feedLost)}, {"subscribers", feedSeveral, feedFault(feedSeveral)},
 	{"subscribers", feedDuplicated, feedFault(feedDuplicated)}, {"subscribers", feedSwapped, feedFault(feedSwapped)},
@@ -59,7 +59,7 @@ var subscriberKinds = []kind{
 	{"subscribers", feedResume, feedFault(feedResume)},
 }
 
-// drawSubscribers returns the scenario of a seed, against a feed.
+// drawSubscribers returns the scenario for a seed, with a feed.
 func drawSubscribers(seed uint64, only string) *scenario {
 	r := rand.New(rand.NewPCG(seed, 35))
 	sc := &scenario{Seed: seed, Family: "subscribers"}
@@ -72,7 +72,7 @@ func drawSubscribers(seed uint64, only string) *scenario {
 	return sc
 }
 
-// feedFault prepares a feed with a fault; "": none.
+// feedFault prepares a feed with a fault ("": none).
 func feedFault(fault string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		p := &plan{Seconds: 15 + r.IntN(4), Interval: 15, Runners: 1 + r.IntN(3), PerVU: 1, LateMS: 1000, MaxLate: -1, Prefix: fmt.Sprintf("c%d-", r.IntN(1000))}
