@@ -13,7 +13,7 @@ import (
 	"text/template"
 )
 
-// gateways are servers that forward the responses of Options.Upstream, a server of OpenAI's chat API, to clients.
+// gateways are servers that forward the responses of Options.Upstream, a server with OpenAI's chat API, to clients.
 var gateways = []definition{
 	liteLLM,
 	{name: "nginx", service: "openai-chat", set: func(s setup) (command, error) { return nginxGateway(s, false) }},
@@ -27,7 +27,7 @@ var gateways = []definition{
 // Gateways returns the names of the gateways. Start needs Options.Upstream for them.
 func Gateways() []string { return names(gateways) }
 
-// liteLLM is the proxy of the Python package litellm. Instance.Env has its key as SUBSCRIBE_TOKEN.
+// liteLLM is the proxy of the Python package litellm. SUBSCRIBE_TOKEN in Instance.Env is the key of the proxy.
 var liteLLM = definition{name: "litellm", service: "openai-chat", set: setLiteLLM}
 
 const liteLLMConfig = `model_list:
@@ -71,7 +71,7 @@ var templateFiles embed.FS
 
 var templates = template.Must(template.ParseFS(templateFiles, "*.tmpl"))
 
-// configure writes the configuration of a service from the template of the same name.
+// configure writes a configuration file called name from the template name.tmpl, and returns the path of the file.
 func configure(s setup, name string, values map[string]any) (path string, err error) {
 	var text bytes.Buffer
 	if err := templates.ExecuteTemplate(&text, name+".tmpl", values); err != nil {
@@ -84,7 +84,8 @@ func configure(s setup, name string, values map[string]any) (path string, err er
 	return path, nil
 }
 
-// nginxGateway returns nginx with its defaults, or with the settings that its documentation recommends for streams.
+// nginxGateway returns the command of nginx with its defaults or, if streams is set, with the settings that the nginx
+// documentation recommends for streams.
 func nginxGateway(s setup, streams bool) (command, error) {
 	nginx, err := find("nginx", "nginx", "nginx-light")
 	if err != nil {

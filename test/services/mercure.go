@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// mercure is the hub of github.com/dunglas/mercure, in mercure/.
+// mercure is the hub in mercure/, which embeds github.com/dunglas/mercure.
 var mercure = definition{name: "mercure", service: "mercure", set: setMercure}
 
-// mercureKey signs the tokens of hubs that tests start on this machine. It is no secret.
+// mercureKey signs the tokens for the hubs that tests start on this machine. It is not secret.
 const mercureKey = "a public key for tests of this project"
 
 func setMercure(s setup) (command, error) {
@@ -57,7 +57,7 @@ func mercureToken() string {
 	return signed + "." + encode(mac.Sum(nil))
 }
 
-// moduleVersion returns the version of a module in a Go program, and of Go; "" if it is unknown.
+// moduleVersion returns the versions of a module in a Go program and of Go; "" if they are unknown.
 func moduleVersion(program, module string) string {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/host/process"
 )
 
-// nchan is nginx with the module nchan, of Debian's package libnginx-mod-nchan.
+// nchan is nginx with the module nchan from Debian's package libnginx-mod-nchan.
 var nchan = definition{name: "nchan", service: "nchan", set: setNchan}
 
-// nchanModules are the paths of the module in distributions.
+// nchanModules lists the paths at which Linux distributions install the module.
 var nchanModules = []string{"/usr/lib/nginx/modules/ngx_nchan_module.so", "/usr/lib64/nginx/modules/ngx_nchan_module.so"}
 
 func setNchan(s setup) (command, error) {
@@ -58,7 +58,8 @@ func setNchan(s setup) (command, error) {
 	}, nil
 }
 
-// find returns the path of a program that a service needs. packages names the packages that contain it.
+// find returns the path of a program that a service needs. packages lists the Debian packages to install if the program
+// is missing.
 func find(service, program, packages string) (string, error) {
 	path, err := process.Find(program)
 	if err != nil {
@@ -67,7 +68,7 @@ func find(service, program, packages string) (string, error) {
 	return path, nil
 }
 
-// nchanVersion returns the known versions of nchan, from dpkg, and of nginx.
+// nchanVersion returns the versions of nchan (from dpkg) and of nginx. It omits unknown versions.
 func nchanVersion(nginx string) string {
 	var versions []string
 	if out, err := exec.Command("dpkg-query", "-W", "-f", "${Version}", "libnginx-mod-nchan").Output(); err == nil {

@@ -31,7 +31,7 @@ type stream struct {
 	output     []byte // bytes for Read to return
 	chunk      []byte
 	endErr     error  // error for Read to return after output
-	afterRead  func() // called when all of output has been read; nil: nothing
+	afterRead  func() // called once all of output has been read; nil: no call
 }
 
 // Read returns blocks and comments as soon as they are complete.
@@ -129,7 +129,7 @@ func (s *stream) forward(part []byte) {
 	s.proxy.record(action)
 }
 
-// reset ends the connection of the subscriber with a TCP reset.
+// reset ends the stream, and makes the connection to the subscriber end with a TCP reset.
 func (s *stream) reset() {
 	if tcp, ok := s.conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
@@ -145,7 +145,8 @@ func (s *stream) pause(d time.Duration) {
 	}
 }
 
-// fault returns the fault for the latest message, whose number is n (0: none), or the zero value if there is none.
+// fault returns the fault that applies to the latest message, or the zero value if none applies. n is the number of
+// the message; 0: it has none.
 func (s *stream) fault(n int64) Fault {
 	for i, f := range s.proxy.options.Faults {
 		if f.Client != "" && f.Client != s.client {

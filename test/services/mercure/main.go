@@ -40,8 +40,8 @@ func main() {
 	}
 }
 
-// run serves the hub until ctx ends. key is the key of the publisher's JWT, subscribers that of the subscribers' JWT;
-// "": subscribers need no JWT.
+// run serves the hub until ctx ends. key is the key of the publisher's JWT. subscribers is the key of the subscribers'
+// JWT; "": subscribers need no JWT.
 func run(ctx context.Context, s settings, key, subscribers string) error {
 	if key == "" {
 		return errors.New("PUBLISHER_JWT_KEY must be the HS256 key of the publisher's JWT, got none")
