@@ -11,7 +11,7 @@ type ProbeInput struct {
 // payload is the message that a probe publishes.
 const payload = `{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}`
 
-// probings has the arguments of the probe for each of Names.
+// probings has the arguments of the probe for each service that Names returns.
 var probings = map[string]ProbeInput{
 	"nchan": {Stream: "/sub/{topic}", Publish: probe.Request{URL: "{base}/pub/{topic}", Body: payload}},
 	"mercure": {
@@ -33,7 +33,7 @@ var probings = map[string]ProbeInput{
 	"sse-starlette": {Stream: "/events/{topic}", Publish: probe.Request{URL: "{base}/publish/{topic}", Body: payload}},
 }
 
-// ProbeInput returns the arguments of a probe of the service, which is one of Names.
+// ProbeInput returns the arguments of a probe of the service. Names must contain the name of the service.
 func (r *Instance) ProbeInput() ProbeInput { return probings[r.Name] }
 
 // Flags returns the arguments of `soak probe` for the service.

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// djangoEventstream is python/django_events.py with the library django-eventstream. Its heartbeat is always 20 s.
+// djangoEventstream is python/django_events.py with the library django-eventstream. It always sends heartbeats every
+// 20 s.
 var djangoEventstream = definition{
 	name: "django-eventstream", service: "django-eventstream",
 	set: func(s setup) (command, error) {
@@ -38,7 +39,7 @@ var fastapiRooms = definition{
 	},
 }
 
-// python returns the command of a script in python/. name is its package in PyPI.
+// python returns the command of a script in python/. name is the name of the service and of its PyPI package.
 func python(s setup, name, script, settings string, args ...string) (command, error) {
 	ready, err := buildPath(s, name, "python", "ready") // created when the environment is complete
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package services starts third-party SSE services for tests and tools/thirdparty, and gateways for language models.
 // The services are Debian's nginx with nchan, a Mercure hub and PocketBase from their Go modules, and
-// django-eventstream and sse-starlette from PyPI. `make services` builds those that Debian does not
-// package into bin/services/. .ci/run, a go.mod or a requirements.txt pins the versions.
+// django-eventstream and sse-starlette from PyPI. `make services` builds into bin/services/ the services and gateways
+// that are not Debian packages. A go.mod, requirements.txt or package-lock.json pins their versions.
 package services
 
 import (
@@ -21,29 +21,29 @@ import (
 	"github.com/sse-soak/sse-soak/test/address"
 )
 
-// Options are the settings of a service. The zero value has the settings that its description in load-tests/services
-// expects.
+// Options are the settings of a service. The zero value has the settings that the service's description expects.
 type Options struct {
 	// Heartbeat is the interval of heartbeats in whole seconds; 0: the interval of the description. django-eventstream
-	// always has 20 s, and PocketBase has no heartbeats.
+	// always uses 20 s, and PocketBase has no heartbeats.
 	Heartbeat time.Duration
-	// History is the number of messages of a topic that a disconnected stream can resume; 0: unlimited, or 1000 for
-	// nchan; negative: none. nchan, Mercure (for all topics together) and django-eventstream (all or none) have a
-	// history.
+	// History is the number of messages per topic that the service can replay to a client that resumes; 0: unlimited, or
+	// 1000 for nchan; negative: none. Only nchan, Mercure (for all topics together) and django-eventstream (all or none)
+	// have a history.
 	History int
 	// Lifetime is the maximum lifetime of a stream, for Mercure and PocketBase; 0: the default of the service.
 	Lifetime time.Duration
-	// Tokens makes streams require a JWT, signed with SUBSCRIBER_JWT_KEY of Env. Only Mercure supports it.
+	// Tokens makes streams require a JWT that is signed with SUBSCRIBER_JWT_KEY of Instance.Env. Only Mercure supports
+	// this.
 	Tokens bool
 	// Streams is the maximum number of streams; 0: 4000. Only nchan uses it.
 	Streams int
 	// Upstream is the URL of the server behind a gateway. Only gateways have one.
 	Upstream string
-	// Dir is the folder of configuration, data and log; "": a folder that Stop removes.
+	// Dir is the folder for the configuration, the data and the log; "": a folder that Stop removes.
 	Dir string
 }
 
-// An Instance is a running service. Its methods are for one goroutine at a time.
+// An Instance is a running service. Its methods must not be called concurrently.
 type Instance struct {
 	Name string
 	// URL is the value of --backend-url.
@@ -52,9 +52,9 @@ type Instance struct {
 	Service string
 	// PublishToken is the value of PUBLISH_TOKEN; "" if publishing needs none.
 	PublishToken string
-	// SubscribeToken is the value of SUBSCRIBE_TOKEN; "" if streams need none.
+	// SubscribeToken is the value of SUBSCRIBE_TOKEN; "" if Env does not contain this variable.
 	SubscribeToken string
-	// Env is the environment of a run: PUBLISH_TOKEN=…, SUBSCRIBE_TOKEN=…, or nothing.
+	// Env has the variables that a run needs: PUBLISH_TOKEN=…, SUBSCRIBE_TOKEN=…, SUBSCRIBER_JWT_KEY=…, or none.
 	Env []string
 	// Version has the versions of the service and of its runtime.
 	Version string
@@ -77,7 +77,7 @@ type definition struct {
 	set     func(setup) (command, error)
 }
 
-// A setup has the parameters of a definition.
+// A setup has the parameters of definition.set.
 type setup struct {
 	Options
 	root, dir, address string
@@ -91,7 +91,7 @@ type command struct {
 	token   string   // bearer token of publishers
 	key     string   // bearer token of subscribers
 	runEnv  []string // variables that a run needs in its environment
-	health  string   // path with status 200 when the service is ready; "": the service is ready when it listens
+	health  string   // path that returns status 200 when the service is ready; "": the service is ready when it listens
 	version string
 	// settings is Instance.Settings.
 	settings string
@@ -116,7 +116,7 @@ func (m *MissingError) Error() string {
 	return fmt.Sprintf("%s cannot be started: %s", m.Service, m.What)
 }
 
-// startTimeout is the maximum time of a start. LiteLLM takes longest, above all on a busy machine.
+// startTimeout is the maximum duration of a start. LiteLLM starts most slowly, especially on a busy machine.
 const startTimeout = 4 * time.Minute
 
 // Start starts a service and waits until it is ready. If this machine lacks a program, the error is a *MissingError.
@@ -166,7 +166,8 @@ func Start(ctx context.Context, name string, o Options) (*Instance, error) {
 	return r, nil
 }
 
-// Up starts the service at its address and waits until it is ready. After Down or Crash its stored messages remain.
+// Up starts the service at its address and waits until it is ready. The service keeps the messages that it stored in
+// files before Down or Crash.
 func (r *Instance) Up(ctx context.Context) error {
 	env := append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + r.dir}, r.command.env...)
 	p, err := process.Start(process.Spec{
@@ -190,7 +191,7 @@ func (r *Instance) Up(ctx context.Context) error {
 	return nil
 }
 
-// ready reports whether the service listens and its health path, if any, responds.
+// ready reports whether the service listens or, if it has a health path, whether that path returns status 200.
 func (r *Instance) ready(ctx context.Context) bool {
 	if r.command.health == "" {
 		var dialer net.Dialer
@@ -211,7 +212,7 @@ func (r *Instance) logTail() string {
 	return string(text[max(0, len(text)-2000):])
 }
 
-// Down stops the service. Its stored messages remain.
+// Down stops the service. Messages that it stored in files remain.
 func (r *Instance) Down() { r.end(syscall.SIGTERM) }
 
 // Crash kills the service.

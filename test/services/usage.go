@@ -8,7 +8,7 @@ import (
 
 // A Usage is the CPU and memory usage of all processes of a service.
 type Usage struct {
-	// Memory is the proportional set size in bytes, which counts pages that processes share once.
+	// Memory is the proportional set size in bytes. A page that these processes share counts only once.
 	Memory uint64
 	// CPU is the user and system time of the running processes, in seconds.
 	CPU float64
@@ -42,7 +42,7 @@ func (r *Instance) Usage() (Usage, error) {
 	return UsageOf(r.Name, pids)
 }
 
-// UsageOf returns the usage of processes. Errors contain the name of their service.
+// UsageOf returns the total usage of the processes of a service. Errors contain the name of the service.
 func UsageOf(name string, pids []int) (out Usage, err error) {
 	if len(pids) == 0 {
 		return out, fmt.Errorf("read the usage of %s: the service is not running", name)

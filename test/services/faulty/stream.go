@@ -31,7 +31,7 @@ type stream struct {
 	output     []byte // bytes for Read to return
 	chunk      []byte
 	endErr     error  // error for Read to return after output
-	afterRead  func() // called once all of output has been read; nil: no call
+	afterRead  func() // called after all of output has been read; nil: no call
 }
 
 // Read returns blocks and comments as soon as they are complete.

@@ -1,4 +1,4 @@
-// Command pocketbase is PocketBase for tests, with the collection of load-tests/services/pocketbase.js. It is a
+// Command pocketbase is PocketBase for tests, with the collection that load-tests/services/pocketbase.js uses. It is a
 // separate module, so that sse-soak does not have its dependencies.
 package main
 
@@ -13,7 +13,7 @@ import (
 
 	"github.com/pocketbase/pocketbase/apis"
 	"github.com/pocketbase/pocketbase/core"
-	_ "github.com/pocketbase/pocketbase/migrations" // tables of PocketBase
+	_ "github.com/pocketbase/pocketbase/migrations" // creates the tables of PocketBase
 )
 
 const collection = "soak"
