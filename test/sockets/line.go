@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// ServerTLS returns the TLS configuration of a server with a certificate for 127.0.0.1, which no client trusts.
+// ServerTLS returns the TLS configuration of a server. The certificate is valid for 127.0.0.1, but no client trusts it.
 var ServerTLS = sync.OnceValue(func() *tls.Config {
 	s := httptest.NewUnstartedServer(nil)
 	s.StartTLS()
@@ -17,7 +17,7 @@ var ServerTLS = sync.OnceValue(func() *tls.Config {
 	return &tls.Config{Certificates: s.TLS.Certificates}
 })
 
-// A Line is a connection whose next bytes can be read in advance, and whose writes can be collected.
+// A Line is a connection that can peek at the next bytes and collect writes.
 type Line struct {
 	net.Conn
 

@@ -1,4 +1,4 @@
-// Package sockets is a server for tests that read and write raw bytes of connections.
+// Package sockets provides a server for tests that read and write the raw bytes of connections.
 package sockets
 
 import (

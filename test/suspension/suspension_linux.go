@@ -16,11 +16,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// suspendable is the first argument of a process that executes the program in its other arguments, with a Clock.
+// suspendable is the first argument of a process that prepares a Clock, and then executes the program in its other
+// arguments.
 const suspendable = "suspendable"
 
-// A Clock handles the calls of clock_gettime(CLOCK_BOOTTIME) of a program and its children, by seccomp_unotify(2).
-// After a suspension it is ahead of CLOCK_MONOTONIC. All other calls go to the kernel.
+// A Clock uses seccomp_unotify(2) to handle calls to clock_gettime(CLOCK_BOOTTIME) by a program and its children. After
+// a suspension the clock is ahead of CLOCK_MONOTONIC. All other calls go to the kernel.
 type Clock struct {
 	listener  *os.File
 	suspended atomic.Int64 // total time of suspensions in nanoseconds
@@ -126,10 +127,10 @@ func ioctl(fd int, request uintptr, to unsafe.Pointer) syscall.Errno {
 	return errno
 }
 
-// execSuspendable replaces this process by a program, so it returns only after an error. It sends the listener for
-// the program's calls of clock_gettime(CLOCK_BOOTTIME) to file descriptor 3.
+// execSuspendable replaces this process with a program, so it returns only after an error. It sends the listener for
+// the program's calls to clock_gettime(CLOCK_BOOTTIME) over the socket at file descriptor 3.
 func execSuspendable(args []string) error {
-	runtime.LockOSThread() // the filter applies to this thread; exec keeps it and ends the other threads
+	runtime.LockOSThread() // the filter applies only to this thread; exec keeps the filter and ends the other threads
 	filter := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // seccomp_data.nr
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_CLOCK_GETTIME, Jf: 3},

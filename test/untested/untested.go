@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// listFile is the variable with the path of the list, which `make test` prints at its end. The path is new in each
-// run. go test therefore does not use cached results of tests that read the variable because they were skipped.
+// listFile is the environment variable with the path of the list. `make test` prints the list when it ends, and uses
+// another path in each run. Skipped tests read the variable, so go test does not reuse their cached results.
 const listFile = "NOT_TESTED"
 
 // SkipMissing skips a test because a tool that .ci/run installs is missing. In CI it fails the test.

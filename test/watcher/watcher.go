@@ -22,7 +22,7 @@ import (
 
 // Start starts a Prometheus that scrapes target, HOST:PORT, as the job backend every second. nodes are node_exporters
 // as NAME=HOST:PORT, which become instances of the job node. Start returns the address after the first scrape, which
-// may need longer than a short run on a busy machine. Prometheus ends with the test.
+// may take longer than a short run on a busy machine. Prometheus ends with the test.
 func Start(t *testing.T, target string, nodes ...string) (listen string) {
 	t.Helper()
 	jobs := "{job_name: backend, scrape_interval: 1s, static_configs: [{targets: [" + target + "]}]}"
