@@ -16,8 +16,8 @@ const (
 	epollBuffer   = 32 << 10 // size of the read buffer in bytes
 )
 
-// holdEpoll reads all streams in one loop over their descriptors. It only counts the texts of noops in the bytes that
-// it reads. The backend writes each noop at once, so no noop is divided between two reads.
+// holdEpoll reads all streams in one loop over their descriptors. It only counts how often the text of a noop occurs in
+// the received bytes. The backend sends each noop with a single write, so no noop is split between two reads.
 func holdEpoll(ctx context.Context, o holdOptions) (r holdResult, err error) {
 	fds, err := o.connectAll(ctx)
 	if err != nil {
@@ -66,8 +66,8 @@ func (o holdOptions) connectAll(ctx context.Context) (fds []int, err error) {
 	return fds, nil
 }
 
-// readAll reads until all streams have ended, and returns the number of noops. It returns an error if streams are open
-// and silent for closeTimeout after the end of ctx.
+// readAll reads until all streams have ended, and returns the number of noops. It returns an error if ctx has ended and
+// no stream has sent anything for closeTimeout.
 func readAll(ctx context.Context, epoll, open int) (received uint64, err error) {
 	events := make([]unix.EpollEvent, eventsPerWait)
 	buf := make([]byte, epollBuffer)

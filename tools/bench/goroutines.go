@@ -115,8 +115,8 @@ var (
 	noop    = []byte("data: 0\n")
 )
 
-// line counts the noop in one line of the response, or the noops that the number in the line skips. It ignores headers
-// and the sizes of chunks.
+// line processes one line of the response. If the line is a noop, it counts the noop. If the line is an id, it counts
+// the numbers that the id skips. It ignores headers and the sizes of chunks.
 func (c *reader) line(line []byte) {
 	if id, ok := bytes.CutPrefix(line, idField); ok {
 		n, _ := strconv.ParseUint(string(bytes.TrimSpace(id)), 10, 64)
@@ -149,7 +149,7 @@ type churnResult struct {
 	Errors       map[string]int // number of failed streams by error
 }
 
-// churn opens and ends streams until a limit of its options. A worker stops after ten errors.
+// churn opens and ends streams until it reaches a limit of its options. A worker stops after ten errors.
 func churn(ctx context.Context, o churnOptions) (churnResult, error) {
 	limited, stop := context.WithTimeout(ctx, o.Duration)
 	defer stop()
@@ -231,10 +231,9 @@ func do(ctx context.Context, client *http.Client, method, url, token string) (*h
 	return resp, nil
 }
 
-// resettingClient returns a client that connects from its own hundred addresses in turn, and closes connections by
-// RST. With newConnections it makes each request on a new connection. Without RST, ports and entries of the
-// connection tracking would run out. A closed connection then occupies its port for a minute and its entry for two
-// minutes.
+// resettingClient returns a client that connects from its own hundred addresses in turn, and closes connections with
+// RST. With newConnections it makes each request on a new connection. Without RST, a closed connection would occupy its
+// port for a minute and its connection-tracking entry for two minutes. Ports and entries would run out.
 func resettingClient(worker int, newConnections bool) *http.Client {
 	const addresses = 100
 	dials := 0

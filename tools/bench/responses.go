@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// responsesOptions has the options of a Go client with net/http and a scanner. It reads responses of the numbered
-// model, and checks only whether they have their terminal event.
+// responsesOptions has the options of a Go client that uses net/http and a scanner. The client reads responses of the
+// numbered model, and checks only whether they have their terminal event.
 type responsesOptions struct {
 	URL         string
 	Concurrency int
 	Duration    time.Duration
 }
 
-// A responsesResult is the output of the client of responses: the complete responses, and the CPU of the whole process.
+// A responsesResult is the output of this client: the number of complete responses, and the CPU time of its process.
 type responsesResult struct {
 	Complete   int64
 	CPUSeconds float64

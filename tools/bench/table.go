@@ -32,7 +32,7 @@ type measurement struct {
 	High       float64 `json:"high"`  // largest value of the repetitions
 }
 
-// A report is the stored form of benchmarks. Benchmarks that were not run again keep their figures.
+// A report is the stored form of the results of benchmarks. Benchmarks that were not run again keep their figures.
 type report struct {
 	RunInfo *page.RunInfo `json:"run_info"` // origin of the newest figures
 	Figures []measurement `json:"figures"`
@@ -84,7 +84,7 @@ func parse(output io.Reader) (values map[string][]float64, failure, err error) {
 	return values, failure, lines.Err()
 }
 
-// merge replaces measurements by new ones, and sorts them in the order of figures.
+// merge replaces measurements with new ones, and sorts them in the order of figures.
 func (r *report) merge(values map[string][]float64, info *page.RunInfo) {
 	var out []measurement
 	machine := fmt.Sprintf("%s, %d cores", info.Machine.CPU, info.Machine.Cores)

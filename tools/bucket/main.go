@@ -55,7 +55,7 @@ func serve(ctx context.Context, name, listen, dir string) error {
 		return fmt.Errorf("serve the bucket %s: %w", name, err)
 	}
 	server := &http.Server{Handler: gofakes3.New(backend).Server(), ReadHeaderTimeout: 10 * time.Second}
-	finished := make(chan struct{}) // closed when the requests in progress have ended
+	finished := make(chan struct{}) // closed when the requests in progress have ended, or after 5 s
 	stop := context.AfterFunc(ctx, func() {
 		defer close(finished)
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
