@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// The kinds in this file are faults of streams that break, and whose clients resume after the last received message.
+// The kinds in this file are faults of streams that end during the run. Their clients resume after the last received message.
 
 // resumeKinds are faults of services whose streams the run disconnects.
 var resumeKinds = []kind{
@@ -40,7 +40,7 @@ var resumeKinds = []kind{
 	}},
 }
 
-// cleanResumes are disconnects that must pass.
+// cleanResumes are runs with disconnects that must pass.
 var cleanResumes = []kind{
 	{"clean", "clean", cutAndResume("")}, {"clean", "clean", cutAndResume("")},
 	{"clean", "clean", combine(cutAndResume(""), func(_ *rand.Rand, sc *scenario) { sc.Hub.Delivery = "at-least-once" })},
@@ -49,8 +49,8 @@ var cleanResumes = []kind{
 	})},
 }
 
-// cutAndResume prepares a service whose streams are disconnected, and that replays missed messages. seam is the effect
-// of the fault on a replay (hub_seam.go); "": none.
+// cutAndResume prepares a run that disconnects streams. The service replays missed messages. seam is the effect of the
+// fault on a replay (hub_seam.go); "": none.
 func cutAndResume(seam string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		makeResumable(r, sc)
@@ -62,7 +62,7 @@ func cutAndResume(seam string) prepare {
 	}
 }
 
-// noopsResume prepares a service of noops whose streams are disconnected. With replays, the service replays missed
+// noopsResume prepares a run that disconnects streams of a service of noops. With replays, the service replays missed
 // noops. A replay starts seam noops too late, or too early if seam is negative. No cut leaves a stream half-open,
 // because the service refuses a second stream of a client while its first one is open.
 func noopsResume(replays bool, seam int, outcomes []verdict.Outcome, lost, doubled span) prepare {
@@ -163,13 +163,13 @@ func expectUnmet(checks ...verdict.CheckID) prepare {
 	return func(_ *rand.Rand, sc *scenario) { sc.Broken = checks }
 }
 
-// expectFailure returns a step that expects at least one of these checks to fail the run, even if no message is
-// missing.
+// expectFailure returns a step that expects the run to fail, even if no message is missing. At least one of these
+// checks must be unmet, if there are any.
 func expectFailure(checks ...verdict.CheckID) prepare {
 	return combine(expectUnmet(checks...), func(_ *rand.Rand, sc *scenario) { sc.Fails = true })
 }
 
-// forSome prepares a fault of some streams that does not depend on messages.
+// forSome prepares a fault that affects some clients and does not depend on messages.
 func forSome(f hubFault) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		f := f // a copy, because the scenario may change it
@@ -192,11 +192,11 @@ var lifetimeKinds = []kind{
 	{"lifetime", "other order at the rotation", rotate(seamSwapsFirst)},
 }
 
-// cleanLifetimes are runs of services that end streams on purpose and must pass.
+// cleanLifetimes are runs that must pass although the service ends streams on purpose.
 var cleanLifetimes = []kind{{"clean", "clean", rotate("")}}
 
-// reconnectKinds are runs of services whose streams may end too late for a client to reconnect, or that refuse one
-// reconnect.
+// reconnectKinds are runs against services that may end a stream too late for its client to reconnect, or that refuse
+// one reconnect.
 var reconnectKinds = []kind{
 	{"published reconnect", "clean random ends", func(r *rand.Rand, sc *scenario) {
 		makeResumable(r, sc)
@@ -229,11 +229,11 @@ var tokenKinds = []kind{
 	{"token", "silent gap at the next token", requireToken("fresh", seamLosesAll)},
 }
 
-// cleanTokens are runs that must pass, including one of a service that does not check the expiry of tokens.
+// cleanTokens are runs that must pass, including one against a service that does not check the expiry of tokens.
 var cleanTokens = []kind{{"clean", "clean", requireToken("fresh", "")}, {"clean", "clean", combine(requireToken("once", ""), func(_ *rand.Rand, sc *scenario) { sc.Hub.TTL = 0 })}}
 
-// requireToken prepares a service with tokens that are valid for 3 s. token is a key of tokens. seam is the effect of
-// the fault on a replay (hub_seam.go); "": none.
+// requireToken prepares a service with tokens that are valid for 3 s. token is a key of the map tokens. seam is the
+// effect of the fault on a replay (hub_seam.go); "": none.
 func requireToken(token, seam string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		makeResumable(r, sc)
@@ -265,8 +265,9 @@ var actionKinds = []kind{
 // cleanActions are restarts of the service that must pass.
 var cleanActions = []kind{{"clean", "clean", actionKind("", "")}}
 
-// actionKind prepares a run whose action restarts the service, and then runs command, which starts with a separator of
-// the shell. The service replays missed messages. seam is the effect of the fault on a replay (hub_seam.go); "": none.
+// actionKind prepares a run whose action restarts the service, and then runs command, which starts with a shell
+// separator; "": no command. The service replays missed messages. seam is the effect of the fault on a replay
+// (hub_seam.go); "": none.
 func actionKind(seam, command string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		makeResumable(r, sc)

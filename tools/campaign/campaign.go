@@ -35,9 +35,9 @@ var classes = []string{classFound, classUndecided, classOther, classMissed, clas
 type result struct {
 	Scenario     *scenario
 	Class        string
-	Only         string `json:",omitempty"` // value of -kind, without which the seed has another scenario
+	Only         string `json:",omitempty"` // value of -kind, without which the seed selects another scenario
 	Repeated     bool   // an earlier attempt was saturated or unclean
-	unclean      bool   // the attempt returned errUnclean
+	unclean      bool   // classify returned errUnclean
 	Verdict      verdict.Outcome
 	Undetectable uint64
 	Differences  []string `json:",omitempty"`
@@ -75,7 +75,7 @@ func (c *campaign) run(ctx context.Context) {
 }
 
 // errUnclean is the error of a clean scenario whose service committed a fault. If the scenario is wrong, every attempt
-// returns it. If the service was slightly late, the next attempt may succeed.
+// has this error. If the service was slightly late, the next attempt may succeed.
 var errUnclean = errors.New("the service committed a fault in a clean scenario")
 
 // runSeed runs a scenario. It repeats the run once if this machine was too busy. It repeats the run up to three times
@@ -160,7 +160,7 @@ func (r *result) classify(v *verdict.Verdict, run *run) error {
 	return nil
 }
 
-// isExplained reports whether a check is inconclusive because the load generator may have caused its faults.
+// isExplained reports whether a check is inconclusive because the load generator may have caused the faults.
 func isExplained(v *verdict.Verdict) bool {
 	return slices.ContainsFunc(v.Checks, func(c verdict.Check) bool { return c.State() == verdict.Undecided && c.ExplainedBy != "" })
 }
@@ -173,8 +173,8 @@ func (sc *scenario) tolerance() time.Duration {
 	return sc.Plan.interval() / 4
 }
 
-// stall returns the longest stall of a runner of a hub or a feed, 0 for other scenarios. It is unknown whether the
-// runner read the messages that were sent within that time of the start or end of a stream.
+// stall returns the longest stall of a runner in a scenario with a hub or a feed, and 0 in other scenarios. It is
+// unknown whether the runner read the messages that were sent within that time of the start or end of a stream.
 func (sc *scenario) stall(v *verdict.Verdict) time.Duration {
 	if sc.Hub == nil && sc.Feed == nil || sc.disturb != nil { // disturb stops the runner on purpose
 		return 0

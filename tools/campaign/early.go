@@ -27,8 +27,8 @@ type earlySpec struct {
 	Suspend bool           // the machine of the second runner is suspended for Stopped
 }
 
-// earlyKinds are drawn only with -kind early, or with the name of one of them. In three of four runs the service loses
-// a noop of some clients. The loss may happen while no runner observes these clients.
+// earlyKinds are drawn only if -kind is early or the name of one of them. In three of four runs the service loses a
+// noop of some clients. The loss may happen while no runner observes these clients.
 var earlyKinds = []kind{
 	{"early", "drained and replaced", endEarly(earlySpec{Runner: syscall.SIGTERM, Times: 1})},
 	{"early", "killed and replaced", endEarly(earlySpec{Runner: syscall.SIGKILL, Times: 1})},
@@ -78,8 +78,8 @@ func stopKind(suspend bool) prepare {
 	}
 }
 
-// An ending records that a runner ended, or continued after a suspension, at a time. Before that time, the shards of
-// the runner cover the run up to observed.
+// An ending records the time at which a runner ended, or continued after a suspension. The shards that the runner had
+// written by then cover the run only up to the time observed.
 type ending struct{ observed, at time.Time }
 
 // soakEarly runs the scenario, and returns the verdict.
@@ -129,7 +129,7 @@ func (r *run) checkStop(v *verdict.Verdict) error {
 	return nil
 }
 
-// attackRunner kills soak, and then sends the signal of the scenario to its second runner.
+// attackRunner kills soak, and then sends the signal of the scenario to the second runner of soak.
 func (r *run) attackRunner(ctx context.Context, soak *exec.Cmd) error {
 	var pids []int
 	if !await(ctx, func() bool { pids = runners(soak.Process.Pid); return len(pids) == r.Plan.Runners && r.allOpened(1) }) {
@@ -152,7 +152,8 @@ func (r *run) attackRunner(ctx context.Context, soak *exec.Cmd) error {
 	return nil
 }
 
-// replaceRunner starts both runners of a run, and ends and replaces the second one.
+// replaceRunner starts both runners of a run, and replaces the second one. Without Early.Overlap, it first ends the
+// runner that it replaces.
 func (r *run) replaceRunner(ctx context.Context, flags []string) error {
 	first := r.command(ctx, append(flags, "--runner", "1/2")...)
 	second := r.command(ctx, append(flags, "--runner", "2/2")...)
@@ -182,7 +183,7 @@ func (r *run) replaceRunner(ctx context.Context, flags []string) error {
 	return nil
 }
 
-// stopRunner starts both runners of a run, and stops the second one for a while.
+// stopRunner starts both runners of a run, and stops the second one or suspends its machine for a while.
 func (r *run) stopRunner(ctx context.Context, flags []string) error {
 	first := r.command(ctx, append(flags, "--runner", "1/2")...)
 	second := r.command(ctx, append(flags, "--runner", "2/2")...)
@@ -228,8 +229,8 @@ func (r *run) allOpened(streams int) bool {
 	return len(r.service.Devices) == r.Plan.Connections && highest >= streams
 }
 
-// awaitObserved waits until a runner may be ended by the signal. It returns the time up to which the runner's shard
-// covers the run: the end of the runner, or its last checkpoint.
+// awaitObserved waits until the second runner may receive the signal. It returns the time up to which the shard of this
+// runner covers the run: for SIGKILL the time of the last checkpoint, otherwise the current time.
 func (r *run) awaitObserved(ctx context.Context, signal syscall.Signal) (observed time.Time) {
 	start := time.Now()
 	if signal != syscall.SIGKILL {
@@ -249,7 +250,7 @@ func (r *run) awaitObserved(ctx context.Context, signal syscall.Signal) (observe
 	return observed
 }
 
-// addEnding records that a runner ends now.
+// addEnding adds an ending at the current time.
 func (r *run) addEnding(observed time.Time) {
 	r.endings = append(r.endings, ending{observed, time.Now()})
 }

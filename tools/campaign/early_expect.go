@@ -49,8 +49,8 @@ func (r *run) expectEarly() *verdictExpectation {
 	return e
 }
 
-// observedSpans returns the spans in which a runner observed the streams of a client. If the runner was killed, they
-// end at its last checkpoint.
+// observedSpans returns the spans in which a runner observed the streams of a client. If the runner was killed, the
+// spans of its open streams end at its last checkpoint.
 func (r *run) observedSpans(d *fakeservice.Device) (out []fakeservice.OpenSpan) {
 	for _, s := range d.Spans {
 		if s.To.IsZero() {
@@ -66,7 +66,7 @@ func (r *run) observedSpans(d *fakeservice.Device) (out []fakeservice.OpenSpan) 
 	return out
 }
 
-// lossObserved returns 1 for a loss while a runner observed the client, and otherwise 0. Near the start and end of a
+// lossObserved returns 1 for a loss while a runner observed the client, and otherwise 0. Near the start or end of a
 // span, either is accepted.
 func (r *run) lossObserved(spans []fakeservice.OpenSpan, due time.Time) (lost span) {
 	const slack = 300 * time.Millisecond

@@ -28,7 +28,7 @@ const unbounded = 1 << 40
 // anyCount is a count whose value is not checked.
 var anyCount = span{0, unbounded}
 
-// countNames lists the counts of a verdict that compare always compares, in this order, unless AnyCounts is set.
+// countNames lists, in order, the counts of a verdict that compare checks unless AnyCounts is set.
 var countNames = []string{"missed", "duplicated", "reordered", "corrupted", "late", "dropped", "refused", "unfinished", "reconnected"}
 
 // A counts maps the names of counts to their expected values. The value of a missing name is 0.
@@ -44,8 +44,8 @@ func (c counts) add(name string, s span) {
 type verdictExpectation struct {
 	Outcomes        []verdict.Outcome
 	Counts          counts
-	ConnectionsOnly bool              // the run must pass with connections only
-	AnyCounts       bool              // counts that are not listed may have any value
+	ConnectionsOnly bool              // the verdict must be pass (connections only)
+	AnyCounts       bool              // counts that are not listed may have any value, and Devices is not compared
 	Devices         map[string]bool   // ids that must be named (true) or may be named (false); nil: not compared
 	Broken          []verdict.CheckID // checks of which at least one must be unmet; empty: any may be unmet
 	Undetectable    int               // number of losses that may be undetectable; compare accepts a pass that lists them
@@ -243,7 +243,7 @@ func expectStreams(sc *scenario, s *fakeservice.Service) *verdictExpectation {
 		e.Outcomes = fails
 		for _, id := range sc.Strike.Devices {
 			if _, listed := e.Devices[id]; !listed {
-				e.Devices[id] = false // a reason may name the client instead of a finding
+				e.Devices[id] = false // the client may be named in a reason instead of in a finding
 			}
 		}
 	}
@@ -291,8 +291,9 @@ func (sc *scenario) expectDevice(d *fakeservice.Device) counts {
 	return c
 }
 
-// expectDrop returns 1 for a client whose stream ended early. If clients reconnect, it returns 1 only for one
-// that was disconnected at the end for longer than MAX_OUTAGE. If the end was requested, closedAsIdle decides.
+// expectDrop returns 1 for a client whose stream ended early. If clients reconnect, it returns 1 only for a client that
+// was disconnected for longer than MAX_OUTAGE when the run ended. If the last stream was open when its end was
+// requested, closedAsIdle decides.
 func (sc *scenario) expectDrop(d *fakeservice.Device) span {
 	if d.EndedOnRequest() {
 		return sc.closedAsIdle(d)
@@ -303,8 +304,8 @@ func (sc *scenario) expectDrop(d *fakeservice.Device) span {
 	return sc.tooLong(d.Spans[0].From.Add(sc.Plan.hold()).Sub(d.LastExpected()))
 }
 
-// closedAsIdle returns 1 for a client that closed its silent stream and then requested its end. The request may reach
-// the service before the close, behind a proxy or on a busy machine.
+// closedAsIdle returns 1 for a client that closed a silent stream and then requested the end of this stream. Behind a
+// proxy or on a busy machine, the service may receive the request before it notices the close.
 func (sc *scenario) closedAsIdle(d *fakeservice.Device) span {
 	if sc.Plan.Reconnect || sc.Strike.Action == fakeservice.ActQuiet {
 		return span{}
@@ -327,8 +328,8 @@ func longer(d, limit, slack time.Duration) span {
 	return span{btoi(d > limit+slack), btoi(d > limit-slack)}
 }
 
-// reconnectCount returns the number of streams after the first one. The last stream may not count if it started just
-// before end: its headers may not have reached the client.
+// reconnectCount returns the number of streams after the first one. If the last stream started just before end, its
+// headers may not have reached the client, so a count without this stream is also accepted.
 func reconnectCount(c *fakeservice.Client, end time.Time) span {
 	count := exactCount(len(c.Spans) - 1)
 	if count.Max > 0 && end.Sub(c.Last().From) < hubSlack {
@@ -347,8 +348,8 @@ func (sc *scenario) expectLate(n *fakeservice.Noop) span {
 	return longer(n.At.Sub(n.Due), sc.Plan.lateLimit(), sc.slack())
 }
 
-// expectMissed counts the noops that were expected by a client and did not arrive. The span allows for losses at the
-// start or end of a stream that only the interval can reveal.
+// expectMissed counts the noops that a client expected and that did not arrive. The span allows for losses that only
+// the interval can reveal, because these may be undetectable at the start or end of a stream.
 func (sc *scenario) expectMissed(d *fakeservice.Device) (sum span) {
 	end := d.LastExpected()
 	expected := d.Noops[:0:0]
@@ -390,14 +391,14 @@ func (sc *scenario) expectMissed(d *fakeservice.Device) (sum span) {
 	return sum
 }
 
-// lossAtEnd returns the count of a loss without a later noop. It is 1 if the noop was due more than the tolerance and
-// slack before the end, and otherwise 0 or 1.
+// lossAtEnd returns the count of a loss that no later noop follows. It is 1 if the noop was due before the end by more
+// than the tolerance plus slack, and otherwise 0 or 1.
 func (sc *scenario) lossAtEnd(end time.Time, n *fakeservice.Noop) span {
 	return span{btoi(end.Sub(n.Due) > sc.Plan.tolerance()+sc.slack()), 1}
 }
 
 // lossAtStart returns the count of a lost first noop that only the interval can reveal. The loss is undetectable if
-// slot 2 was due about one interval after the headers, because the service may send its first noop then.
+// slot 2 was due about one interval after the headers, because a correct service may send its first noop then.
 func (sc *scenario) lossAtStart(d *fakeservice.Device, next *fakeservice.Noop) span {
 	head := next.Due.Sub(d.Spans[0].From) - time.Duration(next.Slot-2)*sc.Service.Schedule.Interval
 	return span{btoi(head > sc.Plan.interval()*3/2+sc.slack()), 1}
