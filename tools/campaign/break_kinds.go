@@ -13,7 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// The kinds in this file are faults of streams that end during the run. Their clients resume after the last received message.
+// The kinds in this file are faults of streams that end during the run. Clients resume these streams after the last
+// received message.
 
 // resumeKinds are faults of services whose streams the run disconnects.
 var resumeKinds = []kind{
