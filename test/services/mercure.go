@@ -14,7 +14,7 @@ import (
 // mercure is the hub in mercure/, which embeds github.com/dunglas/mercure.
 var mercure = definition{name: "mercure", service: "mercure", set: setMercure}
 
-// mercureKey signs the tokens for the hubs that tests start on this machine. It is not secret.
+// mercureKey signs the tokens for the hubs that tests start on this machine. The key is not secret.
 const mercureKey = "a public key for tests of this project"
 
 func setMercure(s setup) (command, error) {

@@ -233,7 +233,7 @@ func do(ctx context.Context, client *http.Client, method, url, token string) (*h
 
 // resettingClient returns a client that connects from its own hundred addresses in turn, and closes connections with
 // RST. With newConnections it makes each request on a new connection. Without RST, a closed connection would occupy its
-// port for a minute and its connection-tracking entry for two minutes. Ports and entries would run out.
+// port for a minute and its connection-tracking entry for two minutes. Ports and entries would then run out.
 func resettingClient(worker int, newConnections bool) *http.Client {
 	const addresses = 100
 	dials := 0
