@@ -1,4 +1,4 @@
-// Package certificate issues certificates for tests, valid for a day.
+// Package certificate issues test certificates that are valid for one day.
 package certificate
 
 import (
@@ -49,9 +49,9 @@ func (a *Authority) Server(names ...string) *tls.Certificate {
 	})
 }
 
-// issue returns a certificate with the fields of a template and a new key. The authority signs the first certificate,
-// its own, with the key of that certificate. Subjects must differ, because OpenSSL treats a certificate with equal
-// subject and issuer as self-signed.
+// issue returns a certificate with the fields of template and a new key. The first certificate belongs to the authority
+// itself and is self-signed; the authority signs all later ones. Their subjects must differ from the authority's,
+// because OpenSSL treats a certificate whose subject equals its issuer as self-signed.
 func (a *Authority) issue(template *x509.Certificate) *tls.Certificate {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -1,5 +1,5 @@
-// Command contract tests internal/sseclient with LaunchDarkly's sse-contract-tests: it implements their service
-// protocol (docs/service_spec.md in that repository). CONTRIBUTING has the commands.
+// Command contract makes internal/sseclient testable with LaunchDarkly's sse-contract-tests. It implements the service
+// protocol that docs/service_spec.md of that repository defines. CONTRIBUTING.md has the commands.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// capabilities are the optional features of the protocol that the client supports.
+// capabilities are the optional protocol features that the client supports.
 var capabilities = []string{
 	"bom", "comments", "headers", "last-event-id", "post", "read-timeout", "report", "restart", "server-directed-shutdown-request",
 }
@@ -47,7 +47,7 @@ type event struct {
 	ID   string `json:"id"`
 }
 
-// A service has the streams that the test harness created.
+// A service manages the streams that the test harness created.
 type service struct {
 	group   *sseclient.Group
 	mu      sync.Mutex
@@ -135,14 +135,14 @@ func callbacks(c creation, header http.Header) *sseclient.Callbacks {
 	}
 }
 
-// find returns the stream of a request; nil: none.
+// find returns the stream whose id is in the path of a request, or nil if there is none.
 func (s *service) find(r *http.Request) *sseclient.Stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.streams[r.PathValue("id")]
 }
 
-// command executes the command restart, which disconnects a stream.
+// command handles the command "restart", which disconnects a stream.
 func (s *service) command(w http.ResponseWriter, r *http.Request) {
 	var body struct{ Command string }
 	err, stream := json.NewDecoder(r.Body).Decode(&body), s.find(r)

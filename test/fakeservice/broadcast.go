@@ -14,11 +14,11 @@ const (
 	SlowDrop = "drop" // drops the message
 	SlowKeep = "keep" // queues up to 4096 messages
 	SlowWait = "wait" // makes the publisher wait until the client reads
-	SlowLose = "lose" // loses one message of a client that reads; disconnects clients that do not
+	SlowLose = "lose" // like SlowCut, but also loses one message to the client whose id ends in -1
 )
 
 const (
-	fillerKB  = 60 // size of a broadcast in KiB
+	fillerKB  = 60 // nominal size of a broadcast in KiB
 	queueSize = 8  // maximum number of broadcasts queued for a client, except with SlowKeep
 )
 
@@ -32,7 +32,7 @@ func (s *Service) queuedBytes() (n int) {
 	return n
 }
 
-// broadcast sends an event to all streams. It responds with 404 if the service has no broadcasts.
+// broadcast sends an event to all streams. It responds with 404 if the service does not support broadcasts.
 func (s *Service) broadcast(w http.ResponseWriter, r *http.Request) {
 	payload, err := io.ReadAll(r.Body)
 	if s.Slow == "" || err != nil {

@@ -14,20 +14,20 @@ type Client struct {
 type OpenSpan struct {
 	From, To  time.Time // To is zero while the stream is open
 	EndReason string    // how the stream ended; "" while it is open
-	Resumed   bool      // the client resumed the previous stream, or would have if its id had not been reset
-	WithID    bool      // the client sent the id of its last message in the request
+	Resumed   bool      // the client resumed the previous stream, or would have without a reset of its last event id
+	WithID    bool      // the request contained the id of the last message that the client had received
 	Reported  bool      // the client reported in its next request how much of the stream it had read
 }
 
 // Values of OpenSpan.EndReason.
 const (
-	EndClient    = "client"    // the client closed it
-	EndRequested = "requested" // the service ended it on request of the client
-	EndInOrder   = "in order"  // the service ended it
+	EndClient    = "client"    // the client closed the stream
+	EndRequested = "requested" // the service ended the stream at the request of the client
+	EndInOrder   = "in order"  // the service ended the stream without such a request
 	EndReset     = "reset"     // the service reset the connection
 )
 
-// Last returns the latest stream of a client that had one.
+// Last returns the time span of the client's latest stream. The client must have had a stream.
 func (c *Client) Last() *OpenSpan { return &c.Spans[len(c.Spans)-1] }
 
 // Begin records that a stream was opened.

@@ -64,8 +64,8 @@ func (d *Device) markLost() {
 // isDisconnected reports whether the wire disconnected the client's last stream. The service may not have noticed.
 func (d *Device) isDisconnected() bool { return d.disconnectedAt.After(d.Last().From) }
 
-// EndedOnRequest reports whether the last stream was open when its end was requested. A client may also request the end
-// of a stream that it has closed or lost, if a proxy has not reported that to the service.
+// EndedOnRequest reports whether the last stream was open when its end was requested. The service also accepts requests
+// to end a stream that the client has closed or lost, if a proxy has not reported the disconnect.
 func (d *Device) EndedOnRequest() bool {
 	closed := d.Last().To
 	return !d.isDisconnected() && !d.EndRequestedAt.IsZero() && (closed.IsZero() || d.EndRequestedAt.Before(closed))
