@@ -16,8 +16,8 @@ const (
 	GaugeFixed  = "fixed"  // a constant
 )
 
-// metrics serves the gauge, the queued bytes, and two metrics with the names of bin/backend: open streams and sent
-// noops.
+// metrics serves the gauge, the queued bytes, and two metrics that have the same names as in bin/backend: open streams
+// and sent noops.
 func (s *Service) metrics(w http.ResponseWriter, _ *http.Request) {
 	opened, open := s.DeviceCounts()
 	value := map[string]int{

@@ -25,29 +25,29 @@ type Hub struct {
 	Event string                      // event name of messages
 	Wrap  func(payload string) string // data of a message; nil: the published text
 
-	Generate         func(stream, n int) string // nth block of a stream, from 1, as text on the wire
+	Generate         func(stream, n int) string // block n (from 1) of a stream (from 0), as text on the wire
 	GenerateInterval time.Duration              // time between two of these blocks; 0: none
 
 	History bool // a stream with Last-Event-ID first receives the messages after that id
-	// Replay returns the replayed messages of a topic, as text on the wire, if History is set. all has all messages of the
-	// topic, and all[from:] those that the client missed. nil: the replayed messages are all[from:].
+	// Replay returns the messages to replay after a Last-Event-ID, as text on the wire. It requires History. The client
+	// missed the messages all[from:] of the topic. If Replay is nil, the hub replays exactly those.
 	Replay    func(all []string, from int) []string
 	Newcomers bool   // a stream without Last-Event-ID receives all messages
-	GapEvent  string // text on the wire after an unknown Last-Event-ID
-	GapHeader string // response header Last-Event-ID after an unknown one
+	GapEvent  string // text on the wire if the Last-Event-ID of the request is unknown
+	GapHeader string // response header Last-Event-ID if that of the request is unknown
 
 	Lifetime time.Duration // time after which the hub ends a stream; 0: no limit
 	Gzip     time.Duration // time between two flushes of a compressed stream; 0: no compression
 	Token    string        // bearer token that streams need; "": none
 	PubToken string        // bearer token that publishing needs; "": none
-	// Allow returns when the hub ends a stream (zero: after Lifetime), or an error if the hub refuses it; nil: the hub
-	// refuses none.
+	// Allow returns the time at which the hub ends a stream (zero: after Lifetime), or an error to refuse the stream.
+	// If Allow is nil, the hub refuses no stream.
 	Allow       func(r *http.Request) (until time.Time, err error)
 	OK          int                                     // status code of a successful publish; 0: 200
-	Lose        func(topic string, payload string) bool // reports whether the hub loses a message; nil: none
-	RequireJoin bool                                    // a stream must join a topic by a second request
+	Lose        func(topic string, payload string) bool // reports whether the hub loses a message; nil: it loses none
+	RequireJoin bool                                    // a stream must join a topic with a second request
 
-	LateHeaders bool // the service sends the headers of a stream with its first event
+	LateHeaders bool // the hub sends the headers of a stream only with the first event
 
 	URL string // set by Start
 
@@ -67,10 +67,10 @@ type hubStream struct {
 	*Stream
 	topic       string
 	gzip        *gzip.Writer // nil: the stream is not compressed
-	heartbeatAt time.Time    // time of the last heartbeat, or of the last message with WhenSilent
+	heartbeatAt time.Time    // time of the last heartbeat or, with WhenSilent, of a later message
 }
 
-// Start serves the hub until the test ends, and returns it.
+// Start starts the hub, and returns it. The hub stops when the test ends.
 func (h *Hub) Start(t interface {
 	Cleanup(do func())
 	Fatal(args ...any)
@@ -126,8 +126,8 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Publish sends a message to all streams of a topic, and adds it to the history. It ignores a message that Lose
-// selects.
+// Publish sends a message to all streams of a topic, and adds it to the history. It counts a message that Lose selects,
+// but discards it.
 func (h *Hub) Publish(topic, payload string) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -191,7 +191,7 @@ func (h *Hub) join(w http.ResponseWriter, r *http.Request) {
 	http.NotFound(w, r)
 }
 
-// register adds a stream, and returns the messages that its client has missed and the number of the stream, from 0.
+// register adds a stream. It returns the messages to replay, or GapEvent, and the number of the stream, from 0.
 func (h *Hub) register(s *hubStream, r *http.Request) (missed string, number int) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()

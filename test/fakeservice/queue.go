@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A block is text that a stream writes when it is due.
+// A block is a function that writes text to a stream, and the time at which the text is due.
 type block struct {
 	due   time.Time
 	write func(due time.Time) error
@@ -41,7 +41,7 @@ func (s *Stream) Repeat(pause func() time.Duration, write func() error) {
 	})
 }
 
-// Run writes queued blocks until the stream ends. It returns the reason of the end.
+// Run writes queued blocks until the stream ends. It returns how the stream ended.
 func (s *Stream) Run() (end string) {
 	for {
 		due := s.nextDue()
@@ -66,7 +66,7 @@ func (s *Stream) Run() (end string) {
 	}
 }
 
-// pause waits until a time. It returns ErrOver if the stream ends before.
+// pause waits until a time. It returns ErrOver if the stream ends earlier.
 func (s *Stream) pause(until time.Time) (err error) {
 	for err == nil && time.Now().Before(until) {
 		_, err = s.Wait(until, nil)
@@ -74,7 +74,7 @@ func (s *Stream) pause(until time.Time) (err error) {
 	return err
 }
 
-// nextDue returns when the first block is due, or the zero time if there is none.
+// nextDue returns the due time of the first block, or the zero time if there is none.
 func (s *Stream) nextDue() (due time.Time) {
 	s.queue.Lock()
 	defer s.queue.Unlock()
@@ -93,7 +93,7 @@ func (s *Stream) dequeue() block {
 	return b
 }
 
-// earliest returns the earlier of two times, of which zero means none.
+// earliest returns the earlier of two times; the zero time means none.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -1,4 +1,4 @@
-// Package fakeservice is an SSE service for tests, with faults and a record of its actions. Service sends noops by a
+// Package fakeservice is an SSE service for tests, with faults and a record of its actions. Service sends noops on a
 // schedule, over HTTP/1.1 and HTTP/2. Hub sends the messages published to its topics. Server and Stream are shared by
 // both, and by the services of tools/campaign.
 package fakeservice
@@ -45,7 +45,7 @@ func (s *Server) Stop() {
 
 // Begin adds the handler of a stream to Handlers. It returns false if the server has stopped.
 func (s *Server) Begin() bool {
-	s.Mu.Lock() // orders Add before the Wait of Stop
+	s.Mu.Lock() // ensures that Add precedes Wait in Stop
 	defer s.Mu.Unlock()
 	if s.hasStopped() {
 		return false
@@ -63,8 +63,8 @@ func (s *Server) hasStopped() bool {
 	}
 }
 
-// A lateness is the longest delay, in nanoseconds, between the due time of a message and its sending. A long delay
-// shows that this process was saturated.
+// A lateness is the longest delay, in nanoseconds, from the time when a message was due to the time when it was sent. A
+// long delay shows that this process was saturated.
 type lateness struct{ atomic.Int64 }
 
 // Record records that a message due at the given time is sent now.
@@ -74,8 +74,8 @@ func (l *lateness) Record(due time.Time) {
 	}
 }
 
-// EndStream responds to a client's request to end its stream. With never it accepts the request, but the stream stays
-// open. The caller holds the lock of the service.
+// EndStream responds to a client's request to end its stream. If never is true, it accepts the request but leaves
+// the stream open. The caller holds the lock of the service.
 func (s *Server) EndStream(w http.ResponseWriter, r *http.Request, c *Client, never bool) {
 	if c == nil || c.Open == nil {
 		http.NotFound(w, r)
@@ -89,12 +89,12 @@ func (s *Server) EndStream(w http.ResponseWriter, r *http.Request, c *Client, ne
 	}
 }
 
-// A Format is the format in which a service writes its streams. The zero value is the format of net/http.
+// A Format is the format in which a service writes its streams. The zero value means LF and the framing of net/http.
 type Format struct {
 	Lines string // line ending; "": LF
 	BOM   bool
 	// Framing is chunks, split (each event in several chunks) or close (the body ends with the connection). "" means
-	// chunks, on a connection that is reused.
+	// chunks, on a connection that can be reused afterwards.
 	Framing string
 	Retry   int // retry field in milliseconds; 0: none
 }
@@ -106,7 +106,7 @@ type Stream struct {
 	conn          *http.ResponseController
 	ClientDone    <-chan struct{} // closed when the client has disconnected
 	serverStopped <-chan struct{} // closed when the server stops
-	wake          chan struct{}   // receives when a block was queued
+	wake          chan struct{}   // receives a value when a block is queued
 	inbox         chan string     // broadcasts to send; nil: none
 	cut           chan struct{}   // closed when the service disconnects the client; nil: never
 	Ended         chan struct{}   // closed when the stream must end
@@ -114,7 +114,7 @@ type Stream struct {
 	EndAt         time.Time       // time at which the service ends the stream; zero: never
 	EndDelay      time.Duration   // how long the service takes to end the stream on request
 	http2         bool
-	delayed       []func() error // functions that write messages after the next one
+	delayed       []func() error // functions that write the messages delayed until after the next one
 
 	queue   sync.Mutex // guards the fields below
 	blocks  []block    // sorted by due time
@@ -137,7 +137,7 @@ func (s *Stream) Finish(end string) {
 	}
 }
 
-// ErrOver is returned when a stream has ended: by a fault, by its client, or because the server stops.
+// ErrOver is returned when the service or the client has ended a stream, or when the server stops.
 var ErrOver = errors.New("the stream is over")
 
 // Wait waits until a time (zero: no limit), or until a block is queued. Meanwhile it sends broadcasts. ended reports
