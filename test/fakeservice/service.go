@@ -28,19 +28,19 @@ type ServiceSpec struct {
 	EndWait      time.Duration `json:",omitempty"` // time without noops before the service ends a stream on request
 	EndsLate     bool          // ends a stream on request only when its next noop is due
 	MeanLifetime time.Duration `json:",omitempty"` // mean time after which the service ends a stream; 0: no limit
-	NewSchedule  bool          `json:",omitempty"` // a stream starts a new schedule; no noop is due before its start
+	NewSchedule  bool          `json:",omitempty"` // each stream starts a new schedule, so no noop is due between streams
 	Nginx        bool          // nginx runs in front of the service
 	Slow         string        `json:",omitempty"` // effect of broadcasts on slow clients; "": no broadcasts
-	Stamp        time.Duration `json:",omitempty"` // delay between the request for a broadcast and its timestamp
-	Gauge        string        `json:",omitempty"` // value of the gauge of open streams
+	Stamp        time.Duration `json:",omitempty"` // delay from the request for a broadcast to the timestamp in the event
+	Gauge        string        `json:",omitempty"` // what campaign_streams shows, such as GaugeOpen
 	AckTimeout   time.Duration `json:",omitempty"` // maximum time without an acknowledgement; 0: the system's default
 	HTTP2        int           `json:",omitempty"` // maximum number of streams per HTTP/2 connection; 0: HTTP/1.1 only
-	TLS          *tls.Config   `json:"-"`          // lists "h2" for HTTP/2; nil: no TLS, HTTP/2 by prior knowledge
+	TLS          *tls.Config   `json:"-"`          // NextProtos with "h2" enables HTTP/2; nil: HTTP/2 without TLS
 
 	// Each of the functions below may be nil.
 
-	// Admit returns the status of the response to the nth connect of all clients, from 1. 0 opens a stream, even a second
-	// one of the client.
+	// Admit returns the response status for a connect. connects is the number of connects so far, of all clients.
+	// Status 0 opens a stream, even if the client already has one.
 	Admit func(id string, connects int) (status int) `json:"-"`
 	// Text returns a noop as text on the wire.
 	Text func(id string, slot int) string `json:"-"`
@@ -48,19 +48,19 @@ type ServiceSpec struct {
 	Copies func(id string, broadcast int) int `json:"-"`
 }
 
-// Numbered reports whether noops have numbers, so that each loss can be named.
+// Numbered reports whether noops have numbers, so that each lost noop can be identified.
 func (s *ServiceSpec) Numbered() bool { return s.IDs == IDsNumbers }
 
-// KeepsLedger reports whether the service has a ledger of its noops, which needs numbers.
+// KeepsLedger reports whether the service has a ledger of its noops. A ledger requires numbered noops.
 func (s *ServiceSpec) KeepsLedger() bool { return s.Ledger && s.Numbered() }
 
-// A Service sends noops: messages at an interval, numbered separately for each client. Devices has the record of its
-// actions.
+// A Service sends noops: messages at an interval, numbered separately for each client. Devices contains a record for
+// each client id.
 type Service struct {
 	ServiceSpec
 	Server
 	strike  Strike
-	global  atomic.Uint64 // last id of the ids "global"
+	global  atomic.Uint64 // last id that the function "global" of ForeignIDs returned
 	sent    atomic.Uint64 // number of noops sent
 	Devices map[string]*Device
 	inboxes map[*noopStream]bool // streams that receive broadcasts
@@ -87,7 +87,7 @@ func StartService(spec ServiceSpec, strike Strike, listeners ...net.Listener) *S
 		h.Protocols.SetHTTP2(s.TLS != nil)
 		h.Protocols.SetUnencryptedHTTP2(s.TLS == nil)
 	}
-	if s.TLS != nil { // h.TLSConfig stays nil: http.Server writes to it, and services may share s.TLS
+	if s.TLS != nil { // h.TLSConfig stays nil: http.Server would modify it, and services may share s.TLS
 		for i, l := range listeners {
 			listeners[i] = tls.NewListener(l, s.TLS)
 		}
@@ -104,7 +104,7 @@ func New(interval time.Duration, phase string, streams int) ServiceSpec {
 	}
 }
 
-// device returns the record of an id. The caller holds the lock.
+// device returns the record of a client id, and creates it if there is none. The caller holds the lock.
 func (s *Service) device(id string) *Device {
 	if s.Devices[id] == nil {
 		s.Devices[id] = &Device{Client: Client{ID: id}}
@@ -149,9 +149,10 @@ func (s *Service) ledger(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// connect opens a stream, unless the fault requires another response.
+// connect opens a stream, unless Admit or the fault requires another response. Without Admit, it refuses a second
+// stream of a client.
 func (s *Service) connect(w http.ResponseWriter, r *http.Request) {
-	if strings.HasPrefix(r.URL.Query().Get("id"), "trial-") { // a trial of soak before the run; it is not recorded
+	if strings.HasPrefix(r.URL.Query().Get("id"), "trial-") { // soak's trial stream before the run; it is not recorded
 		w.Header().Set("Content-Type", "text/event-stream")
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()

@@ -48,7 +48,7 @@ func (s *noopStream) run(lastEventID string) {
 	}
 }
 
-// due returns when the noop of a slot is due.
+// due returns the time at which the noop of a slot is due.
 func (s *noopStream) due(slot int) time.Time {
 	return s.Schedule.due(s.device.ID, s.device.First, slot)
 }
@@ -78,8 +78,8 @@ func (s *noopStream) begin() {
 	}
 }
 
-// endBefore returns when the service ends the stream if that is before the noop of a slot, otherwise zero. If noops
-// have no numbers, the stream ends right after a noop, so that a client that reconnects at once misses none.
+// endBefore returns the time at which the service ends the stream, or zero if the noop of a slot is due earlier. If
+// noops have no numbers, the stream ends right after a noop, so that a client that reconnects at once misses none.
 func (s *noopStream) endBefore(slot int, due time.Time) time.Time {
 	switch {
 	case s.EndAt.IsZero() || !s.EndAt.Before(due):
@@ -195,8 +195,8 @@ func (s *noopStream) frame(i int) string {
 	return text + "data: " + data + "\n\n"
 }
 
-// ForeignIDs has functions that return ids other than 1, 2 and 3. chance is a number from 0 to 1 that depends only on
-// the noop.
+// ForeignIDs contains functions that return ids other than the numbers of the noops. chance is a number from 0 to 1
+// that depends only on the noop.
 var ForeignIDs = map[string]func(s *noopStream, n *Noop, chance float64) string{
 	// All devices share one counter.
 	"global": func(s *noopStream, _ *Noop, _ float64) string { return strconv.FormatUint(s.global.Add(1), 10) },

@@ -32,7 +32,7 @@ type Fault struct {
 	Action    string
 	Devices   []string      // affected clients; none: all
 	From      int           // number of the first affected message
-	Count     int           // number of affected messages; 0: all from From
+	Count     int           // number of affected messages; 0: all messages from From on
 	Wait      time.Duration // delay of ActDelay
 	NeverEnds bool          // streams do not end on request
 }
@@ -40,8 +40,8 @@ type Fault struct {
 // Matches reports whether the fault affects the streams of a client id.
 func (f *Fault) Matches(id string) bool { return len(f.Devices) == 0 || slices.Contains(f.Devices, id) }
 
-// Apply writes a message with the effect of a fault, and then the messages that must follow it. text returns the
-// message for ActTruncate.
+// Apply writes a message with the effect of a fault, and then the messages that were delayed until after it. text
+// returns the message for ActTruncate.
 func (s *Stream) Apply(action string, wait time.Duration, text func() string, write func() error) error {
 	switch action {
 	case ActLose, ActSkip:
@@ -102,13 +102,13 @@ type Strike struct {
 
 	Status      int           // status of the response to a connect; 200: with another content type; 0: a stream opens
 	Duration    time.Duration // duration of Status and HeaderDelay, from the first connect; 0: unlimited
-	OnReconnect bool          // Status applies only to clients that reconnect
-	EndIn       time.Duration // age at which the first stream ends, plus up to Within; 0: no end by the fault
+	OnReconnect bool          // Status and HeaderDelay apply only to reconnects
+	EndIn       time.Duration // age at which a client's first stream ends, plus up to Within; 0: the fault ends no stream
 	Within      time.Duration
 	HeaderDelay time.Duration // delay of the response headers
 }
 
-// actionFor returns the action for the noop of a slot of a device, "" for none.
+// actionFor returns the action for the noop of a slot of a device, or "" if there is none.
 func (s *Strike) actionFor(d *Device, schedule *Schedule, slot int) string {
 	if s.Action == "" || !s.Matches(d.ID) {
 		return ""
@@ -125,7 +125,8 @@ func (s *Strike) actionFor(d *Device, schedule *Schedule, slot int) string {
 	return f.Action
 }
 
-// answers delays a connect, and responds with Status instead of opening a stream. It reports whether it responded.
+// answers delays a connect, and responds with Status instead of opening a stream. It returns true if it has responded
+// or the client has disconnected.
 func (s *Strike) answers(w http.ResponseWriter, r *http.Request, id string, first bool, since time.Duration) bool {
 	if !s.Matches(id) || s.Duration > 0 && since > s.Duration || s.OnReconnect && first {
 		return false

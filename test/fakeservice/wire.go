@@ -16,7 +16,7 @@ const (
 	WireMerge    = "merge"    // several writes become one
 )
 
-// wireFaults has the proxy's fault for each effect on a single message. The other effects apply to all bytes.
+// wireFaults maps each effect that starts at a message to the proxy's fault. The other effects apply to all bytes.
 var wireFaults = map[string]faulty.Kind{
 	WireReset: faulty.ResetAfter, WireMidFrame: faulty.Truncate, WireVanish: faulty.Vanish, WirePause: faulty.Pause,
 }
@@ -25,8 +25,8 @@ var wireFaults = map[string]faulty.Kind{
 type WireSpec struct {
 	Action  string
 	Devices []string
-	Noop    int           // noop that the effect follows, once per client; midframe: noop that the effect truncates
-	Delay   time.Duration // delay of the effect after the noop; pause: length of the pause
+	Noop    int           // noop after which the effect starts, once per client; midframe, pause: noop that is affected
+	Delay   time.Duration // reset: delay after the noop; pause: length of the pause
 }
 
 // StartWire starts the proxy in front of the service s at an address. Losses caused by the proxy are recorded in s.
