@@ -28,10 +28,10 @@ type ServiceSpec struct {
 	EndWait      time.Duration `json:",omitempty"` // time without noops before the service ends a stream on request
 	EndsLate     bool          // ends a stream on request only when its next noop is due
 	MeanLifetime time.Duration `json:",omitempty"` // mean time after which the service ends a stream; 0: no limit
-	NewSchedule  bool          `json:",omitempty"` // each stream starts a new schedule, so no noop is due between streams
+	NewSchedule  bool          `json:",omitempty"` // each stream has a new schedule, so no noop is due between streams
 	Nginx        bool          // nginx runs in front of the service
 	Slow         string        `json:",omitempty"` // effect of broadcasts on slow clients; "": no broadcasts
-	Stamp        time.Duration `json:",omitempty"` // delay from the request for a broadcast to the timestamp in the event
+	Stamp        time.Duration `json:",omitempty"` // time from a request for a broadcast to the timestamp of the event
 	Gauge        string        `json:",omitempty"` // what campaign_streams shows, such as GaugeOpen
 	AckTimeout   time.Duration `json:",omitempty"` // maximum time without an acknowledgement; 0: the system's default
 	HTTP2        int           `json:",omitempty"` // maximum number of streams per HTTP/2 connection; 0: HTTP/1.1 only

@@ -103,7 +103,7 @@ type Strike struct {
 	Status      int           // status of the response to a connect; 200: with another content type; 0: a stream opens
 	Duration    time.Duration // duration of Status and HeaderDelay, from the first connect; 0: unlimited
 	OnReconnect bool          // Status and HeaderDelay apply only to reconnects
-	EndIn       time.Duration // age at which a client's first stream ends, plus up to Within; 0: the fault ends no stream
+	EndIn       time.Duration // age at which a client's first stream ends, plus up to Within; 0: no such end
 	Within      time.Duration
 	HeaderDelay time.Duration // delay of the response headers
 }

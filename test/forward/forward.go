@@ -1,4 +1,4 @@
-// Package forward is a forward proxy for tests, for CONNECT and for requests with absolute URLs. It records the
+// Package forward is a forward proxy for tests. It supports CONNECT and requests with absolute URLs, and records the
 // requests.
 package forward
 
@@ -22,8 +22,8 @@ import (
 type Options struct {
 	User    *url.Userinfo                // only accepted user; nil: all users are accepted
 	TLS     *tls.Config                  // clients must use TLS; nil: plain connections
-	Resolve func(address string) string  // returns the address to which a connection to host:port leads; nil: the same
-	Refuse  func(r *http.Request) string // returns the body of a response 403, or "" to forward a request; nil: none
+	Resolve func(address string) string  // returns the address to dial for host:port; nil: host:port itself
+	Refuse  func(r *http.Request) string // returns the text of a 403 response, or "" to forward; nil: no refusals
 	Idle    time.Duration                // time without data after which the proxy closes a connection; 0: unlimited
 }
 
@@ -77,7 +77,7 @@ func (p *Proxy) Stop() {
 	}
 }
 
-// Requests returns the forwarded requests: "GET http://host/path", "CONNECT host:port".
+// Requests returns the forwarded requests, in the form "GET http://host/path" or "CONNECT host:port".
 func (p *Proxy) Requests() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,7 +140,7 @@ func (p *Proxy) admits(credentials string) bool {
 	return subtle.ConstantTimeCompare([]byte(credentials), []byte(expected)) == 1
 }
 
-// tunnel forwards the bytes of a CONNECT request in both directions until one side ends.
+// tunnel connects to the address in a CONNECT request, and forwards data in both directions until one side closes.
 func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	server, err := p.dial(r.Context(), "tcp", r.Host)
 	if err != nil {
@@ -166,8 +166,8 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	p.mu.Unlock()
 }
 
-// forward copies data until one side ends, and then closes both. After the first data it also ends if neither side
-// sends data for the time Idle.
+// forward copies data until one side closes, and then closes both. Once the first data has arrived, it also ends when
+// neither side sends data for the duration Idle.
 func (p *Proxy) forward(to, from net.Conn) {
 	defer func() { _ = to.Close(); _ = from.Close() }()
 	buf := make([]byte, 16<<10)
@@ -186,7 +186,7 @@ func (p *Proxy) forward(to, from net.Conn) {
 	}
 }
 
-// An idleBody is the body of a response that ends after the time idle without data.
+// An idleBody is a response body that ends when no data arrives for the duration idle.
 type idleBody struct {
 	io.ReadCloser
 	idle time.Duration

@@ -82,7 +82,7 @@ func read(t testing.TB, file, name string) Board {
 	return board
 }
 
-// Find returns the panel with a title on the dashboard with a name.
+// Find returns the panel with the given title on the dashboard with the given name.
 func Find(t testing.TB, root, name, title string) Panel {
 	t.Helper()
 	for _, p := range read(t, filepath.Join(root, "grafana", "dashboards", name+".json"), name).Panels {

@@ -21,7 +21,7 @@ type View struct {
 	Variables  map[string]string
 }
 
-// A Series is one line of a graph with at least one point.
+// A Series is one line of a graph. It has at least one point.
 type Series struct{ *model.SampleStream }
 
 // Last returns the latest value.
@@ -41,7 +41,7 @@ func (v View) Ask(ctx context.Context, expr string) (out []Series, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("query Prometheus for %s: %w", query, err)
 	}
-	matrix, _ := answer.(model.Matrix) // the result of a range query
+	matrix, _ := answer.(model.Matrix) // a range query always returns a matrix
 	for _, s := range matrix {
 		s.Values = slices.DeleteFunc(s.Values, func(p model.SamplePair) bool {
 			return math.IsNaN(float64(p.Value)) || math.IsInf(float64(p.Value), 0)
@@ -56,11 +56,11 @@ func (v View) Ask(ctx context.Context, expr string) (out []Series, err error) {
 // variable matches a reference to a variable.
 var variable = regexp.MustCompile(`\$(\w+|\{\w+\})`)
 
-// scrapeInterval is the scrape interval in infra/prometheus, which Grafana reads from the data source.
+// scrapeInterval is the scrape interval in infra/prometheus. Grafana reads it from the settings of the data source.
 const scrapeInterval = 5 * time.Second
 
-// fill replaces variables by their values. Grafana's rules apply to built-in variables: $__rate_interval is four scrape
-// intervals, or more if the step is wider.
+// fill replaces variables with their values. Built-in variables follow Grafana's rules: $__rate_interval is four scrape
+// intervals, or the step plus one scrape interval if that is longer.
 func (v View) fill(expr string) string {
 	builtin := map[string]time.Duration{
 		"__range": v.Range.End.Sub(v.Range.Start), "__interval": v.Range.Step, "__rate_interval": max(v.Range.Step+scrapeInterval, 4*scrapeInterval),

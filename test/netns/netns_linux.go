@@ -16,8 +16,8 @@ import (
 
 var count atomic.Int32
 
-// New creates a namespace with a loopback interface for the duration of the test. It skips the test without root, or
-// if namespaces cannot be created.
+// New creates a namespace with a loopback interface for the duration of the test. Without root, or
+// if namespaces cannot be created, it skips the test.
 func New(t testing.TB) (name string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -38,8 +38,8 @@ func New(t testing.TB) (name string) {
 func Do(name string, f func() error) error {
 	done := make(chan error)
 	go func() {
-		// The thread stays in the namespace, so no other goroutine may use it. It must not end either, because the kernel
-		// would kill the children that it has started (Pdeathsig).
+		// The thread stays in the namespace, so no other goroutine may run on it. The thread must not end either,
+		// because the kernel would kill the child processes that it has started (Pdeathsig).
 		runtime.LockOSThread()
 		done <- enter(name, f)
 		select {}
@@ -47,7 +47,7 @@ func Do(name string, f func() error) error {
 	return <-done
 }
 
-// enter moves this thread to a namespace, and calls do.
+// enter moves the current thread to a namespace, and calls do.
 func enter(name string, do func() error) error {
 	ns, err := os.Open("/run/netns/" + name)
 	if err != nil {
