@@ -1,5 +1,5 @@
-// Package offline has stand-ins for container images and for the AWS provider of Terraform, for tests without access to
-// registries and AWS. Each program is a separate module in a subfolder.
+// Package offline has stand-ins for container images and for Terraform's AWS provider. With them, tests need no access
+// to registries or to AWS. Programs are in separate modules in subfolders.
 package offline
 
 import (
@@ -31,8 +31,8 @@ func NeedDocker(t *testing.T, plugins ...string) {
 	}
 }
 
-// Images makes the images of compose.yaml available to Docker, with the settings of an .env file. Without a registry
-// they are stand-ins, without Grafana. real reports whether they are the real images.
+// Images makes the images of compose.yaml available to Docker. env is the path of an .env file. If no registry answers,
+// the images are stand-ins, and Grafana's is missing. real reports whether they are the real images.
 func Images(t *testing.T, repository, env string) (real bool) {
 	t.Helper()
 	const exitUnavailable = 3

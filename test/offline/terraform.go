@@ -23,8 +23,8 @@ func NeedTerraform(t *testing.T) {
 	}
 }
 
-// Terraform makes terraform use a local stand-in of the AWS provider until the test ends. It sends no request to AWS.
-// repository is the path of the repository's root.
+// Terraform makes terraform use a local stand-in for the AWS provider until the test ends. The stand-in sends no
+// requests to AWS. repository is the path of the repository's root.
 func Terraform(t *testing.T, repository string) {
 	t.Helper()
 	NeedTerraform(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// idPrefixes has the prefixes of the ids of AWS, by type of resource.
+// idPrefixes maps resource types to the prefixes of their ids in AWS.
 var idPrefixes = map[string]string{
 	"aws_instance": "i", "aws_internet_gateway": "igw", "aws_launch_template": "lt", "aws_route_table": "rtb",
 	"aws_security_group": "sg", "aws_subnet": "subnet", "aws_vpc": "vpc",
@@ -21,7 +21,7 @@ var idPrefixes = map[string]string{
 func invent(typeName, name string, kind tftypes.Type, seed string) tftypes.Value {
 	switch k := kind.(type) {
 	case tftypes.List:
-		if name == "names" || name == "locations" { // availability zones, also of an instance type
+		if name == "names" || name == "locations" { // availability zones of a region or of an instance type
 			zone := func(letter string) tftypes.Value { return tftypes.NewValue(tftypes.String, "us-east-1"+letter) }
 			return tftypes.NewValue(k, []tftypes.Value{zone("a"), zone("b")})
 		}
@@ -63,7 +63,7 @@ func inventText(typeName, name, seed string) string {
 		return "203.0.113.10"
 	case strings.Contains(name, "private_ip"):
 		return "10.0.0.10"
-	case typeName == "data.aws_ssm_parameter": // the id of Ubuntu's image
+	case typeName == "data.aws_ssm_parameter": // the id of an Ubuntu image
 		return "ami-" + digits
 	}
 	return name + "-" + digits

@@ -25,8 +25,8 @@ func (s *server) ReadResource(_ context.Context, r *tfprotov5.ReadResourceReques
 	return &tfprotov5.ReadResourceResponse{NewState: r.CurrentState}, nil
 }
 
-// PlanResourceChange marks the values that AWS computes as unknown until the resource is created. It computes only the
-// attributes tags_all and region.
+// PlanResourceChange marks as unknown the values that AWS computes for a new resource, except tags_all and region. It
+// computes these two itself.
 func (s *server) PlanResourceChange(_ context.Context, r *tfprotov5.PlanResourceChangeRequest) (*tfprotov5.PlanResourceChangeResponse, error) {
 	schema := s.schemas.Resources[r.TypeName]
 	kind := schema.proto().ValueType()
@@ -63,7 +63,7 @@ func (s *server) PlanResourceChange(_ context.Context, r *tfprotov5.PlanResource
 	return &tfprotov5.PlanResourceChangeResponse{PlannedState: &state}, err
 }
 
-// allTags returns default_tags with the tags of a resource.
+// allTags returns default_tags merged with the tags of a resource, which take precedence.
 func (s *server) allTags(tags tftypes.Value) (tftypes.Value, error) {
 	kind := tftypes.Map{ElementType: tftypes.String}
 	if !tags.IsKnown() {

@@ -11,8 +11,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// schemaText is the part of the provider's schema 6.66.0 (MPL-2.0) that infra/terraform uses. ./cut creates it from
-// the output of `terraform providers schema -json`.
+// schemaText is the part of the schema of provider version 6.66.0 (MPL-2.0) that infra/terraform uses. ./cut creates
+// schema.json from the output of `terraform providers schema -json`.
 //
 //go:embed schema.json
 var schemaText []byte
@@ -27,19 +27,19 @@ type schemas struct {
 // A schema is the schema of the provider, of a resource or of a data source.
 type schema struct{ Block block }
 
-// A block is a block of HCL, with its attributes and nested blocks by name.
+// A block is the schema of an HCL block, with attributes and nested blocks by name.
 type block struct {
 	Attributes map[string]attribute
 	Blocks     map[string]nestedBlock `json:"block_types"`
 }
 
-// An attribute is an attribute of a block. Type is the JSON form of its type.
+// An attribute is the schema of one attribute. Type is in the JSON form of Terraform types.
 type attribute struct {
 	Type                         json.RawMessage
 	Required, Optional, Computed bool
 }
 
-// A nestedBlock is a block inside another one, with the number of times that it may occur; MaxItems 0: no limit.
+// A nestedBlock is a block inside another one, and how often it may occur; MaxItems 0: no limit.
 type nestedBlock struct {
 	Block    block
 	Nesting  string `json:"nesting_mode"`
@@ -54,10 +54,10 @@ var nestings = map[string]tfprotov5.SchemaNestedBlockNestingMode{
 	"single": tfprotov5.SchemaNestedBlockNestingModeSingle,
 }
 
-// proto returns a schema in the form of the protocol.
+// proto converts a schema to its type in the protocol.
 func (s schema) proto() *tfprotov5.Schema { return &tfprotov5.Schema{Block: s.Block.proto()} }
 
-// protos returns schemas in the form of the protocol.
+// protos converts schemas to their type in the protocol.
 func protos(all map[string]schema) map[string]*tfprotov5.Schema {
 	out := map[string]*tfprotov5.Schema{}
 	for name, s := range all {
@@ -66,7 +66,7 @@ func protos(all map[string]schema) map[string]*tfprotov5.Schema {
 	return out
 }
 
-// proto returns a block in the form of the protocol.
+// proto converts a block to its type in the protocol.
 func (b block) proto() *tfprotov5.SchemaBlock {
 	out := &tfprotov5.SchemaBlock{}
 	for _, name := range slices.Sorted(maps.Keys(b.Attributes)) {
@@ -112,7 +112,7 @@ func (b block) fill(v tftypes.Value, f func(string, attribute, tftypes.Value) tf
 	return tftypes.NewValue(v.Type(), fields), nil
 }
 
-// fill is like block.fill, for each item of a nested block.
+// fill applies block.fill to each item of a nested block.
 func (n nestedBlock) fill(v tftypes.Value, f func(string, attribute, tftypes.Value) tftypes.Value) (tftypes.Value, error) {
 	if n.Nesting == "single" || v.IsNull() || !v.IsKnown() {
 		return n.Block.fill(v, f)

@@ -10,8 +10,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// A server implements the provider for terraform. It embeds the interface, so a call of a method that it does not
-// define crashes the stand-in. Terraform calls such methods only for imports, moves, functions and ephemeral
+// A server implements the provider's side of the protocol. It embeds the interface, so a call to a method that server
+// does not define crashes the stand-in. Terraform calls such methods only for imports, moves, functions and ephemeral
 // resources, which infra/terraform does not use.
 type server struct {
 	tfprotov5.ProviderServer
@@ -80,7 +80,7 @@ func (s *server) StopProvider(context.Context, *tfprotov5.StopProviderRequest) (
 
 var instanceType = regexp.MustCompile(`^[a-z][a-z0-9-]*\.(nano|micro|small|medium|large|\d*xlarge|metal(-\d+xl)?)$`)
 
-// ValidateResourceTypeConfig rejects values that the schema alone permits: values for computed attributes, and unknown
+// ValidateResourceTypeConfig rejects values that the schema alone permits: values for read-only attributes, and unknown
 // instance types.
 func (s *server) ValidateResourceTypeConfig(_ context.Context, r *tfprotov5.ValidateResourceTypeConfigRequest) (*tfprotov5.ValidateResourceTypeConfigResponse, error) {
 	out := &tfprotov5.ValidateResourceTypeConfigResponse{}

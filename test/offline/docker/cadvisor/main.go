@@ -1,5 +1,5 @@
-// Command cadvisor serves /metrics and /healthz by the libraries of cAdvisor. The original command is in a module
-// that the Go proxy does not have.
+// Command cadvisor serves /metrics and /healthz with the libraries of cAdvisor. The original command is in a module
+// that the Go module proxy does not have.
 package main
 
 import (

@@ -19,7 +19,7 @@ import (
 
 const source = "registry.terraform.io/hashicorp/aws"
 
-// usage matches a block of the code with a type of the provider.
+// usage matches the start of a Terraform block for one of the provider's resources or data sources.
 var usage = regexp.MustCompile(`(?m)^\s*(?:mock_)?(resource|data) "(aws_\w+)"`)
 
 func main() {
@@ -51,7 +51,7 @@ func main() {
 		text(aws.Provider), lines(aws.Resources, names["resource"]), lines(aws.Data, names["data"]))
 }
 
-// types returns the types of the provider in the code of a folder, sorted, by the kind of their block.
+// types returns the provider's types in the Terraform code of a folder, sorted, under the keys "resource" and "data".
 func types(folder string) (map[string][]string, error) {
 	found := map[string]map[string]bool{"resource": {}, "data": {}}
 	err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
@@ -71,7 +71,7 @@ func types(folder string) (map[string][]string, error) {
 	return names, err
 }
 
-// lines returns the schemas of types, one per line, so that a diff shows the changed types.
+// lines returns the schemas of the named types, one per line, so that a diff shows the changed types.
 func lines(schemas map[string]any, names []string) string {
 	var out []string
 	for _, name := range names {
@@ -85,7 +85,7 @@ func lines(schemas map[string]any, names []string) string {
 	return strings.Join(out, ",\n")
 }
 
-// properties has the properties that the stand-in reads.
+// properties are the schema properties that the stand-in reads.
 var properties = []string{"type", "required", "optional", "computed", "nesting_mode", "min_items", "max_items"}
 
 // slim removes from a schema all properties that are false or not in properties, mainly descriptions.
@@ -104,7 +104,7 @@ func slim(value any) {
 	}
 }
 
-// removeEndpoints removes the addresses of services: hundreds of unused attributes.
+// removeEndpoints removes the block "endpoints". Its attributes, the addresses of hundreds of services, are unused.
 func removeEndpoints(provider any) {
 	if p, ok := provider.(map[string]any); ok {
 		if block, ok := p["block"].(map[string]any); ok {

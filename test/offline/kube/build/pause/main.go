@@ -1,4 +1,4 @@
-// Command pause keeps the namespaces of a pod until it receives a signal.
+// Command pause keeps a pod's namespaces alive until it receives a signal.
 package main
 
 import (
