@@ -17,7 +17,7 @@ type Encoder interface {
 	Flush() error
 }
 
-// Encoders has a function for each content encoding that returns a new encoder.
+// Encoders maps each content encoding to a function that returns a new encoder.
 var Encoders = map[string]func(io.Writer) Encoder{
 	"gzip":    func(w io.Writer) Encoder { return gzip.NewWriter(w) },
 	"deflate": func(w io.Writer) Encoder { return zlib.NewWriter(w) },
@@ -28,13 +28,13 @@ var Encoders = map[string]func(io.Writer) Encoder{
 	},
 }
 
-// Whole returns a text in a content encoding, with the end of the encoding.
+// Whole returns a text in a content encoding, including the end of the compressed data.
 func Whole(coding, text string) string { return encode(coding, text, Encoder.Close) }
 
-// Flushed returns a text in a content encoding, flushed, without the end of the encoding.
+// Flushed returns a text in a content encoding. The compressed data is flushed but not ended.
 func Flushed(coding, text string) string { return encode(coding, text, Encoder.Flush) }
 
-// encode returns a text in a content encoding, after finish has been called on the encoder.
+// encode returns a text in a content encoding. It calls finish after it has written the text to the encoder.
 func encode(coding, text string, finish func(Encoder) error) string {
 	var out bytes.Buffer
 	e := Encoders[coding](&out)

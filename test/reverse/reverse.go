@@ -74,5 +74,5 @@ func Run(ctx context.Context, dir, configuration, network, address string) (stop
 	}
 }
 
-// logIn returns the path of the log in a folder.
+// logIn returns the path of nginx's log in a folder.
 func logIn(dir string) string { return filepath.Join(dir, "nginx.log") }

@@ -29,7 +29,7 @@ func (c slowConn) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// A mergedConn returns the bytes that arrive within 30 ms by one Read.
+// A mergedConn returns the bytes that arrive within 30 ms in a single Read.
 type mergedConn struct{ net.Conn }
 
 // dialMerged opens a mergedConn.

@@ -15,7 +15,7 @@ const (
 	Repeat
 	// Swap sends the message after the next one of the stream or, if there is none, when the service ends the stream.
 	Swap
-	// NoNumber replaces the message's number with a text; the JSON remains well-formed.
+	// NoNumber replaces the message's number with a string; the JSON remains well-formed.
 	NoNumber
 	// OtherDigit adds two to the last digit of the message's number, modulo ten.
 	OtherDigit
@@ -23,7 +23,7 @@ const (
 	OtherMarker
 	// OtherTime adds two to the last digit of the message's timestamp, modulo ten.
 	OtherTime
-	// Garble makes the JSON of the message malformed, at its number.
+	// Garble inserts a letter before the message's number, which makes the JSON malformed.
 	Garble
 	// Reset ends the stream with a TCP reset instead of sending the message.
 	Reset
@@ -52,13 +52,13 @@ func (k Kind) String() string {
 	return names[k]
 }
 
-// A Fault is an effect on one message of one stream. Messages are counted per stream, and streams in the order of the
+// A Fault is an effect on one message of a stream. Messages are counted per stream, and streams in the order of the
 // service's responses. Both counts start at 1. A reconnect opens another stream.
 type Fault struct {
 	Kind Kind
 	// Topic, if not empty, limits the fault to the streams of this topic. Stream then counts only those.
 	Topic string
-	// Client, if not empty, limits the fault to the streams of one client: the parameter id of their URL.
+	// Client, if not empty, limits the fault to the streams whose URL has this value of the parameter id.
 	Client string
 	// Stream is the number of the affected stream; 0: all streams.
 	Stream int
@@ -96,7 +96,7 @@ func (k PublishKind) String() string {
 	return fmt.Sprintf("publish fault %d", int(k))
 }
 
-// A PublishFault is an effect on publish requests, in the order of their arrival.
+// A PublishFault is an effect on publish requests, which are counted in the order of their arrival.
 type PublishFault struct {
 	Kind PublishKind
 	// Status is the status code of Refuse, such as 401 or 503.
@@ -117,10 +117,11 @@ type Action struct {
 	// Topic and Number identify the affected message. For Swap, Next is the number of the other message.
 	Topic        string
 	Number, Next int64
-	// Stream and Path identify the stream, in the order of all streams.
+	// Stream is the position of the stream among all streams. Path is the path and query of the URL of the stream or
+	// the publish request.
 	Stream int
 	Path   string
-	// Client is the parameter id of the stream's URL. Message is the position of the message in the stream, from 1.
+	// Client is the value of the parameter id in the stream's URL. Message is the position in the stream, from 1.
 	Client  string
 	Message int
 }

@@ -71,8 +71,8 @@ func changeMessage(kind Kind, message []byte) []byte {
 	return bytes.Join([][]byte{message[:at[2]], []byte(value), message[at[3]:]}, nil)
 }
 
-// publishes reports whether a request publishes a message of the run. Other requests, such as the second request of a
-// stream, contain no message.
+// publishes reports whether a request publishes a message of the run. Other POST requests, such as one that joins a
+// stream to a topic, do not contain the marker.
 func publishes(r *http.Request, body []byte, marker string) bool {
 	if r.Method != http.MethodPost && r.Method != http.MethodPut {
 		return false

@@ -1,7 +1,7 @@
-// Package faulty is a proxy between an SSE service and its clients. It forwards every byte unchanged and immediately,
-// except for its faults. A fault loses, repeats, swaps, changes or delays a message of a stream, or ends the stream
-// at that message. Other faults refuse publish requests, or do not respond to them. It records each effect, so that
-// tests can compare the records with the findings of a run.
+// Package faulty is a proxy between an SSE service and its clients. Without a fault, it forwards all data unchanged. It
+// forwards each block of a stream as soon as the block is complete. A fault loses, repeats, swaps, changes or delays a
+// message of a stream, or ends the stream at that message. Other faults refuse publish requests, or do not respond to
+// them. The proxy records each effect, so that tests can compare the records with the findings of a run.
 package faulty
 
 import (
@@ -146,7 +146,7 @@ func (p *Proxy) record(a Action) {
 	}
 }
 
-// use records that the fault with an index affects a stream, and reports whether this is its first stream.
+// use records that a fault affects a stream, and reports whether this is the first stream that the fault affects.
 func (p *Proxy) use(fault int) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

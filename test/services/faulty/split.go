@@ -2,15 +2,15 @@ package faulty
 
 import "bytes"
 
-// A splitter splits a stream of events into parts that, joined, equal its input. All lines of a stream must end like
-// its first one: with \n, \r\n or \r.
+// A splitter splits an event stream into parts whose concatenation equals the input. All lines of a stream must end
+// like the first one: with \n, \r\n or \r.
 type splitter struct {
 	rest  []byte // an incomplete line or block
 	lines int    // number of bytes of rest that are complete lines
 	last  byte   // last byte of each line; 0: unknown
 }
 
-// lastOfLine returns the last byte of each line, or 0 if rest is too short: after \r it depends on the next byte.
+// lastOfLine returns the last byte of each line, or 0 if rest is too short: after \r, the next byte decides.
 func (s *splitter) lastOfLine() byte {
 	switch i := bytes.IndexAny(s.rest, "\r\n"); {
 	case i < 0 || s.rest[i] == '\r' && i == len(s.rest)-1:
@@ -22,8 +22,8 @@ func (s *splitter) lastOfLine() byte {
 }
 
 // add appends bytes, and calls emit for each complete block, including the blank line at its end. A comment before
-// the first field of a block is a separate part, and so is a blank line after a blank line. A heartbeat may consist
-// of such a line. A part is valid until emit returns.
+// the first field of a block is a separate part, and so is a blank line after a blank line, because either may be a
+// heartbeat. A part is valid until emit returns.
 func (s *splitter) add(p []byte, emit func(part []byte)) {
 	s.rest = append(s.rest, p...)
 	if s.last == 0 {
