@@ -14,15 +14,15 @@ const (
 	maxHelpers = 3
 )
 
-// A batch writes to many streams. Nearly all of the time is spent in the kernel, so a second core nearly halves the
-// time. The scheduler fills the batch and writes it, together with helpers if it has at least minBatch writes. It
+// A batch is a set of writes to many streams. Nearly all of the time is spent in the kernel, so a second core nearly
+// halves it. The scheduler fills the batch and writes it, together with helpers if it has at least minBatch writes. It
 // waits for the helpers before it reads a result, so no descriptor is closed or reused while a helper may write to
 // it.
 type batch struct {
 	writes  []batchWrite
 	next    atomic.Int64
 	start   chan struct{}
-	busy    sync.WaitGroup // helpers that write the current batch
+	busy    sync.WaitGroup // helpers that are writing the current batch
 	helpers sync.WaitGroup // all helpers
 	count   int            // number of helpers
 }
@@ -35,7 +35,7 @@ type batchWrite struct {
 	err  error
 }
 
-// newBatch starts the helpers: one for each core except the first, up to maxHelpers.
+// newBatch returns an empty batch and starts its helpers: one for each core except the first, up to maxHelpers.
 func newBatch() *batch {
 	b := &batch{writes: make([]batchWrite, 0, batchSize), count: min(maxHelpers, runtime.GOMAXPROCS(0)-1)}
 	b.start = make(chan struct{}, b.count)
@@ -71,8 +71,8 @@ func (b *batch) work() {
 	}
 }
 
-// deliver adds an item to the batch, and writes the batch when it is full. A stream that uses TLS, has a backlog or is
-// under a reorder or stall fault gets the item by push instead.
+// deliver adds an item to the batch, and writes the batch when it is full. It calls push instead if the stream uses
+// TLS, has a backlog, or is affected by a reorder or stall fault.
 func (h *hub) deliver(d *device, next item) {
 	if d.queue != nil || d.tls != nil || d.stalled || d.swapped != nil {
 		h.push(d, next)

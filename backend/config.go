@@ -17,7 +17,7 @@ const (
 	scheduleStaggered = "staggered" // ids spread evenly over the interval
 )
 
-// A Config has the settings of the backend. parseConfig sets and checks them; settings.go describes each.
+// A Config holds the settings of the backend. parseConfig sets and checks them; settings.go describes each.
 type Config struct {
 	Listen         string
 	SocketMode     os.FileMode
@@ -51,13 +51,14 @@ type Config struct {
 // reservedDescriptors is the number of descriptors for the process itself: logs, epoll, listeners, ledger file.
 const reservedDescriptors = 64
 
-// Limits of the number of connections that are not streams, unless MAX_PLAIN_CONNECTIONS is set.
+// Limits on the number of connections that are not streams. They apply unless MAX_PLAIN_CONNECTIONS is set.
 const (
 	minHTTPConnections = 64
 	maxHTTPConnections = 4096
 )
 
-// check validates the settings that depend on each other, and divides the descriptors (shareDescriptors).
+// check rejects an empty LISTEN and TLS settings that do not fit together. It also divides the descriptors
+// (shareDescriptors).
 func (c *Config) check(fileLimit uint64) error {
 	if c.Listen == "" {
 		return errors.New("LISTEN is empty; set it to HOST:PORT or unix:/path, for example LISTEN=127.0.0.1:8080")

@@ -59,7 +59,8 @@ func parseConnect(r *http.Request) (id string, last lastEventID, err error) {
 	return id, last, err
 }
 
-// connectFault applies a fault to a connect, and reports whether it responded to the request.
+// connectFault applies a fault (nil: none) to a connect. It reports whether the fault responds to the request in place
+// of an event stream. A response that guard must write is returned as the error.
 func (s *service) connectFault(w http.ResponseWriter, r *http.Request, id string, f *fault.Fault) (answered bool, err error) {
 	if f == nil {
 		return false, nil
@@ -86,7 +87,8 @@ func (s *service) connectFault(w http.ResponseWriter, r *http.Request, id string
 	return false, nil
 }
 
-// claim takes the connection from net/http: as a bare descriptor, or under TLS with a writer.
+// claim takes the connection from net/http. A plain connection is reduced to its descriptor; a TLS connection gets a
+// tlsWriter.
 func (s *service) claim(w http.ResponseWriter, r *http.Request, d *device) (claim, error) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -124,7 +126,7 @@ func (s *service) claim(w http.ResponseWriter, r *http.Request, d *device) (clai
 	return c, nil
 }
 
-// discard closes a connection that was not passed to the scheduler, because the scheduler has ended.
+// discard closes a connection that could not be passed to the scheduler because the scheduler has ended.
 func (c claim) discard() {
 	if c.tls != nil {
 		c.tls.end(true, false)

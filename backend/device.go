@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A closeReason is the reason for the end of a stream, in ledger and metrics.
+// A closeReason is the reason why a stream ended, as reported in the ledger and the metrics.
 type closeReason uint8
 
 const (
@@ -14,9 +14,9 @@ const (
 	closedByClient                // the client closed or reset the connection
 	closedSlow                    // the client read too slowly
 	closedReplaced                // replaced by a resumed stream
-	closedByDrain                 // the service ends
+	closedByDrain                 // the service is stopping
 	closedByError                 // the connection failed, or the peer acknowledged no data for USER_TIMEOUT
-	closedByFault                 // a fault was injected
+	closedByFault                 // an injected fault closed the stream
 	closeReasonsCount             // number of reasons
 )
 
@@ -26,15 +26,15 @@ var closeReasonNames = [closeReasonsCount]string{
 
 func (r closeReason) String() string { return closeReasonNames[r] }
 
-// A device is one device id: its numbering, its stream if it has one, and its line in the ledger. Only the scheduler
-// uses it, except that helpers of a batch read fd.
+// A device is the state of one device id: the numbering, the stream if there is one, and the row in the ledger. Only
+// the scheduler uses a device, except that the helpers of a batch read fd.
 type device struct {
 	id              string
 	seq             uint64        // last number assigned to a noop or message
 	first           uint64        // lowest sent number of the current numbering
 	last            uint64        // highest sent number of the current numbering
 	sent            uint64        // how many numbers of the current numbering were sent
-	tick            int64         // last tick that gave this id a number, or at which its numbering started
+	tick            int64         // last tick that gave this id a number, or the tick at which the numbering started
 	opened          int64         // start of the latest stream, in microseconds since 1970
 	closed          int64         // end of the latest stream, in microseconds since 1970; 0: open, or no stream yet
 	queue           *backlog      // nil: nothing waits to be written
@@ -43,35 +43,35 @@ type device struct {
 	messages        []keptMessage // messages that a resume can replay, oldest first
 	replayableAfter uint64        // numbers up to this one cannot be replayed
 	fd              int32         // descriptor of the stream; -1: none
-	gen             uint32        // distinguishes this use of the descriptor from others
+	gen             uint32        // distinguishes this use of the descriptor from earlier and later uses
 	bucket          int32         // bucket of the wheel; -1: none, because no numbering is active
 	index           int32         // index in that bucket
 	eviction        uint64        // value of hub.evicted after the eviction of this id; 0: not evicted
 	element         *list.Element // element of hub.resumable or hub.finished
-	streams         uint32        // number of streams since the first connect
+	streams         uint32        // number of streams that this id has had
 
-	reason    closeReason // reason for the end of the latest stream; stillOpen: none has ended, or one is open
-	ending    closeReason // reason for the end of an open stream, while its backlog is written
+	reason    closeReason // reason why the latest stream ended; stillOpen: it is open, or there was none yet
+	ending    closeReason // reason for closing the stream after its backlog is written; stillOpen: not closing
 	open      bool        // the id has a stream
 	resumable bool        // no stream, but the numbering continues (RESUME_WINDOW)
-	finished  bool        // no stream and no numbering, but in the ledger
+	finished  bool        // no stream and no active numbering, but still in the ledger
 	reserved  bool        // a connect is pending
-	cancelled bool        // forcedisconnect arrived before the pending connect
-	chunked   bool        // HTTP/1.1
+	cancelled bool        // forcedisconnect or a drain cancelled the pending connect
+	chunked   bool        // the stream has chunked encoding (HTTP/1.1)
 	slow      bool        // the socket buffer of this client, or its TLS queue, has been full in the current numbering
 	stalled   bool        // a stall fault: nothing is written
 	queued    bool        // in hub.lagging
 }
 
-// An item is a part of a stream to write, and the numbers to count after the write.
+// An item is data to write to a stream, and the numbers to count after the write.
 type item struct {
 	wire     []byte
 	seq      uint64 // last number of the item; 0: none
-	count    uint8  // how many numbers the item contains, the last of which is seq
+	count    uint8  // how many numbers the item contains; seq is the last one
 	messages uint8  // how many of these numbers are messages; the others are noops
 }
 
-// A backlog holds the items of a stream that the kernel, or the queue of the TLS writer, has not accepted yet.
+// A backlog holds those items of a stream that neither the kernel nor the queue of a TLS writer has accepted yet.
 type backlog struct {
 	items        []queuedItem
 	bytes        int           // unwritten bytes of all items
@@ -82,14 +82,14 @@ type backlog struct {
 // A queuedItem is an item of a backlog.
 type queuedItem struct {
 	item
-	since time.Duration // elapsed time at which the item became writable; WRITE_TIMEOUT starts then
+	since time.Duration // elapsed time at which WRITE_TIMEOUT starts: when the item was queued, or when a delay ends
 }
 
 // maxBacklogBytes limits the bytes that wait for one client, in addition to its socket buffer.
 const maxBacklogBytes = 1 << 20
 
 // count counts the numbers of a written item. It returns false, and counts nothing, for an item without a number and
-// for a number that was counted before.
+// for an item whose number was counted before.
 func (d *device) count(sent item) bool {
 	if sent.seq == 0 || sent.seq <= d.last {
 		return false

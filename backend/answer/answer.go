@@ -9,23 +9,25 @@ import (
 	"strings"
 )
 
-// A Problem is an error with an HTTP status. Detail is one sentence with the remedy for the caller.
+// A Problem is an error with an HTTP status. Detail is one sentence that states the cause and usually a remedy.
 type Problem struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
-	Reason string `json:"-"` // label of backend_refused_total; a problem without one is not counted
+	Reason string `json:"-"` // value of the label reason of backend_refused_total; "": not counted
 }
 
 func (p *Problem) Error() string { return p.Detail }
 
-// Refuse returns a problem with an HTTP status and a detail. No metric counts it, because its Reason is empty.
+// Refuse returns a problem with an HTTP status and a detail. Its Reason is empty, so no metric counts it unless the
+// caller sets one.
 func Refuse(status int, detail string) *Problem {
 	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail}
 }
 
-// AsProblem returns the problem in an error, or a problem with status 400 and the text of the error.
+// AsProblem returns the Problem that an error is or wraps. For any other error it returns a problem with status 400 and
+// the text of the error.
 func AsProblem(err error) *Problem {
 	var p *Problem
 	if errors.As(err, &p) {
@@ -34,7 +36,7 @@ func AsProblem(err error) *Problem {
 	return Refuse(http.StatusBadRequest, err.Error())
 }
 
-// NotAllowed sets the header Allow, and returns a problem with status 405 that names the allowed methods of a path.
+// NotAllowed sets the Allow header and returns a problem with status 405. Both list the methods that the path allows.
 func NotAllowed(w http.ResponseWriter, methods ...string) error {
 	allowed := strings.Join(methods, ", ")
 	w.Header().Set("Allow", allowed)
@@ -51,7 +53,8 @@ func BadBody(err error, tooLarge string) error {
 	return errors.New("the body could not be read; send the whole body in time")
 }
 
-// Write responds to a request with the problem. It adds Retry-After to status 503 and WWW-Authenticate to status 401.
+// Write responds to a request with the problem. It adds Retry-After to a response with status 503, and WWW-Authenticate
+// to one with status 401.
 func (p *Problem) Write(w http.ResponseWriter) {
 	switch p.Status {
 	case http.StatusServiceUnavailable:
@@ -62,7 +65,7 @@ func (p *Problem) Write(w http.ResponseWriter) {
 	write(w, "application/problem+json", p.Status, p)
 }
 
-// JSON responds to a request with a value. The error is always nil, for callers that return it.
+// JSON responds to a request with a value. It always returns nil, so that a handler can end with `return JSON(…)`.
 func JSON(w http.ResponseWriter, status int, value any) error {
 	write(w, "application/json", status, value)
 	return nil
@@ -76,11 +79,11 @@ func write(w http.ResponseWriter, kind string, status int, value any) {
 	_ = json.NewEncoder(w).Encode(value) // the client may have disconnected
 }
 
-// NameRule describes valid names in errors.
+// NameRule is the description of a valid name for use in error messages.
 const NameRule = "1 to 64 characters of A-Z a-z 0-9 . _ -"
 
-// ValidName reports whether a device id, an event or a service may have this name. The allowed characters need no
-// escape in a header, a path, a label or an event stream.
+// ValidName reports whether name is valid as a device id or as the name of an event or a service. The allowed
+// characters need no escaping in a header, a path, a label or an event stream.
 func ValidName(name string) bool {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 	return name != "" && len(name) <= 64 && strings.Trim(name, letters) == ""
