@@ -9,8 +9,8 @@ import (
 	"github.com/sse-soak/sse-soak/backend/answer"
 )
 
-// parseName returns the value of a query parameter that is a valid name, or "" if it is missing or empty. It rejects
-// a repeated parameter, because a proxy and the backend could use different values.
+// parseName returns the value of a query parameter, or "" if the parameter is missing or empty. It rejects an invalid
+// name. It also rejects a repeated parameter, because a proxy and the backend could use different values.
 func parseName(rawQuery, parameter string) (string, error) {
 	query, err := url.ParseQuery(rawQuery)
 	if err != nil {
@@ -44,8 +44,8 @@ type lastEventID struct {
 // maxEventNumber is the highest accepted Last-Event-ID. It keeps all later numbers within int64.
 const maxEventNumber = 1<<62 - 1
 
-// parseLastEventID parses the Last-Event-ID header. No header, or an empty one (a browser without an id), starts a
-// new numbering; 0 requests all events from number 1. The value must consist of decimal digits.
+// parseLastEventID parses the Last-Event-ID header. No header, or an empty one (the client has no id yet), starts
+// a new numbering; 0 requests all events from number 1. Any other value must consist of decimal digits.
 func parseLastEventID(values []string) (lastEventID, error) {
 	if len(values) == 0 || len(values) == 1 && values[0] == "" {
 		return lastEventID{}, nil

@@ -12,7 +12,7 @@ type frame struct {
 	from, to int
 }
 
-// newFrame wraps an event into one chunk.
+// newFrame wraps an event in one chunk.
 func newFrame(event []byte) frame {
 	wire := make([]byte, 0, len(event)+12)
 	wire = strconv.AppendInt(wire, int64(len(event)), 16)
@@ -33,14 +33,14 @@ func (f frame) bytes(chunked bool) []byte {
 // terminator ends a chunked body.
 var terminator = []byte("0\r\n\r\n")
 
-// Data of a noop, and of a corrupted noop.
+// The events of a noop and of a corrupted noop, without their heads.
 const (
 	noopData    = "data: 0\n\n"
 	corruptData = "data: x\n\n"
 )
 
-// appendHead appends the id line of an event, and its time as a comment line. sentMicros is in microseconds since 1970;
-// 0 omits the time.
+// appendHead appends the head of an event: the id line, and a comment line with the time. sentMicros is in microseconds
+// since 1970; 0 omits the comment line.
 func appendHead(b []byte, seq uint64, sentMicros int64) []byte {
 	b = append(b, "id: "...)
 	b = strconv.AppendUint(b, seq, 10)
@@ -51,8 +51,8 @@ func appendHead(b []byte, seq uint64, sentMicros int64) []byte {
 	return append(b, '\n')
 }
 
-// eventBody returns the event of a message without its head. It splits data at CRLF, CR and LF into data lines, so that
-// no part of data can be another field; a client joins the lines with LF. name must be a valid name or empty.
+// eventBody returns the event of a message without the head. It splits data at CRLF, CR and LF into data lines, so that
+// no part of data is read as another field; a client joins the lines with LF. name must be a valid name or empty.
 func eventBody(name string, data []byte) []byte {
 	b := make([]byte, 0, len(data)+len(name)+32)
 	if name != "" {
@@ -73,8 +73,7 @@ func eventBody(name string, data []byte) []byte {
 	}
 }
 
-// A frameCache formats each numbered frame once per pass over the streams, because most streams have the same few
-// numbers.
+// A frameCache formats each numbered frame once per pass over the streams, because most streams share a few numbers.
 type frameCache struct {
 	sent   int64 // microseconds since 1970; 0 for no timestamps
 	body   []byte
@@ -92,7 +91,7 @@ func (c *frameCache) begin(body []byte, sentMicros int64) {
 	clear(c.cache)
 }
 
-// get returns the frame with a number.
+// get returns the frame for a number.
 func (c *frameCache) get(seq uint64) frame {
 	if seq == c.latest {
 		return c.frame

@@ -18,7 +18,7 @@ var (
 	errNoStream = answer.Refuse(http.StatusNotFound, "no stream has this id; connect it first with GET /event/connect?id=ID")
 )
 
-// forceDisconnect ends the stream of an id, or its pending connect, and responds with the id's row of the ledger.
+// forceDisconnect ends the stream or the pending connect of an id, and responds with the id's row in the ledger.
 func (s *service) forceDisconnect(w http.ResponseWriter, r *http.Request) error {
 	if s.cfg.ServerName != "" {
 		w.Header().Set("X-Server", s.cfg.ServerName)
@@ -34,8 +34,8 @@ func (s *service) forceDisconnect(w http.ResponseWriter, r *http.Request) error 
 	return answer.JSON(w, http.StatusOK, row)
 }
 
-// readMessage returns the event of a message without its head. The parameter event of the request has the name of the
-// event, and the body has the data.
+// readMessage returns the event of a message without the head. The query parameter event is the name of the event. The
+// body of the request is the data of the event.
 func readMessage(r *http.Request) ([]byte, error) {
 	name, err := parseName(r.URL.RawQuery, "event")
 	if err != nil {
@@ -85,7 +85,8 @@ func (s *service) broadcast(w http.ResponseWriter, r *http.Request) error {
 	return answer.JSON(w, http.StatusOK, out)
 }
 
-// ledger responds with the ledger, one line per id, optionally only for ids with a prefix.
+// ledger responds with the ledger, one line per id. The query parameter prefix limits the response to ids with that
+// prefix.
 func (s *service) ledger(w http.ResponseWriter, r *http.Request) error {
 	prefix, err := parseName(r.URL.RawQuery, "prefix")
 	if err != nil {
@@ -117,7 +118,8 @@ func (d *deadlineWriter) Write(p []byte) (int, error) {
 	return d.w.Write(p)
 }
 
-// healthz responds with version, noop settings, uptime and number of open streams. The field status is always ok.
+// healthz responds with the version, the noop settings, the uptime and the number of open streams. The field status is
+// always "ok".
 func (s *service) healthz(w http.ResponseWriter, _ *http.Request) error {
 	return answer.JSON(w, http.StatusOK, struct {
 		Status   string  `json:"status"`
@@ -169,7 +171,7 @@ func (s *service) clearFaults(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// changeFaults responds with the faults after a change.
+// changeFaults makes a change to the faults, and responds with all faults after the change.
 func (s *service) changeFaults(w http.ResponseWriter, status int, change func()) error {
 	list, err := query(s.hub, func() ([]fault.ArmedFault, error) {
 		change()

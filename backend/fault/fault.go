@@ -15,25 +15,25 @@ import (
 // A Kind is a kind of fault.
 type Kind string
 
-// The kinds of faults at a noop, then at a connect. The ledger counts a noop with a fault as sent, except with Reset
-// and Die.
+// The kinds of faults: first those at a noop, then those at a connect. The ledger counts a noop to which a fault was
+// applied as sent, unless the fault is Reset or Die.
 const (
 	Drop      Kind = "drop"      // the noop is not written
 	Duplicate Kind = "duplicate" // the noop is written twice
 	Reorder   Kind = "reorder"   // the noop is written after the next one
-	Corrupt   Kind = "corrupt"   // the data of the noop is x
-	Delay     Kind = "delay"     // nothing is written for a time; the noop and later ones wait
+	Corrupt   Kind = "corrupt"   // the data of the noop is "x" instead of "0"
+	Delay     Kind = "delay"     // nothing is written for a time; the noop and all later events wait
 	Truncate  Kind = "truncate"  // half of the noop is written, then the connection is closed
-	Stall     Kind = "stall"     // the noop and all later ones are not written
+	Stall     Kind = "stall"     // the noop and all later events are not written
 	Reset     Kind = "reset"     // the connection is reset
 	Die       Kind = "die"       // the process kills itself
 
-	Refuse      Kind = "refuse"       // 503
-	WrongType   Kind = "wrong-type"   // 200 with text/html
+	Refuse      Kind = "refuse"       // the response has status 503
+	WrongType   Kind = "wrong-type"   // the response has status 200 and type text/html
 	SlowHeaders Kind = "slow-headers" // the response headers are delayed
 )
 
-// kinds states whether a kind applies to connects, and whether its count is a number of connections.
+// kinds states for each kind whether it applies to connects, and whether its count is a number of connections.
 var kinds = map[Kind]struct{ atConnect, perConnection bool }{
 	Drop: {}, Duplicate: {}, Reorder: {}, Corrupt: {}, Delay: {}, Die: {},
 	Truncate: {perConnection: true}, Stall: {perConnection: true}, Reset: {perConnection: true},
@@ -188,7 +188,7 @@ func (f *Fault) setKey(key, value string) error {
 	return nil
 }
 
-// shorten returns the first 80 bytes of a longer text, with an ellipsis.
+// shorten cuts a text of more than 80 bytes to its first 80, and appends an ellipsis.
 func shorten(s string) string {
 	if len(s) > 80 {
 		return s[:80] + "…"

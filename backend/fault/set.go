@@ -19,7 +19,7 @@ type ArmedFault struct {
 	lastID    string   // last affected id; "": none
 }
 
-// A Set has the faults of a backend. The zero value is empty. A Set is not safe for concurrent use.
+// A Set holds the faults of a backend. The zero value is empty. A Set is not safe for concurrent use.
 type Set struct {
 	armed       []*ArmedFault
 	activeCount int // number of armed faults with remaining effects
@@ -63,8 +63,9 @@ func (s *Set) AtConnect(id string, now int64) *Fault {
 	return nil
 }
 
-// matches reports whether the fault applies to an id. Without its own id, a fault that counts noops applies only to
-// the first affected id. A fault that counts connections applies to all ids.
+// matches reports whether the fault applies to an id. A fault with an id applies only to that id. Of the
+// faults without an id, one that counts noops applies only to the first id that it affects, and one that counts
+// connections applies to all ids.
 func (a *ArmedFault) matches(id string) bool {
 	switch {
 	case a.ID != "":
