@@ -15,7 +15,8 @@ import (
 const healthTimeout = 3 * time.Second
 
 // checkHealth returns an error unless the service at LISTEN is ready. It is the health check of the container, whose
-// image has no other program. It does not verify the certificate, which need not be valid for the host name backend.
+// image has no other program. It does not verify the certificate of the service, because the
+// certificate need not be valid for the host name "backend".
 func checkHealth(cfg *Config) error {
 	network, address := "tcp", cfg.Listen
 	if path, ok := strings.CutPrefix(cfg.Listen, "unix:"); ok {

@@ -37,12 +37,12 @@ type hub struct {
 	order        []*device // ids in the order of their first connects, for the ledger
 	orderEvicted int       // number of evicted ids that order still contains
 	evicted      uint64    // number of ids that the ledger has evicted since the start
-	slots        []*device // by descriptor
-	gen          uint32    // number of uses of descriptors
+	slots        []*device // device of the stream with each descriptor; nil: none
+	gen          uint32    // number of streams opened so far; the value for device.gen
 	wheel        *wheel
 	tick         int64 // last served tick
 	frames       frameCache
-	lagging      []*device     // ids with a backlog
+	lagging      []*device     // devices with a backlog
 	retryAt      time.Duration // elapsed time of the next retry
 	resumable    list.List     // ids without a stream whose numbering continues, oldest first
 	finished     list.List     // ids without a numbering that are still in the ledger, oldest first
@@ -106,7 +106,8 @@ func (h *hub) call(f func()) bool {
 	return true
 }
 
-// query calls a function that returns a value. It returns an error if the scheduler has ended.
+// query runs a function on the scheduler, like call, and returns the results of the function. It returns errStopped if
+// the scheduler has ended.
 func query[T any](h *hub, f func() (T, error)) (answer T, err error) {
 	if !h.call(func() { answer, err = f() }) {
 		err = errStopped
@@ -122,7 +123,7 @@ func (h *hub) stop() {
 }
 
 const (
-	inboxShare = 64  // number of functions of the inbox that run before the scheduler checks the clock again
+	inboxShare = 64  // maximum number of inbox functions that run before the scheduler checks the clock again
 	passShare  = 512 // number of streams that a pass serves before it checks the inbox
 )
 
@@ -161,7 +162,7 @@ func (h *hub) finishInbox() {
 	}
 }
 
-// handleInbox runs up to n functions of the inbox, and reports whether it has more.
+// handleInbox runs up to n functions of the inbox, and reports whether more are waiting.
 func (h *hub) handleInbox(n int) bool {
 	for ; n > 0; n-- {
 		if len(h.work) == 0 {
@@ -202,7 +203,7 @@ const (
 	rampQuiet   = 2 * time.Second // time without a new stream after which the ramp has ended
 )
 
-// releaseMemory returns unused memory to the system after a ramp, whose requests leave garbage.
+// releaseMemory returns unused memory to the system after a ramp, because the requests of a ramp leave garbage.
 func (h *hub) releaseMemory() {
 	if h.attached >= rampStreams && h.clk.elapsed()-h.lastAttach > rampQuiet {
 		h.attached = 0

@@ -106,8 +106,8 @@ func (h *hub) evict(d *device) {
 	h.noteEviction()
 }
 
-// noteEviction counts an evicted id of order. It compacts order when at least 1024 ids, and at least half of all ids,
-// are evicted.
+// noteEviction counts an evicted id that hub.order still contains. It removes the evicted ids from hub.order when there
+// are at least 1024 of them, and they make up at least half of hub.order.
 func (h *hub) noteEviction() {
 	if h.orderEvicted++; h.orderEvicted < 1024 || h.orderEvicted < len(h.order)/2 {
 		return
@@ -165,7 +165,7 @@ func (h *hub) closeDeparted(departures []departure) {
 	}
 }
 
-// forceDisconnect ends the stream of an id, or its pending connect, and its numbering. It returns the id's row of the
+// forceDisconnect ends the stream or the pending connect of an id, and the numbering. It returns the id's row in the
 // ledger.
 func (h *hub) forceDisconnect(id string) (ledgerRow, error) {
 	d := h.devices[id]

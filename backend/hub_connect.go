@@ -22,9 +22,9 @@ type claim struct {
 	chunked bool
 }
 
-// reserve accepts or refuses a connect. It refuses all connects during a drain, a connect of an id whose previous
-// connect is pending, and more than MAX_CONNECTIONS streams. It refuses a second stream of an id, unless
-// RESUME_WINDOW is set and the stream resumes by Last-Event-ID.
+// reserve accepts or refuses a connect. It refuses all connects during a drain, a connect for an id whose previous
+// connect is pending, and a stream beyond MAX_CONNECTIONS. It refuses a second stream for an id, unless RESUME_WINDOW
+// is above 0 and the connect has a Last-Event-ID. Such a stream replaces the first.
 func (h *hub) reserve(id string, last lastEventID) (*reservation, error) {
 	d := h.devices[id]
 	takeover := d != nil && d.open && d.ending == stillOpen && last.explicit && h.cfg.ResumeWindow > 0
@@ -54,7 +54,7 @@ func (h *hub) reserve(id string, last lastEventID) (*reservation, error) {
 	return r, nil
 }
 
-// release cancels a reservation whose connection could not be taken.
+// release cancels a reservation whose connection could not be taken from net/http.
 func (h *hub) release(r *reservation) {
 	d := r.d
 	d.reserved = false
@@ -63,15 +63,16 @@ func (h *hub) release(r *reservation) {
 	case d.open, d.resumable, d.finished:
 	case d.streams == 0:
 		delete(h.devices, d.id)
-		d.eviction = 1 // any number except 0: an id without a stream is not in the ledger
+		d.eviction = 1 // any number except 0: an id that never had a stream is not in the ledger
 		h.noteEviction()
 	default:
 		h.finish(d)
 	}
 }
 
-// attach makes a connection the stream of an id, in place of a stream that it resumes. It writes the response headers
-// and the missed events. It ends the stream at once during a drain, or if forcedisconnect cancelled the connect.
+// attach makes a connection the stream of an id, and closes the stream that it replaces, if any. It writes the response
+// headers and the missed events. During a drain, or if forcedisconnect cancelled the connect, it then ends the new
+// stream.
 func (h *hub) attach(r *reservation, c claim) {
 	d := r.d
 	d.reserved = false
