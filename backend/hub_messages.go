@@ -6,8 +6,8 @@ import "time"
 type delivery struct {
 	ID        string `json:"id,omitempty"`
 	Number    uint64 `json:"number,omitempty"`
-	Delivered int    `json:"delivered"` // number of open streams to which it is sent
-	Kept      int    `json:"kept"`      // number of ids without a stream for which it is stored
+	Delivered int    `json:"delivered"` // number of open streams that the message is queued for
+	Kept      int    `json:"kept"`      // number of ids that have no stream, but for which the message is stored
 }
 
 // send queues a message for the stream of an id. If the id has no stream but its numbering continues, send only stores
@@ -53,8 +53,8 @@ func (d *device) acceptsMessages() bool {
 	return d.resumable || d.open && d.ending == stillOpen
 }
 
-// message gives a message the next number of an id. It stores the message for a resume if RESUME_WINDOW is set, and
-// queues it if the id has a stream.
+// message gives a message the next number of an id. It stores the message for a resume if RESUME_WINDOW is above 0, and
+// queues it if the id has a stream. It increments the matching count of out.
 func (h *hub) message(d *device, frames *frameCache, body *keptBody, out *delivery) {
 	d.seq++
 	if h.cfg.ResumeWindow > 0 {
@@ -68,12 +68,12 @@ func (h *hub) message(d *device, frames *frameCache, body *keptBody, out *delive
 	h.deliver(d, item{wire: frames.get(d.seq).bytes(d.chunked), seq: d.seq, count: 1, messages: 1})
 }
 
-// maxReplay limits the numbers that a resume replays. A client that missed more numbers has a gap.
+// maxReplay limits how many numbers a resume replays. A client that missed more numbers sees a gap.
 const maxReplay = 1024
 
-// replayFrom writes the noops and messages of an id to its resumed stream, from a number to the last one. All have
-// the time of the replay as their time. Messages are read from the replay log. If the log has dropped a message,
-// replayFrom omits its number and all earlier ones.
+// replayFrom writes the noops and messages of an id to the resumed stream, from a number to the last one. Their
+// timestamp is the time of the replay. Messages are read from the replay log. If the log has dropped a message,
+// replayFrom omits the number of the message and all earlier numbers. It replays at most maxReplay numbers.
 func (h *hub) replayFrom(d *device, from uint64) {
 	end := d.seq
 	if from > end || !d.open {

@@ -15,9 +15,9 @@ func (h *hub) serveTicks() {
 }
 
 // pass assigns the next number to each id in the bucket of a tick, and sends a noop if the id has a stream. It
-// handles the inbox after each passShare streams, so that a connect does not wait for the whole pass. The inbox may
+// handles the inbox after every passShare streams, so that a connect does not wait for the whole pass. The inbox may
 // change the bucket, so the pass runs from the end to the start. New ids are appended, and a removal only moves the
-// last id forward. Each device stores its last tick, so no id gets two numbers.
+// last id to the place of the removed one. Each device stores its last tick, so no id gets two numbers for one tick.
 func (h *hub) pass(tick int64) {
 	start, count := time.Now(), 0
 	h.frames.begin([]byte(noopData), h.timestamp())
@@ -49,7 +49,7 @@ func (h *hub) pass(tick int64) {
 	}
 }
 
-// noop queues the noop with the number d.seq for a stream, or applies a fault to it.
+// noop queues noop number d.seq for the stream of a device, or applies a fault to that noop.
 func (h *hub) noop(d *device) {
 	next := item{wire: h.frames.get(d.seq).bytes(d.chunked), seq: d.seq, count: 1}
 	if !h.faults.Empty() && d.swapped == nil {
@@ -61,7 +61,7 @@ func (h *hub) noop(d *device) {
 	h.deliver(d, next)
 }
 
-// timestamp returns the current time for `sent=` in microseconds since 1970, or 0 if frames have no time.
+// timestamp returns the current time for `sent=` in microseconds since 1970, or 0 if events have no timestamps.
 func (h *hub) timestamp() int64 {
 	if !h.cfg.NoopTimestamps {
 		return 0

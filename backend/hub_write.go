@@ -2,8 +2,9 @@ package main
 
 import "time"
 
-// Clients whose socket buffer is full are retried together. The time between two retries is at least retryPace, and
-// at least retryPerClient for each such client. Retries therefore use at most a few percent of the scheduler's time.
+// Writes to clients whose socket buffer is full are retried together. The time between two retries is at least
+// retryPace, and at least retryPerClient for each such client. Retries therefore use at most a few percent of the
+// scheduler's time.
 const (
 	retryPace      = 25 * time.Millisecond
 	retryPerClient = 20 * time.Microsecond
@@ -40,7 +41,7 @@ func (h *hub) write(d *device, next item) {
 	h.finishWrite(d, next, n, err)
 }
 
-// finishWrite handles the result of a write of n bytes.
+// finishWrite handles the result of a write: n is the number of accepted bytes.
 func (h *hub) finishWrite(d *device, next item, n int, err error) {
 	switch err {
 	case nil:
@@ -88,7 +89,8 @@ func reasonOf(err error) closeReason {
 	return closedByError
 }
 
-// enqueue appends an item to the backlog, and disconnects a client whose backlog is too large.
+// enqueue appends an item to the backlog. It disconnects a client whose backlog is too large, except during a delay
+// fault.
 func (h *hub) enqueue(d *device, next item) {
 	now := h.clk.elapsed()
 	q := h.backlogOf(d, now)
@@ -99,7 +101,7 @@ func (h *hub) enqueue(d *device, next item) {
 	}
 }
 
-// backlogOf returns the backlog of a device, which it creates if necessary, and adds the device to hub.lagging.
+// backlogOf returns the backlog of a device. It creates the backlog if necessary, and adds the device to hub.lagging.
 func (h *hub) backlogOf(d *device, now time.Duration) *backlog {
 	if d.queue == nil {
 		d.queue = &backlog{room: h.cfg.MaxPending}
@@ -121,7 +123,7 @@ func (h *hub) disconnectSlow(d *device) {
 	h.shut(d, closedSlow)
 }
 
-// retryLagging flushes the backlogs of all clients, if hub.retryAt has passed.
+// retryLagging flushes the backlogs of all clients once hub.retryAt has passed.
 func (h *hub) retryLagging() {
 	now := h.clk.elapsed()
 	if len(h.lagging) == 0 || now < h.retryAt {

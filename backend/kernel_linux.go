@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errNoRoom reports that the kernel's socket buffer is full.
+// errNoRoom reports that the socket buffer of the kernel, or the queue of a TLS writer, is full.
 var errNoRoom = errors.New("socket buffer is full")
 
-// raiseFileLimit raises the soft limit of open files to the hard limit.
+// raiseFileLimit raises the soft limit on open files to the hard limit.
 func raiseFileLimit() {
 	var lim unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &lim) == nil && lim.Cur < lim.Max {
@@ -32,7 +32,7 @@ func fileLimit() uint64 {
 	return lim.Cur
 }
 
-// descriptorOf returns the descriptor of a connection, which conn still owns.
+// descriptorOf returns the descriptor of conn. conn still owns the descriptor.
 func descriptorOf(conn syscall.Conn) (fd int, err error) {
 	raw, err := conn.SyscallConn()
 	if err == nil {
@@ -60,8 +60,8 @@ func setUserTimeout(fd int, d time.Duration) {
 }
 
 // sendNow passes bytes (at least one) to the kernel and never waits. It returns the number of accepted bytes, and
-// errNoRoom if the kernel did not accept all. It uses a raw system call, because a call that cannot block need not be
-// registered with the Go scheduler.
+// errNoRoom if the kernel did not accept all of them. It uses a raw system call, because a call that cannot block need
+// not be registered with the Go scheduler.
 func sendNow(fd int, p []byte) (int, error) {
 	for {
 		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), // #nosec G103 -- the kernel does not keep the pointer
@@ -80,8 +80,8 @@ func sendNow(fd int, p []byte) (int, error) {
 	}
 }
 
-// closeNow closes a descriptor. It first discards up to 16 KiB of unread input, for which the kernel would send a
-// reset. A reset could destroy the end of the stream.
+// closeNow closes a descriptor. It first discards up to 16 KiB of unread input, because the kernel sends a reset if
+// input is unread. After a reset, the client could lose the last events of the stream.
 func closeNow(fd int) {
 	var scratch [2048]byte
 	for range 8 {
@@ -119,7 +119,7 @@ func killSelf() {
 	select {}
 }
 
-// The types of connections that takeDescriptor accepts.
+// claim needs the descriptors of TCP and unix connections.
 var (
 	_ syscall.Conn = (*net.TCPConn)(nil)
 	_ syscall.Conn = (*net.UnixConn)(nil)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// errNeedsLinux is the error of newWatcher on other systems. There the backend compiles, for editors and linters, but
-// does not start.
+// errNeedsLinux is the error of newWatcher on other systems. The backend compiles there for editors and
+// linters, but cannot serve event streams.
 var errNeedsLinux = errors.New("the backend needs Linux")
 
 var errNoRoom = errors.New("socket buffer is full")
