@@ -10,10 +10,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// A ledgerRow is the line of one id in the ledger. First and Last are the lowest and the highest sent number of the
+// A ledgerRow is the row of one id in the ledger. First and Last are the lowest and the highest sent number of the
 // current numbering. Sent counts the sent numbers; a replayed number counts once. A number is sent when the kernel, or
-// the queue of a TLS writer, has accepted its event. It also counts as sent if a fault has suppressed the event.
-// Times are in microseconds since 1970, 0: none.
+// the queue of a TLS writer, has accepted its event. It also counts as sent if a fault suppressed the event.
+// Times are in microseconds since 1970; 0: none.
 type ledgerRow struct {
 	ID       string `json:"id"`
 	First    uint64 `json:"first"`
@@ -27,7 +27,7 @@ type ledgerRow struct {
 	Slow     bool   `json:"slow"`
 }
 
-// row returns the line of a device in the ledger.
+// row returns the row of a device in the ledger.
 func (d *device) row() ledgerRow {
 	return ledgerRow{
 		ID: d.id, First: d.first, Last: d.last, Sent: d.sent, Streams: d.streams, Open: d.open,
@@ -41,7 +41,7 @@ const ledgerPage = 512
 // A ledgerIDs is a snapshot of the ids in the ledger.
 type ledgerIDs struct {
 	list    []*device
-	evicted uint64 // number of earlier evictions
+	evicted uint64 // number of ids evicted before the snapshot
 }
 
 // ledgerNow returns a snapshot of the ids in the ledger.
@@ -49,9 +49,9 @@ func (h *hub) ledgerNow() (ledgerIDs, error) {
 	return query(h, func() (ledgerIDs, error) { return ledgerIDs{slices.Clone(h.order), h.evicted}, nil })
 }
 
-// writeLedger writes a line for each id in a snapshot, if the id starts with prefix. It omits ids that never had a
-// stream, and ids that were evicted before the snapshot. It queries the scheduler page by page, so that a large ledger
-// does not delay noops.
+// writeLedger writes the current row of each id in a snapshot as one line of JSON. It omits ids without the prefix, ids
+// that never had a stream, and ids that were evicted before the snapshot. It queries the scheduler page by page, so
+// that a large ledger does not delay noops.
 func (h *hub) writeLedger(w io.Writer, ids ledgerIDs, prefix string) error {
 	rows := make([]ledgerRow, 0, ledgerPage)
 	enc := json.NewEncoder(w)

@@ -11,8 +11,9 @@ import (
 	"sync/atomic"
 )
 
-// listen opens HOST:PORT or unix:/path, whose socket file gets the permissions in mode. It replaces a socket file on
-// which no process listens. The accept queue has the maximum length of the kernel (net.core.somaxconn).
+// listen listens on HOST:PORT or unix:/path. It creates a socket file with the permissions in mode, and replaces an
+// existing one on which no process listens. The accept queue has the maximum length that the kernel allows
+// (net.core.somaxconn).
 func listen(address string, mode os.FileMode) (net.Listener, error) {
 	path, isUnix := strings.CutPrefix(address, "unix:")
 	if !isUnix {
@@ -126,7 +127,7 @@ func (c *gatedConn) Close() error {
 	return err
 }
 
-// unwrap returns the socket of a gated connection.
+// unwrap returns the connection inside a gatedConn, or conn itself if it is another type.
 func unwrap(conn net.Conn) net.Conn {
 	if c, ok := conn.(*gatedConn); ok {
 		return c.Conn

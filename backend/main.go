@@ -1,6 +1,6 @@
-// Command backend is the reference service that soak tests. It keeps many idle event streams open, at a cost of a file
-// descriptor and a few hundred bytes each. It sends each stream a numbered noop at a fixed interval, and keeps a ledger
-// of the sent noops and messages.
+// Command backend is the reference service that the soak command tests. It keeps many idle event streams open, at a
+// cost of one file descriptor and a few hundred bytes each. It sends each stream a numbered noop at a fixed interval,
+// and keeps a ledger of the sent noops and messages.
 //
 // net/http parses requests. The backend takes the connection of an accepted stream from net/http as a bare descriptor
 // (connect.go). From then on one goroutine, the scheduler (hub.go), owns the descriptor. It shares large batches of
@@ -31,8 +31,8 @@ func main() {
 	os.Exit(run(os.Args[1:], os.LookupEnv, signals, os.Stdout, os.Stderr))
 }
 
-// run is main with arguments, environment and signals as parameters. It returns the exit code. The first signal
-// starts a drain, a second one ends the drain at once.
+// run is main with arguments, environment, signals and output as parameters. It returns the exit code. The first signal
+// starts a drain; a second one ends the drain at once.
 func run(args []string, env func(string) (string, bool), signals <-chan os.Signal, stdout, stderr io.Writer) int {
 	raiseFileLimit()
 	if len(args) > 0 && args[0] == "model" {

@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/backend/services"
 )
 
-// An eventKind is a kind of event that the scheduler counts.
+// An eventKind identifies a counter of the scheduler.
 type eventKind int
 
 const (
@@ -21,10 +21,10 @@ const (
 	slowConsumers
 	streamsResumed
 	framesReplayed
-	eventKinds // number of kinds
+	eventKinds // number of counters
 )
 
-// eventMetrics has name and help text of the counter of each kind.
+// eventMetrics holds the name and the help text of each counter.
 var eventMetrics = [eventKinds]struct{ name, help string }{
 	streamsOpened:  {"streams_opened_total", "Opened event streams."},
 	noopsSent:      {"noops_sent_total", "Noops that the kernel accepted; replays count once."},
@@ -35,7 +35,7 @@ var eventMetrics = [eventKinds]struct{ name, help string }{
 	framesReplayed: {"replayed_total", "Events that were replayed to a resumed stream."},
 }
 
-// A metrics has all series of /metrics. No label contains an id.
+// A metrics holds the metrics that /metrics serves. No label contains an id.
 type metrics struct {
 	registry         *prometheus.Registry
 	counters         [eventKinds]prometheus.Counter
@@ -44,7 +44,7 @@ type metrics struct {
 	broadcastSeconds prometheus.Histogram
 }
 
-// newMetrics registers all metrics. Gauges of the scheduler are read at each scrape.
+// newMetrics registers all metrics. Each scrape reads the numbers of streams and ids from the scheduler.
 func newMetrics(cfg *Config, clk clock, h *hub, plain *services.Handler) *metrics {
 	m := &metrics{registry: prometheus.NewRegistry()}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/model"
 )
 
-// A modelConfig has the settings of `backend model`.
+// A modelConfig holds the settings of `backend model`.
 type modelConfig struct {
 	model.Config
 	Listen     string
@@ -55,8 +55,8 @@ func (c *modelConfig) addFaults(text string) error {
 	return err
 }
 
-// modelVariable returns the environment variable of a flag. Its prefix separates it from variables of runs, such as
-// SEED.
+// modelVariable returns the environment variable of a flag. The prefix distinguishes the variable from variables of
+// runs, such as SEED.
 func modelVariable(flag string) string { return "MODEL_" + variable(flag) }
 
 // parseUint returns a parser for unsigned integers.
@@ -100,7 +100,7 @@ func runModel(
 }
 
 // serveModel serves until the first signal, which starts the drain, and returns when the drain has ended. A second
-// signal ends the drain at once, which is an error.
+// signal ends the drain at once, and serveModel returns an error.
 func serveModel(c *modelConfig, signals <-chan os.Signal, stderr io.Writer) error {
 	c.Log = slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: c.LogLevel}))
 	l, err := listen(c.Listen, c.SocketMode)

@@ -2,7 +2,7 @@ package main
 
 import "time"
 
-// Limits of the messages that are stored for resumes, for all ids together.
+// Limits on the messages that are stored for resumes, for all ids together.
 const (
 	maxKeptBytes   = 64 << 20
 	maxKeptEntries = 1 << 18
@@ -33,10 +33,10 @@ type keptMessage struct {
 // A keptBody is the body of a message, which all ids of a broadcast share.
 type keptBody struct {
 	data []byte
-	refs int // number of lists that contain it
+	refs int // number of lists that contain the body
 }
 
-// keep stores a message for an id under the number d.seq.
+// keep stores a message for an id under the number d.seq. It drops the oldest messages if a limit is exceeded.
 func (l *replayLog) keep(d *device, body *keptBody, now time.Duration) {
 	if body.refs++; body.refs == 1 {
 		l.bytes += len(body.data)
@@ -48,7 +48,7 @@ func (l *replayLog) keep(d *device, body *keptBody, now time.Duration) {
 	}
 }
 
-// expire drops the messages that were stored before an elapsed time.
+// expire drops the messages that were stored before limit, an elapsed time.
 func (l *replayLog) expire(limit time.Duration) {
 	for len(l.queue) > 0 && l.queue[0].at < limit {
 		l.dropOldest()
@@ -58,7 +58,7 @@ func (l *replayLog) expire(limit time.Duration) {
 	}
 }
 
-// dropOldest drops the oldest message of the queue. A replay of its id then begins after the number of the message.
+// dropOldest drops the oldest message of the queue. A replay for the id then begins after the number of that message.
 func (l *replayLog) dropOldest() {
 	e := l.queue[0]
 	l.queue[0] = keptEntry{}
