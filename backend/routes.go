@@ -16,21 +16,21 @@ import (
 	"github.com/sse-soak/sse-soak/backend/services"
 )
 
-// maxBody limits a message, and a list of faults, in bytes.
+// maxBody limits the size of a message, and of a list of faults, in bytes.
 const maxBody = 64 << 10
 
 // An endpoint handles one method of one path.
 type endpoint struct {
-	serve     func(http.ResponseWriter, *http.Request) error // guard responds to an error
+	serve     func(http.ResponseWriter, *http.Request) error // if it returns an error, guard responds
 	protected bool                                           // requires BACKEND_TOKEN if one is set
 	stream    bool                                           // guard sets no write deadline
 }
 
-// A routeTable maps exact paths to methods. It has no patterns and no redirects, so no other spelling of a path
-// reaches an endpoint.
+// A routeTable maps an exact path and a method to an endpoint. It has no patterns and no redirects, so no other spelling
+// of a path reaches an endpoint.
 type routeTable map[string]map[string]endpoint
 
-// routes returns the handler of LISTEN.
+// routes returns the handler for requests to LISTEN.
 func (s *service) routes() http.Handler {
 	metrics := promhttp.HandlerFor(s.hub.metrics.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 	return s.withServices(s.guard(routeTable{
@@ -48,7 +48,8 @@ func (s *service) routes() http.Handler {
 	}))
 }
 
-// withServices returns a handler that passes the paths of the plain services to them, and other paths to events.
+// withServices returns a handler that passes requests for a path of the plain services to them, and all other requests
+// to events.
 func (s *service) withServices(events http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if services.Owns(r.URL.Path) {
@@ -59,7 +60,7 @@ func (s *service) withServices(events http.Handler) http.Handler {
 	})
 }
 
-// adminRoutes returns the handler of ADMIN_LISTEN.
+// adminRoutes returns the handler for requests to ADMIN_LISTEN.
 func (s *service) adminRoutes() http.Handler {
 	return s.guard(routeTable{
 		"/fault": {
@@ -98,7 +99,7 @@ func (s *service) guard(table routeTable) http.Handler {
 	})
 }
 
-// find returns the endpoint of a request, or the problem of its path, method or token.
+// find returns the endpoint for a request, or a problem if the path, the method or the token is not accepted.
 func (s *service) find(table routeTable, w http.ResponseWriter, r *http.Request) (endpoint, error) {
 	methods, ok := table[r.URL.EscapedPath()]
 	if !ok {
@@ -114,7 +115,7 @@ func (s *service) find(table routeTable, w http.ResponseWriter, r *http.Request)
 	return found, nil
 }
 
-// recoverPanic logs a panic of a request, unless it is http.ErrAbortHandler, and aborts the response.
+// recoverPanic logs a panic in the handling of a request, unless it is http.ErrAbortHandler, and aborts the response.
 func (s *service) recoverPanic(r *http.Request) {
 	v := recover()
 	if v == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/backend/services"
 )
 
-// A service is a running backend: listeners, HTTP servers and scheduler.
+// A service is a running backend: the listeners, the HTTP servers and the scheduler.
 type service struct {
 	cfg       *Config
 	clk       clock
@@ -29,10 +29,10 @@ type service struct {
 	adminAddr net.Addr
 	draining  atomic.Bool
 	stopping  chan struct{} // closed when the drain starts
-	failed    chan error    // error of a server that ended by itself
+	failed    chan error    // error of a server that stopped by itself
 }
 
-// startService starts a service, which serves until drain or abort, and returns when the service listens.
+// startService starts a service and returns once it is listening. The service runs until drain or abort is called.
 func startService(cfg *Config, log *slog.Logger) (*service, error) {
 	tlsConfig, err := loadTLS(cfg)
 	if err != nil {
@@ -62,11 +62,11 @@ func startService(cfg *Config, log *slog.Logger) (*service, error) {
 	return s, nil
 }
 
-// Maximum number of concurrent connections to ADMIN_LISTEN.
+// adminConnections is the maximum number of concurrent connections to ADMIN_LISTEN.
 const adminConnections = 64
 
-// serve starts a server with a limit for connections other than streams. When that number is reached, the server
-// disables keep-alives until more than half of it is free. An error that ends the server is sent to s.failed.
+// serve starts a server with a limit on connections other than streams. When the limit is reached, the server disables
+// keep-alives until less than half of the limit is used. An error that ends the server is sent to s.failed.
 func (s *service) serve(address string, mode os.FileMode, h http.Handler, connections int, tlsConfig *tls.Config) (*http.Server, net.Addr, error) {
 	l, err := listen(address, mode)
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *service) serve(address string, mode os.FileMode, h http.Handler, connec
 	return server, l.Addr(), nil
 }
 
-// newServer returns an HTTP/1 server with limits for the duration and the size of requests.
+// newServer returns an HTTP/1 server with limits on the duration of requests and the size of their headers.
 func (s *service) newServer(h http.Handler) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -102,7 +102,7 @@ func (s *service) newServer(h http.Handler) *http.Server {
 	}
 }
 
-// loadTLS reads certificate, key and client authority. It returns nil without TLS.
+// loadTLS reads the certificate, the key and the CA certificates for clients. It returns nil if TLS is not configured.
 func loadTLS(cfg *Config) (*tls.Config, error) {
 	if cfg.TLSCert == "" {
 		return nil, nil
@@ -128,7 +128,7 @@ func loadTLS(cfg *Config) (*tls.Config, error) {
 }
 
 // drain stops the service. The service first reports that it is not ready, and refuses new streams. Then it ends all
-// open streams, serves the ledger for DRAIN_TIMEOUT, saves the ledger to LEDGER_FILE if it is set, and closes the
+// open streams, serves the ledger for DRAIN_TIMEOUT, saves the ledger if LEDGER_FILE is set, and closes the
 // listeners. Cancelling ctx skips the waits. drain returns an error if the ledger cannot be saved or ctx was
 // cancelled.
 func (s *service) drain(ctx context.Context) error {
@@ -162,7 +162,7 @@ func (s *service) drain(ctx context.Context) error {
 	return errors.Join(err, ctx.Err())
 }
 
-// abort stops the service without waiting for streams. It still saves the ledger to LEDGER_FILE if it is set.
+// abort stops the service without waiting for streams. It still saves the ledger if LEDGER_FILE is set.
 func (s *service) abort() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

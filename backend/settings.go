@@ -123,7 +123,7 @@ func parseSettings(
 	return verb, err
 }
 
-// invalidSetting returns the error of a setting with its name and value. It hides tokens.
+// invalidSetting returns an error that names a setting and its value. It hides the value of a token.
 func invalidSetting(name, value string, reason error) error {
 	if strings.HasSuffix(strings.ToLower(name), "token") {
 		value = "(hidden)"
@@ -131,7 +131,7 @@ func invalidSetting(name, value string, reason error) error {
 	return fmt.Errorf("%s=%s: %w", name, value, reason)
 }
 
-// helpText lists every setting with its variable, unit and default.
+// helpText returns the text of --help: the usage, each setting, and the grammar of faults.
 func helpText() string {
 	return "backend serves event streams, and sends one numbered noop per NOOP_INTERVAL on each stream.\n\n" +
 		"Usage: backend [flags]     each flag is also an environment variable; a flag has precedence\n" +
@@ -141,7 +141,7 @@ func helpText() string {
 		"  --version          print the version\n  --help             print this help\n\n" + fault.Help
 }
 
-// settingsText lists settings with their variable, unit and default.
+// settingsText returns a list of settings with their variables, units, defaults and meanings.
 func settingsText(fs *pflag.FlagSet, variable func(string) string) string {
 	var b strings.Builder
 	fs.VisitAll(func(f *pflag.Flag) {
@@ -151,7 +151,7 @@ func settingsText(fs *pflag.FlagSet, variable func(string) string) string {
 	return b.String()
 }
 
-// parseText returns a parser that stores a text, and returns the error of the first check that rejects it.
+// parseText returns a parser that stores a text. The parser returns the error of the first check that rejects the text.
 func parseText(target *string, checks ...func(string) error) func(string) error {
 	return func(v string) error {
 		*target = v
@@ -182,7 +182,7 @@ func duration(target *time.Duration, least, most time.Duration) func(string) err
 	}
 }
 
-// parseInt returns a parser for integers within limits.
+// parseInt returns a parser for integers from least to most.
 func parseInt(target *int, least, most int) func(string) error {
 	return func(v string) error {
 		n, err := strconv.Atoi(v)
@@ -218,7 +218,7 @@ func fileMode(target *os.FileMode) func(string) error {
 	}
 }
 
-// remedy returns an error with a sentence about the correct syntax, in place of the error of a parser; nil for nil.
+// remedy replaces the error of a parser with a sentence about the correct syntax. It returns nil if err is nil.
 func remedy(err error, sentence string) error {
 	if err == nil {
 		return nil
@@ -234,7 +234,8 @@ func checkSchedule(v string) error {
 	return nil
 }
 
-// checkToken accepts text that can be the value of a header: printable ASCII without spaces, or none.
+// checkToken accepts text that can be the value of a header: printable ASCII without spaces. It also accepts an
+// empty text.
 func checkToken(v string) error {
 	if strings.ContainsFunc(v, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return errors.New("must be printable ASCII without spaces")
@@ -257,8 +258,8 @@ func checkListen(v string) error {
 	return remedy(err, "write HOST:PORT or unix:/path, for example 127.0.0.1:8080")
 }
 
-// checkLoopback accepts a loopback address, a unix socket or none for the admin listener. It refuses an address that
-// other hosts could reach, because clients of the listener can break all streams and kill the process.
+// checkLoopback accepts a loopback address, a unix socket, or no address for the admin listener. It refuses an address
+// that other hosts could reach, because clients of the listener can break all streams and kill the process.
 func checkLoopback(v string) error {
 	if v == "" {
 		return nil

@@ -14,14 +14,14 @@ import (
 	"github.com/sse-soak/sse-soak/backend/answer"
 )
 
-// Limits of parameters.
+// Limits on parameters.
 const (
 	maxText   = 4096 // bytes
 	maxValues = 1000
 )
 
-// operations are the operations of every service, except registerName, which has a body. An error describes an
-// invalid parameter.
+// operations maps the name of an operation to its function. Every service has all operations. registerName is not in
+// the map, because its request has a body. An error describes an invalid parameter.
 var operations = map[string]func(url.Values) (any, error){
 	"math.multiply": func(q url.Values) (any, error) { return calculate(q, func(a, b float64) float64 { return a * b }) },
 	"math.add":      func(q url.Values) (any, error) { return calculate(q, func(a, b float64) float64 { return a + b }) },
@@ -41,7 +41,7 @@ var operations = map[string]func(url.Values) (any, error){
 
 const registerName = "account.register"
 
-// operate responds to {service}/{operation}.
+// operate responds to a request for {service}/{operation}.
 func operate(w http.ResponseWriter, r *http.Request, path string) error {
 	service, name, _ := strings.Cut(path, "/")
 	if !answer.ValidName(service) {
@@ -80,7 +80,7 @@ func reply(w http.ResponseWriter, service, operation string, result any) error {
 	return answer.JSON(w, http.StatusOK, map[string]any{"service": service, "operation": operation, "result": result})
 }
 
-// calculate returns the result of a function of the parameters a and b.
+// calculate returns the result of applying a function to the parameters a and b.
 func calculate(q url.Values, do func(a, b float64) float64) (any, error) {
 	var numbers [2]float64
 	for i, name := range []string{"a", "b"} {
@@ -105,7 +105,7 @@ func numberOf(text string) (float64, error) {
 	return v, nil
 }
 
-// textOf returns the parameter text, which is required and has at most maxText bytes.
+// textOf returns the parameter named text, which is required and limited to maxText bytes.
 func textOf(q url.Values) (string, error) {
 	text := q.Get("text")
 	if !q.Has("text") || len(text) > maxText {
@@ -114,7 +114,7 @@ func textOf(q url.Values) (string, error) {
 	return text, nil
 }
 
-// valuesOf returns the numbers of the parameter values, which has at most maxValues of them.
+// valuesOf returns the numbers in the parameter named values: at least one, and at most maxValues.
 func valuesOf(q url.Values) ([]float64, error) {
 	parts := strings.Split(q.Get("values"), ",")
 	if len(parts) > maxValues {

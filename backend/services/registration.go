@@ -11,22 +11,22 @@ import (
 	"github.com/sse-soak/sse-soak/backend/answer"
 )
 
-// Limits of a registration, in bytes.
+// Limits on a registration, in bytes.
 const (
 	maxRegistration = 4096
 	maxMail         = 254
 	maxPerson       = 200
 )
 
-// A registration is the request of a client for an account, and its receipt.
+// A registration is the body of a client's request for an account, and the result in the response.
 type registration struct {
-	ID    string `json:"id"` // unique by choice of the client, because the service stores nothing
+	ID    string `json:"id"` // chosen by the client, and not checked for uniqueness: the service stores nothing
 	Email string `json:"email"`
 	Name  string `json:"name"`
 }
 
-// register checks a registration like a service with a database, and returns its normalized values: the address in
-// lower case, the name without surrounding spaces. It stores nothing, so that hours of load use no memory.
+// register checks a registration, as a service with a database would, and returns the normalized registration: the
+// address in lower case, the name without surrounding spaces. It stores nothing, so that hours of load use no memory.
 func register(w http.ResponseWriter, r *http.Request) (any, error) {
 	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRegistration))
 	body.DisallowUnknownFields()

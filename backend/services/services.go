@@ -1,6 +1,6 @@
 // Package services responds to plain requests to the backend, so that load tests of plain HTTP can check
-// responses. It has small operations, a registration, an upload that is hashed, and the generic endpoints of
-// go-httpbin.
+// responses. It provides small operations, a registration, an upload that is hashed, and the generic endpoints
+// of go-httpbin.
 //
 //	GET  /default/services/{service}/{operation}?…    an operation of operations.go
 //	POST /default/services/{service}/account.register a registration, with a body like
@@ -8,9 +8,9 @@
 //	POST /default/upload                              an upload, with a response like {"bytes": 5242880, "sha256": "…"}
 //	     /httpbin/…                                   go-httpbin; see its own index page
 //
-// Each response has the name of its server if one is set (X-Server). It also has the number of requests in progress
-// when its request arrived, including that request (X-In-Flight). This number does not include requests that wait for
-// a handler; the number that nginx reports does.
+// The header X-Server of a response is the name of the server, if one is set. X-In-Flight is the number of requests
+// that were in progress when the request arrived, including that request. This number does not include requests that wait
+// for a handler; the number that nginx reports does.
 package services
 
 import (
@@ -31,7 +31,7 @@ const (
 	httpbinPrefix = "/httpbin"
 )
 
-// Limits of a request. An upload has larger limits, because it may take long and its bytes are not stored.
+// Limits on a request. An upload has larger limits, because it may take long and its bytes are not stored.
 const (
 	responseTimeout = 30 * time.Second
 	uploadTimeout   = 10 * time.Minute
@@ -48,7 +48,7 @@ type Handler struct {
 	generic  http.Handler
 }
 
-// New returns the handler of a server with a name; "": responses have no X-Server.
+// New returns a handler whose responses have the name of the server in X-Server; "": they have no X-Server.
 func New(server string) *Handler {
 	return &Handler{server: server, generic: httpbin.New(
 		httpbin.WithPrefix(httpbinPrefix), httpbin.WithMaxBodySize(maxHTTPBinBody), httpbin.WithMaxDuration(maxHTTPBinDelay),
@@ -63,7 +63,7 @@ func Owns(path string) bool {
 // InFlight returns the number of requests in progress.
 func (h *Handler) InFlight() int64 { return h.inFlight.Load() }
 
-// Received returns the number of requests. A request is counted on arrival, before its response.
+// Received returns the number of requests since the start. A request is counted on arrival, before its response.
 func (h *Handler) Received() uint64 { return h.received.Load() }
 
 // ServeHTTP serves one request.

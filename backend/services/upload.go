@@ -10,8 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/backend/answer"
 )
 
-// upload hashes the body as it arrives and does not store it. The response has its size and hash, so that the client
-// can compare them.
+// upload hashes the body as it arrives and does not store it. The response has the size and the hash of the body, so
+// that the client can compare them with what it sent.
 func upload(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodPost {
 		return answer.NotAllowed(w, http.MethodPost)
