@@ -26,8 +26,8 @@ type endpoint struct {
 	stream    bool                                           // guard sets no write deadline
 }
 
-// A routeTable maps an exact path and a method to an endpoint. It has no patterns and no redirects, so no other spelling
-// of a path reaches an endpoint.
+// A routeTable maps an exact path and a method to an endpoint. It has no patterns and no redirects, so no other
+// spelling of a path reaches an endpoint.
 type routeTable map[string]map[string]endpoint
 
 // routes returns the handler for requests to LISTEN.

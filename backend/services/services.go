@@ -9,8 +9,8 @@
 //	     /httpbin/…                                   go-httpbin; see its own index page
 //
 // The header X-Server of a response is the name of the server, if one is set. X-In-Flight is the number of requests
-// that were in progress when the request arrived, including that request. This number does not include requests that wait
-// for a handler; the number that nginx reports does.
+// that were in progress when the request arrived, including that request. This number does not include requests that
+// wait for a handler; the number that nginx reports does.
 package services
 
 import (
