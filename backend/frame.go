@@ -52,7 +52,7 @@ func appendHead(b []byte, seq uint64, sentMicros int64) []byte {
 }
 
 // eventBody returns the event of a message without the head. It splits data at CRLF, CR and LF into data lines, so that
-// no part of data is read as another field; a client joins the lines with LF. name must be a valid name or empty.
+// no part of data is read as another field. A client joins the lines with LF. name must be a valid name or empty.
 func eventBody(name string, data []byte) []byte {
 	b := make([]byte, 0, len(data)+len(name)+32)
 	if name != "" {

@@ -106,8 +106,8 @@ func (h *hub) evict(d *device) {
 	h.noteEviction()
 }
 
-// noteEviction counts an evicted id that hub.order still contains. It removes the evicted ids from hub.order when there
-// are at least 1024 of them, and they make up at least half of hub.order.
+// noteEviction counts an evicted id that hub.order still contains. It compacts hub.order when at least 1024 of the
+// ids in it, and at least half of them, are evicted.
 func (h *hub) noteEviction() {
 	if h.orderEvicted++; h.orderEvicted < 1024 || h.orderEvicted < len(h.order)/2 {
 		return

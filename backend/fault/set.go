@@ -63,9 +63,9 @@ func (s *Set) AtConnect(id string, now int64) *Fault {
 	return nil
 }
 
-// matches reports whether the fault applies to an id. A fault with an id applies only to that id. Of the
-// faults without an id, one that counts noops applies only to the first id that it affects, and one that counts
-// connections applies to all ids.
+// matches reports whether the fault applies to an id. A fault with an id applies only to that id. A fault
+// without an id applies to all ids if it counts connections. If it counts noops, it applies only to the first id that
+// it affects.
 func (a *ArmedFault) matches(id string) bool {
 	switch {
 	case a.ID != "":
