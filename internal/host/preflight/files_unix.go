@@ -4,7 +4,7 @@ package preflight
 
 import "golang.org/x/sys/unix"
 
-// openFiles returns the maximum number of open files of a process (hard limit), or 0 if it is unknown.
+// openFiles returns the hard limit on open files per process, or 0 if it is unknown.
 func openFiles() uint64 {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {

@@ -1,4 +1,4 @@
 package preflight
 
-// openFiles returns 0, because Windows has no such limit.
+// openFiles returns 0, because Windows has no limit on open files per process.
 func openFiles() uint64 { return 0 }

@@ -17,22 +17,22 @@ import (
 
 // Maximum memory in bytes, rounded up from measurements (docs/results).
 const (
-	perVU      = 400 << 10 // of a virtual user while it sends its DELETE
+	perVU      = 400 << 10 // of a virtual user that is sending its DELETE
 	perNginx   = 12 << 10  // of both sides of a proxied stream in nginx
 	perBackend = 3 << 10   // of a stream in the backend
 	perRunner  = 64 << 20  // of a k6 process without streams
 )
 
-// spareFiles is the number of open files of a process in addition to its connections.
+// spareFiles is the number of files that a process may need to open in addition to its connections.
 const spareFiles = 512
 
-// A StreamCost has the costs of a stream for a runner with thousands of streams. They depend on the protocol.
+// A StreamCost has the costs of one stream in a runner with thousands of streams. The costs depend on the protocol.
 type StreamCost struct {
-	Stream int     // maximum bytes, while thousands of streams open or close; a third to a half of it afterwards
+	Stream int     // maximum bytes, while thousands of streams open or close; at other times a third to a half of that
 	Noop   float64 // CPU seconds per message
 }
 
-// StreamCostOf returns the costs of a stream of a plan.
+// StreamCostOf returns the costs of each stream of a plan.
 func StreamCostOf(p *plan.Plan) StreamCost {
 	if p.HTTPVersion == plan.HTTP2 {
 		return StreamCost{10 << 10, 25e-6}
@@ -43,20 +43,20 @@ func StreamCostOf(p *plan.Plan) StreamCost {
 	return StreamCost{18 << 10, 10e-6}
 }
 
-// PerTargetStream is the memory of nginx and the backend for a stream in bytes.
+// PerTargetStream is the memory, in bytes, that nginx and the backend together use per stream.
 const PerTargetStream = perNginx + perBackend
 
 // Files returns the number of open files that a process with the given number of streams needs.
 func Files(streams int) int { return streams + spareFiles }
 
-// Machine has the limits of this host. A value of 0 is unknown and not checked.
+// Machine has the limits of this host. 0 means that a value is unknown; checks skip it.
 type Machine struct {
 	Files     uint64 `json:"open_files"`             // hard limit per process; each process raises its soft limit to it
 	Ports     int    `json:"ephemeral_ports"`        // for one source and one target address
 	Backlog   int    `json:"accept_backlog"`         // net.core.somaxconn
 	Available uint64 `json:"memory_available_bytes"` // at the start
 	Cores     int    `json:"cores,omitempty"`
-	Procs     int    `json:"gomaxprocs,omitempty"` // the maximum number of cores of a Go program: GOMAXPROCS, or the limit of the cgroup
+	Procs     int    `json:"gomaxprocs,omitempty"` // cores that a Go program may use: GOMAXPROCS, or the cgroup's limit
 }
 
 // Read returns the limits of this machine.
@@ -84,7 +84,7 @@ type Services struct {
 	Proxied bool // the services are behind nginx on this host
 }
 
-// Check returns errors, which prevent the run, and warnings, which may disturb it.
+// Check returns errors, which prevent the run, and warnings about conditions that may disturb it.
 func Check(p plan.Plan, m Machine, s Services) (errs, warnings []string) {
 	perService := p.PerBackend(s.Count)
 	required, user := requiredFiles(p, s, perService)
@@ -107,7 +107,7 @@ func Check(p plan.Plan, m Machine, s Services) (errs, warnings []string) {
 	return errs, warnings
 }
 
-// requiredFiles returns the number of open files of the process that needs the most, and describes that process.
+// requiredFiles returns how many files the process with the most open files needs, and describes that process.
 func requiredFiles(p plan.Plan, s Services, perService int) (files uint64, user string) {
 	sockets := p.Sockets(p.PerRunner())
 	connections := sockets + p.Control

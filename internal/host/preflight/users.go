@@ -9,14 +9,14 @@ import (
 // Maximum memory of an open TLS connection in bytes, rounded up from measurements (docs/results/handshake.md).
 const (
 	tlsStreamBytes       = 24 << 10 // in a runner
-	tlsTargetStreamBytes = 56 << 10 // in a backend that soak starts, with a goroutine of net/http per connection
+	tlsTargetStreamBytes = 56 << 10 // in a backend that soak starts; net/http runs a goroutine per connection
 )
 
-// Users describes the load of a suite whose script declares its load. VUs and Connections are totals of all Runners.
+// Users describes the load of a suite whose script declares its load. VUs and Connections are totals for all Runners.
 type Users struct {
 	VUs, Runners int
 	Connections  int  // maximum number of open connections; 0: one per virtual user
-	Sources      int  // number of source addresses of each runner; 0: unknown, so ports are not checked
+	Sources      int  // number of source addresses per runner; 0: unknown, so ports are not checked
 	Local        bool // the service runs on this host
 	Proxied      bool // the service is behind nginx on this host
 	Handshakes   bool // each connection requires a TLS handshake
@@ -42,7 +42,7 @@ func (u Users) Check(m Machine) (errs, warnings []string) {
 	}
 	if bytes := u.Memory(); m.Available > 0 && m.Available < bytes {
 		sentence := fmt.Sprintf("%d MiB of memory are available, but the run may use %d MiB; lower the number of connections", m.Available>>20, bytes>>20)
-		if u.Connections > u.VUs { // these connections stay open, so their memory is certain
+		if u.Connections > u.VUs { // these connections stay open, so the run certainly uses their memory
 			return append(errs, sentence), nil
 		}
 		warnings = append(warnings, sentence)
