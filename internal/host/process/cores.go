@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Cores has the numbers of the hardware threads that a process may run on. An empty list means all.
+// Cores has the numbers of the hardware threads that a process may run on. An empty list means all threads.
 type Cores []int
 
-// Halves divides the cores; the second half may be larger. It keeps the threads of one core together, because they
-// share its units. core returns the name of a thread's core. If all threads belong to one core, Halves divides them
-// and threads is true. If there are fewer than two threads, both halves are empty.
+// Halves divides c into two halves; the second may be larger. It keeps the threads of one core together, because they
+// share execution units. core returns the name of a thread's core. If all threads belong to one core, Halves divides
+// them and threads is true. If there are fewer than two threads, both halves are empty.
 func (c Cores) Halves(core func(int) string) (first, second Cores, threads bool) {
 	if len(c) < 2 {
 		return nil, nil, false

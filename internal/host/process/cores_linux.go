@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Allowed returns the cores that this process may run on, which its cpuset may limit. It returns nil if they are
-// unknown.
+// Allowed returns the cores that this process may run on, or nil if they are unknown. A cpuset may restrict them.
 func Allowed() (out Cores) {
 	var set unix.CPUSet
 	if unix.SchedGetaffinity(0, &set) != nil {
@@ -35,8 +34,8 @@ func CoreOf(thread int) string {
 	return string(siblings)
 }
 
-// startOn starts a command on the given cores, or on all allowed ones if cores is empty. A process inherits its cores
-// from the thread that starts it.
+// startOn starts a command on the given cores, or on all allowed ones if cores is empty. A process inherits its
+// allowed cores from the thread that starts it.
 func startOn(cmd *exec.Cmd, cores Cores) error {
 	if len(cores) == 0 {
 		return cmd.Start() //nolint:wrapcheck // the caller names the command
@@ -56,7 +55,7 @@ func startOn(cmd *exec.Cmd, cores Cores) error {
 	}
 	err = cmd.Start()
 	if unix.SchedSetaffinity(0, &before) == nil {
-		runtime.UnlockOSThread() // otherwise the thread ends with its goroutine
+		runtime.UnlockOSThread() // a thread that stays locked ends with its goroutine
 	}
 	return err //nolint:wrapcheck // the caller names the command
 }

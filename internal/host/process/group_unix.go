@@ -10,14 +10,16 @@ import (
 	"syscall"
 )
 
-// signalGroup sends a signal to the process group. Signal 0 returns an error if the group has no process.
+// signalGroup sends a signal to the process group. Signal 0 only checks the group: signalGroup returns an error if the
+// group has no process.
 func (p *Process) signalGroup(s syscall.Signal) error { return syscall.Kill(-p.PID(), s) }
 
-// guard is a script that kills a process group when the standard input of the script ends, because soak has ended.
+// guard is a script that kills a process group when its standard input is closed, which means that soak has ended.
 const guard = `read -r _; kill -s KILL -- "-$1"`
 
-// Guard kills the process group when soak ends, even by `kill -9`, because the kernel signals only direct children. The
-// caller must call release when the group has ended, because another group may get its number.
+// Guard starts a script that kills the process group when soak ends, even by `kill -9`. The kernel's OrphanSignal
+// reaches only direct children. The caller must call release when the group has ended, because another group may get
+// the same id.
 func (p *Process) Guard() (release func(), err error) {
 	reader, writer, err := os.Pipe()
 	if err != nil {
@@ -32,7 +34,7 @@ func (p *Process) Guard() (release func(), err error) {
 		return nil, fmt.Errorf("guard %s: %w", p.Name, err)
 	}
 	return func() {
-		_ = cmd.Process.Kill() // first, because the end of its input would make it kill the group
+		_ = cmd.Process.Kill() // before the pipe is closed, which would make the guard kill the group
 		_ = cmd.Wait()
 		_ = writer.Close()
 	}, nil

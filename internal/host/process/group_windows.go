@@ -5,11 +5,11 @@ import (
 	"syscall"
 )
 
-// attributes returns nil, because Windows has neither process groups nor a signal at the end of the parent. No runner
-// or target runs on Windows (run.newDriver).
+// attributes returns nil, because Windows has neither process groups nor a signal that is sent when the parent ends. No
+// runner or target runs on Windows (run.newDriver).
 func attributes(syscall.Signal) *syscall.SysProcAttr { return nil }
 
-// Guard does nothing.
+// Guard does nothing on Windows.
 func (*Process) Guard() (release func(), err error) { return func() {}, nil }
 
 // signalGroup kills the process. Windows has no groups and no other signal.

@@ -1,6 +1,6 @@
 // Package process runs the processes of a soak. Each is in its own process group, so that a Ctrl-C at the terminal
-// reaches only soak, which ends them in order. On Linux the kernel sends Spec.OrphanSignal to each one if soak is
-// killed.
+// reaches only soak, which ends the processes in order. If soak is killed, the Linux kernel sends each process its
+// Spec.OrphanSignal.
 package process
 
 import (
@@ -20,13 +20,13 @@ type Spec struct {
 	Args         []string
 	Env          []string       // complete environment
 	Log          string         // file to which stdout and stderr are appended
-	Output       *os.File       // replaces Log
-	Extra        []*os.File     // further open files, from descriptor 3
+	Output       *os.File       // replaces Log if not nil
+	Extra        []*os.File     // open files that the process inherits, from descriptor 3 on
 	Cores        Cores          // cores of the process; empty: all
-	OrphanSignal syscall.Signal // signal that the kernel of Linux sends if soak ends; 0: none
+	OrphanSignal syscall.Signal // signal that the Linux kernel sends when soak ends; 0: none
 }
 
-// A Process is a started process. Wait for Done before reading Err and End.
+// A Process is a started process. Wait for Done before calling Err, End or ExitCode.
 type Process struct {
 	Name string
 	cmd  *exec.Cmd
@@ -60,7 +60,7 @@ func Start(s Spec) (*Process, error) {
 }
 
 // Adopt returns a running process that another soak started. The caller must call finish when the process has ended.
-// ExitCode returns 0 for it, because the exit code is unknown.
+// ExitCode returns 0 for an adopted process, because its exit code is unknown.
 func Adopt(name string, pid int) (p *Process, finish func(), err error) {
 	process, err := os.FindProcess(pid)
 	if err != nil {
@@ -76,13 +76,14 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err returns nil for exit code 0 and for an adopted process, and otherwise an *exec.ExitError.
+// Err returns nil for exit code 0 and for an adopted process. Otherwise it returns the error of exec.Cmd.Wait, usually
+// an *exec.ExitError.
 func (p *Process) Err() error { return p.err }
 
-// End returns when the process ended; zero for an adopted process.
+// End returns the time at which the process ended, or the zero time for an adopted process.
 func (p *Process) End() time.Time { return p.end }
 
-// ExitCode returns the exit code, or -1 if a signal ended the process.
+// ExitCode returns the exit code, or -1 if a signal ended the process or exec.Cmd.Wait failed.
 func (p *Process) ExitCode() int {
 	var exit *exec.ExitError
 	if errors.As(p.err, &exit) {
@@ -97,11 +98,13 @@ func (p *Process) ExitCode() int {
 // Signal sends a signal to the process. It does nothing if the process has ended.
 func (p *Process) Signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
 
-// HasOrphans reports whether the process group has a process. After p has ended, that is a process that p left running.
+// HasOrphans reports whether the process group has a process. After p has ended, such a process is one that p left
+// running.
 func (p *Process) HasOrphans() bool { return p.signalGroup(0) == nil }
 
-// StopGroup sends s to the process group, kills the group after grace or when ctx ends, and waits for the process. If
-// the process has ended, call it only if HasOrphans, because another group may have its number.
+// StopGroup sends s to the process group, and kills the group if it still runs after grace or when ctx ends. It also
+// waits for the process. After the process has ended, call StopGroup only if HasOrphans returns true, because another
+// group may have the same id.
 func (p *Process) StopGroup(ctx context.Context, s syscall.Signal, grace time.Duration) {
 	_ = p.signalGroup(s)
 	timer := time.NewTimer(grace)
@@ -119,7 +122,8 @@ func (p *Process) StopGroup(ctx context.Context, s syscall.Signal, grace time.Du
 	<-p.done
 }
 
-// Stop sends s to the process, kills its group after grace or when ctx ends, and waits for the process.
+// Stop sends s to the process, and kills its group if the process still runs after grace or when ctx ends. It returns
+// when the process has ended.
 func (p *Process) Stop(ctx context.Context, s syscall.Signal, grace time.Duration) {
 	p.Signal(s)
 	timer := time.NewTimer(grace)
@@ -130,6 +134,6 @@ func (p *Process) Stop(ctx context.Context, s syscall.Signal, grace time.Duratio
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	_ = p.signalGroup(syscall.SIGKILL) // also ends its children
+	_ = p.signalGroup(syscall.SIGKILL) // also ends children of the process
 	<-p.done
 }
