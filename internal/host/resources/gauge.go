@@ -14,14 +14,15 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// metricName matches the name of a metric of Prometheus.
+// metricName matches a Prometheus metric name.
 var metricName = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
 
-// counter matches a query of a single counter, whose name ends in _total in OpenMetrics. The difference of two counters
-// may be a gauge.
+// counter matches a query for a single counter, whose name ends in _total in OpenMetrics. It matches no query with two
+// counters, because their difference may be a gauge.
 var counter = regexp.MustCompile(`^(?:sum\()?[a-zA-Z_:][a-zA-Z0-9_:]*_total(?:\{[^{}]*\})?\)?$`)
 
-// pidPrefix is the prefix of a GAUGE that is the memory of a process on this machine. The process id follows it.
+// pidPrefix is the prefix of a GAUGE that selects the memory of a process on this machine. The process id follows the
+// prefix.
 const pidPrefix = "pid:"
 
 // GaugePID returns the process id in a gauge such as pid:1234, or 0 for another gauge.
@@ -34,8 +35,8 @@ func GaugePID(gauge string) int {
 	return pid
 }
 
-// CheckGauge returns an error if the value of GAUGE is invalid. With the address of a Prometheus, the gauge may be a
-// query.
+// CheckGauge returns an error if gauge, the value of GAUGE, is invalid. If prometheus, the address of a Prometheus
+// server, is not empty, gauge may be a query.
 func CheckGauge(gauge, prometheus string) error {
 	if strings.HasPrefix(gauge, pidPrefix) {
 		if pid := GaugePID(gauge); pid > 0 {
@@ -49,8 +50,8 @@ func CheckGauge(gauge, prometheus string) error {
 	return nil
 }
 
-// FromProcess adds to the gauge the resident memory of a process on this machine and its children in bytes. Shared
-// pages count once per process.
+// FromProcess adds to the gauge the resident memory, in bytes, of a process on this machine and of its direct children.
+// Pages that processes share count once per process.
 func (s *Sample) FromProcess(pid int) error {
 	all, err := family(pid)
 	for _, p := range all {
@@ -67,8 +68,8 @@ func (s *Sample) FromProcess(pid int) error {
 	return nil
 }
 
-// FromPage returns a function that reads a gauge from a metrics page of the service, adds its series, and sets Counter.
-// The function ignores a page without the gauge.
+// FromPage returns a function that reads a gauge from a metrics page of the service, adds up the gauge's series, and
+// sets Counter. The function ignores a page without the gauge.
 func (s *Sample) FromPage(gauge string) func(io.Reader) error {
 	return func(page io.Reader) error {
 		return eachMetric(page, func(name model.LabelValue, v float64, kind dto.MetricType) {
@@ -80,7 +81,7 @@ func (s *Sample) FromPage(gauge string) func(io.Reader) error {
 	}
 }
 
-// FromQuery reads a gauge from the Prometheus at an address, adds its series, and sets Counter.
+// FromQuery queries the Prometheus server at address for a gauge, adds up the series of the result, and sets Counter.
 func (s *Sample) FromQuery(ctx context.Context, address, query string) error {
 	client, err := prometheusAt(address)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/shirou/gopsutil/v4/mem"
 )
 
-// Host has the resources of the machine of `soak run`, or the sum over the machines of the target that Prometheus
-// watches.
+// Host has the resources of the machine on which `soak run` runs. If Prometheus watches the target's
+// machines, it has their sum instead (OfTarget).
 type Host struct {
 	BusySeconds  float64 `json:"host_cpu_seconds,omitempty"` // sum over all cores
 	Available    uint64  `json:"host_memory_available_bytes,omitempty"`
@@ -24,14 +24,14 @@ type Host struct {
 	Retransmits  uint64  `json:"host_tcp_retransmits,omitempty"`
 	Overflows    uint64  `json:"host_listen_overflows,omitempty"` // connection attempts that found a full accept queue
 	Drops        uint64  `json:"host_listen_drops,omitempty"`     // dropped connection attempts, including the overflows
-	TimeWait     int     `json:"host_time_wait,omitempty"`        // closed connections whose ports are in use
+	TimeWait     int     `json:"host_time_wait,omitempty"`        // closed connections whose ports are still in use
 	NetworkKnown bool    `json:"host_network_known,omitempty"`    // Sent, Retransmits, Overflows and Drops are known
 	ReservedCores
 	Capacity
 	System
 }
 
-// FromHost reads the counters of the kernel of this machine.
+// FromHost reads the memory and the kernel's counters of this machine.
 func (s *Sample) FromHost() {
 	if t, err := cpu.Times(false); err == nil && len(t) == 1 {
 		s.BusySeconds = busySeconds(t[0])
@@ -58,7 +58,7 @@ func (s *Sample) FromHost() {
 	s.NetworkKnown = true
 }
 
-// timeWait returns the number of connections in the state TIME_WAIT, or 0 if it is unknown.
+// timeWait returns the number of TCP connections in the state TIME_WAIT, or 0 if the number is unknown.
 func timeWait(fs procfs.FS) int {
 	if stat, err := fs.NetSockstat(); err == nil {
 		for _, p := range stat.Protocols {
@@ -70,7 +70,7 @@ func timeWait(fs procfs.FS) int {
 	return 0
 }
 
-// count returns a counter of the kernel, or 0 if it is missing.
+// count returns the value of a kernel counter, or 0 if it is missing or negative.
 func count(v *float64) uint64 {
 	if v == nil || *v < 0 {
 		return 0
@@ -78,14 +78,14 @@ func count(v *float64) uint64 {
 	return uint64(*v)
 }
 
-// ReservedCores has the CPU seconds of all processes on the cores that are reserved for the service and for the runners
-// (--pin).
+// ReservedCores has the CPU seconds that all processes used on the cores reserved for the service and on those reserved
+// for the runners (--pin).
 type ReservedCores struct {
 	ServiceCores float64 `json:"service_cores_cpu_seconds,omitempty"`
 	RunnerCores  float64 `json:"runner_cores_cpu_seconds,omitempty"`
 }
 
-// FromCores reads the CPU seconds of reserved cores. It does nothing if none are reserved.
+// FromCores adds the CPU seconds of the reserved cores. It does nothing if no cores are reserved.
 func (s *Sample) FromCores(service, runners []int) {
 	if len(service) == 0 {
 		return
@@ -106,22 +106,22 @@ func (s *Sample) FromCores(service, runners []int) {
 	}
 }
 
-// busySeconds returns the CPU seconds in which a core was not idle. Waiting for I/O counts as idle.
+// busySeconds returns the CPU seconds of t, without idle time. Waiting for I/O counts as idle.
 func busySeconds(t cpu.TimesStat) float64 {
 	return t.User + t.System + t.Nice + t.Irq + t.Softirq + t.Steal
 }
 
-// Capacity has the memory of a machine, and the load and rate of its network cards.
+// Capacity has the memory of a machine, and the speed and traffic of its network cards.
 type Capacity struct {
 	Memory       uint64 `json:"host_memory_bytes,omitempty"`          // total
 	LinkRate     uint64 `json:"host_link_bytes_per_second,omitempty"` // per direction, of network cards that report it
 	LinkSent     uint64 `json:"host_link_sent_bytes,omitempty"`       // by the same cards
 	LinkReceived uint64 `json:"host_link_received_bytes,omitempty"`
-	OfTarget     bool   `json:"host_of_target,omitempty"` // the machine is the one of the target, which Prometheus watches
+	OfTarget     bool   `json:"host_of_target,omitempty"` // the values of Host are those of the target's machines
 }
 
-// readLinks adds the network cards that report their speed. It skips interfaces without a device, such as a bridge,
-// because their bytes also pass a card.
+// readLinks adds the speed and traffic of the network cards that report their speed. It skips interfaces without a
+// device, such as a bridge, because their bytes also pass through a card.
 func (c *Capacity) readLinks() {
 	fs, err := procfs.NewFS(procfs.DefaultMountPoint)
 	if err != nil {
@@ -148,10 +148,10 @@ func (c *Capacity) readLinks() {
 	}
 }
 
-// A Machine identifies the computer of a run.
+// A Machine describes a computer that performs a run or a measurement.
 type Machine struct {
 	Name   string `json:"name,omitempty"`
-	System string `json:"system,omitempty"` // "debian 12.11"
+	System string `json:"system,omitempty"` // such as "debian 12.11"
 	Kernel string `json:"kernel,omitempty"`
 	CPU    string `json:"cpu,omitempty"`
 	Cores  int    `json:"cores"`

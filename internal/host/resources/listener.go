@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// A Listener finds the processes that listen on a loopback address of this machine: the service, if BACKEND_URL is such
-// an address. It is not safe for concurrent use.
+// A Listener finds the processes that listen on a loopback address of this machine. They are the service if BACKEND_URL
+// has such an address. A Listener is not safe for concurrent use.
 type Listener struct {
 	addresses []net.IP
 	port      uint64
@@ -22,8 +22,8 @@ type Listener struct {
 	foundAt time.Time
 }
 
-// searchEvery is the age after which the result of a search is replaced by a new search, because a service may
-// replace its workers.
+// searchEvery is the maximum age of a search result. PIDs then searches again, because a service may replace its
+// workers.
 const searchEvery = 30 * time.Second
 
 // listening is the state TCP_LISTEN in /proc/net/tcp.
@@ -33,7 +33,8 @@ const listening = 0x0A
 // characters.
 var forwarders = []string{"docker-proxy", "rootlessport", "slirp4netns", "pasta", "pasta.avx2", "gvproxy", "ssh", "sshd", "kubectl", "socat"}
 
-// ListenerOf returns the listener of a service; nil if its URL is invalid or does not have a loopback address as host.
+// ListenerOf returns the Listener for the URL of a service. It returns nil if the URL is invalid, or if its host is not
+// a loopback address or localhost.
 func ListenerOf(service string) *Listener {
 	u, err := url.Parse(service)
 	if err != nil {
@@ -53,9 +54,9 @@ func ListenerOf(service string) *Listener {
 	return l
 }
 
-// PIDs returns the listening processes and their children, without soak itself, as of the last search. It returns none
-// if they are in another namespace or belong to another user, or if the listening program forwards connections. l may
-// be nil.
+// PIDs returns the ids of the listening processes and of their direct children, except soak itself. It searches again
+// if a process has exited or the last search is older than searchEvery. It returns none if a listening process belongs
+// to another user or namespace, or forwards connections. l may be nil.
 func (l *Listener) PIDs() []int {
 	if l == nil {
 		return nil
@@ -101,8 +102,8 @@ func (l *Listener) search() (pids []int) {
 	return pids
 }
 
-// sockets returns the listening sockets of the address, named as in the links of file descriptors. A socket bound to
-// exactly that address takes precedence over one bound to all addresses.
+// sockets returns the sockets that listen on the addresses and the port of l, by their names in /proc/PID/fd. Sockets
+// bound to exactly these addresses take precedence over those bound to all addresses.
 func (l *Listener) sockets() map[string]bool {
 	exact, wildcard := map[string]bool{}, map[string]bool{}
 	fs, err := procfs.NewDefaultFS()
@@ -131,7 +132,7 @@ func (l *Listener) sockets() map[string]bool {
 	return wildcard
 }
 
-// FromListener adds the CPU seconds of the processes of a service that does not report them itself.
+// FromListener adds the CPU seconds of a service's processes. It is for services that do not report their CPU seconds.
 func (s *Sample) FromListener(pids []int) {
 	for _, pid := range pids {
 		p, err := procfs.NewProc(pid)

@@ -14,16 +14,16 @@ import (
 	"github.com/sse-soak/sse-soak/internal/host/machine"
 )
 
-// Names in the scrape configuration: the job of node_exporter, and the metrics that hosts of infra/terraform write into
-// its textfile directory.
+// Names in the scrape configuration: the job of node_exporter, and the metrics that the hosts of infra/terraform write
+// into node_exporter's textfile directory.
 const (
 	nodes      = `job="node"`
 	hostInfo   = "soak_host_info"                     // label boot_id: identifies the host
-	hostNotice = "soak_host_notice_timestamp_seconds" // label what: the notice of AWS; value: its time
+	hostNotice = "soak_host_notice_timestamp_seconds" // label what: the notice from AWS; value: its time
 )
 
-// MachinesFromPrometheus returns the records of the machines that the Prometheus at address watched in a period. late
-// is the lateness above which a message counts as late. It returns no error if there are no machines.
+// MachinesFromPrometheus returns the records of the machines that the Prometheus at address watched between from and to.
+// lateThreshold is the lateness above which a message counts as late. The absence of machines is not an error.
 func MachinesFromPrometheus(ctx context.Context, address string, from, to time.Time, lateThreshold time.Duration) ([]*machine.Record, error) {
 	client, err := prometheusAt(address)
 	if err != nil {
@@ -36,7 +36,7 @@ func MachinesFromPrometheus(ctx context.Context, address string, from, to time.T
 	var out []*machine.Record
 	for _, name := range slices.Sorted(maps.Keys(m.byInstance)) {
 		record := m.byInstance[name].record(name, lateThreshold)
-		if err := record.Check(); err != nil { // a reader would reject the file
+		if err := record.Check(); err != nil { // readers of a file with this record would reject it
 			return nil, fmt.Errorf("query the machines from Prometheus at %s: impossible counters of %.100q: %w", Redact(address), name, err)
 		}
 		out = append(out, record)
@@ -48,10 +48,10 @@ func MachinesFromPrometheus(ctx context.Context, address string, from, to time.T
 type machines struct {
 	client     prometheus.API
 	from, to   time.Time
-	byInstance map[string]*readings // by instance
+	byInstance map[string]*readings // by the label instance
 }
 
-// A readings has the counters of one machine by time.
+// A readings has the counters of one machine by time, its notices and its identity.
 type readings struct {
 	bySecond map[int64]machine.Reading // Unix seconds
 	notices  []machine.Notice
@@ -61,7 +61,7 @@ type readings struct {
 	cores    int
 }
 
-// readingsOf returns the readings of the machine of a metric, which are empty for a new machine.
+// readingsOf returns the readings of the machine that a metric describes. It adds empty readings for a new machine.
 func (m *machines) readingsOf(metric model.Metric) *readings {
 	name := string(metric["instance"])
 	if m.byInstance[name] == nil {
@@ -70,7 +70,7 @@ func (m *machines) readingsOf(metric model.Metric) *readings {
 	return m.byInstance[name]
 }
 
-// record returns the record of the machine. name is its instance in Prometheus.
+// record returns the record of the machine. name is the machine's instance in Prometheus.
 func (r *readings) record(name string, lateThreshold time.Duration) *machine.Record {
 	w := machine.Follow(name, lateThreshold)
 	for _, at := range slices.Sorted(maps.Keys(r.bySecond)) {
@@ -120,8 +120,8 @@ func (m *machines) collect(ctx context.Context) error {
 	return nil
 }
 
-// series reads a metric of all machines into their readings, under name. If a machine has several series of the
-// metric, it adds them up.
+// series reads a metric of all machines, and stores the values in the machines' readings under name. If a machine has
+// several series of the metric, series stores their sum.
 func (m *machines) series(ctx context.Context, name, metric string) error {
 	query := fmt.Sprintf("sum by (instance) (%s)", selector(metric))
 	for from := m.from; !from.After(m.to); from = from.Add(maxPoints * Interval) {
@@ -148,7 +148,7 @@ func (m *machines) series(ctx context.Context, name, metric string) error {
 	return nil
 }
 
-// selector returns a query of a metric of node_exporter, which may have labels.
+// selector returns the query for a metric of node_exporter. metric may contain a label selector.
 func selector(metric string) string {
 	if bare, ok := strings.CutSuffix(metric, "}"); ok {
 		return bare + "," + nodes + "}"

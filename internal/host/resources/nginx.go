@@ -8,8 +8,8 @@ import (
 	"github.com/shirou/gopsutil/v4/process"
 )
 
-// FromNginx adds the resources of nginx's master process and its workers. Shared pages count once per process, so the
-// sum exceeds the memory of nginx.
+// FromNginx adds the resources of nginx: those of the process with the id master, and of its workers. Pages that
+// processes share count once per process, so the sum exceeds the memory that nginx uses.
 func (s *Sample) FromNginx(master int) {
 	all, _ := family(master)
 	for _, p := range all {
@@ -18,7 +18,7 @@ func (s *Sample) FromNginx(master int) {
 		}
 		if _, seconds := scheduled(int(p.Pid)); seconds > 0 {
 			s.NginxCPU += seconds
-		} else if t, err := p.Times(); err == nil { // in ticks of 10 ms, too coarse for a few requests
+		} else if t, err := p.Times(); err == nil { // Times counts in ticks of 10 ms, too coarse for a few requests
 			s.NginxCPU += t.User + t.System
 		}
 		if n, err := p.NumThreads(); err == nil {
