@@ -16,12 +16,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/secret"
 )
 
-// notRunners excludes the machines of runners (infra/prometheus/runners-aws.yml), because the figures are those of the
-// target.
+// notRunners excludes the machines of runners (infra/prometheus/runners-aws.yml), because the queries must cover only
+// the target.
 const notRunners = `instance!~"runner-.+"`
 
-// machineQueries has the queries for nginx and the machines of the target. The metrics are those of nginx's exporter,
-// cAdvisor and node_exporter, which infra/prometheus scrapes.
+// machineQueries has the queries for nginx and the target's machines, each with a function that stores the value in a
+// Sample. The metrics are those of nginx's exporter, cAdvisor and node_exporter, which infra/prometheus scrapes.
 var machineQueries = map[string]func(*Sample, float64){
 	`sum(nginx_connections_active)`:                                       func(s *Sample, v float64) { s.NginxActive = int(v) },
 	`sum(container_memory_rss{name=~".*nginx.*"})`:                        func(s *Sample, v float64) { s.NginxRSS = uint64(v) },
@@ -37,11 +37,11 @@ var machineQueries = map[string]func(*Sample, float64){
 	`sum(node_netstat_TcpExt_ListenDrops{` + notRunners + `})`:            func(s *Sample, v float64) { s.Drops = uint64(v) },
 }
 
-// maxPoints is below the limit of Prometheus, 11,000 points per query.
+// maxPoints is the maximum number of points per series in a query. Prometheus allows at most 11,000.
 const maxPoints = 10_000
 
 // FromPrometheus returns samples of the target and its machines from the Prometheus at address, one per Interval. It
-// returns an error if there is no data of a backend.
+// returns an error if there is no data from any backend.
 func FromPrometheus(ctx context.Context, address string, from, to time.Time) ([]Sample, error) {
 	client, err := prometheusAt(address)
 	if err != nil {
@@ -68,7 +68,7 @@ func FromPrometheus(ctx context.Context, address string, from, to time.Time) ([]
 	return samples, nil
 }
 
-// prometheusAt returns a client of the Prometheus at an address.
+// prometheusAt returns a client for the Prometheus at an address.
 func prometheusAt(address string) (prometheus.API, error) {
 	if u, err := url.Parse(address); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, errors.New("PROMETHEUS_URL must begin with http:// or https:// and name a host") // the URL may contain a password
@@ -80,7 +80,8 @@ func prometheusAt(address string) (prometheus.API, error) {
 	return prometheus.NewAPI(client), nil
 }
 
-// fill reads each metric into the samples of its times. found reports whether there is data of a backend.
+// fill queries each metric, and stores each value in the sample with the same time. found reports whether there is data
+// from any backend.
 func fill(ctx context.Context, client prometheus.API, samples []Sample) (found bool, err error) {
 	window := prometheus.Range{
 		Start: time.Unix(samples[0].Unix, 0), End: time.Unix(samples[len(samples)-1].Unix, 0), Step: Interval,
@@ -117,8 +118,8 @@ func fill(ctx context.Context, client prometheus.API, samples []Sample) (found b
 	return found, nil
 }
 
-// Redact returns an address without its password, query and fragment, and without a user that has no password, which
-// may be a token. It returns a placeholder for text that is not a URL.
+// Redact returns an address without its password, query and fragment. A user name without a password may be a token, so
+// Redact hides it, too. It returns a placeholder for text that is not a URL.
 func Redact(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -127,7 +128,7 @@ func Redact(address string) string {
 	return secret.Address(u)
 }
 
-// withoutURL returns the cause of a failed request without its URL, which may contain a token.
+// withoutURL returns the error of a failed request without the URL, which may contain a token.
 func withoutURL(err error) error {
 	if request := (*url.Error)(nil); errors.As(err, &request) {
 		return request.Err
@@ -135,7 +136,8 @@ func withoutURL(err error) error {
 	return err
 }
 
-// CopyHost copies Host from hostSamples into samples of a Prometheus that watches no host. It reports whether it did.
+// CopyHost copies Host from hostSamples, the samples of this host, into samples from a Prometheus that watches no host.
+// Each sample receives the latest Host at its time. CopyHost reports whether it copied any.
 func CopyHost(samples, hostSamples []Sample) bool {
 	if slices.ContainsFunc(samples, func(s Sample) bool { return s.BusySeconds > 0 || s.NetworkKnown }) {
 		return false

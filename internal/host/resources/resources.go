@@ -1,5 +1,5 @@
 // Package resources samples the resources of a running soak. It reads /proc of this host, including the processes of
-// backend and nginx. It also reads the metrics page of the backend, and the status page and the error log of nginx.
+// the backend and nginx. It also reads the metrics page of the backend, and the status page and the error log of nginx.
 // Alternatively it queries a Prometheus that watches the target. Runners sample themselves.
 package resources
 
@@ -20,15 +20,15 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// Interval is the time between two samples of the suite soak or of a Prometheus, and between two DNS lookups. Other
-// suites are sampled once per second.
+// Interval is the time between two samples in the suites soak and resume or from Prometheus, and between two DNS
+// lookups. In other suites, samples are one second apart.
 const Interval = 5 * time.Second
 
 // A Sample is one line of resources.ndjson. Unknown values are 0. Seconds and events are counted from the start of the
 // process or of the host.
 type Sample struct {
 	Unix             int64   `json:"unix_s"`
-	AtUS             int64   `json:"at_us,omitempty"` // Unix in microseconds; 0: from Prometheus
+	AtUS             int64   `json:"at_us,omitempty"` // time in microseconds; 0: the sample is from Prometheus
 	BackendRSS       uint64  `json:"backend_rss_bytes"`
 	BackendCPU       float64 `json:"backend_cpu_seconds"`
 	Streams          int     `json:"backend_streams_open"`
@@ -36,13 +36,13 @@ type Sample struct {
 	BackendThreads   int     `json:"backend_threads,omitempty"`
 	Files            int     `json:"backend_open_fds"`
 	MaxFiles         uint64  `json:"backend_max_fds,omitempty"`
-	Procs            int     `json:"backend_gomaxprocs,omitempty"`       // maximum number of cores
+	Procs            int     `json:"backend_gomaxprocs,omitempty"`       // number of cores that backends may use
 	Served           uint64  `json:"backend_service_requests,omitempty"` // plain requests
 	BackendGCs       uint64  `json:"backend_gcs,omitempty"`
 	BackendGCSeconds float64 `json:"backend_gc_pause_seconds,omitempty"` // sum of all pauses
 	NginxRSS         uint64  `json:"nginx_rss_bytes"`
 	NginxCPU         float64 `json:"nginx_cpu_seconds"`
-	NginxActive      int     `json:"nginx_connections_active,omitempty"` // of clients; one is of the status page
+	NginxActive      int     `json:"nginx_connections_active,omitempty"` // of clients, with the one for the status page
 	NginxFiles       int     `json:"nginx_open_fds,omitempty"`
 	NginxThreads     int     `json:"nginx_threads,omitempty"`
 	NginxAccepted    uint64  `json:"nginx_connections_accepted,omitempty"`
@@ -63,7 +63,7 @@ func (s *Sample) At() time.Time {
 	return time.Unix(s.Unix, 0)
 }
 
-// backendMetrics has functions that add the value of a metric to its field of a Sample, by the name of the metric. The
+// backendMetrics maps the name of a metric to a function that adds the metric's value to a field of a Sample. The
 // values of several backends thus add up.
 var backendMetrics = map[model.LabelValue]func(*Sample, float64){
 	"process_resident_memory_bytes": func(s *Sample, v float64) { s.BackendRSS += uint64(v) },
@@ -79,8 +79,8 @@ var backendMetrics = map[model.LabelValue]func(*Sample, float64){
 	"go_gc_duration_seconds_sum":    func(s *Sample, v float64) { s.BackendGCSeconds += v },
 }
 
-// servedMetric is the number of plain requests that a backend has served. A check compares it with the count of the
-// runners. It is not read from Prometheus, whose last scrape may precede the last request.
+// servedMetric counts the plain requests that a backend has served. A check compares the number with the count of the
+// runners. The metric is not read from Prometheus, whose last scrape may precede the last request.
 const servedMetric = "backend_service_requests_total"
 
 // FromMetrics adds the values of a backend from its metrics page.
@@ -107,19 +107,20 @@ func eachMetric(page io.Reader, f func(name model.LabelValue, value float64, kin
 	return err
 }
 
-// A Summary has the maximum memory in bytes and the average CPU usage of a run.
+// A Summary has the maximum memory in bytes and the average CPU usage of the backend and of nginx during a run.
 type Summary struct {
 	BackendRSSMax     uint64
-	BackendCPUPercent float64 // average, of one core
+	BackendCPUPercent float64 // average, as a percentage of one core
 	NginxRSSMax       uint64
 	NginxCPUPercent   float64
 }
 
-// Summarize returns the summary of samples. A counter that decreases belongs to a new process.
+// Summarize returns the summary of samples. It ignores the decrease of a counter, which means that a new process has
+// started.
 func Summarize(samples []Sample) (s Summary) {
 	var backend, nginx, last float64
 	for i, now := range samples {
-		if now.BackendCPU == 0 { // a process without free descriptors does not report it
+		if now.BackendCPU == 0 { // a backend without free descriptors does not report its CPU seconds
 			now.BackendCPU = last
 		}
 		s.BackendRSSMax = max(s.BackendRSSMax, now.BackendRSS)
@@ -138,7 +139,7 @@ func Summarize(samples []Sample) (s Summary) {
 	return s
 }
 
-// Read reads the samples in resources.ndjson. It returns none if the file does not exist.
+// Read reads the samples in the file resources.ndjson at path. It returns none if the file does not exist.
 func Read(path string) (out []Sample, err error) {
 	f, err := safefile.Open(path, safefile.Table)
 	if errors.Is(err, fs.ErrNotExist) {

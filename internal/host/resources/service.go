@@ -11,22 +11,22 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Service has the resources of the target's processes on this machine. Its counters count from the start of the
-// processes or of their control groups.
+// Service has the resources of the target's processes on this machine. The counters start with
+// the processes or their control groups.
 type Service struct {
 	Periods     uint64 `json:"target_cpu_periods,omitempty"`   // of control groups with a CPU limit
 	Throttled   uint64 `json:"target_cpu_throttled,omitempty"` // periods in which the limit was reached
-	BackendRuns uint64 `json:"backend_timeslices,omitempty"`   // number of times that its threads were scheduled
+	BackendRuns uint64 `json:"backend_timeslices,omitempty"`   // number of times that backend threads were scheduled
 	NginxRuns   uint64 `json:"nginx_timeslices,omitempty"`
 	// RunSeconds is the CPU time of backends and nginx with a resolution of 1 ns. Other CPU times have ticks of 10 ms.
 	RunSeconds float64 `json:"target_threads_ran_seconds,omitempty"`
-	// NginxFull is the number of open descriptors as a share of the limit, of the nginx process with the highest share.
+	// NginxFull is the highest share of the descriptor limit that any one nginx process uses.
 	NginxFull float64 `json:"nginx_open_fds_share,omitempty"`
 	NginxLog
 }
 
-// FromService adds the resources of the processes with the given ids: the backends, and nginx's master process with its
-// workers. nginx is 0 if there is none.
+// FromService adds the resources of the backends with the given process ids, and of nginx's master process and workers.
+// nginx is the id of the master process, or 0 if there is no nginx.
 func (s *Sample) FromService(backends []int, nginx int) {
 	groups := map[string]bool{}
 	for _, pid := range backends {
@@ -46,14 +46,14 @@ func (s *Sample) FromService(backends []int, nginx int) {
 	}
 }
 
-// runs returns the number of times that the threads of a process were scheduled, and adds the time that they ran.
+// runs returns the number of times that the threads of a process were scheduled, and adds their CPU time to RunSeconds.
 func (s *Service) runs(pid int) uint64 {
 	runs, seconds := scheduled(pid)
 	s.RunSeconds += seconds
 	return runs
 }
 
-// scheduled returns the number of times that the threads of a process were scheduled, and the seconds that they ran.
+// scheduled returns the number of times that the threads of a process were scheduled, and their CPU time in seconds.
 func scheduled(pid int) (runs uint64, seconds float64) {
 	threads, _ := procfs.AllThreads(pid)
 	for _, thread := range threads {
@@ -79,7 +79,7 @@ func openShare(pid int) float64 {
 	return float64(open) / float64(limits.OpenFiles)
 }
 
-// groups has the mount points of control groups by the controllers in /proc/PID/cgroup; "" is version 2.
+// groups maps the controllers in a line of /proc/PID/cgroup to the mount point of their groups; "" is version 2.
 var groups = map[string]string{"": "/sys/fs/cgroup", "cpu": "/sys/fs/cgroup/cpu", "cpu,cpuacct": "/sys/fs/cgroup/cpu,cpuacct"}
 
 // groupOf returns the folder of the control group that may limit the CPU of a process, or "" if it is unknown.
@@ -100,7 +100,7 @@ func groupOf(pid int) string {
 	return found
 }
 
-// readThrottled adds the periods of the CPU limit of a control group, and those in which the limit was reached.
+// readThrottled adds the enforcement periods of a control group's CPU limit, and those in which the limit was reached.
 func (s *Sample) readThrottled(group string) {
 	if group == "" {
 		return
@@ -124,8 +124,8 @@ func (s *Sample) readThrottled(group string) {
 
 // NginxLog counts the messages about exhausted resources in nginx's error log.
 type NginxLog struct {
-	QueueFull     int `json:"nginx_log_backend_queue_full,omitempty"` // the accept queue of a backend's socket
-	NoConnections int `json:"nginx_log_no_connections,omitempty"`     // worker_connections
+	QueueFull     int `json:"nginx_log_backend_queue_full,omitempty"` // the accept queue of a backend's socket was full
+	NoConnections int `json:"nginx_log_no_connections,omitempty"`     // worker_connections was reached
 	NoFiles       int `json:"nginx_log_no_fds,omitempty"`
 }
 
@@ -136,14 +136,14 @@ func (l *NginxLog) Add(o NginxLog) {
 	l.NoFiles += o.NoFiles
 }
 
-// A LogReader counts the messages of an NginxLog. Each Read continues where the previous one ended.
+// A LogReader counts the messages of nginx's error log for an NginxLog.
 type LogReader struct {
 	counts NginxLog // so far
 	offset int64    // of the first byte that is not read yet
 }
 
-// Read continues after the last complete line that it has read, and returns the counts so far. It reads at most 64 MiB.
-// If the file cannot be read, the counts do not change.
+// Read continues after the last complete line of the previous call, and returns the counts so far. One call reads at
+// most 64 MiB. If the file cannot be read, the counts do not change.
 func (l *LogReader) Read(path string) NginxLog {
 	f, err := os.Open(path) // #nosec G304 -- the log of our own nginx
 	if err != nil {

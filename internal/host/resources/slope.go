@@ -8,9 +8,9 @@ import (
 )
 
 // A Slope is the growth of y per unit of x, estimated by the method of Theil and Sen: the median of the slopes between
-// all pairs of points, which is robust against outliers. Low and High are the bounds of Sen's interval, from the
-// variance of Kendall's tau. If the deviations of the points are independent, the interval contains the true slope with
-// 95 % probability. Successive samples are not independent; use Means first.
+// all pairs of points, which is robust against outliers. Low and High are the bounds of Sen's interval, derived
+// from the variance of Kendall's tau. If the deviations of the points are independent, the interval contains the true
+// slope with 95 % probability. Successive samples are not independent; use Means first.
 type Slope struct {
 	PerUnit   float64
 	Low, High float64

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// System has the network load and DNS lookups of a machine. Bytes are counted since boot.
+// System has the network traffic of a machine and the duration of a DNS lookup. Bytes are counted since boot.
 type System struct {
 	Received    uint64 `json:"host_network_received_bytes,omitempty"` // by all interfaces, loopback included
 	Transmitted uint64 `json:"host_network_sent_bytes,omitempty"`
@@ -36,10 +36,10 @@ func (s *System) readBytes(fs procfs.FS) {
 type Lookups struct {
 	host string
 	mu   sync.Mutex
-	last time.Duration // 0: none since the last sample
+	last time.Duration // of the latest lookup; 0: none succeeded since the last sample
 }
 
-// LookupsOf returns the lookups of the host of a URL. It returns nil if the host is an IP address, or if there is none.
+// LookupsOf returns the Lookups for the host of a URL. It returns nil if the host is an IP address or is missing.
 func LookupsOf(address string) *Lookups {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" || net.ParseIP(u.Hostname()) != nil {
@@ -91,7 +91,7 @@ type SystemSummary struct {
 	LookupMax      float64 `json:"dns_lookup_max_ms,omitempty"`
 }
 
-// SummarizeSystem returns the summary of samples without RunnerThreads, which samples do not have.
+// SummarizeSystem returns the summary of samples. It leaves RunnerThreads at 0, because samples do not have it.
 func SummarizeSystem(samples []Sample) (s SystemSummary) {
 	var lookups []float64
 	for i, now := range samples {
