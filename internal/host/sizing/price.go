@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// schema is the version of the table's format.
+// schema is the version of the format of a table of prices.
 const schema = 1
 
-// maxUSD is above all real prices. A higher price is an error.
+// maxUSD is above all real prices. A price of maxUSD or more is an error.
 const maxUSD = 1e6
 
 // hoursPerMonth is the length of a month in AWS's prices.
@@ -24,22 +24,22 @@ const hoursPerMonth = 730
 //go:embed prices.json
 var builtIn []byte
 
-// Prices has the prices of AWS at a date.
+// Prices is a table of AWS prices as of one date.
 type Prices struct {
 	Schema  int               `json:"schema"`
-	AsOf    string            `json:"as_of"` // 2026-01-31
+	AsOf    string            `json:"as_of"` // such as 2026-01-31
 	Source  string            `json:"source"`
 	Regions map[string]Region `json:"regions"`
 }
 
-// A Region has the prices of one region, in US dollars.
+// A Region has the prices in one region, in US dollars.
 type Region struct {
-	InstanceHour map[string]float64 `json:"instance_hour"` // by type
+	InstanceHour map[string]float64 `json:"instance_hour"` // by instance type
 	IPv4Hour     float64            `json:"ipv4_hour"`     // of a public address
 	GP3Month     float64            `json:"gp3_gib_month"` // of 1 GiB of a gp3 disk
 }
 
-// ReadPrices reads the table in a file, or the built-in one if file is empty.
+// ReadPrices reads the table of prices in a file, or the built-in table if file is "".
 func ReadPrices(file string) (t Prices, err error) {
 	text := builtIn
 	if file == "" {
@@ -61,7 +61,7 @@ func ReadPrices(file string) (t Prices, err error) {
 	return t, t.check(file)
 }
 
-// check returns an error if the table has another schema, no date, no source or a price out of bounds.
+// check returns an error if the table has another schema, no valid date, no source, or a price that is out of bounds.
 func (t Prices) check(file string) error {
 	if _, err := time.Parse(time.DateOnly, t.AsOf); err != nil || t.Source == "" || t.Schema != schema {
 		return fmt.Errorf("prices in %s must have schema %d, as_of (YYYY-MM-DD) and source", file, schema)
@@ -79,11 +79,11 @@ func (t Prices) check(file string) error {
 // Machines describes the hosts in one region, each with a public address, and the total size of their disks (gp3).
 type Machines struct {
 	Region  string         `json:"region"`
-	Hosts   map[string]int `json:"hosts"` // by type
+	Hosts   map[string]int `json:"hosts"` // number of hosts by instance type
 	DiskGiB int            `json:"disk_gib,omitempty"`
 }
 
-// A Rate has the cost of machines per hour.
+// A Rate has the hourly cost of machines, and the date and source of the prices.
 type Rate struct {
 	Machines
 	PerHour float64 `json:"usd_per_hour"`
@@ -91,7 +91,7 @@ type Rate struct {
 	Source  string  `json:"prices_source"`
 }
 
-// Rate returns the cost of machines: hosts, a public address for each, and disks.
+// Rate returns the hourly cost of machines: hosts, a public address for each host, and disks.
 func (t Prices) Rate(m Machines) (Rate, error) {
 	region, ok := t.Regions[m.Region]
 	if !ok {
@@ -113,11 +113,11 @@ func noPriceError(subject string) error {
 	return fmt.Errorf("no price of %s; pass --prices FILE (or PRICES), a table like internal/host/sizing/prices.json", subject)
 }
 
-// Cost returns the cost of the machines for a duration in US dollars.
+// Cost returns the cost, in US dollars, of the machines for a duration.
 func (r Rate) Cost(d time.Duration) float64 { return r.PerHour * d.Hours() }
 
-// CheckBudget returns an error if maximum is negative or NaN, or if the cost of a subject in US dollars exceeds
-// maximum. A maximum of 0 means no limit.
+// CheckBudget returns an error if maximum is negative or NaN, or if usd, the cost of the subject, exceeds maximum. A
+// maximum of 0 means no limit.
 func CheckBudget(usd, maximum float64, subject string) error {
 	switch {
 	case !(maximum >= 0):
@@ -128,7 +128,7 @@ func CheckBudget(usd, maximum float64, subject string) error {
 	return nil
 }
 
-// USD formats an amount, with more digits for smaller ones.
+// USD formats an amount in US dollars, with more decimal places for smaller amounts.
 func USD(v float64) string {
 	switch {
 	case v >= 100:

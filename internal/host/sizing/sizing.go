@@ -1,6 +1,6 @@
-// Package sizing computes the resources for a number of streams: runners, memory, descriptors, ports, hosts and money.
-// It uses the figures of preflight, which a test compares with the measurements of `make bench`
-// (docs/results/bench.json). Prices are those of AWS on demand in US dollars, from a table with date and source
+// Package sizing computes the resources that a number of streams needs: runners, memory, descriptors, ports, hosts and
+// money. It uses the figures of preflight, which a test compares with the measurements of `make bench`
+// (docs/results/bench.json). Prices are AWS on-demand prices in US dollars, from a table with their date and source
 // (prices.json).
 package sizing
 
@@ -14,10 +14,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// Figures of a Need. The host is a c5.large with a public address and the disk of infra/terraform.
+// Figures for a Need. Each host is a c5.large with a public address and a disk of the size in infra/terraform.
 const (
-	streamsPerRunner = 19_000  // of 20,000 descriptors; the others are for requests and k6
-	sharedPerRunner  = 100_000 // over HTTP/2, as measured; their connections use at most 1000 descriptors
+	streamsPerRunner = 19_000  // of 20,000 descriptors; the rest are for requests and k6 itself
+	sharedPerRunner  = 100_000 // over HTTP/2, as measured; the connections use at most 1000 descriptors
 	runnersPerHost   = 2       // one per core
 	runnerCPU        = .5      // maximum share of a core for messages; a busier runner delays them
 	portsPerAddress  = 28_232  // Linux's default range, for one source and one target address
@@ -30,12 +30,12 @@ const (
 	targetDiskGiB    = 30
 )
 
-// A Need has the resources of a soak with a number of streams. Memory is in bytes, money in US dollars.
+// A Need has the resources that a soak with a number of streams needs. Memory is in bytes, money in US dollars.
 type Need struct {
 	Connections     int     `json:"connections"`
 	NoopsPerSecond  float64 `json:"noops_per_second"` // messages that reach streams
 	Topics          int     `json:"topics,omitempty"`
-	PublishRate     float64 `json:"published_per_second,omitempty"` // each message reaches the streams of its topic
+	PublishRate     float64 `json:"published_per_second,omitempty"` // each message reaches all streams of its topic
 	Runners         int     `json:"runners"`
 	RunnerMemory    uint64  `json:"runner_memory_bytes"`       // of each
 	RunnerCores     float64 `json:"runner_cores"`              // for received messages, over all runners
@@ -43,8 +43,8 @@ type Need struct {
 	ShardBytes      uint64  `json:"shard_bytes"`               // of each runner, at the end
 	CheckpointBytes uint64  `json:"checkpoint_bytes_per_hour"` // maximum per runner
 	RunnerHosts     int     `json:"runner_hosts"`
-	Ports           int     `json:"ports_per_host"`            // ephemeral, of a runner's host
-	SourceAddresses int     `json:"source_addresses_per_host"` // to one address of the target
+	Ports           int     `json:"ports_per_host"`            // ephemeral, on a host of runners
+	SourceAddresses int     `json:"source_addresses_per_host"` // for connections to one address of the target
 	TargetMemory    uint64  `json:"target_memory_bytes"`       // nginx and backend, over all hosts
 	TargetFiles     int     `json:"target_open_files"`         // nginx and backend, over all hosts
 	TargetHosts     int     `json:"target_hosts"`
@@ -63,7 +63,7 @@ type Load struct {
 	Length, Checkpoint time.Duration
 }
 
-// Need returns the resources for the given number of streams.
+// Need returns the resources that the given number of streams needs.
 func (l Load) Need(connections int) (Need, error) {
 	p := plan.Default()
 	if l.Topics == 0 && l.Rate == 0 {
@@ -75,7 +75,7 @@ func (l Load) Need(connections int) (Need, error) {
 		}
 	}
 	if l.TLS {
-		p.BackendURL = "https://service" // any URL with TLS
+		p.BackendURL = "https://service" // any https URL
 	}
 	if l.HTTP2 {
 		p.HTTPVersion = plan.HTTP2
@@ -85,11 +85,12 @@ func (l Load) Need(connections int) (Need, error) {
 		return Need{}, err
 	}
 	n.ShardBytes = shardBase + uint64(float64(shardPerHour*ceil(n.Connections, n.Runners))*l.Length.Hours())
-	n.CheckpointBytes = uint64(float64(n.ShardBytes) * float64(time.Hour) / float64(max(l.Checkpoint, time.Second))) // each is a whole shard
+	// Each checkpoint is a whole shard.
+	n.CheckpointBytes = uint64(float64(n.ShardBytes) * float64(time.Hour) / float64(max(l.Checkpoint, time.Second)))
 	return n, nil
 }
 
-// needOf returns the need of a plan with the given number of connections.
+// needOf returns the Need of a plan with the given number of connections.
 func needOf(connections int, p plan.Plan) (Need, error) {
 	p.Connections = connections
 	noops := float64(connections) / p.NoopInterval
@@ -118,7 +119,7 @@ func needOf(connections int, p plan.Plan) (Need, error) {
 	return n, nil
 }
 
-// Price sets DollarsPerHour to the cost of all hosts in a region.
+// Price sets DollarsPerHour to the cost of all hosts at the prices of a region.
 func (n *Need) Price(t Prices, region string) error {
 	rate, err := t.Rate(Machines{
 		Region: region, Hosts: map[string]int{n.HostType: n.RunnerHosts + n.TargetHosts}, DiskGiB: n.RunnerHosts*runnerDiskGiB + n.TargetHosts*targetDiskGiB,
