@@ -8,8 +8,8 @@ import (
 	"golang.org/x/net/http/httpproxy"
 )
 
-// FromEnvironmentTo returns the proxy of the environment for a URL, nil for none. It returns an error if the variable
-// is not a URL, because net/http would then use no proxy or a wrong one.
+// FromEnvironmentTo returns the proxy that the environment selects for a URL, or nil for none. It returns an error if
+// HTTP_PROXY or HTTPS_PROXY is not a URL, because net/http would then use no proxy or a wrong one.
 func FromEnvironmentTo(target string) (*Proxy, error) {
 	u, err := url.Parse(target)
 	if err != nil {
@@ -21,8 +21,8 @@ func FromEnvironmentTo(target string) (*Proxy, error) {
 	return Chooser(nil).For(u)
 }
 
-// checkVariable returns an error if the variable for requests to target is not the URL of a proxy. It ignores the
-// variable if NO_PROXY excludes target.
+// checkVariable returns an error if the variable for target, HTTP_PROXY or HTTPS_PROXY, is not the URL of a proxy. It
+// ignores the variable if NO_PROXY excludes target.
 func checkVariable(config *httpproxy.Config, target *url.URL) error {
 	variable, value := "HTTP_PROXY", config.HTTPProxy
 	if target.Scheme == "https" {

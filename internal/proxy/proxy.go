@@ -1,5 +1,5 @@
-// Package proxy determines how a request reaches its service: directly, or through the proxy of HTTP_PROXY, HTTPS_PROXY
-// and NO_PROXY. It interprets these variables like net/http, which k6's own requests use.
+// Package proxy determines how a request reaches its service: directly, or through the proxy that HTTP_PROXY,
+// HTTPS_PROXY and NO_PROXY select. It interprets these variables like net/http, which k6's own requests use.
 package proxy
 
 import (
@@ -16,19 +16,19 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// A Chooser returns the URL of the proxy for a request to a URL; nil for none.
+// A Chooser returns the URL of the proxy for requests to target, or nil for none.
 type Chooser func(target *url.URL) (*url.URL, error)
 
-// fromEnvironment chooses the proxy by the environment, like net/http: it reads the variables once per process, and
-// uses no proxy for localhost and loopback addresses.
+// fromEnvironment chooses the proxy from the environment, as net/http does. It reads the variables once per process,
+// and uses no proxy for localhost and loopback addresses.
 func fromEnvironment(target *url.URL) (*url.URL, error) {
 	return http.ProxyFromEnvironment(&http.Request{URL: target})
 }
 
-// A Proxy is a proxy for requests. nil means a direct connection.
+// A Proxy is the proxy for requests to a target. nil means a direct connection.
 type Proxy struct {
 	url    *url.URL
-	target *url.URL // of the request
+	target *url.URL // URL of the requests
 }
 
 var (
@@ -36,8 +36,8 @@ var (
 	ports   = map[string]string{"http": "80", "https": "443", "socks5": "1080", "socks5h": "1080"}
 )
 
-// For returns the proxy for requests to a URL. A nil Chooser reads the environment. If the URL of the proxy is invalid,
-// For returns the proxy and an error.
+// For returns the proxy for requests to a URL, or nil for none. A nil Chooser reads the environment. If the proxy's
+// URL has no host or an unknown scheme, For returns the proxy and an error.
 func (c Chooser) For(target *url.URL) (*Proxy, error) {
 	if c == nil {
 		c = fromEnvironment
@@ -73,7 +73,7 @@ func (p *Proxy) Address(target *url.URL) string {
 		target = p.url
 	}
 	host := target.Hostname()
-	if ascii, err := idna.Lookup.ToASCII(host); err == nil { // an IPv6 address is not a domain
+	if ascii, err := idna.Lookup.ToASCII(host); err == nil { // ToASCII rejects an IPv6 address
 		host = ascii
 	}
 	port := target.Port()
@@ -124,10 +124,10 @@ func (e *Error) Error() string { return "the proxy " + e.Proxy + " " + e.err.Err
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.err }
 
-// newError returns an Error of the proxy. err is the predicate of its sentence, such as "refused …".
+// newError returns an Error with the name of the proxy. err is the predicate of the sentence, such as "refused …".
 func (p *Proxy) newError(err error) error { return &Error{p.String(), err} }
 
-// DialError returns the error of a dial to Address. It names the proxy, if there is one.
+// DialError returns the error of a failed dial to Address. If there is a proxy, the error names it.
 func (p *Proxy) DialError(err error) error {
 	if p == nil {
 		return err
@@ -135,7 +135,7 @@ func (p *Proxy) DialError(err error) error {
 	return p.newError(fmt.Errorf("cannot be reached: %w", err))
 }
 
-// RefusalError returns the error for a response by which the proxy refused a request. Its text has the status, such as
+// RefusalError returns the error for a response in which the proxy refused a request. The error has the status, such as
 // "407 Proxy Authentication Required", and the reason. The reason comes from the header or, if the header has none,
 // from the body.
 func (p *Proxy) RefusalError(request, status string, header http.Header, body io.Reader) error {

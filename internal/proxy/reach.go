@@ -22,10 +22,10 @@ const (
 	refusalTimeout = 250 * time.Millisecond
 )
 
-// Reach makes the handshakes with the proxy on a connection to Address. It returns a connection for requests: to the
-// server, or to a proxy that forwards them. Without a proxy, Reach returns conn itself. secure returns a TLS client for
-// the name of a server. TLS and SOCKS handshakes end with ctx, and all handshakes at the deadline of conn. If Reach
-// fails, the caller must close conn.
+// Reach performs the handshakes with the proxy on conn, a connection to Address. It returns a connection for requests:
+// to the server, or to a proxy that forwards the requests. Without a proxy, Reach returns conn itself. secure returns a
+// TLS client for conn and the name of a server. TLS and SOCKS handshakes end when ctx ends, and all handshakes at the
+// deadline of conn. If Reach fails, the caller must close conn.
 func (p *Proxy) Reach(ctx context.Context, conn net.Conn, secure func(conn net.Conn, name string) *tls.Conn) (net.Conn, error) {
 	switch {
 	case p == nil:
@@ -45,7 +45,7 @@ func (p *Proxy) Reach(ctx context.Context, conn net.Conn, secure func(conn net.C
 	return p.tunnel(conn)
 }
 
-// connectSOCKS makes the proxy connect to the server by SOCKS 5. The proxy resolves the name of the server.
+// connectSOCKS uses SOCKS 5 to make the proxy connect to the server. The proxy resolves the name of the server.
 func (p *Proxy) connectSOCKS(ctx context.Context, conn net.Conn) error {
 	var auth *proxy.Auth
 	if user := p.url.User; user != nil {
@@ -65,16 +65,16 @@ func (p *Proxy) connectSOCKS(ctx context.Context, conn net.Conn) error {
 	if _, err := dialer.DialWithConn(ctx, conn, "tcp", p.server()); err != nil {
 		return p.newError(fmt.Errorf("did not connect to %s: %w", p.server(), err))
 	}
-	if deadline, ok := ctx.Deadline(); ok { // DialWithConn has removed it
+	if deadline, ok := ctx.Deadline(); ok { // DialWithConn has removed the deadline of conn
 		_ = conn.SetDeadline(deadline)
 	}
 	return nil
 }
 
-// server returns host:port of the target.
+// server returns the host:port of the target.
 func (p *Proxy) server() string { return (*Proxy)(nil).Address(p.target) }
 
-// tunnel makes the proxy connect to the server by CONNECT (RFC 9110, section 9.3.6).
+// tunnel sends a CONNECT request (RFC 9110, section 9.3.6) to make the proxy connect to the server.
 func (p *Proxy) tunnel(conn net.Conn) (net.Conn, error) {
 	request := "CONNECT " + p.server()
 	r := &http.Request{
@@ -83,7 +83,7 @@ func (p *Proxy) tunnel(conn net.Conn) (net.Conn, error) {
 	if a := p.Authorization(); a != "" {
 		r.Header.Set("Proxy-Authorization", a)
 	}
-	var out bytes.Buffer // sends the request in one packet
+	var out bytes.Buffer // so that one Write sends the whole request
 	_ = r.Write(&out)    // writing to a buffer does not fail
 	if _, err := conn.Write(out.Bytes()); err != nil {
 		return nil, p.newError(fmt.Errorf("did not accept %s: %w", request, err))
@@ -99,7 +99,7 @@ func (p *Proxy) tunnel(conn net.Conn) (net.Conn, error) {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		_ = conn.SetReadDeadline(time.Now().Add(refusalTimeout)) // the read returns the same error
+		_ = conn.SetReadDeadline(time.Now().Add(refusalTimeout)) // if this fails, so does reading the body
 		return nil, p.RefusalError(request, resp.Status, resp.Header, resp.Body)
 	}
 	if remainder, _ := in.Peek(in.Buffered()); len(remainder) > 0 {

@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	maxBody   = 1 << 10 // bytes of a refusal that are read
-	maxReason = 300     // bytes of a reason
+	maxBody   = 1 << 10 // maximum bytes read from the body of a refusal
+	maxReason = 300     // maximum bytes of a reason
 )
 
-// Sentence returns the reason in the body of a refusal as one line. The reason is the detail or title of a problem (RFC
-// 9457), or the first line of a text. It is "" for a page in HTML.
+// Sentence returns the reason in the body of a refusal as one line. The reason is the detail or title of problem
+// details (RFC 9457), or the first line of other text. It is "" for an HTML page.
 func Sentence(body io.Reader) string {
 	line, _ := sentence(body)
 	return line
 }
 
-// sentence returns the line of Sentence, and the text from which it is taken.
+// sentence returns the line that Sentence returns, and the whole text that contains the line.
 func sentence(body io.Reader) (line, text string) {
 	content, _ := io.ReadAll(io.LimitReader(body, maxBody))
 	var problem struct{ Detail, Title string }
@@ -41,16 +41,16 @@ func sentence(body io.Reader) (line, text string) {
 	return strings.TrimSpace(line), text
 }
 
-// ErrorHeader returns the reason of a proxy in the header field Proxy-Status (RFC 9209) or X-Squid-Error. It returns ""
-// without these fields, for example for a response of the service.
+// ErrorHeader returns the reason that a proxy gives in the header field Proxy-Status (RFC 9209) or X-Squid-Error. It
+// returns "" if neither field is present, for example in a response from the service.
 func ErrorHeader(header http.Header) string {
 	return strings.TrimSpace(cmp.Or(header.Get("Proxy-Status"), header.Get("X-Squid-Error")))
 }
 
 var title = regexp.MustCompile(`(?is)<title[^>]*>\s*([^<]{1,200}?)\s*</title`)
 
-// reasonOf returns the reason in the body of a refusal. For an HTML page, such as those of Squid and tinyproxy, it is
-// the title, unless that repeats the status.
+// reasonOf returns the reason in the body of a refusal. For an HTML page, such as those of Squid and tinyproxy, the
+// reason is the title. It is "" if the title only repeats the status.
 func reasonOf(body io.Reader, status string) string {
 	line, text := sentence(body)
 	if match := title.FindStringSubmatch(text); line == "" && match != nil {

@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// Trust makes the TLS clients of this process and of its children trust the certificates in the file ca, if it is not
-// "". If insecure is set, the clients skip verification. crypto/x509 reads its variable once, so Trust must be called
-// before the first handshake.
+// Trust makes the TLS clients of this process and of its children trust the certificates in the file ca, if ca is not
+// "". If insecure is set, clients that obey K6_INSECURE_SKIP_TLS_VERIFY skip verification. crypto/x509 reads
+// SSL_CERT_FILE once, so Trust must be called before the first handshake.
 func Trust(ca string, insecure bool) error {
 	if insecure {
 		if err := os.Setenv("K6_INSECURE_SKIP_TLS_VERIFY", "true"); err != nil {
@@ -33,13 +33,13 @@ func Trust(ca string, insecure bool) error {
 		return errors.New("--ca works on Linux only; add the certificate to those that the system trusts")
 	}
 	if ca, err = filepath.Abs(ca); err == nil {
-		err = os.Setenv("SSL_CERT_FILE", ca) // crypto/x509 also reads the system's folder of certificates
+		err = os.Setenv("SSL_CERT_FILE", ca) // crypto/x509 still reads the system's folder of certificates
 	}
 	return err
 }
 
-// WithRemedy adds the remedy to an error of a connection, if its cause is an untrusted certificate or a wrong scheme in
-// the URL. It returns other errors unchanged.
+// WithRemedy adds a remedy to the error of a request if the cause is an untrusted certificate or a wrong scheme in the
+// URL. It returns other errors unchanged.
 func WithRemedy(err error) error {
 	var untrusted *tls.CertificateVerificationError
 	var plain tls.RecordHeaderError

@@ -9,8 +9,8 @@ import (
 	"net/url"
 )
 
-// Transport returns t with the proxies of the Chooser; it changes t. Errors name the proxy. A refusal by the proxy is
-// an error, not a response.
+// Transport sets the proxies of t to those that c chooses, and returns a RoundTripper that uses t. Its errors name the
+// proxy. A refusal by the proxy is an error, not a response.
 func (c Chooser) Transport(t *http.Transport) http.RoundTripper {
 	t.Proxy = func(r *http.Request) (*url.URL, error) {
 		p, err := c.For(r.URL)
@@ -21,7 +21,8 @@ func (c Chooser) Transport(t *http.Transport) http.RoundTripper {
 			return nil
 		}
 		p := &Proxy{url: proxyURL, target: &url.URL{Scheme: "https", Host: req.Host}}
-		return p.RefusalError("CONNECT "+req.Host, resp.Status, resp.Header, resp.Body) // net/http returns only the status
+		// The error of net/http would have only the status.
+		return p.RefusalError("CONNECT "+req.Host, resp.Status, resp.Header, resp.Body)
 	}
 	return transport{t, c}
 }
@@ -48,7 +49,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	var refusal *Error
 	switch {
 	case err == nil, errors.As(err, &refusal):
-		return resp, err // err, if any, names the proxy
+		return resp, err // err, if any, already names the proxy
 	case errors.As(err, &op) && op.Op == "proxyconnect":
 		return nil, p.DialError(op.Err)
 	default:
