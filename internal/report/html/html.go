@@ -1,8 +1,8 @@
 // Package html lays out a report.Page as HTML: report.html, the page of all runs, and the page of a run in progress.
-// A page needs no network and opens from disk.
+// Except for the page of a run in progress, a page needs no network and opens from disk.
 //
-// page.html.tmpl lays a page out, and the script in page/ draws its charts. `make build` bundles the script into
-// bundle/. Without the bundle (a bare `go build`) the page has no charts and states the reason.
+// page.html.tmpl is the template of a page, and the script in page/ draws the charts. `make build` bundles the script
+// into bundle/. Without the bundle (after a bare `go build`), the page has no charts and states the reason.
 package html
 
 import (
@@ -39,11 +39,11 @@ type document struct {
 	Style  template.CSS
 	Script template.JS
 	Policy string
-	Data   any   // of the script; nil: the page has none
-	Live   *Live // nil: the page is complete
+	Data   any   // input of the script; nil: the page has no script
+	Live   *Live // nil: the page never changes
 }
 
-// Write writes a page. A page without charts and files has no script.
+// Write writes a page. A page with neither charts nor files has no script.
 func Write(w io.Writer, p *report.Page) error {
 	files := map[string]string{}
 	for _, f := range p.Files {
@@ -89,7 +89,7 @@ func chartsOf(sections ...report.Section) map[string]*report.Chart {
 	return out
 }
 
-// bundle returns a file of the bundle; "" if it does not exist.
+// bundle returns the content of a file of the bundle, or "" if the file does not exist.
 func bundle(name string) (string, error) {
 	b, err := bundledFiles.ReadFile("bundle/" + name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -109,7 +109,7 @@ func contentHash(text string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// compress returns a file as the page contains it: gzip in base64.
+// compress returns content in the form that a page embeds: gzip, encoded in base64.
 func compress(content []byte) (string, error) {
 	var b bytes.Buffer
 	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)

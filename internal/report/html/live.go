@@ -28,14 +28,14 @@ func WriteLive(w io.Writer, l *Live, id string) error {
 	return d.write(w)
 }
 
-// A Part is a part of a live page as viewers receive it: JSON with the HTML that replaces the element with the id,
-// and its charts.
+// A Part is a part of a live page as viewers receive it. Content is JSON with the HTML of the part, which replaces the
+// element with this ID, and with the data of its charts.
 type Part struct {
 	ID      string
 	Content json.RawMessage
 }
 
-// Parts returns the parts of a page that may change.
+// Parts returns those parts of the page that may change.
 func (l *Live) Parts() ([]Part, error) {
 	banner, err := part("now", "banner", document{Page: &l.Page, Live: l}, nil)
 	if err != nil {
@@ -60,7 +60,7 @@ func (l *Live) Parts() ([]Part, error) {
 	return parts, nil
 }
 
-// part lays out a template as the part with an id. charts may be nil.
+// part lays out the template with the given name as the part with the given id. charts may be nil.
 func part(id, name string, data any, charts map[string]any) (Part, error) {
 	var layout, content bytes.Buffer
 	if err := pages.ExecuteTemplate(&layout, name, data); err != nil {
