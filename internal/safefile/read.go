@@ -1,5 +1,5 @@
 // Package safefile writes files whole or not at all, and opens only regular files. Another user or an archive may have
-// created a symbolic link, a pipe or a device with the expected name. Reading it could block or never end.
+// created a symbolic link, a pipe or a device with the expected name. Reading such a file could block or never end.
 package safefile
 
 import (
@@ -21,7 +21,7 @@ const (
 	Table    = 1 << 30  // a file with one line per client or sample: a million clients need 200 MB
 )
 
-// Errors of Open and Read, in addition to those of os.Open.
+// Errors of Open, Read and JSON, in addition to those of os.Open.
 var (
 	ErrNotRegular = errors.New("not a regular file; remove it") // a symbolic link, a pipe, a device or a folder
 	ErrTooLarge   = errors.New("the file is too large")
@@ -44,7 +44,8 @@ func Open(path string, limit int64) (*os.File, error) {
 	return f, nil
 }
 
-// check checks the type and the size of an open file. Another file may have replaced the one that Open checked first.
+// check checks the type and the size of an open file. Open has checked the path before, but another file may have
+// replaced the one that it checked.
 func check(f *os.File, limit int64) error {
 	info, err := f.Stat()
 	switch {
@@ -79,8 +80,8 @@ func Read(path string, limit int64) ([]byte, error) {
 	return content.Bytes(), nil
 }
 
-// bytesPerValue limits the number of values in a JSON document: limit/bytesPerValue. An empty object has 3 bytes in the
-// file and hundreds in memory.
+// bytesPerValue limits the number of values in a JSON document to limit/bytesPerValue. An empty object and its comma
+// are 3 bytes in the file, but hundreds in memory.
 const bytesPerValue = 64
 
 // JSON decodes a JSON document of at most limit bytes, and limit/bytesPerValue values, into value.

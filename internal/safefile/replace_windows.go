@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// replace replaces the file at path by a new one with the output of fill. It uses os.Rename, because renameio does not
-// support Windows: a rename there may not be atomic if the power fails. If only the process is killed, it is atomic.
+// replace replaces the file at path with a new file that has the output of fill. It uses os.Rename, because renameio
+// does not support Windows. A rename on Windows is atomic if the process is killed, but perhaps not if the power fails.
 func replace(path string, fill func(io.Writer) error) error {
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"*")
 	if err != nil {
