@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// EndRequests counts the requests that end streams, of a runner or of the run.
+// EndRequests counts the requests that a runner, or all runners of a run, sent to end streams.
 type EndRequests struct {
 	Outcomes []EndOutcome `json:"outcomes"`
 	// Seconds are pairs of a Unix time and the number of requests that ended in that second, sorted by time.
@@ -27,16 +27,16 @@ type EndOutcome struct {
 	Duration *Histogram `json:"duration"`
 }
 
-// MaxServers is the number of servers that a shard lists by name. Further servers count as Other, which limits the
-// memory if each response has a different name.
+// MaxServers is the number of servers that a shard lists by name. All others count as Other, which limits the
+// memory if each response names a different server.
 const MaxServers = 100
 
 const (
-	maxEndOutcomes = 2000 // of a shard; from half of it on, new ones have the server Other and one of under 1000 codes
+	maxEndOutcomes = 2000 // of a shard; above half of it, new outcomes have the server Other and one of under 1000 codes
 	maxServerName  = 100  // bytes
 )
 
-// Add adds a request that has ended.
+// Add counts a request that ended at the time ended.
 func (e *EndRequests) Add(server, code string, ended time.Time, duration time.Duration) {
 	server = server[:min(len(server), maxServerName)]
 	o := e.outcome(server, code)
@@ -53,7 +53,7 @@ func (e *EndRequests) Add(server, code string, ended time.Time, duration time.Du
 	e.addSecond(ended.Unix())
 }
 
-// outcome returns an outcome, or nil if there is none.
+// outcome returns the outcome with the given server and code, or nil if there is none.
 func (e *EndRequests) outcome(server, code string) *EndOutcome {
 	i := slices.IndexFunc(e.Outcomes, func(have EndOutcome) bool { return have.Server == server && have.Code == code })
 	if i < 0 {
@@ -62,7 +62,7 @@ func (e *EndRequests) outcome(server, code string) *EndOutcome {
 	return &e.Outcomes[i]
 }
 
-// addOutcome adds an outcome. It does not modify its argument.
+// addOutcome adds an outcome to the one with the same server and code. It does not modify the histogram of o.
 func (e *EndRequests) addOutcome(o EndOutcome) {
 	have := e.outcome(o.Server, o.Code)
 	if have == nil {
@@ -119,7 +119,7 @@ func (e *EndRequests) Copy() (out *EndRequests) {
 	return out
 }
 
-// checkEnds returns an error for requests outside of the run and for contradictory counts.
+// checkEnds returns an error for requests outside the run and for contradictory counts.
 func (s *Shard) checkEnds() error {
 	if s.EndRequests == nil {
 		return nil
@@ -150,7 +150,7 @@ func (s *Shard) checkEnds() error {
 	return nil
 }
 
-// Codes returns the number of requests by code, without CodeOK.
+// Codes returns the number of requests by code, except those with CodeOK.
 func (e *EndRequests) Codes() map[string]int64 {
 	out := map[string]int64{}
 	for _, o := range e.Outcomes {
@@ -161,7 +161,7 @@ func (e *EndRequests) Codes() map[string]int64 {
 	return out
 }
 
-// Servers returns the names of the servers, sorted.
+// Servers returns the sorted names of the servers. It omits "", an unknown server.
 func (e *EndRequests) Servers() []string {
 	names := map[string]bool{}
 	for _, o := range e.Outcomes {
@@ -172,7 +172,7 @@ func (e *EndRequests) Servers() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Sum returns the sum of the wanted outcomes, or nil if there are none.
+// Sum returns the sum of the wanted outcomes, without server and code. It returns nil if no outcome is wanted.
 func (e *EndRequests) Sum(wanted func(o *EndOutcome) bool) *EndOutcome {
 	var sum EndRequests
 	for _, o := range e.Outcomes {
