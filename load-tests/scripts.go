@@ -1,4 +1,4 @@
-// Package scripts embeds the k6 scripts of this folder, so that soak needs no other files than itself and k6.
+// Package scripts embeds the k6 scripts of this folder, so that soak needs no files except itself and k6.
 package scripts
 
 import (
@@ -21,7 +21,7 @@ var files embed.FS
 // Folder is the name of the folder of scripts in the repository.
 const Folder = "load-tests"
 
-// Write writes all scripts into a folder, which it creates if necessary. It replaces only files with other content.
+// Write writes all scripts into a folder, which it creates if necessary. It replaces only files whose content differs.
 func Write(folder string) error {
 	return eachFile(func(name string, content []byte) error {
 		path := filepath.Join(folder, filepath.FromSlash(name))
@@ -38,8 +38,8 @@ func Write(folder string) error {
 	})
 }
 
-// CacheFolder returns a folder of this user with all embedded scripts. Each version has its own folder, and changed files
-// are restored.
+// CacheFolder returns a folder, in the user's cache, with all embedded scripts. Each version of the scripts has its own
+// folder. CacheFolder restores files that have been changed.
 func CacheFolder() (string, error) {
 	caches, err := os.UserCacheDir()
 	if err != nil {
@@ -60,7 +60,7 @@ func CacheFolder() (string, error) {
 	return folder, nil
 }
 
-// eachFile calls do for each script in the order of their names.
+// eachFile calls do for each embedded file, in the order of the names.
 func eachFile(do func(name string, content []byte) error) error {
 	return fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {

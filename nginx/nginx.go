@@ -25,14 +25,14 @@ type Config struct {
 	Dir      string // folder for the pid file and temporary files
 	ErrorLog string
 	Listen   string   // address:port, or only the port
-	Sockets  []string // sockets of the backends; all requests of an id go to the same one
-	Root     bool     // nginx is started by root
+	Sockets  []string // sockets of the backends; all requests with the same id go to one of them
+	Root     bool     // root starts nginx
 	Workers  int      // 0: one per core
 	// Connections is the number of streams.
 	Connections int
 	// NoopInterval is the interval of noops, the longest regular silence of a stream.
 	NoopInterval time.Duration
-	// Silence is the idle timeout of a stream. 0 means four intervals, but at least one minute.
+	// Silence is the idle timeout of a stream. 0 means four noop intervals, but at least one minute.
 	Silence time.Duration
 	// Site is nil if only the run itself can reach nginx.
 	Site *Site
@@ -54,17 +54,18 @@ type Site struct {
 	Key            string
 }
 
-// spare is the number of connections of a worker in addition to streams: requests, log, listening sockets.
+// spare is the number of connections that a worker needs in addition to those of streams, such as for requests. It is
+// also the number of open files that a worker needs in addition to its connections, such as for logs.
 const spare = 512
 
-// WorkerConnections returns the maximum number of connections of a worker: two for each stream, and the spare ones.
+// WorkerConnections returns the maximum number of connections of a worker: two per stream, and the spare ones.
 func (c Config) WorkerConnections() int { return 2*c.Connections + spare }
 
-// Files returns the limit of open files of a worker.
+// Files returns a worker's limit on open files.
 func (c Config) Files() int { return c.WorkerConnections() + spare }
 
-// ReadTimeout returns the idle timeout in seconds: Silence if it is set, otherwise four intervals, but at least one
-// minute, nginx's default.
+// ReadTimeout returns the idle timeout in seconds: Silence if it is set, otherwise four noop intervals, but at least
+// one minute, which is nginx's default.
 func (c Config) ReadTimeout() int {
 	if c.Silence > 0 {
 		return max(1, int(c.Silence/time.Second))

@@ -1,6 +1,7 @@
 // Command nginxconf writes the files for nginx, Prometheus and Alertmanager of compose.yaml from environment
-// variables. The files are nginx.conf, the password file of /prometheus/, the list of backends to scrape, and the
-// receivers of alerts. It runs in a container before the others, so that the host needs only Docker.
+// variables. The files are nginx.conf, the password file for /prometheus/, the lists of backends and Alertmanagers for
+// Prometheus, and the configuration of Alertmanager. The command runs in a container before these programs start, so
+// that the host needs only Docker.
 package main
 
 import (
@@ -29,7 +30,7 @@ const (
 	alerts     = "127.0.0.1:9093"
 )
 
-// silence is an idle timeout above the timeouts of clients and backends, so that nginx closes no stream before them.
+// silence is an idle timeout above the timeouts of clients and backends, so that nginx closes no stream before they do.
 const silence = time.Hour
 
 func main() {
@@ -42,7 +43,7 @@ func main() {
 // A folders has the paths of the folders for the files of nginx, of Prometheus and of Alertmanager.
 type folders struct{ conf, targets, alerts string }
 
-// write writes the files to the folders.
+// write writes all files to the folders.
 func write(to folders, env func(string) string) error {
 	c, err := config(env)
 	if err != nil {
@@ -73,13 +74,13 @@ func write(to folders, env func(string) string) error {
 		replace(filepath.Join(to.conf, "nginx.conf"), text.String(), 0o600),
 		replace(filepath.Join(to.conf, "htpasswd"), line, 0o644),
 		replace(filepath.Join(to.targets, "backend.json"), string(list), 0o644),
-		// The name does not end with .json, because Prometheus reads such files as lists of backends.
+		// The name does not end with .json, because Prometheus reads .json files in this folder as lists of backends.
 		replace(filepath.Join(to.targets, "alertmanager.yml"), receivers, 0o644),
 		replace(filepath.Join(to.alerts, "alertmanager.yml"), routes, 0o644), // read by Alertmanager only
 	)
 }
 
-// config returns the configuration with the settings of the environment.
+// config returns nginx's configuration with the settings of the environment.
 func config(env func(string) string) (nginx.Config, error) {
 	connections, err := strconv.Atoi(env("CONNECTIONS"))
 	if err != nil || connections < 1 {
@@ -115,7 +116,7 @@ func profile(env func(string) string, name string) bool {
 }
 
 // alertmanagers returns the list of Alertmanagers to which Prometheus sends alerts, and the configuration of the
-// stack's Alertmanager, if its profile is enabled.
+// stack's Alertmanager. Without the profile alerts, the list and the configuration are empty.
 func alertmanagers(env func(string) string) (receivers, routes string, err error) {
 	if !profile(env, "alerts") {
 		return "[]", "", nil
@@ -127,8 +128,8 @@ func alertmanagers(env func(string) string) (receivers, routes string, err error
 // socket returns the path of the socket of a backend.
 func socket(n int) string { return fmt.Sprintf("/run/backend/backend-%d.sock", n) }
 
-// scrapeTargets returns the backends for the file discovery of Prometheus, which reaches them through nginx, because
-// they listen on unix sockets.
+// scrapeTargets returns the list of backends for Prometheus's file discovery. Prometheus reaches the backends through
+// nginx, because they listen on unix sockets.
 func scrapeTargets(c nginx.Config) (list []map[string]any) {
 	for n := range c.Sockets {
 		name := fmt.Sprintf("backend-%d", n+1)
