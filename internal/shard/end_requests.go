@@ -32,7 +32,7 @@ type EndOutcome struct {
 const MaxServers = 100
 
 const (
-	maxEndOutcomes = 2000 // of a shard; above half of it, new outcomes have the server Other and one of under 1000 codes
+	maxEndOutcomes = 2000 // of a shard; above half of it, new ones have the server Other and one of under 1000 codes
 	maxServerName  = 100  // bytes
 )
 
