@@ -12,9 +12,9 @@ const tlsQueueLength = 8
 
 // A tlsWriter writes one TLS stream. The scheduler cannot write to the descriptor of the stream, because crypto/tls
 // encrypts the data, and cannot call Conn.Write, which may block. Each TLS stream therefore has a goroutine and a
-// short queue. They use tens of kilobytes; a plain stream uses a few hundred bytes. nginx in front of the backend
-// avoids this cost. The ledger counts a frame as sent when it is in the queue: up to tlsQueueLength frames, and the
-// one that run writes, may not have reached the kernel.
+// short queue. A TLS stream uses tens of kilobytes, a plain stream only a few hundred bytes. If nginx in front of the
+// backend terminates TLS, the backend avoids this cost. The ledger counts a frame as sent when it is in the queue. Up
+// to tlsQueueLength frames, and the one that run is writing, may not have reached the kernel.
 type tlsWriter struct {
 	conn    *tls.Conn
 	raw     net.Conn
@@ -22,8 +22,8 @@ type tlsWriter struct {
 	timeout time.Duration
 }
 
-// newTLSWriter starts a writer. After the first error of a write, the writer calls onError once and discards all
-// later frames. The connection stays open until end is called, because the scheduler uses the descriptor until then.
+// newTLSWriter starts a writer. After the first write error, the writer calls onError once and discards all later
+// frames. The connection stays open until end is called, because the scheduler uses the descriptor until then.
 func newTLSWriter(conn *tls.Conn, timeout time.Duration, onError func(*tlsWriter, error)) *tlsWriter {
 	w := &tlsWriter{conn: conn, raw: conn.NetConn(), queue: make(chan []byte, tlsQueueLength), timeout: timeout}
 	_ = conn.SetDeadline(time.Time{})

@@ -13,7 +13,8 @@ type watcher struct {
 	done chan struct{}
 }
 
-// newWatcher returns a watcher without descriptors. The caller must call run and then stop.
+// newWatcher returns a watcher that does not watch any descriptor yet. The caller must start run in a goroutine, and
+// end it with stop.
 func newWatcher() (*watcher, error) {
 	epfd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
@@ -34,8 +35,8 @@ func newWatcher() (*watcher, error) {
 	return w, nil
 }
 
-// add watches a descriptor. run reports its departure with gen. epoll forgets the descriptor when it and all its
-// duplicates are closed.
+// add watches a descriptor. When the peer disconnects, run reports the descriptor and gen. epoll forgets a descriptor
+// when it and all its duplicates are closed.
 func (w *watcher) add(fd int, gen uint32) error {
 	event := unix.EpollEvent{Events: unix.EPOLLRDHUP | unix.EPOLLET, Fd: int32(fd), Pad: int32(gen)} // #nosec G115 -- a descriptor, and bits that are returned unchanged
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(w.epfd, unix.EPOLL_CTL_ADD, fd, &event))

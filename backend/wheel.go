@@ -8,9 +8,9 @@ const (
 	minTickTime = 5 * time.Millisecond
 )
 
-// A wheel schedules the noops of ids. Tick 0 is at the start, and ticks follow at a constant rate. Tick t serves
-// bucket t mod len(buckets), so each bucket is served once per interval. The broadcast schedule is a wheel with one
-// bucket.
+// A wheel schedules the noops of all ids. Tick 0 is at the start of the hub's clock, and the other ticks follow at a
+// constant rate. Tick t serves bucket t mod len(buckets), so each bucket is served once per interval. The broadcast
+// schedule is a wheel with one bucket.
 type wheel struct {
 	interval time.Duration
 	buckets  [][]*device
@@ -45,8 +45,8 @@ func (w *wheel) dueAt(tick int64) time.Duration {
 // bucketOf returns the bucket that a tick serves.
 func (w *wheel) bucketOf(tick int64) int { return int(tick % int64(len(w.buckets))) }
 
-// add puts a device into the emptiest bucket. Of equal buckets it prefers one far from the last choice, so that a few
-// ids are also spread evenly.
+// add puts a device into the emptiest bucket. Among equally empty buckets it prefers one far from the last choice, so
+// that even a few ids are spread evenly.
 func (w *wheel) add(d *device) {
 	n := len(w.buckets)
 	best := w.next % n
@@ -60,7 +60,7 @@ func (w *wheel) add(d *device) {
 	w.buckets[best] = append(w.buckets[best], d)
 }
 
-// remove removes a device. The last device of the bucket gets its index.
+// remove removes a device, if it is in a bucket. The last device of the bucket takes over the index of the removed one.
 func (w *wheel) remove(d *device) {
 	if d.bucket < 0 {
 		return
