@@ -5,8 +5,8 @@ import "runtime/debug"
 // version is set by the linker: -ldflags "-X main.version=v1.2.3".
 var version string
 
-// buildVersion returns the version that the linker set. Without one it returns "devel-" followed by the first 12 digits
-// of the commit that Go recorded in the binary, or "devel" if Go recorded none.
+// buildVersion returns the version that the linker set. Without one it returns "devel-" and the first 12 digits of the
+// commit that Go recorded in the binary, or "devel" without a commit.
 func buildVersion() string {
 	if version != "" {
 		return version

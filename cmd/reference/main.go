@@ -1,5 +1,5 @@
-// Command reference serves the reference target of the control group at the address LISTEN, as `soak control` does.
-// It has its own image for the stack of compose.yaml, for runners on other machines.
+// Command reference serves the reference target of the control group, as `soak control` does. It listens at the address
+// in the environment variable LISTEN. compose.yaml runs it from its own image, for runners on other machines.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/control"
 )
 
-// healthTimeout is the maximum time until the first byte of a stream, which the reference sends at once.
+// healthTimeout is the maximum time until the first byte of a stream. The reference sends that byte at once.
 const healthTimeout = 3 * time.Second
 
 func main() {

@@ -35,7 +35,7 @@ func (c check) result(ctx context.Context) (state, sentence string) {
 	return "note", err.Error()
 }
 
-// A refusal is the reason why the deployment cannot or should not be created.
+// A refusal is the reason why a deployment cannot or should not be created, changed or used. A retry does not help.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
@@ -43,7 +43,7 @@ func (r refusal) Error() string { return string(r) }
 // refuse returns a refusal with a formatted reason.
 func refuse(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
 
-// inspect runs all checks that cost nothing, and prints their results. It returns an error if a check fails.
+// inspect runs all checks, which cost nothing, and prints their results. It returns an error if a check fails.
 func (d *deployment) inspect(ctx context.Context) error {
 	s, err := d.plannedSite(ctx)
 	if err != nil {
@@ -106,8 +106,9 @@ func (s site) checkPrice(context.Context) (string, error) {
 		sizing.USD(rate.PerHour), rate.Region, rate.AsOf, sizing.USD(rate.Cost(life)), life), nil
 }
 
-// checkOwner rejects the name of a deployment that is not in the local state, because it belongs to another user or
-// machine. It reads the resources in the state, not the outputs, because a failed apply may have written no outputs.
+// checkOwner rejects a name if AWS has resources of that name that are not in the local state. They belong to another
+// user or machine. checkOwner reads the resources in the state, not the outputs, because a failed apply may have
+// written no outputs.
 func (s site) checkOwner(ctx context.Context) (string, error) {
 	const remedy = "choose another name (make aws-up NAME=sse-soak-ME), or use the state of that deployment"
 	name, region := s.settings.Name, s.settings.Region
@@ -127,7 +128,7 @@ func (s site) checkOwner(ctx context.Context) (string, error) {
 	return fmt.Sprintf("no other deployment in %s is called %s", region, name), err
 }
 
-// checkQuota checks that the vCPUs of the hosts fit into the quota of the account.
+// checkQuota checks that the vCPUs of the hosts fit within the quota of the account.
 func (s site) checkQuota(ctx context.Context) (string, error) {
 	const quotaCode = "L-1216C47A"
 	var quota float64
@@ -158,14 +159,15 @@ func (s site) checkQuota(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d needed, %d of %g in use", needed, used, quota), nil
 }
 
-// isStandard reports whether a type counts for the quota "Running On-Demand Standard instances" (L-1216C47A).
+// isStandard reports whether an instance type counts towards the quota "Running On-Demand Standard instances"
+// (L-1216C47A).
 func isStandard(instanceType string) bool {
 	letters := instanceType[:strings.IndexAny(instanceType+"0", "0123456789")]
 	return slices.Contains(strings.Fields("a c d h i im is m r t z"), letters)
 }
 
-// checkDryRun returns a check that runs a command as a dry run. The check fails if the credentials may not create a
-// resource with the tags of the deployment. A dry run creates nothing and does not check capacity.
+// checkDryRun returns a check that runs a command as a dry run. The check fails if the credentials do not permit
+// creating a resource with the tags of the deployment. A dry run creates nothing and does not check capacity.
 func (s site) checkDryRun(resource string, command ...string) check {
 	var tags []string
 	for _, key := range slices.Sorted(maps.Keys(s.settings.Tags)) {
@@ -177,7 +179,7 @@ func (s site) checkDryRun(resource string, command ...string) check {
 		switch kind := code(err); kind {
 		case "DryRunOperation":
 			return "allowed (dry run, which does not check capacity)", nil
-		case "", "VPCIdNotSpecified": // the dry run needs a default VPC
+		case "", "VPCIdNotSpecified": // no error of AWS, or no default VPC, which this dry run needs
 			return "", err
 		default:
 			return "", refuse("%v. %s", err, explain(kind+":"))
@@ -185,12 +187,12 @@ func (s site) checkDryRun(resource string, command ...string) check {
 	}
 }
 
-// checkSessions checks the requirements of tunnels, without which a run cannot reach the stack.
+// checkSessions checks the requirements of tunnels. A run reaches the stack through a tunnel.
 func (s site) checkSessions(ctx context.Context) (string, error) {
 	if _, err := exec.LookPath("session-manager-plugin"); err != nil {
 		return "", refuse("%s", explain("SessionManagerPlugin is not found"))
 	}
-	var content string // "": the account has no preferences
+	var content string // "": the account has no preferences, or they are not readable
 	_ = s.aws.call(ctx, &content, "ssm", "get-document", "--name", "SSM-SessionManagerRunShell", "--query", "Content")
 	if key := regexp.MustCompile(`"kmsKeyId":\s*"([^"]+)"`).FindStringSubmatch(content); key != nil {
 		return "", refuse("the account encrypts sessions with the KMS key %s, which the hosts may not use; "+
@@ -199,8 +201,8 @@ func (s site) checkSessions(ctx context.Context) (string, error) {
 	return "the AWS CLI and its Session Manager plugin are installed", nil
 }
 
-// checkRights simulates each statement of the deployer's policy in IAM, for an example of each of its resources. It
-// omits actions with a pattern. The simulation includes permission boundaries.
+// checkRights simulates each statement of the deployer's policy in IAM, with one example of each resource of the
+// statement. It omits actions that contain wildcards. The simulation includes permission boundaries.
 func (s site) checkRights(ctx context.Context) (string, error) {
 	c, file := s.aws, filepath.Join(s.dir, "deployer-policy.json")
 	var policy struct {
@@ -215,14 +217,14 @@ func (s site) checkRights(ctx context.Context) (string, error) {
 	}
 	arn := c.ARN
 	if session, assumed := strings.CutPrefix(arn, "arn:aws:sts::"+c.Account+":assumed-role/"); err == nil && assumed {
-		name, _, _ := strings.Cut(session, "/") // without the path of the role
+		name, _, _ := strings.Cut(session, "/") // the ARN of a session lacks the path of its role
 		err = c.call(ctx, &arn, "iam", "get-role", "--role-name", name, "--query", "Role.Arn")
 	}
 	var missing []string
 	for _, statement := range policy.Statement {
 		args := []string{"iam", "simulate-principal-policy", "--policy-source-arn", arn,
 			"--query", "EvaluationResults[?EvalDecision!='allowed'].EvalActionName", "--action-names"}
-		// The simulation accepts no pattern.
+		// The simulation does not accept wildcards in actions.
 		args = append(args, slices.DeleteFunc(statement.Action, func(action string) bool { return strings.Contains(action, "*") })...)
 		args = append(args, "--resource-arns")
 		for _, resource := range statement.Resource {

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// A cloud queries AWS through its command line, which finds credentials like every AWS tool. Account and ARN identify
-// the caller.
+// A cloud calls AWS through the AWS command line, which finds credentials as every AWS tool does. Account and ARN
+// identify the caller.
 type cloud struct{ region, Account, ARN string }
 
-// An apiError is an error that a service of AWS returns.
+// An apiError is an error that an AWS service returns.
 type apiError struct{ Code, Operation, Message string }
 
 func (e *apiError) Error() string { return fmt.Sprintf("%s: %s: %s", e.Operation, e.Code, e.Message) }
@@ -32,10 +32,11 @@ func code(err error) string {
 	return ""
 }
 
-// apiErrorText matches the errors of AWS in the output of its command line.
+// apiErrorText matches an AWS error in the output of the AWS command line.
 var apiErrorText = regexp.MustCompile(`An error occurred \(([^)]+)\) when calling the (\w+) operation[^:]*: (.*)`)
 
-// connect returns a cloud for a region, or an error if the credentials are invalid.
+// connect returns a cloud for a region. It returns an error if the AWS command line is missing or the credentials are
+// invalid.
 func connect(ctx context.Context, region string) (*cloud, error) {
 	if _, err := exec.LookPath("aws"); err != nil {
 		return nil, errors.New("the AWS command line is not installed; install it: " +
@@ -48,8 +49,8 @@ func connect(ctx context.Context, region string) (*cloud, error) {
 	return c, nil
 }
 
-// call runs the AWS command line and parses its output into result, which may be nil. It returns an *apiError for an
-// error of AWS.
+// call runs the AWS command line and parses its output into result, which may be nil. It returns an *apiError if AWS
+// returns an error.
 func (c *cloud) call(ctx context.Context, result any, args ...string) error {
 	cmd := exec.CommandContext(ctx, "aws", append(args, "--region", c.region, "--output", "json")...) // #nosec G204 -- without a shell
 	cmd.Env = append(os.Environ(), "AWS_PAGER=")
@@ -92,9 +93,9 @@ func tagged(key, value string) string { return "Name=tag:" + key + ",Values=" + 
 // or sleep.
 const unreachableLimit = 5 * time.Minute
 
-// poll calls ready until it returns true, a refusal, or an error of AWS other than throttling, and pauses between
-// calls. It retries after other errors until AWS has been unreachable for unreachableLimit. It returns
-// context.DeadlineExceeded after limit.
+// poll calls ready until ready returns true, a refusal, or an AWS error other than throttling. It pauses between calls.
+// After other errors it retries until AWS has been unreachable for unreachableLimit. After limit it returns
+// context.DeadlineExceeded.
 func poll(ctx context.Context, pause, limit time.Duration, ready func() (bool, error)) error {
 	for start, lastResponse := time.Now(), time.Now(); ; {
 		done, err := ready()
@@ -119,12 +120,13 @@ func poll(ctx context.Context, pause, limit time.Duration, ready func() (bool, e
 	}
 }
 
-// remedies has a line for each known error of AWS: a pattern of its text, a tab, cause and remedy.
+// remedies has a line for each known AWS error: a regular expression for the text of the error, a tab, then the cause
+// and the remedy.
 //
 //go:embed remedies.txt
 var remedies string
 
-// explain returns cause and remedy of an error of terraform or AWS, or "" for an unknown error.
+// explain returns the cause and the remedy of an error of terraform or AWS, or "" for an unknown error.
 func explain(text string) string {
 	for line := range strings.Lines(remedies) {
 		pattern, remedy, _ := strings.Cut(strings.TrimSpace(line), "\t")

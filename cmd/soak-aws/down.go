@@ -20,15 +20,16 @@ import (
 type downOptions struct {
 	results        string        // folder of results
 	withoutArchive bool          // do not archive runs
-	withBucket     bool          // also delete the bucket, with its archives
+	withBucket     bool          // do not archive runs, and delete the bucket with its archives
 	lag            time.Duration // maximum time for which AWS may still list destroyed resources
 }
 
-// checkpointAge is the maximum age of the last checkpoint of a run in progress. On hosts with their maximum lifetime,
-// runners write a checkpoint at least every 86 s (shard.CheckpointInterval).
+// checkpointAge is the maximum age of the last checkpoint of a run in progress. Up to an age of 24 hours, runners write
+// a checkpoint at least every 86 s (shard.CheckpointInterval).
 const checkpointAge = 3 * time.Minute
 
-// down archives runs, destroys the deployment, and verifies that no resource remains except a bucket with archives.
+// down archives runs and destroys the deployment. It verifies that nothing that costs money remains, except a bucket
+// with archives.
 func (d *deployment) down(ctx context.Context, options downOptions) error {
 	s, err := d.plannedSite(ctx)
 	if err != nil {
@@ -143,8 +144,9 @@ func (s site) archiveRuns(ctx context.Context, options downOptions, runs []strin
 	return nil
 }
 
-// verifyDestroyed waits up to lag until AWS, independent of the state, lists no resource with the tag that costs money,
-// except the bucket with archives. Otherwise it returns an error that names the resources.
+// verifyDestroyed waits up to lag until AWS lists no resource of the deployment that costs money, except archiveBucket
+// ("": no exception). It searches by tag, independently of the state. If resources remain, it returns an error that
+// names them.
 func (s site) verifyDestroyed(ctx context.Context, archiveBucket string, lag, pause time.Duration) error {
 	var costs, listed []string
 	err := poll(ctx, pause, lag, func() (destroyed bool, err error) {
@@ -167,8 +169,9 @@ func (s site) verifyDestroyed(ctx context.Context, archiveBucket string, lag, pa
 	return nil
 }
 
-// findTagged lists the resources with a tag. costs are hosts, disks and buckets, which cost money and are confirmed
-// by their services. listed are the others, which are free, and which AWS may list for some time after their end.
+// findTagged returns the resources with a tag. costs has the hosts, disks and buckets, which cost money and whose
+// services confirm that they exist. listed has the other resources. They are free, or AWS still lists them some time
+// after their deletion.
 func (c *cloud) findTagged(ctx context.Context, key, value string) (hosts []host, costs, listed []string, err error) {
 	hosts, err = c.hosts(ctx, tagged(key, value))
 	for _, h := range hosts {
@@ -193,8 +196,8 @@ func (c *cloud) findTagged(ctx context.Context, key, value string) (hosts []host
 	return hosts, costs, listed, err
 }
 
-// sweep lists the resources of one deployment, or of all, by their tags, in case the state of terraform is lost. With
-// endHosts it terminates the hosts, which cost the most, after a confirmation.
+// sweep finds the resources of one deployment, or of all deployments, by their tags, even if the state of terraform is
+// lost. With endHosts it terminates the hosts, which cost the most, after a confirmation.
 func (d *deployment) sweep(ctx context.Context, region string, endHosts bool) (err error) {
 	if endHosts && d.name == "" {
 		return errors.New("--end-hosts requires --name NAME, because it terminates the hosts of one deployment")

@@ -1,7 +1,7 @@
 // Command soak-aws runs infra/terraform: it creates the stack and the runners on AWS, waits for their setup, runs
 // soak, and destroys all resources. `make aws-up`, `aws-soak` and `aws-down` call it.
 //
-// It finds credentials like every AWS tool: environment, profile, single sign-on, role.
+// It finds credentials as every AWS tool does: in the environment, a profile, single sign-on or a role.
 package main
 
 import (
@@ -16,13 +16,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// An exitError ends the command with the exit code of the program that it ran.
+// An exitError is the exit code of the soak process. soak-aws exits with the same code.
 type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// hangup receives SIGHUP when the terminal closes. Only `open` reads it; terraform and soak handle the closed
-// terminal by themselves.
+// hangup receives SIGHUP when the terminal closes. Only `open` reads it. The other commands continue, because terraform
+// must finish, and soak receives its own SIGHUP.
 var hangup = make(chan os.Signal, 1)
 
 func main() { os.Exit(run(os.Args[1:])) }
@@ -32,7 +32,7 @@ var warn = func(text string) { fmt.Fprintln(os.Stderr, text) }
 
 // run runs a command and returns the exit code.
 func run(args []string) int {
-	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
+	if !signal.Ignored(syscall.SIGHUP) { // it is ignored under nohup
 		signal.Notify(hangup, syscall.SIGHUP)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -53,7 +53,7 @@ func run(args []string) int {
 	return 2
 }
 
-// commands returns the command line.
+// commands returns the root command with its subcommands.
 func (d *deployment) commands() *cobra.Command {
 	root := &cobra.Command{
 		Use: "soak-aws", Short: "Soak on AWS: create the stack and the runners, run, destroy everything",
