@@ -52,7 +52,8 @@ func (d *deployment) soakSite(ctx context.Context, args []string) (s site, f soa
 	return s, f, err
 }
 
-// soak runs `soak run --on k8s` on the hosts of the deployment. Its exit code is the verdict.
+// soak runs `soak run --on k8s` with runners on the hosts of the deployment. The exit code of that command, which
+// depends on the verdict, becomes the exit code of soak-aws.
 func (d *deployment) soak(ctx context.Context, args []string) error {
 	s, f, err := d.soakSite(ctx, args)
 	if err != nil {
@@ -68,7 +69,7 @@ func (d *deployment) soak(ctx context.Context, args []string) error {
 	return s.runSoak(ctx, f, append(command, args...))
 }
 
-// attach follows an interrupted soak to its verdict, unless the hosts have ended.
+// attach follows an interrupted soak to its verdict. It returns an error if the hosts have terminated.
 func (d *deployment) attach(ctx context.Context, args []string) error {
 	s, f, err := d.soakSite(ctx, args)
 	if err != nil {
@@ -106,9 +107,9 @@ func (s site) runSoak(ctx context.Context, f soakFlags, args []string) error {
 	cmd := exec.CommandContext(ctx, s.program, append(args, "--backend-via", stack.address)...) // #nosec G204 -- starts soak without a shell
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = slices.Concat(os.Environ(), s.environment(stack.address), []string{"KUBECONFIG=" + kubeconfig.Name()})
-	// The terminal sends SIGINT and SIGHUP to soak as well, which then stops in order. soak does not receive a SIGTERM
-	// to soak-aws. A second SIGINT would kill the run, but a SIGHUP after another signal has no effect. Under nohup soak
-	// ignores SIGHUP.
+	// The terminal also sends SIGINT and SIGHUP to soak, which then stops gracefully. A SIGTERM may reach only soak-aws,
+	// so Cancel sends a signal. A second SIGINT would kill the run, but a SIGHUP after another signal has no effect.
+	// Under nohup, soak ignores SIGHUP.
 	cmd.Cancel = func() error {
 		if signal.Ignored(syscall.SIGHUP) {
 			return cmd.Process.Signal(os.Interrupt)
@@ -134,8 +135,9 @@ func (s site) location(elements ...string) string {
 	return "s3://" + path.Join(s.output.Bucket, path.Join(elements...)) + "?region=" + url.QueryEscape(s.settings.Region)
 }
 
-// checkLifetime returns the time at which the first host ends. It returns an error if the hosts, or the credentials,
-// cannot support a soak of a length to its verdict.
+// checkLifetime returns the time at which the first host terminates itself. It returns an error if there are no runners
+// or a host is not set up. It also returns one if the hosts or the credentials do not last until the verdict of a soak
+// of the given length.
 func (s site) checkLifetime(ctx context.Context, length time.Duration) (end time.Time, err error) {
 	if s.output.Kubeconfig == "" {
 		return end, fmt.Errorf("there are no runners (runner_node_count is 0); soak %s from the laptop_cidrs, or set runner_node_count and run `make aws-up` again",
@@ -159,9 +161,10 @@ func (s site) checkLifetime(ctx context.Context, length time.Duration) (end time
 	return end, nil
 }
 
-// environment returns variables for soak: the region, and the secrets of the stack's host, which must not be flags,
-// because all users of this machine can read flags. It adds the address of Prometheus. It adds the targets of remote
-// write and of the control group, unless the user set them. via is the address of the tunnel to the stack; "": none.
+// environment returns variables for soak: the region, the secrets of the stack's host, and the address of Prometheus.
+// The secrets must not be flags, because all users of this machine can read the flags of a process. environment adds
+// the targets of remote write and of the control group, unless the user set them. via is the address of the tunnel to
+// the stack ("": none).
 func (s site) environment(via string) []string {
 	env := append(strings.Fields(s.values[s.output.Secrets]), "AWS_REGION="+s.settings.Region)
 	_, password, _ := strings.Cut(s.values[s.output.Secrets], "PROMETHEUS_PASSWORD=")
@@ -181,12 +184,12 @@ func (s site) environment(via string) []string {
 }
 
 const (
-	// scheduleDelay is the time from the end of a host to its schedule, which terminates it if it still runs
-	// (modules/host).
+	// scheduleDelay is the time between the planned end of a host and the schedule that terminates the host if it still
+	// runs (modules/host).
 	scheduleDelay = 15 * time.Minute
-	// maxLifetime is the maximum time until the end of hosts. Hosts reject a later end.
+	// maxLifetime is the maximum time from now until the end of hosts. Hosts reject a later end.
 	maxLifetime = 24 * time.Hour
-	// soakOverhead is the time of a soak in addition to its seconds: starting runners and reading shards.
+	// soakOverhead is the time that a soak may need in addition to --seconds, to start runners and to read shards.
 	soakOverhead = 10 * time.Minute
 	// defaultLength is the default of `soak run --seconds`.
 	defaultLength = time.Hour
@@ -195,8 +198,8 @@ const (
 // clock formats a time of day in UTC.
 func clock(t time.Time) string { return t.UTC().Format(time.TimeOnly + " MST") }
 
-// end returns the time at which the first host terminates itself. It returns an error if a soak of a length needs
-// more time.
+// end returns the time at which the first host terminates itself. It returns an error if a soak of the given length
+// needs more time.
 func (s site) end(ctx context.Context, length time.Duration) (end time.Time, err error) {
 	hosts, err := s.aws.hosts(ctx, tagged("Run", s.settings.Name))
 	if err != nil {
@@ -223,7 +226,7 @@ func (s site) end(ctx context.Context, length time.Duration) (end time.Time, err
 }
 
 // checkCredentials returns a check that the credentials are valid until the verdict of a soak. The AWS tools renew
-// the credentials of a profile until the unknown end of its session. They do not renew credentials in the
+// the credentials of a profile until its session ends, at an unknown time. They do not renew credentials in the
 // environment.
 func (c *cloud) checkCredentials(length time.Duration) check {
 	return func(ctx context.Context) (string, error) {

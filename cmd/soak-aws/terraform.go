@@ -65,9 +65,9 @@ func (d *deployment) target(name string) string {
 // set passes a variable to terraform. terraform.tfvars and the environment of the user override it.
 func (d *deployment) set(name, value string) { d.env = append(d.env, "TF_VAR_"+name+"="+value) }
 
-// command returns a terraform command in the folder. It has its own process group, because a terminal sends SIGINT
-// and SIGHUP to the whole foreground group. A second SIGINT would make terraform exit without writing its state.
-// soak-aws sends one SIGINT to terraform.
+// command returns a terraform command that runs in dir. The command has its own process group, so it does not receive
+// the SIGINT and SIGHUP that a terminal sends to the foreground group. soak-aws sends it one SIGINT; a second one
+// would make it exit without writing its state.
 func (d *deployment) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "terraform", args...) // #nosec G204 -- arguments of soak-aws, without a shell
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -75,8 +75,8 @@ func (d *deployment) command(ctx context.Context, args ...string) *exec.Cmd {
 	if _, err := os.Stat(d.dir); err != nil {
 		cmd.Err = fmt.Errorf("%w; run soak-aws in the folder of the repository, or pass --dir", err)
 	}
-	// Only up needs the files of hosts; other commands need any value for these variables. The workspace is always set,
-	// because the last selected workspace may be that of another deployment.
+	// Only up needs the files of hosts; other commands use placeholders, because the variables must be valid. The
+	// workspace is always set, because the last selected workspace may be that of another deployment.
 	cmd.Env = []string{"TF_VAR_stack_dir=tests/files/stack", "TF_VAR_runner_dir=tests/files/runner", "TF_WORKSPACE=default"}
 	cmd.Env = slices.Concat(cmd.Env, d.env, os.Environ())
 	if d.name != "" {
@@ -122,8 +122,8 @@ func (d *deployment) readSettings(ctx context.Context) (s settings, err error) {
 	return s, nil
 }
 
-// change runs terraform apply or destroy, which prints its plan and requests confirmation. It adds the remedy to
-// known errors of AWS.
+// change runs terraform apply or destroy, which prints its plan and, without skipConfirm, asks for confirmation. change
+// adds the remedy to known AWS errors.
 func (d *deployment) change(ctx context.Context, verb string, args ...string) error {
 	if d.skipConfirm {
 		args = append(args, "-auto-approve")
@@ -182,10 +182,10 @@ type site struct {
 	settings settings
 	output   outputs // zero if no resources exist
 	aws      *cloud
-	values   map[string]string // values of the parameters, by name
+	values   map[string]string // decrypted values of the deployment's parameters in Systems Manager, by name
 }
 
-// plannedSite returns the deployment with the settings of terraform.tfvars and its existing resources, if any.
+// plannedSite returns the deployment with its current settings (readSettings), and with its existing resources, if any.
 func (d *deployment) plannedSite(ctx context.Context) (site, error) {
 	s := site{deployment: d}
 	err := d.init(ctx)
@@ -199,7 +199,7 @@ func (d *deployment) plannedSite(ctx context.Context) (site, error) {
 		s.aws, err = connect(ctx, s.settings.Region)
 	}
 	if err == nil {
-		s.values, _ = s.parameters(ctx) // no parameters exist before the first apply, which reports missing permissions
+		s.values, _ = s.parameters(ctx) // none exist before the first apply; apply reports missing permissions
 	}
 	return s, err
 }
@@ -217,7 +217,7 @@ func (d *deployment) appliedSite(ctx context.Context) (site, error) {
 	return s, err
 }
 
-// parameters returns the decrypted values of the parameters, by name.
+// parameters returns the decrypted values of the deployment's parameters in Systems Manager, by name.
 func (s site) parameters(ctx context.Context) (map[string]string, error) {
 	var list []struct{ Name, Value string }
 	err := s.aws.call(ctx, &list, "ssm", "get-parameters-by-path", "--path", "/"+s.settings.Name, "--recursive", "--with-decryption",

@@ -28,8 +28,8 @@ const (
 	openTimeout = time.Minute
 )
 
-// checkInterval is the time between two checks of a tunnel. AWS ends idle sessions after 20 minutes, or after one
-// minute if the account has such preferences.
+// checkInterval is the time between two checks of a tunnel. AWS ends idle sessions after 20 minutes by default. The
+// preferences of an account can reduce this time to one minute.
 var checkInterval = 30 * time.Second
 
 // A tunnel forwards a port of this machine's loopback interface to a host through Systems Manager, which encrypts all
@@ -44,14 +44,14 @@ type tunnel struct {
 	running sync.WaitGroup // the goroutine that runs maintain
 }
 
-// openTunnel opens a tunnel and reopens it after each disconnect, until close. If local is 0, the tunnel uses a free
-// port of this machine.
+// openTunnel opens a tunnel and reopens it after each disconnect, until close is called. If local is 0, the tunnel uses
+// a free port of this machine.
 func openTunnel(ctx context.Context, out outputs, name string, port, local int) (*tunnel, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(local)))
 	if err != nil {
 		return nil, fmt.Errorf("port %d of this machine is in use (%w); choose another one with `bin/soak-aws open --port 8081`", local, err)
 	}
-	_ = l.Close() // the AWS command line listens there
+	_ = l.Close() // the AWS command line will listen there
 	// The tunnel outlives ctx, because a soak reads the ledger of the backend after Ctrl-C.
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	t := &tunnel{address: l.Addr().String(), region: out.Settings.Region, name: name, host: out.Instances[name], port: port, stop: stop}
@@ -118,8 +118,8 @@ func (t *tunnel) responds(ctx context.Context) bool {
 	return err == nil && resp.Body.Close() == nil
 }
 
-// session runs the AWS command line until it ends, the remote port does not respond, or ctx ends. The first response
-// may take openTimeout; session then calls opened. Its checks also keep the session from being idle.
+// session runs the AWS command line until it ends, the remote port does not respond, or ctx ends. It waits up to
+// openTimeout for the first response, and then calls opened. Its checks also keep the session from being idle.
 func (t *tunnel) session(ctx context.Context, opened func()) error {
 	_, local, _ := net.SplitHostPort(t.address)
 	log, err := os.CreateTemp("", "soak-aws-")

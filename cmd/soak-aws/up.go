@@ -80,7 +80,7 @@ func (d *deployment) up(ctx context.Context, requested streams) error {
 }
 
 // apply creates the resources of the settings, and waits for the hosts. It replaces hosts whose setup failed, because
-// user data runs once.
+// each host runs its user data only once.
 func (s *site) apply(ctx context.Context) error {
 	var args []string
 	for name, host := range s.output.Statuses {
@@ -107,8 +107,8 @@ const (
 	setupFailed  = "failed"
 )
 
-// setup returns the state of a host's setup from the value of its parameter, STATE HOST DETAILS. The value of another
-// host means pending, because parameters outlive hosts.
+// setup returns the state of a host's setup from the value of its parameter, which has the format STATE HOST DETAILS.
+// A value with the id of another host means pending, because parameters outlive hosts.
 func setup(value, host string) (state, details string) {
 	state, text, _ := strings.Cut(value, " ")
 	id, details, _ := strings.Cut(text, " ")

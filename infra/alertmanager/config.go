@@ -1,4 +1,5 @@
-// Package alertmanager creates the configuration of the stack's Alertmanager, which compose.yaml starts with the profile `alerts`.
+// Package alertmanager creates the configuration of the stack's Alertmanager. compose.yaml starts Alertmanager with the
+// profile `alerts`.
 package alertmanager
 
 import (
@@ -15,14 +16,15 @@ var topic = regexp.MustCompile(`^arn:aws[a-z-]*:sns:([a-z0-9-]+):[0-9]{12}:[A-Za
 
 type object = map[string]any
 
-// The subject and the text of a notification. Slack, Teams and SNS reject the JSON of a webhook.
+// Templates of the subject and the text of a notification to Slack, Teams or SNS. These services reject the JSON that
+// Alertmanager sends to other webhooks.
 const (
 	subject = `soak: {{ .GroupLabels.alertname }} {{ .GroupLabels.testid }}`
 	message = `{{ range .Alerts }}{{ .Status }} {{ .Labels.alertname }}: {{ .Annotations.summary }}. {{ .Annotations.do }}` + "\n{{ end }}"
 )
 
-// Config returns alertmanager.yml for alerts to a webhook, an SNS topic, or both: one notification per run and alert when the
-// alert fires, and one when it is resolved.
+// Config returns the content of alertmanager.yml for notifications to a webhook, an SNS topic, or both. Alertmanager
+// sends a notification per run and alert when the alert fires, every hour after that, and when the alert is resolved.
 func Config(webhook, topicARN string) ([]byte, error) {
 	receiver := object{"name": "people"}
 	if webhook != "" {
@@ -55,7 +57,7 @@ func Config(webhook, topicARN string) ([]byte, error) {
 	return json.MarshalIndent(object{ // JSON is also YAML
 		"route": object{
 			"receiver": "people", "group_by": []string{"alertname", "testid"},
-			// A notice of a killed runner that arrives minutes later is too late to save the run.
+			// If a runner is killed, a notification that arrives minutes later is too late to save the run.
 			"group_wait": "2s", "group_interval": "30s", "repeat_interval": "1h",
 		},
 		"receivers": []object{receiver},
