@@ -1,5 +1,5 @@
-// Package ci reports a verdict to a CI system: to GitHub Actions by annotations, a summary and outputs of the step, and
-// to others by a file in JUnit's format. It does not change the verdict or the exit code.
+// Package ci reports a verdict to a CI system: to GitHub Actions as annotations, a summary and outputs of the step, and
+// to other systems as a file in JUnit's format. It does not change the verdict or the exit code.
 package ci
 
 import (
@@ -28,8 +28,8 @@ type Targets struct {
 // Any reports whether a CI system receives the verdict.
 func (t Targets) Any() bool { return t != Targets{} }
 
-// Check returns an error if the folder of the JUnit file does not exist, or if the file exists and is not a JUnit file.
-// It returns nil if there is no JUnit file to write.
+// Check returns an error if the folder of the JUnit file does not exist, or if the path names something that must not
+// be replaced. It returns nil if there is no JUnit file to write.
 func (t Targets) Check() error {
 	if t.JUnit == "" {
 		return nil
@@ -69,7 +69,7 @@ type Reporter struct {
 }
 
 // Begin returns a Reporter. It must be called before any other output. With Targets.GitHub, GitHub's runner executes no
-// commands in the output of soak from Begin to End, because the output contains texts of services.
+// commands in the output of soak from Begin to End, because the output contains text from services.
 func Begin(targets Targets, out io.Writer) *Reporter {
 	r := &Reporter{targets: targets, out: out, token: rand.Text()}
 	if targets.GitHub {
@@ -85,8 +85,8 @@ func (r *Reporter) SetVerdict(v *verdict.Verdict, report string) {
 	}
 }
 
-// End reports the verdict, or err if there is no verdict. It returns the error to print: err, or for GitHub err in one
-// line that is not a command. It calls warn if it cannot write to a target.
+// End reports the verdict, or err if there is no verdict. It returns the error to print: err, or for GitHub, err as one
+// line without workflow commands. It calls warn if it cannot write a file for a CI system.
 func (r *Reporter) End(err error, warn func(string)) error {
 	v := r.verdict
 	if v == nil {
@@ -124,14 +124,14 @@ func (r *Reporter) End(err error, warn func(string)) error {
 	return nil
 }
 
-// An escapedError is an error whose text is not a workflow command.
+// An escapedError is an error whose text contains no workflow command.
 type escapedError struct{ error }
 
 func (e escapedError) Error() string { return escapeCommands(e.error.Error()) }
 func (e escapedError) Unwrap() error { return e.error }
 
-// escapeCommands returns a text as one line in which GitHub's runner finds no workflow command, if other text precedes
-// it on that line. The runner executes "::" only at the start of a line, and "##[" anywhere.
+// escapeCommands returns a text as one line without "##[", which GitHub's runner executes anywhere in a line. The runner
+// executes "::" only at the start of a line, so the caller must print other text before the result.
 func escapeCommands(text string) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 	return strings.ReplaceAll(text, "##[", "# #[")

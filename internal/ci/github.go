@@ -35,7 +35,7 @@ func annotations(v *verdict.Verdict) (out []string) {
 	return append(out, limitAnnotations(warnings, "warning", title(v))...)
 }
 
-// limitAnnotations returns a list of at most maxAnnotations. If it omits some, the last one states their number.
+// limitAnnotations shortens a list to at most maxAnnotations entries. If it omits some, the last entry states how many.
 func limitAnnotations(list []string, kind, title string) []string {
 	if len(list) <= maxAnnotations {
 		return list
@@ -58,7 +58,7 @@ func command(kind, title, message string) string {
 // maxSummary limits a summary in bytes. GitHub accepts 1 MiB from each step, and a step may run soak several times.
 const maxSummary = 200 << 10
 
-// summary returns the text of report.md. It shortens a text of over maxSummary bytes, and names the file with the rest.
+// summary returns the text of report.md. It shortens a text longer than maxSummary, and names the file with the rest.
 func summary(v *verdict.Verdict) string {
 	var b strings.Builder
 	_ = report.Markdown(&b, report.Brief(v)) // writing to memory does not fail

@@ -51,9 +51,10 @@ type (
 	}
 )
 
-// junit writes a test case for each check: a failure if the check fails the run, and an error if it makes the run
-// invalid. A check with a warning passes, and its output has the warning. A check that was not judged is skipped. If no
-// check decided a verdict other than pass, a substitute test case has its reasons.
+// junit writes a test case for each check: a failure if the check fails the run, and an error if the check makes the
+// run invalid. A check with a warning passes, and the output of its test case has the warning. A check that was not
+// judged is skipped. If no check decided a verdict other than pass, a substitute test case has the reasons of the
+// verdict.
 func junit(w io.Writer, v *verdict.Verdict) error {
 	s := testSuite{
 		Name: title(v), Time: fmt.Sprintf("%.3f", max(v.EndedUnix-v.StartedUnix, 0)),

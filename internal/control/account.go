@@ -38,8 +38,8 @@ type Arrival struct {
 	Reference time.Duration
 }
 
-// Note records the arrival of an event at a time. ok is false if the event is a duplicate, is older than the last one,
-// or cannot be from a reference.
+// Note records an event that arrived at the given time. ok is false if the event is a duplicate, is older than the last
+// one, or cannot be from a reference.
 func (a *Account) Note(at time.Time, id, data []byte) (out Arrival, ok bool) {
 	number, delay, ok := parseEvent(id, data)
 	if !ok || number <= a.number || number > a.number+maxGap {

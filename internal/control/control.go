@@ -1,6 +1,6 @@
-// Package control is the reference target of the control group, whose streams send one event per second. If messages
-// of the service under test are late while these events are late, the service may not be the cause. The package
-// contains the server, and the Account of the events that a client received.
+// Package control implements the reference target of the control group. Each stream of the reference target sends one
+// event per second. If messages of the service under test are late while these events are also late, the service may
+// not be the cause. The package contains the server, and the Account of the events that a client received.
 package control
 
 import (

@@ -33,7 +33,7 @@ func isInterpreted(r rune) bool {
 	return r != '\n' && r != '\t' && r != zeroWidthJoiner && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r))
 }
 
-// writeEscape writes r as \uXXXX, or as the surrogate pair that JSON and JavaScript require.
+// writeEscape writes r as \uXXXX, or above U+FFFF as the surrogate pair that JSON and JavaScript require.
 func writeEscape(out *strings.Builder, r rune) {
 	if r > 0xffff {
 		high, low := 0xd800+(r-0x10000)>>10, 0xdc00+(r-0x10000)&0x3ff
@@ -80,7 +80,7 @@ func (e *escaper) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// escapeBytes returns text as Escape does, and keeps bytes that are not UTF-8, except C1 control characters.
+// escapeBytes escapes text as Escape does, but keeps bytes that are not UTF-8, except C1 control characters.
 func escapeBytes(text []byte) string {
 	if utf8.Valid(text) {
 		return Escape(string(text))

@@ -89,7 +89,7 @@ func Change(v float64, unit string) string {
 	return Quantity(v, unit)
 }
 
-// signed formats a positive quantity with a sign. It omits the sign if the quantity is 0 when rounded, or tinyPercent.
+// signed formats a positive quantity with a sign. It omits the sign if the text is that of 0, or is tinyPercent.
 func signed(sign string, v float64, unit string) string {
 	text := Quantity(v, unit)
 	if text == Quantity(0, unit) || text == tinyPercent {

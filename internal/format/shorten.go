@@ -6,7 +6,7 @@ import (
 )
 
 // Shorten returns the start of a text as one line of printable characters, at most limit bytes long. A shortened text
-// ends with "…", so limit must be at least 3.
+// ends with "…" (3 bytes), so limit must be at least 3.
 func Shorten(text string, limit int) string {
 	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool {
 		return unicode.IsSpace(r) || !unicode.IsPrint(r)

@@ -1,5 +1,5 @@
-// Command prometheusurl prints the address of the stack's Prometheus with user and password, in the format of PROMETHEUS_URL.
-// Docker Compose reads .env, because only it implements the syntax of this file.
+// Command prometheusurl prints the address of the stack's Prometheus with user and password, in the format of
+// PROMETHEUS_URL. It reads .env through Docker Compose, because only Compose implements the syntax of that file.
 package main
 
 import (
@@ -25,7 +25,8 @@ func main() {
 	fmt.Println(text)
 }
 
-// address returns the address of Prometheus in the configuration that Compose reads with the options.
+// address returns the address of Prometheus from the configuration that `docker compose` prints. options are options of
+// `docker compose`.
 func address(ctx context.Context, options ...string) (string, error) {
 	output, err := exec.CommandContext(ctx, "docker", append(append([]string{"compose"}, options...), "config", "--format", "json")...).Output() // #nosec G204 -- the caller's own options, without a shell
 	if err != nil {
