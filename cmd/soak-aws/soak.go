@@ -107,9 +107,9 @@ func (s site) runSoak(ctx context.Context, f soakFlags, args []string) error {
 	cmd := exec.CommandContext(ctx, s.program, append(args, "--backend-via", stack.address)...) // #nosec G204 -- starts soak without a shell
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = slices.Concat(os.Environ(), s.environment(stack.address), []string{"KUBECONFIG=" + kubeconfig.Name()})
-	// The terminal also sends SIGINT and SIGHUP to soak, which then stops gracefully. A SIGTERM may reach only soak-aws,
-	// so Cancel sends a signal. A second SIGINT would kill the run, but a SIGHUP after another signal has no effect.
-	// Under nohup, soak ignores SIGHUP.
+	// The terminal also sends SIGINT and SIGHUP to soak, which then stops gracefully. A SIGTERM may reach only
+	// soak-aws, so Cancel sends a signal. A second SIGINT would kill the run, but a SIGHUP after another signal has no
+	// effect. Under nohup, soak ignores SIGHUP.
 	cmd.Cancel = func() error {
 		if signal.Ignored(syscall.SIGHUP) {
 			return cmd.Process.Signal(os.Interrupt)

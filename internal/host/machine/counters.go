@@ -1,6 +1,6 @@
-// Package machine records host interference with streams: packets that AWS drops, CPU time that the hypervisor uses,
-// and accept queues that overflow. It has a table of counters, a Watch that reads them, and the Record of a machine
-// during a run.
+// Package machine records host interference with streams: packets that AWS drops, CPU time that the hypervisor takes
+// away, and accept queues that overflow. It has a table of counters, a Watch that reads them, and the Record of a
+// machine during a run.
 package machine
 
 import "time"
@@ -11,8 +11,8 @@ type Effect int
 // The values of Effect.
 const (
 	Informational Effect = iota // none; the report shows the counter, or compares it with another one
-	Silences                    // packets were lost; faults of a runner's streams then are inconclusive; otherwise a warning
-	Delays                      // programs could not run; lateness of a runner on the machine is inconclusive, as after a stall
+	Silences                    // packets were lost; a runner's faults at that time are inconclusive; else a warning
+	Delays                      // programs could not run; a runner's lateness at that time is inconclusive
 	Refuses                     // the kernel dropped connection attempts; a warning on the machine of the target
 	Warns                       // a warning
 	Suspends                    // the machine did not run, so results of its streams in that time are inconclusive
@@ -22,8 +22,8 @@ const (
 type Counter struct {
 	Name   string // in the kernel or in AWS's driver, if they have the counter
 	Effect Effect
-	// Namespaced reports whether each network namespace has its own counter. Containers have such namespaces. The other
-	// counters cover the whole machine.
+	// Namespaced reports whether each network namespace has its own counter. A container usually has its own network
+	// namespace. The other counters cover the whole machine.
 	Namespaced bool
 	Metric     string // of node_exporter; "": none. Several series are added up
 	Limit      string // name of the limit of a gauge; "": a counter

@@ -58,7 +58,7 @@ func (s *source) read() Reading {
 			r[name] = float64(v[0])
 		}
 	}
-	if self, err := fs.Self(); err == nil { // for the network namespace
+	if self, err := fs.Self(); err == nil { // for the network namespace of this process
 		if tcp, err := self.Snmp(); err == nil {
 			r.set(OutSegs, tcp.OutSegs)
 			r.set(Retrans, tcp.RetransSegs)
@@ -88,7 +88,7 @@ func (r Reading) set(name string, v *float64) {
 	}
 }
 
-// readKilled reads the number of processes that the kernel killed because of missing memory.
+// readKilled reads the number of processes that the kernel killed for lack of memory.
 func (s *source) readKilled(r Reading) {
 	text, err := os.ReadFile(filepath.Join(s.proc, "vmstat"))
 	if err != nil {
@@ -117,5 +117,5 @@ func (s *source) identity(r *Record) {
 			r.Cores, r.BootedUnix = len(stat.CPU), clamp.Int64(stat.BootTime)
 		}
 	}
-	_, r.Cards, _ = s.cardCounters() // false in a container, whose network interfaces are virtual
+	_, r.Cards, _ = s.cardCounters() // false in the namespace of a container, which has only virtual interfaces
 }

@@ -20,7 +20,7 @@ type Record struct {
 	Notices  []Notice `json:"notices,omitempty"`
 	Unknown  string   `json:"unknown,omitempty"` // sentence with the reason why there are no counters
 
-	Name string `json:"name,omitempty"` // instance of a machine that Prometheus watches
+	Name string `json:"name,omitempty"` // label instance, if Prometheus watches the machine
 	Node string `json:"node,omitempty"` // host name of that machine
 }
 
@@ -38,7 +38,7 @@ type Series struct {
 	MaxShareUS int64   `json:"max_share_unix_us,omitempty"`
 }
 
-// A Stretch is a period in which a counter increased, as exact as the samples.
+// A Stretch is a period in which a counter increased, with the resolution of the samples.
 type Stretch struct {
 	FromUS   int64   `json:"from_unix_us"`
 	ToUS     int64   `json:"to_unix_us"`
@@ -77,7 +77,8 @@ const (
 	maxValue     = 1 << 53
 )
 
-// Check returns an error for a record that no runner writes, because its file may be damaged or hostile. r may be nil.
+// Check returns an error if no runner could have written the record, for example because the file of the record is
+// damaged or hostile. r may be nil.
 func (r *Record) Check() error {
 	if r == nil {
 		return nil
@@ -109,7 +110,7 @@ func (r *Record) Check() error {
 	return nil
 }
 
-// check returns an error for a series that no runner writes into the record r.
+// check returns an error if no runner could have written the series into the record r.
 func (s *Series) check(r *Record) error {
 	if len(s.Name) > maxText || len(s.Stretches) > maxStretches {
 		return fmt.Errorf("counter %.20q of the machine must have a short name and at most %d increases, got %d", s.Name, maxStretches, len(s.Stretches))

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SuspendedFor returns the time that the machine has been suspended since its start, within a quarter of
-// SuspendedResolution. It is the difference of a clock that includes suspension and one that does not
+// SuspendedFor returns how long the machine has been suspended since its start, with an error of at most a quarter of
+// SuspendedResolution. The result is the difference between a clock that includes suspension and one that does not
 // (clock_gettime(2)). SuspendedFor repeats a reading that was slow because the process waited for a CPU. ok is false if
 // a clock is unreadable or ten readings were slow.
 func SuspendedFor() (d time.Duration, ok bool) {

@@ -15,8 +15,9 @@ type Watch struct {
 	maxSteal float64 // largest increase of Steal, in seconds between two readings, that adds no stretch
 }
 
-// New returns a Watch of the machine of this process. A message counts as late if its lateness exceeds late. The
-// record has a stretch for each increase of Steal between two samples that exceeds half of late.
+// New returns a Watch of the machine of this process. A message counts as late if its lateness exceeds lateThreshold.
+// The record has the times of an increase of Steal only if the increase between two samples exceeds half of
+// lateThreshold.
 func New(lateThreshold time.Duration) *Watch { return newWatch(localSource, lateThreshold) }
 
 func newWatch(s source, lateThreshold time.Duration) *Watch {
@@ -30,15 +31,15 @@ func Follow(name string, lateThreshold time.Duration) *Watch {
 	return &Watch{record: Record{Name: name}, maxSteal: lateThreshold.Seconds() / 2}
 }
 
-// Sample adds the current counters of this machine. It ignores changes of Suspension below its resolution, because they
-// are inaccuracies of the clocks.
+// Sample adds the current counters of this machine. It ignores changes of Suspension below SuspendedResolution, because
+// they may be inaccuracies of the clocks.
 func (w *Watch) Sample(now time.Time) {
 	r := w.source.read()
 	suspended, known := r[Suspension]
 	switch before := w.record.Series(Suspension); {
 	case before == nil && known:
 		w.steps.started = false // earlier offsets include the time in suspension
-	case before != nil && !known: // a step is unknown, too; the next sample detects it
+	case before != nil && !known: // a step of the clock is unknown, too; the next complete sample detects it
 		w.Add(now, r)
 		return
 	case before != nil && math.Abs(suspended-before.End) < SuspendedResolution.Seconds():
@@ -111,8 +112,8 @@ func (s *Series) recordShare(v, limit float64, at int64) {
 	}
 }
 
-// addStretch adds a stretch, or extends the last one if it ends where the new one starts. If there are too many
-// stretches, it merges the two whose union is the shortest. No stretch then contains a long time without an increase.
+// addStretch adds a stretch, or extends the last one if that ends where the new one starts. If there are too many
+// stretches, it merges the two neighbors that together span the shortest time. Merged stretches therefore remain short.
 func (s *Series) addStretch(added Stretch) {
 	n := len(s.Stretches)
 	if n > 0 && s.Stretches[n-1].ToUS == added.FromUS {
