@@ -179,7 +179,7 @@ func (s site) checkDryRun(resource string, command ...string) check {
 		switch kind := code(err); kind {
 		case "DryRunOperation":
 			return "allowed (dry run, which does not check capacity)", nil
-		case "", "VPCIdNotSpecified": // no error of AWS, or no default VPC, which this dry run needs
+		case "", "VPCIdNotSpecified": // AWS did not respond, or there is no default VPC, which this dry run needs
 			return "", err
 		default:
 			return "", refuse("%v. %s", err, explain(kind+":"))
