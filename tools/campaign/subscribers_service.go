@@ -11,32 +11,32 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// A feedService is the service of a feedSpec. It records the times of its actions.
+// A feedService is the service that a feedSpec describes. It records the times of its actions.
 type feedService struct {
 	feedSpec
 	fakeservice.Server
 	plan        *plan
 	random      *rand.Rand // guarded by Mu
 	topics      []*priceTopic
-	connectedAt time.Time // time at which all clients had connected
-	cut         bool      // a client was disconnected
+	connectedAt time.Time // when all clients were first connected; zero: not yet
+	cut         bool      // the service has disconnected client 0
 
 	faultAt, reconnectedAt, firstCloseAt time.Time // times of the fault, the reconnect, and the first close by a client
 }
 
-// A priceTopic has the prices that were sent to one topic, and its open streams.
+// A priceTopic has the prices that were sent to one topic, and the open streams of that topic.
 type priceTopic struct {
 	price   int
 	sent    []int
 	streams map[*priceStream]bool
 	hold    int // index of the last message that must not repeat the previous price
-	faulty  int // index of the message with the fault; -1: not sent yet
+	faulty  int // index of the message at which the fault starts; -1: not sent yet
 }
 
-// A priceStream is a stream of a client.
+// A priceStream is a stream and the number of its client.
 type priceStream struct {
 	*fakeservice.Stream
-	client int // number of the client; -1: not a client of the run
+	client int // -1: not a client of the run
 }
 
 func (f *feedService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -59,7 +59,8 @@ func (f *feedService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// join adds a stream to a topic, and queues its first messages: the history, or the messages after lastID.
+// join adds a stream to a topic, and queues the first messages of the stream: the history or, if the stream resumes,
+// the messages after lastID.
 func (f *feedService) join(t *priceTopic, s *priceStream, lastID string) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
@@ -76,7 +77,8 @@ func (f *feedService) join(t *priceTopic, s *priceStream, lastID string) {
 	t.streams[s] = true
 }
 
-// enqueue queues message n on a stream after a delay. Messages to client Topics have the additional delay Lag.
+// enqueue queues message n on a stream, which writes it after the delay. For the client with the number Topics, Lag is
+// added to the delay.
 func (f *feedService) enqueue(t *priceTopic, s *priceStream, n int, delay time.Duration) {
 	if s.client == f.Topics && f.Lag > 0 {
 		delay += f.Lag
@@ -87,7 +89,7 @@ func (f *feedService) enqueue(t *priceTopic, s *priceStream, n int, delay time.D
 	})
 }
 
-// text returns the event of message n on a stream.
+// text returns the event for message n with the given price, as written to a stream.
 func (f *feedService) text(s *priceStream, n, price int) (text string) {
 	if f.Cut == cutResumed || f.SharedSource == "id" {
 		text = fmt.Sprintf("id: m%d\n", n)
@@ -102,7 +104,7 @@ func (f *feedService) text(s *priceStream, n, price int) (text string) {
 	return fmt.Sprintf("event: price\n%sdata: {\"price\":%d,\"client\":%d}\n\n", text, price, client)
 }
 
-// block returns the events to send on a stream as message n: one event, unless the fault applies.
+// block returns the text to write to a stream as message n: one event, unless the fault applies.
 func (f *feedService) block(t *priceTopic, s *priceStream, n int) string {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
@@ -155,7 +157,7 @@ func (f *feedService) run() {
 }
 
 // send sends one message to all clients of a topic. If the fault is due, the fault starts with that message. If the
-// disconnect is due, send disconnects client 0.
+// disconnect is due, send disconnects client 0 instead of sending the message to it.
 func (f *feedService) send(topic int, t *priceTopic) {
 	n := len(t.sent)
 	since := f.sinceConnected()
@@ -164,7 +166,7 @@ func (f *feedService) send(topic int, t *priceTopic) {
 	}
 	disconnects := topic == 0 && f.Cut != "" && !f.cut && since > f.CutDelay
 	if topic == 0 && f.Fault != "" && t.faulty < 0 && since > f.FaultDelay && (f.Fault != feedResume || disconnects) {
-		t.price += 37 // the previous and next messages have other content
+		t.price += 37 // so that the content differs from the previous and the next message
 		t.faulty, t.hold, f.faultAt = n, n+feedBurst, time.Now()
 	}
 	t.sent = append(t.sent, t.price)
@@ -187,7 +189,7 @@ func (f *feedService) wasLate() bool {
 	return f.Fault != "" && !isCheckable(f.faultAt) || f.Cut != "" && !isCheckable(f.reconnectedAt)
 }
 
-// sinceConnected returns the time since all clients had connected; 0: some have not connected yet.
+// sinceConnected returns the time since all clients were first connected; 0: some have not connected yet.
 func (f *feedService) sinceConnected() time.Duration {
 	if f.connectedAt.IsZero() {
 		clients := map[int]bool{}

@@ -16,11 +16,11 @@ import (
 	"github.com/sse-soak/sse-soak/tools/page"
 )
 
-// A row has the counts of one kind.
+// A row has the counts of one kind, or of all clean or all faulty scenarios.
 type row struct {
 	Group, Kind    string
-	Runs, Repeated int            // scenarios, and those that ran more than once
-	Classes        map[string]int // scenarios by class of the result
+	Runs, Repeated int            // number of scenarios, and of those that ran more than once
+	Classes        map[string]int // number of scenarios by class of the result
 }
 
 // A summary is the content of campaign.json.
@@ -72,8 +72,8 @@ func (c *campaign) summary() *summary {
 	return s
 }
 
-// isAcceptable reports whether no fault was missed, every clean run passed or was saturated, and 99 % of the decided
-// faults were found.
+// isAcceptable reports whether no fault was missed, every clean run passed or was saturated, and at least 99 % of the
+// decided faults were found exactly. A fault is decided unless its class is saturated or reported undecided.
 func (s *summary) isAcceptable() bool {
 	faulty, clean := s.Faulty.Classes, s.Clean.Classes
 	decided := s.Faulty.Runs - faulty[classSaturated] - faulty[classUndecided]
@@ -94,7 +94,7 @@ func (s *summary) line(runs int) string {
 	return text
 }
 
-// sentence returns the differences of a result that is a bug, and the command that repeats it.
+// sentence returns the differences of a result that shows a bug, and the command that repeats the run.
 func (r *result) sentence() string {
 	sc := r.Scenario
 	service := cmp.Or(sc.Suite, sc.Family, "bin/backend")

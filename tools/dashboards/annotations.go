@@ -8,8 +8,8 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
 )
 
-// An Annotation is a band on every graph while its query has values. It has a title and a text, into which Grafana
-// inserts labels of the series.
+// An Annotation is a band on every graph for the time in which the query Expr has values. Grafana inserts labels of the
+// series into title and text.
 type Annotation struct{ Name, Colour, Expr, title, text string }
 
 // Annotations returns bands for the phases of a run and for events that affect it.
@@ -45,22 +45,22 @@ func (b Board) Annotations() []Annotation {
 	}
 }
 
-// whileRising returns a query with values while the sum or the maximum of a metric grows. rate() has no values if all
-// streams opened before the first write of k6, because the counter then starts at its final value.
+// whileRising returns a query that has values only while the sum or the maximum of a metric grows. rate() would have no
+// values if all streams opened before the first remote write of k6: the counter then starts at its final value.
 func whileRising(aggregate, metric string) string {
 	query := aggregate + " (" + metric
 	return query + ") - (" + query + " offset 15s) or " + query + ") * 0) > 0"
 }
 
-// builder returns the annotation for the SDK, without its texts.
+// builder returns the annotation for the SDK, without title and text.
 func (a Annotation) builder() cog.Builder[dashboard.AnnotationQuery] {
 	return dashboard.NewAnnotationQueryBuilder().
 		Name(a.Name).Datasource(source()).Enable(true).IconColor(a.Colour).
 		Target(prometheus.NewDataqueryBuilder().Expr(a.Expr).RefId("Anno").Interval("5s").Range().Datasource(source()))
 }
 
-// An annotatedDashboard is a dashboard with the titles and texts of its annotations. The SDK lacks these fields of the
-// data source Prometheus.
+// An annotatedDashboard is a dashboard with the titles and texts of its annotations. The SDK lacks these fields, which
+// belong to the Prometheus data source.
 type annotatedDashboard struct {
 	dashboard.Dashboard
 	Annotations struct {

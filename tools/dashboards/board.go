@@ -1,5 +1,5 @@
-// Package dashboards has the Grafana dashboards as code, one per file. `go generate` writes them to grafana/dashboards,
-// and a test fails if a file differs from the code.
+// Package dashboards defines the Grafana dashboards in code, one per file. `go generate` writes them to
+// grafana/dashboards as JSON, and a test fails if a JSON file differs from the code.
 package dashboards
 
 import (
@@ -21,17 +21,17 @@ type Board struct {
 	Rows      []Row
 }
 
-// A Variable is a choice at the top of a dashboard, filled by label_values(Metric, Name).
+// A Variable is a drop-down list at the top of a dashboard. label_values(Metric, Name) fills the list.
 type Variable struct {
 	Name, Label, About string
-	Metric             string // metric whose label Name has the values
+	Metric             string // metric with the label Name
 	All                bool   // several values can be selected; all are the default
 }
 
 // A Row is a heading with lines of panels below it.
 type Row struct {
 	Title     string
-	Collapsed bool // hides the panels until a click, if the row is empty in most runs or needed only after a problem
+	Collapsed bool // hides the panels until a click; for rows that are mostly empty or needed only after a problem
 	lines     []line
 }
 
@@ -52,7 +52,7 @@ type Tile struct {
 	ID        uint32
 }
 
-// Columns of Grafana's grid, and the heights of its panels.
+// Number of columns of Grafana's grid, and the heights of panels in units of the grid.
 const (
 	Columns       = 24
 	headingHeight = 1
@@ -93,7 +93,7 @@ func (b Board) Tiles() (out []Tile) {
 	return out
 }
 
-// address returns the address of the panel with a title, on any board. Grafana adds its own prefix before the slash.
+// address returns the address of the panel with the given title, on any board. Grafana prepends its own path prefix.
 func address(title string) string {
 	for _, b := range Boards() {
 		for _, tile := range b.Tiles() {
@@ -175,13 +175,13 @@ func source() common.DataSourceRef {
 	return common.DataSourceRef{Type: cog.ToPtr("prometheus"), Uid: cog.ToPtr("${datasource}")}
 }
 
-// sourceVariable returns the variable that selects the Prometheus server. The provisioned one has the uid prometheus.
+// sourceVariable returns the variable that selects the data source. The provisioned data source has the uid prometheus.
 func sourceVariable() cog.Builder[dashboard.VariableModel] {
 	return dashboard.NewDatasourceVariableBuilder("datasource").
 		Label("Data source").Type("prometheus").Current(option("Prometheus", "prometheus"))
 }
 
-// option returns the value of a variable with its text.
+// option returns an option of a variable: the text that users see, and the value that queries use.
 func option(text, value string) dashboard.VariableOption {
 	return dashboard.VariableOption{
 		Text: dashboard.StringOrArrayOfString{String: &text}, Value: dashboard.StringOrArrayOfString{String: &value},
