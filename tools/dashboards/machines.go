@@ -4,9 +4,9 @@ import "github.com/grafana/grafana-foundation-sdk/go/units"
 
 const (
 	hostSelector = `{instance=~"$instance"}`
-	// deviceSelector omits virtual interfaces of containers.
+	// deviceSelector omits the virtual interfaces of containers.
 	deviceSelector = `{instance=~"$instance",device!~"veth.*|br-.*|docker.*|cali.*|cni.*"}`
-	// tableRange is the range of a rate in a table, which shows one moment.
+	// tableRange is the window of the rates in tables. It is fixed, because tables show one moment.
 	tableRange = `[1m]`
 )
 

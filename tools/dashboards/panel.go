@@ -19,7 +19,7 @@ import (
 // Units of counts. Grafana's own units round: units.Short displays 1195 and 1204 as "1.20 K", and units.EventsPerSecond
 // as "1.20K evt/s". TestDifferentValuesLookDifferent checks all panels with Grafana's formatters.
 const (
-	count             = units.NoUnit // without decimals, unless the panel sets them
+	count             = units.NoUnit // graphs and numbers show it without decimals
 	countsPerSecond   = "suffix:/s"
 	eventsPerSecond   = "suffix:events/s"
 	timesPerSecond    = "suffix:times/s"
@@ -55,7 +55,7 @@ type Limit struct {
 // A Query is a query in PromQL and the legend of its series.
 type Query struct{ Expr, Legend string }
 
-// limit is the prefix of the legends of series that are limits of other series. Grafana draws them dashed.
+// limit starts the legend of a series that is the limit of another series. Grafana draws such a series dashed.
 const limit = "limit "
 
 // graph returns a graph. queries alternates between queries and their legends.
@@ -84,13 +84,13 @@ func heat(title, unit, about, query string) Panel {
 	return p
 }
 
-// A column is one query of a table, with a value for each row. Values from bad on are red (0: none).
+// A column is one query of a table, with a value for each row. Values of bad and above are red (0: none).
 type column struct {
 	title, unit, expr string
 	bad               float64
 }
 
-// table returns a table with a row for each series of its columns.
+// table returns a table with a row for each set of labels in the results of its columns.
 func table(title, about string, columns ...column) Panel {
 	p := Panel{Title: title, Unit: count, About: about, Columns: columns}
 	for _, c := range columns {
@@ -99,10 +99,10 @@ func table(title, about string, columns ...column) Panel {
 	return p
 }
 
-// withDetails links the panel to the panel with the details.
+// withDetails links a number to the panel with the given title, which has the details.
 func (p Panel) withDetails(title string) Panel { p.Details = title; return p }
 
-// withNames replaces the values 0, 1, 2 … by names.
+// withNames replaces the values 0, 1, 2 … with names.
 func (p Panel) withNames(names ...string) Panel { p.Names = names; return p }
 
 // badFrom sets the lowest bad value.
@@ -198,7 +198,7 @@ func (p Panel) rows(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel
 	names, hidden := map[string]any{}, map[string]any{"Time": true}
 	for i, c := range p.Columns {
 		value := "Value #" + string(rune('A'+i))
-		if len(p.Columns) == 1 { // the labels of the rows have all information
+		if len(p.Columns) == 1 { // the labels of the rows contain all the information
 			hidden["Value"] = true
 		}
 		names[value] = c.title
@@ -213,8 +213,8 @@ func (p Panel) rows(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel
 	return b.WithTransformation(dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{"excludeByName": hidden, "renameByName": names}})
 }
 
-// heatmap returns a heat map with a row for each bucket. The bounds of buckets are seconds. Grafana computes the count
-// of a bucket as the difference to the next lower one.
+// heatmap returns a heat map with a row for each bucket. The bounds of buckets are in seconds. Grafana computes the
+// count of a bucket as the difference between its value and that of the next lower bucket.
 func (p Panel) heatmap(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
 	return heatmap.NewPanelBuilder().
 		Id(id).GridPos(at).Title(p.Title).Description(p.About).Datasource(source()).
@@ -263,7 +263,7 @@ func (l *Limit) numberSteps() cog.Builder[dashboard.ThresholdsConfig] {
 	return thresholds(dashboard.Threshold{Color: "transparent"}, dashboard.Threshold{Value: cog.ToPtr(0.), Color: base}, dashboard.Threshold{Value: &l.At, Color: from})
 }
 
-// colours returns the colours below the limit, and from the limit on.
+// colours returns the colour of values below the limit, and the colour of the limit and higher values.
 func (l *Limit) colours() (base, from string) {
 	if l.Below {
 		return "red", "green"

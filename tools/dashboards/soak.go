@@ -6,8 +6,8 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 )
 
-// Queries that several panels share. The queries of the client add up the remote writes of all runners. Each runner
-// needs its own tag, or the counters overwrite each other (docs/stack.md).
+// Queries that several panels share. Those of client metrics add up the values that all runners wrote. Each runner
+// needs its own tag; otherwise the runners overwrite each other's counters (docs/stack.md).
 const (
 	openedQuery   = `sum(k6_sse_connection_opened_total{testid="$testid"})`
 	clientOpen    = `sum(testid:k6_streams:open{testid="$testid"})`
@@ -15,7 +15,7 @@ const (
 	plannedQuery  = `max(k6_soak_streams_planned{testid="$testid"})` // each runner reports the whole plan
 	receivedQuery = `sum(k6_sse_event_total{testid="$testid"})`
 	sentQuery     = `sum(backend_noops_sent_total{instance=~"$instance"} + on (job, instance) backend_messages_sent_total)`
-	noopsWindow   = `[1m]` // four noops at the default interval of 15 s; a shorter window oscillates
+	noopsWindow   = `[1m]` // four noops at the default interval of 15 s; with a shorter window, rates oscillate
 )
 
 // growth returns the growth of a counter since the start of the time range. Unlike increase() it does not extrapolate.
@@ -28,7 +28,7 @@ var (
 	receivedGrowth = growth(receivedQuery, `sum(k6_sse_event_total{testid="$testid"} @ start())`)
 )
 
-// backendNote qualifies values of the backend, which has no label of the run.
+// backendNote qualifies values of the backend, whose metrics have no label for the run.
 const backendNote = "Correct only while no other run uses this backend, and reset when the backend restarts."
 
 // ledgerQuery returns the query for a count of the ledgers. A run counts either noops or the messages of a described
@@ -39,8 +39,8 @@ func ledgerQuery(suffix string) string {
 
 var faultyQuery = ledgerQuery("_duplicated") + ` + ` + ledgerQuery("_reordered") + ` + ` + ledgerQuery("_corrupted")
 
-// runSelector selects the run. sumByRunner separates its runners by their tag: `runner` from soak, `instance_id` from
-// the k6-operator.
+// runSelector selects the run. sumByRunner adds up the series of each runner. soak sets the tag `runner`; the
+// k6-operator sets `instance_id`.
 const (
 	runSelector = `{testid="$testid"}`
 	sumByRunner = `sum by (runner, instance_id) `
@@ -53,7 +53,7 @@ const (
 	silentQuery = `(runner:soak_streams:open{testid="$testid"} > bool 0) * (runner:soak_reports:newest == bool runner:soak_reports:newest offset 20s)`
 )
 
-// latencyQueries returns the queries for the median and the p99 of a latency of responses, and their legends.
+// latencyQueries returns the queries for the median and the p99 of a latency of responses, each with its legend.
 func latencyQueries(name, metric string) (out []string) {
 	for _, q := range []struct{ quantile, legend string }{{"0.5", "p50"}, {"0.99", "p99"}} {
 		rate := `sum by (le) (rate(k6_gen_ai_client_operation_` + metric + `_seconds_bucket_total{testid="$testid"}[$__rate_interval]))`

@@ -44,8 +44,8 @@ func Progress(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, time.Now().Format(time.TimeOnly)+" "+format+"\n", args...)
 }
 
-// Choose returns the names in a comma-separated list, or all names if it is empty. It returns an error for an unknown
-// name.
+// Choose returns the names in a comma-separated list, or all names if the list is empty. It returns an error for an
+// unknown name.
 func Choose(list string, names []string) (chosen []string, err error) {
 	if list == "" {
 		return names, nil
