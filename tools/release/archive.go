@@ -20,7 +20,7 @@ import (
 // A file is an entry of an archive or an image.
 type file struct {
 	name string      // path in the archive, with slashes
-	path string      // path of the file with the content; "": the content is text
+	path string      // path of the file with the content; "": the field text has the content
 	text []byte      // content if path is empty
 	mode fs.FileMode // 0: 0644
 }
@@ -41,7 +41,8 @@ func (f file) perm() int64 {
 	return int64(f.mode.Perm())
 }
 
-// archive writes the archive of a platform and its bill of materials. The archive has a single top-level folder.
+// archive writes the archive for a platform, and the bill of materials of the programs. The archive has a single
+// top-level folder.
 func (r *release) archive(p platform, programs, common []file) error {
 	base := fmt.Sprintf("%s_%s_%s_%s", name, r.bareVersion(), p.os, p.arch)
 	write, suffix := writeTarGz, ".tar.gz"
@@ -88,7 +89,7 @@ func writeTar(w io.Writer, files []file, modified time.Time) error {
 	return archive.Close()
 }
 
-// writeTarGz writes the archive of writeTar, compressed by gzip.
+// writeTarGz writes the archive of writeTar, compressed with gzip.
 func writeTarGz(w io.Writer, files []file, modified time.Time) error {
 	compressed, err := gzip.NewWriterLevel(w, gzip.BestCompression)
 	if err != nil {
@@ -97,7 +98,7 @@ func writeTarGz(w io.Writer, files []file, modified time.Time) error {
 	return errors.Join(writeTar(compressed, files, modified), compressed.Close())
 }
 
-// writeZip writes a reproducible archive like writeTar, in the format zip.
+// writeZip writes a reproducible archive like that of writeTar, in ZIP format.
 func writeZip(w io.Writer, files []file, modified time.Time) error {
 	archive := zip.NewWriter(w)
 	archive.RegisterCompressor(zip.Deflate, func(out io.Writer) (io.WriteCloser, error) { return flate.NewWriter(out, flate.BestCompression) })

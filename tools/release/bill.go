@@ -43,8 +43,8 @@ func modules(programs []file) (deps []*debug.Module, compiler string, err error)
 	return deps, compiler, nil
 }
 
-// bill writes the bill of materials of the programs in the format CycloneDX: their modules, the standard library of Go,
-// and uPlot. It has no serial number, so that the same programs have the same bill.
+// bill writes the bill of materials of the programs in CycloneDX format: their modules, the standard library of Go, and
+// uPlot. The bill has no serial number, so that the same programs always have the same bill.
 func (r *release) bill(file string, programs []file) error {
 	deps, compiler, err := modules(programs)
 	if err != nil {
@@ -75,7 +75,8 @@ func (r *release) bill(file string, programs []file) error {
 	return nil
 }
 
-// component returns a component. Its package URL is url with the version. sum is Go's checksum of the module; "": none.
+// component returns a component. Its package URL is url followed by version. sum is Go's checksum of the module; "":
+// none.
 func component(name, version, url, sum string) cdx.Component {
 	c := cdx.Component{BOMRef: url + version, Type: cdx.ComponentTypeLibrary, Name: name, Version: version, PackageURL: url + version}
 	if raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(sum, "h1:")); err == nil && len(raw) > 0 {
@@ -84,7 +85,7 @@ func component(name, version, url, sum string) cdx.Component {
 	return c
 }
 
-// chart returns the component uPlot, which draws the charts of the report and is not a Go module.
+// chart returns the component for uPlot, which draws the charts of the report and is not a Go module.
 func (r *release) chart() (c cdx.Component, err error) {
 	text, err := os.ReadFile(filepath.Join(r.root, "package.json"))
 	if err != nil {

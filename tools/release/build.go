@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// A platform is an operating system and an architecture, with their names in Go.
+// A platform is an operating system and an architecture, as Go names them.
 type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "/" + p.arch }
 
-// platforms are the platforms of a release. Windows has no backend, which needs Unix.
+// platforms are the platforms of a release. The backend needs Unix, so the release has none for Windows.
 var platforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}}
 
 // platformNames returns the names of all platforms, separated by commas.
@@ -47,7 +47,8 @@ func (p platform) programs() []string {
 	return []string{"./cmd/soak", "./cmd/k6", "./backend"}
 }
 
-// environment returns the variables for a build of the platform. It overrides the build variables of this process.
+// environment returns the environment of a build for the platform: that of this process, with different values of the
+// build variables.
 func (p platform) environment() []string {
 	return append(os.Environ(), "GOOS="+p.os, "GOARCH="+p.arch, "CGO_ENABLED=0", "GOFLAGS=", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0")
 }
@@ -58,8 +59,8 @@ func (r *release) build(work string, p platform, programs ...string) (out []file
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, fmt.Errorf("build for %s: %w", p, err)
 	}
-	// Programs are built one at a time, because linking k6 uses 1.3 GB. The programs keep the build ID, a hash of their
-	// content: the linker derives from it the UUID that macOS requires.
+	// Programs are built one at a time, because linking k6 uses 1.3 GB. Each keeps its build ID, a hash of its content,
+	// from which the linker derives the UUID that macOS requires.
 	for _, program := range programs {
 		flags := "-s -w -X main.version=" + r.version + " -X main.linked=" + r.version + " -X main.revision=" + r.commit
 		build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", folder, program)

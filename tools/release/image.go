@@ -21,8 +21,8 @@ import (
 const home = "https://" + module
 
 // image writes the image for Linux with the built architectures, as an OCI layout: a folder that `crane push`, skopeo
-// and podman read. It contains static programs and their licences: no shell, and no package to update. Without an
-// architecture for Linux, it writes nothing.
+// and podman can read. The image contains static programs and their licences, but no shell and no packages to update.
+// If nothing was built for Linux, image writes nothing.
 func (r *release) image(built map[platform][]file) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	count := 0
@@ -57,7 +57,7 @@ func (r *release) image(built map[platform][]file) error {
 	return nil
 }
 
-// labels returns the labels of the image that OCI defines.
+// labels returns the standard OCI labels of the image.
 func (r *release) labels() map[string]string {
 	all := map[string]string{
 		"title": name, "description": "Holds Server-Sent-Event streams for hours and accounts for every message",
@@ -115,7 +115,7 @@ func (r *release) writeFolders(w io.Writer) error {
 	return archive.Flush()
 }
 
-// config returns the configuration of the image for `docker run IMAGE run --backend-url …`.
+// config returns the configuration of the image. It makes `docker run IMAGE run --backend-url …` execute `soak run`.
 func (r *release) config(p platform, image v1.Image) *v1.ConfigFile {
 	config, err := image.ConfigFile()
 	if err != nil {

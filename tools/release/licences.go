@@ -22,8 +22,8 @@ const (
 // licenceFile matches the names of files with licences.
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|copyright|patents)([.-].*)?$`)
 
-// licences returns the licence of this repository, and the licence texts of all modules that the programs contain.
-// Without a file LICENSE, the licence of this repository is the copy in k6, which has the same licence (NOTICE).
+// licences returns the licence and the NOTICE of this repository, and the licence texts of all modules in the programs.
+// If the repository has no file LICENSE, licences uses the copy in k6, which has the same licence (see NOTICE).
 func (r *release) licences(p platform, programs []file) ([]file, error) {
 	folders, err := r.sources(p)
 	if err != nil {
@@ -44,7 +44,7 @@ func (r *release) licences(p platform, programs []file) ([]file, error) {
 			text = texts[0]
 		}
 		fmt.Fprintf(&all, "%s\n%s %s\n", strings.Repeat("=", 80), m.Path, m.Version)
-		if len(texts) == 0 { // generated code of buf.build
+		if len(texts) == 0 { // code that buf.build generated
 			fmt.Fprint(&all, "\nThe module has no licence file.\n")
 		}
 		for _, path := range texts {
@@ -58,7 +58,7 @@ func (r *release) licences(p platform, programs []file) ([]file, error) {
 	return []file{{name: "LICENSE", path: text}, {name: "NOTICE", path: filepath.Join(r.root, "NOTICE")}, {name: "LICENSES-OF-OTHERS", text: all.Bytes()}}, nil
 }
 
-// sources returns the folders in which Go stores the modules of a platform's programs, by path.
+// sources returns the folders in which Go stores the modules of a platform's programs, by module path.
 func (r *release) sources(p platform) (map[string]string, error) {
 	list := exec.Command("go", append([]string{"list", "-deps", "-f", "{{with .Module}}{{.Path}} {{.Dir}}{{end}}"}, p.programs()...)...)
 	list.Dir, list.Env = r.root, p.environment()

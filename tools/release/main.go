@@ -1,4 +1,4 @@
-// Command release builds a release from the working tree in dist/. It writes an archive and a bill of materials for
+// Command release builds a release from the working tree and writes it to dist/: an archive and a bill of materials for
 // each platform, an image for Linux, and the checksums of all files. The same tree and the same version of Go produce
 // the same bytes.
 package main
@@ -17,16 +17,16 @@ import (
 	"time"
 )
 
-// name is the name of the project, and the prefix of all file names.
+// name is the name of the project, and the prefix of the names of all release files except SHA256SUMS.
 const name = "sse-soak"
 
 // A release is the set of files of one version.
 type release struct {
 	root    string // folder of the repository
 	out     string
-	version string    // v1.2.3, or the commit
+	version string    // such as v1.2.3; without a tag, the commit
 	commit  string    // "": unknown
-	time    time.Time // time of the commit, and modification time of all files
+	time    time.Time // SOURCE_DATE_EPOCH or the time of the commit; the modification time of all files
 }
 
 func main() {
@@ -90,7 +90,7 @@ func (r *release) make(list string) (err error) {
 }
 
 // identify sets the version, commit and time of the release. The time is SOURCE_DATE_EPOCH, or else the time of the
-// commit. identify then sets the variable SOURCE_DATE_EPOCH to it.
+// commit. identify also sets the variable SOURCE_DATE_EPOCH to that time.
 func (r *release) identify() error {
 	git := func(args ...string) string {
 		out, _ := exec.Command("git", append([]string{"-C", r.root}, args...)...).Output() // empty in a tree without git
@@ -107,7 +107,7 @@ func (r *release) identify() error {
 	return os.Setenv("SOURCE_DATE_EPOCH", epoch) // read by soak when it writes the manual
 }
 
-// bareVersion returns the version without its v, for names of files and images.
+// bareVersion returns the version without its leading v, for the names of files and images.
 func (r *release) bareVersion() string { return strings.TrimPrefix(r.version, "v") }
 
 // removeOld removes the files of an earlier release from the output folder, or creates the folder. It returns an error,
