@@ -20,7 +20,7 @@ import (
 	"github.com/sse-soak/sse-soak/tools/page"
 )
 
-// direct is the name of the model without a gateway.
+// direct is the name under which the model without a gateway is measured.
 const direct = "direct"
 
 // A gatewaysBench compares gateways by the chunks that clients receive through them. Its scenarios are a run without
@@ -44,7 +44,7 @@ func (b *gatewaysBench) declare(flags *flag.FlagSet) {
 	flags.IntVar(&b.Streams, "streams", 100, "streams in flight whose memory is measured")
 }
 
-// names returns the model without a gateway, and all gateways.
+// names returns direct and the names of all gateways. There are no extra names.
 func (b *gatewaysBench) names() (names, extra []string) {
 	return append([]string{direct}, services.Gateways()...), nil
 }
@@ -67,7 +67,7 @@ func (b *gatewaysBench) start(ctx context.Context) (stop func(), err error) {
 	return func() { t.Local.Stop(context.WithoutCancel(ctx)) }, nil
 }
 
-// measure adds the rows of a gateway.
+// measure measures a gateway, and adds its results or the problem that prevented them.
 func (b *gatewaysBench) measure(ctx context.Context, name string) string {
 	g := &gateway{Name: name}
 	b.Gateways = append(b.Gateways, g)
@@ -78,8 +78,9 @@ func (b *gatewaysBench) measure(ctx context.Context, name string) string {
 	return fmt.Sprintf("%d scenarios", len(g.Rows))
 }
 
-// fill runs all scenarios on one gateway, and restarts a gateway whose process has ended. Then it measures the memory
-// per stream. For the model without a gateway it omits the restart and the memory.
+// fill runs all scenarios on one gateway, and then measures the memory per stream. If the process of the gateway ended
+// during a scenario, fill restarts the gateway before the next one. For the model without a gateway, fill omits the
+// scenario with a restart, and the memory.
 func (b *gatewaysBench) fill(ctx context.Context, g *gateway) error {
 	c, restart, stop, err := b.launch(ctx, g)
 	if err != nil {
@@ -137,8 +138,8 @@ func (b *gatewaysBench) launch(ctx context.Context, g *gateway) (c *client, rest
 	return newClient(ctx, r.URL, r.SubscribeToken, p), func() error { return r.Restart(ctx) }, r.Stop, nil
 }
 
-// records waits until the upstream has ended all requests from the given number on, for at most a minute. It returns
-// their records.
+// records waits for at most a minute until the upstream has ended all requests whose number is first or higher. It
+// returns the records of these requests.
 func (b *gatewaysBench) records(ctx context.Context, first int64) (out []model.Record, err error) {
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		open := 0
@@ -148,7 +149,7 @@ func (b *gatewaysBench) records(ctx context.Context, first int64) (out []model.R
 	}
 }
 
-// ledger returns the records of the requests from the given number on, and the number of requests that have not ended.
+// ledger returns the records of the requests whose number is first or higher, and how many of these have not ended.
 func (b *gatewaysBench) ledger(ctx context.Context, first int64) (out []model.Record, open int, err error) {
 	var text bytes.Buffer
 	if found, err := target.Remote(b.upstream, "").ModelLedger(ctx, b.runID+"-", &text); err != nil || !found {

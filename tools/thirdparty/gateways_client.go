@@ -17,7 +17,7 @@ import (
 // Limits of a response.
 const (
 	idleLimit   = 20 * time.Second // maximum time without a byte
-	lingerLimit = 2 * time.Second  // maximum time until the end of the body after the terminal event
+	lingerLimit = 2 * time.Second  // maximum time without a byte between the terminal event and the end of the body
 )
 
 // A protocol is the protocol between clients and a gateway.
@@ -50,11 +50,11 @@ var protocols = map[string]protocol{
 	},
 }
 
-// A response is the part of a response that a client received.
+// A response records the part of one response that a client received.
 type response struct {
 	ledger.Response
 	ID       string
-	End      string    // end of the body: "in order", "cut", "open", a status, or another sseclient.Reason
+	End      string    // how the body ended: "in order", "cut", "open", a status, or another sseclient.Reason
 	Expected int       // number of requested chunks
 	LeftAt   time.Time // when the client left; zero: it did not leave
 
@@ -66,14 +66,14 @@ type response struct {
 	behaviour
 }
 
-// A client requests responses of one gateway.
+// A client requests responses from one gateway.
 type client struct {
 	url, token string
 	protocol
 	streams *sseclient.Group
 }
 
-// newClient returns a client of the gateway at a URL. token is its bearer token; "": none.
+// newClient returns a client of the gateway at a URL. token is the bearer token of its requests; "": none.
 func newClient(ctx context.Context, url, token string, p protocol) *client {
 	return &client{url, token, p, (&sseclient.Client{UserAgent: "sse-soak"}).Group(ctx)}
 }
@@ -89,11 +89,11 @@ type behaviour struct {
 // responseOptions has the settings of all streams.
 var responseOptions = sseclient.Options{ConnectTimeout: idleLimit, IdleTimeout: idleLimit, LateHeader: true}
 
-// do requests a response of n chunks and reads it until its end.
+// do requests a response of n chunks and reads it to the end.
 func (c *client) do(ctx context.Context, id, order string, n int, b behaviour) *response {
 	body, err := json.Marshal(c.body("soak id=" + id + " " + order))
 	if err != nil {
-		panic(err) // the body consists of maps, slices and strings
+		panic(err) // the body consists of maps, slices, strings and booleans
 	}
 	r := &response{ID: id, Expected: n, client: c, behaviour: b, start: time.Now()}
 	r.request = sseclient.Request{
@@ -116,7 +116,7 @@ func (c *client) do(ctx context.Context, id, order string, n int, b behaviour) *
 	return r
 }
 
-// onBlock counts a block of the response. Its data may contain several numbered chunks.
+// onBlock counts a block of the response. The data of one block may contain several numbered chunks.
 func (r *response) onBlock(at time.Time, b *eventstream.Block) {
 	if !b.HasData || !r.LeftAt.IsZero() {
 		return

@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/tools/page"
 )
 
-// A gateway has the results for one gateway.
+// A gateway has the results of one gateway.
 type gateway struct {
 	Name        string        `json:"name"`
 	Version     string        `json:"version,omitempty"`
@@ -30,7 +30,7 @@ type gateway struct {
 type scenarioRow struct {
 	Scenario   string                       `json:"scenario"`
 	States     map[ledger.ResponseState]int `json:"states"`
-	Ends       map[string]int               `json:"ended"` // number of bodies by their end
+	Ends       map[string]int               `json:"ended"` // number of bodies by response.End
 	Lost       int                          `json:"lost"`  // chunks that the upstream sent and no client received
 	Duplicated int                          `json:"duplicated"`
 	Reordered  int                          `json:"reordered"`
@@ -43,13 +43,13 @@ type scenarioRow struct {
 	BurstShare float64                      `json:"burst_share"` // share of gaps below ledger.TogetherLimit
 	Cancel     quantiles                    `json:"cancel_ms"`
 	Cancelled  int                          `json:"cancelled"` // abandoned requests that the gateway cancelled
-	Wasted     int                          `json:"wasted"`    // chunks that the upstream sent after the client had left
+	Wasted     int                          `json:"wasted"`    // chunks sent for abandoned requests and not received
 }
 
-// quantiles are quantiles of times in milliseconds, or zero without times.
+// quantiles are quantiles of times in milliseconds; all are zero if there are no times.
 type quantiles struct{ P50, P99, Max float64 }
 
-// quantilesOf returns the quantiles of times, and sorts them.
+// quantilesOf returns the quantiles of times. It sorts times.
 func quantilesOf(times []time.Duration) (q quantiles) {
 	if len(times) == 0 {
 		return q
@@ -114,7 +114,7 @@ func assess(s scenario, responses []*response, records []model.Record) scenarioR
 // states lists the states with their counts, the most frequent first.
 func (r scenarioRow) states() string { return counts(r.States) }
 
-// counts returns values with their keys, the most frequent first.
+// counts lists the keys with their counts, the most frequent first.
 func counts[K ~string](values map[K]int) string {
 	keys := slices.SortedFunc(maps.Keys(values), func(a, b K) int {
 		if values[a] != values[b] {
@@ -153,7 +153,7 @@ func (b *gatewaysBench) write(w io.Writer) error {
 	return page.WriteRunInfo(w, b.RunInfo)
 }
 
-// states returns the rows of states and chunks.
+// states returns the rows of the table of states and chunks.
 func (b *gatewaysBench) states() (rows [][]string) {
 	for _, s := range scenarios() {
 		for _, g := range b.Gateways {
@@ -174,7 +174,7 @@ func (b *gatewaysBench) states() (rows [][]string) {
 	return rows
 }
 
-// times returns the rows of times and memory in the clean scenario.
+// times returns the rows of the table of times and memory. The times are those of the clean scenario.
 func (b *gatewaysBench) times() (rows [][]string) {
 	var base scenarioRow
 	for _, g := range b.Gateways {
@@ -198,7 +198,7 @@ func (b *gatewaysBench) times() (rows [][]string) {
 	return rows
 }
 
-// leavingRows returns the rows of clients that leave.
+// leavingRows returns the rows of the table of clients that leave.
 func (b *gatewaysBench) leavingRows() (rows [][]string) {
 	for _, g := range b.Gateways {
 		for _, row := range g.Rows {

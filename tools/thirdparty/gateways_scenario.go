@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A scenario is a load on a gateway, and one row of the results.
+// A scenario is a load on a gateway. Its results fill one scenarioRow.
 type scenario struct {
 	name     string
 	chunks   int
@@ -17,7 +17,7 @@ type scenario struct {
 	restart bool // restarts the gateway after half of the requests
 }
 
-// faultChunk is the chunk at which a fault applies or a client leaves.
+// faultChunk is the number of the chunk at which a fault applies, or a client leaves or pauses.
 const faultChunk = 20
 
 // scenarios returns all scenarios in the order of the page. The first one has no fault.
@@ -36,7 +36,7 @@ func scenarios() []scenario {
 	}
 }
 
-// run sends the requests of a scenario at a constant rate, and waits until the last one has ended.
+// run sends the requests of a scenario at a constant rate, and waits until all have ended.
 func (s scenario) run(ctx context.Context, b *gatewaysBench, c *client, restart func() error) (out []*response, err error) {
 	n := s.requests
 	if n == 0 {

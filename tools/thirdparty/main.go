@@ -1,7 +1,7 @@
 // Command thirdparty measures programs of other projects, one at a time on this machine, and writes a page of tables
 // and their figures as JSON. `thirdparty services` soaks the services of test/services and the backend of this
 // repository, or runs another suite of soak on them. `thirdparty gateways` puts gateways for language models in front
-// of the numbered model. `make services-bench` and `make gateways-bench` run it.
+// of the numbered model. `make services-bench` and `make gateways-bench` run these comparisons.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 type comparison interface {
 	// declare declares the flags of the comparison.
 	declare(*flag.FlagSet)
-	// names returns the names that -only accepts: all are the default, extra are measured only by name.
+	// names returns the names that -only accepts: all are the default; extra are measured only if -only names them.
 	names() (all, extra []string)
 	// check returns an error if a flag has an invalid value.
 	check() error
@@ -32,7 +32,7 @@ type comparison interface {
 	write(io.Writer) error
 }
 
-// options has the options of all comparisons.
+// options has the options that all comparisons share.
 type options struct {
 	root, out, only string
 	soakArgs        []string // arguments after the flags
