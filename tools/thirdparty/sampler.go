@@ -13,14 +13,14 @@ import (
 // milliseconds that reading the memory of a large process takes.
 const sampleInterval = time.Second
 
-// A sample is the usage of a service and of the machine at a time.
+// A sample is the usage of a service and of the machine at one moment.
 type sample struct {
 	at time.Time
 	services.Usage
 	load float64 // load average of the machine in the last minute
 }
 
-// A sampler samples the usage of a service from its start to stop.
+// A sampler samples the usage of a service from startSampler until stop.
 type sampler struct {
 	usage     func() (services.Usage, error)
 	quit      chan struct{}
@@ -61,7 +61,7 @@ func (s *sampler) stop() {
 	<-s.done
 }
 
-// A Cost is the usage of a service while its streams were open.
+// A Cost is the usage of a service in a window of time in which its streams were open.
 type Cost struct {
 	IdleBytes   uint64  `json:"idle_bytes"`   // memory before the first stream
 	MedianBytes uint64  `json:"median_bytes"` // median of the memory in the window

@@ -47,7 +47,7 @@ func (b *servicesBench) declare(flags *flag.FlagSet) {
 	flags.StringVar(&b.Suite, "suite", "", "suite that runs on each service, such as resume (empty: the soak)")
 }
 
-// names returns the services, and as extra names the services without history.
+// names returns the names of the services and of the backend. The extra names are those of services without history.
 func (b *servicesBench) names() (names, extra []string) {
 	for _, name := range services.Names() {
 		extra = append(extra, name+bareSuffix)
@@ -64,7 +64,7 @@ func (b *servicesBench) check() error {
 
 func (b *servicesBench) start(context.Context) (stop func(), err error) { return func() {}, nil }
 
-// measure adds the row of a service. An error becomes a finding of the row.
+// measure measures a service and adds its row. An error becomes a finding of the row.
 func (b *servicesBench) measure(ctx context.Context, name string) string {
 	r := row{Service: name, Start: time.Now().UTC().Format(time.RFC3339)}
 	if err := b.fill(ctx, &r); err != nil {
@@ -77,7 +77,7 @@ func (b *servicesBench) measure(ctx context.Context, name string) string {
 // settle is the time without load before the idle memory of a service is read.
 const settle = 2 * time.Second
 
-// fill runs the soak on a service, and adds the results and the cost to its row.
+// fill runs the soak on the service of a row, and adds the results and the cost to the row.
 func (b *servicesBench) fill(ctx context.Context, r *row) error {
 	c, err := b.launch(ctx, r.Service)
 	if err != nil {
@@ -131,7 +131,7 @@ func (b *servicesBench) soak(ctx context.Context, name string, c *contender) (ou
 	}
 	cmd := exec.CommandContext(ctx, filepath.Join(b.root, "bin", "soak"), append(args, b.soakArgs...)...)
 	cmd.Dir, cmd.Env = b.root, append(basicEnvironment(os.Environ()), c.env...)
-	// Ctrl-C in the terminal must reach soak only through Cancel. soak ends its runners.
+	// Ctrl-C in the terminal must reach soak only through Cancel. soak then ends its runners itself.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 20 * time.Second

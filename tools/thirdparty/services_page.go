@@ -115,7 +115,8 @@ func formatP99(q *verdict.Quantiles) string {
 	return formatNumber(q.P99)
 }
 
-// formatNumber formats a number with two significant digits, or with all digits before the point in groups of three.
+// formatNumber formats a number with two significant digits. It keeps all digits before the decimal point, and groups
+// them by three.
 func formatNumber(v float64) string {
 	switch a := math.Abs(v); {
 	case a >= 1000:

@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A row has the figures of one service. The figures of its run are parts of verdict.json.
+// A row has the figures of one service. The figures of the run are copied from verdict.json.
 type row struct {
 	Service  string          `json:"service"`
 	Version  string          `json:"version,omitempty"`
@@ -32,7 +32,7 @@ type row struct {
 	start, end time.Time
 }
 
-// read adds the verdict of a run.
+// read adds the figures from verdict.json in the folder run.
 func (r *row) read(run string) error {
 	text, err := os.ReadFile(filepath.Join(run, results.VerdictFile))
 	if err != nil {
@@ -67,8 +67,8 @@ func (r *row) read(run string) error {
 // timeOf returns the time of a Unix time in seconds.
 func timeOf(unix float64) time.Time { return time.UnixMicro(int64(unix * 1e6)) }
 
-// window returns the time in which all streams were open and received messages. It excludes the start, because
-// connecting costs a service more than open streams, and the last seconds, in which the run does not publish.
+// window returns the time span in which all streams were open and received messages. It excludes the start, because
+// connecting costs a service more than keeping streams open, and the last seconds, in which the run does not publish.
 func (r *row) window() (from, to time.Time) {
 	return r.start.Add(min(30*time.Second, r.end.Sub(r.start)/4)), r.end.Add(-3 * time.Second)
 }
@@ -89,7 +89,7 @@ func (r *row) seconds() float64 {
 	return r.end.Sub(r.start).Seconds()
 }
 
-// costs returns the cells of the table of costs.
+// costs returns the cells of the row in the table of costs.
 func (r *row) costs() []string {
 	out := []string{"", "", "", "", "", formatP99(r.ConnectMS), "", ""}
 	if r.Verdict != "" {
