@@ -59,8 +59,8 @@ func (f *feedService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// join adds a stream to a topic, and queues the first messages of the stream: the history or, if the stream resumes,
-// the messages after lastID.
+// join adds a stream to a topic, and queues the first messages of the stream. These are the history or, if the stream
+// resumes, the messages after lastID.
 func (f *feedService) join(t *priceTopic, s *priceStream, lastID string) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()

@@ -72,8 +72,8 @@ func (c *campaign) summary() *summary {
 	return s
 }
 
-// isAcceptable reports whether no fault was missed, every clean run passed or was saturated, and at least 99 % of the
-// decided faults were found exactly. A fault is decided unless its class is saturated or reported undecided.
+// isAcceptable reports whether no fault was missed, every clean run passed or was saturated, and 99 % or more of the
+// decided faults were found. A fault is decided unless its class is saturated or reported undecided.
 func (s *summary) isAcceptable() bool {
 	faulty, clean := s.Faulty.Classes, s.Clean.Classes
 	decided := s.Faulty.Runs - faulty[classSaturated] - faulty[classUndecided]
