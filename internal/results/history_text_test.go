@@ -3,6 +3,7 @@ package results
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,4 +28,29 @@ func TestUnreadableIndexNamesItsCause(t *testing.T) {
 	err := WriteHistory(out)
 	require.ErrorContains(t, err, "not a regular file; remove it")
 	require.NotContains(t, err.Error(), "was not written by")
+}
+
+func TestPairListsChanges(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	first := writeRun(t, out, 9, nil)
+	second := writeRun(t, out, 10, func(v *verdict.Verdict) {
+		v.Verdict, v.Messages.Missed, v.Plan.NoopInterval = verdict.Fail, 3, 30
+	})
+	p, err := ReadPair(string(first), string(second)+"/")
+	require.NoError(t, err)
+	var b strings.Builder
+	require.NoError(t, p.Text(&b))
+	output := b.String()
+	require.Contains(t, output, "new          run-010, 2023-11-15 08:13:20 UTC: fail\n             soak: 1,200 connections, 1 h, a noop every 30 s, 2 runners\n             noops missed 3\n")
+	require.Contains(t, output, "changed      soak commit-0 → commit-1\n             noop_interval_s 15 → 30\n")
+	require.Regexp(t, `noops missed +0 +3\n`, output)
+	require.Regexp(t, `lateness p99 +20\.3 ms +20\.2 ms\n`, output)
+	require.NotContains(t, output, "noops duplicated")
+	require.Contains(t, output, "The runs have different plans")
+
+	require.NoError(t, os.Mkdir(filepath.Join(out, "others"), 0o700))
+	writeAllStates(t, filepath.Join(out, "others"))
+	_, err = ReadPair(string(first), filepath.Join(out, "others", "run-004"))
+	require.ErrorContains(t, err, "run-004 is damaged: its verdict.json cannot be read")
 }

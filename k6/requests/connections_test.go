@@ -1,0 +1,64 @@
+package requests
+
+import (
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.k6.io/k6/v2/lib"
+)
+
+// A connection that the server closed, or with unrequested bytes, is not reused.
+func TestUnusableConnectionsAreReplaced(t *testing.T) {
+	t.Parallel()
+	const tail = "Content-Length: 2\r\n\r\nok"
+	const unrequested = "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n"
+	for name, response := range map[string]string{
+		"closed, announced":    "HTTP/1.1 200 OK\r\nConnection: close\r\n" + tail,
+		"closed, unannounced":  "HTTP/1.1 200 OK\r\n" + tail,
+		"HTTP/1.0":             "HTTP/1.0 200 OK\r\n" + tail,
+		"unrequested response": "HTTP/1.1 200 OK\r\n" + tail,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var opened atomic.Int64
+			received := make(chan bool, 1) // the client has read the response
+			u := serveRaw(t, func(conn net.Conn, request func() bool) {
+				opened.Add(1)
+				_ = request()
+				_, _ = conn.Write([]byte(response))
+				if strings.HasPrefix(name, "unrequested") {
+					<-received
+					_, _ = conn.Write([]byte(unrequested))
+					_ = request() // waits for the client to close
+				}
+			})
+			l, makeRequest := newVU(t).lane(`{url: %q, want: {body: 'ok'}}`, u)
+			for n := range int64(5) {
+				require.Equal(t, "ok", makeRequest())
+				require.Equal(t, n+1, opened.Load())
+				if strings.HasPrefix(name, "unrequested") {
+					received <- true
+				}
+				if l.conn != nil {
+					l.idle(t)
+				}
+			}
+		})
+	}
+}
+
+func TestNoConnectionReuse(t *testing.T) {
+	t.Parallel()
+	var opened atomic.Int64
+	u := serveRaw(t, func(conn net.Conn, request func() bool) {
+		for opened.Add(1); request(); {
+			_, _ = conn.Write([]byte("HTTP/1.1 204 N\r\n\r\n"))
+		}
+	})
+	v := newVU(t, func(s *lib.State) { s.Options.NoConnectionReuse.SetValid(true) })
+	v.await(`closed({concurrency: 1, requests: 4, operations: [{url: %q, want: {status: 204}}]})`, u)
+	require.EqualValues(t, 4, opened.Load())
+}

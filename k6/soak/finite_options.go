@@ -1,0 +1,66 @@
+package soak
+
+import (
+	"fmt"
+
+	"github.com/sse-soak/sse-soak/internal/sseclient"
+)
+
+// A finiteOptions is the second argument of finite. soak-streams.d.ts documents it. Rate, Concurrency and MaxInFlight
+// are totals of all runners.
+type finiteOptions struct {
+	BaseURL     string   `js:"baseUrl"`
+	Prompts     []string `js:"prompts"`
+	Rate        float64  `js:"rate"`        // requests per second; 0: closed model
+	Concurrency int64    `js:"concurrency"` // concurrent responses of the closed model
+	Seconds     float64  `js:"seconds"`
+	Poisson     bool     `js:"poisson"`
+	Seed        uint64   `js:"seed"`
+	MaxInFlight int64    `js:"maxInFlight"` // concurrent responses of the open model
+
+	FirstTimeout float64 `js:"firstTimeout"` // s without a byte before the first content
+	IdleTimeout  float64 `js:"idleTimeout"`  // s without a byte after the first content
+	Linger       float64 `js:"linger"`       // s without a byte after the terminal event
+	Drain        float64 `js:"drain"`        // s for the responses that are open at the end
+
+	MaxFirst float64 `js:"maxFirst"` // ms; 0: no limit
+	MaxGap   float64 `js:"maxGap"`   // ms
+	MaxTotal float64 `js:"maxTotal"` // s
+
+	Abandon      float64 `js:"abandon"`      // share of the requests, 0 to 1
+	AbandonAfter uint32  `js:"abandonAfter"` // chunks
+	AbandonBy    string  `js:"abandonBy"`    // a key of abandonments; "": fin
+
+	AcceptEncoding string `js:"acceptEncoding"`
+	HTTPVersion    string `js:"httpVersion"`
+}
+
+// check returns an error if an option is not valid.
+func (o *finiteOptions) check() error {
+	switch {
+	case o.Rate > 1e6:
+		return fmt.Errorf("soak.finite: rate must be at most 1,000,000 requests per second, got %v", o.Rate)
+	case !(o.Seconds > 0) || o.Rate < 0 || o.Concurrency < 0 || (o.Rate > 0) == (o.Concurrency > 0):
+		return fmt.Errorf("soak.finite: seconds and either rate or concurrency must be positive, got seconds %v, rate %v and concurrency %d", o.Seconds, o.Rate, o.Concurrency)
+	case o.Rate > 0 && o.MaxInFlight < 1:
+		return fmt.Errorf("soak.finite: maxInFlight must be at least 1, got %d", o.MaxInFlight)
+	case !(o.FirstTimeout > 0) || !(o.IdleTimeout > 0) || !(o.Linger > 0) || o.Drain < 0:
+		return fmt.Errorf("soak.finite: firstTimeout, idleTimeout and linger must be positive, and drain must not be negative, got %v, %v, %v and %v",
+			o.FirstTimeout, o.IdleTimeout, o.Linger, o.Drain)
+	case o.Abandon < 0 || o.Abandon > 1 || o.Abandon > 0 && o.AbandonAfter < 1:
+		return fmt.Errorf("soak.finite: abandon must be a share from 0 to 1, and abandonAfter at least 1, got %v and %d", o.Abandon, o.AbandonAfter)
+	case abandonments[o.AbandonBy] == 0:
+		return fmt.Errorf("soak.finite: abandonBy must be fin, reset or vanish, got %q", o.AbandonBy)
+	case o.Abandon > 0 && o.cut() == sseclient.CutVanish:
+		return sseclient.CanVanish()
+	}
+	return nil
+}
+
+// abandonments maps the values of abandonBy to cuts.
+var abandonments = map[string]sseclient.Cut{
+	"": sseclient.CutFIN, "fin": sseclient.CutFIN, "reset": sseclient.CutRST, "vanish": sseclient.CutVanish,
+}
+
+// cut returns the cut by which clients abandon a response.
+func (o *finiteOptions) cut() sseclient.Cut { return abandonments[o.AbandonBy] }
