@@ -58,7 +58,7 @@ type Instance struct {
 	Env []string
 	// Version has the versions of the service and of its runtime.
 	Version string
-	// Settings describes the settings that determine behavior and cost.
+	// Settings describes the settings that determine behaviour and cost.
 	Settings string
 	// Log is the log file.
 	Log string
