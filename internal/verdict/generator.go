@@ -68,8 +68,8 @@ func (s *Streams) generatorDelay() time.Duration {
 // had. The unmet check turns a pass into invalid, because the clients were not tested as planned.
 func (s *Streams) portsCheck() []Check {
 	c := Check{
-		ID: CheckPorts, Name: "connects without a port or descriptor of the load generator", Limit: "0", ExplainedBy: SignalGenerator,
-		Why: "the service did not refuse these clients",
+		ID: CheckPorts, Name: "connects that failed on the load generator", Limit: "0", ExplainedBy: SignalGenerator,
+		Why: "the service was not tested with these clients",
 	}
 	sum := 0
 	for _, lack := range []struct{ reason, remedy string }{

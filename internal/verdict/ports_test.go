@@ -84,7 +84,7 @@ func TestRefusalsByTheGeneratorItselfAreInvalid(t *testing.T) {
 			v := requireOutcome(t, c.want, judgeSoak(m, server, Evidence{}))
 			if c.sentence != "" {
 				require.Contains(t, v.Reasons, c.sentence)
-				require.Equal(t, SignalGenerator, check(t, v, "connects without a port or descriptor of the load generator").ExplainedBy)
+				require.Equal(t, SignalGenerator, check(t, v, "connects that failed on the load generator").ExplainedBy)
 			}
 		})
 	}
