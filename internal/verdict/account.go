@@ -158,7 +158,8 @@ func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message, certa
 	return a
 }
 
-// countAbove returns how many messages with numbers above a limit arrived on a connection.
+// countAbove returns how many messages with numbers above a limit arrived on a connection. It omits the corrupted
+// messages that the ledger assumed to have such a number, because the ledger has counted them.
 func countAbove(r *shard.Connection, limit uint64) uint64 {
 	if r.First == 0 || r.Last <= limit {
 		return 0
@@ -167,6 +168,11 @@ func countAbove(r *shard.Connection, limit uint64) uint64 {
 	for _, hole := range r.Holes {
 		if hole[1] > limit {
 			n -= min(hole[1]-max(hole[0], limit+1)+1, n)
+		}
+	}
+	for _, f := range r.Findings {
+		if f.Kind == ledger.KindCorrupted && f.From > limit {
+			n -= min(1, n)
 		}
 	}
 	return n
