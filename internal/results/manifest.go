@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -51,14 +52,17 @@ func Evidence(part int) []string {
 	return names
 }
 
+// requiredFiles lists the evidence that each run must have: the plan, and the observations of `soak run`.
+func requiredFiles(part int) []string { return Evidence(part)[:2] }
+
 // NewManifest returns the manifest of a run, or of a part of it, that is about to start. ledger reports whether
 // the run must have the ledger of its service.
 func NewManifest(part int, runID string, ledger bool, run *RunRecord) Manifest {
-	needs := 2 // files of evidence: the plan, and the observations of `soak run`
+	needs := requiredFiles(part)
 	if ledger {
-		needs = 3
+		needs = append(needs, LedgerName(part))
 	}
-	return Manifest{RunID: runID, Needs: Evidence(part)[:needs], RunInfo: run.runInfo()}
+	return Manifest{RunID: runID, Needs: needs, RunInfo: run.runInfo()}
 }
 
 // WriteManifest writes the manifest of a run, or of a part of it.
@@ -132,8 +136,11 @@ func (d Dir) checkManifests(p plan.Plan, runners []shard.Runner) (problems []str
 // manifest reads the manifest of a part, or of the whole run if part is 0.
 func (d Dir) manifest(part int) (m Manifest, exists bool, err error) {
 	exists, err = d.readJSON(ManifestName(part), &m)
-	if err == nil && exists && len(m.Needs) == 0 {
-		err = fmt.Errorf("%s must list the files of the run, got none; copy it again from the machine that started the run", d.Path(ManifestName(part)))
+	required := requiredFiles(part)
+	isMissing := func(name string) bool { return !slices.Contains(m.Needs, name) }
+	if err == nil && exists && slices.ContainsFunc(required, isMissing) {
+		err = fmt.Errorf("%s must list %s, got %s; copy it again from the machine that started the run",
+			d.Path(ManifestName(part)), strings.Join(required, " and "), cmp.Or(strings.Join(m.Needs, ", "), "no files"))
 	}
 	return m, exists, err
 }

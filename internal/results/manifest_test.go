@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -69,6 +70,20 @@ func TestMissingEvidenceIsInvalid(t *testing.T) {
 			}
 			judge(t, d, verdict.Invalid, removed[0])
 		})
+	}
+}
+
+// A manifest without the plan or run.json could hide that the file is missing, and with it a failure.
+func TestManifestRequiresPlanAndRunFile(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{PlanFile, RunFile} {
+		d := newUnfinished(t)
+		m, _, err := d.manifest(0)
+		require.NoError(t, err)
+		m.Needs = slices.DeleteFunc(m.Needs, func(need string) bool { return need == name })
+		require.NoError(t, d.WriteManifest(0, m))
+		require.NoError(t, os.Remove(d.Path(name)))
+		judge(t, d, verdict.Invalid, "manifest.json must list plan.json and run.json, got "+strings.Join(m.Needs, ", "))
 	}
 }
 

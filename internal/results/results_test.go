@@ -177,7 +177,7 @@ func TestMissingFilesAreInvalid(t *testing.T) {
 		{"an invalid plan", func(t *testing.T, d Dir) { put(t, d, PlanFile, "{}") }, verdict.Invalid, "CONNECTIONS must be from 1 to 10000000, got 0"},
 		{"a malformed run.json", func(t *testing.T, d Dir) { put(t, d, RunFile, "[") }, verdict.Invalid, "run.json"},
 		{"a malformed manifest", func(t *testing.T, d Dir) { put(t, d, ManifestFile, "[") }, verdict.Invalid, "manifest.json"},
-		{"an empty manifest", func(t *testing.T, d Dir) { put(t, d, ManifestFile, "{}") }, verdict.Invalid, "manifest.json must list the files of the run, got none"},
+		{"an empty manifest", func(t *testing.T, d Dir) { put(t, d, ManifestFile, "{}") }, verdict.Invalid, "manifest.json must list plan.json and run.json, got no files"},
 		{"the target died", func(t *testing.T, d Dir) {
 			require.NoError(t, d.WriteJSON(RunFile, RunRecord{Failures: []verdict.TargetFailure{{Text: "the backend died"}}}))
 		}, verdict.Fail, "the backend died"},
