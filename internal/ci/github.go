@@ -74,7 +74,6 @@ func noVerdict(v *verdict.Verdict) string {
 	return "# ⚠️ soak: no verdict\n\n    " + escapeCommands(strings.Join(v.Reasons, "\n")) + "\n\n"
 }
 
-// outputs returns the outputs of the step as lines NAME=VALUE.
 func outputs(v *verdict.Verdict, report string) string {
 	return fmt.Sprintf("verdict=%s\ntestid=%s\nreport=%s\n", v.Verdict, escapeCommands(v.TestID), escapeCommands(report))
 }

@@ -51,10 +51,8 @@ type (
 	}
 )
 
-// junit writes a test case for each check: a failure if the check fails the run, and an error if the check makes the
-// run invalid. A check with a warning passes, and the output of its test case has the warning. A check that was not
-// judged is skipped. If no check decided a verdict other than pass, a substitute test case has the reasons of the
-// verdict.
+// junit writes a test case for each check. If no check decided a verdict other than pass, a substitute test case has
+// the reasons of the verdict.
 func junit(w io.Writer, v *verdict.Verdict) error {
 	s := testSuite{
 		Name: title(v), Time: fmt.Sprintf("%.3f", max(v.EndedUnix-v.StartedUnix, 0)),
@@ -82,7 +80,6 @@ func junit(w io.Writer, v *verdict.Verdict) error {
 	return errors.Join(e.Encode(testSuites{Suites: []testSuite{s}}), e.Close())
 }
 
-// add adds the test case of a check.
 func (s *testSuite) add(c verdict.Check) {
 	entry, message := testCase{Class: s.Name, Name: c.Name}, c.Actual+"; the limit is "+c.Limit
 	s.Tests++

@@ -54,7 +54,6 @@ func limitStreams(limit int, handler http.Handler) http.Handler {
 	})
 }
 
-// serveStream sends the events of one stream until the client disconnects or the server ends.
 func serveStream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")

@@ -56,7 +56,6 @@ func WithoutEscaper(w io.Writer) io.Writer {
 	return w
 }
 
-// An escaper is the writer that NewEscaper returns.
 type escaper struct {
 	w     io.Writer
 	start []byte // the first bytes of a character that the next Write completes

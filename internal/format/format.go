@@ -67,7 +67,6 @@ func Duration(d time.Duration) string {
 	return fmt.Sprint(float64(d)/float64(time.Millisecond)) + " ms"
 }
 
-// inHours formats a duration in hours, minutes and seconds, without those that are zero.
 func inHours(d time.Duration) string {
 	var parts []string
 	remaining := d.Round(time.Second)

@@ -31,7 +31,6 @@ type Reader struct {
 	first  time.Time // arrival of the first byte of the last head
 }
 
-// newReader returns a Reader with a buffer of the given size and a limit for heads.
 func newReader(size, maxHead int) *Reader {
 	r := &Reader{source: limitedReader{maxHead: maxHead}}
 	r.buffer = bufio.NewReaderSize(&r.source, size)

@@ -39,5 +39,4 @@ func peek(conn net.Conn) (pending bool, err error) {
 	return pending, err
 }
 
-// systemErrno returns the number that this system uses for an error.
 func systemErrno(e syscall.Errno) syscall.Errno { return e }

@@ -20,7 +20,6 @@ var winsock = map[syscall.Errno]syscall.Errno{
 	syscall.ETIMEDOUT:     windows.WSAETIMEDOUT,
 }
 
-// systemErrno returns the number that this system uses for an error.
 func systemErrno(e syscall.Errno) syscall.Errno {
 	if n, ok := winsock[e]; ok {
 		return n

@@ -12,14 +12,14 @@ type Noop struct {
 	source  Source // of the finding; SourceNumber: Data is the reason
 }
 
-// An Arrival is the result of counting one noop or other message, for sums over all connections.
+// An Arrival is the result of counting one message, for sums over all connections.
 type Arrival struct {
 	Counted bool // the message is counted as received or as corrupted, not as a copy
 	// Faults is the number of missing, duplicated, reordered and corrupted messages that the arrival shows. A message
 	// that was counted as missing is not counted again if it arrives out of order.
 	Faults uint64
 	// Lateness has the lateness of up to two messages. Without numbers, only the next arrival shows whether a long gap
-	// was lateness or a loss, so one arrival may decide two.
+	// was lateness or a loss.
 	Lateness [2]time.Duration
 	N        int // number of elements of Lateness that are set
 	Late     int // number of these elements above Config.LatenessLimit

@@ -27,7 +27,6 @@ type faults struct {
 	earlierPace measurement // the longest measurement of an earlier stream
 }
 
-// fault returns the faults, allocating them on first use.
 func (c *counter) fault() *faults {
 	if c.faults == nil {
 		c.faults = new(faults)
@@ -45,8 +44,7 @@ func (c *counter) Arrived() uint64 {
 	return c.Received + c.faults.Corrupted
 }
 
-// copies returns the number of copies that arrived: duplicated if the service must not repeat messages, repeated if it
-// may.
+// copies returns the number of copies: duplicated if the service must not repeat messages, otherwise repeated.
 func (c *counter) copies() (duplicated, repeated uint64) {
 	if c.faults == nil {
 		return 0, 0
@@ -62,7 +60,6 @@ func (c *counter) faultCount() uint64 {
 	return c.faults.Missed() + c.faults.Faults()
 }
 
-// fill writes the counts, the longest gap and lateness, and the measured interval into a record.
 func (c *counter) fill(r *Record) {
 	span := c.pace.measured(c.interval())
 	r.Counts = Counts{}
@@ -77,7 +74,7 @@ func (c *counter) fill(r *Record) {
 	span.fill(r, c.interval())
 }
 
-// opened records that a stream opened. It starts a new measurement of the pace, and keeps the longest earlier one.
+// opened starts a new measurement of the pace, and keeps the longest earlier one.
 func (c *counter) opened(at Instant) {
 	c.hasMessage, c.lastAt = false, at
 	if span := c.pace.measured(c.interval()); span.n > 0 && (c.faults == nil || span.n > c.faults.earlierPace.n) {
@@ -98,8 +95,7 @@ func (c *counter) measures(at Instant) bool {
 	return false
 }
 
-// checkGap counts a gap as uneven if its distance from a multiple of the interval exceeds the assumed jitter plus
-// duePrecision.
+// checkGap counts a gap as uneven if it differs from a multiple of the interval by more than jitter+duePrecision.
 func (c *counter) checkGap(gap time.Duration) {
 	interval := c.interval()
 	if (gap - time.Duration(nearest(gap, interval))*interval).Abs() > share(interval, jitter+duePrecision) {
@@ -107,13 +103,11 @@ func (c *counter) checkGap(gap time.Duration) {
 	}
 }
 
-// inBurst reports whether an arrival follows the previous one so closely that both were delayed together, or that this
-// one is a copy.
+// inBurst reports whether an arrival closely follows the previous one: both were delayed together, or it is a copy.
 func (c *counter) inBurst(at Instant) bool { return c.hasMessage && at-c.lastAt < c.interval()/50 }
 
-// passedSlots returns the number of slots from the last arrival to this one, and moves the anchor. The first noop of a
-// stream belongs to the first slot if it arrives up to 1.5 intervals after the headers. At that noop, passedSlots also
-// counts the empty slots of the outage before the stream.
+// passedSlots returns the number of slots from the last arrival to this one, and moves the anchor. At the first noop of
+// a stream, it also counts the empty slots of the outage before the stream.
 func (c *counter) passedSlots(at Instant) int64 {
 	interval := c.interval()
 	if c.hasMessage {
@@ -142,7 +136,6 @@ func (c *counter) anchorAtHeaders() {
 	}
 }
 
-// count counts a distinct noop as received or as corrupted.
 func (c *counter) count(n *Noop) {
 	if n.Intact {
 		c.Received++
@@ -161,7 +154,6 @@ func (c *counter) countCorrupted(n *Noop) {
 	c.find(Finding{Kind: KindCorrupted, From: number, At: n.At, Note: n.Data, Source: n.source})
 }
 
-// recordGap records the time of an arrival, and the gap before it.
 func (c *counter) recordGap(at Instant, gap time.Duration) {
 	c.lastAt = at
 	c.maxGap = max(c.maxGap, gap)
@@ -180,7 +172,6 @@ func (c *counter) addUnsent(from uint64, at Instant, count uint64) {
 	c.find(Finding{Kind: KindUnsent, From: from, Count: count, At: at})
 }
 
-// addLateness records the lateness of a noop. The noop counts as late above Config.LatenessLimit.
 func (c *counter) addLateness(a *Arrival, number uint64, at Instant, lateness time.Duration) {
 	lateness = max(lateness, 0)
 	a.Lateness[a.N] = lateness
@@ -238,10 +229,9 @@ func (c *counter) tailWithoutPhase(end Instant) uint64 {
 	return empty
 }
 
-// close ends the count of slots. The last stream ended at the instant end, with tail empty slots, which close counts as
-// missed. The client was disconnected until the instant at; losses in between are undetectable. close returns the
-// number of empty slots before the last arrival. It may be called again if a client reconnects after the request to
-// end.
+// close ends the count of slots and returns the number of empty slots before the last arrival. The last stream ended at
+// end, with tail missed slots. The client was disconnected from end to at, so losses in between are undetectable. close
+// may be called again if a client reconnects after the request to end.
 func (c *counter) close(end, at Instant, tail uint64) (unsent uint64) {
 	interval := c.interval()
 	from := end
@@ -274,8 +264,7 @@ func (c *counter) find(f Finding) {
 	faults.findings, faults.unlisted = appendFinding(faults.findings, faults.unlisted, f)
 }
 
-// withdraw removes the newest finding of a kind and time. If it is not listed, withdraw decrements the number of
-// unlisted findings.
+// withdraw removes the newest finding of a kind and time, or one unlisted finding.
 func (c *counter) withdraw(kind Kind, at Instant) {
 	faults := c.fault()
 	for i, f := range slices.Backward(faults.findings) {
@@ -294,7 +283,6 @@ func (c *counter) findAt(kind Kind, from uint64, at Instant) {
 	c.find(Finding{Kind: kind, From: from, At: at})
 }
 
-// share returns a fraction of an interval.
 func share(interval time.Duration, fraction float64) time.Duration {
 	return time.Duration(float64(interval) * fraction)
 }

@@ -2,8 +2,7 @@ package ledger
 
 import "time"
 
-// A clockCounter counts noops by interval: one noop is expected per interval. It ignores ids, so it works for any
-// service.
+// A clockCounter counts noops by interval. It ignores ids, so it works for any service.
 type clockCounter struct {
 	counter
 	early        earlyArrival  // the last arrival, if it may have been a duplicate
@@ -20,8 +19,7 @@ type earlyArrival struct {
 	intact   bool    // see Noop
 }
 
-// isCopyBefore reports whether an arrival shows that the early one was a copy, because it fills the slot of the early
-// one.
+// isCopyBefore reports whether an arrival fills the slot of the early one, so that the early one was a copy.
 func (e *earlyArrival) isCopyBefore(at Instant, interval time.Duration) bool {
 	return e.time > 0 && at-e.previous < interval+(e.time-e.previous)/2
 }
@@ -30,7 +28,6 @@ func (e *earlyArrival) isCopyBefore(at Instant, interval time.Duration) bool {
 // is the last one, it counts as a copy.
 const knownPhase = 5
 
-// noop counts one noop by interval.
 func (c *clockCounter) noop(n *Noop) (a Arrival) {
 	interval := c.interval()
 	if c.early.isCopyBefore(n.At, interval) {
@@ -141,7 +138,6 @@ func (c *clockCounter) countFirst(at Instant, slotsPassed int64) {
 	}
 }
 
-// countAsDuplicate counts the early arrival as a duplicate instead of a noop.
 func (c *clockCounter) countAsDuplicate() {
 	if c.early.intact {
 		c.Received--
@@ -154,8 +150,8 @@ func (c *clockCounter) countAsDuplicate() {
 	c.slots.anchor, c.early = c.early.previous, earlyArrival{}
 }
 
-// phaseUnknown reports whether an arrival before the next slot may be a noop on time, because the anchor may be late:
-// the first noop of the stream may have been late.
+// phaseUnknown reports whether an arrival before the next slot may be on time. The anchor may be late, because the
+// first noop of the stream may have been late.
 func (c *clockCounter) phaseUnknown(at Instant, gap time.Duration) bool {
 	if c.slots.phaseKnown {
 		return false
@@ -164,8 +160,7 @@ func (c *clockCounter) phaseUnknown(at Instant, gap time.Duration) bool {
 	return distinct && c.Arrived() <= wholeIntervals(at-c.stream.openedAt+share(at-c.stream.openedAt, duePrecision), c.interval())
 }
 
-// streamLost records that the stream was lost and the client reconnects. No noop was expected on the stream if none was
-// due yet.
+// streamLost prepares the count for a reconnect. No noop was expected on the stream if none was due yet.
 func (c *clockCounter) streamLost(at Instant) {
 	c.anchorAtHeaders()
 	switch {
@@ -177,7 +172,7 @@ func (c *clockCounter) streamLost(at Instant) {
 	}
 }
 
-// close ends the count. The last stream ended at the instant end; the client was disconnected until the instant last.
+// close ends the count. The last stream ended at end, and the client was disconnected until last.
 func (c *clockCounter) close(end, last Instant) {
 	if c.early.time > 0 && c.Arrived() > knownPhase {
 		c.countAsDuplicate()

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// A numberCounter counts noops by their numbers: 1, 2, 3 … per client. A skipped number is a noop that was sent and
-// lost. A repeated number is a duplicate, and a number that fills a hole is reordered. Slots show noops that the
-// service did not send.
+// A numberCounter counts noops by their numbers: 1, 2, 3 … per client. A repeated number is a duplicate, and a number
+// that fills a hole is reordered. Slots show noops that the service did not send.
 type numberCounter struct {
 	counter
 	ids        idEvidence
@@ -28,14 +27,12 @@ type numberCounter struct {
 // maxJump is the maximum step between two numbers. A number beyond it is not part of a sequence.
 const maxJump = 1 << 32
 
-// isSequence reports whether the ids so far are a sequence.
 func (c *numberCounter) isSequence() bool {
 	return (c.ids.next > 0 || c.ids.gap || c.numbers.highest <= 1) && c.ids.isSequence(c.keepsUp())
 }
 
-// keepsUp reports whether at least six slots passed, and the numbers grew by at least three quarters of them. This
-// separates a service that sometimes repeats a noop in place of the next one from a service that always sends the same
-// number.
+// keepsUp reports whether at least six slots passed, and the highest number is at least three quarters of their count.
+// A service that sometimes repeats a noop keeps up. A service that always sends the same number does not.
 func (c *numberCounter) keepsUp() bool {
 	slots := c.firstNumber + uint64(nearest(c.lastAt-c.startedAt, c.interval())) // #nosec G115 -- lastAt is not before startedAt
 	return slots >= 6 && 4*c.numbers.highest >= 3*slots
@@ -46,7 +43,6 @@ func (c *numberCounter) plausible(at Instant, number uint64) bool {
 	return number > 0 && number <= c.numbers.highest+2+wholeIntervals(at-c.stream.openedAt, c.interval())
 }
 
-// numberedEvent counts a numbered event that is not a noop.
 func (c *numberCounter) numberedEvent(at Instant, number uint64) {
 	if number == 0 || number > c.numbers.highest+maxJump {
 		return
@@ -65,7 +61,6 @@ func (c *numberCounter) numberedEvent(at Instant, number uint64) {
 	}
 }
 
-// noop counts one noop by number.
 func (c *numberCounter) noop(n *Noop) (a Arrival) {
 	if n.Number == 0 || n.Number > c.numbers.highest+1+maxJump {
 		c.assumeNext(n)
@@ -165,8 +160,7 @@ func (c *numberCounter) assumeNext(n *Noop) {
 	n.Number, n.Intact, n.source = next, false, SourceNumber
 }
 
-// due returns how many of the slots that passed are expected to have a noop: none on a stream that was opened after the
-// request to close.
+// due returns how many of the passed slots expect a noop: none on a stream opened after the request to close.
 func (c *numberCounter) due(passed int64) int64 {
 	if c.stream.openedAfterRequest() {
 		return 0
@@ -208,7 +202,6 @@ func (c *numberCounter) fillSlots(at Instant, growth int64) int64 {
 	return passed
 }
 
-// markUncertain records that slots before this arrival are in doubt.
 func (c *numberCounter) markUncertain(at Instant) {
 	c.uncertainAt, c.uncertainFrom = at, c.Arrived()+1
 }
@@ -241,7 +234,7 @@ func (c *numberCounter) knowsPhase() bool {
 	return c.hasMessage && (c.stream.count == 1 || c.lastAt-c.stream.openedAt >= c.interval()/4)
 }
 
-// streamLost records that the stream was lost and the client reconnects. It counts the empty slots since the last noop.
+// streamLost counts the slots of the lost stream that stayed empty since the last noop.
 func (c *numberCounter) streamLost(at Instant) {
 	c.anchorAtHeaders()
 	silent := c.emptySlots(at, c.stream.cfg.tolerance())
@@ -251,8 +244,8 @@ func (c *numberCounter) streamLost(at Instant) {
 	c.silentSlots += int64(silent) // #nosec G115 -- intervals of one run
 }
 
-// close ends the count like counter.close. replayable is the number of slots of the last outage for which no noop
-// arrived. unknown reports whether noops of these slots may have been lost.
+// close ends the count like counter.close. replayable is the number of noops of the last outage that the service may
+// still replay. unknown reports whether losses are undetectable because no noop has shown the phase.
 func (c *numberCounter) close(end, at Instant, replayable uint64) (unknown bool) {
 	c.anchorAtHeaders()
 	var tail uint64
@@ -282,7 +275,6 @@ func (c *numberCounter) close(end, at Instant, replayable uint64) (unknown bool)
 // faultCount is counter.faultCount with the missing numbers.
 func (c *numberCounter) faultCount() uint64 { return c.counter.faultCount() + c.numbers.lostCount() }
 
-// fill is counter.fill with the numbers: the highest, the missing ones, and how often they started at 1.
 func (c *numberCounter) fill(r *Record) {
 	c.counter.fill(r)
 	r.Last, r.Lost, r.Numberings = c.numbers.highest, c.numbers.lostCount(), int(c.numberings)

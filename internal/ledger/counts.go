@@ -14,8 +14,8 @@ type Counts struct {
 	Messages   uint64 `json:"messages,omitempty"` // distinct numbered events that are not noops
 	// Undetectable is the number of undetectable losses (docs/accounting.md).
 	Undetectable uint64 `json:"undetectable,omitempty"`
-	// PossibleCopies counts the noops that followed a late noop immediately, in the count by interval. They are also
-	// counted in Undetectable. Each may be a copy in place of a lost noop. Even the server's count of sent noops does
+	// PossibleCopies counts the noops that followed a late noop before the next slot, in the count by interval. Each
+	// may be a copy in place of a lost noop, so Undetectable includes it. Even the server's count of sent noops does
 	// not show such a loss.
 	PossibleCopies uint64 `json:"possible_copies,omitempty"`
 	// UnevenGaps counts the gaps between noops whose length is not near a multiple of the interval; see checkGap.
@@ -36,7 +36,6 @@ type Counts struct {
 	NoIDs         uint64 `json:"no_ids,omitempty"`     // reconnects without an id because the service had sent none
 }
 
-// list returns the addresses of all counters.
 func (c *Counts) list() [24]*uint64 {
 	return [...]*uint64{
 		&c.Received, &c.Lost, &c.Unsent, &c.Tail, &c.Duplicated, &c.Reordered, &c.Corrupted, &c.Late, &c.Messages, &c.Undetectable, &c.PossibleCopies, &c.UnevenGaps,
@@ -45,7 +44,7 @@ func (c *Counts) list() [24]*uint64 {
 	}
 }
 
-// Add adds the counts of another stream, or another sum.
+// Add adds the counts of another connection, or another sum.
 func (c *Counts) Add(other Counts) {
 	to := c.list()
 	for i, n := range other.list() {
@@ -100,7 +99,7 @@ type Total struct {
 	Fault bool // it counts faults
 }
 
-// Each lists the totals in the order of tables.
+// Each returns the totals in the order of tables.
 func (t Totals) Each() []Total {
 	return []Total{
 		{"expected", t.Expected, false},

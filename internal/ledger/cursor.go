@@ -16,10 +16,8 @@ type cursor struct {
 
 // Deviations are the differences between the messages of a connection and the Log, in addition to its holes.
 type Deviations struct {
-	// Overtakes lists the messages that arrived after one with a higher number.
 	Overtakes []Overtake `json:"overtakes,omitempty"`
-	// Repeats lists the messages that arrived again after another message: see Extra.
-	Repeats []Repeat `json:"repeats,omitempty"`
+	Repeats   []Repeat   `json:"repeats,omitempty"`
 	// UnknownAt has the arrival times of messages whose numbers are unknown.
 	UnknownAt []Instant `json:"unknown_at_ns,omitempty"`
 	// Unlisted counts the deviations beyond maxDeviations.
@@ -66,7 +64,6 @@ func (l *Ledger) DeliveredUnnumbered(p Fingerprint) (a Arrival) {
 	return a
 }
 
-// follow counts a message by its fingerprint.
 func (c *deliveries) follow(p *Fingerprint) (a Arrival) {
 	f := c.cursor
 	f.log.mu.Lock()
@@ -93,7 +90,6 @@ func (c *deliveries) deviate(p *Fingerprint, a *Arrival) {
 	c.place(p, a)
 }
 
-// allDeviations returns the deviations, allocating them on first use.
 func (f *cursor) allDeviations() *Deviations {
 	if f.deviations == nil {
 		f.deviations = new(Deviations)
@@ -101,7 +97,6 @@ func (f *cursor) allDeviations() *Deviations {
 	return f.deviations
 }
 
-// addDeviation adds a deviation to its list. It counts the deviation if the list is full.
 func addDeviation[T any](d *Deviations, to *[]T, one T) {
 	if len(*to) >= maxDeviations {
 		d.Unlisted++
@@ -110,8 +105,7 @@ func addDeviation[T any](d *Deviations, to *[]T, one T) {
 	*to = append(*to, one)
 }
 
-// place counts a message that is not the next one of the log. It searches for the message near the last one of the
-// connection. The message may be new, skipped before, or a copy.
+// place counts a message that is not the next one of the log. The message may be new, skipped before, or a copy.
 func (c *deliveries) place(p *Fingerprint, a *Arrival) {
 	f := c.cursor
 	first, known := f.log.index[p.Sum]
@@ -182,9 +176,9 @@ func (c *deliveries) candidate(first uint64, p *Fingerprint) uint64 {
 	return 0
 }
 
-// leads reports whether no other connection has received any message of this one. It returns false if the numbers of
-// this one span more than lookahead. A leading connection joined before the others, and may receive messages later than
-// they do.
+// leads reports whether no other connection has received any message of this connection. It returns false if the
+// messages span more than lookahead numbers. A leading connection joined before the others, and may receive messages
+// later than they do.
 func (c *deliveries) leads() bool {
 	if !c.hasNumber || c.numbers.highest-c.first > lookahead {
 		return false
@@ -207,12 +201,10 @@ func (c *deliveries) skipped(number uint64, at Instant) bool {
 	case number+lookback >= c.cursor.last:
 		earliest -= skew
 	}
-	// subscribed reports whether the connection was subscribed when the message was sent.
 	subscribed := number >= c.first || sent >= earliest || c.leads()
 	return subscribed && !c.has(number) && (sent >= at-maxSkipAge || number == c.cursor.last+1)
 }
 
-// has reports whether the connection has received a message.
 func (c *deliveries) has(number uint64) bool {
 	if !c.hasNumber || number < c.first || number > c.numbers.highest {
 		return false
@@ -264,10 +256,9 @@ func (c *deliveries) receive(number uint64, at Instant, a *Arrival) {
 	}
 }
 
-// Lag counts the messages that this client lacks at an instant, although at least two other clients of the runner
-// received them. The first of these received them more than LATE_MS before that instant. skipped counts the messages
-// before the last one of this client, and due those after it. Both are 0 if messages carry numbers. Lag is for display
-// only.
+// Lag counts, for display only, the messages that this client lacks and at least two other clients of the runner
+// received. Their first arrival was more than LATE_MS before the given instant. skipped counts messages before the last
+// one of this client, and due those after it. Both are 0 if messages carry numbers.
 func (l *Ledger) Lag(at Instant) (skipped, due uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -290,7 +281,7 @@ func (l *Ledger) Lag(at Instant) (skipped, due uint64) {
 	return skipped, due
 }
 
-// fillDeviations copies the deviations into a record. It lists pending messages as messages with unknown numbers.
+// fillDeviations copies the deviations into a record. The numbers of pending messages are unknown.
 func (c *deliveries) fillDeviations(r *Record) {
 	f := c.cursor
 	if f == nil || f.deviations == nil && len(f.pending) == 0 {

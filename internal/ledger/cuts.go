@@ -14,9 +14,8 @@ type Cut struct {
 	// Lost reports whether the stream ended. A pause ends a stream only if the service closes it.
 	Lost bool `json:"lost,omitempty"`
 	// ReconnectedAt is the time when the next stream opened, or when the pause ended; 0: neither happened.
-	ReconnectedAt Instant `json:"reconnected_ns,omitempty"`
-	// ResumeRequested reports whether the client requested to resume.
-	ResumeRequested bool `json:"resume_requested,omitempty"`
+	ReconnectedAt   Instant `json:"reconnected_ns,omitempty"`
+	ResumeRequested bool    `json:"resume_requested,omitempty"`
 	// NextAt is the arrival time of the next message, and Next its number; 0: none arrived.
 	NextAt Instant `json:"next_ns,omitempty"`
 	Next   uint64  `json:"next,omitempty"`
@@ -39,7 +38,6 @@ type Cuts struct {
 	Unlisted uint64 `json:"unlisted,omitempty"` // number of cuts beyond maxCuts
 }
 
-// maxCuts limits the listed cuts of a connection.
 const maxCuts = 1000
 
 // resumeTime is the time after a reconnect in which repeated messages and announced gaps are attributed to the
@@ -65,7 +63,6 @@ func (c *cuts) openUntil(at Instant) Instant {
 	return at
 }
 
-// latest returns the last cut, or nil if there was none or it is not listed.
 func (c *cuts) latest() *Cut {
 	if c == nil || len(c.List) == 0 || c.Unlisted > 0 {
 		return nil
@@ -96,8 +93,8 @@ func (c *Cuts) CountCopies(at Instant, count int) {
 	}
 }
 
-// CanCut reports whether the stream is open, no end is requested, and a message to resume after has arrived on it since
-// the last pause.
+// CanCut reports whether the stream is open, no end is requested, and a message has arrived on the stream since the
+// last pause.
 func (l *Ledger) CanCut() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,7 +135,6 @@ func (l *Ledger) PauseOver(at Instant) {
 	}
 }
 
-// highest returns the highest number that arrived.
 func (l *Ledger) highest() uint64 {
 	switch {
 	case l.messages != nil:
@@ -166,7 +162,6 @@ func (l *Ledger) cutLost(at Instant) {
 	l.cuts.pausing, l.cuts.received = false, false
 }
 
-// cutOpened records that the next stream opened.
 func (l *Ledger) cutOpened(at Instant) {
 	if l.cuts == nil {
 		return
@@ -178,7 +173,6 @@ func (l *Ledger) cutOpened(at Instant) {
 	}
 }
 
-// cutResumed records that the client requested to resume after the last message.
 func (l *Ledger) cutResumed() {
 	if c := l.cuts.latest(); c != nil && c.Lost && c.ReconnectedAt > 0 && c.NextAt == 0 {
 		c.ResumeRequested = true

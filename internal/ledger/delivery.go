@@ -60,7 +60,6 @@ func (s Checksum) Shift(count uint64) Checksum {
 	return s
 }
 
-// addFingerprint adds a fingerprint to the checksum of the stream.
 func (s *Span) addFingerprint(p *Fingerprint) {
 	if s.Resumed || p.At-s.From >= joinTime {
 		s.Prints++
@@ -68,7 +67,6 @@ func (s *Span) addFingerprint(p *Fingerprint) {
 	}
 }
 
-// receive records the number of a message that was received for the first time.
 func (s *Span) receive(number uint64) {
 	if s.First == 0 || number < s.First {
 		s.First = number
@@ -80,12 +78,12 @@ func (s *Span) receive(number uint64) {
 type Range [2]uint64
 
 // maxSpans is the number of spans that a connection lists. The messages expected in further spans are unknown. A
-// service that ends each stream after 5 minutes causes 288 spans per day. Each may leave a hole.
+// service that ends each stream after 5 minutes causes 288 spans per day, and each may leave a hole.
 const maxSpans = 1000
 
 // deliveries count the messages of a connection by their numbers alone, because no message is due at a known time. The
-// first number may be any, because a stream may join late. The record has the first number, the last number, and the
-// holes between them. Package verdict decides at the end of the run which of the missing messages were expected.
+// first number may be any, because a stream may join late. Package verdict decides at the end of the run which of the
+// missing messages were expected.
 type deliveries struct {
 	counter
 	numbers   numbers
@@ -104,7 +102,8 @@ type corrupted struct {
 	at       []Instant // arrivals of messages without an assumed number; each may be any message missing then
 }
 
-// Delivered counts a numbered message. One with an impossible number counts as corrupted.
+// Delivered counts a numbered message. A message with an impossible number counts as corrupted, and Delivered sets its
+// CorruptionReason.
 func (l *Ledger) Delivered(d *Delivery) Arrival {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,7 +119,6 @@ func (l *Ledger) Delivered(d *Delivery) Arrival {
 	return a
 }
 
-// add counts one message, and sets CorruptionReason if its number is impossible.
 func (c *deliveries) add(d *Delivery) (a Arrival) {
 	if d.CorruptionReason == "" {
 		d.CorruptionReason = c.checkNumber(d.Number)
@@ -164,7 +162,6 @@ func (c *deliveries) add(d *Delivery) (a Arrival) {
 	return a
 }
 
-// record records one number, and returns its place among the earlier ones.
 func (c *deliveries) record(number uint64, at Instant) placement {
 	switch {
 	case !c.hasNumber:
@@ -261,8 +258,7 @@ func (c *deliveries) addCorrupted(d *Delivery) {
 }
 
 // withdrawGuess withdraws the assumption that a corrupted message had a number, because the message with this number
-// arrives. The number of the corrupted message is then unknown. withdrawGuess returns false if there was no such
-// assumption.
+// arrives. It returns false if there was no such assumption.
 func (c *deliveries) withdrawGuess(number uint64) bool {
 	if c.corrupted == nil {
 		return false
@@ -294,7 +290,6 @@ func (c *deliveries) checkNumber(number uint64) string {
 	return ""
 }
 
-// opened records that a stream opened, and starts its span.
 func (c *deliveries) opened(at Instant) {
 	c.counter.opened(at)
 	if len(c.spans) >= maxSpans {
@@ -326,7 +321,6 @@ func (c *deliveries) endedAsPlanned(byClient bool) {
 	}
 }
 
-// fill writes the counts into a record.
 func (c *deliveries) fill(r *Record) {
 	c.counter.fill(r)
 	r.First, r.Last, r.Lost = c.first, c.numbers.highest, c.lostCount()

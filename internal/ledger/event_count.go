@@ -2,7 +2,7 @@ package ledger
 
 import "slices"
 
-// maxEventNames is the number of event names that a ledger counts separately. It counts all other names together.
+// maxEventNames is the number of event names that a ledger counts separately.
 const maxEventNames = 4
 
 // remainingNames replaces all names beyond maxEventNames.

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// extras has the parts of a ledger that few connections need. Most streams open once, and stay open until the end is
-// requested. The exported fields have the same meaning as in Record, except OutageTime and Longest.
+// extras has the parts of a ledger that few connections need. The exported fields have the same meaning as in Record,
+// except OutageTime and Longest.
 type extras struct {
 	Counts // counts that no counter has, such as heartbeats
 
@@ -30,7 +30,6 @@ type extras struct {
 	replayedAt   Instant // arrival of the last replayed noop
 }
 
-// extras returns the extras of the connection, allocating them on first use.
 func (l *Ledger) extras() *extras {
 	if l.extra == nil {
 		l.extra = new(extras)
@@ -63,7 +62,6 @@ func (x *extras) fillLists(r *Record) {
 	r.Outages, r.Others, r.Refusals = slices.Clone(x.Outages), slices.Clone(x.Others), slices.Clone(x.Refusals)
 }
 
-// find adds a finding, or counts it if there are too many.
 func (l *Ledger) find(f Finding) {
 	x := l.extras()
 	x.Findings, x.Unlisted = appendFinding(x.Findings, x.Unlisted, f)

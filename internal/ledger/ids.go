@@ -1,8 +1,7 @@
 package ledger
 
 // idEvidence is the evidence for and against the ids of a connection being a sequence: 1, 2, 3 …, one per interval.
-// Other ids may look like a sequence at first, such as a counter over all clients. So every noop counts as evidence,
-// not only the first.
+// Other ids may look like a sequence at first, such as a counter over all clients.
 type idEvidence struct {
 	next    uint32 // noops whose number is the previous highest number plus one
 	gap     bool   // numbers were skipped while as many slots passed
@@ -15,12 +14,10 @@ type idEvidence struct {
 	nonDigit uint32 // ids that are not numbers
 }
 
-// decidingNoops is the minimum excess of noops in sequence over stale ones after which stale numbers no longer change
-// the decision. Leaps and ids that are missing or not numbers still can, because a counter over all clients starts like
-// a sequence.
+// decidingNoops is the excess of noops in sequence over stale ones from which stale numbers no longer change the
+// decision. Other contradictions still do, because a counter over all clients starts like a sequence.
 const decidingNoops = 5
 
-// addNext counts a noop in sequence.
 func (i *idEvidence) addNext() {
 	i.next++
 	i.decided = i.decided || i.next >= decidingNoops+i.stale
@@ -60,15 +57,14 @@ func (l *Ledger) checkFirst(n *Noop) {
 	}
 }
 
-// numbersDecide reports whether the record has the count by number instead of the count by interval. This requires that
-// the ids of this connection, and of at least half of the runner's classified connections, look like a sequence. Random
-// ids look like a sequence on a few connections.
+// numbersDecide reports whether the record has the count by number instead of the count by interval. The ids of at
+// least half of the runner's classified connections must also look like a sequence. Random ids look like a sequence on
+// a few connections.
 func (l *Ledger) numbersDecide() bool {
 	c, cfg := l.byNumber, l.stream.cfg
 	return c != nil && l.clock.Arrived() > 0 && c.isSequence() && cfg.sequences.Load() >= cfg.otherStreams.Load()
 }
 
-// counterOf returns the count by number or by interval.
 func (l *Ledger) counterOf(byNumber bool) *counter {
 	if byNumber {
 		return &l.byNumber.counter

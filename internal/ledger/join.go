@@ -96,8 +96,8 @@ func (c *deliveries) anchor(p *Fingerprint) (number uint64, live bool) {
 	return number, live
 }
 
-// receivesFirst reports whether a message that arrives now is new. It is new if no other stream has received a message
-// since this one opened. It must also repeat earlier content, and be too late for a history.
+// receivesFirst reports whether a message with earlier content is new. No other stream has received a message since
+// this one opened, and a history would have arrived earlier.
 func (c *deliveries) receivesFirst(p *Fingerprint) bool {
 	log, opened := c.cursor.log, c.openedAt()
 	return p.At-opened >= 2*joinTime && log.at(log.last()).At <= opened && log.repeated(uint64(log.index[p.Sum]))

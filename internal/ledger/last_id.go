@@ -1,6 +1,5 @@
 package ledger
 
-// A resumeIDState is the state of the id that a client resumes from.
 type resumeIDState uint8
 
 const (
@@ -38,8 +37,7 @@ func (l *Ledger) IDReset(at Instant, event string) {
 }
 
 // resume decides whether messages published since the previous stream are expected on the new one. It records a finding
-// if the service promises to resume and the client has received messages, but has no id: the service sent none, or
-// reset it.
+// if a service that promises to resume left the client without an id.
 func (l *Ledger) resume(at Instant) {
 	switch {
 	case l.stream.count < 2:
@@ -62,7 +60,6 @@ func (l *Ledger) resume(at Instant) {
 	l.find(Finding{Kind: KindNoID, At: at})
 }
 
-// resume marks the open stream as one on which messages published since the previous stream are expected.
 func (c *deliveries) resume() {
 	if c == nil {
 		return

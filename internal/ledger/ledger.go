@@ -29,7 +29,6 @@ type Config struct {
 	// It is not expected if it was due within this time, and within half an interval, before the end.
 	LatenessLimit time.Duration
 
-	// Counting is the kind of messages.
 	Counting Counting
 	// AnyOrder reports whether the service may reorder messages, and Repeats whether it may send a message twice.
 	AnyOrder, Repeats bool
@@ -159,7 +158,7 @@ func (s *stream) openedAfterRequest() bool {
 	return s.closeRequestedAt != 0 && s.openedAt >= s.closeRequestedAt
 }
 
-// expectedUntil returns the instant up to which noops are expected on a stream that ends at an instant.
+// expectedUntil returns the instant up to which messages are expected on a stream that ends at the given instant.
 func (s *stream) expectedUntil(at Instant) Instant {
 	if s.closeRequestedAt != 0 {
 		return min(at, s.closeRequestedAt)
@@ -276,7 +275,6 @@ func (l *Ledger) Sums() (r Record) {
 	return r
 }
 
-// sumUp writes the sums of the ledger into a record.
 func (l *Ledger) sumUp(r *Record) {
 	l.fill(r)
 	switch {

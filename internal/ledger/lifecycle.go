@@ -19,8 +19,8 @@ func (l *Ledger) Connecting(at Instant) {
 	}
 }
 
-// Opened records that the headers of a good response are complete. Noops are expected from this instant on. Opened
-// returns the time since the first dial after the previous stream.
+// Opened records that the headers of a good response are complete, and returns the time since the first dial after the
+// previous stream. Messages are expected from this instant on.
 func (l *Ledger) Opened(at Instant) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,9 +73,8 @@ func (l *Ledger) CloseRequested(at Instant) (open bool) {
 }
 
 // decideLastOutage decides the state of a client that is disconnected when its end is requested. The client is
-// completed if its outage is at most MaxOutage. It is also completed if the service ended the stream after its
-// lifetime, and no attempt has failed since. Otherwise it stays Waiting: it counts as dropped unless the current
-// attempt opens a stream.
+// completed if its outage is at most MaxOutage, or if lifetimeOver is set. Otherwise it stays Waiting: it counts as
+// dropped unless the current attempt opens a stream.
 func (l *Ledger) decideLastOutage(at Instant, o *Outage) {
 	x := l.extras()
 	x.LastOutage = o
@@ -172,8 +171,7 @@ func (l *Ledger) streamClosed(at Instant, reason string, clean, reconnects bool)
 // not open when the end was requested.
 func (l *Ledger) clientEnds() bool { return l.stream.cfg.ClientEnds || l.stream.openedAfterRequest() }
 
-// checkLifetime compares the duration of a stream whose end was not requested with the minimum lifetime. It counts a
-// shorter stream as ended early, and records whether a longer one ended in order. The duration is measured from the
+// checkLifetime counts a stream as ended early if it was shorter than the minimum lifetime. The time counts from the
 // dial, because the headers may have arrived late.
 func (l *Ledger) checkLifetime(at Instant, clean bool) {
 	if at-l.dials.last < l.stream.cfg.Lifetime {
@@ -188,8 +186,7 @@ func (l *Ledger) checkLifetime(at Instant, clean bool) {
 // differ and machines are busy.
 const lifetimeTolerance = 20
 
-// checkLongestLifetime compares the duration of a stream with the maximum lifetime. It counts a stream as overdue if it
-// was open for longer, beyond a tolerance.
+// checkLongestLifetime counts a stream as overdue if it was open longer than its maximum lifetime plus a tolerance.
 func (l *Ledger) checkLongestLifetime(at Instant) {
 	longest, duration := l.stream.cfg.MaxLifetime, l.cuts.openUntil(l.stream.expectedUntil(at))-l.stream.openedAt
 	if longest > 0 && duration > longest+max(l.stream.cfg.LatenessLimit, longest/lifetimeTolerance) {
@@ -211,8 +208,7 @@ func (l *Ledger) Explain(text string) {
 	}
 }
 
-// closeCounters closes the counts of noops. The last stream ended at the instant end; the client was disconnected until
-// the instant at. Slots in doubt count as missed. Losses of noops due between end and at are undetectable.
+// closeCounters closes the counts of noops, with the arguments of counter.close. Slots in doubt count as missed.
 func (l *Ledger) closeCounters(end, at Instant) {
 	if l.stream.cfg.Counting != Noops {
 		return // package verdict determines the expected messages

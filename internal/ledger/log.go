@@ -70,7 +70,6 @@ func (l *Log) Entries() (entries []Entry, extras []Extra, dropped uint64) {
 	return slices.Clone(l.entries), slices.Clone(l.extras), l.dropped
 }
 
-// at returns an entry by its number.
 func (l *Log) at(number uint64) *Entry { return &l.entries[number-1] }
 
 // repeated reports whether a message may be mistaken for another one with the same content.
@@ -79,10 +78,8 @@ func (l *Log) repeated(number uint64) bool {
 	return l.hasSharedRepeat || e.Repeat || e.repeatedLater
 }
 
-// last returns the number of the last entry.
 func (l *Log) last() uint64 { return uint64(len(l.entries)) }
 
-// add appends a message, and returns its number.
 func (l *Log) add(print uint64, at Instant) (number uint64) {
 	e := Entry{Print: print, At: at}
 	number = l.last() + 1

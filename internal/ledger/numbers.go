@@ -21,7 +21,6 @@ type hole struct {
 
 func (h hole) size() uint64 { return h.to - h.from + 1 }
 
-// finding returns the finding that the numbers of the hole are lost.
 func (h hole) finding() Finding {
 	return Finding{Kind: KindLost, From: h.from, To: h.to, Count: h.size(), At: h.at}
 }
@@ -44,14 +43,12 @@ const (
 	repeated                  // it arrived before
 )
 
-// A numberResult is the result of numbers.record.
 type numberResult struct {
 	placement
 	growth    uint64  // increase of the highest number
 	skippedAt Instant // time at which the filled hole was opened
 }
 
-// record records one number.
 func (n *numbers) record(seq uint64, at Instant) (s numberResult) {
 	if seq > n.highest {
 		if seq > n.highest+1 {
@@ -80,7 +77,6 @@ func (n *numbers) open(h hole) {
 	n.holes = append(n.holes, h)
 }
 
-// fill removes a number from a hole.
 func (n *numbers) fill(i int, seq uint64) {
 	h := &n.holes[i]
 	switch {

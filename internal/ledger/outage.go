@@ -45,7 +45,6 @@ func AreLocal(refusals []Refusal) bool {
 // OtherReasons replaces all reasons beyond maxReasons, which limits the memory.
 const OtherReasons = "other reasons"
 
-// countRefusal adds an attempt that failed at an instant.
 func countRefusal(list []Refusal, reason string, at Instant) []Refusal {
 	if end := strings.IndexAny(reason, ":("); end > 0 {
 		reason = strings.TrimSpace(reason[:end])
@@ -65,7 +64,6 @@ func countRefusal(list []Refusal, reason string, at Instant) []Refusal {
 	return list
 }
 
-// connected records the first stream, and the duration of its connect.
 func (l *Ledger) connected(at Instant, connect time.Duration) {
 	l.connect, l.openedAt = connect, at
 	if o := l.outage; o != nil && o.Refusals == nil && o.From == l.dials.first && connect > 0 {
@@ -74,8 +72,7 @@ func (l *Ledger) connected(at Instant, connect time.Duration) {
 	l.endOutage(at)
 }
 
-// endOutage ends the present outage, because a stream opened or none will follow. It returns the outage, or nil if
-// there is none.
+// endOutage ends the present outage and returns it, or nil if there is none.
 func (l *Ledger) endOutage(at Instant) (o *Outage) {
 	if o, l.outage = l.outage, nil; o == nil {
 		return nil

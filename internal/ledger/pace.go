@@ -35,7 +35,6 @@ type measurement struct {
 	n    int64
 }
 
-// start starts the measurement with a noop.
 func (p *pace) start(at Instant) { p.started, p.first, p.last = true, at, at }
 
 // step adds a noop that arrived n intervals after the previous one. If the first noop was delayed, the measurement
@@ -132,7 +131,6 @@ func nearest(gap, interval time.Duration) int64 {
 	return int64((gap + interval/2) / interval)
 }
 
-// intervals returns the number of intervals between the first and the last noop.
 func (p *pace) intervals(planned time.Duration) int64 {
 	if g := p.gauge; g != nil && g.gaps > 0 {
 		steps, _ := g.count(planned)
@@ -144,13 +142,11 @@ func (p *pace) intervals(planned time.Duration) int64 {
 // minIntervals is the minimum number of intervals of a measurement.
 const minIntervals = 4
 
-// measured returns the time between the first noop and the last, and the number of intervals in it.
 func (p *pace) measured(planned time.Duration) measurement {
 	return measurement{p.last - p.first, p.intervals(planned)}
 }
 
-// fill writes the interval and its possible error, by jitter and lateness, into a record. It writes nothing for fewer
-// than minIntervals intervals.
+// fill writes the interval, and its possible error by jitter and lateness, into a record.
 func (m measurement) fill(r *Record, interval time.Duration) {
 	if m.n < minIntervals {
 		return

@@ -34,7 +34,8 @@ type Record struct {
 	MaxGap      time.Duration `json:"max_gap_ns"`
 	MaxLateness time.Duration `json:"max_lateness_ns"`
 
-	// The fields up to UnlistedSpans apply to Numbered messages. The numbers from First to Last arrived, except Holes.
+	// The fields up to UnlistedSpans apply to Numbered messages. The numbers from First to Last arrived, except Holes
+	// and lost numbers.
 	First    uint64  `json:"first,omitempty"`
 	Holes    []Range `json:"holes,omitempty"`
 	Unplaced uint64  `json:"unplaced,omitempty"` // corrupted messages without an assumed number

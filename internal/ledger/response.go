@@ -108,7 +108,6 @@ func (r *Response) Block(c *Chunk) {
 	}
 }
 
-// content records the arrival of content.
 func (r *Response) content(at Instant) {
 	r.Chunks++
 	if r.Chunks == 1 {
@@ -133,7 +132,6 @@ func (r *Response) AddNumber(k, total uint64, valid bool) {
 // IsNumbered reports whether a valid chunk number was found in the text.
 func (r *Response) IsNumbered() bool { return r.text.started }
 
-// crcTable is the CRC table for checksums of texts.
 var crcTable = crc64.MakeTable(crc64.ECMA)
 
 // Text adds a part of the text. The service states the complete text later.
@@ -187,7 +185,6 @@ func (r *Response) surplusChunks() uint64 {
 	return uint64(r.Chunks) - min(r.tokens-1, uint64(r.Chunks))
 }
 
-// reset starts the text of the next statement.
 func (r *Response) reset() { r.sum, r.length, r.sinceStatement, r.stated = 0, 0, 0, true }
 
 // Close ends the response at an instant, and sets its State.

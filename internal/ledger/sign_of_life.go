@@ -12,8 +12,7 @@ const (
 	UnknownBlockSign                   // a block that is neither message nor heartbeat
 )
 
-// RecordSign records a sign of life on the open stream. It counts the sign, except OtherSign, and ends the present
-// silence.
+// RecordSign counts a sign of life on the open stream, except OtherSign, and ends the present silence.
 func (l *Ledger) RecordSign(at Instant, sign SignOfLife) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -31,7 +30,6 @@ func (l *Ledger) RecordSign(at Instant, sign SignOfLife) {
 	l.endSilence(at)
 }
 
-// endSilence ends the present time without a sign of life at an instant, and starts the next.
 func (l *Ledger) endSilence(at Instant) {
 	if l.stream.cfg.IgnoresSilence {
 		return

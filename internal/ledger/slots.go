@@ -39,7 +39,6 @@ type slots struct {
 	longGap   bool // while the phase was unknown, the last gap was longer than jitter explains
 }
 
-// start starts the schedule of a stream with its first arrival.
 func (s *slots) start(at Instant) { *s = slots{anchor: at} }
 
 // resume restarts the schedule after an outage. Noops in doubt before it may still be replayed; see fill for n and
@@ -117,7 +116,6 @@ func (s *slots) isOnSlot(last Instant, interval time.Duration) bool {
 	return last >= s.anchor-s.maxEarliness(interval)
 }
 
-// maxEarliness returns the maximum time before a slot at which an arrival may be the noop of that slot.
 func (s *slots) maxEarliness(interval time.Duration) time.Duration {
 	if s.arrivals < knownPhase {
 		return share(interval, earlyAtFirst)
@@ -125,8 +123,7 @@ func (s *slots) maxEarliness(interval time.Duration) time.Duration {
 	return share(interval, earlyShare)
 }
 
-// isTooEarly reports whether an arrival cannot be the noop of the first slot in doubt, because that slot is not due
-// yet.
+// isTooEarly reports whether an arrival is too early for the first slot in doubt.
 func (s *slots) isTooEarly(at Instant, interval time.Duration) bool {
 	return at < s.anchor-time.Duration(s.balance-1)*interval-s.maxEarliness(interval)
 }
@@ -172,7 +169,6 @@ func (s *slots) nextDue(at, last Instant, interval time.Duration) Instant {
 	return next
 }
 
-// wholeIntervals returns the number of whole intervals in d.
 func wholeIntervals(d, interval time.Duration) uint64 {
 	return uint64(max(d, 0) / interval) // #nosec G115 -- bounded in this expression
 }

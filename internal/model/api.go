@@ -81,7 +81,6 @@ func errorType(status int) string {
 	return "invalid_request_error"
 }
 
-// appendString appends text as a JSON string.
 func appendString(b []byte, text string) []byte {
 	quoted, _ := json.Marshal(text) // cannot fail for a string
 	return append(b, quoted...)

@@ -70,7 +70,6 @@ func (chat) refusal(b []byte, status int, message string) []byte {
 	return append(b, `","param":null,"code":null}}`...)
 }
 
-// reason returns the reason for the end of the answer, as a JSON string.
 func (chat) reason(a *answer) string {
 	if a.Fault.Kind == LengthLimit {
 		return `"length"`

@@ -50,7 +50,6 @@ type ledger struct {
 	total    int      // requests so far
 }
 
-// add adds a request and returns its number.
 func (l *ledger) add(r Record) int {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()

@@ -73,7 +73,6 @@ func checkID(id string) error {
 	return nil
 }
 
-// number parses a number between two limits.
 func number(text string, minimum, maximum int) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < minimum || n > maximum {
@@ -82,7 +81,6 @@ func number(text string, minimum, maximum int) (int, error) {
 	return n, nil
 }
 
-// wait parses a delay up to MaxWait.
 func wait(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 || d > MaxWait {

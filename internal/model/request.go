@@ -57,7 +57,6 @@ func lastUserText(input gjson.Result) string {
 	return ""
 }
 
-// contentText returns the text of the content of a message, which is a string or a list of parts.
 func contentText(content gjson.Result) string {
 	if content.Type == gjson.String {
 		return content.String()

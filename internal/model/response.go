@@ -23,7 +23,6 @@ type response struct {
 	timer   *time.Timer
 }
 
-// send sends the answer and records its outcome.
 func (r *response) send() {
 	header := r.w.Header()
 	header.Set("X-Request-Id", r.a.ID)
@@ -45,7 +44,6 @@ func (r *response) send() {
 	}
 }
 
-// sendStream sends the answer as events.
 func (r *response) sendStream() {
 	kind := r.a.Fault.Kind
 	if kind == Empty {
@@ -118,7 +116,6 @@ func (r *response) due(i int) time.Time {
 	return r.started.Add(r.a.TTFT + time.Duration(i-1)*r.a.Delay)
 }
 
-// count records a number of written chunks.
 func (r *response) count(chunks int) {
 	if chunks == 0 {
 		return
@@ -150,7 +147,6 @@ func (r *response) end() {
 	}
 }
 
-// disconnect closes the connection if the fault requires it.
 func (r *response) disconnect() {
 	kind := r.a.Fault.Kind
 	if kind != Cut && kind != Reset {
@@ -244,12 +240,10 @@ func (r *response) recordClose() {
 	}
 }
 
-// recordDisconnect records that the client has closed the connection.
 func (r *response) recordDisconnect() {
 	r.record.DisconnectedUS, r.record.SentBeforeDisconnect = time.Now().UnixMicro(), r.record.Sent
 }
 
-// flush writes the buffer to the connection.
 func (r *response) flush() bool {
 	_, err := r.w.Write(r.b)
 	r.b = r.b[:0]

@@ -108,7 +108,6 @@ func (r responses) failure(b []byte, a *answer) []byte {
 
 func (r responses) appendComplete(b []byte, a *answer) []byte { return r.response(b, a, r.status(a)) }
 
-// status returns the final status of the response.
 func (responses) status(a *answer) string {
 	if a.Fault.Kind == LengthLimit {
 		return "incomplete"

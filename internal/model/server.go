@@ -105,7 +105,6 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 // models lists the only model of the server, in the format of OpenAI and of Anthropic.
 func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	// The object has the fields of OpenAI and those of Anthropic.
 	_, _ = fmt.Fprintf(w, `{"object":"list","data":[{"id":%q,"object":"model","created":%d,"owned_by":"sse-soak",`+
 		`"type":"model","display_name":"Numbered model","created_at":%q}],"has_more":false,"first_id":%[1]q,"last_id":%[1]q}`,
 		defaultModel, s.created, time.Unix(s.created, 0).UTC().Format(time.RFC3339))
@@ -126,7 +125,6 @@ func (s *Server) writeLedger(w http.ResponseWriter, r *http.Request) {
 // Records yields the requests in the ledger whose id starts with prefix, the oldest first.
 func (s *Server) Records(prefix string) iter.Seq[Record] { return s.ledger.records(prefix) }
 
-// answer handles one request of an API.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, api api) {
 	started := time.Now()
 	body := new(bytes.Buffer)
@@ -163,7 +161,6 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, api api) {
 // maxBuffer is the maximum capacity in bytes of a buffer that is kept for later requests.
 const maxBuffer = 64 << 10
 
-// read parses the body of a request and returns the answer to it.
 func (s *Server) read(body []byte) (*answer, error) {
 	request, err := readRequest(body)
 	if err != nil {
@@ -187,7 +184,6 @@ func (s *Server) read(body []byte) (*answer, error) {
 	return &answer{Order: order, request: request}, nil
 }
 
-// refuse responds with a status and an error in the format of the API.
 func refuse(w http.ResponseWriter, api api, status int, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

@@ -92,7 +92,6 @@ func (p *Proxy) Forwards() bool {
 // Secure reports whether the connection to the proxy uses TLS.
 func (p *Proxy) Secure() bool { return p != nil && p.url.Scheme == "https" }
 
-// socks reports whether the proxy uses SOCKS 5.
 func (p *Proxy) socks() bool { return strings.HasPrefix(p.url.Scheme, "socks5") }
 
 // Authorization returns the value of Proxy-Authorization, which is a secret. It is "" if the proxy's URL names no user.
@@ -135,9 +134,8 @@ func (p *Proxy) DialError(err error) error {
 	return p.newError(fmt.Errorf("cannot be reached: %w", err))
 }
 
-// RefusalError returns the error for a response in which the proxy refused a request. The error has the status, such as
-// "407 Proxy Authentication Required", and the reason. The reason comes from the header or, if the header has none,
-// from the body.
+// RefusalError returns the error for a request that the proxy refused. It has the status, such as "407 Proxy
+// Authentication Required", and the reason from the header or else from the body.
 func (p *Proxy) RefusalError(request, status string, header http.Header, body io.Reader) error {
 	reason := ErrorHeader(header)
 	if reason == "" {

@@ -71,7 +71,6 @@ func (p *Proxy) connectSOCKS(ctx context.Context, conn net.Conn) error {
 	return nil
 }
 
-// server returns the host:port of the target.
 func (p *Proxy) server() string { return (*Proxy)(nil).Address(p.target) }
 
 // tunnel sends a CONNECT request (RFC 9110, section 9.3.6) to make the proxy connect to the server.
@@ -108,8 +107,7 @@ func (p *Proxy) tunnel(conn net.Conn) (net.Conn, error) {
 	return conn, nil
 }
 
-// A bufferedConn is a connection with bytes that were read together with the proxy's response. Such bytes are rare,
-// because a TLS server waits for its client.
+// A bufferedConn is a connection with bytes that were read together with the proxy's response.
 type bufferedConn struct {
 	net.Conn
 	buffered []byte

@@ -21,7 +21,6 @@ func Sentence(body io.Reader) string {
 	return line
 }
 
-// sentence returns the line that Sentence returns, and the whole text that contains the line.
 func sentence(body io.Reader) (line, text string) {
 	content, _ := io.ReadAll(io.LimitReader(body, maxBody))
 	var problem struct{ Detail, Title string }

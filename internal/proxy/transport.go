@@ -27,7 +27,6 @@ func (c Chooser) Transport(t *http.Transport) http.RoundTripper {
 	return transport{t, c}
 }
 
-// A transport is an http.Transport whose errors name the proxy.
 type transport struct {
 	next    *http.Transport
 	chooser Chooser

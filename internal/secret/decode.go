@@ -11,7 +11,6 @@ import (
 // escapedAs maps the letters of short escapes to the characters that they represent.
 var escapedAs = map[byte]byte{'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v', 'e': '\x1b'}
 
-// entities lists the HTML entities of characters that must be escaped.
 var entities = []struct {
 	name string
 	char byte
@@ -22,10 +21,9 @@ var entities = []struct {
 // levels.
 const longestEscape = 64
 
-// decode decodes the escape at the start of text, which must not be empty. c[:n] is the decoded text, and width is the
-// length of the escape. The text is a character in UTF-8 or, for %C3 and \xC3, one byte of a character. n is 0 if there
-// is no escape. Backslashes and percent signs may themselves be escaped, as in JSON in JSON and in URLs in
-// URLs.
+// decode decodes the escape at the start of text, which must not be empty. c[:n] is a character in UTF-8 or, for %C3
+// and \xC3, one byte of a character. n is 0 if there is no escape; width is its length. Backslashes and percent signs
+// may themselves be escaped, as in JSON in JSON and in URLs in URLs.
 func decode(text []byte) (c [utf8.UTFMax]byte, n, width int) {
 	switch text[0] {
 	case '%':
@@ -47,19 +45,16 @@ func decode(text []byte) (c [utf8.UTFMax]byte, n, width int) {
 	return c, 0, 0
 }
 
-// oneByte returns the results of decode for an escape of one byte.
 func oneByte(b byte, width int) (c [utf8.UTFMax]byte, n, _ int) {
 	c[0] = b
 	return c, 1, width
 }
 
-// oneRune returns the results of decode for an escape of one character.
 func oneRune(r rune, width int) (c [utf8.UTFMax]byte, n, _ int) {
 	return c, utf8.EncodeRune(c[:], r), width
 }
 
-// percent decodes the percent escape at the start of text. It returns the byte and the length of the escape, which is 0
-// if there is none.
+// percent returns the byte of the percent escape at the start of text, and the length of the escape; 0: none.
 func percent(text []byte) (code byte, width int) {
 	if len(text) < 3 || text[0] != '%' {
 		return 0, 0
@@ -125,7 +120,6 @@ func backslash(text []byte) (c [utf8.UTFMax]byte, n, width int) {
 	return c, 0, 0
 }
 
-// entity decodes an HTML entity.
 func entity(text []byte) (c [utf8.UTFMax]byte, n, width int) {
 	for _, e := range entities {
 		if bytes.HasPrefix(text, []byte(e.name)) {
@@ -159,14 +153,12 @@ func mayContinue(text []byte) bool {
 	return true
 }
 
-// isHex reports whether a text starts with two hexadecimal digits.
 func isHex(text []byte) bool {
 	_, ok := number(text, 2, 16)
 	return ok
 }
 
-// number parses the first characters of text as an unsigned number; digits is their count. It returns false if they are
-// not a number.
+// number parses the first characters of text as an unsigned number; digits is their count.
 func number(text []byte, digits, base int) (uint64, bool) {
 	if digits == 0 || len(text) < digits {
 		return 0, false

@@ -15,7 +15,6 @@ type lookalike struct {
 	pattern *regexp.Regexp
 }
 
-// lookalikes lists the patterns in the order in which Redact applies them.
 var lookalikes = []lookalike{
 	{[]string{"authorization", "cookie"}, regexp.MustCompile(`(?i)\b(?:authorization|cookie)\s*:\s*\[?(?:\\*["'])?(?P<secret>[^\s"'\\<>][^"'\\\r\n<>]*)`)},
 	{[]string{"bearer", "basic"}, regexp.MustCompile(`(?i)\b(?:bearer|basic)\s+(?P<secret>[a-z0-9._~+/=-]{8,})`)},
@@ -62,7 +61,6 @@ func Redact(line []byte) []byte {
 	return line
 }
 
-// redact replaces the secrets in a line that match the pattern.
 func (l *lookalike) redact(line []byte) []byte {
 	var out []byte
 	done := 0
@@ -84,8 +82,7 @@ func (l *lookalike) redact(line []byte) []byte {
 	return append(out, line[done:]...)
 }
 
-// isSecret reports whether the name and the value of a match are those of a secret. match has the offsets of the
-// groups.
+// isSecret reports whether a match is a secret by its name and value. match has the offsets of the groups.
 func (l *lookalike) isSecret(text []byte, match []int) bool {
 	group := func(name string) string {
 		i := 2 * l.pattern.SubexpIndex(name)

@@ -14,7 +14,6 @@ var secretName = regexp.MustCompile(`(?i)auth(?:$|[^o]|o$|o[^r]|ori[sz])|token|s
 // false positives to false negatives.
 func IsSecretName(name string) bool { return secretName.MatchString(name) }
 
-// secretVariable matches the names that IsSecretVariable accepts.
 var secretVariable = regexp.MustCompile(`(?i)(TOKEN|PASSWORD|PASSWD|_PASS|SECRET|API_?KEY|(ACCESS|SECRET|PRIVATE)_KEY)$`)
 
 // IsSecretVariable reports whether an environment variable of this name contains a secret. It is stricter than

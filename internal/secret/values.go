@@ -84,7 +84,6 @@ func Environment(environment []string, addresses ...string) *Values {
 	return v
 }
 
-// add adds all forms of a value.
 func (v *Values) add(name, value string, word bool) {
 	if strings.Contains(Redacted, value) { // a replacement would contain the value again
 		return
@@ -238,7 +237,6 @@ func (f *form) fold(c byte) byte {
 	return c
 }
 
-// continues reports whether f.text[done:] starts with the character c.
 func (f *form) continues(done int, c []byte) bool {
 	if len(c) == 1 {
 		return f.text[done] == f.fold(c[0])
@@ -347,7 +345,6 @@ func HideInError(err error, tokens ...string) error {
 	return withText(err, func(text string) string { return Hide(text, tokens...) })
 }
 
-// withText wraps err, and applies replace to its text. It returns nil if err is nil.
 func withText(err error, replace func(string) string) error {
 	if err == nil {
 		return nil
@@ -355,7 +352,6 @@ func withText(err error, replace func(string) string) error {
 	return redactedError{error: err, text: replace(err.Error())}
 }
 
-// A redactedError is an error whose text has no secrets.
 type redactedError struct {
 	error
 	text string

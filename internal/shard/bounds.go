@@ -57,7 +57,6 @@ func (s *Shard) check() error {
 	return nil
 }
 
-// checkRunner returns an error for an index, times or texts that no runner has.
 func (s *Shard) checkRunner() error {
 	r := s.Runner
 	switch {
@@ -87,7 +86,6 @@ func areCounts[T int | int64 | uint64](values ...T) bool {
 	return slices.Min(values) >= 0 && slices.Max(values) <= maxNumber
 }
 
-// tooLong returns the error of a text beyond maxText.
 func tooLong(text string) error {
 	return fmt.Errorf("texts must have at most %d bytes, got %d, %.20q…", maxText, len(text), text)
 }
@@ -122,7 +120,6 @@ func (s *Shard) checkTimes() error {
 	return nil
 }
 
-// checkSums returns an error for checks and metrics that no runner has.
 func (s *Shard) checkSums() error {
 	for _, c := range s.Checks {
 		if len(c.Name) > maxText {
@@ -154,7 +151,6 @@ func (s *Shard) checkSums() error {
 	return nil
 }
 
-// checkConnections returns an error for records of connections that no ledger returns.
 func (s *Shard) checkConnections() error {
 	kinds := map[ledger.Kind]bool{}
 	for c := range s.Records() {
@@ -185,7 +181,6 @@ func (s *Shard) checkConnections() error {
 	return nil
 }
 
-// hasTimeOutsideOfRun reports whether a time of a connection is outside of the run.
 func (s *Shard) hasTimeOutsideOfRun(c *ledger.Record) bool {
 	from, to := -slack, time.Duration(s.Runner.EndedUS-s.Runner.StartedUS)*time.Microsecond+slack
 	isOutside := func(times ...ledger.Instant) bool { return slices.Min(times) < from || slices.Max(times) > to }
@@ -232,7 +227,6 @@ func (s *Shard) checkNumbers(c *ledger.Record) error {
 	return nil
 }
 
-// checkPublished returns an error if the publisher did not start during the run, or if its messages are invalid.
 func (s *Shard) checkPublished() error {
 	p, r := s.Published, s.Runner
 	if p == nil {

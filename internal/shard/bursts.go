@@ -23,9 +23,9 @@ const maxSilence = math.MaxUint32 - 2
 // NewBursts returns empty Bursts.
 func NewBursts() *Bursts { return &Bursts{Silence: NewHistogram(), Servers: map[string]int64{}} }
 
-// Add counts a message by the time since the previous one. before belongs to the stream: it has the microseconds of
+// Add counts a message by the time since the previous one. silence belongs to the stream: it has the microseconds of
 // silence before the last message that did not arrive together with the previous one. The first follower of that
-// message records this silence and sets before to 0.
+// message records the silence and sets it to 0.
 func (b *Bursts) Add(gap time.Duration, silence *uint32) {
 	b.Messages++
 	if gap >= ledger.TogetherLimit {
@@ -87,7 +87,6 @@ func (b *Bursts) Merge(o *Bursts) {
 	}
 }
 
-// check returns an error for counts that no runner has. b may be nil.
 func (b *Bursts) check() error {
 	invalid := errors.New("impossible counts of bursts")
 	switch {

@@ -20,7 +20,6 @@ const (
 	maxCodingName = 100 // bytes
 )
 
-// addCodings adds the codings of another runner.
 func (m *Merged) addCodings(s *Shard) {
 	for _, c := range s.Codings {
 		i := slices.IndexFunc(m.Codings, func(have Coding) bool { return have.Name == c.Name })
@@ -35,7 +34,6 @@ func (m *Merged) addCodings(s *Shard) {
 	slices.SortFunc(m.Codings, func(a, b Coding) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// checkCodings returns an error for codings that no runner has.
 func (s *Shard) checkCodings() error {
 	isInvalid := func(c Coding) bool {
 		return len(c.Name) > maxCodingName || !areCounts(c.Streams) || !areCounts(c.Messages, c.Bursts, c.BurstMessages)

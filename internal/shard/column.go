@@ -28,7 +28,6 @@ type column struct {
 	lags, answers []byte
 }
 
-// append adds the message with the next number.
 func (c *column) append(m codedMessage) {
 	c.count++
 	c.lags = binary.AppendUvarint(c.lags, m.lag<<2|uint64(m.state))

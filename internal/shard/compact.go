@@ -36,7 +36,6 @@ func (c *Connections) Len() int { return c.count }
 // Add adds a copy of a record.
 func (c *Connections) Add(connection *Connection) { c.add(connection.Runner, &connection.Record) }
 
-// add packs a record of a runner.
 func (c *Connections) add(runner int, record *ledger.Record) {
 	if last := len(c.parts) - 1; last < 0 || c.parts[last].runner != runner || c.parts[last].text.Len() > compactSize {
 		c.parts = append(c.parts, &compactPart{runner: runner, text: new(strings.Builder)})
@@ -140,7 +139,6 @@ var allFields = sync.Pool{New: func() any {
 	return f
 }}
 
-// find adds a value, or the fields of a struct.
 func (f *recordFields) find(v reflect.Value) {
 	if v.Kind() != reflect.Struct {
 		f.fields = append(f.fields, v)
@@ -151,10 +149,8 @@ func (f *recordFields) find(v reflect.Value) {
 	}
 }
 
-// maskSize returns the size of the bit mask in bytes.
 func (f *recordFields) maskSize() int { return (len(f.fields) + 7) / 8 }
 
-// pack sets out to the packed record.
 func (f *recordFields) pack() {
 	f.out = append(f.out[:0], make([]byte, f.maskSize())...)
 	for i, v := range f.fields {
@@ -177,7 +173,6 @@ func (f *recordFields) unpack() {
 	}
 }
 
-// number appends a number to out. text appends the length and the bytes of a text.
 func (f *recordFields) number(n uint64) { f.out = binary.AppendUvarint(f.out, n) }
 
 func (f *recordFields) text(s string) {
@@ -239,7 +234,6 @@ func (f *recordFields) put(v reflect.Value) {
 	}
 }
 
-// get unpacks a value that put has packed.
 func (f *recordFields) get(v reflect.Value) {
 	switch v.Kind() { //nolint:exhaustive // see put
 	case reflect.Int, reflect.Int64:

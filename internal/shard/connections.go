@@ -11,9 +11,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// CheckConnections returns problems for planned clients without a record or with more than one, and for records of
-// clients that are not planned. Merge does not call it if the scripts declare their streams, because such a suite may
-// end early.
+// CheckConnections returns problems for planned clients without a record or with more than one, and for clients that
+// are not planned. Merge does not call it if the scripts declare their streams, because such a suite may end early.
 func (m *Merged) CheckConnections() (problems []string) {
 	switch {
 	case len(m.groups) == 1 && m.groups[0].hasTwoRuns:
@@ -29,7 +28,6 @@ func (m *Merged) CheckConnections() (problems []string) {
 	return problems
 }
 
-// checkIDs compares the client ids of connections with a plan, and returns the differences as problems.
 func (m *Merged) checkIDs(p plan.Plan, connections iter.Seq2[int, *Connection]) (problems []string) {
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	times := make([]uint8, p.Connections)   // number of records per connection, up to 2
@@ -73,7 +71,6 @@ type clientIDs struct {
 	first []string
 }
 
-// add counts the client with a number in the plan.
 func (i *clientIDs) add(p plan.Plan, number int) {
 	if i.count++; len(i.first) <= maxListed {
 		i.first = append(i.first, p.DeviceID(number))
@@ -83,7 +80,6 @@ func (i *clientIDs) add(p plan.Plan, number int) {
 // maxListed is the number of client ids that a problem names.
 const maxListed = 5
 
-// shortList joins client ids. It replaces those beyond maxListed by an ellipsis.
 func shortList(ids []string) string {
 	if len(ids) <= maxListed {
 		return strings.Join(ids, ", ")

@@ -88,7 +88,6 @@ func (m *Merged) addControl(s *Shard) {
 	}
 }
 
-// checkControl returns an error for counts and texts that no control group has.
 func (s *Shard) checkControl() error {
 	c := s.Control
 	if c == nil {
@@ -165,8 +164,7 @@ func (c *ControlCounts) isEvidence(streams int, complete bool) bool {
 // maxMoments limits the moments of one runner. A run may have a thousand runners.
 const maxMoments = 1 << 12
 
-// momentsOf returns the first maxMoments buckets that a ControlMoment describes. It omits buckets in which everything
-// was on time.
+// momentsOf returns the first maxMoments buckets that a ControlMoment describes.
 func momentsOf(s *Shard) (out []ControlMoment) {
 	threshold := s.Control.Limit() / 2
 	for i, b := range s.Series {

@@ -53,7 +53,6 @@ func (e *EndRequests) Add(server, code string, ended time.Time, duration time.Du
 	e.addSecond(ended.Unix())
 }
 
-// outcome returns the outcome with the given server and code, or nil if there is none.
 func (e *EndRequests) outcome(server, code string) *EndOutcome {
 	i := slices.IndexFunc(e.Outcomes, func(have EndOutcome) bool { return have.Server == server && have.Code == code })
 	if i < 0 {
@@ -96,7 +95,6 @@ func (e *EndRequests) addSeconds(more [][2]int64) {
 	e.Seconds = sum
 }
 
-// addSecond counts one request in a second.
 func (e *EndRequests) addSecond(second int64) {
 	if last := len(e.Seconds) - 1; last >= 0 && e.Seconds[last][0] == second {
 		e.Seconds[last][1]++
@@ -119,7 +117,6 @@ func (e *EndRequests) Copy() (out *EndRequests) {
 	return out
 }
 
-// checkEnds returns an error for requests outside the run and for contradictory counts.
 func (s *Shard) checkEnds() error {
 	if s.EndRequests == nil {
 		return nil

@@ -66,7 +66,6 @@ func (s *Shard) feedPieces() iter.Seq[*feedPiece] {
 	}
 }
 
-// add appends an entry. before is the previous entry.
 func (p *feedPiece) add(e, before ledger.Entry) {
 	p.Prints = binary.LittleEndian.AppendUint64(p.Prints, e.Print)
 	p.Times = binary.AppendVarint(p.Times, (e.At - before.At).Milliseconds())
@@ -80,7 +79,6 @@ func (p *feedPiece) add(e, before ledger.Entry) {
 	p.Counts = binary.AppendVarint(p.Counts, (int64(e.Count)-int64(before.Count))<<2|flags)
 }
 
-// feeds reads the unnumbered messages.
 func (in *boundedReader) feeds(s *Shard) error {
 	extras := 0
 	return in.elements("feeds", maxPieces, func() error {
@@ -103,7 +101,6 @@ func (in *boundedReader) feeds(s *Shard) error {
 	})
 }
 
-// appendTo adds the messages of a piece to a log.
 func (p *feedPiece) appendTo(l *feed.Log) error {
 	n := len(p.Prints) / 8
 	if len(p.Prints)%8 != 0 || n > feedPieceSize || len(l.Entries)+n > ledger.MaxEntries {
@@ -147,8 +144,6 @@ func (s *Shard) feedOf(id string) *feed.Log {
 	return s.Feeds[topic]
 }
 
-// checkFeeds returns an error for an impossible extra message: one after a message that does not exist, or one on too
-// many streams.
 func (s *Shard) checkFeeds() error {
 	for _, l := range s.Feeds {
 		for _, x := range l.Extras {
@@ -160,7 +155,6 @@ func (s *Shard) checkFeeds() error {
 	return nil
 }
 
-// checkFeed returns an error for a connection with messages that its topic does not have.
 func (s *Shard) checkFeed(c *ledger.Record) error {
 	l := s.feedOf(c.ID)
 	if l == nil {

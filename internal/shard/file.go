@@ -31,7 +31,6 @@ func (e *Encoder) Encode(s *Shard) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// write writes the file of a shard, as compressed JSON.
 func (e *Encoder) write(w io.Writer, s *Shard) (err error) {
 	if e.z == nil {
 		if e.z, err = gzip.NewWriterLevel(w, gzip.BestSpeed); err != nil {

@@ -17,7 +17,6 @@ func (h *HTTP2) Merge(other *HTTP2) {
 	h.MaxPerRunner = max(h.MaxPerRunner, other.Connections)
 }
 
-// checkHTTP2 returns an error for counts that no runner has.
 func (s *Shard) checkHTTP2() error {
 	if h := s.HTTP2; h != nil && (!areCounts(h.Streams, h.Connections) || h.Connections > h.Streams || h.MaxPerRunner != 0) {
 		return errors.New("impossible counts of HTTP/2 streams")

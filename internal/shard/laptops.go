@@ -18,7 +18,6 @@ type group struct {
 	hasTwoRuns     bool // the shards are of several runs; a problem reports that, and no other check applies
 }
 
-// runnersOf returns the runners of a group that left shards.
 func (m *Merged) runnersOf(g *group) []Runner { return m.Runners[g.first:][:g.runners] }
 
 // groupOf returns the group of a runner by its index in Runners, or nil if there is none.
@@ -123,7 +122,6 @@ func (m *Merged) checkDuplicateRuns() {
 	}
 }
 
-// checkLaptops reports groups whose plans differ, and groups that share client ids.
 func (m *Merged) checkLaptops() {
 	for i := range m.groups {
 		b := m.groups[i].plan
@@ -153,7 +151,6 @@ func (m *Merged) groupName(g *group) string {
 	return " of " + g.plan.Prefix
 }
 
-// runnerName returns the name of a runner in a problem.
 func (m *Merged) runnerName(g *group, index int) string {
 	return fmt.Sprintf("runner %d%s", index, m.groupName(g))
 }

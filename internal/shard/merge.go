@@ -176,7 +176,6 @@ func (g *Merger) sort(compare func(a, b int) int) {
 	m.Connections.renumber(position)
 }
 
-// problem adds a problem.
 func (m *Merged) problem(format string, args ...any) {
 	m.Problems = append(m.Problems, fmt.Sprintf(format, args...))
 }

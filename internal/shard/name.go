@@ -19,7 +19,6 @@ func NewProcess() string {
 	return hex.EncodeToString(b)
 }
 
-// unsafeCharacters matches characters that a file name must not contain.
 var unsafeCharacters = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
 // maxHost and maxProcess are the maximum lengths of host and process in a file name.

@@ -57,7 +57,6 @@ const (
 	Refused
 )
 
-// states has the names of the states.
 var states = []string{"open", "confirmed", "refused"}
 
 func (s MessageState) String() string { return states[s] }
@@ -161,7 +160,6 @@ func (p *Published) Topic(i int) []Message {
 	return p.decoded[i]
 }
 
-// decode returns the messages of a topic.
 func (p *Published) decode(topic int) []Message {
 	out := make([]Message, 0, p.columns[topic].count)
 	for m := range p.columns[topic].all() {
@@ -182,7 +180,6 @@ func (p *Published) Refusals() []PublishFailure { return p.failures(Refused) }
 // checkpoint.
 func (p *Published) Unanswered() []PublishFailure { return p.failures(Open) }
 
-// failures returns the kinds of messages with a state.
 func (p *Published) failures(state MessageState) (out []PublishFailure) {
 	for _, f := range p.Failed {
 		if f.State == state {
@@ -230,7 +227,6 @@ func (p *Published) check() error {
 	return p.checkFailures()
 }
 
-// checkFailures returns an error for failures that no publisher records, such as those of messages that were not sent.
 func (p *Published) checkFailures() error {
 	for _, f := range p.Failed {
 		switch {

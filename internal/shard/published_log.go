@@ -107,7 +107,7 @@ func (l *PublishLog) encode(m *inFlight, topic, n int, answeredUS int64) (lagUS 
 	return lagUS
 }
 
-// fail counts a failure. Kinds beyond the maximum are counted in the sums only.
+// fail counts a failure in Failed, unless its kind is beyond maxKinds.
 func (l *PublishLog) fail(topic int, number uint64, o PublishOutcome) {
 	i := slices.IndexFunc(l.p.Failed, func(f PublishFailure) bool { return f.State == o.State && f.Status == o.Status && f.Idle == o.Idle })
 	switch {

@@ -7,8 +7,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// addPublished stores three results in the last added runner: the published messages, the feeds and the latency of the
-// fastest message.
 func (m *Merged) addPublished(s *Shard) {
 	r := &m.Runners[len(m.Runners)-1]
 	r.published, r.feeds = s.Published, s.Feeds
@@ -19,8 +17,7 @@ func (m *Merged) addPublished(s *Shard) {
 	}
 }
 
-// checkPublisher checks that one runner of a group published as planned, and no other. If the plan has no publisher, no
-// runner may have published.
+// checkPublisher checks that one runner of a group published as planned, and no other.
 func (m *Merged) checkPublisher(g *group, runners []Runner) {
 	count := 0
 	for i := range runners {
@@ -46,7 +43,6 @@ func (m *Merged) checkPublisher(g *group, runners []Runner) {
 	}
 }
 
-// topicsOf returns the names of the topics of a plan.
 func topicsOf(p *plan.Plan) []string {
 	topics := make([]string, p.Topics)
 	for k := range topics {

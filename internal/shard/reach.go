@@ -89,7 +89,6 @@ func reachOf(code uint16) time.Duration {
 	return time.Duration((c+1)<<shift-1) * time.Microsecond // #nosec G115 -- codes end at highestMicros
 }
 
-// A reachJSON is the stored form of a Reach.
 type reachJSON struct {
 	Most   int      `json:"most"`
 	Topics [][]byte `json:"topics"`

@@ -228,7 +228,6 @@ func (in *boundedReader) records(s *Shard) error {
 	})
 }
 
-// messages reads the columns of the publisher.
 func (in *boundedReader) messages(p *Published) error {
 	size := 0
 	return in.elements("messages", maxPieces, func() error {
@@ -248,7 +247,6 @@ func (in *boundedReader) messages(p *Published) error {
 	})
 }
 
-// A byteCounter counts the bytes of a reader.
 type byteCounter struct {
 	from io.Reader
 	n    int64

@@ -28,7 +28,6 @@ func AddRedirect(redirects []Redirect, origin string) []Redirect {
 	return addRedirect(redirects, Redirect{Origin: origin, Streams: 1})
 }
 
-// addRedirect adds the streams of one origin.
 func addRedirect(redirects []Redirect, more Redirect) []Redirect {
 	i := slices.IndexFunc(redirects, func(r Redirect) bool { return r.Origin == more.Origin })
 	if i < 0 {
@@ -38,7 +37,6 @@ func addRedirect(redirects []Redirect, more Redirect) []Redirect {
 	return redirects
 }
 
-// addRedirects adds the redirects of another runner.
 func (m *Merged) addRedirects(s *Shard) {
 	for _, r := range s.Redirects {
 		m.Redirects = addRedirect(m.Redirects, r)
@@ -48,7 +46,6 @@ func (m *Merged) addRedirects(s *Shard) {
 	})
 }
 
-// checkRedirects returns an error for origins and counts that no runner has.
 func (s *Shard) checkRedirects() error {
 	isInvalid := func(r Redirect) bool {
 		notPrintable := func(c rune) bool { return c <= ' ' || c >= 0x7f }

@@ -34,7 +34,6 @@ type LoggedResponse struct {
 	From, To float64
 }
 
-// add adds a response with its duration.
 func (l *ResponseLog) add(state ledger.ResponseState, ended time.Time, duration time.Duration) {
 	index := slices.Index(ledger.ResponseStates, state)
 	if len(l.Data) >= maxLogged || index < 0 {

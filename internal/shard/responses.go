@@ -171,7 +171,6 @@ func (r *Responses) addFinding(f ResponseFinding) {
 	}
 }
 
-// addChunks adds counts of chunks.
 func (r *Responses) addChunks(c *ledger.Totals) {
 	r.Chunks.Received += c.Received
 	r.Chunks.Missed += c.Missed
@@ -181,7 +180,6 @@ func (r *Responses) addChunks(c *ledger.Totals) {
 	r.Chunks.Corrupted += c.Corrupted
 }
 
-// addComplete adds the figures of a complete response.
 func (r *Responses) addComplete(response *ledger.Response, limits ResponseLimits) {
 	switch response.Coverage() {
 	case ledger.CoversNone:
@@ -237,7 +235,6 @@ func (r *Responses) Merge(o *Responses) error {
 	return r.mergeSeries(o.Series)
 }
 
-// mergeSeries adds the buckets of another runner.
 func (r *Responses) mergeSeries(more []ResponseBucket) error {
 	var buffer []byte
 	for _, b := range more {
@@ -268,7 +265,6 @@ func (r *Responses) Copy() *Responses {
 	return out
 }
 
-// addResponses adds the responses of a runner.
 func (g *Merger) addResponses(s *Shard) {
 	if s.Responses == nil {
 		return
@@ -282,7 +278,6 @@ func (g *Merger) addResponses(s *Shard) {
 	}
 }
 
-// checkResponses returns an error for impossible or contradictory counts.
 func (s *Shard) checkResponses() error {
 	r := s.Responses
 	if r == nil {

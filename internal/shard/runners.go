@@ -100,8 +100,7 @@ func (m *Merged) replace(runnerName string, before, r *Runner) {
 // maxMissing is the maximum number of problems that name a runner without a shard.
 const maxMissing = 10
 
-// checkOneRun checks that the runners of all groups belong to one run, and ran at the same time. All must have run the
-// same script with the same version of k6.
+// checkOneRun checks that all runners belong to one run, overlap, and ran one script with one version of k6.
 func (m *Merged) checkOneRun() {
 	for _, r := range m.Runners {
 		first := m.Runners[0]
@@ -135,7 +134,6 @@ func suspensionBetween(before, after *Runner) string {
 		format.Duration(seconds(to.Begin-from.End)), format.Time(after.Started()), time.UnixMicro(before.EndedUS).UTC().Format(time.TimeOnly))
 }
 
-// seconds converts a time of suspension in seconds, and rounds it to machine.SuspendedResolution.
 func seconds(s float64) time.Duration {
 	return time.Duration(s * float64(time.Second)).Round(machine.SuspendedResolution)
 }
@@ -154,7 +152,6 @@ func suspension(r *Runner) string {
 		format.Duration(seconds(s.Increase)), format.Time(s.Stretches[0].From()))
 }
 
-// describeState describes the state of a runner that did not finish.
 func describeState(r Runner) string {
 	text := map[RunState]string{
 		Running:     "it was killed, or could not store its last data; the data ends at " + time.UnixMicro(r.EndedUS).UTC().Format(time.TimeOnly) + " UTC",

@@ -64,7 +64,6 @@ func (p *ProcessUsage) add(o ProcessUsage) {
 	p.GCPauseUS = max(p.GCPauseUS, o.GCPauseUS)
 }
 
-// valuesByKey returns the values of a map, sorted by their keys.
 func valuesByKey[K cmp.Ordered, V any](sums map[K]*V) []V {
 	out := make([]V, 0, len(sums))
 	for _, key := range slices.Sorted(maps.Keys(sums)) {

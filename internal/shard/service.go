@@ -50,7 +50,6 @@ func ServiceOf(s *service.Service) Service {
 	}
 }
 
-// countBasisOf returns the property by which messages are counted.
 func countBasisOf(m *service.Message) CountBasis {
 	switch {
 	case m.Interval > 0:

@@ -83,7 +83,6 @@ func (s *Suite) Stage(name string) (Stage, bool) {
 	return s.Stages[i], true
 }
 
-// name returns the name of the suite, or "" if s is nil.
 func (s *Suite) name() string {
 	if s == nil {
 		return ""
@@ -98,7 +97,6 @@ func (s *Suite) String() string {
 	return fmt.Sprintf("the suite %q", s.Name)
 }
 
-// checkSuites compares the suite that each script declared with the plan.
 func (m *Merged) checkSuites(parts []part) {
 	for i, p := range parts {
 		if p.suite.name() != m.Plan.Suite {
@@ -107,8 +105,7 @@ func (m *Merged) checkSuites(parts []part) {
 	}
 }
 
-// checkDeclared sets the suite of the run, and compares the declarations of the scripts. It also reports runners with
-// too many combinations of tags.
+// checkDeclared sets the suite of the run. It reports other declarations, and too many combinations of tags.
 func (m *Merged) checkDeclared(parts []part) {
 	for i, p := range parts {
 		index := m.Runners[i].Index

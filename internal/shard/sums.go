@@ -19,7 +19,6 @@ func (m *Merged) addLatency(l *Latency) {
 	m.Latency.Histogram.MergeShifted(l.Histogram, -time.Duration(l.OffsetUS+l.MinUS)*time.Microsecond)
 }
 
-// addChecks adds the checks of another runner.
 func (m *Merged) addChecks(checks []ScriptCheck) {
 	for _, c := range checks {
 		i := slices.IndexFunc(m.Checks, func(have ScriptCheck) bool { return have.Name == c.Name })

@@ -127,7 +127,6 @@ func (b *body) readSome(p []byte) (int, error) {
 	}
 }
 
-// noteArrival stores the arrival time of bytes, if the reader requested it.
 func (b *body) noteArrival(at time.Time) {
 	if b.arrival != nil {
 		*b.arrival = at

@@ -109,7 +109,6 @@ func (f *framing) readSize(c byte) error {
 	return nil
 }
 
-// beginChunk starts the data of a chunk, or the trailer after the chunk of size 0.
 func (f *framing) beginChunk() {
 	f.skippedBytes = 0
 	f.state = chunkData
@@ -118,7 +117,6 @@ func (f *framing) beginChunk() {
 	}
 }
 
-// countSkipped counts a byte of an extension or a trailer, and fails above the limit.
 func (f *framing) countSkipped() error {
 	if f.skippedBytes++; f.skippedBytes > maxChunkSkip {
 		return errChunk

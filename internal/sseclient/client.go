@@ -49,14 +49,12 @@ type Client struct {
 	idle    idlePool
 }
 
-// A tlsKey identifies a TLS configuration of a client.
 type tlsKey struct {
 	serverName string
 	protocol   Protocol
 }
 
-// tlsConfig returns the configuration for a server and a protocol. All connections with that server name
-// and protocol share it.
+// tlsConfig returns the configuration that all connections with a server name and a protocol share.
 func (c *Client) tlsConfig(serverName string, protocol Protocol) *tls.Config {
 	c.tlsMu.Lock()
 	defer c.tlsMu.Unlock()
@@ -78,7 +76,6 @@ func (c *Client) tlsConfig(serverName string, protocol Protocol) *tls.Config {
 	return conf
 }
 
-// dial opens a TCP connection.
 func (c *Client) dial(ctx context.Context, address string) (net.Conn, error) {
 	dial := c.Dial
 	if dial == nil {
@@ -96,7 +93,6 @@ func dialCounted(ctx context.Context, network, address string) (net.Conn, error)
 	return &Conn{Conn: conn, Received: new(int64), Sent: new(int64)}, nil
 }
 
-// await waits until a request may be sent.
 func (c *Client) await(ctx context.Context) bool { return c.Await == nil || c.Await(ctx) }
 
 // CloseIdle closes the connections that have no stream.
@@ -170,8 +166,8 @@ func (g *Group) Interrupt() {
 // Interrupted reports whether the streams were interrupted.
 func (g *Group) Interrupted() bool { return g.interrupted.Load() }
 
-// Add returns a new stream. The caller starts it with Start or Open. The caller must not change o or on, which
-// streams share. Callbacks get value from Stream.Value.
+// Add returns a new stream, which the caller starts with Start or Open. The caller must not change o or callbacks,
+// which streams share. Stream.Value returns value.
 func (g *Group) Add(o *Options, callbacks *Callbacks, value any) *Stream {
 	s := &Stream{group: g, opts: o, callbacks: callbacks, value: value}
 	if callbacks.FollowUp != nil {
@@ -192,7 +188,6 @@ func (g *Group) Add(o *Options, callbacks *Callbacks, value any) *Stream {
 	return s
 }
 
-// forget removes a stream that has ended.
 func (g *Group) forget(s *Stream) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -20,8 +20,7 @@ func (s *Stream) connect() {
 	}
 }
 
-// An attempt is one attempt to open a stream. It has the permit to dial, nil if it needs none, and the context that
-// limits the dial.
+// An attempt is one attempt to open a stream. permit is nil if the dial needs none.
 type attempt struct {
 	ctx     context.Context
 	end     func() // ends ctx
@@ -45,7 +44,6 @@ func (s *Stream) await() (a attempt, ok bool) {
 	return a, ok
 }
 
-// attempt dials and starts reading if the stream opens.
 func (s *Stream) attempt(a attempt) {
 	started := time.Now()
 	s.reportAttempt(started)
@@ -81,7 +79,6 @@ func (s *Stream) attempt(a attempt) {
 	}
 }
 
-// reportAttempt reports the start of an attempt.
 func (s *Stream) reportAttempt(at time.Time) {
 	s.opened = false
 	if s.callbacks.Connecting != nil {
@@ -89,7 +86,6 @@ func (s *Stream) reportAttempt(at time.Time) {
 	}
 }
 
-// dial makes the request of an attempt.
 func (s *Stream) dial(a attempt) (*Response, *failure) {
 	ctx, cancel := contextWithin(a.ctx, s.opts.ConnectTimeout)
 	defer cancel()

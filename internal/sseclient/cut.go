@@ -25,7 +25,6 @@ const (
 	cutSlow                    // reads the stream slowly or not at all
 )
 
-// errCut is the error of reading a stream that this client cut.
 var errCut = errors.New("this client cut the stream itself")
 
 // A cutRequest is the requested cut of an open stream, or its current pause or slow read.
@@ -100,7 +99,6 @@ func (s *Stream) Drop(immediate bool) bool {
 	return true
 }
 
-// needsPermit reports whether the stream needs a permit to dial.
 func (s *Stream) needsPermit() bool { return s.drop.Load() == dropNone }
 
 // Vanish leaves the open stream half-open, like a machine that loses its power. It returns false if no stream is open
@@ -182,7 +180,6 @@ func (s *Stream) release() (kind Cut) {
 	return kind
 }
 
-// pendingCut returns the requested cut, nil for none.
 func (s *Stream) pendingCut() *cutRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()

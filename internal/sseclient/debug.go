@@ -35,7 +35,6 @@ func (d *Debug) request(r *request) {
 	d.Log(fmt.Sprintf("Request:\n%s\n\n%s\n", bytes.ReplaceAll(head, []byte("\r\n"), []byte("\n")), body))
 }
 
-// response logs the header of a response.
 func (d *Debug) response(r *Response) {
 	if d == nil {
 		return

@@ -25,7 +25,6 @@ type decompressor struct {
 
 var _ io.Reader = (*decompressor)(nil)
 
-// decodedBufferSize is the size of the buffer of decoded bytes.
 const decodedBufferSize = 1 << 10
 
 // errStopped stops the decoder of a stream that has ended.

@@ -74,7 +74,6 @@ func (r *Response) Body(idleTimeout time.Duration) *Body {
 	return b
 }
 
-// readCoded reads the body before decoding.
 func (b *Body) readCoded(p []byte) (int, error) {
 	n, err := b.body.Read(p)
 	if n > 0 {

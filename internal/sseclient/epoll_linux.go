@@ -148,7 +148,6 @@ func (c *polledConn) control(op int, events uint32) error {
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(processPoller.epoll, op, int(c.fd), &ev))
 }
 
-// open opens the epoll and event descriptors.
 func (p *poller) open() (err error) {
 	if p.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return os.NewSyscallError("epoll_create1", err)

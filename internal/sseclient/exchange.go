@@ -163,7 +163,6 @@ func (e *exchange) handshake(ctx context.Context, req *request, resp *Response) 
 // section 3.2). The error has no type.
 const noProtocol = "tls: no application protocol"
 
-// sendRequest sends the request on a connection and reads the response head.
 func (e *exchange) sendRequest(ctx context.Context, req *request, resp *Response) (*Response, *failure) {
 	location := resp.proxy.ErrorSuffix()
 	if resp.reused {
@@ -203,7 +202,6 @@ func (e *exchange) secure(conn net.Conn, name string) *tls.Conn {
 	return e.tlsClientFor(conn, name, HTTP1)
 }
 
-// tlsClientFor returns the client side of a TLS connection to the named server.
 func (e *exchange) tlsClientFor(conn net.Conn, name string, protocol Protocol) *tls.Conn {
 	return tls.Client(&tlsSocket{Conn: conn}, e.client.tlsConfig(name, protocol))
 }

@@ -14,9 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// A failure is the reason for a failed attempt, or for the end of a stream. The field err is nil if the server ended
-// the stream. The field status is the HTTP status of the response, 0 without a response. The field retryAfter is the
-// wait that the response requests, 0 for none.
+// A failure is the reason for a failed attempt, or for the end of a stream. err is nil if the server ended the stream.
+// status is the HTTP status, and retryAfter the wait that the response requests; 0: none.
 type failure struct {
 	reason     Reason
 	err        error
@@ -26,7 +25,6 @@ type failure struct {
 
 var errConnectTimeout = errors.New("no complete response header within connectTimeout")
 
-// dialFailure returns the failure of a dial, including name resolution.
 func dialFailure(ctx context.Context, err error) *failure {
 	var proxied *proxy.Error
 	switch {

@@ -48,7 +48,6 @@ var (
 	errSecondRequest = errors.New("the second request (then)")
 )
 
-// startFollowUp starts the wait for the event of the second request.
 func (s *Stream) startFollowUp(r *Response) {
 	f := &FollowUp{stream: s, url: r.requestURL, base: r.URL}
 	s.mu.Lock()
@@ -61,7 +60,6 @@ func (s *Stream) startFollowUp(r *Response) {
 	}
 }
 
-// followUpFailure returns the failure of a second request. status is 0 without a response.
 func followUpFailure(err error, status int) *failure {
 	return &failure{reason: ReasonThen, err: fmt.Errorf("%w: %w", errSecondRequest, err), status: status}
 }
@@ -157,7 +155,6 @@ func (f *FollowUp) request(second *SecondRequest) (*request, error) {
 	return r, nil
 }
 
-// run sends the request and reports the result.
 func (f *FollowUp) run(ctx context.Context, second *SecondRequest, r *request) {
 	s := f.stream
 	defer f.cancel()
@@ -183,7 +180,6 @@ func (f *FollowUp) run(ctx context.Context, second *SecondRequest, r *request) {
 	}
 }
 
-// send sends the request and returns an accepted response, or the failure.
 func (f *FollowUp) send(ctx context.Context, second *SecondRequest, r *request) (*Response, *failure) {
 	s := f.stream
 	c := s.group.client
@@ -211,7 +207,6 @@ func (f *FollowUp) send(ctx context.Context, second *SecondRequest, r *request) 
 	return response, nil
 }
 
-// accepts reports whether a status means that the service has accepted the request.
 func (r *SecondRequest) accepts(status int) bool {
 	if r.OK != nil {
 		return r.OK(status)
@@ -219,7 +214,6 @@ func (r *SecondRequest) accepts(status int) bool {
 	return status >= 200 && status <= 299
 }
 
-// Limits of drain.
 const (
 	drainBytes = 64 << 10
 	drainFor   = 250 * time.Millisecond

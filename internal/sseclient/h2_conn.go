@@ -114,7 +114,6 @@ func (c *h2Conn) sendPreface() error {
 	return err
 }
 
-// start starts the reader of the connection.
 func (c *h2Conn) start() error {
 	if c.poll() {
 		return c.polled.start()
@@ -132,7 +131,6 @@ func (c *h2Conn) read() {
 	}
 }
 
-// isClosed reports whether the connection has ended.
 func (c *h2Conn) isClosed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,7 +14,6 @@ var (
 	errPlainProxy  = errors.New("HTTP/2 without TLS is not possible through a proxy; add the host to NO_PROXY")
 )
 
-// mayUseHTTP2 reports whether a request may use HTTP/2.
 func (r *request) mayUseHTTP2() bool {
 	return r.Protocol == HTTP2 || r.Protocol == HTTPAny && r.url.Scheme == "https"
 }

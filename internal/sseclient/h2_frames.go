@@ -26,7 +26,6 @@ func (e *h2Error) Error() string {
 
 func (e *h2Error) Unwrap() error { return e.err }
 
-// protocolError returns an h2Error with a code and a formatted text.
 func protocolError(code http2.ErrCode, format string, args ...any) *h2Error {
 	return &h2Error{code, fmt.Errorf(format, args...)}
 }
@@ -54,7 +53,6 @@ type h2Cursor struct {
 	framer       *http2.Framer // parses frames
 }
 
-// begin prepares the first read.
 func (r *h2Cursor) begin() {
 	r.framer = http2.NewFramer(nil, &r.frames)
 	r.framer.SetMaxReadFrameSize(h2MaxFrame)
@@ -94,7 +92,6 @@ func (r *h2Cursor) read(c *h2Conn, p, buf []byte, b *eventstream.Block) error {
 	return nil
 }
 
-// beginFrame starts a frame after its header, and checks the header.
 func (r *h2Cursor) beginFrame(c *h2Conn) error {
 	h := r.head[:]
 	r.FrameHeader = http2.FrameHeader{
@@ -160,7 +157,6 @@ func (r *h2Cursor) beginData(c *h2Conn) error {
 	return nil
 }
 
-// data passes a part of DATA to its stream.
 func (r *h2Cursor) data(part, buf []byte, b *eventstream.Block) {
 	discarded := 0 // bytes of padding
 	if r.padded && len(part) > 0 {
@@ -177,7 +173,6 @@ func (r *h2Cursor) data(part, buf []byte, b *eventstream.Block) {
 	}
 }
 
-// endFrame processes a complete frame.
 func (r *h2Cursor) endFrame(c *h2Conn, buf []byte, b *eventstream.Block) error {
 	if r.Type == http2.FrameData {
 		if r.padding > 0 && r.padding >= r.Length {

@@ -52,7 +52,6 @@ func (c *h2Conn) handle(f http2.Frame, buf []byte, b *eventstream.Block) error {
 	return nil // PRIORITY and unknown frames have no effect
 }
 
-// headers processes the head of a response, or its trailer.
 func (c *h2Conn) headers(f *http2.MetaHeadersFrame, buf []byte, b *eventstream.Block) error {
 	c.mu.Lock()
 	if !c.isKnown(f.StreamID) {

@@ -115,7 +115,6 @@ func (p *h2Pool) endDial(key siteKey, c *h2Conn, isHTTP1 bool) {
 	s.changed = make(chan struct{})
 }
 
-// forget removes a connection that has ended.
 func (p *h2Pool) forget(c *h2Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,7 +123,6 @@ func (p *h2Pool) forget(c *h2Conn) {
 	}
 }
 
-// closeIdle closes the connections that have no stream.
 func (p *h2Pool) closeIdle() {
 	p.mu.Lock()
 	var all []*h2Conn

@@ -185,7 +185,6 @@ func (p *h2Pipe) response() (*Response, error) {
 	return p.head, err
 }
 
-// await waits for a change of the stream.
 func (p *h2Pipe) await(ctx context.Context) error {
 	select {
 	case <-p.changed:

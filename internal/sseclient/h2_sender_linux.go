@@ -52,7 +52,6 @@ func (s *sender) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// push writes as much as fits into the send buffer.
 func (s *sender) push(p []byte) (n int, err error) {
 	for n < len(p) {
 		written, err := unix.Write(int(s.conn.fd), p[n:])
@@ -84,7 +83,6 @@ func (s *sender) notifyRoom(room bool) error {
 	return s.conn.control(unix.EPOLL_CTL_MOD, events)
 }
 
-// started reports whether the connection is registered with the poller.
 func (s *sender) started() bool {
 	processPoller.mu.Lock()
 	defer processPoller.mu.Unlock()

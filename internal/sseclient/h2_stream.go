@@ -199,7 +199,6 @@ func newH2Pipe(st *h2Stream) *h2Pipe {
 	return &h2Pipe{st: st, changed: make(chan struct{}, 1)}
 }
 
-// wake wakes the goroutine that waits for a change of the stream.
 func (p *h2Pipe) wake() {
 	select {
 	case p.changed <- struct{}{}:

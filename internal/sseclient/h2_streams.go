@@ -22,7 +22,6 @@ func (s h2Streams) index(id uint32) (i int, found bool) {
 	return slices.BinarySearchFunc(s, id, func(st *h2Stream, id uint32) int { return cmp.Compare(st.id, id) })
 }
 
-// get returns the stream with an id, nil if there is none.
 func (s h2Streams) get(id uint32) *h2Stream {
 	if i, found := s.index(id); found {
 		return s[i]
@@ -30,7 +29,6 @@ func (s h2Streams) get(id uint32) *h2Stream {
 	return nil
 }
 
-// remove removes a stream, if it is in the list.
 func (s *h2Streams) remove(st *h2Stream) {
 	if i, found := s.index(st.id); found {
 		*s = slices.Delete(*s, i, i+1)

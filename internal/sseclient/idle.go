@@ -23,16 +23,13 @@ func (m *idleMark) resume() {
 	m.interrupted.Store(false)
 }
 
-// touch records the arrival of bytes.
 func (m *idleMark) touch(at time.Time) { m.last.Store(int64(at.Sub(processStart))) }
 
-// isSilent reports whether the timeout has passed.
 func (m *idleMark) isSilent(now time.Duration) bool {
 	limit := m.limit()
 	return limit > 0 && now-time.Duration(m.last.Load()) >= limit
 }
 
-// limit returns the idle timeout, 0 for none.
 func (m *idleMark) limit() time.Duration { return time.Duration(m.timeout.Load()) }
 
 // nextCheck returns the time of the next check: when the timeout would pass, but at least one grain from now. One sweep

@@ -61,7 +61,6 @@ func (c *Client) idleFor(r *request) *idleConns {
 	return idle
 }
 
-// close closes all idle connections.
 func (p *idlePool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

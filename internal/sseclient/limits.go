@@ -52,7 +52,6 @@ func takePermit(ctx context.Context, secure bool) (p *permit, ok bool) {
 	return p, true
 }
 
-// releaseHandshake allows another handshake.
 func (p *permit) releaseHandshake() {
 	if p != nil && p.handshakes != nil {
 		p.handshakes.Release(1)
@@ -60,7 +59,6 @@ func (p *permit) releaseHandshake() {
 	}
 }
 
-// release releases the permit.
 func (p *permit) release() {
 	p.releaseHandshake()
 	if p != nil && p.dials != nil {

@@ -98,7 +98,6 @@ type Resume struct {
 	Query string // name of a query parameter; "": send the header Last-Event-ID
 }
 
-// apply adds the last event ID to a request.
 func (resume Resume) apply(r *request, id string) {
 	switch {
 	case id == "" || resume.Off:

@@ -24,7 +24,6 @@ func releasePages() {
 	}
 }
 
-// A mapping is a range of addresses.
 type mapping struct{ from, to uintptr }
 
 // cleanMappings parses /proc/PID/smaps and yields the read-only file mappings that were never written. The loader

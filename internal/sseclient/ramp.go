@@ -41,7 +41,6 @@ func releaseMemory() {
 	releasePages()
 }
 
-// opened counts a connection.
 func (r *ramp) opened() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

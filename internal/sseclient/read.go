@@ -80,7 +80,6 @@ func (s *Stream) readStream(buf []byte, b *eventstream.Block) bool {
 	}
 }
 
-// dispatch reports an event.
 func (s *Stream) dispatch(at time.Time, e *eventstream.Event) {
 	report(s, s.callbacks.Event, at, e)
 	if s.awaitsEvent {

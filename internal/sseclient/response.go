@@ -47,7 +47,6 @@ type Response struct {
 
 const errHeaderTooLong = http1.HeadTooLongError(http1.MaxHead)
 
-// readHead reads the header of the final response.
 func (r *Response) readHead(method string) error {
 	in := http1.Borrow(r.conn)
 	defer in.Return()

@@ -54,7 +54,6 @@ func releaseHandshake(conn *tls.Conn) {
 	}
 }
 
-// bufferOf returns a field of a tls.Conn.
 func bufferOf(conn *tls.Conn, name string) (*bytes.Buffer, bool) {
 	field := reflect.ValueOf(conn).Elem().FieldByName(name)
 	if !field.IsValid() {

@@ -59,7 +59,6 @@ func (c *correction) place(chain chain) []ledger.Range {
 	return []ledger.Range{{chain.first, chain.last}}
 }
 
-// setReceived sets the numbers of the received messages.
 func (c *correction) setReceived(received []ledger.Range) {
 	r := &c.record
 	slices.SortFunc(received, func(a, b ledger.Range) int { return cmp.Compare(a[0], b[0]) })
@@ -127,7 +126,6 @@ func (c *correction) isFaulty(chain chain, recorded []ledger.Range) bool {
 	return ok && (c.hasFault(p.time) || c.misses(p)) && c.contradicts(chain, p)
 }
 
-// misses reports whether an expected message of a part did not arrive.
 func (c *correction) misses(p part) bool {
 	s := &c.series
 	for _, h := range clip(c.record.Holes, s.numbers[p.first], s.numbers[p.end-1]) {
@@ -138,7 +136,6 @@ func (c *correction) misses(p part) bool {
 	return false
 }
 
-// hasFault reports whether the record has, in a period, a finding of a kind that isOfFeed accepts.
 func (c *correction) hasFault(p period) bool {
 	return slices.ContainsFunc(c.record.Findings, func(f ledger.Finding) bool { return isOfFeed(f.Kind) && p.has(f.At) })
 }
@@ -190,7 +187,6 @@ func clip(ranges []ledger.Range, low, high uint64) (out []ledger.Range) {
 	return out
 }
 
-// countBetween counts the numbers of ranges between low and high, including both.
 func countBetween(ranges []ledger.Range, low, high uint64) (count uint64) {
 	for _, r := range clip(ranges, low, high) {
 		count += r[1] - r[0] + 1

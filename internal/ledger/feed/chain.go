@@ -23,7 +23,6 @@ const (
 	ambiguous                // several parts equal its messages, or may equal them if a clock is wrong
 )
 
-// chains returns the chains of a connection.
 func (f *Feed) chains(log int, r *ledger.Record) (chains []chain) {
 	for i := range r.Spans {
 		if last := len(chains) - 1; last >= 0 && r.Spans[i].Resumed {
@@ -38,7 +37,6 @@ func (f *Feed) chains(log int, r *ledger.Record) (chains []chain) {
 	return chains
 }
 
-// placeChain finds the place of a chain.
 func (f *Feed) placeChain(log int, r *ledger.Record, c *chain) {
 	s := &f.series
 	count, sum := sumOf(r.Spans[c.from : c.to+1])
@@ -76,7 +74,7 @@ func (f *Feed) placeChain(log int, r *ledger.Record, c *chain) {
 	}
 }
 
-// endOf returns the end of a chain, or the arrival of its last message if its runner was killed.
+// endOf returns the end of a chain, or the arrival of the last message if the runner was killed.
 func endOf(r *ledger.Record, c chain) ledger.Instant {
 	if to := r.Spans[c.to].To; to != 0 {
 		return to
@@ -84,7 +82,7 @@ func endOf(r *ledger.Record, c chain) ledger.Instant {
 	return r.LastAt
 }
 
-// A part is a part of the series whose messages certainly were sent in this order, because chains with a known place
+// A part is a range of the series whose messages certainly were sent in this order, because chains with a known place
 // received them. Messages with unique content need no chain.
 type part struct {
 	first, end int    // indexes of the messages

@@ -65,7 +65,6 @@ func (c *changes) compare(log int, r *ledger.Record, n uint64) {
 	}
 }
 
-// lacks reports whether a connection did not receive a message.
 func (c *changes) lacks(log int, r *ledger.Record, id uint32) bool {
 	if c.numbers[log] == nil {
 		c.numbers[log] = make(map[uint32]uint64, len(c.ids[log]))
@@ -79,8 +78,7 @@ func (c *changes) lacks(log int, r *ledger.Record, id uint32) bool {
 	return r.Deviations == nil || !slices.ContainsFunc(r.Deviations.Repeats, func(a ledger.Repeat) bool { return c.extras[log][a.Extra] == id })
 }
 
-// streamOf returns the lowest and the highest number of the chain of streams that received a message; 0: the stream is
-// not listed.
+// streamOf returns the lowest and the highest number of the chain of streams that received a message; 0: not listed.
 func streamOf(r *ledger.Record, n uint64) (low, high uint64) {
 	found := false
 	for _, s := range r.Spans {

@@ -49,8 +49,7 @@ type correction struct {
 	findings    []ledger.Finding // with feed numbers
 }
 
-// numberOf returns the feed number of an entry of the log; 0: it is a copy or a changed message, or there is no such
-// entry.
+// numberOf returns the feed number of an entry of the log; 0: a copy, a changed message or no such entry.
 func (c *correction) numberOf(local uint64) uint64 {
 	if local == 0 || local > uint64(len(c.ids[c.log])) {
 		return 0
@@ -99,8 +98,7 @@ func (c *correction) copies() {
 	}
 }
 
-// permitCopies counts copies immediately after the start of a stream as repeated, not as duplicated, if content
-// repeats.
+// permitCopies counts copies right after the start of a stream as repeated if content repeats.
 func (c *correction) permitCopies() {
 	c.record.Findings = slices.DeleteFunc(c.record.Findings, func(f ledger.Finding) bool {
 		if f.Kind != ledger.KindDuplicated || !c.uncertain(f.At) {
@@ -122,8 +120,7 @@ func (c *correction) change(number, n uint64) {
 // Changed is the note of the finding on a message whose content differs on other clients.
 const Changed = "other clients received other content"
 
-// original returns the last entry of the log before n that has the same content and is a message of the feed; 0: there
-// is none.
+// original returns the last entry of the log before n with the same content that is a message of the feed; 0: none.
 func (c *correction) original(print, n uint64) uint64 {
 	for n--; n > 0; n-- {
 		if c.logs[c.log].Entries[n-1].Print == print && c.numberOf(n) > 0 {

@@ -110,7 +110,6 @@ func Align(logs []*Log, anyOrder, repeats bool, records Records) *Feed {
 	return f
 }
 
-// order returns the ids in the order of the list.
 func (f *Feed) order() []uint32 {
 	order := make([]uint32, 0, len(f.nodes)-1)
 	for id := f.nodes[0].next; id != 0; id = f.nodes[id].next {
@@ -212,7 +211,6 @@ func (f *Feed) number(order []uint32, records Records) {
 	}
 }
 
-// setArrival records an arrival of a message by the clock of the first log.
 func (f *Feed) setArrival(id uint32, at ledger.Instant) {
 	if n := f.nodes[id].number; n > 0 {
 		m := &f.Messages[n-1]
@@ -283,9 +281,8 @@ func (f *Feed) lastPlace(log int, r *ledger.Record, place []uint32) int {
 	return last
 }
 
-// wasOpen reports whether a stream of a connection was open at an instant, and for the duration margin before and after
-// it. If margin is negative, the stream may have opened up to that long after the instant, or ended up to that long
-// before it.
+// wasOpen reports whether a stream of a connection was open from margin before an instant to margin after it. If margin
+// is negative, the stream may have opened later or ended earlier by up to that time.
 func wasOpen(r *ledger.Record, at, margin ledger.Instant) bool {
 	return slices.ContainsFunc(r.Spans, func(s ledger.Span) bool { return s.From+margin <= at && (s.To == 0 || at <= s.To-margin) })
 }
@@ -313,8 +310,7 @@ func (f *Feed) doubts(records Records) (doubts []doubt) {
 	return doubts
 }
 
-// compare finds, for each log, the messages that it lacks, its copies and changed messages, and whether its entries
-// have the numbers of the feed.
+// compare sets missing, unnumbered and sameNumbers of each log.
 func (f *Feed) compare() {
 	f.missing, f.sameNumbers, f.unnumbered = make([][]ledger.Range, len(f.logs)), make([]bool, len(f.logs)), make([][]uint64, len(f.logs))
 	for log, ids := range f.ids {

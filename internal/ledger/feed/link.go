@@ -9,9 +9,8 @@ import (
 // context is the typical number of consecutive messages that identify a place if no message has unique content.
 const context = 8
 
-// link adds the entries of a log to the list. It first finds messages with unique content, then their neighbours. An
-// entry that no earlier log has follows the entry before it. order has the numbers of the log in the order of most
-// streams; nil: ascending.
+// link adds the entries of a log to the list. An entry that no earlier log has follows the entry before it. order has
+// the numbers of the log in the order of most streams; nil: ascending.
 func (f *Feed) link(log int, order []uint32, index map[uint64]uint32) {
 	entries := f.logs[log].Entries
 	if order != nil {
@@ -76,7 +75,6 @@ type linker struct {
 	shift   ledger.Instant    // added to an instant of the log to convert it to the clock of the first log
 }
 
-// assign sets the message of an entry.
 func (l *linker) assign(i int, id uint32) { l.ids[i], l.nodes[id].log = id, l.log }
 
 // fits reports whether a message has the content of an entry, and belongs to no other entry of the log.

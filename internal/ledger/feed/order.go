@@ -78,8 +78,7 @@ func mergeOrders(groups map[string]*group, all []uint32) []uint32 {
 // maxVotes limits the computation for one disorder: the square of its number of messages, times the number of groups.
 const maxVotes = 1 << 26
 
-// vote puts each message after the messages that most streams received before it. It returns order unchanged if the
-// computation exceeds maxVotes.
+// vote puts each message after the messages that most streams received before it, within maxVotes.
 func vote(order []uint32, groups []*group) []uint32 {
 	if len(order)*len(order)*len(groups) > maxVotes {
 		return order
@@ -163,7 +162,6 @@ func (f *Feed) disordered(place []uint32, records Records) (parts [][2]int) {
 	return joined
 }
 
-// setDisorders creates a disorder for each part.
 func (f *Feed) setDisorders(order []uint32, parts [][2]int) {
 	f.disorders = make([]disorder, len(parts))
 	for w, part := range parts {
@@ -214,7 +212,6 @@ func hasReceived(r *ledger.Record, n uint64) bool {
 		!slices.ContainsFunc(r.Holes, func(h ledger.Range) bool { return n >= h[0] && n <= h[1] })
 }
 
-// idsOf returns the ids of messages with log numbers.
 func (f *Feed) idsOf(log int, sequence []uint64) []uint32 {
 	ids := make([]uint32, len(sequence))
 	for i, n := range sequence {
@@ -223,7 +220,6 @@ func (f *Feed) idsOf(log int, sequence []uint64) []uint32 {
 	return ids
 }
 
-// key returns the ids of messages as a key of a map.
 func (f *Feed) key(log int, sequence []uint64) string {
 	text := make([]byte, 0, 4*len(sequence))
 	for _, n := range sequence {

@@ -104,8 +104,7 @@ func missingCopy(l *Log, r *ledger.Record, print, after, count uint64) uint64 {
 	return 0
 }
 
-// countAsReceived counts a repeat as received, although the runner counted it as a copy. It removes the finding of the
-// copy.
+// countAsReceived counts a repeat as received instead of as a copy.
 func countAsReceived(r *ledger.Record, a ledger.Repeat, repeats bool) {
 	r.Received++
 	if repeats {
@@ -122,7 +121,6 @@ func countAsReceived(r *ledger.Record, a ledger.Repeat, repeats bool) {
 	}
 }
 
-// removeNumber removes a number from ranges.
 func removeNumber(ranges []ledger.Range, n uint64) (out []ledger.Range) {
 	for _, h := range ranges {
 		if n < h[0] || n > h[1] {

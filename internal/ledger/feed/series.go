@@ -20,13 +20,11 @@ type series struct {
 	open    []period          // when such chains were open, by the clock of the first log
 }
 
-// A period is a time between two instants.
 type period struct{ from, to ledger.Instant }
 
 // has reports whether an instant is in the period, including its ends.
 func (p period) has(at ledger.Instant) bool { return at >= p.from && at <= p.to }
 
-// setSeries prepares the search for the places of chains.
 func (f *Feed) setSeries(records Records) {
 	s, late := &f.series, f.lateFirstMessages(records)
 	s.sums = append(s.sums, 0)
@@ -69,7 +67,6 @@ func (f *Feed) lateFirstMessages(records Records) map[uint32]bool {
 	return late
 }
 
-// hasJustOpened reports whether a connection opened a stream within a time before an instant.
 func hasJustOpened(r *ledger.Record, at, duration ledger.Instant) bool {
 	return slices.ContainsFunc(r.Spans, func(s ledger.Span) bool { return s.From <= at && at < s.From+duration })
 }
@@ -77,7 +74,7 @@ func hasJustOpened(r *ledger.Record, at, duration ledger.Instant) bool {
 // isCertain reports whether it is certain that a message was followed by the next one.
 func (s *series) isCertain(i int) bool { return s.follows[i] || s.unique[i] && s.unique[i+1] }
 
-// sum returns the checksum of the messages with the indexes from up to, but not including, to.
+// sum returns the checksum of the messages with the indexes from to to−1.
 func (s *series) sum(from, to int) ledger.Checksum {
 	return s.sums[to] - s.sums[from].Shift(uint64(to-from)) // #nosec G115 -- positive
 }

@@ -37,7 +37,6 @@ func (l *linker) distance(i int, id uint32) time.Duration {
 	return (l.nodes[id].at - l.entries[i].At - l.shift).Abs()
 }
 
-// near reports whether an entry arrived about when a message arrived at other runners.
 func (l *linker) near(i int, id uint32) bool { return l.distance(i, id) <= maxDelay }
 
 // An offset is the difference between the instants of two logs at one moment.
@@ -65,7 +64,6 @@ func (f *Feed) offset(from, to int) ledger.Instant {
 // samples is the approximate number of messages from which the difference of two clocks is computed.
 const samples = 1001
 
-// difference computes the offset of two logs.
 func (f *Feed) difference(from, to int) ledger.Instant {
 	at := map[uint32]ledger.Instant{}
 	step := max(len(f.ids[from])/samples, 1)
@@ -99,7 +97,6 @@ func (f *Feed) Lag(log int) time.Duration {
 	return 0
 }
 
-// lag is Lag without the limit.
 func (f *Feed) lag(log int) time.Duration {
 	clocks := time.Duration(f.logs[0].StartedUS-f.logs[log].StartedUS) * time.Microsecond
 	return f.offset(0, log) - clocks

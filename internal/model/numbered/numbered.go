@@ -16,7 +16,6 @@ const MaxToken = len("[/:01234567]") + 2*maxDigits
 // maxDigits is the maximum number of digits of a chunk number or a count.
 const maxDigits = 9
 
-// padding is the word that fills a chunk.
 const padding = "lorem "
 
 // A Token is one chunk number found in a text.

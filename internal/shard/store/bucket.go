@@ -109,7 +109,6 @@ func (b *bucket) Get(ctx context.Context, name string) (data []byte, err error) 
 	return data, err
 }
 
-// read makes one attempt of Get.
 func (b *bucket) read(ctx context.Context, name string) (data []byte, err error) {
 	r, err := b.blob.NewReader(ctx, name, nil)
 	if err != nil {

@@ -22,7 +22,6 @@ func (size tooLargeError) Error() string {
 	return fmt.Sprintf("file must have at most 2 GB, got %d GB", int64(size)/1e9)
 }
 
-// A retryKey is the key of the function of OnRetry in a context.
 type retryKey struct{}
 
 // OnRetry returns a context that makes a store call report with a sentence before each retry. report must be safe for
@@ -31,7 +30,6 @@ func OnRetry(ctx context.Context, report func(sentence string)) context.Context 
 	return context.WithValue(ctx, retryKey{}, report)
 }
 
-// reportRetry calls the function of OnRetry, if the context has one.
 func reportRetry(ctx context.Context, sentence string) {
 	if report, ok := ctx.Value(retryKey{}).(func(string)); ok {
 		report(sentence)
@@ -80,7 +78,6 @@ func noCredentials(err error) bool {
 	return strings.Contains(err.Error(), "get credentials:")
 }
 
-// noRegion reports whether the SDK found no region.
 func noRegion(err error) bool {
 	return strings.Contains(err.Error(), "Invalid region")
 }

@@ -47,7 +47,6 @@ func Open(ctx context.Context, location string) (Store, error) {
 	return nil, fmt.Errorf("location must be a folder, file:///FOLDER or s3://BUCKET/PREFIX, got %q", location)
 }
 
-// openFileURL opens a folder by its URL.
 func openFileURL(u *url.URL) (Store, error) {
 	switch {
 	case u.RawQuery != "":

@@ -196,7 +196,6 @@ func newGzip(src io.Reader) (io.Reader, error) {
 	return g, g.next()
 }
 
-// next starts the next member.
 func (g *gzipReader) next() error {
 	if err := g.member.Reset(g.src); err != nil {
 		return err

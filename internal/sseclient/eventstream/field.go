@@ -49,7 +49,6 @@ func (p *Parser) addComment(value []byte) {
 	p.hasComment = true
 }
 
-// join appends a value to a buffer of values separated by LF.
 func (p *Parser) join(buffer []byte, hasValue bool, value []byte) []byte {
 	if hasValue {
 		buffer = append(buffer, '\n')

@@ -71,7 +71,6 @@ func (p *Parser) skipComment(unread []byte, n int, isComplete bool) (line []byte
 	return p.line, isComplete, nil
 }
 
-// byteOrderMark is U+FEFF in UTF-8.
 const byteOrderMark = "\xEF\xBB\xBF"
 
 // withoutBOM strips one U+FEFF from the first line of the stream.

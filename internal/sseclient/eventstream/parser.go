@@ -104,7 +104,6 @@ func (p *Parser) begin() {
 	}
 }
 
-// dispatch ends a block and stores its fields in e.
 func (p *Parser) dispatch(e *Event) {
 	if p.hasID {
 		p.id = append(p.id[:0], p.nextID...)

@@ -34,8 +34,8 @@ type Block struct {
 // NextPart is Next for every comment line and every block. For a [CommentLine] it sets b.Comment and b.HasComment, and
 // clears the other fields of the block. The block that follows contains the comment again.
 //
-// Some services send comment lines as heartbeats, without a blank line. Before the first field of a block, NextPart
-// therefore drops the earlier comments if they exceed 512 bytes together with the new one. Next keeps them.
+// Before the first field of a block, NextPart drops the earlier comments if they exceed 512 bytes together with the new
+// one. Heartbeats without a blank line would otherwise accumulate. Next keeps all comments.
 //
 // Like Next, it does not allocate per part.
 func (p *Parser) NextPart(b *Block) (Part, error) { return p.nextPart(b, true) }

@@ -8,7 +8,6 @@ const pooledSize = 80 << 10
 
 var pool = sync.Pool{New: func() any { return new([pooledSize]byte) }}
 
-// extend appends value to b.
 func (p *Parser) extend(b, value []byte) []byte {
 	if len(b)+len(value) <= cap(b) {
 		return append(b, value...)
