@@ -103,7 +103,7 @@ func makeArchive(ctx context.Context, from archive.Source, to string, out io.Wri
 		return err
 	}
 	for _, name := range from.Secrets.Common {
-		fmt.Fprintf(out, "secrets  %s is a common word or a number, so it was replaced only next to the name of a secret (docs/report.md#archive-a-run)\n", name)
+		fmt.Fprintf(out, "secrets  %s is a common word or a number, so it was redacted only next to the name of a secret (docs/report.md#archive-a-run)\n", name)
 	}
 	return printContents(out, contents, location, file)
 }
@@ -152,7 +152,7 @@ func printContents(out io.Writer, c archive.Contents, location, file string) err
 		fmt.Fprintf(out, "data     no Prometheus data: %s\n", p.Missing)
 	}
 	if len(c.Redacted) > 0 {
-		fmt.Fprintf(out, "secrets  were replaced in %s\n", strings.Join(c.Redacted, ", "))
+		fmt.Fprintf(out, "secrets  were redacted in %s\n", strings.Join(c.Redacted, ", "))
 	}
 	for _, sentence := range c.Omitted {
 		fmt.Fprintf(out, "left out: %s\n", sentence)

@@ -52,6 +52,15 @@ func TestArchiveOfARunWithoutShards(t *testing.T) {
 	require.Contains(t, output.String(), "run      run-7: invalid, at an unknown time\n")
 }
 
+func TestArchiveNamesRedactedFiles(t *testing.T) {
+	t.Parallel()
+	run := runFolder(t)
+	require.NoError(t, os.WriteFile(filepath.Join(run, "k6.log"), []byte("Authorization: Bearer abc\n"), 0o600))
+	var output bytes.Buffer
+	require.NoError(t, makeArchive(t.Context(), archive.Source{Folder: run}, "", &output))
+	require.Contains(t, output.String(), "\nsecrets  were redacted in k6.log\n")
+}
+
 func TestArchiveToAFileOrBucket(t *testing.T) {
 	query := startBucket(t)
 	t.Setenv("BACKEND_TOKEN", "soak")
@@ -65,7 +74,7 @@ func TestArchiveToAFileOrBucket(t *testing.T) {
 	} {
 		var output bytes.Buffer
 		require.NoError(t, makeArchive(t.Context(), archive.Source{Folder: run}, to, &output))
-		require.Contains(t, output.String(), "BACKEND_TOKEN is a common word or a number")
+		require.Contains(t, output.String(), "BACKEND_TOKEN is a common word or a number, so it was redacted only next to the name of a secret")
 		require.Contains(t, output.String(), "archive  "+location+", ")
 		require.Contains(t, output.String(), "run      run-7: fail, 2023-11-14 22:13:20 UTC to 2023-11-14 23:13:20 UTC\ndata     no Prometheus data: no Prometheus address")
 		file := location

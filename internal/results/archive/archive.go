@@ -38,7 +38,7 @@ type Contents struct {
 	Soak       string    `json:"soak"` // version of soak
 	Prometheus Export    `json:"prometheus"`
 	Omitted    []string  `json:"left_out,omitempty"` // sentences
-	Redacted   []string  `json:"redacted,omitempty"` // files in which secrets were replaced
+	Redacted   []string  `json:"redacted,omitempty"` // files in which secrets were redacted
 }
 
 // verdictFields are the fields of verdict.json that an archive needs.

@@ -176,10 +176,10 @@ func TestArchiveHasNoSecrets(t *testing.T) {
 	require.Contains(t, fmt.Sprint(c.Omitted), "certs/server-key.pem is not a file that a run writes")
 
 	// The page repeats data of other files, in forms that a search for secrets cannot find. It is left out if secrets
-	// were replaced in one of these files.
+	// were redacted in one of these files.
 	for name, hasPage := range map[string]bool{"connections.csv": false, "run.json": false, "k6.log": true} {
 		_, c = makeArchive(t, Source{Folder: folder(t, map[string]string{name: "id,b/secret\n"}), Secrets: secrets})
-		require.Equal(t, hasPage, !strings.Contains(fmt.Sprint(c.Omitted), "report.html has data of files in which secrets were replaced"), name)
+		require.Equal(t, hasPage, !strings.Contains(fmt.Sprint(c.Omitted), "report.html has data of files in which secrets were redacted"), name)
 	}
 }
 

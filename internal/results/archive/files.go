@@ -63,7 +63,7 @@ func (m *maker) addFiles(folder string) error {
 		return fmt.Errorf("read the results in %s: %w", folder, err)
 	}
 	if hasPage && stale {
-		m.omit("%s has data of files in which secrets were replaced; run `soak report` to write it again", page)
+		m.omit("%s has data of files in which secrets were redacted; run `soak report` to write it again", page)
 		return nil
 	}
 	if hasPage {
