@@ -29,7 +29,6 @@ func main() {
 	}
 }
 
-// run serves the reference target until ctx ends. With --healthcheck it checks a running reference target instead.
 func run(ctx context.Context, address string, args []string) error {
 	switch {
 	case len(args) == 0:
@@ -44,8 +43,7 @@ func run(ctx context.Context, address string, args []string) error {
 	return fmt.Errorf("unexpected arguments %q; the only argument is --healthcheck", args)
 }
 
-// checkHealth opens a stream of the reference and waits for its first byte. The image has no other program for a health
-// check.
+// checkHealth runs in the image, which has no other program for a health check.
 func checkHealth(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()

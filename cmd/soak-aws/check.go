@@ -22,8 +22,6 @@ import (
 // not respond, or that its response was not conclusive.
 type check func(context.Context) (string, error)
 
-// result returns the state and the sentence of a check. The state is ok, FAIL for a refusal, or note for any other
-// error.
 func (c check) result(ctx context.Context) (state, sentence string) {
 	sentence, err := c(ctx)
 	switch {
@@ -40,10 +38,9 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// refuse returns a refusal with a formatted reason.
 func refuse(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
 
-// inspect runs all checks, which cost nothing, and prints their results. It returns an error if a check fails.
+// inspect runs all checks and prints their results. The checks cost nothing.
 func (d *deployment) inspect(ctx context.Context) error {
 	s, err := d.plannedSite(ctx)
 	if err != nil {
@@ -83,8 +80,7 @@ func (d *deployment) inspect(ctx context.Context) error {
 	return nil
 }
 
-// checkPrice returns the estimated price of the deployment. With --max-usd it refuses a higher price, and an unknown
-// price.
+// checkPrice returns the estimated price. With --max-usd it refuses a higher price and an unknown price.
 func (s site) checkPrice(context.Context) (string, error) {
 	life := time.Duration(s.settings.TTLMinutes) * time.Minute
 	var rate sizing.Rate
@@ -106,9 +102,8 @@ func (s site) checkPrice(context.Context) (string, error) {
 		sizing.USD(rate.PerHour), rate.Region, rate.AsOf, sizing.USD(rate.Cost(life)), life), nil
 }
 
-// checkOwner rejects a name if AWS has resources of that name that are not in the local state. They belong to another
-// user or machine. checkOwner reads the resources in the state, not the outputs, because a failed apply may have
-// written no outputs.
+// checkOwner refuses a name if hosts or parameters of that name are not in the local state. They belong to another user
+// or machine. checkOwner does not use the outputs, because a failed apply may have written none.
 func (s site) checkOwner(ctx context.Context) (string, error) {
 	const remedy = "choose another name (make aws-up NAME=sse-soak-ME), or use the state of that deployment"
 	name, region := s.settings.Name, s.settings.Region
@@ -128,7 +123,6 @@ func (s site) checkOwner(ctx context.Context) (string, error) {
 	return fmt.Sprintf("no other deployment in %s is called %s", region, name), err
 }
 
-// checkQuota checks that the vCPUs of the hosts fit within the quota of the account.
 func (s site) checkQuota(ctx context.Context) (string, error) {
 	const quotaCode = "L-1216C47A"
 	var quota float64
@@ -159,15 +153,13 @@ func (s site) checkQuota(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d needed, %d of %g in use", needed, used, quota), nil
 }
 
-// isStandard reports whether an instance type counts towards the quota "Running On-Demand Standard instances"
-// (L-1216C47A).
+// isStandard reports whether an instance type counts towards the quota of On-Demand Standard instances (L-1216C47A).
 func isStandard(instanceType string) bool {
 	letters := instanceType[:strings.IndexAny(instanceType+"0", "0123456789")]
 	return slices.Contains(strings.Fields("a c d h i im is m r t z"), letters)
 }
 
-// checkDryRun returns a check that runs a command as a dry run. The check fails if the credentials do not permit
-// creating a resource with the tags of the deployment. A dry run creates nothing and does not check capacity.
+// checkDryRun returns a check that the credentials permit a command with the tags of the deployment.
 func (s site) checkDryRun(resource string, command ...string) check {
 	var tags []string
 	for _, key := range slices.Sorted(maps.Keys(s.settings.Tags)) {
@@ -187,7 +179,7 @@ func (s site) checkDryRun(resource string, command ...string) check {
 	}
 }
 
-// checkSessions checks the requirements of tunnels. A run reaches the stack through a tunnel.
+// checkSessions checks the requirements of tunnels, which a run needs.
 func (s site) checkSessions(ctx context.Context) (string, error) {
 	if _, err := exec.LookPath("session-manager-plugin"); err != nil {
 		return "", refuse("%s", explain("SessionManagerPlugin is not found"))
@@ -201,8 +193,8 @@ func (s site) checkSessions(ctx context.Context) (string, error) {
 	return "the AWS CLI and its Session Manager plugin are installed", nil
 }
 
-// checkRights simulates each statement of the deployer's policy in IAM, with one example of each resource of the
-// statement. It omits actions that contain wildcards. The simulation includes permission boundaries.
+// checkRights simulates each statement of the deployer's policy in IAM, with one example of each resource. The
+// simulation includes permission boundaries.
 func (s site) checkRights(ctx context.Context) (string, error) {
 	c, file := s.aws, filepath.Join(s.dir, "deployer-policy.json")
 	var policy struct {

@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// A cloud calls AWS through the AWS command line, which finds credentials as every AWS tool does. Account and ARN
-// identify the caller.
+// A cloud calls AWS through the AWS command line. Account and ARN identify the caller.
 type cloud struct{ region, Account, ARN string }
 
 // An apiError is an error that an AWS service returns.
@@ -32,11 +31,9 @@ func code(err error) string {
 	return ""
 }
 
-// apiErrorText matches an AWS error in the output of the AWS command line.
 var apiErrorText = regexp.MustCompile(`An error occurred \(([^)]+)\) when calling the (\w+) operation[^:]*: (.*)`)
 
-// connect returns a cloud for a region. It returns an error if the AWS command line is missing or the credentials are
-// invalid.
+// connect checks that the AWS command line is installed and that the credentials are valid.
 func connect(ctx context.Context, region string) (*cloud, error) {
 	if _, err := exec.LookPath("aws"); err != nil {
 		return nil, errors.New("the AWS command line is not installed; install it: " +
@@ -49,8 +46,7 @@ func connect(ctx context.Context, region string) (*cloud, error) {
 	return c, nil
 }
 
-// call runs the AWS command line and parses its output into result, which may be nil. It returns an *apiError if AWS
-// returns an error.
+// call runs the AWS command line and parses its output into result, which may be nil. An error of AWS is an *apiError.
 func (c *cloud) call(ctx context.Context, result any, args ...string) error {
 	cmd := exec.CommandContext(ctx, "aws", append(args, "--region", c.region, "--output", "json")...) // #nosec G204 -- without a shell
 	cmd.Env = append(os.Environ(), "AWS_PAGER=")
@@ -79,23 +75,19 @@ type host struct {
 const hostQuery = "Reservations[].Instances[].{ID:InstanceId,Type:InstanceType,Launch:LaunchTime,Cores:CpuOptions.CoreCount," +
 	"Threads:CpuOptions.ThreadsPerCore,Run:Tags[?Key=='Run']|[0].Value,Owner:Tags[?Key=='Owner']|[0].Value}"
 
-// hosts returns the hosts of the region that match the filters.
 func (c *cloud) hosts(ctx context.Context, filters ...string) (all []host, err error) {
 	err = c.call(ctx, &all, append([]string{"ec2", "describe-instances", "--query", hostQuery, "--filters",
 		"Name=instance-state-name,Values=pending,running,shutting-down,stopping,stopped"}, filters...)...)
 	return all, err
 }
 
-// tagged returns the filter for a tag.
 func tagged(key, value string) string { return "Name=tag:" + key + ",Values=" + value }
 
-// unreachableLimit is the time for which AWS may be unreachable during a poll, because a laptop may lose its network
-// or sleep.
+// unreachableLimit is the time that poll continues without AWS, because a laptop may lose its network or sleep.
 const unreachableLimit = 5 * time.Minute
 
-// poll calls ready until ready returns true, a refusal, or an AWS error other than throttling. It pauses between calls.
-// After other errors it retries until AWS has been unreachable for unreachableLimit. After limit it returns
-// context.DeadlineExceeded.
+// poll calls ready until ready returns true, a refusal, or an AWS error other than throttling. After other errors it
+// retries for unreachableLimit. After limit it returns context.DeadlineExceeded.
 func poll(ctx context.Context, pause, limit time.Duration, ready func() (bool, error)) error {
 	for start, lastResponse := time.Now(), time.Now(); ; {
 		done, err := ready()

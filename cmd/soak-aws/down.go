@@ -16,7 +16,6 @@ import (
 	"time"
 )
 
-// A downOptions has the options of `soak-aws down`.
 type downOptions struct {
 	results        string        // folder of results
 	withoutArchive bool          // do not archive runs
@@ -28,8 +27,7 @@ type downOptions struct {
 // a checkpoint at least every 86 s (shard.CheckpointInterval).
 const checkpointAge = 3 * time.Minute
 
-// down archives runs and destroys the deployment. It verifies that nothing that costs money remains, except a bucket
-// with archives.
+// down archives runs, destroys the deployment, and verifies that only a bucket with archives still costs money.
 func (d *deployment) down(ctx context.Context, options downOptions) error {
 	s, err := d.plannedSite(ctx)
 	if err != nil {
@@ -62,9 +60,8 @@ func (d *deployment) down(ctx context.Context, options downOptions) error {
 	return nil
 }
 
-// archive archives each run that has shards but no archive in the bucket, including runs of other users. It returns
-// the keys of all archives, and an error if a run is in progress. With withoutArchive it returns only the keys of
-// existing archives; with withBucket it returns none.
+// archive archives each run, of any user, that has shards but no archive in the bucket. It returns the keys of all
+// archives, and an error if a run is in progress.
 func (s site) archive(ctx context.Context, options downOptions) (archives []string, err error) {
 	if s.output.Bucket == "" || options.withBucket {
 		return nil, nil
@@ -105,14 +102,12 @@ func (s site) archive(ctx context.Context, options downOptions) (archives []stri
 	return archives, s.archiveRuns(ctx, options, runs)
 }
 
-// hasVerdict reports whether the local results have the verdict of a run.
 func (o downOptions) hasVerdict(run string) bool {
 	_, err := os.Stat(filepath.Join(o.results, run, "verdict.json"))
 	return err == nil
 }
 
-// archiveRuns archives runs, with data of the stack's Prometheus if it is reachable. It first judges runs without
-// local results.
+// archiveRuns archives runs, with data of the stack's Prometheus if reachable. It first judges runs without a verdict.
 func (s site) archiveRuns(ctx context.Context, options downOptions, runs []string) error {
 	var flags []string
 	address := ""
@@ -144,9 +139,8 @@ func (s site) archiveRuns(ctx context.Context, options downOptions, runs []strin
 	return nil
 }
 
-// verifyDestroyed waits up to lag until AWS lists no resource of the deployment that costs money, except archiveBucket
-// ("": no exception). It searches by tag, independently of the state. If resources remain, it returns an error that
-// names them.
+// verifyDestroyed waits up to lag until AWS lists no resource that costs money, except archiveBucket ("": no
+// exception). It searches by tag, independently of the state.
 func (s site) verifyDestroyed(ctx context.Context, archiveBucket string, lag, pause time.Duration) error {
 	var costs, listed []string
 	err := poll(ctx, pause, lag, func() (destroyed bool, err error) {
@@ -169,9 +163,8 @@ func (s site) verifyDestroyed(ctx context.Context, archiveBucket string, lag, pa
 	return nil
 }
 
-// findTagged returns the resources with a tag. costs has the hosts, disks and buckets, which cost money and whose
-// services confirm that they exist. listed has the other resources. They are free, or AWS still lists them some time
-// after their deletion.
+// findTagged returns the resources with a tag: in costs the hosts, disks and buckets that exist, in listed all others.
+// The others are free, or AWS still lists them after their deletion.
 func (c *cloud) findTagged(ctx context.Context, key, value string) (hosts []host, costs, listed []string, err error) {
 	hosts, err = c.hosts(ctx, tagged(key, value))
 	for _, h := range hosts {
@@ -196,8 +189,8 @@ func (c *cloud) findTagged(ctx context.Context, key, value string) (hosts []host
 	return hosts, costs, listed, err
 }
 
-// sweep finds the resources of one deployment, or of all deployments, by their tags, even if the state of terraform is
-// lost. With endHosts it terminates the hosts, which cost the most, after a confirmation.
+// sweep lists the resources of one deployment, or of all, by their tags, even if the state of terraform is lost. With
+// endHosts it terminates the hosts, which cost the most.
 func (d *deployment) sweep(ctx context.Context, region string, endHosts bool) (err error) {
 	if endHosts && d.name == "" {
 		return errors.New("--end-hosts requires --name NAME, because it terminates the hosts of one deployment")

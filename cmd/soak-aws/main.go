@@ -1,6 +1,4 @@
-// Command soak-aws runs infra/terraform: it creates the stack and the runners on AWS, waits for their setup, runs
-// soak, and destroys all resources. `make aws-up`, `aws-soak` and `aws-down` call it.
-//
+// Command soak-aws creates the stack and the runners of infra/terraform on AWS, runs soak, and destroys all resources.
 // It finds credentials as every AWS tool does: in the environment, a profile, single sign-on or a role.
 package main
 
@@ -30,7 +28,6 @@ func main() { os.Exit(run(os.Args[1:])) }
 // warn prints a line on standard error; tests replace it.
 var warn = func(text string) { fmt.Fprintln(os.Stderr, text) }
 
-// run runs a command and returns the exit code.
 func run(args []string) int {
 	if !signal.Ignored(syscall.SIGHUP) { // it is ignored under nohup
 		signal.Notify(hangup, syscall.SIGHUP)
@@ -53,7 +50,6 @@ func run(args []string) int {
 	return 2
 }
 
-// commands returns the root command with its subcommands.
 func (d *deployment) commands() *cobra.Command {
 	root := &cobra.Command{
 		Use: "soak-aws", Short: "Soak on AWS: create the stack and the runners, run, destroy everything",

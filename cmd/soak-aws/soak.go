@@ -31,7 +31,6 @@ type soakFlags struct {
 	length          time.Duration
 }
 
-// soakSite returns the existing deployment, and the flags of `soak run` that soak-aws needs. It rejects --backend-url.
 func (d *deployment) soakSite(ctx context.Context, args []string) (s site, f soakFlags, err error) {
 	flags := pflag.NewFlagSet("soak run", pflag.ContinueOnError)
 	flags.ParseErrorsAllowlist.UnknownFlags = true
@@ -52,8 +51,7 @@ func (d *deployment) soakSite(ctx context.Context, args []string) (s site, f soa
 	return s, f, err
 }
 
-// soak runs `soak run --on k8s` with runners on the hosts of the deployment. The exit code of that command, which
-// depends on the verdict, becomes the exit code of soak-aws.
+// soak runs `soak run --on k8s` with runners on the hosts of the deployment.
 func (d *deployment) soak(ctx context.Context, args []string) error {
 	s, f, err := d.soakSite(ctx, args)
 	if err != nil {
@@ -69,7 +67,7 @@ func (d *deployment) soak(ctx context.Context, args []string) error {
 	return s.runSoak(ctx, f, append(command, args...))
 }
 
-// attach follows an interrupted soak to its verdict. It returns an error if the hosts have terminated.
+// attach follows an interrupted soak to its verdict.
 func (d *deployment) attach(ctx context.Context, args []string) error {
 	s, f, err := d.soakSite(ctx, args)
 	if err != nil {
@@ -135,9 +133,8 @@ func (s site) location(elements ...string) string {
 	return "s3://" + path.Join(s.output.Bucket, path.Join(elements...)) + "?region=" + url.QueryEscape(s.settings.Region)
 }
 
-// checkLifetime returns the time at which the first host terminates itself. It returns an error if there are no runners
-// or a host is not set up. It also returns one if the hosts or the credentials do not last until the verdict of a soak
-// of the given length.
+// checkLifetime returns the time at which the first host terminates itself. It returns an error if a host is not set
+// up, or if the hosts or the credentials end before the verdict of a soak of that length.
 func (s site) checkLifetime(ctx context.Context, length time.Duration) (end time.Time, err error) {
 	if s.output.Kubeconfig == "" {
 		return end, fmt.Errorf("there are no runners (runner_node_count is 0); soak %s from the laptop_cidrs, or set runner_node_count and run `make aws-up` again",
@@ -161,15 +158,14 @@ func (s site) checkLifetime(ctx context.Context, length time.Duration) (end time
 	return end, nil
 }
 
-// environment returns variables for soak: the region, the secrets of the stack's host, and the address of Prometheus.
-// The secrets must not be flags, because all users of this machine can read the flags of a process. environment adds
-// the targets of remote write and of the control group, unless the user set them. via is the address of the tunnel to
-// the stack ("": none).
+// environment returns variables for soak. They contain secrets, which must not be flags, because all users of this
+// machine can read flags. The user's variables for remote write and for the control group stay unchanged. via is the
+// address of the tunnel to the stack ("": none).
 func (s site) environment(via string) []string {
 	env := append(strings.Fields(s.values[s.output.Secrets]), "AWS_REGION="+s.settings.Region)
 	_, password, _ := strings.Cut(s.values[s.output.Secrets], "PROMETHEUS_PASSWORD=")
 	password, _, _ = strings.Cut(password, "\n")
-	const user = "prometheus" // of nginx
+	const user = "prometheus" // in the configuration of nginx
 	prometheus := url.URL{Scheme: "http", User: url.UserPassword(user, password), Host: via, Path: "/prometheus/"}
 	env = append(env, "PROMETHEUS_URL="+prometheus.String())
 	if _, isSet := os.LookupEnv("K6_PROMETHEUS_RW_SERVER_URL"); !isSet {
@@ -184,8 +180,7 @@ func (s site) environment(via string) []string {
 }
 
 const (
-	// scheduleDelay is the time between the planned end of a host and the schedule that terminates the host if it still
-	// runs (modules/host).
+	// scheduleDelay is the time from the planned end of a host until a schedule terminates it (modules/host).
 	scheduleDelay = 15 * time.Minute
 	// maxLifetime is the maximum time from now until the end of hosts. Hosts reject a later end.
 	maxLifetime = 24 * time.Hour
@@ -195,11 +190,9 @@ const (
 	defaultLength = time.Hour
 )
 
-// clock formats a time of day in UTC.
 func clock(t time.Time) string { return t.UTC().Format(time.TimeOnly + " MST") }
 
-// end returns the time at which the first host terminates itself. It returns an error if a soak of the given length
-// needs more time.
+// end returns the time at which the first host terminates itself, and an error if a soak of that length ends later.
 func (s site) end(ctx context.Context, length time.Duration) (end time.Time, err error) {
 	hosts, err := s.aws.hosts(ctx, tagged("Run", s.settings.Name))
 	if err != nil {
@@ -225,9 +218,8 @@ func (s site) end(ctx context.Context, length time.Duration) (end time.Time, err
 	return end, nil
 }
 
-// checkCredentials returns a check that the credentials are valid until the verdict of a soak. The AWS tools renew
-// the credentials of a profile until its session ends, at an unknown time. They do not renew credentials in the
-// environment.
+// checkCredentials checks that the credentials last until the verdict of a soak. AWS tools renew those of a profile
+// until its session ends, at an unknown time. They do not renew those in the environment.
 func (c *cloud) checkCredentials(length time.Duration) check {
 	return func(ctx context.Context) (string, error) {
 		var exported struct{ Expiration time.Time }
@@ -250,8 +242,8 @@ func (c *cloud) checkCredentials(length time.Duration) check {
 	}
 }
 
-// extend postpones the end of all hosts. It first changes the schedules, and then the parameter that the hosts read.
-// A failure in between therefore leaves the end of the hosts unchanged.
+// extend postpones the end of all hosts. It changes the schedules before the parameter that the hosts read. A failure
+// in between therefore leaves the end unchanged.
 func (d *deployment) extend(ctx context.Context, minutes int) error {
 	if minutes < 1 {
 		return refuse("--minutes must be positive, got %d; `make aws-down` ends the hosts", minutes)

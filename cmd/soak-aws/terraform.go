@@ -18,8 +18,8 @@ import (
 // A deployment is one state of the Terraform code in dir.
 type deployment struct {
 	dir         string
-	name        string   // NAME, for a separate state; "": the name in the settings
-	skipConfirm bool     // do not ask for confirmation
+	name        string // NAME, for a separate state; "": the name in the settings
+	skipConfirm bool
 	program     string   // path of soak
 	env         []string // variables for terraform; the variables of the user override them
 	prices      string   // file with prices; "": the built-in prices
@@ -54,7 +54,6 @@ type outputs struct {
 	EndParameter string            `json:"end_parameter"`
 }
 
-// target returns the command line of a make target for this deployment.
 func (d *deployment) target(name string) string {
 	if d.name != "" {
 		return "make " + name + " NAME=" + d.name
@@ -65,9 +64,8 @@ func (d *deployment) target(name string) string {
 // set passes a variable to terraform. terraform.tfvars and the environment of the user override it.
 func (d *deployment) set(name, value string) { d.env = append(d.env, "TF_VAR_"+name+"="+value) }
 
-// command returns a terraform command that runs in dir. The command has its own process group, so it does not receive
-// the SIGINT and SIGHUP that a terminal sends to the foreground group. soak-aws sends it one SIGINT; a second one
-// would make it exit without writing its state.
+// command returns a terraform command. In its own process group it does not receive the SIGINT and SIGHUP of a
+// terminal. soak-aws sends one SIGINT; after a second one, terraform would exit without writing its state.
 func (d *deployment) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "terraform", args...) // #nosec G204 -- arguments of soak-aws, without a shell
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -88,7 +86,6 @@ func (d *deployment) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// init runs terraform init, which downloads the AWS provider the first time.
 func (d *deployment) init(ctx context.Context) error {
 	cmd := d.command(ctx, "init", "-input=false")
 	cmd.Env = append(cmd.Env, "TF_WORKSPACE=default") // the workspace of the deployment may not exist yet
@@ -122,8 +119,7 @@ func (d *deployment) readSettings(ctx context.Context) (s settings, err error) {
 	return s, nil
 }
 
-// change runs terraform apply or destroy, which prints its plan and, without skipConfirm, asks for confirmation. change
-// adds the remedy to known AWS errors.
+// change runs terraform apply or destroy, and adds the remedy to known AWS errors.
 func (d *deployment) change(ctx context.Context, verb string, args ...string) error {
 	if d.skipConfirm {
 		args = append(args, "-auto-approve")
@@ -156,7 +152,6 @@ func (d *deployment) inState(ctx context.Context, filter ...string) string {
 	return strings.TrimSpace(string(list))
 }
 
-// errNoOutputs is the error for a state without the output "deployment".
 var errNoOutputs = errors.New("there is no deployment; run `make aws-up`")
 
 // outputs returns the output "deployment" from the state of terraform, or errNoOutputs.
@@ -217,7 +212,6 @@ func (d *deployment) appliedSite(ctx context.Context) (site, error) {
 	return s, err
 }
 
-// parameters returns the decrypted values of the deployment's parameters in Systems Manager, by name.
 func (s site) parameters(ctx context.Context) (map[string]string, error) {
 	var list []struct{ Name, Value string }
 	err := s.aws.call(ctx, &list, "ssm", "get-parameters-by-path", "--path", "/"+s.settings.Name, "--recursive", "--with-decryption",

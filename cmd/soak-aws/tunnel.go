@@ -32,8 +32,7 @@ const (
 // preferences of an account can reduce this time to one minute.
 var checkInterval = 30 * time.Second
 
-// A tunnel forwards a port of this machine's loopback interface to a host through Systems Manager, which encrypts all
-// traffic. The AWS command line and its plugin open it.
+// A tunnel forwards a port of the loopback interface to a host through Systems Manager, which encrypts all traffic.
 type tunnel struct {
 	address string // HOST:PORT on this machine
 	region  string
@@ -44,8 +43,7 @@ type tunnel struct {
 	running sync.WaitGroup // the goroutine that runs maintain
 }
 
-// openTunnel opens a tunnel and reopens it after each disconnect, until close is called. If local is 0, the tunnel uses
-// a free port of this machine.
+// openTunnel opens a tunnel from the port local (0: a free port), and reopens it after each disconnect until close.
 func openTunnel(ctx context.Context, out outputs, name string, port, local int) (*tunnel, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(local)))
 	if err != nil {
@@ -68,14 +66,12 @@ func openTunnel(ctx context.Context, out outputs, name string, port, local int) 
 	return t, err
 }
 
-// close closes the tunnel and waits for its end.
 func (t *tunnel) close() {
 	t.stop()
 	t.running.Wait()
 }
 
-// maintain runs one session after another until ctx ends. It sends the result of opening the first session to first,
-// and returns if the result is an error.
+// maintain runs one session after another until ctx ends. first receives the result of opening the first session.
 func (t *tunnel) maintain(ctx context.Context, first chan<- error) {
 	for wasOpen, warned := false, false; ctx.Err() == nil; {
 		isOpen := false
@@ -107,8 +103,7 @@ func (t *tunnel) maintain(ctx context.Context, first chan<- error) {
 	}
 }
 
-// responds reports whether the remote port responds through the tunnel. The cluster, which requires TLS, responds
-// with an HTTP error.
+// responds reports whether the remote port responds. The cluster requires TLS, but responds to HTTP with an error.
 func (t *tunnel) responds(ctx context.Context) bool {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+t.address+"/healthz", nil)
 	if err != nil {
@@ -118,8 +113,8 @@ func (t *tunnel) responds(ctx context.Context) bool {
 	return err == nil && resp.Body.Close() == nil
 }
 
-// session runs the AWS command line until it ends, the remote port does not respond, or ctx ends. It waits up to
-// openTimeout for the first response, and then calls opened. Its checks also keep the session from being idle.
+// session runs the AWS command line until it ends, the remote port does not respond, or ctx ends. It calls opened after
+// the first response. Its checks also keep the session from being idle.
 func (t *tunnel) session(ctx context.Context, opened func()) error {
 	_, local, _ := net.SplitHostPort(t.address)
 	log, err := os.CreateTemp("", "soak-aws-")
@@ -164,7 +159,6 @@ func (t *tunnel) session(ctx context.Context, opened func()) error {
 	}
 }
 
-// open opens a tunnel to Grafana and Prometheus until Ctrl-C, or until the terminal closes.
 func (d *deployment) open(ctx context.Context, port int) error {
 	out, err := d.outputs(ctx)
 	if err != nil {

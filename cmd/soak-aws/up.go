@@ -12,7 +12,6 @@ import (
 	"time"
 )
 
-// setupTimeout is the time limit for the setup of hosts.
 const setupTimeout = 25 * time.Minute
 
 // A streams has the number and the noop interval of the streams that a stack supports; 0: not set.
@@ -40,7 +39,6 @@ func (s streams) match(current streams, place string) error {
 	return nil
 }
 
-// up creates the stack and the runners, and waits for their hosts.
 func (d *deployment) up(ctx context.Context, requested streams) error {
 	d.set("stack_dir", "../../bin/aws/stack") // created by `make aws-files`
 	d.set("runner_dir", "../../bin/aws/runner")
@@ -79,8 +77,7 @@ func (d *deployment) up(ctx context.Context, requested streams) error {
 	return nil
 }
 
-// apply creates the resources of the settings, and waits for the hosts. It replaces hosts whose setup failed, because
-// each host runs its user data only once.
+// apply creates the resources. It replaces hosts whose setup failed, because each host runs its user data only once.
 func (s *site) apply(ctx context.Context) error {
 	var args []string
 	for name, host := range s.output.Statuses {
@@ -100,15 +97,14 @@ func (s *site) apply(ctx context.Context) error {
 	return err
 }
 
-// The states of the setup of a host.
 const (
 	setupPending = "pending"
 	setupReady   = "ready"
 	setupFailed  = "failed"
 )
 
-// setup returns the state of a host's setup from the value of its parameter, which has the format STATE HOST DETAILS.
-// A value with the id of another host means pending, because parameters outlive hosts.
+// setup returns the state of a host's setup from its parameter (STATE HOST DETAILS). A value with the id of another
+// host means pending, because parameters outlive hosts.
 func setup(value, host string) (state, details string) {
 	state, text, _ := strings.Cut(value, " ")
 	id, details, _ := strings.Cut(text, " ")
@@ -118,7 +114,6 @@ func setup(value, host string) (state, details string) {
 	return state, details
 }
 
-// awaitHosts waits until all hosts are ready, and prints each ready host.
 func (s site) awaitHosts(ctx context.Context, pause time.Duration) error {
 	statuses := s.output.Statuses
 	fmt.Printf("waiting for %d hosts to set themselves up, which takes some minutes\n", len(statuses))

@@ -54,8 +54,7 @@ func archiveCommand() *cobra.Command {
 	return cmd
 }
 
-// folderOf returns the folder of a run, with links resolved. name is the path of the folder, or the name of a folder or
-// of a link in out: a test id, or latest.
+// folderOf returns the folder of a run, with links resolved. name is its path, or its name in out, such as latest.
 func folderOf(name, out string) string {
 	if info, err := os.Stat(name); err != nil || !info.IsDir() {
 		name = filepath.Join(out, name)
@@ -66,8 +65,8 @@ func folderOf(name, out string) string {
 	return name
 }
 
-// makeArchive makes an archive and prints the result to out. to is a file, a folder or a bucket; "" means the parent of
-// the folder of the run. makeArchive keeps an existing archive that has Prometheus data if the new one has none.
+// makeArchive makes an archive and prints the result. to is a file, a folder, a bucket, or "" for the parent of the
+// folder of the run. An existing archive with Prometheus data is kept if the new one has none.
 func makeArchive(ctx context.Context, from archive.Source, to string, out io.Writer) error {
 	from.Version = version()
 	dotenv := ".env"
@@ -108,8 +107,6 @@ func makeArchive(ctx context.Context, from archive.Source, to string, out io.Wri
 	return printContents(out, contents, location, file)
 }
 
-// archiveFile returns the path of a new archive. If to is "", the archive is next to the folder of the run. If to is a
-// folder, the archive is in that folder. Otherwise to is the path.
 func archiveFile(results, to, name string) string {
 	if to == "" {
 		return filepath.Join(filepath.Dir(results), name)
@@ -120,8 +117,7 @@ func archiveFile(results, to, name string) string {
 	return to
 }
 
-// uploadArchive uploads an archive. It returns ErrHasData if the archive in the bucket has Prometheus data and the new
-// one has none.
+// uploadArchive returns ErrHasData if the archive in the bucket has Prometheus data and the new one has none.
 func uploadArchive(ctx context.Context, contents archive.Contents, file, to string) error {
 	if contents.Prometheus.Missing != "" {
 		existing := file + ".existing"
@@ -132,8 +128,7 @@ func uploadArchive(ctx context.Context, contents archive.Contents, file, to stri
 	return store.Upload(ctx, file, to)
 }
 
-// printContents prints the location, run and data of an archive, and its redacted and omitted files. file is the
-// archive on this machine; location is its path or URL for the user.
+// printContents describes an archive. file is its path on this machine; location is its path or URL for the user.
 func printContents(out io.Writer, c archive.Contents, location, file string) error {
 	info, err := os.Stat(file)
 	if err != nil {

@@ -41,8 +41,8 @@ func compareCommand(outcome *verdict.Outcome) *cobra.Command {
 	return cmd
 }
 
-// splitAtDash splits folders into those of the old and the new runs. dash is the number of folders before --; -1 means
-// that there is no --, so only the last folder is new.
+// splitAtDash returns the folders of the old and of the new runs. dash is the number of folders before --. Without --,
+// dash is -1 and only the last folder is new.
 func splitAtDash(dirs []string, dash int) (old, recent []string, err error) {
 	if dash < 0 {
 		dash = len(dirs) - 1

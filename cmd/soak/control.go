@@ -14,8 +14,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/run"
 )
 
-// controlCommand returns the command that serves the reference target of the control group. `soak run` passes it a
-// listening socket.
 func controlCommand() *cobra.Command {
 	var listen string
 	cmd := &cobra.Command{
@@ -38,7 +36,7 @@ func controlCommand() *cobra.Command {
 	return cmd
 }
 
-// controlListener listens on an address, or uses the listening socket at descriptor 3 if the address is "".
+// controlListener listens on an address. "" means the listening socket that `soak run` passes at descriptor 3.
 func controlListener(ctx context.Context, address string) (net.Listener, error) {
 	if address != "" {
 		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)

@@ -82,7 +82,7 @@ var relevantSettings = []string{
 	"SERVICE", "TOPIC", "TOPICS", "PUBLISH_RATE", "NOOP_INTERVAL", "CA", "INSECURE", "FOLLOW_REDIRECTS", "ACCEPT_ENCODING",
 }
 
-// tryTarget opens one stream of the service and returns the result as a finding. It returns an error for wrong usage.
+// tryTarget opens one stream of the service. Only wrong usage is an error; other failures are in the finding.
 func tryTarget(ctx context.Context, c run.Config) (preflight.Finding, error) {
 	f := preflight.Finding{Group: "service", Name: "stream", State: preflight.OK, Result: "opened at " + c.Plan.BackendURL}
 	c.Stdout = io.Discard
@@ -97,7 +97,6 @@ func tryTarget(ctx context.Context, c run.Config) (preflight.Finding, error) {
 	return f, nil
 }
 
-// repositoryPrograms returns the programs of this repository. needsBackend reports whether the run starts a backend.
 func repositoryPrograms(needsBackend bool) []preflight.Program {
 	return []preflight.Program{
 		{Name: "k6", Find: func() (string, error) { return run.Program("k6") }, Version: []string{"version"}, Consequence: "nothing can be run", Needed: true, Remedy: "make build, or the archive of a release (docs/getting-started.md)"},
@@ -105,11 +104,8 @@ func repositoryPrograms(needsBackend bool) []preflight.Program {
 	}
 }
 
-// marks maps the state of a finding to the text at the start of its line.
 var marks = map[preflight.State]string{preflight.OK: "ok", preflight.Absent: "–", preflight.Warning: "warning", preflight.Broken: "BROKEN"}
 
-// printFindings prints a line for each finding, and a conclusion. The remedy of a finding follows it, unless the state
-// is OK.
 func printFindings(w io.Writer, findings []preflight.Finding) error {
 	about := ""
 	count := map[preflight.State]int{}

@@ -13,7 +13,6 @@ import (
 // helpWidth is the maximum length of a line of a help text, except for indented lines.
 const helpWidth = 100
 
-// A helpGroup is a group of flags of a run, under a heading.
 type helpGroup struct {
 	heading string
 	flags   []string
@@ -56,7 +55,6 @@ func addRunHelp(cmd *cobra.Command, example string) {
 	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { _ = runHelp(cmd, commonFlags) }) // ignores output errors
 }
 
-// runHelp prints the help of a run with the flags of its suite and of the given groups.
 func runHelp(cmd *cobra.Command, groups []helpGroup) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\nUsage:\n  %s\n\nExample:\n%s\n", wrap(cmd.Long, helpWidth), cmd.UseLine(), cmd.Example)
@@ -88,7 +86,6 @@ func runHelp(cmd *cobra.Command, groups []helpGroup) error {
 	return err //nolint:wrapcheck // of standard output
 }
 
-// suiteFlags returns the flags of a command that are in no group of allFlags.
 func suiteFlags(cmd *cobra.Command) *pflag.FlagSet {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
@@ -100,8 +97,7 @@ func suiteFlags(cmd *cobra.Command) *pflag.FlagSet {
 	return flags
 }
 
-// wrap joins the lines of each paragraph, and breaks the paragraph into lines of at most width bytes. A longer word has
-// a line of its own. Indented lines remain unchanged.
+// wrap breaks each paragraph into lines of at most width bytes, or one longer word. Indented lines remain unchanged.
 func wrap(text string, width int) string {
 	var out []string
 	line := ""
@@ -128,7 +124,6 @@ func wrap(text string, width int) string {
 	return strings.Join(out, "\n")
 }
 
-// wrapHelp wraps the long help texts of a command and its subcommands.
 func wrapHelp(cmd *cobra.Command) {
 	cmd.Long = wrap(cmd.Long, helpWidth)
 	for _, sub := range cmd.Commands() {

@@ -65,8 +65,6 @@ func historyCommand() *cobra.Command {
 	return cmd
 }
 
-// listRuns prints the newest runs of a folder, and writes the page of all runs. With open it shows the page in the
-// browser.
 func listRuns(folder string, limit int, open bool, cmd *cobra.Command) error {
 	h, err := results.ReadHistory(folder)
 	if err != nil {
@@ -86,8 +84,6 @@ func listRuns(folder string, limit int, open bool, cmd *cobra.Command) error {
 	return openPage(page, cmd.ErrOrStderr())
 }
 
-// pruneRuns removes old runs, prints for each run whether it was removed, and writes the page of the remaining runs. A
-// dry run removes and writes nothing.
 func pruneRuns(folder string, keep int, dryRun bool, out io.Writer) error {
 	h, err := results.ReadHistory(folder)
 	if err != nil {

@@ -40,8 +40,7 @@ Responses that end by themselves, such as answers of a language model, are teste
 
 init does not overwrite files without --update or --force. Without a URL it prompts for one.`
 
-// An overwriteMode selects the existing files that init replaces. force selects all files, and update those that are
-// unchanged since init wrote them. The zero value selects none.
+// An overwriteMode selects the existing files to replace: all (force), unedited ones (update), or none (zero).
 type overwriteMode struct{ force, update bool }
 
 func initCommand() *cobra.Command {
@@ -93,8 +92,6 @@ func initCommand() *cobra.Command {
 	return cmd
 }
 
-// check returns an error if both modes are set, or if neither mode is set and a file of init exists. description is the
-// path of the service description.
 func (m overwriteMode) check(description string) error {
 	if m.force && m.update {
 		return errors.New("--force and --update cannot be combined")
@@ -107,7 +104,6 @@ func (m overwriteMode) check(description string) error {
 	return nil
 }
 
-// promptURL prints a prompt to out and reads a URL from in.
 func promptURL(input io.Reader, output io.Writer) (string, error) {
 	fmt.Fprint(output, "URL of an event stream (headers, topics and more are flags: soak init --help): ")
 	line, err := bufio.NewReader(input).ReadString('\n')
@@ -121,8 +117,7 @@ func promptURL(input io.Reader, output io.Writer) (string, error) {
 	return line, nil
 }
 
-// serviceName returns the configured name of the service, or else the host of the URL. The name is also the name of the
-// description file, without .js.
+// serviceName returns the configured name, or else the host of the URL. The description file is NAME.js.
 func serviceName(c *probe.Config) (string, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Hostname() == "" {
@@ -139,10 +134,9 @@ func serviceName(c *probe.Config) (string, error) {
 //go:embed init_workflow.yml
 var workflow string
 
-// workflowOf returns the workflow with the action pinned to the commit of this build, whose full hash is id. If it were
-// pinned to a branch or a tag, others could change the code that runs with the secrets of a repository. If id is "",
-// the placeholder COMMIT remains, and GitHub cannot run the workflow. release is the version of this build; "" if it is
-// not a release.
+// workflowOf returns the workflow with the action pinned to the commit id. Others could change the code of a branch or
+// a tag, which runs with the secrets of a repository. Without an id the placeholder COMMIT remains, and GitHub cannot
+// run the workflow. release is "" if this build is not a release.
 func workflowOf(release, id string) string {
 	if id == "" {
 		return strings.Replace(workflow, "VERSION", "the full hash of a release; this build of soak does not record its own", 1)
@@ -159,17 +153,14 @@ func forSuite(workflow string, result probe.Result) string {
 		"            --require-messages\n        # --require-messages: a run that checked no message is invalid, not a pass of its connections.\n", "").Replace(workflow)
 }
 
-// workflowFile is the path of the workflow, in the folder where GitHub looks for workflows.
 var workflowFile = filepath.Join(".github", "workflows", "soak.yml")
 
-// Settings of the first run, which is small and short.
 const (
 	firstConnections = "10"
 	firstSeconds     = "60"
 )
 
-// settingsFor returns the text of soak.yaml for the first run. The settings of the publisher are set only if the
-// description can publish.
+// settingsFor returns the text of soak.yaml for the first run.
 func settingsFor(c *probe.Config, result probe.Result, description string) (string, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil {
@@ -202,9 +193,8 @@ func settingsFor(c *probe.Config, result probe.Result, description string) (stri
 	return plan.SettingsText(values) //nolint:wrapcheck // it names the setting
 }
 
-// writeProject writes the description, the settings and the workflow. If --update keeps an edited file, writeProject
-// writes the new text to a second file, such as soak.new.yaml. It never writes a second workflow. It prints which parts
-// of the description are missing, and the next step.
+// writeProject writes the three files. If --update keeps an edited file, writeProject writes the new text to a second
+// file, such as soak.new.yaml. It never writes a second workflow.
 func writeProject(w io.Writer, c *probe.Config, result probe.Result, mode overwriteMode) error {
 	description := c.Name + ".js"
 	settings, err := settingsFor(c, result, description)
@@ -245,8 +235,7 @@ func writeProject(w io.Writer, c *probe.Config, result probe.Result, mode overwr
 	return err //nolint:wrapcheck // of standard output
 }
 
-// firstRun returns a description of the first run, and the command that starts it. The size is unknown if init keeps
-// the settings of the user.
+// firstRun describes the first run. Its size is unknown if init keeps the settings of the user.
 func firstRun(result probe.Result, keepsSettings bool) string {
 	size, checks, command := " of "+firstConnections+" streams", "checks every message", "soak run"
 	switch {
@@ -261,17 +250,14 @@ func firstRun(result probe.Result, keepsSettings bool) string {
 	return fmt.Sprintf("%s, which %s:\n    %s", size, checks, command)
 }
 
-// checksumMark precedes the checksum in the last line of a file.
 const checksumMark = " soak init: "
 
-// addChecksum returns a text with an additional last line: a comment with the checksum of the text. comment is the
-// start of a comment, such as #. isEdited recognizes unchanged files by the checksum.
+// addChecksum appends a comment with the checksum of the text, by which isEdited recognizes unchanged files.
 func addChecksum(text, comment string) string {
 	return fmt.Sprintf("%s%s%s%x\n", text, comment, checksumMark, sha256.Sum256([]byte(text)))
 }
 
-// isEdited reports whether the file at path exists and is not exactly what init wrote. It returns true for a file that
-// cannot be read.
+// isEdited reports whether the file exists and is not exactly what init wrote, or cannot be read.
 func isEdited(path, comment string) bool {
 	existing, err := os.ReadFile(path) // #nosec G304 -- in this folder
 	if err != nil {

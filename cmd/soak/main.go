@@ -1,5 +1,5 @@
-// Command soak proves, or disproves, that a service keeps Server-Sent-Event streams alive without losing a message:
-// it plans a run, starts the target and the runners, merges the shards of the runners and judges the run.
+// Command soak checks that a service keeps streams of Server-Sent Events open without losing a message. It plans a run,
+// starts the target and the runners, merges the shards and judges the run.
 package main
 
 import (
@@ -30,7 +30,6 @@ func main() {
 	os.Exit(execute(os.Args[1:]))
 }
 
-// execute runs a command and returns the exit code.
 func execute(args []string) int {
 	outcome := verdict.Pass
 	root := &cobra.Command{
@@ -71,7 +70,6 @@ func commands(outcome *verdict.Outcome) []*cobra.Command {
 	}
 }
 
-// hint returns the sentence that names the help for a usage error of a command.
 func hint(cmd *cobra.Command) string {
 	if !cmd.HasParent() {
 		return "`soak --help` lists the commands"
@@ -79,8 +77,7 @@ func hint(cmd *cobra.Command) string {
 	return fmt.Sprintf("`%s --help` describes its flags", cmd.CommandPath())
 }
 
-// explainFlagError explains an error of the flag parser. For an invalid value it states the rule; for an unknown flag
-// it suggests the flag with the nearest name. It returns other errors unchanged.
+// explainFlagError adds the rule to the error for an invalid value, and the nearest name to that for an unknown flag.
 func explainFlagError(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	var unknown *pflag.NotExistError
@@ -95,8 +92,7 @@ func explainFlagError(cmd *cobra.Command, err error) error {
 	return err
 }
 
-// suggestName returns an error with a suggestion, after prefix: the name in names that is nearest to name, if any is
-// near.
+// suggestName adds to an error the name that is nearest to name, after prefix, if any is near.
 func suggestName(err error, prefix, name string, names []string) error {
 	if suggestion := service.Nearest(name, names); suggestion != "" {
 		return fmt.Errorf("%w; did you mean %s%s?", err, prefix, suggestion)
@@ -104,7 +100,6 @@ func suggestName(err error, prefix, name string, names []string) error {
 	return err
 }
 
-// oneArg returns a check that a command has one argument.
 func oneArg(noun string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {
@@ -114,8 +109,7 @@ func oneArg(noun string) cobra.PositionalArgs {
 	}
 }
 
-// noArgs checks that a command has no arguments. After --live, its error suggests --live=ADDRESS, because the argument
-// may be the address.
+// noArgs rejects arguments. After --live, its error suggests --live=ADDRESS, because the argument may be the address.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if live := cmd.Flags().Lookup("live"); len(args) > 0 && live != nil && live.Changed {
 		return usageError{Err: fmt.Errorf("unexpected argument %q: an address to show the run at is written --live=%[1]s", args[0])}
@@ -126,8 +120,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// runArgs checks that `soak run` has no arguments. Its error suggests a command for a URL, or the suite whose name is
-// nearest.
+// runArgs rejects arguments of `soak run`. Its error suggests a command for a URL, or the nearest suite.
 func runArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 || cmd.Flags().Lookup("live").Changed {
 		return noArgs(cmd, args)

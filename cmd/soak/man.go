@@ -8,8 +8,7 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// manCommand returns the command that writes manual pages, for packagers of soak. The environment
-// variable SOURCE_DATE_EPOCH sets the date in the pages.
+// manCommand is for packagers of soak. cobra reads the date in the pages from the variable SOURCE_DATE_EPOCH.
 func manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man FOLDER",

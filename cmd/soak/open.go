@@ -44,9 +44,8 @@ func openCommand() *cobra.Command {
 	return cmd
 }
 
-// openArchive checks and unpacks an archive, prints its contents, and shows its data until ctx ends. If dir is "", it
-// unpacks into a temporary folder, which it removes at the end. With check it always uses a temporary folder, and
-// returns after it has printed the contents.
+// openArchive unpacks an archive into dir ("": a temporary folder) and shows its data until ctx ends. With check it
+// uses a temporary folder, and returns after it has printed the contents.
 func openArchive(ctx context.Context, file, dir string, check bool, out io.Writer) (err error) {
 	tmp, err := os.MkdirTemp("", "soak-open-")
 	if err != nil {
@@ -80,12 +79,10 @@ func openArchive(ctx context.Context, file, dir string, check bool, out io.Write
 	return showData(ctx, contents, dir, tmp, out)
 }
 
-// graphMargin is the time that the graph shows before the run, and the same again after it.
+// graphMargin is the time that the graph shows before the run, and also after it.
 const graphMargin = 30 * time.Second
 
-// showData starts a Prometheus with the data of an unpacked archive, prints its address, and stops it when ctx ends. It
-// returns an error if Prometheus ends earlier. If the archive has no Prometheus data, showData only waits until ctx
-// ends.
+// showData shows the data of an unpacked archive in a Prometheus until ctx ends. Without data it only waits.
 func showData(ctx context.Context, c archive.Contents, dir, tmp string, out io.Writer) error {
 	if c.Prometheus.Missing != "" {
 		fmt.Fprintln(out, "The archive has no Prometheus data, so nothing is started. Ctrl-C removes the unpacked files, unless --dir names their folder.")
@@ -114,7 +111,6 @@ func showData(ctx context.Context, c archive.Contents, dir, tmp string, out io.W
 	}
 }
 
-// graphURL returns the address of a graph of a run's open streams in a Prometheus.
 func graphURL(prometheus string, c archive.Contents) string {
 	length := c.Ended.Sub(c.Started) + 2*graphMargin
 	query := url.Values{

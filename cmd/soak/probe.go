@@ -88,14 +88,12 @@ func probeCommand() *cobra.Command {
 	return cmd
 }
 
-// secondsFlag adds the flag --seconds with a default value. The flag accepts a number of seconds, or a duration such as
-// 10m.
+// secondsFlag adds the flag --seconds, which accepts a number of seconds or a duration such as 10m.
 func secondsFlag(f *pflag.FlagSet, seconds *int, value int, help string) {
 	*seconds = value
 	f.Var(plan.Setting{Name: "SECONDS", Value: seconds}, "seconds", help)
 }
 
-// serviceFlags adds the flags that describe the service to probe.
 func serviceFlags(f *pflag.FlagSet, c *probe.Config) {
 	f.BoolVar(&c.FollowRedirects, "follow-redirects", false, "follow redirects to another origin, without the headers given here")
 	f.StringVar(&c.CA, "ca", "", "file of PEM certificates to trust for TLS, in addition to those of the system")
@@ -109,8 +107,7 @@ func serviceFlags(f *pflag.FlagSet, c *probe.Config) {
 	requestFlags(f, &c.Publish, "publish-", "the request that publishes")
 }
 
-// prepareProbe sets the tokens of a configuration from the environment, and its functions for progress and usage
-// errors. Ctrl-C or SIGTERM ends the returned context, and a second signal ends the program.
+// prepareProbe completes a configuration. Ctrl-C or SIGTERM ends the returned context; a second signal ends soak.
 func prepareProbe(parent context.Context, c *probe.Config) (context.Context, context.CancelFunc) {
 	c.SubscribeToken, c.PublishToken = os.Getenv("SUBSCRIBE_TOKEN"), os.Getenv("PUBLISH_TOKEN")
 	c.Progress = func(sentence string) { fmt.Fprintf(os.Stderr, "probe: %s\n", sentence) }
@@ -122,16 +119,13 @@ func prepareProbe(parent context.Context, c *probe.Config) (context.Context, con
 	return ctx, stop
 }
 
-// requestFlags adds the flags for method, body and headers of one request. Their names begin with prefix, and subject
-// names the request in their help.
 func requestFlags(f *pflag.FlagSet, r *probe.Request, prefix, subject string) {
 	f.StringVar(&r.Method, prefix+"method", "", "method of "+subject)
 	f.StringVar(&r.Body, prefix+"body", "", "body of "+subject)
 	f.StringArrayVar(&r.Headers, prefix+"header", nil, "header of "+subject+", as 'Name: value'; repeatable")
 }
 
-// checkProbe returns an error if a setting is out of range, or if out names an existing file or is combined with
-// --idle. If the configuration has no service name, checkProbe sets it to the file name in out, without .js.
+// checkProbe checks the settings. If the service has no name, checkProbe sets it to the file name in out, without .js.
 func checkProbe(c *probe.Config, out string, idle bool) error {
 	longest := probe.Longest
 	if idle {

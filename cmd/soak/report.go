@@ -39,7 +39,6 @@ func reportCommand() *cobra.Command {
 	return cmd
 }
 
-// openPage opens a file in the browser. It writes the browser's output to out.
 func openPage(path string, out io.Writer) error {
 	browser.Stdout = out
 	if err := browser.OpenFile(path); err != nil {

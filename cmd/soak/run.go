@@ -55,7 +55,6 @@ func configOf(kind suite.Suite) run.Config {
 	return c
 }
 
-// exitCodes is the last paragraph of the help of soak, and of its commands that judge a run.
 const exitCodes = "Exit codes: 0 pass, 1 fail, 2 invalid (cannot be judged), 64 wrong usage."
 
 // soakFlags defines the flags of a run whose plan is that of a soak.
@@ -67,8 +66,7 @@ func soakFlags(f *pflag.FlagSet, c *run.Config) {
 	ciFlags(f, &c.CI, &c.Look)
 }
 
-// ciFlags defines the flags for the output of run, attach and merge. It enables colours if standard output is a
-// terminal and NO_COLOR is not set.
+// ciFlags defines the flags for output. It also enables colours on a terminal, unless NO_COLOR is set.
 func ciFlags(f *pflag.FlagSet, targets *ci.Targets, look *report.TerminalOptions) {
 	f.BoolVar(&look.Verbose, "verbose", false, "print the whole report.txt")
 	look.Colour = term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == ""
@@ -76,11 +74,8 @@ func ciFlags(f *pflag.FlagSet, targets *ci.Targets, look *report.TerminalOptions
 	f.StringVar(&targets.JUnit, "junit", "", "file to write the checks to, in JUnit format (docs/ci.md)")
 }
 
-// profileHelp is the help of --profile, or its first part. Every command `soak run SUITE` has the flag.
 const profileHelp = "smoke (seconds) or full (the default)"
 
-// suiteCommand returns the command of a suite. If the suite does not have the plan of a soak, its script defines most
-// settings and the profiles.
 func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 	c := configOf(kind)
 	settings := []plan.Setting{{Name: "PROFILE", Value: new(string), Help: profileHelp}}
@@ -131,12 +126,11 @@ func declaredFlags(f *pflag.FlagSet, c *run.Config) {
 	ciFlags(f, &c.CI, &c.Look)
 }
 
-// flagOf returns the flag of a setting.
 func flagOf(f *pflag.FlagSet, name string) *pflag.Flag {
 	return f.Lookup(strings.ToLower(strings.ReplaceAll(name, "_", "-")))
 }
 
-// setProfile sets each flag that the profile has, and that the user did not set, to the value of the profile.
+// setProfile sets each flag of the profile that the user did not set.
 func setProfile(f *pflag.FlagSet, kind suite.Suite, name string) error {
 	values, ok := kind.Plan.Profiles[name]
 	if !ok {
@@ -164,7 +158,6 @@ func remoteFlags(f *pflag.FlagSet, c *run.Config) {
 	clusterFlags(f, &c.Kubernetes)
 }
 
-// clusterFlags defines the flags of every command that follows a run on Kubernetes.
 func clusterFlags(f *pflag.FlagSet, k *run.Kubernetes) {
 	f.StringVar(&k.Via, "backend-via", "", "k8s: HOST[:PORT] of the service as seen from this machine (default: that of BACKEND_URL)")
 	f.StringVar(&k.Context, "kube-context", "", "k8s: context of the kubeconfig (default: its current one)")
@@ -190,14 +183,13 @@ func loadSettings(f *pflag.FlagSet) (variables []string, file string, err error)
 	return variables, file, nil
 }
 
-// isRunFlag reports whether `soak run`, or the command of a suite, has a flag of that name.
 func isRunFlag(name string) bool {
 	run := runCommand(new(verdict.Outcome))
 	return slices.ContainsFunc(append(run.Commands(), run), func(c *cobra.Command) bool { return c.Flags().Lookup(name) != nil })
 }
 
-// start runs a suite with the settings of the flags. scriptSettings has the profile, which comes first, and the
-// settings that the script reads and the plan lacks. It is nil for `soak run` without a suite.
+// start runs a suite. scriptSettings has the profile first, then the settings that the script reads and the plan lacks.
+// It is nil for `soak run` without a suite.
 func start(cmd *cobra.Command, c *run.Config, scriptSettings []plan.Setting, outcome *verdict.Outcome) (err error) {
 	variables, file, err := loadSettings(cmd.Flags())
 	if err != nil {

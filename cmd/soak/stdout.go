@@ -12,8 +12,7 @@ import (
 // not ignore the signal, because child processes would ignore it too.
 func surviveClosedPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
-// A lossyOutput discards output if its pipe or its terminal is closed, so that the run continues and writes its verdict
-// to files.
+// A lossyOutput discards output to a closed pipe or terminal, so that the run continues and writes its verdict.
 type lossyOutput struct{ io.Writer }
 
 func (o lossyOutput) Write(b []byte) (int, error) {

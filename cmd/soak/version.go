@@ -21,8 +21,7 @@ func versionCommand() *cobra.Command {
 // linked and revision are the version and the commit of a release, set by the linker: -ldflags "-X main.linked=v1.2.3".
 var linked, revision string
 
-// version returns the version of this build: that of the release, else the commit, else the version of the module. It
-// returns "unknown" if the build records none of them.
+// version returns the version of the release, else the commit, else the version of the module.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -31,8 +30,7 @@ func version() string {
 	return cmp.Or(linked, commit(), info.Main.Version)
 }
 
-// commit returns the first 12 digits of the commit of this build, with the suffix +dirty if files were modified. It
-// returns "" if the build does not record a commit (-buildvcs=false).
+// commit returns the first 12 digits of the commit, with +dirty if files were modified, or "" if it is unknown.
 func commit() string {
 	id, modified := source()
 	id = id[:min(len(id), 12)]
@@ -42,8 +40,7 @@ func commit() string {
 	return id
 }
 
-// source returns the full hash of the commit of this build, and whether files were modified. id is "" if the build does
-// not record a commit.
+// source returns the full hash of the commit ("" if the build records none), and whether files were modified.
 func source() (id string, modified bool) {
 	if revision != "" {
 		return revision, false
