@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 )
 
-// Limits of a batch and of its helpers.
 const (
 	batchSize  = 1024 // maximum number of writes in a batch
 	batchShare = 16   // number of writes that a goroutine takes at a time
@@ -14,10 +13,9 @@ const (
 	maxHelpers = 3
 )
 
-// A batch is a set of writes to many streams. Nearly all of the time is spent in the kernel, so a second core nearly
-// halves it. The scheduler fills the batch and writes it, together with helpers if it has at least minBatch writes. It
-// waits for the helpers before it reads a result, so no descriptor is closed or reused while a helper may write to
-// it.
+// A batch is a set of writes to many streams. Nearly all of their time is spent in the kernel, so helpers on a second
+// core nearly halve it. The scheduler waits for the helpers before it reads a result. No descriptor is therefore closed
+// or reused while a helper may write to it.
 type batch struct {
 	writes  []batchWrite
 	next    atomic.Int64
@@ -50,13 +48,11 @@ func newBatch() *batch {
 	return b
 }
 
-// stop ends the helpers and waits for them.
 func (b *batch) stop() {
 	close(b.start)
 	b.helpers.Wait()
 }
 
-// work writes parts of the batch until none is left.
 func (b *batch) work() {
 	for {
 		end := int(b.next.Add(batchShare))
@@ -71,8 +67,7 @@ func (b *batch) work() {
 	}
 }
 
-// deliver adds an item to the batch, and writes the batch when it is full. It calls push instead if the stream uses
-// TLS, has a backlog, or is affected by a reorder or stall fault.
+// deliver adds an item to the batch. It calls push for a stream with TLS, a backlog, or a reorder or stall fault.
 func (h *hub) deliver(d *device, next item) {
 	if d.queue != nil || d.tls != nil || d.stalled || d.swapped != nil {
 		h.push(d, next)

@@ -9,13 +9,11 @@ type clock struct {
 	unix  int64 // wall clock at the start, microseconds
 }
 
-// newClock returns a clock that starts now.
 func newClock() clock {
 	now := time.Now()
 	return clock{start: now, unix: now.UnixMicro()}
 }
 
-// elapsed returns the monotonic time since the start.
 func (c clock) elapsed() time.Duration { return time.Since(c.start) }
 
 // unixMicros returns the current time in microseconds since 1970.

@@ -11,7 +11,6 @@ import (
 	"github.com/sse-soak/sse-soak/backend/fault"
 )
 
-// Schedules of the noops.
 const (
 	scheduleBroadcast = "broadcast" // all ids at the same instant: the worst case
 	scheduleStaggered = "staggered" // ids spread evenly over the interval
@@ -57,8 +56,6 @@ const (
 	maxHTTPConnections = 4096
 )
 
-// check rejects an empty LISTEN and TLS settings that do not fit together. It also divides the descriptors
-// (shareDescriptors).
 func (c *Config) check(fileLimit uint64) error {
 	if c.Listen == "" {
 		return errors.New("LISTEN is empty; set it to HOST:PORT or unix:/path, for example LISTEN=127.0.0.1:8080")
@@ -72,9 +69,8 @@ func (c *Config) check(fileLimit uint64) error {
 	return c.shareDescriptors(fileLimit)
 }
 
-// shareDescriptors divides the descriptors of the process between streams and other connections. Many connects or
-// slow requests then cannot exhaust the descriptors of open streams. It sets httpConnections, and MaxConnections if
-// that is 0. It returns an error if fileLimit is too low for both.
+// shareDescriptors divides the descriptors between streams and other connections. Many connects or slow requests then
+// cannot exhaust the descriptors of open streams. It sets httpConnections, and MaxConnections if that is 0.
 func (c *Config) shareDescriptors(fileLimit uint64) error {
 	limit := int(min(fileLimit, 1<<24)) - reservedDescriptors
 	if c.MaxConnections == 0 {

@@ -12,8 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/backend/fault"
 )
 
-// connect opens an event stream. It checks the request, reserves the id, takes the connection from net/http and passes
-// it to the scheduler, which sends the headers at once. If a fault responds to the request, no stream opens.
+// connect reserves the id, takes the connection from net/http and passes it to the scheduler, which sends the headers.
 func (s *service) connect(w http.ResponseWriter, r *http.Request) error {
 	id, last, err := parseConnect(r)
 	if err != nil {
@@ -46,8 +45,6 @@ func refusal(status int, reason, detail string) error {
 	return p
 }
 
-// parseConnect returns the id and the Last-Event-ID of a connect. It returns an error if one of them is invalid or the
-// request has a body.
 func parseConnect(r *http.Request) (id string, last lastEventID, err error) {
 	if id, err = parseDeviceID(r.URL.RawQuery); err != nil {
 		return "", last, err
@@ -59,8 +56,8 @@ func parseConnect(r *http.Request) (id string, last lastEventID, err error) {
 	return id, last, err
 }
 
-// connectFault applies a fault (nil: none) to a connect. It reports whether the fault responds to the request in place
-// of an event stream. A response that guard must write is returned as the error.
+// connectFault applies a fault (nil: none) to a connect. It reports whether the fault responds in place of an event
+// stream. guard writes the response if it is an error.
 func (s *service) connectFault(w http.ResponseWriter, r *http.Request, id string, f *fault.Fault) (answered bool, err error) {
 	if f == nil {
 		return false, nil
@@ -87,8 +84,7 @@ func (s *service) connectFault(w http.ResponseWriter, r *http.Request, id string
 	return false, nil
 }
 
-// claim takes the connection from net/http. A plain connection is reduced to its descriptor; a TLS connection gets a
-// tlsWriter.
+// claim takes the connection from net/http, as a bare descriptor or with a tlsWriter.
 func (s *service) claim(w http.ResponseWriter, r *http.Request, d *device) (claim, error) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {

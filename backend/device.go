@@ -79,7 +79,6 @@ type backlog struct {
 	delayedUntil time.Duration // elapsed time before which nothing is written, set by a delay fault
 }
 
-// A queuedItem is an item of a backlog.
 type queuedItem struct {
 	item
 	since time.Duration // elapsed time at which WRITE_TIMEOUT starts: when the item was queued, or when a delay ends
@@ -88,8 +87,7 @@ type queuedItem struct {
 // maxBacklogBytes limits the bytes that wait for one client, in addition to its socket buffer.
 const maxBacklogBytes = 1 << 20
 
-// count counts the numbers of a written item. It returns false, and counts nothing, for an item without a number and
-// for an item whose number was counted before.
+// count counts the numbers of a written item. It returns false for an item without a number, or counted before.
 func (d *device) count(sent item) bool {
 	if sent.seq == 0 || sent.seq <= d.last {
 		return false
@@ -102,8 +100,7 @@ func (d *device) count(sent item) bool {
 	return true
 }
 
-// renumber starts a new numbering, whose first number is n+1. It resets the fields that describe the previous one,
-// and drops the noop of a reorder fault.
+// renumber starts a new numbering, whose first number is n+1.
 func (d *device) renumber(n uint64) {
 	d.seq, d.first, d.last, d.sent = n, 0, 0, 0
 	d.swapped, d.slow, d.replayableAfter = nil, false, 0

@@ -9,8 +9,8 @@ import (
 	"github.com/sse-soak/sse-soak/backend/answer"
 )
 
-// parseName returns the value of a query parameter, or "" if the parameter is missing or empty. It rejects an invalid
-// name. It also rejects a repeated parameter, because a proxy and the backend could use different values.
+// parseName returns the name in a query parameter ("": none). It rejects a repeated parameter, because a proxy and the
+// backend could use different values.
 func parseName(rawQuery, parameter string) (string, error) {
 	query, err := url.ParseQuery(rawQuery)
 	if err != nil {
@@ -26,7 +26,6 @@ func parseName(rawQuery, parameter string) (string, error) {
 	return name, nil
 }
 
-// parseDeviceID returns the device id in a query string.
 func parseDeviceID(rawQuery string) (string, error) {
 	id, err := parseName(rawQuery, "id")
 	if err == nil && id == "" {

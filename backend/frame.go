@@ -12,7 +12,6 @@ type frame struct {
 	from, to int
 }
 
-// newFrame wraps an event in one chunk.
 func newFrame(event []byte) frame {
 	wire := make([]byte, 0, len(event)+12)
 	wire = strconv.AppendInt(wire, int64(len(event)), 16)
@@ -22,7 +21,6 @@ func newFrame(event []byte) frame {
 	return frame{wire: append(wire, '\r', '\n'), from: from, to: from + len(event)}
 }
 
-// bytes returns the bytes for a stream with or without chunked encoding.
 func (f frame) bytes(chunked bool) []byte {
 	if chunked {
 		return f.wire
@@ -82,7 +80,6 @@ type frameCache struct {
 	cache  map[uint64]frame
 }
 
-// begin starts a pass with the body and the time of its frames.
 func (c *frameCache) begin(body []byte, sentMicros int64) {
 	c.sent, c.body, c.latest = sentMicros, body, 0
 	if c.cache == nil {
@@ -91,7 +88,6 @@ func (c *frameCache) begin(body []byte, sentMicros int64) {
 	clear(c.cache)
 }
 
-// get returns the frame for a number.
 func (c *frameCache) get(seq uint64) frame {
 	if seq == c.latest {
 		return c.frame

@@ -18,7 +18,6 @@ var (
 	errNoStream = answer.Refuse(http.StatusNotFound, "no stream has this id; connect it first with GET /event/connect?id=ID")
 )
 
-// forceDisconnect ends the stream or the pending connect of an id, and responds with the id's row in the ledger.
 func (s *service) forceDisconnect(w http.ResponseWriter, r *http.Request) error {
 	if s.cfg.ServerName != "" {
 		w.Header().Set("X-Server", s.cfg.ServerName)
@@ -34,8 +33,7 @@ func (s *service) forceDisconnect(w http.ResponseWriter, r *http.Request) error 
 	return answer.JSON(w, http.StatusOK, row)
 }
 
-// readMessage returns the event of a message without the head. The query parameter event is the name of the event. The
-// body of the request is the data of the event.
+// readMessage returns the event of a message without its head: the name from the query, the data from the body.
 func readMessage(r *http.Request) ([]byte, error) {
 	name, err := parseName(r.URL.RawQuery, "event")
 	if err != nil {
@@ -51,8 +49,7 @@ func readMessage(r *http.Request) ([]byte, error) {
 	return eventBody(name, data), nil
 }
 
-// send sends a message on one stream. The status is 200 if the stream is open, 202 if the message is stored for an id
-// that may reconnect within RESUME_WINDOW.
+// send responds with 200 if the stream is open, and with 202 if the message is only stored for a resume.
 func (s *service) send(w http.ResponseWriter, r *http.Request) error {
 	id, err := parseDeviceID(r.URL.RawQuery)
 	if err != nil {
@@ -72,7 +69,6 @@ func (s *service) send(w http.ResponseWriter, r *http.Request) error {
 	return answer.JSON(w, http.StatusOK, out)
 }
 
-// broadcast sends a message on every stream, and stores it for ids that may reconnect within RESUME_WINDOW.
 func (s *service) broadcast(w http.ResponseWriter, r *http.Request) error {
 	body, err := readMessage(r)
 	if err != nil {
@@ -85,8 +81,7 @@ func (s *service) broadcast(w http.ResponseWriter, r *http.Request) error {
 	return answer.JSON(w, http.StatusOK, out)
 }
 
-// ledger responds with the ledger, one line per id. The query parameter prefix limits the response to ids with that
-// prefix.
+// ledger responds with a line for each id with the prefix in the query.
 func (s *service) ledger(w http.ResponseWriter, r *http.Request) error {
 	prefix, err := parseName(r.URL.RawQuery, "prefix")
 	if err != nil {
@@ -118,8 +113,6 @@ func (d *deadlineWriter) Write(p []byte) (int, error) {
 	return d.w.Write(p)
 }
 
-// healthz responds with the version, the noop settings, the uptime and the number of open streams. The field status is
-// always "ok".
 func (s *service) healthz(w http.ResponseWriter, _ *http.Request) error {
 	return answer.JSON(w, http.StatusOK, struct {
 		Status   string  `json:"status"`
@@ -140,12 +133,10 @@ func (s *service) readyz(w http.ResponseWriter, _ *http.Request) error {
 	return answer.JSON(w, http.StatusOK, map[string]string{"status": "ready"})
 }
 
-// listFaults responds with the armed faults and their effects.
 func (s *service) listFaults(w http.ResponseWriter, _ *http.Request) error {
 	return s.changeFaults(w, http.StatusOK, func() {})
 }
 
-// addFaults arms the faults in the body, which has the grammar of BACKEND_FAULT.
 func (s *service) addFaults(w http.ResponseWriter, r *http.Request) error {
 	text, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -171,7 +162,6 @@ func (s *service) clearFaults(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// changeFaults makes a change to the faults, and responds with all faults after the change.
 func (s *service) changeFaults(w http.ResponseWriter, status int, change func()) error {
 	list, err := query(s.hub, func() ([]fault.ArmedFault, error) {
 		change()

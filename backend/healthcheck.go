@@ -11,12 +11,10 @@ import (
 	"time"
 )
 
-// healthTimeout limits the duration of a health check.
 const healthTimeout = 3 * time.Second
 
-// checkHealth returns an error unless the service at LISTEN is ready. It is the health check of the container, whose
-// image has no other program. It does not verify the certificate of the service, because the
-// certificate need not be valid for the host name "backend".
+// checkHealth is the health check of the container, whose image has no other program. It does not verify the
+// certificate, which need not be valid for the host name "backend".
 func checkHealth(cfg *Config) error {
 	network, address := "tcp", cfg.Listen
 	if path, ok := strings.CutPrefix(cfg.Listen, "unix:"); ok {

@@ -75,11 +75,9 @@ func newHub(cfg *Config, clk clock, log *slog.Logger, plain *services.Handler) (
 	return h, nil
 }
 
-// openStreams returns the number of open streams.
 func (h *hub) openStreams() int { return int(h.open.Load()) }
 
-// post passes a function to the scheduler and does not wait. It returns false if the scheduler has ended and will not
-// run the function.
+// post passes a function to the scheduler and does not wait. It returns false if the scheduler has ended.
 func (h *hub) post(f func()) bool {
 	h.mu.Lock()
 	if h.closed {
@@ -106,8 +104,7 @@ func (h *hub) call(f func()) bool {
 	return true
 }
 
-// query runs a function on the scheduler, like call, and returns the results of the function. It returns errStopped if
-// the scheduler has ended.
+// query is like call, and returns the results of the function. After the end of the scheduler it returns errStopped.
 func query[T any](h *hub, f func() (T, error)) (answer T, err error) {
 	if !h.call(func() { answer, err = f() }) {
 		err = errStopped
@@ -127,8 +124,7 @@ const (
 	passShare  = 512 // number of streams that a pass serves before it checks the inbox
 )
 
-// run is the loop of the scheduler. It returns after stop is called, when the inbox is empty and all streams are
-// closed.
+// run is the loop of the scheduler. It returns after stop, when the inbox is empty and all streams are closed.
 func (h *hub) run() {
 	defer close(h.done)
 	timer := time.NewTimer(0)

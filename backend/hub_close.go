@@ -30,9 +30,8 @@ func (h *hub) end(d *device, reason closeReason) {
 	}
 }
 
-// shut closes a stream at once and records the reason. The numbering of the id continues for RESUME_WINDOW, unless
-// forcedisconnect or a drain ended the stream. If more than MAX_CONNECTIONS numberings continue without a stream, the
-// oldest one ends.
+// shut closes a stream at once. The numbering continues for RESUME_WINDOW, unless forcedisconnect or a drain ended the
+// stream. At most MAX_CONNECTIONS numberings continue without a stream; the oldest ends first.
 func (h *hub) shut(d *device, reason closeReason) { h.shutOrReset(d, reason, false) }
 
 // shutOrReset closes a stream like shut. With reset, the peer of a TCP connection receives a reset.
@@ -106,8 +105,7 @@ func (h *hub) evict(d *device) {
 	h.noteEviction()
 }
 
-// noteEviction counts an evicted id that hub.order still contains. It compacts hub.order when at least 1024 of the
-// ids in it, and at least half of them, are evicted.
+// noteEviction counts an evicted id. It compacts hub.order when half of its ids, and at least 1024, are evicted.
 func (h *hub) noteEviction() {
 	if h.orderEvicted++; h.orderEvicted < 1024 || h.orderEvicted < len(h.order)/2 {
 		return
@@ -121,7 +119,6 @@ func (h *hub) noteEviction() {
 	h.order, h.orderEvicted = remaining, 0
 }
 
-// oldest returns the first id of hub.resumable or hub.finished, or nil.
 func oldest(ids *list.List) *device {
 	if e := ids.Front(); e != nil {
 		return e.Value.(*device)
@@ -134,8 +131,7 @@ func (h *hub) expiry(d *device) time.Duration {
 	return time.Duration(d.closed-h.clk.unix)*time.Microsecond + h.cfg.ResumeWindow
 }
 
-// expireResumable ends the numbering of ids whose RESUME_WINDOW has ended, and drops stored messages that are older
-// than RESUME_WINDOW.
+// expireResumable ends numberings, and drops stored messages, after RESUME_WINDOW.
 func (h *hub) expireResumable() {
 	now := h.clk.elapsed()
 	for d := oldest(&h.resumable); d != nil && h.expiry(d) <= now; d = oldest(&h.resumable) {
@@ -144,14 +140,12 @@ func (h *hub) expireResumable() {
 	h.replay.expire(now - h.cfg.ResumeWindow)
 }
 
-// A departure is a watched descriptor whose peer disconnected. gen distinguishes the watched stream from a later
-// stream with the same descriptor.
+// A departure is a descriptor whose peer disconnected. gen identifies the stream, because descriptors are reused.
 type departure struct {
 	fd  int32
 	gen uint32
 }
 
-// closeDeparted closes the streams of clients that have disconnected.
 func (h *hub) closeDeparted(departures []departure) {
 	for _, g := range departures {
 		if int(g.fd) >= len(h.slots) {
@@ -165,8 +159,7 @@ func (h *hub) closeDeparted(departures []departure) {
 	}
 }
 
-// forceDisconnect ends the stream or the pending connect of an id, and the numbering. It returns the id's row in the
-// ledger.
+// forceDisconnect ends the stream or the pending connect of an id, and its numbering. It returns the row in the ledger.
 func (h *hub) forceDisconnect(id string) (ledgerRow, error) {
 	d := h.devices[id]
 	if d == nil || !d.reserved && (!d.open || d.ending != stillOpen) {
@@ -193,7 +186,6 @@ func (h *hub) drain() {
 	}
 }
 
-// closeAll closes the remaining streams when the scheduler ends.
 func (h *hub) closeAll() {
 	h.draining = true
 	for _, d := range h.order {

@@ -7,8 +7,7 @@ import (
 	"github.com/sse-soak/sse-soak/backend/fault"
 )
 
-// A reservation is an accepted connect whose id is reserved until attach or release. If a fault will respond to the
-// connect, nothing is reserved.
+// A reservation reserves an id until attach or release. It reserves nothing if a fault will respond to the connect.
 type reservation struct {
 	d     *device // nil: a fault will respond to the first connect of an id
 	last  lastEventID
@@ -22,9 +21,8 @@ type claim struct {
 	chunked bool
 }
 
-// reserve accepts or refuses a connect. It refuses all connects during a drain, a connect for an id whose previous
-// connect is pending, and a stream beyond MAX_CONNECTIONS. It refuses a second stream for an id, unless RESUME_WINDOW
-// is above 0 and the connect has a Last-Event-ID. Such a stream replaces the first.
+// reserve accepts or refuses a connect. With a Last-Event-ID and RESUME_WINDOW above 0, a second stream of an id
+// replaces the first. Any other second stream is refused.
 func (h *hub) reserve(id string, last lastEventID) (*reservation, error) {
 	d := h.devices[id]
 	takeover := d != nil && d.open && d.ending == stillOpen && last.explicit && h.cfg.ResumeWindow > 0
@@ -70,9 +68,8 @@ func (h *hub) release(r *reservation) {
 	}
 }
 
-// attach makes a connection the stream of an id, and closes the stream that it replaces, if any. It writes the response
-// headers and the missed events. During a drain, or if forcedisconnect cancelled the connect, it then ends the new
-// stream.
+// attach makes a connection the stream of an id, in place of the previous stream. It writes the response headers and
+// the missed events. After forcedisconnect or during a drain, it then ends the new stream.
 func (h *hub) attach(r *reservation, c claim) {
 	d := r.d
 	d.reserved = false
@@ -131,8 +128,7 @@ func (h *hub) numberFor(d *device, last lastEventID) uint64 {
 	return d.seq + 1
 }
 
-// install stores a connection in the device and in hub.slots, and counts the stream. It adds an id without an active
-// numbering to the wheel.
+// install makes a connection the stream of a device. It adds an id without an active numbering to the wheel.
 func (h *hub) install(d *device, c claim) {
 	if c.fd >= len(h.slots) {
 		larger := make([]*device, max(c.fd+1, 2*len(h.slots), 256))
@@ -157,7 +153,6 @@ func (h *hub) install(d *device, c claim) {
 	h.log.Debug("stream opened", "id", d.id, "resumes_after", d.seq)
 }
 
-// responseHead returns the status line and the headers of an event stream.
 func responseHead(chunked bool) []byte {
 	b := make([]byte, 0, 256)
 	b = append(b, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"+

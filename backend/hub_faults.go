@@ -6,8 +6,7 @@ import (
 	"github.com/sse-soak/sse-soak/backend/fault"
 )
 
-// injectAtNoop applies a fault to a noop. The ledger counts a dropped, corrupted, truncated or stalled noop as sent, so
-// that a soak run can detect the fault.
+// injectAtNoop applies a fault. The ledger counts an omitted noop as sent, so that a run can detect the fault.
 func (h *hub) injectAtNoop(d *device, f *fault.Fault, noop item) {
 	h.log.Warn("fault injected", "fault", string(f.Kind), "id", d.id, "number", noop.seq)
 	switch f.Kind {

@@ -47,14 +47,12 @@ func (h *hub) broadcast(body []byte) delivery {
 	return out
 }
 
-// acceptsMessages reports whether an id has a stream that is not ending, or a numbering that continues without a
-// stream.
+// acceptsMessages reports whether an id has a stream that is not ending, or a numbering without a stream.
 func (d *device) acceptsMessages() bool {
 	return d.resumable || d.open && d.ending == stillOpen
 }
 
-// message gives a message the next number of an id. It stores the message for a resume if RESUME_WINDOW is above 0, and
-// queues it if the id has a stream. It increments the matching count of out.
+// message numbers a message, stores it for a resume, queues it if the id has a stream, and counts it in out.
 func (h *hub) message(d *device, frames *frameCache, body *keptBody, out *delivery) {
 	d.seq++
 	if h.cfg.ResumeWindow > 0 {
@@ -71,9 +69,8 @@ func (h *hub) message(d *device, frames *frameCache, body *keptBody, out *delive
 // maxReplay limits how many numbers a resume replays. A client that missed more numbers sees a gap.
 const maxReplay = 1024
 
-// replayFrom writes the noops and messages of an id to the resumed stream, from a number to the last one. Their
-// timestamp is the time of the replay. Messages are read from the replay log. If the log has dropped a message,
-// replayFrom omits the number of the message and all earlier numbers. It replays at most maxReplay numbers.
+// replayFrom writes the noops and messages of an id from a number to the last one, at most maxReplay. Their timestamp
+// is the time of the replay. If the replay log has dropped a message, replayFrom omits its number and all earlier ones.
 func (h *hub) replayFrom(d *device, from uint64) {
 	end := d.seq
 	if from > end || !d.open {

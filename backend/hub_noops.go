@@ -14,10 +14,10 @@ func (h *hub) serveTicks() {
 	}
 }
 
-// pass assigns the next number to each id in the bucket of a tick, and sends a noop if the id has a stream. It
-// handles the inbox after every passShare streams, so that a connect does not wait for the whole pass. The inbox may
-// change the bucket, so the pass runs from the end to the start. New ids are appended, and a removal only moves the
-// last id to the place of the removed one. Each device stores its last tick, so no id gets two numbers for one tick.
+// pass assigns the next number to each id in the bucket of a tick, and sends a noop if the id has a stream. It handles
+// the inbox after every passShare streams, so that a connect does not wait for the whole pass. The inbox may append and
+// remove ids. A removal moves the last id to the free place, so the pass runs from the end. No id gets two numbers
+// for a tick, because each device stores its last tick.
 func (h *hub) pass(tick int64) {
 	start, count := time.Now(), 0
 	h.frames.begin([]byte(noopData), h.timestamp())
@@ -49,7 +49,6 @@ func (h *hub) pass(tick int64) {
 	}
 }
 
-// noop queues noop number d.seq for the stream of a device, or applies a fault to that noop.
 func (h *hub) noop(d *device) {
 	next := item{wire: h.frames.get(d.seq).bytes(d.chunked), seq: d.seq, count: 1}
 	if !h.faults.Empty() && d.swapped == nil {

@@ -2,9 +2,8 @@ package main
 
 import "time"
 
-// Writes to clients whose socket buffer is full are retried together. The time between two retries is at least
-// retryPace, and at least retryPerClient for each such client. Retries therefore use at most a few percent of the
-// scheduler's time.
+// Writes to clients with a full socket buffer are retried together. The interval is at least retryPace, and at least
+// retryPerClient for each client. Retries therefore use at most a few percent of the scheduler's time.
 const (
 	retryPace      = 25 * time.Millisecond
 	retryPerClient = 20 * time.Microsecond
@@ -35,7 +34,6 @@ func (h *hub) push(d *device, next item) {
 	}
 }
 
-// write writes an item to the socket. It appends the rest of an incomplete write to the backlog.
 func (h *hub) write(d *device, next item) {
 	n, err := d.write(next.wire)
 	h.finishWrite(d, next, n, err)
@@ -55,8 +53,7 @@ func (h *hub) finishWrite(d *device, next item, n int, err error) {
 	}
 }
 
-// write writes bytes to the socket, or to the TLS writer of the stream. It never blocks, and returns errNoRoom after
-// an incomplete write.
+// write never blocks, and returns errNoRoom after an incomplete write.
 func (d *device) write(wire []byte) (int, error) {
 	switch {
 	case len(wire) == 0:
@@ -67,7 +64,6 @@ func (d *device) write(wire []byte) (int, error) {
 	return sendNow(int(d.fd), wire)
 }
 
-// count counts a written item in the ledger and the metrics.
 func (h *hub) count(d *device, next item) {
 	if d.count(next) {
 		h.metrics.counters[messagesSent].Add(float64(next.messages))
@@ -75,13 +71,11 @@ func (h *hub) count(d *device, next item) {
 	}
 }
 
-// closeBroken closes a stream after a write error.
 func (h *hub) closeBroken(d *device, err error) {
 	h.metrics.counters[sendErrors].Inc()
 	h.shut(d, reasonOf(err))
 }
 
-// reasonOf returns the close reason for a socket error.
 func reasonOf(err error) closeReason {
 	if isDisconnect(err) {
 		return closedByClient
@@ -116,14 +110,12 @@ func (h *hub) backlogOf(d *device, now time.Duration) *backlog {
 	return d.queue
 }
 
-// disconnectSlow closes the stream of a client that does not read.
 func (h *hub) disconnectSlow(d *device) {
 	d.slow = true
 	h.metrics.counters[slowConsumers].Inc()
 	h.shut(d, closedSlow)
 }
 
-// retryLagging flushes the backlogs of all clients once hub.retryAt has passed.
 func (h *hub) retryLagging() {
 	now := h.clk.elapsed()
 	if len(h.lagging) == 0 || now < h.retryAt {

@@ -14,7 +14,6 @@ import (
 // errNoRoom reports that the socket buffer of the kernel, or the queue of a TLS writer, is full.
 var errNoRoom = errors.New("socket buffer is full")
 
-// raiseFileLimit raises the soft limit on open files to the hard limit.
 func raiseFileLimit() {
 	var lim unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &lim) == nil && lim.Cur < lim.Max {
@@ -23,7 +22,6 @@ func raiseFileLimit() {
 	}
 }
 
-// fileLimit returns the maximum number of open files of the process (soft limit), or 1024 if it is unknown.
 func fileLimit() uint64 {
 	var lim unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &lim); err != nil {
@@ -51,8 +49,7 @@ func takeDescriptor(conn syscall.Conn) (int, error) {
 	return fd, os.NewSyscallError("fcntl F_DUPFD", err)
 }
 
-// setUserTimeout makes the kernel close a TCP connection whose peer acknowledges no data for d; 0 keeps the default. It
-// ignores other sockets, which do not support the option.
+// setUserTimeout sets the maximum time without an acknowledgement (0: the default), if the socket supports it.
 func setUserTimeout(fd int, d time.Duration) {
 	if d > 0 {
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d/time.Millisecond))
@@ -92,7 +89,6 @@ func closeNow(fd int) {
 	_ = unix.Close(fd)
 }
 
-// resetNow closes a descriptor so that a TCP peer receives a reset.
 func resetNow(fd int) {
 	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 0})
 	_ = unix.Close(fd)
@@ -107,13 +103,11 @@ func socketError(fd int) error {
 	return nil
 }
 
-// isDisconnect reports whether an error means that the client closed the connection. It returns true for nil, because a
-// normal close leaves no error.
+// isDisconnect reports whether the client closed the connection. A normal close leaves no error, so err is nil.
 func isDisconnect(err error) bool {
 	return err == nil || errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET)
 }
 
-// killSelf ends the process as kill -9 does.
 func killSelf() {
 	_ = unix.Kill(os.Getpid(), unix.SIGKILL)
 	select {}

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// errNeedsLinux is the error of newWatcher on other systems. The backend compiles there for editors and
-// linters, but cannot serve event streams.
+// errNeedsLinux is the error of newWatcher. On other systems the backend only compiles, for editors and linters.
 var errNeedsLinux = errors.New("the backend needs Linux")
 
 var errNoRoom = errors.New("socket buffer is full")

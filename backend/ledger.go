@@ -27,7 +27,6 @@ type ledgerRow struct {
 	Slow     bool   `json:"slow"`
 }
 
-// row returns the row of a device in the ledger.
 func (d *device) row() ledgerRow {
 	return ledgerRow{
 		ID: d.id, First: d.first, Last: d.last, Sent: d.sent, Streams: d.streams, Open: d.open,
@@ -44,14 +43,12 @@ type ledgerIDs struct {
 	evicted uint64 // number of ids evicted before the snapshot
 }
 
-// ledgerNow returns a snapshot of the ids in the ledger.
 func (h *hub) ledgerNow() (ledgerIDs, error) {
 	return query(h, func() (ledgerIDs, error) { return ledgerIDs{slices.Clone(h.order), h.evicted}, nil })
 }
 
-// writeLedger writes the current row of each id in a snapshot as one line of JSON. It omits ids without the prefix, ids
-// that never had a stream, and ids that were evicted before the snapshot. It queries the scheduler page by page, so
-// that a large ledger does not delay noops.
+// writeLedger writes a line of JSON for each id of a snapshot that has the prefix and had a stream. It queries the
+// scheduler page by page, so that a large ledger does not delay noops.
 func (h *hub) writeLedger(w io.Writer, ids ledgerIDs, prefix string) error {
 	rows := make([]ledgerRow, 0, ledgerPage)
 	enc := json.NewEncoder(w)
@@ -75,7 +72,6 @@ func (h *hub) writeLedger(w io.Writer, ids ledgerIDs, prefix string) error {
 	return nil
 }
 
-// saveLedger writes the whole ledger to a file, which appears complete or not at all.
 func (h *hub) saveLedger(path string) error {
 	ids, err := h.ledgerNow()
 	if err == nil {

@@ -11,9 +11,7 @@ import (
 	"sync/atomic"
 )
 
-// listen listens on HOST:PORT or unix:/path. It creates a socket file with the permissions in mode, and replaces an
-// existing one on which no process listens. The accept queue has the maximum length that the kernel allows
-// (net.core.somaxconn).
+// listen listens on HOST:PORT or unix:/path. It replaces a socket file on which no process listens.
 func listen(address string, mode os.FileMode) (net.Listener, error) {
 	path, isUnix := strings.CutPrefix(address, "unix:")
 	if !isUnix {
@@ -37,7 +35,6 @@ func listen(address string, mode os.FileMode) (net.Listener, error) {
 	return l, nil
 }
 
-// removeStaleSocket removes a socket file on which no process listens.
 func removeStaleSocket(path string) error {
 	info, err := os.Lstat(path) // #nosec G703 -- LISTEN names the socket
 	if errors.Is(err, fs.ErrNotExist) {
@@ -101,7 +98,6 @@ func (g *gate) Close() error {
 	return g.Listener.Close()
 }
 
-// release releases a slot.
 func (g *gate) release() {
 	<-g.slots
 	connections := len(g.slots) - 1 // a waiting Accept has a slot, too

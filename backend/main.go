@@ -18,7 +18,6 @@ import (
 	"syscall"
 )
 
-// Exit codes of the backend.
 const (
 	exitOK    = 0
 	exitError = 1  // the start, the server, the drain or the health check failed
@@ -31,8 +30,7 @@ func main() {
 	os.Exit(run(os.Args[1:], os.LookupEnv, signals, os.Stdout, os.Stderr))
 }
 
-// run is main with arguments, environment, signals and output as parameters. It returns the exit code. The first signal
-// starts a drain; a second one ends the drain at once.
+// run returns the exit code. The first signal starts a drain; a second one ends the drain at once.
 func run(args []string, env func(string) (string, bool), signals <-chan os.Signal, stdout, stderr io.Writer) int {
 	raiseFileLimit()
 	if len(args) > 0 && args[0] == "model" {

@@ -24,7 +24,6 @@ const (
 	eventKinds // number of counters
 )
 
-// eventMetrics holds the name and the help text of each counter.
 var eventMetrics = [eventKinds]struct{ name, help string }{
 	streamsOpened:  {"streams_opened_total", "Opened event streams."},
 	noopsSent:      {"noops_sent_total", "Noops that the kernel accepted; replays count once."},
@@ -44,7 +43,6 @@ type metrics struct {
 	broadcastSeconds prometheus.Histogram
 }
 
-// newMetrics registers all metrics. Each scrape reads the numbers of streams and ids from the scheduler.
 func newMetrics(cfg *Config, clk clock, h *hub, plain *services.Handler) *metrics {
 	m := &metrics{registry: prometheus.NewRegistry()}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

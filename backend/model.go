@@ -24,7 +24,6 @@ type modelConfig struct {
 	LogLevel   slog.Level
 }
 
-// settings returns all settings of the model, like Config.settings.
 func (c *modelConfig) settings() *pflag.FlagSet {
 	fs, add := newSettings("backend model")
 	add("listen", "127.0.0.1:8090", "HOST:PORT or unix:/path", "address of the server", parseText(&c.Listen, checkListen))
@@ -46,7 +45,6 @@ func (c *modelConfig) settings() *pflag.FlagSet {
 	return fs
 }
 
-// addFaults adds the faults of one flag to the faults of earlier flags.
 func (c *modelConfig) addFaults(text string) error {
 	shares, err := model.AddShares(c.Shares, text)
 	if err == nil {
@@ -55,11 +53,9 @@ func (c *modelConfig) addFaults(text string) error {
 	return err
 }
 
-// modelVariable returns the environment variable of a flag. The prefix distinguishes the variable from variables of
-// runs, such as SEED.
+// modelVariable returns the variable of a flag. Its prefix distinguishes it from variables of runs, such as SEED.
 func modelVariable(flag string) string { return "MODEL_" + variable(flag) }
 
-// parseUint returns a parser for unsigned integers.
 func parseUint(target *uint64) func(string) error {
 	return func(v string) (err error) {
 		*target, err = strconv.ParseUint(v, 10, 64)
@@ -67,7 +63,6 @@ func parseUint(target *uint64) func(string) error {
 	}
 }
 
-// runModel runs `backend model` and returns its exit code.
 func runModel(
 	args []string, env func(string) (string, bool), signals <-chan os.Signal, stdout, stderr io.Writer,
 ) int {
@@ -99,8 +94,7 @@ func runModel(
 	return exitOK
 }
 
-// serveModel serves until the first signal, which starts the drain, and returns when the drain has ended. A second
-// signal ends the drain at once, and serveModel returns an error.
+// serveModel serves until the first signal and the drain that follows. A second signal ends the drain with an error.
 func serveModel(c *modelConfig, signals <-chan os.Signal, stderr io.Writer) error {
 	c.Log = slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: c.LogLevel}))
 	l, err := listen(c.Listen, c.SocketMode)

@@ -8,15 +8,13 @@ const (
 	maxKeptEntries = 1 << 18
 )
 
-// A replayLog stores messages for RESUME_WINDOW, for clients that resume. Each id has its own list (device.messages).
-// The replayLog is the queue of the messages of all lists, oldest first, and limits their age, bytes and number. It
-// does not store noops, which can be generated again.
+// A replayLog is the queue of all messages that are stored for resumes (device.messages), oldest first. It limits their
+// age, bytes and number. Noops are not stored, because they can be generated again.
 type replayLog struct {
 	queue []keptEntry
 	bytes int
 }
 
-// A keptEntry is a message in the queue.
 type keptEntry struct {
 	d   *device
 	seq uint64
@@ -24,7 +22,6 @@ type keptEntry struct {
 	msg *keptBody
 }
 
-// A keptMessage is a message in the list of its id.
 type keptMessage struct {
 	seq  uint64
 	body *keptBody
@@ -79,7 +76,6 @@ func (l *replayLog) forget(d *device) {
 	d.messages = nil
 }
 
-// unref removes a reference to a body. With the last reference it subtracts the size of the body from l.bytes.
 func (l *replayLog) unref(body *keptBody) {
 	if body.refs--; body.refs == 0 {
 		l.bytes -= len(body.data)

@@ -30,7 +30,6 @@ type endpoint struct {
 // spelling of a path reaches an endpoint.
 type routeTable map[string]map[string]endpoint
 
-// routes returns the handler for requests to LISTEN.
 func (s *service) routes() http.Handler {
 	metrics := promhttp.HandlerFor(s.hub.metrics.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 	return s.withServices(s.guard(routeTable{
@@ -48,8 +47,6 @@ func (s *service) routes() http.Handler {
 	}))
 }
 
-// withServices returns a handler that passes requests for a path of the plain services to them, and all other requests
-// to events.
 func (s *service) withServices(events http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if services.Owns(r.URL.Path) {
@@ -60,7 +57,6 @@ func (s *service) withServices(events http.Handler) http.Handler {
 	})
 }
 
-// adminRoutes returns the handler for requests to ADMIN_LISTEN.
 func (s *service) adminRoutes() http.Handler {
 	return s.guard(routeTable{
 		"/fault": {
@@ -74,8 +70,7 @@ func (s *service) adminRoutes() http.Handler {
 // responseTimeout limits the time for writing an ordinary response.
 const responseTimeout = 10 * time.Second
 
-// guard returns a handler that passes a request to its endpoint, and responds to errors with a problem document. It
-// limits the body to maxBody, and counts refused connects by reason.
+// guard returns the handler of a table. It responds to errors with a problem document, and counts refused connects.
 func (s *service) guard(table routeTable) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer s.recoverPanic(r)
@@ -99,7 +94,6 @@ func (s *service) guard(table routeTable) http.Handler {
 	})
 }
 
-// find returns the endpoint for a request, or a problem if the path, the method or the token is not accepted.
 func (s *service) find(table routeTable, w http.ResponseWriter, r *http.Request) (endpoint, error) {
 	methods, ok := table[r.URL.EscapedPath()]
 	if !ok {

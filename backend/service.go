@@ -62,7 +62,6 @@ func startService(cfg *Config, log *slog.Logger) (*service, error) {
 	return s, nil
 }
 
-// adminConnections is the maximum number of concurrent connections to ADMIN_LISTEN.
 const adminConnections = 64
 
 // serve starts a server with a limit on connections other than streams. When the limit is reached, the server disables
@@ -85,7 +84,6 @@ func (s *service) serve(address string, mode os.FileMode, h http.Handler, connec
 	return server, l.Addr(), nil
 }
 
-// newServer returns an HTTP/1 server with limits on the duration of requests and the size of their headers.
 func (s *service) newServer(h http.Handler) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -127,10 +125,8 @@ func loadTLS(cfg *Config) (*tls.Config, error) {
 	return conf, nil
 }
 
-// drain stops the service. The service first reports that it is not ready, and refuses new streams. Then it ends all
-// open streams, serves the ledger for DRAIN_TIMEOUT, saves the ledger if LEDGER_FILE is set, and closes the
-// listeners. Cancelling ctx skips the waits. drain returns an error if the ledger cannot be saved or ctx was
-// cancelled.
+// drain stops the service: it refuses new streams, ends open ones, serves the ledger for DRAIN_TIMEOUT, saves it to
+// LEDGER_FILE, and closes the listeners. Cancelling ctx skips the waits; drain then returns an error.
 func (s *service) drain(ctx context.Context) error {
 	s.draining.Store(true)
 	close(s.stopping)

@@ -17,9 +17,8 @@ import (
 	"github.com/sse-soak/sse-soak/backend/fault"
 )
 
-// settings returns all settings in the order of --help: flag, default, unit, meaning, and the parser of the value. It
-// sets each field of c to its default. A flag such as --noop-interval is also the environment variable NOOP_INTERVAL.
-// The flag overrides the variable; an empty variable is ignored.
+// settings returns all settings in the order of --help, and sets each field of c to its default. A flag such as
+// --noop-interval overrides the variable NOOP_INTERVAL. An empty variable is ignored.
 func (c *Config) settings() *pflag.FlagSet {
 	fs, add := newSettings("backend")
 	add("listen", "127.0.0.1:8080", "HOST:PORT or unix:/path", "address to listen on", parseText(&c.Listen, checkListen))
@@ -63,7 +62,6 @@ func newSettings(name string) (fs *pflag.FlagSet, add func(name, def, unit, help
 	}
 }
 
-// variable returns the environment variable of a flag.
 func variable(flag string) string { return strings.ToUpper(strings.ReplaceAll(flag, "-", "_")) }
 
 // A setting is one setting as a pflag.Value. set parses a value and stores it.
@@ -92,8 +90,7 @@ func parseConfig(args []string, env func(string) (string, bool)) (cfg *Config, v
 	return cfg, verb, err
 }
 
-// parseSettings reads the environment and the flags, which override it. An error is one sentence with the setting and
-// the remedy. verb is help, version or healthcheck if that flag is set, otherwise empty.
+// parseSettings is parseConfig for any settings. An error is one sentence with the setting and the remedy.
 func parseSettings(
 	fs *pflag.FlagSet, variable func(string) string, args []string, env func(string) (string, bool),
 ) (verb string, err error) {
@@ -131,7 +128,6 @@ func invalidSetting(name, value string, reason error) error {
 	return fmt.Errorf("%s=%s: %w", name, value, reason)
 }
 
-// helpText returns the text of --help: the usage, each setting, and the grammar of faults.
 func helpText() string {
 	return "backend serves event streams, and sends one numbered noop per NOOP_INTERVAL on each stream.\n\n" +
 		"Usage: backend [flags]     each flag is also an environment variable; a flag has precedence\n" +
@@ -141,7 +137,6 @@ func helpText() string {
 		"  --version          print the version\n  --help             print this help\n\n" + fault.Help
 }
 
-// settingsText returns a list of settings with their variables, units, defaults and meanings.
 func settingsText(fs *pflag.FlagSet, variable func(string) string) string {
 	var b strings.Builder
 	fs.VisitAll(func(f *pflag.Flag) {
@@ -151,7 +146,6 @@ func settingsText(fs *pflag.FlagSet, variable func(string) string) string {
 	return b.String()
 }
 
-// parseText returns a parser that stores a text. The parser returns the error of the first check that rejects the text.
 func parseText(target *string, checks ...func(string) error) func(string) error {
 	return func(v string) error {
 		*target = v
@@ -182,7 +176,6 @@ func duration(target *time.Duration, least, most time.Duration) func(string) err
 	}
 }
 
-// parseInt returns a parser for integers from least to most.
 func parseInt(target *int, least, most int) func(string) error {
 	return func(v string) error {
 		n, err := strconv.Atoi(v)
@@ -194,7 +187,6 @@ func parseInt(target *int, least, most int) func(string) error {
 	}
 }
 
-// onOff returns a parser for on and off. It also accepts true, 1 and yes, and false, 0 and no.
 func onOff(target *bool) func(string) error {
 	return func(v string) error {
 		switch strings.ToLower(v) {
@@ -209,7 +201,6 @@ func onOff(target *bool) func(string) error {
 	}
 }
 
-// fileMode returns a parser for permissions in octal.
 func fileMode(target *os.FileMode) func(string) error {
 	return func(v string) error {
 		n, err := strconv.ParseUint(v, 8, 9)
@@ -226,7 +217,6 @@ func remedy(err error, sentence string) error {
 	return errors.New(sentence)
 }
 
-// checkSchedule accepts the names of the schedules.
 func checkSchedule(v string) error {
 	if v != scheduleBroadcast && v != scheduleStaggered {
 		return fmt.Errorf("choose %s or %s", scheduleBroadcast, scheduleStaggered)
@@ -234,8 +224,7 @@ func checkSchedule(v string) error {
 	return nil
 }
 
-// checkToken accepts text that can be the value of a header: printable ASCII without spaces. It also accepts an
-// empty text.
+// checkToken accepts text that can be the value of a header: printable ASCII without spaces, or "".
 func checkToken(v string) error {
 	if strings.ContainsFunc(v, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return errors.New("must be printable ASCII without spaces")
@@ -243,7 +232,6 @@ func checkToken(v string) error {
 	return nil
 }
 
-// checkListen accepts HOST:PORT and unix:/path.
 func checkListen(v string) error {
 	if path, ok := strings.CutPrefix(v, "unix:"); ok {
 		if path == "" || len(path) > 107 {
@@ -258,8 +246,7 @@ func checkListen(v string) error {
 	return remedy(err, "write HOST:PORT or unix:/path, for example 127.0.0.1:8080")
 }
 
-// checkLoopback accepts a loopback address, a unix socket, or no address for the admin listener. It refuses an address
-// that other hosts could reach, because clients of the listener can break all streams and kill the process.
+// checkLoopback refuses an admin address that other hosts could reach, because its clients can kill the process.
 func checkLoopback(v string) error {
 	if v == "" {
 		return nil

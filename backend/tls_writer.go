@@ -10,11 +10,10 @@ import (
 // tlsQueueLength is the maximum number of frames that wait in the queue of a TLS writer.
 const tlsQueueLength = 8
 
-// A tlsWriter writes one TLS stream. The scheduler cannot write to the descriptor of the stream, because crypto/tls
-// encrypts the data, and cannot call Conn.Write, which may block. Each TLS stream therefore has a goroutine and a
-// short queue. A TLS stream uses tens of kilobytes, a plain stream only a few hundred bytes. If nginx in front of the
-// backend terminates TLS, the backend avoids this cost. The ledger counts a frame as sent when it is in the queue. Up
-// to tlsQueueLength frames, and the one that run is writing, may not have reached the kernel.
+// A tlsWriter writes one TLS stream, with a goroutine and a short queue. The scheduler cannot write to the descriptor,
+// because crypto/tls encrypts the data, and cannot call Conn.Write, which may block. A TLS stream uses tens of
+// kilobytes, a plain stream only a few hundred bytes. The ledger counts a frame as sent when it is in the queue, so up
+// to tlsQueueLength+1 counted frames may not have reached the kernel.
 type tlsWriter struct {
 	conn    *tls.Conn
 	raw     net.Conn
@@ -57,8 +56,8 @@ func (w *tlsWriter) write(wire []byte) (int, error) {
 	}
 }
 
-// end closes the stream after the queue is written, or immediately with abort. With reset, an abort sends a TCP
-// reset. end does not block.
+// end closes the stream after the queue is written, or at once with abort. With reset, an abort sends a TCP reset. end
+// does not block.
 func (w *tlsWriter) end(abort, reset bool) {
 	if reset {
 		if tcp, ok := unwrap(w.raw).(*net.TCPConn); ok {
@@ -71,8 +70,7 @@ func (w *tlsWriter) end(abort, reset bool) {
 	close(w.queue)
 }
 
-// closeBrokenTLS closes a stream after a write error of its TLS writer. After a timeout the reason is a slow client,
-// otherwise a disconnect by the client.
+// closeBrokenTLS closes a stream after a write error: a timeout means a slow client, any other error a disconnect.
 func (h *hub) closeBrokenTLS(d *device, w *tlsWriter, err error) {
 	h.post(func() {
 		if d.open && d.tls == w {

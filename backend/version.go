@@ -5,8 +5,7 @@ import "runtime/debug"
 // version is set by the linker: -ldflags "-X main.version=v1.2.3".
 var version string
 
-// buildVersion returns the version that the linker set. Without one it returns "devel-" and the first 12 digits of the
-// commit that Go recorded in the binary, or "devel" without a commit.
+// buildVersion returns the version that the linker set, else "devel-" and 12 digits of the commit, else "devel".
 func buildVersion() string {
 	if version != "" {
 		return version

@@ -13,8 +13,7 @@ type watcher struct {
 	done chan struct{}
 }
 
-// newWatcher returns a watcher that does not watch any descriptor yet. The caller must start run in a goroutine, and
-// end it with stop.
+// newWatcher returns a watcher. The caller must start run in a goroutine, and end it with stop.
 func newWatcher() (*watcher, error) {
 	epfd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
@@ -65,7 +64,6 @@ func (w *watcher) run(report func([]departure)) {
 	}
 }
 
-// stop ends run, waits until it has returned, and closes the descriptors.
 func (w *watcher) stop() {
 	_, _ = unix.Write(w.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 	<-w.done

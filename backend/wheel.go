@@ -17,8 +17,7 @@ type wheel struct {
 	next     int // first bucket in the search for the emptiest bucket
 }
 
-// newWheel returns an empty wheel. The staggered schedule has a bucket for each minTickTime of the interval, up to
-// maxBuckets.
+// newWheel returns an empty wheel. The staggered schedule has a bucket for each minTickTime, up to maxBuckets.
 func newWheel(interval time.Duration, schedule string) *wheel {
 	n := 1
 	if schedule == scheduleStaggered {
@@ -34,19 +33,17 @@ func (w *wheel) tickAt(elapsed time.Duration) int64 {
 	return rounds*n + remainder*n/int64(w.interval)
 }
 
-// dueAt returns the elapsed time at which a tick is due. It computes the time from the start, so that rounding errors
-// do not add up.
+// dueAt returns the elapsed time at which a tick is due. Computed from the start, it accumulates no rounding errors.
 func (w *wheel) dueAt(tick int64) time.Duration {
 	n := int64(len(w.buckets))
 	rounds, slot := tick/n, tick%n
 	return time.Duration(rounds)*w.interval + time.Duration((slot*int64(w.interval)+n-1)/n)
 }
 
-// bucketOf returns the bucket that a tick serves.
 func (w *wheel) bucketOf(tick int64) int { return int(tick % int64(len(w.buckets))) }
 
-// add puts a device into the emptiest bucket. Among equally empty buckets it prefers one far from the last choice, so
-// that even a few ids are spread evenly.
+// add puts a device into the emptiest bucket. Among equals it prefers a bucket far from the last choice, so that even a
+// few ids are spread evenly.
 func (w *wheel) add(d *device) {
 	n := len(w.buckets)
 	best := w.next % n
@@ -60,7 +57,7 @@ func (w *wheel) add(d *device) {
 	w.buckets[best] = append(w.buckets[best], d)
 }
 
-// remove removes a device, if it is in a bucket. The last device of the bucket takes over the index of the removed one.
+// remove removes a device, if it is in a bucket. The last device of the bucket gets its index.
 func (w *wheel) remove(d *device) {
 	if d.bucket < 0 {
 		return

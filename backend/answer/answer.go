@@ -20,14 +20,12 @@ type Problem struct {
 
 func (p *Problem) Error() string { return p.Detail }
 
-// Refuse returns a problem with an HTTP status and a detail. Its Reason is empty, so no metric counts it unless the
-// caller sets one.
+// Refuse returns a problem with an HTTP status and a detail, but without a Reason.
 func Refuse(status int, detail string) *Problem {
 	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail}
 }
 
-// AsProblem returns the Problem that an error is or wraps. For any other error it returns a problem with status 400 and
-// the text of the error.
+// AsProblem returns the Problem that an error is or wraps, or else one with status 400 and the text of the error.
 func AsProblem(err error) *Problem {
 	var p *Problem
 	if errors.As(err, &p) {
@@ -53,8 +51,7 @@ func BadBody(err error, tooLarge string) error {
 	return errors.New("the body could not be read; send the whole body in time")
 }
 
-// Write responds to a request with the problem. It adds Retry-After to a response with status 503, and WWW-Authenticate
-// to one with status 401.
+// Write responds with the problem. It adds Retry-After to status 503, and WWW-Authenticate to status 401.
 func (p *Problem) Write(w http.ResponseWriter) {
 	switch p.Status {
 	case http.StatusServiceUnavailable:
@@ -71,7 +68,6 @@ func JSON(w http.ResponseWriter, status int, value any) error {
 	return nil
 }
 
-// write writes a value as JSON, in a response that must not be cached.
 func write(w http.ResponseWriter, kind string, status int, value any) {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Cache-Control", "no-store")

@@ -107,7 +107,6 @@ func Parse(text string) ([]Fault, error) {
 	return faults, nil
 }
 
-// parseOne parses one fault.
 func parseOne(text string) (Fault, error) {
 	head, keys, hasKeys := strings.Cut(text, ":")
 	name, value, hasValue := strings.Cut(head, "=")
@@ -135,7 +134,6 @@ func parseOne(text string) (Fault, error) {
 	return f, nil
 }
 
-// setValue checks the kind, and parses its value.
 func (f *Fault) setValue(value string, hasValue bool) error {
 	_, known := kinds[f.Kind]
 	switch {
@@ -159,7 +157,6 @@ func (f *Fault) setValue(value string, hasValue bool) error {
 	return nil
 }
 
-// setKey parses the value of a key.
 func (f *Fault) setKey(key, value string) error {
 	switch key {
 	case "id":
@@ -188,7 +185,6 @@ func (f *Fault) setKey(key, value string) error {
 	return nil
 }
 
-// shorten cuts a text of more than 80 bytes to its first 80, and appends an ellipsis.
 func shorten(s string) string {
 	if len(s) > 80 {
 		return s[:80] + "…"

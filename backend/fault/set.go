@@ -63,9 +63,8 @@ func (s *Set) AtConnect(id string, now int64) *Fault {
 	return nil
 }
 
-// matches reports whether the fault applies to an id. A fault with an id applies only to that id. A fault
-// without an id applies to all ids if it counts connections. If it counts noops, it applies only to the first id that
-// it affects.
+// matches reports whether the fault applies to an id. A fault without an id applies to all ids if it counts
+// connections. If it counts noops, it applies only to the first id that it affects.
 func (a *ArmedFault) matches(id string) bool {
 	switch {
 	case a.ID != "":
@@ -76,8 +75,6 @@ func (a *ArmedFault) matches(id string) bool {
 	return true
 }
 
-// record adds an effect to a fault, reduces its remaining effects, and stores the id as its last affected id. It
-// returns the fault.
 func (s *Set) record(a *ArmedFault, id string, number uint64, now int64) *Fault {
 	a.lastID = id
 	a.Effects = append(a.Effects, Effect{ID: id, Number: number, At: now})

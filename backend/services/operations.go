@@ -14,14 +14,12 @@ import (
 	"github.com/sse-soak/sse-soak/backend/answer"
 )
 
-// Limits on parameters.
 const (
 	maxText   = 4096 // bytes
 	maxValues = 1000
 )
 
-// operations maps the name of an operation to its function. Every service has all operations. registerName is not in
-// the map, because its request has a body. An error describes an invalid parameter.
+// operations has the function of each operation, except registerName, whose request has a body. Every service has all.
 var operations = map[string]func(url.Values) (any, error){
 	"math.multiply": func(q url.Values) (any, error) { return calculate(q, func(a, b float64) float64 { return a * b }) },
 	"math.add":      func(q url.Values) (any, error) { return calculate(q, func(a, b float64) float64 { return a + b }) },
@@ -41,7 +39,6 @@ var operations = map[string]func(url.Values) (any, error){
 
 const registerName = "account.register"
 
-// operate responds to a request for {service}/{operation}.
 func operate(w http.ResponseWriter, r *http.Request, path string) error {
 	service, name, _ := strings.Cut(path, "/")
 	if !answer.ValidName(service) {
@@ -75,12 +72,10 @@ func operate(w http.ResponseWriter, r *http.Request, path string) error {
 	return reply(w, service, name, result)
 }
 
-// reply responds with the result of an operation.
 func reply(w http.ResponseWriter, service, operation string, result any) error {
 	return answer.JSON(w, http.StatusOK, map[string]any{"service": service, "operation": operation, "result": result})
 }
 
-// calculate returns the result of applying a function to the parameters a and b.
 func calculate(q url.Values, do func(a, b float64) float64) (any, error) {
 	var numbers [2]float64
 	for i, name := range []string{"a", "b"} {
@@ -96,7 +91,6 @@ func calculate(q url.Values, do func(a, b float64) float64) (any, error) {
 	return result, nil
 }
 
-// numberOf parses a finite number.
 func numberOf(text string) (float64, error) {
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
@@ -105,7 +99,6 @@ func numberOf(text string) (float64, error) {
 	return v, nil
 }
 
-// textOf returns the parameter named text, which is required and limited to maxText bytes.
 func textOf(q url.Values) (string, error) {
 	text := q.Get("text")
 	if !q.Has("text") || len(text) > maxText {
@@ -114,7 +107,6 @@ func textOf(q url.Values) (string, error) {
 	return text, nil
 }
 
-// valuesOf returns the numbers in the parameter named values: at least one, and at most maxValues.
 func valuesOf(q url.Values) ([]float64, error) {
 	parts := strings.Split(q.Get("values"), ",")
 	if len(parts) > maxValues {

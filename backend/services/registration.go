@@ -25,8 +25,8 @@ type registration struct {
 	Name  string `json:"name"`
 }
 
-// register checks a registration, as a service with a database would, and returns the normalized registration: the
-// address in lower case, the name without surrounding spaces. It stores nothing, so that hours of load use no memory.
+// register checks and normalizes a registration, as a service with a database would. It stores nothing, so that hours
+// of load use no memory.
 func register(w http.ResponseWriter, r *http.Request) (any, error) {
 	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRegistration))
 	body.DisallowUnknownFields()

@@ -48,7 +48,7 @@ type Handler struct {
 	generic  http.Handler
 }
 
-// New returns a handler whose responses have the name of the server in X-Server; "": they have no X-Server.
+// New returns a handler whose responses have the header X-Server with the name of the server ("": none).
 func New(server string) *Handler {
 	return &Handler{server: server, generic: httpbin.New(
 		httpbin.WithPrefix(httpbinPrefix), httpbin.WithMaxBodySize(maxHTTPBinBody), httpbin.WithMaxDuration(maxHTTPBinDelay),
@@ -82,7 +82,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// route passes a request to the handler of its path.
 func (h *Handler) route(w http.ResponseWriter, r *http.Request, path string) error {
 	if path == uploadPath {
 		return upload(w, r)

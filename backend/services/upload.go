@@ -10,8 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/backend/answer"
 )
 
-// upload hashes the body as it arrives and does not store it. The response has the size and the hash of the body, so
-// that the client can compare them with what it sent.
+// upload responds with the size and the hash of the body, which the client can compare. It does not store the body.
 func upload(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodPost {
 		return answer.NotAllowed(w, http.MethodPost)
