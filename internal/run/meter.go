@@ -139,7 +139,6 @@ func (m *meter) sample(ctx context.Context, timeout time.Duration) (s resources.
 		}
 		s.FromService(l.BackendPIDs(), l.NginxPID())
 		if l.NginxPID() != 0 {
-			s.FromNginx(l.NginxPID())
 			m.read(ctx, s.FromStatus, l.NginxStatus)
 			s.NginxLog.Add(m.logs[l].Read(l.NginxLog()))
 		}

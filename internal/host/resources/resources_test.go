@@ -66,16 +66,16 @@ func TestFromMetricsAddsUpBackends(t *testing.T) {
 	require.ErrorContains(t, s.FromMetrics(strings.NewReader("<html>")), "read the metrics page of the service")
 }
 
-func TestFromNginxReadsProcess(t *testing.T) {
+func TestFromServiceReadsNginx(t *testing.T) {
 	t.Parallel()
 	var s Sample
-	s.FromNginx(os.Getpid())
+	s.FromService(nil, os.Getpid())
 	require.NotZero(t, s.NginxRSS)
 	require.NotZero(t, s.NginxFiles)
 	_, part := math.Modf(100 * s.NginxCPU)
 	require.InDelta(t, .5, part, .5-1e-6, "the CPU time must be finer than ticks of 10 ms")
 	before := s
-	s.FromNginx(1 << 30) // there is no such process
+	s.FromService(nil, 1<<30) // there is no such process
 	require.Equal(t, before, s)
 }
 

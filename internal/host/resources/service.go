@@ -30,27 +30,21 @@ type Service struct {
 func (s *Sample) FromService(backends []int, nginx int) {
 	groups := map[string]bool{}
 	for _, pid := range backends {
-		s.BackendRuns += s.runs(pid)
+		runs, seconds := scheduled(pid)
+		s.BackendRuns += runs
+		s.RunSeconds += seconds
 		groups[groupOf(pid)] = true
 	}
 	if nginx != 0 {
 		all, _ := family(nginx)
 		for _, p := range all {
-			s.NginxRuns += s.runs(int(p.Pid))
-			s.NginxFull = max(s.NginxFull, openShare(int(p.Pid)))
+			s.fromNginx(p)
 		}
 		groups[groupOf(nginx)] = true
 	}
 	for group := range groups {
 		s.readThrottled(group)
 	}
-}
-
-// runs returns the number of times that the threads of a process were scheduled, and adds their CPU time to RunSeconds.
-func (s *Service) runs(pid int) uint64 {
-	runs, seconds := scheduled(pid)
-	s.RunSeconds += seconds
-	return runs
 }
 
 // scheduled returns the number of times that the threads of a process were scheduled, and their CPU time in seconds.
