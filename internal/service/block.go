@@ -5,8 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// A Block is the text between two blank lines of a stream. This package does not keep the slices of a block, but a
-// [Reading] or a [Chunk] may point into them.
+// A Block is the text between two blank lines of a stream. A [Reading] or a [Chunk] may point into its slices.
 type Block struct {
 	Event                      []byte // value of the last event line; empty: none
 	Data                       []byte // data lines, joined by LF
@@ -15,18 +14,16 @@ type Block struct {
 	HasData, HasComment, HasID bool
 }
 
-// A matcher matches blocks that have all of its fields.
+// A matcher matches a block that has all of its fields. A matcher without fields matches no block.
 type matcher struct {
 	event, data, comment *string
 	onlyComments         bool // the block consists of comments, with any text
 }
 
-// isEmpty reports whether the matcher has no fields. Such a matcher matches no block.
 func (m *matcher) isEmpty() bool {
 	return m.event == nil && m.data == nil && m.comment == nil && !m.onlyComments
 }
 
-// matches reports whether a block has all fields of the matcher.
 func (m *matcher) matches(b *Block) bool {
 	switch {
 	case m.isEmpty():
@@ -43,8 +40,7 @@ func (m *matcher) matches(b *Block) bool {
 	return true
 }
 
-// HeartbeatIsComment reports whether heartbeats are comments with any text: blocks of comments, or single comment
-// lines.
+// HeartbeatIsComment reports whether heartbeats are comments with any text.
 func (s *Service) HeartbeatIsComment() bool { return s.heartbeat.onlyComments }
 
 // unnamed is the name of an event without an event line, in descriptions and in browsers.
@@ -58,8 +54,7 @@ func (b *Block) EventName() string {
 	return string(b.Event)
 }
 
-// isEvent reports whether want is the name of an event. name is the value of its event line, empty if it has none.
-// isEvent does not allocate memory.
+// isEvent reports whether want is the name of the event whose event line has the value name. It does not allocate.
 func isEvent(name []byte, want string) bool {
 	if len(name) == 0 {
 		return want == unnamed
@@ -76,7 +71,7 @@ const (
 	Heartbeat              // keeps a stream alive
 	Delivery               // a message of this run
 	Gap                    // the service announces missing messages (resume.gap)
-	Foreign                // a message with another marker, and not OtherTopic
+	Foreign                // a message with the marker of another run or topic
 	OtherTopic             // a message of this run on a stream of another topic
 	Unmarked               // an event that message.event names, without a marker
 )
@@ -91,24 +86,22 @@ type Reading struct {
 	Kind Kind
 	// Seq is the number of a message, if HasSeq.
 	Seq int64
-	// SentAt is when a message was sent, in microseconds since 1970, if HasSentAt. The resolution is that of the
-	// service: it may send whole seconds.
+	// SentAt is when a message was sent, in microseconds since 1970, if HasSentAt. The service may round it to seconds.
 	SentAt int64
-	// ID is the position that a client sends to resume after this message. It is set only with resume.id, and points
-	// into the block.
+	// ID is the position from which a client resumes after this message. It points into the block. Only resume.id sets
+	// it.
 	ID []byte
 
-	// Print is the fingerprint of a message, with message.same only.
+	// Print is the fingerprint of a message, if message.same is set.
 	Print uint64
 
 	HasSeq, HasSentAt bool
-	// OtherID reports that message.every is set and the message has an id that is not a number of at least 1. Such a
+	// OtherID reports whether message.every is set and the message has an id that is not a number of at least 1. Such a
 	// message is intact and counted by interval.
 	OtherID bool
-	// Err is the reason why a message does not match the description: ErrMissing or ErrNumber (of its number), ErrJSON,
-	// ErrData, ErrUTF8, ErrSum or ErrMarker; nil: it matches. A message with an error is corrupted, except that a
-	// message without a number (ErrMissing) may be counted by interval. If the description has a checksum, a missing
-	// number is ErrSum.
+	// Err is nil, or the reason why a message does not match the description: ErrMissing or ErrNumber (of its number),
+	// ErrJSON, ErrData, ErrUTF8, ErrSum or ErrMarker. Such a message is corrupted; with ErrMissing, it may be counted
+	// by interval. If the description has a checksum, a missing number is ErrSum.
 	Err error
 }
 
@@ -121,15 +114,14 @@ type Reader struct {
 	family  []byte // common prefix of the markers of all topics of the run; nil: streams may receive other topics
 }
 
-// Reader returns a reader for the messages whose marker is run. If run is empty, the reader accepts the messages of all
-// runs.
+// Reader returns a reader for the messages with the marker run, or for the messages of all runs if run is empty.
 func (s *Service) Reader(run string) *Reader {
 	return &Reader{s, run, []byte(run), markerSum([]byte(run)), nil}
 }
 
-// WithFamily makes the reader classify messages of other topics of the run, whose markers begin with family, as
-// OtherTopic instead of Foreign. It has no effect if publish has no {topic}, or if the function url(n) returns the
-// URL: streams may then receive other topics.
+// WithFamily makes the reader classify messages of other topics of the run as OtherTopic instead of Foreign. Their
+// markers begin with family. WithFamily has no effect if streams may receive other topics: if publish has no {topic},
+// or if url(n) returns the URL.
 func (r *Reader) WithFamily(family string) *Reader {
 	if s := r.service; s.Publish.Uses(Topic) && !s.HasURL {
 		r.family = []byte(family)
@@ -184,8 +176,8 @@ func (r *Reader) Read(b *Block) (out Reading) {
 	return out
 }
 
-// otherNumber reads the id of an event that is not a message. With message.every and numbers in ids such an event has a
-// number too.
+// otherNumber reads the id of an event that is not a message. With message.every and numbers in ids, such an event has
+// a number too.
 func (m *Message) otherNumber(b *Block, out *Reading) {
 	if m.Interval > 0 && m.seq.source == fromID {
 		if v, ok := m.seq.find(b, nil); ok {
@@ -194,7 +186,7 @@ func (m *Message) otherNumber(b *Block, out *Reading) {
 	}
 }
 
-// hasName reports whether message.event allows the name of an event.
+// hasName reports whether message.event allows the name.
 func (m *Message) hasName(event []byte) bool {
 	for _, name := range m.event {
 		if isEvent(event, name) {
@@ -204,10 +196,9 @@ func (m *Message) hasName(event []byte) bool {
 	return m.event == nil
 }
 
-// classifyOwner returns the kind of a block by its marker: Delivery for a message of this run, Foreign for a message
-// of another run. If the description or the reader has no marker, each block is a Delivery. Otherwise a block without
-// a marker is Unmarked if message.event names its event, else Other. Invalid JSON that contains the marker of this
-// run, or half of it, is a corrupted message of this run.
+// classifyOwner returns Delivery for a message of this run, and Foreign for a message of another run. If the
+// description or the reader has no marker, each block is a Delivery. Invalid JSON with the marker of this run, or half
+// of it, is a corrupted Delivery.
 func (r *Reader) classifyOwner(b *Block, d *document, valid bool) (kind Kind, marker value) {
 	s := r.service
 	if s.Message.marker.source == fromJSON && !valid {
@@ -236,15 +227,14 @@ func (m *Message) withoutMarker() Kind {
 	return Other
 }
 
-// containsMarker reports whether invalid JSON contains the marker of this run, or a half of at least 4 bytes. The
-// marker may be the corrupted part.
+// containsMarker reports whether invalid JSON contains the marker of this run, or a half of at least 4 bytes. A half is
+// enough because the other half may be corrupted.
 func (r *Reader) containsMarker(data []byte) bool {
 	half := len(r.marker) / 2
 	return bytes.Contains(data, r.marker) || half >= 4 && (bytes.Contains(data, r.marker[:half]) || bytes.Contains(data, r.marker[half:]))
 }
 
-// read reads the number, time and id of a message into out. It returns the checksum, and the values that the checksum
-// covers.
+// read reads the number, time and id of a message into out. It returns the checksum with the values that it covers.
 func (s *Service) read(b *Block, d *document, out *Reading) (m checksumInput) {
 	ok := false
 	if s.Message.Numbered {
@@ -277,7 +267,8 @@ func (s *Service) read(b *Block, d *document, out *Reading) (m checksumInput) {
 	return m
 }
 
-// Client returns {client} from a block. ok is false if the block does not have it, or is not the event of connect.then.
+// Client returns the value of {client} in a block. ok is false if the block lacks it, or is not the event of
+// connect.then.
 func (s *Service) Client(b *Block) (client string, ok bool) {
 	if s.SecondRequest == nil && s.client.source == fromNowhere || s.SecondRequest != nil && !isEvent(b.Event, s.SecondRequest.Event) {
 		return "", false

@@ -31,15 +31,14 @@ func (p *parser) checkContradictions(root *fields) {
 	}
 }
 
-// checkInterval rejects message.every if messages are numbered per topic.
 func (p *parser) checkInterval(root *fields) {
 	if m := &p.service.Message; m.Interval > 0 && m.Numbered && m.PerTopic {
 		p.mistakes.add(root.position("message"), "message.every cannot be combined with numbers per topic, where each gap is a loss; remove message.every")
 	}
 }
 
-// checkPublisher checks that publish sends the values that message reads, and that publish and connect have the same
-// placeholder for a topic.
+// checkPublisher checks that publish sends the values that message reads, and that publish and connect both have
+// {topic} or neither has it.
 func (p *parser) checkPublisher(root *fields, n *node) {
 	s := p.service
 	switch {
@@ -68,7 +67,6 @@ func (p *parser) checkPublisher(root *fields, n *node) {
 	}
 }
 
-// checkSum checks that publish and message have all parts of a checksum.
 func (p *parser) checkSum(root *fields, n *node) {
 	s := p.service
 	sends := s.Publish.Uses(Sum)
@@ -90,7 +88,6 @@ func (p *parser) checkSum(root *fields, n *node) {
 	}
 }
 
-// rejectEndlessFields rejects fields of endless streams in a description of finite responses.
 func (p *parser) rejectEndlessFields(root *fields) {
 	s := p.service
 	if s.End.By != ByEvent {

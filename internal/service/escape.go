@@ -7,11 +7,9 @@ import (
 	"strings"
 )
 
-// An escape is the set of escapings that the context of a text requires. JSON in a URL or a form needs json and
-// then url; a header needs header.
+// An escape is the set of escapings that the context of a text requires. JSON in a URL or a form needs json and url.
 type escape struct{ json, url, header bool }
 
-// append appends a text with all escapings of the set.
 func (e escape) append(dst []byte, text string) []byte {
 	if e.header {
 		text = strings.Map(withoutControl, text)
@@ -25,8 +23,7 @@ func (e escape) append(dst []byte, text string) []byte {
 	return append(dst, text...)
 }
 
-// withoutControl returns -1 for control characters other than tabs, which are invalid in a header. For -1, strings.Map
-// removes the character.
+// withoutControl is for strings.Map. It removes control characters other than tabs, which are invalid in a header.
 func withoutControl(c rune) rune {
 	if c < ' ' && c != '\t' || c == 0x7f {
 		return -1

@@ -21,11 +21,11 @@ var (
 // An extractor finds one value in a block.
 type extractor struct {
 	source  source
-	pattern *pattern // its group is the value; nil: the value is the whole text
+	pattern *pattern // its group is the value; nil: the whole text is the value
 	path    int      // index of the path, for fromJSON
 }
 
-// A source is the part of a block in which an extractor searches.
+// A source is the part of a block that contains a value.
 type source int
 
 const (
@@ -38,7 +38,7 @@ const (
 
 const sources = "id, id:REGEX, json:$.path, data, data:REGEX, comment or comment:REGEX"
 
-// parseExtractor parses the place of a value, such as id or json:$.path. It adds a JSON path to paths.
+// parseExtractor parses the place of a value, such as id or json:$.path, and adds a JSON path to paths.
 func parseExtractor(text string, paths *[][]segment) (e extractor, err error) {
 	kind, rest, hasMore := strings.Cut(text, ":")
 	switch kind {
@@ -65,14 +65,13 @@ func parseExtractor(text string, paths *[][]segment) (e extractor, err error) {
 	return e, nil
 }
 
-// A value is the result of an extractor.
 type value struct {
 	text    []byte // part of the block, unless decoded
 	scalar  bool   // text is a text or a number, not another JSON value
 	decoded bool   // text differs from the JSON string in the block, which has escapes or invalid UTF-8
 }
 
-// find returns the value in a block, or in the JSON of its data. ok is false if the block does not have it.
+// find returns the value in a block, or in the JSON d of its data.
 func (e *extractor) find(b *Block, d *document) (v value, ok bool) {
 	v.scalar = true
 	switch e.source {

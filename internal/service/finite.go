@@ -10,11 +10,11 @@ import (
 // A Finite describes responses that end with a terminal event (end.by: 'event').
 type Finite struct {
 	done, failed, incomplete []condition
-	content                  []extractor // the first match in a block is its content; nil: the content is the data of every event
+	content                  []extractor // the first match in a block is its content; nil: the data of every event is content
 	total                    chunkTotal
 }
 
-// A chunkTotal describes how a service states totals of its response (end.stated).
+// A chunkTotal describes the totals of a response that the service states (end.stated).
 type chunkTotal struct {
 	event, subject *string   // name of the event that contains the totals, and of the events that they count; nil: any
 	text, chunks   extractor // the whole text, and the number of chunks
@@ -31,21 +31,21 @@ type condition struct {
 
 // A Chunk is the content of one block of a response.
 type Chunk struct {
-	// Done reports whether the block is a terminal event, Failed whether it reports an error, Incomplete whether it
-	// reports that the response stops early. A terminal event may have content too.
+	// Done reports whether the block is a terminal event, which may have content too. Failed reports whether the block
+	// reports an error. Incomplete reports whether the response stops early.
 	Done, Failed, Incomplete bool
 	// Heartbeat reports whether the block is a heartbeat, or has no data.
 	Heartbeat bool
 	// Content reports whether the block has a part of the response's content. Text is that part if it is a text,
-	// otherwise nil. It may point into the block.
+	// otherwise nil. Text may point into the block.
 	Content bool
 	Text    []byte
 	// Seq is the number of the block in its response, if HasSeq.
 	Seq    int64
 	HasSeq bool
 	// IsStated reports whether the stated totals include this chunk. StatedText is the text of all such chunks since
-	// the last total, if HasStatedText; StatedChunks is their number, if HasStatedChunks. StatedTokens is the number of
-	// tokens of the response, if HasStatedTokens.
+	// the last total, StatedChunks is their number, and StatedTokens is the number of tokens of the response. Each is
+	// valid only with its Has field.
 	IsStated        bool
 	StatedText      []byte
 	StatedChunks    int64
@@ -53,8 +53,8 @@ type Chunk struct {
 	HasStatedChunks bool
 	StatedTokens    int64
 	HasStatedTokens bool
-	// Err is ErrJSON, ErrNumber or ErrUTF8 if the block does not match the description. It is ErrNoData if the block
-	// has the name of a terminal event, but no data, so it is not an event.
+	// Err is nil, or ErrJSON, ErrNumber or ErrUTF8 if the block does not match the description. ErrNoData means that
+	// the block has the name of a terminal event but no data, so it is not an event.
 	Err error
 }
 
@@ -101,14 +101,13 @@ func (s *Service) ReadChunk(b *Block) (c Chunk) {
 	return c
 }
 
-// needsJSON reports whether each message must be JSON because its number or its content is a JSON value.
+// needsJSON reports whether the number or the content of each message is a JSON value.
 func (s *Service) needsJSON() bool {
 	isJSON := func(e extractor) bool { return e.source == fromJSON }
 	content := s.Finite.content
 	return isJSON(s.Message.seq) || len(content) > 0 && !slices.ContainsFunc(content, func(e extractor) bool { return !isJSON(e) })
 }
 
-// read reads the totals that a block states.
 func (s *chunkTotal) read(b *Block, d *document, c *Chunk) {
 	if s.event != nil && !isEvent(b.Event, *s.event) {
 		return
@@ -124,8 +123,8 @@ func (s *chunkTotal) read(b *Block, d *document, c *Chunk) {
 	}
 }
 
-// contentOf reports whether a block has content at a place that message.content names. An empty text, object or list is
-// not content, nor is false. text is the first content that is a text, or nil.
+// contentOf reports whether a block has content at a place that message.content names. false, an empty text, an empty
+// object and an empty list are not content. text is the first content that is a text, or nil.
 func (f *Finite) contentOf(b *Block, d *document) (found bool, text []byte) {
 	for i := range f.content {
 		v, ok := f.content[i].find(b, d)
@@ -140,12 +139,11 @@ func (f *Finite) contentOf(b *Block, d *document) (found bool, text []byte) {
 	return found, nil
 }
 
-// emptyJSON reports whether a JSON object, list or boolean is false, or has no members.
+// emptyJSON reports whether JSON is false, an empty object or an empty list. The JSON must not be a text or a number.
 func emptyJSON(text []byte) bool {
 	return string(text) == "false" || len(bytes.TrimSpace(text[1:len(text)-1])) == 0
 }
 
-// anyMatches reports whether a block meets one of several conditions.
 func anyMatches(all []condition, b *Block, d *document, valid bool) bool {
 	for i := range all {
 		if all[i].matches(b, d, valid) {
@@ -173,7 +171,7 @@ func (c *condition) matches(b *Block, d *document, valid bool) bool {
 	return ok && string(v.text) == *c.value
 }
 
-// finite parses the fields of end for end.by: 'event'.
+// finite parses end for end.by: 'event'.
 func (p *parser) finite(end *fields) {
 	s := p.service
 	f := s.Finite
@@ -193,7 +191,7 @@ func (p *parser) finite(end *fields) {
 	}
 }
 
-// conditions parses one condition or a list of alternative conditions.
+// conditions parses one condition or a list of alternatives.
 func (p *parser) conditions(n *node, path string) (out []condition) {
 	if n == nil {
 		return nil
@@ -210,7 +208,6 @@ func (p *parser) conditions(n *node, path string) (out []condition) {
 	return out
 }
 
-// condition parses one condition: a block, a value in its JSON, or both.
 func (p *parser) condition(n *node, path string) (c condition) {
 	f := p.fields(n, path, "event", "data", "comment", "json", "is")
 	if f == nil {
@@ -241,7 +238,6 @@ func (p *parser) condition(n *node, path string) (c condition) {
 	return c
 }
 
-// contents parses message.content: one place or a list of places, of which the first match is used.
 func (p *parser) contents(n *node) (out []extractor) {
 	if n == nil {
 		return nil
@@ -261,10 +257,10 @@ func (f *Finite) States() bool {
 	return f.total.text.source != fromNowhere || f.total.chunks.source != fromNowhere
 }
 
-// ClientHeader returns the name of the response header whose value is {client} in the next request of the same client;
-// "" if there is none.
+// ClientHeader returns the name of the response header with the value of {client} for the next request of the same
+// client; "" if there is none.
 func (s *Service) ClientHeader() string { return s.clientHeader }
 
-// DefaultPrompt returns the prompt of a request if the user sets none. The numbered model reads the id in the first
-// line.
+// DefaultPrompt returns the prompt of a request if the user sets none. The first line has the id that the numbered
+// model reads.
 func DefaultPrompt(id string) string { return "soak id=" + id + "\nWrite a short story." }

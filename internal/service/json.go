@@ -27,22 +27,21 @@ type document struct {
 // documents is a pool, because documents are large and each message needs one.
 var documents = sync.Pool{New: func() any { return new(document) }}
 
-// parse parses the data of a block if the description has paths. valid is false if the description has paths and
-// the data is not JSON. The caller must return the document to the pool after its last use.
+// parse parses the data of a block if the description has paths. valid is false if the data should be JSON and is not.
+// The caller must return the document to the pool after its last use.
 func (s *Service) parse(data []byte) (d *document, valid bool) {
 	d = documents.Get().(*document) // the pool contains no other type
 	clear(d.found[:len(s.paths)])
 	return d, len(s.branches) == 0 || parseJSON(d, data, s.branches)
 }
 
-// A branch is a step of one or more paths. Paths that share steps thus visit each value only once.
+// A branch is a step that several paths may share, so that each value is visited only once.
 type branch struct {
 	segment
 	paths    []int // paths that end here
 	children []branch
 }
 
-// branches returns the tree of the paths of a description.
 func branches(paths [][]segment) (out []branch) {
 	for number, path := range paths {
 		at := &out
@@ -61,8 +60,8 @@ func branches(paths [][]segment) (out []branch) {
 	return out
 }
 
-// parseJSON looks up paths in a payload, and reports whether the payload is valid JSON. It does not use paths of gjson,
-// which have wildcards and queries. Of several members with one name gjson finds the first, but browsers and
+// parseJSON looks up paths in a payload, and reports whether the payload is valid JSON. It does not use gjson's paths,
+// which have wildcards and queries. They also find the first of several members with one name; browsers and
 // encoding/json use the last.
 func parseJSON(d *document, data []byte, paths []branch) (ok bool) {
 	if !validJSON(data) {
@@ -73,7 +72,6 @@ func parseJSON(d *document, data []byte, paths []branch) (ok bool) {
 	return true
 }
 
-// visit records the values to which paths lead from an object or a list.
 func (d *document) visit(parent gjson.Result, paths []branch) {
 	forEach(parent, func(key, value gjson.Result) {
 		for i := range paths {
@@ -100,7 +98,6 @@ func (d *document) note(b *branch, value gjson.Result) {
 // validJSON reports whether data is one JSON value that is nested at most maxDepth levels deep.
 func validJSON(data []byte) bool { return !tooDeep(data) && gjson.ValidBytes(data) }
 
-// tooDeep reports whether JSON is nested more than maxDepth levels deep.
 func tooDeep(data []byte) bool {
 	if bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("[")) <= maxDepth {
 		return false
@@ -125,7 +122,7 @@ func tooDeep(data []byte) bool {
 	return false
 }
 
-// forEach visits each member of an object, and each item of a list, with its name or index as the key.
+// forEach visits each member of an object or item of a list. The key is its name or index.
 func forEach(parent gjson.Result, visit func(key, value gjson.Result)) {
 	parent.ForEach(func(key, value gjson.Result) bool {
 		if key.Type == gjson.String {
@@ -136,7 +133,6 @@ func forEach(parent gjson.Result, visit func(key, value gjson.Result)) {
 	})
 }
 
-// names reports whether the segment leads to the member or item with that key.
 func (s *segment) names(key gjson.Result) bool {
 	if s.index < 0 {
 		return key.Type == gjson.String && key.Str == s.key

@@ -14,11 +14,10 @@ type segment struct {
 	index int // −1: the segment has a key
 }
 
-// maxSegments limits the steps of a path.
 const maxSegments = 16
 
-// parsePath parses a path of the steps .name, [0] and ['name'] after $. Other parts of JSONPath are errors: a path
-// leads to one value.
+// parsePath parses a path of the steps .name, [0] and ['name'] after $. Other parts of JSONPath are errors, because a
+// path leads to one value.
 func parsePath(text string) ([]segment, error) {
 	rest, ok := strings.CutPrefix(text, "$")
 	if !ok {
@@ -41,7 +40,7 @@ func parsePath(text string) ([]segment, error) {
 	return out, nil
 }
 
-// addPath adds a path to the paths of a description unless they contain it, and returns its index.
+// addPath returns the index of a path in paths, and adds the path if it is new.
 func addPath(paths *[][]segment, path []segment) int {
 	if i := slices.IndexFunc(*paths, func(p []segment) bool { return slices.Equal(p, path) }); i >= 0 {
 		return i
@@ -50,7 +49,6 @@ func addPath(paths *[][]segment, path []segment) int {
 	return len(*paths) - 1
 }
 
-// parseSegment parses the first step of a path.
 func parseSegment(text string) (s segment, rest string, err error) {
 	switch {
 	case strings.HasPrefix(text, ".."), strings.Contains(text, "*"):

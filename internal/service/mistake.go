@@ -13,21 +13,19 @@ type Mistakes []string
 
 func (m Mistakes) Error() string { return strings.Join(m, "\n") }
 
-// A mistake is a sentence and its position in the description.
 type mistake struct {
 	at       int64
 	sentence string
 }
 
-// mistakes are the errors that a parser has found so far.
 type mistakes []mistake
 
-// add adds a sentence about the field at a position. It escapes control characters.
+// add adds a sentence about the field at a position.
 func (m *mistakes) add(at int64, format string, args ...any) {
 	*m = append(*m, mistake{at, oneLine(fmt.Sprintf(format, args...))})
 }
 
-// oneLine replaces control characters with Go's escapes: names in a description may contain them.
+// oneLine replaces control characters, which names in a description may contain, with Go's escapes.
 func oneLine(text string) string {
 	var out strings.Builder
 	for _, r := range text {
@@ -41,7 +39,6 @@ func oneLine(text string) string {
 	return out.String()
 }
 
-// sentences returns all sentences in the order of the fields.
 func (m mistakes) sentences() Mistakes {
 	slices.SortStableFunc(m, func(a, b mistake) int { return int(a.at - b.at) })
 	var out Mistakes
@@ -51,8 +48,8 @@ func (m mistakes) sentences() Mistakes {
 	return out
 }
 
-// Nearest returns the most similar of several names, or "" if none is similar. A similar name differs by at most one
-// edit per three letters of the longer name.
+// Nearest returns the most similar of several names, or "" if none is similar. Similar names differ by at most one edit
+// per three letters of the longer name.
 func Nearest(name string, names []string) string {
 	nearest, shortest := "", math.MaxInt
 	for _, candidate := range names {
@@ -64,8 +61,7 @@ func Nearest(name string, names []string) string {
 	return nearest
 }
 
-// distance returns the edit distance of two texts. An edit inserts, deletes or changes a letter, or swaps two
-// neighbours.
+// distance returns the edit distance of two texts, in which a swap of two neighbours is one edit.
 func distance(a, b string) int {
 	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

@@ -11,23 +11,21 @@ import (
 // maxDescriptionDepth is the maximum nesting of a description. The documented fields need five levels.
 const maxDescriptionDepth = 32
 
-// A node is a JSON value of a description.
 type node struct {
-	at      int64 // offset after the first token of the value in the description; it determines the order of the errors
+	at      int64 // offset after the first token of the value; it orders the errors
 	value   any   // nil, bool, json.Number or string; for an object or a list its opening json.Delim
 	members []member
 	items   []*node
 	kind    kind
 }
 
-// A member is a name with its value in an object.
 type member struct {
 	name string
 	at   int64 // offset after the name in the description
 	node *node
 }
 
-// A kind is the type of a JSON value, as an error names it.
+// A kind is the type of a JSON value, as errors name it.
 type kind string
 
 const (
@@ -39,7 +37,6 @@ const (
 	kindObject kind = "an object"
 )
 
-// read parses the JSON of a description into nodes.
 func read(text []byte) (*node, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
@@ -57,7 +54,6 @@ func read(text []byte) (*node, error) {
 	return nil, fmt.Errorf("the description is not JSON: %w", err)
 }
 
-// readNode reads the next value. depth is the number of objects and lists around it.
 func readNode(decoder *json.Decoder, depth int) (*node, error) {
 	if depth > maxDescriptionDepth {
 		return nil, fmt.Errorf("nested more than %d levels deep", maxDescriptionDepth)

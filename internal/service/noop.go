@@ -12,12 +12,12 @@ const NoopName = "noop"
 // may also have a version, a ledger, broadcasts and a gauge of its open streams.
 func (s *Service) MatchesBackend() bool { return s.Name == NoopName }
 
-// MeasuresSilence reports whether the longest silence of each stream is measured. On noop streams it is equal to the
-// largest gap between two messages, which is measured anyway. A second value per stream would only use memory.
+// MeasuresSilence reports whether to measure the longest silence of each stream. On noop streams it equals the largest
+// gap between two messages, so measuring it too would only use memory.
 func (s *Service) MeasuresSilence() bool { return s.Name != NoopName }
 
-// BuiltIn returns the description of a service that is part of this program. An empty name is noop. ok is false if the
-// name is that of a module.
+// BuiltIn returns the description of a service that is part of this program. An empty name means noop. ok is false if
+// the name is that of a module.
 func BuiltIn(name string, interval time.Duration) (s *Service, ok bool) {
 	if name != "" && name != NoopName {
 		return nil, false
@@ -25,8 +25,8 @@ func BuiltIn(name string, interval time.Duration) (s *Service, ok bool) {
 	return Noop(interval), true
 }
 
-// Noop returns the description of the default service, which sends one noop per interval. load-tests/services/noop.js
-// is the same description for scripts. An interval of less than 1 ms counts as 1 ms.
+// Noop returns the description of the default service, which sends one noop per interval of at least 1 ms. For scripts,
+// load-tests/services/noop.js is the same description.
 func Noop(interval time.Duration) *Service {
 	s, err := Parse([]byte(`{
 		"name": "noop", "token": "BACKEND_TOKEN",

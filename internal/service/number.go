@@ -12,7 +12,6 @@ import (
 // memory.
 var decimal = regexp.MustCompile(`^-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,3})?$`)
 
-// parseDecimal parses a number such as 17, -1.5 or 1.7e9.
 func parseDecimal(text []byte) (*big.Rat, bool) {
 	if !decimal.Match(text) {
 		return nil, false
@@ -33,7 +32,7 @@ func parseSeq(text []byte) (int64, bool) {
 }
 
 // parseTime returns a time in microseconds since 1970. The text is a date of RFC 3339, or a number of seconds,
-// milliseconds, microseconds or nanoseconds since 1970. The size of a number determines its unit, for times from 1973
+// milliseconds, microseconds or nanoseconds since 1970. The size of the number determines its unit, for times from 1973
 // to 5138.
 func parseTime(text []byte) (int64, bool) {
 	if len(text) > 10 && text[4] == '-' && text[7] == '-' {
@@ -56,8 +55,8 @@ func parseTime(text []byte) (int64, bool) {
 	return new(big.Int).Quo(d.Num(), d.Denom()).Int64(), micros > 0
 }
 
-// timeUnit returns the unit of a number that is a time since 1970, as a fraction: one unit is micros/units
-// microseconds. It returns 0 microseconds for a number that is too small for a time.
+// timeUnit returns the unit of a number as a fraction: one unit is micros/units microseconds. micros is 0 if the number
+// is too small for a time.
 func timeUnit(n int64) (micros, units int64) {
 	switch {
 	case n < 1e8:
@@ -72,20 +71,18 @@ func timeUnit(n int64) (micros, units int64) {
 	return 1, 1e3
 }
 
-// parseDate parses a date such as 2006-01-02T15:04:05.999Z. It may have an offset instead of Z, and a space instead of
-// T.
+// parseDate parses a date of RFC 3339. A space may replace the T.
 func parseDate(text string) (int64, bool) {
 	t, err := time.Parse(time.RFC3339, strings.Replace(strings.ToUpper(text), " ", "T", 1))
 	return t.UnixMicro(), err == nil
 }
 
-// parseID parses a number of at least 1 that consists of digits only.
 func parseID(text []byte) (int64, bool) {
 	n, ok := parseDigits(text)
 	return n, ok && n > 0
 }
 
-// parseDigits parses a number that consists of digits only. It is called once per message, and does not allocate.
+// parseDigits does not allocate; it is called once per message.
 func parseDigits(text []byte) (n int64, ok bool) {
 	for _, c := range text {
 		if c < '0' || c > '9' || n > (math.MaxInt64-int64(c-'0'))/10 {

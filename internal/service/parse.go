@@ -34,8 +34,8 @@ func Parse(description []byte) (*Service, error) {
 	return p.service, nil
 }
 
-// digest returns the hash of a description in canonical form: fields sorted by name, numbers in one form, no white
-// space.
+// digest returns the hash of a description, independent of white space, the order of fields and the notation of
+// numbers.
 func digest(description []byte) (string, error) {
 	var value any
 	if err := json.Unmarshal(description, &value); err != nil {
@@ -46,18 +46,16 @@ func digest(description []byte) (string, error) {
 	return hex.EncodeToString(sum[:]), err
 }
 
-// A parser parses a description into a service.
 type parser struct {
 	service  *Service
 	mistakes mistakes
-	// isUnclear reports that connect or publish has mistakes, so their placeholders are not compared.
+	// isUnclear reports whether connect or publish has mistakes, so their placeholders are not compared.
 	isUnclear bool
 }
 
-// nameOfService matches the name of a service, which is part of file names and reports.
+// nameOfService matches the name of a service. Names of files contain it.
 var nameOfService = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// root parses the whole description.
 func (p *parser) root(n *node) {
 	s := p.service
 	f := p.fields(n, "", "name", "token", "url", "body", "connect", "heartbeat", "message", "end", "resume", "publish")
@@ -89,7 +87,7 @@ func (p *parser) root(n *node) {
 	p.checkContradictions(f)
 }
 
-// token parses token: a function, or the name of an environment variable.
+// token parses a function or the name of an environment variable.
 func (p *parser) token(n *node) {
 	if n != nil && n.kind == kindText {
 		variables := []string{"SUBSCRIBE_TOKEN", "BACKEND_TOKEN"}
@@ -99,8 +97,6 @@ func (p *parser) token(n *node) {
 	p.service.HasToken = p.function(n, "token")
 }
 
-// connect parses the request that opens a stream, the place of {client}, the size limit of events, and the second
-// request.
 func (p *parser) connect(root *fields) {
 	n := root.need(p, "connect", "how a stream is opened, such as { url: '{base}/events' }")
 	f := p.fields(n, "connect", "method", "url", "headers", "body", "client", "then", "maxEventSize")
@@ -163,7 +159,6 @@ func (p *parser) heartbeat(root *fields) {
 	p.service.HeartbeatEvery = p.seconds(f.valueNode("every"), "heartbeat.every")
 }
 
-// matcher parses event, data and comment.
 func (p *parser) matcher(f *fields, path string) (m matcher) {
 	m.event = p.optional(f.valueNode("event"), path+".event")
 	m.data = p.optional(f.valueNode("data"), path+".data")
@@ -185,7 +180,6 @@ func (p *parser) matcher(f *fields, path string) (m matcher) {
 	return m
 }
 
-// message parses message: an object, or 'unchecked'.
 func (p *parser) message(root *fields) {
 	nouns := []string{"message", "noop"}
 	p.service.Message.Noun = nouns[0]
@@ -238,13 +232,12 @@ func (p *parser) message(root *fields) {
 	}
 }
 
-// endsByEvent reports whether a description has end.by: 'event'.
 func endsByEvent(root *fields) bool {
 	end := root.valueNode("end")
 	return end != nil && slices.ContainsFunc(end.members, func(m member) bool { return m.name == "by" && m.node.value == "event" })
 }
 
-// end parses end. Each field other than by is allowed for one value of end.by only.
+// end parses end. Each field other than by is valid for one value of end.by only.
 func (p *parser) end(root *fields) {
 	f := p.fields(root.valueNode("end"), "end", "by", "lifetime", "method", "url", "headers", "body", "ok", "done", "failed", "incomplete", "stated")
 	if f == nil {
@@ -266,7 +259,7 @@ func (p *parser) end(root *fields) {
 			}
 		}
 	}
-	valid := by != nil && len(p.mistakes) == before // without a valid end.by the fields that depend on it are not checked
+	valid := by != nil && len(p.mistakes) == before // without a valid end.by, the fields that depend on it are not checked
 	if e.By == ByRequest {
 		e.Request = &Request{}
 		p.request(f, e.Request, requestRules{method: "DELETE", fields: []Field{Base, Topic, N, ID, Run, Token}})
@@ -298,10 +291,9 @@ func (p *parser) end(root *fields) {
 	}
 }
 
-// gapHeader matches a header of a response with its value.
+// gapHeader matches the name and the value of a header.
 var gapHeader = regexp.MustCompile(`^([!#$%&'*+.^_|~0-9A-Za-z-]+):[ \t]*(\S.*?)[ \t]*$`)
 
-// resume parses resume. The default is the header Last-Event-ID.
 func (p *parser) resume(root *fields) {
 	r := &p.service.Resume
 	n := root.valueNode("resume")
@@ -336,7 +328,6 @@ func (p *parser) resume(root *fields) {
 	p.gap(f, noResume)
 }
 
-// gap parses resume.gap. noResume reports whether resume.by is 'none', so resume.gap has no effect.
 func (p *parser) gap(resume *fields, noResume bool) {
 	n := resume.valueNode("gap")
 	f := p.fields(n, "resume.gap", "event", "data", "comment", "header")

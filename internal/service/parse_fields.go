@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// fields are the members of an object in a description, by name.
+// fields are the members of an object in a description.
 type fields struct {
 	path     string // of the object; "": the whole description
 	node     *node
@@ -50,7 +50,6 @@ func (p *parser) fields(n *node, path string, known ...string) *fields {
 	return f
 }
 
-// qualifiedName returns the name of a field with the path of its object, such as message.seq.
 func (f *fields) qualifiedName(name string) string {
 	if f.path == "" {
 		return name
@@ -58,7 +57,7 @@ func (f *fields) qualifiedName(name string) string {
 	return f.path + "." + name
 }
 
-// valueNode returns the value of a field, or nil if the field is missing.
+// valueNode returns nil if the field is missing.
 func (f *fields) valueNode(name string) *node { return f.byName[name].node }
 
 // states reports whether any of the fields is present or has a reported mistake.
@@ -66,7 +65,7 @@ func (f *fields) states(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return f.valueNode(name) != nil || f.reported[name] })
 }
 
-// need returns the value of a required field. purpose describes the field in the error.
+// need returns a required field, or reports that it is missing. purpose describes the field in the error.
 func (f *fields) need(p *parser, name, purpose string) *node {
 	n := f.valueNode(name)
 	if n == nil && !f.reported[name] {
@@ -83,7 +82,7 @@ func (f *fields) position(name string) int64 {
 	return f.node.at
 }
 
-// text parses a text. It returns false if n is nil or not a text.
+// text returns false if n is nil or not a text.
 func (p *parser) text(n *node, path string) (string, bool) {
 	if n == nil {
 		return "", false
@@ -99,7 +98,7 @@ func (p *parser) text(n *node, path string) (string, bool) {
 	return text, ok
 }
 
-// optional parses a text that may be empty. It returns nil if n is nil or not a text.
+// optional returns nil if n is nil or not a text. The text may be empty.
 func (p *parser) optional(n *node, path string) *string {
 	if text, ok := p.text(n, path); ok {
 		return &text
@@ -107,7 +106,6 @@ func (p *parser) optional(n *node, path string) *string {
 	return nil
 }
 
-// names parses a text or a list of texts.
 func (p *parser) names(n *node, path string) (out []string) {
 	if n == nil {
 		return nil
@@ -129,7 +127,7 @@ func (p *parser) names(n *node, path string) (out []string) {
 	return out
 }
 
-// choice parses one of several words, and returns its index. It returns 0 for a missing or invalid field.
+// choice returns the index of the field's value in words. It returns 0 for a missing or invalid field.
 func (p *parser) choice(n *node, path string, words ...string) int {
 	if n == nil {
 		return 0
@@ -146,7 +144,7 @@ func (p *parser) choice(n *node, path string, words ...string) int {
 	return 0
 }
 
-// function reports whether a field is a function. In the JSON, true represents a function.
+// function reports whether a field is a function, which true represents in the JSON.
 func (p *parser) function(n *node, name string) bool {
 	if n == nil {
 		return false
@@ -158,7 +156,7 @@ func (p *parser) function(n *node, name string) bool {
 	return false
 }
 
-// extractor parses the place of a value. It returns an extractor that finds nothing if n is nil.
+// extractor parses the place of a value. If n is nil, the result finds nothing.
 func (p *parser) extractor(n *node, path string, paths *[][]segment) extractor {
 	text, ok := p.text(n, path)
 	if !ok {

@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// requestRules are the rules for one kind of request.
 type requestRules struct {
 	method      string  // default
 	fields      []Field // allowed placeholders
@@ -21,7 +20,6 @@ var (
 	headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 )
 
-// request parses method, url, headers, body and ok.
 func (p *parser) request(f *fields, r *Request, rules requestRules) {
 	r.Method = rules.method
 	if method, ok := p.text(f.valueNode("method"), f.qualifiedName("method")); ok {
@@ -35,7 +33,6 @@ func (p *parser) request(f *fields, r *Request, rules requestRules) {
 	p.statuses(f, r)
 }
 
-// url parses the URL, unless a function returns it.
 func (p *parser) url(f *fields, r *Request, rules requestRules) {
 	name := f.qualifiedName("url")
 	switch url := f.valueNode("url"); {
@@ -53,7 +50,7 @@ func (p *parser) url(f *fields, r *Request, rules requestRules) {
 	}
 }
 
-// headers parses the headers. It rejects headers that the client sets.
+// headers parses the headers, and rejects those that the client sets.
 func (p *parser) headers(f *fields, r *Request, rules requestRules) {
 	n := f.valueNode("headers")
 	if n == nil {
@@ -85,7 +82,7 @@ func (p *parser) headers(f *fields, r *Request, rules requestRules) {
 }
 
 // body parses the body in the language of the Content-Type. Without a Content-Type, a body that begins like an object
-// or a list is JSON, and body adds the Content-Type of JSON to the headers.
+// or a list is JSON, and body adds that Content-Type.
 func (p *parser) body(f *fields, r *Request, rules requestRules) {
 	n := f.valueNode("body")
 	if n == nil {
@@ -122,7 +119,7 @@ func (p *parser) body(f *fields, r *Request, rules requestRules) {
 	r.Body = p.template(n, name, text, l, rules)
 }
 
-// statuses parses the statuses that confirm the request. The default is 200, 201, 202 and 204.
+// statuses parses the statuses that confirm the request.
 func (p *parser) statuses(f *fields, r *Request) {
 	n := f.valueNode("ok")
 	if n == nil {
@@ -144,8 +141,8 @@ func (p *parser) statuses(f *fields, r *Request) {
 	}
 }
 
-// template compiles the text of a field. It reports {token} as a mistake if the description has no token. The {token}
-// of publish does not require one, because it is PUBLISH_TOKEN.
+// template compiles the text of a field. {token} is a mistake if the description has no token, except in publish, where
+// {token} is PUBLISH_TOKEN.
 func (p *parser) template(n *node, name, text string, l language, rules requestRules) Template {
 	t := compileTemplate(text, l, rules.fields, func(format string, args ...any) {
 		p.mistakes.add(n.at, "%s: "+format, append([]any{name}, args...)...)

@@ -11,17 +11,16 @@ import (
 // maxInstructions limits the size of a compiled expression, and thus the steps of a search per character.
 const maxInstructions = 1000
 
-// A pattern is an expression that has one group.
+// A pattern is a regular expression with one group.
 type pattern struct {
 	expression *regexp.Regexp
 	name       []byte // NAME= if the expression matches namedNumber, otherwise nil
 }
 
-// namedNumber matches expressions such as `^ *sent=([0-9]+) *$`, which the noop description has. find evaluates them
-// without regexp, which would allocate memory for each message.
+// namedNumber matches expressions such as `^ *sent=([0-9]+) *$` of the noop description. find evaluates them without
+// regexp, which would allocate memory for each message.
 var namedNumber = regexp.MustCompile(`^\^ \*([a-zA-Z]+=)\(\[0-9\]\+\) \*\$$`)
 
-// compilePattern compiles an expression that has one group.
 func compilePattern(expression string) (*pattern, error) {
 	compiled, err := regexp.Compile(expression)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 type Service struct {
 	Name string
 	// HasToken, HasURL and HasBody report whether the module has the functions token(), url(n) and body(n). These run
-	// in JavaScript, once per attempt to connect. token() returns Values.Token; url(n) and body(n) replace the URL and
+	// in JavaScript, once per attempt to connect. token() returns Values.Token. url(n) and body(n) replace the URL and
 	// the body of Connect for stream n.
 	HasToken, HasURL, HasBody bool
 	// TokenVariable is the environment variable that contains Values.Token; "" if token is a function or missing.
@@ -54,12 +54,12 @@ type Request struct {
 	OK      []int // statuses that confirm the request
 }
 
-// Variable returns the environment variable that contains the token of a trial: TokenVariable, or SUBSCRIBE_TOKEN.
+// Variable returns the environment variable with the token of a trial: TokenVariable, or SUBSCRIBE_TOKEN.
 func (s *Service) Variable() string { return cmp.Or(s.TokenVariable, "SUBSCRIBE_TOKEN") }
 
 // Route returns the method and the URL of the request with its placeholders, such as "GET /event/connect", for metrics
-// and reports. The URL has neither {base} nor a query; it is "url(n)" if that function returns the URL. Route returns
-// "" for a nil request.
+// and reports. The URL has neither {base} nor a query; it is "url(n)" if that function returns it. For a nil request,
+// Route returns "".
 func (r *Request) Route() string {
 	if r == nil {
 		return ""
@@ -82,7 +82,7 @@ func (s *Service) Marks() bool {
 		s.SecondRequest != nil && s.SecondRequest.Uses(Run)
 }
 
-// Uses reports whether the request has a placeholder for the field. A nil request has none.
+// Uses reports whether the request has a placeholder for the field. The request may be nil.
 func (r *Request) Uses(f Field) bool {
 	return r != nil && (r.URL.Uses(f) || r.Body.Uses(f) || slices.ContainsFunc(r.Headers, func(h Header) bool { return h.Value.Uses(f) }))
 }
@@ -104,13 +104,13 @@ type Header struct {
 	Value Template
 }
 
-// Omitted reports whether the header is not sent because the value of its {token} or {client} is empty.
+// Omitted reports whether the header is not sent because its {token} or {client} is empty.
 func (h Header) Omitted(v *Values) bool {
 	return v.Token == "" && h.Value.Uses(Token) || v.Client == "" && h.Value.Uses(Client)
 }
 
 // A SecondRequest is a request that a stream needs before messages arrive. It is sent after the first block with Event.
-// {client} is the value that [Service.Client] finds in that block.
+// [Service.Client] finds its {client} in that block.
 type SecondRequest struct {
 	Event string
 	Request
@@ -126,11 +126,11 @@ type Message struct {
 	Summed    bool   // each message has a checksum of marker, number and time
 	Shared    bool   // all streams of a topic receive the same messages, and are compared with each other
 	// PerTopic reports whether the streams of a topic receive the same numbers. Otherwise each stream has its own
-	// numbers, which continue on a stream that resumes it.
+	// numbers, which continue on the stream that resumes it.
 	PerTopic bool
-	// AnyOrder and AtLeastOnce report whether reordered messages, and duplicates, are allowed.
+	// AnyOrder allows reordered messages; AtLeastOnce allows duplicates.
 	AnyOrder, AtLeastOnce bool
-	// Interval is the time between two messages; 0: messages have no interval.
+	// Interval is the time between two messages; 0: none.
 	Interval time.Duration
 
 	event                  []string // nil: any
@@ -139,7 +139,7 @@ type Message struct {
 	content                extractor // finds the part that is the same for all streams, if Shared
 }
 
-// Data returns message.data, the data of each message; "" if the description has none.
+// Data returns message.data, the required data of each message; "" if the description has none.
 func (m *Message) Data() string {
 	if m.data == nil {
 		return ""
@@ -181,7 +181,7 @@ type Resume struct {
 // requested one announces missing messages.
 const AnotherID = "{other}"
 
-// Missed reports whether a response announces missing messages. requested is the id after which the client resumes.
+// Missed reports whether a response announces missing messages after the requested id.
 func (r *Resume) Missed(header http.Header, requested []byte) bool {
 	if r.GapHeader == "" {
 		return false
@@ -207,7 +207,7 @@ func (r *Resume) String() string {
 	return "none"
 }
 
-// Gap describes how the service announces missing messages. It returns "" if the service does not announce them.
+// Gap describes how the service announces missing messages; "" if it does not.
 func (s *Service) Gap() string {
 	m := &s.gap
 	for _, by := range []struct {
@@ -232,6 +232,6 @@ func (s *Service) Gap() string {
 // Hash returns the SHA-256 of the description in hex. It depends neither on the order of fields nor on white space.
 func (s *Service) Hash() string { return s.hash }
 
-// Source returns the JSON of a field of the description, such as message.seq, for sentences that quote it. It returns
-// "" if the description does not have the field.
+// Source returns the JSON of a field of the description, such as message.seq, for sentences that quote it; "" if the
+// description does not have the field.
 func (s *Service) Source(field string) string { return gjson.GetBytes(s.source, field).Raw }

@@ -13,13 +13,12 @@ const idleIntervals = 2.5
 // FiniteSuite is the suite for responses that end with a terminal event.
 const FiniteSuite = "finite"
 
-// minIdle is the shortest idle timeout of a run that publishes, because it publishes nothing in its first and last
+// minIdle is the shortest idle timeout of a run that publishes. Such a run publishes nothing in its first and last
 // seconds.
 const minIdle = 10 * time.Second
 
-// Complete derives two values of a plan from the description, for endless streams only. These are the interval between
-// two messages of a stream, and whether clients reconnect. It returns an error if the plan and the description
-// contradict each other about finite responses or about publishing.
+// Complete derives two values of a plan for endless streams from the description: the interval between two messages of
+// a stream, and whether clients reconnect. It returns an error if the plan and the description contradict each other.
 func (s *Service) Complete(p *plan.Plan) error {
 	explicit := p.Topics > 0 || p.PublishRate > 0
 	switch finite := p.Suite == FiniteSuite; {
@@ -41,9 +40,8 @@ func (s *Service) Complete(p *plan.Plan) error {
 	return nil
 }
 
-// interval returns the seconds between two messages of a stream. The value follows from the publish rate, from
-// message.every, or from heartbeat.every if messages are neither numbered nor compared. The default is the interval of
-// the plan, but at most half of the time until streams end.
+// interval returns the seconds between two messages of a stream. The default is the interval of the plan, but at most
+// half of the time until streams end.
 func (s *Service) interval(p *plan.Plan) float64 {
 	switch {
 	case p.Published():
@@ -56,7 +54,7 @@ func (s *Service) interval(p *plan.Plan) float64 {
 	return min(p.NoopInterval, float64(p.Seconds-plan.DisconnectLead)/2)
 }
 
-// IdleTimeout returns the time without data after which a client of a completed plan closes a stream.
+// IdleTimeout returns the time without data after which a client closes a stream. The plan must be completed.
 func (s *Service) IdleTimeout(p *plan.Plan) time.Duration {
 	interval := s.Message.Interval.Seconds()
 	if p.Published() {

@@ -2,7 +2,7 @@ package service
 
 import "github.com/cespare/xxhash/v2"
 
-// parseShared parses message.same: the part of a message that is the same for all streams of a topic.
+// parseShared parses message.same.
 func (p *parser) parseShared(f *fields) {
 	n := f.valueNode("same")
 	if n == nil {

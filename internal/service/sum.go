@@ -6,37 +6,33 @@ import (
 	"strconv"
 )
 
-// The checksum of a message is a CRC-32C, written as 8 hexadecimal digits in lower case. Its input is the marker, the
-// number and the time at which the message was sent (whole microseconds), as texts with a NUL between them. It covers
-// the values, not their notation: a service may deliver the number 17 as 1.7e1.
+// The checksum of a message is a CRC-32C, written as 8 hexadecimal digits in lower case. It covers the marker, the
+// number and the time of sending (whole microseconds), with a NUL after the marker and the number. It covers the
+// values, not their notation: a service may deliver the number 17 as 1.7e1.
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 var nul = []byte{0}
 
-// markerSum returns the checksum of the marker and a NUL, which messageSum continues.
 func markerSum(marker []byte) uint32 {
 	return crc32.Update(crc32.Checksum(marker, castagnoli), castagnoli, nul)
 }
 
-// messageSum continues the checksum of the marker with number and time.
+// messageSum continues the markerSum with the number and the time.
 func messageSum(marker uint32, seq, sentAt int64) uint32 {
 	return crc32.Update(marker, castagnoli, fmt.Appendf(nil, "%d\x00%d", seq, sentAt))
 }
 
-// appendSum appends the checksum of a message.
 func appendSum(dst []byte, v *Values) []byte {
 	return fmt.Appendf(dst, "%08x", messageSum(markerSum([]byte(v.Run)), v.Seq, v.SentAt))
 }
 
-// parseSum parses a checksum in the format of appendSum.
 func parseSum(text []byte) (sum uint32, ok bool) {
 	n, err := strconv.ParseUint(string(text), 16, 32)
 	return uint32(n), err == nil && fmt.Sprintf("%08x", n) == string(text)
 }
 
-// A checksumInput holds the checksum of a message, if present, and the values from which it was computed, except the
-// marker.
+// A checksumInput has the checksum of a message, if present, and the values that it covers, except the marker.
 type checksumInput struct {
 	seq, sent value
 	sum       uint32
@@ -48,14 +44,14 @@ func (m *checksumInput) fits(marker uint32, reading *Reading) bool {
 	if !m.present || !reading.HasSeq || !reading.HasSentAt {
 		return false
 	}
-	// In most messages number and time have the notation in which they were published.
+	// Usually number and time have the notation in which they were published.
 	crc := crc32.Update(crc32.Update(marker, castagnoli, m.seq.text), castagnoli, nul)
 	return crc32.Update(crc, castagnoli, m.sent.text) == m.sum || messageSum(marker, reading.Seq, reading.SentAt) == m.sum
 }
 
 // verify compares a message with its checksum, and returns its kind. For a message of this run, it sets out.Err if the
-// checksum does not match. The argument kind follows from the marker, which may be corrupted. A message that really
-// belongs to another run has a checksum with the marker of that run, or no checksum.
+// checksum does not match. kind follows from the marker, which may be corrupted. A message of another run has a
+// checksum with the marker of that run, or no checksum.
 func (r *Reader) verify(kind Kind, marker value, m *checksumInput, out *Reading) Kind {
 	switch {
 	case kind == Delivery && r.run == "" && m.fits(markerSum(marker.text), out),
@@ -68,7 +64,7 @@ func (r *Reader) verify(kind Kind, marker value, m *checksumInput, out *Reading)
 		return Delivery
 	}
 	if out.Err == nil || out.Err == ErrMissing {
-		out.Err = ErrSum // a message with ErrMissing would be counted by interval
+		out.Err = ErrSum // with ErrMissing, the message would be counted by interval
 	}
 	return Delivery
 }

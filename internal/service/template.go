@@ -19,10 +19,10 @@ const (
 	Run                  // marker of the run
 	Seq                  // number of the message in its topic, from 1
 	SentAt               // time at which the message is sent, in microseconds since 1970
-	Token                // return value of token(), or the value of TokenVariable; for the publisher, PUBLISH_TOKEN
+	Token                // return value of token(), or the value of TokenVariable; in publish, PUBLISH_TOKEN
 	Client               // value from the first block of a stream, or from an earlier response of a finite service
 	Sum                  // checksum of Run, Seq and SentAt
-	Padding              // text that extends a message to the size in the plan; often ""
+	Padding              // text that extends a message to its planned size; often ""
 	Prompt               // text for the request of a finite response
 )
 
@@ -41,10 +41,8 @@ func (v *Values) text(f Field) string {
 	}[f]
 }
 
-// number returns the value of a numeric field.
 func (v *Values) number(f Field) int64 { return [...]int64{N: v.N, Seq: v.Seq, SentAt: v.SentAt}[f] }
 
-// numeric reports whether the value of the field is a number.
 func (f Field) numeric() bool { return f == N || f == Seq || f == SentAt }
 
 // A Template is a compiled text with placeholders. The zero value is the empty text.
@@ -97,7 +95,6 @@ func (t Template) Append(dst []byte, v *Values) []byte {
 	return dst
 }
 
-// A language is the syntax of the text of a template.
 type language int
 
 const (
@@ -126,7 +123,7 @@ type compiler struct {
 	place   string // name of that JSON in errors
 }
 
-// compileTemplate compiles a text. It passes each error to fail.
+// compileTemplate passes each error to fail.
 func compileTemplate(text string, l language, fields []Field, fail func(format string, args ...any)) Template {
 	c := compiler{language: l, fields: fields, fail: fail}
 	if l == ofForm {
@@ -162,7 +159,6 @@ func (c *compiler) flush() {
 	}
 }
 
-// placeholder compiles {name}.
 func (c *compiler) placeholder(name string) {
 	known := make([]string, len(c.fields))
 	for i, f := range c.fields {
@@ -180,7 +176,6 @@ func (c *compiler) placeholder(name string) {
 	c.sample = append(c.sample, '1')
 }
 
-// field compiles a placeholder of a known name.
 func (c *compiler) field(f Field) {
 	if c.json && !c.quoted && !f.numeric() {
 		c.fail("{%s} is text, which must be in quotes in JSON", fieldNames[f])
@@ -194,7 +189,6 @@ func (c *compiler) field(f Field) {
 	c.sample = append(c.sample, '1')
 }
 
-// character compiles the character at text[i].
 func (c *compiler) character(text string, i int) {
 	ch := text[i]
 	if c.language != ofURL && c.language != ofForm {
@@ -247,7 +241,7 @@ func (c *compiler) track(text string, i int) {
 	c.sample = append(c.sample, text[i])
 }
 
-// endJSON checks the sample of the JSON that ends at this position, if the position is in JSON.
+// endJSON checks the sample of the JSON that ends at this position, if any.
 func (c *compiler) endJSON() {
 	if !c.json {
 		return
