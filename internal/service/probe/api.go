@@ -1,15 +1,13 @@
 package probe
 
-// An api contains the end conditions from a module of load-tests/services.
+// An api contains the end conditions of a module in load-tests/services.
 type api struct {
 	module                   string
 	done, failed, incomplete any // nil: only the observed terminal event (done), or no such condition
 }
 
-// eventIs returns the condition that an event has a name.
 func eventIs(name string) object { return object{{name: "event", value: name}} }
 
-// valueIs returns the condition that the JSON of an event has a value at a path.
 func valueIs(path, value string) object {
 	return object{{name: "json", value: path}, {name: "is", value: value}}
 }

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// compression returns a sentence about the stream with each Accept-Encoding, in comparison with streams without that
-// header.
+// compression returns a sentence about the stream with each Accept-Encoding, in comparison with the other streams.
 func (f *findings) compression() (out []string) {
 	var reference []*track
 	for _, t := range f.tracksOf(plain) {
@@ -42,7 +41,6 @@ func (f *findings) compression() (out []string) {
 	return out
 }
 
-// delay returns a clause about the delay of the events of a compressed stream.
 func (f *findings) delay(t *track, reference []*track) string {
 	const slow = 300 * time.Millisecond
 	var latest time.Duration
@@ -84,14 +82,13 @@ func (f *findings) delay(t *track, reference []*track) string {
 	return "no event was delayed"
 }
 
-// A batches value counts the events that arrived together on a compressed stream, but separately on another stream.
+// A batches value counts events that arrived together on a compressed stream, but separately on another stream.
 type batches struct {
-	sent, arrived time.Time // of the last event: its arrival on the other and on the compressed stream
+	sent, arrived time.Time // when the last event arrived on the other and on the compressed stream
 	together      bool      // the last event arrived together with the previous one
 	number, count int       // batches, and events in them
 }
 
-// add adds the next event by its arrival on the other stream and on the compressed stream.
 func (b *batches) add(sent, arrived time.Time) {
 	const apart, close = 30 * time.Millisecond, 20 * time.Millisecond
 	isJoint := !b.sent.IsZero() && sent.Sub(b.sent) > apart && arrived.Sub(b.arrived).Abs() < close
@@ -105,7 +102,6 @@ func (b *batches) add(sent, arrived time.Time) {
 	b.sent, b.arrived, b.together = sent, arrived, isJoint
 }
 
-// sentence returns the end of a sentence with the average size of a batch; "" without batches.
 func (b *batches) sentence() string {
 	if b.number == 0 {
 		return ""

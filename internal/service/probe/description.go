@@ -17,8 +17,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// description returns the description of the service from the findings. It adds fields that were not found to
-// f.missing.
+// description returns the description of the service. It adds a sentence to f.missing for each field that was not
+// found.
 func (f *findings) description() (o object) {
 	s := f.session
 	if f.finite != nil {
@@ -51,9 +51,9 @@ func (f *findings) description() (o object) {
 	return f.withCheckedMessage(o, slices.DeleteFunc(slices.Clone(f.message.match), func(m field) bool { return m.name == "sum" })) // sum requires publish
 }
 
-// withCheckedMessage returns the description with a message that a run can check. This is the found message if it has
-// a number or an interval, otherwise the message by which clients are compared with each other. Without either,
-// message is 'unchecked', its notes have the found fields, and f.missing has the reason.
+// withCheckedMessage returns the description with a message that a run can check: the found message if it has a number
+// or an interval, otherwise the message by which clients are compared. Without either, message is 'unchecked', its
+// notes have the found fields, and f.missing has the reason.
 func (f *findings) withCheckedMessage(o object, found object) object {
 	if slices.ContainsFunc(found, func(m field) bool { return m.name == "seq" || m.name == "every" }) {
 		return withMessage(o, found)
@@ -70,7 +70,6 @@ func (f *findings) withCheckedMessage(o object, found object) object {
 	return withMessage(o, "unchecked", notes...)
 }
 
-// withMessage returns the description with another message and additional notes.
 func withMessage(o object, value any, notes ...string) object {
 	o = slices.Clone(o)
 	for i := range o {
@@ -81,7 +80,7 @@ func withMessage(o object, value any, notes ...string) object {
 	return o
 }
 
-// publishRequest returns the publish request, with the observed statuses if one of them is not a default of publish.ok.
+// publishRequest adds the observed statuses to the request if one of them is not a default of publish.ok.
 func (f *findings) publishRequest() object {
 	out := slices.Clone(f.session.requests.publish)
 	defaults := []int{200, 201, 202, 204}
@@ -95,8 +94,8 @@ func (f *findings) publishRequest() object {
 	return out
 }
 
-// connectNotes returns the evidence for the request of a stream: responses, greetings and compression. Warnings
-// about unrequested compression and about redirects become notes of the session.
+// connectNotes returns the evidence for the request of a stream: responses, greetings and compression. Warnings about
+// unrequested compression and about redirects become notes of the session.
 func (f *findings) connectNotes() (out []string) {
 	var heads []time.Duration
 	answers := map[string]int{}
@@ -149,7 +148,6 @@ func (f *findings) origin() string {
 	return ""
 }
 
-// thenNotes returns the evidence for the second request.
 func (f *findings) thenNotes() []string {
 	if f.session.requests.secondRequest == nil {
 		return nil
@@ -161,7 +159,7 @@ func (f *findings) thenNotes() []string {
 	return []string{fmt.Sprintf("%s. Answered %d.", note, f.session.thenStatus)}
 }
 
-// minLifetime is the shortest lifetime that is reported. If the service ends all streams earlier, none is reported.
+// minLifetime is the shortest lifetime that is reported.
 const minLifetime = 100 * time.Millisecond
 
 // addEnd adds end if the service ended streams, the longest of them lasted at least minLifetime, and no other stream
@@ -198,8 +196,8 @@ func (f *findings) addEnd(o *object) {
 	o.add("end", object{{name: "by", value: "server"}, {name: "lifetime", value: []any{low, high}}}, note+" A tenth was added to both ends.")
 }
 
-// floorTo and ceilTo round a lifetime down and up, and return seconds. The unit is a second, below 10 s a tenth of a
-// second. Both ignore a deviation of up to 2 % of the unit.
+// floorTo and ceilTo round a lifetime to whole seconds, or below 10 s to tenths. They ignore a deviation of up to 2 %
+// of that unit.
 func floorTo(d time.Duration) float64 {
 	unit := unitOf(d)
 	return trimFloat(math.Floor(d.Seconds()/unit+0.02) * unit)
@@ -210,7 +208,6 @@ func ceilTo(d time.Duration) float64 {
 	return trimFloat(math.Ceil(d.Seconds()/unit-0.02) * unit)
 }
 
-// unitOf returns the unit of floorTo and ceilTo in seconds.
 func unitOf(d time.Duration) float64 {
 	if d < 10*time.Second {
 		return 0.1

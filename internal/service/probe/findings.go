@@ -10,7 +10,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/format"
 )
 
-// findings are the conclusions from the observed streams.
 type findings struct {
 	session *session
 	units   map[*track][]*unit
@@ -22,7 +21,6 @@ type findings struct {
 	missing   []string // sentences about fields of the description that were not found
 }
 
-// conclude derives the findings of a session.
 func conclude(s *session) *findings {
 	f := &findings{session: s, units: map[*track][]*unit{}}
 	for _, t := range s.tracks {
@@ -47,9 +45,8 @@ func (f *findings) tracksOf(roles ...role) (out []*track) {
 	return out
 }
 
-// isFromProbe reports whether a unit is a message that the probe published. It searches the unit for the value of {run}
-// or {sentAt}, if the messages contain one. Otherwise it searches for the number of a message that was published
-// shortly before.
+// isFromProbe reports whether a unit is a message that the probe published. It searches for the value of {run} or
+// {sentAt} if the messages contain one, otherwise for the number of a message that was published shortly before.
 func (f *findings) isFromProbe(u *unit) bool {
 	if len(f.session.published) == 0 || !u.HasData {
 		return false
@@ -74,8 +71,8 @@ func (s *session) publishes(placeholder string) bool {
 // atStart reports whether a unit arrived within Pace after the response headers of a stream.
 func (f *findings) atStart(t *track, u *unit) bool { return u.at.Sub(t.headersAt) < f.session.Pace }
 
-// key returns a key that identifies a message across streams. If the probe publishes, the key is only the data, because
-// the ids of a message may differ between streams.
+// key identifies a message across streams. If the probe publishes, the key is only the data, because the ids of a
+// message may differ between streams.
 func (f *findings) key(u *unit) string {
 	if len(f.session.published) > 0 {
 		return string(u.Data)
@@ -83,7 +80,7 @@ func (f *findings) key(u *unit) string {
 	return string(bytes.Join([][]byte{u.Event, u.ID, u.Data}, []byte{0}))
 }
 
-// silence returns the longest time in which nothing arrived on a stream that was observed from start to end.
+// silence returns the longest time in which nothing arrived on a plain stream.
 func (f *findings) silence() (longest time.Duration) {
 	for _, t := range f.tracksOf(plain) {
 		last := t.headersAt
@@ -96,10 +93,8 @@ func (f *findings) silence() (longest time.Duration) {
 	return longest
 }
 
-// excerpt returns the beginning of a field of an event.
 func excerpt[T string | []byte](text T) string { return format.Shorten(string(text), 80) }
 
-// example returns the beginning of each field of a block in one line.
 func (u *unit) example() string {
 	var parts []string
 	if len(u.Event) > 0 {

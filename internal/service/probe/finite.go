@@ -29,10 +29,9 @@ type finite struct {
 	done      object   // matches the terminal event and no other block
 }
 
-// awaitEnds reports whether the service ends all streams by itself, with a terminal event. It waits until all streams
-// have ended. If requests have a prompt, it waits until the end of the probe at most. If the method is not GET or a
-// stream has ended, it waits at most until half of Length has passed. In all other cases, and always if the probe
-// publishes, it returns false at once.
+// awaitEnds waits until the service has ended all streams, and reports whether each ended with a terminal event. It
+// waits until the end of the probe at most if requests have a prompt, or half of Length at most if the method is not
+// GET or a stream has ended. Otherwise, and always if the probe publishes, it returns false at once.
 func (s *session) awaitEnds(ctx context.Context) bool {
 	if s.service.Publish != nil {
 		return false
@@ -51,8 +50,8 @@ func (s *session) awaitEnds(ctx context.Context) bool {
 	return findFinite(s.tracks, s.disconnected) != nil
 }
 
-// findFinite returns the responses of streams that the service ended; nil if it did not end each with a terminal event.
-// disconnected is the stream that the probe closed.
+// findFinite returns the responses of streams that the service ended, or nil if it did not end each with a terminal
+// event. disconnected is the stream that the probe closed.
 func findFinite(tracks []*track, disconnected *track) *finite {
 	f := &finite{}
 	for _, t := range tracks {
@@ -91,14 +90,13 @@ func (f *finite) blocks(t *track) series {
 	return out
 }
 
-// last returns the terminal event of the first response.
 func (f *finite) last() *unit {
 	blocks := f.responses[0].units
 	return blocks[len(blocks)-1]
 }
 
-// findDone returns a condition that only the last block of each response meets; nil if there is none. The condition is
-// the name of the event, a value in its JSON, or its data.
+// findDone returns a condition that only the last block of each response meets, or nil. The condition is the name of
+// the event, a value in its JSON, or its data.
 func (f *finite) findDone() object {
 	last := f.last()
 	var options, unlikely []object
@@ -129,7 +127,6 @@ func (f *finite) findDone() object {
 	return nil
 }
 
-// endsAll reports whether the last block of each response meets a condition, and no other block does.
 func (f *finite) endsAll(done object) bool {
 	s := compile(`{"url":"{base}"}`, `"unchecked"`, `,"end":{"by":"event","done":`+string(toJSON(done))+`}`)
 	if s == nil {
@@ -155,8 +152,7 @@ func (f *finite) chunks(event string) []series {
 	return out
 }
 
-// findSeq returns the place of the numbers of blocks; "" if there is no such place. The numbers begin at 0 or 1 in each
-// response; first is the first number of the longest response.
+// findSeq returns the place of the numbers of blocks, or "". first is the first number of the longest response.
 func findSeq(all []series) (place string, first int64) {
 	longest := slices.MaxFunc(all, func(a, b series) int { return len(a.units) - len(b.units) })
 	if len(longest.units) < minNumbers {
@@ -188,8 +184,8 @@ func countsUp(all []series, read reader) bool {
 	return true
 }
 
-// findContent returns the place of the content in the JSON: the place with the most different texts, counted for each
-// response and added up. Texts at places with a name that is typical of content count four times.
+// findContent returns the place with the most different texts within each response. Texts at places with a typical name
+// of content count four times.
 func (f *finite) findContent() string {
 	different := map[string]map[string]bool{}
 	var places []string
@@ -235,8 +231,8 @@ func (f *finite) names() (out []string) {
 	return out
 }
 
-// message describes the chunks, and returns sentences about fields that were not found. It prefers numbers of all
-// blocks, including the terminal event, because numbers of the chunks do not reveal the loss of the last chunk.
+// message describes the chunks. It prefers numbers of all blocks, including the terminal event, because numbers of the
+// chunks do not reveal the loss of the last chunk.
 func (f *finite) message() (o object, missing []string) {
 	seq, first := findSeq(f.responses)
 	if seq == "" {
@@ -287,8 +283,8 @@ func (f *finite) bursts() string {
 	return note
 }
 
-// end describes the end of a response. For a known API it adds the other conditions of its module, and returns the
-// name of the module.
+// end describes the end of a response. For a known API it adds the other conditions of the API's module, and returns
+// the name of the module.
 func (f *finite) end() (o object, module string) {
 	o.add("by", "event")
 	note := fmt.Sprintf("This event ended each of %s: %s", format.Count(len(f.responses), "response"), f.last().example())

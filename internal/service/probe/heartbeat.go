@@ -39,7 +39,7 @@ var (
 	heartbeatData = regexp.MustCompile(`(?i)^(\{\}|\[\]|null|"?(ping|heart.?beat|keep.?alive|hb|noop)"?|\{"(type|event|kind)": ?"(ping|heart.?beat|keep.?alive)"\})?$`)
 )
 
-// groupOf returns a new group for a unit that may be a heartbeat, and the key of the group; "" and nil for other units.
+// groupOf returns the key and a new group for a unit that may be a heartbeat; "" and nil for other units.
 func groupOf(u *unit) (key string, b *group) {
 	switch {
 	case u.isComment():
@@ -65,8 +65,8 @@ func groupOf(u *unit) (key string, b *group) {
 	return "", nil
 }
 
-// groups returns groups of the blocks that the probe did not publish. The group with the most blocks after the start of
-// a stream is first.
+// groups returns groups of the blocks that the probe did not publish, the group with the most blocks after the start of
+// a stream first.
 func (f *findings) groups() []*group {
 	byKey := map[string]*group{}
 	for _, t := range f.tracksOf(plain, resumed, fresh) {
@@ -85,7 +85,7 @@ func (f *findings) groups() []*group {
 					b.early++
 				} else {
 					b.n++
-					if b.n == 1 { // a greeting is no example of the blocks that are counted
+					if b.n == 1 { // a greeting is no example of the counted blocks
 						b.example = u.example()
 					}
 					since := lastOf[key]
@@ -104,8 +104,8 @@ func (f *findings) groups() []*group {
 	})
 }
 
-// isHeartbeat reports whether a group consists of heartbeats. Its blocks have no data or are typical of heartbeats, or
-// they have constant data and a constant interval while other blocks are messages.
+// isHeartbeat reports whether the blocks of a group have no data or are typical of heartbeats, or have constant data
+// and a constant interval while other blocks are messages.
 func (b *group) isHeartbeat(hasMessages bool) bool {
 	switch {
 	case b.n == 0:
@@ -116,7 +116,6 @@ func (b *group) isHeartbeat(hasMessages bool) bool {
 	return hasMessages && len(b.payload) == 1 && b.n >= 3 && ratio(b.intervals) < 1.3
 }
 
-// findHeartbeat finds the blocks that keep streams alive.
 func (f *findings) findHeartbeat() heartbeat {
 	out := heartbeat{matches: func(*unit) bool { return false }}
 	groups := f.groups()
@@ -145,7 +144,6 @@ func (f *findings) findHeartbeat() heartbeat {
 	return out
 }
 
-// times returns a number of occurrences in words.
 func times(n int) string {
 	if n == 1 {
 		return "once"
@@ -163,8 +161,7 @@ func typicalInterval(d []time.Duration) time.Duration {
 	return middle
 }
 
-// ratio returns the longest duration divided by the shortest, or by 1 ms if that is longer. It returns +Inf without
-// durations.
+// ratio returns the longest duration divided by the shortest, or by 1 ms if that is longer; +Inf without durations.
 func ratio(d []time.Duration) float64 {
 	if len(d) == 0 {
 		return math.Inf(1)
@@ -172,8 +169,8 @@ func ratio(d []time.Duration) float64 {
 	return float64(slices.Max(d)) / math.Max(float64(slices.Min(d)), float64(time.Millisecond))
 }
 
-// roundInterval rounds an interval to the number of seconds that its author probably set. It rounds to whole seconds
-// from 2 s on, to tenths from 0.2 s on, and so on. It rounds up if the interval exceeds the rounded value by over 3 %.
+// roundInterval rounds an interval to the number of seconds that its author probably set: to whole seconds from 2 s on,
+// to tenths from 0.2 s on, and so on. It rounds up if the interval exceeds the rounded value by over 3 %.
 func roundInterval(d time.Duration) float64 {
 	s := d.Seconds()
 	unit := 1.0

@@ -41,7 +41,6 @@ var knownLimits = []struct {
 	{350 * time.Second, "a security group on Nitro v6 (https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_ConnectionTrackingSpecificationRequest.html)"},
 }
 
-// A silenceOutcome is the outcome of a silent stream.
 type silenceOutcome int
 
 const (
@@ -61,7 +60,6 @@ type silentStream struct {
 	longest    time.Duration // longest silence that the stream survived
 }
 
-// An idleProbe measures silent streams.
 type idleProbe struct {
 	*session
 	canPublish bool // messages can check whether a stream is alive
@@ -73,8 +71,8 @@ type idleProbe struct {
 
 // Idle keeps streams silent, and reports the silence after which the service or the network closes them.
 //
-// A NAT drops a connection without a packet to the client. So if each stream has its own topic, and the probe can
-// publish to it, a message checks the stream once. TCP keep-alive is off, because it would preserve the state of a NAT.
+// A NAT drops a connection without a packet to the client. So a message checks each stream once, if each has its own
+// topic and the probe can publish to it. TCP keep-alive is off, because it would preserve the state of a NAT.
 func Idle(ctx context.Context, c Config) (text string, err error) {
 	a, err := c.prepare()
 	if err != nil {
@@ -95,7 +93,7 @@ func Idle(ctx context.Context, c Config) (text string, err error) {
 }
 
 // checkTimesWithin returns at most MaxStreams silences. The last one is the longest that the probe can measure; the
-// others are the first elements of the parameter all that are shorter.
+// others are shorter ones of the parameter all.
 func (c *Config) checkTimesWithin(all []time.Duration) (out []time.Duration) {
 	last := c.Length - c.Pace // the streams open one after the other
 	for _, silence := range all {
@@ -106,7 +104,6 @@ func (c *Config) checkTimesWithin(all []time.Duration) (out []time.Duration) {
 	return append(out[:min(len(out), MaxStreams-1)], last)
 }
 
-// watchSilence opens the streams, and follows each until its outcome or the end of the probe.
 func (i *idleProbe) watchSilence(ctx context.Context) error {
 	i.started = time.Now()
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -200,7 +197,6 @@ func (i *idleProbe) follow(ctx, limit context.Context, s *silentStream) {
 	}
 }
 
-// decide sets the outcome of a stream, and reports it as progress.
 func (i *idleProbe) decide(s *silentStream, outcome silenceOutcome, silence time.Duration) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -217,8 +213,8 @@ func (i *idleProbe) withOutcome(outcome silenceOutcome) []*silentStream {
 	return out
 }
 
-// lastByte returns the time of the last byte of the body, or of the headers if there is none. An empty line, which is
-// not a part, also resets the timeout of a proxy.
+// lastByte returns the time of the last byte of the body, or of the headers if there is none. An empty line is not a
+// part, but resets the timeout of a proxy too.
 func (t *track) lastByte() time.Time {
 	if t.open != nil {
 		if n, at := t.open.Received(); n > 0 {
@@ -228,7 +224,6 @@ func (t *track) lastByte() time.Time {
 	return t.headersAt
 }
 
-// endReason describes how a stream ended.
 func (t *track) endReason() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -243,7 +238,6 @@ func (t *track) endReason() string {
 	return t.ended.Error()
 }
 
-// report returns the findings as text.
 func (i *idleProbe) report() string {
 	var b strings.Builder
 	v := i.values(0)
@@ -271,8 +265,8 @@ func (i *idleProbe) report() string {
 	return b.String()
 }
 
-// conclusion returns sentences about the known limits near the measured one, and the remedy. If no limit was found, it
-// returns the reason.
+// conclusion returns the known limits near the measured one, and the remedy. If no limit was found, it returns the
+// reason.
 func (i *idleProbe) conclusion() string {
 	dead := append(i.withOutcome(closed), i.withOutcome(lost)...)
 	survived := time.Duration(0)

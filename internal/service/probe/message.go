@@ -18,18 +18,16 @@ type message struct {
 	notes []string // evidence for the message as a whole
 }
 
-// A series is a list of messages or other blocks of one stream in the order of arrival.
+// A series is a list of blocks of one stream in the order of arrival.
 type series struct {
 	track *track
 	units []*unit
 }
 
-// filter returns the units that meet a condition.
 func (s series) filter(keep func(u *unit) bool) series {
 	return series{s.track, slices.DeleteFunc(slices.Clone(s.units), func(u *unit) bool { return !keep(u) })}
 }
 
-// messages returns the messages of each stream with one of the roles.
 func (f *findings) messages(roles ...role) (out []series) {
 	for _, t := range f.tracksOf(roles...) {
 		out = append(out, series{t, f.units[t]}.filter(f.isMessage))
@@ -37,8 +35,8 @@ func (f *findings) messages(roles ...role) (out []series) {
 	return out
 }
 
-// isMessage reports whether a unit is a message that the probe published. If the probe published none, every block with
-// data counts as a message, except heartbeats and the event before the second request.
+// isMessage reports whether a unit is a message that the probe published. If the probe published none, all blocks with
+// data count as messages, except heartbeats and the event before the second request.
 func (f *findings) isMessage(u *unit) bool {
 	if len(f.session.published) > 0 {
 		return f.isFromProbe(u)
@@ -46,7 +44,6 @@ func (f *findings) isMessage(u *unit) bool {
 	return u.HasData && !f.heartbeat.matches(u) && (f.session.firstEvent == "" || u.EventName() != f.session.firstEvent)
 }
 
-// units returns the messages of all series.
 func units(all []series) (out []*unit) {
 	for _, one := range all {
 		out = append(out, one.units...)
@@ -54,7 +51,6 @@ func units(all []series) (out []*unit) {
 	return out
 }
 
-// findMessage finds messages, and the values in them.
 func (f *findings) findMessage() (m message) {
 	m.match = object{}
 	all := f.messages(plain, resumed, fresh)
@@ -77,7 +73,6 @@ func (f *findings) findMessage() (m message) {
 	return m
 }
 
-// noMessage records that no message arrived, with the remedy.
 func (f *findings) noMessage() {
 	if n := f.session.countConfirmed(); n > 0 {
 		f.missing = append(f.missing, fmt.Sprintf("message: %s confirmed (%s), but none arrived on any stream. Check that the URL and --publish-url name the same topic (--topic %s).", format.Plural(n, "published message was", "published messages were"), joinNumbers(f.session.statuses), f.session.Topic))
@@ -87,8 +82,8 @@ func (f *findings) noMessage() {
 		"message: none arrived. Publish some with --publish-url, or probe for longer (--seconds).")
 }
 
-// keepCounted returns the messages to describe, and adds their event names to m. If no sequence of numbers spans
-// messages of several names, it returns those of the most frequent name that has a sequence. In all other cases it
+// keepCounted returns the messages to describe, and adds their event names to m. If messages have several names and no
+// sequence of numbers spans them, it returns those of the most frequent name with a sequence, if any. Otherwise, it
 // returns all messages.
 func (f *findings) keepCounted(m *message, all []series) ([]series, []*unit) {
 	names := map[string]int{}
@@ -132,12 +127,11 @@ func (f *findings) keepCounted(m *message, all []series) ([]series, []*unit) {
 	return all, units(all)
 }
 
-// quote returns the beginning of a text from the service. It hides tokens first, because a truncated token would not be
-// found later.
+// quote returns the beginning of a text from the service. It hides tokens first, because a shortened token would not be
+// found.
 func (s *session) quote(text string) string { return excerpt(s.requests.withoutTokens(text)) }
 
-// findPublished finds number, marker, time and checksum of the messages that the probe published, and adds their
-// places to m.
+// findPublished finds the number, marker, time and checksum of the published messages, and adds their places to m.
 func (f *findings) findPublished(m *message, arrivals []*unit) {
 	options := sources(arrivals[0].Block)
 	publications := map[int64]publication{}
@@ -174,7 +168,6 @@ func (f *findings) findPublished(m *message, arrivals []*unit) {
 	f.findSum(m, arrivals, options)
 }
 
-// findSum finds the place of the published checksum, and adds it to m.
 func (f *findings) findSum(m *message, arrivals []*unit, options []string) {
 	if !f.session.publishes("{sum}") {
 		return
@@ -191,7 +184,7 @@ func (f *findings) findSum(m *message, arrivals []*unit, options []string) {
 }
 
 // areNumbers reports whether the values of a reader are at least two different published numbers. Each must have
-// arrived after its publication, and in a message that contains the published time, if the probe publishes a time.
+// arrived after its publication, and together with the published time, if the probe publishes a time.
 func (f *findings) areNumbers(arrivals []*unit, read reader, publications map[int64]publication) bool {
 	numbers := map[int64]bool{}
 	for _, u := range arrivals {
@@ -208,8 +201,8 @@ func (f *findings) areNumbers(arrivals []*unit, read reader, publications map[in
 	return len(numbers) > 1
 }
 
-// findTime finds the place of the published time, or of another time that is near the time of arrival, and adds it to
-// m. published reports whether a time was published; nil: the probe published no messages.
+// findTime finds the place of the published time, or of another time near the time of arrival, and adds it to m.
+// published reports whether a time was published; nil: the probe published no messages.
 func (f *findings) findTime(m *message, arrivals []*unit, published func(*unit, int64) bool) {
 	const maxDistance = time.Minute
 	best, coarse := "", ""
@@ -254,7 +247,6 @@ func (f *findings) findTime(m *message, arrivals []*unit, published func(*unit, 
 	}
 }
 
-// describeIDs describes the ids of messages in a sentence.
 func (f *findings) describeIDs(arrivals []*unit) string {
 	var ids []string
 	distinct := map[string]bool{}

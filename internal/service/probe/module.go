@@ -23,7 +23,6 @@ type field struct {
 // A function is the JavaScript source of a function in a description.
 type function string
 
-// add adds a member.
 func (o *object) add(name string, value any, notes ...string) {
 	*o = append(*o, field{name, value, notes})
 }
@@ -38,7 +37,7 @@ func (o object) value(name string) any {
 	return nil
 }
 
-// contains reports whether the object contains a text, such as a placeholder.
+// contains reports whether the JSON of the object contains a text, such as a placeholder.
 func (o object) contains(text string) bool { return strings.Contains(string(toJSON(o)), text) }
 
 // toJSON returns a description as service.Parse reads it.
@@ -80,7 +79,6 @@ func toModule(o object, head []string) string {
 	return out.String()
 }
 
-// writeMembers writes the members of an object with their notes as comments.
 func writeMembers(out *strings.Builder, o object, indent string) {
 	for _, f := range o {
 		writeComment(out, indent, f.notes)
@@ -96,7 +94,6 @@ func writeMembers(out *strings.Builder, o object, indent string) {
 	}
 }
 
-// hasNotes reports whether an object or an object in it has notes.
 func hasNotes(o object) bool {
 	for _, f := range o {
 		inner, _ := f.value.(object)
@@ -135,7 +132,7 @@ func literal(v any) string {
 	return fmt.Sprint(v)
 }
 
-// key returns the name of a member, in quotes if it is not an identifier, such as a header with a hyphen.
+// key returns the name of a member, in quotes if it is not an identifier.
 func key(name string) string {
 	for i, c := range name {
 		if c != '_' && (c|0x20 < 'a' || c|0x20 > 'z') && (i == 0 || c < '0' || c > '9') {
@@ -145,7 +142,6 @@ func key(name string) string {
 	return name
 }
 
-// quoteJS returns text as a JavaScript string in single quotes.
 func quoteJS(text string) string {
 	var out strings.Builder
 	out.WriteByte('\'')
@@ -165,8 +161,8 @@ func quoteJS(text string) string {
 	return out.String()
 }
 
-// writeComment writes sentences as line comments. Sentences may quote the service, so no character of a sentence may
-// end a line.
+// writeComment writes sentences as line comments. It removes all characters that end a line, because sentences may
+// quote the service.
 func writeComment(out *strings.Builder, indent string, sentences []string) {
 	for _, sentence := range sentences {
 		prefix := "// "

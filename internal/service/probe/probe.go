@@ -1,8 +1,8 @@
 // Package probe examines an SSE service for some minutes with a few streams.
 //
 // Run writes the description of the service: a module like those of load-tests/services/. Comments in the module state
-// the evidence for each field, and the fields that could not be found. Idle reports the silence after which streams
-// are closed.
+// the evidence for each field, and the fields that were not found. Idle reports the silence after which streams are
+// closed.
 package probe
 
 import (
@@ -29,7 +29,7 @@ type Config struct {
 	Topic         string  // topic in the URLs, which {topic} replaces
 	Name          string  // of the description
 
-	Streams int           // observed from start to end; Run opens more, and Idle may need another number
+	Streams int           // number of streams; Run opens more, and Idle may open another number
 	Length  time.Duration // of the probe
 	Pace    time.Duration // between two published messages, and the unit of other waits; 0: 1 s
 
@@ -47,24 +47,22 @@ type Config struct {
 	checkTimes []time.Duration // of Idle, in tests
 }
 
-// Limits of Config.Streams and Config.Length, which the caller of Run or Idle checks. LongestIdle replaces Longest for
-// Idle. The maxima keep the load of a probe low.
+// Limits of Config.Streams and Config.Length, which the caller of Run or Idle checks. The maxima keep the load of a
+// probe low. For Idle, LongestIdle replaces Longest.
 const (
 	MaxStreams = 10
 	Shortest   = 20 * time.Second
 	Longest    = 10 * time.Minute
 )
 
-// requestTimeout is the time limit of a request.
 const requestTimeout = 10 * time.Second
 
-// defaultTopic is the topic if the user sets none.
 const defaultTopic = "soak-probe"
 
 // A Result is the outcome of a probe.
 type Result struct {
 	Module    string   // the description, as a JavaScript module
-	Missing   []string // missing facts, in sentences that name the remedy
+	Missing   []string // sentences about facts that were not found, with the remedy
 	Publishes bool     // the description has publish
 	Topics    bool     // the requests have {topic}
 	Checked   bool     // a run with the description checks messages
@@ -112,7 +110,6 @@ func (c *Config) prepare() (*requests, error) {
 	return a, nil
 }
 
-// client returns the client for a request.
 func (c *Config) client(timeout time.Duration) *stream.Client {
 	return &stream.Client{Timeout: timeout, Dial: c.Dial, HTTPVersion: os.Getenv("HTTP_VERSION"), FollowRedirects: c.FollowRedirects}
 }
@@ -124,8 +121,7 @@ func (c *Config) reportProxy() {
 	}
 }
 
-// describe returns the description and a summary of it. It hides tokens in the comments, because they quote the
-// service, which may have repeated a token.
+// describe hides tokens in the comments, because they quote the service, which may have repeated a token.
 func (s *session) describe() (Result, error) {
 	f := conclude(s)
 	if f.finite == nil && s.requests.uses("{prompt}") {

@@ -13,15 +13,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// A publication is a message that the probe published.
 type publication struct {
 	seq, sentAt int64
 	at          time.Time // sentAt as a time
 	confirmed   bool
 }
 
-// publish publishes n messages, one per Pace. It does nothing if the probe has no publish request. Its error is that of
-// send.
+// publish publishes n messages, one per Pace, if the probe has a publish request. Its error is that of send.
 func (s *session) publish(ctx context.Context, n int) error {
 	for i := 0; i < n && s.service.Publish != nil && ctx.Err() == nil; i++ {
 		if err := s.send(ctx, 0); err != nil {
@@ -64,7 +62,6 @@ func (s *session) send(ctx context.Context, n int) error {
 	return nil
 }
 
-// refusalError describes the refusal of a message.
 func refusalError(r stream.Request, answer stream.Answer) error {
 	text := fmt.Sprintf("%s answered %d %s", r, answer.Status, http.StatusText(answer.Status))
 	if to := answer.Header.Get("Location"); to != "" {
@@ -79,7 +76,6 @@ func refusalError(r stream.Request, answer stream.Answer) error {
 	return errors.New(text)
 }
 
-// countConfirmed returns the number of messages that the service has confirmed.
 func (s *session) countConfirmed() (n int) {
 	for _, p := range s.published {
 		if p.confirmed {

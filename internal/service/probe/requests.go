@@ -19,7 +19,6 @@ type Request struct {
 	Headers           []string
 }
 
-// isEmpty reports whether the user set no part of the request.
 func (r Request) isEmpty() bool {
 	return r.Method == "" && r.URL == "" && r.Body == "" && len(r.Headers) == 0
 }
@@ -38,8 +37,8 @@ var authScheme = regexp.MustCompile(`(?i)^((?:bearer|basic|token|apikey|key)[ ]+
 
 // A tokenHider replaces the secrets in headers and parameters of a request with {token}.
 type tokenHider struct {
-	token  string // the secret: from the environment, or found in a request
-	found  string // secret in a request
+	token  string // secret from the environment or from a request
+	found  string // secret from a request
 	isUsed bool   // a request has {token}
 }
 
@@ -94,7 +93,6 @@ func readRequests(c *Config) (*requests, error) {
 	return out, err //nolint:wrapcheck // sentences for the user
 }
 
-// build returns a request in the form of a description.
 func (a *requests) build(c *Config, r Request, s *tokenHider, flag string) (o object, err error) {
 	if r.URL == "" {
 		return nil, fmt.Errorf("%s is missing; set it to the URL of the request", flag)
@@ -200,7 +198,6 @@ func withTopic(text, topic string) string {
 	return text
 }
 
-// isSeparateWord reports whether text[from:to] is neither part of a longer word nor a placeholder.
 func isSeparateWord(text string, from, to int) bool {
 	isWord := func(i int) bool {
 		if i < 0 || i >= len(text) {
@@ -212,8 +209,8 @@ func isSeparateWord(text string, from, to int) bool {
 	return !isWord(from-1) && !isWord(to)
 }
 
-// draft returns a description with which the probe sends the requests. The second request waits for the event with the
-// name event, and client is the place of {client} in that event.
+// draft returns the description with which the probe sends the requests. event is the name of the event before the
+// second request, and client is the place of {client} in that event.
 func (a *requests) draft(event, client string) (o object) {
 	o.add("name", a.name)
 	if a.needsToken {
@@ -238,17 +235,14 @@ func (a *requests) draft(event, client string) (o object) {
 	return o
 }
 
-// uses reports whether one of the requests has a placeholder.
 func (a *requests) uses(placeholder string) bool {
 	return a.connect.contains(placeholder) || a.secondRequest.contains(placeholder) || a.publish.contains(placeholder)
 }
 
-// withoutTokens replaces the tokens in a text with {token}.
 func (a *requests) withoutTokens(text string) string {
 	return secret.Hide(text, a.subscribeToken, a.publishToken)
 }
 
-// hideTokens replaces the tokens in the notes of a description with {token}.
 func (a *requests) hideTokens(o object) {
 	for _, f := range o {
 		for i, note := range f.notes {
@@ -260,7 +254,7 @@ func (a *requests) hideTokens(o object) {
 	}
 }
 
-// connectWithSecond returns connect with the second request, if there is one, as its member then.
+// connectWithSecond returns connect with the second request, if any, as its member then.
 func (a *requests) connectWithSecond(event, client string, notes ...string) object {
 	connect := append(object{}, a.connect...)
 	if a.secondRequest == nil {

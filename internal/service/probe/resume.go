@@ -10,7 +10,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service"
 )
 
-// A resume is the conclusion about streams that reconnect after a disconnect.
 type resume struct {
 	fields object
 	notes  []string
@@ -70,7 +69,6 @@ func (f *findings) findResume() (r resume) {
 	return r
 }
 
-// first returns the first opened stream of a role; nil if there is none.
 func (f *findings) first(role role) *track {
 	for _, t := range f.tracksOf(role) {
 		return t
@@ -108,8 +106,8 @@ func (f *findings) missed() (out map[string]bool) {
 	return out
 }
 
-// countAtStart counts the messages of a set that arrived at the start of a stream. It ignores later messages: they are
-// new, although they may have the same content if each stream has its own numbers.
+// countAtStart counts the messages of a set that arrived at the start of a stream. Later messages are new, even if they
+// have the same content because each stream has its own numbers.
 func (f *findings) countAtStart(t *track, messages map[string]bool) int {
 	arrived := map[string]bool{}
 	if t != nil {
@@ -134,7 +132,7 @@ func (f *findings) countRepeated(stream *track) (n int) {
 }
 
 // gap finds how the service announces that it could not resume a stream. It searches a stream with an unknown event ID
-// for a block or a header that new streams do not have. If messages were lost, gap also searches the resumed stream.
+// for a block or a header that new streams do not have. If messages were lost, it also searches the resumed stream.
 func (f *findings) gap(lost bool) (match object, note string) {
 	control, unknownID := f.first(fresh), f.first(unknown)
 	requested := map[*track]string{}
@@ -185,7 +183,7 @@ func (f *findings) gap(lost bool) (match object, note string) {
 	return nil, note
 }
 
-// isID reports whether a text is the id of an observed event, or has the form of a UUID.
+// isID reports whether a text is the id of an observed event, or contains a UUID.
 func (f *findings) isID(text string) bool {
 	for _, units := range f.units {
 		if slices.ContainsFunc(units, func(u *unit) bool { return u.HasID && string(u.ID) == text }) {

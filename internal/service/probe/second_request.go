@@ -36,7 +36,7 @@ func (s *session) join(ctx context.Context, t *track, client string) (stream.Ans
 }
 
 // openSecond waits for the first events of the streams, finds {client} in them, and sends the second request of each
-// stream. It does nothing if streams need no second request.
+// stream, if streams need one.
 func (s *session) openSecond(ctx context.Context) error {
 	if s.requests.secondRequest == nil {
 		return nil
@@ -80,7 +80,7 @@ func (s *session) openSecond(ctx context.Context) error {
 	return nil
 }
 
-// firstEvent waits for the first block with data on a stream.
+// firstEvent waits for the first block with data.
 func (t *track) firstEvent(ctx context.Context, pace time.Duration) (unit, bool) {
 	for until := time.Now().Add(requestTimeout); time.Now().Before(until) && ctx.Err() == nil; time.Sleep(pace / 20) {
 		t.mu.Lock()
@@ -101,8 +101,7 @@ func (t *track) firstEvent(ctx context.Context, pace time.Duration) (unit, bool)
 // clientName matches places that typically have the id of a client.
 var clientName = regexp.MustCompile(`(?i)client|conn|session|sub|id`)
 
-// clientSource returns the place of a value that differs on each stream, preferably one that matches clientName; "" if
-// there is none.
+// clientSource returns the place of a value that differs on each stream, preferably one that matches clientName, or "".
 func clientSource(first []unit) string {
 	best := ""
 	for _, source := range sources(first[0].Block) {

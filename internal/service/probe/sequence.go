@@ -31,8 +31,8 @@ func (f *findings) findCounter(m *message, all []series, arrivals []*unit) {
 	f.findInterval(m, all)
 }
 
-// findSequence finds a source whose values grow by one on each stream. note has the evidence, or the reason why there
-// is no such source.
+// findSequence finds a place whose values grow by one on each stream. note has the evidence, or the reason why there is
+// no such place.
 func (f *findings) findSequence(all []series) (source, note string) {
 	longest := slices.MaxFunc(all, func(a, b series) int { return len(a.units) - len(b.units) })
 	if len(longest.units) < 3 {
@@ -80,14 +80,13 @@ func (f *findings) findSequence(all []series) (source, note string) {
 	return "", growing + "No value in the messages grew by one with each message."
 }
 
-// isTime reports whether the number of the first message is a time within a day of the arrival of that message.
+// isTime reports whether the number of the first message is a time within a day of its arrival.
 func (f *findings) isTime(source string, messages series) bool {
 	read := readerOf(source, readTime)
 	v, ok := read(&messages.units[0].Block)
 	return ok && messages.units[0].at.Sub(time.UnixMicro(v.number)).Abs() < 24*time.Hour
 }
 
-// joinNumbers joins numbers with commas.
 func joinNumbers[N int | int64](numbers []N) string {
 	var out []string
 	for _, n := range numbers {
@@ -96,8 +95,7 @@ func joinNumbers[N int | int64](numbers []N) string {
 	return strings.Join(out, ", ")
 }
 
-// findScope determines from a stream that was opened later whether numbers are per stream or per topic, and adds the
-// result to m.
+// findScope determines whether numbers are per stream or per topic, from a stream that was opened later.
 func (f *findings) findScope(m *message, all []series) {
 	read := readerOf(m.seq, readSeq)
 	var later *unit
@@ -125,10 +123,9 @@ func (f *findings) findScope(m *message, all []series) {
 	m.match.add("per", "stream", fmt.Sprintf("A stream that was opened later began with %d, when the other streams had higher numbers.", v.number))
 }
 
-// shortestInterval is the shortest interval that is reported: messages of one burst are closer.
+// shortestInterval is the shortest interval that is reported. Messages of one burst are closer.
 const shortestInterval = 50 * time.Millisecond
 
-// findInterval finds the interval of messages, if they have one, and adds it to m.
 func (f *findings) findInterval(m *message, all []series) {
 	if slices.ContainsFunc(m.match, func(member field) bool { return member.name == "per" && member.value == "topic" }) {
 		return // message.every cannot be combined with numbers per topic

@@ -19,14 +19,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// A session is one execution of a probe.
 type session struct {
 	Config
 	requests *requests
 	service  *service.Service // description of the requests
 	marker   string
 	firstSeq int64 // number of the first message; over 1000, because a counter of the service may start at 1
-	silent   bool  // each stream has its own topic and no TCP keep-alive, and keeps its last parts; for Idle
+	silent   bool  // for Idle: each stream has its own topic and no TCP keep-alive, and keeps its last parts
 
 	started time.Time
 	streams int // number of streams, and {n} of the next one
@@ -45,7 +44,6 @@ type session struct {
 	notes          []string  // sentences for the top of the description, or the end of the report of Idle
 }
 
-// newSession returns a session with a random marker and a random first number.
 func newSession(c Config, requests *requests) *session {
 	random := make([]byte, 3)
 	_, _ = rand.Read(random) // rand.Read never fails
@@ -54,7 +52,6 @@ func newSession(c Config, requests *requests) *session {
 	return s
 }
 
-// values returns the values of the placeholders for stream n.
 func (s *session) values(n int) service.Values {
 	topic := s.Topic
 	if s.silent {
@@ -114,8 +111,8 @@ func (s *session) closeAll() {
 	closing.Wait()
 }
 
-// start opens the streams that are observed from start to end, and sends their second requests. It returns an error if
-// the first stream cannot be opened or a second request fails.
+// start opens the plain streams, and sends their second requests. It returns an error if the first stream cannot be
+// opened or a second request fails.
 func (s *session) start(ctx, life context.Context) error {
 	s.Progress(fmt.Sprintf("opening %s of %s", format.Count(s.Streams, "stream"), s.requests.base))
 	for i := range s.Streams {
@@ -196,7 +193,6 @@ func (s *session) checkFirst(t *track) error {
 	return fmt.Errorf("%s answered %d %s%s; pass the URL of an event stream", r, t.status, http.StatusText(t.status), body)
 }
 
-// encodings are the compressions that are tested, one stream each.
 var encodings = []string{"gzip", "br", "zstd"}
 
 // openCompressed opens a stream for each compression. It does not wait for the responses, which a proxy may delay.
@@ -222,9 +218,8 @@ func (s *session) sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// disconnectOne closes a stream, waits for messages, and opens further streams. The first one resumes with the last
-// event ID, and the second one has no event ID. If the closed stream had an event ID, a third one has an unknown event
-// ID.
+// disconnectOne closes a stream, waits for messages, and opens further streams: one that resumes with the last event
+// ID, one without an event ID, and, if the closed stream had an event ID, one with an unknown event ID.
 func (s *session) disconnectOne(ctx, life context.Context) {
 	s.disconnected = s.tracks[s.Streams-1]
 	s.disconnected.close()
@@ -248,8 +243,8 @@ func (s *session) disconnectOne(ctx, life context.Context) {
 	_ = s.publish(ctx, 2)
 }
 
-// await waits until each open plain stream has received n further blocks with data, or until limit has passed. If
-// there is only one stream, which may be disconnected, await always waits for limit.
+// await waits until each open plain stream has received n further blocks with data, or until limit has passed. If there
+// is only one stream, it always waits for limit, because that stream may be disconnected.
 func (s *session) await(ctx context.Context, limit time.Duration, n int) {
 	from := time.Now()
 	isWaiting := func(t *track) bool {
@@ -260,7 +255,7 @@ func (s *session) await(ctx context.Context, limit time.Duration, n int) {
 	}
 }
 
-// maxReopened is the maximum number of streams that replace streams ended by the service.
+// maxReopened limits the streams that replace streams ended by the service.
 const maxReopened = 6
 
 // watch waits for heartbeats until the end of the probe. It replaces streams that the service ends, to measure more
@@ -283,7 +278,6 @@ func (s *session) watch(ctx, life context.Context) {
 	}
 }
 
-// progress returns the numbers of blocks and comments that arrived.
 func (s *session) progress() string {
 	blocks, comments := 0, 0
 	for _, t := range s.tracks {
@@ -317,7 +311,6 @@ func unusedID(id string) string {
 	return id + "-unused"
 }
 
-// inSeconds formats a duration in seconds.
 func inSeconds(d time.Duration) string {
 	if d < 10*time.Second {
 		return fmt.Sprintf("%.2g s", d.Seconds())

@@ -13,9 +13,9 @@ import (
 // minShared is the number of different messages that streams must have in common to be compared with each other.
 const minShared = 3
 
-// findShared returns the message of a description by which clients are compared with each other. The message has names
-// of events, and the part of these events that all streams received in the same order. It keeps sentAt of found.
-// findShared returns nil if there is no such part, or if the probe published messages.
+// findShared returns the message of a description by which clients are compared with each other, or nil. It names
+// events, and the part of these events that all streams received in the same order. It keeps sentAt of found.
+// findShared returns nil if the probe published messages.
 func (f *findings) findShared(found object) object {
 	if len(f.session.published) > 0 {
 		return nil
@@ -60,7 +60,6 @@ func (f *findings) sharedNames() (names []string) {
 	return names
 }
 
-// isSteady reports whether messages of a name also arrived after the start of a stream.
 func (f *findings) isSteady(name string) bool {
 	return slices.ContainsFunc(f.messages(plain), func(one series) bool {
 		return slices.ContainsFunc(one.units, func(u *unit) bool { return u.EventName() == name && u.at.Sub(one.track.headersAt) > f.session.Pace })
@@ -72,8 +71,7 @@ func (f *findings) hasGreetings(names []string) bool {
 	return slices.ContainsFunc(units(f.messages(plain)), func(u *unit) bool { return !slices.Contains(names, u.EventName()) })
 }
 
-// sharedSources returns the parts of a message that may be the same for all streams: the data, a part of the data, or
-// the id.
+// sharedSources returns the parts of a message that may be the same for all streams: the data, a part of it, or the id.
 func (f *findings) sharedSources() []string {
 	all := units(f.messages(plain))
 	if len(all) == 0 {
@@ -88,7 +86,6 @@ func (f *findings) sharedSources() []string {
 	return out
 }
 
-// A sighting is the arrival of a message on one stream.
 type sighting struct {
 	print uint64 // fingerprint of the message
 	at    time.Time
@@ -129,9 +126,9 @@ func (f *findings) countShared(source, name string) int {
 	return countCommon(all, from, to)
 }
 
-// countCommon returns the number of messages between two times that all streams received in the same order. It returns
-// 0 if the streams differ, or if there are fewer than two. It also returns 0 if the messages cannot identify a loss:
-// fewer than minShared are different, or over two thirds equal the previous one.
+// countCommon returns the number of messages between two times that all streams received in the same order, or 0 if the
+// streams differ or there is only one. It also returns 0 if the messages cannot identify a loss: fewer than minShared
+// are different, or over two thirds equal the previous one.
 func countCommon(all [][]sighting, from, to time.Time) int {
 	if len(all) < 2 {
 		return 0
@@ -166,7 +163,6 @@ func countCommon(all [][]sighting, from, to time.Time) int {
 	return len(first)
 }
 
-// sharedNotes returns the evidence that messages are the same for all streams.
 func (f *findings) sharedNotes(source string, count int) []string {
 	notes := []string{fmt.Sprintf("All streams received the same %s in this part, in the same order. A run compares its clients with each other.", format.Count(count, "message"))}
 	if source != "data" {

@@ -16,8 +16,8 @@ import (
 // maxSources limits the places that are tried.
 const maxSources = 300
 
-// sources returns the places of a block that may contain a value, in the syntax of a description. The most likely
-// places come first.
+// sources returns the places of a block that may contain a value, in the syntax of a description, the most likely
+// first.
 func sources(b service.Block) (out []string) {
 	if b.HasData {
 		walk(jsonOf(b.Data), "json:$", 0, func(path string, value any) {
@@ -102,13 +102,13 @@ func walk(v any, path string, depth int, leaf func(path string, value any)) {
 	}
 }
 
-// wordOrNumber matches a number or a marker: letters, digits, dots, hyphens and underscores with at least one digit.
+// wordOrNumber matches letters, digits, dots, hyphens and underscores with at least one digit.
 var wordOrNumber = regexp.MustCompile(`[A-Za-z0-9_.-]*[0-9][A-Za-z0-9_.-]*`)
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// textSources returns the places of numbers and words in the first 200 bytes of a text. A place is a regular expression
-// that matches the text before the value. Words have at least one digit.
+// textSources returns the places of numbers, and of words with at least one digit, in the first 200 bytes of a text. A
+// place is a regular expression that also matches the text before the value.
 func textSources(field, text string) (out []string) {
 	const longest = 200
 	if len(text) > longest {
@@ -143,7 +143,6 @@ func prefixPattern(text string) string {
 	return out.String()
 }
 
-// suffixPattern returns the pattern that ends a value: the end of the text, or "" if more text follows.
 func suffixPattern(text string) string {
 	if text == "" {
 		return "$"
@@ -178,7 +177,6 @@ func compile(connect, message, fields string) *service.Service {
 	return s
 }
 
-// readerOf returns a reader of a source, or nil if the source is invalid.
 func readerOf(source string, use purpose) reader {
 	quoted, _ := json.Marshal(source)
 	connect, message := `{"url":"{base}"}`, `"unchecked"`

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// A service may copy the text of a published message into a field of an event. A JSON path cannot locate a value within
-// a text. The text around a placeholder in the template of the message then locates the value.
+// A service may copy the text of a published message into a field of an event. No JSON path leads to a value within a
+// text. The text around the placeholder in the template then locates the value.
 var (
 	// verbatim matches the parts of a template that remain unchanged in JSON, HTML and forms.
 	verbatim    = regexp.MustCompile(`[ !#$'()*,./0-9:;=?@A-Z\[\]^_` + "`" + `a-z{|}~-]+`)
@@ -14,12 +14,11 @@ var (
 	wordStart   = regexp.MustCompile(`^\w`)
 )
 
-// valuePatterns match the values of placeholders.
 var valuePatterns = map[string]string{"run": "[A-Za-z0-9._-]+", "seq": "[0-9]+", "sentAt": "[0-9]+", "sum": "[0-9a-f]{8}"}
 
-// templateSources returns the places of a value, in the syntax of a description. It derives them from the text around
-// the placeholder of the value in the body and the query of the publish request. For each part of the body and each
-// parameter, places that match only the text before the placeholder precede the place that matches the whole text.
+// templateSources returns the places of a value, in the syntax of a description, from the text around its placeholder
+// in the body and the query of the publish request. For each part of the body and each parameter, places that match
+// only the text before the placeholder precede the place that matches the whole text.
 func (s *session) templateSources(name string) (out []string) {
 	_, query, _ := strings.Cut(s.Publish.URL, "?")
 	for _, text := range append(verbatim.FindAllString(s.Publish.Body, -1), strings.Split(query, "&")...) {

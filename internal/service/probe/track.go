@@ -16,14 +16,13 @@ import (
 type role int
 
 const (
-	plain      role = iota // observed from start to end
+	plain      role = iota // opened at the start, or in place of an ended stream
 	compressed             // requests compression
 	resumed                // resumes the disconnected stream
-	fresh                  // new stream, opened at the same time as resumed
+	fresh                  // opened at the same time as resumed, without an event ID
 	unknown                // opened with an event ID that no event has
 )
 
-// A track is the record of one stream.
 type track struct {
 	role     role
 	n        int    // {n}
@@ -50,7 +49,6 @@ type track struct {
 	done chan struct{}  // closed when nothing reads the stream any more
 }
 
-// These limits bound the memory for the parts of one stream.
 const (
 	maxParts = 5000
 	maxBytes = 4 << 20
@@ -59,8 +57,8 @@ const (
 // maxQuoted is the maximum length in bytes of quoted data in a description.
 const maxQuoted = 1 << 10
 
-// store adds a part. Beyond the limits of a stream, it drops the first half of the parts if keepsLast is set,
-// otherwise the new part.
+// store adds a part. If the limits are exceeded, it drops the first half of the parts if keepsLast is set, otherwise
+// the new part.
 func (t *track) store(p stream.Part) {
 	size := sizeOf(p)
 	if t.keepsLast {
@@ -74,7 +72,6 @@ func (t *track) store(p stream.Part) {
 	t.parts, t.size = append(t.parts, p), t.size+size
 }
 
-// drop removes the first n parts.
 func (t *track) drop(n int) {
 	for _, p := range t.parts[:n] {
 		t.size -= sizeOf(p)
@@ -82,7 +79,6 @@ func (t *track) drop(n int) {
 	t.parts = slices.Delete(t.parts, 0, n)
 }
 
-// sizeOf returns the size of a part in bytes.
 func sizeOf(p stream.Part) int { return len(p.Event) + len(p.ID) + len(p.Data) + len(p.Comment) }
 
 // read reads a stream to its end and stores its parts without secrets. It passes each block, with its secrets, to
@@ -108,7 +104,6 @@ func (t *track) read(secrets []string, onBlock func(stream.Part)) {
 	}
 }
 
-// hideSecrets returns a part with {token} in place of secrets.
 func hideSecrets(p stream.Part, secrets []string) stream.Part {
 	for _, text := range []*[]byte{&p.Event, &p.ID, &p.Data, &p.Comment} {
 		if len(*text) > 0 {
@@ -127,21 +122,18 @@ func (t *track) close() {
 	<-t.done
 }
 
-// endedByService reports whether the service has ended the stream.
 func (t *track) endedByService() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.ended != nil && !t.closedByProbe
 }
 
-// lastEventID returns the last event ID of the stream.
 func (t *track) lastEventID() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.lastID
 }
 
-// countSince counts the blocks with data since a time.
 func (t *track) countSince(from time.Time) (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -159,14 +151,12 @@ type unit struct {
 	at time.Time
 }
 
-// isComment reports whether the unit consists of a comment.
 func (u *unit) isComment() bool { return u.HasComment && !u.HasData && len(u.Event) == 0 && !u.HasID }
 
-// sameBlock is the longest time between a comment line and the end of its block. A later end means that the line is a
-// heartbeat without an empty line. Such a line becomes part of the block of the next message.
+// sameBlock is the longest time between a comment line and the end of its block. If the block ends later, the line is a
+// heartbeat without an empty line, which became part of the block of the next message.
 const sameBlock = 300 * time.Millisecond
 
-// units returns the blocks of a stream, and the comment lines that arrived earlier than the rest of their blocks.
 func (t *track) units() (out []*unit) {
 	var lines []stream.Part
 	for _, p := range t.parts {
@@ -188,5 +178,4 @@ func (t *track) units() (out []*unit) {
 	return out
 }
 
-// lifetime returns how long the stream was open.
 func (t *track) lifetime() time.Duration { return t.endedAt.Sub(t.headersAt) }

@@ -40,7 +40,6 @@ func (c *Config) check() (planned uint64, err error) {
 	return uint64(messages), nil
 }
 
-// checkURL returns an error if no request can be sent to the URL of a topic.
 func (c *Config) checkURL(topic, run string) error {
 	text := string(c.Service.Publish.URL.Append(nil, &service.Values{Base: c.Base, Topic: topic, Run: run, Token: c.Token, Seq: 1}))
 	display := text
@@ -61,7 +60,7 @@ func (c *Config) checkURL(topic, run string) error {
 	return nil
 }
 
-// reason returns the error of url.Parse without the URL, which may contain a token.
+// reason removes the URL, which may contain a token, from an error of url.Parse.
 func reason(err error) error {
 	var bad *url.Error
 	if errors.As(err, &bad) {

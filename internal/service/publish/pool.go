@@ -17,18 +17,15 @@ import (
 )
 
 const (
-	// maxIdle is the longest time for which a connection may be idle before it is reused. A server may close an idle
-	// connection at any time (RFC 9112, 9.5). A message that is sent at that moment may be lost, and must not be sent
-	// twice.
+	// maxIdle is the longest idle time after which a connection is reused. A server may close an idle connection at any
+	// time (RFC 9112, 9.5). A message that is sent at that moment may be lost, and must not be sent twice.
 	maxIdle = time.Second
 	// minIdle is the shortest idle time after which a server may have closed a connection as idle.
 	minIdle = 100 * time.Millisecond
-	// maxResponse limits the head of a response, and its body, in bytes. A longer head or body ends the
-	// connection.
+	// maxResponse limits the head and the body of a response, in bytes. Beyond it, the connection is closed.
 	maxResponse = 256 << 10
 )
 
-// A pool keeps the connections of a publisher.
 type pool struct {
 	dialer  http1.Dialer
 	proxies proxy.Chooser
@@ -44,7 +41,7 @@ type origin struct {
 	idle    *http1.IdleConns[*conn]
 }
 
-// A conn is one connection, used for one request at a time.
+// A conn is used for one request at a time.
 type conn struct {
 	*http1.Conn
 	origin *origin
@@ -65,8 +62,7 @@ func newPool(insecure bool, proxies proxy.Chooser) *pool {
 	}}
 }
 
-// connect returns a connection to the server of a URL, for a request that ends at the deadline or with ctx. reused is
-// false for a new connection.
+// connect returns a connection to the server of a URL, for a request that ends at the deadline or with ctx.
 func (p *pool) connect(ctx context.Context, u *url.URL, deadline time.Time) (c *conn, reused bool, err error) {
 	o, err := p.origin(u)
 	if err != nil {
@@ -90,13 +86,12 @@ func (p *pool) connect(ctx context.Context, u *url.URL, deadline time.Time) (c *
 }
 
 // usable reports whether an idle connection can be reused. It returns false if the system cannot determine whether the
-// server has closed the connection. The outcome of a message on a closed connection would be unknown.
+// server has closed the connection, because the outcome of a message would then be unknown.
 func (c *conn) usable() bool {
 	begin, err := c.Unrequested()
 	return len(begin) == 0 && err == nil
 }
 
-// origin returns the origin of a URL.
 func (p *pool) origin(u *url.URL) (*origin, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,21 +108,19 @@ func (p *pool) origin(u *url.URL) (*origin, error) {
 	return o, nil
 }
 
-// release returns a connection to the pool after a response.
 func (c *conn) release(response http.Header) {
 	c.origin.idle.ApplyKeepAlive(response)
 	c.origin.idle.Put(c)
 }
 
-// closedIdle reports whether the server may have closed the connection as idle while a request was in transit. This
-// requires that the connection had been idle for minIdle, that no byte of a response arrived, and that the connection
-// ended within maxIdle after the request. sent is the time since the request was sent.
+// closedIdle reports whether the server may have closed the connection as idle while a request was in transit: the
+// connection had been idle for minIdle, no byte of a response arrived, and it ended within maxIdle after the request.
+// sent is the time since the request was sent.
 func (c *conn) closedIdle(err error, sent time.Duration) bool {
 	ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 	return ended && c.FirstByte().IsZero() && c.idle >= minIdle && sent < maxIdle
 }
 
-// close closes the idle connections.
 func (p *pool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,9 +1,10 @@
 // Package publish is the publisher of a run: it sends numbered messages to a service at a constant rate, and records
 // the response to each.
 //
-// The model is open: a message is sent when it is due, whether or not earlier ones of other topics were answered. If
-// that is impossible (the process was late, the service is slow), it is sent as soon as possible, and its lag is
-// recorded. No message is omitted. The next message of a topic waits for the response to the previous one; otherwise,
+// The model is open: a message is sent when it is due, without waiting for messages of other topics. A message that
+// cannot be sent in time (the process or the service is slow) is sent as soon as possible, and its lag is recorded. No
+// message is omitted. A message waits for the response to the previous message of its topic, because otherwise their
+// order at the service would be unknown. It does not wait if the description allows any order.
 // their order at the service would be unknown. It does not wait if the description allows any order.
 package publish
 
@@ -19,10 +20,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// maxInFlight limits the messages in flight, and so the connections. Further messages wait.
+// maxInFlight limits the messages in flight, and thus the connections. Further messages wait.
 const maxInFlight = 1000
 
-// A Config configures a publisher; for Topics and Rate see shard.Published.
+// A Config configures a publisher. shard.Published describes Topics and Rate.
 type Config struct {
 	Service *service.Service
 	Base    string // URL of the service
@@ -43,11 +44,11 @@ type Config struct {
 
 // Progress is the state of a publisher.
 type Progress struct {
-	Sent, Confirmed, Refused, Open uint64        // Open: without a response, those in flight included
-	Lag                            time.Duration // time that the oldest due message has been waiting to be sent
+	Sent, Confirmed, Refused, Open uint64        // Open: without a response, including those in flight
+	Lag                            time.Duration // how long the oldest due message has been waiting
 }
 
-// A Publisher publishes until all messages are sent and answered, or it is stopped, or its context ends.
+// A Publisher publishes until all messages are sent and answered, it is stopped, or its context ends.
 type Publisher struct {
 	c       Config
 	planned uint64
@@ -73,14 +74,12 @@ type Publisher struct {
 	reported []string   // kinds of problems that Say has received
 }
 
-// A queue counts the messages of a topic.
 type queue struct {
 	due     uint32 // due, but not started
 	started uint32 // sent, or being sent
 	busy    bool   // the topic is in ready, or has a message in flight; ignored if the order is arbitrary
 }
 
-// Start checks the configuration and starts publishing.
 func Start(ctx context.Context, c Config) (*Publisher, error) {
 	planned, err := c.check()
 	if err != nil {
@@ -97,10 +96,9 @@ func Start(ctx context.Context, c Config) (*Publisher, error) {
 	return p, nil
 }
 
-// now returns microseconds since 1970, from the wall clock at the start and the monotonic clock since then.
+// now returns microseconds since 1970: the wall clock at the start, plus the monotonic clock since then.
 func (p *Publisher) now() int64 { return p.base.UnixMicro() + time.Since(p.base).Microseconds() }
 
-// run schedules the messages and waits until all are settled, or the publisher is stopped.
 func (p *Publisher) run() {
 	defer close(p.done)
 	defer p.pool.close()

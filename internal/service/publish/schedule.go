@@ -6,8 +6,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// minSleep is the shortest sleep of schedule: at 10,000 messages per second it queues several messages each time that
-// it wakes up.
+// minSleep is the shortest sleep of schedule, so that at 10,000 messages per second each wake-up queues several.
 const minSleep = 500 * time.Microsecond
 
 // schedule queues each message when it is due, until all are queued or the publisher is stopped.
@@ -34,7 +33,7 @@ func (p *Publisher) schedule() {
 	}
 }
 
-// queue records that one more message of a topic is due. It enqueues the message, unless the topic has to wait for the
+// queue records that one more message of a topic is due. It enqueues the message, unless the message must wait for the
 // response to an earlier one. The caller holds mu.
 func (p *Publisher) queue(topic int) {
 	q := &p.topics[topic]
@@ -45,8 +44,8 @@ func (p *Publisher) queue(topic int) {
 	}
 }
 
-// enqueue passes a message of a topic to a waiting worker, or else to a new one. With maxInFlight workers, the message
-// waits for one of them. The caller holds mu.
+// enqueue passes a message of a topic to an idle worker, or else to a new one. If maxInFlight workers are busy, the
+// message waits. The caller holds mu.
 func (p *Publisher) enqueue(topic int) {
 	p.ready = append(p.ready, int32(topic)) // #nosec G115 -- an index of topics
 	if p.idle >= len(p.ready) || p.running >= maxInFlight {
@@ -102,7 +101,6 @@ func (p *Publisher) isStopped() bool {
 	return p.ended
 }
 
-// settle records the result of a message, and reports the first problem of each kind to Config.Say.
 func (p *Publisher) settle(topic int, number uint64, o shard.PublishOutcome) {
 	p.log.Settle(topic, number, o)
 	switch o.State {

@@ -19,14 +19,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A sender sends one message at a time. It reuses its buffers.
+// A sender sends one message at a time.
 type sender struct {
 	p         *Publisher
 	url, body []byte
 	out       bytes.Buffer
 }
 
-// send sends the next message of a topic and waits for the response.
 func (s *sender) send(topic int) {
 	p := s.p
 	sent := p.now()
@@ -35,8 +34,8 @@ func (s *sender) send(topic int) {
 	p.settle(topic, number, s.exchange(&v))
 }
 
-// exchange sends one message once, whatever happens to its connection, and returns the outcome. It repeats a request
-// only if the connection was closed before any byte was sent.
+// exchange sends one message once, and returns the outcome. It repeats a request only if a reused connection was closed
+// before any byte was sent.
 func (s *sender) exchange(v *service.Values) shard.PublishOutcome {
 	p := s.p
 	deadline := time.Now().Add(p.c.Timeout)
@@ -70,8 +69,8 @@ func (s *sender) exchange(v *service.Values) shard.PublishOutcome {
 	}
 }
 
-// encode writes the request of a message to out, so that one Write can send it. The caller needs the returned request
-// to read the response.
+// encode writes the request of a message to out, so that one Write can send it. Reading the response requires the
+// returned request.
 func (s *sender) encode(v *service.Values, through *proxy.Proxy) (*http.Request, error) {
 	description := s.p.c.Service.Publish
 	s.url = description.URL.Append(s.url[:0], v) // the URL may contain the time of sending
@@ -98,7 +97,6 @@ func (p *Publisher) failedOutcome(c *conn, sentUS int64, err error) shard.Publis
 	return o
 }
 
-// reasonOf describes an error in words.
 func (p *Publisher) reasonOf(err error) string {
 	var late net.Error
 	var proxied *proxy.Error
@@ -145,11 +143,11 @@ func (s *sender) read(c *conn, r *http.Request, sentUS int64) shard.PublishOutco
 	return o
 }
 
-// maxExcerpt limits the part of a body that describes a refusal, in bytes.
+// maxExcerpt limits the part of a refusal's body that describe reads, in bytes.
 const maxExcerpt = 1 << 10
 
-// describe returns the reason for a refusal. It contains the status, the proxy of the connection, the target of a
-// redirect, and the first line of the body. describe hides the token, which a service may repeat.
+// describe returns the reason for a refusal: the status, the proxy, the target of a redirect, and the first line of the
+// body. It hides the token, which a service may repeat.
 func (p *Publisher) describe(resp *http.Response, body []byte, through *proxy.Proxy) string {
 	text := resp.Status + through.ErrorSuffix()
 	if location := resp.Header.Get("Location"); location != "" {
@@ -162,7 +160,7 @@ func (p *Publisher) describe(resp *http.Response, body []byte, through *proxy.Pr
 	return withoutControls(secret.Hide(text, p.c.Token))
 }
 
-// withoutControls removes control characters, and leading and trailing space, from text that a service sent.
+// withoutControls removes control characters, and leading and trailing space.
 func withoutControls(text string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

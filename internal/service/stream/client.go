@@ -31,11 +31,10 @@ type Client struct {
 // ErrNoAnswer is the cause of an error if the head of the response does not arrive within the Timeout.
 var ErrNoAnswer = errors.New("no response")
 
-// maxRedirects limits the redirects of a request, as k6 does by default.
+// maxRedirects is the limit of redirects, equal to k6's default.
 const maxRedirects = 10
 
-// send sends a request, and returns when the head of the response is complete. Its errors name the request, without
-// tokens.
+// send returns when the head of the response is complete. Its errors name the request, without tokens.
 func (c *Client) send(ctx context.Context, r Request) (*sseclient.Response, error) {
 	o := sseclient.Options{
 		ConnectTimeout: c.Timeout, FollowRedirects: c.FollowRedirects, MaxRedirects: maxRedirects,
@@ -73,8 +72,8 @@ func (c *Client) send(ctx context.Context, r Request) (*sseclient.Response, erro
 	return response, nil
 }
 
-// withRemedy adds a remedy to a connection error, if one is known. It replaces the error of a refused
-// connection, unless a proxy refused it.
+// withRemedy adds a remedy to a connection error, if one is known. It replaces the error of a refused connection,
+// unless a proxy refused it.
 func withRemedy(err error) error {
 	var proxied *proxy.Error
 	if errors.Is(err, syscall.ECONNREFUSED) && !errors.As(err, &proxied) {

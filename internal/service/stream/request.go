@@ -26,7 +26,7 @@ type Request struct {
 	secret string // token in the request; errors and excerpts of the response hide it
 }
 
-// Fill returns a request of a description with values for its placeholders.
+// Fill returns a request of a description with values in its placeholders.
 func Fill(r *service.Request, v *service.Values) Request {
 	out := Request{secret: v.Token, Request: sseclient.Request{
 		Method: r.Method, URL: string(r.URL.Append(nil, v)), Body: string(r.Body.Append(nil, v)), Header: http.Header{},

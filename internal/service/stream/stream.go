@@ -40,8 +40,8 @@ func (s *Stream) Excerpt() string {
 // Received returns the number of bytes of the body that arrived, before decompression, and when the last one arrived.
 func (s *Stream) Received() (n int64, at time.Time) { return s.body.Received() }
 
-// A Part is a block, or one comment line of a block that has not ended yet. The block repeats its comments. The caller
-// owns the slices of a Part.
+// A Part is a block, or one comment line of a block that has not ended. The block repeats its comments. The caller owns
+// the slices of a Part.
 type Part struct {
 	service.Block
 	At   time.Time // of arrival

@@ -14,11 +14,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// attempts is the maximum number of times that the message is published: a service may need some time to subscribe a
-// stream.
+// attempts is the maximum number of times that the message is published. A service may need time to subscribe a stream.
 const attempts = 3
 
-// publish publishes the trial's message once, if the description has `publish`.
 func (t *trial) publish(ctx context.Context) error {
 	p := t.s.Publish
 	if p == nil {
@@ -39,8 +37,7 @@ func (t *trial) publish(ctx context.Context) error {
 	})
 }
 
-// message publishes a message and waits until it arrives as the description defines. While it has not arrived, message
-// publishes it again, up to attempts times in all.
+// message publishes the message until it arrives as the description defines, up to attempts times.
 func (t *trial) message(ctx context.Context) error {
 	if t.s.Publish == nil {
 		return nil
@@ -79,7 +76,7 @@ func (t *trial) message(ctx context.Context) error {
 	return fmt.Errorf("connect.url: %w", err)
 }
 
-// judge reports whether a part is the trial's message, and returns the mismatch of its values. If a part may be the
+// judge reports whether a part is the trial's message, and returns the mismatch of its values. If the part may be the
 // message but does not match, judge stores the mismatch in t.mismatch, because the message may still follow.
 func (t *trial) judge(p stream.Part) (isOurs bool, invalid error) {
 	if p.Line {
@@ -119,7 +116,6 @@ func (t *trial) explainKind(p stream.Part, kind service.Kind) error {
 	return fmt.Errorf("%s, but the received message has no such value: %s", t.field("message.run"), t.quote(p))
 }
 
-// hasName reports whether message.event, a name or a list of names, allows the event of a part.
 func (t *trial) hasName(p stream.Part) bool {
 	event := []byte(t.s.Source("message.event"))
 	var name string
@@ -132,7 +128,7 @@ func (t *trial) hasName(p stream.Part) bool {
 	return slices.Contains(names, p.EventName())
 }
 
-// misread describes the first error in the values that were read from a message. It returns nil if there is none.
+// misread describes the first error in the values that were read from a message, or returns nil.
 func (t *trial) misread(p stream.Part, r service.Reading) error {
 	switch {
 	case errors.Is(r.Err, service.ErrData):
@@ -159,7 +155,6 @@ func (t *trial) misread(p stream.Part, r service.Reading) error {
 	return nil
 }
 
-// inJSON returns the first field that requires the data to be JSON.
 func (t *trial) inJSON() string {
 	for _, name := range []string{"message.seq", "message.run", "message.sentAt"} {
 		if strings.HasPrefix(t.s.Source(name), `"json:`) {

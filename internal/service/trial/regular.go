@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// heartbeat waits for a heartbeat if the interval of heartbeats is at most maxInterval.
+// heartbeat waits for a heartbeat if their interval is at most maxInterval.
 func (t *trial) heartbeat(ctx context.Context) error {
 	return t.regular(ctx, t.s.HeartbeatEvery, "heartbeat", "heartbeat", func(p stream.Part) bool {
 		return t.reader.Read(&p.Block).Kind == service.Heartbeat
@@ -19,7 +19,7 @@ func (t *trial) heartbeat(ctx context.Context) error {
 }
 
 // due waits for a message of a service that sends messages by itself, if their interval is at most maxInterval. It
-// also checks the values of that message.
+// checks the values of that message.
 func (t *trial) due(ctx context.Context) error {
 	if t.s.Publish != nil {
 		return nil
@@ -40,8 +40,8 @@ func (t *trial) due(ctx context.Context) error {
 	return invalid
 }
 
-// regular waits for a part that arrives at regular intervals. It returns at once if one has arrived already, or if the
-// interval is 0 or exceeds maxInterval. Its error names the field of the interval and the kind of part.
+// regular waits for a part that arrives at regular intervals, unless one has arrived already, or the interval is 0 or
+// exceeds maxInterval. Its error names the field of the interval and the kind of part.
 func (t *trial) regular(ctx context.Context, interval time.Duration, field, kind string, matches func(stream.Part) bool) error {
 	if interval == 0 || interval > maxInterval || slices.ContainsFunc(t.open.received, matches) {
 		return nil

@@ -13,7 +13,7 @@ import (
 // errLate reports that the expected part did not arrive in time.
 var errLate = errors.New("timed out")
 
-// A subscription is a stream that is read continuously. It keeps the received parts.
+// A subscription reads a stream continuously, and keeps the received parts.
 type subscription struct {
 	stream   *stream.Stream
 	parts    chan stream.Part
@@ -79,7 +79,6 @@ func (f *subscription) await(ctx context.Context, patience time.Duration, wanted
 	}
 }
 
-// last quotes the last part that matches, or returns "".
 func (f *subscription) last(matches func(stream.Part) bool) string {
 	for _, p := range slices.Backward(f.received) {
 		if matches(p) {
@@ -89,7 +88,6 @@ func (f *subscription) last(matches func(stream.Part) bool) string {
 	return ""
 }
 
-// summary describes what arrived on the stream.
 func (f *subscription) summary() string {
 	n := 0
 	for _, p := range f.received {

@@ -1,5 +1,5 @@
 // Package trial checks a service description against its service before the load. It opens a stream, or requests one
-// response that ends by itself, and publishes a message if the description has publish. A mismatch is one sentence that
+// response that ends by itself, and publishes a message if the description has publish. An error is one sentence that
 // names the field.
 package trial
 
@@ -20,7 +20,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// defaultTimeout is the default of Config.Patience.
 const defaultTimeout = 10 * time.Second
 
 // A trial waits for heartbeats, and for messages that the service sends by itself, if their interval is at most
@@ -38,7 +37,7 @@ type Config struct {
 	ID      string // of the trial's stream; no stream of the run has it
 	Padding string // of the run's messages
 	Prompt  string // of the request of Answer
-	Marker  string // of the run; the trial adds a random suffix, because the trials of several machines publish to the same topic
+	Marker  string // of the run; the trial adds a random suffix, because trials of several machines publish to the same topic
 
 	SubscribeToken string // value of the variable that Service.Variable names
 	CustomToken    bool   // token() returns a value other than SUBSCRIBE_TOKEN; only a script can compute it
@@ -57,7 +56,7 @@ type Config struct {
 // ErrNoAnswer is the cause of the error of Run, Answer and Connect if no headers arrive in time.
 var ErrNoAnswer = stream.ErrNoAnswer
 
-// A Mismatch is an error of a trial with the field of the description that does not match the service.
+// A Mismatch is an error of a trial about one field of the description.
 type Mismatch struct {
 	Field string
 	Err   error
@@ -76,7 +75,6 @@ func Connect(ctx context.Context, c Config) error {
 	return start(ctx, c, (*trial).connect)
 }
 
-// start applies the defaults of the configuration, calls run with a new trial, and closes the trial's stream.
 func start(ctx context.Context, c Config, run func(*trial, context.Context) error) error {
 	if c.Patience == 0 {
 		c.Patience = defaultTimeout
@@ -107,14 +105,13 @@ type trial struct {
 	values      service.Values
 	reader      *service.Reader
 	open        *subscription
-	waitStart   time.Time // start of the waits of regular: when the stream opened or, later, when the message arrived
+	waitStart   time.Time // start of the waits of regular: when the stream opened, or when the message arrived
 	lateHeaders bool      // the headers of the stream took more than a tenth of Patience; they may need a first event
-	sent        []int64   // the times at which the message was published, in microseconds since 1970
-	mismatch    error     // the mismatch of a block that may be the message; reported if no matching block arrives
+	sent        []int64   // times at which the message was published, in microseconds since 1970
+	mismatch    error     // of a block that may be the message; reported if no matching block arrives
 }
 
-// run tests the description step by step: the stream, a message, heartbeats and the end. If only a script can open the
-// stream, run only publishes.
+// run tests the stream, a message, heartbeats and the end. If only a script can open the stream, run only publishes.
 func (t *trial) run(ctx context.Context) error {
 	reason := ""
 	switch {
@@ -184,13 +181,12 @@ func (t *trial) connect(ctx context.Context) error {
 	return mismatch("connect.url", "%s answered %s%s", r, inWords(answer.Status), quoteBody(answer.Excerpt()))
 }
 
-// mismatch returns a Mismatch with the formatted text.
 func mismatch(field, format string, args ...any) error {
 	return &Mismatch{Field: field, Err: fmt.Errorf(format, args...)}
 }
 
-// openPublishing opens a stream. A service may send the headers together with the first event. If no headers have
-// arrived after a tenth of the patience, openPublishing publishes the message, unless the description has connect.then.
+// openPublishing opens a stream. A service may delay the headers until the first event. So, after a tenth of the
+// patience without headers, openPublishing publishes the message, unless the description has connect.then.
 func (t *trial) openPublishing(ctx context.Context, r stream.Request) (*stream.Stream, error) {
 	published := make(chan error, 1)
 	late := time.AfterFunc(t.Patience/10, func() {
@@ -218,7 +214,6 @@ func (t *trial) openPublishing(ctx context.Context, r stream.Request) (*stream.S
 	return answer, err
 }
 
-// subscribeRemedy returns the remedy for a refused token of a stream.
 func (t *trial) subscribeRemedy() string {
 	switch {
 	case !t.s.HasToken && t.s.TokenVariable == "":
@@ -229,7 +224,7 @@ func (t *trial) subscribeRemedy() string {
 	return "check that the token is valid for this topic"
 }
 
-// secondRequest waits for the event of connect.then and sends the second request, if the description has connect.then.
+// secondRequest waits for the event of connect.then and sends the second request, if the description has one.
 func (t *trial) secondRequest(ctx context.Context) error {
 	second := t.s.SecondRequest
 	if second == nil {

@@ -11,12 +11,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// inWords returns a status as in a status line: 404 Not Found.
 func inWords(status int) string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", status, http.StatusText(status)))
 }
 
-// quoteBody returns the beginning of a body in parentheses, or "".
 func quoteBody(body string) string {
 	if body == "" {
 		return ""
@@ -24,10 +22,9 @@ func quoteBody(body string) string {
 	return fmt.Sprintf(" (%s)", body)
 }
 
-// seconds returns a duration in seconds, with three significant digits.
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3g s", d.Seconds()) }
 
-// quote returns the fields of a part for a sentence, without tokens.
+// quote returns the fields of a part, without tokens.
 func (t *trial) quote(p stream.Part) string {
 	var parts []string
 	add := func(name string, has bool, value []byte) {
