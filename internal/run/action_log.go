@@ -13,7 +13,7 @@ import (
 )
 
 // An actionLog copies the output of an action to its log, without secrets. The action writes to an unlinked file.
-// Unlike a pipe, this file stays writable for processes that the action leaves running after soak has exited.
+// Unlike a pipe, this file stays writable for processes that still run after soak has exited.
 type actionLog struct {
 	raw    *os.File // the unlinked file
 	out    *os.File // the log
@@ -32,7 +32,6 @@ const (
 	copyBytes = 64 << 10 // maximum of one read
 )
 
-// openActionLog creates the log at path and starts copying to it.
 func openActionLog(path string, secrets *secret.Values) (*actionLog, error) {
 	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600) // #nosec G304 -- in the run's folder
 	if err != nil {
@@ -80,14 +79,12 @@ func (l *actionLog) copy() {
 	}
 }
 
-// write writes text without secrets to the log, and stores the end of the log.
 func (l *actionLog) write(text []byte) (int, error) {
 	l.end = append(l.end, text...)
 	l.end = l.end[max(0, len(l.end)-maxOutput):]
 	return l.out.Write(text)
 }
 
-// A writerFunc is a function that implements io.Writer.
 type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
@@ -101,7 +98,6 @@ func (l *actionLog) tail() string {
 	return strings.ToValidUTF8(strings.TrimSpace(text[max(len(text)-maxOutput, 0):]), "")
 }
 
-// close copies the remaining output and closes the files.
 func (l *actionLog) close() error {
 	close(l.stop)
 	l.copier.Wait()

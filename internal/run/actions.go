@@ -22,7 +22,6 @@ const (
 	maxOutput   = 4 << 10         // bytes of an action's output in run.json
 )
 
-// checkActions returns an error if an action would not start before the end of the streams.
 func (s *session) checkActions() error {
 	for _, a := range s.actions {
 		if a.At >= s.duration() {
@@ -124,17 +123,14 @@ func (s *session) runAction(ctx, force context.Context, start time.Time, a plan.
 	return result
 }
 
-// redactedAction returns the action for display, without secrets in its command.
 func (s *session) redactedAction(a plan.Action) plan.Action {
 	a.Command = s.secrets.String(a.Command)
 	return a
 }
 
-// defaultVariables lists the environment variables that an action gets without --at-env, in addition to those with the
-// prefix LC_.
+// defaultVariables are the environment variables that an action gets without --at-env, in addition to LC_*.
 var defaultVariables = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "TMPDIR"}
 
-// actionVariables returns the variables of an environment that actions get.
 func (s *session) actionVariables(environment []string) (out []string) {
 	extra := strings.Split(s.AtEnv, ",")
 	for _, setting := range environment {
@@ -146,8 +142,8 @@ func (s *session) actionVariables(environment []string) (out []string) {
 	return out
 }
 
-// actionEnvironment returns the variables that describe the run to an action. They contain the id, the folder and
-// the target of the run, and the current processes of a target that soak started.
+// actionEnvironment returns the variables that describe the run to an action: its id, folder and target, and the
+// current processes of a target that soak started.
 func (s *session) actionEnvironment() []string {
 	folder, err := filepath.Abs(string(s.dir))
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
-// announce prints the header of the run and the warnings so far.
 func (s *session) announce() {
 	p, load := s.Plan, format.Count(s.needs.VUs, "virtual user")
 	if s.needs.Connections > 0 {
@@ -28,7 +27,6 @@ func (s *session) announce() {
 	s.printWarnings()
 }
 
-// announceTarget prints the address of the target, and the actions.
 func (s *session) announceTarget() {
 	p := s.Plan
 	location := p.BackendURL + s.targetDescription()
@@ -50,7 +48,6 @@ func (s *session) announceTarget() {
 	}
 }
 
-// targetDescription describes the parts of the target that soak started, in parentheses; "" if it started none.
 func (s *session) targetDescription() string {
 	if !s.targets.Local() {
 		return ""

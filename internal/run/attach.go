@@ -46,7 +46,6 @@ func Attach(ctx context.Context, c Config) (verdict.Outcome, error) {
 // An attachedDriver attaches to a run in the cluster.
 type attachedDriver struct{ kubernetes }
 
-// check reads the plan of the run from its TestRun in the cluster. It returns an error if there is no such run.
 func (d *attachedDriver) check(ctx context.Context) error {
 	d.dir = results.Dir(filepath.Join(d.Out, d.Plan.TestID))
 	if err := d.connect(); err != nil {
@@ -75,7 +74,7 @@ func (d *attachedDriver) check(ctx context.Context) error {
 }
 
 // notFoundError adds a hint to the error about a run that is not in the cluster. The hint depends on the folder of the
-// run on this machine, if there is one.
+// run on this machine.
 func notFoundError(d results.Dir, err error) error {
 	if _, statErr := os.Stat(d.Path(results.PlanFile)); statErr != nil {
 		return fmt.Errorf("attach: this machine has no run %s; on Kubernetes: %w", d.Relative(), err)
@@ -105,13 +104,12 @@ func (d *attachedDriver) prepare(ctx context.Context) (err error) {
 }
 
 // runnersSurvive reports whether the runners continue if soak is killed. Only the suite soak supports that, in a run
-// that is not in parts. The runners end with soak if soak started their target, which also ends with soak, or
-// if the run has actions, which only soak can run.
+// that is not in parts. The runners end with soak if soak started their target, because the target ends with soak. They
+// also end with soak if the run has actions, because only soak can run those.
 func (d *local) runnersSurvive() bool {
 	return d.part == 0 && !d.managesTarget && d.Suite.Plan.BySettings && d.Suite.InPlan() == "" && len(d.actions) == 0
 }
 
-// removePipes removes the pipes of the runners.
 func (d *local) removePipes() {
 	for i := 1; i <= d.Plan.Runners; i++ {
 		_ = os.Remove(runners.PipePath(string(d.dir), i))
@@ -149,7 +147,7 @@ func (d *reattachedDriver) check(ctx context.Context) (err error) {
 	return errors.Join(err, d.find(ctx))
 }
 
-// find attaches to the runners that still run. It stores the last shards of those that ended early.
+// find attaches to the runners that still run, and stores the last shards of those that ended early.
 func (d *reattachedDriver) find(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(withProgress(ctx), claimTimeout)
 	defer cancel()
@@ -188,7 +186,7 @@ func (d *reattachedDriver) prepare(context.Context) (err error) {
 }
 
 // restartControl starts a reference target of the control group at the address of the previous one, which ended with
-// the soak process that started it. It does nothing if that address is not a loopback address.
+// its soak process. It does nothing if that address is not a loopback address.
 func (d *reattachedDriver) restartControl() {
 	reference, err := url.Parse(d.Plan.ControlURL)
 	if err != nil || d.Executable == "" || reference.Host == "" {

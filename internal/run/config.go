@@ -33,7 +33,7 @@ type Config struct {
 
 	plan.Local
 	Runner string // "K/N": this machine runs the Kth of N runners only; "": all
-	// Continue replaces a runner that ended early. The part runs the clients of that runner until the end of the run.
+	// Continue replaces a runner that ended early. This part runs the clients of that runner until the end of the run.
 	Continue bool
 
 	Backends   int    // number of backends to start here if the plan names no service
@@ -71,8 +71,7 @@ type UsageError struct{ Err error }
 func (e UsageError) Error() string { return e.Err.Error() }
 func (e UsageError) Unwrap() error { return e.Err }
 
-// checkLocal checks the values of settings that are not part of the plan. It also replaces the value of --live with
-// the address that it means.
+// checkLocal checks the settings that are not part of the plan. It also replaces the value of --live with its address.
 func (s *session) checkLocal() error {
 	if s.part > 0 && s.CI.Any() {
 		return errors.New("--github and --junit cannot be combined with --runner; pass them to `soak merge`")
@@ -129,7 +128,6 @@ func (s *session) complete(now time.Time) (err error) {
 	return cmp.Or(err, s.checkBackends())
 }
 
-// trust applies --ca and --insecure.
 func (s *session) trust() error {
 	switch {
 	case s.On == "k8s" && (s.CA != "" || s.Insecure):
@@ -220,8 +218,7 @@ func (s *session) completeSettings() error {
 	return nil
 }
 
-// gauge returns the value of GAUGE. It returns "" if GAUGE is not set (the suite then watches our backend), or if the
-// suite does not have the setting.
+// gauge returns the value of GAUGE, or "" if it is not set (the suite then watches our backend) or the suite lacks it.
 func (s *session) gauge() string {
 	if !slices.ContainsFunc(s.Suite.Settings, func(setting suite.Setting) bool { return setting.Name == "GAUGE" }) {
 		return ""
@@ -242,7 +239,7 @@ func (s *session) setting(name, fallback string) string {
 	return fallback
 }
 
-// parsePart parses --runner K/N, and sets the part and the number of runners; "" is the whole run.
+// parsePart parses --runner K/N, and sets the part and the number of runners.
 func (s *session) parsePart() error {
 	if s.Runner == "" {
 		return nil
@@ -266,7 +263,7 @@ func (s *session) parsePart() error {
 	return nil
 }
 
-// parseStart parses --start-at: an RFC 3339 time, or HH:MM or HH:MM:SS in UTC, which means the next such time.
+// parseStart parses --start-at: an RFC 3339 time, or the next HH:MM or HH:MM:SS in UTC.
 func parseStart(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

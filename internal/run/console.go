@@ -19,7 +19,6 @@ type console struct {
 	block []string
 }
 
-// stderr is the console of this process.
 var stderr = &console{out: os.Stderr, width: func() int {
 	width, _, err := term.GetSize(int(os.Stderr.Fd()))
 	if err != nil {
@@ -35,7 +34,6 @@ func (c *console) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// draw replaces the block.
 func (c *console) draw(lines []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,8 +45,7 @@ func (c *console) draw(lines []string) {
 	_, _ = io.WriteString(c.out, text+strings.Join(c.block, "\n")) // a closed terminal does not end a run
 }
 
-// fit shortens a line to fewer columns than width. If that splits a part between two "·", fit also removes the
-// beginning of the part.
+// fit shortens a line to fewer columns than width. It does not leave the beginning of a part between two "·".
 func fit(line string, width int) string {
 	const separator = " · "
 	runes := []rune(line)

@@ -16,15 +16,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard/store"
 )
 
-// A replacedRunner describes a runner that ended early. This session runs the clients of that runner for the remaining
-// time (--continue).
+// A replacedRunner is a runner that ended early. This session runs its clients for the remaining time (--continue).
 type replacedRunner struct {
 	seconds int   // length of the whole run; 0: no runner is replaced
 	startUS int64 // start of the first of the replaced runners, in Unix microseconds
 }
 
 // replace finds the last shard of the runner that this session replaces (--continue), and shortens the plan to the
-// remaining time. If there is no shard, the runner starts from the beginning, so a pod or a systemd unit can repeat one
+// remaining time. Without a shard, the runner starts from the beginning, so a pod or a systemd unit can repeat one
 // command.
 func (s *session) replace(ctx context.Context, now time.Time) error {
 	if !s.Continue {
@@ -50,8 +49,8 @@ func (s *session) replace(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// remaining returns the replacement of a runner that ended early, and the seconds until the end of the run. It also
-// prints the time at which the runner ended, and these seconds. It returns an error if the runner cannot be replaced.
+// remaining returns the replacement of a runner that ended early, and the seconds until the end of the run. It prints
+// both. It returns an error if the runner cannot be replaced.
 func (s *session) remaining(last *shard.Shard, location string, now time.Time) (r replacedRunner, seconds int, err error) {
 	index := last.Runner.Index
 	end := last.Runner.Started().Add(time.Duration(last.Plan.Seconds) * time.Second)
@@ -89,7 +88,6 @@ func lastShard(ctx context.Context, location string, index int) (last *shard.Sha
 	return last, err
 }
 
-// checkContinue checks the settings of --continue.
 func (s *session) checkContinue() error {
 	switch {
 	case !s.Continue:

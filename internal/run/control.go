@@ -70,8 +70,7 @@ func (d *local) stopControl(force context.Context) {
 	}
 }
 
-// createControl creates the reference target in the cluster. If that fails, the run continues without a control
-// group.
+// createControl creates the reference target in the cluster. If that fails, the run continues without a control group.
 func (d *kubernetes) createControl(ctx context.Context) {
 	if !d.startReference {
 		return

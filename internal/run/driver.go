@@ -12,22 +12,22 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A driver runs the runners of a session: all on this machine, only this machine's part of a run on several machines,
-// or all on Kubernetes. The session calls check, prepare, start (once for each round), targetState and judge in this
-// order, and always close at the end. If prepare returns nil, it has set session.targets, dir and location.
+// A driver runs the runners of a session: all on this machine, this machine's part of a run, or all on Kubernetes. The
+// session calls check, prepare, start (once per round), targetState and judge in this order. It calls close at the end,
+// also after an error of prepare or of a later step. prepare sets session.targets, dir and location.
 type driver interface {
 	// check returns an error for settings that this driver cannot run. It starts neither runners nor a target, and
 	// creates no folder of the run.
 	check(ctx context.Context) error
-	// prepare creates the folder of the run, waits until the target answers, and checks that the shards of the
-	// runners can be read. After an error, close stops everything that prepare started, but the folder stays.
+	// prepare creates the folder of the run, waits until the target answers, and checks that the shards of the runners
+	// can be read. After an error, close stops everything that prepare started, but the folder stays.
 	prepare(ctx context.Context) error
-	// start starts the runners of a round. After an error none of them runs.
+	// start starts the runners of a round.
 	start(ctx context.Context, r round) (roundRun, error)
 	// openShards opens the location of shards at a URL that this machine can reach. The runners may need another URL.
 	openShards(ctx context.Context, location string) (store.Store, error)
-	// targetState returns the observed failures of the target since prepare, such as crashes, and the addresses that
-	// no longer respond. These are faults of the service, not of the run.
+	// targetState returns the failures of the target since prepare, such as crashes, and the addresses that no longer
+	// respond. These are faults of the service, not of the run.
 	targetState(ctx context.Context) (failures []verdict.TargetFailure, unreachable []string)
 	// judge makes the verdict from the files in the folder of the run. A part of a run only delivers its files and
 	// prints its counts.
@@ -57,7 +57,6 @@ type roundRun interface {
 	Ends() []shard.RunnerEnd
 }
 
-// newDriver returns the driver of a configuration.
 func newDriver(s *session) (driver, error) {
 	switch {
 	case s.On == "k8s":

@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// interrupts turns signals into two contexts: graceful ends at the first Ctrl-C, SIGTERM or SIGHUP (a closed terminal).
-// force ends at a later Ctrl-C or SIGTERM. A closing terminal may send SIGHUP twice, so a second SIGHUP does not end
-// force. Under nohup SIGHUP is ignored. The caller must call stop, which ends both contexts.
+// interrupts turns signals into two contexts: graceful ends at the first Ctrl-C, SIGTERM or SIGHUP (a closed terminal),
+// force at a later Ctrl-C or SIGTERM. A second SIGHUP has no effect, because a closing terminal may send two. Under
+// nohup SIGHUP is ignored. The caller must call stop, which ends both contexts.
 func interrupts(parent context.Context) (graceful, force context.Context, stop func()) {
 	force, forceNow := context.WithCancel(parent)
 	graceful, stopGracefully := context.WithCancel(force)

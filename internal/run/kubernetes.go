@@ -47,7 +47,7 @@ type kubernetes struct {
 	closers        []func()
 }
 
-// newKubernetes returns the driver. It returns a UsageError for settings that cannot be combined with Kubernetes.
+// newKubernetes returns a UsageError for settings that cannot be combined with Kubernetes.
 func newKubernetes(s *session) (*kubernetes, error) {
 	d := &kubernetes{session: s}
 	switch {
@@ -89,7 +89,6 @@ func (d *kubernetes) check(ctx context.Context) (err error) {
 	return d.connect()
 }
 
-// connect connects to the cluster, unless the driver has a client already.
 func (d *kubernetes) connect() (err error) {
 	if d.client == nil {
 		d.client, err = cluster.Connect(d.Kubernetes.Context)
@@ -145,7 +144,6 @@ type followedRun struct {
 // stopGrace limits how long runners may need to end after an interrupt.
 const stopGrace = 90 * time.Second
 
-// Wait implements roundRun. After graceful ends, it waits up to stopGrace for the end of the runners.
 func (f *followedRun) Wait(graceful, force context.Context) error {
 	defer f.Close()
 	if f.checkpoints != nil {
@@ -174,8 +172,8 @@ func (f *followedRun) Wait(graceful, force context.Context) error {
 	return nil
 }
 
-// targetState returns restarts of the target's pod, and whether the target responds. It opens a new connection to the
-// target, because a connection from before the run may have failed without a fault of the target.
+// targetState opens a new connection to the target, because a connection from before the run may have failed without a
+// fault of the target.
 func (d *kubernetes) targetState(ctx context.Context) (failures []verdict.TargetFailure, unreachable []string) {
 	if d.backend != nil {
 		if text, at := d.client.Restarts(ctx, d.backend); text != "" {
@@ -210,8 +208,8 @@ func (d *kubernetes) judge(context.Context, context.Context) (verdict.Outcome, e
 	return d.conclude()
 }
 
-// close closes the forwarded ports, and removes the run from the cluster, also after an error. It does not remove a run
-// that the user keeps or that continues without a connection.
+// close closes the forwarded ports, and removes the run from the cluster. It does not remove a run that the user keeps
+// or that continues without a connection.
 func (d *kubernetes) close(context.Context) {
 	for _, c := range slices.Backward(d.closers) {
 		c()
@@ -230,16 +228,14 @@ func (d *kubernetes) close(context.Context) {
 	}
 }
 
-// report prints a message with the time.
 func (d *kubernetes) report(news string) {
 	fmt.Fprintln(stderr, time.Now().UTC().Format(time.TimeOnly), news)
 }
 
-// checkpointPoll is the time between two readings of the checkpoints in a bucket.
 const checkpointPoll = 10 * time.Second
 
-// checkpoints reads the progress of an HTTP suite from the checkpoints in the bucket. The runners of such a suite
-// aggregate no metrics for k6's REST API. The progress is for display; no verdict depends on it.
+// checkpoints reads the progress of an HTTP suite from the checkpoints in the bucket, because its runners aggregate no
+// metrics for k6's REST API. The progress is for display; no verdict depends on it.
 type checkpoints struct {
 	open     func(ctx context.Context) (store.Store, error)
 	onReport func(index int, p *shard.Progress)
@@ -272,7 +268,6 @@ func (c *checkpoints) follow(ctx context.Context) {
 	}
 }
 
-// read reports the progress in each checkpoint.
 func (c *checkpoints) read(ctx context.Context, source store.Store) error {
 	return eachShard(ctx, source, 0, func(_ string, s *shard.Shard) { c.report(s.Runner.Index, s.RequestProgress()) })
 }

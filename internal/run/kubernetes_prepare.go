@@ -74,8 +74,7 @@ func (d *kubernetes) prepare(ctx context.Context) (err error) {
 	return d.claim(ctx, false)
 }
 
-// readModule reads the description of the service, if it is a file of the user, and puts its path in the pods into
-// the plan.
+// readModule reads a description that is a file of the user, and puts its path in the pods into the plan.
 func (d *kubernetes) readModule() error {
 	if !plan.IsServiceFile(d.Plan.Service) {
 		return nil
@@ -138,8 +137,8 @@ func (d *kubernetes) apply(ctx context.Context) error {
 	return nil
 }
 
-// checkOperator warns if the k6-operator does not run, or if its release is not the tested one. An unknown version
-// does not prevent the run, because the service account soak has no permission in the namespace of the operator.
+// checkOperator warns if the k6-operator does not run, or if its release is not the tested one. An unknown version is
+// no error, because the service account soak has no permission in the namespace of the operator.
 func (d *kubernetes) checkOperator(ctx context.Context) {
 	version, warning, err := d.client.Operator(ctx)
 	switch {
@@ -153,9 +152,9 @@ func (d *kubernetes) checkOperator(ctx context.Context) {
 	}
 }
 
-// reachTarget sets the address by which this machine reaches the target. It is the one that the user set (Via), the URL
-// of the target, or a port that the API server forwards. If it forwards a port, reachTarget records the restarts of the
-// pod for targetState.
+// reachTarget sets the address by which this machine reaches the target: the address that the user set (Via), the URL
+// of the target, or a port that the API server forwards. In the last case it records the restarts of the pod for
+// targetState.
 func (d *kubernetes) reachTarget(ctx context.Context) (err error) {
 	token := os.Getenv("BACKEND_TOKEN")
 	if via := d.Kubernetes.Via; via != "" {
@@ -181,8 +180,7 @@ func (d *kubernetes) reachTarget(ctx context.Context) (err error) {
 	return err
 }
 
-// openShards opens the location of the shards from this machine: through the API server if the bucket is in the
-// cluster.
+// openShards opens the location through the API server if the bucket is in the cluster.
 func (d *kubernetes) openShards(ctx context.Context, location string) (store.Store, error) {
 	if service, rebase, ok := clusterBucket(location); ok {
 		forward, err := d.client.OpenService(ctx, service)

@@ -14,9 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/run/target"
 )
 
-// saveLedger stores the target's own ledger of this run's streams. Without a ledger the verdict is based on message
-// numbers and times, and states this basis. A backend that soak started always has a ledger, so a missing one makes the
-// run invalid.
+// saveLedger stores the target's own ledger of this run's streams. Without a ledger, the verdict is based on message
+// numbers and times. A backend that soak started always has a ledger, so a missing one makes the run invalid.
 func (s *session) saveLedger(ctx context.Context) {
 	var found bool
 	var readErr error
@@ -38,14 +37,13 @@ func (s *session) saveLedger(ctx context.Context) {
 	}
 }
 
-// errNoLedger is the reason for a missing ledger if there is no other error.
 var errNoLedger = errors.New("it responded without one, or not at all")
 
 // cancelTimeout is how long after the run the model may detect that clients have disconnected.
 const cancelTimeout = 5 * time.Second
 
 // saveModelLedger stores the ledger of the numbered model, if the run abandons requests. The model is the target, or
-// the service behind it at MODEL_URL. saveModelLedger waits up to cancelTimeout until the model has recorded all
+// the service behind it at MODEL_URL. saveModelLedger waits up to cancelTimeout for the model to record all
 // cancellations.
 func (s *session) saveModelLedger(ctx context.Context) {
 	modelURL := s.setting("MODEL_URL", "")

@@ -16,14 +16,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// A livePage is the page of a run in progress.
 type livePage struct {
 	view   *live.View
 	server *live.Server
 	tick   *time.Ticker
 }
 
-// serveLivePage serves the live page of the run, if --live is set.
 func (s *session) serveLivePage() error {
 	if s.Live == "" {
 		return nil
@@ -61,15 +59,13 @@ func offerLive(stdout io.Writer, url string, open func(string) error) {
 	}
 }
 
-// stage shows the stage of the run on the live page.
 func (s *session) stage(word, sentence string) {
 	if s.page != nil {
 		s.page.view.Stage(word, sentence)
 	}
 }
 
-// closeLivePage closes the live page after its viewers have loaded the report, if there is one. A Ctrl-C ends the wait
-// for them.
+// closeLivePage closes the live page after its viewers have loaded the report, if there is one. A Ctrl-C ends the wait.
 func (s *session) closeLivePage(graceful, force context.Context) {
 	if s.page == nil {
 		return
@@ -98,7 +94,7 @@ func checkListen(flag, address string) error {
 	return nil
 }
 
-// liveAddress returns the address of --live; "" for none. By default it is reachable from this machine only.
+// liveAddress returns the address of --live; "" for none. The default is reachable from this machine only.
 func liveAddress(text string) string {
 	switch text {
 	case "", "0", "false":

@@ -33,7 +33,7 @@ const (
 	unplannedInterval    = 15 * time.Second
 )
 
-// check returns an error for limits of this machine that would break the run. It adds warnings for other limits, and
+// check returns an error for limits of this machine that would break the run, and adds warnings for other limits. It
 // records the proxies of the runners.
 func (d *local) check(ctx context.Context) error {
 	if err := d.findScript(); err != nil {
@@ -88,8 +88,6 @@ func (d *local) users() preflight.Users {
 	return u
 }
 
-// prepare reserves cores, creates the folder of the run, opens the targets, and starts the reference target of the
-// control group.
 func (d *local) prepare(ctx context.Context) error {
 	d.managesTarget = d.Plan.BackendURL == ""
 	d.pin()
@@ -104,7 +102,7 @@ func (d *local) prepare(ctx context.Context) error {
 }
 
 // createFolder creates the folder of the run with its manifest, and checks that shards can be written to their
-// location. If another run has the generated test id, createFolder chooses another one.
+// location. If another run has the generated test id, it chooses another one.
 func (d *local) createFolder(ctx context.Context) (err error) {
 	if d.Shards != "" {
 		d.location = store.Join(d.Shards, d.Plan.TestID)
@@ -134,7 +132,6 @@ func (d *local) createFolder(ctx context.Context) (err error) {
 	return d.dir.WriteManifest(d.part, d.manifest())
 }
 
-// targetConfig returns the configuration of a target on this machine.
 func (d *local) targetConfig() target.LocalConfig {
 	config := target.LocalConfig{
 		Connections: unplannedConnections, NoopInterval: cmp.Or(d.interval, unplannedInterval),
@@ -198,7 +195,6 @@ func (d *local) start(_ context.Context, r round) (roundRun, error) {
 	return runners.Start(config)
 }
 
-// runnerConfig returns the configuration of the runners of a round.
 func (d *local) runnerConfig(r round) runners.Config {
 	return runners.Config{
 		K6: d.k6, Script: d.script, Plan: d.Plan, Index: d.part, Token: d.targets[0].Token,
@@ -224,7 +220,7 @@ func (d *local) targetState(ctx context.Context) (failures []verdict.TargetFailu
 	return failures, unreachable
 }
 
-// judge makes the verdict, and removes the pipes of the runners. If the folder of the run has the shards, judge also
+// judge makes the verdict, and removes the pipes of the runners. If the folder of the run has the shards, it also
 // delivers the other evidence to their location. A failed delivery causes only a warning.
 func (d *local) judge(graceful, force context.Context) (verdict.Outcome, error) {
 	outcome, err := d.conclude()
@@ -241,7 +237,6 @@ func (d *local) judge(graceful, force context.Context) (verdict.Outcome, error) 
 	return outcome, nil
 }
 
-// close ends the reference target of the control group and the targets that soak started.
 func (d *local) close(force context.Context) {
 	d.stopControl(force)
 	d.targets.Stop(force)

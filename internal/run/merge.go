@@ -20,7 +20,7 @@ import (
 )
 
 // mergeMemory is the soft memory limit of a merge. Without it the garbage collector would let a large merge use twice
-// the memory; a million connections need half of the limit.
+// the memory. A million connections need half of the limit.
 const mergeMemory = 600 << 20
 
 // Merge makes the verdict from the shards at a location. It first copies shards in a bucket to a folder in out. It
@@ -49,7 +49,7 @@ func Merge(location, out string, expect int, stdout io.Writer, look report.Termi
 	})
 }
 
-// fetchRun returns the folder of a run. It copies a run in a bucket to out first; problems are the files that it could
+// fetchRun returns the folder of a run. It copies a run in a bucket to out first. problems are the files that it could
 // not copy.
 func fetchRun(location, out string) (d results.Dir, problems []string, err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -73,9 +73,9 @@ func fetchRun(location, out string) (d results.Dir, problems []string, err error
 	})
 }
 
-// Judge makes the verdict of a run from its files, and every report. baseline is the run to compare with, "" for the
-// last one that passed without a regression. expect is as in Merge. problems make the verdict invalid. Judge limits the
-// memory of this process to mergeMemory, if possible.
+// Judge makes the verdict of a run from its files, and every report. baseline is the run to compare with; "": the last
+// one that passed without a regression. expect is as in Merge. problems make the verdict invalid. Judge limits the
+// memory of this process to mergeMemory.
 func Judge(d, baseline results.Dir, expect int, problems ...string) (*verdict.Verdict, error) {
 	debug.SetMemoryLimit(mergeMemory)
 	v, m, err := d.JudgeExpecting(expect, problems...)
@@ -85,8 +85,7 @@ func Judge(d, baseline results.Dir, expect int, problems ...string) (*verdict.Ve
 	return v, d.Report(v, m, baseline)
 }
 
-// reportError returns why reports were not written, for example because the disk is full. The error names the verdict;
-// v is nil if there is none.
+// reportError returns why reports were not written. The error names the verdict v, unless v is nil.
 func reportError(d results.Dir, v *verdict.Verdict, err error) error {
 	if v == nil {
 		return err

@@ -21,18 +21,18 @@ import (
 // A meter samples CPU and memory of target and host, and keeps the last sample for the progress line.
 type meter struct {
 	targets                   target.Targets // targets with the metrics of our backend
-	gaugeTargets              target.Targets // the targets with a gauge of the service
+	gaugeTargets              target.Targets // targets with a gauge of the service
 	path                      string
 	interval                  time.Duration
 	serviceCores, runnerCores []int                                  // reserved cores; empty: service and runners share all
 	gauge                     string                                 // gauge of the service that the suite watches; "": none
-	onSample                  func(resources.Sample)                 // is called with each sample; may be nil
+	onSample                  func(resources.Sample)                 // called with each sample; may be nil
 	logs                      map[*target.Local]*resources.LogReader // readers of nginx's error logs
 	lookups                   *resources.Lookups                     // lookups of the target's name; nil: no name, or a proxy looks it up
 	listeners                 map[*target.Target]*resources.Listener // processes of loopback targets not started by soak
 	reportsCPU                map[*target.Target]bool                // targets whose metrics page has reported their CPU
 	firstSample               chan struct{}                          // closed after the first sample
-	start                     time.Time                              // times of samples are monotonic from here, so steps of the wall clock leave no gap
+	start                     time.Time                              // the clock of the samples is monotonic from here, so a step of the wall clock leaves no gap
 
 	mu        sync.Mutex
 	last      resources.Sample
@@ -40,8 +40,8 @@ type meter struct {
 	lastError string
 }
 
-// newMeter returns a meter of the target and of the cluster that the suite compares with it. For a service with another
-// protocol than our backend's, the meter samples only the host, the DNS lookups and the gauge.
+// newMeter returns a meter of the target and of the cluster that the suite compares with it. If the protocol of the
+// service is not that of our backend, the meter samples only the host, the DNS lookups and the gauge.
 func newMeter(s *session) *meter {
 	m := &meter{
 		lookups: s.lookups(), path: s.dir.Path(results.ResourcesFile), interval: cmp.Or(s.Suite.Sampling.Interval, time.Second),
@@ -110,7 +110,7 @@ func (m *meter) run(ctx context.Context) {
 		markSampled()
 		select {
 		case <-ctx.Done():
-			if err := out.Encode(m.sample(context.WithoutCancel(ctx), resources.Interval)); err != nil { // include the time since the last sample
+			if err := out.Encode(m.sample(context.WithoutCancel(ctx), resources.Interval)); err != nil { // includes the time since the last sample
 				m.noteError(err)
 			}
 			return
@@ -119,8 +119,7 @@ func (m *meter) run(ctx context.Context) {
 	}
 }
 
-// sample samples this host, and the target if it responds within timeout. If the target is broken, the values of the
-// host are the most important ones.
+// sample samples this host, and the target if it responds within timeout.
 func (m *meter) sample(ctx context.Context, timeout time.Duration) (s resources.Sample) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -178,8 +177,8 @@ func (m *meter) read(ctx context.Context, parse func(io.Reader) error, open func
 	}
 }
 
-// readGauge adds the gauge that the run watches: of a process of this machine, or from Prometheus if it is configured.
-// Otherwise it adds the gauge on the service's own page.
+// readGauge adds the gauge that the run watches: of a process of this machine, from Prometheus if it is configured, or
+// else from the service's own page.
 func (m *meter) readGauge(ctx context.Context, s *resources.Sample) {
 	address := os.Getenv("PROMETHEUS_URL")
 	switch {
@@ -206,7 +205,6 @@ func (m *meter) noteError(err error) {
 	m.lastError = err.Error()
 }
 
-// warnings returns the last error as a warning, if there was one.
 func (m *meter) warnings() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -16,8 +16,7 @@ import (
 // because a verdict needs all parts.
 type part struct{ local }
 
-// judge delivers the files of this part to the location of the shards. It prints the counts of this part and the
-// command that makes the verdict, and returns the outcome of this part alone.
+// judge delivers the files of this part to the location of the shards, and returns the outcome of this part alone.
 func (d *part) judge(graceful, force context.Context) (verdict.Outcome, error) {
 	s := d.session
 	if err := s.deliver(graceful, force); err != nil {
@@ -47,8 +46,8 @@ func (d *part) judge(graceful, force context.Context) (verdict.Outcome, error) {
 	return outcome, nil
 }
 
-// findShard returns the latest shard, by start time, of the runner with the given index; nil if there is none. A runner
-// and its replacements leave a shard each. runID is the id of the run; "": any.
+// findShard returns the shard with the latest start time of the runner with the given index; nil if there is none. A
+// runner and its replacements leave a shard each. runID is the id of the run; "": any.
 func findShard(ctx context.Context, shards store.Store, index int, runID string) (name string, last *shard.Shard, err error) {
 	err = eachShard(ctx, shards, index, func(candidateName string, candidate *shard.Shard) {
 		if (runID == "" || candidate.Runner.RunID == runID) && (last == nil || candidate.Runner.StartedUS > last.Runner.StartedUS) {

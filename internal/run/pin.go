@@ -8,8 +8,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// pin reserves half of the cores for a service that soak starts, and the other half for the runners. It does so if the
-// suite or --pin requires it. Service and runners then do not delay each other, and the idle time of each is known.
+// pin reserves half of the cores for a service that soak starts, and the other half for the runners, if the suite or
+// --pin requires it. Service and runners then do not delay each other, and the idle time of each is known.
 //
 // A response costs the service more than it costs k6/x/requests, so the runners have idle time when the cores of the
 // service are busy. A handshake, or a user's own script, costs both the same. nginx and the backends share their cores,
@@ -42,7 +42,6 @@ func (d *local) pin() {
 	d.record.ServiceCores, d.record.RunnerCores = d.targetCores, d.runnerCores
 }
 
-// sharingReason returns why service and runners share cores.
 func sharingReason() string {
 	if runtime.GOOS != "linux" {
 		return "service and runners share all cores: pinning requires Linux"

@@ -33,7 +33,7 @@ type display struct {
 	full     *fullDisplay  // nil: only the line of all runners
 }
 
-// display returns the display of the progress of this session. m has the last sample of the target.
+// display returns the display of this session. m has the last sample of the target.
 func (s *session) display(m *meter) *display {
 	d := &display{
 		out: stderr, terminal: term.IsTerminal(int(os.Stderr.Fd())), total: s.duration(), started: time.Now(),
@@ -48,7 +48,6 @@ func (s *session) display(m *meter) *display {
 	return d
 }
 
-// show shows the progress until ctx ends.
 func (d *display) show(ctx context.Context) {
 	interval := time.Second
 	if !d.terminal {
@@ -84,7 +83,7 @@ func (d *display) writeNews() {
 	}
 }
 
-// redraw draws the lines of a terminal again. Without a terminal, it does nothing.
+// redraw does nothing without a terminal.
 func (d *display) redraw() {
 	if !d.terminal {
 		return
@@ -166,7 +165,6 @@ type fullDisplay struct {
 	unlistedCount int    // number of unlisted findings in the lines written so far
 }
 
-// runnersHere returns the indices of the runners of this session.
 func (s *session) runnersHere() (out []int) {
 	for i := range s.Plan.Runners {
 		if s.part == 0 || s.part == i+1 {

@@ -9,8 +9,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
-// findProxies records the proxies of the runners on this machine, and warns about each, because they are a part of
-// the measured system.
+// findProxies records the proxies of the runners on this machine, and warns about each, because they are a part of the
+// measured system.
 func (s *session) findProxies() error {
 	if s.Suite.Target.Kind == suite.MutualTLS { // such handshakes never use a proxy
 		return nil

@@ -129,7 +129,6 @@ func (s *session) stopEnd() shard.RunnerEnd {
 // incomplete reports whether problems of this session prevent a pass, independent of the shards.
 func (s *session) incomplete() bool { return len(s.record.Problems)+len(s.record.RunnerEnds) > 0 }
 
-// duration returns the planned duration of the runners.
 func (s *session) duration() time.Duration {
 	if s.Suite.Plan.BySettings {
 		return s.Plan.Hold()

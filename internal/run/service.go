@@ -51,7 +51,7 @@ func (s *session) completeService() error {
 }
 
 // completeFinite fills in the service of a suite whose responses end by themselves. The service is a setting of the
-// script. completeFinite also makes the path of PROMPTS absolute.
+// script.
 func (s *session) completeFinite() (err error) {
 	s.Plan.Service, s.isModule = s.setting("SERVICE", "openai-chat"), true
 	if err := s.completeServiceName(); err != nil {
@@ -72,7 +72,6 @@ func (s *session) completeFinite() (err error) {
 	return nil
 }
 
-// checkFile returns an error unless there is a file at path.
 func checkFile(path string) error {
 	info, err := os.Stat(path)
 	if err == nil && info.IsDir() {
@@ -87,8 +86,8 @@ func (s *session) set(name, value string) {
 	s.Settings = append(s.Settings, name+"="+value)
 }
 
-// completeServiceName makes the path of a module absolute. It returns an error with a suggestion for any other name
-// that has no module in load-tests/services, unless the user's script may have that module.
+// completeServiceName makes the path of a module absolute. For any other name, it returns an error with a suggestion
+// unless load-tests/services or the user's script may have the module.
 func (s *session) completeServiceName() (err error) {
 	name := s.Plan.Service
 	if plan.IsServiceFile(name) {
@@ -186,7 +185,6 @@ func (s *session) describe(ctx context.Context) error {
 	return nil
 }
 
-// messages returns the word for messages in reports.
 func (s *session) messages() string { return s.service.Noun() + "s" }
 
 // intervalText states how often a message arrives on each stream.

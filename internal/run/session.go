@@ -1,5 +1,5 @@
-// Package run runs one session of any suite: check → prepare → hold → collect → judge. A driver starts the runners
-// (on this machine, on one of several machines, or on Kubernetes); everything else is the same for all drivers.
+// Package run runs one session of any suite: check, prepare, hold, collect, judge. A driver starts the runners (on this
+// machine, on one of several machines, or on Kubernetes). Everything else is the same for all drivers.
 package run
 
 import (
@@ -92,8 +92,8 @@ func reportToCI(targets ci.Targets, stdout io.Writer, judge func(*ci.Reporter) (
 	return outcome, t.End(secret.Error(err), func(sentence string) { printMessage("warning: " + sentence) })
 }
 
-// newSession returns a session whose record has the command, the versions and the machine. If the description of the
-// service is built in, the session has it, too.
+// newSession returns a session whose record has the command, the versions and the machine, and the description of a
+// service that is built in.
 func newSession(c Config) *session {
 	secrets := secret.Environment(os.Environ())
 	s := &session{Config: c, secrets: secrets, watch: new(live.Watch), record: results.RunRecord{Circumstances: report.Circumstances{
@@ -174,7 +174,7 @@ func (s *session) prepareDriver(ctx context.Context) error {
 	return err
 }
 
-// savePlan stores the plan. The stored plan is the same for all parts of a run.
+// savePlan stores the plan, which is the same for all parts of a run.
 func (s *session) savePlan() error {
 	p := s.Plan
 	if s.part > 0 {
@@ -183,7 +183,6 @@ func (s *session) savePlan() error {
 	return s.dir.WriteJSON(results.PlanFile, p)
 }
 
-// findScript finds the suite's script, and k6.
 func (s *session) findScript() (err error) {
 	if s.k6 == "" {
 		s.k6, err = Program("k6")
@@ -270,8 +269,7 @@ func (s *session) settings(extra map[string]string) map[string]string {
 	return values
 }
 
-// environment returns the variables of every runner: settings of k6, the replaced runner, and the times of the
-// actions.
+// environment returns the variables of every runner: settings of k6, the replaced runner, and the times of the actions.
 //
 // Without summary and thresholds k6 aggregates no metrics, which saves the memory of one value per request. On
 // Kubernetes, the progress of streams comes from these aggregates.
@@ -316,9 +314,8 @@ func (s *session) awaitStart(ctx context.Context) error {
 
 var errStopped = errors.New("stopped before the start; no load was generated")
 
-// storeRecords stores the evidence for the verdict in addition to the shards: the target's ledger, and the records of
-// this session. It then completes the manifest. Only a service with our protocol, or the numbered model, may have a
-// ledger.
+// storeRecords stores the target's ledger and the records of this session, and then completes the manifest. Only a
+// service with our protocol, or the numbered model, may have a ledger.
 func (s *session) storeRecords(ctx context.Context) error {
 	if s.Suite.Target.Streams && s.service.Backend {
 		s.saveLedger(ctx)
@@ -332,8 +329,8 @@ func (s *session) storeRecords(ctx context.Context) error {
 	return s.dir.Seal(s.part)
 }
 
-// warn adds a warning to the verdict and to the page, and prints it. Before the first call of printWarnings, it leaves
-// the printing to that function.
+// warn adds a warning to the verdict and to the page, and prints it. printWarnings prints the warnings from before its
+// first call.
 func (s *session) warn(text string) {
 	s.warnMu.Lock()
 	s.record.Warnings = append(s.record.Warnings, text)
@@ -345,7 +342,7 @@ func (s *session) warn(text string) {
 }
 
 // printWarnings prints the warnings so far, after the header line or before an error. From then on, warn prints each
-// warning.
+// one.
 func (s *session) printWarnings() {
 	for _, text := range s.record.Warnings {
 		printMessage("warning: " + text)

@@ -27,8 +27,7 @@ const (
 // printMessage prints a message on the terminal, outside of progress and verdict.
 func printMessage(sentence string) { fmt.Fprintln(stderr, "soak:", sentence) }
 
-// withProgress returns a context in which stores report their retries. It reports each cause at most once per
-// reportEvery.
+// withProgress returns a context in which stores report their retries, each cause at most once per reportEvery.
 func withProgress(ctx context.Context) context.Context {
 	const reportEvery = 10 * time.Second
 	var mu sync.Mutex
@@ -53,8 +52,8 @@ func storageContext(graceful, force context.Context, limit time.Duration) (conte
 }
 
 // claim checks before the load that this machine can read shards at their location. With write it also writes the
-// manifest there, and reads it back. It returns an error for a location with shards of an earlier run, which a merge
-// would mix with the new ones.
+// manifest there, and reads it back. Shards of an earlier run are an error, because a merge would mix them with the new
+// ones.
 func (s *session) claim(ctx context.Context, write bool) error {
 	ctx, cancel := context.WithTimeout(withProgress(ctx), claimTimeout)
 	defer cancel()

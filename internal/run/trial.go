@@ -19,8 +19,8 @@ import (
 )
 
 // tryService opens one stream of the service before the load, and before the run has a folder. If the description is a
-// module, it also tries publishing and the other fields. A run on Kubernetes has no trial, because this machine
-// may be unable to reach the service.
+// module, it also tries publishing and the other fields. A run on Kubernetes has no trial, because this machine may be
+// unable to reach the service.
 func (s *session) tryService(ctx context.Context) error {
 	if s.On != "local" || !s.runStart.IsZero() || s.Plan.BackendURL == "" || !s.isModule && !s.Suite.Target.Streams {
 		return nil
@@ -78,8 +78,8 @@ func Try(ctx context.Context, c Config) error {
 	return trial.Connect(ctx, s.trialOf(s.desc))
 }
 
-// tryAnswer tries a response that ends by itself. A service that fails some requests may fail this one, so there are
-// several attempts.
+// tryAnswer tries a response that ends by itself. It makes several attempts, because a service that fails some requests
+// may fail this one.
 func tryAnswer(ctx context.Context, c trial.Config) (err error) {
 	const attempts = 3
 	c.ID = c.Marker + "-trial"
@@ -98,7 +98,7 @@ func tryAnswer(ctx context.Context, c trial.Config) (err error) {
 	return err
 }
 
-// firstPrompt returns the first prompt of PROMPTS, which the script reads as well; "" if there is none.
+// firstPrompt returns the first prompt of PROMPTS; "" if there is none.
 func (s *session) firstPrompt() (prompt string) {
 	file := s.setting("PROMPTS", "")
 	if file == "" {
@@ -115,8 +115,7 @@ func (s *session) firstPrompt() (prompt string) {
 	return prompt
 }
 
-// answerTimeout returns how long a trial waits for the header of a response, and for its end. It is a minute, or
-// FIRST_TIMEOUT if that is shorter.
+// answerTimeout returns how long a trial waits for the header of a response, and for its end.
 func (s *session) answerTimeout() time.Duration {
 	if first, err := strconv.ParseFloat(s.setting("FIRST_TIMEOUT", ""), 64); err == nil && first > 0 {
 		return min(time.Minute, time.Duration(first*float64(time.Second)))
@@ -171,7 +170,6 @@ func (s *session) tryNoop(ctx context.Context, targets target.Targets) error {
 		err, plan.NoopService, s.Plan.BackendURLs()[0])
 }
 
-// reportWait is like withProgressReports, for a function that returns no error.
 func (s *session) reportWait(activity string, f func()) {
 	_ = s.withProgressReports(activity, func() error { f(); return nil })
 }

@@ -22,15 +22,15 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Intervals between two polls of the files of a remote run. A bucket is polled less often, because requests to a
-// bucket cost money.
+// Intervals between two polls of the files of a remote run. Requests to a bucket cost money, so it is polled less
+// often.
 const (
 	folderInterval = 5 * time.Second
 	bucketInterval = 15 * time.Second
 )
 
-// pauseFactor is the minimum pause after a poll as a multiple of its duration. Polling therefore uses at most 1/20 of
-// a core.
+// pauseFactor is the minimum pause after a poll as a multiple of its duration. Polling therefore uses at most 1/20 of a
+// core.
 const pauseFactor = 20
 
 // A WatchConfig selects a run of another session, and configures the page that shows it.
@@ -81,7 +81,6 @@ func Watch(ctx context.Context, w WatchConfig) error {
 	return nil
 }
 
-// A remoteRun is a run of another session.
 type remoteRun struct {
 	WatchConfig
 	page        *live.Files
@@ -92,7 +91,6 @@ type remoteRun struct {
 	warnedEmpty bool   // a warning about an empty location was printed
 }
 
-// open opens the location of the run. For a bucket, it also creates the folder scratch.
 func (e *remoteRun) open(ctx context.Context) (err error) {
 	if e.source, err = store.Open(ctx, e.Location); err != nil {
 		return err
@@ -115,8 +113,8 @@ func (e *remoteRun) close() {
 	}
 }
 
-// reportLocation returns the path of the report. For a run in a bucket, whose report at path is temporary, it returns
-// a clause that names the command for a permanent one.
+// reportLocation returns the path of the report. The report of a run in a bucket is temporary, so reportLocation
+// returns a clause with the command for a permanent one instead.
 func (e *remoteRun) reportLocation(path string) string {
 	if e.dir != "" {
 		return path

@@ -80,7 +80,6 @@ func (c *Client) Await(ctx context.Context, namespace, name string, limit time.D
 	}
 }
 
-// unreadyReason returns why the pods of a selector are not ready.
 func (c *Client) unreadyReason(ctx context.Context, namespace string, selector *metav1.LabelSelector) string {
 	pods, err := c.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(selector)})
 	if err != nil {

@@ -35,8 +35,8 @@ func (m *Tracker) Suspects(s Snapshot) (out []*Part) {
 	return out
 }
 
-// timeOut ends the run, because parts did not finish the phase in time. It records each of these parts with the reason
-// for its wait.
+// timeOut ends the run, because parts did not finish the phase in time. It records each of them with the reason for its
+// wait.
 func (m *Tracker) timeOut(s Snapshot) {
 	limit := m.limit()
 	report := func(name string, p *Part, fallback string) {
@@ -81,10 +81,10 @@ const (
 	podTimeout = 10 * time.Second
 )
 
-// permanentReasons lists those reasons of waiting containers that do not go away by themselves.
+// permanentReasons are the reasons of waiting containers that do not go away by themselves.
 var permanentReasons = []string{"ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError"}
 
-// cause returns the permanent reason why a part does not run, "" if there is none.
+// cause returns the permanent reason why a part does not run, or "".
 func (p *Part) cause() string {
 	if p.Pod != nil {
 		reason := waitReason(p.Pod)

@@ -1,10 +1,10 @@
 // Package cluster runs the runners of a soak on Kubernetes, under the k6-operator (v1.6). It renders the TestRun from
-// the plan, applies it, and follows initializer, runners and starter through their phases. It reports which pod on
-// which node failed, and why.
+// the plan, applies it, and follows initializer, runners and starter. It reports which pod on which node failed, and
+// why.
 //
 // The operator's stage is not enough: it is `finished` even if runners failed, and `started` while runners are paused
-// forever. The package therefore reads Jobs, pods and k6's own REST API, and sets a deadline for each phase. The
-// state of a run is all in the cluster, so any machine can attach to a run at any time.
+// forever. The package therefore reads Jobs, pods and k6's own REST API, and sets a deadline for each phase. All state
+// of a run is in the cluster, so any machine can attach to a run at any time.
 package cluster
 
 import (
@@ -21,7 +21,6 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// testRuns is the resource of the operator.
 var testRuns = schema.GroupVersionResource{Group: "k6.io", Version: "v1alpha1", Resource: "testruns"}
 
 // A Client is a client of one cluster.

@@ -48,7 +48,6 @@ func reason(word, message string) string {
 	return word + ": " + strings.TrimSuffix(strings.TrimSpace(message), ".")
 }
 
-// location names a pod and its node.
 func location(pod *corev1.Pod) string {
 	if pod == nil {
 		return "no pod"
@@ -59,7 +58,7 @@ func location(pod *corev1.Pod) string {
 	return fmt.Sprintf("pod %s on node %s", pod.Name, pod.Spec.NodeName)
 }
 
-// condition returns the first true condition of a Job with one of the types; nil if there is none. job may be nil.
+// condition returns the first true condition of a Job with one of the types, or nil. job may be nil.
 func condition(job *batchv1.Job, types ...batchv1.JobConditionType) *batchv1.JobCondition {
 	if job == nil {
 		return nil
@@ -81,7 +80,6 @@ func jobFailure(job *batchv1.Job) (cause string, ok bool) {
 	return "", false
 }
 
-// isComplete reports whether a Job succeeded.
 func isComplete(job *batchv1.Job) bool {
 	return condition(job, batchv1.JobComplete) != nil || job != nil && job.Status.Succeeded > 0
 }
@@ -158,7 +156,6 @@ func deletedAt(pod *corev1.Pod) time.Time {
 	return pod.DeletionTimestamp.Add(-grace)
 }
 
-// memoryLimit returns the memory limit of a pod as text; "the node's memory" if it has none.
 func memoryLimit(pod *corev1.Pod) string {
 	for _, c := range pod.Spec.Containers {
 		if q, ok := c.Resources.Limits[corev1.ResourceMemory]; ok {

@@ -36,7 +36,6 @@ func (f *Forward) Close() {
 	}
 }
 
-// opener returns a function that forwards a port of this machine to a port of a pod.
 func opener(config *rest.Config, client kubernetes.Interface) func(context.Context, string, string, int) (*Forward, error) {
 	return func(ctx context.Context, namespace, pod string, port int) (*Forward, error) {
 		ctx, cancel := context.WithTimeout(ctx, requestTimeout)

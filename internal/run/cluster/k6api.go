@@ -96,7 +96,6 @@ type k6Status struct {
 	} `json:"data"`
 }
 
-// isPaused reports whether the runner waits for its start.
 func (r *runnerAPI) isPaused(ctx context.Context) (bool, error) {
 	var s k6Status
 	if err := r.request(ctx, http.MethodGet, "/v1/status", nil, &s); err != nil {

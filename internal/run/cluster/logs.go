@@ -70,7 +70,7 @@ func (k *logKeeper) copy(pod, path string) error {
 		return err
 	}
 	defer stream.Close()
-	// The file is not created earlier, because path may be the log of a pod that no longer exists.
+	// Only now, because os.Create removes the log of an earlier pod at path.
 	to, err := os.Create(path) // #nosec G304 -- in the run's folder
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func (k *logKeeper) copy(pod, path string) error {
 	return err
 }
 
-// finish waits up to timeout until all logs are complete. Then it stops copying the logs that are not.
+// finish waits up to timeout until all logs are complete. Then it stops copying.
 func (k *logKeeper) finish(timeout time.Duration) {
 	done := make(chan struct{})
 	go func() { k.running.Wait(); close(done) }()

@@ -102,7 +102,6 @@ func (m *Manifests) OmitBackend() {
 	m.Setup = slices.DeleteFunc(m.Setup, func(o *unstructured.Unstructured) bool { return o.GetName() == backendName })
 }
 
-// find returns an object of the overlay, nil if there is none.
 func (m *Manifests) find(kind, name string) *unstructured.Unstructured {
 	for _, o := range m.Setup {
 		if o.GetKind() == kind && o.GetName() == name {
@@ -127,7 +126,6 @@ func (c *Client) WatchPod(ctx context.Context, namespace, name string) (*Watched
 	return &WatchedPod{namespace: namespace, name: name, restarts: restarts(pod)}, nil
 }
 
-// restarts returns the number of restarts of all containers of a pod.
 func restarts(pod *corev1.Pod) (n int32) {
 	for _, c := range pod.Status.ContainerStatuses {
 		n += c.RestartCount
@@ -136,8 +134,7 @@ func restarts(pod *corev1.Pod) (n int32) {
 }
 
 // Restarts returns a sentence if the pod was restarted or replaced after WatchPod; "" otherwise. at is the last time
-// that one of its containers ended; zero if unknown. A restart or a replacement is a fault of the target, so the run
-// fails.
+// that one of its containers ended; zero if unknown.
 func (c *Client) Restarts(ctx context.Context, w *WatchedPod) (text string, at time.Time) {
 	pod, err := c.CoreV1().Pods(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
 	switch {

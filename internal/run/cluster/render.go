@@ -48,8 +48,7 @@ func CheckTestID(id string) error {
 // Name returns the name of the TestRun of a test.
 func Name(id string) string { return namePrefix + id }
 
-// tokenSecret returns the name of the secret with BACKEND_TOKEN, PUBLISH_TOKEN, SUBSCRIBE_TOKEN, and k6's settings
-// for a Prometheus.
+// tokenSecret returns the name of the secret with Job.Secrets.
 func tokenSecret(id string) string { return Name(id) + "-token" }
 
 // moduleMap returns the name of the config map with the module of the service.
@@ -78,8 +77,7 @@ type Job struct {
 	Length      time.Duration     // duration of the runners
 }
 
-// Render completes the TestRun for the job: name, annotations, parallelism, arguments, script, environment, secrets,
-// module, memory.
+// Render completes the TestRun for the job.
 func (m *Manifests) Render(j Job) error {
 	r := &rendering{Unstructured: m.TestRun}
 	r.SetName(Name(j.Plan.TestID))
@@ -105,8 +103,8 @@ func (m *Manifests) Render(j Job) error {
 	return nil
 }
 
-// A rendering is an object of the overlay that is being completed. It keeps the first error, such as that of a field
-// with the wrong type.
+// A rendering completes an object of the overlay. It keeps the first error, such as that of a field with the wrong
+// type.
 type rendering struct {
 	*unstructured.Unstructured
 	err error
@@ -122,7 +120,6 @@ func (r *rendering) set(value any, field ...string) {
 	}
 }
 
-// list returns the list in a field, nil if there is none.
 func (r *rendering) list(field ...string) []any {
 	entries, _, err := unstructured.NestedSlice(r.Object, field...)
 	r.fail(err)
@@ -168,8 +165,8 @@ func (r *rendering) setArguments(j Job) {
 	r.fail(unstructured.SetNestedStringSlice(r.Object, args, "spec", "args"))
 }
 
-// withRemoteWrite returns arguments with an output for a Prometheus and the tag of the test id. The overlay may have
-// either already. The operator gives each runner its own tag, instance_id.
+// withRemoteWrite returns arguments with an output for a Prometheus and the tag of the test id, which the overlay may
+// have already. The operator gives each runner its own tag, instance_id.
 func withRemoteWrite(args []string, id string) []string {
 	added := runners.RemoteWriteArgs(id)
 	if !slices.Contains(args, runners.RemoteWrite) {
@@ -213,7 +210,6 @@ func (r *rendering) setEnvironment(pod string, j Job) {
 	r.set(list, "spec", pod, "env")
 }
 
-// mountModule mounts the module of the service at the path that the plan names.
 func (r *rendering) mountModule(p plan.Plan) {
 	const name = "service"
 	item := map[string]any{"key": moduleKey, "path": path.Base(p.Service)}
@@ -224,12 +220,10 @@ func (r *rendering) mountModule(p plan.Plan) {
 	}
 }
 
-// extend appends an entry to a list of a pod.
 func (r *rendering) extend(entry any, pod, list string) {
 	r.set(append(r.list("spec", pod, list), entry), "spec", pod, list)
 }
 
-// runnerMemory returns 1.5 times the memory of one runner, in bytes.
 func runnerMemory(j Job) int64 {
 	share := j.Plan
 	share.Connections, share.Runners = j.Plan.PerRunner(), 1

@@ -149,7 +149,6 @@ func (r *Run) eachRunner(ctx context.Context, do func(ctx context.Context, i int
 	return group.Wait()
 }
 
-// recordPods stores the names of the running pods, and reports the runners that have ended.
 func (r *Run) recordPods(s Snapshot) {
 	for i := range s.Runners {
 		name := ""
@@ -236,7 +235,7 @@ func (r *Run) Ends() []shard.RunnerEnd { return r.tracker.Ends }
 // logTimeout limits how long the last lines of a log may need to arrive.
 const logTimeout = 10 * time.Second
 
-// Close closes the connections to the runners. Before that, it waits up to logTimeout until their logs are complete.
+// Close waits up to logTimeout until the logs of the runners are complete, and closes the connections to the runners.
 // The run itself continues. Call it after Wait has returned.
 func (r *Run) Close() {
 	r.logs.finish(logTimeout)

@@ -95,8 +95,8 @@ func (s *Snapshot) part(run, job string) *Part {
 	return nil
 }
 
-// explain adds the events and the last output to a part with a problem. They are only for messages, so explain ignores
-// errors.
+// explain adds the events and the last output to a part with a problem. It ignores errors, because both are only for
+// messages.
 func (c *Client) explain(ctx context.Context, namespace string, p *Part) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -115,7 +115,7 @@ func (c *Client) explain(ctx context.Context, namespace string, p *Part) {
 		slices.SortFunc(list.Items, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
 		for _, e := range list.Items {
 			isRelevant := e.Type == corev1.EventTypeWarning || e.Reason == "Killing"
-			if e.InvolvedObject.Name == name && isRelevant && !strings.HasPrefix(e.Message, "Readiness probe") { // a failed probe of this kind ends no runner
+			if e.InvolvedObject.Name == name && isRelevant && !strings.HasPrefix(e.Message, "Readiness probe") { // a failed readiness probe ends no runner
 				p.Events = append(p.Events, e.Reason+": "+e.Message)
 			}
 		}

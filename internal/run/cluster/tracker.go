@@ -66,7 +66,6 @@ type runner struct {
 	problem  string
 }
 
-// newTracker returns the tracker of a run before its first snapshot.
 func newTracker(runners int, l Limits, now time.Time) *Tracker {
 	return &Tracker{limits: l, since: now, runners: make([]runner, runners)}
 }
@@ -103,7 +102,6 @@ func (m *Tracker) Advance(s Snapshot) (news []string) {
 	return append(problems, news...)
 }
 
-// observe records the state of a runner.
 func (m *Tracker) observe(i int, p *Part, at time.Time) {
 	r := &m.runners[i]
 	if r.hasEnded {
@@ -121,7 +119,6 @@ func (m *Tracker) observe(i int, p *Part, at time.Time) {
 	m.recordEnd(i+1, "runner %d of %d (%s): %s%s", i+1, len(m.runners), location(r.pod), problem, p.details())
 }
 
-// update stores the newest state of the pod.
 func (r *runner) update(p *Part) {
 	switch {
 	case p.Pod != nil:
@@ -176,10 +173,8 @@ func (m *Tracker) checkStart(s Snapshot) {
 	}
 }
 
-// isStarted reports whether the starter has finished.
 func (m *Tracker) isStarted(s Snapshot) bool { return isComplete(s.Starter.Job) }
 
-// next returns the phase in the snapshot.
 func (m *Tracker) next(s Snapshot) Phase {
 	finished, running, unpaused := 0, 0, 0
 	for i := range m.runners {
@@ -208,7 +203,6 @@ func (m *Tracker) next(s Snapshot) Phase {
 	return Initializing
 }
 
-// enterPhase returns the sentence that announces the next phase.
 func (m *Tracker) enterPhase(next Phase, s Snapshot) string {
 	duration := s.At.Sub(m.since).Round(time.Second)
 	switch next {
@@ -229,7 +223,6 @@ func (m *Tracker) enterPhase(next Phase, s Snapshot) string {
 	return "all runners have ended"
 }
 
-// limit returns the time limit of the current phase.
 func (m *Tracker) limit() time.Duration {
 	if m.phase == Running {
 		return m.limits.Run
@@ -242,7 +235,6 @@ func (m *Tracker) recordEnd(runner int, format string, args ...any) {
 	m.Ends = append(m.Ends, shard.RunnerEnd{Runner: runner, Text: fmt.Sprintf(format, args...)})
 }
 
-// fail records why the run cannot finish.
 func (m *Tracker) fail(format string, args ...any) {
 	m.recordEnd(0, format, args...)
 	m.Failed = true

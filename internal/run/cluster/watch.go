@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// A podWatch keeps the last state of each pod of a run. A pod may end and be deleted between two snapshots. Only the
+// A podWatch keeps the last state of each pod of a run. If a pod ends and is deleted between two snapshots, only the
 // watch receives the cause of its end.
 type podWatch struct {
 	client         *Client
@@ -22,7 +22,6 @@ type podWatch struct {
 	last map[string]*corev1.Pod // by Job
 }
 
-// open starts a watch of the pods of the run.
 func (w *podWatch) open(ctx context.Context) (watch.Interface, error) {
 	return w.client.CoreV1().Pods(w.namespace).Watch(ctx, metav1.ListOptions{LabelSelector: selector(w.run)})
 }

@@ -92,7 +92,6 @@ func (f *Files) fill(s *state) {
 	}
 }
 
-// runnersOf returns the counts in the file of each runner.
 func runnersOf(m *shard.Merged) []Runner {
 	out := make([]Runner, len(m.Runners))
 	for i := range m.Runners {
@@ -133,7 +132,7 @@ func (f *Files) Ended() bool {
 	return f.ended()
 }
 
-// ended is Ended for a caller that holds mu.
+// ended requires that the caller holds mu.
 func (f *Files) ended() bool {
 	if f.verdict == nil || len(f.merged.Runners) < f.merged.Plan.Runners {
 		return false

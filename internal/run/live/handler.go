@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// maxKey is the maximum number of bytes of a viewer's key, which the server stores. The page sends at most 13.
+	// maxKey is the maximum length in bytes of a viewer's key, which the server stores. The page sends at most 13.
 	maxKey = 100
 	// writeTimeout limits one write, so that a suspended browser does not block its handler.
 	writeTimeout = 10 * time.Second
 )
 
-// handler returns the handler of all requests. It rejects requests from other sites, and requests without the token.
+// handler rejects requests from other sites, and requests without the token.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", s.servePage)
@@ -55,8 +55,8 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// recordDelivery records that a viewer has loaded the report. A browser that reloads the page sends no key. Its request
-// counts as that of the most recent viewer without the report.
+// recordDelivery records that a viewer has loaded the report. A browser that reloads the page sends no key, so the
+// request counts as that of the most recent viewer without the report.
 func (s *Server) recordDelivery() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +131,6 @@ func (s *Server) addViewer(key string) bool {
 	return true
 }
 
-// removeViewer removes a viewer from the count of open pages, and records the time at which it left.
 func (s *Server) removeViewer(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +138,6 @@ func (s *Server) removeViewer(key string) {
 	s.recordVisit(key)
 }
 
-// finalID is the id of the event about the report.
 const finalID = "report"
 
 // nextEvent returns the event after the event with the given id, nil if there is none, and the id of the new event.

@@ -27,8 +27,8 @@ type Header struct {
 	Declared bool          // the script declares the load: see verdict.Layout
 	Total    time.Duration // approximate length of the run
 	Machine  resources.Machine
-	// Prometheus is the address of the metrics of the run, "" if there is none; WritesMetrics reports whether the
-	// runners write to it.
+	// Prometheus is the address of the metrics of the run; "": none. WritesMetrics reports whether the runners write to
+	// it.
 	Prometheus    string
 	WritesMetrics bool
 }
@@ -56,7 +56,6 @@ func (s *state) page() *html.Live {
 	return out
 }
 
-// banner returns the result so far, and the problems of the runners.
 func (s *state) banner(sum *shard.Progress) report.Banner {
 	b := report.Banner{Word: s.word, Tone: report.Neutral, Name: s.Title, About: []string{s.Plan.BackendURL}}
 	if s.Plan.BackendURL == "" {
@@ -123,7 +122,6 @@ func (s *state) nouns() string { return s.Service.Noun() + "s" }
 // requests reports whether the run makes requests and opens no streams.
 func (s *state) requests(sum *shard.Progress) bool { return s.Plan.Connections == 0 && sum.Opened == 0 }
 
-// tiles returns the most important counts.
 func (s *state) tiles(sum *shard.Progress, lateness *shard.Histogram) []report.Tile {
 	if s.requests(sum) {
 		return []report.Tile{
@@ -165,7 +163,6 @@ func (s *state) tiles(sum *shard.Progress, lateness *shard.Histogram) []report.T
 	return out
 }
 
-// clock returns the completed share of the run, and its text.
 func (s *state) clock() (share float64, words string) {
 	if s.started.IsZero() {
 		return 0, "the runners are starting"
@@ -174,7 +171,6 @@ func (s *state) clock() (share float64, words string) {
 	return float64(elapsed) / float64(max(s.Total, 1)), format.Duration(elapsed) + " of " + format.Duration(s.Total)
 }
 
-// findingsSection returns the section with the findings, the newest first.
 func (s *state) findingsSection() report.Section {
 	out := report.Section{ID: "found", Title: "Findings"}
 	if len(s.findings)+s.omitted == 0 {
@@ -201,7 +197,6 @@ func (s *state) findingsSection() report.Section {
 	return out
 }
 
-// health returns the section with the state and the counts of each runner.
 func (s *state) health(requests bool) report.Section {
 	out := report.Section{ID: "runners", Title: "Runners"}
 	numbers := []string{"#open", "#received", "#missed", "#undecided", "#late p99"}
@@ -239,7 +234,6 @@ func (s *state) health(requests bool) report.Section {
 	return out
 }
 
-// counts returns the cells with the counts of a runner.
 func (r *Runner) counts() report.Row {
 	row := report.Cells(format.Thousands(max(r.Open, 0)), format.Thousands(r.Received), format.Thousands(r.Missed()), format.Thousands(r.Undecided), "–")
 	if r.Missed() > 0 {

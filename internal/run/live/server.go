@@ -57,9 +57,9 @@ type Server struct {
 	parts     []part
 	number    int           // of the last event
 	news      chan struct{} // closed at the next event
-	lastView  time.Time     // last time at which a viewer had the page open or requested it
+	lastView  time.Time     // when a viewer last had the page open or requested it
 	viewers   int
-	lastViews map[string]time.Time // time at which each viewer last opened or left the page, by key
+	lastViews map[string]time.Time // when each viewer last opened or left the page, by key
 	delivered map[string]bool      // viewers that have the report
 	report    []byte               // nil: the run is in progress, or has no report
 	ended     bool                 // the page is no longer updated
@@ -91,7 +91,6 @@ func Listen(address string, source Source, tick <-chan time.Time) (*Server, erro
 	return s, nil
 }
 
-// randomHex returns a random number of the given size in bytes, in hexadecimal.
 func randomHex(bytes int) string {
 	b := make([]byte, bytes)
 	_, _ = rand.Read(b) // never fails
@@ -111,7 +110,6 @@ func (s *Server) URL() string {
 	return url
 }
 
-// run publishes the page at each tick until the server is closed.
 func (s *Server) run(tick <-chan time.Time) {
 	for {
 		select {
@@ -163,7 +161,6 @@ func (s *Server) update() (*html.Live, error) {
 	return l, nil
 }
 
-// id returns the id of the last event.
 func (s *Server) id() string { return fmt.Sprintf("%s-%d", s.epoch, s.number) }
 
 // changesSince returns an event with the parts that changed after the event with the given id; nil if none changed.
@@ -193,8 +190,8 @@ func (s *Server) changesSince(id string) []byte {
 	return fmt.Appendf(nil, "id: %s\nevent: parts\ndata: %s\n\n", s.id(), format.Escape(strings.TrimSpace(data.String())))
 }
 
-// recordVisit records that a viewer has the page open at this time. If there are too many viewers, it forgets those
-// whose last visit was more than viewerGrace ago. The caller holds mu.
+// recordVisit records that a viewer has the page open now. If there are too many viewers, it forgets those whose last
+// visit was more than viewerGrace ago. The caller holds mu.
 func (s *Server) recordVisit(key string) {
 	s.lastViews[key] = time.Now()
 	if len(s.lastViews) > 10*maxViewers {
@@ -202,8 +199,8 @@ func (s *Server) recordVisit(key string) {
 	}
 }
 
-// Finish shows the report in place of the run, and returns when every viewer has loaded it, after finishTimeout, or
-// when ctx ends. It does not wait if there is no report.
+// Finish shows the report in place of the run. It returns when every viewer has loaded the report, after finishTimeout,
+// when ctx ends, or at once if there is no report.
 func (s *Server) Finish(ctx context.Context, report []byte) {
 	s.mu.Lock()
 	s.ended, s.report = true, report
@@ -225,8 +222,8 @@ func (s *Server) Finish(ctx context.Context, report []byte) {
 	s.Close()
 }
 
-// allDelivered reports whether all viewers have loaded the report. An open event stream ends after the event about the
-// report, so its viewer has not loaded the report yet.
+// allDelivered reports whether all viewers have loaded the report. A viewer with an open event stream has not loaded
+// it: the stream ends after the event about the report.
 func (s *Server) allDelivered() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -259,7 +256,6 @@ func (s *Server) Close() {
 	s.goroutines.Wait()
 }
 
-// page returns the current page of the run with the id of the last event, or the report.
 func (s *Server) page() (content []byte, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -302,5 +298,5 @@ func (s *Server) authorized(r *http.Request) bool {
 		host = r.Host
 	}
 	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback() // a page of another host must not read it (DNS rebinding)
+	return host == "localhost" || ip != nil && ip.IsLoopback() // prevents that a page of another host reads it (DNS rebinding)
 }

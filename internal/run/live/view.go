@@ -21,7 +21,7 @@ type View struct {
 	clock   func() time.Time // nil: time.Now
 	mu      sync.Mutex
 	started time.Time // zero: not yet
-	word    string    // of the banner after the runners were stopped or have ended; "": before
+	word    string    // word of the banner after the runners were stopped or have ended; "": before
 	note    string    // sentence below the banner
 	samples []resources.Sample
 	markers []verdict.Action
@@ -96,11 +96,10 @@ func (v *View) Page() *html.Live {
 	return page
 }
 
-// redrawDivisor keeps the cost of a long run low: the charts are drawn again after at least 1/redrawDivisor of the
-// elapsed time.
+// redrawDivisor limits the cost of a long run: the charts are drawn again after at least 1/redrawDivisor of the elapsed
+// time.
 const redrawDivisor = 200
 
-// draw updates the charts, at most once per bucket, and less often in a long run.
 func (v *View) draw(now time.Time) {
 	if len(v.charts.Charts) > 0 && now.Before(v.nextDraw) {
 		return

@@ -118,7 +118,6 @@ func (w *Watch) Note(text string) {
 	w.note(Finding{At: time.Now(), Text: text})
 }
 
-// note adds a finding, and removes the oldest one if there are too many.
 func (w *Watch) note(f Finding) {
 	w.findingCount++
 	w.findings = append(w.findings, f)
@@ -181,7 +180,6 @@ func (w *Watch) settle(limit int64) {
 	}
 }
 
-// recentBuckets returns the buckets in w.recent before limit, each summed over the runners.
 func (w *Watch) recentBuckets(limit int64) []shard.Bucket {
 	var out []shard.Bucket
 	for unix, byRunner := range w.recent {
@@ -250,7 +248,7 @@ func (f *Finding) Sentence() string {
 }
 
 const (
-	// silentAfter is the time without a report after which a runner counts as silent. Runners report each second. On
+	// silentAfter is the time without a report after which a runner counts as silent. Runners report each second; on
 	// Kubernetes, soak requests the reports every 5 s.
 	silentAfter = 15 * time.Second
 	stallMS     = 100 // minimum stall on the page; verdicts have their own limit

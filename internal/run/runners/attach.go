@@ -14,8 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// PipePath returns the path of the named pipe on which a runner that survives soak reports its progress. The runner
-// has the pipe open while it runs.
+// PipePath returns the path of the named pipe on which a runner that survives soak reports its progress. The runner has
+// the pipe open while it runs.
 func PipePath(dir string, index int) string {
 	return filepath.Join(dir, fmt.Sprintf("k6-runner-%d.pipe", index))
 }
@@ -64,7 +64,7 @@ func isClosed(pipe *os.File) bool {
 func (g *Group) Join(other *Group) { g.runners = append(g.runners, other.runners...) }
 
 // openPipes returns both ends of the pipe for the progress of a runner, and the signal that the runner gets when soak
-// is killed. There is no signal for a named pipe, which another soak process can open.
+// is killed. A named pipe has no such signal, because another soak process can open the pipe.
 func (c Config) openPipes(index int) (reader, writer *os.File, orphan syscall.Signal, err error) {
 	if c.Survive {
 		_ = os.Remove(PipePath(c.Dir, index)) // left by the runner that this one replaces

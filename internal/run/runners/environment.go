@@ -19,8 +19,7 @@ func isIgnored(variable string) bool {
 	return strings.HasPrefix(name, "K6_") && !strings.HasPrefix(name, RemoteWritePrefix) && !slices.Contains(inheritedVariables, name)
 }
 
-// IgnoredVariables returns a sentence about k6's variables in the environment that no runner gets, "" if there are
-// none.
+// IgnoredVariables returns a sentence about k6's variables in the environment that no runner gets, or "".
 func IgnoredVariables() string {
 	var names []string
 	for _, variable := range os.Environ() {
@@ -37,14 +36,13 @@ func IgnoredVariables() string {
 	return strings.Join(names, ", ") + " in the environment: ignored, because the plan sets them for the runners"
 }
 
-// fixedVariables lists the variables that every k6 of a soak gets.
+// fixedVariables are the variables that every k6 of a soak gets.
 var fixedVariables = []string{"K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false"}
 
 // noConfiguration prevents k6 from reading a configuration file of the user, which could set vus and stages.
 const noConfiguration = "XDG_CONFIG_HOME=/nonexistent"
 
-// inheritedEnvironment returns the environment of every k6: that of soak without ignored variables, the fixed
-// variables, and noConfiguration.
+// inheritedEnvironment returns the environment of every k6.
 func inheritedEnvironment() []string {
 	env := slices.DeleteFunc(os.Environ(), isIgnored)
 	return append(append(env, fixedVariables...), noConfiguration)

@@ -31,7 +31,6 @@ type SettingsError struct{ Sentence string }
 
 func (e SettingsError) Error() string { return e.Sentence }
 
-// inspectTimeout limits the time to load a script and its description.
 var inspectTimeout = 30 * time.Second
 
 // Inspect loads a script without running it, so that invalid settings are reported before any runner starts. env has
@@ -72,8 +71,8 @@ func Inspect(ctx context.Context, k6, script string, d plan.Document, env map[st
 	return r, nil
 }
 
-// exceptionText returns the text of an exception in k6's log, without its stack trace; "" if there is none. It is one
-// sentence, or a line for each mistake in the description of a service.
+// exceptionText returns the text of an exception in k6's log, without its stack trace, or "". It is one sentence, or a
+// line for each mistake in the description of a service.
 func exceptionText(log []byte) string {
 	for line := range bytes.Lines(log) {
 		var entry struct{ Level, Msg string }

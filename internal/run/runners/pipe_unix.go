@@ -8,7 +8,6 @@ import (
 	"syscall"
 )
 
-// makePipe creates a named pipe and opens both ends.
 func makePipe(path string) (reader, writer *os.File, err error) {
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		return nil, nil, err //nolint:wrapcheck // the caller uses another pipe

@@ -10,5 +10,4 @@ func makePipe(string) (reader, writer *os.File, err error) {
 	return nil, nil, errors.ErrUnsupported
 }
 
-// openPipe returns an error, because no runner runs on Windows.
 func openPipe(string) (reader *os.File, err error) { return nil, os.ErrNotExist }

@@ -11,8 +11,7 @@ import (
 	"strings"
 )
 
-// RemoteWrite is k6's output for a Prometheus. It is enabled if K6_PROMETHEUS_RW_SERVER_URL, k6's own variable for
-// it, is set.
+// RemoteWrite is k6's output for a Prometheus. K6_PROMETHEUS_RW_SERVER_URL, k6's own variable, enables it.
 const RemoteWrite = "experimental-prometheus-rw"
 
 // RemoteWritePrefix is the prefix of k6's variables for that output.
@@ -28,7 +27,7 @@ const (
 // trendStats are the statistics that the dashboards need.
 const trendStats = "p(50),p(99),max"
 
-// remoteWriteFiles lists the variables that name files, which pods do not have.
+// remoteWriteFiles are the variables that name files, which pods do not have.
 var remoteWriteFiles = []string{RemoteWritePrefix + "CLIENT_CERTIFICATE", RemoteWritePrefix + "CLIENT_CERTIFICATE_KEY"}
 
 // HasRemoteWrite reports whether the runners send metrics to a Prometheus.
@@ -40,8 +39,8 @@ func RemoteWriteArgs(testID string) []string {
 	return []string{"--out", RemoteWrite, "--tag", "testid=" + testID}
 }
 
-// RemoteWriteSettings returns k6's variables for a Prometheus, for runners on other machines; nil if the environment
-// has none. Each may be a credential, so they belong in a secret.
+// RemoteWriteSettings returns k6's variables for a Prometheus, for runners on other machines; nil if there are none.
+// Any may be a credential, so they belong in a secret.
 func RemoteWriteSettings() (map[string]string, error) {
 	if !HasRemoteWrite() {
 		return nil, nil
@@ -60,7 +59,7 @@ func RemoteWriteSettings() (map[string]string, error) {
 	}
 	address, err := url.Parse(settings[remoteWriteURL])
 	if err != nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "" {
-		return nil, errors.New(remoteWriteURL + " must begin with http:// or https:// and name a host") // without its value, which may contain a password
+		return nil, errors.New(remoteWriteURL + " must begin with http:// or https:// and name a host") // the value may contain a password
 	}
 	// k6 prints the URL, so it must not contain a password.
 	if user := address.User; user != nil {

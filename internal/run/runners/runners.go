@@ -33,8 +33,8 @@ type Config struct {
 	Settings map[string]string // settings of the script in addition to the plan, by name
 	Env      map[string]string // further variables
 	Survive  bool              // the runners continue when soak is killed, and another soak process can attach to them
-	// OnRetry, if not nil, is called when a runner starts to retry an operation, and when the cause changes. It is also
-	// called with the last error in the log of a runner that ended with exit code 0.
+	// OnRetry, if not nil, is called when a runner starts to retry an operation, and when the cause changes. It also
+	// gets the last error in the log of a runner that ended with exit code 0.
 	OnRetry func(sentence string)
 	// OnReport, if not nil, is called with each report of a runner, and with nil when the runner has ended.
 	OnReport func(index int, p *shard.Progress)
@@ -46,7 +46,6 @@ type Group struct {
 	interrupted bool // Wait has interrupted the runners
 }
 
-// A runner is one k6 process.
 type runner struct {
 	*process.Process
 	index    int
@@ -68,7 +67,7 @@ func Sequence(n int) string {
 	return strings.Join(bounds, ",")
 }
 
-// fraction returns the bound i of n segments: 0, i/n or 1.
+// fraction returns the bound i of n segments.
 func fraction(i, n int) string {
 	switch i {
 	case 0:
@@ -96,7 +95,6 @@ func Start(c Config) (*Group, error) {
 	return g, nil
 }
 
-// startRunner starts the runner with the given index, and a goroutine that reads its reports.
 func startRunner(c Config, index int) (*runner, error) {
 	reader, writer, orphanSignal, err := c.openPipes(index)
 	if err != nil {
@@ -121,7 +119,6 @@ func logPath(dir string, index int) string {
 	return filepath.Join(dir, fmt.Sprintf("k6-runner-%d.log", index))
 }
 
-// arguments returns the arguments of the k6 process of a runner.
 func arguments(c Config, index int) []string {
 	args := []string{
 		"run", "--quiet", "--no-color", "--out", "soak=" + cmp.Or(c.Shards, filepath.Join(c.Dir, "shards")),
@@ -134,8 +131,7 @@ func arguments(c Config, index int) []string {
 	return append(args, c.Script)
 }
 
-// environment returns the environment of a runner. The plan is in the environment, because ps shows arguments to every
-// user.
+// environment returns the environment of a runner. It has the plan, because ps shows arguments to every user.
 func environment(c Config, index int) []string {
 	p := c.Plan
 	p.BackendURL = p.BackendOf(index)
@@ -146,7 +142,6 @@ func environment(c Config, index int) []string {
 	return withVariables(env, p.Document(c.Settings).Variables(), c.Env)
 }
 
-// withVariables appends variables to an environment.
 func withVariables(env []string, sets ...map[string]string) []string {
 	for _, values := range sets {
 		for name, value := range values {

@@ -26,8 +26,8 @@ type backend struct {
 	client *http.Client
 }
 
-// addBackend starts the nth backend, from 1, and waits until it is ready. The backend listens on its own socket or,
-// with atPort, at the address for the runners.
+// addBackend starts the nth backend, from 1, and waits until it is ready. With atPort the backend listens at the
+// address for the runners, otherwise on its own socket.
 func (l *Local) addBackend(ctx context.Context, n int, atPort bool) error {
 	b := &backend{name: fmt.Sprintf("backend-%d", n)}
 	if atPort {
@@ -89,7 +89,6 @@ func (l *Local) startBackend(b *backend, restart bool) (*process.Process, error)
 	return c, nil
 }
 
-// readinessURL returns the URL that returns 200 when a backend is ready.
 func (l *Local) readinessURL() string {
 	if l.config.Model {
 		return "http://backend/healthz"
@@ -97,7 +96,6 @@ func (l *Local) readinessURL() string {
 	return "http://backend/readyz"
 }
 
-// ready waits until every backend is ready.
 func (l *Local) ready(ctx context.Context) error {
 	for _, b := range l.backends {
 		if err := awaitAnswer(ctx, b.service.name, func() error { return requireOK(ctx, b.client, l.readinessURL()) }); err != nil {

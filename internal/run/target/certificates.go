@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Certificates is the path of a folder that `make certs` created. It contains the certificates of a certificate
-// authority, a server and several clients. "" means no TLS.
+// Certificates is the path of a folder that `make certs` created, with the certificates of a certificate authority, a
+// server and several clients. "" means no TLS.
 type Certificates string
 
 // secureName is the host name in the server's certificate. Clients verify it, whatever address they connect to.
@@ -36,14 +36,13 @@ func (c Certificates) Check() error {
 	return nil
 }
 
-// backendEnv returns the variables that make a backend use TLS and require client certificates.
 func (c Certificates) backendEnv() []string {
 	return []string{
 		"TLS_CERT=" + c.path("server", "server.pem"), "TLS_KEY=" + c.path("server", "server-key.pem"), "TLS_CLIENT_CA=" + c.path("ca.pem"),
 	}
 }
 
-// Client returns the TLS configuration of a client that uses a client certificate from the folder.
+// Client returns the TLS configuration of a client with a client certificate from the folder.
 func (c Certificates) Client() (*tls.Config, error) {
 	pem, err := os.ReadFile(c.path("ca.pem"))
 	if err != nil {
@@ -77,14 +76,13 @@ func (c Certificates) directClient(address string) (*http.Client, error) {
 }
 
 // localAddresses is a range of addresses, each with its own ephemeral ports. A closed connection keeps its port for a
-// minute; the ports of these addresses are enough for 900,000 connections in that time.
+// minute. The ports of these addresses are enough for 900,000 connections in that time.
 const localAddresses = "127.0.0.2-127.0.0.33"
 
-// sourceCount is the number of addresses in localAddresses.
 const sourceCount = 32
 
-// Sources returns the number of addresses from which a runner on this machine connects to a local target: k6 assigns
-// one to each virtual user.
+// Sources returns the number of addresses from which a runner connects to a local target. k6 assigns one to each
+// virtual user.
 func Sources(vus int) int { return min(max(vus, 1), sourceCount) }
 
 // RunnerEnv returns the variables that a runner needs to connect to the target with these certificates.

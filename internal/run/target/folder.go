@@ -9,8 +9,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// A folder holds the files of a running local target: sockets, nginx's configuration and pid file. The kernel
-// releases the lock when this process ends, even by a signal.
+// A folder holds the files of a running local target: sockets, nginx's configuration and pid file. The kernel releases
+// the lock when this process ends, even by a signal.
 type folder struct {
 	path string
 	lock *os.File
@@ -52,8 +52,8 @@ func (f *folder) remove() {
 	_ = f.lock.Close()
 }
 
-// removeOrphans removes our folders in parent whose lock is free. It keeps a folder without a lock file: another
-// process may be creating it, or it belongs to another program.
+// removeOrphans removes our folders in parent whose lock is free. A folder without a lock file stays: another process
+// may be creating it, or it belongs to another program.
 func removeOrphans(parent string) {
 	locks, _ := filepath.Glob(filepath.Join(parent, folderPattern, lockName)) // the pattern is valid
 	for _, path := range locks {

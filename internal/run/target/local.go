@@ -22,7 +22,6 @@ import (
 	"github.com/sse-soak/sse-soak/nginx"
 )
 
-// A LocalConfig has the settings of a local target.
 type LocalConfig struct {
 	Backend          string // path of the binary
 	Connections      int    // number of streams, for the limits of nginx
@@ -71,7 +70,6 @@ func StartLocal(ctx context.Context, c LocalConfig) (*Target, error) {
 	return &Target{URL: url, Token: c.Token, Local: l, base: "http://backend", client: l.backends[0].client}, nil
 }
 
-// start starts the backends and, unless the runners connect to the backend itself, nginx.
 func (l *Local) start(ctx context.Context) (err error) {
 	if l.address, err = freeAddress(); err != nil {
 		return err
@@ -109,15 +107,14 @@ func (c LocalConfig) isDirect() bool {
 	return nginxBinary() == "" || c.NoNginx || c.Certificates != "" || c.Model
 }
 
-// nginxBinary returns the path of nginx, "" if it is not installed.
 func nginxBinary() string {
 	path, _ := process.Find("nginx")
 	return path
 }
 
-// freeAddress returns a random loopback address with a free port, as HOST:PORT. With one address, two soaks that start
-// at the same time could choose the same port before they listen on it. One of them would then test the other's target.
-// macOS has one loopback address only.
+// freeAddress returns a random loopback address with a free port, as HOST:PORT. With a fixed address, two soaks that
+// start at the same time could choose the same port, and one would test the other's target. macOS has one loopback
+// address only.
 func freeAddress() (string, error) {
 	var octets [3]byte
 	_, _ = rand.Read(octets[:]) // never fails
@@ -141,7 +138,6 @@ func (l *Local) logPath(name string) string {
 	return filepath.Join(l.config.LogDir, name+l.config.Suffix+".log")
 }
 
-// startNginx writes the configuration of nginx, starts nginx in front of the backends, and waits until it responds.
 func (l *Local) startNginx(ctx context.Context, binary string) error {
 	conf := l.configurationPath()
 	f, err := os.Create(conf) // #nosec G304 -- in our folder
@@ -201,7 +197,6 @@ func (l *Local) await(ctx context.Context, s *service, client *http.Client, url 
 	}
 }
 
-// requireOK returns an error unless url responds with status 200.
 func requireOK(ctx context.Context, client *http.Client, url string) error {
 	resp, err := get(ctx, client, url, "")
 	if err != nil {

@@ -8,5 +8,4 @@ import (
 // lock returns an error, because no target runs on Windows (run.newDriver).
 func lock(*os.File) error { return errors.ErrUnsupported }
 
-// tryLock returns an error, as lock does.
 func tryLock(*os.File) error { return errors.ErrUnsupported }

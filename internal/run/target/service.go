@@ -45,7 +45,6 @@ func (s *service) start(restart bool) error {
 	return nil
 }
 
-// watch waits for the end of the process. After a crash, it records the crash and starts the process again.
 func (s *service) watch(p *process.Process) {
 	select {
 	case <-s.stopping:
@@ -78,7 +77,7 @@ func (s *service) watch(p *process.Process) {
 	s.crashes[crash].Text += outcome
 }
 
-// exitText describes how a process ended, given the error that Process.Err returned.
+// exitText describes how a process ended. err is the result of Process.Err.
 func exitText(err error) string {
 	if err == nil {
 		return "exit code 0"
@@ -113,7 +112,7 @@ func (s *service) current() *process.Process {
 	return s.process
 }
 
-// stop ends the process without a restart and waits for it. After grace, or when ctx ends, stop kills the process.
+// stop ends the process without a restart and waits for it. It kills the process after grace, or when ctx ends.
 func (s *service) stop(ctx context.Context, grace time.Duration) {
 	close(s.stopping)
 	s.watchers.Wait() // no further restart is possible

@@ -37,8 +37,8 @@ func Remote(url, token string) *Target {
 	}}
 }
 
-// runnerTransport returns a transport that uses proxies and verifies certificates as the runners do. It therefore
-// obeys K6_INSECURE_SKIP_TLS_VERIFY.
+// runnerTransport returns a transport that uses proxies and verifies certificates as the runners do, with
+// K6_INSECURE_SKIP_TLS_VERIFY.
 func runnerTransport() http.RoundTripper {
 	insecure, _ := strconv.ParseBool(os.Getenv("K6_INSECURE_SKIP_TLS_VERIFY"))
 	return proxy.Chooser(nil).Transport(&http.Transport{
@@ -47,8 +47,8 @@ func runnerTransport() http.RoundTripper {
 	})
 }
 
-// NewWithLedgerAt returns a remote target to which soak sends its own requests, such as that for the ledger, at another
-// address than the one for clients. address is HOST or HOST:PORT.
+// NewWithLedgerAt returns a remote target to which soak sends its own requests, such as for the ledger, at another
+// address than clients. address is HOST or HOST:PORT.
 func NewWithLedgerAt(url, token, address string) *Target {
 	t := Remote(url, token)
 	t.base = "http://" + address
@@ -66,7 +66,6 @@ func directClient(network, address string) *http.Client {
 	}
 }
 
-// get sends a GET request for a path of the target, with the target's token.
 func (t *Target) get(ctx context.Context, path string) (*http.Response, error) {
 	return get(ctx, t.client, t.base+path, t.Token)
 }
@@ -109,8 +108,8 @@ func (t *Target) health(ctx context.Context) (h health, err error) {
 }
 
 // Probe returns an error if nothing responds at the target's address, or if our backend sends noops at another
-// interval. If interval is 0, Probe accepts any. Another service may not have the path, so Probe accepts every HTTP
-// response from it.
+// interval. An interval of 0 accepts any. Another service may lack /healthz, so Probe accepts every HTTP response from
+// it.
 func (t *Target) Probe(ctx context.Context, interval time.Duration) error {
 	h, err := t.health(ctx)
 	if err != nil {
@@ -129,7 +128,7 @@ func (t *Target) Probe(ctx context.Context, interval time.Duration) error {
 var ReadyTimeout = 10 * time.Second
 
 // Ready waits until the target responds, at most ReadyTimeout. A backend that soak started must report that it is
-// ready. For any other service every response is enough.
+// ready. For any other service, every response is enough.
 func (t *Target) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, ReadyTimeout)
 	defer cancel()
@@ -145,7 +144,6 @@ func (t *Target) Ready(ctx context.Context) error {
 	})
 }
 
-// awaitAnswer repeats a request until there is no error or ctx ends.
 func awaitAnswer(ctx context.Context, name string, request func() error) error {
 	for err := request(); err != nil; err = request() {
 		select {

@@ -13,9 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/proxy"
 )
 
-// Targets is the list of the targets of a run. They have different addresses, because one process, or one address,
-// supports a limited number of streams. plan.BackendOf assigns one target to each runner. All targets have the same
-// token.
+// Targets is the list of the targets of a run, with different addresses but the same token. One process, or one
+// address, supports a limited number of streams. plan.BackendOf assigns one target to each runner.
 type Targets []*Target
 
 // Remotes returns targets that soak did not start. Requests to them use the client certificate of c, unless c is "".
