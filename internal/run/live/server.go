@@ -298,5 +298,5 @@ func (s *Server) authorized(r *http.Request) bool {
 		host = r.Host
 	}
 	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback() // prevents that a page of another host reads it (DNS rebinding)
+	return host == "localhost" || ip != nil && ip.IsLoopback() // prevents a page of another host from reading it (DNS rebinding)
 }
