@@ -8,8 +8,8 @@ import (
 	"go.k6.io/k6/v2/lib"
 )
 
-// An arrivals value generates the requests of an open model, or only their numbers in a closed model. All runners of
-// a run generate the same arrivals, and each uses those of its segment. It is safe for concurrent use.
+// An arrivals value generates the requests of an open model, or only their numbers in a closed model. All runners of a
+// run generate the same arrivals, and each uses those of its segment. It is safe for concurrent use.
 type arrivals struct {
 	mu       sync.Mutex
 	index    *lib.SegmentedIndex
@@ -19,7 +19,6 @@ type arrivals struct {
 	lastDraw float64    // seconds from the start to the last of these
 }
 
-// newArrivals returns the arrivals of a segment.
 func newArrivals(tuple *lib.ExecutionTuple, rate float64, poisson bool, seed uint64) *arrivals {
 	a := &arrivals{index: lib.NewSegmentedIndex(tuple), rate: rate}
 	if poisson {

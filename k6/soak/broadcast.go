@@ -43,7 +43,6 @@ const (
 	fanoutShort        = "fanout_short"         // broadcasts whose response does not confirm as many streams
 )
 
-// A broadcaster sends broadcasts and counts their deliveries.
 type broadcaster struct {
 	broadcastOptions
 	h       *holding
@@ -55,7 +54,6 @@ type broadcaster struct {
 	history     []*broadcast  // broadcast n is at index n-1
 }
 
-// A subscriber counts the broadcasts that arrived on one stream.
 type subscriber struct {
 	index      int
 	lastNumber int // number of the last broadcast
@@ -74,7 +72,6 @@ type broadcast struct {
 	complete    chan struct{} // closed when no subscriber is missing
 }
 
-// newBroadcaster returns a broadcaster for the streams of a call of hold.
 func newBroadcaster(h *holding, o broadcastOptions) *broadcaster {
 	const head = 60 // bytes of a message in front of its padding, at most
 	return &broadcaster{
@@ -144,7 +141,7 @@ func (b *broadcaster) sample(name string, tags metrics.TagsAndMeta, at time.Time
 	}
 }
 
-// find returns the broadcast with the given data, and the number of that broadcast. It returns nil for other data.
+// find returns the broadcast with the given data, and its number; nil for other data.
 func (b *broadcaster) find(data []byte) (n int, message *broadcast) {
 	words := bytes.SplitN(data, []byte(" "), 3)
 	if len(words) != 3 || string(words[0]) != b.run || len(words[2]) != len(b.padding) {
@@ -190,8 +187,7 @@ func (b *broadcaster) send(tags metrics.TagsAndMeta, response httpext.ResponseTy
 	return message, resp
 }
 
-// measure sends a broadcast and waits until it has reached every stream, or until its time limit. It pushes the samples
-// of the broadcast.
+// measure sends a broadcast and waits until it has reached every stream, or until its time limit.
 func (b *broadcaster) measure(tags metrics.TagsAndMeta) {
 	h, timeout := b.h, time.After(milli(b.Within))
 	h.sample(fanoutDue, tags, time.Now(), float64(len(b.subscribers)))
@@ -218,7 +214,7 @@ func (b *broadcaster) measure(tags metrics.TagsAndMeta) {
 }
 
 // deliveredStreams returns the number of streams that the service reached with a broadcast, according to its response;
-// -1 if the response does not contain the number.
+// -1 if unknown.
 func deliveredStreams(resp *httpext.Response) int {
 	var result struct{ Delivered *int }
 	if resp == nil || resp.Status != http.StatusOK {

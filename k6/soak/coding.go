@@ -7,9 +7,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A codedStream detects messages of a compressed stream that arrive together, although one is due per interval. The
-// compressor has then delayed them until its buffer was full. A stream that is not compressed, or on which the script
-// acts, has no codedStream.
+// A codedStream detects messages of a compressed stream that arrive together, although one is due per interval, because
+// the compressor delayed them until its buffer was full. A stream on which the script acts has no codedStream.
 type codedStream struct {
 	coding      string
 	lastArrival time.Time // arrival of the last message
@@ -18,7 +17,6 @@ type codedStream struct {
 	countsBurst bool      // the current burst counts, because it cannot be a replay at the start of a stream
 }
 
-// startCoding records that a stream is compressed.
 func (o *observer) startCoding(coding string) {
 	if !o.excluded { // an action of the script may make messages arrive together
 		o.coding = &codedStream{coding: coding, reconnected: o.coding != nil}
@@ -48,7 +46,6 @@ func (c *codedStream) message(r *recorder, at time.Time, first time.Duration) {
 	})
 }
 
-// changeCoding calls change with the sum of a coding.
 func (t *tally) changeCoding(coding string, change func(sum *shard.Coding)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

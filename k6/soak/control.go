@@ -49,7 +49,7 @@ type controlStream struct {
 }
 
 // newControlGroup opens the control group that the environment defines, nil if it defines none. It does not depend on
-// the plan, because not every script has one. A limit of 0 is replaced by LATE_MS of the environment.
+// the plan, because not every script has one. LATE_MS of the environment replaces a limit of 0.
 func newControlGroup(environment map[string]string, limit time.Duration) (*controlGroup, error) {
 	source, err := plan.SourceOf(func(name string) string { return environment[name] })
 	if err != nil {
@@ -119,7 +119,6 @@ func controlStreamOf(s *sseclient.Stream) *controlStream { return s.Value().(*co
 
 var controlOptions = sseclient.Options{ConnectTimeout: controlConnect, IdleTimeout: controlSilence}
 
-// run opens the stream, and reopens it after its end, until ctx ends.
 func (s *controlStream) run(ctx context.Context) {
 	for s.await(ctx) {
 		s.group.client.Add(&controlOptions, &controlCallbacks, s).Start()
@@ -134,7 +133,6 @@ func (s *controlStream) await(ctx context.Context) bool {
 	return sleep(ctx, control.Interval-(elapsed+control.Interval)%control.Interval) && ctx.Err() == nil
 }
 
-// connecting records the time of the request.
 func (s *controlStream) connecting(at time.Time) {
 	s.group.mu.Lock()
 	defer s.group.mu.Unlock()
@@ -147,8 +145,8 @@ func (s *controlStream) opened(time.Time, *sseclient.Response) {
 	s.group.total.Opened++
 }
 
-// closed records an attempt or a stream that failed, unless the group is being closed. It also ends the account of an
-// open stream.
+// closed records an attempt or a stream that failed, unless the group is being closed. It ends the account of an open
+// stream.
 func (s *controlStream) closed(_ time.Time, c sseclient.Close) {
 	if c.Reason != sseclient.ReasonInterrupted {
 		g := s.group
@@ -166,7 +164,6 @@ func (s *controlStream) closed(_ time.Time, c sseclient.Close) {
 	}
 }
 
-// event counts an event.
 func (s *controlStream) event(at time.Time, e *eventstream.Event) {
 	g := s.group
 	g.mu.Lock()
@@ -232,7 +229,6 @@ func (g *controlGroup) result() *shard.Control {
 	return &all
 }
 
-// close closes the streams of the group.
 func (g *controlGroup) close() {
 	if g != nil {
 		g.stop()
@@ -241,7 +237,6 @@ func (g *controlGroup) close() {
 	}
 }
 
-// openControl opens the control group of the run.
 func (r *recorder) openControl(environment map[string]string) error {
 	plan := r.planCopy()
 	group, err := newControlGroup(environment, plan.LateLimit())

@@ -23,7 +23,6 @@ type cutter struct {
 	streams []cutTarget
 }
 
-// A cutTarget is a stream that can be cut.
 type cutTarget struct {
 	observer *observer
 	stream   interface {
@@ -31,7 +30,6 @@ type cutTarget struct {
 	}
 }
 
-// add adds a stream.
 func (c *cutter) add(s cutTarget) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,8 +105,8 @@ func (r *recorder) startCutter(vu modules.VU, runner string) error {
 	return nil
 }
 
-// registerCut adds a stream to the cutter. It returns true, as Callbacks.Cuttable requires for a stream that may be
-// cut.
+// registerCut adds a stream to the cutter. It returns true, because Callbacks.Cuttable requires that for a stream that
+// may be cut.
 func (o *observer) registerCut(s *sseclient.Stream) bool {
 	o.recorder.mu.Lock()
 	c := o.recorder.cutter
@@ -117,7 +115,6 @@ func (o *observer) registerCut(s *sseclient.Stream) bool {
 	return true
 }
 
-// cut records a cut of the stream.
 func (o *observer) cut(at time.Time, cutKind sseclient.Cut) {
 	for name, kind := range cutKinds {
 		if kind == cutKind {
@@ -126,5 +123,4 @@ func (o *observer) cut(at time.Time, cutKind sseclient.Cut) {
 	}
 }
 
-// resumed records the end of a pause.
 func (o *observer) resumed(at time.Time, _ sseclient.Cut) { o.ledger.PauseOver(o.recorder.instant(at)) }

@@ -20,8 +20,8 @@ import (
 )
 
 // Time limits of deliveries, retries included. The run does not start before the first delivery has succeeded. The last
-// delivery has more time, because all data would be lost without it. After an interrupt it has less, because a user
-// waits. The limit of a checkpoint is the shortest time between two checkpoints.
+// delivery has more time, because all data would be lost without it, but less after an interrupt, because a user waits.
+// The limit of a checkpoint is the shortest time between two checkpoints.
 const (
 	initialTimeout    = 30 * time.Second
 	finalTimeout      = 3 * time.Minute
@@ -29,8 +29,8 @@ const (
 	checkpointTimeout = 30 * time.Second
 )
 
-// A delivery writes the shard of one runner to its folder or bucket. It writes checkpoints in the background, so that
-// a slow bucket does not delay measurements. No checkpoint can overwrite the final shard.
+// A delivery writes the shard of one runner to its folder or bucket. It writes checkpoints in the background, so that a
+// slow bucket does not delay measurements. No checkpoint can overwrite the final shard.
 type delivery struct {
 	store        store.Store // folder or bucket
 	name         string      // of the file of the shard
@@ -48,7 +48,7 @@ type delivery struct {
 }
 
 // deliverInitial writes a shard before the run starts. It thus detects a folder or bucket that is not writable, and
-// replaces the shard of an earlier run. If the user chose the name, it returns an error for an existing file.
+// replaces the shard of an earlier run. If the user chose the name, an existing file is an error.
 func (d *delivery) deliverInitial(s *shard.Shard) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -92,7 +92,7 @@ func (d *delivery) deliverCheckpoint(s *shard.Shard) {
 }
 
 // deliverFinal cancels a checkpoint in progress and writes the final shard. If that fails, it saves the shard on this
-// machine, and the error contains the path. The run cannot pass until the shard is copied to its folder or bucket.
+// machine, and the error contains the path.
 func (d *delivery) deliverFinal(s *shard.Shard) error {
 	if d.cancel != nil {
 		d.cancel() // the final shard has the content of the checkpoint, too
@@ -114,7 +114,6 @@ func (d *delivery) deliverFinal(s *shard.Shard) error {
 	return fmt.Errorf("write the shard: %w; it is saved as %s; copy it to %s and run `soak merge`", err, path, d.store.At(d.name))
 }
 
-// upload encodes a shard and stores it.
 func (d *delivery) upload(ctx context.Context, s *shard.Shard) error {
 	data, err := d.encoder.Encode(s)
 	if err != nil {
@@ -123,7 +122,6 @@ func (d *delivery) upload(ctx context.Context, s *shard.Shard) error {
 	return d.put(ctx, s, data)
 }
 
-// put stores an encoded shard.
 func (d *delivery) put(ctx context.Context, s *shard.Shard, data []byte) error {
 	if err := d.checkOwner(ctx, s); err != nil {
 		return err
@@ -172,5 +170,4 @@ func (d *delivery) saveLocally(s *shard.Shard) (path string, err error) {
 	return "", err
 }
 
-// fallbackFolders returns the folders of this machine for a shard that could not be written to its store.
 func fallbackFolders() []string { return []string{".", os.TempDir()} }

@@ -23,15 +23,13 @@ import (
 const (
 	// Limits of concurrent requests that end a stream, per virtual user and per runner. Without them, thousands of
 	// requests would dial at once.
-	maxEndsPerVU     = 20
-	maxEndsPerRunner = 500
-	// endRequestTimeout is the time limit of a request that ends a stream.
+	maxEndsPerVU      = 20
+	maxEndsPerRunner  = 500
 	endRequestTimeout = 10 * time.Second
 	// recheckInterval is the time between two checks of a stream on which a noop is due.
 	recheckInterval = 100 * time.Millisecond
 )
 
-// An ender requests the ends of the streams of a holding.
 type ender struct {
 	h       *holding
 	tags    metrics.TagsAndMeta // of the requests
@@ -39,7 +37,7 @@ type ender struct {
 	workers int                 // maximum number of concurrent requests
 }
 
-// newEnder returns the ender of a holding. It divides maxEndsPerRunner among the virtual users.
+// newEnder divides maxEndsPerRunner among the virtual users.
 func newEnder(h *holding) ender {
 	e := ender{h: h, tags: h.state.Tags.GetCurrentValues(), checks: h.state.Tags.GetCurrentValues(), workers: maxEndsPerVU}
 	e.tags.SetTag(metrics.TagName.String(), h.service.End.Request.Route())
@@ -114,7 +112,6 @@ func (e *ender) end(s *holdStream) {
 	}
 }
 
-// usesRequest reports whether the service ends streams by a request.
 func (e *ender) usesRequest() bool {
 	return e.h.service.End.By == service.ByRequest
 }
@@ -142,7 +139,7 @@ func (h *holding) warn(err error) {
 	}
 }
 
-// request returns the request that ends a stream. If the description has functions, it is made on the event loop.
+// request returns the request that ends a stream. If the description has functions, they run on the event loop.
 func (e *ender) request(s *holdStream) (r sseclient.Request, err error) {
 	if !e.h.service.hasFunctions() {
 		return s.endRequest()
@@ -163,7 +160,7 @@ func (e *ender) request(s *holdStream) (r sseclient.Request, err error) {
 	}
 }
 
-// send sends a request as k6/http does, with its metrics. It follows no redirect, like the publisher.
+// send sends a request as k6/http does, with its metrics. Like the publisher, it follows no redirect.
 func (h *holding) send(r *sseclient.Request, tags metrics.TagsAndMeta, timeout time.Duration, body httpext.ResponseType) (*httpext.Response, error) {
 	u, err := httpext.ToURL(r.URL)
 	if err != nil {
@@ -202,9 +199,9 @@ func (s *holdStream) finish() {
 	h.resolveIfDone()
 }
 
-// check makes the checks of a stream. The verdict, not this check, decides about messages that a dropped stream missed,
-// because not every service resumes. A stream with a lifetime may end before its first message, because a lifetime may
-// be shorter than an interval.
+// check makes the checks of a stream. The verdict decides about messages that a dropped stream missed, because not
+// every service resumes. A stream with a lifetime may end before its first message, because a lifetime may be shorter
+// than an interval.
 func (e *ender) check(s *holdStream) {
 	h, sums := e.h, s.ledger().Sums()
 	now := time.Now()
@@ -229,11 +226,10 @@ func (e *ender) check(s *holdStream) {
 // statusNotSent is the status of a stream whose client is disconnected, so that no request has to end the stream.
 const statusNotSent = -1
 
-// accepts reports whether the description accepts a status for the request that ends a stream.
 func (e *ender) accepts(status int) bool { return e.h.service.End.Request.Accepts(status) }
 
-// isEndAccepted reports whether the service accepted the request for the end of a stream, or whether there was no
-// stream to end. The stream of a client that reconnects may have ended a moment before.
+// isEndAccepted reports whether the service accepted the request for the end of a stream, or there was no stream to
+// end. The stream of a client that reconnects may have ended a moment before.
 func (e *ender) isEndAccepted(s *holdStream, state ledger.State) bool {
 	notFound := s.status == http.StatusNotFound || s.status == http.StatusGone
 	return s.status == statusNotSent || e.accepts(int(s.status)) || s.reconnects() && notFound && state == ledger.Completed
@@ -271,7 +267,6 @@ func (e *ender) code(resp *httpext.Response) string {
 	return fmt.Sprint(shard.CodeStatus, resp.Status)
 }
 
-// addEndResponse counts a request that ended a stream, by server and outcome.
 func (t *tally) addEndResponse(server, code string, duration time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 // maxExplanation is the maximum length in bytes of a text from the service.
 const maxExplanation = 200
 
-// explanation returns the error of a failed attempt or stream, without the secrets of known. For an unexpected status,
-// explanation returns the text of the response. It returns "" for reasons that need no explanation.
+// explanation returns the error of a failed attempt or stream, without secrets. For an unexpected status, it returns
+// the text of the response. It returns "" for reasons that need no explanation.
 func explanation(c sseclient.Close, secrets *credentials) string {
 	if c.Err == nil {
 		return ""
@@ -38,8 +38,7 @@ func removeStatus(text string, status int) string {
 // maxEventNames is the maximum number of event names that a runner stores.
 const maxEventNames = 64
 
-// eventName returns the stored copy of an event name, without the secrets of known. It stores each new name, but at
-// most maxEventNames of them.
+// eventName returns the name of an event without secrets. It reuses stored names, and stores up to maxEventNames.
 func (r *recorder) eventName(name []byte, secrets *credentials) string {
 	const maxLength = 64
 	r.mu.Lock()

@@ -68,7 +68,6 @@ func (m *module) finite(serviceObject, options sobek.Value) *sobek.Promise {
 	return promise
 }
 
-// newFinite returns the load of a call of finite. It makes no request.
 func (m *module) newFinite(serviceObject, options sobek.Value) (*finiteLoad, error) {
 	if m.vu.State() == nil {
 		return nil, common.NewInitContextError("soak.finite makes requests; call it in the default function")
@@ -125,7 +124,6 @@ func (f *finiteLoad) prepare() (err error) {
 
 func secondsOf(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// ensureResponses returns the counts of responses, which the first call creates.
 func (r *recorder) ensureResponses(limits shard.ResponseLimits, runners int) *responses {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -180,7 +178,6 @@ func (f *finiteLoad) runOpen(start time.Time) {
 	}
 }
 
-// runClosed keeps this runner's share of the concurrent responses open.
 func (f *finiteLoad) runClosed(start time.Time) {
 	concurrency := f.tuple.ScaleInt64(f.Concurrency)
 	end := start.Add(secondsOf(f.Seconds))
@@ -194,7 +191,6 @@ func (f *finiteLoad) runClosed(start time.Time) {
 	}
 }
 
-// pending returns the number of responses in flight.
 func (f *finiteLoad) pending() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -216,8 +212,7 @@ func (f *finiteLoad) await(deadline time.Time) {
 	}
 }
 
-// awaitChange waits until a response or a pause ends, but at most until deadline. If deadline is zero, it waits for at
-// most a minute.
+// awaitChange waits until a response or a pause ends, until deadline, or for at most a minute if deadline is zero.
 func (f *finiteLoad) awaitChange(deadline time.Time) {
 	if deadline.IsZero() {
 		deadline = time.Now().Add(time.Minute)
@@ -231,7 +226,7 @@ func (f *finiteLoad) awaitChange(deadline time.Time) {
 	}
 }
 
-// start makes request n. due is its intended start time. If the description has functions, start first calls them on
+// start makes request n, due at its intended start time. If the description has functions, start first calls them on
 // the event loop.
 func (f *finiteLoad) start(n int64, due time.Time) {
 	r := &response{load: f, n: n, id: f.plan.Marker + "-" + strconv.FormatInt(n, 10), credentials: f.credentials}
@@ -323,7 +318,6 @@ func (f *finiteLoad) finishResponse(r *response) {
 	f.signal()
 }
 
-// resume ends the pause of a client.
 func (f *finiteLoad) resume() {
 	f.mu.Lock()
 	f.pausedClients--
@@ -331,7 +325,6 @@ func (f *finiteLoad) resume() {
 	f.signal()
 }
 
-// signal wakes awaitChange.
 func (f *finiteLoad) signal() {
 	select {
 	case f.changed <- struct{}{}:

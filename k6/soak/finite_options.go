@@ -35,7 +35,6 @@ type finiteOptions struct {
 	HTTPVersion    string `js:"httpVersion"`
 }
 
-// check returns an error if an option is not valid.
 func (o *finiteOptions) check() error {
 	switch {
 	case o.Rate > 1e6:
@@ -62,5 +61,4 @@ var abandonments = map[string]sseclient.Cut{
 	"": sseclient.CutFIN, "fin": sseclient.CutFIN, "reset": sseclient.CutRST, "vanish": sseclient.CutVanish,
 }
 
-// cut returns the cut by which clients abandon a response.
 func (o *finiteOptions) cut() sseclient.Cut { return abandonments[o.AbandonBy] }

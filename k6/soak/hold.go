@@ -46,7 +46,6 @@ type holdOptions struct {
 	Broadcast *broadcastOptions `js:"broadcast"`
 }
 
-// check returns an error if an option is not valid.
 func (o *holdOptions) check() error {
 	if o.From < 0 || o.To < o.From || o.To > math.MaxInt32 || !(o.OpenFor >= 0) || !(o.IdleTimeout >= 0) || !(o.EndTimeout > 0) {
 		return fmt.Errorf("soak.hold: numbers must be from 0 to 2147483647, with from <= to and endTimeout > 0, got from %d, to %d, openFor %v, idleTimeout %v and endTimeout %v", o.From, o.To, o.OpenFor, o.IdleTimeout, o.EndTimeout)
@@ -57,7 +56,6 @@ func (o *holdOptions) check() error {
 	return checkPhases(o.Phases)
 }
 
-// numbers returns the numbers of the streams.
 func (o *holdOptions) numbers() []int {
 	if o.Streams != nil {
 		return o.Streams
@@ -112,7 +110,7 @@ func (m *module) hold(serviceObject sobek.Value, options sobek.Value) *sobek.Pro
 	return promise
 }
 
-// newHolding returns the holding of a call of hold. It creates no stream.
+// newHolding creates no stream.
 func (m *module) newHolding(serviceObject, options sobek.Value) (*holding, error) {
 	if m.vu.State() == nil {
 		return nil, common.NewInitContextError("soak.hold opens streams; call it in the default function")
@@ -144,8 +142,7 @@ func (m *module) newHolding(serviceObject, options sobek.Value) (*holding, error
 	return h, nil
 }
 
-// begin creates the streams. It runs on the event loop, because begin calls the functions of the description for each
-// stream, if there are any.
+// begin creates the streams. It runs on the event loop, because it may call the functions of the description.
 func (h *holding) begin() (err error) {
 	if err := h.m.beginRun(); err != nil {
 		return err
@@ -269,7 +266,6 @@ func (h *holding) end() {
 	h.noteEndsRequested()
 }
 
-// noteEndsRequested records that the end of each stream was requested.
 func (h *holding) noteEndsRequested() {
 	h.mu.Lock()
 	h.endRequested = true

@@ -138,7 +138,6 @@ func (s *holdStream) group() *sse.Streams {
 	return s.holding.group
 }
 
-// isPhased reports whether a phase acts on the stream.
 func (s *holdStream) isPhased() bool { return s.phase != nil && s.phase.phased }
 
 // reconnects reports whether the client reconnects after the loss of its stream.

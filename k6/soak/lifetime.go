@@ -6,11 +6,11 @@ import (
 )
 
 // maxWait is the total time for which a call of hold with lifetimes waits for the ends of streams before it opens the
-// next ones. With this limit every planned stream opens within the run, even if the service ends streams late or never.
+// next ones. So every planned stream opens within the run, even if the service ends streams late or never.
 const maxWait = 5 * time.Second
 
-// openByLifetime opens the streams one after the other, and requests the end of each after its lifetime. Each opens
-// after the end of the previous one; maxWait limits the waits for these ends.
+// openByLifetime opens the streams one after the other, each after the end of the previous one, and requests the end of
+// each after its lifetime. maxWait limits the waits for these ends.
 func (h *holding) openByLifetime() {
 	var ends sync.WaitGroup
 	remaining := maxWait

@@ -46,7 +46,7 @@ var metricsOf = map[string][]metric{
 	}),
 }
 
-// streamRunMetrics has the metrics of a run of endless streams that do not depend on the service's word for a message.
+// streamRunMetrics do not depend on the service's word for a message.
 var streamRunMetrics = append([]metric{
 	{"soak_streams_planned", metrics.Gauge, func(s *snapshot) float64 { return float64(s.planned) }},
 	{"soak_streams_completed", metrics.Gauge, func(s *snapshot) float64 { return float64(s.Completed) }},
@@ -56,7 +56,7 @@ var streamRunMetrics = append([]metric{
 	{"soak_remaining_seconds", metrics.Gauge, func(s *snapshot) float64 { return s.remaining.Seconds() }},
 }, runnerMetrics...)
 
-// runnerMetrics has the metrics of each runner in every suite.
+// runnerMetrics are the metrics of each runner in every suite.
 var runnerMetrics = []metric{
 	{"soak_runners_planned", metrics.Gauge, func(s *snapshot) float64 { return float64(s.runners) }},
 	{"soak_streams_open", metrics.Gauge, func(s *snapshot) float64 { return float64(s.open) }},
@@ -93,8 +93,8 @@ var controlMetrics = []metric{
 	{"soak_control_lateness_max_seconds", metrics.Gauge, func(s *snapshot) float64 { return s.controlLateness.Seconds() }},
 }
 
-// actionMetric is 0 before the planned start of an action of the run, and 1 after it. The tag `action` contains the
-// name of the action.
+// actionMetric is 0 before the planned start of an action, and 1 after it. The tag `action` contains the name of the
+// action.
 const actionMetric = "soak_action"
 
 // quantile returns the value function of a metric: a quantile of the recent lateness, in seconds.
@@ -111,7 +111,6 @@ var (
 	holdTimes = []string{stormDialDelay, stormConnect, stepConnect, fanoutLatency, fanoutLast, fanoutSinceRequest, fanoutPost, slowClosed}
 )
 
-// registerHoldMetrics registers the metrics of phases, steps and broadcasts.
 func registerHoldMetrics(registry *metrics.Registry, byName map[string]*metrics.Metric) {
 	for _, name := range holdCounters {
 		byName[name] = registry.MustNewMetric(name, metrics.Counter)

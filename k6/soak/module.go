@@ -50,8 +50,8 @@ type module struct {
 	exports     modules.Exports            // set by Exports
 }
 
-// Exports returns what a script can import from k6/x/soak. index.d.ts documents it. k6 calls Exports at each use of
-// an imported name.
+// Exports returns what a script can import from k6/x/soak. index.d.ts documents it. k6 calls Exports at each use of an
+// imported name.
 func (m *module) Exports() modules.Exports {
 	if m.exports.Named == nil {
 		rt := m.vu.Runtime()
@@ -86,7 +86,6 @@ func (m *module) requireInit(function string) {
 	}
 }
 
-// isSet reports whether an object has a property.
 func isSet(object *sobek.Object, property string) bool {
 	v := object.Get(property)
 	return v != nil && !sobek.IsUndefined(v)
@@ -153,7 +152,7 @@ func (m *module) observer(l *ledger.Ledger, excluded bool) observer {
 	return o
 }
 
-// tokenVariables are the environment variables whose values are secrets: the tokens of the service.
+// tokenVariables are the environment variables with the tokens of the service.
 var tokenVariables = []string{"BACKEND_TOKEN", "SUBSCRIBE_TOKEN", "PUBLISH_TOKEN"}
 
 // defaultCredentials returns the credentials of streams whose service has no token().
@@ -179,7 +178,6 @@ func (m *module) token(variable string) (string, error) {
 	return value, nil
 }
 
-// tokens returns the values of tokenVariables.
 func (m *module) tokens() []string {
 	if m.secrets == nil {
 		for _, name := range tokenVariables {

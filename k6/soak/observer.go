@@ -41,7 +41,6 @@ const (
 	firstBurst
 )
 
-// A topicReader reads the messages of one topic.
 type topicReader struct {
 	*service.Reader
 	service *service.Service
@@ -57,7 +56,7 @@ func (o *observer) Callbacks() sseclient.Callbacks {
 	return o.recorder.callbacks(func(*sseclient.Stream) *observer { return o })
 }
 
-// callbacks returns the callbacks that record streams in their ledgers. of returns the observer of a stream.
+// callbacks returns the callbacks that record streams in their ledgers.
 func (r *recorder) callbacks(observerOf func(*sseclient.Stream) *observer) sseclient.Callbacks {
 	callbacks := sseclient.Callbacks{
 		Connecting: func(s *sseclient.Stream, at time.Time) { observerOf(s).connecting(at) },
@@ -87,8 +86,8 @@ func forward[V, T any](valueOf func(*sseclient.Stream) V, method func(V, time.Ti
 }
 
 // commentBlockTimeout is the time within which the block of a comment line must end; otherwise the line is a heartbeat.
-// A heartbeat without a blank line, as in Mercure, is formally a part of the next block, but arrives long before the
-// rest of that block.
+// A heartbeat without a blank line, as in Mercure, is formally a part of the next block, but arrives long before its
+// rest.
 const commentBlockTimeout = 500 * time.Millisecond
 
 func (o *observer) now() ledger.Instant { return o.recorder.instant(time.Now()) }
@@ -159,8 +158,8 @@ func (o *observer) comment(at time.Time, _ []byte) {
 	}
 }
 
-// endComment decides whether the last comment line is a heartbeat: it is one if end is HeartbeatSign, or if the line
-// arrived at least commentBlockTimeout before at. endComment also records end, unless that is HeartbeatSign.
+// endComment decides whether the last comment line is a heartbeat: if end is HeartbeatSign, or if the line arrived at
+// least commentBlockTimeout before at. It also records end, unless that is HeartbeatSign.
 func (o *observer) endComment(at time.Time, end ledger.SignOfLife) {
 	if o.commentAt != 0 {
 		if end == ledger.HeartbeatSign || o.recorder.instant(at)-o.commentAt >= commentBlockTimeout {
@@ -173,7 +172,6 @@ func (o *observer) endComment(at time.Time, end ledger.SignOfLife) {
 	}
 }
 
-// block counts a block as a message, a heartbeat or another block, as the description defines.
 func (o *observer) block(at time.Time, b *eventstream.Block) {
 	block := blockOf(&b.Event, b.HasData, b.HasComment)
 	reading := o.topic.Read(&block)
@@ -197,7 +195,6 @@ func (o *observer) block(at time.Time, b *eventstream.Block) {
 	}
 }
 
-// countOther counts a block that is not a message of the stream.
 func (o *observer) countOther(at time.Time, block *service.Block, kind service.Kind) {
 	instant := o.recorder.instant(at)
 	switch kind {
@@ -273,7 +270,7 @@ func (o *observer) eventName(b *service.Block, reading *service.Reading) string 
 	return fmt.Sprintf("%s %q", noun, o.credentials().excerpt(b.Event))
 }
 
-// blockOf returns an event or a block of the client as a block for a service description. It copies no data.
+// blockOf returns a block of the client as a block for a service description. It copies no data.
 func blockOf(e *eventstream.Event, hasData, hasComment bool) service.Block {
 	return service.Block{
 		Event: e.Name, Data: e.Data, Comment: e.Comment, ID: e.ID,
@@ -281,7 +278,6 @@ func blockOf(e *eventstream.Event, hasData, hasComment bool) service.Block {
 	}
 }
 
-// deliver counts a message.
 func (o *observer) deliver(at time.Time, b *service.Block, r *service.Reading) {
 	instant := o.recorder.instant(at)
 	var latency time.Duration
@@ -324,8 +320,8 @@ func (o *observer) deliver(at time.Time, b *service.Block, r *service.Reading) {
 }
 
 // firstMessageDelay returns the time between the headers of a stream and its first message, and -1 for later messages.
-// It counts the gap before a later message, except in the first burst and on an excluded stream. It also passes each
-// message to the codedStream, if there is one. The caller calls it once per message.
+// It counts the gap before a later message, except in the first burst and on an excluded stream, and passes the message
+// to the codedStream. The caller calls it once per message.
 func (o *observer) firstMessageDelay(at time.Time) time.Duration {
 	delay := time.Duration(-1)
 	gap := o.recorder.instant(at) - o.lastArrival
@@ -356,7 +352,6 @@ func (o *observer) countName(b *service.Block) {
 	o.ledger.CountEvent(o.lastName)
 }
 
-// closed records the end of a stream or an attempt.
 func (o *observer) closed(at time.Time, c sseclient.Close) {
 	if o.commentAt != 0 {
 		o.endComment(at, ledger.HeartbeatSign)

@@ -63,8 +63,7 @@ type outputSoak struct {
 
 var _ output.WithStopWithTestError = (*outputSoak)(nil)
 
-// newOutput returns the output for the parameters of a run. It also passes the planned iterations and the actions of
-// the run to the recorder.
+// newOutput also passes the planned iterations and the actions of the run to the recorder.
 func newOutput(p output.Params, r *recorder) (output.Output, error) {
 	index, err := runnerIndex(p.Environment["RUNNER"], p.ScriptOptions)
 	if err != nil {
@@ -123,7 +122,6 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 	return o, nil
 }
 
-// k6Version returns the version of k6 in this program, "" if it is unknown.
 func k6Version() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, d := range info.Deps {
@@ -135,7 +133,6 @@ func k6Version() string {
 	return ""
 }
 
-// Description returns the text that k6 prints about this output at the start.
 func (o *outputSoak) Description() string { return "soak (" + store.Join(o.location, o.name) + ")" }
 
 // Start writes the first checkpoint, opens the control group, and starts the goroutines of the stall probe and of tick.
@@ -205,8 +202,8 @@ func (o *outputSoak) StopWithTestError(runErr error) error {
 	return err
 }
 
-// endState returns the state of a run and the text of its error, given the error with which it ended. Thresholds that
-// failed at the end are not an error.
+// endState returns the state of a run that ended with err, and the text of err. Thresholds that failed at the end are
+// not an error.
 func endState(err error) (shard.RunState, string) {
 	if err == nil {
 		return shard.Finished, ""
@@ -253,8 +250,7 @@ func (o *outputSoak) tick() {
 	}
 }
 
-// sampleSecond takes the per-second samples of a suite. A soak has none, because buckets are sufficient for it, and
-// it may last for hours.
+// sampleSecond takes the per-second samples of a suite. A soak may last for hours, so buckets are sufficient for it.
 func (o *outputSoak) sampleSecond() {
 	if o.recorder.declaredSuite() == nil {
 		return
@@ -264,7 +260,6 @@ func (o *outputSoak) sampleSecond() {
 	o.seconds.add(o.recorder.wall(time.Now()), o.sampler, o.probe.takeLongest(), o.probe.waits.takeLongest())
 }
 
-// sampleBucket takes the samples of the current bucket and ends it.
 func (o *outputSoak) sampleBucket() {
 	o.mu.Lock()
 	o.machine.Sample(o.recorder.wall(time.Now()))
@@ -293,7 +288,7 @@ func (o *outputSoak) shard() *shard.Shard {
 	return s
 }
 
-// report writes one line of progress. The line is lost if no process reads it; another soak process may attach and read
+// report writes one line of progress. The line is lost if no process reads it. Another soak process may attach and read
 // the next one.
 func (o *outputSoak) report() {
 	p := o.news.report(o.recorder)

@@ -26,7 +26,6 @@ type phase struct {
 	PerSecond float64 `js:"broadcastsPerSecond"` // unused if the call of hold has no broadcasts
 }
 
-// phaseActions has the actions of phases, by name.
 var phaseActions = map[string]func(h *holding, p *phase){
 	"vanish":     (*holding).vanish,
 	"drop":       func(h *holding, p *phase) { h.drop(p, false) },
@@ -42,7 +41,6 @@ const (
 	stormConnect   = "storm_connect"    // from the dial to the headers, for the attempt that reconnected the client
 )
 
-// checkPhases returns an error for an invalid phase.
 func checkPhases(phases []phase) error {
 	for _, p := range phases {
 		if phaseActions[p.Action] == nil || p.Name == "" || !(p.At >= 0) {
@@ -52,15 +50,12 @@ func checkPhases(phases []phase) error {
 	return nil
 }
 
-// actsOn reports whether the phase acts on stream n.
 func (p *phase) actsOn(n int) bool { return p.Streams == nil || slices.Contains(p.Streams, n) }
 
-// drops reports whether a phase drops streams.
 func (h *holding) drops() bool {
 	return slices.ContainsFunc(h.Phases, func(p phase) bool { return p.Action == "drop" || p.Action == "dropAtOnce" })
 }
 
-// schedulePhases starts a timer for each phase.
 func (h *holding) schedulePhases() {
 	for _, p := range h.Phases {
 		h.phaseTimers = append(h.phaseTimers, time.AfterFunc(time.Until(h.started.Add(milli(p.At))), func() { h.act(&p) }))
@@ -85,7 +80,6 @@ func (h *holding) act(p *phase) {
 	phaseActions[p.Action](h, p)
 }
 
-// tagsOf returns the tags of the samples of a phase or step.
 func (h *holding) tagsOf(name string) metrics.TagsAndMeta {
 	tags := h.state.Tags.GetCurrentValues()
 	tags.SetTag(metrics.TagScenario.String(), name)

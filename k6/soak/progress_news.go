@@ -28,7 +28,6 @@ type faultState struct {
 	state          ledger.State
 }
 
-// faultStateOf returns the faults of a connection.
 func faultStateOf(r *ledger.Record) faultState {
 	s := faultState{missed: r.Missed(), faults: r.Faults(), lost: r.Survived}
 	if r.State == ledger.Dropped || r.State == ledger.Refused {
@@ -71,8 +70,8 @@ func (n *progressNews) hasFinding(id string) bool {
 	return known
 }
 
-// describeChange returns a description of the faults of a connection that are new since the last call, "" for none.
-// excluded reports whether the script acts on the connection.
+// describeChange describes the faults of a connection that are new since the last call, "" for none. excluded reports
+// whether the script acts on the connection.
 func (n *progressNews) describeChange(c *ledger.Record, excluded bool) string {
 	current := faultStateOf(c)
 	if excluded && current.state == ledger.Dropped { // the script dropped it
@@ -122,8 +121,8 @@ func (r *recorder) seriesFrom(n int) (buckets []shard.Bucket, lateness *shard.Pa
 	return append(append([]shard.Bucket(nil), r.series[n:]...), now), r.lateness.Pack()
 }
 
-// undecidedNoops returns a function that returns the number of undecided noops of an open connection, given the arrival
-// of its last noop. An undecided noop is overdue, but counts as missed only after the next noop or the end of the
+// undecidedNoops returns a function from the arrival of the last noop of an open connection to the number of its
+// undecided noops. An undecided noop is overdue, but counts as missed only after the next noop or the end of the
 // stream.
 func undecidedNoops(at ledger.Instant, c *ledger.Config) func(last ledger.Instant) uint64 {
 	clocked, interval, late := c.Counting == ledger.Noops, c.Interval, c.LatenessLimit

@@ -16,7 +16,7 @@ const (
 	publishTail  = 2 * time.Second // between the last message and the end of the streams
 )
 
-// begin starts the cutter, and the publisher if this runner publishes. token is the one for publishing, and runner the
+// begin starts the cutter, and the publisher if this runner publishes. token is for publishing, and runner is the
 // variable RUNNER. Each call of hold and each new Ledger of a script calls begin. After a success, further calls have
 // no effect.
 func (r *recorder) begin(vu modules.VU, token string, runner string) error {

@@ -20,9 +20,8 @@ import (
 )
 
 // A recorder has the data of a runner: the plan of its script, the ledger of each connection, the published messages,
-// and a tally of all connections. mu guards the fields below it, except the atomic ones. The tally has its own lock.
-// For most messages the readers of streams need only the lock of the tally. They lock mu to note published messages and
-// names of events.
+// and a tally of all connections. mu guards the fields below it, except the atomic ones; the tally has its own lock.
+// Readers of streams lock mu only to note published messages and names of events.
 type recorder struct {
 	tally
 	telemetry *telemetry
@@ -56,7 +55,6 @@ type publication struct {
 	sharesClock      atomic.Bool  // this process publishes, so send and receive times have the same clock
 }
 
-// newRecorder returns a recorder without a plan.
 func newRecorder() *recorder {
 	r := &recorder{tally: newTally()}
 	r.configure()
@@ -91,9 +89,9 @@ func (r *recorder) setPlan(p plan.Plan) error {
 	return nil
 }
 
-// configure derives the configuration of ledgers and the readers of topics from plan and service. It also sets defaults
-// that depend on both: the service noop, and the marker of the plan. It is called again when the plan or the service
-// changes, but not after the first ledger.
+// configure derives the configuration of ledgers and the readers of topics from plan and service. It also sets the
+// default service, noop, and the marker of the plan. It is called again when the plan or the service changes, but not
+// after the first ledger.
 func (r *recorder) configure() {
 	p := &r.plan
 	c := &r.config
@@ -140,16 +138,14 @@ func (r *recorder) configure() {
 	}
 }
 
-// planCopy returns a copy of the plan.
 func (r *recorder) planCopy() plan.Plan {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.plan
 }
 
-// latenessOf returns the lateness of a message with the given latency. Normally that is the latency itself. If the
-// clock of the sender clearly differs from the clock of this process, the lateness is the difference from the latency
-// of the fastest message.
+// latenessOf returns the lateness of a message with the given latency: normally the latency itself. If the clocks of
+// sender and receiver clearly differ, it is the difference from the latency of the fastest message.
 func (r *recorder) latenessOf(latency time.Duration) time.Duration {
 	if r.sharesClock.Load() {
 		return max(latency, 0)
@@ -165,7 +161,6 @@ func (r *recorder) latenessOf(latency time.Duration) time.Duration {
 	return latency - time.Duration(fastest)
 }
 
-// noteReach records the lateness of a published message.
 func (r *recorder) noteReach(topic int, number uint64, lateness time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -174,8 +169,8 @@ func (r *recorder) noteReach(topic int, number uint64, lateness time.Duration) {
 	}
 }
 
-// planIterations sets the planned connections from the options of k6, as in `k6 run --iterations 600`, if the plan
-// does not have them.
+// planIterations sets the planned connections from the options of k6, as in `k6 run --iterations 600`, if the plan does
+// not have them.
 func (r *recorder) planIterations(n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

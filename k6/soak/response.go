@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
-// A response is one request of a finiteLoad with its response. The goroutine that reads the stream calls the
-// callbacks, without JavaScript.
+// A response is one request of a finiteLoad with its response. The goroutine that reads the stream calls the callbacks,
+// without JavaScript.
 type response struct {
 	sse.Meter
 	load           *finiteLoad
@@ -59,7 +59,6 @@ func (r *response) begin() {
 	r.stream.Start()
 }
 
-// connecting records the start of the request.
 func (r *response) connecting(at time.Time) {
 	r.account.Started = max(r.load.m.recorder.instant(at), 1)
 }
@@ -186,7 +185,6 @@ func (r *response) refuse(err error) {
 	r.ended()
 }
 
-// closed records the end of the stream.
 func (r *response) closed(at time.Time, c sseclient.Close) {
 	f := r.load
 	if r.reason == "" && c.Err != nil && !r.isAbandoned() {

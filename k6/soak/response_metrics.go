@@ -12,8 +12,8 @@ import (
 // responsesMetric counts the responses of finite streams that have ended, by the tag `state`.
 const responsesMetric = "soak_responses"
 
-// responseBuckets are the metrics of the latencies of complete responses. verdict.json also has these latencies. Names
-// and bounds follow OpenTelemetry: https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-metrics/
+// responseBuckets are the metrics of the latencies of complete responses, which verdict.json also has. Names and bounds
+// follow OpenTelemetry: https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-metrics/
 var responseBuckets = []bucketMetric{
 	{"gen_ai_client_operation_time_to_first_chunk_seconds_bucket", operationBounds},
 	{"gen_ai_client_operation_time_per_output_chunk_seconds_bucket", operationBounds},
@@ -28,7 +28,6 @@ var operationBounds = func() (out []time.Duration) {
 	return out
 }()
 
-// A responseSnapshot is the state of the responses at one time.
 type responseSnapshot struct {
 	runners   int
 	inFlight  int64

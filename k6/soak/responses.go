@@ -33,7 +33,7 @@ func newResponses(limits shard.ResponseLimits, runners int, now time.Time) *resp
 	return r
 }
 
-// startBucket starts a bucket. The caller holds mu.
+// startBucket requires that the caller holds mu.
 func (r *responses) startBucket(unix int64) {
 	r.bucket = shard.ResponseBucket{Unix: unix, States: map[ledger.ResponseState]int64{}}
 }
@@ -63,7 +63,6 @@ func packed(h *shard.Histogram) *shard.Packed {
 	return h.PackCoarse()
 }
 
-// addStart counts a request at its start.
 func (r *responses) addStart(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -93,7 +92,6 @@ func (r *responses) addRefusedLocally() {
 	r.sum.RefusedLocally++
 }
 
-// addEnd counts a response that has ended.
 func (r *responses) addEnd(ended *ledger.Response, id, reason string, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,7 +150,6 @@ func (r *responses) progress(p *shard.Progress) {
 	r.reportedBuckets, r.reportedFindings = len(r.sum.Series), len(r.sum.Findings)
 }
 
-// describeFinding returns a description of a faulty response.
 func describeFinding(f *shard.ResponseFinding) string {
 	text := strings.ReplaceAll(string(f.State), "_", " ") + fmt.Sprintf(" after %d chunks", f.Chunks)
 	for _, c := range []struct {

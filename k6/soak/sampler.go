@@ -92,8 +92,8 @@ func (s *sampler) rss() uint64 {
 	return m.RSS
 }
 
-// files returns the number of open descriptors of this process, 0 if it is unknown. Since Linux 6.2 this number is the
-// size of /proc/self/fd. A listing of thousands of descriptors every few seconds used a tenth of a runner's CPU.
+// files returns the number of open descriptors of this process, 0 if it is unknown. Since Linux 6.2 this is the size of
+// /proc/self/fd. Listing thousands of descriptors every few seconds used a tenth of a runner's CPU.
 func (s *sampler) files() int {
 	if folder, err := os.Stat("/proc/self/fd"); err == nil && folder.Size() > 0 {
 		return int(folder.Size())
@@ -111,8 +111,7 @@ func cpuPercent(seconds float64, wall time.Duration) float64 {
 	return 100 * seconds / max(wall, shard.BucketWidth).Seconds()
 }
 
-// heapLive returns the bytes of live objects at the last garbage collection, 0 if they are unknown. Their growth shows
-// leaks.
+// heapLive returns the bytes of live objects at the last garbage collection, 0 if unknown. Their growth shows leaks.
 func heapLive() uint64 {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	if metrics.Read(live); live[0].Value.Kind() != metrics.KindUint64 {
@@ -121,7 +120,6 @@ func heapLive() uint64 {
 	return live[0].Value.Uint64()
 }
 
-// longestPause returns the longest pause of the garbage collector since the last call.
 func (s *sampler) longestPause() (longest time.Duration) {
 	debug.ReadGCStats(&s.gc)
 	for i, end := range s.gc.PauseEnd {
@@ -161,7 +159,6 @@ func (l *secondSamples) add(now time.Time, s *sampler, stall, wait time.Duration
 	l.sampledAt, l.lastUsage = now, u
 }
 
-// takeStall returns the longest stall since the last call.
 func (l *secondSamples) takeStall() (stall time.Duration) {
 	stall, l.stall = l.stall, 0
 	return stall

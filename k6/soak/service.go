@@ -144,7 +144,7 @@ func (s *jsService) values(n int, id string) (v *service.Values, err error) {
 	return v, err
 }
 
-// call calls a function of the description, on the event loop, and returns its text. name is for errors.
+// call calls a function of the description, on the event loop. name is for errors.
 func (s *jsService) call(f sobek.Callable, name string, args ...sobek.Value) (string, error) {
 	value, err := f(sobek.Undefined(), args...)
 	if err == nil {
@@ -210,7 +210,6 @@ func (s *jsService) customURL(n int) (string, error) {
 	return s.call(s.url, "url", s.m.vu.Runtime().ToValue(n))
 }
 
-// requestUsing returns a request of the description with the given values.
 func requestUsing(r *service.Request, v *service.Values) sseclient.Request {
 	out := sseclient.Request{URL: string(r.URL.Append(nil, v)), Method: r.Method, Header: http.Header{}, Body: string(r.Body.Append(nil, v))}
 	for name, value := range r.FilledHeaders(v) {
@@ -219,8 +218,8 @@ func requestUsing(r *service.Request, v *service.Values) sseclient.Request {
 	return out
 }
 
-// secondRequestFor returns the second request of a stream for an event, nil for other events. If the event lacks the
-// value that the request needs, it returns an error.
+// secondRequestFor returns the second request of a stream for an event, nil for other events. An event without the
+// value that the request needs is an error.
 func (s *jsService) secondRequestFor(e *eventstream.Event, values *service.Values) (*sseclient.SecondRequest, error) {
 	second := s.SecondRequest
 	block := blockOf(e, true, len(e.Comment) > 0)

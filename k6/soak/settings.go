@@ -136,7 +136,6 @@ func (m *module) chosenProfile(profiles map[string]map[string]any) (name string,
 	return name, values, nil
 }
 
-// noLimit is the value of a limit that turns it off.
 const noLimit = -1
 
 // parseAs parses a setting as the type of its default: a string, a list of positive integers, or a number.
@@ -165,7 +164,7 @@ func parseAs(fallback any, name, text string) (any, error) {
 	return n, err
 }
 
-// unlimitedSettings lists the limits that may be noLimit.
+// unlimitedSettings are the limits that may be noLimit, which turns them off.
 var unlimitedSettings = []string{"MAX_OPEN_LATE", "MAX_GROWTH", "CUT_SLOW"}
 
 // setting implements soak.setting(name). It returns the text of a setting of the script or of the plan, "" for none.

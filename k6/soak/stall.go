@@ -14,7 +14,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// probeInterval is the interval at which the process checks whether its timers are on time.
 const probeInterval = 100 * time.Millisecond
 
 // A stallProbe measures stalls of this process by the lateness of a timer. During a stall the process cannot read
@@ -24,7 +23,6 @@ type stallProbe struct {
 	waits   *waits       // nil for a soak
 }
 
-// run probes until stop is closed.
 func (p *stallProbe) run(stop <-chan struct{}) {
 	timer := time.NewTimer(probeInterval)
 	defer timer.Stop()
@@ -51,17 +49,16 @@ func (p *stallProbe) run(stop <-chan struct{}) {
 	}
 }
 
-// takeLongest returns the longest stall since the last call.
 func (p *stallProbe) takeLongest() time.Duration { return time.Duration(p.longest.Swap(0)) }
 
-// maxWaits is the maximum number of stored probes: those of ten minutes. When it is reached, neighbors in the older
-// half are merged in pairs, so only the last five minutes keep their resolution.
+// maxWaits is the maximum number of stored probes: those of ten minutes. At that number, neighbors in the older half
+// are merged in pairs, so only the last five minutes keep their resolution.
 const maxWaits = 6000
 
 // A waits value records how long this process had to wait in each probe. These waits bound the part of a response time
-// that the load generator may have caused. A waits value combines three measurements, because none shows all waits. The
-// lateness of a timer shows a busy machine. The time for which goroutines are ready but do not run shows a process with
-// too little CPU. The time for which threads wait for a core also includes waits in the middle of their work.
+// that the load generator may have caused. It combines three measurements, because none shows all waits. The lateness
+// of a timer shows a busy machine. The time for which goroutines are ready but do not run shows a process with too
+// little CPU. The time for which threads wait for a core also includes waits in the middle of their work.
 type waits struct {
 	mu      sync.Mutex
 	list    []wait // by time
@@ -71,14 +68,12 @@ type waits struct {
 	threads map[string]time.Duration // previous threadDelays
 }
 
-// A wait is the measurement of one probe.
 type wait struct {
 	from, to time.Time
 	longest  time.Duration // longest delay of one wake-up
 	thread   time.Duration // total delay of the thread that waited longest
 }
 
-// begin starts the first probe.
 func (w *waits) begin(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -99,7 +94,6 @@ func (w *waits) add(now time.Time, lateness time.Duration) {
 	w.longest, w.from = max(w.longest, added.longest, added.thread), now
 }
 
-// mergeOlderHalf merges neighbors in the older half of the list in pairs.
 func (w *waits) mergeOlderHalf() {
 	merged := w.list[:0]
 	for pair := range slices.Chunk(w.list[:maxWaits/2], 2) {
@@ -115,9 +109,9 @@ func (w *waits) mergeOlderHalf() {
 // the service if it shares the cores.
 const waitingProcesses = 2
 
-// maxDelay returns the maximum time by which waits can have lengthened a response between two instants. It is the
-// longest delay of a wake-up multiplied by the number of wake-ups, or the waits of the threads of waitingProcesses,
-// whichever is longer.
+// maxDelay returns the maximum time by which waits can have lengthened a response between two instants: the longest
+// delay of a wake-up multiplied by the number of wake-ups, or the waits of the threads of waitingProcesses, whichever
+// is longer.
 func (w *waits) maxDelay(from, to time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -196,8 +190,7 @@ func threadDelays() map[string]time.Duration {
 	return delays
 }
 
-// takeLongestThread returns how long the thread that waited longest has waited since the last call. The first call
-// returns 0.
+// takeLongestThread returns the longest wait of one thread since the last call. The first call returns 0.
 func (w *waits) takeLongestThread() (longest time.Duration) {
 	now := threadDelays()
 	for thread, delay := range now {

@@ -38,7 +38,6 @@ func (h *holding) runSteps() {
 	h.end()
 }
 
-// grow creates the streams of a step.
 func (h *holding) grow(st *step) (added []*holdStream, err error) {
 	result := make(chan error, 1)
 	first := len(h.streams)

@@ -12,8 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A sums value adds up the metrics of k6 in a form that can be merged across runners. The percentiles of k6's summary
-// cannot be merged.
+// A sums value adds up the metrics of k6 in a form that can be merged across runners, unlike the percentiles of k6's
+// summary.
 type sums struct {
 	splitBy  []string // tags by which a suite splits the metrics
 	metrics  map[string]*shard.Metric
@@ -24,7 +24,6 @@ type sums struct {
 	wall     func(time.Time) time.Time              // tally.wall: steps of the clock put no sample outside of the run
 }
 
-// newSums returns empty sums, not split by any tag.
 func newSums() *sums {
 	return &sums{
 		metrics: map[string]*shard.Metric{}, checks: map[string]*shard.ScriptCheck{},
@@ -32,7 +31,6 @@ func newSums() *sums {
 	}
 }
 
-// add adds samples of k6.
 func (s *sums) add(containers []metrics.SampleContainer) {
 	for _, c := range containers {
 		for _, sample := range c.GetSamples() {
@@ -41,7 +39,6 @@ func (s *sums) add(containers []metrics.SampleContainer) {
 	}
 }
 
-// addSample adds a sample to the sum of its series, and to the counts of its check.
 func (s *sums) addSample(sample metrics.Sample) {
 	sample.Value = clampFinite(sample.Value)
 	m := s.seriesOf(sample)
@@ -63,7 +60,6 @@ func (s *sums) addSample(sample metrics.Sample) {
 	}
 }
 
-// addCheck counts a sample of a check.
 func (s *sums) addCheck(sample metrics.Sample) {
 	name, _ := sample.Tags.Get("check")
 	c := s.checks[name]
@@ -88,7 +84,6 @@ func clampFinite(v float64) float64 {
 	return min(max(v, -limit), limit)
 }
 
-// fill copies the sums into a shard.
 func (s *sums) fill(out *shard.Shard) {
 	out.Metrics = s.list()
 	out.Checks = make([]shard.ScriptCheck, 0, len(s.checks))
@@ -143,8 +138,8 @@ func (s *sums) seriesOf(sample metrics.Sample) *shard.Metric {
 	return m
 }
 
-// addTimes adds the data that only suites need: start and end of a series, and the squares for its standard deviation.
-// It also stores the stage of the last request.
+// addTimes adds the data that only suites need: start and end of a series, the squares for its standard deviation, and
+// the stage of the last request.
 func (s *sums) addTimes(m *shard.Metric, sample metrics.Sample) {
 	end := s.wall(sample.Time).UnixMicro()
 	start := end
@@ -163,7 +158,6 @@ func (s *sums) addTimes(m *shard.Metric, sample metrics.Sample) {
 	}
 }
 
-// progress adds the current stage and the counts of requests to a line of progress.
 func (s *sums) progress(p *shard.Progress) {
 	p.Stage = s.stage
 	for _, m := range s.metrics {
@@ -171,7 +165,6 @@ func (s *sums) progress(p *shard.Progress) {
 	}
 }
 
-// list returns a sorted copy of the sums.
 func (s *sums) list() []shard.Metric {
 	out := make([]shard.Metric, 0, len(s.metrics))
 	for _, key := range slices.Sorted(maps.Keys(s.metrics)) {

@@ -51,8 +51,8 @@ func (c *sleepClock) duration() time.Duration {
 	return 0
 }
 
-// mayReplaceCheckpoint reports whether a new checkpoint may replace the previous one. It returns false after a
-// suspension if another process will continue from the previous checkpoint.
+// mayReplaceCheckpoint reports whether a new checkpoint may replace the previous one. After a suspension it returns
+// false if another process will continue from the previous checkpoint.
 func (o *outputSoak) mayReplaceCheckpoint() bool { return o.sleep.duration() == 0 || !o.replaceable() }
 
 // replaceable reports whether another process can replace this runner for the rest of the run, as with `--continue`.

@@ -65,7 +65,6 @@ func bucketOf(t time.Time) int64 {
 	return t.Unix() / width * width
 }
 
-// instant returns the time between the start and at.
 func (t *tally) instant(at time.Time) ledger.Instant { return at.Sub(t.start) }
 
 // wall returns the wall clock at the start plus the elapsed time, so that a change of the clock leaves no gap in the
@@ -91,7 +90,6 @@ func (t *tally) addStream(duration time.Duration, r *sseclient.Response) {
 	}
 }
 
-// removeStream counts a stream that has ended.
 func (t *tally) removeStream() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -132,7 +130,6 @@ func (t *tally) addArrival(a ledger.Arrival, excluded bool, first time.Duration,
 	}
 }
 
-// countUndisturbedLate counts late messages of a stream on which no phase acts.
 func (t *tally) countUndisturbedLate(a *ledger.Arrival) {
 	if t.undisturbedLateness == nil {
 		t.undisturbedLateness = shard.NewHistogram()
@@ -171,14 +168,12 @@ func (t *tally) addLatency(latency time.Duration) {
 	t.latency.Histogram.Record(latency + offset)
 }
 
-// addMisrouted counts a message of another topic.
 func (t *tally) addMisrouted() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.bucket.Faults++
 }
 
-// isBucketOver reports whether a time is after the current bucket.
 func (t *tally) isBucketOver(now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -215,7 +210,6 @@ func (t *tally) endUndisturbedBucket() *shard.LateMessages {
 	return undisturbed
 }
 
-// fill copies the sums into a shard.
 func (t *tally) fill(s *shard.Shard) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -238,7 +232,6 @@ func (t *tally) fill(s *shard.Shard) {
 	}
 }
 
-// exclude records that a phase acts on the stream of a ledger.
 func (t *tally) exclude(l *ledger.Ledger) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -14,10 +14,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// publishInterval is the interval at which this runner pushes its metrics to k6.
 const publishInterval = 5 * time.Second
 
-// A telemetry publishes the counts of the ledgers as metrics of k6. It does so at the start of the first stream, every
+// A telemetry publishes the counts of the ledgers as metrics of k6: at the start of the first stream, every
 // publishInterval while there are streams, and at the end of the last one. It sums up the ledgers, so it has no cost
 // per noop.
 type telemetry struct {
@@ -41,8 +40,8 @@ type telemetry struct {
 	actions          []plan.Action
 }
 
-// A sampleSink accepts the samples of one iteration of a virtual user. k6 accepts them until the end of the
-// iteration, which does not end while one of its streams is open.
+// A sampleSink accepts the samples of one iteration of a virtual user. k6 accepts them until the end of the iteration,
+// which does not end while one of its streams is open.
 type sampleSink struct {
 	ctx     context.Context
 	samples chan<- metrics.SampleContainer
@@ -120,7 +119,6 @@ func (p *telemetry) end(o *sampleSink) {
 	}
 }
 
-// run publishes the metrics at each interval until stop is closed.
 func (p *telemetry) run(stop chan struct{}) {
 	tick := time.NewTicker(p.interval)
 	defer tick.Stop()
@@ -183,8 +181,8 @@ func (p *telemetry) publish(s *snapshot) {
 		if metrics.PushIfNotDone(o.ctx, o.samples, samples) {
 			return
 		}
-		// An interrupted run reports the end of its streams; otherwise it would look like a killed runner. k6 may no
-		// longer read samples, so this does not wait.
+		// An interrupted run reports the end of its streams; otherwise it would look like a killed runner. This does
+		// not wait, because k6 may no longer read samples.
 		select {
 		case o.samples <- samples:
 			return
@@ -207,7 +205,6 @@ func (p *telemetry) samplesOf(s *snapshot, list []metric, tags *metrics.TagSet) 
 	return out
 }
 
-// actionsOf returns a sample of each action: 1 if it has started, 0 before.
 func (p *telemetry) actionsOf(tags *metrics.TagSet) (out metrics.Samples) {
 	for _, a := range p.actions {
 		value := 0.
@@ -219,7 +216,6 @@ func (p *telemetry) actionsOf(tags *metrics.TagSet) (out metrics.Samples) {
 	return out
 }
 
-// sampleOf returns a sample of a metric.
 func (p *telemetry) sampleOf(name string, tags *metrics.TagSet, value float64) metrics.Sample {
 	return metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: p.metrics[name], Tags: tags}, Time: time.Now(), Value: value}
 }

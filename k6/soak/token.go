@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// A credentials value has the secrets of one stream, which findings must not show. It changes on the event loop
-// before an attempt to connect. At that time no goroutine reads the stream.
+// A credentials value has the secrets of one stream, which findings must not show. It changes on the event loop before
+// an attempt to connect, when no goroutine reads the stream.
 type credentials struct {
 	secrets         []string  // of the environment
 	token, previous string    // the last two different results of token()
@@ -22,7 +22,6 @@ type credentials struct {
 	isNew           bool      // token() returned a new token for the last attempt
 }
 
-// set stores the token for the next attempt.
 func (c *credentials) set(token string, now time.Time) {
 	if c.isNew = token != c.token; c.isNew {
 		c.token, c.previous, c.issuedAt = token, c.token, now
@@ -46,7 +45,7 @@ func (c *credentials) excerpt(data []byte) string {
 	return text[:min(len(text), maxExcerpt)]
 }
 
-// describeToken returns a description of the refused token without its value.
+// describeToken describes the refused token without its value.
 func (c *credentials) describeToken(now time.Time) string {
 	kind := "the same token"
 	if c.isNew {
@@ -77,7 +76,6 @@ func (c *credentials) describeEnd(at time.Time, end sseclient.Close, streams int
 	return end
 }
 
-// callToken returns the result of token() with the token lifetime of the plan.
 func (s *jsService) callToken() (string, error) {
 	ttl := sobek.Undefined()
 	if seconds := s.m.recorder.planCopy().TokenTTL; seconds > 0 {
