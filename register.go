@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 
 // Package ssesoak is the k6 extension for `xk6 build --with github.com/sse-soak/sse-soak`. It registers the modules
-// k6/x/soak, k6/x/handshake and k6/x/requests and the output soak. cmd/k6 adds the module k6/x/sse, whose name
-// belongs to another extension.
+// k6/x/soak, k6/x/handshake and k6/x/requests, and the output soak. cmd/k6 adds the module k6/x/sse, whose name belongs
+// to another extension.
 package ssesoak
 
 import (

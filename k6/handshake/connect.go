@@ -44,8 +44,7 @@ type Connection struct {
 	closeOnce       sync.Once
 }
 
-// connect is the function of that name in scripts. It blocks the VU until the server has responded or the connection
-// has failed.
+// connect implements connect in scripts. It blocks the VU until the server has responded or the connection has failed.
 func (m *module) connect(rawURL string, params sobek.Value) *Connection {
 	state := network.State(m.vu, importPath)
 	r, err := m.parse(rawURL, params)
@@ -70,8 +69,7 @@ func (m *module) connect(rawURL string, params sobek.Value) *Connection {
 	return c
 }
 
-// establish opens the TCP connection, completes the TLS handshake and makes the first request. It stops at the first
-// failure.
+// establish opens the TCP connection, completes the TLS handshake and makes the first request, up to the first failure.
 func (c *Connection) establish(ctx context.Context, state *lib.State) {
 	start := time.Now()
 	raw, err := state.Dialer.DialContext(ctx, "tcp", c.request.address)
@@ -141,7 +139,6 @@ func (c *Connection) exchange(ctx context.Context) bool {
 	return true
 }
 
-// readResponse reads a whole response and returns its status.
 func readResponse(conn net.Conn, req *http.Request) (status int, err error) {
 	reader := http1.Borrow(conn)
 	defer reader.Return()

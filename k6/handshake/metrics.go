@@ -66,7 +66,6 @@ func (m *module) reportResponse(c *Connection) {
 	m.push(c, tags, samples)
 }
 
-// tagsOf returns the tags of the virtual user and those of the call.
 func (m *module) tagsOf(c *Connection) *metrics.TagSet {
 	return m.vu.State().Tags.GetCurrentValues().Tags.WithTagsFromMap(c.request.tags)
 }

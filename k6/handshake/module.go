@@ -2,7 +2,7 @@
 // which are timed separately. Each failure has a cause.
 //
 // k6/http can disable connection reuse, too. But it does not distinguish a refused client certificate from a broken
-// response, and it cannot keep several connections open. See load-tests/types/handshake.d.ts for the API.
+// response, and it cannot keep several connections open. load-tests/types/handshake.d.ts documents the API.
 package handshake
 
 import (

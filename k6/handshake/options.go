@@ -12,7 +12,6 @@ import (
 	"go.k6.io/k6/v2/lib/types"
 )
 
-// A request holds the validated parameters of connect.
 type request struct {
 	url     *url.URL
 	address string        // HOST:PORT
@@ -26,7 +25,6 @@ type request struct {
 
 const defaultTimeout = 10 * time.Second
 
-// parse validates the arguments of connect.
 func (m *module) parse(rawURL string, params sobek.Value) (*request, error) {
 	r := &request{timeout: defaultTimeout}
 	u, err := url.Parse(rawURL)

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// A wire is a connection below TLS that counts its bytes: TLS records, handshakes included, without the headers of
-// TCP and IP.
+// A wire is a connection below TLS that counts its bytes: TLS records, handshakes included, without the headers of TCP
+// and IP.
 type wire struct {
 	net.Conn
 	sent, received atomic.Int64
@@ -23,7 +23,6 @@ func (w *wire) bytes() traffic {
 	return traffic{w.sent.Load(), w.received.Load()}
 }
 
-// since returns the traffic after an earlier reading.
 func (t traffic) since(earlier traffic) traffic {
 	return traffic{t.sent - earlier.sent, t.received - earlier.received}
 }

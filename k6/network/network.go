@@ -14,8 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// State returns the state of a virtual user. In the init context, which has no state, it throws an error that names
-// the module.
+// State returns the state of a virtual user. In the init context, which has no state, it throws an error that names the
+// module.
 func State(vu modules.VU, module string) *lib.State {
 	state := vu.State()
 	if state == nil {

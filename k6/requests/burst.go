@@ -19,8 +19,7 @@ type burstRequest struct {
 	err error // of the dial
 }
 
-// burst opens a connection for each request. Then it sends all requests, and reads no response to a short request
-// before the last short one is sent (see maxJointSize).
+// burst opens a connection for each request. Then it sends all requests; see maxJointSize.
 func (s *stage) burst() {
 	requests := make([]*burstRequest, s.tuple.ScaleInt64(s.requests))
 	for i := range requests {

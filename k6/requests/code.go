@@ -15,8 +15,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// codeOf returns the outcome of a request that got no complete response: k6's error code. k6 does not export these
-// codes; TestErrorCodesMatchK6 compares them.
+// codeOf returns k6's error code for a request that got no complete response. k6 does not export its codes;
+// TestErrorCodesMatchK6 compares them.
 func codeOf(err error) string { return shard.CodeNet + strconv.Itoa(errorCode(err)) }
 
 // errorCode returns the code of err, or else the code of the first of its causes that has one; 1000 if none has.
@@ -60,7 +60,6 @@ func directCode(err error) int {
 	return 0
 }
 
-// opErrorCode returns the code of a failed operation on a connection.
 func opErrorCode(e *net.OpError) int {
 	var system *os.SyscallError
 	isSystem := errors.As(e, &system)

@@ -37,7 +37,6 @@ type lane struct {
 	uniqueText []byte // a part of buffer
 }
 
-// newDialer returns a dialer with k6's network settings.
 func newDialer(state *lib.State) *http1.Dialer {
 	return &http1.Dialer{
 		Dial: func(ctx context.Context, networkName, address string) (net.Conn, error) {
@@ -78,7 +77,6 @@ func (s *stage) closeLanes() {
 	}
 }
 
-// hangUp closes the connection, if there is one.
 func (l *lane) hangUp() {
 	if l.conn != nil {
 		_ = l.conn.Close()
@@ -86,7 +84,6 @@ func (l *lane) hangUp() {
 	l.conn, l.target = nil, nil
 }
 
-// An exchange is a request and its outcome.
 type exchange struct {
 	op        *operation
 	start     time.Time // its duration counts from here
@@ -114,7 +111,7 @@ func (l *lane) do(op *operation, start, deadline time.Time) exchange {
 }
 
 // finish records the end of an exchange. After an error it also closes the connection, sets the outcome, and logs the
-// error if it is the first with that outcome.
+// first error with that outcome.
 func (l *lane) finish(x *exchange, err error) {
 	x.end = time.Now()
 	l.lastUse, l.lastOp = x.end, x.op
@@ -138,7 +135,7 @@ func (l *lane) finish(x *exchange, err error) {
 
 // connect opens a connection to the target of an exchange, unless the lane has a reusable one.
 func (l *lane) connect(x *exchange) error {
-	// Within a millisecond after a response there is no check. It would cost a system call, and miss unrequested bytes
+	// There is no check within a millisecond after a response. It would cost a system call, and miss unrequested bytes
 	// that are still in transit.
 	if l.conn != nil && (l.target != x.op.target || time.Since(l.lastUse) >= time.Millisecond && !l.checkIdle()) {
 		l.hangUp()

@@ -29,10 +29,8 @@ const importPath = "k6/x/requests"
 
 func init() { modules.Register(importPath, modules.Module(rootModule{})) }
 
-// A rootModule creates the module of each virtual user.
 type rootModule struct{}
 
-// A module is the k6/x/requests of one virtual user.
 type module struct {
 	vu      modules.VU
 	metrics *requestMetrics
@@ -104,8 +102,7 @@ type stage struct {
 	record
 }
 
-// run runs a stage. It returns when all requests have ended and all samples are pushed. When ctx is done, the
-// requests end at once.
+// run returns when all requests have ended and all samples are pushed. When ctx is done, the requests end at once.
 func (s *stage) run(ctx context.Context, model func(*stage)) {
 	s.ctx, s.start = ctx, time.Now()
 	var flushing sync.WaitGroup
@@ -124,8 +121,8 @@ func (s *stage) end() (end time.Time, ok bool) {
 	return s.start.Add(s.duration), s.duration > 0 && s.requests == 0
 }
 
-// share returns this runner's share of a concurrency, and the tuple that distributes requests among the runners with
-// a share. No request is lost or duplicated by rounding. For a share of 0 the tuple is nil.
+// share returns this runner's share of a concurrency, and the tuple that distributes requests among the runners with a
+// share. No request is lost or duplicated by rounding. For a share of 0 the tuple is nil.
 func (s *stage) share(concurrency int64) (int, *lib.ExecutionTuple) {
 	tuple, err := s.tuple.GetNewExecutionTupleFromValue(concurrency)
 	if err != nil { // the share of this runner is 0

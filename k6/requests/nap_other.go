@@ -4,5 +4,4 @@ package requests
 
 import "time"
 
-// nap sleeps with a Go timer.
 func nap(d time.Duration) { time.Sleep(d) }

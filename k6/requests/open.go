@@ -8,9 +8,8 @@ import (
 	"go.k6.io/k6/v2/lib"
 )
 
-// open makes requests at a constant rate, even if the service is slower. The duration of each counts from its
-// intended start, so a wait for a free lane is part of it. A request that gets no lane within its timeout is never
-// made.
+// open makes requests at a constant rate, even if the service is slower. The duration of each counts from its intended
+// start, so a wait for a free lane is part of it. A request that gets no lane within its timeout is never made.
 func (s *stage) open() {
 	n, tuple := s.share(s.concurrency)
 	if n == 0 {
@@ -37,14 +36,12 @@ type arrivals struct {
 	workers   sync.WaitGroup
 }
 
-// A ticket is a request to make.
 type ticket struct {
 	due      time.Time
 	n        int64         // index in the load of all runners, from 0
 	laneWait time.Duration // time until a lane was free
 }
 
-// advance moves to the next arrival of this runner.
 func (a *arrivals) advance() {
 	_, n := a.index.Next()
 	after := time.Duration(float64(n-1) / a.stage.rate * float64(time.Second))
@@ -111,8 +108,8 @@ func (a *arrivals) assign() (wait time.Duration, allBusy bool) {
 	}
 }
 
-// nextTicket returns the next request for a free lane. If none is due, it waits on wake. It returns false if there
-// are no more.
+// nextTicket returns the next request for a free lane. If none is due, it waits on wake. It returns false if there are
+// no more.
 func (a *arrivals) nextTicket(wake chan ticket) (ticket, bool) {
 	a.mu.Lock()
 	now := time.Now()
@@ -138,7 +135,6 @@ func (a *arrivals) nextTicket(wake chan ticket) (ticket, bool) {
 	return t, ok
 }
 
-// signalFree wakes pace if it waits for a lane.
 func (a *arrivals) signalFree() {
 	select {
 	case a.freeLane <- struct{}{}:

@@ -64,7 +64,6 @@ type spec struct {
 	} `js:"want"`
 }
 
-// compile compiles the operations of a call.
 func (m *module) compile(v sobek.Value, state *lib.State) ([]*operation, error) {
 	var specs []spec
 	if err := m.vu.Runtime().ExportTo(v, &specs); err != nil || len(specs) == 0 {
@@ -88,7 +87,6 @@ func (m *module) compile(v sobek.Value, state *lib.State) ([]*operation, error) 
 	return out, err
 }
 
-// checkProperties returns an error for an unknown property of an operation.
 func checkProperties(operation sobek.Value) error {
 	if err := checkNames(operation, "name", "method", "url", "headers", "body", "want"); err != nil {
 		return err
@@ -171,7 +169,6 @@ const unique = "{unique}"
 // placeholder stands for the unique text in a compiled operation. It has the same length, and no script would send it.
 var placeholder = strings.ToLower(rand.Text()[:20])
 
-// withPlaceholders returns a text with placeholder instead of unique.
 func withPlaceholders(text []byte) []byte {
 	if !bytes.Contains(text, []byte(unique)) {
 		return text // ReplaceAll would return nil for an empty text
@@ -209,7 +206,6 @@ func (m *module) target(u *url.URL, known map[string]*target) (*target, error) {
 	return t, nil
 }
 
-// set sets the expected properties from a spec.
 func (w *want) set(o *spec) (err error) {
 	if o.Want == nil {
 		return nil
@@ -252,10 +248,8 @@ func jsonOf(v sobek.Value) ([]byte, error) {
 // maxLength returns the maximum length of a body that is compared. A longer body is wrong.
 func (w *want) maxLength() int64 { return max(maxBody, int64(len(w.body))) }
 
-// needsBody reports whether the body of a response is compared.
 func (w *want) needsBody() bool { return w.body != nil || w.isJSON }
 
-// matches reports whether a body is the expected one.
 func (w *want) matches(body []byte) bool {
 	if !w.isJSON {
 		return w.body == nil || bytes.Equal(body, w.body)

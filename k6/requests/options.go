@@ -27,7 +27,7 @@ type options struct {
 
 const defaultTimeout = 10 * time.Second
 
-// modelOptions lists the options of each load model. Those with a "?" are optional.
+// modelOptions has the options of each load model. Those with a "?" are optional.
 var modelOptions = map[string][]string{
 	"closed": {"operations", "concurrency", "requests?", "seconds?", "timeout?", "tags?"},
 	"open":   {"operations", "rate", "seconds", "concurrency", "timeout?", "tags?"},
@@ -82,7 +82,6 @@ func (m *module) parse(model string, v sobek.Value, state *lib.State) (*stage, e
 	return s, nil
 }
 
-// runnerRate returns this runner's share of the rate.
 func (s *stage) runnerRate() float64 {
 	n, tuple := s.share(s.concurrency)
 	if n == 0 {
@@ -92,7 +91,6 @@ func (s *stage) runnerRate() float64 {
 	return s.rate * float64(tuple.ScaleInt64(parts)) / parts
 }
 
-// set parses one option of a call.
 func (s *stage) set(m *module, name string, value sobek.Value) (err error) {
 	switch name {
 	case "operations":

@@ -68,8 +68,7 @@ func (s *stage) note(x *exchange) {
 	}
 }
 
-// noteBurst records when a request of a burst was sent, and the number of requests in flight that the server reported.
-// The caller holds mu.
+// noteBurst requires that the caller holds mu.
 func (s *stage) noteBurst(x *exchange) {
 	s.add(s.m.metrics.sentAfter, s.tags.Tags, x.sent, metrics.D(x.sent.Sub(x.released)))
 	if n, err := strconv.ParseInt(x.inFlight, 10, 64); err == nil && n > 0 {
@@ -77,8 +76,7 @@ func (s *stage) noteBurst(x *exchange) {
 	}
 }
 
-// tagsOf returns the tags of an exchange: those of the stage, its endpoint, outcome and server, and whether it waited
-// for a lane. The caller holds mu.
+// tagsOf returns the tags of an exchange. The caller holds mu.
 func (s *stage) tagsOf(x *exchange) *metrics.TagSet {
 	key := series{x.op, x.server, x.code, x.laneWait > 0}
 	if tags := s.series[key]; tags != nil {
@@ -130,8 +128,7 @@ func (s *stage) logFailure(x *exchange, err error) {
 	}
 }
 
-// noteUnrequested counts a connection with unrequested bytes after the response to op, and logs the first one of the
-// stage.
+// noteUnrequested counts a connection with unrequested bytes after the response to op, and logs the stage's first one.
 func (s *stage) noteUnrequested(op *operation, received []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,7 +173,6 @@ func (s *stage) flushPeriodically(ctx context.Context) {
 	}
 }
 
-// flush pushes the batch.
 func (s *stage) flush() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

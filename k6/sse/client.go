@@ -46,8 +46,7 @@ func newClient(m *Module, state *lib.State, p *openParams) *Client {
 	}
 }
 
-// On adds a handler for open, event or error. It ignores other names, as xk6-sse does, and values that are not
-// functions.
+// On adds a handler for open, event or error. Like xk6-sse, it ignores other names, and values that are not functions.
 func (c *Client) On(event string, handler sobek.Value) {
 	if fn, ok := sobek.AssertFunction(handler); ok {
 		c.handlers[event] = append(c.handlers[event], fn)
@@ -60,8 +59,8 @@ func (c *Client) Close() {
 	c.cancel()
 }
 
-// SetTimeout runs fn once after ms milliseconds, between events. The global setTimeout does not work during open,
-// which blocks the event loop.
+// SetTimeout runs fn once after ms milliseconds, between events. The global setTimeout does not work during open, which
+// blocks the event loop.
 func (c *Client) SetTimeout(fn sobek.Callable, ms float64) error {
 	d, err := timerDelay("setTimeout", fn, ms)
 	if err == nil {
@@ -91,7 +90,6 @@ func (c *Client) SetInterval(fn sobek.Callable, ms float64) error {
 	return nil
 }
 
-// timerDelay checks the arguments of a timer and returns its delay.
 func timerDelay(name string, fn sobek.Callable, ms float64) (time.Duration, error) {
 	if fn == nil {
 		return 0, fmt.Errorf("%s requires a function", name)

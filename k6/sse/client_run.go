@@ -117,7 +117,6 @@ func (c *Client) setResponse(r *sseclient.Response) {
 	c.tags = describeResponse(c.params.tags, c.state, r)
 }
 
-// opened reports an open event stream.
 func (c *Client) opened(r *sseclient.Response) error {
 	c.setResponse(r)
 	c.openedAt = r.At
@@ -125,7 +124,7 @@ func (c *Client) opened(r *sseclient.Response) error {
 	return c.call("open", sobek.Undefined())
 }
 
-// event reports an event. It pushes a sample for each event, as xk6-sse does.
+// event pushes a sample for each event, as xk6-sse does.
 func (c *Client) event(ctx context.Context, at time.Time, e *Event) error {
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // finish reports the reason

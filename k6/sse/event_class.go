@@ -11,7 +11,6 @@ const (
 	eventClasses // the number of classes
 )
 
-// eventPrototypes creates the prototypes of all classes of events.
 func (m *Module) eventPrototypes() (prototypes [eventClasses]*sobek.Object) {
 	rt := m.vu.Runtime()
 	event := rt.NewObject()

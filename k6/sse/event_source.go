@@ -98,7 +98,6 @@ func (s *eventSource) callbacks() *sseclient.Callbacks {
 	return callbacks
 }
 
-// post queues a task of this source for the event loop.
 func (s *eventSource) post(task func() error) {
 	s.pending.Add(1)
 	s.session.queue(func() error {
@@ -107,7 +106,6 @@ func (s *eventSource) post(task func() error) {
 	})
 }
 
-// opened queues the change of state and the open event.
 func (s *eventSource) opened(_ *sseclient.Stream, started time.Time, r *sseclient.Response) {
 	status, origin, at := r.Status, sseclient.Origin(r.URL), r.At
 	s.post(func() error {

@@ -10,7 +10,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// A listener is called for one type of event.
 type listener struct {
 	kind    string
 	value   *sobek.Object // a function, or an object with handleEvent
@@ -23,7 +22,6 @@ type listener struct {
 // one during a dispatch.
 type listeners struct{ list atomic.Pointer[[]listener] }
 
-// all returns the current listeners.
 func (l *listeners) all() []listener {
 	if list := l.list.Load(); list != nil {
 		return *list
@@ -92,7 +90,6 @@ func (l *listeners) add(kind string, value *sobek.Object, once bool) {
 	l.list.Store(&list)
 }
 
-// remove removes a listener that add has added.
 func (l *listeners) remove(kind string, value *sobek.Object) {
 	list := slices.DeleteFunc(slices.Clone(l.all()), isListener(kind, value))
 	l.list.Store(&list)

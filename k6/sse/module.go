@@ -30,7 +30,6 @@ const importPath = "k6/x/soak"
 // register it, because k6/x/sse is the name of another extension.
 func New() modules.Module { return rootModule{} }
 
-// A rootModule creates the modules of all VUs.
 type rootModule struct{}
 
 // NewModuleInstance returns the module of a virtual user.
@@ -70,7 +69,6 @@ func (m *Module) Exports() modules.Exports {
 	return m.exports
 }
 
-// clientFor returns the client with the network settings of the VU.
 func (m *Module) clientFor(state *lib.State) *sseclient.Client {
 	if m.clientState == state {
 		return m.client

@@ -51,7 +51,6 @@ func (m *Module) open(rawURL string, args ...sobek.Value) (*OpenResponse, error)
 
 var errInterrupted = errors.New("interrupted: k6 ended the iteration before the stream had ended")
 
-// response returns the result of open.
 func (c *Client) response() *OpenResponse {
 	r := &OpenResponse{URL: c.params.request.URL, Headers: map[string]string{}}
 	if c.resp != nil {

@@ -17,7 +17,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// An openParams has the arguments of open.
 type openParams struct {
 	sourceOptions
 	parsedURL  *url.URL       // the parsed argument
@@ -55,7 +54,7 @@ func parseOpen(rt *sobek.Runtime, state *lib.State, rawURL string, args []sobek.
 	return p, nil
 }
 
-// set parses a parameter. It ignores unknown ones, as xk6-sse does.
+// set parses a parameter. Like xk6-sse, it ignores unknown ones.
 func (p *openParams) set(rt *sobek.Runtime, name string, v sobek.Value) error {
 	_, err := p.setCommon(rt, name, v)
 	switch name {

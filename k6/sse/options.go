@@ -54,7 +54,7 @@ func redirectLimit(state *lib.State) int {
 	return 10
 }
 
-// jarOf returns the cookie jar of the VU, nil if there is none.
+// jarOf returns the cookie jar of the VU, a nil interface if there is none.
 func jarOf(state *lib.State) http.CookieJar {
 	if state.CookieJar == nil {
 		return nil
@@ -91,7 +91,6 @@ func (o *sourceOptions) setCommon(rt *sobek.Runtime, name string, v sobek.Value)
 	return true, err
 }
 
-// parseOptions parses the second argument of EventSource.
 func parseOptions(rt *sobek.Runtime, v sobek.Value, o *sourceOptions) error {
 	if common.IsNullish(v) {
 		return nil
@@ -133,10 +132,8 @@ func parseOptions(rt *sobek.Runtime, v sobek.Value, o *sourceOptions) error {
 
 const lastEventID = "Last-Event-Id" // the canonical form of net/http
 
-// resumeOption is the option that sets how a stream resumes.
 const resumeOption = "resume"
 
-// set parses an option of EventSource.
 func (o *sourceOptions) set(rt *sobek.Runtime, name string, v sobek.Value) error {
 	known, err := o.setCommon(rt, name, v)
 	switch name {
@@ -213,8 +210,8 @@ func parseBool(v sobek.Value) (bool, error) {
 	return value, nil
 }
 
-// parseReconnect parses the option reconnect. true also allows reconnects after a status that may be temporary, unlike
-// the standard.
+// parseReconnect parses the option reconnect. Unlike the standard, true also allows reconnects after a status that may
+// be temporary.
 func parseReconnect(v sobek.Value) (sseclient.Reconnect, error) {
 	value, err := parseBool(v)
 	switch {
@@ -227,7 +224,6 @@ func parseReconnect(v sobek.Value) (sseclient.Reconnect, error) {
 	}
 }
 
-// parseInt parses an integer between two limits.
 func parseInt(v sobek.Value, lowest, highest int64) (int, error) {
 	n, ok := v.Export().(int64)
 	switch {

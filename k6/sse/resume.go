@@ -13,7 +13,6 @@ import (
 
 var errResume = errors.New(`must be "header", "none" or { query: "name" }`)
 
-// parseResume parses the option resume.
 func parseResume(v sobek.Value) (resume sseclient.Resume, err error) {
 	if obj, ok := v.(*sobek.Object); ok {
 		for _, name := range obj.Keys() {

@@ -25,14 +25,12 @@ type Meter struct {
 // processStart is the reference of times that are stored as durations, which need less memory.
 var processStart = time.Now()
 
-// meter returns the Meter of a value that embeds it, for meterOf.
 func (m *Meter) meter() *Meter { return m }
 
-// meterOf returns the meter of a stream.
 func meterOf(s *sseclient.Stream) *Meter { return s.Value().(interface{ meter() *Meter }).meter() }
 
-// measure extends the callbacks of streams, so that they push the samples of the streams. tags are the tags of the
-// requests of all these streams.
+// measure extends the callbacks of streams, so that they push samples. tags are the tags of the requests of these
+// streams.
 func (s *session) measure(tags *metrics.TagsAndMeta, callbacks *sseclient.Callbacks) {
 	callbacks.Opened = chain(callbacks.Opened, func(st *sseclient.Stream, started time.Time, r *sseclient.Response) {
 		m := meterOf(st)
@@ -68,7 +66,6 @@ func chain[T any](first, second func(*sseclient.Stream, time.Time, T)) func(*sse
 	}
 }
 
-// closedSample returns the sample of the end of an attempt or a stream.
 func (s *session) closedSample(tags *metrics.TagsAndMeta, m *Meter, at time.Time, c *sseclient.Close) metrics.Sample {
 	if c.Opened {
 		return s.m.metrics.streamClosed(m.counter.tags, at, c.Reason, true)
@@ -91,7 +88,6 @@ type eventCounter struct {
 	n       atomic.Int64
 }
 
-// counter returns the event counter for a set of tags and metadata.
 func (s *session) counter(tm metrics.TagsAndMeta) *eventCounter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,13 +101,11 @@ func (s *session) counter(tm metrics.TagsAndMeta) *eventCounter {
 	return c
 }
 
-// add counts an event.
 func (c *eventCounter) add() {
 	c.n.Add(1)
 	c.session.scheduleFlush()
 }
 
-// scheduleFlush schedules a flush, unless one is scheduled.
 func (s *session) scheduleFlush() {
 	if !s.isScheduled.Load() && s.isScheduled.CompareAndSwap(false, true) {
 		if s.timer == nil {
@@ -191,7 +185,6 @@ func (m *sseMetrics) streamClosed(tm metrics.TagsAndMeta, at time.Time, reason s
 	return sample(m.closed, &tm, at, 1)
 }
 
-// sample returns one sample of metric m.
 func sample(m *metrics.Metric, tm *metrics.TagsAndMeta, at time.Time, value float64) metrics.Sample {
 	return metrics.Sample{
 		TimeSeries: metrics.TimeSeries{Metric: m, Tags: tm.Tags},

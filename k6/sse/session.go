@@ -31,7 +31,7 @@ type session struct {
 	timer       *time.Timer // for the next flush; only the goroutine that sets isScheduled uses it
 }
 
-// currentSession returns the session of the current iteration. The first call creates it. It runs on the event loop.
+// currentSession returns the session of the current iteration. It runs on the event loop.
 func (m *Module) currentSession() *session {
 	if m.session == nil {
 		sseclient.LimitMemory()

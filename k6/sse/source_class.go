@@ -27,7 +27,6 @@ func (m *Module) eventSourceClass() *sobek.Object {
 	return class
 }
 
-// defineMethods defines the methods of EventSource on the prototype.
 func (m *Module) defineMethods(rt *sobek.Runtime, proto *sobek.Object) {
 	function := func(name string, do func(s *eventSource, c sobek.FunctionCall) sobek.Value) {
 		fn := rt.ToValue(func(c sobek.FunctionCall) sobek.Value { return do(m.sourceOf(c.This), c) })

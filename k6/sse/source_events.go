@@ -11,9 +11,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// fire calls the handler and the listeners of a type with a new event object. attributes are those of that type:
-// alternating names and values. fire returns the first exception, which ends the iteration. It must run on the event
-// loop, and has no effect after an interrupt.
+// fire calls the handler and the listeners of a type with a new event object. attributes are alternating names and
+// values. fire returns the first exception, which ends the iteration. It must run on the event loop, and has no effect
+// after an interrupt.
 func (s *eventSource) fire(class eventClass, kind string, at time.Time, attributes ...any) error {
 	if !s.listeners.has([]byte(kind)) || s.session.Interrupted() {
 		return nil
@@ -84,9 +84,9 @@ func (s *eventSource) queueMessage(post func(func() error), at time.Time, e *eve
 	})
 }
 
-// closed queues the change of state and the error event after the end of an attempt or a stream. The standard describes
-// both as "reestablish the connection" and "fail the connection" (section 9.2.3). After the script has called close(),
-// neither happens.
+// closed queues the change of state and the error event after the end of an attempt or a stream: "reestablish the
+// connection" and "fail the connection" in the standard (section 9.2.3). After the script has called close(), neither
+// happens.
 func (s *eventSource) closed(_ *sseclient.Stream, at time.Time, c sseclient.Close) {
 	s.post(func() error {
 		if s.ready == stateClosed {

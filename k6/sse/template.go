@@ -23,7 +23,7 @@ type template string
 // placeholder is the start of each placeholder.
 const placeholder = "{first."
 
-// parseTemplate parses a template. It returns an error for an unknown placeholder.
+// parseTemplate returns an error for an unknown placeholder.
 func parseTemplate(text string) (template, error) {
 	for unread := text; ; {
 		_, after, found := strings.Cut(unread, placeholder)
@@ -38,25 +38,22 @@ func parseTemplate(text string) (template, error) {
 	}
 }
 
-// isPlaceholder reports whether the template consists of a single placeholder.
 func (t template) isPlaceholder() bool {
 	return t == "{first.id}" || t == "{first.name}" || t == "{first.data}"
 }
 
-// fill returns the text with escaped values of an event.
 func (t template) fill(e *firstEvent, escape func(string) string) string {
 	return strings.NewReplacer(
 		"{first.id}", escape(e.ID), "{first.name}", escape(e.Name), "{first.data}", escape(e.Data),
 	).Replace(string(t))
 }
 
-// noEscape returns s unchanged, for headers and for bodies of an unknown type.
+// noEscape is for headers and for bodies of an unknown type.
 func noEscape(s string) string { return s }
 
 // escapeURL percent-encodes a value, so that it stays within its path segment or query parameter.
 func escapeURL(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
 
-// escapeJSON escapes a value for a JSON string.
 func escapeJSON(s string) string {
 	quoted, _ := json.Marshal(s) // does not fail for a string
 	return string(quoted[1 : len(quoted)-1])

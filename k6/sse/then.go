@@ -31,13 +31,12 @@ type text struct {
 	fn       sobek.Callable // nil: the template is used
 }
 
-// A headerText is a header field.
 type headerText struct {
 	name  string
 	value *text
 }
 
-// parseThen parses the option `then`. If it has a timeout, parseThen stores that in timeout.
+// parseThen parses the option `then`, and stores its timeout, if any, in timeout.
 func parseThen(rt *sobek.Runtime, v sobek.Value, timeout *time.Duration) (*secondRequest, error) {
 	obj, ok := v.(*sobek.Object)
 	if !ok {
@@ -65,7 +64,6 @@ func parseThen(rt *sobek.Runtime, v sobek.Value, timeout *time.Duration) (*secon
 	return o, nil
 }
 
-// set parses a property of the option.
 func (o *secondRequest) set(rt *sobek.Runtime, name string, v sobek.Value) (err error) {
 	switch name {
 	case "method":
@@ -86,7 +84,6 @@ func (o *secondRequest) set(rt *sobek.Runtime, name string, v sobek.Value) (err 
 	return err
 }
 
-// parseText parses a text: a string, which is a template, or a function.
 func parseText(v sobek.Value) (*text, error) {
 	if fn, ok := sobek.AssertFunction(v); ok {
 		return &text{fn: fn}, nil
@@ -131,7 +128,6 @@ func parseStatuses(rt *sobek.Runtime, v sobek.Value) (out []int, err error) {
 	return out, nil
 }
 
-// follows reports whether the request follows an event with this name.
 func (o *secondRequest) follows(name []byte) bool { return o.event == "" || o.event == string(name) }
 
 // needsJS reports whether a part is a function, which must run on the event loop.
@@ -183,8 +179,8 @@ func (o *secondRequest) fill(rt *sobek.Runtime, e *firstEvent) (*sseclient.Secon
 	return r, err
 }
 
-// followUp reports whether the second request follows an event. If it does, followUp sends the request, on the event
-// loop if a part of it is a function.
+// followUp reports whether the second request follows an event. If so, it sends the request, on the event loop if a
+// part of it is a function.
 func (s *eventSource) followUp(e *eventstream.Event, f *sseclient.FollowUp) bool {
 	second := s.opts.secondRequest
 	if !second.follows(e.Name) {
