@@ -21,8 +21,9 @@ export default {
   end: {
     by: 'event',
     done: [{ event: 'response.completed' }, { event: 'response.incomplete' }],
-    failed: [{ event: 'response.failed' }, { event: 'error' }],
-    incomplete: { event: 'response.incomplete' },
+    // Some servers end with response.completed in all cases, and report the state only in response.status.
+    failed: [{ event: 'response.failed' }, { json: '$.response.status', is: 'failed' }, { event: 'error' }],
+    incomplete: [{ event: 'response.incomplete' }, { json: '$.response.status', is: 'incomplete' }],
     stated: { event: 'response.output_text.done', of: 'response.output_text.delta', text: 'json:$.text' },
   },
 };

@@ -25,8 +25,8 @@ var apis = map[string]api{
 	literal(eventIs("response.completed")): {
 		module:     "openai-responses",
 		done:       []any{eventIs("response.completed"), eventIs("response.incomplete")},
-		failed:     []any{eventIs("response.failed"), eventIs("error")},
-		incomplete: eventIs("response.incomplete"),
+		failed:     []any{eventIs("response.failed"), valueIs("$.response.status", "failed"), eventIs("error")},
+		incomplete: []any{eventIs("response.incomplete"), valueIs("$.response.status", "incomplete")},
 	},
 	literal(eventIs("message_stop")): {
 		module:     "anthropic-messages",
