@@ -62,6 +62,9 @@ type escaper struct {
 }
 
 func (e *escaper) Write(p []byte) (int, error) {
+	if len(e.start) == 0 && isPlain(p) {
+		return e.w.Write(p)
+	}
 	text := append(e.start, p...) //nolint:gocritic // start is replaced below
 	end := len(text)
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
@@ -77,6 +80,17 @@ func (e *escaper) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// isPlain reports whether text is ASCII without characters to escape. The files of a large run are hundreds of MB of such
+// text.
+func isPlain(text []byte) bool {
+	for _, c := range text {
+		if c < ' ' && c != '\n' && c != '\t' || c >= 0x7f {
+			return false
+		}
+	}
+	return true
 }
 
 // escapeBytes escapes text as Escape does, but keeps bytes that are not UTF-8, except C1 control characters.

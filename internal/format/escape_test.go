@@ -20,6 +20,10 @@ func TestEscapeLeavesNoControlCharacters(t *testing.T) {
 		"\U0001f469\u200d\U0001f4bb": "\U0001f469\u200d\U0001f4bb",
 	} {
 		require.Equal(t, want, Escape(text))
+		var out bytes.Buffer
+		_, err := NewEscaper(&out).Write([]byte(text))
+		require.NoError(t, err)
+		require.Equal(t, want, out.String())
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/sse-soak/sse-soak/internal/host/resources"
 	"github.com/sse-soak/sse-soak/internal/ledger"
@@ -17,7 +18,7 @@ import (
 
 // ConnectionsCSV writes a row for each connection, with its listed findings and the number of further ones.
 func ConnectionsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
-	out := csv.NewWriter(w)
+	out := rowWriter{Writer: csv.NewWriter(w)}
 	header := []any{"id", "runner", "state", "reason", "opened_unix_s", "closed_unix_s", "connect_ms", "stream_s", "streams"}
 	for _, n := range (ledger.Totals{}).Each() {
 		header = append(header, n.Name)
@@ -26,8 +27,9 @@ func ConnectionsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 		"max_gap_ms", "max_lateness_ms", "reconnects", "findings", "open_s", "outage_s", "longest_outage_s", "attempts", "refused_attempts",
 	)
 	header = append(header, messageHeader...)
-	row(out, header...)
+	out.row(header...)
 	formatter := verdict.Formatter{Merged: m}
+	var values []any
 	for c := range v.Records() {
 		runner := m.Runners[c.Runner]
 		var findings []string
@@ -37,11 +39,11 @@ func ConnectionsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 		if c.Unlisted > 0 {
 			findings = append(findings, fmt.Sprintf("and %d more", c.Unlisted))
 		}
-		values := []any{
+		values = append(values[:0],
 			cell(c.ID), runner.Index, cell(string(c.State)), cell(c.Reason),
 			stamp(c.Streams > 0, runner.At(c.OpenedAt)), stamp(c.ClosedAt > 0, runner.At(c.ClosedAt)),
 			decimals(c.Connect, time.Millisecond), decimals(c.StreamTime, time.Second), c.Streams,
-		}
+		)
 		for _, n := range c.Totals().Each() {
 			values = append(values, n.Count)
 		}
@@ -51,8 +53,8 @@ func ConnectionsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 			decimals(c.OpenTime, time.Second), decimals(c.OutageTime, time.Second), decimals(c.Longest.To-c.Longest.From, time.Second),
 			c.Attempts, cell(attempts(c)),
 		)
-		values = append(values, messageCells(m, c)...)
-		row(out, values...)
+		values = appendMessageCells(values, m, c)
+		out.row(values...)
 	}
 	out.Flush()
 	return out.Error()
@@ -60,7 +62,7 @@ func ConnectionsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 
 // cell returns text for a cell. It prevents a spreadsheet from interpreting the text as a formula (CWE-1236).
 func cell(text string) string {
-	if text != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", []rune(text)[0]) {
+	if first, _ := utf8.DecodeRuneInString(text); text != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", first) {
 		return "'" + text
 	}
 	return text
@@ -90,7 +92,7 @@ func attempts(c *shard.Connection) string {
 // SeriesCSV writes a row for each bucket of five seconds: the observations of the clients, the resources of the
 // processes and the host, and the published messages.
 func SeriesCSV(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
-	out := csv.NewWriter(w)
+	out := rowWriter{Writer: csv.NewWriter(w)}
 	prefix := "lateness"
 	if !m.Service.ByInterval() {
 		prefix = "latency"
@@ -109,7 +111,7 @@ func SeriesCSV(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
 	if published != nil {
 		header = append(header, "published", "confirmed")
 	}
-	row(out, header...)
+	out.row(header...)
 	next := 0
 	for _, b := range m.Series {
 		var current, previous resources.Sample
@@ -133,28 +135,36 @@ func SeriesCSV(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
 		if published != nil {
 			values = append(values, published[b.Unix].sent, published[b.Unix].confirmed)
 		}
-		row(out, values...)
+		out.row(values...)
 	}
 	out.Flush()
 	return out.Error()
 }
 
-// row writes values as fmt.Sprint formats them. The method Error of the writer returns any write error.
-func row(out *csv.Writer, values ...any) {
-	cells := make([]string, len(values))
-	for i, v := range values {
+// A rowWriter writes the rows of a CSV file. The method Error returns any write error.
+type rowWriter struct {
+	*csv.Writer
+	cells []string // of the last row; reused, because a file may have a million rows
+}
+
+// row writes values as fmt.Sprint formats them.
+func (w *rowWriter) row(values ...any) {
+	w.cells = w.cells[:0]
+	for _, v := range values {
+		var text string
 		switch v := v.(type) { // fmt alone would take most of the time of a million rows
 		case string:
-			cells[i] = v
+			text = v
 		case int:
-			cells[i] = strconv.Itoa(v)
+			text = strconv.Itoa(v)
 		case uint64:
-			cells[i] = strconv.FormatUint(v, 10)
+			text = strconv.FormatUint(v, 10)
 		default:
-			cells[i] = fmt.Sprint(v)
+			text = fmt.Sprint(v)
 		}
+		w.cells = append(w.cells, text)
 	}
-	_ = out.Write(cells)
+	_ = w.Write(w.cells)
 }
 
 // latenessCells returns the lateness of a bucket; empty if no message was received, because 0 would mean that
@@ -194,8 +204,8 @@ func stamp(known bool, t time.Time) string {
 // CutsCSV writes a row for each disconnect and pause that the run made on its own streams, by connection. The cell of
 // an event that did not happen is empty.
 func CutsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
-	out := csv.NewWriter(w)
-	row(out, "id", "runner", "cut", "at_unix_s", "last_number", "ended_the_stream", "reconnected_unix_s", "resume_requested", "next_unix_s", "next_number", "outage_s",
+	out := rowWriter{Writer: csv.NewWriter(w)}
+	out.row("id", "runner", "cut", "at_unix_s", "last_number", "ended_the_stream", "reconnected_unix_s", "resume_requested", "next_unix_s", "next_number", "outage_s",
 		"lost", "duplicated", "repeated", "announced")
 	for r, c := range v.AllCuts() {
 		runner := m.Runners[r.Runner]
@@ -203,7 +213,7 @@ func CutsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 		if d, ok := c.Interruption(); ok {
 			outage = decimals(d, time.Second)
 		}
-		row(out, cell(r.ID), runner.Index, cell(c.Kind), stamp(true, runner.At(c.At)), number(c.LastNumber), c.Lost, stamp(c.ReconnectedAt > 0, runner.At(c.ReconnectedAt)), c.ResumeRequested,
+		out.row(cell(r.ID), runner.Index, cell(c.Kind), stamp(true, runner.At(c.At)), number(c.LastNumber), c.Lost, stamp(c.ReconnectedAt > 0, runner.At(c.ReconnectedAt)), c.ResumeRequested,
 			stamp(c.NextAt > 0, runner.At(c.NextAt)), number(c.Next), outage, c.Missed, c.Duplicated, c.Repeated, c.Announced)
 	}
 	out.Flush()
@@ -213,16 +223,16 @@ func CutsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 // messageHeader names the columns of connections.csv about the messages of a client and about other events.
 var messageHeader = []any{"topic", "first", "last", "heartbeats", "foreign", "repeated", "announced_gaps", "uncounted", "max_silence_s", "misrouted"}
 
-// messageCells returns the values of the columns of messageHeader. The numbers of the first and the last message are
-// empty if none arrived.
-func messageCells(m *shard.Merged, c *shard.Connection) []any {
+// appendMessageCells appends the values of the columns of messageHeader. The numbers of the first and the last message
+// are empty if none arrived.
+func appendMessageCells(values []any, m *shard.Merged, c *shard.Connection) []any {
 	topic, _, published := m.Topic(c)
 	if !published {
 		topic, _ = m.FeedTopic(c)
 	}
-	return []any{
+	return append(values,
 		cell(topic), number(c.First), number(c.Last), c.Heartbeats, c.Foreign, c.Repeated, c.AnnouncedGaps, c.Uncounted, silence(c), c.Misrouted,
-	}
+	)
 }
 
 // silence returns the longest silence of a client in seconds; "" if it was not measured.
