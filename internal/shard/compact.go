@@ -3,6 +3,7 @@ package shard
 import (
 	"encoding/binary"
 	"iter"
+	"math/bits"
 	"reflect"
 	"slices"
 	"strings"
@@ -80,7 +81,7 @@ func (c *Connections) ofRunners(first, end int) iter.Seq2[int, *Connection] {
 				i += part.count
 				continue
 			}
-			f.in, f.Runner = part.text.String(), part.runner
+			f.in, f.read, f.Runner = part.text.String(), 0, part.runner
 			for range part.count {
 				f.unpack()
 				one := &f.Connection
@@ -128,8 +129,9 @@ type recordFields struct {
 	Connection
 	fields []reflect.Value
 
-	out []byte // see pack
-	in  string // see unpack
+	out  []byte // see pack
+	in   string // see unpack
+	read int    // bytes of in
 }
 
 // allFields is a pool of recordFields, because reflection is needed only once for each of them.
@@ -164,11 +166,11 @@ func (f *recordFields) pack() {
 // unpack reads the next record from in. Its texts share the memory of the packed text.
 func (f *recordFields) unpack() {
 	f.Record = ledger.Record{}
-	mask := f.in[:f.maskSize()]
-	f.in = f.in[len(mask):]
-	for i, v := range f.fields {
-		if mask[i/8]&(1<<(i%8)) != 0 {
-			f.get(v)
+	mask := f.in[f.read:][:f.maskSize()]
+	f.read += len(mask)
+	for i := range len(mask) {
+		for set := mask[i]; set != 0; set &= set - 1 { // clears the lowest bit
+			f.get(f.fields[8*i+bits.TrailingZeros8(set)])
 		}
 	}
 }
@@ -180,11 +182,11 @@ func (f *recordFields) text(s string) {
 	f.out = append(f.out, s...)
 }
 
-// nextNumber, nextInt and nextText remove a value from the start of in.
+// nextNumber, nextInt and nextText read the next value of in.
 func (f *recordFields) nextNumber() (n uint64) {
 	for shift := 0; ; shift += 7 {
-		c := f.in[0]
-		f.in = f.in[1:]
+		c := f.in[f.read]
+		f.read++
 		n |= uint64(c&0x7f) << shift
 		if c < 0x80 {
 			return n
@@ -198,8 +200,9 @@ func (f *recordFields) nextInt() int64 {
 }
 
 func (f *recordFields) nextText() (s string) {
-	n := f.nextNumber()
-	s, f.in = f.in[:n], f.in[n:]
+	n := int(f.nextNumber()) // #nosec G115 -- bounds.go limits the length before
+	s = f.in[f.read:][:n]
+	f.read += n
 	return s
 }
 
