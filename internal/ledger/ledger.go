@@ -149,6 +149,7 @@ type stream struct {
 	open             bool
 	lifetimeOver     bool // the server ended the last stream after its lifetime, and no attempt has failed since
 	dialing          bool // an attempt is in progress
+	clientEnds       bool // see EndByClient
 	idClass          idClass
 }
 

@@ -72,6 +72,14 @@ func (l *Ledger) CloseRequested(at Instant) (open bool) {
 	return l.stream.open
 }
 
+// EndByClient records that the client closes the stream after the request to close, because its runner could not send
+// the request that ends the stream. The stream then counts as completed, as with Config.ClientEnds.
+func (l *Ledger) EndByClient() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stream.clientEnds = true
+}
+
 // decideLastOutage decides the state of a client that is disconnected when its end is requested. The client is
 // completed if its outage is at most MaxOutage, or if lifetimeOver is set. Otherwise it stays Waiting: it counts as
 // dropped unless the current attempt opens a stream.
@@ -167,9 +175,11 @@ func (l *Ledger) streamClosed(at Instant, reason string, clean, reconnects bool)
 	}
 }
 
-// clientEnds reports whether the client ends the stream: the service accepts no request to end it, or the stream was
-// not open when the end was requested.
-func (l *Ledger) clientEnds() bool { return l.stream.cfg.ClientEnds || l.stream.openedAfterRequest() }
+// clientEnds reports whether the client ends the stream: the service accepts no request to end it, the request could
+// not be sent, or the stream was not open when the end was requested.
+func (l *Ledger) clientEnds() bool {
+	return l.stream.cfg.ClientEnds || l.stream.clientEnds || l.stream.openedAfterRequest()
+}
 
 // checkLifetime counts a stream as ended early if it was shorter than the minimum lifetime. The time counts from the
 // dial, because the headers may have arrived late.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/host/preflight"
 	"github.com/sse-soak/sse-soak/internal/host/process"
+	"github.com/sse-soak/sse-soak/internal/http1"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/run/runners"
@@ -211,7 +212,11 @@ func (d *local) targetState(ctx context.Context) (failures []verdict.TargetFailu
 	if d.cluster != nil {
 		targets = append(targets, d.cluster)
 	}
-	if err := targets.Ready(ctx); err != nil && ctx.Err() == nil {
+	switch err := targets.Ready(ctx); {
+	case err == nil || ctx.Err() != nil:
+	case http1.IsExhausted(err): // closed streams keep their local ports for a minute
+		d.warn(err.Error())
+	default:
 		unreachable = append(unreachable, err.Error())
 	}
 	for _, c := range targets.Crashes() {

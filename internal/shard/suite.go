@@ -29,6 +29,8 @@ const (
 	CodeTruncated       = "truncated"          // a response with the expected status and an incomplete body
 	CodeStatus          = "status-"            // prefix of the status of any other response: status-503
 	CodeNet             = "net-"               // prefix of k6's error code without a response: net-1220 is a reset
+	CodeNoPort          = "no_ports"           // the machine had no port left, so the request was not sent
+	CodeNoDescriptor    = "no_descriptors"     // the runner had no descriptor left, so the request was not sent
 	DroppedIterations   = "dropped_iterations" // k6's metric of iterations that it could not start
 	Other               = "(other)"            // value of the first tag of combinations beyond the limit
 )

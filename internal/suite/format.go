@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -89,6 +90,10 @@ func codeText(code string) string {
 		return "wrong response"
 	case shard.CodeTruncated:
 		return "truncated response"
+	case shard.CodeNoPort:
+		return ledger.ReasonNoPort
+	case shard.CodeNoDescriptor:
+		return ledger.ReasonNoDescriptor
 	}
 	if status, ok := strings.CutPrefix(code, shard.CodeStatus); ok {
 		return "status " + status

@@ -39,9 +39,9 @@ func isTimeout(code string) bool {
 }
 
 // isGeneratorFailure reports whether the generator caused a failure with that code, because it had no address, port or
-// descriptor left. The other codes are those of k6/x/handshake.
+// descriptor left.
 func isGeneratorFailure(code string) bool {
-	return code == shard.CodeNet+"1213" || code == "no_ports" || code == "no_descriptors"
+	return code == shard.CodeNet+"1213" || code == shard.CodeNoPort || code == shard.CodeNoDescriptor
 }
 
 // attributeToGenerator counts the failures of a stage that the waits of the generator explain. The caller must have

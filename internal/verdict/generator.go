@@ -72,13 +72,19 @@ func (s *Streams) portsCheck() []Check {
 		Why: "the service was not tested with these clients",
 	}
 	sum := 0
-	for _, lack := range []struct{ reason, remedy string }{
-		{ledger.ReasonNoPort, "widen net.ipv4.ip_local_port_range, or add machines for runners"},
-		{ledger.ReasonNoDescriptor, "raise ulimit -n, or add runners"},
+	for _, lack := range []struct{ reason, code, remedy string }{
+		{ledger.ReasonNoPort, shard.CodeNoPort, "widen net.ipv4.ip_local_port_range, or add machines for runners"},
+		{ledger.ReasonNoDescriptor, shard.CodeNoDescriptor, "raise ulimit -n, or add runners"},
 	} {
-		if n := s.RefusedAttempts[lack.reason]; n > 0 {
-			sum += n
-			c.Reasons = append(c.Reasons, fmt.Sprintf("%s failed, because the load generator had %s; %s", format.Plural(n, "connect", "connects"), lack.reason, lack.remedy))
+		add := func(n int, one, many string) {
+			if n > 0 {
+				sum += n
+				c.Reasons = append(c.Reasons, fmt.Sprintf("%s failed, because the load generator had %s; %s", format.Plural(n, one, many), lack.reason, lack.remedy))
+			}
+		}
+		add(s.RefusedAttempts[lack.reason], "connect", "connects")
+		if s.EndRequests != nil {
+			add(int(s.EndRequests.Failures[lack.code]), "request to end a stream", "requests to end a stream")
 		}
 	}
 	if sum == 0 {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
 // The service did not refuse a client for whose connection the load generator had no port or descriptor left.
@@ -67,6 +68,16 @@ func TestRefusalsByTheGeneratorItselfAreInvalid(t *testing.T) {
 			c := r.record(0)
 			c.Refusals = refusals(ledger.ReasonNoPort, "status 503")
 			c.Longest = ledger.Outage{From: time.Minute, To: 70 * time.Second, Refusals: refusals("status 503")}
+		}, Fail, ""},
+		"requests to end a stream": {func(r *testRun) {
+			r.EndRequests = endsOf(1, time.Millisecond)
+			r.EndRequests.Add("", shard.CodeNoPort, time.Unix(1_700_003_596, 0), time.Millisecond)
+			r.EndRequests.Add("", shard.CodeNoPort, time.Unix(1_700_003_596, 0), time.Millisecond)
+		}, Invalid, "2 requests to end a stream failed, because the load generator had no local port left; widen net.ipv4.ip_local_port_range, or add machines for runners"},
+		"a request to end a stream and a lost message": {func(r *testRun) {
+			r.EndRequests = new(shard.EndRequests)
+			r.EndRequests.Add("", shard.CodeNoDescriptor, time.Unix(1_700_003_596, 0), time.Millisecond)
+			addFault(r.record(1), ledger.KindLost, 1)
 		}, Fail, ""},
 		"did not reconnect": {func(r *testRun) {
 			r.Plan.Reconnect = true

@@ -179,7 +179,7 @@ func (b *broadcaster) send(tags metrics.TagsAndMeta, response httpext.ResponseTy
 	for name, value := range b.Headers {
 		r.Header.Set(name, value)
 	}
-	resp, err := b.h.send(&r, b.h.state.Tags.GetCurrentValues(), max(milli(b.Within), endRequestTimeout), response)
+	resp, err := b.h.send(b.h.ctx, &r, b.h.state.Tags.GetCurrentValues(), max(milli(b.Within), endRequestTimeout), response)
 	if err != nil {
 		b.h.warn(err)
 		return message, nil

@@ -3,10 +3,13 @@ package soak
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.k6.io/k6/v2/lib"
@@ -14,6 +17,7 @@ import (
 	"go.k6.io/k6/v2/metrics"
 	"gopkg.in/guregu/null.v3"
 
+	"github.com/sse-soak/sse-soak/internal/http1"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/shard"
@@ -80,7 +84,8 @@ func (e *ender) run(streams []*holdStream) {
 // end requests the end of a stream. In these cases the client closes the stream itself, without a request:
 //   - the service has no such request;
 //   - the stream never opened, so its id may belong to another client;
-//   - a client that reconnects or has a phase is disconnected.
+//   - a client that reconnects or has a phase is disconnected;
+//   - the runner has no port or descriptor left for the request.
 //
 // The client also closes a stream that has not ended EndTimeout after the request.
 func (e *ender) end(s *holdStream) {
@@ -97,7 +102,10 @@ func (e *ender) end(s *holdStream) {
 	case !e.usesRequest() || s.ledger().Sums().Streams == 0:
 		s.close()
 	default:
-		s.status = int16(e.send(s)) // #nosec G115 -- an HTTP status
+		if s.status = int16(e.send(s)); s.status == statusNotSent { // #nosec G115 -- an HTTP status
+			s.ledger().EndByClient()
+			s.close()
+		}
 	}
 	h := e.h
 	h.mu.Lock()
@@ -116,15 +124,21 @@ func (e *ender) usesRequest() bool {
 	return e.h.service.End.By == service.ByRequest
 }
 
-// send sends the request, records its outcome, and returns the status of the response, 0 without one.
+// send sends the request, records its outcome, and returns the status of the response: 0 without one, and statusNotSent
+// if the runner had no port or descriptor left for the request.
 func (e *ender) send(s *holdStream) (status int) {
 	r, err := e.request(s)
 	if err == nil {
 		var resp *httpext.Response
+		var dial dialTrace
 		start := time.Now()
-		resp, err = e.h.send(&r, e.tags, endRequestTimeout, httpext.ResponseTypeNone)
-		e.recordResponse(&r, resp, time.Since(start))
-		if err == nil {
+		resp, err = e.h.send(dial.trace(e.h.ctx), &r, e.tags, endRequestTimeout, httpext.ResponseTypeNone)
+		lack := dial.lack()
+		e.recordResponse(&r, resp, cmp.Or(lack, e.code(resp)), time.Since(start))
+		switch {
+		case lack != "":
+			return statusNotSent
+		case err == nil:
 			return resp.Status
 		}
 	}
@@ -160,8 +174,33 @@ func (e *ender) request(s *holdStream) (r sseclient.Request, err error) {
 	}
 }
 
+// A dialTrace records whether a request got a connection, and why not. k6 does not return the error of a request.
+type dialTrace struct {
+	connected atomic.Bool
+	failure   atomic.Pointer[error]
+}
+
+// trace returns a context whose requests are recorded.
+func (d *dialTrace) trace(ctx context.Context) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn:     func(httptrace.GotConnInfo) { d.connected.Store(true) },
+		ConnectDone: func(_, _ string, err error) { d.failure.Store(&err) },
+	})
+}
+
+// lack returns shard.CodeNoPort or shard.CodeNoDescriptor if the runner had none left for the request; otherwise "".
+func (d *dialTrace) lack() string {
+	switch err := d.failure.Load(); {
+	case d.connected.Load() || err == nil || !http1.IsExhausted(*err):
+		return ""
+	case http1.IsOutOfDescriptors(*err):
+		return shard.CodeNoDescriptor
+	}
+	return shard.CodeNoPort
+}
+
 // send sends a request as k6/http does, with its metrics. Like the publisher, it follows no redirect.
-func (h *holding) send(r *sseclient.Request, tags metrics.TagsAndMeta, timeout time.Duration, body httpext.ResponseType) (*httpext.Response, error) {
+func (h *holding) send(ctx context.Context, r *sseclient.Request, tags metrics.TagsAndMeta, timeout time.Duration, body httpext.ResponseType) (*httpext.Response, error) {
 	u, err := httpext.ToURL(r.URL)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // names the URL
@@ -181,7 +220,7 @@ func (h *holding) send(r *sseclient.Request, tags metrics.TagsAndMeta, timeout t
 	if h.state.CookieJar != nil {
 		httpext.SetRequestCookies(req, h.state.CookieJar, parsed.Cookies)
 	}
-	return httpext.MakeRequest(h.ctx, h.state, parsed) //nolint:wrapcheck // names the cause
+	return httpext.MakeRequest(ctx, h.state, parsed) //nolint:wrapcheck // names the cause
 }
 
 // finish makes the checks of a stream that has ended after a request for its end.
@@ -223,7 +262,8 @@ func (e *ender) check(s *holdStream) {
 	check("Received all messages", s.isPhased() || h.Lifetimes != nil && sums.HasNoFault() || s.observer.isFaultless(&sums))
 }
 
-// statusNotSent is the status of a stream whose client is disconnected, so that no request has to end the stream.
+// statusNotSent is the status of a stream that needs no request to end it, because its client is disconnected, or for
+// which the runner could not send the request.
 const statusNotSent = -1
 
 func (e *ender) accepts(status int) bool { return e.h.service.End.Request.Accepts(status) }
@@ -239,7 +279,7 @@ func (e *ender) isEndAccepted(s *holdStream, state ledger.State) bool {
 const serverHeader = "X-Server"
 
 // recordResponse records the outcome of a request that ends a stream, unless the run was interrupted.
-func (e *ender) recordResponse(request *sseclient.Request, resp *httpext.Response, duration time.Duration) {
+func (e *ender) recordResponse(request *sseclient.Request, resp *httpext.Response, code string, duration time.Duration) {
 	if e.h.ctx.Err() != nil {
 		return
 	}
@@ -250,7 +290,7 @@ func (e *ender) recordResponse(request *sseclient.Request, resp *httpext.Respons
 	if resp != nil {
 		server = cmp.Or(resp.Headers[http.CanonicalHeaderKey(serverHeader)], server)
 	}
-	e.h.m.recorder.addEndResponse(server, e.code(resp), duration)
+	e.h.m.recorder.addEndResponse(server, code, duration)
 }
 
 // code returns the outcome of a request as a value of shard.TagCode.

@@ -3,6 +3,7 @@ package soak
 import (
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -109,6 +110,20 @@ func TestUnansweredEndRequests(t *testing.T) {
 	ends := shardOf(h.r).EndRequests
 	require.Equal(t, []string{strings.TrimPrefix(url, "http://")}, ends.Servers(), "end requests without a response must count for the server of their URL")
 	require.EqualValues(t, 10, ends.Sum(func(o *shard.EndOutcome) bool { return strings.HasPrefix(o.Code, shard.CodeNet) }).Duration.Count())
+}
+
+// The client closes the stream if the runner has no port left for the end request. The service did not fail.
+func TestHoldClosesStreamsWithoutPortForTheEndRequest(t *testing.T) {
+	t.Parallel()
+	s := &noopService{}
+	h := holderOf(t, s.serve(t), "")
+	noSuchAddress := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}} // EADDRNOTAVAIL, as without a port
+	h.VU.State().Transport = &http.Transport{DialContext: noSuchAddress.DialContext}
+	require.True(t, h.run(t, holdTen))
+	require.Equal(t, map[ledger.State]int{ledger.Completed: 10}, h.states())
+	require.Equal(t, map[string][2]float64{"Get status was 200": {10, 10}, "Delete status was 200": {10, 10}, "Received all messages": {10, 10}}, h.metricSums("checks", "check"))
+	require.Equal(t, map[string]int64{shard.CodeNoPort: 10}, shardOf(h.r).EndRequests.Codes())
+	require.Zero(t, s.deletes)
 }
 
 // A redirect to another origin would send the load and the tokens to it.
