@@ -37,7 +37,7 @@ help: ## list the targets
 	@echo 'Settings: CONNECTIONS=$(CONNECTIONS) SECONDS=$(SECONDS) NOOP_INTERVAL=$(NOOP_INTERVAL) RUNNERS=$(RUNNERS) BACKEND_URL=$(BACKEND_URL) PREFIX=$(PREFIX) OUT=$(OUT)'
 
 .PHONY: soak
-soak: build ## run the main job: 1200 streams for an hour, with a check of every noop
+soak: build ## run the main job: 1200 streams for an hour, and check every noop
 	@bin/soak run $(SOAK_FLAGS)
 
 .PHONY: smoke
@@ -70,7 +70,7 @@ test: ## run all tests of CI; ends with a list of tests that this machine could 
 
 # It runs at the lowest priority, so that parallel tests do not wait for a core.
 .PHONY: lint
-lint: node_modules ## gofmt, vet, staticcheck, golangci-lint with gosec, govulncheck, actionlint, compilation for macOS and Windows, tsc, eslint, shellcheck, subjects of commits, Vale
+lint: node_modules ## run gofmt, vet, staticcheck, golangci-lint, govulncheck, actionlint, tsc, eslint, shellcheck and Vale; check commit subjects; compile for macOS and Windows
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$unformatted" || { echo "gofmt -w these: $$unformatted" >&2; exit 1; }
 	@for module in . tools; do (cd $$module && $(LOW_PRIORITY) $(GO) vet -tags e2e,stack,dashboards,browser,k8s,aws ./... && \
 		$(STATICCHECK) -tags e2e,stack,dashboards,browser,k8s,aws ./... && $(GOLANGCI) run) || exit; done
@@ -120,7 +120,7 @@ fuzz: ## run each fuzz target for FUZZTIME (4s), at the lowest priority
 TRY_SERVICES = @$(MAKE) --no-print-directory --keep-going services || echo 'some services could not be built, see above; their tests are skipped' >&2
 
 .PHONY: services
-services: bin/services/mercure bin/services/pocketbase bin/services/python/ready gateways ## build the services of the tests (test/services)
+services: bin/services/mercure bin/services/pocketbase bin/services/python/ready gateways ## build the third-party services that tests use (test/services)
 
 bin/services/mercure bin/services/pocketbase: bin/services/%: test/services/%/main.go test/services/%/go.mod test/services/%/go.sum
 	@mkdir -p $(@D)
@@ -202,7 +202,7 @@ down: .env ## stop the stack; keep the data of Prometheus and Grafana
 
 # Uses PROMETHEUS_URL if it is set, otherwise the Prometheus of the stack that `make up` started on this machine.
 .PHONY: archive
-archive: build ## pack a run (TESTID, or the last one) and its Prometheus data into one archive (docs/report.md#archive-a-run)
+archive: build ## pack a run (TESTID, or the last run) and its Prometheus data into one archive (docs/report.md#archive-a-run)
 	@if [ -z "$$PROMETHEUS_URL" ] && [ -r .env ]; then \
 		PROMETHEUS_URL="$$($(GO) run ./infra/compose/prometheusurl)"; export PROMETHEUS_URL; fi; \
 	bin/soak archive '$(or $(TESTID),$(OUT)/latest)' $(if $(TO),'$(TO)') --out '$(OUT)'
@@ -249,7 +249,7 @@ k8s-soak: build ## run the soak on Kubernetes, under the k6-operator (docs/distr
 	@bin/soak run --on k8s --overlay '$(OVERLAY)' $(SOAK_FLAGS)
 
 .PHONY: e2e-k8s
-e2e-k8s: build ## test soaks on a real cluster, without faults and with every loss of a runner
+e2e-k8s: build ## test soaks on a real cluster, without faults and with each way to lose a runner
 	$(GO) test -count=1 -tags k8s -timeout 90m -v ./test/cluster
 
 # AWS (docs/aws.md); bin/soak-aws has more commands. Soaks there use the CONNECTIONS and NOOP_INTERVAL of aws-up.

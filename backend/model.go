@@ -34,7 +34,7 @@ func (c *modelConfig) settings() *pflag.FlagSet {
 	add("delay", "10ms", "seconds or 10ms", "time between two chunks", duration(&c.Delay, 0, model.MaxWait))
 	add("ttft", "50ms", "seconds or 50ms", "time before the first chunk", duration(&c.TTFT, 0, model.MaxWait))
 	add("fault", "", "NAME@K:SHARE", "fault of a share of the requests (see below); repeatable", c.addFaults)
-	add("seed", "1", "number", "seed that selects, with the id of a request, whether it has a fault", parseUint(&c.Seed))
+	add("seed", "1", "number", "seed that, with the id of a request, decides whether the request has a fault", parseUint(&c.Seed))
 	add("retry-after", "1", "seconds", "Retry-After of the status 429", duration(&c.RetryAfter, 0, model.MaxWait))
 	add("ledger-keep", "1000000", "requests", "maximum number of requests in the ledger; the oldest are removed first", parseInt(&c.Keep, 1, 1<<26))
 	add("drain-timeout", "10", "seconds or 500ms", "time after SIGTERM for open responses to end",

@@ -26,8 +26,8 @@ func (c *Config) settings() *pflag.FlagSet {
 	add("noop-interval", "15", "seconds or 500ms", "time between two noops of one stream", duration(&c.NoopInterval, time.Millisecond, 24*time.Hour))
 	add("noop-schedule", scheduleBroadcast, "broadcast|staggered", "all noops at the same instant, or spread evenly over the interval", parseText(&c.NoopSchedule, checkSchedule))
 	add("noop-timestamps", "on", "on|off", "a comment line `: sent=UNIX_MICROSECONDS` inside each event", onOff(&c.NoopTimestamps))
-	add("max-connections", "0", "streams", "maximum number of open streams; 0: the descriptors that max-plain-connections leaves", parseInt(&c.MaxConnections, 0, 1<<24))
-	add("max-plain-connections", "0", "connections", "maximum number of connections without a stream; 0: the descriptors that max-connections leaves, or a quarter if that is 0; at most 4096", parseInt(&c.MaxPlain, 0, 1<<24))
+	add("max-connections", "0", "streams", "maximum number of open streams; 0: all descriptors except those of max-plain-connections", parseInt(&c.MaxConnections, 0, 1<<24))
+	add("max-plain-connections", "0", "connections", "maximum number of connections without a stream; 0: the descriptors that max-connections leaves, or a quarter of all if max-connections is 0, but at most 4096", parseInt(&c.MaxPlain, 0, 1<<24))
 	add("write-timeout", "10", "seconds or 500ms", "time after which a client that has not read a frame is disconnected as slow", duration(&c.WriteTimeout, time.Millisecond, time.Hour))
 	add("max-pending", "64", "frames", "maximum number of unread frames; a client with more is disconnected as slow", parseInt(&c.MaxPending, 1, 1<<16))
 	add("resume-window", "60", "seconds or 500ms", "time for which Last-Event-ID resumes the numbers of a broken stream; 0: never", duration(&c.ResumeWindow, 0, 24*time.Hour))
@@ -40,9 +40,9 @@ func (c *Config) settings() *pflag.FlagSet {
 	add("tls-client-ca", "", "PEM file", "certificate authority that client certificates must come from (mTLS)", parseText(&c.TLSClientCA))
 	add("ledger-keep", "200000", "ids", "maximum number of closed ids in the ledger; the oldest are removed first", parseInt(&c.LedgerKeep, 0, 1<<24))
 	add("ledger-file", "", "file", "file to write the ledger to at exit (NDJSON)", parseText(&c.LedgerFile))
-	add("drain-timeout", "0", "seconds or 500ms", "time after SIGTERM, when all streams have ended, for which the ledger is still served", duration(&c.DrainTimeout, 0, time.Hour))
+	add("drain-timeout", "0", "seconds or 500ms", "time for which the ledger is still served after SIGTERM and the end of all streams", duration(&c.DrainTimeout, 0, time.Hour))
 	add("admin-listen", "", "HOST:PORT or unix:/path", "loopback address that serves /fault; empty: off", parseText(&c.AdminListen, checkLoopback))
-	add("server-name", "", "text", "value of the header X-Server of plain services and of forcedisconnect, to identify the servers of a cluster", parseText(&c.ServerName, checkToken))
+	add("server-name", "", "text", "value of the header X-Server of plain responses and of forcedisconnect, to identify the servers of a cluster", parseText(&c.ServerName, checkToken))
 	add("backend-fault", "", "fault;fault", "faults to inject (see below); for tests only", func(v string) (err error) { c.Faults, err = fault.Parse(v); return err })
 	add("log-level", "info", "debug|info|warn|error", "minimum level of the log on stderr",
 		func(v string) error {

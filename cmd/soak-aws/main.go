@@ -58,10 +58,10 @@ func (d *deployment) commands() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&d.dir, "dir", "infra/terraform", "folder of the Terraform code")
 	flags.BoolVar(&d.skipConfirm, "yes", os.Getenv("AUTO_APPROVE") == "1", "create and destroy without confirmation [AUTO_APPROVE=1]")
-	flags.StringVar(&d.name, "name", "", "name of a further deployment with its own state (default: the name in the settings)")
-	flags.StringVar(&d.program, "soak", "bin/soak", "the program soak")
+	flags.StringVar(&d.name, "name", "", "name of an additional deployment with its own state (default: the name in the settings)")
+	flags.StringVar(&d.program, "soak", "bin/soak", "path of the program soak")
 	flags.StringVar(&d.prices, "prices", os.Getenv("PRICES"),
-		"table of prices in place of the built-in one, internal/host/sizing/prices.json [PRICES]")
+		"file with prices, in place of internal/host/sizing/prices.json [PRICES]")
 	flags.Float64Var(&d.maxUSD, "max-usd", 0, "maximum cost in US dollars until the hosts terminate themselves (0: no limit)")
 	add := func(use, short string, args cobra.PositionalArgs, run func(context.Context, []string) error) *cobra.Command {
 		c := &cobra.Command{Use: use, Short: short, Args: args, RunE: func(cmd *cobra.Command, args []string) error {
@@ -95,11 +95,11 @@ func (d *deployment) commands() *cobra.Command {
 	c.Flags().IntVar(&port, "port", openPort, "local port; links of Grafana need the default")
 
 	var minutes int
-	c = plain("extend", "Postpone the end of all hosts", func(ctx context.Context) error { return d.extend(ctx, minutes) })
+	c = plain("extend", "Postpone the termination of all hosts", func(ctx context.Context) error { return d.extend(ctx, minutes) })
 	c.Flags().IntVar(&minutes, "minutes", 60, "minutes by which the end is postponed")
 
 	options := downOptions{lag: 3 * time.Minute}
-	c = plain("down", "Archive the runs, destroy everything, and check that no resource with the tag is left",
+	c = plain("down", "Archive the runs, destroy everything, and check that no resource with the tag remains",
 		func(ctx context.Context) error { return d.down(ctx, options) })
 	c.Flags().StringVar(&options.results, "results", "results", "folder of results")
 	c.Flags().BoolVar(&options.withoutArchive, "no-archive", false, "do not archive the runs; keep the archives in the bucket")

@@ -30,8 +30,8 @@ func archiveCommand() *cobra.Command {
 		Long: "archive packs the folder of a run, and the Prometheus data of the same period, into one tar.gz with checksums.\n" +
 			"`soak open` shows it again (docs/report.md#archive-a-run). FILE is a file, a folder, or s3://BUCKET/PREFIX\n" +
 			"(default: TESTID" + archive.Suffix + " next to the folder of the run).\n\n" +
-			"archive reads Prometheus by remote read at the address of --prometheus or PROMETHEUS_URL, which may contain a user and a\n" +
-			"password. If Prometheus does not answer, the archive is made without its data and states the reason. Secrets are redacted.",
+			"archive gets the data by remote read from the Prometheus server at --prometheus or PROMETHEUS_URL, an address that may contain\n" +
+			"a user and a password. If the server does not answer, the archive has no Prometheus data, and states the reason. Secrets are redacted.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 && len(args) != 2 {
 				return usageError{Err: errors.New("soak archive needs one run (its test id or folder), and at most one file")}

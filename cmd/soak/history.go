@@ -19,13 +19,13 @@ func historyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history [OLD NEW]",
 		Short: "List all runs: verdicts, metrics over time, changes, regressions",
-		Long: "history lists the runs in results/, newest first: verdict, plan, figures, regressions by the rule of `soak compare`, and\n" +
+		Long: "history lists the runs in results/, newest first: verdict, plan, figures, regressions by the rules of `soak compare`, and\n" +
 			"changes since the previous run. Like every run, it writes the list to results/" + results.HistoryFile + ".\n\n" +
 			"    soak history --open\n" +
-			"    soak history before-1 after-1              changes between these two\n" +
+			"    soak history before-1 after-1              changes between these two runs\n" +
 			"    soak history --prune --keep 20 --dry-run\n\n" +
-			"With --prune it removes runs that are not among the newest, without confirmation. It keeps runs that failed or found faults, runs\n" +
-			"that are the baseline of another run (`soak report --baseline`), and runs without a verdict.\n\n" +
+			"With --prune, history removes all but the newest runs (--keep), without confirmation. It also keeps runs that failed or found\n" +
+			"faults, runs that are the baseline of another run (`soak report --baseline`), and runs without a verdict.\n\n" +
 			"The verdicts do not affect the exit code.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {

@@ -84,7 +84,7 @@ func initCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	secondsFlag(f, &seconds, 30, "length in seconds, at least 20; longer intervals and lifetimes are not found")
+	secondsFlag(f, &seconds, 30, "length of the probe in seconds, at least 20; longer intervals are not found")
 	f.StringVar(&c.Name, "name", "", "name of the service (default: the host of its URL)")
 	f.BoolVar(&mode.force, "force", false, "overwrite files that exist")
 	f.BoolVar(&mode.update, "update", false, "replace files that were not edited since init wrote them; keep the others")

@@ -80,7 +80,7 @@ func probeCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	secondsFlag(f, &seconds, 60, "length in seconds; longer intervals and lifetimes are not found (--idle: 900)")
+	secondsFlag(f, &seconds, 60, "length of the probe in seconds; longer intervals are not found (--idle: 900)")
 	f.BoolVar(&idle, "idle", false, "keep silent streams open, and report when they are disconnected")
 	f.StringVar(&c.Name, "name", "", "name of the service (default: that of --out)")
 	f.StringVar(&out, "out", "", "file to write the description to (default: standard output)")
@@ -99,7 +99,7 @@ func serviceFlags(f *pflag.FlagSet, c *probe.Config) {
 	f.StringVar(&c.CA, "ca", "", "file of PEM certificates to trust for TLS, in addition to those of the system")
 	f.BoolVar(&c.Insecure, "insecure", false, "do not verify TLS certificates")
 	f.IntVar(&c.Streams, "streams", 3, "number of streams to open")
-	f.StringVar(&c.Topic, "topic", "", "topic in the URLs, which becomes {topic}")
+	f.StringVar(&c.Topic, "topic", "", "text in the URLs that becomes {topic}")
 	requestFlags(f, &c.Connect, "", "the request that opens a stream")
 	f.StringVar(&c.SecondRequest.URL, "then-url", "", "URL of a second request that each stream needs after its first event")
 	requestFlags(f, &c.SecondRequest, "then-", "the second request, with {client}")

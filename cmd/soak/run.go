@@ -28,7 +28,7 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 		Use:   "run",
 		Short: "Run a soak and judge it",
 		Long: "run opens streams of a service, checks that every message arrives, and reports a verdict. Without --backend-url it starts\n" +
-			"the backend of this project on this machine. `soak init URL` writes the description and the settings of any other service.\n\n" +
+			"the backend of this project on this machine. `soak init URL` writes the description and the settings for your own service.\n\n" +
 			"Pass each setting as a flag, as the environment variable in brackets, or as a key of soak.yaml. Tokens are read from the\n" +
 			"environment only: BACKEND_TOKEN, SUBSCRIBE_TOKEN, PUBLISH_TOKEN (docs/services.md); PROMETHEUS_URL is described in docs/report.md.\n\n" +
 			exitCodes,
@@ -83,11 +83,11 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 		settings = append(settings, plan.Setting{Name: setting.Name, Value: new(string), Help: setting.Help})
 	}
 	origin := "The script " + strings.Join(kind.Script, "/") + " has the profiles smoke and full, with a default for each setting. A flag, or the " +
-		"environment variable in brackets, overrides it. " + kind.Page.Doc + " describes how results are judged."
+		"environment variable in brackets, overrides the default. " + kind.Page.Doc + " describes how results are judged."
 	if kind.Plan.BySettings {
 		settings[0].Help += ": smoke is " + strings.Join(kind.Plan.Profiles["smoke"], " ") + ", full is " + strings.Join(kind.Plan.Profiles["full"], " ")
 		origin = "The suite has the settings and checks of a soak. The defaults are those of the profile full.\n" +
-			kind.Page.Doc + " describes its expectations and its verdict."
+			kind.Page.Doc + " describes how results are judged."
 	}
 	short := strings.ToUpper(kind.Short[:1]) + kind.Short[1:]
 	cmd := &cobra.Command{
@@ -153,7 +153,7 @@ func setProfile(f *pflag.FlagSet, kind suite.Suite, name string) error {
 func remoteFlags(f *pflag.FlagSet, c *run.Config) {
 	f.String("config", plan.SettingsFile, "file of settings, overridden by variables and flags; the default may be absent")
 	f.Bool(plan.AllowActions, false, "allow the at: commands in the soak.yaml of the working directory")
-	f.StringVar(&c.Runner, "runner", "", "runner to run on this machine, as K/N; requires --testid and --backend-url")
+	f.StringVar(&c.Runner, "runner", "", "runner to start on this machine, as K/N; requires --testid and --backend-url")
 	f.BoolVar(&c.Continue, "continue", false, "replace runner K/N, which was killed or interrupted, for the rest of the run")
 	clusterFlags(f, &c.Kubernetes)
 }
@@ -161,7 +161,7 @@ func remoteFlags(f *pflag.FlagSet, c *run.Config) {
 func clusterFlags(f *pflag.FlagSet, k *run.Kubernetes) {
 	f.StringVar(&k.Via, "backend-via", "", "k8s: HOST[:PORT] of the service as seen from this machine (default: that of BACKEND_URL)")
 	f.StringVar(&k.Context, "kube-context", "", "k8s: context of the kubeconfig (default: its current one)")
-	f.DurationVar(&k.StartTimeout, "start-timeout", 10*time.Minute, "k8s: timeout for each of initializer, runners and starter")
+	f.DurationVar(&k.StartTimeout, "start-timeout", 10*time.Minute, "k8s: timeout of the initializer, of the runners and of the starter")
 	f.BoolVar(&k.Keep, "keep", false, "k8s: keep TestRun and pods in the cluster after the run")
 }
 

@@ -128,7 +128,7 @@ func (s *subject) arithmetic() Section {
 	add("rate", fmt.Sprintf("%s / %v s", format.Count(p.Connections, "connection"), p.NoopInterval), fmt.Sprintf("%.1f %s/s", rate, nouns))
 	if data := s.v.Service.Data; data != "" {
 		size := len("data: \n\n") + len(data)
-		add("payload of the bare "+s.v.Service.Noun(), fmt.Sprintf("%d bytes (data: %s and two line endings) × received", size, data), format.MiB(float64(size)*float64(n.Received)/(1<<20)))
+		add("payload of the "+s.v.Service.Noun()+" without id and time", fmt.Sprintf("%d bytes (data: %s and two line endings) × received", size, data), format.MiB(float64(size)*float64(n.Received)/(1<<20)))
 	}
 	if s.v.Server.Known && s.Merged.Connections.Len() > 0 {
 		size := eventSize(perConnection)

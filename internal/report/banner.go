@@ -189,7 +189,7 @@ func (s *subject) receivedTile(t ledger.Totals) Tile {
 // serverTile returns the tile that compares the server's own count with the received messages.
 func (s *subject) serverTile() Tile {
 	server := s.v.Server
-	t := Tile{Name: "server's count", Value: "agrees", Note: "it sent " + format.Thousands(server.Sent), Tone: Good}
+	t := Tile{Name: "server's count", Value: "agrees", Note: "its ledger lists " + format.Thousands(server.Sent) + " as sent", Tone: Good}
 	if server.Partial(s.v.Messages.Received) {
 		t.Note = "its ledger has " + format.Thousands(server.Sent) + " of them"
 	}

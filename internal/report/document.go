@@ -132,7 +132,7 @@ func (s *subject) data() Section {
 		out.Downloads = append(out.Downloads, f.Name)
 	}
 	if len(out.Downloads) > 0 {
-		out.Notes = []string{"The page contains these files. They are also next to it in the folder of the run, with the runners' shards and logs."}
+		out.Notes = []string{"The page contains these files. The folder of the run also has them, and the shards and logs of the runners."}
 	}
 	return out
 }

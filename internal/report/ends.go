@@ -122,7 +122,7 @@ func (s *subject) ends() Section {
 	out.addGroups(outages, "Outages", "event", "outage", planned)
 	out.addGroups(faults, s.nouns(true)+" with faults", "fault", "lateness", clamp.Int(s.v.Messages.Expected))
 	if len(faults) > 0 {
-		out.Notes = append(out.Notes, "The table has the first findings of each connection. The counts of "+s.nouns(false)+" above include all.")
+		out.Notes = append(out.Notes, "The table has the first findings of each connection. The counts of "+s.nouns(false)+" above are complete.")
 	}
 	return out
 }

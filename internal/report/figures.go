@@ -147,7 +147,7 @@ func (f *facts) latency(v *verdict.Verdict) {
 
 // latencyBasis returns the two times between which latency is measured, and whether one clock measured both, as text.
 func latencyBasis(v *verdict.Verdict) string {
-	from := "from the send time in the message to its receipt"
+	from := "from send time to receive time"
 	if v.Messages.Published != nil {
 		from = "from publishing to receiving"
 	}
@@ -198,13 +198,13 @@ func (f *facts) processes(v *verdict.Verdict) {
 	}
 	r := v.Resources
 	if r.BackendRSSMax > 0 {
-		f.add("backend", "%s of a core, %s at most", format.Percent(r.BackendCPUAverage), format.Bytes(r.BackendRSSMax))
+		f.add("backend", "%s of a core, at most %s", format.Percent(r.BackendCPUAverage), format.Bytes(r.BackendRSSMax))
 	}
 	if r.NginxRSSMax > 0 {
-		f.add("nginx", "%s at most", format.Bytes(r.NginxRSSMax))
+		f.add("nginx", "at most %s", format.Bytes(r.NginxRSSMax))
 	}
 	if r.RunnerRSSMax > 0 {
-		f.add("runners", "%s of a core together, %s at most each", format.Percent(r.RunnerCPUAverage), format.Bytes(r.RunnerRSSMax))
+		f.add("runners", "%s of a core in total, at most %s each", format.Percent(r.RunnerCPUAverage), format.Bytes(r.RunnerRSSMax))
 	}
 }
 
@@ -214,13 +214,13 @@ func (f *facts) system(r *verdict.Resources) {
 	for _, figure := range []struct {
 		name    string
 		maximum int
-	}{{"backend", r.BackendThreads}, {"nginx", r.NginxThreads}, {"runners together", r.RunnerThreads}} {
+	}{{"the backend", r.BackendThreads}, {"nginx", r.NginxThreads}, {"all runners", r.RunnerThreads}} {
 		if figure.maximum > 0 {
-			threads = append(threads, fmt.Sprintf("%s %d", figure.name, figure.maximum))
+			threads = append(threads, fmt.Sprintf("%d in %s", figure.maximum, figure.name))
 		}
 	}
 	if len(threads) > 0 {
-		f.add("threads", "%s at most", strings.Join(threads, ", "))
+		f.add("threads", "at most %s", strings.Join(threads, ", "))
 	}
 	if r.Received+r.Transmitted > 0 {
 		f.add("network", "%s received, %s sent, loopback included", format.Bytes(r.Received), format.Bytes(r.Transmitted))

@@ -55,9 +55,9 @@ func (s *subject) processes(out *Section) {
 		splitAtGaps("backend", "", t.backendCPU, sampleGap), splitAtGaps("nginx", "", t.nginxCPU, sampleGap))
 	out.add(&Chart{ID: "target-memory", Title: "Memory of the target", Note: "resident", Unit: "MiB"},
 		splitAtGaps("backend", "", t.backendRSS, sampleGap), splitAtGaps("nginx", "", t.nginxRSS, sampleGap))
-	out.add(&Chart{ID: "runner-cpu", Title: "CPU of the runners", Note: "all of them together, percent of one core", Unit: "%"},
+	out.add(&Chart{ID: "runner-cpu", Title: "CPU of the runners", Note: "all runners, percent of one core", Unit: "%"},
 		splitAtGaps("runners", "", t.runnerCPU, sampleGap))
-	out.add(&Chart{ID: "runner-memory", Title: "Memory of the runners", Note: "all of them; heap in use after the latest Go collection", Unit: "MiB"},
+	out.add(&Chart{ID: "runner-memory", Title: "Memory of the runners", Note: "all runners; heap in use after the latest garbage collection", Unit: "MiB"},
 		splitAtGaps("resident", "", t.runnerRSS, sampleGap), splitAtGaps("heap in use", "", t.runnerLive, sampleGap))
 	out.add(&Chart{ID: "files", Title: "Open file descriptors"},
 		splitAtGaps("runners", "", t.runnerFiles, sampleGap), splitAtGaps("nginx", "", t.nginxFiles, sampleGap), splitAtGaps("backend", "", t.backendFiles, sampleGap))
@@ -69,7 +69,7 @@ func (s *subject) processes(out *Section) {
 		splitAtGaps("runner, longest", "", t.runnerGC, sampleGap), splitAtGaps("backend, all", "", t.backendGC, sampleGap))
 	out.add(&Chart{ID: "waiting", Title: "Saturation of the runners", Note: "run-queue latency of all threads; longest stall of a runner; in each 5 s", Unit: "ms"},
 		splitAtGaps("run-queue latency", "", t.runDelay, sampleGap), splitAtGaps("stall", "", t.stall, sampleGap))
-	out.add(&Chart{ID: "network", Title: "TCP of the host", Note: "all its sockets; in each 5 s"},
+	out.add(&Chart{ID: "network", Title: "TCP of the host", Note: "all sockets of the host; in each 5 s"},
 		splitAtGaps("retransmits", "", t.retransmits, sampleGap), splitAtGaps("accept queue overflows", "", t.overflows, sampleGap), splitAtGaps("dropped connects", "", t.drops, sampleGap))
 	out.add(&Chart{ID: "bytes", Title: "Network of the host", Note: "all interfaces, loopback included", Unit: "MiB/s"},
 		splitAtGaps("received", "", t.received, sampleGap), splitAtGaps("sent", "", t.transmitted, sampleGap))
@@ -79,7 +79,7 @@ func (s *subject) processes(out *Section) {
 		splitAtGaps("busy", "", t.hostCPU, sampleGap))
 	out.Notes = []string{
 		"Drag in a chart to zoom all charts; double-click to reset. Times are UTC.",
-		"Client series come from the runners, in steps of 5 s. Target and host: " + s.source() + ".",
+		"Client series come from the runners, in steps of 5 s. Source of the series of target and host: " + s.source() + ".",
 	}
 }
 

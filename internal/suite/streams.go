@@ -115,7 +115,7 @@ func stagesOf(m *shard.Merged) []shard.Stage {
 }
 
 // bystanderSetting is the setting of all suites that disturb only a share of their streams: storm, slow and vanish.
-var bystanderSetting = Setting{"MAX_OPEN_LATE", "maximum late noops on the streams that stay open (-1: no limit; default: 0)"}
+var bystanderSetting = Setting{"MAX_OPEN_LATE", "maximum number of late noops on undisturbed streams (-1: no limit; default: 0)"}
 
 // isSelected reports whether load-tests/lib/share.js selects stream n, from 0, by the setting EVERY: every EVERYth
 // stream.

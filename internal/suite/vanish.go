@@ -15,7 +15,7 @@ import (
 
 var vanish = Suite{
 	Name:   "vanish",
-	Short:  "let clients disappear without closing, and measure when the service notices",
+	Short:  "let clients vanish without closing streams, and measure when the service notices",
 	Script: []string{"load-tests", "sse", "vanish.js"},
 	Settings: []Setting{
 		{"VANISH_PERCENT", "percentage of streams that vanish, 1 to 50 (default: 20)"},
@@ -257,8 +257,8 @@ func (g *streamGauge) checkNoticed() verdict.Check {
 	default:
 		counted := max(float64(g.vanished)-(g.before-last)/g.unit, 0)
 		c.Actual = count(counted) + " still counted"
-		c.Reasons = []string{sentence("%v after %v clients had vanished, the service still counted %v of them as open (%s): TCP itself gives up after some "+
-			"15 minutes; set TCP_USER_TIMEOUT, or net.ipv4.tcp_retries2 on its machine", g.limit, g.vanished, counted, g.name)}
+		c.Reasons = []string{sentence("%v after %v clients had vanished, the service still counted %v of them as open (%s): TCP itself gives up after about "+
+			"15 minutes; set TCP_USER_TIMEOUT, or net.ipv4.tcp_retries2 on the machine of the service", g.limit, g.vanished, counted, g.name)}
 	}
 	return c
 }

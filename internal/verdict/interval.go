@@ -59,7 +59,7 @@ func (s *Streams) intervalCheck() Check {
 	i, noun := s.Interval, s.m.Service.Noun()
 	c := Check{
 		ID: CheckInterval, Name: fmt.Sprintf("interval between %ss", noun), Limit: fmt.Sprintf("%g s, within %g %%", i.Planned, 100*maxDeviation), Actual: fmt.Sprintf("too few %ss", noun), Pass: i.Deviating == 0,
-		Why: "counts by interval assume the planned one", loadDependent: true,
+		Why: "counts by interval assume the planned interval", loadDependent: true,
 	}
 	if s.intervalCount == 0 {
 		return c.NotJudged(c.Actual)

@@ -164,11 +164,11 @@ func (s Server) Comparison(received uint64) string {
 	case s.Confirms:
 		return text + "; the faults above explain the difference"
 	case !s.Agrees:
-		return text + ", and " + format.Thousands(compared) + " arrived" + scope
+		return text + ", but " + format.Thousands(compared) + " arrived" + scope
 	case s.Sent == 0 && compared > 0:
 		return "its ledger lists none of the " + format.Thousands(compared) + " that arrived" + scope
 	case s.Partial(received):
-		return text + ", all of which arrived; it lacks the others"
+		return text + ", all of which arrived; the ledger lacks the others"
 	case s.Sent > compared: // other events with numbers, corrupted messages, or messages to streams that were lost
 		return text + ", consistent with the " + format.Thousands(compared) + " received" + scope
 	}
