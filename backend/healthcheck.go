@@ -13,8 +13,13 @@ import (
 
 const healthTimeout = 3 * time.Second
 
+// errCertificateRequested ends the health check of a service with TLS_CLIENT_CA, which serves only clients with a
+// certificate.
+var errCertificateRequested = errors.New("the service requests a client certificate")
+
 // checkHealth is the health check of the container, whose image has no other program. It does not verify the
-// certificate, which need not be valid for the host name "backend".
+// certificate, which need not be valid for the host name "backend". It has no client certificate, so it succeeds if the
+// service requests one.
 func checkHealth(cfg *Config) error {
 	network, address := "tcp", cfg.Listen
 	if path, ok := strings.CutPrefix(cfg.Listen, "unix:"); ok {
@@ -25,13 +30,19 @@ func checkHealth(cfg *Config) error {
 			var d net.Dialer
 			return d.DialContext(ctx, network, address)
 		},
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // #nosec G402 -- see above
+		TLSClientConfig: &tls.Config{
+			InsecureSkipVerify:   true, // #nosec G402 -- see above
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return nil, errCertificateRequested },
+		},
 	}}
 	scheme := "http"
 	if cfg.TLSCert != "" {
 		scheme = "https"
 	}
 	resp, err := client.Get(scheme + "://backend/readyz")
+	if errors.Is(err, errCertificateRequested) {
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("check the health of %s: %w", cfg.Listen, err)
 	}
