@@ -66,8 +66,7 @@ func (o holdOptions) connectAll(ctx context.Context) (fds []int, err error) {
 	return fds, nil
 }
 
-// readAll reads until all streams have ended, and returns the number of noops. It returns an error if ctx has ended and
-// no stream has sent anything for closeTimeout.
+// readAll counts noops until all streams have ended. After ctx, silent streams are an error after closeTimeout.
 func readAll(ctx context.Context, epoll, open int) (received uint64, err error) {
 	events := make([]unix.EpollEvent, eventsPerWait)
 	buf := make([]byte, epollBuffer)

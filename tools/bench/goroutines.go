@@ -26,7 +26,6 @@ const (
 	maxDials     = 100             // maximum number of concurrent dials, below the length of the accept queue
 )
 
-// holdOptions are the options of a client that keeps streams open.
 type holdOptions struct {
 	Address string // host:port of the service
 	Streams int
@@ -41,13 +40,11 @@ type holdResult struct {
 	Errors   map[string]int // number of streams that could not be opened, by error
 }
 
-// request returns the request for the nth stream.
 func (o holdOptions) request(n int) []byte {
 	return fmt.Appendf(nil, "GET /event/connect?id=%s%d HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\n\r\n", o.Prefix, n, o.Address)
 }
 
-// hold opens all streams and reads them until ctx ends. Then it half-closes the connections and reads the remaining
-// data.
+// hold opens all streams and reads them until ctx ends. Then it half-closes the connections and reads the rest.
 func hold(ctx context.Context, o holdOptions) (holdResult, error) {
 	if o.Epoll {
 		return holdEpoll(ctx, o)
@@ -97,7 +94,6 @@ type reader struct {
 	err                    error
 }
 
-// read reads the stream to its end.
 func (c *reader) read() {
 	defer c.conn.Close()
 	lines := bufio.NewReaderSize(c.conn, rawBuffer)
@@ -115,8 +111,7 @@ var (
 	noop    = []byte("data: 0\n")
 )
 
-// line processes one line of the response. If the line is a noop, it counts the noop. If the line is an id, it counts
-// the numbers that the id skips. It ignores headers and the sizes of chunks.
+// line counts a noop, and the numbers that an id skips. It ignores headers and the sizes of chunks.
 func (c *reader) line(line []byte) {
 	if id, ok := bytes.CutPrefix(line, idField); ok {
 		n, _ := strconv.ParseUint(string(bytes.TrimSpace(id)), 10, 64)
@@ -132,7 +127,6 @@ func (c *reader) line(line []byte) {
 // churnWorkers is the number of streams that the churn client opens and ends concurrently.
 const churnWorkers = 50
 
-// churnOptions has the options of a client that opens and ends streams as fast as possible.
 type churnOptions struct {
 	Address    string        // host:port of the service
 	Prefix     string        // prefix of the client ids
@@ -179,8 +173,7 @@ func churn(ctx context.Context, o churnOptions) (churnResult, error) {
 	return sum, nil
 }
 
-// openAndEnd opens a stream and ends it. It returns the milliseconds to the headers, and to the end of the DELETE if
-// there is one.
+// openAndEnd opens a stream and ends it. It returns the milliseconds to the headers, and to the end of a DELETE.
 func (o churnOptions) openAndEnd(ctx context.Context, streams, requests *http.Client, id string) (connect float64, end []float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel() // resets the stream
@@ -231,9 +224,8 @@ func do(ctx context.Context, client *http.Client, method, url, token string) (*h
 	return resp, nil
 }
 
-// resettingClient returns a client that connects from its own hundred addresses in turn, and closes connections with
-// RST. With newConnections it makes each request on a new connection. Without RST, a closed connection would occupy its
-// port for a minute and its connection-tracking entry for two minutes. Ports and entries would then run out.
+// resettingClient connects from its own hundred addresses in turn, and closes with RST. Otherwise a closed connection
+// would occupy its port for a minute and its connection-tracking entry for two minutes, and both would run out.
 func resettingClient(worker int, newConnections bool) *http.Client {
 	const addresses = 100
 	dials := 0
@@ -259,8 +251,7 @@ type handshakeOptions struct {
 	Workers     int
 }
 
-// handshakes makes requests with a client certificate, each on a new connection, and returns the time for all of them
-// in seconds.
+// handshakes makes requests with a client certificate, each on a new connection, and returns the seconds for all.
 func handshakes(ctx context.Context, o handshakeOptions) (float64, error) {
 	conf, err := target.Certificates(o.Certs).Client()
 	if err != nil {

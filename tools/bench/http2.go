@@ -21,7 +21,6 @@ type http2Options struct {
 	Streams  int     // maximum number of streams per connection; 0: 250
 }
 
-// serveHTTP2 serves noops until ctx ends.
 func serveHTTP2(ctx context.Context, o http2Options) (struct{}, error) {
 	interval := time.Duration(cmp.Or(o.Interval, 15) * float64(time.Second))
 	spec := fakeservice.New(interval, cmp.Or(o.Phase, fakeservice.PhaseRandom), cmp.Or(o.Streams, 250))

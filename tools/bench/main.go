@@ -20,7 +20,6 @@ var commands = map[string]func(context.Context, []byte) (any, error){
 	"responses": command(responses),
 }
 
-// command returns a program whose options are of type O.
 func command[O, R any](run func(context.Context, O) (R, error)) func(context.Context, []byte) (any, error) {
 	return func(ctx context.Context, options []byte) (any, error) {
 		var o O

@@ -20,14 +20,13 @@ type responsesOptions struct {
 	Duration    time.Duration
 }
 
-// A responsesResult is the output of this client: the number of complete responses, and the CPU time of its process.
+// A responsesResult has the number of complete responses, and the CPU time of the process.
 type responsesResult struct {
 	Complete   int64
 	CPUSeconds float64
 }
 
-// responses requests responses until the duration is over. A worker stops at its first error, and responses returns one
-// of these errors.
+// responses requests responses for a duration. A worker stops at its first error; one of these errors is returned.
 func responses(ctx context.Context, o responsesOptions) (r responsesResult, err error) {
 	transport := &http.Transport{MaxIdleConnsPerHost: o.Concurrency}
 	client, end := &http.Client{Transport: transport}, time.Now().Add(o.Duration)
@@ -62,7 +61,6 @@ func responses(ctx context.Context, o responsesOptions) (r responsesResult, err 
 	return responsesResult{complete.Load(), cpu.Seconds()}, err
 }
 
-// readResponse requests a response, and reports whether it contained its terminal event.
 func readResponse(ctx context.Context, client *http.Client, url string, n int64) (done bool, err error) {
 	body := fmt.Sprintf(`{"model":"m","stream":true,"messages":[{"role":"user","content":"soak id=b-%d"}]}`, n)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/chat/completions", strings.NewReader(body))

@@ -101,15 +101,12 @@ func (r *report) merge(values map[string][]float64, info *page.RunInfo) {
 	r.RunInfo, r.Figures = info, out
 }
 
-// matches reports whether a measurement is one of the figure.
 func (f figure) matches(m measurement) bool { return f.Section == m.Section && f.Name == m.Name }
 
-// definition returns the figure of a measurement.
 func (m measurement) definition() figure {
 	return figures[slices.IndexFunc(figures, func(f figure) bool { return f.matches(m) })]
 }
 
-// overLimits returns an error that lists the figures over their limits.
 func overLimits(rows []measurement) (err error) {
 	for _, m := range rows {
 		if f := m.definition(); f.Limit > 0 && m.Value > f.Limit {
@@ -119,7 +116,6 @@ func overLimits(rows []measurement) (err error) {
 	return err
 }
 
-// write writes the page.
 func (r *report) write(w io.Writer) error {
 	fmt.Fprint(w, "# Cost of a soak\n\nWritten by `make bench`.\n")
 	for remaining := r.Figures; len(remaining) > 0; {
@@ -141,7 +137,6 @@ func (r *report) write(w io.Writer) error {
 	return page.WriteRunInfo(w, r.RunInfo)
 }
 
-// row returns the cells of a figure.
 func (m measurement) row() []string {
 	f, limit, result := m.definition(), " ", " "
 	if f.Limit > 0 {
@@ -153,7 +148,6 @@ func (m measurement) row() []string {
 	return []string{m.Name, m.text(), limit, result, cmp.Or(f.Peers, " ")}
 }
 
-// text returns the value with the spread of its repetitions.
 func (m measurement) text() string {
 	s := short(m.Value)
 	if m.Low != m.High {

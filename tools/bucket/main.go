@@ -34,7 +34,6 @@ func main() {
 	}
 }
 
-// serve serves a bucket over S3 until ctx ends.
 func serve(ctx context.Context, name, listen, dir string) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("create the folder of the bucket: %w", err)

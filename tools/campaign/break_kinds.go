@@ -41,7 +41,6 @@ var resumeKinds = []kind{
 	}},
 }
 
-// cleanResumes are runs with disconnects that must pass.
 var cleanResumes = []kind{
 	{"clean", "clean", cutAndResume("")}, {"clean", "clean", cutAndResume("")},
 	{"clean", "clean", combine(cutAndResume(""), func(_ *rand.Rand, sc *scenario) { sc.Hub.Delivery = "at-least-once" })},
@@ -50,8 +49,7 @@ var cleanResumes = []kind{
 	})},
 }
 
-// cutAndResume prepares a run that disconnects streams. The service replays missed messages. seam is the effect of the
-// fault on a replay (hub_seam.go); "": none.
+// cutAndResume prepares a run that disconnects streams. seam is the effect on a replay (hub_seam.go).
 func cutAndResume(seam string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		makeResumable(r, sc)
@@ -63,9 +61,8 @@ func cutAndResume(seam string) prepare {
 	}
 }
 
-// noopsResume prepares a run that disconnects streams of a service of noops. With replays, the service replays missed
-// noops. A replay starts seam noops too late, or too early if seam is negative. No cut leaves a stream half-open,
-// because the service refuses a second stream of a client while its first one is open.
+// noopsResume prepares a run that disconnects streams of noops. A replay starts seam noops too late (negative: too
+// early). No cut leaves a stream half-open, because the service refuses a second open stream of a client.
 func noopsResume(replays bool, seam int, outcomes []verdict.Outcome, lost, doubled span) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		streams("resume", outcomes)(r, sc)
@@ -88,11 +85,9 @@ func limitFaultToEnd(end string) prepare {
 	}
 }
 
-// announceGaps makes a service announce missing messages.
 func announceGaps(r *rand.Rand, sc *scenario) { sc.Hub.Gap = oneOf(r, "event", "header") }
 
-// makeResumable makes a service resume streams from the id of any message, and deliver each message once and in order.
-// It also makes clients reconnect.
+// makeResumable makes messages arrive once and in order, streams resume from any message, and clients reconnect.
 func makeResumable(r *rand.Rand, sc *scenario) {
 	h := sc.Hub
 	h.Order, h.Delivery, h.Pad = "", "", min(h.Pad, 5000)
@@ -124,15 +119,13 @@ var stormKinds = []kind{
 	{"storm", "takes not all back", combine(stormKind(""), refuseStormReconnects(0, "503", "reset"), expectFailure(suites.CheckAllReconnected))},
 }
 
-// cleanStorms are storms that must pass, even if some clients reconnect later than others.
 var cleanStorms = []kind{
 	{"clean", "clean", stormKind("")},
 	{"clean", "clean", combine(stormKind(""), refuseStormReconnects(1, "503", "429", "reset"), expectUnmet(suites.CheckRefusals))},
 	{"clean", "clean", combine(stormKind(""), refuseStormReconnects(1, "slow"), expectUnmet(suites.CheckSlowConnects))},
 }
 
-// stormKind prepares a storm on a service that replays the messages missed by dropped streams. seam is the effect of
-// the fault on a replay (hub_seam.go); "": none.
+// stormKind prepares a storm. seam is as in cutAndResume.
 func stormKind(seam string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		makeResumable(r, sc)
@@ -143,8 +136,7 @@ func stormKind(seam string) prepare {
 	}
 }
 
-// refuseStormReconnects makes a service refuse or delay the reconnects of about a third of the clients, each the given
-// number of times; 0: always.
+// refuseStormReconnects refuses or delays the first reconnects of a third of the clients. times 0 means all reconnects.
 func refuseStormReconnects(times int, actions ...string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.HubFault.Reconnect, sc.HubFault.Reconnects, sc.HubFault.Wait = oneOf(r, actions...), times, 1200*time.Millisecond
@@ -159,13 +151,11 @@ func refuseStormReconnects(times int, actions ...string) prepare {
 	}
 }
 
-// expectUnmet returns a step that expects at least one of these checks to be unmet.
 func expectUnmet(checks ...verdict.CheckID) prepare {
 	return func(_ *rand.Rand, sc *scenario) { sc.Broken = checks }
 }
 
-// expectFailure returns a step that expects the run to fail, even if no message is missing. At least one of these
-// checks must be unmet, if there are any.
+// expectFailure expects the run to fail, even if no message is missing, and one of these checks to be unmet.
 func expectFailure(checks ...verdict.CheckID) prepare {
 	return combine(expectUnmet(checks...), func(_ *rand.Rand, sc *scenario) { sc.Fails = true })
 }
@@ -179,7 +169,6 @@ func forSome(f hubFault) prepare {
 	}
 }
 
-// reconnectChecks are the checks that are unmet if clients do not reconnect.
 var reconnectChecks = []verdict.CheckID{verdict.CheckOpenToEnd, verdict.CheckOutage, verdict.CheckOpenTime}
 
 // lifetimeKinds are faults of services that end streams on purpose.
@@ -193,11 +182,9 @@ var lifetimeKinds = []kind{
 	{"lifetime", "other order at the rotation", rotate(seamSwapsFirst)},
 }
 
-// cleanLifetimes are runs that must pass although the service ends streams on purpose.
 var cleanLifetimes = []kind{{"clean", "clean", rotate("")}}
 
-// reconnectKinds are runs against services that may end a stream too late for its client to reconnect, or that refuse
-// one reconnect.
+// reconnectKinds are runs whose streams may end too late for a reconnect, or with one refused reconnect.
 var reconnectKinds = []kind{
 	{"published reconnect", "clean random ends", func(r *rand.Rand, sc *scenario) {
 		makeResumable(r, sc)
@@ -210,8 +197,7 @@ var reconnectKinds = []kind{
 	}},
 }
 
-// rotate prepares a service that ends each stream after a lifetime, and replays missed messages. seam is the effect of
-// the fault on a replay (hub_seam.go); "": none.
+// rotate prepares a service that ends each stream after a lifetime. seam is as in cutAndResume.
 func rotate(seam string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		makeResumable(r, sc)
@@ -220,8 +206,7 @@ func rotate(seam string) prepare {
 	}
 }
 
-// tokenKinds are faults of services or token() functions whose tokens expire soon. The service ends a stream when its
-// token expires.
+// tokenKinds are faults of services or token() functions. The service ends a stream when its token expires.
 var tokenKinds = []kind{
 	{"token", "good token refused at a reconnect", combine(requireToken("fresh", ""), forSome(hubFault{TokenRefused: true}), expectFailure(reconnectChecks...))},
 	{"token", "first token kept", combine(requireToken("once", ""), expectFailure(reconnectChecks...))},
@@ -233,8 +218,7 @@ var tokenKinds = []kind{
 // cleanTokens are runs that must pass, including one against a service that does not check the expiry of tokens.
 var cleanTokens = []kind{{"clean", "clean", requireToken("fresh", "")}, {"clean", "clean", combine(requireToken("once", ""), func(_ *rand.Rand, sc *scenario) { sc.Hub.TTL = 0 })}}
 
-// requireToken prepares a service with tokens that are valid for 3 s. token is a key of the map tokens. seam is the
-// effect of the fault on a replay (hub_seam.go); "": none.
+// requireToken prepares a service whose tokens are valid for 3 s. token is a key of tokens; seam is as in cutAndResume.
 func requireToken(token, seam string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		makeResumable(r, sc)
@@ -263,12 +247,10 @@ var actionKinds = []kind{
 	{"action", "the action fails, and messages are lost", actionKind(seamLosesAll, "; exit 3")},
 }
 
-// cleanActions are restarts of the service that must pass.
 var cleanActions = []kind{{"clean", "clean", actionKind("", "")}}
 
-// actionKind prepares a run whose action restarts the service, and then runs command, which starts with a shell
-// separator; "": no command. The service replays missed messages. seam is the effect of the fault on a replay
-// (hub_seam.go); "": none.
+// actionKind prepares a run whose action restarts the service and then runs command, which starts with a shell
+// separator. seam is as in cutAndResume.
 func actionKind(seam, command string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		makeResumable(r, sc)

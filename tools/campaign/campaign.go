@@ -50,7 +50,6 @@ func (r *result) isBug() bool {
 	return r.Class == classOther || r.Class == classMissed || r.Class == classFalseAlarm || r.Class == classNoVerdict
 }
 
-// A campaign runs many scenarios and counts their results.
 type campaign struct {
 	startTime  time.Time
 	seed       uint64
@@ -61,7 +60,6 @@ type campaign struct {
 	results    []*result
 }
 
-// run runs all scenarios, at most jobs at a time, until ctx ends.
 func (c *campaign) run(ctx context.Context) {
 	var workers errgroup.Group
 	workers.SetLimit(c.jobs)
@@ -74,12 +72,11 @@ func (c *campaign) run(ctx context.Context) {
 	_ = workers.Wait()
 }
 
-// errUnclean is the error of a clean scenario whose service committed a fault. If the scenario is wrong, every attempt
-// has this error. If the service was slightly late, the next attempt may succeed.
+// errUnclean is the error of a clean scenario whose service committed a fault. If the service was only late, the next
+// attempt may succeed. If the scenario is wrong, every attempt fails.
 var errUnclean = errors.New("the service committed a fault in a clean scenario")
 
-// runSeed runs a scenario. It repeats the run once if this machine was too busy. It repeats the run up to three times
-// if the service committed a fault in a clean scenario.
+// runSeed runs a scenario. It repeats the run once after a saturated result, and up to three times after errUnclean.
 func (c *campaign) runSeed(ctx context.Context, seed uint64) {
 	r := c.attempt(ctx, seed)
 	for tries := 1; r != nil && (tries == 1 && r.Class == classSaturated || tries < 4 && r.unclean); tries++ {
@@ -98,8 +95,7 @@ func (c *campaign) runSeed(ctx context.Context, seed uint64) {
 	}
 }
 
-// attempt runs a scenario, and saves the files of a run that shows a bug or was saturated. It returns nil if the
-// campaign was stopped.
+// attempt runs a scenario, and saves the files of a bug or a saturated run. It returns nil if the campaign was stopped.
 func (c *campaign) attempt(ctx context.Context, seed uint64) *result {
 	if ctx.Err() != nil {
 		return nil
@@ -173,8 +169,8 @@ func (sc *scenario) tolerance() time.Duration {
 	return sc.Plan.interval() / 4
 }
 
-// stall returns the longest stall of a runner in a scenario with a hub or a feed, and 0 in other scenarios. It is
-// unknown whether the runner read the messages that were sent within that time of the start or end of a stream.
+// stall returns the longest stall of a runner, or 0 without a hub or a feed. Messages that were sent within that time
+// of the start or end of a stream may not have been read.
 func (sc *scenario) stall(v *verdict.Verdict) time.Duration {
 	if sc.Hub == nil && sc.Feed == nil || sc.disturb != nil { // disturb stops the runner on purpose
 		return 0
@@ -182,7 +178,6 @@ func (sc *scenario) stall(v *verdict.Verdict) time.Duration {
 	return time.Duration(v.Generator.StallMaxMS * float64(time.Millisecond))
 }
 
-// saveRun copies the files of a run to the folder of the campaign, as evidence for the result.
 func (c *campaign) saveRun(r *result, dir string) {
 	folder := filepath.Join(c.out, fmt.Sprintf("%s-%d", strings.ReplaceAll(r.Class, " ", "-"), r.Scenario.Seed))
 	err := os.RemoveAll(folder)

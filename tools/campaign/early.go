@@ -41,7 +41,6 @@ var earlyKinds = []kind{
 	{"early", "machine suspended", stopKind(true)},
 }
 
-// drawEarly returns the scenario of a seed, with a kind of earlyKinds.
 func drawEarly(seed uint64, only string) *scenario {
 	r := rand.New(rand.NewPCG(seed, 37))
 	sc := &scenario{Seed: seed, Plan: drawPlan(r), Service: drawService(r)}
@@ -50,7 +49,6 @@ func drawEarly(seed uint64, only string) *scenario {
 	return sc
 }
 
-// endEarly prepares a run with an early end.
 func endEarly(spec earlySpec) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.Early = &spec
@@ -71,7 +69,6 @@ func endEarly(spec earlySpec) prepare {
 	}
 }
 
-// stopKind prepares a run whose second runner is stopped for a random time. With suspend its machine is suspended.
 func stopKind(suspend bool) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		endEarly(earlySpec{Suspend: suspend, Stopped: time.Duration(2000+r.IntN(10_000)) * time.Millisecond})(r, sc)
@@ -82,7 +79,6 @@ func stopKind(suspend bool) prepare {
 // written by then cover the run only up to the time observed.
 type ending struct{ observed, at time.Time }
 
-// soakEarly runs the scenario, and returns the verdict.
 func (r *run) soakEarly(ctx context.Context) (*verdict.Verdict, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(r.Plan.Seconds)*time.Second+maxOverrun)
 	defer cancel()
@@ -116,8 +112,7 @@ func (r *run) soakEarly(ctx context.Context) (*verdict.Verdict, error) {
 	return v, err
 }
 
-// checkStop returns an error if the scenario stops the second runner or suspends its machine, and the verdict does not
-// report that.
+// checkStop returns an error if the verdict does not report the stop or the suspension of the second runner.
 func (r *run) checkStop(v *verdict.Verdict) error {
 	stall := time.Duration(v.Generator.StallMaxMS * float64(time.Millisecond))
 	switch {
@@ -152,8 +147,7 @@ func (r *run) attackRunner(ctx context.Context, soak *exec.Cmd) error {
 	return nil
 }
 
-// replaceRunner starts both runners of a run, and replaces the second one. Without Early.Overlap, it first ends the
-// runner that it replaces.
+// replaceRunner starts two runners and replaces the second one, which it ends first unless Early.Overlap is set.
 func (r *run) replaceRunner(ctx context.Context, flags []string) error {
 	first := r.command(ctx, append(flags, "--runner", "1/2")...)
 	second := r.command(ctx, append(flags, "--runner", "2/2")...)
@@ -183,7 +177,6 @@ func (r *run) replaceRunner(ctx context.Context, flags []string) error {
 	return nil
 }
 
-// stopRunner starts both runners of a run, and stops the second one or suspends its machine for a while.
 func (r *run) stopRunner(ctx context.Context, flags []string) error {
 	first := r.command(ctx, append(flags, "--runner", "1/2")...)
 	second := r.command(ctx, append(flags, "--runner", "2/2")...)
@@ -250,7 +243,6 @@ func (r *run) awaitObserved(ctx context.Context, signal syscall.Signal) (observe
 	return observed
 }
 
-// addEnding adds an ending at the current time.
 func (r *run) addEnding(observed time.Time) {
 	r.endings = append(r.endings, ending{observed, time.Now()})
 }

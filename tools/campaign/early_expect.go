@@ -7,8 +7,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// expectEarly returns the expected verdict: the losses that a runner observed, and the share of the planned time in
-// which runners observed the clients.
+// expectEarly expects the losses that a runner observed, and the share of the time in which clients were observed.
 func (r *run) expectEarly() *verdictExpectation {
 	if r.Early.Overlap {
 		return invalid(verdict.CheckComplete)
@@ -66,8 +65,7 @@ func (r *run) observedSpans(d *fakeservice.Device) (out []fakeservice.OpenSpan) 
 	return out
 }
 
-// lossObserved returns 1 for a loss while a runner observed the client, and otherwise 0. Near the start or end of a
-// span, either is accepted.
+// lossObserved returns 1 for a loss while a runner observed the client, else 0, and either near the ends of a span.
 func (r *run) lossObserved(spans []fakeservice.OpenSpan, due time.Time) (lost span) {
 	const slack = 300 * time.Millisecond
 	margin := 2*r.Service.Schedule.Interval + slack // allows for the noops before and after the loss

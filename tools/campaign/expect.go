@@ -15,7 +15,6 @@ import (
 // A span is a count known to be between Min and Max, inclusive.
 type span struct{ Min, Max int }
 
-// exactCount returns the span of a known count.
 func exactCount(n int) span { return span{n, n} }
 
 func (s *span) add(o span) { s.Min, s.Max = s.Min+o.Min, s.Max+o.Max }
@@ -25,7 +24,6 @@ func (s span) contains(n int) bool { return n >= s.Min && n <= s.Max }
 // unbounded is the maximum of a count without a limit.
 const unbounded = 1 << 40
 
-// anyCount is a count whose value is not checked.
 var anyCount = span{0, unbounded}
 
 // countNames lists, in order, the counts of a verdict that compare checks unless AnyCounts is set.
@@ -61,7 +59,6 @@ func expectPass() *verdictExpectation {
 	return &verdictExpectation{Outcomes: passes, Counts: counts{"late": anyCount}, Devices: map[string]bool{}}
 }
 
-// allows reports whether the verdict may have the outcome.
 func (e *verdictExpectation) allows(o verdict.Outcome) bool { return slices.Contains(e.Outcomes, o) }
 
 // invalid returns the expectation that the run is invalid because one of these checks is unmet.
@@ -69,7 +66,6 @@ func invalid(checks ...verdict.CheckID) *verdictExpectation {
 	return &verdictExpectation{Outcomes: []verdict.Outcome{verdict.Invalid}, AnyCounts: true, Broken: checks}
 }
 
-// countsOf returns the counts of a verdict by the names that expectations use.
 func countsOf(j *verdict.Verdict) map[string]int {
 	c := j.Connections
 	counts := map[string]int{"dropped": c.Dropped, "refused": c.Refused, "unfinished": c.Unfinished, "reconnected": c.Reconnected}
@@ -109,8 +105,7 @@ func countsOf(j *verdict.Verdict) map[string]int {
 	return counts
 }
 
-// compare returns a sentence for each difference between a verdict and the expectation. undecided reports whether the
-// run passed and its verdict lists the loss as undetectable.
+// compare returns the differences of a verdict. undecided: the run passed, but lists the loss as undetectable.
 func (e *verdictExpectation) compare(j *verdict.Verdict) (differences []string, undecided bool) {
 	if j.Verdict == verdict.Pass && !e.allows(verdict.Pass) {
 		if e.Undetectable > 0 && int(j.Evidence.Undetectable) >= e.Undetectable {
@@ -148,7 +143,6 @@ func (e *verdictExpectation) compare(j *verdict.Verdict) (differences []string, 
 	return append(differences, e.compareDevices(j)...), false
 }
 
-// unmetChecks returns the unmet checks of a verdict, of any severity.
 func unmetChecks(j *verdict.Verdict) (ids []verdict.CheckID) {
 	for _, c := range j.Checks {
 		if !c.Pass && !c.Unjudged {
@@ -158,8 +152,7 @@ func unmetChecks(j *verdict.Verdict) (ids []verdict.CheckID) {
 	return ids
 }
 
-// compareDevices returns up to two differences: the clients that a finding names although they had no fault, and the
-// faulty clients that no finding names.
+// compareDevices returns differences between the clients that findings name and the faulty clients.
 func (e *verdictExpectation) compareDevices(j *verdict.Verdict) (differences []string) {
 	if e.Devices == nil {
 		return nil
@@ -188,8 +181,6 @@ func (e *verdictExpectation) compareDevices(j *verdict.Verdict) (differences []s
 	return summarizeIDs(differences, "faulty, but not named", unnamed)
 }
 
-// summarizeIDs appends a difference that concerns some ids. It lists all ids if there are at most five, and
-// otherwise the first three.
 func summarizeIDs(differences []string, label string, ids []string) []string {
 	slices.Sort(ids)
 	switch {
@@ -255,7 +246,6 @@ func expectStreams(sc *scenario, s *fakeservice.Service) *verdictExpectation {
 	return e
 }
 
-// btoi returns 1 for true and 0 for false.
 func btoi(b bool) int {
 	if b {
 		return 1
@@ -263,7 +253,6 @@ func btoi(b bool) int {
 	return 0
 }
 
-// expectDevice returns the expected counts of one client.
 func (sc *scenario) expectDevice(d *fakeservice.Device) counts {
 	c := counts{}
 	if len(d.Spans) == 0 {
@@ -291,9 +280,8 @@ func (sc *scenario) expectDevice(d *fakeservice.Device) counts {
 	return c
 }
 
-// expectDrop returns 1 for a client whose stream ended early. If clients reconnect, it returns 1 only for a client that
-// was disconnected for longer than MAX_OUTAGE when the run ended. If the last stream was open when its end was
-// requested, closedAsIdle decides.
+// expectDrop returns 1 for a client whose stream ended early. If clients reconnect, only an outage at the end that is
+// longer than MAX_OUTAGE counts. If the last stream was open when its end was requested, closedAsIdle decides.
 func (sc *scenario) expectDrop(d *fakeservice.Device) span {
 	if d.EndedOnRequest() {
 		return sc.closedAsIdle(d)

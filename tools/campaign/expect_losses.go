@@ -54,8 +54,7 @@ func (sc *scenario) expectMissed(d *fakeservice.Device) (sum span) {
 	return sum
 }
 
-// lossAtEnd returns the count of a loss that no later noop follows. It is 1 if the noop was due before the end by more
-// than the tolerance plus slack, and otherwise 0 or 1.
+// lossAtEnd returns the count of a loss that no later noop follows. The loss may be undetectable near the end.
 func (sc *scenario) lossAtEnd(end time.Time, n *fakeservice.Noop) span {
 	return span{btoi(end.Sub(n.Due) > sc.Plan.tolerance()+sc.slack()), 1}
 }

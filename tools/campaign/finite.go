@@ -24,8 +24,7 @@ type finiteSpec struct {
 	Delay  time.Duration // time between two chunks
 }
 
-// finiteKinds are the kinds of response faults. The first kind combines many faults; each other kind has one or two.
-// They are drawn only if -kind is finite or the name of one of these kinds.
+// finiteKinds are faults of responses. They are drawn only for -kind finite or one of their names.
 var finiteKinds = []kind{
 	{"finite", "all faults", finiteFaults("truncate", "cut", "reset", "error", "stall", "noterminal", "empty", "double", "drop", "swap", "corrupt", "linger",
 		"twice", "length", "burst", "429", "500")},
@@ -36,13 +35,11 @@ var finiteKinds = []kind{
 	{"finite", "refused", finiteFaults("429", "500")},
 }
 
-// cleanFinite are finite runs that must pass.
 var cleanFinite = []kind{
 	{"clean", "clean", finiteFaults()}, {"clean", "clean", finiteFaults()}, {"clean", "clean", finiteFaults("length")}, {"clean", "clean", finiteFaults("burst")},
 	{"clean", "clean", finiteFaults("linger")},
 }
 
-// drawFinite returns the scenario for a seed, with finite responses.
 func drawFinite(seed uint64, only string) *scenario {
 	r := rand.New(rand.NewPCG(seed, 0xf1))
 	pool := finiteKinds
@@ -57,8 +54,7 @@ func drawFinite(seed uint64, only string) *scenario {
 	return sc
 }
 
-// finiteFaults returns a step that makes each fault affect a random share of the responses. The chunk at which a fault
-// occurs is random too, but never the first or the last one.
+// finiteFaults makes each fault affect a random share of the responses, at a random chunk (not the first or last).
 func finiteFaults(faults ...string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		module := oneOf(r, "openai-chat", "openai-responses", "anthropic-messages")
@@ -80,7 +76,6 @@ func finiteFaults(faults ...string) prepare {
 	}
 }
 
-// startFinite starts the numbered model with the faults of the scenario.
 func (r *run) startFinite(l net.Listener) error {
 	config := model.Config{Order: model.Order{Chunks: r.Finite.Chunks, Delay: r.Finite.Delay, TTFT: 5 * time.Millisecond}, Seed: r.Seed, Keep: 1 << 20, Log: slog.New(slog.DiscardHandler)}
 	for _, text := range r.Finite.Shares {
@@ -143,7 +138,6 @@ var faultStates = map[string]ledger.ResponseState{
 // chunkFaults maps each fault of a chunk to the count that it increases by 1.
 var chunkFaults = map[string]string{"drop": "missed", "double": "duplicated", "swap": "reordered", "corrupt": "corrupted"}
 
-// countResponses adds to counts, for each state, the number of responses that a verdict reports.
 func countResponses(counts map[string]int, v *verdict.Responses) {
 	if v == nil {
 		return

@@ -35,7 +35,6 @@ type hubTopic struct {
 	streams    map[*hubStream]bool
 }
 
-// startHub starts the hub of a scenario on a listener.
 func startHub(sc *scenario, l net.Listener) *hub {
 	h := &hub{
 		hubSpec: *sc.Hub, fault: sc.HubFault, plan: sc.Plan, byID: map[string]*hubClient{}, otherClients: map[string]*hubClient{}, joins: map[string]chan struct{}{},
@@ -78,7 +77,6 @@ func (h *hub) topicOf(r *http.Request) *hubTopic {
 	return nil
 }
 
-// publishCount returns the number of messages of the run that the hub received.
 func (h *hub) publishCount() (n int) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()

@@ -32,7 +32,6 @@ type frame struct {
 	uncertain bool      // the client may not have read the block
 }
 
-// Kinds of blocks.
 const (
 	frameMessage    = "message"
 	frameForeign    = "foreign"

@@ -21,7 +21,6 @@ func (h *hubSpec) describe(path string) error {
 	return os.WriteFile(path, []byte(module), 0o644)
 }
 
-// An object is a JSON object.
 type object = map[string]any
 
 // description returns the description of the hub, without the token function.
@@ -78,7 +77,6 @@ func (h *hubSpec) description() object {
 	return out
 }
 
-// url returns a URL of the hub with the given parameters. If h.Path is set, the topic is in the path.
 func (h *hubSpec) url(path string, parameters map[string]string) string {
 	url := "{base}/" + path
 	var query []string
@@ -95,7 +93,6 @@ func (h *hubSpec) url(path string, parameters map[string]string) string {
 	return url
 }
 
-// messages returns the message field of the description.
 func (h *hubSpec) messages() object {
 	out := object{"seq": h.source("seq")}
 	if h.Marked {
@@ -123,7 +120,6 @@ func (h *hubSpec) messages() object {
 	return out
 }
 
-// source returns the expression that finds a value in a block.
 func (h *hubSpec) source(name string) string {
 	switch {
 	case h.Form == formID && name == "seq" && h.IDs == hubNumber:
@@ -142,7 +138,6 @@ func (h *hubSpec) source(name string) string {
 	return "json:$." + name
 }
 
-// publishField returns the publish field of the description.
 func (h *hubSpec) publishField() object {
 	values := map[string]string{"seq": "{seq}"}
 	if h.Marked {

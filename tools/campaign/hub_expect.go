@@ -20,7 +20,6 @@ const hubSlack = 300 * time.Millisecond
 // possibleOutcomes are the outcomes that follow from the record of a hub.
 type possibleOutcomes struct{ mustFail, mayFail, mustBeInvalid, mayBeInvalid bool }
 
-// list returns the outcomes that the verdict may have.
 func (o *possibleOutcomes) list() []verdict.Outcome {
 	switch {
 	case o.mustBeInvalid && !o.mayFail:
@@ -40,7 +39,6 @@ func (o *possibleOutcomes) list() []verdict.Outcome {
 	return out
 }
 
-// expectHub returns the expected verdict of a run against a hub.
 func (sc *scenario) expectHub(h *hub) *verdictExpectation {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -78,7 +76,6 @@ func (sc *scenario) expectHub(h *hub) *verdictExpectation {
 // faults are the counts that are 0 in a run without faults.
 var faults = []string{"missed", "duplicated", "reordered", "corrupted", "late", "dropped", "refused", "unfinished", "announced", "misrouted", "id resets"}
 
-// addClient adds the expected counts and outcomes of a client.
 func (sc *scenario) addClient(e *verdictExpectation, o *possibleOutcomes, h *hub, d *hubClient) {
 	sums := sc.expectClient(h, d)
 	confirmed := 0
@@ -118,8 +115,7 @@ func (sc *scenario) addClient(e *verdictExpectation, o *possibleOutcomes, h *hub
 	}
 }
 
-// publishOutcome returns the name of the count to which a message belongs. ok is the status code that confirms the
-// message.
+// publishOutcome returns the name of the count of a message. ok is the status that confirms it.
 func publishOutcome(m *message, ok int) string {
 	switch m.status {
 	case 0:
@@ -130,7 +126,6 @@ func publishOutcome(m *message, ok int) string {
 	return "messages refused"
 }
 
-// expectClient returns the expected counts of one client.
 func (sc *scenario) expectClient(h *hub, d *hubClient) counts {
 	c := counts{}
 	if len(d.Spans) == 0 {
@@ -189,8 +184,7 @@ func (sc *scenario) expectClient(h *hub, d *hubClient) counts {
 	return c
 }
 
-// expectDropped returns 1 for a client that was without a stream at the end of the run for longer than allowed,
-// otherwise 0.
+// expectDropped returns 1 for a client that was without a stream at the end of the run for longer than allowed.
 func (sc *scenario) expectDropped(d *hubClient) span {
 	last := d.Last()
 	remaining := d.firstRequestAt.Add(sc.Plan.hold()).Sub(last.To)
@@ -226,9 +220,8 @@ func mustHaveRead(s fakeservice.OpenSpan, at time.Time) bool {
 	return s.Reported || s.EndReason == fakeservice.EndInOrder || s.To.Sub(at) > hubSlack
 }
 
-// expectFrames counts the frames written to a client, and sets d.broken. The keys of the result are the numbers of the
-// messages that arrived, even if the client found an impossible number in them. A value is true if the client certainly
-// read the message, or found an impossible number.
+// expectFrames counts the frames written to a client, and sets d.broken. The keys of the result are the messages that
+// arrived, even with an impossible number. The value false means that the client may not have read the message.
 func (sc *scenario) expectFrames(h *hub, d *hubClient, c counts) map[int]bool {
 	d.broken = map[int]bool{}
 	arrivals, arrived, uncertainFirst := map[int]bool{}, map[int]bool{}, map[int]bool{}

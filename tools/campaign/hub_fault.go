@@ -54,17 +54,14 @@ type hubFault struct {
 	TokenRefused bool          // the hub refuses valid tokens at a reconnect
 }
 
-// matches reports whether the fault affects a message on a stream of a client.
 func (f *hubFault) matches(id string, m *message) bool {
 	return f.Action != "" && f.Matches(id) && f.Covers(m.number) && (f.Every == 0 || (m.number-f.From)%f.Every == 0)
 }
 
-// isMisrouted reports whether a message is sent to the streams of another topic.
 func (f *hubFault) isMisrouted(m *message) bool {
 	return (f.Action == hubOtherTopic || f.Action == hubLeaks) && slices.Contains(f.Topics, m.topic.n) && f.Covers(m.number)
 }
 
-// publishAction returns the effect of the fault on the request that publishes a message; "" for none.
 func (f *hubFault) publishAction(m *message) string {
 	if len(f.Topics) > 0 && !slices.Contains(f.Topics, m.topic.n) || !f.Covers(m.number) {
 		return ""

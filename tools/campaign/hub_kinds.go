@@ -10,10 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// publishedGroup is the group of publishedKinds.
 const publishedGroup = "published"
 
-// cleanPublished are clean runs against hubs with random properties.
 var cleanPublished = []kind{
 	{"clean", "clean", noChange}, {"clean", "clean", noChange}, {"clean", "clean", noChange}, {"clean", "clean", noChange}, {"clean", "clean", noChange},
 	{"clean", "clean", useOtherClock},
@@ -163,7 +161,6 @@ var publishedKinds = []kind{
 	}},
 }
 
-// resetIDs makes heartbeats reset the ids of clients.
 func resetIDs(_ *rand.Rand, sc *scenario) {
 	h := sc.Hub
 	if h.Resume == "data" {
@@ -206,7 +203,6 @@ func strikeHub(r *rand.Rand, sc *scenario, act string) {
 	sc.HubFault = hubFault{Fault: fakeservice.Fault{Action: act, Devices: sc.Plan.randomIDs(r), From: 2 + r.IntN(max(last-3, 1)), Count: 1}}
 }
 
-// hubKind returns a step that calls strikeHub with an effect.
 func hubKind(act string) prepare {
 	return func(r *rand.Rand, sc *scenario) { strikeHub(r, sc, act) }
 }
@@ -228,7 +224,6 @@ func expectOrder(act string) prepare {
 	}
 }
 
-// withChecksum prepares a fault on messages with checksums.
 func withChecksum(act string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.Hub.Marked, sc.Hub.Timed, sc.Hub.Summed = true, true, true
@@ -242,7 +237,6 @@ func withChecksum(act string) prepare {
 // endlessStreams keeps each stream open until its client ends it. Clients do not reconnect.
 func endlessStreams(sc *scenario) { sc.Hub.End, sc.Hub.Retry, sc.Plan.Reconnect = "client", 0, false }
 
-// endStreams prepares a fault that ends some streams, whose clients do not reconnect.
 func endStreams(act string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		endlessStreams(sc)
@@ -250,12 +244,10 @@ func endStreams(act string) prepare {
 	}
 }
 
-// reconnectToHub lets clients reconnect.
 func reconnectToHub(r *rand.Rand, sc *scenario) {
 	sc.Hub.End, sc.Hub.Retry, sc.Plan.Reconnect = "client", oneOf(r, 50, 300), true
 }
 
-// misroute prepares messages that are sent to the streams of another topic.
 func misroute(act string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		h := sc.Hub
@@ -268,7 +260,6 @@ func misroute(act string) prepare {
 	}
 }
 
-// publishKind prepares a fault on publish requests.
 func publishKind(effect string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		last := sc.Plan.messagesPerTopic(sc.Hub, sc.Hub.Topics-1)

@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// A message is one published message.
 type message struct {
 	topic       *hubTopic
 	index       int    // index among the messages of its topic
@@ -30,9 +29,8 @@ const (
 	corruptTruncated = "half"   // the data ends in the middle
 )
 
-// block returns a message as text on the wire, with a corruption. corruptShift adds offset to the number. parsed is the
-// number that a client reads at the place that the description names, or 0 if the client detects the corruption. valid
-// reports whether the client still attributes the message to the run.
+// block returns a message as text on the wire. corruptShift adds offset to the number. parsed is the number that a
+// client reads, or 0 if it detects the corruption. valid reports whether the client attributes the message to the run.
 func (h *hubSpec) block(m *message, corruption string, offset int) (text string, parsed int, valid bool) {
 	run, seq, t, sum := m.run, strconv.Itoa(m.number), m.t, m.sum
 	parsed, valid = m.number, true
@@ -69,7 +67,6 @@ func (h *hubSpec) block(m *message, corruption string, offset int) (text string,
 	return h.event(h.eventOf(m), h.idOf(m, seq), data), parsed, valid
 }
 
-// event returns a block with these fields. Its lines end with LF.
 func (h *hubSpec) event(name, id, data string) string {
 	text := ""
 	if name != "" {
@@ -81,7 +78,6 @@ func (h *hubSpec) event(name, id, data string) string {
 	return text + "data: " + strings.ReplaceAll(data, "\n", "\ndata: ") + "\n\n"
 }
 
-// eventOf returns the event name of a message.
 func (h *hubSpec) eventOf(m *message) string {
 	if len(h.Events) == 0 {
 		return []string{"", "message", "whatever"}[m.number%3]
@@ -93,7 +89,6 @@ func (h *hubSpec) eventOf(m *message) string {
 	return name
 }
 
-// idOf returns the value of the id field of a message with the number seq.
 func (h *hubSpec) idOf(m *message, seq string) string {
 	switch h.IDs {
 	case hubConstant:
@@ -110,7 +105,6 @@ func (h *hubSpec) idOf(m *message, seq string) string {
 	return ""
 }
 
-// data returns the data of a message with these values.
 func (h *hubSpec) data(run, seq, t, sum string, m *message) string {
 	if h.Form == formWords {
 		return h.text(run, seq, t, sum)
@@ -163,7 +157,6 @@ func (h *hubSpec) data(run, seq, t, sum string, m *message) string {
 	return "{" + strings.Join(members, separator) + "}"
 }
 
-// text returns the data of a message as plain text.
 func (h *hubSpec) text(run, seq, t, sum string) string {
 	if t != "" {
 		t = h.formatTime(t)

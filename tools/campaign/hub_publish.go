@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// publish handles a publish request: it records the message, delivers it and responds, unless a fault applies.
 func (h *hub) publish(w http.ResponseWriter, r *http.Request) {
 	topic := h.topicOf(r)
 	m, ok := h.read(r)
@@ -50,7 +49,6 @@ func (h *hub) publish(w http.ResponseWriter, r *http.Request) {
 	answer()
 }
 
-// answer responds to a publish request after a delay, unless the effect leaves the request unanswered.
 func (h *hub) answer(w http.ResponseWriter, r *http.Request, m *message, effect string, delay time.Duration) {
 	time.Sleep(delay)
 	status := h.Status
@@ -82,7 +80,6 @@ func (h *hub) answer(w http.ResponseWriter, r *http.Request, m *message, effect 
 	_ = http.NewResponseController(w).Flush()
 }
 
-// read returns the message in a publish request.
 func (h *hub) read(r *http.Request) (m *message, ok bool) {
 	value := func(name string) string { return r.URL.Query().Get(name) }
 	switch h.MessageIn {
@@ -116,8 +113,8 @@ func (h *hub) read(r *http.Request) (m *message, ok bool) {
 	return m, err == nil
 }
 
-// deliver queues a message on the streams of its topic. The fault may queue it on the streams of the next topic,
-// instead or in addition. With publishLosesOne one random stream does not receive it.
+// deliver queues a message on the streams of its topic. A fault may add or substitute the streams of the next topic, or
+// omit a random stream.
 func (h *hub) deliver(m *message, effect string) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -141,8 +138,7 @@ func (h *hub) deliver(m *message, effect string) {
 	}
 }
 
-// queueMessage queues a message on a stream. If delivery is at-least-once, it queues some messages twice. The caller
-// holds the lock.
+// queueMessage queues a message, sometimes twice if delivery is at-least-once. The caller holds the lock.
 func (h *hub) queueMessage(f *hubStream, m *message) {
 	if f.client.n < 0 {
 		return

@@ -19,8 +19,8 @@ var tokens = map[string]string{
 	"fails": "(ttl = 60) => { first ??= Date.now(); if (Date.now() - first > 2500) throw new Error('no login'); return `until-${Date.now() + ttl * 1000}-x`; }",
 }
 
-// readToken returns when the token of a stream expires, or zero if the hub does not check the client's tokens. It
-// refuses malformed and expired tokens, and tokens that the fault rejects. ok is false if readToken refused the client.
+// readToken returns when the token of a stream expires; zero: the hub does not check tokens of the client. ok is false
+// if readToken refused the client, because the token is invalid, expired or rejected by the fault.
 func (h *hub) readToken(w http.ResponseWriter, r *http.Request, id string) (until time.Time, ok bool) {
 	if h.TTL == 0 || h.plan.number(id) < 0 {
 		return time.Time{}, true
@@ -39,8 +39,7 @@ func (h *hub) readToken(w http.ResponseWriter, r *http.Request, id string) (unti
 	return until, true
 }
 
-// refuseReconnect refuses or delays a reconnect according to the fault. While the hub is down, every client of the run
-// is refused. The result is true if the client was refused.
+// refuseReconnect reports whether it refused a client, by the fault or while the hub is down. The fault may also delay.
 func (h *hub) refuseReconnect(w http.ResponseWriter, d *hubClient) bool {
 	h.Mu.Lock()
 	refused := d.n >= 0 && h.fault.Reconnect != "" && h.fault.Matches(d.ID) && len(d.Spans) > 0 && (h.fault.Reconnects == 0 || d.refusals < h.fault.Reconnects)
@@ -68,8 +67,7 @@ func (h *hub) refuseReconnect(w http.ResponseWriter, d *hubClient) bool {
 // restartFile is the file that an action creates in the folder of the run to restart the hub.
 const restartFile = "restart"
 
-// restartHub returns a disturbance that waits for the action, ends all streams, and makes the hub refuse clients for
-// the given time.
+// restartHub returns a disturbance that ends all streams at the action, and makes the hub refuse clients for a time.
 func restartHub(down time.Duration) func(context.Context, *run, int) {
 	return func(ctx context.Context, r *run, _ int) {
 		if !await(ctx, func() bool { _, err := os.Stat(filepath.Join(r.dir, restartFile)); return err == nil }) {

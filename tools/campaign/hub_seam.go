@@ -20,8 +20,7 @@ const (
 	seamReplaysAll  = "start"   // all messages published to the topic are sent
 )
 
-// seam returns the effect of the fault on a stream that resumes. vanished reports whether the client left the previous
-// stream without closing it.
+// seam returns the effect of the fault on a stream that resumes. vanished: the client did not close the previous one.
 func (f *hubFault) seam(id string, vanished bool) string {
 	if !f.Matches(id) || f.StreamsOf != "" && (f.StreamsOf == "half") != vanished {
 		return ""
@@ -29,8 +28,7 @@ func (f *hubFault) seam(id string, vanished bool) string {
 	return f.Seam
 }
 
-// resumedMessages returns the messages to replay on a stream that resumes at the index position. It records the missed
-// messages that the replay omits. The caller holds the lock.
+// resumedMessages returns the messages to replay from an index, and records the omitted ones. The caller holds Mu.
 func (f *hubStream) resumedMessages(position int, vanished bool) []*message {
 	all := func(messages []*message) []*message {
 		return slices.DeleteFunc(slices.Clone(messages), func(m *message) bool { return !m.delivered })
@@ -67,8 +65,7 @@ func (f *hubStream) resumedMessages(position int, vanished bool) []*message {
 	return messages
 }
 
-// recordAnnouncement records whether the stream announces missing messages, and reports whether a header announces
-// them.
+// recordAnnouncement records whether the stream announces missing messages, and reports whether a header does so.
 func (f *hubStream) recordAnnouncement(last string) bool {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
@@ -80,8 +77,7 @@ func (f *hubStream) recordAnnouncement(last string) bool {
 	return f.announcesGap && byHeader
 }
 
-// announceGap announces missing messages if announcesGap is set. If a header has announced them, it only records the
-// announcement. The caller holds the lock.
+// announceGap announces missing messages if announcesGap is set, unless a header has done so. The caller holds Mu.
 func (f *hubStream) announceGap() {
 	switch {
 	case !f.announcesGap:

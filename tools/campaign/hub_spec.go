@@ -58,7 +58,6 @@ type hubSpec struct {
 	Skew time.Duration // offset of the clock that writes the times in messages
 }
 
-// Formats of the data.
 const (
 	formFlat   = "flat"   // JSON
 	formNested = "nested" // JSON with objects and lists
@@ -68,7 +67,6 @@ const (
 	formWords  = "words"  // plain text
 )
 
-// Forms of the ids of blocks.
 const (
 	hubNone     = "none"
 	hubConstant = "constant"
@@ -93,7 +91,6 @@ var heartbeats = map[string]struct {
 	"after a line": {map[string]any{"event": "ping"}, ":\nid\nevent: ping\n\n"},
 }
 
-// drawHub draws the properties of a hub.
 func drawHub(r *rand.Rand) *hubSpec {
 	h := &hubSpec{
 		Topics: 1 + r.IntN(4), Method: oneOf(r, "POST", "PUT", "PATCH"), MessageIn: oneOf(r, "json", "form", "headers", "query"), Path: r.IntN(2) == 0,
@@ -137,8 +134,7 @@ func drawHub(r *rand.Rand) *hubSpec {
 	return h
 }
 
-// anyOrder makes a hub deliver messages in any order. Its streams do not resume, because an id does not state which
-// messages the client has received.
+// anyOrder makes a hub deliver in any order. Its streams do not resume, because an id does not state what was received.
 func (h *hubSpec) anyOrder() {
 	h.Order, h.Resume = "any", "none"
 	if h.End == "server" { // messages near the start and end of a stream are not checked
@@ -146,7 +142,6 @@ func (h *hubSpec) anyOrder() {
 	}
 }
 
-// drawHeartbeat draws the heartbeats; a quarter of the hubs have none.
 func (h *hubSpec) drawHeartbeat(r *rand.Rand) {
 	if r.IntN(4) == 0 {
 		return
@@ -161,8 +156,7 @@ func (h *hubSpec) drawHeartbeat(r *rand.Rand) {
 	}
 }
 
-// drawForeign draws blocks of other publishers. Without a marker it draws only blocks that are not messages, because
-// a client cannot recognise foreign messages.
+// drawForeign draws blocks of others. Without a marker none is a message, because clients could not recognise it.
 func (h *hubSpec) drawForeign(r *rand.Rand) {
 	kinds := []string{"comment", "retry"}
 	if h.Events != nil {
@@ -179,7 +173,6 @@ func (h *hubSpec) drawForeign(r *rand.Rand) {
 	}
 }
 
-// drawEnd draws how streams end and how they resume.
 func (h *hubSpec) drawEnd(r *rand.Rand) {
 	switch {
 	case h.Heartbeat == "after a line": // such a heartbeat resets the id
@@ -209,7 +202,6 @@ func (h *hubSpec) interval() time.Duration {
 	return time.Duration(float64(h.Topics) / h.Rate * float64(time.Second))
 }
 
-// drawHubPlan draws the plan of a run against a hub.
 func drawHubPlan(r *rand.Rand, h *hubSpec) plan {
 	p := plan{
 		Connections: h.Topics + 3 + r.IntN(20), Seconds: lead + 7 + r.IntN(3), Interval: h.interval().Seconds(), Runners: 1 + r.IntN(5)/4,

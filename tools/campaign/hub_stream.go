@@ -33,17 +33,14 @@ func (f *hubStream) enqueue(due time.Time, write func() error) {
 	})
 }
 
-// enqueueMessage queues a message, to which the fault may apply.
 func (f *hubStream) enqueueMessage(m *message, due time.Time) {
 	f.enqueue(due, func() error { return f.writeFaulty(m) })
 }
 
-// enqueueText queues a block that is not a message.
 func (f *hubStream) enqueueText(text, kind string) {
 	f.enqueue(time.Now(), func() error { return f.writeBlock(text, frame{kind: kind}) })
 }
 
-// subscribe opens a stream, unless the fault requires another response.
 func (h *hub) subscribe(w http.ResponseWriter, r *http.Request) {
 	id := r.URL.Query().Get("id")
 	if h.Header {
@@ -102,7 +99,6 @@ func (h *hub) admit(id string, topic *hubTopic) (*hubClient, bool) {
 	return d, true
 }
 
-// join handles the second request of a stream.
 func (h *hub) join(w http.ResponseWriter, r *http.Request) {
 	client := strings.TrimPrefix(r.URL.Path, "/join/")
 	h.Mu.Lock()
@@ -127,7 +123,6 @@ func (h *hub) join(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// requestEnd ends a stream at the request of its client.
 func (h *hub) requestEnd(w http.ResponseWriter, r *http.Request) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -143,7 +138,6 @@ func (h *hub) requestEnd(w http.ResponseWriter, r *http.Request) {
 	h.EndStream(w, r, &d.Client, h.fault.NeverEnds && h.fault.Matches(d.ID))
 }
 
-// run serves the stream until it is over.
 func (f *hubStream) run(last string) {
 	d := f.client
 	if f.Start > 0 && d.n >= 0 && len(d.Spans) == 0 {
@@ -239,8 +233,7 @@ func (f *hubStream) begin(last string) {
 	}
 }
 
-// resumeIndex returns the index of the first message for a client that resumes after an id. The index is lower if the
-// client receives some messages again.
+// resumeIndex returns the index of the first message for a client that resumes after an id, lower if some are repeated.
 func (t *hubTopic) resumeIndex(f *hubStream, last string) int {
 	i, ok := t.foreignIDs[last]
 	for n, m := range t.messages {
@@ -257,7 +250,6 @@ func (t *hubTopic) resumeIndex(f *hubStream, last string) int {
 	return max(i, 0)
 }
 
-// heartbeat writes a heartbeat.
 func (f *hubStream) heartbeat() error {
 	if f.muted {
 		return nil
@@ -265,7 +257,6 @@ func (f *hubStream) heartbeat() error {
 	return f.writeBlock(heartbeats[f.Heartbeat].text, frame{kind: frameHeartbeat})
 }
 
-// heartbeatDelay returns the time until the next heartbeat.
 func (f *hubStream) heartbeatDelay() time.Duration {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()

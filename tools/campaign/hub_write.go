@@ -6,7 +6,6 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// writeFaulty writes a message, and applies the fault to it.
 func (f *hubStream) writeFaulty(m *message) error {
 	action, corruption := "", ""
 	if f.client.n >= 0 && !f.client.ended && f.fault.matches(f.client.ID, m) {
@@ -45,7 +44,6 @@ func (f *hubStream) writeMessage(m *message, corruption string) error {
 	return f.writeBlock(text, frame{kind: kind, number: m.number, seq: seq, sent: m.receivedAt})
 }
 
-// writeBlock writes a block and records it.
 func (f *hubStream) writeBlock(text string, fr frame) error {
 	fr.at = time.Now()
 	f.record(fr)

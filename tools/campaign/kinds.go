@@ -23,10 +23,8 @@ var cleanKinds = []kind{
 	}},
 }
 
-// noChange leaves the scenario as it was drawn.
 func noChange(*rand.Rand, *scenario) {}
 
-// soakKinds are the faults of a soak.
 var soakKinds = []kind{
 	{"service", "lose", strikeMiddle(fakeservice.ActLose, 1)},
 	{"service", "lose several", func(r *rand.Rand, sc *scenario) {
@@ -124,7 +122,6 @@ var cleanSuites = []kind{
 	{"clean", "clean", streams("capacity", passes)}, {"clean", "clean", streams("churn", passes)},
 }
 
-// suiteKinds are suites against a faulty service.
 var suiteKinds = []kind{
 	{"suite", "resume: noops not replayed", noopsResume(false, 0, fails, span{1, unbounded}, exactCount(0))},
 	{"suite", "resume: a noop lost at the seam", noopsResume(true, 1, fails, span{1, unbounded}, exactCount(0))},
@@ -148,7 +145,6 @@ var suiteKinds = []kind{
 	{"suite", "slow: no broadcasts", slowKind("", []verdict.Outcome{verdict.Invalid}, []verdict.CheckID{suites.CheckBacklog, suites.CheckDelivered})},
 }
 
-// combine returns a step that runs several steps.
 func combine(steps ...prepare) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		for _, step := range steps {
@@ -157,16 +153,13 @@ func combine(steps ...prepare) prepare {
 	}
 }
 
-// numberNoops makes the service number its noops.
 func numberNoops(_ *rand.Rand, sc *scenario) { sc.Service.IDs = fakeservice.IDsNumbers }
 
-// lengthen returns a step that makes the streams last for at least the given intervals and seconds.
 func lengthen(intervals, seconds float64) prepare {
 	return func(_ *rand.Rand, sc *scenario) { sc.Plan.lengthen(intervals, seconds) }
 }
 
-// strikeMiddle prepares a fault that affects count noops (0: all further noops) of some clients, starting in the middle
-// of their streams.
+// strikeMiddle prepares a fault that strike starts in the middle of streams.
 func strikeMiddle(act string, count int) prepare {
 	return func(r *rand.Rand, sc *scenario) { sc.strike(r, act, count, sc.Plan.middle(r)) }
 }
@@ -186,7 +179,7 @@ func delay(r *rand.Rand, sc *scenario) {
 	sc.Strike.Wait = sc.intervals(r, .55, .85)
 }
 
-// intervals returns a random duration between the given numbers of intervals.
+// intervals returns a random duration between two numbers of intervals.
 func (sc *scenario) intervals(r *rand.Rand, from, to float64) time.Duration {
 	return time.Duration((from + (to-from)*r.Float64()) * float64(sc.Plan.interval()))
 }
@@ -201,14 +194,12 @@ func otherInterval(r *rand.Rand, sc *scenario) {
 	}
 }
 
-// answerWith makes the service answer some clients with a status instead of opening a stream.
 func answerWith(status int) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.Strike = fakeservice.Strike{Status: status, Fault: fakeservice.Fault{Devices: sc.Plan.randomIDs(r)}}
 	}
 }
 
-// wireKind puts a wire, a proxy with a fault, in front of the service.
 func wireKind(action string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.Service.Framing = "chunks"
@@ -224,8 +215,7 @@ func wireKind(action string) prepare {
 	}
 }
 
-// allowReconnect lets clients reconnect. A service with ids numbers its noops, and replays missed noops in half of the
-// scenarios.
+// allowReconnect lets clients reconnect. The service replays missed noops in half of the scenarios.
 func allowReconnect(r *rand.Rand, sc *scenario) {
 	sc.Plan.Reconnect = true
 	sc.Service.Retry, sc.Service.EndsLate = 200, false
@@ -278,7 +268,7 @@ func refuseReconnects(maxOutage float64) prepare {
 	}
 }
 
-// addJitter delays each noop by a random share of the interval, up to the given share.
+// addJitter delays each noop by a random share of the interval.
 func addJitter(share float64) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.Plan.Seconds, sc.Plan.Interval, sc.Plan.Connections = 20, .8, 40+r.IntN(40)
@@ -288,7 +278,6 @@ func addJitter(share float64) prepare {
 	}
 }
 
-// useBackend makes bin/backend the target.
 func useBackend(r *rand.Rand, sc *scenario) {
 	sc.Service, sc.want = nil, expectPass()
 	if r.IntN(2) == 0 {
@@ -296,7 +285,6 @@ func useBackend(r *rand.Rand, sc *scenario) {
 	}
 }
 
-// suite prepares a suite against bin/backend.
 func suite(name string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		useBackend(r, sc)
@@ -320,8 +308,7 @@ func streams(name string, outcomes []verdict.Outcome) prepare {
 }
 
 // slowKind prepares the suite slow against a service in this process. action is the effect of a broadcast on clients
-// that do not read (fakeservice.SlowCut and others); "": the service has no broadcasts. At least one of checks must be
-// unmet, unless checks is empty.
+// that do not read (fakeservice.SlowCut and others); "": no broadcasts. One of checks, if any, must be unmet.
 func slowKind(action string, outcomes []verdict.Outcome, checks []verdict.CheckID, args ...string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		streams("slow", outcomes)(r, sc)
@@ -333,10 +320,9 @@ func slowKind(action string, outcomes []verdict.Outcome, checks []verdict.CheckI
 	}
 }
 
-// detectVanished prepares the suite vanish. The service disconnects a client that acknowledges no data for the given
-// time (0: the default of the system). gauge is the value that the service's gauge shows (fakeservice.GaugeOpen and
-// others). The gauge must show the disconnects within the given number of seconds. The run lasts 11 s longer than that:
-// clients vanish after 6 s, and streams end 5 s before the end of the run.
+// detectVanished prepares the suite vanish. after is the time without an acknowledgement until a disconnect (0: the
+// default of the system), and gauge the value of the gauge (fakeservice.GaugeOpen). The gauge must show the disconnects
+// within the given seconds. The run lasts 11 s longer: clients vanish after 6 s, and streams end 5 s before its end.
 func detectVanished(after time.Duration, gauge string, within int, outcomes []verdict.Outcome, checks ...verdict.CheckID) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		streams("vanish", outcomes)(r, sc)

@@ -33,7 +33,6 @@ func main() {
 	})
 }
 
-// start checks the requirements of the campaign, runs it, and reports whether its result is acceptable.
 func (c *campaign) start(ctx context.Context) (acceptable bool, err error) {
 	if c.only != "" && c.only != breaking && len(kindsNamed(c.only)) == 0 {
 		return false, fmt.Errorf("there is no kind %q", c.only)

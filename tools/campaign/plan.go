@@ -30,7 +30,6 @@ type plan struct {
 // lead is the time in seconds between a soak's requests to end its streams and the end of the soak.
 const lead = 5
 
-// drawPlan draws the settings of a soak with several noops per stream.
 func drawPlan(r *rand.Rand) plan {
 	p := plan{
 		Connections: 10 + r.IntN(91), Seconds: 8 + r.IntN(13), Runners: 1 + r.IntN(2),
@@ -105,7 +104,6 @@ func (p *plan) randomIDs(r *rand.Rand) (ids []string) {
 // middle returns the number of a noop that has others before and after it.
 func (p *plan) middle(r *rand.Rand) int { return 2 + r.IntN(max(p.noops()-4, 1)) }
 
-// flags returns the flags of `soak run`.
 func (p *plan) flags() []string {
 	flags := []string{
 		"--connections", fmt.Sprint(p.Connections), "--seconds", fmt.Sprint(p.Seconds), "--noop-interval", fmt.Sprint(p.Interval),
@@ -118,8 +116,7 @@ func (p *plan) flags() []string {
 	return flags
 }
 
-// drawSchedule draws a schedule of noops. In half of the scenarios its interval differs from the planned one, by up to
-// 0.8 %.
+// drawSchedule draws a schedule of noops. Half of the schedules differ from the planned interval, by up to 0.8 %.
 func drawSchedule(r *rand.Rand) fakeservice.Schedule {
 	s := fakeservice.Schedule{Seed: r.Uint64(), Factor: 1, Jitter: oneOf(r, 0, 0, 0.01, 0.03, 0.1), Phase: oneOf(r, fakeservice.PhaseConnect, fakeservice.PhaseWall, fakeservice.PhaseRandom)}
 	if r.IntN(2) == 0 {
@@ -128,7 +125,6 @@ func drawSchedule(r *rand.Rand) fakeservice.Schedule {
 	return s
 }
 
-// drawService draws the properties of a correct service of noops.
 func drawService(r *rand.Rand) *fakeservice.ServiceSpec {
 	s := &fakeservice.ServiceSpec{
 		Schedule: drawSchedule(r),

@@ -39,7 +39,6 @@ type run struct {
 // testid is the id of every run. Each run has its own folder.
 const testid = "t"
 
-// execute runs the scenario, and returns its verdict.
 func (r *run) execute(ctx context.Context) (*verdict.Verdict, error) {
 	defer r.stop()
 	if err := r.start(ctx); err != nil {
@@ -56,7 +55,6 @@ func (r *run) execute(ctx context.Context) (*verdict.Verdict, error) {
 	return v, err
 }
 
-// expectation returns the expected verdict, once all processes have ended.
 func (r *run) expectation() *verdictExpectation {
 	switch {
 	case r.want != nil:
@@ -83,7 +81,6 @@ func (r *run) lateness() time.Duration {
 	return time.Duration(r.server.Lateness.Load())
 }
 
-// start starts the service of the scenario, if it has one.
 func (r *run) start(ctx context.Context) error {
 	if r.Service == nil && r.Hub == nil && r.Finite == nil && r.Feed == nil {
 		return nil
@@ -108,13 +105,11 @@ func (r *run) start(ctx context.Context) error {
 	return err
 }
 
-// registerServer stores the server of the service in this process, so that stop also stops the server.
 func (r *run) registerServer(s *fakeservice.Server) {
 	r.server, r.stops = s, append(r.stops, s.Stop)
 }
 
-// startStreams starts a service in this process, with nginx and a faulty proxy (Wire) in front of it if the scenario
-// has them.
+// startStreams starts a service in this process, behind nginx and a faulty proxy (Wire) if the scenario has them.
 func (r *run) startStreams(ctx context.Context, l net.Listener) (address string, err error) {
 	listeners, address := []net.Listener{l}, l.Addr().String()
 	if r.Service.Nginx {
@@ -142,7 +137,6 @@ func (r *run) startStreams(ctx context.Context, l net.Listener) (address string,
 	return address, nil
 }
 
-// stop stops the started services, the last one first.
 func (r *run) stop() {
 	for _, stop := range slices.Backward(r.stops) {
 		stop()
@@ -153,7 +147,6 @@ func (r *run) stop() {
 // maxOverrun is the time that soak may run in addition to the duration of the plan.
 const maxOverrun = 100 * time.Second
 
-// soak runs bin/soak to its end.
 func (r *run) soak(ctx context.Context) (*verdict.Verdict, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(r.Plan.Seconds)*time.Second+maxOverrun)
 	defer cancel()
@@ -179,7 +172,6 @@ func (r *run) soak(ctx context.Context) (*verdict.Verdict, error) {
 	return verdictOf(err, filepath.Join(r.dir, "out", testid), text)
 }
 
-// describe writes the service description of the hub, and returns the flags of soak for it.
 func (r *run) describe() ([]string, error) {
 	path := filepath.Join(r.dir, "service.js")
 	flags := []string{"--service", path, "--topics", fmt.Sprint(r.Hub.Topics), "--publish-rate", fmt.Sprint(r.Hub.Rate)}
@@ -192,8 +184,7 @@ func (r *run) describe() ([]string, error) {
 	return flags, r.Hub.describe(path)
 }
 
-// command returns a command that runs bin/soak. When ctx ends, the command receives SIGINT, and SIGKILL after
-// WaitDelay.
+// command returns a command that runs bin/soak. When ctx ends it receives SIGINT, and SIGKILL after WaitDelay.
 func (r *run) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(r.root, "bin", "soak"), args...)
 	cmd.Dir = r.dir // a shard that was not delivered is kept there
@@ -225,8 +216,8 @@ func (r *run) exec(ctx context.Context, args ...string) (string, error) {
 	return text.String(), err
 }
 
-// verdictOf returns the verdict of a soak process that ended with err. If there is no verdict.json and the exit code
-// is 2, the verdict is invalid, with the lines of the output as its reasons.
+// verdictOf returns the verdict of a soak process that ended with err. Without verdict.json, exit code 2 is an invalid
+// verdict with the output as its reasons.
 func verdictOf(err error, dir, text string) (*verdict.Verdict, error) {
 	code := 0
 	var exit *exec.ExitError

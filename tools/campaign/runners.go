@@ -22,8 +22,8 @@ func runners(soak int) (pids []int) {
 	return pids
 }
 
-// disturbPublisher returns a disturbance that sends a signal to the publisher, the first runner of a soak, after the
-// first published message. A publisher stopped by SIGSTOP continues after Strike.Wait.
+// disturbPublisher sends a signal to the publisher, the first runner of a soak, after the first published message. A
+// publisher stopped by SIGSTOP continues after Strike.Wait.
 func disturbPublisher(signal syscall.Signal) func(context.Context, *run, int) {
 	return func(ctx context.Context, r *run, soak int) {
 		if !await(ctx, func() bool { return r.hub.publishCount() > 0 }) {

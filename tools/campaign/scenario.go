@@ -45,14 +45,12 @@ type kind struct {
 	prepare     prepare
 }
 
-// prepareOne draws one of these kinds, and prepares the scenario for it.
 func (sc *scenario) prepareOne(r *rand.Rand, pool ...kind) {
 	k := oneOf(r, pool...)
 	sc.Group, sc.Kind = k.group, k.name
 	k.prepare(r, sc)
 }
 
-// A prepare is a step that changes a scenario.
 type prepare func(r *rand.Rand, sc *scenario)
 
 // draw returns the scenario for a seed, limited to a kind or group unless only is empty.
@@ -88,7 +86,6 @@ func draw(seed uint64, only string) *scenario {
 	return sc
 }
 
-// setInterval sets the interval of the service of noops, if there is one.
 func (sc *scenario) setInterval() {
 	if sc.Service != nil {
 		sc.Service.Schedule.Interval = time.Duration(sc.Service.Schedule.Factor * float64(sc.Plan.interval()))
@@ -148,7 +145,6 @@ func (f *family) draw(r *rand.Rand, seed uint64, only string) *scenario {
 	return sc
 }
 
-// kindsNamed returns the kinds with that name, or of that group.
 func kindsNamed(only string) []kind {
 	all := slices.Concat(soakKinds, suiteKinds, cleanKinds, cleanSuites, finiteKinds, subscriberKinds, earlyKinds)
 	for _, f := range families {
@@ -157,7 +153,6 @@ func kindsNamed(only string) []kind {
 	return withName(only, all)
 }
 
-// withName returns the kinds with that name, or of that group.
 func withName(name string, kinds []kind) (out []kind) {
 	for _, k := range kinds {
 		if k.name == name || k.group == name {

@@ -36,7 +36,6 @@ const (
 	cutLost    = "lost"    // the service does not send them again
 )
 
-// Faults of a feedSpec.
 const (
 	feedLost          = "lost"
 	feedSeveral       = "several lost"
@@ -49,8 +48,7 @@ const (
 	feedResume        = "lost while disconnected"
 )
 
-// subscriberKinds are the faults of a feed. They are drawn only if -kind is subscribers or the name of one of these
-// kinds.
+// subscriberKinds are the faults of a feed. They are drawn only for -kind subscribers or one of their names.
 var subscriberKinds = []kind{
 	{"subscribers", feedLost, feedFault(feedLost)}, {"subscribers", feedSeveral, feedFault(feedSeveral)},
 	{"subscribers", feedDuplicated, feedFault(feedDuplicated)}, {"subscribers", feedSwapped, feedFault(feedSwapped)},
@@ -59,7 +57,6 @@ var subscriberKinds = []kind{
 	{"subscribers", feedResume, feedFault(feedResume)},
 }
 
-// drawSubscribers returns the scenario for a seed, with a feed.
 func drawSubscribers(seed uint64, only string) *scenario {
 	r := rand.New(rand.NewPCG(seed, 35))
 	sc := &scenario{Seed: seed, Family: "subscribers"}
@@ -72,7 +69,6 @@ func drawSubscribers(seed uint64, only string) *scenario {
 	return sc
 }
 
-// feedFault prepares a feed with a fault ("": none).
 func feedFault(fault string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		p := &plan{Seconds: 15 + r.IntN(4), Interval: 15, Runners: 1 + r.IntN(3), PerVU: 1, LateMS: 1000, MaxLate: -1, Prefix: fmt.Sprintf("c%d-", r.IntN(1000))}
@@ -119,7 +115,6 @@ func feedFault(fault string) prepare {
 	}
 }
 
-// affects reports whether the fault affects a client.
 func (f *feedSpec) affects(p *plan, client int) bool {
 	if client < 0 || f.Fault == "" || client%f.Topics != 0 {
 		return false
@@ -133,7 +128,6 @@ func (f *feedSpec) affects(p *plan, client int) bool {
 	return client == f.Client
 }
 
-// expectFeed returns the verdict that follows from the fault.
 func (sc *scenario) expectFeed() *verdictExpectation {
 	e, f := expectPass(), sc.Feed
 	if f.Cut != "" {
@@ -170,7 +164,6 @@ func (sc *scenario) expectFeed() *verdictExpectation {
 // feedBurst is the number of messages that feedSeveral loses.
 const feedBurst = 3
 
-// startFeed starts the feed of a scenario.
 func (r *run) startFeed(l net.Listener) error {
 	f := &feedService{feedSpec: *r.Feed, plan: &r.Plan, random: rand.New(rand.NewPCG(r.Seed, 0xfeed))}
 	for range f.Topics {

@@ -11,7 +11,6 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// A feedService is the service that a feedSpec describes. It records the times of its actions.
 type feedService struct {
 	feedSpec
 	fakeservice.Server
@@ -59,8 +58,7 @@ func (f *feedService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// join adds a stream to a topic, and queues the first messages of the stream. These are the history or, if the stream
-// resumes, the messages after lastID.
+// join adds a stream to a topic, and queues the history or, if the stream resumes, the messages after lastID.
 func (f *feedService) join(t *priceTopic, s *priceStream, lastID string) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
@@ -77,8 +75,7 @@ func (f *feedService) join(t *priceTopic, s *priceStream, lastID string) {
 	t.streams[s] = true
 }
 
-// enqueue queues message n on a stream, which writes it after the delay. For the client with the number Topics, Lag is
-// added to the delay.
+// enqueue queues message n on a stream, to be written after the delay (and Lag, for the client with the number Topics).
 func (f *feedService) enqueue(t *priceTopic, s *priceStream, n int, delay time.Duration) {
 	if s.client == f.Topics && f.Lag > 0 {
 		delay += f.Lag
@@ -104,7 +101,6 @@ func (f *feedService) text(s *priceStream, n, price int) (text string) {
 	return fmt.Sprintf("event: price\n%sdata: {\"price\":%d,\"client\":%d}\n\n", text, price, client)
 }
 
-// block returns the text to write to a stream as message n: one event, unless the fault applies.
 func (f *feedService) block(t *priceTopic, s *priceStream, n int) string {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
@@ -135,7 +131,6 @@ func (f *feedService) block(t *priceTopic, s *priceStream, n int) string {
 	return text
 }
 
-// run sends messages until the service stops.
 func (f *feedService) run() {
 	for {
 		f.Mu.Lock()
@@ -156,8 +151,8 @@ func (f *feedService) run() {
 	}
 }
 
-// send sends one message to all clients of a topic. If the fault is due, the fault starts with that message. If the
-// disconnect is due, send disconnects client 0 instead of sending the message to it.
+// send sends one message to all clients of a topic. It starts the fault when it is due. When the disconnect is due,
+// client 0 is disconnected and does not receive the message.
 func (f *feedService) send(topic int, t *priceTopic) {
 	n := len(t.sent)
 	since := f.sinceConnected()

@@ -36,7 +36,6 @@ type summary struct {
 	WallSeconds   float64
 }
 
-// summary returns the summary of the results so far.
 func (c *campaign) summary() *summary {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,7 +110,6 @@ func (r *result) sentence() string {
 	return fmt.Sprintf("%s: %s/%s (%s): %s; repeat: %s", r.Class, sc.Group, sc.Kind, service, strings.Join(r.Differences, "; "), repeat)
 }
 
-// write writes the page.
 func (s *summary) write(w io.Writer) error {
 	m := s.Machine
 	fmt.Fprintf(w, "# A campaign of %d runs\n\nSeeds from %d on, commit %s, on %s, %d cores, %d GiB, %s, Linux %s.\n\n",
@@ -132,7 +130,6 @@ func (s *summary) write(w io.Writer) error {
 	return page.WriteRunInfo(w, s.Ran)
 }
 
-// formatCount returns a count, with a dot in place of zero.
 func formatCount(n int) string {
 	if n == 0 {
 		return "·"
@@ -140,7 +137,6 @@ func formatCount(n int) string {
 	return strconv.Itoa(n)
 }
 
-// save prints the page, and writes campaign.json and campaign.md.
 func (s *summary) save(out string) error {
 	return errors.Join(s.write(os.Stdout), page.Save(filepath.Join(out, "campaign"), s, s.write))
 }

@@ -7,17 +7,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// uncheckedGroup is the group of the kinds of runs that check no message.
 const uncheckedGroup = "unchecked"
 
-// cleanUnchecked are the kinds of runs with message: 'unchecked' that must pass.
 var cleanUnchecked = []kind{
 	{"clean", "clean", connectionsOnly(nil)},
 	{"clean", "clean", connectionsOnly([]string{"text", "large", "event"})},
 }
 
-// uncheckedKinds are the kinds of runs that check no message and must not pass: the check of messages is required, or
-// the service refuses streams.
+// uncheckedKinds check no message and must not pass: the check is required, or the service refuses streams.
 var uncheckedKinds = []kind{
 	{uncheckedGroup, "messages required", func(_ *rand.Rand, sc *scenario) {
 		omitPublisher(sc, "unchecked")
@@ -32,8 +29,8 @@ var uncheckedKinds = []kind{
 	}},
 }
 
-// omitPublisher turns the hub into a service that the run does not publish to. message is the field message of the
-// service description. The streams carry heartbeats, and foreign blocks of the kinds in strangers.
+// omitPublisher turns the hub into a service to which the run does not publish. message is the field of the
+// description. strangers are kinds of foreign blocks.
 func omitPublisher(sc *scenario, message any, strangers ...string) {
 	h := sc.Hub
 	endlessStreams(sc)
@@ -42,7 +39,6 @@ func omitPublisher(sc *scenario, message any, strangers ...string) {
 	h.Heartbeat, h.HeartbeatInterval, h.StatedInterval = "event", 500*time.Millisecond, 1
 }
 
-// connectionsOnly prepares a run that checks only connections and must pass.
 func connectionsOnly(strangers []string) prepare {
 	return func(_ *rand.Rand, sc *scenario) {
 		omitPublisher(sc, "unchecked", strangers...)
@@ -51,8 +47,8 @@ func connectionsOnly(strangers []string) prepare {
 	}
 }
 
-// uncheckableMessages prepares a run that must be invalid: its description states how to check messages, but the
-// service sends none that can be checked. If marked is set, the description also requires a marker.
+// uncheckableMessages prepares an invalid run: its description states how to check messages, but the service sends none
+// that can be checked.
 func uncheckableMessages(marked bool, strangers ...string) prepare {
 	return func(_ *rand.Rand, sc *scenario) {
 		message := object{"seq": "json:$.seq", "event": "price"}

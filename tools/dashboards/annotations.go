@@ -52,15 +52,13 @@ func whileRising(aggregate, metric string) string {
 	return query + ") - (" + query + " offset 15s) or " + query + ") * 0) > 0"
 }
 
-// builder returns the annotation for the SDK, without title and text.
 func (a Annotation) builder() cog.Builder[dashboard.AnnotationQuery] {
 	return dashboard.NewAnnotationQueryBuilder().
 		Name(a.Name).Datasource(source()).Enable(true).IconColor(a.Colour).
 		Target(prometheus.NewDataqueryBuilder().Expr(a.Expr).RefId("Anno").Interval("5s").Range().Datasource(source()))
 }
 
-// An annotatedDashboard is a dashboard with the titles and texts of its annotations. The SDK lacks these fields, which
-// belong to the Prometheus data source.
+// An annotatedDashboard is a dashboard with the titles and texts of its annotations, which the SDK lacks.
 type annotatedDashboard struct {
 	dashboard.Dashboard
 	Annotations struct {
@@ -68,14 +66,12 @@ type annotatedDashboard struct {
 	} `json:"annotations"`
 }
 
-// An annotationText is an annotation with its title and text.
 type annotationText struct {
 	dashboard.AnnotationQuery
 	TitleFormat string `json:"titleFormat"`
 	TextFormat  string `json:"textFormat"`
 }
 
-// annotatedJSON returns the JSON of a dashboard with the given annotations.
 func annotatedJSON(d dashboard.Dashboard, annotations []Annotation) ([]byte, error) {
 	out := annotatedDashboard{Dashboard: d}
 	for i, a := range d.Annotations.List {

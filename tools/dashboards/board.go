@@ -181,7 +181,6 @@ func sourceVariable() cog.Builder[dashboard.VariableModel] {
 		Label("Data source").Type("prometheus").Current(option("Prometheus", "prometheus"))
 }
 
-// option returns an option of a variable: the text that users see, and the value that queries use.
 func option(text, value string) dashboard.VariableOption {
 	return dashboard.VariableOption{
 		Text: dashboard.StringOrArrayOfString{String: &text}, Value: dashboard.StringOrArrayOfString{String: &value},
@@ -191,12 +190,10 @@ func option(text, value string) dashboard.VariableOption {
 // testID selects the run. Generated ids of runs start with the time, so the latest run is first.
 var testID = Variable{Name: "testid", Label: "Run", About: "the tag testid of the k6 process", Metric: "k6_vus"}
 
-// instanceOf returns the variable that selects targets of a scrape job. All targets are the default.
 func instanceOf(metric, about string) Variable {
 	return Variable{Name: "instance", Label: "Instance", About: about, Metric: metric, All: true}
 }
 
-// builder returns the variable for the SDK.
 func (v Variable) builder() cog.Builder[dashboard.VariableModel] {
 	values := fmt.Sprintf("label_values(%s, %s)", v.Metric, v.Name)
 	b := dashboard.NewQueryVariableBuilder(v.Name).

@@ -10,7 +10,6 @@ const (
 	tableRange = `[1m]`
 )
 
-// machines returns the dashboard of the machines of a run.
 func machines() Board {
 	return Board{
 		Name: "machines", Title: "Soak: the machines",

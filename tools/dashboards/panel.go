@@ -70,7 +70,6 @@ func graph(title, unit, about string, queries ...string) Panel {
 	return p
 }
 
-// number returns a panel with the latest value of a query.
 func number(title, unit, about, query, legend string) Panel {
 	p := graph(title, unit, about, query, legend)
 	p.Number = true
@@ -99,10 +98,8 @@ func table(title, about string, columns ...column) Panel {
 	return p
 }
 
-// withDetails links a number to the panel with the given title, which has the details.
 func (p Panel) withDetails(title string) Panel { p.Details = title; return p }
 
-// withNames replaces the values 0, 1, 2 … with names.
 func (p Panel) withNames(names ...string) Panel { p.Names = names; return p }
 
 // badFrom sets the lowest bad value.
@@ -111,13 +108,11 @@ func (p Panel) badFrom(at float64) Panel { p.Limit = &Limit{At: at}; return p }
 // badBelow sets the lowest good value.
 func (p Panel) badBelow(at float64) Panel { p.Limit = &Limit{At: at, Below: true}; return p }
 
-// stack stacks the series of a graph.
 func (p Panel) stack() Panel { p.Stacked = true; return p }
 
 // asShare sets three decimals. By default Grafana rounds the share of 99,999 of 100,000 streams to 100.0 %.
 func (p Panel) asShare() Panel { p.Decimals = cog.ToPtr(3.); return p }
 
-// builder returns the panel for the SDK.
 func (p Panel) builder(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
 	if p.Number {
 		return p.stat(id, at)
@@ -131,7 +126,6 @@ func (p Panel) builder(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Pa
 	return p.timeseries(id, at)
 }
 
-// timeseries returns a graph.
 func (p Panel) timeseries(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
 	b := timeseries.NewPanelBuilder().
 		Id(id).GridPos(at).Title(p.Title).Description(p.About).Datasource(source()).
@@ -163,7 +157,6 @@ func (p Panel) timeseries(id uint32, at dashboard.GridPos) cog.Builder[dashboard
 	return b
 }
 
-// stat returns a number with a graph of its values behind it. A click on the number opens the panel p.Details.
 func (p Panel) stat(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
 	colour := common.BigValueColorModeNone
 	if p.Limit != nil {
@@ -263,7 +256,6 @@ func (l *Limit) numberSteps() cog.Builder[dashboard.ThresholdsConfig] {
 	return thresholds(dashboard.Threshold{Color: "transparent"}, dashboard.Threshold{Value: cog.ToPtr(0.), Color: base}, dashboard.Threshold{Value: &l.At, Color: from})
 }
 
-// colours returns the colour of values below the limit, and the colour of the limit and higher values.
 func (l *Limit) colours() (base, from string) {
 	if l.Below {
 		return "red", "green"

@@ -8,7 +8,6 @@ const (
 	backendRSS      = `process_resident_memory_bytes` + backendSelector
 )
 
-// service returns the dashboard of the backend and nginx.
 func service() Board {
 	return Board{
 		Name: "service", Title: "Soak: the service",

@@ -31,16 +31,14 @@ var (
 // backendNote qualifies values of the backend, whose metrics have no label for the run.
 const backendNote = "Correct only while no other run uses this backend, and reset when the backend restarts."
 
-// ledgerQuery returns the query for a count of the ledgers. A run counts either noops or the messages of a described
-// service.
+// ledgerQuery returns the query for a count of the ledgers: of noops, or of the messages of a described service.
 func ledgerQuery(suffix string) string {
 	return `(k6_soak_noops` + suffix + `{testid="$testid"} or k6_soak_messages` + suffix + `{testid="$testid"})`
 }
 
 var faultyQuery = ledgerQuery("_duplicated") + ` + ` + ledgerQuery("_reordered") + ` + ` + ledgerQuery("_corrupted")
 
-// runSelector selects the run. sumByRunner adds up the series of each runner. soak sets the tag `runner`; the
-// k6-operator sets `instance_id`.
+// sumByRunner adds up the series of each runner. soak sets the tag `runner`; the k6-operator sets `instance_id`.
 const (
 	runSelector = `{testid="$testid"}`
 	sumByRunner = `sum by (runner, instance_id) `
@@ -67,7 +65,6 @@ func lastValue(metric string) string {
 	return `(last_over_time(k6_soak_` + metric + runSelector + `[$__range]))`
 }
 
-// soak returns the dashboard of a run.
 func soak() Board {
 	return Board{
 		Name: "soak", Title: "Soak: the run",

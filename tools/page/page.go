@@ -44,8 +44,7 @@ func Progress(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, time.Now().Format(time.TimeOnly)+" "+format+"\n", args...)
 }
 
-// Choose returns the names in a comma-separated list, or all names if the list is empty. It returns an error for an
-// unknown name.
+// Choose returns the names in a comma-separated list, or all names if the list is empty. Unknown names are an error.
 func Choose(list string, names []string) (chosen []string, err error) {
 	if list == "" {
 		return names, nil
@@ -107,9 +106,7 @@ func WriteRunInfo(w io.Writer, info *RunInfo) error { return report.WriteRunInfo
 
 var versionPattern = regexp.MustCompile(`\d+\.\d+\.\d+`)
 
-// ThisProgram returns the origin of figures that this process measures: its command, the machine, and the commit of the
-// repository at root. It also returns the versions of Go, the installed nginx, and bin/k6 in the repository. Unknown
-// fields are empty.
+// ThisProgram returns the origin of figures that this process measures at root, a clone. Unknown fields are empty.
 func ThisProgram(root string) *RunInfo {
 	machine := resources.ThisMachine()
 	machine.Name = "" // pages are published
@@ -138,7 +135,6 @@ func CheckBuilt(root string) error {
 	return nil
 }
 
-// output returns the output of a command, or "" if the command fails.
 func output(c *exec.Cmd) string {
 	out, err := c.CombinedOutput() // nginx writes its version to stderr
 	if err != nil {

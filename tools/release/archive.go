@@ -25,7 +25,6 @@ type file struct {
 	mode fs.FileMode // 0: 0644
 }
 
-// read returns the content.
 func (f file) read() ([]byte, error) {
 	if f.path == "" {
 		return f.text, nil
@@ -33,7 +32,6 @@ func (f file) read() ([]byte, error) {
 	return os.ReadFile(f.path)
 }
 
-// perm returns the permission bits for the archive.
 func (f file) perm() int64 {
 	if f.mode == 0 {
 		return 0o644
@@ -41,8 +39,7 @@ func (f file) perm() int64 {
 	return int64(f.mode.Perm())
 }
 
-// archive writes the archive for a platform, and the bill of materials of the programs. The archive has a single
-// top-level folder.
+// archive writes the archive for a platform, with one top-level folder, and the bill of materials of the programs.
 func (r *release) archive(p platform, programs, common []file) error {
 	base := fmt.Sprintf("%s_%s_%s_%s", name, r.bareVersion(), p.os, p.arch)
 	write, suffix := writeTarGz, ".tar.gz"
@@ -63,7 +60,6 @@ func (r *release) archive(p platform, programs, common []file) error {
 	return r.bill(base+suffix+".cdx.json", programs)
 }
 
-// sortByName returns the files sorted by name.
 func sortByName(files []file) []file {
 	return slices.SortedFunc(slices.Values(files), func(a, b file) int { return strings.Compare(a.name, b.name) })
 }
@@ -89,7 +85,6 @@ func writeTar(w io.Writer, files []file, modified time.Time) error {
 	return archive.Close()
 }
 
-// writeTarGz writes the archive of writeTar, compressed with gzip.
 func writeTarGz(w io.Writer, files []file, modified time.Time) error {
 	compressed, err := gzip.NewWriterLevel(w, gzip.BestCompression)
 	if err != nil {

@@ -75,8 +75,7 @@ func (r *release) bill(file string, programs []file) error {
 	return nil
 }
 
-// component returns a component. Its package URL is url followed by version. sum is Go's checksum of the module; "":
-// none.
+// component returns a component with the package URL url+version. sum is Go's checksum of the module; "": none.
 func component(name, version, url, sum string) cdx.Component {
 	c := cdx.Component{BOMRef: url + version, Type: cdx.ComponentTypeLibrary, Name: name, Version: version, PackageURL: url + version}
 	if raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(sum, "h1:")); err == nil && len(raw) > 0 {

@@ -18,7 +18,6 @@ func (p platform) String() string { return p.os + "/" + p.arch }
 // platforms are the platforms of a release. The backend needs Unix, so the release has none for Windows.
 var platforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}}
 
-// platformNames returns the names of all platforms, separated by commas.
 func platformNames() string {
 	var names []string
 	for _, p := range platforms {
@@ -27,7 +26,6 @@ func platformNames() string {
 	return strings.Join(names, ",")
 }
 
-// parsePlatforms returns the platforms in a comma-separated list.
 func parsePlatforms(list string) (out []platform, err error) {
 	for name := range strings.SplitSeq(list, ",") {
 		i := slices.IndexFunc(platforms, func(p platform) bool { return p.String() == name })
@@ -39,7 +37,6 @@ func parsePlatforms(list string) (out []platform, err error) {
 	return out, nil
 }
 
-// programs returns the main packages that are built for a platform.
 func (p platform) programs() []string {
 	if p.os == "windows" {
 		return []string{"./cmd/soak", "./cmd/k6"}
@@ -47,13 +44,11 @@ func (p platform) programs() []string {
 	return []string{"./cmd/soak", "./cmd/k6", "./backend"}
 }
 
-// environment returns the environment of a build for the platform: that of this process, with different values of the
-// build variables.
+// environment returns the environment of this process with fixed build variables.
 func (p platform) environment() []string {
 	return append(os.Environ(), "GOOS="+p.os, "GOARCH="+p.arch, "CGO_ENABLED=0", "GOFLAGS=", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0")
 }
 
-// build compiles programs for a platform.
 func (r *release) build(work string, p platform, programs ...string) (out []file, err error) {
 	folder := filepath.Join(work, p.os+"-"+p.arch) + string(filepath.Separator)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -77,8 +72,7 @@ func (r *release) build(work string, p platform, programs ...string) (out []file
 	return out, nil
 }
 
-// commonFiles returns the files that every archive contains in addition to programs and licences: documents, shell
-// completions and manual pages.
+// commonFiles returns the documents, shell completions and manual pages, which every archive contains.
 func (r *release) commonFiles(work string) ([]file, error) {
 	host := platform{runtime.GOOS, runtime.GOARCH}
 	programs, err := r.build(filepath.Join(work, "host"), host, "./cmd/soak")

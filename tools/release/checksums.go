@@ -12,8 +12,7 @@ import (
 // sums is the name of the file for sha256sum --check.
 const sums = "SHA256SUMS"
 
-// checksums writes the checksums of all files in the output folder. It omits the blobs of an image, because the index
-// of the image contains their checksums.
+// checksums writes the checksums of all files except the blobs of an image, whose index contains theirs.
 func (r *release) checksums() error {
 	var out strings.Builder
 	err := filepath.WalkDir(r.out, func(path string, entry fs.DirEntry, err error) error {

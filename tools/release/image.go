@@ -20,9 +20,8 @@ import (
 // home is the web page of the repository, with documentation and source.
 const home = "https://" + module
 
-// image writes the image for Linux with the built architectures, as an OCI layout: a folder that `crane push`, skopeo
-// and podman can read. The image contains static programs and their licences, but no shell and no packages to update.
-// If nothing was built for Linux, image writes nothing.
+// image writes the image for Linux, if Linux was built, as an OCI layout: a folder that `crane push`, skopeo and podman
+// can read. The image contains static programs and their licences, but no shell.
 func (r *release) image(built map[platform][]file) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	count := 0
@@ -57,7 +56,6 @@ func (r *release) image(built map[platform][]file) error {
 	return nil
 }
 
-// labels returns the standard OCI labels of the image.
 func (r *release) labels() map[string]string {
 	all := map[string]string{
 		"title": name, "description": "Holds Server-Sent-Event streams for hours and accounts for every message",
@@ -73,7 +71,6 @@ func (r *release) labels() map[string]string {
 	return out
 }
 
-// archImage returns the image of one architecture. It has a single layer.
 func (r *release) archImage(p platform, built []file) (v1.Image, error) {
 	files := slices.Clone(built)
 	for i := range files {
@@ -103,8 +100,8 @@ func (r *release) archImage(p platform, built []file) (v1.Image, error) {
 	return mutate.ConfigFile(image, r.config(p, image))
 }
 
-// writeFolders writes the folders that any user of the container may write to: soak stores temporary files in /tmp,
-// and results in the working directory. It does not end the archive, because files follow.
+// writeFolders writes /tmp and /work, in which any user of the container may write. It does not end the archive,
+// because files follow.
 func (r *release) writeFolders(w io.Writer) error {
 	archive := tar.NewWriter(w)
 	for _, folder := range []string{"tmp/", "work/"} {

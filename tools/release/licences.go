@@ -19,7 +19,6 @@ const (
 	k6      = "go.k6.io/k6/v2"
 )
 
-// licenceFile matches the names of files with licences.
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|copyright|patents)([.-].*)?$`)
 
 // licences returns the licence and the NOTICE of this repository, and the licence texts of all modules in the programs.
@@ -75,7 +74,6 @@ func (r *release) sources(p platform) (map[string]string, error) {
 	return folders, nil
 }
 
-// textsIn returns the paths of the licence files in a folder.
 func textsIn(folder string) (out []string, err error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {

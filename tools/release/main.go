@@ -43,7 +43,6 @@ func main() {
 	}
 }
 
-// make builds the release for a comma-separated list of platforms.
 func (r *release) make(list string) (err error) {
 	targets, err := parsePlatforms(list)
 	if err == nil {
@@ -89,8 +88,7 @@ func (r *release) make(list string) (err error) {
 	return r.checksums()
 }
 
-// identify sets the version, commit and time of the release. The time is SOURCE_DATE_EPOCH, or else the time of the
-// commit. identify also sets the variable SOURCE_DATE_EPOCH to that time.
+// identify sets the version, commit and time of the release, and the variable SOURCE_DATE_EPOCH to that time.
 func (r *release) identify() error {
 	git := func(args ...string) string {
 		out, _ := exec.Command("git", append([]string{"-C", r.root}, args...)...).Output() // empty in a tree without git
@@ -110,8 +108,7 @@ func (r *release) identify() error {
 // bareVersion returns the version without its leading v, for the names of files and images.
 func (r *release) bareVersion() string { return strings.TrimPrefix(r.version, "v") }
 
-// removeOld removes the files of an earlier release from the output folder, or creates the folder. It returns an error,
-// and removes nothing, if the folder contains other files.
+// removeOld removes an earlier release from the output folder, or creates the folder. Other files in it are an error.
 func (r *release) removeOld() error {
 	entries, err := os.ReadDir(r.out)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

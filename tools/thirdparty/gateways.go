@@ -23,8 +23,7 @@ import (
 // direct is the name under which the model without a gateway is measured.
 const direct = "direct"
 
-// A gatewaysBench compares gateways by the chunks that clients receive through them. Its scenarios are a run without
-// faults, failures of the upstream, clients that leave or read slowly, and a restart of the gateway.
+// A gatewaysBench compares gateways by the chunks that clients receive through them, in several scenarios.
 type gatewaysBench struct {
 	*options
 	Requests int        `json:"requests"`
@@ -44,7 +43,6 @@ func (b *gatewaysBench) declare(flags *flag.FlagSet) {
 	flags.IntVar(&b.Streams, "streams", 100, "streams in flight whose memory is measured")
 }
 
-// names returns direct and the names of all gateways. There are no extra names.
 func (b *gatewaysBench) names() (names, extra []string) {
 	return append([]string{direct}, services.Gateways()...), nil
 }
@@ -56,7 +54,6 @@ func (b *gatewaysBench) check() error {
 	return nil
 }
 
-// start starts the numbered model.
 func (b *gatewaysBench) start(ctx context.Context) (stop func(), err error) {
 	b.runID, b.Load = fmt.Sprintf("bench-%d", b.Date.Unix()), page.LoadAverage()
 	t, err := target.StartLocal(ctx, target.LocalConfig{Backend: filepath.Join(b.root, "bin", "backend"), Model: true, LogDir: b.out})
@@ -67,7 +64,6 @@ func (b *gatewaysBench) start(ctx context.Context) (stop func(), err error) {
 	return func() { t.Local.Stop(context.WithoutCancel(ctx)) }, nil
 }
 
-// measure measures a gateway, and adds its results or the problem that prevented them.
 func (b *gatewaysBench) measure(ctx context.Context, name string) string {
 	g := &gateway{Name: name}
 	b.Gateways = append(b.Gateways, g)
@@ -78,9 +74,8 @@ func (b *gatewaysBench) measure(ctx context.Context, name string) string {
 	return fmt.Sprintf("%d scenarios", len(g.Rows))
 }
 
-// fill runs all scenarios on one gateway, and then measures the memory per stream. If the process of the gateway ended
-// during a scenario, fill restarts the gateway before the next one. For the model without a gateway, fill omits the
-// scenario with a restart, and the memory.
+// fill runs all scenarios on one gateway, and then measures the memory per stream. It restarts a gateway whose process
+// ended. Without a gateway it omits the restart and the memory.
 func (b *gatewaysBench) fill(ctx context.Context, g *gateway) error {
 	c, restart, stop, err := b.launch(ctx, g)
 	if err != nil {
@@ -123,8 +118,7 @@ func (b *gatewaysBench) fill(ctx context.Context, g *gateway) error {
 	return nil
 }
 
-// launch starts a gateway, and returns a client of the gateway and the functions that restart and stop it. For the
-// model without a gateway, restart is nil.
+// launch starts a gateway, and returns a client and functions to restart and stop it. restart is nil for direct.
 func (b *gatewaysBench) launch(ctx context.Context, g *gateway) (c *client, restart func() error, stop func(), err error) {
 	if g.Name == direct {
 		return newClient(ctx, b.upstream, "", protocols["openai-chat"]), nil, func() {}, nil
@@ -138,8 +132,7 @@ func (b *gatewaysBench) launch(ctx context.Context, g *gateway) (c *client, rest
 	return newClient(ctx, r.URL, r.SubscribeToken, p), func() error { return r.Restart(ctx) }, r.Stop, nil
 }
 
-// records waits for at most a minute until the upstream has ended all requests whose number is first or higher. It
-// returns the records of these requests.
+// records waits up to a minute until the upstream has ended the requests from first on, and returns their records.
 func (b *gatewaysBench) records(ctx context.Context, first int64) (out []model.Record, err error) {
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		open := 0
@@ -149,7 +142,7 @@ func (b *gatewaysBench) records(ctx context.Context, first int64) (out []model.R
 	}
 }
 
-// ledger returns the records of the requests whose number is first or higher, and how many of these have not ended.
+// ledger returns the records of the requests from number first on, and how many of them have not ended.
 func (b *gatewaysBench) ledger(ctx context.Context, first int64) (out []model.Record, open int, err error) {
 	var text bytes.Buffer
 	if found, err := target.Remote(b.upstream, "").ModelLedger(ctx, b.runID+"-", &text); err != nil || !found {

@@ -86,7 +86,6 @@ type behaviour struct {
 	onFirst    func()        // called at the first chunk; nil: nothing
 }
 
-// responseOptions has the settings of all streams.
 var responseOptions = sseclient.Options{ConnectTimeout: idleLimit, IdleTimeout: idleLimit, LateHeader: true}
 
 // do requests a response of n chunks and reads it to the end.
@@ -149,7 +148,6 @@ func (r *response) onBlock(at time.Time, b *eventstream.Block) {
 	}
 }
 
-// onClosed sets the state of the response at the end of its body.
 func (r *response) onClosed(at time.Time, c sseclient.Close) {
 	closing := ledger.ClosedBroken
 	switch {

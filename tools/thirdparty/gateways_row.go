@@ -14,7 +14,6 @@ import (
 	"github.com/sse-soak/sse-soak/tools/page"
 )
 
-// A gateway has the results of one gateway.
 type gateway struct {
 	Name        string        `json:"name"`
 	Version     string        `json:"version,omitempty"`
@@ -111,7 +110,6 @@ func assess(s scenario, responses []*response, records []model.Record) scenarioR
 	return r
 }
 
-// states lists the states with their counts, the most frequent first.
 func (r scenarioRow) states() string { return counts(r.States) }
 
 // counts lists the keys with their counts, the most frequent first.
@@ -129,7 +127,6 @@ func counts[K ~string](values map[K]int) string {
 	return strings.Join(out, ", ")
 }
 
-// write writes the page.
 func (b *gatewaysBench) write(w io.Writer) error {
 	fmt.Fprintf(w, "%d requests per scenario (10 with slow clients), %g per second, one gateway at a time, load %.1f before. %s.\n",
 		b.Requests, b.Rate, b.Load, page.Origin(b.RunInfo, b.Date))
@@ -153,7 +150,6 @@ func (b *gatewaysBench) write(w io.Writer) error {
 	return page.WriteRunInfo(w, b.RunInfo)
 }
 
-// states returns the rows of the table of states and chunks.
 func (b *gatewaysBench) states() (rows [][]string) {
 	for _, s := range scenarios() {
 		for _, g := range b.Gateways {
@@ -198,7 +194,6 @@ func (b *gatewaysBench) times() (rows [][]string) {
 	return rows
 }
 
-// leavingRows returns the rows of the table of clients that leave.
 func (b *gatewaysBench) leavingRows() (rows [][]string) {
 	for _, g := range b.Gateways {
 		for _, row := range g.Rows {

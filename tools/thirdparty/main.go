@@ -1,7 +1,6 @@
-// Command thirdparty measures programs of other projects, one at a time on this machine, and writes a page of tables
-// and their figures as JSON. `thirdparty services` soaks the services of test/services and the backend of this
-// repository, or runs another suite of soak on them. `thirdparty gateways` puts gateways for language models in front
-// of the numbered model. `make services-bench` and `make gateways-bench` run these comparisons.
+// Command thirdparty measures programs of other projects, one at a time on this machine, and writes a page and its
+// figures as JSON. `thirdparty services` runs soak on the services of test/services and on the backend. `thirdparty
+// gateways` puts gateways for language models in front of the numbered model.
 package main
 
 import (
@@ -18,7 +17,6 @@ import (
 
 // A comparison measures programs of one kind. Its exported fields are the figures.
 type comparison interface {
-	// declare declares the flags of the comparison.
 	declare(*flag.FlagSet)
 	// names returns the names that -only accepts: all are the default; extra are measured only if -only names them.
 	names() (all, extra []string)
@@ -28,11 +26,9 @@ type comparison interface {
 	start(context.Context) (stop func(), err error)
 	// measure measures one program, and returns the outcome in one line.
 	measure(ctx context.Context, name string) (outcome string)
-	// write writes the page.
 	write(io.Writer) error
 }
 
-// options has the options that all comparisons share.
 type options struct {
 	root, out, only string
 	soakArgs        []string // arguments after the flags
@@ -78,8 +74,7 @@ func (o *options) run(ctx context.Context, kind string, c comparison, args []str
 	return c.write(os.Stdout)
 }
 
-// parse reads the flags and validates them before any program starts, and creates the output folder. It returns the
-// names of the programs to measure.
+// parse reads and validates the flags, creates the output folder, and returns the names of the programs to measure.
 func (o *options) parse(kind string, c comparison, args []string) (chosen []string, err error) {
 	flags := flag.NewFlagSet("thirdparty "+kind, flag.ExitOnError)
 	names, extra := c.names()

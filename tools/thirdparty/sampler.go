@@ -36,7 +36,6 @@ func startSampler(usage func() (services.Usage, error)) *sampler {
 	return s
 }
 
-// run takes samples until stop is called.
 func (s *sampler) run() {
 	defer close(s.done)
 	tick := time.NewTicker(sampleInterval)
@@ -55,7 +54,6 @@ func (s *sampler) run() {
 	}
 }
 
-// stop ends the sampler and waits for its goroutine.
 func (s *sampler) stop() {
 	close(s.quit)
 	<-s.done

@@ -17,7 +17,6 @@ import (
 	"github.com/sse-soak/sse-soak/test/services"
 )
 
-// A load is the load on each service.
 type load struct {
 	Connections int     `json:"connections"`
 	Topics      int     `json:"topics"`
@@ -26,8 +25,7 @@ type load struct {
 	Runners     int     `json:"runners"`
 }
 
-// interval returns the seconds between the messages of one stream. The backend of this repository, which has no
-// topics, sends noops at this interval.
+// interval returns the seconds between two messages of one stream, or between two noops of the backend.
 func (l load) interval() float64 { return float64(l.Topics) / l.Rate }
 
 // A servicesBench soaks services, or runs another suite on them.
@@ -47,7 +45,6 @@ func (b *servicesBench) declare(flags *flag.FlagSet) {
 	flags.StringVar(&b.Suite, "suite", "", "suite that runs on each service, such as resume (empty: the soak)")
 }
 
-// names returns the names of the services and of the backend. The extra names are those of services without history.
 func (b *servicesBench) names() (names, extra []string) {
 	for _, name := range services.Names() {
 		extra = append(extra, name+bareSuffix)
@@ -77,7 +74,6 @@ func (b *servicesBench) measure(ctx context.Context, name string) string {
 // settle is the time without load before the idle memory of a service is read.
 const settle = 2 * time.Second
 
-// fill runs the soak on the service of a row, and adds the results and the cost to the row.
 func (b *servicesBench) fill(ctx context.Context, r *row) error {
 	c, err := b.launch(ctx, r.Service)
 	if err != nil {
@@ -109,8 +105,7 @@ func (b *servicesBench) fill(ctx context.Context, r *row) error {
 	return err
 }
 
-// soak runs bin/soak and returns its output. The error is that of the process, which exits with 1 if the verdict is
-// fail.
+// soak runs bin/soak and returns its output. err is set if the verdict is fail.
 func (b *servicesBench) soak(ctx context.Context, name string, c *contender) (output []byte, err error) {
 	runs := filepath.Join(b.out, "runs")
 	if err := os.RemoveAll(filepath.Join(runs, name)); err != nil {

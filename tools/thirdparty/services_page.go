@@ -13,7 +13,6 @@ import (
 	"github.com/sse-soak/sse-soak/tools/page"
 )
 
-// write writes the page.
 func (b *servicesBench) write(w io.Writer) error {
 	l := b.Load
 	if b.Suite != "" {
@@ -84,7 +83,6 @@ func (b *servicesBench) writeTables(w io.Writer) {
 	}
 }
 
-// title returns the verdict, or "not measured".
 func (r *row) title() string {
 	if r.Verdict == "" {
 		return "not measured"
@@ -92,7 +90,6 @@ func (r *row) title() string {
 	return string(r.Verdict)
 }
 
-// count returns a formatted count, or "" if there was no run.
 func (r *row) count(n uint64) string {
 	if r.Verdict == "" {
 		return ""
@@ -100,7 +97,6 @@ func (r *row) count(n uint64) string {
 	return format.Thousands(n)
 }
 
-// formatQuantiles returns p50, p99 and the maximum.
 func formatQuantiles(q *verdict.Quantiles) string {
 	if q == nil {
 		return ""
@@ -115,8 +111,7 @@ func formatP99(q *verdict.Quantiles) string {
 	return formatNumber(q.P99)
 }
 
-// formatNumber formats a number with two significant digits. It keeps all digits before the decimal point, and groups
-// them by three.
+// formatNumber formats a number with two significant digits, or with all digits before the point, grouped by three.
 func formatNumber(v float64) string {
 	switch a := math.Abs(v); {
 	case a >= 1000:

@@ -32,7 +32,6 @@ type row struct {
 	start, end time.Time
 }
 
-// read adds the figures from verdict.json in the folder run.
 func (r *row) read(run string) error {
 	text, err := os.ReadFile(filepath.Join(run, results.VerdictFile))
 	if err != nil {
@@ -64,7 +63,6 @@ func (r *row) read(run string) error {
 	return nil
 }
 
-// timeOf returns the time of a Unix time in seconds.
 func timeOf(unix float64) time.Time { return time.UnixMicro(int64(unix * 1e6)) }
 
 // window returns the time span in which all streams were open and received messages. It excludes the start, because
@@ -73,7 +71,6 @@ func (r *row) window() (from, to time.Time) {
 	return r.start.Add(min(30*time.Second, r.end.Sub(r.start)/4)), r.end.Add(-3 * time.Second)
 }
 
-// outcome returns a row in one line.
 func (r *row) outcome() string {
 	if len(r.Findings) == 0 {
 		return fmt.Sprintf("%s, %d of %d messages", r.Verdict, r.Messages.Received, r.Messages.Expected)
@@ -89,7 +86,6 @@ func (r *row) seconds() float64 {
 	return r.end.Sub(r.start).Seconds()
 }
 
-// costs returns the cells of the row in the table of costs.
 func (r *row) costs() []string {
 	out := []string{"", "", "", "", "", formatP99(r.ConnectMS), "", ""}
 	if r.Verdict != "" {
