@@ -13,13 +13,10 @@ import (
 	"time"
 )
 
-// reservation is the time for which an address is reserved. The program of the test must listen within this time.
 const reservation = time.Minute
 
-// Free returns a free loopback address, HOST:PORT, and reserves it. No other test on this machine receives the
-// address for a minute, or until the process of this test ends. The port is below the ephemeral ports of Linux. An
-// ephemeral port could become the port of a client before the program listens or while it restarts. A client could even
-// connect to itself.
+// Free returns a free loopback address, HOST:PORT, and reserves it for a minute or until this process ends. The port is
+// below the ephemeral ports of Linux, because a client could take an ephemeral port before the program listens.
 func Free() (string, error) {
 	const lowest, ports, tries = 20000, 12000, 100
 	var lastErr error
@@ -38,7 +35,6 @@ func Free() (string, error) {
 	return "", errors.Join(errors.New("no free port from 20000 to 31999"), lastErr)
 }
 
-// lock locks the file of a port for the duration of the reservation. It returns an error if another test has locked it.
 func lock(port int) error {
 	dir := filepath.Join(os.TempDir(), "sse-soak-ports")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -55,7 +51,7 @@ func lock(port int) error {
 	return nil
 }
 
-// Reserve returns the address that Free returns. It fails the test if Free returns an error.
+// Reserve returns the address that Free returns, or fails the test.
 func Reserve(t interface {
 	Helper()
 	Fatal(args ...any)

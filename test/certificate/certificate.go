@@ -49,9 +49,8 @@ func (a *Authority) Server(names ...string) *tls.Certificate {
 	})
 }
 
-// issue returns a certificate with the fields of template and a new key. The first certificate belongs to the authority
-// itself and is self-signed; the authority signs all later ones. Their subjects must differ from the authority's,
-// because OpenSSL treats a certificate whose subject equals its issuer as self-signed.
+// issue returns a certificate with a new key. The first is that of the authority, which signs all later ones. Subjects
+// must differ, because OpenSSL treats a certificate whose subject equals its issuer as self-signed.
 func (a *Authority) issue(template *x509.Certificate) *tls.Certificate {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

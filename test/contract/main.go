@@ -25,14 +25,12 @@ var capabilities = []string{
 	"bom", "comments", "headers", "last-event-id", "post", "read-timeout", "report", "restart", "server-directed-shutdown-request",
 }
 
-// A creation is the body of a request for a new stream.
 type creation struct {
 	StreamURL, CallbackURL, LastEventID, Method, Body string
 	InitialDelayMS, ReadTimeoutMS                     int64
 	Headers                                           map[string]string
 }
 
-// A report is the body of a callback.
 type report struct {
 	Kind    string `json:"kind"`
 	Event   *event `json:"event,omitempty"`
@@ -40,14 +38,12 @@ type report struct {
 	Error   string `json:"error,omitempty"`
 }
 
-// An event is a received event in a report.
 type event struct {
 	Type string `json:"type"`
 	Data string `json:"data"`
 	ID   string `json:"id"`
 }
 
-// A service manages the streams that the test harness created.
 type service struct {
 	group   *sseclient.Group
 	mu      sync.Mutex
@@ -73,7 +69,6 @@ func main() {
 	log.Fatal((&http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: time.Minute}).ListenAndServe())
 }
 
-// create opens a stream.
 func (s *service) create(w http.ResponseWriter, r *http.Request) {
 	var c creation
 	if err := json.NewDecoder(r.Body).Decode(&c); err != nil {
@@ -135,14 +130,12 @@ func callbacks(c creation, header http.Header) *sseclient.Callbacks {
 	}
 }
 
-// find returns the stream whose id is in the path of a request, or nil if there is none.
 func (s *service) find(r *http.Request) *sseclient.Stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.streams[r.PathValue("id")]
 }
 
-// command handles the command "restart", which disconnects a stream.
 func (s *service) command(w http.ResponseWriter, r *http.Request) {
 	var body struct{ Command string }
 	err, stream := json.NewDecoder(r.Body).Decode(&body), s.find(r)
@@ -156,7 +149,6 @@ func (s *service) command(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stop ends a stream.
 func (s *service) stop(w http.ResponseWriter, r *http.Request) {
 	stream := s.find(r)
 	if stream == nil {

@@ -22,7 +22,6 @@ const (
 	queueSize = 8  // maximum number of broadcasts queued for a client, except with SlowKeep
 )
 
-// queuedBytes returns the number of bytes queued for clients.
 func (s *Service) queuedBytes() (n int) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -67,7 +66,6 @@ func (s *Service) broadcast(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "{\"delivered\":%d}\n", len(all))
 }
 
-// handleFullQueue handles a broadcast for a client whose queue is full.
 func (s *Service) handleFullQueue(r *http.Request, st *noopStream, text string) {
 	switch s.Slow {
 	case SlowWait:

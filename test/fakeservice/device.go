@@ -33,7 +33,6 @@ type Device struct {
 	numbers        uint64 // number of the last noop
 }
 
-// add records a noop, assigns its number, and returns its index.
 func (d *Device) add(n Noop) int {
 	if !n.Unserved {
 		d.numbers++
@@ -43,7 +42,6 @@ func (d *Device) add(n Noop) int {
 	return len(d.Noops) - 1
 }
 
-// cutAfter records that the wire drops all noops of the device after the given number of noops.
 func (d *Device) cutAfter(noops int) {
 	d.CutAt = d.Spans[0].From
 	if noops > 0 {
@@ -51,7 +49,6 @@ func (d *Device) cutAfter(noops int) {
 	}
 }
 
-// markLost marks the noops of an ended stream as lost if the wire dropped them.
 func (d *Device) markLost() {
 	for i := range d.Noops {
 		if n := &d.Noops[i]; n.Lost(d.CutAt) {
@@ -64,8 +61,8 @@ func (d *Device) markLost() {
 // isDisconnected reports whether the wire disconnected the client's last stream. The service may not have noticed.
 func (d *Device) isDisconnected() bool { return d.disconnectedAt.After(d.Last().From) }
 
-// EndedOnRequest reports whether the last stream was open when its end was requested. The service also accepts requests
-// to end a stream that the client has closed or lost, if a proxy has not reported the disconnect.
+// EndedOnRequest reports whether the last stream was open when its end was requested. A request may also arrive after
+// the client has disconnected, if a proxy has not reported the disconnect.
 func (d *Device) EndedOnRequest() bool {
 	closed := d.Last().To
 	return !d.isDisconnected() && !d.EndRequestedAt.IsZero() && (closed.IsZero() || d.EndRequestedAt.Before(closed))

@@ -16,8 +16,7 @@ const (
 	GaugeFixed  = "fixed"  // a constant
 )
 
-// metrics serves the gauge, the queued bytes, and two metrics that have the same names as in bin/backend: open streams
-// and sent noops.
+// metrics serves the gauge, the queued bytes, and two metrics of bin/backend: open streams and sent noops.
 func (s *Service) metrics(w http.ResponseWriter, _ *http.Request) {
 	opened, open := s.DeviceCounts()
 	value := map[string]int{
@@ -27,7 +26,6 @@ func (s *Service) metrics(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintf(w, "# TYPE campaign_streams gauge\ncampaign_streams %d\n# TYPE campaign_kept_bytes gauge\ncampaign_kept_bytes %d\n", value, s.queuedBytes())
 }
 
-// setAckTimeout makes the kernel close a connection whose client acknowledges no data for AckTimeout.
 func (s *Service) setAckTimeout(ctx context.Context, c net.Conn) context.Context {
 	tcp, ok := c.(*net.TCPConn)
 	if !ok || s.AckTimeout == 0 {

@@ -59,10 +59,8 @@ type Hub struct {
 	history      []hubMessage
 }
 
-// A hubMessage is a published message as text on the wire.
 type hubMessage struct{ topic, id, text string }
 
-// A hubStream is one stream of a hub.
 type hubStream struct {
 	*Stream
 	topic       string
@@ -126,8 +124,7 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Publish sends a message to all streams of a topic, and adds it to the history. It counts a message that Lose selects,
-// but discards it.
+// Publish sends a message to all streams of a topic and adds it to the history, unless Lose selects the message.
 func (h *Hub) Publish(topic, payload string) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -158,7 +155,6 @@ func (h *Hub) Send(topic, text string) {
 	h.send(topic, text)
 }
 
-// send is Send for a caller that holds the lock.
 func (h *Hub) send(topic, text string) {
 	for s := range h.streams {
 		if s.topic == topic {
@@ -175,7 +171,6 @@ func (h *Hub) send(topic, text string) {
 	}
 }
 
-// join subscribes a stream to a topic.
 func (h *Hub) join(w http.ResponseWriter, r *http.Request) {
 	var form struct{ Client, Topic string }
 	_ = json.NewDecoder(r.Body).Decode(&form)
@@ -191,7 +186,7 @@ func (h *Hub) join(w http.ResponseWriter, r *http.Request) {
 	http.NotFound(w, r)
 }
 
-// register adds a stream. It returns the messages to replay, or GapEvent, and the number of the stream, from 0.
+// register adds a stream. It returns the text to replay (or GapEvent), and the number of the stream, from 0.
 func (h *Hub) register(s *hubStream, r *http.Request) (missed string, number int) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -229,14 +224,12 @@ func (h *Hub) register(s *hubStream, r *http.Request) (missed string, number int
 	return missed, h.streamCount - 1
 }
 
-// remove removes a stream that has ended.
 func (h *Hub) remove(s *hubStream) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	delete(h.streams, s)
 }
 
-// stream serves a stream until it ends.
 func (h *Hub) stream(w http.ResponseWriter, r *http.Request, topic string, until time.Time) {
 	if !h.Begin() {
 		return
@@ -299,7 +292,6 @@ func (s *hubStream) write(text string) error {
 	return err
 }
 
-// flush sends the text that write has buffered.
 func (s *hubStream) flush() error {
 	if s.gzip != nil {
 		if err := s.gzip.Flush(); err != nil {

@@ -6,15 +6,13 @@ import (
 	"time"
 )
 
-// A block is a function that writes text to a stream, and the time at which the text is due.
 type block struct {
 	due   time.Time
 	write func(due time.Time) error
 }
 
-// Queue adds a block. The stream calls write when the block is due, and ends if write returns an error. ErrOver means
-// that the service ended the stream; other errors mean that the client closed it. Blocks queued with inOrder do not
-// overtake each other.
+// Queue adds a block. The stream calls write when the block is due, and ends if write returns an error: ErrOver for an
+// end by the service, any other for a close by the client. Blocks with inOrder do not overtake each other.
 func (s *Stream) Queue(due time.Time, inOrder bool, write func(due time.Time) error) {
 	s.queue.Lock()
 	if inOrder {
@@ -74,7 +72,6 @@ func (s *Stream) pause(until time.Time) (err error) {
 	return err
 }
 
-// nextDue returns the due time of the first block, or the zero time if there is none.
 func (s *Stream) nextDue() (due time.Time) {
 	s.queue.Lock()
 	defer s.queue.Unlock()
@@ -84,7 +81,6 @@ func (s *Stream) nextDue() (due time.Time) {
 	return due
 }
 
-// dequeue removes and returns the first block.
 func (s *Stream) dequeue() block {
 	s.queue.Lock()
 	defer s.queue.Unlock()
@@ -93,7 +89,6 @@ func (s *Stream) dequeue() block {
 	return b
 }
 
-// earliest returns the earlier of two times; the zero time means none.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

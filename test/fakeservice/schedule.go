@@ -43,7 +43,7 @@ func (s *Schedule) first(id string, connected time.Time) time.Time {
 	return connected.Add(s.Interval)
 }
 
-// due returns the time at which a slot of a device is due. The argument first is the time of slot 1 without jitter.
+// due returns the time at which a slot of a device is due. first is the time of slot 1 without jitter.
 func (s *Schedule) due(id string, first time.Time, slot int) time.Time {
 	late := s.Jitter * s.random(id, uint64(slot)) * float64(s.Interval)
 	return first.Add(time.Duration(slot-1)*s.Interval + time.Duration(late))

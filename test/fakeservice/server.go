@@ -63,8 +63,7 @@ func (s *Server) hasStopped() bool {
 	}
 }
 
-// A lateness is the longest delay, in nanoseconds, from the time when a message was due to the time when it was sent. A
-// long delay shows that this process was saturated.
+// A lateness is the longest delay of a message in nanoseconds. A long delay shows that this process was saturated.
 type lateness struct{ atomic.Int64 }
 
 // Record records that a message due at the given time is sent now.
@@ -74,8 +73,7 @@ func (l *lateness) Record(due time.Time) {
 	}
 }
 
-// EndStream responds to a client's request to end its stream. If never is true, it accepts the request but leaves
-// the stream open. The caller holds the lock of the service.
+// EndStream responds to a client's request to end its stream. With never, the stream stays open. The caller holds Mu.
 func (s *Server) EndStream(w http.ResponseWriter, r *http.Request, c *Client, never bool) {
 	if c == nil || c.Open == nil {
 		http.NotFound(w, r)
@@ -140,8 +138,7 @@ func (s *Stream) Finish(end string) {
 // ErrOver is returned when the service or the client has ended a stream, or when the server stops.
 var ErrOver = errors.New("the stream is over")
 
-// Wait waits until a time (zero: no limit), or until a block is queued. Meanwhile it sends broadcasts. ended reports
-// whether end was closed; a nil end is never closed.
+// Wait waits until a time (zero: no limit), a queued block, or end (ended), and sends broadcasts meanwhile.
 func (s *Stream) Wait(until time.Time, end <-chan struct{}) (ended bool, err error) {
 	var timer <-chan time.Time
 	if !until.IsZero() {
@@ -229,7 +226,6 @@ func Reset(w http.ResponseWriter) {
 	}
 }
 
-// resetOnClose makes Close send a TCP RST.
 func resetOnClose(conn net.Conn) {
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)

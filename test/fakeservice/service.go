@@ -96,8 +96,7 @@ func StartService(spec ServiceSpec, strike Strike, listeners ...net.Listener) *S
 	return s
 }
 
-// New returns the spec of a correct service with numbered noops and a ledger. streams is the maximum number of streams
-// per HTTP/2 connection (0: HTTP/1.1 only).
+// New returns the spec of a correct service with numbered noops and a ledger. streams is ServiceSpec.HTTP2.
 func New(interval time.Duration, phase string, streams int) ServiceSpec {
 	return ServiceSpec{
 		IDs: IDsNumbers, Ledger: true, Format: Format{Lines: "\n", Framing: "chunks"}, Schedule: Schedule{Factor: 1, Interval: interval, Phase: phase}, HTTP2: streams,
@@ -127,7 +126,6 @@ func (s *Service) DeviceCounts() (total, open int) {
 	return total, open
 }
 
-// forceDisconnect ends the stream of a client on request.
 func (s *Service) forceDisconnect(w http.ResponseWriter, r *http.Request) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -135,7 +133,6 @@ func (s *Service) forceDisconnect(w http.ResponseWriter, r *http.Request) {
 	s.EndStream(w, r, &d.Client, s.strike.NeverEnds && s.strike.Matches(d.ID))
 }
 
-// ledger serves the number of noops per client.
 func (s *Service) ledger(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	out := json.NewEncoder(w)
@@ -149,8 +146,7 @@ func (s *Service) ledger(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// connect opens a stream, unless Admit or the fault requires another response. Without Admit, it refuses a second
-// stream of a client.
+// connect opens a stream, unless Admit or the fault requires another response. Without Admit, a client has one stream.
 func (s *Service) connect(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Query().Get("id"), "trial-") { // soak's trial stream before the run; it is not recorded
 		w.Header().Set("Content-Type", "text/event-stream")

@@ -8,14 +8,12 @@ import (
 	"time"
 )
 
-// A noopStream is one stream of a device.
 type noopStream struct {
 	*Stream
 	*Service
 	device *Device
 }
 
-// run serves the stream until it ends.
 func (s *noopStream) run(lastEventID string) {
 	s.begin()
 	defer s.close()
@@ -48,12 +46,10 @@ func (s *noopStream) run(lastEventID string) {
 	}
 }
 
-// due returns the time at which the noop of a slot is due.
 func (s *noopStream) due(slot int) time.Time {
 	return s.Schedule.due(s.device.ID, s.device.First, slot)
 }
 
-// begin records that a stream of the device was opened, and registers it for broadcasts.
 func (s *noopStream) begin() {
 	size := queueSize
 	if s.Slow == SlowKeep {
@@ -78,8 +74,8 @@ func (s *noopStream) begin() {
 	}
 }
 
-// endBefore returns the time at which the service ends the stream, or zero if the noop of a slot is due earlier. If
-// noops have no numbers, the stream ends right after a noop, so that a client that reconnects at once misses none.
+// endBefore returns the time at which the service ends the stream, or zero if the noop of a slot is due earlier.
+// Without numbers, a stream ends right after a noop, so that a client that reconnects at once misses none.
 func (s *noopStream) endBefore(slot int, due time.Time) time.Time {
 	switch {
 	case s.EndAt.IsZero() || !s.EndAt.Before(due):
@@ -92,7 +88,6 @@ func (s *noopStream) endBefore(slot int, due time.Time) time.Time {
 	return s.due(slot - 1).Add(s.Schedule.Interval / 10)
 }
 
-// close records the end of the stream.
 func (s *noopStream) close() {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -103,8 +98,7 @@ func (s *noopStream) close() {
 	}
 }
 
-// resumeSlot returns the slot to continue with. It records the noops that were due while the client was disconnected,
-// and writes those that the service replays.
+// resumeSlot returns the slot to continue with. It records the noops of the outage, and writes those to be replayed.
 func (s *noopStream) resumeSlot(lastEventID string) int {
 	d := s.device
 	if len(d.Spans) == 1 || s.NewSchedule {
@@ -129,7 +123,6 @@ func (s *noopStream) resumeSlot(lastEventID string) int {
 	return slot
 }
 
-// serve records and writes the noop of a slot, and applies the fault to it.
 func (s *noopStream) serve(slot int, due time.Time) error {
 	s.Mu.Lock()
 	action := s.strike.actionFor(s.device, &s.Schedule, slot)
@@ -158,7 +151,6 @@ func (s *noopStream) serve(slot int, due time.Time) error {
 	return err
 }
 
-// writeNoop writes noop i of the device.
 func (s *noopStream) writeNoop(i int) error {
 	if s.Comments {
 		if err := s.Write(": a comment\n"); err != nil {
@@ -177,7 +169,6 @@ func (s *noopStream) writeNoop(i int) error {
 	return s.Write(frame)
 }
 
-// frame returns noop i of the device as an event.
 func (s *noopStream) frame(i int) string {
 	n := s.device.Noops[i]
 	text, data := "", "0"

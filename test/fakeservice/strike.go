@@ -74,7 +74,6 @@ func (s *Stream) Apply(action string, wait time.Duration, text func() string, wr
 	return err
 }
 
-// writeDelayed writes the messages that faults delayed until after the next one.
 func (s *Stream) writeDelayed() error {
 	for _, write := range s.delayed {
 		if err := write(); err != nil {
@@ -108,7 +107,6 @@ type Strike struct {
 	HeaderDelay time.Duration // delay of the response headers
 }
 
-// actionFor returns the action for the noop of a slot of a device, or "" if there is none.
 func (s *Strike) actionFor(d *Device, schedule *Schedule, slot int) string {
 	if s.Action == "" || !s.Matches(d.ID) {
 		return ""
@@ -125,8 +123,7 @@ func (s *Strike) actionFor(d *Device, schedule *Schedule, slot int) string {
 	return f.Action
 }
 
-// answers delays a connect, and responds with Status instead of opening a stream. It returns true if it has responded
-// or the client has disconnected.
+// answers delays a connect, and responds with Status. The result is true if the connect must not open a stream.
 func (s *Strike) answers(w http.ResponseWriter, r *http.Request, id string, first bool, since time.Duration) bool {
 	if !s.Matches(id) || s.Duration > 0 && since > s.Duration || s.OnReconnect && first {
 		return false

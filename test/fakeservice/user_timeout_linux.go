@@ -6,7 +6,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setUserTimeout limits how long sent data may stay unacknowledged on a connection.
 func setUserTimeout(fd uintptr, limit time.Duration) {
 	_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(limit.Milliseconds()))
 }

@@ -42,7 +42,6 @@ func StartWire(spec WireSpec, address string, s *Service) (*faulty.Proxy, error)
 	return faulty.Start("http://"+address, o)
 }
 
-// recordWire records the actions of the proxy on a stream.
 func (s *Service) recordWire(action faulty.Action) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()

@@ -91,7 +91,6 @@ func (p *Proxy) Tunnels() int {
 	return len(p.conns) / 2
 }
 
-// dial connects to the resolved address.
 func (p *Proxy) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if p.options.Resolve != nil {
 		address = p.options.Resolve(address)
@@ -99,7 +98,6 @@ func (p *Proxy) dial(ctx context.Context, network, address string) (net.Conn, er
 	return new(net.Dialer).DialContext(ctx, network, address)
 }
 
-// serve forwards or refuses a request.
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	request := r.Method + " " + r.URL.Scheme + "://" + r.URL.Host + r.URL.Path
 	if r.Method == http.MethodConnect {
@@ -130,7 +128,6 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	p.handler.ServeHTTP(w, r)
 }
 
-// admits reports whether the credentials are those of the accepted user.
 func (p *Proxy) admits(credentials string) bool {
 	if p.options.User == nil {
 		return true
@@ -140,7 +137,6 @@ func (p *Proxy) admits(credentials string) bool {
 	return subtle.ConstantTimeCompare([]byte(credentials), []byte(expected)) == 1
 }
 
-// tunnel connects to the address in a CONNECT request, and forwards data in both directions until one side closes.
 func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	server, err := p.dial(r.Context(), "tcp", r.Host)
 	if err != nil {
@@ -166,8 +162,7 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	p.mu.Unlock()
 }
 
-// forward copies data until one side closes, and then closes both. Once the first data has arrived, it also ends when
-// neither side sends data for the duration Idle.
+// forward copies data until one side closes, or both are silent for Idle after the first data.
 func (p *Proxy) forward(to, from net.Conn) {
 	defer func() { _ = to.Close(); _ = from.Close() }()
 	buf := make([]byte, 16<<10)

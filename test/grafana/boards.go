@@ -57,7 +57,6 @@ func Boards(t testing.TB, root string) (out []Board) {
 	return out
 }
 
-// read reads a dashboard, with the panels of all rows in one list.
 func read(t testing.TB, file, name string) Board {
 	t.Helper()
 	text, err := os.ReadFile(file)

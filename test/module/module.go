@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Evaluate returns the default export of a JavaScript module as JSON, with `true` for each function. The module must
-// not have imports.
+// Evaluate returns the default export of a JavaScript module without imports as JSON, with `true` for each function.
 func Evaluate(t testing.TB, text string) []byte {
 	t.Helper()
 	runtime := sobek.New()

@@ -47,7 +47,6 @@ func Do(name string, f func() error) error {
 	return <-done
 }
 
-// enter moves the current thread to a namespace, and calls do.
 func enter(name string, do func() error) error {
 	ns, err := os.Open("/run/netns/" + name)
 	if err != nil {

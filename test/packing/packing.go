@@ -34,7 +34,6 @@ func Whole(coding, text string) string { return encode(coding, text, Encoder.Clo
 // Flushed returns a text in a content encoding. The compressed data is flushed but not ended.
 func Flushed(coding, text string) string { return encode(coding, text, Encoder.Flush) }
 
-// encode returns a text in a content encoding. It calls finish after it has written the text to the encoder.
 func encode(coding, text string, finish func(Encoder) error) string {
 	var out bytes.Buffer
 	e := Encoders[coding](&out)

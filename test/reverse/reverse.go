@@ -74,5 +74,4 @@ func Run(ctx context.Context, dir, configuration, network, address string) (stop
 	}
 }
 
-// logIn returns the path of nginx's log in a folder.
 func logIn(dir string) string { return filepath.Join(dir, "nginx.log") }

@@ -35,7 +35,6 @@ const liteLLMConfig = `model_list:
     litellm_params: {model: openai/numbered, api_base: %s/v1, api_key: none}
 `
 
-// setLiteLLM configures LiteLLM with a random key.
 func setLiteLLM(s setup) (command, error) {
 	ready, err := buildPath(s, "litellm", "litellm", "ready")
 	if err != nil {
@@ -109,10 +108,8 @@ func nginxGateway(s setup, streams bool) (command, error) {
 	}, nil
 }
 
-// haproxy is HAProxy with its defaults.
 var haproxy = definition{name: "haproxy", service: "openai-chat", set: setHAProxy}
 
-// setHAProxy writes the configuration of HAProxy.
 func setHAProxy(s setup) (command, error) {
 	program, err := find("haproxy", "haproxy", "haproxy")
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 // nchan is nginx with the module nchan from Debian's package libnginx-mod-nchan.
 var nchan = definition{name: "nchan", service: "nchan", set: setNchan}
 
-// nchanModules lists the paths at which Linux distributions install the module.
 var nchanModules = []string{"/usr/lib/nginx/modules/ngx_nchan_module.so", "/usr/lib64/nginx/modules/ngx_nchan_module.so"}
 
 func setNchan(s setup) (command, error) {
@@ -58,8 +57,7 @@ func setNchan(s setup) (command, error) {
 	}, nil
 }
 
-// find returns the path of a program that a service needs. packages lists the Debian packages to install if the program
-// is missing.
+// find returns the path of a program that a service needs. packages has the Debian packages that contain it.
 func find(service, program, packages string) (string, error) {
 	path, err := process.Find(program)
 	if err != nil {
@@ -68,7 +66,6 @@ func find(service, program, packages string) (string, error) {
 	return path, nil
 }
 
-// nchanVersion returns the versions of nchan (from dpkg) and of nginx. It omits unknown versions.
 func nchanVersion(nginx string) string {
 	var versions []string
 	if out, err := exec.Command("dpkg-query", "-W", "-f", "${Version}", "libnginx-mod-nchan").Output(); err == nil {
@@ -80,7 +77,6 @@ func nchanVersion(nginx string) string {
 	return strings.Join(versions, ", ")
 }
 
-// nginxVersion returns the version of nginx; "" if it is unknown.
 func nginxVersion(nginx string) string {
 	out, err := exec.Command(nginx, "-v").CombinedOutput()
 	if err != nil {

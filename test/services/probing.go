@@ -8,7 +8,6 @@ type ProbeInput struct {
 	Publish, SecondRequest probe.Request
 }
 
-// payload is the message that a probe publishes.
 const payload = `{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}`
 
 // probings has the arguments of the probe for each service that Names returns.

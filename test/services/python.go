@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// djangoEventstream is python/django_events.py with the library django-eventstream. It always sends heartbeats every
-// 20 s.
+// djangoEventstream is python/django_events.py. It always sends heartbeats every 20 s.
 var djangoEventstream = definition{
 	name: "django-eventstream", service: "django-eventstream",
 	set: func(s setup) (command, error) {
@@ -21,7 +20,6 @@ var djangoEventstream = definition{
 	},
 }
 
-// sseStarlette is python/starlette_events.py with the library sse-starlette.
 var sseStarlette = definition{
 	name: "sse-starlette", service: "test/services/sse-starlette.js",
 	set: func(s setup) (command, error) {
@@ -30,8 +28,7 @@ var sseStarlette = definition{
 	},
 }
 
-// fastapiRooms is the chat service in python/fastapi_rooms.py. It has no description, because tests write one with
-// `soak init`.
+// fastapiRooms is python/fastapi_rooms.py. It has no description, because tests write one with `soak init`.
 var fastapiRooms = definition{
 	name: "fastapi",
 	set: func(s setup) (command, error) {
@@ -54,7 +51,6 @@ func python(s setup, name, script, settings string, args ...string) (command, er
 	}, nil
 }
 
-// pythonVersion returns the versions of a package, of uvicorn and of Python; "" if they are unknown.
 func pythonVersion(interpreter, name string) string {
 	const script = `import importlib.metadata as m, platform, sys
 print(m.version(sys.argv[1]) + ", uvicorn " + m.version("uvicorn") + ", Python " + platform.python_version())`

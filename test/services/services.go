@@ -1,7 +1,6 @@
 // Package services starts third-party SSE services for tests and tools/thirdparty, and gateways for language models.
-// The services are Debian's nginx with nchan, a Mercure hub and PocketBase from their Go modules, and
-// django-eventstream and sse-starlette from PyPI. `make services` builds into bin/services/ the services and gateways
-// that are not Debian packages. A go.mod, requirements.txt or package-lock.json pins their versions.
+// `make services` builds those that are not Debian packages into bin/services/, in versions that a go.mod,
+// requirements.txt or package-lock.json pins.
 package services
 
 import (
@@ -70,30 +69,26 @@ type Instance struct {
 	process   *process.Process
 }
 
-// A definition describes how to set up a service.
 type definition struct {
 	name    string
 	service string // value of --service; a path is relative to the root of the repository
 	set     func(setup) (command, error)
 }
 
-// A setup has the parameters of definition.set.
 type setup struct {
 	Options
 	root, dir, address string
 }
 
-// A command is a program to run.
 type command struct {
-	path    string
-	args    []string
-	env     []string // added to PATH and HOME
-	token   string   // bearer token of publishers
-	key     string   // bearer token of subscribers
-	runEnv  []string // variables that a run needs in its environment
-	health  string   // path that returns status 200 when the service is ready; "": the service is ready when it listens
-	version string
-	// settings is Instance.Settings.
+	path     string
+	args     []string
+	env      []string // added to PATH and HOME
+	token    string   // bearer token of publishers
+	key      string   // bearer token of subscribers
+	runEnv   []string // variables that a run needs in its environment
+	health   string   // path that returns status 200 when the service is ready; "": the service is ready when it listens
+	version  string
 	settings string
 }
 
@@ -166,8 +161,7 @@ func Start(ctx context.Context, name string, o Options) (*Instance, error) {
 	return r, nil
 }
 
-// Up starts the service at its address and waits until it is ready. The service keeps the messages that it stored in
-// files before Down or Crash.
+// Up starts the service at its address and waits until it is ready. The service keeps messages that it stored in files.
 func (r *Instance) Up(ctx context.Context) error {
 	env := append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + r.dir}, r.command.env...)
 	p, err := process.Start(process.Spec{
@@ -206,7 +200,6 @@ func (r *Instance) ready(ctx context.Context) bool {
 	return err == nil && response.Body.Close() == nil && response.StatusCode == http.StatusOK
 }
 
-// logTail returns the end of the log.
 func (r *Instance) logTail() string {
 	text, _ := os.ReadFile(r.Log)
 	return string(text[max(0, len(text)-2000):])
@@ -218,7 +211,6 @@ func (r *Instance) Down() { r.end(syscall.SIGTERM) }
 // Crash kills the service.
 func (r *Instance) Crash() { r.end(syscall.SIGKILL) }
 
-// end sends a signal to the service, and waits until it has ended.
 func (r *Instance) end(s syscall.Signal) {
 	if r.process == nil {
 		return
@@ -244,7 +236,6 @@ func (r *Instance) Stop() {
 	}
 }
 
-// findRoot returns the root of the repository that contains the working directory.
 func findRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -260,7 +251,6 @@ func findRoot() (string, error) {
 	}
 }
 
-// buildPath returns the path of an artefact of `make services`.
 func buildPath(s setup, service string, elements ...string) (string, error) {
 	path := filepath.Join(append([]string{s.root, "bin", "services"}, elements...)...)
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {

@@ -69,7 +69,6 @@ func (c *Clock) Suspend(ctx context.Context, pids []int, d time.Duration) {
 	Stop(ctx, pids, d, func() { c.suspended.Add(int64(d)) })
 }
 
-// answer handles calls until all programs with the clock have ended.
 func (c *Clock) answer() {
 	defer c.listener.Close()
 	fd := int(c.listener.Fd())
@@ -105,7 +104,6 @@ func (c *Clock) answer() {
 	}
 }
 
-// write writes the time of the clock to the memory of a process.
 func (c *Clock) write(pid uint32, address int64) error {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
@@ -121,14 +119,13 @@ func (c *Clock) write(pid uint32, address int64) error {
 	return err
 }
 
-// ioctl calls ioctl(2).
 func ioctl(fd int, request uintptr, to unsafe.Pointer) syscall.Errno {
 	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(to))
 	return errno
 }
 
 // execSuspendable replaces this process with a program, so it returns only after an error. It sends the listener for
-// the program's calls to clock_gettime(CLOCK_BOOTTIME) over the socket at file descriptor 3.
+// calls of clock_gettime(CLOCK_BOOTTIME) over the socket at descriptor 3.
 func execSuspendable(args []string) error {
 	runtime.LockOSThread() // the filter applies only to this thread; exec keeps the filter and ends the other threads
 	filter := []unix.SockFilter{

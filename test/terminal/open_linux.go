@@ -12,8 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// Open returns both sides of a pseudo terminal: window is the side of the user, and program is the side of the tested
-// program. Both are closed when the test ends.
+// Open returns the sides of the user and of the program of a pseudo terminal, which is closed when the test ends.
 func Open(t testing.TB) (window, program *os.File) {
 	t.Helper()
 	window, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)

@@ -1,5 +1,4 @@
-// Package untested lists the parts that could not be tested on a machine, so that an incomplete run of the tests is
-// visible.
+// Package untested lists the parts that could not be tested on a machine, so that an incomplete test is visible.
 package untested
 
 import (

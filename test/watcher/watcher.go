@@ -21,8 +21,8 @@ import (
 )
 
 // Start starts a Prometheus that scrapes target, HOST:PORT, as the job backend every second. nodes are node_exporters
-// as NAME=HOST:PORT, which become instances of the job node. Start returns the address after the first scrape, which
-// may take longer than a short run on a busy machine. Prometheus ends with the test.
+// as NAME=HOST:PORT, which become instances of the job node. Start returns the address after the first scrape.
+// Prometheus ends with the test.
 func Start(t *testing.T, target string, nodes ...string) (listen string) {
 	t.Helper()
 	jobs := "{job_name: backend, scrape_interval: 1s, static_configs: [{targets: [" + target + "]}]}"
@@ -35,8 +35,7 @@ func Start(t *testing.T, target string, nodes ...string) (listen string) {
 	return listen
 }
 
-// Run starts a Prometheus with a configuration on a free port of a host, and returns its address when it is ready.
-// Prometheus ends with the test.
+// Run starts a Prometheus on a free port of a host, and returns its address when it is ready. It ends with the test.
 func Run(t *testing.T, host, config string, args ...string) (listen string) {
 	t.Helper()
 	binary, err := exec.LookPath("prometheus")
@@ -77,7 +76,6 @@ func isUp(address string) bool {
 	return response.StatusCode == http.StatusOK || response.StatusCode == http.StatusUnauthorized
 }
 
-// hasScraped reports whether Prometheus has a sample of the job backend.
 func hasScraped(address string) bool {
 	response, err := http.Get("http://" + address + "/api/v1/query?query=up")
 	if err != nil {

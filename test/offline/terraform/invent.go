@@ -16,8 +16,7 @@ var idPrefixes = map[string]string{
 	"aws_vpc_security_group_egress_rule": "sgr", "aws_vpc_security_group_ingress_rule": "sgr",
 }
 
-// invent returns a value for an attribute that AWS would compute. The value depends only on the arguments, and has
-// the format that other resources require.
+// invent returns a value for an attribute that AWS would compute, in the format that other resources require.
 func invent(typeName, name string, kind tftypes.Type, seed string) tftypes.Value {
 	switch k := kind.(type) {
 	case tftypes.List:
@@ -50,7 +49,6 @@ func invent(typeName, name string, kind tftypes.Type, seed string) tftypes.Value
 	return tftypes.NewValue(kind, nil)
 }
 
-// inventText returns the value of an attribute of type string.
 func inventText(typeName, name, seed string) string {
 	hash := sha256.Sum256([]byte(typeName + name + seed))
 	digits := hex.EncodeToString(hash[:])[:17]

@@ -17,7 +17,6 @@ import (
 //go:embed schema.json
 var schemaText []byte
 
-// schemas are the schemas of the provider, of its resources and of its data sources.
 type schemas struct {
 	Provider  schema            `json:"provider"`
 	Resources map[string]schema `json:"resource_schemas"`
@@ -54,10 +53,8 @@ var nestings = map[string]tfprotov5.SchemaNestedBlockNestingMode{
 	"single": tfprotov5.SchemaNestedBlockNestingModeSingle,
 }
 
-// proto converts a schema to its type in the protocol.
 func (s schema) proto() *tfprotov5.Schema { return &tfprotov5.Schema{Block: s.Block.proto()} }
 
-// protos converts schemas to their type in the protocol.
 func protos(all map[string]schema) map[string]*tfprotov5.Schema {
 	out := map[string]*tfprotov5.Schema{}
 	for name, s := range all {
@@ -66,7 +63,6 @@ func protos(all map[string]schema) map[string]*tfprotov5.Schema {
 	return out
 }
 
-// proto converts a block to its type in the protocol.
 func (b block) proto() *tfprotov5.SchemaBlock {
 	out := &tfprotov5.SchemaBlock{}
 	for _, name := range slices.Sorted(maps.Keys(b.Attributes)) {
@@ -89,8 +85,7 @@ func (b block) proto() *tfprotov5.SchemaBlock {
 	return out
 }
 
-// fill returns the value of a block after f has replaced each attribute, including those of nested blocks. f is
-// called with the name, the schema and the value of an attribute.
+// fill returns the value of a block after f has replaced each attribute, including those of nested blocks.
 func (b block) fill(v tftypes.Value, f func(string, attribute, tftypes.Value) tftypes.Value) (tftypes.Value, error) {
 	if v.IsNull() || !v.IsKnown() {
 		return v, nil
@@ -112,7 +107,6 @@ func (b block) fill(v tftypes.Value, f func(string, attribute, tftypes.Value) tf
 	return tftypes.NewValue(v.Type(), fields), nil
 }
 
-// fill applies block.fill to each item of a nested block.
 func (n nestedBlock) fill(v tftypes.Value, f func(string, attribute, tftypes.Value) tftypes.Value) (tftypes.Value, error) {
 	if n.Nesting == "single" || v.IsNull() || !v.IsKnown() {
 		return n.Block.fill(v, f)

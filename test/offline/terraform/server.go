@@ -10,9 +10,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// A server implements the provider's side of the protocol. It embeds the interface, so a call to a method that server
-// does not define crashes the stand-in. Terraform calls such methods only for imports, moves, functions and ephemeral
-// resources, which infra/terraform does not use.
+// A server implements the provider's side of the protocol. It lacks the methods for imports, moves, functions and
+// ephemeral resources, which infra/terraform does not use. A call of a missing method crashes the stand-in.
 type server struct {
 	tfprotov5.ProviderServer
 	schemas schemas

@@ -17,7 +17,6 @@ func (l slowListener) Accept() (net.Conn, error) {
 	return slowConn{c}, nil
 }
 
-// A slowConn writes each byte separately.
 type slowConn struct{ net.Conn }
 
 func (c slowConn) Write(p []byte) (n int, err error) {
@@ -32,7 +31,6 @@ func (c slowConn) Write(p []byte) (n int, err error) {
 // A mergedConn returns the bytes that arrive within 30 ms in a single Read.
 type mergedConn struct{ net.Conn }
 
-// dialMerged opens a mergedConn.
 func dialMerged(ctx context.Context, network, address string) (net.Conn, error) {
 	c, err := new(net.Dialer).DialContext(ctx, network, address)
 	if err != nil {

@@ -52,8 +52,8 @@ func (k Kind) String() string {
 	return names[k]
 }
 
-// A Fault is an effect on one message of a stream. Messages are counted per stream, and streams in the order of the
-// service's responses. Both counts start at 1. A reconnect opens another stream.
+// A Fault is an effect on one message of a stream. Streams are counted in the order of the service's responses, and
+// messages per stream, both from 1. A reconnect opens another stream.
 type Fault struct {
 	Kind Kind
 	// Topic, if not empty, limits the fault to the streams of this topic. Stream then counts only those.

@@ -18,7 +18,6 @@ var (
 // topicName matches the topic names of a run: PREFIXtopic-K.
 var topicName = regexp.MustCompile(`[A-Za-z0-9._-]*topic-[0-9]+`)
 
-// number returns the number of a message, or 0 if it has none.
 func number(message []byte) int64 {
 	found := numberField.FindSubmatch(message)
 	if found == nil {
@@ -31,7 +30,6 @@ func number(message []byte) int64 {
 	return n
 }
 
-// topicOf returns the name of a topic in a text that may be URL-encoded.
 func topicOf(text string) string {
 	if plain, err := url.QueryUnescape(text); err == nil {
 		text = plain
@@ -80,7 +78,6 @@ func publishes(r *http.Request, body []byte, marker string) bool {
 	return bytes.Contains(decodeForm(body), []byte(marker))
 }
 
-// decodeForm returns a body with its form encoding removed.
 func decodeForm(body []byte) []byte {
 	if text, err := url.QueryUnescape(string(body)); err == nil {
 		return []byte(text)

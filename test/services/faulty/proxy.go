@@ -1,7 +1,6 @@
-// Package faulty is a proxy between an SSE service and its clients. Without a fault, it forwards all data unchanged. It
-// forwards each block of a stream as soon as the block is complete. A fault loses, repeats, swaps, changes or delays a
-// message of a stream, or ends the stream at that message. Other faults refuse publish requests, or do not respond to
-// them. The proxy records each effect, so that tests can compare the records with the findings of a run.
+// Package faulty is a proxy between an SSE service and its clients. It forwards each block of a stream as soon as the
+// block is complete. Faults lose, repeat, swap, change or delay messages, end streams, or fail publish requests. The
+// proxy records each effect, so that tests can compare the records with the findings of a run.
 package faulty
 
 import (
@@ -136,7 +135,6 @@ func (p *Proxy) countMessage() {
 	p.messageCount++
 }
 
-// record stores an action, and reports it to OnAction.
 func (p *Proxy) record(a Action) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -155,7 +153,6 @@ func (p *Proxy) use(fault int) bool {
 	return !again
 }
 
-// topicPosition counts a new stream of a topic, and returns its position among the streams of the topic.
 func (p *Proxy) topicPosition(topic string) int {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -163,10 +160,8 @@ func (p *Proxy) topicPosition(topic string) int {
 	return p.topicStreams[topic]
 }
 
-// A cutKey is the key that marks the context of a publish request whose response the proxy withholds.
 type cutKey struct{}
 
-// serve forwards a request, unless a fault applies to it.
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, forwarder http.Handler) {
 	if r.Method == http.MethodPost || r.Method == http.MethodPut {
 		body, err := io.ReadAll(r.Body)
@@ -190,7 +185,6 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, forwarder http.Han
 	forwarder.ServeHTTP(w, r)
 }
 
-// publish counts a publish request, and returns the fault that applies to it.
 func (p *Proxy) publish(r *http.Request, body []byte) PublishFault {
 	topic := topicOf(r.URL.RequestURI())
 	if topic == "" {
@@ -211,7 +205,6 @@ func (p *Proxy) publish(r *http.Request, body []byte) PublishFault {
 
 var errWithheld = errors.New("the proxy withholds this response")
 
-// response applies the faults to the response of the service.
 func (p *Proxy) response(r *http.Response) error {
 	if r.Request.Context().Value(cutKey{}) != nil {
 		return errWithheld

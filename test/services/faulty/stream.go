@@ -12,7 +12,6 @@ import (
 
 var errCut = errors.New("the proxy cut this stream")
 
-// A stream is the body of an event stream to a subscriber.
 type stream struct {
 	proxy         *Proxy
 	body          io.ReadCloser
@@ -57,7 +56,6 @@ func (s *stream) Read(p []byte) (int, error) {
 
 func (s *stream) Close() error { return s.body.Close() }
 
-// forward sends a part, or applies a fault to it.
 func (s *stream) forward(part []byte) {
 	if s.endErr != nil {
 		return
@@ -129,7 +127,6 @@ func (s *stream) forward(part []byte) {
 	s.proxy.record(action)
 }
 
-// reset ends the stream, and makes the connection to the subscriber end with a TCP reset.
 func (s *stream) reset() {
 	if tcp, ok := s.conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
@@ -137,7 +134,6 @@ func (s *stream) reset() {
 	s.endErr = errCut
 }
 
-// pause waits, unless the subscriber disconnects.
 func (s *stream) pause(d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -145,8 +141,6 @@ func (s *stream) pause(d time.Duration) {
 	}
 }
 
-// fault returns the fault that applies to the latest message, or the zero value if none applies. n is the number of
-// the message; 0: it has none.
 func (s *stream) fault(n int64) Fault {
 	for i, f := range s.proxy.options.Faults {
 		if f.Client != "" && f.Client != s.client {
@@ -170,7 +164,6 @@ func (s *stream) fault(n int64) Fault {
 	return Fault{}
 }
 
-// A connKey is the key of the connection in the context of a request.
 type connKey struct{}
 
 func connOf(r *http.Request) net.Conn {

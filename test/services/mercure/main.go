@@ -17,7 +17,6 @@ import (
 	"github.com/dunglas/mercure"
 )
 
-// settings are the flags of the hub.
 type settings struct {
 	listen, history     string
 	events              uint64
@@ -40,8 +39,7 @@ func main() {
 	}
 }
 
-// run serves the hub until ctx ends. key is the key of the publisher's JWT. subscribers is the key of the subscribers'
-// JWT; "": subscribers need no JWT.
+// run serves the hub until ctx ends. key and subscribers are the keys of JWTs; subscribers "": no JWT is needed.
 func run(ctx context.Context, s settings, key, subscribers string) error {
 	if key == "" {
 		return errors.New("PUBLISHER_JWT_KEY must be the HS256 key of the publisher's JWT, got none")

@@ -29,7 +29,6 @@ func main() {
 	}
 }
 
-// run serves PocketBase until a signal arrives. lifetime is the maximum lifetime of a stream; 0: the default.
 func run(listen, dir string, lifetime time.Duration) error {
 	app := core.NewBaseApp(core.BaseAppConfig{DataDir: dir})
 	if err := app.Bootstrap(); err != nil {
@@ -59,8 +58,7 @@ func run(listen, dir string, lifetime time.Duration) error {
 	return apis.Serve(app, apis.ServeConfig{HttpAddr: listen})
 }
 
-// createCollection creates the collection if it does not exist. Its rules allow every client to list, view and create
-// records.
+// createCollection creates the collection if it does not exist. Every client may list, view and create records.
 func createCollection(app core.App) error {
 	if _, err := app.FindCollectionByNameOrId(collection); err == nil {
 		return nil

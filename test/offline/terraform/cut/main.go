@@ -19,7 +19,6 @@ import (
 
 const source = "registry.terraform.io/hashicorp/aws"
 
-// usage matches the start of a Terraform block for one of the provider's resources or data sources.
 var usage = regexp.MustCompile(`(?m)^\s*(?:mock_)?(resource|data) "(aws_\w+)"`)
 
 func main() {
@@ -115,7 +114,6 @@ func removeEndpoints(provider any) {
 	}
 }
 
-// text returns a value as JSON.
 func text(value any) string {
 	b, err := json.Marshal(value)
 	if err != nil {
