@@ -89,7 +89,6 @@ type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// tail returns the last maxOutput bytes of the output so far.
 func (l *actionLog) tail() string {
 	l.copy()
 	l.mu.Lock()

@@ -48,7 +48,6 @@ func (s *session) runActions(ctx, force context.Context, started <-chan struct{}
 	return out
 }
 
-// runAction waits for the time of an action, runs it, and waits for its background processes.
 func (s *session) runAction(ctx, force context.Context, start time.Time, a plan.Action) verdict.ActionResult {
 	result := verdict.ActionResult{Action: s.redactedAction(a), ExitCode: -1}
 	select {

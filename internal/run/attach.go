@@ -43,7 +43,6 @@ func Attach(ctx context.Context, c Config) (verdict.Outcome, error) {
 	})
 }
 
-// An attachedDriver attaches to a run in the cluster.
 type attachedDriver struct{ kubernetes }
 
 func (d *attachedDriver) check(ctx context.Context) error {
@@ -73,8 +72,7 @@ func (d *attachedDriver) check(ctx context.Context) error {
 	return nil
 }
 
-// notFoundError adds a hint to the error about a run that is not in the cluster. The hint depends on the folder of the
-// run on this machine.
+// notFoundError adds a hint to err, which depends on the folder of the run on this machine.
 func notFoundError(d results.Dir, err error) error {
 	if _, statErr := os.Stat(d.Path(results.PlanFile)); statErr != nil {
 		return fmt.Errorf("attach: this machine has no run %s; on Kubernetes: %w", d.Relative(), err)
@@ -124,7 +122,6 @@ type reattachedDriver struct {
 	unfinished []*shard.Shard // the last shards of the runners to replace
 }
 
-// check reads the plan from the folder of the run, and attaches to the runners that still run.
 func (d *reattachedDriver) check(ctx context.Context) (err error) {
 	d.dir = results.Dir(filepath.Join(d.Out, d.Plan.TestID))
 	if d.Plan, err = d.dir.Plan(); err != nil {
@@ -176,7 +173,7 @@ func (d *reattachedDriver) find(ctx context.Context) error {
 	return nil
 }
 
-// prepare sets the targets, and starts a reference target of the control group again.
+// prepare starts a reference target of the control group again.
 func (d *reattachedDriver) prepare(context.Context) (err error) {
 	if d.targets, err = target.Remotes(d.Plan.BackendURLs(), os.Getenv("BACKEND_TOKEN"), ""); err != nil {
 		return err

@@ -89,7 +89,6 @@ func (s *session) checkLocal() error {
 	return cmp.Or(checkListen("--live", s.Live), checkListen("--control-listen", s.ControlListen))
 }
 
-// complete validates the settings, and fills in the missing ones.
 func (s *session) complete(now time.Time) (err error) {
 	if err := cmp.Or(s.parsePart(), s.checkContinue()); err != nil {
 		return err
@@ -150,7 +149,6 @@ func (s *session) checkURLs() (err error) {
 	return err
 }
 
-// checkBackends checks --backends and the number of services.
 func (s *session) checkBackends() error {
 	switch {
 	case len(s.Plan.BackendURLs()) > 1 && s.On == "k8s":

@@ -59,7 +59,6 @@ func fit(line string, width int) string {
 	return start
 }
 
-// endBlock ends the block, which stays on the screen.
 func (c *console) endBlock() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -74,7 +74,6 @@ func (s *session) remaining(last *shard.Shard, location string, now time.Time) (
 	return replacedRunner{seconds: s.Plan.Seconds, startUS: last.Runner.FirstStartUS()}, seconds, nil
 }
 
-// lastShard returns the latest shard that the runner with the given index wrote to location; nil if there is none.
 func lastShard(ctx context.Context, location string, index int) (last *shard.Shard, err error) {
 	shards, err := store.Open(ctx, location)
 	if err != nil {
@@ -100,7 +99,6 @@ func (s *session) checkContinue() error {
 	return nil
 }
 
-// variables returns the environment variables of a runner that replaces another one.
 func (r replacedRunner) variables() map[string]string {
 	if r.seconds == 0 {
 		return nil

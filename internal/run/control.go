@@ -16,7 +16,6 @@ import (
 // that it inherits.
 const ControlCommand = "control"
 
-// noControl is the start of the warning about a reference target that was not started.
 const noControl = "no control group, so only stalls of the runners show delays of the load generator"
 
 // serveControl starts the reference target of the control group in its own process, so that a stall of a runner does

@@ -47,7 +47,7 @@ type kubernetes struct {
 	closers        []func()
 }
 
-// newKubernetes returns a UsageError for settings that cannot be combined with Kubernetes.
+// newKubernetes returns a UsageError for settings that Kubernetes does not support.
 func newKubernetes(s *session) (*kubernetes, error) {
 	d := &kubernetes{session: s}
 	switch {
@@ -70,7 +70,6 @@ func newKubernetes(s *session) (*kubernetes, error) {
 	return d, nil
 }
 
-// check builds the overlay, sets the requirements of the script, and connects to the cluster.
 func (d *kubernetes) check(ctx context.Context) (err error) {
 	if d.remoteWrite, err = runners.RemoteWriteSettings(); err != nil {
 		return UsageError{err}
@@ -96,7 +95,6 @@ func (d *kubernetes) connect() (err error) {
 	return err
 }
 
-// start creates the TestRun, unless it exists already, and follows it.
 func (d *kubernetes) start(ctx context.Context, r round) (roundRun, error) {
 	if d.manifests != nil {
 		tokens := d.tokens(d.targets[0].Token)

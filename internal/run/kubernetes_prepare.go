@@ -74,7 +74,7 @@ func (d *kubernetes) prepare(ctx context.Context) (err error) {
 	return d.claim(ctx, false)
 }
 
-// readModule reads a description that is a file of the user, and puts its path in the pods into the plan.
+// readModule reads a description that is a file of the user, and sets its path in the pods in the plan.
 func (d *kubernetes) readModule() error {
 	if !plan.IsServiceFile(d.Plan.Service) {
 		return nil
@@ -180,7 +180,6 @@ func (d *kubernetes) reachTarget(ctx context.Context) (err error) {
 	return err
 }
 
-// openShards opens the location through the API server if the bucket is in the cluster.
 func (d *kubernetes) openShards(ctx context.Context, location string) (store.Store, error) {
 	if service, rebase, ok := clusterBucket(location); ok {
 		forward, err := d.client.OpenService(ctx, service)
@@ -193,8 +192,8 @@ func (d *kubernetes) openShards(ctx context.Context, location string) (store.Sto
 	return store.Open(ctx, location)
 }
 
-// clusterBucket reports whether a location is in a bucket of the cluster. It returns the service of the bucket, and a
-// function that returns the location at another address of that service.
+// clusterBucket reports whether a location is in a bucket of the cluster. It returns the service of the bucket, and the
+// location at another address as a function.
 func clusterBucket(location string) (service cluster.Service, rebase func(address string) string, ok bool) {
 	u, err := url.Parse(location)
 	if err != nil {
@@ -209,8 +208,7 @@ func clusterBucket(location string) (service cluster.Service, rebase func(addres
 	}, ok
 }
 
-// liveCommand returns the command that shows a run from its shards. For a bucket in the cluster, it also returns the
-// command that forwards the port of the bucket.
+// liveCommand returns the command that shows a run from its shards, with a port-forward for a bucket in the cluster.
 func liveCommand(location string) string {
 	service, rebase, ok := clusterBucket(location)
 	if !ok {

@@ -42,7 +42,6 @@ func (s *session) serveLivePage() error {
 	return nil
 }
 
-// offerLive prints the address of the page, and opens it when the user presses Enter.
 func offerLive(stdout io.Writer, url string, open func(string) error) {
 	interactive := open != nil && canReadKeys()
 	hint := ""

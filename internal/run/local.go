@@ -67,7 +67,6 @@ func (d *local) check(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// services describes the services of the runners on this machine, for the check of the machine's limits.
 func (d *local) services() preflight.Services {
 	if d.Plan.BackendURL == "" {
 		return preflight.Services{Count: d.Backends, Local: true, Proxied: !d.NoNginx}
@@ -75,7 +74,6 @@ func (d *local) services() preflight.Services {
 	return preflight.Services{Count: min(len(d.Plan.BackendURLs()), d.localPlan().Runners)}
 }
 
-// users returns the virtual users and connections of the runners on this machine.
 func (d *local) users() preflight.Users {
 	share := func(total int) int { return (total*d.localPlan().Runners + d.Plan.Runners - 1) / d.Plan.Runners }
 	u := preflight.Users{VUs: share(d.needs.VUs), Runners: d.localPlan().Runners, Connections: share(d.needs.Connections), Sources: 1, Local: d.Plan.BackendURL == "", Handshakes: d.Suite.Target.Kind == suite.MutualTLS}
@@ -102,8 +100,8 @@ func (d *local) prepare(ctx context.Context) error {
 	return nil
 }
 
-// createFolder creates the folder of the run with its manifest, and checks that shards can be written to their
-// location. If another run has the generated test id, it chooses another one.
+// createFolder creates the folder of the run with its manifest, and claims the location of the shards. If another run
+// has the generated test id, it chooses another one.
 func (d *local) createFolder(ctx context.Context) (err error) {
 	if d.Shards != "" {
 		d.location = store.Join(d.Shards, d.Plan.TestID)

@@ -85,7 +85,6 @@ func Judge(d, baseline results.Dir, expect int, problems ...string) (*verdict.Ve
 	return v, d.Report(v, m, baseline)
 }
 
-// reportError returns why reports were not written. The error names the verdict v, unless v is nil.
 func reportError(d results.Dir, v *verdict.Verdict, err error) error {
 	if v == nil {
 		return err
@@ -122,8 +121,8 @@ func resolveLink(path string) string {
 	return path
 }
 
-// reportLines returns lines with the paths of the reports, and the next step that the verdict suggests. history is the
-// page of all runs; "": none.
+// reportLines returns the paths of the reports, and the next step that the verdict suggests. history is the page of all
+// runs; "": none.
 func reportLines(d results.Dir, history string, v *verdict.Verdict) []string {
 	lines := []string{"report  " + results.Dir(d.Path(results.PageFile)).Relative()}
 	if history != "" {
@@ -135,7 +134,6 @@ func reportLines(d results.Dir, history string, v *verdict.Verdict) []string {
 	return lines
 }
 
-// conclude judges the run, prints the verdict and the location of the report, and adds the run to the list of all runs.
 func (s *session) conclude() (verdict.Outcome, error) {
 	v, err := Judge(s.dir, "", 0)
 	if err != nil {

@@ -79,7 +79,6 @@ func (s *session) lookups() *resources.Lookups {
 	return resources.LookupsOf(s.Plan.BackendURLs()[0])
 }
 
-// run writes a sample per interval to the file at path until ctx ends, and a last one.
 func (m *meter) run(ctx context.Context) {
 	markSampled := sync.OnceFunc(func() { close(m.firstSample) })
 	defer markSampled()
@@ -166,7 +165,6 @@ func (m *meter) sampleListeners(s *resources.Sample, t *target.Target, visible b
 	}
 }
 
-// read adds a metrics page of the target to a sample, if the target serves one.
 func (m *meter) read(ctx context.Context, parse func(io.Reader) error, open func(context.Context) (io.ReadCloser, bool)) {
 	page, ok := open(ctx)
 	if !ok {

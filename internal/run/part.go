@@ -16,7 +16,6 @@ import (
 // because a verdict needs all parts.
 type part struct{ local }
 
-// judge delivers the files of this part to the location of the shards, and returns the outcome of this part alone.
 func (d *part) judge(graceful, force context.Context) (verdict.Outcome, error) {
 	s := d.session
 	if err := s.deliver(graceful, force); err != nil {
@@ -81,7 +80,6 @@ func eachShard(ctx context.Context, shards store.Store, index int, read func(nam
 	return nil
 }
 
-// reportPart prints the problems of this part and the counts of its shard, and returns the outcome of this part alone.
 func (s *session) reportPart(result *shard.Shard) verdict.Outcome {
 	var sum shard.Progress
 	outcome := verdict.Pass

@@ -33,7 +33,6 @@ type display struct {
 	full     *fullDisplay  // nil: only the line of all runners
 }
 
-// display returns the display of this session. m has the last sample of the target.
 func (s *session) display(m *meter) *display {
 	d := &display{
 		out: stderr, terminal: term.IsTerminal(int(os.Stderr.Fd())), total: s.duration(), started: time.Now(),
@@ -83,7 +82,6 @@ func (d *display) writeNews() {
 	}
 }
 
-// redraw does nothing without a terminal.
 func (d *display) redraw() {
 	if !d.terminal {
 		return
@@ -202,7 +200,6 @@ func (f *fullDisplay) line(index int, now time.Time) string {
 	return name + " " + strings.Join(parts, " · ")
 }
 
-// writeFindings writes the findings since the last call, a line each.
 func (f *fullDisplay) writeFindings(out io.Writer) {
 	findings, next, unlisted := f.watch.Findings(f.nextFinding)
 	f.nextFinding = next

@@ -69,8 +69,7 @@ func (s *session) queryMachines(ctx context.Context, address string, started tim
 	}
 }
 
-// failedWrites returns a sentence about metrics that did not reach Prometheus, from the logs of the runners in a
-// folder; "" if there are none.
+// failedWrites returns a sentence about metrics that did not reach Prometheus, from the logs of the runners; or "".
 func failedWrites(dir results.Dir) string {
 	logs, _ := filepath.Glob(dir.Path("k6-runner-*.log")) // the pattern is valid
 	writes, failedRunners, reason := 0, 0, ""
@@ -92,7 +91,6 @@ func failedWrites(dir results.Dir) string {
 		format.Count(writes, "remote write"), format.Count(failedRunners, "runner"), reason)
 }
 
-// writesInterval is the time between two reads of the logs.
 const writesInterval = 5 * time.Second
 
 // watchWrites warns once if metrics do not reach Prometheus, while there is time to fix it.

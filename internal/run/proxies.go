@@ -9,8 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
-// findProxies records the proxies of the runners on this machine, and warns about each, because they are a part of the
-// measured system.
+// findProxies records the proxies of the runners, and warns about each, because it is a part of the measured system.
 func (s *session) findProxies() error {
 	if s.Suite.Target.Kind == suite.MutualTLS { // such handshakes never use a proxy
 		return nil
@@ -30,7 +29,6 @@ func (s *session) findProxies() error {
 	return nil
 }
 
-// hostOf returns the host of a URL, without any secrets.
 func hostOf(target string) string {
 	u, err := url.Parse(target)
 	if err != nil {

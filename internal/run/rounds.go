@@ -71,8 +71,7 @@ func (s *session) rounds(graceful, force context.Context) error {
 	}
 }
 
-// hold runs the script once, and waits for its runners while it shows their progress. In the first round it also runs
-// the actions.
+// hold runs the script once, and in the first round the actions, and shows the progress of the runners.
 func (s *session) hold(graceful, force context.Context, r round, m *meter) error {
 	group, err := s.driver.start(graceful, r)
 	if err != nil {
@@ -117,7 +116,6 @@ func (s *session) hold(graceful, force context.Context, r round, m *meter) error
 	return nil
 }
 
-// stopEnd returns the end of the run, or of this part of it, after a signal to `soak run`.
 func (s *session) stopEnd() shard.RunnerEnd {
 	subject := "the run"
 	if s.part > 0 {

@@ -32,7 +32,6 @@ func (s *session) setService(desc *service.Service) {
 	s.desc, s.service = desc, shard.ServiceOf(desc)
 }
 
-// completeService fills in the settings of a service that do not depend on its description.
 func (s *session) completeService() error {
 	p := &s.Plan
 	if err := s.completeServiceName(); err != nil {
@@ -80,7 +79,6 @@ func checkFile(path string) error {
 	return err
 }
 
-// set sets a setting of the script, and replaces its earlier value.
 func (s *session) set(name, value string) {
 	s.Settings = slices.DeleteFunc(s.Settings, func(setting string) bool { return strings.HasPrefix(setting, name+"=") })
 	s.Settings = append(s.Settings, name+"="+value)
@@ -137,15 +135,13 @@ func (s *session) setMarker() {
 	}
 }
 
-// loadScript loads the script with the plan and the settings of its suite, and returns the requirements that the script
-// declares.
+// loadScript returns the requirements that the script declares with the plan and settings of its suite.
 func (s *session) loadScript(ctx context.Context) (runners.Requirements, error) {
 	p := s.Plan
 	p.BackendURL = cmp.Or(p.BackendOf(1), unusedURL) // a script has one backend
 	return s.load(ctx, p, s.settings(nil), nil)
 }
 
-// load loads the script, and returns its requirements. It returns a UsageError if the script rejects its settings.
 func (s *session) load(ctx context.Context, p plan.Plan, settings, env map[string]string) (runners.Requirements, error) {
 	needs, err := runners.Inspect(ctx, s.k6, s.script, p.Document(settings), env)
 	var rejected runners.SettingsError
@@ -155,7 +151,6 @@ func (s *session) load(ctx context.Context, p plan.Plan, settings, env map[strin
 	return needs, err
 }
 
-// describe loads the description through the script, and fills in the settings that follow from it.
 func (s *session) describe(ctx context.Context) error {
 	p := &s.Plan
 	needs, err := s.loadScript(ctx)

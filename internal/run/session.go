@@ -92,8 +92,7 @@ func reportToCI(targets ci.Targets, stdout io.Writer, judge func(*ci.Reporter) (
 	return outcome, t.End(secret.Error(err), func(sentence string) { printMessage("warning: " + sentence) })
 }
 
-// newSession returns a session whose record has the command, the versions and the machine, and the description of a
-// service that is built in.
+// newSession returns a session with the command, the versions, the machine, and the description if it is built in.
 func newSession(c Config) *session {
 	secrets := secret.Environment(os.Environ())
 	s := &session{Config: c, secrets: secrets, watch: new(live.Watch), record: results.RunRecord{Circumstances: report.Circumstances{
@@ -174,7 +173,6 @@ func (s *session) prepareDriver(ctx context.Context) error {
 	return err
 }
 
-// savePlan stores the plan, which is the same for all parts of a run.
 func (s *session) savePlan() error {
 	p := s.Plan
 	if s.part > 0 {
@@ -233,7 +231,6 @@ func (s *session) inspect(ctx context.Context) (err error) {
 	return err
 }
 
-// planNeeds sets the requirements of a script whose plan determines them.
 func (s *session) planNeeds() {
 	p := &s.Plan
 	s.needs = runners.Requirements{VUs: p.Iterations(), Duration: time.Duration(p.Seconds)*time.Second + p.Teardown()}
@@ -329,8 +326,7 @@ func (s *session) storeRecords(ctx context.Context) error {
 	return s.dir.Seal(s.part)
 }
 
-// warn adds a warning to the verdict and to the page, and prints it. printWarnings prints the warnings from before its
-// first call.
+// warn adds a warning to the verdict and to the page. It prints the warning unless printWarnings will do so.
 func (s *session) warn(text string) {
 	s.warnMu.Lock()
 	s.record.Warnings = append(s.record.Warnings, text)
@@ -341,8 +337,7 @@ func (s *session) warn(text string) {
 	}
 }
 
-// printWarnings prints the warnings so far, after the header line or before an error. From then on, warn prints each
-// one.
+// printWarnings prints the warnings so far, after the header line or before an error. Then warn prints each one.
 func (s *session) printWarnings() {
 	for _, text := range s.record.Warnings {
 		printMessage("warning: " + text)

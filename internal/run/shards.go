@@ -125,7 +125,6 @@ func (s *session) collect(graceful, force context.Context) {
 	}
 }
 
-// shardsLocation returns the location of the shards of the run whose folder is d.
 func (s *session) shardsLocation(d results.Dir) string {
 	if s.Shards != "" {
 		return store.Join(s.Shards, s.Plan.TestID)
@@ -133,7 +132,6 @@ func (s *session) shardsLocation(d results.Dir) string {
 	return d.Path(results.ShardsDir)
 }
 
-// fetch makes one attempt to fetch the shards, for at most limit.
 func (s *session) fetch(ctx context.Context, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -144,8 +142,7 @@ func (s *session) fetch(ctx context.Context, limit time.Duration) error {
 	return errors.Join(s.dir.FetchShards(ctx, from), from.Close())
 }
 
-// deliver copies manifest and evidence of this machine to the location of the shards, if that is not the folder of the
-// run.
+// deliver copies manifest and evidence of this machine to the location of the shards, unless that is its folder.
 func (s *session) deliver(graceful, force context.Context) error {
 	if s.Shards == "" {
 		return nil

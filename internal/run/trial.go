@@ -78,8 +78,7 @@ func Try(ctx context.Context, c Config) error {
 	return trial.Connect(ctx, s.trialOf(s.desc))
 }
 
-// tryAnswer tries a response that ends by itself. It makes several attempts, because a service that fails some requests
-// may fail this one.
+// tryAnswer tries a response that ends by itself, several times, because the service may fail some requests.
 func tryAnswer(ctx context.Context, c trial.Config) (err error) {
 	const attempts = 3
 	c.ID = c.Marker + "-trial"
@@ -98,7 +97,6 @@ func tryAnswer(ctx context.Context, c trial.Config) (err error) {
 	return err
 }
 
-// firstPrompt returns the first prompt of PROMPTS; "" if there is none.
 func (s *session) firstPrompt() (prompt string) {
 	file := s.setting("PROMPTS", "")
 	if file == "" {
@@ -123,8 +121,8 @@ func (s *session) answerTimeout() time.Duration {
 	return time.Minute
 }
 
-// trialOf returns the configuration of a trial with the first topic of the run. No stream of the run has the trial's
-// id.
+// trialOf returns the configuration of a trial with the first topic of the run, and an id that no stream of the run
+// has.
 func (s *session) trialOf(desc *service.Service) trial.Config {
 	p := &s.Plan
 	return trial.Config{
@@ -174,8 +172,7 @@ func (s *session) reportWait(activity string, f func()) {
 	_ = s.withProgressReports(activity, func() error { f(); return nil })
 }
 
-// withProgressReports runs f, and prints the activity and its duration every 3 s. The Kubernetes driver prints its own
-// progress.
+// withProgressReports runs f, and prints the activity every 3 s. The Kubernetes driver prints its own progress.
 func (s *session) withProgressReports(activity string, f func() error) error {
 	const interval = 3 * time.Second
 	if s.On != "local" {

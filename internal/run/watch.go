@@ -22,15 +22,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Intervals between two polls of the files of a remote run. Requests to a bucket cost money, so it is polled less
-// often.
+// Intervals between two polls of a remote run. Requests to a bucket cost money, so it is polled less often.
 const (
 	folderInterval = 5 * time.Second
 	bucketInterval = 15 * time.Second
 )
 
-// pauseFactor is the minimum pause after a poll as a multiple of its duration. Polling therefore uses at most 1/20 of a
-// core.
+// pauseFactor is the minimum pause after a poll as a multiple of its duration, so polling uses at most 1/20 of a core.
 const pauseFactor = 20
 
 // A WatchConfig selects a run of another session, and configures the page that shows it.
@@ -122,7 +120,6 @@ func (e *remoteRun) reportLocation(path string) string {
 	return "`soak merge " + report.Shell(e.Location) + "` fetches its report"
 }
 
-// follow polls the files until the run has ended, and returns the path of its report; "" when ctx ends.
 func (e *remoteRun) follow(ctx context.Context) string {
 	end := time.Now() // last time at which a runner had not ended
 	for {
@@ -159,7 +156,6 @@ func (e *remoteRun) follow(ctx context.Context) string {
 	}
 }
 
-// report returns the path of the report in the folder of the run; "" if there is none yet.
 func (e *remoteRun) report() string {
 	if e.dir == "" {
 		return ""

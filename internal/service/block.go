@@ -54,7 +54,7 @@ func (b *Block) EventName() string {
 	return string(b.Event)
 }
 
-// isEvent reports whether want is the name of the event whose event line has the value name. It does not allocate.
+// isEvent reports whether want is the name of an event. name is the value of its event line. isEvent does not allocate.
 func isEvent(name []byte, want string) bool {
 	if len(name) == 0 {
 		return want == unnamed
@@ -88,8 +88,8 @@ type Reading struct {
 	Seq int64
 	// SentAt is when a message was sent, in microseconds since 1970, if HasSentAt. The service may round it to seconds.
 	SentAt int64
-	// ID is the position from which a client resumes after this message. It points into the block. Only resume.id sets
-	// it.
+	// ID is the position from which a client resumes after this message. It points into the block, and requires
+	// resume.id.
 	ID []byte
 
 	// Print is the fingerprint of a message, if message.same is set.
@@ -176,8 +176,8 @@ func (r *Reader) Read(b *Block) (out Reading) {
 	return out
 }
 
-// otherNumber reads the id of an event that is not a message. With message.every and numbers in ids, such an event has
-// a number too.
+// otherNumber reads the id of an event that is not a message: with message.every and numbers in ids, it is a number
+// too.
 func (m *Message) otherNumber(b *Block, out *Reading) {
 	if m.Interval > 0 && m.seq.source == fromID {
 		if v, ok := m.seq.find(b, nil); ok {
@@ -219,7 +219,6 @@ func (r *Reader) classifyOwner(b *Block, d *document, valid bool) (kind Kind, ma
 	return Foreign, marker
 }
 
-// withoutMarker returns the kind of an event that message.event allows and that has no marker.
 func (m *Message) withoutMarker() Kind {
 	if m.event != nil {
 		return Unmarked
@@ -267,7 +266,7 @@ func (s *Service) read(b *Block, d *document, out *Reading) (m checksumInput) {
 	return m
 }
 
-// Client returns the value of {client} in a block. ok is false if the block lacks it, or is not the event of
+// Client returns the value of {client} in a block. ok is false if the block has none or is not the event of
 // connect.then.
 func (s *Service) Client(b *Block) (client string, ok bool) {
 	if s.SecondRequest == nil && s.client.source == fromNowhere || s.SecondRequest != nil && !isEvent(b.Event, s.SecondRequest.Event) {

@@ -2,7 +2,6 @@ package service
 
 import "reflect"
 
-// checkContradictions reports valid fields that contradict each other.
 func (p *parser) checkContradictions(root *fields) {
 	p.checkInterval(root)
 	p.rejectEndlessFields(root)

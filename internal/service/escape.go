@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// An escape is the set of escapings that the context of a text requires. JSON in a URL or a form needs json and url.
+// An escape is a set of escapings. JSON in a URL or a form needs json and url.
 type escape struct{ json, url, header bool }
 
 func (e escape) append(dst []byte, text string) []byte {
@@ -40,8 +40,7 @@ func escapeJSON(text string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(out.String(), `"`), "\"\n")
 }
 
-// allowedInURL reports whether a byte in the text of a template needs no escape in a URL. The author writes delimiters
-// such as ? and &.
+// allowedInURL reports whether a URL may contain a byte of a template. The author writes delimiters such as ? and &.
 func allowedInURL(b byte) bool {
 	return b < 0x80 && (strings.IndexByte(":/?@!$&'()*+,;=%", b) >= 0 || url.QueryEscape(string(rune(b))) == string(rune(b)))
 }

@@ -18,7 +18,6 @@ var (
 	ErrMarker  = errors.New("the marker is missing or does not match the checksum")
 )
 
-// An extractor finds one value in a block.
 type extractor struct {
 	source  source
 	pattern *pattern // its group is the value; nil: the whole text is the value

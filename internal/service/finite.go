@@ -171,7 +171,6 @@ func (c *condition) matches(b *Block, d *document, valid bool) bool {
 	return ok && string(v.text) == *c.value
 }
 
-// finite parses end for end.by: 'event'.
 func (p *parser) finite(end *fields) {
 	s := p.service
 	f := s.Finite
@@ -191,7 +190,6 @@ func (p *parser) finite(end *fields) {
 	}
 }
 
-// conditions parses one condition or a list of alternatives.
 func (p *parser) conditions(n *node, path string) (out []condition) {
 	if n == nil {
 		return nil

@@ -15,10 +15,8 @@ import (
 // maxDepth limits the nesting of a payload, because each level uses stack space. A deeper payload counts as malformed.
 const maxDepth = 1000
 
-// maxPaths is the maximum number of paths in a description.
 const maxPaths = 24
 
-// A document is the payload of a block as JSON.
 type document struct {
 	data  []byte
 	found [maxPaths]gjson.Result // value at each path
@@ -95,7 +93,6 @@ func (d *document) note(b *branch, value gjson.Result) {
 	}
 }
 
-// validJSON reports whether data is one JSON value that is nested at most maxDepth levels deep.
 func validJSON(data []byte) bool { return !tooDeep(data) && gjson.ValidBytes(data) }
 
 func tooDeep(data []byte) bool {
@@ -169,7 +166,6 @@ func unquote(raw string) string {
 	return decodeString(raw)
 }
 
-// decodeString decodes a valid JSON string as encoding/json does.
 func decodeString(raw string) (text string) {
 	_ = json.Unmarshal([]byte(raw), &text)
 	return text

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A segment is one step of a path: to the member of an object, or to an item of a list.
+// A segment is one step of a path.
 type segment struct {
 	key   string
 	index int // −1: the segment has a key

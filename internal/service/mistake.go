@@ -20,7 +20,6 @@ type mistake struct {
 
 type mistakes []mistake
 
-// add adds a sentence about the field at a position.
 func (m *mistakes) add(at int64, format string, args ...any) {
 	*m = append(*m, mistake{at, oneLine(fmt.Sprintf(format, args...))})
 }
@@ -85,7 +84,6 @@ func distance(a, b string) int {
 	return last[len(b)]
 }
 
-// enumerate joins names, with another separator before the last one.
 func enumerate(names []string, separator, last string) string {
 	if len(names) == 1 {
 		return names[0]

@@ -79,7 +79,6 @@ func readNode(decoder *json.Decoder, depth int) (*node, error) {
 	return n, err
 }
 
-// fill reads the content and the closing bracket of an object or a list.
 func (n *node) fill(decoder *json.Decoder, depth int) error {
 	for decoder.More() {
 		m := member{}

@@ -12,8 +12,7 @@ const NoopName = "noop"
 // may also have a version, a ledger, broadcasts and a gauge of its open streams.
 func (s *Service) MatchesBackend() bool { return s.Name == NoopName }
 
-// MeasuresSilence reports whether to measure the longest silence of each stream. On noop streams it equals the largest
-// gap between two messages, so measuring it too would only use memory.
+// MeasuresSilence reports whether to measure the longest silence of each stream. For noop, the message gaps show it.
 func (s *Service) MeasuresSilence() bool { return s.Name != NoopName }
 
 // BuiltIn returns the description of a service that is part of this program. An empty name means noop. ok is false if

@@ -34,8 +34,7 @@ func Parse(description []byte) (*Service, error) {
 	return p.service, nil
 }
 
-// digest returns the hash of a description, independent of white space, the order of fields and the notation of
-// numbers.
+// digest returns a hash that ignores white space, the order of fields and the notation of numbers.
 func digest(description []byte) (string, error) {
 	var value any
 	if err := json.Unmarshal(description, &value); err != nil {
@@ -53,7 +52,7 @@ type parser struct {
 	isUnclear bool
 }
 
-// nameOfService matches the name of a service. Names of files contain it.
+// nameOfService matches the name of a service, which file names contain.
 var nameOfService = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 func (p *parser) root(n *node) {
@@ -87,7 +86,6 @@ func (p *parser) root(n *node) {
 	p.checkContradictions(f)
 }
 
-// token parses a function or the name of an environment variable.
 func (p *parser) token(n *node) {
 	if n != nil && n.kind == kindText {
 		variables := []string{"SUBSCRIBE_TOKEN", "BACKEND_TOKEN"}
@@ -135,7 +133,6 @@ func (p *parser) connect(root *fields) {
 	p.request(t, &s.SecondRequest.Request, requestRules{method: "POST", fields: known})
 }
 
-// clientOf parses connect.client: a header of the response, or a place in its events.
 func (p *parser) clientOf(n *node) {
 	text, _ := n.value.(string)
 	name, isHeader := strings.CutPrefix(text, "header:")
@@ -291,7 +288,6 @@ func (p *parser) end(root *fields) {
 	}
 }
 
-// gapHeader matches the name and the value of a header.
 var gapHeader = regexp.MustCompile(`^([!#$%&'*+.^_|~0-9A-Za-z-]+):[ \t]*(\S.*?)[ \t]*$`)
 
 func (p *parser) resume(root *fields) {

@@ -5,7 +5,6 @@ import (
 	"slices"
 )
 
-// fields are the members of an object in a description.
 type fields struct {
 	path     string // of the object; "": the whole description
 	node     *node
@@ -57,7 +56,6 @@ func (f *fields) qualifiedName(name string) string {
 	return f.path + "." + name
 }
 
-// valueNode returns nil if the field is missing.
 func (f *fields) valueNode(name string) *node { return f.byName[name].node }
 
 // states reports whether any of the fields is present or has a reported mistake.

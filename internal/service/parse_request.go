@@ -50,7 +50,6 @@ func (p *parser) url(f *fields, r *Request, rules requestRules) {
 	}
 }
 
-// headers parses the headers, and rejects those that the client sets.
 func (p *parser) headers(f *fields, r *Request, rules requestRules) {
 	n := f.valueNode("headers")
 	if n == nil {
@@ -119,7 +118,6 @@ func (p *parser) body(f *fields, r *Request, rules requestRules) {
 	r.Body = p.template(n, name, text, l, rules)
 }
 
-// statuses parses the statuses that confirm the request.
 func (p *parser) statuses(f *fields, r *Request) {
 	n := f.valueNode("ok")
 	if n == nil {

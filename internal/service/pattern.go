@@ -43,7 +43,6 @@ func compilePattern(expression string) (*pattern, error) {
 	return p, nil
 }
 
-// find returns the group of the leftmost match.
 func (p *pattern) find(text []byte) (found []byte, ok bool) {
 	if p.name != nil {
 		number, ok := bytes.CutPrefix(bytes.Trim(text, " "), p.name)

@@ -13,7 +13,7 @@ const idleIntervals = 2.5
 // FiniteSuite is the suite for responses that end with a terminal event.
 const FiniteSuite = "finite"
 
-// minIdle is the shortest idle timeout of a run that publishes. Such a run publishes nothing in its first and last
+// minIdle is the shortest idle timeout of a run that publishes, because it does not publish in its first and last
 // seconds.
 const minIdle = 10 * time.Second
 

@@ -2,7 +2,6 @@ package service
 
 import "github.com/cespare/xxhash/v2"
 
-// parseShared parses message.same.
 func (p *parser) parseShared(f *fields) {
 	n := f.valueNode("same")
 	if n == nil {

@@ -48,7 +48,6 @@ func (f Field) numeric() bool { return f == N || f == Seq || f == SentAt }
 // A Template is a compiled text with placeholders. The zero value is the empty text.
 type Template struct{ parts []part }
 
-// A part is a literal text, or a placeholder if literal is "".
 type part struct {
 	literal string
 	field   Field
@@ -108,7 +107,6 @@ const (
 // placeholder matches {name}. It does not match JSON, where a quote or a closing brace follows an opening brace.
 var placeholder = regexp.MustCompile(`^\{([A-Za-z][A-Za-z0-9_]*)\}`)
 
-// A compiler compiles one text into a template.
 type compiler struct {
 	language language
 	fields   []Field // allowed in this request
@@ -151,7 +149,6 @@ func (c *compiler) isEscaped(text string) bool {
 	return (len(text)-len(strings.TrimRight(text, `\`)))%2 == 1
 }
 
-// flush adds the collected literal to the template.
 func (c *compiler) flush() {
 	if len(c.literal) > 0 {
 		c.out.parts = append(c.out.parts, part{literal: string(c.literal)})
@@ -252,7 +249,6 @@ func (c *compiler) endJSON() {
 	c.json, c.quoted = false, false
 }
 
-// hexadecimal reports whether a text begins with two hexadecimal digits.
 func hexadecimal(text string) bool {
 	for i := range 2 {
 		if i >= len(text) || !strings.ContainsRune("0123456789abcdefABCDEF", rune(text[i])) {

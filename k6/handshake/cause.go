@@ -74,7 +74,6 @@ var certificateAlerts = []tls.AlertError{
 // tlsCause returns the cause of an error on a TCP connection; timeout, reset and fallback are the causes specific to
 // the failed phase. A server refuses a client certificate with an alert. In TLS 1.3 the alert arrives only after the
 // client has completed its handshake.
-// client has completed its handshake.
 func tlsCause(ctx context.Context, err error, timeout, reset, fallback Cause) Cause {
 	var verification *tls.CertificateVerificationError
 	var host x509.HostnameError

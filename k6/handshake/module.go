@@ -12,7 +12,6 @@ import (
 	"go.k6.io/k6/v2/js/modules"
 )
 
-// importPath is the name of the module in scripts.
 const importPath = "k6/x/handshake"
 
 func init() { modules.Register(importPath, modules.Module(new(rootModule))) }
@@ -31,12 +30,10 @@ type module struct {
 	exports modules.Exports
 }
 
-// NewModuleInstance returns the module of a virtual user.
 func (r *rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 	m := &module{root: r, vu: vu, metrics: registerMetrics(vu)}
 	m.exports = modules.Exports{Named: map[string]any{"connect": vu.Runtime().ToValue(m.connect)}}
 	return m
 }
 
-// Exports returns what a script can import from k6/x/handshake.
 func (m *module) Exports() modules.Exports { return m.exports }

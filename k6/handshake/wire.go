@@ -5,8 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// A wire is a connection below TLS that counts its bytes: TLS records, handshakes included, without the headers of TCP
-// and IP.
+// A wire is a connection below TLS that counts the bytes of TLS records, without the headers of TCP and IP.
 type wire struct {
 	net.Conn
 	sent, received atomic.Int64

@@ -58,12 +58,10 @@ func (s *stage) newLane() *lane {
 	return l
 }
 
-// settleTime is how long connections stay open after the last response of a stage, so that unrequested bytes can
-// arrive.
+// settleTime is how long connections stay open after a stage's last response, so that unrequested bytes can arrive.
 const settleTime = 50 * time.Millisecond
 
-// closeLanes checks the connections of the stage for unrequested bytes, then closes them. It runs after the last
-// request.
+// closeLanes checks the connections for unrequested bytes, then closes them. It runs after the last request.
 func (s *stage) closeLanes() {
 	select {
 	case <-time.After(settleTime):
@@ -162,8 +160,7 @@ func (l *lane) checkIdle() bool {
 	return len(received) == 0 && (err == nil || errors.Is(err, errors.ErrUnsupported))
 }
 
-// requestTimeout matches the response that a server may send on an idle connection before it closes it (RFC 9110,
-// 15.5.9).
+// requestTimeout matches what a server may send before it closes an idle connection (RFC 9110, 15.5.9).
 var requestTimeout = regexp.MustCompile(`^HTTP/1\.[01] 408`)
 
 // isTimeout reports whether an error is a timeout, including context.DeadlineExceeded.

@@ -24,7 +24,6 @@ import (
 	"github.com/sse-soak/sse-soak/k6/network"
 )
 
-// importPath is the name of the module in scripts.
 const importPath = "k6/x/requests"
 
 func init() { modules.Register(importPath, modules.Module(rootModule{})) }
@@ -43,7 +42,6 @@ type requestMetrics struct {
 	duration, first, waited, connected, late, unrequested, sentAfter, inFlight *metrics.Metric
 }
 
-// NewModuleInstance returns the module of a virtual user.
 func (rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 	r, rt := vu.InitEnv().Registry, vu.Runtime()
 	m := &module{vu: vu, metrics: &requestMetrics{
@@ -65,7 +63,6 @@ func (rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 	return m
 }
 
-// Exports returns what a script can import from k6/x/requests.
 func (m *module) Exports() modules.Exports { return m.exports }
 
 // call returns the JavaScript function of a load model. That function returns a promise of the stage's counts.

@@ -108,8 +108,7 @@ func (a *arrivals) assign() (wait time.Duration, allBusy bool) {
 	}
 }
 
-// nextTicket returns the next request for a free lane. If none is due, it waits on wake. It returns false if there are
-// no more.
+// nextTicket returns the next request for a free lane. If none is due, it waits on wake. It returns false at the end.
 func (a *arrivals) nextTicket(wake chan ticket) (ticket, bool) {
 	a.mu.Lock()
 	now := time.Now()
@@ -170,8 +169,7 @@ func (a *arrivals) work(t ticket) {
 // timerLateness is the maximum lateness of a timer. Go's runtime waits in whole milliseconds.
 const timerLateness = 2 * time.Millisecond
 
-// sleep sleeps as precisely as the system allows, because the delay of a late request would be attributed to the
-// service.
+// sleep is as precise as the system allows, because the delay of a late request would be attributed to the service.
 func sleep(ctx context.Context, d time.Duration) {
 	end := time.Now().Add(d)
 	if d > timerLateness {

@@ -176,8 +176,7 @@ func withPlaceholders(text []byte) []byte {
 	return bytes.ReplaceAll(text, []byte(unique), []byte(placeholder))
 }
 
-// writeUnique writes the request with a unique text to buf, and returns both. The text consists of prefix, zeros and n
-// in base 36.
+// writeUnique writes the request to buf with a unique text of prefix, zeros and n in base 36. It returns both.
 func (op *operation) writeUnique(buf []byte, prefix string, n int64) (request, text []byte) {
 	buf = append(buf[:0], op.bytes...)
 	number := strconv.FormatInt(n, 36)

@@ -139,7 +139,6 @@ func (s *stage) noteUnrequested(op *operation, received []byte) {
 	}
 }
 
-// drop counts requests that were never made.
 func (s *stage) drop(n int64) {
 	if n == 0 {
 		return

@@ -213,8 +213,7 @@ func (b *broadcaster) measure(tags metrics.TagsAndMeta) {
 	}
 }
 
-// deliveredStreams returns the number of streams that the service reached with a broadcast, according to its response;
-// -1 if unknown.
+// deliveredStreams returns the number of reached streams in the response of the service; -1 if unknown.
 func deliveredStreams(resp *httpext.Response) int {
 	var result struct{ Delivered *int }
 	if resp == nil || resp.Status != http.StatusOK {

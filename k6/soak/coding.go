@@ -24,8 +24,7 @@ func (o *observer) startCoding(coding string) {
 	o.recorder.changeCoding(coding, func(sum *shard.Coding) { sum.Streams++ })
 }
 
-// message counts a message. first is the time since the headers for the first message of a stream, and negative for
-// others.
+// message counts a message. first is the time since the headers for a stream's first message, and negative for others.
 func (c *codedStream) message(r *recorder, at time.Time, first time.Duration) {
 	r.changeCoding(c.coding, func(sum *shard.Coding) {
 		interval := r.config.Interval

@@ -104,7 +104,6 @@ func isRemote(rawURL string) bool {
 	return true
 }
 
-// controlCallbacks are the callbacks of all control streams, whose values are controlStreams.
 var controlCallbacks = sseclient.Callbacks{
 	Request: func(s *sseclient.Stream) sseclient.Request {
 		return sseclient.Request{URL: controlStreamOf(s).group.url}

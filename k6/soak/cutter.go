@@ -12,7 +12,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// cutKinds maps the kinds of cuts in a plan to those of the client.
 var cutKinds = map[string]sseclient.Cut{plan.CutFIN: sseclient.CutFIN, plan.CutRST: sseclient.CutRST, plan.CutHalf: sseclient.CutHalfOpen, plan.CutPause: sseclient.CutPause}
 
 // A cutter cuts streams of this runner at the planned times; a cut is a disconnect or a pause. It chooses at random

@@ -293,7 +293,6 @@ func (e *ender) recordResponse(request *sseclient.Request, resp *httpext.Respons
 	e.h.m.recorder.addEndResponse(server, code, duration)
 }
 
-// code returns the outcome of a request as a value of shard.TagCode.
 func (e *ender) code(resp *httpext.Response) string {
 	const unknown = 1000 // k6's code for other errors
 	switch {

@@ -9,7 +9,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// maxExplanation is the maximum length in bytes of a text from the service.
 const maxExplanation = 200
 
 // explanation returns the error of a failed attempt or stream, without secrets. For an unexpected status, it returns

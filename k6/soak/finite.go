@@ -49,7 +49,6 @@ type finiteLoad struct {
 	changed       chan struct{} // has a value after a response or a pause has ended
 }
 
-// A finiteClient makes one request after another.
 type finiteClient struct {
 	requests int64  // complete responses so far
 	value    string // {client} of its last response
@@ -204,8 +203,7 @@ func (f *finiteLoad) busy() int64 {
 	return f.inFlight + f.pausedClients
 }
 
-// await waits until no response is in flight, until deadline, or until the iteration is interrupted. A zero deadline is
-// no limit.
+// await waits until no response is in flight, the deadline passes (zero: none), or the iteration is interrupted.
 func (f *finiteLoad) await(deadline time.Time) {
 	for f.pending() > 0 && f.ctx.Err() == nil && (deadline.IsZero() || time.Now().Before(deadline)) {
 		f.awaitChange(deadline)
@@ -259,7 +257,6 @@ func (f *finiteLoad) start(n int64, due time.Time) {
 	})
 }
 
-// client returns an idle client, or a new one if there is none. The caller holds mu.
 func (f *finiteLoad) client() *finiteClient {
 	last := len(f.idle) - 1
 	if last < 0 {

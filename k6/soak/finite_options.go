@@ -56,7 +56,6 @@ func (o *finiteOptions) check() error {
 	return nil
 }
 
-// abandonments maps the values of abandonBy to cuts.
 var abandonments = map[string]sseclient.Cut{
 	"": sseclient.CutFIN, "fin": sseclient.CutFIN, "reset": sseclient.CutRST, "vanish": sseclient.CutVanish,
 }

@@ -95,7 +95,6 @@ func (h *holding) newStream(n, index int) (*holdStream, error) {
 	return s, nil
 }
 
-// callbacks returns the callbacks of the streams, whose values are holdStreams.
 func (h *holding) callbacks() sseclient.Callbacks {
 	streamOf := func(s *sseclient.Stream) *holdStream { return s.Value().(*holdStream) }
 	callbacks := h.m.recorder.callbacks(func(s *sseclient.Stream) *observer { return streamOf(s).observer })
@@ -130,7 +129,6 @@ func (h *holding) callbacks() sseclient.Callbacks {
 	return callbacks
 }
 
-// group returns the set of streams to which the stream belongs: those with or without phases.
 func (s *holdStream) group() *sse.Streams {
 	if s.isPhased() {
 		return s.holding.phaseGroup
@@ -150,7 +148,6 @@ func (s *holdStream) reconnects() bool {
 
 func (s *holdStream) ledger() *ledger.Ledger { return s.observer.ledger }
 
-// request returns the request of the next attempt.
 func (s *holdStream) request() sseclient.Request {
 	h, id := s.holding, s.ledger().ID()
 	if s.overrides == nil {

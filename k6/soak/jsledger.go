@@ -12,8 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
-// A jsLedger is the read-only Ledger of a script. Only its connection writes to it. As a Go value it is the Ledger that
-// `new EventSource(url, {ledger})` accepts.
+// A jsLedger is the Ledger of a script. Only its connection writes to it, so Set and Delete return false. As a Go value
+// it is the Ledger that `new EventSource(url, {ledger})` accepts.
 type jsLedger struct {
 	observer
 	rt *sobek.Runtime
@@ -50,7 +50,6 @@ func (l *jsLedger) String() string {
 	return fmt.Sprintf("%s %s: %s", r.ID, r.State, strings.Join(counts, ", "))
 }
 
-// Get returns a property.
 func (l *jsLedger) Get(key string) sobek.Value {
 	if value, ok := ledgerValues[key]; ok {
 		r := l.ledger.Sums()
@@ -62,14 +61,10 @@ func (l *jsLedger) Get(key string) sobek.Value {
 	return nil
 }
 
-// Set returns false, because a script cannot change a ledger.
 func (l *jsLedger) Set(string, sobek.Value) bool { return false }
 
-// Has reports whether a property exists.
 func (l *jsLedger) Has(key string) bool { return ledgerValues[key] != nil || key == "toString" }
 
-// Delete returns false, because a script cannot change a ledger.
 func (l *jsLedger) Delete(string) bool { return false }
 
-// Keys returns the enumerable properties, sorted.
 func (l *jsLedger) Keys() []string { return slices.Sorted(maps.Keys(ledgerValues)) }

@@ -93,8 +93,7 @@ var controlMetrics = []metric{
 	{"soak_control_lateness_max_seconds", metrics.Gauge, func(s *snapshot) float64 { return s.controlLateness.Seconds() }},
 }
 
-// actionMetric is 0 before the planned start of an action, and 1 after it. The tag `action` contains the name of the
-// action.
+// actionMetric is 0 before the planned start of an action, and 1 after it. The tag `action` contains its name.
 const actionMetric = "soak_action"
 
 // quantile returns the value function of a metric: a quantile of the recent lateness, in seconds.

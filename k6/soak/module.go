@@ -32,7 +32,6 @@ func init() {
 // A rootModule is shared by all virtual users of the process.
 type rootModule struct{ recorder *recorder }
 
-// NewModuleInstance returns the module of a virtual user.
 func (m *rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 	m.recorder.telemetry.register(vu.InitEnv().Registry)
 	return &module{vu: vu, recorder: m.recorder, sse: sse.NewModule(vu), compiled: map[sobek.Value]*jsService{}}
@@ -118,7 +117,6 @@ func (m *module) environment(name string) string {
 	return ""
 }
 
-// newLedger implements the constructor `new Ledger(id)`.
 func (m *module) newLedger(call sobek.ConstructorCall) *sobek.Object {
 	rt := m.vu.Runtime()
 	if m.vu.State() == nil {
@@ -164,8 +162,7 @@ func (m *module) defaultCredentials() *credentials {
 	return m.credentials
 }
 
-// token returns the value of a token variable of the environment, "" for other variables. A value with control
-// characters is an error.
+// token returns the value of a token variable, "" for other variables. A value with control characters is an error.
 func (m *module) token(variable string) (string, error) {
 	i := slices.Index(tokenVariables, variable)
 	if i < 0 {

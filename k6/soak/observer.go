@@ -56,7 +56,6 @@ func (o *observer) Callbacks() sseclient.Callbacks {
 	return o.recorder.callbacks(func(*sseclient.Stream) *observer { return o })
 }
 
-// callbacks returns the callbacks that record streams in their ledgers.
 func (r *recorder) callbacks(observerOf func(*sseclient.Stream) *observer) sseclient.Callbacks {
 	callbacks := sseclient.Callbacks{
 		Connecting: func(s *sseclient.Stream, at time.Time) { observerOf(s).connecting(at) },

@@ -326,7 +326,6 @@ func runnerIndex(variable string, options lib.Options) (int, error) {
 	return 1, nil
 }
 
-// plannedIterations returns the number of iterations of all runners, for scenarios with a planned number.
 func plannedIterations(scenarios lib.ScenarioConfigs) (sum int64) {
 	for _, s := range scenarios {
 		switch c := s.(type) {

@@ -9,12 +9,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// maxFindings is the maximum number of findings in a line of progress. A restart of the service drops all streams
-// within one second.
+// maxFindings limits the findings in a line of progress. A restart of the service drops all streams within one second.
 const maxFindings = 20
 
-// A progressNews provides the findings and the series that are new in a line of progress. The zero value is ready to
-// use.
+// A progressNews provides the findings and the series that are new in a line of progress.
 type progressNews struct {
 	bucketCount       int                   // ended buckets that were reported
 	faults            map[string]faultState // connections with faults, by id

@@ -34,7 +34,6 @@ type response struct {
 	closedByClient bool      // the client closed the stream after a silence
 }
 
-// responseCallbacks returns the callbacks of streams whose values are responses.
 func responseCallbacks() sseclient.Callbacks {
 	responseOf := func(s *sseclient.Stream) *response { return s.Value().(*response) }
 	return sseclient.Callbacks{
@@ -74,8 +73,7 @@ func (r *response) opened(at time.Time, resp *sseclient.Response) {
 	r.request = sseclient.Request{} // releases the memory of the body
 }
 
-// block counts a block of the response. It closes the stream after a silence, and when the client abandons the
-// response.
+// block counts a block of the response. It closes the stream after a silence, or to abandon the response.
 func (r *response) block(at time.Time, b *eventstream.Block) {
 	f := r.load
 	block := blockOf(&b.Event, b.HasData, b.HasComment)
@@ -178,7 +176,6 @@ func (r *response) readNumbers(text []byte) {
 	}
 }
 
-// refuse ends a response whose request could not be created.
 func (r *response) refuse(err error) {
 	r.reason = r.credentials.hide(err.Error())
 	r.account.Close(r.load.m.recorder.instant(time.Now()), ledger.NeverOpened)

@@ -55,7 +55,6 @@ func (r *responses) endBucketIfOver(now time.Time) {
 	r.startBucket(unix)
 }
 
-// packed returns the stored form of a histogram, nil for an empty one.
 func packed(h *shard.Histogram) *shard.Packed {
 	if h.Count() == 0 {
 		return nil
@@ -78,7 +77,6 @@ func (r *responses) addOpened(server string) {
 	r.sum.Bursts.AddServer(server, 1)
 }
 
-// addSkipped counts a request that was not made.
 func (r *responses) addSkipped() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,8 +128,7 @@ func (r *responses) currentBucket() shard.ResponseBucket {
 	return now
 }
 
-// progress adds the counts and the current bucket to a line of progress, and the findings and buckets since the last
-// one.
+// progress adds the counts, the current bucket, and the findings and buckets since the last call.
 func (r *responses) progress(p *shard.Progress) {
 	if r == nil {
 		return

@@ -43,7 +43,6 @@ func (s *jsService) checkTokenTTL(ttl int) error {
 	return nil
 }
 
-// service implements soak.service(description).
 func (m *module) service(description *sobek.Object) *sobek.Object {
 	rt := m.vu.Runtime()
 	m.requireInit("soak.service")
@@ -242,5 +241,4 @@ func (s *jsService) secondRequestFor(e *eventstream.Event, values *service.Value
 	return out, nil
 }
 
-// endNames has the values of end.by in a description.
 var endNames = [...]string{service.ByClient: "client", service.ByRequest: "request", service.ByServer: "server", service.ByEvent: "event"}

@@ -29,8 +29,7 @@ func (m *module) settings(serviceObject, explicit sobek.Value) *sobek.Object {
 	return m.settingsOf("soak.settings", s, explicit)
 }
 
-// settingsOf stores the plan of a service and returns its settings. s is nil for soak.plan. function is the name in
-// errors.
+// settingsOf stores the plan of a service and returns its settings. s is nil for soak.plan. function is for errors.
 func (m *module) settingsOf(function string, s *jsService, explicit sobek.Value) *sobek.Object {
 	rt := m.vu.Runtime()
 	m.requireInit(function)

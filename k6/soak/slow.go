@@ -148,8 +148,7 @@ func (h *holding) countArrivals(p *phase, sent uint64, count func(name string, n
 	count(slowRepeated, float64(repeats))
 }
 
-// received returns the number of broadcasts that arrived on the stream at index i, or of messages if there are no
-// broadcasts.
+// received returns the number of broadcasts on the stream at index i, or of messages if there are no broadcasts.
 func (h *holding) received(i int) uint64 {
 	b := h.broadcaster
 	if b == nil {

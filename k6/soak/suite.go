@@ -11,7 +11,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// suite implements soak.suite(suite).
 func (m *module) suite(v sobek.Value) {
 	rt := m.vu.Runtime()
 	m.requireInit("soak.suite")

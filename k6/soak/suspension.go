@@ -39,7 +39,6 @@ func newSleepClock(read func() (time.Duration, bool)) *sleepClock {
 	return c
 }
 
-// duration returns how long the machine was suspended, 0 if it was not or the system does not report it.
 func (c *sleepClock) duration() time.Duration {
 	now, ok := c.read()
 	if ok && !c.known {
@@ -107,8 +106,7 @@ func (o *outputSoak) awaitNetwork(limit time.Duration) {
 	}
 }
 
-// restart replaces this process with a new one, which runs the clients for the rest of the run. It returns only on an
-// error.
+// restart replaces this process with one that runs the clients for the rest of the run. It returns only on an error.
 func (o *outputSoak) restart(now time.Time) error {
 	select {
 	case <-o.stop:

@@ -67,8 +67,7 @@ func bucketOf(t time.Time) int64 {
 
 func (t *tally) instant(at time.Time) ledger.Instant { return at.Sub(t.start) }
 
-// wall returns the wall clock at the start plus the elapsed time, so that a change of the clock leaves no gap in the
-// series.
+// wall returns the wall clock at the start plus the elapsed time, so a change of the clock leaves no gap in the series.
 func (t *tally) wall(now time.Time) time.Time { return t.start.Add(now.Sub(t.start)).Round(0) }
 
 // addStream counts a stream that has opened. duration is the time that its connection attempt took.

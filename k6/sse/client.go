@@ -126,5 +126,4 @@ type OpenError struct {
 
 var _ error = (*OpenError)(nil)
 
-// Error returns the message.
 func (e *OpenError) Error() string { return e.Message }

@@ -19,8 +19,8 @@ var (
 	errTimeout = errors.New("the request took longer than its timeout")
 )
 
-// run reads the stream to its end and calls the handlers. It returns the exception of a handler. The reader ends before
-// run returns.
+// run calls the handlers until the stream ends. It returns the exception of a handler. The reader ends before run
+// returns.
 func (c *Client) run() error {
 	c.started = time.Now()
 	defer func() {
@@ -53,8 +53,8 @@ func (c *Client) run() error {
 	}
 }
 
-// post passes a task to the goroutine of open, and waits until that goroutine accepts it. It returns false after Close
-// and after the end of open.
+// post passes a task to the goroutine of open, and waits for its acceptance. It returns false after Close or the end of
+// open.
 func (c *Client) post(task func() error) bool {
 	select {
 	case c.tasks <- task:

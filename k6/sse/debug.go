@@ -11,8 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// debugOf returns a function that creates the log of one request, in the format of k6's option http-debug; nil if that
-// option is not set.
+// debugOf returns a function that creates the log of one request, or nil without k6's option http-debug.
 func debugOf(state *lib.State, tags *metrics.TagsAndMeta) func() *sseclient.Debug {
 	option := state.Options.HTTPDebug.String
 	if option == "" {

@@ -32,7 +32,6 @@ func New() modules.Module { return rootModule{} }
 
 type rootModule struct{}
 
-// NewModuleInstance returns the module of a virtual user.
 func (rootModule) NewModuleInstance(vu modules.VU) modules.Instance { return NewModule(vu) }
 
 // A Module opens the event streams of one virtual user, for its script and for Go callers. The streams of both push the

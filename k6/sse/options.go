@@ -210,8 +210,8 @@ func parseBool(v sobek.Value) (bool, error) {
 	return value, nil
 }
 
-// parseReconnect parses the option reconnect. Unlike the standard, true also allows reconnects after a status that may
-// be temporary.
+// parseReconnect parses the option reconnect. Unlike the standard, true reconnects after a status that may be
+// temporary.
 func parseReconnect(v sobek.Value) (sseclient.Reconnect, error) {
 	value, err := parseBool(v)
 	switch {

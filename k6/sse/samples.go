@@ -29,8 +29,7 @@ func (m *Meter) meter() *Meter { return m }
 
 func meterOf(s *sseclient.Stream) *Meter { return s.Value().(interface{ meter() *Meter }).meter() }
 
-// measure extends the callbacks of streams, so that they push samples. tags are the tags of the requests of these
-// streams.
+// measure makes the callbacks push the samples of their streams. tags are the tags of the requests.
 func (s *session) measure(tags *metrics.TagsAndMeta, callbacks *sseclient.Callbacks) {
 	callbacks.Opened = chain(callbacks.Opened, func(st *sseclient.Stream, started time.Time, r *sseclient.Response) {
 		m := meterOf(st)
@@ -116,8 +115,7 @@ func (s *session) scheduleFlush() {
 	}
 }
 
-// flush passes the samples to k6. If the context has ended, it keeps them for finish. It runs in the goroutine of the
-// timer.
+// flush passes the samples to k6, or keeps them for finish if the context has ended. It runs in the timer's goroutine.
 func (s *session) flush() {
 	s.flushing.Lock()
 	defer s.flushing.Unlock()

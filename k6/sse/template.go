@@ -20,7 +20,6 @@ type firstEvent struct {
 // braces are literal, so JSON needs no escapes.
 type template string
 
-// placeholder is the start of each placeholder.
 const placeholder = "{first."
 
 // parseTemplate returns an error for an unknown placeholder.

@@ -126,7 +126,6 @@ func (c *Client) Create(ctx context.Context, run *unstructured.Unstructured, j J
 	return nil
 }
 
-// ownedBy returns the owner reference of objects that the cluster deletes with a TestRun.
 func ownedBy(run *unstructured.Unstructured) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: run.GetAPIVersion(), Kind: run.GetKind(), Name: run.GetName(), UID: run.GetUID()}}
 }
@@ -205,7 +204,6 @@ func (c *Client) Find(ctx context.Context, namespace, id string) (j Job, err err
 	return j, nil
 }
 
-// selector returns the label selector of the objects that the operator creates for a TestRun.
 func selector(name string) string {
 	return labels.SelectorFromSet(labels.Set{"app": "k6", "k6_cr": name}).String()
 }

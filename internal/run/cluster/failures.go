@@ -40,7 +40,6 @@ func waitReason(pod *corev1.Pod) string {
 	return ""
 }
 
-// reason joins a reason of Kubernetes and its message, if there is one.
 func reason(word, message string) string {
 	if message == "" {
 		return word

@@ -55,7 +55,6 @@ func (r *runnerAPI) close() {
 	}
 }
 
-// doRequest sends a request with a JSON body, or none, and decodes the JSON response into answer.
 func doRequest(ctx context.Context, method, url string, body, answer any) error {
 	var text io.Reader
 	if body != nil {
@@ -84,7 +83,6 @@ func doRequest(ctx context.Context, method, url string, body, answer any) error 
 	return nil
 }
 
-// k6Status is the body of requests and responses of /v1/status.
 type k6Status struct {
 	Data struct {
 		Type       string `json:"type"`

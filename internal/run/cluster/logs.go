@@ -31,7 +31,6 @@ func newLogKeeper(c *Client, namespace, dir string) *logKeeper {
 	return k
 }
 
-// follow starts to copy the logs of all started pods in a snapshot.
 func (k *logKeeper) follow(run string, s Snapshot) {
 	for _, p := range append([]Part{s.Initializer, s.Starter}, s.Runners...) {
 		if p.Pod == nil || p.Pod.Status.Phase == corev1.PodPending || p.Job == nil {
@@ -45,8 +44,7 @@ func (k *logKeeper) follow(run string, s Snapshot) {
 	}
 }
 
-// followPod starts to copy the log of a pod to a file, unless the copy has started already or finish has ended the
-// copying.
+// followPod starts to copy the log of a pod, unless it has started already or finish was called.
 func (k *logKeeper) followPod(pod, path string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -63,7 +61,6 @@ func (k *logKeeper) followPod(pod, path string) {
 	})
 }
 
-// copy copies the log of a pod to a file until the container has ended.
 func (k *logKeeper) copy(pod, path string) error {
 	stream, err := k.client.CoreV1().Pods(k.namespace).GetLogs(pod, &corev1.PodLogOptions{Follow: true}).Stream(k.ctx)
 	if err != nil {

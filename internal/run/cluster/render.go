@@ -51,7 +51,6 @@ func Name(id string) string { return namePrefix + id }
 // tokenSecret returns the name of the secret with Job.Secrets.
 func tokenSecret(id string) string { return Name(id) + "-token" }
 
-// moduleMap returns the name of the config map with the module of the service.
 func moduleMap(id string) string { return Name(id) + "-service" }
 
 // moduleFolder is the folder of the service's module in the pods, and moduleKey its key in the config map.
@@ -103,14 +102,12 @@ func (m *Manifests) Render(j Job) error {
 	return nil
 }
 
-// A rendering completes an object of the overlay. It keeps the first error, such as that of a field with the wrong
-// type.
+// A rendering completes an object of the overlay. It keeps the first error, such as a field of the wrong type.
 type rendering struct {
 	*unstructured.Unstructured
 	err error
 }
 
-// fail stores err, unless there is an earlier error. err may be nil.
 func (r *rendering) fail(err error) { r.err = cmp.Or(r.err, err) }
 
 // set sets a field. It does nothing after an error.

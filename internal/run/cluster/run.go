@@ -188,7 +188,6 @@ func (r *Run) Started() <-chan struct{} { return r.started }
 // countInterval is the time between two readings of k6's counters.
 const countInterval = 5 * time.Second
 
-// count reports the counters of all runners from their start until ctx ends.
 func (r *Run) count(ctx context.Context) {
 	select {
 	case <-ctx.Done():

@@ -140,7 +140,6 @@ func (p *Part) details() string {
 	return text
 }
 
-// checkStart ends the run if it can no longer start.
 func (m *Tracker) checkStart(s Snapshot) {
 	if m.phase >= Running || m.Failed {
 		return

@@ -39,7 +39,6 @@ func (w *podWatch) follow(ctx context.Context, first watch.Interface, pause time
 	}
 }
 
-// read stores the pods in the events of a watch until the watch or ctx ends.
 func (w *podWatch) read(ctx context.Context, events watch.Interface) {
 	defer events.Stop()
 	for {
@@ -68,7 +67,6 @@ func (w *podWatch) note(pod *corev1.Pod, deleted bool) {
 	w.last[pod.Labels["job-name"]] = pod
 }
 
-// knownNames returns the names of the Jobs whose pods the watch has received so far.
 func (w *podWatch) knownNames() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

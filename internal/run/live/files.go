@@ -75,7 +75,6 @@ func (f *Files) Page() *html.Live {
 	return page
 }
 
-// fill sets the state of a run that has files.
 func (f *Files) fill(s *state) {
 	v := f.verdict
 	*s.Header = Header{Plan: v.Plan, Title: v.Layout.Title + " " + v.TestID, Service: f.merged.Service, Declared: v.Layout.Declared, Total: v.Plan.Hold()}

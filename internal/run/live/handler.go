@@ -42,7 +42,6 @@ func (s *Server) handler() http.Handler {
 	})
 }
 
-// servePage sends the current page, or the report after the end of the run.
 func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	content, err := s.page()
 	if err != nil {

@@ -33,7 +33,6 @@ type Header struct {
 	WritesMetrics bool
 }
 
-// A state is the state of a run at one time.
 type state struct {
 	*Header
 	now      time.Time

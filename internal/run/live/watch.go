@@ -126,7 +126,6 @@ func (w *Watch) note(f Finding) {
 	}
 }
 
-// runner returns the runner with the given index, and adds it if it is new.
 func (w *Watch) runner(index int) *Runner {
 	i, found := slices.BinarySearchFunc(w.runners, index, func(r *Runner, index int) int { return cmp.Compare(r.Index, index) })
 	if !found {

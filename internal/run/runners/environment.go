@@ -36,13 +36,11 @@ func IgnoredVariables() string {
 	return strings.Join(names, ", ") + " in the environment: ignored, because the plan sets them for the runners"
 }
 
-// fixedVariables are the variables that every k6 of a soak gets.
 var fixedVariables = []string{"K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false"}
 
 // noConfiguration prevents k6 from reading a configuration file of the user, which could set vus and stages.
 const noConfiguration = "XDG_CONFIG_HOME=/nonexistent"
 
-// inheritedEnvironment returns the environment of every k6.
 func inheritedEnvironment() []string {
 	env := slices.DeleteFunc(os.Environ(), isIgnored)
 	return append(append(env, fixedVariables...), noConfiguration)

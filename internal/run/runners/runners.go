@@ -67,7 +67,6 @@ func Sequence(n int) string {
 	return strings.Join(bounds, ",")
 }
 
-// fraction returns the bound i of n segments.
 func fraction(i, n int) string {
 	switch i {
 	case 0:

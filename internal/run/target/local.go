@@ -102,7 +102,6 @@ func (c LocalConfig) Check() error {
 	return nil
 }
 
-// isDirect reports whether runners connect to the backend itself.
 func (c LocalConfig) isDirect() bool {
 	return nginxBinary() == "" || c.NoNginx || c.Certificates != "" || c.Model
 }
@@ -270,5 +269,4 @@ func (l *Local) Stop(ctx context.Context) {
 
 var nginxVersion = regexp.MustCompile(`nginx/\S+`)
 
-// versionOf shortens "nginx version: nginx/1.22.1" to "nginx/1.22.1".
 func versionOf(s string) string { return cmp.Or(nginxVersion.FindString(s), "nginx") }

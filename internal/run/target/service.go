@@ -77,7 +77,6 @@ func (s *service) watch(p *process.Process) {
 	s.crashes[crash].Text += outcome
 }
 
-// exitText describes how a process ended. err is the result of Process.Err.
 func exitText(err error) string {
 	if err == nil {
 		return "exit code 0"
@@ -91,7 +90,6 @@ type Crash struct {
 	Text string
 }
 
-// recordCrash records a crash and returns its index.
 func (s *service) recordCrash(at time.Time, text string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -37,8 +37,7 @@ func Remote(url, token string) *Target {
 	}}
 }
 
-// runnerTransport returns a transport that uses proxies and verifies certificates as the runners do, with
-// K6_INSECURE_SKIP_TLS_VERIFY.
+// runnerTransport uses proxies and verifies certificates as the runners do, with K6_INSECURE_SKIP_TLS_VERIFY.
 func runnerTransport() http.RoundTripper {
 	insecure, _ := strconv.ParseBool(os.Getenv("K6_INSECURE_SKIP_TLS_VERIFY"))
 	return proxy.Chooser(nil).Transport(&http.Transport{
@@ -82,7 +81,6 @@ func get(ctx context.Context, client *http.Client, url, token string) (*http.Res
 	return client.Do(req)
 }
 
-// A health is the part of /healthz of our backend that soak reads.
 type health struct {
 	Version  string  `json:"version"`
 	Interval float64 `json:"noop_interval_s"`
@@ -155,7 +153,6 @@ func awaitAnswer(ctx context.Context, name string, request func() error) error {
 	return nil
 }
 
-// host returns the address for clients, for display.
 func (t *Target) host() string {
 	u, err := url.Parse(t.URL)
 	if err != nil {

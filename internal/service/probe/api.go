@@ -12,7 +12,6 @@ func valueIs(path, value string) object {
 	return object{{name: "json", value: path}, {name: "is", value: value}}
 }
 
-// valueAt returns the condition that the JSON of an event has any value at a path.
 func valueAt(path string) object { return object{{name: "json", value: path}} }
 
 // apis are the known APIs by their terminal event.

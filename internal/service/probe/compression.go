@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// compression returns a sentence about the stream with each Accept-Encoding, in comparison with the other streams.
+// compression compares the stream of each Accept-Encoding with the other streams, in a sentence each.
 func (f *findings) compression() (out []string) {
 	var reference []*track
 	for _, t := range f.tracksOf(plain) {

@@ -17,8 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// description returns the description of the service. It adds a sentence to f.missing for each field that was not
-// found.
+// description returns the description of the service, and adds the fields that were not found to f.missing.
 func (f *findings) description() (o object) {
 	s := f.session
 	if f.finite != nil {
@@ -159,7 +158,6 @@ func (f *findings) thenNotes() []string {
 	return []string{fmt.Sprintf("%s. Answered %d.", note, f.session.thenStatus)}
 }
 
-// minLifetime is the shortest lifetime that is reported.
 const minLifetime = 100 * time.Millisecond
 
 // addEnd adds end if the service ended streams, the longest of them lasted at least minLifetime, and no other stream
@@ -215,7 +213,6 @@ func unitOf(d time.Duration) float64 {
 	return 1
 }
 
-// header returns the sentences of the comment at the top of the description.
 func (f *findings) header() []string {
 	s := f.session
 	out := []string{fmt.Sprintf("Written by `soak probe` on %s: %s, for %s, with %s at a time.",

@@ -63,12 +63,10 @@ func (f *findings) isFromProbe(u *unit) bool {
 	})
 }
 
-// publishes reports whether the probe's messages contain a placeholder.
 func (s *session) publishes(placeholder string) bool {
 	return s.requests.publish.contains(placeholder)
 }
 
-// atStart reports whether a unit arrived within Pace after the response headers of a stream.
 func (f *findings) atStart(t *track, u *unit) bool { return u.at.Sub(t.headersAt) < f.session.Pace }
 
 // key identifies a message across streams. If the probe publishes, the key is only the data, because the ids of a

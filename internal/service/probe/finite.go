@@ -22,7 +22,6 @@ var (
 	notContent    = regexp.MustCompile(`(?i)(id|type|time|date|created|role|model|object|sum|hash|fingerprint|obfuscation|signature|status|kind)['\]]*$`)
 )
 
-// A finite holds the responses of a service that ends each response with a terminal event.
 type finite struct {
 	responses []series // their blocks without heartbeats, the terminal event last
 	heartbeat string   // name of the event; "" for none
@@ -50,8 +49,8 @@ func (s *session) awaitEnds(ctx context.Context) bool {
 	return findFinite(s.tracks, s.disconnected) != nil
 }
 
-// findFinite returns the responses of streams that the service ended, or nil if it did not end each with a terminal
-// event. disconnected is the stream that the probe closed.
+// findFinite returns the responses, or nil if the service did not end each with a terminal event. disconnected is the
+// stream that the probe closed.
 func findFinite(tracks []*track, disconnected *track) *finite {
 	f := &finite{}
 	for _, t := range tracks {
@@ -217,7 +216,6 @@ func (f *finite) findContent() string {
 	return best
 }
 
-// names returns the names of the events before the terminal one, the most frequent first.
 func (f *finite) names() (out []string) {
 	count := map[string]int{}
 	for _, u := range units(f.chunks("")) {

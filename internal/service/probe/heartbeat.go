@@ -11,7 +11,6 @@ import (
 	"time"
 )
 
-// A heartbeat is the block that keeps streams alive.
 type heartbeat struct {
 	match    object  // fields in the description; nil: no heartbeat was observed
 	interval float64 // in seconds
@@ -183,7 +182,6 @@ func roundInterval(d time.Duration) float64 {
 	return trimFloat(math.Ceil(s/unit) * unit)
 }
 
-// trimFloat rounds to microseconds, which removes errors of floating-point arithmetic.
 func trimFloat(s float64) float64 { return math.Round(s*1e6) / 1e6 }
 
 // greetings names up to three blocks that arrive only at the start of streams.

@@ -27,7 +27,6 @@ var checkTimes = []time.Duration{
 	345 * time.Second, 355 * time.Second,
 }
 
-// knownLimits are default timeouts that close silent streams.
 var knownLimits = []struct {
 	after  time.Duration
 	source string
@@ -204,7 +203,6 @@ func (i *idleProbe) decide(s *silentStream, outcome silenceOutcome, silence time
 	i.Progress(fmt.Sprintf("stream %d after a silence of %s: %s", s.n+1, inSeconds(silence), [...]string{"", "alive", "closed", "lost without notice"}[outcome]))
 }
 
-// withOutcome returns the streams with an outcome, sorted by their silence.
 func (i *idleProbe) withOutcome(outcome silenceOutcome) []*silentStream {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -213,8 +211,8 @@ func (i *idleProbe) withOutcome(outcome silenceOutcome) []*silentStream {
 	return out
 }
 
-// lastByte returns the time of the last byte of the body, or of the headers if there is none. An empty line is not a
-// part, but resets the timeout of a proxy too.
+// lastByte returns the time of the last byte of the body, or of the headers. An empty line is no part, but resets the
+// timeout of a proxy.
 func (t *track) lastByte() time.Time {
 	if t.open != nil {
 		if n, at := t.open.Received(); n > 0 {
@@ -265,8 +263,7 @@ func (i *idleProbe) report() string {
 	return b.String()
 }
 
-// conclusion returns the known limits near the measured one, and the remedy. If no limit was found, it returns the
-// reason.
+// conclusion returns the known limits near the measured one, and the remedy; or the reason why no limit was found.
 func (i *idleProbe) conclusion() string {
 	dead := append(i.withOutcome(closed), i.withOutcome(lost)...)
 	survived := time.Duration(0)

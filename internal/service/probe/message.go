@@ -127,8 +127,7 @@ func (f *findings) keepCounted(m *message, all []series) ([]series, []*unit) {
 	return all, units(all)
 }
 
-// quote returns the beginning of a text from the service. It hides tokens first, because a shortened token would not be
-// found.
+// quote returns the beginning of a text. It hides tokens first, because a shortened token would not be found.
 func (s *session) quote(text string) string { return excerpt(s.requests.withoutTokens(text)) }
 
 // findPublished finds the number, marker, time and checksum of the published messages, and adds their places to m.
@@ -267,7 +266,6 @@ func (f *findings) describeIDs(arrivals []*unit) string {
 	return fmt.Sprintf("Examples of ids: %s and %s.", excerpt(ids[0]), excerpt(ids[len(ids)-1]))
 }
 
-// onePerStream reports whether all messages of each stream have the same id.
 func (f *findings) onePerStream() bool {
 	for _, one := range f.messages(plain) {
 		for _, u := range one.units {

@@ -13,7 +13,6 @@ import (
 // An object is an object of a description with its members in the order of the module.
 type object []field
 
-// A field is a member of an object, with the evidence for it.
 type field struct {
 	name  string
 	value any // string, number, bool, []any, object or function
@@ -27,7 +26,6 @@ func (o *object) add(name string, value any, notes ...string) {
 	*o = append(*o, field{name, value, notes})
 }
 
-// value returns the value of a member; nil if there is none.
 func (o object) value(name string) any {
 	for _, f := range o {
 		if f.name == name {
@@ -37,7 +35,6 @@ func (o object) value(name string) any {
 	return nil
 }
 
-// contains reports whether the JSON of the object contains a text, such as a placeholder.
 func (o object) contains(text string) bool { return strings.Contains(string(toJSON(o)), text) }
 
 // toJSON returns a description as service.Parse reads it.
@@ -104,7 +101,6 @@ func hasNotes(o object) bool {
 	return false
 }
 
-// literal returns a value as JavaScript, without notes.
 func literal(v any) string {
 	switch v := v.(type) {
 	case function:
@@ -132,7 +128,6 @@ func literal(v any) string {
 	return fmt.Sprint(v)
 }
 
-// key returns the name of a member, in quotes if it is not an identifier.
 func key(name string) string {
 	for i, c := range name {
 		if c != '_' && (c|0x20 < 'a' || c|0x20 > 'z') && (i == 0 || c < '0' || c > '9') {

@@ -85,7 +85,6 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	return s.describe()
 }
 
-// prepare sets defaults and the trusted certificates, and reads the requests.
 func (c *Config) prepare() (*requests, error) {
 	if c.Pace == 0 {
 		c.Pace = time.Second

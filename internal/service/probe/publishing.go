@@ -19,7 +19,6 @@ type publication struct {
 	confirmed   bool
 }
 
-// publish publishes n messages, one per Pace, if the probe has a publish request. Its error is that of send.
 func (s *session) publish(ctx context.Context, n int) error {
 	for i := 0; i < n && s.service.Publish != nil && ctx.Err() == nil; i++ {
 		if err := s.send(ctx, 0); err != nil {

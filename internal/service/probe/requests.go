@@ -23,7 +23,6 @@ func (r Request) isEmpty() bool {
 	return r.Method == "" && r.URL == "" && r.Body == "" && len(r.Headers) == 0
 }
 
-// requests are the requests of the user in the form of a description.
 type requests struct {
 	name, base                      string
 	connect, secondRequest, publish object
@@ -254,7 +253,6 @@ func (a *requests) hideTokens(o object) {
 	}
 }
 
-// connectWithSecond returns connect with the second request, if any, as its member then.
 func (a *requests) connectWithSecond(event, client string, notes ...string) object {
 	connect := append(object{}, a.connect...)
 	if a.secondRequest == nil {

@@ -76,7 +76,6 @@ func (f *findings) first(role role) *track {
 	return nil
 }
 
-// refusal returns the reason why no stream of a role was opened; "" if none was requested.
 func (f *findings) refusal(role role) string {
 	for _, t := range f.session.tracks {
 		switch {

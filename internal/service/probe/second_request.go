@@ -28,15 +28,13 @@ func (s *session) secondRequest(streamCtx context.Context, t *track) func(stream
 	}
 }
 
-// join sends the second request of a stream.
 func (s *session) join(ctx context.Context, t *track, client string) (stream.Answer, error) {
 	v := s.values(t.n)
 	v.Client = client
 	return s.client(requestTimeout).Do(ctx, stream.Fill(&s.service.SecondRequest.Request, &v)) //nolint:wrapcheck // the error names the request
 }
 
-// openSecond waits for the first events of the streams, finds {client} in them, and sends the second request of each
-// stream, if streams need one.
+// openSecond waits for the first event of each stream, finds {client} in it, and sends the second request.
 func (s *session) openSecond(ctx context.Context) error {
 	if s.requests.secondRequest == nil {
 		return nil
@@ -80,7 +78,6 @@ func (s *session) openSecond(ctx context.Context) error {
 	return nil
 }
 
-// firstEvent waits for the first block with data.
 func (t *track) firstEvent(ctx context.Context, pace time.Duration) (unit, bool) {
 	for until := time.Now().Add(requestTimeout); time.Now().Before(until) && ctx.Err() == nil; time.Sleep(pace / 20) {
 		t.mu.Lock()

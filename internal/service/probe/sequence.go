@@ -31,8 +31,7 @@ func (f *findings) findCounter(m *message, all []series, arrivals []*unit) {
 	f.findInterval(m, all)
 }
 
-// findSequence finds a place whose values grow by one on each stream. note has the evidence, or the reason why there is
-// no such place.
+// findSequence finds a place whose values grow by one on each stream. note has the evidence, or why there is none.
 func (f *findings) findSequence(all []series) (source, note string) {
 	longest := slices.MaxFunc(all, func(a, b series) int { return len(a.units) - len(b.units) })
 	if len(longest.units) < 3 {
@@ -123,7 +122,6 @@ func (f *findings) findScope(m *message, all []series) {
 	m.match.add("per", "stream", fmt.Sprintf("A stream that was opened later began with %d, when the other streams had higher numbers.", v.number))
 }
 
-// shortestInterval is the shortest interval that is reported. Messages of one burst are closer.
 const shortestInterval = 50 * time.Millisecond
 
 func (f *findings) findInterval(m *message, all []series) {
@@ -150,7 +148,6 @@ func (f *findings) findInterval(m *message, all []series) {
 	}
 }
 
-// findOrder adds notes about duplicates and reordered messages to m.
 func (f *findings) findOrder(m *message, all []series) {
 	if m.seq == "" {
 		return

@@ -127,7 +127,6 @@ func (s *session) start(ctx, life context.Context) error {
 	return s.openSecond(ctx)
 }
 
-// dial opens a stream and observes it.
 func (s *session) dial(life context.Context, t *track) *track {
 	t.n, t.keepsLast = s.streams, s.silent
 	s.streams++
@@ -136,7 +135,6 @@ func (s *session) dial(life context.Context, t *track) *track {
 	return t
 }
 
-// request sends the request of a stream, and starts to read the stream.
 func (s *session) request(life context.Context, t *track) {
 	v := s.values(t.n)
 	r := stream.Fill(&s.service.Connect, &v)
@@ -168,7 +166,6 @@ func (s *session) request(life context.Context, t *track) {
 	go t.read([]string{s.requests.subscribeToken, s.requests.publishToken}, s.secondRequest(life, t))
 }
 
-// checkFirst returns an error if the response to the first stream is not an event stream.
 func (s *session) checkFirst(t *track) error {
 	v := s.values(t.n)
 	r := stream.Fill(&s.service.Connect, &v)
@@ -208,7 +205,6 @@ func (s *session) openCompressed(life context.Context) *sync.WaitGroup {
 	return &opening
 }
 
-// sleep waits for a duration, or until ctx ends.
 func (s *session) sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -255,7 +251,6 @@ func (s *session) await(ctx context.Context, limit time.Duration, n int) {
 	}
 }
 
-// maxReopened limits the streams that replace streams ended by the service.
 const maxReopened = 6
 
 // watch waits for heartbeats until the end of the probe. It replaces streams that the service ends, to measure more

@@ -49,7 +49,6 @@ func (f *findings) findShared(found object) object {
 	return nil
 }
 
-// sharedNames returns the sorted names of messages that also arrive after the start of a stream.
 func (f *findings) sharedNames() (names []string) {
 	for _, u := range units(f.messages(plain)) {
 		if name := u.EventName(); !slices.Contains(names, name) && len(name) <= maxQuoted && f.isSteady(name) {
@@ -66,7 +65,6 @@ func (f *findings) isSteady(name string) bool {
 	})
 }
 
-// hasGreetings reports whether streams also received messages of other names.
 func (f *findings) hasGreetings(names []string) bool {
 	return slices.ContainsFunc(units(f.messages(plain)), func(u *unit) bool { return !slices.Contains(names, u.EventName()) })
 }
@@ -174,7 +172,6 @@ func (f *findings) sharedNotes(source string, count int) []string {
 	return notes
 }
 
-// countHistory returns the number of earlier messages at the start of a stream that was opened later.
 func (f *findings) countHistory() (n int) {
 	for _, late := range f.messages(fresh) {
 		known := map[string]bool{}

@@ -13,11 +13,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service"
 )
 
-// maxSources limits the places that are tried.
 const maxSources = 300
 
-// sources returns the places of a block that may contain a value, in the syntax of a description, the most likely
-// first.
+// sources returns the places of a block that may contain a value, the most likely first.
 func sources(b service.Block) (out []string) {
 	if b.HasData {
 		walk(jsonOf(b.Data), "json:$", 0, func(path string, value any) {
@@ -45,7 +43,6 @@ func sources(b service.Block) (out []string) {
 // identifier matches a name that follows a dot in a path.
 var identifier = regexp.MustCompile(`^[^.\[\]'" *]+$`)
 
-// jsonOf returns the object or list in data, or nil if data is neither.
 func jsonOf(data []byte) (payload any) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
@@ -208,7 +205,6 @@ func readerOf(source string, use purpose) reader {
 	}
 }
 
-// allDelivered reports whether a description accepts all units as valid messages with the marker.
 func allDelivered(s *service.Service, marker string, arrivals []*unit) bool {
 	if s == nil {
 		return false

@@ -54,7 +54,6 @@ const (
 	maxBytes = 4 << 20
 )
 
-// maxQuoted is the maximum length in bytes of quoted data in a description.
 const maxQuoted = 1 << 10
 
 // store adds a part. If the limits are exceeded, it drops the first half of the parts if keepsLast is set, otherwise
@@ -113,7 +112,6 @@ func hideSecrets(p stream.Part, secrets []string) stream.Part {
 	return p
 }
 
-// close ends an open stream, and waits until its reader has ended.
 func (t *track) close() {
 	if t == nil || t.open == nil {
 		return

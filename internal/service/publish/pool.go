@@ -41,7 +41,6 @@ type origin struct {
 	idle    *http1.IdleConns[*conn]
 }
 
-// A conn is used for one request at a time.
 type conn struct {
 	*http1.Conn
 	origin *origin

@@ -5,7 +5,6 @@
 // cannot be sent in time (the process or the service is slow) is sent as soon as possible, and its lag is recorded. No
 // message is omitted. A message waits for the response to the previous message of its topic, because otherwise their
 // order at the service would be unknown. It does not wait if the description allows any order.
-// their order at the service would be unknown. It does not wait if the description allows any order.
 package publish
 
 import (

@@ -89,7 +89,6 @@ func (p *Publisher) worker() {
 	}
 }
 
-// isStopped reports whether the workers must send no further messages. The caller holds mu.
 func (p *Publisher) isStopped() bool {
 	select {
 	case <-p.quit:

@@ -19,7 +19,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A sender sends one message at a time.
 type sender struct {
 	p         *Publisher
 	url, body []byte

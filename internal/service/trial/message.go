@@ -99,7 +99,6 @@ func (t *trial) judge(p stream.Part) (isOurs bool, invalid error) {
 	return true, t.misread(p, r)
 }
 
-// explainKind returns the reason why the trial's message is classified as another kind of block.
 func (t *trial) explainKind(p stream.Part, kind service.Kind) error {
 	switch {
 	case kind == service.Heartbeat:
@@ -128,7 +127,6 @@ func (t *trial) hasName(p stream.Part) bool {
 	return slices.Contains(names, p.EventName())
 }
 
-// misread describes the first error in the values that were read from a message, or returns nil.
 func (t *trial) misread(p stream.Part, r service.Reading) error {
 	switch {
 	case errors.Is(r.Err, service.ErrData):

@@ -11,15 +11,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// heartbeat waits for a heartbeat if their interval is at most maxInterval.
 func (t *trial) heartbeat(ctx context.Context) error {
 	return t.regular(ctx, t.s.HeartbeatEvery, "heartbeat", "heartbeat", func(p stream.Part) bool {
 		return t.reader.Read(&p.Block).Kind == service.Heartbeat
 	})
 }
 
-// due waits for a message of a service that sends messages by itself, if their interval is at most maxInterval. It
-// checks the values of that message.
+// due waits for a message of a service that sends messages by itself, and checks its values.
 func (t *trial) due(ctx context.Context) error {
 	if t.s.Publish != nil {
 		return nil

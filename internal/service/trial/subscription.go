@@ -47,7 +47,6 @@ func follow(s *stream.Stream, quote func(stream.Part) string) *subscription {
 	return f
 }
 
-// close ends the stream, and waits until its reader has ended.
 func (f *subscription) close() {
 	f.stream.Close()
 	for range f.parts { //nolint:revive // discards the rest

@@ -96,7 +96,6 @@ func start(ctx context.Context, c Config, run func(*trial, context.Context) erro
 	return err
 }
 
-// A trial is one execution of Run, Answer or Connect.
 type trial struct {
 	Config
 	s           *service.Service
@@ -146,7 +145,6 @@ func (t *trial) field(name string) string {
 	return name + " is not set"
 }
 
-// subscribe returns a request for a stream, equal to the requests of the run.
 func (t *trial) subscribe(v *service.Values) stream.Request {
 	r := stream.Fill(&t.s.Connect, v)
 	r.MaxEventSize = t.s.MaxEventSize
@@ -224,7 +222,6 @@ func (t *trial) subscribeRemedy() string {
 	return "check that the token is valid for this topic"
 }
 
-// secondRequest waits for the event of connect.then and sends the second request, if the description has one.
 func (t *trial) secondRequest(ctx context.Context) error {
 	second := t.s.SecondRequest
 	if second == nil {
@@ -282,7 +279,6 @@ func (t *trial) request(ctx context.Context, field string, request *service.Requ
 	return fmt.Errorf("%s: %s answered %s%s", field, r, inWords(answer.Status), quoteBody(answer.Body))
 }
 
-// end sends the request that ends a stream, if the description has one, and checks that the stream ends.
 func (t *trial) end(ctx context.Context) error {
 	if t.s.End.By != service.ByRequest {
 		return nil

@@ -24,7 +24,6 @@ func quoteBody(body string) string {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3g s", d.Seconds()) }
 
-// quote returns the fields of a part, without tokens.
 func (t *trial) quote(p stream.Part) string {
 	var parts []string
 	add := func(name string, has bool, value []byte) {
