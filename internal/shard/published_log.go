@@ -60,6 +60,7 @@ type PublishOutcome struct {
 	AtUS   int64 // time of the response or error
 	BodyUS int64 // from the headers of the response to the end of its body
 	Idle   bool  // the server closed the connection as idle while the message was sent
+	Local  bool  // the publisher had no port or descriptor left for a connection
 	Text   string
 }
 
@@ -109,13 +110,15 @@ func (l *PublishLog) encode(m *inFlight, topic, n int, answeredUS int64) (lagUS 
 
 // fail counts a failure in Failed, unless its kind is beyond maxKinds.
 func (l *PublishLog) fail(topic int, number uint64, o PublishOutcome) {
-	i := slices.IndexFunc(l.p.Failed, func(f PublishFailure) bool { return f.State == o.State && f.Status == o.Status && f.Idle == o.Idle })
+	i := slices.IndexFunc(l.p.Failed, func(f PublishFailure) bool {
+		return f.State == o.State && f.Status == o.Status && f.Idle == o.Idle && f.Local == o.Local
+	})
 	switch {
 	case i >= 0:
 		l.p.Failed[i].Count++
 	case len(l.p.Failed) < maxKinds:
 		l.p.Failed = append(l.p.Failed, PublishFailure{
-			State: o.State, Status: o.Status, Idle: o.Idle, Count: 1, Topic: topic, Number: number, Text: excerpt(o.Text),
+			State: o.State, Status: o.Status, Idle: o.Idle, Local: o.Local, Count: 1, Topic: topic, Number: number, Text: excerpt(o.Text),
 		})
 	}
 }

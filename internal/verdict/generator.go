@@ -87,6 +87,11 @@ func (s *Streams) portsCheck() []Check {
 			add(int(s.EndRequests.Failures[lack.code]), "request to end a stream", "requests to end a stream")
 		}
 	}
+	if n := s.unpublishedLocally(); n > 0 {
+		sum += int(n)
+		c.Reasons = append(c.Reasons, fmt.Sprintf("%s of the publisher failed, because the load generator had no local port or file descriptor left; "+
+			"widen net.ipv4.ip_local_port_range, raise ulimit -n, or add machines for runners", format.Plural(n, "connect", "connects")))
+	}
 	if sum == 0 {
 		return nil
 	}

@@ -186,10 +186,23 @@ func (s *Streams) publishChecks() (out []Check) {
 	}
 	// The service may close an idle connection at any time. Whether it received a message sent at that moment is
 	// unknown.
-	if p.ClosedIdle > 0 && p.Confirmed+p.ClosedIdle == p.Planned {
+	if !confirmed.Pass && p.Confirmed+p.ClosedIdle+s.unpublishedLocally() == p.Planned {
 		confirmed = confirmed.AsDoubt()
 	}
 	return []Check{confirmed, onTimeCheck.AsDoubt().notJudgedIf(p.Sent == 0, "no message was sent")}
+}
+
+// unpublishedLocally returns the number of messages that were not sent, because the publisher had no port or descriptor
+// left. portsCheck reports them.
+func (s *Streams) unpublishedLocally() (n uint64) {
+	for _, p := range s.m.Publishers() {
+		for _, f := range p.Refusals() {
+			if f.Local {
+				n += f.Count
+			}
+		}
+	}
+	return n
 }
 
 // The limits for the lag of a publisher. After a short stall the publisher sends the delayed messages, and each of them

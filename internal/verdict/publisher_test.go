@@ -112,6 +112,29 @@ func TestIdleConnectionClosedByTheServerIsNotAFault(t *testing.T) {
 	}
 }
 
+// The service refused no message for which the publisher had no port left.
+func TestMessagesWithoutALocalPortAreInvalid(t *testing.T) {
+	t.Parallel()
+	for local, want := range map[bool]Outcome{true: Invalid, false: Fail} {
+		p := newPublishedRun()
+		p.outcome = func(topic int, number uint64) shard.MessageState {
+			if topic == 1 && number == 5 {
+				return shard.Refused
+			}
+			return shard.Confirmed
+		}
+		p.lose(func(stream int, number uint64) bool { return stream%2 == 1 && number == 5 })
+		p.change = func(shards []*shard.Shard) {
+			shards[0].Published.Failed[0].Status, shards[0].Published.Failed[0].Local = 0, local
+		}
+		v := requireOutcome(t, want, p.judge(t))
+		if local {
+			require.Contains(t, v.Reasons, "1 connect of the publisher failed, because the load generator had no local port or file descriptor left; "+
+				"widen net.ipv4.ip_local_port_range, raise ulimit -n, or add machines for runners")
+		}
+	}
+}
+
 // A publishedRun is a run of 4 streams on 2 topics. A message is published to each topic every second. The streams
 // belong to two runners, whose clocks may differ.
 type publishedRun struct {

@@ -39,7 +39,7 @@ func (s *sender) exchange(v *service.Values) shard.PublishOutcome {
 	p := s.p
 	deadline := time.Now().Add(p.c.Timeout)
 	refused := func(err error) shard.PublishOutcome {
-		return shard.PublishOutcome{State: shard.Refused, SentUS: v.SentAt, AtUS: p.now(), Text: "no connection: " + p.reasonOf(err)}
+		return shard.PublishOutcome{State: shard.Refused, SentUS: v.SentAt, AtUS: p.now(), Local: http1.IsExhausted(err), Text: "no connection: " + p.reasonOf(err)}
 	}
 	s.url = p.c.Service.Publish.URL.Append(s.url[:0], v)
 	u, err := url.Parse(string(s.url))

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"log"
@@ -9,15 +10,18 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
@@ -242,5 +246,19 @@ func TestRefusalIsDescribedWithoutTheToken(t *testing.T) {
 		p := publishAll(t, c)
 		require.EqualValues(t, 10, p.Sums().Refused)
 		require.Equal(t, want, p.Refusals()[0].Text)
+	}
+}
+
+// The service did not refuse a message for which this machine had no port left.
+func TestLackOfAPortIsLocal(t *testing.T) {
+	t.Parallel()
+	for errno, local := range map[syscall.Errno]bool{syscall.EADDRNOTAVAIL: true, syscall.EMFILE: true, syscall.ECONNREFUSED: false} {
+		p := &Publisher{c: newConfig(t, "http://service.test"), base: time.Now(), ctx: t.Context(), pool: newPool(false, nil)}
+		p.pool.dialer.Dial = func(context.Context, string, string) (net.Conn, error) {
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", errno)}
+		}
+		o := (&sender{p: p}).exchange(&service.Values{Base: p.c.Base, Topic: "a"})
+		require.Equal(t, shard.Refused, o.State)
+		require.Equal(t, local, o.Local, "%v", errno)
 	}
 }
