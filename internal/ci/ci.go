@@ -28,8 +28,7 @@ type Targets struct {
 // Any reports whether a CI system receives the verdict.
 func (t Targets) Any() bool { return t != Targets{} }
 
-// Check returns an error if the folder of the JUnit file does not exist, or if the path names something that must not
-// be replaced. It returns nil if there is no JUnit file to write.
+// Check returns an error if the folder of the JUnit file is missing, or if the path names something that must remain.
 func (t Targets) Check() error {
 	if t.JUnit == "" {
 		return nil
@@ -140,8 +139,7 @@ func escapeCommands(text string) string {
 // title returns the name under which CI systems list the checks: the kind of run.
 func title(v *verdict.Verdict) string { return cmp.Or(v.Layout.Title, "Soak") }
 
-// decidingChecks returns the checks that decided a verdict other than pass. If no check decided it, decidingChecks
-// returns a substitute check with the reasons of the verdict.
+// decidingChecks returns the checks that decided a verdict other than pass, or a substitute with its reasons.
 func decidingChecks(v *verdict.Verdict) (out []verdict.Check) {
 	for _, c := range v.Checks {
 		if s := c.State(); s == verdict.Broken || s == verdict.Undecided {

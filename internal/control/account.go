@@ -62,8 +62,7 @@ func (a *Account) Note(at time.Time, id, data []byte) (out Arrival, ok bool) {
 	return out, true
 }
 
-// parseEvent returns the number of an event, and the delay with which the reference sent it. ok is false if the event
-// does not have the format of a reference.
+// parseEvent returns the number of an event and the delay of the reference. ok is false for any other format.
 func parseEvent(id, data []byte) (number uint64, delay time.Duration, ok bool) {
 	number, err := strconv.ParseUint(string(id), 10, 63)
 	text, hasMark := bytes.CutPrefix(data, []byte(mark))

@@ -16,17 +16,15 @@ import (
 // Interval is the time between two events of a stream.
 const Interval = time.Second
 
-// mark is the prefix of the data of an event. It distinguishes a reference from another service that numbers its
-// events.
+// mark is the prefix of the data of an event. It distinguishes a reference from a service that numbers its events.
 const mark = "late_us="
 
 // maxStreams limits the open streams of a reference, because any client can open one.
 const maxStreams = 10_000
 
-// Serve serves streams until ctx ends. A stream sends one event when it opens and one per Interval after that, on a
-// schedule that does not drift. The id of an event is its number on the stream, from 1. The data has the delay with
-// which this process sent the event, in microseconds. That delay distinguishes a stalled reference from a stalled
-// client.
+// Serve serves streams until ctx ends. A stream sends an event when it opens and then one per Interval, without drift.
+// The id of an event is its number on the stream, from 1. The data has the delay of this process in microseconds, which
+// distinguishes a stalled reference from a stalled client.
 func Serve(ctx context.Context, listener net.Listener) error {
 	s := &http.Server{
 		Handler: limitStreams(maxStreams, http.HandlerFunc(serveStream)), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 8 << 10,

@@ -9,9 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Escape returns text with each control and format character (Unicode categories Cc and Cf) written as \uXXXX. A
-// terminal, an editor or a log viewer then does not interpret text from a service. Escape keeps line feeds, tabs and
-// zero-width joiners.
+// Escape returns text with each control and format character (Unicode categories Cc and Cf) written as \uXXXX, so that
+// a terminal does not interpret text from a service. Line feeds, tabs and zero-width joiners stay.
 func Escape(text string) string {
 	if strings.IndexFunc(text, isInterpreted) < 0 {
 		return text
@@ -47,8 +46,7 @@ func writeEscape(out *strings.Builder, r rune) {
 // not UTF-8, except C1 control characters. It writes an incomplete character at the end of a Write with the next Write.
 func NewEscaper(w io.Writer) io.Writer { return &escaper{w: w} }
 
-// WithoutEscaper returns the writer to which w writes the escaped text. If NewEscaper did not make w, WithoutEscaper
-// returns w itself.
+// WithoutEscaper returns the writer below w if NewEscaper made w, or else w itself.
 func WithoutEscaper(w io.Writer) io.Writer {
 	if e, ok := w.(*escaper); ok {
 		return e.w

@@ -86,8 +86,7 @@ func (c *Conn) Write(request []byte) (int, error) {
 // Head calls Reader.Head to read the head of the response to req.
 func (c *Conn) Head(req *http.Request) (*http.Response, error) { return c.reader.Head(req) }
 
-// FirstByte returns the arrival time of the first byte of the last head; zero if no byte has arrived since the last
-// Write.
+// FirstByte returns the arrival time of the first byte of the last head; zero if none has arrived since the last Write.
 func (c *Conn) FirstByte() time.Time { return c.reader.first }
 
 // Buffered returns the bytes that were read beyond the last head or body.
@@ -103,8 +102,7 @@ func (c *Conn) SetDeadline(t time.Time) error {
 	return err
 }
 
-// Close closes the connection. It does not send a TLS close_notify alert, because that could block for seconds if the
-// peer does not read.
+// Close closes the connection without a TLS close_notify alert, which could block if the peer does not read.
 func (c *Conn) Close() error {
 	c.stop()
 	return c.raw.Close()
@@ -117,8 +115,7 @@ func Reusable(conn net.Conn) bool {
 	return !pending && err == nil
 }
 
-// ticketTime is how long Unrequested waits for the application data of a TLS record. A record with a session ticket has
-// none.
+// ticketTime is how long Unrequested waits for data. A TLS record with a session ticket has none.
 const ticketTime = time.Millisecond
 
 // Unrequested returns the bytes that the server sent on an idle connection after the last response, up to the length

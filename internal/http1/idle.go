@@ -21,7 +21,6 @@ type IdleConns[C io.Closer] struct {
 	reuses      bool          // the server has responded on a connection that Take returned
 }
 
-// An idleConn is a connection of an IdleConns.
 type idleConn[C io.Closer] struct {
 	conn  C
 	since time.Time // the end of its last response
@@ -37,9 +36,8 @@ func NewIdleConns[C io.Closer](maxIdleTime time.Duration) *IdleConns[C] {
 	return &IdleConns[C]{maxIdleTime: maxIdleTime, limit: maxIdleTime}
 }
 
-// ApplyKeepAlive applies the timeout that a server announces in a response (Keep-Alive: timeout=5). The limit is half
-// of it, because the next request must arrive before the timeout. A response without a timeout restores the maximum
-// idle time.
+// ApplyKeepAlive applies the timeout that a response announces (Keep-Alive: timeout=5). The limit is half of it,
+// because the next request must arrive before the timeout. Without a timeout, the maximum idle time applies.
 func (i *IdleConns[C]) ApplyKeepAlive(response http.Header) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -62,8 +60,7 @@ func (i *IdleConns[C]) ApplyKeepAlive(response http.Header) {
 	}
 }
 
-// Put adds a connection whose last response has ended. Beyond maxIdleConns connections, it closes the least recently
-// used one.
+// Put adds a connection whose last response has ended. Beyond maxIdleConns, it closes the least recently used one.
 func (i *IdleConns[C]) Put(c C) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -102,10 +99,9 @@ func (i *IdleConns[C]) NoteResponse() {
 	i.reuses = true
 }
 
-// NoteEnd records that the server had ended a connection that Take returned. Some servers end each connection after
-// one response without announcing it (Connection: close). A request that arrives as the connection ends fails.
-// NoteEnd therefore closes all connections and disables reuse, unless the server has responded on a reused connection
-// before.
+// NoteEnd records that the server had ended a connection that Take returned. Some servers end each connection after one
+// response without announcing it, and a request at that time fails. Unless the server has responded on a reused
+// connection before, NoteEnd closes all connections and disables reuse.
 func (i *IdleConns[C]) NoteEnd() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -115,7 +111,6 @@ func (i *IdleConns[C]) NoteEnd() {
 	}
 }
 
-// expire closes the connections that have reached the limit.
 func (i *IdleConns[C]) expire() {
 	i.mu.Lock()
 	defer i.mu.Unlock()

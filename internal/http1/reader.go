@@ -42,8 +42,7 @@ const MaxHead = 64 << 10
 
 var readers = sync.Pool{New: func() any { return newReader(1<<10, MaxHead) }}
 
-// Borrow returns a Reader for one response head on a connection. The caller must call Return afterwards. Long-lived
-// connections thus share buffers.
+// Borrow returns a Reader for one response head. The caller must call Return, so that connections share buffers.
 func Borrow(conn io.Reader) *Reader {
 	r := readers.Get().(*Reader)
 	r.Reset(conn)

@@ -19,7 +19,6 @@ type counter struct {
 	hasMessage          bool   // a message arrived on this stream
 }
 
-// faults are the faults of a connection, as one counter found them.
 type faults struct {
 	Counts      // without Received and Undetectable
 	findings    []Finding
@@ -52,7 +51,6 @@ func (c *counter) copies() (duplicated, repeated uint64) {
 	return c.faults.Duplicated, c.faults.Repeated
 }
 
-// faultCount returns the number of faulty messages and empty slots so far.
 func (c *counter) faultCount() uint64 {
 	if c.faults == nil {
 		return 0
@@ -159,7 +157,6 @@ func (c *counter) recordGap(at Instant, gap time.Duration) {
 	c.maxGap = max(c.maxGap, gap)
 }
 
-// addEmptySlots counts slots that were empty before an instant.
 func (c *counter) addEmptySlots(at Instant, count uint64) {
 	if count > 0 {
 		c.addUnsent(c.Arrived(), at, count)
@@ -195,8 +192,7 @@ func (c *counter) delayOf(at Instant) time.Duration {
 	return at - (c.slots.anchor - time.Duration(c.slots.balance)*c.interval())
 }
 
-// emptySlots returns the number of empty slots of the present stream that were due more than tolerance before an
-// instant. It applies if no noop has shown when slots are due.
+// emptySlots returns how many slots of the stream were due more than tolerance before at, if the phase is unknown.
 func (c *counter) emptySlots(at Instant, tolerance time.Duration) uint64 {
 	age := at - c.stream.openedAt - tolerance
 	if age < share(c.interval(), maxFirstDue) {

@@ -105,8 +105,7 @@ func (c *clockCounter) place(at Instant, gap time.Duration) (passed int64, dupli
 	return passed, duplicate
 }
 
-// decideLateness records the lateness of the previous noop. The present noop shows whether noops before the previous
-// one were lost or late.
+// decideLateness records the lateness of the previous noop, now that the present one shows which noops were lost.
 func (c *clockCounter) decideLateness(a *Arrival, ordinal uint64, passed int64) {
 	if c.pendingGap <= 0 {
 		return

@@ -130,8 +130,7 @@ func (c *numberCounter) intervalsUpTo(at Instant, growth int64) int64 {
 	return min(growth, max(nearest(at-c.pace.last, c.interval()), 1))
 }
 
-// aheadOfClock reports whether the numbers have grown by more than one per interval and one per message since the first
-// noop of this numbering.
+// aheadOfClock reports whether the numbers since firstNumber exceed the passed slots plus the counted messages.
 func (c *numberCounter) aheadOfClock(n *Noop) bool {
 	slots := uint64(nearest(n.At-c.startedAt, c.interval())) // #nosec G115 -- a message is not before startedAt
 	messages := uint64(0)
@@ -168,8 +167,7 @@ func (c *numberCounter) due(passed int64) int64 {
 	return passed
 }
 
-// fillSlots counts the slots of an arrival that increased the highest number by growth. It returns the number of slots
-// that passed.
+// fillSlots counts the slots of an arrival that increased the highest number by growth, and returns how many passed.
 func (c *numberCounter) fillSlots(at Instant, growth int64) int64 {
 	// If numbers are unknown after an arrival, the service restarted them at 1.
 	resumed := c.stream.count > 1 && !c.hasMessage && (c.numbers.known || c.Arrived() == 0)
@@ -228,8 +226,7 @@ func (c *numberCounter) restart(at Instant) {
 	}
 }
 
-// knowsPhase reports whether a noop, other than those replayed right after the headers, has shown when slots of the
-// present stream are due.
+// knowsPhase reports whether a noop that was not replayed has shown when slots of the present stream are due.
 func (c *numberCounter) knowsPhase() bool {
 	return c.hasMessage && (c.stream.count == 1 || c.lastAt-c.stream.openedAt >= c.interval()/4)
 }
@@ -272,7 +269,6 @@ func (c *numberCounter) close(end, at Instant, replayable uint64) (unknown bool)
 	return unknown
 }
 
-// faultCount is counter.faultCount with the missing numbers.
 func (c *numberCounter) faultCount() uint64 { return c.counter.faultCount() + c.numbers.lostCount() }
 
 func (c *numberCounter) fill(r *Record) {

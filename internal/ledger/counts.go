@@ -69,8 +69,7 @@ func (c Counts) Missed() uint64 { return c.Lost + c.Unsent + c.Tail }
 // Expected returns the number of expected messages.
 func (c Counts) Expected() uint64 { return c.Arrived() + c.Missed() }
 
-// Faults returns the number of duplicated, reordered, corrupted and misrouted messages. Missed and late messages are
-// not included.
+// Faults returns the number of duplicated, reordered, corrupted and misrouted messages.
 func (c Counts) Faults() uint64 { return c.Duplicated + c.Reordered + c.Corrupted + c.Misrouted }
 
 // Totals returns the counts as reports show them.

@@ -45,8 +45,7 @@ type Fingerprint struct {
 	Sum uint64
 }
 
-// UseLog makes the ledger count messages by the log of its topic. The ledger must count Numbered messages. UseLog must
-// be called before the first stream.
+// UseLog makes a ledger of Numbered messages count by the log of its topic. It must be called before the first stream.
 func (l *Ledger) UseLog(log *Log) { l.messages.cursor = &cursor{log: log} }
 
 // DeliveredUnnumbered counts a message without a number; the log of its topic numbers it.
@@ -79,8 +78,6 @@ func (c *deliveries) follow(p *Fingerprint) (a Arrival) {
 	return a
 }
 
-// deviate counts a message that is not the next one of the log.
-//
 //go:noinline
 func (c *deliveries) deviate(p *Fingerprint, a *Arrival) {
 	if c.isJoining() {
@@ -176,9 +173,8 @@ func (c *deliveries) candidate(first uint64, p *Fingerprint) uint64 {
 	return 0
 }
 
-// leads reports whether no other connection has received any message of this connection. It returns false if the
-// messages span more than lookahead numbers. A leading connection joined before the others, and may receive messages
-// later than they do.
+// leads reports whether only this connection received its messages, which span at most lookahead numbers. A leading
+// connection joined before the others, and may receive messages later than they do.
 func (c *deliveries) leads() bool {
 	if !c.hasNumber || c.numbers.highest-c.first > lookahead {
 		return false

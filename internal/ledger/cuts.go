@@ -93,8 +93,7 @@ func (c *Cuts) CountCopies(at Instant, count int) {
 	}
 }
 
-// CanCut reports whether the stream is open, no end is requested, and a message has arrived on the stream since the
-// last pause.
+// CanCut reports whether a message has arrived on the open stream since the last pause, and no end is requested.
 func (l *Ledger) CanCut() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -48,8 +48,7 @@ const sumFactor = 0x9e3779b97f4a7c15
 // Add returns the checksum of the sequence with another fingerprint at its end.
 func (s Checksum) Add(print uint64) Checksum { return s*sumFactor + Checksum(print) }
 
-// Shift returns the contribution of a sequence to the checksum of a longer one, which continues with count
-// fingerprints.
+// Shift returns the contribution of a sequence to the checksum of a longer one with count further fingerprints.
 func (s Checksum) Shift(count uint64) Checksum {
 	for factor := Checksum(sumFactor); count > 0; count /= 2 {
 		if count%2 == 1 {
@@ -102,8 +101,7 @@ type corrupted struct {
 	at       []Instant // arrivals of messages without an assumed number; each may be any message missing then
 }
 
-// Delivered counts a numbered message. A message with an impossible number counts as corrupted, and Delivered sets its
-// CorruptionReason.
+// Delivered counts a numbered message. If its number is impossible, it counts as corrupted, with a CorruptionReason.
 func (l *Ledger) Delivered(d *Delivery) Arrival {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -189,8 +187,7 @@ func (c *deliveries) record(number uint64, at Instant) placement {
 	return c.numbers.record(number, at).placement
 }
 
-// restart starts the numbers of a stream anew. The holes of earlier streams become findings, because they can no longer
-// be filled.
+// restart starts the numbers anew. The holes become findings, because they can no longer be filled.
 //
 //go:noinline
 func (c *deliveries) restart(number uint64) {
@@ -278,8 +275,7 @@ func (c *deliveries) withdrawGuess(number uint64) bool {
 	return true
 }
 
-// checkNumber returns the reason why a number is impossible: it was not published, or is too far from the other
-// numbers. It returns "" for a possible number.
+// checkNumber returns why a number is impossible: not published, or too far from the others. It returns "" otherwise.
 func (c *deliveries) checkNumber(number uint64) string {
 	switch highest := c.stream.cfg.MaxNumber; {
 	case c.stream.cfg.Published && highest > 0 && (number == 0 || number > highest):
@@ -307,14 +303,12 @@ func (c *deliveries) openSpan() *Span {
 	return nil
 }
 
-// endSpan ends the span of the open stream. Messages are no longer expected on it.
 func (c *deliveries) endSpan(at Instant) {
 	if span := c.openSpan(); span != nil {
 		span.To = max(at, span.From, 1)
 	}
 }
 
-// endedAsPlanned records that the last span ended as planned, and whether the client ended it.
 func (c *deliveries) endedAsPlanned(byClient bool) {
 	if last := len(c.spans) - 1; c.unlisted == 0 && last >= 0 {
 		c.spans[last].Planned, c.spans[last].Cut = true, byClient

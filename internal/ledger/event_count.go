@@ -14,8 +14,7 @@ type EventCount struct {
 	Count uint64 `json:"count"`
 }
 
-// CountEvent counts an event that is not a noop, by its name. If noops are missing, the count shows what arrived
-// instead.
+// CountEvent counts an event that is not a noop, by its name. The counts show what arrived instead of noops.
 func (l *Ledger) CountEvent(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

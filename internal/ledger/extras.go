@@ -56,7 +56,6 @@ func (l *Ledger) fill(r *Record) {
 	}
 }
 
-// fillLists adds the lists of Record that Sums omits, except Findings.
 func (x *extras) fillLists(r *Record) {
 	r.LastOutage = x.LastOutage
 	r.Outages, r.Others, r.Refusals = slices.Clone(x.Outages), slices.Clone(x.Others), slices.Clone(x.Refusals)

@@ -39,7 +39,6 @@ func (i *idEvidence) isDisproved() bool {
 	return contradictions >= 16 && i.next < contradictions
 }
 
-// An idClass is the class of the ids of a connection.
 type idClass int8
 
 const (
@@ -94,7 +93,6 @@ func (l *Ledger) classify(class idClass) {
 	l.stream.idClass = class
 }
 
-// countClass adds n to the number of the runner's connections of a class. Unknown ones are not counted.
 func (c *Config) countClass(class idClass, n int64) {
 	switch class {
 	case sequenceIDs:

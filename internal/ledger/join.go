@@ -183,8 +183,7 @@ func (c *deliveries) overlap() int {
 	return 0
 }
 
-// neighboursBefore counts the entries directly before a given one that have the same content and arrived after the
-// stream opened.
+// neighboursBefore counts the entries directly before a number that have its content and are newer than the stream.
 func (c *deliveries) neighboursBefore(number uint64) (count uint64) {
 	log := c.cursor.log
 	if number > log.last() {

@@ -60,8 +60,7 @@ type Config struct {
 	sequences, otherStreams atomic.Int64 // connections of the runner whose ids are a sequence, and others
 }
 
-// tolerance returns the time before the end of a stream in which a noop that was due may still be in transit; see
-// LatenessLimit.
+// tolerance returns the time before the end of a stream in which a due noop may still be in transit.
 func (c *Config) tolerance() time.Duration { return min(c.LatenessLimit, c.Interval/2) }
 
 // Counting is the kind of messages that a ledger counts.
@@ -181,7 +180,6 @@ type dials struct {
 	first, last Instant
 }
 
-// silences are the times without a sign of life on a stream.
 type silences struct {
 	lastSignAt Instant       // the last sign of life
 	longest    time.Duration // the longest silence

@@ -25,9 +25,8 @@ const (
 	lookback  = 4
 )
 
-// A Log lists the messages of one topic that the streams of a runner received, as fingerprints, in the order of their
-// first arrival. It numbers messages that carry no number: message n is entries[n−1]. All streams of the topic share
-// it.
+// A Log lists the messages of one topic that the streams of a runner received, as fingerprints in the order of arrival.
+// It numbers messages that carry no number: message n is entries[n−1]. All streams of the topic share it.
 type Log struct {
 	mu              sync.Mutex
 	entries         []Entry
@@ -62,8 +61,7 @@ type Extra struct {
 // NewLog returns an empty log.
 func NewLog() *Log { return &Log{index: map[uint64]uint32{}} }
 
-// Entries returns the messages so far, the messages that streams received again, and the number of messages beyond
-// MaxEntries.
+// Entries returns the messages so far, those that streams received again, and the number beyond MaxEntries.
 func (l *Log) Entries() (entries []Entry, extras []Extra, dropped uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,8 +101,7 @@ func (l *Log) hasNearby(number, print uint64) bool {
 	return false
 }
 
-// countReceived returns the number of Live messages in a range that first arrived before an instant, and that at least
-// two streams received.
+// countReceived counts the Live messages of a range that at least two streams received, the first before an instant.
 func (l *Log) countReceived(from, to uint64, before Instant) (count uint64) {
 	for n := from; n <= to && l.at(n).At < before; n++ {
 		if e := l.at(n); e.Live && e.Count > 1 {

@@ -88,7 +88,6 @@ func (l *Ledger) endOutage(at Instant) (o *Outage) {
 	return o
 }
 
-// reconnected records that a stream opened after an outage. It lists the first maxOutages outages.
 func (l *Ledger) reconnected(at Instant, o *Outage) {
 	x := l.extras()
 	x.Survived++

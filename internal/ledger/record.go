@@ -22,8 +22,7 @@ type Record struct {
 
 	Counts
 
-	// Interval is the average time between two noops; 0: too few arrived to measure it. IntervalError is its possible
-	// error.
+	// Interval is the average time between two noops; 0: too few arrived. IntervalError is its possible error.
 	Interval      time.Duration `json:"interval_ns,omitempty"`
 	IntervalError time.Duration `json:"interval_error_ns,omitempty"`
 

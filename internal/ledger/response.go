@@ -49,8 +49,7 @@ const TogetherLimit = time.Millisecond
 // A Response counts the chunks of one response that ends by itself. The zero value is a response that has not started.
 // It is not safe for concurrent use.
 type Response struct {
-	// Due is the intended start of the request, Started its actual start, and Headers the arrival of the response
-	// headers.
+	// Due is the intended start of the request, Started the actual one, and Headers the arrival of the headers.
 	Due, Started, Headers Instant
 	// First and Last are the arrival times of the first and the last chunk with content. Ended is the time of Close.
 	First, Last, Ended Instant

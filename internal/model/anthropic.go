@@ -5,7 +5,6 @@ type anthropic struct{}
 
 func (anthropic) name() string { return "anthropic-messages" }
 
-// message appends the start of the message object.
 func (anthropic) message(b []byte, a *answer) []byte {
 	b = append(append(b, `{"id":"msg_`...), a.ID...)
 	return append(append(b, `","type":"message","role":"assistant","model":`...), a.model...)

@@ -15,13 +15,10 @@ type api interface {
 	name() string
 	// head appends the events before the first chunk.
 	head(b []byte, a *answer) []byte
-	// chunk appends the event of chunk k.
 	chunk(b []byte, a *answer, k int) []byte
 	// tail appends the events between the last chunk and the terminal event.
 	tail(b []byte, a *answer) []byte
-	// terminal appends the terminal event.
 	terminal(b []byte, a *answer) []byte
-	// failure appends an error event.
 	failure(b []byte, a *answer) []byte
 	// appendComplete appends the answer to a request without "stream": true.
 	appendComplete(b []byte, a *answer) []byte
@@ -46,8 +43,7 @@ func (a *answer) token(b []byte, k int, fault Fault) []byte {
 	return numbered.Append(b, a.ID, k, a.Chunks, a.Size)
 }
 
-// text appends the whole text. It applies the fault only if the answer is not streamed; in a stream, only the chunks
-// have the fault.
+// text appends the whole text. In a stream, only the chunks have the fault; otherwise the text has it.
 func (a *answer) text(b []byte) []byte {
 	fault := a.Fault
 	if a.stream {

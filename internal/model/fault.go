@@ -36,7 +36,6 @@ const (
 	Failed              // status 500
 )
 
-// kinds has the names of the kinds, by Kind.
 var kinds = [...]string{
 	"none", "truncate", "cut", "reset", "error", "stall", "noterminal", "empty", "double", "drop", "swap", "corrupt",
 	"linger", "after", "twice", "length", "burst", "429", "500",

@@ -72,8 +72,7 @@ func (l *ledger) put(n int, r Record) {
 	}
 }
 
-// records yields the requests whose id starts with prefix, the oldest first. It locks the mutex for one batch at a
-// time.
+// records yields the requests whose id starts with prefix, the oldest first. It locks the mutex for each batch.
 func (l *ledger) records(prefix string) iter.Seq[Record] {
 	return func(yield func(Record) bool) {
 		batch := make([]Record, 0, 1024)
@@ -91,8 +90,7 @@ func (l *ledger) records(prefix string) iter.Seq[Record] {
 	}
 }
 
-// batch appends the records from request next on to a slice, up to the capacity of the slice. It returns the slice and
-// the number of the request after the last one.
+// batch appends records from request next on, up to the capacity of to. It also returns the number after the last one.
 func (l *ledger) batch(to []Record, next int) ([]Record, int) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()

@@ -38,8 +38,7 @@ func Trust(ca string, insecure bool) error {
 	return err
 }
 
-// WithRemedy adds a remedy to the error of a request if the cause is an untrusted certificate or a wrong scheme in the
-// URL. It returns other errors unchanged.
+// WithRemedy adds a remedy to an error that an untrusted certificate or a wrong scheme in the URL caused.
 func WithRemedy(err error) error {
 	var untrusted *tls.CertificateVerificationError
 	var plain tls.RecordHeaderError

@@ -44,8 +44,7 @@ func Open(path string, limit int64) (*os.File, error) {
 	return f, nil
 }
 
-// check checks the type and the size of an open file. Open has checked the path before, but another file may have
-// replaced the one that it checked.
+// check checks an open file, because another file may have replaced the one that Open checked.
 func check(f *os.File, limit int64) error {
 	info, err := f.Stat()
 	switch {

@@ -10,9 +10,8 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// replace replaces the file at path with a new file that has the output of fill. It creates the new file in the same
-// folder, because a rename cannot cross file systems. Every user can read the file, because another user may merge the
-// shards.
+// replace replaces the file at path with the output of fill. The new file is in the same folder, because a rename
+// cannot cross file systems. Every user can read it, because another user may merge the shards.
 func replace(path string, fill func(io.Writer) error) error {
 	file, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithStaticPermissions(0o644))
 	if err != nil {

@@ -42,12 +42,10 @@ const Redacted = "[redacted]"
 // replacements lists the texts that replace secrets: Redacted without brackets, and the text of url.URL.Redacted.
 var replacements = []string{strings.Trim(Redacted, "[]"), "xxxxx"}
 
-// harmless matches values that are secrets only if IsSecretVariable accepts their name. For example, the value of
-// token_ttl_s is not a secret.
+// harmless matches values, such as that of token_ttl_s, that are secrets only if IsSecretVariable accepts their name.
 var harmless = regexp.MustCompile(`^(?:-?[0-9.]+|true|false|null)$`)
 
-// The maximum distances of the start and the end of a match from a hint, in bytes. Servers do not accept longer
-// headers.
+// The maximum distances of a match before and after a hint, in bytes. Servers do not accept longer headers.
 const (
 	bytesBeforeHint = 256
 	bytesAfterHint  = 8 << 10

@@ -106,8 +106,7 @@ func (v *Values) add(name, value string, word bool) {
 	}
 }
 
-// inBase64 returns the base64 characters that depend only on the value, for each of the three offsets of the value in a
-// longer text.
+// inBase64 returns the base64 characters that depend only on the value, for each of its three offsets in a text.
 func inBase64(value string) (forms []string) {
 	for _, alphabet := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		for offset, first := range []int{0, 2, 3} {
@@ -168,8 +167,7 @@ func (v *Values) String(text string) string {
 	return string(clean)
 }
 
-// next finds the first form at or after an offset. If several start at the same byte, it returns the longest. from is
-// -1 if there is none.
+// next finds the first form from an offset on, and the longest at that place. from is -1 if there is none.
 func (v *Values) next(text []byte, at int) (from, to int, found form) {
 	for ; at < len(text); at++ {
 		to := -1
@@ -210,8 +208,7 @@ func (v *Values) next(text []byte, at int) (from, to int, found form) {
 // special marks the bytes that start an escape, a line break or a colour sequence.
 var special = [256]bool{'%': true, '\\': true, '&': true, '+': true, '\n': true, '\r': true, '\x1b': true}
 
-// escapeBefore matches an escape at the end of a text. The last character of the escape looks like a part of
-// the next word.
+// escapeBefore matches an escape at the end of a text, whose last character looks like a part of the next word.
 var escapeBefore = regexp.MustCompile(`(?:\\[bfnrtv]|\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2}|%[0-9A-Fa-f]{2}|\x1b\[[0-9;]*[A-Za-z])$`)
 
 // isWord reports whether text[from:to] is a whole word, or the form need not be one.
@@ -298,8 +295,7 @@ func (f *form) end(text []byte, at, done int) int {
 // colour matches the part of a colour sequence after its escape character.
 var colour = regexp.MustCompile(`^\[[0-9;]{0,16}[A-Za-z]`)
 
-// skip returns the offset after line breaks and colour sequences, which may split a value. It returns at if there are
-// none.
+// skip returns the offset after the line breaks and colour sequences at an offset, which may split a value.
 func skip(text []byte, at int) int {
 	for range 3 { // CR, LF and a colour sequence
 		if at >= len(text) {

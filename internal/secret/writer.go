@@ -7,7 +7,6 @@ import (
 	"slices"
 )
 
-// Limits of a Writer.
 const (
 	longestLine = 256 << 10 // in bytes; longer lines are cleaned in parts
 	context     = 16 << 10  // bytes of text before and after the end of a part: longer than any lookalike
@@ -17,9 +16,8 @@ const (
 // longestCharacter is the maximum length in bytes of one escaped character of a secret.
 const longestCharacter = 12
 
-// A Writer writes text to another writer. It removes secrets as Values.Clean does. The text may have any length,
-// and a secret may be split over several writes: a Writer keeps the end of the text until it cannot be part of a
-// secret.
+// A Writer writes text to another writer without secrets, as Values.Clean does. It keeps the end of the text until no
+// secret can continue in the next write.
 type Writer struct {
 	Found bool // a secret was replaced
 
@@ -202,8 +200,7 @@ func (v *Values) spans(text []byte) (open int, complete [][2]int) {
 	return len(text), complete
 }
 
-// partialStart returns the first offset in text[from:to] at which a secret may start and continue after the end of the
-// text. It returns to if there is none.
+// partialStart returns the first offset in text[from:to] at which a secret may start that the text cuts off, or to.
 func (v *Values) partialStart(text []byte, from, to int) int {
 	for at := from; at < to; at++ {
 		if len(v.forms) > 0 && mayContinue(text[at:]) || v.startsForm(text, at) {

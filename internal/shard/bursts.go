@@ -16,8 +16,7 @@ type Bursts struct {
 	Servers   map[string]int64 `json:"servers,omitempty"` // streams by Server header
 }
 
-// maxSilence is the longest silence in microseconds that is stored. Callers give the greater values of uint32 other
-// meanings.
+// maxSilence is the longest stored silence in microseconds. Callers give greater values of uint32 other meanings.
 const maxSilence = math.MaxUint32 - 2
 
 // NewBursts returns empty Bursts.
@@ -39,8 +38,7 @@ func (b *Bursts) Add(gap time.Duration, silence *uint32) {
 	}
 }
 
-// AddServer counts n streams with a name in the Server header. It ignores an empty name. Names beyond maxServerNames
-// are Other.
+// AddServer counts n streams with a Server header. It ignores an empty name. Names beyond maxServerNames are Other.
 func (b *Bursts) AddServer(name string, n int64) {
 	const maxServerNames = 20
 	if name == "" {

@@ -65,7 +65,6 @@ func (m *Merged) checkIDs(p plan.Plan, connections iter.Seq2[int, *Connection]) 
 	return problems
 }
 
-// clientIDs counts client ids, and lists the first ones.
 type clientIDs struct {
 	count int
 	first []string

@@ -44,8 +44,7 @@ func (c *ControlCounts) Add(o ControlCounts) {
 	c.ReferenceUS = max(c.ReferenceUS, o.ReferenceUS)
 }
 
-// CountEvent counts an event of a control group, as late if lateness exceeds limit. lateness excludes the delay of the
-// reference.
+// CountEvent counts an event, as late if lateness exceeds limit. lateness excludes the delay of the reference.
 func (c *ControlCounts) CountEvent(lateness, reference, limit time.Duration) {
 	c.Received++
 	if lateness > limit {
@@ -58,8 +57,7 @@ func (c *ControlCounts) CountEvent(lateness, reference, limit time.Duration) {
 // HasEvents reports whether the group received any event.
 func (c *Control) HasEvents() bool { return c != nil && c.Received > 0 }
 
-// addControl adds the control group of a shard to that of the run. It also stores the group and its moments in the last
-// added runner.
+// addControl adds the control group of a shard to that of the run, and stores it with its moments in the last runner.
 func (m *Merged) addControl(s *Shard) {
 	if s.Control == nil {
 		return

@@ -27,8 +27,7 @@ type EndOutcome struct {
 	Duration *Histogram `json:"duration"`
 }
 
-// MaxServers is the number of servers that a shard lists by name. All others count as Other, which limits the
-// memory if each response names a different server.
+// MaxServers is the number of servers that a shard lists by name. All others count as Other, to limit the memory.
 const MaxServers = 100
 
 const (

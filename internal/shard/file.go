@@ -13,9 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// An Encoder encodes shards as files. It reuses the megabyte that compression needs, because an allocation for each
-// checkpoint would raise the memory of the runner. The zero value is ready to use. An Encoder is not safe for
-// concurrent use.
+// An Encoder encodes shards as files. It reuses the megabyte for compression, because an allocation at each checkpoint
+// would raise the memory of the runner. The zero value is ready to use. It is not safe for concurrent use.
 type Encoder struct {
 	z    *gzip.Writer
 	last int // size of the last file; the next file has a similar size
@@ -45,9 +44,8 @@ func (e *Encoder) write(w io.Writer, s *Shard) (err error) {
 	return e.z.Close()
 }
 
-// CheckpointInterval returns the time until the next checkpoint: 30 s, or a thousandth of the age of the runner if that
-// is longer. A checkpoint is the complete shard, which grows with the run. From the ninth hour on, the bytes written
-// per hour are constant.
+// CheckpointInterval returns the time until the next checkpoint: 30 s, or a thousandth of the runner's age if longer. A
+// checkpoint is the complete shard, which grows. From the ninth hour on, the bytes per hour are constant.
 func CheckpointInterval(age time.Duration) time.Duration {
 	const (
 		minimum = 30 * time.Second

@@ -9,8 +9,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// The range and precision of every histogram: 1 µs to 2 h with two significant digits. The error of a value is thus at
-// most 0.8 %.
+// Every histogram covers 1 µs to 2 h with two significant digits: the error of a value is at most 0.8 %.
 const (
 	lowestMicros  = 1
 	highestMicros = int64(2 * time.Hour / time.Microsecond)
@@ -100,8 +99,7 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 	if n == 0 {
 		return 0
 	}
-	// In binary, .07 × 100 is above 7, so the product is lowered before it is rounded up. HdrHistogram receives a whole
-	// rank.
+	// In binary, .07 × 100 is above 7, so the product is lowered before it is rounded up to a whole rank.
 	rank := math.Ceil(q * n * (1 - 1e-12))
 	return min(time.Duration(h.h.ValueAtPercentile(100*rank/n))*time.Microsecond, h.Max())
 }
@@ -120,7 +118,6 @@ func (h *Histogram) CountBy(edges []time.Duration) []int64 {
 	return out
 }
 
-// nonEmpty yields the non-empty buckets with their counts.
 func (h *Histogram) nonEmpty() iter.Seq2[hdrhistogram.Bar, int64] {
 	return func(yield func(hdrhistogram.Bar, int64) bool) {
 		bars := bars()

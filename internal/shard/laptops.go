@@ -89,8 +89,7 @@ func (m *Merged) Expect(n int) string {
 	return ""
 }
 
-// planGroups sets the test id and the number of runners in the plan of each group. The plan of the run becomes the sum
-// of these plans.
+// planGroups completes the plans of the groups. The plan of the run becomes their sum.
 func (m *Merged) planGroups() {
 	for i := range m.groups {
 		g := &m.groups[i]

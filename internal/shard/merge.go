@@ -62,8 +62,7 @@ func Merge(p plan.Plan, shards []*Shard) *Merged {
 	return g.Merged(p)
 }
 
-// A Merger adds shards one by one, so that a thousand shards need not be in memory at once. The zero value is ready to
-// use.
+// A Merger adds shards one by one, so that a thousand need not be in memory. The zero value is ready to use.
 type Merger struct {
 	m          Merged
 	parts      []part // by runner
@@ -157,8 +156,7 @@ func (g *Merger) finish() {
 	m.Series, m.Metrics = valuesByKey(g.buckets), valuesByKey(g.metrics)
 }
 
-// sort sorts the runners, their parts and their connections. compare compares two runners by their indexes in Runners
-// before the sort.
+// sort sorts the runners, their parts and their connections. compare receives indexes in Runners before the sort.
 func (g *Merger) sort(compare func(a, b int) int) {
 	m := &g.m
 	order := make([]int, len(m.Runners))

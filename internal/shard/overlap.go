@@ -41,8 +41,7 @@ func (m *Merged) checkOverlap() {
 }
 
 // checkCommonTime compares the time in which all runners ran with the plan. lastStart is the runner that started last.
-// A runner that ended early counts as if it had run for the planned time, because other checks report streams that the
-// service ended early.
+// A runner that ended early counts with the planned time, because other checks report early ends.
 func (m *Merged) checkCommonTime(lastStart *Runner) {
 	planned := m.Plan.Hold()
 	firstEnd, common := lastStart, time.Duration(math.MaxInt64)

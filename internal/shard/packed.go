@@ -58,8 +58,7 @@ func (p *Packed) check() error {
 	return nil
 }
 
-// add adds the counts of other. The caller keeps the buffer between calls, because a large run has a million
-// histograms.
+// add adds the counts of other. The caller reuses the buffer, because a large run has a million histograms.
 func (p *Packed) add(other *Packed, buffer *[]byte) error {
 	if err := other.check(); err != nil {
 		return err

@@ -69,8 +69,7 @@ func (p *Progress) CountSteady(s ledger.SteadySums) {
 	p.Undetectable += s.Undetectable
 }
 
-// CountDisturbed adds a connection that the script disturbs, such as one that vanishes. Its end is not a drop by the
-// service.
+// CountDisturbed adds a connection that the script disturbs, so that its end does not count in Dropped.
 func (p *Progress) CountDisturbed(r *ledger.Record) {
 	before := p.Dropped
 	p.Count(r)

@@ -177,8 +177,7 @@ func (p *Published) decode(topic int) []Message {
 // Refusals returns the kinds of refused messages, in the order of their first messages.
 func (p *Published) Refusals() []PublishFailure { return p.failures(Refused) }
 
-// Unanswered returns the kinds of open messages, in the order of their first messages. It omits messages in flight at a
-// checkpoint.
+// Unanswered returns the kinds of open messages by their first messages, without those in flight at a checkpoint.
 func (p *Published) Unanswered() []PublishFailure { return p.failures(Open) }
 
 func (p *Published) failures(state MessageState) (out []PublishFailure) {

@@ -18,8 +18,7 @@ type PublishLog struct {
 	sums     PublishSums
 }
 
-// An inFlight is a message whose sending has started. It moves to its column when it and all previous messages have
-// an outcome.
+// An inFlight is a message being sent. It moves to its column when it and all previous messages have an outcome.
 type inFlight struct {
 	sentUS     int64
 	hasOutcome bool
@@ -41,8 +40,7 @@ func NewPublishLog(topics []string, rate float64, startedUS int64, planned uint6
 // Due returns the time at which message i is due, in microseconds since 1970.
 func (l *PublishLog) Due(i uint64) int64 { return l.p.Due(i) }
 
-// Begin records the start of the next message of a topic, and returns its number, from 1. The message is open until
-// Settle.
+// Begin records the start of the next message of a topic, open until Settle, and returns its number, from 1.
 func (l *PublishLog) Begin(topic int, sentUS int64) (number uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

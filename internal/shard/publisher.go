@@ -82,8 +82,7 @@ func (m *Merged) Publishers() (out []*Published) {
 	return out
 }
 
-// Topic returns the name of the topic of a connection, and the messages published to it; ok is false if there is none.
-// On laptops each group has its own topics.
+// Topic returns the topic of a connection and the messages published to it; ok is false if there is none.
 func (m *Merged) Topic(c *Connection) (name string, messages []Message, ok bool) {
 	p := m.PublishedTo(c.Runner)
 	if p == nil {

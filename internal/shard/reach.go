@@ -17,8 +17,7 @@ type Reach struct {
 	numbers int        // maximum number of a message
 }
 
-// NewReach returns an empty Reach. Record ignores topics with an index of topics or more, and messages with a number
-// above numbers.
+// NewReach returns an empty Reach. Record ignores topic indexes from topics on, and message numbers above numbers.
 func NewReach(topics, numbers int) *Reach {
 	return &Reach{topics: make([][]uint16, topics), numbers: numbers}
 }

@@ -67,8 +67,7 @@ func (s schemaError) Error() string {
 	return fmt.Sprintf("schema must be %d, got %d; merge it with the version of soak that wrote it", Schema, int(s))
 }
 
-// shard reads the object. It reads long lists element by element, which limits their memory, and then decodes the other
-// fields.
+// shard reads the object: long lists element by element, which limits their memory, and at the end the other fields.
 func (in *boundedReader) shard() (*Shard, error) {
 	var s Shard
 	first, err := in.json.ReadToken()
@@ -87,8 +86,7 @@ func (in *boundedReader) shard() (*Shard, error) {
 	return &s, json.Unmarshal(fields.Bytes(), (*plain)(&s))
 }
 
-// members reads the members of an object after its brace. read reads the value of each key. A duplicate key is an
-// error, and so are more than maxKeys keys.
+// members reads the members of an object after its brace. It rejects duplicate keys, and more than maxKeys.
 func (in *boundedReader) members(read func(key string) error) error {
 	keys := map[string]bool{}
 	for in.json.PeekKind() != '}' {
@@ -196,8 +194,7 @@ func (in *boundedReader) elements(name string, limit int, read func() error) err
 	return err
 }
 
-// records reads the connections. It packs each before it reads the next, because a million records of almost 700 bytes
-// are too large.
+// records reads and packs the connections one by one, because a million unpacked records are too large.
 func (in *boundedReader) records(s *Shard) error {
 	s.packed = &Connections{}
 	details, record := 0, new(ledger.Record)

@@ -61,8 +61,7 @@ func (l *ResponseLog) All() iter.Seq[LoggedResponse] {
 
 var errLog = errors.New("unreadable log of responses")
 
-// takeResponse removes the first response from data. It advances at from the end of the previous response to the end of
-// this one. ok is false if the response is unreadable.
+// takeResponse removes the first response from data, and advances at to its end. ok is false if it is unreadable.
 func takeResponse(data *[]byte, at *int64) (a LoggedResponse, ok bool) {
 	delta, n := binary.Varint(*data)
 	if n <= 0 || delta > maxNumber || delta < -maxNumber {

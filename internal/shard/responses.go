@@ -10,8 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// maxResponseFindings is the maximum number of faulty responses per state that a runner lists. The counts include the
-// others.
+// maxResponseFindings is the maximum number of faulty responses per state that a runner lists.
 const maxResponseFindings = 200
 
 // maxAbandoned is the maximum number of abandoned responses that a runner lists.
@@ -158,7 +157,6 @@ func (r *Responses) Add(response *ledger.Response, id, reason string, ended time
 	}
 }
 
-// addFinding lists a response, up to maxResponseFindings per state.
 func (r *Responses) addFinding(f ResponseFinding) {
 	listed := 0
 	for i := range r.Findings {

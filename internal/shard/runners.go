@@ -25,7 +25,6 @@ func (m *Merged) checkRunners(parts []part) {
 	m.checkServices(parts)
 }
 
-// checkGroup is checkRunners for one group.
 func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
 	if g.hasTwoRuns {
 		return
@@ -120,8 +119,7 @@ func (m *Merged) checkOneRun() {
 	m.checkOverlap()
 }
 
-// suspensionBetween describes the suspension of a machine between a runner and its replacement on the same machine. It
-// returns "" if there was none.
+// suspensionBetween describes the suspension of a machine between a runner and its replacement, or returns "".
 func suspensionBetween(before, after *Runner) string {
 	if before.Machine == nil || after.Machine == nil || before.Machine.Boot != after.Machine.Boot {
 		return ""

@@ -85,8 +85,7 @@ func (s *Service) Resumes() bool { return s.Resume != "none" }
 // EndsStreams reports whether the service ends streams on purpose.
 func (s *Service) EndsStreams() bool { return s.LifetimeS > 0 }
 
-// checkServices sets the service of the run, and compares the descriptions of the runners with each other and with the
-// publisher of the plan.
+// checkServices sets the service of the run. It reports descriptions that differ, or that do not fit the publisher.
 func (m *Merged) checkServices(parts []part) {
 	defer m.completeService()
 	for i := range parts {

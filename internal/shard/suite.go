@@ -35,8 +35,7 @@ const (
 	Other               = "(other)"            // value of the first tag of combinations beyond the limit
 )
 
-// WakeUps is the number of wake-ups of the generator per request: connection, request, headers and body of the
-// response, script.
+// WakeUps is the number of wake-ups of the generator per request: connection, request, header, body and script.
 const WakeUps = 5
 
 // A Suite is the declaration of a script: its stages, and the tags by which its metrics are split. All runners declare
@@ -64,8 +63,7 @@ type Stage struct {
 	Patience    float64 `json:"patience_s,omitempty" js:"patience"` // maximum wait for a connection in an open model
 }
 
-// A Second has the resources of a runner in about one second. It is shorter than a bucket of the series, because stages
-// of a suite may be short.
+// A Second has the resources of a runner in about one second, because stages may be shorter than a bucket.
 type Second struct {
 	FromUS     int64   `json:"from_unix_us"`
 	ToUS       int64   `json:"to_unix_us"`
@@ -139,8 +137,7 @@ func (s *Suite) isOther(n Metric) bool {
 	return s != nil && len(s.SplitBy) > 0 && n.Tags[s.SplitBy[0]] == Other
 }
 
-// adoptPlan sets the plan to that of the scripts, which is unknown until the scripts are loaded. All runners must have
-// the same plan.
+// adoptPlan sets the plan to that of the scripts, which is unknown before they load and must be the same everywhere.
 func (m *Merged) adoptPlan(parts []part) {
 	for i, p := range parts {
 		if diff := planDifference(parts[0].plan, p.plan, m.Runners[i].Index, plan.Parts); diff != "" {

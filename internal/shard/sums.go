@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// addLatency adds the latencies of another runner, as differences from its fastest message. The clocks of two hosts
-// cannot be compared.
+// addLatency adds the latencies of another runner, relative to its fastest message: the clocks of hosts may differ.
 func (m *Merged) addLatency(l *Latency) {
 	if l == nil || l.Histogram.Count() == 0 {
 		return

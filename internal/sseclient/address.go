@@ -60,7 +60,6 @@ var domainToASCII = idna.New(
 	idna.BidiRule(), idna.CheckJoiners(true),
 )
 
-// asciiHost converts a host name with an optional port to ASCII.
 func asciiHost(host string) (string, error) {
 	if !strings.ContainsFunc(host, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		return host, nil

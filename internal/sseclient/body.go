@@ -19,7 +19,6 @@ type framing struct {
 	excess       bool // bytes follow the body
 }
 
-// A frameKind is the rule that determines the end of a body.
 type frameKind uint8
 
 const (
@@ -58,7 +57,6 @@ type leftover struct {
 	at   time.Time // its arrival
 }
 
-// begin prepares the body of a response for reading from t.
 func (b *body) begin(r *Response, t transport) {
 	b.end()
 	b.transport, b.framing = t, r.frame
@@ -166,9 +164,8 @@ func (b *body) handleReadError(p []byte, err error) (int, error) {
 	return n, err
 }
 
-// watch makes reads fail with errIdle if no byte arrives within the idle timeout, which starts at the given time. The
-// timeout may change later, but watch does nothing if there is none at first. The caller must call unwatch after the
-// last read, even without a timeout.
+// watch makes reads fail with errIdle if no byte arrives within the idle timeout after at. Without an initial timeout,
+// it does nothing. The caller must always call unwatch after the last read.
 func (b *body) watch(at time.Time) {
 	if b.limit() > 0 {
 		processSweep.watch(&b.idleMark, at)
@@ -210,7 +207,6 @@ func (b *body) unwrap(p []byte) (int, error) {
 	}
 }
 
-// endError returns the error for a connection that failed or ended before the end of the body.
 func (b *body) endError(err error) error {
 	if err == errNotReady { // the most frequent case
 		return err

@@ -64,8 +64,7 @@ type Callbacks struct {
 	Resumed func(s *Stream, at time.Time, kind Cut)
 }
 
-// report calls a callback, unless it is nil. With a second request two goroutines call callbacks; a mutex then prevents
-// overlapping calls.
+// report calls a callback unless it is nil. If the stream has a second request, a mutex prevents overlapping calls.
 func report[T any](s *Stream, callback func(*Stream, time.Time, T), at time.Time, value T) {
 	if callback == nil {
 		return
@@ -134,8 +133,7 @@ func (c *Close) Message() string {
 	}
 }
 
-// A Reason is the cause of the end of an attempt or a stream. It is the tag `reason` of the metric
-// sse_connection_closed.
+// A Reason is the cause of the end of an attempt or a stream: the tag `reason` of the metric sse_connection_closed.
 type Reason string
 
 // The reasons, in three groups. Those of the first group end a stream; truncated and too_long also end an attempt.

@@ -11,9 +11,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// connect makes one attempt: dial, handshake, request, response header. If the stream opens, connect passes it to the
-// poller or to a new goroutine. It does not read in the current goroutine, whose stack TLS and the headers have
-// enlarged.
+// connect makes one attempt: dial, handshake, request, response header. The poller or a new goroutine reads the stream,
+// because TLS and the headers have enlarged the stack of this goroutine.
 func (s *Stream) connect() {
 	if a, ok := s.await(); ok {
 		s.attempt(a)

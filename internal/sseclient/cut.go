@@ -201,7 +201,6 @@ type pausingConn struct {
 	stream *Stream
 }
 
-// Read makes a requested pause, then reads from the connection.
 func (c pausingConn) Read(p []byte) (int, error) {
 	if cut := c.stream.pendingCut(); cut != nil && cut.kind == CutPause {
 		c.stream.pause(cut)
@@ -224,8 +223,7 @@ func (s *Stream) pause(c *cutRequest) {
 	s.endCut(c)
 }
 
-// Limits of the connections that a CutHalfOpen leaves half-open. Each uses a descriptor here and a stream on the
-// server.
+// Limits of the connections that a CutHalfOpen leaves half-open. Each uses a descriptor and a stream of the server.
 const (
 	halfOpenFor = time.Minute
 	maxHalfOpen = 1000

@@ -11,9 +11,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// dropPackets makes the kernel drop all packets that arrive on a connection. The peer gets no acknowledgement and no
-// reset, as if the machine had lost its power. The close of the last descriptor resets the connection. Any user may
-// attach a classic filter to their own socket.
+// dropPackets makes the kernel drop all packets that arrive on a connection, as if the machine had lost its power. The
+// close of the last descriptor resets the connection. Any user may attach a classic filter to their own socket.
 func dropPackets(fd uintptr) error {
 	filter := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K} // accepts 0 bytes of each packet
 	_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_KEEPALIVE, 0)
@@ -60,8 +59,7 @@ func (s *Stream) turnCut(c *cutRequest, buf []byte, b *eventstream.Block) (done 
 	return true
 }
 
-// turnPause starts a pause, and ends it when its time is over or the server has ended the HTTP/2 stream. During the
-// pause the stream reads nothing.
+// turnPause starts a pause, or ends it when its time is over or the server has ended the HTTP/2 stream.
 func (s *Stream) turnPause(c *cutRequest, conn *polledConn) (done bool) {
 	now := time.Now()
 	switch {

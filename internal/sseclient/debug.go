@@ -6,14 +6,12 @@ import (
 	"net/http"
 )
 
-// A Debug logs one request and the header of its response. It does not log the body of the response, which may have no
-// end.
+// A Debug logs one request and the header of its response, but not the body of the response, which may have no end.
 type Debug struct {
 	Log  func(text string)
 	Body bool // log the body of the request, too
 }
 
-// newDebug returns the log for the next request, nil for none.
 func (e *exchange) newDebug() *Debug {
 	if e.debug == nil {
 		return nil

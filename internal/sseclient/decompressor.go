@@ -30,7 +30,6 @@ const decodedBufferSize = 1 << 10
 // errStopped stops the decoder of a stream that has ended.
 var errStopped = errors.New("the stream has ended")
 
-// newDecompressor returns a decompressor for a supported coding.
 func newDecompressor(name string, body io.Reader) *decompressor {
 	d := &decompressor{body: body}
 	d.next, d.stop = iter.Pull(func(pause func(struct{}) bool) {

@@ -16,8 +16,7 @@ func (c *Client) Open(ctx context.Context, o *Options, r Request) (*Response, *C
 	return c.send(ctx, o, r, (*exchange).open)
 }
 
-// Do makes one request and returns the response for reading, with any status and type. The end of ctx closes the
-// connection.
+// Do makes one request and returns the response, with any status and type. The end of ctx closes the connection.
 func (c *Client) Do(ctx context.Context, o *Options, r Request) (*Response, *Close) {
 	return c.send(ctx, o, r, (*exchange).do)
 }

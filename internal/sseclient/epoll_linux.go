@@ -111,8 +111,7 @@ func duplicate(conn syscall.Conn) (fd int, err error) {
 	return fd, err
 }
 
-// start registers the connection with the poller and requests a turn, which reads the bytes that arrived with the
-// response head.
+// start registers the connection with the poller and requests a turn for the bytes that arrived with the response head.
 func (c *polledConn) start() error {
 	p := &processPoller
 	p.mu.Lock()
@@ -141,8 +140,7 @@ func (c *polledConn) start() error {
 	return nil
 }
 
-// control adds (EPOLL_CTL_ADD), changes (EPOLL_CTL_MOD) or removes (EPOLL_CTL_DEL) the registration of the connection
-// with the poller. Regardless of events, the kernel reports a reset of a registered connection.
+// control calls epoll_ctl for the connection. Regardless of events, the kernel reports a reset of the connection.
 func (c *polledConn) control(op int, events uint32) error {
 	ev := unix.EpollEvent{Events: events, Fd: c.fd}
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(processPoller.epoll, op, int(c.fd), &ev))
@@ -172,7 +170,6 @@ type scratch struct {
 	block eventstream.Block
 }
 
-// run reads all connections until there are none.
 func (p *poller) run(epoll, wake int) {
 	events := make([]unix.EpollEvent, eventsPerWait)
 	var ready []*polledConn
@@ -226,7 +223,6 @@ func (p *poller) gather(ready []*polledConn, events []unix.EpollEvent, wake int)
 	return ready
 }
 
-// closeIfUnused closes the poller if there are no connections, and reports whether it did.
 func (p *poller) closeIfUnused() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -307,8 +303,7 @@ func (c *polledConn) readSocket(p []byte) (int, error) {
 	}
 }
 
-// readNow reads from a nonblocking descriptor. It does not notify Go's scheduler, which would cost as much CPU as the
-// read.
+// readNow reads from a nonblocking descriptor. A notification of Go's scheduler would cost as much CPU as the read.
 func readNow(fd int32, p []byte) (int, unix.Errno) {
 	n, _, err := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p))) // #nosec G103 G115 -- the same call as in package unix
 	return int(n), err

@@ -95,8 +95,7 @@ func (e *exchange) tryOnce(ctx context.Context, req *request) (*Response, *failu
 	return e.sendRequest(ctx, req, resp)
 }
 
-// connect returns a Response that has only a connection: an idle or a new one, with TLS if the URL is https. It then
-// calls releasePermit.
+// connect returns a Response with only a connection, idle or new, with TLS for https. It then calls releasePermit.
 func (e *exchange) connect(ctx context.Context, req *request) (*Response, *failure) {
 	route, err := e.client.Proxies.For(req.url)
 	if err != nil {
@@ -214,8 +213,7 @@ func (r *Response) keepOpen() {
 	}
 }
 
-// hangUp closes a connection. It does not send a TLS close_notify alert, because that could block for seconds if the
-// peer does not read.
+// hangUp closes a connection without a TLS close_notify alert, which could block for seconds if the peer does not read.
 func hangUp(conn net.Conn) { _ = rawOf(conn).Close() }
 
 // rawOf returns the connection below TLS.

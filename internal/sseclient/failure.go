@@ -72,7 +72,6 @@ func isReset(err error) bool {
 		http1.IsOneOf(err, syscall.ETIMEDOUT)
 }
 
-// readFailure returns the failure for the error that ended a stream.
 func readFailure(err error) *failure {
 	f := &failure{reason: ReasonError, err: fmt.Errorf("read the stream: %w", err), status: http.StatusOK}
 	switch {

@@ -15,8 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// A SecondRequest is a request that a client sends after an event of its stream. Some services send messages only after
-// such a request.
+// A SecondRequest is a request that a client sends after an event, because some services send messages only then.
 type SecondRequest struct {
 	Method string // "": POST
 	URL    string // absolute, or relative to the URL of the stream after redirects
@@ -79,7 +78,6 @@ func (f *FollowUp) fail(cause *failure) {
 	}
 }
 
-// offerEvent passes an event to the callback FollowUp, which may start the second request.
 func (s *Stream) offerEvent(e *eventstream.Event) {
 	s.mu.Lock()
 	f := s.follow

@@ -122,7 +122,6 @@ func (c *h2Conn) start() error {
 	return nil
 }
 
-// read is the reader of a connection without a poller.
 func (c *h2Conn) read() {
 	buf := make([]byte, 2*h2MaxFrame)
 	var b eventstream.Block

@@ -49,8 +49,7 @@ func (s *Stream) turnShared(c *cutRequest, buf []byte, b *eventstream.Block) (do
 	return true
 }
 
-// readArrived reports the events that have arrived on a connection that the stream does not share. It returns false if
-// the stream has ended.
+// readArrived reports the events that have arrived on an unshared connection. It returns false if the stream has ended.
 func (s *Stream) readArrived(buf []byte, b *eventstream.Block) bool {
 	if !s.readStream(buf, b) {
 		return false
@@ -82,7 +81,6 @@ func (s *Stream) abandon(hangUp func()) {
 	c.sender.close(hangUp)
 }
 
-// hasEnded reports whether a transport is an HTTP/2 stream that the server has ended.
 func hasEnded(t transport) bool {
 	st, ok := t.(*h2Stream)
 	return ok && st.err != nil

@@ -57,8 +57,7 @@ func (e *exchange) tryHTTP2(ctx context.Context, req *request) (*Response, *fail
 	}
 }
 
-// reserveConn returns an HTTP/2 connection with a reservation. If the server chose HTTP/1.1, it returns the connection
-// as a Response.
+// reserveConn returns an HTTP/2 connection with a reservation, or a Response with the connection for HTTP/1.1.
 func (e *exchange) reserveConn(ctx context.Context, req *request) (*h2Conn, *Response, *failure) {
 	pool, key := &e.client.pool, siteKey{req.url.Scheme, strings.ToLower(req.url.Host), req.Sharing}
 	singleStream := req.StreamsPerConnection == 1

@@ -31,7 +31,6 @@ func protocolError(code http2.ErrCode, format string, args ...any) *h2Error {
 }
 
 const (
-	// h2FrameHeader is the size of the header of a frame in bytes.
 	h2FrameHeader = 9
 	// h2MaxBlock is the maximum size in bytes of an encoded header list, in HEADERS and all its CONTINUATION frames.
 	h2MaxBlock = 2 * http1.MaxHead

@@ -171,8 +171,7 @@ func (c *h2Conn) enlargeWindow(id uint32, increase int64) error {
 	return nil
 }
 
-// goAway records that the server accepts no new streams, and ends the streams that the server will not process. The
-// caller holds mu.
+// goAway refuses new streams, and ends the streams that the server will not process. The caller holds mu.
 func (c *h2Conn) goAway(f *http2.GoAwayFrame) {
 	c.lastID = min(c.lastID, f.LastStreamID)
 	text := fmt.Sprintf("GOAWAY %v", f.ErrCode)

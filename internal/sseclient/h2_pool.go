@@ -23,7 +23,6 @@ type siteKey struct {
 	Sharing
 }
 
-// An h2Site is the state of the pool for one key.
 type h2Site struct {
 	conns    []*h2Conn     // the newest last
 	isHTTP1  bool          // the server chose HTTP/1.1 for the newest connection
@@ -97,8 +96,7 @@ func (s *h2Site) reserve() *h2Conn {
 	return nil
 }
 
-// endDial reports the result of a dial after reserve: an HTTP/2 connection or nil, and whether the server chose
-// HTTP/1.1.
+// endDial reports the result of a dial after reserve: an HTTP/2 connection or nil, and whether HTTP/1.1 was chosen.
 func (p *h2Pool) endDial(key siteKey, c *h2Conn, isHTTP1 bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -136,8 +136,7 @@ func (c *h2Conn) sendBlock(id uint32, last bool) {
 	}
 }
 
-// send sends the body of the request as fast as the windows of the server allow. It returns early if the server has
-// ended the stream.
+// send sends the body of the request as the windows of the server allow. It returns early if the stream has ended.
 func (p *h2Pipe) send(ctx context.Context, body string) error {
 	for body != "" {
 		n := p.sendSome(body)

@@ -25,8 +25,7 @@ type sender struct {
 
 var errDoesNotRead = errors.New("the server does not read from the connection")
 
-// Write sends bytes, and queues those that do not fit into the send buffer. It returns errDoesNotRead if the queue is
-// full.
+// Write sends bytes, and queues those that do not fit. It returns errDoesNotRead if the queue is full.
 func (s *sender) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,8 +68,7 @@ func (s *sender) push(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// notifyRoom makes the poller report room in the send buffer, or stops these reports. It does nothing before the
-// connection is registered.
+// notifyRoom sets whether the poller reports room in the send buffer. It does nothing before the registration.
 func (s *sender) notifyRoom(room bool) error {
 	if s.awaitsRoom == room || !s.started() {
 		return nil
@@ -118,7 +116,6 @@ func (s *sender) close(hangUp func()) {
 	hangUp()
 }
 
-// A queuedCiphertext is a ciphertext that queues writes.
 type queuedCiphertext struct {
 	ciphertext
 	out *sender
@@ -126,8 +123,7 @@ type queuedCiphertext struct {
 
 func (q queuedCiphertext) Write(p []byte) (int, error) { return q.out.Write(p) }
 
-// poll moves the connection from Go's network poller to ours, and reports whether that is possible. The poller reads it
-// once start has been called.
+// poll moves the connection to our poller, and reports whether that is possible. Reading begins with start.
 func (c *h2Conn) poll() bool {
 	p := poll(c.net, c)
 	if p == nil {

@@ -49,8 +49,7 @@ func (st *h2Stream) start(reader turner) {
 	}
 }
 
-// turn gives the reader a turn. It is called by the goroutine of the connection or, after the end of the connection, by
-// start.
+// turn gives the reader a turn. The goroutine of the connection calls it, or start after the end of the connection.
 func (st *h2Stream) turn(buf []byte, b *eventstream.Block) {
 	st.conn.mu.Lock()
 	reader := st.reader
@@ -178,8 +177,7 @@ func (st *h2Stream) resume(time.Time) {}
 
 func (st *h2Stream) keep() bool { return false } // the pool keeps the connection
 
-// An h2Pipe is the buffer of a stream without a reader. The goroutine that waits for the response uses it as a
-// net.Conn.
+// An h2Pipe is the buffer of a stream without a reader, and the net.Conn of the goroutine that awaits the response.
 type h2Pipe struct {
 	net.Conn // nil, because only the methods below are called
 	st       *h2Stream
@@ -217,7 +215,6 @@ func (p *h2Pipe) readBuffered(to []byte) int {
 	return n
 }
 
-// Read waits for bytes until the deadline.
 func (p *h2Pipe) Read(to []byte) (int, error) {
 	for {
 		n, remaining, err := p.readNow(to)

@@ -103,8 +103,7 @@ func (c *h2Conn) firstOpened() bool {
 	return first
 }
 
-// retireIfUnused closes a connection without streams or reservations, after h2IdleFor if it can be reused. The
-// caller holds mu.
+// retireIfUnused closes a connection without streams or reservations, after h2IdleFor if reusable. The caller holds mu.
 func (c *h2Conn) retireIfUnused() {
 	if c.reservations+len(c.streams) > 0 || c.endErr != nil {
 		return

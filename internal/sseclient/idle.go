@@ -32,8 +32,7 @@ func (m *idleMark) isSilent(now time.Duration) bool {
 
 func (m *idleMark) limit() time.Duration { return time.Duration(m.timeout.Load()) }
 
-// nextCheck returns the time of the next check: when the timeout would pass, but at least one grain from now. One sweep
-// thus checks many streams.
+// nextCheck returns when the timeout would pass, but at least a grain from now, so that a sweep checks many streams.
 func (m *idleMark) nextCheck(now time.Duration) time.Duration {
 	limit := m.limit()
 	if limit == 0 {

@@ -21,10 +21,8 @@ import (
 // maxIdleTime is the maximum idle time of a connection that is reused.
 const maxIdleTime = 2 * time.Second
 
-// An idleConns is the set of idle connections to one server.
 type idleConns = http1.IdleConns[idleConn]
 
-// An idleConn is a connection between two requests.
 type idleConn struct{ net.Conn }
 
 func (c idleConn) Close() error {
@@ -38,8 +36,7 @@ type idlePool struct {
 	sites map[siteKey]*idleConns
 }
 
-// idleFor returns the idle connections for a request. The request may use one of them, and its own connection is added
-// to them later. idleFor returns nil if the request needs its own connection.
+// idleFor returns the set of idle connections for a request, or nil if the request needs its own connection.
 func (c *Client) idleFor(r *request) *idleConns {
 	if httpguts.HeaderValuesContainsToken(r.header.Values("Connection"), "close") {
 		return nil // no request may follow (RFC 9112, 9.6)
@@ -98,8 +95,7 @@ func (s *Stream) makeConnectionIdle(err error) bool {
 	return s.keepsConnection && errors.Is(err, io.EOF) && b.done && !b.excess && b.leftover == nil && b.transport.keep()
 }
 
-// errUnreceived is the error for a request on a reused connection, if the server closed the connection before any byte
-// of the request arrived.
+// errUnreceived is the error for a request if the server closed the reused connection before any byte of it arrived.
 var errUnreceived = errors.New("the server had closed the idle connection")
 
 // markUnreceived wraps the error of a request with errUnreceived if the server certainly received none of its n bytes.

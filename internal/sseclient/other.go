@@ -44,5 +44,4 @@ func (*sender) close(hangUp func()) { hangUp() }
 
 func (c *h2Conn) poll() bool { return false }
 
-// releasePages does nothing on systems other than Linux.
 func releasePages() {}

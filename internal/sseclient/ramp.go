@@ -22,8 +22,7 @@ type ramp struct {
 
 var processRamp = &ramp{threshold: 500, quiet: 3 * time.Second, free: releaseMemory}
 
-// gcPercent is the value of GOGC unless the user has set it. Open streams allocate little, so frequent collections
-// cost little CPU.
+// gcPercent is the value of GOGC unless the user has set it. It costs little CPU, because open streams allocate little.
 const gcPercent = 10
 
 // LimitMemory applies gcPercent, and returns the memory that only the start of the process needed. Only the first call
@@ -50,7 +49,6 @@ func (r *ramp) opened() {
 	}
 }
 
-// check returns memory if the ramp is over, and otherwise checks again later.
 func (r *ramp) check() {
 	r.mu.Lock()
 	if remaining := r.quiet - time.Since(r.latest); remaining > 0 {

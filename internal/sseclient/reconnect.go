@@ -124,7 +124,6 @@ func (s *Stream) retry() {
 	s.callbacks.Renew(s, s.continueAttempt)
 }
 
-// continueAttempt continues the attempt that Renew prepared.
 func (s *Stream) continueAttempt(err error) {
 	switch {
 	case s.Stopped():

@@ -33,8 +33,7 @@ type request struct {
 	Sharing
 }
 
-// A requestEncoder has the buffers for encoding a request. A pool reuses them, because a ramp encodes thousands of
-// requests.
+// A requestEncoder has the buffers for encoding a request. A pool reuses them in a ramp of thousands of requests.
 type requestEncoder struct {
 	buf    bytes.Buffer
 	header http.Header
@@ -42,8 +41,7 @@ type requestEncoder struct {
 
 var requestEncoders = sync.Pool{New: func() any { return &requestEncoder{header: make(http.Header)} }}
 
-// send sends the request as HTTP/1.1 in one write, to the server or to a proxy that forwards it. It returns the
-// number of bytes written.
+// send sends the request as HTTP/1.1 in one write, and returns the number of bytes written.
 func (r *request) send(to io.Writer, route *proxy.Proxy) (n int, err error) {
 	e := requestEncoders.Get().(*requestEncoder)
 	defer requestEncoders.Put(e)

@@ -31,8 +31,7 @@ type Response struct {
 	TLS     *tls.ConnectionState // nil: none
 	// OtherOrigin reports whether redirects led to an origin other than that of the request.
 	OtherOrigin bool
-	// HTTP2 reports whether an event stream uses HTTP/2, FirstOnConnection whether it is the first one on its
-	// connection.
+	// HTTP2 reports whether an event stream uses HTTP/2, FirstOnConnection whether it is the first on its connection.
 	HTTP2, FirstOnConnection bool
 
 	conn       net.Conn // the dialed connection, TLS on it, or an h2Pipe
@@ -125,8 +124,7 @@ func (r *Response) refusal() io.Reader {
 	return b
 }
 
-// statusError returns the error for a response whose status is not accepted. Its text contains the reason from the
-// body, and names the proxy, which may have sent the response.
+// statusError returns the error for an unaccepted status. Its text has the reason from the body, and names the proxy.
 func (r *Response) statusError() error {
 	detail := proxy.Sentence(r.refusal())
 	if detail == "" && r.proxy.Forwards() {

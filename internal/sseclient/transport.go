@@ -50,8 +50,7 @@ func (c blockingConn) hangUp() { hangUp(c.Conn) }
 
 func (c blockingConn) keep() bool { return false }
 
-// A turner is a stream or an HTTP/2 connection that the poller reads. turn reads the bytes that have arrived, with a
-// buffer and a Block of the poller.
+// A turner is a stream or an HTTP/2 connection that the poller reads with its own buffer and Block.
 type turner interface {
 	turn(buf []byte, b *eventstream.Block)
 }

@@ -107,8 +107,7 @@ func (c *correction) assume(chain chain, received []ledger.Range) (assumed []led
 	return assumed
 }
 
-// receivedFirst returns the recorded messages that arrived immediately after the start of a chain, before the messages
-// of its place.
+// receivedFirst returns the recorded messages that arrived right after the start of a chain, before its place.
 func (c *correction) receivedFirst(from ledger.Instant, next uint64, received []ledger.Range) []ledger.Range {
 	first, end := c.series.between(from+c.offset(c.log, 0)-maxSpread, from+c.offset(c.log, 0)+c.JoinTime)
 	if first >= end || next == 0 {
@@ -145,8 +144,7 @@ func isOfFeed(k ledger.Kind) bool {
 	return k == ledger.KindDuplicated || k == ledger.KindReordered || k == ledger.KindCorrupted
 }
 
-// dropFaults drops, in a period, the findings of the kinds that isOfFeed accepts. It also corrects their counts and the
-// copies of cuts.
+// dropFaults drops the findings of a period that isOfFeed accepts, with their counts and the copies of cuts.
 func (c *correction) dropFaults(p period) {
 	r := &c.record
 	r.Findings = slices.DeleteFunc(r.Findings, func(f ledger.Finding) bool {

@@ -14,7 +14,6 @@ type chain struct {
 	state       placing
 }
 
-// A placing states whether the place of a chain in the feed is known.
 type placing int
 
 const (
@@ -89,8 +88,7 @@ type part struct {
 	time       period // when the messages were sent, by the clock of the chain that is compared
 }
 
-// certainPart returns the longest certain part of the series that was sent while a chain was open. ok is false if there
-// is none.
+// certainPart returns the longest certain part of the series sent while a chain was open. ok is false if there is none.
 func (f *Feed) certainPart(log int, r *ledger.Record, c chain) (longest part, ok bool) {
 	s, shift := &f.series, f.offset(log, 0)
 	at := period{r.Spans[c.from].From + f.JoinTime + shift, endOf(r, c) + shift}

@@ -32,7 +32,6 @@ func (f *Feed) changes(order []uint32, copies map[uint32]bool, records Records) 
 	return c.originals
 }
 
-// changes is the state of Feed.changes.
 type changes struct {
 	*Feed
 	order     []uint32

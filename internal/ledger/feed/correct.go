@@ -193,8 +193,7 @@ func (c *correction) uncertain(at ledger.Instant) bool {
 // Repeated reports whether any message has the content of an earlier one.
 func (f *Feed) Repeated() bool { return f.repeated }
 
-// arrival returns the arrival of entry n at the connection if another message overtook it, otherwise its first arrival
-// at the runner.
+// arrival returns when entry n arrived at the connection if it was overtaken, or else its first arrival at the runner.
 func (c *correction) arrival(n uint64) ledger.Instant {
 	if d := c.source.Deviations; d != nil {
 		if i := slices.IndexFunc(d.Overtakes, func(o ledger.Overtake) bool { return o.Number == n }); i >= 0 {
@@ -248,8 +247,7 @@ func (c *correction) cuts() {
 	}
 }
 
-// ends returns the lowest and the highest feed number of the received messages from entry first to entry last of the
-// log; 0: there is none.
+// ends returns the lowest and the highest feed number of the received entries from first to last of the log; 0: none.
 func (c *correction) ends(first, last uint64) (low, high uint64) {
 	if first == 0 {
 		return 0, 0

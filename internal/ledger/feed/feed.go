@@ -160,8 +160,7 @@ func (f *Feed) addExtras(order []uint32) []uint32 {
 	return out
 }
 
-// extraAs returns the id of the message that equals an extra, or 0 if it is new. has reports, by id, which messages the
-// log of the extra has.
+// extraAs returns the id of the message that equals an extra, or 0. has marks the messages of the log of the extra.
 func (f *Feed) extraAs(after uint32, x ledger.Extra, order, place, followers []uint32, has []bool) uint32 {
 	next := 0
 	if after != 0 {
@@ -225,8 +224,7 @@ type doubt struct {
 	at  ledger.Instant
 }
 
-// edgeTime is the time after the start and before the end of a stream in which the stream may or may not receive a
-// message.
+// edgeTime is the time at both ends of a stream in which the stream may or may not receive a message.
 var edgeTime = time.Second
 
 // copies returns the messages that are copies. Messages that may be copies become doubtful: no client is expected to

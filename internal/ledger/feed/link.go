@@ -130,8 +130,7 @@ func (l *linker) byContext() {
 	}
 }
 
-// contexts returns the places of messages by a hash of the message and those before it, length messages in total; -1:
-// several places have the hash.
+// contexts returns the places of messages by the hash of the length messages that end there; -1: several places.
 func contexts(prints []uint64, length int) map[uint64]int {
 	const prime = 0x100000001b3
 	places := map[uint64]int{}
@@ -308,8 +307,7 @@ func (l *linker) insertOthers() {
 // nearby is the number of messages before and after a place that are searched for a message in another order.
 const nearby = 64
 
-// findNearby returns the message of an entry with known content among the messages around another one: the message that
-// arrived closest to the entry in time. It returns 0 if there is none.
+// findNearby returns the message near at that has the content of entry i and is closest to it in time; 0: none.
 func (l *linker) findNearby(i int, at uint32) uint32 {
 	if _, known := l.index[l.entries[i].Print]; l.log == 0 || !known {
 		return 0
@@ -358,8 +356,7 @@ func (l *linker) before(at uint32, i int) uint32 {
 	return at
 }
 
-// insert adds the message of an entry after another one. The head of the list, 0, precedes the first message and
-// follows the last.
+// insert adds the message of an entry after another one. 0 is the head, before the first and after the last message.
 func (l *linker) insert(at uint32, i int) uint32 {
 	id, print := uint32(len(l.nodes)), l.entries[i].Print // #nosec G115 -- bounded by the logs
 	next := l.nodes[at].next

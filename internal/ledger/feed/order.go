@@ -8,8 +8,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// agreeOnOrder puts the messages that streams received in different orders into the order of most streams. It changes
-// order, and reports whether there are such messages.
+// agreeOnOrder changes order to that of most streams. It reports whether streams received messages in different orders.
 func (f *Feed) agreeOnOrder(order []uint32, records Records) bool {
 	parts := f.disordered(f.places(order), records)
 	if len(parts) == 0 {

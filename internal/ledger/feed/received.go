@@ -92,8 +92,7 @@ func checksums(prints []uint64) []ledger.Checksum {
 	return sums
 }
 
-// contradicts reports whether the messages of a chain differ from a part of the series, wherever in the series the
-// chain starts.
+// contradicts reports whether the messages of a chain differ from a part of the series, wherever the chain starts.
 func (c *correction) contradicts(chain chain, p part) bool {
 	prints, ok := c.Feed.received(c.log, c.raw, chain)
 	if !ok {

@@ -53,9 +53,8 @@ func repairRecord(l *Log, r *ledger.Record, repeats bool) *ledger.Record {
 	return &out
 }
 
-// trimStarts returns the record of a connection, corrected if a stream received only some of several neighbours with
-// the same content at its start. These are the last of the neighbours, because the others were sent before the stream
-// started.
+// trimStarts returns the record, corrected if a stream received only some of several neighbours with the same content
+// at its start. The stream received the last ones, because the others were sent before the stream started.
 func trimStarts(l *Log, r *ledger.Record) *ledger.Record {
 	out, changed := *r, false
 	for i := range r.Spans {
@@ -93,8 +92,7 @@ func (l *Log) follows(first, next uint64) bool {
 	return a.Print == b.Print && 2*b.Count > a.Count
 }
 
-// missingCopy returns the number of a message with the given print that the connection lacks; 0: there is none. It
-// searches the next count messages after a number.
+// missingCopy returns the first of count messages after a number with this print that the connection lacks; 0: none.
 func missingCopy(l *Log, r *ledger.Record, print, after, count uint64) uint64 {
 	for n := after + 1; n <= min(after+count, r.Last); n++ {
 		if l.Entries[n-1].Print == print && !hasReceived(r, n) {

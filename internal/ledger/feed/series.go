@@ -74,7 +74,7 @@ func hasJustOpened(r *ledger.Record, at, duration ledger.Instant) bool {
 // isCertain reports whether it is certain that a message was followed by the next one.
 func (s *series) isCertain(i int) bool { return s.follows[i] || s.unique[i] && s.unique[i+1] }
 
-// sum returns the checksum of the messages with the indexes from to to−1.
+// sum returns the checksum of the messages with the indexes i, from ≤ i < to.
 func (s *series) sum(from, to int) ledger.Checksum {
 	return s.sums[to] - s.sums[from].Shift(uint64(to-from)) // #nosec G115 -- positive
 }
@@ -139,9 +139,8 @@ func (f *Feed) cover(records Records) {
 	s.open = joined
 }
 
-// dropUnproven clears Live of the messages that no chain with a place received: such a message may have been recorded
-// twice or changed. A message with unique content that two streams received needs no chain. dropUnproven also counts
-// the messages that stay live.
+// dropUnproven clears Live of the messages that no chain with a place received, because they may be copies or changed.
+// A message with unique content that two streams received needs no chain. dropUnproven also counts the live messages.
 func (f *Feed) dropUnproven() {
 	s := &f.series
 	proven := make([]bool, len(f.Messages))

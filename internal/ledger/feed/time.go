@@ -32,7 +32,6 @@ func (l *linker) setShift() {
 // message distinguishes neighbours with the same content.
 const maxSpread = 100 * time.Millisecond
 
-// distance returns the time between the arrival of an entry and that of a message at other runners.
 func (l *linker) distance(i int, id uint32) time.Duration {
 	return (l.nodes[id].at - l.entries[i].At - l.shift).Abs()
 }

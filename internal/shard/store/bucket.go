@@ -68,7 +68,6 @@ func openS3(ctx context.Context, u *url.URL) (*blob.Bucket, error) {
 	return s3blob.OpenBucket(ctx, s3.New(options), u.Host, &opener.Options)
 }
 
-// Put implements Store.
 func (b *bucket) Put(ctx context.Context, name string, data []byte) error {
 	return b.try(ctx, "write", name, func(ctx context.Context) error {
 		// WriteAll sends one part at a time, to save memory for the open streams of the process.
@@ -78,7 +77,6 @@ func (b *bucket) Put(ctx context.Context, name string, data []byte) error {
 	})
 }
 
-// Names implements Store.
 func (b *bucket) Names(ctx context.Context) (names []string, err error) {
 	err = b.try(ctx, "list", "", func(ctx context.Context) error {
 		names = names[:0]
@@ -100,7 +98,6 @@ func (b *bucket) Names(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// Get implements Store.
 func (b *bucket) Get(ctx context.Context, name string) (data []byte, err error) {
 	err = b.try(ctx, "read", name, func(ctx context.Context) (err error) {
 		data, err = b.read(ctx, name)
@@ -121,10 +118,8 @@ func (b *bucket) read(ctx context.Context, name string) (data []byte, err error)
 	return io.ReadAll(io.LimitReader(r, maxBytes))
 }
 
-// At implements Store.
 func (b *bucket) At(name string) string { return b.name + "/" + name }
 
-// Close implements Store.
 func (b *bucket) Close() error { return b.blob.Close() }
 
 // try retries do until it succeeds, fails permanently, or ctx ends.

@@ -57,7 +57,6 @@ func Download(ctx context.Context, location, file string) (err error) {
 	return nil
 }
 
-// openFile opens the bucket of a file, and returns the name of the file in it.
 func openFile(ctx context.Context, location string) (*blob.Bucket, string, error) {
 	u, err := url.Parse(location)
 	if err != nil || u.Scheme != "s3" || u.Host == "" || strings.Trim(u.Path, "/") == "" {

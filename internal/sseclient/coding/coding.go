@@ -84,8 +84,7 @@ var (
 	errTrailingData = errors.New("unexpected bytes after the end of the compressed stream")
 )
 
-// zstdMagic is the number of bytes of the magic number of a zstd frame. The decoder treats fewer bytes as the end of
-// the stream.
+// zstdMagic is the size of the magic number of a zstd frame. The decoder treats fewer bytes as the end of the stream.
 const zstdMagic = 4
 
 // decoders has a constructor for each supported coding. A constructor may read from src.
@@ -168,7 +167,6 @@ func (r *Reader) cause(err error) error {
 	return fmt.Errorf("invalid %s data: %w", r.coding, err)
 }
 
-// A source counts the bytes of a reader and keeps its error.
 type source struct {
 	io.Reader
 	n   int64 // bytes read

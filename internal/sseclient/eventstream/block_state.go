@@ -41,8 +41,7 @@ func (w *blockState) reset() *blockState {
 	return w
 }
 
-// pending reports whether the blockState must be kept. This is the case after a part of a line or of a block, and if
-// the last bytes arrived with an error.
+// pending reports whether the blockState must be kept: after a part of a line or a block, or an unreported error.
 func (w *blockState) pending() bool {
 	return w.hasLine || w.skipsComment || len(w.line) > 0 || w.err != nil
 }

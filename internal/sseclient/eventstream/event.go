@@ -15,13 +15,11 @@ type Event struct {
 	// ID is the last event ID after this block: its own id, or else that of the latest earlier block with an id.
 	// Section 9.2.6 says "the buffer does not get reset".
 	ID []byte
-	// Name is the value of the event field, empty without one. The caller applies the default type "message" of the
-	// standard.
+	// Name is the value of the event field. If it is empty, the caller applies the default type "message".
 	Name []byte
 	// Data is the data buffer: the values of the data fields joined by one LF.
 	Data []byte
-	// Comment has the comment lines of this event's block, without the colon and one leading space, joined by LF. The
-	// standard ignores them.
+	// Comment has the comment lines of the block, without the colon and one leading space, joined by LF.
 	Comment []byte
 	// Retry is the reconnection time that this block sets, if HasRetry.
 	Retry time.Duration

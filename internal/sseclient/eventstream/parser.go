@@ -9,15 +9,13 @@ import (
 const (
 	// readBuffer is the size of the read buffer of a parser that borrows none.
 	readBuffer = 4 << 10
-	// smallBuffer is the maximum size of the other buffers of a waiting parser, unless recent events needed larger
-	// ones.
+	// smallBuffer is the maximum size of the other buffers of a waiting parser, unless recent events were larger.
 	smallBuffer = 512
 	// largeBuffer is the maximum size of a buffer that a parser keeps for later events. Longer texts use pooled
 	// buffers, or above pooledSize temporary ones.
 	largeBuffer = 32 << 10
-	// eventsBeforeShrink is the number of successive events that must fit into small buffers before larger ones are
-	// dropped. A stream of long events thus does not allocate for each event, and a single long event does not stay in
-	// memory.
+	// eventsBeforeShrink is the number of successive small events after which larger buffers are dropped. Long events
+	// thus do not allocate each time, and a single one does not stay in memory.
 	eventsBeforeShrink = 8
 	// DefaultLimit is the maximum size of a line, and of the data of an event, in bytes.
 	DefaultLimit = 1 << 20

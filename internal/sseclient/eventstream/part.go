@@ -9,8 +9,7 @@ import (
 type Part uint8
 
 const (
-	// CommentLine is a line that starts with a colon. It is returned at the end of the line. Some services send such
-	// lines as heartbeats, without a blank line after them.
+	// CommentLine is a line that starts with a colon, returned at its end. It may be a heartbeat without a blank line.
 	CommentLine Part = iota + 1
 	// WholeBlock is a block, returned at its blank line.
 	WholeBlock
@@ -93,8 +92,7 @@ func (p *Parser) endBlock(b *Block) bool {
 	return true
 }
 
-// beginComment prepares a comment line of n bytes. If drops is set and the block has no field yet, beginComment drops
-// the earlier comments if they exceed smallBuffer together with this line.
+// beginComment prepares a comment line of n bytes. If drops is set, it limits the comments before the first field.
 func (p *Parser) beginComment(n int, drops bool) {
 	if !p.hasLine {
 		p.onlyComments = true
