@@ -101,7 +101,6 @@ func (s *testSuite) add(c verdict.Check) {
 	s.Cases = append(s.Cases, entry)
 }
 
-// failureText returns the reasons of an unmet check, and its impact on users.
 func failureText(c verdict.Check) string {
 	sentences := c.Sentences()
 	if c.Why != "" {

@@ -1,5 +1,4 @@
-// Package clamp converts counts between integer types. A count outside the range of the result type becomes the nearest
-// bound of that range.
+// Package clamp converts counts between integer types, and limits them to the range of the result.
 package clamp
 
 import "math"

@@ -16,8 +16,8 @@ const (
 	maxGap            = uint64(365 * 24 * time.Hour / Interval) // between the numbers of two events
 )
 
-// An Account determines which events of one stream are due, late or lost, by the clock of the client. The zero value is
-// an Account without events.
+// An Account determines which events of one stream are due, late or lost, by the client's clock. The zero value is
+// empty.
 type Account struct {
 	// RequestedAt is the time of the request, before which the stream cannot have started; zero if unknown.
 	RequestedAt time.Time
@@ -31,15 +31,13 @@ type Account struct {
 // An Arrival is the arrival of one event.
 type Arrival struct {
 	Lost uint64 // events missing directly before this one
-	// Late is the delay compared with the fastest event, without the delay of the reference. The client or the network
-	// caused it.
+	// Late is the delay after the fastest event, without that of the reference. The client or the network caused it.
 	Late time.Duration
 	// Reference is the delay with which the reference sent the event.
 	Reference time.Duration
 }
 
-// Note records an event that arrived at the given time. ok is false if the event is a duplicate, is older than the last
-// one, or cannot be from a reference.
+// Note records the arrival of an event. ok is false for a duplicate, an older event, or one that no reference sends.
 func (a *Account) Note(at time.Time, id, data []byte) (out Arrival, ok bool) {
 	number, delay, ok := parseEvent(id, data)
 	if !ok || number <= a.number || number > a.number+maxGap {
@@ -82,8 +80,7 @@ func (a *Account) Due(now time.Time) uint64 {
 	return n
 }
 
-// Missing returns the number of events after the last arrival that were due more than a tolerance ago. It returns 0
-// before the first event.
+// Missing returns the number of events after the last arrival that were due more than tolerance ago; 0 without events.
 func (a *Account) Missing(now time.Time, tolerance time.Duration) uint64 {
 	if a.number == 0 {
 		return 0

@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// unknown is the text for an unknown number (NaN).
 const unknown = "–"
 
 // MiB formats a number of MiB as KiB, MiB or GiB. It returns "–" for NaN.

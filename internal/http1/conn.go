@@ -58,8 +58,7 @@ func (d *Dialer) Open(ctx context.Context, deadline time.Time, u *url.URL, route
 	return c, nil
 }
 
-// interruptAfter makes reads and writes fail when ctx ends, including those in progress. stop prevents that. It returns
-// false if ctx had ended, or if stop had been called before.
+// interruptAfter makes reads and writes fail when ctx ends, even those in progress. stop is that of context.AfterFunc.
 func interruptAfter(ctx context.Context, conn net.Conn) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { _ = conn.SetDeadline(pastTime) })
 }
@@ -74,7 +73,6 @@ type Conn struct {
 	stop   func() bool // prevents the interruption; see interruptAfter
 }
 
-// bufferSize is the size of the read buffer of a Conn in bytes.
 const bufferSize = 4 << 10
 
 // Write sends a request, or a part of it. It also resets FirstByte.

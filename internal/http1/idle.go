@@ -26,7 +26,6 @@ type idleConn[C io.Closer] struct {
 	since time.Time // the end of its last response
 }
 
-// maxIdleConns limits the number of idle connections to one server.
 const maxIdleConns = 1000
 
 // NewIdleConns returns an empty set. It closes connections that are idle for maxIdleTime. A server may close an idle
@@ -122,8 +121,7 @@ func (i *IdleConns[C]) expire() {
 	i.schedule()
 }
 
-// schedule sets the timer to the time at which the first connection reaches the limit. The caller holds mu, and no call
-// of expire is pending.
+// schedule sets the timer to when the first connection reaches the limit. The caller holds mu; no expire is pending.
 func (i *IdleConns[C]) schedule() {
 	if i.timer = nil; len(i.conns) > 0 {
 		i.timer = time.AfterFunc(i.limit-time.Since(i.conns[0].since), i.expire)

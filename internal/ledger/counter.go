@@ -35,7 +35,6 @@ func (c *counter) fault() *faults {
 
 func (c *counter) interval() time.Duration { return c.stream.cfg.Interval }
 
-// Arrived returns the number of distinct noops that arrived.
 func (c *counter) Arrived() uint64 {
 	if c.faults == nil {
 		return c.Received
@@ -118,8 +117,7 @@ func (c *counter) passedSlots(at Instant) int64 {
 	return c.firstSlots(at)
 }
 
-// firstSlots returns the number of slots that have passed at the first noop of a stream: 1 up to 1.5 intervals after
-// the headers, otherwise the nearest number of intervals.
+// firstSlots returns the number of slots up to the first noop of a stream: 1 within maxFirstDue, otherwise the nearest.
 func (c *counter) firstSlots(at Instant) int64 {
 	if head := at - c.stream.openedAt; head > share(c.interval(), maxFirstDue) {
 		return nearest(head, c.interval())
@@ -186,8 +184,7 @@ func (c *counter) addLate(number uint64, at Instant, lateness time.Duration) {
 	c.find(Finding{Kind: KindLate, From: number, At: at, Lateness: lateness})
 }
 
-// delayOf returns the lateness of a noop that arrives before the next slot while earlier slots are in doubt. The noop
-// fills the first of these slots. slots.fill must be called first.
+// delayOf returns the lateness of a noop that fills the first slot in doubt. slots.fill must be called before.
 func (c *counter) delayOf(at Instant) time.Duration {
 	return at - (c.slots.anchor - time.Duration(c.slots.balance)*c.interval())
 }

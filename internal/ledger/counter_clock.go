@@ -124,9 +124,8 @@ func (c *clockCounter) countsForPace(at Instant) bool {
 	return c.stream.closeRequestedAt == 0 && (!c.hasMessage || at-c.pace.last >= c.interval()/4)
 }
 
-// countFirst counts the undetectable losses at the first noop of a stream, and sets slots.firstLate. A noop that may
-// have been due between the headers and this one may have been lost. After an outage, the number of noops expected in
-// the outage is an estimate.
+// countFirst counts the undetectable losses at the first noop of a stream, and sets slots.firstLate. A noop due between
+// the headers and this one may have been lost, and the number expected in an outage is an estimate.
 func (c *clockCounter) countFirst(at Instant, slotsPassed int64) {
 	c.slots.firstLate = at-c.stream.openedAt > c.interval()*3/2
 	if slotsPassed > 1 || at-c.stream.openedAt >= share(c.interval(), immediateStart) {
@@ -149,8 +148,8 @@ func (c *clockCounter) countAsDuplicate() {
 	c.slots.anchor, c.early = c.early.previous, earlyArrival{}
 }
 
-// phaseUnknown reports whether an arrival before the next slot may be on time. The anchor may be late, because the
-// first noop of the stream may have been late.
+// phaseUnknown reports whether an arrival before the next slot may be on time, because the first noop may have been
+// late.
 func (c *clockCounter) phaseUnknown(at Instant, gap time.Duration) bool {
 	if c.slots.phaseKnown {
 		return false

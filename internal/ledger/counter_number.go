@@ -140,8 +140,8 @@ func (c *numberCounter) aheadOfClock(n *Noop) bool {
 	return n.Number > c.firstNumber+slots+messages
 }
 
-// assumeNext turns a noop without a valid number into a corrupted one with the next number. It counts the noop as
-// evidence against a sequence.
+// assumeNext turns a noop without a valid number into a corrupted one with the next number, as evidence against the
+// ids.
 //
 //go:noinline
 func (c *numberCounter) assumeNext(n *Noop) {

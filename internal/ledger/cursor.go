@@ -223,7 +223,6 @@ func (c *deliveries) addEntry(p *Fingerprint, a *Arrival) {
 	}
 }
 
-// receive counts a message of the log that the connection receives for the first time.
 func (c *deliveries) receive(number uint64, at Instant, a *Arrival) {
 	f := c.cursor
 	e := f.log.at(number)

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// A Cut is a disconnect, or a pause in reading, that the client makes on purpose to test the resume, with its effects.
-// Package plan defines the kinds.
+// A Cut is a disconnect or a pause that the client makes to test the resume, with its effects. See plan for the kinds.
 type Cut struct {
 	Kind       string  `json:"kind"`
 	At         Instant `json:"at_ns"`

@@ -80,9 +80,8 @@ type Range [2]uint64
 // service that ends each stream after 5 minutes causes 288 spans per day, and each may leave a hole.
 const maxSpans = 1000
 
-// deliveries count the messages of a connection by their numbers alone, because no message is due at a known time. The
-// first number may be any, because a stream may join late. Package verdict decides at the end of the run which of the
-// missing messages were expected.
+// deliveries count the messages of a connection by number alone, because no message is due at a known time. A stream
+// may join late at any number. Package verdict decides at the end which missing messages were expected.
 type deliveries struct {
 	counter
 	numbers   numbers
@@ -200,9 +199,8 @@ func (c *deliveries) restart(number uint64) {
 	c.first, c.numbers.highest = number, number
 }
 
-// lostCount returns the number of messages that are certainly lost. If the run publishes, lostCount omits separate
-// holes, and with AnyOrder all holes: the messages may not have been expected, or may have been in transit when the
-// stream ended.
+// lostCount returns the number of certainly lost messages. If the run publishes, those of separate holes may not have
+// been expected, and with AnyOrder those of any hole may have been in transit.
 func (c *deliveries) lostCount() (sum uint64) {
 	for _, h := range c.numbers.holes {
 		if !c.stream.cfg.Published || !h.separate && !c.stream.cfg.AnyOrder {
@@ -226,8 +224,8 @@ func (c *deliveries) startsWithoutResume() bool {
 	return c.stream.count > 1 && !c.hasMessage && (span == nil || !span.Resumed)
 }
 
-// addCorrupted counts a corrupted message. The message is assumed to have the next number, unless messages may arrive
-// in any order or the next number is unknown.
+// addCorrupted counts a corrupted message. It assumes the next number, unless that is unknown or any order is
+// permitted.
 //
 //go:noinline
 func (c *deliveries) addCorrupted(d *Delivery) {
@@ -254,8 +252,8 @@ func (c *deliveries) addCorrupted(d *Delivery) {
 	c.find(Finding{Kind: KindCorrupted, From: number, At: d.At, Note: d.CorruptionReason})
 }
 
-// withdrawGuess withdraws the assumption that a corrupted message had a number, because the message with this number
-// arrives. It returns false if there was no such assumption.
+// withdrawGuess reports whether a corrupted message was assumed to have a number that now arrives, and withdraws the
+// assumption.
 func (c *deliveries) withdrawGuess(number uint64) bool {
 	if c.corrupted == nil {
 		return false
@@ -324,8 +322,7 @@ func (c *deliveries) fill(r *Record) {
 	}
 }
 
-// fillLists adds the lists of Record that Sums omits. If a publisher knows the expected messages, fillLists lists the
-// holes instead of counting them as lost.
+// fillLists adds the lists of Record that Sums omits. With a publisher, holes are listed instead of counted as lost.
 func (c *deliveries) fillLists(r *Record) {
 	r.Spans = slices.Clone(c.spans)
 	c.fillDeviations(r)
@@ -344,8 +341,7 @@ func (c *deliveries) fillLists(r *Record) {
 	}
 }
 
-// SubscribedFrom records that messages are expected on the present stream from an instant on, not from its headers on.
-// A stream that requires a second request receives no message before it.
+// SubscribedFrom records that messages are expected on the present stream from an instant on, after a second request.
 func (l *Ledger) SubscribedFrom(at Instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// extras has the parts of a ledger that few connections need. The exported fields have the same meaning as in Record,
-// except OutageTime and Longest.
+// extras has the fields that few connections need, with the meaning of Record except for OutageTime and Longest.
 type extras struct {
 	Counts // counts that no counter has, such as heartbeats
 

@@ -26,14 +26,12 @@ func (i *idEvidence) addNext() {
 // removeLeap removes the leap over a number that arrived later, because noops may be swapped.
 func (i *idEvidence) removeLeap() { i.leaps -= min(i.leaps, 1) }
 
-// isSequence reports whether the ids are a sequence. One noop in five may contradict, because numbered messages that
-// are lost cause leaps. Ids that are not numbers weigh more, because hexadecimal ids start with nine numbers in
-// sequence.
+// isSequence reports whether the ids are a sequence. One noop in five may contradict, because lost numbered messages
+// cause leaps. Ids that are not numbers weigh more: hexadecimal ids start with nine numbers in sequence.
 func (i *idEvidence) isSequence(keepsUp bool) bool {
 	return i.next >= 4*(i.leaps+i.missing)+16*i.nonDigit && (i.decided || i.stale < max(i.next, 1) || keepsUp && i.leaps == 0)
 }
 
-// isDisproved reports whether the ids can no longer be a sequence.
 func (i *idEvidence) isDisproved() bool {
 	contradictions := i.leaps + i.missing + i.nonDigit
 	return contradictions >= 16 && i.next < contradictions
@@ -56,9 +54,8 @@ func (l *Ledger) checkFirst(n *Noop) {
 	}
 }
 
-// numbersDecide reports whether the record has the count by number instead of the count by interval. The ids of at
-// least half of the runner's classified connections must also look like a sequence. Random ids look like a sequence on
-// a few connections.
+// numbersDecide reports whether the record has the count by number. At least half of the runner's classified
+// connections must also have a sequence, because random ids look like one on a few.
 func (l *Ledger) numbersDecide() bool {
 	c, cfg := l.byNumber, l.stream.cfg
 	return c != nil && l.clock.Arrived() > 0 && c.isSequence() && cfg.sequences.Load() >= cfg.otherStreams.Load()
@@ -83,7 +80,6 @@ func (l *Ledger) presentClass() idClass {
 	}
 }
 
-// classify updates the runner's totals of streams by class.
 func (l *Ledger) classify(class idClass) {
 	if class == l.stream.idClass {
 		return

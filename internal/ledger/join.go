@@ -110,8 +110,8 @@ const (
 	maxAnchors = 8192
 )
 
-// pendingBefore returns how many of the last pending messages equal the entries directly before a number, in the same
-// order. It counts only entries that arrived from an instant on.
+// pendingBefore returns how many of the last pending messages equal the entries directly before a number, in order. It
+// counts only entries that arrived from an instant on.
 func (c *deliveries) pendingBefore(number uint64, from Instant) (count int) {
 	f := c.cursor
 	for count < len(f.pending) {

@@ -24,8 +24,7 @@ func (l *Ledger) IDReceived() {
 	}
 }
 
-// IDReset records that an event with an empty id field reset the id of the client (HTML standard, 9.2.6). event
-// describes the event.
+// IDReset records that an event, described by event, reset the id of the client (empty id field; HTML standard, 9.2.6).
 func (l *Ledger) IDReset(at Instant, event string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -37,8 +37,7 @@ type Config struct {
 	// PerStream reports whether each stream that does not resume the previous one has its own numbers. Such a stream
 	// starts with the lowest number that the client received so far, or a lower one.
 	PerStream bool
-	// Published reports whether a publisher knows the expected messages, so that a hole in the numbers is not a loss by
-	// itself.
+	// Published reports whether a publisher knows the expected messages, so that a hole alone is not a loss.
 	Published bool
 	// MaxNumber is the highest number that can be published to a topic; 0: unknown.
 	MaxNumber uint64
@@ -52,9 +51,8 @@ type Config struct {
 	Lifetime time.Duration
 	// MaxLifetime is the maximum lifetime of a stream; 0: unknown.
 	MaxLifetime time.Duration
-	// MaxOutage is the maximum duration of an outage that is in progress when the end of a client is requested. After a
-	// longer outage the client counts as dropped, unless the current attempt opens a stream. 0: clients do not
-	// reconnect.
+	// MaxOutage is the maximum duration of an outage in progress when the end of a client is requested. After a longer
+	// one, the client counts as dropped unless the current attempt opens a stream. 0: clients do not reconnect.
 	MaxOutage time.Duration
 
 	sequences, otherStreams atomic.Int64 // connections of the runner whose ids are a sequence, and others
@@ -69,8 +67,8 @@ type Counting int
 const (
 	// Noops arrive once per interval. They are counted by number and by interval.
 	Noops Counting = iota
-	// Numbered messages arrive at any time. They are counted by the numbers that they carry, or that the Log of their
-	// topic gives them.
+	// Numbered messages arrive at any time. They are counted by their own numbers, or by those of the Log of their
+	// topic.
 	Numbered
 	// Nothing means that messages are not counted. Only silences of streams are measured.
 	Nothing
@@ -109,16 +107,14 @@ const (
 	maxReasons      = 16 // reasons of failed attempts
 )
 
-// A Ledger counts the messages of one client over all its streams. The zero value is not usable; see New. All methods
-// may be called from any goroutine.
+// A Ledger counts the messages of one client over all its streams. New creates it. Any goroutine may call its methods.
 type Ledger struct {
 	mu       sync.Mutex
 	id       string
 	state    State
 	attempts uint32
 
-	// connectIsPlain reports whether no attempt failed before the first stream. The first connect is then an outage
-	// that needs no extras.
+	// connectIsPlain reports whether no attempt failed before the first stream, so that its outage needs no extras.
 	connectIsPlain bool
 	opening        bool // no stream has opened since the attempt at dials.first
 	idState        resumeIDState

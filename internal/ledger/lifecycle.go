@@ -181,8 +181,7 @@ func (l *Ledger) clientEnds() bool {
 	return l.stream.cfg.ClientEnds || l.stream.clientEnds || l.stream.openedAfterRequest()
 }
 
-// checkLifetime counts a stream as ended early if it was shorter than the minimum lifetime. The time counts from the
-// dial, because the headers may have arrived late.
+// checkLifetime counts a stream as ended early if it was too short. Time counts from the dial: the headers may be late.
 func (l *Ledger) checkLifetime(at Instant, clean bool) {
 	if at-l.dials.last < l.stream.cfg.Lifetime {
 		l.extras().EndedEarly++
@@ -192,8 +191,7 @@ func (l *Ledger) checkLifetime(at Instant, clean bool) {
 	l.stream.lifetimeOver = clean
 }
 
-// lifetimeTolerance divides the maximum lifetime. A stream may exceed its lifetime by the quotient, because clocks
-// differ and machines are busy.
+// A stream may exceed its maximum lifetime by 1/lifetimeTolerance of it, because clocks differ and machines are busy.
 const lifetimeTolerance = 20
 
 // checkLongestLifetime counts a stream as overdue if it was open longer than its maximum lifetime plus a tolerance.

@@ -10,17 +10,14 @@ import (
 const MaxEntries = 36_000_000
 
 const (
-	// joinTime is the time after the headers of a stream in which it may receive a greeting or a history. Other streams
-	// do not receive these messages.
+	// joinTime is the time after the headers of a stream in which it alone may receive a greeting or a history.
 	joinTime = time.Second
 	// skew is the maximum time before the headers of a stream at which another stream may receive a message that is
 	// sent to both.
 	skew = 100 * time.Millisecond
-	// maxSkipAge is the age up to which a skipped message may still arrive. After that, a message with the same content
-	// is a new one.
+	// maxSkipAge is the age up to which a skipped message may still arrive. Later, a message with its content is new.
 	maxSkipAge = 30 * time.Second
-	// lookahead and lookback are the numbers of messages after and before the last one that are searched for a message
-	// with repeated content.
+	// lookahead and lookback are how many messages after and before the last one are searched for repeated content.
 	lookahead = 1024
 	lookback  = 4
 )
@@ -90,8 +87,7 @@ func (l *Log) add(print uint64, at Instant) (number uint64) {
 	return number
 }
 
-// hasNearby reports whether a message within lookback of a number has this content. A message that arrives after that
-// number may then be a copy.
+// hasNearby reports whether a message within lookback of a number has this content. A later message may be a copy.
 func (l *Log) hasNearby(number, print uint64) bool {
 	for n := max(number, lookback+1) - lookback; n <= min(number+lookback, l.last()); n++ {
 		if l.at(n).Print == print {

@@ -34,7 +34,6 @@ type numbers struct {
 	known     bool   // a number of this numbering arrived
 }
 
-// A placement is the place of a number among the earlier ones.
 type placement int
 
 const (

@@ -28,8 +28,7 @@ type Refusal struct {
 	Last   Instant `json:"last_ns"`
 }
 
-// The reasons of attempts that failed because the runner had no port or descriptor left for a connection. The service
-// did not refuse them.
+// The reasons of attempts that failed because the runner, not the service, had no port or descriptor left.
 const (
 	ReasonNoPort       = "no local port left"
 	ReasonNoDescriptor = "no file descriptor left"
@@ -101,8 +100,7 @@ func (l *Ledger) reconnected(at Instant, o *Outage) {
 	}
 }
 
-// replayed counts a noop as replayed after the last outage. A noop that arrives too late after the headers, or after
-// the previous noop, ends the replay.
+// replayed counts a noop as replayed after the last outage. A noop that arrives too late ends the replay.
 //
 //go:noinline
 func (l *Ledger) replayed(at Instant, counted bool) {
@@ -121,7 +119,6 @@ func (l *Ledger) replayed(at Instant, counted bool) {
 	}
 }
 
-// attemptFailed counts a failed attempt, unless the client cancelled it.
 func (l *Ledger) attemptFailed(at Instant, reason string) {
 	if reason == ReasonClient || reason == ReasonInterrupted {
 		return

@@ -28,7 +28,6 @@ type gauge struct {
 	excess  time.Duration             // sum of the counted gaps minus their intervals, without jitter
 }
 
-// A measurement is a time, and the number of intervals in it.
 type measurement struct {
 	span time.Duration
 	n    int64
@@ -36,8 +35,8 @@ type measurement struct {
 
 func (p *pace) start(at Instant) { p.started, p.first, p.last = true, at, at }
 
-// step adds a noop that arrived n intervals after the previous one. If the first noop was delayed, the measurement
-// starts with the second.
+// step adds a noop n intervals after the previous one. After a delayed first noop, the measurement starts at the
+// second.
 func (p *pace) step(at Instant, n int64, planned time.Duration) {
 	if p.steps == 0 && !p.firstLate && at-p.last < share(planned, 1-jitter)*time.Duration(n) {
 		p.firstLate, p.first, p.last = true, at, at
@@ -50,7 +49,6 @@ func (p *pace) step(at Instant, n int64, planned time.Duration) {
 // addIntervals adds n intervals, up to the maximum of the type, because numbers may leap.
 func (p *pace) addIntervals(n int64) { p.steps = uint32(min(int64(p.steps)+n, math.MaxUint32)) } // #nosec G115 -- bounded in this expression
 
-// gap adds a noop without a number.
 func (p *pace) gap(at Instant, planned time.Duration) {
 	gap := at - p.last
 	p.last = at
@@ -122,7 +120,6 @@ func (g *gauge) median(planned time.Duration) time.Duration {
 	return median
 }
 
-// nearest returns the number of intervals that is closest to a gap.
 func nearest(gap, interval time.Duration) int64 {
 	if interval <= 0 {
 		return 0

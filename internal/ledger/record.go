@@ -2,8 +2,7 @@ package ledger
 
 import "time"
 
-// A Record is the stored result of one connection. Times are instants of the runner in nanoseconds, to which a reader
-// adds the start of the runner.
+// A Record is the stored result of one connection. Instants are nanoseconds since the start of the runner.
 type Record struct {
 	ID       string `json:"id"`
 	State    State  `json:"state"`

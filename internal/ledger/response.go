@@ -343,7 +343,6 @@ func (s *sequence) add(n uint64) bool {
 	return true
 }
 
-// missed returns how many numbers up to the last one did not arrive.
 func (s *sequence) missed() uint64 {
 	if !s.started {
 		return 0

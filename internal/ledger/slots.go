@@ -41,14 +41,12 @@ type slots struct {
 
 func (s *slots) start(at Instant) { *s = slots{anchor: at} }
 
-// resume restarts the schedule after an outage. Noops in doubt before it may still be replayed; see fill for n and
-// covered.
+// resume restarts the schedule after an outage. Noops in doubt may still be replayed; see fill for n and covered.
 func (s *slots) resume(at Instant, n, covered int64) {
 	*s = slots{anchor: at, balance: max(max(s.balance, 0)+n-covered, 0)}
 }
 
-// advance moves the anchor to the slot of an arrival. It returns the number of slots from the last one to this slot; 0
-// for an arrival before the next slot.
+// advance moves the anchor to the slot of an arrival, and returns the number of slots passed; 0: before the next slot.
 func (s *slots) advance(at Instant, interval time.Duration) int64 {
 	since := at - s.anchor
 	s.consecutive = since >= interval/2 && since < interval*3/2
@@ -110,8 +108,7 @@ func (s *slots) settle() uint64 {
 	return uint64(empty)
 }
 
-// isOnSlot reports whether the last arrival is the noop of the slot of the anchor. An arrival well before that slot is
-// a late noop of an earlier slot.
+// isOnSlot reports whether the last arrival is the noop of the anchor's slot, not a late noop of an earlier slot.
 func (s *slots) isOnSlot(last Instant, interval time.Duration) bool {
 	return last >= s.anchor-s.maxEarliness(interval)
 }
@@ -128,9 +125,8 @@ func (s *slots) isTooEarly(at Instant, interval time.Duration) bool {
 	return at < s.anchor-time.Duration(s.balance-1)*interval-s.maxEarliness(interval)
 }
 
-// tolerance returns the time before the end in which a noop may be due and still be in transit: the configured time, or
-// 1.5 times the spread of the stream if that is longer. If few noops have arrived, jitter replaces the value from the
-// spread.
+// tolerance returns the time before the end in which a due noop may be in transit: the configured time, or 1.5 times
+// the spread if that is longer. After few noops, jitter replaces that product.
 func (s *slots) tolerance(configured, interval time.Duration) time.Duration {
 	spread := s.spread * 3 / 2
 	if s.arrivals > 0 && s.arrivals < unknownJitterArrivals {
@@ -142,8 +138,7 @@ func (s *slots) tolerance(configured, interval time.Duration) time.Duration {
 // unknownJitterArrivals is the minimum number of arrivals that show their jitter.
 const unknownJitterArrivals = 4
 
-// notDue returns the number of empty slots up to the anchor for which no noop is expected. These slots are due after
-// end, or less than tolerance before it.
+// notDue returns the number of empty slots up to the anchor that are due after end, or less than tolerance before it.
 func (s *slots) notDue(end, last Instant, interval, tolerance time.Duration) uint64 {
 	latest := s.anchor // the latest slot that may be empty
 	if s.isOnSlot(last, interval) {

@@ -52,7 +52,6 @@ func (anthropic) refusal(b []byte, status int, message string) []byte {
 	return append(appendString(append(b, `","message":`...), message), "}}"...)
 }
 
-// reason returns the reason for the end of the answer, as a JSON string.
 func (anthropic) reason(a *answer) string {
 	if a.Fault.Kind == LengthLimit {
 		return `"max_tokens"`

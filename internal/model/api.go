@@ -8,8 +8,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/model/numbered"
 )
 
-// An api writes answers in the format of one API. Its methods append to b and return the result. The text of a chunk
-// contains no character that must be escaped in JSON.
+// An api writes answers in the format of one API. Its methods append to b. The text of a chunk needs no escapes in
+// JSON.
 type api interface {
 	// name returns the name of the API's description in load-tests/services.
 	name() string
@@ -26,7 +26,6 @@ type api interface {
 	refusal(b []byte, status int, message string) []byte
 }
 
-// An answer is the content of one response.
 type answer struct {
 	Order
 	request
@@ -64,7 +63,6 @@ const promptTokens = 10
 // failureMessage is the message of every error that a fault causes.
 const failureMessage = "fault injected by the numbered model"
 
-// errorType returns the error type for an HTTP status, in the format that OpenAI and Anthropic have in common.
 func errorType(status int) string {
 	switch status {
 	case http.StatusTooManyRequests:

@@ -11,7 +11,6 @@ import (
 // defaultModel is the name of the model in answers to requests without one.
 const defaultModel = "numbered"
 
-// A request has the fields that the server reads from the body of a request.
 type request struct {
 	model  []byte // as a JSON string
 	stream bool

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// A response sends one answer. Its methods sendChunks, wait and flush return false if the client closed the connection
-// or the server stopped.
+// A response sends one answer. sendChunks, wait and flush return false after the client left or the server stopped.
 type response struct {
 	server  *Server
 	api     api
@@ -229,7 +228,6 @@ func (r *response) waitForClient() bool {
 	}
 }
 
-// recordClose records the end of a connection that the client closed, or that closed because the server stops.
 func (r *response) recordClose() {
 	select {
 	case <-r.server.stopping:

@@ -35,7 +35,6 @@ type Config struct {
 	Log        *slog.Logger
 }
 
-// maxBody is the maximum size of the body of a request in bytes.
 const maxBody = 16 << 20
 
 // apis lists the APIs of the server; paths has their paths in the same order.

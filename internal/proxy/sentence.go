@@ -40,8 +40,7 @@ func sentence(body io.Reader) (line, text string) {
 	return strings.TrimSpace(line), text
 }
 
-// ErrorHeader returns the reason that a proxy gives in the header field Proxy-Status (RFC 9209) or X-Squid-Error. It
-// returns "" if neither field is present, for example in a response from the service.
+// ErrorHeader returns the reason in the header Proxy-Status (RFC 9209) or X-Squid-Error of a proxy; "" for none.
 func ErrorHeader(header http.Header) string {
 	return strings.TrimSpace(cmp.Or(header.Get("Proxy-Status"), header.Get("X-Squid-Error")))
 }

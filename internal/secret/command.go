@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Command returns a command line for publication. It replaces text that looks like a secret, and the value of each flag
-// whose name is that of a secret.
+// Command returns a command line for publication, without text that looks like a secret and without the values of
+// secret flags.
 func Command(args []string) []string {
 	out := slices.Clone(args)
 	for i, arg := range args {

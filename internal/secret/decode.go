@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 )
 
-// escapedAs maps the letters of short escapes to the characters that they represent.
 var escapedAs = map[byte]byte{'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v', 'e': '\x1b'}
 
 var entities = []struct {
@@ -16,9 +15,8 @@ var entities = []struct {
 	char byte
 }{{"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}}
 
-// longestEscape limits the series of backslashes or percent signs in an escape, in bytes. Without a limit, a long
-// series would need quadratic time. Each level of JSON in JSON doubles the backslashes: 64 bytes are enough for six
-// levels.
+// longestEscape limits the backslashes or percent signs of an escape in bytes, because a long series needs quadratic
+// time. JSON in JSON doubles them at each level: 64 bytes suffice for six levels.
 const longestEscape = 64
 
 // decode decodes the escape at the start of text, which must not be empty. c[:n] is a character in UTF-8 or, for %C3

@@ -205,13 +205,11 @@ func (v *Values) next(text []byte, at int) (from, to int, found form) {
 	return -1, -1, form{}
 }
 
-// special marks the bytes that start an escape, a line break or a colour sequence.
 var special = [256]bool{'%': true, '\\': true, '&': true, '+': true, '\n': true, '\r': true, '\x1b': true}
 
 // escapeBefore matches an escape at the end of a text, whose last character looks like a part of the next word.
 var escapeBefore = regexp.MustCompile(`(?:\\[bfnrtv]|\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2}|%[0-9A-Fa-f]{2}|\x1b\[[0-9;]*[A-Za-z])$`)
 
-// isWord reports whether text[from:to] is a whole word, or the form need not be one.
 func (f *form) isWord(text []byte, from, to int) bool {
 	if !f.word {
 		return true
@@ -317,8 +315,7 @@ func skip(text []byte, at int) int {
 	return at
 }
 
-// Hide replaces tokens in a text with {token}, for example in an error response that quotes the request. It ignores
-// tokens of less than minLengthToken bytes.
+// Hide replaces tokens in a text, such as an error response, with {token}, unless they are shorter than minLengthToken.
 func Hide(text string, tokens ...string) string {
 	var v Values
 	for _, token := range tokens {
@@ -332,8 +329,7 @@ func Hide(text string, tokens ...string) string {
 	return string(v.Replace([]byte(text), "{token}"))
 }
 
-// Error wraps err, and replaces the secrets of the environment in the error text. For example, a service may repeat a
-// token in a malformed header. Error returns nil if err is nil.
+// Error wraps err without the secrets of the environment, such as a token in a malformed header. nil stays nil.
 func Error(err error) error { return withText(err, Environment(os.Environ()).String) }
 
 // HideInError wraps err, and applies Hide to its text. It returns nil if err is nil.

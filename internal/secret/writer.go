@@ -173,7 +173,6 @@ func (v *Values) partEnd(text []byte, line int, full bool) int {
 	return 0
 }
 
-// lineEnd returns the end of the last complete line of text[:end].
 func lineEnd(text []byte, end int) int { return bytes.LastIndexByte(text[:end], '\n') + 1 }
 
 // independent reports whether no secret extends across the boundary of two neighbouring texts.

@@ -196,8 +196,7 @@ func (s *Shard) hasTimeOutsideOfRun(c *ledger.Record) bool {
 		c.Cuts != nil && slices.ContainsFunc(c.Cuts.List, func(cut ledger.Cut) bool { return isOutside(cut.At, cut.ReconnectedAt, cut.NextAt) })
 }
 
-// checkNumbers returns an error if numbers, counts and spans of a connection contradict each other. If messages are
-// numbered, these values determine the expected messages.
+// checkNumbers returns an error if numbers, counts and spans of a connection contradict each other.
 func (s *Shard) checkNumbers(c *ledger.Record) error {
 	if s.Service.CountBasis != CountByNumber && s.Service.CountBasis != CountByComparison {
 		return nil

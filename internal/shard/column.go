@@ -106,7 +106,6 @@ const (
 	maxColumns = 12 * MaxPublished
 )
 
-// pieces yields the columns as pieces, in the order of the topics.
 func (p *Published) pieces() iter.Seq[*piece] {
 	return func(yield func(*piece) bool) {
 		for topic, c := range p.columns {

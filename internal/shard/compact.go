@@ -22,7 +22,6 @@ type Connections struct {
 	edited map[int]*Connection // see Edit
 }
 
-// A compactPart holds consecutive records of one runner.
 type compactPart struct {
 	runner, count int
 	text          *strings.Builder
@@ -182,7 +181,6 @@ func (f *recordFields) text(s string) {
 	f.out = append(f.out, s...)
 }
 
-// nextNumber, nextInt and nextText read the next value of in.
 func (f *recordFields) nextNumber() (n uint64) {
 	for shift := 0; ; shift += 7 {
 		c := f.in[f.read]
@@ -206,7 +204,6 @@ func (f *recordFields) nextText() (s string) {
 	return s
 }
 
-// put packs a value of any type that a record contains.
 func (f *recordFields) put(v reflect.Value) {
 	switch v.Kind() { //nolint:exhaustive // TestPackedRecordRoundTrip covers all types of a record
 	case reflect.Int, reflect.Int64:

@@ -76,7 +76,6 @@ func (i *clientIDs) add(p plan.Plan, number int) {
 	}
 }
 
-// maxListed is the number of client ids that a problem names.
 const maxListed = 5
 
 func shortList(ids []string) string {

@@ -118,8 +118,7 @@ type RunnerControl struct {
 	Moments []ControlMoment // by time; empty if the group received no event
 }
 
-// A ControlMoment is a bucket in which the control group was late or has no evidence, the runner stalled, or messages
-// were late.
+// A ControlMoment is a bucket with a late control group or no evidence from it, a stall, or late messages.
 type ControlMoment struct {
 	At          time.Time     // start of the bucket
 	Longest     time.Duration // longest lateness of the control group
@@ -133,8 +132,7 @@ type ControlMoment struct {
 // End returns the end of the bucket plus the stall: a stall may continue in the next bucket.
 func (m *ControlMoment) End() time.Time { return m.At.Add(BucketWidth + m.Stall) }
 
-// Undisturbed returns a copy of the group with the lateness of the undisturbed streams only. The lateness of a stream
-// that is read slowly is not evidence for the others.
+// Undisturbed returns a copy with the lateness of undisturbed streams only. A slow reader is not evidence for others.
 func (c *RunnerControl) Undisturbed() *RunnerControl {
 	if c == nil {
 		return nil

@@ -15,9 +15,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger/feed"
 )
 
-// A feedPiece is a part of the unnumbered messages of one topic, in columns: fingerprints, arrival times and counts.
-// Arrival times and counts are stored as varints of the differences to the previous message. An hour of 100 messages
-// per second needs less than 4 MB.
+// A feedPiece is a part of the unnumbered messages of one topic, in columns. Arrival times and counts are varints of
+// the differences to the previous message. An hour of 100 messages per second needs less than 4 MB.
 type feedPiece struct {
 	Topic   int            `json:"topic"`
 	Prints  []byte         `json:"prints,omitempty"` // 8 bytes each
@@ -131,8 +130,7 @@ func (p *feedPiece) appendTo(l *feed.Log) error {
 	return nil
 }
 
-// feedOf returns the messages of the topic of a connection. A connection whose id the plan does not number belongs to
-// topic 0. feedOf returns nil if the shard has no messages of the topic.
+// feedOf returns the messages of the topic of a connection: topic 0 if the plan does not number its id; nil: none.
 func (s *Shard) feedOf(id string) *feed.Log {
 	topic := 0
 	if n, known := s.Plan.Number(id); known {
@@ -213,8 +211,8 @@ func (m *Merged) Subscribers() iter.Seq2[int, *Connection] {
 	return cmp.Or(m.FeedConnections, &m.Connections).All()
 }
 
-// feedTopic returns the name of a topic by its index. It returns "" if the run has a single topic and no topic names,
-// and for a runner without a group.
+// feedTopic returns the name of a topic by its index. It returns "" without a group, or for a single topic without a
+// name.
 func (m *Merged) feedTopic(runner, topic int) string {
 	g := m.groupOf(runner)
 	if g == nil || g.plan.TopicCount() == 1 && len(g.plan.TopicNames) == 0 {

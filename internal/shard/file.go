@@ -61,8 +61,7 @@ func Write(path string, s *Shard) error {
 	})
 }
 
-// writeJSON writes a shard as JSON. It writes the long lists last and element by element, because encoding/json would
-// hold the whole text in memory.
+// writeJSON writes a shard as JSON, the long lists last and by element: encoding/json would hold the whole text.
 func writeJSON(w io.Writer, s *Shard) error {
 	type plain Shard
 	head, err := json.Marshal(struct {

@@ -64,8 +64,7 @@ func (h *Histogram) MergeShifted(other *Histogram, d time.Duration) {
 	}
 }
 
-// Since returns the durations of h that were recorded after the copy earlier was made, or h if earlier is nil. The
-// maximum of the result has the precision of a bucket.
+// Since returns the durations of h since earlier was copied, or h if earlier is nil. Its maximum has bucket precision.
 func (h *Histogram) Since(earlier *Histogram) *Histogram {
 	if earlier == nil {
 		return h
@@ -104,8 +103,8 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 	return min(time.Duration(h.h.ValueAtPercentile(100*rank/n))*time.Microsecond, h.Max())
 }
 
-// CountBy counts the durations up to the first edge, between two edges, and above the last edge. Edges must increase. A
-// bucket that contains an edge counts as below it.
+// CountBy counts the durations between increasing edges, and beyond both ends. A bucket with an edge counts as below
+// it.
 func (h *Histogram) CountBy(edges []time.Duration) []int64 {
 	out := make([]int64, len(edges)+1)
 	row := 0

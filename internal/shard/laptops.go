@@ -9,8 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// A group has the runners with one plan. A run of `soak run` has one group. If laptops ran k6 without `soak run` at the
-// same time, each PREFIX is a group.
+// A group has the runners with one plan: all of `soak run`, or those of one PREFIX if laptops ran k6 alone.
 type group struct {
 	plan           plan.Plan
 	first, runners int  // index of the first runner in Merged.Runners, and number of runners
@@ -104,7 +103,6 @@ func (m *Merged) planGroups() {
 	}
 }
 
-// checkDuplicateRuns reports groups with the shards of two runs, and excludes them from other checks.
 func (m *Merged) checkDuplicateRuns() {
 	for i := range m.groups {
 		g := &m.groups[i]

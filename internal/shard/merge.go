@@ -9,8 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// Merged has the results of all runners. Counts and histograms are exact: the order in which shards are added does not
-// change them.
+// Merged has the results of all runners. Counts and histograms are exact, in whatever order shards are added.
 type Merged struct {
 	Plan        plan.Plan
 	Suite       *Suite       // nil: the scripts declare none
@@ -33,8 +32,7 @@ type Merged struct {
 	Checks      []ScriptCheck
 	Metrics     []Metric
 	Connections Connections // by runner, in the order of creation
-	// FeedConnections has all connections that received the messages of the Feeds, if this is only a part of a run;
-	// nil: Connections.
+	// FeedConnections has all connections of the Feeds if this is only a part of a run; nil: Connections.
 	FeedConnections *Connections
 	// Problems are sentences about differences between the shards and the plan. A run with a problem cannot pass.
 	Problems  []string

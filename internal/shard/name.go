@@ -21,7 +21,6 @@ func NewProcess() string {
 
 var unsafeCharacters = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// maxHost and maxProcess are the maximum lengths of host and process in a file name.
 const maxHost, maxProcess = 40, 8
 
 // FileName returns the name of the file of a runner. It is unique per process, because the runners of two laptops may
@@ -50,8 +49,7 @@ func IndexOf(name string) (index int, ok bool) {
 	return index, err == nil
 }
 
-// IsFile reports whether a file is a shard by its name. Hidden files are not: macOS writes ._runner-1.json.gz next to
-// runner-1.json.gz when it copies to other file systems.
+// IsFile reports whether a file is a shard by its name. Hidden files are not: macOS copies create ._runner-1.json.gz.
 func IsFile(name string) bool {
 	return strings.HasSuffix(name, Suffix) && !strings.HasPrefix(name, ".")
 }

@@ -10,9 +10,8 @@ import (
 // minCommonTime is the minimum share of the planned hold in which all runners of a soak run at the same time.
 const minCommonTime = .75
 
-// checkOverlap reports a runner that ended before another one started, because a shard of an earlier run must not
-// replace a missing shard. It also reports runners that hardly overlap, because the service then never had all streams.
-// It ignores unfinished runners, because their end is unknown.
+// checkOverlap reports a runner that ended before another started, because a shard of an earlier run must not replace a
+// missing one. It also reports runners that hardly overlap: the service then never had all streams.
 func (m *Merged) checkOverlap() {
 	var lastStart, firstEnd *Runner
 	for i := range m.Runners {

@@ -96,7 +96,6 @@ func addPacked(sum **Packed, more *Packed, buffer *[]byte) error {
 	return nil
 }
 
-// A bucketReader reads Packed.Counts.
 type bucketReader struct {
 	unread       []byte
 	index, count int64
@@ -123,7 +122,6 @@ func (r *bucketReader) next() bool {
 	return true
 }
 
-// A bucketWriter writes Packed.Counts.
 type bucketWriter struct {
 	text []byte
 	last int64

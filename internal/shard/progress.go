@@ -2,8 +2,7 @@ package shard
 
 import "github.com/sse-soak/sse-soak/internal/ledger"
 
-// Progress is the state of a runner. The runner writes it every second as a JSON line to the descriptor PROGRESS_FD. It
-// is for display only; no verdict depends on it.
+// Progress is the state of a runner, for display only. The runner writes it as a JSON line each second to PROGRESS_FD.
 type Progress struct {
 	Open            int `json:"open"`
 	Opened          int `json:"opened"` // connections that had a stream
@@ -36,8 +35,7 @@ type Progress struct {
 	Responses []ResponseBucket `json:"responses,omitempty"`
 }
 
-// A FoundFault is a fault of a connection or a response at the time of its detection. The ledgers have the final
-// counts.
+// A FoundFault is a fault of a connection or a response when it is detected. The ledgers have the final counts.
 type FoundFault struct {
 	AtMS int64  `json:"at_ms"` // Unix
 	ID   string `json:"id"`

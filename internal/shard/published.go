@@ -35,8 +35,7 @@ type Published struct {
 	Lag    *Histogram       `json:"lag"`              // sent − due, of messages with an answer or an error
 	Answer *Histogram       `json:"answer"`           // answered − sent, of messages with an answer
 	Failed []PublishFailure `json:"failed,omitempty"` // unconfirmed messages by kind, without those in flight at a checkpoint
-	// MaxBodyUS is the longest time from the headers of a response to the end of its body. The next message of the
-	// topic waits for this end.
+	// MaxBodyUS is the longest time from headers to the end of a body, for which the next message of the topic waits.
 	MaxBodyUS int64 `json:"max_body_us,omitempty"`
 
 	columns []column // by topic

@@ -121,7 +121,6 @@ func (l *PublishLog) fail(topic int, number uint64, o PublishOutcome) {
 	}
 }
 
-// excerpt returns the first 200 bytes of a text from a service, as valid UTF-8.
 func excerpt(text string) string {
 	const maxLength = 200
 	return strings.ToValidUTF8(text[:min(len(text), maxLength)], string(utf8.RuneError))

@@ -60,7 +60,6 @@ func Read(r io.Reader) (*Shard, error) {
 	return s, s.check()
 }
 
-// A schemaError is the schema of a shard of another version.
 type schemaError int
 
 func (s schemaError) Error() string {
@@ -161,8 +160,7 @@ func (in *boundedReader) keep(key string, fields *bytes.Buffer) error {
 	return nil
 }
 
-// readList reads a long list. It doubles the capacity, because append grows by a quarter, which allocates five times
-// the memory of a long list in total.
+// readList reads a long list. It doubles the capacity, because append would allocate five times the memory in total.
 func readList[T any](in *boundedReader, name string, limit int, to *[]T) error {
 	return in.elements(name, limit, func() error {
 		if len(*to) == cap(*to) {

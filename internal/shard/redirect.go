@@ -18,8 +18,7 @@ const (
 	longestOrigin = 300 // bytes; a DNS name has at most 253
 )
 
-// AddRedirect counts one stream that was redirected to an origin, and returns the extended list. The origin "" counts
-// streams to origins that are too long or beyond maxOrigins.
+// AddRedirect adds a stream that was redirected to an origin. "" counts long origins and those beyond maxOrigins.
 func AddRedirect(redirects []Redirect, origin string) []Redirect {
 	known := slices.ContainsFunc(redirects, func(r Redirect) bool { return r.Origin == origin })
 	if len(origin) > longestOrigin || !known && len(redirects) >= maxOrigins {

@@ -13,8 +13,7 @@ import (
 // maxLogged is the maximum size of the log of a runner in bytes: about 500,000 responses.
 const maxLogged = 2 << 20
 
-// A ResponseLog lists the responses of a runner in the order of their ends. From this list, reports compute the effect
-// of an action (--at) and the number of open responses at a time.
+// A ResponseLog lists the responses of a runner by their ends, for the effect of --at and the number of open responses.
 type ResponseLog struct {
 	// Data has two numbers for each response, in milliseconds: the time from the end of the previous response (for the
 	// first: from 1970) to the end of this one, and its duration. The duration is multiplied by stateBase, and the

@@ -73,8 +73,7 @@ type AbandonedResponse struct {
 	Chunks int64  `json:"chunks"`     // received until then
 }
 
-// A ResponseFinding is a response that is not complete, or whose chunks differ from the sent ones. Abandoned responses
-// are not findings.
+// A ResponseFinding is a response that was not abandoned, but is not complete or has wrong chunks.
 type ResponseFinding struct {
 	ID           string               `json:"id"` // of the request
 	State        ledger.ResponseState `json:"state"`
@@ -307,7 +306,6 @@ func (s *Shard) checkResponses() error {
 
 var errOutsideOfRun = errors.New("impossible time of a response: it is outside of the run")
 
-// checkLists returns an error for lists that no runner writes. All times must be between from and to.
 func (r *Responses) checkLists(from, to time.Time) error {
 	if len(r.Findings) > maxResponseFindings*len(ledger.ResponseStates) || len(r.Logs) > 1 || len(r.Abandoned) > maxAbandoned {
 		return errors.New("too many listed responses")

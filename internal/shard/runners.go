@@ -13,9 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// checkRunners compares the runners with each other and with the plan. Each must have left one shard and finished,
-// unless another runner replaced it. All must have the same run and script. Their segments must cover 0 to 1 exactly
-// once.
+// checkRunners compares the runners with each other and with the plan. Each must have finished and left one shard,
+// unless it was replaced. All must have one run and script, and segments that cover 0 to 1 once.
 func (m *Merged) checkRunners(parts []part) {
 	for i := range m.groups {
 		g := &m.groups[i]
@@ -136,8 +135,7 @@ func seconds(s float64) time.Duration {
 	return time.Duration(s * float64(time.Second)).Round(machine.SuspendedResolution)
 }
 
-// suspension describes the suspensions of the machine of a runner while the runner ran. It returns "" if there were
-// none. A suspended runner receives nothing and loses its streams, which is not a fault of the service.
+// suspension describes the suspensions of the machine while a runner ran, or returns "". The service is not at fault.
 func suspension(r *Runner) string {
 	if r.Machine == nil {
 		return ""
@@ -171,7 +169,6 @@ func planDifference(want, got plan.Plan, runner int, scope plan.Scope) string {
 	return plan.Difference(want, got, scope)
 }
 
-// describeGap describes the first gap or overlap of the segments, or returns "".
 func describeGap(runners []Runner) string {
 	type segment struct{ from, to *big.Rat }
 	var all []segment
@@ -201,8 +198,7 @@ func describeGap(runners []Runner) string {
 	return ""
 }
 
-// fraction parses a fraction in k6's notation, such as 0, 1, 1/3 or .25. It rejects exponents, because 1e999999999
-// would exhaust the memory of a machine.
+// fraction parses a fraction in k6's notation, such as 1/3 or .25, without exponents: 1e999999999 exhausts the memory.
 func fraction(text string) (*big.Rat, bool) {
 	if len(text) > 40 || strings.Trim(text, "0123456789./") != "" {
 		return nil, false

@@ -21,8 +21,7 @@ func (g *Merger) addSeries(s *Shard) {
 	}
 }
 
-// SumBuckets adds the buckets of several runners for the same time. It returns an error if their lateness is
-// unreadable; the other sums are valid.
+// SumBuckets adds buckets of the same time. If it returns an error, their lateness is unreadable; other sums are valid.
 func SumBuckets(buckets []Bucket) (sum Bucket, err error) {
 	var buffer []byte
 	for _, b := range buckets {

@@ -7,8 +7,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service"
 )
 
-// A Service is the part of a service description that a verdict needs. It is zero if a run had no streams, or its
-// runners left no shard.
+// A Service is the part of a service description that a verdict needs; zero: a run without streams or shards.
 type Service struct {
 	Name       string     `json:"name"`
 	SHA256     string     `json:"sha256"` // of the description

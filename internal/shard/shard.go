@@ -16,8 +16,7 @@ import (
 // Schema is the version of the format. A reader rejects other versions.
 const Schema = 3
 
-// BucketWidth is the width of a bucket of the series. Buckets begin at multiples of it in Unix time, so that the
-// buckets of all runners match.
+// BucketWidth is the width of a bucket. Buckets begin at multiples of it in Unix time, so that all runners match.
 const BucketWidth = 5 * time.Second
 
 // A Shard has the results of one runner.
@@ -47,8 +46,7 @@ type Shard struct {
 	Responses   *Responses      `json:"responses,omitempty"` // finite responses; nil: the suite has none
 	Bursts      *Bursts         `json:"bursts,omitempty"`    // messages of streams; nil: no streams
 
-	// Ledgers replaces Connections in a runner. The runner computes each record while it writes the shard, because all
-	// records need as much memory as the streams.
+	// Ledgers replaces Connections in a runner, because all records together need as much memory as the streams.
 	Ledgers []*ledger.Ledger `json:"-"`
 
 	// Feeds has the messages of each topic if messages are unnumbered.
@@ -121,8 +119,7 @@ type Runner struct {
 	feeds     []*feed.Log    // by topic
 }
 
-// Fastest returns the latency of the fastest message of this runner, by two clocks that may differ. ok is false if no
-// message has a send time.
+// Fastest returns the latency of the fastest message, by two clocks that may differ. ok is false without send times.
 func (r *Runner) Fastest() (d time.Duration, ok bool) {
 	if r.fastest == nil {
 		return 0, false

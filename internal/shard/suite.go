@@ -119,7 +119,6 @@ func (m *Merged) checkDeclared(parts []part) {
 	}
 }
 
-// key returns the name and the sorted tags of a metric, which identify it.
 func (n *Metric) key() string {
 	var b strings.Builder
 	b.WriteString(n.Name)

@@ -18,8 +18,7 @@ const schemeRule = "it must begin with http:// or https://"
 // stream to it fails with a network error (HTML standard, section 9.2.3).
 var ErrScheme = errors.New(schemeRule)
 
-// ParseURL parses an absolute http or https URL. It converts the host name to ASCII according to the URL standard
-// (section 3.5, host parsing).
+// ParseURL parses an absolute http or https URL, and converts the host name to ASCII (URL standard, section 3.5).
 func ParseURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	switch {
@@ -45,7 +44,6 @@ func ParseURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// resolveURL resolves a reference, such as a redirect, against an absolute URL.
 func resolveURL(base *url.URL, reference string) (*url.URL, error) {
 	u, err := base.Parse(reference)
 	if err != nil {

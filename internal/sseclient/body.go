@@ -27,7 +27,6 @@ const (
 	chunked                        // the last chunk
 )
 
-// framingOf returns the framing of a response over HTTP/1.1.
 func framingOf(resp *http.Response) framing {
 	switch {
 	case resp.Request.Method == http.MethodHead:
@@ -98,7 +97,6 @@ func (b *body) Read(p []byte) (int, error) {
 	return 0, io.EOF
 }
 
-// readSome reads bytes of the connection, starting with those that were read with the head.
 func (b *body) readSome(p []byte) (int, error) {
 	if b.leftover != nil {
 		n := copy(p, b.leftover.data)

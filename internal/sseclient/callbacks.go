@@ -26,8 +26,7 @@ type Callbacks struct {
 	// Renew prepares each attempt after the first one, when it is due. It must call proceed once, at any time and
 	// from any goroutine; an error ends the stream with ReasonRenew. nil: attempts need no preparation.
 	Renew func(s *Stream, proceed func(error))
-	// LastEventID returns the id to resume from, without CR, LF or NUL; "" for none. nil: the last event ID of the
-	// stream.
+	// LastEventID returns the id to resume from, "" for none, without CR, LF or NUL; nil: that of the stream.
 	LastEventID func(s *Stream) string
 
 	// Connecting reports the start of a dial, name resolution included.
@@ -36,9 +35,8 @@ type Callbacks struct {
 	Opened func(s *Stream, started time.Time, r *Response)
 	// Event reports a block with data. at is the time of the read that completed the block.
 	Event func(s *Stream, at time.Time, e *eventstream.Event)
-	// Block reports each block. If the block has data, Event follows. Comment reports each comment line at once. The
-	// Block with that line may follow hours later, because Mercure sends heartbeats without a blank line. Comment
-	// requires Block.
+	// Block reports each block. If the block has data, Event follows. Comment, which requires Block, reports each
+	// comment line at once: its Block may follow hours later, because Mercure sends heartbeats without a blank line.
 	Block   func(s *Stream, at time.Time, b *eventstream.Block)
 	Comment func(s *Stream, at time.Time, text []byte)
 	// Closed reports the end of the attempt or the stream, once per Connecting.
@@ -47,16 +45,14 @@ type Callbacks struct {
 	// than Value, because Stop may hold the mutex of the stream.
 	Ended func(s *Stream)
 
-	// FollowUp reports whether the second request of a stream follows an event. It is called for each event until it
-	// returns true. The callback, or another goroutine later, then sends the request with f.Send. nil: streams have no
-	// second request.
+	// FollowUp reports whether the second request follows an event. It is called for each event until it returns true.
+	// The request is then sent with f.Send, now or later. nil: streams have no second request.
 	FollowUp func(s *Stream, e *eventstream.Event, f *FollowUp) bool
 	// Answered reports the response that accepted the second request. Events that the service sent before this
 	// response may have been reported already.
 	Answered func(s *Stream, at time.Time, r *Response)
 
-	// Cuttable passes the stream to a caller of Cut, before the first Connecting. It returns false if no caller will
-	// cut the stream.
+	// Cuttable passes the stream to a caller of Cut, before the first Connecting. It returns false if none will cut it.
 	Cuttable func(s *Stream) bool
 	// Cut reports that the stream was cut, in which case Closed follows, or that its pause starts. Resumed reports the
 	// end of a pause, unless the stream was stopped meanwhile.
@@ -107,11 +103,9 @@ func (r *Request) Check() error {
 // A Close is the end of an attempt or a stream.
 type Close struct {
 	Reason Reason
-	// Err has the details. In the callback Closed it is nil for the reasons server and no_content, and for a reason
-	// passed to Stop.
+	// Err has the details. In Closed it is nil for the reasons server, no_content and those passed to Stop.
 	Err error
-	// Status is the HTTP status of the response, 0 without a response. With ReasonThen it is the status of the response
-	// to the second request.
+	// Status is the HTTP status, 0 without a response; with ReasonThen, that of the second request.
 	Status int
 	// Retry is the time until the next attempt; negative if there is none. A Stop cancels the attempt.
 	Retry time.Duration

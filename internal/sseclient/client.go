@@ -32,8 +32,7 @@ import (
 // A Client has the network settings of streams. Streams over HTTP/2 share its connections. The zero value uses the
 // defaults of package net and the proxies of the environment. Its fields must not change after the first use.
 type Client struct {
-	// Dial opens a TCP connection. On Linux the poller reads the connection if it is a *Conn with a *net.TCPConn.
-	// Otherwise a goroutine reads it.
+	// Dial opens a TCP connection. On Linux the poller reads a *Conn with a *net.TCPConn; a goroutine reads any other.
 	Dial      func(ctx context.Context, network, address string) (net.Conn, error)
 	TLS       func(serverName string) *tls.Config // returns a new configuration; nil: the defaults
 	Proxies   proxy.Chooser                       // nil: the proxies of the environment
@@ -84,7 +83,6 @@ func (c *Client) dial(ctx context.Context, address string) (net.Conn, error) {
 	return dial(ctx, "tcp", address)
 }
 
-// dialCounted is the default of Client.Dial.
 func dialCounted(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, network, address)
 	if err != nil {

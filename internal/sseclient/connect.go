@@ -151,7 +151,6 @@ func contextWithin(parent context.Context, d time.Duration) (context.Context, co
 	return context.WithCancel(parent)
 }
 
-// accept reports an open event stream and prepares the reader.
 func (s *Stream) accept(started time.Time, r *Response, t transport) {
 	s.opened = true
 	if st, ok := t.(*h2Stream); ok {

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// A Cut is a way to disconnect or to pause a stream from the client's side. docs/suites.md describes what the server
-// notices.
+// A Cut is a way to disconnect or pause a stream from the client's side. docs/suites.md has the effects on servers.
 type Cut uint8
 
 // The cuts.
@@ -102,8 +101,7 @@ func (s *Stream) Drop(immediate bool) bool {
 func (s *Stream) needsPermit() bool { return s.drop.Load() == dropNone }
 
 // Vanish leaves the open stream half-open, like a machine that loses its power. It returns false if no stream is open
-// or a cut is in progress. It returns an error if the system does not support it, or if other streams share the
-// connection. Any goroutine may call it.
+// or a cut is in progress, and an error if the system or the connection does not allow it. Any goroutine may call it.
 func (s *Stream) Vanish() (bool, error) {
 	if err := CanVanish(); err != nil {
 		return false, err
@@ -195,7 +193,6 @@ func (s *Stream) endCut(c *cutRequest) {
 	}
 }
 
-// A pausingConn is a blocking connection whose reader may pause.
 type pausingConn struct {
 	blockingConn
 	stream *Stream
@@ -260,7 +257,6 @@ func (v *vanishedConns) add(conn *os.File, kind Cut) {
 	time.AfterFunc(halfOpenFor, func() { v.reset(conn) })
 }
 
-// reset closes a connection of a CutHalfOpen, if it is still open.
 func (v *vanishedConns) reset(conn *os.File) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -27,7 +27,6 @@ var _ io.Reader = (*decompressor)(nil)
 
 const decodedBufferSize = 1 << 10
 
-// errStopped stops the decoder of a stream that has ended.
 var errStopped = errors.New("the stream has ended")
 
 func newDecompressor(name string, body io.Reader) *decompressor {
@@ -50,7 +49,6 @@ func newDecompressor(name string, body io.Reader) *decompressor {
 	return d
 }
 
-// A readFunc is an io.Reader whose Read is the function.
 type readFunc func([]byte) (int, error)
 
 func (f readFunc) Read(p []byte) (int, error) { return f(p) }

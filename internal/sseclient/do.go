@@ -21,7 +21,6 @@ func (c *Client) Do(ctx context.Context, o *Options, r Request) (*Response, *Clo
 	return c.send(ctx, o, r, (*exchange).do)
 }
 
-// send makes one request with roundTrip, which is exchange.open or exchange.do.
 func (c *Client) send(
 	ctx context.Context, o *Options, r Request, roundTrip func(*exchange, context.Context, *request) (*Response, *failure),
 ) (*Response, *Close) {
@@ -85,8 +84,7 @@ func (b *Body) readCoded(p []byte) (int, error) {
 // At returns the arrival time of the bytes of the last Read.
 func (b *Body) At() time.Time { return b.lastArrival }
 
-// Received returns the number of bytes of the body before decoding, and the arrival time of the last one. The time has
-// no meaning if the number is 0.
+// Received returns the number of bytes before decoding, and the arrival time of the last one, if any.
 func (b *Body) Received() (n int64, at time.Time) {
 	n = b.received.Load()
 	return n, processStart.Add(time.Duration(b.lastByte.Load()))

@@ -64,8 +64,7 @@ const (
 	incoming = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
 )
 
-// poll moves a connection from Go's network poller to ours. It returns nil if a goroutine must read the connection,
-// because it has another type or no descriptor is free.
+// poll moves a connection from Go's network poller to ours. It returns nil if a goroutine must read the connection.
 func poll(conn net.Conn, s turner) *polledConn {
 	secure, socket := (*tls.Conn)(nil), tlsSocketOf(conn)
 	if socket != nil {
@@ -164,7 +163,6 @@ func (p *poller) open() (err error) {
 
 func (p *poller) close() { _, _ = unix.Close(p.epoll), unix.Close(p.wake) }
 
-// A scratch has the buffers that a stream uses during its turn.
 type scratch struct {
 	buf   [pollBuffer]byte
 	block eventstream.Block

@@ -14,8 +14,7 @@ import (
 // An exchange is a request with its redirects. It opens their connections.
 type exchange struct {
 	client *Client
-	// attach receives each connection before its use, so that another goroutine can close it. If attach returns
-	// false, the exchange ends.
+	// attach receives each connection before its use, so that it can be closed. false ends the exchange.
 	attach     func(conn net.Conn) bool
 	permit     *permit       // to dial; nil: not needed
 	debug      func() *Debug // Options.Debug
@@ -138,7 +137,6 @@ func (e *exchange) releasePermit() {
 	}
 }
 
-// handshake makes the handshakes of a new connection: with a proxy, and with the server of an https URL.
 func (e *exchange) handshake(ctx context.Context, req *request, resp *Response) *failure {
 	var err error
 	if resp.conn, err = resp.proxy.Reach(ctx, resp.conn, e.secure); err != nil {
@@ -158,8 +156,7 @@ func (e *exchange) handshake(ctx context.Context, req *request, resp *Response) 
 	return phaseFailure(ctx, ReasonTLS, "TLS handshake"+resp.proxy.ErrorSuffix(), err)
 }
 
-// noProtocol is the text of the crypto/tls error for a server that supports none of the offered protocols (RFC 7301,
-// section 3.2). The error has no type.
+// noProtocol is the text of the untyped error of crypto/tls if a server supports no offered protocol (RFC 7301, 3.2).
 const noProtocol = "tls: no application protocol"
 
 func (e *exchange) sendRequest(ctx context.Context, req *request, resp *Response) (*Response, *failure) {
@@ -196,7 +193,6 @@ func (e *exchange) sendRequest(ctx context.Context, req *request, resp *Response
 	return resp, nil
 }
 
-// secure returns the client side of a TLS connection to the named proxy.
 func (e *exchange) secure(conn net.Conn, name string) *tls.Conn {
 	return e.tlsClientFor(conn, name, HTTP1)
 }
@@ -216,7 +212,6 @@ func (r *Response) keepOpen() {
 // hangUp closes a connection without a TLS close_notify alert, which could block for seconds if the peer does not read.
 func hangUp(conn net.Conn) { _ = rawOf(conn).Close() }
 
-// rawOf returns the connection below TLS.
 func rawOf(conn net.Conn) net.Conn {
 	for socket := tlsSocketOf(conn); socket != nil; socket = tlsSocketOf(conn) {
 		conn = socket.Conn

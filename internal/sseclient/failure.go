@@ -39,7 +39,6 @@ func dialFailure(ctx context.Context, err error) *failure {
 	}
 }
 
-// proxyFailure returns the failure of a connection to a proxy, or of the proxy's connection to the server.
 func proxyFailure(ctx context.Context, err error) *failure {
 	if http1.IsTimeout(ctx, err) {
 		return &failure{reason: ReasonConnectTimeout, err: fmt.Errorf("%w: %w", errConnectTimeout, err)}
@@ -47,8 +46,7 @@ func proxyFailure(ctx context.Context, err error) *failure {
 	return &failure{reason: ReasonProxy, err: err}
 }
 
-// phaseFailure returns a failure of a phase between the dial and the end of the response head. fallback is the reason
-// if the error does not determine one.
+// phaseFailure returns a failure between dial and response head. fallback is the reason if err determines none.
 func phaseFailure(ctx context.Context, fallback Reason, phase string, err error) *failure {
 	f := &failure{reason: fallback, err: fmt.Errorf("%s: %w", phase, err)}
 	switch {

@@ -125,8 +125,7 @@ func (f *FollowUp) Send(second *SecondRequest, err error) {
 	go f.run(ctx, second, r)
 }
 
-// request returns the request to send. If the service chose another origin, through its event or a redirect, the rules
-// of checkRedirect apply.
+// request returns the request to send. If the service chose another origin, the rules of checkRedirect apply.
 func (f *FollowUp) request(second *SecondRequest) (*request, error) {
 	o := f.stream.opts
 	to, err := resolveURL(f.base, second.URL)

@@ -35,9 +35,8 @@ const (
 	h2IdleFor     = time.Second // how long a connection without streams stays open
 )
 
-// An h2Conn is an HTTP/2 connection (RFC 9113) with its streams. One goroutine reads the connection; on Linux it is
-// usually that of the poller. It passes the bytes of a stream to the reader of that stream in the same turn. Any
-// goroutine may write.
+// An h2Conn is an HTTP/2 connection (RFC 9113) with its streams. One goroutine, on Linux usually that of the poller,
+// reads it and passes the bytes to the readers of the streams. Any goroutine may write.
 type h2Conn struct {
 	net          net.Conn // a tls.Conn, or the plain connection
 	remote       net.Addr
@@ -276,7 +275,6 @@ func (c *h2Conn) flush() {
 	resetBuffer(&c.out)
 }
 
-// resetBuffer empties a buffer, and releases its memory unless it is small.
 func resetBuffer(b *bytes.Buffer) {
 	if b.Reset(); b.Cap() > 256 {
 		*b = bytes.Buffer{}

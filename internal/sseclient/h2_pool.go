@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// h2Patience is the default of Client.DialPatience.
 const h2Patience = time.Second
 
 // An h2Pool has the shared HTTP/2 connections of a virtual user. Virtual users do not share connections, as in k6/http.

@@ -15,8 +15,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// sendRequest sends a request, for which the caller has made a reservation. It waits for the response head until ctx
-// ends, and stores the head in resp.
+// sendRequest sends a request on a reservation of the caller, awaits the response head, and stores it in resp.
 func (c *h2Conn) sendRequest(ctx context.Context, req *request, resp *Response) error {
 	st, err := c.begin(req)
 	if err != nil {
@@ -94,8 +93,7 @@ var unsentFields = []string{
 	"Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade", "Host", "Content-Length", "Trailer",
 }
 
-// sensitiveFields are header fields that differ between streams or are secret. They are not added to the compression
-// tables, where the size of other fields could reveal them.
+// sensitiveFields are header fields that differ between streams or are secret. Compression tables could reveal them.
 var sensitiveFields = []string{":path", "authorization", "cookie", "last-event-id"}
 
 // encode encodes the header list of a request (section 8.3.1). The caller holds mu.

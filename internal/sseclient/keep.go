@@ -30,7 +30,6 @@ func (c idleConn) Close() error {
 	return nil
 }
 
-// An idlePool has the idle HTTP/1.1 connections of a virtual user.
 type idlePool struct {
 	mu    sync.Mutex
 	sites map[siteKey]*idleConns

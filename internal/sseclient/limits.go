@@ -22,7 +22,6 @@ var (
 	processHandshakes = semaphore.NewWeighted(maxHandshakes)
 )
 
-// needsHandshake reports whether a request to a URL needs a TLS handshake with the server or with a proxy.
 func needsHandshake(url string, proxies proxy.Chooser) bool {
 	u, err := ParseURL(url)
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// releasePages releases the memory pages that map unmodified parts of files, such as the program itself. If the process
-// uses such a page again, the kernel loads it from the page cache.
+// releasePages releases the memory pages of unmodified files, such as the program. The page cache reloads them.
 func releasePages() {
 	maps, err := os.Open("/proc/self/smaps")
 	if err != nil {

@@ -21,8 +21,7 @@ func (s *Stream) read() {
 	}
 }
 
-// next reads up to the next event. If the callback Block is set, next reports the blocks and comments up to that event,
-// including the block of the event.
+// next reads up to the next event. If the callback Block is set, it also reports the blocks and comments up to there.
 func (s *Stream) next(b *eventstream.Block) error {
 	if s.callbacks.Block == nil {
 		return s.parser.Next(&b.Event)
@@ -43,8 +42,7 @@ func (s *Stream) next(b *eventstream.Block) error {
 	}
 }
 
-// turn ends or cuts the stream if requested, or else reads the bytes that have arrived. The poller, or the reader of an
-// HTTP/2 connection, calls turn with its own buffers.
+// turn ends or cuts the stream if requested, or else reads the bytes that have arrived, with the caller's buffers.
 func (s *Stream) turn(buf []byte, b *eventstream.Block) {
 	if s.attention.Load() && s.attend(buf, b) {
 		return

@@ -12,8 +12,7 @@ import (
 // maxBackoff limits the delay after repeated failures, before the random factor is applied.
 const maxBackoff = 30 * time.Second
 
-// closed reports the end of an attempt or a stream. It then schedules the next attempt or, if there is none, calls
-// Ended. r is a rejected response, nil for none.
+// closed reports the end of an attempt or a stream, and schedules the next attempt if there is one. r may be nil.
 func (s *Stream) closed(r *Response, f *failure) {
 	now := time.Now()
 	if !s.opened {
@@ -37,7 +36,6 @@ func (s *Stream) closed(r *Response, f *failure) {
 	}
 }
 
-// stopReason returns the reason for which the stream was stopped, "" if it was not.
 func (s *Stream) stopReason() Reason {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +113,6 @@ func (s *Stream) wait(d time.Duration) bool {
 	return true
 }
 
-// retry starts the next attempt. The timer calls it.
 func (s *Stream) retry() {
 	if s.callbacks.Renew == nil {
 		s.connect()
@@ -135,8 +132,7 @@ func (s *Stream) continueAttempt(err error) {
 	}
 }
 
-// failRenewal reports an attempt that Renew could not prepare, and ends the stream. It does not repeat the previous
-// request, which may have an expired token.
+// failRenewal ends the stream. It does not repeat the previous request, which may have an expired token.
 func (s *Stream) failRenewal(err error) {
 	_, end := s.begin()
 	end()

@@ -136,8 +136,7 @@ func (r *Response) statusError() error {
 	return fmt.Errorf("unexpected status %d %s%s%s", r.Status, http.StatusText(r.Status), detail, r.proxy.ErrorSuffix())
 }
 
-// retryAfter parses a Retry-After header field (RFC 9110, section 10.2.3). It returns at most 24 hours, and 0 for an
-// invalid value or a past time.
+// retryAfter parses a Retry-After (RFC 9110, section 10.2.3), up to 24 hours; 0: invalid, or a time in the past.
 func retryAfter(value string, now time.Time) time.Duration {
 	const maxDelay = 24 * time.Hour
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {

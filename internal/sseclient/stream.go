@@ -49,8 +49,7 @@ func (s *Stream) Value() any { return s.value }
 // Start starts the first attempt in a goroutine.
 func (s *Stream) Start() { go s.connect() }
 
-// Open starts the first attempt. It returns when the attempt may dial, so a caller that opens thousands of streams does
-// not need a goroutine for each waiting stream.
+// Open starts the first attempt. It returns when the attempt may dial, so that waiting streams need no goroutine.
 func (s *Stream) Open() {
 	if at, ok := s.await(); ok {
 		go s.attempt(at)

@@ -8,8 +8,7 @@ import (
 )
 
 // A transport is the connection of an open stream, from which the body reads. A blocking transport has a goroutine that
-// waits in Read. A polled transport has no goroutine: the poller reads it when bytes arrive. The goroutine of an HTTP/2
-// connection reads its streams.
+// waits in Read. The poller, or the goroutine of an HTTP/2 connection, reads a polled transport.
 type transport interface {
 	// Read is like Read of net.Conn. A polled transport returns errNotReady if there are no bytes.
 	Read(p []byte) (int, error)

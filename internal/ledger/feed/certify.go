@@ -7,8 +7,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// certifies reports whether the feed searches for the places of chains. It does so if content repeats and the service
-// sends each message once and in order.
+// certifies reports whether chains are placed: content repeats, and the service sends each message once and in order.
 func (f *Feed) certifies() bool {
 	return f.repeated && !f.AnyOrder && !f.Repeats
 }

@@ -9,15 +9,14 @@ import (
 // A Correction is the record of one connection in the numbers of the feed.
 type Correction struct {
 	Record *ledger.Record
-	// CertainFrom has, for each stream, the time from which its place in the feed is known; 0: from its start. No
-	// message is expected on the stream before that time.
+	// CertainFrom has, for each stream, the time from which its place is known and messages are expected; 0: its start.
 	CertainFrom []ledger.Instant
 	// Uncertain reports whether content repeats, and it is unknown which messages the connection received.
 	Uncertain bool
 }
 
-// Correct returns the record of a connection in the numbers of the feed, with corrected faults. log is the index of the
-// log of its runner.
+// Correct returns the record of a connection with numbers of the feed and corrected faults. log is the index of its
+// log.
 func (f *Feed) Correct(log int, r *ledger.Record) Correction {
 	certainFrom, raw := make([]ledger.Instant, len(r.Spans)), r
 	r = repairRecord(f.logs[log], r, f.Repeats)
@@ -37,7 +36,6 @@ func (f *Feed) Correct(log int, r *ledger.Record) Correction {
 	return Correction{Record: &c.record, CertainFrom: certainFrom, Uncertain: uncertain}
 }
 
-// A correction computes the Correction of one connection.
 type correction struct {
 	*Feed
 	log         int
@@ -152,8 +150,7 @@ func (c *correction) reorder() {
 	}
 }
 
-// numbersOf returns the feed numbers of messages in the order of their arrival. Messages with the same content are
-// interchangeable: their numbers ascend.
+// numbersOf returns feed numbers in the order of arrival. Those of messages with the same content ascend.
 func (c *correction) numbersOf(sequence []uint64) []uint64 {
 	numbers := make([]uint64, len(sequence))
 	same := map[uint64][]int{} // places by content

@@ -31,8 +31,7 @@ type Feed struct {
 	Messages []Message
 	// AnyOrder reports whether the service may reorder messages, and Repeats whether it may send a message twice.
 	AnyOrder, Repeats bool
-	// JoinTime is the time after the start of a stream in which the place of a message with repeated content is
-	// uncertain.
+	// JoinTime is the time after the start of a stream in which a message with repeated content has an uncertain place.
 	JoinTime time.Duration
 
 	logs       []*Log
@@ -118,8 +117,7 @@ func (f *Feed) order() []uint32 {
 	return order
 }
 
-// addExtras adds the extras of the logs after the messages that they followed. An extra that equals an entry of
-// another log is counted there.
+// addExtras adds the extras of the logs after the messages that they followed, or counts them at an equal entry.
 func (f *Feed) addExtras(order []uint32) []uint32 {
 	followers := map[uint32][]uint32{}
 	f.extras = make([][]uint32, len(f.logs))
@@ -176,7 +174,6 @@ func (f *Feed) extraAs(after uint32, x ledger.Extra, order, place, followers []u
 	return 0
 }
 
-// places returns the places of the messages in the list, by id.
 func (f *Feed) places(order []uint32) []uint32 {
 	place := make([]uint32, len(f.nodes))
 	for i, id := range order {
@@ -227,8 +224,7 @@ type doubt struct {
 // edgeTime is the time at both ends of a stream in which the stream may or may not receive a message.
 var edgeTime = time.Second
 
-// copies returns the messages that are copies. Messages that may be copies become doubtful: no client is expected to
-// receive them.
+// copies returns the messages that are copies. Other possible copies become doubtful: no client need receive them.
 func (f *Feed) copies(order []uint32, records Records) map[uint32]bool {
 	copies := map[uint32]bool{}
 	for _, ids := range f.extras {
@@ -331,7 +327,6 @@ func (f *Feed) compare() {
 	}
 }
 
-// addNumber adds the next higher number to ascending ranges.
 func addNumber(ranges []ledger.Range, n uint64) []ledger.Range {
 	if last := len(ranges) - 1; last >= 0 && ranges[last][1]+1 == n {
 		ranges[last][1] = n

@@ -65,7 +65,6 @@ func majorityOrder(log int, l *Log, records Records) []uint32 {
 	return majority
 }
 
-// A linker finds the messages of one log in the list.
 type linker struct {
 	*Feed
 	log     int32
@@ -101,8 +100,7 @@ func (l *linker) unique() {
 	}
 }
 
-// byContext finds messages that, together with the messages before them, are unique in the log and in the list. It uses
-// the length of the context that finds the most messages.
+// byContext finds messages that are unique together with those before them. It uses the length that finds the most.
 func (l *linker) byContext() {
 	order := l.order()
 	prints := make([]uint64, len(order))
@@ -172,7 +170,6 @@ func (l *linker) dropOutliers() {
 	}
 }
 
-// neighbours finds messages for the entries next to those that have one.
 func (l *linker) neighbours() {
 	for i := 1; i < len(l.ids); i++ {
 		if before := l.ids[i-1]; l.ids[i] == 0 && before != 0 && l.fits(i, l.nodes[before].next) {
@@ -264,8 +261,7 @@ func (l *linker) candidates(from, to int) (list []uint32) {
 	return list
 }
 
-// preferFirst moves each match to the first of neighbours with the same content, among the entries and in the list. A
-// copy follows its original.
+// preferFirst moves each match to the first of neighbours with the same content, because a copy follows its original.
 func (l *linker) preferFirst() {
 	for i := range l.ids {
 		for at := i; at > 0 && l.ids[at] != 0 && l.ids[at-1] == 0 && l.entries[at].Print == l.entries[at-1].Print; at-- {

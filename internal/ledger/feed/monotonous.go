@@ -20,8 +20,7 @@ func (f *Feed) Monotonous() (contents int, interval time.Duration) {
 	return 0, 0
 }
 
-// monotonous is Monotonous for one log. A log counts only if several streams received repeated content, and there are
-// several contents. If all messages have the same content, it does not matter which of them a stream lacks.
+// monotonous is Monotonous for one log. If all messages have the same content, it does not matter which are missing.
 func (l *Log) monotonous() (contents int, interval time.Duration) {
 	shared := false
 	for i := range l.Entries {

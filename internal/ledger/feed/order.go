@@ -38,7 +38,6 @@ func (f *Feed) agreeOnOrder(order []uint32, records Records) bool {
 	return true
 }
 
-// A group is a sequence of messages, and the number of streams that received it.
 type group struct {
 	key     string
 	ids     []uint32
@@ -205,7 +204,6 @@ func (f *Feed) sequence(w, log int, r *ledger.Record) (out []uint64) {
 	return out
 }
 
-// hasReceived reports whether a connection received the message with a log number.
 func hasReceived(r *ledger.Record, n uint64) bool {
 	return r.First > 0 && n >= r.First && n <= r.Last &&
 		!slices.ContainsFunc(r.Holes, func(h ledger.Range) bool { return n >= h[0] && n <= h[1] })

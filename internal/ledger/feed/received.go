@@ -7,15 +7,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// A deviation is a message that arrived out of order or again.
 type deviation struct {
 	number uint64 // log number; 0: it is an extra
 	print  uint64
 	at     ledger.Instant
 }
 
-// received returns the prints that a chain received after its first second, in the order of their arrival. ok reports
-// whether they have the checksum of the chain.
+// received returns the prints that a chain received after its first second. ok reports whether their checksum matches.
 func (f *Feed) received(log int, r *ledger.Record, chain chain) (prints []uint64, ok bool) {
 	spans, entries := r.Spans[chain.from:chain.to+1], f.logs[log].Entries
 	low, high := numberRange(spans)

@@ -9,9 +9,8 @@ import (
 // lookback is the maximum number of places by which a message is out of order.
 const lookback = 4
 
-// repairRecord returns the record of a connection with the simplest explanation of its deviations. When the runner
-// recorded them, other streams had not received the following messages. The runner may therefore have mistaken a
-// message for another one with the same content.
+// repairRecord returns a record with the simplest explanation of its deviations. Without the following messages of
+// other streams, the runner may have mistaken a message for another one with the same content.
 func repairRecord(l *Log, r *ledger.Record, repeats bool) *ledger.Record {
 	if len(r.Holes) == 0 {
 		return r
@@ -135,7 +134,6 @@ func removeNumber(ranges []ledger.Range, n uint64) (out []ledger.Range) {
 	return out
 }
 
-// repairAll yields the records as repairRecord returns them.
 func repairAll(logs []*Log, repeats bool, records Records) Records {
 	return func(yield func(int, *ledger.Record) bool) {
 		for log, r := range records {

@@ -7,8 +7,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// A series has the messages of the feed that are searched for the places of chains. It omits messages that only one
-// stream received, immediately after its start.
+// A series has the messages among which chains are placed. It omits those that one stream received right after its
+// start.
 type series struct {
 	numbers []uint64          // feed numbers of the messages
 	sums    []ledger.Checksum // sums[n] is the checksum of the first n messages
@@ -157,7 +157,6 @@ func (f *Feed) dropUnproven() {
 	}
 }
 
-// longestOpen returns the period of open that covers most of another period.
 func (s *series) longestOpen(other period) (longest period) {
 	covered := ledger.Instant(0)
 	for _, p := range s.open {

@@ -38,7 +38,6 @@ func (l *linker) distance(i int, id uint32) time.Duration {
 
 func (l *linker) near(i int, id uint32) bool { return l.distance(i, id) <= maxDelay }
 
-// An offset is the difference between the instants of two logs at one moment.
 type offset struct {
 	difference ledger.Instant
 	known      bool

@@ -18,12 +18,10 @@ import (
 	"gocloud.dev/blob/s3blob"
 )
 
-// attemptTimeout is the timeout of one attempt. A shard has a few megabytes, so a minute is enough at half a megabit
-// per second.
+// attemptTimeout is the timeout of one attempt: half a megabit per second suffices for a shard of a few megabytes.
 const attemptTimeout = time.Minute
 
-// firstPause and longestPause limit the pauses between attempts. Pauses double and are randomized, because a thousand
-// runners may end at the same time.
+// firstPause and longestPause limit the pauses, which double and are random: a thousand runners may end together.
 const firstPause, longestPause = 500 * time.Millisecond, 15 * time.Second
 
 // A bucket is a store on an S3 server, where a PUT is atomic.
@@ -33,8 +31,7 @@ type bucket struct {
 	pause time.Duration // pause after the first failure
 }
 
-// openBucket opens a bucket with the credentials of the AWS SDK: environment, profile, role of the machine. It sends no
-// request.
+// openBucket opens a bucket with the credentials of the AWS SDK (environment, profile, role). It sends no request.
 func openBucket(ctx context.Context, u *url.URL) (Store, error) {
 	if u.Host == "" {
 		return nil, fmt.Errorf("location must name a bucket, such as s3://BUCKET/PREFIX, got %s", u)

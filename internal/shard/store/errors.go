@@ -24,8 +24,8 @@ func (size tooLargeError) Error() string {
 
 type retryKey struct{}
 
-// OnRetry returns a context that makes a store call report with a sentence before each retry. report must be safe for
-// concurrent use.
+// OnRetry returns a context with which a store reports each retry in a sentence. report must be safe for concurrent
+// use.
 func OnRetry(ctx context.Context, report func(sentence string)) context.Context {
 	return context.WithValue(ctx, retryKey{}, report)
 }
@@ -36,8 +36,7 @@ func reportRetry(ctx context.Context, sentence string) {
 	}
 }
 
-// permanent reports whether a retry would fail for the same reason, such as a refusal or missing credentials. Errors of
-// the network are not permanent.
+// permanent reports whether a retry would fail for the same reason, such as a refusal, unlike errors of the network.
 func permanent(err error) bool {
 	var large tooLargeError
 	if errors.As(err, &large) {
@@ -64,7 +63,6 @@ func assumesRole(err error) bool {
 	return strings.Contains(err.Error(), "AssumeRoleWithWebIdentity")
 }
 
-// apiCode returns the code of an error of the service, or "" for another error.
 func apiCode(err error) string {
 	var api smithy.APIError
 	if errors.As(err, &api) {
@@ -82,7 +80,6 @@ func noRegion(err error) bool {
 	return strings.Contains(err.Error(), "Invalid region")
 }
 
-// explain adds the cause and the remedy to an error of the SDK.
 func explain(err error) error {
 	switch code := apiCode(err); {
 	case assumesRole(err) && permanent(err):
@@ -103,7 +100,6 @@ func explain(err error) error {
 	return withCause("", err)
 }
 
-// A sentence is an error without the layers of the SDK in its text.
 type sentence struct {
 	text string
 	error

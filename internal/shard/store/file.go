@@ -38,8 +38,7 @@ func Upload(ctx context.Context, file, location string) error {
 	return nil
 }
 
-// Download copies a file from a bucket to a local file, which it replaces. After an error, the local file may be
-// incomplete.
+// Download replaces a local file with one from a bucket. After an error, the local file may be incomplete.
 func Download(ctx context.Context, location, file string) (err error) {
 	b, name, err := openFile(ctx, location)
 	if err != nil {

@@ -37,8 +37,7 @@ func AcceptEncoding(value string) (accept string, err error) {
 	return "", fmt.Errorf("must be none, gzip or browser, got %q", value)
 }
 
-// Name returns the coding of a Content-Encoding in lower case, "" for none. Several fields form one list (RFC 9110,
-// section 5.3).
+// Name returns the coding of a Content-Encoding in lower case, "" for none. Fields form one list (RFC 9110, 5.3).
 func Name(fields ...string) string {
 	var names []string
 	for name := range strings.SplitSeq(strings.ToLower(strings.Join(fields, ",")), ",") {
@@ -220,8 +219,7 @@ func (g *gzipReader) Read(p []byte) (n int, err error) {
 	}
 }
 
-// newDeflate returns a decoder for deflate. According to RFC 9110, deflate means the zlib format, but many servers send
-// raw deflate data.
+// newDeflate returns a decoder for deflate: the zlib format (RFC 9110), or raw deflate data, which many servers send.
 func newDeflate(src io.Reader) (io.Reader, error) {
 	head, err := src.(*bufio.Reader).Peek(2)
 	if len(head) == 2 && head[0]&0x0f == 8 && (uint(head[0])<<8|uint(head[1]))%31 == 0 {

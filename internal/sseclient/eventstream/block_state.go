@@ -46,8 +46,7 @@ func (w *blockState) pending() bool {
 	return w.hasLine || w.skipsComment || len(w.line) > 0 || w.err != nil
 }
 
-// Borrow makes the parser use a buffer and a Block of the caller until Return. Many parsers can share them, one after
-// the other, so that a waiting parser has no buffers.
+// Borrow makes the parser use a buffer and a Block of the caller until Return, so that waiting parsers have none.
 func (p *Parser) Borrow(buf []byte, b *Block) {
 	if p.blockState == nil {
 		if b.blockState == nil {
@@ -58,8 +57,7 @@ func (p *Parser) Borrow(buf []byte, b *Block) {
 	p.buf, p.pos, p.end = buf, 0, 0
 }
 
-// Return ends the use of the borrowed buffer and Block, after Next has returned an error of the reader. The parser
-// keeps a copy of an incomplete block.
+// Return ends Borrow, after Next has returned an error of the reader. The parser keeps a copy of an incomplete block.
 func (p *Parser) Return() {
 	w := p.blockState
 	w.buf = nil

@@ -12,8 +12,7 @@ import (
 // An Event is a dispatched event. Its slices have the bytes as received, which [Text] decodes. They belong to the
 // parser and are valid until the next call of [Parser.Next].
 type Event struct {
-	// ID is the last event ID after this block: its own id, or else that of the latest earlier block with an id.
-	// Section 9.2.6 says "the buffer does not get reset".
+	// ID is the last event ID after this block: its own id, or the latest earlier one (section 9.2.6).
 	ID []byte
 	// Name is the value of the event field. If it is empty, the caller applies the default type "message".
 	Name []byte

@@ -109,7 +109,6 @@ func (p *Parser) fill() error {
 	return io.ErrNoProgress
 }
 
-// unfinishedLine reports whether p.line has the start of a line, other than a byte order mark.
 func (p *Parser) unfinishedLine() bool {
 	return len(p.line) > 0 && (p.bomDone || string(p.line) != byteOrderMark)
 }

@@ -11,8 +11,7 @@ const (
 	readBuffer = 4 << 10
 	// smallBuffer is the maximum size of the other buffers of a waiting parser, unless recent events were larger.
 	smallBuffer = 512
-	// largeBuffer is the maximum size of a buffer that a parser keeps for later events. Longer texts use pooled
-	// buffers, or above pooledSize temporary ones.
+	// largeBuffer is the maximum size of a kept buffer. Longer texts use pooled, or above pooledSize temporary buffers.
 	largeBuffer = 32 << 10
 	// eventsBeforeShrink is the number of successive small events after which larger buffers are dropped. Long events
 	// thus do not allocate each time, and a single one does not stay in memory.
@@ -51,8 +50,7 @@ func (p *Parser) Reset(r io.Reader, limit int) {
 	*p = Parser{r: r, limit: int32(min(limit, math.MaxInt32)), id: p.id, reconnect: p.reconnect, blockState: p.blockState.reset()}
 }
 
-// LastEventID returns the last event ID string, which a reconnect sends. It is valid until the next call of Next. Each
-// complete block with an id sets it, even if the block dispatches no event.
+// LastEventID returns the id that a reconnect sends, valid until the next Next. Each complete block with an id sets it.
 func (p *Parser) LastEventID() []byte { return p.id }
 
 // SetLastEventID sets the last event ID string before the first event.

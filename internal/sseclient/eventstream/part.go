@@ -15,8 +15,7 @@ const (
 	WholeBlock
 )
 
-// A Block is a group of lines up to a blank line, whether or not it dispatches an event. Two successive blank lines
-// do not make a block.
+// A Block is a group of lines up to a blank line, whether or not it dispatches an event. It has at least one line.
 type Block struct {
 	// Event has the fields of the block, as Next would return them. Its slices are valid until the next call.
 	Event
@@ -39,7 +38,6 @@ type Block struct {
 // Like Next, it does not allocate per part.
 func (p *Parser) NextPart(b *Block) (Part, error) { return p.nextPart(b, true) }
 
-// nextPart is NextPart. dropsComments determines whether it limits the comments before the first field of a block.
 func (p *Parser) nextPart(b *Block, dropsComments bool) (Part, error) {
 	p.begin()
 	for {
