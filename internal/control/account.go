@@ -16,8 +16,8 @@ const (
 	maxGap            = uint64(365 * 24 * time.Hour / Interval) // between the numbers of two events
 )
 
-// An Account determines which events of one stream are due, late or lost, by the client's clock. The zero value is
-// empty.
+// An Account determines which events of one stream are due, late or lost, by the client's clock. The zero value has
+// none.
 type Account struct {
 	// RequestedAt is the time of the request, before which the stream cannot have started; zero if unknown.
 	RequestedAt time.Time

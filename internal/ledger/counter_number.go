@@ -140,8 +140,7 @@ func (c *numberCounter) aheadOfClock(n *Noop) bool {
 	return n.Number > c.firstNumber+slots+messages
 }
 
-// assumeNext turns a noop without a valid number into a corrupted one with the next number, as evidence against the
-// ids.
+// assumeNext gives a noop without a valid number the next one. The noop is corrupted, and evidence against the ids.
 //
 //go:noinline
 func (c *numberCounter) assumeNext(n *Noop) {

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// A Cut is a disconnect or a pause that the client makes to test the resume, with its effects. See plan for the kinds.
+// A Cut is a disconnect or a pause that the client makes to test the resume, with its effects. Package plan has the
+// kinds.
 type Cut struct {
 	Kind       string  `json:"kind"`
 	At         Instant `json:"at_ns"`

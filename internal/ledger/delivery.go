@@ -224,8 +224,7 @@ func (c *deliveries) startsWithoutResume() bool {
 	return c.stream.count > 1 && !c.hasMessage && (span == nil || !span.Resumed)
 }
 
-// addCorrupted counts a corrupted message. It assumes the next number, unless that is unknown or any order is
-// permitted.
+// addCorrupted counts a corrupted message. It assumes the next number, if it is known and messages must be in order.
 //
 //go:noinline
 func (c *deliveries) addCorrupted(d *Delivery) {
@@ -252,8 +251,7 @@ func (c *deliveries) addCorrupted(d *Delivery) {
 	c.find(Finding{Kind: KindCorrupted, From: number, At: d.At, Note: d.CorruptionReason})
 }
 
-// withdrawGuess reports whether a corrupted message was assumed to have a number that now arrives, and withdraws the
-// assumption.
+// withdrawGuess reports whether a corrupted message was assumed to have this number, and withdraws the assumption.
 func (c *deliveries) withdrawGuess(number uint64) bool {
 	if c.corrupted == nil {
 		return false

@@ -67,8 +67,7 @@ type Counting int
 const (
 	// Noops arrive once per interval. They are counted by number and by interval.
 	Noops Counting = iota
-	// Numbered messages arrive at any time. They are counted by their own numbers, or by those of the Log of their
-	// topic.
+	// Numbered messages arrive at any time. They are counted by their own numbers, or by those of their topic's Log.
 	Numbered
 	// Nothing means that messages are not counted. Only silences of streams are measured.
 	Nothing

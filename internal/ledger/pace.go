@@ -35,8 +35,7 @@ type measurement struct {
 
 func (p *pace) start(at Instant) { p.started, p.first, p.last = true, at, at }
 
-// step adds a noop n intervals after the previous one. After a delayed first noop, the measurement starts at the
-// second.
+// step adds a noop n intervals after the previous one. If the first was delayed, the measurement starts at the second.
 func (p *pace) step(at Instant, n int64, planned time.Duration) {
 	if p.steps == 0 && !p.firstLate && at-p.last < share(planned, 1-jitter)*time.Duration(n) {
 		p.firstLate, p.first, p.last = true, at, at

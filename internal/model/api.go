@@ -8,8 +8,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/model/numbered"
 )
 
-// An api writes answers in the format of one API. Its methods append to b. The text of a chunk needs no escapes in
-// JSON.
+// An api writes answers in the format of one API. Its methods append to b. Texts of chunks need no escapes in JSON.
 type api interface {
 	// name returns the name of the API's description in load-tests/services.
 	name() string

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// Command returns a command line for publication, without text that looks like a secret and without the values of
-// secret flags.
+// Command returns a command line for publication. It replaces the values of secret flags, and text like a secret.
 func Command(args []string) []string {
 	out := slices.Clone(args)
 	for i, arg := range args {

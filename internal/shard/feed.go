@@ -211,8 +211,7 @@ func (m *Merged) Subscribers() iter.Seq2[int, *Connection] {
 	return cmp.Or(m.FeedConnections, &m.Connections).All()
 }
 
-// feedTopic returns the name of a topic by its index. It returns "" without a group, or for a single topic without a
-// name.
+// feedTopic returns the name of a topic by its index; "" without a group, or for a single topic without a name.
 func (m *Merged) feedTopic(runner, topic int) string {
 	g := m.groupOf(runner)
 	if g == nil || g.plan.TopicCount() == 1 && len(g.plan.TopicNames) == 0 {

@@ -12,7 +12,8 @@ import (
 // maxBackoff limits the delay after repeated failures, before the random factor is applied.
 const maxBackoff = 30 * time.Second
 
-// closed reports the end of an attempt or a stream, and schedules the next attempt if there is one. r may be nil.
+// closed reports the end of an attempt or a stream, and schedules the next attempt, if any. r is a rejected response or
+// nil.
 func (s *Stream) closed(r *Response, f *failure) {
 	now := time.Now()
 	if !s.opened {

@@ -7,8 +7,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// A series has the messages among which chains are placed. It omits those that one stream received right after its
-// start.
+// A series has the messages among which chains are placed, but not those that one stream received at its start.
 type series struct {
 	numbers []uint64          // feed numbers of the messages
 	sums    []ledger.Checksum // sums[n] is the checksum of the first n messages

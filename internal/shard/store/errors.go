@@ -24,8 +24,7 @@ func (size tooLargeError) Error() string {
 
 type retryKey struct{}
 
-// OnRetry returns a context with which a store reports each retry in a sentence. report must be safe for concurrent
-// use.
+// OnRetry returns a context with which a store reports retries in sentences. report must be safe for concurrent use.
 func OnRetry(ctx context.Context, report func(sentence string)) context.Context {
 	return context.WithValue(ctx, retryKey{}, report)
 }

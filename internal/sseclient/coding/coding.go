@@ -37,7 +37,7 @@ func AcceptEncoding(value string) (accept string, err error) {
 	return "", fmt.Errorf("must be none, gzip or browser, got %q", value)
 }
 
-// Name returns the coding of a Content-Encoding in lower case, "" for none. Fields form one list (RFC 9110, 5.3).
+// Name returns the coding of a Content-Encoding in lower case, "" for none. Several fields form one list (RFC 9110).
 func Name(fields ...string) string {
 	var names []string
 	for name := range strings.SplitSeq(strings.ToLower(strings.Join(fields, ",")), ",") {
