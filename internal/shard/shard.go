@@ -199,7 +199,7 @@ type LateMessages struct {
 	Lateness *Packed `json:"lateness,omitempty"`
 }
 
-// A ProcessUsage has the resources of a runner in a bucket. In a sum over the runners, GCPauseUS and StallMS are maxima.
+// A ProcessUsage has the resources of a runner in a bucket. In sums over runners, GCPauseUS and StallMS are maxima.
 type ProcessUsage struct {
 	RSS        uint64  `json:"rss_bytes,omitempty"`
 	HeapLive   uint64  `json:"heap_live_bytes,omitempty"` // live heap at the last garbage collection
