@@ -87,7 +87,7 @@ type queuedItem struct {
 // maxBacklogBytes limits the bytes that wait for one client, in addition to its socket buffer.
 const maxBacklogBytes = 1 << 20
 
-// count counts the numbers of a written item. It returns false for an item without a number, or counted before.
+// count counts the numbers of a written item. It returns false for an item without a number, or an item counted before.
 func (d *device) count(sent item) bool {
 	if sent.seq == 0 || sent.seq <= d.last {
 		return false

@@ -83,8 +83,7 @@ func reasonOf(err error) closeReason {
 	return closedByError
 }
 
-// enqueue appends an item to the backlog. It disconnects a client whose backlog is too large, except during a delay
-// fault.
+// enqueue appends to the backlog. It disconnects a client whose backlog is too large, except during a delay fault.
 func (h *hub) enqueue(d *device, next item) {
 	now := h.clk.elapsed()
 	q := h.backlogOf(d, now)

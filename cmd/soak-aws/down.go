@@ -24,7 +24,7 @@ type downOptions struct {
 }
 
 // checkpointAge is the maximum age of the last checkpoint of a run in progress. Up to an age of 24 hours, runners write
-// a checkpoint at least every 86 s (shard.CheckpointInterval).
+// a checkpoint at least every 87 s (shard.CheckpointInterval).
 const checkpointAge = 3 * time.Minute
 
 // down archives runs, destroys the deployment, and verifies that only a bucket with archives still costs money.

@@ -73,7 +73,7 @@ func (d *deployment) attach(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	f.length = -soakOverhead
+	f.length = -soakOverhead // hosts and credentials need no further time
 	return s.runSoak(ctx, f, append([]string{"attach"}, args...))
 }
 

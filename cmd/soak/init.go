@@ -134,9 +134,9 @@ func serviceName(c *probe.Config) (string, error) {
 //go:embed init_workflow.yml
 var workflow string
 
-// workflowOf returns the workflow with the action pinned to the commit id. Others could change the code of a branch or
-// a tag, which runs with the secrets of a repository. Without an id the placeholder COMMIT remains, and GitHub cannot
-// run the workflow. release is "" if this build is not a release.
+// workflowOf returns the workflow with the action pinned to the commit id. A branch or a tag could change, and its code
+// runs with the secrets of a repository. Without an id the placeholder COMMIT remains, and GitHub cannot run the
+// workflow. release is "" if this build is not a release.
 func workflowOf(release, id string) string {
 	if id == "" {
 		return strings.Replace(workflow, "VERSION", "the full hash of a release; this build of soak does not record its own", 1)

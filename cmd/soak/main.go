@@ -77,7 +77,7 @@ func hint(cmd *cobra.Command) string {
 	return fmt.Sprintf("`%s --help` describes its flags", cmd.CommandPath())
 }
 
-// explainFlagError adds the rule to the error for an invalid value, and the nearest name to that for an unknown flag.
+// explainFlagError states the rule for an invalid value, and suggests the nearest name for an unknown flag.
 func explainFlagError(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	var unknown *pflag.NotExistError
@@ -92,7 +92,7 @@ func explainFlagError(cmd *cobra.Command, err error) error {
 	return err
 }
 
-// suggestName adds to an error the name that is nearest to name, after prefix, if any is near.
+// suggestName adds a suggestion to an error: prefix and the name nearest to name, if any is near.
 func suggestName(err error, prefix, name string, names []string) error {
 	if suggestion := service.Nearest(name, names); suggestion != "" {
 		return fmt.Errorf("%w; did you mean %s%s?", err, prefix, suggestion)

@@ -18,7 +18,7 @@ type Board struct {
 	Templating  struct{ List []Variable }
 }
 
-// A Panel is a graph, a number or the heading of a row.
+// A Panel is a graph, a number, a table, a heat map or the heading of a row.
 type Panel struct {
 	Type, Title string
 	Row         string `json:"-"` // title of the row of the panel

@@ -75,8 +75,8 @@ func stopKind(suspend bool) prepare {
 	}
 }
 
-// An ending records the time at which a runner ended, or continued after a suspension. The shards that the runner had
-// written by then cover the run only up to the time observed.
+// An ending records when a runner ended, or continued after a suspension (at). The shards that the runner had written
+// by then cover the run only up to observed.
 type ending struct{ observed, at time.Time }
 
 func (r *run) soakEarly(ctx context.Context) (*verdict.Verdict, error) {

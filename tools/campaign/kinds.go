@@ -320,9 +320,9 @@ func slowKind(action string, outcomes []verdict.Outcome, checks []verdict.CheckI
 	}
 }
 
-// detectVanished prepares the suite vanish. after is the time without an acknowledgement until a disconnect (0: the
-// default of the system), and gauge the value of the gauge (fakeservice.GaugeOpen). The gauge must show the disconnects
-// within the given seconds. The run lasts 11 s longer: clients vanish after 6 s, and streams end 5 s before its end.
+// detectVanished prepares the suite vanish. The service disconnects a client after the given time without an
+// acknowledgement (0: the system's default). gauge, such as fakeservice.GaugeOpen, must show this within the given
+// seconds. The run lasts 11 s longer: clients vanish after 6 s, and streams end 5 s before its end.
 func detectVanished(after time.Duration, gauge string, within int, outcomes []verdict.Outcome, checks ...verdict.CheckID) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		streams("vanish", outcomes)(r, sc)

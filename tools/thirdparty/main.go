@@ -1,6 +1,6 @@
-// Command thirdparty measures programs of other projects, one at a time on this machine, and writes a page and its
-// figures as JSON. `thirdparty services` runs soak on the services of test/services and on the backend. `thirdparty
-// gateways` puts gateways for language models in front of the numbered model.
+// Command thirdparty measures programs of other projects, one at a time on this machine. It writes a page of tables,
+// and the figures as JSON. `thirdparty services` runs soak on the services of test/services and on the backend.
+// `thirdparty gateways` puts gateways for language models in front of the numbered model.
 package main
 
 import (

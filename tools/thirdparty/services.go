@@ -105,7 +105,7 @@ func (b *servicesBench) fill(ctx context.Context, r *row) error {
 	return err
 }
 
-// soak runs bin/soak and returns its output. err is set if the verdict is fail.
+// soak runs bin/soak and returns its output. err is set unless the verdict is pass.
 func (b *servicesBench) soak(ctx context.Context, name string, c *contender) (output []byte, err error) {
 	runs := filepath.Join(b.out, "runs")
 	if err := os.RemoveAll(filepath.Join(runs, name)); err != nil {

@@ -16,7 +16,8 @@ var idPrefixes = map[string]string{
 	"aws_vpc_security_group_egress_rule": "sgr", "aws_vpc_security_group_ingress_rule": "sgr",
 }
 
-// invent returns a value for an attribute that AWS would compute, in the format that other resources require.
+// invent returns a value for an attribute that AWS would compute, in the format that other resources require. The value
+// depends only on the arguments.
 func invent(typeName, name string, kind tftypes.Type, seed string) tftypes.Value {
 	switch k := kind.(type) {
 	case tftypes.List:

@@ -25,7 +25,7 @@ func (s *server) ReadResource(_ context.Context, r *tfprotov5.ReadResourceReques
 	return &tfprotov5.ReadResourceResponse{NewState: r.CurrentState}, nil
 }
 
-// PlanResourceChange marks the values that AWS computes as unknown, and computes tags_all and region itself.
+// PlanResourceChange marks the values that AWS computes for a new resource as unknown. It computes tags_all and region.
 func (s *server) PlanResourceChange(_ context.Context, r *tfprotov5.PlanResourceChangeRequest) (*tfprotov5.PlanResourceChangeResponse, error) {
 	schema := s.schemas.Resources[r.TypeName]
 	kind := schema.proto().ValueType()
